@@ -1,0 +1,92 @@
+// The WEFT_* configuration: one table of every knob, read strictly.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weft {
+
+enum class Knob : std::uint8_t {
+  timeout,       ///< WEFT_TIMEOUT         time   60s   every wait without a deadline of its own
+  init_timeout,  ///< WEFT_INIT_TIMEOUT    time   60s   joining: fence and mesh
+  log,           ///< WEFT_LOG             log    warn  level[:subsystem][,...]
+  log_file,      ///< WEFT_LOG_FILE        text   ""    path; %h host, %p pid, %r rank
+  bootstrap,     ///< WEFT_BOOTSTRAP       choice auto  auto | pmix | alone
+  fabric,        ///< WEFT_FABRIC          choice auto  auto | shm
+  require,       ///< WEFT_REQUIRE         choice none  none | rdma | gdr
+  arena_chunk,   ///< WEFT_ARENA_CHUNK     size   16m   an arena grows by this (at least 2m)
+  arena_max,     ///< WEFT_ARENA_MAX       size   0     limit of a rank's data arena; 0: none
+  huge_pages,    ///< WEFT_HUGE_PAGES      choice auto  auto (advise) | off
+  spin,          ///< WEFT_SPIN            time|auto    how long a wait polls before it yields
+  zero_copy,     ///< WEFT_ZERO_COPY       bool   1     0 stages every put: the paper's RDMA.cp
+  check,         ///< WEFT_CHECK           choice none  none | flow
+  stream_bytes,  ///< WEFT_STREAM_BYTES    size|auto    puts from this size on bypass the cache
+  count_         // not a knob
+};
+
+enum class KnobType : std::uint8_t { time, size, boolean, choice, text, log_levels };
+
+struct KnobSpec {
+  Knob knob;
+  std::string_view variable;  ///< "WEFT_TIMEOUT"
+  KnobType type;
+  std::string_view fallback;  ///< the default, as a user would write it
+  std::string_view accepts;   ///< what is accepted, in words: "auto | shm", "a time such as 20s"
+  std::string_view meaning;
+  bool accepts_auto = false;  ///< "auto" besides a value of the type
+  std::int64_t least = 1;     ///< of a time (ns) or size (bytes)
+};
+
+/// Every knob, in the order of `Knob`.
+std::span<const KnobSpec> knob_table() noexcept;
+
+/// Values in force. Immutable once read; free to copy and to read from several threads.
+class Config {
+ public:
+  /// Every knob at its default.
+  Config();
+  /// Reads `environment` ("NAME=value" entries; null: the process's). Throws Error(bad_config) for
+  /// a bad value: the line names variable, value and what is accepted. Unknown WEFT_ names become
+  /// warnings(), each with the nearest known name.
+  static Config read(const char* const* environment = nullptr);
+
+  /// Requires the knob's type to be time. nullopt: "auto".
+  std::optional<std::chrono::nanoseconds> time(Knob knob) const;
+  /// Bytes. nullopt: "auto".
+  std::optional<std::size_t> size(Knob knob) const;
+  bool flag(Knob knob) const;
+  const std::string& text(Knob knob) const;
+  /// "default" or "environment".
+  std::string_view source(Knob knob) const;
+  const std::vector<std::string>& warnings() const noexcept { return warnings_; }
+
+  /// A copy with one value replaced, as if the environment had held it (tests, tools).
+  Config with(Knob knob, std::string_view value) const;
+
+ private:
+  struct Value {
+    std::string text;
+    bool from_environment = false;
+    bool is_auto = false;
+    std::int64_t number = 0;  // ns, bytes, or 0/1
+  };
+  static Value read_value(const KnobSpec& spec, std::string_view text);
+
+  std::vector<Value> values_;
+  std::vector<std::string> warnings_;
+};
+
+/// "20s", "500ms", "3us", "100ns", "1.5s", "2m" (minutes), "1h". nullopt when it is none, or so
+/// long that a deadline counted from now would overflow.
+std::optional<std::chrono::nanoseconds> parse_time(std::string_view text);
+/// "4096", "64k", "4m", "2g", "1t" (powers of 1024; optional trailing "b" or "ib", any case).
+/// nullopt when it is none, or overflows 63 bits.
+std::optional<std::size_t> parse_size(std::string_view text);
+
+}  // namespace weft

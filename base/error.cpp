@@ -1,0 +1,124 @@
+#include "weft/error.hpp"
+
+#include <algorithm>
+#include <cctype>
+
+namespace weft {
+namespace {
+
+/// Whether `word` stands in `text` with neither letter nor digit around it, so that "rank 1" is not
+/// found in "rank 12".
+bool mentions(std::string_view text, std::string_view word) {
+  const auto is_edge = [text](std::size_t at) {
+    return at >= text.size() || std::isalnum(static_cast<unsigned char>(text[at])) == 0;
+  };
+  for (auto at = text.find(word); at != text.npos; at = text.find(word, at + 1))
+    if ((at == 0 || is_edge(at - 1)) && is_edge(at + word.size())) return true;
+  return false;
+}
+
+void join(std::string& line, std::string_view separator, std::string_view part) {
+  if (part.empty()) return;
+  if (!line.empty()) line += separator;
+  line += part;
+}
+
+/// `slot "grad" of rank 3 (host b)`, less what the message says itself.
+std::string place(const ErrorDetail& detail) {
+  std::string text;
+  const auto slot = '"' + detail.slot + '"';
+  if (!detail.slot.empty() && detail.message.find(slot) == std::string::npos) text = "slot " + slot;
+  const auto peer = "rank " + std::to_string(detail.peer);
+  if (detail.peer >= 0 && !mentions(detail.message, peer)) join(text, " of ", peer);
+  if (!detail.host.empty() && !mentions(detail.message, detail.host))
+    join(text, " ", text.empty() ? "host " + detail.host : "(host " + detail.host + ')');
+  return text;
+}
+
+std::shared_ptr<const ErrorDetail> share(ErrorDetail detail) noexcept {
+  try {
+    return std::make_shared<const ErrorDetail>(std::move(detail));
+  } catch (...) {
+    // Short enough for std::string to hold without an allocation.
+    static const ErrorDetail no_memory{.code = Code::exhausted, .message = "out of memory"};
+    return {std::shared_ptr<const void>(), &no_memory};
+  }
+}
+
+}  // namespace
+
+std::string_view name(Code code) noexcept {
+  switch (code) {
+    case Code::ok:
+      return "ok";
+    case Code::timeout:
+      return "timeout";
+    case Code::peer_failed:
+      return "peer_failed";
+    case Code::peer_left:
+      return "peer_left";
+    case Code::closed:
+      return "closed";
+    case Code::mismatch:
+      return "mismatch";
+    case Code::duplicate_name:
+      return "duplicate_name";
+    case Code::writer_taken:
+      return "writer_taken";
+    case Code::bad_argument:
+      return "bad_argument";
+    case Code::bad_config:
+      return "bad_config";
+    case Code::exhausted:
+      return "exhausted";
+    case Code::unreachable:
+      return "unreachable";
+    case Code::flow_overrun:
+      return "flow_overrun";
+    case Code::launcher_lost:
+      return "launcher_lost";
+    case Code::cancelled:
+      return "cancelled";
+    case Code::bootstrap:
+      return "bootstrap";
+    case Code::system:
+      return "system";
+  }
+  return "unknown";
+}
+
+std::string ErrorDetail::text() const {
+  std::string line = operation;
+  join(line, ": ", name(code));
+  join(line, ": ", place(*this));
+  join(line, ": ", message);
+  if (sequence_expected != 0 || sequence_seen != 0)
+    join(line, ", ",
+         "expected " + std::to_string(sequence_expected) + ", seen " +
+             std::to_string(sequence_seen));
+  join(line, "; ", hint);
+  // One line whatever names and messages hold.
+  std::replace_if(
+      line.begin(), line.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
+  return line;
+}
+
+Error::Error(ErrorDetail detail)
+    : detail_(share(std::move(detail))),
+      text_(std::make_shared<const std::string>(detail_->text())) {}
+
+Error::Error(const Status& status)
+    : detail_(status.ok() ? share({.code = Code::ok}) : status.shared_detail()),
+      text_(std::make_shared<const std::string>(detail_->text())) {}
+
+Status Error::status() const noexcept { return Status(detail_); }
+
+Status::Status(ErrorDetail detail) noexcept : detail_(share(std::move(detail))) {}
+
+std::string Status::text() const { return detail_ ? detail_->text() : "ok"; }
+
+void Status::or_throw() const {
+  if (!ok()) throw Error(*this);
+}
+
+}  // namespace weft

@@ -1,0 +1,89 @@
+#include "base/log.hpp"
+
+#include <spdlog/pattern_formatter.h>
+#include <spdlog/sinks/base_sink.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <mutex>
+
+#include "base/config.hpp"
+#include "base/log_file.hpp"
+#include "base/log_levels.hpp"
+#include "base/os/fd.hpp"
+#include "weft/error.hpp"
+
+namespace weft {
+namespace {
+
+spdlog::level::level_enum level_of(LogLevel level) {
+  switch (level) {
+    case LogLevel::trace:
+      return spdlog::level::trace;
+    case LogLevel::debug:
+      return spdlog::level::debug;
+    case LogLevel::info:
+      return spdlog::level::info;
+    case LogLevel::warn:
+      return spdlog::level::warn;
+    case LogLevel::error:
+      return spdlog::level::err;
+    case LogLevel::off:
+      break;
+  }
+  return spdlog::level::off;
+}
+
+/// "weft[host:rank] level subsystem: text", in spdlog's words.
+std::unique_ptr<spdlog::formatter> line_format(const std::string& host, int rank) {
+  std::string who;
+  for (const char c : host) who.append(c == '%' ? 2 : 1, c);
+  return std::make_unique<spdlog::pattern_formatter>(
+      fmt::format("weft[{}:{}] %l %n: %v", who, rank_text(rank)));
+}
+
+}  // namespace
+
+/// spdlog's own sinks write through buffered streams, which may cut a long line in two.
+struct Log::Sink final : spdlog::sinks::base_sink<std::mutex> {
+  explicit Sink(os::Fd opened) : file(std::move(opened)) {}
+
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    const int fd = file ? file.get() : STDERR_FILENO;
+    for (std::string_view rest(line.data(), line.size()); !rest.empty();) {
+      const auto written = ::write(fd, rest.data(), rest.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) return;  // there is no other place to tell it
+      rest.remove_prefix(static_cast<std::size_t>(written));
+    }
+  }
+  void flush_() override {}
+
+  const os::Fd file;  ///< none: stderr
+};
+
+Log::Log(const Config& config, std::string host, int rank)
+    : sink_(std::make_unique<Sink>(open_log_file(config.text(Knob::log_file), host, rank))) {
+  sink_->set_formatter(line_format(host, rank));
+  // The configuration accepts no other text.
+  const auto levels = parse_log_levels(config.text(Knob::log)).value();
+  std::copy(levels.begin(), levels.end(), levels_);
+}
+
+Log::~Log() = default;
+
+void Log::write(LogLevel level, Subsystem subsystem, std::string_view text) noexcept {
+  if (!enabled(level, subsystem)) return;
+  try {
+    const auto about = name(subsystem);
+    sink_->log({{about.data(), about.size()}, level_of(level), {text.data(), text.size()}});
+  } catch (...) {
+    // A log line is not worth the caller's operation.
+    return;
+  }
+}
+
+}  // namespace weft

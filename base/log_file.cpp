@@ -1,0 +1,63 @@
+#include "base/log_file.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "base/config.hpp"
+#include "base/os/system_error.hpp"
+#include "weft/error.hpp"
+
+namespace weft {
+namespace {
+
+[[noreturn]] void refuse(std::string_view pattern, const std::string& why) {
+  const auto& spec = knob_table()[static_cast<std::size_t>(Knob::log_file)];
+  throw Error(ErrorDetail{
+      .code = Code::bad_config,
+      .operation = "log",
+      .message = std::string(spec.variable) + "=\"" + std::string(pattern) + "\": " + why,
+      .hint = "accepted: " + std::string(spec.accepts)});
+}
+
+std::string expand(std::string_view pattern, std::string_view host, int rank) {
+  std::string path;
+  for (std::size_t i = 0; i < pattern.size(); ++i) {
+    if (pattern[i] != '%') {
+      path += pattern[i];
+      continue;
+    }
+    switch (++i < pattern.size() ? pattern[i] : '\0') {
+      case 'h':
+        path += host;
+        break;
+      case 'p':
+        path += std::to_string(::getpid());
+        break;
+      case 'r':
+        path += rank_text(rank);
+        break;
+      case '%':
+        path += '%';
+        break;
+      default:
+        refuse(pattern, "a % that stands for nothing");
+    }
+  }
+  return path;
+}
+
+}  // namespace
+
+std::string rank_text(int rank) { return rank < 0 ? "-" : std::to_string(rank); }
+
+os::Fd open_log_file(std::string_view pattern, std::string_view host, int rank) {
+  if (pattern.empty()) return {};
+  const auto path = expand(pattern, host, rank);
+  os::Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  if (!file) refuse(pattern, "cannot open " + path + ": " + os::words(errno));
+  return file;
+}
+
+}  // namespace weft

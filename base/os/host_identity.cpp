@@ -1,0 +1,55 @@
+#include "base/os/host_identity.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+
+#include "base/os/system_error.hpp"
+
+namespace weft::os {
+namespace {
+
+using Halves = std::array<std::uint64_t, 2>;
+
+constexpr const char* kBootId = "/proc/sys/kernel/random/boot_id";
+
+/// The kernel draws 128 random bits at boot and shows them as a UUID.
+Halves boot_id() {
+  std::ifstream file(kBootId);
+  std::string text;
+  if (!(file >> text)) throw_system_error("host_identity", kBootId);
+  std::erase(text, '-');
+  if (text.size() != 32 || text.find_first_not_of("0123456789abcdef") != std::string::npos)
+    throw_system_error("host_identity", std::string(kBootId) + " holds no UUID", EINVAL);
+  return {std::stoull(text.substr(0, 16), nullptr, 16), std::stoull(text.substr(16), nullptr, 16)};
+}
+
+std::uint64_t inode(const char* path) {
+  struct stat status {};
+  if (::stat(path, &status) != 0) throw_system_error("stat", path);
+  return status.st_ino;
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  if (::gethostname(name.data(), name.size() - 1) != 0) throw_system_error("gethostname", "");
+  return name.data();
+}
+
+}  // namespace
+
+HostIdentity host_identity() {
+  // One namespace in each half: under one boot different namespaces can't give the same identity.
+  Halves halves = boot_id();
+  halves[0] ^= inode("/proc/self/ns/net");
+  halves[1] ^= inode("/proc/self/ns/pid");
+  HostIdentity identity;
+  identity.name = host_name();
+  std::memcpy(identity.id.data(), halves.data(), sizeof halves);
+  return identity;
+}
+
+}  // namespace weft::os

@@ -1,0 +1,32 @@
+#include "base/os/mapping.hpp"
+
+#include <sys/mman.h>
+
+#include <string>
+
+#include "base/os/system_error.hpp"
+
+namespace weft::os {
+namespace {
+
+Mapping map(int file, std::size_t bytes, int flags) {
+  void* const data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, file, 0);
+  if (data == MAP_FAILED) throw_system_error("mmap", std::to_string(bytes) + " bytes");
+  return {data, bytes};
+}
+
+}  // namespace
+
+Mapping::~Mapping() {
+  if (data_ != nullptr) ::munmap(data_, bytes_);
+}
+
+Mapping Mapping::shared(const Fd& file, std::size_t bytes) {
+  return map(file.get(), bytes, MAP_SHARED);
+}
+
+Mapping Mapping::anonymous(std::size_t bytes) {
+  return map(-1, bytes, MAP_PRIVATE | MAP_ANONYMOUS);
+}
+
+}  // namespace weft::os

@@ -1,0 +1,45 @@
+// A stretch of mapped memory that is unmapped once.
+#pragma once
+
+#include <cstddef>
+#include <utility>
+
+#include "base/os/fd.hpp"
+
+namespace weft::os {
+
+/// Owns one mapping, or none. Move-only; the memory does not move with it.
+class Mapping {
+ public:
+  Mapping() noexcept = default;
+  /// Takes over what mmap returned.
+  Mapping(void* data, std::size_t bytes) noexcept
+      : data_(static_cast<std::byte*>(data)), bytes_(bytes) {}
+  Mapping(Mapping&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+  Mapping& operator=(Mapping&& other) noexcept {
+    Mapping(std::move(other)).swap(*this);
+    return *this;
+  }
+  ~Mapping();
+
+  /// The first `bytes` of a file, readable and writable, shared with whoever else maps it. The file
+  /// may be closed afterwards. Throws Error(system).
+  static Mapping shared(const Fd& file, std::size_t bytes);
+  /// Zeroed memory of this process alone. Throws Error(system).
+  static Mapping anonymous(std::size_t bytes);
+
+  std::byte* data() const noexcept { return data_; }
+  std::size_t bytes() const noexcept { return bytes_; }
+  explicit operator bool() const noexcept { return data_ != nullptr; }
+  void swap(Mapping& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+  }
+
+ private:
+  std::byte* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace weft::os

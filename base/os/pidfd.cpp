@@ -1,0 +1,19 @@
+#include "base/os/pidfd.hpp"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "base/os/system_error.hpp"
+
+namespace weft::os {
+
+// By number: this glibc's <sys/pidfd.h> cannot be included from C++ beside <fcntl.h>.
+Fd pidfd_open(pid_t pid) {
+  Fd fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0U)));
+  if (!fd) throw_system_error("pidfd_open", "pid " + std::to_string(pid));
+  return fd;
+}
+
+}  // namespace weft::os

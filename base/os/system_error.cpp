@@ -1,0 +1,19 @@
+#include "base/os/system_error.hpp"
+
+#include <system_error>
+
+#include "weft/error.hpp"
+
+namespace weft::os {
+
+std::string words(int error) { return std::generic_category().message(error); }
+
+void throw_system_error(std::string_view operation, std::string_view subject, int error) {
+  std::string message(subject);
+  if (!message.empty()) message += ": ";
+  message += words(error);
+  throw Error(ErrorDetail{
+      .code = Code::system, .operation = std::string(operation), .message = std::move(message)});
+}
+
+}  // namespace weft::os

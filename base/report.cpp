@@ -1,0 +1,30 @@
+#include "weft/report.hpp"
+
+namespace weft {
+
+TransferCounters& TransferCounters::operator+=(const TransferCounters& other) noexcept {
+  transfers += other.transfers;
+  bytes_moved += other.bytes_moved;
+  bytes_copied += other.bytes_copied;
+  work_requests += other.work_requests;
+  credit_writes += other.credit_writes;
+  control_messages += other.control_messages;
+  registrations += other.registrations;
+  return *this;
+}
+
+const char* name(Role role) noexcept {
+  switch (role) {
+    case Role::puts:
+      return "puts";
+    case Role::receives:
+      return "receives";
+    case Role::publishes:
+      return "publishes";
+    case Role::views:
+      return "views";
+  }
+  return "unknown";
+}
+
+}  // namespace weft

@@ -1,0 +1,147 @@
+#include "weft/tensor.hpp"
+
+#include "weft/error.hpp"
+
+namespace weft {
+namespace {
+
+[[noreturn]] void refuse(std::string operation, std::string message, std::string hint) {
+  throw Error({.code = Code::bad_argument,
+               .operation = std::move(operation),
+               .message = std::move(message),
+               .hint = std::move(hint)});
+}
+
+std::string list(std::span<const std::int64_t> dims) {
+  std::string text = "[";
+  for (const auto dim : dims) {
+    if (text.size() > 1) text += ", ";
+    text += std::to_string(dim);
+  }
+  return text + ']';
+}
+
+std::size_t bytes_of(DType dtype, const Shape& shape) noexcept {
+  return static_cast<std::size_t>(shape.elements()) * size_of(dtype);
+}
+
+std::string describe(DType dtype, const Shape& shape) {
+  return std::string(name(dtype)) + shape.text();
+}
+
+}  // namespace
+
+std::string_view name(DType dtype) noexcept {
+  switch (dtype) {
+    case DType::f64:
+      return "f64";
+    case DType::f32:
+      return "f32";
+    case DType::f16:
+      return "f16";
+    case DType::bf16:
+      return "bf16";
+    case DType::i64:
+      return "i64";
+    case DType::i32:
+      return "i32";
+    case DType::i8:
+      return "i8";
+    case DType::u8:
+      return "u8";
+    case DType::boolean:
+      return "bool";
+  }
+  return "unknown";
+}
+
+std::size_t size_of(DType dtype) noexcept {
+  switch (dtype) {
+    case DType::f64:
+    case DType::i64:
+      return 8;
+    case DType::f32:
+    case DType::i32:
+      return 4;
+    case DType::f16:
+    case DType::bf16:
+      return 2;
+    case DType::i8:
+    case DType::u8:
+    case DType::boolean:
+      return 1;
+  }
+  return 0;
+}
+
+Shape::Shape(std::initializer_list<std::int64_t> dims)
+    : Shape(std::span<const std::int64_t>(dims.begin(), dims.size())) {}
+
+Shape::Shape(std::span<const std::int64_t> dims) : count_(dims.size()) {
+  if (dims.size() > kMaxDims)
+    refuse("shape", "it has " + std::to_string(dims.size()) + " dimensions",
+           "at most " + std::to_string(kMaxDims) + " are accepted");
+  bool is_empty = false;
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    const auto dim = dims[i];
+    if (dim < 0) refuse("shape", list(dims) + " has a negative dimension", "give sizes from 0 on");
+    // A zero must not hide an overflow beside it, whatever the order.
+    if (dim == 0)
+      is_empty = true;
+    else if (dim > kMaxElements / elements_)
+      refuse("shape", list(dims) + " has more elements than memory can hold",
+             "at most " + std::to_string(kMaxElements) + " are accepted");
+    else
+      elements_ *= dim;
+    dims_[i] = dim;
+  }
+  if (is_empty) elements_ = 0;
+}
+
+std::string Shape::text() const { return list({dims_.data(), count_}); }
+
+Tensor::Tensor(std::shared_ptr<Storage> storage, std::size_t offset, DType dtype,
+               const Shape& shape)
+    : bytes_(bytes_of(dtype, shape)), dtype_(dtype), shape_(shape), storage_(std::move(storage)) {
+  const auto held = storage_ ? storage_->bytes() : 0;
+  if (offset > held || bytes_ > held - offset)
+    refuse("tensor",
+           text() + " at byte " + std::to_string(offset) + " needs " + std::to_string(bytes_) +
+               " bytes, and its storage holds " + std::to_string(held) + " in all",
+           "give storage that is large enough");
+  if (storage_) data_ = storage_->data() + offset;
+}
+
+Tensor Tensor::wrap(void* data, DType dtype, const Shape& shape) noexcept {
+  Tensor tensor;
+  tensor.data_ = static_cast<std::byte*>(data);
+  tensor.bytes_ = data == nullptr ? 0 : bytes_of(dtype, shape);
+  tensor.dtype_ = dtype;
+  tensor.shape_ = shape;
+  return tensor;
+}
+
+Tensor Tensor::part(std::int64_t first, const Shape& shape) const {
+  const auto held = static_cast<std::int64_t>(bytes_ / size_of(dtype_));
+  if (first < 0 || first > held || shape.elements() > held - first)
+    refuse("part",
+           describe(dtype_, shape) + " from element " + std::to_string(first) +
+               " on does not lie within " + text() + ", which holds " + std::to_string(held) +
+               " elements",
+           "ask for elements that it holds");
+  Tensor tensor = *this;
+  if (data_ != nullptr) tensor.data_ += static_cast<std::size_t>(first) * size_of(dtype_);
+  tensor.bytes_ = bytes_of(dtype_, shape);
+  tensor.shape_ = shape;
+  return tensor;
+}
+
+std::string Tensor::text() const { return describe(dtype_, shape_); }
+
+void Tensor::check_element(DType asked) const {
+  if (asked == dtype_ || asked == DType::u8) return;
+  refuse("as", text() + " holds no " + std::string(name(asked)) + " elements",
+         "read it as its own element type, or as u8 for its bytes");
+}
+
+}  // namespace weft

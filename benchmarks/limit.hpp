@@ -1,0 +1,54 @@
+// The limit: bare memory between the two ranks, with nothing of weft on the way.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "benchmarks/blocks.hpp"
+#include "benchmarks/flags.hpp"
+#include "benchmarks/run_protocol.hpp"
+#include "weft/world.hpp"
+
+namespace weft::bench {
+
+/// Memory that this rank writes and its peer reads, flags and data: a slot's buffer, used raw once
+/// both ranks have found it. So the limit moves through the very kind of memory that weft's slots
+/// lie in, and what is left between the two is code.
+class SharedMemory {
+ public:
+  /// Both ranks call it with the same name. `bytes` of data may differ, and be 0. All is zero at
+  /// first.
+  SharedMemory(World& world, int peer, const std::string& name, std::size_t bytes);
+
+  FlagArea& flags() const noexcept { return *flags_; }
+  const FlagArea& their_flags() const noexcept { return *their_flags_; }
+  std::byte* data() const noexcept { return buffer_.data() + sizeof(FlagArea); }
+  const std::byte* their_data() const noexcept {
+    return theirs_.tensor().data() + sizeof(FlagArea);
+  }
+
+ private:
+  Slot slot_;
+  Tensor buffer_;
+  RemoteSlot remote_;
+  Arrival theirs_;
+  FlagArea* flags_;
+  const FlagArea* their_flags_;
+};
+
+/// Variants of a weft run: weft itself, and the limit by each way to copy (operations that copy
+/// nothing have one limit, the first).
+inline constexpr std::uint32_t kWeft = 0;
+inline constexpr std::uint32_t kFirstLimit = 1;
+inline constexpr std::uint32_t kCopies = 3;
+
+/// Copies by the limit's way number `variant`: the C library's, cached, non-temporal.
+void limit_copy(std::uint32_t variant, void* to, const void* from, std::size_t bytes) noexcept;
+
+/// Leads blocks of weft and of the limit, one after the other in turn, and sums them up as "weft",
+/// "limit" (the best of `limits` ways) and "weft/limit" (median of the ratios of neighbours).
+RunRow measure_against_limit(Conductor& conductor, std::uint32_t limits, const Pace& pace,
+                             std::size_t size, std::string_view kind, const RunBlock& run);
+
+}  // namespace weft::bench

@@ -1,0 +1,64 @@
+// weft-bench: what weft's transfers cost, beside the machine's limit and beside MPI.
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include <cstdio>
+#include <stdexcept>
+#include <string_view>
+
+#include "base/config.hpp"
+#include "benchmarks/driver.hpp"
+#include "benchmarks/report.hpp"
+#include "benchmarks/worker.hpp"
+
+namespace {
+
+using namespace weft::bench;
+
+std::size_t size_of_word(const std::string& word) {
+  const auto size = weft::parse_size(word);
+  if (!size || *size == 0)
+    throw CLI::ValidationError("--sizes", "'" + word + "' is no size; use 8, 64k, 4m");
+  return *size;
+}
+
+int drive(int argc, char** argv) {
+  Plan plan;
+  std::string json_file;
+  std::vector<std::string> sizes;
+  CLI::App app{"Measures weft between two ranks of this machine, beside bare memory and MPI"};
+  app.add_option("benchmark", plan.run.benchmark, "latency, put-bw or pushpull")
+      ->required()
+      ->check(CLI::IsMember(
+          {std::string(kLatency), std::string(kPutBandwidth), std::string(kPushPull)}));
+  app.add_flag("--quick", plan.quick, "fewer sizes and shorter runs: under 40 s");
+  app.add_option("--json", json_file, "write the rows to this file as JSON");
+  app.add_flag("-c,--check", plan.run.check, "check the data of a sample of operations");
+  app.add_option("--sizes", sizes, "bytes of a tensor, e.g. 8,64k,4m")->delimiter(',');
+  app.add_option("--pairs", plan.pairs, "runs of each program")->check(CLI::Range(1U, 1000U));
+  app.add_option("--peers", plan.peers, "openmpi,mpich or none")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"openmpi", "mpich", "none"}));
+  try {
+    app.parse(argc, argv);
+    for (const std::string& word : sizes) plan.run.sizes.push_back(size_of_word(word));
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error);
+  }
+
+  const Results results = run(plan);
+  const auto rows = summarise(results);
+  fmt::print("{}", table(plan.run.benchmark, rows));
+  if (!json_file.empty()) write_json(json_file, plan.run.benchmark, rows);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  const bool is_worker = argc > 1 && std::string_view(argv[1]) == "--worker";
+  return is_worker ? work(parse_run(argc, argv)) : drive(argc, argv);
+} catch (const std::exception& error) {
+  fmt::print(stderr, "weft-bench: {}\n", error.what());
+  return 1;
+}

@@ -1,0 +1,74 @@
+#include "benchmarks/peers/mpi_peer.hpp"
+
+#include <cstdio>
+#include <cstring>
+
+namespace weft::bench {
+
+const Idle kMpiProgress{20000, [] {
+                          int found = 0;
+                          MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &found,
+                                     MPI_STATUS_IGNORE);
+                          sched_yield();
+                        }};
+
+int mpi_rank() noexcept {
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  return rank;
+}
+
+MpiFlags::MpiFlags() {
+  // One area of a cache line more: MPI promises no alignment.
+  constexpr MPI_Aint kBytes = sizeof(FlagArea) + alignof(FlagArea);
+  const auto aligned = [](void* address) {
+    const auto at = reinterpret_cast<std::uintptr_t>(address);
+    const std::uintptr_t line = alignof(FlagArea);
+    return reinterpret_cast<FlagArea*>((at + line - 1) / line * line);
+  };
+  void* own = nullptr;
+  void* peers = nullptr;
+  MPI_Aint bytes = 0;
+  int unit = 0;
+  MPI_Win_allocate_shared(kBytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &own, &window_);
+  MPI_Win_shared_query(window_, 1 - mpi_rank(), &bytes, &unit, &peers);
+  std::memset(own, 0, kBytes);
+  MPI_Barrier(MPI_COMM_WORLD);
+  mine_ = aligned(own);
+  theirs_ = aligned(peers);
+}
+
+MpiFlags::~MpiFlags() { MPI_Win_free(&window_); }
+
+void require_data(bool right, std::size_t size, std::uint64_t iteration) {
+  if (right) return;
+  std::fprintf(stderr, "wrong data: %zu bytes, iteration %llu, differ from what was sent\n", size,
+               static_cast<unsigned long long>(iteration));
+  MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
+namespace {
+
+std::vector<RunRow> measure(const RunOptions& options) {
+  if (options.benchmark == kLatency) return mpi_latency(options);
+  if (options.benchmark == kPutBandwidth) return mpi_bandwidth(options);
+  return mpi_push_pull(options);
+}
+
+}  // namespace
+}  // namespace weft::bench
+
+int main(int argc, char** argv) {
+  const auto options = weft::bench::parse_run(argc, argv);
+  MPI_Init(&argc, &argv);
+  int ranks = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  if (ranks != 2) {
+    std::fprintf(stderr, "a run needs two ranks, here are %d; start it with -n 2\n", ranks);
+    MPI_Abort(MPI_COMM_WORLD, 1);
+  }
+  const auto rows = weft::bench::measure(options);
+  if (weft::bench::mpi_rank() == 0) std::puts(weft::bench::to_line(rows).c_str());
+  MPI_Finalize();
+  return 0;
+}

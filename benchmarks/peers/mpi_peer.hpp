@@ -1,0 +1,46 @@
+// The benchmarks' work as an MPI program does it. Built once for every MPI.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstddef>
+#include <vector>
+
+#include "benchmarks/flags.hpp"
+#include "benchmarks/run_protocol.hpp"
+
+namespace weft::bench {
+
+/// Flags that both ranks see, so that the peers are timed by the same bare hand-shake as weft.
+/// Every rank holds its own area. Collective to make and to destroy.
+class MpiFlags {
+ public:
+  MpiFlags();
+  ~MpiFlags();
+  MpiFlags(const MpiFlags&) = delete;
+  MpiFlags& operator=(const MpiFlags&) = delete;
+
+  FlagArea& mine() const noexcept { return *mine_; }
+  const FlagArea& theirs() const noexcept { return *theirs_; }
+
+ private:
+  MPI_Win window_ = MPI_WIN_NULL;
+  FlagArea* mine_ = nullptr;
+  const FlagArea* theirs_ = nullptr;
+};
+
+int mpi_rank() noexcept;
+
+/// What a rank does while it waits for a bare flag: MPI may have work left that the other rank
+/// needs to see done.
+extern const Idle kMpiProgress;
+
+/// Each is called by both ranks; the rows are rank 0's.
+std::vector<RunRow> mpi_latency(const RunOptions& options);
+std::vector<RunRow> mpi_bandwidth(const RunOptions& options);
+std::vector<RunRow> mpi_push_pull(const RunOptions& options);
+
+/// Ends the job with a line on stderr unless `right`.
+void require_data(bool right, std::size_t size, std::uint64_t iteration);
+
+}  // namespace weft::bench

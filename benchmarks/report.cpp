@@ -1,0 +1,112 @@
+#include "benchmarks/report.hpp"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <stdexcept>
+
+#include "benchmarks/statistics.hpp"
+
+namespace weft::bench {
+namespace {
+
+Comparison compare(const std::vector<double>& times, const std::vector<double>& weft_ratios) {
+  return {median(times), median(weft_ratios), spread(weft_ratios)};
+}
+
+std::string size_text(std::size_t size) {
+  constexpr const char* kUnits[] = {"", "k", "m", "g"};
+  std::size_t unit = 0;
+  for (; size >= 1024 && size % 1024 == 0 && unit < 3; ++unit) size /= 1024;
+  return fmt::format("{}{}", size, kUnits[unit]);
+}
+
+std::string time_text(double us) {
+  return us < 10 ? fmt::format("{:.3f}", us) : fmt::format("{:.1f}", us);
+}
+
+}  // namespace
+
+double Row::spread() const {
+  const auto open_mpi = peers.find("openmpi");
+  return open_mpi == peers.end() ? limit.spread : open_mpi->second.spread;
+}
+
+std::vector<Row> summarise(const Results& results) {
+  std::vector<Row> rows;
+  for (const Measurements& measured : results) {
+    const auto& columns = measured.columns;
+    const auto& weft = columns.at("weft");
+    Row row{measured.size,
+            measured.kind,
+            median(weft),
+            compare(columns.at("limit"), columns.at("weft/limit")),
+            {}};
+    for (const auto& [name, times] : columns)
+      if (name != "weft" && name != "limit" && name != "weft/limit")
+        row.peers[name] = compare(times, ratios(weft, times));
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+std::string table(const std::string& benchmark, const std::vector<Row>& rows) {
+  std::set<std::string> peers;
+  for (const Row& row : rows)
+    for (const auto& [name, comparison] : row.peers) peers.insert(name);
+
+  std::string text =
+      fmt::format("{}: microseconds per operation; (ratio: weft's time / theirs)\n", benchmark);
+  text += fmt::format("{:>6} {:<10}{:>10}{:>20}", "size", "kind", "weft", "limit");
+  for (const std::string& name : peers) text += fmt::format("{:>20}", name);
+  text += fmt::format("{:>8}{:>8}\n", "GB/s", "spread");
+  const auto cell = [](const Comparison& c) {
+    return fmt::format("{:>12} ({:5.3f})", time_text(c.us), c.ratio);
+  };
+  for (const Row& row : rows) {
+    text += fmt::format("{:>6} {:<10}{:>10}{}", size_text(row.size), row.kind,
+                        time_text(row.weft_us), cell(row.limit));
+    for (const std::string& name : peers) {
+      const auto found = row.peers.find(name);
+      text += found == row.peers.end() ? fmt::format("{:>20}", "-") : cell(found->second);
+    }
+    text += fmt::format("{:>8.2f}{:>7.0f}%\n", row.gigabytes_per_second(), 100 * row.spread());
+  }
+  return text;
+}
+
+std::string json(const std::string& benchmark, const std::vector<Row>& rows) {
+  auto list = nlohmann::json::array();
+  for (const Row& row : rows) {
+    auto peers = nlohmann::json::object();
+    auto comparisons = nlohmann::json::object();
+    const auto add = [&comparisons](const std::string& name, const Comparison& c) {
+      comparisons[name] = {{"ratio", c.ratio}, {"spread", c.spread}};
+    };
+    add("limit", row.limit);
+    for (const auto& [name, comparison] : row.peers) {
+      peers[name] = comparison.us;
+      add(name, comparison);
+    }
+    list.push_back({{"size", row.size},
+                    {"kind", row.kind},
+                    {"weft_us", row.weft_us},
+                    {"limit_us", row.limit.us},
+                    {"peers", peers},
+                    {"spread", row.spread()},
+                    {"ratios", comparisons}});
+  }
+  return nlohmann::json{{"bench", benchmark}, {"ranks", 2}, {"rows", list}}.dump(1) + "\n";
+}
+
+void write_json(const std::string& file, const std::string& benchmark,
+                const std::vector<Row>& rows) {
+  std::ofstream out(file);
+  out << json(benchmark, rows);
+  out.close();
+  if (!out) throw std::runtime_error(fmt::format("cannot write {}; is its folder there?", file));
+}
+
+}  // namespace weft::bench

@@ -1,0 +1,46 @@
+// What a benchmark shows: a table for people, JSON for programs.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "benchmarks/driver.hpp"
+
+namespace weft::bench {
+
+/// The same work done by something else. Ratios are of times: below 1, weft is the faster.
+struct Comparison {
+  double us = 0;      ///< median
+  double ratio = 0;   ///< weft's time / this one's: median over the pairs
+  double spread = 0;  ///< interquartile range of that ratio, relative to its median
+};
+
+struct Row {
+  std::size_t size = 0;
+  std::string kind;
+  double weft_us = 0;
+  Comparison limit;
+  std::map<std::string, Comparison> peers;
+
+  double gigabytes_per_second() const noexcept {
+    return static_cast<double>(size) / weft_us / 1000;
+  }
+  /// Of the ratio to Open MPI, or where it was not measured of the ratio to the limit.
+  double spread() const;
+};
+
+std::vector<Row> summarise(const Results& results);
+
+/// The rows as text, with a line of headings.
+std::string table(const std::string& benchmark, const std::vector<Row>& rows);
+
+/// The rows as a JSON document.
+std::string json(const std::string& benchmark, const std::vector<Row>& rows);
+
+/// Throws std::runtime_error when the file can't be written.
+void write_json(const std::string& file, const std::string& benchmark,
+                const std::vector<Row>& rows);
+
+}  // namespace weft::bench

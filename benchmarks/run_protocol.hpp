@@ -1,0 +1,57 @@
+// What the driver tells a run, and what the run answers: the same for weft and for the peers.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weft::bench {
+
+/// The benchmarks there are.
+inline constexpr std::string_view kLatency = "latency";
+inline constexpr std::string_view kPutBandwidth = "put-bw";
+inline constexpr std::string_view kPushPull = "pushpull";
+
+/// Kinds of row: whether the receiver reads every cache line before the clock stops.
+inline constexpr std::string_view kTouched = "touched";
+inline constexpr std::string_view kUntouched = "untouched";
+
+/// Buffers of a slot in put-bw, and tensors of one hand-over: also the limit's and the peers'.
+constexpr std::size_t depth_for(std::size_t size) noexcept { return size <= (1 << 20) ? 4 : 2; }
+
+/// With -c, one operation of so many has every byte checked, after the clock was stopped.
+inline constexpr std::uint64_t kCheckEvery = 8;
+
+struct RunOptions {
+  std::string benchmark;
+  std::vector<std::size_t> sizes;         ///< bytes of one tensor
+  std::chrono::milliseconds budget{100};  ///< time to measure a row in
+  bool check = false;
+};
+
+/// One measured line: microseconds per operation by name ("weft", "limit", "sendrecv", "put"), and
+/// ratios taken within the run.
+struct RunRow {
+  std::size_t size = 0;
+  std::string kind;
+  std::map<std::string, double> values;
+};
+
+/// As command-line words for a run; parse_run() is the way back.
+std::vector<std::string> arguments(const RunOptions& options);
+
+/// Reads a run's command line. Prints to stderr and exits the process on a bad one.
+RunOptions parse_run(int argc, char** argv);
+
+/// One line of JSON.
+std::string to_line(const std::vector<RunRow>& rows);
+
+/// The rows in a run's output: its last line that is JSON. Throws std::runtime_error when it has
+/// none.
+std::vector<RunRow> rows_in(const std::string& output);
+
+}  // namespace weft::bench

@@ -1,0 +1,29 @@
+#include "benchmarks/statistics.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace weft::bench {
+
+double quantile(std::span<const double> values, double fraction) {
+  std::vector<double> sorted(values.begin(), values.end());
+  std::sort(sorted.begin(), sorted.end());
+  const double place = fraction * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<std::size_t>(place);
+  const std::size_t above = std::min(below + 1, sorted.size() - 1);
+  return std::lerp(sorted[below], sorted[above], place - static_cast<double>(below));
+}
+
+double median(std::span<const double> values) { return quantile(values, 0.5); }
+
+double spread(std::span<const double> values) {
+  return (quantile(values, 0.75) - quantile(values, 0.25)) / median(values);
+}
+
+std::vector<double> ratios(std::span<const double> a, std::span<const double> b) {
+  std::vector<double> result(std::min(a.size(), b.size()));
+  for (std::size_t i = 0; i < result.size(); ++i) result[i] = a[i] / b[i];
+  return result;
+}
+
+}  // namespace weft::bench

@@ -1,0 +1,23 @@
+// The few numbers that a series of measurements is summed up in.
+#pragma once
+
+#include <span>
+#include <vector>
+
+namespace weft::bench {
+
+/// The value below which `fraction` (0 to 1) of the sorted values lie, interpolated between
+/// neighbours. Requires at least one value.
+double quantile(std::span<const double> values, double fraction);
+
+/// Requires at least one value.
+double median(std::span<const double> values);
+
+/// The interquartile range relative to the median: 0 for values that are all alike. Requires at
+/// least one value, and a median that is not 0.
+double spread(std::span<const double> values);
+
+/// Element by element: a[i] / b[i], up to the shorter one's end.
+std::vector<double> ratios(std::span<const double> a, std::span<const double> b);
+
+}  // namespace weft::bench

@@ -1,0 +1,23 @@
+// A rank of a measured weft run.
+#pragma once
+
+#include <vector>
+
+#include "benchmarks/run_protocol.hpp"
+#include "weft/world.hpp"
+
+namespace weft::bench {
+
+/// Joins the job of two, runs the benchmark and, as rank 0, prints the rows. Returns the exit code.
+int work(const RunOptions& options);
+
+/// Each is run by both ranks; the rows are rank 0's. They throw weft::Error, and with -c
+/// std::runtime_error when data is not what was sent.
+std::vector<RunRow> measure_latency(World& world, const RunOptions& options);
+std::vector<RunRow> measure_put_bandwidth(World& world, const RunOptions& options);
+std::vector<RunRow> measure_push_pull(World& world, const RunOptions& options);
+
+/// Throws std::runtime_error unless `right`.
+void require_data(bool right, std::size_t size, std::uint64_t iteration);
+
+}  // namespace weft::bench

@@ -1,0 +1,151 @@
+// A training step's traffic through pslib: one gradient pushed, the parameters read where they lie;
+// against a bare loop that adds the gradient to the parameters between two flags.
+#include <sched.h>
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <thread>
+
+#include "benchmarks/hand_over.hpp"
+#include "benchmarks/limit.hpp"
+#include "benchmarks/payload.hpp"
+#include "benchmarks/worker.hpp"
+#include "weft/pslib.hpp"
+
+namespace weft::bench {
+namespace {
+
+constexpr std::uint32_t kLimit = kFirstLimit;
+const std::string kTensor = "parameters";
+
+// While weft has its turn, the server's other thread must leave the core to it.
+constexpr Idle kSleep{1, [] { std::this_thread::sleep_for(std::chrono::milliseconds(1)); }};
+
+pslib::Table make_table(pslib::ParameterServer& server, std::size_t size) {
+  return server.table("bench." + std::to_string(size),
+                      {{kTensor, Shape{static_cast<std::int64_t>(size / sizeof(float))}}},
+                      pslib::Optimizer::sgd(1.0F));
+}
+
+/// Rank 0: pushes gradients and reads the parameters that follow from them.
+class Worker {
+ public:
+  Worker(pslib::Table table, const SharedMemory& bare, std::size_t size, bool check)
+      : size_(size),
+        count_(size / sizeof(float)),
+        check_(check),
+        bare_(bare),
+        hand_over_(bare.flags(), bare.their_flags()),
+        table_(std::move(table)) {
+    const Tensor parameters = table_.parameter(kTensor);
+    for (float& value : parameters.as<float>()) value = 0;
+    table_.initialize().or_throw();
+  }
+
+  /// Microseconds for a gradient there and the parameters back.
+  double run(Block block) {
+    double spent = 0;
+    for (std::uint32_t i = 0; i < block.operations; ++i)
+      spent += block.variant == kWeft ? through_weft() : through_bare_memory();
+    return spent / block.operations;
+  }
+
+ private:
+  double through_weft() {
+    fill_gradient(table_.gradient(kTensor).as<float>().data(), count_, ++steps_);
+    const auto start = std::chrono::steady_clock::now();
+    table_.push().or_throw();
+    table_.wait_updated().or_throw();
+    const pslib::ParameterView parameters = table_.view(kTensor).value();
+    touch(parameters.values().data(), size_);
+    const auto spent = std::chrono::steady_clock::now() - start;
+    expected_.add(steps_);
+    check(expected_, parameters.values().data(), steps_);
+    return std::chrono::duration<double, std::micro>(spent).count();
+  }
+
+  double through_bare_memory() {
+    auto* gradient = reinterpret_cast<float*>(bare_.data());
+    const auto* parameters = reinterpret_cast<const float*>(bare_.their_data());
+    const double spent =
+        hand_over_.send([&] { fill_gradient(gradient, count_, hand_over_.number()); },
+                        [&] {
+                          raise_to(bare_.flags().announced, hand_over_.number());
+                          await(bare_.their_flags().announced, hand_over_.number(), kYield);
+                          touch(parameters, size_);
+                        });
+    expected_bare_.add(hand_over_.number());
+    check(expected_bare_, parameters, hand_over_.number());
+    return spent;
+  }
+
+  void check(const ExpectedParameters& expected, const float* parameters, std::uint64_t step) {
+    if (check_ && step % kCheckEvery == 0)
+      require_data(expected.match(parameters, count_), size_, step);
+  }
+
+  std::size_t size_;
+  std::size_t count_;
+  bool check_;
+  const SharedMemory& bare_;
+  HandOver hand_over_;
+  pslib::Table table_;
+  std::uint64_t steps_ = 0;
+  ExpectedParameters expected_;
+  ExpectedParameters expected_bare_;
+};
+
+/// Rank 1, limit: adds what the worker announces. (Acknowledges at once: the worker's clock stops
+/// when it has read the parameters.)
+void serve_bare(const SharedMemory& bare, std::size_t size) {
+  auto* parameters = reinterpret_cast<float*>(bare.data());
+  const auto* gradient = reinterpret_cast<const float*>(bare.their_data());
+  Conductor conductor(bare.flags(), bare.their_flags(), kSleep);
+  HandOver hand_over(bare.flags(), bare.their_flags());
+  conductor.follow([&](Block block) {
+    for (std::uint32_t i = 0; block.variant == kLimit && i < block.operations; ++i)
+      hand_over.receive([] {},
+                        [&] {
+                          await(bare.their_flags().announced, hand_over.number(), kYield);
+                          apply_gradient(parameters, gradient, size / sizeof(float));
+                          raise_to(bare.flags().announced, hand_over.number());
+                        },
+                        [] {});
+    return 0.0;
+  });
+}
+
+RunRow lead(pslib::ParameterServer& server, const SharedMemory& bare, std::size_t size,
+            const RunOptions& options) {
+  Conductor conductor(bare.flags(), bare.their_flags());
+  Worker worker(make_table(server, size), bare, size, options.check);
+  return measure_against_limit(conductor, 1, {.budget = options.budget}, size, kTouched,
+                               [&](Block block) { return worker.run(block); });
+}
+
+void serve(pslib::ParameterServer& server, const SharedMemory& bare, std::size_t size) {
+  pslib::Table table = make_table(server, size);
+  pslib::Table* const tables[] = {&table};
+  const std::jthread limit([&] { serve_bare(bare, size); });
+  server.serve(tables).or_throw();
+}
+
+}  // namespace
+
+std::vector<RunRow> measure_push_pull(World& world, const RunOptions& options) {
+  pslib::ParameterServer server(world, {.workers = {0}, .servers = {1}, .split_bytes = SIZE_MAX},
+                                "bench");
+  std::vector<RunRow> rows;
+  for (const std::size_t size : options.sizes) {
+    const SharedMemory bare(world, 1 - world.rank(), "bench.pushpull." + std::to_string(size),
+                            size);
+    if (world.rank() == 0)
+      rows.push_back(lead(server, bare, size, options));
+    else
+      serve(server, bare, size);
+  }
+  return rows;
+}
+
+}  // namespace weft::bench

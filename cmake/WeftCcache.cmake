@@ -1,0 +1,9 @@
+# ccache where it is installed: switching presets or branches then costs seconds.
+find_program(WEFT_CCACHE ccache)
+if(WEFT_CCACHE)
+  foreach(language C CXX)
+    if(NOT CMAKE_${language}_COMPILER_LAUNCHER)
+      set(CMAKE_${language}_COMPILER_LAUNCHER ${WEFT_CCACHE})
+    endif()
+  endforeach()
+endif()

@@ -1,0 +1,77 @@
+# Tests carry their suite as a CTest label; `./dev test` runs them suite by suite. Exit code 77, and
+# a GoogleTest whose every test was skipped, count as skipped.
+include(GoogleTest)
+
+add_library(weft_test_main STATIC ${PROJECT_SOURCE_DIR}/tests/test_main.cpp)
+target_link_libraries(weft_test_main PUBLIC GTest::gtest PRIVATE weft_settings)
+
+# What the sanitizers run.
+add_custom_target(in_process_tests)
+
+# A GoogleTest program in one process; every test in it is a CTest test of its own.
+#   weft_test(name SUITE unit SOURCES a_test.cpp [LINKS weft::base] [TIMEOUT seconds])
+function(weft_test name)
+  cmake_parse_arguments(TEST "" "SUITE;TIMEOUT" "SOURCES;LINKS" ${ARGN})
+  if(NOT TEST_SUITE)
+    message(FATAL_ERROR "weft_test(${name}): say which SUITE it belongs to")
+  endif()
+  if(NOT TEST_TIMEOUT)
+    set(TEST_TIMEOUT 60)
+  endif()
+  if(TEST_SUITE STREQUAL "unit")
+    set(processors 1)
+  else()
+    set(processors 2)
+  endif()
+  add_executable(${name} ${TEST_SOURCES})
+  target_link_libraries(${name} PRIVATE weft_settings weft_test_main ${TEST_LINKS})
+  add_dependencies(in_process_tests ${name})
+  # Listing before the test, not after the build: a sanitizer may need a prepared environment.
+  gtest_discover_tests(
+    ${name}
+    TEST_PREFIX ${name}:
+    DISCOVERY_MODE PRE_TEST
+    DISCOVERY_TIMEOUT 60
+    PROPERTIES LABELS ${TEST_SUITE} TIMEOUT ${TEST_TIMEOUT} PROCESSORS ${processors})
+endfunction()
+
+# A program (a target of this build, or a path) as NP ranks under mpirun: one CTest test.
+#   weft_rank_test(name NP 4 SUITE ranks [TIMEOUT seconds] [FLAGS --enable-recovery]
+#                  [ENVIRONMENT NAME=value ...] COMMAND target args...)
+function(weft_rank_test name)
+  cmake_parse_arguments(TEST "" "NP;SUITE;TIMEOUT" "FLAGS;ENVIRONMENT;COMMAND" ${ARGN})
+  if(NOT TEST_SUITE OR NOT TEST_NP OR NOT TEST_COMMAND)
+    message(FATAL_ERROR "weft_rank_test(${name}): NP, SUITE and COMMAND are needed")
+  endif()
+  list(POP_FRONT TEST_COMMAND program)
+  if(TARGET ${program})
+    set(program $<TARGET_FILE:${program}>)
+  endif()
+  if(WEFT_MPIRUN)
+    weft_command_test(
+      ${name}
+      SUITE ${TEST_SUITE}
+      TIMEOUT ${TEST_TIMEOUT}
+      ENVIRONMENT ${TEST_ENVIRONMENT}
+      COMMAND ${WEFT_MPIRUN} ${WEFT_MPIRUN_FLAGS} ${TEST_FLAGS} -n ${TEST_NP} ${program}
+              ${TEST_COMMAND})
+  else()
+    weft_command_test(${name} SUITE ${TEST_SUITE} COMMAND
+                      sh -c "echo 'skipped: no mpirun on this machine (./dev setup)'; exit 77")
+  endif()
+endfunction()
+
+# Any command as one CTest test, alone on the machine while it runs.
+#   weft_command_test(name SUITE install [TIMEOUT seconds] [ENVIRONMENT NAME=value ...] COMMAND ...)
+function(weft_command_test name)
+  cmake_parse_arguments(TEST "" "SUITE;TIMEOUT" "ENVIRONMENT;COMMAND" ${ARGN})
+  if(NOT TEST_TIMEOUT)
+    set(TEST_TIMEOUT 120)
+  endif()
+  add_test(NAME ${name} COMMAND ${TEST_COMMAND})
+  set_tests_properties(${name} PROPERTIES LABELS ${TEST_SUITE} TIMEOUT ${TEST_TIMEOUT}
+                                          SKIP_RETURN_CODE 77 RUN_SERIAL TRUE)
+  if(TEST_ENVIRONMENT)
+    set_tests_properties(${name} PROPERTIES ENVIRONMENT "${TEST_ENVIRONMENT}")
+  endif()
+endfunction()

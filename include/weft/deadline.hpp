@@ -1,0 +1,37 @@
+// The point in time at which a wait ends.
+#pragma once
+
+#include <chrono>
+#include <optional>
+
+namespace weft {
+
+/// Every wait takes one. A default-constructed Deadline stands for the world's own limit
+/// (WEFT_TIMEOUT), counted from the start of the call. There is no "for ever".
+/// Thread-safety: a value.
+class Deadline {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  Deadline() noexcept = default;
+  static Deadline after(std::chrono::nanoseconds span) noexcept {
+    return Deadline(Clock::now() + span);
+  }
+  static Deadline at(Clock::time_point when) noexcept { return Deadline(when); }
+
+  bool is_default() const noexcept { return !when_; }
+  /// This deadline, or `fallback` from now for a default one.
+  Deadline resolve(std::chrono::nanoseconds fallback) const noexcept {
+    return when_ ? *this : after(fallback);
+  }
+  /// Requires !is_default().
+  Clock::time_point when() const noexcept { return *when_; }
+  bool passed() const noexcept { return Clock::now() >= *when_; }
+  std::chrono::nanoseconds left() const noexcept { return *when_ - Clock::now(); }
+
+ private:
+  explicit Deadline(Clock::time_point when) noexcept : when_(when) {}
+  std::optional<Clock::time_point> when_;
+};
+
+}  // namespace weft

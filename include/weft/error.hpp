@@ -1,0 +1,129 @@
+// What went wrong, in one form for thrown errors, returned statuses and the C binding.
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+namespace weft {
+
+/// The kind of a failure. Callers branch on it; the text around it is for people.
+enum class Code : std::uint8_t {
+  ok,
+  timeout,         ///< the deadline came first; the operation is still alive
+  peer_failed,     ///< a peer died without leaving
+  peer_left,       ///< a peer left the job in order, and this operation still needed it
+  closed,          ///< the slot was closed by the other end, or the world was left
+  mismatch,        ///< dtype, shape, depth or flow differ between the two ends
+  duplicate_name,  ///< this rank already exposes a slot of that name
+  writer_taken,    ///< the slot already has its one writer
+  bad_argument,    ///< the call itself is wrong
+  bad_config,      ///< a WEFT_* variable or an option has a value that is not accepted
+  exhausted,       ///< memory, descriptors or a queue are used up
+  unreachable,     ///< no fabric reaches the peer
+  flow_overrun,    ///< WEFT_CHECK=flow saw a synchronous slot overtake its reader
+  launcher_lost,   ///< the launcher (mpirun, srun) is gone
+  cancelled,       ///< the request was cancelled
+  bootstrap,       ///< the ranks could not be introduced to each other
+  system           ///< the operating system refused; the message holds its words
+};
+
+/// The code's name as it is printed and documented, e.g. "peer_failed".
+std::string_view name(Code code) noexcept;
+
+/// Everything known about one failure. Fields that don't apply stay empty or -1.
+struct ErrorDetail {
+  Code code = Code::system;
+  std::string operation{};  ///< what was being done: "put", "attach", "join"
+  std::string message{};    ///< what happened, with both sides' values where two sides disagree
+  std::string hint{};       ///< what to try
+  int rank = -1;            ///< the rank that reports
+  int peer = -1;            ///< the rank at fault or waited for
+  std::string host{};       ///< the peer's host
+  std::string slot{};       ///< the slot concerned
+  std::uint64_t sequence_expected = 0;  ///< with a wait: the sequence number waited for
+  std::uint64_t sequence_seen = 0;      ///< with a wait: the last one seen
+
+  /// All of it as one line: code, operation, where, message, hint.
+  std::string text() const;
+};
+
+class Status;
+
+/// Thrown by control calls (join, expose, attach, ...). The data path never throws.
+class Error : public std::exception {
+ public:
+  explicit Error(ErrorDetail detail);
+  explicit Error(const Status& status);
+
+  Code code() const noexcept { return detail_->code; }
+  const ErrorDetail& detail() const noexcept { return *detail_; }
+  const char* what() const noexcept override { return text_->c_str(); }
+  Status status() const noexcept;
+
+ private:
+  std::shared_ptr<const ErrorDetail> detail_;
+  std::shared_ptr<const std::string> text_;
+};
+
+/// The outcome of a data-path call: ok (a null pointer, free to copy) or an ErrorDetail.
+/// Thread-safety: a value; copies may be used by different threads.
+class [[nodiscard]] Status {
+ public:
+  Status() noexcept = default;
+  /// Never throws: when there is no memory for the detail, a detail that says so takes its place.
+  explicit Status(ErrorDetail detail) noexcept;
+  explicit Status(std::shared_ptr<const ErrorDetail> detail) noexcept
+      : detail_(std::move(detail)) {}
+
+  bool ok() const noexcept { return detail_ == nullptr; }
+  explicit operator bool() const noexcept { return ok(); }
+  Code code() const noexcept { return detail_ ? detail_->code : Code::ok; }
+  /// Requires !ok().
+  const ErrorDetail& detail() const noexcept { return *detail_; }
+  std::shared_ptr<const ErrorDetail> shared_detail() const noexcept { return detail_; }
+  /// "ok", or the detail's line.
+  std::string text() const;
+  /// Throws Error unless ok().
+  void or_throw() const;
+
+ private:
+  std::shared_ptr<const ErrorDetail> detail_;
+};
+
+/// A T, or the Status that says why there is none.
+template <typename T>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) noexcept : held_(std::in_place_index<0>, std::move(value)) {}
+  /// `status` must not be ok.
+  Result(Status status) noexcept : held_(std::in_place_index<1>, std::move(status)) {}
+
+  bool ok() const noexcept { return held_.index() == 0; }
+  explicit operator bool() const noexcept { return ok(); }
+  Status status() const noexcept { return ok() ? Status{} : *std::get_if<1>(&held_); }
+  Code code() const noexcept { return ok() ? Code::ok : std::get_if<1>(&held_)->code(); }
+
+  /// Requires ok().
+  T& operator*() & noexcept { return *std::get_if<0>(&held_); }
+  const T& operator*() const& noexcept { return *std::get_if<0>(&held_); }
+  T&& operator*() && noexcept { return std::move(*std::get_if<0>(&held_)); }
+  T* operator->() noexcept { return std::get_if<0>(&held_); }
+  const T* operator->() const noexcept { return std::get_if<0>(&held_); }
+
+  /// The value, or Error thrown with the status' detail.
+  T value() && {
+    status().or_throw();
+    return std::move(*std::get_if<0>(&held_));
+  }
+
+ private:
+  std::variant<T, Status> held_;
+};
+
+}  // namespace weft

@@ -1,0 +1,150 @@
+// The parameter server: a model's parameters, spread over server shards, updated by workers.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "weft/world.hpp"
+
+namespace weft::pslib {
+
+/// The rule by which a shard turns the workers' averaged gradient into new parameters. State
+/// (velocity, moments) lies beside the parameters on the shard, in f32.
+/// Sources: momentum as in Sutskever et al. 2013 (v = mu v + g, p -= lr v); Adam as in Kingma and
+/// Ba 2015, algorithm 1, with bias correction.
+struct Optimizer {
+  enum class Kind : std::uint8_t { sgd, momentum, adam };
+  Kind kind = Kind::sgd;
+  float learning_rate = 0.01F;
+  float momentum = 0.9F;
+  float beta1 = 0.9F;
+  float beta2 = 0.999F;
+  float epsilon = 1e-8F;
+
+  static Optimizer sgd(float learning_rate);
+  static Optimizer with_momentum(float learning_rate, float momentum = 0.9F);
+  static Optimizer adam(float learning_rate, float beta1 = 0.9F, float beta2 = 0.999F,
+                        float epsilon = 1e-8F);
+};
+
+/// Who works and who serves. Empty lists mean every rank: the paper's set-up, in which each process
+/// is a worker and a shard.
+struct Options {
+  std::vector<int> workers;
+  std::vector<int> servers;
+  /// Tensors of at least this many bytes are split evenly over the shards; smaller ones lie whole
+  /// on the shard that holds the fewest bytes.
+  std::size_t split_bytes = 64 << 10;
+};
+
+/// One named f32 tensor of a table.
+struct TensorSpec {
+  std::string name;
+  Shape shape;
+};
+
+/// A run of a tensor's elements on one shard.
+struct Piece {
+  std::size_t tensor = 0;         ///< index into the table's specs
+  int server = 0;                 ///< rank of the shard
+  std::int64_t first = 0;         ///< first element, flat
+  std::int64_t count = 0;         ///< elements
+  std::int64_t shard_offset = 0;  ///< where the run lies in the shard's region, in elements
+};
+
+/// The shard map: a pure function of (specs, servers, split_bytes), the same on every rank.
+std::vector<Piece> place(std::span<const TensorSpec> specs, std::span<const int> servers,
+                         std::size_t split_bytes);
+
+namespace detail {
+class TableState;
+class ServerState;
+}  // namespace detail
+
+/// The parameters where they lie, on their shard; valid until this worker's next push.
+class ParameterView {
+ public:
+  std::span<const float> values() const noexcept { return values_; }
+
+ private:
+  friend class detail::TableState;
+  std::span<const float> values_;
+};
+
+/// Dense f32 parameters under bulk-synchronous training: step n's parameters are computed from
+/// every worker's gradient of step n, averaged over the workers in rank order (so two runs of the
+/// same ranks are bit-equal), and nobody sees step n + 1 before all have pushed it. A shard works
+/// inside initialize, pull, push_pull and wait_updated of its own rank (or serve()). Data-path
+/// calls return a Status; peer_failed names the dead rank, whichever one it is. With several
+/// tables, ranks that work and serve use them in the same order, as each waits for the others'
+/// shards. A table goes only when the others have pulled what they need from its shard:
+/// World::leave() before the tables' destruction waits for that.
+/// Thread-safety: one thread at a time.
+class Table {
+ public:
+  Table(Table&&) noexcept;
+  Table& operator=(Table&&) noexcept;
+  ~Table();
+
+  /// Worker: its own copy of a parameter tensor, refreshed by pull(). Throws Error(bad_argument),
+  /// listing the names there are.
+  Tensor parameter(const std::string& name) const;
+  /// Worker: where to write the gradient for the next push. The shards read it there, so leave it
+  /// alone from push() until pull() has returned.
+  Tensor gradient(const std::string& name) const;
+
+  /// Every rank, once, before the first step: the first worker's parameter() values become the
+  /// shards', then everyone's, and the gradients are zeros. Ranks that only serve do this in
+  /// serve().
+  Status initialize(Deadline deadline = {}) noexcept;
+  /// Worker: makes the gradients visible to the shards. No copy, no wait. bad_argument when the
+  /// last push has not been pulled yet.
+  Status push() noexcept;
+  /// Worker: waits for the parameters that follow from the last push and moves them into
+  /// parameter(): one transfer per shard. bad_argument when nothing was pushed since the last
+  /// pull() or wait_updated(). After a timeout the next call goes on where this one stopped.
+  Status pull(Deadline deadline = {}) noexcept;
+  Status push_pull(Deadline deadline = {}) noexcept;
+  /// Worker: in place of pull(), leaves the parameters on the shards; read them by view().
+  Status wait_updated(Deadline deadline = {}) noexcept;
+  /// Worker: after wait_updated() or pull(), a tensor's parameters where they lie, without a copy.
+  /// bad_argument for a tensor that is split over shards (view_piece gives its runs).
+  Result<ParameterView> view(const std::string& name) noexcept;
+  Result<ParameterView> view_piece(const Piece& piece) noexcept;
+
+  /// Updates done: 0 after initialize().
+  std::uint64_t version() const noexcept;
+  const std::vector<TensorSpec>& specs() const noexcept;
+  const std::vector<Piece>& pieces() const noexcept;
+
+ private:
+  friend class ParameterServer;
+  explicit Table(std::shared_ptr<detail::TableState> state) noexcept;
+  std::shared_ptr<detail::TableState> state_;
+};
+
+/// The tables of one job. Several may live in one world under different names.
+class ParameterServer {
+ public:
+  /// Throws Error(bad_argument) when a rank is out of range, listed twice, or neither list has it.
+  explicit ParameterServer(World& world, Options options = {}, std::string name = "ps");
+  ParameterServer(ParameterServer&&) noexcept;
+  ~ParameterServer();
+
+  /// Every rank of the job calls it, with the same arguments and in the same order. Throws Error:
+  /// mismatch when ranks disagree, exhausted, peer_failed, timeout, bad_argument.
+  Table table(const std::string& name, std::vector<TensorSpec> specs, Optimizer optimizer,
+              Deadline deadline = {});
+
+  /// A rank that only serves: works on its tables until every worker has closed them. The deadline
+  /// is each wait's, not the whole stay's.
+  Status serve(std::span<Table* const> tables);
+
+ private:
+  std::unique_ptr<detail::ServerState> state_;
+};
+
+}  // namespace weft::pslib

@@ -1,0 +1,181 @@
+// Slots: named, persistent, registered memory through which two ranks exchange tensors.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "weft/deadline.hpp"
+#include "weft/error.hpp"
+#include "weft/tensor.hpp"
+
+namespace weft {
+
+/// Who writes a slot's buffers.
+enum class Writer : std::uint8_t {
+  peer,  ///< one other rank puts into the owner's memory; the owner waits for arrivals
+  owner  ///< the owner fills its buffers and publishes; any number of ranks view or get them
+};
+
+/// What keeps a writer from overtaking a reader.
+enum class Flow : std::uint8_t {
+  credits,  ///< the reader's credit words; the writer waits for them
+  /// The paper's promise: the training loop itself guarantees that a tensor was consumed before
+  /// the next is written, so nothing is exchanged for it. WEFT_CHECK=flow verifies the promise.
+  unsafe_synchronous
+};
+
+/// When a put counts as done.
+enum class Until : std::uint8_t {
+  reusable,  ///< the source tensor may be written again
+  delivered  ///< the owner can see the tensor
+};
+
+/// A slot's contract; both ends state it and it is compared at attach.
+struct SlotSpec {
+  std::string name;  ///< unique within its owner; at most 200 bytes
+  DType dtype = DType::f32;
+  Shape shape;
+  std::uint32_t depth = 1;  ///< buffers, so transfers that may be under way at once; at most 4096
+  Writer writer = Writer::peer;
+  Flow flow = Flow::credits;
+};
+
+/// A run of a slot's elements and where it goes. `to` holds count elements.
+struct SlotRun {
+  std::int64_t first = 0;
+  std::int64_t count = 0;
+  std::byte* to = nullptr;
+};
+
+namespace detail {
+class SlotState;
+class RemoteSlotState;
+}  // namespace detail
+
+/// A tensor in a slot's buffer, the reader's until it is let go (destroyed or released): that
+/// returns the credit. Views the slot's own memory: no copy is made.
+/// Must not outlive its Slot or RemoteSlot. Thread-safety: as its slot.
+class Arrival {
+ public:
+  Arrival() noexcept = default;
+  Arrival(Arrival&& other) noexcept { *this = std::move(other); }
+  Arrival& operator=(Arrival&& other) noexcept;
+  ~Arrival() { release(); }
+
+  const Tensor& tensor() const noexcept { return tensor_; }
+  template <Element T>
+  std::span<T> as() const {
+    return tensor_.as<T>();
+  }
+  /// Counts from 1 with the slot's first tensor.
+  std::uint64_t sequence() const noexcept { return sequence_; }
+  void release() noexcept;
+
+ private:
+  friend class detail::SlotState;
+  friend class detail::RemoteSlotState;
+  Tensor tensor_;
+  std::uint64_t sequence_ = 0;
+  detail::SlotState* slot_ = nullptr;
+  detail::RemoteSlotState* remote_ = nullptr;
+};
+
+/// One operation under way. Holds nothing when the operation completed at once.
+/// Destroying it does not end the operation. Thread-safety: as the RemoteSlot it came from,
+/// which it must not outlive.
+class [[nodiscard]] Request {
+ public:
+  Request() noexcept = default;
+
+  /// Whether the operation has ended (well or not); never blocks.
+  bool test() noexcept;
+  /// A timeout leaves the operation alive and the source lent to it.
+  Status wait(Deadline deadline = {}) noexcept;
+  /// Ends an operation that has not begun to move data (Code::cancelled from then on); one that
+  /// has ended stays as it is.
+  Status cancel() noexcept;
+
+ private:
+  friend class detail::RemoteSlotState;
+  detail::RemoteSlotState* remote_ = nullptr;
+  std::uint64_t ticket_ = 0;
+  Status status_;
+};
+
+/// The owner's end. One thread at a time. Destruction returns at once: the peer is told, and the
+/// memory stays in limbo until the peer has agreed or is dead.
+class Slot {
+ public:
+  Slot() noexcept;
+  Slot(Slot&&) noexcept;
+  Slot& operator=(Slot&&) noexcept;
+  ~Slot();
+
+  const SlotSpec& spec() const noexcept;
+
+  /// Writer::peer: the next tensor, in the order of the puts. Errors: timeout (names slot, writer,
+  /// sequence expected and seen), peer_failed, peer_left, closed, mismatch (a writer whose contract
+  /// differs was refused; reported once, the slot stays usable).
+  Result<Arrival> wait(Deadline deadline = {}) noexcept;
+  /// Writer::peer: whether wait() would return at once.
+  bool ready() const noexcept;
+
+  /// Writer::owner: the buffer to fill for the next version. With credits it waits until every
+  /// reader has let go of what lies in it; the error names the reader at fault.
+  Result<Tensor> next(Deadline deadline = {}) noexcept;
+  /// Writer::owner: makes the buffer that next() gave visible to the readers.
+  Status publish() noexcept;
+  /// Writer::owner: ranks attached now.
+  int readers() const noexcept;
+
+  /// From now on waits here also end when one of `ranks` is dead or has left: for a loop that can't
+  /// go on without them, although this slot's own peer lives.
+  void also_needs(std::span<const int> ranks);
+
+ private:
+  friend class World;
+  friend class detail::SlotState;
+  explicit Slot(std::shared_ptr<detail::SlotState> state) noexcept;
+  std::shared_ptr<detail::SlotState> state_;
+};
+
+/// The other end: the writer of a Writer::peer slot, or a reader of a Writer::owner slot.
+/// One thread at a time. Destruction detaches; what was put before stays in the slot.
+class RemoteSlot {
+ public:
+  RemoteSlot() noexcept;
+  RemoteSlot(RemoteSlot&&) noexcept;
+  RemoteSlot& operator=(RemoteSlot&&) noexcept;
+  ~RemoteSlot();
+
+  const SlotSpec& spec() const noexcept;
+  int owner() const noexcept;
+
+  /// Moves the tensor into the slot's next buffer and notifies the owner. dtype and shape must be
+  /// the slot's. Without a credit the put stays pending (at most 64 of them; then exhausted) and
+  /// the tensor stays lent to it. A tensor outside the world's arena is staged first: counted as
+  /// copied. Source: the paper, section 3.2 (static placement).
+  Request put(const Tensor& tensor, Until until = Until::reusable) noexcept;
+
+  /// Writer::owner: waits for a version newer than the last one seen here and views the newest
+  /// where it lies.
+  Result<Arrival> view(Deadline deadline = {}) noexcept;
+  /// The same version into `into`, whose dtype and shape must be the slot's.
+  Status get(const Tensor& into, Deadline deadline = {}) noexcept;
+  /// The same, only the given runs of elements, each to a place of its own: one operation.
+  Status get(std::span<const SlotRun> runs, Deadline deadline = {}) noexcept;
+  /// Writer::owner: whether view() would return at once.
+  bool ready() const noexcept;
+
+  /// As Slot::also_needs.
+  void also_needs(std::span<const int> ranks);
+
+ private:
+  friend class World;
+  explicit RemoteSlot(std::shared_ptr<detail::RemoteSlotState> state) noexcept;
+  std::shared_ptr<detail::RemoteSlotState> state_;
+};
+
+}  // namespace weft

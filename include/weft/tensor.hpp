@@ -1,0 +1,138 @@
+// Tensors: element type, shape, and the memory they lie in.
+#pragma once
+
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+namespace weft {
+
+enum class DType : std::uint8_t { f64, f32, f16, bf16, i64, i32, i8, u8, boolean };
+
+std::string_view name(DType dtype) noexcept;
+/// Bytes of one element.
+std::size_t size_of(DType dtype) noexcept;
+
+template <typename T>
+concept Element = std::same_as<T, double> || std::same_as<T, float> ||
+                  std::same_as<T, std::int64_t> || std::same_as<T, std::int32_t> ||
+                  std::same_as<T, std::int8_t> || std::same_as<T, std::uint8_t> ||
+                  std::same_as<T, bool>;
+
+/// The DType of a C++ element type. f16 and bf16 have none of their own: read them as bytes.
+template <Element T>
+constexpr DType dtype_of() noexcept {
+  if constexpr (std::same_as<T, double>) return DType::f64;
+  if constexpr (std::same_as<T, float>) return DType::f32;
+  if constexpr (std::same_as<T, std::int64_t>) return DType::i64;
+  if constexpr (std::same_as<T, std::int32_t>) return DType::i32;
+  if constexpr (std::same_as<T, std::int8_t>) return DType::i8;
+  if constexpr (std::same_as<T, std::uint8_t>) return DType::u8;
+  return DType::boolean;
+}
+
+/// Up to eight dimensions, outermost first. An empty shape is a scalar (one element).
+class Shape {
+ public:
+  static constexpr std::size_t kMaxDims = 8;
+  /// So that the bytes of a tensor, whatever its elements, fit 63 bits.
+  static constexpr std::int64_t kMaxElements = std::numeric_limits<std::int64_t>::max() / 8;
+
+  Shape() noexcept = default;
+  /// Throws Error(bad_argument) for more than eight dimensions, a negative one, or a product
+  /// above kMaxElements.
+  Shape(std::initializer_list<std::int64_t> dims);
+  explicit Shape(std::span<const std::int64_t> dims);
+
+  std::size_t dims() const noexcept { return count_; }
+  std::int64_t operator[](std::size_t i) const noexcept { return dims_[i]; }
+  std::int64_t elements() const noexcept { return elements_; }
+  /// "[2, 3]"; a scalar is "[]".
+  std::string text() const;
+
+  friend bool operator==(const Shape& a, const Shape& b) noexcept {
+    if (a.count_ != b.count_ || a.elements_ != b.elements_) return false;
+    for (std::size_t i = 0; i < a.count_; ++i)
+      if (a.dims_[i] != b.dims_[i]) return false;
+    return true;
+  }
+
+ private:
+  std::array<std::int64_t, kMaxDims> dims_{};
+  std::size_t count_ = 0;
+  std::int64_t elements_ = 1;
+};
+
+/// The memory behind tensors. Owned by every tensor that lies in it; the last one gives it back.
+class Storage {
+ public:
+  virtual ~Storage() = default;
+  Storage(const Storage&) = delete;
+  Storage& operator=(const Storage&) = delete;
+
+  std::byte* data() const noexcept { return data_; }
+  std::size_t bytes() const noexcept { return bytes_; }
+  /// The arena that the memory belongs to; null for the user's own memory.
+  const void* arena() const noexcept { return arena_; }
+
+ protected:
+  Storage(std::byte* data, std::size_t bytes, const void* arena) noexcept
+      : data_(data), bytes_(bytes), arena_(arena) {}
+
+ private:
+  std::byte* data_;
+  std::size_t bytes_;
+  const void* arena_;
+};
+
+/// A dense row-major array in host memory. Copying a Tensor copies the handle, not the elements.
+/// World::allocate makes tensors in the rank's arena, which peers reach without a copy;
+/// Tensor::wrap describes memory that the user owns and keeps alive.
+/// Thread-safety: the handle is a value; the elements are the user's to guard.
+class Tensor {
+ public:
+  Tensor() noexcept = default;
+  Tensor(std::shared_ptr<Storage> storage, std::size_t offset, DType dtype, const Shape& shape);
+  /// Memory of the user's own: not owned, not registered, so a put from it is staged (copied).
+  static Tensor wrap(void* data, DType dtype, const Shape& shape) noexcept;
+
+  bool empty() const noexcept { return data_ == nullptr; }
+  DType dtype() const noexcept { return dtype_; }
+  const Shape& shape() const noexcept { return shape_; }
+  std::size_t bytes() const noexcept { return bytes_; }
+  std::byte* data() const noexcept { return data_; }
+  const void* arena() const noexcept { return storage_ ? storage_->arena() : nullptr; }
+  const std::shared_ptr<Storage>& storage() const noexcept { return storage_; }
+
+  /// The elements. T must be the tensor's own element type (f16 and bf16: std::uint8_t gives their
+  /// bytes, as it does for every type); throws Error(bad_argument) otherwise.
+  template <Element T>
+  std::span<T> as() const {
+    check_element(dtype_of<T>());
+    return {reinterpret_cast<T*>(data_), bytes_ / sizeof(T)};
+  }
+  /// `count` elements from `first` on, flat, as a tensor of `shape` over the same memory. Throws
+  /// Error(bad_argument) when they don't lie within this tensor.
+  Tensor part(std::int64_t first, const Shape& shape) const;
+  /// dtype and shape: "f32[2, 3]".
+  std::string text() const;
+
+ private:
+  void check_element(DType asked) const;
+
+  std::byte* data_ = nullptr;
+  std::size_t bytes_ = 0;
+  DType dtype_ = DType::u8;
+  Shape shape_;
+  std::shared_ptr<Storage> storage_;
+};
+
+}  // namespace weft

@@ -1,0 +1,89 @@
+// A process as a rank of a job.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "weft/deadline.hpp"
+#include "weft/error.hpp"
+#include "weft/report.hpp"
+#include "weft/slot.hpp"
+#include "weft/tensor.hpp"
+
+namespace weft {
+
+namespace detail {
+class WorldState;
+}
+
+/// This process (or, in tests, this thread) as one rank among `size()`. Several worlds may live in
+/// one process. Slots, remote slots and arrivals must go before their world; tensors may outlive it.
+/// Thread-safety: every member may be called concurrently, except leave() and destruction.
+class World {
+ public:
+  /// Joins the job that the launcher (mpirun, srun --mpi=pmix) started; with no launcher it is a
+  /// world of one. Throws Error: bad_config, bootstrap (a rank that never arrives is named within
+  /// WEFT_INIT_TIMEOUT), unreachable, exhausted, system.
+  static World join();
+
+  World() noexcept;
+  World(World&&) noexcept;
+  World& operator=(World&&) noexcept;
+  /// Leaves at once, without waiting for anybody.
+  ~World();
+
+  int rank() const noexcept;
+  int size() const noexcept;
+  /// The name of the host that a rank runs on.
+  std::string host(int rank) const;
+  /// Ranks on this rank's host, itself included.
+  int local_size() const noexcept;
+
+  /// A tensor in this rank's data arena, 64-byte aligned, not initialised. Throws Error(exhausted)
+  /// when the arena cannot grow, with what was asked, held and allowed; the world stays usable.
+  Tensor allocate(DType dtype, const Shape& shape);
+
+  /// Offers a slot to the other ranks (or this one). Throws Error: duplicate_name, bad_argument,
+  /// exhausted.
+  Slot expose(const SlotSpec& spec);
+
+  /// Attaches to a slot of `owner`, waiting for it to be exposed. `expected` is compared with what
+  /// the owner exposes. Involves these two ranks only. Throws Error: mismatch (with both sides'
+  /// values; the owner learns of it too), writer_taken (naming the holder), timeout (naming slot and
+  /// owner), peer_failed, peer_left, bad_argument.
+  RemoteSlot attach(int owner, const SlotSpec& expected, Deadline deadline = {});
+  /// The same, taking dtype, shape and the rest as the owner declared them.
+  RemoteSlot attach(int owner, const std::string& name, Deadline deadline = {});
+
+  /// The index of the first slot that has an arrival, or can't have one any more: its wait() then
+  /// says why.
+  Result<std::size_t> wait_any(std::span<Slot* const> slots, Deadline deadline = {}) noexcept;
+  /// The index of the first remote slot that has a version not seen yet.
+  Result<std::size_t> wait_any(std::span<RemoteSlot* const> slots, Deadline deadline = {}) noexcept;
+  /// The index of the first request that has ended.
+  Result<std::size_t> wait_any(std::span<Request* const> requests, Deadline deadline = {}) noexcept;
+
+  /// A descriptor that becomes readable after anything happened for this rank (an arrival, a
+  /// credit, a peer's death), for the user's own poll loop. It stays the world's. Read pattern:
+  /// poll, clear_event(), then test every slot and request of interest.
+  int event_fd();
+  void clear_event() noexcept;
+
+  /// ok() while every one of `ranks` lives; otherwise what became of the first that does not.
+  Status alive(std::span<const int> ranks) const noexcept;
+
+  Report report() const;
+
+  /// Waits until every peer has left too or is dead, so that none still reads this rank's memory,
+  /// then leaves. Returns timeout with the late rank's name when they don't; the world has left then
+  /// as well.
+  Status leave(Deadline deadline = {}) noexcept;
+
+ private:
+  friend struct WorldAccess;
+  explicit World(std::unique_ptr<detail::WorldState> state) noexcept;
+  std::unique_ptr<detail::WorldState> state_;
+};
+
+}  // namespace weft

@@ -1,0 +1,41 @@
+// Trains a character-level language model, data-parallel over the ranks of the job:
+//   mpirun -n 4 train_charlm --text LICENSE
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <exception>
+
+#include "options.hpp"
+#include "text.hpp"
+#include "training.hpp"
+#include "weft/world.hpp"
+
+namespace {
+
+int fail(int exit_code, const char* what) {
+  fmt::print(stderr, "train_charlm: {}\n", what);
+  return exit_code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  const auto options = charlm::Options::parse(argc, argv);
+  if (!options) return charlm::kLearned;
+  // Before joining: a text that cannot be used then ends every rank at once, with nobody waiting.
+  const charlm::Text text =
+      charlm::read_text(options->text, static_cast<std::size_t>(options->length) + 1);
+
+  weft::World world = weft::World::join();
+  const int exit_code = charlm::train(world, *options, text);
+  world.leave().or_throw();
+  return exit_code;
+} catch (const charlm::UsageError& error) {
+  return fail(charlm::kBadInput, error.what());
+} catch (const charlm::TextError& error) {
+  return fail(charlm::kBadInput, error.what());
+} catch (const weft::Error& error) {
+  return fail(charlm::kJobFailed, error.what());
+} catch (const std::exception& error) {
+  return fail(charlm::kJobFailed, error.what());
+}

@@ -1,0 +1,70 @@
+#include "options.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+namespace charlm {
+namespace {
+
+void declare(CLI::App& app, Options& o) {
+  // Bounds that no sensible run meets, so that a slip of the finger is told, not tried.
+  const CLI::Range size(1, 16384);
+  const CLI::Range count(1, 100'000'000);
+  app.add_option("--text", o.text, "UTF-8 text file to learn")->required();
+  app.add_option("--steps", o.steps, fmt::format("training steps [{}]", Options::kDefaultSteps))
+      ->check(count);
+  app.add_option("--batch", o.batch,
+                 fmt::format("windows per step, over all ranks; a multiple of the ranks [{}, "
+                             "rounded up to one]",
+                             Options::kDefaultBatch))
+      ->check(size);
+  app.add_option("--length", o.length, "characters per window")->check(size)->capture_default_str();
+  app.add_option("--hidden", o.hidden, "width of the LSTM layer")
+      ->check(size)
+      ->capture_default_str();
+  app.add_option("--embed", o.embed, "width of the embedding")->check(size)->capture_default_str();
+  app.add_option("--learning-rate", o.learning_rate, "of Adam")
+      ->check(CLI::Range(1e-6F, 1.0F))
+      ->capture_default_str();
+  app.add_option("--seed", o.seed, "of initialisation, windows and sample")->capture_default_str();
+  app.add_option("--sample", o.sample, "characters to write when trained; 0: none")
+      ->check(CLI::Range(0, 1'000'000))
+      ->capture_default_str();
+  app.add_option("--losses", o.losses,
+                 "file for every step's loss, as hexadecimal floats: equal files, equal runs");
+  app.add_option("--json", o.json, "file for the results and the transfer report");
+}
+
+}  // namespace
+
+int Options::batch_for(int ranks) const {
+  if (!batch) return (kDefaultBatch + ranks - 1) / ranks * ranks;
+  const int below = *batch / ranks * ranks;
+  if (below == *batch) return *batch;
+  throw UsageError(fmt::format(
+      "--batch {} cannot be shared equally by {} ranks; try {}", *batch, ranks,
+      below > 0 ? fmt::format("{} or {}", below, below + ranks) : fmt::format("{}", ranks)));
+}
+
+std::optional<Options> Options::parse(int argc, char** argv) {
+  Options options;
+  CLI::App app("Trains a character-level LSTM on a text, data-parallel over the ranks of the job.",
+               "train_charlm");
+  app.footer(
+      "Exit codes: 0 well, 1 the default run did not learn, 2 bad input, 3 the job failed.\n"
+      "Example: mpirun -n 4 train_charlm --text LICENSE");
+  declare(app, options);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    std::fputs(app.help().c_str(), stdout);
+    return std::nullopt;
+  } catch (const CLI::ParseError& error) {
+    throw UsageError(fmt::format("{}; --help lists the options", error.what()));
+  }
+  return options;
+}
+
+}  // namespace charlm

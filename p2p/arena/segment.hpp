@@ -1,0 +1,49 @@
+// One stretch of memory that other processes can map: a sealed memfd.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "base/os/fd.hpp"
+#include "base/os/mapping.hpp"
+
+namespace weft::p2p {
+
+/// A memfd and this process's mapping of it. Nothing of it has a name in any file system, so
+/// nothing is left behind when its processes die.
+struct Segment {
+  os::Fd fd;  ///< closed for private memory, which has none
+  std::shared_ptr<os::Mapping> mapping;
+  bool huge_pages_advised = false;
+};
+
+/// Memory that exists: every page is there before this returns, so that no later touch can be a
+/// SIGBUS. The memfd is sealed against shrinking and growing. Throws Error(exhausted) with what was
+/// asked and what stood against it.
+Segment create_shared_segment(std::size_t bytes, bool huge_pages, const std::string& label);
+/// Anonymous memory that is never exported.
+Segment create_private_segment(std::size_t bytes, bool huge_pages);
+
+/// Maps memfds, each once: ranks that share a process share one mapping of a segment, so that a
+/// thread sanitizer sees their accesses as accesses to the same memory. Thread-safe.
+class SegmentMapper {
+ public:
+  /// Makes an existing mapping known as that of `fd`.
+  void add(const os::Fd& fd, std::shared_ptr<os::Mapping> mapping);
+  /// The mapping of a segment of `bytes`; verifies that the memfd has that size and its seals.
+  /// Throws Error(system) otherwise.
+  std::shared_ptr<os::Mapping> map(const os::Fd& fd, std::size_t bytes);
+
+ private:
+  using Identity = std::pair<std::uint64_t, std::uint64_t>;  // device, inode
+  static Identity identify(const os::Fd& fd);
+
+  std::mutex mutex_;
+  std::map<Identity, std::weak_ptr<os::Mapping>> mappings_;
+};
+
+}  // namespace weft::p2p

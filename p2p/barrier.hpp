@@ -1,0 +1,19 @@
+// The one fence that the store-then-look protocols need.
+#pragma once
+
+#include <atomic>
+
+namespace weft::p2p {
+
+/// Orders every store before it against every load after it, for all threads and processes.
+inline void full_barrier() noexcept {
+#if defined(__SANITIZE_THREAD__)
+  // The thread sanitizer knows no fences; a read-modify-write has the same effect on the processor.
+  static std::atomic<int> word{0};
+  word.fetch_add(1, std::memory_order_seq_cst);
+#else
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+#endif
+}
+
+}  // namespace weft::p2p

@@ -1,0 +1,75 @@
+#include "p2p/local_rank.hpp"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <new>
+
+#include "base/kernels/copy.hpp"
+#include "base/os/cpus.hpp"
+#include "weft/error.hpp"
+
+namespace weft::p2p {
+namespace {
+
+constexpr std::size_t kControlChunk = 2u << 20;
+
+std::shared_ptr<Arena> make_arena(ArenaSort sort, const LocalRankOptions& options) {
+  ArenaLimits limits;
+  limits.huge_pages = options.config.text(Knob::huge_pages) != "off";
+  limits.chunk_bytes =
+      sort == ArenaSort::data ? options.config.size(Knob::arena_chunk).value() : kControlChunk;
+  if (sort == ArenaSort::data) limits.max_bytes = options.config.size(Knob::arena_max).value();
+  return std::make_shared<Arena>(sort, limits, options.mapper);
+}
+
+WaitPolicy policy_for(const LocalRankOptions& options) {
+  WaitPolicy policy = WaitPolicy::choose(options.local_ranks, os::usable_cpus());
+  if (const auto spin = options.config.time(Knob::spin)) policy.spin = *spin;
+  return policy;
+}
+
+os::Fd make_event() {
+  os::Fd event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (event.get() < 0)
+    throw Error(ErrorDetail{
+        .code = Code::system, .operation = "eventfd", .message = std::strerror(errno)});
+  return event;
+}
+
+}  // namespace
+
+LocalRank::LocalRank(LocalRankOptions options)
+    : rank(options.rank),
+      size(options.size),
+      log(options.log),
+      mapper(options.mapper),
+      stream_bytes(
+          options.config.size(Knob::stream_bytes).value_or(kernels::default_stream_bytes())),
+      zero_copy(options.config.flag(Knob::zero_copy)),
+      check_flow(options.config.text(Knob::check) == "flow"),
+      control(make_arena(ArenaSort::control, options)),
+      data(make_arena(ArenaSort::data, options)),
+      hidden(make_arena(ArenaSort::hidden, options)),
+      bell_block_(control, sizeof(Doorbell)),
+      bell_event_(make_event()),
+      waiter(*new (bell_block_.data()) Doorbell{}, policy_for(options),
+             options.config.time(Knob::timeout).value()) {}
+
+void LocalRank::ring() noexcept {
+  if (!bell().ring()) return;
+  const std::uint64_t one = 1;
+  (void)!::write(bell_event_.get(), &one, sizeof one);
+}
+
+const std::shared_ptr<Arena>& LocalRank::arena_of(std::uint32_t chunk) const noexcept {
+  return sort_of_chunk(chunk) == ArenaSort::control ? control : data;
+}
+
+bool LocalRank::reachable(const std::byte* address, std::size_t bytes) const noexcept {
+  return data->contains(address, bytes) || control->contains(address, bytes);
+}
+
+}  // namespace weft::p2p

@@ -1,0 +1,73 @@
+// This rank's own things, which every part of p2p uses.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "base/config.hpp"
+#include "base/log.hpp"
+#include "base/os/fd.hpp"
+#include "p2p/arena/arena.hpp"
+#include "p2p/progress/doorbell.hpp"
+#include "p2p/progress/progress_thread.hpp"
+#include "p2p/progress/waiter.hpp"
+
+namespace weft::p2p {
+
+struct LocalRankOptions {
+  int rank = 0;
+  int size = 1;
+  int local_ranks = 1;  ///< ranks on this host, for the waiting policy
+  Config config;
+  std::shared_ptr<Log> log;
+  std::shared_ptr<SegmentMapper> mapper;  ///< shared by ranks of one process
+};
+
+/// Arenas, doorbell, progress thread and policy of one rank. Lives as long as its mesh and slots.
+/// The progress thread is started by the owner, once everything that it serves is in place.
+class LocalRank {
+ public:
+  explicit LocalRank(LocalRankOptions options);
+
+  const int rank;
+  const int size;
+  const std::shared_ptr<Log> log;
+  const std::shared_ptr<SegmentMapper> mapper;
+  const std::size_t stream_bytes;  ///< puts from this size on bypass the cache
+  const bool zero_copy;            ///< false: every put is staged
+  const bool check_flow;           ///< synchronous slots run with credits, an overrun is reported
+
+  const std::shared_ptr<Arena> control;
+  const std::shared_ptr<Arena> data;
+  const std::shared_ptr<Arena> hidden;
+
+  Doorbell& bell() noexcept { return *reinterpret_cast<Doorbell*>(bell_block_.data()); }
+  const Block& bell_block() const noexcept { return bell_block_.block(); }
+  /// Written by a ringer when the bell is armed.
+  const os::Fd& bell_event() const noexcept { return bell_event_; }
+  /// A put has no credit: unless somebody waits for it here, the progress thread will see to it.
+  void want_service() noexcept {
+    service_wanted.store(true, std::memory_order_release);
+    progress.turn_soon();
+  }
+  std::atomic<bool> service_wanted{false};
+
+  /// Wakes this rank's own waiting threads.
+  void ring() noexcept;
+
+  const std::shared_ptr<Arena>& arena_of(std::uint32_t chunk) const noexcept;
+  /// Whether the range lies in memory that peers or devices reach without staging.
+  bool reachable(const std::byte* data, std::size_t bytes) const noexcept;
+
+ private:
+  OwnedBlock bell_block_;
+  os::Fd bell_event_;
+
+ public:
+  const Waiter waiter;
+  ProgressThread progress;
+};
+
+}  // namespace weft::p2p

@@ -1,0 +1,147 @@
+#include "p2p/mesh/mesh.hpp"
+
+#include <fmt/format.h>
+#include <sodium.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/os/host_identity.hpp"
+
+namespace weft::p2p {
+namespace {
+
+std::string ranks_text(const std::vector<int>& ranks) {
+  constexpr std::size_t kNamed = 8;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(ranks.size(), kNamed); ++i)
+    text += fmt::format("{}{}", i == 0 ? "" : ", ", ranks[i]);
+  if (ranks.size() > kNamed) text += fmt::format(" and {} more", ranks.size() - kNamed);
+  return text;
+}
+
+}  // namespace
+
+Mesh::Mesh(LocalRank& local, OnMessage on_message, OnGone on_gone)
+    : local_(local), on_message_(std::move(on_message)), on_gone_(std::move(on_gone)) {
+  if (sodium_init() < 0)
+    throw Error(ErrorDetail{
+        .code = Code::system, .operation = "join", .message = "libsodium found no randomness"});
+  const os::HostIdentity host = os::host_identity();
+  own_.host_id = host.id;
+  std::strncpy(own_.host.data(), host.name.c_str(), own_.host.size() - 1);
+  own_.pid = ::getpid();
+  own_.uid = ::getuid();
+  randombytes_buf(own_.socket.data(), own_.socket.size());
+  if (local_.rank == 0) randombytes_buf(own_.job_secret.data(), own_.job_secret.size());
+}
+
+Mesh::~Mesh() = default;
+
+void Mesh::announce_leave() {
+  local_.progress.post([this] {
+    // Those that have left already wait to hear it too.
+    for (const auto& peer : peers_)
+      if (peer->rank != local_.rank && !peer->links.empty())
+        answer(*peer, *peer->links.front(), LeavingMessage{.because_of = first_failed_.load()});
+  });
+}
+
+Status Mesh::wait_until_alone(Deadline deadline) noexcept {
+  const auto alone = [this] { return gone_count() + 1 >= static_cast<std::uint32_t>(local_.size); };
+  const WaitEnd end = local_.waiter.wait(alone, [] { return false; }, deadline);
+  if (end == WaitEnd::ready) return {};
+  std::vector<int> late;
+  for (const auto& peer : peers_)
+    if (peer->rank != local_.rank && !peer->gone()) late.push_back(peer->rank);
+  return Status(ErrorDetail{
+      .code = Code::timeout,
+      .operation = "leave",
+      .message = fmt::format("still in the job: rank {}", ranks_text(late)),
+      .hint = "a rank leaves by World::leave or by ending; look at what that rank is doing",
+      .rank = local_.rank,
+      .peer = late.empty() ? -1 : late.front()});
+}
+
+Status Mesh::fate(int rank) const noexcept {
+  const Peer& p = peer(rank);
+  const PeerState state = p.state.load(std::memory_order_acquire);
+  if (state < PeerState::left) return {};
+  const bool failed = state == PeerState::failed;
+  const Peer& culprit = failed || p.because_of < 0 ? p : peer(p.because_of);
+  if (!failed && p.because_of < 0)
+    return Status(ErrorDetail{.code = Code::peer_left,
+                              .message = fmt::format("rank {} (host {}, pid {}) has left the job",
+                                                     rank, p.host(), p.address.pid),
+                              .hint = "it ended earlier than this rank expected",
+                              .rank = local_.rank,
+                              .peer = rank,
+                              .host = p.host()});
+  return Status(ErrorDetail{
+      .code = Code::peer_failed,
+      .message = fmt::format("rank {} (host {}, pid {}) died without leaving{}", culprit.rank,
+                             culprit.host(), culprit.address.pid,
+                             failed ? "" : fmt::format("; rank {} left because of it", rank)),
+      .hint = "look at the end of that rank's output",
+      .rank = local_.rank,
+      .peer = culprit.rank,
+      .host = culprit.host()});
+}
+
+Status Mesh::fate(std::span<const int> ranks) const noexcept {
+  if (gone_count() == 0) return {};
+  Status left;
+  for (const int rank : ranks) {
+    Status status = fate(rank);
+    if (status.code() == Code::peer_failed) return status;
+    if (left.ok()) left = std::move(status);
+  }
+  return left;
+}
+
+void Mesh::send_chunk(Peer& peer, Link& link, std::uint32_t chunk) {
+  if (!peer.chunks_sent.insert(chunk).second) return;
+  const Arena& arena = *local_.arena_of(chunk);
+  const int fd = arena.chunk_fd(chunk).get();
+  peer.control_messages.fetch_add(1, std::memory_order_relaxed);
+  const ChunkMessage message{.chunk = chunk, .bytes = arena.chunk_bytes(chunk)};
+  link.send(message, std::span(&fd, 1));
+}
+
+std::vector<PathReport> Mesh::paths() const {
+  std::vector<PathReport> paths;
+  for (const auto& peer : peers_) {
+    PathReport path;
+    path.peer = peer->rank;
+    path.host = peer->host();
+    path.pid = peer->address.pid;
+    path.fabric = "shm";
+    path.verdicts = peer->verdicts;
+    path.counters.control_messages = peer->control_messages.load(std::memory_order_relaxed);
+    path.counters.registrations = peer->registrations.load(std::memory_order_relaxed);
+    paths.push_back(std::move(path));
+  }
+  return paths;
+}
+
+void Mesh::end(Peer& peer, PeerState state, int because_of) {
+  if (peer.gone()) return;
+  peer.because_of = because_of;
+  int none = -1;
+  if (state == PeerState::failed)
+    first_failed_.compare_exchange_strong(none, peer.rank);
+  else if (because_of >= 0)
+    first_failed_.compare_exchange_strong(none, because_of);
+  peer.state.store(state, std::memory_order_release);
+  gone_.fetch_add(1, std::memory_order_release);
+  if (state == PeerState::failed)
+    local_.log->error(Subsystem::path, "rank {} (host {}, pid {}) died without leaving", peer.rank,
+                      peer.host(), peer.address.pid);
+  else
+    local_.log->debug(Subsystem::path, "rank {} left", peer.rank);
+  on_gone_(peer);
+  local_.ring();
+}
+
+}  // namespace weft::p2p

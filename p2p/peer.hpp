@@ -1,0 +1,45 @@
+// Another rank, as this one knows it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/os/fd.hpp"
+#include "p2p/address.hpp"
+#include "p2p/fabric.hpp"
+#include "p2p/shm/link.hpp"
+#include "p2p/shm/shm_channel.hpp"
+
+namespace weft::p2p {
+
+enum class PeerState : std::uint8_t { joining, connected, left, failed };
+
+/// The progress thread changes it; `state` may be read by any thread, and what a state promises to
+/// be set (channel from connected on, because_of from left on) is visible to who reads the state.
+struct Peer {
+  int rank = -1;
+  RankAddress address;
+  std::vector<FabricVerdict> verdicts;
+  std::atomic<PeerState> state{PeerState::joining};
+  int because_of = -1;  ///< left: the failed rank that made it leave, or -1
+
+  std::unique_ptr<ShmChannel> channel;
+  std::atomic<std::uint64_t> control_messages{0};
+  std::atomic<std::uint64_t> registrations{0};
+
+  // The progress thread's own.
+  os::Fd pidfd;
+  std::vector<std::unique_ptr<Link>> links;  ///< the first carries this rank's requests
+  std::set<std::uint32_t> chunks_sent;
+
+  std::string host() const { return address.host.data(); }
+  bool gone() const noexcept {
+    return state.load(std::memory_order_acquire) >= PeerState::left;
+  }
+};
+
+}  // namespace weft::p2p

@@ -1,0 +1,143 @@
+#include "p2p/progress/progress_thread.hpp"
+
+#include <pthread.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <future>
+#include <memory>
+
+#include "weft/error.hpp"
+
+namespace weft::p2p {
+namespace {
+
+[[noreturn]] void fail(const char* operation) {
+  throw Error(ErrorDetail{
+      .code = Code::system, .operation = operation, .message = std::strerror(errno)});
+}
+
+}  // namespace
+
+ProgressThread::ProgressThread()
+    : epoll_(::epoll_create1(EPOLL_CLOEXEC)),
+      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      timer_(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) {
+  if (epoll_.get() < 0) fail("epoll_create1");
+  if (wake_.get() < 0) fail("eventfd");
+  if (timer_.get() < 0) fail("timerfd_create");
+  watch(timer_.get(), EPOLLIN, [this](std::uint32_t) {
+    std::uint64_t count = 0;
+    (void)!::read(timer_.get(), &count, sizeof count);
+    timer_set_.store(false);
+  });
+  watch(wake_.get(), EPOLLIN, [this](std::uint32_t) {
+    std::uint64_t count = 0;
+    while (::read(wake_.get(), &count, sizeof count) > 0) {
+    }
+  });
+}
+
+ProgressThread::~ProgressThread() { stop(); }
+
+void ProgressThread::start() {
+  // Signals are the application's: its own threads take them.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::thread([this] {
+    pthread_setname_np(pthread_self(), "weft-progress");
+    loop();
+  });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void ProgressThread::stop() noexcept {
+  if (!thread_.joinable()) return;
+  stopping_.store(true);
+  const std::uint64_t one = 1;
+  (void)!::write(wake_.get(), &one, sizeof one);
+  thread_.join();
+}
+
+void ProgressThread::post(std::function<void()> task) {
+  {
+    const std::lock_guard lock(mutex_);
+    tasks_.push_back(std::move(task));
+  }
+  const std::uint64_t one = 1;
+  (void)!::write(wake_.get(), &one, sizeof one);
+}
+
+void ProgressThread::turn_soon() noexcept {
+  if (timer_set_.exchange(true)) return;
+  itimerspec soon{};
+  soon.it_value.tv_nsec = 500'000;
+  ::timerfd_settime(timer_.get(), 0, &soon, nullptr);
+}
+
+void ProgressThread::run(const std::function<void()>& task) {
+  std::promise<void> done;
+  post([&] {
+    task();
+    done.set_value();
+  });
+  done.get_future().wait();
+}
+
+void ProgressThread::watch(int fd, std::uint32_t events, Handler handler) {
+  epoll_event event{};
+  event.events = events;
+  event.data.fd = fd;
+  handlers_[fd] = std::make_shared<Handler>(std::move(handler));
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) {
+    handlers_.erase(fd);
+    fail("epoll_ctl");
+  }
+}
+
+void ProgressThread::change(int fd, std::uint32_t events) noexcept {
+  epoll_event event{};
+  event.events = events;
+  event.data.fd = fd;
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event);
+}
+
+void ProgressThread::forget(int fd) noexcept {
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
+  handlers_.erase(fd);
+}
+
+bool ProgressThread::run_tasks() {
+  std::vector<std::function<void()>> due;
+  {
+    const std::lock_guard lock(mutex_);
+    due.swap(tasks_);
+  }
+  for (auto& task : due) task();
+  return !due.empty();
+}
+
+void ProgressThread::loop() {
+  std::array<epoll_event, 64> events{};
+  while (!stopping_.load()) {
+    if (run_tasks()) continue;
+    if (before_sleep_) before_sleep_();
+    const int count = ::epoll_wait(epoll_.get(), events.data(), events.size(), -1);
+    for (int i = 0; i < count; ++i) {
+      const auto found = handlers_.find(events[i].data.fd);
+      if (found == handlers_.end()) continue;  // forgotten by an earlier handler of this round
+      const auto handler = found->second;      // keeps it alive while it forgets itself
+      (*handler)(events[i].events);
+    }
+  }
+}
+
+}  // namespace weft::p2p

@@ -1,0 +1,95 @@
+// How a thread waits: poll, then yield, then sleep on the rank's doorbell.
+#pragma once
+
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+
+#include "p2p/progress/doorbell.hpp"
+#include "weft/deadline.hpp"
+
+namespace weft::p2p {
+
+/// How long each stage lasts. With more ranks on the host than processors polling only keeps the
+/// awaited rank from running, so there is none then.
+struct WaitPolicy {
+  std::chrono::nanoseconds spin{0};
+  int yields = 8;
+
+  static WaitPolicy choose(int local_ranks, double processors) noexcept {
+    if (local_ranks <= processors) return {std::chrono::microseconds(200), 8};
+    return {std::chrono::nanoseconds(0), 8};
+  }
+};
+
+enum class WaitEnd : std::uint8_t { ready, broken, timeout };
+
+inline void relax() noexcept {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield" ::: "memory");
+#endif
+}
+
+/// Waits until `ready()`, or `broken()` says that it can't come any more, or the deadline.
+/// `ready` is looked at once more after `broken`, so that what came before the break is not lost.
+/// Both must be cheap; `ready` must have acquire semantics. Any number of threads.
+class Waiter {
+ public:
+  Waiter(Doorbell& bell, WaitPolicy policy, std::chrono::nanoseconds default_timeout) noexcept
+      : bell_(bell), policy_(policy), default_timeout_(default_timeout) {}
+
+  std::chrono::nanoseconds default_timeout() const noexcept { return default_timeout_; }
+
+  template <typename Ready, typename Broken>
+  WaitEnd wait(const Ready& ready, const Broken& broken, Deadline deadline) const noexcept {
+    if (ready()) return WaitEnd::ready;
+    if (policy_.spin.count() > 0)
+      for (int i = 0; i < kPollsPerClock; ++i) {
+        relax();
+        if (ready()) return WaitEnd::ready;
+      }
+    return wait_on(ready, broken, deadline.resolve(default_timeout_).when());
+  }
+
+ private:
+  static constexpr int kPollsPerClock = 64;
+  using Clock = Deadline::Clock;
+
+  template <typename Ready, typename Broken>
+  WaitEnd wait_on(const Ready& ready, const Broken& broken, Clock::time_point until) const noexcept {
+    const auto spin_end = std::min(until, Clock::now() + policy_.spin);
+    while (policy_.spin.count() > 0 && Clock::now() < spin_end) {
+      for (int i = 0; i < kPollsPerClock; ++i) {
+        if (ready()) return WaitEnd::ready;
+        relax();
+      }
+      if (broken()) return ready() ? WaitEnd::ready : WaitEnd::broken;
+    }
+    for (int i = 0; i < policy_.yields; ++i) {
+      if (ready()) return WaitEnd::ready;
+      sched_yield();
+    }
+    for (;;) {
+      bell_.sleepers.fetch_add(1, std::memory_order_seq_cst);
+      const std::uint32_t heard = bell_.word.load(std::memory_order_seq_cst);
+      const bool is_ready = ready();
+      const bool is_broken = !is_ready && broken();
+      const bool is_late = !is_ready && !is_broken && Clock::now() >= until;
+      if (!is_ready && !is_broken && !is_late) os::futex_wait(bell_.word, heard, until);
+      bell_.sleepers.fetch_sub(1, std::memory_order_seq_cst);
+      if (is_ready || ready()) return WaitEnd::ready;
+      if (is_broken) return WaitEnd::broken;
+      if (is_late) return WaitEnd::timeout;
+    }
+  }
+
+  Doorbell& bell_;
+  const WaitPolicy policy_;
+  const std::chrono::nanoseconds default_timeout_;
+};
+
+}  // namespace weft::p2p

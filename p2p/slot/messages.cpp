@@ -1,0 +1,44 @@
+#include "p2p/slot/messages.hpp"
+
+#include <fmt/format.h>
+
+namespace weft::p2p {
+
+SpecOnWire to_wire(const SlotSpec& spec) noexcept {
+  SpecOnWire wire;
+  wire.name.set(spec.name);
+  wire.dtype = static_cast<std::uint8_t>(spec.dtype);
+  wire.dims = static_cast<std::uint8_t>(spec.shape.dims());
+  wire.writer = static_cast<std::uint8_t>(spec.writer);
+  wire.flow = static_cast<std::uint8_t>(spec.flow);
+  wire.depth = spec.depth;
+  for (std::size_t i = 0; i < spec.shape.dims(); ++i) wire.dim[i] = spec.shape[i];
+  return wire;
+}
+
+std::optional<SlotSpec> from_wire(const SpecOnWire& wire) {
+  if (wire.dtype > static_cast<std::uint8_t>(DType::boolean) || wire.dims > Shape::kMaxDims ||
+      wire.writer > static_cast<std::uint8_t>(Writer::owner) ||
+      wire.flow > static_cast<std::uint8_t>(Flow::unsafe_synchronous))
+    return std::nullopt;
+  SlotSpec spec;
+  spec.name = wire.name.get();
+  spec.dtype = static_cast<DType>(wire.dtype);
+  spec.depth = wire.depth;
+  spec.writer = static_cast<Writer>(wire.writer);
+  spec.flow = static_cast<Flow>(wire.flow);
+  try {
+    spec.shape = Shape(std::span<const std::int64_t>(wire.dim.data(), wire.dims));
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+  return spec;
+}
+
+std::string describe(const SlotSpec& spec) {
+  return fmt::format("{}{} depth {}, written by {}, {}", name(spec.dtype), spec.shape.text(),
+                     spec.depth, spec.writer == Writer::peer ? "a peer" : "its owner",
+                     spec.flow == Flow::credits ? "with credits" : "synchronous");
+}
+
+}  // namespace weft::p2p

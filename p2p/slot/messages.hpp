@@ -1,0 +1,162 @@
+// The control messages between two ranks: attach, growth, teardown. None is on the steady path.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include "p2p/fabric.hpp"
+#include "weft/slot.hpp"
+
+namespace weft::p2p {
+
+enum class MessageType : std::uint32_t {
+  hello,          ///< connector -> acceptor, with descriptors: control chunk, event descriptor
+  welcome,        ///< the acceptor's answer, with the same
+  chunk,          ///< a chunk's descriptor, before the first message that refers to it
+  attach,         ///< asks for an end of a slot
+  attached,       ///< grants it
+  refused,        ///< refuses it, with the reason
+  withdraw,       ///< the asker no longer waits
+  detach,         ///< the remote end is gone
+  detached,       ///< the owner will write the remote end's words no more
+  closed,         ///< the owner has closed the slot
+  closed_agreed,  ///< the remote end will touch the slot's memory no more
+  leaving         ///< the rank leaves the job
+};
+
+template <std::size_t N>
+struct FixedText {
+  std::array<char, N> chars{};
+
+  void set(std::string_view text) noexcept {
+    const std::size_t count = text.size() < N - 1 ? text.size() : N - 1;
+    std::memcpy(chars.data(), text.data(), count);
+    chars[count] = '\0';
+  }
+  std::string get() const { return {chars.data(), ::strnlen(chars.data(), N)}; }
+};
+
+inline constexpr std::size_t kMaxSlotName = 200;
+
+struct SpecOnWire {
+  FixedText<kMaxSlotName + 1> name;
+  std::uint8_t dtype = 0;
+  std::uint8_t dims = 0;
+  std::uint8_t writer = 0;
+  std::uint8_t flow = 0;
+  std::uint32_t depth = 0;
+  std::array<std::int64_t, Shape::kMaxDims> dim{};
+};
+
+SpecOnWire to_wire(const SlotSpec& spec) noexcept;
+/// nullopt when the bytes are no valid contract.
+std::optional<SlotSpec> from_wire(const SpecOnWire& wire);
+/// "f32[2, 3] depth 1, written by a peer, credits".
+std::string describe(const SlotSpec& spec);
+
+struct HelloMessage {  // hello and welcome
+  static constexpr MessageType kType = MessageType::hello;
+  MessageType type = kType;
+  std::uint32_t version = RankAddress::kVersion;
+  std::int32_t from = -1;
+  std::int32_t to = -1;
+  std::uint64_t control_bytes = 0;    ///< size of the control chunk whose descriptor comes along
+  std::uint64_t doorbell_offset = 0;  ///< in that chunk
+  std::array<std::byte, 32> mac{};    ///< over (from, to) with the job's secret
+};
+
+struct ChunkMessage {
+  static constexpr MessageType kType = MessageType::chunk;
+  MessageType type = kType;
+  std::uint32_t chunk = 0;
+  std::uint64_t bytes = 0;
+};
+
+struct AttachMessage {
+  static constexpr MessageType kType = MessageType::attach;
+  MessageType type = kType;
+  std::uint32_t take_declared = 0;  ///< 1: only the name is compared
+  std::uint64_t remote_id = 0;
+  MemoryRef credit_word;  ///< in the asker's control arena
+  SpecOnWire spec;
+};
+
+struct AttachedMessage {
+  static constexpr MessageType kType = MessageType::attached;
+  MessageType type = kType;
+  std::uint64_t remote_id = 0;
+  std::uint64_t slot_id = 0;
+  std::uint64_t seat_id = 0;
+  SpecOnWire spec;
+  MemoryRef lines;
+  MemoryRef buffers;             ///< empty when the tensors travel in the lines
+  std::uint64_t stride = 0;      ///< from buffer to buffer
+  MemoryRef let_go_word;         ///< reader's: where it writes what it has let go
+  std::uint64_t sequence = 0;    ///< writer: the last one put; reader: the last version not to view
+  std::uint64_t let_go = 0;      ///< writer: the highest sequence the owner has let go
+};
+
+struct RefusedMessage {
+  static constexpr MessageType kType = MessageType::refused;
+  MessageType type = kType;
+  std::uint32_t code = 0;
+  std::uint64_t remote_id = 0;
+  FixedText<1024> text;
+};
+
+struct WithdrawMessage {
+  static constexpr MessageType kType = MessageType::withdraw;
+  MessageType type = kType;
+  std::uint64_t remote_id = 0;
+};
+
+struct DetachMessage {
+  static constexpr MessageType kType = MessageType::detach;
+  MessageType type = kType;
+  std::uint64_t slot_id = 0;
+  std::uint64_t seat_id = 0;
+  std::uint64_t remote_id = 0;
+};
+
+struct DetachedMessage {
+  static constexpr MessageType kType = MessageType::detached;
+  MessageType type = kType;
+  std::uint64_t remote_id = 0;
+};
+
+struct ClosedMessage {
+  static constexpr MessageType kType = MessageType::closed;
+  MessageType type = kType;
+  std::uint64_t remote_id = 0;
+};
+
+struct ClosedAgreedMessage {
+  static constexpr MessageType kType = MessageType::closed_agreed;
+  MessageType type = kType;
+  std::uint64_t slot_id = 0;
+  std::uint64_t seat_id = 0;
+};
+
+struct LeavingMessage {
+  static constexpr MessageType kType = MessageType::leaving;
+  MessageType type = kType;
+  std::int32_t because_of = -1;  ///< the failed rank that made it leave; -1: its own decision
+};
+
+/// The message in `bytes`, if it has exactly that type's size.
+template <typename Message>
+std::optional<Message> parse(std::span<const std::byte> bytes) noexcept {
+  static_assert(std::is_trivially_copyable_v<Message>);
+  if (bytes.size() != sizeof(Message)) return std::nullopt;
+  Message message;
+  std::memcpy(&message, bytes.data(), sizeof message);
+  return message;
+}
+
+}  // namespace weft::p2p

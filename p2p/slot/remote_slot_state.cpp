@@ -1,0 +1,156 @@
+// Attach and teardown of the other end, and what both of its kinds share.
+#include "p2p/slot/remote_slot_state.hpp"
+
+#include <fmt/format.h>
+
+#include <new>
+
+namespace weft::detail {
+namespace {
+
+constexpr std::size_t kMaxHeld = 64;
+
+}  // namespace
+
+RemoteSlotState::RemoteSlotState(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& table,
+                                 p2p::Peer& owner, SlotSpec asked, bool take_declared,
+                                 std::uint64_t id)
+    : local_(local),
+      mesh_(mesh),
+      table_(table),
+      owner_(owner),
+      id_(id),
+      spec_(std::move(asked)),
+      take_declared_(take_declared),
+      credit_block_(local.control, sizeof(p2p::SlotLine)) {
+  new (credit_block_.data()) std::atomic<std::uint64_t>(0);
+}
+
+p2p::AttachMessage RemoteSlotState::attach_message() const noexcept {
+  p2p::AttachMessage message;
+  message.take_declared = take_declared_ ? 1 : 0;
+  message.remote_id = id_;
+  const p2p::Block& block = credit_block_.block();
+  message.credit_word = {block.chunk, block.offset, sizeof(std::uint64_t)};
+  message.spec = p2p::to_wire(spec_);
+  return message;
+}
+
+void RemoteSlotState::granted(const p2p::AttachedMessage& message) {
+  const auto declared = p2p::from_wire(message.spec);
+  const auto lines = owner_.channel->resolve(message.lines);
+  const auto buffers =
+      message.stride == 0 ? Result<p2p::RemoteMemory>(p2p::RemoteMemory{})
+                          : owner_.channel->resolve(message.buffers);
+  const bool reader = declared && declared->writer == Writer::owner;
+  const auto let_go = reader ? owner_.channel->resolve(message.let_go_word)
+                             : Result<p2p::RemoteMemory>(p2p::RemoteMemory{});
+  const std::size_t bytes =
+      declared ? static_cast<std::size_t>(declared->shape.elements()) * size_of(declared->dtype)
+               : 0;
+  const std::size_t line_count = declared && !reader ? declared->depth : 1;
+  const bool fits = declared && declared->depth != 0 &&
+                    message.lines.bytes >= line_count * sizeof(p2p::SlotLine) &&
+                    (message.stride == 0 ? bytes <= p2p::SlotLine::kInlineBytes
+                                         : message.stride >= bytes &&
+                                               message.buffers.bytes >=
+                                                   message.stride * declared->depth);
+  if (!fits || !lines.ok() || !buffers.ok() || !let_go.ok())
+    return refused(failure(Code::system, "attach",
+                           fmt::format("rank {} granted the slot with memory that can't be mapped",
+                                       owner_.rank),
+                           "this is a defect of weft: please report it with WEFT_LOG=debug"));
+  spec_ = *declared;
+  bytes_ = bytes;
+  slot_id_ = message.slot_id;
+  seat_id_ = message.seat_id;
+  lines_ = *lines;
+  buffers_ = *buffers;
+  stride_ = message.stride;
+  let_go_word_ = *let_go;
+  credit_at_attach_ = message.let_go;
+  sent_.store(message.sequence, std::memory_order_relaxed);
+  index_ = message.sequence % spec_.depth;
+  seen_ = reported_ = message.sequence;
+  held_.reserve(kMaxHeld);
+  counters_.control_messages.add(2);
+  attach_.store(Attach::granted, std::memory_order_release);
+  local_.ring();
+}
+
+void RemoteSlotState::refused(Status why) {
+  refusal_ = std::move(why);
+  attach_.store(Attach::refused, std::memory_order_release);
+  local_.ring();
+}
+
+void RemoteSlotState::owner_closed() {
+  counters_.control_messages.add(1);
+  if (gate_.shut()) agree_closed();
+  local_.ring();
+}
+
+void RemoteSlotState::agree_closed() noexcept {
+  mesh_.send(owner_, p2p::ClosedAgreedMessage{.slot_id = slot_id_, .seat_id = seat_id_});
+}
+
+void RemoteSlotState::leave_gate() noexcept {
+  if (!gate_.leave()) return;
+  local_.progress.post([&mesh = mesh_, &owner = owner_, slot = slot_id_, seat = seat_id_] {
+    mesh.send(owner, p2p::ClosedAgreedMessage{.slot_id = slot, .seat_id = seat});
+  });
+}
+
+p2p::DetachMessage RemoteSlotState::detach_message() const noexcept {
+  return {.slot_id = slot_id_, .seat_id = seat_id_, .remote_id = id_};
+}
+
+bool RemoteSlotState::broken() const noexcept {
+  if (gate_.is_shut()) return true;
+  if (mesh_.gone_count() == 0) return false;
+  return owner_.gone() || !mesh_.fate(needs_).ok();
+}
+
+Status RemoteSlotState::usable() const noexcept {
+  if (gate_.is_shut())
+    return failure(Code::closed, "use",
+                   fmt::format("its owner, rank {} (host {}), has closed it", owner_.rank,
+                               owner_.host()),
+                   "attach again once it is exposed again");
+  return fate_failure("use");
+}
+
+Status RemoteSlotState::fate_failure(const char* operation) const {
+  if (mesh_.gone_count() == 0) return {};
+  Status fate = mesh_.fate(needs_);
+  if (fate.ok()) fate = mesh_.fate(owner_.rank);
+  if (fate.ok()) return {};
+  ErrorDetail detail = fate.detail();
+  detail.operation = operation;
+  detail.slot = spec_.name;
+  return Status(std::move(detail));
+}
+
+Status RemoteSlotState::failure(Code code, const char* operation, std::string message,
+                                std::string hint) const {
+  return Status(ErrorDetail{.code = code,
+                            .operation = operation,
+                            .message = std::move(message),
+                            .hint = std::move(hint),
+                            .rank = local_.rank,
+                            .peer = owner_.rank,
+                            .host = owner_.host(),
+                            .slot = spec_.name});
+}
+
+EdgeReport RemoteSlotState::report() const {
+  EdgeReport edge;
+  edge.peer = owner_.rank;
+  edge.slot = spec_.name;
+  edge.role = spec_.writer == Writer::peer ? Role::puts : Role::views;
+  edge.fabric = "shm";
+  edge.counters = counters_.read();
+  return edge;
+}
+
+}  // namespace weft::detail

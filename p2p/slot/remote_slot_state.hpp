@@ -1,0 +1,150 @@
+// The other end of a slot: a put slot's writer, or a published slot's reader.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "p2p/counters.hpp"
+#include "p2p/local_rank.hpp"
+#include "p2p/mesh/mesh.hpp"
+#include "p2p/slot/messages.hpp"
+#include "p2p/slot/slot_line.hpp"
+#include "p2p/slot/use_gate.hpp"
+#include "weft/slot.hpp"
+
+namespace weft::p2p {
+class SlotTable;
+}
+
+namespace weft::detail {
+
+class RemoteSlotState {
+ public:
+  static constexpr std::size_t kMaxPending = 64;
+
+  /// `asked`: what the caller expects; with take_declared only its name counts.
+  RemoteSlotState(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& table, p2p::Peer& owner,
+                  SlotSpec asked, bool take_declared, std::uint64_t id);
+
+  // The application's thread.
+  enum class Attach : std::uint8_t { asked, granted, refused };
+  Attach attach_state() const noexcept { return attach_.load(std::memory_order_acquire); }
+  /// Requires attach_state() == refused.
+  const Status& refusal() const noexcept { return refusal_; }
+
+  Request put(const Tensor& tensor) noexcept;
+  /// Whether the put with this ticket has ended; moves pending puts that have got a credit.
+  bool put_ended(std::uint64_t ticket) noexcept;
+  Status put_outcome(std::uint64_t ticket) noexcept;
+  Status wait_put(std::uint64_t ticket, Deadline deadline) noexcept;
+  Status cancel_put(std::uint64_t ticket) noexcept;
+
+  /// This end goes: what is still pending will not be put.
+  void drop_pending() noexcept;
+
+  Result<Arrival> view(Deadline deadline) noexcept;
+  Status get(std::span<const SlotRun> runs, Deadline deadline) noexcept;
+  Status get(const Tensor& into, Deadline deadline) noexcept;
+  void let_go(std::uint64_t version) noexcept;
+  bool ready() const noexcept;
+  bool broken() const noexcept;
+  void before_wait() noexcept { flush_let_go(); }
+  void also_needs(std::span<const int> ranks) { needs_.assign(ranks.begin(), ranks.end()); }
+
+  // The progress thread.
+  p2p::AttachMessage attach_message() const noexcept;
+  std::uint32_t credit_chunk() const noexcept { return credit_block_.block().chunk; }
+  /// Takes what the owner granted; a grant that makes no sense becomes a refusal.
+  void granted(const p2p::AttachedMessage& message);
+  void refused(Status why);
+  /// The owner has closed the slot: agrees, at once or when the last use ends.
+  void owner_closed();
+  /// What to tell the owner when this end goes; nothing if it has closed already.
+  p2p::DetachMessage detach_message() const noexcept;
+  bool owner_has_closed() const noexcept { return gate_.is_shut(); }
+  /// Moves pending puts that have a credit. Returns whether some are still pending.
+  bool serve_pending() noexcept;
+
+  const SlotSpec& spec() const noexcept { return spec_; }
+  p2p::Peer& owner() const noexcept { return owner_; }
+  std::uint64_t id() const noexcept { return id_; }
+  p2p::SlotTable& table() const noexcept { return table_; }
+  EdgeReport report() const;
+
+ private:
+  struct Pending {
+    Tensor tensor;
+    bool cancelled = false;
+  };
+
+  bool uses_credits() const noexcept {
+    return spec_.flow == Flow::credits || local_.check_flow;
+  }
+  std::atomic<std::uint64_t>& credit_word() const noexcept {
+    return *reinterpret_cast<std::atomic<std::uint64_t>*>(credit_block_.data());
+  }
+  bool has_credit() const noexcept;
+  Status usable() const noexcept;
+  Status move(const Tensor& tensor) noexcept;
+  const std::byte* staged(const Tensor& tensor);
+  Request enqueue(const Tensor& tensor) noexcept;
+  bool drain() noexcept;
+  void fail_pending(const Status& why) noexcept;
+  void leave_gate() noexcept;
+  void agree_closed() noexcept;
+  void report_let_go(std::uint64_t threshold) noexcept;
+  void flush_let_go() noexcept;
+  Status failure(Code code, const char* operation, std::string message, std::string hint) const;
+  Status fate_failure(const char* operation) const;
+  Result<std::uint64_t> newer_version(const char* operation, Deadline deadline) noexcept;
+  p2p::RemoteMemory at(p2p::RemoteMemory base, std::uint64_t offset) const noexcept {
+    return {base.address + offset, base.key};
+  }
+
+  p2p::LocalRank& local_;
+  p2p::Mesh& mesh_;
+  p2p::SlotTable& table_;
+  p2p::Peer& owner_;
+  const std::uint64_t id_;
+  SlotSpec spec_;
+  const bool take_declared_;
+  std::size_t bytes_ = 0;
+  p2p::OwnedBlock credit_block_;  ///< written by the owner of a put slot
+  p2p::EdgeCounters counters_;
+  std::vector<int> needs_;
+  p2p::UseGate gate_;  ///< shut when the owner has closed the slot
+
+  std::atomic<Attach> attach_{Attach::asked};
+  Status refusal_;
+  std::uint64_t slot_id_ = 0;
+  std::uint64_t seat_id_ = 0;
+  p2p::RemoteMemory lines_;
+  p2p::RemoteMemory buffers_;
+  std::uint64_t stride_ = 0;
+
+  // A writer. With nothing pending these belong to the application's thread; while puts are
+  // pending, to whoever holds pending_mutex_.
+  std::uint64_t credit_at_attach_ = 0;
+  std::atomic<std::uint64_t> sent_{0};
+  std::uint64_t index_ = 0;  ///< of the next buffer
+  p2p::OwnedBlock staging_;
+  std::mutex pending_mutex_;
+  std::atomic<std::uint32_t> pending_count_{0};
+  std::array<Pending, kMaxPending> pending_;   ///< by ticket modulo kMaxPending
+  std::uint64_t next_ticket_ = 1;              ///< guarded by pending_mutex_
+  std::atomic<std::uint64_t> done_ticket_{0};  ///< all up to this one have ended
+  std::uint64_t failed_from_ = ~std::uint64_t{0};
+  Status pending_failure_;
+
+  // A reader.
+  p2p::RemoteMemory let_go_word_;
+  std::uint64_t seen_ = 0;  ///< newest version viewed
+  std::uint64_t reported_ = 0;
+  std::vector<std::uint64_t> held_;  ///< versions viewed and not let go
+};
+
+}  // namespace weft::detail

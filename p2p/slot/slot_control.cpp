@@ -1,0 +1,147 @@
+// What peers say about slots, on the progress thread.
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "p2p/slot/slot_table.hpp"
+
+namespace weft::p2p {
+
+void SlotTable::on_message(Peer& peer, Link& link, std::span<const std::byte> bytes) {
+  MessageType type{};
+  std::memcpy(&type, bytes.data(), sizeof type);
+  bool understood = false;
+  const auto handle = [&](auto sample, const auto& act) {
+    using Message = decltype(sample);
+    if (type != Message::kType) return;
+    if (const auto message = parse<Message>(bytes)) {
+      understood = true;
+      act(*message);
+    }
+  };
+  handle(AttachMessage{}, [&](const AttachMessage& m) { on_attach(peer, link, m); });
+  handle(AttachedMessage{}, [&](const AttachedMessage& m) {
+    const auto state = remote(m.remote_id);
+    if (state && &state->owner() == &peer)
+      state->granted(m);
+    else  // no longer waited for
+      mesh_.send(peer, DetachMessage{
+                           .slot_id = m.slot_id, .seat_id = m.seat_id, .remote_id = m.remote_id});
+  });
+  handle(RefusedMessage{}, [&](const RefusedMessage& m) {
+    const auto state = remote(m.remote_id);
+    if (!state || &state->owner() != &peer) return;
+    state->refused(Status(ErrorDetail{.code = static_cast<Code>(m.code),
+                                      .message = m.text.get(),
+                                      .peer = peer.rank,
+                                      .host = peer.host()}));
+  });
+  handle(WithdrawMessage{}, [&](const WithdrawMessage& m) {
+    std::erase_if(waiting_, [&](const auto& entry) {
+      return entry.second.peer == &peer && entry.second.message.remote_id == m.remote_id;
+    });
+  });
+  handle(DetachMessage{}, [&](const DetachMessage& m) { on_detach(peer, link, m); });
+  handle(DetachedMessage{}, [&](const DetachedMessage& m) { forget_remote(m.remote_id); });
+  handle(ClosedMessage{}, [&](const ClosedMessage& m) {
+    if (const auto state = remote(m.remote_id); state && &state->owner() == &peer)
+      state->owner_closed();
+  });
+  handle(ClosedAgreedMessage{}, [&](const ClosedAgreedMessage& m) {
+    if (const auto state = slot(m.slot_id); state && state->agreed(m.seat_id)) end_limbo(m.slot_id);
+  });
+  if (!understood)
+    local_.log->warn(Subsystem::slot, "rank {} sent a message of type {} and {} bytes: ignored",
+                     peer.rank, static_cast<std::uint32_t>(type), bytes.size());
+}
+
+void SlotTable::on_attach(Peer& peer, Link& link, const AttachMessage& message) {
+  const std::string name = message.spec.name.get();
+  std::shared_ptr<detail::SlotState> found;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto at = by_name_.find(name); at != by_name_.end()) found = at->second;
+  }
+  if (found)
+    decide(peer, link, *found, message);
+  else
+    waiting_.emplace(name, WaitingAttach{&peer, &link, message});
+}
+
+void SlotTable::decide(Peer& peer, Link& link, detail::SlotState& slot,
+                       const AttachMessage& message) {
+  AttachedMessage granted;
+  Status status;
+  try {
+    status = slot.admit(peer, link, message, granted);
+  } catch (const Error& error) {  // the control arena can't grow
+    status = error.status();
+  }
+  if (status.ok()) {
+    mesh_.answer(peer, link, granted);
+    return;
+  }
+  RefusedMessage refused;
+  refused.remote_id = message.remote_id;
+  refused.code = static_cast<std::uint32_t>(status.code());
+  const std::string hint =
+      status.detail().hint.empty() ? "" : fmt::format("; {}", status.detail().hint);
+  refused.text.set(status.detail().message + hint);
+  mesh_.answer(peer, link, refused);
+}
+
+void SlotTable::retry_waiting(const std::string& name) {
+  std::vector<WaitingAttach> due;
+  const auto [first, last] = waiting_.equal_range(name);
+  for (auto at = first; at != last; ++at) due.push_back(at->second);
+  waiting_.erase(first, last);
+  for (const WaitingAttach& waiting : due)
+    if (!waiting.peer->gone()) on_attach(*waiting.peer, *waiting.link, waiting.message);
+}
+
+void SlotTable::on_detach(Peer& peer, Link& link, const DetachMessage& message) {
+  const auto state = slot(message.slot_id);
+  bool may_tell = true;
+  if (state) {
+    may_tell = state->unseat(message.seat_id);
+    if (state->agreed(message.seat_id)) end_limbo(message.slot_id);
+  }
+  if (may_tell) mesh_.answer(peer, link, DetachedMessage{.remote_id = message.remote_id});
+}
+
+void SlotTable::end_limbo(std::uint64_t slot_id) {
+  std::shared_ptr<detail::SlotState> state;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = slots_.find(slot_id);
+    if (found == slots_.end()) return;
+    state = std::move(found->second);
+    slots_.erase(found);
+  }
+  state->count_limbo(false);
+}
+
+void SlotTable::on_gone(Peer& peer) {
+  std::erase_if(waiting_, [&](const auto& entry) { return entry.second.peer == &peer; });
+  std::vector<std::uint64_t> free;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [id, state] : slots_)
+      if (state->peer_gone(peer)) free.push_back(id);
+  }
+  for (const std::uint64_t id : free) end_limbo(id);
+}
+
+void SlotTable::serve_pending() {
+  if (!local_.service_wanted.exchange(false)) return;
+  std::vector<std::shared_ptr<detail::RemoteSlotState>> remotes;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [id, state] : remotes_) remotes.push_back(state);
+  }
+  bool pending = false;
+  for (const auto& state : remotes) pending = state->serve_pending() || pending;
+  if (pending) local_.service_wanted.store(true);
+}
+
+}  // namespace weft::p2p

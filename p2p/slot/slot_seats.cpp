@@ -1,0 +1,156 @@
+// Who sits at a slot: attach, detach and teardown, on the owner's progress thread.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <new>
+
+#include "p2p/slot/slot_state.hpp"
+
+namespace weft::detail {
+
+using p2p::AttachedMessage;
+using p2p::AttachMessage;
+
+Status SlotState::admit(p2p::Peer& peer, p2p::Link& link, const AttachMessage& asked,
+                        AttachedMessage& granted) {
+  const auto expected = p2p::from_wire(asked.spec);
+  if (!expected)
+    return failure(Code::bad_argument, "attach", "the asker's contract is malformed", "");
+  const bool same = expected->dtype == spec_.dtype && expected->shape == spec_.shape &&
+                    expected->depth == spec_.depth && expected->writer == spec_.writer &&
+                    expected->flow == spec_.flow;
+  if (asked.take_declared == 0 && !same) {
+    const Status status = failure(
+        Code::mismatch, "attach",
+        fmt::format("rank {} (host {}) expects {}; the owner, rank {} (host {}), exposes {}",
+                    peer.rank, peer.host(), p2p::describe(*expected), local_.rank,
+                    mesh_.peer(local_.rank).host(), p2p::describe(spec_)),
+        "give both ends the same SlotSpec");
+    remember_refusal(status);
+    return status;
+  }
+  auto seat = std::make_unique<Seat>();
+  seat->id = next_seat_++;
+  seat->peer = &peer;
+  seat->remote_id = asked.remote_id;
+  if (spec_.writer == Writer::peer) {
+    const Status status = admit_writer(*seat, asked, granted);
+    if (!status.ok()) return status;
+  } else {
+    admit_reader(*seat, granted);
+    mesh_.send_chunk(peer, link, seat->let_go_block.block().chunk);
+  }
+  granted.remote_id = asked.remote_id;
+  granted.slot_id = id_;
+  granted.seat_id = seat->id;
+  granted.spec = p2p::to_wire(spec_);
+  granted.lines = {lines_.block().chunk, lines_.block().offset, lines_.block().bytes};
+  granted.stride = stride_;
+  if (stride_ != 0) {
+    granted.buffers = {buffers_.block().chunk, buffers_.block().offset, buffers_.block().bytes};
+    mesh_.send_chunk(peer, link, buffers_.block().chunk);
+  }
+  mesh_.send_chunk(peer, link, lines_.block().chunk);
+  counters_.control_messages.add(1);
+  seats_.push_back(std::move(seat));
+  return {};
+}
+
+Status SlotState::admit_writer(Seat& seat, const AttachMessage& asked, AttachedMessage& granted) {
+  if (const Seat* holder = writer_.load(std::memory_order_acquire);
+      holder != nullptr && holder->counts())
+    return failure(Code::writer_taken, "attach",
+                   fmt::format("rank {} (host {}) asked to write, and rank {} (host {}) already "
+                               "does: a slot has one writer",
+                               seat.peer->rank, seat.peer->host(), holder->peer->rank,
+                               holder->peer->host()),
+                   "expose one slot for each writer");
+  const auto word = seat.peer->channel->resolve(asked.credit_word);
+  if (!word.ok()) return word.status();
+  seat.credit_word = *word;
+  for (std::size_t i = 0; i < line_count_; ++i)
+    granted.sequence =
+        std::max(granted.sequence, line(i).sequence.load(std::memory_order_acquire));
+  last_writer_.store(seat.peer->rank, std::memory_order_release);
+  seat.let_go_at_attach = let_go_.load(std::memory_order_acquire);
+  granted.let_go = seat.let_go_at_attach;
+  writer_.store(&seat, std::memory_order_seq_cst);
+  return {};
+}
+
+void SlotState::admit_reader(Seat& seat, AttachedMessage& granted) {
+  seat.let_go_block = p2p::OwnedBlock(local_.control, sizeof(p2p::SlotLine));
+  auto* word = new (seat.let_go_block.data()) std::atomic<std::uint64_t>(0);
+  const std::uint64_t version = line(0).sequence.load(std::memory_order_acquire);
+  word->store(version == 0 ? 0 : version - 1);
+  seat.next = readers_.load(std::memory_order_relaxed);
+  readers_.store(&seat, std::memory_order_seq_cst);
+  // The owner may have looked at the readers before this one was there, and be filling a buffer:
+  // what lies in it is not for this reader.
+  const std::uint64_t writing = writing_.load(std::memory_order_seq_cst);
+  const std::uint64_t overwritten = writing > spec_.depth ? writing - spec_.depth : 0;
+  granted.sequence = std::max(word->load(), overwritten);
+  word->store(granted.sequence, std::memory_order_seq_cst);
+  local_.ring();
+  const p2p::Block& block = seat.let_go_block.block();
+  granted.let_go_word = {block.chunk, block.offset, sizeof(std::uint64_t)};
+}
+
+void SlotState::remember_refusal(const Status& status) {
+  local_.log->error(Subsystem::slot, "{}", status.text());
+  if (spec_.writer != Writer::peer) return;
+  {
+    const std::lock_guard lock(refusal_mutex_);
+    refusal_ = status;
+  }
+  refused_.store(true, std::memory_order_release);
+  local_.ring();
+}
+
+bool SlotState::unseat(std::uint64_t seat_id) noexcept {
+  for (const auto& seat : seats_) {
+    if (seat->id != seat_id || !seat->active.exchange(false)) continue;
+    Seat* leaver = seat.get();
+    writer_.compare_exchange_strong(leaver, nullptr);
+    if (closed_) --to_agree_;
+    local_.ring();
+    return seat->gate.shut();
+  }
+  return true;
+}
+
+int SlotState::begin_close() {
+  closed_ = true;
+  for (const auto& seat : seats_) {
+    if (!seat->counts()) continue;
+    ++to_agree_;
+    counters_.control_messages.add(1);
+    mesh_.send(*seat->peer, p2p::ClosedMessage{.remote_id = seat->remote_id});
+  }
+  return to_agree_;
+}
+
+bool SlotState::agreed(std::uint64_t seat_id) noexcept {
+  for (const auto& seat : seats_)
+    if (seat->id == seat_id && seat->active.exchange(false) && closed_) --to_agree_;
+  return closed_ && to_agree_ == 0;
+}
+
+bool SlotState::peer_gone(const p2p::Peer& peer) noexcept {
+  bool any = false;
+  for (const auto& seat : seats_) {
+    if (seat->peer != &peer || !seat->active.exchange(false)) continue;
+    any = true;
+    Seat* leaver = seat.get();
+    writer_.compare_exchange_strong(leaver, nullptr);
+    if (closed_) --to_agree_;
+  }
+  return any && closed_ && to_agree_ == 0;
+}
+
+void SlotState::count_limbo(bool enters) noexcept {
+  const auto bytes = static_cast<std::int64_t>(buffers_.block().bytes);
+  local_.data->add_limbo(enters ? bytes : -bytes);
+}
+
+}  // namespace weft::detail

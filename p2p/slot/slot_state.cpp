@@ -1,0 +1,244 @@
+// The owner's data path: arrivals, credits, publishing.
+#include "p2p/slot/slot_state.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <new>
+
+namespace weft::detail {
+namespace {
+
+using p2p::SlotLine;
+using p2p::WaitEnd;
+
+std::size_t tensor_bytes(const SlotSpec& spec) {
+  return static_cast<std::size_t>(spec.shape.elements()) * size_of(spec.dtype);
+}
+
+std::size_t stride_for(const SlotSpec& spec, std::size_t bytes) {
+  if (spec.writer == Writer::peer && bytes <= SlotLine::kInlineBytes) return 0;
+  return p2p::Heap::rounded(bytes);
+}
+
+}  // namespace
+
+SlotState::SlotState(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& table, SlotSpec spec,
+                     std::uint64_t id)
+    : local_(local),
+      mesh_(mesh),
+      table_(table),
+      spec_(std::move(spec)),
+      id_(id),
+      bytes_(tensor_bytes(spec_)),
+      stride_(stride_for(spec_, bytes_)),
+      line_count_(spec_.writer == Writer::peer ? spec_.depth : 1),
+      lines_(local_.control, line_count_ * sizeof(SlotLine)),
+      let_go_early_(spec_.depth, 0) {
+  if (stride_ != 0) buffers_ = p2p::OwnedBlock(local_.data, stride_ * spec_.depth);
+  for (std::size_t i = 0; i < line_count_; ++i) new (&line(i)) SlotLine{};
+}
+
+Tensor SlotState::tensor_of(std::uint64_t sequence) const noexcept {
+  const std::uint64_t index = buffer_index(sequence);
+  std::byte* data = stride_ == 0 ? line(index).payload : buffers_.data() + index * stride_;
+  return Tensor::wrap(data, spec_.dtype, spec_.shape);
+}
+
+bool SlotState::ready() const noexcept {
+  const std::uint64_t wanted = received_ + 1;
+  return line(buffer_index(wanted)).sequence.load(std::memory_order_seq_cst) >= wanted;
+}
+
+bool SlotState::broken() const noexcept {
+  if (refused_.load(std::memory_order_acquire)) return true;
+  if (mesh_.gone_count() == 0) return false;
+  const int writer = last_writer_.load(std::memory_order_acquire);
+  return (writer >= 0 && mesh_.peer(writer).gone()) || !mesh_.fate(needs_).ok();
+}
+
+Result<Arrival> SlotState::wait(Deadline deadline) noexcept {
+  if (spec_.writer != Writer::peer)
+    return failure(Code::bad_argument, "wait", "this slot is written by its owner",
+                   "the owner uses next() and publish(); readers view() or get()");
+  const std::uint64_t wanted = received_ + 1;
+  if (!ready()) {
+    flush_credit();
+    const WaitEnd end =
+        local_.waiter.wait([this] { return ready(); }, [this] { return broken(); }, deadline);
+    if (end != WaitEnd::ready) return wait_failure(end, wanted);
+  }
+  const std::uint64_t seen = line(buffer_index(wanted)).sequence.load(std::memory_order_acquire);
+  if (seen != wanted)
+    return failure(Code::flow_overrun, "wait",
+                   fmt::format("tensor {} was overwritten by tensor {} before it was read", wanted,
+                               seen),
+                   "the loop does not guarantee consumption: use Flow::credits");
+  received_ = wanted;
+  counters_.transfers.add(1);
+  counters_.bytes_moved.add(bytes_);
+  Arrival arrival;
+  arrival.tensor_ = tensor_of(wanted);
+  arrival.sequence_ = wanted;
+  arrival.slot_ = this;
+  return arrival;
+}
+
+Status SlotState::wait_failure(WaitEnd end, std::uint64_t wanted) noexcept {
+  if (refused_.load(std::memory_order_acquire)) {
+    const std::lock_guard lock(refusal_mutex_);
+    refused_.store(false, std::memory_order_release);
+    return std::exchange(refusal_, {});
+  }
+  const int writer = last_writer_.load(std::memory_order_acquire);
+  Status fate = mesh_.fate(needs_);
+  if (fate.ok() && writer >= 0) fate = mesh_.fate(writer);
+  ErrorDetail detail;
+  if (end == WaitEnd::broken && !fate.ok()) {
+    detail = fate.detail();
+  } else {
+    detail.code = Code::timeout;
+    detail.peer = writer;
+    detail.message = writer < 0 ? "no writer has attached"
+                                : fmt::format("nothing came from rank {} (host {})", writer,
+                                              mesh_.peer(writer).host());
+    detail.hint = "is the writer at the same step? a longer deadline: WEFT_TIMEOUT";
+  }
+  detail.operation = "wait";
+  detail.slot = spec_.name;
+  detail.rank = local_.rank;
+  detail.sequence_expected = wanted;
+  detail.sequence_seen = wanted - 1;
+  return Status(std::move(detail));
+}
+
+void SlotState::let_go(std::uint64_t sequence) noexcept {
+  std::uint64_t all = let_go_.load(std::memory_order_relaxed);
+  if (sequence == all + 1) {
+    ++all;
+    while (all < received_ && let_go_early_[buffer_index(all + 1)] != 0)
+      let_go_early_[buffer_index(++all)] = 0;
+    let_go_.store(all, std::memory_order_release);
+  } else {
+    let_go_early_[buffer_index(sequence)] = 1;
+  }
+  if (uses_credits()) write_credit((spec_.depth + 1) / 2);
+}
+
+void SlotState::write_credit(std::uint64_t threshold) noexcept {
+  Seat* seat = writer_.load(std::memory_order_acquire);
+  if (seat == nullptr) return;
+  if (seat != reported_seat_) {
+    reported_seat_ = seat;
+    reported_ = seat->let_go_at_attach;
+  }
+  const std::uint64_t all = let_go_.load(std::memory_order_relaxed);
+  if (all - reported_ < threshold || !seat->gate.enter()) return;
+  seat->peer->channel->write_word(seat->credit_word, all);
+  counters_.credit_writes.add(1);
+  reported_ = all;
+  if (!seat->gate.leave()) return;
+  local_.progress.post([&mesh = mesh_, seat_peer = seat->peer, remote_id = seat->remote_id] {
+    mesh.send(*seat_peer, p2p::DetachedMessage{.remote_id = remote_id});
+  });
+}
+
+void SlotState::flush_credit() noexcept {
+  if (!uses_credits() || spec_.writer != Writer::peer) return;
+  // Only a writer that may be out of credits needs to hear of less than half the depth.
+  const bool new_writer = writer_.load(std::memory_order_acquire) != reported_seat_;
+  if (new_writer || received_ - reported_ >= spec_.depth) write_credit(1);
+}
+
+Seat* SlotState::slowest_reader(std::uint64_t let_go_needed) const noexcept {
+  for (Seat* seat = readers_.load(std::memory_order_seq_cst); seat != nullptr; seat = seat->next)
+    if (seat->counts() && seat->let_go().load(std::memory_order_seq_cst) < let_go_needed)
+      return seat;
+  return nullptr;
+}
+
+Result<Tensor> SlotState::next(Deadline deadline) noexcept {
+  if (spec_.writer != Writer::owner)
+    return failure(Code::bad_argument, "next", "this slot is written by a peer",
+                   "the owner waits; the writer puts");
+  const std::uint64_t version = published_ + 1;
+  // Announced before the readers are looked at: who attaches meanwhile keeps away from the buffer.
+  writing_.store(version, std::memory_order_seq_cst);
+  if (uses_credits() && version > spec_.depth) {
+    const std::uint64_t needed = version - spec_.depth;
+    const auto free = [&] { return slowest_reader(needed) == nullptr; };
+    if (spec_.flow != Flow::credits && !free())
+      return failure(Code::flow_overrun, "next",
+                     fmt::format("rank {} still reads version {} of this synchronous slot",
+                                 slowest_reader(needed)->peer->rank, needed),
+                     "the loop does not guarantee consumption: use Flow::credits");
+    const WaitEnd end = local_.waiter.wait(
+        free, [this] { return !mesh_.fate(needs_).ok(); }, deadline);
+    if (end == WaitEnd::broken) {
+      ErrorDetail detail = mesh_.fate(needs_).detail();
+      detail.operation = "next";
+      detail.slot = spec_.name;
+      return Status(std::move(detail));
+    }
+    if (end == WaitEnd::timeout) {
+      const Seat* seat = slowest_reader(needed);
+      ErrorDetail detail;
+      detail.code = Code::timeout;
+      detail.operation = "next";
+      detail.slot = spec_.name;
+      detail.rank = local_.rank;
+      if (seat != nullptr) {
+        detail.peer = seat->peer->rank;
+        detail.host = seat->peer->host();
+        detail.sequence_expected = needed;
+        detail.sequence_seen = seat->let_go().load(std::memory_order_relaxed);
+        detail.message = fmt::format("rank {} (host {}) has not let go of version {}", detail.peer,
+                                     detail.host, needed);
+      }
+      detail.hint = "readers let a version go by destroying its Arrival";
+      return Status(std::move(detail));
+    }
+  }
+  return tensor_of(version);
+}
+
+Status SlotState::publish() noexcept {
+  if (spec_.writer != Writer::owner || writing_.load(std::memory_order_relaxed) != published_ + 1)
+    return failure(Code::bad_argument, "publish", "there is no buffer from next() to publish",
+                   "call next(), fill the tensor, then publish()");
+  ++published_;
+  line(0).sequence.store(published_, std::memory_order_release);
+  counters_.transfers.add(1);
+  for (Seat* seat = readers_.load(std::memory_order_acquire); seat != nullptr; seat = seat->next)
+    if (seat->counts()) seat->peer->channel->notify();
+  return {};
+}
+
+int SlotState::readers() const noexcept {
+  int count = 0;
+  for (Seat* seat = readers_.load(std::memory_order_acquire); seat != nullptr; seat = seat->next)
+    if (seat->counts()) ++count;
+  return count;
+}
+
+Status SlotState::failure(Code code, const char* operation, std::string message,
+                          std::string hint) const {
+  return Status(ErrorDetail{.code = code,
+                            .operation = operation,
+                            .message = std::move(message),
+                            .hint = std::move(hint),
+                            .rank = local_.rank,
+                            .slot = spec_.name});
+}
+
+EdgeReport SlotState::report() const {
+  EdgeReport edge;
+  edge.slot = spec_.name;
+  edge.role = spec_.writer == Writer::peer ? Role::receives : Role::publishes;
+  edge.fabric = "shm";
+  if (const Seat* seat = writer_.load(std::memory_order_acquire)) edge.peer = seat->peer->rank;
+  edge.counters = counters_.read();
+  return edge;
+}
+
+}  // namespace weft::detail

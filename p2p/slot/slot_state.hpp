@@ -1,0 +1,137 @@
+// The owner's end of a slot.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "p2p/counters.hpp"
+#include "p2p/local_rank.hpp"
+#include "p2p/mesh/mesh.hpp"
+#include "p2p/slot/slot_line.hpp"
+#include "p2p/slot/use_gate.hpp"
+#include "weft/slot.hpp"
+
+namespace weft::p2p {
+class SlotTable;
+}
+
+namespace weft::detail {
+
+/// The place of one attached rank: a put slot's writer, or one of a published slot's readers.
+/// Seats stay with the slot until it goes, so that the application's thread may walk them freely.
+struct Seat {
+  std::uint64_t id = 0;
+  p2p::Peer* peer = nullptr;
+  std::uint64_t remote_id = 0;
+  p2p::RemoteMemory credit_word;         ///< the writer's
+  std::uint64_t let_go_at_attach = 0;    ///< what the writer was told when it attached
+  p2p::OwnedBlock let_go_block;          ///< a reader's word, in this rank's control arena
+  p2p::UseGate gate;                     ///< shut when the remote end is gone: no more credit writes
+  std::atomic<bool> active{true};
+  Seat* next = nullptr;
+
+  std::atomic<std::uint64_t>& let_go() const noexcept {
+    return *reinterpret_cast<std::atomic<std::uint64_t>*>(let_go_block.data());
+  }
+  bool counts() const noexcept {
+    return active.load(std::memory_order_acquire) && !peer->gone();
+  }
+};
+
+/// The application's thread calls the first group, the progress thread the second.
+class SlotState {
+ public:
+  SlotState(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& table, SlotSpec spec,
+            std::uint64_t id);
+
+  Result<Arrival> wait(Deadline deadline) noexcept;
+  bool ready() const noexcept;
+  bool broken() const noexcept;
+  /// Before a wait on several slots: what a wait on this one alone would do first.
+  void before_wait() noexcept { flush_credit(); }
+  Result<Tensor> next(Deadline deadline) noexcept;
+  Status publish() noexcept;
+  int readers() const noexcept;
+  void also_needs(std::span<const int> ranks) { needs_.assign(ranks.begin(), ranks.end()); }
+  void let_go(std::uint64_t sequence) noexcept;
+
+  /// Decides on an attach; fills `granted`, or returns why not.
+  Status admit(p2p::Peer& peer, p2p::Link& link, const p2p::AttachMessage& asked,
+               p2p::AttachedMessage& granted);
+  /// The remote end of a seat is gone. Returns whether the peer may be told at once that its words
+  /// will not be written any more (else the application's thread tells it).
+  bool unseat(std::uint64_t seat_id) noexcept;
+  /// The slot is closed: tells every remote end. Returns how many must agree.
+  int begin_close();
+  /// A remote end has agreed, or is dead. Returns whether the memory is free now.
+  bool agreed(std::uint64_t seat_id) noexcept;
+  /// Forgets a dead peer's seats. Returns whether, for a closed slot, the memory is free now.
+  bool peer_gone(const p2p::Peer& peer) noexcept;
+  void count_limbo(bool enters) noexcept;
+
+  const SlotSpec& spec() const noexcept { return spec_; }
+  std::uint64_t id() const noexcept { return id_; }
+  p2p::SlotTable& table() const noexcept { return table_; }
+  EdgeReport report() const;
+
+ private:
+  bool uses_credits() const noexcept {
+    return spec_.flow == Flow::credits || local_.check_flow;
+  }
+  std::uint64_t buffer_index(std::uint64_t sequence) const noexcept {
+    return spec_.depth == 1 ? 0 : (sequence - 1) % spec_.depth;
+  }
+  p2p::SlotLine& line(std::uint64_t index) const noexcept {
+    return reinterpret_cast<p2p::SlotLine*>(lines_.data())[index];
+  }
+  Tensor tensor_of(std::uint64_t sequence) const noexcept;
+  void write_credit(std::uint64_t threshold) noexcept;
+  void flush_credit() noexcept;
+  Status wait_failure(p2p::WaitEnd end, std::uint64_t wanted) noexcept;
+  Seat* slowest_reader(std::uint64_t let_go_needed) const noexcept;
+  Status failure(Code code, const char* operation, std::string message, std::string hint) const;
+  Status admit_writer(Seat& seat, const p2p::AttachMessage& asked, p2p::AttachedMessage& granted);
+  void admit_reader(Seat& seat, p2p::AttachedMessage& granted);
+  void remember_refusal(const Status& status);
+
+  p2p::LocalRank& local_;
+  p2p::Mesh& mesh_;
+  p2p::SlotTable& table_;
+  const SlotSpec spec_;
+  const std::uint64_t id_;
+  const std::size_t bytes_;   ///< of one tensor
+  const std::size_t stride_;  ///< from buffer to buffer; 0: tensors travel in the lines
+  const std::size_t line_count_;
+  p2p::OwnedBlock lines_;
+  p2p::OwnedBlock buffers_;
+  p2p::EdgeCounters counters_;
+  std::vector<int> needs_;
+
+  // A put slot.
+  std::atomic<Seat*> writer_{nullptr};
+  std::atomic<int> last_writer_{-1};
+  std::uint64_t received_ = 0;              ///< highest sequence handed to the application
+  std::atomic<std::uint64_t> let_go_{0};    ///< all up to this one were let go
+  std::vector<std::uint8_t> let_go_early_;  ///< by buffer: let go before an earlier one
+  Seat* reported_seat_ = nullptr;
+  std::uint64_t reported_ = 0;  ///< what the writer knows of let_go_
+  std::atomic<bool> refused_{false};
+  mutable std::mutex refusal_mutex_;
+  Status refusal_;
+
+  // A published slot.
+  std::atomic<Seat*> readers_{nullptr};
+  std::uint64_t published_ = 0;
+  std::atomic<std::uint64_t> writing_{0};  ///< the version being filled
+
+  // The progress thread's.
+  std::vector<std::unique_ptr<Seat>> seats_;
+  std::uint64_t next_seat_ = 1;
+  int to_agree_ = 0;
+  bool closed_ = false;
+};
+
+}  // namespace weft::detail

@@ -1,0 +1,171 @@
+// What the application asks of slots: expose, attach, close, detach.
+#include "p2p/slot/slot_table.hpp"
+
+#include <fmt/format.h>
+
+namespace weft::p2p {
+namespace {
+
+constexpr std::uint32_t kMaxDepth = 4096;
+
+[[noreturn]] void refuse(const char* operation, const std::string& slot, const std::string& message,
+                         const std::string& hint, Code code = Code::bad_argument) {
+  throw Error(ErrorDetail{
+      .code = code, .operation = operation, .message = message, .hint = hint, .slot = slot});
+}
+
+void check_name(const char* operation, const std::string& name) {
+  if (name.empty() || name.size() > kMaxSlotName)
+    refuse(operation, name.substr(0, 40), fmt::format("its name has {} bytes", name.size()),
+           fmt::format("slot names have 1 to {} bytes", kMaxSlotName));
+  if (name.find('\0') != std::string::npos)
+    refuse(operation, "", "its name holds a NUL byte", "slot names are plain text");
+}
+
+}  // namespace
+
+SlotTable::SlotTable(LocalRank& local, Mesh& mesh) : local_(local), mesh_(mesh) {}
+
+std::shared_ptr<detail::SlotState> SlotTable::expose(const SlotSpec& spec) {
+  check_name("expose", spec.name);
+  if (spec.depth == 0 || spec.depth > kMaxDepth)
+    refuse("expose", spec.name, fmt::format("its depth is {}", spec.depth),
+           fmt::format("a slot has 1 to {} buffers", kMaxDepth));
+  const auto refuse_duplicate = [&] {
+    refuse("expose", spec.name, fmt::format("rank {} already exposes it", local_.rank),
+           "close the other slot first, or give this one another name", Code::duplicate_name);
+  };
+  std::uint64_t id = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    if (by_name_.contains(spec.name)) refuse_duplicate();
+    id = next_id_++;
+  }
+  std::shared_ptr<detail::SlotState> state;
+  try {
+    state = std::make_shared<detail::SlotState>(local_, mesh_, *this, spec, id);
+  } catch (const Error& error) {
+    ErrorDetail detail = error.detail();
+    detail.operation = "expose";
+    detail.slot = spec.name;
+    detail.message = fmt::format("{} ({} buffers of {} bytes)", detail.message, spec.depth,
+                                 static_cast<std::size_t>(spec.shape.elements()) *
+                                     size_of(spec.dtype));
+    throw Error(detail);
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    if (!by_name_.emplace(spec.name, state).second) refuse_duplicate();
+    slots_.emplace(id, state);
+  }
+  local_.progress.post([this, name = spec.name] { retry_waiting(name); });
+  return state;
+}
+
+std::shared_ptr<detail::RemoteSlotState> SlotTable::attach(int owner, const SlotSpec& asked,
+                                                           bool take_declared, Deadline deadline) {
+  check_name("attach", asked.name);
+  if (owner < 0 || owner >= local_.size)
+    refuse("attach", asked.name,
+           fmt::format("there is no rank {} in a job of {}", owner, local_.size),
+           fmt::format("ranks go from 0 to {}", local_.size - 1));
+  Peer& peer = mesh_.peer(owner);
+  std::uint64_t id = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    id = next_id_++;
+  }
+  auto state = std::make_shared<detail::RemoteSlotState>(local_, mesh_, *this, peer, asked,
+                                                         take_declared, id);
+  {
+    const std::lock_guard lock(mutex_);
+    remotes_.emplace(id, state);
+  }
+  local_.progress.post([this, state, &peer] {
+    if (peer.gone() || peer.links.empty()) return;
+    mesh_.send_chunk(peer, *peer.links.front(), state->credit_chunk());
+    mesh_.send(peer, state->attach_message());
+  });
+  using Attach = detail::RemoteSlotState::Attach;
+  const WaitEnd end = local_.waiter.wait([&] { return state->attach_state() != Attach::asked; },
+                                         [&] { return peer.gone(); }, deadline);
+  if (end == WaitEnd::ready && state->attach_state() == Attach::granted) return state;
+  ErrorDetail detail;
+  if (end == WaitEnd::ready) {
+    detail = state->refusal().detail();
+    forget_remote(id);
+  } else {
+    local_.progress.post([this, id, &peer] {
+      mesh_.send(peer, WithdrawMessage{.remote_id = id});
+      forget_remote(id);
+    });
+    if (end == WaitEnd::broken) {
+      detail = mesh_.fate(owner).detail();
+    } else {
+      detail.code = Code::timeout;
+      detail.peer = owner;
+      detail.host = peer.host();
+      detail.message = fmt::format("rank {} (host {}) has not exposed it", owner, peer.host());
+      detail.hint = "is the name the same on both ranks, and does the owner get that far?";
+    }
+  }
+  detail.operation = "attach";
+  detail.slot = asked.name;
+  detail.rank = local_.rank;
+  throw Error(detail);
+}
+
+void SlotTable::close(std::shared_ptr<detail::SlotState> slot) noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    by_name_.erase(slot->spec().name);
+  }
+  local_.progress.post([this, slot = std::move(slot)] {
+    if (slot->begin_close() == 0) {
+      const std::lock_guard lock(mutex_);
+      slots_.erase(slot->id());
+    } else {
+      slot->count_limbo(true);
+    }
+  });
+}
+
+void SlotTable::detach(std::shared_ptr<detail::RemoteSlotState> remote) noexcept {
+  remote->drop_pending();
+  local_.progress.post([this, remote = std::move(remote)] {
+    // The owner writes the credit word until it has answered.
+    if (remote->owner_has_closed() || remote->owner().gone())
+      forget_remote(remote->id());
+    else
+      mesh_.send(remote->owner(), remote->detach_message());
+  });
+}
+
+std::vector<EdgeReport> SlotTable::edges() const {
+  std::vector<EdgeReport> edges;
+  const std::lock_guard lock(mutex_);
+  for (const auto& [name, slot] : by_name_) edges.push_back(slot->report());
+  for (const auto& [id, remote] : remotes_)
+    if (remote->attach_state() == detail::RemoteSlotState::Attach::granted)
+      edges.push_back(remote->report());
+  return edges;
+}
+
+std::shared_ptr<detail::SlotState> SlotTable::slot(std::uint64_t id) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = slots_.find(id);
+  return found == slots_.end() ? nullptr : found->second;
+}
+
+std::shared_ptr<detail::RemoteSlotState> SlotTable::remote(std::uint64_t id) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = remotes_.find(id);
+  return found == remotes_.end() ? nullptr : found->second;
+}
+
+void SlotTable::forget_remote(std::uint64_t id) {
+  const std::lock_guard lock(mutex_);
+  remotes_.erase(id);
+}
+
+}  // namespace weft::p2p

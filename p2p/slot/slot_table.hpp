@@ -1,0 +1,62 @@
+// Every slot end of this rank, and the control messages about them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "p2p/local_rank.hpp"
+#include "p2p/mesh/mesh.hpp"
+#include "p2p/slot/remote_slot_state.hpp"
+#include "p2p/slot/slot_state.hpp"
+
+namespace weft::p2p {
+
+class SlotTable {
+ public:
+  SlotTable(LocalRank& local, Mesh& mesh);
+
+  // Any application thread.
+  std::shared_ptr<detail::SlotState> expose(const SlotSpec& spec);
+  std::shared_ptr<detail::RemoteSlotState> attach(int owner, const SlotSpec& asked,
+                                                  bool take_declared, Deadline deadline);
+  void close(std::shared_ptr<detail::SlotState> slot) noexcept;
+  void detach(std::shared_ptr<detail::RemoteSlotState> remote) noexcept;
+  std::vector<EdgeReport> edges() const;
+
+  // The progress thread.
+  void on_message(Peer& peer, Link& link, std::span<const std::byte> bytes);
+  void on_gone(Peer& peer);
+  /// Moves the puts that were pending and have got a credit.
+  void serve_pending();
+
+ private:
+  struct WaitingAttach {  ///< for a slot that is not exposed yet
+    Peer* peer;
+    Link* link;
+    AttachMessage message;
+  };
+  void on_attach(Peer& peer, Link& link, const AttachMessage& message);
+  void decide(Peer& peer, Link& link, detail::SlotState& slot, const AttachMessage& message);
+  void on_detach(Peer& peer, Link& link, const DetachMessage& message);
+  void retry_waiting(const std::string& name);
+  void end_limbo(std::uint64_t slot_id);
+  std::shared_ptr<detail::SlotState> slot(std::uint64_t id) const;
+  std::shared_ptr<detail::RemoteSlotState> remote(std::uint64_t id) const;
+  void forget_remote(std::uint64_t id);
+
+  LocalRank& local_;
+  Mesh& mesh_;
+  mutable std::mutex mutex_;  ///< guards the tables below, never held while anything is waited for
+  std::map<std::string, std::shared_ptr<detail::SlotState>> by_name_;
+  std::unordered_map<std::uint64_t, std::shared_ptr<detail::SlotState>> slots_;
+  std::unordered_map<std::uint64_t, std::shared_ptr<detail::RemoteSlotState>> remotes_;
+  std::uint64_t next_id_ = 1;
+  std::multimap<std::string, WaitingAttach> waiting_;  ///< the progress thread's
+};
+
+}  // namespace weft::p2p

@@ -1,0 +1,47 @@
+// The tables of one job, and the rank that only serves them.
+#include <fmt/format.h>
+
+#include "pslib/refusal.hpp"
+#include "pslib/roles.hpp"
+#include "pslib/service.hpp"
+#include "pslib/table_state.hpp"
+#include "weft/pslib.hpp"
+
+namespace weft::pslib {
+
+namespace detail {
+
+class ServerState {
+ public:
+  ServerState(World& world, const Options& options, std::string name)
+      : world(world), roles(world, options), name(std::move(name)) {}
+
+  World& world;
+  const Roles roles;
+  const std::string name;
+};
+
+}  // namespace detail
+
+ParameterServer::ParameterServer(World& world, Options options, std::string name)
+    : state_(std::make_unique<detail::ServerState>(world, options, std::move(name))) {}
+
+ParameterServer::ParameterServer(ParameterServer&&) noexcept = default;
+ParameterServer::~ParameterServer() = default;
+
+Table ParameterServer::table(const std::string& name, std::vector<TensorSpec> specs,
+                             Optimizer optimizer, Deadline deadline) {
+  return Table(std::make_shared<detail::TableState>(state_->world, state_->roles, state_->name,
+                                                    name, std::move(specs), optimizer, deadline));
+}
+
+Status ParameterServer::serve(std::span<Table* const> tables) {
+  if (state_->roles.works())
+    return Status(bad_argument("serve", "this rank is a worker",
+                               "its shard works inside push_pull(), pull() and wait_updated()"));
+  std::vector<detail::TableState*> states;
+  for (const Table* table : tables) states.push_back(table->state_.get());
+  return Service(state_->world, states).run();
+}
+
+}  // namespace weft::pslib

@@ -1,0 +1,83 @@
+#include "pslib/service.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace weft::pslib {
+namespace {
+
+bool is_end(Code code) { return code == Code::closed || code == Code::peer_left; }
+
+}  // namespace
+
+Service::Service(World& world, std::span<detail::TableState* const> tables) : world_(world) {
+  for (detail::TableState* const table : tables) {
+    Shard& shard = table->shard();
+    for (std::size_t worker = 0; worker < shard.workers(); ++worker)
+      sources_.push_back({&shard.gradients(worker), table, &shard, worker});
+    workers_ += shard.workers();
+    for (RemoteSlot& other : table->agreement().others())
+      sources_.push_back({&other, table, nullptr, 0});
+  }
+}
+
+Status Service::run() {
+  std::vector<RemoteSlot*> slots;
+  while (workers_ > 0) {
+    slots.clear();
+    for (const Source& source : sources_) slots.push_back(source.slot);
+    const auto ready = world_.wait_any(slots);
+    Status status = ready ? take(sources_[*ready], {}) : ready.status();
+    if (is_end(status.code())) status = drop_closed();
+    if (status) status = check_step();
+    if (!status) return status;
+  }
+  return {};
+}
+
+Status Service::take(const Source& source, Deadline deadline) {
+  if (source.shard == nullptr) return source.slot->view(deadline).status();
+  Shard& shard = *source.shard;
+  if (Status status = shard.take(source.worker, deadline); !status) return status;
+  return shard.taken() < shard.workers() ? Status{} : shard.finish();
+}
+
+// wait_any tells that a slot has ended, not which: a look at each finds out.
+Status Service::drop_closed() {
+  for (std::size_t i = 0; i < sources_.size();) {
+    const Source source = sources_[i];
+    Status status = take(source, Deadline::after({}));
+    if (!status && !is_end(status.code()) && status.code() != Code::timeout) return status;
+    if (!is_end(status.code())) {
+      ++i;
+      continue;
+    }
+    sources_.erase(sources_.begin() + static_cast<std::ptrdiff_t>(i));
+    if (source.shard == nullptr) continue;
+    closed_.push_back(source);
+    --workers_;
+  }
+  return {};
+}
+
+// A step that some workers have pushed and another never will can't be finished.
+Status Service::check_step() const {
+  const auto found =
+      std::ranges::find_if(closed_, [](const Source& s) { return s.shard->taken() > 0; });
+  if (found == closed_.end()) return {};
+  const Source& gone = *found;
+  ErrorDetail detail;
+  detail.code = Code::closed;
+  detail.operation = "serve";
+  detail.message = fmt::format(
+      "rank {} closed table \"{}\" after {} updates, while other workers pushed the next",
+      gone.slot->owner(), gone.table->name(), gone.table->version());
+  detail.hint = "let every worker make the same number of steps";
+  detail.rank = world_.rank();
+  detail.peer = gone.slot->owner();
+  detail.slot = gone.slot->spec().name;
+  return Status(std::move(detail));
+}
+
+}  // namespace weft::pslib

@@ -1,0 +1,67 @@
+// A table as one rank holds it: what it agreed on, and its parts in the work.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "pslib/agreement.hpp"
+#include "pslib/layout.hpp"
+#include "pslib/roles.hpp"
+#include "pslib/shard.hpp"
+#include "pslib/worker.hpp"
+#include "weft/pslib.hpp"
+
+namespace weft::pslib::detail {
+
+/// Thread-safety: one thread at a time.
+class TableState {
+ public:
+  /// Collective over the world. Throws Error as ParameterServer::table says.
+  TableState(World& world, const Roles& roles, const std::string& server, const std::string& table,
+             std::vector<TensorSpec> specs, const Optimizer& optimizer, Deadline deadline);
+
+  Tensor parameter(const std::string& name) const;
+  Tensor gradient(const std::string& name) const;
+
+  Status initialize(Deadline deadline) noexcept;
+  Status push() noexcept;
+  Status pull(Deadline deadline) noexcept;
+  Status wait_updated(Deadline deadline) noexcept;
+  Result<ParameterView> view(const std::string& name) noexcept;
+  Result<ParameterView> view_piece(const Piece& piece) noexcept;
+
+  std::uint64_t version() const noexcept;
+  const std::vector<TensorSpec>& specs() const noexcept { return specs_; }
+  const std::vector<Piece>& pieces() const noexcept { return pieces_; }
+
+  // What a rank that only serves needs.
+  World& world() noexcept { return world_; }
+  const std::string& name() const noexcept { return name_; }
+  bool works() const noexcept { return worker_.has_value(); }
+  Shard& shard() noexcept { return *shard_; }
+  Agreement& agreement() noexcept { return *agreement_; }
+
+ private:
+  std::size_t index(const std::string& name, const char* operation) const;
+  ErrorDetail unknown_tensor(const std::string& name, const char* operation) const;
+  Tensor part(const Tensor& flat, std::size_t tensor) const;
+  const Worker& worker(const char* operation) const;
+  Status must_work(const char* operation) const noexcept;
+  Status serve_own_shard(Deadline deadline) noexcept;
+
+  World& world_;
+  const std::string name_;
+  const std::vector<TensorSpec> specs_;
+  const std::vector<Piece> pieces_;
+  const Layout layout_;
+  std::unordered_map<std::string, std::size_t> indices_;
+  bool is_first_worker_ = false;
+  std::optional<Agreement> agreement_;
+  std::optional<Worker> worker_;
+  std::optional<Shard> shard_;
+};
+
+}  // namespace weft::pslib::detail

@@ -1,0 +1,116 @@
+#include "pslib/worker.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "pslib/refusal.hpp"
+
+namespace weft::pslib {
+namespace {
+
+Status refuse_call(const char* operation, const char* message, const char* hint) noexcept {
+  return refuse(Code::bad_argument, [&] { return bad_argument(operation, message, hint); });
+}
+
+}  // namespace
+
+Worker::Worker(World& world, const SlotSpec& gradients, const Roles& roles)
+    : slot_(world.expose(gradients)),
+      buffer_(slot_.next().value()),
+      parameters_(world.allocate(DType::f32, gradients.shape)) {
+  slot_.also_needs(roles.others());
+  std::memset(parameters_.data(), 0, parameters_.bytes());
+  clear_gradients();
+}
+
+void Worker::attach(World& world, const std::string& slot, const Roles& roles, const Layout& layout,
+                    std::span<const Piece> pieces, Deadline deadline) {
+  const std::vector<int> needs = roles.others();
+  auto* const parameters = parameters_.as<float>().data();
+  for (const int rank : roles.servers) {
+    Server& server = servers_.emplace_back();
+    server.rank = rank;
+    server.slot = world.attach(rank, published(slot, region_elements(pieces, rank)), deadline);
+    server.slot.also_needs(needs);
+    server.region = server.slot.view(deadline).value().as<float>().data();
+    for (const Piece& piece : pieces) {
+      if (piece.server != rank) continue;
+      float* const to = parameters + layout.offset(piece.tensor) + piece.first;
+      server.runs.push_back({piece.shard_offset, piece.count, reinterpret_cast<std::byte*>(to)});
+    }
+  }
+  // Each worker starts at another server, so that they don't all read the same one at once.
+  const auto self = std::ranges::find(roles.workers, roles.rank) - roles.workers.begin();
+  const auto count = static_cast<std::ptrdiff_t>(servers_.size());
+  std::ranges::rotate(servers_, servers_.begin() + self % count);
+}
+
+Status Worker::push_initial(bool is_first) noexcept {
+  if (is_first) std::memcpy(buffer_.data(), parameters_.data(), buffer_.bytes());
+  Status status = slot_.publish();
+  if (status) pushed_ = 1;
+  return status;
+}
+
+void Worker::clear_gradients() noexcept { std::memset(buffer_.data(), 0, buffer_.bytes()); }
+
+Status Worker::push() noexcept {
+  if (updated_ == 0)
+    return refuse_call("push", "the table has no parameters yet", "call initialize() first");
+  if (updated_ != pushed_)
+    return refuse_call("push", "the last push has not been pulled yet",
+                       "call pull() or wait_updated() after every push");
+  for (Server& server : servers_) server.viewed = {};
+  Status status = slot_.publish();
+  if (status) ++pushed_;
+  return status;
+}
+
+Status Worker::pull(Deadline deadline) noexcept {
+  if (Status status = check_pushed("pull"); !status) return status;
+  for (; servers_done_ < servers_.size(); ++servers_done_) {
+    Server& server = servers_[servers_done_];
+    if (Status status = server.slot.get(server.runs, deadline); !status) return status;
+  }
+  return reach_pushed();
+}
+
+Status Worker::wait_updated(Deadline deadline) noexcept {
+  if (Status status = check_pushed("wait_updated"); !status) return status;
+  for (; servers_done_ < servers_.size(); ++servers_done_) {
+    Server& server = servers_[servers_done_];
+    auto arrival = server.slot.view(deadline);
+    if (!arrival) return arrival.status();
+    server.viewed = *std::move(arrival);
+  }
+  return reach_pushed();
+}
+
+Result<std::span<const float>> Worker::view(const Piece& piece) const noexcept {
+  if (updated_ == 0 || updated_ != pushed_)
+    return refuse_call("view", "the parameters are being updated",
+                       "call pull() or wait_updated() first");
+  const auto server =
+      std::ranges::find_if(servers_, [&](const Server& s) { return s.rank == piece.server; });
+  if (server == servers_.end())
+    return refuse_call("view", "the piece's server is none of this table's",
+                       "take pieces from Table::pieces()");
+  return std::span(server->region + piece.shard_offset, static_cast<std::size_t>(piece.count));
+}
+
+Status Worker::check_pushed(const char* operation) const noexcept {
+  if (updated_ != pushed_) return {};
+  return refuse_call(operation, "nothing was pushed since the last pull() or wait_updated()",
+                     "call push() first");
+}
+
+// From here on the gradients are the user's to write again.
+Status Worker::reach_pushed() noexcept {
+  auto buffer = slot_.next();
+  if (!buffer) return buffer.status();
+  servers_done_ = 0;
+  updated_ = pushed_;
+  return {};
+}
+
+}  // namespace weft::pslib

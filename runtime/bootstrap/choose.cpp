@@ -1,0 +1,73 @@
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "runtime/bootstrap/bootstrap.hpp"
+#include "weft/error.hpp"
+
+namespace weft {
+namespace {
+
+class AloneBootstrap final : public Bootstrap {
+ public:
+  std::string_view name() const noexcept override { return "alone"; }
+  int rank() const noexcept override { return 0; }
+  int size() const noexcept override { return 1; }
+  int local_size() const noexcept override { return 1; }
+  void put(std::span<const std::byte> value) override { value_.assign(value.begin(), value.end()); }
+  void fence(Deadline) override {}
+  std::vector<std::byte> get(int) override { return value_; }
+
+ private:
+  std::vector<std::byte> value_;
+};
+
+bool launched_by_pmix() { return std::getenv("PMIX_NAMESPACE") != nullptr; }
+
+int number_from(const char* variable) {
+  const char* text = std::getenv(variable);
+  return text == nullptr ? 0 : std::atoi(text);
+}
+
+/// A launcher that speaks something else than PMIx, and how to make it speak PMIx.
+void refuse_other_launchers() {
+  struct Launcher {
+    const char* variable;
+    const char* what;
+    const char* fix;
+  };
+  constexpr Launcher launchers[] = {
+      {"PMI_SIZE", "a launcher that speaks PMI, not PMIx (MPICH's mpirun?)",
+       "start the job with Open MPI's mpirun (on Debian: mpirun.openmpi)"},
+      {"OMPI_COMM_WORLD_SIZE", "Open MPI's mpirun without PMIx", "use an Open MPI built with PMIx"},
+      {"SLURM_NTASKS", "srun without PMIx", "start the job with srun --mpi=pmix"}};
+  for (const Launcher& launcher : launchers) {
+    if (number_from(launcher.variable) <= 1) continue;
+    if (std::string_view(launcher.variable) == "SLURM_NTASKS" &&
+        std::getenv("SLURM_PROCID") == nullptr)
+      continue;
+    throw Error(ErrorDetail{
+        .code = Code::bootstrap,
+        .operation = "join",
+        .message = fmt::format("started by {} ({}={})", launcher.what, launcher.variable,
+                               std::getenv(launcher.variable)),
+        .hint = fmt::format("{}; or set WEFT_BOOTSTRAP=alone if each process is to be a world of "
+                            "one",
+                            launcher.fix)});
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Bootstrap> make_alone_bootstrap() { return std::make_unique<AloneBootstrap>(); }
+
+std::unique_ptr<Bootstrap> choose_bootstrap(const Config& config) {
+  const std::string& chosen = config.text(Knob::bootstrap);
+  if (chosen == "alone") return make_alone_bootstrap();
+  if (chosen == "pmix" || launched_by_pmix()) return make_pmix_bootstrap();
+  refuse_other_launchers();
+  return make_alone_bootstrap();
+}
+
+}  // namespace weft

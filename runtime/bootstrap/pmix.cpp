@@ -1,0 +1,185 @@
+// Introduction by the launcher's PMIx server: Open MPI's mpirun, or srun --mpi=pmix.
+#include <fmt/format.h>
+#include <pmix.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "runtime/bootstrap/bootstrap.hpp"
+#include "weft/error.hpp"
+
+namespace weft {
+namespace {
+
+[[noreturn]] void fail(const char* call, pmix_status_t status, const std::string& hint) {
+  throw Error(ErrorDetail{
+      .code = Code::bootstrap,
+      .operation = "join",
+      .message = fmt::format("{}: {}", call, PMIx_Error_string(status)),
+      .hint = hint});
+}
+
+/// What callbacks of the PMIx library report; shared with them, since they may come late.
+struct Progress {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool fenced = false;
+  pmix_status_t fence_status = PMIX_SUCCESS;
+  std::vector<bool> arrived;
+};
+
+struct FenceCall {
+  std::shared_ptr<Progress> progress;
+};
+struct GetCall {
+  std::shared_ptr<Progress> progress;
+  std::size_t rank;
+};
+
+void on_fence(pmix_status_t status, void* data) {
+  const std::unique_ptr<FenceCall> call(static_cast<FenceCall*>(data));
+  const std::lock_guard lock(call->progress->mutex);
+  call->progress->fenced = true;
+  call->progress->fence_status = status;
+  call->progress->changed.notify_all();
+}
+
+void on_get(pmix_status_t status, pmix_value_t*, void* data) {
+  const std::unique_ptr<GetCall> call(static_cast<GetCall*>(data));
+  const std::lock_guard lock(call->progress->mutex);
+  if (status == PMIX_SUCCESS) call->progress->arrived[call->rank] = true;
+  call->progress->changed.notify_all();
+}
+
+/// PMIx keeps values for the life of the process, so that each world of a process needs its own key.
+std::string next_key() {
+  static std::atomic<int> worlds{0};
+  return fmt::format("weft.address.{}", worlds++);
+}
+
+class PmixBootstrap final : public Bootstrap {
+ public:
+  PmixBootstrap() : key_(next_key()) {
+    const pmix_status_t status = PMIx_Init(&self_, nullptr, 0);
+    if (status != PMIX_SUCCESS)
+      fail("PMIx_Init", status,
+           "start the job with mpirun or srun --mpi=pmix, or set WEFT_BOOTSTRAP=alone");
+    size_ = static_cast<int>(job_number(PMIX_JOB_SIZE));
+    local_size_ = static_cast<int>(job_number(PMIX_LOCAL_SIZE));
+    launcher_ = ::getppid();
+  }
+  ~PmixBootstrap() override { PMIx_Finalize(nullptr, 0); }
+  PmixBootstrap(const PmixBootstrap&) = delete;
+  PmixBootstrap& operator=(const PmixBootstrap&) = delete;
+
+  std::string_view name() const noexcept override { return "pmix"; }
+  int rank() const noexcept override { return static_cast<int>(self_.rank); }
+  int size() const noexcept override { return size_; }
+  int local_size() const noexcept override { return local_size_; }
+  int launcher_pid() const noexcept override { return launcher_ > 1 ? launcher_ : 0; }
+
+  void put(std::span<const std::byte> value) override {
+    pmix_value_t held;
+    held.type = PMIX_BYTE_OBJECT;
+    held.data.bo.bytes =
+        const_cast<char*>(reinterpret_cast<const char*>(value.data()));  // NOLINT: not written to
+    held.data.bo.size = value.size();
+    pmix_status_t status = PMIx_Put(PMIX_GLOBAL, key_.c_str(), &held);
+    if (status == PMIX_SUCCESS) status = PMIx_Commit();
+    if (status != PMIX_SUCCESS) fail("PMIx_Put", status, "");
+  }
+
+  void fence(Deadline deadline) override {
+    const auto progress = std::make_shared<Progress>();
+    bool collect = true;
+    pmix_info_t info;
+    PMIX_INFO_LOAD(&info, PMIX_COLLECT_DATA, &collect, PMIX_BOOL);
+    const pmix_status_t status =
+        PMIx_Fence_nb(nullptr, 0, &info, 1, on_fence, new FenceCall{progress});
+    if (status != PMIX_SUCCESS) fail("PMIx_Fence", status, "");
+    std::unique_lock lock(progress->mutex);
+    if (!progress->changed.wait_until(lock, deadline.when(), [&] { return progress->fenced; })) {
+      lock.unlock();
+      throw_missing(progress);
+    }
+    if (progress->fence_status != PMIX_SUCCESS)
+      fail("PMIx_Fence", progress->fence_status, "did a rank die before it joined?");
+  }
+
+  std::vector<std::byte> get(int rank) override {
+    pmix_proc_t proc;
+    PMIX_LOAD_PROCID(&proc, self_.nspace, static_cast<pmix_rank_t>(rank));
+    pmix_value_t* value = nullptr;
+    const pmix_status_t status = PMIx_Get(&proc, key_.c_str(), nullptr, 0, &value);
+    if (status != PMIX_SUCCESS)
+      fail("PMIx_Get", status, fmt::format("rank {} gave no address", rank));
+    std::vector<std::byte> bytes(value->data.bo.size);
+    std::memcpy(bytes.data(), value->data.bo.bytes, bytes.size());
+    PMIX_VALUE_RELEASE(value);
+    return bytes;
+  }
+
+ private:
+  std::uint32_t job_number(const char* key) {
+    pmix_proc_t job;
+    PMIX_LOAD_PROCID(&job, self_.nspace, PMIX_RANK_WILDCARD);
+    pmix_value_t* value = nullptr;
+    const pmix_status_t status = PMIx_Get(&job, key, nullptr, 0, &value);
+    if (status != PMIX_SUCCESS) fail("PMIx_Get", status, fmt::format("the launcher gave no {}", key));
+    const std::uint32_t number = value->data.uint32;
+    PMIX_VALUE_RELEASE(value);
+    return number;
+  }
+
+  /// The fence does not say who is missing: asking for each rank's address does.
+  [[noreturn]] void throw_missing(const std::shared_ptr<Progress>& progress) {
+    progress->arrived.assign(static_cast<std::size_t>(size_), false);
+    progress->arrived[self_.rank] = true;
+    for (int rank = 0; rank < size_; ++rank) {
+      if (rank == this->rank()) continue;
+      pmix_proc_t proc;
+      PMIX_LOAD_PROCID(&proc, self_.nspace, static_cast<pmix_rank_t>(rank));
+      auto call = std::make_unique<GetCall>(GetCall{progress, static_cast<std::size_t>(rank)});
+      if (PMIx_Get_nb(&proc, key_.c_str(), nullptr, 0, on_get, call.get()) == PMIX_SUCCESS)
+        (void)call.release();  // the callback's now
+    }
+    std::unique_lock lock(progress->mutex);
+    progress->changed.wait_for(lock, std::chrono::seconds(1), [&] {
+      return std::count(progress->arrived.begin(), progress->arrived.end(), false) == 0;
+    });
+    std::string missing;
+    int first = -1;
+    for (int rank = 0; rank < size_; ++rank) {
+      if (progress->arrived[static_cast<std::size_t>(rank)]) continue;
+      missing += fmt::format("{}rank {}", first < 0 ? "" : ", ", rank);
+      if (first < 0) first = rank;
+    }
+    throw Error(ErrorDetail{
+        .code = Code::timeout,
+        .operation = "join",
+        .message = fmt::format("never arrived: {}", missing.empty() ? "(all did, late)" : missing),
+        .hint = "look at the output of that rank; WEFT_INIT_TIMEOUT sets how long joining waits",
+        .rank = rank(),
+        .peer = first});
+  }
+
+  const std::string key_;
+  pmix_proc_t self_{};
+  int size_ = 1;
+  int local_size_ = 1;
+  pid_t launcher_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Bootstrap> make_pmix_bootstrap() { return std::make_unique<PmixBootstrap>(); }
+
+}  // namespace weft

@@ -1,0 +1,127 @@
+// weft-info: what this weft is made of, and the WEFT_* values that a job started here would get.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "base/config.hpp"
+#include "base/kernels/copy.hpp"
+#include "base/os/cpus.hpp"
+#include "base/os/host_identity.hpp"
+#include "weft/error.hpp"
+
+namespace weft {
+namespace {
+
+constexpr int kBadConfig = 2;
+
+constexpr std::array<std::string_view, 1> kFabrics{"shm"};
+constexpr std::array<std::string_view, 2> kBootstraps{"pmix", "alone"};
+
+constexpr std::string_view kSanitizer =
+    std::string_view(WEFT_SANITIZER).empty() ? std::string_view("none") : WEFT_SANITIZER;
+
+std::string_view name(KnobType type) {
+  switch (type) {
+    case KnobType::time:
+      return "time";
+    case KnobType::size:
+      return "size";
+    case KnobType::boolean:
+      return "bool";
+    case KnobType::choice:
+      return "choice";
+    case KnobType::text:
+      return "text";
+    case KnobType::log_levels:
+      return "log";
+  }
+  return "unknown";
+}
+
+struct Machine {
+  std::string host = os::host_identity().name;
+  double cpus = os::usable_cpus();
+  std::size_t stream_bytes = kernels::default_stream_bytes();
+  std::string_view vector_target = kernels::vector_target();
+};
+
+nlohmann::json as_json(const Config& config, const Machine& machine) {
+  auto knobs = nlohmann::json::array();
+  for (const auto& spec : knob_table())
+    knobs.push_back({{"variable", spec.variable},
+                     {"type", name(spec.type)},
+                     {"value", config.text(spec.knob)},
+                     {"source", config.source(spec.knob)},
+                     {"default", spec.fallback},
+                     {"accepts", spec.accepts},
+                     {"meaning", spec.meaning}});
+  return {{"version", WEFT_VERSION},
+          {"build",
+           {{"type", WEFT_BUILD_TYPE}, {"compiler", WEFT_COMPILER}, {"sanitizer", kSanitizer}}},
+          {"fabrics", kFabrics},
+          {"bootstraps", kBootstraps},
+          {"machine",
+           {{"host", machine.host},
+            {"usable_cpus", machine.cpus},
+            {"vector_target", machine.vector_target},
+            {"stream_bytes", machine.stream_bytes}}},
+          {"knobs", std::move(knobs)},
+          {"warnings", config.warnings()}};
+}
+
+/// `""` where there is nothing to see.
+std::string_view shown(std::string_view value) { return value.empty() ? "\"\"" : value; }
+
+void print_text(const Config& config, const Machine& machine) {
+  fmt::print("weft {} ({}, {}, sanitizer {})\n", WEFT_VERSION, WEFT_BUILD_TYPE, WEFT_COMPILER,
+             kSanitizer);
+  fmt::print("fabrics    {}\nbootstrap  {}\n", fmt::join(kFabrics, ", "),
+             fmt::join(kBootstraps, ", "));
+  fmt::print(
+      "machine    {}: {:g} processors usable, {} vectors, copies from {} bytes on bypass "
+      "the cache\n\n",
+      machine.host, machine.cpus, machine.vector_target, machine.stream_bytes);
+
+  std::size_t width = 0;
+  for (const auto& spec : knob_table())
+    width = std::max(width, shown(config.text(spec.knob)).size());
+  for (const auto& spec : knob_table())
+    fmt::print("{:<18} = {:<{}}  {}\n{:21}{}\n{:21}accepted: {}; default: {}\n", spec.variable,
+               shown(config.text(spec.knob)), width, config.source(spec.knob), "", spec.meaning, "",
+               spec.accepts, shown(spec.fallback));
+  for (const auto& warning : config.warnings()) fmt::print("\nwarning: {}\n", warning);
+}
+
+int run(bool wants_json) {
+  const auto config = Config::read();
+  const Machine machine;
+  if (wants_json)
+    fmt::print(
+        "{}\n",
+        as_json(config, machine).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  else
+    print_text(config, machine);
+  return 0;
+}
+
+}  // namespace
+}  // namespace weft
+
+int main(int argc, char** argv) {
+  CLI::App app("What this weft is made of, and the WEFT_* values in force with their sources.",
+               "weft-info");
+  app.set_version_flag("--version", "weft " WEFT_VERSION);
+  bool wants_json = false;
+  app.add_flag("--json", wants_json, "Print JSON");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    return weft::run(wants_json);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "weft-info: {}\n", error.what());
+    return weft::kBadConfig;
+  }
+}

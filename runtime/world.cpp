@@ -1,0 +1,143 @@
+#include "weft/world.hpp"
+
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "runtime/world_state.hpp"
+
+namespace weft {
+namespace {
+
+std::size_t bytes_of(DType dtype, const Shape& shape) {
+  const auto elements = static_cast<std::uint64_t>(shape.elements());
+  if (elements > (std::numeric_limits<std::uint64_t>::max() >> 2) / size_of(dtype))
+    throw Error(ErrorDetail{
+        .code = Code::exhausted,
+        .operation = "allocate",
+        .message = fmt::format("{}{} is more than any machine addresses", name(dtype),
+                               shape.text()),
+        .hint = "ask for less"});
+  return elements * size_of(dtype);
+}
+
+/// Waits for the first of several; `Ends` have ready(), broken() and before_wait().
+template <typename End>
+Result<std::size_t> first_ready(const p2p::LocalRank& local, std::span<End* const> ends,
+                                Deadline deadline) noexcept {
+  std::size_t found = ends.size();
+  const auto any = [&](auto what) {
+    for (std::size_t i = 0; i < ends.size(); ++i) {
+      if (!what(*ends[i])) continue;
+      found = i;
+      return true;
+    }
+    return false;
+  };
+  const auto ready = [&] { return any([](const End& end) { return end.ready(); }); };
+  if (!ready())
+    for (End* end : ends) end->before_wait();
+  const p2p::WaitEnd end = local.waiter.wait(
+      ready, [&] { return any([](const End& e) { return e.broken(); }); }, deadline);
+  if (end != p2p::WaitEnd::timeout) return found;
+  return Status(ErrorDetail{.code = Code::timeout,
+                            .operation = "wait_any",
+                            .message = fmt::format("none of {} became ready", ends.size()),
+                            .hint = "a longer deadline: WEFT_TIMEOUT",
+                            .rank = local.rank});
+}
+
+}  // namespace
+
+World WorldAccess::make(const Config& config, std::unique_ptr<Bootstrap> bootstrap,
+                        std::shared_ptr<p2p::SegmentMapper> mapper) {
+  return World(std::make_unique<detail::WorldState>(config, std::move(bootstrap),
+                                                    std::move(mapper)));
+}
+
+World World::join() {
+  const Config config = Config::read();
+  return WorldAccess::make(config, choose_bootstrap(config),
+                           std::make_shared<p2p::SegmentMapper>());
+}
+
+World::World() noexcept = default;
+World::World(std::unique_ptr<detail::WorldState> state) noexcept : state_(std::move(state)) {}
+World::World(World&&) noexcept = default;
+World& World::operator=(World&&) noexcept = default;
+World::~World() = default;
+
+int World::rank() const noexcept { return state_->rank; }
+int World::size() const noexcept { return state_->size; }
+int World::local_size() const noexcept { return state_->local_size; }
+
+std::string World::host(int rank) const {
+  if (rank < 0 || rank >= size())
+    throw Error(ErrorDetail{.code = Code::bad_argument,
+                            .operation = "host",
+                            .message = fmt::format("there is no rank {} in a job of {}", rank,
+                                                   size())});
+  return state_->mesh.peer(rank).host();
+}
+
+Tensor World::allocate(DType dtype, const Shape& shape) {
+  return {p2p::make_storage(state_->local.data, bytes_of(dtype, shape)), 0, dtype, shape};
+}
+
+Slot World::expose(const SlotSpec& spec) {
+  bytes_of(spec.dtype, spec.shape);
+  return Slot(state_->slots.expose(spec));
+}
+
+RemoteSlot World::attach(int owner, const SlotSpec& expected, Deadline deadline) {
+  return RemoteSlot(state_->slots.attach(owner, expected, false, deadline));
+}
+
+RemoteSlot World::attach(int owner, const std::string& name, Deadline deadline) {
+  SlotSpec asked;
+  asked.name = name;
+  return RemoteSlot(state_->slots.attach(owner, asked, true, deadline));
+}
+
+Result<std::size_t> World::wait_any(std::span<Slot* const> slots, Deadline deadline) noexcept {
+  std::vector<detail::SlotState*> states;
+  for (Slot* slot : slots) states.push_back(slot->state_.get());
+  return first_ready<detail::SlotState>(state_->local, states, deadline);
+}
+
+Result<std::size_t> World::wait_any(std::span<RemoteSlot* const> slots,
+                                    Deadline deadline) noexcept {
+  std::vector<detail::RemoteSlotState*> states;
+  for (RemoteSlot* slot : slots) states.push_back(slot->state_.get());
+  return first_ready<detail::RemoteSlotState>(state_->local, states, deadline);
+}
+
+Result<std::size_t> World::wait_any(std::span<Request* const> requests,
+                                    Deadline deadline) noexcept {
+  struct Ended {
+    Request* request;
+    bool ready() const noexcept { return request->test(); }
+    bool broken() const noexcept { return false; }
+    void before_wait() noexcept {}
+  };
+  std::vector<Ended> ended;
+  for (Request* request : requests) ended.push_back({request});
+  std::vector<Ended*> ends;
+  for (Ended& end : ended) ends.push_back(&end);
+  return first_ready<Ended>(state_->local, ends, deadline);
+}
+
+int World::event_fd() { return state_->event_fd(); }
+void World::clear_event() noexcept { state_->clear_event(); }
+
+Status World::alive(std::span<const int> ranks) const noexcept { return state_->mesh.fate(ranks); }
+
+Report World::report() const {
+  return {state_->mesh.paths(), state_->slots.edges(),
+          {state_->local.control->report(), state_->local.data->report(),
+           state_->local.hidden->report()}};
+}
+
+Status World::leave(Deadline deadline) noexcept { return state_->leave(deadline); }
+
+}  // namespace weft

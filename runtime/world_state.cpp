@@ -1,0 +1,176 @@
+#include "runtime/world_state.hpp"
+
+#include <fmt/format.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <thread>
+
+#include "base/os/host_identity.hpp"
+#include "base/os/pidfd.hpp"
+#include "p2p/barrier.hpp"
+
+namespace weft::detail {
+namespace {
+
+constexpr std::chrono::seconds kOrphanGrace{2};
+
+/// A rank needs three descriptors per rank of its host; the soft limit is often lower than it must be.
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+void refuse_what_is_not_there(const Config& config) {
+  const std::string& required = config.text(Knob::require);
+  if (required != "none")
+    throw Error(ErrorDetail{.code = Code::unreachable,
+                            .operation = "join",
+                            .message = fmt::format("WEFT_REQUIRE={}: this version has no RDMA fabric",
+                                                   required),
+                            .hint = "unset WEFT_REQUIRE to use shared memory"});
+}
+
+}  // namespace
+
+WorldState::WorldState(const Config& config, std::unique_ptr<Bootstrap> bootstrap,
+                       std::shared_ptr<p2p::SegmentMapper> mapper)
+    : bootstrap_(std::move(bootstrap)),
+      rank(bootstrap_->rank()),
+      size(bootstrap_->size()),
+      local_size(bootstrap_->local_size()),
+      log(std::make_shared<Log>(config, os::host_identity().name, rank)),
+      local({.rank = rank,
+             .size = size,
+             .local_ranks = local_size,
+             .config = config,
+             .log = log,
+             .mapper = std::move(mapper)}),
+      mesh(
+          local,
+          [this](p2p::Peer& peer, p2p::Link& link, std::span<const std::byte> bytes) {
+            slots.on_message(peer, link, bytes);
+          },
+          [this](p2p::Peer& peer) { slots.on_gone(peer); }),
+      slots(local, mesh) {
+  for (const std::string& warning : config.warnings()) log->warn(Subsystem::boot, "{}", warning);
+  refuse_what_is_not_there(config);
+  raise_descriptor_limit();
+  watch_bell();
+  watch_launcher();
+  local.progress.start();
+  try {
+    introduce(Deadline::after(config.time(Knob::init_timeout).value()));
+  } catch (...) {
+    mesh.announce_leave();
+    local.progress.run([] {});
+    local.progress.stop();
+    throw;
+  }
+}
+
+void WorldState::introduce(Deadline deadline) {
+  const p2p::RankAddress own = mesh.address();
+  bootstrap_->put(std::as_bytes(std::span(&own, 1)));
+  bootstrap_->fence(deadline);
+  std::vector<p2p::RankAddress> addresses(static_cast<std::size_t>(size));
+  for (int r = 0; r < size; ++r) {
+    const std::vector<std::byte> bytes = bootstrap_->get(r);
+    auto& address = addresses[static_cast<std::size_t>(r)];
+    if (bytes.size() != sizeof address)
+      throw Error(ErrorDetail{
+          .code = Code::bootstrap,
+          .operation = "join",
+          .message = fmt::format("rank {}'s address has {} bytes instead of {}", r, bytes.size(),
+                                 sizeof address),
+          .hint = "start every rank with the same weft"});
+    std::memcpy(&address, bytes.data(), sizeof address);
+  }
+  mesh.connect(std::move(addresses), deadline);
+  log->info(Subsystem::boot, "joined as rank {} of {} ({} on this host) by {}", rank, size,
+            local_size, bootstrap_->name());
+}
+
+WorldState::~WorldState() {
+  if (!announced_) mesh.announce_leave();
+  // Tasks posted before this one, the leave among them, have run when it has.
+  local.progress.run([] {});
+  local.progress.stop();
+}
+
+Status WorldState::leave(Deadline deadline) noexcept {
+  if (!announced_) mesh.announce_leave();
+  announced_ = true;
+  return mesh.wait_until_alone(deadline);
+}
+
+void WorldState::watch_launcher() {
+  const int pid = bootstrap_->launcher_pid();
+  if (pid == 0) return;
+  try {
+    launcher_ = os::pidfd_open(pid);
+  } catch (const Error&) {
+    return;  // gone already, or not to be seen: PMIx tells then
+  }
+  local.progress.watch(launcher_.get(), EPOLLIN, [this, pid](std::uint32_t) {
+    local.progress.forget(launcher_.get());
+    log->error(Subsystem::boot, "the launcher (pid {}) is gone: this rank ends (SIGTERM)", pid);
+    ::kill(::getpid(), SIGTERM);
+    // A program that ignores SIGTERM must not run on as an orphan.
+    std::thread([] {
+      std::this_thread::sleep_for(kOrphanGrace);
+      ::_exit(128 + SIGTERM);
+    }).detach();
+  });
+}
+
+void WorldState::watch_bell() {
+  local.progress.watch(local.bell_event().get(), EPOLLIN, [this](std::uint32_t) {
+    std::uint64_t count = 0;
+    (void)!::read(local.bell_event().get(), &count, sizeof count);
+    user_event_due_ = true;
+  });
+  local.progress.before_sleep([this] { before_sleep(); });
+}
+
+void WorldState::before_sleep() {
+  const bool user = user_event_wanted_.load();
+  const bool armed = user || local.service_wanted.load();
+  local.bell().armed.store(armed ? 1 : 0, std::memory_order_seq_cst);
+  p2p::full_barrier();
+  slots.serve_pending();
+  // Only now that the bell is armed again: what happens after the user looked rings it.
+  if (user && user_event_due_) {
+    const std::uint64_t one = 1;
+    (void)!::write(user_event_.get(), &one, sizeof one);
+  }
+  user_event_due_ = false;
+}
+
+int WorldState::event_fd() {
+  if (user_event_wanted_.load()) return user_event_.get();
+  local.progress.run([this] {
+    if (user_event_.get() < 0) user_event_ = os::Fd(::eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (user_event_.get() >= 0) user_event_wanted_.store(true);
+  });
+  if (!user_event_wanted_.load())
+    throw Error(ErrorDetail{.code = Code::exhausted,
+                            .operation = "event_fd",
+                            .message = std::strerror(EMFILE),
+                            .hint = "raise the limit of open files (ulimit -n)"});
+  return user_event_.get();
+}
+
+void WorldState::clear_event() noexcept {
+  std::uint64_t count = 0;
+  if (user_event_wanted_.load()) (void)!::read(user_event_.get(), &count, sizeof count);
+}
+
+}  // namespace weft::detail

@@ -1,0 +1,65 @@
+// What a World is made of, in the order in which it must die.
+#pragma once
+
+#include <memory>
+
+#include "base/config.hpp"
+#include "base/log.hpp"
+#include "base/os/fd.hpp"
+#include "p2p/local_rank.hpp"
+#include "p2p/mesh/mesh.hpp"
+#include "p2p/slot/slot_table.hpp"
+#include "runtime/bootstrap/bootstrap.hpp"
+#include "weft/world.hpp"
+
+namespace weft {
+
+namespace detail {
+
+class WorldState {
+ public:
+  WorldState(const Config& config, std::unique_ptr<Bootstrap> bootstrap,
+             std::shared_ptr<p2p::SegmentMapper> mapper);
+  /// Leaves at once.
+  ~WorldState();
+  WorldState(const WorldState&) = delete;
+  WorldState& operator=(const WorldState&) = delete;
+
+  Status leave(Deadline deadline) noexcept;
+  int event_fd();
+  void clear_event() noexcept;
+
+ private:
+  std::unique_ptr<Bootstrap> bootstrap_;  ///< the last to go: the launcher is told last
+  os::Fd launcher_;
+  os::Fd user_event_;
+  std::atomic<bool> user_event_wanted_{false};
+  bool user_event_due_ = false;  // the progress thread's
+
+ public:
+  const int rank;
+  const int size;
+  const int local_size;
+  const std::shared_ptr<Log> log;
+  p2p::LocalRank local;
+  p2p::Mesh mesh;
+  p2p::SlotTable slots;
+
+ private:
+  void introduce(Deadline deadline);
+  void watch_launcher();
+  void watch_bell();
+  void before_sleep();
+
+  bool announced_ = false;
+};
+
+}  // namespace detail
+
+/// Makes worlds for the ways of joining that are not public.
+struct WorldAccess {
+  static World make(const Config& config, std::unique_ptr<Bootstrap> bootstrap,
+                    std::shared_ptr<p2p::SegmentMapper> mapper);
+};
+
+}  // namespace weft

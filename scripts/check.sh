@@ -1,0 +1,43 @@
+# The rules that a machine can decide. Sourced by ./dev.
+# shellcheck shell=bash disable=SC2154,SC2086
+
+own_files() { # own_files 'pattern'...: weft's files, without what builds leave behind
+  local patterns=() pattern
+  for pattern in "$@"; do patterns+=(-o -name "$pattern"); done
+  find . \( -name build -o -name '.?*' \) -prune -o -type f \( "${patterns[@]:1}" \) -print |
+    sed 's|^\./||' | sort
+}
+
+check_format() {
+  say "format"
+  local unformatted
+  unformatted=$(own_files '*.cpp' '*.hpp' '*.h' '*.c' | xargs clang-format --dry-run 2>&1 |
+    sed -n 's/^\([^: ]*\):[0-9]*:[0-9]*: warning:.*/\1/p' | sort -u)
+  [[ -z $unformatted ]] || die "clang-format -i would change:" $unformatted
+}
+
+check_directions() {
+  say "direction of includes"
+  own_files '*.cpp' '*.hpp' '*.h' '*.c' | xargs awk -f scripts/directions.awk
+}
+
+# clang-tidy over everything that the release build compiles.
+check_tidy() {
+  say "clang-tidy"
+  local database=build/release/compile_commands.json sources
+  sources=$(sed -n "s|^ *\"file\": \"$PWD/\(.*\.cpp\)\".*|\1|p" "$database" | grep -v '^build/' | sort -u)
+  [[ -n $sources ]] || die "clang-tidy: $database names no source of weft"
+  # clang prints how many warnings it suppressed in others' headers; that is no finding.
+  printf '%s\n' "$sources" | xargs -P "$jobs" -n 1 clang-tidy --quiet -p build/release 2>&1 |
+    { grep -v -E '^[0-9]+ warnings? (and [0-9]+ errors? )?generated\.$|^Suppressed|^Use -header-filter' || true; }
+}
+
+run_checks() {
+  local check broken=()
+  build release # warnings are errors there
+  for check in check_format check_directions check_tidy; do
+    ($check) || broken+=("${check#check_}")
+  done
+  ((${#broken[@]} == 0)) || die "check: failed: ${broken[*]}"
+  say "check: all is well"
+}

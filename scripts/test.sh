@@ -1,0 +1,122 @@
+# Running the suites and adding up what they say. Sourced by ./dev.
+# shellcheck shell=bash disable=SC2154
+
+passed=0 failed=0 skipped=0
+table=() # finished lines of the closing table
+
+# Runs one CTest label of one preset and takes its outcome into the totals of the row.
+#   run_label PRESET LABEL [command in front of ctest...]
+run_label() {
+  local preset=$1 label=$2
+  shift 2
+  local folder=build/$preset/results
+  local junit=$folder/$label.xml outcomes=$folder/$label.txt
+  mkdir -p "$folder"
+  rm -f "$junit" "$outcomes"
+  # CTest counts a skipped test as passed in its own summary, so its words stay in a file.
+  "$@" ctest --test-dir "build/$preset" -L "^$label\$" -j "$jobs" --output-junit "$PWD/$junit" \
+    --test-output-size-passed 65536 --test-output-size-failed 1048576 \
+    </dev/null >"$folder/$label.log" 2>&1 || true
+  if [[ ! -s $junit ]]; then
+    tail -n 40 "$folder/$label.log"
+    printf 'failed\t%s\tctest ended without a result\n' "$label" >"$outcomes"
+  else
+    awk -f scripts/junit.awk "$junit" >"$outcomes"
+    awk -v show=failures -f scripts/junit.awk "$junit"
+  fi
+  [[ -s $outcomes ]] || printf 'failed\t%s\tthe suite has no tests\n' "$label" >"$outcomes"
+  take_outcomes "$outcomes" "$preset"
+}
+
+# Adds a file of "outcome, name, reason" lines to the row.
+take_outcomes() {
+  local outcome name reason where=''
+  [[ $2 == release ]] || where="$2: "
+  while IFS=$'\t' read -r outcome name reason; do
+    case $outcome in
+      passed) row_passed=$((row_passed + 1)) ;;
+      failed) row_failed=$((row_failed + 1)) row_notes+=("FAILED  $where$name${reason:+ ($reason)}") ;;
+      skipped) row_skipped=$((row_skipped + 1)) row_notes+=("skipped $where$name: $reason") ;;
+    esac
+  done <"$1"
+}
+
+note() { # note passed|failed|skipped NAME REASON: an outcome that is not CTest's
+  local file
+  file=$(mktemp)
+  printf '%s\t%s\t%s\n' "$@" >"$file"
+  take_outcomes "$file" release
+  rm -f "$file"
+}
+
+# A command prefix under which ThreadSanitizer programs of this build start, or a failure. GCC 12's
+# runtime does not start where the kernel randomises addresses widely; without randomisation it does.
+tsan_prefix() {
+  local probe prefix
+  probe=$(mktemp -d)
+  printf 'int main() { return 0; }\n' >"$probe/a.cpp"
+  g++ -fsanitize=thread "$probe/a.cpp" -o "$probe/a" 2>/dev/null || { rm -rf "$probe"; return 1; }
+  for prefix in env 'setarch -R'; do
+    if $prefix "$probe/a" >/dev/null 2>&1; then
+      rm -rf "$probe"
+      printf '%s' "$prefix"
+      return 0
+    fi
+  done
+  rm -rf "$probe"
+  return 1
+}
+
+run_sanitizers() {
+  local preset prefix label
+  for preset in asan-ubsan tsan; do
+    prefix='env'
+    if [[ $preset == tsan ]] && ! prefix=$(tsan_prefix); then
+      note skipped tsan 'ThreadSanitizer programs do not start on this kernel'
+      continue
+    fi
+    if ! (build "$preset" in_process_tests); then
+      note failed "$preset" 'the build failed'
+      continue
+    fi
+    for label in unit threads; do
+      # Unquoted on purpose: a prefix may be a command with an argument.
+      # shellcheck disable=SC2086
+      run_label "$preset" "$label" $prefix
+    done
+  done
+}
+
+run_suite() {
+  local suite=$1 started=$SECONDS line
+  row_passed=0 row_failed=0 row_skipped=0 row_notes=()
+  say "suite $suite"
+  if [[ $suite == sanitizers ]]; then run_sanitizers; else run_label release "$suite"; fi
+  passed=$((passed + row_passed)) failed=$((failed + row_failed)) skipped=$((skipped + row_skipped))
+  printf -v line '%-12s %7d %7d %8d %8d' "$suite" "$row_passed" "$row_failed" "$row_skipped" \
+    $((SECONDS - started))
+  table+=("$line")
+  for line in "${row_notes[@]}"; do table+=("    $line"); done
+}
+
+run_tests() {
+  local argument chosen=()
+  for argument in "$@"; do
+    if [[ $argument == --full ]]; then
+      export WEFT_TEST_FULL=1
+    elif among "$argument" "${suites[@]}"; then
+      chosen+=("$argument")
+    else
+      die "no suite is called '$argument'; there are: ${suites[*]}"
+    fi
+  done
+  ((${#chosen[@]})) || chosen=("${suites[@]}")
+  setup
+  # Sanitizers alone need nothing of the release build.
+  [[ ${chosen[*]} == sanitizers ]] || build release
+  for argument in "${chosen[@]}"; do run_suite "$argument"; done
+  printf '\n%-12s %7s %7s %8s %8s\n' suite passed failed skipped seconds
+  printf '%s\n' "${table[@]}"
+  printf '\n%d passed, %d failed, %d skipped\n' $passed $failed $skipped
+  ((failed == 0))
+}

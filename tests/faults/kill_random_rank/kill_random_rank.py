@@ -1,0 +1,170 @@
+"""Kills a random rank of a working job at a random moment, again and again. Every survivor must end
+within a second with peer_failed and the killed rank's name, and the machine must be left as it was.
+
+Usage: kill_random_rank.py [--full] [--runs N] [--seed S] MODE PROGRAM MPIRUN [FLAG ...]
+
+--full, or WEFT_TEST_FULL=1: 25 runs instead of 5. WEFT_TEST_SEED repeats a sequence of kills.
+"""
+
+import argparse
+import os
+import queue
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+from traces import Traces
+
+RANKS = 4
+END_LIMIT_S = 1.0
+LINE = re.compile(r"rank (\d+) pid (\d+) time ([\d.]+) (joined|ended: (\w+) peer (-?\d+): (.*))")
+
+
+class Failed(Exception):
+    pass
+
+
+class Job:
+    """mpirun and the lines of its ranks."""
+
+    def __init__(self, command, private_tmp):
+        self.lines = queue.Queue()
+        self.output = []
+        self.mpirun = subprocess.Popen(
+            command,
+            env={**os.environ, "TMPDIR": private_tmp},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self):
+        for line in self.mpirun.stdout:
+            self.output.append(line)
+            # Two ranks' lines may share one of mpirun's.
+            for match in LINE.finditer(line):
+                self.lines.put(match)
+
+    def next_line(self, end):
+        try:
+            return self.lines.get(timeout=max(0.0, end - time.monotonic()))
+        except queue.Empty:
+            raise Failed("the ranks' lines did not come in time") from None
+
+    def joined(self):
+        pids = {}
+        end = time.monotonic() + 30
+        while len(pids) < RANKS:
+            line = self.next_line(end)
+            if line[4] != "joined":
+                raise Failed(f"a rank ended before anyone was killed: {line[0]}")
+            pids[int(line[1])] = int(line[2])
+        return pids
+
+    def wait(self, seconds):
+        try:
+            self.mpirun.wait(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            raise Failed(f"mpirun still ran {seconds} s after the ranks had ended") from None
+
+    def stop(self):
+        if self.mpirun.poll() is None:
+            self.mpirun.terminate()
+            try:
+                self.mpirun.wait(timeout=5)
+            except subprocess.TimeoutExpired:
+                self.mpirun.kill()
+
+
+def check_survivor(line, victim, killed_at):
+    rank, code, peer, text = line[1], line[5], line[6], line[7]
+    took = float(line[3]) - killed_at
+    if code != "peer_failed" or int(peer) != victim or f"rank {victim}" not in text:
+        raise Failed(f"rank {rank} must end with peer_failed naming rank {victim}: {line[0]}")
+    if took > END_LIMIT_S:
+        raise Failed(f"rank {rank} ended {took:.2f} s after the kill: {line[0]}")
+    return took
+
+
+def kill_one(job, traces, victim, delay_s):
+    pids = job.joined()
+    time.sleep(delay_s)
+    traces.look_at(list(pids.values()))
+    killed_at = time.monotonic()
+    os.kill(pids[victim], signal.SIGKILL)
+    slowest = 0.0
+    ended = set()
+    while len(ended) < RANKS - 1:
+        line = job.next_line(killed_at + 5)
+        ended.add(line[1])
+        slowest = max(slowest, check_survivor(line, victim, killed_at))
+    job.wait(15)
+    return slowest
+
+
+def expect_clean(traces):
+    end = time.monotonic() + 3  # the kernel may need a moment for a large process
+    while left := traces.left():
+        if time.monotonic() > end:
+            raise Failed("left behind: " + ", ".join(left))
+        time.sleep(0.05)
+
+
+def one_run(command, victim, delay_s):
+    private_tmp = tempfile.mkdtemp(prefix="job-")
+    traces = Traces(private_tmp)
+    job = Job(command, private_tmp)
+    try:
+        slowest = kill_one(job, traces, victim, delay_s)
+        expect_clean(traces)
+        return slowest
+    except Failed:
+        print("".join(job.output), flush=True)
+        raise
+    finally:
+        job.stop()
+        shutil.rmtree(private_tmp, ignore_errors=True)
+
+
+def arguments():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--full", action="store_true")
+    parser.add_argument("--runs", type=int)
+    parser.add_argument("--seed", type=int)
+    parser.add_argument("mode", choices=["slots", "pslib"])
+    parser.add_argument("program")
+    parser.add_argument("mpirun", nargs=argparse.REMAINDER)
+    given = parser.parse_args()
+    full = given.full or os.environ.get("WEFT_TEST_FULL", "0") not in ("", "0")
+    given.runs = given.runs or (25 if full else 5)
+    if given.seed is None:
+        given.seed = int(os.environ.get("WEFT_TEST_SEED", random.SystemRandom().getrandbits(32)))
+    return given
+
+
+def main():
+    given = arguments()
+    print(f"{given.runs} runs of {given.mode}; WEFT_TEST_SEED={given.seed} repeats them", flush=True)
+    dice = random.Random(given.seed)
+    command = [*given.mpirun, "--enable-recovery", "-n", str(RANKS), given.program, given.mode]
+    failures = 0
+    for run in range(1, given.runs + 1):
+        victim, delay_s = dice.randrange(RANKS), dice.uniform(0, 1)
+        what = f"run {run}: rank {victim} killed {delay_s:.3f} s after the last join"
+        try:
+            slowest = one_run(command, victim, delay_s)
+            print(f"{what}; the last survivor ended after {slowest * 1000:.0f} ms", flush=True)
+        except Failed as failure:
+            failures += 1
+            print(f"{what}: failed: {failure}", flush=True)
+    sys.exit(f"failed: {failures} of {given.runs} runs" if failures else 0)
+
+
+main()

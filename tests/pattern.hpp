@@ -1,0 +1,43 @@
+// Bytes that tell where they come from: unique per rank, slot and sequence.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "weft/tensor.hpp"
+
+namespace weft::tests {
+
+/// Scrambles 64 bits (the finisher of SplitMix64), so that neighbours have nothing in common.
+constexpr std::uint64_t mix(std::uint64_t x) {
+  x += 0x9e3779b97f4a7c15U;
+  x = (x ^ (x >> 30U)) * 0xbf58476d1ce4e5b9U;
+  x = (x ^ (x >> 27U)) * 0x94d049bb133111ebU;
+  return x ^ (x >> 31U);
+}
+
+constexpr std::uint64_t pattern_of(int rank, int slot, std::uint64_t sequence) {
+  return mix((static_cast<std::uint64_t>(rank) << 48U) ^ (static_cast<std::uint64_t>(slot) << 32U) ^
+             sequence);
+}
+
+/// Every 8 bytes differ from every other 8 of the same and of any other pattern.
+inline void fill(const Tensor& tensor, std::uint64_t pattern) {
+  for (std::size_t at = 0; at < tensor.bytes(); at += 8) {
+    const auto word = mix(pattern + at);
+    std::memcpy(tensor.data() + at, &word, std::min<std::size_t>(8, tensor.bytes() - at));
+  }
+}
+
+inline bool holds(const Tensor& tensor, std::uint64_t pattern) {
+  for (std::size_t at = 0; at < tensor.bytes(); at += 8) {
+    const auto word = mix(pattern + at);
+    if (std::memcmp(tensor.data() + at, &word, std::min<std::size_t>(8, tensor.bytes() - at)) != 0)
+      return false;
+  }
+  return true;
+}
+
+}  // namespace weft::tests

@@ -1,0 +1,105 @@
+"""Two ranks through ctypes, with no package besides Python's own: rank 0 puts tensors into a slot
+of rank 1, which checks every byte; a writer with the wrong shape is refused on both sides first.
+
+Usage (under mpirun): put_wait.py PATH_OF_LIBWEFT
+"""
+
+import ctypes
+import sys
+from ctypes import POINTER, byref, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint32, c_uint64
+from ctypes import c_void_p
+
+OK, MISMATCH, BAD_ARGUMENT = 0, 5, 8
+U8 = 7
+TENSORS, DEPTH, ELEMENTS = 20, 3, 4096
+SECONDS = c_double(20)
+
+
+class SlotSpec(ctypes.Structure):
+    _fields_ = [
+        ("name", c_char_p),
+        ("dtype", c_int),
+        ("dims", POINTER(c_int64)),
+        ("ndims", c_size_t),
+        ("depth", c_uint32),
+    ]
+
+
+weft = ctypes.CDLL(sys.argv[1])
+weft.weft_error_text.restype = c_char_p
+
+
+def error_text():
+    return weft.weft_error_text().decode()
+
+
+def require(code, what):
+    if code != OK:
+        sys.exit(f"failed: {what}: {error_text()}")
+
+
+def expect(holds, what):
+    if not holds:
+        sys.exit(f"failed: {what}; last error {weft.weft_error_code()}: {error_text()}")
+
+
+def spec(*dims):
+    sizes = (c_int64 * len(dims))(*dims)
+    return SlotSpec(b"bytes", U8, sizes, len(dims), DEPTH)
+
+
+def pattern(tensor):
+    return bytes((tensor * 31 + i * 7) % 251 for i in range(ELEMENTS))
+
+
+def expect_both_shapes(code, side):
+    expect(code == MISMATCH, f"{side} gets a mismatch")
+    expect("[64, 64]" in error_text() and "[4096]" in error_text(), f"{side} is told both shapes")
+
+
+def write_tensors(world):
+    remote = c_void_p()
+    expect_both_shapes(
+        weft.weft_slot_attach(world, 1, byref(spec(4096)), SECONDS, byref(remote)), "the writer"
+    )
+    slot = spec(64, 64)
+    require(weft.weft_slot_attach(world, 1, byref(slot), SECONDS, byref(remote)), "attach")
+    mine = (ctypes.c_uint8 * ELEMENTS)()
+    tensor = c_void_p()
+    require(weft.weft_tensor_wrap(mine, U8, slot.dims, slot.ndims, byref(tensor)), "wrap")
+    for t in range(TENSORS):
+        ctypes.memmove(mine, pattern(t), ELEMENTS)
+        require(weft.weft_put(remote, tensor, SECONDS), "put")
+    require(weft.weft_tensor_free(tensor), "free")
+    require(weft.weft_remote_slot_close(remote), "close the remote slot")
+
+
+def read_tensors(world):
+    slot, arrival = c_void_p(), c_void_p()
+    require(weft.weft_slot_expose(world, byref(spec(64, 64)), byref(slot)), "expose")
+    expect_both_shapes(weft.weft_slot_wait(slot, SECONDS, byref(arrival)), "the owner")
+    for t in range(TENSORS):
+        data, bytes_, sequence = c_void_p(), c_size_t(), c_uint64()
+        require(weft.weft_slot_wait(slot, SECONDS, byref(arrival)), "wait")
+        require(weft.weft_arrival_data(arrival, byref(data)), "arrival data")
+        require(weft.weft_arrival_bytes(arrival, byref(bytes_)), "arrival bytes")
+        require(weft.weft_arrival_sequence(arrival, byref(sequence)), "arrival sequence")
+        expect(bytes_.value == ELEMENTS, "an arrival has the slot's size")
+        expect(sequence.value == t + 1, "arrivals come in the order of the puts")
+        expect(ctypes.string_at(data, ELEMENTS) == pattern(t), f"tensor {t} is the one put")
+        require(weft.weft_arrival_release(arrival), "release")
+    require(weft.weft_slot_close(slot), "close the slot")
+
+
+def main():
+    world, rank, size = c_void_p(), c_int(-1), c_int()
+    require(weft.weft_join(byref(world)), "join")
+    require(weft.weft_rank(world, byref(rank)), "rank")
+    require(weft.weft_size(world, byref(size)), "size")
+    expect(size.value == 2, "the job has two ranks")
+    expect(weft.weft_rank(None, byref(rank)) == BAD_ARGUMENT, "a NULL world is refused")
+    (write_tensors if rank.value == 0 else read_tensors)(world)
+    require(weft.weft_leave(world, SECONDS), "leave")
+
+
+main()

@@ -1,0 +1,49 @@
+// A test program as one rank: it ends with 0 when everything held and says what did not.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <exception>
+#include <functional>
+#include <string>
+
+#include "weft/world.hpp"
+
+namespace weft::tests {
+
+/// What failed on this rank. Thread-safe.
+class Checks {
+ public:
+  explicit Checks(int rank) : rank_(rank) {}
+
+  void expect(bool holds, const std::string& what) {
+    if (holds) return;
+    ++failures_;
+    std::fprintf(stderr, "rank %d failed: %s\n", rank_, what.c_str());
+  }
+  bool passed() const { return failures_ == 0; }
+
+ private:
+  int rank_;
+  std::atomic<int> failures_{0};
+};
+
+/// Joins, runs `body`, leaves. The exit status of the rank.
+inline int run_as_rank(const std::function<void(World&, Checks&)>& body) {
+  int rank = -1;
+  try {
+    World world = World::join();
+    rank = world.rank();
+    Checks checks(rank);
+    body(world, checks);
+    const auto left = world.leave(Deadline::after(std::chrono::seconds(20)));
+    checks.expect(left.ok(), "leave: " + left.text());
+    return checks.passed() ? 0 : 1;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "rank %d failed: %s\n", rank, error.what());
+    return 1;
+  }
+}
+
+}  // namespace weft::tests

@@ -1,0 +1,69 @@
+// Parameters where they lie, on their shards.
+#include <gtest/gtest.h>
+
+#include "tests/threads/pslib/training.hpp"
+
+namespace weft::tests {
+namespace {
+
+using pslib::Optimizer;
+
+Floats viewed(pslib::Table& table) {
+  Floats all;
+  for (const auto& piece : table.pieces()) {
+    const auto view = table.view_piece(piece).value();
+    EXPECT_EQ(view.values().size(), static_cast<std::size_t>(piece.count));
+    all.insert(all.end(), view.values().begin(), view.values().end());
+  }
+  return all;
+}
+
+TEST(ParameterViews, ShowWhatAPullWouldMove) {
+  const Regression model;
+  run_ranks(
+      3,
+      [&](World& world) {
+        pslib::ParameterServer server(world, {.workers = {}, .servers = {}, .split_bytes = 64});
+        auto table = server.table("model", Regression::specs(), Optimizer::sgd(0.1F));
+        fill_parameters(table, world.rank());
+        table.initialize().or_throw();
+        EXPECT_EQ(viewed(table), parameters(table));
+        for (int step = 0; step < 10; ++step) {
+          model.gradient(table, world.rank(), world.size());
+          table.push_pull().or_throw();
+          const Floats moved = parameters(table);
+          EXPECT_EQ(viewed(table), moved);
+
+          model.gradient(table, world.rank(), world.size());
+          table.push().or_throw();
+          table.wait_updated().or_throw();
+          EXPECT_EQ(parameters(table), moved) << "wait_updated() moves nothing";
+          EXPECT_NE(viewed(table), moved) << "and the shards have gone on";
+        }
+        EXPECT_EQ(table.version(), 20U);
+        world.leave().or_throw();
+      },
+      settings());
+}
+
+TEST(ParameterViews, AreByNameForWholeTensorsOnly) {
+  run_ranks(
+      2,
+      [&](World& world) {
+        pslib::ParameterServer server(world, {.workers = {}, .servers = {}, .split_bytes = 256});
+        auto table = server.table("model", Regression::specs(), Optimizer::sgd(0.1F));
+        fill_parameters(table, world.rank());
+        table.initialize().or_throw();
+        const auto bias = table.view("bias").value();
+        const auto copy = table.parameter("bias").as<float>();
+        EXPECT_TRUE(std::ranges::equal(bias.values(), copy));
+        const Status split = table.view("weight").status();
+        EXPECT_EQ(split.code(), Code::bad_argument);
+        EXPECT_TRUE(contains(split.text(), "view_piece")) << split.text();
+        world.leave().or_throw();
+      },
+      settings());
+}
+
+}  // namespace
+}  // namespace weft::tests

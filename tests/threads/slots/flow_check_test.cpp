@@ -1,0 +1,119 @@
+// A synchronous slot costs nothing for flow control; WEFT_CHECK=flow verifies the loop's promise.
+#include <gtest/gtest.h>
+
+#include "tests/pattern.hpp"
+#include "tests/threads/slots/edges.hpp"
+#include "tests/threads/slots/ranks.hpp"
+
+namespace weft::tests {
+namespace {
+
+using std::chrono::milliseconds;
+
+SlotSpec synchronous(std::uint32_t depth, Writer writer) {
+  return {.name = "step",
+          .dtype = DType::i32,
+          .shape = {400},
+          .depth = depth,
+          .writer = writer,
+          .flow = Flow::unsafe_synchronous};
+}
+
+Config checked() { return settings().with(Knob::check, "flow"); }
+
+/// Both ranks agree on every step before the next, as a training loop does.
+void keep_the_promise(const Config& config) {
+  const auto spec = synchronous(1, Writer::peer);
+  constexpr std::uint64_t kSteps = 40;
+  Meeting meeting(2);
+  run_ranks(
+      2,
+      [&](World& world) {
+        Slot slot;
+        RemoteSlot remote;
+        if (world.rank() == 0)
+          slot = world.expose(spec);
+        else
+          remote = world.attach(0, spec);
+        const auto tensor = world.allocate(spec.dtype, spec.shape);
+        for (std::uint64_t n = 1; n <= kSteps; ++n) {
+          if (world.rank() == 0) {
+            const auto arrival = slot.wait().value();
+            EXPECT_EQ(arrival.sequence(), n);
+            EXPECT_TRUE(holds(arrival.tensor(), pattern_of(1, 0, n))) << "step " << n;
+          } else {
+            fill(tensor, pattern_of(1, 0, n));
+            remote.put(tensor).wait().or_throw();
+          }
+          meeting.wait();
+        }
+        if (config.text(Knob::check) == "none") {
+          EXPECT_EQ(all_counters(world).credit_writes, 0U);
+        }
+        meeting.wait();
+      },
+      config);
+}
+
+TEST(Synchronous, ALoopThatKeepsItsPromiseWritesNoCredits) { keep_the_promise(settings()); }
+
+TEST(Synchronous, ALoopThatKeepsItsPromisePassesTheCheck) { keep_the_promise(checked()); }
+
+TEST(Synchronous, TheCheckReportsAPutThatOvertakesTheReader) {
+  const auto spec = synchronous(2, Writer::peer);
+  Meeting meeting(2);
+  run_ranks(
+      2,
+      [&](World& world) {
+        if (world.rank() == 0) {
+          auto slot = world.expose(spec);
+          meeting.wait();
+          for (std::uint64_t n = 1; n <= 2; ++n)
+            EXPECT_TRUE(holds(slot.wait().value().tensor(), pattern_of(1, 0, n)))
+                << "an overrun destroys nothing";
+        } else {
+          auto remote = world.attach(0, spec);
+          const auto tensor = world.allocate(spec.dtype, spec.shape);
+          for (std::uint64_t n = 1; n <= 2; ++n) {
+            fill(tensor, pattern_of(1, 0, n));
+            EXPECT_TRUE(remote.put(tensor).wait().ok());
+          }
+          const auto status = remote.put(tensor).wait(Deadline::after(milliseconds(500)));
+          EXPECT_EQ(status.code(), Code::flow_overrun) << status.text();
+          EXPECT_TRUE(contains(status.text(), "step")) << status.text();
+          meeting.wait();
+        }
+      },
+      checked());
+}
+
+TEST(Synchronous, TheCheckReportsAVersionThatOvertakesAReader) {
+  const auto spec = synchronous(1, Writer::owner);
+  Meeting meeting(2);
+  run_ranks(
+      2,
+      [&](World& world) {
+        if (world.rank() == 0) {
+          auto slot = world.expose(spec);
+          meeting.wait();
+          fill(slot.next().value(), pattern_of(0, 0, 1));
+          slot.publish().or_throw();
+          meeting.wait();
+          const auto status = slot.next(Deadline::after(milliseconds(500))).status();
+          EXPECT_EQ(status.code(), Code::flow_overrun) << status.text();
+          EXPECT_TRUE(contains(status.text(), "rank 1")) << status.text();
+          meeting.wait();
+        } else {
+          auto remote = world.attach(0, spec);
+          meeting.wait();
+          const auto view = remote.view().value();
+          meeting.wait();
+          meeting.wait();
+          EXPECT_TRUE(holds(view.tensor(), pattern_of(0, 0, 1)));
+        }
+      },
+      checked());
+}
+
+}  // namespace
+}  // namespace weft::tests

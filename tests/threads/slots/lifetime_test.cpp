@@ -1,0 +1,224 @@
+// Slots come and go: nobody writes into memory that is something else by then, and nothing leaks.
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "tests/pattern.hpp"
+#include "tests/threads/slots/edges.hpp"
+#include "tests/threads/slots/ranks.hpp"
+
+namespace weft::tests {
+namespace {
+
+SlotSpec named(const std::string& name, std::uint32_t depth = 2) {
+  return {.name = name, .dtype = DType::f64, .shape = {2000}, .depth = depth};
+}
+
+TEST(Lifetime, AWriterLearnsThatItsSlotWasClosed) {
+  const auto spec = named("edge", 1);
+  Meeting meeting(2);
+  run_ranks(
+      2,
+      [&](World& world) {
+        if (world.rank() == 0) {
+          const auto used = arena(world, "data").used_bytes;
+          auto slot = world.expose(spec);
+          meeting.wait();
+          EXPECT_TRUE(slot.wait().ok());
+          meeting.wait();
+          slot = Slot();
+          EXPECT_TRUE(soon([&] { return arena(world, "data").limbo_bytes == 0; }))
+              << "the writer's progress thread agrees without the writer's help";
+          EXPECT_EQ(arena(world, "data").used_bytes, used);
+          meeting.wait();
+        } else {
+          auto remote = world.attach(0, spec);
+          const auto tensor = world.allocate(spec.dtype, spec.shape);
+          EXPECT_TRUE(remote.put(tensor).wait().ok());
+          meeting.wait();
+          // One of these fills the buffer, the other is pending when the slot goes.
+          auto second = remote.put(tensor);
+          auto third = remote.put(tensor);
+          meeting.wait();
+          EXPECT_EQ(third.wait().code(), Code::closed);
+          const auto status = remote.put(tensor).wait();
+          EXPECT_EQ(status.code(), Code::closed);
+          EXPECT_TRUE(contains(status.text(), "edge")) << status.text();
+          (void)second.wait();
+          meeting.wait();
+        }
+      },
+      settings());
+}
+
+TEST(Lifetime, AReaderOfAPublishedSlotLearnsThatItWasClosed) {
+  auto spec = named("model");
+  spec.writer = Writer::owner;
+  Meeting meeting(2);
+  run_ranks(
+      2,
+      [&](World& world) {
+        if (world.rank() == 0) {
+          auto slot = world.expose(spec);
+          meeting.wait();
+          slot = Slot();
+          EXPECT_TRUE(soon([&] { return arena(world, "data").limbo_bytes == 0; }));
+          meeting.wait();
+        } else {
+          auto remote = world.attach(0, spec);
+          meeting.wait();
+          EXPECT_EQ(remote.view().code(), Code::closed);
+          meeting.wait();
+        }
+      },
+      settings());
+}
+
+TEST(Lifetime, AViewStaysWholeAfterItsSlotWasClosed) {
+  auto spec = named("model", 1);
+  spec.writer = Writer::owner;
+  Meeting meeting(2);
+  run_ranks(
+      2,
+      [&](World& world) {
+        if (world.rank() == 0) {
+          auto slot = world.expose(spec);
+          meeting.wait();
+          fill(slot.next().value(), pattern_of(0, 0, 1));
+          slot.publish().or_throw();
+          meeting.wait();
+          slot = Slot();
+          // Whatever is allocated now must not lie where the view looks.
+          std::vector<Tensor> others;
+          for (int i = 0; i < 20; ++i) {
+            others.push_back(world.allocate(spec.dtype, spec.shape));
+            fill(others.back(), 0);
+          }
+          meeting.wait();
+          EXPECT_TRUE(soon([&] { return arena(world, "data").limbo_bytes == 0; }));
+          meeting.wait();
+        } else {
+          auto remote = world.attach(0, spec);
+          meeting.wait();
+          {
+            const auto view = remote.view().value();
+            meeting.wait();
+            meeting.wait();
+            EXPECT_TRUE(holds(view.tensor(), pattern_of(0, 0, 1)));
+          }
+          meeting.wait();
+        }
+      },
+      settings());
+}
+
+/// The first writer's detach may still be on its way when the second one asks.
+RemoteSlot attach_after_the_last_writer(World& world, const SlotSpec& spec) {
+  RemoteSlot remote;
+  EXPECT_TRUE(soon([&] {
+    const auto refused = thrown_by([&] { remote = world.attach(0, spec); });
+    EXPECT_TRUE(refused.code == Code::ok || refused.code == Code::writer_taken) << refused.text();
+    return refused.code == Code::ok;
+  }));
+  return remote;
+}
+
+TEST(Lifetime, ASecondWriterContinuesTheSequenceOfTheFirst) {
+  const auto spec = named("edge", 2);
+  Meeting meeting(3);
+  run_ranks(
+      3,
+      [&](World& world) {
+        const auto tensor = world.allocate(spec.dtype, spec.shape);
+        const auto put = [&](RemoteSlot& remote, std::uint64_t n) {
+          fill(tensor, pattern_of(world.rank(), 0, n));
+          remote.put(tensor).wait().or_throw();
+        };
+        if (world.rank() == 0) {
+          auto slot = world.expose(spec);
+          meeting.wait();
+          for (std::uint64_t n = 1; n <= 6; ++n) {
+            const auto arrival = slot.wait().value();
+            EXPECT_EQ(arrival.sequence(), n);
+            EXPECT_TRUE(holds(arrival.tensor(), pattern_of(n <= 2 ? 1 : 2, 0, n)));
+          }
+        } else if (world.rank() == 1) {
+          auto remote = world.attach(0, spec);
+          for (std::uint64_t n = 1; n <= 2; ++n) put(remote, n);
+          remote = RemoteSlot();
+          meeting.wait();
+        } else {
+          meeting.wait();
+          auto remote = attach_after_the_last_writer(world, spec);
+          for (std::uint64_t n = 3; n <= 6; ++n) put(remote, n);
+        }
+        meeting.wait();
+      },
+      settings());
+}
+
+TEST(Lifetime, AThousandSlotsLeaveTheArenasAsTheyWere) {
+  constexpr int kCycles = 1000;
+  Meeting meeting(2);
+  run_ranks(
+      2,
+      [&](World& world) {
+        const auto tensor = world.allocate(DType::f64, {2000});
+        const auto cycle = [&](int i) {
+          const auto spec = named("slot " + std::to_string(i));
+          if (world.rank() == 0) {
+            auto slot = world.expose(spec);
+            EXPECT_TRUE(slot.wait().ok());
+          } else {
+            auto remote = world.attach(0, spec);
+            EXPECT_TRUE(remote.put(tensor).wait().ok());
+          }
+        };
+        cycle(-1);
+        meeting.wait();
+        const auto quiet = [&] {
+          return arena(world, "data").limbo_bytes == 0 && arena(world, "control").limbo_bytes == 0;
+        };
+        EXPECT_TRUE(soon(quiet));
+        const auto data = arena(world, "data");
+        const auto control = arena(world, "control");
+        for (int i = 0; i < kCycles; ++i) cycle(i);
+        meeting.wait();
+        EXPECT_TRUE(soon([&] {
+          return quiet() && arena(world, "data").used_bytes == data.used_bytes &&
+                 arena(world, "control").used_bytes == control.used_bytes;
+        })) << "data "
+            << arena(world, "data").used_bytes << " of " << data.used_bytes << ", control "
+            << arena(world, "control").used_bytes << " of " << control.used_bytes;
+        EXPECT_EQ(arena(world, "data").chunks, data.chunks);
+        meeting.wait();
+      },
+      settings());
+}
+
+TEST(Lifetime, ANameIsFreeAgainOnceItsSlotIsGone) {
+  const auto spec = named("again");
+  run_ranks(
+      1,
+      [&](World& world) {
+        for (int i = 0; i < 50; ++i) {
+          auto slot = world.expose(spec);
+          auto remote = world.attach(0, spec);
+          EXPECT_TRUE(remote.put(world.allocate(spec.dtype, spec.shape)).wait().ok());
+          EXPECT_EQ(slot.wait().value().sequence(), 1U);
+        }
+      },
+      settings());
+}
+
+TEST(Lifetime, TensorsOutliveTheirWorld) {
+  Tensor tensor;
+  run_ranks(1, [&](World& world) {
+    tensor = world.allocate(DType::f32, {1000});
+    fill(tensor, 1);
+  });
+  EXPECT_TRUE(holds(tensor, 1));
+}
+
+}  // namespace
+}  // namespace weft::tests

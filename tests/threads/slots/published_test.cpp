@@ -1,0 +1,247 @@
+// Published slots: one writer, the owner, and any number of readers who see whole versions.
+#include <gtest/gtest.h>
+
+#include "tests/pattern.hpp"
+#include "tests/threads/slots/ranks.hpp"
+
+namespace weft::tests {
+namespace {
+
+using std::chrono::milliseconds;
+
+SlotSpec published(std::uint32_t depth, Flow flow) {
+  return {.name = "model",
+          .dtype = DType::f32,
+          .shape = {3000},
+          .depth = depth,
+          .writer = Writer::owner,
+          .flow = flow};
+}
+
+void publish(Slot& slot, std::uint64_t version) {
+  const auto buffer = slot.next().value();
+  fill(buffer, pattern_of(0, 0, version));
+  slot.publish().or_throw();
+}
+
+class Readers : public testing::TestWithParam<int> {};
+
+/// Readers may skip versions that they were too slow for, but each one seen is whole, none comes
+/// twice, and the last one comes.
+TEST_P(Readers, SeeWholeVersionsInOrderWithCredits) {
+  constexpr std::uint64_t kVersions = 60;
+  const int ranks = GetParam() + 1;
+  const auto spec = published(2, Flow::credits);
+  Meeting meeting(ranks);
+  run_ranks(
+      ranks,
+      [&](World& world) {
+        if (world.rank() == 0) {
+          auto slot = world.expose(spec);
+          meeting.wait();
+          EXPECT_EQ(slot.readers(), ranks - 1);
+          for (std::uint64_t version = 1; version <= kVersions; ++version) publish(slot, version);
+          meeting.wait();
+        } else {
+          auto remote = world.attach(0, spec);
+          meeting.wait();
+          for (std::uint64_t seen = 0; seen < kVersions;) {
+            const auto view = remote.view().value();
+            EXPECT_GT(view.sequence(), seen);
+            seen = view.sequence();
+            EXPECT_TRUE(holds(view.tensor(), pattern_of(0, 0, seen))) << "version " << seen;
+          }
+          EXPECT_FALSE(remote.ready());
+          meeting.wait();
+        }
+      },
+      settings());
+}
+
+/// The loop itself keeps the ranks in step, so nothing is exchanged and nothing is skipped.
+TEST_P(Readers, SeeEveryVersionOfASynchronousLoop) {
+  constexpr std::uint64_t kVersions = 30;
+  const int ranks = GetParam() + 1;
+  const auto spec = published(1, Flow::unsafe_synchronous);
+  Meeting meeting(ranks);
+  run_ranks(
+      ranks,
+      [&](World& world) {
+        Slot slot;
+        RemoteSlot remote;
+        if (world.rank() == 0)
+          slot = world.expose(spec);
+        else
+          remote = world.attach(0, spec);
+        const auto into = world.allocate(spec.dtype, spec.shape);
+        for (std::uint64_t version = 1; version <= kVersions; ++version) {
+          meeting.wait();
+          if (world.rank() == 0) {
+            publish(slot, version);
+          } else if (version % 2 == 0) {
+            remote.get(into).or_throw();
+            EXPECT_TRUE(holds(into, pattern_of(0, 0, version))) << "version " << version;
+          } else {
+            const auto view = remote.view().value();
+            EXPECT_EQ(view.sequence(), version);
+            EXPECT_TRUE(holds(view.tensor(), pattern_of(0, 0, version))) << "version " << version;
+          }
+        }
+        meeting.wait();
+      },
+      settings());
+}
+
+INSTANTIATE_TEST_SUITE_P(Published, Readers, testing::Values(1, 2, 3),
+                         testing::PrintToStringParamName());
+
+TEST(Published, GetCopiesTheVersionIntoTheReadersTensor) {
+  const auto spec = published(1, Flow::credits);
+  run_ranks(
+      2,
+      [&](World& world) {
+        if (world.rank() == 0) {
+          auto slot = world.expose(spec);
+          ASSERT_TRUE(soon([&] { return slot.readers() == 1; }));
+          for (std::uint64_t version = 1; version <= 10; ++version) publish(slot, version);
+          ASSERT_TRUE(soon([&] { return slot.readers() == 0; }));
+        } else {
+          auto remote = world.attach(0, spec);
+          const auto into = world.allocate(spec.dtype, spec.shape);
+          fill(into, 0);
+          const auto wrong = world.allocate(DType::f64, spec.shape);
+          EXPECT_FALSE(remote.get(wrong).ok());
+          while (!holds(into, pattern_of(0, 0, 10))) remote.get(into).or_throw();
+          EXPECT_EQ(remote.get(into, Deadline::after(milliseconds(50))).code(), Code::timeout)
+              << "there is no newer version";
+        }
+      },
+      settings());
+}
+
+TEST(Published, NobodyNeedsToRead) {
+  const auto spec = published(2, Flow::credits);
+  run_ranks(
+      1,
+      [&](World& world) {
+        auto slot = world.expose(spec);
+        EXPECT_EQ(slot.readers(), 0);
+        for (std::uint64_t version = 1; version <= 10; ++version) publish(slot, version);
+      },
+      settings());
+}
+
+TEST(Published, ALateReaderSeesTheNewestVersion) {
+  const auto spec = published(2, Flow::credits);
+  Meeting meeting(2);
+  run_ranks(
+      2,
+      [&](World& world) {
+        if (world.rank() == 0) {
+          auto slot = world.expose(spec);
+          for (std::uint64_t version = 1; version <= 3; ++version) publish(slot, version);
+          meeting.wait();
+          meeting.wait();
+        } else {
+          meeting.wait();
+          auto remote = world.attach(0, spec);
+          {
+            const auto view = remote.view().value();
+            EXPECT_EQ(view.sequence(), 3U);
+            EXPECT_TRUE(holds(view.tensor(), pattern_of(0, 0, 3)));
+          }
+          meeting.wait();
+        }
+      },
+      settings());
+}
+
+TEST(Published, TheWriterNamesTheReaderThatHoldsTheBuffer) {
+  const auto spec = published(1, Flow::credits);
+  Meeting meeting(3);
+  run_ranks(
+      3,
+      [&](World& world) {
+        if (world.rank() == 0) {
+          auto slot = world.expose(spec);
+          meeting.wait();
+          publish(slot, 1);
+          meeting.wait();
+          const auto status = slot.next(Deadline::after(milliseconds(100))).status();
+          EXPECT_EQ(status.code(), Code::timeout);
+          EXPECT_EQ(status.detail().peer, 2);
+          EXPECT_TRUE(contains(status.text(), "rank 2")) << status.text();
+          EXPECT_TRUE(contains(status.text(), "model")) << status.text();
+          meeting.wait();
+          publish(slot, 2);
+          meeting.wait();
+        } else {
+          auto remote = world.attach(0, spec);
+          meeting.wait();
+          auto view = remote.view().value();
+          if (world.rank() == 1) view.release();
+          meeting.wait();
+          meeting.wait();
+          if (world.rank() == 2) {
+            EXPECT_TRUE(holds(view.tensor(), pattern_of(0, 0, 1)));
+          }
+          view.release();
+          EXPECT_EQ(remote.view().value().sequence(), 2U);
+          meeting.wait();
+        }
+      },
+      settings());
+}
+
+TEST(Published, AReaderThatWentAwayHoldsNothingUp) {
+  const auto spec = published(1, Flow::credits);
+  Meeting meeting(2);
+  run_ranks(
+      2,
+      [&](World& world) {
+        if (world.rank() == 0) {
+          auto slot = world.expose(spec);
+          meeting.wait();
+          publish(slot, 1);
+          meeting.wait();
+          for (std::uint64_t version = 2; version <= 6; ++version) publish(slot, version);
+          EXPECT_EQ(slot.readers(), 0);
+          meeting.wait();
+        } else {
+          auto remote = world.attach(0, spec);
+          meeting.wait();
+          EXPECT_EQ(remote.view().value().sequence(), 1U);
+          remote = RemoteSlot();
+          meeting.wait();
+          meeting.wait();
+        }
+      },
+      settings());
+}
+
+TEST(Published, CallsOfTheOtherKindOfSlotAreBadArguments) {
+  const auto spec = published(1, Flow::credits);
+  SlotSpec plain = spec;
+  plain.name = "plain";
+  plain.writer = Writer::peer;
+  run_ranks(
+      1,
+      [&](World& world) {
+        auto model = world.expose(spec);
+        auto inbox = world.expose(plain);
+        auto reader = world.attach(0, spec);
+        auto writer = world.attach(0, plain);
+        const auto tensor = world.allocate(spec.dtype, spec.shape);
+        EXPECT_EQ(model.wait().code(), Code::bad_argument);
+        EXPECT_EQ(inbox.next().code(), Code::bad_argument);
+        EXPECT_EQ(inbox.publish().code(), Code::bad_argument);
+        EXPECT_EQ(reader.put(tensor).wait().code(), Code::bad_argument);
+        EXPECT_EQ(writer.view().code(), Code::bad_argument);
+        EXPECT_EQ(writer.get(tensor).code(), Code::bad_argument);
+        EXPECT_EQ(model.publish().code(), Code::bad_argument) << "there was no next()";
+      },
+      settings());
+}
+
+}  // namespace
+}  // namespace weft::tests

@@ -1,0 +1,213 @@
+// Ends that don't fit together: both sides are told, with both sides' values, and the world and the
+// slot stay usable.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/pattern.hpp"
+#include "tests/threads/slots/ranks.hpp"
+
+namespace weft::tests {
+namespace {
+
+using std::chrono::milliseconds;
+
+const SlotSpec kOwners{.name = "edge", .dtype = DType::f32, .shape = {3, 7}, .depth = 11};
+
+struct Difference {
+  std::string what;
+  SlotSpec writers;
+  std::string owners_value;
+  std::string writers_value;
+};
+
+std::vector<Difference> differences() {
+  SlotSpec dtype = kOwners;
+  SlotSpec shape = kOwners;
+  SlotSpec dims = kOwners;
+  SlotSpec depth = kOwners;
+  SlotSpec flow = kOwners;
+  dtype.dtype = DType::i64;
+  shape.shape = {7, 3};
+  dims.shape = {21};
+  depth.depth = 13;
+  flow.flow = Flow::unsafe_synchronous;
+  return {{"dtype", dtype, "f32", "i64"},
+          {"shape", shape, "[3, 7]", "[7, 3]"},
+          {"dims", dims, "[3, 7]", "[21]"},
+          {"depth", depth, "11", "13"},
+          {"flow", flow, "credits", "synchronous"}};
+}
+
+class Mismatch : public testing::TestWithParam<Difference> {
+ protected:
+  static void expect_both_values(const ErrorDetail& detail) {
+    const auto text = detail.text();
+    EXPECT_EQ(detail.code, Code::mismatch) << text;
+    EXPECT_TRUE(contains(text, "edge")) << text;
+    EXPECT_TRUE(contains(text, GetParam().owners_value)) << text;
+    EXPECT_TRUE(contains(text, GetParam().writers_value)) << text;
+  }
+};
+
+TEST_P(Mismatch, IsToldToBothSidesAndTheSlotStaysUsable) {
+  run_ranks(
+      2,
+      [](World& world) {
+        if (world.rank() == 0) {
+          auto slot = world.expose(kOwners);
+          const auto status = slot.wait().status();
+          ASSERT_FALSE(status.ok());
+          expect_both_values(status.detail());
+          EXPECT_EQ(status.detail().peer, 1);
+          const auto arrival = slot.wait().value();
+          EXPECT_EQ(arrival.sequence(), 1U);
+          EXPECT_TRUE(holds(arrival.tensor(), pattern_of(1, 0, 1)));
+        } else {
+          const auto refused = thrown_by([&] { (void)world.attach(0, GetParam().writers); });
+          expect_both_values(refused);
+          EXPECT_EQ(refused.peer, 0);
+          auto remote = world.attach(0, kOwners);
+          const auto tensor = world.allocate(kOwners.dtype, kOwners.shape);
+          fill(tensor, pattern_of(1, 0, 1));
+          EXPECT_TRUE(remote.put(tensor).wait().ok());
+        }
+      },
+      settings());
+}
+
+INSTANTIATE_TEST_SUITE_P(Attach, Mismatch, testing::ValuesIn(differences()),
+                         [](const auto& difference) { return difference.param.what; });
+
+TEST(Attach, AMismatchOfAnotherRankDoesNotDisturbTheWriter) {
+  SlotSpec wrong = kOwners;
+  wrong.dtype = DType::i8;
+  Meeting meeting(3);
+  run_ranks(
+      3,
+      [&](World& world) {
+        if (world.rank() == 0) {
+          auto slot = world.expose(kOwners);
+          meeting.wait();
+          meeting.wait();
+          int arrivals = 0;
+          int mismatches = 0;
+          for (int i = 0; i < 3; ++i) {
+            const auto result = slot.wait();
+            arrivals += result.ok() ? 1 : 0;
+            mismatches += result.code() == Code::mismatch ? 1 : 0;
+          }
+          EXPECT_EQ(arrivals, 2);
+          EXPECT_EQ(mismatches, 1) << "reported once";
+        } else if (world.rank() == 1) {
+          auto remote = world.attach(0, kOwners);
+          const auto tensor = world.allocate(kOwners.dtype, kOwners.shape);
+          EXPECT_TRUE(remote.put(tensor).wait().ok());
+          meeting.wait();
+          meeting.wait();
+          EXPECT_TRUE(remote.put(tensor).wait().ok());
+        } else {
+          meeting.wait();
+          const auto refused = thrown_by([&] { (void)world.attach(0, wrong); });
+          EXPECT_EQ(refused.code, Code::mismatch) << refused.text();
+          meeting.wait();
+        }
+      },
+      settings());
+}
+
+TEST(Attach, ASecondWriterIsRefusedAndToldWhoHoldsTheSlot) {
+  Meeting meeting(4);
+  run_ranks(
+      4,
+      [&](World& world) {
+        Slot slot;
+        RemoteSlot remote;
+        if (world.rank() == 0) slot = world.expose(kOwners);
+        if (world.rank() == 2) remote = world.attach(0, kOwners);
+        meeting.wait();
+        if (world.rank() == 1 || world.rank() == 3) {
+          const auto refused = thrown_by([&] { (void)world.attach(0, kOwners); });
+          EXPECT_EQ(refused.code, Code::writer_taken);
+          EXPECT_TRUE(contains(refused.text(), "rank 2")) << refused.text();
+        }
+        meeting.wait();
+        const auto tensor = world.allocate(kOwners.dtype, kOwners.shape);
+        if (world.rank() == 2) {
+          EXPECT_TRUE(remote.put(tensor).wait().ok());
+        }
+        if (world.rank() == 0) {
+          EXPECT_EQ(slot.wait().value().sequence(), 1U);
+        }
+        meeting.wait();
+      },
+      settings());
+}
+
+TEST(Attach, ToANameThatNeverComesEndsInTimeAndNamesIt) {
+  Meeting meeting(2);
+  run_ranks(
+      2,
+      [&](World& world) {
+        if (world.rank() == 1) {
+          const auto start = Deadline::Clock::now();
+          SlotSpec never = kOwners;
+          never.name = "godot";
+          const auto late =
+              thrown_by([&] { (void)world.attach(0, never, Deadline::after(milliseconds(200))); });
+          const auto took = Deadline::Clock::now() - start;
+          EXPECT_EQ(late.code, Code::timeout);
+          EXPECT_EQ(late.slot, "godot");
+          EXPECT_EQ(late.peer, 0);
+          EXPECT_TRUE(contains(late.text(), "godot")) << late.text();
+          EXPECT_TRUE(contains(late.text(), "rank 0")) << late.text();
+          EXPECT_GE(took, milliseconds(200));
+          EXPECT_LT(took, milliseconds(1200));
+          meeting.wait();
+          meeting.wait();
+          // The slot exists by now, and the attempt that was given up is not its writer.
+          auto remote = world.attach(0, never);
+          EXPECT_TRUE(remote.put(world.allocate(never.dtype, never.shape)).wait().ok());
+        } else {
+          meeting.wait();
+          SlotSpec spec = kOwners;
+          spec.name = "godot";
+          auto slot = world.expose(spec);
+          meeting.wait();
+          EXPECT_TRUE(slot.wait().ok());
+        }
+      },
+      settings());
+}
+
+TEST(Attach, ToARankOutOfRangeIsABadArgument) {
+  run_ranks(
+      2,
+      [](World& world) {
+        for (const int owner : {-1, 2, 1'000'000}) {
+          const auto refused = thrown_by([&] { (void)world.attach(owner, kOwners); });
+          EXPECT_EQ(refused.code, Code::bad_argument);
+          EXPECT_TRUE(contains(refused.text(), std::to_string(owner))) << refused.text();
+        }
+        EXPECT_EQ(thrown_by([&] { (void)world.host(2); }).code, Code::bad_argument);
+      },
+      settings());
+}
+
+TEST(Attach, ToARankThatLeftSaysSo) {
+  Meeting meeting(2);
+  run_ranks(
+      2,
+      [&](World& world) {
+        meeting.wait();
+        if (world.rank() == 0) return;
+        const auto refused = thrown_by([&] { (void)world.attach(0, kOwners); });
+        EXPECT_EQ(refused.code, Code::peer_left) << refused.text();
+        EXPECT_TRUE(contains(refused.text(), "rank 0")) << refused.text();
+      },
+      settings());
+}
+
+}  // namespace
+}  // namespace weft::tests

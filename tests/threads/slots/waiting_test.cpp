@@ -1,0 +1,228 @@
+// Waiting for several things at once, and for loops that cannot go on without a third rank.
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include <array>
+#include <atomic>
+
+#include "tests/pattern.hpp"
+#include "tests/threads/slots/ranks.hpp"
+
+namespace weft::tests {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+SlotSpec named(const std::string& name, Writer writer = Writer::peer) {
+  return {.name = name, .dtype = DType::f32, .shape = {64}, .depth = 1, .writer = writer};
+}
+
+TEST(WaitAny, GivesTheSlotThatHasAnArrival) {
+  const std::array specs{named("a"), named("b"), named("c")};
+  Meeting meeting(2);
+  run_ranks(
+      2,
+      [&](World& world) {
+        if (world.rank() == 0) {
+          std::array slots{world.expose(specs[0]), world.expose(specs[1]), world.expose(specs[2])};
+          const std::array<Slot*, 3> any{&slots[0], &slots[1], &slots[2]};
+          meeting.wait();
+          EXPECT_EQ(world.wait_any(any, Deadline::after(milliseconds(50))).code(), Code::timeout);
+          meeting.wait();
+          for (const std::size_t expected : {1U, 2U, 0U, 2U}) {
+            EXPECT_EQ(world.wait_any(any).value(), expected);
+            EXPECT_TRUE(slots[expected].ready());
+            EXPECT_TRUE(slots[expected].wait().ok());
+            meeting.wait();
+          }
+        } else {
+          meeting.wait();
+          std::array remotes{world.attach(0, specs[0]), world.attach(0, specs[1]),
+                             world.attach(0, specs[2])};
+          const auto tensor = world.allocate(DType::f32, {64});
+          meeting.wait();
+          for (const std::size_t i : {1U, 2U, 0U, 2U}) {
+            EXPECT_TRUE(remotes[i].put(tensor).wait().ok());
+            meeting.wait();
+          }
+        }
+      },
+      settings());
+}
+
+TEST(WaitAny, GivesTheRemoteSlotThatHasANewVersion) {
+  const std::array specs{named("a", Writer::owner), named("b", Writer::owner)};
+  Meeting meeting(2);
+  run_ranks(
+      2,
+      [&](World& world) {
+        if (world.rank() == 0) {
+          std::array slots{world.expose(specs[0]), world.expose(specs[1])};
+          meeting.wait();
+          for (const std::size_t i : {1U, 0U}) {
+            EXPECT_TRUE(slots[i].next().ok());
+            EXPECT_TRUE(slots[i].publish().ok());
+            meeting.wait();
+          }
+        } else {
+          std::array remotes{world.attach(0, specs[0]), world.attach(0, specs[1])};
+          const std::array<RemoteSlot*, 2> any{&remotes[0], &remotes[1]};
+          EXPECT_EQ(world.wait_any(any, Deadline::after(milliseconds(50))).code(), Code::timeout);
+          meeting.wait();
+          for (const std::size_t expected : {1U, 0U}) {
+            EXPECT_EQ(world.wait_any(any).value(), expected);
+            EXPECT_TRUE(remotes[expected].ready());
+            EXPECT_TRUE(remotes[expected].view().ok());
+            meeting.wait();
+          }
+        }
+      },
+      settings());
+}
+
+TEST(WaitAny, GivesTheRequestThatHasEnded) {
+  const std::array specs{named("a"), named("b")};
+  Meeting meeting(2);
+  run_ranks(
+      2,
+      [&](World& world) {
+        if (world.rank() == 0) {
+          std::array slots{world.expose(specs[0]), world.expose(specs[1])};
+          meeting.wait();
+          for (const std::size_t i : {1U, 0U}) {
+            EXPECT_TRUE(slots[i].wait().ok());
+            meeting.wait();
+          }
+        } else {
+          std::array remotes{world.attach(0, specs[0]), world.attach(0, specs[1])};
+          const auto tensor = world.allocate(DType::f32, {64});
+          for (auto& remote : remotes) EXPECT_TRUE(remote.put(tensor).wait().ok());
+          std::array pending{remotes[0].put(tensor), remotes[1].put(tensor)};
+          const std::array<Request*, 2> any{&pending[0], &pending[1]};
+          EXPECT_EQ(world.wait_any(any, Deadline::after(milliseconds(50))).code(), Code::timeout);
+          meeting.wait();
+          EXPECT_EQ(world.wait_any(any).value(), 1U);
+          meeting.wait();
+          EXPECT_TRUE(pending[0].wait().ok());
+          meeting.wait();
+        }
+      },
+      settings());
+}
+
+TEST(EventFd, BecomesReadableAfterAnArrival) {
+  constexpr int kTensors = 20;
+  Meeting meeting(2);
+  run_ranks(
+      2,
+      [&](World& world) {
+        if (world.rank() == 0) {
+          auto slot = world.expose(named("a"));
+          pollfd event{.fd = world.event_fd(), .events = POLLIN, .revents = 0};
+          ASSERT_GE(event.fd, 0);
+          meeting.wait();
+          for (int n = 0; n < kTensors; ++n) {
+            world.clear_event();
+            while (!slot.ready()) {
+              ASSERT_EQ(poll(&event, 1, 10'000), 1) << "no event came with tensor " << n;
+              world.clear_event();
+            }
+            EXPECT_TRUE(slot.wait().ok());
+          }
+          meeting.wait();
+        } else {
+          auto remote = world.attach(0, named("a"));
+          const auto tensor = world.allocate(DType::f32, {64});
+          meeting.wait();
+          for (int n = 0; n < kTensors; ++n) {
+            std::this_thread::sleep_for(milliseconds(5));  // the reader is in poll() by then
+            remote.put(tensor).wait().or_throw();
+          }
+          meeting.wait();
+        }
+      },
+      settings());
+}
+
+TEST(AlsoNeeds, AReadersWaitEndsWhenAThirdRankLeaves) {
+  Meeting meeting(3);
+  std::atomic<bool> ended = false;
+  run_ranks(
+      3,
+      [&](World& world) {
+        Slot slot;
+        RemoteSlot remote;
+        if (world.rank() == 0) slot = world.expose(named("a"));
+        if (world.rank() == 1) remote = world.attach(0, named("a"));
+        meeting.wait();
+        if (world.rank() == 2) return;
+        if (world.rank() == 0) {
+          const std::array needed{2};
+          slot.also_needs(needed);
+          const auto start = Deadline::Clock::now();
+          const auto status = slot.wait().status();
+          EXPECT_LT(Deadline::Clock::now() - start, seconds(3));
+          EXPECT_EQ(status.code(), Code::peer_left) << status.text();
+          EXPECT_TRUE(contains(status.text(), "rank 2")) << status.text();
+          EXPECT_EQ(world.alive(needed).code(), Code::peer_left);
+          EXPECT_TRUE(world.alive(std::array{0, 1}).ok());
+          ended = true;
+        } else {
+          EXPECT_TRUE(soon([&] { return ended.load(); }));
+        }
+      },
+      settings());
+}
+
+TEST(AlsoNeeds, AWritersWaitEndsWhenAThirdRankLeaves) {
+  Meeting meeting(3);
+  std::atomic<bool> ended = false;
+  run_ranks(
+      3,
+      [&](World& world) {
+        Slot slot;
+        RemoteSlot remote;
+        if (world.rank() == 0) slot = world.expose(named("a"));
+        if (world.rank() == 1) remote = world.attach(0, named("a"));
+        meeting.wait();
+        if (world.rank() == 0) {
+          EXPECT_TRUE(soon([&] { return ended.load(); }));
+        } else if (world.rank() == 1) {
+          const auto tensor = world.allocate(DType::f32, {64});
+          EXPECT_TRUE(remote.put(tensor).wait().ok());
+          remote.also_needs(std::array{2});
+          auto pending = remote.put(tensor);
+          const auto status = pending.wait();
+          EXPECT_EQ(status.code(), Code::peer_left) << status.text();
+          EXPECT_TRUE(contains(status.text(), "rank 2")) << status.text();
+          ended = true;
+        }
+      },
+      settings());
+}
+
+TEST(Waiting, AWriterThatLeftIsNamed) {
+  Meeting meeting(2);
+  run_ranks(
+      2,
+      [&](World& world) {
+        if (world.rank() == 0) {
+          auto slot = world.expose(named("a"));
+          meeting.wait();
+          EXPECT_TRUE(slot.wait().ok()) << "what was put before it left is still there";
+          const auto status = slot.wait().status();
+          EXPECT_EQ(status.code(), Code::peer_left) << status.text();
+          EXPECT_TRUE(contains(status.text(), "rank 1")) << status.text();
+        } else {
+          auto remote = world.attach(0, named("a"));
+          const auto tensor = world.allocate(DType::f32, {64});
+          EXPECT_TRUE(remote.put(tensor).wait().ok());
+          meeting.wait();
+        }
+      },
+      settings());
+}
+
+}  // namespace
+}  // namespace weft::tests

@@ -1,0 +1,219 @@
+#include "base/config.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdlib>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/log_levels.hpp"
+#include "weft/error.hpp"
+
+namespace weft {
+namespace {
+
+using namespace std::chrono_literals;
+
+Config read(const std::vector<std::string>& entries) {
+  std::vector<const char*> environment;
+  environment.reserve(entries.size() + 1);
+  for (const auto& entry : entries) environment.push_back(entry.c_str());
+  environment.push_back(nullptr);
+  return Config::read(environment.data());
+}
+
+std::string refusal(const std::string& entry) {
+  try {
+    static_cast<void>(read({entry}));
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::bad_config);
+    return error.what();
+  }
+  return "(accepted)";
+}
+
+TEST(Config, HoldsEveryDefaultWhereTheEnvironmentSaysNothing) {
+  const auto config = read({"PATH=/bin", "HOME=/", "NOT_WEFT_TIMEOUT=x"});
+  for (const auto& spec : knob_table()) {
+    EXPECT_EQ(config.text(spec.knob), spec.fallback) << spec.variable;
+    EXPECT_EQ(config.source(spec.knob), "default") << spec.variable;
+  }
+  EXPECT_TRUE(config.warnings().empty());
+  EXPECT_EQ(config.time(Knob::timeout), 60s);
+  EXPECT_EQ(config.size(Knob::arena_chunk), std::size_t{16} << 20);
+  EXPECT_EQ(config.size(Knob::arena_max), 0U);
+  EXPECT_EQ(config.time(Knob::spin), std::nullopt);
+  EXPECT_EQ(config.size(Knob::stream_bytes), std::nullopt);
+  EXPECT_TRUE(config.flag(Knob::zero_copy));
+}
+
+TEST(Config, HoldsWhatTheEnvironmentSaysAndThatItCameFromThere) {
+  const auto config = read({"WEFT_TIMEOUT=1500ms", "WEFT_ARENA_CHUNK=4MiB", "WEFT_ZERO_COPY=off",
+                            "WEFT_SPIN=0s", "WEFT_FABRIC=shm", "WEFT_LOG_FILE="});
+  EXPECT_EQ(config.time(Knob::timeout), 1500ms);
+  EXPECT_EQ(config.size(Knob::arena_chunk), std::size_t{4} << 20);
+  EXPECT_FALSE(config.flag(Knob::zero_copy));
+  EXPECT_EQ(config.time(Knob::spin), 0s);
+  EXPECT_EQ(config.text(Knob::fabric), "shm");
+  EXPECT_EQ(config.source(Knob::timeout), "environment");
+  EXPECT_EQ(config.source(Knob::log_file), "environment");
+  EXPECT_EQ(config.source(Knob::init_timeout), "default");
+}
+
+TEST(Config, ReadsTheProcessEnvironmentUnlessGivenAnother) {
+  ASSERT_EQ(::setenv("WEFT_TIMEOUT", "7s", 1), 0);
+  const auto config = Config::read();
+  ::unsetenv("WEFT_TIMEOUT");
+  EXPECT_EQ(config.time(Knob::timeout), 7s);
+}
+
+TEST(Config, TakesTheFirstOfSeveralEntriesAsGetenvDoes) {
+  EXPECT_EQ(read({"WEFT_TIMEOUT=1s", "WEFT_TIMEOUT=2s"}).time(Knob::timeout), 1s);
+}
+
+TEST(Config, ReplacesOneValueInACopy) {
+  const Config config;
+  const auto changed = config.with(Knob::timeout, "3s");
+  EXPECT_EQ(changed.time(Knob::timeout), 3s);
+  EXPECT_EQ(changed.source(Knob::timeout), "environment");
+  EXPECT_EQ(config.time(Knob::timeout), 60s);
+  EXPECT_THROW(static_cast<void>(config.with(Knob::timeout, "soon")), Error);
+}
+
+TEST(Config, NamesVariableValueAndWhatIsAccepted) {
+  EXPECT_EQ(refusal("WEFT_TIMEOUT=20 parsecs"),
+            "config: bad_config: WEFT_TIMEOUT=\"20 parsecs\": not a time; accepted: a time above "
+            "0, such as 20s, 500ms, 1.5s, 2m or 1h");
+  EXPECT_EQ(refusal("WEFT_REQUIRE=infiniband"),
+            "config: bad_config: WEFT_REQUIRE=\"infiniband\": not one of the choices; accepted: "
+            "none | rdma | gdr");
+}
+
+TEST(Config, EveryKnobButTextRefusesWhatItDoesNotAccept) {
+  for (const auto& spec : knob_table()) {
+    if (spec.type == KnobType::text) continue;
+    for (const std::string value : {"", "?", " ", "-1", "1s1", "none | flow"}) {
+      const auto line = refusal(std::string(spec.variable) + '=' + value);
+      EXPECT_NE(line.find(std::string(spec.variable) + "=\"" + value + '"'), std::string::npos)
+          << line;
+      EXPECT_NE(line.find(spec.accepts), std::string::npos) << line;
+    }
+  }
+}
+
+TEST(Config, RefusesZeroWhereItMeansNothing) {
+  EXPECT_NE(refusal("WEFT_TIMEOUT=0s").find("too small"), std::string::npos);
+  EXPECT_NE(refusal("WEFT_INIT_TIMEOUT=0.1ns").find("too small"), std::string::npos);
+  EXPECT_NE(refusal("WEFT_STREAM_BYTES=0").find("too small"), std::string::npos);
+  EXPECT_EQ(refusal("WEFT_ARENA_MAX=0"), "(accepted)");
+}
+
+TEST(Config, RefusesArenaChunksBelowAHugePage) {
+  EXPECT_NE(refusal("WEFT_ARENA_CHUNK=2097151").find("too small"), std::string::npos);
+  EXPECT_EQ(refusal("WEFT_ARENA_CHUNK=2m"), "(accepted)");
+}
+
+TEST(Config, AcceptsAutoOnlyWhereTheTableSaysSo) {
+  EXPECT_EQ(refusal("WEFT_SPIN=auto"), "(accepted)");
+  EXPECT_EQ(refusal("WEFT_STREAM_BYTES=auto"), "(accepted)");
+  EXPECT_NE(refusal("WEFT_TIMEOUT=auto"), "(accepted)");
+  EXPECT_NE(refusal("WEFT_ARENA_CHUNK=auto"), "(accepted)");
+}
+
+TEST(Config, WarnsOfAnUnknownNameWithTheNearest) {
+  const auto config = read({"WEFT_TIMOUT=2s", "WEFT_ZEROCOPY=0", "WEFT_LOGFILE=x"});
+  ASSERT_EQ(config.warnings().size(), 3U);
+  EXPECT_EQ(config.warnings()[0],
+            "WEFT_TIMOUT is not a variable of weft and has no effect; the nearest is WEFT_TIMEOUT");
+  EXPECT_NE(config.warnings()[1].find("nearest is WEFT_ZERO_COPY"), std::string::npos);
+  EXPECT_NE(config.warnings()[2].find("nearest is WEFT_LOG_FILE"), std::string::npos);
+  EXPECT_EQ(config.time(Knob::timeout), 60s);
+}
+
+TEST(Config, ListsEveryLevelAndSubsystemThatTheLogAccepts) {
+  const auto accepts = knob_table()[static_cast<std::size_t>(Knob::log)].accepts;
+  for (int i = 0; i < static_cast<int>(Subsystem::count_); ++i)
+    EXPECT_NE(accepts.find(name(static_cast<Subsystem>(i))), accepts.npos) << i;
+  for (int i = 0; i <= static_cast<int>(LogLevel::off); ++i)
+    EXPECT_NE(accepts.find(name(static_cast<LogLevel>(i))), accepts.npos) << i;
+}
+
+TEST(ParseTime, ReadsEveryUnitAndFractions) {
+  EXPECT_EQ(parse_time("100ns"), 100ns);
+  EXPECT_EQ(parse_time("3us"), 3us);
+  EXPECT_EQ(parse_time("500ms"), 500ms);
+  EXPECT_EQ(parse_time("20s"), 20s);
+  EXPECT_EQ(parse_time("2m"), 2min);
+  EXPECT_EQ(parse_time("1h"), 1h);
+  EXPECT_EQ(parse_time("1.5s"), 1500ms);
+  EXPECT_EQ(parse_time("0.25h"), 15min);
+  EXPECT_EQ(parse_time("1.000000001s"), 1s + 1ns);
+  EXPECT_EQ(parse_time("0.0000000019s"), 1ns);
+}
+
+TEST(ParseTime, RefusesEverythingElse) {
+  for (const auto* const text : {"",
+                                 "20",
+                                 "s",
+                                 "-1s",
+                                 "+1s",
+                                 " 1s",
+                                 "1s ",
+                                 "1 s",
+                                 "1S",
+                                 "1.s",
+                                 ".5s",
+                                 "1.5.5s",
+                                 "1e3s",
+                                 "1,5s",
+                                 "0x10s",
+                                 "inf",
+                                 "nan",
+                                 "1d",
+                                 "9223372036854775808ns",
+                                 "99999999999h",
+                                 "5000000000s"})
+    EXPECT_EQ(parse_time(text), std::nullopt) << text;
+}
+
+TEST(ParseSize, ReadsEveryUnitInEverySpelling) {
+  EXPECT_EQ(parse_size("0"), 0U);
+  EXPECT_EQ(parse_size("4096"), 4096U);
+  EXPECT_EQ(parse_size("4096b"), 4096U);
+  EXPECT_EQ(parse_size("2g"), std::size_t{2} << 30);
+  EXPECT_EQ(parse_size("1t"), std::size_t{1} << 40);
+  for (const auto* const text : {"4m", "4M", "4mb", "4MB", "4mib", "4MiB"})
+    EXPECT_EQ(parse_size(text), std::size_t{4} << 20) << text;
+  EXPECT_EQ(parse_size("9223372036854775807"), std::size_t{9223372036854775807U});
+}
+
+TEST(ParseSize, RefusesEverythingElse) {
+  for (const auto* const text :
+       {"", "k", "b", "-4k", "+4k", "4 k", " 4k", "4k ", "1.5m", "4p", "4kk", "4bb", "4ib", "4bib",
+        "4i", "9223372036854775808", "18446744073709551616", "8388608t", "99999999999999999999"})
+    EXPECT_EQ(parse_size(text), std::nullopt) << text;
+}
+
+TEST(Parse, GivesBackWhatWasWrittenOfAnyNumber) {
+  const auto seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  constexpr std::array<std::pair<const char*, std::int64_t>, 4> kTimes{
+      {{"ns", 1}, {"us", 1000}, {"ms", 1000000}, {"s", 1000000000}}};
+  constexpr std::array<std::pair<const char*, std::int64_t>, 4> kSizes{
+      {{"", 1}, {"k", 1 << 10}, {"m", 1 << 20}, {"g", 1 << 30}}};
+  for (int i = 0; i < 10000; ++i) {
+    const auto number = static_cast<std::int64_t>(random() >> (32 + random() % 32));
+    const auto [time_unit, ns] = kTimes[random() % kTimes.size()];
+    const auto [size_unit, bytes] = kSizes[random() % kSizes.size()];
+    EXPECT_EQ(parse_time(std::to_string(number) + time_unit),
+              std::chrono::nanoseconds(number * ns));
+    EXPECT_EQ(parse_size(std::to_string(number) + size_unit),
+              static_cast<std::size_t>(number) * static_cast<std::size_t>(bytes));
+  }
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,70 @@
+#include "base/os/futex.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <new>
+#include <thread>
+
+#include "base/os/fd.hpp"
+#include "base/os/mapping.hpp"
+
+namespace weft::os {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+using Word = std::atomic<std::uint32_t>;
+
+TEST(Futex, WaitsNoLongerThanItsDeadlineAndNoLess) {
+  Word word{7};
+  const auto until = Clock::now() + 30ms;
+  while (Clock::now() < until) {
+    const auto start = Clock::now();
+    futex_wait(word, 7, until);
+    // A signal may end one wait early, but a wait that never sleeps would come round at once.
+    if (Clock::now() < until) EXPECT_GT(Clock::now() - start, 1ms);
+  }
+  EXPECT_LT(Clock::now(), until + 10s);
+}
+
+TEST(Futex, DoesNotWaitWhenTheWordHasChanged) {
+  Word word{7};
+  const auto start = Clock::now();
+  futex_wait(word, 6, start + 30s);
+  EXPECT_LT(Clock::now() - start, 15s);
+}
+
+TEST(Futex, DoesNotWaitWhenTheDeadlineHasPassed) {
+  Word word{7};
+  const auto start = Clock::now();
+  futex_wait(word, 7, start - 1s);
+  futex_wait(word, 7, Clock::time_point{});
+  futex_wait(word, 7, Clock::time_point::min());
+  EXPECT_LT(Clock::now() - start, 15s);
+}
+
+TEST(Futex, WakesASleeperOfAnotherProcess) {
+  const Fd file(::memfd_create("weft-test", MFD_CLOEXEC));
+  ASSERT_EQ(::ftruncate(file.get(), 4096), 0);
+  const auto memory = Mapping::shared(file, 4096);
+  auto& word = *new (memory.data()) Word(0);
+
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const auto until = Clock::now() + 30s;
+    while (word.load() == 0 && Clock::now() < until) futex_wait(word, 0, until);
+    ::_exit(Clock::now() < until - 15s ? 0 : 1);
+  }
+  std::this_thread::sleep_for(20ms);  // most likely asleep by now; right either way
+  word.store(1);
+  futex_wake(word, 1);
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "it slept until its deadline";
+}
+
+}  // namespace
+}  // namespace weft::os

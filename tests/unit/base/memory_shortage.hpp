@@ -1,0 +1,15 @@
+// A stretch of a test in which the program's memory is used up.
+#pragma once
+
+namespace weft::tests {
+
+/// While one lives, operator new throws std::bad_alloc in this thread.
+class MemoryShortage {
+ public:
+  MemoryShortage() noexcept;
+  ~MemoryShortage();
+  MemoryShortage(const MemoryShortage&) = delete;
+  MemoryShortage& operator=(const MemoryShortage&) = delete;
+};
+
+}  // namespace weft::tests

@@ -1,0 +1,170 @@
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+#include "base/os/cpus.hpp"
+#include "base/os/fd.hpp"
+#include "base/os/host_identity.hpp"
+#include "base/os/mapping.hpp"
+#include "base/os/pidfd.hpp"
+#include "weft/error.hpp"
+
+namespace weft::os {
+namespace {
+
+bool is_open(int fd) { return ::fcntl(fd, F_GETFD) != -1; }
+
+Fd open_null() { return Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC)); }
+
+Fd memory_file(std::size_t bytes) {
+  Fd file(::memfd_create("weft-test", MFD_CLOEXEC));
+  EXPECT_EQ(::ftruncate(file.get(), static_cast<off_t>(bytes)), 0);
+  return file;
+}
+
+TEST(Fd, ClosesWhatItHolds) {
+  int number = -1;
+  {
+    const auto fd = open_null();
+    number = fd.get();
+    ASSERT_TRUE(fd);
+    EXPECT_TRUE(is_open(number));
+  }
+  EXPECT_FALSE(is_open(number));
+  EXPECT_FALSE(Fd());
+}
+
+TEST(Fd, MovesWhatItHolds) {
+  auto first = open_null();
+  const int number = first.get();
+  auto second = std::move(first);
+  EXPECT_FALSE(first);  // NOLINT(bugprone-use-after-move): that it is empty is what is tested
+  EXPECT_EQ(second.get(), number);
+  auto third = open_null();
+  const int replaced = third.get();
+  third = std::move(second);
+  EXPECT_EQ(third.get(), number);
+  EXPECT_FALSE(is_open(replaced));
+  EXPECT_TRUE(is_open(number));
+}
+
+TEST(Fd, GivesUpWhatItReleases) {
+  auto fd = open_null();
+  const int number = fd.release();
+  fd = {};
+  EXPECT_TRUE(is_open(number));
+  ::close(number);
+}
+
+TEST(Mapping, SharesAFileWithItsOtherMappings) {
+  const auto file = memory_file(8192);
+  auto first = Mapping::shared(file, 8192);
+  const auto second = Mapping::shared(file, 8192);
+  first.data()[8191] = std::byte{42};
+  EXPECT_EQ(second.data()[8191], std::byte{42});
+  EXPECT_NE(first.data(), second.data());
+  EXPECT_EQ(first.bytes(), 8192U);
+}
+
+TEST(Mapping, IsUnmappedOnce) {
+  std::byte* data = nullptr;
+  {
+    auto first = Mapping::anonymous(4096);
+    data = first.data();
+    const auto second = std::move(first);
+    EXPECT_FALSE(first);  // NOLINT(bugprone-use-after-move): that it is empty is what is tested
+    EXPECT_EQ(second.data(), data);
+    unsigned char resident = 0;
+    EXPECT_EQ(::mincore(data, 4096, &resident), 0);
+  }
+  unsigned char resident = 0;
+  EXPECT_EQ(::mincore(data, 4096, &resident), -1);
+  EXPECT_EQ(errno, ENOMEM);
+}
+
+TEST(Mapping, ThrowsTheSystemsWords) {
+  try {
+    static_cast<void>(Mapping::shared(Fd(), 4096));
+    FAIL() << "a mapping of no file";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::system);
+    EXPECT_STREQ(error.what(), "mmap: system: 4096 bytes: Bad file descriptor");
+  }
+}
+
+TEST(Pidfd, IsReadableOnceTheProcessHasEnded) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::pause();
+    ::_exit(0);
+  }
+  const auto fd = pidfd_open(child);
+  pollfd end{fd.get(), POLLIN, 0};
+  EXPECT_EQ(::poll(&end, 1, 0), 0);
+  ::kill(child, SIGKILL);
+  EXPECT_EQ(::poll(&end, 1, 10'000), 1);
+  ::waitpid(child, nullptr, 0);
+
+  try {
+    static_cast<void>(pidfd_open(child));
+    FAIL() << "a descriptor of no process";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::system);
+    EXPECT_EQ(error.what(),
+              "pidfd_open: system: pid " + std::to_string(child) + ": No such process");
+  }
+}
+
+TEST(UsableCpus, FollowsTheAffinityOfTheThread) {
+  double cpus = 0;
+  std::thread([&] {
+    const int here = ::sched_getcpu();
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(here, &one);
+    ASSERT_EQ(::sched_setaffinity(0, sizeof one, &one), 0);
+    cpus = usable_cpus();
+  }).join();
+  EXPECT_DOUBLE_EQ(cpus, std::min(1.0, cpu_quota().value_or(1.0)));
+  EXPECT_GE(usable_cpus(), cpus);
+}
+
+TEST(HostIdentity, IsTheSameWheneverAsked) {
+  const auto first = host_identity();
+  const auto second = host_identity();
+  EXPECT_EQ(first.id, second.id);
+  EXPECT_EQ(first.name, second.name);
+  EXPECT_FALSE(first.name.empty());
+  EXPECT_NE(first.id, decltype(first.id){});
+}
+
+TEST(HostIdentity, DiffersInAnotherNetworkNamespace) {
+  constexpr int kSame = 1;
+  constexpr int kRefused = 2;
+  const auto outside = host_identity();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::unshare(CLONE_NEWNET) != 0) ::_exit(kRefused);
+    ::_exit(host_identity().id == outside.id ? kSame : 0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == kRefused)
+    GTEST_SKIP() << "this user may not make a network namespace (root may)";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+}  // namespace
+}  // namespace weft::os

@@ -1,0 +1,191 @@
+#include "weft/tensor.hpp"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "weft/error.hpp"
+#include "weft/report.hpp"
+
+namespace weft {
+namespace {
+
+/// Memory that says when it is given back.
+class CountedStorage final : public Storage {
+ public:
+  CountedStorage(std::vector<std::byte>& memory, int& alive, const void* arena)
+      : Storage(memory.data(), memory.size(), arena), alive_(alive) {
+    ++alive_;
+  }
+  ~CountedStorage() override { --alive_; }
+
+ private:
+  int& alive_;
+};
+
+std::string refusal(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::bad_argument);
+    return error.what();
+  }
+  return "(accepted)";
+}
+
+TEST(Shape, CountsItsElements) {
+  EXPECT_EQ(Shape().elements(), 1);
+  EXPECT_EQ(Shape({2, 3}).elements(), 6);
+  EXPECT_EQ(Shape({4, 0, 5}).elements(), 0);
+  EXPECT_EQ(Shape({2, 3}).dims(), 2U);
+  EXPECT_EQ(Shape({2, 3})[1], 3);
+  EXPECT_EQ(Shape({1, 1, 1, 1, 1, 1, 1, 9}).elements(), 9);
+}
+
+TEST(Shape, IsPrintedAsItIsWritten) {
+  EXPECT_EQ(Shape().text(), "[]");
+  EXPECT_EQ(Shape({7}).text(), "[7]");
+  EXPECT_EQ(Shape({2, 3}).text(), "[2, 3]");
+}
+
+TEST(Shape, IsEqualOnlyDimensionByDimension) {
+  EXPECT_EQ(Shape({2, 3}), Shape({2, 3}));
+  EXPECT_NE(Shape({2, 3}), Shape({3, 2}));
+  EXPECT_NE(Shape({6}), Shape({6, 1}));
+  EXPECT_NE(Shape({0, 2}), Shape({0, 3}));
+}
+
+TEST(Shape, RefusesWhatNoTensorCanHave) {
+  EXPECT_EQ(refusal([] {
+              Shape({1, 1, 1, 1, 1, 1, 1, 1, 1});
+            }),
+            "shape: bad_argument: it has 9 dimensions; at most 8 are accepted");
+  EXPECT_EQ(refusal([] {
+              Shape({2, -3});
+            }),
+            "shape: bad_argument: [2, -3] has a negative dimension; give sizes from 0 on");
+  EXPECT_NE(refusal([] { Shape({std::int64_t{1} << 31, std::int64_t{1} << 31}); }), "(accepted)");
+  EXPECT_NE(refusal([] { Shape({Shape::kMaxElements + 1}); }), "(accepted)");
+  EXPECT_EQ(Shape({Shape::kMaxElements}).elements(), Shape::kMaxElements);
+}
+
+TEST(Shape, RefusesAnOverflowThatAZeroWouldHide) {
+  constexpr std::int64_t kHuge = std::numeric_limits<std::int64_t>::max();
+  EXPECT_NE(refusal([] { Shape({0, kHuge, 2}); }), "(accepted)");
+  EXPECT_NE(refusal([] { Shape({kHuge, 2, 0}); }), "(accepted)");
+}
+
+TEST(DType, SizesAndNamesAreThoseOfTheElements) {
+  EXPECT_EQ(size_of(dtype_of<double>()), sizeof(double));
+  EXPECT_EQ(size_of(dtype_of<float>()), sizeof(float));
+  EXPECT_EQ(size_of(dtype_of<std::int64_t>()), sizeof(std::int64_t));
+  EXPECT_EQ(size_of(dtype_of<std::int32_t>()), sizeof(std::int32_t));
+  EXPECT_EQ(size_of(dtype_of<std::int8_t>()), sizeof(std::int8_t));
+  EXPECT_EQ(size_of(dtype_of<std::uint8_t>()), sizeof(std::uint8_t));
+  EXPECT_EQ(size_of(dtype_of<bool>()), sizeof(bool));
+  EXPECT_EQ(size_of(DType::f16), 2U);
+  EXPECT_EQ(size_of(DType::bf16), 2U);
+  EXPECT_EQ(name(DType::bf16), "bf16");
+  EXPECT_EQ(name(DType::boolean), "bool");
+}
+
+TEST(Tensor, IsEmptyUntilItHasMemory) {
+  const Tensor tensor;
+  EXPECT_TRUE(tensor.empty());
+  EXPECT_EQ(tensor.bytes(), 0U);
+  EXPECT_EQ(tensor.arena(), nullptr);
+  EXPECT_NE(refusal([&] { static_cast<void>(tensor.part(0, {})); }), "(accepted)");
+}
+
+TEST(Tensor, WrapsMemoryThatItDoesNotOwn) {
+  std::vector<float> values(6);
+  const auto tensor = Tensor::wrap(values.data(), DType::f32, {2, 3});
+  EXPECT_EQ(tensor.text(), "f32[2, 3]");
+  EXPECT_EQ(tensor.bytes(), 24U);
+  EXPECT_EQ(tensor.storage(), nullptr);
+  EXPECT_EQ(tensor.arena(), nullptr);
+  tensor.as<float>()[5] = 1.5F;
+  EXPECT_EQ(values[5], 1.5F);
+}
+
+TEST(Tensor, KeepsItsStorageUntilTheLastHandleGoes) {
+  std::vector<std::byte> memory(64);
+  int alive = 0;
+  const int arena = 0;
+  Tensor part;
+  {
+    const Tensor whole(std::make_shared<CountedStorage>(memory, alive, &arena), 16, DType::f64,
+                       {6});
+    EXPECT_EQ(whole.data(), memory.data() + 16);
+    EXPECT_EQ(whole.arena(), &arena);
+    part = whole.part(4, {2});
+  }
+  EXPECT_EQ(alive, 1);
+  EXPECT_EQ(part.data(), memory.data() + 48);
+  EXPECT_EQ(part.bytes(), 16U);
+  part = {};
+  EXPECT_EQ(alive, 0);
+}
+
+TEST(Tensor, RefusesStorageThatIsTooSmall) {
+  std::vector<std::byte> memory(64);
+  int alive = 0;
+  const auto storage = std::make_shared<CountedStorage>(memory, alive, nullptr);
+  EXPECT_NO_THROW(Tensor(storage, 0, DType::f64, {8}));
+  EXPECT_EQ(refusal([&] { Tensor(storage, 8, DType::f64, {8}); }),
+            "tensor: bad_argument: f64[8] at byte 8 needs 64 bytes, and its storage holds 64 in "
+            "all; give storage that is large enough");
+  EXPECT_NE(refusal([&] { Tensor(storage, 65, DType::u8, {0}); }), "(accepted)");
+  EXPECT_NE(refusal([&] { Tensor(nullptr, 0, DType::u8, {1}); }), "(accepted)");
+}
+
+TEST(Tensor, GivesItsElementsOnlyAsWhatTheyAre) {
+  std::vector<std::int32_t> values(4);
+  const auto tensor = Tensor::wrap(values.data(), DType::i32, {4});
+  EXPECT_EQ(tensor.as<std::int32_t>().size(), 4U);
+  EXPECT_EQ(tensor.as<std::uint8_t>().size(), 16U);
+  EXPECT_EQ(refusal([&] { static_cast<void>(tensor.as<float>()); }),
+            "as: bad_argument: i32[4] holds no f32 elements; read it as its own element type, or "
+            "as u8 for its bytes");
+}
+
+TEST(Tensor, GivesPartsThatLieWithinIt) {
+  std::vector<float> values(12);
+  const auto tensor = Tensor::wrap(values.data(), DType::f32, {3, 4});
+  const auto row = tensor.part(4, {4});
+  row.as<float>()[0] = 2;
+  EXPECT_EQ(values[4], 2);
+  EXPECT_EQ(tensor.part(0, {2, 6}).bytes(), tensor.bytes());
+  EXPECT_EQ(tensor.part(12, {0}).bytes(), 0U);
+
+  for (const auto first : {std::int64_t{-1}, std::int64_t{9}, std::int64_t{13},
+                           std::numeric_limits<std::int64_t>::max()})
+    EXPECT_NE(refusal([&] { static_cast<void>(tensor.part(first, {4})); }), "(accepted)") << first;
+}
+
+TEST(TransferCounters, AddAndSubtractEveryField) {
+  const TransferCounters ones{1, 2, 3, 4, 5, 6, 7};
+  TransferCounters sum = ones;
+  sum += ones;
+  const auto back = sum - ones;
+  EXPECT_EQ(sum.transfers, 2U);
+  EXPECT_EQ(sum.bytes_moved, 4U);
+  EXPECT_EQ(sum.bytes_copied, 6U);
+  EXPECT_EQ(sum.work_requests, 8U);
+  EXPECT_EQ(sum.credit_writes, 10U);
+  EXPECT_EQ(sum.control_messages, 12U);
+  EXPECT_EQ(sum.registrations, 14U);
+  EXPECT_EQ(back.transfers, 1U);
+  EXPECT_EQ(back.bytes_moved, 2U);
+  EXPECT_EQ(back.bytes_copied, 3U);
+  EXPECT_EQ(back.work_requests, 4U);
+  EXPECT_EQ(back.credit_writes, 5U);
+  EXPECT_EQ(back.control_messages, 6U);
+  EXPECT_EQ(back.registrations, 7U);
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,79 @@
+#include "benchmarks/blocks.hpp"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+namespace weft::bench {
+namespace {
+
+struct Ran {
+  std::uint32_t variant;
+  std::uint32_t operations;
+  bool operator==(const Ran&) const = default;
+};
+
+constexpr Idle kSoonYield{100, [] { std::this_thread::yield(); }};
+constexpr Pace kBrief{.block = std::chrono::microseconds(50),
+                      .budget = std::chrono::microseconds(500)};
+
+TEST(Conductor, LeaderAndFollowerRunTheSameBlocksInTheSameOrder) {
+  FlagArea leaders{};
+  FlagArea followers{};
+  std::vector<Ran> led;
+  std::vector<Ran> followed;
+  const auto log = [](std::vector<Ran>& into) {
+    return [&into](Block block) {
+      into.push_back({block.variant, block.operations});
+      return 1.0;
+    };
+  };
+  constexpr int kSeries = 200;
+  {
+    const std::jthread follower([&] {
+      Conductor conductor(followers, leaders, kSoonYield);
+      for (int i = 0; i < kSeries; ++i) conductor.follow(log(followed));
+    });
+    Conductor conductor(leaders, followers, kSoonYield);
+    const std::uint32_t round[] = {0, 1, 0, 2};
+    constexpr Pace kShortest{.block = std::chrono::microseconds(1),
+                             .budget = std::chrono::microseconds(0),
+                             .least_rounds = 1};
+    for (int i = 0; i < kSeries; ++i) conductor.lead(round, kShortest, log(led));
+  }
+  EXPECT_EQ(led, followed);
+  EXPECT_GE(led.size(), 4U * kSeries);
+}
+
+TEST(Conductor, SamplesStandUnderTheirPlaceInTheRound) {
+  FlagArea leaders{};
+  FlagArea followers{};
+  const std::jthread follower(
+      [&] { Conductor(followers, leaders, kSoonYield).follow([](Block) { return 0.0; }); });
+  const std::uint32_t round[] = {7, 3};
+  const auto samples = Conductor(leaders, followers, kSoonYield).lead(round, kBrief, [](Block b) {
+    return static_cast<double>(b.variant);
+  });
+  ASSERT_EQ(samples.size(), 2U);
+  EXPECT_GE(samples[0].size(), kBrief.least_rounds);
+  EXPECT_EQ(samples[0], std::vector<double>(samples[0].size(), 7));
+  EXPECT_EQ(samples[1], std::vector<double>(samples[0].size(), 3));
+}
+
+TEST(Conductor, SlowOperationsMakeBlocksOfOne) {
+  FlagArea leaders{};
+  FlagArea followers{};
+  const std::jthread follower(
+      [&] { Conductor(followers, leaders, kSoonYield).follow([](Block) { return 0.0; }); });
+  std::uint32_t last = 0;
+  const std::uint32_t round[] = {0};
+  Conductor(leaders, followers, kSoonYield).lead(round, kBrief, [&last](Block block) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1) * block.operations);
+    last = block.operations;
+    return 1.0;
+  });
+  EXPECT_EQ(last, 1U);
+}
+
+}  // namespace
+}  // namespace weft::bench

@@ -1,0 +1,81 @@
+#include "benchmarks/report.hpp"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+namespace weft::bench {
+namespace {
+
+Results two_pairs_with_a_drift() {
+  // Everything is twice as slow in the second pair: the ratios must not care.
+  return {{1 << 20,
+           "touched",
+           {{"weft", {10, 20}},
+            {"limit", {9.5, 19}},
+            {"weft/limit", {1.05, 1.05}},
+            {"openmpi", {40, 80}},
+            {"openmpi_put", {20, 40}}}}};
+}
+
+TEST(Summary, ComparesPairByPair) {
+  const auto rows = summarise(two_pairs_with_a_drift());
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_DOUBLE_EQ(rows[0].weft_us, 15);
+  EXPECT_DOUBLE_EQ(rows[0].limit.ratio, 1.05);
+  EXPECT_DOUBLE_EQ(rows[0].peers.at("openmpi").us, 60);
+  EXPECT_DOUBLE_EQ(rows[0].peers.at("openmpi").ratio, 0.25);
+  EXPECT_DOUBLE_EQ(rows[0].peers.at("openmpi_put").ratio, 0.5);
+  EXPECT_DOUBLE_EQ(rows[0].spread(), 0);
+}
+
+TEST(Summary, SpreadIsTheLimitsWhereOpenMpiIsMissing) {
+  const Results results{{8,
+                         "touched",
+                         {{"weft", {1, 1, 1}},
+                          {"limit", {1, 1, 1}},
+                          {"weft/limit", {1, 2, 3}},
+                          {"mpich", {2, 2, 2}}}}};
+  EXPECT_DOUBLE_EQ(summarise(results)[0].spread(), 0.5);
+}
+
+TEST(Json, HasTheAgreedForm) {
+  const auto rows = summarise(two_pairs_with_a_drift());
+  const auto document = nlohmann::json::parse(json("put-bw", rows));
+  EXPECT_EQ(document["bench"], "put-bw");
+  EXPECT_EQ(document["ranks"], 2);
+  ASSERT_EQ(document["rows"].size(), 1U);
+  const auto& row = document["rows"][0];
+  EXPECT_EQ(row["size"], 1 << 20);
+  EXPECT_EQ(row["kind"], "touched");
+  EXPECT_EQ(row["weft_us"], 15.0);
+  EXPECT_EQ(row["limit_us"], 14.25);
+  EXPECT_EQ(row["peers"], (nlohmann::json{{"openmpi", 60.0}, {"openmpi_put", 30.0}}));
+  EXPECT_EQ(row["spread"], 0.0);
+}
+
+TEST(Json, OfNoPeersIsAnEmptyObject) {
+  const Results results{{8, "touched", {{"weft", {1}}, {"limit", {1}}, {"weft/limit", {1}}}}};
+  const auto document = nlohmann::json::parse(json("latency", summarise(results)));
+  EXPECT_TRUE(document["rows"][0]["peers"].is_object());
+  EXPECT_TRUE(document["rows"][0]["peers"].empty());
+}
+
+TEST(Table, NamesSizesKindsAndPeers) {
+  const auto text = table("put-bw", summarise(two_pairs_with_a_drift()));
+  for (const char* word : {"1m", "touched", "openmpi", "openmpi_put", "(0.250)", "limit"})
+    EXPECT_NE(text.find(word), std::string::npos) << word << " is not in:\n" << text;
+}
+
+TEST(WriteJson, SaysWhichFileCannotBeWritten) {
+  try {
+    write_json("/nowhere/at/all.json", "latency", {});
+    FAIL() << "wrote into a folder that does not exist";
+  } catch (const std::runtime_error& error) {
+    EXPECT_NE(std::string(error.what()).find("/nowhere/at/all.json"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace weft::bench

@@ -1,0 +1,75 @@
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "base/config.hpp"
+
+namespace weft {
+namespace {
+
+struct Outcome {
+  int exit_code = -1;
+  std::string output;
+};
+
+/// Runs a shell command line in which $INFO is the tool, with no WEFT_ variable but its own.
+Outcome run(const std::string& line) {
+  std::string clean =
+      "for v in $(env | sed -n 's/^\\(WEFT_[A-Z_]*\\)=.*/\\1/p'); do unset $v; done; ";
+  clean += "INFO='" WEFT_INFO "'; " + line;
+  std::FILE* const pipe = ::popen(clean.c_str(), "r");
+  if (pipe == nullptr) return {};
+  Outcome outcome;
+  std::array<char, 4096> chunk{};
+  for (std::size_t got = 0; (got = std::fread(chunk.data(), 1, chunk.size(), pipe)) > 0;)
+    outcome.output.append(chunk.data(), got);
+  const int status = ::pclose(pipe);
+  if (WIFEXITED(status)) outcome.exit_code = WEXITSTATUS(status);
+  return outcome;
+}
+
+TEST(WeftInfo, PrintsEveryKnobWithItsValueAndSource) {
+  const auto outcome = run("WEFT_TIMEOUT=7s \"$INFO\"");
+  EXPECT_EQ(outcome.exit_code, 0);
+  for (const auto& spec : knob_table()) {
+    EXPECT_NE(outcome.output.find(spec.variable), std::string::npos) << spec.variable;
+    EXPECT_NE(outcome.output.find(spec.meaning), std::string::npos) << spec.variable;
+    EXPECT_NE(outcome.output.find(spec.accepts), std::string::npos) << spec.variable;
+  }
+  EXPECT_NE(outcome.output.find("7s"), std::string::npos);
+  EXPECT_NE(outcome.output.find("environment"), std::string::npos);
+}
+
+TEST(WeftInfo, PrintsTheSameAsJson) {
+  const auto outcome = run("WEFT_SPIN=5us WEFT_TIMOUT=1s \"$INFO\" --json");
+  ASSERT_EQ(outcome.exit_code, 0);
+  const auto json = nlohmann::json::parse(outcome.output);
+  ASSERT_EQ(json["knobs"].size(), knob_table().size());
+  for (const auto& spec : knob_table()) {
+    const auto& knob = json["knobs"][static_cast<std::size_t>(spec.knob)];
+    const bool is_set = spec.knob == Knob::spin;
+    EXPECT_EQ(knob["variable"], spec.variable);
+    EXPECT_EQ(knob["value"], is_set ? "5us" : spec.fallback);
+    EXPECT_EQ(knob["source"], is_set ? "environment" : "default");
+    EXPECT_EQ(knob["default"], spec.fallback);
+  }
+  ASSERT_EQ(json["warnings"].size(), 1U);
+  EXPECT_NE(json["warnings"][0].get<std::string>().find("WEFT_TIMEOUT"), std::string::npos);
+  EXPECT_TRUE(json["version"].is_string());
+  EXPECT_GT(json["machine"]["usable_cpus"].get<double>(), 0);
+}
+
+TEST(WeftInfo, RefusesABadValueWithOneLineAndExitCode2) {
+  const auto outcome = run("WEFT_ARENA_CHUNK=1m \"$INFO\" 2>&1");
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_EQ(outcome.output,
+            "weft-info: config: bad_config: WEFT_ARENA_CHUNK=\"1m\": too small; accepted: a size "
+            "from 2m on, such as 16m\n");
+}
+
+}  // namespace
+}  // namespace weft
