@@ -17,8 +17,9 @@ struct Plan {
   std::vector<std::string> peers{"openmpi", "mpich"};
 };
 
-/// One row's measurements. Column -> a value per pair: "weft", "limit", "weft/limit", and a peer's
-/// microseconds under its name ("openmpi" over send/recv, "openmpi_put" over MPI_Put).
+/// One row's measurements. Column -> a value per pair: "weft", "limit", "weft/limit", each of the
+/// limit's ways ("limit_memcpy"), and a peer's microseconds under its name ("openmpi" over
+/// send/recv, "openmpi_put" over MPI_Put).
 struct Measurements {
   std::size_t size = 0;
   std::string kind;

@@ -1,5 +1,6 @@
 #include "benchmarks/launch.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
@@ -42,8 +43,13 @@ class Catch {
 
 [[noreturn]] void become(const std::vector<std::string>& words, const Catch& output,
                          const Catch& errors, pid_t parent) {
+  // A launcher ends its ranks at the first signal and leaves them at the second. In a group of its
+  // own it gets one only, however this process ends.
+  ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (::getppid() != parent) ::_exit(127);
+  const int nothing = ::open("/dev/null", O_RDONLY);
+  ::dup2(nothing, STDIN_FILENO);
   ::dup2(output.get(), STDOUT_FILENO);
   ::dup2(errors.get(), STDERR_FILENO);
   std::vector<char*> arguments;

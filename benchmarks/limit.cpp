@@ -22,40 +22,34 @@ SharedMemory::SharedMemory(World& world, int peer, const std::string& name, std:
 }
 
 void limit_copy(std::uint32_t variant, void* to, const void* from, std::size_t bytes) noexcept {
-  switch (variant) {
-    case kFirstLimit:
-      std::memcpy(to, from, bytes);
-      break;
-    case kFirstLimit + 1:
-      kernels::copy_cached(to, from, bytes);
-      break;
-    default:
-      kernels::copy_streamed(to, from, bytes);
-  }
+  if (variant == kLimitStreamed)
+    kernels::copy_streamed(to, from, bytes);
+  else
+    std::memcpy(to, from, bytes);
 }
 
-RunRow measure_against_limit(Conductor& conductor, std::uint32_t limits, const Pace& pace,
-                             std::size_t size, std::string_view kind, const RunBlock& run) {
-  // weft before every one of the limit's ways: each finds its buffers equally long unused.
+RunRow measure_against_limit(Conductor& conductor, std::span<const std::uint32_t> ways,
+                             const Pace& pace, std::size_t size, std::string_view kind,
+                             const RunBlock& run) {
+  // weft before each of the limit's ways: every one finds its buffers equally long unused.
   std::vector<std::uint32_t> round;
-  for (std::uint32_t way = 0; way < limits; ++way) {
-    round.push_back(kWeft);
-    round.push_back(kFirstLimit + way);
-  }
+  for (const std::uint32_t way : ways) round.insert(round.end(), {kWeft, way});
   const auto samples = conductor.lead(round, pace, run);
 
-  std::size_t best = 1;
+  RunRow row{size, std::string(kind), {}};
   std::vector<double> weft;
-  for (std::size_t i = 0; i < round.size(); i += 2) {
-    weft.insert(weft.end(), samples[i].begin(), samples[i].end());
-    if (median(samples[i + 1]) < median(samples[best])) best = i + 1;
+  std::size_t best = 1;
+  for (std::size_t i = 1; i < round.size(); i += 2) {
+    weft.insert(weft.end(), samples[i - 1].begin(), samples[i - 1].end());
+    if (median(samples[i]) < median(samples[best])) best = i;
+    if (ways.size() > 1)
+      row.values[round[i] == kLimitStreamed ? "limit_streamed" : "limit_memcpy"] =
+          median(samples[i]);
   }
-  const auto neighbours = ratios(samples[best - 1], samples[best]);
-  return {size,
-          std::string(kind),
-          {{"weft", median(weft)},
-           {"limit", median(samples[best])},
-           {"weft/limit", median(neighbours)}}};
+  row.values["weft"] = median(weft);
+  row.values["limit"] = median(samples[best]);
+  row.values["weft/limit"] = median(ratios(samples[best - 1], samples[best]));
+  return row;
 }
 
 }  // namespace weft::bench

@@ -3,7 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "benchmarks/blocks.hpp"
 #include "benchmarks/flags.hpp"
@@ -37,18 +39,18 @@ class SharedMemory {
   const FlagArea* their_flags_;
 };
 
-/// Variants of a weft run: weft itself, and the limit by each way to copy (operations that copy
-/// nothing have one limit, the first).
-inline constexpr std::uint32_t kWeft = 0;
-inline constexpr std::uint32_t kFirstLimit = 1;
-inline constexpr std::uint32_t kCopies = 3;
+/// Variants of a weft run: weft itself, and the limit by each way to copy. Operations that copy
+/// nothing have one limit, the first.
+enum Variant : std::uint32_t { kWeft, kLimit, kLimitStreamed };
 
-/// Copies by the limit's way number `variant`: the C library's, cached, non-temporal.
+/// Copies in the limit's way number `variant`: the C library's, or non-temporal.
 void limit_copy(std::uint32_t variant, void* to, const void* from, std::size_t bytes) noexcept;
 
-/// Leads blocks of weft and of the limit, one after the other in turn, and sums them up as "weft",
-/// "limit" (the best of `limits` ways) and "weft/limit" (median of the ratios of neighbours).
-RunRow measure_against_limit(Conductor& conductor, std::uint32_t limits, const Pace& pace,
-                             std::size_t size, std::string_view kind, const RunBlock& run);
+/// Leads blocks of weft and of each of the limit's `ways`, in turn, and sums them up as "weft",
+/// "limit" (the best way), "weft/limit" (median of the ratios of neighbours), and where there are
+/// several ways as "limit_memcpy" and "limit_streamed".
+RunRow measure_against_limit(Conductor& conductor, std::span<const std::uint32_t> ways,
+                             const Pace& pace, std::size_t size, std::string_view kind,
+                             const RunBlock& run);
 
 }  // namespace weft::bench

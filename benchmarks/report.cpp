@@ -39,14 +39,18 @@ std::vector<Row> summarise(const Results& results) {
   for (const Measurements& measured : results) {
     const auto& columns = measured.columns;
     const auto& weft = columns.at("weft");
-    Row row{measured.size,
-            measured.kind,
-            median(weft),
-            compare(columns.at("limit"), columns.at("weft/limit")),
-            {}};
-    for (const auto& [name, times] : columns)
-      if (name != "weft" && name != "limit" && name != "weft/limit")
+    Row row{.size = measured.size,
+            .kind = measured.kind,
+            .weft_us = median(weft),
+            .limit = compare(columns.at("limit"), columns.at("weft/limit")),
+            .limit_ways = {},
+            .peers = {}};
+    for (const auto& [name, times] : columns) {
+      if (name.starts_with("limit_"))
+        row.limit_ways[name] = median(times);
+      else if (name != "weft" && name != "limit" && name != "weft/limit")
         row.peers[name] = compare(times, ratios(weft, times));
+    }
     rows.push_back(std::move(row));
   }
   return rows;
@@ -96,7 +100,8 @@ std::string json(const std::string& benchmark, const std::vector<Row>& rows) {
                     {"limit_us", row.limit.us},
                     {"peers", peers},
                     {"spread", row.spread()},
-                    {"ratios", comparisons}});
+                    {"ratios", comparisons},
+                    {"limit_ways", row.limit_ways}});
   }
   return nlohmann::json{{"bench", benchmark}, {"ranks", 2}, {"rows", list}}.dump(1) + "\n";
 }

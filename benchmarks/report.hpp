@@ -2,7 +2,6 @@
 #pragma once
 
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +21,7 @@ struct Row {
   std::string kind;
   double weft_us = 0;
   Comparison limit;
+  std::map<std::string, double> limit_ways;  ///< "limit_memcpy" and so on: microseconds, medians
   std::map<std::string, Comparison> peers;
 
   double gigabytes_per_second() const noexcept {

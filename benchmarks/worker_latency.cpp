@@ -84,7 +84,8 @@ std::vector<RunRow> measure_latency(World& world, const RunOptions& options) {
     conductor.follow(run);
     return {};
   }
-  return {measure_against_limit(conductor, 1, {.budget = options.budget}, sizeof(std::int64_t),
+  constexpr std::uint32_t kWays[] = {kLimit};
+  return {measure_against_limit(conductor, kWays, {.budget = options.budget}, sizeof(std::int64_t),
                                 kTouched, run)};
 }
 

@@ -16,7 +16,6 @@
 namespace weft::bench {
 namespace {
 
-constexpr std::uint32_t kLimit = kFirstLimit;
 const std::string kTensor = "parameters";
 
 // While weft has its turn, the server's other thread must leave the core to it.
@@ -120,7 +119,8 @@ RunRow lead(pslib::ParameterServer& server, const SharedMemory& bare, std::size_
             const RunOptions& options) {
   Conductor conductor(bare.flags(), bare.their_flags());
   Worker worker(make_table(server, size), bare, size, options.check);
-  return measure_against_limit(conductor, 1, {.budget = options.budget}, size, kTouched,
+  constexpr std::uint32_t kWays[] = {kLimit};
+  return measure_against_limit(conductor, kWays, {.budget = options.budget}, size, kTouched,
                                [&](Block block) { return worker.run(block); });
 }
 

@@ -125,8 +125,9 @@ void lead(World& world, const SharedMemory& bare, std::size_t size, const RunOpt
           std::vector<RunRow>& rows) {
   Conductor conductor(bare.flags(), bare.their_flags());
   Sender sender(world, bare, size);
+  constexpr std::uint32_t kWays[] = {kLimit, kLimitStreamed};
   for (const std::string_view kind : {kUntouched, kTouched})
-    rows.push_back(measure_against_limit(conductor, kCopies, {.budget = options.budget}, size, kind,
+    rows.push_back(measure_against_limit(conductor, kWays, {.budget = options.budget}, size, kind,
                                          [&](Block block) { return sender.run(block); }));
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <exception>
+#include <string>
 
 #include "options.hpp"
 #include "text.hpp"
@@ -12,7 +13,7 @@
 
 namespace {
 
-int fail(int exit_code, const char* what) {
+int fail(int exit_code, const std::string& what) {
   fmt::print(stderr, "train_charlm: {}\n", what);
   return exit_code;
 }
@@ -27,15 +28,14 @@ int main(int argc, char** argv) try {
       charlm::read_text(options->text, static_cast<std::size_t>(options->length) + 1);
 
   weft::World world = weft::World::join();
-  const int exit_code = charlm::train(world, *options, text);
-  world.leave().or_throw();
-  return exit_code;
+  return charlm::train(world, *options, text);
 } catch (const charlm::UsageError& error) {
   return fail(charlm::kBadInput, error.what());
 } catch (const charlm::TextError& error) {
   return fail(charlm::kBadInput, error.what());
 } catch (const weft::Error& error) {
-  return fail(charlm::kJobFailed, error.what());
+  const int rank = error.detail().rank;
+  return fail(charlm::kJobFailed, (rank < 0 ? "" : fmt::format("rank {}: ", rank)) + error.what());
 } catch (const std::exception& error) {
   return fail(charlm::kJobFailed, error.what());
 }

@@ -35,7 +35,7 @@ struct Options {
   std::string losses;
   std::string json;
 
-  static constexpr int kDefaultSteps = 800;
+  static constexpr int kDefaultSteps = 600;
   static constexpr int kDefaultBatch = 32;
 
   int steps_in_force() const noexcept { return steps.value_or(kDefaultSteps); }

@@ -25,7 +25,7 @@ void Progress::step(int step, double loss) {
   constexpr int kBar = 20;
   loss_sum_ += loss;
   ++loss_count_;
-  const int every = std::max(steps_ / kLines, 1);
+  const int every = (steps_ + kLines - 1) / kLines;
   const Clock::time_point now = Clock::now();
   if (step != 1 && step != steps_ && step % every != 0 &&
       now - last_line_ < std::chrono::seconds(5))

@@ -179,7 +179,11 @@ class Job {
 }  // namespace
 
 int train(weft::World& world, const Options& options, const Text& text) {
-  return Job(world, options, text).run();
+  Job job(world, options, text);
+  const int exit_code = job.run();
+  // Before the table goes: the others may still be reading this rank's shard.
+  world.leave().or_throw();
+  return exit_code;
 }
 
 }  // namespace charlm

@@ -142,9 +142,9 @@ std::string job_line(std::span<const weft::TransferCounters> ranks, int steps) {
   const weft::TransferCounters sum = sum_of(ranks);
   const auto per_step = [&](std::uint64_t count) { return static_cast<double>(count) / steps; };
   return fmt::format(
-      "all {} ranks, per step: {} transfers, {} moved, {} copied, {} work requests, "
+      "the whole job, per step: {} transfers, {} moved, {} copied, {} work requests, "
       "{} credit writes, {} control messages, {} registrations\n",
-      ranks.size(), count_text(per_step(sum.transfers)), bytes_text(per_step(sum.bytes_moved)),
+      count_text(per_step(sum.transfers)), bytes_text(per_step(sum.bytes_moved)),
       bytes_text(per_step(sum.bytes_copied)), count_text(per_step(sum.work_requests)),
       count_text(per_step(sum.credit_writes)), count_text(per_step(sum.control_messages)),
       count_text(per_step(sum.registrations)));

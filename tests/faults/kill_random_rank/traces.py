@@ -2,6 +2,7 @@
 
 import os
 import re
+import time
 
 FOLDERS = ("/dev/shm", "/tmp")
 # mpirun's own session folders, which it may be slow to remove when ranks were killed.
@@ -44,6 +45,17 @@ def alive(pid):
         return False
 
 
+def of_mpirun(path):
+    return any(OF_MPIRUN.match(part) for part in path.split("/"))
+
+
+def changed_since(path, when):
+    try:
+        return os.lstat(path).st_ctime >= when
+    except FileNotFoundError:
+        return False
+
+
 class Traces:
     """Compares the machine after a job with the machine before it. Other programs come and go
     meanwhile, so what is new counts when it is the job's: a worker had it open, or its name holds
@@ -51,6 +63,7 @@ class Traces:
 
     def __init__(self, private_tmp):
         self.private_tmp = private_tmp  # the job's TMPDIR: everything in it is the job's
+        self.began = time.time()
         self.files = listing()
         self.sockets = sockets()
         self.opened = set()
@@ -66,15 +79,10 @@ class Traces:
         return "weft" in name or any(re.search(rf"\b{pid}\b", name) for pid in self.pids)
 
     def left(self):
-        found = [path for path in listing() - self.files if self._is_ours(os.path.basename(path))]
-        found += [path for path in self.opened - self.files if os.path.exists(path)]
-        found += [
-            os.path.join(self.private_tmp, name)
-            for name in os.listdir(self.private_tmp)
-            if not OF_MPIRUN.match(name)
-        ]
+        files = {path for path in listing() - self.files if self._is_ours(os.path.basename(path))}
+        files |= {path for path in self.opened if changed_since(path, self.began)}
+        files |= {os.path.join(self.private_tmp, name) for name in os.listdir(self.private_tmp)}
+        found = [f"file {path}" for path in files if not of_mpirun(path)]
         found += [f"socket {name}" for name in sockets() - self.sockets if self._is_ours(name)]
         found += [f"process {pid}" for pid in self.pids if alive(pid)]
-        return sorted(
-            path for path in set(found) if not OF_MPIRUN.match(os.path.basename(path))
-        )
+        return sorted(found)

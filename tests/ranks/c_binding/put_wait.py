@@ -74,13 +74,22 @@ def write_tensors(world):
     require(weft.weft_remote_slot_close(remote), "close the remote slot")
 
 
+def next_arrival(slot, seconds, arrival, refusals):
+    """The owner is told of the refused writer once, before some tensor or after the last one."""
+    code = weft.weft_slot_wait(slot, seconds, byref(arrival))
+    if code != MISMATCH:
+        return code
+    expect_both_shapes(code, "the owner")
+    refusals.append(error_text())
+    return weft.weft_slot_wait(slot, seconds, byref(arrival))
+
+
 def read_tensors(world):
-    slot, arrival = c_void_p(), c_void_p()
+    slot, arrival, refusals = c_void_p(), c_void_p(), []
     require(weft.weft_slot_expose(world, byref(spec(64, 64)), byref(slot)), "expose")
-    expect_both_shapes(weft.weft_slot_wait(slot, SECONDS, byref(arrival)), "the owner")
     for t in range(TENSORS):
         data, bytes_, sequence = c_void_p(), c_size_t(), c_uint64()
-        require(weft.weft_slot_wait(slot, SECONDS, byref(arrival)), "wait")
+        require(next_arrival(slot, SECONDS, arrival, refusals), "wait")
         require(weft.weft_arrival_data(arrival, byref(data)), "arrival data")
         require(weft.weft_arrival_bytes(arrival, byref(bytes_)), "arrival bytes")
         require(weft.weft_arrival_sequence(arrival, byref(sequence)), "arrival sequence")
@@ -88,6 +97,8 @@ def read_tensors(world):
         expect(sequence.value == t + 1, "arrivals come in the order of the puts")
         expect(ctypes.string_at(data, ELEMENTS) == pattern(t), f"tensor {t} is the one put")
         require(weft.weft_arrival_release(arrival), "release")
+    expect(next_arrival(slot, c_double(0.1), arrival, refusals) != OK, "nothing else arrives")
+    expect(len(refusals) == 1, "the owner learns of the refused writer, once")
     require(weft.weft_slot_close(slot), "close the slot")
 
 

@@ -45,8 +45,9 @@ void measure(const Config& config, Source&& source, Check&& check) {
         const auto before = all_counters(world);
         meeting.wait();
         for (std::uint64_t n = 1; n <= kTensors; ++n) step(n);
-        meeting.wait();
-        check(world, all_counters(world) - before);
+        const auto cost = all_counters(world) - before;
+        meeting.wait();  // tearing down costs messages
+        check(world, cost);
       },
       config);
 }

@@ -113,6 +113,7 @@ TEST(Credits, ACancelledPutIsNeverSeenAndTheOthersKeepTheirOrder) {
             EXPECT_TRUE(holds(arrival.tensor(), pattern_of(1, 0, put))) << "put " << put;
           }
           EXPECT_EQ(slot.wait(Deadline::after(milliseconds(50))).code(), Code::timeout);
+          meeting.wait();
         } else {
           auto remote = world.attach(0, spec);
           const auto tensors = filled_tensors(world, spec, 4);
@@ -125,6 +126,7 @@ TEST(Credits, ACancelledPutIsNeverSeenAndTheOthersKeepTheirOrder) {
           meeting.wait();
           EXPECT_TRUE(requests[1].wait().ok());
           EXPECT_TRUE(requests[3].wait().ok());
+          meeting.wait();
         }
       },
       settings());
@@ -194,9 +196,9 @@ TEST(Credits, ATimeoutNamesTheSlotAndThePeerAndLeavesThePutAlive) {
       settings());
 }
 
-class Depth : public testing::TestWithParam<std::uint32_t> {};
+class CreditsDepth : public testing::TestWithParam<std::uint32_t> {};
 
-TEST_P(Depth, CostsAtMostOneCreditWritePerHalfDepth) {
+TEST_P(CreditsDepth, CostsAtMostOneCreditWritePerHalfDepth) {
   const auto spec = spec_of_depth(GetParam());
   constexpr std::uint64_t kTensors = 100;
   run_ranks(
@@ -219,7 +221,7 @@ TEST_P(Depth, CostsAtMostOneCreditWritePerHalfDepth) {
 }
 
 /// The reader keeps all buffers but one for itself, always, and still gets the next tensor.
-TEST_P(Depth, AReaderThatHoldsArrivalsGetsTheNextOne) {
+TEST_P(CreditsDepth, AReaderThatHoldsArrivalsGetsTheNextOne) {
   const auto spec = spec_of_depth(GetParam());
   constexpr std::uint64_t kTensors = 30;
   run_ranks(
@@ -244,7 +246,7 @@ TEST_P(Depth, AReaderThatHoldsArrivalsGetsTheNextOne) {
       settings());
 }
 
-INSTANTIATE_TEST_SUITE_P(Credits, Depth, testing::Values(1, 2, 3, 4, 7),
+INSTANTIATE_TEST_SUITE_P(Slots, CreditsDepth, testing::Values(1, 2, 3, 4, 7),
                          testing::PrintToStringParamName());
 
 TEST(Credits, ArrivalsMayBeReleasedInAnyOrder) {

@@ -24,11 +24,11 @@ void publish(Slot& slot, std::uint64_t version) {
   slot.publish().or_throw();
 }
 
-class Readers : public testing::TestWithParam<int> {};
+class PublishedReaders : public testing::TestWithParam<int> {};
 
 /// Readers may skip versions that they were too slow for, but each one seen is whole, none comes
 /// twice, and the last one comes.
-TEST_P(Readers, SeeWholeVersionsInOrderWithCredits) {
+TEST_P(PublishedReaders, SeeWholeVersionsInOrderWithCredits) {
   constexpr std::uint64_t kVersions = 60;
   const int ranks = GetParam() + 1;
   const auto spec = published(2, Flow::credits);
@@ -59,7 +59,7 @@ TEST_P(Readers, SeeWholeVersionsInOrderWithCredits) {
 }
 
 /// The loop itself keeps the ranks in step, so nothing is exchanged and nothing is skipped.
-TEST_P(Readers, SeeEveryVersionOfASynchronousLoop) {
+TEST_P(PublishedReaders, SeeEveryVersionOfASynchronousLoop) {
   constexpr std::uint64_t kVersions = 30;
   const int ranks = GetParam() + 1;
   const auto spec = published(1, Flow::unsafe_synchronous);
@@ -92,7 +92,7 @@ TEST_P(Readers, SeeEveryVersionOfASynchronousLoop) {
       settings());
 }
 
-INSTANTIATE_TEST_SUITE_P(Published, Readers, testing::Values(1, 2, 3),
+INSTANTIATE_TEST_SUITE_P(Slots, PublishedReaders, testing::Values(1, 2, 3),
                          testing::PrintToStringParamName());
 
 TEST(Published, GetCopiesTheVersionIntoTheReadersTensor) {

@@ -33,38 +33,38 @@ void exchange(const SlotSpec& spec, std::uint64_t tensors) {
       settings());
 }
 
-class Size : public testing::TestWithParam<std::int64_t> {};
+class PutWaitSize : public testing::TestWithParam<std::int64_t> {};
 
-TEST_P(Size, ArrivesWhole) {
+TEST_P(PutWaitSize, ArrivesWhole) {
   const auto bytes = GetParam();
   exchange({.name = "bytes", .dtype = DType::u8, .shape = {bytes}, .depth = 2},
            bytes > (1 << 20) ? 5 : 50);
 }
 
-INSTANTIATE_TEST_SUITE_P(PutWait, Size,
+INSTANTIATE_TEST_SUITE_P(Slots, PutWaitSize,
                          testing::Values(0, 1, 8, 48, 56, 57, 63, 64, 65, (64 << 10) + 1, 8 << 20),
                          [](const auto& size) { return std::to_string(size.param) + "_bytes"; });
 
-class Element : public testing::TestWithParam<DType> {};
+class PutWaitElement : public testing::TestWithParam<DType> {};
 
-TEST_P(Element, ArrivesWithItsTypeAndShape) {
+TEST_P(PutWaitElement, ArrivesWithItsTypeAndShape) {
   exchange({.name = "typed", .dtype = GetParam(), .shape = {3, 1, 5}, .depth = 1}, 5);
 }
 
-INSTANTIATE_TEST_SUITE_P(PutWait, Element,
+INSTANTIATE_TEST_SUITE_P(Slots, PutWaitElement,
                          testing::Values(DType::f64, DType::f32, DType::f16, DType::bf16,
                                          DType::i64, DType::i32, DType::i8, DType::u8,
                                          DType::boolean),
                          [](const auto& dtype) { return std::string(name(dtype.param)); });
 
-class Depth : public testing::TestWithParam<std::uint32_t> {};
+class PutWaitDepth : public testing::TestWithParam<std::uint32_t> {};
 
-TEST_P(Depth, KeepsTheOrder) {
+TEST_P(PutWaitDepth, KeepsTheOrder) {
   const auto depth = GetParam();
   exchange({.name = "deep", .dtype = DType::f32, .shape = {100}, .depth = depth}, 20 * depth + 3);
 }
 
-INSTANTIATE_TEST_SUITE_P(PutWait, Depth, testing::Values(1, 2, 4, 7),
+INSTANTIATE_TEST_SUITE_P(Slots, PutWaitDepth, testing::Values(1, 2, 4, 7),
                          testing::PrintToStringParamName());
 
 TEST(PutWait, AScalarArrives) {

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <ostream>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -11,6 +12,13 @@
 #include "base/config.hpp"
 #include "runtime/bootstrap/in_process.hpp"
 #include "weft/world.hpp"
+
+namespace weft {
+
+/// How GoogleTest prints a code.
+inline void PrintTo(Code code, std::ostream* out) { *out << name(code); }
+
+}  // namespace weft
 
 namespace weft::tests {
 

@@ -2,6 +2,7 @@
 // slot stay usable.
 #include <gtest/gtest.h>
 
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,8 @@ struct Difference {
   std::string writers_value;
 };
 
+void PrintTo(const Difference& difference, std::ostream* out) { *out << difference.what; }
+
 std::vector<Difference> differences() {
   SlotSpec dtype = kOwners;
   SlotSpec shape = kOwners;
@@ -40,7 +43,7 @@ std::vector<Difference> differences() {
           {"flow", flow, "credits", "synchronous"}};
 }
 
-class Mismatch : public testing::TestWithParam<Difference> {
+class AttachMismatch : public testing::TestWithParam<Difference> {
  protected:
   static void expect_both_values(const ErrorDetail& detail) {
     const auto text = detail.text();
@@ -51,19 +54,29 @@ class Mismatch : public testing::TestWithParam<Difference> {
   }
 };
 
-TEST_P(Mismatch, IsToldToBothSidesAndTheSlotStaysUsable) {
+TEST_P(AttachMismatch, IsToldToBothSidesAndTheSlotStaysUsable) {
   run_ranks(
       2,
       [](World& world) {
         if (world.rank() == 0) {
           auto slot = world.expose(kOwners);
-          const auto status = slot.wait().status();
-          ASSERT_FALSE(status.ok());
-          expect_both_values(status.detail());
-          EXPECT_EQ(status.detail().peer, 1);
-          const auto arrival = slot.wait().value();
-          EXPECT_EQ(arrival.sequence(), 1U);
-          EXPECT_TRUE(holds(arrival.tensor(), pattern_of(1, 0, 1)));
+          // The refusal and the tensor of the second attempt may be there in either order.
+          int arrivals = 0;
+          int mismatches = 0;
+          for (int i = 0; i < 2; ++i) {
+            const auto result = slot.wait();
+            if (result.ok()) {
+              ++arrivals;
+              EXPECT_EQ(result->sequence(), 1U);
+              EXPECT_TRUE(holds(result->tensor(), pattern_of(1, 0, 1)));
+            } else {
+              ++mismatches;
+              expect_both_values(result.status().detail());
+              EXPECT_EQ(result.status().detail().peer, 1);
+            }
+          }
+          EXPECT_EQ(arrivals, 1);
+          EXPECT_EQ(mismatches, 1);
         } else {
           const auto refused = thrown_by([&] { (void)world.attach(0, GetParam().writers); });
           expect_both_values(refused);
@@ -77,7 +90,7 @@ TEST_P(Mismatch, IsToldToBothSidesAndTheSlotStaysUsable) {
       settings());
 }
 
-INSTANTIATE_TEST_SUITE_P(Attach, Mismatch, testing::ValuesIn(differences()),
+INSTANTIATE_TEST_SUITE_P(Slots, AttachMismatch, testing::ValuesIn(differences()),
                          [](const auto& difference) { return difference.param.what; });
 
 TEST(Attach, AMismatchOfAnotherRankDoesNotDisturbTheWriter) {

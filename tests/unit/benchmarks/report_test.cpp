@@ -14,6 +14,8 @@ Results two_pairs_with_a_drift() {
            "touched",
            {{"weft", {10, 20}},
             {"limit", {9.5, 19}},
+            {"limit_memcpy", {9.5, 19}},
+            {"limit_streamed", {12, 24}},
             {"weft/limit", {1.05, 1.05}},
             {"openmpi", {40, 80}},
             {"openmpi_put", {20, 40}}}}};
@@ -53,6 +55,7 @@ TEST(Json, HasTheAgreedForm) {
   EXPECT_EQ(row["limit_us"], 14.25);
   EXPECT_EQ(row["peers"], (nlohmann::json{{"openmpi", 60.0}, {"openmpi_put", 30.0}}));
   EXPECT_EQ(row["spread"], 0.0);
+  EXPECT_EQ(row["limit_ways"], (nlohmann::json{{"limit_memcpy", 14.25}, {"limit_streamed", 18.0}}));
 }
 
 TEST(Json, OfNoPeersIsAnEmptyObject) {
