@@ -97,7 +97,7 @@ std::vector<RunOptions> runs_for(const Plan& plan) {
   RunOptions all = plan.run;
   if (all.sizes.empty()) all.sizes = default_sizes(plan);
   check_sizes(all);
-  all.budget = std::chrono::milliseconds(plan.quick ? 50 : 200);
+  all.budget = std::chrono::milliseconds(plan.quick ? 40 : 200);
   if (all.benchmark == kPushPull) all.budget *= 5;
   std::erase_if(all.sizes, [&](std::size_t size) {
     const auto refusal = p2p::refusal_to_grow(memory_for(all.benchmark, size));

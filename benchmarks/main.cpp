@@ -4,7 +4,9 @@
 
 #include <cstdio>
 #include <stdexcept>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/config.hpp"
 #include "benchmarks/driver.hpp"

@@ -1,8 +1,5 @@
 # What users link: one shared library made of all rooms, the public headers, and a CMake package.
 # Rooms stay static inside the tree; the library's private dependencies don't reach its users.
-if(NOT TARGET weft_pslib OR NOT TARGET weft_c)
-  return()
-endif()
 
 include(CMakePackageConfigHelpers)
 

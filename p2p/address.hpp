@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "base/os/cpus.hpp"
+
 namespace weft::p2p {
 
 /// Of constant size, so that the bootstrap fence costs the same per rank whatever the fabrics.
@@ -17,6 +19,7 @@ struct RankAddress {
   std::uint32_t version = kVersion;
   std::array<std::byte, 16> host_id{};  ///< boot and namespaces: equal means shared memory
   std::array<char, 64> host{};          ///< the host's name, for people; ends with a NUL
+  os::CpuSet cpus{};                    ///< those it may run on: whether ranks share processors
   std::int32_t pid = 0;
   std::uint32_t uid = 0;
   std::array<std::byte, 16> socket{};      ///< names the abstract Unix socket it listens on

@@ -43,8 +43,8 @@ class Channel {
 
   /// Fails when the peer's range is unknown or out of bounds: never trust what travelled.
   virtual Result<RemoteMemory> resolve(const MemoryRef& ref) noexcept = 0;
-  /// The whole payload, then the sequence number: whoever sees the number sees the payload. The peer
-  /// is woken if it sleeps. When this returns the source may be written again.
+  /// The whole payload, then the sequence number: whoever sees the number sees the payload. The
+  /// peer is woken if it sleeps. When this returns the source may be written again.
   virtual Status put(const PutWork& work) noexcept = 0;
   /// Bytes of the peer into local memory.
   virtual Status get(std::byte* to, RemoteMemory from, std::size_t bytes) noexcept = 0;

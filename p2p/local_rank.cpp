@@ -25,17 +25,11 @@ std::shared_ptr<Arena> make_arena(ArenaSort sort, const LocalRankOptions& option
   return std::make_shared<Arena>(sort, limits, options.mapper);
 }
 
-WaitPolicy policy_for(const LocalRankOptions& options) {
-  WaitPolicy policy = WaitPolicy::choose(options.local_ranks, os::usable_cpus());
-  if (const auto spin = options.config.time(Knob::spin)) policy.spin = *spin;
-  return policy;
-}
-
 os::Fd make_event() {
   os::Fd event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (event.get() < 0)
-    throw Error(ErrorDetail{
-        .code = Code::system, .operation = "eventfd", .message = std::strerror(errno)});
+    throw Error(
+        ErrorDetail{.code = Code::system, .operation = "eventfd", .message = std::strerror(errno)});
   return event;
 }
 
@@ -53,10 +47,25 @@ LocalRank::LocalRank(LocalRankOptions options)
       control(make_arena(ArenaSort::control, options)),
       data(make_arena(ArenaSort::data, options)),
       hidden(make_arena(ArenaSort::hidden, options)),
+      spin_(options.config.time(Knob::spin)),
       bell_block_(control, sizeof(Doorbell)),
       bell_event_(make_event()),
-      waiter(*new (bell_block_.data()) Doorbell{}, policy_for(options),
+      waiter(*new (bell_block_.data()) Doorbell{}, WaitPolicy{},
              options.config.time(Knob::timeout).value()) {}
+
+void LocalRank::settle_waiting(int sharers, int local_ranks) noexcept {
+  WaitPolicy policy;
+  try {
+    const int processors = os::count(os::affinity());
+    const auto quota = os::cpu_quota();
+    if (sharers <= processors && local_ranks <= quota.value_or(local_ranks))
+      policy.spin = WaitPolicy::kSpin;
+  } catch (const Error&) {
+    policy.spin = {};  // processors unknown: sleeping is never wrong
+  }
+  if (spin_) policy.spin = *spin_;
+  waiter.set_policy(policy);
+}
 
 void LocalRank::ring() noexcept {
   if (!bell().ring()) return;

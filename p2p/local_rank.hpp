@@ -2,9 +2,10 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <memory>
-#include <string>
+#include <optional>
 
 #include "base/config.hpp"
 #include "base/log.hpp"
@@ -19,7 +20,6 @@ namespace weft::p2p {
 struct LocalRankOptions {
   int rank = 0;
   int size = 1;
-  int local_ranks = 1;  ///< ranks on this host, for the waiting policy
   Config config;
   std::shared_ptr<Log> log;
   std::shared_ptr<SegmentMapper> mapper;  ///< shared by ranks of one process
@@ -47,6 +47,10 @@ class LocalRank {
   const Block& bell_block() const noexcept { return bell_block_.block(); }
   /// Written by a ringer when the bell is armed.
   const os::Fd& bell_event() const noexcept { return bell_event_; }
+  /// How to wait, now that the host's other ranks are known: `sharers` of them (this one included)
+  /// may run on this rank's processors, `local_ranks` share the host's quota.
+  void settle_waiting(int sharers, int local_ranks) noexcept;
+
   /// A put has no credit: unless somebody waits for it here, the progress thread will see to it.
   void want_service() noexcept {
     service_wanted.store(true, std::memory_order_release);
@@ -62,11 +66,12 @@ class LocalRank {
   bool reachable(const std::byte* data, std::size_t bytes) const noexcept;
 
  private:
+  const std::optional<std::chrono::nanoseconds> spin_;  ///< WEFT_SPIN; none: decided by itself
   OwnedBlock bell_block_;
   os::Fd bell_event_;
 
  public:
-  const Waiter waiter;
+  Waiter waiter;
   ProgressThread progress;
 };
 

@@ -37,9 +37,7 @@ struct Peer {
   std::set<std::uint32_t> chunks_sent;
 
   std::string host() const { return address.host.data(); }
-  bool gone() const noexcept {
-    return state.load(std::memory_order_acquire) >= PeerState::left;
-  }
+  bool gone() const noexcept { return state.load(std::memory_order_acquire) >= PeerState::left; }
 };
 
 }  // namespace weft::p2p

@@ -12,12 +12,11 @@ namespace {
 std::size_t bytes_of(DType dtype, const Shape& shape) {
   const auto elements = static_cast<std::uint64_t>(shape.elements());
   if (elements > (std::numeric_limits<std::uint64_t>::max() >> 2) / size_of(dtype))
-    throw Error(ErrorDetail{
-        .code = Code::exhausted,
-        .operation = "allocate",
-        .message = fmt::format("{}{} is more than any machine addresses", name(dtype),
-                               shape.text()),
-        .hint = "ask for less"});
+    throw Error(ErrorDetail{.code = Code::exhausted,
+                            .operation = "allocate",
+                            .message = fmt::format("{}{} is more than any machine addresses",
+                                                   name(dtype), shape.text()),
+                            .hint = "ask for less"});
   return elements * size_of(dtype);
 }
 
@@ -51,8 +50,8 @@ Result<std::size_t> first_ready(const p2p::LocalRank& local, std::span<End* cons
 
 World WorldAccess::make(const Config& config, std::unique_ptr<Bootstrap> bootstrap,
                         std::shared_ptr<p2p::SegmentMapper> mapper) {
-  return World(std::make_unique<detail::WorldState>(config, std::move(bootstrap),
-                                                    std::move(mapper)));
+  return World(
+      std::make_unique<detail::WorldState>(config, std::move(bootstrap), std::move(mapper)));
 }
 
 World World::join() {
@@ -73,10 +72,10 @@ int World::local_size() const noexcept { return state_->local_size; }
 
 std::string World::host(int rank) const {
   if (rank < 0 || rank >= size())
-    throw Error(ErrorDetail{.code = Code::bad_argument,
-                            .operation = "host",
-                            .message = fmt::format("there is no rank {} in a job of {}", rank,
-                                                   size())});
+    throw Error(
+        ErrorDetail{.code = Code::bad_argument,
+                    .operation = "host",
+                    .message = fmt::format("there is no rank {} in a job of {}", rank, size())});
   return state_->mesh.peer(rank).host();
 }
 
@@ -133,7 +132,8 @@ void World::clear_event() noexcept { state_->clear_event(); }
 Status World::alive(std::span<const int> ranks) const noexcept { return state_->mesh.fate(ranks); }
 
 Report World::report() const {
-  return {state_->mesh.paths(), state_->slots.edges(),
+  return {state_->mesh.paths(),
+          state_->slots.edges(),
           {state_->local.control->report(), state_->local.data->report(),
            state_->local.hidden->report()}};
 }

@@ -20,7 +20,8 @@ namespace {
 
 constexpr std::chrono::seconds kOrphanGrace{2};
 
-/// A rank needs three descriptors per rank of its host; the soft limit is often lower than it must be.
+/// A rank needs three descriptors per rank of its host; the soft limit is often lower than it must
+/// be.
 void raise_descriptor_limit() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
@@ -31,11 +32,11 @@ void raise_descriptor_limit() {
 void refuse_what_is_not_there(const Config& config) {
   const std::string& required = config.text(Knob::require);
   if (required != "none")
-    throw Error(ErrorDetail{.code = Code::unreachable,
-                            .operation = "join",
-                            .message = fmt::format("WEFT_REQUIRE={}: this version has no RDMA fabric",
-                                                   required),
-                            .hint = "unset WEFT_REQUIRE to use shared memory"});
+    throw Error(ErrorDetail{
+        .code = Code::unreachable,
+        .operation = "join",
+        .message = fmt::format("WEFT_REQUIRE={}: this version has no RDMA fabric", required),
+        .hint = "unset WEFT_REQUIRE to use shared memory"});
 }
 
 }  // namespace
@@ -47,12 +48,8 @@ WorldState::WorldState(const Config& config, std::unique_ptr<Bootstrap> bootstra
       size(bootstrap_->size()),
       local_size(bootstrap_->local_size()),
       log(std::make_shared<Log>(config, os::host_identity().name, rank)),
-      local({.rank = rank,
-             .size = size,
-             .local_ranks = local_size,
-             .config = config,
-             .log = log,
-             .mapper = std::move(mapper)}),
+      local(
+          {.rank = rank, .size = size, .config = config, .log = log, .mapper = std::move(mapper)}),
       mesh(
           local,
           [this](p2p::Peer& peer, p2p::Link& link, std::span<const std::byte> bytes) {
@@ -85,12 +82,11 @@ void WorldState::introduce(Deadline deadline) {
     const std::vector<std::byte> bytes = bootstrap_->get(r);
     auto& address = addresses[static_cast<std::size_t>(r)];
     if (bytes.size() != sizeof address)
-      throw Error(ErrorDetail{
-          .code = Code::bootstrap,
-          .operation = "join",
-          .message = fmt::format("rank {}'s address has {} bytes instead of {}", r, bytes.size(),
-                                 sizeof address),
-          .hint = "start every rank with the same weft"});
+      throw Error(ErrorDetail{.code = Code::bootstrap,
+                              .operation = "join",
+                              .message = fmt::format("rank {}'s address has {} bytes instead of {}",
+                                                     r, bytes.size(), sizeof address),
+                              .hint = "start every rank with the same weft"});
     std::memcpy(&address, bytes.data(), sizeof address);
   }
   mesh.connect(std::move(addresses), deadline);

@@ -49,7 +49,7 @@ std::optional<Mount> find_mount(std::string_view controller, const fs::path& roo
 /// view) counts as the mounted one.
 fs::path folder_of(const Mount& mount, const fs::path& group, const fs::path& root) {
   const auto below = group.lexically_relative(mount.group);
-  const auto top = root / mount.folder.relative_path();
+  auto top = root / mount.folder.relative_path();
   if (below.empty() || below == "." || *below.begin() == "..") return top;
   return top / below;
 }

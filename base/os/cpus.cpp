@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <fstream>
 #include <vector>
@@ -15,11 +16,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-int affine_cpus() {
+std::vector<cpu_set_t> affine_cpus() {
   // The kernel refuses a set smaller than its own, whose size it doesn't tell.
   for (std::vector<cpu_set_t> set(1);; set.resize(set.size() * 2)) {
-    const auto bytes = set.size() * sizeof(cpu_set_t);
-    if (::sched_getaffinity(0, bytes, set.data()) == 0) return CPU_COUNT_S(bytes, set.data());
+    if (::sched_getaffinity(0, set.size() * sizeof(cpu_set_t), set.data()) == 0) return set;
     if (errno != EINVAL || set.size() > 1024) throw_system_error("sched_getaffinity", "");
   }
 }
@@ -40,6 +40,27 @@ std::optional<double> quota_of(const fs::path& group) {
 
 }  // namespace
 
+CpuSet affinity() {
+  CpuSet folded{};
+  const auto set = affine_cpus();
+  for (std::size_t cpu = 0; cpu < set.size() * CPU_SETSIZE; ++cpu)
+    if (CPU_ISSET_S(cpu, set.size() * sizeof(cpu_set_t), set.data()))
+      folded[cpu / 64 % folded.size()] |= std::uint64_t{1} << (cpu % 64);
+  return folded;
+}
+
+int count(const CpuSet& set) noexcept {
+  int bits = 0;
+  for (const std::uint64_t word : set) bits += std::popcount(word);
+  return bits;
+}
+
+bool overlap(const CpuSet& a, const CpuSet& b) noexcept {
+  for (std::size_t i = 0; i < a.size(); ++i)
+    if ((a[i] & b[i]) != 0) return true;
+  return false;
+}
+
 std::optional<double> cpu_quota(const fs::path& root) {
   std::optional<double> least;
   for (const auto& group : own_cgroups("cpu", root))
@@ -48,7 +69,8 @@ std::optional<double> cpu_quota(const fs::path& root) {
 }
 
 double usable_cpus() {
-  const double cpus = affine_cpus();
+  const auto set = affine_cpus();
+  const double cpus = CPU_COUNT_S(set.size() * sizeof(cpu_set_t), set.data());
   return std::min(cpus, cpu_quota().value_or(cpus));
 }
 

@@ -1,10 +1,20 @@
 // How many processors this process may use.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 
 namespace weft::os {
+
+/// A set of processors, a bit each; those above 1024 share the bits of the lower ones.
+using CpuSet = std::array<std::uint64_t, 16>;
+
+/// The processors that the scheduler may give this thread. Throws Error(system).
+CpuSet affinity();
+int count(const CpuSet& set) noexcept;
+bool overlap(const CpuSet& a, const CpuSet& b) noexcept;
 
 /// The processors that the scheduler may give this process, or fewer where a control group's quota
 /// allows less: 0.5 is half of one. Throws Error(system).

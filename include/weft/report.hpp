@@ -56,7 +56,7 @@ struct PathReport {
   int pid = 0;
   std::string fabric;                   ///< the one in use
   std::vector<FabricVerdict> verdicts;  ///< every fabric, the chosen one first
-  TransferCounters counters;  ///< control messages and registrations of the path itself
+  TransferCounters counters;            ///< control messages and registrations of the path itself
 };
 
 /// What the rank's arenas hold.

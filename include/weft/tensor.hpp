@@ -23,9 +23,8 @@ std::size_t size_of(DType dtype) noexcept;
 
 template <typename T>
 concept Element = std::same_as<T, double> || std::same_as<T, float> ||
-                  std::same_as<T, std::int64_t> || std::same_as<T, std::int32_t> ||
-                  std::same_as<T, std::int8_t> || std::same_as<T, std::uint8_t> ||
-                  std::same_as<T, bool>;
+    std::same_as<T, std::int64_t> || std::same_as<T, std::int32_t> ||
+    std::same_as<T, std::int8_t> || std::same_as<T, std::uint8_t> || std::same_as<T, bool>;
 
 /// The DType of a C++ element type. f16 and bf16 have none of their own: read them as bytes.
 template <Element T>

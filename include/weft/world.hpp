@@ -18,8 +18,8 @@ class WorldState;
 }
 
 /// This process (or, in tests, this thread) as one rank among `size()`. Several worlds may live in
-/// one process. Slots, remote slots and arrivals must go before their world; tensors may outlive it.
-/// Thread-safety: every member may be called concurrently, except leave() and destruction.
+/// one process. Slots, remote slots and arrivals must go before their world; tensors may outlive
+/// it. Thread-safety: every member may be called concurrently, except leave() and destruction.
 class World {
  public:
   /// Joins the job that the launcher (mpirun, srun --mpi=pmix) started; with no launcher it is a
@@ -50,8 +50,8 @@ class World {
 
   /// Attaches to a slot of `owner`, waiting for it to be exposed. `expected` is compared with what
   /// the owner exposes. Involves these two ranks only. Throws Error: mismatch (with both sides'
-  /// values; the owner learns of it too), writer_taken (naming the holder), timeout (naming slot and
-  /// owner), peer_failed, peer_left, bad_argument.
+  /// values; the owner learns of it too), writer_taken (naming the holder), timeout (naming slot
+  /// and owner), peer_failed, peer_left, bad_argument.
   RemoteSlot attach(int owner, const SlotSpec& expected, Deadline deadline = {});
   /// The same, taking dtype, shape and the rest as the owner declared them.
   RemoteSlot attach(int owner, const std::string& name, Deadline deadline = {});
@@ -76,8 +76,8 @@ class World {
   Report report() const;
 
   /// Waits until every peer has left too or is dead, so that none still reads this rank's memory,
-  /// then leaves. Returns timeout with the late rank's name when they don't; the world has left then
-  /// as well.
+  /// then leaves. Returns timeout with the late rank's name when they don't; the world has left
+  /// then as well.
   Status leave(Deadline deadline = {}) noexcept;
 
  private:

@@ -30,7 +30,7 @@ class Heap {
  private:
   void insert_free(std::size_t offset, std::size_t bytes);
 
-  std::map<std::size_t, std::size_t> free_by_offset_;             // offset -> bytes
+  std::map<std::size_t, std::size_t> free_by_offset_;            // offset -> bytes
   std::set<std::pair<std::size_t, std::size_t>> free_by_bytes_;  // (bytes, offset)
   std::size_t used_ = 0;
 };

@@ -27,8 +27,7 @@ constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 /// Asks for huge pages, then makes every page exist. What is short shows here, as an error, and not
 /// later, as a SIGBUS.
 bool populate(const os::Mapping& mapping, bool huge_pages) {
-  const bool advised =
-      huge_pages && ::madvise(mapping.data(), mapping.bytes(), MADV_HUGEPAGE) == 0;
+  const bool advised = huge_pages && ::madvise(mapping.data(), mapping.bytes(), MADV_HUGEPAGE) == 0;
 #if defined(MADV_POPULATE_WRITE)
   if (::madvise(mapping.data(), mapping.bytes(), MADV_POPULATE_WRITE) == 0) return advised;
   if (errno != EINVAL) fail(Code::exhausted, "madvise(MADV_POPULATE_WRITE)", errno);

@@ -77,6 +77,10 @@ void Mesh::connect(std::vector<RankAddress> addresses, Deadline deadline) {
              "start every rank on one host, in one container");
     peers.push_back(std::move(peer));
   }
+  int sharers = 0;
+  for (const RankAddress& address : addresses)
+    if (os::overlap(address.cpus, own_.cpus)) ++sharers;
+  local_.settle_waiting(sharers, static_cast<int>(addresses.size()));
   local_.progress.run([&] {
     own_.job_secret = addresses[0].job_secret;
     peers_ = std::move(peers);
@@ -100,14 +104,15 @@ void Mesh::connect(std::vector<RankAddress> addresses, Deadline deadline) {
       throw Error(detail);
     }
     if (end == WaitEnd::timeout && p->state.load() == PeerState::joining)
-      throw Error(ErrorDetail{.code = Code::timeout,
-                              .operation = "join",
-                              .message = fmt::format("rank {} (host {}, pid {}) did not connect",
-                                                     p->rank, p->host(), p->address.pid),
-                              .hint = "is it stopped? WEFT_INIT_TIMEOUT sets how long joining waits",
-                              .rank = local_.rank,
-                              .peer = p->rank,
-                              .host = p->host()});
+      throw Error(
+          ErrorDetail{.code = Code::timeout,
+                      .operation = "join",
+                      .message = fmt::format("rank {} (host {}, pid {}) did not connect", p->rank,
+                                             p->host(), p->address.pid),
+                      .hint = "is it stopped? WEFT_INIT_TIMEOUT sets how long joining waits",
+                      .rank = local_.rank,
+                      .peer = p->rank,
+                      .host = p->host()});
   }
   for (const auto& p : peers_)
     local_.log->info(Subsystem::path, "rank {} (host {}, pid {}): shm: {}", p->rank, p->host(),
@@ -243,8 +248,7 @@ void Mesh::on_message(Link& link, std::span<const std::byte> bytes,
       peer.channel->add_chunk(chunk->chunk, local_.mapper->map(descriptors[0], chunk->bytes));
       peer.registrations.fetch_add(1, std::memory_order_relaxed);
     } catch (const Error& error) {
-      local_.log->error(Subsystem::path, "mapping memory of rank {}: {}", peer.rank,
-                        error.what());
+      local_.log->error(Subsystem::path, "mapping memory of rank {}: {}", peer.rank, error.what());
     }
   } else if (type == MessageType::leaving) {
     const auto leaving = parse<LeavingMessage>(bytes);
@@ -261,9 +265,9 @@ void Mesh::greet(Peer& peer, const HelloMessage& hello, std::vector<os::Fd> desc
   try {
     auto control = local_.mapper->map(descriptors[0], hello.control_bytes);
     const std::uint32_t first_control_chunk = static_cast<std::uint32_t>(ArenaSort::control) << 24;
-    peer.channel = std::make_unique<ShmChannel>(local_.stream_bytes, first_control_chunk,
-                                                std::move(control), hello.doorbell_offset,
-                                                std::move(descriptors[1]));
+    peer.channel =
+        std::make_unique<ShmChannel>(local_.stream_bytes, first_control_chunk, std::move(control),
+                                     hello.doorbell_offset, std::move(descriptors[1]));
     peer.chunks_sent.insert(local_.bell_block().chunk);
     peer.registrations.fetch_add(1, std::memory_order_relaxed);
   } catch (const Error& error) {

@@ -31,6 +31,7 @@ Mesh::Mesh(LocalRank& local, OnMessage on_message, OnGone on_gone)
   const os::HostIdentity host = os::host_identity();
   own_.host_id = host.id;
   std::strncpy(own_.host.data(), host.name.c_str(), own_.host.size() - 1);
+  own_.cpus = os::affinity();
   own_.pid = ::getpid();
   own_.uid = ::getuid();
   randombytes_buf(own_.socket.data(), own_.socket.size());
@@ -50,7 +51,8 @@ void Mesh::announce_leave() {
 
 Status Mesh::wait_until_alone(Deadline deadline) noexcept {
   const auto alone = [this] { return gone_count() + 1 >= static_cast<std::uint32_t>(local_.size); };
-  const WaitEnd end = local_.waiter.wait(alone, [] { return false; }, deadline);
+  const WaitEnd end = local_.waiter.wait(
+      alone, [] { return false; }, deadline);
   if (end == WaitEnd::ready) return {};
   std::vector<int> late;
   for (const auto& peer : peers_)

@@ -18,8 +18,8 @@
 
 namespace weft::p2p {
 
-/// The all-to-all mesh. Order of use: address() for the bootstrap fence, connect() with everybody's,
-/// then messages and fates until leave().
+/// The all-to-all mesh. Order of use: address() for the bootstrap fence, connect() with
+/// everybody's, then messages and fates until leave().
 class Mesh {
  public:
   using OnMessage = std::function<void(Peer&, Link&, std::span<const std::byte>)>;

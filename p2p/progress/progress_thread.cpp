@@ -19,8 +19,8 @@ namespace weft::p2p {
 namespace {
 
 [[noreturn]] void fail(const char* operation) {
-  throw Error(ErrorDetail{
-      .code = Code::system, .operation = operation, .message = std::strerror(errno)});
+  throw Error(
+      ErrorDetail{.code = Code::system, .operation = operation, .message = std::strerror(errno)});
 }
 
 }  // namespace

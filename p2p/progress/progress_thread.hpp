@@ -14,8 +14,8 @@
 
 namespace weft::p2p {
 
-/// An epoll loop over descriptors, and tasks posted to it. Handlers and tasks run on its thread, one
-/// at a time; they must not throw or block. Sleeps when nothing is due.
+/// An epoll loop over descriptors, and tasks posted to it. Handlers and tasks run on its thread,
+/// one at a time; they must not throw or block. Sleeps when nothing is due.
 class ProgressThread {
  public:
   using Handler = std::function<void(std::uint32_t events)>;

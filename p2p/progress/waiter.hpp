@@ -12,16 +12,13 @@
 
 namespace weft::p2p {
 
-/// How long each stage lasts. With more ranks on the host than processors polling only keeps the
-/// awaited rank from running, so there is none then.
+/// How long each stage lasts. Where ranks outnumber the processors that they share, polling only
+/// keeps the awaited rank from running, so there is none then.
 struct WaitPolicy {
+  static constexpr std::chrono::microseconds kSpin{200};
+
   std::chrono::nanoseconds spin{0};
   int yields = 8;
-
-  static WaitPolicy choose(int local_ranks, double processors) noexcept {
-    if (local_ranks <= processors) return {std::chrono::microseconds(200), 8};
-    return {std::chrono::nanoseconds(0), 8};
-  }
 };
 
 enum class WaitEnd : std::uint8_t { ready, broken, timeout };
@@ -43,6 +40,8 @@ class Waiter {
       : bell_(bell), policy_(policy), default_timeout_(default_timeout) {}
 
   std::chrono::nanoseconds default_timeout() const noexcept { return default_timeout_; }
+  /// Before any other thread waits.
+  void set_policy(WaitPolicy policy) noexcept { policy_ = policy; }
 
   template <typename Ready, typename Broken>
   WaitEnd wait(const Ready& ready, const Broken& broken, Deadline deadline) const noexcept {
@@ -60,7 +59,8 @@ class Waiter {
   using Clock = Deadline::Clock;
 
   template <typename Ready, typename Broken>
-  WaitEnd wait_on(const Ready& ready, const Broken& broken, Clock::time_point until) const noexcept {
+  WaitEnd wait_on(const Ready& ready, const Broken& broken,
+                  Clock::time_point until) const noexcept {
     const auto spin_end = std::min(until, Clock::now() + policy_.spin);
     while (policy_.spin.count() > 0 && Clock::now() < spin_end) {
       for (int i = 0; i < kPollsPerClock; ++i) {
@@ -88,7 +88,7 @@ class Waiter {
   }
 
   Doorbell& bell_;
-  const WaitPolicy policy_;
+  WaitPolicy policy_;
   const std::chrono::nanoseconds default_timeout_;
 };
 

@@ -48,8 +48,7 @@ Result<RemoteMemory> ShmChannel::resolve(const MemoryRef& ref) noexcept {
 }
 
 Status ShmChannel::put(const PutWork& work) noexcept {
-  if (work.bytes != 0)
-    kernels::copy(pointer(work.payload), work.source, work.bytes, stream_bytes_);
+  if (work.bytes != 0) kernels::copy(pointer(work.payload), work.source, work.bytes, stream_bytes_);
   word_at(work.sequence_word).store(work.sequence, std::memory_order_release);
   notify();
   return {};

@@ -95,11 +95,11 @@ struct AttachedMessage {
   std::uint64_t seat_id = 0;
   SpecOnWire spec;
   MemoryRef lines;
-  MemoryRef buffers;             ///< empty when the tensors travel in the lines
-  std::uint64_t stride = 0;      ///< from buffer to buffer
-  MemoryRef let_go_word;         ///< reader's: where it writes what it has let go
-  std::uint64_t sequence = 0;    ///< writer: the last one put; reader: the last version not to view
-  std::uint64_t let_go = 0;      ///< writer: the highest sequence the owner has let go
+  MemoryRef buffers;           ///< empty when the tensors travel in the lines
+  std::uint64_t stride = 0;    ///< from buffer to buffer
+  MemoryRef let_go_word;       ///< reader's: where it writes what it has let go
+  std::uint64_t sequence = 0;  ///< writer: the last one put; reader: the last version not to view
+  std::uint64_t let_go = 0;    ///< writer: the highest sequence the owner has let go
 };
 
 struct RefusedMessage {

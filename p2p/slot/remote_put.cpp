@@ -70,8 +70,8 @@ Status RemoteSlotState::move(const Tensor& tensor) noexcept {
   p2p::PutWork work;
   work.source = source;
   work.bytes = bytes_;
-  work.payload =
-      stride_ == 0 ? at(lines_, line + offsetof(SlotLine, payload)) : at(buffers_, index_ * stride_);
+  work.payload = stride_ == 0 ? at(lines_, line + offsetof(SlotLine, payload))
+                              : at(buffers_, index_ * stride_);
   work.sequence_word = at(lines_, line);
   work.sequence = sequence;
   Status status = owner_.channel->put(work);
@@ -87,8 +87,8 @@ Status RemoteSlotState::move(const Tensor& tensor) noexcept {
 const std::byte* RemoteSlotState::staged(const Tensor& tensor) {
   if (!staging_) {
     staging_ = p2p::OwnedBlock(local_.hidden, bytes_);
-    local_.log->info(Subsystem::slot, "puts into slot \"{}\" of rank {} are staged: {}",
-                     spec_.name, owner_.rank,
+    local_.log->info(Subsystem::slot, "puts into slot \"{}\" of rank {} are staged: {}", spec_.name,
+                     owner_.rank,
                      local_.zero_copy ? "the tensor lies outside the arena (World::allocate)"
                                       : "WEFT_ZERO_COPY=0");
   }
@@ -102,9 +102,9 @@ Request RemoteSlotState::enqueue(const Tensor& tensor) noexcept {
   const std::lock_guard lock(pending_mutex_);
   const std::uint64_t ticket = next_ticket_;
   if (ticket - done_ticket_.load(std::memory_order_relaxed) > kMaxPending) {
-    request.status_ = failure(Code::exhausted, "put",
-                              fmt::format("{} puts are pending without a credit", kMaxPending),
-                              "wait for a request before putting more, or give the slot more depth");
+    request.status_ = failure(
+        Code::exhausted, "put", fmt::format("{} puts are pending without a credit", kMaxPending),
+        "wait for a request before putting more, or give the slot more depth");
     return request;
   }
   pending_[ticket % kMaxPending] = {tensor, false};
@@ -165,8 +165,8 @@ Status RemoteSlotState::put_outcome(std::uint64_t ticket) noexcept {
 }
 
 Status RemoteSlotState::wait_put(std::uint64_t ticket, Deadline deadline) noexcept {
-  const WaitEnd end = local_.waiter.wait(
-      [&] { return put_ended(ticket); }, [this] { return !mesh_.fate(needs_).ok(); }, deadline);
+  const WaitEnd end = local_.waiter.wait([&] { return put_ended(ticket); },
+                                         [this] { return !mesh_.fate(needs_).ok(); }, deadline);
   if (end == WaitEnd::ready) return put_outcome(ticket);
   if (end == WaitEnd::broken) return fate_failure("put");
   ErrorDetail detail =

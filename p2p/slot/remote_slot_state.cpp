@@ -39,9 +39,8 @@ p2p::AttachMessage RemoteSlotState::attach_message() const noexcept {
 void RemoteSlotState::granted(const p2p::AttachedMessage& message) {
   const auto declared = p2p::from_wire(message.spec);
   const auto lines = owner_.channel->resolve(message.lines);
-  const auto buffers =
-      message.stride == 0 ? Result<p2p::RemoteMemory>(p2p::RemoteMemory{})
-                          : owner_.channel->resolve(message.buffers);
+  const auto buffers = message.stride == 0 ? Result<p2p::RemoteMemory>(p2p::RemoteMemory{})
+                                           : owner_.channel->resolve(message.buffers);
   const bool reader = declared && declared->writer == Writer::owner;
   const auto let_go = reader ? owner_.channel->resolve(message.let_go_word)
                              : Result<p2p::RemoteMemory>(p2p::RemoteMemory{});
@@ -49,17 +48,17 @@ void RemoteSlotState::granted(const p2p::AttachedMessage& message) {
       declared ? static_cast<std::size_t>(declared->shape.elements()) * size_of(declared->dtype)
                : 0;
   const std::size_t line_count = declared && !reader ? declared->depth : 1;
-  const bool fits = declared && declared->depth != 0 &&
-                    message.lines.bytes >= line_count * sizeof(p2p::SlotLine) &&
-                    (message.stride == 0 ? bytes <= p2p::SlotLine::kInlineBytes
-                                         : message.stride >= bytes &&
-                                               message.buffers.bytes >=
-                                                   message.stride * declared->depth);
+  const bool fits =
+      declared && declared->depth != 0 &&
+      message.lines.bytes >= line_count * sizeof(p2p::SlotLine) &&
+      (message.stride == 0
+           ? bytes <= p2p::SlotLine::kInlineBytes
+           : message.stride >= bytes && message.buffers.bytes >= message.stride * declared->depth);
   if (!fits || !lines.ok() || !buffers.ok() || !let_go.ok())
-    return refused(failure(Code::system, "attach",
-                           fmt::format("rank {} granted the slot with memory that can't be mapped",
-                                       owner_.rank),
-                           "this is a defect of weft: please report it with WEFT_LOG=debug"));
+    return refused(failure(
+        Code::system, "attach",
+        fmt::format("rank {} granted the slot with memory that can't be mapped", owner_.rank),
+        "this is a defect of weft: please report it with WEFT_LOG=debug"));
   spec_ = *declared;
   bytes_ = bytes;
   slot_id_ = message.slot_id;
@@ -113,10 +112,10 @@ bool RemoteSlotState::broken() const noexcept {
 
 Status RemoteSlotState::usable() const noexcept {
   if (gate_.is_shut())
-    return failure(Code::closed, "use",
-                   fmt::format("its owner, rank {} (host {}), has closed it", owner_.rank,
-                               owner_.host()),
-                   "attach again once it is exposed again");
+    return failure(
+        Code::closed, "use",
+        fmt::format("its owner, rank {} (host {}), has closed it", owner_.rank, owner_.host()),
+        "attach again once it is exposed again");
   return fate_failure("use");
 }
 

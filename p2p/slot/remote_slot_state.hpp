@@ -81,9 +81,7 @@ class RemoteSlotState {
     bool cancelled = false;
   };
 
-  bool uses_credits() const noexcept {
-    return spec_.flow == Flow::credits || local_.check_flow;
-  }
+  bool uses_credits() const noexcept { return spec_.flow == Flow::credits || local_.check_flow; }
   std::atomic<std::uint64_t>& credit_word() const noexcept {
     return *reinterpret_cast<std::atomic<std::uint64_t>*>(credit_block_.data());
   }

@@ -29,12 +29,11 @@ Result<std::uint64_t> RemoteSlotState::newer_version(const char* operation,
       return Status(std::move(detail));
     }
     if (end == WaitEnd::timeout) {
-      ErrorDetail detail =
-          failure(Code::timeout, operation,
-                  fmt::format("rank {} (host {}) has published nothing newer", owner_.rank,
-                              owner_.host()),
-                  "is the owner at the same step? a longer deadline: WEFT_TIMEOUT")
-              .detail();
+      ErrorDetail detail = failure(Code::timeout, operation,
+                                   fmt::format("rank {} (host {}) has published nothing newer",
+                                               owner_.rank, owner_.host()),
+                                   "is the owner at the same step? a longer deadline: WEFT_TIMEOUT")
+                               .detail();
       detail.sequence_expected = seen_ + 1;
       detail.sequence_seen = seen_;
       return Status(std::move(detail));
@@ -61,8 +60,8 @@ Result<Arrival> RemoteSlotState::view(Deadline deadline) noexcept {
   if (!version.ok()) return version.status();
   Arrival arrival;
   const std::uint64_t index = (*version - 1) % spec_.depth;
-  arrival.tensor_ = Tensor::wrap(owner_.channel->direct(at(buffers_, index * stride_)),
-                                 spec_.dtype, spec_.shape);
+  arrival.tensor_ =
+      Tensor::wrap(owner_.channel->direct(at(buffers_, index * stride_)), spec_.dtype, spec_.shape);
   arrival.sequence_ = *version;
   arrival.remote_ = this;
   return arrival;
@@ -116,8 +115,7 @@ void RemoteSlotState::report_let_go(std::uint64_t threshold) noexcept {
 }
 
 void RemoteSlotState::flush_let_go() noexcept {
-  if (!uses_credits() || spec_.writer != Writer::owner || reported_ + spec_.depth > seen_)
-    return;
+  if (!uses_credits() || spec_.writer != Writer::owner || reported_ + spec_.depth > seen_) return;
   // The owner needs this reader's word before it can fill the next version.
   if (!gate_.enter()) return;
   report_let_go(1);

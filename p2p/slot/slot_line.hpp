@@ -8,9 +8,9 @@
 namespace weft::p2p {
 
 /// One per buffer of a slot, in the owner's control arena. `sequence` is the number of the tensor
-/// that lies in the buffer, counting the slot's tensors from 1: a rolling number, never a flag to be
-/// cleared. A tensor that fits travels in the line itself: one line crosses, not two.
-/// A published slot has one line; there `sequence` is the newest version.
+/// that lies in the buffer, counting the slot's tensors from 1: a rolling number, never a flag to
+/// be cleared. A tensor that fits travels in the line itself: one line crosses, not two. A
+/// published slot has one line; there `sequence` is the newest version.
 struct alignas(64) SlotLine {
   static constexpr std::size_t kInlineBytes = 56;
 

@@ -20,12 +20,18 @@ Status SlotState::admit(p2p::Peer& peer, p2p::Link& link, const AttachMessage& a
                     expected->depth == spec_.depth && expected->writer == spec_.writer &&
                     expected->flow == spec_.flow;
   if (asked.take_declared == 0 && !same) {
-    const Status status = failure(
-        Code::mismatch, "attach",
-        fmt::format("rank {} (host {}) expects {}; the owner, rank {} (host {}), exposes {}",
-                    peer.rank, peer.host(), p2p::describe(*expected), local_.rank,
-                    mesh_.peer(local_.rank).host(), p2p::describe(spec_)),
-        "give both ends the same SlotSpec");
+    const Status status(ErrorDetail{
+        .code = Code::mismatch,
+        .operation = "attach",
+        .message =
+            fmt::format("rank {} (host {}) expects {}; the owner, rank {} (host {}), exposes {}",
+                        peer.rank, peer.host(), p2p::describe(*expected), local_.rank,
+                        mesh_.peer(local_.rank).host(), p2p::describe(spec_)),
+        .hint = "give both ends the same SlotSpec",
+        .rank = local_.rank,
+        .peer = peer.rank,
+        .host = peer.host(),
+        .slot = spec_.name});
     remember_refusal(status);
     return status;
   }
@@ -59,18 +65,17 @@ Status SlotState::admit(p2p::Peer& peer, p2p::Link& link, const AttachMessage& a
 Status SlotState::admit_writer(Seat& seat, const AttachMessage& asked, AttachedMessage& granted) {
   if (const Seat* holder = writer_.load(std::memory_order_acquire);
       holder != nullptr && holder->counts())
-    return failure(Code::writer_taken, "attach",
-                   fmt::format("rank {} (host {}) asked to write, and rank {} (host {}) already "
-                               "does: a slot has one writer",
-                               seat.peer->rank, seat.peer->host(), holder->peer->rank,
-                               holder->peer->host()),
-                   "expose one slot for each writer");
+    return failure(
+        Code::writer_taken, "attach",
+        fmt::format("rank {} (host {}) asked to write, and rank {} (host {}) already "
+                    "does: a slot has one writer",
+                    seat.peer->rank, seat.peer->host(), holder->peer->rank, holder->peer->host()),
+        "expose one slot for each writer");
   const auto word = seat.peer->channel->resolve(asked.credit_word);
   if (!word.ok()) return word.status();
   seat.credit_word = *word;
   for (std::size_t i = 0; i < line_count_; ++i)
-    granted.sequence =
-        std::max(granted.sequence, line(i).sequence.load(std::memory_order_acquire));
+    granted.sequence = std::max(granted.sequence, line(i).sequence.load(std::memory_order_acquire));
   last_writer_.store(seat.peer->rank, std::memory_order_release);
   seat.let_go_at_attach = let_go_.load(std::memory_order_acquire);
   granted.let_go = seat.let_go_at_attach;

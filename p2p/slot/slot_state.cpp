@@ -70,10 +70,10 @@ Result<Arrival> SlotState::wait(Deadline deadline) noexcept {
   }
   const std::uint64_t seen = line(buffer_index(wanted)).sequence.load(std::memory_order_acquire);
   if (seen != wanted)
-    return failure(Code::flow_overrun, "wait",
-                   fmt::format("tensor {} was overwritten by tensor {} before it was read", wanted,
-                               seen),
-                   "the loop does not guarantee consumption: use Flow::credits");
+    return failure(
+        Code::flow_overrun, "wait",
+        fmt::format("tensor {} was overwritten by tensor {} before it was read", wanted, seen),
+        "the loop does not guarantee consumption: use Flow::credits");
   received_ = wanted;
   counters_.transfers.add(1);
   counters_.bytes_moved.add(bytes_);

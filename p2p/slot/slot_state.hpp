@@ -26,19 +26,17 @@ struct Seat {
   std::uint64_t id = 0;
   p2p::Peer* peer = nullptr;
   std::uint64_t remote_id = 0;
-  p2p::RemoteMemory credit_word;         ///< the writer's
-  std::uint64_t let_go_at_attach = 0;    ///< what the writer was told when it attached
-  p2p::OwnedBlock let_go_block;          ///< a reader's word, in this rank's control arena
-  p2p::UseGate gate;                     ///< shut when the remote end is gone: no more credit writes
+  p2p::RemoteMemory credit_word;       ///< the writer's
+  std::uint64_t let_go_at_attach = 0;  ///< what the writer was told when it attached
+  p2p::OwnedBlock let_go_block;        ///< a reader's word, in this rank's control arena
+  p2p::UseGate gate;                   ///< shut when the remote end is gone: no more credit writes
   std::atomic<bool> active{true};
   Seat* next = nullptr;
 
   std::atomic<std::uint64_t>& let_go() const noexcept {
     return *reinterpret_cast<std::atomic<std::uint64_t>*>(let_go_block.data());
   }
-  bool counts() const noexcept {
-    return active.load(std::memory_order_acquire) && !peer->gone();
-  }
+  bool counts() const noexcept { return active.load(std::memory_order_acquire) && !peer->gone(); }
 };
 
 /// The application's thread calls the first group, the progress thread the second.
@@ -78,9 +76,7 @@ class SlotState {
   EdgeReport report() const;
 
  private:
-  bool uses_credits() const noexcept {
-    return spec_.flow == Flow::credits || local_.check_flow;
-  }
+  bool uses_credits() const noexcept { return spec_.flow == Flow::credits || local_.check_flow; }
   std::uint64_t buffer_index(std::uint64_t sequence) const noexcept {
     return spec_.depth == 1 ? 0 : (sequence - 1) % spec_.depth;
   }

@@ -31,6 +31,12 @@ std::shared_ptr<detail::SlotState> SlotTable::expose(const SlotSpec& spec) {
   if (spec.depth == 0 || spec.depth > kMaxDepth)
     refuse("expose", spec.name, fmt::format("its depth is {}", spec.depth),
            fmt::format("a slot has 1 to {} buffers", kMaxDepth));
+  const std::size_t tensor = static_cast<std::size_t>(spec.shape.elements()) * size_of(spec.dtype);
+  if (tensor > (std::size_t{1} << 62) / spec.depth)
+    refuse("expose", spec.name,
+           fmt::format("{} buffers of {} bytes are more than any machine addresses", spec.depth,
+                       tensor),
+           "ask for less depth or a smaller shape", Code::exhausted);
   const auto refuse_duplicate = [&] {
     refuse("expose", spec.name, fmt::format("rank {} already exposes it", local_.rank),
            "close the other slot first, or give this one another name", Code::duplicate_name);
@@ -48,9 +54,9 @@ std::shared_ptr<detail::SlotState> SlotTable::expose(const SlotSpec& spec) {
     ErrorDetail detail = error.detail();
     detail.operation = "expose";
     detail.slot = spec.name;
-    detail.message = fmt::format("{} ({} buffers of {} bytes)", detail.message, spec.depth,
-                                 static_cast<std::size_t>(spec.shape.elements()) *
-                                     size_of(spec.dtype));
+    detail.message =
+        fmt::format("{} ({} buffers of {} bytes)", detail.message, spec.depth,
+                    static_cast<std::size_t>(spec.shape.elements()) * size_of(spec.dtype));
     throw Error(detail);
   }
   {

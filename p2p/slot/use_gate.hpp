@@ -20,9 +20,7 @@ class UseGate {
     return true;
   }
   /// True: the gate is shut and this was the last user.
-  bool leave() noexcept {
-    return word_.fetch_sub(1, std::memory_order_acq_rel) == (kShut | 1);
-  }
+  bool leave() noexcept { return word_.fetch_sub(1, std::memory_order_acq_rel) == (kShut | 1); }
   /// True: nobody was inside. Call once.
   bool shut() noexcept { return word_.fetch_or(kShut, std::memory_order_acq_rel) == 0; }
   bool is_shut() const noexcept { return (word_.load(std::memory_order_acquire) & kShut) != 0; }

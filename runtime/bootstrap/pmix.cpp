@@ -20,11 +20,10 @@ namespace weft {
 namespace {
 
 [[noreturn]] void fail(const char* call, pmix_status_t status, const std::string& hint) {
-  throw Error(ErrorDetail{
-      .code = Code::bootstrap,
-      .operation = "join",
-      .message = fmt::format("{}: {}", call, PMIx_Error_string(status)),
-      .hint = hint});
+  throw Error(ErrorDetail{.code = Code::bootstrap,
+                          .operation = "join",
+                          .message = fmt::format("{}: {}", call, PMIx_Error_string(status)),
+                          .hint = hint});
 }
 
 /// What callbacks of the PMIx library report; shared with them, since they may come late.
@@ -59,7 +58,8 @@ void on_get(pmix_status_t status, pmix_value_t*, void* data) {
   call->progress->changed.notify_all();
 }
 
-/// PMIx keeps values for the life of the process, so that each world of a process needs its own key.
+/// PMIx keeps values for the life of the process, so that each world of a process needs its own
+/// key.
 std::string next_key() {
   static std::atomic<int> worlds{0};
   return fmt::format("weft.address.{}", worlds++);
@@ -133,7 +133,8 @@ class PmixBootstrap final : public Bootstrap {
     PMIX_LOAD_PROCID(&job, self_.nspace, PMIX_RANK_WILDCARD);
     pmix_value_t* value = nullptr;
     const pmix_status_t status = PMIx_Get(&job, key, nullptr, 0, &value);
-    if (status != PMIX_SUCCESS) fail("PMIx_Get", status, fmt::format("the launcher gave no {}", key));
+    if (status != PMIX_SUCCESS)
+      fail("PMIx_Get", status, fmt::format("the launcher gave no {}", key));
     const std::uint32_t number = value->data.uint32;
     PMIX_VALUE_RELEASE(value);
     return number;

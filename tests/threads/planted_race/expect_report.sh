@@ -1,14 +1,16 @@
 #!/bin/sh
 # Passes only if the program ends with ThreadSanitizer's exit code and the report shows the planted
-# race, not some other one: expect_report.sh PROGRAM
-report=$(TSAN_OPTIONS="exitcode=66 halt_on_error=0 $TSAN_OPTIONS" "$1" 2>&1)
+# race, not some other one: expect_report.sh WRITING_FUNCTION PROGRAM [ARG ...]
+writer=$1
+shift
+report=$(TSAN_OPTIONS="exitcode=66 halt_on_error=0 $TSAN_OPTIONS" "$@" 2>&1)
 code=$?
 printf '%s\n' "$report" | head -n 60
 if [ "$code" -ne 66 ]; then
   echo "failed: exit code $code instead of 66: the planted race was not reported"
   exit 1
 fi
-for part in "data race" write_without_waiting read_without_waiting; do
+for part in "data race" "$writer" read_without_waiting; do
   case $report in
     *"$part"*) ;;
     *)

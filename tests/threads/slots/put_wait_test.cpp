@@ -8,7 +8,7 @@ namespace weft::tests {
 namespace {
 
 /// Rank 1 puts `tensors` into a slot of rank 0 as fast as it can; rank 0 checks each.
-void exchange(const SlotSpec& spec, std::uint64_t tensors) {
+void exchange(const SlotSpec& spec, std::uint64_t tensors, const Config& config = settings()) {
   run_ranks(
       2,
       [&](World& world) {
@@ -30,7 +30,7 @@ void exchange(const SlotSpec& spec, std::uint64_t tensors) {
           }
         }
       },
-      settings());
+      config);
 }
 
 class PutWaitSize : public testing::TestWithParam<std::int64_t> {};
@@ -39,6 +39,12 @@ TEST_P(PutWaitSize, ArrivesWhole) {
   const auto bytes = GetParam();
   exchange({.name = "bytes", .dtype = DType::u8, .shape = {bytes}, .depth = 2},
            bytes > (1 << 20) ? 5 : 50);
+}
+
+TEST_P(PutWaitSize, ArrivesWholeWithStoresThatBypassTheCache) {
+  const auto bytes = GetParam();
+  exchange({.name = "streamed", .dtype = DType::u8, .shape = {bytes}, .depth = 2},
+           bytes > (1 << 20) ? 5 : 50, settings().with(Knob::stream_bytes, "1"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Slots, PutWaitSize,

@@ -142,6 +142,7 @@ TEST(LogFile, KeepsLongLinesOfSeveralRanksWhole) {
   const TempFolder folder;
   const auto file = folder.path() / "log";
   std::vector<std::thread> ranks;
+  ranks.reserve(kRanks);
   for (int rank = 0; rank < kRanks; ++rank)
     ranks.emplace_back([&, rank] {
       Log log(into(file), "a", rank);
