@@ -64,10 +64,11 @@ class Arrival {
   Arrival& operator=(Arrival&& other) noexcept;
   ~Arrival() { release(); }
 
-  const Tensor& tensor() const noexcept { return tensor_; }
+  /// Requires that it has not been let go.
+  const Tensor& tensor() const noexcept { return *tensor_; }
   template <Element T>
   std::span<T> as() const {
-    return tensor_.as<T>();
+    return tensor_->as<T>();
   }
   /// Counts from 1 with the slot's first tensor.
   std::uint64_t sequence() const noexcept { return sequence_; }
@@ -76,7 +77,7 @@ class Arrival {
  private:
   friend class detail::SlotState;
   friend class detail::RemoteSlotState;
-  Tensor tensor_;
+  const Tensor* tensor_ = nullptr;
   std::uint64_t sequence_ = 0;
   detail::SlotState* slot_ = nullptr;
   detail::RemoteSlotState* remote_ = nullptr;

@@ -46,15 +46,15 @@ class Waiter {
   template <typename Ready, typename Broken>
   WaitEnd wait(const Ready& ready, const Broken& broken, Deadline deadline) const noexcept {
     if (ready()) return WaitEnd::ready;
+    // At first without a pause: what is about to come comes within a few hundred polls.
     if (policy_.spin.count() > 0)
-      for (int i = 0; i < kPollsPerClock; ++i) {
-        relax();
+      for (int i = 0; i < kHardPolls; ++i)
         if (ready()) return WaitEnd::ready;
-      }
     return wait_on(ready, broken, deadline.resolve(default_timeout_).when());
   }
 
  private:
+  static constexpr int kHardPolls = 512;
   static constexpr int kPollsPerClock = 64;
   using Clock = Deadline::Clock;
 

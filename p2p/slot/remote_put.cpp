@@ -11,11 +11,16 @@ namespace weft::detail {
 using p2p::SlotLine;
 using p2p::WaitEnd;
 
-bool RemoteSlotState::has_credit() const noexcept {
-  if (!uses_credits()) return true;
-  const std::uint64_t let_go =
-      std::max(credit_at_attach_, credit_word().load(std::memory_order_seq_cst));
-  return sent_.load(std::memory_order_relaxed) - let_go < spec_.depth;
+bool RemoteSlotState::has_credit() noexcept {
+  const std::uint64_t sent = sent_.load(std::memory_order_relaxed);
+  // The owner writes the word, so reading it may fetch its line: only when what is known is used
+  // up.
+  if (!uses_credits() || sent - let_go_known_.load(std::memory_order_relaxed) < spec_.depth)
+    return true;
+  const std::uint64_t word = credit_word().load(std::memory_order_seq_cst);
+  if (word > let_go_known_.load(std::memory_order_relaxed))
+    let_go_known_.store(word, std::memory_order_relaxed);
+  return sent - let_go_known_.load(std::memory_order_relaxed) < spec_.depth;
 }
 
 Request RemoteSlotState::put(const Tensor& tensor) noexcept {
@@ -33,17 +38,16 @@ Request RemoteSlotState::put(const Tensor& tensor) noexcept {
     return request;
   }
   if (pending_count_.load(std::memory_order_acquire) != 0) return enqueue(tensor);
-  if (!gate_.enter() || owner_.gone()) {
-    if (!gate_.is_shut()) leave_gate();
+  if (!gate_.enter()) {
     request.status_ = usable();
     return request;
   }
-  if (has_credit()) {
-    request.status_ = move(tensor);
-    leave_gate();
-    return request;
-  }
-  leave_gate();
+  const bool gone = owner_.gone();
+  const bool credit = !gone && has_credit();
+  if (credit) request.status_ = move(tensor);
+  gate_.leave();
+  if (gone) request.status_ = fate_failure("put");
+  if (gone || credit) return request;
   if (spec_.flow != Flow::credits) {
     request.status_ =
         failure(Code::flow_overrun, "put",
@@ -81,6 +85,9 @@ Status RemoteSlotState::move(const Tensor& tensor) noexcept {
   counters_.transfers.add(1);
   counters_.bytes_moved.add(bytes_);
   counters_.work_requests.add(1);
+  // When the next look at the credit word is near, its line had better be here.
+  if (uses_credits() && sequence + 2 >= let_go_known_.load(std::memory_order_relaxed) + spec_.depth)
+    __builtin_prefetch(credit_block_.data());
   return status;
 }
 
@@ -128,7 +135,7 @@ bool RemoteSlotState::drain() noexcept {
       const bool gone = owner_.gone();
       const bool credit = !gone && has_credit();
       const Status status = credit ? move(front.tensor) : Status{};
-      leave_gate();
+      gate_.leave();
       if (gone || !status.ok()) {
         fail_pending(gone ? fate_failure("put") : status);
         return true;
@@ -176,7 +183,7 @@ Status RemoteSlotState::wait_put(std::uint64_t ticket, Deadline deadline) noexce
               "is the owner at the same step? the put stays pending; cancel() ends it")
           .detail();
   detail.sequence_expected = sent_.load() + 1 - spec_.depth;
-  detail.sequence_seen = std::max(credit_at_attach_, credit_word().load());
+  detail.sequence_seen = let_go_known_.load();
   return Status(std::move(detail));
 }
 

@@ -22,7 +22,12 @@ RemoteSlotState::RemoteSlotState(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::Sl
       id_(id),
       spec_(std::move(asked)),
       take_declared_(take_declared),
-      credit_block_(local.control, sizeof(p2p::SlotLine)) {
+      credit_block_(local.control, sizeof(p2p::SlotLine)),
+      gate_([this] {
+        local_.progress.post([&mesh = mesh_, &owner = owner_, slot = slot_id_, seat = seat_id_] {
+          mesh.send(owner, p2p::ClosedAgreedMessage{.slot_id = slot, .seat_id = seat});
+        });
+      }) {
   new (credit_block_.data()) std::atomic<std::uint64_t>(0);
 }
 
@@ -67,11 +72,14 @@ void RemoteSlotState::granted(const p2p::AttachedMessage& message) {
   buffers_ = *buffers;
   stride_ = message.stride;
   let_go_word_ = *let_go;
-  credit_at_attach_ = message.let_go;
+  let_go_known_.store(message.let_go, std::memory_order_relaxed);
   sent_.store(message.sequence, std::memory_order_relaxed);
   index_ = message.sequence % spec_.depth;
   seen_ = reported_ = message.sequence;
   held_.reserve(kMaxHeld);
+  for (std::size_t i = 0; reader && i < spec_.depth; ++i)
+    views_.push_back(
+        Tensor::wrap(owner_.channel->direct(at(buffers_, i * stride_)), spec_.dtype, spec_.shape));
   counters_.control_messages.add(2);
   attach_.store(Attach::granted, std::memory_order_release);
   local_.ring();
@@ -85,19 +93,8 @@ void RemoteSlotState::refused(Status why) {
 
 void RemoteSlotState::owner_closed() {
   counters_.control_messages.add(1);
-  if (gate_.shut()) agree_closed();
+  gate_.shut();
   local_.ring();
-}
-
-void RemoteSlotState::agree_closed() noexcept {
-  mesh_.send(owner_, p2p::ClosedAgreedMessage{.slot_id = slot_id_, .seat_id = seat_id_});
-}
-
-void RemoteSlotState::leave_gate() noexcept {
-  if (!gate_.leave()) return;
-  local_.progress.post([&mesh = mesh_, &owner = owner_, slot = slot_id_, seat = seat_id_] {
-    mesh.send(owner, p2p::ClosedAgreedMessage{.slot_id = slot, .seat_id = seat});
-  });
 }
 
 p2p::DetachMessage RemoteSlotState::detach_message() const noexcept {

@@ -85,15 +85,13 @@ class RemoteSlotState {
   std::atomic<std::uint64_t>& credit_word() const noexcept {
     return *reinterpret_cast<std::atomic<std::uint64_t>*>(credit_block_.data());
   }
-  bool has_credit() const noexcept;
+  bool has_credit() noexcept;
   Status usable() const noexcept;
   Status move(const Tensor& tensor) noexcept;
   const std::byte* staged(const Tensor& tensor);
   Request enqueue(const Tensor& tensor) noexcept;
   bool drain() noexcept;
   void fail_pending(const Status& why) noexcept;
-  void leave_gate() noexcept;
-  void agree_closed() noexcept;
   void report_let_go(std::uint64_t threshold) noexcept;
   void flush_let_go() noexcept;
   Status failure(Code code, const char* operation, std::string message, std::string hint) const;
@@ -126,7 +124,7 @@ class RemoteSlotState {
 
   // A writer. With nothing pending these belong to the application's thread; while puts are
   // pending, to whoever holds pending_mutex_.
-  std::uint64_t credit_at_attach_ = 0;
+  std::atomic<std::uint64_t> let_go_known_{0};  ///< as far as the credit word was read
   std::atomic<std::uint64_t> sent_{0};
   std::uint64_t index_ = 0;  ///< of the next buffer
   p2p::OwnedBlock staging_;
@@ -140,7 +138,8 @@ class RemoteSlotState {
 
   // A reader.
   p2p::RemoteMemory let_go_word_;
-  std::uint64_t seen_ = 0;  ///< newest version viewed
+  std::vector<Tensor> views_;  ///< by buffer
+  std::uint64_t seen_ = 0;     ///< newest version viewed
   std::uint64_t reported_ = 0;
   std::vector<std::uint64_t> held_;  ///< versions viewed and not let go
 };

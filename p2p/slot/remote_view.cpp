@@ -59,9 +59,7 @@ Result<Arrival> RemoteSlotState::view(Deadline deadline) noexcept {
   const auto version = newer_version("view", deadline);
   if (!version.ok()) return version.status();
   Arrival arrival;
-  const std::uint64_t index = (*version - 1) % spec_.depth;
-  arrival.tensor_ =
-      Tensor::wrap(owner_.channel->direct(at(buffers_, index * stride_)), spec_.dtype, spec_.shape);
+  arrival.tensor_ = &views_[(*version - 1) % spec_.depth];
   arrival.sequence_ = *version;
   arrival.remote_ = this;
   return arrival;
@@ -103,7 +101,7 @@ Status RemoteSlotState::get(std::span<const SlotRun> runs, Deadline deadline) no
 void RemoteSlotState::let_go(std::uint64_t version) noexcept {
   std::erase(held_, version);
   if (uses_credits()) report_let_go((spec_.depth + 1) / 2);
-  leave_gate();
+  gate_.leave();
 }
 
 void RemoteSlotState::report_let_go(std::uint64_t threshold) noexcept {
@@ -119,7 +117,7 @@ void RemoteSlotState::flush_let_go() noexcept {
   // The owner needs this reader's word before it can fill the next version.
   if (!gate_.enter()) return;
   report_let_go(1);
-  leave_gate();
+  gate_.leave();
 }
 
 }  // namespace weft::detail

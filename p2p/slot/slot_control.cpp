@@ -101,12 +101,9 @@ void SlotTable::retry_waiting(const std::string& name) {
 
 void SlotTable::on_detach(Peer& peer, Link& link, const DetachMessage& message) {
   const auto state = slot(message.slot_id);
-  bool may_tell = true;
-  if (state) {
-    may_tell = state->unseat(message.seat_id);
-    if (state->agreed(message.seat_id)) end_limbo(message.slot_id);
-  }
-  if (may_tell) mesh_.answer(peer, link, DetachedMessage{.remote_id = message.remote_id});
+  const bool seated = state && state->unseat(message.seat_id);
+  if (state && state->agreed(message.seat_id)) end_limbo(message.slot_id);
+  if (!seated) mesh_.answer(peer, link, DetachedMessage{.remote_id = message.remote_id});
 }
 
 void SlotTable::end_limbo(std::uint64_t slot_id) {

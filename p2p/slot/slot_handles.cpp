@@ -11,7 +11,7 @@ namespace weft {
 Arrival& Arrival::operator=(Arrival&& other) noexcept {
   if (this == &other) return *this;
   release();
-  tensor_ = std::exchange(other.tensor_, {});
+  tensor_ = std::exchange(other.tensor_, nullptr);
   sequence_ = std::exchange(other.sequence_, 0);
   slot_ = std::exchange(other.slot_, nullptr);
   remote_ = std::exchange(other.remote_, nullptr);

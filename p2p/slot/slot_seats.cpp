@@ -35,7 +35,10 @@ Status SlotState::admit(p2p::Peer& peer, p2p::Link& link, const AttachMessage& a
     remember_refusal(status);
     return status;
   }
-  auto seat = std::make_unique<Seat>();
+  auto seat = std::make_unique<Seat>([&local = local_, &mesh = mesh_, &peer, id = asked.remote_id] {
+    local.progress.post(
+        [&mesh, &peer, id] { mesh.send(peer, p2p::DetachedMessage{.remote_id = id}); });
+  });
   seat->id = next_seat_++;
   seat->peer = &peer;
   seat->remote_id = asked.remote_id;
@@ -119,9 +122,10 @@ bool SlotState::unseat(std::uint64_t seat_id) noexcept {
     writer_.compare_exchange_strong(leaver, nullptr);
     if (closed_) --to_agree_;
     local_.ring();
-    return seat->gate.shut();
+    seat->gate.shut();
+    return true;
   }
-  return true;
+  return false;
 }
 
 int SlotState::begin_close() {

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
+#include <algorithm>
 #include <new>
 
 namespace weft::detail {
@@ -34,15 +34,15 @@ SlotState::SlotState(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& tab
       stride_(stride_for(spec_, bytes_)),
       line_count_(spec_.writer == Writer::peer ? spec_.depth : 1),
       lines_(local_.control, line_count_ * sizeof(SlotLine)),
+      report_idle_((spec_.depth + 1) / 2),
+      report_pressed_(
+          std::max<std::uint64_t>(report_idle_, spec_.depth - std::min(spec_.depth, 2u))),
       let_go_early_(spec_.depth, 0) {
   if (stride_ != 0) buffers_ = p2p::OwnedBlock(local_.data, stride_ * spec_.depth);
   for (std::size_t i = 0; i < line_count_; ++i) new (&line(i)) SlotLine{};
-}
-
-Tensor SlotState::tensor_of(std::uint64_t sequence) const noexcept {
-  const std::uint64_t index = buffer_index(sequence);
-  std::byte* data = stride_ == 0 ? line(index).payload : buffers_.data() + index * stride_;
-  return Tensor::wrap(data, spec_.dtype, spec_.shape);
+  for (std::size_t i = 0; i < spec_.depth; ++i)
+    tensors_.push_back(Tensor::wrap(stride_ == 0 ? line(i).payload : buffers_.data() + i * stride_,
+                                    spec_.dtype, spec_.shape));
 }
 
 bool SlotState::ready() const noexcept {
@@ -78,7 +78,7 @@ Result<Arrival> SlotState::wait(Deadline deadline) noexcept {
   counters_.transfers.add(1);
   counters_.bytes_moved.add(bytes_);
   Arrival arrival;
-  arrival.tensor_ = tensor_of(wanted);
+  arrival.tensor_ = &tensor_of(wanted);
   arrival.sequence_ = wanted;
   arrival.slot_ = this;
   return arrival;
@@ -122,7 +122,7 @@ void SlotState::let_go(std::uint64_t sequence) noexcept {
   } else {
     let_go_early_[buffer_index(sequence)] = 1;
   }
-  if (uses_credits()) write_credit((spec_.depth + 1) / 2);
+  if (uses_credits()) write_credit(report_pressed_);
 }
 
 void SlotState::write_credit(std::uint64_t threshold) noexcept {
@@ -137,17 +137,14 @@ void SlotState::write_credit(std::uint64_t threshold) noexcept {
   seat->peer->channel->write_word(seat->credit_word, all);
   counters_.credit_writes.add(1);
   reported_ = all;
-  if (!seat->gate.leave()) return;
-  local_.progress.post([&mesh = mesh_, seat_peer = seat->peer, remote_id = seat->remote_id] {
-    mesh.send(*seat_peer, p2p::DetachedMessage{.remote_id = remote_id});
-  });
+  seat->gate.leave();
 }
 
 void SlotState::flush_credit() noexcept {
   if (!uses_credits() || spec_.writer != Writer::peer) return;
-  // Only a writer that may be out of credits needs to hear of less than half the depth.
+  // A writer that may be out of credits needs to hear of less than half the depth, too.
   const bool new_writer = writer_.load(std::memory_order_acquire) != reported_seat_;
-  if (new_writer || received_ - reported_ >= spec_.depth) write_credit(1);
+  write_credit(new_writer || received_ - reported_ >= spec_.depth ? 1 : report_idle_);
 }
 
 Seat* SlotState::slowest_reader(std::uint64_t let_go_needed) const noexcept {

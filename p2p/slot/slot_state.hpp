@@ -23,6 +23,8 @@ namespace weft::detail {
 /// The place of one attached rank: a put slot's writer, or one of a published slot's readers.
 /// Seats stay with the slot until it goes, so that the application's thread may walk them freely.
 struct Seat {
+  explicit Seat(std::function<void()> on_unseated) : gate(std::move(on_unseated)) {}
+
   std::uint64_t id = 0;
   p2p::Peer* peer = nullptr;
   std::uint64_t remote_id = 0;
@@ -59,8 +61,8 @@ class SlotState {
   /// Decides on an attach; fills `granted`, or returns why not.
   Status admit(p2p::Peer& peer, p2p::Link& link, const p2p::AttachMessage& asked,
                p2p::AttachedMessage& granted);
-  /// The remote end of a seat is gone. Returns whether the peer may be told at once that its words
-  /// will not be written any more (else the application's thread tells it).
+  /// The remote end of a seat is gone. The peer is told once its words will not be written any
+  /// more. False when there is no such seat.
   bool unseat(std::uint64_t seat_id) noexcept;
   /// The slot is closed: tells every remote end. Returns how many must agree.
   int begin_close();
@@ -83,7 +85,9 @@ class SlotState {
   p2p::SlotLine& line(std::uint64_t index) const noexcept {
     return reinterpret_cast<p2p::SlotLine*>(lines_.data())[index];
   }
-  Tensor tensor_of(std::uint64_t sequence) const noexcept;
+  const Tensor& tensor_of(std::uint64_t sequence) const noexcept {
+    return tensors_[buffer_index(sequence)];
+  }
   void write_credit(std::uint64_t threshold) noexcept;
   void flush_credit() noexcept;
   Status wait_failure(p2p::WaitEnd end, std::uint64_t wanted) noexcept;
@@ -103,6 +107,9 @@ class SlotState {
   const std::size_t line_count_;
   p2p::OwnedBlock lines_;
   p2p::OwnedBlock buffers_;
+  std::vector<Tensor> tensors_;         ///< by buffer
+  const std::uint64_t report_idle_;     ///< credits that are reported when there is time
+  const std::uint64_t report_pressed_;  ///< credits that are reported even if there is none
   p2p::EdgeCounters counters_;
   std::vector<int> needs_;
 

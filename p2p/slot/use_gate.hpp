@@ -3,31 +3,49 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
+#include <utility>
+
+#include "base/os/asymmetric_barrier.hpp"
 
 namespace weft::p2p {
 
-/// Users enter and leave; a closer shuts the gate once. Exactly one of them, the last user or the
-/// closer, learns that the gate is shut and nobody is inside. Never blocks. Any number of threads.
+/// A user enters and leaves; a closer, on another thread, shuts the gate once. `on_drained` runs
+/// exactly once, on the thread that brings it about: when the gate is shut and nobody is inside.
+/// Never blocks. Entering and leaving cost no locked instruction: one thread at a time uses it.
 class UseGate {
  public:
-  /// False once shut; then there is nothing to leave.
+  explicit UseGate(std::function<void()> on_drained) : on_drained_(std::move(on_drained)) {}
+
+  /// False once shut; then there is nothing to leave. May be entered again while inside.
   bool enter() noexcept {
-    std::uint32_t seen = word_.load(std::memory_order_relaxed);
-    do {
-      if ((seen & kShut) != 0) return false;
-    } while (!word_.compare_exchange_weak(seen, seen + 1, std::memory_order_acquire,
-                                          std::memory_order_relaxed));
-    return true;
+    inside_.store(inside_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    os::light_barrier();
+    if (!shut_.load(std::memory_order_acquire)) return true;
+    leave();
+    return false;
   }
-  /// True: the gate is shut and this was the last user.
-  bool leave() noexcept { return word_.fetch_sub(1, std::memory_order_acq_rel) == (kShut | 1); }
-  /// True: nobody was inside. Call once.
-  bool shut() noexcept { return word_.fetch_or(kShut, std::memory_order_acq_rel) == 0; }
-  bool is_shut() const noexcept { return (word_.load(std::memory_order_acquire) & kShut) != 0; }
+  void leave() noexcept {
+    inside_.store(inside_.load(std::memory_order_relaxed) - 1, std::memory_order_release);
+    os::light_barrier();
+    if (shut_.load(std::memory_order_acquire)) drained_if_empty();
+  }
+  void shut() noexcept {
+    shut_.store(true, std::memory_order_release);
+    os::heavy_barrier();
+    drained_if_empty();
+  }
+  bool is_shut() const noexcept { return shut_.load(std::memory_order_acquire); }
 
  private:
-  static constexpr std::uint32_t kShut = 1u << 31;
-  std::atomic<std::uint32_t> word_{0};
+  void drained_if_empty() noexcept {
+    if (inside_.load(std::memory_order_acquire) == 0 && !drained_.exchange(true)) on_drained_();
+  }
+
+  std::atomic<std::uint32_t> inside_{0};
+  std::atomic<bool> shut_{false};
+  std::atomic<bool> drained_{false};
+  const std::function<void()> on_drained_;
 };
 
 }  // namespace weft::p2p

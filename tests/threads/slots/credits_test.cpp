@@ -288,7 +288,7 @@ TEST(Credits, AMovedArrivalGivesItsBufferBackOnce) {
           for (std::uint64_t n = 1; n <= 10; ++n) {
             auto first = expect_next(slot, n);
             auto second = std::move(first);
-            first.release();
+            first.release();  // NOLINT(bugprone-use-after-move): holds nothing any more
             EXPECT_TRUE(holds(second.tensor(), pattern_of(1, 0, n)));
             EXPECT_FALSE(slot.ready()) << "the only buffer is still held";
             second.release();

@@ -1,0 +1,28 @@
+// A store-then-look fence whose whole cost is on the side that needs it seldom.
+#pragma once
+
+#include <atomic>
+
+namespace weft::os {
+
+namespace detail {
+/// Whether the kernel makes every thread of this process pass a barrier when it is asked to.
+extern const bool has_membarrier;
+}  // namespace detail
+
+/// The frequent side, between its store and its look. Free where the kernel has membarrier.
+inline void light_barrier() noexcept {
+#if !defined(__SANITIZE_THREAD__)
+  if (!detail::has_membarrier) {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    return;
+  }
+#endif
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+}
+
+/// The rare side, between its store and its look: every thread of this process passes a full
+/// barrier before it returns. Microseconds.
+void heavy_barrier() noexcept;
+
+}  // namespace weft::os
