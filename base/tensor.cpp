@@ -138,8 +138,7 @@ Tensor Tensor::part(std::int64_t first, const Shape& shape) const {
 
 std::string Tensor::text() const { return describe(dtype_, shape_); }
 
-void Tensor::check_element(DType asked) const {
-  if (asked == dtype_ || asked == DType::u8) return;
+void Tensor::refuse_element(DType asked) const {
   refuse("as", text() + " holds no " + std::string(name(asked)) + " elements",
          "read it as its own element type, or as u8 for its bytes");
 }

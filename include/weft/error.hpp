@@ -118,7 +118,7 @@ class [[nodiscard]] Result {
 
   /// The value, or Error thrown with the status' detail.
   T value() && {
-    status().or_throw();
+    if (!ok()) std::get_if<1>(&held_)->or_throw();
     return std::move(*std::get_if<0>(&held_));
   }
 

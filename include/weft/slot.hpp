@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "weft/deadline.hpp"
 #include "weft/error.hpp"
@@ -60,8 +61,13 @@ class RemoteSlotState;
 class Arrival {
  public:
   Arrival() noexcept = default;
-  Arrival(Arrival&& other) noexcept { *this = std::move(other); }
-  Arrival& operator=(Arrival&& other) noexcept;
+  Arrival(Arrival&& other) noexcept { take(other); }
+  Arrival& operator=(Arrival&& other) noexcept {
+    if (this == &other) return *this;
+    release();
+    take(other);
+    return *this;
+  }
   ~Arrival() { release(); }
 
   /// Requires that it has not been let go.
@@ -72,9 +78,19 @@ class Arrival {
   }
   /// Counts from 1 with the slot's first tensor.
   std::uint64_t sequence() const noexcept { return sequence_; }
-  void release() noexcept;
+  void release() noexcept {
+    if (slot_ != nullptr || remote_ != nullptr) let_go();
+  }
 
  private:
+  void take(Arrival& other) noexcept {
+    tensor_ = other.tensor_;
+    sequence_ = other.sequence_;
+    slot_ = std::exchange(other.slot_, nullptr);
+    remote_ = std::exchange(other.remote_, nullptr);
+  }
+  void let_go() noexcept;
+
   friend class detail::SlotState;
   friend class detail::RemoteSlotState;
   const Tensor* tensor_ = nullptr;

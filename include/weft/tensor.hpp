@@ -115,7 +115,7 @@ class Tensor {
   /// bytes, as it does for every type); throws Error(bad_argument) otherwise.
   template <Element T>
   std::span<T> as() const {
-    check_element(dtype_of<T>());
+    if (dtype_of<T>() != dtype_ && !std::same_as<T, std::uint8_t>) refuse_element(dtype_of<T>());
     return {reinterpret_cast<T*>(data_), bytes_ / sizeof(T)};
   }
   /// `count` elements from `first` on, flat, as a tensor of `shape` over the same memory. Throws
@@ -125,7 +125,7 @@ class Tensor {
   std::string text() const;
 
  private:
-  void check_element(DType asked) const;
+  [[noreturn]] void refuse_element(DType asked) const;
 
   std::byte* data_ = nullptr;
   std::size_t bytes_ = 0;

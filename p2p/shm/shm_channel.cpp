@@ -12,6 +12,9 @@
 namespace weft::p2p {
 namespace {
 
+// Too small for the choice of a kernel to matter.
+constexpr std::size_t kDirectBytes = 64;
+
 std::byte* pointer(RemoteMemory memory) noexcept {
   return reinterpret_cast<std::byte*>(memory.address);  // NOLINT: an address is what it holds
 }
@@ -48,7 +51,10 @@ Result<RemoteMemory> ShmChannel::resolve(const MemoryRef& ref) noexcept {
 }
 
 Status ShmChannel::put(const PutWork& work) noexcept {
-  if (work.bytes != 0) kernels::copy(pointer(work.payload), work.source, work.bytes, stream_bytes_);
+  if (work.bytes <= kDirectBytes)
+    std::memcpy(pointer(work.payload), work.source, work.bytes);
+  else
+    kernels::copy(pointer(work.payload), work.source, work.bytes, stream_bytes_);
   word_at(work.sequence_word).store(work.sequence, std::memory_order_release);
   notify();
   return {};

@@ -23,18 +23,21 @@ bool RemoteSlotState::has_credit() noexcept {
   return sent - let_go_known_.load(std::memory_order_relaxed) < spec_.depth;
 }
 
+Status RemoteSlotState::wrong_put(const Tensor& tensor) const {
+  if (spec_.writer != Writer::peer)
+    return failure(Code::bad_argument, "put", "this slot is written by its owner",
+                   "view() or get() it");
+  return failure(Code::mismatch, "put",
+                 fmt::format("the tensor is {}, the slot holds {}{}", tensor.text(),
+                             weft::name(spec_.dtype), spec_.shape.text()),
+                 "put a tensor of the slot's dtype and shape");
+}
+
 Request RemoteSlotState::put(const Tensor& tensor) noexcept {
   Request request;
-  if (spec_.writer != Writer::peer) {
-    request.status_ = failure(Code::bad_argument, "put", "this slot is written by its owner",
-                              "view() or get() it");
-    return request;
-  }
-  if (tensor.dtype() != spec_.dtype || !(tensor.shape() == spec_.shape)) {
-    request.status_ = failure(Code::mismatch, "put",
-                              fmt::format("the tensor is {}, the slot holds {}{}", tensor.text(),
-                                          weft::name(spec_.dtype), spec_.shape.text()),
-                              "put a tensor of the slot's dtype and shape");
+  if (spec_.writer != Writer::peer || tensor.dtype() != spec_.dtype ||
+      !(tensor.shape() == spec_.shape)) [[unlikely]] {
+    request.status_ = wrong_put(tensor);
     return request;
   }
   if (pending_count_.load(std::memory_order_acquire) != 0) return enqueue(tensor);
@@ -62,12 +65,10 @@ Request RemoteSlotState::put(const Tensor& tensor) noexcept {
 Status RemoteSlotState::move(const Tensor& tensor) noexcept {
   const std::byte* source = tensor.data();
   if (!local_.zero_copy ||
-      (tensor.arena() != local_.data.get() && !local_.reachable(source, bytes_))) {
-    try {
-      source = staged(tensor);
-    } catch (const Error& error) {
-      return error.status();
-    }
+      (tensor.arena() != local_.data.get() && !local_.reachable(source, bytes_))) [[unlikely]] {
+    const auto copy = staged(tensor);
+    if (!copy.ok()) return copy.status();
+    source = *copy;
   }
   const std::uint64_t sequence = sent_.load(std::memory_order_relaxed) + 1;
   const std::uint64_t line = index_ * sizeof(SlotLine);
@@ -91,9 +92,13 @@ Status RemoteSlotState::move(const Tensor& tensor) noexcept {
   return status;
 }
 
-const std::byte* RemoteSlotState::staged(const Tensor& tensor) {
+Result<const std::byte*> RemoteSlotState::staged(const Tensor& tensor) noexcept {
   if (!staging_) {
-    staging_ = p2p::OwnedBlock(local_.hidden, bytes_);
+    try {
+      staging_ = p2p::OwnedBlock(local_.hidden, bytes_);
+    } catch (const Error& error) {
+      return error.status();
+    }
     local_.log->info(Subsystem::slot, "puts into slot \"{}\" of rank {} are staged: {}", spec_.name,
                      owner_.rank,
                      local_.zero_copy ? "the tensor lies outside the arena (World::allocate)"
@@ -101,7 +106,7 @@ const std::byte* RemoteSlotState::staged(const Tensor& tensor) {
   }
   std::memcpy(staging_.data(), tensor.data(), bytes_);
   counters_.bytes_copied.add(bytes_);
-  return staging_.data();
+  return static_cast<const std::byte*>(staging_.data());
 }
 
 Request RemoteSlotState::enqueue(const Tensor& tensor) noexcept {

@@ -88,7 +88,8 @@ class RemoteSlotState {
   bool has_credit() noexcept;
   Status usable() const noexcept;
   Status move(const Tensor& tensor) noexcept;
-  const std::byte* staged(const Tensor& tensor);
+  Result<const std::byte*> staged(const Tensor& tensor) noexcept;
+  Status wrong_put(const Tensor& tensor) const;
   Request enqueue(const Tensor& tensor) noexcept;
   bool drain() noexcept;
   void fail_pending(const Status& why) noexcept;

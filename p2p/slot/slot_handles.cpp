@@ -8,17 +8,7 @@
 
 namespace weft {
 
-Arrival& Arrival::operator=(Arrival&& other) noexcept {
-  if (this == &other) return *this;
-  release();
-  tensor_ = std::exchange(other.tensor_, nullptr);
-  sequence_ = std::exchange(other.sequence_, 0);
-  slot_ = std::exchange(other.slot_, nullptr);
-  remote_ = std::exchange(other.remote_, nullptr);
-  return *this;
-}
-
-void Arrival::release() noexcept {
+void Arrival::let_go() noexcept {
   if (auto* slot = std::exchange(slot_, nullptr)) slot->let_go(sequence_);
   if (auto* remote = std::exchange(remote_, nullptr)) remote->let_go(sequence_);
 }

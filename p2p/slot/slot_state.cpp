@@ -34,6 +34,7 @@ SlotState::SlotState(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& tab
       stride_(stride_for(spec_, bytes_)),
       line_count_(spec_.writer == Writer::peer ? spec_.depth : 1),
       lines_(local_.control, line_count_ * sizeof(SlotLine)),
+      credits_(spec_.flow == Flow::credits || local_.check_flow),
       report_idle_((spec_.depth + 1) / 2),
       report_pressed_(
           std::max<std::uint64_t>(report_idle_, spec_.depth - std::min(spec_.depth, 2u))),
@@ -47,7 +48,7 @@ SlotState::SlotState(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& tab
 
 bool SlotState::ready() const noexcept {
   const std::uint64_t wanted = received_ + 1;
-  return line(buffer_index(wanted)).sequence.load(std::memory_order_seq_cst) >= wanted;
+  return line(buffer_).sequence.load(std::memory_order_seq_cst) >= wanted;
 }
 
 bool SlotState::broken() const noexcept {
@@ -58,30 +59,39 @@ bool SlotState::broken() const noexcept {
 }
 
 Result<Arrival> SlotState::wait(Deadline deadline) noexcept {
-  if (spec_.writer != Writer::peer)
+  if (spec_.writer != Writer::peer) [[unlikely]]
     return failure(Code::bad_argument, "wait", "this slot is written by its owner",
                    "the owner uses next() and publish(); readers view() or get()");
   const std::uint64_t wanted = received_ + 1;
-  if (!ready()) {
+  const p2p::SlotLine& line = this->line(buffer_);
+  std::uint64_t seen = line.sequence.load(std::memory_order_acquire);
+  if (seen < wanted) {
     flush_credit();
     const WaitEnd end =
-        local_.waiter.wait([this] { return ready(); }, [this] { return broken(); }, deadline);
+        local_.waiter.wait([&] { return line.sequence.load(std::memory_order_seq_cst) >= wanted; },
+                           [this] { return broken(); }, deadline);
     if (end != WaitEnd::ready) return wait_failure(end, wanted);
+    seen = line.sequence.load(std::memory_order_acquire);
   }
-  const std::uint64_t seen = line(buffer_index(wanted)).sequence.load(std::memory_order_acquire);
-  if (seen != wanted)
-    return failure(
-        Code::flow_overrun, "wait",
-        fmt::format("tensor {} was overwritten by tensor {} before it was read", wanted, seen),
-        "the loop does not guarantee consumption: use Flow::credits");
+  if (seen != wanted) [[unlikely]]
+    return wrong_arrival(wanted, seen);
   received_ = wanted;
+  const Tensor& tensor = tensors_[buffer_];
+  buffer_ = buffer_ + 1 == spec_.depth ? 0 : buffer_ + 1;
   counters_.transfers.add(1);
   counters_.bytes_moved.add(bytes_);
   Arrival arrival;
-  arrival.tensor_ = &tensor_of(wanted);
+  arrival.tensor_ = &tensor;
   arrival.sequence_ = wanted;
   arrival.slot_ = this;
   return arrival;
+}
+
+Status SlotState::wrong_arrival(std::uint64_t wanted, std::uint64_t seen) const {
+  return failure(
+      Code::flow_overrun, "wait",
+      fmt::format("tensor {} was overwritten by tensor {} before it was read", wanted, seen),
+      "the loop does not guarantee consumption: use Flow::credits");
 }
 
 Status SlotState::wait_failure(WaitEnd end, std::uint64_t wanted) noexcept {
@@ -113,16 +123,24 @@ Status SlotState::wait_failure(WaitEnd end, std::uint64_t wanted) noexcept {
 }
 
 void SlotState::let_go(std::uint64_t sequence) noexcept {
-  std::uint64_t all = let_go_.load(std::memory_order_relaxed);
-  if (sequence == all + 1) {
-    ++all;
-    while (all < received_ && let_go_early_[buffer_index(all + 1)] != 0)
-      let_go_early_[buffer_index(++all)] = 0;
-    let_go_.store(all, std::memory_order_release);
-  } else {
-    let_go_early_[buffer_index(sequence)] = 1;
+  const std::uint64_t all = let_go_.load(std::memory_order_relaxed);
+  if (sequence == all + 1 && sequence == received_) [[likely]]
+    let_go_.store(sequence, std::memory_order_release);
+  else
+    let_go_out_of_order(sequence, all);
+  if (credits_ && let_go_.load(std::memory_order_relaxed) - reported_ >= report_pressed_)
+    write_credit(report_pressed_);
+}
+
+void SlotState::let_go_out_of_order(std::uint64_t sequence, std::uint64_t all) noexcept {
+  if (sequence != all + 1) {
+    let_go_early_[buffer_of(sequence)] = 1;
+    return;
   }
-  if (uses_credits()) write_credit(report_pressed_);
+  ++all;
+  while (all < received_ && let_go_early_[buffer_of(all + 1)] != 0)
+    let_go_early_[buffer_of(++all)] = 0;
+  let_go_.store(all, std::memory_order_release);
 }
 
 void SlotState::write_credit(std::uint64_t threshold) noexcept {
@@ -141,7 +159,7 @@ void SlotState::write_credit(std::uint64_t threshold) noexcept {
 }
 
 void SlotState::flush_credit() noexcept {
-  if (!uses_credits() || spec_.writer != Writer::peer) return;
+  if (!credits_ || spec_.writer != Writer::peer) return;
   // A writer that may be out of credits needs to hear of less than half the depth, too.
   const bool new_writer = writer_.load(std::memory_order_acquire) != reported_seat_;
   write_credit(new_writer || received_ - reported_ >= spec_.depth ? 1 : report_idle_);
@@ -161,7 +179,7 @@ Result<Tensor> SlotState::next(Deadline deadline) noexcept {
   const std::uint64_t version = published_ + 1;
   // Announced before the readers are looked at: who attaches meanwhile keeps away from the buffer.
   writing_.store(version, std::memory_order_seq_cst);
-  if (uses_credits() && version > spec_.depth) {
+  if (credits_ && version > spec_.depth) {
     const std::uint64_t needed = version - spec_.depth;
     const auto free = [&] { return slowest_reader(needed) == nullptr; };
     if (spec_.flow != Flow::credits && !free())
@@ -196,7 +214,7 @@ Result<Tensor> SlotState::next(Deadline deadline) noexcept {
       return Status(std::move(detail));
     }
   }
-  return tensor_of(version);
+  return tensors_[buffer_of(version)];
 }
 
 Status SlotState::publish() noexcept {

@@ -78,18 +78,16 @@ class SlotState {
   EdgeReport report() const;
 
  private:
-  bool uses_credits() const noexcept { return spec_.flow == Flow::credits || local_.check_flow; }
-  std::uint64_t buffer_index(std::uint64_t sequence) const noexcept {
-    return spec_.depth == 1 ? 0 : (sequence - 1) % spec_.depth;
+  std::uint64_t buffer_of(std::uint64_t sequence) const noexcept {
+    return (sequence - 1) % spec_.depth;
   }
   p2p::SlotLine& line(std::uint64_t index) const noexcept {
     return reinterpret_cast<p2p::SlotLine*>(lines_.data())[index];
   }
-  const Tensor& tensor_of(std::uint64_t sequence) const noexcept {
-    return tensors_[buffer_index(sequence)];
-  }
+  void let_go_out_of_order(std::uint64_t sequence, std::uint64_t all) noexcept;
   void write_credit(std::uint64_t threshold) noexcept;
   void flush_credit() noexcept;
+  Status wrong_arrival(std::uint64_t wanted, std::uint64_t seen) const;
   Status wait_failure(p2p::WaitEnd end, std::uint64_t wanted) noexcept;
   Seat* slowest_reader(std::uint64_t let_go_needed) const noexcept;
   Status failure(Code code, const char* operation, std::string message, std::string hint) const;
@@ -107,6 +105,7 @@ class SlotState {
   const std::size_t line_count_;
   p2p::OwnedBlock lines_;
   p2p::OwnedBlock buffers_;
+  const bool credits_;                  ///< they are kept: the flow asks for it, or WEFT_CHECK=flow
   std::vector<Tensor> tensors_;         ///< by buffer
   const std::uint64_t report_idle_;     ///< credits that are reported when there is time
   const std::uint64_t report_pressed_;  ///< credits that are reported even if there is none
@@ -116,6 +115,7 @@ class SlotState {
   // A put slot.
   std::atomic<Seat*> writer_{nullptr};
   std::atomic<int> last_writer_{-1};
+  std::uint64_t buffer_ = 0;                ///< of the next arrival
   std::uint64_t received_ = 0;              ///< highest sequence handed to the application
   std::atomic<std::uint64_t> let_go_{0};    ///< all up to this one were let go
   std::vector<std::uint8_t> let_go_early_;  ///< by buffer: let go before an earlier one

@@ -98,7 +98,10 @@ def kill_one(job, traces, victim, delay_s):
     time.sleep(delay_s)
     traces.look_at(list(pids.values()))
     killed_at = time.monotonic()
-    os.kill(pids[victim], signal.SIGKILL)
+    try:
+        os.kill(pids[victim], signal.SIGKILL)
+    except ProcessLookupError:
+        raise Failed(f"rank {victim} had ended before it was killed") from None
     slowest = 0.0
     ended = set()
     while len(ended) < RANKS - 1:
@@ -151,7 +154,8 @@ def arguments():
 
 def main():
     given = arguments()
-    print(f"{given.runs} runs of {given.mode}; WEFT_TEST_SEED={given.seed} repeats them", flush=True)
+    seed = f"WEFT_TEST_SEED={given.seed} repeats them"
+    print(f"{given.runs} runs of {given.mode}; {seed}", flush=True)
     dice = random.Random(given.seed)
     command = [*given.mpirun, "--enable-recovery", "-n", str(RANKS), given.program, given.mode]
     failures = 0

@@ -16,7 +16,7 @@ def main():
     program, mpirun = sys.argv[1], sys.argv[2:]
     command = [*mpirun, "-n", "3", program]
     environment = {**os.environ, "WEFT_INIT_TIMEOUT": f"{LIMIT_S:.0f}s"}
-    # mpirun has its own opinion of a rank that ends without a word; the ranks' lines are what counts.
+    # mpirun dislikes a rank that ends without a word; the ranks' own lines are what counts.
     done = subprocess.run(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
