@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "p2p/address.hpp"
+#include "p2p/shm/copy_choice.hpp"
 #include "weft/error.hpp"
 #include "weft/report.hpp"
 
@@ -32,6 +33,7 @@ struct PutWork {
   RemoteMemory payload;
   RemoteMemory sequence_word;
   std::uint64_t sequence = 0;
+  CopyChoice* choice = nullptr;  ///< the slot's, for a fabric whose puts are copies
 };
 
 /// The path to one peer. Thread-safety: put, get, write_word and notify may be called from several

@@ -7,8 +7,9 @@
 #include <cstring>
 #include <new>
 
-#include "base/kernels/copy.hpp"
+#include "base/os/asymmetric_barrier.hpp"
 #include "base/os/cpus.hpp"
+#include "p2p/barrier.hpp"
 #include "weft/error.hpp"
 
 namespace weft::p2p {
@@ -40,8 +41,7 @@ LocalRank::LocalRank(LocalRankOptions options)
       size(options.size),
       log(options.log),
       mapper(options.mapper),
-      stream_bytes(
-          options.config.size(Knob::stream_bytes).value_or(kernels::default_stream_bytes())),
+      stream_bytes(options.config.size(Knob::stream_bytes)),
       zero_copy(options.config.flag(Knob::zero_copy)),
       check_flow(options.config.text(Knob::check) == "flow"),
       control(make_arena(ArenaSort::control, options)),
@@ -64,10 +64,12 @@ void LocalRank::settle_waiting(int sharers, int local_ranks) noexcept {
     policy.spin = {};  // processors unknown: sleeping is never wrong
   }
   if (spin_) policy.spin = *spin_;
+  policy.barrier_before_sleep = policy.spin.count() > 0 && os::joins_global_barriers();
   waiter.set_policy(policy);
 }
 
 void LocalRank::ring() noexcept {
+  full_barrier();
   if (!bell().ring()) return;
   const std::uint64_t one = 1;
   (void)!::write(bell_event_.get(), &one, sizeof one);

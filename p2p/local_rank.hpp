@@ -35,9 +35,9 @@ class LocalRank {
   const int size;
   const std::shared_ptr<Log> log;
   const std::shared_ptr<SegmentMapper> mapper;
-  const std::size_t stream_bytes;  ///< puts from this size on bypass the cache
-  const bool zero_copy;            ///< false: every put is staged
-  const bool check_flow;           ///< synchronous slots run with credits, an overrun is reported
+  const std::optional<std::size_t> stream_bytes;  ///< puts from this size on bypass the cache
+  const bool zero_copy;                           ///< false: every put is staged
+  const bool check_flow;  ///< synchronous slots run with credits, an overrun is reported
 
   const std::shared_ptr<Arena> control;
   const std::shared_ptr<Arena> data;

@@ -25,4 +25,9 @@ inline void light_barrier() noexcept {
 /// barrier before it returns. Microseconds.
 void heavy_barrier() noexcept;
 
+/// Whether this process takes part in global_barrier(); one that does not must fence by itself.
+bool joins_global_barriers() noexcept;
+/// As heavy_barrier(), for every thread of every process that joins global barriers.
+void global_barrier() noexcept;
+
 }  // namespace weft::os

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/os/asymmetric_barrier.hpp"
 #include "base/os/pidfd.hpp"
 #include "p2p/mesh/mesh.hpp"
 
@@ -173,6 +174,7 @@ void Mesh::send_hello(Link& link, const Peer& peer, MessageType type) {
   hello.type = type;
   hello.from = local_.rank;
   hello.to = peer.rank;
+  hello.barrier_before_sleep = local_.waiter.policy().barrier_before_sleep ? 1 : 0;
   hello.control_bytes = local_.control->chunk_bytes(bell.chunk);
   hello.doorbell_offset = bell.offset;
   hello.mac = mac(local_.rank, peer.rank);
@@ -265,9 +267,10 @@ void Mesh::greet(Peer& peer, const HelloMessage& hello, std::vector<os::Fd> desc
   try {
     auto control = local_.mapper->map(descriptors[0], hello.control_bytes);
     const std::uint32_t first_control_chunk = static_cast<std::uint32_t>(ArenaSort::control) << 24;
-    peer.channel =
-        std::make_unique<ShmChannel>(local_.stream_bytes, first_control_chunk, std::move(control),
-                                     hello.doorbell_offset, std::move(descriptors[1]));
+    const bool ring_needs_fence = hello.barrier_before_sleep == 0 || !os::joins_global_barriers();
+    peer.channel = std::make_unique<ShmChannel>(local_.stream_bytes, first_control_chunk,
+                                                std::move(control), hello.doorbell_offset,
+                                                std::move(descriptors[1]), ring_needs_fence);
     peer.chunks_sent.insert(local_.bell_block().chunk);
     peer.registrations.fetch_add(1, std::memory_order_relaxed);
   } catch (const Error& error) {

@@ -9,9 +9,10 @@
 namespace weft::p2p {
 
 /// One cache line of a rank's control arena, mapped by its same-host peers.
-/// Ringer: make the thing visible, then full_barrier(), then ring_if_needed().
-/// Sleeper: announce, read `word`, look once more, sleep on `word`.
-/// The two sides' store-then-load order makes sure that at least one sees the other.
+/// Ringer: make the thing visible, barrier, then ring if wanted().
+/// Sleeper: announce, barrier, read `word`, look once more, sleep on `word`.
+/// The two sides' store-then-load order makes sure that at least one sees the other. One side's
+/// barrier may be the other's: WaitPolicy::barrier_before_sleep.
 struct alignas(64) Doorbell {
   std::atomic<std::uint32_t> word;
   std::atomic<std::uint32_t> sleepers;  ///< threads of the rank asleep, or about to be

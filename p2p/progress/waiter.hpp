@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 
+#include "base/os/asymmetric_barrier.hpp"
 #include "p2p/progress/doorbell.hpp"
 #include "weft/deadline.hpp"
 
@@ -19,6 +20,10 @@ struct WaitPolicy {
 
   std::chrono::nanoseconds spin{0};
   int yields = 8;
+  /// The sleeper makes everybody pass a barrier, so that ringers need none of their own. Right
+  /// where ranks seldom sleep; where they share processors and sleep often, the ringers' fences are
+  /// cheaper.
+  bool barrier_before_sleep = false;
 };
 
 enum class WaitEnd : std::uint8_t { ready, broken, timeout };
@@ -42,6 +47,7 @@ class Waiter {
   std::chrono::nanoseconds default_timeout() const noexcept { return default_timeout_; }
   /// Before any other thread waits.
   void set_policy(WaitPolicy policy) noexcept { policy_ = policy; }
+  const WaitPolicy& policy() const noexcept { return policy_; }
 
   template <typename Ready, typename Broken>
   WaitEnd wait(const Ready& ready, const Broken& broken, Deadline deadline) const noexcept {
@@ -75,6 +81,7 @@ class Waiter {
     }
     for (;;) {
       bell_.sleepers.fetch_add(1, std::memory_order_seq_cst);
+      if (policy_.barrier_before_sleep) os::global_barrier();
       const std::uint32_t heard = bell_.word.load(std::memory_order_seq_cst);
       const bool is_ready = ready();
       const bool is_broken = !is_ready && broken();

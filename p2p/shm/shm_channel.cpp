@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstring>
 
 #include "base/kernels/copy.hpp"
@@ -15,6 +16,16 @@ namespace {
 // Too small for the choice of a kernel to matter.
 constexpr std::size_t kDirectBytes = 64;
 
+constexpr std::size_t kGetStreamBytes = 16u << 20;
+
+std::uint64_t ticks() noexcept {
+#if defined(__x86_64__)
+  return __builtin_ia32_rdtsc();
+#else
+  return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+#endif
+}
+
 std::byte* pointer(RemoteMemory memory) noexcept {
   return reinterpret_cast<std::byte*>(memory.address);  // NOLINT: an address is what it holds
 }
@@ -25,10 +36,11 @@ std::atomic<std::uint64_t>& word_at(RemoteMemory memory) noexcept {
 
 }  // namespace
 
-ShmChannel::ShmChannel(std::size_t stream_bytes, std::uint32_t control_chunk,
+ShmChannel::ShmChannel(std::optional<std::size_t> stream_bytes, std::uint32_t control_chunk,
                        std::shared_ptr<os::Mapping> control, std::uint64_t bell_offset,
-                       os::Fd bell_event)
+                       os::Fd bell_event, bool ring_needs_fence)
     : stream_bytes_(stream_bytes),
+      ring_needs_fence_(ring_needs_fence),
       bell_(reinterpret_cast<Doorbell*>(control->data() + bell_offset)),
       bell_event_(std::move(bell_event)) {
   add_chunk(control_chunk, std::move(control));
@@ -54,14 +66,29 @@ Status ShmChannel::put(const PutWork& work) noexcept {
   if (work.bytes <= kDirectBytes)
     std::memcpy(pointer(work.payload), work.source, work.bytes);
   else
-    kernels::copy(pointer(work.payload), work.source, work.bytes, stream_bytes_);
+    copy(work);
   word_at(work.sequence_word).store(work.sequence, std::memory_order_release);
   notify();
   return {};
 }
 
+void ShmChannel::copy(const PutWork& work) const noexcept {
+  std::byte* to = pointer(work.payload);
+  if (stream_bytes_ || work.bytes < kernels::default_stream_bytes())
+    return kernels::copy(to, work.source, work.bytes,
+                         stream_bytes_.value_or(kernels::default_stream_bytes()));
+  const bool timed = work.choice->wants_time();
+  const std::uint64_t start = timed ? ticks() : 0;
+  if (work.choice->streams())
+    kernels::copy_streamed(to, work.source, work.bytes);
+  else
+    kernels::copy_cached(to, work.source, work.bytes);
+  work.choice->done(timed ? ticks() - start : 0);
+}
+
 Status ShmChannel::get(std::byte* to, RemoteMemory from, std::size_t bytes) noexcept {
-  kernels::copy(to, pointer(from), bytes, stream_bytes_);
+  // Who gets a tensor is about to read it: it may stay in the cache if it fits.
+  kernels::copy(to, pointer(from), bytes, kGetStreamBytes);
   return {};
 }
 
@@ -71,7 +98,10 @@ void ShmChannel::write_word(RemoteMemory word, std::uint64_t value) noexcept {
 }
 
 void ShmChannel::notify() noexcept {
-  full_barrier();
+  if (ring_needs_fence_)
+    full_barrier();
+  else
+    std::atomic_signal_fence(std::memory_order_seq_cst);  // the sleeper brings the barrier
   if (!bell_->wanted()) return;
   if (!bell_->ring()) return;
   const std::uint64_t one = 1;

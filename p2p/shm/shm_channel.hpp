@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 
 #include "base/os/fd.hpp"
@@ -16,8 +17,10 @@ namespace weft::p2p {
 class ShmChannel final : public Channel {
  public:
   /// `bell` lies in the peer's control chunk, `bell_event` is its event descriptor.
-  ShmChannel(std::size_t stream_bytes, std::uint32_t control_chunk,
-             std::shared_ptr<os::Mapping> control, std::uint64_t bell_offset, os::Fd bell_event);
+  /// `stream_bytes`: puts from this size on bypass the cache; none: each slot finds out.
+  ShmChannel(std::optional<std::size_t> stream_bytes, std::uint32_t control_chunk,
+             std::shared_ptr<os::Mapping> control, std::uint64_t bell_offset, os::Fd bell_event,
+             bool ring_needs_fence);
 
   /// Makes a chunk of the peer known. Progress thread only.
   void add_chunk(std::uint32_t chunk, std::shared_ptr<os::Mapping> mapping);
@@ -31,8 +34,11 @@ class ShmChannel final : public Channel {
   std::byte* direct(RemoteMemory memory) noexcept override;
 
  private:
-  const std::size_t stream_bytes_;
+  void copy(const PutWork& work) const noexcept;
+
+  const std::optional<std::size_t> stream_bytes_;
   std::unordered_map<std::uint32_t, std::shared_ptr<os::Mapping>> chunks_;
+  const bool ring_needs_fence_;
   Doorbell* bell_;
   os::Fd bell_event_;
 };

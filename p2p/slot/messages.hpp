@@ -66,6 +66,7 @@ struct HelloMessage {  // hello and welcome
   std::uint32_t version = RankAddress::kVersion;
   std::int32_t from = -1;
   std::int32_t to = -1;
+  std::uint32_t barrier_before_sleep = 0;  ///< 1: who rings this rank needs no fence
   std::uint64_t control_bytes = 0;    ///< size of the control chunk whose descriptor comes along
   std::uint64_t doorbell_offset = 0;  ///< in that chunk
   std::array<std::byte, 32> mac{};    ///< over (from, to) with the job's secret

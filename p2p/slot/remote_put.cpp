@@ -79,6 +79,7 @@ Status RemoteSlotState::move(const Tensor& tensor) noexcept {
                               : at(buffers_, index_ * stride_);
   work.sequence_word = at(lines_, line);
   work.sequence = sequence;
+  work.choice = &*copy_choice_;
   Status status = owner_.channel->put(work);
   if (!status.ok()) return status;
   sent_.store(sequence, std::memory_order_relaxed);

@@ -77,6 +77,7 @@ void RemoteSlotState::granted(const p2p::AttachedMessage& message) {
   index_ = message.sequence % spec_.depth;
   seen_ = reported_ = message.sequence;
   held_.reserve(kMaxHeld);
+  copy_choice_.emplace(spec_.depth);
   for (std::size_t i = 0; reader && i < spec_.depth; ++i)
     views_.push_back(
         Tensor::wrap(owner_.channel->direct(at(buffers_, i * stride_)), spec_.dtype, spec_.shape));

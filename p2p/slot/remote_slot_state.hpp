@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "p2p/counters.hpp"
@@ -128,6 +129,7 @@ class RemoteSlotState {
   std::atomic<std::uint64_t> let_go_known_{0};  ///< as far as the credit word was read
   std::atomic<std::uint64_t> sent_{0};
   std::uint64_t index_ = 0;  ///< of the next buffer
+  std::optional<p2p::CopyChoice> copy_choice_;
   p2p::OwnedBlock staging_;
   std::mutex pending_mutex_;
   std::atomic<std::uint32_t> pending_count_{0};
