@@ -13,6 +13,7 @@ namespace weft {
 namespace {
 
 constexpr std::string_view kPrefix = "WEFT_";
+constexpr std::string_view kTestPrefix = "WEFT_TEST_";  // settings of weft's own tests
 
 std::size_t index(Knob knob) { return static_cast<std::size_t>(knob); }
 
@@ -84,7 +85,9 @@ Config Config::read(const char* const* environment) {
        ++at) {
     const std::string_view entry = *at;
     const auto variable = entry.substr(0, entry.find('='));
-    if (!variable.starts_with(kPrefix) || variable.size() == entry.size()) continue;
+    if (!variable.starts_with(kPrefix) || variable.starts_with(kTestPrefix) ||
+        variable.size() == entry.size())
+      continue;
     const auto table = knob_table();
     const auto spec = std::find_if(table.begin(), table.end(),
                                    [&](const KnobSpec& s) { return s.variable == variable; });

@@ -38,7 +38,7 @@ void Shard::attach(World& world, const Roles& roles, const SlotSpec& gradients,
 
 Status Shard::round(Deadline deadline) noexcept {
   for (std::size_t i = 0; i < workers_.size(); ++i) {
-    if (!workers_[i].arrival.tensor().empty()) continue;
+    if (workers_[i].arrival) continue;
     if (Status status = take(i, deadline); !status) return status;
   }
   return finish();

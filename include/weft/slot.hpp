@@ -70,7 +70,9 @@ class Arrival {
   }
   ~Arrival() { release(); }
 
-  /// Requires that it has not been let go.
+  /// Whether it holds a tensor: it was received and has not been let go.
+  explicit operator bool() const noexcept { return tensor_ != nullptr; }
+  /// Requires that it holds one.
   const Tensor& tensor() const noexcept { return *tensor_; }
   template <Element T>
   std::span<T> as() const {
@@ -79,15 +81,15 @@ class Arrival {
   /// Counts from 1 with the slot's first tensor.
   std::uint64_t sequence() const noexcept { return sequence_; }
   void release() noexcept {
-    if (slot_ != nullptr || remote_ != nullptr) let_go();
+    if (tensor_ != nullptr) let_go();
   }
 
  private:
   void take(Arrival& other) noexcept {
-    tensor_ = other.tensor_;
+    tensor_ = std::exchange(other.tensor_, nullptr);
     sequence_ = other.sequence_;
-    slot_ = std::exchange(other.slot_, nullptr);
-    remote_ = std::exchange(other.remote_, nullptr);
+    slot_ = other.slot_;
+    remote_ = other.remote_;
   }
   void let_go() noexcept;
 

@@ -23,8 +23,8 @@ class WorldState;
 class World {
  public:
   /// Joins the job that the launcher (mpirun, srun --mpi=pmix) started; with no launcher it is a
-  /// world of one. Throws Error: bad_config, bootstrap (a rank that never arrives is named within
-  /// WEFT_INIT_TIMEOUT), unreachable, exhausted, system.
+  /// world of one. Throws Error: bad_config, bootstrap, timeout (a rank that never arrives is named
+  /// within WEFT_INIT_TIMEOUT), unreachable, exhausted, system.
   static World join();
 
   World() noexcept;

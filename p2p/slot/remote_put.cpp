@@ -120,7 +120,7 @@ Request RemoteSlotState::enqueue(const Tensor& tensor) noexcept {
         "wait for a request before putting more, or give the slot more depth");
     return request;
   }
-  pending_[ticket % kMaxPending] = {tensor, false};
+  pending_[ticket % kMaxPending] = {tensor, ticket, false, {}};
   ++next_ticket_;
   pending_count_.fetch_add(1, std::memory_order_release);
   request.remote_ = this;
@@ -156,12 +156,19 @@ bool RemoteSlotState::drain() noexcept {
 }
 
 void RemoteSlotState::fail_pending(const Status& why) noexcept {
-  const std::uint64_t first = done_ticket_.load(std::memory_order_relaxed) + 1;
-  failed_from_ = std::min(failed_from_, first);
-  pending_failure_ = why;
-  for (Pending& pending : pending_) pending.tensor = {};
+  for (std::uint64_t ticket = done_ticket_.load(std::memory_order_relaxed) + 1;
+       ticket < next_ticket_; ++ticket) {
+    Pending& pending = pending_[ticket % kMaxPending];
+    pending.tensor = {};
+    pending.outcome = why;
+  }
   done_ticket_.store(next_ticket_ - 1, std::memory_order_release);
   pending_count_.store(0, std::memory_order_release);
+}
+
+Status RemoteSlotState::outcome_of(std::uint64_t ticket) const noexcept {
+  const Pending& pending = pending_[ticket % kMaxPending];
+  return pending.ticket == ticket ? pending.outcome : Status{};
 }
 
 bool RemoteSlotState::put_ended(std::uint64_t ticket) noexcept {
@@ -174,7 +181,7 @@ bool RemoteSlotState::put_ended(std::uint64_t ticket) noexcept {
 
 Status RemoteSlotState::put_outcome(std::uint64_t ticket) noexcept {
   const std::lock_guard lock(pending_mutex_);
-  return ticket >= failed_from_ ? pending_failure_ : Status{};
+  return outcome_of(ticket);
 }
 
 Status RemoteSlotState::wait_put(std::uint64_t ticket, Deadline deadline) noexcept {
@@ -195,8 +202,7 @@ Status RemoteSlotState::wait_put(std::uint64_t ticket, Deadline deadline) noexce
 
 Status RemoteSlotState::cancel_put(std::uint64_t ticket) noexcept {
   const std::lock_guard lock(pending_mutex_);
-  if (done_ticket_.load(std::memory_order_relaxed) >= ticket)
-    return ticket >= failed_from_ ? pending_failure_ : Status{};
+  if (done_ticket_.load(std::memory_order_relaxed) >= ticket) return outcome_of(ticket);
   Pending& pending = pending_[ticket % kMaxPending];
   pending.cancelled = true;
   pending.tensor = {};

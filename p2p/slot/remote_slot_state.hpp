@@ -79,7 +79,9 @@ class RemoteSlotState {
  private:
   struct Pending {
     Tensor tensor;
+    std::uint64_t ticket = 0;
     bool cancelled = false;
+    Status outcome;  ///< kept until the place is taken again, kMaxPending puts later
   };
 
   bool uses_credits() const noexcept { return spec_.flow == Flow::credits || local_.check_flow; }
@@ -94,6 +96,7 @@ class RemoteSlotState {
   Request enqueue(const Tensor& tensor) noexcept;
   bool drain() noexcept;
   void fail_pending(const Status& why) noexcept;
+  Status outcome_of(std::uint64_t ticket) const noexcept;
   void report_let_go(std::uint64_t threshold) noexcept;
   void flush_let_go() noexcept;
   Status failure(Code code, const char* operation, std::string message, std::string hint) const;
@@ -136,8 +139,6 @@ class RemoteSlotState {
   std::array<Pending, kMaxPending> pending_;   ///< by ticket modulo kMaxPending
   std::uint64_t next_ticket_ = 1;              ///< guarded by pending_mutex_
   std::atomic<std::uint64_t> done_ticket_{0};  ///< all up to this one have ended
-  std::uint64_t failed_from_ = ~std::uint64_t{0};
-  Status pending_failure_;
 
   // A reader.
   p2p::RemoteMemory let_go_word_;

@@ -40,6 +40,9 @@ void SlotTable::on_message(Peer& peer, Link& link, std::span<const std::byte> by
     std::erase_if(waiting_, [&](const auto& entry) {
       return entry.second.peer == &peer && entry.second.message.remote_id == m.remote_id;
     });
+    // Granted while the withdrawal was under way: the seat must be free before the next attach.
+    const std::lock_guard lock(mutex_);
+    for (const auto& [id, state] : slots_) state->unseat(peer, m.remote_id);
   });
   handle(DetachMessage{}, [&](const DetachMessage& m) { on_detach(peer, link, m); });
   handle(DetachedMessage{}, [&](const DetachedMessage& m) { forget_remote(m.remote_id); });

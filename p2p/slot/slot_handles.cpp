@@ -9,8 +9,11 @@
 namespace weft {
 
 void Arrival::let_go() noexcept {
-  if (auto* slot = std::exchange(slot_, nullptr)) slot->let_go(sequence_);
-  if (auto* remote = std::exchange(remote_, nullptr)) remote->let_go(sequence_);
+  tensor_ = nullptr;
+  if (slot_ != nullptr)
+    slot_->let_go(sequence_);
+  else
+    remote_->let_go(sequence_);
 }
 
 bool Request::test() noexcept { return remote_ == nullptr || remote_->put_ended(ticket_); }

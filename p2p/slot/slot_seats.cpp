@@ -128,6 +128,11 @@ bool SlotState::unseat(std::uint64_t seat_id) noexcept {
   return false;
 }
 
+void SlotState::unseat(const p2p::Peer& peer, std::uint64_t remote_id) noexcept {
+  for (const auto& seat : seats_)
+    if (seat->peer == &peer && seat->remote_id == remote_id) unseat(seat->id);
+}
+
 int SlotState::begin_close() {
   closed_ = true;
   for (const auto& seat : seats_) {

@@ -64,6 +64,8 @@ class SlotState {
   /// The remote end of a seat is gone. The peer is told once its words will not be written any
   /// more. False when there is no such seat.
   bool unseat(std::uint64_t seat_id) noexcept;
+  /// The same for a grant that its asker no longer waits for.
+  void unseat(const p2p::Peer& peer, std::uint64_t remote_id) noexcept;
   /// The slot is closed: tells every remote end. Returns how many must agree.
   int begin_close();
   /// A remote end has agreed, or is dead. Returns whether the memory is free now.

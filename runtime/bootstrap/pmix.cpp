@@ -3,7 +3,6 @@
 #include <pmix.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -18,6 +17,9 @@
 
 namespace weft {
 namespace {
+
+/// How long before the deadline the ranks that have not arrived are looked for.
+constexpr std::chrono::milliseconds kAskingTime{500};
 
 [[noreturn]] void fail(const char* call, pmix_status_t status, const std::string& hint) {
   throw Error(ErrorDetail{.code = Code::bootstrap,
@@ -106,9 +108,12 @@ class PmixBootstrap final : public Bootstrap {
         PMIx_Fence_nb(nullptr, 0, &info, 1, on_fence, new FenceCall{progress});
     if (status != PMIX_SUCCESS) fail("PMIx_Fence", status, "");
     std::unique_lock lock(progress->mutex);
-    if (!progress->changed.wait_until(lock, deadline.when(), [&] { return progress->fenced; })) {
+    const auto fenced = [&] { return progress->fenced; };
+    if (!progress->changed.wait_until(lock, deadline.when() - kAskingTime, fenced)) {
       lock.unlock();
-      throw_missing(progress);
+      ask_for_addresses(progress);
+      lock.lock();
+      if (!progress->changed.wait_until(lock, deadline.when(), fenced)) throw_missing(*progress);
     }
     if (progress->fence_status != PMIX_SUCCESS)
       fail("PMIx_Fence", progress->fence_status, "did a rank die before it joined?");
@@ -141,7 +146,7 @@ class PmixBootstrap final : public Bootstrap {
   }
 
   /// The fence does not say who is missing: asking for each rank's address does.
-  [[noreturn]] void throw_missing(const std::shared_ptr<Progress>& progress) {
+  void ask_for_addresses(const std::shared_ptr<Progress>& progress) {
     progress->arrived.assign(static_cast<std::size_t>(size_), false);
     progress->arrived[self_.rank] = true;
     for (int rank = 0; rank < size_; ++rank) {
@@ -152,14 +157,13 @@ class PmixBootstrap final : public Bootstrap {
       if (PMIx_Get_nb(&proc, key_.c_str(), nullptr, 0, on_get, call.get()) == PMIX_SUCCESS)
         (void)call.release();  // the callback's now
     }
-    std::unique_lock lock(progress->mutex);
-    progress->changed.wait_for(lock, std::chrono::seconds(1), [&] {
-      return std::count(progress->arrived.begin(), progress->arrived.end(), false) == 0;
-    });
+  }
+
+  [[noreturn]] void throw_missing(const Progress& progress) const {
     std::string missing;
     int first = -1;
     for (int rank = 0; rank < size_; ++rank) {
-      if (progress->arrived[static_cast<std::size_t>(rank)]) continue;
+      if (progress.arrived[static_cast<std::size_t>(rank)]) continue;
       missing += fmt::format("{}rank {}", first < 0 ? "" : ", ", rank);
       if (first < 0) first = rank;
     }
