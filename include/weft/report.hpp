@@ -35,7 +35,7 @@ const char* name(Role role) noexcept;
 
 /// One end of one slot, as this rank sees it.
 struct EdgeReport {
-  int peer = -1;  ///< -1: none attached; publishers report -1 (their readers are many)
+  int peer = -1;  ///< the (last) writer; -1: none yet; publishers report -1 (readers are many)
   std::string slot;
   Role role = Role::puts;
   std::string fabric;  ///< "shm"

@@ -251,7 +251,7 @@ EdgeReport SlotState::report() const {
   edge.slot = spec_.name;
   edge.role = spec_.writer == Writer::peer ? Role::receives : Role::publishes;
   edge.fabric = "shm";
-  if (const Seat* seat = writer_.load(std::memory_order_acquire)) edge.peer = seat->peer->rank;
+  edge.peer = last_writer_.load(std::memory_order_acquire);
   edge.counters = counters_.read();
   return edge;
 }
