@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <ranges>
 
 #include "pslib/refusal.hpp"
 
@@ -131,7 +130,8 @@ std::size_t TableState::index(const std::string& name, const char* operation) co
 }
 
 ErrorDetail TableState::unknown_tensor(const std::string& name, const char* operation) const {
-  const auto names = specs_ | std::views::transform(&TensorSpec::name);
+  std::vector<std::string> names;
+  for (const TensorSpec& spec : specs_) names.push_back(spec.name);
   return bad_argument(operation, fmt::format("table \"{}\" has no tensor \"{}\"", name_, name),
                       fmt::format("it has: {}", fmt::join(names, ", ")));
 }

@@ -42,7 +42,7 @@ void Worker::attach(World& world, const std::string& slot, const Roles& roles, c
   // Each worker starts at another server, so that they don't all read the same one at once.
   const auto self = std::ranges::find(roles.workers, roles.rank) - roles.workers.begin();
   const auto count = static_cast<std::ptrdiff_t>(servers_.size());
-  std::ranges::rotate(servers_, servers_.begin() + self % count);
+  std::rotate(servers_.begin(), servers_.begin() + self % count, servers_.end());
 }
 
 Status Worker::push_initial(bool is_first) noexcept {

@@ -6,7 +6,7 @@
 
 namespace weft::os {
 
-const bool detail::has_membarrier =
+const bool detail::kHasMembarrier =
     ::syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
 
 bool joins_global_barriers() noexcept {
@@ -22,7 +22,7 @@ bool joins_global_barriers() noexcept {
 void global_barrier() noexcept { ::syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0); }
 
 void heavy_barrier() noexcept {
-  if (detail::has_membarrier) {
+  if (detail::kHasMembarrier) {
     ::syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
     return;
   }

@@ -7,13 +7,13 @@ namespace weft::os {
 
 namespace detail {
 /// Whether the kernel makes every thread of this process pass a barrier when it is asked to.
-extern const bool has_membarrier;
+extern const bool kHasMembarrier;
 }  // namespace detail
 
 /// The frequent side, between its store and its look. Free where the kernel has membarrier.
 inline void light_barrier() noexcept {
 #if !defined(__SANITIZE_THREAD__)
-  if (!detail::has_membarrier) {
+  if (!detail::kHasMembarrier) {
     std::atomic_thread_fence(std::memory_order_seq_cst);
     return;
   }

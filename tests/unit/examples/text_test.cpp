@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 using charlm::decode_utf8;
 using charlm::read_text;
 using charlm::TextError;
-using std::string_literals::operator""s;
+using namespace std::string_literals;
 
 std::string complaint(const std::string& bytes) {
   try {
