@@ -62,8 +62,25 @@ Result<RemoteMemory> ShmChannel::resolve(const MemoryRef& ref) noexcept {
   return RemoteMemory{reinterpret_cast<std::uint64_t>(found->second->data() + ref.offset), 0};
 }
 
+void ShmChannel::notify() noexcept {
+  if (ring_needs_fence_)
+    full_barrier();
+  else
+    std::atomic_signal_fence(std::memory_order_seq_cst);  // the sleeper brings the barrier
+  if (bell_->wanted()) [[unlikely]]
+    ring();
+}
+
+void ShmChannel::ring() noexcept {
+  if (!bell_->ring()) return;
+  const std::uint64_t one = 1;
+  (void)!::write(bell_event_.get(), &one, sizeof one);
+}
+
 Status ShmChannel::put(const PutWork& work) noexcept {
-  if (work.bytes <= kDirectBytes)
+  if (work.bytes == sizeof(std::uint64_t))
+    std::memcpy(pointer(work.payload), work.source, sizeof(std::uint64_t));
+  else if (work.bytes <= kDirectBytes)
     std::memcpy(pointer(work.payload), work.source, work.bytes);
   else
     copy(work);
@@ -95,17 +112,6 @@ Status ShmChannel::get(std::byte* to, RemoteMemory from, std::size_t bytes) noex
 void ShmChannel::write_word(RemoteMemory word, std::uint64_t value) noexcept {
   word_at(word).store(value, std::memory_order_release);
   notify();
-}
-
-void ShmChannel::notify() noexcept {
-  if (ring_needs_fence_)
-    full_barrier();
-  else
-    std::atomic_signal_fence(std::memory_order_seq_cst);  // the sleeper brings the barrier
-  if (!bell_->wanted()) return;
-  if (!bell_->ring()) return;
-  const std::uint64_t one = 1;
-  (void)!::write(bell_event_.get(), &one, sizeof one);
 }
 
 std::byte* ShmChannel::direct(RemoteMemory memory) noexcept { return pointer(memory); }

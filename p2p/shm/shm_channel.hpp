@@ -34,7 +34,8 @@ class ShmChannel final : public Channel {
   std::byte* direct(RemoteMemory memory) noexcept override;
 
  private:
-  void copy(const PutWork& work) const noexcept;
+  [[gnu::noinline]] void copy(const PutWork& work) const noexcept;
+  [[gnu::noinline]] void ring() noexcept;
 
   const std::optional<std::size_t> stream_bytes_;
   std::unordered_map<std::uint32_t, std::shared_ptr<os::Mapping>> chunks_;

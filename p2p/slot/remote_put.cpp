@@ -15,12 +15,42 @@ bool RemoteSlotState::has_credit() noexcept {
   const std::uint64_t sent = sent_.load(std::memory_order_relaxed);
   // The owner writes the word, so reading it may fetch its line: only when what is known is used
   // up.
-  if (!uses_credits() || sent - let_go_known_.load(std::memory_order_relaxed) < spec_.depth)
-    return true;
+  if (!credits_ || sent - let_go_known_.load(std::memory_order_relaxed) < spec_.depth) return true;
   const std::uint64_t word = credit_word().load(std::memory_order_seq_cst);
   if (word > let_go_known_.load(std::memory_order_relaxed))
     let_go_known_.store(word, std::memory_order_relaxed);
   return sent - let_go_known_.load(std::memory_order_relaxed) < spec_.depth;
+}
+
+Status RemoteSlotState::move(const Tensor& tensor) noexcept {
+  const std::byte* source = tensor.data();
+  if (!local_.zero_copy ||
+      (tensor.arena() != local_.data.get() && !local_.reachable(source, bytes_))) [[unlikely]] {
+    const auto copy = staged(tensor);
+    if (!copy.ok()) return copy.status();
+    source = *copy;
+  }
+  const std::uint64_t sequence = sent_.load(std::memory_order_relaxed) + 1;
+  const std::uint64_t line = index_ * sizeof(SlotLine);
+  p2p::PutWork work;
+  work.source = source;
+  work.bytes = bytes_;
+  work.payload = stride_ == 0 ? at(lines_, line + offsetof(SlotLine, payload))
+                              : at(buffers_, index_ * stride_);
+  work.sequence_word = at(lines_, line);
+  work.sequence = sequence;
+  work.choice = &*copy_choice_;
+  Status status = owner_.channel->put(work);
+  if (!status.ok()) return status;
+  sent_.store(sequence, std::memory_order_relaxed);
+  index_ = index_ + 1 == spec_.depth ? 0 : index_ + 1;
+  counters_.transfers.add(1);
+  counters_.bytes_moved.add(bytes_);
+  counters_.work_requests.add(1);
+  // When the next look at the credit word is near, its line had better be here.
+  if (credits_ && sequence + 2 >= let_go_known_.load(std::memory_order_relaxed) + spec_.depth)
+    __builtin_prefetch(credit_block_.data());
+  return status;
 }
 
 Status RemoteSlotState::wrong_put(const Tensor& tensor) const {
@@ -60,37 +90,6 @@ Request RemoteSlotState::put(const Tensor& tensor) noexcept {
     return request;
   }
   return enqueue(tensor);
-}
-
-Status RemoteSlotState::move(const Tensor& tensor) noexcept {
-  const std::byte* source = tensor.data();
-  if (!local_.zero_copy ||
-      (tensor.arena() != local_.data.get() && !local_.reachable(source, bytes_))) [[unlikely]] {
-    const auto copy = staged(tensor);
-    if (!copy.ok()) return copy.status();
-    source = *copy;
-  }
-  const std::uint64_t sequence = sent_.load(std::memory_order_relaxed) + 1;
-  const std::uint64_t line = index_ * sizeof(SlotLine);
-  p2p::PutWork work;
-  work.source = source;
-  work.bytes = bytes_;
-  work.payload = stride_ == 0 ? at(lines_, line + offsetof(SlotLine, payload))
-                              : at(buffers_, index_ * stride_);
-  work.sequence_word = at(lines_, line);
-  work.sequence = sequence;
-  work.choice = &*copy_choice_;
-  Status status = owner_.channel->put(work);
-  if (!status.ok()) return status;
-  sent_.store(sequence, std::memory_order_relaxed);
-  index_ = index_ + 1 == spec_.depth ? 0 : index_ + 1;
-  counters_.transfers.add(1);
-  counters_.bytes_moved.add(bytes_);
-  counters_.work_requests.add(1);
-  // When the next look at the credit word is near, its line had better be here.
-  if (uses_credits() && sequence + 2 >= let_go_known_.load(std::memory_order_relaxed) + spec_.depth)
-    __builtin_prefetch(credit_block_.data());
-  return status;
 }
 
 Result<const std::byte*> RemoteSlotState::staged(const Tensor& tensor) noexcept {

@@ -66,6 +66,7 @@ void RemoteSlotState::granted(const p2p::AttachedMessage& message) {
         "this is a defect of weft: please report it with WEFT_LOG=debug"));
   spec_ = *declared;
   bytes_ = bytes;
+  credits_ = spec_.flow == Flow::credits || local_.check_flow;
   slot_id_ = message.slot_id;
   seat_id_ = message.seat_id;
   lines_ = *lines;

@@ -84,13 +84,12 @@ class RemoteSlotState {
     Status outcome;  ///< kept until the place is taken again, kMaxPending puts later
   };
 
-  bool uses_credits() const noexcept { return spec_.flow == Flow::credits || local_.check_flow; }
   std::atomic<std::uint64_t>& credit_word() const noexcept {
     return *reinterpret_cast<std::atomic<std::uint64_t>*>(credit_block_.data());
   }
-  bool has_credit() noexcept;
+  [[gnu::always_inline]] inline bool has_credit() noexcept;
   Status usable() const noexcept;
-  Status move(const Tensor& tensor) noexcept;
+  [[gnu::always_inline]] inline Status move(const Tensor& tensor) noexcept;
   Result<const std::byte*> staged(const Tensor& tensor) noexcept;
   Status wrong_put(const Tensor& tensor) const;
   Request enqueue(const Tensor& tensor) noexcept;
@@ -114,6 +113,7 @@ class RemoteSlotState {
   SlotSpec spec_;
   const bool take_declared_;
   std::size_t bytes_ = 0;
+  bool credits_ = true;           ///< they are kept: the flow asks for it, or WEFT_CHECK=flow
   p2p::OwnedBlock credit_block_;  ///< written by the owner of a put slot
   p2p::EdgeCounters counters_;
   std::vector<int> needs_;

@@ -48,7 +48,7 @@ Result<std::uint64_t> RemoteSlotState::newer_version(const char* operation,
   const std::uint64_t version = line->sequence.load(std::memory_order_acquire);
   seen_ = version;
   held_.push_back(version);
-  if (held_.front() - 1 > reported_ && uses_credits())
+  if (held_.front() - 1 > reported_ && credits_)
     report_let_go((spec_.depth + 1) / 2);  // versions passed over are let go too
   counters_.transfers.add(1);
   counters_.work_requests.add(1);
@@ -100,7 +100,7 @@ Status RemoteSlotState::get(std::span<const SlotRun> runs, Deadline deadline) no
 
 void RemoteSlotState::let_go(std::uint64_t version) noexcept {
   std::erase(held_, version);
-  if (uses_credits()) report_let_go((spec_.depth + 1) / 2);
+  if (credits_) report_let_go((spec_.depth + 1) / 2);
   gate_.leave();
 }
 
@@ -113,7 +113,7 @@ void RemoteSlotState::report_let_go(std::uint64_t threshold) noexcept {
 }
 
 void RemoteSlotState::flush_let_go() noexcept {
-  if (!uses_credits() || spec_.writer != Writer::owner || reported_ + spec_.depth > seen_) return;
+  if (!credits_ || spec_.writer != Writer::owner || reported_ + spec_.depth > seen_) return;
   // The owner needs this reader's word before it can fill the next version.
   if (!gate_.enter()) return;
   report_let_go(1);
