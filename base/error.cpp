@@ -75,8 +75,6 @@ std::string_view name(Code code) noexcept {
       return "unreachable";
     case Code::flow_overrun:
       return "flow_overrun";
-    case Code::launcher_lost:
-      return "launcher_lost";
     case Code::cancelled:
       return "cancelled";
     case Code::bootstrap:

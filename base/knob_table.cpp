@@ -41,7 +41,7 @@ constexpr std::array<KnobSpec, static_cast<std::size_t>(Knob::count_)> kTable{{
     {Knob::check, "WEFT_CHECK", KnobType::choice, "none", "none | flow",
      "flow: run synchronous slots with credits and report an overrun"},
     {Knob::stream_bytes, "WEFT_STREAM_BYTES", KnobType::size, "auto", "a size such as 4m, or auto",
-     "copies from this size on bypass the cache; auto: by the cache's size", true},
+     "puts from this size on bypass the cache; auto: each slot finds out", true},
 }};
 
 constexpr bool is_in_order() {

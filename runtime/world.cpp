@@ -129,7 +129,14 @@ Result<std::size_t> World::wait_any(std::span<Request* const> requests,
 int World::event_fd() { return state_->event_fd(); }
 void World::clear_event() noexcept { state_->clear_event(); }
 
-Status World::alive(std::span<const int> ranks) const noexcept { return state_->mesh.fate(ranks); }
+Status World::alive(std::span<const int> ranks) const noexcept {
+  try {
+    state_->mesh.check_ranks(ranks, "alive");
+  } catch (const Error& error) {
+    return error.status();
+  }
+  return state_->mesh.fate(ranks);
+}
 
 Report World::report() const {
   return {state_->mesh.paths(),

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <thread>
 
+#include "base/os/asymmetric_barrier.hpp"
 #include "base/os/host_identity.hpp"
 #include "base/os/pidfd.hpp"
 #include "p2p/barrier.hpp"
@@ -113,7 +114,7 @@ void WorldState::watch_launcher() {
   try {
     launcher_ = os::pidfd_open(pid);
   } catch (const Error&) {
-    return;  // gone already, or not to be seen: PMIx tells then
+    return;  // in another pid namespace: its end can't be seen from here
   }
   local.progress.watch(launcher_.get(), EPOLLIN, [this, pid](std::uint32_t) {
     local.progress.forget(launcher_.get());
@@ -140,7 +141,11 @@ void WorldState::before_sleep() {
   const bool user = user_event_wanted_.load();
   const bool armed = user || local.service_wanted.load();
   local.bell().armed.store(armed ? 1 : 0, std::memory_order_seq_cst);
-  p2p::full_barrier();
+  // Arming is going to sleep: a ringer may count on the sleeper's barrier.
+  if (armed && local.waiter.policy().barrier_before_sleep)
+    os::global_barrier();
+  else
+    p2p::full_barrier();
   slots.serve_pending();
   // Only now that the bell is armed again: what happens after the user looked rings it.
   if (user && user_event_due_) {
@@ -153,7 +158,8 @@ void WorldState::before_sleep() {
 int WorldState::event_fd() {
   if (user_event_wanted_.load()) return user_event_.get();
   local.progress.run([this] {
-    if (user_event_.get() < 0) user_event_ = os::Fd(::eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (user_event_.get() < 0) user_event_ = os::Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    user_event_due_ = true;  // readable once the bell is armed: look at everything then
     if (user_event_.get() >= 0) user_event_wanted_.store(true);
   });
   if (!user_event_wanted_.load())

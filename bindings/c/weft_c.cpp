@@ -57,7 +57,6 @@ static_assert(WEFT_CODE_BAD_CONFIG == static_cast<int>(Code::bad_config));
 static_assert(WEFT_CODE_EXHAUSTED == static_cast<int>(Code::exhausted));
 static_assert(WEFT_CODE_UNREACHABLE == static_cast<int>(Code::unreachable));
 static_assert(WEFT_CODE_FLOW_OVERRUN == static_cast<int>(Code::flow_overrun));
-static_assert(WEFT_CODE_LAUNCHER_LOST == static_cast<int>(Code::launcher_lost));
 static_assert(WEFT_CODE_CANCELLED == static_cast<int>(Code::cancelled));
 static_assert(WEFT_CODE_BOOTSTRAP == static_cast<int>(Code::bootstrap));
 static_assert(WEFT_CODE_SYSTEM == static_cast<int>(Code::system));

@@ -18,7 +18,7 @@ enum class Code : std::uint8_t {
   timeout,         ///< the deadline came first; the operation is still alive
   peer_failed,     ///< a peer died without leaving
   peer_left,       ///< a peer left the job in order, and this operation still needed it
-  closed,          ///< the slot was closed by the other end, or the world was left
+  closed,          ///< the slot was closed by the other end
   mismatch,        ///< dtype, shape, depth or flow differ between the two ends
   duplicate_name,  ///< this rank already exposes a slot of that name
   writer_taken,    ///< the slot already has its one writer
@@ -27,7 +27,6 @@ enum class Code : std::uint8_t {
   exhausted,       ///< memory, descriptors or a queue are used up
   unreachable,     ///< no fabric reaches the peer
   flow_overrun,    ///< WEFT_CHECK=flow saw a synchronous slot overtake its reader
-  launcher_lost,   ///< the launcher (mpirun, srun) is gone
   cancelled,       ///< the request was cancelled
   bootstrap,       ///< the ranks could not be introduced to each other
   system           ///< the operating system refused; the message holds its words

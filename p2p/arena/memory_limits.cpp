@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <limits>
 #include <sstream>
+
+#include "base/os/cgroup.hpp"
 
 namespace weft::p2p {
 namespace {
@@ -31,23 +34,27 @@ std::optional<std::size_t> machine_available() {
   return std::nullopt;
 }
 
-/// The unified hierarchy's folder of this process, or an empty path.
-fs::path own_cgroup() {
-  std::ifstream in("/proc/self/cgroup");
-  for (std::string line; std::getline(in, line);)
-    if (line.rfind("0::", 0) == 0) return fs::path("/sys/fs/cgroup" + line.substr(3));
-  return {};
+/// Of a group's memory.stat: what the kernel gives back before it lets a process die.
+std::size_t reclaimable_in(const fs::path& group) {
+  std::ifstream in(group / "memory.stat");
+  std::size_t total = 0;
+  std::size_t bytes = 0;
+  for (std::string key; in >> key >> bytes;)
+    if (key == "active_file" || key == "inactive_file") total += bytes;
+  return total;
 }
 
 std::optional<std::string> cgroup_refusal(std::size_t bytes) {
-  const fs::path top = "/sys/fs/cgroup";
-  for (fs::path group = own_cgroup(); !group.empty(); group = group.parent_path()) {
-    const auto limit = number_in(group / "memory.max");
-    const auto current = number_in(group / "memory.current");
-    if (limit && current && (*current > *limit || bytes > *limit - *current))
-      return fmt::format("the cgroup {} allows {} bytes and holds {}", group.string(), *limit,
-                         *current);
-    if (group == top || group == group.root_path()) break;
+  for (const fs::path& group : os::own_cgroups("memory")) {
+    auto limit = number_in(group / "memory.max");
+    auto current = number_in(group / "memory.current");
+    if (!limit) limit = number_in(group / "memory.limit_in_bytes");  // version 1
+    if (!current) current = number_in(group / "memory.usage_in_bytes");
+    if (!limit || !current) continue;
+    const std::size_t used = *current - std::min(*current, reclaimable_in(group));
+    if (used > *limit || bytes > *limit - used)
+      return fmt::format("the cgroup {} allows {} bytes and {} are in use", group.string(), *limit,
+                         used);
   }
   return std::nullopt;
 }

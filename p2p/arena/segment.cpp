@@ -26,12 +26,15 @@ constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 /// Asks for huge pages, then makes every page exist. What is short shows here, as an error, and not
 /// later, as a SIGBUS.
-bool populate(const os::Mapping& mapping, bool huge_pages) {
+bool populate(const os::Mapping& mapping, const os::Fd& file, bool huge_pages) {
   const bool advised = huge_pages && ::madvise(mapping.data(), mapping.bytes(), MADV_HUGEPAGE) == 0;
 #if defined(MADV_POPULATE_WRITE)
   if (::madvise(mapping.data(), mapping.bytes(), MADV_POPULATE_WRITE) == 0) return advised;
   if (errno != EINVAL) fail(Code::exhausted, "madvise(MADV_POPULATE_WRITE)", errno);
 #endif
+  // A kernel before 5.14: a file's pages can be had without touching them, private ones can't.
+  if (file && ::fallocate(file.get(), 0, 0, static_cast<off_t>(mapping.bytes())) != 0)
+    fail(Code::exhausted, "fallocate", errno);
   for (std::size_t i = 0; i < mapping.bytes(); i += 4096) mapping.data()[i] = std::byte{0};
   return advised;
 }
@@ -45,7 +48,7 @@ Segment create_shared_segment(std::size_t bytes, bool huge_pages, const std::str
   if (::ftruncate(segment.fd.get(), static_cast<off_t>(bytes)) != 0)
     fail(Code::exhausted, "ftruncate", errno);
   segment.mapping = std::make_shared<os::Mapping>(os::Mapping::shared(segment.fd, bytes));
-  segment.huge_pages_advised = populate(*segment.mapping, huge_pages);
+  segment.huge_pages_advised = populate(*segment.mapping, segment.fd, huge_pages);
   if (::fcntl(segment.fd.get(), F_ADD_SEALS, kSeals) != 0) fail(Code::system, "sealing", errno);
   return segment;
 }
@@ -53,7 +56,7 @@ Segment create_shared_segment(std::size_t bytes, bool huge_pages, const std::str
 Segment create_private_segment(std::size_t bytes, bool huge_pages) {
   Segment segment;
   segment.mapping = std::make_shared<os::Mapping>(os::Mapping::anonymous(bytes));
-  segment.huge_pages_advised = populate(*segment.mapping, huge_pages);
+  segment.huge_pages_advised = populate(*segment.mapping, segment.fd, huge_pages);
   return segment;
 }
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 
 #include "base/os/asymmetric_barrier.hpp"
@@ -15,6 +16,9 @@
 
 namespace weft::p2p {
 namespace {
+
+constexpr const char* kDescriptorHint =
+    "raise the limit of open files (ulimit -n): a rank needs three per rank of its host";
 
 struct AbstractName {
   sockaddr_un address{};
@@ -39,8 +43,7 @@ AbstractName abstract_name(const std::array<std::byte, 16>& token) {
 os::Fd make_socket() {
   os::Fd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (socket.get() < 0)
-    refuse(Code::system, fmt::format("socket: {}", std::strerror(errno)),
-           "raise the limit of open files (ulimit -n): a rank needs three per rank of its host");
+    refuse(Code::system, fmt::format("socket: {}", std::strerror(errno)), kDescriptorHint);
   return socket;
 }
 
@@ -67,6 +70,7 @@ void Mesh::connect(std::vector<RankAddress> addresses, Deadline deadline) {
     auto peer = std::make_unique<Peer>();
     peer->rank = static_cast<int>(rank);
     peer->address = address;
+    peer->address.host.back() = '\0';
     peer->verdicts = {shm_reaches(own_, address),
                       {"verbs", false, "not in this version"},
                       {"tcp", false, "not in this version"}};
@@ -95,8 +99,9 @@ void Mesh::connect(std::vector<RankAddress> addresses, Deadline deadline) {
       if (p->state.load(std::memory_order_acquire) == PeerState::joining) return false;
     return true;
   };
-  const auto failed = [this] { return first_failed_.load() >= 0; };
+  const auto failed = [this] { return first_failed_.load() >= 0 || join_failed_.load(); };
   const WaitEnd end = local_.waiter.wait(connected, failed, deadline);
+  if (join_failed_.load()) throw Error(join_error_);
   for (const auto& p : peers_) {
     const Status status = fate(p->rank);
     if (status.code() == Code::peer_failed) {
@@ -125,13 +130,22 @@ void Mesh::connect_to(Peer& peer) {
   const AbstractName name = abstract_name(peer.address.socket);
   if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&name.address), name.size) != 0) {
     if (errno == EAGAIN) {  // its backlog is full: it will have accepted some soon
-      local_.progress.post([this, &peer] { connect_to(peer); });
+      local_.progress.post([this, &peer] {
+        try {
+          connect_to(peer);
+        } catch (const Error& error) {
+          fail_join(error);
+        }
+      });
       return;
     }
-    local_.log->error(Subsystem::path, "connecting to rank {}: {}", peer.rank,
-                      std::strerror(errno));
-    end(peer, PeerState::failed, -1);
-    return;
+    if (errno == ECONNREFUSED) return end(peer, PeerState::failed, -1);  // nobody listens there now
+    return fail_join(Error(ErrorDetail{
+        .code = Code::system,
+        .operation = "join",
+        .message = fmt::format("connecting to rank {}: {}", peer.rank, std::strerror(errno)),
+        .peer = peer.rank,
+        .host = peer.host()}));
   }
   peer.links.push_back(std::make_unique<Link>(
       local_.progress, std::move(socket),
@@ -146,7 +160,17 @@ void Mesh::connect_to(Peer& peer) {
 void Mesh::accept_pending() {
   for (;;) {
     os::Fd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (socket.get() < 0) return;
+    if (socket.get() < 0) {
+      if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) {
+        local_.progress.forget(listener_.get());  // or it would be asked for ever
+        fail_join(
+            Error(ErrorDetail{.code = Code::exhausted,
+                              .operation = "join",
+                              .message = fmt::format("accepting a rank: {}", std::strerror(errno)),
+                              .hint = kDescriptorHint}));
+      }
+      return;
+    }
     auto link = std::make_unique<Link>(
         local_.progress, std::move(socket),
         [this](Link& from, std::span<const std::byte> bytes, std::vector<os::Fd> descriptors) {
@@ -208,7 +232,8 @@ std::string Mesh::distrust(const HelloMessage& hello, const Link& link,
   if (sodium_memcmp(expected.data(), hello.mac.data(), expected.size()) != 0)
     return "it does not know the job's secret";
   if (descriptors != 2 || hello.doorbell_offset % alignof(Doorbell) != 0 ||
-      hello.doorbell_offset + sizeof(Doorbell) > hello.control_bytes)
+      hello.control_bytes < sizeof(Doorbell) ||
+      hello.doorbell_offset > hello.control_bytes - sizeof(Doorbell))
     return "its hello is malformed";
   return {};
 }
@@ -274,9 +299,7 @@ void Mesh::greet(Peer& peer, const HelloMessage& hello, std::vector<os::Fd> desc
     peer.chunks_sent.insert(local_.bell_block().chunk);
     peer.registrations.fetch_add(1, std::memory_order_relaxed);
   } catch (const Error& error) {
-    local_.log->error(Subsystem::path, "mapping memory of rank {}: {}", peer.rank, error.what());
-    end(peer, PeerState::failed, -1);
-    return;
+    return fail_join(error);
   }
   peer.state.store(PeerState::connected, std::memory_order_release);
   local_.ring();
@@ -292,8 +315,11 @@ void Mesh::watch_process(Peer& peer) {
       for (std::size_t i = 0; i < peer.links.size(); ++i) peer.links[i]->drain();
       end(peer, PeerState::failed, -1);
     });
-  } catch (const Error&) {  // already gone
-    end(peer, PeerState::failed, -1);
+  } catch (const Error& error) {
+    if (::kill(peer.address.pid, 0) != 0 && errno == ESRCH)
+      end(peer, PeerState::failed, -1);
+    else
+      fail_join(error);
   }
 }
 

@@ -66,6 +66,16 @@ Status Mesh::wait_until_alone(Deadline deadline) noexcept {
       .peer = late.empty() ? -1 : late.front()});
 }
 
+void Mesh::check_ranks(std::span<const int> ranks, const char* operation) const {
+  for (const int rank : ranks)
+    if (rank < 0 || rank >= local_.size)
+      throw Error(ErrorDetail{
+          .code = Code::bad_argument,
+          .operation = operation,
+          .message = fmt::format("there is no rank {} in a job of {}", rank, local_.size),
+          .hint = fmt::format("ranks go from 0 to {}", local_.size - 1)});
+}
+
 Status Mesh::fate(int rank) const noexcept {
   const Peer& p = peer(rank);
   const PeerState state = p.state.load(std::memory_order_acquire);
@@ -125,6 +135,14 @@ std::vector<PathReport> Mesh::paths() const {
     paths.push_back(std::move(path));
   }
   return paths;
+}
+
+void Mesh::fail_join(const Error& error) {
+  local_.log->error(Subsystem::path, "{}", error.what());
+  if (join_failed_.load()) return;
+  join_error_ = error.status();
+  join_failed_.store(true);
+  local_.ring();
 }
 
 void Mesh::end(Peer& peer, PeerState state, int because_of) {

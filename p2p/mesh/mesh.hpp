@@ -45,6 +45,8 @@ class Mesh {
   const Peer& peer(int rank) const noexcept { return *peers_[static_cast<std::size_t>(rank)]; }
   /// How many peers have left or failed: zero lets a wait skip asking for each.
   std::uint32_t gone_count() const noexcept { return gone_.load(std::memory_order_acquire); }
+  /// Throws Error(bad_argument) for a rank that the job does not have.
+  void check_ranks(std::span<const int> ranks, const char* operation) const;
   /// ok for a rank that lives; peer_failed or peer_left otherwise. A rank that left because another
   /// had failed is reported as that other's failure.
   Status fate(int rank) const noexcept;
@@ -80,6 +82,7 @@ class Mesh {
   void watch_process(Peer& peer);
   void end(Peer& peer, PeerState state, int because_of);
   void drop_stranger(Link& link);
+  void fail_join(const Error& error);
   std::array<std::byte, 32> mac(int from, int to) const;
 
   LocalRank& local_;
@@ -91,6 +94,8 @@ class Mesh {
   std::vector<std::unique_ptr<Link>> strangers_;  ///< accepted, not yet introduced
   std::atomic<std::uint32_t> gone_{0};
   std::atomic<int> first_failed_{-1};
+  std::atomic<bool> join_failed_{false};
+  Status join_error_;  ///< this rank's own shortage; set before join_failed_
 };
 
 }  // namespace weft::p2p

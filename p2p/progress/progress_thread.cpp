@@ -12,6 +12,8 @@
 #include <cstring>
 #include <future>
 #include <memory>
+#include <string>
+#include <system_error>
 
 #include "weft/error.hpp"
 
@@ -52,10 +54,18 @@ void ProgressThread::start() {
   sigset_t before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this] {
-    pthread_setname_np(pthread_self(), "weft-progress");
-    loop();
-  });
+  try {
+    thread_ = std::thread([this] {
+      pthread_setname_np(pthread_self(), "weft-progress");
+      loop();
+    });
+  } catch (const std::system_error& error) {
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    throw Error(ErrorDetail{.code = Code::exhausted,
+                            .operation = "join",
+                            .message = std::string("starting a thread: ") + error.what(),
+                            .hint = "raise the limit of processes (ulimit -u, pids.max)"});
+  }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
@@ -86,10 +96,14 @@ void ProgressThread::turn_soon() noexcept {
 void ProgressThread::run(const std::function<void()>& task) {
   std::promise<void> done;
   post([&] {
-    task();
-    done.set_value();
+    try {
+      task();
+      done.set_value();
+    } catch (...) {
+      done.set_exception(std::current_exception());
+    }
   });
-  done.get_future().wait();
+  done.get_future().get();
 }
 
 void ProgressThread::watch(int fd, std::uint32_t events, Handler handler) {
@@ -128,9 +142,10 @@ bool ProgressThread::run_tasks() {
 void ProgressThread::loop() {
   std::array<epoll_event, 64> events{};
   while (!stopping_.load()) {
-    if (run_tasks()) continue;
-    if (before_sleep_) before_sleep_();
-    const int count = ::epoll_wait(epoll_.get(), events.data(), events.size(), -1);
+    const bool busy = run_tasks();
+    if (!busy && before_sleep_) before_sleep_();
+    const int count =
+        ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), busy ? 0 : -1);
     for (int i = 0; i < count; ++i) {
       const auto found = handlers_.find(events[i].data.fd);
       if (found == handlers_.end()) continue;  // forgotten by an earlier handler of this round

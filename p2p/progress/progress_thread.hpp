@@ -31,7 +31,8 @@ class ProgressThread {
 
   /// Any thread.
   void post(std::function<void()> task);
-  /// Any thread: runs the task there and waits for its end. Must not be called by a handler.
+  /// Any thread: runs the task there, waits for its end and throws what it threw. Must not be
+  /// called by a handler, nor when the loop does not run.
   void run(const std::function<void()>& task);
 
   /// Any thread: makes the loop turn within half a millisecond. Cheap when asked for often: what is

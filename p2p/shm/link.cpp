@@ -80,7 +80,9 @@ void Link::receive() {
     header.msg_control = control.data();
     header.msg_controllen = control.size();
     const ssize_t size = ::recvmsg(socket_.get(), &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    if (size < 0 && errno == EINTR) continue;
+    // A peer that closed before it had read everything resets the connection; what it had sent is
+    // still there, behind the error.
+    if (size < 0 && (errno == EINTR || errno == ECONNRESET)) continue;
     if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
     std::vector<os::Fd> descriptors;
     for (cmsghdr* c = CMSG_FIRSTHDR(&header); c != nullptr; c = CMSG_NXTHDR(&header, c)) {

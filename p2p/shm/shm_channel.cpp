@@ -47,13 +47,13 @@ ShmChannel::ShmChannel(std::optional<std::size_t> stream_bytes, std::uint32_t co
 }
 
 void ShmChannel::add_chunk(std::uint32_t chunk, std::shared_ptr<os::Mapping> mapping) {
-  chunks_[chunk] = std::move(mapping);
+  chunks_.try_emplace(chunk, std::move(mapping));  // a chunk is never another
 }
 
 Result<RemoteMemory> ShmChannel::resolve(const MemoryRef& ref) noexcept {
   const auto found = chunks_.find(ref.chunk);
   if (found == chunks_.end() || ref.offset > found->second->bytes() ||
-      ref.bytes > found->second->bytes() - ref.offset)
+      ref.bytes > found->second->bytes() - ref.offset || ref.offset % alignof(std::uint64_t) != 0)
     return Status(ErrorDetail{.code = Code::system,
                               .operation = "resolve",
                               .message = fmt::format("the peer named {} bytes at {} of its chunk "

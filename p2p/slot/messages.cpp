@@ -19,7 +19,8 @@ SpecOnWire to_wire(const SlotSpec& spec) noexcept {
 std::optional<SlotSpec> from_wire(const SpecOnWire& wire) {
   if (wire.dtype > static_cast<std::uint8_t>(DType::boolean) || wire.dims > Shape::kMaxDims ||
       wire.writer > static_cast<std::uint8_t>(Writer::owner) ||
-      wire.flow > static_cast<std::uint8_t>(Flow::unsafe_synchronous))
+      wire.flow > static_cast<std::uint8_t>(Flow::unsafe_synchronous) || wire.depth == 0 ||
+      wire.depth > kMaxDepth)
     return std::nullopt;
   SlotSpec spec;
   spec.name = wire.name.get();

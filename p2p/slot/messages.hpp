@@ -43,6 +43,7 @@ struct FixedText {
 };
 
 inline constexpr std::size_t kMaxSlotName = 200;
+inline constexpr std::uint32_t kMaxDepth = 4096;
 
 struct SpecOnWire {
   FixedText<kMaxSlotName + 1> name;

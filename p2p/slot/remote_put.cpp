@@ -218,7 +218,9 @@ void RemoteSlotState::drop_pending() noexcept {
 bool RemoteSlotState::serve_pending() noexcept {
   if (pending_count_.load(std::memory_order_acquire) == 0) return false;
   const std::lock_guard lock(pending_mutex_);
-  if (drain()) local_.ring();
+  const std::uint64_t done = done_ticket_.load(std::memory_order_relaxed);
+  drain();
+  if (done_ticket_.load(std::memory_order_relaxed) != done) local_.ring();
   return pending_count_.load(std::memory_order_relaxed) != 0;
 }
 

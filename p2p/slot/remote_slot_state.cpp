@@ -41,31 +41,35 @@ p2p::AttachMessage RemoteSlotState::attach_message() const noexcept {
   return message;
 }
 
-void RemoteSlotState::granted(const p2p::AttachedMessage& message) {
-  const auto declared = p2p::from_wire(message.spec);
-  const auto lines = owner_.channel->resolve(message.lines);
-  const auto buffers = message.stride == 0 ? Result<p2p::RemoteMemory>(p2p::RemoteMemory{})
-                                           : owner_.channel->resolve(message.buffers);
-  const bool reader = declared && declared->writer == Writer::owner;
-  const auto let_go = reader ? owner_.channel->resolve(message.let_go_word)
-                             : Result<p2p::RemoteMemory>(p2p::RemoteMemory{});
+bool RemoteSlotState::makes_sense(const p2p::AttachedMessage& message,
+                                  const SlotSpec& declared) noexcept {
   const std::size_t bytes =
-      declared ? static_cast<std::size_t>(declared->shape.elements()) * size_of(declared->dtype)
-               : 0;
-  const std::size_t line_count = declared && !reader ? declared->depth : 1;
-  const bool fits =
-      declared && declared->depth != 0 &&
-      message.lines.bytes >= line_count * sizeof(p2p::SlotLine) &&
-      (message.stride == 0
-           ? bytes <= p2p::SlotLine::kInlineBytes
-           : message.stride >= bytes && message.buffers.bytes >= message.stride * declared->depth);
+      static_cast<std::size_t>(declared.shape.elements()) * size_of(declared.dtype);
+  const bool reader = declared.writer == Writer::owner;
+  const std::size_t line_count = reader ? 1 : declared.depth;
+  if (message.lines.bytes < line_count * sizeof(p2p::SlotLine)) return false;
+  if (reader && (message.stride == 0 || message.let_go_word.bytes != sizeof(std::uint64_t)))
+    return false;
+  if (message.stride == 0) return bytes <= p2p::SlotLine::kInlineBytes;
+  return message.stride >= bytes && message.stride <= message.buffers.bytes / declared.depth;
+}
+
+void RemoteSlotState::granted(const p2p::AttachedMessage& message) {
+  if (attach_state() != Attach::asked) return;
+  const auto declared = p2p::from_wire(message.spec);
+  const bool reader = declared && declared->writer == Writer::owner;
+  const Result<p2p::RemoteMemory> nothing(p2p::RemoteMemory{});
+  const auto lines = owner_.channel->resolve(message.lines);
+  const auto buffers = message.stride == 0 ? nothing : owner_.channel->resolve(message.buffers);
+  const auto let_go = reader ? owner_.channel->resolve(message.let_go_word) : nothing;
+  const bool fits = declared && makes_sense(message, *declared);
   if (!fits || !lines.ok() || !buffers.ok() || !let_go.ok())
     return refused(failure(
         Code::system, "attach",
         fmt::format("rank {} granted the slot with memory that can't be mapped", owner_.rank),
         "this is a defect of weft: please report it with WEFT_LOG=debug"));
   spec_ = *declared;
-  bytes_ = bytes;
+  bytes_ = static_cast<std::size_t>(spec_.shape.elements()) * size_of(spec_.dtype);
   credits_ = spec_.flow == Flow::credits || local_.check_flow;
   slot_id_ = message.slot_id;
   seat_id_ = message.seat_id;
@@ -88,6 +92,7 @@ void RemoteSlotState::granted(const p2p::AttachedMessage& message) {
 }
 
 void RemoteSlotState::refused(Status why) {
+  if (attach_state() != Attach::asked) return;
   refusal_ = std::move(why);
   attach_.store(Attach::refused, std::memory_order_release);
   local_.ring();
@@ -119,7 +124,6 @@ Status RemoteSlotState::usable() const noexcept {
 }
 
 Status RemoteSlotState::fate_failure(const char* operation) const {
-  if (mesh_.gone_count() == 0) return {};
   Status fate = mesh_.fate(needs_);
   if (fate.ok()) fate = mesh_.fate(owner_.rank);
   if (fate.ok()) return {};

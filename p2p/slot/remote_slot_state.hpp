@@ -32,7 +32,7 @@ class RemoteSlotState {
                   SlotSpec asked, bool take_declared, std::uint64_t id);
 
   // The application's thread.
-  enum class Attach : std::uint8_t { asked, granted, refused };
+  enum class Attach : std::uint8_t { asked, granted, refused, withdrawn };
   Attach attach_state() const noexcept { return attach_.load(std::memory_order_acquire); }
   /// Requires attach_state() == refused.
   const Status& refusal() const noexcept { return refusal_; }
@@ -54,7 +54,11 @@ class RemoteSlotState {
   bool ready() const noexcept;
   bool broken() const noexcept;
   void before_wait() noexcept { flush_let_go(); }
-  void also_needs(std::span<const int> ranks) { needs_.assign(ranks.begin(), ranks.end()); }
+  void also_needs(std::span<const int> ranks) {
+    mesh_.check_ranks(ranks, "also_needs");
+    const std::lock_guard lock(pending_mutex_);  // the progress thread names the culprit of a put
+    needs_.assign(ranks.begin(), ranks.end());
+  }
 
   // The progress thread.
   p2p::AttachMessage attach_message() const noexcept;
@@ -62,6 +66,11 @@ class RemoteSlotState {
   /// Takes what the owner granted; a grant that makes no sense becomes a refusal.
   void granted(const p2p::AttachedMessage& message);
   void refused(Status why);
+  /// Nobody waits for the answer any more: a grant that comes now is not taken.
+  void withdraw() noexcept { attach_.store(Attach::withdrawn, std::memory_order_release); }
+  /// This end is gone and is kept only until the owner has answered.
+  bool leaving() const noexcept { return leaving_; }
+  void start_leaving() noexcept { leaving_ = true; }
   /// The owner has closed the slot: agrees, at once or when the last use ends.
   void owner_closed();
   /// What to tell the owner when this end goes; nothing if it has closed already.
@@ -96,8 +105,14 @@ class RemoteSlotState {
   bool drain() noexcept;
   void fail_pending(const Status& why) noexcept;
   Status outcome_of(std::uint64_t ticket) const noexcept;
+  /// Versions let go before the owner is told; under WEFT_CHECK=flow it is told of each.
+  std::uint64_t report_after() const noexcept {
+    return spec_.flow == Flow::credits ? (spec_.depth + 1) / 2 : 1;
+  }
   void report_let_go(std::uint64_t threshold) noexcept;
   void flush_let_go() noexcept;
+  /// Whether a grant's memory holds what its contract needs: what travelled is not trusted.
+  static bool makes_sense(const p2p::AttachedMessage& message, const SlotSpec& declared) noexcept;
   Status failure(Code code, const char* operation, std::string message, std::string hint) const;
   Status fate_failure(const char* operation) const;
   Result<std::uint64_t> newer_version(const char* operation, Deadline deadline) noexcept;
@@ -120,6 +135,7 @@ class RemoteSlotState {
   p2p::UseGate gate_;  ///< shut when the owner has closed the slot
 
   std::atomic<Attach> attach_{Attach::asked};
+  bool leaving_ = false;  ///< the progress thread's
   Status refusal_;
   std::uint64_t slot_id_ = 0;
   std::uint64_t seat_id_ = 0;

@@ -49,7 +49,7 @@ Result<std::uint64_t> RemoteSlotState::newer_version(const char* operation,
   seen_ = version;
   held_.push_back(version);
   if (held_.front() - 1 > reported_ && credits_)
-    report_let_go((spec_.depth + 1) / 2);  // versions passed over are let go too
+    report_let_go(report_after());  // versions passed over are let go too
   counters_.transfers.add(1);
   counters_.work_requests.add(1);
   return version;
@@ -100,7 +100,7 @@ Status RemoteSlotState::get(std::span<const SlotRun> runs, Deadline deadline) no
 
 void RemoteSlotState::let_go(std::uint64_t version) noexcept {
   std::erase(held_, version);
-  if (credits_) report_let_go((spec_.depth + 1) / 2);
+  if (credits_) report_let_go(report_after());
   gate_.leave();
 }
 

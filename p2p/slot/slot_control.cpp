@@ -21,12 +21,8 @@ void SlotTable::on_message(Peer& peer, Link& link, std::span<const std::byte> by
   };
   handle(AttachMessage{}, [&](const AttachMessage& m) { on_attach(peer, link, m); });
   handle(AttachedMessage{}, [&](const AttachedMessage& m) {
-    const auto state = remote(m.remote_id);
-    if (state && &state->owner() == &peer)
+    if (const auto state = remote(m.remote_id); state && &state->owner() == &peer)
       state->granted(m);
-    else  // no longer waited for
-      mesh_.send(peer, DetachMessage{
-                           .slot_id = m.slot_id, .seat_id = m.seat_id, .remote_id = m.remote_id});
   });
   handle(RefusedMessage{}, [&](const RefusedMessage& m) {
     const auto state = remote(m.remote_id);
@@ -41,17 +37,31 @@ void SlotTable::on_message(Peer& peer, Link& link, std::span<const std::byte> by
       return entry.second.peer == &peer && entry.second.message.remote_id == m.remote_id;
     });
     // Granted while the withdrawal was under way: the seat must be free before the next attach.
-    const std::lock_guard lock(mutex_);
-    for (const auto& [id, state] : slots_) state->unseat(peer, m.remote_id);
+    bool seated = false;
+    std::vector<std::uint64_t> free;
+    {
+      const std::lock_guard lock(mutex_);
+      for (const auto& [id, state] : slots_) {
+        if (!state->unseat(peer, m.remote_id)) continue;
+        seated = true;
+        if (state->is_free()) free.push_back(id);
+      }
+    }
+    for (const std::uint64_t id : free) end_limbo(id);
+    if (!seated) mesh_.answer(peer, link, DetachedMessage{.remote_id = m.remote_id});
   });
   handle(DetachMessage{}, [&](const DetachMessage& m) { on_detach(peer, link, m); });
-  handle(DetachedMessage{}, [&](const DetachedMessage& m) { forget_remote(m.remote_id); });
+  handle(DetachedMessage{}, [&](const DetachedMessage& m) {
+    if (const auto state = remote(m.remote_id); state && &state->owner() == &peer)
+      forget_remote(m.remote_id);
+  });
   handle(ClosedMessage{}, [&](const ClosedMessage& m) {
     if (const auto state = remote(m.remote_id); state && &state->owner() == &peer)
       state->owner_closed();
   });
   handle(ClosedAgreedMessage{}, [&](const ClosedAgreedMessage& m) {
-    if (const auto state = slot(m.slot_id); state && state->agreed(m.seat_id)) end_limbo(m.slot_id);
+    if (const auto state = slot(m.slot_id); state && state->agreed(peer, m.seat_id))
+      end_limbo(m.slot_id);
   });
   if (!understood)
     local_.log->warn(Subsystem::slot, "rank {} sent a message of type {} and {} bytes: ignored",
@@ -104,8 +114,8 @@ void SlotTable::retry_waiting(const std::string& name) {
 
 void SlotTable::on_detach(Peer& peer, Link& link, const DetachMessage& message) {
   const auto state = slot(message.slot_id);
-  const bool seated = state && state->unseat(message.seat_id);
-  if (state && state->agreed(message.seat_id)) end_limbo(message.slot_id);
+  const bool seated = state && state->unseat(peer, message.remote_id);
+  if (state && state->is_free()) end_limbo(message.slot_id);
   if (!seated) mesh_.answer(peer, link, DetachedMessage{.remote_id = message.remote_id});
 }
 
@@ -130,6 +140,11 @@ void SlotTable::on_gone(Peer& peer) {
       if (state->peer_gone(peer)) free.push_back(id);
   }
   for (const std::uint64_t id : free) end_limbo(id);
+  // Those that only waited for this peer's answer.
+  const std::lock_guard lock(mutex_);
+  std::erase_if(remotes_, [&](const auto& entry) {
+    return entry.second->leaving() && &entry.second->owner() == &peer;
+  });
 }
 
 void SlotTable::serve_pending() {

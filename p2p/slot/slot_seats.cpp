@@ -74,6 +74,8 @@ Status SlotState::admit_writer(Seat& seat, const AttachMessage& asked, AttachedM
                     "does: a slot has one writer",
                     seat.peer->rank, seat.peer->host(), holder->peer->rank, holder->peer->host()),
         "expose one slot for each writer");
+  if (asked.credit_word.bytes != sizeof(std::uint64_t))
+    return failure(Code::bad_argument, "attach", "the asker's credit word is malformed", "");
   const auto word = seat.peer->channel->resolve(asked.credit_word);
   if (!word.ok()) return word.status();
   seat.credit_word = *word;
@@ -81,8 +83,10 @@ Status SlotState::admit_writer(Seat& seat, const AttachMessage& asked, AttachedM
     granted.sequence = std::max(granted.sequence, line(i).sequence.load(std::memory_order_acquire));
   last_writer_.store(seat.peer->rank, std::memory_order_release);
   seat.let_go_at_attach = let_go_.load(std::memory_order_acquire);
-  granted.let_go = seat.let_go_at_attach;
+
   writer_.store(&seat, std::memory_order_seq_cst);
+  // What the owner let go before it could see the seat is not reported again: told here.
+  granted.let_go = let_go_.load(std::memory_order_seq_cst);
   return {};
 }
 
@@ -115,9 +119,10 @@ void SlotState::remember_refusal(const Status& status) {
   local_.ring();
 }
 
-bool SlotState::unseat(std::uint64_t seat_id) noexcept {
+bool SlotState::unseat(const p2p::Peer& peer, std::uint64_t remote_id) noexcept {
   for (const auto& seat : seats_) {
-    if (seat->id != seat_id || !seat->active.exchange(false)) continue;
+    if (seat->peer != &peer || seat->remote_id != remote_id || !seat->active.exchange(false))
+      continue;
     Seat* leaver = seat.get();
     writer_.compare_exchange_strong(leaver, nullptr);
     if (closed_) --to_agree_;
@@ -126,11 +131,6 @@ bool SlotState::unseat(std::uint64_t seat_id) noexcept {
     return true;
   }
   return false;
-}
-
-void SlotState::unseat(const p2p::Peer& peer, std::uint64_t remote_id) noexcept {
-  for (const auto& seat : seats_)
-    if (seat->peer == &peer && seat->remote_id == remote_id) unseat(seat->id);
 }
 
 int SlotState::begin_close() {
@@ -144,10 +144,11 @@ int SlotState::begin_close() {
   return to_agree_;
 }
 
-bool SlotState::agreed(std::uint64_t seat_id) noexcept {
+bool SlotState::agreed(const p2p::Peer& peer, std::uint64_t seat_id) noexcept {
   for (const auto& seat : seats_)
-    if (seat->id == seat_id && seat->active.exchange(false) && closed_) --to_agree_;
-  return closed_ && to_agree_ == 0;
+    if (seat->id == seat_id && seat->peer == &peer && seat->active.exchange(false) && closed_)
+      --to_agree_;
+  return is_free();
 }
 
 bool SlotState::peer_gone(const p2p::Peer& peer) noexcept {
@@ -159,7 +160,7 @@ bool SlotState::peer_gone(const p2p::Peer& peer) noexcept {
     writer_.compare_exchange_strong(leaver, nullptr);
     if (closed_) --to_agree_;
   }
-  return any && closed_ && to_agree_ == 0;
+  return any && is_free();
 }
 
 void SlotState::count_limbo(bool enters) noexcept {

@@ -35,9 +35,10 @@ SlotState::SlotState(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& tab
       line_count_(spec_.writer == Writer::peer ? spec_.depth : 1),
       lines_(local_.control, line_count_ * sizeof(SlotLine)),
       credits_(spec_.flow == Flow::credits || local_.check_flow),
-      report_idle_((spec_.depth + 1) / 2),
-      report_pressed_(
-          std::max<std::uint64_t>(report_idle_, spec_.depth - std::min(spec_.depth, 2u))),
+      report_idle_(spec_.flow == Flow::credits ? (spec_.depth + 1) / 2 : 1),
+      report_pressed_(spec_.flow == Flow::credits && spec_.depth > 2
+                          ? std::max<std::uint64_t>(report_idle_, spec_.depth - 2)
+                          : 1),
       let_go_early_(spec_.depth, 0) {
   if (stride_ != 0) buffers_ = p2p::OwnedBlock(local_.data, stride_ * spec_.depth);
   for (std::size_t i = 0; i < line_count_; ++i) new (&line(i)) SlotLine{};

@@ -55,21 +55,24 @@ class SlotState {
   Result<Tensor> next(Deadline deadline) noexcept;
   Status publish() noexcept;
   int readers() const noexcept;
-  void also_needs(std::span<const int> ranks) { needs_.assign(ranks.begin(), ranks.end()); }
+  void also_needs(std::span<const int> ranks) {
+    mesh_.check_ranks(ranks, "also_needs");
+    needs_.assign(ranks.begin(), ranks.end());
+  }
   void let_go(std::uint64_t sequence) noexcept;
 
   /// Decides on an attach; fills `granted`, or returns why not.
   Status admit(p2p::Peer& peer, p2p::Link& link, const p2p::AttachMessage& asked,
                p2p::AttachedMessage& granted);
-  /// The remote end of a seat is gone. The peer is told once its words will not be written any
-  /// more. False when there is no such seat.
-  bool unseat(std::uint64_t seat_id) noexcept;
-  /// The same for a grant that its asker no longer waits for.
-  void unseat(const p2p::Peer& peer, std::uint64_t remote_id) noexcept;
+  /// A remote end is gone. Its rank is told once its words will not be written any more. False when
+  /// it has no seat here.
+  bool unseat(const p2p::Peer& peer, std::uint64_t remote_id) noexcept;
   /// The slot is closed: tells every remote end. Returns how many must agree.
   int begin_close();
   /// A remote end has agreed, or is dead. Returns whether the memory is free now.
-  bool agreed(std::uint64_t seat_id) noexcept;
+  bool agreed(const p2p::Peer& peer, std::uint64_t seat_id) noexcept;
+  /// Closed, and every remote end has agreed.
+  bool is_free() const noexcept { return closed_ && to_agree_ == 0; }
   /// Forgets a dead peer's seats. Returns whether, for a closed slot, the memory is free now.
   bool peer_gone(const p2p::Peer& peer) noexcept;
   void count_limbo(bool enters) noexcept;

@@ -6,20 +6,22 @@
 namespace weft::p2p {
 namespace {
 
-constexpr std::uint32_t kMaxDepth = 4096;
-
 [[noreturn]] void refuse(const char* operation, const std::string& slot, const std::string& message,
                          const std::string& hint, Code code = Code::bad_argument) {
   throw Error(ErrorDetail{
       .code = code, .operation = operation, .message = message, .hint = hint, .slot = slot});
 }
 
-void check_name(const char* operation, const std::string& name) {
+void check_spec(const char* operation, const SlotSpec& spec) {
+  const std::string& name = spec.name;
   if (name.empty() || name.size() > kMaxSlotName)
     refuse(operation, name.substr(0, 40), fmt::format("its name has {} bytes", name.size()),
            fmt::format("slot names have 1 to {} bytes", kMaxSlotName));
   if (name.find('\0') != std::string::npos)
     refuse(operation, "", "its name holds a NUL byte", "slot names are plain text");
+  if (spec.depth == 0 || spec.depth > kMaxDepth)
+    refuse(operation, name, fmt::format("its depth is {}", spec.depth),
+           fmt::format("a slot has 1 to {} buffers", kMaxDepth));
 }
 
 }  // namespace
@@ -27,10 +29,7 @@ void check_name(const char* operation, const std::string& name) {
 SlotTable::SlotTable(LocalRank& local, Mesh& mesh) : local_(local), mesh_(mesh) {}
 
 std::shared_ptr<detail::SlotState> SlotTable::expose(const SlotSpec& spec) {
-  check_name("expose", spec.name);
-  if (spec.depth == 0 || spec.depth > kMaxDepth)
-    refuse("expose", spec.name, fmt::format("its depth is {}", spec.depth),
-           fmt::format("a slot has 1 to {} buffers", kMaxDepth));
+  check_spec("expose", spec);
   const std::size_t tensor = static_cast<std::size_t>(spec.shape.elements()) * size_of(spec.dtype);
   if (tensor > (std::size_t{1} << 62) / spec.depth)
     refuse("expose", spec.name,
@@ -70,7 +69,7 @@ std::shared_ptr<detail::SlotState> SlotTable::expose(const SlotSpec& spec) {
 
 std::shared_ptr<detail::RemoteSlotState> SlotTable::attach(int owner, const SlotSpec& asked,
                                                            bool take_declared, Deadline deadline) {
-  check_name("attach", asked.name);
+  check_spec("attach", asked);
   if (owner < 0 || owner >= local_.size)
     refuse("attach", asked.name,
            fmt::format("there is no rank {} in a job of {}", owner, local_.size),
@@ -101,9 +100,14 @@ std::shared_ptr<detail::RemoteSlotState> SlotTable::attach(int owner, const Slot
     detail = state->refusal().detail();
     forget_remote(id);
   } else {
-    local_.progress.post([this, id, &peer] {
-      mesh_.send(peer, WithdrawMessage{.remote_id = id});
-      forget_remote(id);
+    // Kept until the owner has answered: it may have granted meanwhile, and write the credit word.
+    local_.progress.post([this, state, &peer] {
+      state->withdraw();
+      state->start_leaving();
+      if (peer.gone())
+        forget_remote(state->id());
+      else
+        mesh_.send(peer, WithdrawMessage{.remote_id = state->id()});
     });
     if (end == WaitEnd::broken) {
       detail = mesh_.fate(owner).detail();
@@ -144,6 +148,7 @@ void SlotTable::detach(std::shared_ptr<detail::RemoteSlotState> remote) noexcept
       forget_remote(remote->id());
     else
       mesh_.send(remote->owner(), remote->detach_message());
+    remote->start_leaving();
   });
 }
 

@@ -82,8 +82,8 @@ void print_text(const Config& config, const Machine& machine) {
   fmt::print("fabrics    {}\nbootstrap  {}\n", fmt::join(kFabrics, ", "),
              fmt::join(kBootstraps, ", "));
   fmt::print(
-      "machine    {}: {:g} processors usable, {} vectors, copies from {} bytes on bypass "
-      "the cache\n\n",
+      "machine    {}: {:g} processors usable, {} vectors; puts from {} bytes on find out "
+      "whether to bypass the cache\n\n",
       machine.host, machine.cpus, machine.vector_target, machine.stream_bytes);
 
   std::size_t width = 0;

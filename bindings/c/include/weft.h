@@ -39,10 +39,9 @@ typedef enum weft_code {
   WEFT_CODE_EXHAUSTED = 10,
   WEFT_CODE_UNREACHABLE = 11,
   WEFT_CODE_FLOW_OVERRUN = 12,
-  WEFT_CODE_LAUNCHER_LOST = 13,
-  WEFT_CODE_CANCELLED = 14,
-  WEFT_CODE_BOOTSTRAP = 15,
-  WEFT_CODE_SYSTEM = 16
+  WEFT_CODE_CANCELLED = 13,
+  WEFT_CODE_BOOTSTRAP = 14,
+  WEFT_CODE_SYSTEM = 15
 } weft_code;
 
 /* Element types, with the values of weft::DType. */
