@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <optional>
@@ -27,6 +28,8 @@ enum class MessageType : std::uint32_t {
   detached,       ///< the owner will write the remote end's words no more
   closed,         ///< the owner has closed the slot
   closed_agreed,  ///< the remote end will touch the slot's memory no more
+  credit_wanted,  ///< the writer is held up: report every tensor that was let go
+  let_go_wanted,  ///< the owner is held up: report every version that was let go
   leaving         ///< the rank leaves the job
 };
 
@@ -143,6 +146,24 @@ struct ClosedAgreedMessage {
   MessageType type = kType;
   std::uint64_t slot_id = 0;
   std::uint64_t seat_id = 0;
+};
+
+/// How long a side is held up before it asks for what the other may have let go without having
+/// reported it: with more than two buffers, not every release is worth a write.
+inline constexpr std::chrono::milliseconds kHeldUp{10};
+inline constexpr std::uint32_t kReportsAllUpTo = 2;  ///< buffers
+
+struct CreditWantedMessage {
+  static constexpr MessageType kType = MessageType::credit_wanted;
+  MessageType type = kType;
+  std::uint64_t slot_id = 0;
+  std::uint64_t remote_id = 0;
+};
+
+struct LetGoWantedMessage {
+  static constexpr MessageType kType = MessageType::let_go_wanted;
+  MessageType type = kType;
+  std::uint64_t remote_id = 0;
 };
 
 struct LeavingMessage {

@@ -215,13 +215,30 @@ void RemoteSlotState::drop_pending() noexcept {
                        "wait for the request before closing"));
 }
 
+void RemoteSlotState::ask_for_credit(std::uint64_t ticket) noexcept {
+  const auto now = Deadline::Clock::now();
+  if (held_up_ != ticket) {
+    held_up_ = ticket;
+    held_up_since_ = now;
+  }
+  if (now - held_up_since_ < p2p::kHeldUp) {
+    local_.progress.turn_soon();
+    return;
+  }
+  asked_for_ = ticket;
+  mesh_.send(owner_, p2p::CreditWantedMessage{.slot_id = slot_id_, .remote_id = id_});
+}
+
 bool RemoteSlotState::serve_pending() noexcept {
   if (pending_count_.load(std::memory_order_acquire) == 0) return false;
   const std::lock_guard lock(pending_mutex_);
   const std::uint64_t done = done_ticket_.load(std::memory_order_relaxed);
   drain();
   if (done_ticket_.load(std::memory_order_relaxed) != done) local_.ring();
-  return pending_count_.load(std::memory_order_relaxed) != 0;
+  const bool pending = pending_count_.load(std::memory_order_relaxed) != 0;
+  const std::uint64_t front = done_ticket_.load(std::memory_order_relaxed) + 1;
+  if (pending && spec_.depth > p2p::kReportsAllUpTo && asked_for_ != front) ask_for_credit(front);
+  return pending;
 }
 
 }  // namespace weft::detail

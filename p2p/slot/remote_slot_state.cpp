@@ -81,6 +81,7 @@ void RemoteSlotState::granted(const p2p::AttachedMessage& message) {
   sent_.store(message.sequence, std::memory_order_relaxed);
   index_ = message.sequence % spec_.depth;
   seen_ = reported_ = message.sequence;
+  let_go_all_.store(message.sequence, std::memory_order_relaxed);
   held_.reserve(kMaxHeld);
   copy_choice_.emplace(spec_.depth);
   for (std::size_t i = 0; reader && i < spec_.depth; ++i)
@@ -152,6 +153,7 @@ EdgeReport RemoteSlotState::report() const {
   edge.role = spec_.writer == Writer::peer ? Role::puts : Role::views;
   edge.fabric = "shm";
   edge.counters = counters_.read();
+  edge.counters.credit_writes += let_gos_on_demand_.load(std::memory_order_relaxed);
   return edge;
 }
 

@@ -76,6 +76,8 @@ class RemoteSlotState {
   /// What to tell the owner when this end goes; nothing if it has closed already.
   p2p::DetachMessage detach_message() const noexcept;
   bool owner_has_closed() const noexcept { return gate_.is_shut(); }
+  /// The owner is held up for versions whose letting go was not worth reporting yet.
+  void let_go_wanted() noexcept;
   /// Moves pending puts that have a credit. Returns whether some are still pending.
   bool serve_pending() noexcept;
 
@@ -104,12 +106,14 @@ class RemoteSlotState {
   Request enqueue(const Tensor& tensor) noexcept;
   bool drain() noexcept;
   void fail_pending(const Status& why) noexcept;
+  void ask_for_credit(std::uint64_t ticket) noexcept;
   Status outcome_of(std::uint64_t ticket) const noexcept;
   /// Versions let go before the owner is told; under WEFT_CHECK=flow it is told of each.
   std::uint64_t report_after() const noexcept {
     return spec_.flow == Flow::credits ? (spec_.depth + 1) / 2 : 1;
   }
   void report_let_go(std::uint64_t threshold) noexcept;
+  void count_let_go() noexcept;
   void flush_let_go() noexcept;
   /// Whether a grant's memory holds what its contract needs: what travelled is not trusted.
   static bool makes_sense(const p2p::AttachedMessage& message, const SlotSpec& declared) noexcept;
@@ -135,7 +139,11 @@ class RemoteSlotState {
   p2p::UseGate gate_;  ///< shut when the owner has closed the slot
 
   std::atomic<Attach> attach_{Attach::asked};
-  bool leaving_ = false;  ///< the progress thread's
+  bool leaving_ = false;       ///< the progress thread's
+  std::uint64_t held_up_ = 0;  ///< the progress thread's: the ticket at the head of the queue
+  Deadline::Clock::time_point held_up_since_{};
+  std::uint64_t asked_for_ = 0;  ///< the progress thread's: the ticket a credit was asked for
+  std::atomic<std::uint64_t> let_gos_on_demand_{0};
   Status refusal_;
   std::uint64_t slot_id_ = 0;
   std::uint64_t seat_id_ = 0;
@@ -158,8 +166,9 @@ class RemoteSlotState {
 
   // A reader.
   p2p::RemoteMemory let_go_word_;
-  std::vector<Tensor> views_;  ///< by buffer
-  std::uint64_t seen_ = 0;     ///< newest version viewed
+  std::vector<Tensor> views_;                 ///< by buffer
+  std::uint64_t seen_ = 0;                    ///< newest version viewed
+  std::atomic<std::uint64_t> let_go_all_{0};  ///< every version up to this one was let go
   std::uint64_t reported_ = 0;
   std::vector<std::uint64_t> held_;  ///< versions viewed and not let go
 };

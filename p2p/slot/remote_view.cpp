@@ -48,6 +48,7 @@ Result<std::uint64_t> RemoteSlotState::newer_version(const char* operation,
   const std::uint64_t version = line->sequence.load(std::memory_order_acquire);
   seen_ = version;
   held_.push_back(version);
+  count_let_go();
   if (held_.front() - 1 > reported_ && credits_)
     report_let_go(report_after());  // versions passed over are let go too
   counters_.transfers.add(1);
@@ -100,12 +101,28 @@ Status RemoteSlotState::get(std::span<const SlotRun> runs, Deadline deadline) no
 
 void RemoteSlotState::let_go(std::uint64_t version) noexcept {
   std::erase(held_, version);
+  count_let_go();
   if (credits_) report_let_go(report_after());
   gate_.leave();
 }
 
+void RemoteSlotState::count_let_go() noexcept {
+  let_go_all_.store(held_.empty() ? seen_ : held_.front() - 1, std::memory_order_seq_cst);
+}
+
+void RemoteSlotState::let_go_wanted() noexcept {
+  if (attach_state() != Attach::granted || gate_.is_shut()) return;
+  // As with credits: the last to write must have seen the last value.
+  std::uint64_t all = 0;
+  do {
+    all = let_go_all_.load(std::memory_order_seq_cst);
+    owner_.channel->write_word(let_go_word_, all);
+    let_gos_on_demand_.fetch_add(1, std::memory_order_relaxed);
+  } while (let_go_all_.load(std::memory_order_seq_cst) != all);
+}
+
 void RemoteSlotState::report_let_go(std::uint64_t threshold) noexcept {
-  const std::uint64_t all = held_.empty() ? seen_ : held_.front() - 1;
+  const std::uint64_t all = let_go_all_.load(std::memory_order_relaxed);
   if (all < reported_ + threshold) return;
   owner_.channel->write_word(let_go_word_, all);
   counters_.credit_writes.add(1);

@@ -133,6 +133,18 @@ bool SlotState::unseat(const p2p::Peer& peer, std::uint64_t remote_id) noexcept 
   return false;
 }
 
+void SlotState::credit_wanted(const p2p::Peer& peer, std::uint64_t remote_id) noexcept {
+  Seat* seat = writer_.load(std::memory_order_acquire);
+  if (seat == nullptr || seat->peer != &peer || seat->remote_id != remote_id) return;
+  // The application's thread may be reporting too: the last to write must have seen the last value.
+  std::uint64_t all = 0;
+  do {
+    all = let_go_.load(std::memory_order_seq_cst);
+    seat->peer->channel->write_word(seat->credit_word, all);
+    credits_on_demand_.fetch_add(1, std::memory_order_relaxed);
+  } while (let_go_.load(std::memory_order_seq_cst) != all);
+}
+
 int SlotState::begin_close() {
   closed_ = true;
   for (const auto& seat : seats_) {

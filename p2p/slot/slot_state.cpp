@@ -36,7 +36,7 @@ SlotState::SlotState(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& tab
       lines_(local_.control, line_count_ * sizeof(SlotLine)),
       credits_(spec_.flow == Flow::credits || local_.check_flow),
       report_idle_(spec_.flow == Flow::credits ? (spec_.depth + 1) / 2 : 1),
-      report_pressed_(spec_.flow == Flow::credits && spec_.depth > 2
+      report_pressed_(spec_.flow == Flow::credits && spec_.depth > p2p::kReportsAllUpTo
                           ? std::max<std::uint64_t>(report_idle_, spec_.depth - 2)
                           : 1),
       let_go_early_(spec_.depth, 0) {
@@ -173,6 +173,24 @@ Seat* SlotState::slowest_reader(std::uint64_t let_go_needed) const noexcept {
   return nullptr;
 }
 
+WaitEnd SlotState::wait_for_readers(std::uint64_t let_go_needed, Deadline deadline) noexcept {
+  const auto free = [&] { return slowest_reader(let_go_needed) == nullptr; };
+  const auto broken = [this] { return !mesh_.fate(needs_).ok(); };
+  const Deadline until = deadline.resolve(local_.waiter.default_timeout());
+  const Deadline patience = Deadline::after(p2p::kHeldUp);
+  if (spec_.depth > p2p::kReportsAllUpTo && patience.when() < until.when()) {
+    const WaitEnd end = local_.waiter.wait(free, broken, patience);
+    if (end != WaitEnd::timeout) return end;
+    // They may have let go without having reported it yet.
+    for (Seat* seat = readers_.load(); seat != nullptr; seat = seat->next)
+      if (seat->counts() && seat->let_go().load() < let_go_needed)
+        local_.progress.post([&mesh = mesh_, peer = seat->peer, id = seat->remote_id] {
+          mesh.send(*peer, p2p::LetGoWantedMessage{.remote_id = id});
+        });
+  }
+  return local_.waiter.wait(free, broken, until);
+}
+
 Result<Tensor> SlotState::next(Deadline deadline) noexcept {
   if (spec_.writer != Writer::owner)
     return failure(Code::bad_argument, "next", "this slot is written by a peer",
@@ -182,14 +200,12 @@ Result<Tensor> SlotState::next(Deadline deadline) noexcept {
   writing_.store(version, std::memory_order_seq_cst);
   if (credits_ && version > spec_.depth) {
     const std::uint64_t needed = version - spec_.depth;
-    const auto free = [&] { return slowest_reader(needed) == nullptr; };
-    if (spec_.flow != Flow::credits && !free())
+    if (spec_.flow != Flow::credits && slowest_reader(needed) != nullptr)
       return failure(Code::flow_overrun, "next",
                      fmt::format("rank {} still reads version {} of this synchronous slot",
                                  slowest_reader(needed)->peer->rank, needed),
                      "the loop does not guarantee consumption: use Flow::credits");
-    const WaitEnd end = local_.waiter.wait(
-        free, [this] { return !mesh_.fate(needs_).ok(); }, deadline);
+    const WaitEnd end = wait_for_readers(needed, deadline);
     if (end == WaitEnd::broken) {
       ErrorDetail detail = mesh_.fate(needs_).detail();
       detail.operation = "next";
@@ -254,6 +270,7 @@ EdgeReport SlotState::report() const {
   edge.fabric = "shm";
   edge.peer = last_writer_.load(std::memory_order_acquire);
   edge.counters = counters_.read();
+  edge.counters.credit_writes += credits_on_demand_.load(std::memory_order_relaxed);
   return edge;
 }
 

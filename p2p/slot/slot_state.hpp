@@ -67,6 +67,8 @@ class SlotState {
   /// A remote end is gone. Its rank is told once its words will not be written any more. False when
   /// it has no seat here.
   bool unseat(const p2p::Peer& peer, std::uint64_t remote_id) noexcept;
+  /// The writer is held up for credits that were not worth reporting yet.
+  void credit_wanted(const p2p::Peer& peer, std::uint64_t remote_id) noexcept;
   /// The slot is closed: tells every remote end. Returns how many must agree.
   int begin_close();
   /// A remote end has agreed, or is dead. Returns whether the memory is free now.
@@ -91,6 +93,7 @@ class SlotState {
   }
   void let_go_out_of_order(std::uint64_t sequence, std::uint64_t all) noexcept;
   void write_credit(std::uint64_t threshold) noexcept;
+  p2p::WaitEnd wait_for_readers(std::uint64_t let_go_needed, Deadline deadline) noexcept;
   void flush_credit() noexcept;
   Status wrong_arrival(std::uint64_t wanted, std::uint64_t seen) const;
   Status wait_failure(p2p::WaitEnd end, std::uint64_t wanted) noexcept;
@@ -138,6 +141,7 @@ class SlotState {
   // The progress thread's.
   std::vector<std::unique_ptr<Seat>> seats_;
   std::uint64_t next_seat_ = 1;
+  std::atomic<std::uint64_t> credits_on_demand_{0};
   int to_agree_ = 0;
   bool closed_ = false;
 };

@@ -1,0 +1,67 @@
+// With several buffers not every release is reported; who is held up by that asks.
+#include <gtest/gtest.h>
+
+#include "tests/threads/slots/ranks.hpp"
+
+namespace weft::tests {
+namespace {
+
+using std::chrono::seconds;
+
+const SlotSpec kPut{.name = "put", .dtype = DType::f32, .shape = {100}, .depth = 4};
+const SlotSpec kFlag{.name = "flag", .dtype = DType::u8, .shape = {1}, .depth = 1};
+
+TEST(HeldUp, AWriterGetsTheCreditThatItsOwnerHasNotReported) {
+  run_ranks(2, [](World& world) {
+    const Tensor byte = world.allocate(DType::u8, {1});
+    if (world.rank() == 0) {
+      Slot slot = world.expose(kPut);
+      Slot flag = world.expose(kFlag);
+      slot.wait().value().release();
+      // The owner now waits for something that comes only after the writer's fifth put.
+      EXPECT_TRUE(flag.wait(Deadline::after(seconds(20))).ok());
+      for (int n = 2; n <= 5; ++n) EXPECT_TRUE(slot.wait().ok());
+    } else {
+      RemoteSlot remote = world.attach(0, kPut);
+      RemoteSlot flag = world.attach(0, kFlag);
+      const Tensor tensor = world.allocate(DType::f32, {100});
+      for (int n = 1; n <= 5; ++n)
+        EXPECT_TRUE(remote.put(tensor).wait(Deadline::after(seconds(10))).ok()) << "put " << n;
+      EXPECT_TRUE(flag.put(byte).wait().ok());
+    }
+  });
+}
+
+TEST(HeldUp, AnOwnerGetsTheBufferWhoseReaderHasNotReported) {
+  SlotSpec published = kPut;
+  published.writer = Writer::owner;
+  Meeting read(2);
+  run_ranks(2, [&](World& world) {
+    const Tensor byte = world.allocate(DType::u8, {1});
+    if (world.rank() == 0) {
+      Slot slot = world.expose(published);
+      RemoteSlot flag = world.attach(1, kFlag);
+      for (int version = 1; version <= 5; ++version) {
+        EXPECT_TRUE(slot.next(Deadline::after(seconds(10))).ok()) << "version " << version;
+        EXPECT_TRUE(slot.publish().ok());
+        if (version == 1) {
+          EXPECT_TRUE(flag.put(byte).wait().ok());
+        }
+      }
+      EXPECT_TRUE(flag.put(byte).wait().ok());
+      read.wait();  // a closed slot is not read any more
+    } else {
+      Slot flag = world.expose(kFlag);
+      RemoteSlot remote = world.attach(0, published);
+      EXPECT_TRUE(flag.wait().ok());
+      remote.view().value().release();
+      // The reader now waits for something that comes only after the owner's fifth version.
+      EXPECT_TRUE(flag.wait(Deadline::after(seconds(20))).ok());
+      EXPECT_EQ(remote.view().value().sequence(), 5U);
+      read.wait();
+    }
+  });
+}
+
+}  // namespace
+}  // namespace weft::tests
