@@ -1,14 +1,13 @@
 // What went wrong, in one form for thrown errors, returned statuses and the C binding.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <exception>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <variant>
 
 namespace weft {
 
@@ -95,34 +94,36 @@ class [[nodiscard]] Status {
   std::shared_ptr<const ErrorDetail> detail_;
 };
 
-/// A T, or the Status that says why there is none.
-template <typename T>
+/// A T, or the Status that says why there is none (the T is then a default-constructed one, which
+/// must not be used).
+template <std::default_initializable T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) noexcept : held_(std::in_place_index<0>, std::move(value)) {}
+  Result(T value) noexcept : value_(std::move(value)) {}
   /// `status` must not be ok.
-  Result(Status status) noexcept : held_(std::in_place_index<1>, std::move(status)) {}
+  Result(Status status) noexcept : status_(std::move(status)) {}
 
-  bool ok() const noexcept { return held_.index() == 0; }
+  bool ok() const noexcept { return status_.ok(); }
   explicit operator bool() const noexcept { return ok(); }
-  Status status() const noexcept { return ok() ? Status{} : *std::get_if<1>(&held_); }
-  Code code() const noexcept { return ok() ? Code::ok : std::get_if<1>(&held_)->code(); }
+  const Status& status() const noexcept { return status_; }
+  Code code() const noexcept { return status_.code(); }
 
   /// Requires ok().
-  T& operator*() & noexcept { return *std::get_if<0>(&held_); }
-  const T& operator*() const& noexcept { return *std::get_if<0>(&held_); }
-  T&& operator*() && noexcept { return std::move(*std::get_if<0>(&held_)); }
-  T* operator->() noexcept { return std::get_if<0>(&held_); }
-  const T* operator->() const noexcept { return std::get_if<0>(&held_); }
+  T& operator*() & noexcept { return value_; }
+  const T& operator*() const& noexcept { return value_; }
+  T&& operator*() && noexcept { return std::move(value_); }
+  T* operator->() noexcept { return &value_; }
+  const T* operator->() const noexcept { return &value_; }
 
   /// The value, or Error thrown with the status' detail.
   T value() && {
-    if (!ok()) std::get_if<1>(&held_)->or_throw();
-    return std::move(*std::get_if<0>(&held_));
+    if (!ok()) status_.or_throw();
+    return std::move(value_);
   }
 
  private:
-  std::variant<T, Status> held_;
+  T value_{};
+  Status status_;
 };
 
 }  // namespace weft

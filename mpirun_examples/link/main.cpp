@@ -12,8 +12,8 @@ namespace {
 // Whether the line was found.
 bool train(weft::World& world) {
   weft::pslib::ParameterServer server(world);
-  weft::pslib::Table line = server.table("line", {{"slope", {1}}, {"offset", {1}}},
-                                         weft::pslib::Optimizer::with_momentum(0.05F));
+  weft::pslib::Table line =
+      server.table("line", {{"slope", {1}}, {"offset", {1}}}, weft::pslib::Optimizer::sgd(0.1F));
   float& slope = line.parameter("slope").as<float>()[0];
   float& offset = line.parameter("offset").as<float>()[0];
   slope = offset = 0.0F;
@@ -30,6 +30,8 @@ bool train(weft::World& world) {
     offset_gradient = 2.0F * error;
     line.push_pull().or_throw();
   }
+  // While the table still lives: other ranks may be reading this rank's shard.
+  world.leave().or_throw();
   std::printf("rank %d of %d: y = %.3f x + %.3f\n", world.rank(), ranks, slope, offset);
   return std::abs(slope - 2.0F) < 0.01F && std::abs(offset - 1.0F) < 0.01F;
 }
@@ -39,9 +41,7 @@ bool train(weft::World& world) {
 int main() {
   try {
     weft::World world = weft::World::join();
-    const bool found = train(world);
-    world.leave().or_throw();
-    return found ? 0 : 1;
+    return train(world) ? 0 : 1;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "line_fit: %s\n", error.what());
     return 1;
