@@ -25,7 +25,8 @@ struct Peer {
   RankAddress address;
   std::vector<FabricVerdict> verdicts;
   std::atomic<PeerState> state{PeerState::joining};
-  int because_of = -1;  ///< left: the failed rank that made it leave, or -1
+  int because_of = -1;           ///< left: the failed rank that made it leave, or -1
+  std::uint32_t gone_order = 0;  ///< left or failed: how many peers were gone with it
 
   std::unique_ptr<ShmChannel> channel;
   std::atomic<std::uint64_t> control_messages{0};

@@ -103,13 +103,18 @@ Status Mesh::fate(int rank) const noexcept {
 
 Status Mesh::fate(std::span<const int> ranks) const noexcept {
   if (gone_count() == 0) return {};
-  Status left;
+  // A failure explains why others left, and who left first why others followed.
+  const Peer* culprit = nullptr;
+  const auto precedes = [](const Peer& a, const Peer& b) {
+    const bool failed = a.state.load() == PeerState::failed || a.because_of >= 0;
+    const bool other = b.state.load() == PeerState::failed || b.because_of >= 0;
+    return failed != other ? failed : a.gone_order < b.gone_order;
+  };
   for (const int rank : ranks) {
-    Status status = fate(rank);
-    if (status.code() == Code::peer_failed) return status;
-    if (left.ok()) left = std::move(status);
+    const Peer& p = peer(rank);
+    if (p.gone() && (culprit == nullptr || precedes(p, *culprit))) culprit = &p;
   }
-  return left;
+  return culprit == nullptr ? Status{} : fate(culprit->rank);
 }
 
 void Mesh::send_chunk(Peer& peer, Link& link, std::uint32_t chunk) {
@@ -148,6 +153,7 @@ void Mesh::fail_join(const Error& error) {
 void Mesh::end(Peer& peer, PeerState state, int because_of) {
   if (peer.gone()) return;
   peer.because_of = because_of;
+  peer.gone_order = gone_.load(std::memory_order_relaxed) + 1;
   int none = -1;
   if (state == PeerState::failed)
     first_failed_.compare_exchange_strong(none, peer.rank);
