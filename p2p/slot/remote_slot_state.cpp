@@ -116,12 +116,13 @@ bool RemoteSlotState::broken() const noexcept {
 }
 
 Status RemoteSlotState::usable() const noexcept {
-  if (gate_.is_shut())
-    return failure(
-        Code::closed, "use",
-        fmt::format("its owner, rank {} (host {}), has closed it", owner_.rank, owner_.host()),
-        "attach again once it is exposed again");
-  return fate_failure("use");
+  // A rank that is gone explains a slot that is closed, its owner's or another's.
+  Status fate = fate_failure("use");
+  if (!fate.ok() || !gate_.is_shut()) return fate;
+  return failure(
+      Code::closed, "use",
+      fmt::format("its owner, rank {} (host {}), has closed it", owner_.rank, owner_.host()),
+      "attach again once it is exposed again");
 }
 
 Status RemoteSlotState::fate_failure(const char* operation) const {

@@ -36,6 +36,7 @@ TEST(LateWorker, IsNamedByATimeoutAndTheStepCanStillEnd) {
 
 TEST(LostRank, EndsEveryWorkersStepAndIsNamed) {
   Meeting meeting(4);
+  Meeting survivors(3);
   run_ranks(
       4,
       [&](World& world) {
@@ -48,11 +49,13 @@ TEST(LostRank, EndsEveryWorkersStepAndIsNamed) {
           if (world.rank() != 2) {
             const auto start = std::chrono::steady_clock::now();
             const Status status = table.push_pull();
-            ASSERT_FALSE(status.ok());
             EXPECT_TRUE(status.code() == Code::peer_left || status.code() == Code::closed)
                 << status.text();
-            EXPECT_EQ(status.detail().peer, 2) << status.text();
+            if (!status.ok()) {
+              EXPECT_EQ(status.detail().peer, 2) << status.text();
+            }
             EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+            survivors.wait();  // or who ends first would be the reason for the others
           }
         }
         if (world.rank() != 2) (void)world.leave();
