@@ -1,6 +1,7 @@
 // Which way of copying suits a slot: learned from the copies themselves.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -22,7 +23,7 @@ class CopyChoice {
   void done(std::uint64_t ticks) noexcept {
     if (phase_ != Phase::settled && puts_ >= trial_ / 2 && ticks < best_[streams_ ? 1 : 0])
       best_[streams_ ? 1 : 0] = ticks;
-    if (++puts_ < (phase_ == Phase::settled ? kSettledTrials * trial_ : trial_)) return;
+    if (++puts_ < (phase_ == Phase::settled ? hold_ * trial_ : trial_)) return;
     puts_ = 0;
     switch (phase_) {
       case Phase::settled:  // the way in use first: the caches are as it left them
@@ -36,15 +37,17 @@ class CopyChoice {
       case Phase::second:
         phase_ = Phase::settled;
         streams_ = best_[1] < best_[0];
+        hold_ = std::min(2 * hold_, kLongestHold);
         break;
     }
   }
 
  private:
   enum class Phase : std::uint8_t { first, second, settled };
-  static constexpr std::uint32_t kSettledTrials = 64;  ///< how long a choice holds, in trials
+  static constexpr std::uint32_t kLongestHold = 64;
 
   const std::uint32_t trial_;  ///< puts of a trial
+  std::uint32_t hold_ = 1;     ///< how long a choice holds, in trials: the first saw cold caches
   std::uint32_t puts_ = 0;
   Phase phase_ = Phase::first;
   bool streams_ = false;
