@@ -121,7 +121,71 @@ Tensor Tensor::wrap(void* data, DType dtype, const Shape& shape) noexcept {
   return tensor;
 }
 
+Tensor Tensor::wrap(void* data, DType dtype, const Shape& shape,
+                    std::span<const std::int64_t> strides) {
+  Tensor tensor = wrap(data, dtype, shape);
+  if (strides.size() != shape.dims())
+    refuse("wrap",
+           list(strides) + " are " + std::to_string(strides.size()) + " strides for a tensor " +
+               describe(dtype, shape),
+           "give one for each dimension");
+  for (std::size_t i = 0; i < strides.size(); ++i) {
+    if (strides[i] < 0)
+      refuse("wrap", list(strides) + " has a negative stride", "give strides from 0 on");
+    tensor.strides_[i] = strides[i];
+  }
+  tensor.settle_density();
+  return tensor;
+}
+
+std::int64_t Tensor::stride(std::size_t i) const noexcept {
+  if (!dense_) return strides_[i];
+  std::int64_t stride = 1;
+  for (std::size_t dim = shape_.dims(); --dim > i;) stride *= shape_[dim];
+  return stride;
+}
+
+std::size_t Tensor::extent() const noexcept {
+  if (dense_ || bytes_ == 0) return bytes_;
+  std::int64_t last = 0;
+  for (std::size_t i = 0; i < shape_.dims(); ++i) last += strides_[i] * (shape_[i] - 1);
+  return static_cast<std::size_t>(last + 1) * size_of(dtype_);
+}
+
+void Tensor::settle_density() noexcept {
+  std::int64_t expected = 1;
+  dense_ = true;
+  for (std::size_t i = shape_.dims(); i-- > 0;) {
+    if (shape_[i] != 1 && strides_[i] != expected) dense_ = false;
+    expected *= shape_[i];
+  }
+  if (shape_.elements() == 0) dense_ = true;
+}
+
+Tensor Tensor::slice(std::size_t dim, std::int64_t first, std::int64_t count) const {
+  if (dim >= shape_.dims() || first < 0 || count < 0 || first > shape_[dim] ||
+      count > shape_[dim] - first)
+    refuse("slice",
+           std::to_string(count) + " indices from " + std::to_string(first) + " on of dimension " +
+               std::to_string(dim) + " do not lie within " + text(),
+           "ask for indices that it has");
+  std::array<std::int64_t, Shape::kMaxDims> dims{};
+  Tensor tensor = *this;
+  for (std::size_t i = 0; i < shape_.dims(); ++i) {
+    dims[i] = i == dim ? count : shape_[i];
+    tensor.strides_[i] = stride(i);
+  }
+  if (data_ != nullptr)
+    tensor.data_ += static_cast<std::size_t>(first * stride(dim)) * size_of(dtype_);
+  tensor.shape_ = Shape(std::span<const std::int64_t>(dims.data(), shape_.dims()));
+  tensor.bytes_ = data_ == nullptr ? 0 : bytes_of(dtype_, tensor.shape_);
+  tensor.settle_density();
+  return tensor;
+}
+
 Tensor Tensor::part(std::int64_t first, const Shape& shape) const {
+  if (!dense_)
+    refuse("part", text() + " is not dense", "take the part before the slice, or slice again");
   const auto held = static_cast<std::int64_t>(bytes_ / size_of(dtype_));
   if (first < 0 || first > held || shape.elements() > held - first)
     refuse("part",
@@ -139,6 +203,9 @@ Tensor Tensor::part(std::int64_t first, const Shape& shape) const {
 std::string Tensor::text() const { return describe(dtype_, shape_); }
 
 void Tensor::refuse_element(DType asked) const {
+  if (!dense_)
+    refuse("as", text() + " is not dense: its elements don't lie one behind the other",
+           "walk its runs (for_each_run)");
   refuse("as", text() + " holds no " + std::string(name(asked)) + " elements",
          "read it as its own element type, or as u8 for its bytes");
 }

@@ -92,9 +92,10 @@ class Storage {
   const void* arena_;
 };
 
-/// A dense row-major array in host memory. Copying a Tensor copies the handle, not the elements.
-/// World::allocate makes tensors in the rank's arena, which peers reach without a copy;
-/// Tensor::wrap describes memory that the user owns and keeps alive.
+/// A row-major array in host memory, dense unless it was made with strides. Copying a Tensor copies
+/// the handle, not the elements. World::allocate makes tensors in the rank's arena, which peers
+/// reach without a copy; World::adopt makes them of the user's own memory; Tensor::wrap only
+/// describes memory that the user owns and keeps alive.
 /// Thread-safety: the handle is a value; the elements are the user's to guard.
 class Tensor {
  public:
@@ -102,36 +103,87 @@ class Tensor {
   Tensor(std::shared_ptr<Storage> storage, std::size_t offset, DType dtype, const Shape& shape);
   /// Memory of the user's own: not owned, not registered, so a put from it is staged (copied).
   static Tensor wrap(void* data, DType dtype, const Shape& shape) noexcept;
+  /// The same with a distance, in elements, from neighbour to neighbour along each dimension.
+  /// Throws Error(bad_argument) for a negative distance or not one for each dimension.
+  static Tensor wrap(void* data, DType dtype, const Shape& shape,
+                     std::span<const std::int64_t> strides);
 
   bool empty() const noexcept { return data_ == nullptr; }
   DType dtype() const noexcept { return dtype_; }
   const Shape& shape() const noexcept { return shape_; }
+  /// Bytes of the elements, which is what a transfer moves; they lie one behind the other only in a
+  /// dense tensor.
   std::size_t bytes() const noexcept { return bytes_; }
+  /// The first element.
   std::byte* data() const noexcept { return data_; }
+  bool dense() const noexcept { return dense_; }
+  /// Elements from neighbour to neighbour along dimension `i`.
+  std::int64_t stride(std::size_t i) const noexcept;
+  /// Bytes from the first element to the end of the last; bytes() for a dense tensor.
+  std::size_t extent() const noexcept;
   const void* arena() const noexcept { return storage_ ? storage_->arena() : nullptr; }
   const std::shared_ptr<Storage>& storage() const noexcept { return storage_; }
 
   /// The elements. T must be the tensor's own element type (f16 and bf16: std::uint8_t gives their
-  /// bytes, as it does for every type); throws Error(bad_argument) otherwise.
+  /// bytes, as it does for every type) and the tensor dense; throws Error(bad_argument) otherwise.
   template <Element T>
   std::span<T> as() const {
-    if (dtype_of<T>() != dtype_ && !std::same_as<T, std::uint8_t>) refuse_element(dtype_of<T>());
+    if ((dtype_of<T>() != dtype_ && !std::same_as<T, std::uint8_t>) || !dense_)
+      refuse_element(dtype_of<T>());
     return {reinterpret_cast<T*>(data_), bytes_ / sizeof(T)};
   }
   /// `count` elements from `first` on, flat, as a tensor of `shape` over the same memory. Throws
-  /// Error(bad_argument) when they don't lie within this tensor.
+  /// Error(bad_argument) when they don't lie within this tensor, or it is not dense.
   Tensor part(std::int64_t first, const Shape& shape) const;
+  /// `count` indices of dimension `dim` from `first` on, over the same memory: columns of a matrix,
+  /// say. Throws Error(bad_argument) when the tensor does not have them.
+  Tensor slice(std::size_t dim, std::int64_t first, std::int64_t count) const;
   /// dtype and shape: "f32[2, 3]".
   std::string text() const;
 
  private:
   [[noreturn]] void refuse_element(DType asked) const;
+  void settle_density() noexcept;
 
   std::byte* data_ = nullptr;
   std::size_t bytes_ = 0;
   DType dtype_ = DType::u8;
+  bool dense_ = true;
   Shape shape_;
+  std::array<std::int64_t, Shape::kMaxDims> strides_{};  ///< only of a tensor that is not dense
   std::shared_ptr<Storage> storage_;
 };
+
+/// Calls `act(data, bytes)` for every run of a tensor's elements that lie one behind the other, in
+/// row-major order; once for a dense tensor.
+template <typename Act>
+void for_each_run(const Tensor& tensor, const Act& act) {
+  if (tensor.dense()) {
+    act(tensor.data(), tensor.bytes());
+    return;
+  }
+  if (tensor.bytes() == 0) return;
+  const std::size_t element = size_of(tensor.dtype());
+  const Shape& shape = tensor.shape();
+  // The innermost dimensions that are dense among themselves make up a run.
+  std::size_t outer = shape.dims();
+  std::int64_t run = 1;
+  while (outer > 0 && (shape[outer - 1] == 1 || tensor.stride(outer - 1) == run))
+    run *= shape[--outer];
+  std::array<std::int64_t, Shape::kMaxDims> at{};
+  std::int64_t offset = 0;
+  for (;;) {
+    act(tensor.data() + static_cast<std::size_t>(offset) * element,
+        static_cast<std::size_t>(run) * element);
+    std::size_t dim = outer;
+    for (; dim > 0; --dim) {
+      offset += tensor.stride(dim - 1);
+      if (++at[dim - 1] < shape[dim - 1]) break;
+      offset -= tensor.stride(dim - 1) * shape[dim - 1];
+      at[dim - 1] = 0;
+    }
+    if (dim == 0) return;
+  }
+}
 
 }  // namespace weft

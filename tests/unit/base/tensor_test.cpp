@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cstring>
 #include <functional>
 #include <limits>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -185,6 +188,65 @@ TEST(TransferCounters, AddAndSubtractEveryField) {
   EXPECT_EQ(back.credit_writes, 5U);
   EXPECT_EQ(back.control_messages, 6U);
   EXPECT_EQ(back.registrations, 7U);
+}
+
+std::vector<int> elements(const Tensor& tensor) {
+  std::vector<int> found;
+  for_each_run(tensor, [&](const std::byte* data, std::size_t bytes) {
+    for (std::size_t i = 0; i < bytes; i += 4) {
+      std::int32_t value = 0;
+      std::memcpy(&value, data + i, sizeof value);
+      found.push_back(value);
+    }
+  });
+  return found;
+}
+
+TEST(TensorSlice, NamesTheElementsOfItsIndicesInOrder) {
+  std::vector<std::int32_t> memory(24);
+  std::iota(memory.begin(), memory.end(), 0);
+  const auto tensor = Tensor::wrap(memory.data(), DType::i32, {2, 3, 4});
+  const auto rows = tensor.slice(0, 1, 1);
+  EXPECT_TRUE(rows.dense());
+  EXPECT_EQ(elements(rows), (std::vector<int>{12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23}));
+  const auto middle = tensor.slice(1, 1, 2);
+  EXPECT_FALSE(middle.dense());
+  EXPECT_EQ(middle.bytes(), 64U);
+  EXPECT_EQ(middle.extent(), 80U);
+  EXPECT_EQ(elements(middle),
+            (std::vector<int>{4, 5, 6, 7, 8, 9, 10, 11, 16, 17, 18, 19, 20, 21, 22, 23}));
+  const auto column = middle.slice(2, 3, 1);
+  EXPECT_EQ(elements(column), (std::vector<int>{7, 11, 19, 23}));
+  EXPECT_TRUE(elements(tensor.slice(2, 4, 0)).empty());
+  EXPECT_TRUE(tensor.slice(2, 0, 4).dense());
+}
+
+TEST(TensorSlice, RefusesIndicesThatTheTensorDoesNotHave) {
+  std::vector<std::int32_t> memory(24);
+  const auto tensor = Tensor::wrap(memory.data(), DType::i32, {2, 3, 4});
+  EXPECT_NE(refusal([&] { tensor.slice(3, 0, 1); }), "(accepted)");
+  EXPECT_NE(refusal([&] { tensor.slice(1, 2, 2); }), "(accepted)");
+  EXPECT_NE(refusal([&] { tensor.slice(1, -1, 2); }), "(accepted)");
+  EXPECT_NE(refusal([&] { tensor.slice(2, 1, 2).part(0, {2}); }), "(accepted)");
+  EXPECT_NE(refusal([&] { tensor.slice(2, 1, 2).as<std::int32_t>(); }), "(accepted)");
+}
+
+TEST(TensorWrap, TakesStridesOneForEachDimension) {
+  std::vector<std::int32_t> memory(12);
+  std::iota(memory.begin(), memory.end(), 0);
+  const std::array<std::int64_t, 2> transposed = {1, 4};
+  const auto tensor = Tensor::wrap(memory.data(), DType::i32, {4, 3}, transposed);
+  EXPECT_FALSE(tensor.dense());
+  EXPECT_EQ(elements(tensor), (std::vector<int>{0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11}));
+  const std::array<std::int64_t, 2> negative = {-1, 4};
+  EXPECT_NE(refusal([&] {
+              Tensor::wrap(memory.data(), DType::i32, {4, 3}, negative);
+            }),
+            "(accepted)");
+  EXPECT_NE(refusal([&] {
+              Tensor::wrap(memory.data(), DType::i32, {4, 3, 1}, transposed);
+            }),
+            "(accepted)");
 }
 
 }  // namespace
