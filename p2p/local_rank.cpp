@@ -20,9 +20,10 @@ constexpr std::size_t kControlChunk = 2u << 20;
 std::shared_ptr<Arena> make_arena(ArenaSort sort, const LocalRankOptions& options) {
   ArenaLimits limits;
   limits.huge_pages = options.config.text(Knob::huge_pages) != "off";
+  const bool holds_tensors = sort == ArenaSort::data || sort == ArenaSort::published;
   limits.chunk_bytes =
-      sort == ArenaSort::data ? options.config.size(Knob::arena_chunk).value() : kControlChunk;
-  if (sort == ArenaSort::data) limits.max_bytes = options.config.size(Knob::arena_max).value();
+      holds_tensors ? options.config.size(Knob::arena_chunk).value() : kControlChunk;
+  if (holds_tensors) limits.max_bytes = options.config.size(Knob::arena_max).value();
   return std::make_shared<Arena>(sort, limits, options.mapper);
 }
 
@@ -46,6 +47,7 @@ LocalRank::LocalRank(LocalRankOptions options)
       check_flow(options.config.text(Knob::check) == "flow"),
       control(make_arena(ArenaSort::control, options)),
       data(make_arena(ArenaSort::data, options)),
+      published(make_arena(ArenaSort::published, options)),
       hidden(make_arena(ArenaSort::hidden, options)),
       spin_(options.config.time(Knob::spin)),
       bell_block_(control, sizeof(Doorbell)),
@@ -76,11 +78,19 @@ void LocalRank::ring() noexcept {
 }
 
 const std::shared_ptr<Arena>& LocalRank::arena_of(std::uint32_t chunk) const noexcept {
-  return sort_of_chunk(chunk) == ArenaSort::control ? control : data;
+  switch (sort_of_chunk(chunk)) {
+    case ArenaSort::control:
+      return control;
+    case ArenaSort::published:
+      return published;
+    default:
+      return data;
+  }
 }
 
 bool LocalRank::reachable(const std::byte* address, std::size_t bytes) const noexcept {
-  return data->contains(address, bytes) || control->contains(address, bytes);
+  return data->contains(address, bytes) || published->contains(address, bytes) ||
+         control->contains(address, bytes);
 }
 
 }  // namespace weft::p2p

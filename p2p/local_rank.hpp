@@ -41,6 +41,7 @@ class LocalRank {
 
   const std::shared_ptr<Arena> control;
   const std::shared_ptr<Arena> data;
+  const std::shared_ptr<Arena> published;
   const std::shared_ptr<Arena> hidden;
 
   Doorbell& bell() noexcept { return *reinterpret_cast<Doorbell*>(bell_block_.data()); }

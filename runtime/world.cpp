@@ -142,7 +142,7 @@ Report World::report() const {
   return {state_->mesh.paths(),
           state_->slots.edges(),
           {state_->local.control->report(), state_->local.data->report(),
-           state_->local.hidden->report()}};
+           state_->local.published->report(), state_->local.hidden->report()}};
 }
 
 Status World::leave(Deadline deadline) noexcept { return state_->leave(deadline); }

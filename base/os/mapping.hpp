@@ -26,6 +26,8 @@ class Mapping {
   /// The first `bytes` of a file, readable and writable, shared with whoever else maps it. The file
   /// may be closed afterwards. Throws Error(system).
   static Mapping shared(const Fd& file, std::size_t bytes);
+  /// The same for reading only: a store to it is a fault.
+  static Mapping readable(const Fd& file, std::size_t bytes);
   /// Zeroed memory of this process alone. Throws Error(system).
   static Mapping anonymous(std::size_t bytes);
 

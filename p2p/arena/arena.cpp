@@ -20,6 +20,8 @@ const char* sort_name(ArenaSort sort) {
       return "data";
     case ArenaSort::hidden:
       return "private";
+    case ArenaSort::published:
+      return "published";
   }
   return "?";
 }
@@ -71,8 +73,9 @@ Arena::Chunk& Arena::grow(std::size_t bytes) {
   if (const auto reason = refusal_to_grow(wanted)) refuse(bytes, *reason);
   Segment segment = sort_ == ArenaSort::hidden
                         ? create_private_segment(wanted, limits_.huge_pages)
-                        : create_shared_segment(wanted, limits_.huge_pages,
-                                                fmt::format("weft-{}", sort_name(sort_)));
+                        : create_shared_segment(
+                              wanted, limits_.huge_pages, fmt::format("weft-{}", sort_name(sort_)),
+                              sort_ == ArenaSort::published ? Access::read : Access::write);
   if (sort_ != ArenaSort::hidden) mapper_->add(segment.fd, segment.mapping);
   chunks_.push_back(std::make_unique<Chunk>(Chunk{std::move(segment), Heap(wanted), wanted}));
   reserved_ += wanted;

@@ -41,7 +41,8 @@ bool populate(const os::Mapping& mapping, const os::Fd& file, bool huge_pages) {
 
 }  // namespace
 
-Segment create_shared_segment(std::size_t bytes, bool huge_pages, const std::string& label) {
+Segment create_shared_segment(std::size_t bytes, bool huge_pages, const std::string& label,
+                              Access others) {
   Segment segment;
   segment.fd = os::Fd(::memfd_create(label.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (segment.fd.get() < 0) fail(Code::exhausted, "memfd_create", errno);
@@ -49,6 +50,11 @@ Segment create_shared_segment(std::size_t bytes, bool huge_pages, const std::str
     fail(Code::exhausted, "ftruncate", errno);
   segment.mapping = std::make_shared<os::Mapping>(os::Mapping::shared(segment.fd, bytes));
   segment.huge_pages_advised = populate(*segment.mapping, segment.fd, huge_pages);
+#if defined(F_SEAL_FUTURE_WRITE)
+  if (others == Access::read) (void)::fcntl(segment.fd.get(), F_ADD_SEALS, F_SEAL_FUTURE_WRITE);
+#else
+  (void)others;
+#endif
   if (::fcntl(segment.fd.get(), F_ADD_SEALS, kSeals) != 0) fail(Code::system, "sealing", errno);
   return segment;
 }
@@ -73,7 +79,8 @@ void SegmentMapper::add(const os::Fd& fd, std::shared_ptr<os::Mapping> mapping) 
   mappings_[identity] = mapping;
 }
 
-std::shared_ptr<os::Mapping> SegmentMapper::map(const os::Fd& fd, std::size_t bytes) {
+std::shared_ptr<os::Mapping> SegmentMapper::map(const os::Fd& fd, std::size_t bytes,
+                                                Access access) {
   const Identity identity = identify(fd);
   const std::lock_guard lock(mutex_);
   if (const auto known = mappings_.find(identity); known != mappings_.end())
@@ -87,7 +94,8 @@ std::shared_ptr<os::Mapping> SegmentMapper::map(const os::Fd& fd, std::size_t by
                             .message = fmt::format("a peer's memory has {} bytes instead of {}, or "
                                                    "is not sealed",
                                                    about.st_size, bytes)});
-  auto mapping = std::make_shared<os::Mapping>(os::Mapping::shared(fd, bytes));
+  auto mapping = std::make_shared<os::Mapping>(
+      access == Access::read ? os::Mapping::readable(fd, bytes) : os::Mapping::shared(fd, bytes));
   mappings_[identity] = mapping;
   return mapping;
 }

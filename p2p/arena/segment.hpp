@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -13,6 +14,9 @@
 
 namespace weft::p2p {
 
+/// What other processes may do with a segment.
+enum class Access : std::uint8_t { read, write };
+
 /// A memfd and this process's mapping of it. Nothing of it has a name in any file system, so
 /// nothing is left behind when its processes die.
 struct Segment {
@@ -23,8 +27,10 @@ struct Segment {
 
 /// Memory that exists: every page is there before this returns, so that no later touch can be a
 /// SIGBUS. The memfd is sealed against shrinking and growing. Throws Error(exhausted) with what was
-/// asked and what stood against it.
-Segment create_shared_segment(std::size_t bytes, bool huge_pages, const std::string& label);
+/// asked and what stood against it. `others`: read seals it against every writable mapping but the
+/// creator's, where the kernel can (5.1); otherwise their mapping it for reading is a courtesy.
+Segment create_shared_segment(std::size_t bytes, bool huge_pages, const std::string& label,
+                              Access others);
 /// Anonymous memory that is never exported.
 Segment create_private_segment(std::size_t bytes, bool huge_pages);
 
@@ -35,8 +41,9 @@ class SegmentMapper {
   /// Makes an existing mapping known as that of `fd`.
   void add(const os::Fd& fd, std::shared_ptr<os::Mapping> mapping);
   /// The mapping of a segment of `bytes`; verifies that the memfd has that size and its seals.
-  /// Throws Error(system) otherwise.
-  std::shared_ptr<os::Mapping> map(const os::Fd& fd, std::size_t bytes);
+  /// Throws Error(system) otherwise. A rank of the same process gets the creator's own mapping,
+  /// which is writable.
+  std::shared_ptr<os::Mapping> map(const os::Fd& fd, std::size_t bytes, Access access);
 
  private:
   using Identity = std::pair<std::uint64_t, std::uint64_t>;  // device, inode

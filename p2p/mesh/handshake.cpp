@@ -272,7 +272,10 @@ void Mesh::on_message(Link& link, std::span<const std::byte> bytes,
     const auto chunk = parse<ChunkMessage>(bytes);
     if (!chunk || descriptors.size() != 1 || !peer.channel) return;
     try {
-      peer.channel->add_chunk(chunk->chunk, local_.mapper->map(descriptors[0], chunk->bytes));
+      const Access access =
+          sort_of_chunk(chunk->chunk) == ArenaSort::published ? Access::read : Access::write;
+      peer.channel->add_chunk(chunk->chunk,
+                              local_.mapper->map(descriptors[0], chunk->bytes, access));
       peer.registrations.fetch_add(1, std::memory_order_relaxed);
     } catch (const Error& error) {
       local_.log->error(Subsystem::path, "mapping memory of rank {}: {}", peer.rank, error.what());
@@ -290,7 +293,7 @@ void Mesh::on_message(Link& link, std::span<const std::byte> bytes,
 void Mesh::greet(Peer& peer, const HelloMessage& hello, std::vector<os::Fd> descriptors) {
   if (peer.state.load() != PeerState::joining) return;
   try {
-    auto control = local_.mapper->map(descriptors[0], hello.control_bytes);
+    auto control = local_.mapper->map(descriptors[0], hello.control_bytes, Access::write);
     const std::uint32_t first_control_chunk = static_cast<std::uint32_t>(ArenaSort::control) << 24;
     const bool ring_needs_fence = hello.barrier_before_sleep == 0 || !os::joins_global_barriers();
     peer.channel = std::make_unique<ShmChannel>(local_.stream_bytes, first_control_chunk,

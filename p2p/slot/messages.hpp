@@ -29,7 +29,6 @@ enum class MessageType : std::uint32_t {
   closed,         ///< the owner has closed the slot
   closed_agreed,  ///< the remote end will touch the slot's memory no more
   credit_wanted,  ///< the writer is held up: report every tensor that was let go
-  let_go_wanted,  ///< the owner is held up: report every version that was let go
   leaving         ///< the rank leaves the job
 };
 
@@ -88,7 +87,7 @@ struct AttachMessage {
   MessageType type = kType;
   std::uint32_t take_declared = 0;  ///< 1: only the name is compared
   std::uint64_t remote_id = 0;
-  MemoryRef credit_word;  ///< in the asker's control arena
+  MemoryRef credit_word;  ///< in the asker's control arena: credits, or the newest version
   SpecOnWire spec;
 };
 
@@ -99,10 +98,11 @@ struct AttachedMessage {
   std::uint64_t slot_id = 0;
   std::uint64_t seat_id = 0;
   SpecOnWire spec;
-  MemoryRef lines;
+  MemoryRef lines;             ///< writer: SlotLines; reader: PublishedWords
   MemoryRef buffers;           ///< empty when the tensors travel in the lines
   std::uint64_t stride = 0;    ///< from buffer to buffer
-  MemoryRef let_go_word;       ///< reader's: where it writes what it has let go
+  MemoryRef reader_words;      ///< reader's ReaderWords
+  std::uint64_t newest = 0;    ///< reader's: as in PublishedWords
   std::uint64_t sequence = 0;  ///< writer: the last one put; reader: the last version not to view
   std::uint64_t let_go = 0;    ///< writer: the highest sequence the owner has let go
 };
@@ -148,7 +148,7 @@ struct ClosedAgreedMessage {
   std::uint64_t seat_id = 0;
 };
 
-/// How long a side is held up before it asks for what the other may have let go without having
+/// How long a writer is held up before it asks for what the owner may have let go without having
 /// reported it: with more than two buffers, not every release is worth a write.
 inline constexpr std::chrono::milliseconds kHeldUp{10};
 inline constexpr std::uint32_t kReportsAllUpTo = 2;  ///< buffers
@@ -157,12 +157,6 @@ struct CreditWantedMessage {
   static constexpr MessageType kType = MessageType::credit_wanted;
   MessageType type = kType;
   std::uint64_t slot_id = 0;
-  std::uint64_t remote_id = 0;
-};
-
-struct LetGoWantedMessage {
-  static constexpr MessageType kType = MessageType::let_go_wanted;
-  MessageType type = kType;
   std::uint64_t remote_id = 0;
 };
 

@@ -6,11 +6,6 @@
 #include <new>
 
 namespace weft::detail {
-namespace {
-
-constexpr std::size_t kMaxHeld = 64;
-
-}  // namespace
 
 RemoteSlotState::RemoteSlotState(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& table,
                                  p2p::Peer& owner, SlotSpec asked, bool take_declared,
@@ -46,9 +41,12 @@ bool RemoteSlotState::makes_sense(const p2p::AttachedMessage& message,
   const std::size_t bytes =
       static_cast<std::size_t>(declared.shape.elements()) * size_of(declared.dtype);
   const bool reader = declared.writer == Writer::owner;
-  const std::size_t line_count = reader ? 1 : declared.depth;
-  if (message.lines.bytes < line_count * sizeof(p2p::SlotLine)) return false;
-  if (reader && (message.stride == 0 || message.let_go_word.bytes != sizeof(std::uint64_t)))
+  const std::size_t lines =
+      reader ? p2p::PublishedWords::bytes(declared.depth) : declared.depth * sizeof(p2p::SlotLine);
+  if (message.lines.bytes < lines) return false;
+  if (reader && (message.stride == 0 ||
+                 message.reader_words.bytes != p2p::ReaderWords::bytes(declared.depth) ||
+                 p2p::Newest::of(message.newest).buffer >= declared.depth))
     return false;
   if (message.stride == 0) return bytes <= p2p::SlotLine::kInlineBytes;
   return message.stride >= bytes && message.stride <= message.buffers.bytes / declared.depth;
@@ -61,9 +59,9 @@ void RemoteSlotState::granted(const p2p::AttachedMessage& message) {
   const Result<p2p::RemoteMemory> nothing(p2p::RemoteMemory{});
   const auto lines = owner_.channel->resolve(message.lines);
   const auto buffers = message.stride == 0 ? nothing : owner_.channel->resolve(message.buffers);
-  const auto let_go = reader ? owner_.channel->resolve(message.let_go_word) : nothing;
+  const auto words = reader ? owner_.channel->resolve(message.reader_words) : nothing;
   const bool fits = declared && makes_sense(message, *declared);
-  if (!fits || !lines.ok() || !buffers.ok() || !let_go.ok())
+  if (!fits || !lines.ok() || !buffers.ok() || !words.ok())
     return refused(failure(
         Code::system, "attach",
         fmt::format("rank {} granted the slot with memory that can't be mapped", owner_.rank),
@@ -76,17 +74,11 @@ void RemoteSlotState::granted(const p2p::AttachedMessage& message) {
   lines_ = *lines;
   buffers_ = *buffers;
   stride_ = message.stride;
-  let_go_word_ = *let_go;
   let_go_known_.store(message.let_go, std::memory_order_relaxed);
   sent_.store(message.sequence, std::memory_order_relaxed);
   index_ = message.sequence % spec_.depth;
-  seen_ = reported_ = message.sequence;
-  let_go_all_.store(message.sequence, std::memory_order_relaxed);
-  held_.reserve(kMaxHeld);
   copy_choice_.emplace(spec_.depth);
-  for (std::size_t i = 0; reader && i < spec_.depth; ++i)
-    views_.push_back(
-        Tensor::wrap(owner_.channel->direct(at(buffers_, i * stride_)), spec_.dtype, spec_.shape));
+  if (reader) begin_reading(message, *words);
   counters_.control_messages.add(2);
   attach_.store(Attach::granted, std::memory_order_release);
   local_.ring();
@@ -154,7 +146,6 @@ EdgeReport RemoteSlotState::report() const {
   edge.role = spec_.writer == Writer::peer ? Role::puts : Role::views;
   edge.fabric = "shm";
   edge.counters = counters_.read();
-  edge.counters.credit_writes += let_gos_on_demand_.load(std::memory_order_relaxed);
   return edge;
 }
 

@@ -13,6 +13,7 @@
 #include "p2p/local_rank.hpp"
 #include "p2p/mesh/mesh.hpp"
 #include "p2p/slot/messages.hpp"
+#include "p2p/slot/published_words.hpp"
 #include "p2p/slot/slot_line.hpp"
 #include "p2p/slot/use_gate.hpp"
 #include "weft/slot.hpp"
@@ -53,7 +54,7 @@ class RemoteSlotState {
   void let_go(std::uint64_t version) noexcept;
   bool ready() const noexcept;
   bool broken() const noexcept;
-  void before_wait() noexcept { flush_let_go(); }
+  void before_wait() const noexcept {}
   void also_needs(std::span<const int> ranks) {
     mesh_.check_ranks(ranks, "also_needs");
     const std::lock_guard lock(pending_mutex_);  // the progress thread names the culprit of a put
@@ -76,8 +77,6 @@ class RemoteSlotState {
   /// What to tell the owner when this end goes; nothing if it has closed already.
   p2p::DetachMessage detach_message() const noexcept;
   bool owner_has_closed() const noexcept { return gate_.is_shut(); }
-  /// The owner is held up for versions whose letting go was not worth reporting yet.
-  void let_go_wanted() noexcept;
   /// Moves pending puts that have a credit. Returns whether some are still pending.
   bool serve_pending() noexcept;
 
@@ -108,18 +107,30 @@ class RemoteSlotState {
   void fail_pending(const Status& why) noexcept;
   void ask_for_credit(std::uint64_t ticket) noexcept;
   Status outcome_of(std::uint64_t ticket) const noexcept;
-  /// Versions let go before the owner is told; under WEFT_CHECK=flow it is told of each.
-  std::uint64_t report_after() const noexcept {
-    return spec_.flow == Flow::credits ? (spec_.depth + 1) / 2 : 1;
-  }
-  void report_let_go(std::uint64_t threshold) noexcept;
-  void count_let_go() noexcept;
-  void flush_let_go() noexcept;
   /// Whether a grant's memory holds what its contract needs: what travelled is not trusted.
   static bool makes_sense(const p2p::AttachedMessage& message, const SlotSpec& declared) noexcept;
   Status failure(Code code, const char* operation, std::string message, std::string hint) const;
   Status fate_failure(const char* operation) const;
-  Result<std::uint64_t> newer_version(const char* operation, Deadline deadline) noexcept;
+
+  struct Held {  ///< a version viewed, or being got, and not let go
+    p2p::Newest version;
+    p2p::OwnedBlock block;           ///< where the owner's memory can't be loaded from
+    std::unique_ptr<Tensor> tensor;  ///< over the block
+  };
+  /// Whether readers keep the owner from overwriting what they read: by pins where the owner's
+  /// memory is loaded from. Otherwise a version is read and then proved to have been whole.
+  bool pins() const noexcept { return published_words_ && spec_.flow == Flow::credits; }
+  void begin_reading(const p2p::AttachedMessage& message, p2p::RemoteMemory reader_words);
+  p2p::Newest newest() const noexcept;
+  bool pin(p2p::Newest version) noexcept;
+  void unpin(std::uint64_t buffer) noexcept;
+  Result<p2p::Newest> hold_newest(const char* operation, Deadline deadline) noexcept;
+  Status no_newer_version(const char* operation, p2p::WaitEnd end) const;
+  Status fetch(Held& held, Deadline deadline) noexcept;
+  Status read(Held& held, std::span<const SlotRun> runs, Deadline deadline) noexcept;
+  void count_reading(p2p::Newest version, std::uint64_t bytes) noexcept;
+  void drop_held(std::size_t index) noexcept;
+
   p2p::RemoteMemory at(p2p::RemoteMemory base, std::uint64_t offset) const noexcept {
     return {base.address + offset, base.key};
   }
@@ -133,7 +144,7 @@ class RemoteSlotState {
   const bool take_declared_;
   std::size_t bytes_ = 0;
   bool credits_ = true;           ///< they are kept: the flow asks for it, or WEFT_CHECK=flow
-  p2p::OwnedBlock credit_block_;  ///< written by the owner of a put slot
+  p2p::OwnedBlock credit_block_;  ///< written by the owner: credits, or the newest version
   p2p::EdgeCounters counters_;
   std::vector<int> needs_;
   p2p::UseGate gate_;  ///< shut when the owner has closed the slot
@@ -143,7 +154,6 @@ class RemoteSlotState {
   std::uint64_t held_up_ = 0;  ///< the progress thread's: the ticket at the head of the queue
   Deadline::Clock::time_point held_up_since_{};
   std::uint64_t asked_for_ = 0;  ///< the progress thread's: the ticket a credit was asked for
-  std::atomic<std::uint64_t> let_gos_on_demand_{0};
   Status refusal_;
   std::uint64_t slot_id_ = 0;
   std::uint64_t seat_id_ = 0;
@@ -165,12 +175,12 @@ class RemoteSlotState {
   std::atomic<std::uint64_t> done_ticket_{0};  ///< all up to this one have ended
 
   // A reader.
-  p2p::RemoteMemory let_go_word_;
-  std::vector<Tensor> views_;                 ///< by buffer
-  std::uint64_t seen_ = 0;                    ///< newest version viewed
-  std::atomic<std::uint64_t> let_go_all_{0};  ///< every version up to this one was let go
-  std::uint64_t reported_ = 0;
-  std::vector<std::uint64_t> held_;  ///< versions viewed and not let go
+  p2p::PublishedWords published_words_;  ///< where the owner's memory can be loaded from
+  p2p::ReaderWords reader_words_;
+  std::uint64_t newest_at_attach_ = 0;
+  std::vector<Tensor> views_;  ///< by buffer
+  std::uint64_t seen_ = 0;     ///< newest version viewed
+  std::vector<Held> held_;
 };
 
 }  // namespace weft::detail

@@ -2,68 +2,189 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
+#include "p2p/barrier.hpp"
 #include "p2p/slot/remote_slot_state.hpp"
 
 namespace weft::detail {
 
-using p2p::SlotLine;
+using p2p::Newest;
+using p2p::PublishedWords;
 using p2p::WaitEnd;
 
-bool RemoteSlotState::ready() const noexcept {
-  const auto* line = reinterpret_cast<const SlotLine*>(owner_.channel->direct(lines_));
-  return line->sequence.load(std::memory_order_seq_cst) > seen_;
+namespace {
+
+constexpr std::size_t kMaxHeld = 64;
+
+}  // namespace
+
+void RemoteSlotState::begin_reading(const p2p::AttachedMessage& message,
+                                    p2p::RemoteMemory reader_words) {
+  newest_at_attach_ = message.newest;
+  seen_ = message.sequence;
+  held_.reserve(kMaxHeld);
+  std::byte* words = owner_.channel->direct(lines_);
+  if (words == nullptr) return;
+  published_words_ = PublishedWords(words);
+  reader_words_ = p2p::ReaderWords(owner_.channel->direct(reader_words));
+  for (std::size_t i = 0; i < spec_.depth; ++i)
+    views_.push_back(
+        Tensor::wrap(owner_.channel->direct(at(buffers_, i * stride_)), spec_.dtype, spec_.shape));
 }
 
-Result<std::uint64_t> RemoteSlotState::newer_version(const char* operation,
-                                                     Deadline deadline) noexcept {
+Newest RemoteSlotState::newest() const noexcept {
+  if (published_words_)
+    return Newest::of(published_words_.newest().load(std::memory_order_seq_cst));
+  return Newest::of(std::max(credit_word().load(std::memory_order_seq_cst), newest_at_attach_));
+}
+
+bool RemoteSlotState::ready() const noexcept {
+  const Newest newest = this->newest();
+  if (newest.version <= seen_) return false;
+  // With one buffer, the newest version may be about to be overwritten by the next.
+  return !pins() ||
+         published_words_.version(newest.buffer).load(std::memory_order_seq_cst) == newest.version;
+}
+
+bool RemoteSlotState::pin(Newest version) noexcept {
+  auto& pins = reader_words_.pins(version.buffer);
+  pins.store(static_cast<std::uint8_t>(pins.load(std::memory_order_relaxed) + 1),
+             std::memory_order_relaxed);
+  // The owner sees the pin, or this rank sees that the buffer is being filled.
+  p2p::full_barrier();
+  if (published_words_.version(version.buffer).load(std::memory_order_acquire) == version.version)
+    return true;
+  unpin(version.buffer);
+  return false;
+}
+
+void RemoteSlotState::unpin(std::uint64_t buffer) noexcept {
+  auto& pins = reader_words_.pins(buffer);
+  pins.store(static_cast<std::uint8_t>(pins.load(std::memory_order_relaxed) - 1),
+             std::memory_order_release);
+  owner_.channel->notify();
+}
+
+Result<Newest> RemoteSlotState::hold_newest(const char* operation, Deadline deadline) noexcept {
   if (spec_.writer != Writer::owner)
     return failure(Code::bad_argument, operation, "this slot is written by a peer", "put into it");
-  if (!ready()) {
-    flush_let_go();
-    const WaitEnd end =
-        local_.waiter.wait([this] { return ready(); }, [this] { return broken(); }, deadline);
-    if (end == WaitEnd::broken) {
-      ErrorDetail detail = usable().detail();
-      detail.operation = operation;
-      return Status(std::move(detail));
-    }
-    if (end == WaitEnd::timeout) {
-      ErrorDetail detail = failure(Code::timeout, operation,
-                                   fmt::format("rank {} (host {}) has published nothing newer",
-                                               owner_.rank, owner_.host()),
-                                   "is the owner at the same step? a longer deadline: WEFT_TIMEOUT")
-                               .detail();
-      detail.sequence_expected = seen_ + 1;
-      detail.sequence_seen = seen_;
-      return Status(std::move(detail));
-    }
-  }
-  if (held_.size() == held_.capacity())
+  if (held_.size() == kMaxHeld)
     return failure(Code::exhausted, operation,
                    fmt::format("{} versions are viewed at once", held_.size()),
                    "let arrivals go before viewing more");
-  if (!gate_.enter()) return usable();
-  const auto* line = reinterpret_cast<const SlotLine*>(owner_.channel->direct(lines_));
-  const std::uint64_t version = line->sequence.load(std::memory_order_acquire);
-  seen_ = version;
-  held_.push_back(version);
-  count_let_go();
-  if (held_.front() - 1 > reported_ && credits_)
-    report_let_go(report_after());  // versions passed over are let go too
+  const Deadline until = deadline.resolve(local_.waiter.default_timeout());
+  for (;;) {
+    if (!ready()) {
+      const WaitEnd end =
+          local_.waiter.wait([this] { return ready(); }, [this] { return broken(); }, until);
+      if (end != WaitEnd::ready) return no_newer_version(operation, end);
+    }
+    if (!gate_.enter()) return usable();
+    const Newest version = newest();
+    if (version.version > seen_ && (!pins() || pin(version))) {
+      held_.push_back({version, {}, {}});
+      return version;
+    }
+    gate_.leave();
+  }
+}
+
+Status RemoteSlotState::no_newer_version(const char* operation, WaitEnd end) const {
+  if (end == WaitEnd::broken) {
+    ErrorDetail detail = usable().detail();
+    detail.operation = operation;
+    return Status(std::move(detail));
+  }
+  ErrorDetail detail = failure(Code::timeout, operation,
+                               fmt::format("rank {} (host {}) has published nothing newer",
+                                           owner_.rank, owner_.host()),
+                               "is the owner at the same step? a longer deadline: WEFT_TIMEOUT")
+                           .detail();
+  detail.sequence_expected = seen_ + 1;
+  detail.sequence_seen = seen_;
+  return Status(std::move(detail));
+}
+
+void RemoteSlotState::count_reading(Newest version, std::uint64_t bytes) noexcept {
+  seen_ = version.version;
   counters_.transfers.add(1);
   counters_.work_requests.add(1);
-  return version;
+  counters_.bytes_moved.add(bytes);
 }
 
 Result<Arrival> RemoteSlotState::view(Deadline deadline) noexcept {
-  const auto version = newer_version("view", deadline);
+  const Deadline until = deadline.resolve(local_.waiter.default_timeout());
+  const auto version = hold_newest("view", until);
   if (!version.ok()) return version.status();
+  Held& held = held_.back();
+  const Tensor* tensor = nullptr;
+  if (published_words_) {
+    tensor = &views_[version->buffer];
+    count_reading(*version, 0);
+  } else {
+    const Status status = fetch(held, until);
+    if (!status.ok()) return status;
+    tensor = held.tensor.get();
+  }
   Arrival arrival;
-  arrival.tensor_ = &views_[(*version - 1) % spec_.depth];
-  arrival.sequence_ = *version;
+  arrival.tensor_ = tensor;
+  arrival.sequence_ = held.version.version;
   arrival.remote_ = this;
   return arrival;
+}
+
+/// A view of memory that can't be loaded from here is a copy of it, fetched by the fabric.
+Status RemoteSlotState::fetch(Held& held, Deadline deadline) noexcept {
+  try {
+    held.block = p2p::OwnedBlock(local_.data, bytes_);
+    held.tensor =
+        std::make_unique<Tensor>(Tensor::wrap(held.block.data(), spec_.dtype, spec_.shape));
+  } catch (const Error& error) {
+    drop_held(held_.size() - 1);
+    return error.status();
+  }
+  const SlotRun whole{0, spec_.shape.elements(), held.block.data()};
+  const Status status = read(held, std::span(&whole, 1), deadline);
+  if (!status.ok()) drop_held(held_.size() - 1);
+  return status;
+}
+
+/// One whole version: the buffer's version word, the runs, the word again. A version that was
+/// overwritten meanwhile is given up for the newest.
+Status RemoteSlotState::read(Held& held, std::span<const SlotRun> runs,
+                             Deadline deadline) noexcept {
+  const std::size_t element = size_of(spec_.dtype);
+  for (;;) {
+    const Newest version = held.version;
+    const auto word = at(lines_, PublishedWords::version_offset(version.buffer));
+    const auto is_whole = [&](Status& status) {
+      std::uint64_t seen = 0;
+      status = owner_.channel->get(reinterpret_cast<std::byte*>(&seen), word, sizeof seen);
+      return status.ok() && seen == version.version;
+    };
+    Status status;
+    std::uint64_t moved = 0;
+    if (pins() || spec_.flow != Flow::credits || is_whole(status)) {
+      for (const SlotRun& run : runs) {
+        const std::size_t bytes = static_cast<std::size_t>(run.count) * element;
+        const auto offset =
+            version.buffer * stride_ + static_cast<std::size_t>(run.first) * element;
+        if (status.ok()) status = owner_.channel->get(run.to, at(buffers_, offset), bytes);
+        moved += bytes;
+      }
+      if (status.ok() && (pins() || spec_.flow != Flow::credits || is_whole(status))) {
+        count_reading(version, moved);
+        return {};
+      }
+    }
+    if (!status.ok()) return status;
+    const auto newer = [&] { return newest().version > version.version; };
+    const WaitEnd end = local_.waiter.wait(
+        newer, [this] { return broken(); }, deadline);
+    if (end != WaitEnd::ready) return no_newer_version("get", end);
+    held.version = newest();
+  }
 }
 
 Status RemoteSlotState::get(const Tensor& into, Deadline deadline) noexcept {
@@ -72,8 +193,21 @@ Status RemoteSlotState::get(const Tensor& into, Deadline deadline) noexcept {
                    fmt::format("the tensor is {}, the slot holds {}{}", into.text(),
                                weft::name(spec_.dtype), spec_.shape.text()),
                    "get into a tensor of the slot's dtype and shape");
-  const SlotRun whole{0, spec_.shape.elements(), into.data()};
-  return get(std::span(&whole, 1), deadline);
+  if (into.dense()) {
+    const SlotRun whole{0, spec_.shape.elements(), into.data()};
+    return get(std::span(&whole, 1), deadline);
+  }
+  try {
+    std::vector<SlotRun> runs;
+    std::int64_t first = 0;
+    for_each_run(into, [&](std::byte* to, std::size_t bytes) {
+      runs.push_back({first, static_cast<std::int64_t>(bytes / size_of(spec_.dtype)), to});
+      first += runs.back().count;
+    });
+    return get(runs, deadline);
+  } catch (const std::bad_alloc&) {
+    return failure(Code::exhausted, "get", "no memory for the runs of a strided tensor", "");
+  }
 }
 
 Status RemoteSlotState::get(std::span<const SlotRun> runs, Deadline deadline) noexcept {
@@ -84,56 +218,28 @@ Status RemoteSlotState::get(std::span<const SlotRun> runs, Deadline deadline) no
                      fmt::format("elements {} to {} of a slot of {}", run.first,
                                  run.first + run.count, spec_.shape.elements()),
                      "runs must lie within the slot");
-  const auto version = newer_version("get", deadline);
+  const Deadline until = deadline.resolve(local_.waiter.default_timeout());
+  const auto version = hold_newest("get", until);
   if (!version.ok()) return version.status();
-  const std::size_t element = size_of(spec_.dtype);
-  const std::uint64_t buffer = (*version - 1) % spec_.depth * stride_;
-  Status status;
-  for (const SlotRun& run : runs) {
-    const std::size_t bytes = static_cast<std::size_t>(run.count) * element;
-    const auto offset = buffer + static_cast<std::size_t>(run.first) * element;
-    if (status.ok()) status = owner_.channel->get(run.to, at(buffers_, offset), bytes);
-    counters_.bytes_moved.add(bytes);
-  }
-  let_go(*version);
+  const Status status = read(held_.back(), runs, until);
+  drop_held(held_.size() - 1);
   return status;
 }
 
 void RemoteSlotState::let_go(std::uint64_t version) noexcept {
-  std::erase(held_, version);
-  count_let_go();
-  if (credits_) report_let_go(report_after());
-  gate_.leave();
+  for (std::size_t i = 0; i < held_.size(); ++i)
+    if (held_[i].version.version == version) return drop_held(i);
 }
 
-void RemoteSlotState::count_let_go() noexcept {
-  let_go_all_.store(held_.empty() ? seen_ : held_.front() - 1, std::memory_order_seq_cst);
-}
-
-void RemoteSlotState::let_go_wanted() noexcept {
-  if (attach_state() != Attach::granted || gate_.is_shut()) return;
-  // As with credits: the last to write must have seen the last value.
-  std::uint64_t all = 0;
-  do {
-    all = let_go_all_.load(std::memory_order_seq_cst);
-    owner_.channel->write_word(let_go_word_, all);
-    let_gos_on_demand_.fetch_add(1, std::memory_order_relaxed);
-  } while (let_go_all_.load(std::memory_order_seq_cst) != all);
-}
-
-void RemoteSlotState::report_let_go(std::uint64_t threshold) noexcept {
-  const std::uint64_t all = let_go_all_.load(std::memory_order_relaxed);
-  if (all < reported_ + threshold) return;
-  owner_.channel->write_word(let_go_word_, all);
-  counters_.credit_writes.add(1);
-  reported_ = all;
-}
-
-void RemoteSlotState::flush_let_go() noexcept {
-  if (!credits_ || spec_.writer != Writer::owner || reported_ + spec_.depth > seen_) return;
-  // The owner needs this reader's word before it can fill the next version.
-  if (!gate_.enter()) return;
-  report_let_go(1);
+void RemoteSlotState::drop_held(std::size_t index) noexcept {
+  const Newest version = held_[index].version;
+  held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(index));
+  if (pins()) unpin(version.buffer);
+  if (credits_ && reader_words_ && spec_.flow != Flow::credits) {
+    std::uint64_t all = seen_;
+    for (const Held& held : held_) all = std::min(all, held.version.version - 1);
+    reader_words_.let_go().store(all, std::memory_order_release);
+  }
   gate_.leave();
 }
 

@@ -58,10 +58,6 @@ void SlotTable::on_message(Peer& peer, Link& link, std::span<const std::byte> by
   handle(CreditWantedMessage{}, [&](const CreditWantedMessage& m) {
     if (const auto state = slot(m.slot_id)) state->credit_wanted(peer, m.remote_id);
   });
-  handle(LetGoWantedMessage{}, [&](const LetGoWantedMessage& m) {
-    if (const auto state = remote(m.remote_id); state && &state->owner() == &peer)
-      state->let_go_wanted();
-  });
   handle(ClosedMessage{}, [&](const ClosedMessage& m) {
     if (const auto state = remote(m.remote_id); state && &state->owner() == &peer)
       state->owner_closed();

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <new>
 
 #include "p2p/slot/slot_state.hpp"
@@ -46,8 +47,9 @@ Status SlotState::admit(p2p::Peer& peer, p2p::Link& link, const AttachMessage& a
     const Status status = admit_writer(*seat, asked, granted);
     if (!status.ok()) return status;
   } else {
-    admit_reader(*seat, granted);
-    mesh_.send_chunk(peer, link, seat->let_go_block.block().chunk);
+    const Status status = admit_reader(*seat, asked, granted);
+    if (!status.ok()) return status;
+    mesh_.send_chunk(peer, link, seat->words_block.block().chunk);
   }
   granted.remote_id = asked.remote_id;
   granted.slot_id = id_;
@@ -74,9 +76,7 @@ Status SlotState::admit_writer(Seat& seat, const AttachMessage& asked, AttachedM
                     "does: a slot has one writer",
                     seat.peer->rank, seat.peer->host(), holder->peer->rank, holder->peer->host()),
         "expose one slot for each writer");
-  if (asked.credit_word.bytes != sizeof(std::uint64_t))
-    return failure(Code::bad_argument, "attach", "the asker's credit word is malformed", "");
-  const auto word = seat.peer->channel->resolve(asked.credit_word);
+  const auto word = resolve_credit_word(seat, asked);
   if (!word.ok()) return word.status();
   seat.credit_word = *word;
   for (std::size_t i = 0; i < line_count_; ++i)
@@ -90,22 +90,41 @@ Status SlotState::admit_writer(Seat& seat, const AttachMessage& asked, AttachedM
   return {};
 }
 
-void SlotState::admit_reader(Seat& seat, AttachedMessage& granted) {
-  seat.let_go_block = p2p::OwnedBlock(local_.control, sizeof(p2p::SlotLine));
-  auto* word = new (seat.let_go_block.data()) std::atomic<std::uint64_t>(0);
-  const std::uint64_t version = line(0).sequence.load(std::memory_order_acquire);
-  word->store(version == 0 ? 0 : version - 1);
+Status SlotState::admit_reader(Seat& seat, const AttachMessage& asked, AttachedMessage& granted) {
+  const auto word = resolve_credit_word(seat, asked);
+  if (!word.ok()) return word.status();
+  seat.credit_word = *word;
+  // Where this rank can't load from the reader's memory, the reader can't load from here.
+  seat.wants_newest = seat.peer->channel->direct(*word) == nullptr;
+  const std::size_t bytes = p2p::ReaderWords::bytes(spec_.depth);
+  seat.words_block = p2p::OwnedBlock(local_.control, bytes);
+  std::memset(seat.words_block.data(), 0, bytes);
+  const std::uint64_t version = p2p::Newest::of(published_words_.newest().load()).version;
+  seat.words().let_go().store(version == 0 ? 0 : version - 1);
   seat.next = readers_.load(std::memory_order_relaxed);
   readers_.store(&seat, std::memory_order_seq_cst);
-  // The owner may have looked at the readers before this one was there, and be filling a buffer:
-  // what lies in it is not for this reader.
-  const std::uint64_t writing = writing_.load(std::memory_order_seq_cst);
-  const std::uint64_t overwritten = writing > spec_.depth ? writing - spec_.depth : 0;
-  granted.sequence = std::max(word->load(), overwritten);
-  word->store(granted.sequence, std::memory_order_seq_cst);
+  // What is published from here on is announced to it.
+  granted.newest = published_words_.newest().load(std::memory_order_seq_cst);
+  granted.sequence = seat.words().let_go().load();
+  if (spec_.flow != Flow::credits) {
+    // The owner may have looked at the readers before this one was there, and be filling a buffer:
+    // what lies in it is not for this reader.
+    const std::uint64_t writing = writing_.load(std::memory_order_seq_cst);
+    const std::uint64_t overwritten = writing > spec_.depth ? writing - spec_.depth : 0;
+    granted.sequence = std::max(granted.sequence, overwritten);
+    seat.words().let_go().store(granted.sequence, std::memory_order_seq_cst);
+  }
   local_.ring();
-  const p2p::Block& block = seat.let_go_block.block();
-  granted.let_go_word = {block.chunk, block.offset, sizeof(std::uint64_t)};
+  const p2p::Block& block = seat.words_block.block();
+  granted.reader_words = {block.chunk, block.offset, bytes};
+  return {};
+}
+
+Result<p2p::RemoteMemory> SlotState::resolve_credit_word(const Seat& seat,
+                                                         const AttachMessage& asked) const {
+  if (asked.credit_word.bytes != sizeof(std::uint64_t))
+    return failure(Code::bad_argument, "attach", "the asker's credit word is malformed", "");
+  return seat.peer->channel->resolve(asked.credit_word);
 }
 
 void SlotState::remember_refusal(const Status& status) {
@@ -176,8 +195,9 @@ bool SlotState::peer_gone(const p2p::Peer& peer) noexcept {
 }
 
 void SlotState::count_limbo(bool enters) noexcept {
+  if (!buffers_) return;
   const auto bytes = static_cast<std::int64_t>(buffers_.block().bytes);
-  local_.data->add_limbo(enters ? bytes : -bytes);
+  buffers_.arena()->add_limbo(enters ? bytes : -bytes);
 }
 
 }  // namespace weft::detail

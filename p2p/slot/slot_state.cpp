@@ -4,11 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <new>
 
 namespace weft::detail {
 namespace {
 
+using p2p::PublishedWords;
 using p2p::SlotLine;
 using p2p::WaitEnd;
 
@@ -32,16 +34,23 @@ SlotState::SlotState(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& tab
       id_(id),
       bytes_(tensor_bytes(spec_)),
       stride_(stride_for(spec_, bytes_)),
-      line_count_(spec_.writer == Writer::peer ? spec_.depth : 1),
-      lines_(local_.control, line_count_ * sizeof(SlotLine)),
+      line_count_(spec_.writer == Writer::peer ? spec_.depth : 0),
+      lines_(local_.control, spec_.writer == Writer::peer ? line_count_ * sizeof(SlotLine)
+                                                          : PublishedWords::bytes(spec_.depth)),
       credits_(spec_.flow == Flow::credits || local_.check_flow),
       report_idle_(spec_.flow == Flow::credits ? (spec_.depth + 1) / 2 : 1),
       report_pressed_(spec_.flow == Flow::credits && spec_.depth > p2p::kReportsAllUpTo
                           ? std::max<std::uint64_t>(report_idle_, spec_.depth - 2)
                           : 1),
       let_go_early_(spec_.depth, 0) {
-  if (stride_ != 0) buffers_ = p2p::OwnedBlock(local_.data, stride_ * spec_.depth);
+  if (stride_ != 0)
+    buffers_ = p2p::OwnedBlock(spec_.writer == Writer::peer ? local_.data : local_.published,
+                               stride_ * spec_.depth);
   for (std::size_t i = 0; i < line_count_; ++i) new (&line(i)) SlotLine{};
+  if (spec_.writer == Writer::owner) {
+    std::memset(lines_.data(), 0, PublishedWords::bytes(spec_.depth));
+    published_words_ = PublishedWords(lines_.data());
+  }
   for (std::size_t i = 0; i < spec_.depth; ++i)
     tensors_.push_back(Tensor::wrap(stride_ == 0 ? line(i).payload : buffers_.data() + i * stride_,
                                     spec_.dtype, spec_.shape));
@@ -164,93 +173,6 @@ void SlotState::flush_credit() noexcept {
   // A writer that may be out of credits needs to hear of less than half the depth, too.
   const bool new_writer = writer_.load(std::memory_order_acquire) != reported_seat_;
   write_credit(new_writer || received_ - reported_ >= spec_.depth ? 1 : report_idle_);
-}
-
-Seat* SlotState::slowest_reader(std::uint64_t let_go_needed) const noexcept {
-  for (Seat* seat = readers_.load(std::memory_order_seq_cst); seat != nullptr; seat = seat->next)
-    if (seat->counts() && seat->let_go().load(std::memory_order_seq_cst) < let_go_needed)
-      return seat;
-  return nullptr;
-}
-
-WaitEnd SlotState::wait_for_readers(std::uint64_t let_go_needed, Deadline deadline) noexcept {
-  const auto free = [&] { return slowest_reader(let_go_needed) == nullptr; };
-  const auto broken = [this] { return !mesh_.fate(needs_).ok(); };
-  const Deadline until = deadline.resolve(local_.waiter.default_timeout());
-  const Deadline patience = Deadline::after(p2p::kHeldUp);
-  if (spec_.depth > p2p::kReportsAllUpTo && patience.when() < until.when()) {
-    const WaitEnd end = local_.waiter.wait(free, broken, patience);
-    if (end != WaitEnd::timeout) return end;
-    // They may have let go without having reported it yet.
-    for (Seat* seat = readers_.load(); seat != nullptr; seat = seat->next)
-      if (seat->counts() && seat->let_go().load() < let_go_needed)
-        local_.progress.post([&mesh = mesh_, peer = seat->peer, id = seat->remote_id] {
-          mesh.send(*peer, p2p::LetGoWantedMessage{.remote_id = id});
-        });
-  }
-  return local_.waiter.wait(free, broken, until);
-}
-
-Result<Tensor> SlotState::next(Deadline deadline) noexcept {
-  if (spec_.writer != Writer::owner)
-    return failure(Code::bad_argument, "next", "this slot is written by a peer",
-                   "the owner waits; the writer puts");
-  const std::uint64_t version = published_ + 1;
-  // Announced before the readers are looked at: who attaches meanwhile keeps away from the buffer.
-  writing_.store(version, std::memory_order_seq_cst);
-  if (credits_ && version > spec_.depth) {
-    const std::uint64_t needed = version - spec_.depth;
-    if (spec_.flow != Flow::credits && slowest_reader(needed) != nullptr)
-      return failure(Code::flow_overrun, "next",
-                     fmt::format("rank {} still reads version {} of this synchronous slot",
-                                 slowest_reader(needed)->peer->rank, needed),
-                     "the loop does not guarantee consumption: use Flow::credits");
-    const WaitEnd end = wait_for_readers(needed, deadline);
-    if (end == WaitEnd::broken) {
-      ErrorDetail detail = mesh_.fate(needs_).detail();
-      detail.operation = "next";
-      detail.slot = spec_.name;
-      return Status(std::move(detail));
-    }
-    if (end == WaitEnd::timeout) {
-      const Seat* seat = slowest_reader(needed);
-      ErrorDetail detail;
-      detail.code = Code::timeout;
-      detail.operation = "next";
-      detail.slot = spec_.name;
-      detail.rank = local_.rank;
-      if (seat != nullptr) {
-        detail.peer = seat->peer->rank;
-        detail.host = seat->peer->host();
-        detail.sequence_expected = needed;
-        detail.sequence_seen = seat->let_go().load(std::memory_order_relaxed);
-        detail.message = fmt::format("rank {} (host {}) has not let go of version {}", detail.peer,
-                                     detail.host, needed);
-      }
-      detail.hint = "readers let a version go by destroying its Arrival";
-      return Status(std::move(detail));
-    }
-  }
-  return tensors_[buffer_of(version)];
-}
-
-Status SlotState::publish() noexcept {
-  if (spec_.writer != Writer::owner || writing_.load(std::memory_order_relaxed) != published_ + 1)
-    return failure(Code::bad_argument, "publish", "there is no buffer from next() to publish",
-                   "call next(), fill the tensor, then publish()");
-  ++published_;
-  line(0).sequence.store(published_, std::memory_order_release);
-  counters_.transfers.add(1);
-  for (Seat* seat = readers_.load(std::memory_order_acquire); seat != nullptr; seat = seat->next)
-    if (seat->counts()) seat->peer->channel->notify();
-  return {};
-}
-
-int SlotState::readers() const noexcept {
-  int count = 0;
-  for (Seat* seat = readers_.load(std::memory_order_acquire); seat != nullptr; seat = seat->next)
-    if (seat->counts()) ++count;
-  return count;
 }
 
 Status SlotState::failure(Code code, const char* operation, std::string message,

@@ -5,11 +5,13 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "p2p/counters.hpp"
 #include "p2p/local_rank.hpp"
 #include "p2p/mesh/mesh.hpp"
+#include "p2p/slot/published_words.hpp"
 #include "p2p/slot/slot_line.hpp"
 #include "p2p/slot/use_gate.hpp"
 #include "weft/slot.hpp"
@@ -28,16 +30,17 @@ struct Seat {
   std::uint64_t id = 0;
   p2p::Peer* peer = nullptr;
   std::uint64_t remote_id = 0;
-  p2p::RemoteMemory credit_word;       ///< the writer's
+  /// In the remote end's memory: a writer's credits, or the newest version for a reader that can't
+  /// load it from here.
+  p2p::RemoteMemory credit_word;
+  bool wants_newest = false;           ///< it is such a reader
   std::uint64_t let_go_at_attach = 0;  ///< what the writer was told when it attached
-  p2p::OwnedBlock let_go_block;        ///< a reader's word, in this rank's control arena
+  p2p::OwnedBlock words_block;         ///< a reader's words, in this rank's control arena
   p2p::UseGate gate;                   ///< shut when the remote end is gone: no more credit writes
   std::atomic<bool> active{true};
   Seat* next = nullptr;
 
-  std::atomic<std::uint64_t>& let_go() const noexcept {
-    return *reinterpret_cast<std::atomic<std::uint64_t>*>(let_go_block.data());
-  }
+  p2p::ReaderWords words() const noexcept { return p2p::ReaderWords(words_block.data()); }
   bool counts() const noexcept { return active.load(std::memory_order_acquire) && !peer->gone(); }
 };
 
@@ -93,14 +96,21 @@ class SlotState {
   }
   void let_go_out_of_order(std::uint64_t sequence, std::uint64_t all) noexcept;
   void write_credit(std::uint64_t threshold) noexcept;
-  p2p::WaitEnd wait_for_readers(std::uint64_t let_go_needed, Deadline deadline) noexcept;
+  /// Takes the buffer to fill, unless a reader pins it.
+  bool take(std::uint64_t buffer) noexcept;
+  bool take_any() noexcept;
+  Result<Tensor> next_in_turn() noexcept;
+  void announce(Seat& seat) noexcept;
+  const Seat* pinning_reader(std::uint64_t buffer) const noexcept;
+  const Seat* lagging_reader(std::uint64_t let_go_needed) const noexcept;
   void flush_credit() noexcept;
   Status wrong_arrival(std::uint64_t wanted, std::uint64_t seen) const;
   Status wait_failure(p2p::WaitEnd end, std::uint64_t wanted) noexcept;
-  Seat* slowest_reader(std::uint64_t let_go_needed) const noexcept;
   Status failure(Code code, const char* operation, std::string message, std::string hint) const;
   Status admit_writer(Seat& seat, const p2p::AttachMessage& asked, p2p::AttachedMessage& granted);
-  void admit_reader(Seat& seat, p2p::AttachedMessage& granted);
+  Status admit_reader(Seat& seat, const p2p::AttachMessage& asked, p2p::AttachedMessage& granted);
+  Result<p2p::RemoteMemory> resolve_credit_word(const Seat& seat,
+                                                const p2p::AttachMessage& asked) const;
   void remember_refusal(const Status& status);
 
   p2p::LocalRank& local_;
@@ -135,8 +145,10 @@ class SlotState {
 
   // A published slot.
   std::atomic<Seat*> readers_{nullptr};
-  std::uint64_t published_ = 0;
-  std::atomic<std::uint64_t> writing_{0};  ///< the version being filled
+  p2p::PublishedWords published_words_;
+  p2p::Newest newest_;
+  std::optional<std::uint64_t> filling_;   ///< the buffer that next() gave
+  std::atomic<std::uint64_t> writing_{0};  ///< synchronous: the version being filled
 
   // The progress thread's.
   std::vector<std::unique_ptr<Seat>> seats_;

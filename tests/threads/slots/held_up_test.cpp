@@ -32,38 +32,5 @@ TEST(HeldUp, AWriterGetsTheCreditThatItsOwnerHasNotReported) {
   });
 }
 
-TEST(HeldUp, AnOwnerGetsTheBufferWhoseReaderHasNotReported) {
-  SlotSpec published = kPut;
-  published.writer = Writer::owner;
-  Meeting meeting(2);
-  run_ranks(2, [&](World& world) {
-    const auto publish = [&](Slot& slot) {
-      EXPECT_TRUE(slot.next(Deadline::after(seconds(10))).ok());
-      EXPECT_TRUE(slot.publish().ok());
-    };
-    if (world.rank() == 0) {
-      Slot slot = world.expose(published);
-      RemoteSlot flag = world.attach(1, kFlag);
-      const Tensor byte = world.allocate(DType::u8, {1});
-      meeting.wait();  // the reader has attached
-      publish(slot);
-      meeting.wait();  // and has let go of version 1
-      for (int version = 2; version <= 5; ++version) publish(slot);
-      EXPECT_TRUE(flag.put(byte).wait().ok());
-      meeting.wait();  // a closed slot is not read any more
-    } else {
-      Slot flag = world.expose(kFlag);
-      RemoteSlot remote = world.attach(0, published);
-      meeting.wait();
-      EXPECT_EQ(remote.view().value().sequence(), 1U);
-      meeting.wait();
-      // The reader now waits for something that comes only after the owner's fifth version.
-      EXPECT_TRUE(flag.wait(Deadline::after(seconds(20))).ok());
-      EXPECT_EQ(remote.view().value().sequence(), 5U);
-      meeting.wait();
-    }
-  });
-}
-
 }  // namespace
 }  // namespace weft::tests

@@ -1,0 +1,129 @@
+// The owner's side of a published slot: a buffer that nobody pins, then the words that announce it.
+#include <fmt/format.h>
+
+#include "p2p/barrier.hpp"
+#include "p2p/slot/slot_state.hpp"
+
+namespace weft::detail {
+
+using p2p::Newest;
+using p2p::WaitEnd;
+
+const Seat* SlotState::pinning_reader(std::uint64_t buffer) const noexcept {
+  for (Seat* seat = readers_.load(std::memory_order_acquire); seat != nullptr; seat = seat->next)
+    if (seat->counts() && seat->words().pins(buffer).load(std::memory_order_acquire) != 0)
+      return seat;
+  return nullptr;
+}
+
+const Seat* SlotState::lagging_reader(std::uint64_t let_go_needed) const noexcept {
+  for (Seat* seat = readers_.load(std::memory_order_acquire); seat != nullptr; seat = seat->next)
+    if (seat->counts() && seat->words().let_go().load(std::memory_order_acquire) < let_go_needed)
+      return seat;
+  return nullptr;
+}
+
+bool SlotState::take(std::uint64_t buffer) noexcept {
+  if (pinning_reader(buffer) != nullptr) return false;
+  auto& word = published_words_.version(buffer);
+  const std::uint64_t version = word.load(std::memory_order_relaxed);
+  word.store(0, std::memory_order_relaxed);
+  // Who pins from here on sees that the buffer is being filled and lets go; who did before is seen
+  // here.
+  p2p::full_barrier();
+  if (pinning_reader(buffer) != nullptr) {
+    word.store(version, std::memory_order_release);
+    return false;
+  }
+  filling_ = buffer;
+  return true;
+}
+
+bool SlotState::take_any() noexcept {
+  // The oldest value first; the newest only where there is no other buffer.
+  const std::uint64_t newest = newest_.buffer;
+  const std::uint64_t others =
+      newest_.version == 0 || spec_.depth == 1 ? spec_.depth : spec_.depth - 1;
+  for (std::uint64_t i = 1; i <= others; ++i)
+    if (take((newest + i) % spec_.depth)) return true;
+  return false;
+}
+
+Result<Tensor> SlotState::next(Deadline deadline) noexcept {
+  if (spec_.writer != Writer::owner)
+    return failure(Code::bad_argument, "next", "this slot is written by a peer",
+                   "the owner waits; the writer puts");
+  if (filling_) return tensors_[*filling_];
+  if (spec_.flow != Flow::credits) return next_in_turn();
+  const WaitEnd end = local_.waiter.wait([this] { return take_any(); },
+                                         [this] { return !mesh_.fate(needs_).ok(); }, deadline);
+  if (end == WaitEnd::ready) return tensors_[*filling_];
+  ErrorDetail detail;
+  if (end == WaitEnd::broken) {
+    detail = mesh_.fate(needs_).detail();
+  } else {
+    const std::uint64_t oldest = (newest_.buffer + 1) % spec_.depth;
+    const Seat* seat = pinning_reader(oldest);
+    detail.code = Code::timeout;
+    detail.rank = local_.rank;
+    detail.hint =
+        "readers let a version go by destroying its Arrival; more depth allows more views";
+    detail.message = "every buffer was being viewed";
+    if (seat != nullptr) {
+      const std::uint64_t version = published_words_.version(oldest).load();
+      detail.peer = seat->peer->rank;
+      detail.host = seat->peer->host();
+      detail.sequence_expected = detail.sequence_seen = version;
+      detail.message = fmt::format("rank {} (host {}) has not let go of version {}", detail.peer,
+                                   detail.host, version);
+    }
+  }
+  detail.operation = "next";
+  detail.slot = spec_.name;
+  return Status(std::move(detail));
+}
+
+Result<Tensor> SlotState::next_in_turn() noexcept {
+  const std::uint64_t version = newest_.version + 1;
+  // Announced before the readers are looked at: who attaches meanwhile keeps away from the buffer.
+  writing_.store(version, std::memory_order_seq_cst);
+  if (credits_ && version > spec_.depth)
+    if (const Seat* seat = lagging_reader(version - spec_.depth); seat != nullptr)
+      return failure(Code::flow_overrun, "next",
+                     fmt::format("rank {} still reads version {} of this synchronous slot",
+                                 seat->peer->rank, version - spec_.depth),
+                     "the loop does not guarantee consumption: use Flow::credits");
+  filling_ = buffer_of(version);
+  return tensors_[*filling_];
+}
+
+Status SlotState::publish() noexcept {
+  if (spec_.writer != Writer::owner || !filling_)
+    return failure(Code::bad_argument, "publish", "there is no buffer from next() to publish",
+                   "call next(), fill the tensor, then publish()");
+  newest_ = {newest_.version + 1, *filling_};
+  filling_.reset();
+  published_words_.version(newest_.buffer).store(newest_.version, std::memory_order_release);
+  published_words_.newest().store(newest_.word(), std::memory_order_release);
+  counters_.transfers.add(1);
+  for (Seat* seat = readers_.load(std::memory_order_acquire); seat != nullptr; seat = seat->next)
+    if (seat->counts()) announce(*seat);
+  return {};
+}
+
+void SlotState::announce(Seat& seat) noexcept {
+  if (!seat.wants_newest) return seat.peer->channel->notify();
+  if (!seat.gate.enter()) return;
+  seat.peer->channel->write_word(seat.credit_word, newest_.word());
+  counters_.credit_writes.add(1);
+  seat.gate.leave();
+}
+
+int SlotState::readers() const noexcept {
+  int count = 0;
+  for (Seat* seat = readers_.load(std::memory_order_acquire); seat != nullptr; seat = seat->next)
+    if (seat->counts()) ++count;
+  return count;
+}
+
+}  // namespace weft::detail
