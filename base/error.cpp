@@ -109,6 +109,9 @@ Error::Error(const Status& status)
     : detail_(status.ok() ? share({.code = Code::ok}) : status.shared_detail()),
       text_(std::make_shared<const std::string>(detail_->text())) {}
 
+// Out of line, so that type and vtable of what is thrown lie in the library, once.
+const char* Error::what() const noexcept { return text_->c_str(); }
+
 Status Error::status() const noexcept { return Status(detail_); }
 
 Status::Status(ErrorDetail detail) noexcept : detail_(share(std::move(detail))) {}

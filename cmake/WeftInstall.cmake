@@ -1,7 +1,13 @@
-# What users link: one shared library made of all rooms, the public headers, and a CMake package.
-# Rooms stay static inside the tree; the library's private dependencies don't reach its users.
+# What users link: one shared library made of all rooms, the public headers, a CMake package and a
+# pkg-config file. Rooms stay static inside the tree; the library's private dependencies don't reach
+# its users.
 
 include(CMakePackageConfigHelpers)
+
+# The generation of the ABI: the number in libweft.so.N, in the symbols' version WEFT_N (weft.map) and
+# in the Debian package's name. It is raised when programs linked before must be linked again, and
+# has nothing to do with the project's version.
+set(WEFT_ABI 1)
 
 set(weft_rooms base p2p runtime pslib c)
 list(TRANSFORM weft_rooms PREPEND weft_)
@@ -9,33 +15,46 @@ list(TRANSFORM weft_rooms PREPEND weft_)
 # All objects of the rooms, whether the library itself needs them or not; linking the rooms as well
 # brings what they in turn are linked with.
 add_library(weft SHARED)
-set_target_properties(weft PROPERTIES VERSION ${PROJECT_VERSION}
-                                      SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+set_target_properties(weft PROPERTIES VERSION ${WEFT_ABI} SOVERSION ${WEFT_ABI})
 foreach(room IN LISTS weft_rooms)
   target_sources(weft PRIVATE $<TARGET_OBJECTS:${room}>)
 endforeach()
 target_link_libraries(weft PRIVATE ${weft_rooms})
+set(weft_map ${PROJECT_SOURCE_DIR}/cmake/weft.map)
+target_link_options(weft PRIVATE LINKER:--version-script=${weft_map})
+set_property(TARGET weft APPEND PROPERTY LINK_DEPENDS ${weft_map})
 target_compile_features(weft INTERFACE cxx_std_20)
 target_include_directories(weft INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
                                           $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/bindings/c/include>
                                           $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 add_library(weft::weft ALIAS weft)
 
-# What a trainer names; today the same library.
+# What a trainer names; today the same library. pkg-config names libraries, so there it is weft too.
 add_library(weft_pslib_package INTERFACE)
 set_target_properties(weft_pslib_package PROPERTIES EXPORT_NAME pslib)
 target_link_libraries(weft_pslib_package INTERFACE weft)
 
-install(TARGETS weft weft_pslib_package EXPORT weftTargets)
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/weft DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(TARGETS weft weft_pslib_package EXPORT weftTargets
+        LIBRARY COMPONENT runtime NAMELINK_COMPONENT dev)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/weft DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+        COMPONENT dev)
 install(FILES ${PROJECT_SOURCE_DIR}/bindings/c/include/weft.h
-        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT dev)
+
+set(weft_package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/weft)
 install(EXPORT weftTargets NAMESPACE weft:: FILE weftTargets.cmake
-        DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/weft)
+        DESTINATION ${weft_package_folder} COMPONENT dev)
 configure_package_config_file(
   ${PROJECT_SOURCE_DIR}/cmake/weftConfig.cmake.in ${PROJECT_BINARY_DIR}/weftConfig.cmake
-  INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/weft)
+  INSTALL_DESTINATION ${weft_package_folder}
+  NO_SET_AND_CHECK_MACRO)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/weftConfigVersion.cmake
                                  COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/weftConfig.cmake ${PROJECT_BINARY_DIR}/weftConfigVersion.cmake
-        DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/weft)
+        DESTINATION ${weft_package_folder} COMPONENT dev)
+
+# From the folder of weft.pc up to the prefix, so that the installed tree may be moved.
+set(weft_pc_folder ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+string(REGEX REPLACE "[^/]+" ".." WEFT_PREFIX_FROM_PC ${weft_pc_folder})
+configure_file(${PROJECT_SOURCE_DIR}/cmake/weft.pc.in ${PROJECT_BINARY_DIR}/weft.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/weft.pc DESTINATION ${weft_pc_folder} COMPONENT dev)

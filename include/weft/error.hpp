@@ -9,6 +9,8 @@
 #include <string_view>
 #include <utility>
 
+#include "weft/api.hpp"
+
 namespace weft {
 
 /// The kind of a failure. Callers branch on it; the text around it is for people.
@@ -32,10 +34,10 @@ enum class Code : std::uint8_t {
 };
 
 /// The code's name as it is printed and documented, e.g. "peer_failed".
-std::string_view name(Code code) noexcept;
+WEFT_API std::string_view name(Code code) noexcept;
 
 /// Everything known about one failure. Fields that don't apply stay empty or -1.
-struct ErrorDetail {
+struct WEFT_API ErrorDetail {
   Code code = Code::system;
   std::string operation{};  ///< what was being done: "put", "attach", "join"
   std::string message{};    ///< what happened, with both sides' values where two sides disagree
@@ -54,14 +56,14 @@ struct ErrorDetail {
 class Status;
 
 /// Thrown by control calls (join, expose, attach, ...). The data path never throws.
-class Error : public std::exception {
+class WEFT_API Error : public std::exception {
  public:
   explicit Error(ErrorDetail detail);
   explicit Error(const Status& status);
 
   Code code() const noexcept { return detail_->code; }
   const ErrorDetail& detail() const noexcept { return *detail_; }
-  const char* what() const noexcept override { return text_->c_str(); }
+  const char* what() const noexcept override;
   Status status() const noexcept;
 
  private:
@@ -71,7 +73,7 @@ class Error : public std::exception {
 
 /// The outcome of a data-path call: ok (a null pointer, free to copy) or an ErrorDetail.
 /// Thread-safety: a value; copies may be used by different threads.
-class [[nodiscard]] Status {
+class [[nodiscard]] WEFT_API Status {
  public:
   Status() noexcept = default;
   /// Never throws: when there is no memory for the detail, a detail that says so takes its place.

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "weft/api.hpp"
 #include "weft/world.hpp"
 
 namespace weft::pslib {
@@ -15,7 +16,7 @@ namespace weft::pslib {
 /// (velocity, moments) lies beside the parameters on the shard, in f32.
 /// Sources: momentum as in Sutskever et al. 2013 (v = mu v + g, p -= lr v); Adam as in Kingma and
 /// Ba 2015, algorithm 1, with bias correction.
-struct Optimizer {
+struct WEFT_API Optimizer {
   enum class Kind : std::uint8_t { sgd, momentum, adam };
   Kind kind = Kind::sgd;
   float learning_rate = 0.01F;
@@ -56,8 +57,8 @@ struct Piece {
 };
 
 /// The shard map: a pure function of (specs, servers, split_bytes), the same on every rank.
-std::vector<Piece> place(std::span<const TensorSpec> specs, std::span<const int> servers,
-                         std::size_t split_bytes);
+WEFT_API std::vector<Piece> place(std::span<const TensorSpec> specs, std::span<const int> servers,
+                                  std::size_t split_bytes);
 
 namespace detail {
 class TableState;
@@ -83,7 +84,7 @@ class ParameterView {
 /// shards. A table goes only when the others have pulled what they need from its shard:
 /// World::leave() before the tables' destruction waits for that.
 /// Thread-safety: one thread at a time.
-class Table {
+class WEFT_API Table {
  public:
   Table(Table&&) noexcept;
   Table& operator=(Table&&) noexcept;
@@ -127,7 +128,7 @@ class Table {
 };
 
 /// The tables of one job. Several may live in one world under different names.
-class ParameterServer {
+class WEFT_API ParameterServer {
  public:
   /// Throws Error(bad_argument) when a rank is out of range, listed twice, or neither list has it.
   explicit ParameterServer(World& world, Options options = {}, std::string name = "ps");

@@ -5,10 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "weft/api.hpp"
+
 namespace weft {
 
 /// Counted where the work is posted, never by the caller.
-struct TransferCounters {
+struct WEFT_API TransferCounters {
   std::uint64_t transfers = 0;         ///< whole tensors put, received, published, viewed or got
   std::uint64_t bytes_moved = 0;       ///< payload that crossed from one rank to the other
   std::uint64_t bytes_copied = 0;      ///< bytes copied in user space besides: staging, packing
@@ -31,7 +33,7 @@ struct TransferCounters {
 };
 
 enum class Role : std::uint8_t { puts, receives, publishes, views };
-const char* name(Role role) noexcept;
+WEFT_API const char* name(Role role) noexcept;
 
 /// One end of one slot, as this rank sees it.
 struct EdgeReport {

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "weft/api.hpp"
 #include "weft/deadline.hpp"
 #include "weft/error.hpp"
 #include "weft/tensor.hpp"
@@ -58,7 +59,7 @@ class RemoteSlotState;
 /// A tensor in a slot's buffer, the reader's until it is let go (destroyed or released): that
 /// returns the credit. Views the slot's own memory: no copy is made.
 /// Must not outlive its Slot or RemoteSlot. Thread-safety: as its slot.
-class Arrival {
+class WEFT_API Arrival {
  public:
   Arrival() noexcept = default;
   Arrival(Arrival&& other) noexcept { take(other); }
@@ -104,7 +105,7 @@ class Arrival {
 /// One operation under way. Holds nothing when the operation completed at once.
 /// Destroying it does not end the operation. Thread-safety: as the RemoteSlot it came from,
 /// which it must not outlive.
-class [[nodiscard]] Request {
+class [[nodiscard]] WEFT_API Request {
  public:
   Request() noexcept = default;
 
@@ -125,7 +126,7 @@ class [[nodiscard]] Request {
 
 /// The owner's end. One thread at a time. Destruction returns at once: the peer is told, and the
 /// memory stays in limbo until the peer has agreed or is dead.
-class Slot {
+class WEFT_API Slot {
  public:
   Slot() noexcept;
   Slot(Slot&&) noexcept;
@@ -162,7 +163,7 @@ class Slot {
 
 /// The other end: the writer of a Writer::peer slot, or a reader of a Writer::owner slot.
 /// One thread at a time. Destruction detaches; what was put before stays in the slot.
-class RemoteSlot {
+class WEFT_API RemoteSlot {
  public:
   RemoteSlot() noexcept;
   RemoteSlot(RemoteSlot&&) noexcept;

@@ -13,13 +13,15 @@
 #include <string_view>
 #include <type_traits>
 
+#include "weft/api.hpp"
+
 namespace weft {
 
 enum class DType : std::uint8_t { f64, f32, f16, bf16, i64, i32, i8, u8, boolean };
 
-std::string_view name(DType dtype) noexcept;
+WEFT_API std::string_view name(DType dtype) noexcept;
 /// Bytes of one element.
-std::size_t size_of(DType dtype) noexcept;
+WEFT_API std::size_t size_of(DType dtype) noexcept;
 
 template <typename T>
 concept Element = std::same_as<T, double> || std::same_as<T, float> ||
@@ -39,7 +41,7 @@ constexpr DType dtype_of() noexcept {
 }
 
 /// Up to eight dimensions, outermost first. An empty shape is a scalar (one element).
-class Shape {
+class WEFT_API Shape {
  public:
   static constexpr std::size_t kMaxDims = 8;
   /// So that the bytes of a tensor, whatever its elements, fit 63 bits.
@@ -71,7 +73,7 @@ class Shape {
 };
 
 /// The memory behind tensors. Owned by every tensor that lies in it; the last one gives it back.
-class Storage {
+class WEFT_API Storage {
  public:
   virtual ~Storage() = default;
   Storage(const Storage&) = delete;
@@ -97,7 +99,7 @@ class Storage {
 /// reach without a copy; World::adopt makes them of the user's own memory; Tensor::wrap only
 /// describes memory that the user owns and keeps alive.
 /// Thread-safety: the handle is a value; the elements are the user's to guard.
-class Tensor {
+class WEFT_API Tensor {
  public:
   Tensor() noexcept = default;
   Tensor(std::shared_ptr<Storage> storage, std::size_t offset, DType dtype, const Shape& shape);

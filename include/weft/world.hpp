@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 
+#include "weft/api.hpp"
 #include "weft/deadline.hpp"
 #include "weft/error.hpp"
 #include "weft/report.hpp"
@@ -20,7 +21,7 @@ class WorldState;
 /// This process (or, in tests, this thread) as one rank among `size()`. Several worlds may live in
 /// one process. Slots, remote slots and arrivals must go before their world; tensors may outlive
 /// it. Thread-safety: every member may be called concurrently, except leave() and destruction.
-class World {
+class WEFT_API World {
  public:
   /// Joins the job that the launcher (mpirun, srun --mpi=pmix) started; with no launcher it is a
   /// world of one. Throws Error: bad_config, bootstrap, timeout (a rank that never arrives is named

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# Installs weft into an empty prefix and builds, against that alone, the project that stands for a
-# user's own; it must train, and see nothing of what weft is made from.
-#   consumer.sh BUILD_FOLDER PROJECT_FOLDER COMPILER
+# Installs weft into an empty prefix, moves the prefix, and builds against it alone what users build: a
+# trainer by find_package and by pkg-config, a C program by both. All must run as ranks of a job, and
+# see nothing of what weft is made from, nor of the tree it was built in.
+#   consumer.sh BUILD_FOLDER SOURCE_FOLDER CXX CC MPIRUN...
 set -euo pipefail
-build=$1 project=$2 compiler=$3
+build=$1 source=$2 cxx=$3 cc=$4
+mpirun=("${@:5}")
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -14,30 +16,88 @@ fail() {
   exit 1
 }
 
-cmake --install "$build" --prefix "$prefix" >"$scratch/install.log" || {
+# Nothing that the caller's environment says helps to find weft, or hides that it is not found.
+unset LD_LIBRARY_PATH LIBRARY_PATH CPATH CPLUS_INCLUDE_PATH C_INCLUDE_PATH PKG_CONFIG_PATH \
+  CMAKE_PREFIX_PATH weft_DIR
+
+cmake --install "$build" --prefix "$scratch/first" >"$scratch/install.log" || {
   cat "$scratch/install.log"
   fail "cmake --install failed"
 }
+mv "$scratch/first" "$prefix"
+
+# Neither text nor run paths lead back to where weft was built or installed first.
+if grep -r -I -l -F -e "$build" -e "$source" -e "$scratch/first" "$prefix"; then
+  fail "the files above name the folder that they were made in"
+fi
+while IFS= read -r file; do
+  if readelf -d -W "$file" 2>/dev/null | grep -E 'R(UN)?PATH' |
+    grep -F -e "$build" -e "$source" -e "$scratch"; then
+    fail "$file has the run path above"
+  fi
+done < <(find "$prefix" -type f \( -name '*.so*' -o -path '*/bin/*' \))
 
 # Every public header stands on its own and pulls in no header of a private dependency.
 while IFS= read -r header; do
-  flags=(-I"$prefix/include" -Wall -Wextra -Wpedantic -Werror)
+  flags=(-I"$prefix/include" -fvisibility=hidden -Wall -Wextra -Wpedantic -Werror)
   case $header in
-    *.h) source=$scratch/header.c flags+=(-x c -std=c99) ;;
-    *) source=$scratch/header.cpp flags+=(-std=c++20) ;;
+    *.h) text=$scratch/header.c flags+=(-x c -std=c99) ;;
+    *) text=$scratch/header.cpp flags+=(-std=c++20) ;;
   esac
-  printf '#include "%s"\n' "${header#"$prefix/include/"}" >"$source"
-  "$compiler" "${flags[@]}" -fsyntax-only "$source" || fail "$header does not compile on its own"
-  "$compiler" "${flags[@]}" -M "$source" >"$scratch/seen"
+  printf '#include "%s"\n' "${header#"$prefix/include/"}" >"$text"
+  "$cxx" "${flags[@]}" -fsyntax-only "$text" || fail "$header does not compile on its own"
+  "$cxx" "${flags[@]}" -M "$text" >"$scratch/seen"
   if grep -o -E '[^ ]*/(fmt|spdlog|pmix[^/ ]*|sodium|hwy|CLI|nlohmann|eigen3)/[^ ]*' "$scratch/seen"; then
     fail "$header includes the private headers above"
   fi
 done < <(find "$prefix/include" -name '*.hpp' -o -name '*.h')
 
-# The copy, so that nothing can be found by being beside it.
-cp -r "$project" "$scratch/project"
-cmake -G Ninja -S "$scratch/project" -B "$scratch/build" -DCMAKE_CXX_COMPILER="$compiler" \
-  -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS='-Wall -Wextra -Werror'
-cmake --build "$scratch/build"
+# Runs a program as two ranks, or alone where no launcher is installed.
+run_ranks() {
+  local program=$1
+  ldd "$program" | grep -q -F "libweft.so.1 => $prefix/" ||
+    fail "$program does not load $prefix's library: $(ldd "$program" | grep weft)"
+  ((${#mpirun[@]})) || return 0
+  "${mpirun[@]}" -n 2 "$program" || fail "$program failed as two ranks"
+}
 
-"$scratch/build/line_fit" || fail "the trainer failed as a world of one"
+# By CMake: copies, so that nothing can be found by being beside it.
+cp -r "$source/mpirun_examples/link" "$scratch/trainer"
+mkdir "$scratch/c_program"
+cp "$source/tests/ranks/c_binding/put_wait.c" "$scratch/c_program"
+cat >"$scratch/c_program/CMakeLists.txt" <<'TEXT'
+cmake_minimum_required(VERSION 3.25)
+project(c_program LANGUAGES C)
+find_package(weft 0.1 REQUIRED)
+add_executable(put_wait put_wait.c)
+target_link_libraries(put_wait PRIVATE weft::weft)
+TEXT
+warnings='-Wall -Wextra -Werror'
+for project in trainer c_program; do
+  cmake -G Ninja -S "$scratch/$project" -B "$scratch/$project/build" -DCMAKE_PREFIX_PATH="$prefix" \
+    -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_C_COMPILER="$cc" -DCMAKE_BUILD_TYPE=Release \
+    -DCMAKE_CXX_FLAGS="$warnings" -DCMAKE_C_FLAGS="$warnings" --no-warn-unused-cli
+  cmake --build "$scratch/$project/build"
+done
+run_ranks "$scratch/trainer/build/line_fit"
+run_ranks "$scratch/c_program/build/put_wait"
+"$scratch/trainer/build/line_fit" || fail "the trainer failed as a world of one"
+
+# By pkg-config, which knows of no other package here, with plain compiler lines.
+export PKG_CONFIG_LIBDIR=$prefix/lib/pkgconfig
+read -r -a compile <<<"$(pkg-config --cflags weft) $warnings"
+read -r -a link <<<"$(pkg-config --libs weft) -Wl,-rpath,$(pkg-config --variable=libdir weft)"
+[[ $(pkg-config --modversion weft) == "$(sed -n 's/^project(weft VERSION \([^ ]*\).*/\1/p' "$source/CMakeLists.txt")" ]] ||
+  fail "weft.pc has another version than the project"
+"$cxx" -std=c++20 "${compile[@]}" "$scratch/trainer/main.cpp" "${link[@]}" -o "$scratch/line_fit"
+"$cc" -std=c99 "${compile[@]}" "$scratch/c_program/put_wait.c" "${link[@]}" -o "$scratch/put_wait"
+"$cxx" -std=c++20 -fvisibility=hidden "${compile[@]}" "$source/tests/install/catches_errors.cpp" \
+  "${link[@]}" -o "$scratch/catches_errors"
+"$scratch/catches_errors" || fail "weft::Error is not caught by its type"
+run_ranks "$scratch/line_fit"
+run_ranks "$scratch/put_wait"
+
+((${#mpirun[@]})) || {
+  echo 'skipped: no mpirun on this machine (./dev setup), so the programs were built but not run as ranks'
+  exit 77
+}

@@ -20,6 +20,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* What follows is exported by libweft.so, whatever the including program hides of its own. */
+#pragma GCC visibility push(default)
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -127,5 +129,6 @@ weft_code weft_arrival_release(weft_arrival* arrival);
 #ifdef __cplusplus
 }
 #endif
+#pragma GCC visibility pop
 
 #endif /* WEFT_H */

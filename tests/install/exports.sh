@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# What libweft.so shows to the programs that load it: the marked names of include/weft, the functions
+# of weft.h, all of one version, and nothing of what weft is made from.
+#   exports.sh LIBRARY SOURCE_FOLDER
+set -euo pipefail
+library=$1 source=$2
+abi=1
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+broken=0
+complain() {
+  printf 'exports: %s\n' "$*" >&2
+  broken=1
+}
+
+# weft::World, weft::pslib::place, ...: what stands behind WEFT_API, with its namespace.
+awk '
+  /^namespace weft[a-z:]* \{/ { space = $2 }
+  /^(class|struct) .*WEFT_API / { sub(/.*WEFT_API /, ""); print space "::" $1 }
+  /^WEFT_API / { sub(/\(.*/, ""); print space "::" $NF }
+' "$source"/include/weft/*.hpp | sort -u >"$scratch/marked"
+grep -v '^ \*' "$source/bindings/c/include/weft.h" |
+  grep -o -E '\bweft_[a-z_]+\(' | tr -d '(' | sort -u >"$scratch/functions"
+[[ -s $scratch/marked && -s $scratch/functions ]] || complain "the headers declare nothing"
+
+# One "name version" a line; a special symbol of a class goes by the class.
+nm -D --defined-only --with-symbol-versions "$library" | cut -d ' ' -f 3- |
+  awk -F '@+' '{ print ($2 == "" ? "none" : $2), $1 }' | c++filt |
+  sed -E 's/^([^ ]+) (typeinfo|typeinfo name|vtable) for /\1 /' >"$scratch/exported"
+
+awk -v abi="WEFT_$abi" -v marked="$scratch/marked" -v functions="$scratch/functions" '
+  BEGIN {
+    while ((getline line <marked) > 0) known[line] = 1
+    while ((getline line <functions) > 0) known[line] = 1
+  }
+  { version = $1; name = substr($0, length($1) + 2) }
+  name == abi { next }   # the version itself
+  {
+    # The longest known beginning that ends where a name ends.
+    owner = name
+    sub(/[(\[].*/, "", owner)
+    while (!(owner in known) && sub(/::[^:]*$/, "", owner)) {}
+    if (!(owner in known)) { print name " is exported, but nobody may use it"; next }
+    seen[owner] = 1
+    if (version != abi) print name " has version " version " instead of " abi
+  }
+  END { for (name in known) if (!(name in seen)) print name " is declared, but not exported" }
+' "$scratch/exported" >"$scratch/complaints"
+while IFS= read -r line; do complain "$line"; done <"$scratch/complaints"
+
+readelf -d -W "$library" >"$scratch/dynamic"
+soname=$(sed -n 's/.*(SONAME).*\[\(.*\)\]/\1/p' "$scratch/dynamic")
+[[ $soname == libweft.so.$abi ]] || complain "the library calls itself $soname"
+
+# docs/dependencies.md says why each of them is there.
+expected='fmt hwy pmix sodium spdlog c gcc_s m stdc++'
+while IFS= read -r needed; do
+  name=${needed#lib} name=${name%%.so*}
+  [[ " $expected ld-linux-${name#ld-linux-} " == *" $name "* ]] || complain "the library needs $needed"
+done < <(sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' "$scratch/dynamic")
+
+((broken == 0)) || exit 1
+printf 'exports: %d symbols of %d public names\n' "$(wc -l <"$scratch/exported")" \
+  "$(cat "$scratch/marked" "$scratch/functions" | wc -l)"
