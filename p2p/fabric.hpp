@@ -3,10 +3,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <span>
 #include <string_view>
+#include <vector>
 
 #include "p2p/address.hpp"
+#include "p2p/counters.hpp"
 #include "p2p/shm/copy_choice.hpp"
 #include "weft/error.hpp"
 #include "weft/report.hpp"
@@ -36,8 +40,15 @@ struct PutWork {
   CopyChoice* choice = nullptr;  ///< the slot's, for a fabric whose puts are copies
 };
 
+/// What a path cost by itself, counted by the channel where it is posted, on the progress thread.
+struct PathCounters {
+  Counter control_messages;
+  Counter registrations;
+};
+
 /// The path to one peer. Thread-safety: put, get, write_word and notify may be called from several
-/// threads for different words and ranges; resolve only by the progress thread.
+/// threads for different words and ranges, resolve and direct from any thread; send and share are
+/// the progress thread's.
 class Channel {
  public:
   virtual ~Channel() = default;
@@ -47,6 +58,7 @@ class Channel {
   virtual Result<RemoteMemory> resolve(const MemoryRef& ref) noexcept = 0;
   /// The whole payload, then the sequence number: whoever sees the number sees the payload. The
   /// peer is woken if it sleeps. When this returns the source may be written again.
+  /// Code::exhausted: the fabric's queue is full and nothing was moved; try again.
   virtual Status put(const PutWork& work) noexcept = 0;
   /// Bytes of the peer into local memory.
   virtual Status get(std::byte* to, RemoteMemory from, std::size_t bytes) noexcept = 0;
@@ -56,9 +68,58 @@ class Channel {
   virtual void notify() noexcept = 0;
   /// Where this process may load from directly; null where the fabric has no such thing.
   virtual std::byte* direct(RemoteMemory memory) noexcept = 0;
+
+  /// A control message (at most kMaxMessage bytes). Messages arrive whole and in order, or the path
+  /// is lost.
+  virtual void send(std::span<const std::byte> message) = 0;
+  /// Makes the peer able to resolve a chunk of this rank before it gets any later message. What is
+  /// known to it already costs nothing.
+  virtual void share(std::uint32_t chunk) = 0;
+
+  static constexpr std::size_t kMaxMessage = 2048;
+  PathCounters& counters() noexcept { return counters_; }
+
+ private:
+  PathCounters counters_;
 };
 
-/// Whether two ranks share memory, with the reason either way.
-FabricVerdict shm_reaches(const RankAddress& self, const RankAddress& peer);
+/// What a fabric tells the mesh, on the progress thread.
+class FabricEvents {
+ public:
+  virtual ~FabricEvents() = default;
+  /// The path to a rank is up; once per rank. The fabric may refer to the channel as long as it
+  /// lives itself.
+  virtual void connected(int rank, std::unique_ptr<Channel> channel) = 0;
+  /// A control message that `rank` sent by its channel.
+  virtual void message(int rank, std::span<const std::byte> bytes) = 0;
+  /// The rank is dead, or its path lost for good. What it had sent before was delivered.
+  virtual void lost(int rank) = 0;
+  /// This rank itself lacks what it needs to connect (descriptors, memory).
+  virtual void short_of(const Error& error) = 0;
+};
+
+/// One way of reaching ranks. Order of use: listen() for this rank's address, open() with
+/// everybody's, connect() for each rank that is reached by this fabric. The mesh owns its channels,
+/// which go before it.
+class Fabric {
+ public:
+  virtual ~Fabric() = default;
+  virtual std::string_view name() const noexcept = 0;
+
+  /// Whether two ranks can meet by this fabric, with the reason either way.
+  virtual FabricVerdict reaches(const RankAddress& own, const RankAddress& peer) const = 0;
+  /// Gets ready to be connected to and adds to the rank's address what others need for it. Throws
+  /// Error(system).
+  virtual void listen(RankAddress& own) = 0;
+  /// Progress thread: from now on ranks of the job are let in. `job` is by rank.
+  virtual void open(const std::vector<RankAddress>& job) = 0;
+  /// Progress thread: begins to connect to a rank, this one included, and to watch over it; or
+  /// expects that rank to do so. Ends in connected(), lost() or short_of(), perhaps at once.
+  virtual void connect(int rank) = 0;
+};
+
+class LocalRank;
+/// The fabrics of a rank, the best first. They refer to both arguments as long as they live.
+using MakeFabrics = std::function<std::vector<std::unique_ptr<Fabric>>(LocalRank&, FabricEvents&)>;
 
 }  // namespace weft::p2p

@@ -42,6 +42,8 @@ LocalRank::LocalRank(LocalRankOptions options)
       size(options.size),
       log(options.log),
       mapper(options.mapper),
+      only_fabric(options.config.text(Knob::fabric) == "auto" ? ""
+                                                              : options.config.text(Knob::fabric)),
       stream_bytes(options.config.size(Knob::stream_bytes)),
       zero_copy(options.config.flag(Knob::zero_copy)),
       check_flow(options.config.text(Knob::check) == "flow"),
@@ -51,11 +53,13 @@ LocalRank::LocalRank(LocalRankOptions options)
       hidden(make_arena(ArenaSort::hidden, options)),
       spin_(options.config.time(Knob::spin)),
       bell_block_(control, sizeof(Doorbell)),
-      bell_event_(make_event()),
+      bell_event_(options.sleeper == nullptr ? make_event() : os::Fd()),
       waiter(*new (bell_block_.data()) Doorbell{}, WaitPolicy{},
-             options.config.time(Knob::timeout).value()) {}
+             options.config.time(Knob::timeout).value(), options.sleeper),
+      progress(*options.progress) {}
 
 void LocalRank::settle_waiting(int sharers, int local_ranks) noexcept {
+  if (waiter.sleeper() != nullptr) return;
   WaitPolicy policy;
   try {
     const int processors = os::count(os::affinity());
@@ -71,6 +75,7 @@ void LocalRank::settle_waiting(int sharers, int local_ranks) noexcept {
 }
 
 void LocalRank::ring() noexcept {
+  if (Sleeper* sleeper = waiter.sleeper()) return sleeper->wake();
   full_barrier();
   if (!bell().ring()) return;
   const std::uint64_t one = 1;

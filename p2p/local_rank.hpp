@@ -6,13 +6,14 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "base/config.hpp"
 #include "base/log.hpp"
 #include "base/os/fd.hpp"
 #include "p2p/arena/arena.hpp"
 #include "p2p/progress/doorbell.hpp"
-#include "p2p/progress/progress_thread.hpp"
+#include "p2p/progress/progress.hpp"
 #include "p2p/progress/waiter.hpp"
 
 namespace weft::p2p {
@@ -23,10 +24,12 @@ struct LocalRankOptions {
   Config config;
   std::shared_ptr<Log> log;
   std::shared_ptr<SegmentMapper> mapper;  ///< shared by ranks of one process
+  Progress* progress = nullptr;           ///< must outlive the rank
+  Sleeper* sleeper = nullptr;             ///< where ranks take turns on one thread
 };
 
-/// Arenas, doorbell, progress thread and policy of one rank. Lives as long as its mesh and slots.
-/// The progress thread is started by the owner, once everything that it serves is in place.
+/// Arenas, doorbell, progress and policy of one rank. Lives as long as its mesh and slots.
+/// Progress is started by the owner, once everything that it serves is in place.
 class LocalRank {
  public:
   explicit LocalRank(LocalRankOptions options);
@@ -35,6 +38,7 @@ class LocalRank {
   const int size;
   const std::shared_ptr<Log> log;
   const std::shared_ptr<SegmentMapper> mapper;
+  const std::string only_fabric;                  ///< WEFT_FABRIC; empty: any
   const std::optional<std::size_t> stream_bytes;  ///< puts from this size on bypass the cache
   const bool zero_copy;                           ///< false: every put is staged
   const bool check_flow;  ///< synchronous slots run with credits, an overrun is reported
@@ -46,7 +50,7 @@ class LocalRank {
 
   Doorbell& bell() noexcept { return *reinterpret_cast<Doorbell*>(bell_block_.data()); }
   const Block& bell_block() const noexcept { return bell_block_.block(); }
-  /// Written by a ringer when the bell is armed.
+  /// Written by a ringer when the bell is armed. None where ranks take turns on one thread.
   const os::Fd& bell_event() const noexcept { return bell_event_; }
   /// How to wait, now that the host's other ranks are known: `sharers` of them (this one included)
   /// may run on this rank's processors, `local_ranks` share the host's quota.
@@ -73,7 +77,7 @@ class LocalRank {
 
  public:
   Waiter waiter;
-  ProgressThread progress;
+  Progress& progress;
 };
 
 }  // namespace weft::p2p

@@ -4,15 +4,10 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <set>
 #include <string>
-#include <vector>
 
-#include "base/os/fd.hpp"
 #include "p2p/address.hpp"
 #include "p2p/fabric.hpp"
-#include "p2p/shm/link.hpp"
-#include "p2p/shm/shm_channel.hpp"
 
 namespace weft::p2p {
 
@@ -23,19 +18,11 @@ enum class PeerState : std::uint8_t { joining, connected, left, failed };
 struct Peer {
   int rank = -1;
   RankAddress address;
-  std::vector<FabricVerdict> verdicts;
+  Fabric* fabric = nullptr;  ///< the one it is reached by
   std::atomic<PeerState> state{PeerState::joining};
   int because_of = -1;           ///< left: the failed rank that made it leave, or -1
   std::uint32_t gone_order = 0;  ///< left or failed: how many peers were gone with it
-
-  std::unique_ptr<ShmChannel> channel;
-  std::atomic<std::uint64_t> control_messages{0};
-  std::atomic<std::uint64_t> registrations{0};
-
-  // The progress thread's own.
-  os::Fd pidfd;
-  std::vector<std::unique_ptr<Link>> links;  ///< the first carries this rank's requests
-  std::set<std::uint32_t> chunks_sent;
+  std::unique_ptr<Channel> channel;
 
   std::string host() const { return address.host.data(); }
   bool gone() const noexcept { return state.load(std::memory_order_acquire) >= PeerState::left; }

@@ -48,16 +48,14 @@ Result<std::size_t> first_ready(const p2p::LocalRank& local, std::span<End* cons
 
 }  // namespace
 
-World WorldAccess::make(const Config& config, std::unique_ptr<Bootstrap> bootstrap,
-                        std::shared_ptr<p2p::SegmentMapper> mapper) {
-  return World(
-      std::make_unique<detail::WorldState>(config, std::move(bootstrap), std::move(mapper)));
+World WorldAccess::make(const Config& config, WorldParts parts) {
+  return World(std::make_unique<detail::WorldState>(config, std::move(parts)));
 }
 
 World World::join() {
   const Config config = Config::read();
-  return WorldAccess::make(config, choose_bootstrap(config),
-                           std::make_shared<p2p::SegmentMapper>());
+  return WorldAccess::make(config, {.bootstrap = choose_bootstrap(config),
+                                    .mapper = std::make_shared<p2p::SegmentMapper>()});
 }
 
 World::World() noexcept = default;

@@ -15,6 +15,7 @@
 #include "base/os/host_identity.hpp"
 #include "base/os/pidfd.hpp"
 #include "p2p/barrier.hpp"
+#include "p2p/shm/shm_fabric.hpp"
 
 namespace weft::detail {
 namespace {
@@ -42,27 +43,35 @@ void refuse_what_is_not_there(const Config& config) {
 
 }  // namespace
 
-WorldState::WorldState(const Config& config, std::unique_ptr<Bootstrap> bootstrap,
-                       std::shared_ptr<p2p::SegmentMapper> mapper)
-    : bootstrap_(std::move(bootstrap)),
+WorldState::WorldState(const Config& config, WorldParts parts)
+    : bootstrap_(std::move(parts.bootstrap)),
+      thread_(parts.progress == nullptr ? std::make_unique<p2p::ProgressThread>() : nullptr),
       rank(bootstrap_->rank()),
       size(bootstrap_->size()),
       local_size(bootstrap_->local_size()),
       log(std::make_shared<Log>(config, os::host_identity().name, rank)),
-      local(
-          {.rank = rank, .size = size, .config = config, .log = log, .mapper = std::move(mapper)}),
+      local({.rank = rank,
+             .size = size,
+             .config = config,
+             .log = log,
+             .mapper = std::move(parts.mapper),
+             .progress = thread_ ? thread_.get() : parts.progress,
+             .sleeper = parts.sleeper}),
       mesh(
-          local,
-          [this](p2p::Peer& peer, p2p::Link& link, std::span<const std::byte> bytes) {
-            slots.on_message(peer, link, bytes);
+          local, parts.fabrics ? parts.fabrics : own_fabrics(),
+          [this](p2p::Peer& peer, std::span<const std::byte> bytes) {
+            slots.on_message(peer, bytes);
           },
           [this](p2p::Peer& peer) { slots.on_gone(peer); }),
       slots(local, mesh) {
   for (const std::string& warning : config.warnings()) log->warn(Subsystem::boot, "{}", warning);
   refuse_what_is_not_there(config);
   raise_descriptor_limit();
-  watch_bell();
-  watch_launcher();
+  local.progress.before_sleep([this] { before_sleep(); });
+  if (thread_) {
+    watch_bell();
+    watch_launcher();
+  }
   local.progress.start();
   try {
     introduce(Deadline::after(config.time(Knob::init_timeout).value()));
@@ -72,6 +81,14 @@ WorldState::WorldState(const Config& config, std::unique_ptr<Bootstrap> bootstra
     local.progress.stop();
     throw;
   }
+}
+
+p2p::MakeFabrics WorldState::own_fabrics() {
+  return [this](p2p::LocalRank& rank_here, p2p::FabricEvents& events) {
+    std::vector<std::unique_ptr<p2p::Fabric>> fabrics;
+    fabrics.push_back(std::make_unique<p2p::ShmFabric>(rank_here, *thread_, events));
+    return fabrics;
+  };
 }
 
 void WorldState::introduce(Deadline deadline) {
@@ -116,8 +133,8 @@ void WorldState::watch_launcher() {
   } catch (const Error&) {
     return;  // in another pid namespace: its end can't be seen from here
   }
-  local.progress.watch(launcher_.get(), EPOLLIN, [this, pid](std::uint32_t) {
-    local.progress.forget(launcher_.get());
+  thread_->watch(launcher_.get(), EPOLLIN, [this, pid](std::uint32_t) {
+    thread_->forget(launcher_.get());
     log->error(Subsystem::boot, "the launcher (pid {}) is gone: this rank ends (SIGTERM)", pid);
     ::kill(::getpid(), SIGTERM);
     // A program that ignores SIGTERM must not run on as an orphan.
@@ -129,12 +146,11 @@ void WorldState::watch_launcher() {
 }
 
 void WorldState::watch_bell() {
-  local.progress.watch(local.bell_event().get(), EPOLLIN, [this](std::uint32_t) {
+  thread_->watch(local.bell_event().get(), EPOLLIN, [this](std::uint32_t) {
     std::uint64_t count = 0;
     (void)!::read(local.bell_event().get(), &count, sizeof count);
     user_event_due_ = true;
   });
-  local.progress.before_sleep([this] { before_sleep(); });
 }
 
 void WorldState::before_sleep() {

@@ -8,18 +8,28 @@
 #include "base/os/fd.hpp"
 #include "p2p/local_rank.hpp"
 #include "p2p/mesh/mesh.hpp"
+#include "p2p/progress/progress_thread.hpp"
 #include "p2p/slot/slot_table.hpp"
 #include "runtime/bootstrap/bootstrap.hpp"
 #include "weft/world.hpp"
 
 namespace weft {
 
+/// What a world is put together from. The first two are always needed; where the others are given,
+/// they replace a rank's own thread and the fabrics of this build.
+struct WorldParts {
+  std::unique_ptr<Bootstrap> bootstrap;
+  std::shared_ptr<p2p::SegmentMapper> mapper;
+  p2p::Progress* progress = nullptr;  ///< must outlive the world
+  p2p::Sleeper* sleeper = nullptr;    ///< must outlive the world
+  p2p::MakeFabrics fabrics = {};
+};
+
 namespace detail {
 
 class WorldState {
  public:
-  WorldState(const Config& config, std::unique_ptr<Bootstrap> bootstrap,
-             std::shared_ptr<p2p::SegmentMapper> mapper);
+  WorldState(const Config& config, WorldParts parts);
   /// Leaves at once.
   ~WorldState();
   WorldState(const WorldState&) = delete;
@@ -33,6 +43,7 @@ class WorldState {
   std::unique_ptr<Bootstrap> bootstrap_;  ///< the last to go: the launcher is told last
   os::Fd launcher_;
   os::Fd user_event_;
+  std::unique_ptr<p2p::ProgressThread> thread_;  ///< null where another progress was given
   std::atomic<bool> user_event_wanted_{false};
   bool user_event_due_ = false;  // the progress thread's
 
@@ -46,6 +57,8 @@ class WorldState {
   p2p::SlotTable slots;
 
  private:
+  /// The fabrics of this build, the best first; all of them need the thread.
+  p2p::MakeFabrics own_fabrics();
   void introduce(Deadline deadline);
   void watch_launcher();
   void watch_bell();
@@ -58,8 +71,7 @@ class WorldState {
 
 /// Makes worlds for the ways of joining that are not public.
 struct WorldAccess {
-  static World make(const Config& config, std::unique_ptr<Bootstrap> bootstrap,
-                    std::shared_ptr<p2p::SegmentMapper> mapper);
+  static World make(const Config& config, WorldParts parts);
 };
 
 }  // namespace weft

@@ -4,14 +4,28 @@
 #include <chrono>
 #include <optional>
 
+#include "weft/api.hpp"
+
 namespace weft {
+
+/// The time that weft's waits go by: the machine's steady clock, unless a test simulates a job on
+/// the calling thread. Thread-safety: any thread.
+struct WEFT_API Clock {
+  using duration = std::chrono::steady_clock::duration;
+  using rep = duration::rep;
+  using period = duration::period;
+  using time_point = std::chrono::steady_clock::time_point;
+  static constexpr bool is_steady = true;
+
+  static time_point now() noexcept;
+};
 
 /// Every wait takes one. A default-constructed Deadline stands for the world's own limit
 /// (WEFT_TIMEOUT), counted from the start of the call. There is no "for ever".
 /// Thread-safety: a value.
 class Deadline {
  public:
-  using Clock = std::chrono::steady_clock;
+  using Clock = weft::Clock;
 
   Deadline() noexcept = default;
   static Deadline after(std::chrono::nanoseconds span) noexcept {

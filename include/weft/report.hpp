@@ -40,7 +40,7 @@ struct EdgeReport {
   int peer = -1;  ///< the (last) writer; -1: none yet; publishers report -1 (readers are many)
   std::string slot;
   Role role = Role::puts;
-  std::string fabric;  ///< "shm"
+  std::string fabric;  ///< "shm"; empty while nobody is attached
   TransferCounters counters;
 };
 

@@ -1,13 +1,11 @@
 #include "p2p/mesh/mesh.hpp"
 
 #include <fmt/format.h>
-#include <sodium.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
 
-#include "base/os/host_identity.hpp"
+#include "p2p/mesh/messages.hpp"
 
 namespace weft::p2p {
 namespace {
@@ -23,29 +21,12 @@ std::string ranks_text(const std::vector<int>& ranks) {
 
 }  // namespace
 
-Mesh::Mesh(LocalRank& local, OnMessage on_message, OnGone on_gone)
-    : local_(local), on_message_(std::move(on_message)), on_gone_(std::move(on_gone)) {
-  if (sodium_init() < 0)
-    throw Error(ErrorDetail{
-        .code = Code::system, .operation = "join", .message = "libsodium found no randomness"});
-  const os::HostIdentity host = os::host_identity();
-  own_.host_id = host.id;
-  std::strncpy(own_.host.data(), host.name.c_str(), own_.host.size() - 1);
-  own_.cpus = os::affinity();
-  own_.pid = ::getpid();
-  own_.uid = ::getuid();
-  randombytes_buf(own_.socket.data(), own_.socket.size());
-  if (local_.rank == 0) randombytes_buf(own_.job_secret.data(), own_.job_secret.size());
-}
-
-Mesh::~Mesh() = default;
-
 void Mesh::announce_leave() {
   local_.progress.post([this] {
     // Those that have left already wait to hear it too.
     for (const auto& peer : peers_)
-      if (peer->rank != local_.rank && !peer->links.empty())
-        answer(*peer, *peer->links.front(), LeavingMessage{.because_of = first_failed_.load()});
+      if (peer->rank != local_.rank && peer->channel)
+        peer->channel->send(as_bytes(LeavingMessage{.because_of = first_failed_.load()}));
   });
 }
 
@@ -117,15 +98,6 @@ Status Mesh::fate(std::span<const int> ranks) const noexcept {
   return culprit == nullptr ? Status{} : fate(culprit->rank);
 }
 
-void Mesh::send_chunk(Peer& peer, Link& link, std::uint32_t chunk) {
-  if (!peer.chunks_sent.insert(chunk).second) return;
-  const Arena& arena = *local_.arena_of(chunk);
-  const int fd = arena.chunk_fd(chunk).get();
-  peer.control_messages.fetch_add(1, std::memory_order_relaxed);
-  const ChunkMessage message{.chunk = chunk, .bytes = arena.chunk_bytes(chunk)};
-  link.send(message, std::span(&fd, 1));
-}
-
 std::vector<PathReport> Mesh::paths() const {
   std::vector<PathReport> paths;
   for (const auto& peer : peers_) {
@@ -133,25 +105,34 @@ std::vector<PathReport> Mesh::paths() const {
     path.peer = peer->rank;
     path.host = peer->host();
     path.pid = peer->address.pid;
-    path.fabric = "shm";
-    path.verdicts = peer->verdicts;
-    path.counters.control_messages = peer->control_messages.load(std::memory_order_relaxed);
-    path.counters.registrations = peer->registrations.load(std::memory_order_relaxed);
+    path.fabric = peer->fabric->name();
+    path.verdicts = verdicts(peer->address);
+    if (peer->state.load(std::memory_order_acquire) != PeerState::joining && peer->channel) {
+      path.counters.control_messages = peer->channel->counters().control_messages.get();
+      path.counters.registrations = peer->channel->counters().registrations.get();
+    }
     paths.push_back(std::move(path));
   }
   return paths;
 }
 
-void Mesh::fail_join(const Error& error) {
-  local_.log->error(Subsystem::path, "{}", error.what());
-  if (join_failed_.load()) return;
-  join_error_ = error.status();
-  join_failed_.store(true);
-  local_.ring();
+void Mesh::message(int rank, std::span<const std::byte> bytes) {
+  MessageType type{};
+  if (bytes.size() < sizeof type) return;
+  std::memcpy(&type, bytes.data(), sizeof type);
+  Peer& peer = this->peer(rank);
+  if (type != MessageType::leaving) return on_message_(peer, bytes);
+  const auto leaving = parse<LeavingMessage>(bytes);
+  if (!leaving) return;
+  const bool known = leaving->because_of >= 0 && leaving->because_of < local_.size;
+  end(peer, PeerState::left, known ? leaving->because_of : -1);
 }
+
+void Mesh::lost(int rank) { end(peer(rank), PeerState::failed, -1); }
 
 void Mesh::end(Peer& peer, PeerState state, int because_of) {
   if (peer.gone()) return;
+  if (peer.state.load() == PeerState::joining) joining_.fetch_sub(1, std::memory_order_acq_rel);
   peer.because_of = because_of;
   peer.gone_order = gone_.load(std::memory_order_relaxed) + 1;
   int none = -1;

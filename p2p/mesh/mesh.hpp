@@ -10,8 +10,8 @@
 
 #include "p2p/address.hpp"
 #include "p2p/local_rank.hpp"
+#include "p2p/message.hpp"
 #include "p2p/peer.hpp"
-#include "p2p/slot/messages.hpp"
 #include "weft/deadline.hpp"
 #include "weft/error.hpp"
 #include "weft/report.hpp"
@@ -19,19 +19,20 @@
 namespace weft::p2p {
 
 /// The all-to-all mesh. Order of use: address() for the bootstrap fence, connect() with
-/// everybody's, then messages and fates until leave().
-class Mesh {
+/// everybody's, then messages and fates until leave(). Each peer is reached by the first fabric
+/// that can and may.
+class Mesh final : private FabricEvents {
  public:
-  using OnMessage = std::function<void(Peer&, Link&, std::span<const std::byte>)>;
+  using OnMessage = std::function<void(Peer&, std::span<const std::byte>)>;
   using OnGone = std::function<void(Peer&)>;
 
   /// `on_message` gets what is not the mesh's own business, `on_gone` every peer that has left or
   /// failed; both on the progress thread.
-  Mesh(LocalRank& local, OnMessage on_message, OnGone on_gone);
-  /// The progress thread must have stopped.
-  ~Mesh();
+  Mesh(LocalRank& local, const MakeFabrics& make_fabrics, OnMessage on_message, OnGone on_gone);
+  /// Progress must have stopped.
+  ~Mesh() override;
 
-  /// Binds the socket on which other ranks will connect.
+  /// Makes this rank ready to be connected to, by every fabric.
   RankAddress address();
   /// Connects to every rank; returns when all pairs of this rank are up. Throws Error: unreachable
   /// (which ranks, and why), peer_failed, timeout (naming the missing ranks), bootstrap.
@@ -53,45 +54,39 @@ class Mesh {
   /// The first of `ranks` that has failed, else the first that has left, else ok.
   Status fate(std::span<const int> ranks) const noexcept;
 
-  /// Progress thread: a message on the peer's own link, or as an answer on the link it came by.
+  /// Progress thread: a message to a peer that is there; one that is gone gets none.
   template <typename Message>
   void send(Peer& peer, const Message& message) {
-    if (peer.gone() || peer.links.empty()) return;
-    peer.control_messages.fetch_add(1, std::memory_order_relaxed);
-    peer.links.front()->send(message);
+    if (!peer.gone() && peer.channel) peer.channel->send(as_bytes(message));
   }
-  template <typename Message>
-  void answer(Peer& peer, Link& link, const Message& message) {
-    peer.control_messages.fetch_add(1, std::memory_order_relaxed);
-    link.send(message);
+  /// Progress thread: makes the peer know a chunk of this rank before the next message to it.
+  void share(Peer& peer, std::uint32_t chunk) {
+    if (!peer.gone() && peer.channel) peer.channel->share(chunk);
   }
-  /// Progress thread: makes the peer map a chunk of this rank, if it does not yet, before the next
-  /// message on that link that refers to it.
-  void send_chunk(Peer& peer, Link& link, std::uint32_t chunk);
 
   std::vector<PathReport> paths() const;
 
  private:
-  void accept_pending();
-  void connect_to(Peer& peer);
-  void send_hello(Link& link, const Peer& peer, MessageType type);
-  void on_message(Link& link, std::span<const std::byte> bytes, std::vector<os::Fd> descriptors);
-  /// Why a hello or welcome is not to be believed, or an empty string.
-  std::string distrust(const HelloMessage& hello, const Link& link, std::size_t descriptors) const;
-  void greet(Peer& peer, const HelloMessage& hello, std::vector<os::Fd> descriptors);
-  void watch_process(Peer& peer);
+  // From the fabrics.
+  void connected(int rank, std::unique_ptr<Channel> channel) override;
+  void message(int rank, std::span<const std::byte> bytes) override;
+  void lost(int rank) override;
+  void short_of(const Error& error) override;
+
+  std::unique_ptr<Peer> meet(int rank, const RankAddress& address);
+  /// A fabric's own word, unless WEFT_FABRIC names another.
+  FabricVerdict verdict(const Fabric& fabric, const RankAddress& address) const;
+  /// Of every fabric, the one in use first.
+  std::vector<FabricVerdict> verdicts(const RankAddress& address) const;
   void end(Peer& peer, PeerState state, int because_of);
-  void drop_stranger(Link& link);
-  void fail_join(const Error& error);
-  std::array<std::byte, 32> mac(int from, int to) const;
 
   LocalRank& local_;
   OnMessage on_message_;
   OnGone on_gone_;
   RankAddress own_;
-  os::Fd listener_;
+  std::vector<std::unique_ptr<Fabric>> fabrics_;  ///< the best first
   std::vector<std::unique_ptr<Peer>> peers_;
-  std::vector<std::unique_ptr<Link>> strangers_;  ///< accepted, not yet introduced
+  std::atomic<int> joining_{0};  ///< peers that are neither connected nor gone yet
   std::atomic<std::uint32_t> gone_{0};
   std::atomic<int> first_failed_{-1};
   std::atomic<bool> join_failed_{false};

@@ -75,6 +75,9 @@ void ProgressThread::stop() noexcept {
   const std::uint64_t one = 1;
   (void)!::write(wake_.get(), &one, sizeof one);
   thread_.join();
+  std::vector<std::function<void()>> dropped;
+  const std::lock_guard lock(mutex_);
+  dropped.swap(tasks_);
 }
 
 void ProgressThread::post(std::function<void()> task) {

@@ -11,42 +11,34 @@
 #include <vector>
 
 #include "base/os/fd.hpp"
+#include "p2p/progress/progress.hpp"
 
 namespace weft::p2p {
 
 /// An epoll loop over descriptors, and tasks posted to it. Handlers and tasks run on its thread,
 /// one at a time; they must not throw or block. Sleeps when nothing is due.
-class ProgressThread {
+class ProgressThread final : public Progress {
  public:
   using Handler = std::function<void(std::uint32_t events)>;
 
   ProgressThread();
-  /// Stops and joins. Tasks not begun are dropped.
-  ~ProgressThread();
+  /// Stops and joins.
+  ~ProgressThread() override;
   ProgressThread(const ProgressThread&) = delete;
   ProgressThread& operator=(const ProgressThread&) = delete;
 
-  void start();
-  void stop() noexcept;
-
-  /// Any thread.
-  void post(std::function<void()> task);
-  /// Any thread: runs the task there, waits for its end and throws what it threw. Must not be
-  /// called by a handler, nor when the loop does not run.
-  void run(const std::function<void()>& task);
-
-  /// Any thread: makes the loop turn within half a millisecond. Cheap when asked for often: what is
-  /// usually settled before does not cost a wake-up each time.
-  void turn_soon() noexcept;
+  void start() override;
+  void stop() noexcept override;
+  void post(std::function<void()> task) override;
+  void run(const std::function<void()>& task) override;
+  void turn_soon() noexcept override;
+  void before_sleep(std::function<void()> look) override { before_sleep_ = std::move(look); }
 
   /// Progress thread only (or before start). `fd` stays the caller's and must be forgotten before
   /// it is closed.
   void watch(int fd, std::uint32_t events, Handler handler);
   void change(int fd, std::uint32_t events) noexcept;
   void forget(int fd) noexcept;
-
-  /// Runs before each sleep: the last look at words that others write without a descriptor.
-  void before_sleep(std::function<void()> look) { before_sleep_ = std::move(look); }
 
  private:
   void loop();

@@ -36,18 +36,32 @@ inline void relax() noexcept {
 #endif
 }
 
+/// Where the ranks of a job take turns on one thread, a wait goes to whoever hands out the turns.
+class Sleeper {
+ public:
+  virtual ~Sleeper() = default;
+  /// Returns when something may have happened for this rank, or at `until`; a return for no reason
+  /// is allowed.
+  virtual void sleep(Clock::time_point until) noexcept = 0;
+  /// Something has happened for this rank.
+  virtual void wake() noexcept = 0;
+};
+
 /// Waits until `ready()`, or `broken()` says that it can't come any more, or the deadline.
 /// `ready` is looked at once more after `broken`, so that what came before the break is not lost.
 /// Both must be cheap; `ready` must have acquire semantics. Any number of threads.
 class Waiter {
  public:
-  Waiter(Doorbell& bell, WaitPolicy policy, std::chrono::nanoseconds default_timeout) noexcept
-      : bell_(bell), policy_(policy), default_timeout_(default_timeout) {}
+  Waiter(Doorbell& bell, WaitPolicy policy, std::chrono::nanoseconds default_timeout,
+         Sleeper* sleeper = nullptr) noexcept
+      : bell_(bell), policy_(policy), default_timeout_(default_timeout), sleeper_(sleeper) {}
 
   std::chrono::nanoseconds default_timeout() const noexcept { return default_timeout_; }
   /// Before any other thread waits.
   void set_policy(WaitPolicy policy) noexcept { policy_ = policy; }
   const WaitPolicy& policy() const noexcept { return policy_; }
+  /// Null where ranks have threads of their own, which sleep on the doorbell.
+  Sleeper* sleeper() const noexcept { return sleeper_; }
 
   template <typename Ready, typename Broken>
   WaitEnd wait(const Ready& ready, const Broken& broken, Deadline deadline) const noexcept {
@@ -62,11 +76,11 @@ class Waiter {
  private:
   static constexpr int kHardPolls = 512;
   static constexpr int kPollsPerClock = 64;
-  using Clock = Deadline::Clock;
 
   template <typename Ready, typename Broken>
   WaitEnd wait_on(const Ready& ready, const Broken& broken,
                   Clock::time_point until) const noexcept {
+    if (sleeper_ != nullptr) return wait_by_turns(ready, broken, until);
     const auto spin_end = std::min(until, Clock::now() + policy_.spin);
     while (policy_.spin.count() > 0 && Clock::now() < spin_end) {
       for (int i = 0; i < kPollsPerClock; ++i) {
@@ -94,9 +108,21 @@ class Waiter {
     }
   }
 
+  template <typename Ready, typename Broken>
+  [[gnu::noinline, gnu::cold]] WaitEnd wait_by_turns(const Ready& ready, const Broken& broken,
+                                                     Clock::time_point until) const noexcept {
+    for (;;) {
+      if (ready()) return WaitEnd::ready;
+      if (broken()) return ready() ? WaitEnd::ready : WaitEnd::broken;
+      if (Clock::now() >= until) return WaitEnd::timeout;
+      sleeper_->sleep(until);
+    }
+  }
+
   Doorbell& bell_;
   WaitPolicy policy_;
   const std::chrono::nanoseconds default_timeout_;
+  Sleeper* const sleeper_;
 };
 
 }  // namespace weft::p2p

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/os/fd.hpp"
+#include "p2p/fabric.hpp"
 #include "p2p/progress/progress_thread.hpp"
 
 namespace weft::p2p {
@@ -18,7 +19,7 @@ namespace weft::p2p {
 /// Messages that the socket can't take yet are queued, in order.
 class Link {
  public:
-  static constexpr std::size_t kMaxMessage = 2048;
+  static constexpr std::size_t kMaxMessage = Channel::kMaxMessage;
   static constexpr std::size_t kMaxDescriptors = 2;
 
   using OnMessage = std::function<void(Link&, std::span<const std::byte>, std::vector<os::Fd>)>;

@@ -9,6 +9,7 @@
 
 #include "base/kernels/copy.hpp"
 #include "p2p/barrier.hpp"
+#include "p2p/shm/messages.hpp"
 
 namespace weft::p2p {
 namespace {
@@ -17,6 +18,8 @@ namespace {
 constexpr std::size_t kDirectBytes = 64;
 
 constexpr std::size_t kGetStreamBytes = 16u << 20;
+
+constexpr std::uint32_t kFirstControlChunk = static_cast<std::uint32_t>(ArenaSort::control) << 24;
 
 std::uint64_t ticks() noexcept {
 #if defined(__x86_64__)
@@ -36,21 +39,39 @@ std::atomic<std::uint64_t>& word_at(RemoteMemory memory) noexcept {
 
 }  // namespace
 
-ShmChannel::ShmChannel(std::optional<std::size_t> stream_bytes, std::uint32_t control_chunk,
-                       std::shared_ptr<os::Mapping> control, std::uint64_t bell_offset,
-                       os::Fd bell_event, bool ring_needs_fence)
-    : stream_bytes_(stream_bytes),
+ShmChannel::ShmChannel(LocalRank& local, Link& link, std::shared_ptr<os::Mapping> control,
+                       std::uint64_t bell_offset, os::Fd bell_event, bool ring_needs_fence)
+    : stream_bytes_(local.stream_bytes),
       ring_needs_fence_(ring_needs_fence),
       bell_(reinterpret_cast<Doorbell*>(control->data() + bell_offset)),
-      bell_event_(std::move(bell_event)) {
-  add_chunk(control_chunk, std::move(control));
+      bell_event_(std::move(bell_event)),
+      local_(local),
+      link_(link) {
+  shared_.insert(local.bell_block().chunk);  // the hello carried it
+  add_chunk(kFirstControlChunk, std::move(control));
 }
 
 void ShmChannel::add_chunk(std::uint32_t chunk, std::shared_ptr<os::Mapping> mapping) {
+  counters().registrations.add(1);
+  const std::lock_guard lock(mutex_);
   chunks_.try_emplace(chunk, std::move(mapping));  // a chunk is never another
 }
 
+void ShmChannel::send(std::span<const std::byte> message) {
+  counters().control_messages.add(1);
+  link_.send(message);
+}
+
+void ShmChannel::share(std::uint32_t chunk) {
+  if (!shared_.insert(chunk).second) return;
+  const Arena& arena = *local_.arena_of(chunk);
+  const int fd = arena.chunk_fd(chunk).get();
+  counters().control_messages.add(1);
+  link_.send(ChunkMessage{.chunk = chunk, .bytes = arena.chunk_bytes(chunk)}, std::span(&fd, 1));
+}
+
 Result<RemoteMemory> ShmChannel::resolve(const MemoryRef& ref) noexcept {
+  const std::lock_guard lock(mutex_);
   const auto found = chunks_.find(ref.chunk);
   if (found == chunks_.end() || ref.offset > found->second->bytes() ||
       ref.bytes > found->second->bytes() - ref.offset || ref.offset % alignof(std::uint64_t) != 0)
@@ -115,17 +136,5 @@ void ShmChannel::write_word(RemoteMemory word, std::uint64_t value) noexcept {
 }
 
 std::byte* ShmChannel::direct(RemoteMemory memory) noexcept { return pointer(memory); }
-
-FabricVerdict shm_reaches(const RankAddress& self, const RankAddress& peer) {
-  if (self.host_id != peer.host_id)
-    return {"shm", false,
-            fmt::format("host {} and host {} are different machines or namespaces",
-                        self.host.data(), peer.host.data())};
-  if (self.uid != peer.uid)
-    return {"shm", false,
-            fmt::format("user {} here, user {} there: memory is shared within one user only",
-                        self.uid, peer.uid)};
-  return {"shm", true, "same host: one boot, one network and pid namespace"};
-}
 
 }  // namespace weft::p2p

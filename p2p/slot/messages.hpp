@@ -1,4 +1,4 @@
-// The control messages between two ranks: attach, growth, teardown. None is on the steady path.
+// The control messages about slots: attach, flow when it is held up, teardown.
 #pragma once
 
 #include <array>
@@ -6,31 +6,14 @@
 #include <cstdint>
 #include <cstring>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
-#include <type_traits>
 
 #include "p2p/fabric.hpp"
+#include "p2p/message.hpp"
 #include "weft/slot.hpp"
 
 namespace weft::p2p {
-
-enum class MessageType : std::uint32_t {
-  hello,          ///< connector -> acceptor, with descriptors: control chunk, event descriptor
-  welcome,        ///< the acceptor's answer, with the same
-  chunk,          ///< a chunk's descriptor, before the first message that refers to it
-  attach,         ///< asks for an end of a slot
-  attached,       ///< grants it
-  refused,        ///< refuses it, with the reason
-  withdraw,       ///< the asker no longer waits
-  detach,         ///< the remote end is gone
-  detached,       ///< the owner will write the remote end's words no more
-  closed,         ///< the owner has closed the slot
-  closed_agreed,  ///< the remote end will touch the slot's memory no more
-  credit_wanted,  ///< the writer is held up: report every tensor that was let go
-  leaving         ///< the rank leaves the job
-};
 
 template <std::size_t N>
 struct FixedText {
@@ -62,25 +45,6 @@ SpecOnWire to_wire(const SlotSpec& spec) noexcept;
 std::optional<SlotSpec> from_wire(const SpecOnWire& wire);
 /// "f32[2, 3] depth 1, written by a peer, credits".
 std::string describe(const SlotSpec& spec);
-
-struct HelloMessage {  // hello and welcome
-  static constexpr MessageType kType = MessageType::hello;
-  MessageType type = kType;
-  std::uint32_t version = RankAddress::kVersion;
-  std::int32_t from = -1;
-  std::int32_t to = -1;
-  std::uint32_t barrier_before_sleep = 0;  ///< 1: who rings this rank needs no fence
-  std::uint64_t control_bytes = 0;    ///< size of the control chunk whose descriptor comes along
-  std::uint64_t doorbell_offset = 0;  ///< in that chunk
-  std::array<std::byte, 32> mac{};    ///< over (from, to) with the job's secret
-};
-
-struct ChunkMessage {
-  static constexpr MessageType kType = MessageType::chunk;
-  MessageType type = kType;
-  std::uint32_t chunk = 0;
-  std::uint64_t bytes = 0;
-};
 
 struct AttachMessage {
   static constexpr MessageType kType = MessageType::attach;
@@ -159,21 +123,5 @@ struct CreditWantedMessage {
   std::uint64_t slot_id = 0;
   std::uint64_t remote_id = 0;
 };
-
-struct LeavingMessage {
-  static constexpr MessageType kType = MessageType::leaving;
-  MessageType type = kType;
-  std::int32_t because_of = -1;  ///< the failed rank that made it leave; -1: its own decision
-};
-
-/// The message in `bytes`, if it has exactly that type's size.
-template <typename Message>
-std::optional<Message> parse(std::span<const std::byte> bytes) noexcept {
-  static_assert(std::is_trivially_copyable_v<Message>);
-  if (bytes.size() != sizeof(Message)) return std::nullopt;
-  Message message;
-  std::memcpy(&message, bytes.data(), sizeof message);
-  return message;
-}
 
 }  // namespace weft::p2p

@@ -41,7 +41,10 @@ Status RemoteSlotState::move(const Tensor& tensor) noexcept {
   work.sequence = sequence;
   work.choice = &*copy_choice_;
   Status status = owner_.channel->put(work);
-  if (!status.ok()) return status;
+  if (!status.ok()) [[unlikely]] {
+    queue_full_ = status.code() == Code::exhausted;
+    return status;
+  }
   sent_.store(sequence, std::memory_order_relaxed);
   index_ = index_ + 1 == spec_.depth ? 0 : index_ + 1;
   counters_.transfers.add(1);
@@ -80,8 +83,8 @@ Request RemoteSlotState::put(const Tensor& tensor) noexcept {
   if (credit) request.status_ = move(tensor);
   gate_.leave();
   if (gone) request.status_ = fate_failure("put");
-  if (gone || credit) return request;
-  if (spec_.flow != Flow::credits) {
+  if (gone || (credit && (request.status_.ok() || !take_queue_full()))) return request;
+  if (!credit && spec_.flow != Flow::credits) {
     request.status_ =
         failure(Code::flow_overrun, "put",
                 fmt::format("the owner has not let go of tensor {} of this synchronous slot",
@@ -141,6 +144,10 @@ bool RemoteSlotState::drain() noexcept {
       const bool credit = !gone && has_credit();
       const Status status = credit ? move(front.tensor) : Status{};
       gate_.leave();
+      if (!status.ok() && take_queue_full()) {
+        local_.want_service();  // nobody rings when the queue has room
+        return false;
+      }
       if (gone || !status.ok()) {
         fail_pending(gone ? fate_failure("put") : status);
         return true;

@@ -144,7 +144,7 @@ EdgeReport RemoteSlotState::report() const {
   edge.peer = owner_.rank;
   edge.slot = spec_.name;
   edge.role = spec_.writer == Writer::peer ? Role::puts : Role::views;
-  edge.fabric = "shm";
+  edge.fabric = owner_.channel->fabric();
   edge.counters = counters_.read();
   return edge;
 }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "p2p/counters.hpp"
@@ -102,6 +103,8 @@ class RemoteSlotState {
   [[gnu::always_inline]] inline Status move(const Tensor& tensor) noexcept;
   Result<const std::byte*> staged(const Tensor& tensor) noexcept;
   Status wrong_put(const Tensor& tensor) const;
+  /// Whether the put that has just failed may be tried again: the fabric's queue was full.
+  bool take_queue_full() noexcept { return std::exchange(queue_full_, false); }
   Request enqueue(const Tensor& tensor) noexcept;
   bool drain() noexcept;
   void fail_pending(const Status& why) noexcept;
@@ -166,6 +169,7 @@ class RemoteSlotState {
   std::atomic<std::uint64_t> let_go_known_{0};  ///< as far as the credit word was read
   std::atomic<std::uint64_t> sent_{0};
   std::uint64_t index_ = 0;  ///< of the next buffer
+  bool queue_full_ = false;
   std::optional<p2p::CopyChoice> copy_choice_;
   p2p::OwnedBlock staging_;
   std::mutex pending_mutex_;

@@ -7,7 +7,7 @@
 
 namespace weft::p2p {
 
-void SlotTable::on_message(Peer& peer, Link& link, std::span<const std::byte> bytes) {
+void SlotTable::on_message(Peer& peer, std::span<const std::byte> bytes) {
   MessageType type{};
   std::memcpy(&type, bytes.data(), sizeof type);
   bool understood = false;
@@ -19,7 +19,7 @@ void SlotTable::on_message(Peer& peer, Link& link, std::span<const std::byte> by
       act(*message);
     }
   };
-  handle(AttachMessage{}, [&](const AttachMessage& m) { on_attach(peer, link, m); });
+  handle(AttachMessage{}, [&](const AttachMessage& m) { on_attach(peer, m); });
   handle(AttachedMessage{}, [&](const AttachedMessage& m) {
     if (const auto state = remote(m.remote_id); state && &state->owner() == &peer)
       state->granted(m);
@@ -48,9 +48,9 @@ void SlotTable::on_message(Peer& peer, Link& link, std::span<const std::byte> by
       }
     }
     for (const std::uint64_t id : free) end_limbo(id);
-    if (!seated) mesh_.answer(peer, link, DetachedMessage{.remote_id = m.remote_id});
+    if (!seated) mesh_.send(peer, DetachedMessage{.remote_id = m.remote_id});
   });
-  handle(DetachMessage{}, [&](const DetachMessage& m) { on_detach(peer, link, m); });
+  handle(DetachMessage{}, [&](const DetachMessage& m) { on_detach(peer, m); });
   handle(DetachedMessage{}, [&](const DetachedMessage& m) {
     if (const auto state = remote(m.remote_id); state && &state->owner() == &peer)
       forget_remote(m.remote_id);
@@ -71,7 +71,7 @@ void SlotTable::on_message(Peer& peer, Link& link, std::span<const std::byte> by
                      peer.rank, static_cast<std::uint32_t>(type), bytes.size());
 }
 
-void SlotTable::on_attach(Peer& peer, Link& link, const AttachMessage& message) {
+void SlotTable::on_attach(Peer& peer, const AttachMessage& message) {
   const std::string name = message.spec.name.get();
   std::shared_ptr<detail::SlotState> found;
   {
@@ -79,22 +79,21 @@ void SlotTable::on_attach(Peer& peer, Link& link, const AttachMessage& message) 
     if (const auto at = by_name_.find(name); at != by_name_.end()) found = at->second;
   }
   if (found)
-    decide(peer, link, *found, message);
+    decide(peer, *found, message);
   else
-    waiting_.emplace(name, WaitingAttach{&peer, &link, message});
+    waiting_.emplace(name, WaitingAttach{&peer, message});
 }
 
-void SlotTable::decide(Peer& peer, Link& link, detail::SlotState& slot,
-                       const AttachMessage& message) {
+void SlotTable::decide(Peer& peer, detail::SlotState& slot, const AttachMessage& message) {
   AttachedMessage granted;
   Status status;
   try {
-    status = slot.admit(peer, link, message, granted);
+    status = slot.admit(peer, message, granted);
   } catch (const Error& error) {  // the control arena can't grow
     status = error.status();
   }
   if (status.ok()) {
-    mesh_.answer(peer, link, granted);
+    mesh_.send(peer, granted);
     return;
   }
   RefusedMessage refused;
@@ -103,7 +102,7 @@ void SlotTable::decide(Peer& peer, Link& link, detail::SlotState& slot,
   const std::string hint =
       status.detail().hint.empty() ? "" : fmt::format("; {}", status.detail().hint);
   refused.text.set(status.detail().message + hint);
-  mesh_.answer(peer, link, refused);
+  mesh_.send(peer, refused);
 }
 
 void SlotTable::retry_waiting(const std::string& name) {
@@ -112,14 +111,14 @@ void SlotTable::retry_waiting(const std::string& name) {
   for (auto at = first; at != last; ++at) due.push_back(at->second);
   waiting_.erase(first, last);
   for (const WaitingAttach& waiting : due)
-    if (!waiting.peer->gone()) on_attach(*waiting.peer, *waiting.link, waiting.message);
+    if (!waiting.peer->gone()) on_attach(*waiting.peer, waiting.message);
 }
 
-void SlotTable::on_detach(Peer& peer, Link& link, const DetachMessage& message) {
+void SlotTable::on_detach(Peer& peer, const DetachMessage& message) {
   const auto state = slot(message.slot_id);
   const bool seated = state && state->unseat(peer, message.remote_id);
   if (state && state->is_free()) end_limbo(message.slot_id);
-  if (!seated) mesh_.answer(peer, link, DetachedMessage{.remote_id = message.remote_id});
+  if (!seated) mesh_.send(peer, DetachedMessage{.remote_id = message.remote_id});
 }
 
 void SlotTable::end_limbo(std::uint64_t slot_id) {

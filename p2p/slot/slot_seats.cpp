@@ -12,8 +12,7 @@ namespace weft::detail {
 using p2p::AttachedMessage;
 using p2p::AttachMessage;
 
-Status SlotState::admit(p2p::Peer& peer, p2p::Link& link, const AttachMessage& asked,
-                        AttachedMessage& granted) {
+Status SlotState::admit(p2p::Peer& peer, const AttachMessage& asked, AttachedMessage& granted) {
   const auto expected = p2p::from_wire(asked.spec);
   if (!expected)
     return failure(Code::bad_argument, "attach", "the asker's contract is malformed", "");
@@ -49,7 +48,7 @@ Status SlotState::admit(p2p::Peer& peer, p2p::Link& link, const AttachMessage& a
   } else {
     const Status status = admit_reader(*seat, asked, granted);
     if (!status.ok()) return status;
-    mesh_.send_chunk(peer, link, seat->words_block.block().chunk);
+    mesh_.share(peer, seat->words_block.block().chunk);
   }
   granted.remote_id = asked.remote_id;
   granted.slot_id = id_;
@@ -59,9 +58,9 @@ Status SlotState::admit(p2p::Peer& peer, p2p::Link& link, const AttachMessage& a
   granted.stride = stride_;
   if (stride_ != 0) {
     granted.buffers = {buffers_.block().chunk, buffers_.block().offset, buffers_.block().bytes};
-    mesh_.send_chunk(peer, link, buffers_.block().chunk);
+    mesh_.share(peer, buffers_.block().chunk);
   }
-  mesh_.send_chunk(peer, link, lines_.block().chunk);
+  mesh_.share(peer, lines_.block().chunk);
   counters_.control_messages.add(1);
   seats_.push_back(std::move(seat));
   return {};

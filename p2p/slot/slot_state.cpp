@@ -189,8 +189,12 @@ EdgeReport SlotState::report() const {
   EdgeReport edge;
   edge.slot = spec_.name;
   edge.role = spec_.writer == Writer::peer ? Role::receives : Role::publishes;
-  edge.fabric = "shm";
   edge.peer = last_writer_.load(std::memory_order_acquire);
+  const Seat* reader = readers_.load(std::memory_order_acquire);
+  if (edge.peer >= 0)
+    edge.fabric = mesh_.peer(edge.peer).channel->fabric();
+  else if (reader != nullptr)
+    edge.fabric = reader->peer->channel->fabric();
   edge.counters = counters_.read();
   edge.counters.credit_writes += credits_on_demand_.load(std::memory_order_relaxed);
   return edge;

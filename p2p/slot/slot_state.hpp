@@ -11,6 +11,7 @@
 #include "p2p/counters.hpp"
 #include "p2p/local_rank.hpp"
 #include "p2p/mesh/mesh.hpp"
+#include "p2p/slot/messages.hpp"
 #include "p2p/slot/published_words.hpp"
 #include "p2p/slot/slot_line.hpp"
 #include "p2p/slot/use_gate.hpp"
@@ -65,8 +66,7 @@ class SlotState {
   void let_go(std::uint64_t sequence) noexcept;
 
   /// Decides on an attach; fills `granted`, or returns why not.
-  Status admit(p2p::Peer& peer, p2p::Link& link, const p2p::AttachMessage& asked,
-               p2p::AttachedMessage& granted);
+  Status admit(p2p::Peer& peer, const p2p::AttachMessage& asked, p2p::AttachedMessage& granted);
   /// A remote end is gone. Its rank is told once its words will not be written any more. False when
   /// it has no seat here.
   bool unseat(const p2p::Peer& peer, std::uint64_t remote_id) noexcept;

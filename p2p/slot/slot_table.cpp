@@ -87,8 +87,7 @@ std::shared_ptr<detail::RemoteSlotState> SlotTable::attach(int owner, const Slot
     remotes_.emplace(id, state);
   }
   local_.progress.post([this, state, &peer] {
-    if (peer.gone() || peer.links.empty()) return;
-    mesh_.send_chunk(peer, *peer.links.front(), state->credit_chunk());
+    mesh_.share(peer, state->credit_chunk());
     mesh_.send(peer, state->attach_message());
   });
   using Attach = detail::RemoteSlotState::Attach;

@@ -29,7 +29,7 @@ class SlotTable {
   std::vector<EdgeReport> edges() const;
 
   // The progress thread.
-  void on_message(Peer& peer, Link& link, std::span<const std::byte> bytes);
+  void on_message(Peer& peer, std::span<const std::byte> bytes);
   void on_gone(Peer& peer);
   /// Moves the puts that were pending and have got a credit.
   void serve_pending();
@@ -37,12 +37,11 @@ class SlotTable {
  private:
   struct WaitingAttach {  ///< for a slot that is not exposed yet
     Peer* peer;
-    Link* link;
     AttachMessage message;
   };
-  void on_attach(Peer& peer, Link& link, const AttachMessage& message);
-  void decide(Peer& peer, Link& link, detail::SlotState& slot, const AttachMessage& message);
-  void on_detach(Peer& peer, Link& link, const DetachMessage& message);
+  void on_attach(Peer& peer, const AttachMessage& message);
+  void decide(Peer& peer, detail::SlotState& slot, const AttachMessage& message);
+  void on_detach(Peer& peer, const DetachMessage& message);
   void retry_waiting(const std::string& name);
   void end_limbo(std::uint64_t slot_id);
   std::shared_ptr<detail::SlotState> slot(std::uint64_t id) const;

@@ -83,9 +83,9 @@ InProcessJob::InProcessJob(int size, Config config)
 InProcessJob::~InProcessJob() = default;
 
 World InProcessJob::join(int rank) {
-  return WorldAccess::make(shared_->config,
-                           std::make_unique<InProcessBootstrap<Shared>>(shared_, rank),
-                           shared_->mapper);
+  return WorldAccess::make(
+      shared_->config, {.bootstrap = std::make_unique<InProcessBootstrap<Shared>>(shared_, rank),
+                        .mapper = shared_->mapper});
 }
 
 void run_ranks(int size, const std::function<void(World&)>& body, const Config& config) {

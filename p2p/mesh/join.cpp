@@ -1,0 +1,154 @@
+// How a rank meets all others: by which fabric each, and until when.
+#include <fmt/format.h>
+#include <sodium.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "base/os/host_identity.hpp"
+#include "p2p/mesh/mesh.hpp"
+
+namespace weft::p2p {
+namespace {
+
+constexpr const char* kNotBuilt = "not in this version";
+
+[[noreturn]] void refuse(Code code, const std::string& message, const std::string& hint) {
+  throw Error(ErrorDetail{.code = code, .operation = "join", .message = message, .hint = hint});
+}
+
+std::string text(const std::vector<FabricVerdict>& verdicts) {
+  std::string text;
+  for (const FabricVerdict& verdict : verdicts)
+    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", verdict.fabric, verdict.reason);
+  return text;
+}
+
+}  // namespace
+
+Mesh::Mesh(LocalRank& local, const MakeFabrics& make_fabrics, OnMessage on_message, OnGone on_gone)
+    : local_(local),
+      on_message_(std::move(on_message)),
+      on_gone_(std::move(on_gone)),
+      fabrics_(make_fabrics(local, *this)) {
+  if (sodium_init() < 0)
+    throw Error(ErrorDetail{
+        .code = Code::system, .operation = "join", .message = "libsodium found no randomness"});
+  const os::HostIdentity host = os::host_identity();
+  own_.host_id = host.id;
+  std::strncpy(own_.host.data(), host.name.c_str(), own_.host.size() - 1);
+  own_.cpus = os::affinity();
+  own_.pid = ::getpid();
+  own_.uid = ::getuid();
+  if (local_.rank == 0) randombytes_buf(own_.job_secret.data(), own_.job_secret.size());
+}
+
+Mesh::~Mesh() = default;
+
+RankAddress Mesh::address() {
+  for (const auto& fabric : fabrics_) fabric->listen(own_);
+  return own_;
+}
+
+FabricVerdict Mesh::verdict(const Fabric& fabric, const RankAddress& address) const {
+  if (local_.only_fabric.empty() || local_.only_fabric == fabric.name())
+    return fabric.reaches(own_, address);
+  return {std::string(fabric.name()), false, "WEFT_FABRIC=" + local_.only_fabric};
+}
+
+std::vector<FabricVerdict> Mesh::verdicts(const RankAddress& address) const {
+  std::vector<FabricVerdict> verdicts;
+  for (const auto& fabric : fabrics_) verdicts.push_back(verdict(*fabric, address));
+  for (const char* name : {"verbs", "tcp"})
+    if (std::none_of(verdicts.begin(), verdicts.end(),
+                     [&](const FabricVerdict& v) { return v.fabric == name; }))
+      verdicts.push_back({name, false, kNotBuilt});
+  std::stable_partition(verdicts.begin(), verdicts.end(),
+                        [](const FabricVerdict& v) { return v.usable; });
+  return verdicts;
+}
+
+std::unique_ptr<Peer> Mesh::meet(int rank, const RankAddress& address) {
+  if (address.magic != RankAddress::kMagic || address.version != RankAddress::kVersion)
+    refuse(Code::bootstrap,
+           fmt::format("rank {} speaks version {} of the protocol, this rank {}", rank,
+                       address.version, RankAddress::kVersion),
+           "start every rank with the same weft");
+  auto peer = std::make_unique<Peer>();
+  peer->rank = rank;
+  peer->address = address;
+  peer->address.host.back() = '\0';
+  for (const auto& fabric : fabrics_) {
+    if (!verdict(*fabric, peer->address).usable) continue;
+    peer->fabric = fabric.get();
+    return peer;
+  }
+  refuse(Code::unreachable,
+         fmt::format("rank {} (host {}) can't be reached: {}", rank, peer->host(),
+                     text(verdicts(peer->address))),
+         "start every rank on one host, in one container");
+}
+
+void Mesh::connect(std::vector<RankAddress> addresses, Deadline deadline) {
+  std::vector<std::unique_ptr<Peer>> peers;
+  int sharers = 0;
+  for (const RankAddress& address : addresses) {
+    peers.push_back(meet(static_cast<int>(peers.size()), address));
+    if (os::overlap(address.cpus, own_.cpus)) ++sharers;
+  }
+  local_.settle_waiting(sharers, static_cast<int>(addresses.size()));
+  joining_.store(local_.size);
+  local_.progress.run([&] {
+    peers_ = std::move(peers);
+    for (const auto& fabric : fabrics_) fabric->open(addresses);
+    for (const auto& p : peers_) p->fabric->connect(p->rank);
+  });
+  const auto met = [this] { return joining_.load(std::memory_order_acquire) == 0; };
+  const auto failed = [this] { return first_failed_.load() >= 0 || join_failed_.load(); };
+  const WaitEnd end = local_.waiter.wait(met, failed, deadline);
+  if (join_failed_.load()) throw Error(join_error_);
+  for (const auto& p : peers_) {
+    const Status status = fate(p->rank);
+    if (status.code() == Code::peer_failed) {
+      ErrorDetail detail = status.detail();
+      detail.operation = "join";
+      throw Error(detail);
+    }
+    if (end == WaitEnd::timeout && p->state.load() == PeerState::joining)
+      throw Error(
+          ErrorDetail{.code = Code::timeout,
+                      .operation = "join",
+                      .message = fmt::format("rank {} (host {}, pid {}) did not connect", p->rank,
+                                             p->host(), p->address.pid),
+                      .hint = "is it stopped? WEFT_INIT_TIMEOUT sets how long joining waits",
+                      .rank = local_.rank,
+                      .peer = p->rank,
+                      .host = p->host()});
+  }
+  for (const auto& p : peers_) {
+    const FabricVerdict taken = verdict(*p->fabric, p->address);
+    local_.log->info(Subsystem::path, "rank {} (host {}, pid {}): {}: {}", p->rank, p->host(),
+                     p->address.pid, taken.fabric, taken.reason);
+  }
+}
+
+void Mesh::connected(int rank, std::unique_ptr<Channel> channel) {
+  Peer& peer = this->peer(rank);
+  peer.channel = std::move(channel);
+  if (peer.state.load() != PeerState::joining) return;
+  peer.state.store(PeerState::connected, std::memory_order_release);
+  joining_.fetch_sub(1, std::memory_order_acq_rel);
+  local_.ring();
+}
+
+void Mesh::short_of(const Error& error) {
+  local_.log->error(Subsystem::path, "{}", error.what());
+  if (join_failed_.load()) return;
+  join_error_ = error.status();
+  join_failed_.store(true);
+  local_.ring();
+}
+
+}  // namespace weft::p2p

@@ -1,0 +1,47 @@
+// What every control message between two ranks begins with.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <type_traits>
+
+namespace weft::p2p {
+
+/// The first word of a message. Who understands it: the shm fabric (its own messages never leave
+/// it), the mesh, or the slots. None is on the steady path.
+enum class MessageType : std::uint32_t {
+  hello,          ///< shm: connector -> acceptor, with the control chunk and an event descriptor
+  welcome,        ///< shm: the acceptor's answer, with the same
+  chunk,          ///< shm: a chunk's descriptor, before the first message that refers to it
+  attach,         ///< asks for an end of a slot
+  attached,       ///< grants it
+  refused,        ///< refuses it, with the reason
+  withdraw,       ///< the asker no longer waits
+  detach,         ///< the remote end is gone
+  detached,       ///< the owner will write the remote end's words no more
+  closed,         ///< the owner has closed the slot
+  closed_agreed,  ///< the remote end will touch the slot's memory no more
+  credit_wanted,  ///< the writer is held up: report every tensor that was let go
+  leaving         ///< mesh: the rank leaves the job
+};
+
+/// The message in `bytes`, if it has exactly that type's size.
+template <typename Message>
+std::optional<Message> parse(std::span<const std::byte> bytes) noexcept {
+  static_assert(std::is_trivially_copyable_v<Message>);
+  if (bytes.size() != sizeof(Message)) return std::nullopt;
+  Message message;
+  std::memcpy(&message, bytes.data(), sizeof message);
+  return message;
+}
+
+/// The bytes of a message as it travels.
+template <typename Message>
+std::span<const std::byte> as_bytes(const Message& message) noexcept {
+  static_assert(std::is_trivially_copyable_v<Message>);
+  return std::as_bytes(std::span(&message, 1));
+}
+
+}  // namespace weft::p2p

@@ -1,0 +1,32 @@
+// What is not on the data path runs here, one thing at a time.
+#pragma once
+
+#include <functional>
+
+namespace weft::p2p {
+
+/// A rank's tasks: on its progress thread, or wherever a simulation runs them. Tasks must not throw
+/// or block; none runs beside another.
+class Progress {
+ public:
+  virtual ~Progress() = default;
+
+  virtual void start() = 0;
+  /// No task runs once this has returned; those not begun are dropped.
+  virtual void stop() noexcept = 0;
+
+  /// Any thread.
+  virtual void post(std::function<void()> task) = 0;
+  /// Any thread: runs the task there, waits for its end and throws what it threw. Must not be
+  /// called by a task, nor when nothing is started.
+  virtual void run(const std::function<void()>& task) = 0;
+  /// Any thread: makes `before_sleep` run within half a millisecond. Cheap when asked for often:
+  /// what is usually settled before does not cost a wake-up each time.
+  virtual void turn_soon() noexcept = 0;
+
+  /// Before start: `look` runs whenever nothing is left to do. The last look at words that others
+  /// write without a message.
+  virtual void before_sleep(std::function<void()> look) = 0;
+};
+
+}  // namespace weft::p2p

@@ -1,0 +1,130 @@
+// How two ranks of a host believe each other, and what they say from then on.
+#include <fmt/format.h>
+#include <sodium.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/os/asymmetric_barrier.hpp"
+#include "p2p/shm/shm_fabric.hpp"
+
+namespace weft::p2p {
+
+void ShmFabric::send_hello(Link& link, const Partner& partner, MessageType type) {
+  const Block& bell = local_.bell_block();
+  HelloMessage hello;
+  hello.type = type;
+  hello.from = local_.rank;
+  hello.to = partner.rank;
+  hello.barrier_before_sleep = local_.waiter.policy().barrier_before_sleep ? 1 : 0;
+  hello.control_bytes = local_.control->chunk_bytes(bell.chunk);
+  hello.doorbell_offset = bell.offset;
+  hello.mac = mac(local_.rank, partner.rank);
+  const std::array<int, 2> descriptors = {local_.control->chunk_fd(bell.chunk).get(),
+                                          local_.bell_event().get()};
+  link.send(hello, descriptors);
+}
+
+std::array<std::byte, 32> ShmFabric::mac(int from, int to) const {
+  static_assert(crypto_auth_BYTES == 32 && crypto_auth_KEYBYTES == 32);
+  const std::array<std::int32_t, 3> said = {static_cast<std::int32_t>(RankAddress::kVersion), from,
+                                            to};
+  std::array<std::byte, 32> tag{};
+  crypto_auth(reinterpret_cast<unsigned char*>(tag.data()),
+              reinterpret_cast<const unsigned char*>(said.data()), sizeof said,
+              reinterpret_cast<const unsigned char*>(job_secret_.data()));
+  return tag;
+}
+
+std::string ShmFabric::distrust(const HelloMessage& hello, const Link& link,
+                                std::size_t descriptors) const {
+  if (hello.version != RankAddress::kVersion)
+    return fmt::format("it speaks version {}, this rank {}", hello.version, RankAddress::kVersion);
+  if (hello.to != local_.rank || hello.from < 0 || hello.from >= local_.size)
+    return fmt::format("it says it is rank {} calling rank {}", hello.from, hello.to);
+  const RankAddress& known = partners_[static_cast<std::size_t>(hello.from)].address;
+  if (link.peer_pid() != known.pid || link.peer_uid() != known.uid)
+    return fmt::format("it is pid {}, and rank {} is pid {}", link.peer_pid(), hello.from,
+                       known.pid);
+  const auto expected = mac(hello.from, hello.to);
+  if (sodium_memcmp(expected.data(), hello.mac.data(), expected.size()) != 0)
+    return "it does not know the job's secret";
+  if (descriptors != 2 || hello.doorbell_offset % alignof(Doorbell) != 0 ||
+      hello.control_bytes < sizeof(Doorbell) ||
+      hello.doorbell_offset > hello.control_bytes - sizeof(Doorbell))
+    return "its hello is malformed";
+  return {};
+}
+
+void ShmFabric::on_message(Link& link, std::span<const std::byte> bytes,
+                           std::vector<os::Fd> descriptors) {
+  MessageType type{};
+  if (bytes.size() < sizeof type) return;
+  std::memcpy(&type, bytes.data(), sizeof type);
+  if (link.rank < 0 || type == MessageType::welcome)
+    return on_introduction(link, bytes, std::move(descriptors));
+  Partner& partner = partners_[static_cast<std::size_t>(link.rank)];
+  if (partner.channel == nullptr) return;
+  if (type == MessageType::chunk)
+    on_chunk(partner, bytes, std::move(descriptors));
+  else
+    events_.message(link.rank, bytes);
+}
+
+void ShmFabric::on_introduction(Link& link, std::span<const std::byte> bytes,
+                                std::vector<os::Fd> descriptors) {
+  const bool stranger = link.rank < 0;
+  const auto hello = parse<HelloMessage>(bytes);
+  const std::string reason =
+      hello ? distrust(*hello, link, descriptors.size()) : "it does not say hello";
+  if (!reason.empty()) {
+    local_.log->warn(Subsystem::path, "a process (pid {}) was turned away: {}", link.peer_pid(),
+                     reason);
+    if (stranger) drop_stranger(link);
+    return;
+  }
+  Partner& partner = partners_[static_cast<std::size_t>(hello->from)];
+  if (stranger) {
+    const auto held = std::find_if(strangers_.begin(), strangers_.end(),
+                                   [&](const auto& l) { return l.get() == &link; });
+    if (held == strangers_.end()) return;
+    partner.links.push_back(std::move(*held));
+    strangers_.erase(held);
+    link.rank = partner.rank;
+    send_hello(link, partner, MessageType::welcome);
+  }
+  greet(partner, link, *hello, std::move(descriptors));
+}
+
+void ShmFabric::greet(Partner& partner, Link& link, const HelloMessage& hello,
+                      std::vector<os::Fd> descriptors) {
+  if (partner.channel != nullptr) return;  // the welcome to oneself
+  try {
+    auto control = local_.mapper->map(descriptors[0], hello.control_bytes, Access::write);
+    const bool ring_needs_fence = hello.barrier_before_sleep == 0 || !os::joins_global_barriers();
+    auto channel =
+        std::make_unique<ShmChannel>(local_, link, std::move(control), hello.doorbell_offset,
+                                     std::move(descriptors[1]), ring_needs_fence);
+    partner.channel = channel.get();
+    events_.connected(partner.rank, std::move(channel));
+  } catch (const Error& error) {
+    events_.short_of(error);
+  }
+}
+
+void ShmFabric::on_chunk(Partner& partner, std::span<const std::byte> bytes,
+                         std::vector<os::Fd> descriptors) {
+  const auto chunk = parse<ChunkMessage>(bytes);
+  if (!chunk || descriptors.size() != 1) return;
+  try {
+    const Access access =
+        sort_of_chunk(chunk->chunk) == ArenaSort::published ? Access::read : Access::write;
+    partner.channel->add_chunk(chunk->chunk,
+                               local_.mapper->map(descriptors[0], chunk->bytes, access));
+  } catch (const Error& error) {
+    local_.log->error(Subsystem::path, "mapping memory of rank {}: {}", partner.rank, error.what());
+  }
+}
+
+}  // namespace weft::p2p
