@@ -14,6 +14,7 @@
 #include "p2p/shm/copy_choice.hpp"
 #include "weft/error.hpp"
 #include "weft/report.hpp"
+#include "weft/tensor.hpp"
 
 namespace weft::p2p {
 
@@ -33,6 +34,7 @@ struct RemoteMemory {
 /// One tensor's way into a slot.
 struct PutWork {
   const std::byte* source = nullptr;
+  std::span<const Tensor> parts;  ///< instead of a source: their elements, in order, with strides
   std::size_t bytes = 0;
   RemoteMemory payload;
   RemoteMemory sequence_word;
@@ -54,7 +56,8 @@ class Channel {
   virtual ~Channel() = default;
   virtual std::string_view fabric() const noexcept = 0;
 
-  /// Fails when the peer's range is unknown or out of bounds: never trust what travelled.
+  /// Fails when the peer's range is out of bounds, or, with Code::unreachable, in a chunk that is
+  /// not known here yet: never trust what travelled. Any thread.
   virtual Result<RemoteMemory> resolve(const MemoryRef& ref) noexcept = 0;
   /// The whole payload, then the sequence number: whoever sees the number sees the payload. The
   /// peer is woken if it sleeps. When this returns the source may be written again.

@@ -93,6 +93,13 @@ const std::shared_ptr<Arena>& LocalRank::arena_of(std::uint32_t chunk) const noe
   }
 }
 
+std::optional<MemoryRef> LocalRank::locate(const Tensor& tensor) const noexcept {
+  for (const auto* arena : {&data, &published})
+    if (const auto at = (*arena)->locate(tensor.data(), tensor.extent()))
+      return MemoryRef{at->chunk, at->offset, tensor.extent()};
+  return std::nullopt;
+}
+
 bool LocalRank::reachable(const std::byte* address, std::size_t bytes) const noexcept {
   return data->contains(address, bytes) || published->contains(address, bytes) ||
          control->contains(address, bytes);

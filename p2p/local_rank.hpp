@@ -12,6 +12,7 @@
 #include "base/log.hpp"
 #include "base/os/fd.hpp"
 #include "p2p/arena/arena.hpp"
+#include "p2p/fabric.hpp"
 #include "p2p/progress/doorbell.hpp"
 #include "p2p/progress/progress.hpp"
 #include "p2p/progress/waiter.hpp"
@@ -67,6 +68,8 @@ class LocalRank {
   void ring() noexcept;
 
   const std::shared_ptr<Arena>& arena_of(std::uint32_t chunk) const noexcept;
+  /// Where peers find the tensor's bytes; nullopt for memory that is not theirs to reach.
+  std::optional<MemoryRef> locate(const Tensor& tensor) const noexcept;
   /// Whether the range lies in memory that peers or devices reach without staging.
   bool reachable(const std::byte* data, std::size_t bytes) const noexcept;
 

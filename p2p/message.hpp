@@ -15,6 +15,7 @@ enum class MessageType : std::uint32_t {
   hello,          ///< shm: connector -> acceptor, with the control chunk and an event descriptor
   welcome,        ///< shm: the acceptor's answer, with the same
   chunk,          ///< shm: a chunk's descriptor, before the first message that refers to it
+  chunk_wanted,   ///< asks for a chunk that a tensor's record referred to
   attach,         ///< asks for an end of a slot
   attached,       ///< grants it
   refused,        ///< refuses it, with the reason

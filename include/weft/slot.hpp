@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -34,15 +35,28 @@ enum class Until : std::uint8_t {
   delivered  ///< the owner can see the tensor
 };
 
+/// Where a put's tensor goes. Source: the paper, sections 3.2 and 3.3.
+enum class Placement : std::uint8_t {
+  fixed,  ///< into the slot's own buffers: every tensor has the slot's shape
+  /// Into memory that the owner allocates for each arrival: only the number of dimensions is fixed.
+  /// The writer announces shape and place, the owner reads, and the credit is the release.
+  dynamic
+};
+
 /// A slot's contract; both ends state it and it is compared at attach.
 struct SlotSpec {
   std::string name;  ///< unique within its owner; at most 200 bytes
   DType dtype = DType::f32;
-  Shape shape;
-  std::uint32_t depth = 1;  ///< buffers, so transfers that may be under way at once; at most 4096
+  Shape shape;              ///< of a dynamic slot only the number of dimensions counts
+  std::uint32_t depth = 1;  ///< transfers that may be under way at once; at most 4096, dynamic 32
   Writer writer = Writer::peer;
   Flow flow = Flow::credits;
+  Placement placement = Placement::fixed;
 };
+
+/// Makes the tensor that a dynamic arrival is read into: dense, of that dtype and shape, in memory
+/// that the caller chooses. May throw weft::Error.
+using AllocateTensor = std::function<Tensor(DType, const Shape&)>;
 
 /// A run of a slot's elements and where it goes. `to` holds count elements.
 struct SlotRun {
@@ -114,7 +128,8 @@ class [[nodiscard]] WEFT_API Request {
   /// A timeout leaves the operation alive and the source lent to it.
   Status wait(Deadline deadline = {}) noexcept;
   /// Ends an operation that has not begun to move data (Code::cancelled from then on); one that
-  /// has ended stays as it is.
+  /// has ended stays as it is. A tensor announced to a dynamic slot can't be taken back:
+  /// bad_argument, and the request lives on.
   Status cancel() noexcept;
 
  private:
@@ -137,13 +152,20 @@ class WEFT_API Slot {
 
   /// Writer::peer: the next tensor, in the order of the puts. Errors: timeout (names slot, writer,
   /// sequence expected and seen), peer_failed, peer_left, closed, mismatch (a writer whose contract
-  /// differs was refused; reported once, the slot stays usable).
+  /// differs was refused; reported once, the slot stays usable). A dynamic tensor is allocated and
+  /// read here; also exhausted then (the tensor waits on), and a copy of its handle keeps it beyond
+  /// its Arrival.
   Result<Arrival> wait(Deadline deadline = {}) noexcept;
   /// Writer::peer: whether wait() would return at once.
   bool ready() const noexcept;
 
-  /// Writer::owner: the buffer to fill for the next version. With credits it waits until every
-  /// reader has let go of what lies in it; the error names the reader at fault.
+  /// Placement::dynamic: from now on arrivals are read into tensors that `allocate` makes, not into
+  /// the world's arena.
+  void allocate_with(AllocateTensor allocate);
+
+  /// Writer::owner: the buffer to fill for the next version. With credits it is one that no reader
+  /// views (the newest value is the last resort); when there is none, the error names the reader
+  /// that has viewed for longest. A dead reader views nothing.
   Result<Tensor> next(Deadline deadline = {}) noexcept;
   /// Writer::owner: makes the buffer that next() gave visible to the readers.
   Status publish() noexcept;
@@ -176,8 +198,12 @@ class WEFT_API RemoteSlot {
   /// Moves the tensor into the slot's next buffer and notifies the owner. dtype and shape must be
   /// the slot's. Without a credit the put stays pending (at most 64 of them; then exhausted) and
   /// the tensor stays lent to it. A tensor outside the world's arena is staged first: counted as
-  /// copied. Source: the paper, section 3.2 (static placement).
+  /// copied. Strides cost no packing. Into a dynamic slot, a tensor stays lent until the owner has
+  /// read it, whatever `until` says, and one with strides is packed first.
   Request put(const Tensor& tensor, Until until = Until::reusable) noexcept;
+  /// The same for several tensors of the slot's dtype whose elements, in this order, fill the
+  /// slot's shape: one operation. Not into a dynamic slot.
+  Request put(std::span<const Tensor> parts, Until until = Until::reusable) noexcept;
 
   /// Writer::owner: waits for a version newer than the last one seen here and views the newest
   /// where it lies.

@@ -101,13 +101,24 @@ std::size_t Arena::chunk_bytes(std::uint32_t chunk) const {
   return chunks_[index_of(chunk)]->bytes;
 }
 
-bool Arena::contains(const std::byte* data, std::size_t bytes) const noexcept {
+bool Arena::has_chunk(std::uint32_t chunk) const noexcept {
   const std::lock_guard lock(mutex_);
-  for (const auto& chunk : chunks_) {
-    const std::byte* begin = chunk->segment.mapping->data();
-    if (data >= begin && data + bytes <= begin + chunk->bytes) return true;
+  return sort_of_chunk(chunk) == sort_ && index_of(chunk) < chunks_.size();
+}
+
+std::optional<Block> Arena::locate(const std::byte* data, std::size_t bytes) const noexcept {
+  const std::lock_guard lock(mutex_);
+  for (std::uint32_t index = 0; index < chunks_.size(); ++index) {
+    std::byte* begin = chunks_[index]->segment.mapping->data();
+    if (data < begin || data + bytes > begin + chunks_[index]->bytes) continue;
+    const auto offset = static_cast<std::size_t>(data - begin);
+    return Block{begin + offset, bytes, (static_cast<std::uint32_t>(sort_) << 24) | index, offset};
   }
-  return false;
+  return std::nullopt;
+}
+
+bool Arena::contains(const std::byte* data, std::size_t bytes) const noexcept {
+  return locate(data, bytes).has_value();
 }
 
 ArenaReport Arena::report() const {

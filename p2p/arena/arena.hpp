@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,10 @@ class Arena {
   /// What a peer maps: the chunk's memfd and size. Valid as long as the arena.
   const os::Fd& chunk_fd(std::uint32_t chunk) const;
   std::size_t chunk_bytes(std::uint32_t chunk) const;
+  /// Whether the number names one of this arena's chunks: what travelled is not trusted.
+  bool has_chunk(std::uint32_t chunk) const noexcept;
+  /// The range as a block, if it lies in one of the chunks.
+  std::optional<Block> locate(const std::byte* data, std::size_t bytes) const noexcept;
   /// Whether the range lies in one of the chunks.
   bool contains(const std::byte* data, std::size_t bytes) const noexcept;
 

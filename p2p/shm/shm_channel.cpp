@@ -17,6 +17,8 @@ namespace {
 // Too small for the choice of a kernel to matter.
 constexpr std::size_t kDirectBytes = 64;
 
+constexpr std::size_t kStreamRunBytes = 64u << 10;
+
 constexpr std::size_t kGetStreamBytes = 16u << 20;
 
 constexpr std::uint32_t kFirstControlChunk = static_cast<std::uint32_t>(ArenaSort::control) << 24;
@@ -73,8 +75,14 @@ void ShmChannel::share(std::uint32_t chunk) {
 Result<RemoteMemory> ShmChannel::resolve(const MemoryRef& ref) noexcept {
   const std::lock_guard lock(mutex_);
   const auto found = chunks_.find(ref.chunk);
-  if (found == chunks_.end() || ref.offset > found->second->bytes() ||
-      ref.bytes > found->second->bytes() - ref.offset || ref.offset % alignof(std::uint64_t) != 0)
+  if (found == chunks_.end())
+    return Status(ErrorDetail{.code = Code::unreachable,
+                              .operation = "resolve",
+                              .message = fmt::format("the peer named its chunk {:#x}, which is not "
+                                                     "known here yet",
+                                                     ref.chunk)});
+  if (ref.offset > found->second->bytes() || ref.bytes > found->second->bytes() - ref.offset ||
+      ref.offset % alignof(std::uint64_t) != 0)
     return Status(ErrorDetail{.code = Code::system,
                               .operation = "resolve",
                               .message = fmt::format("the peer named {} bytes at {} of its chunk "
@@ -99,7 +107,9 @@ void ShmChannel::ring() noexcept {
 }
 
 Status ShmChannel::put(const PutWork& work) noexcept {
-  if (work.bytes == sizeof(std::uint64_t))
+  if (!work.parts.empty()) [[unlikely]]
+    gather(work);
+  else if (work.bytes == sizeof(std::uint64_t))
     std::memcpy(pointer(work.payload), work.source, sizeof(std::uint64_t));
   else if (work.bytes <= kDirectBytes)
     std::memcpy(pointer(work.payload), work.source, work.bytes);
@@ -108,6 +118,20 @@ Status ShmChannel::put(const PutWork& work) noexcept {
   word_at(work.sequence_word).store(work.sequence, std::memory_order_release);
   notify();
   return {};
+}
+
+void ShmChannel::gather(const PutWork& work) const noexcept {
+  const std::size_t stream_bytes = stream_bytes_.value_or(kernels::default_stream_bytes());
+  std::byte* to = pointer(work.payload);
+  for (const Tensor& part : work.parts)
+    for_each_run(part, [&](const std::byte* from, std::size_t bytes) {
+      // A short run past the cache costs a fence each time.
+      if (work.bytes >= stream_bytes && bytes >= kStreamRunBytes)
+        kernels::copy_streamed(to, from, bytes);
+      else
+        std::memcpy(to, from, bytes);
+      to += bytes;
+    });
 }
 
 void ShmChannel::copy(const PutWork& work) const noexcept {

@@ -39,6 +39,7 @@ class ShmChannel final : public Channel {
   void share(std::uint32_t chunk) override;
 
  private:
+  [[gnu::noinline]] void gather(const PutWork& work) const noexcept;
   [[gnu::noinline]] void copy(const PutWork& work) const noexcept;
   [[gnu::noinline]] void ring() noexcept;
 

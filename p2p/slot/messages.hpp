@@ -29,6 +29,7 @@ struct FixedText {
 
 inline constexpr std::size_t kMaxSlotName = 200;
 inline constexpr std::uint32_t kMaxDepth = 4096;
+inline constexpr std::uint32_t kMaxDynamicDepth = 32;
 
 struct SpecOnWire {
   FixedText<kMaxSlotName + 1> name;
@@ -37,14 +38,37 @@ struct SpecOnWire {
   std::uint8_t writer = 0;
   std::uint8_t flow = 0;
   std::uint32_t depth = 0;
+  std::uint32_t placement = 0;
   std::array<std::int64_t, Shape::kMaxDims> dim{};
 };
 
 SpecOnWire to_wire(const SlotSpec& spec) noexcept;
+/// Bytes of what a put writes into one of the slot's buffers.
+std::size_t payload_bytes(const SlotSpec& spec) noexcept;
 /// nullopt when the bytes are no valid contract.
 std::optional<SlotSpec> from_wire(const SpecOnWire& wire);
 /// "f32[2, 3] depth 1, written by a peer, credits".
 std::string describe(const SlotSpec& spec);
+
+/// What a put writes into a dynamic slot: a tensor's shape and where the owner can read it. Only
+/// the dimensions that the slot has travel.
+struct DynamicRecord {
+  std::uint64_t offset = 0;
+  std::uint32_t chunk = 0;  ///< of the rank that put
+  std::int32_t rank = -1;
+  std::array<std::int64_t, Shape::kMaxDims> dim{};
+
+  static constexpr std::size_t bytes(std::size_t dims) noexcept {
+    return offsetof(DynamicRecord, dim) + dims * sizeof(std::int64_t);
+  }
+};
+
+/// Asks for a chunk that a record referred to and that is not known here yet.
+struct ChunkWantedMessage {
+  static constexpr MessageType kType = MessageType::chunk_wanted;
+  MessageType type = kType;
+  std::uint32_t chunk = 0;
+};
 
 struct AttachMessage {
   static constexpr MessageType kType = MessageType::attach;

@@ -22,18 +22,19 @@ bool RemoteSlotState::has_credit() noexcept {
   return sent - let_go_known_.load(std::memory_order_relaxed) < spec_.depth;
 }
 
-Status RemoteSlotState::move(const Tensor& tensor) noexcept {
-  const std::byte* source = tensor.data();
-  if (!local_.zero_copy ||
-      (tensor.arena() != local_.data.get() && !local_.reachable(source, bytes_))) [[unlikely]] {
-    const auto copy = staged(tensor);
-    if (!copy.ok()) return copy.status();
-    source = *copy;
-  }
+Status RemoteSlotState::move(std::span<const Tensor> parts, bool& full) noexcept {
   const std::uint64_t sequence = sent_.load(std::memory_order_relaxed) + 1;
-  const std::uint64_t line = index_ * sizeof(SlotLine);
   p2p::PutWork work;
-  work.source = source;
+  p2p::DynamicRecord record;
+  const Tensor& tensor = parts.front();
+  if (parts.size() == 1 && tensor.dense() && !dynamic() && reachable(tensor)) [[likely]] {
+    work.source = tensor.data();
+  } else {
+    const Status status = dynamic() ? lend(tensor, record) : gather(parts, work);
+    if (!status.ok()) return status;
+    if (dynamic()) work.source = reinterpret_cast<const std::byte*>(&record);
+  }
+  const std::uint64_t line = index_ * sizeof(SlotLine);
   work.bytes = bytes_;
   work.payload = stride_ == 0 ? at(lines_, line + offsetof(SlotLine, payload))
                               : at(buffers_, index_ * stride_);
@@ -41,14 +42,14 @@ Status RemoteSlotState::move(const Tensor& tensor) noexcept {
   work.sequence = sequence;
   work.choice = &*copy_choice_;
   Status status = owner_.channel->put(work);
-  if (!status.ok()) [[unlikely]] {
-    queue_full_ = status.code() == Code::exhausted;
-    return status;
+  if (!status.ok()) {
+    full = status.code() == Code::exhausted;
+    return full ? Status{} : status;
   }
   sent_.store(sequence, std::memory_order_relaxed);
   index_ = index_ + 1 == spec_.depth ? 0 : index_ + 1;
   counters_.transfers.add(1);
-  counters_.bytes_moved.add(bytes_);
+  counters_.bytes_moved.add(dynamic() ? tensor.bytes() : bytes_);
   counters_.work_requests.add(1);
   // When the next look at the credit word is near, its line had better be here.
   if (credits_ && sequence + 2 >= let_go_known_.load(std::memory_order_relaxed) + spec_.depth)
@@ -56,34 +57,42 @@ Status RemoteSlotState::move(const Tensor& tensor) noexcept {
   return status;
 }
 
-Status RemoteSlotState::wrong_put(const Tensor& tensor) const {
+Status RemoteSlotState::wrong_put(std::string_view what) const {
   if (spec_.writer != Writer::peer)
     return failure(Code::bad_argument, "put", "this slot is written by its owner",
                    "view() or get() it");
+  if (dynamic())
+    return failure(Code::mismatch, "put",
+                   fmt::format("the tensor is {}, the slot takes {} of {} dimensions", what,
+                               weft::name(spec_.dtype), spec_.shape.dims()),
+                   "the sizes are free, dtype and number of dimensions are not");
   return failure(Code::mismatch, "put",
-                 fmt::format("the tensor is {}, the slot holds {}{}", tensor.text(),
-                             weft::name(spec_.dtype), spec_.shape.text()),
+                 fmt::format("the tensor is {}, the slot holds {}{}", what, weft::name(spec_.dtype),
+                             spec_.shape.text()),
                  "put a tensor of the slot's dtype and shape");
 }
 
 Request RemoteSlotState::put(const Tensor& tensor) noexcept {
   Request request;
   if (spec_.writer != Writer::peer || tensor.dtype() != spec_.dtype ||
-      !(tensor.shape() == spec_.shape)) [[unlikely]] {
-    request.status_ = wrong_put(tensor);
+      (dynamic() ? tensor.shape().dims() != spec_.shape.dims() : !(tensor.shape() == spec_.shape)))
+      [[unlikely]] {
+    request.status_ = wrong_put(tensor.text());
     return request;
   }
-  if (pending_count_.load(std::memory_order_acquire) != 0) return enqueue(tensor);
+  if (dynamic() || pending_count_.load(std::memory_order_acquire) != 0)
+    return enqueue({.tensor = tensor});
   if (!gate_.enter()) {
     request.status_ = usable();
     return request;
   }
   const bool gone = owner_.gone();
   const bool credit = !gone && has_credit();
-  if (credit) request.status_ = move(tensor);
+  bool full = false;
+  if (credit) request.status_ = move(std::span(&tensor, 1), full);
   gate_.leave();
   if (gone) request.status_ = fate_failure("put");
-  if (gone || (credit && (request.status_.ok() || !take_queue_full()))) return request;
+  if (gone || (credit && !full)) return request;
   if (!credit && spec_.flow != Flow::credits) {
     request.status_ =
         failure(Code::flow_overrun, "put",
@@ -92,42 +101,60 @@ Request RemoteSlotState::put(const Tensor& tensor) noexcept {
                 "the loop does not guarantee consumption: use Flow::credits");
     return request;
   }
-  return enqueue(tensor);
+  return enqueue({.tensor = tensor});
 }
 
-Result<const std::byte*> RemoteSlotState::staged(const Tensor& tensor) noexcept {
-  if (!staging_) {
-    try {
-      staging_ = p2p::OwnedBlock(local_.hidden, bytes_);
-    } catch (const Error& error) {
-      return error.status();
-    }
-    local_.log->info(Subsystem::slot, "puts into slot \"{}\" of rank {} are staged: {}", spec_.name,
-                     owner_.rank,
-                     local_.zero_copy ? "the tensor lies outside the arena (World::allocate)"
-                                      : "WEFT_ZERO_COPY=0");
+Request RemoteSlotState::put(std::span<const Tensor> parts) noexcept {
+  Request request;
+  std::int64_t elements = 0;
+  bool same = true;
+  for (const Tensor& part : parts) {
+    elements += part.shape().elements();
+    same = same && part.dtype() == spec_.dtype;
   }
-  std::memcpy(staging_.data(), tensor.data(), bytes_);
-  counters_.bytes_copied.add(bytes_);
-  return static_cast<const std::byte*>(staging_.data());
+  if (spec_.writer != Writer::peer || parts.empty() || !same || dynamic() ||
+      elements != spec_.shape.elements()) {
+    request.status_ =
+        dynamic() ? failure(Code::bad_argument, "put", "several tensors have no one shape",
+                            "put them one by one, or into a slot of fixed shape")
+                  : wrong_put(fmt::format("gathered from {} tensors, of {} elements in all{}",
+                                          parts.size(), elements,
+                                          same ? "" : " and not all of one dtype"));
+    return request;
+  }
+  try {
+    return enqueue({.parts = {parts.begin(), parts.end()}});
+  } catch (const std::bad_alloc&) {
+    request.status_ = failure(Code::exhausted, "put", "no memory to remember the tensors", "");
+    return request;
+  }
 }
 
-Request RemoteSlotState::enqueue(const Tensor& tensor) noexcept {
+Request RemoteSlotState::enqueue(Pending pending) noexcept {
   Request request;
   const std::lock_guard lock(pending_mutex_);
   const std::uint64_t ticket = next_ticket_;
-  if (ticket - done_ticket_.load(std::memory_order_relaxed) > kMaxPending) {
-    request.status_ = failure(
-        Code::exhausted, "put", fmt::format("{} puts are pending without a credit", kMaxPending),
-        "wait for a request before putting more, or give the slot more depth");
+  // Announced tensors of a dynamic slot keep their places until they were read.
+  const std::uint64_t places = dynamic() ? kMaxPending - spec_.depth : kMaxPending;
+  if (ticket - done_ticket_.load(std::memory_order_relaxed) > places) {
+    request.status_ =
+        failure(Code::exhausted, "put", fmt::format("{} puts are pending without a credit", places),
+                "wait for a request before putting more, or give the slot more depth");
     return request;
   }
-  pending_[ticket % kMaxPending] = {tensor, ticket, false, {}};
+  pending.ticket = ticket;
+  pending_[ticket % kMaxPending] = std::move(pending);
   ++next_ticket_;
   pending_count_.fetch_add(1, std::memory_order_release);
+  drain();
+  const bool begun = done_ticket_.load(std::memory_order_relaxed) >= ticket;
+  if (begun && !dynamic()) {
+    request.status_ = outcome_of(ticket);
+    return request;
+  }
   request.remote_ = this;
   request.ticket_ = ticket;
-  local_.want_service();
+  if (!begun) local_.want_service();
   return request;
 }
 
@@ -142,19 +169,24 @@ bool RemoteSlotState::drain() noexcept {
       }
       const bool gone = owner_.gone();
       const bool credit = !gone && has_credit();
-      const Status status = credit ? move(front.tensor) : Status{};
+      if (credit && dynamic()) take_back_lent();
+      bool full = false;
+      const bool gathers = !front.parts.empty();
+      const Status status = credit ? move(gathers ? std::span<const Tensor>(front.parts)
+                                                  : std::span(&front.tensor, 1),
+                                          full)
+                                   : Status{};
       gate_.leave();
-      if (!status.ok() && take_queue_full()) {
-        local_.want_service();  // nobody rings when the queue has room
-        return false;
-      }
       if (gone || !status.ok()) {
         fail_pending(gone ? fate_failure("put") : status);
         return true;
       }
-      if (!credit) return false;
+      if (full) local_.want_service();  // nobody rings when the queue has room
+      if (!credit || full) return false;
+      front.sequence = sent_.load(std::memory_order_relaxed);
     }
     front.tensor = {};
+    front.parts.clear();
     done_ticket_.store(ticket, std::memory_order_release);
     pending_count_.fetch_sub(1, std::memory_order_release);
   }
@@ -166,6 +198,7 @@ void RemoteSlotState::fail_pending(const Status& why) noexcept {
        ticket < next_ticket_; ++ticket) {
     Pending& pending = pending_[ticket % kMaxPending];
     pending.tensor = {};
+    pending.parts.clear();
     pending.outcome = why;
   }
   done_ticket_.store(next_ticket_ - 1, std::memory_order_release);
@@ -178,6 +211,7 @@ Status RemoteSlotState::outcome_of(std::uint64_t ticket) const noexcept {
 }
 
 bool RemoteSlotState::put_ended(std::uint64_t ticket) noexcept {
+  if (dynamic()) return read_by_owner(ticket);
   if (done_ticket_.load(std::memory_order_acquire) >= ticket) return true;
   if (!has_credit() && !gate_.is_shut() && !owner_.gone()) return false;
   const std::unique_lock lock(pending_mutex_, std::try_to_lock);
@@ -206,12 +240,18 @@ Status RemoteSlotState::wait_put(std::uint64_t ticket, Deadline deadline) noexce
   return Status(std::move(detail));
 }
 
-Status RemoteSlotState::cancel_put(std::uint64_t ticket) noexcept {
+Status RemoteSlotState::cancel_put(std::uint64_t ticket, bool& ended) noexcept {
   const std::lock_guard lock(pending_mutex_);
-  if (done_ticket_.load(std::memory_order_relaxed) >= ticket) return outcome_of(ticket);
+  if (done_ticket_.load(std::memory_order_relaxed) >= ticket) {
+    ended = !dynamic() || is_read(ticket);
+    if (ended) return outcome_of(ticket);
+    return failure(Code::bad_argument, "cancel",
+                   "the tensor was announced: its owner may be reading it", "wait for the request");
+  }
   Pending& pending = pending_[ticket % kMaxPending];
   pending.cancelled = true;
   pending.tensor = {};
+  pending.parts.clear();
   drain();
   return failure(Code::cancelled, "put", "cancelled before it began", "");
 }

@@ -38,8 +38,7 @@ p2p::AttachMessage RemoteSlotState::attach_message() const noexcept {
 
 bool RemoteSlotState::makes_sense(const p2p::AttachedMessage& message,
                                   const SlotSpec& declared) noexcept {
-  const std::size_t bytes =
-      static_cast<std::size_t>(declared.shape.elements()) * size_of(declared.dtype);
+  const std::size_t bytes = p2p::payload_bytes(declared);
   const bool reader = declared.writer == Writer::owner;
   const std::size_t lines =
       reader ? p2p::PublishedWords::bytes(declared.depth) : declared.depth * sizeof(p2p::SlotLine);
@@ -67,7 +66,7 @@ void RemoteSlotState::granted(const p2p::AttachedMessage& message) {
         fmt::format("rank {} granted the slot with memory that can't be mapped", owner_.rank),
         "this is a defect of weft: please report it with WEFT_LOG=debug"));
   spec_ = *declared;
-  bytes_ = static_cast<std::size_t>(spec_.shape.elements()) * size_of(spec_.dtype);
+  bytes_ = p2p::payload_bytes(spec_);
   credits_ = spec_.flow == Flow::credits || local_.check_flow;
   slot_id_ = message.slot_id;
   seat_id_ = message.seat_id;
@@ -77,6 +76,8 @@ void RemoteSlotState::granted(const p2p::AttachedMessage& message) {
   let_go_known_.store(message.let_go, std::memory_order_relaxed);
   sent_.store(message.sequence, std::memory_order_relaxed);
   index_ = message.sequence % spec_.depth;
+  if (dynamic()) lent_.resize(spec_.depth);
+  taken_back_ = message.sequence;
   copy_choice_.emplace(spec_.depth);
   if (reader) begin_reading(message, *words);
   counters_.control_messages.add(2);

@@ -40,11 +40,13 @@ class RemoteSlotState {
   const Status& refusal() const noexcept { return refusal_; }
 
   Request put(const Tensor& tensor) noexcept;
+  Request put(std::span<const Tensor> parts) noexcept;
   /// Whether the put with this ticket has ended; moves pending puts that have got a credit.
   bool put_ended(std::uint64_t ticket) noexcept;
   Status put_outcome(std::uint64_t ticket) noexcept;
   Status wait_put(std::uint64_t ticket, Deadline deadline) noexcept;
-  Status cancel_put(std::uint64_t ticket) noexcept;
+  /// `ended`: false when the operation can't be ended and lives on.
+  Status cancel_put(std::uint64_t ticket, bool& ended) noexcept;
 
   /// This end goes: what is still pending will not be put.
   void drop_pending() noexcept;
@@ -89,10 +91,16 @@ class RemoteSlotState {
 
  private:
   struct Pending {
-    Tensor tensor;
+    Tensor tensor{};
+    std::vector<Tensor> parts{};  ///< of a gathered put, instead of the tensor
     std::uint64_t ticket = 0;
+    std::uint64_t sequence = 0;  ///< dynamic: once it was announced
     bool cancelled = false;
-    Status outcome;  ///< kept until the place is taken again, kMaxPending puts later
+    Status outcome{};  ///< kept until the place is taken again, kMaxPending puts later
+  };
+  struct Lent {  ///< what the owner of a dynamic slot has not read yet
+    Tensor tensor;
+    p2p::OwnedBlock packed;  ///< where the tensor could not be read in place
   };
 
   std::atomic<std::uint64_t>& credit_word() const noexcept {
@@ -100,12 +108,19 @@ class RemoteSlotState {
   }
   [[gnu::always_inline]] inline bool has_credit() noexcept;
   Status usable() const noexcept;
-  [[gnu::always_inline]] inline Status move(const Tensor& tensor) noexcept;
-  Result<const std::byte*> staged(const Tensor& tensor) noexcept;
-  Status wrong_put(const Tensor& tensor) const;
-  /// Whether the put that has just failed may be tried again: the fabric's queue was full.
-  bool take_queue_full() noexcept { return std::exchange(queue_full_, false); }
-  Request enqueue(const Tensor& tensor) noexcept;
+  [[gnu::always_inline]] inline Status move(std::span<const Tensor> parts, bool& full) noexcept;
+  bool dynamic() const noexcept { return spec_.placement == Placement::dynamic; }
+  /// Whether the tensor's bytes can be the fabric's source as they lie.
+  bool reachable(const Tensor& tensor) const noexcept;
+  Status gather(std::span<const Tensor> parts, p2p::PutWork& work) noexcept;
+  Status lend(const Tensor& tensor, p2p::DynamicRecord& record) noexcept;
+  void take_back_lent() noexcept;
+  void say_staged(const char* why) noexcept;
+  Status wrong_put(std::string_view what) const;
+  Request enqueue(Pending pending) noexcept;
+  bool read_by_owner(std::uint64_t ticket) noexcept;
+  /// The same, under pending_mutex_.
+  bool is_read(std::uint64_t ticket) noexcept;
   bool drain() noexcept;
   void fail_pending(const Status& why) noexcept;
   void ask_for_credit(std::uint64_t ticket) noexcept;
@@ -168,8 +183,10 @@ class RemoteSlotState {
   // pending, to whoever holds pending_mutex_.
   std::atomic<std::uint64_t> let_go_known_{0};  ///< as far as the credit word was read
   std::atomic<std::uint64_t> sent_{0};
-  std::uint64_t index_ = 0;  ///< of the next buffer
-  bool queue_full_ = false;
+  std::uint64_t index_ = 0;       ///< of the next buffer
+  std::vector<Lent> lent_;        ///< dynamic: by buffer
+  std::uint64_t taken_back_ = 0;  ///< dynamic: all up to this sequence are the writer's again
+  bool said_staged_ = false;
   std::optional<p2p::CopyChoice> copy_choice_;
   p2p::OwnedBlock staging_;
   std::mutex pending_mutex_;

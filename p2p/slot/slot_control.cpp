@@ -55,6 +55,9 @@ void SlotTable::on_message(Peer& peer, std::span<const std::byte> bytes) {
     if (const auto state = remote(m.remote_id); state && &state->owner() == &peer)
       forget_remote(m.remote_id);
   });
+  handle(ChunkWantedMessage{}, [&](const ChunkWantedMessage& m) {
+    if (local_.arena_of(m.chunk)->has_chunk(m.chunk)) peer.channel->share(m.chunk);
+  });
   handle(CreditWantedMessage{}, [&](const CreditWantedMessage& m) {
     if (const auto state = slot(m.slot_id)) state->credit_wanted(peer, m.remote_id);
   });

@@ -24,9 +24,12 @@ Status Request::wait(Deadline deadline) noexcept {
 
 Status Request::cancel() noexcept {
   if (remote_ == nullptr) return status_;
-  status_ = remote_->cancel_put(ticket_);
+  bool ended = true;
+  const Status status = remote_->cancel_put(ticket_, ended);
+  if (!ended) return status;
+  status_ = status;
   remote_ = nullptr;
-  return status_;
+  return status;
 }
 
 Slot::Slot() noexcept = default;
@@ -43,6 +46,7 @@ Slot::~Slot() {
 const SlotSpec& Slot::spec() const noexcept { return state_->spec(); }
 Result<Arrival> Slot::wait(Deadline deadline) noexcept { return state_->wait(deadline); }
 bool Slot::ready() const noexcept { return state_->ready(); }
+void Slot::allocate_with(AllocateTensor allocate) { state_->allocate_with(std::move(allocate)); }
 Result<Tensor> Slot::next(Deadline deadline) noexcept { return state_->next(deadline); }
 Status Slot::publish() noexcept { return state_->publish(); }
 int Slot::readers() const noexcept { return state_->readers(); }
@@ -65,6 +69,9 @@ int RemoteSlot::owner() const noexcept { return state_->owner().rank; }
 Request RemoteSlot::put(const Tensor& tensor, Until) noexcept {
   // Within a host a tensor that was copied is both: reusable and delivered.
   return state_->put(tensor);
+}
+Request RemoteSlot::put(std::span<const Tensor> parts, Until) noexcept {
+  return state_->put(parts);
 }
 Result<Arrival> RemoteSlot::view(Deadline deadline) noexcept { return state_->view(deadline); }
 Status RemoteSlot::get(const Tensor& into, Deadline deadline) noexcept {

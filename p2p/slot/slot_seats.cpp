@@ -16,9 +16,11 @@ Status SlotState::admit(p2p::Peer& peer, const AttachMessage& asked, AttachedMes
   const auto expected = p2p::from_wire(asked.spec);
   if (!expected)
     return failure(Code::bad_argument, "attach", "the asker's contract is malformed", "");
-  const bool same = expected->dtype == spec_.dtype && expected->shape == spec_.shape &&
+  const bool same_shape =
+      dynamic() ? expected->shape.dims() == spec_.shape.dims() : expected->shape == spec_.shape;
+  const bool same = expected->dtype == spec_.dtype && same_shape &&
                     expected->depth == spec_.depth && expected->writer == spec_.writer &&
-                    expected->flow == spec_.flow;
+                    expected->flow == spec_.flow && expected->placement == spec_.placement;
   if (asked.take_declared == 0 && !same) {
     const Status status(ErrorDetail{
         .code = Code::mismatch,
@@ -66,6 +68,13 @@ Status SlotState::admit(p2p::Peer& peer, const AttachMessage& asked, AttachedMes
   return {};
 }
 
+std::uint64_t SlotState::highest_sequence() const noexcept {
+  std::uint64_t highest = 0;
+  for (std::size_t i = 0; i < line_count_; ++i)
+    highest = std::max(highest, line(i).sequence.load(std::memory_order_acquire));
+  return highest;
+}
+
 Status SlotState::admit_writer(Seat& seat, const AttachMessage& asked, AttachedMessage& granted) {
   if (const Seat* holder = writer_.load(std::memory_order_acquire);
       holder != nullptr && holder->counts())
@@ -78,8 +87,7 @@ Status SlotState::admit_writer(Seat& seat, const AttachMessage& asked, AttachedM
   const auto word = resolve_credit_word(seat, asked);
   if (!word.ok()) return word.status();
   seat.credit_word = *word;
-  for (std::size_t i = 0; i < line_count_; ++i)
-    granted.sequence = std::max(granted.sequence, line(i).sequence.load(std::memory_order_acquire));
+  granted.sequence = highest_sequence();
   last_writer_.store(seat.peer->rank, std::memory_order_release);
   seat.let_go_at_attach = let_go_.load(std::memory_order_acquire);
 
@@ -145,7 +153,14 @@ bool SlotState::unseat(const p2p::Peer& peer, std::uint64_t remote_id) noexcept 
     writer_.compare_exchange_strong(leaver, nullptr);
     if (closed_) --to_agree_;
     local_.ring();
-    seat->gate.shut();
+    if (dynamic() && !closed_ && highest_sequence() > let_go_.load(std::memory_order_seq_cst)) {
+      // The writer keeps what the owner has not read, and is told when it was.
+      seat->leaves_after = highest_sequence();
+      draining_.store(true, std::memory_order_seq_cst);
+      let_drained_go();
+    } else {
+      seat->gate.shut();
+    }
     return true;
   }
   return false;
@@ -165,6 +180,7 @@ void SlotState::credit_wanted(const p2p::Peer& peer, std::uint64_t remote_id) no
 
 int SlotState::begin_close() {
   closed_ = true;
+  let_drained_go();
   for (const auto& seat : seats_) {
     if (!seat->counts()) continue;
     ++to_agree_;

@@ -14,10 +14,6 @@ using p2p::PublishedWords;
 using p2p::SlotLine;
 using p2p::WaitEnd;
 
-std::size_t tensor_bytes(const SlotSpec& spec) {
-  return static_cast<std::size_t>(spec.shape.elements()) * size_of(spec.dtype);
-}
-
 std::size_t stride_for(const SlotSpec& spec, std::size_t bytes) {
   if (spec.writer == Writer::peer && bytes <= SlotLine::kInlineBytes) return 0;
   return p2p::Heap::rounded(bytes);
@@ -32,14 +28,15 @@ SlotState::SlotState(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& tab
       table_(table),
       spec_(std::move(spec)),
       id_(id),
-      bytes_(tensor_bytes(spec_)),
+      bytes_(p2p::payload_bytes(spec_)),
       stride_(stride_for(spec_, bytes_)),
       line_count_(spec_.writer == Writer::peer ? spec_.depth : 0),
       lines_(local_.control, spec_.writer == Writer::peer ? line_count_ * sizeof(SlotLine)
                                                           : PublishedWords::bytes(spec_.depth)),
       credits_(spec_.flow == Flow::credits || local_.check_flow),
-      report_idle_(spec_.flow == Flow::credits ? (spec_.depth + 1) / 2 : 1),
-      report_pressed_(spec_.flow == Flow::credits && spec_.depth > p2p::kReportsAllUpTo
+      report_idle_(spec_.flow == Flow::credits && !dynamic() ? (spec_.depth + 1) / 2 : 1),
+      report_pressed_(spec_.flow == Flow::credits && !dynamic() &&
+                              spec_.depth > p2p::kReportsAllUpTo
                           ? std::max<std::uint64_t>(report_idle_, spec_.depth - 2)
                           : 1),
       let_go_early_(spec_.depth, 0) {
@@ -51,7 +48,7 @@ SlotState::SlotState(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& tab
     std::memset(lines_.data(), 0, PublishedWords::bytes(spec_.depth));
     published_words_ = PublishedWords(lines_.data());
   }
-  for (std::size_t i = 0; i < spec_.depth; ++i)
+  for (std::size_t i = 0; i < spec_.depth && !dynamic(); ++i)
     tensors_.push_back(Tensor::wrap(stride_ == 0 ? line(i).payload : buffers_.data() + i * stride_,
                                     spec_.dtype, spec_.shape));
 }
@@ -68,11 +65,7 @@ bool SlotState::broken() const noexcept {
   return (writer >= 0 && mesh_.peer(writer).gone()) || !mesh_.fate(needs_).ok();
 }
 
-Result<Arrival> SlotState::wait(Deadline deadline) noexcept {
-  if (spec_.writer != Writer::peer) [[unlikely]]
-    return failure(Code::bad_argument, "wait", "this slot is written by its owner",
-                   "the owner uses next() and publish(); readers view() or get()");
-  const std::uint64_t wanted = received_ + 1;
+Status SlotState::await(std::uint64_t wanted, Deadline deadline) noexcept {
   const p2p::SlotLine& line = this->line(buffer_);
   std::uint64_t seen = line.sequence.load(std::memory_order_acquire);
   if (seen < wanted) {
@@ -85,6 +78,17 @@ Result<Arrival> SlotState::wait(Deadline deadline) noexcept {
   }
   if (seen != wanted) [[unlikely]]
     return wrong_arrival(wanted, seen);
+  return {};
+}
+
+Result<Arrival> SlotState::wait(Deadline deadline) noexcept {
+  if (spec_.writer != Writer::peer) [[unlikely]]
+    return failure(Code::bad_argument, "wait", "this slot is written by its owner",
+                   "the owner uses next() and publish(); readers view() or get()");
+  const std::uint64_t wanted = received_ + 1;
+  if (Status status = await(wanted, deadline); !status.ok()) [[unlikely]]
+    return status;
+  if (dynamic()) return read_dynamic(wanted, deadline);
   received_ = wanted;
   const Tensor& tensor = tensors_[buffer_];
   buffer_ = buffer_ + 1 == spec_.depth ? 0 : buffer_ + 1;
@@ -133,6 +137,7 @@ Status SlotState::wait_failure(WaitEnd end, std::uint64_t wanted) noexcept {
 }
 
 void SlotState::let_go(std::uint64_t sequence) noexcept {
+  if (dynamic()) return forget_dynamic(sequence);
   const std::uint64_t all = let_go_.load(std::memory_order_relaxed);
   if (sequence == all + 1 && sequence == received_) [[likely]]
     let_go_.store(sequence, std::memory_order_release);

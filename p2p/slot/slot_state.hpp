@@ -39,6 +39,7 @@ struct Seat {
   p2p::OwnedBlock words_block;         ///< a reader's words, in this rank's control arena
   p2p::UseGate gate;                   ///< shut when the remote end is gone: no more credit writes
   std::atomic<bool> active{true};
+  std::uint64_t leaves_after = 0;  ///< dynamic: gone, but its tensors up to this one are unread
   Seat* next = nullptr;
 
   p2p::ReaderWords words() const noexcept { return p2p::ReaderWords(words_block.data()); }
@@ -59,6 +60,7 @@ class SlotState {
   Result<Tensor> next(Deadline deadline) noexcept;
   Status publish() noexcept;
   int readers() const noexcept;
+  void allocate_with(AllocateTensor allocate);
   void also_needs(std::span<const int> ranks) {
     mesh_.check_ranks(ranks, "also_needs");
     needs_.assign(ranks.begin(), ranks.end());
@@ -81,6 +83,8 @@ class SlotState {
   /// Forgets a dead peer's seats. Returns whether, for a closed slot, the memory is free now.
   bool peer_gone(const p2p::Peer& peer) noexcept;
   void count_limbo(bool enters) noexcept;
+  /// A dynamic slot's writers that left tells them once their last tensors were read.
+  void let_drained_go() noexcept;
 
   const SlotSpec& spec() const noexcept { return spec_; }
   std::uint64_t id() const noexcept { return id_; }
@@ -88,6 +92,11 @@ class SlotState {
   EdgeReport report() const;
 
  private:
+  struct Dynamic {
+    std::uint64_t sequence = 0;  ///< 0: free
+    Tensor tensor;
+  };
+  bool dynamic() const noexcept { return spec_.placement == Placement::dynamic; }
   std::uint64_t buffer_of(std::uint64_t sequence) const noexcept {
     return (sequence - 1) % spec_.depth;
   }
@@ -104,6 +113,14 @@ class SlotState {
   const Seat* pinning_reader(std::uint64_t buffer) const noexcept;
   const Seat* lagging_reader(std::uint64_t let_go_needed) const noexcept;
   void flush_credit() noexcept;
+  /// Waits for the next tensor's sequence word.
+  [[gnu::always_inline]] inline Status await(std::uint64_t wanted, Deadline deadline) noexcept;
+  Result<Arrival> read_dynamic(std::uint64_t wanted, Deadline deadline) noexcept;
+  Status read_record(const p2p::DynamicRecord& record, Tensor& tensor, Deadline deadline) noexcept;
+  Result<p2p::RemoteMemory> find(const p2p::DynamicRecord& record, std::size_t bytes,
+                                 Deadline deadline) noexcept;
+  void forget_dynamic(std::uint64_t sequence) noexcept;
+  std::uint64_t highest_sequence() const noexcept;
   Status wrong_arrival(std::uint64_t wanted, std::uint64_t seen) const;
   Status wait_failure(p2p::WaitEnd end, std::uint64_t wanted) noexcept;
   Status failure(Code code, const char* operation, std::string message, std::string hint) const;
@@ -137,6 +154,10 @@ class SlotState {
   std::uint64_t received_ = 0;              ///< highest sequence handed to the application
   std::atomic<std::uint64_t> let_go_{0};    ///< all up to this one were let go
   std::vector<std::uint8_t> let_go_early_;  ///< by buffer: let go before an earlier one
+  AllocateTensor allocate_;
+  std::vector<std::unique_ptr<Dynamic>>
+      dynamics_;                       ///< tensors read and not let go, and free places
+  std::atomic<bool> draining_{false};  ///< a seat waits for its last tensors to be read
   Seat* reported_seat_ = nullptr;
   std::uint64_t reported_ = 0;  ///< what the writer knows of let_go_
   std::atomic<bool> refused_{false};

@@ -19,9 +19,14 @@ void check_spec(const char* operation, const SlotSpec& spec) {
            fmt::format("slot names have 1 to {} bytes", kMaxSlotName));
   if (name.find('\0') != std::string::npos)
     refuse(operation, "", "its name holds a NUL byte", "slot names are plain text");
-  if (spec.depth == 0 || spec.depth > kMaxDepth)
+  const bool dynamic = spec.placement == Placement::dynamic;
+  const std::uint32_t most = dynamic ? kMaxDynamicDepth : kMaxDepth;
+  if (spec.depth == 0 || spec.depth > most)
     refuse(operation, name, fmt::format("its depth is {}", spec.depth),
-           fmt::format("a slot has 1 to {} buffers", kMaxDepth));
+           fmt::format("a {}slot has 1 to {} buffers", dynamic ? "dynamic " : "", most));
+  if (dynamic && (spec.writer != Writer::peer || spec.flow != Flow::credits))
+    refuse(operation, name, "a dynamic slot is written by its owner, or synchronous",
+           "dynamic placement is for Writer::peer with Flow::credits");
 }
 
 }  // namespace
@@ -30,7 +35,7 @@ SlotTable::SlotTable(LocalRank& local, Mesh& mesh) : local_(local), mesh_(mesh) 
 
 std::shared_ptr<detail::SlotState> SlotTable::expose(const SlotSpec& spec) {
   check_spec("expose", spec);
-  const std::size_t tensor = static_cast<std::size_t>(spec.shape.elements()) * size_of(spec.dtype);
+  const std::size_t tensor = payload_bytes(spec);
   if (tensor > (std::size_t{1} << 62) / spec.depth)
     refuse("expose", spec.name,
            fmt::format("{} buffers of {} bytes are more than any machine addresses", spec.depth,
@@ -54,8 +59,7 @@ std::shared_ptr<detail::SlotState> SlotTable::expose(const SlotSpec& spec) {
     detail.operation = "expose";
     detail.slot = spec.name;
     detail.message =
-        fmt::format("{} ({} buffers of {} bytes)", detail.message, spec.depth,
-                    static_cast<std::size_t>(spec.shape.elements()) * size_of(spec.dtype));
+        fmt::format("{} ({} buffers of {} bytes)", detail.message, spec.depth, payload_bytes(spec));
     throw Error(detail);
   }
   {

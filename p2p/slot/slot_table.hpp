@@ -27,6 +27,10 @@ class SlotTable {
   void close(std::shared_ptr<detail::SlotState> slot) noexcept;
   void detach(std::shared_ptr<detail::RemoteSlotState> remote) noexcept;
   std::vector<EdgeReport> edges() const;
+  /// The owning pointer of a slot end, for a task that must not outlive it.
+  std::shared_ptr<detail::SlotState> shared(const detail::SlotState& state) const {
+    return slot(state.id());
+  }
 
   // The progress thread.
   void on_message(Peer& peer, std::span<const std::byte> bytes);

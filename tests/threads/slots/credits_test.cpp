@@ -196,6 +196,8 @@ TEST(Credits, ATimeoutNamesTheSlotAndThePeerAndLeavesThePutAlive) {
       settings());
 }
 
+constexpr milliseconds kHeldUp{10};
+
 class CreditsDepth : public testing::TestWithParam<std::uint32_t> {};
 
 TEST_P(CreditsDepth, CostsAtMostOneCreditWritePerHalfDepth) {
@@ -206,10 +208,14 @@ TEST_P(CreditsDepth, CostsAtMostOneCreditWritePerHalfDepth) {
       [&](World& world) {
         if (world.rank() == 0) {
           auto slot = world.expose(spec);
+          const auto start = Deadline::Clock::now();
           for (std::uint64_t n = 1; n <= kTensors; ++n) expect_next(slot, n);
           const auto counters = edge_counters(world, "edge", Role::receives);
           EXPECT_EQ(counters.transfers, kTensors);
-          EXPECT_LE(counters.credit_writes, kTensors / ((spec.depth + 1) / 2));
+          // A writer that a busy machine holds up for 10 ms asks, and gets one more.
+          const auto held_up =
+              static_cast<std::uint64_t>((Deadline::Clock::now() - start) / kHeldUp);
+          EXPECT_LE(counters.credit_writes, kTensors / ((spec.depth + 1) / 2) + held_up);
           EXPECT_GE(counters.credit_writes, (kTensors - spec.depth) / spec.depth);
         } else {
           auto remote = world.attach(0, spec);

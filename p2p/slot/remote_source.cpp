@@ -1,0 +1,113 @@
+// What a put moves: memory as it lies, or a copy of it where the fabric can't reach it.
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "p2p/slot/remote_slot_state.hpp"
+
+namespace weft::detail {
+namespace {
+
+void pack(const Tensor& tensor, std::byte* to) noexcept {
+  for_each_run(tensor, [&to](const std::byte* from, std::size_t bytes) {
+    std::memcpy(to, from, bytes);
+    to += bytes;
+  });
+}
+
+}  // namespace
+
+bool RemoteSlotState::reachable(const Tensor& tensor) const noexcept {
+  if (!local_.zero_copy) [[unlikely]]
+    return false;
+  return tensor.arena() == local_.data.get() || tensor.bytes() == 0 ||
+         local_.reachable(tensor.data(), tensor.extent());
+}
+
+void RemoteSlotState::say_staged(const char* why) noexcept {
+  if (said_staged_) return;
+  said_staged_ = true;
+  local_.log->info(Subsystem::slot, "puts into slot \"{}\" of rank {} are staged: {}", spec_.name,
+                   owner_.rank, local_.zero_copy ? why : "WEFT_ZERO_COPY=0");
+}
+
+Status RemoteSlotState::gather(std::span<const Tensor> parts, p2p::PutWork& work) noexcept {
+  bool reached = true;
+  for (const Tensor& part : parts) reached = reached && reachable(part);
+  if (reached) {
+    work.parts = parts;
+    return {};
+  }
+  if (!staging_) {
+    try {
+      staging_ = p2p::OwnedBlock(local_.hidden, bytes_);
+    } catch (const Error& error) {
+      return failure(Code::exhausted, "put", error.detail().message, error.detail().hint);
+    }
+    say_staged("the tensor lies outside the arena (World::allocate, World::adopt)");
+  }
+  std::byte* to = staging_.data();
+  for (const Tensor& part : parts) {
+    pack(part, to);
+    to += part.bytes();
+  }
+  counters_.bytes_copied.add(bytes_);
+  work.source = staging_.data();
+  return {};
+}
+
+Status RemoteSlotState::lend(const Tensor& tensor, p2p::DynamicRecord& record) noexcept {
+  record.rank = local_.rank;
+  for (std::size_t i = 0; i < tensor.shape().dims(); ++i) record.dim[i] = tensor.shape()[i];
+  Lent& lent = lent_[index_];
+  lent = {tensor, {}};
+  if (tensor.bytes() == 0) return {};
+  auto place = local_.zero_copy && tensor.dense() ? local_.locate(tensor) : std::nullopt;
+  if (!place) {
+    try {
+      lent.packed = p2p::OwnedBlock(local_.data, tensor.bytes());
+    } catch (const Error& error) {
+      return error.status();
+    }
+    say_staged(tensor.dense() ? "the tensor lies outside the arena (World::allocate, World::adopt)"
+                              : "an owner reads a dynamic tensor in one piece: strides are packed");
+    pack(tensor, lent.packed.data());
+    lent.tensor = {};
+    counters_.bytes_copied.add(tensor.bytes());
+    const p2p::Block& block = lent.packed.block();
+    place = p2p::MemoryRef{block.chunk, block.offset, tensor.bytes()};
+  }
+  record.chunk = place->chunk;
+  record.offset = place->offset;
+  return {};
+}
+
+void RemoteSlotState::take_back_lent() noexcept {
+  const std::uint64_t all = let_go_known_.load(std::memory_order_relaxed);
+  for (; taken_back_ < all; ++taken_back_) lent_[taken_back_ % spec_.depth] = {};
+}
+
+/// A request of a dynamic slot has ended once the owner has read the tensor.
+bool RemoteSlotState::read_by_owner(std::uint64_t ticket) noexcept {
+  const std::lock_guard lock(pending_mutex_);
+  if (done_ticket_.load(std::memory_order_relaxed) < ticket) drain();
+  return is_read(ticket);
+}
+
+bool RemoteSlotState::is_read(std::uint64_t ticket) noexcept {
+  const Pending& pending = pending_[ticket % kMaxPending];
+  if (pending.ticket != ticket || pending.cancelled || !pending.outcome.ok()) return true;
+  if (done_ticket_.load(std::memory_order_relaxed) < ticket) return false;
+  const std::uint64_t word = credit_word().load(std::memory_order_seq_cst);
+  if (word > let_go_known_.load(std::memory_order_relaxed))
+    let_go_known_.store(word, std::memory_order_relaxed);
+  take_back_lent();
+  if (taken_back_ >= pending.sequence) return true;
+  // Nobody reads what lies there any more.
+  Status why = gate_.is_shut() || owner_.gone() ? usable() : Status{};
+  if (why.ok()) return false;
+  pending_[ticket % kMaxPending].outcome = std::move(why);
+  return true;
+}
+
+}  // namespace weft::detail
