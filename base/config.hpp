@@ -26,6 +26,7 @@ enum class Knob : std::uint8_t {
   spin,          ///< WEFT_SPIN            time|auto    how long a wait polls before it yields
   zero_copy,     ///< WEFT_ZERO_COPY       bool   1     0 stages every put: the paper's RDMA.cp
   check,         ///< WEFT_CHECK           choice none  none | flow
+  record,        ///< WEFT_RECORD          choice control  off | control | all
   stream_bytes,  ///< WEFT_STREAM_BYTES    size|auto    puts from this size on bypass the cache
   count_         // not a knob
 };

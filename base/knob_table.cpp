@@ -40,6 +40,8 @@ constexpr std::array<KnobSpec, static_cast<std::size_t>(Knob::count_)> kTable{{
      "0: stage every put through a copy, to compare with"},
     {Knob::check, "WEFT_CHECK", KnobType::choice, "none", "none | flow",
      "flow: run synchronous slots with credits and report an overrun"},
+    {Knob::record, "WEFT_RECORD", KnobType::choice, "control", "off | control | all",
+     "which events a rank keeps in the ring that tools read; all: every transfer too"},
     {Knob::stream_bytes, "WEFT_STREAM_BYTES", KnobType::size, "auto", "a size such as 4m, or auto",
      "puts from this size on bypass the cache; auto: each slot finds out", true},
 }};

@@ -42,12 +42,6 @@ struct PutWork {
   CopyChoice* choice = nullptr;  ///< the slot's, for a fabric whose puts are copies
 };
 
-/// What a path cost by itself, counted by the channel where it is posted, on the progress thread.
-struct PathCounters {
-  Counter control_messages;
-  Counter registrations;
-};
-
 /// The path to one peer. Thread-safety: put, get, write_word and notify may be called from several
 /// threads for different words and ranges, resolve and direct from any thread; send and share are
 /// the progress thread's.
@@ -80,10 +74,19 @@ class Channel {
   virtual void share(std::uint32_t chunk) = 0;
 
   static constexpr std::size_t kMaxMessage = 2048;
-  PathCounters& counters() noexcept { return counters_; }
+  /// What the path cost by itself, counted by the channel where it is posted, on the progress
+  /// thread.
+  PathCounters& counters() noexcept { return *counters_; }
+  /// From now on counts in `place`, which must outlive the channel; what was counted moves there.
+  void count_in(PathCounters& place) noexcept {
+    place.control_messages.add(counters_->control_messages.get());
+    place.registrations.add(counters_->registrations.get());
+    counters_ = &place;
+  }
 
  private:
-  PathCounters counters_;
+  PathCounters first_;
+  PathCounters* counters_ = &first_;
 };
 
 /// What a fabric tells the mesh, on the progress thread.

@@ -9,6 +9,8 @@
 
 #include "base/os/asymmetric_barrier.hpp"
 #include "base/os/cpus.hpp"
+#include "base/os/host_identity.hpp"
+#include "p2p/arena/memory_limits.hpp"
 #include "p2p/barrier.hpp"
 #include "weft/error.hpp"
 
@@ -27,6 +29,24 @@ std::shared_ptr<Arena> make_arena(ArenaSort sort, const LocalRankOptions& option
   return std::make_shared<Arena>(sort, limits, options.mapper);
 }
 
+std::shared_ptr<board::StatusBoard> make_board(const LocalRankOptions& options) {
+  auto made = board::StatusBoard::create(
+      {.rank = options.rank,
+       .size = options.size,
+       .host = os::host_identity().name,
+       .may_grow = [](std::size_t bytes) { return !refusal_to_grow(bytes); }});
+  if (!made->hidden_because().empty())
+    options.log->warn(Subsystem::boot, "other processes can't see this rank's counters: {}",
+                      made->hidden_because());
+  return made;
+}
+
+board::RecordLevel record_level(const Config& config) {
+  const std::string& text = config.text(Knob::record);
+  if (text == "off") return board::RecordLevel::off;
+  return text == "all" ? board::RecordLevel::all : board::RecordLevel::control;
+}
+
 os::Fd make_event() {
   os::Fd event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (event.get() < 0)
@@ -42,6 +62,8 @@ LocalRank::LocalRank(LocalRankOptions options)
       size(options.size),
       log(options.log),
       mapper(options.mapper),
+      board(make_board(options)),
+      recorder(board->ring_state(), board->ring(), record_level(options.config)),
       only_fabric(options.config.text(Knob::fabric) == "auto" ? ""
                                                               : options.config.text(Knob::fabric)),
       stream_bytes(options.config.size(Knob::stream_bytes)),

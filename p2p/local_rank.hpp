@@ -8,6 +8,8 @@
 #include <optional>
 #include <string>
 
+#include "base/board/recorder.hpp"
+#include "base/board/status_board.hpp"
 #include "base/config.hpp"
 #include "base/log.hpp"
 #include "base/os/fd.hpp"
@@ -39,9 +41,11 @@ class LocalRank {
   const int size;
   const std::shared_ptr<Log> log;
   const std::shared_ptr<SegmentMapper> mapper;
-  const std::string only_fabric;                  ///< WEFT_FABRIC; empty: any
-  const std::optional<std::size_t> stream_bytes;  ///< puts from this size on bypass the cache
-  const bool zero_copy;                           ///< false: every put is staged
+  const std::shared_ptr<board::StatusBoard> board;  ///< what other processes see of this rank
+  board::Recorder recorder;                         ///< any thread
+  const std::string only_fabric;                    ///< WEFT_FABRIC; empty: any
+  const std::optional<std::size_t> stream_bytes;    ///< puts from this size on bypass the cache
+  const bool zero_copy;                             ///< false: every put is staged
   const bool check_flow;  ///< synchronous slots run with credits, an overrun is reported
 
   const std::shared_ptr<Arena> control;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "base/board/layout.hpp"
 #include "p2p/address.hpp"
 #include "p2p/fabric.hpp"
 
@@ -23,6 +24,7 @@ struct Peer {
   int because_of = -1;           ///< left: the failed rank that made it leave, or -1
   std::uint32_t gone_order = 0;  ///< left or failed: how many peers were gone with it
   std::unique_ptr<Channel> channel;
+  board::PathEntry* shown = nullptr;  ///< its place on this rank's status board
 
   std::string host() const { return address.host.data(); }
   bool gone() const noexcept { return state.load(std::memory_order_acquire) >= PeerState::left; }

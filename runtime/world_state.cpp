@@ -108,6 +108,7 @@ void WorldState::introduce(Deadline deadline) {
     std::memcpy(&address, bytes.data(), sizeof address);
   }
   mesh.connect(std::move(addresses), deadline);
+  local.recorder.control(board::Event::joined, -1, 0, static_cast<std::uint64_t>(size));
   log->info(Subsystem::boot, "joined as rank {} of {} ({} on this host) by {}", rank, size,
             local_size, bootstrap_->name());
 }

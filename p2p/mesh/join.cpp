@@ -80,6 +80,8 @@ std::unique_ptr<Peer> Mesh::meet(int rank, const RankAddress& address) {
   peer->rank = rank;
   peer->address = address;
   peer->address.host.back() = '\0';
+  peer->shown = &local_.board->path(rank);
+  peer->shown->pid = address.pid;
   for (const auto& fabric : fabrics_) {
     if (!verdict(*fabric, peer->address).usable) continue;
     peer->fabric = fabric.get();
@@ -137,7 +139,11 @@ void Mesh::connect(std::vector<RankAddress> addresses, Deadline deadline) {
 void Mesh::connected(int rank, std::unique_ptr<Channel> channel) {
   Peer& peer = this->peer(rank);
   peer.channel = std::move(channel);
+  peer.channel->count_in(peer.shown->counters);
   if (peer.state.load() != PeerState::joining) return;
+  peer.shown->fabric.set(peer.channel->fabric());
+  peer.shown->state.store(board::PathState::connected);
+  local_.recorder.control(board::Event::connected, rank);
   peer.state.store(PeerState::connected, std::memory_order_release);
   joining_.fetch_sub(1, std::memory_order_acq_rel);
   local_.ring();

@@ -22,6 +22,8 @@ std::string ranks_text(const std::vector<int>& ranks) {
 }  // namespace
 
 void Mesh::announce_leave() {
+  local_.recorder.control(board::Event::leaving, -1, 0,
+                          static_cast<std::uint64_t>(std::int64_t{first_failed_.load()}));
   local_.progress.post([this] {
     // Those that have left already wait to hear it too.
     for (const auto& peer : peers_)
@@ -107,10 +109,8 @@ std::vector<PathReport> Mesh::paths() const {
     path.pid = peer->address.pid;
     path.fabric = peer->fabric->name();
     path.verdicts = verdicts(peer->address);
-    if (peer->state.load(std::memory_order_acquire) != PeerState::joining && peer->channel) {
-      path.counters.control_messages = peer->channel->counters().control_messages.get();
-      path.counters.registrations = peer->channel->counters().registrations.get();
-    }
+    path.counters.control_messages = peer->shown->counters.control_messages.get();
+    path.counters.registrations = peer->shown->counters.registrations.get();
     paths.push_back(std::move(path));
   }
   return paths;
@@ -142,6 +142,10 @@ void Mesh::end(Peer& peer, PeerState state, int because_of) {
     first_failed_.compare_exchange_strong(none, because_of);
   peer.state.store(state, std::memory_order_release);
   gone_.fetch_add(1, std::memory_order_release);
+  const bool failed = state == PeerState::failed;
+  peer.shown->state.store(failed ? board::PathState::failed : board::PathState::left);
+  local_.recorder.control(failed ? board::Event::peer_failed : board::Event::peer_left, peer.rank,
+                          0, static_cast<std::uint64_t>(std::int64_t{because_of}));
   if (state == PeerState::failed)
     local_.log->error(Subsystem::path, "rank {} (host {}, pid {}) died without leaving", peer.rank,
                       peer.host(), peer.address.pid);

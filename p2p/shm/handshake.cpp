@@ -122,6 +122,7 @@ void ShmFabric::on_chunk(Partner& partner, std::span<const std::byte> bytes,
         sort_of_chunk(chunk->chunk) == ArenaSort::published ? Access::read : Access::write;
     partner.channel->add_chunk(chunk->chunk,
                                local_.mapper->map(descriptors[0], chunk->bytes, access));
+    local_.recorder.control(board::Event::chunk_mapped, partner.rank, 0, chunk->chunk);
     local_.ring();  // somebody may wait for just this chunk
   } catch (const Error& error) {
     local_.log->error(Subsystem::path, "mapping memory of rank {}: {}", partner.rank, error.what());

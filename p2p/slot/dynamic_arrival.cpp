@@ -63,6 +63,7 @@ Result<Arrival> SlotState::read_dynamic(std::uint64_t wanted, Deadline deadline)
       if (self) self->let_drained_go();
     });
   counters_.transfers.add(1);
+  local_.recorder.data(board::Event::arrived, record.rank, id_, wanted);
   Arrival arrival;
   arrival.tensor_ = &place->tensor;
   arrival.sequence_ = wanted;
@@ -107,7 +108,10 @@ Result<p2p::RemoteMemory> SlotState::find(const DynamicRecord& record, std::size
   if (end == WaitEnd::ready || found.code() != Code::unreachable) return found;
   ErrorDetail detail =
       end == WaitEnd::broken ? mesh_.fate(record.rank).detail() : found.status().detail();
-  if (end == WaitEnd::timeout) detail.code = Code::timeout;
+  if (end == WaitEnd::timeout) {
+    local_.recorder.control(board::Event::timeout, record.rank, id_, received_ + 1);
+    detail.code = Code::timeout;
+  }
   detail.operation = "wait";
   detail.slot = spec_.name;
   return Status(std::move(detail));

@@ -64,6 +64,7 @@ Result<Tensor> SlotState::next(Deadline deadline) noexcept {
   } else {
     const std::uint64_t oldest = (newest_.buffer + 1) % spec_.depth;
     const Seat* seat = pinning_reader(oldest);
+    local_.recorder.control(board::Event::timeout, -1, id_, newest_.version + 1);
     detail.code = Code::timeout;
     detail.rank = local_.rank;
     detail.hint =
@@ -106,6 +107,7 @@ Status SlotState::publish() noexcept {
   published_words_.version(newest_.buffer).store(newest_.version, std::memory_order_release);
   published_words_.newest().store(newest_.word(), std::memory_order_release);
   counters_.transfers.add(1);
+  local_.recorder.data(board::Event::published, -1, id_, newest_.version);
   for (Seat* seat = readers_.load(std::memory_order_acquire); seat != nullptr; seat = seat->next)
     if (seat->counts()) announce(*seat);
   return {};

@@ -51,6 +51,7 @@ Status RemoteSlotState::move(std::span<const Tensor> parts, bool& full) noexcept
   counters_.transfers.add(1);
   counters_.bytes_moved.add(dynamic() ? tensor.bytes() : bytes_);
   counters_.work_requests.add(1);
+  local_.recorder.data(board::Event::put, owner_.rank, id_, sequence);
   // When the next look at the credit word is near, its line had better be here.
   if (credits_ && sequence + 2 >= let_go_known_.load(std::memory_order_relaxed) + spec_.depth)
     __builtin_prefetch(credit_block_.data());
@@ -229,6 +230,7 @@ Status RemoteSlotState::wait_put(std::uint64_t ticket, Deadline deadline) noexce
                                          [this] { return !mesh_.fate(needs_).ok(); }, deadline);
   if (end == WaitEnd::ready) return put_outcome(ticket);
   if (end == WaitEnd::broken) return fate_failure("put");
+  local_.recorder.control(board::Event::timeout, owner_.rank, id_, sent_.load() + 1);
   ErrorDetail detail =
       failure(Code::timeout, "put",
               fmt::format("rank {} (host {}) has not let go of an earlier tensor", owner_.rank,
@@ -273,6 +275,7 @@ void RemoteSlotState::ask_for_credit(std::uint64_t ticket) noexcept {
     return;
   }
   asked_for_ = ticket;
+  local_.recorder.control(board::Event::credit_wanted, owner_.rank, id_, ticket);
   mesh_.send(owner_, p2p::CreditWantedMessage{.slot_id = slot_id_, .remote_id = id_});
 }
 

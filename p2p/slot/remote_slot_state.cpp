@@ -18,6 +18,12 @@ RemoteSlotState::RemoteSlotState(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::Sl
       spec_(std::move(asked)),
       take_declared_(take_declared),
       credit_block_(local.control, sizeof(p2p::SlotLine)),
+      row_(local.board, {.name = spec_.name,
+                         .slot = id,
+                         .state = board::EdgeState::attaching,
+                         .fabric = owner.channel->fabric(),
+                         .peer = owner.rank}),
+      counters_(row_.counters()),
       gate_([this] {
         local_.progress.post([&mesh = mesh_, &owner = owner_, slot = slot_id_, seat = seat_id_] {
           mesh.send(owner, p2p::ClosedAgreedMessage{.slot_id = slot, .seat_id = seat});
@@ -81,12 +87,17 @@ void RemoteSlotState::granted(const p2p::AttachedMessage& message) {
   copy_choice_.emplace(spec_.depth);
   if (reader) begin_reading(message, *words);
   counters_.control_messages.add(2);
+  row_.set_role(reader ? Role::views : Role::puts);
+  row_.set_state(board::EdgeState::live);
+  local_.recorder.control(board::Event::attach_granted, owner_.rank, id_, message.sequence);
   attach_.store(Attach::granted, std::memory_order_release);
   local_.ring();
 }
 
 void RemoteSlotState::refused(Status why) {
   if (attach_state() != Attach::asked) return;
+  local_.recorder.control(board::Event::attach_refused, owner_.rank, id_,
+                          static_cast<std::uint64_t>(why.code()));
   refusal_ = std::move(why);
   attach_.store(Attach::refused, std::memory_order_release);
   local_.ring();
@@ -94,6 +105,7 @@ void RemoteSlotState::refused(Status why) {
 
 void RemoteSlotState::owner_closed() {
   counters_.control_messages.add(1);
+  local_.recorder.control(board::Event::owner_closed, owner_.rank, id_);
   gate_.shut();
   local_.ring();
 }

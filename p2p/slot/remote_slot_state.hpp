@@ -50,6 +50,7 @@ class RemoteSlotState {
 
   /// This end goes: what is still pending will not be put.
   void drop_pending() noexcept;
+  void show_closing() noexcept { row_.set_state(board::EdgeState::closing); }
 
   Result<Arrival> view(Deadline deadline) noexcept;
   Status get(std::span<const SlotRun> runs, Deadline deadline) noexcept;
@@ -163,7 +164,8 @@ class RemoteSlotState {
   std::size_t bytes_ = 0;
   bool credits_ = true;           ///< they are kept: the flow asks for it, or WEFT_CHECK=flow
   p2p::OwnedBlock credit_block_;  ///< written by the owner: credits, or the newest version
-  p2p::EdgeCounters counters_;
+  board::EdgeRow row_;
+  p2p::EdgeCounters& counters_;
   std::vector<int> needs_;
   p2p::UseGate gate_;  ///< shut when the owner has closed the slot
 

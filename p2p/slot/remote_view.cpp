@@ -96,6 +96,7 @@ Status RemoteSlotState::no_newer_version(const char* operation, WaitEnd end) con
     detail.operation = operation;
     return Status(std::move(detail));
   }
+  local_.recorder.control(board::Event::timeout, owner_.rank, id_, seen_ + 1);
   ErrorDetail detail = failure(Code::timeout, operation,
                                fmt::format("rank {} (host {}) has published nothing newer",
                                            owner_.rank, owner_.host()),
@@ -111,6 +112,7 @@ void RemoteSlotState::count_reading(Newest version, std::uint64_t bytes) noexcep
   counters_.transfers.add(1);
   counters_.work_requests.add(1);
   counters_.bytes_moved.add(bytes);
+  local_.recorder.data(board::Event::viewed, owner_.rank, id_, seen_);
 }
 
 Result<Arrival> RemoteSlotState::view(Deadline deadline) noexcept {

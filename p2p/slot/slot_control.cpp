@@ -99,6 +99,8 @@ void SlotTable::decide(Peer& peer, detail::SlotState& slot, const AttachMessage&
     mesh_.send(peer, granted);
     return;
   }
+  local_.recorder.control(board::Event::seat_refused, peer.rank, slot.id(),
+                          static_cast<std::uint64_t>(status.code()));
   RefusedMessage refused;
   refused.remote_id = message.remote_id;
   refused.code = static_cast<std::uint32_t>(status.code());

@@ -64,6 +64,8 @@ Status SlotState::admit(p2p::Peer& peer, const AttachMessage& asked, AttachedMes
   }
   mesh_.share(peer, lines_.block().chunk);
   counters_.control_messages.add(1);
+  row_.set_fabric(peer.channel->fabric());
+  local_.recorder.control(board::Event::seated, peer.rank, id_, granted.sequence);
   seats_.push_back(std::move(seat));
   return {};
 }
@@ -89,6 +91,7 @@ Status SlotState::admit_writer(Seat& seat, const AttachMessage& asked, AttachedM
   seat.credit_word = *word;
   granted.sequence = highest_sequence();
   last_writer_.store(seat.peer->rank, std::memory_order_release);
+  row_.set_peer(seat.peer->rank);
   seat.let_go_at_attach = let_go_.load(std::memory_order_acquire);
 
   writer_.store(&seat, std::memory_order_seq_cst);
@@ -152,6 +155,7 @@ bool SlotState::unseat(const p2p::Peer& peer, std::uint64_t remote_id) noexcept 
     Seat* leaver = seat.get();
     writer_.compare_exchange_strong(leaver, nullptr);
     if (closed_) --to_agree_;
+    local_.recorder.control(board::Event::unseated, peer.rank, id_);
     local_.ring();
     if (dynamic() && !closed_ && highest_sequence() > let_go_.load(std::memory_order_seq_cst)) {
       // The writer keeps what the owner has not read, and is told when it was.
@@ -169,12 +173,13 @@ bool SlotState::unseat(const p2p::Peer& peer, std::uint64_t remote_id) noexcept 
 void SlotState::credit_wanted(const p2p::Peer& peer, std::uint64_t remote_id) noexcept {
   Seat* seat = writer_.load(std::memory_order_acquire);
   if (seat == nullptr || seat->peer != &peer || seat->remote_id != remote_id) return;
+  local_.recorder.control(board::Event::credit_on_call, peer.rank, id_);
   // The application's thread may be reporting too: the last to write must have seen the last value.
   std::uint64_t all = 0;
   do {
     all = let_go_.load(std::memory_order_seq_cst);
     seat->peer->channel->write_word(seat->credit_word, all);
-    credits_on_demand_.fetch_add(1, std::memory_order_relaxed);
+    counters_.credit_writes_on_demand.add(1);
   } while (let_go_.load(std::memory_order_seq_cst) != all);
 }
 
@@ -191,6 +196,7 @@ int SlotState::begin_close() {
 }
 
 bool SlotState::agreed(const p2p::Peer& peer, std::uint64_t seat_id) noexcept {
+  local_.recorder.control(board::Event::close_agreed, peer.rank, id_);
   for (const auto& seat : seats_)
     if (seat->id == seat_id && seat->peer == &peer && seat->active.exchange(false) && closed_)
       --to_agree_;

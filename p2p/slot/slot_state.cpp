@@ -39,6 +39,10 @@ SlotState::SlotState(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& tab
                               spec_.depth > p2p::kReportsAllUpTo
                           ? std::max<std::uint64_t>(report_idle_, spec_.depth - 2)
                           : 1),
+      row_(local.board, {.name = spec_.name,
+                         .slot = id,
+                         .role = spec_.writer == Writer::peer ? Role::receives : Role::publishes}),
+      counters_(row_.counters()),
       let_go_early_(spec_.depth, 0) {
   if (stride_ != 0)
     buffers_ = p2p::OwnedBlock(spec_.writer == Writer::peer ? local_.data : local_.published,
@@ -94,6 +98,8 @@ Result<Arrival> SlotState::wait(Deadline deadline) noexcept {
   buffer_ = buffer_ + 1 == spec_.depth ? 0 : buffer_ + 1;
   counters_.transfers.add(1);
   counters_.bytes_moved.add(bytes_);
+  local_.recorder.data(board::Event::arrived, last_writer_.load(std::memory_order_relaxed), id_,
+                       wanted);
   Arrival arrival;
   arrival.tensor_ = &tensor;
   arrival.sequence_ = wanted;
@@ -121,6 +127,7 @@ Status SlotState::wait_failure(WaitEnd end, std::uint64_t wanted) noexcept {
   if (end == WaitEnd::broken && !fate.ok()) {
     detail = fate.detail();
   } else {
+    local_.recorder.control(board::Event::timeout, writer, id_, wanted);
     detail.code = Code::timeout;
     detail.peer = writer;
     detail.message = writer < 0 ? "no writer has attached"
@@ -137,6 +144,7 @@ Status SlotState::wait_failure(WaitEnd end, std::uint64_t wanted) noexcept {
 }
 
 void SlotState::let_go(std::uint64_t sequence) noexcept {
+  local_.recorder.data(board::Event::let_go, -1, id_, sequence);
   if (dynamic()) return forget_dynamic(sequence);
   const std::uint64_t all = let_go_.load(std::memory_order_relaxed);
   if (sequence == all + 1 && sequence == received_) [[likely]]
@@ -169,6 +177,7 @@ void SlotState::write_credit(std::uint64_t threshold) noexcept {
   if (all - reported_ < threshold || !seat->gate.enter()) return;
   seat->peer->channel->write_word(seat->credit_word, all);
   counters_.credit_writes.add(1);
+  local_.recorder.data(board::Event::credit_written, seat->peer->rank, id_, all);
   reported_ = all;
   seat->gate.leave();
 }
@@ -201,7 +210,6 @@ EdgeReport SlotState::report() const {
   else if (reader != nullptr)
     edge.fabric = reader->peer->channel->fabric();
   edge.counters = counters_.read();
-  edge.counters.credit_writes += credits_on_demand_.load(std::memory_order_relaxed);
   return edge;
 }
 

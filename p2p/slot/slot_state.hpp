@@ -83,6 +83,8 @@ class SlotState {
   /// Forgets a dead peer's seats. Returns whether, for a closed slot, the memory is free now.
   bool peer_gone(const p2p::Peer& peer) noexcept;
   void count_limbo(bool enters) noexcept;
+  /// From now on only its peers keep it.
+  void show_closing() noexcept { row_.set_state(board::EdgeState::closing); }
   /// A dynamic slot's writers that left tells them once their last tensors were read.
   void let_drained_go() noexcept;
 
@@ -144,7 +146,8 @@ class SlotState {
   std::vector<Tensor> tensors_;         ///< by buffer
   const std::uint64_t report_idle_;     ///< credits that are reported when there is time
   const std::uint64_t report_pressed_;  ///< credits that are reported even if there is none
-  p2p::EdgeCounters counters_;
+  board::EdgeRow row_;
+  p2p::EdgeCounters& counters_;
   std::vector<int> needs_;
 
   // A put slot.
@@ -174,7 +177,6 @@ class SlotState {
   // The progress thread's.
   std::vector<std::unique_ptr<Seat>> seats_;
   std::uint64_t next_seat_ = 1;
-  std::atomic<std::uint64_t> credits_on_demand_{0};
   int to_agree_ = 0;
   bool closed_ = false;
 };

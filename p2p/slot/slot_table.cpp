@@ -67,6 +67,7 @@ std::shared_ptr<detail::SlotState> SlotTable::expose(const SlotSpec& spec) {
     if (!by_name_.emplace(spec.name, state).second) refuse_duplicate();
     slots_.emplace(id, state);
   }
+  local_.recorder.control(board::Event::exposed, -1, id, spec.depth);
   local_.progress.post([this, name = spec.name] { retry_waiting(name); });
   return state;
 }
@@ -90,6 +91,7 @@ std::shared_ptr<detail::RemoteSlotState> SlotTable::attach(int owner, const Slot
     const std::lock_guard lock(mutex_);
     remotes_.emplace(id, state);
   }
+  local_.recorder.control(board::Event::attach_asked, owner, id);
   local_.progress.post([this, state, &peer] {
     mesh_.share(peer, state->credit_chunk());
     mesh_.send(peer, state->attach_message());
@@ -103,6 +105,9 @@ std::shared_ptr<detail::RemoteSlotState> SlotTable::attach(int owner, const Slot
     detail = state->refusal().detail();
     forget_remote(id);
   } else {
+    local_.recorder.control(
+        end == WaitEnd::timeout ? board::Event::timeout : board::Event::attach_withdrawn, owner,
+        id);
     // Kept until the owner has answered: it may have granted meanwhile, and write the credit word.
     local_.progress.post([this, state, &peer] {
       state->withdraw();
@@ -133,6 +138,8 @@ void SlotTable::close(std::shared_ptr<detail::SlotState> slot) noexcept {
     const std::lock_guard lock(mutex_);
     by_name_.erase(slot->spec().name);
   }
+  slot->show_closing();
+  local_.recorder.control(board::Event::closing, -1, slot->id());
   local_.progress.post([this, slot = std::move(slot)] {
     if (slot->begin_close() == 0) {
       const std::lock_guard lock(mutex_);
@@ -145,6 +152,8 @@ void SlotTable::close(std::shared_ptr<detail::SlotState> slot) noexcept {
 
 void SlotTable::detach(std::shared_ptr<detail::RemoteSlotState> remote) noexcept {
   remote->drop_pending();
+  remote->show_closing();
+  local_.recorder.control(board::Event::detached, remote->owner().rank, remote->id());
   local_.progress.post([this, remote = std::move(remote)] {
     // The owner writes the credit word until it has answered.
     if (remote->owner_has_closed() || remote->owner().gone())

@@ -1,0 +1,75 @@
+// The ring in which a rank keeps its last events, and how they are read.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/board/event.hpp"
+#include "base/board/layout.hpp"
+
+namespace weft::board {
+
+/// What WEFT_RECORD asks for: nothing, what is off the data path, or the data path too.
+enum class RecordLevel : std::uint8_t { off, control, all };
+
+/// Writes events over the oldest ones. Any number of threads, without a lock: a record costs a
+/// fetch_add, a compare-and-swap and a clock. A thread that is so late that the ring has come round
+/// to its cell gives its record up (RingState::lost).
+class Recorder {
+ public:
+  /// The ring stays the caller's; the number of cells is a power of two.
+  Recorder(RingState& state, std::span<Record> cells, RecordLevel level) noexcept
+      : state_(state), cells_(cells), level_(level) {}
+
+  /// An event off the data path. `peer`: -1 for none; `slot`: 0 for none.
+  void control(Event event, int peer, std::uint64_t slot = 0, std::uint64_t value = 0) noexcept {
+    if (level_ != RecordLevel::off) write(event, peer, slot, value);
+  }
+  /// An event of the data path: costs a comparison unless everything is recorded.
+  void data(Event event, int peer, std::uint64_t slot, std::uint64_t value) noexcept {
+    if (level_ == RecordLevel::all) [[unlikely]]
+      write(event, peer, slot, value);
+  }
+
+ private:
+  [[gnu::noinline]] void write(Event event, int peer, std::uint64_t slot,
+                               std::uint64_t value) noexcept;
+
+  RingState& state_;
+  const std::span<Record> cells_;
+  const RecordLevel level_;
+};
+
+struct RecordedEvent {
+  std::uint64_t number = 0;   ///< counts the rank's records from 0
+  std::uint64_t time_ns = 0;  ///< CLOCK_MONOTONIC
+  Event event = Event::none;
+  int peer = -1;
+  std::uint32_t slot = 0;  ///< the low 32 bits of its number
+  std::uint64_t value = 0;
+};
+
+struct Recording {
+  std::vector<RecordedEvent> events;  ///< in the order in which they were begun
+  std::uint64_t begun = 0;            ///< by the rank, so far
+  std::uint64_t overwritten = 0;      ///< of these, lost to newer ones
+  std::uint64_t unreadable = 0;       ///< of the ones asked for: being written, or given up
+};
+
+/// Reads a ring of this process or, mapped, of another, while it is written.
+/// Thread-safety: any number of threads.
+class RecorderView {
+ public:
+  RecorderView(const RingState& state, std::span<const Record> cells) noexcept
+      : state_(state), cells_(cells) {}
+
+  /// The last `most` records; never a torn one.
+  Recording last(std::size_t most) const;
+
+ private:
+  const RingState& state_;
+  const std::span<const Record> cells_;
+};
+
+}  // namespace weft::board

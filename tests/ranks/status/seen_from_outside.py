@@ -1,0 +1,113 @@
+"""A running rank's counters and events can be read from another process, and nothing is left of
+them when it is killed.
+
+Usage: seen_from_outside.py PROGRAM MPIRUN [FLAG ...]
+"""
+
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+from board import Board, boards_of
+from traces import Traces
+
+RANKS = 3
+
+
+def expect(holds, what):
+    if not holds:
+        sys.exit(f"failed: {what}")
+
+
+def pids_once_joined(job):
+    pids = {}
+    for line in job.stdout:
+        if joined := re.match(r"joined rank (\d+) pid (\d+)", line):
+            pids[int(joined[1])] = int(joined[2])
+        if len(pids) == RANKS:
+            return pids
+    sys.exit(f"failed: only {len(pids)} of {RANKS} ranks joined")
+
+
+def check_identity(board, rank, pid):
+    identity = board.identity()
+    expect((identity["rank"], identity["size"]) == (rank, RANKS), f"rank {rank}: {identity}")
+    expect(identity["pid"] == pid and identity["uid"] == os.getuid(), f"rank {rank}: {identity}")
+    expect(identity["host"] == socket.gethostname(), f"rank {rank}: {identity}")
+    age = time.time() - identity["start_unix_ns"] / 1e9
+    expect(0 <= age < 60, f"rank {rank} started {age} s ago")
+
+
+def edge(board, role):
+    found = [edge for edge in board.edges() if edge["role"] == role]
+    expect(len(found) == 1, f"one edge that {role}, not {found}")
+    return found[0]
+
+
+def check_counters_move(board, rank):
+    before = {role: edge(board, role) for role in ("puts", "receives")}
+    time.sleep(0.3)
+    for role, peer in (("puts", (rank + 1) % RANKS), ("receives", (rank - 1) % RANKS)):
+        now = edge(board, role)
+        expect(now["slot"] == "ring" and now["fabric"] == "shm", f"rank {rank}: {now}")
+        expect(now["peer"] == peer and now["state"] == "live", f"rank {rank}: {now}")
+        moved = now["transfers"] - before[role]["transfers"]
+        expect(moved > 0, f"rank {rank} {role}: no transfer in 0.3 s")
+        expect(now["bytes_copied"] == 0, f"rank {rank}: {now}")
+
+
+def check_records(board, rank):
+    records = board.records()
+    events = [event for _, event, *_ in records]
+    for event in ("joined", "connected", "exposed", "attach_asked", "attach_granted", "seated"):
+        expect(event in events, f"rank {rank} has not recorded {event}: {events}")
+    expect("put" not in events, f"rank {rank} records its data path unasked")
+    granted = [peer for _, event, peer, *_ in records if event == "attach_granted"]
+    expect(granted == [(rank + 1) % RANKS], f"rank {rank}: granted by {granted}")
+
+
+def main():
+    program, mpirun = sys.argv[1], sys.argv[2:]
+    private_tmp = tempfile.mkdtemp(prefix="job-")
+    traces = Traces(private_tmp)
+    job = subprocess.Popen(
+        [*mpirun, "-n", str(RANKS), program],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": private_tmp},
+    )
+    try:
+        pids = pids_once_joined(job)
+        traces.look_at(list(pids.values()))
+        for rank, pid in pids.items():
+            found = boards_of(pid)
+            expect(len(found) == 1, f"rank {rank} has boards {found}")
+            board = Board(found[0])
+            check_identity(board, rank, pid)
+            expect(
+                board.paths() == {r: ("connected", pids[r], "shm") for r in pids},
+                f"rank {rank}: {board.paths()}",
+            )
+            check_counters_move(board, rank)
+            check_records(board, rank)
+            board.close()
+        os.kill(pids[1], signal.SIGKILL)
+        job.wait(timeout=20)
+        end = time.monotonic() + 5
+        while left := traces.left():
+            expect(time.monotonic() < end, "left behind: " + ", ".join(left))
+            time.sleep(0.05)
+    finally:
+        if job.poll() is None:
+            job.kill()
+        shutil.rmtree(private_tmp, ignore_errors=True)
+    print("every rank was seen, and nothing is left")
+
+
+main()
