@@ -112,6 +112,7 @@ run_tests() {
   done
   ((${#chosen[@]})) || chosen=("${suites[@]}")
   setup
+  ! among install "${chosen[@]}" || need_packages "${install_packages[@]}"
   # Sanitizers alone need nothing of the release build.
   [[ ${chosen[*]} == sanitizers ]] || build release
   for argument in "${chosen[@]}"; do run_suite "$argument"; done

@@ -1,0 +1,75 @@
+# Debian packages, by CPack: libweft1 (the library), libweft-dev (what one compiles against) and
+# weft-tools. `./dev package` configures with WEFT_PACKAGES, prefix /usr. A file goes into the package of
+# its install component: runtime, dev or tools.
+if(NOT CMAKE_INSTALL_PREFIX STREQUAL "/usr")
+  message(FATAL_ERROR "WEFT_PACKAGES: Debian packages install into /usr, not ${CMAKE_INSTALL_PREFIX}; "
+                      "configure with -DCMAKE_INSTALL_PREFIX=/usr, or use ./dev package")
+endif()
+set(WEFT_MAINTAINER "weft developers <weft@example.org>" CACHE STRING "Maintainer named in packages")
+
+# PMIx asks for a run path to a folder of its own. Debian links its library into the loader's default
+# folders, so that packages do without.
+get_target_property(options PkgConfig::WEFT_PC_pmix INTERFACE_LINK_OPTIONS)
+list(FILTER options EXCLUDE REGEX "rpath|/pmix2/lib")
+set_target_properties(PkgConfig::WEFT_PC_pmix PROPERTIES INTERFACE_LINK_OPTIONS "${options}")
+
+set(weft_changelog ${PROJECT_BINARY_DIR}/changelog.gz)
+execute_process(COMMAND gzip -9nc ${PROJECT_SOURCE_DIR}/cmake/debian/changelog
+                OUTPUT_FILE ${weft_changelog} COMMAND_ERROR_IS_FATAL ANY)
+set(weft_packages runtime libweft${WEFT_ABI} dev libweft-dev tools weft-tools)
+while(weft_packages)
+  list(POP_FRONT weft_packages component package)
+  string(TOUPPER ${component} upper)
+  set(CPACK_DEBIAN_${upper}_PACKAGE_NAME ${package})
+  install(FILES ${PROJECT_SOURCE_DIR}/cmake/debian/copyright ${weft_changelog}
+          DESTINATION share/doc/${package} COMPONENT ${component})
+endwhile()
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/mpirun_examples/link
+        DESTINATION share/doc/libweft-dev/examples COMPONENT dev)
+
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_NAME weft)
+set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
+set(CPACK_PACKAGE_CONTACT ${WEFT_MAINTAINER})
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "tensor transfers between the ranks of a training job")
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS
+    OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_COMPONENTS_ALL runtime dev tools)
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_COMPONENTS_GROUPING IGNORE)
+
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
+# Dependencies on others' libraries, and what programs linked with ours will depend on.
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS_POLICY ">=")
+set(weft_description
+    "Ranks that a launcher has started put whole tensors into each other's
+registered memory, without remote procedure calls and without a copy in the
+steady state. A parameter server is built on top.")
+
+set(weft_same_version "libweft${WEFT_ABI} (= ${PROJECT_VERSION})")
+# CPack would call ldconfig from a postinst and a postrm, unless there were some already. Debian has a
+# trigger for it; naming scripts that don't exist leaves CPack's own out.
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_CONTROL_EXTRA ${PROJECT_SOURCE_DIR}/cmake/debian/triggers
+                                               /nonexistent/postinst /nonexistent/postrm)
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_SECTION libs)
+set(CPACK_COMPONENT_RUNTIME_DESCRIPTION "${weft_description}\n\nThis package has the shared library.")
+
+set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
+set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS ${weft_same_version})
+set(CPACK_COMPONENT_DEV_DESCRIPTION
+    "${weft_description}\n\nThis package has headers for C++20 and C, and files for CMake and pkg-config.")
+
+# The tools are linked with weft's rooms themselves, for they show what the library hides. What they say
+# of it is true of the same version.
+set(CPACK_DEBIAN_TOOLS_PACKAGE_SECTION utils)
+set(CPACK_DEBIAN_TOOLS_PACKAGE_DEPENDS ${weft_same_version})
+set(CPACK_DEBIAN_TOOLS_PACKAGE_RECOMMENDS openmpi-bin)
+set(CPACK_COMPONENT_TOOLS_DESCRIPTION
+    "${weft_description}\n\nThis package has weft-info, which shows version, machine and settings.")
+
+include(CPack)

@@ -1,0 +1,128 @@
+#!/usr/bin/env bash
+# Installs the packages into a bare Debian, as somebody would who has neither weft's tree nor a compiler:
+# first the library and the tools, which must run; then what one needs to build, and a trainer, which
+# must train as two ranks; then everything of weft is removed, and nothing of it stays.
+#   bare_debian.sh PACKAGES_FOLDER SCRATCH_FOLDER
+# The system is made by debootstrap in SCRATCH_FOLDER from the archive that this machine's apt uses. All
+# mounts are in a mount namespace of their own, which ends with this script however it ends.
+set -euo pipefail
+packages=$1 root=$2 log=$2.log
+
+fail() {
+  printf 'bare_debian: %s\n' "$*" >&2
+  exit 1
+}
+skip() {
+  printf 'skipped: %s\n' "$*"
+  exit 77
+}
+step() { printf '%4d s: %s\n' "$SECONDS" "$*"; }
+
+if [[ ${3-} != inside ]]; then
+  ((EUID == 0)) || skip "only root can make a system of its own to install packages into"
+  command -v debootstrap >/dev/null || skip "debootstrap is not installed (./dev test install)"
+  unshare --mount --pid --fork true 2>/dev/null || skip "this machine allows no mount namespace"
+  rm -rf --one-file-system "$root"
+  mkdir -p "$root"
+  setpriv --pdeathsig KILL unshare --mount --propagation private --pid --fork --kill-child \
+    "$BASH" "$0" "$packages" "$root" inside &
+  child=$!
+  # Once the child has ended, nothing is mounted in the folder any more.
+  clean() {
+    kill -KILL "$child" 2>/dev/null || true
+    wait "$child" 2>/dev/null || true
+    rm -rf --one-file-system "$root" "$log"
+  }
+  trap clean EXIT
+  trap 'exit 143' TERM
+  trap 'exit 130' INT
+  status=0
+  wait "$child" || status=$?
+  exit "$status"
+fi
+
+suite=$(. /etc/os-release && echo "${VERSION_CODENAME-}")
+# One "deb URI SUITE COMPONENT" for each part of Debian that this machine installs from.
+sources=$(apt-get indextargets --format 'deb $(REPO_URI) $(RELEASE) $(COMPONENT)' \
+  'Created-By: Packages' 'Origin: Debian' | sed 's|/ | |' | sort -u)
+archive=$(awk -v suite="$suite" '$3 == suite && $4 == "main" { print $2; exit }' <<<"$sources")
+[[ -n $archive ]] || skip "apt knows of no Debian archive on this machine (apt-get update)"
+/usr/lib/apt/apt-helper -o APT::Sandbox::User=root download-file \
+  "$archive/dists/$suite/InRelease" "$root/InRelease" >/dev/null 2>&1 ||
+  skip "the Debian archive that apt uses can't be reached"
+rm "$root/InRelease"
+
+# In memory where there is plenty: quicker, and nothing can stay behind.
+if (($(awk '/^MemAvailable:/ { print $2 }' /proc/meminfo) > 6 * 1024 * 1024)); then
+  mount -t tmpfs -o mode=755,size=3g tmpfs "$root"
+fi
+# debootstrap doesn't read apt's settings.
+eval "$(apt-config shell http_proxy Acquire::http::Proxy https_proxy Acquire::https::Proxy)"
+[[ -z ${http_proxy-} ]] || export http_proxy
+[[ -z ${https_proxy-} ]] || export https_proxy
+step "debootstrap"
+debootstrap --variant=minbase "$suite" "$root" "$archive" >"$log" 2>&1 || {
+  ! grep -q 'noexec or nodev' "$log" || skip "no device files can be made below $root"
+  tail -n 20 "$log"
+  fail "debootstrap failed"
+}
+
+mount -t proc proc "$root/proc"
+mount -t sysfs -o ro sysfs "$root/sys"
+mount -t tmpfs tmpfs "$root/dev/shm"
+mount -t devpts -o newinstance,ptmxmode=0666 devpts "$root/dev/pts"
+printf '%s\n' "$sources" >"$root/etc/apt/sources.list"
+apt-config dump | grep -E '^Acquire::(http|https|ftp)::' >"$root/etc/apt/apt.conf.d/90machine" || true
+for file in /etc/resolv.conf /etc/hosts /etc/ssl/certs/ca-certificates.crt; do
+  [[ ! -f $file ]] || install -D -m 644 "$file" "$root$file"
+done
+# Nothing is to survive, and nothing is to be started.
+echo force-unsafe-io >"$root/etc/dpkg/dpkg.cfg.d/unsafe"
+printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
+chmod +x "$root/usr/sbin/policy-rc.d"
+mkdir "$root/packages"
+cp "$packages"/*.deb "$root/packages"
+
+inside() {
+  env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive \
+    ${http_proxy:+http_proxy="$http_proxy"} ${https_proxy:+https_proxy="$https_proxy"} \
+    chroot "$root" /bin/sh -euc "$1"
+}
+apt_install() {
+  inside "apt-get -q -y -o Dpkg::Use-Pty=0 install --no-install-recommends $1" >"$log" 2>&1 || {
+    tail -n 30 "$log"
+    fail "apt could not install $1"
+  }
+}
+
+step "the library, and then the tools"
+inside 'apt-get -q update' >"$log" 2>&1 || {
+  tail -n 20 "$log"
+  fail "apt-get update failed in the new system"
+}
+apt_install '/packages/libweft1_*.deb'
+! inside 'ldd /usr/lib/*/libweft.so.1' | grep 'not found' || fail "libweft1 did not bring the libraries above"
+apt_install '/packages/weft-tools_*.deb'
+inside 'weft-info >/root/info && head -n 6 /root/info && weft-info --json >/dev/null' || fail "weft-info does not run"
+inside 'ldconfig -p | grep -q "libweft\.so\.1 "' || fail "the loader does not know of libweft.so.1"
+! inside 'dpkg-query -W' | grep -E -- '-dev(:|\b)' || fail "the library brought the -dev packages above"
+
+step "the -dev package and a compiler"
+apt_install '/packages/libweft-dev_*.deb g++ cmake make pkg-config openmpi-bin'
+step "a trainer, by CMake and by pkg-config"
+inside '
+  cd /root
+  cp -r /usr/share/doc/libweft-dev/examples/link .
+  cmake -S link -B build -DCMAKE_BUILD_TYPE=Release
+  cmake --build build
+  g++ -std=c++20 link/main.cpp $(pkg-config --cflags --libs weft) -o line_fit
+  for program in build/line_fit ./line_fit; do
+    mpirun --allow-run-as-root --oversubscribe --bind-to none -n 2 $program
+  done' || fail "the trainer does not build or run"
+
+step "nothing stays"
+inside 'dpkg --purge libweft-dev weft-tools libweft1 >/dev/null'
+# apt's and dpkg's own records of what was once there aside.
+remains=$(cd "$root" && find etc lib usr var -name '*weft*' ! -path 'var/log/*' ! -path 'var/cache/apt/*')
+[[ -z $remains ]] || fail "after the removal there are still: $remains"
+step "done"

@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# Builds the Debian packages and looks at what they hold: every installed file is in exactly one of them,
+# the library lies where the loader looks, and what a package needs is what it says.
+#   packages.sh SOURCE_FOLDER
+set -euo pipefail
+source=$1
+
+for tool in dpkg-deb dpkg-shlibdeps file; do
+  command -v "$tool" >/dev/null || {
+    echo "skipped: $tool is not installed (./dev setup, ./dev test install)"
+    exit 77
+  }
+done
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+broken=0
+complain() {
+  printf 'packages: %s\n' "$*" >&2
+  broken=1
+}
+
+"$source/dev" package "$scratch"
+version=$(sed -n 's/^project(weft VERSION \([^ ]*\).*/\1/p' "$source/CMakeLists.txt")
+machine=$(dpkg --print-architecture) triplet=$(dpkg-architecture -q DEB_HOST_MULTIARCH)
+packages=(libweft1 libweft-dev weft-tools)
+
+for package in "${packages[@]}"; do
+  deb=$scratch/${package}_${version}_$machine.deb tree=$scratch/$package
+  [[ -f $deb ]] || complain "there is no ${deb##*/}"
+  dpkg-deb -R "$deb" "$tree"
+  (cd "$tree" && md5sum -c --quiet DEBIAN/md5sums) || complain "$package: files differ from its md5sums"
+  [[ -f $tree/usr/share/doc/$package/copyright ]] || complain "$package has no copyright file"
+  [[ $(zcat "$tree/usr/share/doc/$package/changelog.gz" | head -n 1) == "weft ($version) "* ]] ||
+    complain "$package: the changelog does not begin with $version"
+  ! dpkg-deb -f "$deb" Depends Recommends | grep -E -- '[^ ]*-dev\b' ||
+    complain "$package needs the -dev packages above"
+  (cd "$tree" && find . -path ./DEBIAN -prune -o ! -type d -print) >"$scratch/$package.files"
+  # Neither text nor run paths lead back to the tree that it was built in.
+  ! grep -r -I -l -F "$source" "$tree" || complain "$package: the files above name $source"
+done
+(("$(find "$scratch" -name '*.deb' | wc -l)" == ${#packages[@]})) || complain "there are other packages too"
+
+# All that is installed, against all that is packed.
+DESTDIR=$scratch/all cmake --install "$source/build/packages" >/dev/null
+(cd "$scratch/all" && find . ! -type d) | sort >"$scratch/installed"
+sort "$scratch"/*.files >"$scratch/packed"
+while IFS= read -r file; do complain "$file is in two packages"; done < <(uniq -d "$scratch/packed")
+while IFS= read -r file; do complain "$file is in no package"; done \
+  < <(comm -23 "$scratch/installed" <(uniq "$scratch/packed"))
+while IFS= read -r file; do complain "$file is packed, but not installed"; done \
+  < <(comm -13 "$scratch/installed" <(uniq "$scratch/packed"))
+
+has() { # has PACKAGE FIELD PATTERN
+  dpkg-deb -f "$scratch/$1_${version}_$machine.deb" "$2" | grep -q -E "$3" ||
+    complain "$1: $2 is not $3, but: $(dpkg-deb -f "$scratch/$1_${version}_$machine.deb" "$2")"
+}
+for library in libc6 libfmt9 libhwy1 libpmix2 libsodium23 libspdlog1 libstdc++6; do
+  has libweft1 Depends "(^|, )${library//+/\\+}"
+done
+has libweft-dev Depends "^libweft1 \(= $version\)\$"
+has weft-tools Depends "(^|, )libweft1 \(= $version\)"
+has weft-tools Recommends '^openmpi-bin$'
+
+libraries=usr/lib/$triplet
+[[ -f $scratch/libweft1/$libraries/libweft.so.1 ]] || complain "libweft1: no $libraries/libweft.so.1"
+[[ $(readlink "$scratch/libweft-dev/$libraries/libweft.so") == libweft.so.1 ]] ||
+  complain "libweft-dev: $libraries/libweft.so does not lead to libweft.so.1"
+[[ $(cat "$scratch/libweft1/DEBIAN/triggers") == 'activate-noawait ldconfig' ]] ||
+  complain "libweft1 does not tell the loader"
+[[ $(cat "$scratch/libweft1/DEBIAN/shlibs") == "libweft 1 libweft1 (>= $version)" ]] ||
+  complain "libweft1: shlibs are $(cat "$scratch/libweft1/DEBIAN/shlibs")"
+for binary in libweft1/$libraries/libweft.so.1 weft-tools/usr/bin/weft-info; do
+  file -b "$scratch/$binary" | grep -q ', stripped' || complain "$binary is not stripped"
+  ! readelf -d -W "$scratch/$binary" | grep -E 'R(UN)?PATH' || complain "$binary has a run path"
+done
+
+((broken == 0))
