@@ -41,6 +41,8 @@ if [[ ${3-} != inside ]]; then
   exit "$status"
 fi
 
+compgen -G "$packages/*.deb" >/dev/null || skip "no packages were built"
+command -v apt-get >/dev/null || skip "this machine has no apt, so no Debian archive is known"
 suite=$(. /etc/os-release && echo "${VERSION_CODENAME-}")
 # One "deb URI SUITE COMPONENT" for each part of Debian that this machine installs from.
 sources=$(apt-get indextargets --format 'deb $(REPO_URI) $(RELEASE) $(COMPONENT)' \

@@ -55,7 +55,7 @@ done < <(find "$prefix/include" -name '*.hpp' -o -name '*.h')
 # Runs a program as two ranks, or alone where no launcher is installed.
 run_ranks() {
   local program=$1
-  ldd "$program" | grep -q -F "libweft.so.1 => $prefix/" ||
+  ldd "$program" | grep -F "libweft.so.1 => $prefix/" ||
     fail "$program does not load $prefix's library: $(ldd "$program" | grep weft)"
   ((${#mpirun[@]})) || return 0
   "${mpirun[@]}" -n 2 "$program" || fail "$program failed as two ranks"
@@ -68,7 +68,12 @@ cp "$source/tests/ranks/c_binding/put_wait.c" "$scratch/c_program"
 cat >"$scratch/c_program/CMakeLists.txt" <<'TEXT'
 cmake_minimum_required(VERSION 3.25)
 project(c_program LANGUAGES C)
-find_package(weft 0.1 REQUIRED)
+find_package(weft 9.0 QUIET)
+find_package(weft 0.1 QUIET COMPONENTS teapot)
+if(weft_FOUND)
+  message(FATAL_ERROR "a weft was found that there is not")
+endif()
+find_package(weft 0.1 REQUIRED COMPONENTS pslib)
 add_executable(put_wait put_wait.c)
 target_link_libraries(put_wait PRIVATE weft::weft)
 TEXT

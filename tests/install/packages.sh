@@ -5,7 +5,7 @@
 set -euo pipefail
 source=$1
 
-for tool in dpkg-deb dpkg-shlibdeps file; do
+for tool in dpkg-deb dpkg-shlibdeps file help2man; do
   command -v "$tool" >/dev/null || {
     echo "skipped: $tool is not installed (./dev setup, ./dev test install)"
     exit 77
@@ -51,7 +51,7 @@ while IFS= read -r file; do complain "$file is packed, but not installed"; done 
   < <(comm -13 "$scratch/installed" <(uniq "$scratch/packed"))
 
 has() { # has PACKAGE FIELD PATTERN
-  dpkg-deb -f "$scratch/$1_${version}_$machine.deb" "$2" | grep -q -E "$3" ||
+  dpkg-deb -f "$scratch/$1_${version}_$machine.deb" "$2" | grep -E "$3" ||
     complain "$1: $2 is not $3, but: $(dpkg-deb -f "$scratch/$1_${version}_$machine.deb" "$2")"
 }
 for library in libc6 libfmt9 libhwy1 libpmix2 libsodium23 libspdlog1 libstdc++6; do
@@ -70,8 +70,12 @@ libraries=usr/lib/$triplet
 [[ $(cat "$scratch/libweft1/DEBIAN/shlibs") == "libweft 1 libweft1 (>= $version)" ]] ||
   complain "libweft1: shlibs are $(cat "$scratch/libweft1/DEBIAN/shlibs")"
 for binary in libweft1/$libraries/libweft.so.1 weft-tools/usr/bin/weft-info; do
-  file -b "$scratch/$binary" | grep -q ', stripped' || complain "$binary is not stripped"
+  file -b "$scratch/$binary" | grep ', stripped' || complain "$binary is not stripped"
   ! readelf -d -W "$scratch/$binary" | grep -E 'R(UN)?PATH' || complain "$binary has a run path"
 done
+while IFS= read -r program; do
+  page=$scratch/weft-tools/usr/share/man/man1/${program##*/}.1.gz
+  [[ -f $page ]] && zcat "$page" | grep '^\.SH OPTIONS' || complain "${program##*/} has no manual page"
+done < <(find "$scratch/weft-tools/usr/bin" -type f)
 
 ((broken == 0))

@@ -1,0 +1,18 @@
+# A program for users: installed, and in packages with a manual page made from its own --help.
+#   weft_tool(weft-info "show what this weft is made of")
+function(weft_tool name about)
+  install(TARGETS ${name} COMPONENT tools)
+  if(WEFT_PACKAGES)
+    set(page ${PROJECT_BINARY_DIR}/manual/${name}.1)
+    file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/manual)
+    add_custom_command(
+      OUTPUT ${page}.gz
+      COMMAND help2man --no-info --name=${about} --version-string=${PROJECT_VERSION}
+              --output=${page} $<TARGET_FILE:${name}>
+      COMMAND gzip -9nf ${page}
+      DEPENDS ${name}
+      VERBATIM)
+    add_custom_target(${name}-manual ALL DEPENDS ${page}.gz)
+    install(FILES ${page}.gz DESTINATION share/man/man1 COMPONENT tools)
+  endif()
+endfunction()
