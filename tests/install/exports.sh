@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # What libweft.so shows to the programs that load it: the marked names of include/weft, the functions
-# of weft.h, all of one version, and nothing of what weft is made from.
-#   exports.sh LIBRARY SOURCE_FOLDER
+# of weft.h, all of one version, and nothing of what weft is made from. Whatever include/weft declares
+# and a room defines must be marked.
+#   exports.sh LIBRARY SOURCE_FOLDER ROOM.a...
 set -euo pipefail
 library=$1 source=$2
+rooms=("${@:3}")
 abi=1
 
 scratch=$(mktemp -d)
@@ -20,6 +22,15 @@ awk '
   /^(class|struct) .*WEFT_API / { sub(/.*WEFT_API /, ""); print space "::" $1 }
   /^WEFT_API / { sub(/\(.*/, ""); print space "::" $NF }
 ' "$source"/include/weft/*.hpp | sort -u >"$scratch/marked"
+# The types and functions that are declared without the mark.
+awk '
+  /^namespace weft[a-z:]* \{/ { space = $2 }
+  /WEFT_API/ { next }
+  /^(class|struct) .*\{/ { sub(/ *(:.*|final.*)?\{.*/, ""); print space "::" $NF }
+  /^[a-z].*\(/ && !/^(class|struct|enum|using|namespace|template|inline|constexpr) / {
+    sub(/\(.*/, ""); print space "::" $NF
+  }
+' "$source"/include/weft/*.hpp | sort -u | comm -23 - "$scratch/marked" >"$scratch/unmarked"
 grep -v '^ \*' "$source/bindings/c/include/weft.h" |
   grep -o -E '\bweft_[a-z_]+\(' | tr -d '(' | sort -u >"$scratch/functions"
 [[ -s $scratch/marked && -s $scratch/functions ]] || complain "the headers declare nothing"
@@ -47,6 +58,16 @@ awk -v abi="WEFT_$abi" -v marked="$scratch/marked" -v functions="$scratch/functi
   }
   END { for (name in known) if (!(name in seen)) print name " is declared, but not exported" }
 ' "$scratch/exported" >"$scratch/complaints"
+# Defined out of line (T: not an inline function's copy), so a program has to find it in the library.
+nm -C "${rooms[@]}" 2>/dev/null | sed -n 's/^[0-9a-f]* T //p' | sort -u |
+  awk -v unmarked="$scratch/unmarked" '
+    BEGIN { while ((getline line <unmarked) > 0) known[line] = 1 }
+    {
+      owner = $0
+      sub(/[(\[].*/, "", owner)
+      if (owner in known || (sub(/::[^:]*$/, "", owner) && owner in known))
+        print $0 " is declared in include/weft, but not marked WEFT_API"
+    }' >>"$scratch/complaints"
 while IFS= read -r line; do complain "$line"; done <"$scratch/complaints"
 
 readelf -d -W "$library" >"$scratch/dynamic"
