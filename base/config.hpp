@@ -25,6 +25,7 @@ enum class Knob : std::uint8_t {
   huge_pages,    ///< WEFT_HUGE_PAGES      choice auto  auto (advise) | off
   spin,          ///< WEFT_SPIN            time|auto    how long a wait polls before it yields
   zero_copy,     ///< WEFT_ZERO_COPY       bool   1     0 stages every put: the paper's RDMA.cp
+  cross_memory,  ///< WEFT_CROSS_MEMORY    choice auto  auto | off: adopted memory by kernel copy
   check,         ///< WEFT_CHECK           choice none  none | flow
   record,        ///< WEFT_RECORD          choice control  off | control | all
   stream_bytes,  ///< WEFT_STREAM_BYTES    size|auto    puts from this size on bypass the cache

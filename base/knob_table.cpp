@@ -38,6 +38,8 @@ constexpr std::array<KnobSpec, static_cast<std::size_t>(Knob::count_)> kTable{{
      0},
     {Knob::zero_copy, "WEFT_ZERO_COPY", KnobType::boolean, "1", kFlag,
      "0: stage every put through a copy, to compare with"},
+    {Knob::cross_memory, "WEFT_CROSS_MEMORY", KnobType::choice, "auto", "auto | off",
+     "auto: adopted memory is copied by the kernel where it lets ranks do so; off: it is staged"},
     {Knob::check, "WEFT_CHECK", KnobType::choice, "none", "none | flow",
      "flow: run synchronous slots with credits and report an overrun"},
     {Knob::record, "WEFT_RECORD", KnobType::choice, "control", "off | control | all",

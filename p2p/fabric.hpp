@@ -42,6 +42,12 @@ struct PutWork {
   CopyChoice* choice = nullptr;  ///< the slot's, for a fabric whose puts are copies
 };
 
+/// Whether memory that a user adopted can be reached across a path, and why not.
+struct AdoptedReach {
+  bool by_peer = false;  ///< this rank's, by the peer
+  bool by_us = false;    ///< the peer's, by this rank
+};
+
 /// The path to one peer. Thread-safety: put, get, write_word and notify may be called from several
 /// threads for different words and ranges, resolve and direct from any thread; send and share are
 /// the progress thread's.
@@ -72,6 +78,8 @@ class Channel {
   /// Makes the peer able to resolve a chunk of this rank before it gets any later message. What is
   /// known to it already costs nothing.
   virtual void share(std::uint32_t chunk) = 0;
+  /// Any thread.
+  virtual AdoptedReach adopted_reach() const noexcept { return {}; }
 
   static constexpr std::size_t kMaxMessage = 2048;
   /// What the path cost by itself, counted by the channel where it is posted, on the progress

@@ -68,11 +68,14 @@ LocalRank::LocalRank(LocalRankOptions options)
                                                               : options.config.text(Knob::fabric)),
       stream_bytes(options.config.size(Knob::stream_bytes)),
       zero_copy(options.config.flag(Knob::zero_copy)),
+      cross_memory(options.config.text(Knob::cross_memory) == "auto"),
       check_flow(options.config.text(Knob::check) == "flow"),
       control(make_arena(ArenaSort::control, options)),
       data(make_arena(ArenaSort::data, options)),
       published(make_arena(ArenaSort::published, options)),
       hidden(make_arena(ArenaSort::hidden, options)),
+      adopted(std::make_shared<AdoptedMemory>(control)),
+      resource(data),
       spin_(options.config.time(Knob::spin)),
       bell_block_(control, sizeof(Doorbell)),
       bell_event_(options.sleeper == nullptr ? make_event() : os::Fd()),
@@ -119,7 +122,14 @@ std::optional<MemoryRef> LocalRank::locate(const Tensor& tensor) const noexcept 
   for (const auto* arena : {&data, &published})
     if (const auto at = (*arena)->locate(tensor.data(), tensor.extent()))
       return MemoryRef{at->chunk, at->offset, tensor.extent()};
+  if (const auto at = adopted->locate(tensor))
+    return MemoryRef{at->chunk, at->offset, tensor.extent()};
   return std::nullopt;
+}
+
+bool LocalRank::has_chunk(std::uint32_t chunk) const noexcept {
+  if (sort_of_chunk(chunk) == ArenaSort::adopted) return adopted->region(chunk).has_value();
+  return arena_of(chunk)->has_chunk(chunk);
 }
 
 bool LocalRank::reachable(const std::byte* address, std::size_t bytes) const noexcept {

@@ -13,7 +13,9 @@
 #include "base/config.hpp"
 #include "base/log.hpp"
 #include "base/os/fd.hpp"
+#include "p2p/arena/adopted.hpp"
 #include "p2p/arena/arena.hpp"
+#include "p2p/arena/arena_resource.hpp"
 #include "p2p/fabric.hpp"
 #include "p2p/progress/doorbell.hpp"
 #include "p2p/progress/progress.hpp"
@@ -46,12 +48,16 @@ class LocalRank {
   const std::string only_fabric;                    ///< WEFT_FABRIC; empty: any
   const std::optional<std::size_t> stream_bytes;    ///< puts from this size on bypass the cache
   const bool zero_copy;                             ///< false: every put is staged
-  const bool check_flow;  ///< synchronous slots run with credits, an overrun is reported
+  const bool cross_memory;  ///< WEFT_CROSS_MEMORY: the kernel may copy from process to process
+  const bool check_flow;    ///< synchronous slots run with credits, an overrun is reported
 
   const std::shared_ptr<Arena> control;
   const std::shared_ptr<Arena> data;
   const std::shared_ptr<Arena> published;
   const std::shared_ptr<Arena> hidden;
+  const std::shared_ptr<AdoptedMemory> adopted;
+
+  ArenaResource resource;  ///< the data arena's
 
   Doorbell& bell() noexcept { return *reinterpret_cast<Doorbell*>(bell_block_.data()); }
   const Block& bell_block() const noexcept { return bell_block_.block(); }
@@ -74,6 +80,9 @@ class LocalRank {
   const std::shared_ptr<Arena>& arena_of(std::uint32_t chunk) const noexcept;
   /// Where peers find the tensor's bytes; nullopt for memory that is not theirs to reach.
   std::optional<MemoryRef> locate(const Tensor& tensor) const noexcept;
+  /// Whether the number names memory of this rank that peers may know: what travelled is not
+  /// trusted.
+  bool has_chunk(std::uint32_t chunk) const noexcept;
   /// Whether the range lies in memory that peers or devices reach without staging.
   bool reachable(const std::byte* data, std::size_t bytes) const noexcept;
 

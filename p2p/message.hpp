@@ -16,6 +16,9 @@ enum class MessageType : std::uint32_t {
   welcome,        ///< shm: the acceptor's answer, with the same
   chunk,          ///< shm: a chunk's descriptor, before the first message that refers to it
   chunk_wanted,   ///< asks for a chunk that a tensor's record referred to
+  adopted,        ///< shm: where adopted memory lies in the sender's process
+  forget,         ///< shm: adopted memory was given back
+  reaches,        ///< shm: whether the connector reaches into the acceptor's process
   attach,         ///< asks for an end of a slot
   attached,       ///< grants it
   refused,        ///< refuses it, with the reason

@@ -81,9 +81,40 @@ Tensor World::allocate(DType dtype, const Shape& shape) {
   return {p2p::make_storage(state_->local.data, bytes_of(dtype, shape)), 0, dtype, shape};
 }
 
+Tensor World::adopt(std::shared_ptr<void> memory, DType dtype, const Shape& shape) {
+  const std::size_t bytes = bytes_of(dtype, shape);
+  if (memory == nullptr)
+    throw Error(ErrorDetail{.code = Code::bad_argument,
+                            .operation = "adopt",
+                            .message = "no memory was given",
+                            .hint = "give the address of " + std::to_string(bytes) + " bytes"});
+  return {state_->local.adopted->adopt(std::move(memory), bytes), 0, dtype, shape};
+}
+
+Tensor World::adopt(void* memory, DType dtype, const Shape& shape, std::function<void()> unused) {
+  return adopt(std::shared_ptr<void>(memory,
+                                     [unused = std::move(unused)](void*) {
+                                       if (unused) unused();
+                                     }),
+               dtype, shape);
+}
+
+std::pmr::memory_resource& World::memory() noexcept { return state_->local.resource; }
+
 Slot World::expose(const SlotSpec& spec) {
   bytes_of(spec.dtype, spec.shape);
-  return Slot(state_->slots.expose(spec));
+  return Slot(state_->slots.expose(spec, {}));
+}
+
+Slot World::expose(const SlotSpec& spec, const Tensor& memory) {
+  bytes_of(spec.dtype, spec.shape);
+  if (memory.empty())
+    throw Error(ErrorDetail{.code = Code::bad_argument,
+                            .operation = "expose",
+                            .message = "the memory given is an empty tensor",
+                            .hint = "leave it out, or give memory",
+                            .slot = spec.name});
+  return Slot(state_->slots.expose(spec, memory));
 }
 
 RemoteSlot World::attach(int owner, const SlotSpec& expected, Deadline deadline) {

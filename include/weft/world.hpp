@@ -1,7 +1,9 @@
 // A process as a rank of a job.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <memory_resource>
 #include <span>
 #include <string>
 
@@ -45,9 +47,27 @@ class WEFT_API World {
   /// when the arena cannot grow, with what was asked, held and allowed; the world stays usable.
   Tensor allocate(DType dtype, const Shape& shape);
 
+  /// A tensor of the user's own memory, of any origin and alignment, dense. As a source it is put
+  /// without staging; as the memory of a slot (expose) peers put straight into it: within a host by
+  /// the kernel's copy from process to process where that is allowed, else staged, counted and
+  /// logged. `memory` is kept until the last tensor made from it is gone and no peer can touch it:
+  /// its deleter is the place to free the memory. Throws Error(bad_argument, exhausted).
+  Tensor adopt(std::shared_ptr<void> memory, DType dtype, const Shape& shape);
+  /// The same for memory that somebody else owns, who must not free it before `unused` is called
+  /// (once, on any thread, also without a world).
+  Tensor adopt(void* memory, DType dtype, const Shape& shape, std::function<void()> unused);
+
+  /// This rank's data arena for containers: what they allocate, peers reach without staging (wrap
+  /// it). Valid as long as the world; alignments up to 64. Throws std::bad_alloc.
+  std::pmr::memory_resource& memory() noexcept;
+
   /// Offers a slot to the other ranks (or this one). Throws Error: duplicate_name, bad_argument,
   /// exhausted.
   Slot expose(const SlotSpec& spec);
+  /// The same with its buffers in `memory`, one behind the other: a dense tensor of the slot's
+  /// dtype that adopt() or allocate() made, of depth times the slot's elements. For slots that a
+  /// peer writes, of fixed shape.
+  Slot expose(const SlotSpec& spec, const Tensor& memory);
 
   /// Attaches to a slot of `owner`, waiting for it to be exposed. `expected` is compared with what
   /// the owner exposes. Involves these two ranks only. Throws Error: mismatch (with both sides'

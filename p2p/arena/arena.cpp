@@ -22,6 +22,8 @@ const char* sort_name(ArenaSort sort) {
       return "private";
     case ArenaSort::published:
       return "published";
+    case ArenaSort::adopted:
+      return "adopted";
   }
   return "?";
 }

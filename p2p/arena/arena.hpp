@@ -18,10 +18,11 @@
 namespace weft::p2p {
 
 enum class ArenaSort : std::uint8_t {
-  control,   ///< sequence, credit and doorbell words
-  data,      ///< tensors and slot buffers
-  hidden,    ///< DESIGN's private arena: never exported (staging)
-  published  ///< buffers of published slots: peers can map them for reading only
+  control,    ///< sequence, credit and doorbell words
+  data,       ///< tensors and slot buffers
+  hidden,     ///< DESIGN's private arena: never exported (staging)
+  published,  ///< buffers of published slots: peers can map them for reading only
+  adopted     ///< no arena's: the user's own memory (AdoptedMemory)
 };
 
 /// A chunk's number within its rank: the sort in the top byte, so that one number names it.

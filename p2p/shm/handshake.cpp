@@ -11,7 +11,7 @@
 
 namespace weft::p2p {
 
-void ShmFabric::send_hello(Link& link, const Partner& partner, MessageType type) {
+void ShmFabric::send_hello(Link& link, const Partner& partner, MessageType type, bool reaches) {
   const Block& bell = local_.bell_block();
   HelloMessage hello;
   hello.type = type;
@@ -20,6 +20,8 @@ void ShmFabric::send_hello(Link& link, const Partner& partner, MessageType type)
   hello.barrier_before_sleep = local_.waiter.policy().barrier_before_sleep ? 1 : 0;
   hello.control_bytes = local_.control->chunk_bytes(bell.chunk);
   hello.doorbell_offset = bell.offset;
+  hello.probe = reinterpret_cast<std::uint64_t>(&probe_);
+  hello.reaches = reaches ? 1 : 0;
   hello.mac = mac(local_.rank, partner.rank);
   const std::array<int, 2> descriptors = {local_.control->chunk_fd(bell.chunk).get(),
                                           local_.bell_event().get()};
@@ -68,6 +70,9 @@ void ShmFabric::on_message(Link& link, std::span<const std::byte> bytes,
   if (partner.channel == nullptr) return;
   if (type == MessageType::chunk)
     on_chunk(partner, bytes, std::move(descriptors));
+  else if (type == MessageType::adopted || type == MessageType::forget ||
+           type == MessageType::reaches)
+    on_adopted(partner, bytes);
   else
     events_.message(link.rank, bytes);
 }
@@ -92,7 +97,6 @@ void ShmFabric::on_introduction(Link& link, std::span<const std::byte> bytes,
     partner.links.push_back(std::move(*held));
     strangers_.erase(held);
     link.rank = partner.rank;
-    send_hello(link, partner, MessageType::welcome);
   }
   greet(partner, link, *hello, std::move(descriptors));
 }
@@ -106,11 +110,37 @@ void ShmFabric::greet(Partner& partner, Link& link, const HelloMessage& hello,
     auto channel =
         std::make_unique<ShmChannel>(local_, link, std::move(control), hello.doorbell_offset,
                                      std::move(descriptors[1]), ring_needs_fence);
+    const bool reaches =
+        channel->find_reach(partner.address.pid, hello.probe, cross_memory_ && hello.probe != 0);
+    if (hello.type == MessageType::welcome) {
+      channel->reached_by_peer(hello.reaches != 0);
+      link.send(ReachesMessage{.reaches = reaches ? 1U : 0U});
+    } else {
+      // To oneself, the same holds both ways.
+      channel->reached_by_peer(reaches && partner.rank == local_.rank);
+      send_hello(link, partner, MessageType::welcome, reaches);
+    }
+    if (!reaches)
+      local_.log->info(Subsystem::path, "memory adopted by rank {} is staged: {}", partner.rank,
+                       cross_memory_ ? "the kernel does not let this process reach into it"
+                                     : "WEFT_CROSS_MEMORY=off");
     partner.channel = channel.get();
     events_.connected(partner.rank, std::move(channel));
   } catch (const Error& error) {
     events_.short_of(error);
   }
+}
+
+void ShmFabric::on_adopted(Partner& partner, std::span<const std::byte> bytes) {
+  if (const auto region = parse<AdoptedMessage>(bytes);
+      region && region->type == MessageType::adopted) {
+    partner.channel->add_adopted(*region);
+    local_.ring();  // somebody may wait for just this memory
+  }
+  if (const auto gone = parse<ForgetMessage>(bytes); gone && gone->type == MessageType::forget)
+    partner.channel->forget_adopted(gone->chunk);
+  if (const auto said = parse<ReachesMessage>(bytes); said && said->type == MessageType::reaches)
+    partner.channel->reached_by_peer(said->reaches != 0);
 }
 
 void ShmFabric::on_chunk(Partner& partner, std::span<const std::byte> bytes,

@@ -10,6 +10,9 @@
 
 namespace weft::p2p {
 
+/// What stands in the word by which ranks find out whether they reach into each other's process.
+inline constexpr std::uint64_t kProbe = 0x776566742d707262;
+
 struct HelloMessage {  // hello and welcome
   static constexpr MessageType kType = MessageType::hello;
   MessageType type = kType;
@@ -19,7 +22,31 @@ struct HelloMessage {  // hello and welcome
   std::uint32_t barrier_before_sleep = 0;  ///< 1: who rings this rank needs no fence
   std::uint64_t control_bytes = 0;    ///< size of the control chunk whose descriptor comes along
   std::uint64_t doorbell_offset = 0;  ///< in that chunk
+  std::uint64_t probe = 0;            ///< address of a word in the sender's process: kProbe
+  std::uint32_t reaches = 0;          ///< welcome: whether the acceptor has read the connector's
   std::array<std::byte, 32> mac{};    ///< over (from, to) with the job's secret
+};
+
+struct ReachesMessage {  // the connector's, after the welcome
+  static constexpr MessageType kType = MessageType::reaches;
+  MessageType type = kType;
+  std::uint32_t reaches = 0;
+};
+
+struct AdoptedMessage {
+  static constexpr MessageType kType = MessageType::adopted;
+  MessageType type = kType;
+  std::uint32_t chunk = 0;
+  std::uint64_t address = 0;  ///< in the sender's process
+  std::uint64_t bytes = 0;
+  std::uint64_t alive_offset = 0;  ///< of the region's word
+  std::uint32_t alive_chunk = 0;   ///< a control chunk, shared before
+};
+
+struct ForgetMessage {
+  static constexpr MessageType kType = MessageType::forget;
+  MessageType type = kType;
+  std::uint32_t chunk = 0;
 };
 
 struct ChunkMessage {

@@ -66,6 +66,7 @@ void ShmChannel::send(std::span<const std::byte> message) {
 
 void ShmChannel::share(std::uint32_t chunk) {
   if (!shared_.insert(chunk).second) return;
+  if (sort_of_chunk(chunk) == ArenaSort::adopted) return share_adopted(chunk);
   const Arena& arena = *local_.arena_of(chunk);
   const int fd = arena.chunk_fd(chunk).get();
   local_.recorder.control(board::Event::chunk_shared, link_.rank, 0, chunk);
@@ -74,6 +75,7 @@ void ShmChannel::share(std::uint32_t chunk) {
 }
 
 Result<RemoteMemory> ShmChannel::resolve(const MemoryRef& ref) noexcept {
+  if (sort_of_chunk(ref.chunk) == ArenaSort::adopted) return resolve_adopted(ref);
   const std::lock_guard lock(mutex_);
   const auto found = chunks_.find(ref.chunk);
   if (found == chunks_.end())
@@ -82,8 +84,7 @@ Result<RemoteMemory> ShmChannel::resolve(const MemoryRef& ref) noexcept {
                               .message = fmt::format("the peer named its chunk {:#x}, which is not "
                                                      "known here yet",
                                                      ref.chunk)});
-  if (ref.offset > found->second->bytes() || ref.bytes > found->second->bytes() - ref.offset ||
-      ref.offset % alignof(std::uint64_t) != 0)
+  if (ref.offset > found->second->bytes() || ref.bytes > found->second->bytes() - ref.offset)
     return Status(ErrorDetail{.code = Code::system,
                               .operation = "resolve",
                               .message = fmt::format("the peer named {} bytes at {} of its chunk "
@@ -108,6 +109,8 @@ void ShmChannel::ring() noexcept {
 }
 
 Status ShmChannel::put(const PutWork& work) noexcept {
+  if (work.payload.key != 0) [[unlikely]]
+    return put_across(work);
   if (!work.parts.empty()) [[unlikely]]
     gather(work);
   else if (work.bytes == sizeof(std::uint64_t))
@@ -150,6 +153,8 @@ void ShmChannel::copy(const PutWork& work) const noexcept {
 }
 
 Status ShmChannel::get(std::byte* to, RemoteMemory from, std::size_t bytes) noexcept {
+  if (from.key != 0) [[unlikely]]
+    return get_across(to, from, bytes);
   // Who gets a tensor is about to read it: it may stay in the cache if it fits.
   kernels::copy(to, pointer(from), bytes, kGetStreamBytes);
   return {};
@@ -160,6 +165,8 @@ void ShmChannel::write_word(RemoteMemory word, std::uint64_t value) noexcept {
   notify();
 }
 
-std::byte* ShmChannel::direct(RemoteMemory memory) noexcept { return pointer(memory); }
+std::byte* ShmChannel::direct(RemoteMemory memory) noexcept {
+  return memory.key == 0 ? pointer(memory) : nullptr;
+}
 
 }  // namespace weft::p2p

@@ -1,6 +1,9 @@
 // Moving tensors to a peer of the same host: loads and stores through mapped arenas.
 #pragma once
 
+#include <sys/types.h>
+
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -13,11 +16,14 @@
 #include "p2p/fabric.hpp"
 #include "p2p/local_rank.hpp"
 #include "p2p/progress/doorbell.hpp"
+#include "p2p/shm/cross_memory.hpp"
 #include "p2p/shm/link.hpp"
+#include "p2p/shm/messages.hpp"
 
 namespace weft::p2p {
 
-/// A RemoteMemory is a pointer in this process.
+/// A RemoteMemory is a pointer in this process, or, with a key (the chunk), an address in the
+/// peer's: memory that its user adopted, which the kernel copies.
 class ShmChannel final : public Channel {
  public:
   /// `control` is the peer's first control chunk, in which its bell lies; `bell_event` is its event
@@ -37,8 +43,32 @@ class ShmChannel final : public Channel {
   std::byte* direct(RemoteMemory memory) noexcept override;
   void send(std::span<const std::byte> message) override;
   void share(std::uint32_t chunk) override;
+  AdoptedReach adopted_reach() const noexcept override {
+    return {reached_by_peer_.load(std::memory_order_acquire), reaches_.has_value()};
+  }
+
+  /// Whether the peer's process reaches into this one.
+  void reached_by_peer(bool reached) noexcept { reached_by_peer_.store(reached); }
+  /// Finds out, by reading a word there, whether this process reaches into the peer's. `allowed`:
+  /// WEFT_CROSS_MEMORY.
+  bool find_reach(pid_t process, std::uint64_t probe, bool allowed);
+  /// Adopted memory of the peer is where it says.
+  void add_adopted(const AdoptedMessage& region);
+  void forget_adopted(std::uint32_t chunk) noexcept;
+  /// This rank's adopted memory is gone: the peer is told if it knew of it. Progress thread.
+  void unshare(std::uint32_t chunk);
 
  private:
+  struct Adopted {
+    std::uint64_t address = 0;
+    std::uint64_t bytes = 0;
+    const std::atomic<std::uint64_t>* alive = nullptr;
+  };
+  void share_adopted(std::uint32_t chunk);
+  std::optional<Adopted> adopted(std::uint32_t chunk) const noexcept;
+  Result<RemoteMemory> resolve_adopted(const MemoryRef& ref) noexcept;
+  Status put_across(const PutWork& work) noexcept;
+  Status get_across(std::byte* to, RemoteMemory from, std::size_t bytes) noexcept;
   [[gnu::noinline]] void gather(const PutWork& work) const noexcept;
   [[gnu::noinline]] void copy(const PutWork& work) const noexcept;
   [[gnu::noinline]] void ring() noexcept;
@@ -52,6 +82,10 @@ class ShmChannel final : public Channel {
   std::set<std::uint32_t> shared_;  ///< chunks of this rank that the peer knows
   mutable std::mutex mutex_;        ///< guards chunks_
   std::unordered_map<std::uint32_t, std::shared_ptr<os::Mapping>> chunks_;
+  std::unordered_map<std::uint32_t, Adopted> adopted_;  ///< the peer's; also under mutex_
+  std::atomic<bool> reached_by_peer_{false};
+  bool same_process_ = false;           ///< as this; then its memory is this rank's too
+  std::optional<CrossMemory> reaches_;  ///< set before the channel is known to the mesh
 };
 
 }  // namespace weft::p2p

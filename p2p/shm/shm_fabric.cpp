@@ -50,9 +50,16 @@ os::Fd make_socket() {
 }  // namespace
 
 ShmFabric::ShmFabric(LocalRank& local, ProgressThread& progress, FabricEvents& events)
-    : local_(local), progress_(progress), events_(events) {}
+    : local_(local), progress_(progress), events_(events), cross_memory_(local.cross_memory) {
+  local_.adopted->on_release([this](std::uint32_t chunk) {
+    progress_.post([this, chunk] {
+      for (const Partner& partner : partners_)
+        if (partner.channel != nullptr) partner.channel->unshare(chunk);
+    });
+  });
+}
 
-ShmFabric::~ShmFabric() = default;
+ShmFabric::~ShmFabric() { local_.adopted->on_release({}); }
 
 FabricVerdict ShmFabric::reaches(const RankAddress& own, const RankAddress& peer) const {
   if (own.host_id != peer.host_id)
@@ -121,7 +128,7 @@ void ShmFabric::call(Partner& partner) {
       },
       [this](Link& link) { on_end(link); }));
   partner.links.back()->rank = partner.rank;
-  send_hello(*partner.links.back(), partner, MessageType::hello);
+  send_hello(*partner.links.back(), partner, MessageType::hello, false);
 }
 
 void ShmFabric::accept_pending() {

@@ -49,7 +49,8 @@ class ShmFabric final : public Fabric {
   void on_end(Link& link);
   void drop_stranger(Link& link);
 
-  void send_hello(Link& link, const Partner& partner, MessageType type);
+  void send_hello(Link& link, const Partner& partner, MessageType type, bool reaches);
+  void on_adopted(Partner& partner, std::span<const std::byte> bytes);
   void on_message(Link& link, std::span<const std::byte> bytes, std::vector<os::Fd> descriptors);
   void on_introduction(Link& link, std::span<const std::byte> bytes,
                        std::vector<os::Fd> descriptors);
@@ -65,6 +66,8 @@ class ShmFabric final : public Fabric {
   ProgressThread& progress_;
   FabricEvents& events_;
   os::Fd listener_;
+  const bool cross_memory_;  ///< WEFT_CROSS_MEMORY
+  const std::uint64_t probe_ = kProbe;
   std::array<std::byte, 32> job_secret_{};
   std::vector<Partner> partners_;                 ///< by rank; does not grow once the job is open
   std::vector<std::unique_ptr<Link>> strangers_;  ///< accepted, not yet introduced

@@ -48,8 +48,9 @@ bool RemoteSlotState::makes_sense(const p2p::AttachedMessage& message,
   const bool reader = declared.writer == Writer::owner;
   const std::size_t lines =
       reader ? p2p::PublishedWords::bytes(declared.depth) : declared.depth * sizeof(p2p::SlotLine);
-  if (message.lines.bytes < lines) return false;
-  if (reader && (message.stride == 0 ||
+  if (message.lines.bytes < lines || message.lines.offset % alignof(p2p::SlotLine) != 0)
+    return false;
+  if (reader && (message.stride == 0 || message.reader_words.offset % sizeof(std::uint64_t) != 0 ||
                  message.reader_words.bytes != p2p::ReaderWords::bytes(declared.depth) ||
                  p2p::Newest::of(message.newest).buffer >= declared.depth))
     return false;

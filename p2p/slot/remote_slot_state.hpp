@@ -48,6 +48,8 @@ class RemoteSlotState {
   /// `ended`: false when the operation can't be ended and lives on.
   Status cancel_put(std::uint64_t ticket, bool& ended) noexcept;
 
+  /// The world goes: adopted memory that a live owner may still read is never given back.
+  void abandon() noexcept;
   /// This end goes: what is still pending will not be put.
   void drop_pending() noexcept;
   void show_closing() noexcept { row_.set_state(board::EdgeState::closing); }

@@ -20,8 +20,8 @@ void pack(const Tensor& tensor, std::byte* to) noexcept {
 bool RemoteSlotState::reachable(const Tensor& tensor) const noexcept {
   if (!local_.zero_copy) [[unlikely]]
     return false;
-  return tensor.arena() == local_.data.get() || tensor.bytes() == 0 ||
-         local_.reachable(tensor.data(), tensor.extent());
+  return tensor.arena() == local_.data.get() || tensor.arena() == local_.adopted.get() ||
+         tensor.bytes() == 0 || local_.reachable(tensor.data(), tensor.extent());
 }
 
 void RemoteSlotState::say_staged(const char* why) noexcept {
@@ -64,14 +64,21 @@ Status RemoteSlotState::lend(const Tensor& tensor, p2p::DynamicRecord& record) n
   lent = {tensor, {}};
   if (tensor.bytes() == 0) return {};
   auto place = local_.zero_copy && tensor.dense() ? local_.locate(tensor) : std::nullopt;
+  if (place && p2p::sort_of_chunk(place->chunk) == p2p::ArenaSort::adopted &&
+      !owner_.channel->adopted_reach().by_peer)
+    place.reset();
   if (!place) {
     try {
       lent.packed = p2p::OwnedBlock(local_.data, tensor.bytes());
     } catch (const Error& error) {
       return error.status();
     }
-    say_staged(tensor.dense() ? "the tensor lies outside the arena (World::allocate, World::adopt)"
-                              : "an owner reads a dynamic tensor in one piece: strides are packed");
+    if (!tensor.dense())
+      say_staged("an owner reads a dynamic tensor in one piece: strides are packed");
+    else
+      say_staged(tensor.arena() == local_.adopted.get()
+                     ? "the owner's process can't reach adopted memory of this one"
+                     : "the tensor lies outside the arena (World::allocate, World::adopt)");
     pack(tensor, lent.packed.data());
     lent.tensor = {};
     counters_.bytes_copied.add(tensor.bytes());
@@ -86,6 +93,14 @@ Status RemoteSlotState::lend(const Tensor& tensor, p2p::DynamicRecord& record) n
 void RemoteSlotState::take_back_lent() noexcept {
   const std::uint64_t all = let_go_known_.load(std::memory_order_relaxed);
   for (; taken_back_ < all; ++taken_back_) lent_[taken_back_ % spec_.depth] = {};
+}
+
+void RemoteSlotState::abandon() noexcept {
+  if (!dynamic() || owner_.gone()) return;
+  take_back_lent();
+  for (Lent& lent : lent_)
+    if (lent.tensor.arena() == local_.adopted.get())
+      new Tensor(std::move(lent.tensor));  // on purpose: nobody may free it
 }
 
 /// A request of a dynamic slot has ended once the owner has read the tensor.

@@ -56,7 +56,7 @@ void SlotTable::on_message(Peer& peer, std::span<const std::byte> bytes) {
       forget_remote(m.remote_id);
   });
   handle(ChunkWantedMessage{}, [&](const ChunkWantedMessage& m) {
-    if (local_.arena_of(m.chunk)->has_chunk(m.chunk)) peer.channel->share(m.chunk);
+    if (local_.has_chunk(m.chunk)) mesh_.share(peer, m.chunk);
   });
   handle(CreditWantedMessage{}, [&](const CreditWantedMessage& m) {
     if (const auto state = slot(m.slot_id)) state->credit_wanted(peer, m.remote_id);

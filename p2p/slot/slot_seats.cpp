@@ -58,7 +58,9 @@ Status SlotState::admit(p2p::Peer& peer, const AttachMessage& asked, AttachedMes
   granted.spec = p2p::to_wire(spec_);
   granted.lines = {lines_.block().chunk, lines_.block().offset, lines_.block().bytes};
   granted.stride = stride_;
-  if (stride_ != 0) {
+  if (stride_ != 0 && !memory_.empty()) {
+    grant_memory(peer, granted);
+  } else if (stride_ != 0) {
     granted.buffers = {buffers_.block().chunk, buffers_.block().offset, buffers_.block().bytes};
     mesh_.share(peer, buffers_.block().chunk);
   }
@@ -68,6 +70,26 @@ Status SlotState::admit(p2p::Peer& peer, const AttachMessage& asked, AttachedMes
   local_.recorder.control(board::Event::seated, peer.rank, id_, granted.sequence);
   seats_.push_back(std::move(seat));
   return {};
+}
+
+void SlotState::grant_memory(p2p::Peer& peer, AttachedMessage& granted) {
+  const p2p::MemoryRef memory = local_.locate(memory_).value();
+  if (p2p::sort_of_chunk(memory.chunk) != p2p::ArenaSort::adopted ||
+      peer.channel->adopted_reach().by_peer) {
+    granted.buffers = memory;
+    mesh_.share(peer, memory.chunk);
+    return;
+  }
+  granted.stride = p2p::Heap::rounded(bytes_);
+  if (!stage_) stage_ = p2p::OwnedBlock(local_.data, granted.stride * spec_.depth);
+  const p2p::Block& block = stage_.block();
+  granted.buffers = {block.chunk, block.offset, block.bytes};
+  mesh_.share(peer, block.chunk);
+  staged_after_ = granted.sequence;
+  local_.log->info(Subsystem::slot,
+                   "puts of rank {} into slot \"{}\" are staged: its process can't reach adopted "
+                   "memory of this one",
+                   peer.rank, spec_.name);
 }
 
 std::uint64_t SlotState::highest_sequence() const noexcept {
@@ -132,7 +154,8 @@ Status SlotState::admit_reader(Seat& seat, const AttachMessage& asked, AttachedM
 
 Result<p2p::RemoteMemory> SlotState::resolve_credit_word(const Seat& seat,
                                                          const AttachMessage& asked) const {
-  if (asked.credit_word.bytes != sizeof(std::uint64_t))
+  if (asked.credit_word.bytes != sizeof(std::uint64_t) ||
+      asked.credit_word.offset % sizeof(std::uint64_t) != 0)
     return failure(Code::bad_argument, "attach", "the asker's credit word is malformed", "");
   return seat.peer->channel->resolve(asked.credit_word);
 }

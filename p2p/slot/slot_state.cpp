@@ -14,7 +14,8 @@ using p2p::PublishedWords;
 using p2p::SlotLine;
 using p2p::WaitEnd;
 
-std::size_t stride_for(const SlotSpec& spec, std::size_t bytes) {
+std::size_t stride_for(const SlotSpec& spec, std::size_t bytes, const Tensor& memory) {
+  if (!memory.empty()) return bytes;
   if (spec.writer == Writer::peer && bytes <= SlotLine::kInlineBytes) return 0;
   return p2p::Heap::rounded(bytes);
 }
@@ -22,14 +23,15 @@ std::size_t stride_for(const SlotSpec& spec, std::size_t bytes) {
 }  // namespace
 
 SlotState::SlotState(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& table, SlotSpec spec,
-                     std::uint64_t id)
+                     std::uint64_t id, Tensor memory)
     : local_(local),
       mesh_(mesh),
       table_(table),
       spec_(std::move(spec)),
       id_(id),
       bytes_(p2p::payload_bytes(spec_)),
-      stride_(stride_for(spec_, bytes_)),
+      memory_(std::move(memory)),
+      stride_(stride_for(spec_, bytes_, memory_)),
       line_count_(spec_.writer == Writer::peer ? spec_.depth : 0),
       lines_(local_.control, spec_.writer == Writer::peer ? line_count_ * sizeof(SlotLine)
                                                           : PublishedWords::bytes(spec_.depth)),
@@ -44,7 +46,11 @@ SlotState::SlotState(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& tab
                          .role = spec_.writer == Writer::peer ? Role::receives : Role::publishes}),
       counters_(row_.counters()),
       let_go_early_(spec_.depth, 0) {
-  if (stride_ != 0)
+  place_buffers();
+}
+
+void SlotState::place_buffers() {
+  if (stride_ != 0 && memory_.empty())
     buffers_ = p2p::OwnedBlock(spec_.writer == Writer::peer ? local_.data : local_.published,
                                stride_ * spec_.depth);
   for (std::size_t i = 0; i < line_count_; ++i) new (&line(i)) SlotLine{};
@@ -52,9 +58,27 @@ SlotState::SlotState(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& tab
     std::memset(lines_.data(), 0, PublishedWords::bytes(spec_.depth));
     published_words_ = PublishedWords(lines_.data());
   }
-  for (std::size_t i = 0; i < spec_.depth && !dynamic(); ++i)
-    tensors_.push_back(Tensor::wrap(stride_ == 0 ? line(i).payload : buffers_.data() + i * stride_,
+  if (dynamic()) return;
+  std::byte* buffers = memory_.empty() ? buffers_.data() : memory_.data();
+  for (std::size_t i = 0; i < spec_.depth; ++i)
+    tensors_.push_back(Tensor::wrap(stride_ == 0 ? line(i).payload : buffers + i * stride_,
                                     spec_.dtype, spec_.shape));
+}
+
+void SlotState::unstage() noexcept {
+  std::memcpy(tensors_[buffer_].data(), stage_.data() + buffer_ * p2p::Heap::rounded(bytes_),
+              bytes_);
+  counters_.bytes_copied.add(bytes_);
+}
+
+void SlotState::abandon() noexcept {
+  const bool written = std::ranges::any_of(seats_, [](const auto& seat) { return seat->counts(); });
+  if (memory_.empty() || !written) return;
+  local_.log->warn(Subsystem::slot,
+                   "slot \"{}\" lies in adopted memory that its writer may still reach: the memory "
+                   "is never given back (close the slot and leave() before the world goes)",
+                   spec_.name);
+  new Tensor(std::move(memory_));  // on purpose: nobody may free it
 }
 
 bool SlotState::ready() const noexcept {
@@ -93,6 +117,8 @@ Result<Arrival> SlotState::wait(Deadline deadline) noexcept {
   if (Status status = await(wanted, deadline); !status.ok()) [[unlikely]]
     return status;
   if (dynamic()) return read_dynamic(wanted, deadline);
+  if (wanted > staged_after_) [[unlikely]]
+    unstage();
   received_ = wanted;
   const Tensor& tensor = tensors_[buffer_];
   buffer_ = buffer_ + 1 == spec_.depth ? 0 : buffer_ + 1;

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -50,7 +51,9 @@ struct Seat {
 class SlotState {
  public:
   SlotState(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& table, SlotSpec spec,
-            std::uint64_t id);
+            std::uint64_t id, Tensor memory);
+  /// The world goes: memory that a live peer may still write into is never given back.
+  void abandon() noexcept;
 
   Result<Arrival> wait(Deadline deadline) noexcept;
   bool ready() const noexcept;
@@ -117,12 +120,17 @@ class SlotState {
   void flush_credit() noexcept;
   /// Waits for the next tensor's sequence word.
   [[gnu::always_inline]] inline Status await(std::uint64_t wanted, Deadline deadline) noexcept;
+  void place_buffers();
+  /// Copies a tensor from the buffers that stand in for memory which its writer can't reach.
+  void unstage() noexcept;
   Result<Arrival> read_dynamic(std::uint64_t wanted, Deadline deadline) noexcept;
   Status read_record(const p2p::DynamicRecord& record, Tensor& tensor, Deadline deadline) noexcept;
   Result<p2p::RemoteMemory> find(const p2p::DynamicRecord& record, std::size_t bytes,
                                  Deadline deadline) noexcept;
   void forget_dynamic(std::uint64_t sequence) noexcept;
   std::uint64_t highest_sequence() const noexcept;
+  /// The buffers are the user's memory, or stand in for it.
+  void grant_memory(p2p::Peer& peer, p2p::AttachedMessage& granted);
   Status wrong_arrival(std::uint64_t wanted, std::uint64_t seen) const;
   Status wait_failure(p2p::WaitEnd end, std::uint64_t wanted) noexcept;
   Status failure(Code code, const char* operation, std::string message, std::string hint) const;
@@ -138,6 +146,7 @@ class SlotState {
   const SlotSpec spec_;
   const std::uint64_t id_;
   const std::size_t bytes_;   ///< of one tensor
+  Tensor memory_;             ///< the user's, for the buffers; empty: the arena's
   const std::size_t stride_;  ///< from buffer to buffer; 0: tensors travel in the lines
   const std::size_t line_count_;
   p2p::OwnedBlock lines_;
@@ -157,6 +166,8 @@ class SlotState {
   std::uint64_t received_ = 0;              ///< highest sequence handed to the application
   std::atomic<std::uint64_t> let_go_{0};    ///< all up to this one were let go
   std::vector<std::uint8_t> let_go_early_;  ///< by buffer: let go before an earlier one
+  p2p::OwnedBlock stage_;                   ///< buffers in the place of memory_
+  std::uint64_t staged_after_ = std::numeric_limits<std::uint64_t>::max();
   AllocateTensor allocate_;
   std::vector<std::unique_ptr<Dynamic>>
       dynamics_;                       ///< tensors read and not let go, and free places

@@ -33,8 +33,32 @@ void check_spec(const char* operation, const SlotSpec& spec) {
 
 SlotTable::SlotTable(LocalRank& local, Mesh& mesh) : local_(local), mesh_(mesh) {}
 
-std::shared_ptr<detail::SlotState> SlotTable::expose(const SlotSpec& spec) {
+SlotTable::~SlotTable() {
+  for (const auto& [id, slot] : slots_) slot->abandon();
+  for (const auto& [id, remote] : remotes_) remote->abandon();
+}
+
+void SlotTable::check_memory(const SlotSpec& spec, const Tensor& memory) const {
+  if (memory.empty()) return;
+  if (spec.writer != Writer::peer || spec.placement != Placement::fixed)
+    refuse("expose", spec.name,
+           "only a slot that a peer writes, of fixed shape, lies in given memory",
+           "let the arena hold it, or give a dynamic slot an allocator (allocate_with)");
+  const std::size_t needed = payload_bytes(spec) * spec.depth;
+  if (memory.dtype() != spec.dtype || !memory.dense() || memory.bytes() != needed)
+    refuse("expose", spec.name,
+           fmt::format("the memory given is {}{}, and {} buffers of {}{} are to lie in it",
+                       memory.text(), memory.dense() ? "" : " with strides", spec.depth,
+                       name(spec.dtype), spec.shape.text()),
+           "give a dense tensor of the slot's dtype that holds just its buffers");
+  if (!local_.locate(memory))
+    refuse("expose", spec.name, "the memory given is neither the world's nor adopted",
+           "World::allocate it, or World::adopt it");
+}
+
+std::shared_ptr<detail::SlotState> SlotTable::expose(const SlotSpec& spec, const Tensor& memory) {
   check_spec("expose", spec);
+  check_memory(spec, memory);
   const std::size_t tensor = payload_bytes(spec);
   if (tensor > (std::size_t{1} << 62) / spec.depth)
     refuse("expose", spec.name,
@@ -53,7 +77,7 @@ std::shared_ptr<detail::SlotState> SlotTable::expose(const SlotSpec& spec) {
   }
   std::shared_ptr<detail::SlotState> state;
   try {
-    state = std::make_shared<detail::SlotState>(local_, mesh_, *this, spec, id);
+    state = std::make_shared<detail::SlotState>(local_, mesh_, *this, spec, id, memory);
   } catch (const Error& error) {
     ErrorDetail detail = error.detail();
     detail.operation = "expose";

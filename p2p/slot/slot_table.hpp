@@ -19,9 +19,11 @@ namespace weft::p2p {
 class SlotTable {
  public:
   SlotTable(LocalRank& local, Mesh& mesh);
+  ~SlotTable();
 
   // Any application thread.
-  std::shared_ptr<detail::SlotState> expose(const SlotSpec& spec);
+  /// `memory`: where the buffers lie; empty: in the arena.
+  std::shared_ptr<detail::SlotState> expose(const SlotSpec& spec, const Tensor& memory);
   std::shared_ptr<detail::RemoteSlotState> attach(int owner, const SlotSpec& asked,
                                                   bool take_declared, Deadline deadline);
   void close(std::shared_ptr<detail::SlotState> slot) noexcept;
@@ -43,6 +45,7 @@ class SlotTable {
     Peer* peer;
     AttachMessage message;
   };
+  void check_memory(const SlotSpec& spec, const Tensor& memory) const;
   void on_attach(Peer& peer, const AttachMessage& message);
   void decide(Peer& peer, detail::SlotState& slot, const AttachMessage& message);
   void on_detach(Peer& peer, const DetachMessage& message);
