@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 #include "p2p/slot/remote_slot_state.hpp"
 
@@ -143,8 +144,15 @@ Request RemoteSlotState::enqueue(Pending pending) noexcept {
                 "wait for a request before putting more, or give the slot more depth");
     return request;
   }
+  if (!pending_) {
+    pending_.reset(new (std::nothrow) PendingRing);
+    if (!pending_) {
+      request.status_ = failure(Code::exhausted, "put", "no memory to keep a put pending", "");
+      return request;
+    }
+  }
   pending.ticket = ticket;
-  pending_[ticket % kMaxPending] = std::move(pending);
+  (*pending_)[ticket % kMaxPending] = std::move(pending);
   ++next_ticket_;
   pending_count_.fetch_add(1, std::memory_order_release);
   drain();
@@ -162,7 +170,7 @@ Request RemoteSlotState::enqueue(Pending pending) noexcept {
 bool RemoteSlotState::drain() noexcept {
   while (pending_count_.load(std::memory_order_relaxed) != 0) {
     const std::uint64_t ticket = done_ticket_.load(std::memory_order_relaxed) + 1;
-    Pending& front = pending_[ticket % kMaxPending];
+    Pending& front = (*pending_)[ticket % kMaxPending];
     if (!front.cancelled) {
       if (!gate_.enter()) {
         fail_pending(usable());
@@ -197,7 +205,7 @@ bool RemoteSlotState::drain() noexcept {
 void RemoteSlotState::fail_pending(const Status& why) noexcept {
   for (std::uint64_t ticket = done_ticket_.load(std::memory_order_relaxed) + 1;
        ticket < next_ticket_; ++ticket) {
-    Pending& pending = pending_[ticket % kMaxPending];
+    Pending& pending = (*pending_)[ticket % kMaxPending];
     pending.tensor = {};
     pending.parts.clear();
     pending.outcome = why;
@@ -207,7 +215,7 @@ void RemoteSlotState::fail_pending(const Status& why) noexcept {
 }
 
 Status RemoteSlotState::outcome_of(std::uint64_t ticket) const noexcept {
-  const Pending& pending = pending_[ticket % kMaxPending];
+  const Pending& pending = (*pending_)[ticket % kMaxPending];
   return pending.ticket == ticket ? pending.outcome : Status{};
 }
 
@@ -250,7 +258,7 @@ Status RemoteSlotState::cancel_put(std::uint64_t ticket, bool& ended) noexcept {
     return failure(Code::bad_argument, "cancel",
                    "the tensor was announced: its owner may be reading it", "wait for the request");
   }
-  Pending& pending = pending_[ticket % kMaxPending];
+  Pending& pending = (*pending_)[ticket % kMaxPending];
   pending.cancelled = true;
   pending.tensor = {};
   pending.parts.clear();

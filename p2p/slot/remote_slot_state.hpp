@@ -195,7 +195,8 @@ class RemoteSlotState {
   p2p::OwnedBlock staging_;
   std::mutex pending_mutex_;
   std::atomic<std::uint32_t> pending_count_{0};
-  std::array<Pending, kMaxPending> pending_;   ///< by ticket modulo kMaxPending
+  using PendingRing = std::array<Pending, kMaxPending>;
+  std::unique_ptr<PendingRing> pending_;       ///< by ticket modulo kMaxPending; made by the first
   std::uint64_t next_ticket_ = 1;              ///< guarded by pending_mutex_
   std::atomic<std::uint64_t> done_ticket_{0};  ///< all up to this one have ended
 

@@ -111,7 +111,7 @@ bool RemoteSlotState::read_by_owner(std::uint64_t ticket) noexcept {
 }
 
 bool RemoteSlotState::is_read(std::uint64_t ticket) noexcept {
-  const Pending& pending = pending_[ticket % kMaxPending];
+  const Pending& pending = (*pending_)[ticket % kMaxPending];
   if (pending.ticket != ticket || pending.cancelled || !pending.outcome.ok()) return true;
   if (done_ticket_.load(std::memory_order_relaxed) < ticket) return false;
   const std::uint64_t word = credit_word().load(std::memory_order_seq_cst);
@@ -122,7 +122,7 @@ bool RemoteSlotState::is_read(std::uint64_t ticket) noexcept {
   // Nobody reads what lies there any more.
   Status why = gate_.is_shut() || owner_.gone() ? usable() : Status{};
   if (why.ok()) return false;
-  pending_[ticket % kMaxPending].outcome = std::move(why);
+  (*pending_)[ticket % kMaxPending].outcome = std::move(why);
   return true;
 }
 

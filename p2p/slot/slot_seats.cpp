@@ -37,24 +37,15 @@ Status SlotState::admit(p2p::Peer& peer, const AttachMessage& asked, AttachedMes
     remember_refusal(status);
     return status;
   }
-  auto seat = std::make_unique<Seat>([&local = local_, &mesh = mesh_, &peer, id = asked.remote_id] {
-    local.progress.post(
-        [&mesh, &peer, id] { mesh.send(peer, p2p::DetachedMessage{.remote_id = id}); });
-  });
-  seat->id = next_seat_++;
-  seat->peer = &peer;
-  seat->remote_id = asked.remote_id;
-  if (spec_.writer == Writer::peer) {
-    const Status status = admit_writer(*seat, asked, granted);
-    if (!status.ok()) return status;
-  } else {
-    const Status status = admit_reader(*seat, asked, granted);
-    if (!status.ok()) return status;
-    mesh_.share(peer, seat->words_block.block().chunk);
-  }
+  if (const Status status = writer_taken(peer); !status.ok()) return status;
+  Seat& seat = free_seat(peer);
+  seat.remote_id = asked.remote_id;
+  const Status status = spec_.writer == Writer::peer ? admit_writer(seat, asked, granted)
+                                                     : admit_reader(seat, asked, granted);
+  if (!status.ok()) return status;
   granted.remote_id = asked.remote_id;
   granted.slot_id = id_;
-  granted.seat_id = seat->id;
+  granted.seat_id = seat.id.load(std::memory_order_relaxed);
   granted.spec = p2p::to_wire(spec_);
   granted.lines = {lines_.block().chunk, lines_.block().offset, lines_.block().bytes};
   granted.stride = stride_;
@@ -68,8 +59,43 @@ Status SlotState::admit(p2p::Peer& peer, const AttachMessage& asked, AttachedMes
   counters_.control_messages.add(1);
   row_.set_fabric(peer.channel->fabric());
   local_.recorder.control(board::Event::seated, peer.rank, id_, granted.sequence);
-  seats_.push_back(std::move(seat));
   return {};
+}
+
+Seat& SlotState::free_seat(p2p::Peer& peer) {
+  // Only a seat of the same peer: the application's thread may still look at whose it was.
+  const auto left = std::ranges::find_if(seats_, [&](const auto& seat) {
+    return seat->peer == &peer && !seat->active.load() && seat->gate.is_drained();
+  });
+  if (left != seats_.end()) return **left;
+  Seat& seat = *seats_.emplace_back(std::make_unique<Seat>());
+  seat.peer = &peer;
+  // What runs when the last credit write to a remote end that left is done.
+  seat.gate.on_drained([&local = local_, &mesh = mesh_, &seat] {
+    local.progress.post([&mesh, &peer = *seat.peer, id = seat.remote_id] {
+      mesh.send(peer, p2p::DetachedMessage{.remote_id = id});
+    });
+  });
+  return seat;
+}
+
+void SlotState::seat(Seat& seat) noexcept {
+  seat.id.store(next_seat_++, std::memory_order_relaxed);
+  seat.leaves_after = 0;
+  seat.active.store(true, std::memory_order_release);
+  seat.gate.open();
+}
+
+Status SlotState::writer_taken(const p2p::Peer& peer) const {
+  const Seat* holder = writer_.load(std::memory_order_acquire);
+  if (holder == nullptr || !holder->counts()) return {};
+  return failure(
+      Code::writer_taken, "attach",
+      fmt::format(
+          "rank {} (host {}) asked to write, and rank {} (host {}) already does: a slot has "
+          "one writer",
+          peer.rank, peer.host(), holder->peer->rank, holder->peer->host()),
+      "expose one slot for each writer");
 }
 
 void SlotState::grant_memory(p2p::Peer& peer, AttachedMessage& granted) {
@@ -100,14 +126,6 @@ std::uint64_t SlotState::highest_sequence() const noexcept {
 }
 
 Status SlotState::admit_writer(Seat& seat, const AttachMessage& asked, AttachedMessage& granted) {
-  if (const Seat* holder = writer_.load(std::memory_order_acquire);
-      holder != nullptr && holder->counts())
-    return failure(
-        Code::writer_taken, "attach",
-        fmt::format("rank {} (host {}) asked to write, and rank {} (host {}) already "
-                    "does: a slot has one writer",
-                    seat.peer->rank, seat.peer->host(), holder->peer->rank, holder->peer->host()),
-        "expose one slot for each writer");
   const auto word = resolve_credit_word(seat, asked);
   if (!word.ok()) return word.status();
   seat.credit_word = *word;
@@ -115,7 +133,7 @@ Status SlotState::admit_writer(Seat& seat, const AttachMessage& asked, AttachedM
   last_writer_.store(seat.peer->rank, std::memory_order_release);
   row_.set_peer(seat.peer->rank);
   seat.let_go_at_attach = let_go_.load(std::memory_order_acquire);
-
+  this->seat(seat);
   writer_.store(&seat, std::memory_order_seq_cst);
   // What the owner let go before it could see the seat is not reported again: told here.
   granted.let_go = let_go_.load(std::memory_order_seq_cst);
@@ -129,12 +147,17 @@ Status SlotState::admit_reader(Seat& seat, const AttachMessage& asked, AttachedM
   // Where this rank can't load from the reader's memory, the reader can't load from here.
   seat.wants_newest = seat.peer->channel->direct(*word) == nullptr;
   const std::size_t bytes = p2p::ReaderWords::bytes(spec_.depth);
-  seat.words_block = p2p::OwnedBlock(local_.control, bytes);
+  const bool is_new = !seat.words_block;
+  if (is_new) seat.words_block = p2p::OwnedBlock(local_.control, bytes);
   std::memset(seat.words_block.data(), 0, bytes);
+  mesh_.share(*seat.peer, seat.words_block.block().chunk);
   const std::uint64_t version = p2p::Newest::of(published_words_.newest().load()).version;
   seat.words().let_go().store(version == 0 ? 0 : version - 1);
-  seat.next = readers_.load(std::memory_order_relaxed);
-  readers_.store(&seat, std::memory_order_seq_cst);
+  this->seat(seat);
+  if (is_new) {
+    seat.next = readers_.load(std::memory_order_relaxed);
+    readers_.store(&seat, std::memory_order_seq_cst);
+  }
   // What is published from here on is announced to it.
   granted.newest = published_words_.newest().load(std::memory_order_seq_cst);
   granted.sequence = seat.words().let_go().load();
@@ -221,7 +244,8 @@ int SlotState::begin_close() {
 bool SlotState::agreed(const p2p::Peer& peer, std::uint64_t seat_id) noexcept {
   local_.recorder.control(board::Event::close_agreed, peer.rank, id_);
   for (const auto& seat : seats_)
-    if (seat->id == seat_id && seat->peer == &peer && seat->active.exchange(false) && closed_)
+    if (seat->id.load(std::memory_order_relaxed) == seat_id && seat->peer == &peer &&
+        seat->active.exchange(false) && closed_)
       --to_agree_;
   return is_free();
 }

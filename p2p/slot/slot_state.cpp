@@ -194,24 +194,27 @@ void SlotState::let_go_out_of_order(std::uint64_t sequence, std::uint64_t all) n
 
 void SlotState::write_credit(std::uint64_t threshold) noexcept {
   Seat* seat = writer_.load(std::memory_order_acquire);
-  if (seat == nullptr) return;
-  if (seat != reported_seat_) {
-    reported_seat_ = seat;
+  if (seat == nullptr || !seat->gate.enter()) return;
+  if (const std::uint64_t id = seat->id.load(std::memory_order_relaxed); id != reported_seat_) {
+    reported_seat_ = id;
     reported_ = seat->let_go_at_attach;
   }
   const std::uint64_t all = let_go_.load(std::memory_order_relaxed);
-  if (all - reported_ < threshold || !seat->gate.enter()) return;
-  seat->peer->channel->write_word(seat->credit_word, all);
-  counters_.credit_writes.add(1);
-  local_.recorder.data(board::Event::credit_written, seat->peer->rank, id_, all);
-  reported_ = all;
+  if (all - reported_ >= threshold) {
+    seat->peer->channel->write_word(seat->credit_word, all);
+    counters_.credit_writes.add(1);
+    local_.recorder.data(board::Event::credit_written, seat->peer->rank, id_, all);
+    reported_ = all;
+  }
   seat->gate.leave();
 }
 
 void SlotState::flush_credit() noexcept {
   if (!credits_ || spec_.writer != Writer::peer) return;
   // A writer that may be out of credits needs to hear of less than half the depth, too.
-  const bool new_writer = writer_.load(std::memory_order_acquire) != reported_seat_;
+  const Seat* seat = writer_.load(std::memory_order_acquire);
+  const bool new_writer =
+      seat != nullptr && seat->id.load(std::memory_order_relaxed) != reported_seat_;
   write_credit(new_writer || received_ - reported_ >= spec_.depth ? 1 : report_idle_);
 }
 

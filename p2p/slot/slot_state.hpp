@@ -25,11 +25,10 @@ class SlotTable;
 namespace weft::detail {
 
 /// The place of one attached rank: a put slot's writer, or one of a published slot's readers.
-/// Seats stay with the slot until it goes, so that the application's thread may walk them freely.
+/// Seats stay with the slot until it goes, so that the application's thread may walk them freely;
+/// one that is left serves the next attach of the same peer.
 struct Seat {
-  explicit Seat(std::function<void()> on_unseated) : gate(std::move(on_unseated)) {}
-
-  std::uint64_t id = 0;
+  std::atomic<std::uint64_t> id{0};  ///< of this use of the seat
   p2p::Peer* peer = nullptr;
   std::uint64_t remote_id = 0;
   /// In the remote end's memory: a writer's credits, or the newest version for a reader that can't
@@ -39,7 +38,7 @@ struct Seat {
   std::uint64_t let_go_at_attach = 0;  ///< what the writer was told when it attached
   p2p::OwnedBlock words_block;         ///< a reader's words, in this rank's control arena
   p2p::UseGate gate;                   ///< shut when the remote end is gone: no more credit writes
-  std::atomic<bool> active{true};
+  std::atomic<bool> active{false};
   std::uint64_t leaves_after = 0;  ///< dynamic: gone, but its tensors up to this one are unread
   Seat* next = nullptr;
 
@@ -128,6 +127,10 @@ class SlotState {
   Result<p2p::RemoteMemory> find(const p2p::DynamicRecord& record, std::size_t bytes,
                                  Deadline deadline) noexcept;
   void forget_dynamic(std::uint64_t sequence) noexcept;
+  Seat& free_seat(p2p::Peer& peer);
+  /// From now on the seat counts.
+  void seat(Seat& seat) noexcept;
+  Status writer_taken(const p2p::Peer& peer) const;
   std::uint64_t highest_sequence() const noexcept;
   /// The buffers are the user's memory, or stand in for it.
   void grant_memory(p2p::Peer& peer, p2p::AttachedMessage& granted);
@@ -172,8 +175,8 @@ class SlotState {
   std::vector<std::unique_ptr<Dynamic>>
       dynamics_;                       ///< tensors read and not let go, and free places
   std::atomic<bool> draining_{false};  ///< a seat waits for its last tensors to be read
-  Seat* reported_seat_ = nullptr;
-  std::uint64_t reported_ = 0;  ///< what the writer knows of let_go_
+  std::uint64_t reported_seat_ = 0;    ///< whom reported_ was told to
+  std::uint64_t reported_ = 0;         ///< what the writer knows of let_go_
   std::atomic<bool> refused_{false};
   mutable std::mutex refusal_mutex_;
   Status refusal_;

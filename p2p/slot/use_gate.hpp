@@ -10,42 +10,58 @@
 
 namespace weft::p2p {
 
-/// A user enters and leaves; a closer, on another thread, shuts the gate once. `on_drained` runs
-/// exactly once, on the thread that brings it about: when the gate is shut and nobody is inside.
-/// Never blocks. Entering and leaving cost no locked instruction: one thread at a time uses it.
+/// A user enters and leaves; a closer, on another thread, shuts the gate. `on_drained` runs exactly
+/// once, on the thread that brings it about: when the gate is shut and nobody is inside. From then
+/// on the closer may open it again. Never blocks. Entering and leaving cost no locked instruction:
+/// one thread at a time uses it. One made without what to do when drained has still to be opened.
 class UseGate {
  public:
-  explicit UseGate(std::function<void()> on_drained) : on_drained_(std::move(on_drained)) {}
+  UseGate() = default;
+  explicit UseGate(std::function<void()> on_drained)
+      : state_(State::open), on_drained_(std::move(on_drained)) {}
+  /// Of a gate that was not opened yet.
+  void on_drained(std::function<void()> act) { on_drained_ = std::move(act); }
 
-  /// False once shut; then there is nothing to leave. May be entered again while inside.
+  /// False once shut; then there is nothing to leave. May be entered again while inside. What was
+  /// written before the gate was opened is seen inside.
   bool enter() noexcept {
     inside_.store(inside_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     os::light_barrier();
-    if (!shut_.load(std::memory_order_acquire)) return true;
+    if (state_.load(std::memory_order_acquire) == State::open) return true;
     leave();
     return false;
   }
   void leave() noexcept {
     inside_.store(inside_.load(std::memory_order_relaxed) - 1, std::memory_order_release);
     os::light_barrier();
-    if (shut_.load(std::memory_order_acquire)) drained_if_empty();
+    if (state_.load(std::memory_order_acquire) == State::shut) drained_if_empty();
   }
   void shut() noexcept {
-    shut_.store(true, std::memory_order_release);
+    State open = State::open;
+    if (!state_.compare_exchange_strong(open, State::shut)) return;
     os::heavy_barrier();
     drained_if_empty();
   }
-  bool is_shut() const noexcept { return shut_.load(std::memory_order_acquire); }
+  bool is_shut() const noexcept { return state_.load(std::memory_order_acquire) != State::open; }
+  bool is_drained() const noexcept {
+    return state_.load(std::memory_order_acquire) == State::drained;
+  }
+  /// Requires is_drained().
+  void open() noexcept { state_.store(State::open, std::memory_order_release); }
 
  private:
+  enum class State : std::uint8_t { open, shut, drained };
+
   void drained_if_empty() noexcept {
-    if (inside_.load(std::memory_order_acquire) == 0 && !drained_.exchange(true)) on_drained_();
+    State shut = State::shut;
+    if (inside_.load(std::memory_order_acquire) == 0 &&
+        state_.compare_exchange_strong(shut, State::drained))
+      on_drained_();
   }
 
   std::atomic<std::uint32_t> inside_{0};
-  std::atomic<bool> shut_{false};
-  std::atomic<bool> drained_{false};
-  const std::function<void()> on_drained_;
+  std::atomic<State> state_{State::drained};
+  std::function<void()> on_drained_;
 };
 
 }  // namespace weft::p2p

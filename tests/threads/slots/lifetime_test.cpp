@@ -203,6 +203,38 @@ TEST(Lifetime, AThousandSlotsLeaveTheArenasAsTheyWere) {
       settings());
 }
 
+/// Many attach cycles on one slot leave no more behind than one.
+TEST(Lifetime, ASeatServesOneAttachAfterTheOther) {
+  for (const Writer writer : {Writer::peer, Writer::owner}) {
+    auto spec = named("seat", 4);
+    spec.writer = writer;
+    Meeting meeting(2);
+    run_ranks(
+        2,
+        [&](World& world) {
+          const auto tensor = world.allocate(spec.dtype, spec.shape);
+          Slot slot;
+          if (world.rank() == 0) slot = world.expose(spec);
+          std::uint64_t used = 0;
+          for (std::uint64_t n = 1; n <= 200; ++n) {
+            if (world.rank() == 1) {
+              auto remote = world.attach(0, spec);
+              if (writer == Writer::peer) remote.put(tensor).wait().or_throw();
+            } else if (writer == Writer::peer) {
+              EXPECT_EQ(slot.wait().value().sequence(), n);
+            }
+            meeting.wait();
+            if (n == 20) used = arena(world, "control").used_bytes;
+          }
+          EXPECT_TRUE(soon([&] { return arena(world, "control").used_bytes <= used; }))
+              << arena(world, "control").used_bytes << " bytes of control, after 20 cycles "
+              << used;
+          meeting.wait();
+        },
+        settings());
+  }
+}
+
 TEST(Lifetime, ANameIsFreeAgainOnceItsSlotIsGone) {
   const auto spec = named("again");
   run_ranks(
