@@ -10,7 +10,7 @@
 namespace weft::p2p {
 
 /// The first word of a message. Who understands it: the shm fabric (its own messages never leave
-/// it), the mesh, or the slots. None is on the steady path.
+/// it), the mesh, the slots, or a rendezvous. None is on the steady path.
 enum class MessageType : std::uint32_t {
   hello,          ///< shm: connector -> acceptor, with the control chunk and an event descriptor
   welcome,        ///< shm: the acceptor's answer, with the same
@@ -28,7 +28,8 @@ enum class MessageType : std::uint32_t {
   closed,         ///< the owner has closed the slot
   closed_agreed,  ///< the remote end will touch the slot's memory no more
   credit_wanted,  ///< the writer is held up: report every tensor that was let go
-  leaving         ///< mesh: the rank leaves the job
+  leaving,        ///< mesh: the rank leaves the job
+  rendezvous      ///< a rendezvous' message that a chunk had to go before
 };
 
 /// The message in `bytes`, if it has exactly that type's size.

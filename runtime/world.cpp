@@ -168,8 +168,10 @@ Status World::alive(std::span<const int> ranks) const noexcept {
 }
 
 Report World::report() const {
+  std::vector<EdgeReport> edges = state_->slots.edges();
+  state_->rendezvous.report(edges);
   return {state_->mesh.paths(),
-          state_->slots.edges(),
+          std::move(edges),
           {state_->local.control->report(), state_->local.data->report(),
            state_->local.published->report(), state_->local.hidden->report()}};
 }

@@ -59,11 +59,10 @@ WorldState::WorldState(const Config& config, WorldParts parts)
              .sleeper = parts.sleeper}),
       mesh(
           local, parts.fabrics ? parts.fabrics : own_fabrics(),
-          [this](p2p::Peer& peer, std::span<const std::byte> bytes) {
-            slots.on_message(peer, bytes);
-          },
+          [this](p2p::Peer& peer, std::span<const std::byte> bytes) { on_message(peer, bytes); },
           [this](p2p::Peer& peer) { slots.on_gone(peer); }),
-      slots(local, mesh) {
+      slots(local, mesh),
+      rendezvous(local, mesh, slots) {
   for (const std::string& warning : config.warnings()) log->warn(Subsystem::boot, "{}", warning);
   refuse_what_is_not_there(config);
   raise_descriptor_limit();
@@ -113,15 +112,30 @@ void WorldState::introduce(Deadline deadline) {
             local_size, bootstrap_->name());
 }
 
+void WorldState::on_message(p2p::Peer& peer, std::span<const std::byte> bytes) {
+  p2p::MessageType type{};
+  std::memcpy(&type, bytes.data(), sizeof type);
+  if (type == p2p::MessageType::rendezvous)
+    rendezvous.on_message(peer, bytes);
+  else
+    slots.on_message(peer, bytes);
+}
+
+void WorldState::announce_leave() {
+  // First: who hears of the leave takes what this rank could have written for its own again.
+  rendezvous.stop();
+  mesh.announce_leave();
+}
+
 WorldState::~WorldState() {
-  if (!announced_) mesh.announce_leave();
+  if (!announced_) announce_leave();
   // Tasks posted before this one, the leave among them, have run when it has.
   local.progress.run([] {});
   local.progress.stop();
 }
 
 Status WorldState::leave(Deadline deadline) noexcept {
-  if (!announced_) mesh.announce_leave();
+  if (!announced_) announce_leave();
   announced_ = true;
   return mesh.wait_until_alone(deadline);
 }
@@ -156,7 +170,7 @@ void WorldState::watch_bell() {
 
 void WorldState::before_sleep() {
   const bool user = user_event_wanted_.load();
-  const bool armed = user || local.service_wanted.load();
+  const bool armed = user || local.service_wanted.load() || rendezvous.wants_bell();
   local.bell().armed.store(armed ? 1 : 0, std::memory_order_seq_cst);
   // Arming is going to sleep: a ringer may count on the sleeper's barrier.
   if (armed && local.waiter.policy().barrier_before_sleep)
@@ -164,6 +178,7 @@ void WorldState::before_sleep() {
   else
     p2p::full_barrier();
   slots.serve_pending();
+  rendezvous.serve();
   // Only now that the bell is armed again: what happens after the user looked rings it.
   if (user && user_event_due_) {
     const std::uint64_t one = 1;

@@ -9,6 +9,7 @@
 #include "p2p/local_rank.hpp"
 #include "p2p/mesh/mesh.hpp"
 #include "p2p/progress/progress_thread.hpp"
+#include "p2p/rendezvous/rendezvous_table.hpp"
 #include "p2p/slot/slot_table.hpp"
 #include "runtime/bootstrap/bootstrap.hpp"
 #include "weft/world.hpp"
@@ -55,6 +56,7 @@ class WorldState {
   p2p::LocalRank local;
   p2p::Mesh mesh;
   p2p::SlotTable slots;
+  p2p::RendezvousTable rendezvous;
 
  private:
   /// The fabrics of this build, the best first; all of them need the thread.
@@ -63,6 +65,8 @@ class WorldState {
   void watch_launcher();
   void watch_bell();
   void before_sleep();
+  void announce_leave();
+  void on_message(p2p::Peer& peer, std::span<const std::byte> bytes);
 
   bool announced_ = false;
 };
@@ -72,6 +76,7 @@ class WorldState {
 /// Makes worlds for the ways of joining that are not public.
 struct WorldAccess {
   static World make(const Config& config, WorldParts parts);
+  static detail::WorldState& state(World& world) noexcept { return *world.state_; }
 };
 
 }  // namespace weft

@@ -3,6 +3,7 @@
 
 #include "weft/deadline.hpp"
 #include "weft/error.hpp"
+#include "weft/rendezvous.hpp"
 #include "weft/report.hpp"
 #include "weft/slot.hpp"
 #include "weft/tensor.hpp"

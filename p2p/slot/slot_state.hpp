@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "p2p/counters.hpp"
@@ -56,6 +57,11 @@ class SlotState {
 
   Result<Arrival> wait(Deadline deadline) noexcept;
   bool ready() const noexcept;
+  /// Where the next arrival shows, and the least that the word holds then: for who looks without
+  /// being the slot's one user.
+  std::pair<const std::atomic<std::uint64_t>*, std::uint64_t> next_arrival() const noexcept {
+    return {&line(buffer_).sequence, received_ + 1};
+  }
   bool broken() const noexcept;
   /// Before a wait on several slots: what a wait on this one alone would do first.
   void before_wait() noexcept { flush_credit(); }

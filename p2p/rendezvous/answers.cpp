@@ -1,0 +1,187 @@
+// The sender's side of a conversation: what is offered meets what is asked.
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "p2p/rendezvous/conversation.hpp"
+
+namespace weft::p2p::rendezvous {
+
+KeyStep Conversation::at(const Match& match) const noexcept {
+  return {offers_.keys().name(match.key), match.step};
+}
+
+Tensor Conversation::clone(const Tensor& tensor) {
+  const Tensor copy(make_storage(local_.data, tensor.bytes()), 0, tensor.dtype(), tensor.shape());
+  std::byte* to = copy.data();
+  for_each_run(tensor, [&](const std::byte* run, std::size_t bytes) {
+    std::memcpy(to, run, bytes);
+    to += bytes;
+  });
+  count_copied(tensor.bytes());
+  return copy;
+}
+
+Conversation::Offered Conversation::offer(const KeyStep& at, Content& content) noexcept {
+  using Outcome = OfferTable::Outcome;
+  if (Status status = usable("send", at); !status.ok()) return {Outcome::full, std::move(status)};
+  Match match;
+  const std::uint32_t key = offers_.keys().find_or_add(at.key);
+  const Outcome outcome = offers_.offer(key, at.step, content, match);
+  if (outcome == Outcome::duplicate)
+    return {outcome, failure(Code::bad_argument, "send", at,
+                             fmt::format("it was offered to rank {} before", peer_.rank),
+                             "each key and step is exchanged once: use another step")};
+  if (outcome == Outcome::matched) answer(std::move(match));
+  return {outcome, {}};
+}
+
+std::uint32_t Conversation::key_of(const Ask& ask) {
+  if (ask.index && ask.name.empty())
+    return *ask.index < key_of_index_.size() ? key_of_index_[*ask.index] : KeyNames::kNone;
+  if (offers_.keys().find(ask.name) == KeyNames::kNone && offers_.keys().size() >= kMaxKeys)
+    return KeyNames::kNone;
+  const std::uint32_t key = offers_.keys().find_or_add(ask.name);
+  if (ask.index && *ask.index < kMaxKeys) {
+    if (key_of_index_.size() <= *ask.index) key_of_index_.resize(*ask.index + 1, KeyNames::kNone);
+    key_of_index_[*ask.index] = key;
+  }
+  return key;
+}
+
+void Conversation::on_ask(const RequestId& id, const Ask& ask) noexcept {
+  if (id.group >= sides_.size()) return complain("a request of a group that it does not have");
+  Side& side = sides_[id.group];
+  if (side.generation != id.generation) side = {.generation = id.generation};
+  if (((side.asked >> id.item) & 1) != 0) return complain("a request twice");
+  side.asked |= 1U << id.item;
+  const std::uint32_t key = key_of(ask);
+  if (key == KeyNames::kNone)
+    return answer_error(id, {"", ask.step}, Code::bad_argument, "the key is not known here");
+  const KeyStep at{offers_.keys().name(key), ask.step};
+  observe(RendezvousMessage::tensor_request, false, at, !ask.name.empty(),
+          ask.metadata.has_value());
+  if (closing_)
+    return answer_error(id, at, Code::closed, "the sender has closed its end of the rendezvous");
+  Match match;
+  switch (offers_.ask(key, ask.step, {id, ask.metadata, ask.destination}, match)) {
+    case OfferTable::Outcome::parked:
+      break;
+    case OfferTable::Outcome::matched:
+      changed_ = true;
+      answer(std::move(match));
+      break;
+    case OfferTable::Outcome::duplicate:
+      answer_error(id, at, Code::bad_argument, "it was asked for before");
+      break;
+    case OfferTable::Outcome::full:
+      answer_error(id, at, Code::exhausted,
+                   fmt::format("{} requests wait at the sender for tensors that are not there yet",
+                               offers_.requests()));
+      break;
+  }
+}
+
+void Conversation::answer(Match match) noexcept {
+  const Content& content = match.content;
+  if (content.error != Code::ok)
+    return answer_error(match.request.id, at(match), content.error, content.error_text);
+  if (match.request.metadata == content.metadata) return move(std::move(match));
+  observe(RendezvousMessage::meta_data_response, true, at(match));
+  MessageWriter writer(draft(), RendezvousMessage::meta_data_response, match.request.id.group,
+                       match.request.id.generation);
+  writer.add(MetadataAnswer{.item = match.request.id.item, .metadata = content.metadata});
+  post(writer.finish());
+  if (content.metadata.bytes() == 0) return sent_.transfers.add(1);  // that was all of it
+  // While the receiver makes room, the caller gets its tensor back.
+  if (!match.content.owned) {
+    try {
+      match.content.tensor = clone(match.content.tensor);
+      match.content.owned = true;
+    } catch (const Error& error) {
+      local_.log->warn(Subsystem::slot,
+                       "rendezvous {}: key \"{}\" stays lent until rank {} has made room: {}",
+                       spec_.name, at(match).key, peer_.rank, error.what());
+    }
+  }
+  offers_.await(std::move(match));
+}
+
+void Conversation::on_ask_again(const RequestId& id, const AskAgain& ask) noexcept {
+  auto match = offers_.take_awaited(id);
+  if (!match) return complain("a request again that was not answered");
+  observe(RendezvousMessage::tensor_re_request, false, at(*match));
+  changed_ = true;
+  match->request.destination = ask.destination;
+  move(std::move(*match));
+}
+
+void Conversation::on_cancel(const RequestId& id) noexcept {
+  observe(RendezvousMessage::cancel, false, {});
+  // One that was answered needs no other answer.
+  if (!offers_.cancel(id)) return;
+  changed_ = true;
+  answer_error(id, {}, Code::cancelled, "cancelled by the receiver");
+}
+
+void Conversation::move(Match match) noexcept {
+  const Status status = transfer(match);
+  if (status.ok()) {
+    changed_ = true;
+    return;
+  }
+  if (status.code() == Code::exhausted) {
+    unmoved_.push_back(std::move(match));
+    return;
+  }
+  complain("a destination that is not mapped here");
+  answer_error(match.request.id, at(match), status.code(), status.detail().message);
+}
+
+Status Conversation::transfer(const Match& match) noexcept {
+  const RequestId& id = match.request.id;
+  Side& side = sides_[id.group];
+  if (side.generation != id.generation) return {};  // the receiver has given it up
+  const std::size_t bytes = match.content.metadata.bytes();
+  const MemoryRef& destination = match.request.destination;
+  const std::uint32_t moved = side.moved | (1U << id.item);
+  const std::uint64_t completion = Completion::word(id.generation, moved);
+  const RemoteMemory word{words_there_.address + id.group * kWordStride, words_there_.key};
+  if (bytes == 0) {
+    observe(RendezvousMessage::tensor, true, at(match));
+    peer_.channel->write_word(word, completion);
+  } else {
+    if (destination.bytes != bytes)
+      return Status(ErrorDetail{
+          .code = Code::mismatch,
+          .operation = "send",
+          .message = fmt::format("{} bytes have no room in {}", bytes, destination.bytes)});
+    const auto payload = peer_.channel->resolve(destination);
+    if (!payload.ok()) return payload.status();
+    PutWork work;
+    work.source = match.content.tensor.data();
+    work.bytes = bytes;
+    work.payload = *payload;
+    work.sequence_word = word;
+    work.sequence = completion;
+    work.choice = &copy_choice_;
+    observe(RendezvousMessage::tensor, true, at(match));
+    Status status = peer_.channel->put(work);
+    if (!status.ok()) return status;
+    sent_.work_requests.add(1);
+  }
+  side.moved = moved;
+  sent_.transfers.add(1);
+  sent_.bytes_moved.add(bytes);
+  return {};
+}
+
+void Conversation::answer_error(const RequestId& id, const KeyStep& at, Code code,
+                                std::string_view text) noexcept {
+  observe(RendezvousMessage::error_status, true, at);
+  MessageWriter writer(draft(), RendezvousMessage::error_status, id.group, id.generation);
+  writer.add(ErrorAnswer{.item = id.item, .code = code, .text = text});
+  post(writer.finish());
+}
+
+}  // namespace weft::p2p::rendezvous

@@ -1,0 +1,346 @@
+// Opening, turns, and the way of messages.
+#include "p2p/rendezvous/conversation.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace weft::p2p::rendezvous {
+namespace {
+
+// One more than may be pending in the slot, so that the ring never laps a pending put.
+constexpr std::size_t kDrafts = detail::RemoteSlotState::kMaxPending + 2;
+constexpr std::size_t kMostByControl = 4096;
+
+SlotSpec inbox_spec(const RendezvousSpec& spec, int from) {
+  return {.name = fmt::format("rdv.{}.{}", spec.name, from),
+          .dtype = DType::u8,
+          .shape = {static_cast<std::int64_t>(spec.message_bytes)},
+          .depth = Conversation::kDepth};
+}
+
+}  // namespace
+
+Conversation::Conversation(LocalRank& local, Mesh& mesh, SlotTable& slots, Peer& peer,
+                           const RendezvousSpec& spec, Totals& totals)
+    : local_(local),
+      mesh_(mesh),
+      slots_(slots),
+      peer_(peer),
+      spec_(spec),
+      totals_(totals),
+      drafts_(make_storage(local.data, kDrafts * spec.message_bytes)),
+      drafts_chunk_(local.data->locate(drafts_->data(), drafts_->bytes())->chunk),
+      offers_({spec.max_parked_bytes, spec.max_parked, spec.max_parked_requests}),
+      words_(local.control, kGroups * kWordStride),
+      requests_(words_.data(), kGroups) {
+  for (std::size_t i = 0; i < kDrafts; ++i)
+    draft_tensors_.emplace_back(drafts_, i * spec.message_bytes, DType::u8,
+                                Shape{static_cast<std::int64_t>(spec.message_bytes)});
+}
+
+Conversation::~Conversation() {
+  totals_.offered -= offered_counted_;
+  totals_.attention -= attention_counted_;
+  if (outbox_) slots_.detach(std::move(outbox_));
+  if (inbox_) slots_.close(std::move(inbox_));
+}
+
+void Conversation::expose() { inbox_ = slots_.expose(inbox_spec(spec_, peer_.rank)); }
+
+void Conversation::share() const {
+  mesh_.share(peer_, words_.block().chunk);
+  mesh_.share(peer_, drafts_chunk_);
+}
+
+void Conversation::attach(Deadline deadline) {
+  outbox_ = slots_.attach(peer_.rank, inbox_spec(spec_, local_.rank), false, deadline);
+  // The grant came behind what share() had sent.
+  known_chunks_.insert(drafts_chunk_);
+}
+
+void Conversation::greet() noexcept {
+  const Turn turn(*this);
+  MessageWriter writer(draft(), RendezvousMessage::hello, 0, 0);
+  const Block& block = words_.block();
+  writer.add(Hello{.groups = kGroups, .words = {block.chunk, block.offset, block.bytes}});
+  observe(RendezvousMessage::hello, true, {});
+  open_.store(true);
+  post(writer.finish());
+  work();
+}
+
+Conversation::Turn::Turn(Conversation& conversation) noexcept : conversation_(conversation) {
+  conversation_.mutex_.lock();
+}
+
+Conversation::Turn::~Turn() {
+  conversation_.settle();
+  const bool changed = std::exchange(conversation_.changed_, false);
+  conversation_.mutex_.unlock();
+  if (changed) conversation_.local_.ring();
+  if (conversation_.again_.exchange(false)) conversation_.try_turn();
+}
+
+void Conversation::try_turn() noexcept {
+  do {
+    if (!mutex_.try_lock()) {
+      // Who holds it looks at this when it lets go; if it has looked already, the lock is free.
+      again_.store(true);
+      if (!mutex_.try_lock()) return;
+    }
+    work();
+    settle();
+    const bool changed = std::exchange(changed_, false);
+    mutex_.unlock();
+    if (changed) local_.ring();
+  } while (again_.exchange(false));
+}
+
+bool Conversation::broken() const noexcept {
+  return stopped_.load(std::memory_order_relaxed) || (outbox_ && outbox_->broken());
+}
+
+bool Conversation::wants_turn() const noexcept {
+  if (!open_.load(std::memory_order_acquire) || ended_.load(std::memory_order_relaxed))
+    return false;
+  const auto* word = inbox_word_.load();
+  if (word != nullptr && word->load() >= inbox_wanted_.load()) return true;
+  return needs_turn_.load() || broken();
+}
+
+void Conversation::work() noexcept {
+  if (!open_.load(std::memory_order_relaxed) || ended_.load(std::memory_order_relaxed)) return;
+  needs_turn_.store(false);
+  const bool is_broken = broken();
+  if (!stopped_.load()) {
+    flush();
+    for (;;) {
+      read_inbox();
+      read_control();
+      // Published for those that look without a turn; what came before that must not be missed.
+      const auto [word, wanted] = inbox_->next_arrival();
+      inbox_wanted_.store(wanted);
+      inbox_word_.store(word);
+      if (word->load() < wanted) break;
+    }
+    inbox_->before_wait();
+  }
+  if (is_broken) return end();
+  if (cancelled_ != 0) reap();
+}
+
+void Conversation::end() noexcept {
+  ended_.store(true);
+  lost_ = offers_.offers() + unmoved_.size() != 0;
+  offers_.clear();
+  unmoved_.clear();
+  unsent_.clear();
+  puts_pending_ = false;
+  // Where it is this rank that leaves, the peer may still write.
+  if (peer_.gone() || !stopped_.load()) {
+    requests_.for_each_left_behind([this](Item& item) { requests_.let_go(item, false); });
+    left_behind_ = cancelled_ = 0;
+  }
+  changed_ = true;
+}
+
+void Conversation::settle() noexcept {
+  const auto offered = static_cast<std::int64_t>(offers_.offers() + unmoved_.size());
+  const bool held_up = puts_pending_ || !unsent_.empty() || !unmoved_.empty();
+  const auto attention =
+      offered + static_cast<std::int64_t>(left_behind_) + static_cast<std::int64_t>(held_up);
+  if (offered != offered_counted_) totals_.offered += offered - offered_counted_;
+  if (attention != attention_counted_) totals_.attention += attention - attention_counted_;
+  offered_counted_ = offered;
+  attention_counted_ = attention;
+  if (held_up) needs_turn_.store(true);
+}
+
+std::span<std::byte> Conversation::draft() noexcept {
+  return {draft_tensors_[next_draft_].data(), spec_.message_bytes};
+}
+
+bool Conversation::put_message(const Tensor& message) noexcept {
+  weft::Request put = outbox_->put(message);
+  if (!put.test()) {
+    last_put_ = put;
+    puts_pending_ = true;
+    return true;
+  }
+  return put.wait().code() != Code::exhausted;
+}
+
+void Conversation::post(std::span<const std::byte> message) noexcept {
+  sent_.control_messages.add(1);
+  if (!unsent_.empty() || !put_message(draft_tensors_[next_draft_])) {
+    unsent_.emplace_back(message.begin(), message.end());
+    return;
+  }
+  next_draft_ = (next_draft_ + 1) % kDrafts;
+}
+
+void Conversation::flush() noexcept {
+  if (puts_pending_ && last_put_.test()) puts_pending_ = false;
+  while (!unsent_.empty()) {
+    std::ranges::copy(unsent_.front(), draft().begin());
+    if (!put_message(draft_tensors_[next_draft_])) return;
+    next_draft_ = (next_draft_ + 1) % kDrafts;
+    unsent_.pop_front();
+  }
+  for (std::size_t i = unmoved_.size(); i-- > 0;) {
+    Match match = std::move(unmoved_.front());
+    unmoved_.pop_front();
+    move(std::move(match));
+  }
+}
+
+void Conversation::post_by_control(std::span<const std::byte> message,
+                                   std::uint32_t chunk) noexcept {
+  sent_.control_messages.add(1);
+  auto on_control = std::make_shared<RendezvousOnControl>();
+  on_control->name.set(spec_.name);
+  std::ranges::copy(message, on_control->bytes.begin());
+  local_.progress.post([&mesh = mesh_, &peer = peer_, chunk, on_control] {
+    mesh.share(peer, chunk);
+    mesh.send(peer, *on_control);
+  });
+}
+
+void Conversation::on_control(std::span<const std::byte> bytes) {
+  {
+    const std::lock_guard lock(control_mutex_);
+    if (by_control_.size() >= kMostByControl) return;
+    by_control_.emplace_back(bytes.begin(), bytes.end());
+  }
+  needs_turn_.store(true);
+  local_.ring();
+}
+
+void Conversation::read_inbox() noexcept {
+  std::array<std::byte, kMaxRendezvousMessage> copy;
+  while (inbox_->ready()) {
+    auto arrival = inbox_->wait(Deadline::at({}));
+    if (!arrival.ok()) return;
+    // Copied first: the writer can still write what it has put.
+    std::memcpy(copy.data(), arrival->tensor().data(), spec_.message_bytes);
+    arrival->release();
+    handle(std::span(copy).first(spec_.message_bytes));
+  }
+}
+
+void Conversation::read_control() noexcept {
+  if (sides_.empty()) return;  // the hello comes first
+  std::deque<std::vector<std::byte>> messages;
+  {
+    const std::lock_guard lock(control_mutex_);
+    if (by_control_.empty()) return;
+    messages.swap(by_control_);
+  }
+  for (const auto& message : messages) handle(message);
+}
+
+void Conversation::handle(std::span<const std::byte> bytes) noexcept {
+  received_.control_messages.add(1);
+  MessageReader reader(bytes);
+  const auto id = [&](std::uint32_t item) {
+    return RequestId{reader.group(), reader.generation(), item};
+  };
+  if (reader.valid() && (reader.type() == RendezvousMessage::hello) != sides_.empty())
+    return complain("a message before its hello, or a second one");
+  switch (reader.type()) {
+    case RendezvousMessage::tensor_request:
+      while (const auto ask = reader.ask()) on_ask(id(ask->item), *ask);
+      break;
+    case RendezvousMessage::meta_data_response:
+      while (const auto answer = reader.metadata()) on_metadata(id(answer->item), *answer);
+      break;
+    case RendezvousMessage::tensor_re_request:
+      while (const auto ask = reader.ask_again()) on_ask_again(id(ask->item), *ask);
+      break;
+    case RendezvousMessage::error_status:
+      while (const auto error = reader.error()) on_error(id(error->item), *error);
+      break;
+    case RendezvousMessage::cancel:
+      while (const auto cancel = reader.cancel()) on_cancel(id(cancel->item));
+      break;
+    case RendezvousMessage::hello:
+      while (const auto hello = reader.hello()) on_hello(*hello);
+      break;
+    case RendezvousMessage::tensor:
+      break;
+  }
+  if (!reader.valid()) complain("a message that makes no sense");
+}
+
+void Conversation::on_hello(const Hello& hello) noexcept {
+  observe(RendezvousMessage::hello, false, {});
+  const auto words = peer_.channel->resolve(hello.words);
+  if (!words.ok()) return complain("completion words that are not mapped here");
+  words_there_ = *words;
+  sides_.resize(hello.groups);
+  needs_turn_.store(true);  // what came by the control channel has waited for it
+}
+
+void Conversation::complain(const char* what) noexcept {
+  if (std::exchange(complained_, true)) return;
+  local_.log->warn(Subsystem::slot, "rendezvous {}: rank {} sent {}: ignored", spec_.name,
+                   peer_.rank, what);
+}
+
+void Conversation::observe(RendezvousMessage message, bool sent, const KeyStep& at, bool by_name,
+                           bool with_metadata) const {
+  if (!spec_.observer) return;
+  spec_.observer({message, sent, peer_.rank, at.key, at.step, by_name, with_metadata});
+}
+
+Status Conversation::usable(const char* operation, const KeyStep& at) const {
+  if (!broken()) return {};
+  Status fate = mesh_.fate(peer_.rank);
+  ErrorDetail detail;
+  if (!fate.ok()) {
+    detail = fate.detail();
+  } else {
+    detail.code = Code::closed;
+    detail.message = stopped_.load()
+                         ? "this rank is leaving the job"
+                         : fmt::format("rank {} (host {}) has closed its end of the rendezvous",
+                                       peer_.rank, peer_.host());
+    detail.peer = peer_.rank;
+    detail.host = peer_.host();
+  }
+  detail.operation = operation;
+  detail.rank = local_.rank;
+  detail.message = fmt::format("{} (key \"{}\", step {})", detail.message, at.key, at.step);
+  return Status(std::move(detail));
+}
+
+Status Conversation::failure(Code code, const char* operation, const KeyStep& at,
+                             std::string message, std::string hint) const {
+  return Status(
+      ErrorDetail{.code = code,
+                  .operation = operation,
+                  .message = fmt::format("key \"{}\", step {}: {}", at.key, at.step, message),
+                  .hint = std::move(hint),
+                  .rank = local_.rank,
+                  .peer = peer_.rank,
+                  .host = peer_.host()});
+}
+
+void Conversation::report(std::vector<EdgeReport>& edges) const {
+  const auto add = [&](const EdgeCounters& counters, Role role) {
+    EdgeReport edge;
+    edge.peer = peer_.rank;
+    edge.slot = "rendezvous." + spec_.name;
+    edge.role = role;
+    edge.fabric = peer_.channel ? std::string(peer_.channel->fabric()) : "";
+    edge.counters = counters.read();
+    if (edge.counters.transfers + edge.counters.control_messages != 0)
+      edges.push_back(std::move(edge));
+  };
+  add(sent_, Role::puts);
+  add(received_, Role::receives);
+}
+
+}  // namespace weft::p2p::rendezvous

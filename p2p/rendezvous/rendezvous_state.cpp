@@ -1,0 +1,325 @@
+#include "p2p/rendezvous/rendezvous_state.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace weft::detail {
+
+using p2p::rendezvous::Content;
+using p2p::rendezvous::OfferTable;
+using p2p::rendezvous::Ticket;
+using Turn = p2p::rendezvous::Conversation::Turn;
+
+namespace {
+
+constexpr std::uint32_t kLeastMessage = 256;
+
+void check_spec(const RendezvousSpec& spec) {
+  const auto refuse = [&](const std::string& message, const std::string& hint) {
+    throw Error(ErrorDetail{.code = Code::bad_argument,
+                            .operation = "open",
+                            .message = message,
+                            .hint = hint,
+                            .slot = spec.name.substr(0, p2p::kMaxRendezvousName)});
+  };
+  if (spec.name.empty() || spec.name.size() > p2p::kMaxRendezvousName ||
+      spec.name.find('\0') != std::string::npos)
+    refuse(fmt::format("its name has {} bytes", spec.name.size()),
+           fmt::format("names are plain text of 1 to {} bytes", p2p::kMaxRendezvousName));
+  if (spec.message_bytes < kLeastMessage || spec.message_bytes > p2p::kMaxRendezvousMessage)
+    refuse(fmt::format("its messages have {} bytes", spec.message_bytes),
+           fmt::format("{} to {}", kLeastMessage, p2p::kMaxRendezvousMessage));
+}
+
+}  // namespace
+
+RendezvousState::RendezvousState(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& slots,
+                                 p2p::RendezvousTable& table, RendezvousSpec spec)
+    : local_(local), mesh_(mesh), slots_(slots), table_(table), spec_(std::move(spec)) {
+  check_spec(spec_);
+  for (int rank = 0; rank < local_.size; ++rank)
+    conversations_.push_back(
+        std::make_unique<Conversation>(local_, mesh_, slots_, mesh_.peer(rank), spec_, totals_));
+}
+
+void RendezvousState::open(Deadline deadline) {
+  const Deadline until = deadline.resolve(local_.waiter.default_timeout());
+  for (const auto& conversation : conversations_) conversation->expose();
+  local_.progress.run([this] {
+    for (const auto& conversation : conversations_) conversation->share();
+  });
+  for (const auto& conversation : conversations_) conversation->attach(until);
+  for (const auto& conversation : conversations_) conversation->greet();
+}
+
+Status RendezvousState::refuse(const char* operation, int rank, const KeyStep& at) const noexcept {
+  ErrorDetail detail{.code = Code::bad_argument, .operation = operation, .rank = local_.rank};
+  if (rank < 0 || rank >= local_.size) {
+    detail.message = fmt::format("there is no rank {} in a job of {}", rank, local_.size);
+    detail.hint = fmt::format("ranks go from 0 to {}", local_.size - 1);
+  } else if (at.key.empty() || at.key.size() > p2p::rendezvous::kMaxKey) {
+    detail.message = fmt::format("a key of {} bytes", at.key.size());
+    detail.hint = fmt::format("keys have 1 to {} bytes", p2p::rendezvous::kMaxKey);
+    detail.peer = rank;
+  } else {
+    return {};
+  }
+  return Status(std::move(detail));
+}
+
+template <typename Ready, typename Broken>
+void RendezvousState::wait(const Ready& ready, const Broken& broken, Deadline deadline) noexcept {
+  waiting_.fetch_add(1);
+  const auto look = [&] {
+    if (ready()) return true;
+    poll();
+    return ready();
+  };
+  (void)local_.waiter.wait(look, broken, deadline);
+  waiting_.fetch_sub(1);
+}
+
+void RendezvousState::hand_over() noexcept {
+  if (totals_.attention.load(std::memory_order_relaxed) > 0) local_.progress.turn_soon();
+}
+
+bool RendezvousState::wants_service() const noexcept {
+  return totals_.attention.load() > 0 && waiting_.load() == 0;
+}
+
+void RendezvousState::poll() noexcept {
+  for (const auto& conversation : conversations_)
+    if (conversation->wants_turn()) conversation->try_turn();
+}
+
+Status RendezvousState::offer(int to, const KeyStep& at, Content& content,
+                              Deadline deadline) noexcept {
+  Conversation& conversation = with(to);
+  Conversation::Offered offered;
+  const auto try_offer = [&] {
+    const Turn turn(conversation);
+    conversation.work();
+    offered = conversation.offer(at, content);
+    conversation.work();
+    return offered.outcome != OfferTable::Outcome::full || !offered.status.ok();
+  };
+  if (!try_offer()) {
+    wait([&] { return try_offer(); }, [&] { return conversation.broken(); }, deadline);
+    if (offered.outcome == OfferTable::Outcome::full && offered.status.ok())
+      offered.status =
+          not_fetched(conversation, "send",
+                      fmt::format("no room to park key \"{}\", step {}", at.key, at.step));
+  }
+  hand_over();
+  return offered.status;
+}
+
+Status RendezvousState::not_fetched(Conversation& conversation, const char* operation,
+                                    std::string_view what) noexcept {
+  const Turn turn(conversation);
+  const auto& offers = conversation.offers();
+  const KeyStep oldest = offers.offers() == 0 ? KeyStep{} : offers.oldest();
+  if (Status status = conversation.usable(operation, oldest); !status.ok()) return status;
+  return conversation.failure(
+      Code::timeout, operation, oldest,
+      fmt::format(
+          "rank {} (host {}) has not fetched it; {} tensors of {} bytes are parked for it{}{}",
+          conversation.peer().rank, conversation.peer().host(), offers.offers(),
+          offers.parked_bytes(), what.empty() ? "" : "; ", what),
+      "is the receiver at the same step? more room: RendezvousSpec::max_parked");
+}
+
+Status RendezvousState::send(int to, const KeyStep& at, const Tensor& tensor,
+                             Deadline deadline) noexcept {
+  if (Status status = refuse("send", to, at); !status.ok()) return status;
+  Content content;
+  content.metadata = {.dtype = tensor.dtype(), .shape = tensor.shape()};
+  if (content.metadata.bytes() != 0) {
+    if (tensor.empty())
+      return with(to).failure(Code::bad_argument, "send", at,
+                              fmt::format("the tensor {} has no memory", tensor.text()), "");
+    content.tensor = tensor;
+    if (!local_.zero_copy || !tensor.dense() ||
+        (tensor.arena() != local_.data.get() && !local_.reachable(tensor.data(), tensor.bytes()))) {
+      try {
+        const Turn turn(with(to));
+        content.tensor = with(to).clone(tensor);
+        content.owned = true;
+      } catch (const Error& error) {
+        return error.status();
+      }
+    }
+  }
+  return offer(to, at, content, deadline);
+}
+
+Status RendezvousState::send_dead(int to, const KeyStep& at, Deadline deadline) noexcept {
+  if (Status status = refuse("send", to, at); !status.ok()) return status;
+  Content content;
+  content.metadata.dead = true;
+  return offer(to, at, content, deadline);
+}
+
+Status RendezvousState::send_error(int to, const KeyStep& at, Code code, std::string_view text,
+                                   Deadline deadline) noexcept {
+  if (Status status = refuse("send_error", to, at); !status.ok()) return status;
+  if (code == Code::ok)
+    return with(to).failure(Code::bad_argument, "send_error", at, "ok is no error",
+                            "give the code that the receiver is to get");
+  Content content;
+  content.metadata.dead = true;
+  content.error = code;
+  content.error_text = text;
+  return offer(to, at, content, deadline);
+}
+
+Status RendezvousState::send_encoded(int to, const KeyStep& at, const Codec& value,
+                                     Deadline deadline) noexcept {
+  if (Status status = refuse("send_encoded", to, at); !status.ok()) return status;
+  Content content;
+  try {
+    const std::size_t size = value.size();
+    content.metadata = {.shape = {static_cast<std::int64_t>(size)}, .codec = value.id()};
+    if (value.id() == 0)
+      return with(to).failure(Code::bad_argument, "send_encoded", at, "the codec's id is 0",
+                              "0 stands for plain tensors");
+    if (size != 0) {
+      content.tensor =
+          Tensor(p2p::make_storage(local_.data, size), 0, DType::u8, content.metadata.shape);
+      value.encode({content.tensor.data(), size});
+      content.owned = true;
+      const Turn turn(with(to));
+      with(to).count_copied(size);
+    }
+  } catch (const Error& error) {
+    return error.status();
+  } catch (const std::exception& error) {
+    return with(to).failure(Code::bad_argument, "send_encoded", at,
+                            fmt::format("the codec threw: {}", error.what()), "");
+  }
+  return offer(to, at, content, deadline);
+}
+
+bool RendezvousState::lent(int to, const KeyStep& at) noexcept {
+  if (to < 0 || to >= local_.size) return false;
+  const Turn turn(with(to));
+  with(to).work();
+  return with(to).offers().lent(at.key, at.step);
+}
+
+Status RendezvousState::serve(Deadline deadline) noexcept {
+  // Everything at once: a broken conversation drops its offers in its turn.
+  wait([this] { return totals_.offered.load() <= 0; }, [] { return false; }, deadline);
+  hand_over();
+  for (const auto& conversation : conversations_) {
+    const Turn turn(*conversation);
+    if (conversation->take_lost()) return conversation->usable("serve", {});
+  }
+  if (totals_.offered.load() <= 0) return {};
+  for (const auto& conversation : conversations_) {
+    {
+      const Turn turn(*conversation);
+      if (conversation->offers().offers() == 0) continue;
+    }
+    return not_fetched(*conversation, "serve", "");
+  }
+  return {};
+}
+
+void RendezvousState::receive(int from, std::span<const KeyStep> wanted, std::span<Ticket> tickets,
+                              Deadline deadline) noexcept {
+  Conversation& conversation = with(from);
+  std::size_t next = 0;
+  const auto ask = [&] {
+    const Turn turn(conversation);
+    conversation.ask(wanted, tickets, next);
+    conversation.work();
+  };
+  ask();
+  const auto all_done = [&] {
+    if (next < wanted.size()) ask();
+    return next == wanted.size() && std::all_of(tickets.begin(), tickets.end(),
+                                                [](const Ticket& ticket) { return ticket.done(); });
+  };
+  wait(
+      all_done, [&] { return conversation.broken(); }, deadline);
+}
+
+Result<Received> RendezvousState::recv(int from, const KeyStep& at, Deadline deadline) noexcept {
+  if (Status status = refuse("recv", from, at); !status.ok()) return status;
+  Ticket ticket;
+  receive(from, {&at, 1}, {&ticket, 1}, deadline);
+  auto received = [&] {
+    const Turn turn(with(from));
+    with(from).work();
+    return with(from).finish(at, ticket);
+  }();
+  hand_over();
+  return received;
+}
+
+std::vector<Result<Received>> RendezvousState::recv(int from, std::span<const KeyStep> wanted,
+                                                    Deadline deadline) {
+  std::vector<Result<Received>> received;
+  for (const KeyStep& at : wanted)
+    if (Status status = refuse("recv", from, at); !status.ok()) {
+      received.assign(wanted.size(), status);
+      return received;
+    }
+  std::vector<Ticket> tickets(wanted.size());
+  receive(from, wanted, tickets, deadline);
+  {
+    const Turn turn(with(from));
+    with(from).work();
+    for (std::size_t i = 0; i < wanted.size(); ++i)
+      received.push_back(with(from).finish(wanted[i], tickets[i]));
+  }
+  hand_over();
+  return received;
+}
+
+Status RendezvousState::cancel(int from, const KeyStep& at) noexcept {
+  if (Status status = refuse("cancel", from, at); !status.ok()) return status;
+  const Status status = [&] {
+    const Turn turn(with(from));
+    with(from).work();
+    return with(from).cancel(at);
+  }();
+  hand_over();
+  return status;
+}
+
+bool RendezvousState::begin_close() noexcept {
+  for (const auto& conversation : conversations_) {
+    const Turn turn(*conversation);
+    conversation->begin_close();
+  }
+  hand_over();
+  return is_free();
+}
+
+bool RendezvousState::is_free() noexcept {
+  return std::none_of(conversations_.begin(), conversations_.end(), [](const auto& conversation) {
+    const Turn turn(*conversation);
+    return conversation->has_requests();
+  });
+}
+
+void RendezvousState::on_control(int rank, std::span<const std::byte> bytes) {
+  with(rank).on_control(bytes);
+}
+
+void RendezvousState::stop() noexcept {
+  for (const auto& conversation : conversations_) {
+    const Turn turn(*conversation);
+    conversation->stop();
+  }
+  local_.ring();
+}
+
+void RendezvousState::report(std::vector<EdgeReport>& edges) const {
+  for (const auto& conversation : conversations_) conversation->report(edges);
+}
+
+}  // namespace weft::detail

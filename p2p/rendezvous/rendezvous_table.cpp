@@ -1,0 +1,85 @@
+#include "p2p/rendezvous/rendezvous_table.hpp"
+
+#include <algorithm>
+
+#include "p2p/rendezvous/messages.hpp"
+
+namespace weft::p2p {
+
+std::shared_ptr<detail::RendezvousState> RendezvousTable::open(const RendezvousSpec& spec,
+                                                               Deadline deadline) {
+  auto state = std::make_shared<detail::RendezvousState>(local_, mesh_, slots_, *this, spec);
+  {
+    const std::lock_guard lock(mutex_);
+    open_.push_back(state);
+  }
+  ++count_;
+  try {
+    state->open(deadline);
+  } catch (...) {
+    close(std::move(state));
+    throw;
+  }
+  return state;
+}
+
+void RendezvousTable::close(std::shared_ptr<detail::RendezvousState> state) noexcept {
+  const bool free = state->begin_close();
+  const std::lock_guard lock(mutex_);
+  std::erase(open_, state);
+  if (free)
+    --count_;
+  else
+    closing_.push_back(std::move(state));
+}
+
+void RendezvousTable::stop() noexcept {
+  for (const auto& state : all()) state->stop();
+}
+
+std::vector<std::shared_ptr<detail::RendezvousState>> RendezvousTable::all() const {
+  const std::lock_guard lock(mutex_);
+  auto states = open_;
+  states.insert(states.end(), closing_.begin(), closing_.end());
+  return states;
+}
+
+void RendezvousTable::report(std::vector<EdgeReport>& edges) const {
+  for (const auto& state : all()) state->report(edges);
+}
+
+void RendezvousTable::on_message(Peer& peer, std::span<const std::byte> bytes) {
+  const auto message = parse<RendezvousOnControl>(bytes);
+  if (!message) return;
+  const std::string name = message->name.get();
+  for (const auto& state : all())
+    if (state->spec().name == name) return state->on_control(peer.rank, message->bytes);
+  local_.log->debug(Subsystem::slot, "rank {} speaks of a rendezvous {} that is not open",
+                    peer.rank, name);
+}
+
+bool RendezvousTable::wants_bell() const noexcept {
+  if (count_.load() == 0) return false;
+  const auto states = all();
+  return std::any_of(states.begin(), states.end(),
+                     [](const auto& state) { return state->wants_service(); });
+}
+
+void RendezvousTable::serve() noexcept {
+  if (count_.load() == 0) return;
+  for (const auto& state : all())
+    if (state->wants_service()) state->poll();
+  std::vector<std::shared_ptr<detail::RendezvousState>> closing;
+  {
+    const std::lock_guard lock(mutex_);
+    closing = closing_;
+  }
+  std::erase_if(closing, [](const auto& state) { return !state->is_free(); });
+  for (const auto& state : closing) {
+    const std::lock_guard lock(mutex_);
+    std::erase(closing_, state);
+    --count_;
+  }
+}
+
+}  // namespace weft::p2p

@@ -1,0 +1,47 @@
+// Every rendezvous of this rank.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "p2p/local_rank.hpp"
+#include "p2p/mesh/mesh.hpp"
+#include "p2p/rendezvous/rendezvous_state.hpp"
+#include "p2p/slot/slot_table.hpp"
+
+namespace weft::p2p {
+
+class RendezvousTable {
+ public:
+  RendezvousTable(LocalRank& local, Mesh& mesh, SlotTable& slots)
+      : local_(local), mesh_(mesh), slots_(slots) {}
+
+  // Application threads.
+  std::shared_ptr<detail::RendezvousState> open(const RendezvousSpec& spec, Deadline deadline);
+  void close(std::shared_ptr<detail::RendezvousState> state) noexcept;
+  /// Before this rank says that it leaves.
+  void stop() noexcept;
+  void report(std::vector<EdgeReport>& edges) const;
+
+  // The progress thread.
+  void on_message(Peer& peer, std::span<const std::byte> bytes);
+  /// Whether the doorbell must be armed: peers may ask for what no application thread answers.
+  bool wants_bell() const noexcept;
+  void serve() noexcept;
+
+ private:
+  std::vector<std::shared_ptr<detail::RendezvousState>> all() const;
+
+  LocalRank& local_;
+  Mesh& mesh_;
+  SlotTable& slots_;
+  std::atomic<int> count_{0};
+  mutable std::mutex mutex_;  ///< guards the lists, never held while anything else is done
+  std::vector<std::shared_ptr<detail::RendezvousState>> open_;
+  std::vector<std::shared_ptr<detail::RendezvousState>> closing_;
+};
+
+}  // namespace weft::p2p

@@ -1,0 +1,288 @@
+// The receiver's side of a conversation: requests, room for their results, outcomes.
+#include <fmt/format.h>
+
+#include "p2p/rendezvous/conversation.hpp"
+
+namespace weft::p2p::rendezvous {
+
+KeyStep Conversation::at(const Item& item) const noexcept {
+  return {requests_.keys().name(item.key), item.step};
+}
+
+Result<Tensor> Conversation::make_room(const Metadata& metadata) noexcept {
+  try {
+    return Tensor(make_storage(local_.data, metadata.bytes()), 0, metadata.dtype, metadata.shape);
+  } catch (const Error& error) {
+    return error.status();
+  }
+}
+
+MemoryRef Conversation::place_of(const Tensor& result) const noexcept {
+  if (result.empty()) return {};
+  const auto block = local_.data->locate(result.data(), result.bytes());
+  return {block->chunk, block->offset, result.bytes()};
+}
+
+bool Conversation::take_known(const KeyStep& at, Ticket& ticket) noexcept {
+  using Known = RequestGroups::Known;
+  Item* item = nullptr;
+  switch (requests_.known(requests_.keys().find_or_add(at.key), at.step, item)) {
+    case Known::no:
+      return false;
+    case Known::left_behind:
+      item->waited = true;
+      --left_behind_;
+      ticket.item = item;
+      return true;
+    case Known::being_received:
+      ticket.refused =
+          failure(Code::bad_argument, "recv", at,
+                  item->cancelled ? "it was cancelled and the sender has not agreed yet"
+                                  : "another call is receiving it",
+                  "each key and step is received once");
+      return true;
+    case Known::received:
+      ticket.refused = failure(Code::bad_argument, "recv", at, "it was received before",
+                               "each key and step is exchanged once: use another step");
+      return true;
+  }
+  return false;
+}
+
+void Conversation::ask(std::span<const KeyStep> wanted, std::span<Ticket> tickets,
+                       std::size_t& next) noexcept {
+  while (next < wanted.size()) {
+    if (Status status = usable("recv", wanted[next]); !status.ok()) {
+      for (; next < wanted.size(); ++next) tickets[next].refused = usable("recv", wanted[next]);
+      return;
+    }
+    if (take_known(wanted[next], tickets[next])) {
+      ++next;
+      continue;
+    }
+    if (!ask_in_one_message(wanted, tickets, next)) return;
+  }
+}
+
+bool Conversation::ask_in_one_message(std::span<const KeyStep> wanted, std::span<Ticket> tickets,
+                                      std::size_t& next) {
+  if (!requests_.begin_group()) return false;
+  const RequestId group = requests_.begun();
+  MessageWriter writer(draft(), RendezvousMessage::tensor_request, group.group, group.generation);
+  bool by_control = false;
+  std::uint32_t unknown_chunk = 0;
+  for (; next < wanted.size(); ++next) {
+    const KeyStep& at = wanted[next];
+    if (take_known(at, tickets[next])) continue;
+    const std::uint32_t number = requests_.keys().find(at.key);
+    RequestGroups::Key& key = requests_.key(number);
+    Item* item = requests_.add(number, at.step);
+    if (item == nullptr) break;
+    Ask ask;
+    ask.item = item->id.item;
+    ask.step = at.step;
+    if (spec_.cache_metadata && key.metadata) {
+      item->metadata = *key.metadata;
+      ask.metadata = key.metadata;
+      if (item->metadata.bytes() != 0) {
+        auto room = make_room(item->metadata);
+        if (!room.ok()) {
+          tickets[next].refused = room.status();
+          requests_.take_back(*item);
+          continue;
+        }
+        item->result = *room;
+        ask.destination = place_of(item->result);
+      }
+    }
+    // Memory that the peer does not know: the message follows the chunk on the control channel,
+    // apart from those in the slot, so that it can't count on what they have announced.
+    const bool unknown = ask.destination.bytes != 0 && !peer_knows(ask.destination.chunk);
+    const bool fits_kind =
+        writer.count() == 0 ||
+        (unknown == by_control && (!unknown || unknown_chunk == ask.destination.chunk));
+    if (spec_.index_keys && !unknown) ask.index = number;
+    if (!ask.index || !key.announced) ask.name = requests_.keys().name(number);
+    if (!fits_kind || !writer.add(ask)) {
+      requests_.take_back(*item);
+      break;
+    }
+    if (ask.index) key.announced = true;
+    by_control = item->by_control = unknown;
+    if (unknown) unknown_chunk = ask.destination.chunk;
+    tickets[next].item = item;
+    observe(RendezvousMessage::tensor_request, true, at, !ask.name.empty(),
+            ask.metadata.has_value());
+    if (!spec_.batch_requests) {
+      ++next;
+      break;
+    }
+  }
+  requests_.end_group();
+  if (writer.count() == 0) return true;
+  const auto message = writer.finish();
+  if (by_control)
+    post_by_control(message, unknown_chunk);
+  else
+    post(message);
+  return true;
+}
+
+void Conversation::learn_chunk(const Item& item) noexcept {
+  // Any answer proves that the peer has read what went before on the control channel.
+  if (item.by_control && !item.result.empty()) known_chunks_.insert(place_of(item.result).chunk);
+}
+
+void Conversation::on_metadata(const RequestId& id, const MetadataAnswer& answer) noexcept {
+  Item* item = requests_.find(id);
+  if (item == nullptr || item->cancelled) return;  // its answer to a cancel is under way
+  observe(RendezvousMessage::meta_data_response, false, at(*item));
+  learn_chunk(*item);
+  item->metadata = answer.metadata;
+  if (spec_.cache_metadata) requests_.key(item->key).metadata = answer.metadata;
+  item->result = {};
+  item->by_control = false;
+  changed_ = true;
+  if (item->metadata.bytes() == 0) {
+    item->ended.store(true, std::memory_order_release);
+    return;
+  }
+  auto room = make_room(item->metadata);
+  if (!room.ok()) {
+    send_cancel(*item);
+    item->failure = room.status();
+    item->ended.store(true, std::memory_order_release);
+    return;
+  }
+  item->result = *room;
+  const MemoryRef place = place_of(item->result);
+  item->by_control = !peer_knows(place.chunk);
+  observe(RendezvousMessage::tensor_re_request, true, at(*item));
+  MessageWriter writer(draft(), RendezvousMessage::tensor_re_request, id.group, id.generation);
+  writer.add(AskAgain{.item = id.item, .destination = place});
+  if (item->by_control)
+    post_by_control(writer.finish(), place.chunk);
+  else
+    post(writer.finish());
+}
+
+void Conversation::on_error(const RequestId& id, const ErrorAnswer& answer) noexcept {
+  Item* item = requests_.find(id);
+  if (item == nullptr) return;
+  observe(RendezvousMessage::error_status, false, at(*item));
+  learn_chunk(*item);
+  changed_ = true;
+  if (item->cancelled) {
+    --left_behind_;
+    --cancelled_;
+    requests_.let_go(*item, false);
+    return;
+  }
+  item->failure = failure(answer.code, "recv", at(*item), std::string(answer.text),
+                          fmt::format("rank {} says so; look at its output", peer_.rank));
+  item->ended.store(true, std::memory_order_release);
+}
+
+Result<Received> Conversation::finish(const KeyStep& at, Ticket& ticket) noexcept {
+  if (ticket.item == nullptr) {
+    if (!ticket.refused.ok()) return ticket.refused;
+    if (Status status = usable("recv", at); !status.ok()) return status;
+    return failure(Code::timeout, "recv", at,
+                   fmt::format("{} requests to rank {} (host {}) are not answered",
+                               requests_.live(), peer_.rank, peer_.host()),
+                   "receive fewer at once, or a longer deadline: WEFT_TIMEOUT");
+  }
+  Item& item = *ticket.item;
+  if (item.done()) {
+    learn_chunk(item);
+    Status failed = item.failure;
+    Received received{.tensor = std::move(item.result),
+                      .is_dead = item.metadata.dead,
+                      .codec = item.metadata.codec};
+    if (failed.ok()) {
+      if (item.metadata.bytes() == 0 && !item.metadata.dead)
+        received.tensor = Tensor(nullptr, 0, item.metadata.dtype, item.metadata.shape);
+      observe(RendezvousMessage::tensor, false, at);
+      received_.transfers.add(1);
+      received_.bytes_moved.add(item.metadata.bytes());
+    }
+    requests_.let_go(item, true);
+    if (requests_.free_groups() == 1) changed_ = true;  // another call may wait for it
+    if (!failed.ok()) return failed;
+    return received;
+  }
+  if (Status status = usable("recv", at); !status.ok()) {
+    if (peer_.gone() || !stopped_.load()) {
+      requests_.let_go(item, false);
+    } else {
+      item.waited = false;
+      ++left_behind_;
+    }
+    return status;
+  }
+  item.waited = false;
+  ++left_behind_;
+  return failure(Code::timeout, "recv", at,
+                 fmt::format("rank {} (host {}) has not offered it", peer_.rank, peer_.host()),
+                 "is the sender at the same step? the request stays: receive it again, or cancel "
+                 "it; a longer deadline: WEFT_TIMEOUT");
+}
+
+Status Conversation::cancel(const KeyStep& at) noexcept {
+  Item* item = nullptr;
+  const std::uint32_t number = requests_.keys().find(at.key);
+  if (number == KeyNames::kNone ||
+      requests_.known(number, at.step, item) != RequestGroups::Known::left_behind)
+    return failure(Code::bad_argument, "cancel", at, "no request was left behind by a timeout",
+                   "only a request that no call waits for can be cancelled");
+  if (item->done()) {
+    requests_.let_go(*item, true);
+    --left_behind_;
+    return {};
+  }
+  item->cancelled = true;
+  ++cancelled_;
+  if (!broken()) send_cancel(*item);
+  return {};
+}
+
+void Conversation::send_cancel(Item& item) noexcept {
+  observe(RendezvousMessage::cancel, true, at(item));
+  MessageWriter writer(draft(), RendezvousMessage::cancel, item.id.group, item.id.generation);
+  writer.add(CancelAsk{.item = item.id.item});
+  // It must not overtake the request.
+  if (item.by_control)
+    post_by_control(writer.finish(), place_of(item.result).chunk);
+  else
+    post(writer.finish());
+}
+
+void Conversation::reap() noexcept {
+  requests_.for_each_left_behind([this](Item& item) {
+    if (!item.cancelled || !item.done()) return;
+    --left_behind_;
+    --cancelled_;
+    requests_.let_go(item, true);
+    changed_ = true;
+  });
+}
+
+void Conversation::begin_close() noexcept {
+  closing_ = true;
+  offers_.clear();
+  unmoved_.clear();
+  requests_.for_each_left_behind([this](Item& item) {
+    if (item.cancelled) return;
+    if (item.done()) {
+      --left_behind_;
+      requests_.let_go(item, true);
+      return;
+    }
+    item.cancelled = true;
+    ++cancelled_;
+    if (!broken()) send_cancel(item);
+  });
+  work();
+}
+
+}  // namespace weft::p2p::rendezvous

@@ -1,0 +1,146 @@
+// The rendezvous' messages as bytes. What is read was written by another process: nothing in it is
+// believed before it was checked.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "p2p/fabric.hpp"
+#include "p2p/rendezvous/metadata.hpp"
+#include "weft/error.hpp"
+#include "weft/rendezvous.hpp"
+
+namespace weft::p2p::rendezvous {
+
+inline constexpr std::size_t kMaxKey = 128;
+inline constexpr std::size_t kMaxErrorText = 128;
+inline constexpr std::uint32_t kProtocol = 1;
+/// Requests of one message share a group: a completion word with a bit for each.
+inline constexpr std::uint32_t kGroupItems = 32;
+inline constexpr std::uint32_t kMaxGroups = 4096;
+
+/// One request between two ranks. Groups are used again; the generation tells one use from the
+/// next.
+struct RequestId {
+  std::uint32_t group = 0;
+  std::uint32_t generation = 0;
+  std::uint32_t item = 0;
+  friend bool operator==(const RequestId&, const RequestId&) noexcept = default;
+};
+
+/// What a group's completion word holds: its generation and the items whose tensors are there.
+struct Completion {
+  static std::uint64_t word(std::uint32_t generation, std::uint32_t items) noexcept {
+    return (std::uint64_t{generation} << 32) | items;
+  }
+  static bool has(std::uint64_t word, const RequestId& id) noexcept {
+    return (word >> 32) == id.generation && ((word >> id.item) & 1) != 0;
+  }
+};
+
+/// Bytes from completion word to completion word: a cache line each.
+inline constexpr std::uint64_t kWordStride = 64;
+
+struct Hello {
+  std::uint32_t protocol = kProtocol;
+  std::uint32_t groups = 0;
+  MemoryRef words;
+};
+
+/// An asked tensor. `index` and `name`: either alone, or both the first time (from then on the
+/// index stands for the name).
+struct Ask {
+  std::uint32_t item = 0;
+  std::uint64_t step = 0;
+  std::optional<std::uint32_t> index;
+  std::string_view name;
+  std::optional<Metadata> metadata;  ///< what the receiver believes
+  MemoryRef destination;             ///< bytes 0: none
+};
+
+struct MetadataAnswer {
+  std::uint32_t item = 0;
+  Metadata metadata;
+};
+
+struct AskAgain {
+  std::uint32_t item = 0;
+  MemoryRef destination;
+};
+
+struct ErrorAnswer {
+  std::uint32_t item = 0;
+  Code code = Code::system;
+  std::string_view text;
+};
+
+struct CancelAsk {
+  std::uint32_t item = 0;
+};
+
+/// Puts records of one type, all of one group, into a message.
+class MessageWriter {
+ public:
+  MessageWriter(std::span<std::byte> buffer, RendezvousMessage type, std::uint32_t group,
+                std::uint32_t generation) noexcept;
+
+  /// False when the record does not fit: the message is as before then.
+  bool add(const Hello& record) noexcept;
+  bool add(const Ask& record) noexcept;
+  bool add(const MetadataAnswer& record) noexcept;
+  bool add(const AskAgain& record) noexcept;
+  bool add(const ErrorAnswer& record) noexcept;
+  bool add(const CancelAsk& record) noexcept;
+
+  std::uint32_t count() const noexcept { return count_; }
+  /// Writes the head. The bytes in use, of the buffer that was given.
+  std::span<std::byte> finish() noexcept;
+
+ private:
+  template <typename Write>
+  bool record(const Write& write) noexcept;
+
+  std::span<std::byte> buffer_;
+  const RendezvousMessage type_;
+  const std::uint32_t group_;
+  const std::uint32_t generation_;
+  std::uint32_t count_ = 0;
+  std::size_t used_ = 0;
+};
+
+/// Reads a message. Views refer to the bytes, which must not change meanwhile.
+class MessageReader {
+ public:
+  /// `bytes` may be longer than the message that begins it.
+  explicit MessageReader(std::span<const std::byte> bytes) noexcept;
+
+  /// False: the head makes no sense, and there is nothing to read.
+  bool valid() const noexcept { return valid_; }
+  RendezvousMessage type() const noexcept { return type_; }
+  std::uint32_t group() const noexcept { return group_; }
+  std::uint32_t generation() const noexcept { return generation_; }
+
+  /// The next record; nullopt at the end, or where the bytes make no sense (valid() is false then).
+  std::optional<Hello> hello() noexcept;
+  std::optional<Ask> ask() noexcept;
+  std::optional<MetadataAnswer> metadata() noexcept;
+  std::optional<AskAgain> ask_again() noexcept;
+  std::optional<ErrorAnswer> error() noexcept;
+  std::optional<CancelAsk> cancel() noexcept;
+
+ private:
+  template <typename Record, typename Read>
+  std::optional<Record> record(RendezvousMessage type, const Read& read) noexcept;
+
+  std::span<const std::byte> rest_;
+  RendezvousMessage type_{};
+  std::uint32_t group_ = 0;
+  std::uint32_t generation_ = 0;
+  std::uint32_t left_ = 0;
+  bool valid_ = false;
+};
+
+}  // namespace weft::p2p::rendezvous

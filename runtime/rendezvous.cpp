@@ -1,0 +1,12 @@
+// Opening a rendezvous in a world.
+#include "weft/rendezvous.hpp"
+
+#include "runtime/world_state.hpp"
+
+namespace weft {
+
+Rendezvous Rendezvous::open(World& world, const RendezvousSpec& spec, Deadline deadline) {
+  return Rendezvous(WorldAccess::state(world).rendezvous.open(spec, deadline));
+}
+
+}  // namespace weft

@@ -1,0 +1,1 @@
+#include "tests/threads/rendezvous/exchanges.hpp"

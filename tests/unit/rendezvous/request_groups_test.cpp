@@ -1,0 +1,124 @@
+// Requests share completion words by groups; a word is used again only when nobody writes it.
+#include "p2p/rendezvous/request_groups.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+namespace weft::p2p::rendezvous {
+namespace {
+
+using Known = RequestGroups::Known;
+
+struct Groups {
+  alignas(64) std::array<std::byte, 2 * kWordStride> words{};
+  RequestGroups groups{words.data(), 2};
+  std::uint32_t key = groups.keys().add("w");
+
+  Item* ask(std::uint64_t step) {
+    if (!groups.begin_group()) return nullptr;
+    Item* item = groups.add(key, step);
+    groups.end_group();
+    return item;
+  }
+  /// What the sender does.
+  void complete(const Item& item) {
+    auto& word =
+        *reinterpret_cast<std::atomic<std::uint64_t>*>(words.data() + item.id.group * kWordStride);
+    const std::uint64_t held = word.load();
+    const std::uint32_t moved =
+        (held >> 32) == item.id.generation ? static_cast<std::uint32_t>(held) : 0;
+    word.store(Completion::word(item.id.generation, moved | (1U << item.id.item)));
+  }
+};
+
+TEST(RequestGroups, KnowTheirItemsByTheWord) {
+  Groups g;
+  ASSERT_TRUE(g.groups.begin_group());
+  Item* first = g.groups.add(g.key, 1);
+  Item* second = g.groups.add(g.key, 2);
+  g.groups.end_group();
+  EXPECT_FALSE(first->done());
+  g.complete(*second);
+  EXPECT_FALSE(first->done());
+  EXPECT_TRUE(second->done());
+  g.complete(*first);
+  EXPECT_TRUE(first->done());
+}
+
+TEST(RequestGroups, HaveNoMoreThanTheirWords) {
+  Groups g;
+  Item* first = g.ask(1);
+  ASSERT_TRUE(g.ask(2));
+  EXPECT_FALSE(g.groups.begin_group());
+  g.groups.let_go(*first, true);
+  EXPECT_TRUE(g.groups.begin_group());
+}
+
+TEST(RequestGroups, AreNotUsedAgainWhileOneItemIsUnderWay) {
+  Groups g;
+  ASSERT_TRUE(g.groups.begin_group());
+  Item* first = g.groups.add(g.key, 1);
+  Item* second = g.groups.add(g.key, 2);
+  g.groups.end_group();
+  g.groups.let_go(*first, true);
+  EXPECT_EQ(g.groups.free_groups(), 1U);
+  g.groups.let_go(*second, true);
+  EXPECT_EQ(g.groups.free_groups(), 2U);
+}
+
+TEST(RequestGroups, TellAnOldUseOfAWordFromANewOne) {
+  Groups g;
+  Item* item = g.ask(1);
+  const RequestId old = item->id;
+  g.complete(*item);
+  g.groups.let_go(*item, true);
+  item = g.ask(2);
+  EXPECT_EQ(item->id.group, old.group);
+  EXPECT_FALSE(item->done());
+  EXPECT_EQ(g.groups.find(old), nullptr);
+  EXPECT_EQ(g.groups.find(item->id), item);
+}
+
+TEST(RequestGroups, FindNothingThatWasNotAsked) {
+  Groups g;
+  Item* item = g.ask(1);
+  RequestId id = item->id;
+  id.item = 1;
+  EXPECT_EQ(g.groups.find(id), nullptr);
+  id = item->id;
+  id.group = 77;
+  EXPECT_EQ(g.groups.find(id), nullptr);
+  id = item->id;
+  ++id.generation;
+  EXPECT_EQ(g.groups.find(id), nullptr);
+  g.complete(*item);
+  EXPECT_EQ(g.groups.find(item->id), nullptr);
+}
+
+TEST(RequestGroups, RememberWhatWasReceived) {
+  Groups g;
+  Item* found = nullptr;
+  EXPECT_EQ(g.groups.known(g.key, 1, found), Known::no);
+  Item* item = g.ask(1);
+  EXPECT_EQ(g.groups.known(g.key, 1, found), Known::being_received);
+  item->waited = false;
+  EXPECT_EQ(g.groups.known(g.key, 1, found), Known::left_behind);
+  EXPECT_EQ(found, item);
+  g.groups.let_go(*item, true);
+  EXPECT_EQ(g.groups.known(g.key, 1, found), Known::received);
+  g.groups.let_go(*g.ask(2), false);
+  EXPECT_EQ(g.groups.known(g.key, 2, found), Known::no);
+}
+
+TEST(RequestGroups, TakeBackWhatDidNotFit) {
+  Groups g;
+  ASSERT_TRUE(g.groups.begin_group());
+  g.groups.take_back(*g.groups.add(g.key, 1));
+  g.groups.end_group();
+  EXPECT_EQ(g.groups.free_groups(), 2U);
+  EXPECT_EQ(g.groups.live(), 0U);
+}
+
+}  // namespace
+}  // namespace weft::p2p::rendezvous
