@@ -122,7 +122,7 @@ class WEFT_API Rendezvous {
 
   /// Offers a tensor to a rank. Returns when it is parked or moved; it is lent until the receiver
   /// has fetched it or, needing to be told a new shape, made this rank clone it (counted as
-  /// copied). A tensor that is not dense, or outside the rank's arenas, is cloned at once, and then
+  /// copied). A tensor outside the rank's arenas that was not adopted is cloned at once, and then
   /// never lent. Errors: timeout (too much is parked; names the receiver and the oldest key that it
   /// has not fetched; the tensor is not offered), bad_argument (also: this key and step were
   /// offered before), peer_failed, peer_left, closed, exhausted.

@@ -159,7 +159,10 @@ Status Conversation::transfer(const Match& match) noexcept {
     const auto payload = peer_.channel->resolve(destination);
     if (!payload.ok()) return payload.status();
     PutWork work;
-    work.source = match.content.tensor.data();
+    if (match.content.tensor.dense())
+      work.source = match.content.tensor.data();
+    else
+      work.parts = {&match.content.tensor, 1};
     work.bytes = bytes;
     work.payload = *payload;
     work.sequence_word = word;

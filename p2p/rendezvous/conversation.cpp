@@ -47,7 +47,7 @@ Conversation::~Conversation() {
   if (inbox_) slots_.close(std::move(inbox_));
 }
 
-void Conversation::expose() { inbox_ = slots_.expose(inbox_spec(spec_, peer_.rank)); }
+void Conversation::expose() { inbox_ = slots_.expose(inbox_spec(spec_, peer_.rank), {}); }
 
 void Conversation::share() const {
   mesh_.share(peer_, words_.block().chunk);

@@ -18,7 +18,7 @@ namespace weft::p2p::rendezvous {
 /// What was offered under a key and step.
 struct Content {
   Metadata metadata;
-  Tensor tensor;       ///< dense, in this rank's arenas; none without bytes
+  Tensor tensor;       ///< where the path reaches it; none without bytes
   bool owned = false;  ///< a copy of weft's own: the caller's tensor is not lent
   Code error = Code::ok;
   std::string error_text;

@@ -140,8 +140,9 @@ Status RendezvousState::send(int to, const KeyStep& at, const Tensor& tensor,
       return with(to).failure(Code::bad_argument, "send", at,
                               fmt::format("the tensor {} has no memory", tensor.text()), "");
     content.tensor = tensor;
-    if (!local_.zero_copy || !tensor.dense() ||
-        (tensor.arena() != local_.data.get() && !local_.reachable(tensor.data(), tensor.bytes()))) {
+    if (!local_.zero_copy ||
+        (tensor.arena() != local_.data.get() && tensor.arena() != local_.adopted.get() &&
+         !local_.reachable(tensor.data(), tensor.extent()))) {
       try {
         const Turn turn(with(to));
         content.tensor = with(to).clone(tensor);

@@ -149,12 +149,22 @@ TEST(RendezvousExchange, StagesWhatLiesOutsideTheArena) {
               .send(1, "column", 0, Tensor::wrap(own.data(), DType::f32, {2, 3}).slice(1, 1, 1))
               .or_throw();
           own.fill(-1);
-          EXPECT_EQ(exchange_cost(world, 1, Role::puts).bytes_copied, 24U + 8U);
+          // In the arena, strides are no reason to copy.
+          const Tensor matrix = world.allocate(DType::f32, {3, 2});
+          for (std::size_t i = 0; i < 6; ++i) matrix.as<float>()[i] = static_cast<float>(10 * i);
+          rendezvous.send(1, "strided", 0, matrix.slice(1, 0, 1)).or_throw();
+          rendezvous.serve().or_throw();
+          rendezvous.send(1, "strided", 1, matrix.slice(1, 1, 1)).or_throw();
+          rendezvous.serve().or_throw();
+          EXPECT_EQ(exchange_cost(world, 1, Role::puts).bytes_copied,
+                    24U + 8U + 12U);  // 12: told a shape
         } else {
           EXPECT_EQ(rendezvous.recv(0, "own", 0).value().tensor.as<float>()[5], 5);
           const auto column = rendezvous.recv(0, "column", 0).value().tensor;
           EXPECT_EQ(column.as<float>()[0], 1);
           EXPECT_EQ(column.as<float>()[1], 4);
+          EXPECT_EQ(rendezvous.recv(0, "strided", 0).value().tensor.as<float>()[2], 40);
+          EXPECT_EQ(rendezvous.recv(0, "strided", 1).value().tensor.as<float>()[2], 50);
         }
         rendezvous.serve().or_throw();
         EXPECT_TRUE(world.leave().ok());
