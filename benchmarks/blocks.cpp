@@ -28,9 +28,10 @@ std::vector<std::vector<double>> Conductor::lead(std::span<const std::uint32_t> 
 
 void Conductor::follow(const RunBlock& run) {
   while (true) {
-    await(theirs_.block, ++blocks_, idle_);
-    const Block block{static_cast<std::uint32_t>(theirs_.block.payload[0]),
-                      static_cast<std::uint32_t>(theirs_.block.payload[1])};
+    const FlagLine& asked = theirs_.front()->block;
+    await(asked, ++blocks_, idle_);
+    const Block block{static_cast<std::uint32_t>(asked.payload[0]),
+                      static_cast<std::uint32_t>(asked.payload[1])};
     raise_to(mine_.block, blocks_);
     if (block.operations == 0) return;
     run(block);
@@ -57,9 +58,9 @@ std::uint32_t Conductor::operations_for(std::uint32_t variant, const Pace& pace,
   }
 }
 
-// The follower says that it has read a block before the next one takes its place.
+// Every follower says that it has read a block before the next one takes its place.
 void Conductor::announce(Block block) noexcept {
-  await(theirs_.block, blocks_, idle_);
+  await_all(theirs_, &FlagArea::block, blocks_, idle_);
   mine_.block.payload[0] = block.variant;
   mine_.block.payload[1] = block.operations;
   raise_to(mine_.block, ++blocks_);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "benchmarks/flags.hpp"
@@ -28,14 +29,16 @@ struct Pace {
   unsigned least_rounds = 3;  ///< even if that exceeds the budget
 };
 
-/// Two processes that run the same blocks in the same order. The leader decides; the follower
-/// learns of each block by a bare flag.
+/// Processes that run the same blocks in the same order. The leader decides; the followers learn of
+/// each block by a bare flag.
 class Conductor {
  public:
-  /// Both areas are zero at first and outlive the conductor. `idle` is for waits
-  /// between blocks.
-  Conductor(FlagArea& mine, const FlagArea& theirs, Idle idle = kYield) noexcept
-      : mine_(mine), theirs_(theirs), idle_(idle) {}
+  /// `theirs`: the leader's followers, or a follower's leader. The areas are zero at first and
+  /// outlive the conductor. `idle` is for waits between blocks.
+  Conductor(FlagArea& mine, Partners theirs, Idle idle = kYield) noexcept
+      : mine_(mine), theirs_(std::move(theirs)), idle_(idle) {}
+  Conductor(FlagArea& mine, const FlagArea& theirs, Idle idle = kYield)
+      : Conductor(mine, Partners{&theirs}, idle) {}
 
   /// Leader: runs the variants of `round` one block each, over and over. The samples of round[i]
   /// are element i, in the order of time.
@@ -50,7 +53,7 @@ class Conductor {
   void announce(Block block) noexcept;
 
   FlagArea& mine_;
-  const FlagArea& theirs_;
+  Partners theirs_;
   Idle idle_;
   std::uint64_t blocks_ = 0;
 };

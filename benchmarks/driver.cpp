@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "base/os/cpus.hpp"
+#include "benchmarks/catalogue.hpp"
 #include "benchmarks/launch.hpp"
 #include "p2p/arena/memory_limits.hpp"
 
@@ -17,95 +18,91 @@ namespace weft::bench {
 namespace {
 
 constexpr std::chrono::seconds kRunLimit{300};
-constexpr std::size_t kKi = 1 << 10;
-constexpr std::size_t kMi = 1 << 20;
-constexpr std::size_t kGi = 1 << 30;
+constexpr int kMostReaders = 7;
 
 struct Program {
   std::string name;
-  std::vector<std::string> command;  // the launcher with its flags, and the executable
+  std::vector<std::string> launcher;  // its path, and the flags that do not depend on the run
+  std::string executable;
 };
 
 std::filesystem::path own_path() { return std::filesystem::read_symlink("/proc/self/exe"); }
 
-bool has_core_per_rank() { return os::usable_cpus() >= 2; }
+bool has_core_per_rank(int ranks) { return processors() >= static_cast<unsigned>(ranks); }
 
-// Both families of launchers pin rank 0 to the first core and rank 1 to the second.
 std::optional<std::vector<std::string>> open_mpi_launcher() {
   const auto program = find_program({"mpirun.openmpi", "mpirun"});
   if (!program) return std::nullopt;
-  std::vector<std::string> words{*program, "-n", "2"};
+  std::vector<std::string> words{*program};
   if (::geteuid() == 0) words.emplace_back("--allow-run-as-root");
-  if (!has_core_per_rank()) words.emplace_back("--oversubscribe");
-  words.insert(words.end(), {"--bind-to", has_core_per_rank() ? "core" : "none"});
   return words;
 }
 
 std::optional<std::vector<std::string>> mpich_launcher() {
   const auto program = find_program({"mpirun.mpich", "mpiexec.mpich"});
   if (!program) return std::nullopt;
-  return std::vector<std::string>{*program, "-n", "2", "-bind-to",
-                                  has_core_per_rank() ? "core" : "none"};
+  return std::vector<std::string>{*program};
+}
+
+// Both families of launchers pin rank 0 to the first core and rank 1 to the second.
+std::vector<std::string> command(const Program& program, const RunOptions& options) {
+  const bool pinned = has_core_per_rank(options.ranks);
+  const bool is_mpich = program.name == "mpich";
+  std::vector<std::string> words = program.launcher;
+  words.insert(words.end(), {"-n", std::to_string(options.ranks)});
+  if (!pinned && !is_mpich) words.emplace_back("--oversubscribe");
+  words.insert(words.end(), {is_mpich ? "-bind-to" : "--bind-to", pinned ? "core" : "none"});
+  words.push_back(program.executable);
+  const auto more = arguments(options);
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
 }
 
 Program weft_program() {
-  auto launcher = open_mpi_launcher();
+  const auto launcher = open_mpi_launcher();
   if (!launcher) throw std::runtime_error("no mpirun on PATH; install openmpi-bin (./dev setup)");
-  launcher->push_back(own_path().string());
-  return {"weft", *launcher};
+  return {"weft", *launcher, own_path().string()};
 }
 
 std::optional<Program> peer_program(const std::string& name) {
   const auto executable = own_path().parent_path() / ("peer-" + name);
-  auto launcher = name == "openmpi" ? open_mpi_launcher() : mpich_launcher();
+  const auto launcher = name == "openmpi" ? open_mpi_launcher() : mpich_launcher();
   if (!launcher || !std::filesystem::exists(executable)) {
     fmt::print(stderr, "left out: {}: {} (./dev setup installs the peers; then build again)\n",
                name, launcher ? executable.string() + " was not built" : "no launcher on PATH");
     return std::nullopt;
   }
-  launcher->push_back(executable.string());
-  return Program{name, *launcher};
+  return Program{name, *launcher, executable.string()};
 }
 
-std::vector<std::size_t> default_sizes(const Plan& plan) {
-  if (plan.run.benchmark == kLatency) return {8};
-  if (plan.run.benchmark == kPushPull) return {64 * kMi};
-  if (plan.quick) return {8, 64 * kKi, kMi, 16 * kMi};
-  return {8,   kKi,     4 * kKi,  16 * kKi, 64 * kKi, 256 * kKi,
-          kMi, 4 * kMi, 16 * kMi, 64 * kMi, 256 * kMi};
-}
-
-// The most that one program's two ranks hold at once: sources, slot and the limit's memory; or
-// gradient, parameters (worker's and shard's) and the limit's two, with one to spare.
-std::size_t memory_for(const std::string& benchmark, std::size_t size) {
-  return size * (benchmark == kPushPull ? 6 : 3 * depth_for(size));
-}
-
-void check_sizes(const RunOptions& options) {
-  if (options.benchmark == kLatency && options.sizes != std::vector<std::size_t>{8})
-    throw std::runtime_error("latency has one size, 8 bytes; leave --sizes out, or use put-bw");
-  for (const std::size_t size : options.sizes) {
-    if (size > kGi)
-      throw std::runtime_error(fmt::format("--sizes: {} bytes are more than 1g, the most", size));
-    if (options.benchmark == kPushPull && size % sizeof(float) != 0)
-      throw std::runtime_error(fmt::format("--sizes: {} bytes are no whole number of f32", size));
+std::vector<Program> programs_for(const Plan& plan, const Description& benchmark) {
+  std::vector<Program> programs{weft_program()};
+  const std::vector<std::string> all{"openmpi", "mpich"};
+  for (const std::string& peer : plan.peers.empty() && benchmark.has_peers ? all : plan.peers) {
+    if (peer == "none") continue;
+    if (!benchmark.has_peers)
+      fmt::print(stderr, "left out: {}: {} is measured against its limit alone\n", peer,
+                 benchmark.name);
+    else if (auto program = peer_program(peer))
+      programs.push_back(std::move(*program));
   }
+  return programs;
 }
 
-// Runs as short as pairs can be: all sizes in one when that is quick, else a run for each.
-std::vector<RunOptions> runs_for(const Plan& plan) {
-  RunOptions all = plan.run;
-  if (all.sizes.empty()) all.sizes = default_sizes(plan);
-  check_sizes(all);
-  all.budget = std::chrono::milliseconds(plan.quick ? 40 : 200);
-  if (all.benchmark == kPushPull) all.budget *= 5;
-  std::erase_if(all.sizes, [&](std::size_t size) {
-    const auto refusal = p2p::refusal_to_grow(memory_for(all.benchmark, size));
-    if (refusal) fmt::print(stderr, "left out: {} bytes: {}\n", size, *refusal);
-    return refusal.has_value();
-  });
-  if (all.sizes.empty()) throw std::runtime_error("no size is left to measure");
-  if (plan.quick) return {all};
+// One number of ranks, or one for each number of readers.
+std::vector<int> ranks_for(const Plan& plan, const Description& benchmark) {
+  if (!benchmark.has_readers) return {2};
+  std::vector<int> ranks;
+  for (const int readers : plan.readers) {
+    if (readers < 1 || readers > kMostReaders)
+      throw std::runtime_error(
+          fmt::format("--readers: 1 to {} of them, not {}", kMostReaders, readers));
+    ranks.push_back(readers + 1);
+  }
+  return ranks;
+}
+
+std::vector<RunOptions> by_size(const RunOptions& all) {
   std::vector<RunOptions> runs;
   for (const std::size_t size : all.sizes) {
     runs.push_back(all);
@@ -114,10 +111,31 @@ std::vector<RunOptions> runs_for(const Plan& plan) {
   return runs;
 }
 
+// Runs as short as pairs can be: all sizes in one when that is quick, else a run for each.
+std::vector<RunOptions> runs_for(const Plan& plan, const Description& benchmark) {
+  RunOptions all = plan.run;
+  if (all.sizes.empty()) all.sizes = plan.quick ? benchmark.quick_sizes : benchmark.sizes;
+  check_sizes(benchmark, all.sizes);
+  all.budget = std::chrono::milliseconds(plan.quick ? 40 : 200) * benchmark.budget_factor;
+  std::vector<RunOptions> runs;
+  for (const int ranks : ranks_for(plan, benchmark)) {
+    RunOptions some = all;
+    some.ranks = ranks;
+    std::erase_if(some.sizes, [&](std::size_t size) {
+      const auto refusal = p2p::refusal_to_grow(benchmark.memory(size, ranks));
+      if (refusal) fmt::print(stderr, "left out: {} bytes: {}\n", size, *refusal);
+      return refusal.has_value();
+    });
+    if (some.sizes.empty()) continue;
+    const auto more = plan.quick ? std::vector<RunOptions>{some} : by_size(some);
+    runs.insert(runs.end(), more.begin(), more.end());
+  }
+  if (runs.empty()) throw std::runtime_error("no size is left to measure");
+  return runs;
+}
+
 std::vector<RunRow> run_once(const Program& program, const RunOptions& options) {
-  std::vector<std::string> words = program.command;
-  const auto more = arguments(options);
-  words.insert(words.end(), more.begin(), more.end());
+  const auto words = command(program, options);
   const Outcome outcome = launch(words, kRunLimit);
   if (outcome.exit_code != 0)
     throw std::runtime_error(fmt::format("`{}` ended with {}:\n{}", fmt::join(words, " "),
@@ -130,15 +148,16 @@ std::string column(const std::string& program, const std::string& value) {
   return value == "sendrecv" ? program : program + "_" + value;
 }
 
-void add(Results& results, const std::string& program, const std::vector<RunRow>& rows) {
+void add(Results& results, const std::string& program, int ranks, const std::vector<RunRow>& rows) {
   for (const RunRow& row : rows) {
     auto found = std::find_if(results.begin(), results.end(), [&](const Measurements& m) {
       return m.size == row.size && m.kind == row.kind;
     });
     if (found == results.end())
-      found = results.insert(results.end(), Measurements{row.size, row.kind, {}});
+      found = results.insert(results.end(), Measurements{row.size, row.kind, ranks, {}, {}});
     for (const auto& [name, value] : row.values)
       found->columns[column(program, name)].push_back(value);
+    for (const auto& [name, value] : row.figures) found->figures[name].push_back(value);
   }
 }
 
@@ -151,22 +170,25 @@ void forget(Results& results, const std::string& program) {
 
 }  // namespace
 
+unsigned processors() { return std::max(1U, static_cast<unsigned>(os::usable_cpus())); }
+
 Results run(const Plan& plan) {
-  std::vector<Program> programs{weft_program()};
-  for (const std::string& peer : plan.peers)
-    if (peer != "none")
-      if (auto program = peer_program(peer)) programs.push_back(std::move(*program));
-  if (!has_core_per_rank())
-    fmt::print(stderr, "two ranks share one core here: the figures say little\n");
+  const Description& benchmark = description_of(plan.run.benchmark);
+  const auto runs = runs_for(plan, benchmark);
+  auto programs = programs_for(plan, benchmark);
+  for (const int ranks : ranks_for(plan, benchmark))
+    if (!has_core_per_rank(ranks))
+      fmt::print(stderr, "{} ranks share {} processor(s) here: the figures say little\n", ranks,
+                 processors());
 
   Results results;
   std::vector<std::string> failed;
-  for (const RunOptions& options : runs_for(plan)) {
+  for (const RunOptions& options : runs) {
     for (unsigned pair = 0; pair < plan.pairs; ++pair) {
       for (const Program& program : programs) {
         if (std::find(failed.begin(), failed.end(), program.name) != failed.end()) continue;
         try {
-          add(results, program.name, run_once(program, options));
+          add(results, program.name, options.ranks, run_once(program, options));
         } catch (const std::exception& error) {
           if (program.name == "weft") throw;
           fmt::print(stderr, "left out: {}: {}\n", program.name, error.what());

@@ -14,21 +14,28 @@ struct Plan {
   RunOptions run;  ///< no sizes: the benchmark's own
   bool quick = false;
   unsigned pairs = 5;
-  std::vector<std::string> peers{"openmpi", "mpich"};
+  std::vector<std::string> peers;     ///< "none" for none; empty: all that the benchmark has
+  std::vector<int> readers{1, 3, 7};  ///< of a benchmark that has readers
 };
 
 /// One row's measurements. Column -> a value per pair: "weft", "limit", "weft/limit", each of the
 /// limit's ways ("limit_memcpy"), and a peer's microseconds under its name ("openmpi" over
-/// send/recv, "openmpi_put" over MPI_Put).
+/// send/recv, "openmpi_put" over MPI_Put). Figures likewise: what weft's runs saw besides.
 struct Measurements {
   std::size_t size = 0;
   std::string kind;
+  int ranks = 2;
   std::map<std::string, std::vector<double>> columns;
+  std::map<std::string, std::vector<double>> figures;
 };
 using Results = std::vector<Measurements>;
 
+/// Processors that this process, and so its runs, may use.
+unsigned processors();
+
 /// Measures, telling stderr what is left out (a peer that is not installed, a size for which there
-/// is no memory) and why. Throws std::runtime_error when a run of weft fails, with what it said.
+/// is no memory) and why, and when ranks share processors. Throws std::runtime_error when the plan
+/// can't be run, or a run of weft fails, with what it said.
 Results run(const Plan& plan);
 
 }  // namespace weft::bench

@@ -1,20 +1,24 @@
-// One timed hand-over: some tensors go from a sender to a receiver, whatever carries them.
+// One timed hand-over: some tensors go from a sender to its receivers, whatever carries them.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <utility>
 
 #include "benchmarks/flags.hpp"
 
 namespace weft::bench {
 
-/// Keeps the two sides in step with bare flags, the same for weft, for the limit and for the peers:
-/// the sender rewrites its buffers, the receiver gets ready, the clock starts, the tensors move,
-/// the receiver acknowledges, the clock stops. Rewriting and getting ready are not timed.
+/// Keeps the sides in step with bare flags, the same for weft, for the limit and for the peers: the
+/// sender rewrites its buffers, the receivers get ready, the clock starts, the tensors move, the
+/// last receiver acknowledges, the clock stops. Rewriting and getting ready are not timed.
 class HandOver {
  public:
-  HandOver(FlagArea& mine, const FlagArea& theirs, Idle idle = kYield) noexcept
-      : mine_(mine), theirs_(theirs), idle_(idle) {}
+  /// `theirs`: the sender's receivers, or a receiver's sender.
+  HandOver(FlagArea& mine, Partners theirs, Idle idle = kYield) noexcept
+      : mine_(mine), theirs_(std::move(theirs)), idle_(idle) {}
+  HandOver(FlagArea& mine, const FlagArea& theirs, Idle idle = kYield)
+      : HandOver(mine, Partners{&theirs}, idle) {}
 
   /// Counts the hand-overs begun: 1 with the first.
   std::uint64_t number() const noexcept { return number_; }
@@ -25,10 +29,10 @@ class HandOver {
     ++number_;
     rewrite();
     raise_to(mine_.filled, number_);
-    await(theirs_.ready, number_, idle_);
+    await_all(theirs_, &FlagArea::ready, number_, idle_);
     const auto start = std::chrono::steady_clock::now();
     move();
-    await(theirs_.acknowledged, number_, idle_);
+    await_all(theirs_, &FlagArea::acknowledged, number_, idle_);
     return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start)
         .count();
   }
@@ -37,7 +41,7 @@ class HandOver {
   template <typename Prepare, typename Take, typename Inspect>
   void receive(Prepare&& prepare, Take&& take, Inspect&& inspect) {
     ++number_;
-    await(theirs_.filled, number_, idle_);
+    await_all(theirs_, &FlagArea::filled, number_, idle_);
     prepare();
     raise_to(mine_.ready, number_);
     take();
@@ -47,7 +51,7 @@ class HandOver {
 
  private:
   FlagArea& mine_;
-  const FlagArea& theirs_;
+  Partners theirs_;
   Idle idle_;
   std::uint64_t number_ = 0;
 };

@@ -1,24 +1,43 @@
 #include "benchmarks/limit.hpp"
 
 #include <cstring>
+#include <numeric>
 
 #include "base/kernels/copy.hpp"
+#include "base/os/cpus.hpp"
 #include "benchmarks/statistics.hpp"
 
 namespace weft::bench {
 
-SharedMemory::SharedMemory(World& world, int peer, const std::string& name, std::size_t bytes)
+namespace {
+
+// Where ranks take turns, who polls keeps the awaited one from running.
+constexpr Idle kYieldSoon{200, [] { sched_yield(); }};
+
+}  // namespace
+
+std::vector<int> partners_of(const World& world) {
+  if (world.rank() != 0) return {0};
+  std::vector<int> followers(static_cast<std::size_t>(world.size() - 1));
+  std::iota(followers.begin(), followers.end(), 1);
+  return followers;
+}
+
+SharedMemory::SharedMemory(World& world, const std::string& name, std::size_t bytes)
     : slot_(world.expose({.name = name,
                           .dtype = DType::u8,
                           .shape = Shape{static_cast<std::int64_t>(sizeof(FlagArea) + bytes)},
                           .writer = Writer::owner})),
       buffer_(slot_.next().value()),
-      flags_(reinterpret_cast<FlagArea*>(buffer_.data())) {
+      flags_(reinterpret_cast<FlagArea*>(buffer_.data())),
+      idle_(world.size() > os::usable_cpus() ? kYieldSoon : kYield) {
   std::memset(buffer_.data(), 0, buffer_.bytes());
   slot_.publish().or_throw();
-  remote_ = world.attach(peer, name);
-  theirs_ = remote_.view().value();
-  their_flags_ = reinterpret_cast<const FlagArea*>(theirs_.tensor().data());
+  for (const int partner : partners_of(world)) {
+    remotes_.push_back(world.attach(partner, name));
+    theirs_.push_back(remotes_.back().view().value());
+    partners_.push_back(reinterpret_cast<const FlagArea*>(theirs_.back().tensor().data()));
+  }
 }
 
 void limit_copy(std::uint32_t variant, void* to, const void* from, std::size_t bytes) noexcept {
@@ -26,6 +45,16 @@ void limit_copy(std::uint32_t variant, void* to, const void* from, std::size_t b
     kernels::copy_streamed(to, from, bytes);
   else
     std::memcpy(to, from, bytes);
+}
+
+RunRow compared(std::size_t size, std::string_view kind, std::span<const double> weft,
+                std::span<const double> limit) {
+  return {.size = size,
+          .kind = std::string(kind),
+          .values = {{"weft", median(weft)},
+                     {"limit", median(limit)},
+                     {"weft/limit", median(ratios(weft, limit))}},
+          .figures = {}};
 }
 
 RunRow measure_against_limit(Conductor& conductor, std::span<const std::uint32_t> ways,
@@ -36,19 +65,17 @@ RunRow measure_against_limit(Conductor& conductor, std::span<const std::uint32_t
   for (const std::uint32_t way : ways) round.insert(round.end(), {kWeft, way});
   const auto samples = conductor.lead(round, pace, run);
 
-  RunRow row{size, std::string(kind), {}};
   std::vector<double> weft;
+  std::map<std::string, double> by_way;
   std::size_t best = 1;
   for (std::size_t i = 1; i < round.size(); i += 2) {
     weft.insert(weft.end(), samples[i - 1].begin(), samples[i - 1].end());
     if (median(samples[i]) < median(samples[best])) best = i;
-    if (ways.size() > 1)
-      row.values[round[i] == kLimitStreamed ? "limit_streamed" : "limit_memcpy"] =
-          median(samples[i]);
+    by_way[round[i] == kLimitStreamed ? "limit_streamed" : "limit_memcpy"] = median(samples[i]);
   }
+  RunRow row = compared(size, kind, samples[best - 1], samples[best]);
   row.values["weft"] = median(weft);
-  row.values["limit"] = median(samples[best]);
-  row.values["weft/limit"] = median(ratios(samples[best - 1], samples[best]));
+  if (ways.size() > 1) row.values.insert(by_way.begin(), by_way.end());
   return row;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/config.hpp"
+#include "benchmarks/catalogue.hpp"
 #include "benchmarks/driver.hpp"
 #include "benchmarks/report.hpp"
 #include "benchmarks/worker.hpp"
@@ -28,19 +29,22 @@ int drive(int argc, char** argv) {
   Plan plan;
   std::string json_file;
   std::vector<std::string> sizes;
-  CLI::App app{"Measures weft between two ranks of this machine, beside bare memory and MPI"};
-  app.add_option("benchmark", plan.run.benchmark, "latency, put-bw or pushpull")
+  CLI::App app{"Measures weft between ranks of this machine, beside bare memory and MPI"};
+  app.footer("Benchmarks: one operation, and its limit in the same run\n" + help_text());
+  std::vector<std::string> names;
+  for (const Description& benchmark : catalogue()) names.emplace_back(benchmark.name);
+  app.add_option("benchmark", plan.run.benchmark, "one of the list below")
       ->required()
-      ->check(CLI::IsMember(
-          {std::string(kLatency), std::string(kPutBandwidth), std::string(kPushPull)}));
+      ->check(CLI::IsMember(names));
   app.add_flag("--quick", plan.quick, "fewer sizes and shorter runs: under 40 s");
   app.add_option("--json", json_file, "write the rows to this file as JSON");
   app.add_flag("-c,--check", plan.run.check, "check the data of a sample of operations");
   app.add_option("--sizes", sizes, "bytes of a tensor, e.g. 8,64k,4m")->delimiter(',');
   app.add_option("--pairs", plan.pairs, "runs of each program")->check(CLI::Range(1U, 1000U));
-  app.add_option("--peers", plan.peers, "openmpi,mpich or none")
+  app.add_option("--peers", plan.peers, "openmpi,mpich or none (latency, put-bw, pushpull)")
       ->delimiter(',')
       ->check(CLI::IsMember({"openmpi", "mpich", "none"}));
+  app.add_option("--readers", plan.readers, "numbers of readers, 1 to 7 (publish)")->delimiter(',');
   try {
     app.parse(argc, argv);
     for (const std::string& word : sizes) plan.run.sizes.push_back(size_of_word(word));
@@ -51,7 +55,7 @@ int drive(int argc, char** argv) {
   const Results results = run(plan);
   const auto rows = summarise(results);
   fmt::print("{}", table(plan.run.benchmark, rows));
-  if (!json_file.empty()) write_json(json_file, plan.run.benchmark, rows);
+  if (!json_file.empty()) write_json(json_file, plan.run.benchmark, rows, processors());
   return 0;
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -41,16 +42,19 @@ std::vector<Row> summarise(const Results& results) {
     const auto& weft = columns.at("weft");
     Row row{.size = measured.size,
             .kind = measured.kind,
+            .ranks = measured.ranks,
             .weft_us = median(weft),
             .limit = compare(columns.at("limit"), columns.at("weft/limit")),
             .limit_ways = {},
-            .peers = {}};
+            .peers = {},
+            .figures = {}};
     for (const auto& [name, times] : columns) {
       if (name.starts_with("limit_"))
         row.limit_ways[name] = median(times);
       else if (name != "weft" && name != "limit" && name != "weft/limit")
         row.peers[name] = compare(times, ratios(weft, times));
     }
+    for (const auto& [name, values] : measured.figures) row.figures[name] = median(values);
     rows.push_back(std::move(row));
   }
   return rows;
@@ -58,14 +62,19 @@ std::vector<Row> summarise(const Results& results) {
 
 std::string table(const std::string& benchmark, const std::vector<Row>& rows) {
   std::set<std::string> peers;
-  for (const Row& row : rows)
+  std::set<std::string> figures;
+  for (const Row& row : rows) {
     for (const auto& [name, comparison] : row.peers) peers.insert(name);
+    for (const auto& [name, value] : row.figures) figures.insert(name);
+  }
 
   std::string text =
       fmt::format("{}: microseconds per operation; (ratio: weft's time / theirs)\n", benchmark);
   text += fmt::format("{:>6} {:<10}{:>10}{:>20}", "size", "kind", "weft", "limit");
   for (const std::string& name : peers) text += fmt::format("{:>20}", name);
-  text += fmt::format("{:>8}{:>8}\n", "GB/s", "spread");
+  text += fmt::format("{:>8}{:>8}", "GB/s", "spread");
+  for (const std::string& name : figures) text += fmt::format("{:>19}", name);
+  text += '\n';
   const auto cell = [](const Comparison& c) {
     return fmt::format("{:>12} ({:5.3f})", time_text(c.us), c.ratio);
   };
@@ -76,12 +85,19 @@ std::string table(const std::string& benchmark, const std::vector<Row>& rows) {
       const auto found = row.peers.find(name);
       text += found == row.peers.end() ? fmt::format("{:>20}", "-") : cell(found->second);
     }
-    text += fmt::format("{:>8.2f}{:>7.0f}%\n", row.gigabytes_per_second(), 100 * row.spread());
+    text += fmt::format("{:>8.2f}{:>7.0f}%", row.gigabytes_per_second(), 100 * row.spread());
+    for (const std::string& name : figures) {
+      const auto found = row.figures.find(name);
+      text += found == row.figures.end() ? fmt::format("{:>19}", "-")
+                                         : fmt::format("{:>19.6g}", found->second);
+    }
+    text += '\n';
   }
   return text;
 }
 
-std::string json(const std::string& benchmark, const std::vector<Row>& rows) {
+std::string json(const std::string& benchmark, const std::vector<Row>& rows, unsigned processors) {
+  int most_ranks = 2;
   auto list = nlohmann::json::array();
   for (const Row& row : rows) {
     auto peers = nlohmann::json::object();
@@ -94,22 +110,30 @@ std::string json(const std::string& benchmark, const std::vector<Row>& rows) {
       peers[name] = comparison.us;
       add(name, comparison);
     }
+    most_ranks = std::max(most_ranks, row.ranks);
     list.push_back({{"size", row.size},
                     {"kind", row.kind},
+                    {"ranks", row.ranks},
                     {"weft_us", row.weft_us},
                     {"limit_us", row.limit.us},
                     {"peers", peers},
                     {"spread", row.spread()},
                     {"ratios", comparisons},
-                    {"limit_ways", row.limit_ways}});
+                    {"limit_ways", row.limit_ways},
+                    {"figures", row.figures}});
   }
-  return nlohmann::json{{"bench", benchmark}, {"ranks", 2}, {"rows", list}}.dump(1) + "\n";
+  return nlohmann::json{{"bench", benchmark},
+                        {"ranks", most_ranks},
+                        {"processors", processors},
+                        {"rows", list}}
+             .dump(1) +
+         "\n";
 }
 
-void write_json(const std::string& file, const std::string& benchmark,
-                const std::vector<Row>& rows) {
+void write_json(const std::string& file, const std::string& benchmark, const std::vector<Row>& rows,
+                unsigned processors) {
   std::ofstream out(file);
-  out << json(benchmark, rows);
+  out << json(benchmark, rows, processors);
   out.close();
   if (!out) throw std::runtime_error(fmt::format("cannot write {}; is its folder there?", file));
 }

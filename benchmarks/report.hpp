@@ -19,13 +19,16 @@ struct Comparison {
 struct Row {
   std::size_t size = 0;
   std::string kind;
+  int ranks = 2;
   double weft_us = 0;
   Comparison limit;
   std::map<std::string, double> limit_ways;  ///< "limit_memcpy" and so on: microseconds, medians
   std::map<std::string, Comparison> peers;
+  std::map<std::string, double> figures;  ///< what weft's runs saw besides; medians
 
+  /// What all receivers get.
   double gigabytes_per_second() const noexcept {
-    return static_cast<double>(size) / weft_us / 1000;
+    return static_cast<double>(size) * (ranks - 1) / weft_us / 1000;
   }
   /// Of the ratio to Open MPI, or where it was not measured of the ratio to the limit.
   double spread() const;
@@ -36,11 +39,11 @@ std::vector<Row> summarise(const Results& results);
 /// The rows as text, with a line of headings.
 std::string table(const std::string& benchmark, const std::vector<Row>& rows);
 
-/// The rows as a JSON document.
-std::string json(const std::string& benchmark, const std::vector<Row>& rows);
+/// The rows as a JSON document. `processors`: those that the ranks had.
+std::string json(const std::string& benchmark, const std::vector<Row>& rows, unsigned processors);
 
 /// Throws std::runtime_error when the file can't be written.
-void write_json(const std::string& file, const std::string& benchmark,
-                const std::vector<Row>& rows);
+void write_json(const std::string& file, const std::string& benchmark, const std::vector<Row>& rows,
+                unsigned processors);
 
 }  // namespace weft::bench

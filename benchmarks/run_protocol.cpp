@@ -9,8 +9,10 @@
 namespace weft::bench {
 
 std::vector<std::string> arguments(const RunOptions& options) {
-  std::vector<std::string> words{"--worker", options.benchmark, "--budget-ms",
-                                 std::to_string(options.budget.count()), "--sizes"};
+  std::vector<std::string> words{"--worker",    options.benchmark,
+                                 "--budget-ms", std::to_string(options.budget.count()),
+                                 "--ranks",     std::to_string(options.ranks),
+                                 "--sizes"};
   std::string sizes;
   for (const std::size_t size : options.sizes)
     sizes += (sizes.empty() ? "" : ",") + std::to_string(size);
@@ -22,10 +24,11 @@ std::vector<std::string> arguments(const RunOptions& options) {
 RunOptions parse_run(int argc, char** argv) {
   RunOptions options;
   std::int64_t budget_ms = options.budget.count();
-  CLI::App app{"One measured run of a benchmark, as a rank of two"};
+  CLI::App app{"One measured run of a benchmark, as a rank of its job"};
   app.add_option("--worker", options.benchmark, "benchmark")->required();
   app.add_option("--sizes", options.sizes, "bytes of a tensor")->required()->delimiter(',');
   app.add_option("--budget-ms", budget_ms, "time for one row");
+  app.add_option("--ranks", options.ranks, "ranks of the job");
   app.add_flag("-c", options.check, "check the data");
   try {
     app.parse(argc, argv);
@@ -39,7 +42,8 @@ RunOptions parse_run(int argc, char** argv) {
 std::string to_line(const std::vector<RunRow>& rows) {
   auto list = nlohmann::json::array();
   for (const RunRow& row : rows)
-    list.push_back({{"size", row.size}, {"kind", row.kind}, {"values", row.values}});
+    list.push_back(
+        {{"size", row.size}, {"kind", row.kind}, {"values", row.values}, {"figures", row.figures}});
   return nlohmann::json{{"rows", list}}.dump();
 }
 
@@ -53,7 +57,7 @@ std::vector<RunRow> rows_in(const std::string& output) {
   if (found.is_null()) throw std::runtime_error("the run printed no rows");
   std::vector<RunRow> rows;
   for (const auto& row : found["rows"])
-    rows.push_back({row.at("size"), row.at("kind"), row.at("values")});
+    rows.push_back({row.at("size"), row.at("kind"), row.at("values"), row.at("figures")});
   return rows;
 }
 

@@ -14,13 +14,19 @@ namespace weft::bench {
 /// The benchmarks there are.
 inline constexpr std::string_view kLatency = "latency";
 inline constexpr std::string_view kPutBandwidth = "put-bw";
+inline constexpr std::string_view kGetBandwidth = "get-bw";
+inline constexpr std::string_view kView = "view";
+inline constexpr std::string_view kDynamic = "dynamic";
+inline constexpr std::string_view kPublish = "publish";
+inline constexpr std::string_view kAttach = "attach";
 inline constexpr std::string_view kPushPull = "pushpull";
 
 /// Kinds of row: whether the receiver reads every cache line before the clock stops.
 inline constexpr std::string_view kTouched = "touched";
 inline constexpr std::string_view kUntouched = "untouched";
 
-/// Buffers of a slot in put-bw, and tensors of one hand-over: also the limit's and the peers'.
+/// Tensors of one hand-over in put-bw and get-bw, and buffers of put-bw's slot: also the limit's
+/// and the peers'.
 constexpr std::size_t depth_for(std::size_t size) noexcept { return size <= (1 << 20) ? 4 : 2; }
 
 /// With -c, one operation of so many has every byte checked, after the clock was stopped.
@@ -30,15 +36,18 @@ struct RunOptions {
   std::string benchmark;
   std::vector<std::size_t> sizes;         ///< bytes of one tensor
   std::chrono::milliseconds budget{100};  ///< time to measure a row in
+  int ranks = 2;                          ///< of the job
   bool check = false;
 };
 
 /// One measured line: microseconds per operation by name ("weft", "limit", "sendrecv", "put"), and
-/// ratios taken within the run.
+/// ratios taken within the run. Figures are what else was seen on the way: "hop_us",
+/// "bytes_copied".
 struct RunRow {
   std::size_t size = 0;
   std::string kind;
-  std::map<std::string, double> values;
+  std::map<std::string, double> values{};
+  std::map<std::string, double> figures{};
 };
 
 /// As command-line words for a run; parse_run() is the way back.

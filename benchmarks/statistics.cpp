@@ -26,4 +26,11 @@ std::vector<double> ratios(std::span<const double> a, std::span<const double> b)
   return result;
 }
 
+std::vector<double> scaled_sum(double factor, std::span<const double> a,
+                               std::span<const double> b) {
+  std::vector<double> result(std::min(a.size(), b.size()));
+  for (std::size_t i = 0; i < result.size(); ++i) result[i] = factor * a[i] + b[i];
+  return result;
+}
+
 }  // namespace weft::bench

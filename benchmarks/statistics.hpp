@@ -20,4 +20,7 @@ double spread(std::span<const double> values);
 /// Element by element: a[i] / b[i], up to the shorter one's end.
 std::vector<double> ratios(std::span<const double> a, std::span<const double> b);
 
+/// Element by element: factor * a[i] + b[i], up to the shorter one's end.
+std::vector<double> scaled_sum(double factor, std::span<const double> a, std::span<const double> b);
+
 }  // namespace weft::bench

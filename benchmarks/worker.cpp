@@ -8,19 +8,36 @@
 namespace weft::bench {
 namespace {
 
+struct Benchmark {
+  std::string_view name;
+  std::vector<RunRow> (*measure)(World& world, const RunOptions& options);
+};
+
+constexpr Benchmark kBenchmarks[] = {
+    {kLatency, measure_latency},
+    {kPutBandwidth, measure_put_bandwidth},
+    {kGetBandwidth, measure_get_bandwidth},
+    {kView, measure_view},
+    {kDynamic, measure_dynamic},
+    {kPublish, measure_publish},
+    {kAttach, measure_attach},
+    {kPushPull, measure_push_pull},
+};
+
 std::vector<RunRow> measure(World& world, const RunOptions& options) {
-  if (options.benchmark == kLatency) return measure_latency(world, options);
-  if (options.benchmark == kPutBandwidth) return measure_put_bandwidth(world, options);
-  return measure_push_pull(world, options);
+  for (const Benchmark& benchmark : kBenchmarks)
+    if (benchmark.name == options.benchmark) return benchmark.measure(world, options);
+  throw std::runtime_error("no benchmark has that name");
 }
 
 }  // namespace
 
 int work(const RunOptions& options) try {
   World world = World::join();
-  if (world.size() != 2)
+  if (world.size() != options.ranks)
     throw std::runtime_error(
-        fmt::format("a run needs two ranks, here are {}; start it with mpirun -n 2", world.size()));
+        fmt::format("this run needs {0} ranks, here are {1}; start it with mpirun -n {0}",
+                    options.ranks, world.size()));
   const auto rows = measure(world, options);
   if (world.rank() == 0) fmt::print("{}\n", to_line(rows));
   std::fflush(stdout);

@@ -8,13 +8,18 @@
 
 namespace weft::bench {
 
-/// Joins the job of two, runs the benchmark and, as rank 0, prints the rows. Returns the exit code.
+/// Joins the job, runs the benchmark and, as rank 0, prints the rows. Returns the exit code.
 int work(const RunOptions& options);
 
-/// Each is run by both ranks; the rows are rank 0's. They throw weft::Error, and with -c
+/// Each is run by every rank; the rows are rank 0's. They throw weft::Error, and with -c
 /// std::runtime_error when data is not what was sent.
 std::vector<RunRow> measure_latency(World& world, const RunOptions& options);
 std::vector<RunRow> measure_put_bandwidth(World& world, const RunOptions& options);
+std::vector<RunRow> measure_get_bandwidth(World& world, const RunOptions& options);
+std::vector<RunRow> measure_view(World& world, const RunOptions& options);
+std::vector<RunRow> measure_dynamic(World& world, const RunOptions& options);
+std::vector<RunRow> measure_publish(World& world, const RunOptions& options);
+std::vector<RunRow> measure_attach(World& world, const RunOptions& options);
 std::vector<RunRow> measure_push_pull(World& world, const RunOptions& options);
 
 /// Throws std::runtime_error unless `right`.

@@ -2,6 +2,7 @@
 #include <chrono>
 
 #include "benchmarks/limit.hpp"
+#include "benchmarks/ping.hpp"
 #include "benchmarks/worker.hpp"
 
 namespace weft::bench {
@@ -15,20 +16,16 @@ class PingPong {
   PingPong(World& world, const SharedMemory& bare, bool check)
       : leads_(world.rank() == 0),
         check_(check),
-        bare_(bare),
+        bare_(bare.flags(), bare.their_flags(), leads_, bare.idle()),
         inbox_(world.expose(spec())),
         outbox_(world.attach(1 - world.rank(), spec())),
         source_(world.allocate(DType::i64, Shape{1})) {}
 
   /// Microseconds one way.
   double run(Block block) {
+    if (block.variant != kWeft) return run_bare(block.operations);
     const auto start = std::chrono::steady_clock::now();
-    for (std::uint32_t i = 0; i < block.operations; ++i) {
-      if (block.variant == kWeft)
-        leads_ ? (put(), take()) : (take(), put());
-      else
-        leads_ ? (raise(), see()) : (see(), raise());
-    }
+    for (std::uint32_t i = 0; i < block.operations; ++i) leads_ ? (put(), take()) : (take(), put());
     const auto spent = std::chrono::steady_clock::now() - start;
     return std::chrono::duration<double, std::micro>(spent).count() / block.operations / 2;
   }
@@ -50,33 +47,26 @@ class PingPong {
     if (check_) require_data(value == taken_, sizeof(value), static_cast<std::uint64_t>(taken_));
   }
 
-  void raise() {
-    bare_.flags().announced.payload[0] = ++raised_;
-    raise_to(bare_.flags().announced, raised_);
-  }
-
-  void see() {
-    await(bare_.their_flags().announced, ++seen_, kYield);
-    const std::uint64_t value = bare_.their_flags().announced.payload[0];
-    if (check_) require_data(value == seen_, sizeof(value), seen_);
+  double run_bare(std::uint32_t operations) {
+    const double spent = bare_.run(operations);
+    require_data(!check_ || bare_.right(), sizeof(std::uint64_t), operations);
+    return spent;
   }
 
   bool leads_;
   bool check_;
-  const SharedMemory& bare_;
+  Ping bare_;
   Slot inbox_;
   RemoteSlot outbox_;
   Tensor source_;
   std::int64_t sent_ = 0;
   std::int64_t taken_ = 0;
-  std::uint64_t raised_ = 0;
-  std::uint64_t seen_ = 0;
 };
 
 }  // namespace
 
 std::vector<RunRow> measure_latency(World& world, const RunOptions& options) {
-  const SharedMemory bare(world, 1 - world.rank(), "bench.latency", 0);
+  const SharedMemory bare(world, "bench.latency", 0);
   Conductor conductor(bare.flags(), bare.their_flags());
   PingPong game(world, bare, options.check);
   const RunBlock run = [&game](Block block) { return game.run(block); };
@@ -84,9 +74,8 @@ std::vector<RunRow> measure_latency(World& world, const RunOptions& options) {
     conductor.follow(run);
     return {};
   }
-  constexpr std::uint32_t kWays[] = {kLimit};
-  return {measure_against_limit(conductor, kWays, {.budget = options.budget}, sizeof(std::int64_t),
-                                kTouched, run)};
+  return {measure_against_limit(conductor, kNoCopy, {.budget = options.budget},
+                                sizeof(std::int64_t), kTouched, run)};
 }
 
 }  // namespace weft::bench

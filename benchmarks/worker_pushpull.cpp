@@ -119,8 +119,7 @@ RunRow lead(pslib::ParameterServer& server, const SharedMemory& bare, std::size_
             const RunOptions& options) {
   Conductor conductor(bare.flags(), bare.their_flags());
   Worker worker(make_table(server, size), bare, size, options.check);
-  constexpr std::uint32_t kWays[] = {kLimit};
-  return measure_against_limit(conductor, kWays, {.budget = options.budget}, size, kTouched,
+  return measure_against_limit(conductor, kNoCopy, {.budget = options.budget}, size, kTouched,
                                [&](Block block) { return worker.run(block); });
 }
 
@@ -138,8 +137,7 @@ std::vector<RunRow> measure_push_pull(World& world, const RunOptions& options) {
                                 "bench");
   std::vector<RunRow> rows;
   for (const std::size_t size : options.sizes) {
-    const SharedMemory bare(world, 1 - world.rank(), "bench.pushpull." + std::to_string(size),
-                            size);
+    const SharedMemory bare(world, "bench.pushpull." + std::to_string(size), size);
     if (world.rank() == 0)
       rows.push_back(lead(server, bare, size, options));
     else

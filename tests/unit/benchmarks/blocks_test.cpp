@@ -45,6 +45,30 @@ TEST(Conductor, LeaderAndFollowerRunTheSameBlocksInTheSameOrder) {
   EXPECT_GE(led.size(), 4U * kSeries);
 }
 
+TEST(Conductor, EveryFollowerRunsWhatTheLeaderAsksFor) {
+  FlagArea leaders{};
+  FlagArea followers[3]{};
+  int runs[3]{};
+  int led = 0;
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 3; ++i)
+      threads.emplace_back([&, i] {
+        Conductor(followers[i], leaders, kSoonYield).follow([&, i](Block) {
+          ++runs[i];
+          return 0.0;
+        });
+      });
+    Conductor conductor(leaders, Partners{&followers[0], &followers[1], &followers[2]}, kSoonYield);
+    const std::uint32_t round[] = {0, 1};
+    conductor.lead(round, kBrief, [&](Block) {
+      ++led;
+      return 1.0;
+    });
+  }
+  for (const int run : runs) EXPECT_EQ(run, led);
+}
+
 TEST(Conductor, SamplesStandUnderTheirPlaceInTheRound) {
   FlagArea leaders{};
   FlagArea followers{};

@@ -12,13 +12,15 @@ Results two_pairs_with_a_drift() {
   // Everything is twice as slow in the second pair: the ratios must not care.
   return {{1 << 20,
            "touched",
+           4,
            {{"weft", {10, 20}},
             {"limit", {9.5, 19}},
             {"limit_memcpy", {9.5, 19}},
             {"limit_streamed", {12, 24}},
             {"weft/limit", {1.05, 1.05}},
             {"openmpi", {40, 80}},
-            {"openmpi_put", {20, 40}}}}};
+            {"openmpi_put", {20, 40}}},
+           {{"hop_us", {1, 2}}}}};
 }
 
 TEST(Summary, ComparesPairByPair) {
@@ -33,20 +35,26 @@ TEST(Summary, ComparesPairByPair) {
 }
 
 TEST(Summary, SpreadIsTheLimitsWhereOpenMpiIsMissing) {
-  const Results results{{8,
-                         "touched",
-                         {{"weft", {1, 1, 1}},
-                          {"limit", {1, 1, 1}},
-                          {"weft/limit", {1, 2, 3}},
-                          {"mpich", {2, 2, 2}}}}};
+  const Results results{
+      {8,
+       "touched",
+       2,
+       {{"weft", {1, 1, 1}}, {"limit", {1, 1, 1}}, {"weft/limit", {1, 2, 3}}, {"mpich", {2, 2, 2}}},
+       {}}};
   EXPECT_DOUBLE_EQ(summarise(results)[0].spread(), 0.5);
+}
+
+TEST(Summary, CountsTheBytesOfAllReceivers) {
+  const auto row = summarise(two_pairs_with_a_drift())[0];
+  EXPECT_DOUBLE_EQ(row.gigabytes_per_second(), 3 * (1 << 20) / 15.0 / 1000);
 }
 
 TEST(Json, HasTheAgreedForm) {
   const auto rows = summarise(two_pairs_with_a_drift());
-  const auto document = nlohmann::json::parse(json("put-bw", rows));
+  const auto document = nlohmann::json::parse(json("put-bw", rows, 3));
   EXPECT_EQ(document["bench"], "put-bw");
-  EXPECT_EQ(document["ranks"], 2);
+  EXPECT_EQ(document["ranks"], 4) << "the most of any row";
+  EXPECT_EQ(document["processors"], 3);
   ASSERT_EQ(document["rows"].size(), 1U);
   const auto& row = document["rows"][0];
   EXPECT_EQ(row["size"], 1 << 20);
@@ -55,25 +63,28 @@ TEST(Json, HasTheAgreedForm) {
   EXPECT_EQ(row["limit_us"], 14.25);
   EXPECT_EQ(row["peers"], (nlohmann::json{{"openmpi", 60.0}, {"openmpi_put", 30.0}}));
   EXPECT_EQ(row["spread"], 0.0);
+  EXPECT_EQ(row["ranks"], 4);
+  EXPECT_EQ(row["figures"], (nlohmann::json{{"hop_us", 1.5}}));
   EXPECT_EQ(row["limit_ways"], (nlohmann::json{{"limit_memcpy", 14.25}, {"limit_streamed", 18.0}}));
 }
 
 TEST(Json, OfNoPeersIsAnEmptyObject) {
-  const Results results{{8, "touched", {{"weft", {1}}, {"limit", {1}}, {"weft/limit", {1}}}}};
-  const auto document = nlohmann::json::parse(json("latency", summarise(results)));
+  const Results results{
+      {8, "touched", 2, {{"weft", {1}}, {"limit", {1}}, {"weft/limit", {1}}}, {}}};
+  const auto document = nlohmann::json::parse(json("latency", summarise(results), 2));
   EXPECT_TRUE(document["rows"][0]["peers"].is_object());
   EXPECT_TRUE(document["rows"][0]["peers"].empty());
 }
 
 TEST(Table, NamesSizesKindsAndPeers) {
   const auto text = table("put-bw", summarise(two_pairs_with_a_drift()));
-  for (const char* word : {"1m", "touched", "openmpi", "openmpi_put", "(0.250)", "limit"})
+  for (const char* word : {"1m", "touched", "openmpi", "openmpi_put", "(0.250)", "limit", "hop_us"})
     EXPECT_NE(text.find(word), std::string::npos) << word << " is not in:\n" << text;
 }
 
 TEST(WriteJson, SaysWhichFileCannotBeWritten) {
   try {
-    write_json("/nowhere/at/all.json", "latency", {});
+    write_json("/nowhere/at/all.json", "latency", {}, 2);
     FAIL() << "wrote into a folder that does not exist";
   } catch (const std::runtime_error& error) {
     EXPECT_NE(std::string(error.what()).find("/nowhere/at/all.json"), std::string::npos);

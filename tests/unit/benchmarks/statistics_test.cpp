@@ -32,5 +32,9 @@ TEST(Ratios, PairUpToTheShorterOnesEnd) {
   EXPECT_EQ(ratios(Values{1, 6, 9}, Values{2, 3}), (Values{0.5, 2}));
 }
 
+TEST(ScaledSum, PairsUpToTheShorterOnesEnd) {
+  EXPECT_EQ(scaled_sum(2, Values{1, 10, 100}, Values{0.5, 3}), (Values{2.5, 23}));
+}
+
 }  // namespace
 }  // namespace weft::bench

@@ -1,0 +1,127 @@
+#include "benchmarks/catalogue.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <stdexcept>
+
+#include "benchmarks/run_protocol.hpp"
+
+namespace weft::bench {
+namespace {
+
+constexpr std::size_t kKi = 1 << 10;
+constexpr std::size_t kMi = 1 << 20;
+constexpr std::size_t kGi = 1 << 30;
+
+// Sources, the slot's buffers and the limit's memory.
+std::size_t several_thrice(std::size_t size, int) { return size * 3 * depth_for(size); }
+// What is published (weft's and the limit's), and what each reader gets it into.
+std::size_t published_and_got(std::size_t size, int ranks) {
+  return size * (2 + static_cast<std::size_t>(ranks - 1));
+}
+// Published and the limit's; or source, fixed buffer and what the owner allocates.
+std::size_t thrice(std::size_t size, int) { return size * 3; }
+// Gradient, parameters (worker's and shard's) and the limit's two, with one to spare.
+std::size_t six_times(std::size_t size, int) { return size * 6; }
+// The slots that are kept, on top of source and limit.
+std::size_t many(std::size_t size, int) { return size * 80; }
+
+const std::vector<std::size_t> kBandwidthSizes{64 * kKi, 256 * kKi, kMi,      4 * kMi,
+                                               16 * kMi, 64 * kMi,  256 * kMi};
+
+const std::vector<Description>& all() {
+  static const std::vector<Description> benchmarks{
+      {.name = kLatency,
+       .what = "8 bytes put there and back; limit: a flag there and back",
+       .sizes = {8},
+       .quick_sizes = {8},
+       .most = 8,
+       .multiple_of = 8,
+       .memory = thrice,
+       .has_peers = true},
+      {.name = kPutBandwidth,
+       .what = "tensors put into a slot; limit: the best bare copy into shared memory",
+       .sizes = {8, kKi, 4 * kKi, 16 * kKi, 64 * kKi, 256 * kKi, kMi, 4 * kMi, 16 * kMi, 64 * kMi,
+                 256 * kMi},
+       .quick_sizes = {8, 64 * kKi, kMi, 16 * kMi},
+       .most = kGi,
+       .memory = several_thrice,
+       .has_peers = true},
+      {.name = kGetBandwidth,
+       .what = "tensors got from published slots; limit: the best bare copy out of shared memory",
+       .sizes = kBandwidthSizes,
+       .quick_sizes = {64 * kKi, kMi, 16 * kMi},
+       .most = kGi,
+       .memory = several_thrice},
+      {.name = kView,
+       .what = "a tensor published and viewed where it lies; limit: two flag hops",
+       .sizes = {8, 64 * kMi},
+       .quick_sizes = {64 * kMi},
+       .most = kGi,
+       .memory = thrice},
+      {.name = kDynamic,
+       .what = "a tensor through a dynamic slot; limit: 1.15 times the fixed slot, and a flag hop",
+       .sizes = {64 * kKi, 256 * kKi, kMi, 4 * kMi, 16 * kMi, 64 * kMi},
+       .quick_sizes = {64 * kKi, kMi, 16 * kMi},
+       .most = kGi,
+       .memory = thrice},
+      {.name = kPublish,
+       .what = "a tensor published, got by 1 to 7 readers; limit: their bare copies at one time",
+       .sizes = {64 * kKi, kMi, 16 * kMi, 64 * kMi},
+       .quick_sizes = {kMi},
+       .most = kGi,
+       .memory = published_and_got,
+       .has_readers = true},
+      {.name = kAttach,
+       .what = "a slot exposed, attached to, first put; limit: as many messages on a Unix socket",
+       .sizes = {8, 64 * kKi},
+       .quick_sizes = {8, 64 * kKi},
+       .most = kMi,
+       .memory = many},
+      {.name = kPushPull,
+       .what = "a gradient pushed, new parameters read; limit: a bare loop between two flags",
+       .sizes = {64 * kMi},
+       .quick_sizes = {64 * kMi},
+       .most = kGi,
+       .multiple_of = sizeof(float),
+       .memory = six_times,
+       .budget_factor = 5,
+       .has_peers = true},
+  };
+  return benchmarks;
+}
+
+}  // namespace
+
+std::span<const Description> catalogue() { return all(); }
+
+const Description& description_of(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const Description& benchmark : all()) {
+    if (benchmark.name == name) return benchmark;
+    names.push_back(benchmark.name);
+  }
+  throw std::runtime_error(
+      fmt::format("no benchmark is called '{}'; there are {}", name, fmt::join(names, ", ")));
+}
+
+void check_sizes(const Description& benchmark, std::span<const std::size_t> sizes) {
+  for (const std::size_t size : sizes) {
+    if (size == 0 || size > benchmark.most)
+      throw std::runtime_error(fmt::format("--sizes: {} takes 1 to {} bytes, not {}",
+                                           benchmark.name, benchmark.most, size));
+    if (size % benchmark.multiple_of != 0)
+      throw std::runtime_error(fmt::format("--sizes: {} takes multiples of {} bytes, not {}",
+                                           benchmark.name, benchmark.multiple_of, size));
+  }
+}
+
+std::string help_text() {
+  std::string text;
+  for (const Description& benchmark : all())
+    text += fmt::format("  {:<12}{}\n", benchmark.name, benchmark.what);
+  return text;
+}
+
+}  // namespace weft::bench

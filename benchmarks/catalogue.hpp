@@ -1,0 +1,39 @@
+// The benchmarks there are: what each measures, at which sizes, and what it needs.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weft::bench {
+
+struct Description {
+  std::string_view name;
+  std::string_view what;  ///< one operation and its limit, in a line
+  std::vector<std::size_t> sizes;
+  std::vector<std::size_t> quick_sizes;
+  std::size_t most = 0;         ///< bytes, of --sizes
+  std::size_t multiple_of = 1;  ///< bytes, of --sizes
+  /// The bytes that all ranks of one run hold at once, in tensors of `size`: the limit's too.
+  std::size_t (*memory)(std::size_t size, int ranks) = nullptr;
+  unsigned budget_factor = 1;  ///< of the time to measure a row in
+  bool has_peers = false;      ///< the same work is there for MPI
+  bool has_readers = false;    ///< run with every number of readers asked for; else on two ranks
+};
+
+/// All of them, in the order in which they are shown.
+std::span<const Description> catalogue();
+
+/// Throws std::runtime_error, listing the names there are.
+const Description& description_of(std::string_view name);
+
+/// Throws std::runtime_error unless the benchmark can be run at every one of `sizes`; says what
+/// is wrong with the first that it can't.
+void check_sizes(const Description& benchmark, std::span<const std::size_t> sizes);
+
+/// A line for each, for --help.
+std::string help_text();
+
+}  // namespace weft::bench
