@@ -5,6 +5,7 @@
 #include <cstring>
 #include <new>
 
+#include "base/os/asymmetric_barrier.hpp"
 #include "p2p/slot/slot_state.hpp"
 
 namespace weft::detail {
@@ -217,9 +218,14 @@ bool SlotState::unseat(const p2p::Peer& peer, std::uint64_t remote_id) noexcept 
 }
 
 void SlotState::credit_wanted(const p2p::Peer& peer, std::uint64_t remote_id) noexcept {
+  // A writer that knows of the closing has given its word to somebody else.
+  if (closed_) return;
   Seat* seat = writer_.load(std::memory_order_acquire);
   if (seat == nullptr || seat->peer != &peer || seat->remote_id != remote_id) return;
   local_.recorder.control(board::Event::credit_on_call, peer.rank, id_);
+  // Perhaps there is nothing to report yet: then the next one is not put off.
+  wanted_from_.store(let_go_.load(std::memory_order_seq_cst) + 1, std::memory_order_seq_cst);
+  os::heavy_barrier();
   // The application's thread may be reporting too: the last to write must have seen the last value.
   std::uint64_t all = 0;
   do {

@@ -177,8 +177,20 @@ void SlotState::let_go(std::uint64_t sequence) noexcept {
     let_go_.store(sequence, std::memory_order_release);
   else
     let_go_out_of_order(sequence, all);
-  if (credits_ && let_go_.load(std::memory_order_relaxed) - reported_ >= report_pressed_)
+  if (!credits_) return;
+  if (let_go_.load(std::memory_order_relaxed) - reported_ >= report_pressed_)
     write_credit(report_pressed_);
+  os::light_barrier();  // credit_wanted() announces what is wanted, then looks at let_go_
+  if (let_go_.load(std::memory_order_relaxed) >= wanted_from_.load(std::memory_order_relaxed))
+      [[unlikely]]
+    write_wanted_credit();
+}
+
+void SlotState::write_wanted_credit() noexcept {
+  std::uint64_t wanted = wanted_from_.load(std::memory_order_seq_cst);
+  if (let_go_.load(std::memory_order_relaxed) < wanted) return;
+  wanted_from_.compare_exchange_strong(wanted, kNothingWanted);
+  write_credit(1);
 }
 
 void SlotState::let_go_out_of_order(std::uint64_t sequence, std::uint64_t all) noexcept {

@@ -115,6 +115,7 @@ class SlotState {
   }
   void let_go_out_of_order(std::uint64_t sequence, std::uint64_t all) noexcept;
   void write_credit(std::uint64_t threshold) noexcept;
+  [[gnu::cold]] void write_wanted_credit() noexcept;
   /// Takes the buffer to fill, unless a reader pins it.
   bool take(std::uint64_t buffer) noexcept;
   bool take_any() noexcept;
@@ -171,9 +172,12 @@ class SlotState {
   // A put slot.
   std::atomic<Seat*> writer_{nullptr};
   std::atomic<int> last_writer_{-1};
-  std::uint64_t buffer_ = 0;                ///< of the next arrival
-  std::uint64_t received_ = 0;              ///< highest sequence handed to the application
-  std::atomic<std::uint64_t> let_go_{0};    ///< all up to this one were let go
+  std::uint64_t buffer_ = 0;              ///< of the next arrival
+  std::uint64_t received_ = 0;            ///< highest sequence handed to the application
+  std::atomic<std::uint64_t> let_go_{0};  ///< all up to this one were let go
+  static constexpr std::uint64_t kNothingWanted = ~std::uint64_t{0};
+  /// The writer is held up: letting go of this one is reported at once.
+  std::atomic<std::uint64_t> wanted_from_{kNothingWanted};
   std::vector<std::uint8_t> let_go_early_;  ///< by buffer: let go before an earlier one
   p2p::OwnedBlock stage_;                   ///< buffers in the place of memory_
   std::uint64_t staged_after_ = std::numeric_limits<std::uint64_t>::max();
