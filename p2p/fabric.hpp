@@ -65,15 +65,16 @@ class Channel {
   virtual Status put(const PutWork& work) noexcept = 0;
   /// Bytes of the peer into local memory.
   virtual Status get(std::byte* to, RemoteMemory from, std::size_t bytes) noexcept = 0;
-  /// An 8-byte word of the peer (a credit), then wakes it if it sleeps.
+  /// An 8-byte word of the peer (a credit), then wakes it if it sleeps. Values of one word become
+  /// visible in the order of the calls.
   virtual void write_word(RemoteMemory word, std::uint64_t value) noexcept = 0;
   /// Wakes the peer if it sleeps: something that it reads here has changed.
   virtual void notify() noexcept = 0;
   /// Where this process may load from directly; null where the fabric has no such thing.
   virtual std::byte* direct(RemoteMemory memory) noexcept = 0;
 
-  /// A control message (at most kMaxMessage bytes). Messages arrive whole and in order, or the path
-  /// is lost.
+  /// A control message (at most kMaxMessage bytes). Messages arrive whole and in order, each after
+  /// every put and word that was posted here before it, or the path is lost: teardown counts on it.
   virtual void send(std::span<const std::byte> message) = 0;
   /// Makes the peer able to resolve a chunk of this rank before it gets any later message. What is
   /// known to it already costs nothing.
@@ -106,7 +107,8 @@ class FabricEvents {
   virtual void connected(int rank, std::unique_ptr<Channel> channel) = 0;
   /// A control message that `rank` sent by its channel.
   virtual void message(int rank, std::span<const std::byte> bytes) = 0;
-  /// The rank is dead, or its path lost for good. What it had sent before was delivered.
+  /// The rank is dead, or its path lost for good. What it had sent before was delivered; from now
+  /// on nothing of it reaches this rank's memory.
   virtual void lost(int rank) = 0;
   /// This rank itself lacks what it needs to connect (descriptors, memory).
   virtual void short_of(const Error& error) = 0;

@@ -26,6 +26,10 @@ std::shared_ptr<Arena> make_arena(ArenaSort sort, const LocalRankOptions& option
   limits.chunk_bytes =
       holds_tensors ? options.config.size(Knob::arena_chunk).value() : kControlChunk;
   if (holds_tensors) limits.max_bytes = options.config.size(Knob::arena_max).value();
+  if (options.sleeper != nullptr) {
+    limits.exported = false;
+    limits.chunk_bytes = options.private_chunk;
+  }
   return std::make_shared<Arena>(sort, limits, options.mapper);
 }
 
@@ -34,6 +38,7 @@ std::shared_ptr<board::StatusBoard> make_board(const LocalRankOptions& options) 
       {.rank = options.rank,
        .size = options.size,
        .host = os::host_identity().name,
+       .shared = options.sleeper == nullptr,
        .may_grow = [](std::size_t bytes) { return !refusal_to_grow(bytes); }});
   if (!made->hidden_because().empty())
     options.log->warn(Subsystem::boot, "other processes can't see this rank's counters: {}",

@@ -31,6 +31,8 @@ struct LocalRankOptions {
   std::shared_ptr<SegmentMapper> mapper;  ///< shared by ranks of one process
   Progress* progress = nullptr;           ///< must outlive the rank
   Sleeper* sleeper = nullptr;             ///< where ranks take turns on one thread
+  /// With a sleeper: arenas grow by so much memory, which other processes can't map.
+  std::size_t private_chunk = 64u << 10;
 };
 
 /// Arenas, doorbell, progress and policy of one rank. Lives as long as its mesh and slots.

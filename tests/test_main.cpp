@@ -1,5 +1,9 @@
-// The main of every GoogleTest program: exit code 77 says that nothing was tested.
+// The main of every GoogleTest program: exit code 77 says that nothing was tested. `--seed N` is
+// WEFT_TEST_SEED=N: it repeats the run of a test that draws a seed.
 #include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
 
 namespace {
 
@@ -9,6 +13,8 @@ constexpr int kSkipped = 77;
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
+  for (int i = 1; i + 1 < argc; ++i)
+    if (std::strcmp(argv[i], "--seed") == 0) ::setenv("WEFT_TEST_SEED", argv[i + 1], 1);
   const int outcome = RUN_ALL_TESTS();
   const auto& run = *testing::UnitTest::GetInstance();
   if (outcome == 0 && run.skipped_test_count() > 0 && run.successful_test_count() == 0)

@@ -87,10 +87,12 @@ std::shared_ptr<StatusBoard> StatusBoard::create(BoardOptions options) {
 
 StatusBoard::StatusBoard(BoardOptions options) : options_(std::move(options)) {
   try {
-    map();
+    if (options_.shared) map();
   } catch (const Error& error) {
     hidden_because_ = error.what();
     file_ = {};
+  }
+  if (!file_) {
     memory_ = os::Mapping::anonymous(lay_out(options_).back().offset);
     populated_ = memory_.bytes();
   }

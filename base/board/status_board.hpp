@@ -22,6 +22,7 @@ struct BoardOptions {
   int rank = 0;
   int size = 1;
   std::string host{};
+  bool shared = true;               ///< false: this process alone needs it
   std::uint32_t records = 4096;     ///< of the recorder's ring; a power of two
   std::uint32_t max_edges = 32768;  ///< further ones are counted, not shown
   /// Asked before memory is taken: may so many bytes more be had? Empty: always.

@@ -11,11 +11,13 @@ namespace weft {
 /// The time that weft's waits go by: the machine's steady clock, unless a test simulates a job on
 /// the calling thread. Thread-safety: any thread.
 struct WEFT_API Clock {
+  // NOLINTBEGIN(readability-identifier-naming): what the standard calls the parts of a clock
   using duration = std::chrono::steady_clock::duration;
   using rep = duration::rep;
   using period = duration::period;
   using time_point = std::chrono::steady_clock::time_point;
   static constexpr bool is_steady = true;
+  // NOLINTEND(readability-identifier-naming)
 
   static time_point now() noexcept;
 };

@@ -10,6 +10,7 @@
 namespace weft::p2p {
 namespace {
 
+constexpr std::size_t kPage = 4096;
 constexpr std::size_t kHugePage = 2u << 20;
 
 const char* sort_name(ArenaSort sort) {
@@ -67,11 +68,12 @@ void Arena::release(const Block& block) noexcept {
 
 Arena::Chunk& Arena::grow(std::size_t bytes) {
   if (bytes > (std::size_t{1} << 62)) refuse(bytes, "more than any machine addresses");
-  const std::size_t wanted =
-      (std::max(bytes, limits_.chunk_bytes) + kHugePage - 1) / kHugePage * kHugePage;
+  const std::size_t step = limits_.exported ? kHugePage : kPage;
+  const std::size_t wanted = (std::max(bytes, limits_.chunk_bytes) + step - 1) / step * step;
   if (limits_.max_bytes != 0 && reserved_ + wanted > limits_.max_bytes)
     refuse(bytes, fmt::format("WEFT_ARENA_MAX allows {} bytes and a chunk of {} would be needed",
                               limits_.max_bytes, wanted));
+  if (!limits_.exported) return add_chunk(create_lazy_segment(wanted), wanted);
   if (const auto reason = refusal_to_grow(wanted)) refuse(bytes, *reason);
   Segment segment = sort_ == ArenaSort::hidden
                         ? create_private_segment(wanted, limits_.huge_pages)
@@ -79,8 +81,12 @@ Arena::Chunk& Arena::grow(std::size_t bytes) {
                               wanted, limits_.huge_pages, fmt::format("weft-{}", sort_name(sort_)),
                               sort_ == ArenaSort::published ? Access::read : Access::write);
   if (sort_ != ArenaSort::hidden) mapper_->add(segment.fd, segment.mapping);
-  chunks_.push_back(std::make_unique<Chunk>(Chunk{std::move(segment), Heap(wanted), wanted}));
-  reserved_ += wanted;
+  return add_chunk(std::move(segment), wanted);
+}
+
+Arena::Chunk& Arena::add_chunk(Segment segment, std::size_t bytes) {
+  chunks_.push_back(std::make_unique<Chunk>(Chunk{std::move(segment), Heap(bytes), bytes}));
+  reserved_ += bytes;
   return *chunks_.back();
 }
 
@@ -101,6 +107,11 @@ const os::Fd& Arena::chunk_fd(std::uint32_t chunk) const {
 std::size_t Arena::chunk_bytes(std::uint32_t chunk) const {
   const std::lock_guard lock(mutex_);
   return chunks_[index_of(chunk)]->bytes;
+}
+
+std::byte* Arena::chunk_data(std::uint32_t chunk) const {
+  const std::lock_guard lock(mutex_);
+  return chunks_[index_of(chunk)]->segment.mapping->data();
 }
 
 bool Arena::has_chunk(std::uint32_t chunk) const noexcept {

@@ -42,6 +42,9 @@ struct ArenaLimits {
   std::size_t chunk_bytes = 16u << 20;  ///< growth step; larger requests get a chunk of their own
   std::size_t max_bytes = 0;            ///< 0: none
   bool huge_pages = true;
+  /// False where all ranks take turns in one process: chunks are its own memory, whose pages come
+  /// when they are touched.
+  bool exported = true;
 };
 
 /// Thread-safe. Blocks are 64-byte aligned and their pages are there. Chunks are never given back
@@ -57,6 +60,8 @@ class Arena {
   /// What a peer maps: the chunk's memfd and size. Valid as long as the arena.
   const os::Fd& chunk_fd(std::uint32_t chunk) const;
   std::size_t chunk_bytes(std::uint32_t chunk) const;
+  /// The chunk in this process.
+  std::byte* chunk_data(std::uint32_t chunk) const;
   /// Whether the number names one of this arena's chunks: what travelled is not trusted.
   bool has_chunk(std::uint32_t chunk) const noexcept;
   /// The range as a block, if it lies in one of the chunks.
@@ -75,6 +80,7 @@ class Arena {
     std::size_t bytes;
   };
   Chunk& grow(std::size_t bytes);
+  Chunk& add_chunk(Segment segment, std::size_t bytes);
   static std::size_t index_of(std::uint32_t chunk) noexcept { return chunk & 0xffffffu; }
   [[noreturn]] void refuse(std::size_t bytes, const std::string& why) const;
 

@@ -66,6 +66,12 @@ Segment create_private_segment(std::size_t bytes, bool huge_pages) {
   return segment;
 }
 
+Segment create_lazy_segment(std::size_t bytes) {
+  Segment segment;
+  segment.mapping = std::make_shared<os::Mapping>(os::Mapping::anonymous(bytes));
+  return segment;
+}
+
 SegmentMapper::Identity SegmentMapper::identify(const os::Fd& fd) {
   struct stat about {};
   if (::fstat(fd.get(), &about) != 0) fail(Code::system, "fstat", errno);

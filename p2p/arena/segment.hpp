@@ -33,6 +33,8 @@ Segment create_shared_segment(std::size_t bytes, bool huge_pages, const std::str
                               Access others);
 /// Anonymous memory that is never exported.
 Segment create_private_segment(std::size_t bytes, bool huge_pages);
+/// The same, but a page exists only once it is touched: for tests with very many ranks.
+Segment create_lazy_segment(std::size_t bytes);
 
 /// Maps memfds, each once: ranks that share a process share one mapping of a segment, so that a
 /// thread sanitizer sees their accesses as accesses to the same memory. Thread-safe.

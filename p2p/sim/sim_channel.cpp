@@ -1,0 +1,174 @@
+#include "p2p/sim/sim_channel.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+namespace weft::p2p::sim {
+namespace {
+
+constexpr std::size_t kPieces = 4;
+constexpr double kPlanted = 0.1;
+
+/// Bytes first, bytes up to: a range cut at random, on borders of 8 bytes.
+std::vector<std::pair<std::size_t, std::size_t>> pieces_of(std::size_t bytes, bool torn,
+                                                           Random& random) {
+  std::vector<std::size_t> borders{0, bytes};
+  if (torn && bytes > 8)
+    for (std::size_t i = 1; i < kPieces; ++i) borders.push_back(random.below(bytes / 8 + 1) * 8);
+  std::sort(borders.begin(), borders.end());
+  std::vector<std::pair<std::size_t, std::size_t>> pieces;
+  for (std::size_t i = 1; i < borders.size(); ++i)
+    if (borders[i] > borders[i - 1]) pieces.emplace_back(borders[i - 1], borders[i]);
+  return pieces;
+}
+
+/// What is put, as it is now: the source may be written again.
+std::vector<std::byte> snapshot(const PutWork& work) {
+  if (work.parts.empty()) return {work.source, work.source + work.bytes};
+  std::vector<std::byte> bytes;
+  bytes.reserve(work.bytes);
+  for (const Tensor& part : work.parts)
+    for_each_run(part, [&](const std::byte* from, std::size_t count) {
+      bytes.insert(bytes.end(), from, from + count);
+    });
+  return bytes;
+}
+
+}  // namespace
+
+SimChannel::SimChannel(Network& network, std::shared_ptr<Path> path)
+    : network_(network), rank_(network.rank(path->from)), path_(std::move(path)) {}
+
+Result<RemoteMemory> SimChannel::resolve(const MemoryRef& ref) noexcept {
+  const auto found = path_->known.find(ref.chunk);
+  if (found == path_->known.end() || ref.offset > found->second ||
+      ref.bytes > found->second - ref.offset || ref.offset % alignof(std::uint64_t) != 0)
+    return Status(ErrorDetail{
+        .code = Code::system,
+        .operation = "resolve",
+        .message = fmt::format("rank {} named {} bytes at {} of its chunk {:#x}, which it has not "
+                               "made known here",
+                               path_->to, ref.bytes, ref.offset, ref.chunk)});
+  return RemoteMemory{ref.offset, ref.chunk};
+}
+
+Status SimChannel::put(const PutWork& work) noexcept {
+  rank_.count_step();
+  if (!rank_.alive()) return {};
+  Random& random = network_.scheduler().random();
+  const SimOptions& options = network_.options();
+  if (random.chance(options.faults.full_queue))
+    return Status(ErrorDetail{.code = Code::exhausted,
+                              .operation = "put",
+                              .message = "the queue is full",
+                              .peer = path_->to});
+  // A late one is not waited for by the messages after it.
+  const bool late = options.plant == Plant::late_put && random.chance(kPlanted);
+  const bool torn = random.chance(options.faults.torn);
+  const auto begin =
+      network_.arrival(*path_) + (late ? 20 * options.faults.longest : Time::duration{});
+  auto whole = begin;
+  const auto payload = std::make_shared<const std::vector<std::byte>>(snapshot(work));
+  for (const auto& [first, end] : pieces_of(work.bytes, torn, random)) {
+    const auto when = torn ? begin + network_.latency() : begin;
+    whole = std::max(whole, when);
+    network_.arrive(path_, when, {work.payload.address + first, work.payload.key},
+                    [payload, first = first, end = end](std::byte* to) {
+                      std::memcpy(to, payload->data() + first, end - first);
+                    });
+  }
+  if (options.plant == Plant::torn_put && random.chance(kPlanted))
+    whole = network_.scheduler().now() + options.faults.typical / 4;
+  const auto seen = word_arrival(work.sequence_word, whole + std::chrono::nanoseconds(1));
+  write_at(seen, work.sequence_word, work.sequence);
+  network_.ring(path_, seen + std::chrono::nanoseconds(1));
+  if (!late) path_->settled = std::max({path_->settled, whole, seen});
+  return {};
+}
+
+Status SimChannel::get(std::byte* to, RemoteMemory from, std::size_t bytes) noexcept {
+  rank_.count_step();
+  struct Reading {
+    std::size_t left;
+    std::byte* to;
+  };
+  Random& random = network_.scheduler().random();
+  const auto pieces = pieces_of(bytes, random.chance(network_.options().faults.torn), random);
+  // Outlives a get that is given up.
+  const auto reading = std::make_shared<Reading>(Reading{pieces.size(), to});
+  for (const auto& [first, end] : pieces)
+    network_.arrive(path_, network_.scheduler().now() + network_.latency(),
+                    {from.address + first, from.key},
+                    [this, reading, first = first, end = end](std::byte* at) {
+                      if (reading->to == nullptr) return;
+                      std::memcpy(reading->to + first, at, end - first);
+                      if (--reading->left == 0) rank_.wake();
+                    });
+  while (reading->left != 0) {
+    if (network_.scheduler().now() >= path_->ends || network_.rank(path_->to).local() == nullptr) {
+      reading->to = nullptr;
+      return lost("get");
+    }
+    rank_.sleep(network_.scheduler().now() + network_.options().faults.longest);
+  }
+  return {};
+}
+
+void SimChannel::write_word(RemoteMemory word, std::uint64_t value) noexcept {
+  rank_.count_step();
+  if (!rank_.alive()) return;
+  Random& random = network_.scheduler().random();
+  const SimOptions& options = network_.options();
+  if (options.plant == Plant::lost_credit && random.chance(kPlanted)) return;
+  const auto first = word_arrival(word, network_.arrival(*path_));
+  write_at(first, word, value);
+  network_.ring(path_, first + std::chrono::nanoseconds(1));
+  path_->settled = std::max(path_->settled, first);
+  if (!random.chance(options.faults.duplicated)) return;
+  const auto again = word_arrival(word, first + network_.latency());
+  write_at(again, word, value);
+  path_->settled = std::max(path_->settled, again);
+}
+
+SimChannel::Time SimChannel::word_arrival(RemoteMemory word, Time when) {
+  Time& last = path_->words[(std::uint64_t{word.key} << 38U) ^ word.address];
+  return last = std::max(when, last + std::chrono::nanoseconds(1));
+}
+
+void SimChannel::write_at(Time when, RemoteMemory word, std::uint64_t value) {
+  network_.arrive(path_, when, word, [value](std::byte* to) {
+    reinterpret_cast<std::atomic<std::uint64_t>*>(to)->store(value, std::memory_order_release);
+  });
+}
+
+void SimChannel::notify() noexcept {
+  if (rank_.alive()) network_.ring(path_, network_.scheduler().now() + network_.latency());
+}
+
+void SimChannel::send(std::span<const std::byte> message) {
+  rank_.count_step();
+  if (!rank_.alive()) return;
+  counters().control_messages.add(1);
+  network_.send(path_, message);
+}
+
+void SimChannel::share(std::uint32_t chunk) {
+  if (!rank_.alive() || !shared_.insert(chunk).second) return;
+  counters().control_messages.add(1);
+  network_.share(path_, chunk, rank_.local()->arena_of(chunk)->chunk_bytes(chunk));
+}
+
+Status SimChannel::lost(const char* operation) const {
+  return Status(ErrorDetail{.code = Code::peer_failed,
+                            .operation = operation,
+                            .message = fmt::format("the path to rank {} is lost", path_->to),
+                            .rank = path_->from,
+                            .peer = path_->to});
+}
+
+}  // namespace weft::p2p::sim

@@ -1,0 +1,41 @@
+// The path to one peer, through simulated time.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <set>
+
+#include "p2p/sim/network.hpp"
+
+namespace weft::p2p::sim {
+
+/// Nothing of the peer can be loaded from here. A RemoteMemory is an offset, and its key the chunk.
+class SimChannel final : public Channel {
+ public:
+  SimChannel(Network& network, std::shared_ptr<Path> path);
+
+  std::string_view fabric() const noexcept override { return "sim"; }
+  Result<RemoteMemory> resolve(const MemoryRef& ref) noexcept override;
+  Status put(const PutWork& work) noexcept override;
+  /// Only by the application, whose turn ends until the bytes are here.
+  Status get(std::byte* to, RemoteMemory from, std::size_t bytes) noexcept override;
+  void write_word(RemoteMemory word, std::uint64_t value) noexcept override;
+  void notify() noexcept override;
+  std::byte* direct(RemoteMemory) noexcept override { return nullptr; }
+  void send(std::span<const std::byte> message) override;
+  void share(std::uint32_t chunk) override;
+
+ private:
+  using Time = Path::Time;
+  /// When a word that would arrive at `when` may be seen: not before its last value.
+  Time word_arrival(RemoteMemory word, Time when);
+  void write_at(Time when, RemoteMemory word, std::uint64_t value);
+  Status lost(const char* operation) const;
+
+  Network& network_;
+  SimRank& rank_;
+  const std::shared_ptr<Path> path_;
+  std::set<std::uint32_t> shared_;
+};
+
+}  // namespace weft::p2p::sim
