@@ -68,11 +68,9 @@ tsan_prefix() {
 }
 
 run_sanitizers() {
-  local preset prefix label labels
+  local preset prefix label
   for preset in asan-ubsan tsan; do
-    prefix='env' labels=(unit threads)
-    # Simulated ranks have stacks that ThreadSanitizer does not know; its preset leaves them out.
-    [[ $preset == tsan ]] || labels+=(conformance)
+    prefix='env'
     if [[ $preset == tsan ]] && ! prefix=$(tsan_prefix); then
       note skipped tsan 'ThreadSanitizer programs do not start on this kernel'
       continue
@@ -81,13 +79,13 @@ run_sanitizers() {
       note failed "$preset" 'the build failed'
       continue
     fi
-    for label in "${labels[@]}"; do
+    for label in unit threads conformance; do
       # Unquoted on purpose: a prefix may be a command with an argument.
       # shellcheck disable=SC2086
       run_label "$preset" "$label" $prefix
     done
     [[ $preset != tsan ]] ||
-      note skipped 'tsan: conformance' 'simulated ranks share one thread: there are no races to find'
+      note skipped 'tsan: simulated jobs' 'their ranks share one thread: there are no races to find'
   done
 }
 

@@ -1,0 +1,160 @@
+// Thousands of slots that come and go beside steady traffic: nothing of them stays.
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <vector>
+
+#include "tests/conformance/body.hpp"
+#include "tests/conformance/holdings.hpp"
+#include "tests/conformance/meeting.hpp"
+#include "tests/conformance/ring.hpp"
+#include "tests/conformance/settings.hpp"
+
+namespace weft::conformance {
+namespace {
+
+using tests::fill;
+using tests::pattern_of;
+
+std::uint64_t open_descriptors() {
+  return static_cast<std::uint64_t>(
+      std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}));
+}
+
+/// Bytes of this process that lie in memory of its own: not in arenas, which are shared.
+std::uint64_t private_bytes() {
+  std::ifstream statm("/proc/self/statm");
+  std::uint64_t size = 0;
+  std::uint64_t resident = 0;
+  std::uint64_t shared = 0;
+  statm >> size >> resident >> shared;
+  return (resident - shared) * 4096;
+}
+
+SlotSpec spec_of(int number) {
+  return {.name = "churned " + std::to_string(number),
+          .dtype = DType::u8,
+          .shape = {number % 4 * 50},
+          .depth = static_cast<std::uint32_t>(1 + number % 3),
+          .writer = number % 5 == 4 ? Writer::owner : Writer::peer,
+          .placement = number % 5 == 3 ? Placement::dynamic : Placement::fixed};
+}
+
+class Churn {
+ public:
+  explicit Churn(World& world)
+      : world_(world),
+        check_(world),
+        meeting_(world, "churn"),
+        steady_(world, {.name = "steady", .dtype = DType::u8, .shape = {3000}, .depth = 2}),
+        source_(world.allocate(DType::u8, {3000})),
+        small_(world.allocate(DType::u8, {150})) {}
+
+  /// Exposes `count` slots, attaches to as many of the next rank's, uses them, attaches again, and
+  /// lets all of them go.
+  void cycle(int count) {
+    std::vector<Slot> slots;
+    std::vector<RemoteSlot> remotes;
+    std::vector<Request> requests;
+    for (int i = 0; i < count; ++i) slots.push_back(world_.expose(spec_of(i)));
+    for (int round = 0; round < 2; ++round) {
+      for (int i = 0; i < count; ++i) {
+        remotes.push_back(world_.attach(next_of(world_), spec_of(i)));
+        requests.push_back(write(slots[static_cast<std::size_t>(i)], remotes.back()));
+        if (i % 16 == 0) pass();
+      }
+      for (int i = 0; i < count; ++i)
+        read(slots[static_cast<std::size_t>(i)], remotes[static_cast<std::size_t>(i)], i);
+      for (Request& request : requests) check_.ok(request.wait(), "put");
+      requests.clear();
+      remotes.clear();
+      meeting_.wait();  // the previous rank has seen what this one published
+    }
+  }
+  void meet() { meeting_.wait(); }
+  /// Rank by rank: counting opens a descriptor, and ranks may be of one process.
+  std::uint64_t descriptors() {
+    std::uint64_t count = 0;
+    for (int rank = 0; rank < world_.size(); ++rank) {
+      if (rank == world_.rank()) count = open_descriptors();
+      meeting_.wait();
+    }
+    return count;
+  }
+  template <typename Condition>
+  bool soon(Condition&& holds) {
+    return meeting_.soon(std::forward<Condition>(holds), std::chrono::seconds(30));
+  }
+
+ private:
+  Request write(Slot& slot, RemoteSlot& remote) {
+    if (slot.spec().writer == Writer::owner) {
+      check_.ok(slot.next().status(), "next");
+      check_.ok(slot.publish(), "publish");
+      return {};
+    }
+    return remote.put(small_.part(0, slot.spec().shape));
+  }
+  void read(Slot& slot, RemoteSlot& remote, int number) {
+    if (slot.spec().writer == Writer::owner)
+      check_.ok(remote.view(), "view of slot " + std::to_string(number)).release();
+    else
+      check_.ok(slot.wait(), "wait on slot " + std::to_string(number)).release();
+  }
+  /// One step of the traffic that goes on all the time.
+  void pass() {
+    fill(source_, pattern_of(world_.rank(), 1, ++passed_));
+    check_.ok(steady_.remote.put(source_).wait(), "steady put");
+    check_.holds(check_.ok(steady_.slot.wait(), "steady wait").tensor(),
+                 pattern_of(previous_of(world_), 1, passed_), "steady tensor");
+  }
+
+  World& world_;
+  Check check_;
+  Meeting meeting_;
+  RingEdge steady_;
+  Tensor source_;
+  Tensor small_;
+  std::uint64_t passed_ = 0;
+};
+
+}  // namespace
+
+void churn(World& world) {
+  const Check check(world);
+  Churn churn(world);
+  const int count = std::max(1, settings().churn_slots / world.size());
+  const auto settle = [&](const Report& before) {
+    churn.meet();
+    std::string left;
+    const bool settled = churn.soon([&] {
+      left = left_behind(before, world.report());
+      return left.empty();
+    });
+    check(settled, "after a cycle: " + left);
+    churn.meet();
+  };
+  churn.meet();
+  const Report start = world.report();
+  churn.cycle(count);  // arenas grow to what they need, and other ranks get to know their chunks
+  settle(start);
+  const auto descriptors = churn.descriptors();
+  const auto bytes = private_bytes();
+  const Report grown = world.report();
+  churn.meet();
+  for (int i = 1; i < settings().churn_cycles; ++i) {
+    churn.cycle(count);
+    settle(grown);
+  }
+  check.equal(churn.descriptors(), descriptors, "open descriptors");
+  for (std::size_t i = 0; i < grown.arenas.size(); ++i)
+    check.equal(world.report().arenas[i].chunks, grown.arenas[i].chunks,
+                "chunks of the " + grown.arenas[i].sort + " arena");
+  const std::uint64_t slack = bytes / 4 + (8U << 20);
+  check(kSanitized || private_bytes() < bytes + slack,
+        "private memory grew from " + std::to_string(bytes) + " to " +
+            std::to_string(private_bytes()) + " bytes");
+  churn.meet();
+}
+
+}  // namespace weft::conformance

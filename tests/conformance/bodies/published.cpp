@@ -1,0 +1,179 @@
+// Published slots: one writer, the owner; every reader sees whole versions, in order.
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "tests/conformance/body.hpp"
+#include "tests/conformance/meeting.hpp"
+#include "tests/conformance/ring.hpp"
+
+namespace weft::conformance {
+namespace {
+
+using std::chrono::milliseconds;
+using tests::fill;
+using tests::pattern_of;
+
+SlotSpec published(std::uint32_t depth, Flow flow = Flow::credits) {
+  return {.name = "model, depth " + std::to_string(depth),
+          .dtype = DType::f32,
+          .shape = {30, 100},
+          .depth = depth,
+          .writer = Writer::owner,
+          .flow = flow};
+}
+
+void publish(const Check& check, Slot& slot, int rank, std::uint64_t version) {
+  const auto buffer = check.ok(slot.next(), "next");
+  fill(buffer, pattern_of(rank, 1, version));
+  check.ok(slot.publish(), "publish");
+}
+
+/// Every rank publishes, and reads what every rank publishes. Versions may be passed over; none is
+/// torn, none comes twice, the last one comes.
+void shows_whole_versions_to_all(World& world) {
+  constexpr std::uint64_t kVersions = 25;
+  const Check check(world);
+  Meeting meeting(world);
+  for (const std::uint32_t depth : {1U, 2U, 4U}) {
+    auto slot = world.expose(published(depth));
+    std::vector<RemoteSlot> remotes;
+    for (int peer = 0; peer < world.size(); ++peer)
+      remotes.push_back(world.attach(peer, published(depth)));
+    std::vector<std::uint64_t> seen(remotes.size(), 0);
+    const auto look = [&](std::size_t peer, Deadline deadline) {
+      const auto view = remotes[peer].view(deadline);
+      if (view.code() == Code::timeout) return;
+      check.ok(view.status(), "view");
+      check(view->sequence() > seen[peer], "a version came twice");
+      seen[peer] = view->sequence();
+      check.holds(view->tensor(), pattern_of(static_cast<int>(peer), 1, seen[peer]), "version");
+    };
+    meeting.wait();
+    check.equal(slot.readers(), world.size(), "readers");
+    for (std::uint64_t version = 1; version <= kVersions; ++version) {
+      publish(check, slot, world.rank(), version);
+      for (std::size_t peer = 0; peer < remotes.size(); ++peer)
+        look(peer, Deadline::after(std::chrono::microseconds(version % 3 == 0 ? 100 : 0)));
+    }
+    for (std::size_t peer = 0; peer < remotes.size(); ++peer)
+      while (seen[peer] < kVersions) look(peer, {});
+    check(!remotes[0].ready(), "ready, and there is no newer version");
+    meeting.wait();
+  }
+}
+
+/// The loop keeps the ranks in step, so nothing is exchanged and nothing is passed over.
+void shows_every_version_of_a_synchronous_loop(World& world) {
+  const Check check(world);
+  Meeting meeting(world);
+  const auto spec = published(1, Flow::unsafe_synchronous);
+  RingEdge edge(world, spec);
+  const auto into = world.allocate(spec.dtype, spec.shape);
+  for (std::uint64_t version = 1; version <= 16; ++version) {
+    publish(check, edge.slot, world.rank(), version);
+    if (version % 2 == 0) {
+      check.ok(edge.remote.get(into), "get");
+      check.holds(into, pattern_of(next_of(world), 1, version), "version got");
+    } else {
+      const auto view = check.ok(edge.remote.view(), "view");
+      check.equal(view.sequence(), version, "version");
+      check.holds(view.tensor(), pattern_of(next_of(world), 1, version), "version viewed");
+    }
+    meeting.wait();
+  }
+}
+
+void gets_whole_runs_and_strides(World& world) {
+  const Check check(world);
+  Meeting meeting(world);
+  const auto spec = published(2);
+  RingEdge edge(world, spec);
+  const auto expected = world.allocate(spec.dtype, spec.shape);
+  const auto step = [&](std::uint64_t version) {
+    meeting.wait();
+    fill(expected, pattern_of(next_of(world), 1, version));
+    publish(check, edge.slot, world.rank(), version);
+  };
+  step(1);
+  const auto into = world.allocate(spec.dtype, spec.shape);
+  check.ok(edge.remote.get(into), "get");
+  check.holds(into, pattern_of(next_of(world), 1, 1), "get of the whole");
+  check.ends(edge.remote.get(into, Deadline::after(milliseconds(5))), Code::timeout,
+             "there is nothing newer");
+  step(2);
+  std::array<std::uint32_t, 1> first{};
+  std::array<std::uint32_t, 1250> middle{};
+  std::array<std::uint32_t, 7> last{};
+  const std::array runs{SlotRun{2993, 7, reinterpret_cast<std::byte*>(last.data())},
+                        SlotRun{0, 1, reinterpret_cast<std::byte*>(first.data())},
+                        SlotRun{100, 0, nullptr},
+                        SlotRun{111, 1250, reinterpret_cast<std::byte*>(middle.data())}};
+  check.ok(edge.remote.get(runs), "get of runs");
+  const auto bits = expected.as<std::uint8_t>();
+  const auto same = [&](const auto& got, std::size_t from) {
+    const auto bytes = std::as_bytes(std::span(got));
+    return std::ranges::equal(bytes, std::as_bytes(bits).subspan(from * 4, bytes.size()));
+  };
+  check(same(first, 0) && same(middle, 111) && same(last, 2993), "a run is not what it should be");
+  step(3);
+  const auto wide = world.allocate(spec.dtype, {30, 130});
+  fill(wide, 0);
+  const auto kept = world.allocate(spec.dtype, {30, 130});
+  fill(kept, 0);
+  check.ok(edge.remote.get(wide.slice(1, 17, 100)), "get with strides");
+  for (std::int64_t row = 0; row < 30; ++row) {
+    const auto bytes = [&](const Tensor& of, std::int64_t at, std::int64_t count) {
+      return of.part(at, {count}).as<std::uint8_t>();
+    };
+    check(std::ranges::equal(bytes(wide, row * 130 + 17, 100), bytes(expected, row * 100, 100)),
+          "a row got with strides is not what it should be");
+    check(std::ranges::equal(bytes(wide, row * 130 + 117, 13), bytes(kept, row * 130 + 117, 13)),
+          "a get with strides wrote between its rows");
+  }
+  meeting.wait();
+}
+
+void publishes_to_nobody(World& world) {
+  const Check check(world);
+  Meeting meeting(world);
+  auto slot = world.expose(published(2));
+  for (std::uint64_t version = 1; version <= 10; ++version)
+    publish(check, slot, world.rank(), version);
+  check.equal(slot.readers(), 0, "readers");
+  meeting.wait();
+}
+
+void finds_the_slot_with_a_new_version(World& world) {
+  const Check check(world);
+  Meeting meeting(world);
+  auto slot = world.expose(published(2));
+  std::vector<RemoteSlot> remotes;
+  std::vector<RemoteSlot*> all;
+  for (int peer = 0; peer < world.size(); ++peer)
+    remotes.push_back(world.attach(peer, slot.spec().name));
+  for (RemoteSlot& remote : remotes) all.push_back(&remote);
+  meeting.wait();
+  check.ends(world.wait_any(all, Deadline::after(milliseconds(5))).status(), Code::timeout,
+             "nothing was published");
+  for (int turn = 0; turn < world.size(); ++turn) {
+    meeting.wait();
+    if (turn == world.rank()) publish(check, slot, world.rank(), 1);
+    const auto found = check.ok(world.wait_any(all), "wait_any");
+    check.equal(found, static_cast<std::size_t>(turn), "the slot with a new version");
+    check.holds(check.ok(remotes[found].view(), "view").tensor(), pattern_of(turn, 1, 1), "value");
+  }
+  meeting.wait();
+}
+
+}  // namespace
+
+Bodies published_bodies() {
+  return {{"shows_whole_versions_to_all", shows_whole_versions_to_all},
+          {"shows_every_version_of_a_synchronous_loop", shows_every_version_of_a_synchronous_loop},
+          {"gets_whole_runs_and_strides", gets_whole_runs_and_strides},
+          {"publishes_to_nobody", publishes_to_nobody},
+          {"finds_the_slot_with_a_new_version", finds_the_slot_with_a_new_version}};
+}
+
+}  // namespace weft::conformance

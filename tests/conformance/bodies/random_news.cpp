@@ -1,0 +1,109 @@
+#include "tests/conformance/bodies/random_news.hpp"
+
+#include "tests/pattern.hpp"
+
+namespace weft::conformance {
+namespace {
+
+using std::chrono::microseconds;
+using tests::fill;
+using tests::pattern_of;
+
+constexpr std::int64_t kGenerations = 4;
+constexpr std::int64_t kElements = 900;
+
+Deadline shortly(std::mt19937_64& random) { return Deadline::after(microseconds(random() % 300)); }
+
+/// A value says which it is: its generation and version, and the rest follows from them.
+Tensor rest_of(const Tensor& value) { return value.part(2, {kElements - 2}); }
+
+std::uint64_t pattern(int owner, std::int64_t generation, std::uint64_t version) {
+  return pattern_of(owner, static_cast<int>(generation), version);
+}
+
+}  // namespace
+
+void RandomPublisher::step(std::mt19937_64& random) {
+  if (!slot_) {
+    slot_.emplace(world_.expose({.name = "news",
+                                 .dtype = DType::i64,
+                                 .shape = {kElements},
+                                 .depth = static_cast<std::uint32_t>(1 + random() % 4),
+                                 .writer = Writer::owner}));
+    version_ = 0;
+    return;
+  }
+  const auto buffer = slot_->next(shortly(random));
+  if (buffer.code() == Code::timeout) return;  // readers hold everything
+  check_.ok(buffer.status(), "next");
+  const Tensor& value = *buffer;
+  value.as<std::int64_t>()[0] = generation_;
+  value.as<std::int64_t>()[1] = static_cast<std::int64_t>(++version_);
+  fill(rest_of(value), pattern(world_.rank(), generation_, version_));
+  check_.ok(slot_->publish(), "publish");
+  if (generation_ + 1 == kGenerations || random() % 20 != 0) return;
+  slot_.reset();
+  ++generation_;
+}
+
+void RandomReader::step(std::mt19937_64& random) {
+  if (reads_ == 0) {
+    if (!held_.empty()) return let_one_go(random);
+    return remote_.reset();
+  }
+  if (!remote_) return attach(random);
+  if (random() % 16 == 0) return detach();
+  if (held_.size() < 4 && random() % 2 == 0) return read(random);
+  if (!held_.empty()) let_one_go(random);
+}
+
+void RandomReader::attach(std::mt19937_64& random) {
+  try {
+    remote_.emplace(world_.attach(owner_, "news", shortly(random)));
+    if (version_ > 0) --version_;  // who comes again sees the newest, perhaps once more
+  } catch (const Error& error) {
+    check_.ends(error.status(), Code::timeout, "attach to news");
+  }
+}
+
+void RandomReader::read(std::mt19937_64& random) {
+  if (random() % 2 == 0) {
+    auto view = remote_->view(shortly(random));
+    if (view.code() == Code::timeout) return;
+    if (view.code() == Code::closed) return detach();
+    held_.push_back(check_.ok(std::move(view), "view"));
+    see(held_.back().tensor(), held_.back().sequence());
+  } else {
+    const auto into = world_.allocate(DType::i64, {kElements});
+    const Status status = remote_->get(into, shortly(random));
+    if (status.code() == Code::timeout) return;
+    if (status.code() == Code::closed) return detach();
+    check_.ok(status, "get");
+    see(into, static_cast<std::uint64_t>(into.as<std::int64_t>()[1]));
+  }
+  --reads_;
+}
+
+void RandomReader::see(const Tensor& tensor, std::uint64_t version) {
+  const auto generation = tensor.as<std::int64_t>()[0];
+  check_.equal(static_cast<std::uint64_t>(tensor.as<std::int64_t>()[1]), version, "version");
+  check_.holds(rest_of(tensor), pattern(owner_, generation, version), "a version");
+  check_(generation > generation_ || (generation == generation_ && version > version_),
+         "a version came twice, or too late");
+  generation_ = generation;
+  version_ = version;
+}
+
+void RandomReader::let_one_go(std::mt19937_64& random) {
+  const auto at = held_.begin() + static_cast<std::ptrdiff_t>(random() % held_.size());
+  const auto generation = at->tensor().as<std::int64_t>()[0];
+  check_.holds(rest_of(at->tensor()), pattern(owner_, generation, at->sequence()), "held version");
+  held_.erase(at);
+}
+
+void RandomReader::detach() {
+  held_.clear();
+  remote_.reset();
+}
+
+}  // namespace weft::conformance

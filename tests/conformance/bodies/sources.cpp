@@ -1,0 +1,126 @@
+// Where a put's tensor may lie: at odd places, in several pieces, with strides, outside the arena.
+#include <array>
+#include <vector>
+
+#include "tests/conformance/body.hpp"
+#include "tests/conformance/meeting.hpp"
+#include "tests/conformance/ring.hpp"
+#include "tests/threads/slots/edges.hpp"
+
+namespace weft::conformance {
+namespace {
+
+using tests::edge_counters;
+using tests::fill;
+using tests::pattern_of;
+
+constexpr std::array kDTypes{DType::f64, DType::f32, DType::f16, DType::bf16,   DType::i64,
+                             DType::i32, DType::i8,  DType::u8,  DType::boolean};
+
+/// Puts what `parts` hold, whose bytes one behind the other are those of `whole`.
+void put_and_compare(World& world, RingEdge& edge, std::span<const Tensor> parts,
+                     const Tensor& whole, const std::string& what) {
+  const Check check(world);
+  auto request = parts.size() == 1 ? edge.remote.put(parts.front()) : edge.remote.put(parts);
+  const auto arrival = check.ok(edge.slot.wait(), what);
+  // Every rank puts the same bytes.
+  check(std::ranges::equal(arrival.tensor().as<std::uint8_t>(), whole.as<std::uint8_t>()),
+        what + ": not what was put");
+  check.ok(request.wait(), what);
+}
+
+void puts_from_odd_places(World& world) {
+  const Check check(world);
+  Meeting meeting(world);
+  for (const DType dtype : kDTypes)
+    for (const std::int64_t elements : {1, 63, 4097}) {
+      const SlotSpec spec{.name = std::string(name(dtype)) + Shape{elements}.text(),
+                          .dtype = dtype,
+                          .shape = {elements},
+                          .depth = 2};
+      RingEdge edge(world, spec);
+      const auto large = world.allocate(dtype, {elements + 8});
+      for (const std::int64_t first : {1, 3, 7}) {
+        const auto part = large.part(first, spec.shape);
+        fill(part, pattern_of(0, 1, static_cast<std::uint64_t>(first)));
+        put_and_compare(world, edge, std::span(&part, 1), part, spec.name);
+      }
+      check.equal(edge_counters(world, spec.name, Role::puts).bytes_copied, 0U, "bytes copied");
+    }
+  meeting.wait();
+}
+
+void gathers_parts(World& world) {
+  const Check check(world);
+  Meeting meeting(world);
+  const SlotSpec spec{.name = "gathered", .dtype = DType::i32, .shape = {100, 31}, .depth = 2};
+  RingEdge edge(world, spec);
+  const auto whole = world.allocate(spec.dtype, spec.shape);
+  for (std::uint64_t n = 1; n <= 6; ++n) {
+    fill(whole, pattern_of(0, 2, n));
+    const auto far = world.allocate(spec.dtype, {1001});
+    std::ranges::copy(whole.part(999, {1001}).as<std::int32_t>(), far.as<std::int32_t>().begin());
+    const std::vector<Tensor> parts{whole.part(0, {1}), whole.part(1, {0, 5}),
+                                    whole.part(1, {2, 499}), far, whole.part(2000, {1100})};
+    put_and_compare(world, edge, parts, whole, "gathered");
+  }
+  check.equal(edge_counters(world, "gathered", Role::puts).bytes_copied, 0U, "bytes copied");
+  check.equal(edge_counters(world, "gathered", Role::puts).transfers, 6U, "transfers");
+  meeting.wait();
+}
+
+/// The elements of a slice, one behind the other.
+Tensor packed(World& world, const Tensor& slice) {
+  const auto dense = world.allocate(slice.dtype(), slice.shape());
+  auto to = dense.as<std::uint8_t>().begin();
+  for_each_run(slice, [&](const std::byte* from, std::size_t bytes) {
+    const auto* first = reinterpret_cast<const std::uint8_t*>(from);
+    to = std::copy(first, first + bytes, to);
+  });
+  return dense;
+}
+
+void puts_strided_tensors(World& world) {
+  const Check check(world);
+  Meeting meeting(world);
+  for (const DType dtype : kDTypes) {
+    const auto wide = world.allocate(dtype, {6, 10, 9});
+    fill(wide, pattern_of(0, 3, 1));
+    for (const Tensor& slice : {wide.slice(2, 3, 4), wide.slice(1, 1, 7), wide.slice(0, 2, 3),
+                                wide.slice(2, 8, 1).slice(0, 1, 5), wide.slice(1, 4, 0)}) {
+      const SlotSpec spec{.name = slice.text(), .dtype = dtype, .shape = slice.shape()};
+      RingEdge edge(world, spec);
+      put_and_compare(world, edge, std::span(&slice, 1), packed(world, slice), spec.name);
+      check.equal(edge_counters(world, spec.name, Role::puts).bytes_copied, 0U, "bytes copied");
+    }
+  }
+  meeting.wait();
+}
+
+void stages_memory_outside_the_arena(World& world) {
+  const Check check(world);
+  Meeting meeting(world);
+  const SlotSpec spec{.name = "outside", .dtype = DType::u8, .shape = {7001}, .depth = 2};
+  RingEdge edge(world, spec);
+  std::vector<std::uint8_t> own(7010);
+  for (std::uint64_t n = 1; n <= 5; ++n) {
+    const auto outside = Tensor::wrap(own.data() + n, spec.dtype, spec.shape);
+    fill(outside, pattern_of(0, 4, n));
+    put_and_compare(world, edge, std::span(&outside, 1), outside, "outside");
+  }
+  const auto counters = edge_counters(world, "outside", Role::puts);
+  check.equal(counters.bytes_copied, 5U * 7001, "bytes copied");
+  check.equal(counters.transfers, 5U, "transfers");
+  meeting.wait();
+}
+
+}  // namespace
+
+Bodies source_bodies() {
+  return {{"puts_from_odd_places", puts_from_odd_places},
+          {"gathers_parts", gathers_parts},
+          {"puts_strided_tensors", puts_strided_tensors},
+          {"stages_memory_outside_the_arena", stages_memory_outside_the_arena}};
+}
+
+}  // namespace weft::conformance

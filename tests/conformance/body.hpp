@@ -1,0 +1,44 @@
+// What every fabric must do, as a table that several runners go through.
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "weft/world.hpp"
+
+namespace weft::conformance {
+
+/// One thing that must hold, as every rank of a job runs it. Throws when it does not. Ranks wait
+/// for each other through weft alone (Meeting): no mutex, sleep or clock of the machine.
+struct Body {
+  std::string_view name;
+  void (*run)(World&);
+  bool needs_threads = false;  ///< several in a rank: not where ranks take turns on one thread
+};
+
+using Bodies = std::vector<Body>;
+
+// By subject, each in the file of its name.
+Bodies put_bodies();
+Bodies source_bodies();
+Bodies pending_bodies();
+Bodies many_slots_bodies();
+Bodies dynamic_bodies();
+Bodies published_bodies();
+Bodies reader_bodies();
+Bodies teardown_bodies();
+Bodies attach_bodies();
+Bodies error_bodies();
+Bodies counter_bodies();
+Bodies thread_bodies();
+Bodies random_bodies();
+
+/// Every body, in the order of the files above.
+const Bodies& all_bodies();
+
+// Long ones, which runners start by name.
+void soak(World& world);
+void churn(World& world);
+
+}  // namespace weft::conformance

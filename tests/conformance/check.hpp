@@ -1,0 +1,105 @@
+// What a body of the conformance suite checks with: the same words under GoogleTest, under mpirun
+// and in a simulation.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <source_location>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include "tests/pattern.hpp"
+#include "weft/weft.hpp"
+
+namespace weft::conformance {
+
+/// Something did not hold. The text says on which rank, what, where, what was expected and got.
+class Failed : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// The checks of one rank. Each throws Failed. Thread-safety: several threads may check.
+class Check {
+ public:
+  using Where = std::source_location;
+
+  explicit Check(const World& world) : rank_(world.rank()), size_(world.size()) {}
+
+  void operator()(bool holds, std::string_view what, const Where& where = Where::current()) const {
+    if (!holds) fail(std::string(what), where);
+  }
+
+  template <typename Got, typename Expected>
+  void equal(const Got& got, const Expected& expected, std::string_view what,
+             const Where& where = Where::current()) const {
+    if (got == expected) return;
+    fail(std::string(what) + ": expected " + text(expected) + ", got " + text(got), where);
+  }
+
+  void ok(const Status& status, std::string_view what,
+          const Where& where = Where::current()) const {
+    if (!status.ok()) fail(std::string(what) + ": " + status.text(), where);
+  }
+  template <typename T>
+  T ok(Result<T> result, std::string_view what, const Where& where = Where::current()) const {
+    ok(result.status(), what, where);
+    return std::move(result).value();
+  }
+
+  /// That a call ended with this code; gives what else it said.
+  ErrorDetail ends(const Status& status, Code code, std::string_view what,
+                   const Where& where = Where::current()) const {
+    if (status.code() != code)
+      fail(std::string(what) + ": expected " + std::string(name(code)) + ", got " + status.text(),
+           where);
+    return status.detail();
+  }
+  /// That a control call threw an Error with this code; gives what else it said.
+  template <std::invocable Call>
+  ErrorDetail throws(Code code, Call&& call, std::string_view what,
+                     const Where& where = Where::current()) const {
+    try {
+      call();
+    } catch (const Error& error) {
+      return ends(error.status(), code, what, where);
+    }
+    fail(std::string(what) + ": expected " + std::string(name(code)) + ", got no error", where);
+  }
+
+  /// That a tensor is the one that was put with this pattern.
+  void holds(const Tensor& tensor, std::uint64_t pattern, std::string_view what,
+             const Where& where = Where::current()) const {
+    if (!tests::holds(tensor, pattern))
+      fail(std::string(what) + ": " + tensor.text() + " is not the one that was put", where);
+  }
+
+  void says(std::string_view text, std::string_view part,
+            const Where& where = Where::current()) const {
+    if (text.find(part) == std::string_view::npos)
+      fail("expected '" + std::string(part) + "' in: " + std::string(text), where);
+  }
+
+  [[noreturn]] void fail(const std::string& what, const Where& where = Where::current()) const;
+
+ private:
+  template <typename T>
+  static std::string text(const T& value) {
+    if constexpr (std::same_as<T, Shape>) {
+      return value.text();
+    } else if constexpr (std::same_as<T, DType>) {
+      return std::string(name(value));
+    } else {
+      std::ostringstream out;
+      out << value;
+      return out.str();
+    }
+  }
+
+  int rank_;
+  int size_;
+};
+
+}  // namespace weft::conformance

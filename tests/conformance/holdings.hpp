@@ -1,0 +1,31 @@
+// What a rank's arenas hold, to be compared with what they held before.
+#pragma once
+
+#include <string>
+
+#include "weft/world.hpp"
+
+namespace weft::conformance {
+
+/// Empty when `now` is as `before`: nothing more is used or in limbo, and what was freed is whole
+/// again. Otherwise what is not.
+inline std::string left_behind(const Report& before, const Report& now) {
+  std::string left;
+  for (std::size_t i = 0; i < now.arenas.size(); ++i) {
+    const ArenaReport& was = before.arenas[i];
+    const ArenaReport& is = now.arenas[i];
+    const auto tell = [&](const char* what, std::uint64_t a, std::uint64_t b) {
+      if (a != b)
+        left += is.sort + " arena: " + std::to_string(b) + ' ' + what + ", before " +
+                std::to_string(a) + "; ";
+    };
+    tell("bytes used", was.used_bytes, is.used_bytes);
+    tell("bytes in limbo", was.limbo_bytes, is.limbo_bytes);
+    // Chunks stay; in one that was there before, the free range must be one again.
+    if (was.chunks == is.chunks)
+      tell("bytes in the largest free range", was.largest_free_bytes, is.largest_free_bytes);
+  }
+  return left;
+}
+
+}  // namespace weft::conformance

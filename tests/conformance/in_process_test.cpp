@@ -1,0 +1,73 @@
+// The bodies between ranks that are threads of one process; the fabric is given at build.
+#include <gtest/gtest.h>
+
+#include <iostream>
+#include <mutex>
+
+#include "runtime/bootstrap/in_process.hpp"
+#include "tests/conformance/runner.hpp"
+#include "tests/conformance/settings.hpp"
+
+namespace weft::conformance {
+namespace {
+
+/// What a sanitizer sees in two ranks and in four it also sees in eight.
+const std::vector<int> kRanks = kSanitized ? std::vector{2, 4} : std::vector{1, 2, 3, 4, 5, 8};
+
+Bodies bodies_and_long_ones() {
+  Bodies bodies = all_bodies();
+  bodies.push_back({"soak", soak});
+  bodies.push_back({"churn", churn});
+  return bodies;
+}
+
+std::string fabric() { return WEFT_CONFORMANCE_FABRIC; }
+
+class Conformance : public testing::TestWithParam<std::tuple<Body, int>> {};
+
+TEST_P(Conformance, Holds) {
+  const auto& [body, ranks] = GetParam();
+  settings().seed = seed_to_use();
+  settings().soak = std::chrono::milliseconds(300);
+  settings().churn_slots = 200;
+  std::cout << "WEFT_TEST_SEED=" << settings().seed << " repeats this run\n";
+  const Config config = Config()
+                            .with(Knob::fabric, fabric())
+                            .with(Knob::log, "off")
+                            .with(Knob::timeout, "20s")
+                            .with(Knob::arena_chunk, "4m");
+  // What failed first, said while the rank is still there: others fail because of it only later.
+  std::mutex mutex;
+  std::string failed;
+  const auto run = [&](World& world) {
+    try {
+      Runner(world).run(body);
+    } catch (const std::exception& error) {
+      const std::lock_guard lock(mutex);
+      if (failed.empty()) failed = error.what();
+      throw;
+    }
+  };
+  try {
+    run_ranks(ranks, run, config);
+  } catch (const std::exception& error) {
+    ADD_FAILURE() << body.name << ": " << (failed.empty() ? error.what() : failed);
+  }
+}
+
+std::string test_name(const testing::TestParamInfo<std::tuple<Body, int>>& info) {
+  return std::string(std::get<0>(info.param).name) + "_of_" +
+         std::to_string(std::get<1>(info.param));
+}
+
+INSTANTIATE_TEST_SUITE_P(Bodies, Conformance,
+                         testing::Combine(testing::ValuesIn(bodies_and_long_ones()),
+                                          testing::ValuesIn(kRanks)),
+                         test_name);
+
+}  // namespace
+
+/// How GoogleTest prints a body.
+inline void PrintTo(const Body& body, std::ostream* out) { *out << body.name; }
+
+}  // namespace weft::conformance

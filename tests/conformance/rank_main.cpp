@@ -1,0 +1,94 @@
+// The bodies as one rank under a launcher, all in turn in one job:
+//   conformance_ranks            every body
+//   conformance_ranks NAME...    these; soak and churn too
+// WEFT_FABRIC says by which fabric. The first that fails is named on stderr.
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <string>
+
+#include "tests/conformance/ring.hpp"
+#include "tests/conformance/runner.hpp"
+#include "tests/conformance/settings.hpp"
+
+namespace {
+
+using namespace weft;
+using namespace weft::conformance;
+
+/// Rank 0 chooses.
+std::uint64_t agreed_seed(World& world) {
+  const Check check(world);
+  Meeting meeting(world);
+  const SlotSpec spec{.name = "seed", .dtype = DType::i64, .shape = {1}, .writer = Writer::owner};
+  Slot slot;
+  if (world.rank() == 0) {
+    slot = world.expose(spec);
+    check.ok(slot.next(), "next").as<std::int64_t>()[0] = static_cast<std::int64_t>(seed_to_use());
+    check.ok(slot.publish(), "publish");
+  }
+  auto remote = world.attach(0, spec);
+  const auto seed = check.ok(remote.view(), "view").as<std::int64_t>()[0];
+  meeting.wait();
+  return static_cast<std::uint64_t>(seed);
+}
+
+Bodies chosen(int count, char** names) {
+  if (count == 0) return all_bodies();
+  Bodies known = all_bodies();
+  known.push_back({"soak", soak});
+  known.push_back({"churn", churn});
+  Bodies bodies;
+  for (int i = 0; i < count; ++i) {
+    const auto before = bodies.size();
+    for (const Body& body : known)
+      if (body.name == names[i]) bodies.push_back(body);
+    if (bodies.size() == before)
+      throw std::runtime_error(std::string("no body is called ") + names[i]);
+  }
+  return bodies;
+}
+
+/// Says what did not hold while the rank is still there: others fail because of it only later.
+bool run_all(World& world, const Bodies& bodies) {
+  std::string at = "the runner";
+  try {
+    settings().seed = agreed_seed(world);
+    if (world.rank() == 0)
+      std::printf("WEFT_TEST_SEED=%llu repeats this run\n",
+                  static_cast<unsigned long long>(settings().seed));
+    Runner runner(world);
+    for (const Body& body : bodies) {
+      at = body.name;
+      const auto start = Clock::now();
+      runner.run(body);
+      const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - start);
+      if (world.rank() == 0)
+        std::printf("%-45s held, %lld ms\n", at.c_str(), static_cast<long long>(took.count()));
+    }
+    at = "leave";
+    world.leave(Deadline::after(std::chrono::seconds(20))).or_throw();
+    return true;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "rank %d failed in %s: %s\n", world.rank(), at.c_str(), error.what());
+    return false;
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  const char* full = std::getenv("WEFT_TEST_FULL");
+  const bool is_full = full != nullptr && std::strcmp(full, "1") == 0;
+  settings().soak = std::chrono::seconds(is_full ? 120 : 20);
+  settings().churn_slots = 10'000;
+  settings().churn_cycles = is_full ? 100 : 3;
+  const Bodies bodies = chosen(argc - 1, argv + 1);
+  World world = World::join();
+  return run_all(world, bodies) ? 0 : 1;
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "failed: %s\n", error.what());
+  return 1;
+}

@@ -1,0 +1,32 @@
+// How large and how long the bodies are: the runner's to say, the same on every rank.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+namespace weft::conformance {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kSanitized = true;
+#else
+inline constexpr bool kSanitized = false;
+#endif
+
+struct Settings {
+  std::uint64_t seed = 1;
+  std::int64_t large = kSanitized ? 1 << 20 : 8 << 20;  ///< bytes of a large tensor
+  std::chrono::nanoseconds soak = std::chrono::seconds(1);
+  int churn_slots = 1000;  ///< of the whole job, at once
+  int churn_cycles = 3;
+};
+
+/// Process-wide. Set before a job begins.
+inline Settings& settings() {
+  static Settings current;
+  return current;
+}
+
+/// WEFT_TEST_SEED, or a new one.
+std::uint64_t seed_to_use();
+
+}  // namespace weft::conformance
