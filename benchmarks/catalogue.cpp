@@ -22,6 +22,10 @@ std::size_t published_and_got(std::size_t size, int ranks) {
 }
 // Published and the limit's; or source, fixed buffer and what the owner allocates.
 std::size_t thrice(std::size_t size, int) { return size * 3; }
+// Source and target of each of four rows, and the limit's.
+std::size_t all_ends(std::size_t size, int) { return size * 9; }
+// Sources, results and the limit's memory, for one tensor and for eight.
+std::size_t eight_thrice(std::size_t size, int) { return size * 27; }
 // Gradient, parameters (worker's and shard's) and the limit's two, with one to spare.
 std::size_t six_times(std::size_t size, int) { return size * 6; }
 // The slots that are kept, on top of source and limit.
@@ -79,6 +83,18 @@ const std::vector<Description>& all() {
        .quick_sizes = {8, 64 * kKi},
        .most = kMi,
        .memory = many},
+      {.name = kAdopt,
+       .what = "a tensor put from and into the user's memory; limit: the bare copy that reaches it",
+       .sizes = {64 * kKi, kMi, 16 * kMi, 64 * kMi},
+       .quick_sizes = {64 * kKi, kMi},
+       .most = kGi,
+       .memory = all_ends},
+      {.name = kRendezvous,
+       .what = "a tensor asked for by key; limit: two flag hops and the bare copy",
+       .sizes = {8, kKi, 64 * kKi, kMi, 4 * kMi},
+       .quick_sizes = {8, 64 * kKi, kMi},
+       .most = 64 * kMi,
+       .memory = eight_thrice},
       {.name = kPushPull,
        .what = "a gradient pushed, new parameters read; limit: a bare loop between two flags",
        .sizes = {64 * kMi},

@@ -25,6 +25,7 @@ struct FlagArea {
   FlagLine announced;     ///< limit: one tensor more lies in the shared memory
   FlagLine acknowledged;  ///< receiver: it has all of them, the sender may stop the clock
   FlagLine ping;          ///< bare ping-pong; the payload is the sequence once more
+  FlagLine place;         ///< receiver: its process and an address there, for the kernel's copies
   FlagLine cost;          ///< follower: what its slots cost: work requests, bytes copied
 };
 

@@ -59,16 +59,19 @@ RunRow compared(std::size_t size, std::string_view kind, std::span<const double>
 
 RunRow measure_against_limit(Conductor& conductor, std::span<const std::uint32_t> ways,
                              const Pace& pace, std::size_t size, std::string_view kind,
-                             const RunBlock& run) {
+                             const RunBlock& run,
+                             const std::map<std::string, std::uint32_t>& others) {
   // weft before each of the limit's ways: every one finds its buffers equally long unused.
   std::vector<std::uint32_t> round;
   for (const std::uint32_t way : ways) round.insert(round.end(), {kWeft, way});
+  const std::size_t compared_with_limit = round.size();
+  for (const auto& [name, variant] : others) round.push_back(variant);
   const auto samples = conductor.lead(round, pace, run);
 
   std::vector<double> weft;
   std::map<std::string, double> by_way;
   std::size_t best = 1;
-  for (std::size_t i = 1; i < round.size(); i += 2) {
+  for (std::size_t i = 1; i < compared_with_limit; i += 2) {
     weft.insert(weft.end(), samples[i - 1].begin(), samples[i - 1].end());
     if (median(samples[i]) < median(samples[best])) best = i;
     by_way[round[i] == kLimitStreamed ? "limit_streamed" : "limit_memcpy"] = median(samples[i]);
@@ -76,6 +79,12 @@ RunRow measure_against_limit(Conductor& conductor, std::span<const std::uint32_t
   RunRow row = compared(size, kind, samples[best - 1], samples[best]);
   row.values["weft"] = median(weft);
   if (ways.size() > 1) row.values.insert(by_way.begin(), by_way.end());
+  std::size_t place = compared_with_limit;
+  for (const auto& [name, variant] : others) {
+    const auto& other = samples[place++];
+    row.figures[name + "_us"] = median(other);
+    row.figures["weft/" + name] = median(ratios(samples[compared_with_limit - 2], other));
+  }
   return row;
 }
 

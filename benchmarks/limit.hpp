@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -69,8 +70,12 @@ RunRow compared(std::size_t size, std::string_view kind, std::span<const double>
 /// Leads blocks of weft and of each of the limit's `ways`, in turn, and sums them up as "weft",
 /// "limit" (the best way), "weft/limit", and where there are several ways as "limit_memcpy" and
 /// "limit_streamed".
+///
+/// `others` are forms of weft's own to be put beside it, by name: figures "NAME_us" and
+/// "weft/NAME".
 RunRow measure_against_limit(Conductor& conductor, std::span<const std::uint32_t> ways,
                              const Pace& pace, std::size_t size, std::string_view kind,
-                             const RunBlock& run);
+                             const RunBlock& run,
+                             const std::map<std::string, std::uint32_t>& others = {});
 
 }  // namespace weft::bench

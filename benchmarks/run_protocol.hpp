@@ -19,6 +19,8 @@ inline constexpr std::string_view kView = "view";
 inline constexpr std::string_view kDynamic = "dynamic";
 inline constexpr std::string_view kPublish = "publish";
 inline constexpr std::string_view kAttach = "attach";
+inline constexpr std::string_view kAdopt = "adopt";
+inline constexpr std::string_view kRendezvous = "rendezvous";
 inline constexpr std::string_view kPushPull = "pushpull";
 
 /// Kinds of row: whether the receiver reads every cache line before the clock stops.

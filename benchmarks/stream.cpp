@@ -1,5 +1,6 @@
 #include "benchmarks/stream.hpp"
 
+#include "benchmarks/cost.hpp"
 #include "benchmarks/hand_over.hpp"
 #include "benchmarks/payload.hpp"
 #include "benchmarks/ping.hpp"
@@ -83,36 +84,6 @@ class Receiver {
   std::vector<const std::byte*> kept_;
 };
 
-/// What this rank's ends of the stream's slots have cost so far.
-TransferCounters cost_of(const World& world, const Stream& stream) {
-  TransferCounters sum;
-  for (const EdgeReport& edge : world.report().edges)
-    if (edge.slot == stream.name || edge.slot.starts_with(stream.name + ".")) sum += edge.counters;
-  return sum;
-}
-
-void tell_cost(FlagLine& line, const TransferCounters& cost) {
-  line.payload[0] = cost.work_requests;
-  line.payload[1] = cost.bytes_copied;
-  raise_to(line, line.sequence.load(std::memory_order_relaxed) + 1);
-}
-
-void add_cost(RunRow& row, const SharedMemory& bare, const TransferCounters& mine,
-              std::uint64_t rows) {
-  await_all(bare.partners(), &FlagArea::cost, rows, bare.idle());
-  std::uint64_t received = 0;
-  std::uint64_t copied = mine.bytes_copied;
-  for (const FlagArea* partner : bare.partners()) {
-    received += partner->cost.payload[0];
-    copied += partner->cost.payload[1];
-  }
-  const auto tensors = static_cast<double>(mine.transfers);
-  row.figures["sender_requests"] = static_cast<double>(mine.work_requests) / tensors;
-  row.figures["receiver_requests"] =
-      static_cast<double>(received) / tensors / static_cast<double>(bare.partners().size());
-  row.figures["bytes_copied"] = static_cast<double>(copied);
-}
-
 std::vector<RunRow> lead(const World& world, const SharedMemory& bare, const Stream& stream,
                          std::span<const Kind> kinds, const OutgoingWays& ways,
                          const MeasureRow& measure) {
@@ -124,7 +95,7 @@ std::vector<RunRow> lead(const World& world, const SharedMemory& bare, const Str
     rows.push_back(measure(conductor, kind, [&](Block block) {
       return block.variant == kHop ? ping.run(block.operations) : sender.run(block);
     }));
-    add_cost(rows.back(), bare, cost_of(world, stream), rows.size());
+    add_cost(rows.back(), bare, cost_of(world, stream.name), rows.size());
   }
   return rows;
 }
@@ -142,7 +113,7 @@ void follow(const World& world, const SharedMemory& bare, const Stream& stream,
         receiver.run(block, kind.touched);
       return 0.0;
     });
-    tell_cost(bare.flags().cost, cost_of(world, stream));
+    tell_cost(bare, cost_of(world, stream.name));
   }
 }
 

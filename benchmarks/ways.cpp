@@ -33,9 +33,6 @@ Put::Put(World& world, const SlotSpec& spec, std::vector<Tensor> sources)
 
 void Put::move(std::size_t i, std::uint64_t) { remote_.put(sources_[i]).wait().or_throw(); }
 
-Taken::Taken(World& world, const SlotSpec& spec, const Stream& stream)
-    : slot_(world.expose(spec)), arrivals_(stream.tensors) {}
-
 const std::byte* Taken::take(std::size_t i, std::uint64_t) {
   arrivals_[i] = slot_.wait().value();
   return arrivals_[i].tensor().data();

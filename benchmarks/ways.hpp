@@ -28,7 +28,7 @@ class Put final : public Outgoing {
 /// Waits for what is put into its slot.
 class Taken final : public Incoming {
  public:
-  Taken(World& world, const SlotSpec& spec, const Stream& stream);
+  Taken(Slot slot, const Stream& stream) : slot_(std::move(slot)), arrivals_(stream.tensors) {}
   const std::byte* take(std::size_t i, std::uint64_t stamp) override;
   void let_go(std::size_t i) override { arrivals_[i].release(); }
 

@@ -21,6 +21,8 @@ constexpr Benchmark kBenchmarks[] = {
     {kDynamic, measure_dynamic},
     {kPublish, measure_publish},
     {kAttach, measure_attach},
+    {kAdopt, measure_adopt},
+    {kRendezvous, measure_rendezvous},
     {kPushPull, measure_push_pull},
 };
 

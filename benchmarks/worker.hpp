@@ -20,6 +20,8 @@ std::vector<RunRow> measure_view(World& world, const RunOptions& options);
 std::vector<RunRow> measure_dynamic(World& world, const RunOptions& options);
 std::vector<RunRow> measure_publish(World& world, const RunOptions& options);
 std::vector<RunRow> measure_attach(World& world, const RunOptions& options);
+std::vector<RunRow> measure_adopt(World& world, const RunOptions& options);
+std::vector<RunRow> measure_rendezvous(World& world, const RunOptions& options);
 std::vector<RunRow> measure_push_pull(World& world, const RunOptions& options);
 
 /// Throws std::runtime_error unless `right`.

@@ -50,7 +50,7 @@ std::vector<RunRow> measure_dynamic(World& world, const RunOptions& options) {
     const auto incoming = [&] {
       IncomingWays ways;
       for (const Placement placement : {Placement::dynamic, Placement::fixed})
-        ways.push_back(std::make_unique<Taken>(world, spec_for(stream, placement), stream));
+        ways.push_back(std::make_unique<Taken>(world.expose(spec_for(stream, placement)), stream));
       return ways;
     };
     return run_stream(world, bare, stream, kinds, outgoing, incoming,

@@ -30,7 +30,7 @@ std::vector<RunRow> measure_put_bandwidth(World& world, const RunOptions& option
     };
     const auto incoming = [&] {
       IncomingWays ways;
-      ways.push_back(std::make_unique<Taken>(world, spec_for(stream), stream));
+      ways.push_back(std::make_unique<Taken>(world.expose(spec_for(stream)), stream));
       for ([[maybe_unused]] const std::uint32_t variant : kCopies)
         ways.push_back(std::make_unique<BareSeen>(bare, stream));
       return ways;
