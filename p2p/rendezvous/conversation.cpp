@@ -140,8 +140,12 @@ void Conversation::end() noexcept {
   puts_pending_ = false;
   // Where it is this rank that leaves, the peer may still write.
   if (peer_.gone() || !stopped_.load()) {
-    requests_.for_each_left_behind([this](Item& item) { requests_.let_go(item, false); });
-    left_behind_ = cancelled_ = 0;
+    requests_.for_each_left_behind([this](Item& item) {
+      if (item.done() && !item.cancelled) return;  // it came before the end
+      --left_behind_;
+      requests_.let_go(item, false);
+    });
+    cancelled_ = 0;
   }
   changed_ = true;
 }
@@ -149,8 +153,9 @@ void Conversation::end() noexcept {
 void Conversation::settle() noexcept {
   const auto offered = static_cast<std::int64_t>(offers_.offers() + unmoved_.size());
   const bool held_up = puts_pending_ || !unsent_.empty() || !unmoved_.empty();
-  const auto attention =
-      offered + static_cast<std::int64_t>(left_behind_) + static_cast<std::int64_t>(held_up);
+  const auto attention = ended_.load() ? 0
+                                       : offered + static_cast<std::int64_t>(left_behind_) +
+                                             static_cast<std::int64_t>(held_up);
   if (offered != offered_counted_) totals_.offered += offered - offered_counted_;
   if (attention != attention_counted_) totals_.attention += attention - attention_counted_;
   offered_counted_ = offered;
@@ -280,6 +285,8 @@ void Conversation::on_hello(const Hello& hello) noexcept {
   if (!words.ok()) return complain("completion words that are not mapped here");
   words_there_ = *words;
   sides_.resize(hello.groups);
+  met_.store(true, std::memory_order_release);
+  changed_ = true;
   needs_turn_.store(true);  // what came by the control channel has waited for it
 }
 

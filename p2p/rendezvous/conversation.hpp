@@ -31,12 +31,13 @@ struct Totals {
   std::atomic<std::int64_t> attention{0};  ///< things that need turns although no thread waits
 };
 
-/// A request as its caller holds it: an item, or why there is none.
+/// A request as its caller holds it: an item, or why there is none, or what came of it.
 struct Ticket {
   Item* item = nullptr;
   Status refused;
+  std::optional<Result<Received>> outcome;
 
-  bool done() const noexcept { return item == nullptr ? !refused.ok() : item->done(); }
+  bool done() const noexcept { return outcome || (item == nullptr ? !refused.ok() : item->done()); }
 };
 
 /// Messages travel through a slot in each direction; completions through the receiver's words.
@@ -61,6 +62,8 @@ class Conversation {
   /// Throws what attach throws.
   void attach(Deadline deadline);
   void greet() noexcept;
+  /// The peer's greeting is here: it has attached too.
+  bool met() const noexcept { return met_.load(std::memory_order_acquire); }
 
   // Without a turn, any thread.
   Peer& peer() const noexcept { return peer_; }
@@ -102,6 +105,9 @@ class Conversation {
 
   /// Asks for wanted[next] and those after it as long as there are free groups; advances `next`.
   void ask(std::span<const KeyStep> wanted, std::span<Ticket> tickets, std::size_t& next) noexcept;
+  /// Asks for as many as it can, letting go of what those before it have got.
+  void ask_on(std::span<const KeyStep> wanted, std::span<Ticket> tickets,
+              std::size_t& next) noexcept;
   /// The outcome of a request; one that is not done is left behind.
   Result<Received> finish(const KeyStep& at, Ticket& ticket) noexcept;
   Status cancel(const KeyStep& at) noexcept;
@@ -171,6 +177,7 @@ class Conversation {
   std::atomic<bool> again_{false};  ///< somebody found the conversation held
   std::atomic<bool> needs_turn_{false};
   std::atomic<bool> open_{false};
+  std::atomic<bool> met_{false};
   std::atomic<bool> stopped_{false};
   std::atomic<bool> ended_{false};
   bool closing_ = false;

@@ -51,6 +51,29 @@ void RendezvousState::open(Deadline deadline) {
   });
   for (const auto& conversation : conversations_) conversation->attach(until);
   for (const auto& conversation : conversations_) conversation->greet();
+  // A rank that goes on has been met by all: it may even leave.
+  const auto missing = [this] {
+    return std::find_if(conversations_.begin(), conversations_.end(),
+                        [](const auto& conversation) { return !conversation->met(); });
+  };
+  wait([&] { return missing() == conversations_.end(); }, [&] { return (*missing())->broken(); },
+       until);
+  if (const auto late = missing(); late != conversations_.end()) {
+    const Turn turn(**late);
+    Status status = (*late)->usable("open", {});
+    if (status.ok())
+      status =
+          Status(ErrorDetail{.code = Code::timeout,
+                             .operation = "open",
+                             .message = fmt::format("rank {} (host {}) has not attached to it",
+                                                    (*late)->peer().rank, (*late)->peer().host()),
+                             .hint = "every rank opens it, with the same name",
+                             .rank = local_.rank,
+                             .peer = (*late)->peer().rank,
+                             .host = (*late)->peer().host(),
+                             .slot = spec_.name});
+    status.or_throw();
+  }
 }
 
 Status RendezvousState::refuse(const char* operation, int rank, const KeyStep& at) const noexcept {
@@ -234,7 +257,7 @@ void RendezvousState::receive(int from, std::span<const KeyStep> wanted, std::sp
   std::size_t next = 0;
   const auto ask = [&] {
     const Turn turn(conversation);
-    conversation.ask(wanted, tickets, next);
+    conversation.ask_on(wanted, tickets, next);
     conversation.work();
   };
   ask();

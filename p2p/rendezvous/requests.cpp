@@ -52,16 +52,30 @@ bool Conversation::take_known(const KeyStep& at, Ticket& ticket) noexcept {
 void Conversation::ask(std::span<const KeyStep> wanted, std::span<Ticket> tickets,
                        std::size_t& next) noexcept {
   while (next < wanted.size()) {
-    if (Status status = usable("recv", wanted[next]); !status.ok()) {
-      for (; next < wanted.size(); ++next) tickets[next].refused = usable("recv", wanted[next]);
-      return;
-    }
     if (take_known(wanted[next], tickets[next])) {
       ++next;
       continue;
     }
+    if (Status status = usable("recv", wanted[next]); !status.ok()) {
+      tickets[next++].refused = std::move(status);
+      continue;
+    }
     if (!ask_in_one_message(wanted, tickets, next)) return;
   }
+}
+
+void Conversation::ask_on(std::span<const KeyStep> wanted, std::span<Ticket> tickets,
+                          std::size_t& next) noexcept {
+  ask(wanted, tickets, next);
+  if (next == wanted.size()) return;
+  // More than there are words for: those that are done make room.
+  bool made_room = false;
+  for (std::size_t i = 0; i < next; ++i) {
+    if (tickets[i].outcome || tickets[i].item == nullptr || !tickets[i].item->done()) continue;
+    tickets[i].outcome = finish(wanted[i], tickets[i]);
+    made_room = true;
+  }
+  if (made_room) ask(wanted, tickets, next);
 }
 
 bool Conversation::ask_in_one_message(std::span<const KeyStep> wanted, std::span<Ticket> tickets,
@@ -184,6 +198,7 @@ void Conversation::on_error(const RequestId& id, const ErrorAnswer& answer) noex
 }
 
 Result<Received> Conversation::finish(const KeyStep& at, Ticket& ticket) noexcept {
+  if (ticket.outcome) return *std::move(ticket.outcome);
   if (ticket.item == nullptr) {
     if (!ticket.refused.ok()) return ticket.refused;
     if (Status status = usable("recv", at); !status.ok()) return status;

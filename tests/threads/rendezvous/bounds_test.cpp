@@ -1,1 +1,260 @@
+// What is parked is bounded, waits end and name the late one, and each key and step is used once.
+#include <atomic>
+#include <thread>
+
 #include "tests/threads/rendezvous/exchanges.hpp"
+
+namespace weft::tests {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr auto kShort = milliseconds(30);
+
+void two_ranks(const RendezvousSpec& spec,
+               const std::function<void(World&, Rendezvous&, Meeting&)>& body) {
+  Meeting meeting(2);
+  run_ranks(
+      2,
+      [&](World& world) {
+        auto rendezvous = Rendezvous::open(world, spec);
+        body(world, rendezvous, meeting);
+        EXPECT_TRUE(world.leave().ok());
+      },
+      settings());
+}
+
+void expect_error(const Status& status, Code code, const std::vector<std::string>& parts) {
+  EXPECT_EQ(status.code(), code);
+  for (const auto& part : parts) EXPECT_TRUE(contains(status.text(), part)) << status.text();
+}
+
+TEST(RendezvousBounds, ASenderWaitsForItsReceiverAboveTheCount) {
+  RendezvousSpec spec;
+  spec.max_parked = 3;
+  two_ranks(spec, [](World& world, Rendezvous& rendezvous, Meeting& meeting) {
+    if (world.rank() == 0) {
+      const Tensor tensor = world.allocate(DType::f32, {10});
+      for (std::uint64_t step = 0; step < 3; ++step)
+        rendezvous.send(1, "w", step, tensor).or_throw();
+      expect_error(rendezvous.send(1, "w", 3, tensor, Deadline::after(kShort)), Code::timeout,
+                   {"rank 1", "key \"w\", step 0", "3 tensors of 120 bytes"});
+      expect_error(rendezvous.serve(Deadline::after(kShort)), Code::timeout,
+                   {"rank 1", "key \"w\", step 0"});
+      meeting.wait();
+      // It was not offered, so it can be.
+      rendezvous.send(1, "w", 3, tensor).or_throw();
+      rendezvous.serve().or_throw();
+    } else {
+      meeting.wait();
+      std::this_thread::sleep_for(kShort);
+      for (std::uint64_t step = 0; step < 4; ++step)
+        EXPECT_TRUE(rendezvous.recv(0, "w", step).ok());
+    }
+  });
+}
+
+TEST(RendezvousBounds, ASenderWaitsForItsReceiverAboveTheBytes) {
+  RendezvousSpec spec;
+  spec.max_parked_bytes = 100;
+  two_ranks(spec, [](World& world, Rendezvous& rendezvous, Meeting& meeting) {
+    if (world.rank() == 0) {
+      rendezvous.send(1, "large", 0, world.allocate(DType::u8, {500})).or_throw();
+      expect_error(
+          rendezvous.send(1, "small", 0, world.allocate(DType::u8, {1}), Deadline::after(kShort)),
+          Code::timeout, {"rank 1", "key \"large\", step 0"});
+      rendezvous.send(0, "another receiver", 0, world.allocate(DType::u8, {1})).or_throw();
+      rendezvous.recv(0, "another receiver", 0).value();
+      meeting.wait();
+      rendezvous.send(1, "small", 0, world.allocate(DType::u8, {1})).or_throw();
+      rendezvous.serve().or_throw();
+    } else {
+      meeting.wait();
+      EXPECT_TRUE(rendezvous.recv(0, "large", 0).ok());
+      EXPECT_TRUE(rendezvous.recv(0, "small", 0).ok());
+    }
+  });
+}
+
+TEST(RendezvousBounds, RequestsThatWaitAtTheSenderAreBounded) {
+  RendezvousSpec spec;
+  spec.max_parked_requests = 2;
+  std::atomic<bool> refused{false};
+  spec.observer = [&](const RendezvousEvent& event) {
+    if (event.message == RendezvousMessage::error_status && !event.sent) refused = true;
+  };
+  two_ranks(spec, [&](World& world, Rendezvous& rendezvous, Meeting&) {
+    if (world.rank() == 0) {
+      // Turns of this rank meet requests only, until the receiver has been refused one.
+      EXPECT_TRUE(soon([&] { return rendezvous.lent(1, "a", 0) || refused.load(); }));
+      rendezvous.send(1, "a", 0, filled(world, DType::f32, {4}, 0, 0)).or_throw();
+      rendezvous.send(1, "b", 0, filled(world, DType::f32, {4}, 0, 1)).or_throw();
+      rendezvous.serve().or_throw();
+    } else {
+      const std::vector<KeyStep> wanted = {{"a", 0}, {"b", 0}, {"c", 0}};
+      auto got = rendezvous.recv(0, wanted);
+      EXPECT_TRUE(holds(got[0]->tensor, pattern_of(0, 0, 0)));
+      EXPECT_TRUE(holds(got[1]->tensor, pattern_of(0, 0, 1)));
+      expect_error(got[2].status(), Code::exhausted, {"key \"c\", step 0", "2 requests wait"});
+    }
+  });
+}
+
+TEST(RendezvousBounds, OneCallMayWantMoreThanThereAreWords) {
+  RendezvousSpec spec;
+  spec.batch_requests = false;
+  constexpr std::uint64_t kMany = 300;
+  two_ranks(spec, [&](World& world, Rendezvous& rendezvous, Meeting&) {
+    if (world.rank() == 0) {
+      for (std::uint64_t step = 0; step < kMany; ++step)
+        rendezvous.send(1, "w", step, filled(world, DType::f32, {4}, 0, step)).or_throw();
+      rendezvous.serve().or_throw();
+    } else {
+      std::vector<KeyStep> wanted;
+      for (std::uint64_t step = 0; step < kMany; ++step) wanted.push_back({"w", step});
+      auto got = rendezvous.recv(0, wanted);
+      for (std::size_t i = 0; i < got.size(); ++i) {
+        ASSERT_TRUE(got[i].ok()) << got[i].status().text();
+        EXPECT_TRUE(holds(got[i]->tensor, pattern_of(0, 0, i)));
+      }
+    }
+  });
+}
+
+TEST(RendezvousBounds, ATimeoutNamesWhatIsMissingAndLeavesTheRequest) {
+  two_ranks({}, [](World& world, Rendezvous& rendezvous, Meeting& meeting) {
+    if (world.rank() == 1) {
+      const auto late = rendezvous.recv(0, "w", 7, Deadline::after(kShort));
+      expect_error(late.status(), Code::timeout, {"key \"w\", step 7", "rank 0", "recv"});
+      EXPECT_EQ(late.status().detail().peer, 0);
+      meeting.wait();
+      EXPECT_TRUE(holds(rendezvous.recv(0, "w", 7).value().tensor, pattern_of(0, 0, 7)));
+    } else {
+      meeting.wait();
+      rendezvous.send(1, "w", 7, filled(world, DType::f32, {9}, 0, 7)).or_throw();
+      rendezvous.serve().or_throw();
+    }
+  });
+}
+
+TEST(RendezvousBounds, AKeyAndStepIsUsedOnce) {
+  two_ranks({}, [](World& world, Rendezvous& rendezvous, Meeting& meeting) {
+    const Tensor tensor = world.allocate(DType::f32, {3});
+    if (world.rank() == 0) {
+      rendezvous.send(1, "w", 0, tensor).or_throw();
+      expect_error(rendezvous.send(1, "w", 0, tensor), Code::bad_argument,
+                   {"key \"w\", step 0", "offered to rank 1 before"});
+      rendezvous.serve().or_throw();
+      meeting.wait();
+      expect_error(rendezvous.send(1, "w", 0, tensor), Code::bad_argument, {"before"});
+      rendezvous.send(1, "w", 1, tensor).or_throw();
+      rendezvous.serve().or_throw();
+    } else {
+      rendezvous.recv(0, "w", 0).value();
+      meeting.wait();
+      expect_error(rendezvous.recv(0, "w", 0).status(), Code::bad_argument,
+                   {"key \"w\", step 0", "received before"});
+      const std::vector<KeyStep> twice = {{"w", 1}, {"w", 1}};
+      auto got = rendezvous.recv(0, twice);
+      EXPECT_TRUE(got[0].ok());
+      expect_error(got[1].status(), Code::bad_argument, {"another call is receiving it"});
+    }
+  });
+}
+
+TEST(RendezvousBounds, WrongCallsSayWhatIsWrong) {
+  two_ranks({}, [](World& world, Rendezvous& rendezvous, Meeting&) {
+    const Tensor tensor = world.allocate(DType::f32, {3});
+    expect_error(rendezvous.send(2, "w", 0, tensor), Code::bad_argument, {"no rank 2"});
+    expect_error(rendezvous.send(1, "", 0, tensor), Code::bad_argument, {"0 bytes"});
+    expect_error(rendezvous.recv(-1, "w", 0).status(), Code::bad_argument, {"no rank -1"});
+    expect_error(rendezvous.recv(0, std::string(129, 'k'), 0).status(), Code::bad_argument,
+                 {"129 bytes"});
+    expect_error(rendezvous.send(1, "w", 0, Tensor::wrap(nullptr, DType::f32, {3})),
+                 Code::bad_argument, {"no memory"});
+    expect_error(rendezvous.send_error(1, "w", 0, Code::ok, ""), Code::bad_argument, {"no error"});
+    expect_error(rendezvous.cancel(1, "w", 0), Code::bad_argument, {"no request"});
+    EXPECT_EQ(thrown_by([&] { (void)Rendezvous::open(world, {.name = ""}); }).code,
+              Code::bad_argument);
+    EXPECT_EQ(
+        thrown_by([&] { (void)Rendezvous::open(world, {.name = "x", .message_bytes = 64}); }).code,
+        Code::bad_argument);
+    EXPECT_EQ(thrown_by([&] { (void)Rendezvous::open(world); }).code, Code::duplicate_name);
+  });
+}
+
+TEST(RendezvousBounds, OpeningAloneNamesTheRankThatDoesNot) {
+  Meeting meeting(2);
+  run_ranks(
+      2,
+      [&](World& world) {
+        if (world.rank() == 0) {
+          const auto detail = thrown_by(
+              [&] { (void)Rendezvous::open(world, {.name = "alone"}, Deadline::after(kShort)); });
+          EXPECT_EQ(detail.code, Code::timeout);
+          EXPECT_EQ(detail.peer, 1);
+        }
+        meeting.wait();
+        // What is left of it does not stand in the way.
+        auto rendezvous = Rendezvous::open(world, {.name = "alone"});
+        if (world.rank() == 0) {
+          rendezvous.send(1, "w", 0, world.allocate(DType::f32, {3})).or_throw();
+          rendezvous.serve().or_throw();
+        } else {
+          EXPECT_TRUE(rendezvous.recv(0, "w", 0).ok());
+        }
+        EXPECT_TRUE(world.leave().ok());
+      },
+      settings());
+}
+
+TEST(RendezvousBounds, WhoClosesOrLeavesIsNamed) {
+  Meeting meeting(2);
+  run_ranks(
+      2,
+      [&](World& world) {
+        auto rendezvous = Rendezvous::open(world);
+        if (world.rank() == 1) {
+          meeting.wait();
+          rendezvous = Rendezvous();
+          meeting.wait();
+          meeting.wait();
+        } else {
+          rendezvous.send(1, "w", 0, world.allocate(DType::f32, {3})).or_throw();
+          meeting.wait();
+          expect_error(rendezvous.recv(1, "w", 0).status(), Code::closed,
+                       {"rank 1", "key \"w\", step 0"});
+          expect_error(rendezvous.serve(), Code::closed, {"rank 1"});
+          expect_error(rendezvous.send(1, "w", 1, world.allocate(DType::f32, {3})), Code::closed,
+                       {"rank 1"});
+          meeting.wait();
+          // Nobody else is concerned.
+          rendezvous.send(0, "w", 1, world.allocate(DType::f32, {3})).or_throw();
+          EXPECT_TRUE(rendezvous.recv(0, "w", 1).ok());
+          meeting.wait();
+        }
+        EXPECT_TRUE(world.leave().ok());
+        if (world.rank() == 0)
+          expect_error(rendezvous.recv(1, "w", 5).status(), Code::peer_left, {"rank 1"});
+      },
+      settings());
+}
+
+TEST(RendezvousBounds, WhoWaitsForARankThatLeavesIsTold) {
+  run_ranks(
+      2,
+      [](World& world) {
+        auto rendezvous = Rendezvous::open(world);
+        if (world.rank() == 0) {
+          expect_error(rendezvous.recv(1, "never", 0).status(), Code::peer_left,
+                       {"rank 1", "key \"never\", step 0"});
+        } else {
+          std::this_thread::sleep_for(kShort);
+        }
+        (void)world.leave();
+      },
+      settings());
+}
+
+}  // namespace
+}  // namespace weft::tests
