@@ -50,55 +50,54 @@ Status send(World& world, Rendezvous& rendezvous, const Planned& planned, std::u
   return rendezvous.send(planned.to, planned.key, planned.step, tensor);
 }
 
-void exchange_at_random(int ranks, int threads, std::uint64_t steps, RendezvousSpec spec) {
+std::uint32_t stream(int from, int to, int thread) {
+  return static_cast<std::uint32_t>(1000 * from + 100 * to + 10 * thread);
+}
+
+/// `disorder`: steps among which a sender mixes its own; what is parked must have room for them.
+void exchange_at_random(int ranks, int threads, std::uint64_t steps, const RendezvousSpec& spec,
+                        std::size_t disorder = 8) {
   const std::uint32_t seed = std::random_device{}();
   std::printf("seed %u\n", seed);
   run_ranks(
       ranks,
       [&](World& world) {
         auto rendezvous = Rendezvous::open(world, spec);
-        const auto sends = [&](int thread) {
-          std::mt19937 random(seed + static_cast<std::uint32_t>(100 * world.rank() + thread));
+        // A thread for each stream, so that one that waits for room holds up no other.
+        const auto sends = [&](int to, int thread) {
+          std::mt19937 random(seed + stream(world.rank(), to, thread));
           std::vector<Planned> plan;
-          for (int to = 0; to < ranks; ++to)
-            for (std::uint64_t step = 0; step < steps; ++step)
-              plan.push_back({world.rank(), to, "key" + std::to_string(thread), step});
-          // Nearly in order: the parked tensors are bounded, and so must the disorder be.
-          std::stable_sort(plan.begin(), plan.end(),
-                           [](const auto& a, const auto& b) { return a.step < b.step; });
-          for (std::size_t i = 0; i + 8 <= plan.size(); i += 8)
+          for (std::uint64_t step = 0; step < steps; ++step)
+            plan.push_back({world.rank(), to, "key" + std::to_string(thread), step});
+          for (std::size_t i = 0; i + disorder <= plan.size(); i += disorder)
             std::shuffle(plan.begin() + static_cast<std::ptrdiff_t>(i),
-                         plan.begin() + static_cast<std::ptrdiff_t>(i + 8), random);
+                         plan.begin() + static_cast<std::ptrdiff_t>(i + disorder), random);
           for (const auto& planned : plan) {
             const Status status = send(world, rendezvous, planned, seed);
             EXPECT_TRUE(status.ok()) << status.text();
             if (random() % 16 == 0) std::this_thread::sleep_for(std::chrono::microseconds(200));
           }
         };
-        const auto receives = [&](int thread) {
-          std::mt19937 random(seed + static_cast<std::uint32_t>(100 * world.rank() + 50 + thread));
+        const auto receives = [&](int from, int thread) {
+          std::mt19937 random(seed + stream(from, world.rank(), thread) + 1);
           const std::string key = "key" + std::to_string(thread);
-          std::uint64_t step = 0;
-          while (step < steps) {
+          for (std::uint64_t step = 0; step < steps;) {
             const std::uint64_t count = std::min<std::uint64_t>(1 + random() % 6, steps - step);
-            const int first = static_cast<int>(random() % static_cast<unsigned>(ranks));
-            for (int i = 0; i < ranks; ++i) {
-              const int from = (first + i) % ranks;
-              std::vector<KeyStep> wanted;
-              for (std::uint64_t s = step; s < step + count; ++s) wanted.push_back({key, s});
-              std::shuffle(wanted.begin(), wanted.end(), random);
-              auto got = rendezvous.recv(from, wanted);
-              for (std::size_t w = 0; w < wanted.size(); ++w)
-                check({from, world.rank(), key, wanted[w].step}, got[w], seed);
-            }
+            std::vector<KeyStep> wanted;
+            for (std::uint64_t s = step; s < step + count; ++s) wanted.push_back({key, s});
+            std::shuffle(wanted.begin(), wanted.end(), random);
+            auto got = rendezvous.recv(from, wanted);
+            for (std::size_t w = 0; w < wanted.size(); ++w)
+              check({from, world.rank(), key, wanted[w].step}, got[w], seed);
             step += count;
           }
         };
         std::vector<std::thread> running;
-        for (int thread = 0; thread < threads; ++thread) {
-          running.emplace_back(sends, thread);
-          running.emplace_back(receives, thread);
-        }
+        for (int peer = 0; peer < ranks; ++peer)
+          for (int thread = 0; thread < threads; ++thread) {
+            running.emplace_back(sends, peer, thread);
+            running.emplace_back(receives, peer, thread);
+          }
         for (auto& thread : running) thread.join();
         EXPECT_TRUE(rendezvous.serve().ok());
         EXPECT_TRUE(world.leave().ok());
@@ -112,7 +111,7 @@ TEST(RendezvousManyThreads, ExchangeAtRandomWithLittleRoom) {
   RendezvousSpec spec;
   spec.max_parked = 40;
   spec.max_parked_bytes = 200'000;
-  exchange_at_random(2, 3, 60, spec);
+  exchange_at_random(2, 3, 60, spec, 1);
 }
 
 TEST(RendezvousManyThreads, ExchangeAtRandomInThePlainForm) {
