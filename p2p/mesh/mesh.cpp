@@ -84,6 +84,11 @@ Status Mesh::fate(int rank) const noexcept {
       .host = culprit.host()});
 }
 
+Status Mesh::first_failure() const noexcept {
+  const int failed = first_failed_.load();
+  return failed < 0 ? Status{} : fate(failed);
+}
+
 Status Mesh::fate(std::span<const int> ranks) const noexcept {
   if (gone_count() == 0) return {};
   // A failure explains why others left, and who left first why others followed.

@@ -51,6 +51,8 @@ class Mesh final : private FabricEvents {
   /// ok for a rank that lives; peer_failed or peer_left otherwise. A rank that left because another
   /// had failed is reported as that other's failure.
   Status fate(int rank) const noexcept;
+  /// peer_failed with the rank that failed first; ok while none has.
+  Status first_failure() const noexcept;
   /// The first of `ranks` that has failed, else the first that has left, else ok.
   Status fate(std::span<const int> ranks) const noexcept;
 

@@ -134,7 +134,7 @@ void Conversation::work() noexcept {
 void Conversation::end() noexcept {
   ended_.store(true);
   lost_ = offers_.offers() + unmoved_.size() != 0;
-  offers_.clear();
+  (void)offers_.clear();
   unmoved_.clear();
   unsent_.clear();
   puts_pending_ = false;
@@ -161,6 +161,7 @@ void Conversation::settle() noexcept {
   offered_counted_ = offered;
   attention_counted_ = attention;
   if (held_up) needs_turn_.store(true);
+  if (!unmoved_.empty()) local_.progress.turn_soon();  // nobody rings when the queue has room
 }
 
 std::span<std::byte> Conversation::draft() noexcept {
@@ -316,10 +317,13 @@ Status Conversation::usable(const char* operation, const KeyStep& at) const {
                                        peer_.rank, peer_.host());
     detail.peer = peer_.rank;
     detail.host = peer_.host();
+    if (const Status failed = mesh_.first_failure(); !failed.ok())
+      detail.hint = fmt::format("perhaps because {}", failed.detail().message);
   }
   detail.operation = operation;
   detail.rank = local_.rank;
-  detail.message = fmt::format("{} (key \"{}\", step {})", detail.message, at.key, at.step);
+  if (!at.key.empty())
+    detail.message = fmt::format("{} (key \"{}\", step {})", detail.message, at.key, at.step);
   return Status(std::move(detail));
 }
 

@@ -101,10 +101,17 @@ bool OfferTable::cancel(const RequestId& id) {
   return false;
 }
 
-void OfferTable::clear() {
-  for (Key& key : by_key_) key.entries.clear();
+std::vector<RequestId> OfferTable::clear() {
+  std::vector<RequestId> unanswered;
+  for (Key& key : by_key_) {
+    for (const Entry& entry : key.entries)
+      if (!entry.has_content) unanswered.push_back(entry.request.id);
+    key.entries.clear();
+  }
+  for (const Awaited& awaited : awaited_) unanswered.push_back(awaited.match.request.id);
   awaited_.clear();
   offers_ = requests_ = bytes_ = 0;
+  return unanswered;
 }
 
 bool OfferTable::lent(std::string_view name, std::uint64_t step) const noexcept {

@@ -71,8 +71,9 @@ class OfferTable {
   std::optional<Match> take_awaited(const RequestId& id);
   /// Forgets a request, and the content that was kept for it. Whether there was one.
   bool cancel(const RequestId& id);
-  /// The receiver is gone.
-  void clear();
+  /// Forgets everything. Requests that nothing has answered for good, those asked again for among
+  /// them.
+  std::vector<RequestId> clear();
 
   /// Whether the caller's own tensor is still needed.
   bool lent(std::string_view name, std::uint64_t step) const noexcept;

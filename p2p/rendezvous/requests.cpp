@@ -284,8 +284,12 @@ void Conversation::reap() noexcept {
 
 void Conversation::begin_close() noexcept {
   closing_ = true;
-  offers_.clear();
+  std::vector<RequestId> unanswered = offers_.clear();
+  for (const Match& match : unmoved_) unanswered.push_back(match.request.id);
   unmoved_.clear();
+  if (!broken())
+    for (const RequestId& id : unanswered)
+      answer_error(id, {}, Code::closed, "the sender has closed its end of the rendezvous");
   requests_.for_each_left_behind([this](Item& item) {
     if (item.cancelled) return;
     if (item.done()) {

@@ -126,6 +126,20 @@ TEST(OfferTable, ForgetsWhatIsCancelled) {
   EXPECT_EQ(t.table.parked_bytes(), 0U);
 }
 
+TEST(OfferTable, NamesTheRequestsThatItForgets) {
+  Table t;
+  t.offer(1, 10);
+  t.ask(2, 4);
+  t.offer(3, 10);
+  t.ask(3, 5);
+  t.table.await(std::move(t.match));
+  const auto unanswered = t.table.clear();
+  ASSERT_EQ(unanswered.size(), 2U);
+  EXPECT_EQ(unanswered[0].item, 4U);
+  EXPECT_EQ(unanswered[1].item, 5U);
+  EXPECT_EQ(t.table.offers() + t.table.requests() + t.table.parked_bytes(), 0U);
+}
+
 TEST(OfferTable, SaysWhatIsLent) {
   Table t;
   std::array<std::byte, 8> memory{};
