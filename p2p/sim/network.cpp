@@ -171,6 +171,7 @@ void Network::send(const std::shared_ptr<Path>& path, std::span<const std::byte>
 void Network::share(const std::shared_ptr<Path>& path, std::uint32_t chunk, std::size_t bytes) {
   deliver(path, [this, from = path->from, to = path->to, chunk, bytes](FabricEvents&) {
     if (const auto& back = this->path(to, from)) back->known.emplace(chunk, bytes);
+    rank(to).wake();  // somebody may wait for just this chunk
   });
 }
 

@@ -46,14 +46,16 @@ SimChannel::SimChannel(Network& network, std::shared_ptr<Path> path)
 
 Result<RemoteMemory> SimChannel::resolve(const MemoryRef& ref) noexcept {
   const auto found = path_->known.find(ref.chunk);
-  if (found == path_->known.end() || ref.offset > found->second ||
-      ref.bytes > found->second - ref.offset || ref.offset % alignof(std::uint64_t) != 0)
+  const auto failure = [&](Code code, const char* why) {
     return Status(ErrorDetail{
-        .code = Code::system,
+        .code = code,
         .operation = "resolve",
-        .message = fmt::format("rank {} named {} bytes at {} of its chunk {:#x}, which it has not "
-                               "made known here",
-                               path_->to, ref.bytes, ref.offset, ref.chunk)});
+        .message = fmt::format("rank {} named {} bytes at {} of its chunk {:#x}, which {}",
+                               path_->to, ref.bytes, ref.offset, ref.chunk, why)});
+  };
+  if (found == path_->known.end()) return failure(Code::unreachable, "is not known here yet");
+  if (ref.offset > found->second || ref.bytes > found->second - ref.offset)
+    return failure(Code::system, "does not hold them");
   return RemoteMemory{ref.offset, ref.chunk};
 }
 
