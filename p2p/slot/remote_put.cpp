@@ -245,7 +245,12 @@ Status RemoteSlotState::wait_put(std::uint64_t ticket, Deadline deadline) noexce
                           owner_.host()),
               "is the owner at the same step? the put stays pending; cancel() ends it")
           .detail();
-  detail.sequence_expected = sent_.load() + 1 - spec_.depth;
+  const std::lock_guard lock(pending_mutex_);
+  // The tensor itself, if it was announced; otherwise the one that lies in the buffer it needs.
+  const std::uint64_t announced = (*pending_)[ticket % kMaxPending].sequence;
+  const std::uint64_t next = sent_.load() + 1;
+  if (announced != 0 || next > spec_.depth)
+    detail.sequence_expected = announced != 0 ? announced : next - spec_.depth;
   detail.sequence_seen = let_go_known_.load();
   return Status(std::move(detail));
 }

@@ -98,7 +98,9 @@ void packs_what_an_owner_cannot_read(World& world) {
   check.holds(check.ok(edge.slot.wait(), "wait").tensor(), pattern_of(previous_of(world), 3, 1),
               "memory of the user's own");
   check.ok(request.wait(), "put");
-  check.equal(edge_counters(world, "packed", Role::puts).bytes_copied, 160U, "bytes copied");
+  // What a full queue turned away is packed again.
+  const auto copied = [&] { return edge_counters(world, "packed", Role::puts).bytes_copied; };
+  check(copied() >= 160, "bytes that were copied were not counted");
   const auto wide = world.allocate(spec.dtype, {3, 5});
   for (int i = 0; i < 15; ++i) wide.as<std::int32_t>()[static_cast<std::size_t>(i)] = i;
   request = edge.remote.put(wide.slice(1, 1, 2));
@@ -107,7 +109,7 @@ void packs_what_an_owner_cannot_read(World& world) {
   check.equal(slice.as<std::int32_t>()[0], 1, "first element of a slice");
   check.equal(slice.as<std::int32_t>()[5], 12, "last element of a slice");
   check.ok(request.wait(), "put");
-  check.equal(edge_counters(world, "packed", Role::puts).bytes_copied, 184U, "bytes copied");
+  check(copied() >= 184, "bytes that were packed were not counted");
   meeting.wait();
 }
 
@@ -124,6 +126,7 @@ void lends_until_the_owner_has_read(World& world) {
       check.ends(request.wait(Deadline::after(milliseconds(10))), Code::timeout, "nobody reads");
   check.equal(late.slot, spec.name, "the slot named");
   check.equal(late.peer, next_of(world), "the rank named");
+  check.equal(late.sequence_expected, 1U, "the tensor that is not read yet");
   check.ends(request.cancel(), Code::bad_argument, "an announced tensor can't be taken back");
   meeting.wait();
   const auto arrival = check.ok(edge.slot.wait(), "wait");
@@ -165,7 +168,14 @@ void reads_what_a_writer_left_behind(World& world) {
   for (std::uint64_t n = 1; n <= 3; ++n) {
     const auto tensor = world.allocate(spec.dtype, {3000});
     fill(tensor, pattern_of(world.rank(), 6, n));
-    (void)edge.remote.put(tensor);
+    // A put that is still pending goes with its end: it must have been announced.
+    Code outcome = Code::cancelled;
+    while (outcome == Code::cancelled) {
+      auto request = edge.remote.put(tensor);
+      (void)request.wait(Deadline::after(milliseconds(1)));
+      outcome = request.cancel().code();
+    }
+    check.equal(name(outcome), name(Code::bad_argument), "cancel of an announced tensor");
   }
   edge.remote = RemoteSlot();
   // What is allocated now must not lie where the owner will read.
