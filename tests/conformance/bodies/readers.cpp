@@ -51,8 +51,11 @@ void holds_several_versions(World& world) {
   for (const Arrival& arrival : held)
     check.holds(arrival.tensor(), pattern_of(next_of(world), 1, arrival.sequence()), "held");
   held.erase(held.begin() + 1);
-  const auto newest = check.ok(edge.remote.view(), "view");
-  check.equal(newest.sequence(), 20U, "newest version");
+  auto newest = check.ok(edge.remote.view(), "view");
+  while (newest.sequence() < 20) {
+    newest.release();
+    newest = check.ok(edge.remote.view(), "view");
+  }
   check.holds(newest.tensor(), pattern_of(next_of(world), 1, 20), "newest version");
   meeting.wait();
 }

