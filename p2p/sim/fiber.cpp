@@ -20,6 +20,29 @@ namespace {
 constexpr std::size_t kStackBytes = 256u << 10;
 constexpr std::size_t kGuardBytes = 4096;
 
+#if defined(__SANITIZE_ADDRESS__)
+/// Before a switch to another stack: keeps what belongs to this one, unless it is left for good.
+void leave_stack(void** keep, const void* to, std::size_t bytes) noexcept {
+  __sanitizer_start_switch_fiber(keep, to, bytes);
+}
+/// After it, on the other stack: tells which one was left.
+void enter_stack(void* kept, const void** from, std::size_t* bytes) noexcept {
+  __sanitizer_finish_switch_fiber(kept, from, bytes);
+}
+/// What an abandoned stack refers to is not lost by mistake: the stack stays, known to the leak
+/// checker.
+void keep_stack(os::Mapping& stack) noexcept {
+  __lsan_register_root_region(stack.data() + kGuardBytes, stack.bytes() - kGuardBytes);
+  os::Mapping* kept = new os::Mapping;  // NOLINT(cppcoreguidelines-owning-memory): for ever
+  kept->swap(stack);
+  __lsan_ignore_object(kept);
+}
+#else
+void leave_stack(void**, const void*, std::size_t) noexcept {}
+void enter_stack(void*, const void**, std::size_t*) noexcept {}
+void keep_stack(os::Mapping&) noexcept {}
+#endif
+
 }  // namespace
 
 Fiber::Fiber(std::function<void()> body)
@@ -37,15 +60,7 @@ Fiber::Fiber(std::function<void()> body)
 }
 
 Fiber::~Fiber() {
-#if defined(__SANITIZE_ADDRESS__)
-  if (ended_) return;
-  // What the abandoned stack refers to is not lost by mistake: it stays, and is told to the leak
-  // checker.
-  __lsan_register_root_region(stack_.data() + kGuardBytes, kStackBytes - kGuardBytes);
-  os::Mapping kept;
-  kept.swap(stack_);
-  new os::Mapping(std::move(kept));  // NOLINT: never unmapped
-#endif
+  if (!ended_) keep_stack(stack_);
 }
 
 void Fiber::leave_for(ucontext_t& from, ucontext_t& to) {
@@ -58,31 +73,21 @@ void Fiber::leave_for(ucontext_t& from, ucontext_t& to) {
 }
 
 void Fiber::resume() {
-#if defined(__SANITIZE_ADDRESS__)
-  void* shadow = nullptr;
-  __sanitizer_start_switch_fiber(&shadow, stack_.data(), stack_.bytes());
-#endif
+  void* kept = nullptr;
+  leave_stack(&kept, stack_.data(), stack_.bytes());
   leave_for(outside_, own_);
-#if defined(__SANITIZE_ADDRESS__)
-  __sanitizer_finish_switch_fiber(shadow, nullptr, nullptr);
-#endif
+  enter_stack(kept, nullptr, nullptr);
 }
 
 void Fiber::park() {
-#if defined(__SANITIZE_ADDRESS__)
-  __sanitizer_start_switch_fiber(ended_ ? nullptr : &shadow_, outside_stack_, outside_bytes_);
-#endif
+  leave_stack(ended_ ? nullptr : &shadow_, outside_stack_, outside_bytes_);
   leave_for(own_, outside_);
-#if defined(__SANITIZE_ADDRESS__)
-  __sanitizer_finish_switch_fiber(shadow_, &outside_stack_, &outside_bytes_);
-#endif
+  enter_stack(shadow_, &outside_stack_, &outside_bytes_);
 }
 
 void Fiber::enter(unsigned low, unsigned high) {
   auto* self = reinterpret_cast<Fiber*>(std::uintptr_t{low} | (std::uintptr_t{high} << 32U));
-#if defined(__SANITIZE_ADDRESS__)
-  __sanitizer_finish_switch_fiber(nullptr, &self->outside_stack_, &self->outside_bytes_);
-#endif
+  enter_stack(nullptr, &self->outside_stack_, &self->outside_bytes_);
   self->body_();
   self->ended_ = true;
   self->park();
