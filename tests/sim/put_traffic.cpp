@@ -113,7 +113,8 @@ class PutOwner final : public End {
       return true;
     }
     // Away for so long that the writer asks for credits that were not reported.
-    if (random_.chance(0.03)) job_.sleep(world_, random_.between(microseconds(1), milliseconds(40)));
+    if (random_.chance(0.03))
+      job_.sleep(world_, random_.between(microseconds(1), milliseconds(40)));
     if (held_.size() < edge_.spec.depth && random_.chance(0.7)) return take();
     if (held_.empty()) return take();
     const auto at = held_.begin() + static_cast<std::ptrdiff_t>(random_.below(held_.size()));
@@ -126,6 +127,9 @@ class PutOwner final : public End {
     // The writer has more to put than may be lost with this slot.
     if (closes_ < 2 && left_ > static_cast<std::int64_t>(edge_.spec.depth + 2 * kMaxPending) &&
         random_.chance(0.2)) {
+      // Perhaps while a held-up writer's question is on its way.
+      if (random_.chance(0.5))
+        job_.sleep(world_, random_.between(milliseconds(9), milliseconds(12)));
       held_.clear();
       slot_ = Slot();
       exposed_ = false;
