@@ -81,6 +81,8 @@ std::string_view name(Code code) noexcept {
       return "bootstrap";
     case Code::system:
       return "system";
+    case Code::forked:
+      return "forked";
   }
   return "unknown";
 }

@@ -1,5 +1,6 @@
 #include "p2p/local_rank.hpp"
 
+#include <fmt/format.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -82,11 +83,26 @@ LocalRank::LocalRank(LocalRankOptions options)
       adopted(std::make_shared<AdoptedMemory>(control)),
       resource(data),
       spin_(options.config.time(Knob::spin)),
+      unforked_(mapper->fork_mark().word()),
       bell_block_(control, sizeof(Doorbell)),
       bell_event_(options.sleeper == nullptr ? make_event() : os::Fd()),
       waiter(*new (bell_block_.data()) Doorbell{}, WaitPolicy{},
              options.config.time(Knob::timeout).value(), options.sleeper),
       progress(*options.progress) {}
+
+Status LocalRank::fork_refusal(const char* operation, std::string_view slot) const noexcept {
+  try {
+    return Status(ErrorDetail{
+        .code = Code::forked,
+        .operation = operation,
+        .message = fmt::format("this process is a fork of rank {}'s process: it is no rank", rank),
+        .hint = "start helpers by exec or spawn, or fork them before World::join",
+        .rank = rank,
+        .slot = std::string(slot)});
+  } catch (const std::bad_alloc&) {
+    return Status(ErrorDetail{.code = Code::forked});
+  }
+}
 
 void LocalRank::settle_waiting(int sharers, int local_ranks) noexcept {
   if (waiter.sleeper() != nullptr) return;

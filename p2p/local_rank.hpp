@@ -69,6 +69,11 @@ class LocalRank {
   /// may run on this rank's processors, `local_ranks` share the host's quota.
   void settle_waiting(int sharers, int local_ranks) noexcept;
 
+  /// Whether this process is a fork of the rank's, and so no rank: nothing shared may be touched.
+  bool forked() const noexcept { return unforked_.load(std::memory_order_relaxed) == 0; }
+  /// What every call answers then.
+  Status fork_refusal(const char* operation, std::string_view slot = {}) const noexcept;
+
   /// A put has no credit: unless somebody waits for it here, the progress thread will see to it.
   void want_service() noexcept {
     service_wanted.store(true, std::memory_order_release);
@@ -90,6 +95,7 @@ class LocalRank {
 
  private:
   const std::optional<std::chrono::nanoseconds> spin_;  ///< WEFT_SPIN; none: decided by itself
+  const std::atomic<std::uint32_t>& unforked_;          ///< the mapper's fork mark
   OwnedBlock bell_block_;
   os::Fd bell_event_;
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "weft/error.hpp"
+#include "weft/world.hpp"
 
 namespace weft::pslib {
 
@@ -28,6 +29,17 @@ Status refuse(Code code, const Make& make) noexcept {
     detail.code = code;
   }
   return Status(std::move(detail));
+}
+
+/// Code::forked in a fork of the rank's process, else ok.
+inline Status refuse_fork(const World& world, const char* operation) noexcept {
+  const Status status = world.alive({});
+  if (status.code() != Code::forked) return {};
+  return refuse(Code::forked, [&] {
+    ErrorDetail detail = status.detail();
+    detail.operation = operation;
+    return detail;
+  });
 }
 
 }  // namespace weft::pslib

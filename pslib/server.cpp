@@ -14,7 +14,9 @@ namespace detail {
 class ServerState {
  public:
   ServerState(World& world, const Options& options, std::string name)
-      : world(world), roles(world, options), name(std::move(name)) {}
+      : world(world), roles(world, options), name(std::move(name)) {
+    refuse_fork(world, "parameter server").or_throw();
+  }
 
   World& world;
   const Roles roles;
@@ -31,11 +33,13 @@ ParameterServer::~ParameterServer() = default;
 
 Table ParameterServer::table(const std::string& name, std::vector<TensorSpec> specs,
                              Optimizer optimizer, Deadline deadline) {
+  refuse_fork(state_->world, "table").or_throw();
   return Table(std::make_shared<detail::TableState>(state_->world, state_->roles, state_->name,
                                                     name, std::move(specs), optimizer, deadline));
 }
 
 Status ParameterServer::serve(std::span<Table* const> tables) {
+  if (Status status = refuse_fork(state_->world, "serve"); !status) return status;
   if (state_->roles.works())
     return Status(bad_argument("serve", "this rank is a worker",
                                "its shard works inside push_pull(), pull() and wait_updated()"));

@@ -98,6 +98,7 @@ Status TableState::wait_updated(Deadline deadline) noexcept {
 }
 
 Result<ParameterView> TableState::view(const std::string& name) noexcept {
+  if (Status status = refuse_fork(world_, "view"); !status) return status;
   const auto found = indices_.find(name);
   const auto is_of = [&](const Piece& piece) { return piece.tensor == found->second; };
   if (found != indices_.end() && std::ranges::count_if(pieces_, is_of) == 1)
@@ -146,6 +147,7 @@ const Worker& TableState::worker(const char* operation) const {
 }
 
 Status TableState::must_work(const char* operation) const noexcept {
+  if (Status status = refuse_fork(world_, operation); !status) return status;
   if (worker_) return {};
   return refuse(Code::bad_argument, [&] {
     return bad_argument(operation, fmt::format("this rank only serves table \"{}\"", name_),

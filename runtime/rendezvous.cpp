@@ -6,6 +6,7 @@
 namespace weft {
 
 Rendezvous Rendezvous::open(World& world, const RendezvousSpec& spec, Deadline deadline) {
+  WorldAccess::state(world).refuse_fork("rendezvous");
   return Rendezvous(WorldAccess::state(world).rendezvous.open(spec, deadline));
 }
 

@@ -24,6 +24,7 @@ std::size_t bytes_of(DType dtype, const Shape& shape) {
 template <typename End>
 Result<std::size_t> first_ready(const p2p::LocalRank& local, std::span<End* const> ends,
                                 Deadline deadline) noexcept {
+  if (local.forked()) return local.fork_refusal("wait_any");
   std::size_t found = ends.size();
   const auto any = [&](auto what) {
     for (std::size_t i = 0; i < ends.size(); ++i) {
@@ -61,14 +62,24 @@ World World::join() {
 World::World() noexcept = default;
 World::World(std::unique_ptr<detail::WorldState> state) noexcept : state_(std::move(state)) {}
 World::World(World&&) noexcept = default;
-World& World::operator=(World&&) noexcept = default;
-World::~World() = default;
+World& World::operator=(World&& other) noexcept {
+  if (this == &other) return *this;
+  const World left(std::move(state_));
+  state_ = std::move(other.state_);
+  return *this;
+}
+World::~World() {
+  // A fork has neither the rank's threads nor its memory, and its locks may be held for ever: the
+  // state is left as it is.
+  if (state_ && state_->local.forked()) (void)state_.release();
+}
 
 int World::rank() const noexcept { return state_->rank; }
 int World::size() const noexcept { return state_->size; }
 int World::local_size() const noexcept { return state_->local_size; }
 
 std::string World::host(int rank) const {
+  state_->refuse_fork("host");
   if (rank < 0 || rank >= size())
     throw Error(
         ErrorDetail{.code = Code::bad_argument,
@@ -78,10 +89,12 @@ std::string World::host(int rank) const {
 }
 
 Tensor World::allocate(DType dtype, const Shape& shape) {
+  state_->refuse_fork("allocate");
   return {p2p::make_storage(state_->local.data, bytes_of(dtype, shape)), 0, dtype, shape};
 }
 
 Tensor World::adopt(std::shared_ptr<void> memory, DType dtype, const Shape& shape) {
+  state_->refuse_fork("adopt");
   const std::size_t bytes = bytes_of(dtype, shape);
   if (memory == nullptr)
     throw Error(ErrorDetail{.code = Code::bad_argument,
@@ -102,11 +115,13 @@ Tensor World::adopt(void* memory, DType dtype, const Shape& shape, std::function
 std::pmr::memory_resource& World::memory() noexcept { return state_->local.resource; }
 
 Slot World::expose(const SlotSpec& spec) {
+  state_->refuse_fork("expose");
   bytes_of(spec.dtype, spec.shape);
   return Slot(state_->slots.expose(spec, {}));
 }
 
 Slot World::expose(const SlotSpec& spec, const Tensor& memory) {
+  state_->refuse_fork("expose");
   bytes_of(spec.dtype, spec.shape);
   if (memory.empty())
     throw Error(ErrorDetail{.code = Code::bad_argument,
@@ -118,10 +133,12 @@ Slot World::expose(const SlotSpec& spec, const Tensor& memory) {
 }
 
 RemoteSlot World::attach(int owner, const SlotSpec& expected, Deadline deadline) {
+  state_->refuse_fork("attach");
   return RemoteSlot(state_->slots.attach(owner, expected, false, deadline));
 }
 
 RemoteSlot World::attach(int owner, const std::string& name, Deadline deadline) {
+  state_->refuse_fork("attach");
   SlotSpec asked;
   asked.name = name;
   return RemoteSlot(state_->slots.attach(owner, asked, true, deadline));
@@ -155,10 +172,16 @@ Result<std::size_t> World::wait_any(std::span<Request* const> requests,
   return first_ready<Ended>(state_->local, ends, deadline);
 }
 
-int World::event_fd() { return state_->event_fd(); }
-void World::clear_event() noexcept { state_->clear_event(); }
+int World::event_fd() {
+  state_->refuse_fork("event_fd");
+  return state_->event_fd();
+}
+void World::clear_event() noexcept {
+  if (!state_->local.forked()) state_->clear_event();
+}
 
 Status World::alive(std::span<const int> ranks) const noexcept {
+  if (state_->local.forked()) return state_->local.fork_refusal("alive");
   try {
     state_->mesh.check_ranks(ranks, "alive");
   } catch (const Error& error) {
@@ -168,6 +191,7 @@ Status World::alive(std::span<const int> ranks) const noexcept {
 }
 
 Report World::report() const {
+  state_->refuse_fork("report");
   std::vector<EdgeReport> edges = state_->slots.edges();
   state_->rendezvous.report(edges);
   return {state_->mesh.paths(),
@@ -176,6 +200,9 @@ Report World::report() const {
            state_->local.published->report(), state_->local.hidden->report()}};
 }
 
-Status World::leave(Deadline deadline) noexcept { return state_->leave(deadline); }
+Status World::leave(Deadline deadline) noexcept {
+  if (state_->local.forked()) return state_->local.fork_refusal("leave");
+  return state_->leave(deadline);
+}
 
 }  // namespace weft

@@ -37,6 +37,10 @@ class WorldState {
   WorldState& operator=(const WorldState&) = delete;
 
   Status leave(Deadline deadline) noexcept;
+  /// Throws Error(forked) in a fork of the rank's process.
+  void refuse_fork(const char* operation) const {
+    if (local.forked()) local.fork_refusal(operation).or_throw();
+  }
   int event_fd();
   void clear_event() noexcept;
 

@@ -1,6 +1,7 @@
 #include "base/os/mapping.hpp"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <string>
 
@@ -18,15 +19,24 @@ Mapping map(int file, std::size_t bytes, int protection, int flags) {
 }  // namespace
 
 Mapping::~Mapping() {
-  if (data_ != nullptr) ::munmap(data_, bytes_);
+  // In a fork something else may lie at that address.
+  if (data_ != nullptr && (only_in_ == 0 || only_in_ == ::getpid())) ::munmap(data_, bytes_);
+}
+
+Mapping Mapping::of_file(const Fd& file, std::size_t bytes, int protection) {
+  Mapping mapping = map(file.get(), bytes, protection, MAP_SHARED);
+  if (::madvise(mapping.data(), bytes, MADV_DONTFORK) != 0)
+    throw_system_error("madvise", "MADV_DONTFORK");
+  mapping.only_in_ = ::getpid();
+  return mapping;
 }
 
 Mapping Mapping::shared(const Fd& file, std::size_t bytes) {
-  return map(file.get(), bytes, PROT_READ | PROT_WRITE, MAP_SHARED);
+  return of_file(file, bytes, PROT_READ | PROT_WRITE);
 }
 
 Mapping Mapping::readable(const Fd& file, std::size_t bytes) {
-  return map(file.get(), bytes, PROT_READ, MAP_SHARED);
+  return of_file(file, bytes, PROT_READ);
 }
 
 Mapping Mapping::anonymous(std::size_t bytes) {

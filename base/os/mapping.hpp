@@ -1,6 +1,8 @@
 // A stretch of mapped memory that is unmapped once.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <utility>
 
@@ -8,7 +10,8 @@
 
 namespace weft::os {
 
-/// Owns one mapping, or none. Move-only; the memory does not move with it.
+/// Owns one mapping, or none. Move-only; the memory does not move with it. Shared memory is not
+/// there in forks of the process: touching it is a fault, letting the mapping go does nothing.
 class Mapping {
  public:
   Mapping() noexcept = default;
@@ -16,7 +19,9 @@ class Mapping {
   Mapping(void* data, std::size_t bytes) noexcept
       : data_(static_cast<std::byte*>(data)), bytes_(bytes) {}
   Mapping(Mapping&& other) noexcept
-      : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+      : data_(std::exchange(other.data_, nullptr)),
+        bytes_(std::exchange(other.bytes_, 0)),
+        only_in_(other.only_in_) {}
   Mapping& operator=(Mapping&& other) noexcept {
     Mapping(std::move(other)).swap(*this);
     return *this;
@@ -37,11 +42,15 @@ class Mapping {
   void swap(Mapping& other) noexcept {
     std::swap(data_, other.data_);
     std::swap(bytes_, other.bytes_);
+    std::swap(only_in_, other.only_in_);
   }
 
  private:
+  static Mapping of_file(const Fd& file, std::size_t bytes, int protection);
+
   std::byte* data_ = nullptr;
   std::size_t bytes_ = 0;
+  pid_t only_in_ = 0;  ///< the process that has it; 0: its forks have it too
 };
 
 }  // namespace weft::os

@@ -60,6 +60,7 @@ static_assert(WEFT_CODE_FLOW_OVERRUN == static_cast<int>(Code::flow_overrun));
 static_assert(WEFT_CODE_CANCELLED == static_cast<int>(Code::cancelled));
 static_assert(WEFT_CODE_BOOTSTRAP == static_cast<int>(Code::bootstrap));
 static_assert(WEFT_CODE_SYSTEM == static_cast<int>(Code::system));
+static_assert(WEFT_CODE_FORKED == static_cast<int>(Code::forked));
 
 static_assert(WEFT_DTYPE_F64 == static_cast<int>(DType::f64));
 static_assert(WEFT_DTYPE_F32 == static_cast<int>(DType::f32));
@@ -126,6 +127,22 @@ T& given(const char* operation, const char* what, T* pointer) {
   return *pointer;
 }
 
+const weft::World& world_of(const weft_world& handle) { return handle.world; }
+const weft::World& world_of(const weft_slot& handle) { return handle.world->world; }
+const weft::World& world_of(const weft_remote_slot& handle) { return handle.world->world; }
+const weft::World& world_of(const weft_arrival& handle) { return world_of(*handle.slot); }
+
+/// As given(), in the rank's own process: a fork of it gets Error(forked).
+template <typename T>
+T& in_rank(const char* operation, const char* what, T* pointer) {
+  T& handle = given(operation, what, pointer);
+  const weft::Status status = world_of(handle).alive({});
+  if (status.code() != Code::forked) return handle;
+  weft::ErrorDetail detail = status.detail();
+  detail.operation = operation;
+  throw weft::Error(std::move(detail));
+}
+
 weft::Deadline deadline(const char* operation, double seconds) {
   if (std::isnan(seconds)) bad_argument(operation, "the timeout is not a number");
   if (seconds < 0) return {};
@@ -174,7 +191,7 @@ weft_code weft_join(weft_world** world) {
 
 weft_code weft_leave(weft_world* world, double timeout_seconds) {
   return guarded([&] {
-    auto& leaving = given("leave", "world", world);
+    auto& leaving = in_rank("leave", "world", world);
     const auto until = deadline("leave", timeout_seconds);
     if (const int open = leaving.open_slots; open > 0)
       bad_argument("leave", std::to_string(open) + " slots are still open; close them first");
@@ -186,14 +203,14 @@ weft_code weft_leave(weft_world* world, double timeout_seconds) {
 
 weft_code weft_rank(const weft_world* world, int* rank) {
   return guarded([&] {
-    given("rank", "rank", rank) = given("rank", "world", world).world.rank();
+    given("rank", "rank", rank) = in_rank("rank", "world", world).world.rank();
     return WEFT_CODE_OK;
   });
 }
 
 weft_code weft_size(const weft_world* world, int* size) {
   return guarded([&] {
-    given("size", "size", size) = given("size", "world", world).world.size();
+    given("size", "size", size) = in_rank("size", "world", world).world.size();
     return WEFT_CODE_OK;
   });
 }
@@ -268,7 +285,7 @@ weft_code weft_slot_attach(weft_world* world, int owner, const weft_slot_spec* s
 
 weft_code weft_slot_close(weft_slot* slot) {
   return guarded([&] {
-    auto& closing = given("slot_close", "slot", slot);
+    auto& closing = in_rank("slot_close", "slot", slot);
     if (closing.held_arrivals > 0)
       bad_argument("slot_close", std::to_string(closing.held_arrivals) +
                                      " arrivals are still held; release them first");
@@ -281,7 +298,7 @@ weft_code weft_slot_close(weft_slot* slot) {
 
 weft_code weft_remote_slot_close(weft_remote_slot* remote) {
   return guarded([&] {
-    auto* world = given("remote_slot_close", "remote", remote).world;
+    auto* world = in_rank("remote_slot_close", "remote", remote).world;
     delete remote;
     --world->open_slots;
     return WEFT_CODE_OK;
@@ -322,7 +339,7 @@ weft_code weft_slot_wait(weft_slot* slot, double timeout_seconds, weft_arrival**
 weft_code weft_arrival_data(const weft_arrival* arrival, const void** data) {
   return guarded([&] {
     given("arrival_data", "data", data) =
-        given("arrival_data", "arrival", arrival).arrival.tensor().data();
+        in_rank("arrival_data", "arrival", arrival).arrival.tensor().data();
     return WEFT_CODE_OK;
   });
 }
@@ -330,7 +347,7 @@ weft_code weft_arrival_data(const weft_arrival* arrival, const void** data) {
 weft_code weft_arrival_bytes(const weft_arrival* arrival, size_t* bytes) {
   return guarded([&] {
     given("arrival_bytes", "bytes", bytes) =
-        given("arrival_bytes", "arrival", arrival).arrival.tensor().bytes();
+        in_rank("arrival_bytes", "arrival", arrival).arrival.tensor().bytes();
     return WEFT_CODE_OK;
   });
 }
@@ -338,14 +355,14 @@ weft_code weft_arrival_bytes(const weft_arrival* arrival, size_t* bytes) {
 weft_code weft_arrival_sequence(const weft_arrival* arrival, uint64_t* sequence) {
   return guarded([&] {
     given("arrival_sequence", "sequence", sequence) =
-        given("arrival_sequence", "arrival", arrival).arrival.sequence();
+        in_rank("arrival_sequence", "arrival", arrival).arrival.sequence();
     return WEFT_CODE_OK;
   });
 }
 
 weft_code weft_arrival_release(weft_arrival* arrival) {
   return guarded([&] {
-    auto* slot = given("arrival_release", "arrival", arrival).slot;
+    auto* slot = in_rank("arrival_release", "arrival", arrival).slot;
     delete arrival;
     --slot->held_arrivals;
     return WEFT_CODE_OK;

@@ -30,7 +30,8 @@ enum class Code : std::uint8_t {
   flow_overrun,    ///< WEFT_CHECK=flow saw a synchronous slot overtake its reader
   cancelled,       ///< the request was cancelled
   bootstrap,       ///< the ranks could not be introduced to each other
-  system           ///< the operating system refused; the message holds its words
+  system,          ///< the operating system refused; the message holds its words
+  forked           ///< this process is a fork of a rank's process, and so no rank
 };
 
 /// The code's name as it is printed and documented, e.g. "peer_failed".

@@ -23,6 +23,8 @@ class WorldState;
 /// This process (or, in tests, this thread) as one rank among `size()`. Several worlds may live in
 /// one process. Slots, remote slots and arrivals must go before their world; tensors may outlive
 /// it. Thread-safety: every member may be called concurrently, except leave() and destruction.
+/// In a fork of the process every call of it and of what came from it ends with Code::forked, or
+/// says that nothing is ready; destruction does nothing.
 class WEFT_API World {
  public:
   /// Joins the job that the launcher (mpirun, srun --mpi=pmix) started; with no launcher it is a

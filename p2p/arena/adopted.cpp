@@ -78,6 +78,7 @@ void AdoptedMemory::on_release(std::function<void(std::uint32_t)> forget) {
 }
 
 void AdoptedMemory::release(const AdoptedRegion& region) noexcept {
+  if (control_->forked()) return;
   // A peer that reads the memory while it is given back looks at the word afterwards.
   alive_word(region).store(0, std::memory_order_release);
   full_barrier();

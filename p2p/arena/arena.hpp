@@ -69,6 +69,10 @@ class Arena {
   /// Whether the range lies in one of the chunks.
   bool contains(const std::byte* data, std::size_t bytes) const noexcept;
 
+  /// Whether this process is a fork of the arena's: nothing of it may be touched or asked for then,
+  /// and giving a block back does nothing.
+  bool forked() const noexcept { return mapper_->fork_mark().forked(); }
+
   /// Counts bytes that are in limbo: freed by their slot, not yet by its peer.
   void add_limbo(std::int64_t bytes) noexcept { limbo_ += bytes; }
   ArenaReport report() const;

@@ -16,7 +16,7 @@ class ArenaResource final : public std::pmr::memory_resource {
 
  private:
   void* do_allocate(std::size_t bytes, std::size_t alignment) override {
-    if (alignment > Heap::kGranule) throw std::bad_alloc();
+    if (alignment > Heap::kGranule || arena_->forked()) throw std::bad_alloc();
     try {
       return arena_->allocate(bytes).data;
     } catch (const Error&) {
@@ -24,6 +24,7 @@ class ArenaResource final : public std::pmr::memory_resource {
     }
   }
   void do_deallocate(void* data, std::size_t bytes, std::size_t) override {
+    if (arena_->forked()) return;
     if (const auto block = arena_->locate(static_cast<std::byte*>(data), bytes))
       arena_->release(*block);
   }

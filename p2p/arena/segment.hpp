@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/os/fd.hpp"
+#include "base/os/fork_mark.hpp"
 #include "base/os/mapping.hpp"
 
 namespace weft::p2p {
@@ -46,11 +47,14 @@ class SegmentMapper {
   /// Throws Error(system) otherwise. A rank of the same process gets the creator's own mapping,
   /// which is writable.
   std::shared_ptr<os::Mapping> map(const os::Fd& fd, std::size_t bytes, Access access);
+  /// Tells forks of this process, where none of the segments is mapped.
+  const os::ForkMark& fork_mark() const noexcept { return fork_mark_; }
 
  private:
   using Identity = std::pair<std::uint64_t, std::uint64_t>;  // device, inode
   static Identity identify(const os::Fd& fd);
 
+  const os::ForkMark fork_mark_;
   std::mutex mutex_;
   std::map<Identity, std::weak_ptr<os::Mapping>> mappings_;
 };

@@ -60,38 +60,48 @@ Rendezvous& Rendezvous::operator=(Rendezvous&& other) noexcept {
   return *this;
 }
 Rendezvous::~Rendezvous() {
-  if (state_) state_->table().close(std::move(state_));
+  if (state_ && !state_->forked()) state_->table().close(std::move(state_));
 }
 
 Status Rendezvous::send(int to, std::string_view key, std::uint64_t step, const Tensor& tensor,
                         Deadline deadline) noexcept {
+  if (state_->forked()) return state_->fork_refusal("send");
   return state_->send(to, {key, step}, tensor, deadline);
 }
 Status Rendezvous::send_dead(int to, std::string_view key, std::uint64_t step,
                              Deadline deadline) noexcept {
+  if (state_->forked()) return state_->fork_refusal("send_dead");
   return state_->send_dead(to, {key, step}, deadline);
 }
 Status Rendezvous::send_error(int to, std::string_view key, std::uint64_t step, Code code,
                               std::string_view text, Deadline deadline) noexcept {
+  if (state_->forked()) return state_->fork_refusal("send_error");
   return state_->send_error(to, {key, step}, code, text, deadline);
 }
 Status Rendezvous::send_encoded(int to, std::string_view key, std::uint64_t step,
                                 const Codec& value, Deadline deadline) noexcept {
+  if (state_->forked()) return state_->fork_refusal("send_encoded");
   return state_->send_encoded(to, {key, step}, value, deadline);
 }
 bool Rendezvous::lent(int to, std::string_view key, std::uint64_t step) const noexcept {
-  return state_->lent(to, {key, step});
+  return !state_->forked() && state_->lent(to, {key, step});
 }
-Status Rendezvous::serve(Deadline deadline) noexcept { return state_->serve(deadline); }
+Status Rendezvous::serve(Deadline deadline) noexcept {
+  if (state_->forked()) return state_->fork_refusal("serve");
+  return state_->serve(deadline);
+}
 Result<Received> Rendezvous::recv(int from, std::string_view key, std::uint64_t step,
                                   Deadline deadline) noexcept {
+  if (state_->forked()) return state_->fork_refusal("recv");
   return state_->recv(from, {key, step}, deadline);
 }
 std::vector<Result<Received>> Rendezvous::recv(int from, std::span<const KeyStep> wanted,
                                                Deadline deadline) {
+  if (state_->forked()) return {wanted.size(), state_->fork_refusal("recv")};
   return state_->recv(from, wanted, deadline);
 }
 Status Rendezvous::cancel(int from, std::string_view key, std::uint64_t step) noexcept {
+  if (state_->forked()) return state_->fork_refusal("cancel");
   return state_->cancel(from, {key, step});
 }
 

@@ -59,6 +59,10 @@ class RendezvousState {
 
   const RendezvousSpec& spec() const noexcept { return spec_; }
   p2p::RendezvousTable& table() const noexcept { return table_; }
+  bool forked() const noexcept { return local_.forked(); }
+  Status fork_refusal(const char* operation) const noexcept {
+    return local_.fork_refusal(operation);
+  }
   void report(std::vector<EdgeReport>& edges) const;
 
  private:

@@ -76,6 +76,10 @@ Status RemoteSlotState::wrong_put(std::string_view what) const {
 
 Request RemoteSlotState::put(const Tensor& tensor) noexcept {
   Request request;
+  if (forked()) [[unlikely]] {
+    request.status_ = fork_refusal("put");
+    return request;
+  }
   if (spec_.writer != Writer::peer || tensor.dtype() != spec_.dtype ||
       (dynamic() ? tensor.shape().dims() != spec_.shape.dims() : !(tensor.shape() == spec_.shape)))
       [[unlikely]] {
@@ -108,6 +112,10 @@ Request RemoteSlotState::put(const Tensor& tensor) noexcept {
 
 Request RemoteSlotState::put(std::span<const Tensor> parts) noexcept {
   Request request;
+  if (forked()) [[unlikely]] {
+    request.status_ = fork_refusal("put");
+    return request;
+  }
   std::int64_t elements = 0;
   bool same = true;
   for (const Tensor& part : parts) {

@@ -89,6 +89,10 @@ class RemoteSlotState {
   const SlotSpec& spec() const noexcept { return spec_; }
   p2p::Peer& owner() const noexcept { return owner_; }
   std::uint64_t id() const noexcept { return id_; }
+  bool forked() const noexcept { return local_.forked(); }
+  Status fork_refusal(const char* operation) const noexcept {
+    return local_.fork_refusal(operation, spec_.name);
+  }
   p2p::SlotTable& table() const noexcept { return table_; }
   EdgeReport report() const;
 

@@ -10,20 +10,26 @@ namespace weft {
 
 void Arrival::let_go() noexcept {
   tensor_ = nullptr;
-  if (slot_ != nullptr)
-    slot_->let_go(sequence_);
-  else
+  if (slot_ != nullptr) {
+    if (!slot_->forked()) slot_->let_go(sequence_);
+  } else if (!remote_->forked()) {
     remote_->let_go(sequence_);
+  }
 }
 
-bool Request::test() noexcept { return remote_ == nullptr || remote_->put_ended(ticket_); }
+bool Request::test() noexcept {
+  return remote_ == nullptr || remote_->forked() || remote_->put_ended(ticket_);
+}
 
 Status Request::wait(Deadline deadline) noexcept {
-  return remote_ == nullptr ? status_ : remote_->wait_put(ticket_, deadline);
+  if (remote_ == nullptr) return status_;
+  if (remote_->forked()) return remote_->fork_refusal("put");
+  return remote_->wait_put(ticket_, deadline);
 }
 
 Status Request::cancel() noexcept {
   if (remote_ == nullptr) return status_;
+  if (remote_->forked()) return remote_->fork_refusal("put");
   bool ended = true;
   const Status status = remote_->cancel_put(ticket_, ended);
   if (!ended) return status;
@@ -40,17 +46,35 @@ Slot& Slot::operator=(Slot&& other) noexcept {
   return *this;
 }
 Slot::~Slot() {
-  if (state_) state_->table().close(std::move(state_));
+  if (state_ && !state_->forked()) state_->table().close(std::move(state_));
 }
 
 const SlotSpec& Slot::spec() const noexcept { return state_->spec(); }
-Result<Arrival> Slot::wait(Deadline deadline) noexcept { return state_->wait(deadline); }
-bool Slot::ready() const noexcept { return state_->ready(); }
-void Slot::allocate_with(AllocateTensor allocate) { state_->allocate_with(std::move(allocate)); }
-Result<Tensor> Slot::next(Deadline deadline) noexcept { return state_->next(deadline); }
-Status Slot::publish() noexcept { return state_->publish(); }
-int Slot::readers() const noexcept { return state_->readers(); }
-void Slot::also_needs(std::span<const int> ranks) { state_->also_needs(ranks); }
+Result<Arrival> Slot::wait(Deadline deadline) noexcept {
+  if (state_->forked()) [[unlikely]]
+    return state_->fork_refusal("wait");
+  return state_->wait(deadline);
+}
+bool Slot::ready() const noexcept { return !state_->forked() && state_->ready(); }
+void Slot::allocate_with(AllocateTensor allocate) {
+  if (state_->forked()) state_->fork_refusal("allocate_with").or_throw();
+  state_->allocate_with(std::move(allocate));
+}
+Result<Tensor> Slot::next(Deadline deadline) noexcept {
+  if (state_->forked()) [[unlikely]]
+    return state_->fork_refusal("next");
+  return state_->next(deadline);
+}
+Status Slot::publish() noexcept {
+  if (state_->forked()) [[unlikely]]
+    return state_->fork_refusal("publish");
+  return state_->publish();
+}
+int Slot::readers() const noexcept { return state_->forked() ? 0 : state_->readers(); }
+void Slot::also_needs(std::span<const int> ranks) {
+  if (state_->forked()) state_->fork_refusal("also_needs").or_throw();
+  state_->also_needs(ranks);
+}
 
 RemoteSlot::RemoteSlot() noexcept = default;
 RemoteSlot::RemoteSlot(std::shared_ptr<detail::RemoteSlotState> state) noexcept
@@ -61,7 +85,7 @@ RemoteSlot& RemoteSlot::operator=(RemoteSlot&& other) noexcept {
   return *this;
 }
 RemoteSlot::~RemoteSlot() {
-  if (state_) state_->table().detach(std::move(state_));
+  if (state_ && !state_->forked()) state_->table().detach(std::move(state_));
 }
 
 const SlotSpec& RemoteSlot::spec() const noexcept { return state_->spec(); }
@@ -73,14 +97,25 @@ Request RemoteSlot::put(const Tensor& tensor, Until) noexcept {
 Request RemoteSlot::put(std::span<const Tensor> parts, Until) noexcept {
   return state_->put(parts);
 }
-Result<Arrival> RemoteSlot::view(Deadline deadline) noexcept { return state_->view(deadline); }
+Result<Arrival> RemoteSlot::view(Deadline deadline) noexcept {
+  if (state_->forked()) [[unlikely]]
+    return state_->fork_refusal("view");
+  return state_->view(deadline);
+}
 Status RemoteSlot::get(const Tensor& into, Deadline deadline) noexcept {
+  if (state_->forked()) [[unlikely]]
+    return state_->fork_refusal("get");
   return state_->get(into, deadline);
 }
 Status RemoteSlot::get(std::span<const SlotRun> runs, Deadline deadline) noexcept {
+  if (state_->forked()) [[unlikely]]
+    return state_->fork_refusal("get");
   return state_->get(runs, deadline);
 }
-bool RemoteSlot::ready() const noexcept { return state_->ready(); }
-void RemoteSlot::also_needs(std::span<const int> ranks) { state_->also_needs(ranks); }
+bool RemoteSlot::ready() const noexcept { return !state_->forked() && state_->ready(); }
+void RemoteSlot::also_needs(std::span<const int> ranks) {
+  if (state_->forked()) state_->fork_refusal("also_needs").or_throw();
+  state_->also_needs(ranks);
+}
 
 }  // namespace weft

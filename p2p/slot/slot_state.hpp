@@ -98,6 +98,10 @@ class SlotState {
 
   const SlotSpec& spec() const noexcept { return spec_; }
   std::uint64_t id() const noexcept { return id_; }
+  bool forked() const noexcept { return local_.forked(); }
+  Status fork_refusal(const char* operation) const noexcept {
+    return local_.fork_refusal(operation, spec_.name);
+  }
   p2p::SlotTable& table() const noexcept { return table_; }
   EdgeReport report() const;
 

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "base/os/fork_mark.hpp"
 #include "runtime/bootstrap/bootstrap.hpp"
 #include "weft/error.hpp"
 
@@ -58,6 +59,18 @@ void refuse_other_launchers() {
   }
 }
 
+/// The launcher knows one rank by this process' environment, and PMIx's state would be the
+/// parent's.
+void refuse_fork_of_a_rank() {
+  static const os::ForkMark first_to_join;
+  if (first_to_join.forked())
+    throw Error(ErrorDetail{
+        .code = Code::forked,
+        .operation = "join",
+        .message = "this process is a fork of one that has joined the job: it is no rank of it",
+        .hint = "start helpers by exec or spawn, or fork them before World::join"});
+}
+
 }  // namespace
 
 std::unique_ptr<Bootstrap> make_alone_bootstrap() { return std::make_unique<AloneBootstrap>(); }
@@ -65,7 +78,10 @@ std::unique_ptr<Bootstrap> make_alone_bootstrap() { return std::make_unique<Alon
 std::unique_ptr<Bootstrap> choose_bootstrap(const Config& config) {
   const std::string& chosen = config.text(Knob::bootstrap);
   if (chosen == "alone") return make_alone_bootstrap();
-  if (chosen == "pmix" || launched_by_pmix()) return make_pmix_bootstrap();
+  if (chosen == "pmix" || launched_by_pmix()) {
+    refuse_fork_of_a_rank();
+    return make_pmix_bootstrap();
+  }
   refuse_other_launchers();
   return make_alone_bootstrap();
 }

@@ -1,15 +1,21 @@
 // Introduction by the launcher's PMIx server: Open MPI's mpirun, or srun --mpi=pmix.
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <pmix.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "runtime/bootstrap/bootstrap.hpp"
@@ -67,10 +73,33 @@ std::string next_key() {
   return fmt::format("weft.address.{}", worlds++);
 }
 
+std::set<int> open_descriptors() {
+  std::set<int> open;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", none))
+    open.insert(std::atoi(entry.path().filename().c_str()));
+  // The one that this was read from is closed by now.
+  std::erase_if(open, [](int fd) { return ::fcntl(fd, F_GETFD) < 0; });
+  return open;
+}
+
+/// PMIx leaves its socket to the programs that this process starts; one that outlives the rank
+/// would keep the launcher's connection open.
+void keep_new_sockets_from_programs(const std::set<int>& before) {
+  for (const int fd : open_descriptors()) {
+    struct stat about {};
+    if (before.contains(fd) || ::fstat(fd, &about) != 0 || !S_ISSOCK(about.st_mode)) continue;
+    const int flags = ::fcntl(fd, F_GETFD);
+    if (flags >= 0) ::fcntl(fd, F_SETFD, flags | FD_CLOEXEC);
+  }
+}
+
 class PmixBootstrap final : public Bootstrap {
  public:
   PmixBootstrap() : key_(next_key()) {
+    const auto before = open_descriptors();
     const pmix_status_t status = PMIx_Init(&self_, nullptr, 0);
+    keep_new_sockets_from_programs(before);
     if (status != PMIX_SUCCESS)
       fail("PMIx_Init", status,
            "start the job with mpirun or srun --mpi=pmix, or set WEFT_BOOTSTRAP=alone");

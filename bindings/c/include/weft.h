@@ -12,6 +12,10 @@
  * names. Arrivals go before their slot, slots before their world: the call that would break this
  * order is refused with WEFT_CODE_BAD_ARGUMENT and changes nothing.
  *
+ * Forks: in a fork of a rank's process every call that takes a world, a slot, a remote slot or an
+ * arrival returns WEFT_CODE_FORKED and changes nothing; handles need not be given back there. The
+ * elements of arena tensors and arrivals are not mapped in it.
+ *
  * Threads: a world may be used by several threads; a slot, a remote slot and an arrival by one at a
  * time. */
 #ifndef WEFT_H
@@ -43,7 +47,8 @@ typedef enum weft_code {
   WEFT_CODE_FLOW_OVERRUN = 12,
   WEFT_CODE_CANCELLED = 13,
   WEFT_CODE_BOOTSTRAP = 14,
-  WEFT_CODE_SYSTEM = 15
+  WEFT_CODE_SYSTEM = 15,
+  WEFT_CODE_FORKED = 16
 } weft_code;
 
 /* Element types, with the values of weft::DType. */

@@ -67,9 +67,9 @@ TEST(ErrorText, StaysOneLineWhateverNamesHold) {
 
 TEST(Code, NamesAreDistinct) {
   std::set<std::string_view> names;
-  for (int code = 0; code <= static_cast<int>(Code::system); ++code)
+  for (int code = 0; code <= static_cast<int>(Code::forked); ++code)
     names.insert(name(static_cast<Code>(code)));
-  EXPECT_EQ(names.size(), static_cast<std::size_t>(Code::system) + 1);
+  EXPECT_EQ(names.size(), static_cast<std::size_t>(Code::forked) + 1);
   EXPECT_EQ(names.count("unknown"), 0U);
 }
 

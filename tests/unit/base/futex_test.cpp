@@ -53,8 +53,10 @@ TEST(Futex, WakesASleeperOfAnotherProcess) {
 
   const pid_t child = ::fork();
   if (child == 0) {
+    const auto mine = Mapping::shared(file, 4096);  // the parent's is not there in a fork
+    auto& same = *reinterpret_cast<Word*>(mine.data());
     const auto until = Clock::now() + 30s;
-    while (word.load() == 0 && Clock::now() < until) futex_wait(word, 0, until);
+    while (same.load() == 0 && Clock::now() < until) futex_wait(same, 0, until);
     ::_exit(Clock::now() < until - 15s ? 0 : 1);
   }
   std::this_thread::sleep_for(20ms);  // most likely asleep by now; right either way

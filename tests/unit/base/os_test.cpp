@@ -15,6 +15,7 @@
 
 #include "base/os/cpus.hpp"
 #include "base/os/fd.hpp"
+#include "base/os/fork_mark.hpp"
 #include "base/os/host_identity.hpp"
 #include "base/os/mapping.hpp"
 #include "base/os/pidfd.hpp"
@@ -101,6 +102,56 @@ TEST(Mapping, ThrowsTheSystemsWords) {
     EXPECT_EQ(error.code(), Code::system);
     EXPECT_STREQ(error.what(), "mmap: system: 4096 bytes: Bad file descriptor");
   }
+}
+
+/// What `body` returns in a forked child; -1 when the child was killed.
+template <typename Body>
+int in_a_fork(Body&& body) {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(body());
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST(Mapping, OfAFileIsNotThereInAFork) {
+  const auto file = memory_file(4096);
+  auto shared = Mapping::shared(file, 4096);
+  auto readable = Mapping::readable(file, 4096);
+  unsigned char resident = 0;
+  for (const auto* mapping : {&shared, &readable}) {
+    EXPECT_EQ(::mincore(mapping->data(), 4096, &resident), 0);
+    EXPECT_EQ(in_a_fork([&] {
+                return ::mincore(mapping->data(), 4096, &resident) == -1 && errno == ENOMEM ? 7 : 0;
+              }),
+              7);
+  }
+  // What lies there instead stays when the mapping is let go.
+  EXPECT_EQ(in_a_fork([&] {
+              void* const there = ::mmap(shared.data(), 4096, PROT_READ | PROT_WRITE,
+                                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+              if (there != shared.data()) return 1;
+              { const Mapping gone = std::move(shared); }
+              static_cast<volatile char*>(there)[0] = 7;
+              return 7;
+            }),
+            7);
+  shared.data()[0] = std::byte{1};  // the parent still has it
+  EXPECT_EQ(readable.data()[0], std::byte{1});
+}
+
+TEST(ForkMark, TellsAForkFromTheProcessThatMadeIt) {
+  const ForkMark mark;
+  EXPECT_FALSE(mark.forked());
+  EXPECT_EQ(in_a_fork([&] {
+              // A fork may make marks of its own, and its forks are told as well.
+              const ForkMark own;
+              if (!mark.forked() || own.forked()) return 1;
+              return in_a_fork([&] { return mark.forked() && own.forked() ? 7 : 2; });
+            }),
+            7);
+  EXPECT_FALSE(mark.forked());
+  std::thread([&] { EXPECT_FALSE(mark.forked()); }).join();
 }
 
 TEST(Pidfd, IsReadableOnceTheProcessHasEnded) {
