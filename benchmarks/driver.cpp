@@ -46,7 +46,7 @@ std::optional<std::vector<std::string>> mpich_launcher() {
 
 // Both families of launchers pin rank 0 to the first core and rank 1 to the second.
 std::vector<std::string> command(const Program& program, const RunOptions& options) {
-  const bool pinned = has_core_per_rank(options.ranks);
+  const bool pinned = !options.crowded;
   const bool is_mpich = program.name == "mpich";
   std::vector<std::string> words = program.launcher;
   words.insert(words.end(), {"-n", std::to_string(options.ranks)});
@@ -121,6 +121,7 @@ std::vector<RunOptions> runs_for(const Plan& plan, const Description& benchmark)
   for (const int ranks : ranks_for(plan, benchmark)) {
     RunOptions some = all;
     some.ranks = ranks;
+    some.crowded = !has_core_per_rank(ranks);
     std::erase_if(some.sizes, [&](std::size_t size) {
       const auto refusal = p2p::refusal_to_grow(benchmark.memory(size, ranks));
       if (refusal) fmt::print(stderr, "left out: {} bytes: {}\n", size, *refusal);

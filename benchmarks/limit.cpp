@@ -4,7 +4,6 @@
 #include <numeric>
 
 #include "base/kernels/copy.hpp"
-#include "base/os/cpus.hpp"
 #include "benchmarks/statistics.hpp"
 
 namespace weft::bench {
@@ -23,14 +22,15 @@ std::vector<int> partners_of(const World& world) {
   return followers;
 }
 
-SharedMemory::SharedMemory(World& world, const std::string& name, std::size_t bytes)
+SharedMemory::SharedMemory(World& world, const RunOptions& options, const std::string& name,
+                           std::size_t bytes)
     : slot_(world.expose({.name = name,
                           .dtype = DType::u8,
                           .shape = Shape{static_cast<std::int64_t>(sizeof(FlagArea) + bytes)},
                           .writer = Writer::owner})),
       buffer_(slot_.next().value()),
       flags_(reinterpret_cast<FlagArea*>(buffer_.data())),
-      idle_(world.size() > os::usable_cpus() ? kYieldSoon : kYield) {
+      idle_(options.crowded ? kYieldSoon : kYield) {
   std::memset(buffer_.data(), 0, buffer_.bytes());
   slot_.publish().or_throw();
   for (const int partner : partners_of(world)) {

@@ -26,7 +26,7 @@ class SharedMemory {
  public:
   /// All ranks call it with the same name. `bytes` of data may differ, and be 0. All is zero at
   /// first.
-  SharedMemory(World& world, const std::string& name, std::size_t bytes);
+  SharedMemory(World& world, const RunOptions& options, const std::string& name, std::size_t bytes);
 
   FlagArea& flags() const noexcept { return *flags_; }
   const Partners& partners() const noexcept { return partners_; }
@@ -38,7 +38,7 @@ class SharedMemory {
     return theirs_.front().tensor().data() + sizeof(FlagArea);
   }
 
-  /// For waits on flags: polls less where ranks share processors.
+  /// For waits on flags: polls less where the ranks are crowded.
   const Idle& idle() const noexcept { return idle_; }
 
  private:

@@ -8,6 +8,7 @@
 #include <set>
 #include <stdexcept>
 
+#include "benchmarks/catalogue.hpp"
 #include "benchmarks/statistics.hpp"
 
 namespace weft::bench {
@@ -63,6 +64,7 @@ std::vector<Row> summarise(const Results& results) {
 std::string table(const std::string& benchmark, const std::vector<Row>& rows) {
   std::set<std::string> peers;
   std::set<std::string> figures;
+  const bool moves_bytes = description_of(benchmark).moves_bytes;
   for (const Row& row : rows) {
     for (const auto& [name, comparison] : row.peers) peers.insert(name);
     for (const auto& [name, value] : row.figures) figures.insert(name);
@@ -85,7 +87,9 @@ std::string table(const std::string& benchmark, const std::vector<Row>& rows) {
       const auto found = row.peers.find(name);
       text += found == row.peers.end() ? fmt::format("{:>20}", "-") : cell(found->second);
     }
-    text += fmt::format("{:>8.2f}{:>7.0f}%", row.gigabytes_per_second(), 100 * row.spread());
+    text += moves_bytes ? fmt::format("{:>8.2f}", row.gigabytes_per_second())
+                        : fmt::format("{:>8}", "-");
+    text += fmt::format("{:>7.0f}%", 100 * row.spread());
     for (const std::string& name : figures) {
       const auto found = row.figures.find(name);
       text += found == row.figures.end() ? fmt::format("{:>19}", "-")

@@ -36,7 +36,7 @@ struct Row {
 
 std::vector<Row> summarise(const Results& results);
 
-/// The rows as text, with a line of headings.
+/// The rows as text, with a line of headings. Throws std::runtime_error for an unknown benchmark.
 std::string table(const std::string& benchmark, const std::vector<Row>& rows);
 
 /// The rows as a JSON document. `processors`: those that the ranks had.

@@ -17,6 +17,7 @@ std::vector<std::string> arguments(const RunOptions& options) {
   for (const std::size_t size : options.sizes)
     sizes += (sizes.empty() ? "" : ",") + std::to_string(size);
   words.push_back(sizes);
+  if (options.crowded) words.emplace_back("--crowded");
   if (options.check) words.emplace_back("-c");
   return words;
 }
@@ -29,6 +30,7 @@ RunOptions parse_run(int argc, char** argv) {
   app.add_option("--sizes", options.sizes, "bytes of a tensor")->required()->delimiter(',');
   app.add_option("--budget-ms", budget_ms, "time for one row");
   app.add_option("--ranks", options.ranks, "ranks of the job");
+  app.add_flag("--crowded", options.crowded, "ranks share processors");
   app.add_flag("-c", options.check, "check the data");
   try {
     app.parse(argc, argv);

@@ -39,6 +39,7 @@ struct RunOptions {
   std::vector<std::size_t> sizes;         ///< bytes of one tensor
   std::chrono::milliseconds budget{100};  ///< time to measure a row in
   int ranks = 2;                          ///< of the job
+  bool crowded = false;                   ///< the ranks have to share processors
   bool check = false;
 };
 

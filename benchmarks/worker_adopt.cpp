@@ -96,7 +96,7 @@ std::vector<RunRow> measure_adopt(World& world, const RunOptions& options) {
       Stream stream = all;
       stream.name += "." + std::string(ends.kind);
       const bool copies_out = world.rank() == 0 && !uses_kernel(ends);
-      const SharedMemory bare(world, "bench." + stream.name, copies_out ? stream.size : 0);
+      const SharedMemory bare(world, options, "bench." + stream.name, copies_out ? stream.size : 0);
       const Kind kinds[] = {{std::string(ends.kind), false}};
       const auto more = run_stream(
           world, bare, stream, kinds, [&] { return outgoing_ways(world, bare, stream, ends); },

@@ -209,7 +209,7 @@ void follow(World& world, const SharedMemory& bare, std::size_t size, const RunO
 std::vector<RunRow> measure_attach(World& world, const RunOptions& options) {
   std::vector<RunRow> rows;
   for (const std::size_t size : options.sizes) {
-    const SharedMemory bare(world, "bench.attach." + std::to_string(size), size);
+    const SharedMemory bare(world, options, "bench.attach." + std::to_string(size), size);
     if (world.rank() == 0)
       rows.push_back(lead(world, bare, size, options));
     else

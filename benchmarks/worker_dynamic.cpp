@@ -39,7 +39,7 @@ std::vector<RunRow> measure_dynamic(World& world, const RunOptions& options) {
   // The owner of a dynamic slot has read the tensor in any case; so the fixed one's must, too.
   const Kind kinds[] = {{std::string(kTouched), true}};
   return for_each_size(options, [&](const Stream& stream) {
-    const SharedMemory bare(world, "bench." + stream.name, 0);
+    const SharedMemory bare(world, options, "bench." + stream.name, 0);
     const auto outgoing = [&] {
       const auto sources = allocate_tensors(world, stream);
       OutgoingWays ways;

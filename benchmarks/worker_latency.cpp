@@ -66,7 +66,7 @@ class PingPong {
 }  // namespace
 
 std::vector<RunRow> measure_latency(World& world, const RunOptions& options) {
-  const SharedMemory bare(world, "bench.latency", 0);
+  const SharedMemory bare(world, options, "bench.latency", 0);
   Conductor conductor(bare.flags(), bare.their_flags());
   PingPong game(world, bare, options.check);
   const RunBlock run = [&game](Block block) { return game.run(block); };

@@ -18,7 +18,7 @@ std::size_t bare_bytes(const World& world, const Stream& stream) {
 
 std::vector<RunRow> measure_gets(World& world, const Stream& stream, std::span<const Kind> kinds,
                                  const RunOptions& options) {
-  const SharedMemory bare(world, "bench." + stream.name, bare_bytes(world, stream));
+  const SharedMemory bare(world, options, "bench." + stream.name, bare_bytes(world, stream));
   const auto outgoing = [&] {
     OutgoingWays ways;
     ways.push_back(std::make_unique<Published>(world, stream));
@@ -58,7 +58,7 @@ std::vector<RunRow> measure_view(World& world, const RunOptions& options) {
   const Kind kinds[] = {{std::string(kUntouched), false}};
   return for_each_size(options, [&](Stream stream) {
     if (!options.check) stream.rewritten = std::min(stream.size, kStampedBytes);
-    const SharedMemory bare(world, "bench." + stream.name, bare_bytes(world, stream));
+    const SharedMemory bare(world, options, "bench." + stream.name, bare_bytes(world, stream));
     const auto outgoing = [&] {
       OutgoingWays ways;
       ways.push_back(std::make_unique<Published>(world, stream));

@@ -137,7 +137,7 @@ std::vector<RunRow> measure_push_pull(World& world, const RunOptions& options) {
                                 "bench");
   std::vector<RunRow> rows;
   for (const std::size_t size : options.sizes) {
-    const SharedMemory bare(world, "bench.pushpull." + std::to_string(size), size);
+    const SharedMemory bare(world, options, "bench.pushpull." + std::to_string(size), size);
     if (world.rank() == 0)
       rows.push_back(lead(server, bare, size, options));
     else

@@ -18,7 +18,7 @@ SlotSpec spec_for(const Stream& stream) {
 std::vector<RunRow> measure_put_bandwidth(World& world, const RunOptions& options) {
   return for_each_size(options, [&](Stream stream) {
     stream.tensors = depth_for(stream.size);
-    const SharedMemory bare(world, "bench." + stream.name,
+    const SharedMemory bare(world, options, "bench." + stream.name,
                             world.rank() == 0 ? stream.tensors * stream.size : 0);
     const auto outgoing = [&] {
       const auto sources = allocate_tensors(world, stream);

@@ -196,7 +196,8 @@ std::vector<RunRow> measure_rendezvous(World& world, const RunOptions& options) 
   for (const std::size_t size : options.sizes)
     for (const std::size_t tensors : {std::size_t{1}, kSeveral}) {
       const SharedMemory bare(
-          world, "bench.rendezvous." + std::to_string(size) + "." + std::to_string(tensors),
+          world, options,
+          "bench.rendezvous." + std::to_string(size) + "." + std::to_string(tensors),
           world.rank() == 1 ? tensors * size : 0);
       if (world.rank() == 0)
         rows.push_back(lead(world, bare, size, tensors, options));

@@ -82,6 +82,12 @@ TEST(Table, NamesSizesKindsAndPeers) {
     EXPECT_NE(text.find(word), std::string::npos) << word << " is not in:\n" << text;
 }
 
+TEST(Table, ShowsNoBandwidthWhereNoBytesMove) {
+  EXPECT_NE(table("put-bw", summarise(two_pairs_with_a_drift())).find(" 209.72 "),
+            std::string::npos);
+  EXPECT_EQ(table("view", summarise(two_pairs_with_a_drift())).find(" 209.72 "), std::string::npos);
+}
+
 TEST(WriteJson, SaysWhichFileCannotBeWritten) {
   try {
     write_json("/nowhere/at/all.json", "latency", {}, 2);

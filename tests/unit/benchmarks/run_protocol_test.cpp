@@ -8,7 +8,7 @@ namespace weft::bench {
 namespace {
 
 TEST(RunArguments, ComeOutAsTheyWentIn) {
-  const RunOptions options{"put-bw", {8, 65536}, std::chrono::milliseconds(70), 4, true};
+  const RunOptions options{"put-bw", {8, 65536}, std::chrono::milliseconds(70), 4, true, true};
   std::vector<std::string> words = arguments(options);
   words.insert(words.begin(), "weft-bench");
   std::vector<char*> argv;
@@ -18,6 +18,7 @@ TEST(RunArguments, ComeOutAsTheyWentIn) {
   EXPECT_EQ(read.sizes, options.sizes);
   EXPECT_EQ(read.budget, options.budget);
   EXPECT_EQ(read.ranks, options.ranks);
+  EXPECT_EQ(read.crowded, options.crowded);
   EXPECT_EQ(read.check, options.check);
 }
 
