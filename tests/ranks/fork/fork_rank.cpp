@@ -244,9 +244,9 @@ bool fork_and_go_on(Rank& rank, Checks& checks, End end) {
   // Not after the child has ended: while it lives, too.
   rank.step(checks);
   int status = 0;
-  checks.expect(
-      waitpid(child, &status, 0) == child && ended_as_it_should(status, end),
-      "child " + std::to_string(static_cast<int>(end)) + " ended with " + std::to_string(status));
+  const bool ended = waitpid(child, &status, 0) == child && ended_as_it_should(status, end);
+  checks.expect(ended, "child " + std::to_string(static_cast<int>(end)) + " ended with status " +
+                           std::to_string(status));
   for (int i = 0; i < 5; ++i) rank.step(checks);
   return false;
 }
