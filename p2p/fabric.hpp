@@ -110,6 +110,8 @@ class FabricEvents {
   /// The rank is dead, or its path lost for good. What it had sent before was delivered; from now
   /// on nothing of it reaches this rank's memory.
   virtual void lost(int rank) = 0;
+  /// The path does not work any more, but the rank may still write: it is to be fenced.
+  virtual void broken(int rank, const char* why) = 0;
   /// This rank itself lacks what it needs to connect (descriptors, memory).
   virtual void short_of(const Error& error) = 0;
 };
@@ -132,6 +134,9 @@ class Fabric {
   /// Progress thread: begins to connect to a rank, this one included, and to watch over it; or
   /// expects that rank to do so. Ends in connected(), lost() or short_of(), perhaps at once.
   virtual void connect(int rank) = 0;
+  /// Progress thread: the rank was declared dead. Makes sure that no byte of it arrives any more,
+  /// and says lost() once that is so.
+  virtual void fence(int rank) = 0;
 };
 
 class LocalRank;

@@ -23,6 +23,9 @@ struct Peer {
   std::atomic<PeerState> state{PeerState::joining};
   int because_of = -1;           ///< left: the failed rank that made it leave, or -1
   std::uint32_t gone_order = 0;  ///< left or failed: how many peers were gone with it
+  std::string declared_dead;     ///< failed: why it was declared so; empty: it died
+  /// Left or failed, and no byte of it arrives any more: what it could write into is free.
+  std::atomic<bool> silent{false};
   std::unique_ptr<Channel> channel;
   board::PathEntry* shown = nullptr;  ///< its place on this rank's status board
 

@@ -180,6 +180,10 @@ void World::clear_event() noexcept {
   if (!state_->local.forked()) state_->clear_event();
 }
 
+void World::declare_dead(int rank, const std::string& why) {
+  state_->mesh.declare_dead(rank, why.empty() ? "no reason was given" : why);
+}
+
 Status World::alive(std::span<const int> ranks) const noexcept {
   if (state_->local.forked()) return state_->local.fork_refusal("alive");
   try {

@@ -11,4 +11,8 @@ namespace weft::os {
 /// already, or descriptors are used up.
 Fd pidfd_open(pid_t pid);
 
+/// SIGKILL, to that very process and none that took its number. False when it may not be sent; true
+/// also when the process is gone.
+bool pidfd_kill(const Fd& process) noexcept;
+
 }  // namespace weft::os

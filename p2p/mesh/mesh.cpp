@@ -19,6 +19,11 @@ std::string ranks_text(const std::vector<int>& ranks) {
   return text;
 }
 
+std::string how_it_failed(const Peer& peer) {
+  if (peer.declared_dead.empty()) return "died without leaving";
+  return fmt::format("was declared dead: {}", peer.declared_dead);
+}
+
 }  // namespace
 
 void Mesh::announce_leave() {
@@ -75,8 +80,8 @@ Status Mesh::fate(int rank) const noexcept {
                               .host = p.host()});
   return Status(ErrorDetail{
       .code = Code::peer_failed,
-      .message = fmt::format("rank {} (host {}, pid {}) died without leaving{}", culprit.rank,
-                             culprit.host(), culprit.address.pid,
+      .message = fmt::format("rank {} (host {}, pid {}) {}{}", culprit.rank, culprit.host(),
+                             culprit.address.pid, how_it_failed(culprit),
                              failed ? "" : fmt::format("; rank {} left because of it", rank)),
       .hint = "look at the end of that rank's output",
       .rank = local_.rank,
@@ -130,10 +135,40 @@ void Mesh::message(int rank, std::span<const std::byte> bytes) {
   const auto leaving = parse<LeavingMessage>(bytes);
   if (!leaving) return;
   const bool known = leaving->because_of >= 0 && leaving->because_of < local_.size;
+  if (peer.gone()) return;
   end(peer, PeerState::left, known ? leaving->because_of : -1);
+  release(peer);
 }
 
-void Mesh::lost(int rank) { end(peer(rank), PeerState::failed, -1); }
+void Mesh::lost(int rank) {
+  end(peer(rank), PeerState::failed, -1);
+  release(peer(rank));
+}
+
+void Mesh::broken(int rank, const char* why) { fail_and_fence(peer(rank), why); }
+
+void Mesh::declare_dead(int rank, std::string why) {
+  check_ranks(std::span(&rank, 1), "declare_dead");
+  if (rank == local_.rank)
+    throw Error(ErrorDetail{.code = Code::bad_argument,
+                            .operation = "declare_dead",
+                            .message = "a rank can't declare itself dead",
+                            .hint = "leave the job instead"});
+  local_.progress.post([this, rank, why = std::move(why)] { fail_and_fence(peer(rank), why); });
+}
+
+void Mesh::fail_and_fence(Peer& peer, std::string why) {
+  if (peer.gone()) return;
+  peer.declared_dead = std::move(why);
+  end(peer, PeerState::failed, -1);
+  if (peer.fabric != nullptr) peer.fabric->fence(peer.rank);
+}
+
+void Mesh::release(Peer& peer) {
+  if (peer.silent.exchange(true)) return;
+  on_gone_(peer);
+  local_.ring();
+}
 
 void Mesh::end(Peer& peer, PeerState state, int because_of) {
   if (peer.gone()) return;
@@ -151,12 +186,11 @@ void Mesh::end(Peer& peer, PeerState state, int because_of) {
   peer.shown->state.store(failed ? board::PathState::failed : board::PathState::left);
   local_.recorder.control(failed ? board::Event::peer_failed : board::Event::peer_left, peer.rank,
                           0, static_cast<std::uint64_t>(std::int64_t{because_of}));
-  if (state == PeerState::failed)
-    local_.log->error(Subsystem::path, "rank {} (host {}, pid {}) died without leaving", peer.rank,
-                      peer.host(), peer.address.pid);
+  if (failed)
+    local_.log->error(Subsystem::path, "rank {} (host {}, pid {}) {}", peer.rank, peer.host(),
+                      peer.address.pid, how_it_failed(peer));
   else
     local_.log->debug(Subsystem::path, "rank {} left", peer.rank);
-  on_gone_(peer);
   local_.ring();
 }
 

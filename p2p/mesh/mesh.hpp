@@ -27,7 +27,7 @@ class Mesh final : private FabricEvents {
   using OnGone = std::function<void(Peer&)>;
 
   /// `on_message` gets what is not the mesh's own business, `on_gone` every peer that has left or
-  /// failed; both on the progress thread.
+  /// failed and is silent; both on the progress thread.
   Mesh(LocalRank& local, const MakeFabrics& make_fabrics, OnMessage on_message, OnGone on_gone);
   /// Progress must have stopped.
   ~Mesh() override;
@@ -46,6 +46,9 @@ class Mesh final : private FabricEvents {
   const Peer& peer(int rank) const noexcept { return *peers_[static_cast<std::size_t>(rank)]; }
   /// How many peers have left or failed: zero lets a wait skip asking for each.
   std::uint32_t gone_count() const noexcept { return gone_.load(std::memory_order_acquire); }
+  /// Any thread: from now on operations that need the rank fail; it is fenced, and what it could
+  /// write into stays unused until that is done.
+  void declare_dead(int rank, std::string why);
   /// Throws Error(bad_argument) for a rank that the job does not have.
   void check_ranks(std::span<const int> ranks, const char* operation) const;
   /// ok for a rank that lives; peer_failed or peer_left otherwise. A rank that left because another
@@ -73,6 +76,7 @@ class Mesh final : private FabricEvents {
   void connected(int rank, std::unique_ptr<Channel> channel) override;
   void message(int rank, std::span<const std::byte> bytes) override;
   void lost(int rank) override;
+  void broken(int rank, const char* why) override;
   void short_of(const Error& error) override;
 
   std::unique_ptr<Peer> meet(int rank, const RankAddress& address);
@@ -81,6 +85,9 @@ class Mesh final : private FabricEvents {
   /// Of every fabric, the one in use first.
   std::vector<FabricVerdict> verdicts(const RankAddress& address) const;
   void end(Peer& peer, PeerState state, int because_of);
+  /// The peer is gone and silent.
+  void release(Peer& peer);
+  void fail_and_fence(Peer& peer, std::string why);
 
   LocalRank& local_;
   OnMessage on_message_;

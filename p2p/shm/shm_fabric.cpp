@@ -99,6 +99,17 @@ void ShmFabric::connect(int rank) {
   watch_process(partner);
 }
 
+void ShmFabric::fence(int rank) {
+  const Partner& partner = partners_[static_cast<std::size_t>(rank)];
+  // Its end shows at the pidfd.
+  if (partner.pidfd && os::pidfd_kill(partner.pidfd)) return;
+  local_.log->error(Subsystem::path,
+                    "rank {} (pid {}) can't be killed ({}): what it can write into is never used "
+                    "again",
+                    rank, partner.address.pid,
+                    partner.pidfd ? std::strerror(errno) : "it is a thread of this process");
+}
+
 void ShmFabric::call(Partner& partner) {
   os::Fd socket = make_socket();
   const AbstractName name = abstract_name(partner.address.socket);
@@ -163,6 +174,8 @@ void ShmFabric::on_end(Link& link) {
   // A rank that goes in order has said so before.
   if (link.rank < 0)
     drop_stranger(link);
+  else if (partners_[static_cast<std::size_t>(link.rank)].pidfd)
+    events_.broken(link.rank, "its connection broke");
   else
     events_.lost(link.rank);
 }

@@ -32,6 +32,8 @@ class ShmFabric final : public Fabric {
   void listen(RankAddress& own) override;
   void open(const std::vector<RankAddress>& job) override;
   void connect(int rank) override;
+  /// The process is killed: it may be stopped in the middle of a copy.
+  void fence(int rank) override;
 
  private:
   /// A rank's side of the meeting.

@@ -96,7 +96,7 @@ void RemoteSlotState::take_back_lent() noexcept {
 }
 
 void RemoteSlotState::abandon() noexcept {
-  if (!dynamic() || owner_.gone()) return;
+  if (!dynamic() || owner_.silent.load()) return;
   take_back_lent();
   for (Lent& lent : lent_)
     if (lent.tensor.arena() == local_.adopted.get())

@@ -89,7 +89,7 @@ void SlotState::seat(Seat& seat) noexcept {
 
 Status SlotState::writer_taken(const p2p::Peer& peer) const {
   const Seat* holder = writer_.load(std::memory_order_acquire);
-  if (holder == nullptr || !holder->counts()) return {};
+  if (holder == nullptr || !holder->active.load()) return {};
   return failure(
       Code::writer_taken, "attach",
       fmt::format(
@@ -239,7 +239,8 @@ int SlotState::begin_close() {
   closed_ = true;
   let_drained_go();
   for (const auto& seat : seats_) {
-    if (!seat->counts()) continue;
+    // One whose rank was declared dead may still write: its end counts as agreement.
+    if (!seat->active.load()) continue;
     ++to_agree_;
     counters_.control_messages.add(1);
     mesh_.send(*seat->peer, p2p::ClosedMessage{.remote_id = seat->remote_id});

@@ -72,7 +72,8 @@ void SlotState::unstage() noexcept {
 }
 
 void SlotState::abandon() noexcept {
-  const bool written = std::ranges::any_of(seats_, [](const auto& seat) { return seat->counts(); });
+  const bool written =
+      std::ranges::any_of(seats_, [](const auto& seat) { return seat->active.load(); });
   if (memory_.empty() || !written) return;
   local_.log->warn(Subsystem::slot,
                    "slot \"{}\" lies in adopted memory that its writer may still reach: the memory "

@@ -136,7 +136,7 @@ std::shared_ptr<detail::RemoteSlotState> SlotTable::attach(int owner, const Slot
     local_.progress.post([this, state, &peer] {
       state->withdraw();
       state->start_leaving();
-      if (peer.gone())
+      if (peer.silent.load())
         forget_remote(state->id());
       else
         mesh_.send(peer, WithdrawMessage{.remote_id = state->id()});
@@ -180,7 +180,7 @@ void SlotTable::detach(std::shared_ptr<detail::RemoteSlotState> remote) noexcept
   local_.recorder.control(board::Event::detached, remote->owner().rank, remote->id());
   local_.progress.post([this, remote = std::move(remote)] {
     // The owner writes the credit word until it has answered.
-    if (remote->owner_has_closed() || remote->owner().gone())
+    if (remote->owner_has_closed() || remote->owner().silent.load())
       forget_remote(remote->id());
     else
       mesh_.send(remote->owner(), remote->detach_message());
