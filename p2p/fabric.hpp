@@ -110,8 +110,9 @@ class FabricEvents {
   /// The rank is dead, or its path lost for good. What it had sent before was delivered; from now
   /// on nothing of it reaches this rank's memory.
   virtual void lost(int rank) = 0;
-  /// The path does not work any more, but the rank may still write: it is to be fenced.
-  virtual void broken(int rank, const char* why) = 0;
+  /// The path does not work any more, but the rank may still write: unless it has left in order, it
+  /// is dying or to be fenced.
+  virtual void broken(int rank) = 0;
   /// This rank itself lacks what it needs to connect (descriptors, memory).
   virtual void short_of(const Error& error) = 0;
 };

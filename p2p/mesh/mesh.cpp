@@ -145,7 +145,10 @@ void Mesh::lost(int rank) {
   release(peer(rank));
 }
 
-void Mesh::broken(int rank, const char* why) { fail_and_fence(peer(rank), why); }
+void Mesh::broken(int rank) {
+  if (Peer& peer = this->peer(rank); !peer.gone() && peer.fabric != nullptr)
+    peer.fabric->fence(rank);
+}
 
 void Mesh::declare_dead(int rank, std::string why) {
   check_ranks(std::span(&rank, 1), "declare_dead");

@@ -76,7 +76,7 @@ class Mesh final : private FabricEvents {
   void connected(int rank, std::unique_ptr<Channel> channel) override;
   void message(int rank, std::span<const std::byte> bytes) override;
   void lost(int rank) override;
-  void broken(int rank, const char* why) override;
+  void broken(int rank) override;
   void short_of(const Error& error) override;
 
   std::unique_ptr<Peer> meet(int rank, const RankAddress& address);

@@ -175,7 +175,7 @@ void ShmFabric::on_end(Link& link) {
   if (link.rank < 0)
     drop_stranger(link);
   else if (partners_[static_cast<std::size_t>(link.rank)].pidfd)
-    events_.broken(link.rank, "its connection broke");
+    events_.broken(link.rank);
   else
     events_.lost(link.rank);
 }
