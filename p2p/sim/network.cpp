@@ -82,6 +82,13 @@ void Network::drop(int a, int b) {
   lose(b, a);
 }
 
+void Network::fence(int at, int peer) {
+  if (path(at, peer))
+    drop(at, peer);
+  else
+    lose(at, peer);
+}
+
 void Network::on_death(int dead) {
   Random& random = scheduler_.random();
   for (int peer = 0; peer < size(); ++peer) {

@@ -51,6 +51,8 @@ class Network {
   void connect(int from, int to);
   /// Breaks a connection: both sides hear of it, each in its time.
   void drop(int a, int b);
+  /// `at` wants nothing more of `peer` to arrive.
+  void fence(int at, int peer);
 
   /// How long the next operation takes.
   std::chrono::nanoseconds latency();
