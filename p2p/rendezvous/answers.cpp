@@ -140,16 +140,13 @@ void Conversation::move(Match match) noexcept {
 
 Status Conversation::transfer(const Match& match) noexcept {
   const RequestId& id = match.request.id;
-  Side& side = sides_[id.group];
-  if (side.generation != id.generation) return {};  // the receiver has given it up
+  if (sides_[id.group].generation != id.generation) return {};  // the receiver has given it up
   const std::size_t bytes = match.content.metadata.bytes();
   const MemoryRef& destination = match.request.destination;
-  const std::uint32_t moved = side.moved | (1U << id.item);
-  const std::uint64_t completion = Completion::word(id.generation, moved);
-  const RemoteMemory word{words_there_.address + id.group * kWordStride, words_there_.key};
+  const RemoteMemory word{words_there_.address + word_offset(id), words_there_.key};
   if (bytes == 0) {
     observe(RendezvousMessage::tensor, true, at(match));
-    peer_.channel->write_word(word, completion);
+    peer_.channel->write_word(word, id.generation);
   } else {
     if (destination.bytes != bytes)
       return Status(ErrorDetail{
@@ -166,14 +163,13 @@ Status Conversation::transfer(const Match& match) noexcept {
     work.bytes = bytes;
     work.payload = *payload;
     work.sequence_word = word;
-    work.sequence = completion;
+    work.sequence = id.generation;
     work.choice = &copy_choice_;
     observe(RendezvousMessage::tensor, true, at(match));
     Status status = peer_.channel->put(work);
     if (!status.ok()) return status;
     sent_.work_requests.add(1);
   }
-  side.moved = moved;
   sent_.transfers.add(1);
   sent_.bytes_moved.add(bytes);
   return {};

@@ -33,7 +33,7 @@ Conversation::Conversation(LocalRank& local, Mesh& mesh, SlotTable& slots, Peer&
       drafts_(make_storage(local.data, kDrafts * spec.message_bytes)),
       drafts_chunk_(local.data->locate(drafts_->data(), drafts_->bytes())->chunk),
       offers_({spec.max_parked_bytes, spec.max_parked, spec.max_parked_requests}),
-      words_(local.control, kGroups * kWordStride),
+      words_(local.control, kGroups * kGroupBytes),
       requests_(words_.data(), kGroups) {
   for (std::size_t i = 0; i < kDrafts; ++i)
     draft_tensors_.emplace_back(drafts_, i * spec.message_bytes, DType::u8,
@@ -43,6 +43,7 @@ Conversation::Conversation(LocalRank& local, Mesh& mesh, SlotTable& slots, Peer&
 Conversation::~Conversation() {
   totals_.offered -= offered_counted_;
   totals_.attention -= attention_counted_;
+  totals_.held_up -= held_up_counted_;
   if (outbox_) slots_.detach(std::move(outbox_));
   if (inbox_) slots_.close(std::move(inbox_));
 }
@@ -161,7 +162,11 @@ void Conversation::settle() noexcept {
   offered_counted_ = offered;
   attention_counted_ = attention;
   if (held_up) needs_turn_.store(true);
-  if (!unmoved_.empty()) local_.progress.turn_soon();  // nobody rings when the queue has room
+  // Nobody rings when a queue has room again.
+  const std::int64_t refused = ended_.load() || (unmoved_.empty() && unsent_.empty()) ? 0 : 1;
+  if (refused != held_up_counted_) totals_.held_up += refused - held_up_counted_;
+  held_up_counted_ = refused;
+  if (refused != 0) local_.progress.turn_soon();
 }
 
 std::span<std::byte> Conversation::draft() noexcept {

@@ -29,6 +29,7 @@ namespace weft::p2p::rendezvous {
 struct Totals {
   std::atomic<std::int64_t> offered{0};    ///< tensors not fetched yet
   std::atomic<std::int64_t> attention{0};  ///< things that need turns although no thread waits
+  std::atomic<std::int64_t> held_up{0};    ///< conversations whose fabric took no more
 };
 
 /// A request as its caller holds it: an item, or why there is none, or what came of it.
@@ -203,7 +204,6 @@ class Conversation {
   struct Side {  ///< one of the receiver's groups
     std::uint32_t generation = 0;
     std::uint32_t asked = 0;
-    std::uint32_t moved = 0;
   };
   OfferTable offers_;
   std::vector<std::uint32_t> key_of_index_;
@@ -223,6 +223,7 @@ class Conversation {
 
   std::int64_t offered_counted_ = 0;
   std::int64_t attention_counted_ = 0;
+  std::int64_t held_up_counted_ = 0;
 };
 
 }  // namespace weft::p2p::rendezvous

@@ -42,7 +42,7 @@ OfferTable::Outcome OfferTable::offer(std::uint32_t key, std::uint64_t step, Con
   Key& entries = at(key);
   Entry* entry = find(entries, step);
   if (entry != nullptr && !entry->has_content) {
-    match = {key, step, std::move(entry->request), std::move(content)};
+    match = {key, step, entry->request, std::move(content)};
     erase(entries, entry);
     --requests_;
     entries.done.add(step);

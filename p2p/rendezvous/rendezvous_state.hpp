@@ -52,6 +52,8 @@ class RendezvousState {
   void on_control(int rank, std::span<const std::byte> bytes);
   /// Whether messages must be answered that no application thread looks for.
   bool wants_service() const noexcept;
+  /// Whether turns are due that nobody is woken for.
+  bool is_held_up() const noexcept { return totals_.held_up.load() > 0; }
   /// Lets every conversation that has something to do take a turn.
   void poll() noexcept;
   /// This rank leaves: no peer's memory is written from now on.

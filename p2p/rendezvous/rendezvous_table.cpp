@@ -68,7 +68,7 @@ bool RendezvousTable::wants_bell() const noexcept {
 void RendezvousTable::serve() noexcept {
   if (count_.load() == 0) return;
   for (const auto& state : all())
-    if (state->wants_service()) state->poll();
+    if (state->wants_service() || state->is_held_up()) state->poll();
   std::vector<std::shared_ptr<detail::RendezvousState>> closing;
   {
     const std::lock_guard lock(mutex_);

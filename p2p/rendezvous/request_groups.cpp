@@ -9,7 +9,8 @@ RequestGroups::RequestGroups(std::byte* words, std::uint32_t groups)
     : words_(words), groups_(groups) {
   // The lowest is taken first, and again: few words and few items stay warm.
   for (std::uint32_t group = groups; group-- > 0;) {
-    new (words_ + group * kWordStride) std::atomic<std::uint64_t>(0);
+    for (std::uint32_t item = 0; item < kGroupItems; ++item)
+      new (&word({group, 0, item})) std::atomic<std::uint64_t>(0);
     free_.push_back(group);
   }
 }
@@ -46,7 +47,7 @@ Item* RequestGroups::add(std::uint32_t number, std::uint64_t step) {
   if (group.items.size() == group.used) group.items.push_back(std::make_unique<Item>());
   Item& item = *group.items[group.used];
   item.id = {open_, group.generation, group.used};
-  item.word = &word(open_);
+  item.word = &word(item.id);
   item.key = number;
   item.step = step;
   item.metadata = {};

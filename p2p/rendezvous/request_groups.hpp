@@ -33,19 +33,17 @@ struct Item {
   std::atomic<bool> ended{false};  ///< by a message: `failure`, or a tensor without bytes
   Status failure;
 
-  bool arrived() const noexcept {
-    return Completion::has(word->load(std::memory_order_acquire), id);
-  }
+  bool arrived() const noexcept { return word->load(std::memory_order_acquire) == id.generation; }
   bool done() const noexcept { return ended.load(std::memory_order_acquire) || arrived(); }
 };
 
-/// Requests to one sender, in groups: those of a group share a message and a completion word, in
-/// which the sender sets a bit for each. A group, and with it the word, is used again when all its
+/// Requests to one sender, in groups: those of a group share a message, and have a completion word
+/// each, which the sender writes. A group, and with it its words, is used again when all its
 /// requests are done and let go. Pure data but for the words. In the steady state it allocates
 /// nothing. Thread-safety: the caller's.
 class RequestGroups {
  public:
-  /// `words`: zeroed, kWordStride bytes for each group.
+  /// `words`: kGroupBytes for each group.
   RequestGroups(std::byte* words, std::uint32_t groups);
 
   enum class Known : std::uint8_t { no, being_received, left_behind, received };
@@ -92,8 +90,8 @@ class RequestGroups {
   };
 
   void forget(Item& item) noexcept;
-  std::atomic<std::uint64_t>& word(std::uint32_t group) const noexcept {
-    return *reinterpret_cast<std::atomic<std::uint64_t>*>(words_ + group * kWordStride);
+  std::atomic<std::uint64_t>& word(const RequestId& id) const noexcept {
+    return *reinterpret_cast<std::atomic<std::uint64_t>*>(words_ + word_offset(id));
   }
 
   std::byte* const words_;

@@ -246,7 +246,7 @@ std::optional<Hello> MessageReader::hello() noexcept {
     hello.groups = in.value<std::uint32_t>();
     hello.words = in.place();
     if (hello.protocol != kProtocol || hello.groups == 0 || hello.groups > kMaxGroups ||
-        hello.words.bytes != hello.groups * kWordStride)
+        hello.words.bytes != hello.groups * kGroupBytes)
       in.refuse();
     return hello;
   });

@@ -18,7 +18,7 @@ namespace weft::p2p::rendezvous {
 inline constexpr std::size_t kMaxKey = 128;
 inline constexpr std::size_t kMaxErrorText = 128;
 inline constexpr std::uint32_t kProtocol = 1;
-/// Requests of one message share a group: a completion word with a bit for each.
+/// Requests of one message share a group: neighbouring completion words.
 inline constexpr std::uint32_t kGroupItems = 32;
 inline constexpr std::uint32_t kMaxGroups = 4096;
 
@@ -31,18 +31,13 @@ struct RequestId {
   friend bool operator==(const RequestId&, const RequestId&) noexcept = default;
 };
 
-/// What a group's completion word holds: its generation and the items whose tensors are there.
-struct Completion {
-  static std::uint64_t word(std::uint32_t generation, std::uint32_t items) noexcept {
-    return (std::uint64_t{generation} << 32) | items;
-  }
-  static bool has(std::uint64_t word, const RequestId& id) noexcept {
-    return (word >> 32) == id.generation && ((word >> id.item) & 1) != 0;
-  }
-};
-
-/// Bytes from completion word to completion word: a cache line each.
-inline constexpr std::uint64_t kWordStride = 64;
+/// Where a request's completion word lies, from its receiver's first one. It holds the generation
+/// once the tensor is there: each has a word of its own, since puts may overtake each other. The
+/// words of a batch share cache lines, those of different groups do not.
+inline constexpr std::uint64_t kGroupBytes = kGroupItems * sizeof(std::uint64_t);
+inline std::uint64_t word_offset(const RequestId& id) noexcept {
+  return id.group * kGroupBytes + id.item * sizeof(std::uint64_t);
+}
 
 struct Hello {
   std::uint32_t protocol = kProtocol;

@@ -1,4 +1,4 @@
-// Requests share completion words by groups; a word is used again only when nobody writes it.
+// Requests have completion words, by groups; a word is used again only when nobody writes it.
 #include "p2p/rendezvous/request_groups.hpp"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@ namespace {
 using Known = RequestGroups::Known;
 
 struct Groups {
-  alignas(64) std::array<std::byte, 2 * kWordStride> words{};
+  alignas(64) std::array<std::byte, 2 * kGroupBytes> words{};
   RequestGroups groups{words.data(), 2};
   std::uint32_t key = groups.keys().add("w");
 
@@ -23,16 +23,12 @@ struct Groups {
   }
   /// What the sender does.
   void complete(const Item& item) {
-    auto& word =
-        *reinterpret_cast<std::atomic<std::uint64_t>*>(words.data() + item.id.group * kWordStride);
-    const std::uint64_t held = word.load();
-    const std::uint32_t moved =
-        (held >> 32) == item.id.generation ? static_cast<std::uint32_t>(held) : 0;
-    word.store(Completion::word(item.id.generation, moved | (1U << item.id.item)));
+    reinterpret_cast<std::atomic<std::uint64_t>*>(words.data() + word_offset(item.id))
+        ->store(item.id.generation);
   }
 };
 
-TEST(RequestGroups, KnowTheirItemsByTheWord) {
+TEST(RequestGroups, KnowTheirItemsByTheWords) {
   Groups g;
   ASSERT_TRUE(g.groups.begin_group());
   Item* first = g.groups.add(g.key, 1);
