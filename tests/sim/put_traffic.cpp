@@ -44,7 +44,10 @@ class PutWriter final : public Attached {
   }
 
   bool put() {
-    const Tensor tensor = world_.allocate(edge_.spec.dtype, edge_.spec.shape);
+    const bool dynamic = edge_.spec.placement == Placement::dynamic;
+    const Shape shape =
+        dynamic ? Shape{static_cast<std::int64_t>(16 + random_.below(3000))} : edge_.spec.shape;
+    const Tensor tensor = world_.allocate(edge_.spec.dtype, shape);
     const Label label = make_label(edge_.id, attaches_, count_ + 1, left_ - 1);
     std::memcpy(tensor.data(), &label, sizeof label);
     fill_after_label(tensor, edge_.id, label);

@@ -30,6 +30,8 @@ std::vector<Edge> edges_of(const Traffic& traffic) {
                    .shape = {kSizes[random.below(kSizes.size())]},
                    .depth = static_cast<std::uint32_t>(1 + random.below(4)),
                    .writer = random.chance(0.7) ? Writer::peer : Writer::owner};
+      if (edge.spec.writer == Writer::peer && random.chance(0.3))
+        edge.spec.placement = Placement::dynamic;
       edges.push_back(edge);
     }
   return edges;
