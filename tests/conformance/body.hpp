@@ -22,6 +22,7 @@ using Bodies = std::vector<Body>;
 // By subject, each in the file of its name.
 Bodies put_bodies();
 Bodies source_bodies();
+Bodies adopted_bodies();
 Bodies pending_bodies();
 Bodies many_slots_bodies();
 Bodies dynamic_bodies();
