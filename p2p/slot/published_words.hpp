@@ -67,6 +67,12 @@ class ReaderWords {
   std::atomic<std::uint8_t>& pins(std::uint64_t buffer) const noexcept {
     return reinterpret_cast<std::atomic<std::uint8_t>*>(at_ + sizeof(std::uint64_t))[buffer];
   }
+  /// For the next reader; the owner may just be looking at those of the one before.
+  void clear(std::uint32_t depth) const noexcept {
+    let_go().store(0, std::memory_order_relaxed);
+    for (std::uint32_t buffer = 0; buffer < depth; ++buffer)
+      pins(buffer).store(0, std::memory_order_relaxed);
+  }
 
  private:
   std::byte* at_ = nullptr;

@@ -173,7 +173,7 @@ class RemoteSlotState {
   board::EdgeRow row_;
   p2p::EdgeCounters& counters_;
   std::vector<int> needs_;
-  p2p::UseGate gate_;  ///< shut when the owner has closed the slot
+  mutable p2p::UseGate gate_;  ///< shut when the owner has closed the slot
 
   std::atomic<Attach> attach_{Attach::asked};
   bool leaving_ = false;       ///< the progress thread's

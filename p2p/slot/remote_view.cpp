@@ -40,11 +40,16 @@ Newest RemoteSlotState::newest() const noexcept {
 }
 
 bool RemoteSlotState::ready() const noexcept {
+  // What lies at the owner belongs to others once the gate is shut.
+  if (!gate_.enter()) return false;
   const Newest newest = this->newest();
-  if (newest.version <= seen_) return false;
   // With one buffer, the newest version may be about to be overwritten by the next.
-  return !pins() ||
-         published_words_.version(newest.buffer).load(std::memory_order_seq_cst) == newest.version;
+  const bool is_there =
+      newest.version > seen_ &&
+      (!pins() ||
+       published_words_.version(newest.buffer).load(std::memory_order_seq_cst) == newest.version);
+  gate_.leave();
+  return is_there;
 }
 
 bool RemoteSlotState::pin(Newest version) noexcept {

@@ -150,7 +150,7 @@ Status SlotState::admit_reader(Seat& seat, const AttachMessage& asked, AttachedM
   const std::size_t bytes = p2p::ReaderWords::bytes(spec_.depth);
   const bool is_new = !seat.words_block;
   if (is_new) seat.words_block = p2p::OwnedBlock(local_.control, bytes);
-  std::memset(seat.words_block.data(), 0, bytes);
+  seat.words().clear(spec_.depth);
   mesh_.share(*seat.peer, seat.words_block.block().chunk);
   const std::uint64_t version = p2p::Newest::of(published_words_.newest().load()).version;
   seat.words().let_go().store(version == 0 ? 0 : version - 1);
