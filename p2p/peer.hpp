@@ -26,6 +26,7 @@ struct Peer {
   std::string declared_dead;     ///< failed: why it was declared so; empty: it died
   /// Left or failed, and no byte of it arrives any more: what it could write into is free.
   std::atomic<bool> silent{false};
+  bool released = false;  ///< the progress thread's: that has been dealt with
   std::unique_ptr<Channel> channel;
   board::PathEntry* shown = nullptr;  ///< its place on this rank's status board
 

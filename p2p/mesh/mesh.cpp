@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "p2p/mesh/messages.hpp"
 
@@ -136,13 +137,16 @@ void Mesh::message(int rank, std::span<const std::byte> bytes) {
   if (!leaving) return;
   const bool known = leaving->because_of >= 0 && leaving->because_of < local_.size;
   if (peer.gone()) return;
+  peer.silent.store(true);
   end(peer, PeerState::left, known ? leaving->because_of : -1);
   release(peer);
 }
 
 void Mesh::lost(int rank) {
-  end(peer(rank), PeerState::failed, -1);
-  release(peer(rank));
+  Peer& peer = this->peer(rank);
+  peer.silent.store(true);  // first: who sees that it is gone sees this too
+  end(peer, PeerState::failed, -1);
+  release(peer);
 }
 
 void Mesh::broken(int rank) {
@@ -168,7 +172,7 @@ void Mesh::fail_and_fence(Peer& peer, std::string why) {
 }
 
 void Mesh::release(Peer& peer) {
-  if (peer.silent.exchange(true)) return;
+  if (std::exchange(peer.released, true)) return;
   on_gone_(peer);
   local_.ring();
 }

@@ -139,8 +139,8 @@ void Conversation::end() noexcept {
   unmoved_.clear();
   unsent_.clear();
   puts_pending_ = false;
-  // Where it is this rank that leaves, the peer may still write.
-  if (peer_.gone() || !stopped_.load()) {
+  // Where it is this rank that leaves, or the peer was only declared dead, it may still write.
+  if (peer_.silent.load() || (!peer_.gone() && !stopped_.load())) {
     requests_.for_each_left_behind([this](Item& item) {
       if (item.done() && !item.cancelled) return;  // it came before the end
       --left_behind_;

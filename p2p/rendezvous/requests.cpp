@@ -227,7 +227,7 @@ Result<Received> Conversation::finish(const KeyStep& at, Ticket& ticket) noexcep
     return received;
   }
   if (Status status = usable("recv", at); !status.ok()) {
-    if (peer_.gone() || !stopped_.load()) {
+    if (peer_.silent.load() || (!peer_.gone() && !stopped_.load())) {
       requests_.let_go(item, false);
     } else {
       item.waited = false;
