@@ -102,7 +102,6 @@ Result<p2p::RemoteMemory> SlotState::find(const DynamicRecord& record, std::size
   local_.progress.post([&mesh = mesh_, &peer, chunk = record.chunk] {
     mesh.send(peer, p2p::ChunkWantedMessage{.chunk = chunk});
   });
-  counters_.control_messages.add(1);
   const WaitEnd end = local_.waiter.wait(
       known, [&] { return peer.gone(); }, deadline);
   if (end == WaitEnd::ready || found.code() != Code::unreachable) return found;
