@@ -61,7 +61,7 @@ const std::vector<Description>& all() {
       {.name = kView,
        .what = "a tensor published and viewed where it lies; limit: two flag hops",
        .sizes = {8, 64 * kMi},
-       .quick_sizes = {64 * kMi},
+       .quick_sizes = {8, 64 * kMi},
        .most = kGi,
        .memory = thrice,
        .moves_bytes = false},

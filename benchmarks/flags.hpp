@@ -24,6 +24,7 @@ struct FlagArea {
   FlagLine ready;         ///< receiver: ready, the sender may start the clock
   FlagLine announced;     ///< limit: one tensor more lies in the shared memory
   FlagLine acknowledged;  ///< receiver: it has all of them, the sender may stop the clock
+  FlagLine inspected;     ///< receiver: it looks at them no more, the sender may rewrite them
   FlagLine ping;          ///< bare ping-pong; the payload is the sequence once more
   FlagLine place;         ///< receiver: its process and an address there, for the kernel's copies
   FlagLine cost;          ///< follower: what its slots cost: work requests, bytes copied

@@ -26,7 +26,7 @@ class HandOver {
   /// Sender. Returns the microseconds from the start of `move` to the acknowledgement.
   template <typename Rewrite, typename Move>
   double send(Rewrite&& rewrite, Move&& move) {
-    ++number_;
+    await_all(theirs_, &FlagArea::inspected, number_++, idle_);
     rewrite();
     raise_to(mine_.filled, number_);
     await_all(theirs_, &FlagArea::ready, number_, idle_);
@@ -37,7 +37,7 @@ class HandOver {
         .count();
   }
 
-  /// Receiver. `inspect` runs after the acknowledgement, while the tensors are still in place.
+  /// Receiver. `inspect` runs after the acknowledgement; the tensors stay in place until it ends.
   template <typename Prepare, typename Take, typename Inspect>
   void receive(Prepare&& prepare, Take&& take, Inspect&& inspect) {
     ++number_;
@@ -47,6 +47,7 @@ class HandOver {
     take();
     raise_to(mine_.acknowledged, number_);
     inspect();
+    raise_to(mine_.inspected, number_);
   }
 
  private:

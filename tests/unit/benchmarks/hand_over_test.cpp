@@ -20,6 +20,7 @@ TEST(HandOver, TheClockStopsWhenTheLastReceiverHasTheTensor) {
   std::array<FlagArea, kReceivers> receivers{};
   std::atomic<std::uint64_t> tensor{0};
   std::atomic<int> taken{0};
+  std::atomic<int> inspected{0};
   {
     std::vector<std::jthread> threads;
     for (FlagArea& mine : receivers)
@@ -31,12 +32,15 @@ TEST(HandOver, TheClockStopsWhenTheLastReceiverHasTheTensor) {
                               while (tensor.load() != hand_over.number()) std::this_thread::yield();
                               ++taken;
                             },
-                            [] {});
+                            [&] {
+                              std::this_thread::yield();
+                              ++inspected;
+                            });
       });
     HandOver hand_over(senders, {&receivers[0], &receivers[1], &receivers[2]}, kSoonYield);
     for (int i = 1; i <= kHandOvers; ++i) {
       const double spent = hand_over.send(
-          [&] { EXPECT_EQ(taken, (i - 1) * kReceivers) << "rewritten while it was still read"; },
+          [&] { EXPECT_EQ(inspected, (i - 1) * kReceivers) << "rewritten while still looked at"; },
           [&] { tensor = hand_over.number(); });
       EXPECT_GE(spent, 0);
       EXPECT_EQ(taken, i * kReceivers) << "the clock stopped before all had it";
