@@ -39,8 +39,9 @@ struct Idle {
   void (*act)();
 };
 
-/// Polls hard, then lets others have the core: two ranks on one core must not starve each other.
-inline constexpr Idle kYield{20000, [] { sched_yield(); }};
+/// Polls hard for about as long as weft's own waits do (200 us), then lets others have the core.
+/// Who gives it away sooner loses it to whatever else runs on the machine.
+inline constexpr Idle kYield{400'000, [] { sched_yield(); }};
 
 inline void raise_to(FlagLine& line, std::uint64_t sequence) noexcept {
   line.sequence.store(sequence, std::memory_order_release);

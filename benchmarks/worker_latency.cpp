@@ -67,7 +67,7 @@ class PingPong {
 
 std::vector<RunRow> measure_latency(World& world, const RunOptions& options) {
   const SharedMemory bare(world, options, "bench.latency", 0);
-  Conductor conductor(bare.flags(), bare.their_flags());
+  Conductor conductor(bare.flags(), bare.their_flags(), bare.idle());
   PingPong game(world, bare, options.check);
   const RunBlock run = [&game](Block block) { return game.run(block); };
   if (world.rank() == 1) {

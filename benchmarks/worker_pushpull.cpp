@@ -35,7 +35,7 @@ class Worker {
         count_(size / sizeof(float)),
         check_(check),
         bare_(bare),
-        hand_over_(bare.flags(), bare.their_flags()),
+        hand_over_(bare.flags(), bare.their_flags(), bare.idle()),
         table_(std::move(table)) {
     const Tensor parameters = table_.parameter(kTensor);
     for (float& value : parameters.as<float>()) value = 0;
@@ -71,7 +71,7 @@ class Worker {
         hand_over_.send([&] { fill_gradient(gradient, count_, hand_over_.number()); },
                         [&] {
                           raise_to(bare_.flags().announced, hand_over_.number());
-                          await(bare_.their_flags().announced, hand_over_.number(), kYield);
+                          await(bare_.their_flags().announced, hand_over_.number(), bare_.idle());
                           touch(parameters, size_);
                         });
     expected_bare_.add(hand_over_.number());
@@ -101,12 +101,12 @@ void serve_bare(const SharedMemory& bare, std::size_t size) {
   auto* parameters = reinterpret_cast<float*>(bare.data());
   const auto* gradient = reinterpret_cast<const float*>(bare.their_data());
   Conductor conductor(bare.flags(), bare.their_flags(), kSleep);
-  HandOver hand_over(bare.flags(), bare.their_flags());
+  HandOver hand_over(bare.flags(), bare.their_flags(), bare.idle());
   conductor.follow([&](Block block) {
     for (std::uint32_t i = 0; block.variant == kLimit && i < block.operations; ++i)
       hand_over.receive([] {},
                         [&] {
-                          await(bare.their_flags().announced, hand_over.number(), kYield);
+                          await(bare.their_flags().announced, hand_over.number(), bare.idle());
                           apply_gradient(parameters, gradient, size / sizeof(float));
                           raise_to(bare.flags().announced, hand_over.number());
                         },
@@ -117,7 +117,7 @@ void serve_bare(const SharedMemory& bare, std::size_t size) {
 
 RunRow lead(pslib::ParameterServer& server, const SharedMemory& bare, std::size_t size,
             const RunOptions& options) {
-  Conductor conductor(bare.flags(), bare.their_flags());
+  Conductor conductor(bare.flags(), bare.their_flags(), bare.idle());
   Worker worker(make_table(server, size), bare, size, options.check);
   return measure_against_limit(conductor, kNoCopy, {.budget = options.budget}, size, kTouched,
                                [&](Block block) { return worker.run(block); });
