@@ -239,6 +239,22 @@ weft_code weft_tensor_wrap(void* data, weft_dtype dtype, const int64_t* dims, si
   });
 }
 
+weft_code weft_tensor_adopt(weft_world* world, void* data, weft_dtype dtype, const int64_t* dims,
+                            size_t ndims, void (*unused)(void* context), void* context,
+                            weft_tensor** tensor) {
+  constexpr auto kOperation = "adopt";
+  return guarded([&] {
+    auto& out = given(kOperation, "tensor", tensor);
+    if (data == nullptr) bad_argument(kOperation, "data is NULL");
+    out = new_tensor(given(kOperation, "world", world)
+                         .world.adopt(data, checked_dtype(kOperation, dtype),
+                                      shape_of(kOperation, dims, ndims), [unused, context] {
+                                        if (unused != nullptr) unused(context);
+                                      }));
+    return WEFT_CODE_OK;
+  });
+}
+
 weft_code weft_tensor_data(const weft_tensor* tensor, void** data) {
   return guarded([&] {
     given("tensor_data", "data", data) = given("tensor_data", "tensor", tensor).tensor.data();
@@ -265,6 +281,19 @@ weft_code weft_slot_expose(weft_world* world, const weft_slot_spec* spec, weft_s
     auto& owner = given("expose", "world", world);
     auto& out = given("expose", "slot", slot);
     out = new weft_slot{owner.world.expose(spec_of("expose", spec)), world};
+    ++owner.open_slots;
+    return WEFT_CODE_OK;
+  });
+}
+
+weft_code weft_slot_expose_in(weft_world* world, const weft_slot_spec* spec,
+                              const weft_tensor* memory, weft_slot** slot) {
+  return guarded([&] {
+    auto& owner = given("expose", "world", world);
+    auto& out = given("expose", "slot", slot);
+    out = new weft_slot{
+        owner.world.expose(spec_of("expose", spec), given("expose", "memory", memory).tensor),
+        world};
     ++owner.open_slots;
     return WEFT_CODE_OK;
   });

@@ -102,12 +102,23 @@ weft_code weft_tensor_allocate(weft_world* world, weft_dtype dtype, const int64_
  * from it has ended. A put from it is staged: copied once more. */
 weft_code weft_tensor_wrap(void* data, weft_dtype dtype, const int64_t* dims, size_t ndims,
                            weft_tensor** tensor);
+/* A tensor of memory that somebody else owns (a numpy array's, say), put from and into without
+ * staging where the kernel lets ranks reach it. It must not be freed before `unused` was called with
+ * `context`: once, on any thread, when the tensor was freed and no peer can touch the memory any
+ * more. `unused` may be NULL for memory that is never freed. */
+weft_code weft_tensor_adopt(weft_world* world, void* data, weft_dtype dtype, const int64_t* dims,
+                            size_t ndims, void (*unused)(void* context), void* context,
+                            weft_tensor** tensor);
 weft_code weft_tensor_data(const weft_tensor* tensor, void** data);
 weft_code weft_tensor_bytes(const weft_tensor* tensor, size_t* bytes);
 weft_code weft_tensor_free(weft_tensor* tensor);
 
 /* Offers a slot that one other rank (or this one) may put into. */
 weft_code weft_slot_expose(weft_world* world, const weft_slot_spec* spec, weft_slot** slot);
+/* The same with its buffers in a tensor that weft_tensor_adopt or weft_tensor_allocate made, of the
+ * slot's dtype and depth times its elements. The tensor may be freed: the slot keeps the memory. */
+weft_code weft_slot_expose_in(weft_world* world, const weft_slot_spec* spec,
+                              const weft_tensor* memory, weft_slot** slot);
 /* Becomes the writer of a slot of `owner`, waiting for it to be exposed. WEFT_CODE_MISMATCH when
  * the two specs differ: the text holds both sides' values, and the owner learns of it too. */
 weft_code weft_slot_attach(weft_world* world, int owner, const weft_slot_spec* spec,
