@@ -1,4 +1,6 @@
 // The exact messages of every kind of exchange, as both ends see them.
+#include <thread>
+
 #include "tests/threads/rendezvous/exchanges.hpp"
 
 namespace weft::tests {
@@ -171,6 +173,35 @@ TEST(RendezvousMessages, ManyRequestsTravelInOne) {
           }
         }
         EXPECT_TRUE(world.leave().ok());
+      },
+      settings());
+}
+
+/// The request is out when the sender is lost: nothing more is said, and the receiver's wait ends.
+TEST(RendezvousMessages, ThereIsNoneAfterThePeersDeath) {
+  Record record;
+  Meeting together(2);
+  run_ranks(
+      2,
+      [&](World& world) {
+        RendezvousSpec spec;
+        spec.observer = record.of(world.rank(), 1 - world.rank());
+        auto rendezvous = Rendezvous::open(world, spec);
+        together.wait();
+        if (world.rank() == 1) {
+          std::thread detector([&] {
+            EXPECT_TRUE(soon([&] { return record.size() != 0; }));
+            world.declare_dead(0, "the test gave it up");
+          });
+          const auto got = rendezvous.recv(0, "w", 0);
+          detector.join();
+          EXPECT_EQ(got.code(), Code::peer_failed) << got.status().text();
+          EXPECT_EQ(got.status().detail().peer, 0);
+          EXPECT_TRUE(contains(got.status().text(), "the test gave it up")) << got.status().text();
+          EXPECT_EQ(rendezvous.recv(0, "w", 1).code(), Code::peer_failed);
+          EXPECT_EQ(record.take(), (Lines{"1 sends tensor_request w#0 by name"}));
+        }
+        together.wait();
       },
       settings());
 }
