@@ -14,18 +14,21 @@ constexpr std::size_t kKi = 1 << 10;
 constexpr std::size_t kMi = 1 << 20;
 constexpr std::size_t kGi = 1 << 30;
 
-// Sources, the slot's buffers and the limit's memory.
-std::size_t several_thrice(std::size_t size, int) { return size * 3 * depth_for(size); }
-// What is published (weft's and the limit's), and what each reader gets it into.
+// Sources, the slot's buffers and the limit's memory for each of its two ways.
+std::size_t several_put(std::size_t size, int) { return size * 4 * depth_for(size); }
+// What is published (weft's and the limit's), and what each reader gets it into, by three ways.
 std::size_t published_and_got(std::size_t size, int ranks) {
-  return size * (2 + static_cast<std::size_t>(ranks - 1));
+  return size * (2 + 3 * static_cast<std::size_t>(ranks - 1));
+}
+std::size_t several_published(std::size_t size, int ranks) {
+  return depth_for(size) * published_and_got(size, ranks);
 }
 // Published and the limit's; or source, fixed buffer and what the owner allocates.
 std::size_t thrice(std::size_t size, int) { return size * 3; }
 // Source and target of each of four rows, and the limit's.
-std::size_t all_ends(std::size_t size, int) { return size * 9; }
+std::size_t all_ends(std::size_t size, int) { return size * 10; }
 // Sources, results and the limit's memory, for one tensor and for eight.
-std::size_t eight_thrice(std::size_t size, int) { return size * 27; }
+std::size_t eight_exchanged(std::size_t size, int) { return size * 36; }
 // Gradient, parameters (worker's and shard's) and the limit's two, with one to spare.
 std::size_t six_times(std::size_t size, int) { return size * 6; }
 // The slots that are kept, on top of source and limit.
@@ -50,14 +53,14 @@ const std::vector<Description>& all() {
                  256 * kMi},
        .quick_sizes = {8, 64 * kKi, kMi, 16 * kMi},
        .most = kGi,
-       .memory = several_thrice,
+       .memory = several_put,
        .has_peers = true},
       {.name = kGetBandwidth,
        .what = "tensors got from published slots; limit: the best bare copy out of shared memory",
        .sizes = kBandwidthSizes,
        .quick_sizes = {64 * kKi, kMi, 16 * kMi},
        .most = kGi,
-       .memory = several_thrice},
+       .memory = several_published},
       {.name = kView,
        .what = "a tensor published and viewed where it lies; limit: two flag hops",
        .sizes = {8, 64 * kMi},
@@ -96,7 +99,7 @@ const std::vector<Description>& all() {
        .sizes = {8, kKi, 64 * kKi, kMi, 4 * kMi},
        .quick_sizes = {8, 64 * kKi, kMi},
        .most = 64 * kMi,
-       .memory = eight_thrice},
+       .memory = eight_exchanged},
       {.name = kPushPull,
        .what = "a gradient pushed, new parameters read; limit: a bare loop between two flags",
        .sizes = {64 * kMi},

@@ -65,7 +65,8 @@ const std::byte* Viewed::take(std::size_t i, std::uint64_t) {
 
 void BareCopyOut::move(std::size_t i, std::uint64_t stamp) {
   const Tensor& source = sources_[i];
-  limit_copy(variant_, bare_.data() + i * source.bytes(), source.data(), source.bytes());
+  const std::size_t place = (variant_ - kLimit) * sources_.size() + i;
+  limit_copy(variant_, bare_.data() + place * source.bytes(), source.data(), source.bytes());
   raise_to(bare_.flags().announced, stamp);
 }
 
@@ -73,7 +74,7 @@ void BareTold::move(std::size_t, std::uint64_t stamp) { raise_to(bare_.flags().a
 
 const std::byte* BareSeen::take(std::size_t i, std::uint64_t stamp) {
   await(bare_.their_flags().announced, stamp, bare_.idle());
-  return bare_.their_data() + i * size_;
+  return bare_.their_data() + (first_ + i) * size_;
 }
 
 const std::byte* BareCopyIn::take(std::size_t i, std::uint64_t stamp) {

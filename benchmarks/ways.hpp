@@ -71,7 +71,14 @@ class Viewed final : public Incoming {
   std::vector<Arrival> views_;
 };
 
-/// Limit: copies its sources into the shared memory and raises a flag.
+/// What a stream's bare copies into shared memory need of it. Each way has room of its own:
+/// streamed stores put theirs out of the cache, and who came next would pay for that.
+inline std::size_t copy_out_bytes(const Stream& stream) {
+  return std::size(kCopies) * stream.tensors * stream.size;
+}
+
+/// Limit: copies its sources into the variant's room in the shared memory and raises a flag. Its
+/// partner is a BareSeen of that variant.
 class BareCopyOut final : public Outgoing {
  public:
   BareCopyOut(const SharedMemory& bare, std::vector<Tensor> sources, std::uint32_t variant)
@@ -97,15 +104,17 @@ class BareTold final : public Outgoing {
   std::size_t size_;
 };
 
-/// Limit: sees the flag. The tensor lies in the shared memory.
+/// Limit: sees the flag. The tensor lies in the shared memory, in the variant's room.
 class BareSeen final : public Incoming {
  public:
-  BareSeen(const SharedMemory& bare, const Stream& stream) : bare_(bare), size_(stream.size) {}
+  BareSeen(const SharedMemory& bare, const Stream& stream, std::uint32_t variant = kLimit)
+      : bare_(bare), size_(stream.size), first_((variant - kLimit) * stream.tensors) {}
   const std::byte* take(std::size_t i, std::uint64_t stamp) override;
 
  private:
   const SharedMemory& bare_;
   std::size_t size_;
+  std::size_t first_;
 };
 
 /// Limit: sees the flag and copies out of the shared memory.

@@ -81,8 +81,8 @@ IncomingWays incoming_ways(World& world, const SharedMemory& bare, const Stream&
   } else if (ends.adopted_target) {
     ways.push_back(std::make_unique<KernelCopySeen>(bare, target));
   } else {
-    for ([[maybe_unused]] const std::uint32_t variant : kCopies)
-      ways.push_back(std::make_unique<BareSeen>(bare, stream));
+    for (const std::uint32_t variant : kCopies)
+      ways.push_back(std::make_unique<BareSeen>(bare, stream, variant));
   }
   return ways;
 }
@@ -96,7 +96,8 @@ std::vector<RunRow> measure_adopt(World& world, const RunOptions& options) {
       Stream stream = all;
       stream.name += "." + std::string(ends.kind);
       const bool copies_out = world.rank() == 0 && !uses_kernel(ends);
-      const SharedMemory bare(world, options, "bench." + stream.name, copies_out ? stream.size : 0);
+      const SharedMemory bare(world, options, "bench." + stream.name,
+                              copies_out ? copy_out_bytes(stream) : 0);
       const Kind kinds[] = {{std::string(ends.kind), false}};
       const auto more = run_stream(
           world, bare, stream, kinds, [&] { return outgoing_ways(world, bare, stream, ends); },

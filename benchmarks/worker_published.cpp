@@ -27,11 +27,12 @@ std::vector<RunRow> measure_gets(World& world, const Stream& stream, std::span<c
     return ways;
   };
   const auto incoming = [&] {
-    const auto into = allocate_tensors(world, stream);
+    // Each way has tensors of its own, for copy_out_bytes()'s reason.
     IncomingWays ways;
-    ways.push_back(std::make_unique<Got>(world, stream, into));
+    ways.push_back(std::make_unique<Got>(world, stream, allocate_tensors(world, stream)));
     for (const std::uint32_t variant : kCopies)
-      ways.push_back(std::make_unique<BareCopyIn>(bare, stream, into, variant));
+      ways.push_back(
+          std::make_unique<BareCopyIn>(bare, stream, allocate_tensors(world, stream), variant));
     return ways;
   };
   return run_stream(world, bare, stream, kinds, outgoing, incoming,

@@ -19,7 +19,7 @@ std::vector<RunRow> measure_put_bandwidth(World& world, const RunOptions& option
   return for_each_size(options, [&](Stream stream) {
     stream.tensors = depth_for(stream.size);
     const SharedMemory bare(world, options, "bench." + stream.name,
-                            world.rank() == 0 ? stream.tensors * stream.size : 0);
+                            world.rank() == 0 ? copy_out_bytes(stream) : 0);
     const auto outgoing = [&] {
       const auto sources = allocate_tensors(world, stream);
       OutgoingWays ways;
@@ -31,8 +31,8 @@ std::vector<RunRow> measure_put_bandwidth(World& world, const RunOptions& option
     const auto incoming = [&] {
       IncomingWays ways;
       ways.push_back(std::make_unique<Taken>(world.expose(spec_for(stream)), stream));
-      for ([[maybe_unused]] const std::uint32_t variant : kCopies)
-        ways.push_back(std::make_unique<BareSeen>(bare, stream));
+      for (const std::uint32_t variant : kCopies)
+        ways.push_back(std::make_unique<BareSeen>(bare, stream, variant));
       return ways;
     };
     return run_stream(world, bare, stream, kTouchedOrNot, outgoing, incoming,

@@ -62,6 +62,10 @@ class Exchange {
   static bool is_limit(std::uint32_t variant) {
     return variant == kLimit || variant == kLimitStreamed;
   }
+  // Each way has room of its own, as in copy_out_bytes().
+  std::size_t place(std::uint32_t way, std::size_t tensor) const {
+    return ((way - kLimit) * tensors_ + tensor) * size_;
+  }
   std::uint64_t stamp(std::size_t tensor) const { return hand_over_.number() * tensors_ + tensor; }
 
   const SharedMemory& bare_;
@@ -104,7 +108,7 @@ class Asker : Exchange {
   }
 
   const std::byte* result(std::uint32_t variant, std::size_t tensor) const {
-    return is_limit(variant) ? bare_.their_data() + tensor * size_
+    return is_limit(variant) ? bare_.their_data() + place(variant, tensor)
                              : received_[tensor].tensor.data();
   }
 
@@ -147,7 +151,7 @@ class Offerer : Exchange {
     if (!is_limit(variant)) return form(variant).serve().or_throw();
     await(bare_.their_flags().announced, hand_over_.number(), bare_.idle());
     for (std::size_t i = 0; i < tensors_; ++i)
-      limit_copy(variant, bare_.data() + i * size_, sources_[i].data(), size_);
+      limit_copy(variant, bare_.data() + place(variant, i), sources_[i].data(), size_);
     raise_to(bare_.flags().announced, hand_over_.number());
   }
 
@@ -198,7 +202,7 @@ std::vector<RunRow> measure_rendezvous(World& world, const RunOptions& options) 
       const SharedMemory bare(
           world, options,
           "bench.rendezvous." + std::to_string(size) + "." + std::to_string(tensors),
-          world.rank() == 1 ? tensors * size : 0);
+          world.rank() == 1 ? std::size(kCopies) * tensors * size : 0);
       if (world.rank() == 0)
         rows.push_back(lead(world, bare, size, tensors, options));
       else

@@ -51,7 +51,7 @@ TEST(Catalogue, AnUnknownNameIsAnsweredWithTheKnownOnes) {
 
 TEST(Catalogue, MoreReadersTakeMoreMemory) {
   const Description& publish = description_of("publish");
-  EXPECT_EQ(publish.memory(10, 8) - publish.memory(10, 2), 60U);
+  EXPECT_EQ(publish.memory(10, 8) - publish.memory(10, 2), 180U);
 }
 
 }  // namespace
