@@ -5,8 +5,9 @@
 
 namespace weft::p2p {
 
-/// A rank's tasks: on its progress thread, or wherever a simulation runs them. Tasks must not throw
-/// or block; none runs beside another.
+/// A rank's tasks: on its progress thread, on an application thread that takes its turn, or
+/// wherever a simulation runs them. Tasks must not throw or block; none runs beside another, and
+/// what is said to be the progress thread's belongs to whoever runs one.
 class Progress {
  public:
   virtual ~Progress() = default;
@@ -17,9 +18,12 @@ class Progress {
 
   /// Any thread.
   virtual void post(std::function<void()> task) = 0;
-  /// Any thread: runs the task there, waits for its end and throws what it threw. Must not be
-  /// called by a task, nor when nothing is started.
+  /// Any thread: runs the task after those posted before, perhaps by itself; returns when it has
+  /// ended and throws what it threw. Must not be called by a task, nor when nothing is started.
   virtual void run(const std::function<void()>& task) = 0;
+  /// Any thread that waits for what a message will bring: does what is due now, if nobody does.
+  /// Must not be called by a task.
+  virtual void help() noexcept {}
   /// Any thread: makes `before_sleep` run within half a millisecond. Cheap when asked for often:
   /// what is usually settled before does not cost a wake-up each time.
   virtual void turn_soon() noexcept = 0;

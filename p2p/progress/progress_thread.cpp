@@ -1,17 +1,13 @@
 #include "p2p/progress/progress_thread.hpp"
 
 #include <pthread.h>
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <future>
-#include <memory>
 #include <string>
 #include <system_error>
 
@@ -97,16 +93,22 @@ void ProgressThread::turn_soon() noexcept {
 }
 
 void ProgressThread::run(const std::function<void()>& task) {
-  std::promise<void> done;
-  post([&] {
-    try {
-      task();
-      done.set_value();
-    } catch (...) {
-      done.set_exception(std::current_exception());
-    }
-  });
-  done.get_future().get();
+  // By this thread itself: waking the other one and being woken by it costs two switches.
+  const std::lock_guard turn(turn_);
+  run_tasks();
+  task();
+  if (before_sleep_) before_sleep_();  // the thread may sleep already
+}
+
+void ProgressThread::help() noexcept {
+  const std::unique_lock turn(turn_, std::try_to_lock);
+  if (!turn.owns_lock()) return;
+  Events events{};
+  const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
+  if (count <= 0) return;
+  handle(events, count);
+  run_tasks();
+  if (before_sleep_) before_sleep_();
 }
 
 void ProgressThread::watch(int fd, std::uint32_t events, Handler handler) {
@@ -114,6 +116,7 @@ void ProgressThread::watch(int fd, std::uint32_t events, Handler handler) {
   event.events = events;
   event.data.fd = fd;
   handlers_[fd] = std::make_shared<Handler>(std::move(handler));
+  ++watched_;
   if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) {
     handlers_.erase(fd);
     fail("epoll_ctl");
@@ -130,6 +133,7 @@ void ProgressThread::change(int fd, std::uint32_t events) noexcept {
 void ProgressThread::forget(int fd) noexcept {
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
   handlers_.erase(fd);
+  ++watched_;
 }
 
 bool ProgressThread::run_tasks() {
@@ -142,19 +146,32 @@ bool ProgressThread::run_tasks() {
   return !due.empty();
 }
 
+void ProgressThread::handle(const Events& events, int count) {
+  for (int i = 0; i < count; ++i) {
+    const auto found = handlers_.find(events[static_cast<std::size_t>(i)].data.fd);
+    if (found == handlers_.end()) continue;  // forgotten by an earlier handler of this round
+    const auto handler = found->second;      // keeps it alive while it forgets itself
+    (*handler)(events[static_cast<std::size_t>(i)].events);
+  }
+}
+
 void ProgressThread::loop() {
-  std::array<epoll_event, 64> events{};
+  Events events{};
   while (!stopping_.load()) {
-    const bool busy = run_tasks();
-    if (!busy && before_sleep_) before_sleep_();
+    bool busy = false;
+    std::uint64_t watched = 0;
+    {
+      const std::lock_guard turn(turn_);
+      busy = run_tasks();
+      if (!busy && before_sleep_) before_sleep_();
+      watched = watched_;
+    }
     const int count =
         ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), busy ? 0 : -1);
-    for (int i = 0; i < count; ++i) {
-      const auto found = handlers_.find(events[i].data.fd);
-      if (found == handlers_.end()) continue;  // forgotten by an earlier handler of this round
-      const auto handler = found->second;      // keeps it alive while it forgets itself
-      (*handler)(events[i].events);
-    }
+    const std::lock_guard turn(turn_);
+    // Who took the turn meanwhile may have closed a descriptor whose number is another's by now.
+    // Whatever is still so will be told again.
+    if (watched == watched_) handle(events, count);
   }
 }
 

@@ -1,6 +1,9 @@
 // The rank's one thread for everything that is not on the data path.
 #pragma once
 
+#include <sys/epoll.h>
+
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -15,8 +18,9 @@
 
 namespace weft::p2p {
 
-/// An epoll loop over descriptors, and tasks posted to it. Handlers and tasks run on its thread,
-/// one at a time; they must not throw or block. Sleeps when nothing is due.
+/// An epoll loop over descriptors, and tasks posted to it. Handlers and tasks run one at a time, on
+/// its thread or on one that took its turn; they must not throw or block. Sleeps when nothing is
+/// due.
 class ProgressThread final : public Progress {
  public:
   using Handler = std::function<void(std::uint32_t events)>;
@@ -31,6 +35,7 @@ class ProgressThread final : public Progress {
   void stop() noexcept override;
   void post(std::function<void()> task) override;
   void run(const std::function<void()>& task) override;
+  void help() noexcept override;
   void turn_soon() noexcept override;
   void before_sleep(std::function<void()> look) override { before_sleep_ = std::move(look); }
 
@@ -41,15 +46,21 @@ class ProgressThread final : public Progress {
   void forget(int fd) noexcept;
 
  private:
+  using Events = std::array<epoll_event, 64>;
+
   void loop();
+  // Whoever has the turn.
   bool run_tasks();
+  void handle(const Events& events, int count);
 
   os::Fd epoll_;
   os::Fd wake_;
   os::Fd timer_;
   std::atomic<bool> timer_set_{false};
-  std::mutex mutex_;
+  std::mutex mutex_;  ///< guards tasks_
   std::vector<std::function<void()>> tasks_;
+  std::mutex turn_;            ///< held while tasks or handlers run
+  std::uint64_t watched_ = 0;  ///< counts changes of what is watched
   std::unordered_map<int, std::shared_ptr<Handler>> handlers_;
   std::function<void()> before_sleep_;
   std::atomic<bool> stopping_{false};

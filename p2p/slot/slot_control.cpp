@@ -36,6 +36,7 @@ void SlotTable::on_message(Peer& peer, std::span<const std::byte> bytes) {
     std::erase_if(waiting_, [&](const auto& entry) {
       return entry.second.peer == &peer && entry.second.message.remote_id == m.remote_id;
     });
+    count_waiting();
     // Granted while the withdrawal was under way: the seat must be free before the next attach.
     bool seated = false;
     std::vector<std::uint64_t> free;
@@ -80,6 +81,7 @@ void SlotTable::on_attach(Peer& peer, const AttachMessage& message) {
   {
     const std::lock_guard lock(mutex_);
     if (const auto at = by_name_.find(name); at != by_name_.end()) found = at->second;
+    if (!found) ++waiting_count_;
   }
   if (found)
     decide(peer, *found, message);
@@ -110,11 +112,17 @@ void SlotTable::decide(Peer& peer, detail::SlotState& slot, const AttachMessage&
   mesh_.send(peer, refused);
 }
 
+void SlotTable::count_waiting() {
+  const std::lock_guard lock(mutex_);
+  waiting_count_ = waiting_.size();
+}
+
 void SlotTable::retry_waiting(const std::string& name) {
   std::vector<WaitingAttach> due;
   const auto [first, last] = waiting_.equal_range(name);
   for (auto at = first; at != last; ++at) due.push_back(at->second);
   waiting_.erase(first, last);
+  count_waiting();
   for (const WaitingAttach& waiting : due)
     if (!waiting.peer->gone()) on_attach(*waiting.peer, waiting.message);
 }
@@ -140,6 +148,7 @@ void SlotTable::end_limbo(std::uint64_t slot_id) {
 
 void SlotTable::on_gone(Peer& peer) {
   std::erase_if(waiting_, [&](const auto& entry) { return entry.second.peer == &peer; });
+  count_waiting();
   std::vector<std::uint64_t> free;
   {
     const std::lock_guard lock(mutex_);

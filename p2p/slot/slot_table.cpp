@@ -75,6 +75,7 @@ std::shared_ptr<detail::SlotState> SlotTable::expose(const SlotSpec& spec, const
     if (by_name_.contains(spec.name)) refuse_duplicate();
     id = next_id_++;
   }
+  bool is_awaited = false;
   std::shared_ptr<detail::SlotState> state;
   try {
     state = std::make_shared<detail::SlotState>(local_, mesh_, *this, spec, id, memory);
@@ -90,9 +91,10 @@ std::shared_ptr<detail::SlotState> SlotTable::expose(const SlotSpec& spec, const
     const std::lock_guard lock(mutex_);
     if (!by_name_.emplace(spec.name, state).second) refuse_duplicate();
     slots_.emplace(id, state);
+    is_awaited = waiting_count_ != 0;
   }
   local_.recorder.control(board::Event::exposed, -1, id, spec.depth);
-  local_.progress.post([this, name = spec.name] { retry_waiting(name); });
+  if (is_awaited) local_.progress.post([this, name = spec.name] { retry_waiting(name); });
   return state;
 }
 
@@ -116,13 +118,17 @@ std::shared_ptr<detail::RemoteSlotState> SlotTable::attach(int owner, const Slot
     remotes_.emplace(id, state);
   }
   local_.recorder.control(board::Event::attach_asked, owner, id);
-  local_.progress.post([this, state, &peer] {
+  local_.progress.run([&] {
     mesh_.share(peer, state->credit_chunk());
     mesh_.send(peer, state->attach_message());
   });
   using Attach = detail::RemoteSlotState::Attach;
-  const WaitEnd end = local_.waiter.wait([&] { return state->attach_state() != Attach::asked; },
-                                         [&] { return peer.gone(); }, deadline);
+  const auto answered = [&] {
+    if (state->attach_state() == Attach::asked) local_.progress.help();
+    return state->attach_state() != Attach::asked;
+  };
+  const WaitEnd end = local_.waiter.wait(
+      answered, [&] { return peer.gone(); }, deadline);
   if (end == WaitEnd::ready && state->attach_state() == Attach::granted) return state;
   ErrorDetail detail;
   if (end == WaitEnd::ready) {

@@ -49,6 +49,7 @@ class SlotTable {
   void on_attach(Peer& peer, const AttachMessage& message);
   void decide(Peer& peer, detail::SlotState& slot, const AttachMessage& message);
   void on_detach(Peer& peer, const DetachMessage& message);
+  void count_waiting();
   void retry_waiting(const std::string& name);
   void end_limbo(std::uint64_t slot_id);
   std::shared_ptr<detail::SlotState> slot(std::uint64_t id) const;
@@ -63,6 +64,7 @@ class SlotTable {
   std::unordered_map<std::uint64_t, std::shared_ptr<detail::RemoteSlotState>> remotes_;
   std::uint64_t next_id_ = 1;
   std::multimap<std::string, WaitingAttach> waiting_;  ///< the progress thread's
+  std::size_t waiting_count_ = 0;                      ///< of them; guarded by mutex_
 };
 
 }  // namespace weft::p2p
