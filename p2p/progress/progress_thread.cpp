@@ -1,6 +1,7 @@
 #include "p2p/progress/progress_thread.hpp"
 
 #include <pthread.h>
+#include <sched.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -101,14 +102,21 @@ void ProgressThread::run(const std::function<void()>& task) {
 }
 
 void ProgressThread::help() noexcept {
-  const std::unique_lock turn(turn_, std::try_to_lock);
-  if (!turn.owns_lock()) return;
-  Events events{};
-  const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
-  if (count <= 0) return;
-  handle(events, count);
-  run_tasks();
-  if (before_sleep_) before_sleep_();
+  {
+    const std::unique_lock turn(turn_, std::try_to_lock);
+    Events events{};
+    const int count = turn.owns_lock() ? ::epoll_wait(epoll_.get(), events.data(),
+                                                      static_cast<int>(events.size()), 0)
+                                       : 0;
+    if (count > 0) {
+      handle(events, count);
+      run_tasks();
+      if (before_sleep_) before_sleep_();
+      return;
+    }
+  }
+  // A progress thread, this rank's or the other's, may be waiting for this processor.
+  sched_yield();
 }
 
 void ProgressThread::watch(int fd, std::uint32_t events, Handler handler) {

@@ -99,9 +99,20 @@ Status SlotState::await(std::uint64_t wanted, Deadline deadline) noexcept {
   std::uint64_t seen = line.sequence.load(std::memory_order_acquire);
   if (seen < wanted) {
     flush_credit();
-    const WaitEnd end =
-        local_.waiter.wait([&] { return line.sequence.load(std::memory_order_seq_cst) >= wanted; },
-                           [this] { return broken(); }, deadline);
+    const Deadline until = deadline.resolve(local_.waiter.default_timeout());
+    const auto arrived = [&] { return line.sequence.load(std::memory_order_seq_cst) >= wanted; };
+    const auto broken = [this] { return this->broken(); };
+    WaitEnd end = WaitEnd::ready;
+    if (writer_.load(std::memory_order_acquire) == nullptr) [[unlikely]] {
+      // What comes next is an attach: this thread may as well see to it.
+      const auto attached = [&] { return arrived() || writer_.load() != nullptr; };
+      const auto helped = [&] {
+        if (!attached()) local_.progress.help();
+        return attached();
+      };
+      end = local_.waiter.wait(helped, broken, until);
+    }
+    if (end == WaitEnd::ready) end = local_.waiter.wait(arrived, broken, until);
     if (end != WaitEnd::ready) return wait_failure(end, wanted);
     seen = line.sequence.load(std::memory_order_acquire);
   }
