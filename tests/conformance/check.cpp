@@ -3,10 +3,10 @@
 namespace weft::conformance {
 
 void Check::fail(const std::string& what, const Where& where) const {
-  const std::string_view path = where.file_name();
+  const std::string_view path = where.file;
   throw Failed("rank " + std::to_string(rank_) + " of " + std::to_string(size_) + ": " + what +
                " (" + std::string(path.substr(path.rfind('/') + 1)) + ":" +
-               std::to_string(where.line()) + ")");
+               std::to_string(where.line) + ")");
 }
 
 }  // namespace weft::conformance
