@@ -26,7 +26,8 @@ std::string fabric() { return WEFT_CONFORMANCE_FABRIC; }
 class Conformance : public testing::TestWithParam<std::tuple<Body, int>> {};
 
 TEST_P(Conformance, Holds) {
-  const auto& [body, ranks] = GetParam();
+  const Body& body = std::get<0>(GetParam());
+  const int ranks = std::get<1>(GetParam());
   settings().seed = seed_to_use();
   settings().soak = std::chrono::milliseconds(300);
   settings().churn_slots = 200;

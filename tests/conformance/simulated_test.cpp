@@ -36,7 +36,8 @@ tests::SimOptions options_of(std::uint64_t seed) {
 class Simulated : public testing::TestWithParam<std::tuple<Body, int>> {};
 
 TEST_P(Simulated, Holds) {
-  const auto& [body, ranks] = GetParam();
+  const Body& body = std::get<0>(GetParam());
+  const int ranks = std::get<1>(GetParam());
   const bool chosen = std::getenv("WEFT_TEST_SEED") != nullptr;
   const std::uint64_t first = seed_to_use();
   settings().large = 300'000;

@@ -12,8 +12,6 @@ namespace weft::conformance {
 namespace {
 
 using tests::edge_counters;
-using tests::fill;
-using tests::pattern_of;
 
 /// Gives two numbers to the next rank; returns the previous rank's.
 std::array<std::uint64_t, 2> pass_on(World& world, const std::string& of, std::uint64_t a,

@@ -32,7 +32,8 @@ void tells_both_sides_of_a_mismatch(World& world) {
   wrong[4].first.writer = Writer::owner;
   wrong[5] = {kSpec, "dynamic"};
   wrong[5].first.placement = Placement::dynamic;
-  for (const auto& [spec, words] : wrong) {
+  for (const auto& [other, words] : wrong) {
+    const SlotSpec& spec = other;
     const auto asked = check.throws(
         Code::mismatch, [&] { world.attach(next_of(world), spec); }, "attach");
     check.says(asked.message, words);
