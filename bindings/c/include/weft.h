@@ -103,9 +103,9 @@ weft_code weft_tensor_allocate(weft_world* world, weft_dtype dtype, const int64_
 weft_code weft_tensor_wrap(void* data, weft_dtype dtype, const int64_t* dims, size_t ndims,
                            weft_tensor** tensor);
 /* A tensor of memory that somebody else owns (a numpy array's, say), put from and into without
- * staging where the kernel lets ranks reach it. It must not be freed before `unused` was called with
- * `context`: once, on any thread, when the tensor was freed and no peer can touch the memory any
- * more. `unused` may be NULL for memory that is never freed. */
+ * staging where the kernel lets ranks reach it. It must not be freed before `unused` was called
+ * with `context`: once, on any thread, when the tensor was freed and no peer can touch the memory
+ * any more. `unused` may be NULL for memory that is never freed. */
 weft_code weft_tensor_adopt(weft_world* world, void* data, weft_dtype dtype, const int64_t* dims,
                             size_t ndims, void (*unused)(void* context), void* context,
                             weft_tensor** tensor);
