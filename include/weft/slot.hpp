@@ -164,8 +164,8 @@ class WEFT_API Slot {
   void allocate_with(AllocateTensor allocate);
 
   /// Writer::owner: the buffer to fill for the next version. With credits it is one that no reader
-  /// views (the newest value is the last resort); when there is none, the error names the reader
-  /// that has viewed for longest. A dead reader views nothing.
+  /// views, and not the newest value's unless there is only one; when there is none, the error
+  /// names the reader that has viewed for longest. A dead reader views nothing.
   Result<Tensor> next(Deadline deadline = {}) noexcept;
   /// Writer::owner: makes the buffer that next() gave visible to the readers.
   Status publish() noexcept;

@@ -60,6 +60,17 @@ class ReaderWords {
   ReaderWords() noexcept = default;
   explicit ReaderWords(std::byte* at) noexcept : at_(at) {}
 
+  /// The owner looks at the pins before it fills a buffer, and takes their line along. Asking for
+  /// it back while waiting for the version keeps that from standing between the version and the
+  /// pin.
+  void keep_near() const noexcept {
+#if defined(__x86_64__)
+    asm volatile("prefetchw %0" : : "m"(*at_));
+#else
+    __builtin_prefetch(at_, 1);
+#endif
+  }
+
   explicit operator bool() const noexcept { return at_ != nullptr; }
   std::atomic<std::uint64_t>& let_go() const noexcept {
     return *reinterpret_cast<std::atomic<std::uint64_t>*>(at_);

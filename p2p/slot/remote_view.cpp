@@ -81,8 +81,13 @@ Result<Newest> RemoteSlotState::hold_newest(const char* operation, Deadline dead
   const Deadline until = deadline.resolve(local_.waiter.default_timeout());
   for (;;) {
     if (!ready()) {
-      const WaitEnd end =
-          local_.waiter.wait([this] { return ready(); }, [this] { return broken(); }, until);
+      const auto is_ready = [this] {
+        if (ready()) return true;
+        if (pins()) reader_words_.keep_near();
+        return false;
+      };
+      const WaitEnd end = local_.waiter.wait(
+          is_ready, [this] { return broken(); }, until);
       if (end != WaitEnd::ready) return no_newer_version(operation, end);
     }
     if (!gate_.enter()) return usable();
