@@ -11,7 +11,6 @@
 namespace weft::detail {
 
 using p2p::DynamicRecord;
-using p2p::SlotLine;
 using p2p::WaitEnd;
 
 void SlotState::allocate_with(AllocateTensor allocate) {

@@ -6,7 +6,6 @@
 
 namespace weft::detail {
 
-using p2p::Newest;
 using p2p::WaitEnd;
 
 const Seat* SlotState::pinning_reader(std::uint64_t buffer) const noexcept {

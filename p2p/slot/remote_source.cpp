@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <new>
 
 #include "p2p/slot/remote_slot_state.hpp"
 
@@ -100,7 +101,7 @@ void RemoteSlotState::abandon() noexcept {
   take_back_lent();
   for (Lent& lent : lent_)
     if (lent.tensor.arena() == local_.adopted.get())
-      new Tensor(std::move(lent.tensor));  // on purpose: nobody may free it
+      (void)new (std::nothrow) Tensor(std::move(lent.tensor));  // on purpose: nobody may free it
 }
 
 /// A request of a dynamic slot has ended once the owner has read the tensor.

@@ -79,7 +79,7 @@ void SlotState::abandon() noexcept {
                    "slot \"{}\" lies in adopted memory that its writer may still reach: the memory "
                    "is never given back (close the slot and leave() before the world goes)",
                    spec_.name);
-  new Tensor(std::move(memory_));  // on purpose: nobody may free it
+  (void)new (std::nothrow) Tensor(std::move(memory_));  // on purpose: nobody may free it
 }
 
 bool SlotState::ready() const noexcept {
