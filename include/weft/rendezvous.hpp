@@ -67,7 +67,7 @@ struct RendezvousSpec {
 /// encode and decode; what it throws becomes the call's status.
 class WEFT_API Codec {
  public:
-  virtual ~Codec() = default;
+  virtual ~Codec();
   /// Names the encoding; not 0. Both ends must agree.
   virtual std::uint16_t id() const = 0;
   virtual std::size_t size() const = 0;

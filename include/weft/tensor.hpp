@@ -157,14 +157,14 @@ class WEFT_API Tensor {
 };
 
 /// Calls `act(data, bytes)` for every run of a tensor's elements that lie one behind the other, in
-/// row-major order; once for a dense tensor.
+/// row-major order; once for a dense tensor, never for one without elements.
 template <typename Act>
 void for_each_run(const Tensor& tensor, const Act& act) {
+  if (tensor.bytes() == 0) return;
   if (tensor.dense()) {
     act(tensor.data(), tensor.bytes());
     return;
   }
-  if (tensor.bytes() == 0) return;
   const std::size_t element = size_of(tensor.dtype());
   const Shape& shape = tensor.shape();
   // The innermost dimensions that are dense among themselves make up a run.

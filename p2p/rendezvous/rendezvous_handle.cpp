@@ -29,6 +29,8 @@ std::string_view name(RendezvousMessage message) noexcept {
   return "unknown";
 }
 
+Codec::~Codec() = default;
+
 Status Received::decode(Codec& value) const noexcept {
   const auto failure = [](Code code, std::string message, std::string hint) {
     return Status(ErrorDetail{.code = code,

@@ -182,7 +182,8 @@ Status RemoteSlotState::read(Held& held, std::span<const SlotRun> runs,
         const std::size_t bytes = static_cast<std::size_t>(run.count) * element;
         const auto offset =
             version.buffer * stride_ + static_cast<std::size_t>(run.first) * element;
-        if (status.ok()) status = owner_.channel->get(run.to, at(buffers_, offset), bytes);
+        if (status.ok() && bytes != 0)
+          status = owner_.channel->get(run.to, at(buffers_, offset), bytes);
         moved += bytes;
       }
       if (status.ok() && (pins() || spec_.flow != Flow::credits || is_whole(status))) {
