@@ -136,8 +136,8 @@ class Fabric {
   /// expects that rank to do so. Ends in connected(), lost() or short_of(), perhaps at once.
   virtual void connect(int rank) = 0;
   /// Progress thread: the rank was declared dead. Makes sure that no byte of it arrives any more,
-  /// and says lost() once that is so.
-  virtual void fence(int rank) = 0;
+  /// and says lost() once that is so. False when that can't be done.
+  virtual bool fence(int rank) = 0;
 };
 
 class LocalRank;

@@ -105,11 +105,14 @@ Tensor World::adopt(std::shared_ptr<void> memory, DType dtype, const Shape& shap
 }
 
 Tensor World::adopt(void* memory, DType dtype, const Shape& shape, std::function<void()> unused) {
-  return adopt(std::shared_ptr<void>(memory,
-                                     [unused = std::move(unused)](void*) {
-                                       if (unused) unused();
-                                     }),
-               dtype, shape);
+  const auto when_unused = std::make_shared<std::function<void()>>();
+  Tensor tensor = adopt(std::shared_ptr<void>(memory,
+                                              [when_unused](void*) {
+                                                if (*when_unused) (*when_unused)();
+                                              }),
+                        dtype, shape);
+  *when_unused = std::move(unused);  // not before: where this fails, the memory stays the caller's
+  return tensor;
 }
 
 std::pmr::memory_resource& World::memory() noexcept { return state_->local.resource; }

@@ -135,6 +135,8 @@ WorldState::~WorldState() {
 }
 
 Status WorldState::leave(Deadline deadline) noexcept {
+  // Who has heard that this rank leaves counts on nothing of it arriving any more.
+  slots.drop_pending();
   if (!announced_) announce_leave();
   announced_ = true;
   return mesh.wait_until_alone(deadline);

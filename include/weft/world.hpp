@@ -56,7 +56,8 @@ class WEFT_API World {
   /// its deleter is the place to free the memory. Throws Error(bad_argument, exhausted).
   Tensor adopt(std::shared_ptr<void> memory, DType dtype, const Shape& shape);
   /// The same for memory that somebody else owns, who must not free it before `unused` is called
-  /// (once, on any thread, also without a world).
+  /// (once, on any thread, also without a world; never if this throws). Neither it nor a deleter
+  /// may call weft, except to destroy tensors.
   Tensor adopt(void* memory, DType dtype, const Shape& shape, std::function<void()> unused);
 
   /// This rank's data arena for containers: what they allocate, peers reach without staging (wrap

@@ -21,7 +21,7 @@ std::string ranks_text(const std::vector<int>& ranks) {
 }
 
 std::string how_it_failed(const Peer& peer) {
-  if (peer.declared_dead.empty()) return "died without leaving";
+  if (!peer.gone() || peer.declared_dead.empty()) return "died without leaving";
   return fmt::format("was declared dead: {}", peer.declared_dead);
 }
 
@@ -150,8 +150,11 @@ void Mesh::lost(int rank) {
 }
 
 void Mesh::broken(int rank) {
-  if (Peer& peer = this->peer(rank); !peer.gone() && peer.fabric != nullptr)
-    peer.fabric->fence(rank);
+  Peer& peer = this->peer(rank);
+  if (peer.gone() || peer.fabric == nullptr) return;
+  // One that gave up joining knows no memory of this rank but the bell.
+  if (peer.state.load() == PeerState::joining) return lost(rank);
+  if (!peer.fabric->fence(rank)) fail_and_fence(peer, "its connection broke");
 }
 
 void Mesh::declare_dead(int rank, std::string why) {
@@ -168,7 +171,7 @@ void Mesh::fail_and_fence(Peer& peer, std::string why) {
   if (peer.gone()) return;
   peer.declared_dead = std::move(why);
   end(peer, PeerState::failed, -1);
-  if (peer.fabric != nullptr) peer.fabric->fence(peer.rank);
+  if (peer.fabric != nullptr) (void)peer.fabric->fence(peer.rank);
 }
 
 void Mesh::release(Peer& peer) {
@@ -182,12 +185,12 @@ void Mesh::end(Peer& peer, PeerState state, int because_of) {
   if (peer.state.load() == PeerState::joining) joining_.fetch_sub(1, std::memory_order_acq_rel);
   peer.because_of = because_of;
   peer.gone_order = gone_.load(std::memory_order_relaxed) + 1;
-  int none = -1;
+  peer.state.store(state, std::memory_order_release);
+  int none = -1;  // after the state: who sees that somebody failed sees who
   if (state == PeerState::failed)
     first_failed_.compare_exchange_strong(none, peer.rank);
   else if (because_of >= 0)
     first_failed_.compare_exchange_strong(none, because_of);
-  peer.state.store(state, std::memory_order_release);
   gone_.fetch_add(1, std::memory_order_release);
   const bool failed = state == PeerState::failed;
   peer.shown->state.store(failed ? board::PathState::failed : board::PathState::left);

@@ -124,7 +124,7 @@ void Conversation::work() noexcept {
       const auto [word, wanted] = inbox_->next_arrival();
       inbox_wanted_.store(wanted);
       inbox_word_.store(word);
-      if (word->load() < wanted) break;
+      if (word->load() < wanted || stopped_.load()) break;
     }
     inbox_->before_wait();
   }
@@ -233,7 +233,12 @@ void Conversation::read_inbox() noexcept {
   std::array<std::byte, kMaxRendezvousMessage> copy;
   while (inbox_->ready()) {
     auto arrival = inbox_->wait(Deadline::at({}));
-    if (!arrival.ok()) return;
+    if (!arrival.ok()) {
+      // Only a peer that keeps to no rule gets here; it is not listened to any more.
+      complain("a message out of turn");
+      stopped_.store(true);
+      return;
+    }
     // Copied first: the writer can still write what it has put.
     std::memcpy(copy.data(), arrival->tensor().data(), spec_.message_bytes);
     arrival->release();
@@ -288,7 +293,9 @@ void Conversation::handle(std::span<const std::byte> bytes) noexcept {
 void Conversation::on_hello(const Hello& hello) noexcept {
   observe(RendezvousMessage::hello, false, {});
   const auto words = peer_.channel->resolve(hello.words);
-  if (!words.ok()) return complain("completion words that are not mapped here");
+  if (!words.ok() || sort_of_chunk(hello.words.chunk) != ArenaSort::control ||
+      hello.words.offset % sizeof(std::uint64_t) != 0)
+    return complain("completion words that are not mapped here");
   words_there_ = *words;
   sides_.resize(hello.groups);
   met_.store(true, std::memory_order_release);

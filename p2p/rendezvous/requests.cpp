@@ -149,7 +149,15 @@ void Conversation::learn_chunk(const Item& item) noexcept {
 
 void Conversation::on_metadata(const RequestId& id, const MetadataAnswer& answer) noexcept {
   Item* item = requests_.find(id);
-  if (item == nullptr || item->cancelled) return;  // its answer to a cancel is under way
+  if (item == nullptr) return;
+  if (item->cancelled) {
+    if (answer.metadata.bytes() != 0) return;  // its answer to the cancel is under way
+    --left_behind_;
+    --cancelled_;
+    requests_.let_go(*item, false);
+    changed_ = true;
+    return;
+  }
   observe(RendezvousMessage::meta_data_response, false, at(*item));
   learn_chunk(*item);
   item->metadata = answer.metadata;

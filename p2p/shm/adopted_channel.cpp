@@ -1,6 +1,7 @@
 // The part of a path that moves memory which its users adopted: copied by the kernel.
 #include <fmt/format.h>
 
+#include "p2p/barrier.hpp"
 #include "p2p/shm/shm_channel.hpp"
 
 namespace weft::p2p {
@@ -48,6 +49,7 @@ void ShmChannel::unshare(std::uint32_t chunk) {
 void ShmChannel::add_adopted(const AdoptedMessage& region) {
   const auto alive = resolve({region.alive_chunk, region.alive_offset, sizeof(std::uint64_t)});
   if (sort_of_chunk(region.chunk) != ArenaSort::adopted || !alive.ok() ||
+      sort_of_chunk(region.alive_chunk) != ArenaSort::control ||
       region.alive_offset % sizeof(std::uint64_t) != 0)
     return;
   counters().registrations.add(1);
@@ -104,6 +106,7 @@ Status ShmChannel::get_across(std::byte* to, RemoteMemory from, std::size_t byte
   const Status status = reaches_->read(to, from.address, bytes);
   if (!status.ok()) return status;
   // It was whole if it was still the user's loan when the last byte had been read.
+  full_barrier();
   if (region->alive->load(std::memory_order_acquire) != AdoptedRegion::alive_value(from.key))
     return given_back(from.key);
   return {};

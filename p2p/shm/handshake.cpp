@@ -146,7 +146,15 @@ void ShmFabric::on_adopted(Partner& partner, std::span<const std::byte> bytes) {
 void ShmFabric::on_chunk(Partner& partner, std::span<const std::byte> bytes,
                          std::vector<os::Fd> descriptors) {
   const auto chunk = parse<ChunkMessage>(bytes);
-  if (!chunk || descriptors.size() != 1) return;
+  if (!chunk) return;
+  if (descriptors.size() != 1) {
+    local_.log->error(
+        Subsystem::path,
+        "memory of rank {} came without its descriptor: raise the limit of open files "
+        "(ulimit -n)",
+        partner.rank);
+    return;
+  }
   try {
     const Access access =
         sort_of_chunk(chunk->chunk) == ArenaSort::published ? Access::read : Access::write;

@@ -95,7 +95,9 @@ void Link::receive() {
       }
     }
     if (size <= 0) return end();
-    if ((header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) return end();
+    if ((header.msg_flags & MSG_TRUNC) != 0) return end();
+    // Descriptors of this process are used up: the message came, its descriptors did not.
+    if ((header.msg_flags & MSG_CTRUNC) != 0) descriptors.clear();
     on_message_(*this, std::span(bytes).first(static_cast<std::size_t>(size)),
                 std::move(descriptors));
   }

@@ -99,15 +99,16 @@ void ShmFabric::connect(int rank) {
   watch_process(partner);
 }
 
-void ShmFabric::fence(int rank) {
+bool ShmFabric::fence(int rank) {
   const Partner& partner = partners_[static_cast<std::size_t>(rank)];
   // Its end shows at the pidfd.
-  if (partner.pidfd && os::pidfd_kill(partner.pidfd)) return;
+  if (partner.pidfd && os::pidfd_kill(partner.pidfd)) return true;
   local_.log->error(Subsystem::path,
                     "rank {} (pid {}) can't be killed ({}): what it can write into is never used "
                     "again",
                     rank, partner.address.pid,
                     partner.pidfd ? std::strerror(errno) : "it is a thread of this process");
+  return false;
 }
 
 void ShmFabric::call(Partner& partner) {

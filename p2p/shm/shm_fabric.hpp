@@ -33,7 +33,7 @@ class ShmFabric final : public Fabric {
   void open(const std::vector<RankAddress>& job) override;
   void connect(int rank) override;
   /// The process is killed: it may be stopped in the middle of a copy.
-  void fence(int rank) override;
+  bool fence(int rank) override;
 
  private:
   /// A rank's side of the meeting.

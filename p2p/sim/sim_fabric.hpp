@@ -23,7 +23,10 @@ class SimFabric final : public Fabric {
   void listen(RankAddress&) override {}
   void open(const std::vector<RankAddress>&) override {}
   void connect(int rank) override { network_.connect(rank_, rank); }
-  void fence(int rank) override { network_.fence(rank_, rank); }
+  bool fence(int rank) override {
+    network_.fence(rank_, rank);
+    return true;
+  }
 
   /// A rank's fabrics: this one alone. `network` must outlive the rank's world.
   static MakeFabrics only(Network& network) {

@@ -51,16 +51,12 @@ Result<Arrival> SlotState::read_dynamic(std::uint64_t wanted, Deadline deadline)
   }
   if (const Status status = read_record(record, place->tensor, deadline); !status.ok()) {
     place->tensor = {};
+    // A timeout may be tried again. What can't ever be read is told once, and passed over.
+    if (status.code() != Code::timeout) pass(wanted);
     return status;
   }
-  place->sequence = received_ = wanted;
-  buffer_ = buffer_ + 1 == spec_.depth ? 0 : buffer_ + 1;
-  let_go_.store(wanted, std::memory_order_seq_cst);
-  write_credit(1);
-  if (draining_.load(std::memory_order_seq_cst)) [[unlikely]]
-    local_.progress.post([self = table_.shared(*this)] {
-      if (self) self->let_drained_go();
-    });
+  place->sequence = wanted;
+  pass(wanted);
   counters_.transfers.add(1);
   local_.recorder.data(board::Event::arrived, record.rank, id_, wanted);
   Arrival arrival;
@@ -68,6 +64,17 @@ Result<Arrival> SlotState::read_dynamic(std::uint64_t wanted, Deadline deadline)
   arrival.sequence_ = wanted;
   arrival.slot_ = this;
   return arrival;
+}
+
+void SlotState::pass(std::uint64_t sequence) noexcept {
+  received_ = sequence;
+  buffer_ = buffer_ + 1 == spec_.depth ? 0 : buffer_ + 1;
+  let_go_.store(sequence, std::memory_order_seq_cst);
+  write_credit(1);
+  if (draining_.load(std::memory_order_seq_cst)) [[unlikely]]
+    local_.progress.post([self = table_.shared(*this)] {
+      if (self) self->let_drained_go();
+    });
 }
 
 Status SlotState::read_record(const DynamicRecord& record, Tensor& tensor,
@@ -91,6 +98,13 @@ Result<p2p::RemoteMemory> SlotState::find(const DynamicRecord& record, std::size
         fmt::format("a tensor of rank {} was announced, in a job of {}", record.rank, local_.size),
         "this is a defect of weft: please report it with WEFT_LOG=debug");
   p2p::Peer& peer = mesh_.peer(record.rank);
+  // A process that is gone has no memory of its own left, and its number may be another's.
+  if (p2p::sort_of_chunk(record.chunk) == p2p::ArenaSort::adopted && peer.gone()) {
+    ErrorDetail detail = mesh_.fate(record.rank).detail();
+    detail.operation = "wait";
+    detail.slot = spec_.name;
+    return Status(std::move(detail));
+  }
   Result<p2p::RemoteMemory> found{p2p::RemoteMemory{}};
   const auto known = [&] {
     found = peer.channel->resolve({record.chunk, record.offset, bytes});

@@ -32,6 +32,9 @@ bool SlotState::take(std::uint64_t buffer) noexcept {
   p2p::full_barrier();
   if (pinning_reader(buffer) != nullptr) {
     word.store(version, std::memory_order_release);
+    // A reader may have gone to sleep over the word that is back now.
+    for (Seat* seat = readers_.load(std::memory_order_acquire); seat != nullptr; seat = seat->next)
+      if (seat->counts()) seat->peer->channel->notify();
     return false;
   }
   filling_ = buffer;

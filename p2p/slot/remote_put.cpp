@@ -74,6 +74,13 @@ Status RemoteSlotState::wrong_put(std::string_view what) const {
                  "put a tensor of the slot's dtype and shape");
 }
 
+Status RemoteSlotState::overrun() const {
+  return failure(Code::flow_overrun, "put",
+                 fmt::format("the owner has not let go of tensor {} of this synchronous slot",
+                             sent_.load() + 1 - spec_.depth),
+                 "the loop does not guarantee consumption: use Flow::credits");
+}
+
 Request RemoteSlotState::put(const Tensor& tensor) noexcept {
   Request request;
   if (forked()) [[unlikely]] {
@@ -100,11 +107,7 @@ Request RemoteSlotState::put(const Tensor& tensor) noexcept {
   if (gone) request.status_ = fate_failure("put");
   if (gone || (credit && !full)) return request;
   if (!credit && spec_.flow != Flow::credits) {
-    request.status_ =
-        failure(Code::flow_overrun, "put",
-                fmt::format("the owner has not let go of tensor {} of this synchronous slot",
-                            sent_.load() + 1 - spec_.depth),
-                "the loop does not guarantee consumption: use Flow::credits");
+    request.status_ = overrun();
     return request;
   }
   return enqueue({.tensor = tensor});
@@ -130,6 +133,10 @@ Request RemoteSlotState::put(std::span<const Tensor> parts) noexcept {
                   : wrong_put(fmt::format("gathered from {} tensors, of {} elements in all{}",
                                           parts.size(), elements,
                                           same ? "" : " and not all of one dtype"));
+    return request;
+  }
+  if (spec_.flow != Flow::credits && !has_credit()) {
+    request.status_ = overrun();
     return request;
   }
   try {

@@ -48,6 +48,9 @@ bool RemoteSlotState::makes_sense(const p2p::AttachedMessage& message,
   const bool reader = declared.writer == Writer::owner;
   const std::size_t lines =
       reader ? p2p::PublishedWords::bytes(declared.depth) : declared.depth * sizeof(p2p::SlotLine);
+  if (p2p::sort_of_chunk(message.lines.chunk) != p2p::ArenaSort::control ||
+      (reader && p2p::sort_of_chunk(message.reader_words.chunk) != p2p::ArenaSort::control))
+    return false;
   if (message.lines.bytes < lines || message.lines.offset % alignof(p2p::SlotLine) != 0)
     return false;
   if (reader && (message.stride == 0 || message.reader_words.offset % sizeof(std::uint64_t) != 0 ||

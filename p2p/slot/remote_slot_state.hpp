@@ -124,6 +124,7 @@ class RemoteSlotState {
   void take_back_lent() noexcept;
   void say_staged(const char* why) noexcept;
   Status wrong_put(std::string_view what) const;
+  Status overrun() const;
   Request enqueue(Pending pending) noexcept;
   bool read_by_owner(std::uint64_t ticket) noexcept;
   /// The same, under pending_mutex_.

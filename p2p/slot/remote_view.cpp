@@ -34,12 +34,16 @@ void RemoteSlotState::begin_reading(const p2p::AttachedMessage& message,
 }
 
 Newest RemoteSlotState::newest() const noexcept {
-  if (published_words_)
-    return Newest::of(published_words_.newest().load(std::memory_order_seq_cst));
-  return Newest::of(std::max(credit_word().load(std::memory_order_seq_cst), newest_at_attach_));
+  const Newest newest =
+      published_words_
+          ? Newest::of(published_words_.newest().load(std::memory_order_seq_cst))
+          : Newest::of(std::max(credit_word().load(std::memory_order_seq_cst), newest_at_attach_));
+  return newest.buffer < spec_.depth ? newest : Newest{};  // what another rank wrote is not trusted
 }
 
 bool RemoteSlotState::ready() const noexcept {
+  // The gate of a put slot is its writer's, who may be the progress thread.
+  if (spec_.writer != Writer::owner) return false;
   // What lies at the owner belongs to others once the gate is shut.
   if (!gate_.enter()) return false;
   const Newest newest = this->newest();

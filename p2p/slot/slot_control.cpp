@@ -6,6 +6,11 @@
 #include "p2p/slot/slot_table.hpp"
 
 namespace weft::p2p {
+namespace {
+
+constexpr std::uint32_t kLastCode = static_cast<std::uint32_t>(Code::forked);
+
+}  // namespace
 
 void SlotTable::on_message(Peer& peer, std::span<const std::byte> bytes) {
   MessageType type{};
@@ -21,16 +26,22 @@ void SlotTable::on_message(Peer& peer, std::span<const std::byte> bytes) {
   };
   handle(AttachMessage{}, [&](const AttachMessage& m) { on_attach(peer, m); });
   handle(AttachedMessage{}, [&](const AttachedMessage& m) {
-    if (const auto state = remote(m.remote_id); state && &state->owner() == &peer)
-      state->granted(m);
+    const auto state = remote(m.remote_id);
+    if (!state || &state->owner() != &peer) return;
+    state->granted(m);
+    if (state->attach_state() ==
+        detail::RemoteSlotState::Attach::refused)  // the seat must not stay
+      mesh_.send(peer, DetachMessage{
+                           .slot_id = m.slot_id, .seat_id = m.seat_id, .remote_id = m.remote_id});
   });
   handle(RefusedMessage{}, [&](const RefusedMessage& m) {
     const auto state = remote(m.remote_id);
     if (!state || &state->owner() != &peer) return;
-    state->refused(Status(ErrorDetail{.code = static_cast<Code>(m.code),
-                                      .message = m.text.get(),
-                                      .peer = peer.rank,
-                                      .host = peer.host()}));
+    state->refused(Status(ErrorDetail{
+        .code = m.code == 0 || m.code > kLastCode ? Code::system : static_cast<Code>(m.code),
+        .message = m.text.get(),
+        .peer = peer.rank,
+        .host = peer.host()}));
   });
   handle(WithdrawMessage{}, [&](const WithdrawMessage& m) {
     std::erase_if(waiting_, [&](const auto& entry) {
@@ -156,11 +167,24 @@ void SlotTable::on_gone(Peer& peer) {
       if (state->peer_gone(peer)) free.push_back(id);
   }
   for (const std::uint64_t id : free) end_limbo(id);
-  // Those that only waited for this peer's answer.
+  // Those that only waited for this peer's answer. They go when the lock has: they may hold the
+  // last handle of adopted memory, whose deleter is the user's.
+  std::vector<std::shared_ptr<detail::RemoteSlotState>> unanswered;
   const std::lock_guard lock(mutex_);
-  std::erase_if(remotes_, [&](const auto& entry) {
-    return entry.second->leaving() && &entry.second->owner() == &peer;
+  std::erase_if(remotes_, [&](auto& entry) {
+    if (!entry.second->leaving() || &entry.second->owner() != &peer) return false;
+    unanswered.push_back(std::move(entry.second));
+    return true;
   });
+}
+
+void SlotTable::drop_pending() {
+  std::vector<std::shared_ptr<detail::RemoteSlotState>> remotes;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [id, state] : remotes_) remotes.push_back(state);
+  }
+  for (const auto& state : remotes) state->drop_pending();
 }
 
 void SlotTable::serve_pending() {

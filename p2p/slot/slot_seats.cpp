@@ -5,6 +5,7 @@
 #include <new>
 
 #include "base/os/asymmetric_barrier.hpp"
+#include "p2p/barrier.hpp"
 #include "p2p/slot/slot_state.hpp"
 
 namespace weft::detail {
@@ -38,6 +39,7 @@ Status SlotState::admit(p2p::Peer& peer, const AttachMessage& asked, AttachedMes
     return status;
   }
   if (const Status status = writer_taken(peer); !status.ok()) return status;
+  prepare_stage(peer);  // first: what may fail for want of memory
   Seat& seat = free_seat(peer);
   seat.remote_id = asked.remote_id;
   const Status status = spec_.writer == Writer::peer ? admit_writer(seat, asked, granted)
@@ -98,24 +100,29 @@ Status SlotState::writer_taken(const p2p::Peer& peer) const {
       "expose one slot for each writer");
 }
 
+void SlotState::prepare_stage(const p2p::Peer& peer) {
+  if (stage_ || stride_ == 0 || memory_.empty() || peer.channel->adopted_reach().by_peer ||
+      memory_.arena() != local_.adopted.get())
+    return;
+  stage_ = p2p::OwnedBlock(local_.data, p2p::Heap::rounded(bytes_) * spec_.depth);
+  local_.log->info(Subsystem::slot,
+                   "puts into slot \"{}\" are staged: rank {}'s process can't reach adopted memory "
+                   "of this one",
+                   spec_.name, peer.rank);
+}
+
 void SlotState::grant_memory(p2p::Peer& peer, AttachedMessage& granted) {
-  const p2p::MemoryRef memory = local_.locate(memory_).value();
-  if (p2p::sort_of_chunk(memory.chunk) != p2p::ArenaSort::adopted ||
-      peer.channel->adopted_reach().by_peer) {
-    granted.buffers = memory;
-    mesh_.share(peer, memory.chunk);
+  if (!stage_) {
+    granted.buffers = local_.locate(memory_).value();
+    mesh_.share(peer, granted.buffers.chunk);
     return;
   }
-  granted.stride = p2p::Heap::rounded(bytes_);
-  if (!stage_) stage_ = p2p::OwnedBlock(local_.data, granted.stride * spec_.depth);
   const p2p::Block& block = stage_.block();
+  granted.stride = p2p::Heap::rounded(bytes_);
   granted.buffers = {block.chunk, block.offset, block.bytes};
   mesh_.share(peer, block.chunk);
-  staged_after_ = granted.sequence;
-  local_.log->info(Subsystem::slot,
-                   "puts of rank {} into slot \"{}\" are staged: its process can't reach adopted "
-                   "memory of this one",
-                   peer.rank, spec_.name);
+  std::uint64_t none = std::numeric_limits<std::uint64_t>::max();
+  staged_after_.compare_exchange_strong(none, granted.sequence);
 }
 
 std::uint64_t SlotState::highest_sequence() const noexcept {
@@ -177,7 +184,8 @@ Status SlotState::admit_reader(Seat& seat, const AttachMessage& asked, AttachedM
 
 Result<p2p::RemoteMemory> SlotState::resolve_credit_word(const Seat& seat,
                                                          const AttachMessage& asked) const {
-  if (asked.credit_word.bytes != sizeof(std::uint64_t) ||
+  if (p2p::sort_of_chunk(asked.credit_word.chunk) != p2p::ArenaSort::control ||
+      asked.credit_word.bytes != sizeof(std::uint64_t) ||
       asked.credit_word.offset % sizeof(std::uint64_t) != 0)
     return failure(Code::bad_argument, "attach", "the asker's credit word is malformed", "");
   return seat.peer->channel->resolve(asked.credit_word);
@@ -231,6 +239,7 @@ void SlotState::credit_wanted(const p2p::Peer& peer, std::uint64_t remote_id) no
     all = let_go_.load(std::memory_order_seq_cst);
     seat->peer->channel->write_word(seat->credit_word, all);
     counters_.credit_writes_on_demand.add(1);
+    p2p::full_barrier();  // the word is out before the count is looked at once more
   } while (let_go_.load(std::memory_order_seq_cst) != all);
 }
 

@@ -129,7 +129,7 @@ Result<Arrival> SlotState::wait(Deadline deadline) noexcept {
   if (Status status = await(wanted, deadline); !status.ok()) [[unlikely]]
     return status;
   if (dynamic()) return read_dynamic(wanted, deadline);
-  if (wanted > staged_after_) [[unlikely]]
+  if (wanted > staged_after_.load(std::memory_order_relaxed)) [[unlikely]]
     unstage();
   received_ = wanted;
   const Tensor& tensor = tensors_[buffer_];

@@ -134,6 +134,8 @@ class SlotState {
   /// Copies a tensor from the buffers that stand in for memory which its writer can't reach.
   void unstage() noexcept;
   Result<Arrival> read_dynamic(std::uint64_t wanted, Deadline deadline) noexcept;
+  /// A dynamic tensor was read, or never will be: its writer may go on.
+  void pass(std::uint64_t sequence) noexcept;
   Status read_record(const p2p::DynamicRecord& record, Tensor& tensor, Deadline deadline) noexcept;
   Result<p2p::RemoteMemory> find(const p2p::DynamicRecord& record, std::size_t bytes,
                                  Deadline deadline) noexcept;
@@ -143,6 +145,8 @@ class SlotState {
   void seat(Seat& seat) noexcept;
   Status writer_taken(const p2p::Peer& peer) const;
   std::uint64_t highest_sequence() const noexcept;
+  /// Makes room for tensors of a writer that can't reach the user's memory.
+  void prepare_stage(const p2p::Peer& peer);
   /// The buffers are the user's memory, or stand in for it.
   void grant_memory(p2p::Peer& peer, p2p::AttachedMessage& granted);
   Status wrong_arrival(std::uint64_t wanted, std::uint64_t seen) const;
@@ -184,7 +188,8 @@ class SlotState {
   std::atomic<std::uint64_t> wanted_from_{kNothingWanted};
   std::vector<std::uint8_t> let_go_early_;  ///< by buffer: let go before an earlier one
   p2p::OwnedBlock stage_;                   ///< buffers in the place of memory_
-  std::uint64_t staged_after_ = std::numeric_limits<std::uint64_t>::max();
+  /// The first tensor put there, less one. Once one writer needed it, all that follow use it.
+  std::atomic<std::uint64_t> staged_after_{std::numeric_limits<std::uint64_t>::max()};
   AllocateTensor allocate_;
   std::vector<std::unique_ptr<Dynamic>>
       dynamics_;                       ///< tensors read and not let go, and free places

@@ -37,6 +37,8 @@ class SlotTable {
   // The progress thread.
   void on_message(Peer& peer, std::span<const std::byte> bytes);
   void on_gone(Peer& peer);
+  /// The rank leaves: puts that are still pending will not be put.
+  void drop_pending();
   /// Moves the puts that were pending and have got a credit.
   void serve_pending();
 

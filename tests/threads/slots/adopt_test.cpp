@@ -145,6 +145,10 @@ TEST(Adopt, MemoryThatDoesNotFitTheSlotIsRefused) {
         EXPECT_EQ(refused(spec, memory), Code::ok);
         EXPECT_EQ(thrown_by([&] { world.adopt(nullptr, DType::f32, {1}); }).code,
                   Code::bad_argument);
+        int unused = 0;
+        EXPECT_EQ(thrown_by([&] { world.adopt(nullptr, DType::f32, {1}, [&] { ++unused; }); }).code,
+                  Code::bad_argument);
+        EXPECT_EQ(unused, 0) << "what was not adopted is not given back";
       },
       settings());
 }

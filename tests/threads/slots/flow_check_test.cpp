@@ -80,6 +80,10 @@ TEST(Synchronous, TheCheckReportsAPutThatOvertakesTheReader) {
           }
           const auto status = remote.put(tensor).wait(Deadline::after(milliseconds(500)));
           EXPECT_EQ(status.code(), Code::flow_overrun) << status.text();
+          const std::vector<Tensor> parts = {tensor.part(0, {100}), tensor.part(100, {300})};
+          EXPECT_EQ(remote.put(parts).wait(Deadline::after(milliseconds(500))).code(),
+                    Code::flow_overrun)
+              << "gathered or not";
           EXPECT_TRUE(contains(status.text(), "step")) << status.text();
           meeting.wait();
         }
