@@ -109,8 +109,9 @@ class RendezvousState;
 class WEFT_API Rendezvous {
  public:
   /// Opens the exchange between all ranks of the world; every rank must do it, with the same name
-  /// and message_bytes. Throws Error: bad_argument, duplicate_name, mismatch, timeout (naming the
-  /// rank that has not opened it), peer_failed, peer_left, exhausted.
+  /// and message_bytes. A name may be opened again once every rank has destroyed the former
+  /// exchange, which the ranks must make sure of. Throws Error: bad_argument, duplicate_name,
+  /// mismatch, timeout (naming the rank that has not opened it), peer_failed, peer_left, exhausted.
   static Rendezvous open(World& world, const RendezvousSpec& spec = {}, Deadline deadline = {});
 
   Rendezvous() noexcept;
