@@ -15,14 +15,14 @@ inline std::string left_behind(const Report& before, const Report& now) {
     const ArenaReport& was = before.arenas[i];
     const ArenaReport& is = now.arenas[i];
     const auto tell = [&](const char* what, std::uint64_t a, std::uint64_t b) {
-      if (a != b)
-        left += is.sort + " arena: " + std::to_string(b) + ' ' + what + ", before " +
-                std::to_string(a) + "; ";
+      left += is.sort + " arena: " + std::to_string(b) + ' ' + what + ", before " +
+              std::to_string(a) + "; ";
     };
-    tell("bytes used", was.used_bytes, is.used_bytes);
-    tell("bytes in limbo", was.limbo_bytes, is.limbo_bytes);
+    // Less than before is none of the body's doing: what came before it was still on its way out.
+    if (is.used_bytes > was.used_bytes) tell("bytes used", was.used_bytes, is.used_bytes);
+    if (is.limbo_bytes > was.limbo_bytes) tell("bytes in limbo", was.limbo_bytes, is.limbo_bytes);
     // Chunks stay; in one that was there before, the free range must be one again.
-    if (was.chunks == is.chunks)
+    if (was.chunks == is.chunks && is.largest_free_bytes < was.largest_free_bytes)
       tell("bytes in the largest free range", was.largest_free_bytes, is.largest_free_bytes);
   }
   return left;
