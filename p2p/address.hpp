@@ -13,7 +13,7 @@ namespace weft::p2p {
 /// Of constant size, so that the bootstrap fence costs the same per rank whatever the fabrics.
 struct RankAddress {
   static constexpr std::uint32_t kMagic = 0x77656674;  // "weft"
-  static constexpr std::uint32_t kVersion = 1;
+  static constexpr std::uint32_t kVersion = 2;
 
   std::uint32_t magic = kMagic;
   std::uint32_t version = kVersion;

@@ -23,6 +23,16 @@ Shape shape_of(std::uint64_t n) {
   return {static_cast<std::int64_t>(n % 7), static_cast<std::int64_t>(1 + mix(n) % 3000)};
 }
 
+/// Rank 1's side: each tensor is read before the next is put.
+void put_one_by_one(World& world, const SlotSpec& spec, std::uint64_t count) {
+  auto remote = world.attach(0, spec);
+  for (std::uint64_t n = 1; n <= count; ++n) {
+    const auto tensor = world.allocate(spec.dtype, {1000});
+    fill(tensor, pattern_of(1, 0, n));
+    remote.put(tensor).wait().or_throw();
+  }
+}
+
 class DynamicSlot : public testing::TestWithParam<std::uint32_t> {};
 
 TEST_P(DynamicSlot, BringsEveryTensorInItsOwnShape) {
@@ -106,12 +116,7 @@ TEST(Dynamic, AnArrivalsTensorOutlivesItsArrivalByItsHandle) {
           for (std::uint64_t n = 1; n <= 5; ++n)
             EXPECT_TRUE(holds(kept[n - 1], pattern_of(1, 0, n))) << "tensor " << n;
         } else {
-          auto remote = world.attach(0, spec);
-          for (std::uint64_t n = 1; n <= 5; ++n) {
-            const auto tensor = world.allocate(spec.dtype, {1000});
-            fill(tensor, pattern_of(1, 0, n));
-            remote.put(tensor).wait().or_throw();
-          }
+          put_one_by_one(world, spec, 5);
         }
       },
       settings());
@@ -134,12 +139,7 @@ TEST(Dynamic, SeveralArrivalsAreHeldAtOnceAndLetGoInAnyOrder) {
           held.clear();
           EXPECT_EQ(arena(world, "data").used_bytes, used);
         } else {
-          auto remote = world.attach(0, spec);
-          for (std::uint64_t n = 1; n <= 9; ++n) {
-            const auto tensor = world.allocate(spec.dtype, {1000});
-            fill(tensor, pattern_of(1, 0, n));
-            remote.put(tensor).wait().or_throw();
-          }
+          put_one_by_one(world, spec, 9);
         }
       },
       settings());
