@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -31,6 +32,17 @@ struct RemoteMemory {
   std::uint32_t key = 0;
 };
 
+/// Words in this rank's control memory that the peer's puts set, each after its payload.
+struct ExpectedWords {
+  std::byte* words = nullptr;  ///< the first
+  std::uint32_t count = 1;     ///< each `stride` bytes after the one before
+  std::uint32_t stride = 0;
+  /// A slot's: set one after another, round and round, the next time to `last` + 1. Otherwise each
+  /// word is set for itself, to rising values.
+  bool in_turn = false;
+  std::uint64_t last = 0;
+};
+
 /// One tensor's way into a slot.
 struct PutWork {
   const std::byte* source = nullptr;
@@ -39,7 +51,22 @@ struct PutWork {
   RemoteMemory payload;
   RemoteMemory sequence_word;
   std::uint64_t sequence = 0;
+  /// What the owner's channel calls the word (Channel::expect): for words set in turn as it was
+  /// answered, otherwise plus the word's index.
+  std::uint32_t signal = 0;
   CopyChoice* choice = nullptr;  ///< the slot's, for a fabric whose puts are copies
+
+  // Answers.
+  std::uint64_t posted = 0;    ///< for Channel::outcome; 0: the peer can see the tensor already
+  bool source_is_free = true;  ///< the source may be written again
+  std::uint32_t requests = 1;  ///< how many work requests moved the payload
+};
+
+/// One piece of a get.
+struct GetWork {
+  std::byte* to = nullptr;  ///< memory that LocalRank::reachable() knows
+  RemoteMemory from;
+  std::size_t bytes = 0;
 };
 
 /// Whether memory that a user adopted can be reached across a path, and why not.
@@ -60,11 +87,19 @@ class Channel {
   /// not known here yet: never trust what travelled. Any thread.
   virtual Result<RemoteMemory> resolve(const MemoryRef& ref) noexcept = 0;
   /// The whole payload, then the sequence number: whoever sees the number sees the payload. The
-  /// peer is woken if it sleeps. When this returns the source may be written again.
+  /// peer is woken if it sleeps. The source is lent to the channel until outcome() has one, unless
+  /// the answers say otherwise; memory outside LocalRank::reachable() is none.
   /// Code::exhausted: the fabric's queue is full and nothing was moved; try again.
-  virtual Status put(const PutWork& work) noexcept = 0;
-  /// Bytes of the peer into local memory.
-  virtual Status get(std::byte* to, RemoteMemory from, std::size_t bytes) noexcept = 0;
+  virtual Status put(PutWork& work) noexcept = 0;
+  /// How a put ended that is under way: ok once its source may be written again and the peer can
+  /// see the tensor; nullopt until then. Asking helps it along.
+  virtual std::optional<Status> outcome(std::uint64_t posted) noexcept {
+    (void)posted;
+    return Status{};
+  }
+  /// Bytes of the peer into local memory, piece after piece: none is read before the one ahead of
+  /// it was. Returns when all are here, or the path has failed: in bounded time.
+  virtual Status get(std::span<const GetWork> pieces) noexcept = 0;
   /// An 8-byte word of the peer (a credit), then wakes it if it sleeps. Values of one word become
   /// visible in the order of the calls.
   virtual void write_word(RemoteMemory word, std::uint64_t value) noexcept = 0;
@@ -77,8 +112,16 @@ class Channel {
   /// every put and word that was posted here before it, or the path is lost: teardown counts on it.
   virtual void send(std::span<const std::byte> message) = 0;
   /// Makes the peer able to resolve a chunk of this rank before it gets any later message. What is
-  /// known to it already costs nothing.
-  virtual void share(std::uint32_t chunk) = 0;
+  /// known to it already costs nothing. False when that can't be done; the reason was logged.
+  virtual bool share(std::uint32_t chunk) = 0;
+  /// Progress thread: from now on the peer may put into these words. The answer travels to the
+  /// peer, which names them by it (PutWork::signal). Throws Error(exhausted).
+  virtual std::uint32_t expect(const ExpectedWords& words) {
+    (void)words;
+    return 0;
+  }
+  /// Progress thread: the peer won't put there any more.
+  virtual void expect_no_more(std::uint32_t signal) noexcept { (void)signal; }
   /// Any thread.
   virtual AdoptedReach adopted_reach() const noexcept { return {}; }
 

@@ -47,6 +47,16 @@ class Sleeper {
   virtual void wake() noexcept = 0;
 };
 
+/// Where arrivals show only once somebody looks at a queue. Any thread.
+class Poller {
+ public:
+  virtual ~Poller() = default;
+  /// Looks, if nobody else does.
+  virtual void poll() noexcept = 0;
+  /// The caller is about to sleep: from now on what arrives rings the bell by itself.
+  virtual void arm() noexcept = 0;
+};
+
 /// Waits until `ready()`, or `broken()` says that it can't come any more, or the deadline.
 /// `ready` is looked at once more after `broken`, so that what came before the break is not lost.
 /// Both must be cheap; `ready` must have acquire semantics. Any number of threads.
@@ -60,6 +70,13 @@ class Waiter {
   /// Before any other thread waits.
   void set_policy(WaitPolicy policy) noexcept { policy_ = policy; }
   const WaitPolicy& policy() const noexcept { return policy_; }
+  /// Before any other thread waits. Null: arrivals show by themselves.
+  void set_poller(Poller* poller) noexcept { poller_ = poller; }
+  /// For who looks without waiting.
+  void poll() const noexcept {
+    if (poller_ != nullptr) [[unlikely]]
+      poller_->poll();
+  }
   /// Null where ranks have threads of their own, which sleep on the doorbell.
   Sleeper* sleeper() const noexcept { return sleeper_; }
 
@@ -68,8 +85,10 @@ class Waiter {
     if (ready()) return WaitEnd::ready;
     // At first without a pause: what is about to come comes within a few hundred polls.
     if (policy_.spin.count() > 0)
-      for (int i = 0; i < kHardPolls; ++i)
+      for (int i = 0; i < kHardPolls; ++i) {
+        poll();
         if (ready()) return WaitEnd::ready;
+      }
     return wait_on(ready, broken, deadline.resolve(default_timeout_).when());
   }
 
@@ -84,18 +103,21 @@ class Waiter {
     const auto spin_end = std::min(until, Clock::now() + policy_.spin);
     while (policy_.spin.count() > 0 && Clock::now() < spin_end) {
       for (int i = 0; i < kPollsPerClock; ++i) {
+        poll();
         if (ready()) return WaitEnd::ready;
         relax();
       }
       if (broken()) return ready() ? WaitEnd::ready : WaitEnd::broken;
     }
     for (int i = 0; i < policy_.yields; ++i) {
+      poll();
       if (ready()) return WaitEnd::ready;
       sched_yield();
     }
     for (;;) {
       bell_.sleepers.fetch_add(1, std::memory_order_seq_cst);
       if (policy_.barrier_before_sleep) os::global_barrier();
+      if (poller_ != nullptr) poller_->arm();
       const std::uint32_t heard = bell_.word.load(std::memory_order_seq_cst);
       const bool is_ready = ready();
       const bool is_broken = !is_ready && broken();
@@ -123,6 +145,7 @@ class Waiter {
   WaitPolicy policy_;
   const std::chrono::nanoseconds default_timeout_;
   Sleeper* const sleeper_;
+  Poller* poller_ = nullptr;
 };
 
 }  // namespace weft::p2p

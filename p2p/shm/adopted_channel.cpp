@@ -100,10 +100,11 @@ Status ShmChannel::put_across(const PutWork& work) noexcept {
   return {};
 }
 
-Status ShmChannel::get_across(std::byte* to, RemoteMemory from, std::size_t bytes) noexcept {
+Status ShmChannel::get_across(const GetWork& piece) noexcept {
+  const RemoteMemory from = piece.from;
   const auto region = adopted(from.key);
   if (!region || !reaches_) return given_back(from.key);
-  const Status status = reaches_->read(to, from.address, bytes);
+  const Status status = reaches_->read(piece.to, from.address, piece.bytes);
   if (!status.ok()) return status;
   // It was whole if it was still the user's loan when the last byte had been read.
   full_barrier();

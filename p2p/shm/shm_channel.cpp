@@ -64,14 +64,18 @@ void ShmChannel::send(std::span<const std::byte> message) {
   link_.send(message);
 }
 
-void ShmChannel::share(std::uint32_t chunk) {
-  if (!shared_.insert(chunk).second) return;
-  if (sort_of_chunk(chunk) == ArenaSort::adopted) return share_adopted(chunk);
+bool ShmChannel::share(std::uint32_t chunk) {
+  if (!shared_.insert(chunk).second) return true;
+  if (sort_of_chunk(chunk) == ArenaSort::adopted) {
+    share_adopted(chunk);
+    return true;
+  }
   const Arena& arena = *local_.arena_of(chunk);
   const int fd = arena.chunk_fd(chunk).get();
   local_.recorder.control(board::Event::chunk_shared, link_.rank, 0, chunk);
   counters().control_messages.add(1);
   link_.send(ChunkMessage{.chunk = chunk, .bytes = arena.chunk_bytes(chunk)}, std::span(&fd, 1));
+  return true;
 }
 
 Result<RemoteMemory> ShmChannel::resolve(const MemoryRef& ref) noexcept {
@@ -108,7 +112,7 @@ void ShmChannel::ring() noexcept {
   (void)!::write(bell_event_.get(), &one, sizeof one);
 }
 
-Status ShmChannel::put(const PutWork& work) noexcept {
+Status ShmChannel::put(PutWork& work) noexcept {
   if (work.payload.key != 0) [[unlikely]]
     return put_across(work);
   if (!work.parts.empty()) [[unlikely]]
@@ -152,11 +156,17 @@ void ShmChannel::copy(const PutWork& work) const noexcept {
   work.choice->done(timed ? ticks() - start : 0);
 }
 
-Status ShmChannel::get(std::byte* to, RemoteMemory from, std::size_t bytes) noexcept {
-  if (from.key != 0) [[unlikely]]
-    return get_across(to, from, bytes);
-  // Who gets a tensor is about to read it: it may stay in the cache if it fits.
-  kernels::copy(to, pointer(from), bytes, kGetStreamBytes);
+Status ShmChannel::get(std::span<const GetWork> pieces) noexcept {
+  for (const GetWork& piece : pieces) {
+    if (piece.from.key != 0) [[unlikely]] {
+      const Status status = get_across(piece);
+      if (!status.ok()) return status;
+      continue;
+    }
+    // Who gets a tensor is about to read it: it may stay in the cache if it fits.
+    kernels::copy(piece.to, pointer(piece.from), piece.bytes, kGetStreamBytes);
+    if (pieces.size() > 1) full_barrier();
+  }
   return {};
 }
 

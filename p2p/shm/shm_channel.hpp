@@ -36,13 +36,13 @@ class ShmChannel final : public Channel {
 
   std::string_view fabric() const noexcept override { return "shm"; }
   Result<RemoteMemory> resolve(const MemoryRef& ref) noexcept override;
-  Status put(const PutWork& work) noexcept override;
-  Status get(std::byte* to, RemoteMemory from, std::size_t bytes) noexcept override;
+  Status put(PutWork& work) noexcept override;
+  Status get(std::span<const GetWork> pieces) noexcept override;
   void write_word(RemoteMemory word, std::uint64_t value) noexcept override;
   void notify() noexcept override;
   std::byte* direct(RemoteMemory memory) noexcept override;
   void send(std::span<const std::byte> message) override;
-  void share(std::uint32_t chunk) override;
+  bool share(std::uint32_t chunk) override;
   AdoptedReach adopted_reach() const noexcept override {
     return {reached_by_peer_.load(std::memory_order_acquire), reaches_.has_value()};
   }
@@ -68,7 +68,7 @@ class ShmChannel final : public Channel {
   std::optional<Adopted> adopted(std::uint32_t chunk) const noexcept;
   Result<RemoteMemory> resolve_adopted(const MemoryRef& ref) noexcept;
   Status put_across(const PutWork& work) noexcept;
-  Status get_across(std::byte* to, RemoteMemory from, std::size_t bytes) noexcept;
+  Status get_across(const GetWork& piece) noexcept;
   [[gnu::noinline]] void gather(const PutWork& work) const noexcept;
   [[gnu::noinline]] void copy(const PutWork& work) const noexcept;
   [[gnu::noinline]] void ring() noexcept;

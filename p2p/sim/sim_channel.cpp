@@ -59,7 +59,7 @@ Result<RemoteMemory> SimChannel::resolve(const MemoryRef& ref) noexcept {
   return RemoteMemory{ref.offset, ref.chunk};
 }
 
-Status SimChannel::put(const PutWork& work) noexcept {
+Status SimChannel::put(PutWork& work) noexcept {
   rank_.count_step();
   if (!rank_.alive()) return {};
   Random& random = network_.scheduler().random();
@@ -93,7 +93,14 @@ Status SimChannel::put(const PutWork& work) noexcept {
   return {};
 }
 
-Status SimChannel::get(std::byte* to, RemoteMemory from, std::size_t bytes) noexcept {
+Status SimChannel::get(std::span<const GetWork> pieces) noexcept {
+  Status status;
+  for (const GetWork& piece : pieces)
+    if (status.ok()) status = read(piece.to, piece.from, piece.bytes);
+  return status;
+}
+
+Status SimChannel::read(std::byte* to, RemoteMemory from, std::size_t bytes) noexcept {
   rank_.count_step();
   struct Reading {
     std::size_t left;
@@ -160,10 +167,11 @@ void SimChannel::send(std::span<const std::byte> message) {
   network_.send(path_, message);
 }
 
-void SimChannel::share(std::uint32_t chunk) {
-  if (!rank_.alive() || !shared_.insert(chunk).second) return;
+bool SimChannel::share(std::uint32_t chunk) {
+  if (!rank_.alive() || !shared_.insert(chunk).second) return true;
   counters().control_messages.add(1);
   network_.share(path_, chunk, rank_.local()->arena_of(chunk)->chunk_bytes(chunk));
+  return true;
 }
 
 Status SimChannel::lost(const char* operation) const {

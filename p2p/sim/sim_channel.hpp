@@ -16,20 +16,21 @@ class SimChannel final : public Channel {
 
   std::string_view fabric() const noexcept override { return "sim"; }
   Result<RemoteMemory> resolve(const MemoryRef& ref) noexcept override;
-  Status put(const PutWork& work) noexcept override;
+  Status put(PutWork& work) noexcept override;
   /// Only by the application, whose turn ends until the bytes are here.
-  Status get(std::byte* to, RemoteMemory from, std::size_t bytes) noexcept override;
+  Status get(std::span<const GetWork> pieces) noexcept override;
   void write_word(RemoteMemory word, std::uint64_t value) noexcept override;
   void notify() noexcept override;
   std::byte* direct(RemoteMemory) noexcept override { return nullptr; }
   void send(std::span<const std::byte> message) override;
-  void share(std::uint32_t chunk) override;
+  bool share(std::uint32_t chunk) override;
 
  private:
   using Time = Path::Time;
   /// When a word that would arrive at `when` may be seen: not before its last value.
   Time word_arrival(RemoteMemory word, Time when);
   void write_at(Time when, RemoteMemory word, std::uint64_t value);
+  Status read(std::byte* to, RemoteMemory from, std::size_t bytes) noexcept;
   Status lost(const char* operation) const;
 
   Network& network_;

@@ -83,7 +83,8 @@ Status SlotState::read_record(const DynamicRecord& record, Tensor& tensor,
   const Deadline until = deadline.resolve(local_.waiter.default_timeout());
   const auto from = find(record, tensor.bytes(), until);
   if (!from.ok()) return from.status();
-  const Status status = mesh_.peer(record.rank).channel->get(tensor.data(), *from, tensor.bytes());
+  const p2p::GetWork whole{tensor.data(), *from, tensor.bytes()};
+  const Status status = mesh_.peer(record.rank).channel->get(std::span(&whole, 1));
   if (!status.ok()) return status;
   counters_.bytes_moved.add(tensor.bytes());
   counters_.work_requests.add(1);

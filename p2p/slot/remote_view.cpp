@@ -176,7 +176,8 @@ Status RemoteSlotState::read(Held& held, std::span<const SlotRun> runs,
     const auto word = at(lines_, PublishedWords::version_offset(version.buffer));
     const auto is_whole = [&](Status& status) {
       std::uint64_t seen = 0;
-      status = owner_.channel->get(reinterpret_cast<std::byte*>(&seen), word, sizeof seen);
+      const p2p::GetWork look{reinterpret_cast<std::byte*>(&seen), word, sizeof seen};
+      status = owner_.channel->get(std::span(&look, 1));
       return status.ok() && seen == version.version;
     };
     Status status;
@@ -186,8 +187,8 @@ Status RemoteSlotState::read(Held& held, std::span<const SlotRun> runs,
         const std::size_t bytes = static_cast<std::size_t>(run.count) * element;
         const auto offset =
             version.buffer * stride_ + static_cast<std::size_t>(run.first) * element;
-        if (status.ok() && bytes != 0)
-          status = owner_.channel->get(run.to, at(buffers_, offset), bytes);
+        const p2p::GetWork piece{run.to, at(buffers_, offset), bytes};
+        if (status.ok() && bytes != 0) status = owner_.channel->get(std::span(&piece, 1));
         moved += bytes;
       }
       if (status.ok() && (pins() || spec_.flow != Flow::credits || is_whole(status))) {
