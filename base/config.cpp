@@ -37,19 +37,23 @@ bool is_choice(std::string_view choices, std::string_view value) {
   }
 }
 
-/// The value as a number: ns, bytes, 0 or 1; 0 where text is all there is to it.
+/// The value as a number: ns, bytes, the integer, 0 or 1; 0 where text is all there is to it.
 std::int64_t parse(const KnobSpec& spec, std::string_view value) {
-  const auto at_least = [&](std::int64_t number) {
+  const auto in_range = [&](std::int64_t number) {
     if (number < spec.least) refuse(spec, value, "too small");
+    if (number > spec.most) refuse(spec, value, "too large");
     return number;
   };
   switch (spec.type) {
     case KnobType::time:
-      if (const auto time = parse_time(value)) return at_least(time->count());
+      if (const auto time = parse_time(value)) return in_range(time->count());
       refuse(spec, value, "not a time");
     case KnobType::size:
-      if (const auto size = parse_size(value)) return at_least(static_cast<std::int64_t>(*size));
+      if (const auto size = parse_size(value)) return in_range(static_cast<std::int64_t>(*size));
       refuse(spec, value, "not a size");
+    case KnobType::integer:
+      if (const auto number = parse_integer(value)) return in_range(*number);
+      refuse(spec, value, "not a whole number");
     case KnobType::boolean:
       if (!is_choice(spec.accepts, value)) refuse(spec, value, "neither on nor off");
       return value == "1" || value == "on" ? 1 : 0;
@@ -125,6 +129,13 @@ std::optional<std::size_t> Config::size(Knob knob) const {
   const auto& value = values_[index(knob)];
   if (value.is_auto) return std::nullopt;
   return static_cast<std::size_t>(value.number);
+}
+
+std::optional<std::int64_t> Config::integer(Knob knob) const {
+  assert(spec_of(knob).type == KnobType::integer);
+  const auto& value = values_[index(knob)];
+  if (value.is_auto) return std::nullopt;
+  return value.number;
 }
 
 bool Config::flag(Knob knob) const {

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -18,7 +19,7 @@ enum class Knob : std::uint8_t {
   log,           ///< WEFT_LOG             log    warn  level[:subsystem][,...]
   log_file,      ///< WEFT_LOG_FILE        text   ""    path; %h host, %p pid, %r rank
   bootstrap,     ///< WEFT_BOOTSTRAP       choice auto  auto | pmix | alone
-  fabric,        ///< WEFT_FABRIC          choice auto  auto | shm
+  fabric,        ///< WEFT_FABRIC          choice auto  auto | shm | verbs
   require,       ///< WEFT_REQUIRE         choice none  none | rdma | gdr
   arena_chunk,   ///< WEFT_ARENA_CHUNK     size   16m   an arena grows by this (at least 2m)
   arena_max,     ///< WEFT_ARENA_MAX       size   0     limit of a rank's data arena; 0: none
@@ -29,10 +30,27 @@ enum class Knob : std::uint8_t {
   check,         ///< WEFT_CHECK           choice none  none | flow
   record,        ///< WEFT_RECORD          choice control  off | control | all
   stream_bytes,  ///< WEFT_STREAM_BYTES    size|auto    puts from this size on bypass the cache
-  count_         // not a knob
+
+  // The fabric verbs.
+  nic,           ///< WEFT_NIC              text    ""      device or device:port; empty: the best
+  ib_gid,        ///< WEFT_IB_GID           integer|auto    index in the port's GID table
+  qps_per_peer,  ///< WEFT_QPS_PER_PEER     integer 1       queue pairs
+  cqs,           ///< WEFT_CQS              integer 0       completion queues with a thread each
+  queue_depth,   ///< WEFT_QUEUE_DEPTH      integer 1024    work requests of a queue pair
+  ladder,        ///< WEFT_LADDER           choice  auto    auto | tail | imm | counted | send
+  ib_timeout,    ///< WEFT_IB_TIMEOUT       integer 14      4.096 us * 2^n until a resend
+  ib_retry,      ///< WEFT_IB_RETRY         integer 7       resends until the path is lost
+  ib_sl,         ///< WEFT_IB_SL            integer 0       service level
+  ib_traffic_class,  ///< WEFT_IB_TRAFFIC_CLASS integer 0       of the IP header: DSCP and ECN
+  ib_pkey,           ///< WEFT_IB_PKEY          integer 0       index in the port's table
+  ib_mtu,            ///< WEFT_IB_MTU           choice  active  active | 256 .. 4096
+  connect,           ///< WEFT_CONNECT          choice  tcp     tcp | cm: how queue pairs meet
+  mesh_eager,        ///< WEFT_MESH_EAGER       integer 128     ranks up to which all pairs connect
+
+  count_  // not a knob
 };
 
-enum class KnobType : std::uint8_t { time, size, boolean, choice, text, log_levels };
+enum class KnobType : std::uint8_t { time, size, integer, boolean, choice, text, log_levels };
 
 struct KnobSpec {
   Knob knob;
@@ -42,7 +60,8 @@ struct KnobSpec {
   std::string_view accepts;   ///< what is accepted, in words: "auto | shm", "a time such as 20s"
   std::string_view meaning;
   bool accepts_auto = false;  ///< "auto" besides a value of the type
-  std::int64_t least = 1;     ///< of a time (ns) or size (bytes)
+  std::int64_t least = 1;     ///< of a time (ns), size (bytes) or integer
+  std::int64_t most = std::numeric_limits<std::int64_t>::max();
 };
 
 /// Every knob, in the order of `Knob`.
@@ -62,6 +81,8 @@ class Config {
   std::optional<std::chrono::nanoseconds> time(Knob knob) const;
   /// Bytes. nullopt: "auto".
   std::optional<std::size_t> size(Knob knob) const;
+  /// nullopt: "auto".
+  std::optional<std::int64_t> integer(Knob knob) const;
   bool flag(Knob knob) const;
   const std::string& text(Knob knob) const;
   /// "default" or "environment".
@@ -76,7 +97,7 @@ class Config {
     std::string text;
     bool from_environment = false;
     bool is_auto = false;
-    std::int64_t number = 0;  // ns, bytes, or 0/1
+    std::int64_t number = 0;  // ns, bytes, the integer, or 0/1
   };
   static Value read_value(const KnobSpec& spec, std::string_view text);
 
@@ -90,5 +111,7 @@ std::optional<std::chrono::nanoseconds> parse_time(std::string_view text);
 /// "4096", "64k", "4m", "2g", "1t" (powers of 1024; optional trailing "b" or "ib", any case).
 /// nullopt when it is none, or overflows 63 bits.
 std::optional<std::size_t> parse_size(std::string_view text);
+/// Decimal digits, and nothing else. nullopt when it is none, or overflows 63 bits.
+std::optional<std::int64_t> parse_integer(std::string_view text);
 
 }  // namespace weft

@@ -91,4 +91,10 @@ std::optional<std::size_t> parse_size(std::string_view text) {
   return static_cast<std::size_t>(*number * *unit);
 }
 
+std::optional<std::int64_t> parse_integer(std::string_view text) {
+  const auto number = take_digits(text);
+  if (!text.empty()) return std::nullopt;
+  return number;
+}
+
 }  // namespace weft

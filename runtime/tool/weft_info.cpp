@@ -30,6 +30,8 @@ std::string_view name(KnobType type) {
       return "time";
     case KnobType::size:
       return "size";
+    case KnobType::integer:
+      return "integer";
     case KnobType::boolean:
       return "bool";
     case KnobType::choice:
@@ -90,7 +92,7 @@ void print_text(const Config& config, const Machine& machine) {
   for (const auto& spec : knob_table())
     width = std::max(width, shown(config.text(spec.knob)).size());
   for (const auto& spec : knob_table())
-    fmt::print("{:<18} = {:<{}}  {}\n{:21}{}\n{:21}accepted: {}; default: {}\n", spec.variable,
+    fmt::print("{:<21} = {:<{}}  {}\n{:24}{}\n{:24}accepted: {}; default: {}\n", spec.variable,
                shown(config.text(spec.knob)), width, config.source(spec.knob), "", spec.meaning, "",
                spec.accepts, shown(spec.fallback));
   for (const auto& warning : config.warnings()) fmt::print("\nwarning: {}\n", warning);

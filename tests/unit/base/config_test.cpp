@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdlib>
+#include <limits>
 #include <random>
 #include <string>
 #include <vector>
@@ -115,6 +116,37 @@ TEST(Config, RefusesArenaChunksBelowAHugePage) {
   EXPECT_EQ(refusal("WEFT_ARENA_CHUNK=2m"), "(accepted)");
 }
 
+TEST(Config, HoldsWholeNumbersWithinTheirRange) {
+  EXPECT_EQ(Config().integer(Knob::queue_depth), 1024);
+  EXPECT_EQ(Config().integer(Knob::ib_gid), std::nullopt);
+  const auto config = read({"WEFT_QUEUE_DEPTH=16", "WEFT_IB_GID=0", "WEFT_IB_TIMEOUT=31"});
+  EXPECT_EQ(config.integer(Knob::queue_depth), 16);
+  EXPECT_EQ(config.integer(Knob::ib_gid), 0);
+  EXPECT_EQ(config.integer(Knob::ib_timeout), 31);
+  EXPECT_EQ(
+      refusal("WEFT_QPS_PER_PEER=9"),
+      "config: bad_config: WEFT_QPS_PER_PEER=\"9\": too large; accepted: a number from 1 to 8");
+  EXPECT_EQ(
+      refusal("WEFT_QPS_PER_PEER=many"),
+      "config: bad_config: WEFT_QPS_PER_PEER=\"many\": not a whole number; accepted: a number "
+      "from 1 to 8");
+}
+
+TEST(Config, RefusesAWholeNumberJustOutsideItsRange) {
+  for (const auto& spec : knob_table()) {
+    if (spec.type != KnobType::integer) continue;
+    const auto set = std::string(spec.variable) + '=';
+    EXPECT_EQ(refusal(set + std::to_string(spec.least)), "(accepted)");
+    if (spec.least > 0) {
+      EXPECT_NE(refusal(set + std::to_string(spec.least - 1)).find("too small"), std::string::npos);
+    }
+    EXPECT_EQ(refusal(set + std::to_string(spec.most)), "(accepted)");
+    if (spec.most < std::numeric_limits<std::int64_t>::max()) {
+      EXPECT_NE(refusal(set + std::to_string(spec.most + 1)).find("too large"), std::string::npos);
+    }
+  }
+}
+
 TEST(Config, AcceptsAutoOnlyWhereTheTableSaysSo) {
   EXPECT_EQ(refusal("WEFT_SPIN=auto"), "(accepted)");
   EXPECT_EQ(refusal("WEFT_STREAM_BYTES=auto"), "(accepted)");
@@ -194,6 +226,15 @@ TEST(ParseSize, RefusesEverythingElse) {
        {"", "k", "b", "-4k", "+4k", "4 k", " 4k", "4k ", "1.5m", "4p", "4kk", "4bb", "4ib", "4bib",
         "4i", "9223372036854775808", "18446744073709551616", "8388608t", "99999999999999999999"})
     EXPECT_EQ(parse_size(text), std::nullopt) << text;
+}
+
+TEST(ParseInteger, ReadsDigitsAndNothingElse) {
+  EXPECT_EQ(parse_integer("0"), 0);
+  EXPECT_EQ(parse_integer("0042"), 42);
+  EXPECT_EQ(parse_integer("9223372036854775807"), 9223372036854775807);
+  for (const auto* const text :
+       {"", "-1", "+1", " 1", "1 ", "1.0", "1k", "0x1", "1e3", "9223372036854775808"})
+    EXPECT_EQ(parse_integer(text), std::nullopt) << text;
 }
 
 TEST(Parse, GivesBackWhatWasWrittenOfAnyNumber) {
