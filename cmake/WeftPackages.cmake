@@ -57,6 +57,10 @@ set(weft_same_version "libweft${WEFT_ABI} (= ${PROJECT_VERSION})")
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_CONTROL_EXTRA ${PROJECT_SOURCE_DIR}/cmake/debian/triggers
                                                /nonexistent/postinst /nonexistent/postrm)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SECTION libs)
+# Loaded where it is installed; never needed within a host.
+if(WEFT_HAS_VERBS)
+  set(CPACK_DEBIAN_RUNTIME_PACKAGE_RECOMMENDS "libibverbs1, ibverbs-providers")
+endif()
 set(CPACK_COMPONENT_RUNTIME_DESCRIPTION "${weft_description}\n\nThis package has the shared library.")
 
 set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)

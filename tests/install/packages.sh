@@ -57,6 +57,7 @@ has() { # has PACKAGE FIELD PATTERN
 for library in libc6 libfmt9 libhwy1 libpmix2 libsodium23 libspdlog1 libstdc++6; do
   has libweft1 Depends "(^|, )${library//+/\\+}"
 done
+has libweft1 Recommends '^libibverbs1, ibverbs-providers$'
 has libweft-dev Depends "^libweft1 \(= $version\)\$"
 has weft-tools Depends "(^|, )libweft1 \(= $version\)"
 has weft-tools Recommends '^openmpi-bin$'

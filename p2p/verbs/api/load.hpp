@@ -4,12 +4,16 @@
 #include <memory>
 #include <string>
 
-#include "p2p/verbs/api/verbs.hpp"
-
 namespace weft::p2p::verbs {
 
-/// libibverbs, loaded when first asked for; one for the process. Null where it is not installed or
-/// too old; `why` says so then. Thread-safe.
+class Verbs;
+
+/// libibverbs, loaded when first asked for; one for the process, and never unloaded. Null where it
+/// is not installed or too old, or where weft was built without its header; `why` says so then.
+/// Thread-safe.
 std::shared_ptr<Verbs> load_verbs(std::string& why);
+
+/// The same from another file, each time anew.
+std::shared_ptr<Verbs> load_verbs_from(const char* file, std::string& why);
 
 }  // namespace weft::p2p::verbs
