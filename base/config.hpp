@@ -47,6 +47,10 @@ enum class Knob : std::uint8_t {
   connect,           ///< WEFT_CONNECT          choice  tcp     tcp | cm: how queue pairs meet
   mesh_eager,        ///< WEFT_MESH_EAGER       integer 128     ranks up to which all pairs connect
 
+  // Between hosts.
+  iface,       ///< WEFT_IFACE           text   auto  where ranks of other hosts reach this one
+  dead_after,  ///< WEFT_DEAD_AFTER      time   10s   silence of another host's rank (at least 1s)
+
   count_  // not a knob
 };
 

@@ -8,6 +8,7 @@ namespace {
 constexpr std::string_view kTime = "a time above 0, such as 20s, 500ms, 1.5s, 2m or 1h";
 constexpr std::string_view kFlag = "1 | 0 | on | off";
 constexpr std::int64_t kMiB = 1 << 20;
+constexpr std::int64_t kSecond = 1'000'000'000;
 
 constexpr std::array<KnobSpec, static_cast<std::size_t>(Knob::count_)> kTable{{
     {Knob::timeout, "WEFT_TIMEOUT", KnobType::time, "60s", kTime,
@@ -80,6 +81,11 @@ constexpr std::array<KnobSpec, static_cast<std::size_t>(Knob::count_)> kTable{{
      "up to so many ranks are all connected when they join; in larger jobs a path is made when it "
      "is first needed",
      false, 0},
+    {Knob::iface, "WEFT_IFACE", KnobType::text, "auto",
+     "an interface such as eth0, an address, a prefix such as 10.1.0.0/16, or auto",
+     "where ranks of other hosts reach this one; auto: by every interface of a network"},
+    {Knob::dead_after, "WEFT_DEAD_AFTER", KnobType::time, "10s", "a time from 1s on, such as 10s",
+     "a rank of another host that is silent for so long is taken for dead", false, kSecond},
 }};
 
 constexpr bool is_in_order() {

@@ -2,7 +2,6 @@
 // notice when the other end goes.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -10,14 +9,15 @@
 #include <string>
 #include <vector>
 
-#include "base/os/fd.hpp"
+#include "base/config.hpp"
 #include "p2p/address.hpp"
 #include "p2p/local_rank.hpp"
 #include "p2p/progress/progress_thread.hpp"
 
 namespace weft::p2p {
 
-/// What the connector tells its fabric, on the progress thread.
+/// What the connector tells its fabric, on the progress thread; never from within a call to the
+/// connector. Its handlers may call it.
 class ConnectorEvents {
  public:
   virtual ~ConnectorEvents() = default;
@@ -41,25 +41,29 @@ class Connector {
  public:
   static constexpr std::size_t kMaxMessage = 1024;
 
-  /// All must outlive it. `progress` is the thread that `local` posts to.
-  Connector(LocalRank& local, ProgressThread& progress, ConnectorEvents& events);
+  /// All but `config` must outlive it. `progress` is the thread that `local` posts to.
+  Connector(LocalRank& local, ProgressThread& progress, ConnectorEvents& events,
+            const Config& config);
   /// The progress thread must have stopped.
   ~Connector();
 
   /// Listens, on the interfaces that peers may come by, and adds where to the rank's address.
-  /// Throws Error(system | unreachable).
+  /// Throws Error(system | bad_config).
   void listen(RankAddress& own);
   /// From now on ranks of the job are let in.
   void open(const std::vector<RankAddress>& job);
   /// Calls the rank, or expects its call. Ends in met() or ended(). Not for this rank itself.
   void connect(int rank);
-  /// Queued, never dropped while the connection lives; at most kMaxMessage bytes.
+  /// Queued, never dropped while the connection lives; 1 to kMaxMessage bytes. Without effect
+  /// unless the rank is met.
   void send(int rank, std::span<const std::byte> message);
-  /// The last message to the rank: what follows is an orderly end.
+  /// The last message to the rank: what follows is an orderly end. A rank not met yet is given up.
   void goodbye(int rank);
   /// Ends the connection at once; no event follows.
   void drop(int rank) noexcept;
   bool is_met(int rank) const noexcept;
+  /// How many connections proved to be no rank's, or took too long to say.
+  std::uint64_t turned_away() const noexcept;
 
  private:
   struct Implementation;
