@@ -27,10 +27,11 @@ struct VerbsAddress {
   std::uint8_t queue_pairs = 0;  ///< per peer
   std::uint16_t lid = 0;
   std::uint8_t iwarp = 0;
-  std::uint8_t reserved = 0;
+  std::uint8_t gid_type = 0;  ///< an ibv_gid_type
   std::array<std::byte, 16> gid{};
   std::array<char, 24> device{};   ///< "mlx5_0:1"; ends with a NUL
-  std::array<char, 88> why_not{};  ///< ends with a NUL
+  std::array<char, 87> why_not{};  ///< ends with a NUL
+  std::uint8_t reads = 0;          ///< that a queue pair may have under way
 };
 
 /// Of constant size, so that the bootstrap fence costs the same per rank whatever the fabrics.

@@ -7,54 +7,29 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <vector>
 
-#include "base/config.hpp"
 #include "base/log.hpp"
 #include "p2p/address.hpp"
 #include "p2p/verbs/api/handles.hpp"
+#include "p2p/verbs/budget.hpp"
+#include "p2p/verbs/options.hpp"
 #include "weft/error.hpp"
 
 namespace weft::p2p::verbs {
 
-/// What forces the way a put is made known (WEFT_LADDER).
-enum class Ladder : std::uint8_t { automatic, tail, immediate, counted, send };
-
-/// The knobs of the verbs fabric, as read.
-struct VerbsOptions {
-  std::string nic;             ///< WEFT_NIC: "mlx5_0" or "mlx5_0:1"; empty: the best
-  int gid_index = -1;          ///< WEFT_IB_GID; -1: by rule
-  int queue_pairs = 1;         ///< WEFT_QPS_PER_PEER
-  int completion_queues = 0;   ///< WEFT_CQS; 0: whoever waits polls
-  std::uint32_t depth = 1024;  ///< WEFT_QUEUE_DEPTH: work requests of a queue pair
-  Ladder ladder = Ladder::automatic;
-  std::uint8_t timeout = 14;       ///< WEFT_IB_TIMEOUT: 4.096 us * 2^timeout
-  std::uint8_t retry = 7;          ///< WEFT_IB_RETRY
-  std::uint8_t service_level = 0;  ///< WEFT_IB_SL
-  std::uint8_t traffic_class = 0;  ///< WEFT_IB_TRAFFIC_CLASS
-  std::uint16_t pkey_index = 0;    ///< WEFT_IB_PKEY
-  int mtu = 0;                     ///< WEFT_IB_MTU: bytes; 0: the port's active one
-
-  static VerbsOptions read(const Config& config);
-};
-
-/// What the device allows.
-struct DeviceLimits {
-  std::uint64_t max_message = 0;  ///< bytes of one work request
-  std::uint32_t max_depth = 0;    ///< work requests of one queue
-  std::uint32_t max_queue_pairs = 0;
-  std::uint64_t max_regions = 0;
-  std::uint64_t max_region_bytes = 0;
-  std::uint8_t max_reads = 0;  ///< reads that a queue pair may have under way
-};
+struct Port;
+struct PortChoice;
 
 /// Thread-safe once made, but for watching events.
 class Device {
  public:
-  /// Opens the port that WEFT_NIC names, or the best: active, RDMA-capable, the highest rate.
-  /// Throws Error(unreachable), which says of every port why it is not it.
+  /// Opens the port that WEFT_NIC names, or the best: active, RDMA-capable, the highest rate. Logs
+  /// what was chosen and the settings in force. Throws Error(unreachable), which says of every port
+  /// why it is not it; Error(bad_config) where a setting does not fit the machine;
+  /// Error(exhausted) where the first arenas can't be registered.
   Device(std::shared_ptr<Verbs> verbs, const VerbsOptions& options, Log& log);
 
+  /// Queue depths are no more than the device allows.
   const VerbsOptions& options() const noexcept { return options_; }
   const DeviceLimits& limits() const noexcept { return limits_; }
   Verbs& verbs() const noexcept { return *verbs_; }
@@ -65,6 +40,10 @@ class Device {
   /// What peers need to know of it.
   const VerbsAddress& address() const noexcept { return address_; }
   bool is_iwarp() const noexcept { return address_.iwarp != 0; }
+
+  /// Throws Error(exhausted) where queue pairs to so many peers, whose completions share queues of
+  /// so many entries, are more than the device or the limits of this process allow.
+  void require_room_for(std::uint64_t peers, std::uint64_t completions) const;
 
   /// Throws Error(exhausted): what was to be registered, how much is, RLIMIT_MEMLOCK and the
   /// device's own limits, and what to do.
@@ -81,24 +60,33 @@ class Device {
   /// Where asynchronous events show; non-blocking.
   int event_fd() const noexcept { return context_->async_fd; }
   /// Reads one event, if there is one: logged, with what it means; a queue pair's goes to
-  /// `on_queue_pair`. Call when event_fd() is readable.
+  /// `on_queue_pair`, which must not destroy it: that waits until the event is done with. Call when
+  /// event_fd() is readable.
   void handle_event(const std::function<void(ibv_qp*)>& on_queue_pair);
   /// Whether the port is up, as far as is known.
   bool port_is_up() const noexcept { return port_up_; }
 
  private:
-  std::shared_ptr<Verbs> verbs_;
-  const VerbsOptions options_;
+  void take(const Port& port, const PortChoice& choice);
+  void read_limits(const ibv_port_attr& port);
+  void check_memory() const;
+  void modify(ibv_qp* qp, ibv_qp_attr& attributes, int mask, const char* transition,
+              const std::string& hint) const;
+  void port_event(const ibv_async_event& event);
+  void look_for_gid();
+
+  const std::shared_ptr<Verbs> verbs_;
+  VerbsOptions options_;
   Log& log_;
   Context context_;
   ProtectionDomain domain_;
   std::uint8_t port_ = 0;
   std::uint8_t gid_index_ = 0;
+  bool needs_global_route_ = false;  ///< the port says so, even within its subnet
   DeviceLimits limits_;
   VerbsAddress address_;
   std::string name_;
   std::atomic<bool> port_up_{true};
-  std::atomic<std::uint64_t> registered_{0};  ///< bytes
 };
 
 }  // namespace weft::p2p::verbs
