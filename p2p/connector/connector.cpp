@@ -1,0 +1,268 @@
+#include "p2p/connector/connector.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <optional>
+#include <utility>
+
+#include "p2p/connector/call.hpp"
+#include "p2p/connector/door.hpp"
+#include "p2p/connector/stream.hpp"
+#include "p2p/connector/timer.hpp"
+
+namespace weft::p2p {
+namespace {
+
+using std::chrono::nanoseconds;
+
+/// For who is connecting, and for strangers.
+constexpr std::chrono::milliseconds kErrandPeriod{50};
+constexpr std::chrono::seconds kPatience{10};
+/// Of the heartbeat, until a silent rank is taken for dead.
+constexpr int kPeriods = 20;
+/// A timer that is later than this many periods was itself held up.
+constexpr std::uint64_t kLatePeriods = 2;
+
+constexpr const char* kReachHint =
+    "a firewall between the hosts? WEFT_IFACE names the network to use";
+
+std::string seconds(nanoseconds span) {
+  return fmt::format("{:g} s", std::chrono::duration<double>(span).count());
+}
+
+}  // namespace
+
+struct Connector::Implementation {
+  enum class State : std::uint8_t { idle, calling, expecting, met, ended };
+
+  struct Peer {
+    RankAddress address;
+    State state = State::idle;
+    Clock::time_point give_up;
+    std::unique_ptr<Call> call;
+    /// Stays when it is closed: its own events may close it.
+    std::unique_ptr<Stream> stream;
+  };
+
+  Implementation(LocalRank& local_rank, ProgressThread& thread, ConnectorEvents& to,
+                 const Config& config);
+
+  Peer& peer(int rank) { return peers[static_cast<std::size_t>(rank)]; }
+  void call(int rank);
+  std::string on_called(int rank, os::Fd& socket);
+  /// `called`: by the other end, which waits to be let in.
+  void meet(int rank, os::Fd socket, bool called);
+  void stream_closed();
+  void run_errands();
+  /// Whether the rank is still connecting.
+  bool run_errand(int rank);
+  bool is_connecting() const;
+  void beat(std::uint64_t expired);
+
+  LocalRank& local;
+  ProgressThread& progress;
+  ConnectorEvents& events;
+  const nanoseconds init_timeout;
+  const nanoseconds dead_after;
+  const std::string interface;
+  const std::string why_silent;
+  std::vector<InterfaceAddress> own_addresses;
+  ConnectorAddress own;
+  Identity identity;
+  std::vector<Peer> peers;  ///< by rank; does not grow once the job is open
+  int streams = 0;          ///< open ones
+  Door door;
+  Timer errands;    ///< while somebody is connecting
+  Timer heartbeat;  ///< while a stream is open
+};
+
+Connector::Implementation::Implementation(LocalRank& local_rank, ProgressThread& thread,
+                                          ConnectorEvents& to, const Config& config)
+    : local(local_rank),
+      progress(thread),
+      events(to),
+      init_timeout(config.time(Knob::init_timeout).value()),
+      dead_after(config.time(Knob::dead_after).value()),
+      interface(config.text(Knob::iface)),
+      why_silent("silent for " + seconds(dead_after)),
+      door(thread, *local_rank.log, std::min<nanoseconds>(kPatience, init_timeout),
+           {.came = [this](int rank, os::Fd& socket) { return on_called(rank, socket); },
+            .short_of = [this](const Error& error) { events.short_of(error); },
+            .wants_ticks = [this] { errands.start(); }}),
+      errands(thread, kErrandPeriod, [this](std::uint64_t) { run_errands(); }),
+      heartbeat(thread, dead_after / kPeriods, [this](std::uint64_t expired) { beat(expired); }) {}
+
+void Connector::Implementation::call(int rank) {
+  Peer& called = peer(rank);
+  called.state = State::calling;
+  called.call = std::make_unique<Call>(
+      progress, identity, rank, called.address.connector.port,
+      order_of_trial(called.address.connector, own_addresses),
+      Call::Events{
+          .answered = [this, rank](os::Fd socket) { meet(rank, std::move(socket), false); },
+          // Not from within connect().
+          .short_of =
+              [this](const Error& error) {
+                progress.post([this, error] { events.short_of(error); });
+              }});
+  called.call->begin();
+}
+
+std::string Connector::Implementation::on_called(int rank, os::Fd& socket) {
+  const State state = peer(rank).state;
+  if (state == State::met) return "it is connected already";
+  if (state == State::ended) return "its connection has ended";
+  meet(rank, std::move(socket), true);
+  return {};
+}
+
+void Connector::Implementation::meet(int rank, os::Fd socket, bool called) {
+  Peer& met = peer(rank);
+  met.call.reset();
+  try {
+    met.stream = std::make_unique<Stream>(
+        progress, std::move(socket),
+        Stream::Events{
+            .said = [this,
+                     rank](std::span<const std::byte> message) { events.said(rank, message); },
+            .ended =
+                [this, rank](bool orderly, const std::string& why) {
+                  stream_closed();
+                  peer(rank).state = State::ended;
+                  events.ended(rank, orderly, why);
+                }});
+  } catch (const Error& error) {
+    met.state = State::ended;
+    events.short_of(error);
+    return events.ended(rank, false, error.detail().message);
+  }
+  met.state = State::met;
+  ++streams;
+  heartbeat.start();
+  // Whoever called waits for it: until then it might still be turned away.
+  if (called) met.stream->send_sign_of_life();
+  events.met(rank);
+}
+
+void Connector::Implementation::stream_closed() {
+  if (--streams == 0) heartbeat.stop();
+}
+
+void Connector::Implementation::run_errands() {
+  bool more = door.tick();
+  for (int rank = 0; rank < static_cast<int>(peers.size()); ++rank) more = run_errand(rank) || more;
+  // What the events brought may be newer than what was seen above.
+  if (!more && !is_connecting()) errands.stop();
+}
+
+bool Connector::Implementation::is_connecting() const {
+  return std::any_of(peers.begin(), peers.end(), [](const Peer& p) {
+    return p.state == State::calling || p.state == State::expecting;
+  });
+}
+
+bool Connector::Implementation::run_errand(int rank) {
+  Peer& late = peer(rank);
+  if (late.state != State::calling && late.state != State::expecting) return false;
+  const bool is_late = Clock::now() >= late.give_up;
+  std::optional<std::string> reason = late.call ? late.call->tick() : std::nullopt;
+  if (!reason && is_late) reason = fmt::format("no connection within {}", seconds(init_timeout));
+  if (!reason) return true;
+  const std::string places =
+      late.call ? late.call->text()
+                : fmt::format("it was to call, from {}", text(late.address.connector));
+  const std::string why =
+      fmt::format("{} ({}); this rank is at {}; {}", *reason, places, text(own), kReachHint);
+  late.call.reset();
+  late.state = State::ended;
+  events.ended(rank, false, why);
+  return false;
+}
+
+void Connector::Implementation::beat(std::uint64_t expired) {
+  const bool held_up = expired > kLatePeriods;
+  for (Peer& p : peers) {
+    if (p.state != State::met) continue;
+    // Who was stopped itself can't tell how long the others were silent.
+    if (held_up) p.stream->excuse();
+    p.stream->tick(kPeriods, why_silent);
+  }
+}
+
+Connector::Connector(LocalRank& local, ProgressThread& progress, ConnectorEvents& events,
+                     const Config& config)
+    : implementation_(std::make_unique<Implementation>(local, progress, events, config)) {}
+
+Connector::~Connector() = default;
+
+void Connector::listen(RankAddress& own) {
+  Implementation& self = *implementation_;
+  self.own_addresses = interface_addresses();
+  const std::vector<Place> places = choose_places(self.own_addresses, self.interface);
+  if (places.empty())
+    throw Error(ErrorDetail{.code = Code::system,
+                            .operation = "join",
+                            .message = "this host has no address, not even a loopback one",
+                            .hint = "set an interface up, if only lo"});
+  self.own.port = self.door.listen(places);
+  self.own.count = static_cast<std::uint16_t>(places.size());
+  std::copy(places.begin(), places.end(), self.own.places.begin());
+  own.connector = self.own;
+}
+
+void Connector::open(const std::vector<RankAddress>& job) {
+  Implementation& self = *implementation_;
+  self.peers = std::vector<Implementation::Peer>(job.size());
+  for (std::size_t i = 0; i < job.size(); ++i) self.peers[i].address = job[i];
+  self.identity = Identity(self.local.rank, static_cast<int>(job.size()), job[0].job_secret);
+  self.door.open(self.identity);
+}
+
+void Connector::connect(int rank) {
+  Implementation& self = *implementation_;
+  assert(rank != self.local.rank);
+  auto& peer = self.peer(rank);
+  if (peer.state != Implementation::State::idle) return;  // it called already
+  peer.give_up = Clock::now() + self.init_timeout;
+  if (self.local.rank > rank)
+    self.call(rank);
+  else
+    peer.state = Implementation::State::expecting;
+  self.errands.start();
+}
+
+void Connector::send(int rank, std::span<const std::byte> message) {
+  if (is_met(rank)) implementation_->peer(rank).stream->send(message);
+}
+
+void Connector::goodbye(int rank) {
+  Implementation& self = *implementation_;
+  auto& peer = self.peer(rank);
+  if (peer.state == Implementation::State::met) return peer.stream->send_end();
+  if (peer.state == Implementation::State::ended) return;
+  drop(rank);
+  self.progress.post([&self, rank] { self.events.ended(rank, true, "this rank left"); });
+}
+
+void Connector::drop(int rank) noexcept {
+  Implementation& self = *implementation_;
+  auto& peer = self.peer(rank);
+  if (peer.state == Implementation::State::met) {
+    peer.stream->close();
+    self.stream_closed();
+  }
+  peer.call.reset();
+  peer.state = Implementation::State::ended;
+}
+
+bool Connector::is_met(int rank) const noexcept {
+  return implementation_->peer(rank).state == Implementation::State::met;
+}
+
+std::uint64_t Connector::turned_away() const noexcept {
+  return implementation_->door.turned_away();
+}
+
+}  // namespace weft::p2p

@@ -1,0 +1,86 @@
+// Where other ranks' connections come in, and what becomes of those that are no rank's.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/log.hpp"
+#include "p2p/connector/exact_read.hpp"
+#include "p2p/connector/handshake.hpp"
+#include "p2p/connector/places.hpp"
+#include "p2p/connector/watched.hpp"
+#include "weft/deadline.hpp"
+#include "weft/error.hpp"
+
+namespace weft::p2p {
+
+/// Listens at the places that are announced and at no others. Who comes in is a stranger until it
+/// has proved which rank it is: a fixed record, at most kMaxStrangers of them, a deadline.
+/// Progress thread only, but for the constructor and listen().
+class Door {
+ public:
+  static constexpr std::size_t kMaxStrangers = 256;
+
+  struct Events {
+    /// The socket of a proven rank; an empty string takes it in, else it is why not.
+    std::function<std::string(int rank, os::Fd& socket)> came;
+    /// This rank lacks descriptors or memory. Those who call wait until it has some.
+    std::function<void(const Error&)> short_of;
+    /// tick() is needed from now on.
+    std::function<void()> wants_ticks;
+  };
+
+  Door(ProgressThread& progress, Log& log, std::chrono::nanoseconds patience, Events events);
+
+  /// One socket per place, all with the port that is returned. Throws Error(system).
+  std::uint16_t listen(const std::vector<Place>& places);
+  /// From now on who calls is let in.
+  void open(const Identity& identity);
+  /// Sends those away who take too long. Returns whether it is needed again.
+  bool tick();
+
+  std::uint64_t turned_away() const noexcept { return turned_away_; }
+
+ private:
+  struct Stranger {
+    Watched socket;
+    Place from{};
+    Clock::time_point since;
+    Hello hello;
+    Answer answer;
+    bool answered = false;
+    ExactRead in;
+  };
+
+  bool try_listen(const std::vector<Place>& places, std::uint16_t& port);
+  void admit(int listener);
+  void take_in(os::Fd socket, const Place& from);
+  void on_bytes(int fd);
+  void on_proof(int fd, Stranger& stranger);
+  void turn_away(int fd, const std::string& reason);
+  void let_go(int fd);
+  void pause();
+  void resume();
+
+  ProgressThread& progress_;
+  Log& log_;
+  const std::chrono::nanoseconds patience_;  ///< how long a stranger may take
+  const Events events_;
+  Identity identity_;
+  std::uint16_t port_ = 0;
+  std::vector<os::Fd> unopened_;
+  std::vector<Watched> listeners_;
+  std::unordered_map<int, Stranger> strangers_;  ///< by descriptor
+  bool paused_ = false;
+  Clock::time_point resume_at_;
+  std::uint64_t turned_away_ = 0;
+  std::uint64_t unsaid_ = 0;  ///< turned away since the last line
+  Clock::time_point next_line_{};
+};
+
+}  // namespace weft::p2p

@@ -1,0 +1,176 @@
+#include "p2p/connector/stream.hpp"
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/os/system_error.hpp"
+
+namespace weft::p2p {
+namespace {
+
+constexpr std::size_t kHeader = sizeof(std::uint16_t);
+constexpr std::size_t kScratch = 16u << 10;
+static_assert(kScratch > kHeader + Stream::kMaxMessage);
+/// Until the others get their turn.
+constexpr int kReads = 8;
+
+}  // namespace
+
+Stream::Stream(ProgressThread& progress, os::Fd socket, Events events)
+    : events_(std::move(events)),
+      socket_(progress, std::move(socket), EPOLLIN, [this](std::uint32_t happened) {
+        if ((happened & EPOLLOUT) != 0) flush();
+        if ((happened & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) receive();
+      }) {}
+
+void Stream::send(std::span<const std::byte> message) {
+  assert(!message.empty() && message.size() <= kMaxMessage);
+  put_frame(static_cast<std::uint16_t>(message.size()), message);
+}
+
+void Stream::send_end() {
+  put_frame(kEnd, {});
+  said_end_ = true;
+  if (is_open() && queue_.empty()) ::shutdown(socket_.get(), SHUT_WR);
+}
+
+void Stream::put_frame(std::uint16_t length, std::span<const std::byte> message) {
+  if (!is_open() || said_end_ || send_error_ != 0) return;
+  spoke_ = true;
+  const std::array<std::byte, kHeader> header = {static_cast<std::byte>(length & 0xff),
+                                                 static_cast<std::byte>(length >> 8)};
+  std::size_t out = 0;
+  if (queue_.empty()) {
+    std::array<iovec, 2> parts = {iovec{const_cast<std::byte*>(header.data()), header.size()},
+                                  iovec{const_cast<std::byte*>(message.data()), message.size()}};
+    msghdr frame{};
+    frame.msg_iov = parts.data();
+    frame.msg_iovlen = parts.size();
+    ssize_t sent = 0;
+    do sent = ::sendmsg(socket_.get(), &frame, MSG_NOSIGNAL | MSG_DONTWAIT);
+    while (sent < 0 && errno == EINTR);
+    if (sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != ENOBUFS) {
+      // What had come before shows an end of input too, which is where it is dealt with.
+      send_error_ = errno;
+      return;
+    }
+    out = sent > 0 ? static_cast<std::size_t>(sent) : 0;
+    if (out == header.size() + message.size()) return;
+    socket_.change(EPOLLIN | EPOLLOUT);
+  }
+  const std::size_t of_header = std::min(out, header.size());
+  queue_.insert(queue_.end(), header.begin() + of_header, header.end());
+  queue_.insert(queue_.end(), message.begin() + (out - of_header), message.end());
+}
+
+void Stream::flush() {
+  while (sent_ < queue_.size()) {
+    const ssize_t sent = ::send(socket_.get(), queue_.data() + sent_, queue_.size() - sent_,
+                                MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS)) break;
+    if (sent < 0) {
+      send_error_ = errno;
+      sent_ = queue_.size();
+      break;
+    }
+    sent_ += static_cast<std::size_t>(sent);
+    spoke_ = true;
+  }
+  if (sent_ < queue_.size()) {
+    // What is out makes room once it is the larger part: moving the rest is then paid for.
+    if (sent_ >= queue_.size() - sent_) {
+      queue_.erase(queue_.begin(), queue_.begin() + static_cast<std::ptrdiff_t>(sent_));
+      sent_ = 0;
+    }
+    return;
+  }
+  queue_.clear();
+  sent_ = 0;
+  socket_.change(EPOLLIN);
+  if (said_end_) ::shutdown(socket_.get(), SHUT_WR);
+}
+
+void Stream::receive() {
+  std::array<std::byte, kScratch> scratch;
+  for (int i = 0; i < kReads && is_open(); ++i) {
+    const std::size_t held = partial_.size();
+    std::copy(partial_.begin(), partial_.end(), scratch.begin());
+    const std::size_t room = scratch.size() - held;
+    const ssize_t got = ::recv(socket_.get(), scratch.data() + held, room, MSG_DONTWAIT);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
+    if (got < 0 || (got == 0 && send_error_ != 0))
+      return end(said_end_, "its connection broke: " + os::words(got < 0 ? errno : send_error_));
+    if (got == 0) return end(said_end_, "its connection was closed: the process ended");
+    heard_ = true;
+    partial_.clear();
+    if (!deliver(std::span(scratch).first(held + static_cast<std::size_t>(got)))) return;
+    if (static_cast<std::size_t>(got) < room) return;
+  }
+}
+
+/// False: the connection is closed.
+bool Stream::deliver(std::span<const std::byte> bytes) {
+  while (bytes.size() >= kHeader) {
+    const std::size_t length =
+        std::to_integer<std::size_t>(bytes[0]) | std::to_integer<std::size_t>(bytes[1]) << 8;
+    if (length == kEnd) {
+      end(true, "it left");
+      return false;
+    }
+    if (length > kMaxMessage) {
+      end(false, "what it sent is malformed");
+      return false;
+    }
+    if (bytes.size() < kHeader + length) break;
+    const auto message = bytes.subspan(kHeader, length);
+    bytes = bytes.subspan(kHeader + length);
+    if (length == 0) continue;
+    events_.said(message);
+    if (!is_open()) return false;
+  }
+  partial_.assign(bytes.begin(), bytes.end());
+  return true;
+}
+
+void Stream::tick(int most, const std::string& why_silent) {
+  // Bytes that wait in the queue are not yet a sign of life, but a peer that reads will get them.
+  if (!spoke_ && queue_.empty()) send_sign_of_life();
+  spoke_ = false;
+  // What has come already, but waited for this thread, speaks for the peer.
+  if (!heard_ && silent_periods_ + 1 >= most) receive();
+  if (!is_open()) return;
+  silent_periods_ = heard_ ? 0 : silent_periods_ + 1;
+  heard_ = false;
+  if (silent_periods_ >= most) end(said_end_, why_silent);
+}
+
+void Stream::close() noexcept {
+  if (!is_open()) return;
+  // A fork of this process may hold the connection too; closing alone would not end it.
+  if (said_end_) {
+    // Closed with something unread, the end would not be sent again if it is lost.
+    std::array<std::byte, kScratch> unread;
+    while (::recv(socket_.get(), unread.data(), unread.size(), MSG_DONTWAIT) > 0) {
+    }
+  }
+  ::shutdown(socket_.get(), SHUT_RDWR);
+  socket_ = Watched();
+  partial_ = {};
+  queue_ = {};
+}
+
+void Stream::end(bool orderly, const std::string& why) {
+  close();
+  events_.ended(orderly, why);
+}
+
+}  // namespace weft::p2p

@@ -1,0 +1,215 @@
+// Ranks of one process that reach each other by connectors alone.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "base/config.hpp"
+#include "p2p/connector/connector.hpp"
+
+namespace weft::p2p::tests {
+
+using namespace std::chrono_literals;
+
+inline Config settings() {
+  return Config()
+      .with(Knob::iface, "127.0.0.1")
+      .with(Knob::init_timeout, "20s")
+      .with(Knob::log, "off");
+}
+
+inline std::vector<std::byte> bytes(std::string_view text) {
+  const auto all = std::as_bytes(std::span(text));
+  return {all.begin(), all.end()};
+}
+
+/// A rank with a progress thread of its own, and what its connector told it.
+class Rank final : public ConnectorEvents {
+ public:
+  struct End {
+    bool orderly = false;
+    std::string why;
+  };
+
+  /// It listens at once.
+  Rank(int number, int size, const Config& config = settings())
+      : local_({.rank = number,
+                .size = size,
+                .config = config,
+                .log = std::make_shared<Log>(config, "here", number),
+                .mapper = std::make_shared<SegmentMapper>(),
+                .progress = &thread_,
+                .sleeper = nullptr}),
+        connector_(std::make_unique<Connector>(local_, thread_, *this, config)),
+        is_met_(static_cast<std::size_t>(size)),
+        said_(static_cast<std::size_t>(size)),
+        ends_(static_cast<std::size_t>(size)) {
+    std::strncpy(address.host.data(), "here", address.host.size() - 1);
+    address.job_secret.fill(std::byte{7});
+    connector_->listen(address);
+  }
+  ~Rank() override { die(); }
+  Rank(const Rank&) = delete;
+  Rank& operator=(const Rank&) = delete;
+
+  RankAddress address;
+
+  void start(const std::vector<RankAddress>& job) {
+    thread_.start();
+    thread_.run([&] { connector_->open(job); });
+  }
+  void connect(int rank) {
+    thread_.run([&] { connector_->connect(rank); });
+  }
+  void connect_all() {
+    thread_.run([&] {
+      for (int r = 0; r < local_.size; ++r)
+        if (r != local_.rank) connector_->connect(r);
+    });
+  }
+  void send(int rank, std::string_view text) {
+    thread_.run([&] { send_here(rank, text); });
+  }
+  void goodbye(int rank) {
+    thread_.run([&] { goodbye_here(rank); });
+  }
+  /// By who has the turn of the progress thread.
+  void send_here(int rank, std::string_view text) { connector_->send(rank, bytes(text)); }
+  void goodbye_here(int rank) { connector_->goodbye(rank); }
+  void drop(int rank) {
+    thread_.run([&] { connector_->drop(rank); });
+  }
+  /// What a process that is killed leaves: connections that the kernel closes.
+  void die() {
+    thread_.stop();
+    connector_.reset();
+  }
+  std::uint64_t turned_away() {
+    std::uint64_t count = 0;
+    thread_.run([&] { count = connector_->turned_away(); });
+    return count;
+  }
+  ProgressThread& thread() { return thread_; }
+
+  bool wait_met(int rank) {
+    return wait([&] { return is_met_[static_cast<std::size_t>(rank)] == 1; });
+  }
+  bool wait_all_met() {
+    return wait([&] {
+      int met = 0;
+      for (const int times : is_met_) met += times == 1 ? 1 : 0;
+      return met == local_.size - 1;
+    });
+  }
+  std::optional<End> wait_end(int rank) {
+    std::optional<End>& end = ends_[static_cast<std::size_t>(rank)];
+    wait([&] { return end.has_value(); });
+    return end;
+  }
+  bool has_ended(int rank) {
+    const std::lock_guard lock(mutex_);
+    return ends_[static_cast<std::size_t>(rank)].has_value();
+  }
+  /// What the rank has said, once it is that many messages; or what it said until patience ended.
+  std::vector<std::string> wait_said(int rank, std::size_t messages) {
+    auto& said = said_[static_cast<std::size_t>(rank)];
+    wait([&] { return said.size() >= messages; });
+    const std::lock_guard lock(mutex_);
+    return said;
+  }
+  bool wait_short() {
+    return wait([&] { return !shortages_.empty(); });
+  }
+  bool wait_turned_away(std::uint64_t least) {
+    const auto until = std::chrono::steady_clock::now() + 10s;
+    while (turned_away() < least && std::chrono::steady_clock::now() < until)
+      std::this_thread::sleep_for(5ms);
+    return turned_away() == least;
+  }
+
+  void met(int rank) override {
+    change([&] { ++is_met_[static_cast<std::size_t>(rank)]; });
+  }
+  void said(int rank, std::span<const std::byte> message) override {
+    change([&] {
+      said_[static_cast<std::size_t>(rank)].emplace_back(
+          reinterpret_cast<const char*>(message.data()), message.size());
+    });
+  }
+  void ended(int rank, bool orderly, const std::string& why) override {
+    change([&] {
+      auto& end = ends_[static_cast<std::size_t>(rank)];
+      EXPECT_FALSE(end.has_value()) << "rank " << rank << " ended twice";
+      end = End{orderly, why};
+    });
+  }
+  void short_of(const Error& error) override {
+    change([&] { shortages_.emplace_back(error.what()); });
+  }
+
+ private:
+  template <typename Change>
+  void change(const Change& make) {
+    const std::lock_guard lock(mutex_);
+    make();
+    changed_.notify_all();
+  }
+  template <typename Condition>
+  bool wait(const Condition& condition) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, 20s, condition);
+  }
+
+  ProgressThread thread_;
+  LocalRank local_;
+  std::unique_ptr<Connector> connector_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<int> is_met_;
+  std::vector<std::vector<std::string>> said_;
+  std::vector<std::optional<End>> ends_;
+  std::vector<std::string> shortages_;
+};
+
+/// Ranks that listen; start() lets them know of each other.
+class Job {
+ public:
+  explicit Job(int size, const Config& config = settings()) {
+    for (int r = 0; r < size; ++r) ranks_.push_back(std::make_unique<Rank>(r, size, config));
+  }
+
+  Rank& operator[](int rank) { return *ranks_[static_cast<std::size_t>(rank)]; }
+  auto begin() { return ranks_.begin(); }
+  auto end() { return ranks_.end(); }
+
+  std::vector<RankAddress> addresses() const {
+    std::vector<RankAddress> all;
+    for (const auto& rank : ranks_) all.push_back(rank->address);
+    return all;
+  }
+  /// `known`: what the ranks are told of each other; by default the truth.
+  void start(const std::vector<RankAddress>& known) {
+    for (const auto& rank : ranks_) rank->start(known);
+  }
+  void start() { start(addresses()); }
+  void connect() {
+    start();
+    for (const auto& rank : ranks_) rank->connect_all();
+    for (const auto& rank : ranks_) EXPECT_TRUE(rank->wait_all_met());
+  }
+
+ private:
+  std::vector<std::unique_ptr<Rank>> ranks_;
+};
+
+}  // namespace weft::p2p::tests
