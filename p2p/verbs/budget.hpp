@@ -57,12 +57,12 @@ struct RegistrationNeed {
 /// for a send and 16 for a receive are an ordinary NIC's.
 RegistrationNeed need_of_peers(std::uint64_t peers, std::uint64_t queue_pairs, std::uint64_t depth);
 
-/// Why the need can't be met, with the figures and what to do; nullopt when nothing is known
-/// against it.
 struct Shortfall {
   std::string message;
   std::string hint;
 };
+/// Why the need can't be met, with the figures and what to do; nullopt when nothing is known
+/// against it.
 std::optional<Shortfall> shortfall(const RegistrationNeed& need, const DeviceLimits& device,
                                    const LockedMemory& memory);
 
