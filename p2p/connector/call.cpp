@@ -23,6 +23,8 @@ constexpr std::chrono::milliseconds kLongestPause = 2s;
 constexpr std::chrono::seconds kConnectPatience{5};
 constexpr std::chrono::seconds kAnswerPatience{10};
 
+constexpr const char* kNoAnswer = "connected, but it does not answer";
+
 int error_of(int socket) {
   int error = 0;
   socklen_t size = sizeof error;
@@ -53,8 +55,7 @@ std::optional<std::string> Call::tick() {
   const auto now = Clock::now();
   for (Trial& trial : trials_)
     if (trial.stage != Stage::idle && now >= trial.deadline)
-      fail(trial, trial.stage == Stage::connecting ? os::words(ETIMEDOUT)
-                                                   : "connected, but it does not answer");
+      fail(trial, trial.stage == Stage::connecting ? os::words(ETIMEDOUT) : kNoAnswer);
   start_next(now);
   if (is_trying() || next_ < trials_.size()) return std::nullopt;
   // Every rank listens before any is called, so a host that says nobody does has lost it.
@@ -170,10 +171,16 @@ bool Call::is_trying() const noexcept {
                      [](const Trial& t) { return t.stage != Stage::idle; });
 }
 
+std::string Call::text(const Trial& trial) {
+  if (!trial.trouble.empty()) return trial.trouble;
+  if (trial.stage == Stage::idle) return "not tried";
+  return trial.stage == Stage::connecting ? "nothing comes back" : kNoAnswer;
+}
+
 std::string Call::text() const {
   std::string all;
   for (const Trial& trial : trials_)
-    all += (all.empty() ? "" : "; ") + p2p::text(trial.place, port_) + ": " + trial.trouble;
+    all += (all.empty() ? "" : "; ") + p2p::text(trial.place, port_) + ": " + text(trial);
   return all;
 }
 

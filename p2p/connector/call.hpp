@@ -52,7 +52,7 @@ class Call {
     Clock::time_point deadline;
     Hello hello;
     ExactRead in;
-    std::string trouble = "not tried";
+    std::string trouble;   ///< how it failed the last time
     bool refused = false;  ///< the last time
   };
 
@@ -63,6 +63,7 @@ class Call {
   void on_answer(Trial& trial);
   void fail(Trial& trial, const std::string& trouble);
   bool is_trying() const noexcept;
+  static std::string text(const Trial& trial);
 
   ProgressThread& progress_;
   const Identity& identity_;

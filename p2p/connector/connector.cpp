@@ -1,6 +1,7 @@
 #include "p2p/connector/connector.hpp"
 
 #include <fmt/format.h>
+#include <sodium.h>
 
 #include <algorithm>
 #include <cassert>
@@ -35,7 +36,7 @@ std::string seconds(nanoseconds span) {
 }  // namespace
 
 struct Connector::Implementation {
-  enum class State : std::uint8_t { idle, calling, expecting, met, ended };
+  enum class State : std::uint8_t { idle, expecting, calling, met, ended };
 
   struct Peer {
     RankAddress address;
@@ -50,6 +51,7 @@ struct Connector::Implementation {
                  const Config& config);
 
   Peer& peer(int rank) { return peers[static_cast<std::size_t>(rank)]; }
+  void begin(int rank, State how);
   void call(int rank);
   std::string on_called(int rank, os::Fd& socket);
   /// `called`: by the other end, which waits to be let in.
@@ -94,15 +96,24 @@ Connector::Implementation::Implementation(LocalRank& local_rank, ProgressThread&
       errands(thread, kErrandPeriod, [this](std::uint64_t) { run_errands(); }),
       heartbeat(thread, dead_after / kPeriods, [this](std::uint64_t expired) { beat(expired); }) {}
 
+void Connector::Implementation::begin(int rank, State how) {
+  assert(rank != local.rank);
+  Peer& wanted = peer(rank);
+  if (wanted.state >= how) return;  // it was quicker
+  wanted.state = how;
+  wanted.give_up = Clock::now() + init_timeout;
+  errands.start();
+  if (how == State::calling) call(rank);
+}
+
 void Connector::Implementation::call(int rank) {
   Peer& called = peer(rank);
-  called.state = State::calling;
   called.call = std::make_unique<Call>(
       progress, identity, rank, called.address.connector.port,
       order_of_trial(called.address.connector, own_addresses),
       Call::Events{
           .answered = [this, rank](os::Fd socket) { meet(rank, std::move(socket), false); },
-          // Not from within connect().
+          // Not from within a call to the connector.
           .short_of =
               [this](const Error& error) {
                 progress.post([this, error] { events.short_of(error); });
@@ -114,6 +125,8 @@ std::string Connector::Implementation::on_called(int rank, os::Fd& socket) {
   const State state = peer(rank).state;
   if (state == State::met) return "it is connected already";
   if (state == State::ended) return "its connection has ended";
+  // Of two calls the higher rank's counts, at both ends.
+  if (state == State::calling && local.rank > rank) return "this rank is calling it";
   meet(rank, std::move(socket), true);
   return {};
 }
@@ -193,7 +206,11 @@ void Connector::Implementation::beat(std::uint64_t expired) {
 
 Connector::Connector(LocalRank& local, ProgressThread& progress, ConnectorEvents& events,
                      const Config& config)
-    : implementation_(std::make_unique<Implementation>(local, progress, events, config)) {}
+    : implementation_(std::make_unique<Implementation>(local, progress, events, config)) {
+  if (sodium_init() < 0)
+    throw Error(ErrorDetail{
+        .code = Code::system, .operation = "join", .message = "libsodium found no randomness"});
+}
 
 Connector::~Connector() = default;
 
@@ -221,17 +238,11 @@ void Connector::open(const std::vector<RankAddress>& job) {
 }
 
 void Connector::connect(int rank) {
-  Implementation& self = *implementation_;
-  assert(rank != self.local.rank);
-  auto& peer = self.peer(rank);
-  if (peer.state != Implementation::State::idle) return;  // it called already
-  peer.give_up = Clock::now() + self.init_timeout;
-  if (self.local.rank > rank)
-    self.call(rank);
-  else
-    peer.state = Implementation::State::expecting;
-  self.errands.start();
+  if (implementation_->local.rank > rank) return call(rank);
+  implementation_->begin(rank, Implementation::State::expecting);
 }
+
+void Connector::call(int rank) { implementation_->begin(rank, Implementation::State::calling); }
 
 void Connector::send(int rank, std::span<const std::byte> message) {
   if (is_met(rank)) implementation_->peer(rank).stream->send(message);

@@ -32,7 +32,7 @@ class ConnectorEvents {
   virtual void short_of(const Error& error) = 0;
 };
 
-/// One TCP connection per peer; of a pair the higher rank calls, so that a pair meets once. Mutual
+/// One TCP connection per peer; of a pair that connect() each other the higher rank calls. Mutual
 /// challenge with a keyed MAC over job, ranks, protocol version and nonces, within a deadline and a
 /// byte limit; strangers get no memory beyond that and one rate-limited line. Once met, each end
 /// sends a heartbeat when it has nothing else to say; silence for WEFT_DEAD_AFTER ends the
@@ -52,8 +52,12 @@ class Connector {
   void listen(RankAddress& own);
   /// From now on ranks of the job are let in.
   void open(const std::vector<RankAddress>& job);
-  /// Calls the rank, or expects its call. Ends in met() or ended(). Not for this rank itself.
+  /// Calls the rank, or expects its call. Ends in met() or ended(), within WEFT_INIT_TIMEOUT. Not
+  /// for this rank itself.
   void connect(int rank);
+  /// As connect(), where the other end may not know of it: this rank calls, even if it is the lower
+  /// one. Two that call each other meet once.
+  void call(int rank);
   /// Queued, never dropped while the connection lives; 1 to kMaxMessage bytes. Without effect
   /// unless the rank is met.
   void send(int rank, std::span<const std::byte> message);

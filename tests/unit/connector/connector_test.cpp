@@ -1,9 +1,12 @@
 // What ranks that have a connector can rely on.
 #include <gtest/gtest.h>
 
+#include <arpa/inet.h>
 #include <fmt/format.h>
 
-#include <cstdlib>
+#include <thread>
+
+#include "p2p/connector/places.hpp"
 
 #include "tests/unit/connector/job.hpp"
 
@@ -123,6 +126,90 @@ TEST(Connector, TakesARankForDeadWhoseHostSaysThatNobodyListens) {
   EXPECT_NE(end.why.find(fmt::format("127.0.0.1:{}", job[0].address.connector.port)),
             std::string::npos)
       << end.why;
+}
+
+TEST(Connector, MeetsOnceWhoeverCalls) {
+  // By turns the lower rank calls, the higher, and both at once; the other knows nothing of it.
+  for (int round = 0; round < 30; ++round) {
+    Job job(2);
+    job.start();
+    std::thread other;
+    if (round % 3 != 0) other = std::thread([&] { job[1].call(0); });
+    if (round % 3 != 1) job[0].call(1);
+    if (other.joinable()) other.join();
+    ASSERT_TRUE(job[0].wait_met(1));
+    ASSERT_TRUE(job[1].wait_met(0));
+    job[0].send(1, "up");
+    job[1].send(0, "down");
+    EXPECT_EQ(job[1].wait_said(0, 1), std::vector<std::string>{"up"});
+    EXPECT_EQ(job[0].wait_said(1, 1), std::vector<std::string>{"down"});
+    EXPECT_FALSE(job[0].has_ended(1));
+    EXPECT_FALSE(job[1].has_ended(0));
+  }
+}
+
+/// Rank 0's address, with another place before the true one.
+std::vector<RankAddress> with_first_place(std::vector<RankAddress> job, const char* place) {
+  ConnectorAddress& connector = job[0].connector;
+  connector.places[1] = connector.places[0];
+  connector.count = 2;
+  std::array<std::byte, 4> v4{};
+  EXPECT_EQ(::inet_pton(AF_INET, place, v4.data()), 1);
+  std::copy(v4.begin(), v4.end(), connector.places[0].begin() + 12);
+  return job;
+}
+
+TEST(Connector, TriesTheNextPlaceWhenOneDoesNotLead) {
+  // Documentation's own network leads nowhere; at another loopback address nobody listens.
+  for (const char* place : {"203.0.113.1", "127.0.0.77"}) {
+    Job job(2);
+    job.start(with_first_place(job.addresses(), place));
+    job[1].connect(0);
+    EXPECT_TRUE(job[1].wait_met(0)) << place;
+    EXPECT_TRUE(job[0].wait_met(1)) << place;
+  }
+}
+
+TEST(Connector, TriesTheNextPlaceWhenOneLeadsElsewhere) {
+  Job job(2);
+  const auto known = with_first_place(job.addresses(), "127.0.0.78");
+  const SocketAddress elsewhere =
+      socket_address(known[0].connector.places[0], known[0].connector.port);
+  const os::Fd mute(::socket(AF_INET, SOCK_STREAM, 0));
+  ASSERT_EQ(::bind(mute.get(), elsewhere.get(), elsewhere.size), 0);
+  ASSERT_EQ(::listen(mute.get(), 8), 0);
+  job.start(known);
+  job[1].connect(0);
+  EXPECT_TRUE(job[1].wait_met(0));
+  EXPECT_TRUE(job[0].wait_met(1));
+}
+
+TEST(Connector, SaysWhatBecameOfEveryPlace) {
+  Job job(2, settings().with(Knob::init_timeout, "1s"));
+  auto known = with_first_place(job.addresses(), "127.0.0.77");
+  // At rank 0's own place rank 0 listens, as another rank.
+  std::swap(known[0].connector.port, known[1].connector.port);
+  known[0].connector.port = job[1].address.connector.port;
+  job.start(known);
+  job[1].connect(0);
+  const auto end = job[1].wait_end(0).value();
+  EXPECT_FALSE(end.orderly);
+  const auto port = job[1].address.connector.port;
+  EXPECT_EQ(end.why,
+            fmt::format("no connection within 1 s (127.0.0.77:{0}: Connection refused; "
+                        "127.0.0.1:{0}: connected, but it closed the connection); this rank is at "
+                        "127.0.0.1:{0}; a firewall between the hosts? WEFT_IFACE names the network "
+                        "to use",
+                        port));
+}
+
+TEST(Connector, SaysThatARankNeverCalled) {
+  Job job(2, settings().with(Knob::init_timeout, "1s"));
+  job.start();
+  job[0].connect(1);
+  const auto end = job[0].wait_end(1).value();
+  EXPECT_FALSE(end.orderly);
+  EXPECT_NE(end.why.find("it was to call, from 127.0.0.1:"), std::string::npos) << end.why;
 }
 
 }  // namespace

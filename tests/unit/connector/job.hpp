@@ -41,6 +41,8 @@ class Rank final : public ConnectorEvents {
     std::string why;
   };
 
+  static constexpr int kSecret = 7;  ///< every byte of the job's
+
   /// It listens at once.
   Rank(int number, int size, const Config& config = settings())
       : local_({.rank = number,
@@ -55,7 +57,7 @@ class Rank final : public ConnectorEvents {
         said_(static_cast<std::size_t>(size)),
         ends_(static_cast<std::size_t>(size)) {
     std::strncpy(address.host.data(), "here", address.host.size() - 1);
-    address.job_secret.fill(std::byte{7});
+    address.job_secret.fill(static_cast<std::byte>(kSecret));
     connector_->listen(address);
   }
   ~Rank() override { die(); }
@@ -70,6 +72,9 @@ class Rank final : public ConnectorEvents {
   }
   void connect(int rank) {
     thread_.run([&] { connector_->connect(rank); });
+  }
+  void call(int rank) {
+    thread_.run([&] { connector_->call(rank); });
   }
   void connect_all() {
     thread_.run([&] {

@@ -1,0 +1,187 @@
+// Who is no rank of the job gets nothing from it, and does it no harm.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <thread>
+
+#include "tests/unit/connector/job.hpp"
+#include "tests/unit/connector/raw_peer.hpp"
+
+namespace weft::p2p::tests {
+namespace {
+
+constexpr int kSize = 3;
+
+Identity::Secret secret(int of) {
+  Identity::Secret secret;
+  secret.fill(static_cast<std::byte>(of));
+  return secret;
+}
+
+const Identity kRank1(1, kSize, secret(Rank::kSecret));
+
+/// Rank 0 of three, which strangers call, while rank 2 must still get through.
+class Strangers : public testing::Test {
+ public:
+  void SetUp() override { job.start(); }
+  void TearDown() override {
+    job[0].connect(2);
+    job[2].connect(0);
+    EXPECT_TRUE(job[0].wait_met(2));
+    EXPECT_TRUE(job[2].wait_met(0));
+    EXPECT_FALSE(job[0].has_ended(2));
+  }
+
+ protected:
+  const ConnectorAddress& door() { return job[0].address.connector; }
+
+  Job job{kSize};
+};
+
+TEST_F(Strangers, AreTurnedAwayWithoutTheSecret) {
+  const Identity foe(1, kSize, secret(Rank::kSecret + 1));
+  RawPeer peer(door());
+  peer.hello = foe.hello(0);
+  peer.send_record(peer.hello);
+  const auto answer = peer.receive<Answer>();
+  ASSERT_TRUE(answer);
+  EXPECT_FALSE(foe.distrust(peer.hello, *answer).empty());
+  peer.send_record(foe.prove(peer.hello, *answer));
+  EXPECT_TRUE(peer.is_closed());
+  EXPECT_TRUE(job[0].wait_turned_away(1));
+}
+
+TEST_F(Strangers, AreTurnedAwayWhoClaimToBeNoOtherRank) {
+  std::uint64_t count = 0;
+  for (const auto& [from, to] : {std::pair{-1, 0}, {kSize, 0}, {0, 0}, {1, 2}}) {
+    RawPeer peer(door());
+    peer.send_record(Hello{.job_size = kSize, .from = from, .to = to});
+    EXPECT_FALSE(peer.receive<Answer>());
+    EXPECT_TRUE(job[0].wait_turned_away(++count)) << from << " to " << to;
+  }
+}
+
+TEST_F(Strangers, AreTurnedAwayWhoseVersionOrJobDiffers) {
+  RawPeer of_other_version(door());
+  of_other_version.send_record(
+      Hello{.version = RankAddress::kVersion + 1, .job_size = kSize, .from = 1, .to = 0});
+  EXPECT_TRUE(of_other_version.is_closed());
+  RawPeer of_other_job(door());
+  of_other_job.send_record(Hello{.job_size = kSize + 1, .from = 1, .to = 0});
+  EXPECT_TRUE(of_other_job.is_closed());
+  EXPECT_TRUE(job[0].wait_turned_away(2));
+}
+
+TEST_F(Strangers, GainNothingByReplay) {
+  RawPeer genuine(door());
+  ASSERT_TRUE(genuine.introduce(kRank1, 0));
+  EXPECT_TRUE(job[0].wait_met(1));
+  RawPeer replay(door());
+  replay.send_record(genuine.hello);
+  const auto answer = replay.receive<Answer>();
+  ASSERT_TRUE(answer);
+  EXPECT_NE(answer->hello.nonce, genuine.answer.hello.nonce);
+  replay.send_record(genuine.proof);
+  EXPECT_TRUE(replay.is_closed());
+  EXPECT_TRUE(job[0].wait_turned_away(1));
+  EXPECT_FALSE(job[0].has_ended(1));
+}
+
+TEST_F(Strangers, GainNothingByReflection) {
+  RawPeer mirror(door());
+  mirror.send_record(kRank1.hello(0));
+  const auto answer = mirror.receive<Answer>();
+  ASSERT_TRUE(answer);
+  mirror.send_record(Proof{answer->mac});
+  EXPECT_TRUE(mirror.is_closed());
+  EXPECT_TRUE(job[0].wait_turned_away(1));
+}
+
+TEST_F(Strangers, MayTalkRubbish) {
+  std::uint64_t count = 0;
+  for (const std::string& text :
+       {std::string("GET / HTTP/1.1\r\nHost: weft\r\nUser-Agent: a browser\r\nAccept: *\r\n\r\n"),
+        std::string(100'000, '\0'), std::string(52, '\xff')}) {
+    RawPeer peer(door());
+    peer.send(text);
+    EXPECT_TRUE(peer.is_closed());
+    EXPECT_TRUE(job[0].wait_turned_away(++count));
+  }
+}
+
+TEST(SlowStrangers, AreCutOff) {
+  Job job(2, settings().with(Knob::init_timeout, "2s"));
+  job.start();
+  RawPeer peer(job[0].address.connector);
+  const auto hello = Identity(1, 2, secret(Rank::kSecret)).hello(0);
+  const auto start = std::chrono::steady_clock::now();
+  for (const std::byte b : std::as_bytes(std::span(&hello, 1))) {
+    if (!peer.send(std::span(&b, 1))) break;
+    if (peer.readable(200ms)) break;
+  }
+  EXPECT_TRUE(peer.is_closed());
+  const auto took = std::chrono::steady_clock::now() - start;
+  EXPECT_GE(took, 1900ms);
+  EXPECT_LE(took, 6s);
+  EXPECT_TRUE(job[0].wait_turned_away(1));
+  EXPECT_FALSE(job[0].has_ended(1));
+}
+
+TEST_F(Strangers, MayScanThePort) {
+  for (int i = 0; i < 100; ++i) RawPeer scan(door());
+}
+
+TEST_F(Strangers, DoNotKeepARankOutByTheirNumber) {
+  // The first are sent away early for those who wait outside.
+  std::vector<RawPeer> idle;
+  for (int i = 0; i < 600; ++i) idle.emplace_back(door());
+  const auto start = std::chrono::steady_clock::now();
+  job[0].connect(2);
+  job[2].connect(0);
+  EXPECT_TRUE(job[0].wait_met(2));
+  EXPECT_LE(std::chrono::steady_clock::now() - start, 8s);
+}
+
+TEST_F(Strangers, AreNamedInALineForAllOfThem) {
+  testing::internal::CaptureStderr();
+  int port = 0;
+  {
+    Rank loud(0, kSize, settings().with(Knob::log, "warn"));
+    loud.start(job.addresses());
+    port = loud.address.connector.port;
+    for (int i = 0; i < 20; ++i) {
+      RawPeer peer(loud.address.connector);
+      peer.send(std::string(52, 'x'));
+      EXPECT_TRUE(peer.is_closed());
+    }
+    EXPECT_TRUE(loud.wait_turned_away(20));
+  }
+  EXPECT_EQ(
+      testing::internal::GetCapturedStderr(),
+      fmt::format("weft[here:0] warning path: 1 connection(s) to port {} turned away, the last "
+                  "from 127.0.0.1: it does not speak weft's protocol\n",
+                  port));
+}
+
+TEST_F(Strangers, CanNotBreakARankThatRunsOutOfDescriptors) {
+  // Every descriptor but one is taken; that one is the stranger's own end.
+  std::vector<os::Fd> taken;
+  for (;;) {
+    os::Fd next(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    if (!next) break;
+    taken.push_back(std::move(next));
+  }
+  taken.pop_back();
+  RawPeer peer(door());
+  EXPECT_TRUE(job[0].wait_short());
+  taken.clear();
+  // It is let in when there is room again.
+  EXPECT_TRUE(peer.introduce(kRank1, 0));
+  EXPECT_TRUE(job[0].wait_met(1));
+}
+
+}  // namespace
+}  // namespace weft::p2p::tests
