@@ -9,7 +9,7 @@ namespace weft::p2p::verbs {
 
 /// One object of the library and its end. Objects must go before what they were made from: members
 /// stand in the order in which they are made.
-template <typename T, int (Verbs::*destroy)(T*) noexcept>
+template <typename T, int (Verbs::*Destroy)(T*) noexcept>
 class Handle {
  public:
   Handle() noexcept = default;
@@ -22,7 +22,7 @@ class Handle {
     return *this;
   }
   ~Handle() {
-    if (object_ != nullptr) (verbs_->*destroy)(object_);
+    if (object_ != nullptr) (verbs_->*Destroy)(object_);
   }
 
   T* get() const noexcept { return object_; }

@@ -25,10 +25,11 @@ ibv_device** FakeVerbs::device_list(int* count) noexcept {
       errno = error;
       return nullptr;
     }
-  auto** list = new ibv_device*[nics_.size() + 1]();
-  std::transform(nics_.begin(), nics_.end(), list, [](FakeNic* nic) { return &nic->device; });
+  // Ended by a null, and given back as what it is.
+  auto list = std::make_unique<ibv_device*[]>(nics_.size() + 1);
+  std::transform(nics_.begin(), nics_.end(), list.get(), [](FakeNic* nic) { return &nic->device; });
   if (count != nullptr) *count = static_cast<int>(nics_.size());
-  return list;
+  return list.release();
 }
 
 void FakeVerbs::free_device_list(ibv_device** list) noexcept { delete[] list; }
