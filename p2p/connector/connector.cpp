@@ -23,8 +23,9 @@ constexpr std::chrono::milliseconds kErrandPeriod{50};
 constexpr std::chrono::seconds kPatience{10};
 /// Of the heartbeat, until a silent rank is taken for dead.
 constexpr int kPeriods = 20;
-/// A timer that is later than this many periods was itself held up.
-constexpr std::uint64_t kLatePeriods = 2;
+/// As many periods at a time: this process was stopped. Being a little late is no excuse for the
+/// peer, or on a busy machine a dead one would never be found.
+constexpr std::uint64_t kPausePeriods = kPeriods / 4;
 
 constexpr const char* kReachHint =
     "a firewall between the hosts? WEFT_IFACE names the network to use";
@@ -39,8 +40,9 @@ struct Connector::Implementation {
   enum class State : std::uint8_t { idle, expecting, calling, met, ended };
 
   struct Peer {
-    RankAddress address;
+    ConnectorAddress address;
     State state = State::idle;
+    bool dropped = false;
     Clock::time_point give_up;
     std::unique_ptr<Call> call;
     /// Stays when it is closed: its own events may close it.
@@ -56,7 +58,8 @@ struct Connector::Implementation {
   std::string on_called(int rank, os::Fd& socket);
   /// `called`: by the other end, which waits to be let in.
   void meet(int rank, os::Fd socket, bool called);
-  void stream_closed();
+  void stream_closed() noexcept;
+  void close(int rank) noexcept;
   void run_errands();
   /// Whether the rank is still connecting.
   bool run_errand(int rank);
@@ -109,8 +112,7 @@ void Connector::Implementation::begin(int rank, State how) {
 void Connector::Implementation::call(int rank) {
   Peer& called = peer(rank);
   called.call = std::make_unique<Call>(
-      progress, identity, rank, called.address.connector.port,
-      order_of_trial(called.address.connector, own_addresses),
+      progress, identity, rank, called.address.port, order_of_trial(called.address, own_addresses),
       Call::Events{
           .answered = [this, rank](os::Fd socket) { meet(rank, std::move(socket), false); },
           // Not from within a call to the connector.
@@ -159,8 +161,18 @@ void Connector::Implementation::meet(int rank, os::Fd socket, bool called) {
   events.met(rank);
 }
 
-void Connector::Implementation::stream_closed() {
+void Connector::Implementation::stream_closed() noexcept {
   if (--streams == 0) heartbeat.stop();
+}
+
+void Connector::Implementation::close(int rank) noexcept {
+  Peer& closed = peer(rank);
+  if (closed.state == State::met) {
+    closed.stream->close();
+    stream_closed();
+  }
+  closed.call.reset();
+  closed.state = State::ended;
 }
 
 void Connector::Implementation::run_errands() {
@@ -184,8 +196,7 @@ bool Connector::Implementation::run_errand(int rank) {
   if (!reason && is_late) reason = fmt::format("no connection within {}", seconds(init_timeout));
   if (!reason) return true;
   const std::string places =
-      late.call ? late.call->text()
-                : fmt::format("it was to call, from {}", text(late.address.connector));
+      late.call ? late.call->text() : fmt::format("it was to call, from {}", text(late.address));
   const std::string why =
       fmt::format("{} ({}); this rank is at {}; {}", *reason, places, text(own), kReachHint);
   late.call.reset();
@@ -195,11 +206,11 @@ bool Connector::Implementation::run_errand(int rank) {
 }
 
 void Connector::Implementation::beat(std::uint64_t expired) {
-  const bool held_up = expired > kLatePeriods;
+  const bool was_stopped = expired >= kPausePeriods;
   for (Peer& p : peers) {
     if (p.state != State::met) continue;
     // Who was stopped itself can't tell how long the others were silent.
-    if (held_up) p.stream->excuse();
+    if (was_stopped) p.stream->excuse();
     p.stream->tick(kPeriods, why_silent);
   }
 }
@@ -227,12 +238,14 @@ void Connector::listen(RankAddress& own) {
   self.own.count = static_cast<std::uint16_t>(places.size());
   std::copy(places.begin(), places.end(), self.own.places.begin());
   own.connector = self.own;
+  self.local.log->info(Subsystem::path, "ranks of other hosts reach this one at {}",
+                       text(self.own));
 }
 
 void Connector::open(const std::vector<RankAddress>& job) {
   Implementation& self = *implementation_;
   self.peers = std::vector<Implementation::Peer>(job.size());
-  for (std::size_t i = 0; i < job.size(); ++i) self.peers[i].address = job[i];
+  for (std::size_t i = 0; i < job.size(); ++i) self.peers[i].address = job[i].connector;
   self.identity = Identity(self.local.rank, static_cast<int>(job.size()), job[0].job_secret);
   self.door.open(self.identity);
 }
@@ -253,19 +266,15 @@ void Connector::goodbye(int rank) {
   auto& peer = self.peer(rank);
   if (peer.state == Implementation::State::met) return peer.stream->send_end();
   if (peer.state == Implementation::State::ended) return;
-  drop(rank);
-  self.progress.post([&self, rank] { self.events.ended(rank, true, "this rank left"); });
+  self.close(rank);
+  self.progress.post([&self, rank] {
+    if (!self.peer(rank).dropped) self.events.ended(rank, true, "this rank left");
+  });
 }
 
 void Connector::drop(int rank) noexcept {
-  Implementation& self = *implementation_;
-  auto& peer = self.peer(rank);
-  if (peer.state == Implementation::State::met) {
-    peer.stream->close();
-    self.stream_closed();
-  }
-  peer.call.reset();
-  peer.state = Implementation::State::ended;
+  implementation_->peer(rank).dropped = true;
+  implementation_->close(rank);
 }
 
 bool Connector::is_met(int rank) const noexcept {
