@@ -96,11 +96,14 @@ std::unique_ptr<Peer> Mesh::meet(int rank, const RankAddress& address) {
 void Mesh::connect(std::vector<RankAddress> addresses, Deadline deadline) {
   std::vector<std::unique_ptr<Peer>> peers;
   int sharers = 0;
+  int local_ranks = 0;
   for (const RankAddress& address : addresses) {
     peers.push_back(meet(static_cast<int>(peers.size()), address));
+    if (address.host_id != own_.host_id) continue;
+    ++local_ranks;
     if (os::overlap(address.cpus, own_.cpus)) ++sharers;
   }
-  local_.settle_waiting(sharers, static_cast<int>(addresses.size()));
+  local_.settle_waiting(sharers, local_ranks);
   joining_.store(local_.size);
   local_.progress.run([&] {
     peers_ = std::move(peers);
