@@ -1,4 +1,4 @@
-// The one fence that the store-then-look protocols need.
+// The fences that the protocols between ranks need.
 #pragma once
 
 #include <atomic>
@@ -13,6 +13,13 @@ inline void full_barrier() noexcept {
   word.fetch_add(1, std::memory_order_seq_cst);
 #else
   std::atomic_thread_fence(std::memory_order_seq_cst);
+#endif
+}
+
+/// Orders every load before it against every load after it.
+inline void load_barrier() noexcept {
+#if !defined(__SANITIZE_THREAD__)
+  std::atomic_thread_fence(std::memory_order_acquire);
 #endif
 }
 

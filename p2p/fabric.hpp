@@ -83,16 +83,22 @@ class Channel {
   virtual ~Channel() = default;
   virtual std::string_view fabric() const noexcept = 0;
 
+  /// Whether a put or get is a copy that the calling thread makes within the call: its memory here
+  /// may lie anywhere in the process, and a put has ended when it returns.
+  virtual bool copies() const noexcept { return false; }
+
   /// Fails when the peer's range is out of bounds, or, with Code::unreachable, in a chunk that is
   /// not known here yet: never trust what travelled. Any thread.
   virtual Result<RemoteMemory> resolve(const MemoryRef& ref) noexcept = 0;
   /// The whole payload, then the sequence number: whoever sees the number sees the payload. The
   /// peer is woken if it sleeps. The source is lent to the channel until outcome() has one, unless
-  /// the answers say otherwise; memory outside LocalRank::reachable() is none.
+  /// the answers say otherwise; memory outside LocalRank::reachable() is none, but for what a user
+  /// adopted where adopted_reach() says that the peer reaches it.
   /// Code::exhausted: the fabric's queue is full and nothing was moved; try again.
   virtual Status put(PutWork& work) noexcept = 0;
   /// How a put ended that is under way: ok once its source may be written again and the peer can
-  /// see the tensor; nullopt until then. Asking helps it along.
+  /// see the tensor; nullopt until then. Asking helps it along; when there is one, this rank's
+  /// sleepers are woken. It comes in bounded time, need not be asked for, and may be asked again.
   virtual std::optional<Status> outcome(std::uint64_t posted) noexcept {
     (void)posted;
     return Status{};

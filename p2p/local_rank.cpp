@@ -155,7 +155,7 @@ bool LocalRank::has_chunk(std::uint32_t chunk) const noexcept {
 
 bool LocalRank::reachable(const std::byte* address, std::size_t bytes) const noexcept {
   return data->contains(address, bytes) || published->contains(address, bytes) ||
-         control->contains(address, bytes);
+         control->contains(address, bytes) || hidden->contains(address, bytes);
 }
 
 }  // namespace weft::p2p

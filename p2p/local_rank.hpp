@@ -90,7 +90,7 @@ class LocalRank {
   /// Whether the number names memory of this rank that peers may know: what travelled is not
   /// trusted.
   bool has_chunk(std::uint32_t chunk) const noexcept;
-  /// Whether the range lies in memory that peers or devices reach without staging.
+  /// Whether the range lies in one of the arenas, all of which the fabrics know.
   bool reachable(const std::byte* data, std::size_t bytes) const noexcept;
 
  private:

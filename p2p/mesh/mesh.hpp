@@ -64,9 +64,10 @@ class Mesh final : private FabricEvents {
   void send(Peer& peer, const Message& message) {
     if (!peer.gone() && peer.channel) peer.channel->send(as_bytes(message));
   }
-  /// Progress thread: makes the peer know a chunk of this rank before the next message to it.
-  void share(Peer& peer, std::uint32_t chunk) {
-    if (!peer.gone() && peer.channel) peer.channel->share(chunk);
+  /// Progress thread: makes the peer know a chunk of this rank before the next message to it. False
+  /// when its fabric can't.
+  bool share(Peer& peer, std::uint32_t chunk) {
+    return peer.gone() || !peer.channel || peer.channel->share(chunk);
   }
 
   std::vector<PathReport> paths() const;

@@ -1,6 +1,7 @@
 // The sender's side of a conversation: what is offered meets what is asked.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "p2p/rendezvous/conversation.hpp"
@@ -138,7 +139,7 @@ void Conversation::move(Match match) noexcept {
   answer_error(match.request.id, at(match), status.code(), status.detail().message);
 }
 
-Status Conversation::transfer(const Match& match) noexcept {
+Status Conversation::transfer(Match& match) noexcept {
   const RequestId& id = match.request.id;
   if (sides_[id.group].generation != id.generation) return {};  // the receiver has given it up
   const std::size_t bytes = match.content.metadata.bytes();
@@ -164,15 +165,38 @@ Status Conversation::transfer(const Match& match) noexcept {
     work.payload = *payload;
     work.sequence_word = word;
     work.sequence = id.generation;
+    work.signal = signal_there_ + word_index(id);
     work.choice = &copy_choice_;
     observe(RendezvousMessage::tensor, true, at(match));
     Status status = peer_.channel->put(work);
     if (!status.ok()) return status;
-    sent_.work_requests.add(1);
+    sent_.work_requests.add(work.requests);
+    if (work.posted != 0 && !work.source_is_free)
+      under_way_.push_back({work.posted, std::move(match)});
   }
   sent_.transfers.add(1);
   sent_.bytes_moved.add(bytes);
   return {};
+}
+
+void Conversation::land() noexcept {
+  std::size_t landed = 0;
+  for (; landed < under_way_.size(); ++landed) {
+    const auto outcome = peer_.channel->outcome(under_way_[landed].posted);
+    if (!outcome) break;
+    if (!outcome->ok()) lost_ = true;  // the path has failed, and the conversation with it
+  }
+  if (landed == 0) return;
+  under_way_.erase(under_way_.begin(), under_way_.begin() + static_cast<std::ptrdiff_t>(landed));
+  changed_ = true;
+}
+
+bool Conversation::lent(const KeyStep& at) const noexcept {
+  const std::uint32_t key = offers_.keys().find(at.key);
+  return offers_.lent(at.key, at.step) ||
+         std::any_of(under_way_.begin(), under_way_.end(), [&](const UnderWay& put) {
+           return put.match.key == key && put.match.step == at.step && !put.match.content.owned;
+         });
 }
 
 void Conversation::answer_error(const RequestId& id, const KeyStep& at, Code code,

@@ -9,8 +9,10 @@
 namespace weft::p2p::rendezvous {
 namespace {
 
-// One more than may be pending in the slot, so that the ring never laps a pending put.
-constexpr std::size_t kDrafts = detail::RemoteSlotState::kMaxPending + 2;
+// More than may be pending or under way, so that the ring never laps a put that is still read.
+constexpr std::size_t kDrafts = detail::RemoteSlotState::kMaxPending + Conversation::kDepth + 2;
+// A fabric gives up a put to a peer that does not answer well before.
+constexpr std::chrono::seconds kLanding{20};
 constexpr std::size_t kMostByControl = 4096;
 
 SlotSpec inbox_spec(const RendezvousSpec& spec, int from) {
@@ -44,15 +46,39 @@ Conversation::~Conversation() {
   totals_.offered -= offered_counted_;
   totals_.attention -= attention_counted_;
   totals_.held_up -= held_up_counted_;
+  // Only where the world goes is anything under way.
+  const auto landed = [this] {
+    land();
+    return under_way_.empty();
+  };
+  if (!landed() && local_.waiter.wait(
+                       landed, [] { return false; }, Deadline::after(kLanding)) != WaitEnd::ready)
+    (void)new (std::nothrow) std::vector<UnderWay>(std::move(under_way_));  // nobody may free them
+  if (signal_) {
+    // The words stay as long as the channel may set them.
+    auto words = std::make_shared<OwnedBlock>(std::move(words_));
+    local_.progress.post(
+        [&peer = peer_, signal = *signal_, words] { peer.channel->expect_no_more(signal); });
+  }
   if (outbox_) slots_.detach(std::move(outbox_));
   if (inbox_) slots_.close(std::move(inbox_));
 }
 
 void Conversation::expose() { inbox_ = slots_.expose(inbox_spec(spec_, peer_.rank), {}); }
 
-void Conversation::share() const {
-  mesh_.share(peer_, words_.block().chunk);
-  mesh_.share(peer_, drafts_chunk_);
+Status Conversation::share() noexcept {
+  try {
+    if (!mesh_.share(peer_, words_.block().chunk) || !mesh_.share(peer_, drafts_chunk_))
+      return failure(Code::exhausted, "open", {},
+                     fmt::format("rank {} (host {}) can't be let reach this rank's memory",
+                                 peer_.rank, peer_.host()),
+                     "the log says why; more memory may be registered: ulimit -l");
+    signal_ = peer_.channel->expect(
+        {.words = words_.data(), .count = kGroups * kGroupItems, .stride = sizeof(std::uint64_t)});
+    return {};
+  } catch (const Error& error) {
+    return error.status();
+  }
 }
 
 void Conversation::attach(Deadline deadline) {
@@ -65,7 +91,8 @@ void Conversation::greet() noexcept {
   const Turn turn(*this);
   MessageWriter writer(draft(), RendezvousMessage::hello, 0, 0);
   const Block& block = words_.block();
-  writer.add(Hello{.groups = kGroups, .words = {block.chunk, block.offset, block.bytes}});
+  writer.add(Hello{
+      .groups = kGroups, .words = {block.chunk, block.offset, block.bytes}, .signal = *signal_});
   observe(RendezvousMessage::hello, true, {});
   open_.store(true);
   post(writer.finish());
@@ -104,16 +131,18 @@ bool Conversation::broken() const noexcept {
 }
 
 bool Conversation::wants_turn() const noexcept {
-  if (!open_.load(std::memory_order_acquire) || ended_.load(std::memory_order_relaxed))
-    return false;
+  if (!open_.load(std::memory_order_acquire)) return false;
+  if (needs_turn_.load()) return true;
+  if (ended_.load(std::memory_order_relaxed)) return false;
   const auto* word = inbox_word_.load();
-  if (word != nullptr && word->load() >= inbox_wanted_.load()) return true;
-  return needs_turn_.load() || broken();
+  return (word != nullptr && word->load() >= inbox_wanted_.load()) || broken();
 }
 
 void Conversation::work() noexcept {
-  if (!open_.load(std::memory_order_relaxed) || ended_.load(std::memory_order_relaxed)) return;
+  if (!open_.load(std::memory_order_relaxed)) return;
   needs_turn_.store(false);
+  land();
+  if (ended_.load(std::memory_order_relaxed)) return;
   const bool is_broken = broken();
   if (!stopped_.load()) {
     flush();
@@ -152,9 +181,10 @@ void Conversation::end() noexcept {
 }
 
 void Conversation::settle() noexcept {
-  const auto offered = static_cast<std::int64_t>(offers_.offers() + unmoved_.size());
-  const bool held_up = puts_pending_ || !unsent_.empty() || !unmoved_.empty();
-  const auto attention = ended_.load() ? 0
+  const auto flying = static_cast<std::int64_t>(under_way_.size());
+  const auto offered = static_cast<std::int64_t>(offers_.offers() + unmoved_.size()) + flying;
+  const bool held_up = puts_pending_ || !unsent_.empty() || !unmoved_.empty() || flying != 0;
+  const auto attention = ended_.load() ? flying
                                        : offered + static_cast<std::int64_t>(left_behind_) +
                                              static_cast<std::int64_t>(held_up);
   if (offered != offered_counted_) totals_.offered += offered - offered_counted_;
@@ -162,8 +192,9 @@ void Conversation::settle() noexcept {
   offered_counted_ = offered;
   attention_counted_ = attention;
   if (held_up) needs_turn_.store(true);
-  // Nobody rings when a queue has room again.
-  const std::int64_t refused = ended_.load() || (unmoved_.empty() && unsent_.empty()) ? 0 : 1;
+  // Nobody rings when a queue has room again, nor for certain when a put has ended.
+  const bool is_full = !ended_.load() && !(unmoved_.empty() && unsent_.empty());
+  const std::int64_t refused = is_full || flying != 0 ? 1 : 0;
   if (refused != held_up_counted_) totals_.held_up += refused - held_up_counted_;
   held_up_counted_ = refused;
   if (refused != 0) local_.progress.turn_soon();
@@ -174,13 +205,11 @@ std::span<std::byte> Conversation::draft() noexcept {
 }
 
 bool Conversation::put_message(const Tensor& message) noexcept {
-  weft::Request put = outbox_->put(message);
-  if (!put.test()) {
-    last_put_ = put;
-    puts_pending_ = true;
-    return true;
-  }
-  return put.wait().code() != Code::exhausted;
+  using Crowded = detail::RemoteSlotState::Crowded;
+  weft::Request put = outbox_->put(message, Until::reusable, Crowded::refuse);
+  if (put.test()) return put.wait().code() != Code::exhausted;
+  puts_pending_ = outbox_->move_pending();
+  return true;
 }
 
 void Conversation::post(std::span<const std::byte> message) noexcept {
@@ -193,7 +222,7 @@ void Conversation::post(std::span<const std::byte> message) noexcept {
 }
 
 void Conversation::flush() noexcept {
-  if (puts_pending_ && last_put_.test()) puts_pending_ = false;
+  if (puts_pending_) puts_pending_ = outbox_->move_pending();
   while (!unsent_.empty()) {
     std::ranges::copy(unsent_.front(), draft().begin());
     if (!put_message(draft_tensors_[next_draft_])) return;
@@ -297,6 +326,7 @@ void Conversation::on_hello(const Hello& hello) noexcept {
       hello.words.offset % sizeof(std::uint64_t) != 0)
     return complain("completion words that are not mapped here");
   words_there_ = *words;
+  signal_there_ = hello.signal;
   sides_.resize(hello.groups);
   met_.store(true, std::memory_order_release);
   changed_ = true;

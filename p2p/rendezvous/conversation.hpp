@@ -59,7 +59,7 @@ class Conversation {
   /// Makes the inbox; throws what expose throws.
   void expose();
   /// Progress thread: makes the peer know the memory that it will be told of.
-  void share() const;
+  Status share() noexcept;
   /// Throws what attach throws.
   void attach(Deadline deadline);
   void greet() noexcept;
@@ -116,7 +116,12 @@ class Conversation {
   void begin_close() noexcept;
   /// This rank leaves: not one more byte is written to the peer.
   void stop() noexcept { stopped_.store(true); }
-  bool has_requests() const noexcept { return requests_.live() != 0; }
+  /// Whether memory is still lent to the peer's puts, or to this rank's.
+  bool has_lent() const noexcept { return requests_.live() != 0 || !under_way_.empty(); }
+  /// Whether a tensor that was offered is still read where the caller has it.
+  bool lent(const KeyStep& at) const noexcept;
+  /// Tensors offered that were not fetched yet.
+  std::size_t unfetched() const noexcept { return offers_.offers() + under_way_.size(); }
   /// Once: offers were dropped because the receiver was gone.
   bool take_lost() noexcept { return std::exchange(lost_, false); }
 
@@ -150,7 +155,9 @@ class Conversation {
   void answer_error(const RequestId& id, const KeyStep& at, Code code,
                     std::string_view text) noexcept;
   std::uint32_t key_of(const Ask& ask);
-  Status transfer(const Match& match) noexcept;
+  Status transfer(Match& match) noexcept;
+  /// Lets go of the tensors whose puts have ended.
+  void land() noexcept;
   KeyStep at(const Match& match) const noexcept;
 
   // As the receiver (requests.cpp).
@@ -194,7 +201,6 @@ class Conversation {
   const std::uint32_t drafts_chunk_;
   std::size_t next_draft_ = 0;
   std::vector<Tensor> draft_tensors_;
-  weft::Request last_put_;
   bool puts_pending_ = false;
   std::deque<std::vector<std::byte>> unsent_;
   std::mutex control_mutex_;
@@ -209,12 +215,19 @@ class Conversation {
   std::vector<std::uint32_t> key_of_index_;
   std::vector<Side> sides_;
   RemoteMemory words_there_;
+  std::uint32_t signal_there_ = 0;
   std::deque<Match> unmoved_;  ///< the fabric's queue was full
+  struct UnderWay {
+    std::uint64_t posted = 0;
+    Match match;
+  };
+  std::vector<UnderWay> under_way_;  ///< tensors that the fabric still reads, the oldest first
   CopyChoice copy_choice_{4};
   EdgeCounters sent_;
 
   // As the receiver.
   OwnedBlock words_;
+  std::optional<std::uint32_t> signal_;  ///< what the channel calls the first word
   RequestGroups requests_;
   std::set<std::uint32_t> known_chunks_;
   std::size_t left_behind_ = 0;  ///< requests that no thread waits for

@@ -46,9 +46,12 @@ RendezvousState::RendezvousState(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::Sl
 void RendezvousState::open(Deadline deadline) {
   const Deadline until = deadline.resolve(local_.waiter.default_timeout());
   for (const auto& conversation : conversations_) conversation->expose();
-  local_.progress.run([this] {
-    for (const auto& conversation : conversations_) conversation->share();
+  Status shared;
+  local_.progress.run([&] {
+    for (const auto& conversation : conversations_)
+      if (shared.ok()) shared = conversation->share();
   });
+  shared.or_throw();
   for (const auto& conversation : conversations_) conversation->attach(until);
   for (const auto& conversation : conversations_) conversation->greet();
   // A rank that goes on has been met by all: it may even leave.
@@ -148,7 +151,7 @@ Status RendezvousState::not_fetched(Conversation& conversation, const char* oper
       Code::timeout, operation, oldest,
       fmt::format(
           "rank {} (host {}) has not fetched it; {} tensors of {} bytes are parked for it{}{}",
-          conversation.peer().rank, conversation.peer().host(), offers.offers(),
+          conversation.peer().rank, conversation.peer().host(), conversation.unfetched(),
           offers.parked_bytes(), what.empty() ? "" : "; ", what),
       "is the receiver at the same step? more room: RendezvousSpec::max_parked");
 }
@@ -227,9 +230,10 @@ Status RendezvousState::send_encoded(int to, const KeyStep& at, const Codec& val
 
 bool RendezvousState::lent(int to, const KeyStep& at) noexcept {
   if (to < 0 || to >= local_.size) return false;
+  local_.waiter.poll();
   const Turn turn(with(to));
   with(to).work();
-  return with(to).offers().lent(at.key, at.step);
+  return with(to).lent(at);
 }
 
 Status RendezvousState::serve(Deadline deadline) noexcept {
@@ -244,7 +248,7 @@ Status RendezvousState::serve(Deadline deadline) noexcept {
   for (const auto& conversation : conversations_) {
     {
       const Turn turn(*conversation);
-      if (conversation->offers().offers() == 0) continue;
+      if (conversation->unfetched() == 0) continue;
     }
     return not_fetched(*conversation, "serve", "");
   }
@@ -326,7 +330,7 @@ bool RendezvousState::begin_close() noexcept {
 bool RendezvousState::is_free() noexcept {
   return std::none_of(conversations_.begin(), conversations_.end(), [](const auto& conversation) {
     const Turn turn(*conversation);
-    return conversation->has_requests();
+    return conversation->has_lent();
   });
 }
 

@@ -48,6 +48,8 @@ Item* RequestGroups::add(std::uint32_t number, std::uint64_t step) {
   Item& item = *group.items[group.used];
   item.id = {open_, group.generation, group.used};
   item.word = &word(item.id);
+  // Who sets the word may know only the low bits of the generation.
+  word(item.id).store(group.generation - 1, std::memory_order_relaxed);
   item.key = number;
   item.step = step;
   item.metadata = {};

@@ -155,6 +155,7 @@ bool MessageWriter::add(const Hello& record) noexcept {
     out.value(record.protocol);
     out.value(record.groups);
     out.place(record.words);
+    out.value(record.signal);
   });
 }
 
@@ -245,6 +246,7 @@ std::optional<Hello> MessageReader::hello() noexcept {
     hello.protocol = in.value<std::uint32_t>();
     hello.groups = in.value<std::uint32_t>();
     hello.words = in.place();
+    hello.signal = in.value<std::uint32_t>();
     if (hello.protocol != kProtocol || hello.groups == 0 || hello.groups > kMaxGroups ||
         hello.words.bytes != hello.groups * kGroupBytes)
       in.refuse();

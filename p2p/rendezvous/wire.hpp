@@ -17,7 +17,7 @@ namespace weft::p2p::rendezvous {
 
 inline constexpr std::size_t kMaxKey = 128;
 inline constexpr std::size_t kMaxErrorText = 128;
-inline constexpr std::uint32_t kProtocol = 1;
+inline constexpr std::uint32_t kProtocol = 2;
 /// Requests of one message share a group: neighbouring completion words.
 inline constexpr std::uint32_t kGroupItems = 32;
 inline constexpr std::uint32_t kMaxGroups = 4096;
@@ -35,14 +35,18 @@ struct RequestId {
 /// once the tensor is there: each has a word of its own, since puts may overtake each other. The
 /// words of a batch share cache lines, those of different groups do not.
 inline constexpr std::uint64_t kGroupBytes = kGroupItems * sizeof(std::uint64_t);
+inline std::uint32_t word_index(const RequestId& id) noexcept {
+  return id.group * kGroupItems + id.item;
+}
 inline std::uint64_t word_offset(const RequestId& id) noexcept {
-  return id.group * kGroupBytes + id.item * sizeof(std::uint64_t);
+  return word_index(id) * sizeof(std::uint64_t);
 }
 
 struct Hello {
   std::uint32_t protocol = kProtocol;
   std::uint32_t groups = 0;
   MemoryRef words;
+  std::uint32_t signal = 0;  ///< what the receiver's channel calls the first word
 };
 
 /// An asked tensor. `index` and `name`: either alone, or both the first time (from then on the

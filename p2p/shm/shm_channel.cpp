@@ -165,7 +165,7 @@ Status ShmChannel::get(std::span<const GetWork> pieces) noexcept {
     }
     // Who gets a tensor is about to read it: it may stay in the cache if it fits.
     kernels::copy(piece.to, pointer(piece.from), piece.bytes, kGetStreamBytes);
-    if (pieces.size() > 1) full_barrier();
+    load_barrier();
   }
   return {};
 }

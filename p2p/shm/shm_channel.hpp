@@ -35,6 +35,7 @@ class ShmChannel final : public Channel {
   void add_chunk(std::uint32_t chunk, std::shared_ptr<os::Mapping> mapping);
 
   std::string_view fabric() const noexcept override { return "shm"; }
+  bool copies() const noexcept override { return true; }
   Result<RemoteMemory> resolve(const MemoryRef& ref) noexcept override;
   Status put(PutWork& work) noexcept override;
   Status get(std::span<const GetWork> pieces) noexcept override;

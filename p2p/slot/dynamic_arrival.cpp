@@ -51,8 +51,8 @@ Result<Arrival> SlotState::read_dynamic(std::uint64_t wanted, Deadline deadline)
   }
   if (const Status status = read_record(record, place->tensor, deadline); !status.ok()) {
     place->tensor = {};
-    // A timeout may be tried again. What can't ever be read is told once, and passed over.
-    if (status.code() != Code::timeout) pass(wanted);
+    // What may be tried again waits on. What can't ever be read is told once, and passed over.
+    if (status.code() != Code::timeout && status.code() != Code::exhausted) pass(wanted);
     return status;
   }
   place->sequence = wanted;
@@ -83,9 +83,22 @@ Status SlotState::read_record(const DynamicRecord& record, Tensor& tensor,
   const Deadline until = deadline.resolve(local_.waiter.default_timeout());
   const auto from = find(record, tensor.bytes(), until);
   if (!from.ok()) return from.status();
-  const p2p::GetWork whole{tensor.data(), *from, tensor.bytes()};
-  const Status status = mesh_.peer(record.rank).channel->get(std::span(&whole, 1));
+  p2p::Channel& channel = *mesh_.peer(record.rank).channel;
+  p2p::OwnedBlock stopover;  // where the allocator given made memory that no fabric reaches
+  if (!channel.copies() && !local_.reachable(tensor.data(), tensor.bytes())) {
+    try {
+      stopover = p2p::OwnedBlock(local_.data, tensor.bytes());
+    } catch (const Error& error) {
+      return failure(Code::exhausted, "wait", error.detail().message, error.detail().hint);
+    }
+  }
+  const p2p::GetWork whole{stopover ? stopover.data() : tensor.data(), *from, tensor.bytes()};
+  const Status status = channel.get(std::span(&whole, 1));
   if (!status.ok()) return status;
+  if (stopover) {
+    std::memcpy(tensor.data(), stopover.data(), tensor.bytes());
+    counters_.bytes_copied.add(tensor.bytes());
+  }
   counters_.bytes_moved.add(tensor.bytes());
   counters_.work_requests.add(1);
   return {};

@@ -23,17 +23,24 @@ bool RemoteSlotState::has_credit() noexcept {
   return sent - let_go_known_.load(std::memory_order_relaxed) < spec_.depth;
 }
 
-Status RemoteSlotState::move(std::span<const Tensor> parts, bool& full) noexcept {
+Status RemoteSlotState::move(Moving& moving) noexcept {
+  if (flights_.full()) [[unlikely]] {
+    flights_.look(*owner_.channel);
+    moving.full = flights_.full();
+    if (moving.full) return {};
+  }
   const std::uint64_t sequence = sent_.load(std::memory_order_relaxed) + 1;
   p2p::PutWork work;
-  p2p::DynamicRecord record;
-  const Tensor& tensor = parts.front();
-  if (parts.size() == 1 && tensor.dense() && !dynamic() && reachable(tensor)) [[likely]] {
+  const Tensor& tensor = moving.parts.front();
+  if (moving.parts.size() == 1 && tensor.dense() && !dynamic() && reachable(tensor)) [[likely]] {
     work.source = tensor.data();
   } else {
-    const Status status = dynamic() ? lend(tensor, record) : gather(parts, work);
-    if (!status.ok()) return status;
-    if (dynamic()) work.source = reinterpret_cast<const std::byte*>(&record);
+    const Status status = dynamic() ? announce(moving, work) : gather(moving, work);
+    if (!status.ok()) {
+      // What is under way may hold the room that is missing.
+      moving.full = status.code() == Code::exhausted && !flights_.empty();
+      return moving.full ? Status{} : status;
+    }
   }
   const std::uint64_t line = index_ * sizeof(SlotLine);
   work.bytes = bytes_;
@@ -41,17 +48,23 @@ Status RemoteSlotState::move(std::span<const Tensor> parts, bool& full) noexcept
                               : at(buffers_, index_ * stride_);
   work.sequence_word = at(lines_, line);
   work.sequence = sequence;
+  work.signal = signal_;
   work.choice = &*copy_choice_;
   Status status = owner_.channel->put(work);
   if (!status.ok()) {
-    full = status.code() == Code::exhausted;
-    return full ? Status{} : status;
+    moving.full = status.code() == Code::exhausted;
+    if (!moving.full) return status;
+    // The next attempt takes what was packed for this one.
+    prepared_ = moving.ticket != 0 ? moving.ticket : next_ticket_;
+    return {};
   }
+  if (work.posted != 0) [[unlikely]]
+    take_off(moving, work);
   sent_.store(sequence, std::memory_order_relaxed);
   index_ = index_ + 1 == spec_.depth ? 0 : index_ + 1;
   counters_.transfers.add(1);
   counters_.bytes_moved.add(dynamic() ? tensor.bytes() : bytes_);
-  counters_.work_requests.add(1);
+  counters_.work_requests.add(work.requests);
   local_.recorder.data(board::Event::put, owner_.rank, id_, sequence);
   // When the next look at the credit word is near, its line had better be here.
   if (credits_ && sequence + 2 >= let_go_known_.load(std::memory_order_relaxed) + spec_.depth)
@@ -81,7 +94,7 @@ Status RemoteSlotState::overrun() const {
                  "the loop does not guarantee consumption: use Flow::credits");
 }
 
-Request RemoteSlotState::put(const Tensor& tensor) noexcept {
+Request RemoteSlotState::put(const Tensor& tensor, Until until, Crowded crowded) noexcept {
   Request request;
   if (forked()) [[unlikely]] {
     request.status_ = fork_refusal("put");
@@ -94,26 +107,28 @@ Request RemoteSlotState::put(const Tensor& tensor) noexcept {
     return request;
   }
   if (dynamic() || pending_count_.load(std::memory_order_acquire) != 0)
-    return enqueue({.tensor = tensor});
+    return enqueue({.tensor = tensor, .until = until}, crowded);
   if (!gate_.enter()) {
     request.status_ = usable();
     return request;
   }
   const bool gone = owner_.gone();
   const bool credit = !gone && has_credit();
-  bool full = false;
-  if (credit) request.status_ = move(std::span(&tensor, 1), full);
+  Moving moving{.parts = std::span(&tensor, 1), .until = until};
+  if (credit) request.status_ = move(moving);
   gate_.leave();
   if (gone) request.status_ = fate_failure("put");
-  if (gone || (credit && !full)) return request;
+  if (moving.flight != nullptr) [[unlikely]]
+    follow(moving, request);
+  if (gone || (credit && !moving.full)) return request;
   if (!credit && spec_.flow != Flow::credits) {
     request.status_ = overrun();
     return request;
   }
-  return enqueue({.tensor = tensor});
+  return enqueue({.tensor = tensor, .until = until}, crowded);
 }
 
-Request RemoteSlotState::put(std::span<const Tensor> parts) noexcept {
+Request RemoteSlotState::put(std::span<const Tensor> parts, Until until) noexcept {
   Request request;
   if (forked()) [[unlikely]] {
     request.status_ = fork_refusal("put");
@@ -140,39 +155,61 @@ Request RemoteSlotState::put(std::span<const Tensor> parts) noexcept {
     return request;
   }
   try {
-    return enqueue({.parts = {parts.begin(), parts.end()}});
+    return enqueue({.parts = {parts.begin(), parts.end()}, .until = until}, Crowded::wait);
   } catch (const std::bad_alloc&) {
     request.status_ = failure(Code::exhausted, "put", "no memory to remember the tensors", "");
     return request;
   }
 }
 
-Request RemoteSlotState::enqueue(Pending pending) noexcept {
-  Request request;
-  const std::lock_guard lock(pending_mutex_);
-  const std::uint64_t ticket = next_ticket_;
+bool RemoteSlotState::is_crowded() const noexcept {
   // Announced tensors of a dynamic slot keep their places until they were read.
   const std::uint64_t places = dynamic() ? kMaxPending - spec_.depth : kMaxPending;
-  if (ticket - done_ticket_.load(std::memory_order_relaxed) > places) {
-    request.status_ =
-        failure(Code::exhausted, "put", fmt::format("{} puts are pending without a credit", places),
-                "wait for a request before putting more, or give the slot more depth");
-    return request;
+  return next_ticket_ - done_ticket_.load(std::memory_order_relaxed) > places;
+}
+
+void RemoteSlotState::wait_for_room() noexcept {
+  const auto has_room = [this] {
+    const std::lock_guard lock(pending_mutex_);
+    drain();
+    return !is_crowded() || !has_credit();
+  };
+  (void)local_.waiter.wait(has_room, [this] { return broken(); }, {});
+}
+
+Request RemoteSlotState::enqueue(Pending pending, Crowded crowded) noexcept {
+  Request request;
+  std::unique_lock lock(pending_mutex_);
+  if (is_crowded()) [[unlikely]] {
+    drain();
+    if (is_crowded() && crowded == Crowded::wait && has_credit()) {
+      lock.unlock();
+      wait_for_room();
+      lock.lock();
+    }
+    if (is_crowded()) {
+      request.status_ = failure(
+          Code::exhausted, "put",
+          fmt::format("{} puts are pending without a credit", next_ticket_ - done_ticket_ - 1),
+          "wait for a request before putting more, or give the slot more depth");
+      return request;
+    }
   }
   if (!pending_) {
     pending_.reset(new (std::nothrow) PendingRing);
     if (!pending_) {
+      prepared_ = 0;
       request.status_ = failure(Code::exhausted, "put", "no memory to keep a put pending", "");
       return request;
     }
   }
+  const std::uint64_t ticket = next_ticket_++;
   pending.ticket = ticket;
   (*pending_)[ticket % kMaxPending] = std::move(pending);
-  ++next_ticket_;
   pending_count_.fetch_add(1, std::memory_order_release);
   drain();
   const bool begun = done_ticket_.load(std::memory_order_relaxed) >= ticket;
-  if (begun && !dynamic()) {
+  if (begun && !dynamic() && !flights_.holds_up(ticket)) {
     request.status_ = outcome_of(ticket);
     return request;
   }
@@ -194,20 +231,23 @@ bool RemoteSlotState::drain() noexcept {
       const bool gone = owner_.gone();
       const bool credit = !gone && has_credit();
       if (credit && dynamic()) take_back_lent();
-      bool full = false;
-      const bool gathers = !front.parts.empty();
-      const Status status = credit ? move(gathers ? std::span<const Tensor>(front.parts)
-                                                  : std::span(&front.tensor, 1),
-                                          full)
-                                   : Status{};
+      Moving moving{.parts = front.parts.empty() ? std::span<const Tensor>(&front.tensor, 1)
+                                                 : std::span<const Tensor>(front.parts),
+                    .until = front.until,
+                    .ticket = ticket};
+      const Status status = credit ? move(moving) : Status{};
       gate_.leave();
       if (gone || !status.ok()) {
         fail_pending(gone ? fate_failure("put") : status);
         return true;
       }
-      if (full) local_.want_service();  // nobody rings when the queue has room
-      if (!credit || full) return false;
+      if (moving.full) local_.want_service();  // nobody rings when the queue has room
+      if (!credit || moving.full) return false;
       front.sequence = sent_.load(std::memory_order_relaxed);
+      if (moving.lent) {
+        moving.flight->tensor = std::move(front.tensor);
+        moving.flight->parts = std::move(front.parts);
+      }
     }
     front.tensor = {};
     front.parts.clear();
@@ -230,17 +270,23 @@ void RemoteSlotState::fail_pending(const Status& why) noexcept {
 }
 
 Status RemoteSlotState::outcome_of(std::uint64_t ticket) const noexcept {
-  const Pending& pending = (*pending_)[ticket % kMaxPending];
-  return pending.ticket == ticket ? pending.outcome : Status{};
+  if (pending_) {
+    const Pending& pending = (*pending_)[ticket % kMaxPending];
+    if (pending.ticket == ticket && !pending.outcome.ok()) return pending.outcome;
+  }
+  const Status failed = flights_.failure_of(ticket);
+  return failed.ok() ? failed : flight_failure(failed);
 }
 
 bool RemoteSlotState::put_ended(std::uint64_t ticket) noexcept {
   if (dynamic()) return read_by_owner(ticket);
-  if (done_ticket_.load(std::memory_order_acquire) >= ticket) return true;
-  if (!has_credit() && !gate_.is_shut() && !owner_.gone()) return false;
-  const std::unique_lock lock(pending_mutex_, std::try_to_lock);
-  if (lock.owns_lock()) drain();
-  return done_ticket_.load(std::memory_order_acquire) >= ticket;
+  if (done_ticket_.load(std::memory_order_acquire) < ticket) {
+    if (!has_credit() && !gate_.is_shut() && !owner_.gone()) return false;
+    const std::unique_lock lock(pending_mutex_, std::try_to_lock);
+    if (lock.owns_lock()) drain();
+    if (done_ticket_.load(std::memory_order_acquire) < ticket) return false;
+  }
+  return flights_.empty() || !is_flying(ticket);
 }
 
 Status RemoteSlotState::put_outcome(std::uint64_t ticket) noexcept {
@@ -254,13 +300,18 @@ Status RemoteSlotState::wait_put(std::uint64_t ticket, Deadline deadline) noexce
   if (end == WaitEnd::ready) return put_outcome(ticket);
   if (end == WaitEnd::broken) return fate_failure("put");
   local_.recorder.control(board::Event::timeout, owner_.rank, id_, sent_.load() + 1);
+  const std::lock_guard lock(pending_mutex_);
+  if (!dynamic() && done_ticket_.load(std::memory_order_relaxed) >= ticket)
+    return failure(Code::timeout, "put",
+                   fmt::format("the tensor is still on its way to rank {} (host {})", owner_.rank,
+                               owner_.host()),
+                   "it stays lent: wait again");
   ErrorDetail detail =
       failure(Code::timeout, "put",
               fmt::format("rank {} (host {}) has not let go of an earlier tensor", owner_.rank,
                           owner_.host()),
               "is the owner at the same step? the put stays pending; cancel() ends it")
           .detail();
-  const std::lock_guard lock(pending_mutex_);
   // The tensor itself, if it was announced; otherwise the one that lies in the buffer it needs.
   const std::uint64_t announced = (*pending_)[ticket % kMaxPending].sequence;
   const std::uint64_t next = sent_.load() + 1;
@@ -273,13 +324,17 @@ Status RemoteSlotState::wait_put(std::uint64_t ticket, Deadline deadline) noexce
 Status RemoteSlotState::cancel_put(std::uint64_t ticket, bool& ended) noexcept {
   const std::lock_guard lock(pending_mutex_);
   if (done_ticket_.load(std::memory_order_relaxed) >= ticket) {
-    ended = !dynamic() || is_read(ticket);
+    if (!dynamic()) flights_.look(*owner_.channel);
+    ended = dynamic() ? is_read(ticket) : !flights_.holds_up(ticket);
     if (ended) return outcome_of(ticket);
     return failure(Code::bad_argument, "cancel",
-                   "the tensor was announced: its owner may be reading it", "wait for the request");
+                   dynamic() ? "the tensor was announced: its owner may be reading it"
+                             : "the tensor is on its way",
+                   "wait for the request");
   }
   Pending& pending = (*pending_)[ticket % kMaxPending];
   pending.cancelled = true;
+  if (dynamic() && prepared_ == ticket) lent_[index_] = {};
   pending.tensor = {};
   pending.parts.clear();
   drain();
@@ -305,6 +360,13 @@ void RemoteSlotState::ask_for_credit(std::uint64_t ticket) noexcept {
   asked_for_ = ticket;
   local_.recorder.control(board::Event::credit_wanted, owner_.rank, id_, ticket);
   mesh_.send(owner_, p2p::CreditWantedMessage{.slot_id = slot_id_, .remote_id = id_});
+}
+
+bool RemoteSlotState::move_pending() noexcept {
+  if (pending_count_.load(std::memory_order_acquire) == 0) return false;
+  const std::lock_guard lock(pending_mutex_);
+  drain();
+  return pending_count_.load(std::memory_order_relaxed) != 0;
 }
 
 bool RemoteSlotState::serve_pending() noexcept {

@@ -75,6 +75,17 @@ void RemoteSlotState::granted(const p2p::AttachedMessage& message) {
         Code::system, "attach",
         fmt::format("rank {} granted the slot with memory that can't be mapped", owner_.rank),
         "this is a defect of weft: please report it with WEFT_LOG=debug"));
+  try {
+    if (declared->placement == Placement::dynamic) {
+      lent_.resize(declared->depth);
+      records_ = p2p::OwnedBlock(local_.control, declared->depth * sizeof(p2p::DynamicRecord));
+    }
+    if (!reader && !owner_.channel->copies()) flights_.reserve(declared->depth);
+  } catch (const Error& error) {
+    return refused(error.status());
+  } catch (const std::bad_alloc&) {
+    return refused(failure(Code::exhausted, "attach", "no memory to keep track of puts", ""));
+  }
   spec_ = *declared;
   bytes_ = p2p::payload_bytes(spec_);
   credits_ = spec_.flow == Flow::credits || local_.check_flow;
@@ -86,7 +97,7 @@ void RemoteSlotState::granted(const p2p::AttachedMessage& message) {
   let_go_known_.store(message.let_go, std::memory_order_relaxed);
   sent_.store(message.sequence, std::memory_order_relaxed);
   index_ = message.sequence % spec_.depth;
-  if (dynamic()) lent_.resize(spec_.depth);
+  signal_ = message.signal;
   taken_back_ = message.sequence;
   copy_choice_.emplace(spec_.depth);
   if (reader) begin_reading(message, *words);

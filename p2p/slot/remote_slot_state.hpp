@@ -13,6 +13,7 @@
 #include "p2p/counters.hpp"
 #include "p2p/local_rank.hpp"
 #include "p2p/mesh/mesh.hpp"
+#include "p2p/slot/flights.hpp"
 #include "p2p/slot/messages.hpp"
 #include "p2p/slot/published_words.hpp"
 #include "p2p/slot/slot_line.hpp"
@@ -39,16 +40,21 @@ class RemoteSlotState {
   /// Requires attach_state() == refused.
   const Status& refusal() const noexcept { return refusal_; }
 
-  Request put(const Tensor& tensor) noexcept;
-  Request put(std::span<const Tensor> parts) noexcept;
+  /// What a put does that finds as many pending as may be, although there is a credit.
+  enum class Crowded : std::uint8_t { wait, refuse };
+  Request put(const Tensor& tensor, Until until, Crowded crowded = Crowded::wait) noexcept;
+  Request put(std::span<const Tensor> parts, Until until) noexcept;
   /// Whether the put with this ticket has ended; moves pending puts that have got a credit.
   bool put_ended(std::uint64_t ticket) noexcept;
+  /// Moves what can be moved. Returns whether puts are still pending.
+  bool move_pending() noexcept;
   Status put_outcome(std::uint64_t ticket) noexcept;
   Status wait_put(std::uint64_t ticket, Deadline deadline) noexcept;
   /// `ended`: false when the operation can't be ended and lives on.
   Status cancel_put(std::uint64_t ticket, bool& ended) noexcept;
 
-  /// The world goes: adopted memory that a live owner may still read is never given back.
+  /// The world goes: adopted memory that a live owner may still read is never given back, and what
+  /// is under way is waited for.
   void abandon() noexcept;
   /// This end goes: what is still pending will not be put.
   void drop_pending() noexcept;
@@ -78,6 +84,11 @@ class RemoteSlotState {
   /// This end is gone and is kept only until the owner has answered.
   bool leaving() const noexcept { return leaving_; }
   void start_leaving() noexcept { leaving_ = true; }
+  /// Nothing else keeps this end, which may go once no put is under way.
+  bool may_go() const noexcept { return may_go_; }
+  void let_go_when_landed() noexcept { may_go_ = true; }
+  /// Whether no put is under way. Any thread, once the application's has let go of this end.
+  bool has_landed() noexcept;
   /// The owner has closed the slot: agrees, at once or when the last use ends.
   void owner_closed();
   /// What to tell the owner when this end goes; nothing if it has closed already.
@@ -90,6 +101,8 @@ class RemoteSlotState {
   p2p::Peer& owner() const noexcept { return owner_; }
   std::uint64_t id() const noexcept { return id_; }
   bool forked() const noexcept { return local_.forked(); }
+  /// Before saying that nothing has come.
+  void look_for_arrivals() const noexcept { local_.waiter.poll(); }
   Status fork_refusal(const char* operation) const noexcept {
     return local_.fork_refusal(operation, spec_.name);
   }
@@ -102,6 +115,7 @@ class RemoteSlotState {
     std::vector<Tensor> parts{};  ///< of a gathered put, instead of the tensor
     std::uint64_t ticket = 0;
     std::uint64_t sequence = 0;  ///< dynamic: once it was announced
+    Until until = Until::reusable;
     bool cancelled = false;
     Status outcome{};  ///< kept until the place is taken again, kMaxPending puts later
   };
@@ -109,23 +123,47 @@ class RemoteSlotState {
     Tensor tensor;
     p2p::OwnedBlock packed;  ///< where the tensor could not be read in place
   };
+  struct Moving {  ///< a put on its way to the channel
+    std::span<const Tensor> parts;
+    Until until = Until::reusable;
+    std::uint64_t ticket = 0;       ///< 0: it has none yet
+    bool full = false;              ///< answer: the channel takes no more, and took nothing
+    p2p::Flight* flight = nullptr;  ///< answer: it is under way
+    bool lent = false;              ///< answer: and the source with it
+  };
 
   std::atomic<std::uint64_t>& credit_word() const noexcept {
     return *reinterpret_cast<std::atomic<std::uint64_t>*>(credit_block_.data());
   }
   [[gnu::always_inline]] inline bool has_credit() noexcept;
   Status usable() const noexcept;
-  [[gnu::always_inline]] inline Status move(std::span<const Tensor> parts, bool& full) noexcept;
+  [[gnu::always_inline]] inline Status move(Moving& moving) noexcept;
+  /// The channel has taken a put and goes on with it.
+  [[gnu::cold]] void take_off(Moving& moving, const p2p::PutWork& work) noexcept;
+  /// The application's put is under way: its request says when it has ended.
+  [[gnu::cold]] void follow(const Moving& moving, Request& request) noexcept;
+  /// Whether as many puts are pending as may be.
+  bool is_crowded() const noexcept;
+  /// There are, and there is a credit: the fabric is busy, which passes.
+  [[gnu::cold]] void wait_for_room() noexcept;
+  /// Whether a put that has begun is still under way.
+  bool is_flying(std::uint64_t ticket) noexcept;
+  p2p::DynamicRecord& record_of(std::uint64_t buffer) const noexcept {
+    return reinterpret_cast<p2p::DynamicRecord*>(records_.data())[buffer];
+  }
   bool dynamic() const noexcept { return spec_.placement == Placement::dynamic; }
   /// Whether the tensor's bytes can be the fabric's source as they lie.
   bool reachable(const Tensor& tensor) const noexcept;
-  Status gather(std::span<const Tensor> parts, p2p::PutWork& work) noexcept;
+  Status gather(const Moving& moving, p2p::PutWork& work) noexcept;
+  /// A dynamic put moves a record of where the tensor lies.
+  Status announce(const Moving& moving, p2p::PutWork& work) noexcept;
+  Status make_pack() noexcept;
   Status lend(const Tensor& tensor, p2p::DynamicRecord& record) noexcept;
   void take_back_lent() noexcept;
   void say_staged(const char* why) noexcept;
   Status wrong_put(std::string_view what) const;
   Status overrun() const;
-  Request enqueue(Pending pending) noexcept;
+  Request enqueue(Pending pending, Crowded crowded) noexcept;
   bool read_by_owner(std::uint64_t ticket) noexcept;
   /// The same, under pending_mutex_.
   bool is_read(std::uint64_t ticket) noexcept;
@@ -133,6 +171,7 @@ class RemoteSlotState {
   void fail_pending(const Status& why) noexcept;
   void ask_for_credit(std::uint64_t ticket) noexcept;
   Status outcome_of(std::uint64_t ticket) const noexcept;
+  Status flight_failure(const Status& why) const noexcept;
   /// Whether a grant's memory holds what its contract needs: what travelled is not trusted.
   static bool makes_sense(const p2p::AttachedMessage& message, const SlotSpec& declared) noexcept;
   Status failure(Code code, const char* operation, std::string message, std::string hint) const;
@@ -154,6 +193,16 @@ class RemoteSlotState {
   Status no_newer_version(const char* operation, p2p::WaitEnd end) const;
   Status fetch(Held& held, Deadline deadline) noexcept;
   Status read(Held& held, std::span<const SlotRun> runs, Deadline deadline) noexcept;
+  /// Whether the fabric can read into memory of this rank.
+  bool lands(const std::byte* to, std::size_t bytes) const noexcept {
+    return owner_.channel->copies() || local_.reachable(to, bytes);
+  }
+  /// Beside the word that the owner writes.
+  std::byte* scratch_word(std::size_t index) const noexcept {
+    return credit_block_.data() + index * sizeof(std::uint64_t);
+  }
+  Status plan_reading(p2p::Newest version, std::span<const SlotRun> runs, bool proves) noexcept;
+  std::uint64_t finish_reading(std::span<const SlotRun> runs) noexcept;
   void count_reading(p2p::Newest version, std::uint64_t bytes) noexcept;
   void drop_held(std::size_t index) noexcept;
 
@@ -178,6 +227,7 @@ class RemoteSlotState {
 
   std::atomic<Attach> attach_{Attach::asked};
   bool leaving_ = false;       ///< the progress thread's
+  bool may_go_ = false;        ///< the progress thread's
   std::uint64_t held_up_ = 0;  ///< the progress thread's: the ticket at the head of the queue
   Deadline::Clock::time_point held_up_since_{};
   std::uint64_t asked_for_ = 0;  ///< the progress thread's: the ticket a credit was asked for
@@ -187,6 +237,7 @@ class RemoteSlotState {
   p2p::RemoteMemory lines_;
   p2p::RemoteMemory buffers_;
   std::uint64_t stride_ = 0;
+  std::uint32_t signal_ = 0;
 
   // A writer. With nothing pending these belong to the application's thread; while puts are
   // pending, to whoever holds pending_mutex_.
@@ -195,9 +246,13 @@ class RemoteSlotState {
   std::uint64_t index_ = 0;       ///< of the next buffer
   std::vector<Lent> lent_;        ///< dynamic: by buffer
   std::uint64_t taken_back_ = 0;  ///< dynamic: all up to this sequence are the writer's again
+  p2p::OwnedBlock records_;       ///< dynamic: by buffer
   bool said_staged_ = false;
   std::optional<p2p::CopyChoice> copy_choice_;
-  p2p::OwnedBlock staging_;
+  p2p::OwnedBlock pack_;  ///< a packed tensor
+  std::uint64_t prepared_ =
+      0;  ///< the ticket of the put that was turned away with its tensor packed
+  p2p::Flights flights_;
   std::mutex pending_mutex_;
   std::atomic<std::uint32_t> pending_count_{0};
   using PendingRing = std::array<Pending, kMaxPending>;
@@ -212,6 +267,8 @@ class RemoteSlotState {
   std::vector<Tensor> views_;  ///< by buffer
   std::uint64_t seen_ = 0;     ///< newest version viewed
   std::vector<Held> held_;
+  std::vector<p2p::GetWork> pieces_;
+  p2p::OwnedBlock stopover_;  ///< for what is got into memory that the fabric can't reach
 };
 
 }  // namespace weft::detail

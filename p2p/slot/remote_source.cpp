@@ -21,8 +21,10 @@ void pack(const Tensor& tensor, std::byte* to) noexcept {
 bool RemoteSlotState::reachable(const Tensor& tensor) const noexcept {
   if (!local_.zero_copy) [[unlikely]]
     return false;
-  return tensor.arena() == local_.data.get() || tensor.arena() == local_.adopted.get() ||
-         tensor.bytes() == 0 || local_.reachable(tensor.data(), tensor.extent());
+  if (tensor.arena() == local_.data.get() || tensor.bytes() == 0) return true;
+  if (tensor.arena() == local_.adopted.get())
+    return owner_.channel->copies() || owner_.channel->adopted_reach().by_peer;
+  return local_.reachable(tensor.data(), tensor.extent());
 }
 
 void RemoteSlotState::say_staged(const char* why) noexcept {
@@ -33,33 +35,46 @@ void RemoteSlotState::say_staged(const char* why) noexcept {
                    owner_.rank, local_.zero_copy ? why : "WEFT_ZERO_COPY=0");
 }
 
-Status RemoteSlotState::gather(std::span<const Tensor> parts, p2p::PutWork& work) noexcept {
+Status RemoteSlotState::gather(const Moving& moving, p2p::PutWork& work) noexcept {
   bool reached = true;
-  for (const Tensor& part : parts) reached = reached && reachable(part);
+  for (const Tensor& part : moving.parts) reached = reached && reachable(part);
   if (reached) {
-    work.parts = parts;
+    work.parts = moving.parts;
     return {};
   }
-  if (!staging_) {
-    try {
-      staging_ = p2p::OwnedBlock(local_.hidden, bytes_);
-    } catch (const Error& error) {
-      return failure(Code::exhausted, "put", error.detail().message, error.detail().hint);
-    }
-    say_staged("the tensor lies outside the arena (World::allocate, World::adopt)");
-  }
-  std::byte* to = staging_.data();
-  for (const Tensor& part : parts) {
+  work.source = pack_.data();
+  if (moving.ticket != 0 && prepared_ == moving.ticket) return {};
+  if (const Status status = make_pack(); !status.ok()) return status;
+  work.source = pack_.data();
+  std::byte* to = pack_.data();
+  for (const Tensor& part : moving.parts) {
     pack(part, to);
     to += part.bytes();
   }
   counters_.bytes_copied.add(bytes_);
-  work.source = staging_.data();
   return {};
 }
 
+Status RemoteSlotState::make_pack() noexcept {
+  if (!pack_) pack_ = flights_.take_pack();
+  if (pack_) return {};
+  try {
+    pack_ = p2p::OwnedBlock(local_.hidden, bytes_);
+  } catch (const Error& error) {
+    return failure(Code::exhausted, "put", error.detail().message, error.detail().hint);
+  }
+  say_staged("the tensor lies outside the arena (World::allocate, World::adopt)");
+  return {};
+}
+
+Status RemoteSlotState::announce(const Moving& moving, p2p::PutWork& work) noexcept {
+  p2p::DynamicRecord& record = record_of(index_);
+  work.source = reinterpret_cast<const std::byte*>(&record);
+  return prepared_ == moving.ticket ? Status{} : lend(moving.parts.front(), record);
+}
+
 Status RemoteSlotState::lend(const Tensor& tensor, p2p::DynamicRecord& record) noexcept {
-  record.rank = local_.rank;
+  record = {.rank = local_.rank};
   for (std::size_t i = 0; i < tensor.shape().dims(); ++i) record.dim[i] = tensor.shape()[i];
   Lent& lent = lent_[index_];
   lent = {tensor, {}};
@@ -94,14 +109,6 @@ Status RemoteSlotState::lend(const Tensor& tensor, p2p::DynamicRecord& record) n
 void RemoteSlotState::take_back_lent() noexcept {
   const std::uint64_t all = let_go_known_.load(std::memory_order_relaxed);
   for (; taken_back_ < all; ++taken_back_) lent_[taken_back_ % spec_.depth] = {};
-}
-
-void RemoteSlotState::abandon() noexcept {
-  if (!dynamic() || owner_.silent.load()) return;
-  take_back_lent();
-  for (Lent& lent : lent_)
-    if (lent.tensor.arena() == local_.adopted.get())
-      (void)new (std::nothrow) Tensor(std::move(lent.tensor));  // on purpose: nobody may free it
 }
 
 /// A request of a dynamic slot has ended once the owner has read the tensor.

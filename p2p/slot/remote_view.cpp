@@ -166,37 +166,71 @@ Status RemoteSlotState::fetch(Held& held, Deadline deadline) noexcept {
   return status;
 }
 
-/// One whole version: the buffer's version word, the runs, the word again. A version that was
-/// overwritten meanwhile is given up for the newest.
+Status RemoteSlotState::plan_reading(p2p::Newest version, std::span<const SlotRun> runs,
+                                     bool proves) noexcept {
+  const std::size_t element = size_of(spec_.dtype);
+  const auto bytes_of = [&](const SlotRun& run) {
+    return static_cast<std::size_t>(run.count) * element;
+  };
+  std::size_t stopover = 0;
+  for (const SlotRun& run : runs)
+    if (!lands(run.to, bytes_of(run))) stopover += bytes_of(run);
+  const auto word = at(lines_, PublishedWords::version_offset(version.buffer));
+  try {
+    if (stopover > stopover_.block().bytes) stopover_ = p2p::OwnedBlock(local_.data, stopover);
+    pieces_.clear();
+    pieces_.reserve(runs.size() + 2);
+    if (proves) pieces_.push_back({scratch_word(1), word, sizeof(std::uint64_t)});
+    std::byte* next = stopover_.data();
+    for (const SlotRun& run : runs) {
+      if (run.count == 0) continue;
+      const auto first = static_cast<std::size_t>(run.first) * element;
+      const bool direct = lands(run.to, bytes_of(run));
+      pieces_.push_back(
+          {direct ? run.to : next, at(buffers_, version.buffer * stride_ + first), bytes_of(run)});
+      if (!direct) next += bytes_of(run);
+    }
+    if (proves) pieces_.push_back({scratch_word(2), word, sizeof(std::uint64_t)});
+  } catch (const Error& error) {
+    return failure(Code::exhausted, "get", error.detail().message, error.detail().hint);
+  } catch (const std::bad_alloc&) {
+    return failure(Code::exhausted, "get", "no memory for the list of runs", "");
+  }
+  return {};
+}
+
+/// Moves on what could not be read to where it belongs. Returns the bytes of all runs.
+std::uint64_t RemoteSlotState::finish_reading(std::span<const SlotRun> runs) noexcept {
+  std::uint64_t moved = 0;
+  const std::byte* next = stopover_.data();
+  for (const SlotRun& run : runs) {
+    const std::size_t bytes = static_cast<std::size_t>(run.count) * size_of(spec_.dtype);
+    moved += bytes;
+    if (lands(run.to, bytes)) continue;
+    std::memcpy(run.to, next, bytes);
+    next += bytes;
+    counters_.bytes_copied.add(bytes);
+  }
+  return moved;
+}
+
+/// One whole version, in one operation: where nothing keeps it from being overwritten, its word is
+/// read before the runs and after them. If it was overwritten, it is given up for the newest.
 Status RemoteSlotState::read(Held& held, std::span<const SlotRun> runs,
                              Deadline deadline) noexcept {
-  const std::size_t element = size_of(spec_.dtype);
+  const bool proves = !pins() && spec_.flow == Flow::credits;
   for (;;) {
     const Newest version = held.version;
-    const auto word = at(lines_, PublishedWords::version_offset(version.buffer));
-    const auto is_whole = [&](Status& status) {
-      std::uint64_t seen = 0;
-      const p2p::GetWork look{reinterpret_cast<std::byte*>(&seen), word, sizeof seen};
-      status = owner_.channel->get(std::span(&look, 1));
-      return status.ok() && seen == version.version;
-    };
-    Status status;
-    std::uint64_t moved = 0;
-    if (pins() || spec_.flow != Flow::credits || is_whole(status)) {
-      for (const SlotRun& run : runs) {
-        const std::size_t bytes = static_cast<std::size_t>(run.count) * element;
-        const auto offset =
-            version.buffer * stride_ + static_cast<std::size_t>(run.first) * element;
-        const p2p::GetWork piece{run.to, at(buffers_, offset), bytes};
-        if (status.ok() && bytes != 0) status = owner_.channel->get(std::span(&piece, 1));
-        moved += bytes;
-      }
-      if (status.ok() && (pins() || spec_.flow != Flow::credits || is_whole(status))) {
-        count_reading(version, moved);
-        return {};
-      }
-    }
+    Status status = plan_reading(version, runs, proves);
+    if (status.ok() && !pieces_.empty()) status = owner_.channel->get(pieces_);
     if (!status.ok()) return status;
+    const auto is = [&](const std::byte* word) {
+      return std::memcmp(word, &version.version, sizeof version.version) == 0;
+    };
+    if (!proves || (is(scratch_word(1)) && is(scratch_word(2)))) {
+      count_reading(version, finish_reading(runs));
+      return {};
+    }
     const auto newer = [&] { return newest().version > version.version; };
     const WaitEnd end = local_.waiter.wait(
         newer, [this] { return broken(); }, deadline);

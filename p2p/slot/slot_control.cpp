@@ -170,12 +170,12 @@ void SlotTable::on_gone(Peer& peer) {
   // Those that only waited for this peer's answer. They go when the lock has: they may hold the
   // last handle of adopted memory, whose deleter is the user's.
   std::vector<std::shared_ptr<detail::RemoteSlotState>> unanswered;
-  const std::lock_guard lock(mutex_);
-  std::erase_if(remotes_, [&](auto& entry) {
-    if (!entry.second->leaving() || &entry.second->owner() != &peer) return false;
-    unanswered.push_back(std::move(entry.second));
-    return true;
-  });
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [id, state] : remotes_)
+      if (state->leaving() && &state->owner() == &peer) unanswered.push_back(state);
+  }
+  for (const auto& state : unanswered) forget_remote(state->id());
 }
 
 void SlotTable::drop_pending() {
@@ -195,7 +195,10 @@ void SlotTable::serve_pending() {
     for (const auto& [id, state] : remotes_) remotes.push_back(state);
   }
   bool pending = false;
-  for (const auto& state : remotes) pending = state->serve_pending() || pending;
+  for (const auto& state : remotes) {
+    if (state->may_go()) forget_remote(state->id());
+    pending = state->serve_pending() || pending;
+  }
   if (pending) local_.service_wanted.store(true);
 }
 

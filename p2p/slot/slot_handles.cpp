@@ -18,7 +18,9 @@ void Arrival::let_go() noexcept {
 }
 
 bool Request::test() noexcept {
-  return remote_ == nullptr || remote_->forked() || remote_->put_ended(ticket_);
+  if (remote_ == nullptr || remote_->forked() || remote_->put_ended(ticket_)) return true;
+  remote_->look_for_arrivals();
+  return remote_->put_ended(ticket_);
 }
 
 Status Request::wait(Deadline deadline) noexcept {
@@ -55,7 +57,12 @@ Result<Arrival> Slot::wait(Deadline deadline) noexcept {
     return state_->fork_refusal("wait");
   return state_->wait(deadline);
 }
-bool Slot::ready() const noexcept { return !state_->forked() && state_->ready(); }
+bool Slot::ready() const noexcept {
+  if (state_->forked()) return false;
+  if (state_->ready()) return true;
+  state_->look_for_arrivals();
+  return state_->ready();
+}
 void Slot::allocate_with(AllocateTensor allocate) {
   if (state_->forked()) state_->fork_refusal("allocate_with").or_throw();
   state_->allocate_with(std::move(allocate));
@@ -90,12 +97,11 @@ RemoteSlot::~RemoteSlot() {
 
 const SlotSpec& RemoteSlot::spec() const noexcept { return state_->spec(); }
 int RemoteSlot::owner() const noexcept { return state_->owner().rank; }
-Request RemoteSlot::put(const Tensor& tensor, Until) noexcept {
-  // Within a host a tensor that was copied is both: reusable and delivered.
-  return state_->put(tensor);
+Request RemoteSlot::put(const Tensor& tensor, Until until) noexcept {
+  return state_->put(tensor, until);
 }
-Request RemoteSlot::put(std::span<const Tensor> parts, Until) noexcept {
-  return state_->put(parts);
+Request RemoteSlot::put(std::span<const Tensor> parts, Until until) noexcept {
+  return state_->put(parts, until);
 }
 Result<Arrival> RemoteSlot::view(Deadline deadline) noexcept {
   if (state_->forked()) [[unlikely]]
@@ -112,7 +118,12 @@ Status RemoteSlot::get(std::span<const SlotRun> runs, Deadline deadline) noexcep
     return state_->fork_refusal("get");
   return state_->get(runs, deadline);
 }
-bool RemoteSlot::ready() const noexcept { return !state_->forked() && state_->ready(); }
+bool RemoteSlot::ready() const noexcept {
+  if (state_->forked()) return false;
+  if (state_->ready()) return true;
+  state_->look_for_arrivals();
+  return state_->ready();
+}
 void RemoteSlot::also_needs(std::span<const int> ranks) {
   if (state_->forked()) state_->fork_refusal("also_needs").or_throw();
   state_->also_needs(ranks);

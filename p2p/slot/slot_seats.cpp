@@ -39,7 +39,9 @@ Status SlotState::admit(p2p::Peer& peer, const AttachMessage& asked, AttachedMes
     return status;
   }
   if (const Status status = writer_taken(peer); !status.ok()) return status;
-  prepare_stage(peer);  // first: what may fail for want of memory
+  // First: what may fail for want of memory.
+  prepare_stage(peer);
+  if (const Status status = share_memory(peer); !status.ok()) return status;
   Seat& seat = free_seat(peer);
   seat.remote_id = asked.remote_id;
   const Status status = spec_.writer == Writer::peer ? admit_writer(seat, asked, granted)
@@ -52,12 +54,10 @@ Status SlotState::admit(p2p::Peer& peer, const AttachMessage& asked, AttachedMes
   granted.lines = {lines_.block().chunk, lines_.block().offset, lines_.block().bytes};
   granted.stride = stride_;
   if (stride_ != 0 && !memory_.empty()) {
-    grant_memory(peer, granted);
+    grant_memory(granted);
   } else if (stride_ != 0) {
     granted.buffers = {buffers_.block().chunk, buffers_.block().offset, buffers_.block().bytes};
-    mesh_.share(peer, buffers_.block().chunk);
   }
-  mesh_.share(peer, lines_.block().chunk);
   counters_.control_messages.add(1);
   row_.set_fabric(peer.channel->fabric());
   local_.recorder.control(board::Event::seated, peer.rank, id_, granted.sequence);
@@ -111,16 +111,36 @@ void SlotState::prepare_stage(const p2p::Peer& peer) {
                    spec_.name, peer.rank);
 }
 
-void SlotState::grant_memory(p2p::Peer& peer, AttachedMessage& granted) {
+Status SlotState::share_memory(p2p::Peer& peer) {
+  const auto buffers = [&] {
+    if (stage_) return stage_.block().chunk;
+    return memory_.empty() ? buffers_.block().chunk : local_.locate(memory_).value().chunk;
+  };
+  const bool shared =
+      mesh_.share(peer, lines_.block().chunk) && (stride_ == 0 || mesh_.share(peer, buffers()));
+  return shared ? Status{} : not_shared(peer);
+}
+
+Status SlotState::not_shared(const p2p::Peer& peer) const {
+  return failure(
+      Code::exhausted, "attach",
+      fmt::format("rank {} (host {}) can't let rank {} (host {}) reach the slot's memory",
+                  local_.rank, mesh_.peer(local_.rank).host(), peer.rank, peer.host()),
+      "the owner's log says why; more memory may be registered: ulimit -l");
+}
+
+void SlotState::expect_no_more(Seat& seat) noexcept {
+  if (seat.signal) seat.peer->channel->expect_no_more(*std::exchange(seat.signal, {}));
+}
+
+void SlotState::grant_memory(AttachedMessage& granted) {
   if (!stage_) {
     granted.buffers = local_.locate(memory_).value();
-    mesh_.share(peer, granted.buffers.chunk);
     return;
   }
   const p2p::Block& block = stage_.block();
   granted.stride = p2p::Heap::rounded(bytes_);
   granted.buffers = {block.chunk, block.offset, block.bytes};
-  mesh_.share(peer, block.chunk);
   std::uint64_t none = std::numeric_limits<std::uint64_t>::max();
   staged_after_.compare_exchange_strong(none, granted.sequence);
 }
@@ -137,6 +157,11 @@ Status SlotState::admit_writer(Seat& seat, const AttachMessage& asked, AttachedM
   if (!word.ok()) return word.status();
   seat.credit_word = *word;
   granted.sequence = highest_sequence();
+  seat.signal = granted.signal = seat.peer->channel->expect({.words = lines_.data(),
+                                                             .count = spec_.depth,
+                                                             .stride = sizeof(p2p::SlotLine),
+                                                             .in_turn = true,
+                                                             .last = granted.sequence});
   last_writer_.store(seat.peer->rank, std::memory_order_release);
   row_.set_peer(seat.peer->rank);
   seat.let_go_at_attach = let_go_.load(std::memory_order_acquire);
@@ -157,7 +182,7 @@ Status SlotState::admit_reader(Seat& seat, const AttachMessage& asked, AttachedM
   const bool is_new = !seat.words_block;
   if (is_new) seat.words_block = p2p::OwnedBlock(local_.control, bytes);
   seat.words().clear(spec_.depth);
-  mesh_.share(*seat.peer, seat.words_block.block().chunk);
+  if (!mesh_.share(*seat.peer, seat.words_block.block().chunk)) return not_shared(*seat.peer);
   const std::uint64_t version = p2p::Newest::of(published_words_.newest().load()).version;
   seat.words().let_go().store(version == 0 ? 0 : version - 1);
   this->seat(seat);
@@ -208,6 +233,7 @@ bool SlotState::unseat(const p2p::Peer& peer, std::uint64_t remote_id) noexcept 
       continue;
     Seat* leaver = seat.get();
     writer_.compare_exchange_strong(leaver, nullptr);
+    expect_no_more(*seat);
     if (closed_) --to_agree_;
     local_.recorder.control(board::Event::unseated, peer.rank, id_);
     local_.ring();
@@ -260,8 +286,10 @@ bool SlotState::agreed(const p2p::Peer& peer, std::uint64_t seat_id) noexcept {
   local_.recorder.control(board::Event::close_agreed, peer.rank, id_);
   for (const auto& seat : seats_)
     if (seat->id.load(std::memory_order_relaxed) == seat_id && seat->peer == &peer &&
-        seat->active.exchange(false) && closed_)
-      --to_agree_;
+        seat->active.exchange(false)) {
+      expect_no_more(*seat);
+      if (closed_) --to_agree_;
+    }
   return is_free();
 }
 
@@ -270,6 +298,7 @@ bool SlotState::peer_gone(const p2p::Peer& peer) noexcept {
   for (const auto& seat : seats_) {
     if (seat->peer != &peer || !seat->active.exchange(false)) continue;
     any = true;
+    expect_no_more(*seat);
     Seat* leaver = seat.get();
     writer_.compare_exchange_strong(leaver, nullptr);
     if (closed_) --to_agree_;

@@ -72,6 +72,7 @@ void SlotState::unstage() noexcept {
 }
 
 void SlotState::abandon() noexcept {
+  for (const auto& seat : seats_) expect_no_more(*seat);
   const bool written =
       std::ranges::any_of(seats_, [](const auto& seat) { return seat->active.load(); });
   if (memory_.empty() || !written) return;

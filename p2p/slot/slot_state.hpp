@@ -35,10 +35,11 @@ struct Seat {
   /// In the remote end's memory: a writer's credits, or the newest version for a reader that can't
   /// load it from here.
   p2p::RemoteMemory credit_word;
-  bool wants_newest = false;           ///< it is such a reader
-  std::uint64_t let_go_at_attach = 0;  ///< what the writer was told when it attached
-  p2p::OwnedBlock words_block;         ///< a reader's words, in this rank's control arena
-  p2p::UseGate gate;                   ///< shut when the remote end is gone: no more credit writes
+  bool wants_newest = false;            ///< it is such a reader
+  std::optional<std::uint32_t> signal;  ///< a writer's: what the channel calls the lines
+  std::uint64_t let_go_at_attach = 0;   ///< what the writer was told when it attached
+  p2p::OwnedBlock words_block;          ///< a reader's words, in this rank's control arena
+  p2p::UseGate gate;                    ///< shut when the remote end is gone: no more credit writes
   std::atomic<bool> active{false};
   std::uint64_t leaves_after = 0;  ///< dynamic: gone, but its tensors up to this one are unread
   Seat* next = nullptr;
@@ -99,6 +100,8 @@ class SlotState {
   const SlotSpec& spec() const noexcept { return spec_; }
   std::uint64_t id() const noexcept { return id_; }
   bool forked() const noexcept { return local_.forked(); }
+  /// Before saying that nothing has come.
+  void look_for_arrivals() const noexcept { local_.waiter.poll(); }
   Status fork_refusal(const char* operation) const noexcept {
     return local_.fork_refusal(operation, spec_.name);
   }
@@ -141,6 +144,11 @@ class SlotState {
                                  Deadline deadline) noexcept;
   void forget_dynamic(std::uint64_t sequence) noexcept;
   Seat& free_seat(p2p::Peer& peer);
+  /// Makes the peer know the memory that it is about to be granted.
+  Status share_memory(p2p::Peer& peer);
+  Status not_shared(const p2p::Peer& peer) const;
+  /// The remote end puts no more.
+  void expect_no_more(Seat& seat) noexcept;
   /// From now on the seat counts.
   void seat(Seat& seat) noexcept;
   Status writer_taken(const p2p::Peer& peer) const;
@@ -148,7 +156,7 @@ class SlotState {
   /// Makes room for tensors of a writer that can't reach the user's memory.
   void prepare_stage(const p2p::Peer& peer);
   /// The buffers are the user's memory, or stand in for it.
-  void grant_memory(p2p::Peer& peer, p2p::AttachedMessage& granted);
+  void grant_memory(p2p::AttachedMessage& granted);
   Status wrong_arrival(std::uint64_t wanted, std::uint64_t seen) const;
   Status wait_failure(p2p::WaitEnd end, std::uint64_t wanted) noexcept;
   Status failure(Code code, const char* operation, std::string message, std::string hint) const;

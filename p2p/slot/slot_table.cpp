@@ -34,8 +34,9 @@ void check_spec(const char* operation, const SlotSpec& spec) {
 SlotTable::SlotTable(LocalRank& local, Mesh& mesh) : local_(local), mesh_(mesh) {}
 
 SlotTable::~SlotTable() {
-  for (const auto& [id, slot] : slots_) slot->abandon();
+  // Waiting for what is under way lets things arrive: the slots are still there then.
   for (const auto& [id, remote] : remotes_) remote->abandon();
+  for (const auto& [id, slot] : slots_) slot->abandon();
 }
 
 void SlotTable::check_memory(const SlotSpec& spec, const Tensor& memory) const {
@@ -118,10 +119,18 @@ std::shared_ptr<detail::RemoteSlotState> SlotTable::attach(int owner, const Slot
     remotes_.emplace(id, state);
   }
   local_.recorder.control(board::Event::attach_asked, owner, id);
+  bool shared = false;
   local_.progress.run([&] {
-    mesh_.share(peer, state->credit_chunk());
-    mesh_.send(peer, state->attach_message());
+    shared = mesh_.share(peer, state->credit_chunk());
+    if (shared) mesh_.send(peer, state->attach_message());
   });
+  if (!shared) {
+    forget_remote(id);
+    refuse(
+        "attach", asked.name,
+        fmt::format("this rank can't let rank {} (host {}) reach its memory", owner, peer.host()),
+        "the log says why; more memory may be registered: ulimit -l", Code::exhausted);
+  }
   using Attach = detail::RemoteSlotState::Attach;
   const auto answered = [&] {
     if (state->attach_state() == Attach::asked) local_.progress.help();
@@ -217,6 +226,13 @@ std::shared_ptr<detail::RemoteSlotState> SlotTable::remote(std::uint64_t id) con
 }
 
 void SlotTable::forget_remote(std::uint64_t id) {
+  const auto state = remote(id);  // goes when the lock has: so may the user's memory
+  if (!state) return;
+  if (!state->has_landed()) {
+    state->let_go_when_landed();
+    local_.want_service();
+    return;
+  }
   const std::lock_guard lock(mutex_);
   remotes_.erase(id);
 }

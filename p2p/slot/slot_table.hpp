@@ -56,6 +56,7 @@ class SlotTable {
   void end_limbo(std::uint64_t slot_id);
   std::shared_ptr<detail::SlotState> slot(std::uint64_t id) const;
   std::shared_ptr<detail::RemoteSlotState> remote(std::uint64_t id) const;
+  /// Once nothing that it has put is under way any more.
   void forget_remote(std::uint64_t id);
 
   LocalRank& local_;
