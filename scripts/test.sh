@@ -115,6 +115,8 @@ run_tests() {
   ((${#chosen[@]})) || chosen=("${suites[@]}")
   setup
   ! among install "${chosen[@]}" || need_packages "${install_packages[@]}"
+  # Its tests say themselves what is missing, and are skipped.
+  ! among roce "${chosen[@]}" || (need_packages "${roce_packages[@]}") || true
   # Sanitizers alone need nothing of the release build.
   [[ ${chosen[*]} == sanitizers ]] || build release
   for argument in "${chosen[@]}"; do run_suite "$argument"; done

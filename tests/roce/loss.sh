@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# In node0, on a network that loses packets: some are lost, and yet all arrives.
+#   loss.sh PINGPONG
+set -euo pipefail
+bash "$1"
+statistics=$(tc -s qdisc show dev eth0)
+echo "$statistics"
+grep -q 'netem.* loss 5%' <<<"$statistics"
+grep -Eq 'dropped [1-9]' <<<"$statistics"
