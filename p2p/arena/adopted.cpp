@@ -72,9 +72,16 @@ std::optional<Block> AdoptedMemory::locate(const Tensor& tensor) const noexcept 
                static_cast<std::uint64_t>(tensor.data() - region.data)};
 }
 
-void AdoptedMemory::on_release(std::function<void(std::uint32_t)> forget) {
-  const std::lock_guard lock(mutex_);
-  forget_ = std::move(forget);
+AdoptedMemory::Listener AdoptedMemory::on_release(std::function<void(std::uint32_t)> forget) {
+  const std::lock_guard lock(listeners_mutex_);
+  listeners_.emplace(next_listener_, std::move(forget));
+  return {shared_from_this(), next_listener_++};
+}
+
+AdoptedMemory::Listener::~Listener() {
+  if (memory_ == nullptr) return;
+  const std::lock_guard lock(memory_->listeners_mutex_);
+  memory_->listeners_.erase(number_);
 }
 
 void AdoptedMemory::release(const AdoptedRegion& region) noexcept {
@@ -85,7 +92,10 @@ void AdoptedMemory::release(const AdoptedRegion& region) noexcept {
   {
     const std::lock_guard lock(mutex_);
     regions_.erase(region.chunk);
-    if (forget_) forget_(region.chunk);
+  }
+  {
+    const std::lock_guard lock(listeners_mutex_);
+    for (const auto& [number, forget] : listeners_) forget(region.chunk);
   }
   control_->release(region.alive);
 }

@@ -5,10 +5,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <unordered_map>
+#include <utility>
 
 #include "p2p/arena/arena.hpp"
 #include "weft/tensor.hpp"
@@ -41,8 +43,31 @@ class AdoptedMemory : public std::enable_shared_from_this<AdoptedMemory> {
   /// The region's chunk and the place in it; nullopt for a tensor that does not lie in one.
   std::optional<Block> locate(const Tensor& tensor) const noexcept;
 
-  /// `forget` is called with every region that is given back, by the thread that gave it back.
-  void on_release(std::function<void(std::uint32_t chunk)> forget);
+  /// Until it goes, it is told of regions that are given back. Once it has gone, it is not running
+  /// any more either.
+  class Listener {
+   public:
+    Listener() = default;
+    Listener(Listener&& other) noexcept
+        : memory_(std::move(other.memory_)), number_(other.number_) {}
+    Listener& operator=(Listener&& other) noexcept {
+      std::swap(memory_, other.memory_);
+      std::swap(number_, other.number_);
+      return *this;
+    }
+    ~Listener();
+
+   private:
+    friend class AdoptedMemory;
+    Listener(std::shared_ptr<AdoptedMemory> memory, std::uint64_t number)
+        : memory_(std::move(memory)), number_(number) {}
+
+    std::shared_ptr<AdoptedMemory> memory_;
+    std::uint64_t number_ = 0;
+  };
+  /// `forget` is called with every region that is given back, by the thread that gives it back:
+  /// region() does not know it any more, and the memory goes to its user afterwards.
+  [[nodiscard]] Listener on_release(std::function<void(std::uint32_t chunk)> forget);
 
  private:
   class Adopted;
@@ -52,7 +77,10 @@ class AdoptedMemory : public std::enable_shared_from_this<AdoptedMemory> {
   mutable std::mutex mutex_;
   std::unordered_map<std::uint32_t, AdoptedRegion> regions_;
   std::uint32_t next_ = 0;
-  std::function<void(std::uint32_t)> forget_;
+
+  std::mutex listeners_mutex_;  ///< never taken while `mutex_` is held
+  std::map<std::uint64_t, std::function<void(std::uint32_t)>> listeners_;
+  std::uint64_t next_listener_ = 0;
 };
 
 }  // namespace weft::p2p

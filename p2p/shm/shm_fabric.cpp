@@ -51,7 +51,7 @@ os::Fd make_socket() {
 
 ShmFabric::ShmFabric(LocalRank& local, ProgressThread& progress, FabricEvents& events)
     : local_(local), progress_(progress), events_(events), cross_memory_(local.cross_memory) {
-  local_.adopted->on_release([this](std::uint32_t chunk) {
+  released_ = local_.adopted->on_release([this](std::uint32_t chunk) {
     progress_.post([this, chunk] {
       for (const Partner& partner : partners_)
         if (partner.channel != nullptr) partner.channel->unshare(chunk);
@@ -59,7 +59,7 @@ ShmFabric::ShmFabric(LocalRank& local, ProgressThread& progress, FabricEvents& e
   });
 }
 
-ShmFabric::~ShmFabric() { local_.adopted->on_release({}); }
+ShmFabric::~ShmFabric() = default;
 
 FabricVerdict ShmFabric::reaches(const RankAddress& own, const RankAddress& peer) const {
   if (own.host_id != peer.host_id)

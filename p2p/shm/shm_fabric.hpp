@@ -73,6 +73,7 @@ class ShmFabric final : public Fabric {
   std::array<std::byte, 32> job_secret_{};
   std::vector<Partner> partners_;                 ///< by rank; does not grow once the job is open
   std::vector<std::unique_ptr<Link>> strangers_;  ///< accepted, not yet introduced
+  AdoptedMemory::Listener released_;              ///< goes first, since it uses the others
 };
 
 }  // namespace weft::p2p
