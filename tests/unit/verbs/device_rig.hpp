@@ -1,0 +1,59 @@
+// A device on a fake NIC, whose log can be read.
+#pragma once
+
+#include <fstream>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <utility>
+
+#include "base/config.hpp"
+#include "base/log.hpp"
+#include "p2p/verbs/device.hpp"
+#include "p2p/verbs/fake/fake_network.hpp"
+#include "tests/unit/base/temp_folder.hpp"
+#include "tests/unit/verbs/recording_verbs.hpp"
+
+namespace weft::p2p::verbs {
+
+class DeviceRig {
+ public:
+  explicit DeviceRig(std::shared_ptr<Verbs> library, const VerbsOptions& options = {})
+      : verbs(std::make_shared<RecordingVerbs>(std::move(library))), options_(options) {}
+
+  /// Opens the device the first time.
+  Device& device() {
+    if (!device_) device_ = std::make_unique<Device>(verbs, options_, log_);
+    return *device_;
+  }
+
+  /// What opening it is refused with, or "(opened)".
+  std::string refusal(Code code) {
+    try {
+      static_cast<void>(device());
+    } catch (const Error& error) {
+      if (error.code() != code) return "another code: " + std::string(error.what());
+      return error.what();
+    }
+    return "(opened)";
+  }
+
+  bool logged(const std::string& text) const {
+    std::ostringstream all;
+    all << std::ifstream(folder_.path() / "log").rdbuf();
+    return all.str().find(text) != std::string::npos;
+  }
+
+  const std::shared_ptr<RecordingVerbs> verbs;
+
+ private:
+  tests::TempFolder folder_;
+  const VerbsOptions options_;
+  Log log_{Config()
+               .with(Knob::log, "debug:path")
+               .with(Knob::log_file, (folder_.path() / "log").string()),
+           "a", 0};
+  std::unique_ptr<Device> device_;
+};
+
+}  // namespace weft::p2p::verbs
