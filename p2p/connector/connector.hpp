@@ -50,7 +50,8 @@ class Connector {
   /// Listens, on the interfaces that peers may come by, and adds where to the rank's address.
   /// Throws Error(system | bad_config).
   void listen(RankAddress& own);
-  /// From now on ranks of the job are let in.
+  /// From now on ranks of the job are let in. All others of this class but listen() come after it.
+  /// Throws Error(system).
   void open(const std::vector<RankAddress>& job);
   /// Calls the rank, or expects its call. Ends in met() or ended(), within WEFT_INIT_TIMEOUT. Not
   /// for this rank itself.

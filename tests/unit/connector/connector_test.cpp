@@ -103,6 +103,18 @@ TEST(Connector, GivesUpARankThatIsNotMetYet) {
   EXPECT_TRUE(job[0].wait_end(1).value().orderly);
 }
 
+TEST(Connector, SaysNothingOfARankThatItGaveUpAndDropped) {
+  Job job(2);
+  job.start();
+  job[0].connect(1);
+  job[0].thread().run([&] {
+    job[0].goodbye_here(1);
+    job[0].drop_here(1);
+  });
+  job[0].thread().run([] {});
+  EXPECT_FALSE(job[0].has_ended(1));
+}
+
 TEST(Connector, MeetsOverIpv6) {
   std::unique_ptr<Job> job;
   try {

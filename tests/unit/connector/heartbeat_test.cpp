@@ -25,7 +25,6 @@ class Heartbeat : public testing::Test {
     ASSERT_TRUE(rank.wait_met(1));
   }
 
- protected:
   Rank rank{0, 2, quick()};
   RawPeer peer{rank.address.connector};
 };

@@ -91,8 +91,9 @@ class Rank final : public ConnectorEvents {
   /// By who has the turn of the progress thread.
   void send_here(int rank, std::string_view text) { connector_->send(rank, bytes(text)); }
   void goodbye_here(int rank) { connector_->goodbye(rank); }
+  void drop_here(int rank) { connector_->drop(rank); }
   void drop(int rank) {
-    thread_.run([&] { connector_->drop(rank); });
+    thread_.run([&] { drop_here(rank); });
   }
   /// What a process that is killed leaves: connections that the kernel closes.
   void die() {

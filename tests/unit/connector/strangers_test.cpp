@@ -35,7 +35,6 @@ class Strangers : public testing::Test {
     EXPECT_FALSE(job[0].has_ended(2));
   }
 
- protected:
   const ConnectorAddress& door() { return job[0].address.connector; }
 
   Job job{kSize};
