@@ -191,9 +191,12 @@ TEST(Connector, TriesTheNextPlaceWhenOneLeadsElsewhere) {
   ASSERT_EQ(::bind(mute.get(), elsewhere.get(), elsewhere.size), 0);
   ASSERT_EQ(::listen(mute.get(), 8), 0);
   job.start(known);
+  const auto start = std::chrono::steady_clock::now();
   job[1].connect(0);
   EXPECT_TRUE(job[1].wait_met(0));
   EXPECT_TRUE(job[0].wait_met(1));
+  // Beside it, not after it was given up.
+  EXPECT_LE(std::chrono::steady_clock::now() - start, 8s);
 }
 
 TEST(Connector, SaysWhatBecameOfEveryPlace) {

@@ -111,9 +111,9 @@ TEST_F(Heartbeat, PutsPiecesOfAMessageTogether) {
 }
 
 TEST(Heartbeats, KeepQuietRanksTogether) {
-  Job job(3, quick());
+  Job job(3, settings().with(Knob::dead_after, "2s"));
   job.connect();
-  std::this_thread::sleep_for(2500ms);
+  std::this_thread::sleep_for(3s);
   for (int a = 0; a < 3; ++a)
     for (int b = 0; b < 3; ++b) EXPECT_FALSE(job[a].has_ended(b));
 }

@@ -136,6 +136,10 @@ class Rank final : public ConnectorEvents {
   bool wait_short() {
     return wait([&] { return !shortages_.empty(); });
   }
+  std::size_t shortages() {
+    const std::lock_guard lock(mutex_);
+    return shortages_.size();
+  }
   bool wait_turned_away(std::uint64_t least) {
     const auto until = std::chrono::steady_clock::now() + 10s;
     while (turned_away() < least && std::chrono::steady_clock::now() < until)
