@@ -128,8 +128,8 @@ class [[nodiscard]] WEFT_API Request {
   /// A timeout leaves the operation alive and the source lent to it.
   Status wait(Deadline deadline = {}) noexcept;
   /// Ends an operation that has not begun to move data (Code::cancelled from then on); one that
-  /// has ended stays as it is. A tensor announced to a dynamic slot can't be taken back:
-  /// bad_argument, and the request lives on.
+  /// has ended stays as it is. A tensor that is on its way, or announced to a dynamic slot, can't
+  /// be taken back: bad_argument, and the request lives on.
   Status cancel() noexcept;
 
  private:
@@ -196,10 +196,11 @@ class WEFT_API RemoteSlot {
   int owner() const noexcept;
 
   /// Moves the tensor into the slot's next buffer and notifies the owner. dtype and shape must be
-  /// the slot's. Without a credit the put stays pending (at most 64 of them; then exhausted) and
-  /// the tensor stays lent to it. A tensor outside the world's arena is staged first: counted as
-  /// copied. Strides cost no packing. Into a dynamic slot, a tensor stays lent until the owner has
-  /// read it, whatever `until` says, and one with strides is packed first.
+  /// the slot's. It is lent until the request has ended, and its handle held until then, even if
+  /// this end goes first. Without a credit the put stays pending (at most 64 of them; then
+  /// exhausted). A tensor outside the world's arena is staged first: counted as copied. Strides
+  /// cost no packing. Into a dynamic slot, a tensor stays lent until the owner has read it,
+  /// whatever `until` says, and one with strides is packed first.
   Request put(const Tensor& tensor, Until until = Until::reusable) noexcept;
   /// The same for several tensors of the slot's dtype whose elements, in this order, fill the
   /// slot's shape: one operation. Not into a dynamic slot.

@@ -1,5 +1,7 @@
 #include "p2p/sim/network.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -55,8 +57,13 @@ void Network::connect(int from, int to) {
   side(from).ready[number(to)] = true;
   if (!rank(to).alive() || side(to).is_gone) return lose(from, to);
   if (!side(to).ready[number(from)]) return;
-  path(from, to) = std::make_shared<Path>(Path{.from = from, .to = to});
-  if (from != to) path(to, from) = std::make_shared<Path>(Path{.from = to, .to = from});
+  const auto make = [this](int a, int b) {
+    // Not from 0 on: what is said by mistake must not be right by chance.
+    const auto first = static_cast<std::uint32_t>(1 + scheduler_.random().below(1000));
+    return std::make_shared<Path>(Path{.from = a, .to = b, .expected = Signals(first)});
+  };
+  path(from, to) = make(from, to);
+  if (from != to) path(to, from) = make(to, from);
   open(path(from, to), *path(to, from));
   if (from != to) open(path(to, from), *path(from, to));
 }
@@ -145,6 +152,17 @@ void Network::arrive(std::shared_ptr<Path> path, Path::Time when, RemoteMemory a
                     at.address);
     if (to != nullptr) act(to);
   });
+}
+
+bool Network::signal(const Path& path, std::uint32_t signal, std::uint64_t sequence,
+                     RemoteMemory word) {
+  const std::byte* at = memory(path, word);
+  scheduler_.note(at == nullptr ? "vanish" : "signal", number(path.from), number(path.to), signal);
+  if (at == nullptr) return false;
+  const std::string wrong = this->path(path.to, path.from)->expected.set(signal, sequence, at);
+  if (!wrong.empty())
+    defect(fmt::format("a put of rank {} to rank {}: {}", path.from, path.to, wrong));
+  return true;
 }
 
 void Network::ring(const std::shared_ptr<Path>& path, Path::Time when) {

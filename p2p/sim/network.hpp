@@ -6,12 +6,15 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "p2p/fabric.hpp"
 #include "p2p/sim/options.hpp"
 #include "p2p/sim/scheduler.hpp"
+#include "p2p/sim/signals.hpp"
 #include "p2p/sim/sim_rank.hpp"
 
 namespace weft::p2p::sim {
@@ -27,7 +30,9 @@ struct Path {
   Time last_operation{};    ///< arrival of the last put or word that kept to the order
   Time settled{};           ///< arrival of the last of all puts and words so far
   Time last_message{};
-  std::unordered_map<std::uint64_t, Time> words = {};  ///< by place: arrival of the last value
+  std::unordered_map<std::uint64_t, Time> words = {};    ///< by place: arrival of the last value
+  std::unordered_map<std::uint32_t, Time> signals = {};  ///< the same by number
+  Signals expected;                                      ///< what `from` expects of `to`
   std::unordered_map<std::uint32_t, std::size_t> known =
       {};  ///< chunks of `to` that `from` may name
 };
@@ -42,6 +47,10 @@ class Network {
   const SimOptions& options() const noexcept { return options_; }
   SimRank& rank(int rank) noexcept { return *ranks_[static_cast<std::size_t>(rank)]; }
   int size() const noexcept { return static_cast<int>(ranks_.size()); }
+
+  /// Something was done that no fabric bears.
+  void defect(std::string what) { defects_.push_back(std::move(what)); }
+  const std::vector<std::string>& defects() const noexcept { return defects_; }
 
   // A rank's fabric comes with its world and goes with it: nothing arrives at a rank without one.
   void attach(int rank, LocalRank& local, FabricEvents& events);
@@ -64,6 +73,8 @@ class Network {
   /// arrive there any more.
   void arrive(std::shared_ptr<Path> path, Path::Time when, RemoteMemory at,
               std::function<void(std::byte*)> act);
+  /// A put's signal is here. False when nothing may arrive any more.
+  bool signal(const Path& path, std::uint32_t signal, std::uint64_t sequence, RemoteMemory word);
   void ring(const std::shared_ptr<Path>& path, Path::Time when);
   void send(const std::shared_ptr<Path>& path, std::span<const std::byte> message);
   /// `path.to` may name a chunk of `path.from` from then on; in the order of the messages.
@@ -90,6 +101,7 @@ class Network {
   Scheduler& scheduler_;
   std::vector<std::unique_ptr<SimRank>> ranks_;
   std::vector<Side> sides_;
+  std::vector<std::string> defects_;
 };
 
 }  // namespace weft::p2p::sim

@@ -13,6 +13,7 @@ struct Faults {
   double torn = 0;        ///< a put's payload, or a get's, is moved in pieces, any order
   double duplicated = 0;  ///< a notification comes twice, an equal word is written twice
   double full_queue = 0;  ///< a put is turned away
+  double unlent = 0.3;    ///< a put has read its source when it returns
   double woken = 0;       ///< a waiting rank wakes for no reason
   double paused = 0;      ///< before a turn, the rank stops for up to `longest_pause`
   int kills = 0;          ///< ranks that die, each at one of its first `kill_within` steps
@@ -28,9 +29,10 @@ struct Faults {
 /// A defect on purpose: what the tests that run in a simulation must notice.
 enum class Plant : std::uint8_t {
   none,
-  torn_put,    ///< a put's sequence word may be seen before its payload
-  late_put,    ///< a put may arrive after its end of the slot has agreed to the teardown
-  lost_credit  ///< a word written to a peer may vanish
+  torn_put,     ///< a put's sequence word may be seen before its payload
+  late_put,     ///< a put may arrive after its end of the slot has agreed to the teardown
+  lost_credit,  ///< a word written to a peer may vanish
+  early_end     ///< a put may end, by its word, before its source was read
 };
 
 struct SimOptions {

@@ -11,12 +11,13 @@
 namespace weft::p2p::sim {
 namespace {
 
-constexpr std::size_t kPieces = 4;
 constexpr double kPlanted = 0.1;
 
-/// Bytes first, bytes up to: a range cut at random, on borders of 8 bytes.
-std::vector<std::pair<std::size_t, std::size_t>> pieces_of(std::size_t bytes, bool torn,
-                                                           Random& random) {
+}  // namespace
+
+std::vector<std::pair<std::size_t, std::size_t>> SimChannel::pieces_of(std::size_t bytes, bool torn,
+                                                                       Random& random) {
+  constexpr std::size_t kPieces = 4;
   std::vector<std::size_t> borders{0, bytes};
   if (torn && bytes > 8)
     for (std::size_t i = 1; i < kPieces; ++i) borders.push_back(random.below(bytes / 8 + 1) * 8);
@@ -26,20 +27,6 @@ std::vector<std::pair<std::size_t, std::size_t>> pieces_of(std::size_t bytes, bo
     if (borders[i] > borders[i - 1]) pieces.emplace_back(borders[i - 1], borders[i]);
   return pieces;
 }
-
-/// What is put, as it is now: the source may be written again.
-std::vector<std::byte> snapshot(const PutWork& work) {
-  if (work.parts.empty()) return {work.source, work.source + work.bytes};
-  std::vector<std::byte> bytes;
-  bytes.reserve(work.bytes);
-  for (const Tensor& part : work.parts)
-    for_each_run(part, [&](const std::byte* from, std::size_t count) {
-      bytes.insert(bytes.end(), from, from + count);
-    });
-  return bytes;
-}
-
-}  // namespace
 
 SimChannel::SimChannel(Network& network, std::shared_ptr<Path> path)
     : network_(network), rank_(network.rank(path->from)), path_(std::move(path)) {}
@@ -59,44 +46,15 @@ Result<RemoteMemory> SimChannel::resolve(const MemoryRef& ref) noexcept {
   return RemoteMemory{ref.offset, ref.chunk};
 }
 
-Status SimChannel::put(PutWork& work) noexcept {
-  rank_.count_step();
-  if (!rank_.alive()) return {};
-  Random& random = network_.scheduler().random();
-  const SimOptions& options = network_.options();
-  if (random.chance(options.faults.full_queue))
-    return Status(ErrorDetail{.code = Code::exhausted,
-                              .operation = "put",
-                              .message = "the queue is full",
-                              .peer = path_->to});
-  // A late one is not waited for by the messages after it.
-  const bool late = options.plant == Plant::late_put && random.chance(kPlanted);
-  const bool torn = random.chance(options.faults.torn);
-  const auto begin =
-      network_.arrival(*path_) + (late ? 20 * options.faults.longest : Time::duration{});
-  auto whole = begin;
-  const auto payload = std::make_shared<const std::vector<std::byte>>(snapshot(work));
-  for (const auto& [first, end] : pieces_of(work.bytes, torn, random)) {
-    const auto when = torn ? begin + network_.latency() : begin;
-    whole = std::max(whole, when);
-    network_.arrive(path_, when, {work.payload.address + first, work.payload.key},
-                    [payload, first = first, end = end](std::byte* to) {
-                      std::memcpy(to, payload->data() + first, end - first);
-                    });
-  }
-  if (options.plant == Plant::torn_put && random.chance(kPlanted))
-    whole = network_.scheduler().now() + options.faults.typical / 4;
-  const auto seen = word_arrival(work.sequence_word, whole + std::chrono::nanoseconds(1));
-  write_at(seen, work.sequence_word, work.sequence);
-  network_.ring(path_, seen + std::chrono::nanoseconds(1));
-  if (!late) path_->settled = std::max({path_->settled, whole, seen});
-  return {};
-}
-
 Status SimChannel::get(std::span<const GetWork> pieces) noexcept {
   Status status;
   for (const GetWork& piece : pieces)
-    if (status.ok()) status = read(piece.to, piece.from, piece.bytes);
+    if (status.ok()) {
+      if (!rank_.local()->reachable(piece.to, piece.bytes))
+        network_.defect(fmt::format("rank {} gets {} bytes into memory that no NIC reaches",
+                                    path_->from, piece.bytes));
+      status = read(piece.to, piece.from, piece.bytes);
+    }
   return status;
 }
 
@@ -172,6 +130,14 @@ bool SimChannel::share(std::uint32_t chunk) {
   counters().control_messages.add(1);
   network_.share(path_, chunk, rank_.local()->arena_of(chunk)->chunk_bytes(chunk));
   return true;
+}
+
+std::uint32_t SimChannel::expect(const ExpectedWords& words) {
+  return path_->expected.expect(words);
+}
+
+void SimChannel::expect_no_more(std::uint32_t signal) noexcept {
+  path_->expected.expect_no_more(signal);
 }
 
 Status SimChannel::lost(const char* operation) const {

@@ -2,8 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <optional>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include "p2p/sim/network.hpp"
 
@@ -16,7 +20,9 @@ class SimChannel final : public Channel {
 
   std::string_view fabric() const noexcept override { return "sim"; }
   Result<RemoteMemory> resolve(const MemoryRef& ref) noexcept override;
+  /// Reads the source only later, now and then but for those that are small.
   Status put(PutWork& work) noexcept override;
+  std::optional<Status> outcome(std::uint64_t posted) noexcept override;
   /// Only by the application, whose turn ends until the bytes are here.
   Status get(std::span<const GetWork> pieces) noexcept override;
   void write_word(RemoteMemory word, std::uint64_t value) noexcept override;
@@ -24,9 +30,17 @@ class SimChannel final : public Channel {
   std::byte* direct(RemoteMemory) noexcept override { return nullptr; }
   void send(std::span<const std::byte> message) override;
   bool share(std::uint32_t chunk) override;
+  std::uint32_t expect(const ExpectedWords& words) override;
+  void expect_no_more(std::uint32_t signal) noexcept override;
 
  private:
   using Time = Path::Time;
+  struct UnderWay;  ///< a put
+  /// Bytes first, bytes up to: a range cut at random, on borders of 8 bytes.
+  static std::vector<std::pair<std::size_t, std::size_t>> pieces_of(std::size_t bytes, bool torn,
+                                                                    Random& random);
+  void check_source(const PutWork& work) const;
+  static void read_source(Network& network, const Path& path, UnderWay& put);
   /// When a word that would arrive at `when` may be seen: not before its last value.
   Time word_arrival(RemoteMemory word, Time when);
   void write_at(Time when, RemoteMemory word, std::uint64_t value);
@@ -37,6 +51,8 @@ class SimChannel final : public Channel {
   SimRank& rank_;
   const std::shared_ptr<Path> path_;
   std::set<std::uint32_t> shared_;
+  std::uint64_t last_posted_ = 0;
+  std::map<std::uint64_t, std::shared_ptr<UnderWay>> under_way_;
 };
 
 }  // namespace weft::p2p::sim

@@ -148,6 +148,8 @@ SimOutcome SimJob::run(const Body& body) {
     }
   }
   SimOutcome& outcome = state.outcome;
+  for (const std::string& defect : state.network.defects())
+    outcome.failures.push_back("defect: " + defect);
   outcome.trace = state.scheduler.trace();
   outcome.events = state.scheduler.events();
   outcome.passed = state.scheduler.passed();

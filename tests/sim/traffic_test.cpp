@@ -116,8 +116,12 @@ TEST(PlantedDefect, AnnouncingATensorBeforeItIsThereIsADataMismatch) {
   EXPECT_GT(caught(Plant::torn_put, {"data mismatch in slot \"edge "}), 0);
 }
 
-TEST(PlantedDefect, APutAfterTheTeardownIsADataMismatchOrAnOverrun) {
-  EXPECT_GT(caught(Plant::late_put, {"data mismatch in slot \"edge ", "was overwritten"}), 0);
+TEST(PlantedDefect, APutAfterTheTeardownIsExpectedByNobody) {
+  EXPECT_GT(caught(Plant::late_put, {"is expected by nobody"}), 0);
+}
+
+TEST(PlantedDefect, APutThatEndsBeforeItsSourceWasReadIsADataMismatch) {
+  EXPECT_GT(caught(Plant::early_end, {"data mismatch in slot \"edge "}), 0);
 }
 
 TEST(PlantedDefect, ALostCreditIsATimeoutThatNamesTheSlot) {

@@ -124,7 +124,7 @@ void RandomWriter::cancel_last() {
   Pending& last = pending_.back();
   const Status status = last.request.cancel();
   if (status.code() == Code::closed) return on_closed();
-  if (status.code() == Code::bad_argument && line_.placement == Placement::dynamic) return;
+  if (status.code() == Code::bad_argument) return;  // on its way, or announced
   if (status.code() == Code::cancelled)
     --put_;
   else
