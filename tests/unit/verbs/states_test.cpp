@@ -16,9 +16,10 @@ using fake::NicSpec;
 
 /// A device with one queue pair.
 struct End {
-  explicit End(std::shared_ptr<Verbs> library, const VerbsOptions& options = {})
+  explicit End(std::shared_ptr<Verbs> library, const VerbsOptions& options = {},
+               std::uint8_t port_flags = 0)
       : rig(std::move(library), options),
-        device(rig.device()),
+        device(open(port_flags)),
         queue(device.verbs(), device.verbs().create_cq(device.context(), 16, nullptr)) {
     ibv_qp_init_attr wanted{};
     wanted.send_cq = queue.get();
@@ -28,6 +29,10 @@ struct End {
     qp = QueuePairHandle(device.verbs(), device.verbs().create_qp(device.domain(), &wanted));
   }
 
+  Device& open(std::uint8_t port_flags) {
+    rig.verbs->port_flags = port_flags;
+    return rig.device();
+  }
   const RecordingVerbs::Change& change(std::size_t i) const { return rig.verbs->changes.at(i); }
 
   DeviceRig rig;
@@ -123,6 +128,11 @@ TEST(States, UseALidWithinAnInfiniBandSubnetAndAGlobalRouteBetweenTwo) {
   far.device.to_ready(far.qp.get(), elsewhere(far.device.address()), 9, 0, 0);
   EXPECT_EQ(far.change(1).attributes.ah_attr.is_global, 1);
   EXPECT_EQ(far.change(1).attributes.ah_attr.grh.sgid_index, 0);
+
+  End strict(network.device(2, infiniband()), {}, IBV_QPF_GRH_REQUIRED);
+  strict.device.to_init(strict.qp.get());
+  strict.device.to_ready(strict.qp.get(), strict.device.address(), 9, 0, 0);
+  EXPECT_EQ(strict.change(1).attributes.ah_attr.is_global, 1) << "the port asks for it";
 }
 
 TEST(States, SayCallStatesErrorAndWhatToTry) {
