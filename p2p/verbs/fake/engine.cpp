@@ -111,12 +111,19 @@ void Engine::look_at_all() {
 }
 
 void Engine::run() {
-  while (!ready_.empty()) {
+  while (!ready_.empty() || !overrun_.empty()) {
+    for (const FakeCq* cq : std::exchange(overrun_, {})) fail_users_of(*cq);
+    if (ready_.empty()) continue;
     FakeQp& qp = *ready_.front();
     ready_.pop_front();
     qp.queued = false;
     advance(qp);
   }
+}
+
+void Engine::fail_users_of(const FakeCq& cq) {
+  for (const auto& [number, qp] : static_cast<FakeContext*>(cq.context)->nic->queue_pairs)
+    if (qp->send_cq == &cq || qp->recv_cq == &cq) fail(*qp);
 }
 
 void Engine::at(Time when, std::function<void()> act) {

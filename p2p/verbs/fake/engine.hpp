@@ -90,12 +90,14 @@ class Engine {
   void deliver(FakeQp& qp, Time now);
   void complete(FakeCq& cq, const Completion& completion);
   void flush(FakeQp& qp);
+  void fail_users_of(const FakeCq& cq);
 
   const NetworkOptions options_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::multimap<Time, std::function<void()>> timers_;
   std::deque<FakeQp*> ready_;
+  std::vector<const FakeCq*> overrun_;  ///< since the last run()
   std::vector<std::unique_ptr<FakeNic>> nics_;
   std::string complaints_;
   Random random_;

@@ -289,6 +289,7 @@ void Engine::complete(FakeCq& cq, const Completion& completion) {
   if (cq.overrun) return;
   if (cq.entries.size() >= cq.depth) {
     cq.overrun = true;
+    overrun_.push_back(&cq);
     complain("a completion queue of " + std::to_string(cq.depth) + " was overrun");
     ibv_async_event event{};
     event.element.cq = &cq;

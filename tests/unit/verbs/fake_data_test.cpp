@@ -164,6 +164,16 @@ TEST_F(FakeProtection, WriteMustEndWithinTheRegion) {
   expect(write_request(1, *b_, (64 << 10) - 7), {a_->sge(0, 8)}, IBV_WC_REM_ACCESS_ERR, true);
 }
 
+TEST_F(FakeProtection, RegionMustBeOfTheQueuePairsDomain) {
+  make();
+  const ProtectionDomain other(*b_->verbs, b_->verbs->alloc_pd(b_->context.get()));
+  const MemoryRegion region(*b_->verbs,
+                            b_->verbs->reg_mr(other.get(), b_->memory.data(), 64, kAllAccess));
+  ibv_send_wr request = write_request(1, *b_, 0);
+  request.wr.rdma.rkey = region->rkey;
+  expect(request, {a_->sge(0, 8)}, IBV_WC_REM_ACCESS_ERR, true);
+}
+
 TEST_F(FakeProtection, LocalRangeIsChecked) {
   make();
   expect(write_request(1, *b_, 0), {a_->sge((64 << 10) - 7, 8)}, IBV_WC_LOC_PROT_ERR, false);

@@ -25,9 +25,15 @@ TEST_F(FakeStates, EachStepNeedsItsAttributesAndNoOthers) {
   const Pair fresh(*a_);
   EXPECT_EQ(fresh.to(IBV_QPS_RTS), EINVAL);
   EXPECT_EQ(fresh.to(IBV_QPS_INIT), EINVAL);
+  ibv_qp_attr attributes{};
+  attributes.qp_state = IBV_QPS_INIT;
+  attributes.port_num = 1;
+  EXPECT_EQ(a_->verbs->modify_qp(fresh.qp.get(), &attributes,
+                                 IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+                                     IBV_QP_ACCESS_FLAGS | IBV_QP_TIMEOUT),
+            EINVAL);
   fresh.to_init();
   EXPECT_EQ(fresh.to(IBV_QPS_RTR), EINVAL);
-  ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_ERR;
   EXPECT_EQ(a_->verbs->modify_qp(fresh.qp.get(), &attributes, IBV_QP_STATE | IBV_QP_TIMEOUT),
             EINVAL);
@@ -75,14 +81,32 @@ TEST_F(FakeStates, NothingArrivesAtAQueuePairInError) {
 
 TEST_F(FakeStates, SequenceNumbersMustMeet) {
   make();
-  const Pair from(*a_);
+  Pair from(*a_);
   const Pair to(*b_);
-  from.to_init();
-  to.to_init();
-  from.to_ready(to);
-  to.to_ready(*ab_);
+  from.psn_shift = 1;
+  connect(from, to);
+  ASSERT_EQ(to.write(1, b_->sge(0, 8), *a_, 0), 0);
+  EXPECT_EQ(b_->poll()->status, IBV_WC_SUCCESS);
   ASSERT_EQ(from.write(1, a_->sge(0, 8), *b_, 0), 0);
   EXPECT_EQ(a_->poll()->status, IBV_WC_RETRY_EXC_ERR);
+}
+
+TEST_F(FakeStates, SenderThatWaitsForAReceiveNoticesThatThePeerIsInError) {
+  make();
+  ASSERT_EQ(ab_->send(write_request(1, *b_, 0, IBV_WR_RDMA_WRITE_WITH_IMM)), 0);
+  ASSERT_EQ(ba_->to(IBV_QPS_ERR), 0);
+  EXPECT_EQ(a_->poll()->status, IBV_WC_RETRY_EXC_ERR);
+}
+
+TEST_F(FakeStates, WhatWasDoneBeforeTheErrorSaysSo) {
+  make({.faults = {.late = 1, .longest = std::chrono::seconds(100)}});
+  ASSERT_EQ(ab_->write(1, a_->sge(0, 8), *b_, 0), 0);
+  network_.hold(0);
+  ASSERT_EQ(ab_->write(2, a_->sge(0, 8), *b_, 0), 0);
+  EXPECT_FALSE(a_->poll(milliseconds(1)));
+  ASSERT_EQ(ab_->to(IBV_QPS_ERR), 0);
+  EXPECT_EQ(a_->poll()->status, IBV_WC_SUCCESS);
+  EXPECT_EQ(a_->poll()->status, IBV_WC_WR_FLUSH_ERR);
 }
 
 TEST_F(FakeStates, ResetForgetsCompletions) {
@@ -125,6 +149,14 @@ TEST_F(FakeQueues, SendQueueIsFreeOnceACompletionWasPolled) {
   EXPECT_EQ(a_->poll()->wr_id, 63U);
   EXPECT_FALSE(a_->poll(milliseconds(1)));
   EXPECT_EQ(ab_->write(65, a_->sge(0, 8), *b_, 0), 0);
+}
+
+TEST_F(FakeQueues, CompletionFreesNoMoreThanItsOwnPlace) {
+  make();
+  for (std::uint64_t i = 0; i < 64; ++i) ASSERT_EQ(ab_->write(i, a_->sge(0, 8), *b_, 0), 0);
+  ASSERT_TRUE(a_->poll());
+  EXPECT_EQ(ab_->write(64, a_->sge(0, 8), *b_, 0), 0);
+  EXPECT_EQ(ab_->write(65, a_->sge(0, 8), *b_, 0), ENOMEM);
 }
 
 TEST_F(FakeQueues, ChainIsPostedUpToWhatIsBad) {
@@ -219,7 +251,7 @@ TEST_F(FakeQueues, EventsMustBeAcknowledgedBeforeTheirQueueGoes) {
   a_->verbs->ack_cq_events(cq, 1);
 }
 
-TEST_F(FakeQueues, OverrunIsAnEventAndAComplaint) {
+TEST_F(FakeQueues, OverrunIsAnEventAndBreaksTheQueuePairs) {
   make();
   clean_ = false;
   std::vector<std::unique_ptr<Pair>> pairs;
@@ -234,6 +266,8 @@ TEST_F(FakeQueues, OverrunIsAnEventAndAComplaint) {
   EXPECT_EQ(event->event_type, IBV_EVENT_CQ_ERR);
   EXPECT_EQ(event->element.cq, a_->queue.get());
   EXPECT_NE(network_.complaints(), "");
+  EXPECT_EQ(ba_->write(1, b_->sge(0, 8), *a_, 0), 0);
+  EXPECT_EQ(b_->poll()->status, IBV_WC_RETRY_EXC_ERR) << "the other end is in error";
 }
 
 }  // namespace

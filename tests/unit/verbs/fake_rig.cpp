@@ -109,7 +109,7 @@ void Pair::to_ready(const Pair& peer, std::uint8_t rnr_retry, std::uint8_t timeo
   send.timeout = timeout;
   send.retry_cnt = 7;
   send.rnr_retry = rnr_retry;
-  send.sq_psn = qp->qp_num + 1000;
+  send.sq_psn = qp->qp_num + 1000 + psn_shift;
   send.max_rd_atomic = 1;
   ASSERT_EQ(side.verbs->modify_qp(qp.get(), &send,
                                   IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |

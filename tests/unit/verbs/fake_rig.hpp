@@ -55,6 +55,7 @@ struct Pair {
 
   Side& side;
   QueuePairHandle qp;
+  std::uint32_t psn_shift = 0;  ///< from the number that the peer is told
 };
 
 void connect(const Pair& a, const Pair& b, std::uint8_t rnr_retry = 7, std::uint8_t timeout = 14);
