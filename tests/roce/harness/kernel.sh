@@ -16,6 +16,15 @@ skip() {
   exit 77
 }
 
+# Without a way to the newest kernel, one from before will do.
+kept_or_skip() {
+  local kept
+  kept=$(find "$cache" -mindepth 1 -maxdepth 1 -type d -name "*.$ours" -print -quit)
+  [[ -n $kept ]] || skip "$@"
+  echo "$kept"
+  exit
+}
+
 # The kernel's package, and the version that apt would install.
 candidate() {
   package=$(apt-cache depends linux-image-amd64 2>/dev/null | awk '/Depends: linux-image/ { print $2; exit }')
@@ -29,10 +38,7 @@ ours=$(cat "$here/init" "$0" | cksum)
 ours=${ours%% *}
 if ! candidate && ((EUID == 0)); then apt-get -q update >/dev/null 2>&1 || true; fi
 if ! candidate; then
-  kept=$(ls -td "$cache"/*."$ours" 2>/dev/null | head -n 1)
-  [[ -n $kept ]] || skip "apt knows no package linux-image-amd64 here (apt-get update)"
-  echo "$kept"
-  exit
+  kept_or_skip "apt knows no package linux-image-amd64 here (apt-get update)"
 fi
 ready=$cache/${package}_${version//[^A-Za-z0-9.+-]/_}.$ours
 if [[ ! -d $ready ]]; then
@@ -45,10 +51,7 @@ if [[ ! -d $ready ]]; then
   trap 'exit 130' INT
   trap 'exit 143' TERM
   if ! (cd "$work" && apt-get -q -o APT::Sandbox::User="$(id -un)" download "$package=$version") >"$work/log" 2>&1; then
-    kept=$(ls -td "$cache"/*."$ours" 2>/dev/null | head -n 1)
-    [[ -n $kept ]] || skip "the package $package can't be downloaded: $(grep -m 1 '^E:' "$work/log" || tail -n 1 "$work/log")"
-    echo "$kept"
-    exit
+    kept_or_skip "the package $package can't be downloaded: $(grep -m 1 '^E:' "$work/log" || tail -n 1 "$work/log")"
   fi
   dpkg -x "$work"/*.deb "$work/tree"
   release=${package#linux-image-}

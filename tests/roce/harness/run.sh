@@ -6,7 +6,7 @@ tell() { printf '%s\n' "$2" 1<>"$state/agent$1.in" >&1; } # tell NODE LINE
 # What went wrong with a node, and the end of what its kernel said.
 lost() { # lost NODE WHY
   say "node$1 $2; the end of its console:"
-  tail -n 15 "$state/console$1" >&2 2>/dev/null || true
+  tail -n 40 "$state/console$1" >&2 2>/dev/null || true
   cat "$state/emulator$1" "$state/keeper.log" >&2 2>/dev/null || true
 }
 
@@ -58,9 +58,7 @@ ready() { # ready LOSS
   if alive; then
     source "$state/settings"
     for ((node = 0; node < nodes; node++)); do
-      if [[ -e $state/ended$node ]]; then break; fi
-      qmp "$node" cont
-      qmp "$node" set_link '{"name": "net", "up": true}'
+      (qmp "$node" cont && qmp "$node" set_link '{"name": "net", "up": true}') || break
     done
     if ((node == nodes)) && ask_all prepare "$1" "$answer_seconds"; then return; fi
     say "booting again"

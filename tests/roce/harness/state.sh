@@ -106,18 +106,22 @@ down() {
 
 # Sends one command to an emulator's monitor and waits until it is obeyed.
 qmp() { # qmp NODE COMMAND [ARGUMENTS]
-  local replies line
+  local replies line id=$BASHPID.$RANDOM i
   [[ ! -e $state/ended$1 ]] || die 125 "node$1 has ended"
   exec {replies}<>"$state/control$1.out"
-  printf '{"execute": "%s", "arguments": %s}\n' "$2" "${3:-{\}}" 1<>"$state/control$1.in" >&1
+  printf '{"execute": "%s", "arguments": %s, "id": "%s"}\n' "$2" "${3:-{\}}" "$id" 1<>"$state/control$1.in" >&1
   while read -r -t 10 -u "$replies" line; do
-    case $line in
-      *'"return"'*) break ;;
-      *'"error"'*) die 125 "node$1: $2: $line" ;;
-    esac
+    [[ $line != *"$id"* ]] || break
   done
   exec {replies}>&-
-  [[ ${line-} == *'"return"'* ]] || die 125 "node$1's emulator does not obey ($2)"
+  [[ ${line-} != *'"error"'* ]] || die 125 "node$1: $2: $line"
+  [[ ${line-} == *"$id"* ]] || die 125 "node$1's emulator does not obey ($2)"
+  [[ $2 == quit ]] || return 0
+  for ((i = 0; i < 100; i++)); do
+    [[ ! -e $state/ended$1 ]] || return 0
+    sleep 0.1
+  done
+  die 125 "node$1's emulator does not end"
 }
 
 control() { # control NODE COMMAND [ARGUMENTS]
