@@ -24,6 +24,7 @@ Bodies put_bodies();
 Bodies source_bodies();
 Bodies adopted_bodies();
 Bodies pending_bodies();
+Bodies under_way_bodies();
 Bodies many_slots_bodies();
 Bodies dynamic_bodies();
 Bodies published_bodies();
