@@ -83,6 +83,8 @@ std::string_view name(Code code) noexcept {
       return "system";
     case Code::forked:
       return "forked";
+    case Code::path_failed:
+      return "path_failed";
   }
   return "unknown";
 }

@@ -46,7 +46,8 @@ struct ExpectedWords {
 /// One tensor's way into a slot.
 struct PutWork {
   const std::byte* source = nullptr;
-  std::span<const Tensor> parts;  ///< instead of a source: their elements, in order, with strides
+  const Tensor* tensor = nullptr;  ///< whose memory the source is; null: it lies in an arena
+  std::span<const Tensor> parts;   ///< instead of a source: their elements, in order, with strides
   std::size_t bytes = 0;
   RemoteMemory payload;
   RemoteMemory sequence_word;
@@ -57,6 +58,7 @@ struct PutWork {
   CopyChoice* choice = nullptr;  ///< the slot's, for a fabric whose puts are copies
 
   // Answers.
+  std::uint64_t copied = 0;    ///< bytes that the channel had to pack first
   std::uint64_t posted = 0;    ///< for Channel::outcome; 0: the peer can see the tensor already
   bool source_is_free = true;  ///< the source may be written again
   std::uint32_t requests = 1;  ///< how many work requests moved the payload
@@ -158,7 +160,8 @@ class FabricEvents {
   virtual void message(int rank, std::span<const std::byte> bytes) = 0;
   /// The rank is dead, or its path lost for good. What it had sent before was delivered; from now
   /// on nothing of it reaches this rank's memory.
-  virtual void lost(int rank) = 0;
+  /// `why`: ok, it is its process that ended; otherwise peer_failed or path_failed.
+  virtual void lost(int rank, const Status& why = {}) = 0;
   /// The path does not work any more, but the rank may still write: unless it has left in order, it
   /// is dying or to be fenced.
   virtual void broken(int rank) = 0;
@@ -187,6 +190,9 @@ class Fabric {
   /// Progress thread: the rank was declared dead. Makes sure that no byte of it arrives any more,
   /// and says lost() once that is so. False when that can't be done.
   virtual bool fence(int rank) = 0;
+  /// The rank goes, and progress has stopped: returns once what its channels sent has arrived, or
+  /// soon.
+  virtual void farewell() noexcept {}
 };
 
 class LocalRank;

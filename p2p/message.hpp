@@ -19,6 +19,8 @@ enum class MessageType : std::uint32_t {
   adopted,        ///< shm: where adopted memory lies in the sender's process
   forget,         ///< shm: adopted memory was given back
   reaches,        ///< shm: whether the connector reaches into the acceptor's process
+  registered,     ///< verbs: where a chunk lies and its key, before what refers to it
+  given_back,     ///< verbs: adopted memory was given back
   attach,         ///< asks for an end of a slot
   attached,       ///< grants it
   refused,        ///< refuses it, with the reason

@@ -24,6 +24,7 @@ struct Peer {
   int because_of = -1;           ///< left: the failed rank that made it leave, or -1
   std::uint32_t gone_order = 0;  ///< left or failed: how many peers were gone with it
   std::string declared_dead;     ///< failed: why it was declared so; empty: it died
+  Status lost_because;           ///< failed: what its fabric says; ok: its process ended
   /// Left or failed, and no byte of it arrives any more: what it could write into is free.
   std::atomic<bool> silent{false};
   bool released = false;  ///< the progress thread's: that has been dealt with

@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -16,6 +17,7 @@
 #include "base/os/pidfd.hpp"
 #include "p2p/barrier.hpp"
 #include "p2p/shm/shm_fabric.hpp"
+#include "p2p/verbs/make_fabric.hpp"
 
 namespace weft::detail {
 namespace {
@@ -32,13 +34,11 @@ void raise_descriptor_limit() {
 }
 
 void refuse_what_is_not_there(const Config& config) {
-  const std::string& required = config.text(Knob::require);
-  if (required != "none")
-    throw Error(ErrorDetail{
-        .code = Code::unreachable,
-        .operation = "join",
-        .message = fmt::format("WEFT_REQUIRE={}: this version has no RDMA fabric", required),
-        .hint = "unset WEFT_REQUIRE to use shared memory"});
+  if (config.text(Knob::require) == "gdr")
+    throw Error(ErrorDetail{.code = Code::unreachable,
+                            .operation = "join",
+                            .message = "WEFT_REQUIRE=gdr: this version moves no GPU memory",
+                            .hint = "WEFT_REQUIRE=rdma asks for RDMA between hosts"});
 }
 
 }  // namespace
@@ -58,7 +58,7 @@ WorldState::WorldState(const Config& config, WorldParts parts)
              .progress = thread_ ? thread_.get() : parts.progress,
              .sleeper = parts.sleeper}),
       mesh(
-          local, parts.fabrics ? parts.fabrics : own_fabrics(),
+          local, parts.fabrics ? parts.fabrics : own_fabrics(config, std::move(parts.verbs)),
           [this](p2p::Peer& peer, std::span<const std::byte> bytes) { on_message(peer, bytes); },
           [this](p2p::Peer& peer) { slots.on_gone(peer); }),
       slots(local, mesh),
@@ -74,6 +74,7 @@ WorldState::WorldState(const Config& config, WorldParts parts)
   local.progress.start();
   try {
     introduce(Deadline::after(config.time(Knob::init_timeout).value()));
+    check_required(config);
   } catch (...) {
     mesh.announce_leave();
     local.progress.run([] {});
@@ -82,10 +83,14 @@ WorldState::WorldState(const Config& config, WorldParts parts)
   }
 }
 
-p2p::MakeFabrics WorldState::own_fabrics() {
-  return [this](p2p::LocalRank& rank_here, p2p::FabricEvents& events) {
+p2p::MakeFabrics WorldState::own_fabrics(const Config& config,
+                                         std::shared_ptr<p2p::verbs::Verbs> verbs) {
+  return [this, config, verbs = std::move(verbs)](p2p::LocalRank& rank_here,
+                                                  p2p::FabricEvents& events) {
     std::vector<std::unique_ptr<p2p::Fabric>> fabrics;
     fabrics.push_back(std::make_unique<p2p::ShmFabric>(rank_here, *thread_, events));
+    auto rdma = p2p::verbs::make_fabric(rank_here, *thread_, events, config, verbs);
+    if (rdma) fabrics.push_back(std::move(rdma));
     return fabrics;
   };
 }
@@ -110,6 +115,28 @@ void WorldState::introduce(Deadline deadline) {
   local.recorder.control(board::Event::joined, -1, 0, static_cast<std::uint64_t>(size));
   log->info(Subsystem::boot, "joined as rank {} of {} ({} on this host) by {}", rank, size,
             local_size, bootstrap_->name());
+}
+
+void WorldState::check_required(const Config& config) const {
+  if (config.text(Knob::require) != "rdma") return;
+  for (const PathReport& path : mesh.paths()) {
+    const bool is_here = path.peer == rank;
+    const auto rdma = std::find_if(path.verdicts.begin(), path.verdicts.end(),
+                                   [](const FabricVerdict& v) { return v.fabric == "verbs"; });
+    // Within a host shared memory is no fallback, but the rank must have RDMA all the same.
+    const bool good = path.fabric == "verbs" || (path.fabric == "shm" && rdma->usable);
+    if (good) continue;
+    throw Error(ErrorDetail{
+        .code = Code::unreachable,
+        .operation = "join",
+        .message = fmt::format("WEFT_REQUIRE=rdma: {} is not reached by RDMA: {}",
+                               is_here ? "this rank itself" : fmt::format("rank {}", path.peer),
+                               rdma->reason),
+        .hint = "mend that, or unset WEFT_REQUIRE to take what there is",
+        .rank = rank,
+        .peer = path.peer,
+        .host = path.host});
+  }
 }
 
 void WorldState::on_message(p2p::Peer& peer, std::span<const std::byte> bytes) {

@@ -14,6 +14,10 @@
 #include "runtime/bootstrap/bootstrap.hpp"
 #include "weft/world.hpp"
 
+namespace weft::p2p::verbs {
+class Verbs;
+}
+
 namespace weft {
 
 /// What a world is put together from. The first two are always needed; where the others are given,
@@ -24,6 +28,7 @@ struct WorldParts {
   p2p::Progress* progress = nullptr;  ///< must outlive the world
   p2p::Sleeper* sleeper = nullptr;    ///< must outlive the world
   p2p::MakeFabrics fabrics = {};
+  std::shared_ptr<p2p::verbs::Verbs> verbs = nullptr;  ///< in place of the machine's library
 };
 
 namespace detail {
@@ -64,8 +69,10 @@ class WorldState {
 
  private:
   /// The fabrics of this build, the best first; all of them need the thread.
-  p2p::MakeFabrics own_fabrics();
+  p2p::MakeFabrics own_fabrics(const Config& config, std::shared_ptr<p2p::verbs::Verbs> verbs);
   void introduce(Deadline deadline);
+  /// WEFT_REQUIRE: a lesser path is an error, not a fallback.
+  void check_required(const Config& config) const;
   void watch_launcher();
   void watch_bell();
   void before_sleep();

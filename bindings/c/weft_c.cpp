@@ -61,6 +61,7 @@ static_assert(WEFT_CODE_CANCELLED == static_cast<int>(Code::cancelled));
 static_assert(WEFT_CODE_BOOTSTRAP == static_cast<int>(Code::bootstrap));
 static_assert(WEFT_CODE_SYSTEM == static_cast<int>(Code::system));
 static_assert(WEFT_CODE_FORKED == static_cast<int>(Code::forked));
+static_assert(WEFT_CODE_PATH_FAILED == static_cast<int>(Code::path_failed));
 
 static_assert(WEFT_DTYPE_F64 == static_cast<int>(DType::f64));
 static_assert(WEFT_DTYPE_F32 == static_cast<int>(DType::f32));

@@ -31,7 +31,8 @@ enum class Code : std::uint8_t {
   cancelled,       ///< the request was cancelled
   bootstrap,       ///< the ranks could not be introduced to each other
   system,          ///< the operating system refused; the message holds its words
-  forked           ///< this process is a fork of a rank's process, and so no rank
+  forked,          ///< this process is a fork of a rank's process, and so no rank
+  path_failed      ///< the way to a peer broke, which may itself still live
 };
 
 /// The code's name as it is printed and documented, e.g. "peer_failed".

@@ -45,7 +45,9 @@ Mesh::Mesh(LocalRank& local, const MakeFabrics& make_fabrics, OnMessage on_messa
   if (local_.rank == 0) randombytes_buf(own_.job_secret.data(), own_.job_secret.size());
 }
 
-Mesh::~Mesh() = default;
+Mesh::~Mesh() {
+  for (const auto& fabric : fabrics_) fabric->farewell();
+}
 
 RankAddress Mesh::address() {
   for (const auto& fabric : fabrics_) fabric->listen(own_);

@@ -21,8 +21,13 @@ std::string ranks_text(const std::vector<int>& ranks) {
 }
 
 std::string how_it_failed(const Peer& peer) {
-  if (!peer.gone() || peer.declared_dead.empty()) return "died without leaving";
-  return fmt::format("was declared dead: {}", peer.declared_dead);
+  if (!peer.gone()) return "died without leaving";
+  if (!peer.declared_dead.empty()) return fmt::format("was declared dead: {}", peer.declared_dead);
+  if (peer.lost_because.ok()) return "died without leaving";
+  const ErrorDetail& why = peer.lost_because.detail();
+  return fmt::format(
+      "{}: {}", why.code == Code::path_failed ? "can't be reached any more" : "is taken for dead",
+      why.message);
 }
 
 }  // namespace
@@ -80,7 +85,8 @@ Status Mesh::fate(int rank) const noexcept {
                               .peer = rank,
                               .host = p.host()});
   return Status(ErrorDetail{
-      .code = Code::peer_failed,
+      .code =
+          culprit.lost_because.code() == Code::path_failed ? Code::path_failed : Code::peer_failed,
       .message = fmt::format("rank {} (host {}, pid {}) {}{}", culprit.rank, culprit.host(),
                              culprit.address.pid, how_it_failed(culprit),
                              failed ? "" : fmt::format("; rank {} left because of it", rank)),
@@ -142,8 +148,9 @@ void Mesh::message(int rank, std::span<const std::byte> bytes) {
   release(peer);
 }
 
-void Mesh::lost(int rank) {
+void Mesh::lost(int rank, const Status& why) {
   Peer& peer = this->peer(rank);
+  if (!peer.gone()) peer.lost_because = why;
   peer.silent.store(true);  // first: who sees that it is gone sees this too
   end(peer, PeerState::failed, -1);
   release(peer);
@@ -153,7 +160,7 @@ void Mesh::broken(int rank) {
   Peer& peer = this->peer(rank);
   if (peer.gone() || peer.fabric == nullptr) return;
   // One that gave up joining knows no memory of this rank but the bell.
-  if (peer.state.load() == PeerState::joining) return lost(rank);
+  if (peer.state.load() == PeerState::joining) return lost(rank, {});
   if (!peer.fabric->fence(rank)) fail_and_fence(peer, "its connection broke");
 }
 

@@ -76,7 +76,7 @@ class Mesh final : private FabricEvents {
   // From the fabrics.
   void connected(int rank, std::unique_ptr<Channel> channel) override;
   void message(int rank, std::span<const std::byte> bytes) override;
-  void lost(int rank) override;
+  void lost(int rank, const Status& why) override;
   void broken(int rank) override;
   void short_of(const Error& error) override;
 

@@ -157,6 +157,7 @@ Status Conversation::transfer(Match& match) noexcept {
     const auto payload = peer_.channel->resolve(destination);
     if (!payload.ok()) return payload.status();
     PutWork work;
+    work.tensor = &match.content.tensor;
     if (match.content.tensor.dense())
       work.source = match.content.tensor.data();
     else
@@ -171,6 +172,7 @@ Status Conversation::transfer(Match& match) noexcept {
     Status status = peer_.channel->put(work);
     if (!status.ok()) return status;
     sent_.work_requests.add(work.requests);
+    if (work.copied != 0) count_copied(work.copied);
     if (work.posted != 0 && !work.source_is_free)
       under_way_.push_back({work.posted, std::move(match)});
   }

@@ -34,6 +34,7 @@ Status RemoteSlotState::move(Moving& moving) noexcept {
   const Tensor& tensor = moving.parts.front();
   if (moving.parts.size() == 1 && tensor.dense() && !dynamic() && reachable(tensor)) [[likely]] {
     work.source = tensor.data();
+    work.tensor = &tensor;
   } else {
     const Status status = dynamic() ? announce(moving, work) : gather(moving, work);
     if (!status.ok()) {
@@ -59,12 +60,14 @@ Status RemoteSlotState::move(Moving& moving) noexcept {
     return {};
   }
   if (work.posted != 0) [[unlikely]]
-    moving = take_off(moving, work);
+    take_off(moving, work);
   sent_.store(sequence, std::memory_order_relaxed);
   index_ = index_ + 1 == spec_.depth ? 0 : index_ + 1;
   counters_.transfers.add(1);
   counters_.bytes_moved.add(dynamic() ? tensor.bytes() : bytes_);
   counters_.work_requests.add(work.requests);
+  if (work.copied != 0) [[unlikely]]
+    counters_.bytes_copied.add(work.copied);
   local_.recorder.data(board::Event::put, owner_.rank, id_, sequence);
   // When the next look at the credit word is near, its line had better be here.
   if (credits_ && sequence + 2 >= let_go_known_.load(std::memory_order_relaxed) + spec_.depth)

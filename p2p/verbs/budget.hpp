@@ -13,6 +13,7 @@ namespace weft::p2p::verbs {
 struct DeviceLimits {
   std::uint64_t max_message = 0;  ///< bytes of one work request
   std::uint32_t max_depth = 0;    ///< work requests of one queue
+  std::uint32_t max_pieces = 1;   ///< stretches of memory of one work request
   std::uint32_t max_queue_pairs = 0;
   std::uint32_t max_completions = 0;  ///< entries of a completion queue
   std::uint64_t max_regions = 0;

@@ -112,6 +112,7 @@ void Device::read_limits(const ibv_port_attr& port) {
   const auto count = [](int value) { return static_cast<std::uint32_t>(std::max(value, 0)); };
   limits_.max_message = port.max_msg_sz;
   limits_.max_depth = count(device.max_qp_wr);
+  limits_.max_pieces = static_cast<std::uint32_t>(std::max(device.max_sge, 1));
   limits_.max_queue_pairs = count(device.max_qp);
   limits_.max_completions = count(device.max_cqe);
   limits_.max_regions = count(device.max_mr);

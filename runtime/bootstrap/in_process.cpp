@@ -14,11 +14,15 @@
 namespace weft {
 
 struct InProcessJob::Shared {
-  explicit Shared(int ranks, Config given)
-      : size(ranks), config(std::move(given)), values(static_cast<std::size_t>(ranks)) {}
+  Shared(int ranks, Config given, VerbsOf given_verbs)
+      : size(ranks),
+        config(std::move(given)),
+        verbs(std::move(given_verbs)),
+        values(static_cast<std::size_t>(ranks)) {}
 
   const int size;
   const Config config;
+  const VerbsOf verbs;
   const std::shared_ptr<p2p::SegmentMapper> mapper = std::make_shared<p2p::SegmentMapper>();
   std::mutex mutex;
   std::condition_variable changed;
@@ -78,18 +82,20 @@ class InProcessBootstrap final : public Bootstrap {
 
 }  // namespace
 
-InProcessJob::InProcessJob(int size, Config config)
-    : shared_(std::make_shared<Shared>(size, std::move(config))) {}
+InProcessJob::InProcessJob(int size, Config config, VerbsOf verbs)
+    : shared_(std::make_shared<Shared>(size, std::move(config), std::move(verbs))) {}
 InProcessJob::~InProcessJob() = default;
 
 World InProcessJob::join(int rank) {
   return WorldAccess::make(
       shared_->config, {.bootstrap = std::make_unique<InProcessBootstrap<Shared>>(shared_, rank),
-                        .mapper = shared_->mapper});
+                        .mapper = shared_->mapper,
+                        .verbs = shared_->verbs ? shared_->verbs(rank) : nullptr});
 }
 
-void run_ranks(int size, const std::function<void(World&)>& body, const Config& config) {
-  InProcessJob job(size, config);
+void run_ranks(int size, const std::function<void(World&)>& body, const Config& config,
+               const InProcessJob::VerbsOf& verbs) {
+  InProcessJob job(size, config, verbs);
   std::mutex mutex;
   std::exception_ptr first;
   std::vector<std::thread> threads;

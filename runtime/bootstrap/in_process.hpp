@@ -7,6 +7,10 @@
 #include "base/config.hpp"
 #include "weft/world.hpp"
 
+namespace weft::p2p::verbs {
+class Verbs;
+}
+
 namespace weft {
 
 /// A job whose ranks are threads. Ranks share one mapping of each arena, so that a thread sanitizer
@@ -14,7 +18,10 @@ namespace weft {
 /// Must outlive its worlds. Thread-safety: join() from one thread per rank.
 class InProcessJob {
  public:
-  explicit InProcessJob(int size, Config config = Config());
+  /// The verbs library as a rank has it, in place of the machine's.
+  using VerbsOf = std::function<std::shared_ptr<p2p::verbs::Verbs>(int rank)>;
+
+  explicit InProcessJob(int size, Config config = Config(), VerbsOf verbs = {});
   ~InProcessJob();
   InProcessJob(const InProcessJob&) = delete;
   InProcessJob& operator=(const InProcessJob&) = delete;
@@ -29,6 +36,7 @@ class InProcessJob {
 
 /// Runs `body` as every rank of an in-process job, a thread each, and rethrows the first exception
 /// that a rank ended with, once all have ended.
-void run_ranks(int size, const std::function<void(World&)>& body, const Config& config = Config());
+void run_ranks(int size, const std::function<void(World&)>& body, const Config& config = Config(),
+               const InProcessJob::VerbsOf& verbs = {});
 
 }  // namespace weft

@@ -7,6 +7,9 @@
 #include "runtime/bootstrap/in_process.hpp"
 #include "tests/conformance/runner.hpp"
 #include "tests/conformance/settings.hpp"
+#if defined(WEFT_CONFORMANCE_FAKE_NIC)
+#include "p2p/verbs/fake/fake_network.hpp"
+#endif
 
 namespace weft::conformance {
 namespace {
@@ -22,6 +25,26 @@ Bodies bodies_and_long_ones() {
 }
 
 std::string fabric() { return WEFT_CONFORMANCE_FABRIC; }
+
+/// Where the fabric needs a NIC, each rank has one made of software.
+#if defined(WEFT_CONFORMANCE_FAKE_NIC)
+class Nics {
+ public:
+  InProcessJob::VerbsOf of_ranks() {
+    return [this](int rank) { return network_.device(rank); };
+  }
+  std::string complaints() const { return network_.complaints() + network_.left_behind(); }
+
+ private:
+  p2p::verbs::fake::FakeNetwork network_{{.seed = settings().seed}};
+};
+#else
+class Nics {
+ public:
+  InProcessJob::VerbsOf of_ranks() { return {}; }
+  std::string complaints() const { return {}; }
+};
+#endif
 
 class Conformance : public testing::TestWithParam<std::tuple<Body, int>> {};
 
@@ -40,6 +63,7 @@ TEST_P(Conformance, Holds) {
   // What failed first, said while the rank is still there: others fail because of it only later.
   std::mutex mutex;
   std::string failed;
+  Nics nics;
   const auto run = [&](World& world) {
     try {
       Runner(world).run(body);
@@ -50,10 +74,11 @@ TEST_P(Conformance, Holds) {
     }
   };
   try {
-    run_ranks(ranks, run, config);
+    run_ranks(ranks, run, config, nics.of_ranks());
   } catch (const std::exception& error) {
     ADD_FAILURE() << body.name << ": " << (failed.empty() ? error.what() : failed);
   }
+  EXPECT_EQ(nics.complaints(), "");
 }
 
 std::string test_name(const testing::TestParamInfo<std::tuple<Body, int>>& info) {

@@ -48,7 +48,8 @@ typedef enum weft_code {
   WEFT_CODE_CANCELLED = 13,
   WEFT_CODE_BOOTSTRAP = 14,
   WEFT_CODE_SYSTEM = 15,
-  WEFT_CODE_FORKED = 16
+  WEFT_CODE_FORKED = 16,
+  WEFT_CODE_PATH_FAILED = 17
 } weft_code;
 
 /* Element types, with the values of weft::DType. */

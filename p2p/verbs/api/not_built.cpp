@@ -1,5 +1,6 @@
 // In place of load.cpp where the verbs header is missing.
 #include "p2p/verbs/api/load.hpp"
+#include "p2p/verbs/make_fabric.hpp"
 
 namespace weft::p2p::verbs {
 
@@ -10,6 +11,11 @@ std::shared_ptr<Verbs> load_verbs(std::string& why) {
 
 std::shared_ptr<Verbs> load_verbs_from(const char* /*file*/, std::string& why) {
   return load_verbs(why);
+}
+
+std::unique_ptr<Fabric> make_fabric(LocalRank&, ProgressThread&, FabricEvents&, const Config&,
+                                    std::shared_ptr<Verbs>) {
+  return nullptr;
 }
 
 }  // namespace weft::p2p::verbs

@@ -1,0 +1,101 @@
+// Completion queues, and who looks at them.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "base/os/fd.hpp"
+#include "p2p/local_rank.hpp"
+#include "p2p/progress/progress_thread.hpp"
+#include "p2p/verbs/device.hpp"
+
+namespace weft::p2p::verbs {
+
+class QueuePair;
+
+/// A device's completion queues. Queue pairs are bound to them round-robin. Each queue has a thread
+/// that polls it and sleeps on its completion channel; with WEFT_CQS=0 there is one queue and no
+/// thread: whoever waits polls, and the progress thread looks after it when nobody does.
+/// Thread-safe.
+class Completions final : public Poller {
+ public:
+  /// All must outlive it. `peers` decides how deep the queues are. Throws Error(system |
+  /// exhausted).
+  Completions(Device& device, LocalRank& local, ProgressThread& progress, int peers);
+  /// The progress thread must have stopped; no queue pair is bound any more.
+  ~Completions() override;
+
+  /// Work requests that one queue pair may have under way without overrunning its queue.
+  std::uint32_t depth() const noexcept { return depth_; }
+  /// The queue for the next queue pair: the one with the fewest.
+  std::size_t choose() noexcept;
+  ibv_cq* queue(std::size_t index) const noexcept { return queues_[index]->cq.get(); }
+  /// Completions of the queue pair go to it from now on, until unbind() has returned.
+  void bind(std::size_t queue, QueuePair& pair);
+  void unbind(QueuePair& pair) noexcept;
+  /// "queue 0: rank 1 #0, rank 2 #0; queue 1: ...": which queue pair is bound to which queue.
+  std::string binding_table() const;
+
+  /// Whether there are no threads.
+  bool is_inline() const noexcept { return inline_; }
+  void poll() noexcept override;
+  void arm() noexcept override;
+  /// For who needs room that completions give back: looks, or lets those look that do.
+  void help() noexcept;
+  /// Handles everything that has completed by now, even if somebody else is polling.
+  void drain() noexcept;
+  /// Something waits for room and nobody may be polling: look soon.
+  void look_soon() noexcept;
+  /// Before anything is bound: called, with any queue's lock held by nobody, whenever somebody
+  /// looks because of look_soon().
+  void on_look(std::function<void()> look) { look_ = std::move(look); }
+
+  /// From now on `stop()` the threads are gone and nobody polls but by drain().
+  void stop() noexcept;
+
+ private:
+  struct Queue {
+    CompletionEvents events;
+    CompletionQueue cq;
+    std::mutex mutex;  ///< held while its completions are handled
+    std::unordered_map<std::uint32_t, QueuePair*> pairs;  ///< by number
+    QueuePair* last = nullptr;                            ///< the one whose completion came last
+    std::atomic<bool> armed{false};
+    std::thread thread;
+  };
+
+  void make_queue(int depth);
+  /// With the queue's lock held. How many completions there were.
+  int poll(Queue& queue) noexcept;
+  bool try_poll(Queue& queue) noexcept;
+  void arm(Queue& queue) noexcept;
+  void take_events(Queue& queue) noexcept;
+  void watch();
+  void tick_soon() noexcept;
+  void tick() noexcept;
+  void run(Queue& queue) noexcept;
+
+  Device& device_;
+  LocalRank& local_;
+  ProgressThread& progress_;
+  const bool inline_;
+  std::uint32_t depth_ = 0;
+  std::vector<std::unique_ptr<Queue>> queues_;
+  os::Fd timer_;
+  os::Fd stop_;
+  std::function<void()> look_;
+  std::atomic<bool> ticking_{false};
+  std::atomic<bool> polled_{false};  ///< somebody has polled since the last tick
+  std::atomic<bool> wanted_{false};  ///< somebody called look_soon() since the last tick
+  std::atomic<bool> stopping_{false};
+};
+
+}  // namespace weft::p2p::verbs

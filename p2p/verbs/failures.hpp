@@ -1,0 +1,13 @@
+// What a failed completion means, for people.
+#pragma once
+
+#include "p2p/verbs/device.hpp"
+#include "weft/error.hpp"
+
+namespace weft::p2p::verbs {
+
+/// path_failed where the peer or the way to it is gone; system for what should never happen and is
+/// a defect of weft.
+Status failure_of(const ibv_wc& completion, const Device& device, int peer, int queue_pair);
+
+}  // namespace weft::p2p::verbs

@@ -1,0 +1,47 @@
+// What two ranks say about their queue pairs: by the connector until those work, then by them.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "p2p/address.hpp"
+#include "p2p/message.hpp"
+#include "p2p/verbs/expected_words.hpp"
+#include "p2p/verbs/queue_pair.hpp"
+
+namespace weft::p2p::verbs {
+
+/// By the connector, from both ends, once they have met.
+struct QueuePairsMessage {
+  static constexpr std::uint32_t kType = 1;
+  std::uint32_t type = kType;
+  std::uint32_t count = 0;
+  std::array<QueuePairAddress, ExpectedWordsTable::kMaxQueuePairs> pairs{};
+};
+
+/// By the connector: the sender's queue pairs are ready to receive and to send.
+struct ReadyMessage {
+  static constexpr std::uint32_t kType = 2;
+  std::uint32_t type = kType;
+  std::uint32_t reserved = 0;
+};
+
+/// A chunk of the sender's memory, before the first message that refers to it.
+struct RegisteredMessage {
+  static constexpr MessageType kType = MessageType::registered;
+  MessageType type = kType;
+  std::uint32_t chunk = 0;
+  std::uint64_t address = 0;
+  std::uint64_t bytes = 0;
+  std::uint32_t remote_key = 0;
+  std::uint32_t reserved = 0;
+};
+
+/// Adopted memory was given back.
+struct GivenBackMessage {
+  static constexpr MessageType kType = MessageType::given_back;
+  MessageType type = kType;
+  std::uint32_t chunk = 0;
+};
+
+}  // namespace weft::p2p::verbs

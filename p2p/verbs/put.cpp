@@ -1,0 +1,304 @@
+// Putting by queue pairs: the payload's work requests, and the rung by which they are made known.
+#include <arpa/inet.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <new>
+
+#include "p2p/verbs/verbs_channel.hpp"
+#include "p2p/verbs/writes.hpp"
+
+namespace weft::p2p::verbs {
+namespace {
+
+/// From this size on several queue pairs carry one tensor together.
+constexpr std::size_t kStripeBytes = 1u << 20;
+constexpr std::size_t kLeastShare = 64u << 10;
+
+constexpr std::uint64_t rounded(std::uint64_t bytes) noexcept {
+  return (bytes + 7) & ~std::uint64_t{7};
+}
+
+/// Whether so much, and a word behind it, travels in the work request itself.
+bool fits_inline(std::size_t bytes, const QueuePair& pair) noexcept {
+  return rounded(bytes) + sizeof(std::uint64_t) <= pair.max_inline();
+}
+
+}  // namespace
+
+/// A put's payload as stretches of registered memory.
+struct VerbsChannel::Payload {
+  /// A tensor of more runs is packed first: that many work requests would cost more than a copy.
+  static constexpr std::size_t kMost = 256;
+
+  std::array<Piece, kMost> pieces;
+  std::size_t count = 0;
+  std::size_t bytes = 0;
+  Kept kept;
+  bool is_one() const noexcept { return count <= 1; }
+  std::span<const Piece> all() const noexcept { return {pieces.data(), count}; }
+
+  void add(const std::byte* data, std::size_t size, std::uint32_t key) noexcept {
+    if (size == 0) return;
+    pieces[count++] = {data, size, key};
+    bytes += size;
+  }
+  /// A part of it; requires that it is one.
+  Piece part(std::size_t first, std::size_t size) const noexcept {
+    return {pieces[0].data + first, size, pieces[0].key};
+  }
+};
+
+Status VerbsChannel::full() const noexcept {
+  return Status(ErrorDetail{.code = Code::exhausted,
+                            .operation = "put",
+                            .message = fmt::format("the queue to rank {} is full", peer_),
+                            .peer = peer_});
+}
+
+Result<std::uint32_t> VerbsChannel::key_of(const Tensor& tensor, Payload& payload) noexcept {
+  if (tensor.arena() != rank_.local.adopted.get())
+    return rank_.regions.local_key(tensor.data(), tensor.extent());
+  const auto place = rank_.local.adopted->locate(tensor);
+  if (!place)
+    return Status(ErrorDetail{.code = Code::closed,
+                              .operation = "put",
+                              .message = "the adopted memory was given back to its user",
+                              .hint = "keep the tensor until the put has ended"});
+  auto lease = rank_.regions.lend(place->chunk);
+  if (!lease.ok()) return lease.status();
+  const std::uint32_t key = lease->chunk().local_key;
+  payload.kept.leases.push_back(std::move(*lease));
+  return key;
+}
+
+Status VerbsChannel::collect(PutWork& work, Payload& payload) noexcept {
+  if (work.bytes == 0) return {};
+  if (work.parts.empty()) {
+    if (fits_inline(work.bytes, *pairs_.front())) {
+      payload.add(work.source, work.bytes, 0);
+      return {};
+    }
+    const auto key = work.tensor != nullptr ? key_of(*work.tensor, payload)
+                                            : rank_.regions.local_key(work.source, work.bytes);
+    if (!key.ok()) return key.status();
+    payload.add(work.source, work.bytes, *key);
+    return {};
+  }
+  std::size_t runs = 0;
+  for (const Tensor& part : work.parts)
+    for_each_run(part, [&](const std::byte*, std::size_t) { ++runs; });
+  if (runs > Payload::kMost) return pack(work, payload);
+  for (const Tensor& part : work.parts) {
+    if (part.bytes() == 0) continue;
+    const auto key = key_of(part, payload);
+    if (!key.ok()) return key.status();
+    for_each_run(part,
+                 [&](const std::byte* data, std::size_t bytes) { payload.add(data, bytes, *key); });
+  }
+  return {};
+}
+
+Status VerbsChannel::pack(PutWork& work, Payload& payload) noexcept {
+  {
+    // A copy for nothing is worse than a look that may be too early.
+    QueuePair& pair = *pairs_[work.signal % pairs_.size()];
+    const std::lock_guard lock(pair.mutex());
+    if (!pair.has_room_for(2, 1)) return full();
+  }
+  try {
+    OwnedBlock block(rank_.local.hidden, work.bytes);
+    std::byte* to = block.data();
+    for (const Tensor& part : work.parts)
+      for_each_run(part, [&to](const std::byte* from, std::size_t bytes) {
+        std::memcpy(to, from, bytes);
+        to += bytes;
+      });
+    const auto key = rank_.regions.local_key(block.data(), work.bytes);
+    if (!key.ok()) return key.status();
+    payload.add(block.data(), work.bytes, *key);
+    payload.kept.packed = std::move(block);
+    return {};
+  } catch (const Error& error) {
+    return error.status();
+  }
+}
+
+void VerbsChannel::keep(Kept&& kept) noexcept {
+  const std::lock_guard lock(kept_mutex_);
+  kept_.push_back(std::move(kept));
+  keeps_.store(true, std::memory_order_release);
+}
+
+void VerbsChannel::let_go_of_kept() noexcept {
+  if (!keeps_.load(std::memory_order_acquire)) return;
+  const std::lock_guard lock(kept_mutex_);
+  std::erase_if(kept_, [this](const Kept& kept) { return has_ended(kept.posted); });
+  keeps_.store(!kept_.empty(), std::memory_order_release);
+}
+
+Status VerbsChannel::put(PutWork& work) noexcept {
+  if (has_failed()) return broken("put");
+  Payload payload;
+  if (Status status = collect(work, payload); !status.ok()) return status;
+  const bool in_pieces =
+      ladder_ == Ladder::counted ||
+      (ladder_ == Ladder::immediate && pairs_.size() > 1 && payload.bytes >= kStripeBytes);
+  const auto chosen = work.signal % pairs_.size();
+  const Status status = in_pieces ? put_in_pieces(work, payload) : put_whole(work, payload, chosen);
+  if (!status.ok()) return status;
+  if (payload.kept.packed) {
+    work.copied = work.bytes;
+    work.source_is_free = true;
+  }
+  if (payload.kept.packed || !payload.kept.leases.empty()) {
+    payload.kept.posted = work.posted;
+    keep(std::move(payload.kept));
+  }
+  return {};
+}
+
+Status VerbsChannel::put_whole(PutWork& work, const Payload& payload, std::size_t chosen) noexcept {
+  QueuePair& pair = *pairs_[chosen];
+  const std::uint64_t whole = rounded(work.bytes);
+  const bool tail = ladder_ == Ladder::tail && work.sequence_word.key == work.payload.key &&
+                    work.sequence_word.address == work.payload.address + whole &&
+                    whole + sizeof work.sequence <= rank_.device.limits().max_message &&
+                    payload.count + 2 <= pair.max_pieces();
+  Sending sending{.pair = pair, .rung = tail ? Rung::tail : Rung::immediate};
+  if (!tail && !immediates_) sending.rung = Rung::message;
+  sending.immediate =
+      Immediate{work.signal, false, static_cast<std::uint32_t>(work.sequence)}.word();
+  sending.tail = work.sequence;
+  sending.pad = tail ? whole - work.bytes : 0;
+  const Status status = transmit(sending, payload.all(), work.payload, true);
+  if (!status.ok()) return status;
+  work.requests = std::max(1U, sending.requests);
+  work.source_is_free = sending.is_inline;
+  work.posted = (chosen + 1) << kPairShift | sending.last;
+  return {};
+}
+
+Status VerbsChannel::put_in_pieces(PutWork& work, const Payload& payload) noexcept {
+  const std::size_t count = pairs_.size();
+  for (const auto& pair : pairs_) {
+    const std::lock_guard lock(pair->mutex());
+    if (!pair->has_room_for(Writes::kMostRequests, 1)) return full();
+  }
+  const std::size_t share =
+      (payload.bytes / count + kLeastShare - 1) / kLeastShare * kLeastShare;
+  std::array<std::uint64_t, ExpectedWordsTable::kMaxQueuePairs> ends{};
+  work.requests = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t first = std::min(payload.bytes, i * share);
+    const std::size_t end = i + 1 == count ? payload.bytes : std::min(payload.bytes, first + share);
+    // Many runs go by one of them.
+    const Piece part = payload.is_one() ? payload.part(first, end - first) : Piece{};
+    const bool takes_all = !payload.is_one() && i == work.signal % count;
+    Sending sending{.pair = *pairs_[i], .rung = Rung::separate};
+    sending.immediate =
+        Immediate{work.signal, true, static_cast<std::uint32_t>(work.sequence)}.word();
+    const auto pieces = takes_all ? payload.all() : std::span(&part, part.bytes == 0 ? 0 : 1);
+    const RemoteMemory to{work.payload.address + (payload.is_one() ? first : 0), work.payload.key};
+    // Once the first has gone out, the others must follow: they wait for room.
+    const Status status = transmit(sending, pieces, to, i == 0);
+    if (!status.ok()) return status;
+    work.requests += sending.requests;
+    ends[i] = sending.last;
+  }
+  work.source_is_free = false;
+  const std::lock_guard lock(stripes_mutex_);
+  if (stripes_.empty()) return full();
+  stripes_[next_stripe_ % stripes_.size()] = ends;
+  work.posted = kAllPairs << kPairShift | next_stripe_++;
+  return {};
+}
+
+Status VerbsChannel::transmit(Sending& sending, std::span<const Piece> pieces, RemoteMemory to,
+                              bool may_refuse) noexcept {
+  QueuePair& pair = sending.pair;
+  std::size_t total = 0;
+  for (const Piece& p : pieces) total += p.bytes;
+  sending.is_inline = fits_inline(total, pair);
+  Writes writes(pair.max_pieces(), rank_.device.limits().max_message);
+  // All that the queue can hold at once goes out at once, or not at all.
+  const std::uint64_t estimate =
+      total / rank_.device.limits().max_message + pieces.size() / pair.max_pieces() + 2;
+  const auto wanted =
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(estimate, rank_.completions.depth() / 2));
+  std::size_t next = 0;
+  Piece piece = pieces.empty() ? Piece{} : pieces[0];
+  for (bool begun = false;; begun = true) {
+    writes.begin(to);
+    while (next < pieces.size()) {
+      writes.take(piece);
+      if (piece.bytes != 0) break;
+      if (++next < pieces.size()) piece = pieces[next];
+    }
+    const bool last = next == pieces.size();
+    const std::uint32_t payload_requests = writes.count();
+    const std::uint32_t requests =
+        payload_requests + (last && sending.adds_request(writes) ? 1 : 0);
+    const std::uint32_t notifications = last && sending.rung != Rung::tail ? 1 : 0;
+    for (;;) {
+      {
+        const std::lock_guard lock(pair.mutex());
+        if (has_failed()) return broken("put");
+        if (pair.has_room_for(begun ? requests : std::max(requests, wanted), notifications)) {
+          if (last) sending.finish(writes);
+          if (sending.is_inline) writes.send_inline();
+          const int error = pair.post(writes.chain(), requests, notifications, !sending.is_inline);
+          if (error == ENOMEM && !begun && may_refuse) return full();
+          if (error != 0) return give_up(error);
+          sending.last = pair.posted();
+          break;
+        }
+      }
+      if (may_refuse && !begun) return full();
+      rank_.completions.help();
+    }
+    sending.requests += payload_requests;
+    if (last) return {};
+    to = writes.next();
+  }
+}
+
+bool VerbsChannel::Sending::adds_request(const Writes& writes) const noexcept {
+  return rung == Rung::separate || rung == Rung::message || writes.count() == 0;
+}
+
+void VerbsChannel::Sending::finish(Writes& writes) noexcept {
+  if (adds_request(writes)) writes.add_empty();
+  ibv_send_wr& end = writes.last();
+  if (rung == Rung::immediate || rung == Rung::separate) {
+    end.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+    end.imm_data = htonl(immediate);
+    return;
+  }
+  const auto [word, key] = pair.next_word(writes.count());
+  const auto address = reinterpret_cast<std::uint64_t>(word);
+  if (rung == Rung::message) {
+    *word = MessageHead::short_form(immediate);
+    end.opcode = IBV_WR_SEND;
+    end.sg_list[end.num_sge++] = {address, sizeof *word, key};
+    return;
+  }
+  *word = tail;
+  if (pad != 0) end.sg_list[end.num_sge++] = {address, pad, key};
+  end.sg_list[end.num_sge++] = {address, sizeof *word, key};
+}
+
+Status VerbsChannel::give_up(int error) noexcept {
+  fail(Status(ErrorDetail{.code = Code::path_failed,
+                          .operation = "put",
+                          .message = fmt::format("{}: posting to rank {}: {}", rank_.device.name(),
+                                                 peer_, std::strerror(error)),
+                          .hint = "this is a defect of weft: please report it with WEFT_LOG=debug",
+                          .peer = peer_}));
+  rank_.path_failed(peer_, broken("put"));
+  return broken("put");
+}
+
+}  // namespace weft::p2p::verbs

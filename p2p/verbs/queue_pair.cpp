@@ -1,0 +1,256 @@
+#include "p2p/verbs/queue_pair.hpp"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <sodium.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <new>
+
+#include "p2p/verbs/message_head.hpp"
+
+namespace weft::p2p::verbs {
+namespace {
+
+constexpr std::uint32_t kWantedInline = 128;
+constexpr std::uint32_t kWantedPieces = 16;
+constexpr std::uint32_t kReportEvery = QueuePair::kReceives / 4;
+
+std::atomic<std::uint64_t>& word_at(std::byte* place) noexcept {
+  return *reinterpret_cast<std::atomic<std::uint64_t>*>(place);
+}
+
+}  // namespace
+
+QueuePair::QueuePair(Device& device, LocalRank& local, Regions& regions, Completions& completions,
+                     QueuePairEvents& events, Options options)
+    : device_(device),
+      local_(local),
+      completions_(completions),
+      events_(events),
+      options_(options),
+      words_(local.control, (1 + std::size_t{options.depth}) * sizeof(std::uint64_t)),
+      messages_(local.hidden, std::size_t{kReceives} * options.receive_bytes) {
+  const auto words = regions.of_chunk(words_.block().chunk);
+  const auto messages = regions.local_key(messages_.data(), messages_.block().bytes);
+  if (!words.ok()) throw Error(words.status());
+  if (!messages.ok()) throw Error(messages.status());
+  words_key_ = words->local_key;
+  messages_key_ = *messages;
+  for (std::uint32_t i = 0; i <= options_.depth; ++i)
+    new (words_.data() + i * sizeof(std::uint64_t)) std::atomic<std::uint64_t>(0);
+
+  const std::size_t queue = completions_.choose();
+  ibv_qp_init_attr wanted{};
+  wanted.qp_type = IBV_QPT_RC;
+  wanted.send_cq = wanted.recv_cq = completions_.queue(queue);
+  wanted.cap.max_send_wr = options_.depth;
+  wanted.cap.max_recv_wr = kReceives;
+  wanted.cap.max_send_sge = std::min(kWantedPieces, device_.limits().max_pieces);
+  wanted.cap.max_recv_sge = 1;
+  wanted.cap.max_inline_data = kWantedInline;
+  Verbs& verbs = device_.verbs();
+  ibv_qp_init_attr asked = wanted;
+  ibv_qp* made = verbs.create_qp(device_.domain(), &asked);
+  if (made == nullptr && errno == EINVAL) {  // a device without inline data may refuse to be asked
+    asked = wanted;
+    asked.cap.max_inline_data = 0;
+    made = verbs.create_qp(device_.domain(), &asked);
+  }
+  if (made == nullptr)
+    throw Error(ErrorDetail{
+        .code = Code::exhausted,
+        .operation = "connect",
+        .message = fmt::format("{}: ibv_create_qp for {}: {}", device_.name(), name(),
+                               std::strerror(errno)),
+        .hint = fmt::format("the device has at most {} queue pairs; a smaller WEFT_QUEUE_DEPTH "
+                            "needs less memory",
+                            device_.limits().max_queue_pairs),
+        .peer = options_.peer});
+  handle_ = QueuePairHandle(verbs, made);
+  number_ = made->qp_num;
+  max_inline_ = asked.cap.max_inline_data;
+  max_pieces_ = asked.cap.max_send_sge;
+  device_.to_init(made);
+  completions_.bind(queue, *this);
+  for (std::uint32_t slot = 0; slot < kReceives; ++slot) post_receive(slot);
+  reported_ = kReceives;
+  address_.number = number_;
+  address_.first_psn = randombytes_uniform(1U << 24U);
+  address_.receives = {reinterpret_cast<std::uint64_t>(words_.data()), words->remote_key};
+}
+
+QueuePair::~QueuePair() { retire(); }
+
+void QueuePair::retire() noexcept {
+  if (!handle_) return;
+  to_error();
+  completions_.unbind(*this);
+}
+
+std::string QueuePair::name() const {
+  return fmt::format("rank {} #{}", options_.peer, options_.index);
+}
+
+void QueuePair::connect(const VerbsAddress& port, const QueuePairAddress& peer) {
+  device_.to_ready(handle_.get(), port, peer.number, peer.first_psn, address_.first_psn);
+  peer_receives_ = peer.receives;
+  connected_.store(true, std::memory_order_release);
+}
+
+bool QueuePair::data_in_order() const noexcept {
+  return device_.verbs().data_in_order(handle_.get(), IBV_WR_RDMA_WRITE);
+}
+
+void QueuePair::to_error() noexcept { device_.to_error(handle_.get()); }
+
+bool QueuePair::has_room_for(std::uint32_t requests, std::uint32_t notifications) noexcept {
+  const std::uint64_t under_way =
+      posted_.load(std::memory_order_relaxed) - ended_.load(std::memory_order_acquire);
+  if (under_way + requests + kReserve > options_.depth) return false;
+  if (notifications == 0) return true;
+  // The word starts at 0 and counts what was posted besides the first ones.
+  const std::uint64_t allowed = kReceives + word_at(words_.data()).load(std::memory_order_acquire);
+  return notified_ + notifications <= allowed;
+}
+
+std::pair<std::uint64_t*, std::uint32_t> QueuePair::next_word(std::uint32_t requests) noexcept {
+  const std::uint64_t request = posted_.load(std::memory_order_relaxed) + requests;
+  std::byte* place = words_.data() + (1 + request % options_.depth) * sizeof(std::uint64_t);
+  return {reinterpret_cast<std::uint64_t*>(place), words_key_};
+}
+
+int QueuePair::post(ibv_send_wr* chain, std::uint32_t requests, std::uint32_t notifications,
+                    bool lent) noexcept {
+  const std::uint64_t before = posted_.load(std::memory_order_relaxed);
+  std::uint64_t request = before;
+  ibv_send_wr* last = chain;
+  for (ibv_send_wr* work = chain; work != nullptr; work = work->next) {
+    work->wr_id = ++request;
+    last = work;
+  }
+  // One completion under way is enough to find out how far the queue has got.
+  const bool none_asked = signaled_ <= ended_.load(std::memory_order_relaxed);
+  const bool signal = (lent && none_asked) || request - signaled_ >= kSignalEvery;
+  if (signal) last->send_flags |= IBV_SEND_SIGNALED;
+  ibv_send_wr* bad = nullptr;
+  const int error = device_.verbs().post_send(handle_.get(), chain, &bad);
+  if (error != 0) {
+    if (bad == nullptr || bad == chain) return error;
+    // Part of it went out: the rest can't be taken back, so the path is given up.
+    to_error();
+    return error;
+  }
+  posted_.store(before + requests, std::memory_order_release);
+  if (signal) signaled_ = request;
+  if (lent) lent_ = request;
+  notified_ += notifications;
+  return 0;
+}
+
+void QueuePair::ask_for_completion() noexcept {
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t last = posted_.load(std::memory_order_relaxed);
+  if (signaled_ >= last || ended_.load(std::memory_order_acquire) >= last) return;
+  if (signaled_ > ended_.load(std::memory_order_relaxed)) return;  // asked again when that has come
+  ibv_send_wr nothing{};
+  nothing.opcode = IBV_WR_RDMA_WRITE;
+  nothing.send_flags = IBV_SEND_SIGNALED;
+  nothing.wr.rdma.remote_addr = peer_receives_.address;
+  nothing.wr.rdma.rkey = peer_receives_.key;
+  if (last - ended_.load(std::memory_order_relaxed) + 1 > options_.depth) return;
+  nothing.wr_id = last + 1;
+  ibv_send_wr* bad = nullptr;
+  if (device_.verbs().post_send(handle_.get(), &nothing, &bad) != 0) return;
+  posted_.store(last + 1, std::memory_order_release);
+  signaled_ = last + 1;
+}
+
+void QueuePair::post_receive(std::uint32_t slot) {
+  ibv_sge place{};
+  place.addr = reinterpret_cast<std::uint64_t>(messages_.data() + slot * options_.receive_bytes);
+  place.length = static_cast<std::uint32_t>(options_.receive_bytes);
+  place.lkey = messages_key_;
+  ibv_recv_wr receive{};
+  receive.wr_id = kIsReceive | slot;
+  receive.sg_list = &place;
+  receive.num_sge = 1;
+  ibv_recv_wr* bad = nullptr;
+  const int error = device_.verbs().post_recv(handle_.get(), &receive, &bad);
+  if (error != 0)
+    throw Error(ErrorDetail{.code = Code::system,
+                            .operation = "connect",
+                            .message = fmt::format("{}: ibv_post_recv for {}: {}", device_.name(),
+                                                   name(), std::strerror(error)),
+                            .peer = options_.peer});
+}
+
+void QueuePair::completed(const ibv_wc& completion) noexcept {
+  const bool is_receive = (completion.wr_id & kIsReceive) != 0;
+  if (completion.status == IBV_WC_SUCCESS) {
+    if (is_receive) return received(completion);
+    succeeded_.store(completion.wr_id, std::memory_order_release);
+    ended_.store(completion.wr_id, std::memory_order_release);
+    sends_ended_ = true;
+    return;
+  }
+  if (!is_receive) ended_.store(completion.wr_id, std::memory_order_release);
+  events_.failed(options_.index, completion);
+}
+
+void QueuePair::received(const ibv_wc& completion) noexcept {
+  const auto slot = static_cast<std::uint32_t>(completion.wr_id & ~kIsReceive);
+  if (completion.opcode == IBV_WC_RECV_RDMA_WITH_IMM) {
+    events_.notified(options_.index, ntohl(completion.imm_data));
+  } else {
+    const std::span<const std::byte> bytes(messages_.data() + slot * options_.receive_bytes,
+                                           completion.byte_len);
+    if (const auto immediate = MessageHead::immediate_in(bytes))
+      events_.notified(options_.index, *immediate);
+    else
+      events_.message(options_.index, bytes);
+  }
+  seen_.store(seen_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  used_[used_count_++] = slot;
+}
+
+void QueuePair::settle() noexcept {
+  for (std::uint32_t i = 0; i < used_count_; ++i) {
+    try {
+      post_receive(used_[i]);
+      receives_posted_.store(receives_posted_.load() + 1, std::memory_order_release);
+    } catch (const Error&) {
+      to_error();  // the flush tells the channel
+    }
+  }
+  used_count_ = 0;
+  if (receives_posted_.load() + kReceives - reported_ >= kReportEvery) report_receives();
+  if (!std::exchange(sends_ended_, false)) return;
+  // Those posted while a completion was under way end unseen, unless one more is asked for.
+  if (!has_ended(lent_)) ask_for_completion();
+  events_.has_room();
+}
+
+void QueuePair::report_receives() noexcept {
+  if (!connected_.load(std::memory_order_acquire)) return;
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t under_way =
+      posted_.load(std::memory_order_relaxed) - ended_.load(std::memory_order_acquire);
+  if (under_way + 2 > options_.depth) return;  // tried again when something has ended
+  const std::uint64_t count = receives_posted_.load(std::memory_order_acquire);
+  const auto [word, key] = next_word(1);
+  *word = count;
+  ibv_sge place{reinterpret_cast<std::uint64_t>(word), sizeof count, key};
+  ibv_send_wr work{};
+  work.opcode = IBV_WR_RDMA_WRITE;
+  work.sg_list = &place;
+  work.num_sge = 1;
+  if (max_inline_ >= sizeof count) work.send_flags = IBV_SEND_INLINE;
+  work.wr.rdma.remote_addr = peer_receives_.address;
+  work.wr.rdma.rkey = peer_receives_.key;
+  if (post(&work, 1, 0, false) == 0) reported_ = count + kReceives;
+}
+
+}  // namespace weft::p2p::verbs

@@ -1,0 +1,151 @@
+// One reliable connection: what is under way on it, and how much more it takes.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <span>
+#include <string>
+
+#include "p2p/arena/arena.hpp"
+#include "p2p/fabric.hpp"
+#include "p2p/verbs/completions.hpp"
+#include "p2p/verbs/device.hpp"
+#include "p2p/verbs/regions.hpp"
+
+namespace weft::p2p::verbs {
+
+/// What a queue pair tells its channel. The lock of a completion queue is held, no queue pair's.
+class QueuePairEvents {
+ public:
+  virtual ~QueuePairEvents() = default;
+  /// An immediate, or the message that stands for one.
+  virtual void notified(int queue_pair, std::uint32_t immediate) noexcept = 0;
+  virtual void message(int queue_pair, std::span<const std::byte> bytes) noexcept = 0;
+  /// A work request failed, or the peer's queue pair is gone.
+  virtual void failed(int queue_pair, const ibv_wc& completion) noexcept = 0;
+  /// Work requests have completed: there may be room again.
+  virtual void has_room() noexcept = 0;
+};
+
+/// What the two ends of a queue pair tell each other before it works.
+struct QueuePairAddress {
+  std::uint32_t number = 0;
+  std::uint32_t first_psn = 0;  ///< of what it sends
+  RemoteMemory receives;        ///< word in its memory: how many receives its peer has posted
+};
+
+class QueuePair {
+ public:
+  /// Receives that are posted at any time: so many notifications may be under way to it.
+  static constexpr std::uint32_t kReceives = 64;
+
+  struct Options {
+    int peer = -1;
+    int index = 0;  ///< among the peer's
+    std::size_t receive_bytes = 0;
+    std::uint32_t depth = 0;
+  };
+  /// All must outlive it. Receives are posted; nothing arrives before connect(). Throws Error.
+  QueuePair(Device& device, LocalRank& local, Regions& regions, Completions& completions,
+            QueuePairEvents& events, Options options);
+  ~QueuePair();
+  QueuePair(const QueuePair&) = delete;
+  QueuePair& operator=(const QueuePair&) = delete;
+
+  std::uint32_t number() const noexcept { return number_; }
+  const QueuePairAddress& address() const noexcept { return address_; }
+  /// "rank 3 #0"
+  std::string name() const;
+  ibv_qp* get() const noexcept { return handle_.get(); }
+  void connect(const VerbsAddress& port, const QueuePairAddress& peer);
+  bool data_in_order() const noexcept;
+  std::uint32_t max_inline() const noexcept { return max_inline_; }
+  std::uint32_t max_pieces() const noexcept { return max_pieces_; }
+
+  /// Posting: hold the lock from asking for room to the last post.
+  std::mutex& mutex() noexcept { return mutex_; }
+  /// Whether so many work requests, of which so many notify the peer, may be posted now.
+  bool has_room_for(std::uint32_t requests, std::uint32_t notifications) noexcept;
+  /// Posts a chain; wr_id and signalling are set here. `lent`: somebody will ask for its end.
+  /// Returns 0 or an errno; nothing was posted then.
+  int post(ibv_send_wr* chain, std::uint32_t requests, std::uint32_t notifications,
+           bool lent) noexcept;
+  /// What the last posted request is called; requests end in order.
+  std::uint64_t posted() const noexcept { return posted_.load(std::memory_order_acquire); }
+  /// A word of registered memory, with its key, for the last of the `requests` posted next: its
+  /// own until that has ended.
+  std::pair<std::uint64_t*, std::uint32_t> next_word(std::uint32_t requests) noexcept;
+  std::uint64_t notifications_sent() const noexcept { return notified_.load(); }
+
+  bool has_succeeded(std::uint64_t request) const noexcept {
+    return succeeded_.load(std::memory_order_acquire) >= request;
+  }
+  /// Succeeded, failed or flushed: its memory is not touched any more.
+  bool has_ended(std::uint64_t request) const noexcept {
+    return ended_.load(std::memory_order_acquire) >= request;
+  }
+  /// Makes sure that the end of everything posted so far will show.
+  void ask_for_completion() noexcept;
+  /// Everything under way is flushed; nothing of the peer arrives any more. Any thread.
+  void to_error() noexcept;
+
+  /// Its last act: no completion of it is handled any more. May be asked for again.
+  void retire() noexcept;
+
+  /// Notifications of the peer that were handled.
+  std::uint64_t notifications_seen() const noexcept {
+    return seen_.load(std::memory_order_acquire);
+  }
+
+  // The completion queue's.
+  void completed(const ibv_wc& completion) noexcept;
+  /// After a batch: receives are posted again and reported to the peer.
+  void settle() noexcept;
+
+ private:
+  static constexpr std::uint64_t kIsReceive = std::uint64_t{1} << 63U;
+  static constexpr std::uint32_t kReserve = 4;  ///< requests kept for reporting receives
+  static constexpr std::uint32_t kSignalEvery = 16;
+
+  void post_receive(std::uint32_t slot);
+  void received(const ibv_wc& completion) noexcept;
+  void report_receives() noexcept;
+
+  Device& device_;
+  LocalRank& local_;
+  Completions& completions_;
+  QueuePairEvents& events_;
+  const Options options_;
+  OwnedBlock words_;     ///< control: the peer's receives, then one word per request
+  OwnedBlock messages_;  ///< where messages are received
+  std::uint32_t words_key_ = 0;
+  std::uint32_t messages_key_ = 0;
+  std::uint32_t max_inline_ = 0;
+  std::uint32_t max_pieces_ = 1;
+  QueuePairHandle handle_;
+  std::uint32_t number_ = 0;
+  QueuePairAddress address_;
+  RemoteMemory peer_receives_;
+  std::atomic<bool> connected_{false};
+
+  std::mutex mutex_;  ///< guards what follows
+  std::atomic<std::uint64_t> posted_{0};
+  std::uint64_t signaled_ = 0;
+  std::atomic<std::uint64_t> lent_{0};  ///< the last one whose end somebody waits for
+  std::atomic<std::uint64_t> notified_{0};
+  std::uint64_t reported_ = 0;  ///< receives that the peer was told of
+  std::atomic<std::uint64_t> succeeded_{0};
+  std::atomic<std::uint64_t> ended_{0};
+
+  // The completion queue's.
+  std::atomic<std::uint64_t> seen_{0};
+  std::array<std::uint32_t, kReceives> used_{};  ///< slots of receives to post again
+  std::uint32_t used_count_ = 0;
+  bool sends_ended_ = false;
+  std::atomic<std::uint64_t> receives_posted_{0};
+};
+
+}  // namespace weft::p2p::verbs

@@ -1,0 +1,303 @@
+#include "p2p/verbs/verbs_channel.hpp"
+#include "p2p/verbs/failures.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace weft::p2p::verbs {
+namespace {
+
+constexpr std::size_t kShortMessage = 64;  ///< stands for an immediate
+
+}  // namespace
+
+VerbsChannel::VerbsChannel(VerbsRank& rank, int peer, const VerbsAddress& port)
+    : rank_(rank),
+      peer_(peer),
+      port_(port),
+      expected_(std::min<int>(rank.device.options().queue_pairs, port.queue_pairs)),
+      send_buffers_(rank.local.hidden, send_ends_.size() * kSendBuffer) {
+  const auto buffers = rank.regions.local_key(send_buffers_.data(), send_buffers_.block().bytes);
+  if (!buffers.ok()) throw Error(buffers.status());
+  send_key_ = *buffers;
+  const int count = std::min<int>(rank.device.options().queue_pairs, port.queue_pairs);
+  for (int i = 0; i < count; ++i)
+    pairs_.push_back(std::make_unique<QueuePair>(
+        rank.device, rank.local, rank.regions, rank.completions, *this,
+        QueuePair::Options{.peer = peer,
+                           .index = i,
+                           .receive_bytes = i == 0 ? kSendBuffer : kShortMessage,
+                           .depth = rank.completions.depth()}));
+  const Ladder asked = rank.device.options().ladder;
+  immediates_ = !rank.device.is_iwarp() && port.iwarp == 0 && asked != Ladder::send;
+  if (asked != Ladder::automatic && (immediates_ || asked == Ladder::tail))
+    ladder_ = asked;
+  else if (pairs_.front()->data_in_order())
+    ladder_ = Ladder::tail;
+  else
+    ladder_ = immediates_ ? Ladder::immediate : Ladder::send;
+  stripes_.resize(rank.completions.depth());
+}
+
+VerbsChannel::~VerbsChannel() {
+  // First all of them: one's completions may lead to another.
+  for (const auto& pair : pairs_) pair->retire();
+}
+
+QueuePairsMessage VerbsChannel::introduction() const {
+  QueuePairsMessage message;
+  message.count = static_cast<std::uint32_t>(pairs_.size());
+  for (std::size_t i = 0; i < pairs_.size(); ++i) message.pairs[i] = pairs_[i]->address();
+  return message;
+}
+
+void VerbsChannel::connect(const QueuePairsMessage& peer) {
+  if (peer.count != pairs_.size())
+    throw Error(ErrorDetail{
+        .code = Code::mismatch,
+        .operation = "connect",
+        .message = fmt::format("rank {} has {} queue pairs for this rank, this rank {} for it",
+                               peer_, peer.count, pairs_.size()),
+        .hint = "give every rank the same WEFT_QPS_PER_PEER",
+        .peer = peer_});
+  for (std::size_t i = 0; i < pairs_.size(); ++i) pairs_[i]->connect(port_, peer.pairs[i]);
+}
+
+std::string VerbsChannel::ladder_text() const {
+  const bool forced = rank_.device.options().ladder == ladder_;
+  const char* why = forced ? ", as WEFT_LADDER asks" : "";
+  switch (ladder_) {
+    case Ladder::tail:
+      return fmt::format("tail word in the same WRITE{}", forced ? why : ": data arrives in order");
+    case Ladder::counted:
+      return fmt::format("WRITEs and one empty immediate by each queue pair, counted{}", why);
+    case Ladder::send:
+      return fmt::format("WRITE, then SEND{}", forced ? why : ": no immediates on iWARP");
+    case Ladder::automatic:
+    case Ladder::immediate:
+      break;
+  }
+  return fmt::format("one WRITE_WITH_IMM a put{}", why);
+}
+
+Result<RemoteMemory> VerbsChannel::resolve(const MemoryRef& ref) noexcept {
+  const std::lock_guard lock(chunks_mutex_);
+  const auto found = chunks_.find(ref.chunk);
+  const bool known = found != chunks_.end();
+  if (known && ref.offset <= found->second.bytes && ref.bytes <= found->second.bytes - ref.offset)
+    return RemoteMemory{found->second.address + ref.offset, found->second.key};
+  return Status(ErrorDetail{
+      .code = known ? Code::system : Code::unreachable,
+      .operation = "resolve",
+      .message = fmt::format("rank {} named {} bytes at {} of its chunk {:#x}, which {}", peer_,
+                             ref.bytes, ref.offset, ref.chunk,
+                             known ? "does not hold them" : "is not known here yet"),
+      .peer = peer_});
+}
+
+bool VerbsChannel::share(std::uint32_t chunk) {
+  if (shared_.contains(chunk)) return true;
+  const auto region = rank_.regions.of_chunk(chunk);
+  if (!region.ok()) {
+    rank_.local.log->error(Subsystem::path, "{}", region.status().text());
+    return false;
+  }
+  shared_.insert(chunk);
+  rank_.local.recorder.control(board::Event::chunk_shared, peer_, 0, chunk);
+  send(as_bytes(RegisteredMessage{.chunk = chunk,
+                                  .address = reinterpret_cast<std::uint64_t>(region->data),
+                                  .bytes = region->bytes,
+                                  .remote_key = region->remote_key}));
+  return true;
+}
+
+void VerbsChannel::unshare(std::uint32_t chunk) {
+  if (shared_.erase(chunk) != 0) send(as_bytes(GivenBackMessage{.chunk = chunk}));
+}
+
+bool VerbsChannel::handle(std::span<const std::byte> message) {
+  if (const auto chunk = parse<RegisteredMessage>(message);
+      chunk && chunk->type == MessageType::registered) {
+    {
+      const std::lock_guard lock(chunks_mutex_);
+      chunks_[chunk->chunk] = {chunk->address, chunk->bytes, chunk->remote_key};
+    }
+    counters().registrations.add(1);
+    rank_.local.recorder.control(board::Event::chunk_mapped, peer_, 0, chunk->chunk);
+    rank_.local.ring();  // somebody may wait for just this chunk
+    return true;
+  }
+  if (const auto gone = parse<GivenBackMessage>(message);
+      gone && gone->type == MessageType::given_back) {
+    const std::lock_guard lock(chunks_mutex_);
+    chunks_.erase(gone->chunk);
+    return true;
+  }
+  return false;
+}
+
+Status VerbsChannel::broken(const char* operation) const {
+  ErrorDetail detail;
+  {
+    const std::lock_guard lock(const_cast<std::mutex&>(why_mutex_));
+    if (!why_.ok()) detail = why_.detail();
+  }
+  detail.operation = operation;
+  detail.peer = peer_;
+  return Status(std::move(detail));
+}
+
+void VerbsChannel::fail(Status why) noexcept {
+  {
+    const std::lock_guard lock(why_mutex_);
+    if (failed_.load()) return;
+    why_ = std::move(why);
+  }
+  for (const auto& pair : pairs_) pair->to_error();
+  failed_.store(true, std::memory_order_release);
+  rank_.local.ring();
+}
+
+void VerbsChannel::failed(int queue_pair, const ibv_wc& completion) noexcept {
+  // The first one says what happened; the rest are flushed because of it.
+  if (has_failed()) return;
+  try {
+    fail(failure_of(completion, rank_.device, peer_, queue_pair));
+  } catch (const std::bad_alloc&) {
+    fail(Status(ErrorDetail{.code = Code::path_failed, .peer = peer_}));
+  }
+  rank_.path_failed(peer_, broken("path"));
+}
+
+void VerbsChannel::notified(int queue_pair, std::uint32_t immediate) noexcept {
+  if (immediate == Immediate::kFence || immediate == Immediate::kAck) return;
+  const auto arrival = expected_.arrived(Immediate::of(immediate), queue_pair);
+  if (arrival == ExpectedWordsTable::Arrival::set || arrival == ExpectedWordsTable::Arrival::partly)
+    return;
+  fail(Status(ErrorDetail{.code = Code::system,
+                          .operation = "put",
+                          .message = fmt::format("rank {} has put {} (immediate {:#010x})", peer_,
+                                                 arrival == ExpectedWordsTable::Arrival::unknown
+                                                     ? "into a slot that this rank does not expect"
+                                                     : "out of turn",
+                                                 immediate),
+                          .hint = "this is a defect of weft: please report it with WEFT_LOG=debug",
+                          .peer = peer_}));
+  rank_.path_failed(peer_, broken("path"));
+}
+
+// Sending messages and words: at once, or when there is room.
+
+void VerbsChannel::send(std::span<const std::byte> message) {
+  counters().control_messages.add(1);
+  const std::lock_guard lock(outbox_mutex_);
+  if (!waiting_.load() && post_message(message)) return;
+  messages_waiting_.emplace_back(message.begin(), message.end());
+  waiting_.store(true);
+  rank_.completions.look_soon();
+}
+
+void VerbsChannel::write_word(RemoteMemory word, std::uint64_t value) noexcept {
+  const std::lock_guard lock(outbox_mutex_);
+  if (!waiting_.load() && post_word({word, value})) return;
+  const auto same = std::find_if(words_waiting_.begin(), words_waiting_.end(), [&](const Word& w) {
+    return w.place.address == word.address && w.place.key == word.key;
+  });
+  if (same != words_waiting_.end())
+    same->value = value;
+  else
+    words_waiting_.push_back({word, value});
+  waiting_.store(true);
+  rank_.completions.look_soon();
+}
+
+void VerbsChannel::notify() noexcept {
+  const std::lock_guard lock(outbox_mutex_);
+  if (!waiting_.load()) {
+    QueuePair& pair = *pairs_.front();
+    const std::lock_guard pair_lock(pair.mutex());
+    if (has_failed() || post_notification(pair, Immediate::kAck)) return;
+  }
+  ack_waiting_ = true;
+  waiting_.store(true);
+  rank_.completions.look_soon();
+}
+
+void VerbsChannel::has_room() noexcept {
+  let_go_of_kept();
+  flush();
+}
+
+void VerbsChannel::flush() noexcept {
+  if (!waiting_.load(std::memory_order_acquire)) return;
+  const std::lock_guard lock(outbox_mutex_);
+  if (has_failed()) {
+    words_waiting_.clear();
+    messages_waiting_.clear();
+    ack_waiting_ = false;
+  }
+  while (!words_waiting_.empty() && post_word(words_waiting_.front())) words_waiting_.pop_front();
+  if (words_waiting_.empty())
+    while (!messages_waiting_.empty() && post_message(messages_waiting_.front()))
+      messages_waiting_.pop_front();
+  if (ack_waiting_) {
+    QueuePair& pair = *pairs_.front();
+    const std::lock_guard pair_lock(pair.mutex());
+    ack_waiting_ = !post_notification(pair, Immediate::kAck);
+  }
+  waiting_.store(ack_waiting_ || !words_waiting_.empty() || !messages_waiting_.empty());
+  if (waiting_.load()) rank_.completions.look_soon();
+}
+
+bool VerbsChannel::owns(const ibv_qp* qp) const noexcept {
+  return std::any_of(pairs_.begin(), pairs_.end(), [&](const auto& p) { return p->get() == qp; });
+}
+
+bool VerbsChannel::is_idle() noexcept {
+  if (has_failed()) return true;
+  flush();
+  if (waiting_.load()) return false;
+  bool idle = true;
+  for (const auto& pair : pairs_) {
+    if (pair->has_ended(pair->posted())) continue;
+    pair->ask_for_completion();
+    idle = false;
+  }
+  return idle;
+}
+
+void VerbsChannel::message(int, std::span<const std::byte> bytes) noexcept {
+  MessageHead head;
+  if (bytes.size() < sizeof head) return;
+  std::memcpy(&head, bytes.data(), sizeof head);
+  {
+    const std::lock_guard lock(inbox_mutex_);
+    const auto body = bytes.subspan(sizeof head);
+    inbox_.push_back({head, {body.begin(), body.end()}});
+  }
+  rank_.has_message(peer_);
+}
+
+void VerbsChannel::take_messages(const std::function<void(std::span<const std::byte>)>& take) {
+  for (;;) {
+    Message message;
+    {
+      const std::lock_guard lock(inbox_mutex_);
+      if (inbox_.empty()) return;
+      for (std::size_t i = 0; i < pairs_.size(); ++i)
+        // Something that was sent before it is still on its way by another queue pair.
+        if (pairs_[i]->notifications_seen() < inbox_.front().head.notified[i]) {
+          rank_.completions.look_soon();
+          return;
+        }
+      message = std::move(inbox_.front());
+      inbox_.pop_front();
+    }
+    if (!handle(message.bytes)) take(message.bytes);
+  }
+}
+
+}  // namespace weft::p2p::verbs

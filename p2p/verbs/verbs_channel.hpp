@@ -1,0 +1,206 @@
+// The path to one peer by queue pairs.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "p2p/fabric.hpp"
+#include "p2p/local_rank.hpp"
+#include "p2p/verbs/expected_words.hpp"
+#include "p2p/verbs/message_head.hpp"
+#include "p2p/verbs/messages.hpp"
+#include "p2p/verbs/queue_pair.hpp"
+#include "p2p/verbs/regions.hpp"
+#include "p2p/verbs/writes.hpp"
+
+namespace weft::p2p::verbs {
+
+/// What the fabric of a rank shares with all its channels.
+struct VerbsRank {
+  Device& device;
+  LocalRank& local;
+  Regions& regions;
+  Completions& completions;
+  /// Any thread: the path has failed, `why` in words.
+  std::function<void(int peer, const Status& why)> path_failed;
+  /// Any thread: a control message of the peer has come; take it by take_messages().
+  std::function<void(int peer)> has_message;
+};
+
+/// A RemoteMemory is an address in the peer's process and the key of its registration.
+class VerbsChannel final : public Channel, public QueuePairEvents {
+ public:
+  /// Makes the queue pairs. `rank` must outlive it. Throws Error.
+  VerbsChannel(VerbsRank& rank, int peer, const VerbsAddress& port);
+  ~VerbsChannel() override;
+
+  // Setting up, on the progress thread.
+  QueuePairsMessage introduction() const;
+  void connect(const QueuePairsMessage& peer);
+  /// How puts are made known: "one WRITE_WITH_IMM a put", with the reason.
+  std::string ladder_text() const;
+
+  std::string_view fabric() const noexcept override { return "verbs"; }
+  Result<RemoteMemory> resolve(const MemoryRef& ref) noexcept override;
+  Status put(PutWork& work) noexcept override;
+  std::optional<Status> outcome(std::uint64_t posted) noexcept override;
+  Status get(std::span<const GetWork> pieces) noexcept override;
+  void write_word(RemoteMemory word, std::uint64_t value) noexcept override;
+  void notify() noexcept override;
+  std::byte* direct(RemoteMemory) noexcept override { return nullptr; }
+  void send(std::span<const std::byte> message) override;
+  bool share(std::uint32_t chunk) override;
+  std::uint32_t expect(const ExpectedWords& words) override { return expected_.add(words); }
+  void expect_no_more(std::uint32_t signal) noexcept override { expected_.remove(signal); }
+  AdoptedReach adopted_reach() const noexcept override { return {true, true}; }
+
+  /// Progress thread: hands over the messages whose turn it is.
+  void take_messages(const std::function<void(std::span<const std::byte>)>& take);
+  /// Progress thread: a message that is the channel's own. False: it is somebody else's.
+  bool handle(std::span<const std::byte> message);
+  /// Progress thread: the peer is told if it knew of the adopted memory.
+  void unshare(std::uint32_t chunk);
+
+  /// Any thread: nothing of the peer arrives any more, and every operation fails with `why`.
+  void fail(Status why) noexcept;
+  bool has_failed() const noexcept { return failed_.load(std::memory_order_acquire); }
+  bool owns(const ibv_qp* qp) const noexcept;
+  /// Posts what waits for room. Any thread that holds no lock of a queue pair.
+  void flush() noexcept;
+  /// Whether everything posted or waiting has gone out and was received.
+  bool is_idle() noexcept;
+
+ private:
+  using Pairs = std::vector<std::unique_ptr<QueuePair>>;
+  // What `posted` is made of: a queue pair (from 1) and its request, or kAllPairs and a stripe.
+  static constexpr unsigned kPairShift = 56;
+  static constexpr std::uint64_t kAllPairs = 0xff;
+  struct Word {
+    RemoteMemory place;
+    std::uint64_t value = 0;
+  };
+  struct Message {
+    MessageHead head;
+    std::vector<std::byte> bytes;
+  };
+  struct RemoteChunk {
+    std::uint64_t address = 0;
+    std::uint64_t bytes = 0;
+    std::uint32_t key = 0;
+  };
+
+  /// What a put needs until it has ended, besides its source.
+  struct Kept {
+    std::uint64_t posted = 0;
+    OwnedBlock packed;
+    std::vector<Regions::Lease> leases;
+  };
+  struct Payload;
+  /// How the end of what is sent is made known.
+  enum class Rung : std::uint8_t {
+    immediate,  ///< with its last request
+    separate,   ///< an immediate of its own
+    message,    ///< a SEND of its own
+    tail        ///< a word right after it
+  };
+  struct Sending {
+    QueuePair& pair;
+    Rung rung = Rung::immediate;
+    std::uint32_t immediate = 0;
+    std::uint64_t tail = 0;
+    std::uint32_t pad = 0;  ///< bytes between payload and tail word
+    // Answers.
+    bool is_inline = false;
+    std::uint32_t requests = 0;  ///< that moved payload
+    std::uint64_t last = 0;      ///< request
+
+    /// Whether its end takes a request of its own.
+    bool adds_request(const Writes& writes) const noexcept;
+    /// The end, with the queue pair's lock held.
+    void finish(Writes& writes) noexcept;
+  };
+
+  // put.cpp
+  Result<std::uint32_t> key_of(const Tensor& tensor, Payload& payload) noexcept;
+  void keep(Kept&& kept) noexcept;
+  void let_go_of_kept() noexcept;
+  Status collect(PutWork& work, Payload& payload) noexcept;
+  Status pack(PutWork& work, Payload& payload) noexcept;
+  Status put_whole(PutWork& work, const Payload& payload, std::size_t chosen) noexcept;
+  Status put_in_pieces(PutWork& work, const Payload& payload) noexcept;
+  Status transmit(Sending& sending, std::span<const Piece> pieces, RemoteMemory to,
+                  bool may_refuse) noexcept;
+  Status give_up(int error) noexcept;
+  Status full() const noexcept;
+  Status broken(const char* operation) const;
+
+  // outbox.cpp: false when there is no room now.
+  bool post_notification(QueuePair& pair, std::uint32_t immediate) noexcept;
+  bool post_word(const Word& word) noexcept;
+  bool post_message(std::span<const std::byte> message) noexcept;
+  bool fence_others() noexcept;
+
+  void notified(int queue_pair, std::uint32_t immediate) noexcept override;
+  void message(int queue_pair, std::span<const std::byte> bytes) noexcept override;
+  void failed(int queue_pair, const ibv_wc& completion) noexcept override;
+  void has_room() noexcept override;
+
+  // outcome.cpp
+  template <typename Ask>
+  bool all_pairs(std::uint64_t posted, const Ask& ask) noexcept;
+  bool has_ended(std::uint64_t posted) noexcept;
+  Status post_reads(QueuePair& pair, std::span<const GetWork> pieces, std::uint64_t& last) noexcept;
+
+  static constexpr std::size_t kSendBuffer = sizeof(MessageHead) + kMaxMessage;
+
+  VerbsRank& rank_;
+  const int peer_;
+  const VerbsAddress port_;
+  Ladder ladder_ = Ladder::immediate;
+  bool immediates_ = true;  ///< both devices have them
+  ExpectedWordsTable expected_;
+
+  std::mutex chunks_mutex_;
+  std::unordered_map<std::uint32_t, RemoteChunk> chunks_;  ///< the peer's
+  std::set<std::uint32_t> shared_;  ///< the progress thread's: chunks that the peer knows
+
+  std::mutex outbox_mutex_;  ///< guards what waits for room; taken before a queue pair's
+  std::deque<Word> words_waiting_;
+  std::deque<std::vector<std::byte>> messages_waiting_;
+  bool ack_waiting_ = false;
+  std::atomic<bool> waiting_{false};
+  OwnedBlock send_buffers_;
+  std::uint32_t send_key_ = 0;
+  std::array<std::uint64_t, 16> send_ends_{};  ///< by buffer: the request that frees it
+  std::size_t next_buffer_ = 0;
+  std::array<std::uint64_t, ExpectedWordsTable::kMaxQueuePairs> fenced_{};
+
+  std::mutex inbox_mutex_;
+  std::deque<Message> inbox_;
+
+  std::mutex stripes_mutex_;
+  std::vector<std::array<std::uint64_t, ExpectedWordsTable::kMaxQueuePairs>> stripes_;
+  std::uint64_t next_stripe_ = 1;
+
+  std::mutex kept_mutex_;
+  std::deque<Kept> kept_;
+  std::atomic<bool> keeps_{false};  ///< any
+
+  std::mutex why_mutex_;
+  Status why_;
+  std::atomic<bool> failed_{false};
+  std::atomic<std::uint32_t> next_read_{0};
+
+  Pairs pairs_;  ///< the first to go
+};
+
+}  // namespace weft::p2p::verbs

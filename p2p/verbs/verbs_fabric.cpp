@@ -1,0 +1,246 @@
+#include "p2p/verbs/verbs_fabric.hpp"
+
+#include <fmt/format.h>
+#include <sys/epoll.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace weft::p2p::verbs {
+namespace {
+
+/// How long a rank that goes waits for what it said last to arrive.
+constexpr std::chrono::milliseconds kFarewell{1000};
+
+template <std::size_t N>
+std::string text_of(const std::array<char, N>& text) {
+  return {text.data(), ::strnlen(text.data(), text.size())};
+}
+
+}  // namespace
+
+VerbsFabric::VerbsFabric(LocalRank& local, ProgressThread& progress, FabricEvents& events,
+                         const Config& config, std::shared_ptr<Verbs> verbs, std::string why_not)
+    : local_(local),
+      progress_(progress),
+      events_(events),
+      verbs_(std::move(verbs)),
+      options_(VerbsOptions::read(config)),
+      why_not_(std::move(why_not)),
+      connector_(local, progress, *this, config) {}
+
+VerbsFabric::~VerbsFabric() {
+  if (completions_) completions_->stop();
+}
+
+FabricVerdict VerbsFabric::reaches(const RankAddress& own, const RankAddress& peer) const {
+  if (own.verbs.present == 0) return {"verbs", false, text_of(own.verbs.why_not)};
+  if (peer.verbs.present == 0)
+    return {"verbs", false,
+            fmt::format("host {} has no device for it: {}", peer.host.data(),
+                        text_of(peer.verbs.why_not))};
+  if (own.verbs.link_layer != peer.verbs.link_layer || own.verbs.iwarp != peer.verbs.iwarp)
+    return {"verbs", false,
+            fmt::format("{} here and {} there are of different kinds", own.verbs.device.data(),
+                        peer.verbs.device.data())};
+  return {
+      "verbs", true,
+      fmt::format("queue pairs from {} to {}", own.verbs.device.data(), peer.verbs.device.data())};
+}
+
+void VerbsFabric::listen(RankAddress& own) {
+  const auto refuse = [&](const std::string& why) {
+    why_not_ = why;
+    own.verbs = {};
+    std::strncpy(own.verbs.why_not.data(), why.c_str(), own.verbs.why_not.size() - 1);
+  };
+  if (!local_.only_fabric.empty() && local_.only_fabric != name())
+    return refuse("WEFT_FABRIC=" + local_.only_fabric);
+  if (!verbs_) return refuse(why_not_);
+  try {
+    device_ = std::make_unique<Device>(verbs_, options_, *local_.log);
+    connector_.listen(own);
+    own.verbs = device_->address();
+  } catch (const Error& error) {
+    if (local_.only_fabric == name()) throw;
+    device_.reset();
+    refuse(error.detail().message);
+  }
+}
+
+void VerbsFabric::open(const std::vector<RankAddress>& job) {
+  partners_ = std::vector<Partner>(job.size());
+  for (std::size_t i = 0; i < job.size(); ++i) {
+    partners_[i].rank = static_cast<int>(i);
+    partners_[i].port = job[i].verbs;
+  }
+  if (device_) connector_.open(job);
+}
+
+void VerbsFabric::start_device() {
+  if (completions_) return;
+  regions_ = std::make_unique<Regions>(*device_, Regions::Memory{.control = local_.control,
+                                                                 .data = local_.data,
+                                                                 .published = local_.published,
+                                                                 .hidden = local_.hidden,
+                                                                 .adopted = local_.adopted});
+  completions_ = std::make_unique<Completions>(*device_, local_, progress_, local_.size);
+  completions_->on_look([this] { look(); });
+  if (completions_->is_inline()) local_.waiter.set_poller(completions_.get());
+  shared_.emplace(VerbsRank{
+      .device = *device_,
+      .local = local_,
+      .regions = *regions_,
+      .completions = *completions_,
+      .path_failed =
+          [this](int peer, const Status& why) {
+            progress_.post([this, peer, why] { lose(partner(peer), why); });
+          },
+      .has_message =
+          [this](int peer) { progress_.post([this, peer] { take_messages(partner(peer)); }); }});
+  given_back_ = local_.adopted->on_release([this](std::uint32_t chunk) {
+    progress_.post([this, chunk] {
+      for (const Partner& partner : partners_)
+        if (partner.channel != nullptr) partner.channel->unshare(chunk);
+    });
+  });
+  progress_.watch(device_->event_fd(), EPOLLIN, [this](std::uint32_t) {
+    device_->handle_event([this](ibv_qp* qp) { on_device_event(qp); });
+  });
+}
+
+void VerbsFabric::connect(int rank) {
+  Partner& partner = this->partner(rank);
+  try {
+    start_device();
+    if (rank != local_.rank) return connector_.connect(rank);
+    make_channel(partner);
+    partner.peer_is_ready = true;
+    on_queue_pairs(partner, partner.channel->introduction());
+  } catch (const Error& error) {
+    events_.short_of(error);
+  }
+}
+
+void VerbsFabric::make_channel(Partner& partner) {
+  partner.made = std::make_unique<VerbsChannel>(*shared_, partner.rank, partner.port);
+  partner.channel = partner.made.get();
+}
+
+void VerbsFabric::met(int rank) {
+  Partner& partner = this->partner(rank);
+  try {
+    make_channel(partner);
+    connector_.send(rank, as_bytes(partner.channel->introduction()));
+  } catch (const Error& error) {
+    events_.short_of(error);
+  }
+}
+
+void VerbsFabric::said(int rank, std::span<const std::byte> message) {
+  Partner& partner = this->partner(rank);
+  if (partner.channel == nullptr) return;
+  try {
+    if (const auto pairs = parse<QueuePairsMessage>(message);
+        pairs && pairs->type == QueuePairsMessage::kType)
+      on_queue_pairs(partner, *pairs);
+    if (const auto ready = parse<ReadyMessage>(message);
+        ready && ready->type == ReadyMessage::kType) {
+      partner.peer_is_ready = true;
+      if_ready(partner);
+    }
+  } catch (const Error& error) {
+    events_.short_of(error);
+  }
+}
+
+void VerbsFabric::on_queue_pairs(Partner& partner, const QueuePairsMessage& message) {
+  if (partner.is_ready) return;
+  partner.channel->connect(message);
+  partner.is_ready = true;
+  if (partner.rank != local_.rank) connector_.send(partner.rank, as_bytes(ReadyMessage{}));
+  if_ready(partner);
+}
+
+void VerbsFabric::if_ready(Partner& partner) {
+  if (!partner.is_ready || !partner.peer_is_ready || partner.is_connected) return;
+  partner.is_connected = true;
+  local_.log->debug(Subsystem::path, "rank {}: {}; {}", partner.rank,
+                    partner.channel->ladder_text(), completions_->binding_table());
+  events_.connected(partner.rank, std::move(partner.made));
+  take_messages(partner);
+}
+
+void VerbsFabric::take_messages(Partner& partner) {
+  if (!partner.is_connected) return;
+  partner.channel->take_messages(
+      [&](std::span<const std::byte> bytes) { events_.message(partner.rank, bytes); });
+}
+
+void VerbsFabric::look() {
+  for (Partner& partner : partners_) {
+    if (partner.channel == nullptr) continue;
+    partner.channel->flush();
+    take_messages(partner);
+  }
+}
+
+void VerbsFabric::ended(int rank, bool orderly, const std::string& why) {
+  Partner& partner = this->partner(rank);
+  // What it had sent before it went comes first.
+  if (completions_) completions_->drain();
+  take_messages(partner);
+  lose(partner,
+       orderly
+           ? Status{}
+           : Status(ErrorDetail{
+                 .code = Code::peer_failed, .operation = "path", .message = why, .peer = rank}));
+}
+
+void VerbsFabric::lose(Partner& partner, const Status& why) {
+  if (partner.has_ended) return;
+  partner.has_ended = true;
+  if (partner.channel != nullptr) partner.channel->fail(why);
+  connector_.drop(partner.rank);
+  events_.lost(partner.rank, why);
+}
+
+bool VerbsFabric::fence(int rank) {
+  lose(partner(rank), Status(ErrorDetail{.code = Code::peer_failed,
+                                         .operation = "path",
+                                         .message = "it was declared dead",
+                                         .peer = rank}));
+  return true;
+}
+
+void VerbsFabric::short_of(const Error& error) { events_.short_of(error); }
+
+void VerbsFabric::on_device_event(ibv_qp* qp) {
+  for (Partner& partner : partners_)
+    if (partner.channel != nullptr && partner.channel->owns(qp))
+      lose(partner,
+           Status(ErrorDetail{.code = Code::path_failed,
+                              .operation = "path",
+                              .message = fmt::format("{} gave the queue pair up", device_->name()),
+                              .hint = "the system's log has the driver's words",
+                              .peer = partner.rank}));
+}
+
+void VerbsFabric::farewell() noexcept {
+  if (!completions_) return;
+  const auto until = Clock::now() + kFarewell;
+  const auto idle = [&] {
+    return std::all_of(partners_.begin(), partners_.end(), [](const Partner& p) {
+      return p.channel == nullptr || p.channel->is_idle();
+    });
+  };
+  while (!idle() && Clock::now() < until) {
+    completions_->drain();
+    completions_->help();
+  }
+  for (const Partner& partner : partners_)
+    if (!partner.has_ended && partner.rank != local_.rank) connector_.goodbye(partner.rank);
+  for (Partner& partner : partners_) partner.channel = nullptr;
+}
+
+}  // namespace weft::p2p::verbs

@@ -1,0 +1,85 @@
+// Reaching ranks by RDMA: queue pairs between every two of them.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/config.hpp"
+#include "p2p/connector/connector.hpp"
+#include "p2p/fabric.hpp"
+#include "p2p/local_rank.hpp"
+#include "p2p/progress/progress_thread.hpp"
+#include "p2p/verbs/completions.hpp"
+#include "p2p/verbs/device.hpp"
+#include "p2p/verbs/regions.hpp"
+#include "p2p/verbs/verbs_channel.hpp"
+
+namespace weft::p2p::verbs {
+
+/// Two ranks meet by the connector, tell each other their queue pairs, and say when those are
+/// ready. The connection stays: its end is how the death of a rank is noticed that has nothing
+/// under way. A rank reaches itself by a queue pair connected to itself.
+class VerbsFabric final : public Fabric, private ConnectorEvents {
+ public:
+  /// All must outlive it; `progress` is the thread that `local` posts to. `verbs` may be null: the
+  /// fabric reaches nobody then, because of `why_not`.
+  VerbsFabric(LocalRank& local, ProgressThread& progress, FabricEvents& events,
+              const Config& config, std::shared_ptr<Verbs> verbs, std::string why_not);
+  /// The progress thread must have stopped.
+  ~VerbsFabric() override;
+
+  std::string_view name() const noexcept override { return "verbs"; }
+  FabricVerdict reaches(const RankAddress& own, const RankAddress& peer) const override;
+  void listen(RankAddress& own) override;
+  void open(const std::vector<RankAddress>& job) override;
+  void connect(int rank) override;
+  bool fence(int rank) override;
+  void farewell() noexcept override;
+
+ private:
+  struct Partner {
+    int rank = -1;
+    VerbsAddress port;
+    std::unique_ptr<VerbsChannel> made;  ///< until it is the mesh's
+    VerbsChannel* channel = nullptr;
+    bool is_ready = false;  ///< this end
+    bool peer_is_ready = false;
+    bool is_connected = false;
+    bool has_ended = false;
+  };
+
+  // From the connector.
+  void met(int rank) override;
+  void said(int rank, std::span<const std::byte> message) override;
+  void ended(int rank, bool orderly, const std::string& why) override;
+  void short_of(const Error& error) override;
+
+  Partner& partner(int rank) noexcept { return partners_[static_cast<std::size_t>(rank)]; }
+  void start_device();
+  void watch_device();
+  void on_device_event(ibv_qp* qp);
+  void make_channel(Partner& partner);
+  void on_queue_pairs(Partner& partner, const QueuePairsMessage& message);
+  void if_ready(Partner& partner);
+  void take_messages(Partner& partner);
+  void look();
+  void lose(Partner& partner, const Status& why);
+
+  LocalRank& local_;
+  ProgressThread& progress_;
+  FabricEvents& events_;
+  const std::shared_ptr<Verbs> verbs_;
+  const VerbsOptions options_;
+  std::string why_not_;
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<Regions> regions_;
+  std::unique_ptr<Completions> completions_;
+  std::optional<VerbsRank> shared_;
+  Connector connector_;
+  std::vector<Partner> partners_;  ///< by rank
+  AdoptedMemory::Listener given_back_;
+};
+
+}  // namespace weft::p2p::verbs
