@@ -3,15 +3,16 @@
 
 # A command as one CTest test of the suite roce. With NP it is a program of as many ranks.
 #   weft_roce_test(name [GUESTS 1|2] [NP n] [LOSS 1%] [TIMEOUT seconds] [ENVIRONMENT NAME=value ...]
-#                  [ON_HOST] COMMAND target args...)
+#                  [ON_HOST] [FULL] COMMAND target args...)
 # GUESTS: where the ranks are: all in node0 (1, the default), or half of them on each (2). LOSS: what the
 # guests' network loses, each way. TIMEOUT: of the command; booting does not count. ON_HOST: the command
-# runs on this machine and works the guests by ${WEFT_ROCE_GUESTS}, to cut their power for instance.
+# runs on this machine and works the guests by ${WEFT_ROCE_GUESTS}, to cut their power for instance. FULL: only with
+# WEFT_TEST_FULL=1.
 set(WEFT_ROCE_GUESTS ${PROJECT_SOURCE_DIR}/tests/roce/guests)
 set(WEFT_ROCE_STATE ${PROJECT_BINARY_DIR}/tests/roce/guests)
 
 function(weft_roce_test name)
-  cmake_parse_arguments(TEST "ON_HOST" "GUESTS;NP;LOSS;TIMEOUT" "ENVIRONMENT;COMMAND" ${ARGN})
+  cmake_parse_arguments(TEST "ON_HOST;FULL" "GUESTS;NP;LOSS;TIMEOUT" "ENVIRONMENT;COMMAND" ${ARGN})
   if(NOT TEST_COMMAND)
     message(FATAL_ERROR "weft_roce_test(${name}): COMMAND is needed")
   endif()
@@ -35,6 +36,9 @@ function(weft_roce_test name)
       list(APPEND options --loss ${TEST_LOSS})
     endif()
     set(command ${WEFT_ROCE_GUESTS} run ${options} -- ${command})
+  endif()
+  if(TEST_FULL)
+    set(command bash ${PROJECT_SOURCE_DIR}/tests/roce/full.sh ${command})
   endif()
   # Guests that a test before has ended are booted again, which takes minutes on a busy machine.
   math(EXPR limit "${TEST_TIMEOUT} + 480")

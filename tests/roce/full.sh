@@ -1,0 +1,8 @@
+#!/usr/bin/env bash
+# On this machine: a command that belongs to the long cuts only.
+set -euo pipefail
+if [[ ${WEFT_TEST_FULL-} != 1 ]]; then
+  echo 'skipped: a long cut (./dev test --full)'
+  exit 77
+fi
+exec "$@"
