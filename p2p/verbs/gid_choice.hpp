@@ -1,7 +1,7 @@
 // Which of a port's GIDs packets are sent from.
 #pragma once
 
-#include <infiniband/verbs.h>
+#include "p2p/verbs/api/verbs.hpp"
 
 #include <array>
 #include <cstddef>

@@ -1,7 +1,7 @@
 // Which of a host's RDMA ports a rank is reached by.
 #pragma once
 
-#include <infiniband/verbs.h>
+#include "p2p/verbs/api/verbs.hpp"
 
 #include <cstddef>
 #include <cstdint>
