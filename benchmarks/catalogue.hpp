@@ -20,6 +20,7 @@ struct Description {
   std::size_t (*memory)(std::size_t size, int ranks) = nullptr;
   unsigned budget_factor = 1;  ///< of the time to measure a row in
   bool has_peers = false;      ///< the same work is there for MPI
+  bool has_perftest = false;   ///< runs by RDMA, beside linux-rdma's perftest
   bool moves_bytes = true;     ///< so that bytes by time mean something
   bool has_readers = false;    ///< run with every number of readers asked for; else on two ranks
 };

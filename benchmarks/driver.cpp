@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <optional>
 #include <stdexcept>
@@ -12,6 +13,9 @@
 #include "base/os/cpus.hpp"
 #include "benchmarks/catalogue.hpp"
 #include "benchmarks/launch.hpp"
+#if defined(WEFT_HAS_VERBS)
+#include "benchmarks/perftest.hpp"
+#endif
 #include "p2p/arena/memory_limits.hpp"
 
 namespace weft::bench {
@@ -24,6 +28,8 @@ struct Program {
   std::string name;
   std::vector<std::string> launcher;  // its path, and the flags that do not depend on the run
   std::string executable;
+  // In place of one launch, where a row takes several.
+  std::vector<RunRow> (*measure)(const RunOptions& options) = nullptr;
 };
 
 std::filesystem::path own_path() { return std::filesystem::read_symlink("/proc/self/exe"); }
@@ -61,7 +67,7 @@ std::vector<std::string> command(const Program& program, const RunOptions& optio
 Program weft_program() {
   const auto launcher = open_mpi_launcher();
   if (!launcher) throw std::runtime_error("no mpirun on PATH; install openmpi-bin (./dev setup)");
-  return {"weft", *launcher, own_path().string()};
+  return {.name = "weft", .launcher = *launcher, .executable = own_path().string()};
 }
 
 std::optional<Program> peer_program(const std::string& name) {
@@ -72,14 +78,36 @@ std::optional<Program> peer_program(const std::string& name) {
                name, launcher ? executable.string() + " was not built" : "no launcher on PATH");
     return std::nullopt;
   }
-  return Program{name, *launcher, executable.string()};
+  return Program{.name = name, .launcher = *launcher, .executable = executable.string()};
+}
+
+void add_perftest([[maybe_unused]] std::vector<Program>& programs, const Description& benchmark) {
+  std::string why = fmt::format("{} does not run by RDMA", benchmark.name);
+#if defined(WEFT_HAS_VERBS)
+  if (benchmark.has_perftest) {
+    const auto missing = perftest_missing();
+    if (!missing) {
+      programs.push_back(
+          {.name = "perftest", .launcher = {}, .executable = {}, .measure = run_perftest});
+      return;
+    }
+    why = *missing;
+  }
+#endif
+  fmt::print(stderr, "left out: perftest: {}\n", why);
 }
 
 std::vector<Program> programs_for(const Plan& plan, const Description& benchmark) {
   std::vector<Program> programs{weft_program()};
-  const std::vector<std::string> all{"openmpi", "mpich"};
-  for (const std::string& peer : plan.peers.empty() && benchmark.has_peers ? all : plan.peers) {
+  std::vector<std::string> all;
+  if (benchmark.has_peers) all = {"openmpi", "mpich"};
+  if (benchmark.has_perftest) all = {"perftest"};
+  for (const std::string& peer : plan.peers.empty() ? all : plan.peers) {
     if (peer == "none") continue;
+    if (peer == "perftest") {
+      add_perftest(programs, benchmark);
+      continue;
+    }
     if (!benchmark.has_peers)
       fmt::print(stderr, "left out: {}: {} is measured against its limit alone\n", peer,
                  benchmark.name);
@@ -136,6 +164,7 @@ std::vector<RunOptions> runs_for(const Plan& plan, const Description& benchmark)
 }
 
 std::vector<RunRow> run_once(const Program& program, const RunOptions& options) {
+  if (program.measure != nullptr) return program.measure(options);
   const auto words = command(program, options);
   const Outcome outcome = launch(words, kRunLimit);
   if (outcome.exit_code != 0)
@@ -175,6 +204,8 @@ unsigned processors() { return std::max(1U, static_cast<unsigned>(os::usable_cpu
 
 Results run(const Plan& plan) {
   const Description& benchmark = description_of(plan.run.benchmark);
+  // Else ranks of one host would share memory.
+  if (benchmark.has_perftest) ::setenv("WEFT_FABRIC", "verbs", 1);
   const auto runs = runs_for(plan, benchmark);
   auto programs = programs_for(plan, benchmark);
   for (const int ranks : ranks_for(plan, benchmark))

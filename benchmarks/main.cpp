@@ -34,19 +34,22 @@ int drive(int argc, char** argv) {
   std::vector<std::string> names;
   for (const Description& benchmark : catalogue()) names.emplace_back(benchmark.name);
   app.add_option("benchmark", plan.run.benchmark, "one of the list below")
-      ->required()
       ->check(CLI::IsMember(names));
   app.add_flag("--quick", plan.quick, "fewer sizes and shorter runs: under 40 s");
   app.add_option("--json", json_file, "write the rows to this file as JSON");
   app.add_flag("-c,--check", plan.run.check, "check the data of a sample of operations");
   app.add_option("--sizes", sizes, "bytes of a tensor, e.g. 8,64k,4m")->delimiter(',');
   app.add_option("--pairs", plan.pairs, "runs of each program")->check(CLI::Range(1U, 1000U));
-  app.add_option("--peers", plan.peers, "openmpi,mpich or none (latency, put-bw, pushpull)")
+  app.add_option("--peers,--vs", plan.peers,
+                 "openmpi,mpich (latency, put-bw, pushpull), perftest (rdma) or none")
       ->delimiter(',')
-      ->check(CLI::IsMember({"openmpi", "mpich", "none"}));
+      ->check(CLI::IsMember({"openmpi", "mpich", "perftest", "none"}));
   app.add_option("--readers", plan.readers, "numbers of readers, 1 to 7 (publish)")->delimiter(',');
   try {
     app.parse(argc, argv);
+    const bool beside_perftest = plan.peers == std::vector<std::string>{"perftest"};
+    if (plan.run.benchmark.empty() && beside_perftest) plan.run.benchmark = kRdma;
+    if (plan.run.benchmark.empty()) throw CLI::RequiredError("benchmark");
     for (const std::string& word : sizes) plan.run.sizes.push_back(size_of_word(word));
   } catch (const CLI::ParseError& error) {
     return app.exit(error);

@@ -22,6 +22,7 @@ inline constexpr std::string_view kAttach = "attach";
 inline constexpr std::string_view kAdopt = "adopt";
 inline constexpr std::string_view kRendezvous = "rendezvous";
 inline constexpr std::string_view kPushPull = "pushpull";
+inline constexpr std::string_view kRdma = "rdma";
 
 /// Kinds of row: whether the receiver reads every cache line before the clock stops.
 inline constexpr std::string_view kTouched = "touched";

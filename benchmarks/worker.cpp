@@ -24,6 +24,9 @@ constexpr Benchmark kBenchmarks[] = {
     {kAdopt, measure_adopt},
     {kRendezvous, measure_rendezvous},
     {kPushPull, measure_push_pull},
+#if defined(WEFT_HAS_VERBS)
+    {kRdma, measure_rdma},
+#endif
 };
 
 std::vector<RunRow> measure(World& world, const RunOptions& options) {

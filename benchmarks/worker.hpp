@@ -24,6 +24,9 @@ std::vector<RunRow> measure_adopt(World& world, const RunOptions& options);
 std::vector<RunRow> measure_rendezvous(World& world, const RunOptions& options);
 std::vector<RunRow> measure_push_pull(World& world, const RunOptions& options);
 
+/// Needs an RDMA device, for the limit.
+std::vector<RunRow> measure_rdma(World& world, const RunOptions& options);
+
 /// Throws std::runtime_error unless `right`.
 void require_data(bool right, std::size_t size, std::uint64_t iteration);
 
