@@ -185,10 +185,9 @@ Status VerbsChannel::put_in_pieces(PutWork& work, const Payload& payload) noexce
   const std::size_t count = pairs_.size();
   for (const auto& pair : pairs_) {
     const std::lock_guard lock(pair->mutex());
-    if (!pair->has_room_for(Writes::kMostRequests, 1)) return full();
+    if (!pair->has_room_for(std::min(Writes::kMostRequests, pair->max_chain()), 1)) return full();
   }
-  const std::size_t share =
-      (payload.bytes / count + kLeastShare - 1) / kLeastShare * kLeastShare;
+  const std::size_t share = (payload.bytes / count + kLeastShare - 1) / kLeastShare * kLeastShare;
   std::array<std::uint64_t, ExpectedWordsTable::kMaxQueuePairs> ends{};
   work.requests = 0;
   for (std::size_t i = 0; i < count; ++i) {
@@ -222,12 +221,12 @@ Status VerbsChannel::transmit(Sending& sending, std::span<const Piece> pieces, R
   std::size_t total = 0;
   for (const Piece& p : pieces) total += p.bytes;
   sending.is_inline = fits_inline(total, pair);
-  Writes writes(pair.max_pieces(), rank_.device.limits().max_message);
+  Writes writes(pair.max_pieces(), rank_.device.limits().max_message, pair.max_chain());
   // All that the queue can hold at once goes out at once, or not at all.
   const std::uint64_t estimate =
       total / rank_.device.limits().max_message + pieces.size() / pair.max_pieces() + 2;
   const auto wanted =
-      static_cast<std::uint32_t>(std::min<std::uint64_t>(estimate, rank_.completions.depth() / 2));
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(estimate, pair.max_chain()));
   std::size_t next = 0;
   Piece piece = pieces.empty() ? Piece{} : pieces[0];
   for (bool begun = false;; begun = true) {

@@ -133,7 +133,7 @@ int QueuePair::post(ibv_send_wr* chain, std::uint32_t requests, std::uint32_t no
   }
   // One completion under way is enough to find out how far the queue has got.
   const bool none_asked = signaled_ <= ended_.load(std::memory_order_relaxed);
-  const bool signal = (lent && none_asked) || request - signaled_ >= kSignalEvery;
+  const bool signal = (lent && none_asked) || request - signaled_ >= signal_every();
   if (signal) last->send_flags |= IBV_SEND_SIGNALED;
   ibv_send_wr* bad = nullptr;
   const int error = device_.verbs().post_send(handle_.get(), chain, &bad);

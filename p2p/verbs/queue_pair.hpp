@@ -1,6 +1,7 @@
 // One reliable connection: what is under way on it, and how much more it takes.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -64,6 +65,8 @@ class QueuePair {
   bool data_in_order() const noexcept;
   std::uint32_t max_inline() const noexcept { return max_inline_; }
   std::uint32_t max_pieces() const noexcept { return max_pieces_; }
+  /// Work requests that always find room sooner or later when they are posted at once.
+  std::uint32_t max_chain() const noexcept { return options_.depth / 2; }
 
   /// Posting: hold the lock from asking for room to the last post.
   std::mutex& mutex() noexcept { return mutex_; }
@@ -108,7 +111,9 @@ class QueuePair {
  private:
   static constexpr std::uint64_t kIsReceive = std::uint64_t{1} << 63U;
   static constexpr std::uint32_t kReserve = 4;  ///< requests kept for reporting receives
-  static constexpr std::uint32_t kSignalEvery = 16;
+
+  /// Often enough that a queue without room has a completion under way.
+  std::uint32_t signal_every() const noexcept { return std::min(16U, options_.depth / 4); }
 
   void post_receive(std::uint32_t slot);
   void received(const ibv_wc& completion) noexcept;

@@ -24,9 +24,11 @@ class Writes {
   static constexpr std::uint32_t kMostRequests = 16;
   static constexpr std::uint32_t kMostPieces = 16;
 
-  Writes(std::uint32_t pieces_per_request, std::uint64_t max_message) noexcept
+  Writes(std::uint32_t pieces_per_request, std::uint64_t max_message,
+         std::uint32_t most_requests = kMostRequests) noexcept
       : pieces_per_request_(pieces_per_request < kMostPieces ? pieces_per_request : kMostPieces),
-        max_message_(max_message) {}
+        max_message_(max_message),
+        most_requests_(most_requests < kMostRequests ? most_requests : kMostRequests) {}
 
   void begin(RemoteMemory to) noexcept {
     to_ = to;
@@ -40,7 +42,7 @@ class Writes {
   void add_empty() noexcept;
   /// Every request carries its bytes with it: their memory is free as soon as they are posted.
   void send_inline() noexcept;
-  bool is_full() const noexcept { return count_ == kMostRequests; }
+  bool is_full() const noexcept { return count_ == most_requests_; }
   std::size_t bytes() const noexcept { return moved_; }
   ibv_send_wr& last() noexcept { return requests_[count_ - 1]; }
   ibv_send_wr* chain() noexcept { return requests_.data(); }
@@ -52,6 +54,7 @@ class Writes {
 
   const std::uint32_t pieces_per_request_;
   const std::uint64_t max_message_;
+  const std::uint32_t most_requests_;
   RemoteMemory to_;
   std::uint32_t count_ = 0;
   std::uint64_t room_ = 0;  ///< bytes left in the last request
