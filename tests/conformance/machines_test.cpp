@@ -1,0 +1,192 @@
+// The bodies over NICs that are slow, weak, poor or strange, by every way of making puts known.
+#include <gtest/gtest.h>
+
+#include <iostream>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "p2p/verbs/fake/fake_network.hpp"
+#include "runtime/bootstrap/in_process.hpp"
+#include "tests/conformance/runner.hpp"
+#include "tests/conformance/settings.hpp"
+
+namespace weft::conformance {
+namespace {
+
+using p2p::verbs::fake::FakeNetwork;
+using p2p::verbs::fake::FaultPlan;
+using p2p::verbs::fake::NetworkOptions;
+using p2p::verbs::fake::NicSpec;
+
+/// What every rank has, and how it is used.
+struct Machine {
+  std::string name;
+  std::vector<std::pair<Knob, std::string>> knobs;
+  NicSpec nic = {};
+  bool under_sanitizers = false;
+};
+
+/// Everything that a NIC may do and a perfect one doesn't.
+FaultPlan trouble() { return {.delayed = 0.1, .late = 0.2, .scattered = 0.5, .spurious = 0.2}; }
+
+std::vector<Machine> machines() {
+  std::vector<Machine> all = {
+      {"troubled", {{Knob::ladder, "imm"}, {Knob::cqs, "0"}}, {.faults = trouble()}, true},
+      {"troubled_with_2_threads",
+       {{Knob::ladder, "imm"}, {Knob::qps_per_peer, "2"}, {Knob::cqs, "2"}},
+       {.faults = trouble()},
+       true},
+      {"striped",
+       {{Knob::ladder, "imm"}, {Knob::qps_per_peer, "4"}, {Knob::cqs, "1"}},
+       {.faults = trouble()}},
+      {"counted_by_2",
+       {{Knob::ladder, "counted"}, {Knob::qps_per_peer, "2"}},
+       {.faults = trouble()},
+       true},
+      {"counted_by_8_with_2_threads",
+       {{Knob::ladder, "counted"}, {Knob::qps_per_peer, "8"}, {Knob::cqs, "2"}},
+       {.faults = trouble()}},
+      {"counted_by_1_with_a_thread",
+       {{Knob::ladder, "counted"}, {Knob::cqs, "1"}},
+       {.faults = trouble()}},
+      {"send", {{Knob::ladder, "send"}}, {.faults = trouble()}},
+      {"in_order",
+       {{Knob::qps_per_peer, "4"}},
+       {.data_in_order = true, .faults = {.delayed = 0.1}}},
+      {"tail_in_order",
+       {{Knob::ladder, "tail"}, {Knob::cqs, "2"}},
+       {.data_in_order = true, .faults = {.late = 0.2}}},
+      {"small_messages",
+       {{Knob::qps_per_peer, "2"}},
+       {.max_message = 4096, .faults = {.late = 0.1, .scattered = 0.2}}},
+      {"tiny_queues",
+       {{Knob::queue_depth, "16"}},
+       {.max_message = 64 << 10, .faults = trouble()},
+       true},
+      {"tiny_queues_and_small_messages",
+       {{Knob::queue_depth, "16"}, {Knob::qps_per_peer, "2"}, {Knob::cqs, "1"}},
+       {.max_message = 4096, .faults = {.late = 0.1}}},
+      {"tiny_queues_counted",
+       {{Knob::queue_depth, "16"}, {Knob::ladder, "counted"}, {Knob::qps_per_peer, "4"}},
+       {.faults = {.late = 0.1}}},
+      {"one_piece_no_inline", {}, {.max_inline = 0, .max_sges = 1, .faults = trouble()}, true},
+      {"tiny_send",
+       {{Knob::ladder, "send"},
+        {Knob::queue_depth, "16"},
+        {Knob::cqs, "2"},
+        {Knob::qps_per_peer, "2"}},
+       {.max_inline = 0, .max_sges = 1, .faults = trouble()},
+       true},
+  };
+  if (kSanitized) std::erase_if(all, [](const Machine& one) { return !one.under_sanitizers; });
+  return all;
+}
+
+Bodies bodies_for(const Machine& machine) {
+  Bodies bodies = all_bodies();
+  // Its tensors take more than one request where messages are small, as they must.
+  constexpr std::uint32_t kLargestTensor = 20000;
+  if (machine.nic.max_message < kLargestTensor)
+    std::erase_if(bodies,
+                  [](const Body& body) { return body.name == "costs_one_request_a_transfer"; });
+  return bodies;
+}
+
+Config config_of(const Machine& machine) {
+  Config config = Config()
+                      .with(Knob::fabric, "verbs")
+                      .with(Knob::log, "off")
+                      .with(Knob::timeout, "20s")
+                      .with(Knob::arena_chunk, "4m");
+  for (const auto& [knob, value] : machine.knobs) config = config.with(knob, value);
+  return config;
+}
+
+void settle(std::uint64_t seed) {
+  settings().seed = seed;
+  settings().large = kSanitized ? 256 << 10 : 2 << 20;
+  settings().churn_slots = 100;
+}
+
+/// What failed first, with the body's name; empty when nothing did.
+std::string failure(int ranks, const Machine& machine, const Bodies& bodies, FakeNetwork& network) {
+  std::mutex mutex;
+  std::string first;
+  const auto run = [&](World& world) {
+    std::string_view at = "the runner";
+    try {
+      Runner runner(world);
+      for (const Body& body : bodies) {
+        at = body.name;
+        runner.run(body);
+      }
+    } catch (const std::exception& error) {
+      const std::lock_guard lock(mutex);
+      if (first.empty())
+        first =
+            "rank " + std::to_string(world.rank()) + ", " + std::string(at) + ": " + error.what();
+      throw;
+    }
+  };
+  try {
+    run_ranks(ranks, run, config_of(machine),
+              [&](int rank) { return network.device(rank, machine.nic); });
+  } catch (const std::exception& error) {
+    if (first.empty()) first = error.what();
+  }
+  return first;
+}
+
+class Machines : public testing::TestWithParam<Machine> {};
+
+TEST_P(Machines, DoWhatEveryFabricDoes) {
+  const std::uint64_t seed = seed_to_use();
+  std::cout << "WEFT_TEST_SEED=" << seed << " repeats this run\n";
+  settle(seed);
+  FakeNetwork network({.seed = seed});
+  EXPECT_EQ(failure(3, GetParam(), bodies_for(GetParam()), network), "");
+  EXPECT_EQ(network.complaints(), "");
+  EXPECT_EQ(network.left_behind(), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(WithNics, Machines, testing::ValuesIn(machines()),
+                         [](const auto& info) { return info.param.name; });
+
+/// A NIC that breaks what the fabric relies on must be noticed by the bodies.
+class ABrokenNic : public testing::TestWithParam<Machine> {};
+
+TEST_P(ABrokenNic, IsNoticed) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "what is planted is a race, which ThreadSanitizer reports before any body";
+#endif
+  settle(seed_to_use());
+  FakeNetwork network({.seed = settings().seed});
+  Machine machine = GetParam();
+  machine.knobs.emplace_back(Knob::timeout, "5s");
+  EXPECT_NE(failure(2, machine, put_bodies(), network), "") << "nobody noticed";
+  EXPECT_EQ(network.left_behind(), "");
+}
+
+std::vector<Machine> broken() {
+  const FaultPlan overtaken = {.overtaken = 1, .longest = std::chrono::milliseconds(2)};
+  return {
+      {"payload_after_its_counted_notification",
+       {{Knob::ladder, "counted"}},
+       {.faults = overtaken}},
+      {"payload_after_the_send_behind_it", {{Knob::ladder, "send"}}, {.faults = overtaken}},
+      {"first_part_after_the_last",
+       {{Knob::ladder, "imm"}},
+       {.max_message = 4096, .faults = overtaken}},
+  };
+}
+
+INSTANTIATE_TEST_SUITE_P(WithBodies, ABrokenNic, testing::ValuesIn(broken()),
+                         [](const auto& info) { return info.param.name; });
+
+/// How GoogleTest prints a machine.
+inline void PrintTo(const Machine& machine, std::ostream* out) { *out << machine.name; }
+
+}  // namespace
+}  // namespace weft::conformance
