@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 
 #include "p2p/verbs/verbs_channel.hpp"
@@ -91,10 +92,12 @@ Status VerbsChannel::post_reads(QueuePair& pair, std::span<const GetWork> pieces
         const std::lock_guard lock(pair.mutex());
         if (has_failed()) return broken("get");
         if (pair.has_room_for(count, 0)) {
-          if (const int error = pair.post(reads.data(), count, 0, true); error != 0)
-            return give_up(error);
-          last = pair.posted();
-          break;
+          const int error = pair.post(reads.data(), count, 0, true);
+          if (error == 0) {
+            last = pair.posted();
+            break;
+          }
+          if (error != ENOMEM) return give_up(error);
         }
       }
       rank_.completions.help();

@@ -238,6 +238,7 @@ Status VerbsChannel::transmit(Sending& sending, std::span<const Piece> pieces, R
     }
     const bool last = next == pieces.size();
     const std::uint32_t payload_requests = writes.count();
+    const int pieces_of_last = payload_requests == 0 ? 0 : writes.last().num_sge;
     const std::uint32_t requests =
         payload_requests + (last && sending.adds_request(writes) ? 1 : 0);
     const std::uint32_t notifications = last && sending.rung != Rung::tail ? 1 : 0;
@@ -249,10 +250,13 @@ Status VerbsChannel::transmit(Sending& sending, std::span<const Piece> pieces, R
           if (last) sending.finish(writes);
           if (sending.is_inline) writes.send_inline();
           const int error = pair.post(writes.chain(), requests, notifications, !sending.is_inline);
-          if (error == ENOMEM && !begun && may_refuse) return full();
-          if (error != 0) return give_up(error);
-          sending.last = pair.posted();
-          break;
+          if (error == 0) {
+            sending.last = pair.posted();
+            break;
+          }
+          if (error != ENOMEM) return give_up(error);
+          // No room, whatever was counted here.
+          writes.shorten(payload_requests, pieces_of_last);
         }
       }
       if (may_refuse && !begun) return full();

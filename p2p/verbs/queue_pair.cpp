@@ -141,7 +141,7 @@ int QueuePair::post(ibv_send_wr* chain, std::uint32_t requests, std::uint32_t no
     if (bad == nullptr || bad == chain) return error;
     // Part of it went out: the rest can't be taken back, so the path is given up.
     to_error();
-    return error;
+    return EIO;
   }
   posted_.store(before + requests, std::memory_order_release);
   if (signal) signaled_ = request;
@@ -152,6 +152,7 @@ int QueuePair::post(ibv_send_wr* chain, std::uint32_t requests, std::uint32_t no
 
 void QueuePair::ask_for_completion() noexcept {
   const std::lock_guard lock(mutex_);
+  unasked_.store(false, std::memory_order_relaxed);
   const std::uint64_t last = posted_.load(std::memory_order_relaxed);
   if (signaled_ >= last || ended_.load(std::memory_order_acquire) >= last) return;
   if (signaled_ > ended_.load(std::memory_order_relaxed)) return;  // asked again when that has come
@@ -163,7 +164,12 @@ void QueuePair::ask_for_completion() noexcept {
   if (last - ended_.load(std::memory_order_relaxed) + 1 > options_.depth) return;
   nothing.wr_id = last + 1;
   ibv_send_wr* bad = nullptr;
-  if (device_.verbs().post_send(handle_.get(), &nothing, &bad) != 0) return;
+  const int error = device_.verbs().post_send(handle_.get(), &nothing, &bad);
+  if (error == ENOMEM) {
+    unasked_.store(true, std::memory_order_relaxed);
+    completions_.look_soon();
+  }
+  if (error != 0) return;
   posted_.store(last + 1, std::memory_order_release);
   signaled_ = last + 1;
 }
@@ -196,7 +202,10 @@ void QueuePair::completed(const ibv_wc& completion) noexcept {
     sends_ended_ = true;
     return;
   }
-  if (!is_receive) ended_.store(completion.wr_id, std::memory_order_release);
+  if (!is_receive) {
+    ended_.store(completion.wr_id, std::memory_order_release);
+    sends_ended_ = true;
+  }
   events_.failed(options_.index, completion);
 }
 

@@ -73,7 +73,7 @@ class QueuePair {
   /// Whether so many work requests, of which so many notify the peer, may be posted now.
   bool has_room_for(std::uint32_t requests, std::uint32_t notifications) noexcept;
   /// Posts a chain; wr_id and signalling are set here. `lent`: somebody will ask for its end.
-  /// Returns 0 or an errno; nothing was posted then.
+  /// Returns 0 or an errno; with ENOMEM nothing was posted, and it may be tried again.
   int post(ibv_send_wr* chain, std::uint32_t requests, std::uint32_t notifications,
            bool lent) noexcept;
   /// What the last posted request is called; requests end in order.
@@ -92,6 +92,10 @@ class QueuePair {
   }
   /// Makes sure that the end of everything posted so far will show.
   void ask_for_completion() noexcept;
+  /// Asks again if there was no room to ask.
+  void repeat_question() noexcept {
+    if (unasked_.load(std::memory_order_relaxed)) ask_for_completion();
+  }
   /// Everything under way is flushed; nothing of the peer arrives any more. Any thread.
   void to_error() noexcept;
 
@@ -140,6 +144,7 @@ class QueuePair {
   std::atomic<std::uint64_t> posted_{0};
   std::uint64_t signaled_ = 0;
   std::atomic<std::uint64_t> lent_{0};  ///< the last one whose end somebody waits for
+  std::atomic<bool> unasked_{false};    ///< a completion is wanted, but there was no room
   std::atomic<std::uint64_t> notified_{0};
   std::uint64_t reported_ = 0;  ///< receives that the peer was told of
   std::atomic<std::uint64_t> succeeded_{0};

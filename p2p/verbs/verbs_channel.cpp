@@ -232,6 +232,7 @@ void VerbsChannel::has_room() noexcept {
 }
 
 void VerbsChannel::flush() noexcept {
+  for (const auto& pair : pairs_) pair->repeat_question();
   if (!waiting_.load(std::memory_order_acquire)) return;
   const std::lock_guard lock(outbox_mutex_);
   if (has_failed()) {

@@ -42,6 +42,8 @@ class Writes {
   void add_empty() noexcept;
   /// Every request carries its bytes with it: their memory is free as soon as they are posted.
   void send_inline() noexcept;
+  /// Undoes what was added after there were so many requests, the last of so many pieces.
+  void shorten(std::uint32_t requests, int pieces_of_last) noexcept;
   bool is_full() const noexcept { return count_ == most_requests_; }
   std::size_t bytes() const noexcept { return moved_; }
   ibv_send_wr& last() noexcept { return requests_[count_ - 1]; }

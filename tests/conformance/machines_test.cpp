@@ -17,7 +17,6 @@ namespace {
 
 using p2p::verbs::fake::FakeNetwork;
 using p2p::verbs::fake::FaultPlan;
-using p2p::verbs::fake::NetworkOptions;
 using p2p::verbs::fake::NicSpec;
 
 /// What every rank has, and how it is used.
@@ -32,6 +31,8 @@ struct Machine {
 FaultPlan trouble() { return {.delayed = 0.1, .late = 0.2, .scattered = 0.5, .spurious = 0.2}; }
 
 std::vector<Machine> machines() {
+  FaultPlan busy = trouble();
+  busy.full = 0.1;
   std::vector<Machine> all = {
       {"troubled", {{Knob::ladder, "imm"}, {Knob::cqs, "0"}}, {.faults = trouble()}, true},
       {"troubled_with_2_threads",
@@ -52,6 +53,10 @@ std::vector<Machine> machines() {
        {{Knob::ladder, "counted"}, {Knob::cqs, "1"}},
        {.faults = trouble()}},
       {"send", {{Knob::ladder, "send"}}, {.faults = trouble()}},
+      {"full_now_and_then", {{Knob::qps_per_peer, "2"}}, {.faults = busy}, true},
+      {"full_now_and_then_counted",
+       {{Knob::ladder, "counted"}, {Knob::qps_per_peer, "2"}, {Knob::cqs, "1"}},
+       {.max_message = 64 << 10, .faults = busy}},
       {"in_order",
        {{Knob::qps_per_peer, "4"}},
        {.data_in_order = true, .faults = {.delayed = 0.1}}},
