@@ -4,6 +4,7 @@
 #include <sys/epoll.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 namespace weft::p2p::verbs {
@@ -15,6 +16,11 @@ constexpr std::chrono::milliseconds kFarewell{1000};
 template <std::size_t N>
 std::string text_of(const std::array<char, N>& text) {
   return {text.data(), ::strnlen(text.data(), text.size())};
+}
+
+bool is_ipv4(const VerbsAddress& port) {
+  constexpr std::array<unsigned char, 12> kMapped{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+  return std::memcmp(port.gid.data(), kMapped.data(), kMapped.size()) == 0;
 }
 
 }  // namespace
@@ -43,6 +49,12 @@ FabricVerdict VerbsFabric::reaches(const RankAddress& own, const RankAddress& pe
     return {"verbs", false,
             fmt::format("{} here and {} there are of different kinds", own.verbs.device.data(),
                         peer.verbs.device.data())};
+  const bool by_gid = own.verbs.link_layer == IBV_LINK_LAYER_ETHERNET && own.verbs.iwarp == 0;
+  if (by_gid &&
+      (own.verbs.gid_type != peer.verbs.gid_type || is_ipv4(own.verbs) != is_ipv4(peer.verbs)))
+    return {"verbs", false,
+            fmt::format("the GIDs of {} here and of {} there are of different types (WEFT_IB_GID)",
+                        own.verbs.device.data(), peer.verbs.device.data())};
   return {
       "verbs", true,
       fmt::format("queue pairs from {} to {}", own.verbs.device.data(), peer.verbs.device.data())};
@@ -186,11 +198,7 @@ void VerbsFabric::look() {
 }
 
 void VerbsFabric::ended(int rank, bool orderly, const std::string& why) {
-  Partner& partner = this->partner(rank);
-  // What it had sent before it went comes first.
-  if (completions_) completions_->drain();
-  take_messages(partner);
-  lose(partner,
+  lose(partner(rank),
        orderly
            ? Status{}
            : Status(ErrorDetail{
@@ -200,6 +208,9 @@ void VerbsFabric::ended(int rank, bool orderly, const std::string& why) {
 void VerbsFabric::lose(Partner& partner, const Status& why) {
   if (partner.has_ended) return;
   partner.has_ended = true;
+  // What it had sent before comes first: perhaps that it leaves.
+  if (completions_) completions_->drain();
+  take_messages(partner);
   if (partner.channel != nullptr) partner.channel->fail(why);
   connector_.drop(partner.rank);
   events_.lost(partner.rank, why);
