@@ -26,7 +26,7 @@ std::string how_it_failed(const Peer& peer) {
   if (peer.lost_because.ok()) return "died without leaving";
   const ErrorDetail& why = peer.lost_because.detail();
   return fmt::format(
-      "{}: {}", why.code == Code::path_failed ? "can't be reached any more" : "is taken for dead",
+      "{}: {}", why.code == Code::peer_failed ? "is taken for dead" : "can't be reached any more",
       why.message);
 }
 
@@ -84,13 +84,14 @@ Status Mesh::fate(int rank) const noexcept {
                               .rank = local_.rank,
                               .peer = rank,
                               .host = p.host()});
+  const ErrorDetail why = culprit.lost_because.ok() ? ErrorDetail{.code = Code::peer_failed}
+                                                    : culprit.lost_because.detail();
   return Status(ErrorDetail{
-      .code =
-          culprit.lost_because.code() == Code::path_failed ? Code::path_failed : Code::peer_failed,
+      .code = why.code,
       .message = fmt::format("rank {} (host {}, pid {}) {}{}", culprit.rank, culprit.host(),
                              culprit.address.pid, how_it_failed(culprit),
                              failed ? "" : fmt::format("; rank {} left because of it", rank)),
-      .hint = "look at the end of that rank's output",
+      .hint = why.hint.empty() ? "look at the end of that rank's output" : why.hint,
       .rank = local_.rank,
       .peer = culprit.rank,
       .host = culprit.host()});

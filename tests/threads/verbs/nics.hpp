@@ -1,0 +1,55 @@
+// What the tests of jobs over fake NICs share.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <string>
+
+#include "p2p/verbs/fake/fake_network.hpp"
+#include "tests/pattern.hpp"
+#include "tests/threads/slots/edges.hpp"
+#include "tests/threads/slots/ranks.hpp"
+
+namespace weft::tests {
+
+using p2p::verbs::fake::Call;
+using p2p::verbs::fake::Failure;
+using p2p::verbs::fake::FakeNetwork;
+using p2p::verbs::fake::FaultPlan;
+using p2p::verbs::fake::NetworkOptions;
+using p2p::verbs::fake::NicCounts;
+using p2p::verbs::fake::NicSpec;
+
+inline Config verbs_settings() {
+  return settings().with(Knob::fabric, "verbs").with(Knob::log, "off");
+}
+
+/// A job whose ranks have a NIC each; the network is there for as long as it is.
+class NicJob {
+ public:
+  explicit NicJob(const NetworkOptions& options = {}, NicSpec nic = {})
+      : network(options), nic_(std::move(nic)) {}
+
+  /// Each rank runs `body`. Afterwards nothing may be left of its use of the NICs.
+  void run(int ranks, const std::function<void(World&)>& body,
+           const Config& config = verbs_settings()) {
+    run_ranks(ranks, body, config, [this](int rank) { return network.device(rank, nic_); });
+    expect_clean();
+  }
+  void expect_clean() const {
+    EXPECT_EQ(network.complaints(), "");
+    EXPECT_EQ(network.left_behind(), "");
+  }
+  /// Work requests that a rank has posted to all its send queues so far.
+  std::uint64_t posted(int rank) const {
+    const NicCounts counts = network.counts(rank);
+    return counts.writes + counts.writes_with_immediate + counts.sends + counts.reads;
+  }
+
+  FakeNetwork network;
+
+ private:
+  const NicSpec nic_;
+};
+
+}  // namespace weft::tests
