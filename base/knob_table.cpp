@@ -76,7 +76,8 @@ constexpr std::array<KnobSpec, static_cast<std::size_t>(Knob::count_)> kTable{{
      "active | 256 | 512 | 1024 | 2048 | 4096",
      "bytes of payload in an RDMA packet; active: what the port is set to"},
     {Knob::connect, "WEFT_CONNECT", KnobType::choice, "tcp", "tcp | cm",
-     "how queue pairs are introduced to each other: over TCP, or by the connection manager"},
+     "how queue pairs are brought up: by what ranks tell each other over TCP, or by the RDMA "
+     "connection manager, which iWARP needs"},
     {Knob::mesh_eager, "WEFT_MESH_EAGER", KnobType::integer, "128", "a number of ranks, or 0",
      "up to so many ranks are all connected when they join; in larger jobs a path is made when it "
      "is first needed",

@@ -59,7 +59,7 @@ set(CPACK_DEBIAN_RUNTIME_PACKAGE_CONTROL_EXTRA ${PROJECT_SOURCE_DIR}/cmake/debia
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SECTION libs)
 # Loaded where it is installed; never needed within a host.
 if(WEFT_HAS_VERBS)
-  set(CPACK_DEBIAN_RUNTIME_PACKAGE_RECOMMENDS "libibverbs1, ibverbs-providers")
+  set(CPACK_DEBIAN_RUNTIME_PACKAGE_RECOMMENDS "libibverbs1, librdmacm1, ibverbs-providers")
 endif()
 set(CPACK_COMPONENT_RUNTIME_DESCRIPTION "${weft_description}\n\nThis package has the shared library.")
 

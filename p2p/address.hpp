@@ -32,12 +32,14 @@ struct VerbsAddress {
   std::array<char, 24> device{};   ///< "mlx5_0:1"; ends with a NUL
   std::array<char, 87> why_not{};  ///< ends with a NUL
   std::uint8_t reads = 0;          ///< that a queue pair may have under way
+  std::uint16_t cm_port = 0;       ///< where the connection manager takes calls; 0: it is not used
+  std::array<std::byte, 16> cm_place{};  ///< IPv6, or IPv4 mapped into it
 };
 
 /// Of constant size, so that the bootstrap fence costs the same per rank whatever the fabrics.
 struct RankAddress {
   static constexpr std::uint32_t kMagic = 0x77656674;  // "weft"
-  static constexpr std::uint32_t kVersion = 3;
+  static constexpr std::uint32_t kVersion = 4;
 
   std::uint32_t magic = kMagic;
   std::uint32_t version = kVersion;

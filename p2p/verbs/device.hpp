@@ -49,11 +49,19 @@ class Device {
   /// device's own limits, and what to do.
   MemoryRegion register_memory(void* data, std::size_t bytes, int access);
 
+  /// Reads that a queue pair to the peer may have under way, in each direction.
+  std::uint8_t reads_with(const VerbsAddress& peer) const noexcept;
+  /// How often a sender tries again that finds no receive posted.
+  static constexpr std::uint8_t kNotReadyRetries = 6;
+
   // The states of a queue pair. Throw Error(system), with the call, its error and what to look at.
   void to_init(ibv_qp* qp) const;
   /// Ready to receive from, then to send to, the queue pair `number` of a peer's port.
   void to_ready(ibv_qp* qp, const VerbsAddress& peer, std::uint32_t number,
                 std::uint32_t receive_psn, std::uint32_t send_psn) const;
+  /// To the state of `told`, which the connection manager has filled in: of the path it is to be
+  /// believed, the rest is as for the others above.
+  void to_state(ibv_qp* qp, ibv_qp_attr told, int mask, const VerbsAddress& peer) const;
   /// Whatever is under way is flushed, and nothing of the peer arrives any more.
   void to_error(ibv_qp* qp) const noexcept;
 

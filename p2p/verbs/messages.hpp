@@ -6,6 +6,7 @@
 
 #include "p2p/address.hpp"
 #include "p2p/message.hpp"
+#include "p2p/verbs/cm/credentials.hpp"
 #include "p2p/verbs/expected_words.hpp"
 #include "p2p/verbs/queue_pair.hpp"
 
@@ -17,6 +18,7 @@ struct QueuePairsMessage {
   std::uint32_t type = kType;
   std::uint32_t count = 0;
   std::array<QueuePairAddress, ExpectedWordsTable::kMaxQueuePairs> pairs{};
+  Token token{};  ///< what calls for them must bear, if the connection manager connects them
 };
 
 /// By the connector: the sender's queue pairs are ready to receive and to send.

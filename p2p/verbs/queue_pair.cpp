@@ -94,10 +94,9 @@ std::string QueuePair::name() const {
   return fmt::format("rank {} #{}", options_.peer, options_.index);
 }
 
-void QueuePair::connect(const VerbsAddress& port, const QueuePairAddress& peer) {
-  device_.to_ready(handle_.get(), port, peer.number, peer.first_psn, address_.first_psn);
-  peer_receives_ = peer.receives;
-  connected_.store(true, std::memory_order_release);
+void QueuePair::connect(const VerbsAddress& port) {
+  device_.to_ready(handle_.get(), port, peer_.number, peer_.first_psn, address_.first_psn);
+  is_connected();
 }
 
 bool QueuePair::data_in_order() const noexcept {
@@ -159,8 +158,8 @@ void QueuePair::ask_for_completion() noexcept {
   ibv_send_wr nothing{};
   nothing.opcode = IBV_WR_RDMA_WRITE;
   nothing.send_flags = IBV_SEND_SIGNALED;
-  nothing.wr.rdma.remote_addr = peer_receives_.address;
-  nothing.wr.rdma.rkey = peer_receives_.key;
+  nothing.wr.rdma.remote_addr = peer_.receives.address;
+  nothing.wr.rdma.rkey = peer_.receives.key;
   if (last - ended_.load(std::memory_order_relaxed) + 1 > options_.depth) return;
   nothing.wr_id = last + 1;
   ibv_send_wr* bad = nullptr;
@@ -257,8 +256,8 @@ void QueuePair::report_receives() noexcept {
   work.sg_list = &place;
   work.num_sge = 1;
   if (max_inline_ >= sizeof count) work.send_flags = IBV_SEND_INLINE;
-  work.wr.rdma.remote_addr = peer_receives_.address;
-  work.wr.rdma.rkey = peer_receives_.key;
+  work.wr.rdma.remote_addr = peer_.receives.address;
+  work.wr.rdma.rkey = peer_.receives.key;
   if (post(&work, 1, 0, false) == 0) reported_ = count + kReceives;
 }
 

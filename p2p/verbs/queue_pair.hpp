@@ -61,7 +61,12 @@ class QueuePair {
   /// "rank 3 #0"
   std::string name() const;
   ibv_qp* get() const noexcept { return handle_.get(); }
-  void connect(const VerbsAddress& port, const QueuePairAddress& peer);
+  /// What the peer has said of its own.
+  void introduce(const QueuePairAddress& peer) noexcept { peer_ = peer; }
+  /// Readies it for the peer that was introduced, at this port. Throws Error.
+  void connect(const VerbsAddress& port);
+  /// It was readied for the peer that was introduced.
+  void is_connected() noexcept { connected_.store(true, std::memory_order_release); }
   bool data_in_order() const noexcept;
   std::uint32_t max_inline() const noexcept { return max_inline_; }
   std::uint32_t max_pieces() const noexcept { return max_pieces_; }
@@ -137,7 +142,7 @@ class QueuePair {
   QueuePairHandle handle_;
   std::uint32_t number_ = 0;
   QueuePairAddress address_;
-  RemoteMemory peer_receives_;
+  QueuePairAddress peer_;
   std::atomic<bool> connected_{false};
 
   std::mutex mutex_;  ///< guards what follows

@@ -16,7 +16,8 @@ constexpr std::uint8_t kHopLimit = 64;
 /// A sender that finds no receive posted tries again after 0.64 ms (code 12), and six times. The
 /// next number, 7, stands for ever.
 constexpr std::uint8_t kNotReadyTimer = 12;
-constexpr std::uint8_t kNotReadyRetries = 6;
+static_assert(Device::kNotReadyRetries < 7);
+constexpr unsigned kAccess = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
 constexpr std::size_t kSubnetPrefix = 8;
 
 bool same_subnet(const GidBytes& a, const GidBytes& b) noexcept {
@@ -69,7 +70,7 @@ void Device::to_init(ibv_qp* qp) const {
   attributes.qp_state = IBV_QPS_INIT;
   attributes.pkey_index = options_.pkey_index;
   attributes.port_num = port_;
-  attributes.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+  attributes.qp_access_flags = kAccess;
   modify(qp, attributes, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
          "RESET to INIT", {});
 }
@@ -77,7 +78,7 @@ void Device::to_init(ibv_qp* qp) const {
 void Device::to_ready(ibv_qp* qp, const VerbsAddress& peer, std::uint32_t number,
                       std::uint32_t receive_psn, std::uint32_t send_psn) const {
   const std::string peer_gid = gid_text(peer.gid);
-  const std::uint8_t reads = std::max<std::uint8_t>(1, std::min(limits_.max_reads, peer.reads));
+  const std::uint8_t reads = reads_with(peer);
   ibv_qp_attr receive{};
   receive.qp_state = IBV_QPS_RTR;
   receive.path_mtu = static_cast<ibv_mtu>(std::min(address_.mtu, peer.mtu));
@@ -113,6 +114,29 @@ void Device::to_ready(ibv_qp* qp, const VerbsAddress& peer, std::uint32_t number
          IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
              IBV_QP_MAX_QP_RD_ATOMIC,
          "RTR to RTS", peer_gid);
+}
+
+void Device::to_state(ibv_qp* qp, ibv_qp_attr told, int mask, const VerbsAddress& peer) const {
+  const char* transition = "RTR to RTS";
+  told.qp_access_flags = kAccess;
+  if (told.qp_state == IBV_QPS_INIT) transition = "INIT to INIT";
+  if (told.qp_state == IBV_QPS_RTR) {
+    transition = "INIT to RTR";
+    const auto agreed = static_cast<ibv_mtu>(std::min(address_.mtu, peer.mtu));
+    told.path_mtu = std::min(told.path_mtu, agreed);
+    told.min_rnr_timer = kNotReadyTimer;
+    if (options_.service_level != 0) told.ah_attr.sl = options_.service_level;
+    if (options_.traffic_class != 0) told.ah_attr.grh.traffic_class = options_.traffic_class;
+  }
+  told.timeout = options_.timeout;
+  told.retry_cnt = options_.retry;
+  told.rnr_retry = kNotReadyRetries;
+  told.max_rd_atomic = told.max_dest_rd_atomic = reads_with(peer);
+  modify(qp, told, mask, transition, gid_text(peer.gid));
+}
+
+std::uint8_t Device::reads_with(const VerbsAddress& peer) const noexcept {
+  return std::max<std::uint8_t>(1, std::min(limits_.max_reads, peer.reads));
 }
 
 void Device::to_error(ibv_qp* qp) const noexcept {

@@ -54,7 +54,7 @@ QueuePairsMessage VerbsChannel::introduction() const {
   return message;
 }
 
-void VerbsChannel::connect(const QueuePairsMessage& peer) {
+void VerbsChannel::introduce(const QueuePairsMessage& peer) {
   if (peer.count != pairs_.size())
     throw Error(ErrorDetail{
         .code = Code::mismatch,
@@ -63,7 +63,21 @@ void VerbsChannel::connect(const QueuePairsMessage& peer) {
                                peer_, peer.count, pairs_.size()),
         .hint = "give every rank the same WEFT_QPS_PER_PEER",
         .peer = peer_});
-  for (std::size_t i = 0; i < pairs_.size(); ++i) pairs_[i]->connect(port_, peer.pairs[i]);
+  for (std::size_t i = 0; i < pairs_.size(); ++i) pairs_[i]->introduce(peer.pairs[i]);
+}
+
+void VerbsChannel::connect() {
+  for (const auto& pair : pairs_) pair->connect(port_);
+}
+
+void VerbsChannel::is_connected() noexcept {
+  for (const auto& pair : pairs_) pair->is_connected();
+}
+
+std::vector<ibv_qp*> VerbsChannel::queue_pairs() const {
+  std::vector<ibv_qp*> all;
+  for (const auto& pair : pairs_) all.push_back(pair->get());
+  return all;
 }
 
 std::string VerbsChannel::ladder_text() const {

@@ -45,7 +45,13 @@ class VerbsChannel final : public Channel, public QueuePairEvents {
 
   // Setting up, on the progress thread.
   QueuePairsMessage introduction() const;
-  void connect(const QueuePairsMessage& peer);
+  /// What the peer has said of its queue pairs. Throws Error(mismatch).
+  void introduce(const QueuePairsMessage& peer);
+  /// Readies the queue pairs for the peer's. Throws Error.
+  void connect();
+  /// They were readied.
+  void is_connected() noexcept;
+  std::vector<ibv_qp*> queue_pairs() const;
   /// How puts are made known: "one WRITE_WITH_IMM a put", with the reason.
   std::string ladder_text() const;
 

@@ -32,6 +32,7 @@ VerbsFabric::VerbsFabric(LocalRank& local, ProgressThread& progress, FabricEvent
       events_(events),
       verbs_(std::move(verbs)),
       options_(VerbsOptions::read(config)),
+      init_timeout_(config.time(Knob::init_timeout).value()),
       why_not_(std::move(why_not)),
       connector_(local, progress, *this, config) {}
 
@@ -55,6 +56,13 @@ FabricVerdict VerbsFabric::reaches(const RankAddress& own, const RankAddress& pe
     return {"verbs", false,
             fmt::format("the GIDs of {} here and of {} there are of different types (WEFT_IB_GID)",
                         own.verbs.device.data(), peer.verbs.device.data())};
+  if ((own.verbs.cm_port == 0) != (peer.verbs.cm_port == 0))
+    return {
+        "verbs", false,
+        fmt::format("WEFT_CONNECT is {} here and {} there", own.verbs.cm_port == 0 ? "tcp" : "cm",
+                    peer.verbs.cm_port == 0 ? "tcp" : "cm")};
+  if (own.verbs.iwarp != 0 && own.socket == peer.socket && own.host_id == peer.host_id)
+    return {"verbs", false, "iWARP connects no queue pair to itself"};
   return {
       "verbs", true,
       fmt::format("queue pairs from {} to {}", own.verbs.device.data(), peer.verbs.device.data())};
@@ -71,10 +79,13 @@ void VerbsFabric::listen(RankAddress& own) {
   if (!verbs_) return refuse(why_not_);
   try {
     device_ = std::make_unique<Device>(verbs_, options_, *local_.log);
+    if (options_.connection_manager) introducer_ = make_introducer();
     connector_.listen(own);
     own.verbs = device_->address();
+    if (introducer_) introducer_->describe(own.verbs);
   } catch (const Error& error) {
     if (local_.only_fabric == name()) throw;
+    introducer_.reset();
     device_.reset();
     refuse(error.detail().message);
   }
@@ -134,6 +145,22 @@ void VerbsFabric::connect(int rank) {
   }
 }
 
+std::unique_ptr<Introducer> VerbsFabric::make_introducer() {
+  std::string why;
+  auto manager = verbs_->connection_manager(why);
+  if (!manager)
+    throw Error(ErrorDetail{.code = Code::unreachable,
+                            .operation = "join",
+                            .message = "WEFT_CONNECT=cm: the connection manager " + why,
+                            .hint = "WEFT_CONNECT=tcp does without it, but for iWARP"});
+  return std::make_unique<Introducer>(
+      std::move(manager), *device_, progress_, *local_.log,
+      Introducer::Options{.rank = local_.rank, .patience = init_timeout_},
+      Introducer::Events{
+          .up = [this](int rank) { on_ready(partner(rank)); },
+          .failed = [this](int rank, const Status& why) { lose(partner(rank), why); }});
+}
+
 void VerbsFabric::make_channel(Partner& partner) {
   partner.made = std::make_unique<VerbsChannel>(*shared_, partner.rank, partner.port);
   partner.channel = partner.made.get();
@@ -143,7 +170,9 @@ void VerbsFabric::met(int rank) {
   Partner& partner = this->partner(rank);
   try {
     make_channel(partner);
-    connector_.send(rank, as_bytes(partner.channel->introduction()));
+    QueuePairsMessage introduction = partner.channel->introduction();
+    if (introducer_) introduction.token = introducer_->expect(rank, partner.channel->queue_pairs());
+    connector_.send(rank, as_bytes(introduction));
   } catch (const Error& error) {
     events_.short_of(error);
   }
@@ -168,7 +197,21 @@ void VerbsFabric::said(int rank, std::span<const std::byte> message) {
 
 void VerbsFabric::on_queue_pairs(Partner& partner, const QueuePairsMessage& message) {
   if (partner.is_ready) return;
-  partner.channel->connect(message);
+  partner.channel->introduce(message);
+  if (!introducer_ || partner.rank == local_.rank) {
+    partner.channel->connect();
+    return on_ready(partner);
+  }
+  try {
+    introducer_->introduce(partner.rank, partner.port, message.token);
+  } catch (const Error& error) {
+    lose(partner, Status(error.detail()));
+  }
+}
+
+void VerbsFabric::on_ready(Partner& partner) {
+  if (partner.has_ended) return;
+  partner.channel->is_connected();
   partner.is_ready = true;
   if (partner.rank != local_.rank) connector_.send(partner.rank, as_bytes(ReadyMessage{}));
   if_ready(partner);
@@ -177,8 +220,11 @@ void VerbsFabric::on_queue_pairs(Partner& partner, const QueuePairsMessage& mess
 void VerbsFabric::if_ready(Partner& partner) {
   if (!partner.is_ready || !partner.peer_is_ready || partner.is_connected) return;
   partner.is_connected = true;
-  local_.log->debug(Subsystem::path, "rank {}: {}; {}", partner.rank,
-                    partner.channel->ladder_text(), completions_->binding_table());
+  const bool by_manager = introducer_ && partner.rank != local_.rank;
+  local_.log->debug(
+      Subsystem::path, "rank {}: {}; {}; queue pairs connected {}", partner.rank,
+      partner.channel->ladder_text(), completions_->binding_table(),
+      by_manager ? "by the connection manager at " + text(partner.port.cm_place) : "over TCP");
   events_.connected(partner.rank, std::move(partner.made));
   take_messages(partner);
 }
@@ -212,6 +258,7 @@ void VerbsFabric::lose(Partner& partner, const Status& why) {
   if (completions_) completions_->drain();
   take_messages(partner);
   if (partner.channel != nullptr) partner.channel->fail(why);
+  if (introducer_) introducer_->drop(partner.rank);
   connector_.drop(partner.rank);
   events_.lost(partner.rank, why);
 }
@@ -251,6 +298,8 @@ void VerbsFabric::farewell() noexcept {
   }
   for (const Partner& partner : partners_)
     if (!partner.has_ended && partner.rank != local_.rank) connector_.goodbye(partner.rank);
+  // It knows the queue pairs, which go now.
+  introducer_.reset();
   for (Partner& partner : partners_) partner.channel = nullptr;
 }
 

@@ -11,6 +11,7 @@
 #include "p2p/fabric.hpp"
 #include "p2p/local_rank.hpp"
 #include "p2p/progress/progress_thread.hpp"
+#include "p2p/verbs/cm/introducer.hpp"
 #include "p2p/verbs/completions.hpp"
 #include "p2p/verbs/device.hpp"
 #include "p2p/verbs/regions.hpp"
@@ -18,9 +19,10 @@
 
 namespace weft::p2p::verbs {
 
-/// Two ranks meet by the connector, tell each other their queue pairs, and say when those are
-/// ready. The connection stays: its end is how the death of a rank is noticed that has nothing
-/// under way. A rank reaches itself by a queue pair connected to itself.
+/// Two ranks meet by the connector, tell each other their queue pairs, ready them (by themselves,
+/// or by the connection manager), and say when they are ready. The connection stays: its end is how
+/// the death of a rank is noticed that has nothing under way. A rank reaches itself by a queue pair
+/// connected to itself.
 class VerbsFabric final : public Fabric, private ConnectorEvents {
  public:
   /// All must outlive it; `progress` is the thread that `local` posts to. `verbs` may be null: the
@@ -61,7 +63,9 @@ class VerbsFabric final : public Fabric, private ConnectorEvents {
   void watch_device();
   void on_device_event(ibv_qp* qp);
   void make_channel(Partner& partner);
+  std::unique_ptr<Introducer> make_introducer();
   void on_queue_pairs(Partner& partner, const QueuePairsMessage& message);
+  void on_ready(Partner& partner);
   void if_ready(Partner& partner);
   void take_messages(Partner& partner);
   void look();
@@ -72,11 +76,13 @@ class VerbsFabric final : public Fabric, private ConnectorEvents {
   FabricEvents& events_;
   const std::shared_ptr<Verbs> verbs_;
   const VerbsOptions options_;
+  const std::chrono::nanoseconds init_timeout_;
   std::string why_not_;
   std::unique_ptr<Device> device_;
   std::unique_ptr<Regions> regions_;
   std::unique_ptr<Completions> completions_;
   std::optional<VerbsRank> shared_;
+  std::unique_ptr<Introducer> introducer_;  ///< null: the connection manager is not used
   Connector connector_;
   std::vector<Partner> partners_;  ///< by rank
   AdoptedMemory::Listener given_back_;

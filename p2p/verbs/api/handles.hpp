@@ -1,28 +1,29 @@
-// Who owns what the verbs library makes.
+// Who owns what the RDMA libraries make.
 #pragma once
 
 #include <utility>
 
+#include "p2p/verbs/api/connection_manager.hpp"
 #include "p2p/verbs/api/verbs.hpp"
 
 namespace weft::p2p::verbs {
 
-/// One object of the library and its end. Objects must go before what they were made from: members
+/// One object of a library and its end. Objects must go before what they were made from: members
 /// stand in the order in which they are made.
-template <typename T, int (Verbs::*Destroy)(T*) noexcept>
+template <typename Library, typename T, int (Library::*Destroy)(T*) noexcept>
 class Handle {
  public:
   Handle() noexcept = default;
-  Handle(Verbs& verbs, T* object) noexcept : verbs_(&verbs), object_(object) {}
+  Handle(Library& library, T* object) noexcept : library_(&library), object_(object) {}
   Handle(Handle&& other) noexcept
-      : verbs_(other.verbs_), object_(std::exchange(other.object_, nullptr)) {}
+      : library_(other.library_), object_(std::exchange(other.object_, nullptr)) {}
   Handle& operator=(Handle&& other) noexcept {
-    std::swap(verbs_, other.verbs_);
+    std::swap(library_, other.library_);
     std::swap(object_, other.object_);
     return *this;
   }
   ~Handle() {
-    if (object_ != nullptr) (verbs_->*Destroy)(object_);
+    if (object_ != nullptr) (library_->*Destroy)(object_);
   }
 
   T* get() const noexcept { return object_; }
@@ -30,15 +31,18 @@ class Handle {
   explicit operator bool() const noexcept { return object_ != nullptr; }
 
  private:
-  Verbs* verbs_ = nullptr;
+  Library* library_ = nullptr;
   T* object_ = nullptr;
 };
 
-using Context = Handle<ibv_context, &Verbs::close_device>;
-using ProtectionDomain = Handle<ibv_pd, &Verbs::dealloc_pd>;
-using MemoryRegion = Handle<ibv_mr, &Verbs::dereg_mr>;
-using CompletionEvents = Handle<ibv_comp_channel, &Verbs::destroy_comp_channel>;
-using CompletionQueue = Handle<ibv_cq, &Verbs::destroy_cq>;
-using QueuePairHandle = Handle<ibv_qp, &Verbs::destroy_qp>;
+using Context = Handle<Verbs, ibv_context, &Verbs::close_device>;
+using ProtectionDomain = Handle<Verbs, ibv_pd, &Verbs::dealloc_pd>;
+using MemoryRegion = Handle<Verbs, ibv_mr, &Verbs::dereg_mr>;
+using CompletionEvents = Handle<Verbs, ibv_comp_channel, &Verbs::destroy_comp_channel>;
+using CompletionQueue = Handle<Verbs, ibv_cq, &Verbs::destroy_cq>;
+using QueuePairHandle = Handle<Verbs, ibv_qp, &Verbs::destroy_qp>;
+using ConnectionEvents =
+    Handle<ConnectionManager, rdma_event_channel, &ConnectionManager::destroy_event_channel>;
+using ConnectionId = Handle<ConnectionManager, rdma_cm_id, &ConnectionManager::destroy_id>;
 
 }  // namespace weft::p2p::verbs

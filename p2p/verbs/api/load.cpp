@@ -208,6 +208,9 @@ class LoadedVerbs final : public Verbs {
     return call_.status_text(status);
   }
   const char* event_text(ibv_event_type type) noexcept override { return call_.event_text(type); }
+  std::shared_ptr<ConnectionManager> connection_manager(std::string& why) override {
+    return load_connection_manager(why);
+  }
 
  private:
   // A kernel from 5.12 on copies pinned pages for the child, and the library then has nothing to

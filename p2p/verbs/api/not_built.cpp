@@ -5,7 +5,7 @@
 namespace weft::p2p::verbs {
 
 std::shared_ptr<Verbs> load_verbs(std::string& why) {
-  why = "not built: this weft was made without libibverbs-dev (WEFT_VERBS)";
+  why = "not built: this weft was made without libibverbs-dev and librdmacm-dev (WEFT_VERBS)";
   return nullptr;
 }
 

@@ -5,8 +5,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <string>
 
 namespace weft::p2p::verbs {
+
+class ConnectionManager;
 
 /// The calls of libibverbs that weft makes, with its types. Errors are told one way: a call that
 /// makes something returns null and sets errno, every other returns 0 or a positive errno;
@@ -63,6 +67,10 @@ class Verbs {
   virtual bool fork_safe() noexcept = 0;
   virtual const char* status_text(ibv_wc_status status) noexcept = 0;
   virtual const char* event_text(ibv_event_type type) noexcept = 0;
+
+  /// The connection manager of the same devices, loaded when first asked for. Null: there is none,
+  /// and `why` says so.
+  virtual std::shared_ptr<ConnectionManager> connection_manager(std::string& why) = 0;
 };
 
 }  // namespace weft::p2p::verbs

@@ -75,6 +75,7 @@ FakeNic& Engine::add_nic(int rank, NicSpec spec) {
   auto nic = std::make_unique<FakeNic>(rank, std::move(spec));
   nic->seed = random_.next();
   nic->device.nic = nic.get();
+  nic->of_manager.device = &nic->device;
   nic->device.node_type = nic->spec.iwarp ? IBV_NODE_RNIC : IBV_NODE_CA;
   nic->device.transport_type = nic->spec.iwarp ? IBV_TRANSPORT_IWARP : IBV_TRANSPORT_IB;
   std::snprintf(nic->device.name, sizeof nic->device.name, "%s", nic->spec.name.c_str());

@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "p2p/verbs/fake/exchange.hpp"
 #include "p2p/verbs/fake/fake_network.hpp"
 #include "p2p/verbs/fake/objects.hpp"
 
@@ -33,6 +34,7 @@ class Engine {
   FakeNic& add_nic(int rank, NicSpec spec);
   const std::vector<std::unique_ptr<FakeNic>>& nics() const noexcept { return nics_; }
   std::uint64_t random() noexcept { return random_.next(); }
+  Exchange& exchange() noexcept { return exchange_; }
 
   /// Counts the call. An errno if it is to be refused, or 0.
   int refused(FakeNic& nic, Call call);
@@ -100,6 +102,7 @@ class Engine {
   std::vector<const FakeCq*> overrun_;  ///< since the last run()
   std::vector<std::unique_ptr<FakeNic>> nics_;
   std::string complaints_;
+  Exchange exchange_;
   Random random_;
   bool stopping_ = false;
   std::thread worker_;

@@ -51,6 +51,7 @@ class FakeVerbs final : public Verbs {
   bool fork_safe() noexcept override { return engine_->options().fork_safe; }
   const char* status_text(ibv_wc_status status) noexcept override;
   const char* event_text(ibv_event_type type) noexcept override;
+  std::shared_ptr<ConnectionManager> connection_manager(std::string& why) override;
 
  private:
   /// EBUSY, and a complaint.

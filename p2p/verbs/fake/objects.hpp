@@ -145,6 +145,7 @@ struct FakeNic {
   NicSpec spec;
   std::uint64_t seed = 0;
   FakeDevice device{};
+  ibv_context of_manager{};  ///< the connection manager's own, to name the device by
   std::vector<FakePort> ports;
   std::vector<std::unique_ptr<FakeContext>> contexts;
   std::vector<std::unique_ptr<FakePd>> domains;

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "p2p/verbs/fake/fake_connection_manager.hpp"
 #include "p2p/verbs/fake/fake_verbs.hpp"
 
 namespace weft::p2p::verbs::fake {
@@ -177,6 +178,10 @@ const char* FakeVerbs::status_text(ibv_wc_status status) noexcept {
     default:
       return "another error";
   }
+}
+
+std::shared_ptr<ConnectionManager> FakeVerbs::connection_manager(std::string& /*why*/) {
+  return std::make_shared<FakeConnectionManager>(engine_, nics_);
 }
 
 const char* FakeVerbs::event_text(ibv_event_type type) noexcept {

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -111,6 +112,9 @@ class RecordingVerbs final : public Verbs {
     return below_->status_text(status);
   }
   const char* event_text(ibv_event_type type) noexcept override { return below_->event_text(type); }
+  std::shared_ptr<ConnectionManager> connection_manager(std::string& why) override {
+    return below_->connection_manager(why);
+  }
 
  private:
   const std::shared_ptr<Verbs> below_;
