@@ -1,13 +1,13 @@
 // What a call by the connection manager and its answer carry.
 #pragma once
 
-#include <rdma/rdma_cma.h>
-
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <optional>
+
+#include "p2p/verbs/api/connection_manager.hpp"
 
 namespace weft::p2p::verbs {
 

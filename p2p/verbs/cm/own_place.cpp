@@ -18,8 +18,9 @@ constexpr int kBacklog = 1024;
 
 std::vector<Place> candidates(const VerbsAddress& address) {
   std::vector<Place> places;
-  const bool is_ethernet = address.link_layer == IBV_LINK_LAYER_ETHERNET && address.iwarp == 0;
-  if (is_ethernet && !is_link_local(address.gid)) places.push_back(address.gid);
+  const bool is_roce = address.link_layer == IBV_LINK_LAYER_ETHERNET && address.iwarp == 0;
+  if ((is_roce && !is_link_local(address.gid)) || verbs::is_ipv4(address.gid))
+    places.push_back(address.gid);
   for (const InterfaceAddress& one : interface_addresses())
     if (!one.loopback && !is_link_local(one.place)) places.push_back(one.place);
   return places;

@@ -6,10 +6,13 @@
 #include <memory>
 #include <string>
 
+#include "p2p/verbs/api/connection_manager.hpp"
 #include "p2p/verbs/api/verbs.hpp"
 
 namespace {
 
+using weft::p2p::verbs::load_connection_manager;
+using weft::p2p::verbs::load_connection_manager_from;
 using weft::p2p::verbs::load_verbs;
 using weft::p2p::verbs::load_verbs_from;
 using weft::p2p::verbs::Verbs;
@@ -25,6 +28,27 @@ TEST(VerbsLoad, NamesTheSymbolThatALibraryLacks) {
   std::string why;
   EXPECT_EQ(load_verbs_from("libc.so.6", why), nullptr);
   EXPECT_NE(why.find("ibv_get_device_list@IBVERBS_1.1"), std::string::npos) << why;
+}
+
+TEST(ConnectionManagerLoad, SaysWhatToInstallWhereTheLibraryIsMissing) {
+  std::string why;
+  EXPECT_EQ(load_connection_manager_from("libweft-nothing.so.1", why), nullptr);
+  EXPECT_NE(why.find("libweft-nothing.so.1"), std::string::npos) << why;
+  EXPECT_NE(why.find("install librdmacm1"), std::string::npos) << why;
+}
+
+TEST(ConnectionManagerLoad, NamesTheSymbolThatALibraryLacks) {
+  std::string why;
+  EXPECT_EQ(load_connection_manager_from("libc.so.6", why), nullptr);
+  EXPECT_NE(why.find("rdma_create_event_channel@RDMACM_1.0"), std::string::npos) << why;
+}
+
+TEST(ConnectionManagerLoad, TakesWhatIsInstalled) {
+  std::string why;
+  const auto manager = load_connection_manager(why);
+  if (!manager) GTEST_SKIP() << why;
+  EXPECT_EQ(load_connection_manager(why), manager);
+  EXPECT_STREQ(manager->event_text(RDMA_CM_EVENT_REJECTED), "RDMA_CM_EVENT_REJECTED");
 }
 
 class InstalledVerbs : public ::testing::Test {
