@@ -68,7 +68,8 @@ class Device {
   /// Where asynchronous events show; non-blocking.
   int event_fd() const noexcept { return context_->async_fd; }
   /// Reads one event, if there is one: logged, with what it means; a queue pair's goes to
-  /// `on_queue_pair`, which must not destroy it: that waits until the event is done with. Call when
+  /// `on_queue_pair`, which must not destroy it: that waits until the event is done with. Null: all
+  /// queue pairs are lost with the device. Call when
   /// event_fd() is readable.
   void handle_event(const std::function<void(ibv_qp*)>& on_queue_pair);
   /// Whether the port is up, as far as is known.

@@ -90,6 +90,7 @@ void Device::handle_event(const std::function<void(ibv_qp*)>& on_queue_pair) {
     case About::device:
       port_up_ = false;
       tell({});
+      on_queue_pair(nullptr);
       break;
     case About::port:
       // Other ports of the device say what happens to them here, too.

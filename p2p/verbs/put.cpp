@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "p2p/verbs/verbs_channel.hpp"
 #include "p2p/verbs/writes.hpp"
@@ -24,6 +25,14 @@ constexpr std::uint64_t rounded(std::uint64_t bytes) noexcept {
 /// Whether so much, and a word behind it, travels in the work request itself.
 bool fits_inline(std::size_t bytes, const QueuePair& pair) noexcept {
   return rounded(bytes) + sizeof(std::uint64_t) <= pair.max_inline();
+}
+
+/// `exhausted` would mean that a later try may find room in the queue.
+Status unregistered(const Status& why) {
+  ErrorDetail detail = why.detail();
+  detail.operation = "put";
+  if (detail.code == Code::exhausted) detail.code = Code::system;
+  return Status(std::move(detail));
 }
 
 }  // namespace
@@ -83,7 +92,7 @@ Status VerbsChannel::collect(PutWork& work, Payload& payload) noexcept {
     }
     const auto key = work.tensor != nullptr ? key_of(*work.tensor, payload)
                                             : rank_.regions.local_key(work.source, work.bytes);
-    if (!key.ok()) return key.status();
+    if (!key.ok()) return unregistered(key.status());
     payload.add(work.source, work.bytes, *key);
     return {};
   }
@@ -94,7 +103,7 @@ Status VerbsChannel::collect(PutWork& work, Payload& payload) noexcept {
   for (const Tensor& part : work.parts) {
     if (part.bytes() == 0) continue;
     const auto key = key_of(part, payload);
-    if (!key.ok()) return key.status();
+    if (!key.ok()) return unregistered(key.status());
     for_each_run(part,
                  [&](const std::byte* data, std::size_t bytes) { payload.add(data, bytes, *key); });
   }
@@ -117,7 +126,7 @@ Status VerbsChannel::pack(PutWork& work, Payload& payload) noexcept {
         to += bytes;
       });
     const auto key = rank_.regions.local_key(block.data(), work.bytes);
-    if (!key.ok()) return key.status();
+    if (!key.ok()) return unregistered(key.status());
     payload.add(block.data(), work.bytes, *key);
     payload.kept.packed = std::move(block);
     return {};

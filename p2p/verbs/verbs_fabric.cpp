@@ -275,13 +275,14 @@ void VerbsFabric::short_of(const Error& error) { events_.short_of(error); }
 
 void VerbsFabric::on_device_event(ibv_qp* qp) {
   for (Partner& partner : partners_)
-    if (partner.channel != nullptr && partner.channel->owns(qp))
-      lose(partner,
-           Status(ErrorDetail{.code = Code::path_failed,
-                              .operation = "path",
-                              .message = fmt::format("{} gave the queue pair up", device_->name()),
-                              .hint = "the system's log has the driver's words",
-                              .peer = partner.rank}));
+    if (partner.channel != nullptr && (qp == nullptr || partner.channel->owns(qp)))
+      lose(partner, Status(ErrorDetail{
+                        .code = Code::path_failed,
+                        .operation = "path",
+                        .message = fmt::format("{} {}", device_->name(),
+                                               qp == nullptr ? "failed" : "gave the queue pair up"),
+                        .hint = "the system's log has the driver's words",
+                        .peer = partner.rank}));
 }
 
 void VerbsFabric::farewell() noexcept {
