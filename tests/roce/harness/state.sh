@@ -74,8 +74,12 @@ boot() {
   ssh-keygen -q -t ed25519 -N '' -C guests -f "$state/share/key"
   [[ -p $state/orders ]] || mkfifo "$state/orders"
   for ((node = 0; node < nodes; node++)); do mkfifo "$state"/{agent,control}"$node".{in,out}; done
-  (setsid "$BASH" "$here/harness/keeper" "$state" "$kernel" "$(<"$state/owner")" \
-    </dev/null >"$state/keeper.log" 2>&1 &)
+  (
+    # The keeper stays when the command has ended in whose turn it is started.
+    [[ -z ${turn-} ]] || exec {turn}>&-
+    setsid "$BASH" "$here/harness/keeper" "$state" "$kernel" "$(<"$state/owner")" \
+      </dev/null >"$state/keeper.log" 2>&1 &
+  )
   for ((i = 0; i < 100; i++)); do
     [[ ! -e $state/started ]] || break
     sleep 0.1
