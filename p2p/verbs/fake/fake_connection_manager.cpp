@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <memory>
 
 #include "p2p/connector/places.hpp"
 #include "p2p/verbs/fake/states.hpp"
@@ -60,6 +61,17 @@ FakeId* new_id(Engine& engine, rdma_event_channel* channel, void* context) {
   return id;
 }
 
+/// The peer is told.
+void end(Exchange& exchange, FakeId& id) {
+  if (id.peer != nullptr) {
+    id.peer->peer = nullptr;
+    tell(id.peer, id.is_up ? RDMA_CM_EVENT_DISCONNECTED : RDMA_CM_EVENT_REJECTED,
+         id.is_up ? 0 : kNotWanted);
+  }
+  delete &id;
+  --exchange.ids;
+}
+
 void fill_in(const FakeId& id, ibv_qp_attr& attributes, unsigned& mask) {
   const auto [port, gid] = port_at(*id.nic, id.own.first);
   mask = IBV_QP_STATE;
@@ -88,11 +100,11 @@ void fill_in(const FakeId& id, ibv_qp_attr& attributes, unsigned& mask) {
 }  // namespace
 
 rdma_event_channel* FakeConnectionManager::create_event_channel() noexcept {
-  auto* channel = new FakeCmChannel;
+  auto channel = std::make_unique<FakeCmChannel>();
   channel->fd = channel->events.fd();
   const auto lock = engine_->lock();
   ++engine_->exchange().channels;
-  return channel;
+  return channel.release();
 }
 
 int FakeConnectionManager::destroy_event_channel(rdma_event_channel* channel) noexcept {
@@ -126,18 +138,15 @@ int FakeConnectionManager::destroy_id(rdma_cm_id* id) noexcept {
   const auto listener = exchange.listeners.find(gone.own);
   if (listener != exchange.listeners.end() && listener->second == &gone)
     exchange.listeners.erase(listener);
-  if (gone.peer != nullptr) {
-    gone.peer->peer = nullptr;
-    tell(gone.peer, gone.is_up ? RDMA_CM_EVENT_DISCONNECTED : RDMA_CM_EVENT_REJECTED,
-         gone.is_up ? 0 : kNotWanted);
-  }
+  std::vector<FakeId*> never_taken;
   static_cast<FakeCmChannel*>(gone.channel)->events.forget([&](FakeCmEvent* event) {
     if (event->id != &gone && event->listen_id != &gone) return false;
+    if (event->listen_id == &gone) never_taken.push_back(&of(event->id));
     delete event;
     return true;
   });
-  delete &gone;
-  --exchange.ids;
+  never_taken.push_back(&gone);
+  for (FakeId* one : never_taken) end(exchange, *one);
   return 0;
 }
 

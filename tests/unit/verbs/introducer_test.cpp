@@ -266,6 +266,17 @@ TEST_F(Introductions, EndWhenTheConnectionEndsAndNobodySaysWhy) {
       << low_->why();
 }
 
+TEST_F(Introductions, MayBeCutShortAtAnyMoment) {
+  for (int i = 0; i < 100; ++i) {
+    make();
+    low_->introduce(1, high_->address, to_high_);
+    high_->introduce(0, low_->address, to_low_);
+    (i % 2 == 0 ? low_ : high_).reset();
+    (i % 2 == 0 ? high_ : low_).reset();
+    ASSERT_EQ(network_.left_behind(), "") << i;
+  }
+}
+
 TEST_F(Introductions, NoticeACallerThatGivesUp) {
   make();
   high_->introduce(0, low_->address, to_low_);
