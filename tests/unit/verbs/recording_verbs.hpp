@@ -12,7 +12,7 @@
 
 namespace weft::p2p::verbs {
 
-class RecordingVerbs final : public Verbs {
+class RecordingVerbs : public Verbs {
  public:
   struct Change {
     ibv_qp_attr attributes;

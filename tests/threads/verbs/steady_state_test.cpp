@@ -1,0 +1,123 @@
+// The steady state costs one work request a transfer and nothing else: no message, no registration,
+// no copy, no allocation.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "tests/threads/verbs/allocation_count.hpp"
+#include "tests/threads/verbs/nics.hpp"
+#include "tests/unit/verbs/recording_verbs.hpp"
+
+namespace weft::tests {
+namespace {
+
+/// The NIC's own allocations are not weft's.
+class PassedOver final : public p2p::verbs::RecordingVerbs {
+ public:
+  explicit PassedOver(std::shared_ptr<p2p::verbs::Verbs> below)
+      : RecordingVerbs(std::move(below)) {}
+
+  int post_send(ibv_qp* qp, ibv_send_wr* requests, ibv_send_wr** bad) noexcept override {
+    const PassOverAllocations nic;
+    return RecordingVerbs::post_send(qp, requests, bad);
+  }
+  int post_recv(ibv_qp* qp, ibv_recv_wr* receives, ibv_recv_wr** bad) noexcept override {
+    const PassOverAllocations nic;
+    return RecordingVerbs::post_recv(qp, receives, bad);
+  }
+  int poll_cq(ibv_cq* cq, int most, ibv_wc* completions) noexcept override {
+    const PassOverAllocations nic;
+    return RecordingVerbs::poll_cq(cq, most, completions);
+  }
+  int req_notify_cq(ibv_cq* cq) noexcept override {
+    const PassOverAllocations nic;
+    return RecordingVerbs::req_notify_cq(cq);
+  }
+};
+
+struct Usage {
+  std::string name;
+  std::int64_t elements = 0;
+  std::string ladder = "auto";
+  std::string pairs = "1";
+  std::uint64_t requests = 1;  ///< of one transfer
+};
+
+/// How GoogleTest prints a usage.
+inline void PrintTo(const Usage& usage, std::ostream* out) { *out << usage.name; }
+
+class SteadyState : public testing::TestWithParam<Usage> {};
+
+TEST_P(SteadyState, CostsItsWorkRequestsAlone) {
+  const Usage& usage = GetParam();
+  const SlotSpec spec{.name = "in", .dtype = DType::f32, .shape = {usage.elements}, .depth = 4};
+  constexpr std::uint64_t kWarm = 200;
+  constexpr std::uint64_t kTensors = 300;
+  Meeting meeting(2);
+  NicJob job;
+  run_ranks(
+      2,
+      [&](World& world) {
+        const bool owner = world.rank() == 0;
+        Slot slot;
+        RemoteSlot remote;
+        Tensor tensor;
+        if (owner) {
+          slot = world.expose(spec);
+        } else {
+          remote = world.attach(0, spec);
+          tensor = world.allocate(spec.dtype, spec.shape);
+        }
+        const auto step = [&] {
+          if (owner)
+            slot.wait().value().release();
+          else
+            remote.put(tensor).wait().or_throw();
+        };
+        for (std::uint64_t n = 0; n < kWarm; ++n) step();
+        // Small tensors are faster than what the progress threads still say about the attach.
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        meeting.wait();
+        const TransferCounters before = all_counters(world);
+        const NicCounts nic = job.network.counts(world.rank());
+        meeting.wait();
+        const std::uint64_t allocated = allocations();
+        ASSERT_GT(allocated, 0U) << "joining allocates: they are counted";
+        for (std::uint64_t n = 0; n < kTensors; ++n) step();
+        EXPECT_EQ(allocations() - allocated, 0U) << "allocations of rank " << world.rank();
+        meeting.wait();
+        const TransferCounters cost = all_counters(world) - before;
+        const NicCounts used = job.network.counts(world.rank());
+        EXPECT_EQ(cost.transfers, kTensors);
+        EXPECT_EQ(cost.work_requests, owner ? 0U : kTensors * usage.requests);
+        EXPECT_EQ(cost.bytes_copied, 0U);
+        EXPECT_EQ(cost.control_messages, 0U);
+        EXPECT_EQ(cost.registrations, 0U);
+        EXPECT_LE(cost.credit_writes, kTensors / 2 + 1);
+        EXPECT_EQ(used.of(Call::reg_mr), nic.of(Call::reg_mr));
+        if (usage.ladder != "send") {
+          EXPECT_EQ(used.sends, nic.sends);
+        }
+        meeting.wait();
+      },
+      verbs_settings().with(Knob::ladder, usage.ladder).with(Knob::qps_per_peer, usage.pairs),
+      [&](int rank) { return std::make_shared<PassedOver>(job.network.device(rank)); });
+  job.expect_clean();
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Of, SteadyState,
+    testing::Values(Usage{.name = "inline_tensors", .elements = 4},
+                    Usage{.name = "tensors", .elements = 5000},
+                    Usage{.name = "tensors_by_2_pairs", .elements = 5000, .pairs = "2"},
+                    Usage{.name = "counted", .elements = 5000, .ladder = "counted"},
+                    Usage{.name = "send", .elements = 5000, .ladder = "send"},
+                    Usage{.name = "stripes", .elements = 300'000, .pairs = "4", .requests = 4}),
+    [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace weft::tests
