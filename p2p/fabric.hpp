@@ -55,6 +55,7 @@ struct PutWork {
   /// What the owner's channel calls the word (Channel::expect): for words set in turn as it was
   /// answered, otherwise plus the word's index.
   std::uint32_t signal = 0;
+  int queue_pair = -1;           ///< asked for; -1: the channel chooses
   CopyChoice* choice = nullptr;  ///< the slot's, for a fabric whose puts are copies
 
   // Answers.
@@ -84,6 +85,9 @@ class Channel {
  public:
   virtual ~Channel() = default;
   virtual std::string_view fabric() const noexcept = 0;
+
+  /// How many ways there are to the peer, of which a put may ask for one.
+  virtual int queue_pairs() const noexcept { return 1; }
 
   /// Whether a put or get is a copy that the calling thread makes within the call: its memory here
   /// may lie anywhere in the process, and a put has ended when it returns.

@@ -219,6 +219,13 @@ class WEFT_API RemoteSlot {
   /// As Slot::also_needs.
   void also_needs(std::span<const int> ranks);
 
+  /// By how many queue pairs the owner is reached; 1 where the fabric has no such thing.
+  int queue_pairs() const noexcept;
+  /// From now on puts go by that one, whole, and so in the order of other slots' puts by it. Only
+  /// before the first put: throws Error(bad_argument) later, and for one that there is not.
+  /// Otherwise weft chooses, and large tensors go by all of them.
+  void use_queue_pair(int index);
+
  private:
   friend class World;
   explicit RemoteSlot(std::shared_ptr<detail::RemoteSlotState> state) noexcept;

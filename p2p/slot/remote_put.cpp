@@ -50,6 +50,7 @@ Status RemoteSlotState::move(Moving& moving) noexcept {
   work.sequence_word = at(lines_, line);
   work.sequence = sequence;
   work.signal = signal_;
+  work.queue_pair = queue_pair_;
   work.choice = &*copy_choice_;
   Status status = owner_.channel->put(work);
   if (!status.ok()) {
@@ -73,6 +74,20 @@ Status RemoteSlotState::move(Moving& moving) noexcept {
   if (credits_ && sequence + 2 >= let_go_known_.load(std::memory_order_relaxed) + spec_.depth)
     __builtin_prefetch(credit_block_.data());
   return status;
+}
+
+void RemoteSlotState::use_queue_pair(int index) {
+  const auto refuse = [&](const std::string& why, const char* hint) {
+    failure(Code::bad_argument, "use_queue_pair", why, hint).or_throw();
+  };
+  if (index < 0 || index >= queue_pairs())
+    refuse(fmt::format("there is no queue pair {}: rank {} is reached by {}", index, owner_.rank,
+                       queue_pairs()),
+           "WEFT_QPS_PER_PEER sets how many there are");
+  // A slot's puts keep their order by going one way.
+  if (sent_.load() != sent_before_ || pending_count_.load() != 0)
+    refuse("this end has put already", "choose before the first put");
+  queue_pair_ = index;
 }
 
 Status RemoteSlotState::wrong_put(std::string_view what) const {

@@ -96,6 +96,7 @@ void RemoteSlotState::granted(const p2p::AttachedMessage& message) {
   stride_ = message.stride;
   let_go_known_.store(message.let_go, std::memory_order_relaxed);
   sent_.store(message.sequence, std::memory_order_relaxed);
+  sent_before_ = message.sequence;
   index_ = message.sequence % spec_.depth;
   signal_ = message.signal;
   taken_back_ = message.sequence;

@@ -67,6 +67,8 @@ class RemoteSlotState {
   bool ready() const noexcept;
   bool broken() const noexcept;
   void before_wait() const noexcept {}
+  int queue_pairs() const noexcept { return owner_.channel->queue_pairs(); }
+  void use_queue_pair(int index);
   void also_needs(std::span<const int> ranks) {
     mesh_.check_ranks(ranks, "also_needs");
     const std::lock_guard lock(pending_mutex_);  // the progress thread names the culprit of a put
@@ -243,10 +245,12 @@ class RemoteSlotState {
   // pending, to whoever holds pending_mutex_.
   std::atomic<std::uint64_t> let_go_known_{0};  ///< as far as the credit word was read
   std::atomic<std::uint64_t> sent_{0};
-  std::uint64_t index_ = 0;       ///< of the next buffer
-  std::vector<Lent> lent_;        ///< dynamic: by buffer
-  std::uint64_t taken_back_ = 0;  ///< dynamic: all up to this sequence are the writer's again
-  p2p::OwnedBlock records_;       ///< dynamic: by buffer
+  std::uint64_t sent_before_ = 0;  ///< by other writers
+  int queue_pair_ = -1;            ///< -1: the channel chooses
+  std::uint64_t index_ = 0;        ///< of the next buffer
+  std::vector<Lent> lent_;         ///< dynamic: by buffer
+  std::uint64_t taken_back_ = 0;   ///< dynamic: all up to this sequence are the writer's again
+  p2p::OwnedBlock records_;        ///< dynamic: by buffer
   bool said_staged_ = false;
   std::optional<p2p::CopyChoice> copy_choice_;
   p2p::OwnedBlock pack_;  ///< a packed tensor

@@ -124,6 +124,13 @@ bool RemoteSlot::ready() const noexcept {
   state_->look_for_arrivals();
   return state_->ready();
 }
+int RemoteSlot::queue_pairs() const noexcept { return state_->queue_pairs(); }
+
+void RemoteSlot::use_queue_pair(int index) {
+  if (state_->forked()) state_->fork_refusal("use_queue_pair").or_throw();
+  state_->use_queue_pair(index);
+}
+
 void RemoteSlot::also_needs(std::span<const int> ranks) {
   if (state_->forked()) state_->fork_refusal("also_needs").or_throw();
   state_->also_needs(ranks);

@@ -153,9 +153,11 @@ Status VerbsChannel::put(PutWork& work) noexcept {
   Payload payload;
   if (Status status = collect(work, payload); !status.ok()) return status;
   const bool in_pieces =
-      ladder_ == Ladder::counted ||
-      (ladder_ == Ladder::immediate && pairs_.size() > 1 && payload.bytes >= kStripeBytes);
-  const auto chosen = work.signal % pairs_.size();
+      work.queue_pair < 0 &&
+      (ladder_ == Ladder::counted ||
+       (ladder_ == Ladder::immediate && pairs_.size() > 1 && payload.bytes >= kStripeBytes));
+  const std::size_t chosen =
+      work.queue_pair < 0 ? work.signal % pairs_.size() : static_cast<std::size_t>(work.queue_pair);
   const Status status = in_pieces ? put_in_pieces(work, payload) : put_whole(work, payload, chosen);
   if (!status.ok()) return status;
   if (payload.kept.packed) {

@@ -56,6 +56,7 @@ class VerbsChannel final : public Channel, public QueuePairEvents {
   std::string ladder_text() const;
 
   std::string_view fabric() const noexcept override { return "verbs"; }
+  int queue_pairs() const noexcept override { return static_cast<int>(pairs_.size()); }
   Result<RemoteMemory> resolve(const MemoryRef& ref) noexcept override;
   Status put(PutWork& work) noexcept override;
   std::optional<Status> outcome(std::uint64_t posted) noexcept override;

@@ -224,6 +224,34 @@ void reads_dynamic_tensors_into_any_memory(World& world) {
   meeting.wait();
 }
 
+void puts_by_a_chosen_queue_pair(World& world) {
+  const Check check(world);
+  Meeting meeting(world);
+  for (const std::int64_t bytes : {8, 5000, 3 << 20}) {
+    const SlotSpec spec{.name = "chosen " + std::to_string(bytes),
+                        .dtype = DType::u8,
+                        .shape = {bytes},
+                        .depth = 2};
+    RingEdge edge(world, spec);
+    const int last = edge.remote.queue_pairs() - 1;
+    check(last >= 0, "no queue pair");
+    check.throws(
+        Code::bad_argument, [&] { edge.remote.use_queue_pair(last + 1); }, "one too many");
+    edge.remote.use_queue_pair(last);
+    const auto source = world.allocate(spec.dtype, spec.shape);
+    for (std::uint64_t n = 1; n <= 5; ++n) {
+      fill(source, pattern_of(world.rank(), 6, n));
+      auto request = edge.remote.put(source);
+      check.holds(check.ok(edge.slot.wait(), "wait").tensor(), pattern_of(previous_of(world), 6, n),
+                  spec.name);
+      check.ok(request.wait(), "put");
+    }
+    check.throws(
+        Code::bad_argument, [&] { edge.remote.use_queue_pair(0); }, "after a put");
+  }
+  meeting.wait();
+}
+
 }  // namespace
 
 Bodies under_way_bodies() {
@@ -234,6 +262,7 @@ Bodies under_way_bodies() {
       {"ends_requests_whose_slot_is_closed", ends_requests_whose_slot_is_closed},
       {"shows_the_owner_what_was_delivered", shows_the_owner_what_was_delivered},
       {"reads_each_put_from_its_own_place", reads_each_put_from_its_own_place},
+      {"puts_by_a_chosen_queue_pair", puts_by_a_chosen_queue_pair},
       {"gets_into_any_memory", gets_into_any_memory},
       {"reads_dynamic_tensors_into_any_memory", reads_dynamic_tensors_into_any_memory}};
 }
