@@ -118,7 +118,7 @@ void Mesh::connect(std::vector<RankAddress> addresses, Deadline deadline) {
   if (join_failed_.load()) throw Error(join_error_);
   for (const auto& p : peers_) {
     const Status status = fate(p->rank);
-    if (status.code() == Code::peer_failed) {
+    if (!status.ok() && status.code() != Code::peer_left) {
       ErrorDetail detail = status.detail();
       detail.operation = "join";
       throw Error(detail);

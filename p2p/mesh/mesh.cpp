@@ -139,11 +139,11 @@ void Mesh::message(int rank, std::span<const std::byte> bytes) {
   if (bytes.size() < sizeof type) return;
   std::memcpy(&type, bytes.data(), sizeof type);
   Peer& peer = this->peer(rank);
+  if (peer.gone()) return;
   if (type != MessageType::leaving) return on_message_(peer, bytes);
   const auto leaving = parse<LeavingMessage>(bytes);
   if (!leaving) return;
   const bool known = leaving->because_of >= 0 && leaving->because_of < local_.size;
-  if (peer.gone()) return;
   peer.silent.store(true);
   end(peer, PeerState::left, known ? leaving->because_of : -1);
   release(peer);

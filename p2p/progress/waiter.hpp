@@ -51,8 +51,10 @@ class Sleeper {
 class Poller {
  public:
   virtual ~Poller() = default;
-  /// Looks, if nobody else does.
+  /// A waiting thread looks, if nobody else does.
   virtual void poll() noexcept = 0;
+  /// The same for one that does not go on waiting.
+  virtual void look() noexcept = 0;
   /// The caller is about to sleep: from now on what arrives rings the bell by itself.
   virtual void arm() noexcept = 0;
 };
@@ -72,10 +74,28 @@ class Waiter {
   const WaitPolicy& policy() const noexcept { return policy_; }
   /// Before any other thread waits. Null: arrivals show by themselves.
   void set_poller(Poller* poller) noexcept { poller_ = poller; }
-  /// For who looks without waiting.
   void poll() const noexcept {
     if (poller_ != nullptr) [[unlikely]]
       poller_->poll();
+  }
+  /// For who looks without waiting.
+  void look() const noexcept {
+    if (poller_ != nullptr) [[unlikely]]
+      poller_->look();
+  }
+  /// Waits where nothing wakes a sleeper any more: the rank's progress has stopped.
+  template <typename Ready>
+  bool wait_alone(const Ready& ready, Clock::duration longest) const noexcept {
+    const auto until = Clock::now() + longest;
+    while (!ready()) {
+      if (Clock::now() >= until) return false;
+      if (sleeper_ != nullptr)
+        sleeper_->sleep(until);
+      else
+        sched_yield();
+      look();
+    }
+    return true;
   }
   /// Null where ranks have threads of their own, which sleep on the doorbell.
   Sleeper* sleeper() const noexcept { return sleeper_; }

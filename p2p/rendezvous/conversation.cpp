@@ -51,8 +51,7 @@ Conversation::~Conversation() {
     land();
     return under_way_.empty();
   };
-  if (!landed() && local_.waiter.wait(
-                       landed, [] { return false; }, Deadline::after(kLanding)) != WaitEnd::ready)
+  if (!local_.waiter.wait_alone(landed, kLanding))
     (void)new (std::nothrow) std::vector<UnderWay>(std::move(under_way_));  // nobody may free them
   if (signal_) {
     // The words stay as long as the channel may set them.

@@ -230,7 +230,7 @@ Status RendezvousState::send_encoded(int to, const KeyStep& at, const Codec& val
 
 bool RendezvousState::lent(int to, const KeyStep& at) noexcept {
   if (to < 0 || to >= local_.size) return false;
-  local_.waiter.poll();
+  local_.waiter.look();
   const Turn turn(with(to));
   with(to).work();
   return with(to).lent(at);

@@ -57,8 +57,7 @@ bool RemoteSlotState::has_landed() noexcept {
 }
 
 void RemoteSlotState::abandon() noexcept {
-  if (!flights_.empty() && local_.waiter.wait([this] { return has_landed(); }, [] { return false; },
-                                              Deadline::after(kLanding)) != p2p::WaitEnd::ready) {
+  if (!flights_.empty() && !local_.waiter.wait_alone([this] { return has_landed(); }, kLanding)) {
     local_.log->warn(
         Subsystem::slot,
         "puts into slot \"{}\" of rank {} are still under way: what they read is never "

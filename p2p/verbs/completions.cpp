@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <system_error>
 
@@ -64,15 +65,25 @@ Completions::Completions(Device& device, LocalRank& local, ProgressThread& progr
       {device.options().depth, room - QueuePair::kReceives, device.limits().max_depth}));
   for (std::uint64_t i = 0; i < queues; ++i)
     make_queue(static_cast<int>(pairs_per_queue * (depth_ + QueuePair::kReceives)));
-  watch();
-  if (inline_) return;
+  if (inline_) {
+    watch();
+    return;
+  }
+  // Signals are the application's: its own threads take them.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
   try {
     for (const auto& queue : queues_)
       queue->thread = std::thread([this, &queue = *queue] { run(queue); });
   } catch (const std::system_error&) {
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
     stop();
     fail("starting a thread", "raise the limit of processes (ulimit -u, pids.max)");
   }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  watch();
 }
 
 Completions::~Completions() { stop(); }
@@ -188,6 +199,10 @@ void Completions::poll() noexcept {
   try_poll(*queues_.front());
   if (polled_.load(std::memory_order_relaxed)) return;
   polled_.store(true, std::memory_order_relaxed);
+}
+
+void Completions::look() noexcept {
+  if (inline_) try_poll(*queues_.front());
 }
 
 void Completions::help() noexcept {

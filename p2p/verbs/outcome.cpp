@@ -42,15 +42,17 @@ std::optional<Status> VerbsChannel::outcome(std::uint64_t posted) noexcept {
     return pair.has_succeeded(request);
   };
   if (all_pairs(posted, has_succeeded)) return Status{};
-  if (has_failed()) {
-    // Not before the NIC has let go of the memory.
-    if (!has_ended(posted)) return std::nullopt;
-    return all_pairs(posted, has_succeeded) ? Status{} : broken("put");
-  }
+  // Of a queue pair in error, too: what ended there without a completion shows by the next one.
   all_pairs(posted, [](QueuePair& pair, std::uint64_t request) {
     if (!pair.has_ended(request)) pair.ask_for_completion();
     return true;
   });
+  if (has_failed()) {
+    // Not before the NIC has let go of the memory.
+    rank_.completions.look();
+    if (!has_ended(posted)) return std::nullopt;
+    return all_pairs(posted, has_succeeded) ? Status{} : broken("put");
+  }
   rank_.completions.poll();
   if (all_pairs(posted, has_succeeded)) return Status{};
   return std::nullopt;
@@ -78,6 +80,8 @@ Status VerbsChannel::post_reads(QueuePair& pair, std::span<const GetWork> pieces
       read.opcode = IBV_WR_RDMA_READ;
       read.sg_list = &places[count];
       read.num_sge = bytes == 0 ? 0 : 1;
+      // The last piece may prove that those before it were whole: it is not fetched ahead of them.
+      if (next > 0 && next + 1 == pieces.size() && done == 0) read.send_flags = IBV_SEND_FENCE;
       read.wr.rdma.remote_addr = piece.from.address + done;
       read.wr.rdma.rkey = piece.from.key;
       if (count > 0) reads[count - 1].next = &read;
@@ -97,7 +101,10 @@ Status VerbsChannel::post_reads(QueuePair& pair, std::span<const GetWork> pieces
             last = pair.posted();
             break;
           }
-          if (error != ENOMEM) return give_up(error);
+          if (error != ENOMEM) {
+            last = pair.posted();  // some of them may be read yet
+            return give_up(error);
+          }
         }
       }
       rank_.completions.help();

@@ -17,6 +17,8 @@ namespace {
 /// From this size on several queue pairs carry one tensor together.
 constexpr std::size_t kStripeBytes = 1u << 20;
 constexpr std::size_t kLeastShare = 64u << 10;
+/// How long a put that has begun waits for room; what is under way ends or fails long before.
+constexpr std::chrono::seconds kPatience{30};
 
 constexpr std::uint64_t rounded(std::uint64_t bytes) noexcept {
   return (bytes + 7) & ~std::uint64_t{7};
@@ -214,7 +216,10 @@ Status VerbsChannel::put_in_pieces(PutWork& work, const Payload& payload) noexce
     const RemoteMemory to{work.payload.address + (payload.is_one() ? first : 0), work.payload.key};
     // Once the first has gone out, the others must follow: they wait for room.
     const Status status = transmit(sending, pieces, to, i == 0);
-    if (!status.ok()) return status;
+    if (!status.ok()) {
+      for (std::size_t before = 0; before < i; ++before) await_flush(*pairs_[before]);
+      return status;
+    }
     work.requests += sending.requests;
     ends[i] = sending.last;
   }
@@ -224,6 +229,14 @@ Status VerbsChannel::put_in_pieces(PutWork& work, const Payload& payload) noexce
   stripes_[next_stripe_ % stripes_.size()] = ends;
   work.posted = kAllPairs << kPairShift | next_stripe_++;
   return {};
+}
+
+void VerbsChannel::await_flush(QueuePair& pair) noexcept {
+  const auto until = Clock::now() + kPatience;
+  while (!pair.has_ended(pair.posted()) && Clock::now() < until) {
+    pair.ask_for_completion();
+    rank_.completions.help();
+  }
 }
 
 Status VerbsChannel::transmit(Sending& sending, std::span<const Piece> pieces, RemoteMemory to,
@@ -238,6 +251,7 @@ Status VerbsChannel::transmit(Sending& sending, std::span<const Piece> pieces, R
       total / rank_.device.limits().max_message + pieces.size() / pair.max_pieces() + 2;
   const auto wanted =
       static_cast<std::uint32_t>(std::min<std::uint64_t>(estimate, pair.max_chain()));
+  const auto patience = Clock::now() + kPatience;
   std::size_t next = 0;
   Piece piece = pieces.empty() ? Piece{} : pieces[0];
   for (bool begun = false;; begun = true) {
@@ -256,7 +270,7 @@ Status VerbsChannel::transmit(Sending& sending, std::span<const Piece> pieces, R
     for (;;) {
       {
         const std::lock_guard lock(pair.mutex());
-        if (has_failed()) return broken("put");
+        if (has_failed()) break;
         if (pair.has_room_for(begun ? requests : std::max(requests, wanted), notifications)) {
           if (last) sending.finish(writes);
           if (sending.is_inline) writes.send_inline();
@@ -265,13 +279,23 @@ Status VerbsChannel::transmit(Sending& sending, std::span<const Piece> pieces, R
             sending.last = pair.posted();
             break;
           }
-          if (error != ENOMEM) return give_up(error);
+          if (error != ENOMEM) {
+            (void)give_up(error);
+            break;
+          }
           // No room, whatever was counted here.
           writes.shorten(payload_requests, pieces_of_last);
         }
       }
       if (may_refuse && !begun) return full();
-      rank_.completions.help();
+      if (Clock::now() > patience)
+        (void)give_up(ETIMEDOUT);
+      else
+        rank_.completions.help();
+    }
+    if (has_failed()) {
+      if (begun) await_flush(pair);
+      return broken("put");
     }
     sending.requests += payload_requests;
     if (last) return {};

@@ -74,12 +74,12 @@ QueuePair::QueuePair(Device& device, LocalRank& local, Regions& regions, Complet
   max_inline_ = asked.cap.max_inline_data;
   max_pieces_ = asked.cap.max_send_sge;
   device_.to_init(made);
-  completions_.bind(queue, *this);
   for (std::uint32_t slot = 0; slot < kReceives; ++slot) post_receive(slot);
   reported_ = kReceives;
   address_.number = number_;
   address_.first_psn = randombytes_uniform(1U << 24U);
   address_.receives = {reinterpret_cast<std::uint64_t>(words_.data()), words->remote_key};
+  completions_.bind(queue, *this);
 }
 
 QueuePair::~QueuePair() { retire(); }
@@ -139,6 +139,7 @@ int QueuePair::post(ibv_send_wr* chain, std::uint32_t requests, std::uint32_t no
   if (error != 0) {
     if (bad == nullptr || bad == chain) return error;
     // Part of it went out: the rest can't be taken back, so the path is given up.
+    posted_.store(bad->wr_id - 1, std::memory_order_release);
     to_error();
     return EIO;
   }
@@ -237,7 +238,12 @@ void QueuePair::settle() noexcept {
   if (receives_posted_.load() + kReceives - reported_ >= kReportEvery) report_receives();
   if (!std::exchange(sends_ended_, false)) return;
   // Those posted while a completion was under way end unseen, unless one more is asked for.
-  if (!has_ended(lent_)) ask_for_completion();
+  bool unseen = false;
+  {
+    const std::lock_guard lock(mutex_);
+    unseen = !has_ended(lent_);
+  }
+  if (unseen) ask_for_completion();
   events_.has_room();
 }
 

@@ -74,7 +74,7 @@ void VerbsChannel::is_connected() noexcept {
   for (const auto& pair : pairs_) pair->is_connected();
 }
 
-std::vector<ibv_qp*> VerbsChannel::queue_pairs() const {
+std::vector<ibv_qp*> VerbsChannel::handles() const {
   std::vector<ibv_qp*> all;
   for (const auto& pair : pairs_) all.push_back(pair->get());
   return all;
@@ -157,7 +157,12 @@ Status VerbsChannel::broken(const char* operation) const {
   ErrorDetail detail;
   {
     const std::lock_guard lock(const_cast<std::mutex&>(why_mutex_));
-    if (!why_.ok()) detail = why_.detail();
+    if (!why_.ok()) {
+      detail = why_.detail();
+    } else {
+      detail.code = Code::peer_left;
+      detail.message = fmt::format("rank {} has left the job", peer_);
+    }
   }
   detail.operation = operation;
   detail.peer = peer_;
@@ -167,7 +172,7 @@ Status VerbsChannel::broken(const char* operation) const {
 void VerbsChannel::fail(Status why) noexcept {
   {
     const std::lock_guard lock(why_mutex_);
-    if (failed_.load()) return;
+    if (std::exchange(failing_, true)) return;
     why_ = std::move(why);
   }
   for (const auto& pair : pairs_) pair->to_error();
@@ -177,7 +182,10 @@ void VerbsChannel::fail(Status why) noexcept {
 
 void VerbsChannel::failed(int queue_pair, const ibv_wc& completion) noexcept {
   // The first one says what happened; the rest are flushed because of it.
-  if (has_failed()) return;
+  {
+    const std::lock_guard lock(why_mutex_);
+    if (failing_) return;
+  }
   try {
     fail(failure_of(completion, rank_.device, peer_, queue_pair));
   } catch (const std::bad_alloc&) {
@@ -191,15 +199,17 @@ void VerbsChannel::notified(int queue_pair, std::uint32_t immediate) noexcept {
   const auto arrival = expected_.arrived(Immediate::of(immediate), queue_pair);
   if (arrival == ExpectedWordsTable::Arrival::set || arrival == ExpectedWordsTable::Arrival::partly)
     return;
-  fail(Status(ErrorDetail{.code = Code::system,
-                          .operation = "put",
-                          .message = fmt::format("rank {} has put {} (immediate {:#010x})", peer_,
-                                                 arrival == ExpectedWordsTable::Arrival::unknown
-                                                     ? "into a slot that this rank does not expect"
-                                                     : "out of turn",
-                                                 immediate),
-                          .hint = "this is a defect of weft: please report it with WEFT_LOG=debug",
-                          .peer = peer_}));
+  // A rank that goes closes its slots before everybody has heard of it.
+  if (arrival == ExpectedWordsTable::Arrival::unknown) {
+    rank_.local.log->debug(Subsystem::path, "rank {} has put into a slot that is gone", peer_);
+    return;
+  }
+  fail(Status(ErrorDetail{
+      .code = Code::system,
+      .operation = "put",
+      .message = fmt::format("rank {} has put out of turn (immediate {:#010x})", peer_, immediate),
+      .hint = "this is a defect of weft: please report it with WEFT_LOG=debug",
+      .peer = peer_}));
   rank_.path_failed(peer_, broken("path"));
 }
 

@@ -51,7 +51,7 @@ class VerbsChannel final : public Channel, public QueuePairEvents {
   void connect();
   /// They were readied.
   void is_connected() noexcept;
-  std::vector<ibv_qp*> queue_pairs() const;
+  std::vector<ibv_qp*> handles() const;
   /// How puts are made known: "one WRITE_WITH_IMM a put", with the reason.
   std::string ladder_text() const;
 
@@ -147,6 +147,8 @@ class VerbsChannel final : public Channel, public QueuePairEvents {
   Status transmit(Sending& sending, std::span<const Piece> pieces, RemoteMemory to,
                   bool may_refuse) noexcept;
   Status give_up(int error) noexcept;
+  /// The path has failed: returns once what was posted is not read any more.
+  void await_flush(QueuePair& pair) noexcept;
   Status full() const noexcept;
   Status broken(const char* operation) const;
 
@@ -204,6 +206,7 @@ class VerbsChannel final : public Channel, public QueuePairEvents {
 
   std::mutex why_mutex_;
   Status why_;
+  bool failing_ = false;  ///< somebody has given the reason
   std::atomic<bool> failed_{false};
   std::atomic<std::uint32_t> next_read_{0};
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <utility>
 
 namespace weft::p2p::verbs {
 namespace {
@@ -171,7 +172,7 @@ void VerbsFabric::met(int rank) {
   try {
     make_channel(partner);
     QueuePairsMessage introduction = partner.channel->introduction();
-    if (introducer_) introduction.token = introducer_->expect(rank, partner.channel->queue_pairs());
+    if (introducer_) introduction.token = introducer_->expect(rank, partner.channel->handles());
     connector_.send(rank, as_bytes(introduction));
   } catch (const Error& error) {
     events_.short_of(error);
@@ -230,7 +231,7 @@ void VerbsFabric::if_ready(Partner& partner) {
 }
 
 void VerbsFabric::take_messages(Partner& partner) {
-  if (!partner.is_connected) return;
+  if (!partner.is_connected || partner.has_ended) return;
   partner.channel->take_messages(
       [&](std::span<const std::byte> bytes) { events_.message(partner.rank, bytes); });
 }
@@ -253,10 +254,10 @@ void VerbsFabric::ended(int rank, bool orderly, const std::string& why) {
 
 void VerbsFabric::lose(Partner& partner, const Status& why) {
   if (partner.has_ended) return;
-  partner.has_ended = true;
   // What it had sent before comes first: perhaps that it leaves.
   if (completions_) completions_->drain();
   take_messages(partner);
+  if (std::exchange(partner.has_ended, true)) return;
   if (partner.channel != nullptr) partner.channel->fail(why);
   if (introducer_) introducer_->drop(partner.rank);
   connector_.drop(partner.rank);
