@@ -25,7 +25,8 @@ void carry(const std::string& ladder, const std::string& pairs, const NicSpec& n
       2,
       [&](World& world) {
         for (const std::int64_t bytes : sizes) {
-          SCOPED_TRACE(std::to_string(bytes) + " bytes, " + ladder + ", queue pairs: " + pairs);
+          SCOPED_TRACE(testing::Message()
+                       << bytes << " bytes, " << ladder << ", queue pairs: " << pairs);
           const SlotSpec spec{
               .name = std::to_string(bytes), .dtype = DType::u8, .shape = {bytes}, .depth = 2};
           // Sources and places of every alignment; what lies around must stay as it is.
