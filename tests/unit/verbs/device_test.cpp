@@ -183,7 +183,9 @@ TEST(DeviceEvents, FollowThePortAndAreSilentOnOthers) {
   device.handle_event(on_queue_pair);
   EXPECT_TRUE(rig.logged("another LID"));
   network.fail(0);
-  device.handle_event(on_queue_pair);
+  int all = 0;
+  device.handle_event([&](ibv_qp* qp) { all += qp == nullptr ? 1 : 0; });
+  EXPECT_EQ(all, 1) << "all queue pairs are meant";
   EXPECT_TRUE(rig.logged("the device failed: every path over it is lost"));
   EXPECT_FALSE(device.port_is_up());
   EXPECT_EQ(network.complaints(), "");
