@@ -98,6 +98,7 @@ void VerbsFabric::open(const std::vector<RankAddress>& job) {
     partners_[i].rank = static_cast<int>(i);
     partners_[i].port = job[i].verbs;
   }
+  if (introducer_) introducer_->open();
   if (device_) connector_.open(job);
 }
 

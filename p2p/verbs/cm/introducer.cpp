@@ -65,14 +65,19 @@ Introducer::Introducer(std::shared_ptr<ConnectionManager> manager, Device& devic
       options_(options),
       events_(std::move(events)),
       channel_(open_channel(*manager_, device)),
-      listener_(listen_at_own_place(*manager_, channel_.get(), device)),
-      timer_(progress, kTick, [this](std::uint64_t) { tick(); }) {
-  progress_.watch(channel_->fd, EPOLLIN, [this](std::uint32_t) { read_events(); });
+      listener_(listen_at_own_place(*manager_, channel_.get(), device)) {
   log_.info(Subsystem::path, "verbs: the connection manager takes calls at {}",
             text(listener_.place, listener_.port));
 }
 
-Introducer::~Introducer() { progress_.forget(channel_->fd); }
+Introducer::~Introducer() {
+  if (timer_) progress_.forget(channel_->fd);
+}
+
+void Introducer::open() {
+  timer_.emplace(progress_, kTick, [this](std::uint64_t) { tick(); });
+  progress_.watch(channel_->fd, EPOLLIN, [this](std::uint32_t) { read_events(); });
+}
 
 void Introducer::describe(VerbsAddress& own) const noexcept {
   own.cm_place = listener_.place;
@@ -213,7 +218,7 @@ void Introducer::look_if_up(int rank, Party& party) {
 
 void Introducer::give_up_after(Party& party, std::chrono::nanoseconds span) {
   party.give_up = Clock::now() + span;
-  timer_.start();
+  timer_->start();
 }
 
 void Introducer::tick() {
@@ -238,7 +243,7 @@ void Introducer::tick() {
                             fmt::format("not connected within {} ms: {}",
                                         milliseconds(options_.patience), missing->doing())));
   }
-  if (!more) timer_.stop();
+  if (!more) timer_->stop();
   for (const auto& [rank, why] : late) events_.failed(rank, why);
 }
 

@@ -41,6 +41,9 @@ class Introducer {
   /// The progress thread must have stopped.
   ~Introducer();
 
+  /// Progress thread, before the calls below: from now on calls are handled.
+  void open();
+
   /// Where this rank is called, for its address.
   void describe(VerbsAddress& own) const noexcept;
 
@@ -85,7 +88,7 @@ class Introducer {
   Listener listener_;
   Parties parties_;  ///< by rank
   std::uint64_t turned_away_ = 0;
-  Timer timer_;
+  std::optional<Timer> timer_;  ///< once open
 };
 
 }  // namespace weft::p2p::verbs

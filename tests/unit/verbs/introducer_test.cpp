@@ -57,6 +57,7 @@ class Rank {
                                                }});
     address = device_.address();
     introducer_->describe(address);
+    introducer_->open();
     progress_.start();
   }
   ~Rank() {
