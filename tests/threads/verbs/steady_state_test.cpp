@@ -80,7 +80,11 @@ TEST_P(SteadyState, CostsItsWorkRequestsAlone) {
         };
         for (std::uint64_t n = 0; n < kWarm; ++n) step();
         // Small tensors are faster than what the progress threads still say about the attach.
-        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        for (std::uint64_t said = ~std::uint64_t{0}, now = 0; said != now;) {
+          said = now;
+          std::this_thread::sleep_for(std::chrono::milliseconds(200));
+          now = 1 + job.network.counts(world.rank()).sends;
+        }
         meeting.wait();
         const TransferCounters before = all_counters(world);
         const NicCounts nic = job.network.counts(world.rank());
