@@ -153,6 +153,13 @@ class Channel {
   PathCounters* counters_ = &first_;
 };
 
+/// What one connected peer takes of this rank.
+struct PeerCost {
+  std::uint64_t registered_bytes = 0;  ///< of memory that is registered with a NIC for it alone
+  std::uint64_t queue_bytes = 0;       ///< of a NIC's queues; an estimate, drivers differ
+  std::uint32_t completions = 0;       ///< entries of completion queues set aside for it
+};
+
 /// What a fabric tells the mesh, on the progress thread.
 class FabricEvents {
  public:
@@ -160,6 +167,11 @@ class FabricEvents {
   /// The path to a rank is up; once per rank. The fabric may refer to the channel as long as it
   /// lives itself.
   virtual void connected(int rank, std::unique_ptr<Channel> channel) = 0;
+  /// In place of connected(): the path is made when it is first used, by either end. Until
+  /// in_use() its channel only keeps what is to be sent.
+  virtual void reachable(int rank, std::unique_ptr<Channel> channel) = 0;
+  /// A path that was said to be reachable is being made, or has been.
+  virtual void in_use(int rank) = 0;
   /// A control message that `rank` sent by its channel.
   virtual void message(int rank, std::span<const std::byte> bytes) = 0;
   /// The rank is dead, or its path lost for good. What it had sent before was delivered; from now
@@ -189,11 +201,14 @@ class Fabric {
   /// Progress thread: from now on ranks of the job are let in. `job` is by rank.
   virtual void open(const std::vector<RankAddress>& job) = 0;
   /// Progress thread: begins to connect to a rank, this one included, and to watch over it; or
-  /// expects that rank to do so. Ends in connected(), lost() or short_of(), perhaps at once.
+  /// expects that rank to do so. Ends in connected(), reachable(), lost() or short_of(),
+  /// perhaps at once.
   virtual void connect(int rank) = 0;
   /// Progress thread: the rank was declared dead. Makes sure that no byte of it arrives any more,
   /// and says lost() once that is so. False when that can't be done.
   virtual bool fence(int rank) = 0;
+  /// Once a rank is connected.
+  virtual PeerCost peer_cost() const noexcept { return {}; }
   /// The rank goes, and progress has stopped: returns once what its channels sent has arrived, or
   /// soon.
   virtual void farewell() noexcept {}

@@ -28,6 +28,8 @@ struct Peer {
   /// Left or failed, and no byte of it arrives any more: what it could write into is free.
   std::atomic<bool> silent{false};
   bool released = false;  ///< the progress thread's: that has been dealt with
+  /// The path is made when it is first used, and has not been yet. The progress thread's.
+  bool idle = false;
   std::unique_ptr<Channel> channel;
   board::PathEntry* shown = nullptr;  ///< its place on this rank's status board
 

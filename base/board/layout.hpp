@@ -108,7 +108,8 @@ struct alignas(64) Totals {
   Word edges_not_shown;  ///< edges that live now, but have no entry here
 };
 
-enum class PathState : std::uint32_t { joining, connected, left, failed };
+/// `idle`: connects on first use.
+enum class PathState : std::uint32_t { joining, connected, left, failed, idle };
 
 /// What a path cost by itself. The progress thread writes it.
 struct PathCounters {

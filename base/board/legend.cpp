@@ -56,7 +56,7 @@ std::string legend() {
       "counters transfers bytes_moved bytes_copied work_requests credit_writes control_messages "
       "registrations credit_writes_on_demand\n"
       "path_counters control_messages registrations\n"
-      "path_states joining connected left failed\n"
+      "path_states joining connected left failed idle\n"
       "edge_states free attaching live closing\n"
       "roles";
   for (const Role role : {Role::puts, Role::receives, Role::publishes, Role::views})

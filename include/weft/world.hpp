@@ -106,8 +106,10 @@ class WEFT_API World {
   Report report() const;
 
   /// Waits until every peer has left too or is dead, so that none still reads this rank's memory,
-  /// then leaves. Returns timeout with the late rank's name when they don't; the world has left
-  /// then as well.
+  /// then leaves. Peers that are connected on first use (WEFT_MESH_EAGER) and never were are not
+  /// waited for: none of them can read it, and one that attaches later fails with peer_left or
+  /// peer_failed. Returns timeout with the late rank's name when they don't leave; the world has
+  /// left then as well.
   Status leave(Deadline deadline = {}) noexcept;
 
  private:

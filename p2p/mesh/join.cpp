@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <utility>
 
 #include "base/os/host_identity.hpp"
 #include "p2p/mesh/mesh.hpp"
@@ -107,6 +108,7 @@ void Mesh::connect(std::vector<RankAddress> addresses, Deadline deadline) {
   }
   local_.settle_waiting(sharers, local_ranks);
   joining_.store(local_.size);
+  const auto began = Clock::now();
   local_.progress.run([&] {
     peers_ = std::move(peers);
     for (const auto& fabric : fabrics_) fabric->open(addresses);
@@ -134,10 +136,34 @@ void Mesh::connect(std::vector<RankAddress> addresses, Deadline deadline) {
                       .peer = p->rank,
                       .host = p->host()});
   }
+  tell_cost(Clock::now() - began);
   for (const auto& p : peers_) {
     const FabricVerdict taken = verdict(*p->fabric, p->address);
     local_.log->info(Subsystem::path, "rank {} (host {}, pid {}): {}: {}", p->rank, p->host(),
                      p->address.pid, taken.fabric, taken.reason);
+  }
+}
+
+void Mesh::tell_cost(std::chrono::nanoseconds took) const {
+  if (local_.rank != 0) return;
+  const auto milliseconds = [](std::chrono::nanoseconds time) {
+    return std::chrono::duration<double, std::milli>(time).count();
+  };
+  const int idle = static_cast<int>(idle_.load());
+  const int met = local_.size - idle;
+  local_.log->info(Subsystem::path,
+                   "connected to {} ranks in {:.1f} ms, {:.3f} ms each; {} connect on first use",
+                   met, milliseconds(took), milliseconds(took / std::max(met, 1)), idle);
+  for (const auto& fabric : fabrics_) {
+    const auto reached = std::count_if(peers_.begin(), peers_.end(),
+                                       [&](const auto& p) { return p->fabric == fabric.get(); });
+    const PeerCost cost = fabric->peer_cost();
+    if (reached == 0 || cost.completions == 0) continue;
+    local_.log->info(Subsystem::path,
+                     "{}: each of {} ranks takes {} bytes registered, about {} bytes of queues and "
+                     "{} entries of completion queues",
+                     fabric->name(), reached, cost.registered_bytes, cost.queue_bytes,
+                     cost.completions);
   }
 }
 
@@ -152,6 +178,29 @@ void Mesh::connected(int rank, std::unique_ptr<Channel> channel) {
   peer.state.store(PeerState::connected, std::memory_order_release);
   joining_.fetch_sub(1, std::memory_order_acq_rel);
   local_.ring();
+}
+
+void Mesh::reachable(int rank, std::unique_ptr<Channel> channel) {
+  Peer& peer = this->peer(rank);
+  peer.idle = true;
+  idle_.fetch_add(1, std::memory_order_release);
+  connected(rank, std::move(channel));
+  peer.shown->state.store(board::PathState::idle);
+}
+
+void Mesh::no_longer_idle(Peer& peer) noexcept {
+  if (!std::exchange(peer.idle, false)) return;
+  idle_.fetch_sub(1, std::memory_order_release);
+}
+
+void Mesh::in_use(int rank) {
+  Peer& peer = this->peer(rank);
+  if (!peer.idle) return;
+  no_longer_idle(peer);
+  peer.shown->state.store(board::PathState::connected);
+  local_.log->debug(Subsystem::path, "rank {} (host {}): connecting on first use", rank,
+                    peer.host());
+  if (leaving_) say_goodbye(peer);
 }
 
 void Mesh::short_of(const Error& error) {

@@ -20,6 +20,11 @@ std::string ranks_text(const std::vector<int>& ranks) {
   return text;
 }
 
+/// For any thread.
+bool is_idle(const Peer& peer) noexcept {
+  return peer.shown->state.load(std::memory_order_acquire) == board::PathState::idle;
+}
+
 std::string how_it_failed(const Peer& peer) {
   if (!peer.gone()) return "died without leaving";
   if (!peer.declared_dead.empty()) return fmt::format("was declared dead: {}", peer.declared_dead);
@@ -36,21 +41,31 @@ void Mesh::announce_leave() {
   local_.recorder.control(board::Event::leaving, -1, 0,
                           static_cast<std::uint64_t>(std::int64_t{first_failed_.load()}));
   local_.progress.post([this] {
+    leaving_ = true;
     // Those that have left already wait to hear it too.
     for (const auto& peer : peers_)
-      if (peer->rank != local_.rank && peer->channel)
-        peer->channel->send(as_bytes(LeavingMessage{.because_of = first_failed_.load()}));
+      if (!peer->idle) say_goodbye(*peer);
   });
 }
 
+void Mesh::say_goodbye(Peer& peer) {
+  if (peer.rank != local_.rank && peer.channel)
+    peer.channel->send(as_bytes(LeavingMessage{.because_of = first_failed_.load()}));
+}
+
 Status Mesh::wait_until_alone(Deadline deadline) noexcept {
-  const auto alone = [this] { return gone_count() + 1 >= static_cast<std::uint32_t>(local_.size); };
+  // In this order: who stops being idle and goes in between is not counted twice.
+  const auto alone = [this] {
+    const std::uint32_t gone = gone_count();
+    return gone + idle_.load(std::memory_order_acquire) + 1 >=
+           static_cast<std::uint32_t>(local_.size);
+  };
   const WaitEnd end = local_.waiter.wait(
       alone, [] { return false; }, deadline);
   if (end == WaitEnd::ready) return {};
   std::vector<int> late;
   for (const auto& peer : peers_)
-    if (peer->rank != local_.rank && !peer->gone()) late.push_back(peer->rank);
+    if (peer->rank != local_.rank && !peer->gone() && !is_idle(*peer)) late.push_back(peer->rank);
   return Status(ErrorDetail{
       .code = Code::timeout,
       .operation = "leave",
@@ -127,6 +142,7 @@ std::vector<PathReport> Mesh::paths() const {
     path.pid = peer->address.pid;
     path.fabric = peer->fabric->name();
     path.verdicts = verdicts(peer->address);
+    if (is_idle(*peer)) path.verdicts.front().reason += "; connects on first use";
     path.counters.control_messages = peer->shown->counters.control_messages.get();
     path.counters.registrations = peer->shown->counters.registrations.get();
     paths.push_back(std::move(path));
@@ -191,6 +207,7 @@ void Mesh::release(Peer& peer) {
 void Mesh::end(Peer& peer, PeerState state, int because_of) {
   if (peer.gone()) return;
   if (peer.state.load() == PeerState::joining) joining_.fetch_sub(1, std::memory_order_acq_rel);
+  no_longer_idle(peer);
   peer.because_of = because_of;
   peer.gone_order = gone_.load(std::memory_order_relaxed) + 1;
   peer.state.store(state, std::memory_order_release);

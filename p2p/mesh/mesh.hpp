@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -34,12 +35,14 @@ class Mesh final : private FabricEvents {
 
   /// Makes this rank ready to be connected to, by every fabric.
   RankAddress address();
-  /// Connects to every rank; returns when all pairs of this rank are up. Throws Error: unreachable
+  /// Connects to every rank; returns when all pairs of this rank are up, or known to come up when
+  /// they are first used. Throws Error: unreachable
   /// (which ranks, and why), peer_failed, timeout (naming the missing ranks), bootstrap.
   void connect(std::vector<RankAddress> addresses, Deadline deadline);
-  /// Tells every peer that this rank leaves.
+  /// Tells every peer that this rank leaves, those too that connect to it later. Those that never
+  /// do are not told.
   void announce_leave();
-  /// Waits until every peer is gone; timeout names who is not.
+  /// Waits until every peer is gone that this rank has been connected to; timeout names who is not.
   Status wait_until_alone(Deadline deadline) noexcept;
 
   Peer& peer(int rank) noexcept { return *peers_[static_cast<std::size_t>(rank)]; }
@@ -75,6 +78,8 @@ class Mesh final : private FabricEvents {
  private:
   // From the fabrics.
   void connected(int rank, std::unique_ptr<Channel> channel) override;
+  void reachable(int rank, std::unique_ptr<Channel> channel) override;
+  void in_use(int rank) override;
   void message(int rank, std::span<const std::byte> bytes) override;
   void lost(int rank, const Status& why) override;
   void broken(int rank) override;
@@ -85,6 +90,10 @@ class Mesh final : private FabricEvents {
   FabricVerdict verdict(const Fabric& fabric, const RankAddress& address) const;
   /// Of every fabric, the one in use first.
   std::vector<FabricVerdict> verdicts(const RankAddress& address) const;
+  /// To the log: how long it took to connect, and what a peer costs.
+  void tell_cost(std::chrono::nanoseconds took) const;
+  void say_goodbye(Peer& peer);
+  void no_longer_idle(Peer& peer) noexcept;
   void end(Peer& peer, PeerState state, int because_of);
   /// The peer is gone and silent.
   void release(Peer& peer);
@@ -98,6 +107,8 @@ class Mesh final : private FabricEvents {
   std::vector<std::unique_ptr<Peer>> peers_;
   std::atomic<int> joining_{0};  ///< peers that are neither connected nor gone yet
   std::atomic<std::uint32_t> gone_{0};
+  std::atomic<std::uint32_t> idle_{0};  ///< peers that were never connected to
+  bool leaving_ = false;                ///< the progress thread's: that was announced
   std::atomic<int> first_failed_{-1};
   std::atomic<bool> join_failed_{false};
   Status join_error_;  ///< this rank's own shortage; set before join_failed_

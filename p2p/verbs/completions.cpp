@@ -50,6 +50,7 @@ Completions::Completions(Device& device, LocalRank& local, ProgressThread& progr
   const auto pairs =
       static_cast<std::uint64_t>(peers) * static_cast<std::uint64_t>(device.options().queue_pairs);
   const std::uint64_t pairs_per_queue = (pairs + queues - 1) / queues;
+  most_ = pairs_per_queue;
   // A queue pair that fails completes all that it holds, receives too: the queue must have room.
   const std::uint64_t room =
       device.limits().max_completions / std::max<std::uint64_t>(pairs_per_queue, 1);
@@ -128,7 +129,7 @@ void Completions::stop() noexcept {
     if (queue->thread.joinable()) queue->thread.join();
 }
 
-std::size_t Completions::choose() noexcept {
+std::size_t Completions::choose() {
   std::size_t best = 0;
   std::size_t fewest = ~std::size_t{0};
   for (std::size_t i = 0; i < queues_.size(); ++i) {
@@ -137,6 +138,15 @@ std::size_t Completions::choose() noexcept {
     best = i;
     fewest = queues_[i]->pairs.size();
   }
+  if (fewest >= most_)
+    throw Error(ErrorDetail{
+        .code = Code::exhausted,
+        .operation = "connect",
+        .message =
+            fmt::format("{}: the completion queues were made for {} queue pairs, which there "
+                        "are",
+                        device_.name(), most_ * queues_.size()),
+        .hint = "a larger WEFT_MESH_EAGER makes them for as many ranks"});
   return best;
 }
 

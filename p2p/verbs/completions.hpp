@@ -27,16 +27,17 @@ class QueuePair;
 /// Thread-safe.
 class Completions final : public Poller {
  public:
-  /// All must outlive it. `peers` decides how deep the queues are. Throws Error(system |
-  /// exhausted).
+  /// All must outlive it. `peers`, at most so many at a time, decides how deep the queues are.
+  /// Throws Error(system | exhausted).
   Completions(Device& device, LocalRank& local, ProgressThread& progress, int peers);
   /// The progress thread must have stopped; no queue pair is bound any more.
   ~Completions() override;
 
   /// Work requests that one queue pair may have under way without overrunning its queue.
   std::uint32_t depth() const noexcept { return depth_; }
-  /// The queue for the next queue pair: the one with the fewest.
-  std::size_t choose() noexcept;
+  /// The queue for the next queue pair: the one with the fewest. Throws Error(exhausted) when all
+  /// have as many as they were made for.
+  std::size_t choose();
   ibv_cq* queue(std::size_t index) const noexcept { return queues_[index]->cq.get(); }
   /// Completions of the queue pair go to it from now on, until unbind() has returned.
   void bind(std::size_t queue, QueuePair& pair);
@@ -89,6 +90,7 @@ class Completions final : public Poller {
   ProgressThread& progress_;
   const bool inline_;
   std::uint32_t depth_ = 0;
+  std::size_t most_ = 0;  ///< queue pairs of one queue
   std::vector<std::unique_ptr<Queue>> queues_;
   os::Fd timer_;
   os::Fd stop_;

@@ -28,7 +28,7 @@ bool VerbsChannel::post_notification(QueuePair& pair, std::uint32_t immediate) n
 }
 
 bool VerbsChannel::post_word(const Word& waiting) noexcept {
-  if (has_failed()) return true;
+  if (!is_open()) return has_failed();
   QueuePair& pair = *pairs_.front();
   const std::lock_guard lock(pair.mutex());
   const std::uint32_t requests = immediates_ ? 1 : 2;
@@ -61,7 +61,7 @@ bool VerbsChannel::fence_others() noexcept {
 }
 
 bool VerbsChannel::post_message(std::span<const std::byte> message) noexcept {
-  if (has_failed()) return true;
+  if (!is_open()) return has_failed();
   QueuePair& pair = *pairs_.front();
   if (!pair.has_ended(send_ends_[next_buffer_])) {
     pair.ask_for_completion();

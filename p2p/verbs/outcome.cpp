@@ -114,7 +114,7 @@ Status VerbsChannel::post_reads(QueuePair& pair, std::span<const GetWork> pieces
 }
 
 Status VerbsChannel::get(std::span<const GetWork> pieces) noexcept {
-  if (has_failed()) return broken("get");
+  if (!is_open()) return broken("get");
   const std::size_t chosen = next_read_.fetch_add(1, std::memory_order_relaxed) % pairs_.size();
   QueuePair& pair = *pairs_[chosen];
   std::uint64_t last = 0;

@@ -151,7 +151,7 @@ void VerbsChannel::let_go_of_kept() noexcept {
 }
 
 Status VerbsChannel::put(PutWork& work) noexcept {
-  if (has_failed()) return broken("put");
+  if (!is_open()) return broken("put");
   Payload payload;
   if (Status status = collect(work, payload); !status.ok()) return status;
   const bool in_pieces =

@@ -18,28 +18,38 @@ VerbsChannel::VerbsChannel(VerbsRank& rank, int peer, const VerbsAddress& port)
     : rank_(rank),
       peer_(peer),
       port_(port),
-      expected_(std::min<int>(rank.device.options().queue_pairs, port.queue_pairs)),
-      send_buffers_(rank.local.hidden, send_ends_.size() * kSendBuffer) {
-  const auto buffers = rank.regions.local_key(send_buffers_.data(), send_buffers_.block().bytes);
+      expected_(std::min<int>(rank.device.options().queue_pairs, port.queue_pairs)) {}
+
+void VerbsChannel::make_queue_pairs() {
+  send_buffers_ = OwnedBlock(rank_.local.hidden, send_ends_.size() * kSendBuffer);
+  const auto buffers = rank_.regions.local_key(send_buffers_.data(), send_buffers_.block().bytes);
   if (!buffers.ok()) throw Error(buffers.status());
   send_key_ = *buffers;
-  const int count = std::min<int>(rank.device.options().queue_pairs, port.queue_pairs);
+  const int count = std::min<int>(rank_.device.options().queue_pairs, port_.queue_pairs);
   for (int i = 0; i < count; ++i)
     pairs_.push_back(std::make_unique<QueuePair>(
-        rank.device, rank.local, rank.regions, rank.completions, *this,
-        QueuePair::Options{.peer = peer,
+        rank_.device, rank_.local, rank_.regions, rank_.completions, *this,
+        QueuePair::Options{.peer = peer_,
                            .index = i,
                            .receive_bytes = i == 0 ? kSendBuffer : kShortMessage,
-                           .depth = rank.completions.depth()}));
-  const Ladder asked = rank.device.options().ladder;
-  immediates_ = !rank.device.is_iwarp() && port.iwarp == 0 && asked != Ladder::send;
+                           .depth = rank_.completions.depth()}));
+  const Ladder asked = rank_.device.options().ladder;
+  immediates_ = !rank_.device.is_iwarp() && port_.iwarp == 0 && asked != Ladder::send;
   if (asked != Ladder::automatic && (immediates_ || asked == Ladder::tail))
     ladder_ = asked;
   else if (pairs_.front()->data_in_order())
     ladder_ = Ladder::tail;
   else
     ladder_ = immediates_ ? Ladder::immediate : Ladder::send;
-  stripes_.resize(rank.completions.depth());
+  stripes_.resize(rank_.completions.depth());
+}
+
+std::uint64_t VerbsChannel::registered_bytes(std::uint64_t queue_pairs,
+                                             std::uint64_t depth) noexcept {
+  const std::uint64_t words = (1 + depth) * sizeof(std::uint64_t);
+  const std::uint64_t short_receives = QueuePair::kReceives * kShortMessage;
+  return kSendBuffers * kSendBuffer + QueuePair::kReceives * kSendBuffer + words +
+         (queue_pairs - 1) * (short_receives + words);
 }
 
 VerbsChannel::~VerbsChannel() {
@@ -78,6 +88,15 @@ std::vector<ibv_qp*> VerbsChannel::handles() const {
   std::vector<ibv_qp*> all;
   for (const auto& pair : pairs_) all.push_back(pair->get());
   return all;
+}
+
+void VerbsChannel::open() noexcept {
+  {
+    // A failure may have come first, and stays.
+    const std::lock_guard lock(why_mutex_);
+    if (!failing_) state_.store(State::open, std::memory_order_release);
+  }
+  flush();
 }
 
 std::string VerbsChannel::ladder_text() const {
@@ -159,9 +178,13 @@ Status VerbsChannel::broken(const char* operation) const {
     const std::lock_guard lock(const_cast<std::mutex&>(why_mutex_));
     if (!why_.ok()) {
       detail = why_.detail();
-    } else {
+    } else if (failing_) {
       detail.code = Code::peer_left;
       detail.message = fmt::format("rank {} has left the job", peer_);
+    } else {
+      detail.code = Code::unreachable;
+      detail.message = fmt::format("rank {} is not connected yet", peer_);
+      detail.hint = "attach to a slot of it first";
     }
   }
   detail.operation = operation;
@@ -176,7 +199,7 @@ void VerbsChannel::fail(Status why) noexcept {
     why_ = std::move(why);
   }
   for (const auto& pair : pairs_) pair->to_error();
-  failed_.store(true, std::memory_order_release);
+  state_.store(State::failed, std::memory_order_release);
   rank_.local.ring();
 }
 
@@ -217,11 +240,16 @@ void VerbsChannel::notified(int queue_pair, std::uint32_t immediate) noexcept {
 
 void VerbsChannel::send(std::span<const std::byte> message) {
   counters().control_messages.add(1);
-  const std::lock_guard lock(outbox_mutex_);
-  if (!waiting_.load() && post_message(message)) return;
-  messages_waiting_.emplace_back(message.begin(), message.end());
-  waiting_.store(true);
-  rank_.completions.look_soon();
+  {
+    const std::lock_guard lock(outbox_mutex_);
+    if (!waiting_.load() && post_message(message)) return;
+    messages_waiting_.emplace_back(message.begin(), message.end());
+    waiting_.store(true);
+  }
+  if (state_.load() == State::unopened)
+    rank_.first_use(peer_);
+  else
+    rank_.completions.look_soon();
 }
 
 void VerbsChannel::write_word(RemoteMemory word, std::uint64_t value) noexcept {
@@ -240,10 +268,11 @@ void VerbsChannel::write_word(RemoteMemory word, std::uint64_t value) noexcept {
 
 void VerbsChannel::notify() noexcept {
   const std::lock_guard lock(outbox_mutex_);
-  if (!waiting_.load()) {
+  if (has_failed()) return;
+  if (!waiting_.load() && is_open()) {
     QueuePair& pair = *pairs_.front();
     const std::lock_guard pair_lock(pair.mutex());
-    if (has_failed() || post_notification(pair, Immediate::kAck)) return;
+    if (post_notification(pair, Immediate::kAck)) return;
   }
   ack_waiting_ = true;
   waiting_.store(true);
@@ -259,6 +288,7 @@ void VerbsChannel::flush() noexcept {
   for (const auto& pair : pairs_) pair->repeat_question();
   if (!waiting_.load(std::memory_order_acquire)) return;
   const std::lock_guard lock(outbox_mutex_);
+  if (state_.load() == State::unopened) return;
   if (has_failed()) {
     words_waiting_.clear();
     messages_waiting_.clear();
@@ -282,7 +312,7 @@ bool VerbsChannel::owns(const ibv_qp* qp) const noexcept {
 }
 
 bool VerbsChannel::is_idle() noexcept {
-  if (has_failed()) return true;
+  if (!is_open()) return true;
   flush();
   if (waiting_.load()) return false;
   bool idle = true;

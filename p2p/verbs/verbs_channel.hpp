@@ -34,16 +34,24 @@ struct VerbsRank {
   std::function<void(int peer, const Status& why)> path_failed;
   /// Any thread: a control message of the peer has come; take it by take_messages().
   std::function<void(int peer)> has_message;
+  /// Progress thread: something is to be sent to a peer that is not connected yet.
+  std::function<void(int peer)> first_use;
 };
 
 /// A RemoteMemory is an address in the peer's process and the key of its registration.
 class VerbsChannel final : public Channel, public QueuePairEvents {
  public:
-  /// Makes the queue pairs. `rank` must outlive it. Throws Error.
+  /// Takes next to nothing, and sends nothing, before there are queue pairs and they are open: what
+  /// is to be sent waits. `rank` must outlive it.
   VerbsChannel(VerbsRank& rank, int peer, const VerbsAddress& port);
   ~VerbsChannel() override;
 
-  // Setting up, on the progress thread.
+  /// What one of so many queue pairs of that depth keeps registered.
+  static std::uint64_t registered_bytes(std::uint64_t queue_pairs, std::uint64_t depth) noexcept;
+
+  // Setting up, on the progress thread, in this order.
+  /// Throws Error.
+  void make_queue_pairs();
   QueuePairsMessage introduction() const;
   /// What the peer has said of its queue pairs. Throws Error(mismatch).
   void introduce(const QueuePairsMessage& peer);
@@ -52,6 +60,8 @@ class VerbsChannel final : public Channel, public QueuePairEvents {
   /// They were readied.
   void is_connected() noexcept;
   std::vector<ibv_qp*> handles() const;
+  /// Both ends are ready: what waited goes out.
+  void open() noexcept;
   /// How puts are made known: "one WRITE_WITH_IMM a put", with the reason.
   std::string ladder_text() const;
 
@@ -79,7 +89,9 @@ class VerbsChannel final : public Channel, public QueuePairEvents {
 
   /// Any thread: nothing of the peer arrives any more, and every operation fails with `why`.
   void fail(Status why) noexcept;
-  bool has_failed() const noexcept { return failed_.load(std::memory_order_acquire); }
+  bool has_failed() const noexcept {
+    return state_.load(std::memory_order_acquire) == State::failed;
+  }
   bool owns(const ibv_qp* qp) const noexcept;
   /// Posts what waits for room. Any thread that holds no lock of a queue pair.
   void flush() noexcept;
@@ -87,6 +99,7 @@ class VerbsChannel final : public Channel, public QueuePairEvents {
   bool is_idle() noexcept;
 
  private:
+  enum class State : std::uint8_t { unopened, open, failed };
   using Pairs = std::vector<std::unique_ptr<QueuePair>>;
   // What `posted` is made of: a queue pair (from 1) and its request, or kAllPairs and a stripe.
   static constexpr unsigned kPairShift = 56;
@@ -136,6 +149,8 @@ class VerbsChannel final : public Channel, public QueuePairEvents {
     void finish(Writes& writes) noexcept;
   };
 
+  bool is_open() const noexcept { return state_.load(std::memory_order_acquire) == State::open; }
+
   // put.cpp
   Result<std::uint32_t> key_of(const Tensor& tensor, Payload& payload) noexcept;
   void keep(Kept&& kept) noexcept;
@@ -169,6 +184,7 @@ class VerbsChannel final : public Channel, public QueuePairEvents {
   bool has_ended(std::uint64_t posted) noexcept;
   Status post_reads(QueuePair& pair, std::span<const GetWork> pieces, std::uint64_t& last) noexcept;
 
+  static constexpr std::size_t kSendBuffers = 16;
   static constexpr std::size_t kSendBuffer = sizeof(MessageHead) + kMaxMessage;
 
   VerbsRank& rank_;
@@ -189,7 +205,7 @@ class VerbsChannel final : public Channel, public QueuePairEvents {
   std::atomic<bool> waiting_{false};
   OwnedBlock send_buffers_;
   std::uint32_t send_key_ = 0;
-  std::array<std::uint64_t, 16> send_ends_{};  ///< by buffer: the request that frees it
+  std::array<std::uint64_t, kSendBuffers> send_ends_{};  ///< by buffer: the request that frees it
   std::size_t next_buffer_ = 0;
   std::array<std::uint64_t, ExpectedWordsTable::kMaxQueuePairs> fenced_{};
 
@@ -207,7 +223,7 @@ class VerbsChannel final : public Channel, public QueuePairEvents {
   std::mutex why_mutex_;
   Status why_;
   bool failing_ = false;  ///< somebody has given the reason
-  std::atomic<bool> failed_{false};
+  std::atomic<State> state_{State::unopened};
   std::atomic<std::uint32_t> next_read_{0};
 
   Pairs pairs_;  ///< the first to go

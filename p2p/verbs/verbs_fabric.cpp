@@ -8,9 +8,13 @@
 #include <cstring>
 #include <utility>
 
+#include "p2p/verbs/budget.hpp"
+
 namespace weft::p2p::verbs {
 namespace {
 
+/// So many peers at least have room in the completion queues of a rank that connects on first use.
+constexpr int kLeastPeers = 128;
 /// How long a rank that goes waits for what it said last to arrive.
 constexpr std::chrono::milliseconds kFarewell{1000};
 
@@ -102,14 +106,21 @@ void VerbsFabric::open(const std::vector<RankAddress>& job) {
   if (device_) connector_.open(job);
 }
 
+bool VerbsFabric::connects_on_first_use() const noexcept {
+  return local_.size > options_.eager_ranks;
+}
+
 void VerbsFabric::start_device() {
   if (completions_) return;
+  const int peers = connects_on_first_use()
+                        ? std::min(local_.size, std::max(options_.eager_ranks, kLeastPeers))
+                        : local_.size;
   regions_ = std::make_unique<Regions>(*device_, Regions::Memory{.control = local_.control,
                                                                  .data = local_.data,
                                                                  .published = local_.published,
                                                                  .hidden = local_.hidden,
                                                                  .adopted = local_.adopted});
-  completions_ = std::make_unique<Completions>(*device_, local_, progress_, local_.size);
+  completions_ = std::make_unique<Completions>(*device_, local_, progress_, peers);
   completions_->on_look([this] { look(); });
   if (completions_->is_inline()) local_.waiter.set_poller(completions_.get());
   shared_.emplace(VerbsRank{
@@ -122,7 +133,13 @@ void VerbsFabric::start_device() {
             progress_.post([this, peer, why] { lose(partner(peer), why); });
           },
       .has_message =
-          [this](int peer) { progress_.post([this, peer] { take_messages(partner(peer)); }); }});
+          [this](int peer) { progress_.post([this, peer] { take_messages(partner(peer)); }); },
+      .first_use =
+          [this](int peer) {
+            if (partner(peer).in_use) return;
+            begin_use(partner(peer));
+            connector_.call(peer);
+          }});
   given_back_ = local_.adopted->on_release([this](std::uint32_t chunk) {
     progress_.post([this, chunk] {
       for (const Partner& partner : partners_)
@@ -138,8 +155,12 @@ void VerbsFabric::connect(int rank) {
   Partner& partner = this->partner(rank);
   try {
     start_device();
-    if (rank != local_.rank) return connector_.connect(rank);
     make_channel(partner);
+    if (rank != local_.rank && connects_on_first_use())
+      return events_.reachable(rank, std::move(partner.made));
+    partner.in_use = true;
+    if (rank != local_.rank) return connector_.connect(rank);
+    partner.channel->make_queue_pairs();
     partner.peer_is_ready = true;
     on_queue_pairs(partner, partner.channel->introduction());
   } catch (const Error& error) {
@@ -171,18 +192,36 @@ void VerbsFabric::make_channel(Partner& partner) {
 void VerbsFabric::met(int rank) {
   Partner& partner = this->partner(rank);
   try {
-    make_channel(partner);
+    begin_use(partner);
+    partner.channel->make_queue_pairs();
+    partner.is_met = true;
     QueuePairsMessage introduction = partner.channel->introduction();
     if (introducer_) introduction.token = introducer_->expect(rank, partner.channel->handles());
     connector_.send(rank, as_bytes(introduction));
   } catch (const Error& error) {
-    events_.short_of(error);
+    give_up(partner, error);
   }
+}
+
+void VerbsFabric::begin_use(Partner& partner) {
+  if (partner.in_use) return;
+  partner.in_use = true;
+  events_.in_use(partner.rank);
+}
+
+void VerbsFabric::give_up(Partner& partner, const Error& error) {
+  if (partner.made) return events_.short_of(error);
+  // The job has been joined: it goes on without this path.
+  const ErrorDetail& why = error.detail();
+  lose(partner, Status(ErrorDetail{.code = Code::path_failed,
+                                   .operation = "path",
+                                   .message = fmt::format("{}; {}", why.message, why.hint),
+                                   .peer = partner.rank}));
 }
 
 void VerbsFabric::said(int rank, std::span<const std::byte> message) {
   Partner& partner = this->partner(rank);
-  if (partner.channel == nullptr) return;
+  if (!partner.is_met) return;
   try {
     if (const auto pairs = parse<QueuePairsMessage>(message);
         pairs && pairs->type == QueuePairsMessage::kType)
@@ -193,7 +232,7 @@ void VerbsFabric::said(int rank, std::span<const std::byte> message) {
       if_ready(partner);
     }
   } catch (const Error& error) {
-    events_.short_of(error);
+    give_up(partner, error);
   }
 }
 
@@ -227,7 +266,8 @@ void VerbsFabric::if_ready(Partner& partner) {
       Subsystem::path, "rank {}: {}; {}; queue pairs connected {}", partner.rank,
       partner.channel->ladder_text(), completions_->binding_table(),
       by_manager ? "by the connection manager at " + text(partner.port.cm_place) : "over TCP");
-  events_.connected(partner.rank, std::move(partner.made));
+  partner.channel->open();
+  if (partner.made) events_.connected(partner.rank, std::move(partner.made));
   take_messages(partner);
 }
 
@@ -287,6 +327,15 @@ void VerbsFabric::on_device_event(ibv_qp* qp) {
                         .peer = partner.rank}));
 }
 
+PeerCost VerbsFabric::peer_cost() const noexcept {
+  if (!completions_) return {};
+  const auto pairs = static_cast<std::uint64_t>(options_.queue_pairs);
+  const std::uint64_t depth = completions_->depth();
+  return {.registered_bytes = VerbsChannel::registered_bytes(pairs, depth),
+          .queue_bytes = need_of_peers(1, pairs, depth).queue_bytes,
+          .completions = static_cast<std::uint32_t>(pairs * (depth + QueuePair::kReceives))};
+}
+
 void VerbsFabric::farewell() noexcept {
   if (!completions_) return;
   const auto until = Clock::now() + kFarewell;
@@ -300,7 +349,8 @@ void VerbsFabric::farewell() noexcept {
     completions_->help();
   }
   for (const Partner& partner : partners_)
-    if (!partner.has_ended && partner.rank != local_.rank) connector_.goodbye(partner.rank);
+    if (partner.in_use && !partner.has_ended && partner.rank != local_.rank)
+      connector_.goodbye(partner.rank);
   // It knows the queue pairs, which go now.
   introducer_.reset();
   for (Partner& partner : partners_) partner.channel = nullptr;

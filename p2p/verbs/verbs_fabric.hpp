@@ -20,9 +20,10 @@
 namespace weft::p2p::verbs {
 
 /// Two ranks meet by the connector, tell each other their queue pairs, ready them (by themselves,
-/// or by the connection manager), and say when they are ready. The connection stays: its end is how
-/// the death of a rank is noticed that has nothing under way. A rank reaches itself by a queue pair
-/// connected to itself.
+/// or by the connection manager), and say when they are ready: when they join, or, in a job of more
+/// than WEFT_MESH_EAGER ranks, when either has something to say to the other for the first time.
+/// The connection stays: its end is how the death of a rank is noticed that has nothing under way.
+/// A rank reaches itself by a queue pair connected to itself.
 class VerbsFabric final : public Fabric, private ConnectorEvents {
  public:
   /// All must outlive it; `progress` is the thread that `local` posts to. `verbs` may be null: the
@@ -38,6 +39,7 @@ class VerbsFabric final : public Fabric, private ConnectorEvents {
   void open(const std::vector<RankAddress>& job) override;
   void connect(int rank) override;
   bool fence(int rank) override;
+  PeerCost peer_cost() const noexcept override;
   void farewell() noexcept override;
 
  private:
@@ -46,6 +48,8 @@ class VerbsFabric final : public Fabric, private ConnectorEvents {
     VerbsAddress port;
     std::unique_ptr<VerbsChannel> made;  ///< until it is the mesh's
     VerbsChannel* channel = nullptr;
+    bool in_use = false;    ///< connecting, or connected
+    bool is_met = false;    ///< and has queue pairs
     bool is_ready = false;  ///< this end
     bool peer_is_ready = false;
     bool is_connected = false;
@@ -59,10 +63,15 @@ class VerbsFabric final : public Fabric, private ConnectorEvents {
   void short_of(const Error& error) override;
 
   Partner& partner(int rank) noexcept { return partners_[static_cast<std::size_t>(rank)]; }
+  bool connects_on_first_use() const noexcept;
   void start_device();
   void watch_device();
   void on_device_event(ibv_qp* qp);
   void make_channel(Partner& partner);
+  /// By the other end, or by this one.
+  void begin_use(Partner& partner);
+  /// Connecting has failed for want of something here.
+  void give_up(Partner& partner, const Error& error);
   std::unique_ptr<Introducer> make_introducer();
   void on_queue_pairs(Partner& partner, const QueuePairsMessage& message);
   void on_ready(Partner& partner);

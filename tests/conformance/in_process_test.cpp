@@ -26,6 +26,15 @@ Bodies bodies_and_long_ones() {
 
 std::string fabric() { return WEFT_CONFORMANCE_FABRIC; }
 
+/// Every pair connects when it joins, or none before it is used.
+std::string eager_ranks() {
+#if defined(WEFT_CONFORMANCE_ON_FIRST_USE)
+  return "0";
+#else
+  return "128";
+#endif
+}
+
 /// Where the fabric needs a NIC, each rank has one made of software.
 #if defined(WEFT_CONFORMANCE_FAKE_NIC)
 class Nics {
@@ -57,6 +66,7 @@ TEST_P(Conformance, Holds) {
   std::cout << "WEFT_TEST_SEED=" << settings().seed << " repeats this run\n";
   const Config config = Config()
                             .with(Knob::fabric, fabric())
+                            .with(Knob::mesh_eager, eager_ranks())
                             .with(Knob::log, "off")
                             .with(Knob::timeout, "20s")
                             .with(Knob::arena_chunk, "4m");
