@@ -1,6 +1,7 @@
 // What a way of moving bytes between two ranks must be able to do.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -41,7 +42,18 @@ struct ExpectedWords {
   /// word is set for itself, to rising values.
   bool in_turn = false;
   std::uint64_t last = 0;
+  /// In turn, but some by words behind their tensors: then each set is one of the 4096 above this.
+  const std::atomic<std::uint64_t>* passed = nullptr;
 };
+
+/// Where a tensor's sequence word lies that follows it (PutWork::with_tail), from its first byte.
+constexpr std::size_t tail_offset(std::size_t bytes) noexcept {
+  return (bytes + sizeof(std::uint64_t) - 1) / sizeof(std::uint64_t) * sizeof(std::uint64_t);
+}
+/// With that word.
+constexpr std::size_t bytes_with_tail(std::size_t bytes) noexcept {
+  return tail_offset(bytes) + sizeof(std::uint64_t);
+}
 
 /// One tensor's way into a slot.
 struct PutWork {
@@ -51,6 +63,9 @@ struct PutWork {
   std::size_t bytes = 0;
   RemoteMemory payload;
   RemoteMemory sequence_word;
+  /// Instead of both, if the channel likes: the payload goes here and the word right behind it, at
+  /// tail_offset(). The owner polls both words; of this one it hears nothing. Address 0: no.
+  RemoteMemory with_tail;
   std::uint64_t sequence = 0;
   /// What the owner's channel calls the word (Channel::expect): for words set in turn as it was
   /// answered, otherwise plus the word's index.
@@ -96,11 +111,15 @@ class Channel {
   /// Fails when the peer's range is out of bounds, or, with Code::unreachable, in a chunk that is
   /// not known here yet: never trust what travelled. Any thread.
   virtual Result<RemoteMemory> resolve(const MemoryRef& ref) noexcept = 0;
+  /// The largest payload that may have its word behind it (PutWork::with_tail): a write puts its
+  /// bytes into memory in their order. 0: none may. Constant once the path is up.
+  virtual std::size_t tails_up_to() const noexcept { return 0; }
   /// The whole payload, then the sequence number: whoever sees the number sees the payload. The
-  /// peer is woken if it sleeps. The source is lent to the channel until outcome() has one, unless
-  /// the answers say otherwise; memory outside LocalRank::reachable() is none, but for what a user
-  /// adopted where adopted_reach() says that the peer reaches it.
-  /// Code::exhausted: the fabric's queue is full and nothing was moved; try again.
+  /// peer is woken if it sleeps, unless the word is behind it. The source is lent to the channel
+  /// until outcome() has one, unless the answers say otherwise; memory outside
+  /// LocalRank::reachable() is none, but for what a user adopted where adopted_reach() says that
+  /// the peer reaches it. Code::exhausted: the fabric's queue is full and nothing was moved; try
+  /// again.
   virtual Status put(PutWork& work) noexcept = 0;
   /// How a put ended that is under way: ok once its source may be written again and the peer can
   /// see the tensor; nullopt until then. Asking helps it along; when there is one, this rank's

@@ -210,6 +210,10 @@ void WorldState::before_sleep() {
   slots.serve_pending();
   rendezvous.serve();
   // Only now that the bell is armed again: what happens after the user looked rings it.
+  if (user && local.waiter.has_silent()) {
+    user_event_due_ = slots.came_silently() || user_event_due_;
+    local.progress.turn_soon();
+  }
   if (user && user_event_due_) {
     const std::uint64_t one = 1;
     (void)!::write(user_event_.get(), &one, sizeof one);

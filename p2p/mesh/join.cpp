@@ -171,6 +171,7 @@ void Mesh::connected(int rank, std::unique_ptr<Channel> channel) {
   Peer& peer = this->peer(rank);
   peer.channel = std::move(channel);
   peer.channel->count_in(peer.shown->counters);
+  if (peer.channel->tails_up_to() != 0) has_tails_.store(true);
   if (peer.state.load() != PeerState::joining) return;
   peer.shown->fabric.set(peer.channel->fabric());
   peer.shown->state.store(board::PathState::connected);

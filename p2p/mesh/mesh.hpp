@@ -47,6 +47,8 @@ class Mesh final : private FabricEvents {
 
   Peer& peer(int rank) noexcept { return *peers_[static_cast<std::size_t>(rank)]; }
   const Peer& peer(int rank) const noexcept { return *peers_[static_cast<std::size_t>(rank)]; }
+  /// Whether any peer's puts may have their words behind them (Channel::tails_up_to).
+  bool has_tails() const noexcept { return has_tails_.load(std::memory_order_relaxed); }
   /// How many peers have left or failed: zero lets a wait skip asking for each.
   std::uint32_t gone_count() const noexcept { return gone_.load(std::memory_order_acquire); }
   /// Any thread: from now on operations that need the rank fail; it is fenced, and what it could
@@ -109,6 +111,7 @@ class Mesh final : private FabricEvents {
   std::atomic<std::uint32_t> gone_{0};
   std::atomic<std::uint32_t> idle_{0};  ///< peers that were never connected to
   bool leaving_ = false;                ///< the progress thread's: that was announced
+  std::atomic<bool> has_tails_{false};
   std::atomic<int> first_failed_{-1};
   std::atomic<bool> join_failed_{false};
   Status join_error_;  ///< this rank's own shortage; set before join_failed_

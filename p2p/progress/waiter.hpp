@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 
@@ -24,6 +25,11 @@ struct WaitPolicy {
   /// where ranks seldom sleep; where they share processors and sleep often, the ringers' fences are
   /// cheaper.
   bool barrier_before_sleep = false;
+
+  /// Where words may change without a ring, a sleeper looks by itself: after the first of these,
+  /// then twice as long after each look, up to the second.
+  static constexpr std::chrono::microseconds kFirstLook{200};
+  static constexpr std::chrono::microseconds kLongestSleep{1000};
 };
 
 enum class WaitEnd : std::uint8_t { ready, broken, timeout };
@@ -97,6 +103,10 @@ class Waiter {
     }
     return true;
   }
+  /// Of what is waited for here, one more source doesn't ring (+1), or one less (-1). Any thread;
+  /// ring after the first.
+  void count_silent(int change) noexcept { silent_.fetch_add(change, std::memory_order_seq_cst); }
+  bool has_silent() const noexcept { return silent_.load(std::memory_order_seq_cst) != 0; }
   /// Null where ranks have threads of their own, which sleep on the doorbell.
   Sleeper* sleeper() const noexcept { return sleeper_; }
 
@@ -142,12 +152,27 @@ class Waiter {
       const bool is_ready = ready();
       const bool is_broken = !is_ready && broken();
       const bool is_late = !is_ready && !is_broken && Clock::now() >= until;
-      if (!is_ready && !is_broken && !is_late) os::futex_wait(bell_.word, heard, until);
+      if (!is_ready && !is_broken && !is_late) sleep(heard, ready, until);
       bell_.sleepers.fetch_sub(1, std::memory_order_seq_cst);
       if (is_ready || ready()) return WaitEnd::ready;
       if (is_broken) return WaitEnd::broken;
       if (is_late) return WaitEnd::timeout;
     }
+  }
+
+  /// Until the bell rings, or about so.
+  template <typename Ready>
+  void sleep(std::uint32_t heard, const Ready& ready, Clock::time_point until) const noexcept {
+    if (!has_silent()) {
+      os::futex_wait(bell_.word, heard, until);
+      return;
+    }
+    std::chrono::nanoseconds pause = WaitPolicy::kFirstLook;
+    do {
+      os::futex_wait(bell_.word, heard, std::min(until, Clock::now() + pause));
+      pause = std::min<std::chrono::nanoseconds>(2 * pause, WaitPolicy::kLongestSleep);
+    } while (bell_.word.load(std::memory_order_seq_cst) == heard && !ready() &&
+             Clock::now() < until);
   }
 
   template <typename Ready, typename Broken>
@@ -166,6 +191,7 @@ class Waiter {
   const std::chrono::nanoseconds default_timeout_;
   Sleeper* const sleeper_;
   Poller* poller_ = nullptr;
+  std::atomic<int> silent_{0};  ///< sources that don't ring
 };
 
 }  // namespace weft::p2p

@@ -63,7 +63,10 @@ Conversation::~Conversation() {
   if (inbox_) slots_.close(std::move(inbox_));
 }
 
-void Conversation::expose() { inbox_ = slots_.expose(inbox_spec(spec_, peer_.rank), {}); }
+void Conversation::expose() {
+  // A rank that computes must hear of a request.
+  inbox_ = slots_.expose(inbox_spec(spec_, peer_.rank), {}, Bell::always_rings);
+}
 
 Status Conversation::share() noexcept {
   try {

@@ -25,8 +25,10 @@ void SlotState::allocate_with(AllocateTensor allocate) {
 
 Result<Arrival> SlotState::read_dynamic(std::uint64_t wanted, Deadline deadline) noexcept {
   DynamicRecord record;
-  std::memcpy(&record, stride_ == 0 ? line(buffer_).payload : buffers_.data() + buffer_ * stride_,
-              bytes_);
+  const p2p::TailBuffers* tails = arrived_with_tail(wanted);
+  const std::byte* lies =
+      stride_ == 0 ? line(buffer_).payload : buffers_.data() + buffer_ * stride_;
+  std::memcpy(&record, tails == nullptr ? lies : tails->payload(buffer_), bytes_);
   Dynamic* place = nullptr;
   try {
     const auto found =

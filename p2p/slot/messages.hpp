@@ -75,7 +75,8 @@ struct AttachMessage {
   MessageType type = kType;
   std::uint32_t take_declared = 0;  ///< 1: only the name is compared
   std::uint64_t remote_id = 0;
-  MemoryRef credit_word;  ///< in the asker's control arena: credits, or the newest version
+  std::uint64_t tails_up_to = 0;  ///< writer: Channel::tails_up_to()
+  MemoryRef credit_word;          ///< in the asker's control arena: credits, or the newest version
   SpecOnWire spec;
 };
 
@@ -95,6 +96,8 @@ struct AttachedMessage {
   std::uint64_t let_go = 0;    ///< writer: the highest sequence the owner has let go
   std::uint32_t signal = 0;    ///< writer: what the owner's channel calls the lines
   std::uint32_t padding = 0;
+  MemoryRef tails;  ///< writer: buffers with words behind them (TailBuffers), or empty
+  std::uint64_t tail_stride = 0;  ///< from one of these to the next
 };
 
 struct RefusedMessage {

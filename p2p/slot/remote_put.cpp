@@ -43,11 +43,11 @@ Status RemoteSlotState::move(Moving& moving) noexcept {
       return moving.full ? Status{} : status;
     }
   }
-  const std::uint64_t line = index_ * sizeof(SlotLine);
   work.bytes = bytes_;
-  work.payload = stride_ == 0 ? at(lines_, line + offsetof(SlotLine, payload))
-                              : at(buffers_, index_ * stride_);
-  work.sequence_word = at(lines_, line);
+  work.payload = at(payloads_, index_ * payload_stride_);
+  work.sequence_word = at(lines_, index_ * sizeof(SlotLine));
+  if (tails_.address != 0) [[unlikely]]
+    work.with_tail = at(tails_, index_ * tail_stride_);
   work.sequence = sequence;
   work.signal = signal_;
   work.queue_pair = queue_pair_;

@@ -36,6 +36,7 @@ p2p::AttachMessage RemoteSlotState::attach_message() const noexcept {
   p2p::AttachMessage message;
   message.take_declared = take_declared_ ? 1 : 0;
   message.remote_id = id_;
+  message.tails_up_to = owner_.channel->tails_up_to();
   const p2p::Block& block = credit_block_.block();
   message.credit_word = {block.chunk, block.offset, sizeof(std::uint64_t)};
   message.spec = p2p::to_wire(spec_);
@@ -61,6 +62,16 @@ bool RemoteSlotState::makes_sense(const p2p::AttachedMessage& message,
   return message.stride >= bytes && message.stride <= message.buffers.bytes / declared.depth;
 }
 
+bool RemoteSlotState::tails_make_sense(const p2p::AttachedMessage& message,
+                                       const SlotSpec& declared, std::uint64_t most) noexcept {
+  constexpr std::uint64_t kWord = sizeof(std::uint64_t);
+  const std::size_t bytes = p2p::payload_bytes(declared);
+  return declared.writer == Writer::peer && most != 0 && bytes <= most &&
+         message.tail_stride >= p2p::bytes_with_tail(bytes) && message.tail_stride % kWord == 0 &&
+         message.tails.offset % kWord == 0 &&
+         message.tail_stride <= message.tails.bytes / declared.depth;
+}
+
 void RemoteSlotState::granted(const p2p::AttachedMessage& message) {
   if (attach_state() != Attach::asked) return;
   const auto declared = p2p::from_wire(message.spec);
@@ -69,8 +80,11 @@ void RemoteSlotState::granted(const p2p::AttachedMessage& message) {
   const auto lines = owner_.channel->resolve(message.lines);
   const auto buffers = message.stride == 0 ? nothing : owner_.channel->resolve(message.buffers);
   const auto words = reader ? owner_.channel->resolve(message.reader_words) : nothing;
-  const bool fits = declared && makes_sense(message, *declared);
-  if (!fits || !lines.ok() || !buffers.ok() || !words.ok())
+  const auto tails = message.tail_stride == 0 ? nothing : owner_.channel->resolve(message.tails);
+  const bool fits = declared && makes_sense(message, *declared) &&
+                    (message.tail_stride == 0 ||
+                     tails_make_sense(message, *declared, owner_.channel->tails_up_to()));
+  if (!fits || !lines.ok() || !buffers.ok() || !words.ok() || !tails.ok())
     return refused(failure(
         Code::system, "attach",
         fmt::format("rank {} granted the slot with memory that can't be mapped", owner_.rank),
@@ -101,6 +115,10 @@ void RemoteSlotState::granted(const p2p::AttachedMessage& message) {
   signal_ = message.signal;
   taken_back_ = message.sequence;
   copy_choice_.emplace(spec_.depth);
+  payloads_ = stride_ == 0 ? at(lines_, offsetof(p2p::SlotLine, payload)) : buffers_;
+  payload_stride_ = stride_ == 0 ? sizeof(p2p::SlotLine) : stride_;
+  tails_ = *tails;
+  tail_stride_ = message.tail_stride;
   if (reader) begin_reading(message, *words);
   counters_.control_messages.add(2);
   row_.set_role(reader ? Role::views : Role::puts);

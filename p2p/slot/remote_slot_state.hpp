@@ -176,6 +176,8 @@ class RemoteSlotState {
   Status flight_failure(const Status& why) const noexcept;
   /// Whether a grant's memory holds what its contract needs: what travelled is not trusted.
   static bool makes_sense(const p2p::AttachedMessage& message, const SlotSpec& declared) noexcept;
+  static bool tails_make_sense(const p2p::AttachedMessage& message, const SlotSpec& declared,
+                               std::uint64_t most) noexcept;
   Status failure(Code code, const char* operation, std::string message, std::string hint) const;
   Status fate_failure(const char* operation) const;
 
@@ -241,7 +243,12 @@ class RemoteSlotState {
   std::uint64_t stride_ = 0;
   std::uint32_t signal_ = 0;
 
-  // A writer. With nothing pending these belong to the application's thread; while puts are
+  // A writer. Where the first buffer lies and its word; the n-th lie n strides further.
+  p2p::RemoteMemory payloads_;
+  std::uint64_t payload_stride_ = 0;
+  p2p::RemoteMemory tails_;  ///< buffers with words behind them; address 0: there are none
+  std::uint64_t tail_stride_ = 0;
+  // With nothing pending these belong to the application's thread; while puts are
   // pending, to whoever holds pending_mutex_.
   std::atomic<std::uint64_t> let_go_known_{0};  ///< as far as the credit word was read
   std::atomic<std::uint64_t> sent_{0};

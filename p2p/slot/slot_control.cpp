@@ -202,4 +202,11 @@ void SlotTable::serve_pending() {
   if (pending) local_.service_wanted.store(true);
 }
 
+bool SlotTable::came_silently() {
+  bool any = false;
+  const std::lock_guard lock(mutex_);
+  for (const auto& [id, state] : slots_) any = state->came_silently() || any;
+  return any;
+}
+
 }  // namespace weft::p2p

@@ -41,6 +41,7 @@ Status SlotState::admit(p2p::Peer& peer, const AttachMessage& asked, AttachedMes
   if (const Status status = writer_taken(peer); !status.ok()) return status;
   // First: what may fail for want of memory.
   prepare_stage(peer);
+  grant_tails(peer, asked, granted);
   if (const Status status = share_memory(peer); !status.ok()) return status;
   Seat& seat = free_seat(peer);
   seat.remote_id = asked.remote_id;
@@ -116,8 +117,9 @@ Status SlotState::share_memory(p2p::Peer& peer) {
     if (stage_) return stage_.block().chunk;
     return memory_.empty() ? buffers_.block().chunk : local_.locate(memory_).value().chunk;
   };
-  const bool shared =
-      mesh_.share(peer, lines_.block().chunk) && (stride_ == 0 || mesh_.share(peer, buffers()));
+  const bool shared = mesh_.share(peer, lines_.block().chunk) &&
+                      (stride_ == 0 || mesh_.share(peer, buffers())) &&
+                      (!tails_made_ || mesh_.share(peer, tails_made_->ref().chunk));
   return shared ? Status{} : not_shared(peer);
 }
 
@@ -127,10 +129,6 @@ Status SlotState::not_shared(const p2p::Peer& peer) const {
       fmt::format("rank {} (host {}) can't let rank {} (host {}) reach the slot's memory",
                   local_.rank, mesh_.peer(local_.rank).host(), peer.rank, peer.host()),
       "the owner's log says why; more memory may be registered: ulimit -l");
-}
-
-void SlotState::expect_no_more(Seat& seat) noexcept {
-  if (seat.signal) seat.peer->channel->expect_no_more(*std::exchange(seat.signal, {}));
 }
 
 void SlotState::grant_memory(AttachedMessage& granted) {
@@ -147,8 +145,7 @@ void SlotState::grant_memory(AttachedMessage& granted) {
 
 std::uint64_t SlotState::highest_sequence() const noexcept {
   std::uint64_t highest = 0;
-  for (std::size_t i = 0; i < line_count_; ++i)
-    highest = std::max(highest, line(i).sequence.load(std::memory_order_acquire));
+  for (std::size_t i = 0; i < line_count_; ++i) highest = std::max(highest, sequence_at(i));
   return highest;
 }
 
@@ -157,11 +154,7 @@ Status SlotState::admit_writer(Seat& seat, const AttachMessage& asked, AttachedM
   if (!word.ok()) return word.status();
   seat.credit_word = *word;
   granted.sequence = highest_sequence();
-  seat.signal = granted.signal = seat.peer->channel->expect({.words = lines_.data(),
-                                                             .count = spec_.depth,
-                                                             .stride = sizeof(p2p::SlotLine),
-                                                             .in_turn = true,
-                                                             .last = granted.sequence});
+  expect_puts(seat, granted);
   last_writer_.store(seat.peer->rank, std::memory_order_release);
   row_.set_peer(seat.peer->rank);
   seat.let_go_at_attach = let_go_.load(std::memory_order_acquire);

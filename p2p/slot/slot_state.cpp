@@ -14,16 +14,16 @@ using p2p::PublishedWords;
 using p2p::SlotLine;
 using p2p::WaitEnd;
 
-std::size_t stride_for(const SlotSpec& spec, std::size_t bytes, const Tensor& memory) {
+std::size_t stride_for(const SlotSpec& spec, std::size_t bytes, const Tensor& memory, bool tails) {
   if (!memory.empty()) return bytes;
   if (spec.writer == Writer::peer && bytes <= SlotLine::kInlineBytes) return 0;
-  return p2p::Heap::rounded(bytes);
+  return p2p::Heap::rounded(tails ? p2p::bytes_with_tail(bytes) : bytes);
 }
 
 }  // namespace
 
 SlotState::SlotState(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& table, SlotSpec spec,
-                     std::uint64_t id, Tensor memory)
+                     std::uint64_t id, Tensor memory, p2p::Bell bell)
     : local_(local),
       mesh_(mesh),
       table_(table),
@@ -31,7 +31,10 @@ SlotState::SlotState(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& tab
       id_(id),
       bytes_(p2p::payload_bytes(spec_)),
       memory_(std::move(memory)),
-      stride_(stride_for(spec_, bytes_, memory_)),
+      bell_(bell),
+      stride_(stride_for(
+          spec_, bytes_, memory_,
+          spec_.writer == Writer::peer && bell_ == p2p::Bell::may_be_silent && mesh_.has_tails())),
       line_count_(spec_.writer == Writer::peer ? spec_.depth : 0),
       lines_(local_.control, spec_.writer == Writer::peer ? line_count_ * sizeof(SlotLine)
                                                           : PublishedWords::bytes(spec_.depth)),
@@ -85,7 +88,7 @@ void SlotState::abandon() noexcept {
 
 bool SlotState::ready() const noexcept {
   const std::uint64_t wanted = received_ + 1;
-  return line(buffer_).sequence.load(std::memory_order_seq_cst) >= wanted;
+  return sequence_at(buffer_) >= wanted;
 }
 
 bool SlotState::broken() const noexcept {
@@ -98,10 +101,12 @@ bool SlotState::broken() const noexcept {
 Status SlotState::await(std::uint64_t wanted, Deadline deadline) noexcept {
   const p2p::SlotLine& line = this->line(buffer_);
   std::uint64_t seen = line.sequence.load(std::memory_order_acquire);
+  if (seen < wanted && tails_.load(std::memory_order_relaxed) != nullptr) [[unlikely]]
+    seen = sequence_at(buffer_);
   if (seen < wanted) {
     flush_credit();
     const Deadline until = deadline.resolve(local_.waiter.default_timeout());
-    const auto arrived = [&] { return line.sequence.load(std::memory_order_seq_cst) >= wanted; };
+    const auto arrived = [&] { return sequence_at(buffer_) >= wanted; };
     const auto broken = [this] { return this->broken(); };
     WaitEnd end = WaitEnd::ready;
     if (writer_.load(std::memory_order_acquire) == nullptr) [[unlikely]] {
@@ -115,7 +120,7 @@ Status SlotState::await(std::uint64_t wanted, Deadline deadline) noexcept {
     }
     if (end == WaitEnd::ready) end = local_.waiter.wait(arrived, broken, until);
     if (end != WaitEnd::ready) return wait_failure(end, wanted);
-    seen = line.sequence.load(std::memory_order_acquire);
+    seen = sequence_at(buffer_);
   }
   if (seen != wanted) [[unlikely]]
     return wrong_arrival(wanted, seen);
@@ -133,7 +138,8 @@ Result<Arrival> SlotState::wait(Deadline deadline) noexcept {
   if (wanted > staged_after_.load(std::memory_order_relaxed)) [[unlikely]]
     unstage();
   received_ = wanted;
-  const Tensor& tensor = tensors_[buffer_];
+  const p2p::TailBuffers* tails = arrived_with_tail(wanted);
+  const Tensor& tensor = tails == nullptr ? tensors_[buffer_] : tails->tensor(buffer_);
   buffer_ = buffer_ + 1 == spec_.depth ? 0 : buffer_ + 1;
   counters_.transfers.add(1);
   counters_.bytes_moved.add(bytes_);

@@ -1,6 +1,7 @@
 // The owner's end of a slot.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <limits>
@@ -16,12 +17,17 @@
 #include "p2p/slot/messages.hpp"
 #include "p2p/slot/published_words.hpp"
 #include "p2p/slot/slot_line.hpp"
+#include "p2p/slot/tail_buffers.hpp"
 #include "p2p/slot/use_gate.hpp"
 #include "weft/slot.hpp"
 
 namespace weft::p2p {
 class SlotTable;
-}
+
+/// Whether a put into the slot may come without a ring of the owner's bell: then sleepers look for
+/// it by themselves, every millisecond.
+enum class Bell : std::uint8_t { may_be_silent, always_rings };
+}  // namespace weft::p2p
 
 namespace weft::detail {
 
@@ -37,6 +43,7 @@ struct Seat {
   p2p::RemoteMemory credit_word;
   bool wants_newest = false;            ///< it is such a reader
   std::optional<std::uint32_t> signal;  ///< a writer's: what the channel calls the lines
+  bool tails = false;                   ///< a writer's: its words may lie behind their tensors
   std::uint64_t let_go_at_attach = 0;   ///< what the writer was told when it attached
   p2p::OwnedBlock words_block;          ///< a reader's words, in this rank's control arena
   p2p::UseGate gate;                    ///< shut when the remote end is gone: no more credit writes
@@ -52,14 +59,14 @@ struct Seat {
 class SlotState {
  public:
   SlotState(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& table, SlotSpec spec,
-            std::uint64_t id, Tensor memory);
+            std::uint64_t id, Tensor memory, p2p::Bell bell);
   /// The world goes: memory that a live peer may still write into is never given back.
   void abandon() noexcept;
 
   Result<Arrival> wait(Deadline deadline) noexcept;
   bool ready() const noexcept;
   /// Where the next arrival shows, and the least that the word holds then: for who looks without
-  /// being the slot's one user.
+  /// being the slot's one user. Of a slot whose puts always ring.
   std::pair<const std::atomic<std::uint64_t>*, std::uint64_t> next_arrival() const noexcept {
     return {&line(buffer_).sequence, received_ + 1};
   }
@@ -94,6 +101,8 @@ class SlotState {
   void count_limbo(bool enters) noexcept;
   /// From now on only its peers keep it.
   void show_closing() noexcept { row_.set_state(board::EdgeState::closing); }
+  /// Whether tensors have come, since the last time, that rang no bell.
+  bool came_silently() noexcept;
   /// A dynamic slot's writers that left tells them once their last tensors were read.
   void let_drained_go() noexcept;
 
@@ -120,6 +129,25 @@ class SlotState {
   p2p::SlotLine& line(std::uint64_t index) const noexcept {
     return reinterpret_cast<p2p::SlotLine*>(lines_.data())[index];
   }
+  /// What the words of a buffer's next arrival say: of a line, and behind a tensor.
+  std::uint64_t sequence_at(std::uint64_t index) const noexcept {
+    const std::uint64_t by_line = line(index).sequence.load(std::memory_order_seq_cst);
+    const p2p::TailBuffers* tails = tails_.load(std::memory_order_acquire);
+    if (tails == nullptr) [[likely]]
+      return by_line;
+    return std::max(by_line, tails->word(index).load(std::memory_order_acquire));
+  }
+  /// Where the tensor lies that has arrived in buffer_, if not behind its line: each tensor has one
+  /// word, of either kind.
+  const p2p::TailBuffers* arrived_with_tail(std::uint64_t sequence) const noexcept {
+    const p2p::TailBuffers* tails = tails_.load(std::memory_order_acquire);
+    if (tails == nullptr) [[likely]]
+      return nullptr;
+    return line(buffer_).sequence.load(std::memory_order_relaxed) == sequence ? nullptr : tails;
+  }
+  /// Lets the writer put words behind their tensors, if it can and there is room for them.
+  void grant_tails(const p2p::Peer& peer, const p2p::AttachMessage& asked,
+                   p2p::AttachedMessage& granted);
   void let_go_out_of_order(std::uint64_t sequence, std::uint64_t all) noexcept;
   void write_credit(std::uint64_t threshold) noexcept;
   [[gnu::cold]] void write_wanted_credit() noexcept;
@@ -144,6 +172,9 @@ class SlotState {
                                  Deadline deadline) noexcept;
   void forget_dynamic(std::uint64_t sequence) noexcept;
   Seat& free_seat(p2p::Peer& peer);
+  void make_tails();
+  /// Takes what the seat's puts come by, and says so in the grant.
+  void expect_puts(Seat& seat, p2p::AttachedMessage& granted);
   /// Makes the peer know the memory that it is about to be granted.
   Status share_memory(p2p::Peer& peer);
   Status not_shared(const p2p::Peer& peer) const;
@@ -171,8 +202,9 @@ class SlotState {
   p2p::SlotTable& table_;
   const SlotSpec spec_;
   const std::uint64_t id_;
-  const std::size_t bytes_;   ///< of one tensor
-  Tensor memory_;             ///< the user's, for the buffers; empty: the arena's
+  const std::size_t bytes_;  ///< of one tensor
+  Tensor memory_;            ///< the user's, for the buffers; empty: the arena's
+  const p2p::Bell bell_;
   const std::size_t stride_;  ///< from buffer to buffer; 0: tensors travel in the lines
   const std::size_t line_count_;
   p2p::OwnedBlock lines_;
@@ -194,6 +226,9 @@ class SlotState {
   static constexpr std::uint64_t kNothingWanted = ~std::uint64_t{0};
   /// The writer is held up: letting go of this one is reported at once.
   std::atomic<std::uint64_t> wanted_from_{kNothingWanted};
+  /// Where writers may put words behind tensors; made for the first that does.
+  std::unique_ptr<p2p::TailBuffers> tails_made_;
+  std::atomic<const p2p::TailBuffers*> tails_{nullptr};
   std::vector<std::uint8_t> let_go_early_;  ///< by buffer: let go before an earlier one
   p2p::OwnedBlock stage_;                   ///< buffers in the place of memory_
   /// The first tensor put there, less one. Once one writer needed it, all that follow use it.
@@ -218,6 +253,7 @@ class SlotState {
   // The progress thread's.
   std::vector<std::unique_ptr<Seat>> seats_;
   std::uint64_t next_seat_ = 1;
+  std::uint64_t told_ = 0;  ///< came_silently() has said so of the tensors up to this one
   int to_agree_ = 0;
   bool closed_ = false;
 };

@@ -57,7 +57,8 @@ void SlotTable::check_memory(const SlotSpec& spec, const Tensor& memory) const {
            "World::allocate it, or World::adopt it");
 }
 
-std::shared_ptr<detail::SlotState> SlotTable::expose(const SlotSpec& spec, const Tensor& memory) {
+std::shared_ptr<detail::SlotState> SlotTable::expose(const SlotSpec& spec, const Tensor& memory,
+                                                     Bell bell) {
   check_spec("expose", spec);
   check_memory(spec, memory);
   const std::size_t tensor = payload_bytes(spec);
@@ -79,7 +80,7 @@ std::shared_ptr<detail::SlotState> SlotTable::expose(const SlotSpec& spec, const
   bool is_awaited = false;
   std::shared_ptr<detail::SlotState> state;
   try {
-    state = std::make_shared<detail::SlotState>(local_, mesh_, *this, spec, id, memory);
+    state = std::make_shared<detail::SlotState>(local_, mesh_, *this, spec, id, memory, bell);
   } catch (const Error& error) {
     ErrorDetail detail = error.detail();
     detail.operation = "expose";

@@ -23,7 +23,8 @@ class SlotTable {
 
   // Any application thread.
   /// `memory`: where the buffers lie; empty: in the arena.
-  std::shared_ptr<detail::SlotState> expose(const SlotSpec& spec, const Tensor& memory);
+  std::shared_ptr<detail::SlotState> expose(const SlotSpec& spec, const Tensor& memory,
+                                            Bell bell = Bell::may_be_silent);
   std::shared_ptr<detail::RemoteSlotState> attach(int owner, const SlotSpec& asked,
                                                   bool take_declared, Deadline deadline);
   void close(std::shared_ptr<detail::SlotState> slot) noexcept;
@@ -41,6 +42,8 @@ class SlotTable {
   void drop_pending();
   /// Moves the puts that were pending and have got a credit.
   void serve_pending();
+  /// Whether tensors have come, since the last time, that rang no bell.
+  bool came_silently();
 
  private:
   struct WaitingAttach {  ///< for a slot that is not exposed yet

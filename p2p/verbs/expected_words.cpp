@@ -38,6 +38,7 @@ std::uint32_t ExpectedWordsTable::add(const ExpectedWords& words) {
     word.stride = words.stride;
     if (words.in_turn) word.ring = words.count;
     word.last = words.last;
+    word.passed = words.passed;
   }
   runs_.emplace(first, count);
   return first;
@@ -75,6 +76,11 @@ ExpectedWordsTable::Arrival ExpectedWordsTable::arrived(Immediate immediate,
   if (immediate.index >= words_.size() || words_[immediate.index].place == nullptr)
     return Arrival::unknown;
   Word& word = words_[immediate.index];
+  if (word.passed != nullptr) {
+    // Those between came without an immediate.
+    set(word, immediate.above(word.passed->load(std::memory_order_acquire)));
+    return Arrival::set;
+  }
   const std::uint64_t before = known(word);
   std::uint64_t whole = immediate.near(before);
   if (immediate.in_pieces) {

@@ -35,6 +35,7 @@ class ExpectedWordsTable {
     std::uint32_t ring = 0;      ///< words set in turn from `place` on; 0: this one alone
     std::uint32_t stride = 0;
     std::uint64_t last = 0;  ///< in turn: the last sequence that was set
+    const std::atomic<std::uint64_t>* passed = nullptr;  ///< as ExpectedWords has it
     /// Of puts in pieces: the last sequence that each queue pair brought.
     std::unique_ptr<std::array<std::uint64_t, kMaxQueuePairs>> brought;
   };

@@ -28,6 +28,10 @@ struct Immediate {
   static Immediate of(std::uint32_t word) noexcept {
     return {word >> (kSequenceBits + 1), (word >> kSequenceBits & 1U) != 0, word & kSequenceMask};
   }
+  /// The number with these low bits that is the next above `known`.
+  std::uint64_t above(std::uint64_t known) const noexcept {
+    return known + 1 + ((sequence - known - 1) & kSequenceMask);
+  }
   /// The number with these low bits that is nearest to `known`.
   std::uint64_t near(std::uint64_t known) const noexcept {
     const std::uint64_t ahead = (sequence - known) & kSequenceMask;

@@ -20,13 +20,9 @@ constexpr std::size_t kLeastShare = 64u << 10;
 /// How long a put that has begun waits for room; what is under way ends or fails long before.
 constexpr std::chrono::seconds kPatience{30};
 
-constexpr std::uint64_t rounded(std::uint64_t bytes) noexcept {
-  return (bytes + 7) & ~std::uint64_t{7};
-}
-
 /// Whether so much, and a word behind it, travels in the work request itself.
 bool fits_inline(std::size_t bytes, const QueuePair& pair) noexcept {
-  return rounded(bytes) + sizeof(std::uint64_t) <= pair.max_inline();
+  return bytes_with_tail(bytes) <= pair.max_inline();
 }
 
 /// `exhausted` would mean that a later try may find room in the queue.
@@ -43,6 +39,8 @@ Status unregistered(const Status& why) {
 struct VerbsChannel::Payload {
   /// A tensor of more runs is packed first: that many work requests would cost more than a copy.
   static constexpr std::size_t kMost = 256;
+  /// Behind it, in its last request: what fills up to the word, and the word.
+  static constexpr std::uint32_t kTailPieces = 2;
 
   std::array<Piece, kMost> pieces;
   std::size_t count = 0;
@@ -112,6 +110,18 @@ Status VerbsChannel::collect(PutWork& work, Payload& payload) noexcept {
   return {};
 }
 
+std::size_t VerbsChannel::tails_up_to() const noexcept {
+  const std::uint64_t longest = rank_.device.limits().max_message;
+  // One write holds it all: the payload, what fills it up to the word, the word.
+  if (ladder_ != Ladder::tail || pairs_.front()->max_pieces() <= Payload::kTailPieces ||
+      longest < bytes_with_tail(1))
+    return 0;
+  const std::uint64_t most = longest - bytes_with_tail(1);
+  // What several queue pairs carry faster is not for one, unless WEFT_LADDER=tail asks for it.
+  const bool is_asked = rank_.device.options().ladder == Ladder::tail;
+  return pairs_.size() == 1 || is_asked ? most : std::min<std::uint64_t>(most, kStripeBytes - 1);
+}
+
 Status VerbsChannel::pack(PutWork& work, Payload& payload) noexcept {
   {
     // A copy for nothing is worse than a look that may be too early.
@@ -154,10 +164,12 @@ Status VerbsChannel::put(PutWork& work) noexcept {
   if (!is_open()) return broken("put");
   Payload payload;
   if (Status status = collect(work, payload); !status.ok()) return status;
+  // The words of a slot with tails are set one by one.
+  const bool may_be_in_pieces =
+      work.with_tail.address == 0 && immediates_ && ladder_ != Ladder::send && pairs_.size() > 1;
   const bool in_pieces =
       work.queue_pair < 0 &&
-      (ladder_ == Ladder::counted ||
-       (ladder_ == Ladder::immediate && pairs_.size() > 1 && payload.bytes >= kStripeBytes));
+      (ladder_ == Ladder::counted || (may_be_in_pieces && payload.bytes >= kStripeBytes));
   const std::size_t chosen =
       work.queue_pair < 0 ? work.signal % pairs_.size() : static_cast<std::size_t>(work.queue_pair);
   const Status status = in_pieces ? put_in_pieces(work, payload) : put_whole(work, payload, chosen);
@@ -173,20 +185,22 @@ Status VerbsChannel::put(PutWork& work) noexcept {
   return {};
 }
 
+bool VerbsChannel::takes_tail(const PutWork& work, const Payload& payload) const noexcept {
+  const std::size_t most = std::min(pairs_.front()->max_pieces(), Writes::kMostPieces);
+  return work.with_tail.address != 0 && payload.count + Payload::kTailPieces <= most;
+}
+
 Status VerbsChannel::put_whole(PutWork& work, const Payload& payload, std::size_t chosen) noexcept {
   QueuePair& pair = *pairs_[chosen];
-  const std::uint64_t whole = rounded(work.bytes);
-  const bool tail = ladder_ == Ladder::tail && work.sequence_word.key == work.payload.key &&
-                    work.sequence_word.address == work.payload.address + whole &&
-                    whole + sizeof work.sequence <= rank_.device.limits().max_message &&
-                    payload.count + 2 <= pair.max_pieces();
+  const bool tail = takes_tail(work, payload);
   Sending sending{.pair = pair, .rung = tail ? Rung::tail : Rung::immediate};
   if (!tail && !immediates_) sending.rung = Rung::message;
   sending.immediate =
       Immediate{work.signal, false, static_cast<std::uint32_t>(work.sequence)}.word();
   sending.tail = work.sequence;
-  sending.pad = tail ? whole - work.bytes : 0;
-  const Status status = transmit(sending, payload.all(), work.payload, true);
+  sending.pad = tail ? static_cast<std::uint32_t>(tail_offset(work.bytes) - work.bytes) : 0;
+  const Status status =
+      transmit(sending, payload.all(), tail ? work.with_tail : work.payload, true);
   if (!status.ok()) return status;
   work.requests = std::max(1U, sending.requests);
   work.source_is_free = sending.is_inline;

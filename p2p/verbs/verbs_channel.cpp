@@ -104,7 +104,9 @@ std::string VerbsChannel::ladder_text() const {
   const char* why = forced ? ", as WEFT_LADDER asks" : "";
   switch (ladder_) {
     case Ladder::tail:
-      return fmt::format("tail word in the same WRITE{}", forced ? why : ": data arrives in order");
+      return fmt::format("tail word in the same WRITE where a slot has room for it{}, else {}",
+                         forced ? why : ": data arrives in order",
+                         immediates_ ? "one WRITE_WITH_IMM a put" : "WRITE, then SEND");
     case Ladder::counted:
       return fmt::format("WRITEs and one empty immediate by each queue pair, counted{}", why);
     case Ladder::send:

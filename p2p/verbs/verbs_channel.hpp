@@ -68,6 +68,7 @@ class VerbsChannel final : public Channel, public QueuePairEvents {
   std::string_view fabric() const noexcept override { return "verbs"; }
   int queue_pairs() const noexcept override { return static_cast<int>(pairs_.size()); }
   Result<RemoteMemory> resolve(const MemoryRef& ref) noexcept override;
+  std::size_t tails_up_to() const noexcept override;
   Status put(PutWork& work) noexcept override;
   std::optional<Status> outcome(std::uint64_t posted) noexcept override;
   Status get(std::span<const GetWork> pieces) noexcept override;
@@ -157,6 +158,7 @@ class VerbsChannel final : public Channel, public QueuePairEvents {
   void let_go_of_kept() noexcept;
   Status collect(PutWork& work, Payload& payload) noexcept;
   Status pack(PutWork& work, Payload& payload) noexcept;
+  bool takes_tail(const PutWork& work, const Payload& payload) const noexcept;
   Status put_whole(PutWork& work, const Payload& payload, std::size_t chosen) noexcept;
   Status put_in_pieces(PutWork& work, const Payload& payload) noexcept;
   Status transmit(Sending& sending, std::span<const Piece> pieces, RemoteMemory to,
@@ -190,8 +192,8 @@ class VerbsChannel final : public Channel, public QueuePairEvents {
   VerbsRank& rank_;
   const int peer_;
   const VerbsAddress port_;
-  Ladder ladder_ = Ladder::immediate;
-  bool immediates_ = true;  ///< both devices have them
+  Ladder ladder_ = Ladder::immediate;  ///< tail: for what has room for it, else the next rung
+  bool immediates_ = true;             ///< both devices have them
   ExpectedWordsTable expected_;
 
   std::mutex chunks_mutex_;

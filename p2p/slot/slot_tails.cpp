@@ -1,0 +1,69 @@
+// How a slot's puts say that they are there: a word of their own, or one right behind the tensor.
+#include <algorithm>
+#include <utility>
+
+#include "p2p/slot/slot_state.hpp"
+
+namespace weft::detail {
+
+using p2p::TailBuffers;
+
+void SlotState::grant_tails(const p2p::Peer& peer, const p2p::AttachMessage& asked,
+                            p2p::AttachedMessage& granted) {
+  const std::uint64_t most =
+      std::min<std::uint64_t>(asked.tails_up_to, peer.channel->tails_up_to());
+  // Memory that a user gave holds the tensors and nothing between them.
+  const bool has_room =
+      memory_.empty() && (stride_ == 0 || stride_ >= p2p::bytes_with_tail(bytes_));
+  if (spec_.writer != Writer::peer || bell_ == p2p::Bell::always_rings || !has_room || most == 0 ||
+      bytes_ > most)
+    return;
+  if (!tails_made_) make_tails();
+  granted.tails = tails_made_->ref();
+  granted.tail_stride = tails_made_->stride();
+}
+
+void SlotState::make_tails() {
+  TailBuffers::Place place;
+  if (stride_ == 0) {
+    place.stride = p2p::Heap::rounded(p2p::bytes_with_tail(bytes_));
+    place.own = p2p::OwnedBlock(local_.control, place.stride * spec_.depth);
+  } else {
+    place.stride = stride_;
+  }
+  const p2p::OwnedBlock& memory = stride_ == 0 ? place.own : buffers_;
+  const p2p::Block& block = memory.block();
+  place.first = memory.data();
+  place.ref = {block.chunk, block.offset, block.bytes};
+  tails_made_ = std::make_unique<TailBuffers>(spec_, bytes_, std::move(place));
+  tails_.store(tails_made_.get(), std::memory_order_release);
+}
+
+void SlotState::expect_puts(Seat& seat, p2p::AttachedMessage& granted) {
+  const bool tails = granted.tail_stride != 0;
+  seat.signal = granted.signal = seat.peer->channel->expect({.words = lines_.data(),
+                                                             .count = spec_.depth,
+                                                             .stride = sizeof(p2p::SlotLine),
+                                                             .in_turn = true,
+                                                             .last = granted.sequence,
+                                                             .passed = tails ? &let_go_ : nullptr});
+  if (!tails) return;
+  seat.tails = true;
+  told_ = granted.sequence;
+  local_.waiter.count_silent(1);
+  local_.ring();  // who sleeps already must look by itself from now on
+}
+
+void SlotState::expect_no_more(Seat& seat) noexcept {
+  if (seat.signal) seat.peer->channel->expect_no_more(*std::exchange(seat.signal, {}));
+  if (std::exchange(seat.tails, false)) local_.waiter.count_silent(-1);
+}
+
+bool SlotState::came_silently() noexcept {
+  if (!tails_made_) return false;
+  const std::uint64_t before = told_;
+  while (sequence_at(buffer_of(told_ + 1)) > told_) ++told_;
+  return told_ != before;
+}
+
+}  // namespace weft::detail
