@@ -195,7 +195,8 @@ class FabricEvents {
   virtual void message(int rank, std::span<const std::byte> bytes) = 0;
   /// The rank is dead, or its path lost for good. What it had sent before was delivered; from now
   /// on nothing of it reaches this rank's memory.
-  /// `why`: ok, it is its process that ended; otherwise peer_failed or path_failed.
+  /// `why`: ok, it is its process that ended; otherwise peer_failed, path_failed, or system for a
+  /// defect.
   virtual void lost(int rank, const Status& why = {}) = 0;
   /// The path does not work any more, but the rank may still write: unless it has left in order, it
   /// is dying or to be fenced.

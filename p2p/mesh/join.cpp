@@ -93,7 +93,7 @@ std::unique_ptr<Peer> Mesh::meet(int rank, const RankAddress& address) {
   refuse(Code::unreachable,
          fmt::format("rank {} (host {}) can't be reached: {}", rank, peer->host(),
                      text(verdicts(peer->address))),
-         "start every rank on one host, in one container");
+         "give both hosts an RDMA device, or start every rank on one host, in one container");
 }
 
 void Mesh::connect(std::vector<RankAddress> addresses, Deadline deadline) {
