@@ -76,20 +76,6 @@ Status RemoteSlotState::move(Moving& moving) noexcept {
   return status;
 }
 
-void RemoteSlotState::use_queue_pair(int index) {
-  const auto refuse = [&](const std::string& why, const char* hint) {
-    failure(Code::bad_argument, "use_queue_pair", why, hint).or_throw();
-  };
-  if (index < 0 || index >= queue_pairs())
-    refuse(fmt::format("there is no queue pair {}: rank {} is reached by {}", index, owner_.rank,
-                       queue_pairs()),
-           "WEFT_QPS_PER_PEER sets how many there are");
-  // A slot's puts keep their order by going one way.
-  if (sent_.load() != sent_before_ || pending_count_.load() != 0)
-    refuse("this end has put already", "choose before the first put");
-  queue_pair_ = index;
-}
-
 Status RemoteSlotState::wrong_put(std::string_view what) const {
   if (spec_.writer != Writer::peer)
     return failure(Code::bad_argument, "put", "this slot is written by its owner",

@@ -148,6 +148,20 @@ p2p::DetachMessage RemoteSlotState::detach_message() const noexcept {
   return {.slot_id = slot_id_, .seat_id = seat_id_, .remote_id = id_};
 }
 
+void RemoteSlotState::use_queue_pair(int index) {
+  const auto refuse = [&](const std::string& why, const char* hint) {
+    failure(Code::bad_argument, "use_queue_pair", why, hint).or_throw();
+  };
+  if (index < 0 || index >= queue_pairs())
+    refuse(fmt::format("there is no queue pair {}: rank {} is reached by {}", index, owner_.rank,
+                       queue_pairs()),
+           "WEFT_QPS_PER_PEER sets how many there are");
+  // A slot's puts keep their order by going one way.
+  if (sent_.load() != sent_before_ || pending_count_.load() != 0)
+    refuse("this end has put already", "choose before the first put");
+  queue_pair_ = index;
+}
+
 bool RemoteSlotState::broken() const noexcept {
   if (gate_.is_shut()) return true;
   if (mesh_.gone_count() == 0) return false;

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "p2p/verbs/api/symbol.hpp"
 #include "p2p/verbs/api/verbs.hpp"
 
 namespace weft::p2p::verbs {
@@ -51,12 +52,8 @@ struct Symbols {
   /// The first that is missing, or empty.
   std::string look_up(void* library) {
     std::string missing;
-    // The versions are those that a program linked with today's library would ask for: the plain
-    // name may find a function of the first ABI.
     const auto find = [&](auto& function, const char* name, const char* version) {
-      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(
-          ::dlvsym(library, name, version));
-      if (function == nullptr && missing.empty()) missing = std::string(name) + "@" + version;
+      find_symbol(library, function, name, version, missing);
     };
     find(get_device_list, "ibv_get_device_list", "IBVERBS_1.1");
     find(free_device_list, "ibv_free_device_list", "IBVERBS_1.1");

@@ -2,10 +2,10 @@
 #include <dlfcn.h>
 
 #include <cerrno>
-#include <type_traits>
 
 #include "p2p/verbs/api/connection_manager.hpp"
 #include "p2p/verbs/api/load.hpp"
+#include "p2p/verbs/api/symbol.hpp"
 
 namespace weft::p2p::verbs {
 namespace {
@@ -35,9 +35,7 @@ struct Symbols {
   std::string look_up(void* library) {
     std::string missing;
     const auto find = [&](auto& function, const char* name, const char* version) {
-      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(
-          ::dlvsym(library, name, version));
-      if (function == nullptr && missing.empty()) missing = std::string(name) + "@" + version;
+      find_symbol(library, function, name, version, missing);
     };
     find(create_event_channel, "rdma_create_event_channel", "RDMACM_1.0");
     find(destroy_event_channel, "rdma_destroy_event_channel", "RDMACM_1.0");
