@@ -206,7 +206,7 @@ std::uint64_t RemoteSlotState::finish_reading(std::span<const SlotRun> runs) noe
   for (const SlotRun& run : runs) {
     const std::size_t bytes = static_cast<std::size_t>(run.count) * size_of(spec_.dtype);
     moved += bytes;
-    if (lands(run.to, bytes)) continue;
+    if (bytes == 0 || lands(run.to, bytes)) continue;  // an empty run may lead nowhere
     std::memcpy(run.to, next, bytes);
     next += bytes;
     counters_.bytes_copied.add(bytes);
