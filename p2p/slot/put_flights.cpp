@@ -13,12 +13,13 @@ constexpr std::chrono::seconds kLanding{20};
 
 }  // namespace
 
-void RemoteSlotState::take_off(Moving& moving, const p2p::PutWork& work) noexcept {
+RemoteSlotState::Moving RemoteSlotState::take_off(Moving moving,
+                                                  const p2p::PutWork& work) noexcept {
   const bool packed = work.source != nullptr && work.source == pack_.data();
   // A request of a dynamic slot ends when the owner has read.
   const bool awaited =
       !dynamic() && (moving.until == Until::delivered || (!work.source_is_free && !packed));
-  if (!awaited && work.source_is_free) return;
+  if (!awaited && work.source_is_free) return moving;
   if (moving.ticket == 0) {
     const std::lock_guard lock(pending_mutex_);
     moving.ticket = next_ticket_++;
@@ -27,9 +28,10 @@ void RemoteSlotState::take_off(Moving& moving, const p2p::PutWork& work) noexcep
   moving.flight = &flights_.begin(moving.ticket, work.posted, awaited);
   moving.lent = !work.source_is_free && !packed && !dynamic();
   if (packed && !work.source_is_free) moving.flight->packed = std::exchange(pack_, {});
+  return moving;
 }
 
-void RemoteSlotState::follow(const Moving& moving, Request& request) noexcept {
+void RemoteSlotState::follow(Moving moving, Request& request) noexcept {
   if (moving.lent) moving.flight->tensor = moving.parts.front();
   if (!moving.flight->awaited) return;
   request.remote_ = this;

@@ -61,7 +61,7 @@ Status RemoteSlotState::move(Moving& moving) noexcept {
     return {};
   }
   if (work.posted != 0) [[unlikely]]
-    take_off(moving, work);
+    moving = take_off(moving, work);
   sent_.store(sequence, std::memory_order_relaxed);
   index_ = index_ + 1 == spec_.depth ? 0 : index_ + 1;
   counters_.transfers.add(1);

@@ -125,7 +125,9 @@ class RemoteSlotState {
     Tensor tensor;
     p2p::OwnedBlock packed;  ///< where the tensor could not be read in place
   };
-  struct Moving {  ///< a put on its way to the channel
+  /// A put on its way to the channel. Handed on by value, so that the common put keeps it in
+  /// registers.
+  struct Moving {
     std::span<const Tensor> parts;
     Until until = Until::reusable;
     std::uint64_t ticket = 0;       ///< 0: it has none yet
@@ -141,9 +143,9 @@ class RemoteSlotState {
   Status usable() const noexcept;
   [[gnu::always_inline]] inline Status move(Moving& moving) noexcept;
   /// The channel has taken a put and goes on with it.
-  [[gnu::cold]] void take_off(Moving& moving, const p2p::PutWork& work) noexcept;
+  [[gnu::cold]] Moving take_off(Moving moving, const p2p::PutWork& work) noexcept;
   /// The application's put is under way: its request says when it has ended.
-  [[gnu::cold]] void follow(const Moving& moving, Request& request) noexcept;
+  [[gnu::cold]] void follow(Moving moving, Request& request) noexcept;
   /// Whether as many puts are pending as may be.
   bool is_crowded() const noexcept;
   /// There are, and there is a credit: the fabric is busy, which passes.
@@ -155,10 +157,16 @@ class RemoteSlotState {
   }
   bool dynamic() const noexcept { return spec_.placement == Placement::dynamic; }
   /// Whether the tensor's bytes can be the fabric's source as they lie.
-  bool reachable(const Tensor& tensor) const noexcept;
-  Status gather(const Moving& moving, p2p::PutWork& work) noexcept;
+  bool reachable(const Tensor& tensor) const noexcept {
+    if (tensor.arena() == local_.data.get()) [[likely]]
+      return local_.zero_copy;
+    return reachable_outside(tensor);
+  }
+  /// The same for one that the world did not allocate.
+  bool reachable_outside(const Tensor& tensor) const noexcept;
+  Status gather(Moving moving, p2p::PutWork& work) noexcept;
   /// A dynamic put moves a record of where the tensor lies.
-  Status announce(const Moving& moving, p2p::PutWork& work) noexcept;
+  Status announce(Moving moving, p2p::PutWork& work) noexcept;
   Status make_pack() noexcept;
   Status lend(const Tensor& tensor, p2p::DynamicRecord& record) noexcept;
   void take_back_lent() noexcept;

@@ -18,10 +18,10 @@ void pack(const Tensor& tensor, std::byte* to) noexcept {
 
 }  // namespace
 
-bool RemoteSlotState::reachable(const Tensor& tensor) const noexcept {
+bool RemoteSlotState::reachable_outside(const Tensor& tensor) const noexcept {
   if (!local_.zero_copy) [[unlikely]]
     return false;
-  if (tensor.arena() == local_.data.get() || tensor.bytes() == 0) return true;
+  if (tensor.bytes() == 0) return true;
   if (tensor.arena() == local_.adopted.get())
     return owner_.channel->copies() || owner_.channel->adopted_reach().by_peer;
   return local_.reachable(tensor.data(), tensor.extent());
@@ -35,7 +35,7 @@ void RemoteSlotState::say_staged(const char* why) noexcept {
                    owner_.rank, local_.zero_copy ? why : "WEFT_ZERO_COPY=0");
 }
 
-Status RemoteSlotState::gather(const Moving& moving, p2p::PutWork& work) noexcept {
+Status RemoteSlotState::gather(Moving moving, p2p::PutWork& work) noexcept {
   bool reached = true;
   for (const Tensor& part : moving.parts) reached = reached && reachable(part);
   if (reached) {
@@ -67,7 +67,7 @@ Status RemoteSlotState::make_pack() noexcept {
   return {};
 }
 
-Status RemoteSlotState::announce(const Moving& moving, p2p::PutWork& work) noexcept {
+Status RemoteSlotState::announce(Moving moving, p2p::PutWork& work) noexcept {
   p2p::DynamicRecord& record = record_of(index_);
   work.source = reinterpret_cast<const std::byte*>(&record);
   return prepared_ == moving.ticket ? Status{} : lend(moving.parts.front(), record);

@@ -116,6 +116,7 @@ SimOptions options_of(std::uint64_t seed, bool losses, Plant plant) {
                     .woken = up_to(0.1),
                     .paused = up_to(0.02)};
   if (losses) options.faults.kills = 1;
+  options.print = std::getenv("WEFT_TEST_TRACE") != nullptr;
   return options;
 }
 
@@ -127,12 +128,14 @@ SimOutcome run(std::uint64_t seed, bool losses, Plant plant = Plant::none) {
 void expect_well(std::uint64_t seed, bool losses) {
   for (const std::string& failure : run(seed, losses).failures) {
     if (losses && failure.find("join") != std::string::npos) continue;
-    ADD_FAILURE() << "seed " << seed << ": " << failure;
-    return;
+    ADD_FAILURE() << "seed " << seed << ": " << failure << "\nseed " << seed
+                  << ": replay with --seed " << seed;
   }
 }
 
 void expect_fresh_seeds_well(bool losses) {
+  if (const char* seed = std::getenv("WEFT_TEST_SEED"))
+    return expect_well(std::strtoull(seed, nullptr, 0), losses);
   const bool full = std::getenv("WEFT_TEST_FULL") != nullptr;
   const std::uint64_t first = std::random_device{}() * std::uint64_t{100'000};
   const std::uint64_t count = full ? 5'000 : 100;
