@@ -1,0 +1,68 @@
+// A machine for the doctor that is well until a test breaks it: one GPU and one RoCE NIC below one
+// PCI switch, Slurm, a CUDA driver.
+#pragma once
+
+#include <cerrno>
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include "tests/unit/base/temp_folder.hpp"
+#include "topology/doctor/host.hpp"
+
+namespace weft::tests {
+
+class FakeHost {
+ public:
+  static constexpr const char* kGpu = "0000:03:00.0";
+  static constexpr const char* kNic = "0000:04:00.0";
+  /// The port of the switch that leads to the NIC.
+  static constexpr const char* kNicPort = "0000:02:01.0";
+
+  FakeHost();
+
+  doctor::Host host;
+
+  /// The files are named as on a whole machine.
+  void write(const std::string& file, const std::string& text) {
+    folder_.write(relative(file), text);
+  }
+  void remove(const std::string& file) {
+    std::filesystem::remove_all(folder_.path() / relative(file));
+  }
+  /// A file of a PCI function.
+  void write_pci(const std::string& address, const std::string& file, const std::string& text) {
+    folder_.write(pci_.at(address) / file, text);
+  }
+  void remove_pci(const std::string& address, const std::string& file) {
+    std::filesystem::remove_all(folder_.path() / pci_.at(address) / file);
+  }
+  /// Takes the RDMA device away, and leaves the NIC.
+  void remove_rdma() {
+    remove("/sys/class/infiniband");
+    remove("/sys/class/infiniband_verbs");
+  }
+  /// A second port, which is down.
+  void add_port_that_is_down();
+  /// What opening a file gives: an errno.
+  void refuse(const std::string& file, int error) { refused_[file] = error; }
+  void lose_library(const std::string& file) { lost_[file] = true; }
+  /// What users other than root see of it is `bytes` long.
+  void write_config(const std::string& address, bool redirects, std::size_t bytes = 4096);
+  void add_gpu_beside();
+
+ private:
+  static std::filesystem::path relative(const std::filesystem::path& file) {
+    return file.relative_path();
+  }
+  void link(const std::string& to, const std::string& from);
+  void add_pci(const std::string& address, const std::filesystem::path& above,
+               const std::string& kind, const std::string& vendor);
+
+  TempFolder folder_;
+  std::map<std::string, std::filesystem::path> pci_;
+  std::map<std::string, int> refused_;
+  std::map<std::string, bool> lost_;
+};
+
+}  // namespace weft::tests

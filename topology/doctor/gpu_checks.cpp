@@ -1,0 +1,156 @@
+// CUDA's driver, and whether a NIC can reach a GPU's memory.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "topology/doctor/acs.hpp"
+#include "topology/doctor/checks.hpp"
+#include "topology/doctor/file_tree.hpp"
+
+namespace weft::doctor {
+namespace {
+
+const char* const kNoGpu = "no NVIDIA GPU is here";
+
+/// "6.1.0-18-amd64" as (6, 1); (0, 0) where it can't be read.
+std::pair<int, int> version_of(const std::string& release) {
+  int major = 0;
+  int minor = 0;
+  const auto dot = release.find('.');
+  if (dot == release.npos) return {0, 0};
+  major = static_cast<int>(leading_number(release.substr(0, dot)).value_or(0));
+  const auto rest = release.substr(dot + 1);
+  minor = static_cast<int>(
+      leading_number(rest.substr(0, rest.find_first_not_of("0123456789"))).value_or(0));
+  return {major, minor};
+}
+
+/// What the IOMMU does for a function.
+enum class Translation : std::uint8_t { none, identity, translated, unknown };
+
+Translation translation_of(const PciFunction& function, const std::string& command_line) {
+  if (!is_there(function.dir / "iommu_group")) return Translation::none;
+  const auto type = read_line(function.dir / "iommu_group/type");
+  if (type) return *type == "identity" ? Translation::identity : Translation::translated;
+  // Kernels before 5.11 don't tell.
+  return command_line.find("iommu=pt") != command_line.npos ||
+                 command_line.find("iommu.passthrough=1") != command_line.npos
+             ? Translation::identity
+             : Translation::unknown;
+}
+
+}  // namespace
+
+Findings check_cuda(const Scene& scene) {
+  const auto gpus = scene.nvidia_gpus();
+  if (gpus.empty()) return {{.says = kNoGpu}};
+  const auto cuda = scene.host.cuda();
+  if (cuda.version.empty())
+    return {
+        {.verdict = Verdict::fail,
+         .says = fmt::format("{} NVIDIA GPUs, but no CUDA driver: {}", gpus.size(), cuda.problem),
+         .fix = "install NVIDIA's driver, library and kernel module of one version; in a "
+                "container, --gpus all with NVIDIA's container toolkit"}};
+  const auto says =
+      fmt::format("CUDA {}; {} of {} GPUs usable{}{}", cuda.version, cuda.devices.size(),
+                  gpus.size(), cuda.problem.empty() ? "" : "; ", cuda.problem);
+  if (cuda.devices.empty())
+    return {{.verdict = Verdict::fail,
+             .says = says,
+             .fix = "nvidia-smi tells more; CUDA_VISIBLE_DEVICES may leave all GPUs out"}};
+  if (cuda.devices.size() < gpus.size() || !cuda.problem.empty())
+    return {{.verdict = Verdict::warn,
+             .says = says,
+             .fix = "CUDA_VISIBLE_DEVICES, the container or the scheduler leaves GPUs out, if that "
+                    "is not meant"}};
+  if (version_of(cuda.version) < std::pair(11, 7))
+    return {{.verdict = Verdict::warn,
+             .says = says + "; before 11.7, GPU memory can't be given away as dma-buf",
+             .fix = "a newer driver; until then, modprobe nvidia_peermem"}};
+  return {{.verdict = Verdict::ok, .says = says}};
+}
+
+Findings check_peer_memory(const Scene& scene) {
+  const auto& root = scene.host.root;
+  if (scene.nvidia_gpus().empty()) return {{.says = kNoGpu}};
+  if (scene.nics().empty()) return {{.says = "no NIC with RDMA is on a PCI bus here"}};
+  const auto driver = read_bytes(below(root, "/proc/driver/nvidia/version"));
+  const bool open_driver = driver.find("Open Kernel Module") != driver.npos;
+  const bool new_kernel = version_of(scene.host.kernel) >= std::pair(5, 12);
+  const bool peermem = is_there(below(root, "/sys/module/nvidia_peermem"));
+  const bool old_peermem = is_there(below(root, "/sys/module/nv_peer_mem"));
+  if (open_driver && new_kernel)
+    return {{.verdict = Verdict::ok,
+             .says = fmt::format("dma-buf (kernel {}, NVIDIA's open kernel module){}",
+                                 scene.host.kernel, peermem ? "; nvidia_peermem too" : "")}};
+  if (peermem) return {{.verdict = Verdict::ok, .says = "nvidia_peermem is loaded"}};
+  const auto why =
+      fmt::format("dma-buf needs kernel 5.12 (here {}) and NVIDIA's open kernel module ({})",
+                  scene.host.kernel, open_driver ? "here" : "not here");
+  if (old_peermem)
+    return {{.verdict = Verdict::warn,
+             .says = "only nv_peer_mem is loaded, which is no longer maintained; " + why,
+             .fix = "modprobe -r nv_peer_mem; modprobe nvidia_peermem"}};
+  return {
+      {.verdict = Verdict::fail,
+       .says = "NICs can't reach GPU memory, so all goes through host memory: nvidia_peermem is "
+               "not loaded; " +
+               why,
+       .fix = "modprobe nvidia_peermem, or install the driver's open kernel modules"}};
+}
+
+Findings check_iommu(const Scene& scene) {
+  const auto nics = scene.nics();
+  const auto gpus = scene.gpus();
+  if (nics.empty()) return {{.says = "no NIC with RDMA is on a PCI bus here"}};
+  const auto command_line = read_line(below(scene.host.root, "/proc/cmdline")).value_or("");
+  std::vector<std::string> translated;
+  std::size_t translated_gpus = 0;
+  bool unknown = false;
+  bool on = false;
+  for (const auto* functions : {&nics, &gpus})
+    for (const PciFunction& function : *functions) {
+      const auto how = translation_of(function, command_line);
+      on |= how != Translation::none;
+      unknown |= how == Translation::unknown;
+      if (how != Translation::translated) continue;
+      translated.push_back(function.address);
+      if (functions == &gpus) ++translated_gpus;
+    }
+  if (unknown) return {{.says = "this kernel does not tell what the IOMMU does for a device"}};
+  if (translated.empty())
+    return {{.verdict = Verdict::ok,
+             .says = on ? "on, and passes the addresses of NICs and GPUs through" : "off"}};
+  const bool both = translated_gpus > 0 && translated.size() > translated_gpus;
+  return {
+      {.verdict = both ? Verdict::fail : Verdict::warn,
+       .says = fmt::format("translates addresses of {}: {}", fmt::join(translated, ", "),
+                           both ? "NICs and GPUs reach each other through the processor, if at all"
+                                : "registering memory and every transfer take longer"),
+       .fix = "boot with iommu=pt (ARM: iommu.passthrough=1)"}};
+}
+
+Findings check_acs(const Scene& scene) {
+  const auto found = redirections(scene.gpus(), scene.nics());
+  if (found.pairs == 0) return {{.says = "no GPU shares a PCI switch with a NIC or another GPU"}};
+  if (!found.gpu_to_nic.empty())
+    return {{.verdict = Verdict::fail,
+             .says = fmt::format("ACS sends what NIC and GPU exchange up to the processor, at {}",
+                                 fmt::join(found.gpu_to_nic, ", ")),
+             .fix = "on bare metal, turn ACS off in the BIOS, or at each boot: setpci -s BRIDGE "
+                    "ECAP_ACS+6.w=0000. A virtual machine needs it, with ATS"}};
+  if (!found.gpu_to_gpu.empty())
+    return {{.verdict = Verdict::warn,
+             .says = fmt::format("ACS sends what GPUs exchange by PCI up to the processor, at {}",
+                                 fmt::join(found.gpu_to_gpu, ", ")),
+             .fix = "on bare metal, turn ACS off in the BIOS, or at each boot: setpci -s BRIDGE "
+                    "ECAP_ACS+6.w=0000"}};
+  if (!found.unread.empty())
+    return {
+        {.says = fmt::format("only root may read what {} switch ports do: sudo weft-topo doctor",
+                             found.unread.size())}};
+  return {{.verdict = Verdict::ok, .says = "no switch redirects what GPUs and NICs exchange"}};
+}
+
+}  // namespace weft::doctor

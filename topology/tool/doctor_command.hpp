@@ -1,0 +1,17 @@
+// weft-topo doctor
+#pragma once
+
+#include <optional>
+
+namespace weft::topology::tool {
+
+struct DoctorOptions {
+  std::optional<int> ranks;
+  bool json = false;
+  bool colour = false;
+};
+
+/// Prints what the doctor finds on this machine; returns the exit code.
+int run_doctor(const DoctorOptions& options);
+
+}  // namespace weft::topology::tool
