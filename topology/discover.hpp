@@ -12,26 +12,26 @@ namespace weft::topology {
 /// One device as the CUDA driver shows it to this process.
 struct CudaDevice {
   int ordinal = 0;
-  PciAddress pci;  ///< of the whole GPU, for a MIG slice too
-  std::string name;
-  std::string uuid;
+  PciAddress pci{};  ///< of the whole GPU, for a MIG slice too
+  std::string name{};
+  std::string uuid{};
   bool mig = false;
-  std::optional<bool> dma_buf;
-  std::optional<bool> gpudirect;
+  std::optional<bool> dma_buf{};
+  std::optional<bool> gpudirect{};
 };
 
 /// What the CUDA driver says; never throws.
 struct CudaAnswer {
-  std::string version;  ///< "12.4"; empty: no driver
-  std::string problem;  ///< why there is none, or which device could not be asked
-  std::vector<CudaDevice> devices;
+  std::string version{};  ///< "12.4"; empty: no driver
+  std::string problem{};  ///< why there is none, or which device could not be asked
+  std::vector<CudaDevice> devices{};
 };
 
 /// Loads libcuda.so.1 if it is installed, and asks it.
 CudaAnswer ask_cuda_driver();
 
 struct DiscoverOptions {
-  std::string root;  ///< a folder that stands for /, with sys and proc; empty: / itself
+  std::string root{};  ///< a folder that stands for /, with sys and proc; empty: / itself
   /// Null: CUDA is not asked (which takes a while, and a driver).
   std::function<CudaAnswer()> cuda = ask_cuda_driver;
 };

@@ -34,13 +34,15 @@ std::optional<PathClass> parse_path_class(std::string_view text);
 /// One way between two devices.
 struct Path {
   PathClass path_class = PathClass::SYS;
-  int hops = 0;                  ///< links between one and the other that are known
-  double gbytes = 0;             ///< GB/s of the narrowest link whose speed is known; 0: none is
-  std::string narrowest;         ///< which one that is: "0000:08:00.0 x8 8 GT/s"; empty: none known
-  bool all_known = false;        ///< every link's speed is known
+  int hops = 0;               ///< links from one to the other, as far as the source shows them
+  double gbytes = 0;          ///< GB/s of the narrowest link whose speed is known; 0: none is
+  std::string narrowest{};    ///< which one: "0000:08:00.0, 8 lanes of 8 GT/s"; empty: none known
+  double second_gbytes = 0;   ///< the same of the links on the second device's side alone
+  bool second_known = false;  ///< the speed of every link on that side is known
   bool across_packages = false;  ///< SYS: from one package to another, as far as is known
+  int distance = 0;              ///< SYS: of the NUMA nodes, by the firmware; 0: not known
   int meeting = kNone;           ///< in Model::pci: the switch or host bridge where both meet
-  std::string text;              ///< in words: "PIX: one PCIe switch (0000:02:00.0)"
+  std::string text{};            ///< in words: "one PCIe switch (0000:02:00.0)"
 };
 
 /// Between two PCI nodes, by their place in the tree and their NUMA nodes.

@@ -1,0 +1,30 @@
+// JSON as a small tree with line numbers.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace weft::topology {
+
+struct JsonValue {
+  enum class Type : std::uint8_t { null, boolean, number, text, array, object };
+  Type type = Type::null;
+  int line = 0;
+  bool boolean = false;
+  double number = 0;
+  std::string text{};
+  std::vector<JsonValue> items{};                            ///< of an array
+  std::vector<std::pair<std::string, JsonValue>> members{};  ///< of an object, in order
+
+  /// nullptr: there is none of that name, or it is null.
+  const JsonValue* find(std::string_view key) const;
+};
+
+/// Throws Error(bad_argument) with the line for what is not well-formed, for a key that comes
+/// twice, and for more nesting or values than any machine has.
+JsonValue parse_json(std::string_view text, const std::string& name);
+
+}  // namespace weft::topology

@@ -1,0 +1,31 @@
+// What is wrong with an imported file, and in which line.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+
+#include "weft/error.hpp"
+
+namespace weft::topology {
+
+/// Throws Error(bad_argument). `line` counts from 1; 0: the file as a whole.
+[[noreturn]] inline void refuse_file(const std::string& name, int line, std::string what,
+                                     std::string hint = "mend the file, or capture it again") {
+  throw Error(ErrorDetail{.code = Code::bad_argument,
+                          .operation = "topology",
+                          .message = line > 0 ? fmt::format("{}, line {}: {}", name, line, what)
+                                              : fmt::format("{}: {}", name, what),
+                          .hint = std::move(hint)});
+}
+
+/// What somebody else wrote, fit for one line of a message.
+inline std::string excerpt(std::string_view text) {
+  constexpr std::size_t kMost = 60;
+  std::string out;
+  for (const char c : text.substr(0, kMost)) out += c >= ' ' && c != 0x7f ? c : '?';
+  return text.size() > kMost ? out + "..." : out;
+}
+
+}  // namespace weft::topology

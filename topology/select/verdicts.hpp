@@ -1,0 +1,15 @@
+// Which NICs may be used at all, before any rank is looked at.
+#pragma once
+
+#include <vector>
+
+#include "topology/select.hpp"
+
+namespace weft::topology {
+
+/// As Model::nics. Ports that are down or armed go first; then Ethernet beside InfiniBand (unless
+/// Ethernet has more than twice its rate in all); then what has less than half of the best rate.
+/// A NIC of unknown rate counts with what its PCI link could carry, and only against itself.
+std::vector<NicVerdict> judge_nics(const Model& model);
+
+}  // namespace weft::topology
