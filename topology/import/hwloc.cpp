@@ -148,7 +148,7 @@ class HwlocReader {
                  .numa = around.numa};
     if (!host) devices_.describe(element, node);
     if (const std::string* buses = element.attribute("bridge_pci"); host && buses != nullptr)
-      node.name = "host bridge " + *buses;
+      node.name = *buses;
     return tree_.add(std::move(node), element.line);
   }
 

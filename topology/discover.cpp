@@ -1,0 +1,20 @@
+#include "topology/discover.hpp"
+
+#include "topology/discover/steps.hpp"
+
+namespace weft::topology {
+
+Model discover(const DiscoverOptions& options) {
+  Model model;
+  model.origin = Origin::live;
+  const Files files(options.root);
+  discover_host(files, model);
+  discover_memory(files, model);
+  discover_pci(files, model);
+  discover_nics(files, model);
+  if (options.cuda) add_cuda(options.cuda(), model);
+  finish(model);
+  return model;
+}
+
+}  // namespace weft::topology

@@ -1,0 +1,123 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "topology/device_kind.hpp"
+#include "topology/discover/steps.hpp"
+#include "topology/import/numbers.hpp"
+
+namespace weft::topology {
+namespace {
+
+constexpr const char* kRdma = "/sys/class/infiniband";
+constexpr const char* kNet = "/sys/class/net";
+
+/// "4: ACTIVE"
+PortState state_in(const std::string& text) {
+  switch (text.empty() ? ' ' : text.front()) {
+    case '1':
+      return PortState::down;
+    case '2':
+      return PortState::initializing;
+    case '3':
+      return PortState::armed;
+    case '4':
+      return PortState::active;
+    case '5':
+      return PortState::active_defer;
+    default:
+      return PortState::unknown;
+  }
+}
+
+LinkLayer layer_in(const std::string& text) {
+  if (text == "InfiniBand") return LinkLayer::infiniband;
+  return text == "Ethernet" ? LinkLayer::ethernet : LinkLayer::unknown;
+}
+
+class NicReader {
+ public:
+  NicReader(const Files& files, Model& model) : files_(files), model_(model) {}
+
+  void read() {
+    for (const std::string& name : files_.list(kNet))
+      if (const auto link = files_.link(fmt::format("{}/{}", kNet, name)))
+        if (const auto address = pci_in(*link)) nets_[*address].push_back(name);
+    for (const std::string& name : files_.list(kRdma)) add_rdma(name);
+    add_plain();
+  }
+
+ private:
+  void add_rdma(const std::string& name) {
+    const std::string folder = fmt::format("{}/{}", kRdma, name);
+    Nic nic{.rdma = name};
+    nic.sources.push_back({.fact = "nic", .source = folder});
+    auto address = pci_in(files_.link(folder).value_or(""));
+    // A device of software stands on an interface, which may be one of PCI.
+    const auto parent = files_.read(folder + "/parent");
+    if (!address && parent)
+      address = pci_in(files_.link(fmt::format("{}/{}", kNet, *parent)).value_or(""));
+    if (address) nic.pci = find_pci(model_, *address);
+    if (address && nic.pci == kNone)
+      model_.notes.push_back(
+          fmt::format("{}: its PCI device {} is not shown here", name, address->text()));
+    if (address) nic.nets = nets_[*address];
+    if (!address && parent) nic.nets = {*parent};
+    for (const std::string& number : files_.list(folder + "/ports")) add_port(folder, number, nic);
+    if (nic.ports.empty()) {
+      nic.problem = "its ports can't be read";
+      model_.notes.push_back(fmt::format("{}: {}/ports can't be read", name, folder));
+    }
+    model_.nics.push_back(std::move(nic));
+  }
+
+  void add_port(const std::string& device, const std::string& name, Nic& nic) {
+    const auto number = parse_whole(name);
+    if (!number || *number < 1 || *number > 255) return;
+    const std::string folder = fmt::format("{}/ports/{}", device, name);
+    Port port{.number = static_cast<int>(*number)};
+    port.state = state_in(files_.read(folder + "/state").value_or(""));
+    port.layer = layer_in(files_.read(folder + "/link_layer").value_or(""));
+    // "100 Gb/sec (4X EDR)"
+    const std::string rate = files_.read(folder + "/rate").value_or("");
+    const double gbits =
+        parse_fraction(std::string_view(rate).substr(0, rate.find(' '))).value_or(0);
+    port.gbits = gbits > 0 ? gbits : 0;
+    for (const std::string& index : files_.list(folder + "/gids")) {
+      const auto gid = files_.read(fmt::format("{}/gids/{}", folder, index));
+      if (gid && gid->find_first_not_of("0:") != std::string::npos) ++port.gids;
+    }
+    port.net = files_.read(folder + "/gid_attrs/ndevs/0").value_or("");
+    for (const char* fact : {"state", "rate"})
+      port.sources.push_back({.fact = fact, .source = fmt::format("{}/{}", folder, fact)});
+    nic.ports.push_back(std::move(port));
+  }
+
+  /// Network controllers without an RDMA device: shown, and never chosen.
+  void add_plain() {
+    std::vector<bool> has_rdma(model_.pci.size());
+    for (const Nic& nic : model_.nics)
+      if (nic.pci != kNone) has_rdma[static_cast<std::size_t>(nic.pci)] = true;
+    for (std::size_t i = 0; i < model_.pci.size(); ++i) {
+      const PciNode& node = model_.pci[i];
+      if (!node.address || has_rdma[i] || !is_nic(node.device_class)) continue;
+      Nic nic{.pci = static_cast<int>(i), .no_rdma = true};
+      nic.nets = nets_[*node.address];
+      nic.sources.push_back(
+          {.fact = "nic",
+           .source = fmt::format("/sys/bus/pci/devices/{}/class", node.address->text())});
+      model_.nics.push_back(std::move(nic));
+    }
+  }
+
+  const Files& files_;
+  Model& model_;
+  std::map<PciAddress, std::vector<std::string>> nets_;
+};
+
+}  // namespace
+
+void discover_nics(const Files& files, Model& model) { NicReader(files, model).read(); }
+
+}  // namespace weft::topology
