@@ -78,27 +78,14 @@ void assign(const Model& model, const std::vector<LocalRank>& ranks, Selection& 
   }
 }
 
-/// Empty: the NIC may reach the GPU's memory.
-std::string gdr_hindrance(const Model& model, const Choice& choice, const Policy& policy) {
-  const Gpu& gpu = model.gpus[static_cast<std::size_t>(choice.gpu)];
-  if (policy.gdr_never) return "WEFT_GDR_LEVEL=never";
-  if (choice.path.path_class > policy.gdr_level)
-    return fmt::format("{} is beyond {}", name(choice.path.path_class), name(policy.gdr_level));
-  if (gpu.gpudirect == false) return fmt::format("{} does not offer it", gpu.name);
-  if (nic_at(model, choice.nic).gpudirect == false)
-    return fmt::format("{} does not offer it", nic_at(model, choice.nic).name);
-  if (gpu.dma_buf == false && model.facts.peermem == false)
-    return "neither dma-buf nor nvidia_peermem is there";
-  return {};
-}
-
 void settle_memory(const Model& model, const LocalRank& rank, const Policy& policy,
                    Choice& choice) {
   const auto or_sole = [&](int numa) { return numa != kNone ? numa : model.sole_numa(); };
   const int beside_nic = or_sole(model.numa_of(nic_at(model, choice.nic)));
   if (choice.gpu != kNone) {
     const Gpu& gpu = model.gpus[static_cast<std::size_t>(choice.gpu)];
-    const std::string hindrance = gdr_hindrance(model, choice, policy);
+    const std::string hindrance =
+        gdr_hindrance(model, gpu, nic_at(model, choice.nic), choice.path, policy);
     choice.gdr = hindrance.empty();
     choice.gdr_reason = choice.gdr
                             ? fmt::format("GPUDirect: {} is within {}",
@@ -160,6 +147,18 @@ void check_ranks(const Model& model, const std::vector<LocalRank>& ranks) {
 }
 
 }  // namespace
+
+std::string gdr_hindrance(const Model& model, const Gpu& gpu, const Nic& nic, const Path& path,
+                          const Policy& policy) {
+  if (policy.gdr_never) return "WEFT_GDR_LEVEL=never";
+  if (path.path_class > policy.gdr_level)
+    return fmt::format("{} is beyond {}", name(path.path_class), name(policy.gdr_level));
+  if (gpu.gpudirect == false) return fmt::format("{} does not offer it", gpu.name);
+  if (nic.gpudirect == false) return fmt::format("{} does not offer it", nic.name);
+  if (gpu.dma_buf == false && model.facts.peermem == false)
+    return "neither dma-buf nor nvidia_peermem is there";
+  return {};
+}
 
 Selection select(const Model& model, const std::vector<LocalRank>& ranks, const Policy& policy) {
   check_ranks(model, ranks);

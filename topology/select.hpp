@@ -85,6 +85,10 @@ struct Selection {
   std::size_t matching_steps = 0;
 };
 
+/// Why the NIC may not read and write the GPU's memory over that path. Empty: it may.
+std::string gdr_hindrance(const Model& model, const Gpu& gpu, const Nic& nic, const Path& path,
+                          const Policy& policy);
+
 /// Filter (port active, link layer, rate, no management port), path class, bandwidth, then a
 /// balanced matching over all ranks: among equals no NIC gets two ranks more than another.
 /// Overrides in `policy` are obeyed where they are possible. Throws Error(bad_config) for one that
