@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 
 #include "base/os/fd.hpp"
@@ -58,6 +59,26 @@ std::string read_all(const std::string& path) {
   }
 }
 
+/// What follows takes time by the product of some of these: a file must not ask for hours of it.
+void check_size(const Model& model, const std::string& name) {
+  struct Limit {
+    std::size_t count;
+    std::size_t most;
+    const char* what;
+  };
+  const std::array<Limit, 6> limits{{{model.gpus.size(), 512, "GPUs"},
+                                     {model.nics.size(), 2048, "NICs"},
+                                     {model.pci.size(), 65'536, "PCI devices"},
+                                     {model.numa.size(), 1024, "NUMA nodes"},
+                                     {model.packages.size(), 1024, "packages"},
+                                     {model.distances.size(), 65'536, "distances"}}};
+  for (const Limit& limit : limits)
+    if (limit.count > limit.most)
+      refuse_file(name, 0,
+                  fmt::format("describes {} {}, more than the {} of any machine known", limit.count,
+                              limit.what, limit.most));
+}
+
 }  // namespace
 
 Model import_text(std::string_view text, const std::string& name) {
@@ -67,6 +88,7 @@ Model import_text(std::string_view text, const std::string& name) {
   Model model = text[first] == '{' || text[first] == '[' ? read_weft_json(text, name)
                                                          : import_xml(text, name);
   model.file = name;
+  check_size(model, name);
   finish(model);
   return model;
 }

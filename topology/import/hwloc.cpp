@@ -14,7 +14,6 @@ namespace {
 
 /// What an object inherits from those around it.
 struct Around {
-  std::vector<int> nodeset{};  ///< NUMA nodes of the next object that says
   int package = kNone;
   int numa = kNone;  ///< for devices
   int pci = kNone;   ///< bridge or device that this is below
@@ -124,12 +123,10 @@ class HwlocReader {
 
   void walk(const XmlElement& element, Around around) {
     if (element.name != "object") return;
-    if (element.attribute("nodeset") != nullptr) {
-      around.nodeset = bitmap(element, "nodeset");
-      around.numa = numa_of(around.nodeset);
-    } else if (is_type(element, "NUMANode")) {
+    if (element.attribute("nodeset") != nullptr)
+      around.numa = numa_of(bitmap(element, "nodeset"));
+    else if (is_type(element, "NUMANode"))
       around.numa = numa_of({os_index(element)});
-    }
     if (is_type(element, "Bridge"))
       around.pci = add_bridge(element, around);
     else if (is_type(element, "PCIDev"))

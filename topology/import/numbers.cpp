@@ -7,7 +7,7 @@
 namespace weft::topology {
 namespace {
 
-constexpr std::size_t kMostBits = 1 << 20;
+constexpr std::size_t kMostBits = 1 << 14;  // of the largest machine there are some 2000
 constexpr int kWordBits = 32;
 
 template <typename Number, typename... Base>

@@ -17,7 +17,7 @@ std::optional<std::uint64_t> parse_hex(std::string_view text);
 
 /// "0x003ffff0,0x0003ffff" or "00000000,00ffffff": 32 bits to a word, the highest first; an empty
 /// word is 0, and "0xf...f" (all bits above) is left out. nullopt when it is none, or has more than
-/// a million bits.
+/// 16384 bits.
 std::optional<std::vector<int>> parse_bitmap(std::string_view text);
 
 /// "0-17,36-53", as the kernel lists processors. nullopt when it is none, or too long.

@@ -1,0 +1,54 @@
+// Machines built by hand.
+#pragma once
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "topology/model.hpp"
+#include "topology/select.hpp"
+
+namespace weft::topology {
+
+/// A machine in the making. Every call that adds something returns its index in Model::pci.
+class Machine {
+ public:
+  Machine& numa(int number, int package, std::vector<int> cpus,
+                MemoryKind memory = MemoryKind::ordinary);
+  int host_bridge(int numa);
+  /// One port of a switch, or a root port.
+  int bridge(int parent, const std::string& address, double gbytes = 63);
+  int gpu(int parent, const std::string& address, double gbytes = 63);
+  /// With one active port of `gbits`; 0 hides the ports, as some sources do.
+  int nic(int parent, const std::string& address, const std::string& rdma, double gbits = 200,
+          double gbytes = 63);
+
+  Nic& last_nic() { return model_.nics.back(); }
+  Gpu& last_gpu() { return model_.gpus.back(); }
+  PciNode& node(int index) { return model_.pci[static_cast<std::size_t>(index)]; }
+  Port& last_port() { return model_.nics.back().ports.back(); }
+
+  /// Finished.
+  Model build() const;
+  /// The same machine, found in another order.
+  Model build_shuffled(std::mt19937_64& random) const;
+
+ private:
+  int device(int parent, const std::string& address, std::uint32_t device_class, double gbytes);
+  Model model_;
+};
+
+/// A port of a switch on both sides of which hang the GPUs and NICs that `below` then adds: host
+/// bridge, root port, upstream port. Returns the upstream port.
+int add_switch(Machine& machine, int host_bridge, const std::string& domain_and_bus);
+/// A downstream port of that switch, and its device's place below.
+int add_slot(Machine& machine, int upstream, const std::string& address);
+
+std::string nic_name(const Model& model, int nic);
+/// "0000:01:00.0 -> mlx5_0 PIX gdr [mlx5_0 mlx5_1]" for each choice, in the order of GPUs.
+std::vector<std::string> summary(const Model& model, const Selection& selection);
+
+/// Some machine: sockets, host bridges, switches, GPUs and NICs at random.
+Machine random_machine(std::mt19937_64& random);
+
+}  // namespace weft::topology
