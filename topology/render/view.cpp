@@ -1,0 +1,19 @@
+#include "topology/render/view.hpp"
+
+#include <algorithm>
+
+namespace weft::topology::render {
+
+const Choice* View::choice_of(int gpu) const {
+  for (const Choice& choice : selection.choices)
+    if (choice.gpu == gpu) return &choice;
+  return nullptr;
+}
+
+const Candidate* candidate_of(const Choice& choice, int nic) {
+  for (const Candidate& candidate : choice.candidates)
+    if (candidate.nic == nic) return &candidate;
+  return nullptr;
+}
+
+}  // namespace weft::topology::render
