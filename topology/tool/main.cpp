@@ -1,30 +1,104 @@
 // weft-topo: which NIC, GPU and NUMA node belong together, and why.
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
+#include <map>
 
 #include "topology/tool/doctor_command.hpp"
+#include "topology/tool/show_command.hpp"
 
 namespace weft::topology::tool {
 namespace {
 
 constexpr int kBadInput = 2;
+constexpr int kMostRanks = 65536;
+
+/// Colours and line breaks are for people who look at a terminal.
+render::TextStyle style_of_output() {
+  if (::isatty(STDOUT_FILENO) == 0) return {};
+  ::winsize size{};
+  const bool known = ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0;
+  return {.colour = std::getenv("NO_COLOR") == nullptr, .width = known ? size.ws_col : 0U};
+}
+
+void add_forms(CLI::App& app, ShowOptions& show) {
+  auto* const forms = app.add_option_group("Forms", "How to show it; otherwise as a matrix");
+  forms->require_option(0, 1);
+  const auto add = [&](const char* flag, Form form, const char* about) {
+    forms->add_flag_callback(
+        flag, [&show, form] { show.form = form; }, about);
+  };
+  add("--tree", Form::tree, "Packages, NUMA nodes, switches and devices");
+  add("--nics", Form::ranking, "All NICs for each GPU and NUMA node, the best first, with reasons");
+  add("--json", Form::json, "JSON, with the source of each fact");
+  add("--dot", Form::dot, "A graph for Graphviz");
+  add("--svg", Form::svg, "A picture");
+  add("--nccl-xml", Form::nccl_xml, "A topology file for NCCL (NCCL_TOPO_FILE)");
+  add("--mooncake", Form::mooncake, "Mooncake's topology matrix");
+  const auto add_pair = [&](const char* flag, Form form, const char* names, const char* about) {
+    forms
+        ->add_option_function<std::vector<std::string>>(
+            flag,
+            [&show, form](const std::vector<std::string>& two) {
+              show.form = form;
+              show.names = two;
+            },
+            about)
+        ->expected(2)
+        ->type_name(names);
+  };
+  add_pair("--explain", Form::explain, "GPU NIC", "The way between two devices, and the verdict");
+  add_pair("--diff", Form::diff, "A B",
+           "What two machines differ in: files, or `live`. Exit code 1 if they do");
+}
 
 int run(int argc, char** argv) {
-  CLI::App app("Which NIC, GPU and NUMA node of a machine belong together, and why.", "weft-topo");
+  CLI::App app(
+      "Which NIC, GPU and NUMA node of a machine belong together, and why. Without --input it "
+      "looks at this machine (or at WEFT_TOPO_FILE). WEFT_NIC, WEFT_GPU_NIC and WEFT_GDR_LEVEL "
+      "count as in a job. Exit code 2: what was asked can't be done.",
+      "weft-topo");
   app.set_version_flag("--version", "weft " WEFT_VERSION);
-  app.require_subcommand(1);
+  app.require_subcommand(0, 1);
+
+  ShowOptions show;
+  show.style = style_of_output();
+  app.add_option(
+         "--input", show.input,
+         "Read a machine from a file (- for standard input): XML of hwloc (lstopo) or NCCL, "
+         "or JSON of weft-topo")
+      ->type_name("FILE");
+  app.add_option("--ranks", show.ranks, "Show what so many ranks get")
+      ->check(CLI::Range(1, kMostRanks))
+      ->type_name("N");
+  app.add_option(
+         "--gdr-level", show.gdr_level,
+         "The farthest class with GPUDirect: PIX, PXB (default), PHB (or poster), ..., never")
+      ->type_name("CLASS");
+  app.add_option("--width", show.style.width,
+                 "Columns after which the matrix goes on below; 0: none. Otherwise the terminal's")
+      ->type_name("N");
+  add_forms(app, show);
+  const std::map<std::string, render::Theme> themes{{"auto", render::Theme::automatic},
+                                                    {"light", render::Theme::light},
+                                                    {"dark", render::Theme::dark}};
+  app.add_option("--theme", show.theme, "Of --svg: auto (as the viewer asks for), light or dark")
+      ->transform(CLI::CheckedTransformer(themes).description(""))
+      ->type_name("THEME");
 
   DoctorOptions doctor;
-  doctor.colour = ::isatty(STDOUT_FILENO) != 0;
+  doctor.colour = show.style.colour;
   auto* const doctor_app = app.add_subcommand(
       "doctor", "Look for what hinders ranks on this machine. Exit code 1: warnings, 3: failures");
   doctor_app->add_flag("--json", doctor.json, "Print JSON");
   doctor_app->add_option("--ranks", doctor.ranks, "How many ranks the host is to run")
-      ->check(CLI::Range(1, 65536));
+      ->check(CLI::Range(1, kMostRanks))
+      ->type_name("N");
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& asked) {
@@ -33,7 +107,7 @@ int run(int argc, char** argv) {
     fmt::print(stderr, "weft-topo: {}; weft-topo --help lists what there is\n", error.what());
     return kBadInput;
   }
-  return run_doctor(doctor);
+  return *doctor_app ? run_doctor(doctor) : run_show(show);
 }
 
 }  // namespace

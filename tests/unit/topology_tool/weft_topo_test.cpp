@@ -1,0 +1,157 @@
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tests/unit/base/temp_folder.hpp"
+#include "tests/unit/topology_tool/pictured.hpp"
+#include "topology/json.hpp"
+
+namespace weft::topology {
+namespace {
+
+struct Outcome {
+  int exit_code = -1;
+  std::string output;
+
+  bool has(const std::string& part) const { return output.find(part) != std::string::npos; }
+  auto lines() const { return std::count(output.begin(), output.end(), '\n'); }
+};
+
+/// A machine in a file, and the tool.
+class WeftTopo : public testing::Test {
+ protected:
+  WeftTopo() {
+    const render::Pictured machine(render::two_sockets());
+    folder_.write("two.json", to_json(machine.model, machine.selection));
+  }
+
+  /// Runs a shell command line in which $TOPO is the tool; FILE is the machine.
+  Outcome run(const std::string& line) {
+    std::string clean =
+        "for v in $(env | sed -n 's/^\\(WEFT_[A-Z_]*\\)=.*/\\1/p'); do unset $v; done; cd '";
+    clean +=
+        folder_.path().string() + "'; TOPO='" WEFT_TOPO "'; FILE=two.json; { " + line + "; } 2>&1";
+    std::FILE* const pipe = ::popen(clean.c_str(), "r");
+    if (pipe == nullptr) return {};
+    Outcome outcome;
+    std::array<char, 4096> chunk{};
+    for (std::size_t got = 0; (got = std::fread(chunk.data(), 1, chunk.size(), pipe)) > 0;)
+      outcome.output.append(chunk.data(), got);
+    const int status = ::pclose(pipe);
+    if (WIFEXITED(status)) outcome.exit_code = WEXITSTATUS(status);
+    return outcome;
+  }
+
+  tests::TempFolder folder_;
+};
+
+TEST_F(WeftTopo, ShowsAFileInEveryForm) {
+  for (const auto& [form, part] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"", "PIX 4 63 G*"},
+           {"--tree", "-> mlx5_0 PIX GPUDirect"},
+           {"--nics", "1. mlx5_0"},
+           {"--json", "\"schema\""},
+           {"--dot", "digraph"},
+           {"--svg", "<svg"},
+           {"--svg --theme dark", "<svg"},
+           {"--nccl-xml", "<system"},
+           {"--mooncake", "\"cuda:0\""},
+           {"--explain GPU2 mlx5_2", "verdict    chosen"},
+           {"--ranks 4", "rank 3 on GPU0"},
+           {"--ranks 4 --json", "\"rank\""}}) {
+    const auto outcome = run(std::string("$TOPO --input $FILE ") + form);
+    EXPECT_EQ(outcome.exit_code, 0) << form << ": " << outcome.output;
+    EXPECT_TRUE(outcome.has(part)) << form << ": " << outcome.output;
+    EXPECT_FALSE(outcome.has("\033")) << form;
+  }
+}
+
+TEST_F(WeftTopo, ReadsStandardInputAndTheFileOfTheJob) {
+  const auto file = run("$TOPO --input $FILE --tree");
+  const auto piped = run("$TOPO --input - --tree < $FILE");
+  EXPECT_EQ(piped.exit_code, 0) << piped.output;
+  EXPECT_EQ(piped.lines(), file.lines());
+  EXPECT_EQ(run("WEFT_TOPO_FILE=$FILE $TOPO --tree").output, file.output);
+}
+
+TEST_F(WeftTopo, DecidesAsAJobWithTheseSettingsWould) {
+  EXPECT_TRUE(run("WEFT_GDR_LEVEL=PIX $TOPO --input $FILE").has("PXB is beyond PIX"));
+  EXPECT_TRUE(
+      run("WEFT_GDR_LEVEL=PIX $TOPO --input $FILE --gdr-level PXB").has("PXB is within PXB"));
+  EXPECT_TRUE(
+      run("WEFT_NIC=mlx5_1 $TOPO --input $FILE").has("GPU2 0000:25:00.0 (NUMA node 1): mlx5_1"));
+}
+
+TEST_F(WeftTopo, RefusesWhatCannotBeUsedWithOneLineAndExitCode2) {
+  folder_.write("cut.json", "{\"schema\": \"weft-topo/1\", \"gpus\": [");
+  folder_.write("cut.xml", "<system version=\"1\">\n<cpu numaid=\"0\">\n");
+  for (const auto& [arguments, part] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"--tre", "--tre"},
+           {"--input", "--input"},
+           {"--input $FILE --svg --dot", "--"},
+           {"--input $FILE --ranks 0", "--ranks"},
+           {"--input $FILE --ranks many", "--ranks"},
+           {"--input $FILE --theme blue --svg", "--theme"},
+           {"--input $FILE --gdr-level near", "near"},
+           {"--input missing.xml", "missing.xml"},
+           {"--input .", "."},
+           {"--input cut.json", "cut.json"},
+           {"--input cut.xml", "line 3"},
+           {"--input $FILE --explain GPU0", "--explain"},
+           {"--input $FILE --explain GPU9 mlx5_0", "there are: GPU0 (0000:13:00.0), GPU1"},
+           {"--input $FILE --explain GPU0 mlx5_9", "mlx5_1"},
+           {"--diff $FILE", "--diff"},
+           {"--diff $FILE missing.xml", "missing.xml"},
+           {"docter", "docter"},
+           {"doctor --jsn", "--jsn"}}) {
+    const auto outcome = run(std::string("$TOPO ") + arguments);
+    EXPECT_EQ(outcome.exit_code, 2) << arguments << ": " << outcome.output;
+    EXPECT_TRUE(outcome.has(part)) << arguments << ": " << outcome.output;
+    EXPECT_EQ(outcome.lines(), 1) << arguments << ": " << outcome.output;
+    EXPECT_TRUE(outcome.output.starts_with("weft-topo: ")) << outcome.output;
+  }
+  const auto outcome = run("WEFT_NIC=mlx5_9 $TOPO --input $FILE");
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_TRUE(outcome.has("WEFT_NIC")) << outcome.output;
+}
+
+TEST_F(WeftTopo, ComparesMachinesByExitCode) {
+  EXPECT_EQ(run("$TOPO --diff $FILE $FILE").exit_code, 0);
+  EXPECT_EQ(
+      run("sed 's/mlx5_2/mlx5_7/g' $FILE > other.json; $TOPO --diff $FILE other.json").exit_code,
+      1);
+}
+
+TEST_F(WeftTopo, LooksAtThisMachineAsItIs) {
+  for (const char* form : {"", "--tree", "--nics", "--svg", "--nccl-xml", "--mooncake"}) {
+    const auto outcome = run(std::string("$TOPO ") + form);
+    EXPECT_EQ(outcome.exit_code, 0) << form << ": " << outcome.output;
+  }
+  const auto json = nlohmann::json::parse(run("$TOPO --json").output, nullptr, false);
+  EXPECT_EQ(json["schema"], "weft-topo/1");
+  EXPECT_EQ(json["source"], "live");
+}
+
+TEST_F(WeftTopo, DoctorEndsWithTheCodeOfItsVerdict) {
+  const auto outcome = run("$TOPO doctor --json --ranks 2");
+  const auto json = nlohmann::json::parse(outcome.output, nullptr, false);
+  ASSERT_TRUE(json.is_object()) << outcome.output;
+  const auto verdict = json["verdict"].get<std::string>();
+  EXPECT_EQ(outcome.exit_code, verdict == "fail" ? 3 : verdict == "warn" ? 1 : 0);
+  EXPECT_EQ(run("$TOPO doctor --ranks 2").exit_code, outcome.exit_code);
+}
+
+TEST_F(WeftTopo, NeedsNoLibraryOfRdmaOrCuda) {
+  const auto outcome = run("ldd $TOPO");
+  if (outcome.exit_code != 0) GTEST_SKIP() << "ldd: " << outcome.output;
+  for (const char* library : {"libibverbs", "librdmacm", "libcuda", "libnvidia", "libpmix"})
+    EXPECT_FALSE(outcome.has(library)) << outcome.output;
+}
+
+}  // namespace
+}  // namespace weft::topology

@@ -1,0 +1,93 @@
+#include "topology/tool/show_command.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+#include "topology/discover.hpp"
+#include "topology/import.hpp"
+#include "topology/json.hpp"
+#include "topology/render/difference.hpp"
+#include "topology/render/exports.hpp"
+
+namespace weft::topology::tool {
+namespace {
+
+constexpr int kDiffers = 1;
+constexpr const char* kThisMachine = "live";
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+/// As a job that is started here would have it.
+Policy read_policy(const ShowOptions& options) {
+  Policy policy;
+  const auto level = options.gdr_level.empty() ? environment("WEFT_GDR_LEVEL") : options.gdr_level;
+  if (!level.empty()) set_gdr_level(policy, level);
+  policy.nic = environment("WEFT_NIC");
+  policy.gpu_nic = parse_gpu_nic(environment("WEFT_GPU_NIC"));
+  return policy;
+}
+
+Model read_machine(const std::string& input) {
+  return input.empty() || input == kThisMachine ? discover() : import_file(input);
+}
+
+Selection select_for(const Model& model, const ShowOptions& options, const Policy& policy) {
+  return select(model, options.ranks ? spread_ranks(model, *options.ranks) : rank_per_gpu(model),
+                policy);
+}
+
+std::string shown(const render::View& view, const ShowOptions& options) {
+  switch (options.form) {
+    case Form::matrix:
+      return options.ranks ? as_ranks(view) : as_matrix(view, options.style);
+    case Form::tree:
+      return as_tree(view, options.style);
+    case Form::ranking:
+      return as_ranking(view, options.style);
+    case Form::explain:
+      return as_explanation(view, options.names.at(0), options.names.at(1));
+    case Form::json:
+      return options.ranks ? ranks_to_json(view.model, view.selection)
+                           : to_json(view.model, view.selection);
+    case Form::dot:
+      return as_dot(view);
+    case Form::svg:
+      return as_svg(view, options.theme);
+    case Form::nccl_xml:
+      return as_nccl_xml(view);
+    case Form::mooncake:
+      return as_mooncake(view);
+    case Form::diff:
+      break;
+  }
+  return {};
+}
+
+int compare(const ShowOptions& options, const Policy& policy) {
+  const Model left = read_machine(options.names.at(0));
+  const Model right = read_machine(options.names.at(1));
+  const Selection left_selection = select_for(left, options, policy);
+  const Selection right_selection = select_for(right, options, policy);
+  const auto found =
+      render::difference({left, left_selection, policy}, {right, right_selection, policy});
+  fmt::print("{}", found.text);
+  return found.alike ? 0 : kDiffers;
+}
+
+}  // namespace
+
+int run_show(const ShowOptions& options) {
+  const Policy policy = read_policy(options);
+  if (options.form == Form::diff) return compare(options, policy);
+  const Model model =
+      read_machine(options.input.empty() ? environment("WEFT_TOPO_FILE") : options.input);
+  const Selection selection = select_for(model, options, policy);
+  fmt::print("{}", shown({model, selection, policy}, options));
+  return 0;
+}
+
+}  // namespace weft::topology::tool

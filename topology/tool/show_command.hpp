@@ -1,0 +1,41 @@
+// weft-topo without a subcommand: a machine, in one of many forms.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "topology/render/svg.hpp"
+#include "topology/render/text.hpp"
+
+namespace weft::topology::tool {
+
+enum class Form : std::uint8_t {
+  matrix,
+  tree,
+  ranking,
+  explain,
+  json,
+  dot,
+  svg,
+  nccl_xml,
+  mooncake,
+  diff
+};
+
+struct ShowOptions {
+  Form form = Form::matrix;
+  std::string input{};  ///< a file; empty: this machine
+  std::optional<int> ranks{};
+  std::string gdr_level{};           ///< empty: WEFT_GDR_LEVEL, or its default
+  std::vector<std::string> names{};  ///< of two devices to explain, or of two machines to compare
+  render::Theme theme = render::Theme::automatic;
+  render::TextStyle style{};
+};
+
+/// Prints; returns the exit code: 0, or 1 where machines that are compared differ. Throws
+/// weft::Error for files, names and settings that can't be used.
+int run_show(const ShowOptions& options);
+
+}  // namespace weft::topology::tool
