@@ -93,6 +93,10 @@ struct AdoptedReach {
   bool by_us = false;    ///< the peer's, by this rank
 };
 
+/// Whether what is put or written rings the peer's bell. If it may come silently, sleepers there
+/// look or ask for it themselves.
+enum class Bell : std::uint8_t { may_be_silent, always_rings };
+
 /// The path to one peer. Thread-safety: put, get, write_word and notify may be called from several
 /// threads for different words and ranges, resolve and direct from any thread; send and share are
 /// the progress thread's.
@@ -131,9 +135,9 @@ class Channel {
   /// Bytes of the peer into local memory, piece after piece: none is read before the one ahead of
   /// it was. Returns when all are here, or the path has failed: in bounded time.
   virtual Status get(std::span<const GetWork> pieces) noexcept = 0;
-  /// An 8-byte word of the peer (a credit), then wakes it if it sleeps. Values of one word become
-  /// visible in the order of the calls.
-  virtual void write_word(RemoteMemory word, std::uint64_t value) noexcept = 0;
+  /// An 8-byte word of the peer (a credit). Values of one word become visible in the order of the
+  /// calls.
+  virtual void write_word(RemoteMemory word, std::uint64_t value, Bell bell) noexcept = 0;
   /// Wakes the peer if it sleeps: something that it reads here has changed.
   virtual void notify() noexcept = 0;
   /// Where this process may load from directly; null where the fabric has no such thing.

@@ -147,7 +147,7 @@ Status Conversation::transfer(Match& match) noexcept {
   const RemoteMemory word{words_there_.address + word_offset(id), words_there_.key};
   if (bytes == 0) {
     observe(RendezvousMessage::tensor, true, at(match));
-    peer_.channel->write_word(word, id.generation);
+    peer_.channel->write_word(word, id.generation, Bell::always_rings);
   } else {
     if (destination.bytes != bytes)
       return Status(ErrorDetail{

@@ -170,7 +170,7 @@ Status ShmChannel::get(std::span<const GetWork> pieces) noexcept {
   return {};
 }
 
-void ShmChannel::write_word(RemoteMemory word, std::uint64_t value) noexcept {
+void ShmChannel::write_word(RemoteMemory word, std::uint64_t value, Bell) noexcept {
   word_at(word).store(value, std::memory_order_release);
   notify();
 }

@@ -39,7 +39,7 @@ class ShmChannel final : public Channel {
   Result<RemoteMemory> resolve(const MemoryRef& ref) noexcept override;
   Status put(PutWork& work) noexcept override;
   Status get(std::span<const GetWork> pieces) noexcept override;
-  void write_word(RemoteMemory word, std::uint64_t value) noexcept override;
+  void write_word(RemoteMemory word, std::uint64_t value, Bell bell) noexcept override;
   void notify() noexcept override;
   std::byte* direct(RemoteMemory memory) noexcept override;
   void send(std::span<const std::byte> message) override;

@@ -25,7 +25,7 @@ class SimChannel final : public Channel {
   std::optional<Status> outcome(std::uint64_t posted) noexcept override;
   /// Only by the application, whose turn ends until the bytes are here.
   Status get(std::span<const GetWork> pieces) noexcept override;
-  void write_word(RemoteMemory word, std::uint64_t value) noexcept override;
+  void write_word(RemoteMemory word, std::uint64_t value, Bell bell) noexcept override;
   void notify() noexcept override;
   std::byte* direct(RemoteMemory) noexcept override { return nullptr; }
   void send(std::span<const std::byte> message) override;

@@ -118,7 +118,7 @@ Status SlotState::publish() noexcept {
 void SlotState::announce(Seat& seat) noexcept {
   if (!seat.wants_newest) return seat.peer->channel->notify();
   if (!seat.gate.enter()) return;
-  seat.peer->channel->write_word(seat.credit_word, newest_.word());
+  seat.peer->channel->write_word(seat.credit_word, newest_.word(), p2p::Bell::always_rings);
   counters_.credit_writes.add(1);
   seat.gate.leave();
 }

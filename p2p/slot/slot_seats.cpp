@@ -256,7 +256,7 @@ void SlotState::credit_wanted(const p2p::Peer& peer, std::uint64_t remote_id) no
   std::uint64_t all = 0;
   do {
     all = let_go_.load(std::memory_order_seq_cst);
-    seat->peer->channel->write_word(seat->credit_word, all);
+    seat->peer->channel->write_word(seat->credit_word, all, p2p::Bell::always_rings);
     counters_.credit_writes_on_demand.add(1);
     p2p::full_barrier();  // the word is out before the count is looked at once more
   } while (let_go_.load(std::memory_order_seq_cst) != all);

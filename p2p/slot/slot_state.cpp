@@ -22,6 +22,17 @@ std::size_t stride_for(const SlotSpec& spec, std::size_t bytes, const Tensor& me
 
 }  // namespace
 
+namespace {
+
+/// So many credits are worth a write when there is time: the fewer writes the better, as long as
+/// the writer keeps a quarter, or two, to go on with until they have come.
+std::uint64_t worth_reporting(std::uint64_t depth) noexcept {
+  const std::uint64_t left = std::max<std::uint64_t>(2, depth / 4);
+  return std::max((depth + 1) / 2, depth - std::min(depth, left));
+}
+
+}  // namespace
+
 SlotState::SlotState(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& table, SlotSpec spec,
                      std::uint64_t id, Tensor memory, p2p::Bell bell)
     : local_(local),
@@ -39,7 +50,7 @@ SlotState::SlotState(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& tab
       lines_(local_.control, spec_.writer == Writer::peer ? line_count_ * sizeof(SlotLine)
                                                           : PublishedWords::bytes(spec_.depth)),
       credits_(spec_.flow == Flow::credits || local_.check_flow),
-      report_idle_(spec_.flow == Flow::credits && !dynamic() ? (spec_.depth + 1) / 2 : 1),
+      report_idle_(spec_.flow == Flow::credits && !dynamic() ? worth_reporting(spec_.depth) : 1),
       report_pressed_(spec_.flow == Flow::credits && !dynamic() &&
                               spec_.depth > p2p::kReportsAllUpTo
                           ? std::max<std::uint64_t>(report_idle_, spec_.depth - 2)
@@ -198,7 +209,7 @@ void SlotState::let_go(std::uint64_t sequence) noexcept {
     let_go_out_of_order(sequence, all);
   if (!credits_) return;
   if (let_go_.load(std::memory_order_relaxed) - reported_ >= report_pressed_)
-    write_credit(report_pressed_);
+    write_credit(report_pressed_, p2p::Bell::always_rings);
   os::light_barrier();  // credit_wanted() announces what is wanted, then looks at let_go_
   if (let_go_.load(std::memory_order_relaxed) >= wanted_from_.load(std::memory_order_relaxed))
       [[unlikely]]
@@ -209,7 +220,7 @@ void SlotState::write_wanted_credit() noexcept {
   std::uint64_t wanted = wanted_from_.load(std::memory_order_seq_cst);
   if (let_go_.load(std::memory_order_relaxed) < wanted) return;
   wanted_from_.compare_exchange_strong(wanted, kNothingWanted);
-  write_credit(1);
+  write_credit(1, p2p::Bell::always_rings);
 }
 
 void SlotState::let_go_out_of_order(std::uint64_t sequence, std::uint64_t all) noexcept {
@@ -223,7 +234,7 @@ void SlotState::let_go_out_of_order(std::uint64_t sequence, std::uint64_t all) n
   let_go_.store(all, std::memory_order_release);
 }
 
-void SlotState::write_credit(std::uint64_t threshold) noexcept {
+void SlotState::write_credit(std::uint64_t threshold, p2p::Bell bell) noexcept {
   Seat* seat = writer_.load(std::memory_order_acquire);
   if (seat == nullptr || !seat->gate.enter()) return;
   if (const std::uint64_t id = seat->id.load(std::memory_order_relaxed); id != reported_seat_) {
@@ -232,7 +243,7 @@ void SlotState::write_credit(std::uint64_t threshold) noexcept {
   }
   const std::uint64_t all = let_go_.load(std::memory_order_relaxed);
   if (all - reported_ >= threshold) {
-    seat->peer->channel->write_word(seat->credit_word, all);
+    seat->peer->channel->write_word(seat->credit_word, all, bell);
     counters_.credit_writes.add(1);
     local_.recorder.data(board::Event::credit_written, seat->peer->rank, id_, all);
     reported_ = all;
@@ -246,7 +257,10 @@ void SlotState::flush_credit() noexcept {
   const Seat* seat = writer_.load(std::memory_order_acquire);
   const bool new_writer =
       seat != nullptr && seat->id.load(std::memory_order_relaxed) != reported_seat_;
-  write_credit(new_writer || received_ - reported_ >= spec_.depth ? 1 : report_idle_);
+  if (new_writer || received_ - reported_ >= spec_.depth || spec_.depth <= p2p::kReportsAllUpTo)
+    return write_credit(1, p2p::Bell::always_rings);
+  // This one has credits left, as far as is known here. If it has used them up, it asks.
+  write_credit(report_idle_, p2p::Bell::may_be_silent);
 }
 
 Status SlotState::failure(Code code, const char* operation, std::string message,

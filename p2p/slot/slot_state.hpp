@@ -24,9 +24,6 @@
 namespace weft::p2p {
 class SlotTable;
 
-/// Whether a put into the slot may come without a ring of the owner's bell: then sleepers look for
-/// it by themselves, every millisecond.
-enum class Bell : std::uint8_t { may_be_silent, always_rings };
 }  // namespace weft::p2p
 
 namespace weft::detail {
@@ -149,7 +146,7 @@ class SlotState {
   void grant_tails(const p2p::Peer& peer, const p2p::AttachMessage& asked,
                    p2p::AttachedMessage& granted);
   void let_go_out_of_order(std::uint64_t sequence, std::uint64_t all) noexcept;
-  void write_credit(std::uint64_t threshold) noexcept;
+  void write_credit(std::uint64_t threshold, p2p::Bell bell) noexcept;
   [[gnu::cold]] void write_wanted_credit() noexcept;
   /// Takes the buffer to fill, unless a reader pins it.
   bool take(std::uint64_t buffer) noexcept;

@@ -177,25 +177,30 @@ std::string Completions::binding_table() const {
   return table;
 }
 
+QueuePair* Completions::pair_of(Queue& queue, std::uint32_t number) noexcept {
+  if (queue.last != nullptr && queue.last->number() == number) return queue.last;
+  const auto found = queue.pairs.find(number);
+  if (found == queue.pairs.end()) return nullptr;  // one that is gone
+  return queue.last = found->second;
+}
+
 int Completions::poll(Queue& queue) noexcept {
   std::array<ibv_wc, kBatch> done;  // written by poll_cq as far as it says
   const int count = device_.verbs().poll_cq(queue.cq.get(), kBatch, done.data());
   for (int i = 0; i < count; ++i) {
     const ibv_wc& wc = done[static_cast<std::size_t>(i)];
-    if (queue.last == nullptr || queue.last->number() != wc.qp_num) {
-      const auto found = queue.pairs.find(wc.qp_num);
-      if (found == queue.pairs.end()) continue;  // of a queue pair that is gone
-      queue.last = found->second;
-    }
-    queue.last->completed(wc);
+    if (QueuePair* pair = pair_of(queue, wc.qp_num)) pair->completed(wc);
   }
-  if (count > 0) {
-    for (int i = 0; i < count; ++i)
-      if (const auto found = queue.pairs.find(done[static_cast<std::size_t>(i)].qp_num);
-          found != queue.pairs.end())
-        found->second->settle();
-    local_.ring();
+  if (count <= 0) return count;
+  // Who has completions is settled once all were taken; most often it is one.
+  QueuePair* settled = nullptr;
+  for (int i = 0; i < count; ++i) {
+    const std::uint32_t number = done[static_cast<std::size_t>(i)].qp_num;
+    if (settled != nullptr && settled->number() == number) continue;
+    settled = pair_of(queue, number);
+    if (settled != nullptr) settled->settle();
   }
+  local_.ring();
   return count;
 }
 

@@ -76,6 +76,7 @@ class Completions final : public Poller {
 
   void make_queue(int depth);
   /// With the queue's lock held. How many completions there were.
+  static QueuePair* pair_of(Queue& queue, std::uint32_t number) noexcept;
   int poll(Queue& queue) noexcept;
   bool try_poll(Queue& queue) noexcept;
   void arm(Queue& queue) noexcept;

@@ -31,21 +31,22 @@ bool VerbsChannel::post_word(const Word& waiting) noexcept {
   if (!is_open()) return has_failed();
   QueuePair& pair = *pairs_.front();
   const std::lock_guard lock(pair.mutex());
-  const std::uint32_t requests = immediates_ ? 1 : 2;
-  if (!pair.has_room_for(requests, 1)) return false;
+  const bool is_told_apart = waiting.rings && !immediates_;  // by a request of its own
+  if (!pair.has_room_for(is_told_apart ? 2 : 1, waiting.rings ? 1 : 0)) return false;
   const auto [word, key] = pair.next_word(1);
   *word = waiting.value;
   ibv_sge place{reinterpret_cast<std::uint64_t>(word), sizeof *word, key};
   ibv_send_wr work{};
-  work.opcode = immediates_ ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE;
+  const bool with_immediate = waiting.rings && immediates_;
+  work.opcode = with_immediate ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE;
   work.imm_data = htonl(Immediate::kAck);
   work.sg_list = &place;
   work.num_sge = 1;
   work.wr.rdma.remote_addr = waiting.place.address;
   work.wr.rdma.rkey = waiting.place.key;
   if (pair.max_inline() >= sizeof *word) work.send_flags = IBV_SEND_INLINE;
-  if (pair.post(&work, 1, immediates_ ? 1 : 0, false) != 0) return false;
-  return immediates_ || post_notification(pair, Immediate::kAck);
+  if (pair.post(&work, 1, with_immediate ? 1 : 0, false) != 0) return false;
+  return !is_told_apart || post_notification(pair, Immediate::kAck);
 }
 
 bool VerbsChannel::fence_others() noexcept {

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 #include <new>
+#include <optional>
 #include <utility>
 
 #include "p2p/verbs/verbs_channel.hpp"
@@ -42,7 +43,7 @@ struct VerbsChannel::Payload {
   /// Behind it, in its last request: what fills up to the word, and the word.
   static constexpr std::uint32_t kTailPieces = 2;
 
-  std::array<Piece, kMost> pieces;
+  std::array<Piece, kMost> pieces;  ///< written as far as there are any
   std::size_t count = 0;
   std::size_t bytes = 0;
   Kept kept;
@@ -160,8 +161,42 @@ void VerbsChannel::let_go_of_kept() noexcept {
   keeps_.store(!kept_.empty(), std::memory_order_release);
 }
 
+bool VerbsChannel::goes_at_once(const PutWork& work) const noexcept {
+  return work.parts.empty() && immediates_ && work.with_tail.address == 0 &&
+         ladder_ != Ladder::counted && fits_inline(work.bytes, *pairs_.front());
+}
+
+Status VerbsChannel::put_inline(PutWork& work) noexcept {
+  const std::size_t chosen =
+      work.queue_pair < 0 ? work.signal % pairs_.size() : static_cast<std::size_t>(work.queue_pair);
+  QueuePair& pair = *pairs_[chosen];
+  const std::uint32_t immediate =
+      Immediate{work.signal, false, static_cast<std::uint32_t>(work.sequence)}.word();
+  ibv_sge place{reinterpret_cast<std::uint64_t>(work.source),
+                static_cast<std::uint32_t>(work.bytes), 0};
+  ibv_send_wr request{};
+  request.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+  request.send_flags = IBV_SEND_INLINE;
+  request.imm_data = htonl(immediate);
+  request.sg_list = &place;
+  request.num_sge = work.bytes == 0 ? 0 : 1;
+  request.wr.rdma.remote_addr = work.payload.address;
+  request.wr.rdma.rkey = work.payload.key;
+  const std::lock_guard lock(pair.mutex());
+  if (has_failed()) return broken("put");
+  if (!pair.has_room_for(1, 1)) return full();
+  const int error = pair.post(&request, 1, 1, false);
+  if (error == ENOMEM) return full();
+  if (error != 0) return give_up(error);
+  work.requests = 1;
+  work.source_is_free = true;
+  work.posted = (chosen + 1) << kPairShift | pair.posted();
+  return {};
+}
+
 Status VerbsChannel::put(PutWork& work) noexcept {
   if (!is_open()) return broken("put");
+  if (goes_at_once(work)) return put_inline(work);
   Payload payload;
   if (Status status = collect(work, payload); !status.ok()) return status;
   // The words of a slot with tails are set one by one.
@@ -265,7 +300,7 @@ Status VerbsChannel::transmit(Sending& sending, std::span<const Piece> pieces, R
       total / rank_.device.limits().max_message + pieces.size() / pair.max_pieces() + 2;
   const auto wanted =
       static_cast<std::uint32_t>(std::min<std::uint64_t>(estimate, pair.max_chain()));
-  const auto patience = Clock::now() + kPatience;
+  std::optional<Clock::time_point> patience;  // from the first time that there is no room
   std::size_t next = 0;
   Piece piece = pieces.empty() ? Piece{} : pieces[0];
   for (bool begun = false;; begun = true) {
@@ -302,7 +337,9 @@ Status VerbsChannel::transmit(Sending& sending, std::span<const Piece> pieces, R
         }
       }
       if (may_refuse && !begun) return full();
-      if (Clock::now() > patience)
+      const auto now = Clock::now();
+      if (!patience) patience = now + kPatience;
+      if (now > *patience)
         (void)give_up(ETIMEDOUT);
       else
         rank_.completions.help();

@@ -254,16 +254,17 @@ void VerbsChannel::send(std::span<const std::byte> message) {
     rank_.completions.look_soon();
 }
 
-void VerbsChannel::write_word(RemoteMemory word, std::uint64_t value) noexcept {
+void VerbsChannel::write_word(RemoteMemory word, std::uint64_t value, Bell bell) noexcept {
   const std::lock_guard lock(outbox_mutex_);
-  if (!waiting_.load() && post_word({word, value})) return;
+  const bool rings = bell == Bell::always_rings;
+  if (!waiting_.load() && post_word({word, value, rings})) return;
   const auto same = std::find_if(words_waiting_.begin(), words_waiting_.end(), [&](const Word& w) {
     return w.place.address == word.address && w.place.key == word.key;
   });
-  if (same != words_waiting_.end())
-    same->value = value;
+  if (same == words_waiting_.end())
+    words_waiting_.push_back({word, value, rings});
   else
-    words_waiting_.push_back({word, value});
+    *same = {word, value, rings || same->rings};
   waiting_.store(true);
   rank_.completions.look_soon();
 }

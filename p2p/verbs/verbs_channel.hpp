@@ -72,7 +72,7 @@ class VerbsChannel final : public Channel, public QueuePairEvents {
   Status put(PutWork& work) noexcept override;
   std::optional<Status> outcome(std::uint64_t posted) noexcept override;
   Status get(std::span<const GetWork> pieces) noexcept override;
-  void write_word(RemoteMemory word, std::uint64_t value) noexcept override;
+  void write_word(RemoteMemory word, std::uint64_t value, Bell bell) noexcept override;
   void notify() noexcept override;
   std::byte* direct(RemoteMemory) noexcept override { return nullptr; }
   void send(std::span<const std::byte> message) override;
@@ -108,6 +108,7 @@ class VerbsChannel final : public Channel, public QueuePairEvents {
   struct Word {
     RemoteMemory place;
     std::uint64_t value = 0;
+    bool rings = false;
   };
   struct Message {
     MessageHead head;
@@ -154,6 +155,9 @@ class VerbsChannel final : public Channel, public QueuePairEvents {
 
   // put.cpp
   Result<std::uint32_t> key_of(const Tensor& tensor, Payload& payload) noexcept;
+  /// Whether the put is one small request, which takes its bytes along.
+  bool goes_at_once(const PutWork& work) const noexcept;
+  Status put_inline(PutWork& work) noexcept;
   void keep(Kept&& kept) noexcept;
   void let_go_of_kept() noexcept;
   Status collect(PutWork& work, Payload& payload) noexcept;

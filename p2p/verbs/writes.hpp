@@ -11,11 +11,11 @@
 
 namespace weft::p2p::verbs {
 
-/// One stretch of local memory.
+/// One stretch of local memory. Many of them are made for every put: none is cleared for nothing.
 struct Piece {
-  const std::byte* data = nullptr;
-  std::size_t bytes = 0;
-  std::uint32_t key = 0;
+  const std::byte* data;
+  std::size_t bytes;
+  std::uint32_t key;
 };
 
 /// A chain of WRITEs to consecutive remote memory. What doesn't fit any more is left for the next.
