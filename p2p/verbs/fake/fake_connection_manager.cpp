@@ -36,7 +36,7 @@ std::pair<std::uint8_t, std::uint8_t> port_at(const FakeNic& nic, const Place& p
 void tell(FakeId* id, rdma_cm_event_type type, int status = 0,
           const rdma_conn_param* said = nullptr, FakeId* listener = nullptr) {
   if (id == nullptr) return;
-  auto* event = new FakeCmEvent;
+  auto* event = new FakeCmEvent{};  // all zeros, as the library has it
   event->event = type;
   event->status = status;
   event->id = id;
@@ -108,7 +108,12 @@ rdma_event_channel* FakeConnectionManager::create_event_channel() noexcept {
 }
 
 int FakeConnectionManager::destroy_event_channel(rdma_event_channel* channel) noexcept {
-  delete static_cast<FakeCmChannel*>(channel);
+  auto* gone = static_cast<FakeCmChannel*>(channel);
+  gone->events.forget([](FakeCmEvent* unread) {
+    delete unread;
+    return true;
+  });
+  delete gone;
   const auto lock = engine_->lock();
   --engine_->exchange().channels;
   return 0;

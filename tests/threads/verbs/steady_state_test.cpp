@@ -2,12 +2,14 @@
 // no copy, no allocation.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <string>
 #include <thread>
 #include <utility>
 
+#include "p2p/slot/messages.hpp"
 #include "tests/threads/verbs/allocation_count.hpp"
 #include "tests/threads/verbs/nics.hpp"
 #include "tests/unit/verbs/recording_verbs.hpp"
@@ -58,6 +60,7 @@ TEST_P(SteadyState, CostsItsWorkRequestsAlone) {
   constexpr std::uint64_t kWarm = 200;
   constexpr std::uint64_t kTensors = 300;
   Meeting meeting(2);
+  std::atomic<std::uint64_t> asked{0};
   NicJob job;
   run_ranks(
       2,
@@ -91,20 +94,31 @@ TEST_P(SteadyState, CostsItsWorkRequestsAlone) {
         meeting.wait();
         const std::uint64_t allocated = allocations();
         ASSERT_GT(allocated, 0U) << "joining allocates: they are counted";
+        const auto began = std::chrono::steady_clock::now();
         for (std::uint64_t n = 0; n < kTensors; ++n) step();
-        EXPECT_EQ(allocations() - allocated, 0U) << "allocations of rank " << world.rank();
+        const std::uint64_t allocations_now = allocations();
         meeting.wait();
+        // A writer says something only when the machine has held it up for so long: it asks for
+        // credits.
+        const auto asked_at_most =
+            static_cast<std::uint64_t>((std::chrono::steady_clock::now() - began) / p2p::kHeldUp);
         const TransferCounters cost = all_counters(world) - before;
         const NicCounts used = job.network.counts(world.rank());
+        if (!owner) asked = cost.control_messages;
+        meeting.wait();
+        // A message that is taken while a rank waits is handled by the thread that waits.
+        if (asked == 0) {
+          EXPECT_EQ(allocations_now - allocated, 0U) << "allocations of rank " << world.rank();
+        }
         EXPECT_EQ(cost.transfers, kTensors);
         EXPECT_EQ(cost.work_requests, owner ? 0U : kTensors * usage.requests);
         EXPECT_EQ(cost.bytes_copied, 0U);
-        EXPECT_EQ(cost.control_messages, 0U);
+        EXPECT_LE(cost.control_messages, owner ? 0U : asked_at_most);
         EXPECT_EQ(cost.registrations, 0U);
-        EXPECT_LE(cost.credit_writes, kTensors / 2 + 1);
+        EXPECT_LE(cost.credit_writes, kTensors / 2 + 1 + asked_at_most);
         EXPECT_EQ(used.of(Call::reg_mr), nic.of(Call::reg_mr));
         if (usage.ladder != "send") {
-          EXPECT_EQ(used.sends, nic.sends);
+          EXPECT_EQ(used.sends - nic.sends, cost.control_messages);
         }
         meeting.wait();
       },

@@ -9,9 +9,11 @@ thread_local bool is_short = false;
 
 }  // namespace
 
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  return is_short ? nullptr : std::malloc(bytes == 0 ? 1 : bytes);
+}
 void* operator new(std::size_t bytes) {
-  if (!is_short)
-    if (void* const memory = std::malloc(bytes == 0 ? 1 : bytes)) return memory;
+  if (void* const memory = operator new(bytes, std::nothrow)) return memory;
   throw std::bad_alloc();
 }
 void operator delete(void* memory) noexcept { std::free(memory); }
