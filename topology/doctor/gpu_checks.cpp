@@ -3,41 +3,77 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 
-#include "topology/doctor/acs.hpp"
 #include "topology/doctor/checks.hpp"
-#include "topology/doctor/file_tree.hpp"
+#include "topology/import/numbers.hpp"
+#include "topology/path_class.hpp"
 
 namespace weft::doctor {
 namespace {
 
 const char* const kNoGpu = "no NVIDIA GPU is here";
 
+using Version = std::pair<long, long>;
+
 /// "6.1.0-18-amd64" as (6, 1); (0, 0) where it can't be read.
-std::pair<int, int> version_of(const std::string& release) {
-  int major = 0;
-  int minor = 0;
+Version version_of(const std::string& release) {
   const auto dot = release.find('.');
   if (dot == release.npos) return {0, 0};
-  major = static_cast<int>(leading_number(release.substr(0, dot)).value_or(0));
-  const auto rest = release.substr(dot + 1);
-  minor = static_cast<int>(
-      leading_number(rest.substr(0, rest.find_first_not_of("0123456789"))).value_or(0));
-  return {major, minor};
+  const auto rest = std::string_view(release).substr(dot + 1);
+  return {topology::parse_whole(release.substr(0, dot)).value_or(0),
+          topology::parse_whole(rest.substr(0, rest.find_first_not_of("0123456789"))).value_or(0)};
 }
 
 /// What the IOMMU does for a function.
 enum class Translation : std::uint8_t { none, identity, translated, unknown };
 
-Translation translation_of(const PciFunction& function, const std::string& command_line) {
-  if (!is_there(function.dir / "iommu_group")) return Translation::none;
-  const auto type = read_line(function.dir / "iommu_group/type");
-  if (type) return *type == "identity" ? Translation::identity : Translation::translated;
+Translation translation_of(const Scene& scene, int pci) {
+  const auto group = fmt::format("/sys/bus/pci/devices/{}/iommu_group", scene.address(pci));
+  if (!scene.files.exists(group)) return Translation::none;
+  if (const auto type = scene.files.read(group + "/type"))
+    return *type == "identity" ? Translation::identity : Translation::translated;
   // Kernels before 5.11 don't tell.
+  const auto command_line = scene.files.read("/proc/cmdline").value_or("");
   return command_line.find("iommu=pt") != command_line.npos ||
                  command_line.find("iommu.passthrough=1") != command_line.npos
              ? Translation::identity
              : Translation::unknown;
+}
+
+/// Ports of switches that stand between two devices below the same one. Empty: they share none.
+std::vector<int> between(const Scene& scene, int a, int b) {
+  const int meeting = topology::path_between(scene.model, a, b).meeting;
+  if (meeting == topology::kNone || scene.node(meeting).kind != topology::PciKind::bridge)
+    return {};
+  std::vector<int> ports;
+  for (const int device : {a, b})
+    for (int at = scene.node(device).parent; at != meeting; at = scene.node(at).parent)
+      ports.push_back(at);
+  return ports;
+}
+
+/// What ACS does to devices that share a switch.
+struct Redirections {
+  std::size_t pairs = 0;
+  std::set<std::string> redirecting{};  ///< ports that send traffic up, by address
+  std::set<std::string> unread{};       ///< ports that can't be asked
+};
+
+Redirections redirections(const Scene& scene, const std::vector<int>& gpus,
+                          const std::vector<int>& others) {
+  Redirections found;
+  for (const int gpu : gpus)
+    for (const int other : others) {
+      const auto ports = between(scene, gpu, other);
+      if (!ports.empty()) ++found.pairs;
+      for (const int port : ports) {
+        const auto& redirects = scene.node(port).acs_redirect;
+        if (!redirects) found.unread.insert(scene.address(port));
+        if (redirects == true) found.redirecting.insert(scene.address(port));
+      }
+    }
+  return found;
 }
 
 }  // namespace
@@ -64,7 +100,7 @@ Findings check_cuda(const Scene& scene) {
              .says = says,
              .fix = "CUDA_VISIBLE_DEVICES, the container or the scheduler leaves GPUs out, if that "
                     "is not meant"}};
-  if (version_of(cuda.version) < std::pair(11, 7))
+  if (version_of(cuda.version) < Version(11, 7))
     return {{.verdict = Verdict::warn,
              .says = says + "; before 11.7, GPU memory can't be given away as dma-buf",
              .fix = "a newer driver; until then, modprobe nvidia_peermem"}};
@@ -72,14 +108,13 @@ Findings check_cuda(const Scene& scene) {
 }
 
 Findings check_peer_memory(const Scene& scene) {
-  const auto& root = scene.host.root;
   if (scene.nvidia_gpus().empty()) return {{.says = kNoGpu}};
   if (scene.nics().empty()) return {{.says = "no NIC with RDMA is on a PCI bus here"}};
-  const auto driver = read_bytes(below(root, "/proc/driver/nvidia/version"));
+  const auto driver = scene.files.read("/proc/driver/nvidia/version").value_or("");
   const bool open_driver = driver.find("Open Kernel Module") != driver.npos;
-  const bool new_kernel = version_of(scene.host.kernel) >= std::pair(5, 12);
-  const bool peermem = is_there(below(root, "/sys/module/nvidia_peermem"));
-  const bool old_peermem = is_there(below(root, "/sys/module/nv_peer_mem"));
+  const bool new_kernel = version_of(scene.host.kernel) >= Version(5, 12);
+  const bool peermem = scene.files.exists("/sys/module/nvidia_peermem");
+  const bool old_peermem = scene.files.exists("/sys/module/nv_peer_mem");
   if (open_driver && new_kernel)
     return {{.verdict = Verdict::ok,
              .says = fmt::format("dma-buf (kernel {}, NVIDIA's open kernel module){}",
@@ -104,18 +139,17 @@ Findings check_iommu(const Scene& scene) {
   const auto nics = scene.nics();
   const auto gpus = scene.gpus();
   if (nics.empty()) return {{.says = "no NIC with RDMA is on a PCI bus here"}};
-  const auto command_line = read_line(below(scene.host.root, "/proc/cmdline")).value_or("");
   std::vector<std::string> translated;
   std::size_t translated_gpus = 0;
   bool unknown = false;
   bool on = false;
   for (const auto* functions : {&nics, &gpus})
-    for (const PciFunction& function : *functions) {
-      const auto how = translation_of(function, command_line);
+    for (const int pci : *functions) {
+      const auto how = translation_of(scene, pci);
       on |= how != Translation::none;
       unknown |= how == Translation::unknown;
       if (how != Translation::translated) continue;
-      translated.push_back(function.address);
+      translated.push_back(scene.address(pci));
       if (functions == &gpus) ++translated_gpus;
     }
   if (unknown) return {{.says = "this kernel does not tell what the IOMMU does for a device"}};
@@ -132,24 +166,28 @@ Findings check_iommu(const Scene& scene) {
 }
 
 Findings check_acs(const Scene& scene) {
-  const auto found = redirections(scene.gpus(), scene.nics());
-  if (found.pairs == 0) return {{.says = "no GPU shares a PCI switch with a NIC or another GPU"}};
-  if (!found.gpu_to_nic.empty())
+  const std::string off =
+      "on bare metal, turn ACS off in the BIOS, or at each boot: setpci -s BRIDGE "
+      "ECAP_ACS+6.w=0000. A virtual machine needs it, with ATS";
+  const auto gpus = scene.gpus();
+  const auto nics = redirections(scene, gpus, scene.nics());
+  const auto peers = redirections(scene, gpus, gpus);
+  if (nics.pairs + peers.pairs == 0)
+    return {{.says = "no GPU shares a PCI switch with a NIC or another GPU"}};
+  if (!nics.redirecting.empty())
     return {{.verdict = Verdict::fail,
              .says = fmt::format("ACS sends what NIC and GPU exchange up to the processor, at {}",
-                                 fmt::join(found.gpu_to_nic, ", ")),
-             .fix = "on bare metal, turn ACS off in the BIOS, or at each boot: setpci -s BRIDGE "
-                    "ECAP_ACS+6.w=0000. A virtual machine needs it, with ATS"}};
-  if (!found.gpu_to_gpu.empty())
+                                 fmt::join(nics.redirecting, ", ")),
+             .fix = off}};
+  if (!peers.redirecting.empty())
     return {{.verdict = Verdict::warn,
              .says = fmt::format("ACS sends what GPUs exchange by PCI up to the processor, at {}",
-                                 fmt::join(found.gpu_to_gpu, ", ")),
-             .fix = "on bare metal, turn ACS off in the BIOS, or at each boot: setpci -s BRIDGE "
-                    "ECAP_ACS+6.w=0000"}};
-  if (!found.unread.empty())
-    return {
-        {.says = fmt::format("only root may read what {} switch ports do: sudo weft-topo doctor",
-                             found.unread.size())}};
+                                 fmt::join(peers.redirecting, ", ")),
+             .fix = off}};
+  const auto unread = std::max(nics.unread.size(), peers.unread.size());
+  if (unread > 0)
+    return {{.says = fmt::format(
+                 "only root may read what {} switch ports do: sudo weft-topo doctor", unread)}};
   return {{.verdict = Verdict::ok, .says = "no switch redirects what GPUs and NICs exchange"}};
 }
 

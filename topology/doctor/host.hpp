@@ -41,10 +41,10 @@ struct Host {
   std::optional<int> gid_index;  ///< WEFT_IB_GID, unless auto
   std::string program_path{};    ///< PATH
 
-  /// Opens a file of `root` for reading and writing; returns 0 or errno.
-  std::function<int(const std::filesystem::path&)> try_open;
-  /// What the file system at that folder of `root` holds. nullopt: there is none.
-  std::function<std::optional<Room>(const std::filesystem::path&)> room;
+  /// Opens a file ("/dev/infiniband/uverbs0") for reading and writing; returns 0 or errno.
+  std::function<int(const std::string& file)> try_open;
+  /// What the file system of a folder holds. nullopt: there is none.
+  std::function<std::optional<Room>(const std::string& folder)> room;
   /// Makes a memfd; returns 0 or errno.
   std::function<int()> try_memfd;
   std::function<LibraryAnswer(const std::string& file)> library;

@@ -4,38 +4,37 @@
 
 #include <algorithm>
 #include <cctype>
-#include <fstream>
+#include <sstream>
 #include <string_view>
 
 #include "topology/doctor/checks.hpp"
-#include "topology/doctor/file_tree.hpp"
 
 namespace weft::doctor {
 namespace {
 
-namespace fs = std::filesystem;
+constexpr std::size_t kLongestFile = std::size_t{1} << 20;
 
-bool has_program(const Host& host, std::string_view program) {
-  std::string_view path = host.program_path;
+bool has_program(const Scene& scene, std::string_view program) {
+  std::string_view path = scene.host.program_path;
   while (!path.empty()) {
     const auto folder = path.substr(0, path.find(':'));
-    if (!folder.empty() && is_there(below(host.root, folder) / program)) return true;
+    if (!folder.empty() && scene.files.exists(fmt::format("{}/{}", folder, program))) return true;
     path.remove_prefix(std::min(path.size(), folder.size() + 1));
   }
   return false;
 }
 
 /// Slurm's plugins that speak PMIx, wherever distributions put them.
-std::vector<std::string> slurm_plugins(const fs::path& root) {
+std::vector<std::string> slurm_plugins(const topology::Files& files) {
   std::vector<std::string> plugins;
   for (const char* top : {"/usr/lib", "/usr/lib64", "/usr/local/lib", "/opt/slurm/lib"}) {
-    std::vector<fs::path> folders{below(root, top)};
-    for (const auto& name : list_folder(below(root, top)))
-      if (name.ends_with("-linux-gnu")) folders.push_back(below(root, top) / name);
+    std::vector<std::string> folders{top};
+    for (const auto& name : files.list(top))
+      if (name.ends_with("-linux-gnu")) folders.push_back(fmt::format("{}/{}", top, name));
     for (const auto& folder : folders)
-      for (const auto& name : list_folder(folder)) {
+      for (const auto& name : files.list(folder)) {
         if (!name.starts_with("slurm")) continue;
-        for (const auto& plugin : list_folder(folder / name))
+        for (const auto& plugin : files.list(fmt::format("{}/{}", folder, name)))
           if (plugin.starts_with("mpi_pmix") && plugin.ends_with(".so")) plugins.push_back(plugin);
       }
   }
@@ -45,9 +44,9 @@ std::vector<std::string> slurm_plugins(const fs::path& root) {
 }
 
 /// MpiDefault of slurm.conf, in lower case.
-std::string slurm_default(const fs::path& root) {
+std::string slurm_default(const topology::Files& files) {
   for (const char* file : {"/etc/slurm/slurm.conf", "/etc/slurm-llnl/slurm.conf"}) {
-    std::ifstream in(below(root, file));
+    std::istringstream in(files.read_bytes(file, kLongestFile));
     for (std::string line; std::getline(in, line);) {
       std::transform(line.begin(), line.end(), line.begin(),
                      [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
@@ -71,7 +70,7 @@ Findings check_pmix(const Scene& scene) {
   const auto what = library.detail.empty() ? "libpmix.so.2 loads" : library.detail;
   std::vector<std::string> launchers;
   for (const char* program : {"mpirun.openmpi", "mpirun", "prterun", "srun"})
-    if (has_program(scene.host, program)) launchers.emplace_back(program);
+    if (has_program(scene, program)) launchers.emplace_back(program);
   if (launchers.empty())
     return {{.verdict = Verdict::warn,
              .says = what + "; no launcher is in PATH (mpirun, prterun, srun)",
@@ -81,8 +80,8 @@ Findings check_pmix(const Scene& scene) {
 }
 
 Findings check_slurm(const Scene& scene) {
-  if (!has_program(scene.host, "srun")) return {{.says = "Slurm is not in PATH"}};
-  const auto plugins = slurm_plugins(scene.host.root);
+  if (!has_program(scene, "srun")) return {{.says = "Slurm is not in PATH"}};
+  const auto plugins = slurm_plugins(scene.files);
   if (plugins.empty())
     return {
         {.verdict = Verdict::fail,
@@ -99,7 +98,7 @@ Findings check_slurm(const Scene& scene) {
          .fix =
              "apt-get install libpmix-dev, or link libpmix.so to libpmix.so.2 in the same folder, "
              "on every node"}};
-  const auto chosen = slurm_default(scene.host.root);
+  const auto chosen = slurm_default(scene.files);
   if (!chosen.starts_with("pmix"))
     return {{.verdict = Verdict::warn,
              .says = fmt::format(

@@ -6,8 +6,9 @@
 #include <optional>
 
 #include "base/os/cgroup.hpp"
+#include "topology/doctor/bytes_text.hpp"
 #include "topology/doctor/checks.hpp"
-#include "topology/doctor/file_tree.hpp"
+#include "topology/import/numbers.hpp"
 
 namespace weft::doctor {
 namespace {
@@ -19,6 +20,9 @@ constexpr std::uint64_t kFirstArenas = 18 * kMiB;
 // With the rings of queue pairs and completion queues to a host's worth of peers.
 constexpr std::uint64_t kFirstPinned = 32 * kMiB;
 
+// Version 1 says "none" as a number near 2^63.
+constexpr long kNoLimit = 1L << 60;
+
 /// What a control group still allows.
 struct MemoryLeft {
   std::uint64_t limit = 0;
@@ -26,14 +30,17 @@ struct MemoryLeft {
 };
 
 std::optional<MemoryLeft> memory_left(const std::filesystem::path& root) {
+  const topology::Files anywhere("");
+  const auto number = [&](const std::filesystem::path& file) {
+    return anywhere.read_number(file.string());
+  };
   std::optional<MemoryLeft> least;
   for (const auto& group : os::own_cgroups("memory", root)) {
-    auto limit = read_number(group / "memory.max");
-    auto used = read_number(group / "memory.current");
-    if (!limit) limit = read_number(group / "memory.limit_in_bytes");
-    if (!used) used = read_number(group / "memory.usage_in_bytes");
-    // Version 1 says "none" as a number near 2^63.
-    if (!limit || *limit > 1e18) continue;
+    auto limit = number(group / "memory.max");
+    auto used = number(group / "memory.current");
+    if (!limit) limit = number(group / "memory.limit_in_bytes");
+    if (!used) used = number(group / "memory.usage_in_bytes");
+    if (!limit || *limit < 0 || *limit > kNoLimit) continue;
     const auto bytes = static_cast<std::uint64_t>(*limit);
     const auto taken = static_cast<std::uint64_t>(used.value_or(0));
     const MemoryLeft here{bytes, bytes > taken ? bytes - taken : 0};
@@ -47,7 +54,8 @@ std::uint64_t meminfo(const std::string& text, std::string_view field) {
   if (at == text.npos) return 0;
   std::string_view rest = std::string_view(text).substr(at + field.size() + 1);
   rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
-  return static_cast<std::uint64_t>(leading_number(rest).value_or(0));
+  return static_cast<std::uint64_t>(std::max(
+      0L, topology::parse_whole(rest.substr(0, rest.find_first_not_of("0123456789"))).value_or(0)));
 }
 
 /// "always within_size advise [never] deny force": "never".
@@ -84,7 +92,7 @@ Findings check_memlock(const Scene& scene) {
 
 Findings check_memfd(const Scene& scene) {
   if (const int error = scene.host.try_memfd(); error != 0) {
-    const bool noexec = read_line(below(scene.host.root, "/proc/sys/vm/memfd_noexec")) == "2";
+    const bool noexec = scene.files.read("/proc/sys/vm/memfd_noexec") == "2";
     return {{.verdict = Verdict::fail,
              .says = fmt::format("no memory can be shared with other ranks: memfd_create: {}",
                                  std::strerror(error)),
@@ -103,7 +111,7 @@ Findings check_memfd(const Scene& scene) {
 }
 
 Findings check_shm(const Scene& scene) {
-  const auto room = scene.host.room(below(scene.host.root, "/dev/shm"));
+  const auto room = scene.host.room("/dev/shm");
   const std::string others = "weft does not use it, but NCCL and MPI do";
   if (!room || room->free_bytes < kMiB)
     return {{.verdict = Verdict::fail,
@@ -124,7 +132,7 @@ Findings check_shm(const Scene& scene) {
 
 Findings check_memory(const Scene& scene) {
   const auto group = memory_left(scene.host.root);
-  const auto info = read_bytes(below(scene.host.root, "/proc/meminfo"));
+  const auto info = scene.files.read("/proc/meminfo").value_or("");
   const auto available = meminfo(info, "MemAvailable") * 1024;
   if (!group && available == 0) return {{.says = "/proc/meminfo can't be read"}};
   const bool by_group = group && (available == 0 || group->left < available);
@@ -146,8 +154,8 @@ Findings check_memory(const Scene& scene) {
 
 Findings check_huge_pages(const Scene& scene) {
   const auto file = "/sys/kernel/mm/transparent_hugepage/shmem_enabled";
-  const auto choices = read_line(below(scene.host.root, file));
-  const auto info = read_bytes(below(scene.host.root, "/proc/meminfo"));
+  const auto choices = scene.files.read(file);
+  const auto info = scene.files.read("/proc/meminfo").value_or("");
   const auto idle = meminfo(info, "HugePages_Free") * meminfo(info, "Hugepagesize");
   const auto total = meminfo(info, "MemTotal");
   if (total > 0 && idle * 2 > total)

@@ -6,30 +6,40 @@
 namespace weft::doctor {
 namespace {
 
-Finding look_at_link(const PciFunction& function) {
-  Finding finding{.subject = function.address};
-  if (!function.now.is_known() || !function.most.is_known()) {
+using topology::Link;
+using topology::pcie_gbytes;
+
+std::string text_of(int width, double speed) {
+  return fmt::format("x{} at {:g} GT/s", width, speed);
+}
+std::string now_text(const Link& link) { return text_of(link.width, link.gt_per_second); }
+std::string best_text(const Link& link) {
+  return text_of(link.best_width, link.best_gt_per_second);
+}
+double best_gbytes(const Link& link) {
+  return pcie_gbytes(link.best_gt_per_second, link.best_width);
+}
+
+/// A GPU at rest slows its link down, so the model holds the speed that it takes up under load: of
+/// GPUs, lost lanes show.
+Finding look_at_link(const Scene& scene, int pci) {
+  const topology::PciNode& node = scene.node(pci);
+  const Link& link = node.link;
+  Finding finding{.subject = scene.address(pci)};
+  const double best = best_gbytes(link);
+  if (!link.known() || best <= 0) {
     finding.says = "its PCI link is not told, as often in virtual machines";
     return finding;
   }
-  finding.says = fmt::format("{} of {}", function.now.text(), function.most.text());
-  const double share = function.now.gbps() / function.most.gbps();
+  finding.says = fmt::format("{} of {}", now_text(link), best_text(link));
+  const double share = link.gbytes / best;
   finding.verdict = Verdict::ok;
   if (share > 0.99) return finding;
-
-  const auto bridges = bridges_above(function);
-  const bool narrow = function.now.width < function.most.width;
-  if (function.is_gpu() && !narrow) {
-    finding.verdict = Verdict::warn;
-    finding.says += ": slowed down, perhaps only while the GPU idles";
-    finding.fix = "look again under load; if it stays, reseat the card and look at the BIOS";
-    return finding;
-  }
   finding.verdict = share < 0.49 ? Verdict::fail : Verdict::warn;
-  if (!bridges.empty() && bridges.front().most.is_known() &&
-      bridges.front().most.gbps() < 0.99 * function.most.gbps()) {
-    finding.says += fmt::format(", as {} above it has {} at most", bridges.front().address,
-                                bridges.front().most.text());
+  const Link above = node.parent == topology::kNone ? Link{} : scene.node(node.parent).link;
+  if (best_gbytes(above) > 0 && best_gbytes(above) < 0.99 * best) {
+    finding.says += fmt::format(", as {} above it has {} at most", scene.address(node.parent),
+                                best_text(above));
     finding.fix = "put the card into a wider or faster slot";
   } else {
     finding.says += ", though the slot could do more";
@@ -42,20 +52,22 @@ Finding look_at_link(const PciFunction& function) {
 
 Findings check_pci_links(const Scene& scene) {
   Findings findings;
-  for (const PciFunction& nic : scene.nics()) findings.push_back(look_at_link(nic));
-  for (const PciFunction& gpu : scene.gpus()) findings.push_back(look_at_link(gpu));
+  for (const int nic : scene.nics()) findings.push_back(look_at_link(scene, nic));
+  for (const int gpu : scene.gpus()) findings.push_back(look_at_link(scene, gpu));
   if (findings.empty()) return {{.says = "neither a GPU nor a NIC with RDMA is on a PCI bus here"}};
   return findings;
 }
 
 Findings check_port_rates(const Scene& scene) {
   Findings findings;
-  for (const PciFunction& nic : scene.nics()) {
+  for (const int nic : scene.nics()) {
+    constexpr double kBits = 8;
+    const double pci_gbps = scene.node(nic).link.gbytes * kBits;
     double gbps = 0;
     std::string names;
     const RdmaPort* narrow = nullptr;
     for (const RdmaDevice& device : scene.rdma) {
-      if (device.pci != nic.dir) continue;
+      if (device.pci != nic) continue;
       for (const RdmaPort& port : device.ports) {
         if (!port.is_active()) continue;
         gbps += port.gbps;
@@ -70,16 +82,15 @@ Findings check_port_rates(const Scene& scene) {
       finding.says =
           fmt::format("{} runs on one lane (1X), {:g} Gb/s", narrow->name(), narrow->gbps);
       finding.fix = "clean or replace the cable; reset the port (ibportstate)";
-    } else if (!nic.now.is_known() || gbps <= 0) {
+    } else if (pci_gbps <= 0 || gbps <= 0) {
       finding.verdict = Verdict::not_applicable;
       finding.says = "rate of port or PCI link is not told";
     } else {
-      finding.says =
-          fmt::format("{:g} Gb/s of ports behind {:.0f} Gb/s of PCI", gbps, nic.now.gbps());
+      finding.says = fmt::format("{:g} Gb/s of ports behind {:.0f} Gb/s of PCI", gbps, pci_gbps);
       // 5 % for PCI's own headers are every card's lot.
-      if (gbps > 2 * nic.now.gbps())
+      if (gbps > 2 * pci_gbps)
         finding.verdict = Verdict::fail;
-      else if (gbps > nic.now.gbps())
+      else if (gbps > pci_gbps)
         finding.verdict = Verdict::warn;
       if (finding.verdict != Verdict::ok)
         finding.fix = "put the card into a wider or faster slot (see pci-link)";

@@ -15,8 +15,9 @@
 #include "base/os/cpus.hpp"
 #include "base/os/fd.hpp"
 #include "topology/discover.hpp"
-#include "topology/doctor/file_tree.hpp"
+#include "topology/discover/files.hpp"
 #include "topology/doctor/host.hpp"
+#include "topology/import/numbers.hpp"
 
 namespace weft::doctor {
 namespace {
@@ -51,7 +52,7 @@ Limit limit_of(decltype(RLIMIT_FSIZE) which) {
 /// honour it.
 bool may_lock() {
   constexpr unsigned kCapIpcLock = 14;
-  const auto map = read_line("/proc/self/uid_map").value_or("");
+  const auto map = topology::Files("").read("/proc/self/uid_map").value_or("");
   const bool first_namespace = map.find("4294967295") != map.npos;
   std::ifstream in("/proc/self/status");
   for (std::string line; std::getline(in, line);) {
@@ -65,12 +66,12 @@ bool may_lock() {
   return false;
 }
 
-int try_open(const std::filesystem::path& file) {
+int try_open(const std::string& file) {
   const os::Fd fd(::open(file.c_str(), O_RDWR | O_CLOEXEC));
   return fd ? 0 : errno;
 }
 
-std::optional<Room> room(const std::filesystem::path& folder) {
+std::optional<Room> room(const std::string& folder) {
   struct ::statvfs answer {};
   if (::statvfs(folder.c_str(), &answer) != 0) return std::nullopt;
   return Room{answer.f_blocks * answer.f_frsize, answer.f_bavail * answer.f_frsize};
@@ -104,7 +105,7 @@ Host live_host() {
   host.memlock = limit_of(RLIMIT_MEMLOCK);
   host.file_size = limit_of(RLIMIT_FSIZE);
   host.cpus = os::usable_cpus();
-  if (const auto index = leading_number(environment("WEFT_IB_GID")))
+  if (const auto index = topology::parse_whole(environment("WEFT_IB_GID")))
     host.gid_index = static_cast<int>(*index);
   host.program_path = environment("PATH");
   host.try_open = try_open;

@@ -7,7 +7,6 @@
 #include <cstring>
 
 #include "topology/doctor/checks.hpp"
-#include "topology/doctor/file_tree.hpp"
 
 namespace weft::doctor {
 namespace {
@@ -28,9 +27,9 @@ Findings for_active_ports(const Scene& scene, Look look) {
 
 /// What a driver for RDMA would find: InfiniBand controllers, and NVIDIA's Ethernet NICs, which all
 /// speak RoCE.
-bool could_rdma(const PciFunction& function) {
-  const auto base = function.kind >> 8;
-  return base == 0x0207 || (base == 0x0200 && function.vendor == 0x15b3);
+bool could_rdma(const topology::PciNode& node) {
+  const auto base = node.device_class >> 8;
+  return base == 0x0207 || (base == 0x0200 && node.vendor == 0x15b3);
 }
 
 std::string table_text(const RdmaPort& port) {
@@ -60,15 +59,14 @@ std::string interface_of(const RdmaPort& port, const Host& host) {
 Findings check_rdma_driver(const Scene& scene) {
   Findings findings;
   const auto nics = scene.nics();
-  for (const PciFunction& function : scene.pci) {
-    if (!could_rdma(function)) continue;
-    const bool has_device = std::any_of(
-        nics.begin(), nics.end(), [&](const PciFunction& nic) { return nic.dir == function.dir; });
-    if (has_device) continue;
-    const bool infiniband = (function.kind >> 8) == 0x0207;
+  for (std::size_t i = 0; i < scene.model.pci.size(); ++i) {
+    const int pci = static_cast<int>(i);
+    if (!could_rdma(scene.node(pci)) || std::find(nics.begin(), nics.end(), pci) != nics.end())
+      continue;
+    const bool infiniband = (scene.node(pci).device_class >> 8) == 0x0207;
     findings.push_back(
         {.verdict = infiniband ? Verdict::fail : Verdict::warn,
-         .subject = function.address,
+         .subject = scene.address(pci),
          .says = infiniband ? "an InfiniBand controller without an RDMA device"
                             : "a NIC that can do RDMA, without an RDMA device",
          .fix = "modprobe mlx5_ib (its own driver for another vendor); in a container, the device "
@@ -90,7 +88,7 @@ Findings check_rdma_library(const Scene& scene) {
     return {{.verdict = Verdict::fail,
              .says = fmt::format("libibverbs can't be loaded: {}", library.detail),
              .fix = "apt-get install libibverbs1 ibverbs-providers"}};
-  const auto providers = list_folder(below(scene.host.root, "/etc/libibverbs.d"));
+  const auto providers = scene.files.list("/etc/libibverbs.d");
   if (providers.empty())
     return {{.verdict = Verdict::warn,
              .says = "libibverbs is here, but /etc/libibverbs.d names no provider: it may not know "
@@ -115,7 +113,7 @@ Findings check_rdma_rights(const Scene& scene) {
       continue;
     }
     const auto file = "/dev/infiniband/" + device.uverbs;
-    const int error = scene.host.try_open(below(scene.host.root, file));
+    const int error = scene.host.try_open(file);
     if (error == 0)
       add(Verdict::ok, file + " can be opened", "");
     else if (error == ENOENT)
@@ -125,7 +123,7 @@ Findings check_rdma_rights(const Scene& scene) {
           "a udev rule with MODE=\"0666\" (package rdma-core has it), or the file's group for the "
           "user; --device=/dev/infiniband for a container");
   }
-  if (scene.host.try_open(below(scene.host.root, "/dev/infiniband/rdma_cm")) != 0)
+  if (scene.host.try_open("/dev/infiniband/rdma_cm") != 0)
     findings.push_back({.verdict = Verdict::warn,
                         .subject = "rdma_cm",
                         .says = "/dev/infiniband/rdma_cm can't be opened: WEFT_CONNECT=cm, which "
@@ -205,10 +203,9 @@ Findings check_mtu(const Scene& scene) {
       return {.subject = port.name(),
               .says = "InfiniBand's is set by the subnet manager; ibv_devinfo shows it"};
     const auto interface = interface_of(port, scene.host);
-    const auto mtu =
-        interface.empty()
-            ? std::nullopt
-            : read_number(below(scene.host.root, "/sys/class/net") / interface / "mtu");
+    const auto mtu = interface.empty()
+                         ? std::nullopt
+                         : scene.files.read_number(fmt::format("/sys/class/net/{}/mtu", interface));
     if (!mtu) return {.subject = port.name(), .says = "its network interface is not visible here"};
     const int bytes = packet_bytes(static_cast<int>(*mtu));
     Finding finding{.verdict = bytes >= 4096   ? Verdict::ok
@@ -216,7 +213,7 @@ Findings check_mtu(const Scene& scene) {
                                                : Verdict::fail,
                     .subject = port.name()};
     finding.says =
-        fmt::format("{} has MTU {:g}: packets carry {} bytes of 4096", interface, *mtu, bytes);
+        fmt::format("{} has MTU {}: packets carry {} bytes of 4096", interface, *mtu, bytes);
     if (finding.verdict != Verdict::ok)
       finding.fix = fmt::format("ip link set {} mtu 9000, on every host and switch of the network",
                                 interface);

@@ -5,11 +5,16 @@
 
 #include <algorithm>
 
-#include "topology/doctor/file_tree.hpp"
+#include "topology/discover/steps.hpp"
+#include "topology/import/numbers.hpp"
 
 namespace weft::doctor {
-namespace fs = std::filesystem;
 namespace {
+
+using topology::Files;
+
+constexpr const char* kRdma = "/sys/class/infiniband";
+constexpr const char* kVerbs = "/sys/class/infiniband_verbs";
 
 /// "4: ACTIVE" as "ACTIVE".
 std::string after_colon(const std::string& text) {
@@ -17,39 +22,56 @@ std::string after_colon(const std::string& text) {
   return colon == text.npos ? text : text.substr(colon + 2);
 }
 
+/// "100 Gb/sec (4X EDR)": 100.
+double gbps_of(const std::string& rate) {
+  return topology::parse_fraction(std::string_view(rate).substr(0, rate.find(' '))).value_or(0);
+}
+
 /// "100 Gb/sec (4X EDR)": 4.
 int lanes_of(const std::string& rate) {
   const auto open = rate.find('(');
-  if (open == rate.npos || rate.find('X', open) == rate.npos) return 0;
-  return static_cast<int>(leading_number(std::string_view(rate).substr(open + 1)).value_or(0));
+  const auto end = rate.find('X', std::min(open, rate.size()));
+  if (end == rate.npos) return 0;
+  return static_cast<int>(
+      topology::parse_whole(std::string_view(rate).substr(open + 1, end - open - 1)).value_or(0));
 }
 
-void read_gids(const fs::path& dir, RdmaPort& port) {
-  const auto indexes = list_folder(dir / "gids");
+/// The numbers that a folder's entries are named by, ascending.
+std::vector<long> numbers_in(const Files& files, const std::string& folder) {
+  std::vector<long> numbers;
+  for (const auto& name : files.list(folder))
+    if (const auto number = topology::parse_whole(name)) numbers.push_back(*number);
+  std::sort(numbers.begin(), numbers.end());
+  return numbers;
+}
+
+void read_gids(const Files& files, const std::string& folder, RdmaPort& port) {
+  const auto indexes = numbers_in(files, folder + "/gids");
   std::size_t read = 0;
-  for (const auto& index : indexes) {
-    const auto text = read_line(dir / "gids" / index);
+  for (const long index : indexes) {
+    const auto text = files.read(fmt::format("{}/gids/{}", folder, index));
     Gid gid;
     if (!text || ::inet_pton(AF_INET6, text->c_str(), gid.bytes.data()) != 1) continue;
     ++read;
     if (std::all_of(gid.bytes.begin(), gid.bytes.end(), [](auto b) { return b == 0; })) continue;
-    gid.index = static_cast<int>(leading_number(index).value_or(0));
-    gid.type = read_line(dir / "gid_attrs/types" / index).value_or("");
-    gid.interface = read_line(dir / "gid_attrs/ndevs" / index).value_or("");
+    gid.index = static_cast<int>(index);
+    gid.type = files.read(fmt::format("{}/gid_attrs/types/{}", folder, index)).value_or("");
+    gid.interface = files.read(fmt::format("{}/gid_attrs/ndevs/{}", folder, index)).value_or("");
     port.gids.push_back(std::move(gid));
   }
   port.hides_gids = !indexes.empty() && read == 0;
 }
 
-RdmaPort read_port(const std::string& device, const std::string& number, const fs::path& dir) {
-  RdmaPort port{device, static_cast<int>(leading_number(number).value_or(0))};
-  port.state = after_colon(read_line(dir / "state").value_or(""));
-  port.physical = after_colon(read_line(dir / "phys_state").value_or(""));
-  port.link_layer = read_line(dir / "link_layer").value_or("");
-  const auto rate = read_line(dir / "rate").value_or("");
-  port.gbps = leading_number(rate).value_or(0);
+RdmaPort read_port(const Files& files, const std::string& device, long number) {
+  const auto folder = fmt::format("{}/{}/ports/{}", kRdma, device, number);
+  RdmaPort port{device, static_cast<int>(number)};
+  port.state = after_colon(files.read(folder + "/state").value_or(""));
+  port.physical = after_colon(files.read(folder + "/phys_state").value_or(""));
+  port.link_layer = files.read(folder + "/link_layer").value_or("");
+  const auto rate = files.read(folder + "/rate").value_or("");
+  port.gbps = gbps_of(rate);
   port.lanes = lanes_of(rate);
-  read_gids(dir, port);
+  read_gids(files, folder, port);
   return port;
 }
 
@@ -76,22 +98,20 @@ std::string Gid::text() const {
   return text.data();
 }
 
-std::vector<RdmaDevice> rdma_devices(const fs::path& root) {
+std::vector<RdmaDevice> rdma_devices(const Files& files, const topology::Model& model) {
   std::vector<RdmaDevice> devices;
-  const auto folder = below(root, "/sys/class/infiniband");
-  const auto uverbs = below(root, "/sys/class/infiniband_verbs");
-  for (const auto& name : list_folder(folder)) {
+  for (const auto& name : files.list(kRdma)) {
+    const auto folder = fmt::format("{}/{}", kRdma, name);
     RdmaDevice device{name};
-    std::error_code error;
-    const auto pci = fs::canonical(folder / name / "device", error);
-    // A virtual machine's device may hang on another bus.
-    if (!error && is_there(pci / "class")) device.pci = pci;
-    const auto driver = fs::read_symlink(folder / name / "device/driver", error);
-    if (!error) device.driver = driver.filename().string();
-    for (const auto& node : list_folder(uverbs))
-      if (read_line(uverbs / node / "ibdev") == name) device.uverbs = node;
-    for (const auto& number : list_folder(folder / name / "ports"))
-      device.ports.push_back(read_port(name, number, folder / name / "ports" / number));
+    if (const auto driver = files.link(folder + "/device/driver"))
+      device.driver = driver->substr(driver->rfind('/') + 1);
+    // A device of software may stand on a PCI function, but is none.
+    const auto address = topology::pci_in(files.link(folder).value_or(""));
+    if (address) device.pci = topology::find_pci(model, *address);
+    for (const auto& node : files.list(kVerbs))
+      if (files.read(fmt::format("{}/{}/ibdev", kVerbs, node)) == name) device.uverbs = node;
+    for (const long number : numbers_in(files, folder + "/ports"))
+      device.ports.push_back(read_port(files, name, number));
     devices.push_back(std::move(device));
   }
   return devices;

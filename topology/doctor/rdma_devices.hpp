@@ -3,10 +3,12 @@
 
 #include <array>
 #include <cstdint>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "topology/discover/files.hpp"
+#include "topology/model.hpp"
 
 namespace weft::doctor {
 
@@ -42,13 +44,14 @@ struct RdmaPort {
 
 struct RdmaDevice {
   std::string name;
-  std::filesystem::path pci{};  ///< its PCI function's folder; empty: a device of software
-  std::string driver{};         ///< "mlx5_core"
-  std::string uverbs{};         ///< "uverbs0"; empty: the kernel shows none
+  int pci = topology::kNone;  ///< in Model::pci; kNone: a device of software
+  std::string driver{};       ///< "mlx5_core"
+  std::string uverbs{};       ///< "uverbs0"; empty: the kernel shows none
   std::vector<RdmaPort> ports{};
 };
 
-std::vector<RdmaDevice> rdma_devices(const std::filesystem::path& root);
+/// What /sys/class/infiniband tells beside what is in the model.
+std::vector<RdmaDevice> rdma_devices(const topology::Files& files, const topology::Model& model);
 
 struct GidRule {
   std::optional<Gid> chosen;

@@ -1,39 +1,44 @@
 #include "topology/doctor/scene.hpp"
 
 #include <algorithm>
-#include <iterator>
+
+#include "topology/discover.hpp"
 
 namespace weft::doctor {
-namespace {
 
-template <typename Wanted>
-std::vector<PciFunction> those(const std::vector<PciFunction>& functions, Wanted wanted) {
-  std::vector<PciFunction> found;
-  std::copy_if(functions.begin(), functions.end(), std::back_inserter(found), wanted);
+std::string Scene::address(int pci) const {
+  const auto& address = node(pci).address;
+  return address ? address->text() : node(pci).name;
+}
+
+std::vector<int> Scene::gpus() const {
+  std::vector<int> found;
+  for (const topology::Gpu& gpu : model.gpus) found.push_back(gpu.pci);
   return found;
 }
 
-}  // namespace
-
-std::vector<PciFunction> Scene::gpus() const {
-  return those(pci, [](const PciFunction& function) { return function.is_gpu(); });
+std::vector<int> Scene::nvidia_gpus() const {
+  constexpr std::uint16_t kNvidia = 0x10de;
+  auto found = gpus();
+  std::erase_if(found, [this](int pci) { return node(pci).vendor != kNvidia; });
+  return found;
 }
 
-std::vector<PciFunction> Scene::nvidia_gpus() const {
-  return those(pci, [](const PciFunction& function) { return function.is_nvidia_gpu(); });
-}
-
-std::vector<PciFunction> Scene::nics() const {
-  return those(pci, [this](const PciFunction& function) {
-    return std::any_of(rdma.begin(), rdma.end(),
-                       [&](const RdmaDevice& device) { return device.pci == function.dir; });
-  });
+std::vector<int> Scene::nics() const {
+  std::vector<int> found;
+  for (const RdmaDevice& device : rdma)
+    if (device.pci != topology::kNone &&
+        std::find(found.begin(), found.end(), device.pci) == found.end())
+      found.push_back(device.pci);
+  return found;
 }
 
 Scene look_at(const Host& host, std::optional<int> ranks) {
-  Scene scene{host, rdma_devices(host.root), pci_functions(host.root)};
+  const std::string root = host.root == "/" ? "" : host.root.string();
+  Scene scene{host, topology::Files(root), topology::discover({.root = root, .cuda = nullptr}), {}};
+  scene.rdma = rdma_devices(scene.files, scene.model);
   scene.ranks_told = ranks.has_value();
-  scene.ranks = ranks.value_or(std::max(1, static_cast<int>(scene.gpus().size())));
+  scene.ranks = ranks.value_or(std::max(1, static_cast<int>(scene.model.gpus.size())));
   return scene;
 }
 

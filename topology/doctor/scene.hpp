@@ -2,25 +2,32 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
+#include "topology/discover/files.hpp"
 #include "topology/doctor/host.hpp"
-#include "topology/doctor/pci_functions.hpp"
 #include "topology/doctor/rdma_devices.hpp"
+#include "topology/model.hpp"
 
 namespace weft::doctor {
 
 struct Scene {
   const Host& host;
+  topology::Files files;
+  topology::Model model;  ///< without what CUDA says
   std::vector<RdmaDevice> rdma;
-  std::vector<PciFunction> pci;
   int ranks = 1;            ///< that the host is to run
   bool ranks_told = false;  ///< otherwise they are a guess: one for each GPU
 
-  std::vector<PciFunction> gpus() const;
-  std::vector<PciFunction> nvidia_gpus() const;
-  /// Each PCI function with an RDMA device, once.
-  std::vector<PciFunction> nics() const;
+  const topology::PciNode& node(int pci) const { return model.pci[static_cast<std::size_t>(pci)]; }
+  /// "0000:81:00.0"
+  std::string address(int pci) const;
+  /// Of GPUs, in Model::pci.
+  std::vector<int> gpus() const;
+  std::vector<int> nvidia_gpus() const;
+  /// Of NICs with an RDMA device, in Model::pci, each once. Devices of software are none.
+  std::vector<int> nics() const;
 };
 
 /// `host` must outlive what is returned.

@@ -11,8 +11,9 @@ namespace weft::tests {
 
 class TempFolder {
  public:
-  TempFolder() {
-    auto name = (std::filesystem::temp_directory_path() / "weft-test-XXXXXX").string();
+  explicit TempFolder(
+      const std::filesystem::path& parent = std::filesystem::temp_directory_path()) {
+    auto name = (parent / "weft-test-XXXXXX").string();
     if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp: " + name);
     path_ = name;
   }
