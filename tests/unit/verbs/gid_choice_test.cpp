@@ -3,8 +3,12 @@
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <random>
 #include <string>
 #include <vector>
+
+#include "topology/doctor/rdma_devices.hpp"
 
 namespace weft::p2p::verbs {
 namespace {
@@ -90,6 +94,43 @@ TEST(GidChoice, TakesTheOneThatIsWantedIfItIsThere) {
   EXPECT_EQ(choose_gid(table, IBV_LINK_LAYER_ETHERNET, 7).why,
             "has no GID 7 (WEFT_IB_GID): its GIDs are 0 (fe80::1, RoCE v1), 3 (10.0.0.1, RoCE v2)");
   EXPECT_FALSE(choose_gid(table, IBV_LINK_LAYER_ETHERNET, 4).entry) << "an entry of zeros";
+}
+
+/// The port as /sys would show it.
+doctor::RdmaPort port_with(std::vector<ibv_gid_entry> table) {
+  doctor::RdmaPort port{"mlx5_0"};
+  port.link_layer = "Ethernet";
+  std::sort(table.begin(), table.end(), [](const ibv_gid_entry& a, const ibv_gid_entry& b) {
+    return a.gid_index < b.gid_index;
+  });
+  for (const ibv_gid_entry& one : table) {
+    doctor::Gid gid{.index = static_cast<int>(one.gid_index)};
+    std::copy(std::begin(one.gid.raw), std::end(one.gid.raw), gid.bytes.begin());
+    gid.type = one.gid_type == kV2 ? "RoCE v2" : "IB/RoCE v1";
+    port.gids.push_back(gid);
+  }
+  return port;
+}
+
+TEST(GidChoice, IsWhatTheDoctorOfWeftTopoSays) {
+  const std::vector<const char*> addresses{"fe80::1",  "10.0.0.1",    "169.254.3.4", "2001:db8::5",
+                                           "10.0.1.1", "febf::1:2:3", "fd00::7"};
+  const auto seed = std::random_device{}();
+  std::mt19937 random(seed);
+  for (int round = 0; round < 500; ++round) {
+    std::vector<ibv_gid_entry> table;
+    for (std::uint32_t index = 0; index < random() % 6; ++index)
+      table.push_back(
+          entry(index, random() % 2 == 0 ? kV1 : kV2, addresses[random() % addresses.size()]));
+    std::shuffle(table.begin(), table.end(), random);
+    const int wanted = random() % 4 == 0 ? static_cast<int>(random() % 6) : -1;
+    const auto chosen = choose_gid(table, IBV_LINK_LAYER_ETHERNET, wanted);
+    const auto told = doctor::choose_gid(port_with(table),
+                                         wanted < 0 ? std::nullopt : std::optional<int>(wanted));
+    EXPECT_EQ(told.chosen ? told.chosen->index : -1,
+              chosen.entry ? static_cast<int>(chosen.entry->gid_index) : -1)
+        << "seed " << seed << ", round " << round;
+  }
 }
 
 TEST(GidText, WritesIPv4AsPeopleDo) {
