@@ -47,6 +47,11 @@ enum class Knob : std::uint8_t {
   connect,           ///< WEFT_CONNECT          choice  tcp     tcp | cm: how queue pairs meet
   mesh_eager,        ///< WEFT_MESH_EAGER       integer 128     ranks up to which all pairs connect
 
+  // Which NIC for which rank.
+  topo_file,  ///< WEFT_TOPO_FILE        text   ""    a machine to go by in place of this one
+  gpu_nic,    ///< WEFT_GPU_NIC          text   ""    GPU=NIC[,...]
+  gdr_level,  ///< WEFT_GDR_LEVEL        choice PXB   GPUDirect up to this path class
+
   // Between hosts.
   iface,       ///< WEFT_IFACE           text   auto  where ranks of other hosts reach this one
   dead_after,  ///< WEFT_DEAD_AFTER      time   10s   silence of another host's rank (at least 1s)

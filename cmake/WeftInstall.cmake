@@ -9,7 +9,7 @@ include(CMakePackageConfigHelpers)
 # has nothing to do with the project's version.
 set(WEFT_ABI 1)
 
-set(weft_rooms base p2p verbs runtime pslib c)
+set(weft_rooms base topology p2p verbs runtime pslib c)
 list(TRANSFORM weft_rooms PREPEND weft_)
 
 # All objects of the rooms, whether the library itself needs them or not; linking the rooms as well

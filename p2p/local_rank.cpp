@@ -27,6 +27,7 @@ std::shared_ptr<Arena> make_arena(ArenaSort sort, const LocalRankOptions& option
   limits.chunk_bytes =
       holds_tensors ? options.config.size(Knob::arena_chunk).value() : kControlChunk;
   if (holds_tensors) limits.max_bytes = options.config.size(Knob::arena_max).value();
+  limits.numa = sort == ArenaSort::hidden ? options.placement.staging : options.placement.numa;
   if (options.sleeper != nullptr) {
     limits.exported = false;
     limits.chunk_bytes = options.private_chunk;
@@ -76,6 +77,7 @@ LocalRank::LocalRank(LocalRankOptions options)
       zero_copy(options.config.flag(Knob::zero_copy)),
       cross_memory(options.config.text(Knob::cross_memory) == "auto"),
       check_flow(options.config.text(Knob::check) == "flow"),
+      placement(options.placement),
       control(make_arena(ArenaSort::control, options)),
       data(make_arena(ArenaSort::data, options)),
       published(make_arena(ArenaSort::published, options)),

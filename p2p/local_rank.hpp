@@ -20,6 +20,7 @@
 #include "p2p/progress/doorbell.hpp"
 #include "p2p/progress/progress.hpp"
 #include "p2p/progress/waiter.hpp"
+#include "topology/placement.hpp"
 
 namespace weft::p2p {
 
@@ -33,6 +34,7 @@ struct LocalRankOptions {
   Sleeper* sleeper = nullptr;             ///< where ranks take turns on one thread
   /// With a sleeper: arenas grow by so much memory, which other processes can't map.
   std::size_t private_chunk = 64u << 10;
+  topology::Placement placement = {};  ///< its NIC, and where its memory had best lie
 };
 
 /// Arenas, doorbell, progress and policy of one rank. Lives as long as its mesh and slots.
@@ -52,6 +54,7 @@ class LocalRank {
   const bool zero_copy;                             ///< false: every put is staged
   const bool cross_memory;  ///< WEFT_CROSS_MEMORY: the kernel may copy from process to process
   const bool check_flow;    ///< synchronous slots run with credits, an overrun is reported
+  const topology::Placement placement;  ///< the fabrics' choice of a port, and the arenas' node
 
   const std::shared_ptr<Arena> control;
   const std::shared_ptr<Arena> data;

@@ -13,11 +13,13 @@
 #include <thread>
 
 #include "base/os/asymmetric_barrier.hpp"
+#include "base/os/cpus.hpp"
 #include "base/os/host_identity.hpp"
 #include "base/os/pidfd.hpp"
 #include "p2p/barrier.hpp"
 #include "p2p/shm/shm_fabric.hpp"
 #include "p2p/verbs/make_fabric.hpp"
+#include "topology/place.hpp"
 
 namespace weft::detail {
 namespace {
@@ -31,6 +33,29 @@ void raise_descriptor_limit() {
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
   limit.rlim_cur = limit.rlim_max;
   setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/// This rank's NIC and memory, where the machine has a choice. A bad setting is an error; a machine
+/// that can't be described is a line.
+topology::Placement place(const Config& config, const Bootstrap& bootstrap, Log& log) {
+  if (config.text(Knob::fabric) == "shm") return {};
+  topology::RankOnHost own{.index = bootstrap.local_rank(), .count = bootstrap.local_size()};
+  topology::Placement placement;
+  try {
+    const os::CpuSet cpus = os::affinity();
+    for (int cpu = 0; cpu < static_cast<int>(cpus.size()) * 64; ++cpu)
+      if ((cpus[static_cast<std::size_t>(cpu / 64)] >> (cpu % 64) & 1) != 0)
+        own.cpus.push_back(cpu);
+    placement = topology::place_rank(config, own);
+  } catch (const Error& error) {
+    if (error.code() == Code::bad_config) throw;
+    placement.notes.emplace_back(error.what());
+  }
+  for (const std::string& note : placement.notes) log.info(Subsystem::path, "topology: {}", note);
+  if (placement.numa >= 0)
+    log.info(Subsystem::arena, "arenas on NUMA node {}, staging on {}", placement.numa,
+             placement.staging);
+  return placement;
 }
 
 void refuse_what_is_not_there(const Config& config) {
@@ -56,7 +81,10 @@ WorldState::WorldState(const Config& config, WorldParts parts)
              .log = log,
              .mapper = std::move(parts.mapper),
              .progress = thread_ ? thread_.get() : parts.progress,
-             .sleeper = parts.sleeper}),
+             .sleeper = parts.sleeper,
+             // Where fabrics or a library are given, the machine's own devices are not used.
+             .placement = parts.fabrics || parts.verbs ? topology::Placement{}
+                                                       : place(config, *bootstrap_, *log)}),
       mesh(
           local, parts.fabrics ? parts.fabrics : own_fabrics(config, std::move(parts.verbs)),
           [this](p2p::Peer& peer, std::span<const std::byte> bytes) { on_message(peer, bytes); },

@@ -77,11 +77,12 @@ Arena::Chunk& Arena::grow(std::size_t bytes) {
                               limits_.max_bytes, wanted));
   if (!limits_.exported) return add_chunk(create_lazy_segment(wanted), wanted);
   if (const auto reason = refusal_to_grow(wanted)) refuse(bytes, *reason);
-  Segment segment = sort_ == ArenaSort::hidden
-                        ? create_private_segment(wanted, limits_.huge_pages)
-                        : create_shared_segment(
-                              wanted, limits_.huge_pages, fmt::format("weft-{}", sort_name(sort_)),
-                              sort_ == ArenaSort::published ? Access::read : Access::write);
+  const PageKind kind{.huge = limits_.huge_pages, .numa = limits_.numa};
+  Segment segment =
+      sort_ == ArenaSort::hidden
+          ? create_private_segment(wanted, kind)
+          : create_shared_segment(wanted, kind, fmt::format("weft-{}", sort_name(sort_)),
+                                  sort_ == ArenaSort::published ? Access::read : Access::write);
   if (sort_ != ArenaSort::hidden) mapper_->add(segment.fd, segment.mapping);
   return add_chunk(std::move(segment), wanted);
 }

@@ -42,6 +42,7 @@ struct ArenaLimits {
   std::size_t chunk_bytes = 16u << 20;  ///< growth step; larger requests get a chunk of their own
   std::size_t max_bytes = 0;            ///< 0: none
   bool huge_pages = true;
+  int numa = -1;  ///< the NUMA node that pages had best come from; -1: the kernel's choice
   /// False where all ranks take turns in one process: chunks are its own memory, whose pages come
   /// when they are touched.
   bool exported = true;

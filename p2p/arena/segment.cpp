@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/os/numa.hpp"
 #include "weft/error.hpp"
 
 namespace weft::p2p {
@@ -24,10 +25,12 @@ constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
                                   "container (memory.max)"});
 }
 
-/// Asks for huge pages, then makes every page exist. What is short shows here, as an error, and not
-/// later, as a SIGBUS.
-bool populate(const os::Mapping& mapping, const os::Fd& file, bool huge_pages) {
-  const bool advised = huge_pages && ::madvise(mapping.data(), mapping.bytes(), MADV_HUGEPAGE) == 0;
+/// Asks for huge pages and for a node, then makes every page exist. What is short shows here, as an
+/// error, and not later, as a SIGBUS.
+bool populate(const os::Mapping& mapping, const os::Fd& file, PageKind pages) {
+  // A wish: a container may forbid it, and the node may be full.
+  if (pages.numa >= 0) os::prefer_numa(mapping.data(), mapping.bytes(), pages.numa);
+  const bool advised = pages.huge && ::madvise(mapping.data(), mapping.bytes(), MADV_HUGEPAGE) == 0;
 #if defined(MADV_POPULATE_WRITE)
   if (::madvise(mapping.data(), mapping.bytes(), MADV_POPULATE_WRITE) == 0) return advised;
   if (errno != EINVAL) fail(Code::exhausted, "madvise(MADV_POPULATE_WRITE)", errno);
@@ -41,7 +44,7 @@ bool populate(const os::Mapping& mapping, const os::Fd& file, bool huge_pages) {
 
 }  // namespace
 
-Segment create_shared_segment(std::size_t bytes, bool huge_pages, const std::string& label,
+Segment create_shared_segment(std::size_t bytes, PageKind pages, const std::string& label,
                               Access others) {
   Segment segment;
   segment.fd = os::Fd(::memfd_create(label.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
@@ -49,7 +52,7 @@ Segment create_shared_segment(std::size_t bytes, bool huge_pages, const std::str
   if (::ftruncate(segment.fd.get(), static_cast<off_t>(bytes)) != 0)
     fail(Code::exhausted, "ftruncate", errno);
   segment.mapping = std::make_shared<os::Mapping>(os::Mapping::shared(segment.fd, bytes));
-  segment.huge_pages_advised = populate(*segment.mapping, segment.fd, huge_pages);
+  segment.huge_pages_advised = populate(*segment.mapping, segment.fd, pages);
 #if defined(F_SEAL_FUTURE_WRITE)
   if (others == Access::read) (void)::fcntl(segment.fd.get(), F_ADD_SEALS, F_SEAL_FUTURE_WRITE);
 #else
@@ -59,10 +62,10 @@ Segment create_shared_segment(std::size_t bytes, bool huge_pages, const std::str
   return segment;
 }
 
-Segment create_private_segment(std::size_t bytes, bool huge_pages) {
+Segment create_private_segment(std::size_t bytes, PageKind pages) {
   Segment segment;
   segment.mapping = std::make_shared<os::Mapping>(os::Mapping::anonymous(bytes));
-  segment.huge_pages_advised = populate(*segment.mapping, segment.fd, huge_pages);
+  segment.huge_pages_advised = populate(*segment.mapping, segment.fd, pages);
   return segment;
 }
 

@@ -26,14 +26,20 @@ struct Segment {
   bool huge_pages_advised = false;
 };
 
+/// What pages a segment asks for; it takes others where these can't be had.
+struct PageKind {
+  bool huge = false;
+  int numa = -1;  ///< the NUMA node; -1: any
+};
+
 /// Memory that exists: every page is there before this returns, so that no later touch can be a
 /// SIGBUS. The memfd is sealed against shrinking and growing. Throws Error(exhausted) with what was
 /// asked and what stood against it. `others`: read seals it against every writable mapping but the
 /// creator's, where the kernel can (5.1); otherwise their mapping it for reading is a courtesy.
-Segment create_shared_segment(std::size_t bytes, bool huge_pages, const std::string& label,
+Segment create_shared_segment(std::size_t bytes, PageKind pages, const std::string& label,
                               Access others);
 /// Anonymous memory that is never exported.
-Segment create_private_segment(std::size_t bytes, bool huge_pages);
+Segment create_private_segment(std::size_t bytes, PageKind pages);
 /// The same, but a page exists only once it is touched: for tests with very many ranks.
 Segment create_lazy_segment(std::size_t bytes);
 

@@ -58,10 +58,11 @@ void make_non_blocking(int fd) {
 
 }  // namespace
 
-Device::Device(std::shared_ptr<Verbs> verbs, const VerbsOptions& options, Log& log)
+Device::Device(std::shared_ptr<Verbs> verbs, const VerbsOptions& options, Log& log,
+               const topology::Placement& placement)
     : verbs_(std::move(verbs)), options_(options), log_(log) {
   PortList list = list_ports(*verbs_);
-  const PortChoice choice = choose_port(list.ports, options_);
+  const PortChoice choice = choose_port(list.ports, options_, placement);
   if (!choice.chosen) refuse_all(choice);
   const Port& port = list.ports[*choice.chosen];
   context_ = std::move(list.devices[port.device_index]);
@@ -101,6 +102,7 @@ void Device::take(const Port& port, const PortChoice& choice) {
   log_.info(Subsystem::path, "verbs: {} ({}), GID {} ({}, {}): {}", name_, verbs::text(port),
             choice.gid.entry->gid_index, gid_text(address_.gid),
             gid_type_text(choice.gid.entry->gid_type), choice.gid.why);
+  log_.info(Subsystem::path, "verbs: {} was chosen: {}", name_, choice.why);
   for (const std::string& passed : choice.passed)
     log_.info(Subsystem::path, "verbs: passed over: {}", passed);
 }

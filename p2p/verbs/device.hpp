@@ -13,6 +13,7 @@
 #include "p2p/verbs/api/handles.hpp"
 #include "p2p/verbs/budget.hpp"
 #include "p2p/verbs/options.hpp"
+#include "topology/placement.hpp"
 #include "weft/error.hpp"
 
 namespace weft::p2p::verbs {
@@ -23,11 +24,12 @@ struct PortChoice;
 /// Thread-safe once made, but for watching events.
 class Device {
  public:
-  /// Opens the port that WEFT_NIC names, or the best: active, RDMA-capable, the highest rate. Logs
+  /// Opens the port that WEFT_NIC names, or that of `placement`, or the fastest (choose_port). Logs
   /// what was chosen and the settings in force. Throws Error(unreachable), which says of every port
   /// why it is not it; Error(bad_config) where a setting does not fit the machine;
   /// Error(exhausted) where the first arenas can't be registered.
-  Device(std::shared_ptr<Verbs> verbs, const VerbsOptions& options, Log& log);
+  Device(std::shared_ptr<Verbs> verbs, const VerbsOptions& options, Log& log,
+         const topology::Placement& placement = {});
 
   /// Queue depths are no more than the device allows.
   const VerbsOptions& options() const noexcept { return options_; }

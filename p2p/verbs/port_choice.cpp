@@ -115,6 +115,16 @@ bool is_named(const Port& port, std::string_view nic) {
   return nic.empty() || nic == port.device || nic == port.name();
 }
 
+bool is_placed(const Port& port, const topology::Placement& placement) {
+  return port.device == placement.nic && (placement.port == 0 || port.number == placement.port);
+}
+
+std::string why_not_placed(const Port& port, const topology::Placement& placement) {
+  for (const auto& [nic, reason] : placement.others)
+    if (nic == port.device) return reason;
+  return port.device == placement.nic ? "other ranks take this port" : "topology does not show it";
+}
+
 [[noreturn]] void refuse_name(std::span<const Port> ports, const std::string& nic) {
   std::string there;
   for (const Port& port : ports) there += (there.empty() ? "" : ", ") + port.name();
@@ -148,7 +158,8 @@ std::string text(const Port& port) {
                      rate_text(port), bytes_of(port.attributes.active_mtu));
 }
 
-PortChoice choose_port(std::span<const Port> ports, const VerbsOptions& options) {
+PortChoice choose_port(std::span<const Port> ports, const VerbsOptions& options,
+                       const topology::Placement& placement) {
   PortChoice choice;
   if (!options.nic.empty() && std::none_of(ports.begin(), ports.end(), [&](const Port& port) {
         return is_named(port, options.nic);
@@ -172,20 +183,31 @@ PortChoice choose_port(std::span<const Port> ports, const VerbsOptions& options)
     }
     if (!reason.empty()) choice.passed.push_back(fmt::format("{} {}", port.name(), reason));
   }
+  const bool by_topology = options.nic.empty() && !placement.nic.empty();
   const auto best =
-      std::min_element(usable.begin(), usable.end(),
-                       [&](std::size_t a, std::size_t b) { return is_better(ports[a], ports[b]); });
+      std::min_element(usable.begin(), usable.end(), [&](std::size_t a, std::size_t b) {
+        const bool placed_a = by_topology && is_placed(ports[a], placement);
+        const bool placed_b = by_topology && is_placed(ports[b], placement);
+        return placed_a != placed_b ? placed_a : is_better(ports[a], ports[b]);
+      });
   if (best == usable.end()) return choice;
   choice.chosen = *best;
   choice.by_setting = false;
+  const bool placed = by_topology && is_placed(ports[*best], placement);
+  if (placed)
+    choice.why = placement.reason;
+  else
+    choice.why = options.nic.empty() ? "the fastest" : "WEFT_NIC=" + options.nic;
   choice.gid = gid_of(ports[*best], options);
   const std::uint32_t rate = rate_of(ports[*best].attributes);
   for (const std::size_t i : usable)
     if (i != *best)
-      choice.passed.push_back(fmt::format("{} is {}", ports[i].name(),
-                                          rate_of(ports[i].attributes) < rate
-                                              ? "slower: " + rate_text(ports[i])
-                                              : "as fast, but later by name"));
+      choice.passed.push_back(
+          placed
+              ? fmt::format("{}: {}", ports[i].name(), why_not_placed(ports[i], placement))
+              : fmt::format("{} is {}", ports[i].name(),
+                            rate_of(ports[i].attributes) < rate ? "slower: " + rate_text(ports[i])
+                                                                : "as fast, but later by name"));
   return choice;
 }
 

@@ -12,6 +12,7 @@
 
 #include "p2p/verbs/gid_choice.hpp"
 #include "p2p/verbs/options.hpp"
+#include "topology/placement.hpp"
 
 namespace weft::p2p::verbs {
 
@@ -41,11 +42,14 @@ struct PortChoice {
   std::optional<std::size_t> chosen;
   GidChoice gid;                    ///< of the chosen port
   std::vector<std::string> passed;  ///< of each other port, why it is not it
+  std::string why;                  ///< the chosen port was chosen
   bool by_setting = false;          ///< a port would have done, but for what WEFT_IB_GID says
 };
 
-/// The port that WEFT_NIC names; otherwise the fastest that is active and has a GID to send from;
-/// among equals the first by name. Throws Error(bad_config) where WEFT_NIC names none.
-PortChoice choose_port(std::span<const Port> ports, const VerbsOptions& options);
+/// The port that WEFT_NIC names; otherwise the one that topology has placed this rank at; otherwise
+/// the fastest; among equals the first by name. It is active and has a GID to send from. Throws
+/// Error(bad_config) where WEFT_NIC names none.
+PortChoice choose_port(std::span<const Port> ports, const VerbsOptions& options,
+                       const topology::Placement& placement = {});
 
 }  // namespace weft::p2p::verbs

@@ -83,7 +83,7 @@ void VerbsFabric::listen(RankAddress& own) {
     return refuse("WEFT_FABRIC=" + local_.only_fabric);
   if (!verbs_) return refuse(why_not_);
   try {
-    device_ = std::make_unique<Device>(verbs_, options_, *local_.log);
+    device_ = std::make_unique<Device>(verbs_, options_, *local_.log, local_.placement);
     if (options_.connection_manager) introducer_ = make_introducer();
     connector_.listen(own);
     own.verbs = device_->address();

@@ -21,6 +21,8 @@ class Bootstrap {
   virtual int size() const noexcept = 0;
   /// Ranks on this rank's host, itself included.
   virtual int local_size() const noexcept = 0;
+  /// This rank's place among them, from 0.
+  virtual int local_rank() const noexcept = 0;
 
   /// This rank's introduction; once, before fence().
   virtual void put(std::span<const std::byte> value) = 0;

@@ -16,6 +16,7 @@ class AloneBootstrap final : public Bootstrap {
   int rank() const noexcept override { return 0; }
   int size() const noexcept override { return 1; }
   int local_size() const noexcept override { return 1; }
+  int local_rank() const noexcept override { return 0; }
   void put(std::span<const std::byte> value) override { value_.assign(value.begin(), value.end()); }
   void fence(Deadline) override {}
   std::vector<std::byte> get(int) override { return value_; }

@@ -42,6 +42,7 @@ class InProcessBootstrap final : public Bootstrap {
   int rank() const noexcept override { return rank_; }
   int size() const noexcept override { return shared_->size; }
   int local_size() const noexcept override { return shared_->size; }
+  int local_rank() const noexcept override { return rank_; }
 
   void put(std::span<const std::byte> value) override {
     const std::lock_guard lock(shared_->mutex);

@@ -4,6 +4,7 @@
 #include <pmix.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <algorithm>
 
 #include <atomic>
 #include <chrono>
@@ -105,6 +106,7 @@ class PmixBootstrap final : public Bootstrap {
            "start the job with mpirun or srun --mpi=pmix, or set WEFT_BOOTSTRAP=alone");
     size_ = static_cast<int>(job_number(PMIX_JOB_SIZE));
     local_size_ = static_cast<int>(job_number(PMIX_LOCAL_SIZE));
+    local_rank_ = ask_local_rank();
     launcher_ = ::getppid();
   }
   ~PmixBootstrap() override { PMIx_Finalize(nullptr, 0); }
@@ -115,6 +117,7 @@ class PmixBootstrap final : public Bootstrap {
   int rank() const noexcept override { return static_cast<int>(self_.rank); }
   int size() const noexcept override { return size_; }
   int local_size() const noexcept override { return local_size_; }
+  int local_rank() const noexcept override { return local_rank_; }
   int launcher_pid() const noexcept override { return launcher_ > 1 ? launcher_ : 0; }
 
   void put(std::span<const std::byte> value) override {
@@ -174,6 +177,16 @@ class PmixBootstrap final : public Bootstrap {
     return number;
   }
 
+  /// A launcher need not tell; then ranks are taken to lie on hosts in equal blocks.
+  int ask_local_rank() const {
+    pmix_value_t* value = nullptr;
+    if (PMIx_Get(&self_, PMIX_LOCAL_RANK, nullptr, 0, &value) != PMIX_SUCCESS)
+      return rank() % std::max(local_size_, 1);
+    const int number = value->type == PMIX_UINT16 ? value->data.uint16 : rank();
+    PMIX_VALUE_RELEASE(value);
+    return number % std::max(local_size_, 1);
+  }
+
   /// The fence does not say who is missing: asking for each rank's address does.
   void ask_for_addresses(const std::shared_ptr<Progress>& progress) {
     progress->arrived.assign(static_cast<std::size_t>(size_), false);
@@ -209,6 +222,7 @@ class PmixBootstrap final : public Bootstrap {
   pmix_proc_t self_{};
   int size_ = 1;
   int local_size_ = 1;
+  int local_rank_ = 0;
   pid_t launcher_ = 0;
 };
 

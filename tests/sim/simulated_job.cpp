@@ -33,6 +33,7 @@ class SimBootstrap final : public Bootstrap {
   int rank() const noexcept override { return rank_; }
   int size() const noexcept override { return network_.size(); }
   int local_size() const noexcept override { return network_.size(); }
+  int local_rank() const noexcept override { return rank_; }
 
   void put(std::span<const std::byte> value) override {
     board_.values[static_cast<std::size_t>(rank_)].assign(value.begin(), value.end());

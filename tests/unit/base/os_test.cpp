@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,6 +19,7 @@
 #include "base/os/fork_mark.hpp"
 #include "base/os/host_identity.hpp"
 #include "base/os/mapping.hpp"
+#include "base/os/numa.hpp"
 #include "base/os/pidfd.hpp"
 #include "weft/error.hpp"
 
@@ -32,6 +34,24 @@ Fd memory_file(std::size_t bytes) {
   Fd file(::memfd_create("weft-test", MFD_CLOEXEC));
   EXPECT_EQ(::ftruncate(file.get(), static_cast<off_t>(bytes)), 0);
   return file;
+}
+
+TEST(Numa, PrefersANodeThatIsThere) {
+  const auto mapping = Mapping::anonymous(4 << 20);
+  EXPECT_FALSE(prefer_numa(mapping.data(), mapping.bytes(), -1));
+  EXPECT_FALSE(prefer_numa(mapping.data(), mapping.bytes(), 1023));
+  EXPECT_FALSE(prefer_numa(mapping.data(), mapping.bytes(), 1 << 20));
+  if (!prefer_numa(mapping.data(), mapping.bytes(), 0)) {
+    // ENOSYS: no NUMA in this kernel; EPERM: not for containers.
+    GTEST_SKIP() << "the kernel takes no wishes on NUMA nodes here: " << std::strerror(errno);
+  }
+  int policy = -1;
+  unsigned long nodes[16] = {};
+  constexpr unsigned long kByAddress = 2;  // MPOL_F_ADDR
+  constexpr int kPreferred = 1;            // MPOL_PREFERRED
+  ASSERT_EQ(::syscall(SYS_get_mempolicy, &policy, nodes, 1024UL, mapping.data(), kByAddress), 0);
+  EXPECT_EQ(policy, kPreferred);
+  EXPECT_EQ(nodes[0], 1UL);
 }
 
 TEST(Fd, ClosesWhatItHolds) {

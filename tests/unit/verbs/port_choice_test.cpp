@@ -204,6 +204,30 @@ TEST(PortChoice, TellsASettingThatStandsInTheWayFromAMachineThatDoes) {
   EXPECT_FALSE(choose_port(std::vector{without_address(roce("rxe0", kSdr))}, {}).by_setting);
 }
 
+TEST(PortChoice, GoesByTopologyUnlessAPortIsNamed) {
+  const std::vector<Port> ports{roce("mlx5_0", kNdr), roce("mlx5_1", kNdr), roce("mlx5_2", kHdr)};
+  const topology::Placement placement{
+      .nic = "mlx5_1", .port = 1, .reason = "nearest", .others = {{"mlx5_0", "farther"}}};
+  const PortChoice choice = choose_port(ports, {}, placement);
+  EXPECT_EQ(ports[choice.chosen.value()].name(), "mlx5_1:1");
+  EXPECT_EQ(choice.why, "nearest");
+  EXPECT_EQ(choice.passed,
+            (std::vector<std::string>{"mlx5_0:1: farther", "mlx5_2:1: topology does not show it"}));
+  const PortChoice named = choose_port(ports, with_nic("mlx5_2"), placement);
+  EXPECT_EQ(ports[named.chosen.value()].name(), "mlx5_2:1");
+  EXPECT_EQ(named.why, "WEFT_NIC=mlx5_2");
+}
+
+TEST(PortChoice, TakesTheFastestWhereTopologysCantBeUsed) {
+  const std::vector<Port> ports{roce("mlx5_0", kHdr), roce("mlx5_1", kNdr, IBV_PORT_DOWN),
+                                roce("mlx5_2", kNdr)};
+  for (const char* nic : {"mlx5_1", "mlx5_9"}) {
+    const PortChoice choice = choose_port(ports, {}, {.nic = nic, .reason = "nearest"});
+    EXPECT_EQ(ports[choice.chosen.value()].name(), "mlx5_2:1") << nic;
+    EXPECT_EQ(choice.why, "the fastest") << nic;
+  }
+}
+
 std::string refusal(const std::vector<Port>& ports, const char* nic) {
   try {
     static_cast<void>(choose_port(ports, with_nic(nic)));
