@@ -1,6 +1,6 @@
-# Debian packages, by CPack: libweft1 (the library), libweft-dev (what one compiles against) and
-# weft-tools. `./dev package` configures with WEFT_PACKAGES, prefix /usr. A file goes into the package of
-# its install component: runtime, dev or tools.
+# Debian packages, by CPack: libweft1 (the library), libweft-dev (what one compiles against),
+# weft-tools and weft-topo. `./dev package` configures with WEFT_PACKAGES, prefix /usr. A file goes into
+# the package of its install component: runtime, dev, tools or topo.
 if(NOT CMAKE_INSTALL_PREFIX STREQUAL "/usr")
   message(FATAL_ERROR "WEFT_PACKAGES: Debian packages install into /usr, not ${CMAKE_INSTALL_PREFIX}; "
                       "configure with -DCMAKE_INSTALL_PREFIX=/usr, or use ./dev package")
@@ -16,7 +16,7 @@ set_target_properties(PkgConfig::WEFT_PC_pmix PROPERTIES INTERFACE_LINK_OPTIONS 
 set(weft_changelog ${PROJECT_BINARY_DIR}/changelog.gz)
 execute_process(COMMAND gzip -9nc ${PROJECT_SOURCE_DIR}/cmake/debian/changelog
                 OUTPUT_FILE ${weft_changelog} COMMAND_ERROR_IS_FATAL ANY)
-set(weft_packages runtime libweft${WEFT_ABI} dev libweft-dev tools weft-tools)
+set(weft_packages runtime libweft${WEFT_ABI} dev libweft-dev tools weft-tools topo weft-topo)
 while(weft_packages)
   list(POP_FRONT weft_packages component package)
   string(TOUPPER ${component} upper)
@@ -31,12 +31,13 @@ set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME weft)
 set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
 set(CPACK_PACKAGE_CONTACT ${WEFT_MAINTAINER})
-set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "tensor transfers between the ranks of a training job")
+# CPack would put it before every package's description, whose first line is a summary of its own.
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS
     OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
 set(CPACK_STRIP_FILES ON)
-set(CPACK_COMPONENTS_ALL runtime dev tools)
+set(CPACK_COMPONENTS_ALL runtime dev tools topo)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_COMPONENTS_GROUPING IGNORE)
 
@@ -47,7 +48,8 @@ set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS_POLICY ">=")
 set(weft_description
-    "Ranks that a launcher has started put whole tensors into each other's
+    "tensor transfers between the ranks of a training job
+Ranks that a launcher has started put whole tensors into each other's
 registered memory, without remote procedure calls and without a copy in the
 steady state. A parameter server is built on top.")
 
@@ -75,5 +77,16 @@ set(CPACK_DEBIAN_TOOLS_PACKAGE_DEPENDS ${weft_same_version})
 set(CPACK_DEBIAN_TOOLS_PACKAGE_RECOMMENDS openmpi-bin)
 set(CPACK_COMPONENT_TOOLS_DESCRIPTION
     "${weft_description}\n\nThis package has weft-info, which shows version, machine and settings.")
+
+# Of use without weft: it needs neither the library nor its version.
+set(CPACK_DEBIAN_TOPO_PACKAGE_SECTION utils)
+set(CPACK_DEBIAN_TOPO_PACKAGE_SUGGESTS hwloc)
+set(CPACK_COMPONENT_TOPO_DESCRIPTION
+    "which NIC, GPU and NUMA node of a machine belong together
+weft-topo shows how GPUs, NICs and NUMA nodes of a machine are wired, which
+NIC serves which GPU, and why: as matrix, tree, picture, JSON, or as a
+topology file for NCCL or Mooncake. It reads the machine that it runs on, or
+files of hwloc and NCCL. Its doctor finds what hinders RDMA and GPUDirect, and
+says what to do.")
 
 include(CPack)

@@ -1,7 +1,12 @@
 # A program for users: installed, and in packages with a manual page made from its own --help.
-#   weft_tool(weft-info "show what this weft is made of")
+# They are in weft-tools, unless COMPONENT names another package's.
+#   weft_tool(weft-info "show what this weft is made of" [COMPONENT topo])
 function(weft_tool name about)
-  install(TARGETS ${name} COMPONENT tools)
+  cmake_parse_arguments(TOOL "" "COMPONENT" "" ${ARGN})
+  if(NOT TOOL_COMPONENT)
+    set(TOOL_COMPONENT tools)
+  endif()
+  install(TARGETS ${name} COMPONENT ${TOOL_COMPONENT})
   if(WEFT_PACKAGES)
     set(page ${PROJECT_BINARY_DIR}/manual/${name}.1)
     file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/manual)
@@ -13,6 +18,6 @@ function(weft_tool name about)
       DEPENDS ${name}
       VERBATIM)
     add_custom_target(${name}-manual ALL DEPENDS ${page}.gz)
-    install(FILES ${page}.gz DESTINATION share/man/man1 COMPONENT tools)
+    install(FILES ${page}.gz DESTINATION share/man/man1 COMPONENT ${TOOL_COMPONENT})
   endif()
 endfunction()

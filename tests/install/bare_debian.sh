@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the packages into a bare Debian, as somebody would who has neither weft's tree nor a compiler:
-# first the library and the tools, which must run; then what one needs to build, and a trainer, which
+# first weft-topo by itself, then the library and the tools, all of which must run; then what one needs to build, and a trainer, which
 # must train as two ranks; then everything of weft is removed, and nothing of it stays.
 #   bare_debian.sh PACKAGES_FOLDER SCRATCH_FOLDER
 # The system is made by debootstrap in SCRATCH_FOLDER from the archive that this machine's apt uses. All
@@ -97,11 +97,16 @@ apt_install() {
   }
 }
 
-step "the library, and then the tools"
+step "weft-topo alone, the library, and then the tools"
 inside 'apt-get -q update' >"$log" 2>&1 || {
   tail -n 20 "$log"
   fail "apt-get update failed in the new system"
 }
+apt_install '/packages/weft-topo_*.deb'
+inside 'weft-topo && weft-topo --json >/dev/null' || fail "weft-topo does not run"
+# The doctor ends with 1 or 3 for what it finds.
+inside 'weft-topo doctor || [ $? -ne 2 ]' || fail "weft-topo doctor does not run"
+! inside 'dpkg-query -W' | grep -E 'libweft|ibverbs|pmix' || fail "weft-topo brought the packages above"
 apt_install '/packages/libweft1_*.deb'
 ! inside 'ldd /usr/lib/*/libweft.so.1' | grep 'not found' || fail "libweft1 did not bring the libraries above"
 apt_install '/packages/weft-tools_*.deb'
@@ -123,7 +128,7 @@ inside '
   done' || fail "the trainer does not build or run"
 
 step "nothing stays"
-inside 'dpkg --purge libweft-dev weft-tools libweft1 >/dev/null'
+inside 'dpkg --purge libweft-dev weft-tools weft-topo libweft1 >/dev/null'
 # apt's and dpkg's own records of what was once there aside.
 remains=$(cd "$root" && find etc lib usr var -name '*weft*' ! -path 'var/log/*' ! -path 'var/cache/apt/*')
 [[ -z $remains ]] || fail "after the removal there are still: $remains"

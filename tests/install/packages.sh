@@ -22,7 +22,7 @@ complain() {
 "$source/dev" package "$scratch"
 version=$(sed -n 's/^project(weft VERSION \([^ ]*\).*/\1/p' "$source/CMakeLists.txt")
 machine=$(dpkg --print-architecture) triplet=$(dpkg-architecture -q DEB_HOST_MULTIARCH)
-packages=(libweft1 libweft-dev weft-tools)
+packages=(libweft1 libweft-dev weft-tools weft-topo)
 
 for package in "${packages[@]}"; do
   deb=$scratch/${package}_${version}_$machine.deb tree=$scratch/$package
@@ -57,9 +57,11 @@ has() { # has PACKAGE FIELD PATTERN
 for library in libc6 libexpat1 libfmt9 libhwy1 libpmix2 libsodium23 libspdlog1 libstdc++6; do
   has libweft1 Depends "(^|, )${library//+/\\+}"
 done
-has libweft1 Recommends '^libibverbs1, ibverbs-providers$'
+has libweft1 Recommends '^libibverbs1, librdmacm1, ibverbs-providers$'
 has libweft-dev Depends "^libweft1 \(= $version\)\$"
 has weft-tools Depends "(^|, )libweft1 \(= $version\)"
+! dpkg-deb -f "$scratch/weft-topo_${version}_$machine.deb" Depends | grep -E "weft|ibverbs|cuda|pmix" ||
+  complain "weft-topo needs the packages above"
 has weft-tools Recommends '^openmpi-bin$'
 
 libraries=usr/lib/$triplet
@@ -70,13 +72,13 @@ libraries=usr/lib/$triplet
   complain "libweft1 does not tell the loader"
 [[ $(cat "$scratch/libweft1/DEBIAN/shlibs") == "libweft 1 libweft1 (>= $version)" ]] ||
   complain "libweft1: shlibs are $(cat "$scratch/libweft1/DEBIAN/shlibs")"
-for binary in libweft1/$libraries/libweft.so.1 weft-tools/usr/bin/weft-info; do
+for binary in libweft1/$libraries/libweft.so.1 weft-tools/usr/bin/weft-info weft-topo/usr/bin/weft-topo; do
   file -b "$scratch/$binary" | grep ', stripped' || complain "$binary is not stripped"
   ! readelf -d -W "$scratch/$binary" | grep -E 'R(UN)?PATH' || complain "$binary has a run path"
 done
 while IFS= read -r program; do
-  page=$scratch/weft-tools/usr/share/man/man1/${program##*/}.1.gz
+  page=${program%/bin/*}/share/man/man1/${program##*/}.1.gz
   [[ -f $page ]] && zcat "$page" | grep '^\.SH OPTIONS' || complain "${program##*/} has no manual page"
-done < <(find "$scratch/weft-tools/usr/bin" -type f)
+done < <(find "$scratch"/weft-t*/usr/bin -type f)
 
 ((broken == 0))

@@ -15,10 +15,9 @@ void add_candidates(const View& view, const Choice& choice, bool colour, std::st
   for (const Nic& nic : view.model.nics) width = std::max(width, nic.name.size());
   int place = 0;
   for (const Candidate& candidate : choice.candidates) {
-    const auto line = fmt::format(
-        "{:>4} {:{}}  {:4}  {:>12}  {}", candidate.accepted ? fmt::format("{}.", ++place) : "-",
-        view.nic(candidate.nic).name, width, name(candidate.path.path_class),
-        speed_text(candidate.gbytes), candidate.reason);
+    const auto line =
+        fmt::format("{:>4} {:{}}  {}", candidate.accepted ? fmt::format("{}.", ++place) : "-",
+                    view.nic(candidate.nic).name, width, candidate.reason);
     const auto look = candidate.chosen ? kChosen : candidate.rail ? kRail : kDim;
     text += paint(look, line, colour && (candidate.rail || !candidate.accepted)) + '\n';
   }
