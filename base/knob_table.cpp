@@ -49,7 +49,7 @@ constexpr std::array<KnobSpec, static_cast<std::size_t>(Knob::count_)> kTable{{
      "puts from this size on bypass the cache; auto: each slot finds out", true},
     {Knob::nic, "WEFT_NIC", KnobType::text, "",
      "an RDMA device such as mlx5_0, or one port of it, such as mlx5_0:2",
-     "the port that peers are reached by; empty: the fastest that is up"},
+     "the port that peers are reached by; empty: the nearest, shared evenly among ranks"},
     {Knob::ib_gid, "WEFT_IB_GID", KnobType::integer, "auto",
      "an index in the port's GID table, 0 to 255, or auto",
      "the GID that a RoCE port sends from; auto: RoCE v2, IPv4 before global IPv6", true, 0, 255},

@@ -7,6 +7,7 @@ BEGIN {
   # Nobody but these may include what stands beside or above them; tests may include everything.
   height["mpirun_examples"] = height["benchmarks"] = height["bindings"]
   seam["pmix.h"] = "runtime/bootstrap/"
+  seam["expat.h"] = "topology/import/"
   seam["infiniband/verbs.h"] = "p2p/verbs/api/"
   seam["mpi.h"] = "benchmarks/peers/"
 }

@@ -10,7 +10,7 @@
 namespace weft::topology {
 namespace {
 
-constexpr double kMostGbytes = 512;  // above, it is no PCIe link but a slip
+constexpr double kMostGbytes = 256;  // above, it is no PCIe link but a slip
 
 std::string text_of(const XmlElement& element, std::string_view attribute) {
   const std::string* text = element.attribute(attribute);
@@ -201,8 +201,10 @@ void HwlocDevices::read_distances(const XmlElement& element) {
     refuse_file(name_, element.line,
                 fmt::format("{} values for {} objects: not a matrix", values.size(), who.size()));
   const std::string matrix = text_of(element, "name");
-  if (matrix == "NVLinkBandwidth" || matrix == "XGMIBandwidth")
+  if (matrix == "NVLinkBandwidth" || matrix == "XGMIBandwidth") {
     gpu_matrices_.emplace_back(std::move(who), std::move(values));
+    return;
+  }
   if (matrix != "NUMALatency" || text_of(element, "indexing") != "os") return;
   for (std::size_t i = 0; i < values.size(); ++i) {
     const auto from = parse_whole(who[i / who.size()]);

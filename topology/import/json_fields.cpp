@@ -76,9 +76,9 @@ std::vector<int> JsonFields::cpus(const char* key) const {
 }
 
 const std::vector<JsonValue>& JsonFields::items(const char* key) const {
-  static const std::vector<JsonValue> kNoItems;
+  static const std::vector<JsonValue> none;
   const JsonValue* value = of_type(key, JsonValue::Type::array, "must be an array");
-  return value == nullptr ? kNoItems : value->items;
+  return value == nullptr ? none : value->items;
 }
 
 }  // namespace weft::topology
