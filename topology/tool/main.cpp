@@ -60,7 +60,8 @@ void add_forms(CLI::App& app, ShowOptions& show) {
 int run(int argc, char** argv) {
   CLI::App app(
       "Which NIC, GPU and NUMA node of a machine belong together, and why. Without --input it "
-      "looks at this machine (or at WEFT_TOPO_FILE). WEFT_NIC, WEFT_GPU_NIC and WEFT_GDR_LEVEL "
+      "looks at this machine (as WEFT_TOPO_FILE has it, if set). WEFT_NIC, WEFT_GPU_NIC and "
+      "WEFT_GDR_LEVEL "
       "count as in a job. Exit code 2: what was asked can't be done.",
       "weft-topo");
   app.set_version_flag("--version", "weft " WEFT_VERSION);

@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
+#include <cstdio>
 
+#include "base/config.hpp"
 #include "topology/discover.hpp"
 #include "topology/import.hpp"
 #include "topology/json.hpp"
+#include "topology/place.hpp"
 #include "topology/render/difference.hpp"
 #include "topology/render/exports.hpp"
 
@@ -16,23 +18,15 @@ namespace {
 constexpr int kDiffers = 1;
 constexpr const char* kThisMachine = "live";
 
-std::string environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
 /// As a job that is started here would have it.
-Policy read_policy(const ShowOptions& options) {
-  Policy policy;
-  const auto level = options.gdr_level.empty() ? environment("WEFT_GDR_LEVEL") : options.gdr_level;
-  if (!level.empty()) set_gdr_level(policy, level);
-  policy.nic = environment("WEFT_NIC");
-  policy.gpu_nic = parse_gpu_nic(environment("WEFT_GPU_NIC"));
+Policy read_policy(const Config& config, const ShowOptions& options) {
+  Policy policy = policy_of(config);
+  if (!options.gdr_level.empty()) set_gdr_level(policy, options.gdr_level);
   return policy;
 }
 
 Model read_machine(const std::string& input) {
-  return input.empty() || input == kThisMachine ? discover() : import_file(input);
+  return input == kThisMachine ? discover() : import_file(input);
 }
 
 Selection select_for(const Model& model, const ShowOptions& options, const Policy& policy) {
@@ -81,10 +75,12 @@ int compare(const ShowOptions& options, const Policy& policy) {
 }  // namespace
 
 int run_show(const ShowOptions& options) {
-  const Policy policy = read_policy(options);
+  const auto config = Config::read();
+  for (const auto& warning : config.warnings()) fmt::print(stderr, "weft-topo: {}\n", warning);
+  const Policy policy = read_policy(config, options);
   if (options.form == Form::diff) return compare(options, policy);
   const Model model =
-      read_machine(options.input.empty() ? environment("WEFT_TOPO_FILE") : options.input);
+      options.input.empty() ? machine_of(config, discover()) : read_machine(options.input);
   const Selection selection = select_for(model, options, policy);
   fmt::print("{}", shown({model, selection, policy}, options));
   return 0;

@@ -26,7 +26,7 @@ enum class Form : std::uint8_t {
 
 struct ShowOptions {
   Form form = Form::matrix;
-  std::string input{};  ///< a file; empty: this machine
+  std::string input{};  ///< a file, or "live"; empty: this machine as a job sees it
   std::optional<int> ranks{};
   std::string gdr_level{};           ///< empty: WEFT_GDR_LEVEL, or its default
   std::vector<std::string> names{};  ///< of two devices to explain, or of two machines to compare

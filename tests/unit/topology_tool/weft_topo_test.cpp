@@ -71,12 +71,18 @@ TEST_F(WeftTopo, ShowsAFileInEveryForm) {
   }
 }
 
-TEST_F(WeftTopo, ReadsStandardInputAndTheFileOfTheJob) {
+TEST_F(WeftTopo, ReadsStandardInput) {
   const auto file = run("$TOPO --input $FILE --tree");
   const auto piped = run("$TOPO --input - --tree < $FILE");
   EXPECT_EQ(piped.exit_code, 0) << piped.output;
   EXPECT_EQ(piped.lines(), file.lines());
-  EXPECT_EQ(run("WEFT_TOPO_FILE=$FILE $TOPO --tree").output, file.output);
+}
+
+TEST_F(WeftTopo, LeavesTheFileOfAnotherMachineAsideAsAJobDoes) {
+  const auto outcome = run("WEFT_TOPO_FILE=$FILE $TOPO");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+  EXPECT_TRUE(outcome.has("WEFT_TOPO_FILE=two.json describes another machine")) << outcome.output;
+  EXPECT_EQ(run("WEFT_TOPO_FILE=missing.json $TOPO").exit_code, 2);
 }
 
 TEST_F(WeftTopo, DecidesAsAJobWithTheseSettingsWould) {
@@ -115,6 +121,8 @@ TEST_F(WeftTopo, RefusesWhatCannotBeUsedWithOneLineAndExitCode2) {
     EXPECT_EQ(outcome.lines(), 1) << arguments << ": " << outcome.output;
     EXPECT_TRUE(outcome.output.starts_with("weft-topo: ")) << outcome.output;
   }
+  EXPECT_EQ(run("WEFT_GDR_LEVEL=near $TOPO --input $FILE").exit_code, 2);
+  EXPECT_TRUE(run("WEFT_GDR_LEVLE=PIX $TOPO --input $FILE").has("WEFT_GDR_LEVEL"));
   const auto outcome = run("WEFT_NIC=mlx5_9 $TOPO --input $FILE");
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_TRUE(outcome.has("WEFT_NIC")) << outcome.output;
