@@ -42,10 +42,7 @@ topology::Placement place(const Config& config, const Bootstrap& bootstrap, Log&
   topology::RankOnHost own{.index = bootstrap.local_rank(), .count = bootstrap.local_size()};
   topology::Placement placement;
   try {
-    const os::CpuSet cpus = os::affinity();
-    for (int cpu = 0; cpu < static_cast<int>(cpus.size()) * 64; ++cpu)
-      if ((cpus[static_cast<std::size_t>(cpu / 64)] >> (cpu % 64) & 1) != 0)
-        own.cpus.push_back(cpu);
+    own.cpus = os::numbers(os::affinity());
     placement = topology::place_rank(config, own);
   } catch (const Error& error) {
     if (error.code() == Code::bad_config) throw;

@@ -13,6 +13,7 @@ Model discover(const DiscoverOptions& options) {
   discover_pci(files, model);
   discover_nics(files, model);
   if (options.cuda) add_cuda(options.cuda(), model);
+  if (options.nvml) add_gpu_links(options.nvml(), model);
   finish(model);
   return model;
 }

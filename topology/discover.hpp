@@ -30,15 +30,28 @@ struct CudaAnswer {
 /// Loads libcuda.so.1 if it is installed, and asks it.
 CudaAnswer ask_cuda_driver();
 
+/// The links of one GPU, as NVIDIA's management library shows them.
+struct GpuLinks {
+  PciAddress pci;
+  std::vector<GpuLink> links{};
+  double c2c_gbytes = 0;  ///< to its own processor; 0: none
+};
+
+/// Loads libnvidia-ml.so.1 if it is installed, and asks it for links between GPUs. Empty where
+/// there is none of it; never throws.
+std::vector<GpuLinks> ask_nvml();
+
 struct DiscoverOptions {
   std::string root{};  ///< a folder that stands for /, with sys and proc; empty: / itself
   /// Null: CUDA is not asked (which takes a while, and a driver).
   std::function<CudaAnswer()> cuda = ask_cuda_driver;
+  /// Null: links between GPUs are not asked for.
+  std::function<std::vector<GpuLinks>()> nvml = ask_nvml;
 };
 
-/// The machine by sysfs, with what the CUDA driver adds. Needs no rights and no library. What can't
-/// be read is left unknown; an odd device becomes a line of Model::notes and PciNode::problem.
-/// Throws nothing but std::bad_alloc.
+/// The machine by sysfs, with what the libraries of NVIDIA's driver add. Needs no rights and no
+/// library. What can't be read is left unknown; an odd device becomes a line of Model::notes and
+/// PciNode::problem. Throws nothing but std::bad_alloc.
 Model discover(const DiscoverOptions& options = {});
 
 }  // namespace weft::topology

@@ -1,6 +1,6 @@
 // The JSON of weft-topo, schema weft-topo/1. What scripts may rely on: "schema", "source", "gpus"
-// and "nics" with the fields that docs/nic-choice.md lists. "machine" is the whole model, and what an
-// import reads.
+// and "nics" with the fields that docs/nic-choice.md lists. "machine" is the whole model, and what
+// an import reads.
 #pragma once
 
 #include <string>

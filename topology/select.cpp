@@ -153,7 +153,7 @@ std::string gdr_hindrance(const Model& model, const Gpu& gpu, const Nic& nic, co
   if (policy.gdr_never) return "WEFT_GDR_LEVEL=never";
   if (path.path_class > policy.gdr_level)
     return fmt::format("{} is beyond {}", name(path.path_class), name(policy.gdr_level));
-  if (gpu.gpudirect == false) return fmt::format("{} does not offer it", gpu.name);
+  if (gpu.gpudirect == false && gpu.dma_buf != true) return fmt::format("{} does not offer it", gpu.name);
   if (nic.gpudirect == false) return fmt::format("{} does not offer it", nic.name);
   if (gpu.dma_buf == false && model.facts.peermem == false)
     return "neither dma-buf nor nvidia_peermem is there";

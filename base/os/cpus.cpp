@@ -55,6 +55,13 @@ int count(const CpuSet& set) noexcept {
   return bits;
 }
 
+std::vector<int> numbers(const CpuSet& set) {
+  std::vector<int> all;
+  for (std::size_t cpu = 0; cpu < set.size() * 64; ++cpu)
+    if ((set[cpu / 64] >> (cpu % 64) & 1) != 0) all.push_back(static_cast<int>(cpu));
+  return all;
+}
+
 bool overlap(const CpuSet& a, const CpuSet& b) noexcept {
   for (std::size_t i = 0; i < a.size(); ++i)
     if ((a[i] & b[i]) != 0) return true;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <vector>
 
 namespace weft::os {
 
@@ -14,6 +15,8 @@ using CpuSet = std::array<std::uint64_t, 16>;
 /// The processors that the scheduler may give this thread. Throws Error(system).
 CpuSet affinity();
 int count(const CpuSet& set) noexcept;
+/// Their numbers, ascending.
+std::vector<int> numbers(const CpuSet& set);
 bool overlap(const CpuSet& a, const CpuSet& b) noexcept;
 
 /// The processors that the scheduler may give this process, or fewer where a control group's quota

@@ -11,6 +11,7 @@
 #include "base/kernels/copy.hpp"
 #include "base/os/cpus.hpp"
 #include "base/os/host_identity.hpp"
+#include "topology/place.hpp"
 #include "weft/error.hpp"
 
 namespace weft {
@@ -51,6 +52,21 @@ struct Machine {
   std::string_view vector_target = kernels::vector_target();
 };
 
+/// What one rank started here, and nowhere bound, would go by.
+topology::Placement place(const Config& config) {
+  topology::RankOnHost own;
+  own.cpus = os::numbers(os::affinity());
+  return topology::place_rank(config, own);
+}
+
+nlohmann::json placement_json(const topology::Placement& placement) {
+  return {{"nic", placement.nic.empty() ? nlohmann::json() : nlohmann::json(placement.nic)},
+          {"port", placement.port},
+          {"reason", placement.reason},
+          {"numa", placement.numa},
+          {"notes", placement.notes}};
+}
+
 nlohmann::json as_json(const Config& config, const Machine& machine) {
   auto knobs = nlohmann::json::array();
   for (const auto& spec : knob_table())
@@ -71,6 +87,7 @@ nlohmann::json as_json(const Config& config, const Machine& machine) {
             {"usable_cpus", machine.cpus},
             {"vector_target", machine.vector_target},
             {"stream_bytes", machine.stream_bytes}}},
+          {"topology", placement_json(place(config))},
           {"knobs", std::move(knobs)},
           {"warnings", config.warnings()}};
 }
@@ -85,8 +102,14 @@ void print_text(const Config& config, const Machine& machine) {
              fmt::join(kBootstraps, ", "));
   fmt::print(
       "machine    {}: {:g} processors usable, {} vectors; puts from {} bytes on find out "
-      "whether to bypass the cache\n\n",
+      "whether to bypass the cache\n",
       machine.host, machine.cpus, machine.vector_target, machine.stream_bytes);
+
+  const topology::Placement placement = place(config);
+  fmt::print("RDMA       {}\n",
+             placement.nic.empty() ? "no device that topology would choose" : placement.reason);
+  for (const std::string& note : placement.notes) fmt::print("{:11}{}\n", "", note);
+  fmt::print("\n");
 
   std::size_t width = 0;
   for (const auto& spec : knob_table())

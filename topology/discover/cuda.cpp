@@ -1,11 +1,10 @@
 // The CUDA driver, loaded when it is asked. No header of it is needed: these few functions have not
 // changed their form since they exist.
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <array>
-#include <memory>
 
+#include "topology/discover/driver_library.hpp"
 #include "topology/discover/steps.hpp"
 
 namespace weft::topology {
@@ -19,30 +18,22 @@ struct Uuid {
   std::array<unsigned char, 16> bytes;
 };
 
-/// The library stays loaded: a driver that was started must not vanish below its threads.
 class CudaLibrary {
  public:
-  CudaLibrary() : handle_(::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL)) {
-    if (handle_ == nullptr) {
-      problem_ = "no CUDA driver (libcuda.so.1 is not installed)";
-      return;
-    }
-    load(init, "cuInit");
-    load(version, "cuDriverGetVersion");
-    load(count, "cuDeviceGetCount");
-    load(device, "cuDeviceGet");
-    load(name, "cuDeviceGetName");
-    load(bus_id, "cuDeviceGetPCIBusId");
-    load(attribute, "cuDeviceGetAttribute");
-    load(error_name, "cuGetErrorName");
-    if (dlsym(handle_, "cuDeviceGetUuid_v2") != nullptr)
-      load(uuid, "cuDeviceGetUuid_v2");
-    else
-      load(uuid, "cuDeviceGetUuid");
+  CudaLibrary() {
+    library_.find(init, "cuInit");
+    library_.find(version, "cuDriverGetVersion");
+    library_.find(count, "cuDeviceGetCount");
+    library_.find(device, "cuDeviceGet");
+    library_.find(name, "cuDeviceGetName");
+    library_.find(bus_id, "cuDeviceGetPCIBusId");
+    library_.find(attribute, "cuDeviceGetAttribute");
+    library_.find(error_name, "cuGetErrorName");
+    library_.find(uuid, "cuDeviceGetUuid_v2");  // since CUDA 11.4: tells slices apart
   }
 
   /// Empty: all is there.
-  const std::string& problem() const noexcept { return problem_; }
+  const std::string& problem() const noexcept { return library_.problem(); }
   std::string words(int error) const {
     const char* text = nullptr;
     return error_name(error, &text) == kSuccess && text != nullptr ? text
@@ -60,15 +51,7 @@ class CudaLibrary {
   int (*uuid)(Uuid*, int) = nullptr;
 
  private:
-  template <typename Function>
-  void load(Function& function, const char* symbol) {
-    function = reinterpret_cast<Function>(::dlsym(handle_, symbol));
-    if (function == nullptr && problem_.empty())
-      problem_ = fmt::format("the CUDA driver has no {}: it is too old", symbol);
-  }
-
-  void* handle_;
-  std::string problem_;
+  DriverLibrary library_{"libcuda.so.1", "CUDA driver"};
 };
 
 std::string uuid_text(const Uuid& uuid, bool mig) {

@@ -18,6 +18,9 @@ void discover_host(const Files& files, Model& model);
 /// What the CUDA driver says of GPUs. After discover_pci.
 void add_cuda(const CudaAnswer& answer, Model& model);
 
+/// Links between GPUs, and to their processors. After add_cuda.
+void add_gpu_links(const std::vector<GpuLinks>& answer, Model& model);
+
 /// The Model::pci index of that function; kNone: there is none.
 int find_pci(const Model& model, const PciAddress& address);
 

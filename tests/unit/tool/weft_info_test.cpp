@@ -57,6 +57,7 @@ TEST(WeftInfo, PrintsTheSameAsJson) {
     EXPECT_EQ(knob["source"], is_set ? "environment" : "default");
     EXPECT_EQ(knob["default"], spec.fallback);
   }
+  EXPECT_TRUE(json["topology"].contains("nic") && json["topology"].contains("reason"));
   ASSERT_EQ(json["warnings"].size(), 1U);
   EXPECT_NE(json["warnings"][0].get<std::string>().find("WEFT_TIMEOUT"), std::string::npos);
   EXPECT_TRUE(json["version"].is_string());
