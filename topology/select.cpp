@@ -118,15 +118,20 @@ void explain(const Model& model, Choice& choice, const std::string& forced_by) {
     return;
   }
   const std::string path = fmt::format("{} ({})", name(choice.path.path_class), choice.path.text);
+  const auto accepted =
+      std::count_if(choice.candidates.begin(), choice.candidates.end(),
+                    [](const Candidate& candidate) { return candidate.accepted; });
   std::string why;
   if (!forced_by.empty())
     why = "by " + forced_by;
+  else if (accepted == 1)
+    why = "the only NIC that may be used";
   else if (choice.rails.size() == 1)
-    why = "nearest and fastest of all";
+    why = "the nearest and fastest";
   else
     why = fmt::format("one of {} equals, by balance", choice.rails.size());
-  choice.reason =
-      fmt::format("{}: {}, {}; {}", nic_at(model, choice.nic).name, path, why, choice.gdr_reason);
+  choice.reason = fmt::format("{}: {}, {}", nic_at(model, choice.nic).name, path, why);
+  if (choice.gpu != kNone) choice.reason += "; " + choice.gdr_reason;
   for (Candidate& candidate : choice.candidates) {
     if (!candidate.rail) continue;
     candidate.chosen = candidate.nic == choice.nic;
@@ -153,7 +158,8 @@ std::string gdr_hindrance(const Model& model, const Gpu& gpu, const Nic& nic, co
   if (policy.gdr_never) return "WEFT_GDR_LEVEL=never";
   if (path.path_class > policy.gdr_level)
     return fmt::format("{} is beyond {}", name(path.path_class), name(policy.gdr_level));
-  if (gpu.gpudirect == false && gpu.dma_buf != true) return fmt::format("{} does not offer it", gpu.name);
+  if (gpu.gpudirect == false && gpu.dma_buf != true)
+    return fmt::format("{} does not offer it", gpu.name);
   if (nic.gpudirect == false) return fmt::format("{} does not offer it", nic.name);
   if (gpu.dma_buf == false && model.facts.peermem == false)
     return "neither dma-buf nor nvidia_peermem is there";
