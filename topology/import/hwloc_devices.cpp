@@ -10,7 +10,8 @@
 namespace weft::topology {
 namespace {
 
-constexpr double kMostGbytes = 256;  // above, it is no PCIe link but a slip
+constexpr double kMostLinkGbytes = 10'000;  // of links between GPUs
+constexpr double kMostGbytes = 256;         // above, it is no PCIe link but a slip
 
 std::string text_of(const XmlElement& element, std::string_view attribute) {
   const std::string* text = element.attribute(attribute);
@@ -209,8 +210,11 @@ void HwlocDevices::read_distances(const XmlElement& element) {
   for (std::size_t i = 0; i < values.size(); ++i) {
     const auto from = parse_whole(who[i / who.size()]);
     const auto to = parse_whole(who[i % who.size()]);
-    constexpr double kMostDistance = 1e6;
-    if (from && to && values[i] > 0 && values[i] < kMostDistance)
+    constexpr double kMostNumber = 1e6;
+    const auto is_number = [&](const std::optional<long>& node) {
+      return node && *node >= 0 && static_cast<double>(*node) < kMostNumber;
+    };
+    if (is_number(from) && is_number(to) && values[i] > 0 && values[i] < kMostNumber)
       model_.distances.push_back({.from = static_cast<int>(*from),
                                   .to = static_cast<int>(*to),
                                   .distance = static_cast<int>(values[i])});
@@ -235,9 +239,10 @@ void HwlocDevices::read_gpu_links(const std::vector<std::string>& who,
   for (std::size_t i = 0; i < values.size(); ++i) {
     const int from = gpus[i / who.size()];
     const int to = gpus[i % who.size()];
-    if (from == kNone || to == kNone || from == to || values[i] <= 0) continue;
+    const double gbytes = values[i] / 1000;
+    if (from == kNone || to == kNone || from == to || !(gbytes > 0)) continue;
     model_.gpus[static_cast<std::size_t>(from)].links.push_back(
-        {.gpu = to, .gbytes = values[i] / 1000});
+        {.gpu = to, .gbytes = gbytes <= kMostLinkGbytes ? gbytes : 0});
   }
 }
 

@@ -11,6 +11,7 @@ namespace weft::topology {
 namespace {
 
 constexpr std::uint32_t kSwitchClass = 0x0680;  // tclass of an NVSwitch, and of POWER9's processors
+constexpr double kMostGbytes = 10'000;          // above, it is no link of a GPU but a slip
 constexpr double kMostGbits = 10'000;           // above, it is no rate of a port but a slip
 
 /// "0x030200", "0x0302", 0 for "".
@@ -137,8 +138,9 @@ class NcclReader {
     const int count = whole(element, "count", 1, 0, 1000);
     if (element.name == "c2c") {
       const std::string* bandwidth = element.attribute("bw");  // MB/s of one
-      gpu.c2c_gbytes =
+      const double gbytes =
           bandwidth == nullptr ? 0 : parse_fraction(*bandwidth).value_or(0) * count / 1000;
+      gpu.c2c_gbytes = gbytes > 0 && gbytes <= kMostGbytes ? gbytes : 0;
       return;
     }
     if (element.name != "nvlink" && element.name != "xgmi") return;

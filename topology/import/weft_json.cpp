@@ -85,7 +85,7 @@ class WeftReader {
       fields.refuse("number", fmt::format("{} was there before", node.number));
     node.package = fields.whole("package", kNone, kNone, kMostNumber);
     node.memory = one_of(fields, "memory", kKinds);
-    node.bytes = static_cast<std::uint64_t>(fields.number("bytes", 1e18));
+    node.bytes = static_cast<std::uint64_t>(fields.number("bytes", 1e19));
     node.cpus = fields.cpus("cpus");
     node.source = fields.text("source");
     model_.numa.push_back(std::move(node));
