@@ -115,10 +115,22 @@ void sort_nics(Model& model) {
   });
 }
 
+/// Some sources show a NUMA node beside its package, or around it.
+void find_packages(Model& model) {
+  for (NumaNode& node : model.numa) {
+    if (node.package != kNone || node.cpus.empty()) continue;
+    for (const Package& package : model.packages)
+      if (std::find(package.cpus.begin(), package.cpus.end(), node.cpus.front()) !=
+          package.cpus.end())
+        node.package = package.number;
+  }
+}
+
 }  // namespace
 
 void finish(Model& model) {
   check_tree(model);
+  find_packages(model);
   sort_gpus(model);
   sort_nics(model);
   std::stable_sort(model.numa.begin(), model.numa.end(),

@@ -28,6 +28,12 @@ bool is_ipv4(const VerbsAddress& port) {
   return std::memcmp(port.gid.data(), kMapped.data(), kMapped.size()) == 0;
 }
 
+/// As topology says it; empty where another port was taken than topology's.
+std::string why_this_port(std::string_view port, const topology::Placement& placement) {
+  const bool placed = !placement.nic.empty() && port.substr(0, port.rfind(':')) == placement.nic;
+  return placed ? fmt::format(" ({})", placement.reason) : std::string{};
+}
+
 }  // namespace
 
 VerbsFabric::VerbsFabric(LocalRank& local, ProgressThread& progress, FabricEvents& events,
@@ -70,7 +76,8 @@ FabricVerdict VerbsFabric::reaches(const RankAddress& own, const RankAddress& pe
     return {"verbs", false, "iWARP connects no queue pair to itself"};
   return {
       "verbs", true,
-      fmt::format("queue pairs from {} to {}", own.verbs.device.data(), peer.verbs.device.data())};
+      fmt::format("queue pairs from {} to {}{}", own.verbs.device.data(), peer.verbs.device.data(),
+                  why_this_port(own.verbs.device.data(), local_.placement))};
 }
 
 void VerbsFabric::listen(RankAddress& own) {

@@ -88,6 +88,21 @@ int add_slot(Machine& machine, int upstream, const std::string& address) {
   return machine.bridge(upstream, address);
 }
 
+Machine two_sockets(const std::vector<std::string>& nics) {
+  Machine machine;
+  machine.numa(0, 0, {0, 1}).numa(1, 1, {2, 3});
+  for (int socket = 0; socket < 2; ++socket) {
+    const std::string domain = socket == 0 ? "0000:0" : "0000:8";
+    const int top = add_switch(machine, machine.host_bridge(socket), domain + "1");
+    machine.gpu(add_slot(machine, top, domain + "2:00.0"), domain + "3:00.0");
+    machine.gpu(add_slot(machine, top, domain + "2:01.0"), domain + "4:00.0");
+    const auto at = static_cast<std::size_t>(2 * socket);
+    machine.nic(add_slot(machine, top, domain + "2:02.0"), domain + "5:00.0", nics.at(at));
+    machine.nic(add_slot(machine, top, domain + "2:03.0"), domain + "6:00.0", nics.at(at + 1));
+  }
+  return machine;
+}
+
 std::string nic_name(const Model& model, int nic) {
   return nic == kNone ? "none" : model.nics.at(static_cast<std::size_t>(nic)).name;
 }

@@ -44,6 +44,9 @@ int add_switch(Machine& machine, int host_bridge, const std::string& domain_and_
 /// A downstream port of that switch, and its device's place below.
 int add_slot(Machine& machine, int upstream, const std::string& address);
 
+/// Two sockets, each with a switch that holds two GPUs and two NICs, called as `nics` says.
+Machine two_sockets(const std::vector<std::string>& nics);
+
 std::string nic_name(const Model& model, int nic);
 /// "0000:01:00.0 -> mlx5_0 PIX gdr [mlx5_0 mlx5_1]" for each choice, in the order of GPUs.
 std::vector<std::string> summary(const Model& model, const Selection& selection);
