@@ -11,7 +11,7 @@ Model discover(const DiscoverOptions& options) {
   discover_host(files, model);
   discover_memory(files, model);
   discover_pci(files, model);
-  discover_nics(files, model);
+  discover_nics(files, model, options.count_gids);
   if (options.cuda) add_cuda(options.cuda(), model);
   if (options.nvml) add_gpu_links(options.nvml(), model);
   finish(model);

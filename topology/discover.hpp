@@ -45,6 +45,7 @@ struct DiscoverOptions {
   std::string root{};  ///< a folder that stands for /, with sys and proc; empty: / itself
   /// Null: CUDA is not asked (which takes a while, and a driver).
   std::function<CudaAnswer()> cuda = ask_cuda_driver;
+  bool count_gids = true;  ///< tables of 256 entries for each port: jobs don't need them here
   /// Null: links between GPUs are not asked for.
   std::function<std::vector<GpuLinks>()> nvml = ask_nvml;
 };

@@ -160,8 +160,9 @@ Placement place_rank(const Config& config, const RankOnHost& own) {
   const bool has_rdma = !Files("").list("/sys/class/infiniband").empty();
   if (!has_rdma && config.text(Knob::topo_file).empty()) return {};
   // No rank moves GPU memory yet, so that CUDA need not be asked.
-  const Model model =
-      machine_of(config, has_rdma ? discover({.cuda = nullptr, .nvml = nullptr}) : Model{});
+  const Model model = machine_of(
+      config,
+      has_rdma ? discover({.cuda = nullptr, .count_gids = false, .nvml = nullptr}) : Model{});
   if (!has_rdma) return {};
   if (policy.nic.empty()) return place_rank(model, own, policy);
   try {

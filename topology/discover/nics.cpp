@@ -38,7 +38,8 @@ LinkLayer layer_in(const std::string& text) {
 
 class NicReader {
  public:
-  NicReader(const Files& files, Model& model) : files_(files), model_(model) {}
+  NicReader(const Files& files, Model& model, bool count_gids)
+      : files_(files), model_(model), count_gids_(count_gids) {}
 
   void read() {
     for (const std::string& name : files_.list(kNet))
@@ -84,14 +85,20 @@ class NicReader {
     const double gbits =
         parse_fraction(std::string_view(rate).substr(0, rate.find(' '))).value_or(0);
     port.gbits = gbits > 0 ? gbits : 0;
-    for (const std::string& index : files_.list(folder + "/gids")) {
-      const auto gid = files_.read(fmt::format("{}/gids/{}", folder, index));
-      if (gid && gid->find_first_not_of("0:") != std::string::npos) ++port.gids;
-    }
+    if (count_gids_) port.gids = gids_in(folder + "/gids");
     port.net = files_.read(folder + "/gid_attrs/ndevs/0").value_or("");
     for (const char* fact : {"state", "rate"})
       port.sources.push_back({.fact = fact, .source = fmt::format("{}/{}", folder, fact)});
     nic.ports.push_back(std::move(port));
+  }
+
+  int gids_in(const std::string& folder) const {
+    int count = 0;
+    for (const std::string& index : files_.list(folder)) {
+      const auto gid = files_.read(fmt::format("{}/{}", folder, index));
+      if (gid && gid->find_first_not_of("0:") != std::string::npos) ++count;
+    }
+    return count;
   }
 
   /// Network controllers without an RDMA device: shown, and never chosen.
@@ -113,11 +120,14 @@ class NicReader {
 
   const Files& files_;
   Model& model_;
+  const bool count_gids_;
   std::map<PciAddress, std::vector<std::string>> nets_;
 };
 
 }  // namespace
 
-void discover_nics(const Files& files, Model& model) { NicReader(files, model).read(); }
+void discover_nics(const Files& files, Model& model, bool count_gids) {
+  NicReader(files, model, count_gids).read();
+}
 
 }  // namespace weft::topology

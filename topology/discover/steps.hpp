@@ -12,7 +12,7 @@ void discover_memory(const Files& files, Model& model);
 /// The tree of PCI, links and NUMA nodes of its devices; what computes becomes a GPU.
 void discover_pci(const Files& files, Model& model);
 /// RDMA devices and their ports; network devices that have none. After discover_pci.
-void discover_nics(const Files& files, Model& model);
+void discover_nics(const Files& files, Model& model, bool count_gids);
 /// Modules and the IOMMU.
 void discover_host(const Files& files, Model& model);
 /// What the CUDA driver says of GPUs. After discover_pci.
