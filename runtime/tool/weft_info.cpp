@@ -50,13 +50,15 @@ struct Machine {
   double cpus = os::usable_cpus();
   std::size_t stream_bytes = kernels::default_stream_bytes();
   std::string_view vector_target = kernels::vector_target();
+  topology::Placement placement;  ///< of one rank that is started here
 };
 
-/// What one rank started here, and nowhere bound, would go by.
-topology::Placement place(const Config& config) {
+Machine look(const Config& config) {
   topology::RankOnHost own;
   own.cpus = os::numbers(os::affinity());
-  return topology::place_rank(config, own);
+  Machine machine;
+  machine.placement = topology::place_rank(config, own);
+  return machine;
 }
 
 nlohmann::json placement_json(const topology::Placement& placement) {
@@ -87,7 +89,7 @@ nlohmann::json as_json(const Config& config, const Machine& machine) {
             {"usable_cpus", machine.cpus},
             {"vector_target", machine.vector_target},
             {"stream_bytes", machine.stream_bytes}}},
-          {"topology", placement_json(place(config))},
+          {"topology", placement_json(machine.placement)},
           {"knobs", std::move(knobs)},
           {"warnings", config.warnings()}};
 }
@@ -105,7 +107,7 @@ void print_text(const Config& config, const Machine& machine) {
       "whether to bypass the cache\n",
       machine.host, machine.cpus, machine.vector_target, machine.stream_bytes);
 
-  const topology::Placement placement = place(config);
+  const topology::Placement& placement = machine.placement;
   fmt::print("RDMA       {}\n",
              placement.nic.empty() ? "no device that topology would choose" : placement.reason);
   for (const std::string& note : placement.notes) fmt::print("{:11}{}\n", "", note);
@@ -123,7 +125,7 @@ void print_text(const Config& config, const Machine& machine) {
 
 int run(bool wants_json) {
   const auto config = Config::read();
-  const Machine machine;
+  const Machine machine = look(config);
   if (wants_json)
     fmt::print(
         "{}\n",
