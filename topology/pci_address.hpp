@@ -17,6 +17,8 @@ struct PciAddress {
   std::uint8_t device = 0;    ///< 0 to 31
   std::uint8_t function = 0;  ///< 0 to 7
 
+  // clang-tidy 14 takes the zero that results are compared with for a null pointer.
+  // NOLINTNEXTLINE(modernize-use-nullptr)
   friend auto operator<=>(const PciAddress&, const PciAddress&) = default;
 
   /// "0004:04:00.0"; a domain above ffff takes the digits that it needs.

@@ -150,7 +150,7 @@ class NcclReader {
     const auto device_class = text == nullptr ? 0 : parse_class(*text).value_or(0);
     if (device_class >> 8 == kSwitchClass)
       link.to = (device_class & 0xff) == 0 ? PeerKind::nvswitch : PeerKind::cpu;
-    gpu.links.push_back(std::move(link));
+    gpu.links.push_back(link);
   }
 
   void read_nic(const XmlElement& element, int index) {
