@@ -5,6 +5,7 @@
 
 #include <iterator>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "topology/render/labels.hpp"
@@ -28,7 +29,14 @@ std::string choice_text(const View& view, const Choice& choice) {
                      choice.gdr ? ", GPUDirect" : "");
 }
 
-Devices facts_of(const View& view) {
+/// Addresses at which a machine has several NICs: ports of one PCI function.
+void add_shared(const Model& model, std::set<std::string>& shared) {
+  std::set<std::string> seen;
+  for (const Nic& nic : model.nics)
+    if (!seen.insert(address_text(model, nic)).second) shared.insert(address_text(model, nic));
+}
+
+Devices facts_of(const View& view, const std::set<std::string>& shared) {
   const Model& model = view.model;
   Devices devices;
   for (const NumaNode& node : model.numa)
@@ -46,12 +54,14 @@ Devices facts_of(const View& view) {
   for (std::size_t i = 0; i < model.nics.size(); ++i) {
     const Nic& nic = model.nics[i];
     const NicVerdict& verdict = view.verdict(static_cast<int>(i));
-    devices[fmt::format("NIC {} {}", address_text(model, nic), nic.rdma)] = {
-        {"NUMA node", std::to_string(model.numa_of(nic))},
-        {"link", link_of(model, nic.pci)},
-        {"port", std::string(name(verdict.state))},
-        {"Gb/s", fmt::format("{:g}", verdict.gbits)},
-        {"usable", verdict.usable ? "yes" : "no: " + verdict.reason}};
+    auto device = fmt::format("NIC {}", address_text(model, nic));
+    if (shared.contains(address_text(model, nic))) device += " " + nic.rdma;
+    devices[device] = {{"name", nic.name},
+                       {"NUMA node", std::to_string(model.numa_of(nic))},
+                       {"link", link_of(model, nic.pci)},
+                       {"port", std::string(name(verdict.state))},
+                       {"Gb/s", fmt::format("{:g}", verdict.gbits)},
+                       {"usable", verdict.usable ? "yes" : "no: " + verdict.reason}};
   }
   return devices;
 }
@@ -68,8 +78,11 @@ void compare(const std::string& device, const Facts& a, const Facts& b, std::str
 }  // namespace
 
 Difference difference(const View& a, const View& b) {
-  const Devices left = facts_of(a);
-  const Devices right = facts_of(b);
+  std::set<std::string> shared;
+  add_shared(a.model, shared);
+  add_shared(b.model, shared);
+  const Devices left = facts_of(a, shared);
+  const Devices right = facts_of(b, shared);
   Difference result;
   for (const auto& [device, facts] : left) {
     const auto found = right.find(device);

@@ -78,12 +78,21 @@ class Writer {
       for (const Outline& numa : part.children) write_home(numa);
       return;
     }
-    if (part.children.empty()) write_cpu(part.index, {});
+    bool is_written = false;
     for (const Outline& child : part.children) {
+      if (!has_usable(child)) continue;
       const bool is_root = child.part == Part::host_bridge;
-      const std::vector<Outline> alone = is_root ? std::vector<Outline>{} : std::vector{child};
-      write_cpu(part.index, is_root ? child.children : alone);
+      write_cpu(part.index, is_root ? child.children : std::vector{child});
+      is_written = true;
     }
+    if (!is_written && part.index != kNone) write_cpu(part.index, {});
+  }
+
+  bool has_usable(const Outline& part) const {
+    if (part.part == Part::nic) return view_.verdict(part.index).usable;
+    return part.part == Part::gpu ||
+           std::any_of(part.children.begin(), part.children.end(),
+                       [this](const Outline& child) { return has_usable(child); });
   }
 
   /// Each host bridge is a <cpu> of its own: NCCL knows no other border between them.
@@ -101,7 +110,7 @@ class Writer {
       const Outline& part = parts[i];
       if (part.part == Part::gpu) write_gpu(part, depth);
       if (part.part == Part::nic) i = write_nics(parts, i, depth);
-      if (part.part != Part::pci_switch) continue;
+      if (part.part != Part::pci_switch || !has_usable(part)) continue;
       open_pci(part.index, part.link, depth, "");
       write_devices(part.children, depth + 1);
       line(depth, "</pci>");

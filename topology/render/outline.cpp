@@ -102,7 +102,7 @@ class Builder {
 
   void add(Part part, int index, int pci, int numa_number) {
     const auto chain = above(model_, pci);
-    Outline* place = &numa(numa_number);
+    Outline* place = &numa(numa_number == kNone ? model_.sole_numa() : numa_number);
     // From the top down: what is shown becomes a box, what is not only narrows the link.
     Link narrowest;
     const auto narrow = [&](const Link& link) {

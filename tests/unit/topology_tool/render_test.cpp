@@ -180,7 +180,13 @@ void expect_same_after_nccl(const Pictured& before) {
 
 TEST(NcclXml, GivesTheSameAnswersWhenItIsReadAgain) {
   expect_same_after_nccl(Pictured(two_sockets()));
-  for (const auto& file : recorded_machines()) {
+}
+
+TEST(NcclXml, GivesTheSameAnswersForMachinesThatExist) {
+  const auto files = recorded_machines();
+  if (files.empty())
+    GTEST_SKIP() << "no captures of machines here: set WEFT_TEST_TOPOLOGIES to their folder";
+  for (const auto& file : files) {
     SCOPED_TRACE(file);
     expect_same_after_nccl(Pictured(import_file(file)));
   }
@@ -250,7 +256,7 @@ TEST(Difference, TellsOfWhatOneMachineLacks) {
   const Pictured broken(std::move(worse));
   const auto found = difference(whole.view, broken.view);
   EXPECT_FALSE(found.alike);
-  EXPECT_TRUE(contains(line_of(found.text, "NIC 0000:16:00.0 mlx5_1"), "port active | down"))
+  EXPECT_TRUE(contains(line_of(found.text, "NIC 0000:16:00.0"), "port active | down"))
       << found.text;
   EXPECT_TRUE(
       contains(line_of(found.text, "GPU 0000:14:00.0"), "gets mlx5_1, PIX, GPUDirect | mlx5_0"))
