@@ -44,6 +44,7 @@ enum class Knob : std::uint8_t {
   ib_traffic_class,  ///< WEFT_IB_TRAFFIC_CLASS integer 0       of the IP header: DSCP and ECN
   ib_pkey,           ///< WEFT_IB_PKEY          integer 0       index in the port's table
   ib_mtu,            ///< WEFT_IB_MTU           choice  active  active | 256 .. 4096
+  ib_max_message,    ///< WEFT_IB_MAX_MESSAGE   size|auto       bytes of a work request
   connect,           ///< WEFT_CONNECT          choice  tcp     tcp | cm: how queue pairs meet
   mesh_eager,        ///< WEFT_MESH_EAGER       integer 128     ranks up to which all pairs connect
 

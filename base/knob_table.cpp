@@ -75,6 +75,10 @@ constexpr std::array<KnobSpec, static_cast<std::size_t>(Knob::count_)> kTable{{
     {Knob::ib_mtu, "WEFT_IB_MTU", KnobType::choice, "active",
      "active | 256 | 512 | 1024 | 2048 | 4096",
      "bytes of payload in an RDMA packet; active: what the port is set to"},
+    {Knob::ib_max_message, "WEFT_IB_MAX_MESSAGE", KnobType::size, "auto",
+     "a size from 256, such as 64k, or auto",
+     "bytes of one RDMA work request: larger transfers take several; auto: what the device can",
+     true, 256},
     {Knob::connect, "WEFT_CONNECT", KnobType::choice, "tcp", "tcp | cm",
      "how queue pairs are brought up: by what ranks tell each other over TCP, or by the RDMA "
      "connection manager, which iWARP needs"},

@@ -113,6 +113,8 @@ void Device::read_limits(const ibv_port_attr& port) {
     os::throw_system_error("ibv_query_device", name_, error);
   const auto count = [](int value) { return static_cast<std::uint32_t>(std::max(value, 0)); };
   limits_.max_message = port.max_msg_sz;
+  if (options_.max_message != 0)
+    limits_.max_message = std::min<std::uint64_t>(limits_.max_message, options_.max_message);
   limits_.max_depth = count(device.max_qp_wr);
   limits_.max_pieces = static_cast<std::uint32_t>(std::max(device.max_sge, 1));
   limits_.max_queue_pairs = count(device.max_qp);

@@ -47,6 +47,7 @@ VerbsOptions VerbsOptions::read(const Config& config) {
   options.traffic_class = number<std::uint8_t>(config, Knob::ib_traffic_class);
   options.pkey_index = number<std::uint16_t>(config, Knob::ib_pkey);
   options.mtu = mtu_of(config.text(Knob::ib_mtu));
+  options.max_message = config.size(Knob::ib_max_message).value_or(0);
   options.connection_manager = config.text(Knob::connect) == "cm";
   options.eager_ranks = number<int>(config, Knob::mesh_eager);
   options.arena_bytes = kControlChunk + config.size(Knob::arena_chunk).value();
@@ -57,10 +58,12 @@ std::string VerbsOptions::text() const {
   return fmt::format(
       "WEFT_NIC={} WEFT_IB_GID={} WEFT_QPS_PER_PEER={} WEFT_CQS={} WEFT_QUEUE_DEPTH={} "
       "WEFT_LADDER={} WEFT_IB_TIMEOUT={} WEFT_IB_RETRY={} WEFT_IB_SL={} WEFT_IB_TRAFFIC_CLASS={} "
-      "WEFT_IB_PKEY={} WEFT_IB_MTU={} WEFT_CONNECT={} WEFT_MESH_EAGER={}",
+      "WEFT_IB_PKEY={} WEFT_IB_MTU={} WEFT_IB_MAX_MESSAGE={} WEFT_CONNECT={} WEFT_MESH_EAGER={}",
       nic, gid_index < 0 ? "auto" : std::to_string(gid_index), queue_pairs, completion_queues,
       depth, name(ladder), timeout, retry, service_level, traffic_class, pkey_index,
-      mtu == 0 ? "active" : std::to_string(mtu), connection_manager ? "cm" : "tcp", eager_ranks);
+      mtu == 0 ? "active" : std::to_string(mtu),
+      max_message == 0 ? "auto" : std::to_string(max_message), connection_manager ? "cm" : "tcp",
+      eager_ranks);
 }
 
 }  // namespace weft::p2p::verbs

@@ -29,6 +29,7 @@ struct VerbsOptions {
   std::uint8_t traffic_class = 0;   ///< WEFT_IB_TRAFFIC_CLASS
   std::uint16_t pkey_index = 0;     ///< WEFT_IB_PKEY
   int mtu = 0;                      ///< WEFT_IB_MTU: bytes; 0: the port's active one
+  std::uint64_t max_message = 0;    ///< WEFT_IB_MAX_MESSAGE: bytes; 0: what the device can
   bool connection_manager = false;  ///< WEFT_CONNECT=cm
   int eager_ranks = 128;            ///< WEFT_MESH_EAGER
   /// What a rank's arenas take at first (WEFT_ARENA_CHUNK): registered as soon as they are used.

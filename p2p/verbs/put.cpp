@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <cstring>
 #include <new>
-#include <optional>
 #include <utility>
 
 #include "p2p/verbs/verbs_channel.hpp"
@@ -18,7 +17,8 @@ namespace {
 /// From this size on several queue pairs carry one tensor together.
 constexpr std::size_t kStripeBytes = 1u << 20;
 constexpr std::size_t kLeastShare = 64u << 10;
-/// How long a put that has begun waits for room; what is under way ends or fails long before.
+/// How long a put that has begun waits for room for more; what is under way ends or fails long
+/// before.
 constexpr std::chrono::seconds kPatience{30};
 
 /// Whether so much, and a word behind it, travels in the work request itself.
@@ -300,7 +300,8 @@ Status VerbsChannel::transmit(Sending& sending, std::span<const Piece> pieces, R
       total / rank_.device.limits().max_message + pieces.size() / pair.max_pieces() + 2;
   const auto wanted =
       static_cast<std::uint32_t>(std::min<std::uint64_t>(estimate, pair.max_chain()));
-  std::optional<Clock::time_point> patience;  // from the first time that there is no room
+  constexpr auto kUnlimited = Clock::time_point::max();
+  Clock::time_point patience = kUnlimited;  // until there is no room
   std::size_t next = 0;
   Piece piece = pieces.empty() ? Piece{} : pieces[0];
   for (bool begun = false;; begun = true) {
@@ -338,8 +339,8 @@ Status VerbsChannel::transmit(Sending& sending, std::span<const Piece> pieces, R
       }
       if (may_refuse && !begun) return full();
       const auto now = Clock::now();
-      if (!patience) patience = now + kPatience;
-      if (now > *patience)
+      if (patience == kUnlimited) patience = now + kPatience;
+      if (now > patience)
         (void)give_up(ETIMEDOUT);
       else
         rank_.completions.help();
@@ -349,6 +350,7 @@ Status VerbsChannel::transmit(Sending& sending, std::span<const Piece> pieces, R
       return broken("put");
     }
     sending.requests += payload_requests;
+    patience = kUnlimited;
     if (last) return {};
     to = writes.next();
   }

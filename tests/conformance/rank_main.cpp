@@ -2,6 +2,7 @@
 //   conformance_ranks            every body
 //   conformance_ranks NAME...    these; soak and churn too
 // WEFT_FABRIC says by which fabric. The first that fails is named on stderr.
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -9,6 +10,7 @@
 #include <exception>
 #include <string>
 
+#include "base/config.hpp"
 #include "tests/conformance/ring.hpp"
 #include "tests/conformance/runner.hpp"
 #include "tests/conformance/settings.hpp"
@@ -82,6 +84,9 @@ bool run_all(World& world, const Bodies& bodies) {
 int main(int argc, char** argv) try {
   const char* full = std::getenv("WEFT_TEST_FULL");
   const bool is_full = full != nullptr && std::strcmp(full, "1") == 0;
+  // Where requests are small, a tensor of many of them is large.
+  if (const auto most = Config::read().size(Knob::ib_max_message))
+    settings().large = std::min(settings().large, static_cast<std::int64_t>(256 * *most));
   settings().soak = std::chrono::seconds(is_full ? 120 : 20);
   settings().churn_slots = 10'000;
   settings().churn_cycles = is_full ? 100 : 3;

@@ -31,8 +31,8 @@ TEST(VerbsOptions, AreWhatTheConfigurationSays) {
   EXPECT_EQ(defaults.text(),
             "WEFT_NIC= WEFT_IB_GID=auto WEFT_QPS_PER_PEER=1 WEFT_CQS=0 WEFT_QUEUE_DEPTH=1024 "
             "WEFT_LADDER=auto WEFT_IB_TIMEOUT=14 WEFT_IB_RETRY=7 WEFT_IB_SL=0 "
-            "WEFT_IB_TRAFFIC_CLASS=0 WEFT_IB_PKEY=0 WEFT_IB_MTU=active WEFT_CONNECT=tcp "
-            "WEFT_MESH_EAGER=128");
+            "WEFT_IB_TRAFFIC_CLASS=0 WEFT_IB_PKEY=0 WEFT_IB_MTU=active WEFT_IB_MAX_MESSAGE=auto "
+            "WEFT_CONNECT=tcp WEFT_MESH_EAGER=128");
   EXPECT_EQ(defaults.text(), VerbsOptions().text()) << "both have the same defaults";
   EXPECT_EQ(defaults.arena_bytes, 18U << 20U);
   const VerbsOptions options = VerbsOptions::read(Config()
@@ -48,13 +48,15 @@ TEST(VerbsOptions, AreWhatTheConfigurationSays) {
                                                       .with(Knob::ib_traffic_class, "255")
                                                       .with(Knob::ib_pkey, "65535")
                                                       .with(Knob::ib_mtu, "4096")
+                                                      .with(Knob::ib_max_message, "64k")
                                                       .with(Knob::connect, "cm")
                                                       .with(Knob::mesh_eager, "0"));
-  EXPECT_EQ(options.text(),
-            "WEFT_NIC=rxe0:1 WEFT_IB_GID=3 WEFT_QPS_PER_PEER=8 WEFT_CQS=2 WEFT_QUEUE_DEPTH=16 "
-            "WEFT_LADDER=counted WEFT_IB_TIMEOUT=31 WEFT_IB_RETRY=0 WEFT_IB_SL=15 "
-            "WEFT_IB_TRAFFIC_CLASS=255 WEFT_IB_PKEY=65535 WEFT_IB_MTU=4096 WEFT_CONNECT=cm "
-            "WEFT_MESH_EAGER=0");
+  EXPECT_EQ(
+      options.text(),
+      "WEFT_NIC=rxe0:1 WEFT_IB_GID=3 WEFT_QPS_PER_PEER=8 WEFT_CQS=2 WEFT_QUEUE_DEPTH=16 "
+      "WEFT_LADDER=counted WEFT_IB_TIMEOUT=31 WEFT_IB_RETRY=0 WEFT_IB_SL=15 "
+      "WEFT_IB_TRAFFIC_CLASS=255 WEFT_IB_PKEY=65535 WEFT_IB_MTU=4096 WEFT_IB_MAX_MESSAGE=65536 "
+      "WEFT_CONNECT=cm WEFT_MESH_EAGER=0");
   EXPECT_EQ(options.mtu, 4096);
   EXPECT_EQ(options.ladder, Ladder::counted);
 }
@@ -118,6 +120,20 @@ TEST(Device, TakesAsDeepQueuesAsTheDeviceAllows) {
   DeviceRig rig(network.device(0, NicSpec{.max_depth = 128}), options);
   EXPECT_EQ(rig.device().options().depth, 128U);
   EXPECT_TRUE(rig.logged("WEFT_QUEUE_DEPTH=32768: fake0:1 allows 128"));
+}
+
+TEST(Device, MakesWorkRequestsNoLargerThanAskedForNorThanTheDeviceCan) {
+  FakeNetwork network;
+  VerbsOptions options;
+  const NicSpec nic{.max_message = 1U << 20U};
+  DeviceRig device(network.device(0, nic), options);
+  EXPECT_EQ(device.device().limits().max_message, 1U << 20U);
+  options.max_message = 1024;
+  DeviceRig asked(network.device(1, nic), options);
+  EXPECT_EQ(asked.device().limits().max_message, 1024U);
+  options.max_message = 1U << 30U;
+  DeviceRig too_much(network.device(2, nic), options);
+  EXPECT_EQ(too_much.device().limits().max_message, 1U << 20U);
 }
 
 TEST(Device, RefusesWhatTheDeviceHasNoRoomFor) {
