@@ -42,6 +42,8 @@ struct Side {
 
 Side side_of(const Model& model, const std::vector<int>& chain, int meeting) {
   Side side;
+  // Of a device that is not on PCI nothing is known.
+  side.all_known = !chain.empty() && node_at(model, chain.front()).kind != PciKind::host_bridge;
   for (const int index : chain) {
     if (index == meeting) break;
     const PciNode& node = node_at(model, index);

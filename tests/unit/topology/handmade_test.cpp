@@ -96,6 +96,17 @@ TEST(Handmade, ASpeedThatIsNotKnownIsNeverPreferred) {
   }
 }
 
+TEST(Handmade, ADeviceThatIsNotOnPciIsNotPreferred) {
+  Machine machine;
+  machine.numa(0, 0, {0});
+  machine.nic(machine.host_bridge(0), "0000:01:00.0", "rxe1", 200, 0);
+  machine.nic(machine.host_bridge(0), "0000:02:00.0", "rxe0");
+  machine.last_nic().pci = kNone;
+  const Model model = machine.build();
+  EXPECT_EQ(summary(model, select(model, spread_ranks(model, 2))),
+            (Lines{"rank 0 -> rxe1 NODE [rxe1 rxe0]", "rank 1 -> rxe0 NODE [rxe1 rxe0]"}));
+}
+
 TEST(Handmade, AFasterNicOfTheSameClassGoesFirst) {
   Machine machine;
   machine.numa(0, 0, {0});
