@@ -46,7 +46,7 @@ topology::Placement place(const Config& config, const Bootstrap& bootstrap, Log&
     placement = topology::place_rank(config, own);
   } catch (const Error& error) {
     if (error.code() == Code::bad_config) throw;
-    placement.notes.emplace_back(error.what());
+    placement.notes.push_back(error.detail().message);
   }
   for (const std::string& note : placement.notes) log.info(Subsystem::path, "topology: {}", note);
   if (placement.numa >= 0)

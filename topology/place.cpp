@@ -171,7 +171,7 @@ Placement place_rank(const Config& config, const RankOnHost& own) {
     // Who opens ports knows best whether WEFT_NIC can be had, and refuses it otherwise.
     policy.nic.clear();
     Placement placement{.notes = place_rank(model, own, policy).notes};
-    placement.notes.emplace_back(error.what());
+    placement.notes.push_back(error.detail().message);
     return placement;
   }
 }
