@@ -11,6 +11,7 @@
 #include "base/kernels/copy.hpp"
 #include "base/os/cpus.hpp"
 #include "base/os/host_identity.hpp"
+#include "runtime/tool/job_table.hpp"
 #include "topology/place.hpp"
 #include "weft/error.hpp"
 
@@ -19,7 +20,11 @@ namespace {
 
 constexpr int kBadConfig = 2;
 
+#ifdef WEFT_HAS_VERBS
+constexpr std::array<std::string_view, 2> kFabrics{"shm", "verbs"};
+#else
 constexpr std::array<std::string_view, 1> kFabrics{"shm"};
+#endif
 constexpr std::array<std::string_view, 2> kBootstraps{"pmix", "alone"};
 
 constexpr std::string_view kSanitizer =
@@ -143,9 +148,19 @@ int main(int argc, char** argv) {
                "weft-info");
   app.set_version_flag("--version", "weft " WEFT_VERSION);
   bool wants_json = false;
-  app.add_flag("--json", wants_json, "Print JSON");
+  bool wants_job = false;
+  auto* const json = app.add_flag("--json", wants_json, "Print JSON");
+  app.add_flag(
+         "--job", wants_job,
+         "As every rank of a job (mpirun ... weft-info --job): rank 0 prints, as JSON, by what "
+         "each rank reaches each other one, and why")
+      ->excludes(json);
   CLI11_PARSE(app, argc, argv);
   try {
+    if (wants_job) {
+      weft::print_job_table();
+      return 0;
+    }
     return weft::run(wants_json);
   } catch (const std::exception& error) {
     fmt::print(stderr, "weft-info: {}\n", error.what());
