@@ -22,17 +22,6 @@ std::size_t stride_for(const SlotSpec& spec, std::size_t bytes, const Tensor& me
 
 }  // namespace
 
-namespace {
-
-/// So many credits are worth a write when there is time: the fewer writes the better, as long as
-/// the writer keeps a quarter, or two, to go on with until they have come.
-std::uint64_t worth_reporting(std::uint64_t depth) noexcept {
-  const std::uint64_t left = std::max<std::uint64_t>(2, depth / 4);
-  return std::max((depth + 1) / 2, depth - std::min(depth, left));
-}
-
-}  // namespace
-
 SlotState::SlotState(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& table, SlotSpec spec,
                      std::uint64_t id, Tensor memory, p2p::Bell bell)
     : local_(local),
@@ -50,7 +39,7 @@ SlotState::SlotState(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& tab
       lines_(local_.control, spec_.writer == Writer::peer ? line_count_ * sizeof(SlotLine)
                                                           : PublishedWords::bytes(spec_.depth)),
       credits_(spec_.flow == Flow::credits || local_.check_flow),
-      report_idle_(spec_.flow == Flow::credits && !dynamic() ? worth_reporting(spec_.depth) : 1),
+      report_idle_(spec_.flow == Flow::credits && !dynamic() ? (spec_.depth + 1) / 2 : 1),
       report_pressed_(spec_.flow == Flow::credits && !dynamic() &&
                               spec_.depth > p2p::kReportsAllUpTo
                           ? std::max<std::uint64_t>(report_idle_, spec_.depth - 2)
