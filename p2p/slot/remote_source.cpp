@@ -122,13 +122,15 @@ bool RemoteSlotState::is_read(std::uint64_t ticket) noexcept {
   const Pending& pending = (*pending_)[ticket % kMaxPending];
   if (pending.ticket != ticket || pending.cancelled || !pending.outcome.ok()) return true;
   if (done_ticket_.load(std::memory_order_relaxed) < ticket) return false;
+  // Looked at before the word: what the owner has read before it closed its end counts as read.
+  const bool is_over = gate_.is_shut() || owner_.gone();
   const std::uint64_t word = credit_word().load(std::memory_order_seq_cst);
   if (word > let_go_known_.load(std::memory_order_relaxed))
     let_go_known_.store(word, std::memory_order_relaxed);
   take_back_lent();
   if (taken_back_ >= pending.sequence) return true;
   // Nobody reads what lies there any more.
-  Status why = gate_.is_shut() || owner_.gone() ? usable() : Status{};
+  Status why = is_over ? usable() : Status{};
   if (why.ok()) return false;
   (*pending_)[ticket % kMaxPending].outcome = std::move(why);
   return true;
