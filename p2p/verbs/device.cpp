@@ -45,9 +45,9 @@ std::uint8_t mtu_of(const VerbsOptions& options, ibv_mtu active, const std::stri
   return static_cast<std::uint8_t>(mtu);
 }
 
-template <std::size_t kSize>
-void copy_text(std::array<char, kSize>& to, const std::string& from) {
-  std::memcpy(to.data(), from.data(), std::min(from.size(), kSize - 1));
+template <std::size_t Size>
+void copy_text(std::array<char, Size>& to, const std::string& from) {
+  std::memcpy(to.data(), from.data(), std::min(from.size(), Size - 1));
 }
 
 void make_non_blocking(int fd) {
