@@ -27,7 +27,6 @@ std::atomic<std::uint64_t>& word_at(std::byte* place) noexcept {
 QueuePair::QueuePair(Device& device, LocalRank& local, Regions& regions, Completions& completions,
                      QueuePairEvents& events, Options options)
     : device_(device),
-      local_(local),
       completions_(completions),
       events_(events),
       options_(options),

@@ -129,7 +129,6 @@ class QueuePair {
   void report_receives() noexcept;
 
   Device& device_;
-  LocalRank& local_;
   Completions& completions_;
   QueuePairEvents& events_;
   const Options options_;
