@@ -50,13 +50,15 @@ class UseGate {
   void open() noexcept { state_.store(State::open, std::memory_order_release); }
 
  private:
-  enum class State : std::uint8_t { open, shut, drained };
+  enum class State : std::uint8_t { open, shut, draining, drained };
 
   void drained_if_empty() noexcept {
     State shut = State::shut;
-    if (inside_.load(std::memory_order_acquire) == 0 &&
-        state_.compare_exchange_strong(shut, State::drained))
-      on_drained_();
+    if (inside_.load(std::memory_order_acquire) != 0 ||
+        !state_.compare_exchange_strong(shut, State::draining))
+      return;
+    on_drained_();
+    state_.store(State::drained, std::memory_order_release);  // the closer may open it again
   }
 
   std::atomic<std::uint32_t> inside_{0};
