@@ -9,6 +9,7 @@
 
 #include "base/board/layout.hpp"
 #include "base/board/recorder.hpp"
+#include "base/board/waits.hpp"
 #include "base/os/fd.hpp"
 #include "base/os/mapping.hpp"
 
@@ -19,36 +20,58 @@ struct ShownEdge {
   EdgeState state = EdgeState::free;
   EdgeReport report;
   std::uint64_t slot = 0;
+  std::uint64_t pending = 0;
 };
 
-/// A board in mapped memory, checked once. The rank may write it meanwhile, or be dead.
+/// A thread that sleeps.
+struct ShownWait {
+  WaitAbout about;
+  std::uint64_t since_ns = 0;
+  std::uint64_t until_ns = 0;
+};
+
+/// A board in mapped memory, or a recording, checked once. The rank may write it meanwhile, or be
+/// dead.
 /// Thread-safety: any number of threads.
 class BoardView {
  public:
   /// Maps the file read-only; it may be closed afterwards. Throws Error(system) where it is no
   /// board of this version, or its sections don't lie within it.
   static BoardView open(const os::Fd& file);
+  /// The same in memory that the caller keeps.
+  static BoardView of(std::span<const std::byte> memory);
 
   const Identity& identity() const noexcept { return *at<Identity>(SectionIndex::identity); }
+  const Recorded& recorded() const noexcept { return *at<Recorded>(SectionIndex::recorded); }
+  std::string_view legend() const noexcept {
+    return {at<char>(SectionIndex::legend), section(SectionIndex::legend).capacity - 1};
+  }
   const Totals& totals() const noexcept { return *at<Totals>(SectionIndex::totals); }
   std::span<const PathEntry> paths() const noexcept;
   /// Those in use. An edge that changed hands while it was looked at is left out.
   std::vector<ShownEdge> edges() const;
+  /// Those of the past too, as far as nothing has taken their place: what the slots of old records
+  /// were called.
+  std::vector<ShownEdge> all_edges() const;
+  /// The longest first.
+  std::vector<ShownWait> waits() const;
   RecorderView recorder() const noexcept;
 
  private:
-  explicit BoardView(os::Mapping memory) : memory_(std::move(memory)) {}
+  BoardView(os::Mapping memory, std::span<const std::byte> bytes)
+      : memory_(std::move(memory)), bytes_(bytes) {}
   void check() const;
-  const Header& header() const noexcept { return *reinterpret_cast<const Header*>(memory_.data()); }
+  const Header& header() const noexcept { return *reinterpret_cast<const Header*>(bytes_.data()); }
   const Section& section(SectionIndex index) const noexcept {
     return header().sections[static_cast<std::size_t>(index)];
   }
   template <typename Entry>
   const Entry* at(SectionIndex index) const noexcept {
-    return reinterpret_cast<const Entry*>(memory_.data() + section(index).offset);
+    return reinterpret_cast<const Entry*>(bytes_.data() + section(index).offset);
   }
 
-  os::Mapping memory_;
+  os::Mapping memory_;  ///< none, where it is the caller's
+  std::span<const std::byte> bytes_;
 };
 
 }  // namespace weft::board

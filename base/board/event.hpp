@@ -42,6 +42,8 @@ enum class Event : std::uint8_t {
   tensor_re_request,
   error_status,
   tensor_written,
+  // Any wait that took a millisecond or more; value: the sequence that it was for.
+  waited,
   // The data path, with WEFT_RECORD=all; value: the sequence.
   put,
   arrived,

@@ -20,11 +20,14 @@
 //   skip it. Copy, load `generation` again; not the same: drop the copy.
 // - A record is whole if its stamp is 2 (n + 1), for the ring's n-th record, before and after the
 //   copy. It lies in cell n mod capacity; `head` records were begun so far.
+// - A wait is whole if `since` is not 0 and the same before and after the copy.
+// A recording is a board that was copied into a file, with as many entries as there were; its
+// `recorded` says who made it, when and why.
 namespace weft::board {
 
 inline constexpr const char* kFileName = "weft-status";
 inline constexpr std::uint64_t kMagic = 0x7461747374666577;  // the bytes "weftstat"
-inline constexpr std::uint32_t kVersion = 1;
+inline constexpr std::uint32_t kVersion = 2;
 
 using Word = std::atomic<std::uint64_t>;
 static_assert(Word::is_always_lock_free && sizeof(Word) == 8);
@@ -77,8 +80,18 @@ struct Section {
 };
 static_assert(sizeof(Section) == 40);
 
-enum class SectionIndex : std::uint8_t { identity, legend, totals, paths, recorder, ring, edges };
-inline constexpr std::size_t kSections = 7;
+enum class SectionIndex : std::uint8_t {
+  identity,
+  legend,
+  recorded,
+  totals,
+  paths,
+  waits,
+  recorder,
+  ring,
+  edges
+};
+inline constexpr std::size_t kSections = 9;
 
 struct Header {
   Word magic;
@@ -100,8 +113,21 @@ struct Identity {
   std::uint64_t start_monotonic_ns;  ///< the same moment on the clock of the records
   std::array<char, 64> host;
   std::array<char, 32> weft_version;
+  std::array<char, 40> boot;  ///< of the kernel: its processes share CLOCK_MONOTONIC
+  std::array<char, 64> job;   ///< as the launcher names it; empty: it does not
+  std::array<char, 24> reserved;
 };
-static_assert(sizeof(Identity) == 128);
+static_assert(sizeof(Identity) == 256);
+
+/// Of a recording; all zero on a living board.
+struct Recorded {
+  std::uint64_t unix_ns;       ///< when, on the wall clock
+  std::uint64_t monotonic_ns;  ///< the same moment on the clock of the records, as its maker has it
+  std::int32_t by_rank;        ///< who: the rank itself, a peer of its host, -1 for a tool
+  std::int32_t by_pid;
+  std::array<char, 232> why;
+};
+static_assert(sizeof(Recorded) == 256);
 
 struct alignas(64) Totals {
   Word edges_shown;      ///< entries in use
@@ -122,11 +148,39 @@ struct alignas(64) PathEntry {
   std::int32_t peer;
   std::atomic<PathState> state;
   std::int32_t pid;
-  std::uint32_t reserved;
+  std::atomic<std::uint32_t> health;  ///< a weft::PeerHealth
   WordText<8> fabric;
   PathCounters counters;
+  WordText<24> condition;  ///< why it is slow or suspect: "stopped for 2.5 s"
+  WordText<64> host;
 };
-static_assert(sizeof(PathEntry) == 64);
+static_assert(sizeof(PathEntry) == 128);
+
+/// What a thread may wait for.
+enum class Operation : std::uint8_t {
+  none,
+  join,
+  leave,
+  attach,
+  put,         ///< a credit, or the end of a put under way
+  wait,        ///< a tensor that a peer puts
+  view,        ///< a newer version: view() or get()
+  next,        ///< a buffer that no reader views
+  rendezvous,  ///< send, recv, or all of them to meet
+  any,         ///< wait_any
+  count_       // not an operation
+};
+
+/// A thread of the rank that sleeps for something; written when it goes to sleep, not before.
+struct alignas(64) WaitEntry {
+  Word taken;     ///< the entry is a thread's
+  Word since;     ///< when the wait began (CLOCK_MONOTONIC, ns); 0: nobody waits
+  Word what;      ///< bits 0-7 operation, 8-31 peer (all ones: none, or several)
+  Word slot;      ///< its number in the records; 0: none
+  Word sequence;  ///< what is waited for; 0: it has no number
+  Word until;     ///< the deadline, ns
+};
+static_assert(sizeof(WaitEntry) == 64);
 
 /// A slot end's counts, a cache line. Each word has one writer at a time.
 struct alignas(64) EdgeCounters {
@@ -166,7 +220,8 @@ struct alignas(64) EdgeEntry {
   std::atomic<std::uint32_t> role;  ///< a weft::Role
   std::atomic<std::int32_t> peer;   ///< -1: none yet, or many
   std::uint32_t reserved;
-  Word slot;  ///< its number in the records
+  Word slot;     ///< its number in the records
+  Word pending;  ///< operations asked for and not begun: puts without a credit
   WordText<8> fabric;
   WordText<208> name;
   EdgeCounters counters;
@@ -180,12 +235,21 @@ struct alignas(64) RingState {
 
 /// An event of the recorder's ring.
 struct Record {
-  Word stamp;  ///< 2 (n + 1): the n-th record, whole; odd: being written; 0: never written
-  Word time;   ///< CLOCK_MONOTONIC, ns
-  Word what;   ///< bits 0-7 event, 8-31 peer (all ones: none), 32-63 slot
-  Word value;  ///< a sequence number, a size, a chunk: as the event has it
+  Word stamp;    ///< 2 (n + 1): the n-th record, whole; odd: being written; 0: never written
+  Word started;  ///< CLOCK_MONOTONIC, ns
+  Word ended;    ///< the same, unless it took time
+  Word what;     ///< bits 0-7 event, 8-31 peer (all ones: none), 32-39 operation, 40-47 code
+  Word slot;     ///< 0: none
+  Word value;    ///< a sequence number, a size, a chunk: as the event has it
+  Word bytes;    ///< that were moved
+  Word reserved;
 };
-static_assert(sizeof(Record) == 32);
+static_assert(sizeof(Record) == 64);
+
+/// "wait"; "unknown" for a number that is none. The same for the states.
+std::string_view name(Operation operation) noexcept;
+std::string_view name(PathState state) noexcept;
+std::string_view name(EdgeState state) noexcept;
 
 /// Words for what the numbers stand for, one line each: "counters transfers bytes_moved ...".
 std::string legend();

@@ -36,6 +36,7 @@ constexpr std::array<std::string_view, static_cast<std::size_t>(Event::count_)> 
     "tensor_re_request",
     "error_status",
     "tensor_written",
+    "waited",
     "put",
     "arrived",
     "let_go",
@@ -44,26 +45,44 @@ constexpr std::array<std::string_view, static_cast<std::size_t>(Event::count_)> 
     "viewed"};
 static_assert(!kEvents.back().empty(), "every event has a name");
 
+constexpr std::array<std::string_view, static_cast<std::size_t>(Operation::count_)> kOperations{
+    "none", "join", "leave", "attach", "put", "wait", "view", "next", "rendezvous", "any"};
+static_assert(!kOperations.back().empty(), "every operation has a name");
+
+constexpr std::array<std::string_view, 5> kPathStates{"joining", "connected", "left", "failed",
+                                                      "idle"};
+constexpr std::array<std::string_view, 4> kEdgeStates{"free", "attaching", "live", "closing"};
+
+template <std::size_t N, typename Number>
+std::string_view name_in(const std::array<std::string_view, N>& names, Number number) noexcept {
+  const auto index = static_cast<std::size_t>(number);
+  return index < N ? names[index] : "unknown";
+}
+
+template <std::size_t N>
+std::string line(std::string_view kind, const std::array<std::string_view, N>& names) {
+  std::string text(kind);
+  for (const std::string_view name : names) (text += ' ') += name;
+  return text += '\n';
+}
+
 }  // namespace
 
-std::string_view name(Event event) noexcept {
-  const auto index = static_cast<std::size_t>(event);
-  return index < kEvents.size() ? kEvents[index] : "unknown";
-}
+std::string_view name(Event event) noexcept { return name_in(kEvents, event); }
+std::string_view name(Operation operation) noexcept { return name_in(kOperations, operation); }
+std::string_view name(PathState state) noexcept { return name_in(kPathStates, state); }
+std::string_view name(EdgeState state) noexcept { return name_in(kEdgeStates, state); }
 
 std::string legend() {
   std::string text =
       "counters transfers bytes_moved bytes_copied work_requests credit_writes control_messages "
       "registrations credit_writes_on_demand\n"
-      "path_counters control_messages registrations\n"
-      "path_states joining connected left failed idle\n"
-      "edge_states free attaching live closing\n"
-      "roles";
+      "path_counters control_messages registrations\n";
+  text += line("path_states", kPathStates) + "path_healths alive slow suspect dead\n" +
+          line("edge_states", kEdgeStates) + line("operations", kOperations) + "roles";
   for (const Role role : {Role::puts, Role::receives, Role::publishes, Role::views})
     (text += ' ') += weft::name(role);
-  text += "\nevents";
-  for (const std::string_view event : kEvents) (text += ' ') += event;
-  return text += '\n';
+  return text += '\n' + line("events", kEvents);
 }
 
 }  // namespace weft::board

@@ -1,41 +1,47 @@
 #include "base/board/recorder.hpp"
 
 #include <algorithm>
-#include <chrono>
 
-#include "weft/deadline.hpp"
+#include "base/board/packed.hpp"
 
 namespace weft::board {
-namespace {
 
-constexpr std::uint64_t kNoPeer = 0xffffff;
-
-constexpr std::uint64_t whole(std::uint64_t number) noexcept { return 2 * (number + 1); }
-
-std::uint64_t pack(Event event, int peer, std::uint64_t slot) noexcept {
-  const std::uint64_t who = peer < 0 ? kNoPeer : static_cast<std::uint64_t>(peer) & kNoPeer;
-  return static_cast<std::uint64_t>(event) | who << 8U | slot << 32U;
+void write_words(Record& record, const RecordedEvent& event) noexcept {
+  // Release stores, so that a reader that sees one of them sees that the stamp is odd.
+  record.started.store(event.started_ns, std::memory_order_release);
+  record.ended.store(event.ended_ns, std::memory_order_release);
+  record.what.store(pack(static_cast<std::uint8_t>(event.event), event.peer) |
+                        static_cast<std::uint64_t>(event.operation) << 32U |
+                        static_cast<std::uint64_t>(event.code) << 40U,
+                    std::memory_order_release);
+  record.slot.store(event.slot, std::memory_order_release);
+  record.value.store(event.value, std::memory_order_release);
+  record.bytes.store(event.bytes, std::memory_order_release);
 }
 
-}  // namespace
-
-void Recorder::write(Event event, int peer, std::uint64_t slot, std::uint64_t value) noexcept {
+void Recorder::write(const Span& span) noexcept {
   const std::uint64_t number = state_.head.fetch_add(1, std::memory_order_relaxed);
   Record& cell = cells_[number & (cells_.size() - 1)];
   std::uint64_t stamp = cell.stamp.load(std::memory_order_relaxed);
   // Two threads a lap apart must not both write the cell.
-  if (stamp % 2 != 0 || stamp >= whole(number) ||
-      !cell.stamp.compare_exchange_strong(stamp, whole(number) - 1, std::memory_order_acq_rel)) {
+  if (stamp % 2 != 0 || stamp >= whole_stamp(number) ||
+      !cell.stamp.compare_exchange_strong(stamp, whole_stamp(number) - 1,
+                                          std::memory_order_acq_rel)) {
     state_.lost.fetch_add(1, std::memory_order_relaxed);
     return;
   }
-  // Release stores, so that a reader that sees one of them sees that the stamp is odd.
-  const auto now = Clock::now().time_since_epoch();
-  cell.time.store(static_cast<std::uint64_t>(std::chrono::nanoseconds(now).count()),
-                  std::memory_order_release);
-  cell.what.store(pack(event, peer, slot), std::memory_order_release);
-  cell.value.store(value, std::memory_order_release);
-  cell.stamp.store(whole(number), std::memory_order_release);
+  const std::uint64_t now = ns_of(Clock::now());
+  write_words(cell, {.number = number,
+                     .started_ns = span.started_ns == 0 ? now : span.started_ns,
+                     .ended_ns = now,
+                     .event = span.event,
+                     .operation = span.operation,
+                     .code = span.code,
+                     .peer = span.peer,
+                     .slot = span.slot,
+                     .value = span.value,
+                     .bytes = span.bytes});
+  cell.stamp.store(whole_stamp(number), std::memory_order_release);
 }
 
 Recording RecorderView::last(std::size_t most) const {
@@ -49,20 +55,21 @@ Recording RecorderView::last(std::size_t most) const {
   for (std::uint64_t number = head - wanted; number < head; ++number) {
     const Record& cell = cells_[number & (cells_.size() - 1)];
     const std::uint64_t before = cell.stamp.load(std::memory_order_acquire);
-    const std::uint64_t time = cell.time.load(std::memory_order_acquire);
     const std::uint64_t what = cell.what.load(std::memory_order_acquire);
-    const std::uint64_t value = cell.value.load(std::memory_order_acquire);
-    if (before != whole(number) || cell.stamp.load(std::memory_order_relaxed) != before) {
+    const RecordedEvent event{.number = number,
+                              .started_ns = cell.started.load(std::memory_order_acquire),
+                              .ended_ns = cell.ended.load(std::memory_order_acquire),
+                              .event = static_cast<Event>(kind_in(what)),
+                              .operation = static_cast<Operation>(what >> 32U & 0xff),
+                              .code = static_cast<Code>(what >> 40U & 0xff),
+                              .peer = peer_in(what),
+                              .slot = cell.slot.load(std::memory_order_acquire),
+                              .value = cell.value.load(std::memory_order_acquire),
+                              .bytes = cell.bytes.load(std::memory_order_acquire)};
+    if (before == whole_stamp(number) && cell.stamp.load(std::memory_order_relaxed) == before)
+      recording.events.push_back(event);
+    else
       ++recording.unreadable;
-      continue;
-    }
-    const std::uint64_t peer = what >> 8U & kNoPeer;
-    recording.events.push_back({.number = number,
-                                .time_ns = time,
-                                .event = static_cast<Event>(what & 0xff),
-                                .peer = peer == kNoPeer ? -1 : static_cast<int>(peer),
-                                .slot = static_cast<std::uint32_t>(what >> 32U),
-                                .value = value});
   }
   return recording;
 }

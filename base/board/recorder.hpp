@@ -1,17 +1,37 @@
 // The ring in which a rank keeps its last events, and how they are read.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 #include "base/board/event.hpp"
 #include "base/board/layout.hpp"
+#include "weft/deadline.hpp"
+#include "weft/error.hpp"
 
 namespace weft::board {
 
 /// What WEFT_RECORD asks for: nothing, what is off the data path, or the data path too.
 enum class RecordLevel : std::uint8_t { off, control, all };
+
+/// A moment of the records' clock.
+inline std::uint64_t ns_of(Clock::time_point moment) noexcept {
+  return static_cast<std::uint64_t>(std::chrono::nanoseconds(moment.time_since_epoch()).count());
+}
+
+/// Something that took time.
+struct Span {
+  Event event = Event::none;
+  Operation operation = Operation::none;
+  int peer = -1;
+  std::uint64_t slot = 0;
+  std::uint64_t value = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t started_ns = 0;  ///< 0: it took none
+  Code code = Code::ok;
+};
 
 /// Writes events over the oldest ones. Any number of threads, without a lock: a record costs a
 /// fetch_add, a compare-and-swap and a clock. A thread that is so late that the ring has come round
@@ -24,17 +44,33 @@ class Recorder {
 
   /// An event off the data path. `peer`: -1 for none; `slot`: 0 for none.
   void control(Event event, int peer, std::uint64_t slot = 0, std::uint64_t value = 0) noexcept {
-    if (level_ != RecordLevel::off) write(event, peer, slot, value);
+    if (level_ != RecordLevel::off)
+      write({.event = event, .peer = peer, .slot = slot, .value = value});
+  }
+  /// The same, ended now.
+  void control(const Span& span) noexcept {
+    if (level_ != RecordLevel::off) write(span);
+  }
+  /// When something of the data path starts: 0 unless everything is recorded.
+  std::uint64_t start() const noexcept {
+    if (level_ == RecordLevel::all) [[unlikely]]
+      return ns_of(Clock::now());
+    return 0;
   }
   /// An event of the data path: costs a comparison unless everything is recorded.
-  void data(Event event, int peer, std::uint64_t slot, std::uint64_t value) noexcept {
+  void data(Event event, int peer, std::uint64_t slot, std::uint64_t value, std::uint64_t bytes = 0,
+            std::uint64_t started_ns = 0) noexcept {
     if (level_ == RecordLevel::all) [[unlikely]]
-      write(event, peer, slot, value);
+      write({.event = event,
+             .peer = peer,
+             .slot = slot,
+             .value = value,
+             .bytes = bytes,
+             .started_ns = started_ns});
   }
 
  private:
-  [[gnu::noinline]] void write(Event event, int peer, std::uint64_t slot,
-                               std::uint64_t value) noexcept;
+  [[gnu::noinline]] void write(const Span& span) noexcept;
 
   RingState& state_;
   const std::span<Record> cells_;
@@ -42,12 +78,16 @@ class Recorder {
 };
 
 struct RecordedEvent {
-  std::uint64_t number = 0;   ///< counts the rank's records from 0
-  std::uint64_t time_ns = 0;  ///< CLOCK_MONOTONIC
+  std::uint64_t number = 0;      ///< counts the rank's records from 0
+  std::uint64_t started_ns = 0;  ///< CLOCK_MONOTONIC
+  std::uint64_t ended_ns = 0;
   Event event = Event::none;
+  Operation operation = Operation::none;
+  Code code = Code::ok;
   int peer = -1;
-  std::uint32_t slot = 0;  ///< the low 32 bits of its number
+  std::uint64_t slot = 0;
   std::uint64_t value = 0;
+  std::uint64_t bytes = 0;
 };
 
 struct Recording {
@@ -66,10 +106,16 @@ class RecorderView {
 
   /// The last `most` records; never a torn one.
   Recording last(std::size_t most) const;
+  Recording all() const { return last(cells_.size()); }
 
  private:
   const RingState& state_;
   const std::span<const Record> cells_;
 };
+
+/// A record's words for an event; the stamp is left to the caller.
+void write_words(Record& record, const RecordedEvent& event) noexcept;
+/// The stamp of the n-th record once it is whole.
+constexpr std::uint64_t whole_stamp(std::uint64_t number) noexcept { return 2 * (number + 1); }
 
 }  // namespace weft::board

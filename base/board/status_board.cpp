@@ -19,6 +19,7 @@ namespace {
 
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kGrowth = 16 * kPage;
+constexpr std::size_t kWaits = 64;
 
 std::size_t in_pages(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
@@ -39,8 +40,10 @@ struct Part {
 std::array<Part, kSections> lay_out(const BoardOptions& options) {
   std::array<Part, kSections> parts{{{"identity", sizeof(Identity), 1},
                                      {"legend", 1, legend().size() + 1},
+                                     {"recorded", sizeof(Recorded), 1},
                                      {"totals", sizeof(Totals), 1},
                                      {"paths", sizeof(PathEntry), std::size_t(options.size)},
+                                     {"waits", sizeof(WaitEntry), kWaits},
                                      {"recorder", sizeof(RingState), 1},
                                      {"ring", sizeof(Record), options.records},
                                      {"edges", sizeof(EdgeEntry), options.max_edges}}};
@@ -69,6 +72,7 @@ EdgeRow::EdgeRow(std::shared_ptr<StatusBoard> board, const EdgeAbout& about)
   entry_->slot.store(about.slot, std::memory_order_release);
   entry_->role.store(static_cast<std::uint32_t>(about.role), std::memory_order_release);
   entry_->peer.store(about.peer, std::memory_order_release);
+  entry_->pending.store(0, std::memory_order_release);
   entry_->counters.clear();
   entry_->state.store(about.state, std::memory_order_release);
   entry_->generation.fetch_add(1, std::memory_order_release);
@@ -90,6 +94,7 @@ StatusBoard::StatusBoard(BoardOptions options) : options_(std::move(options)) {
     if (options_.shared) map();
   } catch (const Error& error) {
     hidden_because_ = error.what();
+    remove_file();
     file_ = {};
   }
   if (!file_) {
@@ -97,6 +102,23 @@ StatusBoard::StatusBoard(BoardOptions options) : options_(std::move(options)) {
     populated_ = memory_.bytes();
   }
   describe();
+}
+
+StatusBoard::~StatusBoard() { remove_file(); }
+
+void StatusBoard::remove_file() noexcept {
+  if (file_ && !options_.file.empty()) ::unlink(options_.file.c_str());
+}
+
+os::Fd StatusBoard::make_file() const {
+  if (options_.file.empty()) {
+    os::Fd file(::memfd_create(kFileName, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    if (!file) os::throw_system_error("memfd_create", kFileName);
+    return file;
+  }
+  os::Fd file(::open(options_.file.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (!file) os::throw_system_error("open", options_.file);
+  return file;
 }
 
 void StatusBoard::map() {
@@ -108,8 +130,7 @@ void StatusBoard::map() {
     os::throw_system_error("status board", "RLIMIT_FSIZE (ulimit -f)", EFBIG);
   if (options_.may_grow && !options_.may_grow(edges.offset))
     os::throw_system_error("status board", std::to_string(edges.offset) + " bytes", ENOMEM);
-  file_ = os::Fd(::memfd_create(kFileName, MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!file_) os::throw_system_error("memfd_create", kFileName);
+  file_ = make_file();
   // The file has its last size from the start, so that its mapping never moves; what the edges may
   // take of it is a hole until they do.
   if (::ftruncate(file_.get(), static_cast<off_t>(bytes)) != 0)
@@ -118,6 +139,7 @@ void StatusBoard::map() {
     os::throw_system_error("fallocate", kFileName);
   memory_ = os::Mapping::shared(file_, bytes);
   populated_ = edges.offset;
+  if (!options_.file.empty()) return;
   int seals = F_SEAL_SHRINK | F_SEAL_GROW;
 #if defined(F_SEAL_FUTURE_WRITE)
   seals |= F_SEAL_FUTURE_WRITE;  // who opens it from outside can only read
@@ -153,6 +175,8 @@ void StatusBoard::describe() {
   identity.start_unix_ns = now_ns<std::chrono::system_clock>();
   identity.start_monotonic_ns = now_ns<Clock>();
   std::strncpy(identity.host.data(), options_.host.c_str(), identity.host.size() - 1);
+  std::strncpy(identity.boot.data(), options_.boot.c_str(), identity.boot.size() - 1);
+  std::strncpy(identity.job.data(), options_.job.c_str(), identity.job.size() - 1);
   std::strncpy(identity.weft_version.data(), WEFT_VERSION, identity.weft_version.size() - 1);
   const std::string words = legend();
   std::memcpy(at<char>(SectionIndex::legend), words.c_str(), words.size() + 1);
@@ -163,11 +187,13 @@ void StatusBoard::describe() {
 EdgeEntry* StatusBoard::take_entry() noexcept {
   const std::lock_guard lock(mutex_);
   EdgeEntry* entry = nullptr;
-  if (!free_.empty()) {
-    entry = free_.back();
-    free_.pop_back();
-  } else if (used_ < section(SectionIndex::edges).present.load() || grow()) {
+  // The longest free last of all, so that old records keep the names of their slots.
+  const bool fresh = used_ < section(SectionIndex::edges).present.load();
+  if (fresh || (free_.empty() && grow())) {
     entry = at<EdgeEntry>(SectionIndex::edges) + used_++;
+  } else if (!free_.empty()) {
+    entry = free_.front();
+    free_.erase(free_.begin());
   } else {
     return nullptr;
   }

@@ -22,6 +22,9 @@ struct BoardOptions {
   int rank = 0;
   int size = 1;
   std::string host{};
+  std::string boot{};               ///< the kernel's boot identity
+  std::string job{};                ///< as the launcher names it
+  std::string file{};               ///< the board's name, if it is to have one: an absolute path
   bool shared = true;               ///< false: this process alone needs it
   std::uint32_t records = 4096;     ///< of the recorder's ring; a power of two
   std::uint32_t max_edges = 32768;  ///< further ones are counted, not shown
@@ -55,6 +58,8 @@ class EdgeRow {
   void set_peer(int peer) noexcept { entry_->peer.store(peer); }
   void set_role(Role role) noexcept { entry_->role.store(static_cast<std::uint32_t>(role)); }
   void set_fabric(std::string_view name) noexcept { entry_->fabric.set(name); }
+  /// Operations asked for and not begun.
+  Word& pending() noexcept { return entry_->pending; }
   bool shown() const noexcept { return hidden_ == nullptr; }
 
  private:
@@ -63,14 +68,18 @@ class EdgeRow {
   EdgeEntry* entry_ = nullptr;
 };
 
-/// A sealed memfd with no name in any file system: it goes with its rank. Its pages exist before
-/// they are touched. Where it can't be had (descriptors, RLIMIT_FSIZE, memory) the rank runs on
-/// with a board that nobody else sees.
+/// A sealed memfd with no name in any file system: it goes with its rank and with who holds its
+/// descriptor. With BoardOptions::file it is that file instead, which outlives a rank that dies and
+/// goes with one that ends in order. Its pages exist before they are touched. Where it can't be had
+/// (descriptors, RLIMIT_FSIZE, memory) the rank runs on with a board that nobody else sees.
 /// Thread-safety: any thread.
 class StatusBoard {
  public:
   /// Throws Error(system) when there is not even memory for a hidden one.
   static std::shared_ptr<StatusBoard> create(BoardOptions options);
+  ~StatusBoard();
+  StatusBoard(const StatusBoard&) = delete;
+  StatusBoard& operator=(const StatusBoard&) = delete;
 
   /// Why other processes can't see the board; empty when they can.
   const std::string& hidden_because() const noexcept { return hidden_because_; }
@@ -82,12 +91,17 @@ class StatusBoard {
   std::span<Record> ring() noexcept {
     return {at<Record>(SectionIndex::ring), section(SectionIndex::ring).capacity};
   }
+  std::span<WaitEntry> waits() noexcept {
+    return {at<WaitEntry>(SectionIndex::waits), section(SectionIndex::waits).capacity};
+  }
   std::span<const std::byte> bytes() const noexcept { return {memory_.data(), memory_.bytes()}; }
 
  private:
   friend class EdgeRow;
   explicit StatusBoard(BoardOptions options);
   void map();
+  os::Fd make_file() const;
+  void remove_file() noexcept;
   void describe();
   /// Null when there is none left and none can be had.
   EdgeEntry* take_entry() noexcept;

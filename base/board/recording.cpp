@@ -1,0 +1,248 @@
+#include "base/board/recording.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cctype>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <new>
+#include <vector>
+
+#include "base/board/packed.hpp"
+#include "base/os/system_error.hpp"
+
+namespace weft::board {
+namespace {
+
+/// The image of a board with just as many entries as it has, all of them whole.
+class Image {
+ public:
+  Image(const BoardView& board, const RecordingAbout& about)
+      : edges_(board.all_edges()), recording_(board.recorder().all()) {
+    lay_out(board);
+    put_identity(board, about);
+    put_paths(board);
+    put_waits(board);
+    put_ring();
+    put_edges();
+    header().magic.store(kMagic);
+  }
+
+  std::span<const std::byte> bytes() const noexcept { return std::as_bytes(std::span(words_)); }
+
+ private:
+  Header& header() noexcept { return *reinterpret_cast<Header*>(words_.data()); }
+  Section& section(SectionIndex index) noexcept {
+    return header().sections[static_cast<std::size_t>(index)];
+  }
+  template <typename Entry>
+  Entry* at(SectionIndex index) noexcept {
+    auto* const start = reinterpret_cast<std::byte*>(words_.data());
+    return reinterpret_cast<Entry*>(start + section(index).offset);
+  }
+
+  void lay_out(const BoardView& board) {
+    // Room for the ones that could not be read, too: cells go by the events' numbers.
+    const std::size_t events =
+        std::bit_ceil(std::max<std::size_t>(recording_.events.size() + recording_.unreadable, 1));
+    struct Part {
+      std::string_view name;
+      std::size_t entry;
+      std::size_t count;
+    };
+    const std::array<Part, kSections> parts{{{"identity", sizeof(Identity), 1},
+                                             {"legend", 1, board.legend().size() + 1},
+                                             {"recorded", sizeof(Recorded), 1},
+                                             {"totals", sizeof(Totals), 1},
+                                             {"paths", sizeof(PathEntry), board.paths().size()},
+                                             {"waits", sizeof(WaitEntry), board.waits().size()},
+                                             {"recorder", sizeof(RingState), 1},
+                                             {"ring", sizeof(Record), events},
+                                             {"edges", sizeof(EdgeEntry), edges_.size()}}};
+    const auto in_lines = [](std::size_t bytes) { return (bytes + 63) / 64 * 64; };
+    std::size_t total = in_lines(sizeof(Header));
+    for (const Part& part : parts) total += in_lines(part.entry * part.count);
+    words_.assign(total / sizeof(Line), Line{});
+    new (words_.data()) Header{};
+    header().version = kVersion;
+    header().header_bytes = sizeof(Header);
+    header().bytes = total;
+    header().section_count = kSections;
+    header().section_bytes = sizeof(Section);
+    std::size_t offset = in_lines(sizeof(Header));
+    for (std::size_t i = 0; i < kSections; ++i) {
+      Section& section = header().sections[i];
+      std::memcpy(section.name.data(), parts[i].name.data(), parts[i].name.size());
+      section.offset = offset;
+      section.entry_bytes = static_cast<std::uint32_t>(parts[i].entry);
+      section.capacity = static_cast<std::uint32_t>(parts[i].count);
+      section.present.store(section.capacity);
+      offset += in_lines(parts[i].entry * parts[i].count);
+    }
+  }
+
+  void put_identity(const BoardView& board, const RecordingAbout& about) {
+    *at<Identity>(SectionIndex::identity) = board.identity();
+    std::memcpy(at<char>(SectionIndex::legend), board.legend().data(), board.legend().size());
+    auto& recorded = *at<Recorded>(SectionIndex::recorded);
+    recorded.unix_ns = static_cast<std::uint64_t>(
+        std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count());
+    recorded.monotonic_ns = ns_of(Clock::now());
+    recorded.by_rank = about.by_rank;
+    recorded.by_pid = ::getpid();
+    const std::string_view why = about.why.substr(0, recorded.why.size() - 1);
+    why.copy(recorded.why.data(), why.size());
+    at<Totals>(SectionIndex::totals)->edges_shown.store(board.totals().edges_shown.load());
+    at<Totals>(SectionIndex::totals)->edges_not_shown.store(board.totals().edges_not_shown.load());
+  }
+
+  void put_paths(const BoardView& board) {
+    auto* path = at<PathEntry>(SectionIndex::paths);
+    for (const PathEntry& from : board.paths()) {
+      path->peer = from.peer;
+      path->state.store(from.state.load());
+      path->pid = from.pid;
+      path->health.store(from.health.load());
+      path->fabric.set(from.fabric.get());
+      path->counters.control_messages.add(from.counters.control_messages.get());
+      path->counters.registrations.add(from.counters.registrations.get());
+      path->condition.set(from.condition.get());
+      path->host.set(from.host.get());
+      ++path;
+    }
+  }
+
+  void put_waits(const BoardView& board) {
+    auto* entry = at<WaitEntry>(SectionIndex::waits);
+    std::vector<ShownWait> waits = board.waits();
+    waits.resize(std::min<std::size_t>(waits.size(), section(SectionIndex::waits).capacity));
+    for (const ShownWait& wait : waits) {
+      entry->taken.store(1);
+      entry->what.store(pack(static_cast<std::uint8_t>(wait.about.operation), wait.about.peer));
+      entry->slot.store(wait.about.slot);
+      entry->sequence.store(wait.about.sequence);
+      entry->until.store(wait.until_ns);
+      entry->since.store(wait.since_ns);
+      ++entry;
+    }
+  }
+
+  /// The last events under their own numbers: a reader sees how many went before.
+  void put_ring() {
+    auto& state = *at<RingState>(SectionIndex::recorder);
+    state.head.store(recording_.begun);
+    const std::uint64_t capacity = section(SectionIndex::ring).capacity;
+    for (const RecordedEvent& event : recording_.events) {
+      Record& cell = at<Record>(SectionIndex::ring)[event.number & (capacity - 1)];
+      write_words(cell, event);
+      cell.stamp.store(whole_stamp(event.number));
+    }
+  }
+
+  void put_edges() {
+    auto* entry = at<EdgeEntry>(SectionIndex::edges);
+    for (const ShownEdge& edge : edges_) {
+      entry->generation.store(2);
+      entry->state.store(edge.state);
+      entry->role.store(static_cast<std::uint32_t>(edge.report.role));
+      entry->peer.store(edge.report.peer);
+      entry->slot.store(edge.slot);
+      entry->pending.store(edge.pending);
+      entry->fabric.set(edge.report.fabric);
+      entry->name.set(edge.report.slot);
+      const TransferCounters& from = edge.report.counters;
+      EdgeCounters& to = entry->counters;
+      to.transfers.add(from.transfers);
+      to.bytes_moved.add(from.bytes_moved);
+      to.bytes_copied.add(from.bytes_copied);
+      to.work_requests.add(from.work_requests);
+      to.credit_writes.add(from.credit_writes);
+      to.control_messages.add(from.control_messages);
+      to.registrations.add(from.registrations);
+      ++entry;
+    }
+  }
+
+  struct alignas(64) Line {
+    std::array<std::byte, 64> bytes{};
+  };
+  std::vector<ShownEdge> edges_;
+  Recording recording_;
+  std::vector<Line> words_;
+};
+
+void write_all(const os::Fd& file, std::span<const std::byte> bytes, const std::string& path) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(file.get(), bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) os::throw_system_error("write", path);
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+  }
+}
+
+/// The name is given once everything is there, so that no process that ends meanwhile leaves half a
+/// file.
+bool write_unnamed(std::span<const std::byte> bytes, const std::string& folder,
+                   const std::string& path, bool only_if_none) {
+  const os::Fd file(::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600));
+  if (!file) return false;
+  write_all(file, bytes, path);
+  const std::string own = fmt::format("/proc/self/fd/{}", file.get());
+  for (int tries = 0; tries < 2; ++tries) {
+    if (::linkat(AT_FDCWD, own.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0)
+      return true;
+    if (errno != EEXIST) os::throw_system_error("link", path);
+    if (only_if_none) return true;
+    ::unlink(path.c_str());
+  }
+  return true;  // another process of the rank's has just made it
+}
+
+/// For file systems that know no unnamed files.
+void write_renamed(std::span<const std::byte> bytes, const std::string& path, bool only_if_none) {
+  if (only_if_none && ::access(path.c_str(), F_OK) == 0) return;
+  const std::string draft = fmt::format("{}.{}", path, ::getpid());
+  const os::Fd file(::open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  if (!file) os::throw_system_error("open", draft);
+  try {
+    write_all(file, bytes, draft);
+    if (::rename(draft.c_str(), path.c_str()) != 0) os::throw_system_error("rename", path);
+  } catch (...) {
+    ::unlink(draft.c_str());
+    throw;
+  }
+}
+
+std::string for_names(std::string_view from) {
+  std::string text(from);
+  for (char& c : text)
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '.' && c != '_') c = '_';
+  return text;
+}
+
+}  // namespace
+
+std::string file_stem(std::string_view job, int rank, std::string_view host, int pid) {
+  return fmt::format("{}{}rank{}-{}-{}", for_names(job), job.empty() ? "" : "-", rank,
+                     for_names(host), pid);
+}
+
+std::string write_recording(const BoardView& board, const std::string& folder,
+                            const RecordingAbout& about) {
+  const Identity& of = board.identity();
+  std::string path =
+      fmt::format("{}/weft-{}{}", folder, file_stem(of.job.data(), of.rank, of.host.data(), of.pid),
+                  kRecordingEnd);
+  const Image image(board, about);
+  if (!write_unnamed(image.bytes(), folder, path, about.only_if_none))
+    write_renamed(image.bytes(), path, about.only_if_none);
+  return path;
+}
+
+}  // namespace weft::board
