@@ -78,7 +78,7 @@ Config::Config() {
 Config::Value Config::read_value(const KnobSpec& spec, std::string_view text) {
   Value value;
   value.text = text;
-  value.is_auto = spec.accepts_auto && text == "auto";
+  value.is_auto = spec.accepts_auto && text == spec.no_value;
   if (!value.is_auto) value.number = parse(spec, text);
   return value;
 }

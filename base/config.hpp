@@ -18,7 +18,11 @@ enum class Knob : std::uint8_t {
   init_timeout,  ///< WEFT_INIT_TIMEOUT    time   60s   joining: fence and mesh
   log,           ///< WEFT_LOG             log    warn  level[:subsystem][,...]
   log_file,      ///< WEFT_LOG_FILE        text   ""    path; %h host, %p pid, %r rank
-  bootstrap,     ///< WEFT_BOOTSTRAP       choice auto  auto | pmix | alone
+  bootstrap,     ///< WEFT_BOOTSTRAP       choice auto  auto | pmix | token | alone
+  rank,          ///< WEFT_RANK            integer auto of this process, in a job without a launcher
+  size,          ///< WEFT_SIZE            integer auto its ranks
+  addr,          ///< WEFT_ADDR            text   ""    host:port where rank 0 waits for the others
+  token_file,    ///< WEFT_TOKEN_FILE      text   ""    what every rank must know to be let in
   fabric,        ///< WEFT_FABRIC          choice auto  auto | shm | verbs
   require,       ///< WEFT_REQUIRE         choice none  none | rdma | gdr
   arena_chunk,   ///< WEFT_ARENA_CHUNK     size   16m   an arena grows by this (at least 2m)
@@ -29,6 +33,7 @@ enum class Knob : std::uint8_t {
   cross_memory,  ///< WEFT_CROSS_MEMORY    choice auto  auto | off: adopted memory by kernel copy
   check,         ///< WEFT_CHECK           choice none  none | flow
   record,        ///< WEFT_RECORD          choice control  off | control | all
+  record_dir,    ///< WEFT_RECORD_DIR      text   ""    folder for recordings; empty: none are made
   stream_bytes,  ///< WEFT_STREAM_BYTES    size|auto    puts from this size on bypass the cache
 
   // The fabric verbs.
@@ -55,7 +60,11 @@ enum class Knob : std::uint8_t {
 
   // Between hosts.
   iface,       ///< WEFT_IFACE           text   auto  where ranks of other hosts reach this one
-  dead_after,  ///< WEFT_DEAD_AFTER      time   10s   silence of another host's rank (at least 1s)
+  dead_after,  ///< WEFT_DEAD_AFTER      time   10s   silence or standstill of a rank; off
+  sigterm,     ///< WEFT_SIGTERM         bool   1     tell the others before SIGTERM ends the rank
+  rails,       ///< WEFT_RAILS           integer 1    connections for data to each peer
+  checksum,    ///< WEFT_CHECKSUM        bool   0     tensors over TCP bear one
+  encrypt,     ///< WEFT_ENCRYPT         bool   0     what goes over TCP is encrypted
 
   count_  // not a knob
 };
@@ -69,9 +78,10 @@ struct KnobSpec {
   std::string_view fallback;  ///< the default, as a user would write it
   std::string_view accepts;   ///< what is accepted, in words: "auto | shm", "a time such as 20s"
   std::string_view meaning;
-  bool accepts_auto = false;  ///< "auto" besides a value of the type
+  bool accepts_auto = false;  ///< `no_value` besides a value of the type
   std::int64_t least = 1;     ///< of a time (ns), size (bytes) or integer
   std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  std::string_view no_value = "auto";  ///< the word that accepts_auto is about
 };
 
 /// Every knob, in the order of `Knob`.
@@ -87,11 +97,11 @@ class Config {
   /// warnings(), each with the nearest known name.
   static Config read(const char* const* environment = nullptr);
 
-  /// Requires the knob's type to be time. nullopt: "auto".
+  /// Requires the knob's type to be time. nullopt: "auto", or the knob's own word for it.
   std::optional<std::chrono::nanoseconds> time(Knob knob) const;
   /// Bytes. nullopt: "auto".
   std::optional<std::size_t> size(Knob knob) const;
-  /// nullopt: "auto".
+  /// nullopt: "auto", or the knob's own word for it.
   std::optional<std::int64_t> integer(Knob knob) const;
   bool flag(Knob knob) const;
   const std::string& text(Knob knob) const;

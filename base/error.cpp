@@ -85,6 +85,10 @@ std::string_view name(Code code) noexcept {
       return "forked";
     case Code::path_failed:
       return "path_failed";
+    case Code::fenced:
+      return "fenced";
+    case Code::partitioned:
+      return "partitioned";
   }
   return "unknown";
 }

@@ -1,4 +1,5 @@
 #include <array>
+#include <limits>
 
 #include "base/config.hpp"
 
@@ -8,6 +9,7 @@ namespace {
 constexpr std::string_view kTime = "a time above 0, such as 20s, 500ms, 1.5s, 2m or 1h";
 constexpr std::string_view kFlag = "1 | 0 | on | off";
 constexpr std::int64_t kMiB = 1 << 20;
+constexpr std::int64_t kMostRanks = 1 << 20;
 constexpr std::int64_t kSecond = 1'000'000'000;
 
 constexpr std::array<KnobSpec, static_cast<std::size_t>(Knob::count_)> kTable{{
@@ -22,9 +24,21 @@ constexpr std::array<KnobSpec, static_cast<std::size_t>(Knob::count_)> kTable{{
     {Knob::log_file, "WEFT_LOG_FILE", KnobType::text, "",
      "a path in an existing folder; %h stands for the host, %p the process, %r the rank, %% for %",
      "the file that log lines are appended to; empty: stderr"},
-    {Knob::bootstrap, "WEFT_BOOTSTRAP", KnobType::choice, "auto", "auto | pmix | alone",
-     "how ranks find each other; auto: PMIx under a launcher, else alone"},
-    {Knob::fabric, "WEFT_FABRIC", KnobType::choice, "auto", "auto | shm | verbs",
+    {Knob::bootstrap, "WEFT_BOOTSTRAP", KnobType::choice, "auto", "auto | pmix | token | alone",
+     "how ranks find each other; auto: PMIx under a launcher, by WEFT_RANK, WEFT_SIZE and "
+     "WEFT_ADDR where they are set, else "
+     "alone"},
+    {Knob::rank, "WEFT_RANK", KnobType::integer, "auto", "a number from 0 on, or auto",
+     "this process's rank, where no launcher says it", true, 0, kMostRanks - 1},
+    {Knob::size, "WEFT_SIZE", KnobType::integer, "auto", "a number of ranks, or auto",
+     "the job's ranks, where no launcher says it", true, 1, kMostRanks},
+    {Knob::addr, "WEFT_ADDR", KnobType::text, "",
+     "host:port or [IPv6]:port, such as 10.0.0.1:29400",
+     "where rank 0 waits for the others, in a job without a launcher"},
+    {Knob::token_file, "WEFT_TOKEN_FILE", KnobType::text, "",
+     "a file of mode 0600 with 32 random characters or more",
+     "what every rank must know to be let in, in a job without a launcher"},
+    {Knob::fabric, "WEFT_FABRIC", KnobType::choice, "auto", "auto | shm | verbs | tcp",
      "the fabric that peers are reached by; auto: the best that reaches them"},
     {Knob::require, "WEFT_REQUIRE", KnobType::choice, "none", "none | rdma | gdr",
      "the least that a path must be; a lesser one is an error, not a fallback"},
@@ -45,6 +59,8 @@ constexpr std::array<KnobSpec, static_cast<std::size_t>(Knob::count_)> kTable{{
      "flow: run synchronous slots with credits and report an overrun"},
     {Knob::record, "WEFT_RECORD", KnobType::choice, "control", "off | control | all",
      "which events a rank keeps in the ring that tools read; all: every transfer too"},
+    {Knob::record_dir, "WEFT_RECORD_DIR", KnobType::text, "", "an existing folder, or empty",
+     "where recordings go when a rank fails or SIGTERM comes; empty: no file is ever made"},
     {Knob::stream_bytes, "WEFT_STREAM_BYTES", KnobType::size, "auto", "a size such as 4m, or auto",
      "puts from this size on bypass the cache; auto: each slot finds out", true},
     {Knob::nic, "WEFT_NIC", KnobType::text, "",
@@ -98,8 +114,19 @@ constexpr std::array<KnobSpec, static_cast<std::size_t>(Knob::count_)> kTable{{
     {Knob::iface, "WEFT_IFACE", KnobType::text, "auto",
      "an interface such as eth0, an address, a prefix such as 10.1.0.0/16, or auto",
      "where ranks of other hosts reach this one; auto: by every interface of a network"},
-    {Knob::dead_after, "WEFT_DEAD_AFTER", KnobType::time, "10s", "a time from 1s on, such as 10s",
-     "a rank of another host that is silent for so long is taken for dead", false, kSecond},
+    {Knob::dead_after, "WEFT_DEAD_AFTER", KnobType::time, "10s",
+     "a time from 1s on, such as 10s, or off",
+     "a rank that is stopped, or silent on another host, for so long is taken for dead; off: never",
+     true, kSecond, std::numeric_limits<std::int64_t>::max(), "off"},
+    {Knob::sigterm, "WEFT_SIGTERM", KnobType::boolean, "1", kFlag,
+     "1: SIGTERM is told to the other ranks before it ends this one; 0: it is left alone"},
+    {Knob::rails, "WEFT_RAILS", KnobType::integer, "1", "a number from 1 to 8",
+     "TCP connections for data to each peer, by different networks where there are any", false, 1,
+     8},
+    {Knob::checksum, "WEFT_CHECKSUM", KnobType::boolean, "0", kFlag,
+     "1: tensors that go over TCP bear a checksum"},
+    {Knob::encrypt, "WEFT_ENCRYPT", KnobType::boolean, "0", kFlag,
+     "1: what goes over TCP is encrypted"},
 }};
 
 constexpr bool is_in_order() {

@@ -27,4 +27,18 @@ const char* name(Role role) noexcept {
   return "unknown";
 }
 
+const char* name(PeerHealth health) noexcept {
+  switch (health) {
+    case PeerHealth::alive:
+      return "alive";
+    case PeerHealth::slow:
+      return "slow";
+    case PeerHealth::suspect:
+      return "suspect";
+    case PeerHealth::dead:
+      return "dead";
+  }
+  return "unknown";
+}
+
 }  // namespace weft

@@ -17,10 +17,14 @@ using Halves = std::array<std::uint64_t, 2>;
 constexpr const char* kBootId = "/proc/sys/kernel/random/boot_id";
 
 /// The kernel draws 128 random bits at boot and shows them as a UUID.
-Halves boot_id() {
+std::string boot_id() {
   std::ifstream file(kBootId);
   std::string text;
   if (!(file >> text)) throw_system_error("host_identity", kBootId);
+  return text;
+}
+
+Halves in_halves(std::string text) {
   std::erase(text, '-');
   if (text.size() != 32 || text.find_first_not_of("0123456789abcdef") != std::string::npos)
     throw_system_error("host_identity", std::string(kBootId) + " holds no UUID", EINVAL);
@@ -43,10 +47,11 @@ std::string host_name() {
 
 HostIdentity host_identity() {
   // One namespace in each half: under one boot different namespaces can't give the same identity.
-  Halves halves = boot_id();
+  HostIdentity identity;
+  identity.boot = boot_id();
+  Halves halves = in_halves(identity.boot);
   halves[0] ^= inode("/proc/self/ns/net");
   halves[1] ^= inode("/proc/self/ns/pid");
-  HostIdentity identity;
   identity.name = host_name();
   std::memcpy(identity.id.data(), halves.data(), sizeof halves);
   return identity;

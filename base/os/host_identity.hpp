@@ -12,6 +12,7 @@ struct HostIdentity {
   /// and the same process numbers: then abstract sockets and pidfds reach from one to the other.
   std::array<std::byte, 16> id{};
   std::string name;  ///< the host's name, for people
+  std::string boot;  ///< the boot as the kernel names it: the processes of one share its clocks
 };
 
 /// Throws Error(system) where /proc does not tell.
