@@ -39,7 +39,7 @@ struct VerbsAddress {
 /// Of constant size, so that the bootstrap fence costs the same per rank whatever the fabrics.
 struct RankAddress {
   static constexpr std::uint32_t kMagic = 0x77656674;  // "weft"
-  static constexpr std::uint32_t kVersion = 4;
+  static constexpr std::uint32_t kVersion = 5;
 
   std::uint32_t magic = kMagic;
   std::uint32_t version = kVersion;
@@ -49,7 +49,8 @@ struct RankAddress {
   std::int32_t pid = 0;
   std::uint32_t uid = 0;
   std::array<std::byte, 16> socket{};  ///< names the abstract Unix socket it listens on
-  ConnectorAddress connector;
+  ConnectorAddress connector;          ///< the verbs fabric's
+  ConnectorAddress tcp;                ///< the tcp fabric's
   VerbsAddress verbs;
   std::array<std::byte, 32> job_secret{};  ///< drawn by rank 0; zero in the others' addresses
 };

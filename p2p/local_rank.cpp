@@ -8,6 +8,7 @@
 #include <cstring>
 #include <new>
 
+#include "base/board/recording.hpp"
 #include "base/os/asymmetric_barrier.hpp"
 #include "base/os/cpus.hpp"
 #include "base/os/host_identity.hpp"
@@ -35,11 +36,35 @@ std::shared_ptr<Arena> make_arena(ArenaSort sort, const LocalRankOptions& option
   return std::make_shared<Arena>(sort, limits, options.mapper);
 }
 
+/// WEFT_RECORD_DIR, if it can be used.
+std::string record_dir(const Config& config) {
+  std::string folder = config.text(Knob::record_dir);
+  if (!folder.empty() && ::access(folder.c_str(), R_OK | W_OK | X_OK) != 0)
+    throw Error(
+        ErrorDetail{.code = Code::bad_config,
+                    .operation = "join",
+                    .message = fmt::format("WEFT_RECORD_DIR={}: {}", folder, std::strerror(errno)),
+                    .hint = "name a folder that exists on every host and may be written to"});
+  return folder;
+}
+
+/// Where the board lies that nobody else holds; empty: nowhere.
+std::string board_file(const LocalRankOptions& options, const std::string& host) {
+  const std::string folder = record_dir(options.config);
+  if (folder.empty() || !options.alone_on_host || options.sleeper != nullptr) return {};
+  return fmt::format("{}/{}{}", folder, board::kBoardFileBegin,
+                     board::file_stem(options.job, options.rank, host, ::getpid()));
+}
+
 std::shared_ptr<board::StatusBoard> make_board(const LocalRankOptions& options) {
+  const os::HostIdentity host = os::host_identity();
   auto made = board::StatusBoard::create(
       {.rank = options.rank,
        .size = options.size,
-       .host = os::host_identity().name,
+       .host = host.name,
+       .boot = host.boot,
+       .job = options.job,
+       .file = board_file(options, host.name),
        .shared = options.sleeper == nullptr,
        .may_grow = [](std::size_t bytes) { return !refusal_to_grow(bytes); }});
   if (!made->hidden_because().empty())
@@ -71,6 +96,7 @@ LocalRank::LocalRank(LocalRankOptions options)
       mapper(options.mapper),
       board(make_board(options)),
       recorder(board->ring_state(), board->ring(), record_level(options.config)),
+      record_dir(p2p::record_dir(options.config)),
       only_fabric(options.config.text(Knob::fabric) == "auto" ? ""
                                                               : options.config.text(Knob::fabric)),
       stream_bytes(options.config.size(Knob::stream_bytes)),
@@ -84,13 +110,34 @@ LocalRank::LocalRank(LocalRankOptions options)
       hidden(make_arena(ArenaSort::hidden, options)),
       adopted(std::make_shared<AdoptedMemory>(control)),
       resource(data),
+      waits_(board->waits(), recorder),
       spin_(options.config.time(Knob::spin)),
       unforked_(mapper->fork_mark().word()),
       bell_block_(control, sizeof(Doorbell)),
       bell_event_(options.sleeper == nullptr ? make_event() : os::Fd()),
       waiter(*new (bell_block_.data()) Doorbell{}, WaitPolicy{},
              options.config.time(Knob::timeout).value(), options.sleeper),
-      progress(*options.progress) {}
+      progress(*options.progress) {
+  waiter.show_on(&waits_);
+}
+
+void LocalRank::write_recording(std::string_view why, int of) noexcept {
+  if (record_dir.empty() || forked()) return;
+  try {
+    const auto held =
+        of < 0 ? std::optional(board::BoardView::of(board->bytes())) : held_boards.of(of);
+    if (!held) return;
+    const std::string path = board::write_recording(
+        *held, record_dir, {.why = why, .by_rank = rank, .only_if_none = of >= 0});
+    log->info(Subsystem::tool, "recording: {}", path);
+  } catch (const std::exception& error) {
+    try {
+      log->warn(Subsystem::tool, "no recording of rank {}: {}", of < 0 ? rank : of, error.what());
+    } catch (const std::exception&) {
+      return;  // no memory even for the line
+    }
+  }
+}
 
 Status LocalRank::fork_refusal(const char* operation, std::string_view slot) const noexcept {
   try {

@@ -8,8 +8,10 @@
 #include <optional>
 #include <string>
 
+#include "base/board/held_boards.hpp"
 #include "base/board/recorder.hpp"
 #include "base/board/status_board.hpp"
+#include "base/board/waits.hpp"
 #include "base/config.hpp"
 #include "base/log.hpp"
 #include "base/os/fd.hpp"
@@ -17,9 +19,11 @@
 #include "p2p/arena/arena.hpp"
 #include "p2p/arena/arena_resource.hpp"
 #include "p2p/fabric.hpp"
+#include "p2p/liveness.hpp"
 #include "p2p/progress/doorbell.hpp"
 #include "p2p/progress/progress.hpp"
 #include "p2p/progress/waiter.hpp"
+#include "p2p/trust/turned_away.hpp"
 #include "topology/placement.hpp"
 
 namespace weft::p2p {
@@ -35,6 +39,8 @@ struct LocalRankOptions {
   /// With a sleeper: arenas grow by so much memory, which other processes can't map.
   std::size_t private_chunk = 64u << 10;
   topology::Placement placement = {};  ///< its NIC, and where its memory had best lie
+  std::string job = {};                ///< as the launcher names it
+  bool alone_on_host = false;          ///< no other rank can hold its board
 };
 
 /// Arenas, doorbell, progress and policy of one rank. Lives as long as its mesh and slots.
@@ -49,6 +55,8 @@ class LocalRank {
   const std::shared_ptr<SegmentMapper> mapper;
   const std::shared_ptr<board::StatusBoard> board;  ///< what other processes see of this rank
   board::Recorder recorder;                         ///< any thread
+  board::HeldBoards held_boards;                    ///< of other ranks of the host
+  const std::string record_dir;                     ///< WEFT_RECORD_DIR; empty: no recordings
   const std::string only_fabric;                    ///< WEFT_FABRIC; empty: any
   const std::optional<std::size_t> stream_bytes;    ///< puts from this size on bypass the cache
   const bool zero_copy;                             ///< false: every put is staged
@@ -63,6 +71,10 @@ class LocalRank {
   const std::shared_ptr<AdoptedMemory> adopted;
 
   ArenaResource resource;  ///< the data arena's
+
+  TurnedAway turned_away;  ///< noted by the progress thread
+
+  Liveness* liveness = nullptr;  ///< set before progress starts; null: nobody judges
 
   Doorbell& bell() noexcept { return *reinterpret_cast<Doorbell*>(bell_block_.data()); }
   const Block& bell_block() const noexcept { return bell_block_.block(); }
@@ -96,7 +108,12 @@ class LocalRank {
   /// Whether the range lies in one of the arenas, all of which the fabrics know.
   bool reachable(const std::byte* data, std::size_t bytes) const noexcept;
 
+  /// Writes the rank's recording to WEFT_RECORD_DIR, or that of `of`, whose board is held here.
+  /// Nothing happens where no folder was given. Any thread; takes a millisecond or so.
+  void write_recording(std::string_view why, int of = -1) noexcept;
+
  private:
+  board::Waits waits_;
   const std::optional<std::chrono::nanoseconds> spin_;  ///< WEFT_SPIN; none: decided by itself
   const std::atomic<std::uint32_t>& unforked_;          ///< the mapper's fork mark
   OwnedBlock bell_block_;

@@ -39,11 +39,11 @@ bool is_connected(int socket) {
 
 }  // namespace
 
-Call::Call(ProgressThread& progress, const Identity& identity, int rank, std::uint16_t port,
+Call::Call(ProgressThread& progress, const Identity& identity, Target target, std::uint16_t port,
            const std::vector<Place>& places, Events events)
     : progress_(progress),
       identity_(identity),
-      rank_(rank),
+      target_(target),
       port_(port),
       events_(std::move(events)),
       trials_(places.size()),
@@ -89,7 +89,7 @@ void Call::start(Trial& trial, Clock::time_point now) {
         .message = "a socket to call another rank: " + os::words(why),
         .hint = "raise the limit of open files (ulimit -n): a rank needs one for each rank of "
                 "another host",
-        .peer = rank_}));
+        .peer = target_.rank}));
   }
   const int on = 1;
   ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
@@ -110,11 +110,22 @@ void Call::start(Trial& trial, Clock::time_point now) {
   trial.deadline = now + kConnectPatience;
 }
 
+std::size_t Call::wanted_at(Stage stage) noexcept {
+  switch (stage) {
+    case Stage::challenged:
+      return sizeof(Greeting);
+    case Stage::greeted:
+      return sizeof(Answer);
+    case Stage::refused:
+      return sizeof(Refusal);
+    default:
+      return sizeof(std::uint16_t);
+  }
+}
+
 void Call::on_ready(Trial& trial) {
   if (trial.stage == Stage::connecting) return on_connected(trial);
-  const std::size_t wanted =
-      trial.stage == Stage::challenged ? sizeof(Answer) : sizeof(std::uint16_t);
-  switch (trial.in.read(trial.socket.get(), wanted)) {
+  switch (trial.in.read(trial.socket.get(), wanted_at(trial.stage))) {
     case ExactRead::State::incomplete:
       return;
     case ExactRead::State::closed:
@@ -124,12 +135,30 @@ void Call::on_ready(Trial& trial) {
     case ExactRead::State::complete:
       break;
   }
-  if (trial.stage == Stage::challenged) return on_answer(trial);
-  if (trial.in.take<std::uint16_t>() != 0)
-    return fail(trial, "connected, but its first frame is malformed");
+  switch (trial.stage) {
+    case Stage::challenged:
+      return on_greeting(trial);
+    case Stage::greeted:
+      return on_answer(trial);
+    case Stage::refused:
+      return refuse(trial, trial.in.take<Refusal>().text());
+    default:
+      return on_verdict(trial);
+  }
+}
+
+void Call::on_verdict(Trial& trial) {
+  const auto verdict = trial.in.take<std::uint16_t>();
+  if (verdict == Refusal::kMark) {
+    trial.stage = Stage::refused;
+    return on_ready(trial);
+  }
+  if (verdict != 0) return fail(trial, "connected, but its first frame is malformed");
   // The last thing: it may destroy this call, and its events with it.
   const auto answered = events_.answered;
-  answered(trial.socket.release());
+  const Hello own = trial.hello;
+  const Hello called = trial.called;
+  answered(trial.socket.release(), own, called);
 }
 
 void Call::on_connected(Trial& trial) {
@@ -138,17 +167,33 @@ void Call::on_connected(Trial& trial) {
   if (error != 0) return fail(trial, os::words(error));
   // An event of a descriptor that had the same number before.
   if (!is_connected(trial.socket.get())) return;
-  trial.hello = identity_.hello(rank_);
+  trial.hello = identity_.hello(target_.rank, target_.purpose, target_.rail);
   if (!send_record(trial.socket.get(), trial.hello)) return fail(trial, os::words(errno));
   trial.stage = Stage::challenged;
   trial.deadline = Clock::now() + kAnswerPatience;
   trial.socket.change(EPOLLIN);
 }
 
+void Call::on_greeting(Trial& trial) {
+  const auto greeting = trial.in.peek<Greeting>();
+  const std::string reason = Identity::distrust(greeting);
+  if (reason.empty()) {
+    trial.stage = Stage::greeted;
+    return on_ready(trial);
+  }
+  if (greeting.magic == Hello::kMagic) return refuse(trial, reason);
+  fail(trial, "connected, but it is not the rank: " + reason);
+}
+
 void Call::on_answer(Trial& trial) {
   const auto answer = trial.in.take<Answer>();
-  if (const std::string reason = identity_.distrust(trial.hello, answer); !reason.empty())
+  if (const std::string reason = identity_.distrust(trial.hello, answer); !reason.empty()) {
+    // The other end is to have its line too; it gets no proof.
+    (void)send_record(trial.socket.get(), Proof{});
+    if (identity_.is_of_other_job(answer.hello)) return refuse(trial, reason);
     return fail(trial, "connected, but it is not the rank: " + reason);
+  }
+  trial.called = answer.hello;
   // Only one proof is given, so that the other end meets this rank once.
   for (Trial& other : trials_)
     if (&other != &trial && other.stage != Stage::idle) fail(other, "another place came first");
@@ -157,6 +202,11 @@ void Call::on_answer(Trial& trial) {
     return fail(trial, os::words(errno));
   trial.stage = Stage::proved;
   trial.deadline = Clock::now() + kAnswerPatience;
+}
+
+void Call::refuse(Trial& trial, const std::string& reason) {
+  refusal_ = reason;
+  fail(trial, "connected, but refused: " + reason);
 }
 
 void Call::fail(Trial& trial, const std::string& trouble) {

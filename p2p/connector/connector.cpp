@@ -5,9 +5,12 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cerrno>
+#include <map>
 #include <optional>
 #include <utility>
 
+#include "base/os/system_error.hpp"
 #include "p2p/connector/call.hpp"
 #include "p2p/connector/door.hpp"
 #include "p2p/connector/stream.hpp"
@@ -21,11 +24,16 @@ using std::chrono::nanoseconds;
 /// For who is connecting, and for strangers.
 constexpr std::chrono::milliseconds kErrandPeriod{50};
 constexpr std::chrono::seconds kPatience{10};
+/// What heartbeats go by where nobody is ever taken for dead.
+constexpr std::chrono::seconds kUnlimited{10};
 /// Of the heartbeat, until a silent rank is taken for dead.
 constexpr int kPeriods = 20;
 /// As many periods at a time: this process was stopped. Being a little late is no excuse for the
 /// peer, or on a busy machine a dead one would never be found.
 constexpr std::uint64_t kPausePeriods = kPeriods / 4;
+
+/// Until the connection to a rank that was given up is closed, if that rank does not close it.
+constexpr int kBeatsOfAGivenUp = 6 * kPeriods;
 
 constexpr const char* kReachHint =
     "a firewall between the hosts? WEFT_IFACE names the network to use";
@@ -45,8 +53,11 @@ struct Connector::Implementation {
     bool dropped = false;
     Clock::time_point give_up;
     std::unique_ptr<Call> call;
+    std::map<int, std::unique_ptr<Call>> data_calls;  ///< by rail
+    Clock::time_point data_give_up;
     /// Stays when it is closed: its own events may close it.
     std::unique_ptr<Stream> stream;
+    int beats_given_up = 0;  ///< left, until the connection to a rank given up is closed
   };
 
   Implementation(LocalRank& local_rank, ProgressThread& thread, ConnectorEvents& to,
@@ -55,14 +66,20 @@ struct Connector::Implementation {
   Peer& peer(int rank) { return peers[static_cast<std::size_t>(rank)]; }
   void begin(int rank, State how);
   void call(int rank);
-  std::string on_called(int rank, os::Fd& socket);
+  void call_for_data(int rank, int rail);
+  std::string on_called(const Hello& caller, const Hello& own, os::Fd& socket);
+  std::string on_called_for_data(const Hello& caller, const Hello& own, os::Fd& socket);
   /// `called`: by the other end, which waits to be let in.
   void meet(int rank, os::Fd socket, bool called);
+  void on_stream_end(int rank, Stream::How how, const std::string& why);
   void stream_closed() noexcept;
-  void close(int rank) noexcept;
+  bool is_dead(int rank, int silent_periods);
+  void close(int rank, const std::string& why);
   void run_errands();
   /// Whether the rank is still connecting.
   bool run_errand(int rank);
+  bool run_data_errand(int rank);
+  std::function<void(const Error&)> say_short_of();
   bool is_connecting() const;
   void beat(std::uint64_t expired);
 
@@ -75,6 +92,7 @@ struct Connector::Implementation {
   const std::string why_silent;
   std::vector<InterfaceAddress> own_addresses;
   ConnectorAddress own;
+  ConnectorAddress RankAddress::*place = &RankAddress::connector;
   Identity identity;
   std::vector<Peer> peers;  ///< by rank; does not grow once the job is open
   int streams = 0;          ///< open ones
@@ -89,11 +107,13 @@ Connector::Implementation::Implementation(LocalRank& local_rank, ProgressThread&
       progress(thread),
       events(to),
       init_timeout(config.time(Knob::init_timeout).value()),
-      dead_after(config.time(Knob::dead_after).value()),
+      dead_after(config.time(Knob::dead_after).value_or(kUnlimited)),
       interface(config.text(Knob::iface)),
       why_silent("silent for " + seconds(dead_after)),
-      door(thread, *local_rank.log, std::min<nanoseconds>(kPatience, init_timeout),
-           {.came = [this](int rank, os::Fd& socket) { return on_called(rank, socket); },
+      door(thread, *local_rank.log, local_rank.turned_away,
+           std::min<nanoseconds>(kPatience, init_timeout),
+           {.came = [this](const Hello& caller, const Hello& called,
+                           os::Fd& socket) { return on_called(caller, called, socket); },
             .short_of = [this](const Error& error) { events.short_of(error); },
             .wants_ticks = [this] { errands.start(); }}),
       errands(thread, kErrandPeriod, [this](std::uint64_t) { run_errands(); }),
@@ -112,18 +132,63 @@ void Connector::Implementation::begin(int rank, State how) {
 void Connector::Implementation::call(int rank) {
   Peer& called = peer(rank);
   called.call = std::make_unique<Call>(
-      progress, identity, rank, called.address.port, order_of_trial(called.address, own_addresses),
-      Call::Events{
-          .answered = [this, rank](os::Fd socket) { meet(rank, std::move(socket), false); },
-          // Not from within a call to the connector.
-          .short_of =
-              [this](const Error& error) {
-                progress.post([this, error] { events.short_of(error); });
-              }});
+      progress, identity, Call::Target{.rank = rank}, called.address.port,
+      order_of_trial(called.address, own_addresses),
+      Call::Events{.answered = [this, rank](os::Fd socket, const Hello&,
+                                            const Hello&) { meet(rank, std::move(socket), false); },
+                   .short_of = say_short_of()});
   called.call->begin();
 }
 
-std::string Connector::Implementation::on_called(int rank, os::Fd& socket) {
+void Connector::Implementation::call_for_data(int rank, int rail) {
+  Peer& called = peer(rank);
+  if (called.state != State::met || called.data_calls.contains(rail)) return;
+  // Each by a network of its own, where there are so many.
+  std::vector<Place> places = order_of_trial(called.address, own_addresses);
+  if (!places.empty())
+    std::rotate(places.begin(), places.begin() + rail % static_cast<int>(places.size()),
+                places.end());
+  called.data_give_up = Clock::now() + init_timeout;
+  errands.start();
+  auto& call = called.data_calls[rail];
+  call = std::make_unique<Call>(
+      progress, identity, Call::Target{rank, Purpose::data, static_cast<std::uint16_t>(rail)},
+      called.address.port, places,
+      Call::Events{.answered =
+                       [this, rank, rail](os::Fd socket, const Hello& own, const Hello& theirs) {
+                         peer(rank).data_calls.erase(rail);
+                         events.brought(rank, {.socket = std::move(socket),
+                                               .rail = rail,
+                                               .was_called = false,
+                                               .keys = identity.keys(own, theirs)});
+                       },
+                   .short_of = say_short_of()});
+  call->begin();
+}
+
+std::function<void(const Error&)> Connector::Implementation::say_short_of() {
+  // Not from within a call to the connector.
+  return [this](const Error& error) { progress.post([this, error] { events.short_of(error); }); };
+}
+
+std::string Connector::Implementation::on_called_for_data(const Hello& caller, const Hello& own_end,
+                                                          os::Fd& socket) {
+  if (peer(caller.from).state != State::met) return "it is not connected";
+  // The caller waits for it before it takes the connection for its own.
+  if (!send_record(socket.get(), std::uint16_t{0})) return os::words(errno);
+  events.brought(caller.from, {.socket = std::move(socket),
+                               .rail = caller.rail,
+                               .was_called = true,
+                               .keys = identity.keys(caller, own_end)});
+  return {};
+}
+
+std::string Connector::Implementation::on_called(const Hello& caller, const Hello& own_end,
+                                                 os::Fd& socket) {
+  if (caller.purpose == Purpose::roll) return "the ranks have been introduced already";
+  if (caller.purpose == Purpose::memory) return "memory is shared by a Unix socket";
+  if (caller.purpose == Purpose::data) return on_called_for_data(caller, own_end, socket);
+  const int rank = caller.from;
   const State state = peer(rank).state;
   if (state == State::met) return "it is connected already";
   if (state == State::ended) return "its connection has ended";
@@ -143,10 +208,9 @@ void Connector::Implementation::meet(int rank, os::Fd socket, bool called) {
             .said = [this,
                      rank](std::span<const std::byte> message) { events.said(rank, message); },
             .ended =
-                [this, rank](bool orderly, const std::string& why) {
+                [this, rank](Stream::How how, const std::string& why) {
                   stream_closed();
-                  peer(rank).state = State::ended;
-                  events.ended(rank, orderly, why);
+                  on_stream_end(rank, how, why);
                 }});
   } catch (const Error& error) {
     met.state = State::ended;
@@ -161,17 +225,29 @@ void Connector::Implementation::meet(int rank, os::Fd socket, bool called) {
   events.met(rank);
 }
 
+void Connector::Implementation::on_stream_end(int rank, Stream::How how, const std::string& why) {
+  peer(rank).state = State::ended;
+  if (local.liveness != nullptr) {
+    if (how == Stream::How::process_ended) local.liveness->saw_end(rank);
+    if (how == Stream::How::given_up) local.liveness->given_up_by(rank, why);
+  }
+  events.ended(rank, how == Stream::How::orderly,
+               how == Stream::How::given_up ? "it has given this rank up: " + why : why);
+}
+
 void Connector::Implementation::stream_closed() noexcept {
   if (--streams == 0) heartbeat.stop();
 }
 
-void Connector::Implementation::close(int rank) noexcept {
+void Connector::Implementation::close(int rank, const std::string& why) {
   Peer& closed = peer(rank);
+  // It closes when the other end does, or after some beats.
   if (closed.state == State::met) {
-    closed.stream->close();
-    stream_closed();
+    closed.stream->give_up(why);
+    closed.beats_given_up = kBeatsOfAGivenUp;
   }
   closed.call.reset();
+  closed.data_calls.clear();
   closed.state = State::ended;
 }
 
@@ -184,12 +260,13 @@ void Connector::Implementation::run_errands() {
 
 bool Connector::Implementation::is_connecting() const {
   return std::any_of(peers.begin(), peers.end(), [](const Peer& p) {
-    return p.state == State::calling || p.state == State::expecting;
+    return p.state == State::calling || p.state == State::expecting || !p.data_calls.empty();
   });
 }
 
 bool Connector::Implementation::run_errand(int rank) {
   Peer& late = peer(rank);
+  if (!late.data_calls.empty()) return run_data_errand(rank);
   if (late.state != State::calling && late.state != State::expecting) return false;
   const bool is_late = Clock::now() >= late.give_up;
   std::optional<std::string> reason = late.call ? late.call->tick() : std::nullopt;
@@ -205,13 +282,52 @@ bool Connector::Implementation::run_errand(int rank) {
   return false;
 }
 
+bool Connector::Implementation::run_data_errand(int rank) {
+  Peer& late = peer(rank);
+  std::optional<std::string> reason;
+  std::string places;
+  for (const auto& [rail, call] : late.data_calls) {
+    const auto failed = call->tick();
+    if (!reason && failed) reason = failed;
+    if (places.empty()) places = call->text();
+  }
+  if (!reason && Clock::now() >= late.data_give_up)
+    reason = fmt::format("no connection for data within {}", seconds(init_timeout));
+  if (!reason) return true;
+  const std::string why =
+      fmt::format("{} ({}); this rank is at {}; {}", *reason, places, text(own), kReachHint);
+  close(rank, why);
+  events.ended(rank, false, why);
+  return false;
+}
+
+bool Connector::Implementation::is_dead(int rank, int silent_periods) {
+  if (local.liveness != nullptr)
+    return local.liveness->is_dead(rank, silent_periods * (dead_after / kPeriods));
+  return silent_periods >= kPeriods;
+}
+
 void Connector::Implementation::beat(std::uint64_t expired) {
   const bool was_stopped = expired >= kPausePeriods;
-  for (Peer& p : peers) {
+  for (int rank = 0; rank < static_cast<int>(peers.size()); ++rank) {
+    Peer& p = peer(rank);
+    if (p.beats_given_up > 0) {
+      // What it was told travels as long as the kernel tries.
+      p.stream->tick();
+      if (p.stream->is_open() && --p.beats_given_up > 0) continue;
+      p.stream->close();
+      p.beats_given_up = 0;
+      stream_closed();
+    }
     if (p.state != State::met) continue;
     // Who was stopped itself can't tell how long the others were silent.
-    if (was_stopped) p.stream->excuse();
-    p.stream->tick(kPeriods, why_silent);
+    if (was_stopped || events.heard_otherwise(rank)) p.stream->excuse();
+    const int silent = p.stream->tick();
+    if (p.state != State::met || !p.stream->is_open()) continue;
+    const bool orderly = p.stream->has_said_end();
+    if (!(orderly ? silent >= kPeriods : is_dead(rank, silent))) continue;
+    close(rank, why_silent);
+    events.ended(rank, orderly, why_silent);
   }
 }
 
@@ -225,7 +341,7 @@ Connector::Connector(LocalRank& local, ProgressThread& progress, ConnectorEvents
 
 Connector::~Connector() = default;
 
-void Connector::listen(RankAddress& own) {
+void Connector::listen(RankAddress& own, ConnectorAddress RankAddress::*place) {
   Implementation& self = *implementation_;
   self.own_addresses = interface_addresses();
   const std::vector<Place> places = choose_places(self.own_addresses, self.interface);
@@ -237,7 +353,8 @@ void Connector::listen(RankAddress& own) {
   self.own.port = self.door.listen(places);
   self.own.count = static_cast<std::uint16_t>(places.size());
   std::copy(places.begin(), places.end(), self.own.places.begin());
-  own.connector = self.own;
+  own.*place = self.own;
+  self.place = place;
   self.local.log->info(Subsystem::path, "ranks of other hosts reach this one at {}",
                        text(self.own));
 }
@@ -245,7 +362,7 @@ void Connector::listen(RankAddress& own) {
 void Connector::open(const std::vector<RankAddress>& job) {
   Implementation& self = *implementation_;
   self.peers = std::vector<Implementation::Peer>(job.size());
-  for (std::size_t i = 0; i < job.size(); ++i) self.peers[i].address = job[i].connector;
+  for (std::size_t i = 0; i < job.size(); ++i) self.peers[i].address = job[i].*self.place;
   self.identity = Identity(self.local.rank, static_cast<int>(job.size()), job[0].job_secret);
   self.door.open(self.identity);
 }
@@ -257,6 +374,8 @@ void Connector::connect(int rank) {
 
 void Connector::call(int rank) { implementation_->begin(rank, Implementation::State::calling); }
 
+void Connector::call_for_data(int rank, int rail) { implementation_->call_for_data(rank, rail); }
+
 void Connector::send(int rank, std::span<const std::byte> message) {
   if (is_met(rank)) implementation_->peer(rank).stream->send(message);
 }
@@ -266,23 +385,19 @@ void Connector::goodbye(int rank) {
   auto& peer = self.peer(rank);
   if (peer.state == Implementation::State::met) return peer.stream->send_end();
   if (peer.state == Implementation::State::ended) return;
-  self.close(rank);
+  self.close(rank, "it leaves");
   self.progress.post([&self, rank] {
     if (!self.peer(rank).dropped) self.events.ended(rank, true, "this rank left");
   });
 }
 
-void Connector::drop(int rank) noexcept {
+void Connector::drop(int rank, const std::string& why) {
   implementation_->peer(rank).dropped = true;
-  implementation_->close(rank);
+  implementation_->close(rank, why);
 }
 
 bool Connector::is_met(int rank) const noexcept {
   return implementation_->peer(rank).state == Implementation::State::met;
-}
-
-std::uint64_t Connector::turned_away() const noexcept {
-  return implementation_->door.turned_away();
 }
 
 }  // namespace weft::p2p

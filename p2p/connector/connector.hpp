@@ -10,11 +10,21 @@
 #include <vector>
 
 #include "base/config.hpp"
+#include "base/os/fd.hpp"
 #include "p2p/address.hpp"
+#include "p2p/connector/handshake.hpp"
 #include "p2p/local_rank.hpp"
 #include "p2p/progress/progress_thread.hpp"
 
 namespace weft::p2p {
+
+/// A connection of a fabric's own between two ranks that have met, proven as their first one was.
+struct DataConnection {
+  os::Fd socket;  ///< non-blocking
+  int rail = 0;
+  bool was_called = false;  ///< by the other end
+  ConnectionKeys keys;
+};
 
 /// What the connector tells its fabric, on the progress thread; never from within a call to the
 /// connector. Its handlers may call it.
@@ -28,6 +38,17 @@ class ConnectorEvents {
   /// The connection has ended or could not be made; `why` in words. After goodbye(), or after the
   /// other end's, `orderly` is true. Nothing of the rank follows.
   virtual void ended(int rank, bool orderly, const std::string& why) = 0;
+  /// A connection for data is there, which this end or the other has called for. Once per rail.
+  virtual void brought(int rank, DataConnection connection) {
+    (void)rank;
+    (void)connection;
+  }
+  /// Whether anything of the rank has come by connections for data since this was last asked: it
+  /// lives, whatever is in the way of its signs of life.
+  virtual bool heard_otherwise(int rank) {
+    (void)rank;
+    return false;
+  }
   /// This rank itself lacks what it needs (descriptors).
   virtual void short_of(const Error& error) = 0;
 };
@@ -47,9 +68,10 @@ class Connector {
   /// The progress thread must have stopped.
   ~Connector();
 
-  /// Listens, on the interfaces that peers may come by, and adds where to the rank's address.
-  /// Throws Error(system | bad_config).
-  void listen(RankAddress& own);
+  /// Listens, on the interfaces that peers may come by, and adds where to the rank's address; the
+  /// other ranks' connectors of this kind are found at the same `place`. Throws
+  /// Error(system | bad_config).
+  void listen(RankAddress& own, ConnectorAddress RankAddress::*place = &RankAddress::connector);
   /// From now on ranks of the job are let in. All others of this class but listen() come after it.
   /// Throws Error(system).
   void open(const std::vector<RankAddress>& job);
@@ -59,16 +81,17 @@ class Connector {
   /// As connect(), where the other end may not know of it: this rank calls, even if it is the lower
   /// one. Two that call each other meet once.
   void call(int rank);
+  /// Calls a rank that was met for a connection for data, one more for each rail. Ends in brought()
+  /// at both ends, or in ended().
+  void call_for_data(int rank, int rail);
   /// Queued, never dropped while the connection lives; 1 to kMaxMessage bytes. Without effect
   /// unless the rank is met.
   void send(int rank, std::span<const std::byte> message);
   /// The last message to the rank: what follows is an orderly end. A rank not met yet is given up.
   void goodbye(int rank);
-  /// Ends the connection at once; no event follows.
-  void drop(int rank) noexcept;
+  /// Gives the rank up and tells it why, in case that it lives; no event follows.
+  void drop(int rank, const std::string& why);
   bool is_met(int rank) const noexcept;
-  /// How many connections proved to be no rank's, or took too long to say.
-  std::uint64_t turned_away() const noexcept;
 
  private:
   struct Implementation;

@@ -5,6 +5,7 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
+#include <array>
 #include <cerrno>
 #include <utility>
 
@@ -15,7 +16,6 @@ namespace {
 
 constexpr int kBacklog = 4096;  // a job's ranks may all call at once
 constexpr int kPortTrials = 16;
-constexpr std::chrono::seconds kQuiet{10};  // between two lines about strangers
 /// While others wait outside.
 constexpr std::chrono::seconds kShortPatience{1};
 constexpr std::chrono::seconds kRecovery{1};  // until descriptors are asked for again
@@ -29,6 +29,15 @@ os::Fd make_listener(const Place& place) {
   return socket;
 }
 
+/// Before the connection is closed. What has come and was not read would take it back.
+template <typename Record>
+void send_last(int fd, const Record& record) {
+  (void)send_record(fd, record);
+  std::array<std::byte, 512> unread;
+  (void)::recv(fd, unread.data(), unread.size(), MSG_DONTWAIT);
+  ::shutdown(fd, SHUT_WR);
+}
+
 std::uint16_t port_of(int fd) {
   SocketAddress own;
   if (::getsockname(fd, own.get(), &own.size) != 0) os::throw_system_error("join", "getsockname");
@@ -38,28 +47,37 @@ std::uint16_t port_of(int fd) {
 
 }  // namespace
 
-Door::Door(ProgressThread& progress, Log& log, std::chrono::nanoseconds patience, Events events)
-    : progress_(progress), log_(log), patience_(patience), events_(std::move(events)) {}
+Door::Door(ProgressThread& progress, Log& log, TurnedAway& turned_away,
+           std::chrono::nanoseconds patience, Events events)
+    : progress_(progress),
+      log_(log),
+      turned_away_(turned_away),
+      patience_(patience),
+      events_(std::move(events)) {}
 
-std::uint16_t Door::listen(const std::vector<Place>& places) {
+std::uint16_t Door::listen(const std::vector<Place>& places, std::uint16_t port) {
   // The kernel draws a port at the first place; somebody may have it at another.
   for (int i = 0; i < kPortTrials; ++i)
-    if (try_listen(places, port_)) return port_;
+    if (try_listen(places, port)) return port_;
   os::throw_system_error("join", "a port that is free at every address of this host", EADDRINUSE);
 }
 
-bool Door::try_listen(const std::vector<Place>& places, std::uint16_t& port) {
+bool Door::try_listen(const std::vector<Place>& places, std::uint16_t wanted) {
   unopened_.clear();
-  port = 0;
+  port_ = wanted;
   for (const Place& place : places) {
     os::Fd socket = make_listener(place);
-    const SocketAddress address = socket_address(place, port);
+    // What an earlier job left of its connections at this port is no reason to wait.
+    const int on = 1;
+    if (wanted != 0) ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    const SocketAddress address = socket_address(place, port_);
     if (::bind(socket.get(), address.get(), address.size) != 0 ||
         ::listen(socket.get(), kBacklog) != 0) {
-      if (errno == EADDRINUSE && port != 0) return false;
-      os::throw_system_error("join", "listening at " + text(place));
+      if (errno == EADDRINUSE && port_ != wanted) return false;
+      os::throw_system_error("join",
+                             "listening at " + (port_ == 0 ? text(place) : text(place, port_)));
     }
-    if (port == 0) port = port_of(socket.get());
+    if (port_ == 0) port_ = port_of(socket.get());
     unopened_.push_back(std::move(socket));
   }
   return true;
@@ -121,7 +139,10 @@ void Door::take_in(os::Fd socket, const Place& from) {
 
 void Door::on_bytes(int fd) {
   Stranger& stranger = strangers_.at(fd);
-  switch (stranger.in.read(fd, stranger.answered ? sizeof(Proof) : sizeof(Hello))) {
+  const std::size_t wanted = stranger.answered  ? sizeof(Proof)
+                             : stranger.greeted ? sizeof(Hello)
+                                                : sizeof(Greeting);
+  switch (stranger.in.read(fd, wanted)) {
     case ExactRead::State::incomplete:
       return;
     case ExactRead::State::failed:
@@ -134,9 +155,26 @@ void Door::on_bytes(int fd) {
       break;
   }
   if (stranger.answered) return on_proof(fd, stranger);
+  stranger.greeted ? on_hello(fd, stranger) : on_greeting(fd, stranger);
+}
+
+void Door::on_greeting(int fd, Stranger& stranger) {
+  const auto greeting = stranger.in.peek<Greeting>();
+  const std::string reason = Identity::distrust(greeting);
+  if (reason.empty()) {
+    stranger.greeted = true;
+    return on_bytes(fd);
+  }
+  if (greeting.magic == Hello::kMagic) send_last(fd, Hello{}.greeting());
+  turn_away(fd, reason);
+}
+
+void Door::on_hello(int fd, Stranger& stranger) {
   stranger.hello = stranger.in.take<Hello>();
-  if (const std::string reason = identity_.distrust(stranger.hello); !reason.empty())
+  if (const std::string reason = identity_.distrust(stranger.hello); !reason.empty()) {
+    if (identity_.is_of_other_job(stranger.hello)) send_last(fd, identity_.answer(stranger.hello));
     return turn_away(fd, reason);
+  }
   stranger.answer = identity_.answer(stranger.hello);
   stranger.answered = true;
   if (!send_record(fd, stranger.answer)) let_go(fd);
@@ -145,12 +183,16 @@ void Door::on_bytes(int fd) {
 void Door::on_proof(int fd, Stranger& stranger) {
   if (!identity_.believes(stranger.hello, stranger.answer, stranger.in.take<Proof>()))
     return turn_away(fd, "it does not know the job's secret");
-  const int rank = stranger.hello.from;
+  const Hello caller = stranger.hello;
+  const Hello own = stranger.answer.hello;
   os::Fd socket = stranger.socket.release();
   const std::string from = text(stranger.from);
   let_go(fd);
-  if (const std::string reason = events_.came(rank, socket); !reason.empty())
-    log_.debug(Subsystem::path, "rank {} called from {} in vain: {}", rank, from, reason);
+  const std::string reason = events_.came(caller, own, socket);
+  if (reason.empty()) return;
+  if (socket && send_record(socket.get(), Refusal::kMark))
+    send_last(socket.get(), Refusal::of(reason));
+  log_.debug(Subsystem::path, "rank {} called from {} in vain: {}", caller.from, from, reason);
 }
 
 bool Door::tick() {
@@ -166,14 +208,7 @@ bool Door::tick() {
 }
 
 void Door::turn_away(int fd, const std::string& reason) {
-  ++turned_away_;
-  ++unsaid_;
-  if (const auto now = Clock::now(); now >= next_line_) {
-    log_.warn(Subsystem::path, "{} connection(s) to port {} turned away, the last from {}: {}",
-              unsaid_, port_, text(strangers_.at(fd).from), reason);
-    unsaid_ = 0;
-    next_line_ = now + kQuiet;
-  }
+  turned_away_.note(log_, fmt::format("port {}", port_), text(strangers_.at(fd).from), reason);
   let_go(fd);
 }
 

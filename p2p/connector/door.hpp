@@ -14,6 +14,7 @@
 #include "p2p/connector/handshake.hpp"
 #include "p2p/connector/places.hpp"
 #include "p2p/connector/watched.hpp"
+#include "p2p/trust/turned_away.hpp"
 #include "weft/deadline.hpp"
 #include "weft/error.hpp"
 
@@ -27,24 +28,26 @@ class Door {
   static constexpr std::size_t kMaxStrangers = 256;
 
   struct Events {
-    /// The socket of a proven rank; an empty string takes it in, else it is why not.
-    std::function<std::string(int rank, os::Fd& socket)> came;
+    /// The socket of a proven rank, with the hellos of both ends; an empty string takes it in,
+    /// else it is why not.
+    std::function<std::string(const Hello& caller, const Hello& own, os::Fd& socket)> came;
     /// This rank lacks descriptors or memory. Those who call wait until it has some.
     std::function<void(const Error&)> short_of;
     /// tick() is needed from now on.
     std::function<void()> wants_ticks;
   };
 
-  Door(ProgressThread& progress, Log& log, std::chrono::nanoseconds patience, Events events);
+  /// What it is given by reference must outlive it.
+  Door(ProgressThread& progress, Log& log, TurnedAway& turned_away,
+       std::chrono::nanoseconds patience, Events events);
 
-  /// One socket per place, all with the port that is returned. Throws Error(system).
-  std::uint16_t listen(const std::vector<Place>& places);
+  /// One socket per place, all with the port that is returned: `port`, or one that is free. Throws
+  /// Error(system).
+  std::uint16_t listen(const std::vector<Place>& places, std::uint16_t port = 0);
   /// From now on who calls is let in.
   void open(const Identity& identity);
   /// Sends those away who take too long. Returns whether it is needed again.
   bool tick();
-
-  std::uint64_t turned_away() const noexcept { return turned_away_; }
 
  private:
   struct Stranger {
@@ -53,14 +56,17 @@ class Door {
     Clock::time_point since;
     Hello hello;
     Answer answer;
+    bool greeted = false;
     bool answered = false;
     ExactRead in;
   };
 
-  bool try_listen(const std::vector<Place>& places, std::uint16_t& port);
+  bool try_listen(const std::vector<Place>& places, std::uint16_t wanted);
   void admit(int listener);
   void take_in(os::Fd socket, const Place& from);
   void on_bytes(int fd);
+  void on_greeting(int fd, Stranger& stranger);
+  void on_hello(int fd, Stranger& stranger);
   void on_proof(int fd, Stranger& stranger);
   void turn_away(int fd, const std::string& reason);
   void let_go(int fd);
@@ -69,6 +75,7 @@ class Door {
 
   ProgressThread& progress_;
   Log& log_;
+  TurnedAway& turned_away_;
   const std::chrono::nanoseconds patience_;  ///< how long a stranger may take
   const Events events_;
   Identity identity_;
@@ -78,9 +85,6 @@ class Door {
   std::unordered_map<int, Stranger> strangers_;  ///< by descriptor
   bool paused_ = false;
   Clock::time_point resume_at_;
-  std::uint64_t turned_away_ = 0;
-  std::uint64_t unsaid_ = 0;  ///< turned away since the last line
-  Clock::time_point next_line_{};
 };
 
 }  // namespace weft::p2p

@@ -17,14 +17,19 @@ class ExactRead {
 
   /// Takes what is there, no byte more than `size` in all. failed: errno says why.
   State read(int fd, std::size_t size) noexcept;
-  /// What was read, for the next read to begin anew. Requires State::complete.
+  /// The beginning of what was read; the next read goes on behind it. Requires State::complete.
   template <typename T>
-  T take() noexcept {
+  T peek() const noexcept {
     static_assert(sizeof(T) <= kMost);
     T value;
     std::memcpy(&value, bytes_.data(), sizeof value);
-    have_ = 0;
     return value;
+  }
+  /// What was read, for the next read to begin anew. Requires State::complete.
+  template <typename T>
+  T take() noexcept {
+    have_ = 0;
+    return peek<T>();
   }
 
  private:

@@ -41,6 +41,17 @@ void Stream::send_end() {
   if (is_open() && queue_.empty()) ::shutdown(socket_.get(), SHUT_WR);
 }
 
+void Stream::give_up(const std::string& why) {
+  const std::string_view reason = std::string_view(why).substr(0, kMaxMessage - kHeader);
+  std::vector<std::byte> body = {static_cast<std::byte>(reason.size() & 0xff),
+                                 static_cast<std::byte>(reason.size() >> 8)};
+  const auto text = std::as_bytes(std::span(reason));
+  body.insert(body.end(), text.begin(), text.end());
+  put_frame(kGivenUp, body);
+  given_up_ = said_end_ = true;
+  if (is_open() && queue_.empty()) ::shutdown(socket_.get(), SHUT_WR);
+}
+
 void Stream::put_frame(std::uint16_t length, std::span<const std::byte> message) {
   if (!is_open() || said_end_ || send_error_ != 0) return;
   spoke_ = true;
@@ -107,9 +118,15 @@ void Stream::receive() {
     const ssize_t got = ::recv(socket_.get(), scratch.data() + held, room, MSG_DONTWAIT);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
-    if (got < 0 || (got == 0 && send_error_ != 0))
-      return end(said_end_, "its connection broke: " + os::words(got < 0 ? errno : send_error_));
-    if (got == 0) return end(said_end_, "its connection was closed: the process ended");
+    if (given_up_ && got > 0) continue;
+    const int error = got < 0 ? errno : send_error_;
+    // Nobody that lives resets a connection: who gives a rank up tells it first.
+    if (got < 0 && (error == ECONNRESET || error == EPIPE))
+      return end(how_ended(), "its connection was reset: the process ended");
+    if (got < 0 || (got == 0 && error != 0 && error != ECONNRESET && error != EPIPE))
+      return end(said_end_ ? How::orderly : How::broken,
+                 "its connection broke: " + os::words(error));
+    if (got == 0) return end(how_ended(), "its connection was closed: the process ended");
     heard_ = true;
     partial_.clear();
     if (!deliver(std::span(scratch).first(held + static_cast<std::size_t>(got)))) return;
@@ -123,11 +140,22 @@ bool Stream::deliver(std::span<const std::byte> bytes) {
     const std::size_t length =
         std::to_integer<std::size_t>(bytes[0]) | std::to_integer<std::size_t>(bytes[1]) << 8;
     if (length == kEnd) {
-      end(true, "it left");
+      end(How::orderly, "it left");
       return false;
     }
+    if (length == kGivenUp) {
+      if (bytes.size() < 2 * kHeader) break;
+      const std::size_t size =
+          std::to_integer<std::size_t>(bytes[2]) | std::to_integer<std::size_t>(bytes[3]) << 8;
+      if (size <= kMaxMessage && bytes.size() < 2 * kHeader + size) break;
+      if (size <= kMaxMessage) {
+        const auto* text = reinterpret_cast<const char*>(bytes.data()) + 2 * kHeader;
+        end(How::given_up, size > 0 ? std::string(text, size) : "it has given this rank up");
+        return false;
+      }
+    }
     if (length > kMaxMessage) {
-      end(false, "what it sent is malformed");
+      end(How::broken, "what it sent is malformed");
       return false;
     }
     if (bytes.size() < kHeader + length) break;
@@ -135,22 +163,21 @@ bool Stream::deliver(std::span<const std::byte> bytes) {
     bytes = bytes.subspan(kHeader + length);
     if (length == 0) continue;
     events_.said(message);
-    if (!is_open()) return false;
+    if (!is_open() || given_up_) return false;
   }
   partial_.assign(bytes.begin(), bytes.end());
   return true;
 }
 
-void Stream::tick(int most, const std::string& why_silent) {
+int Stream::tick() {
   // Bytes that wait in the queue are not yet a sign of life, but a peer that reads will get them.
   if (!spoke_ && queue_.empty()) send_sign_of_life();
   spoke_ = false;
   // What has come already, but waited for this thread, speaks for the peer.
-  if (!heard_ && silent_periods_ + 1 >= most) receive();
-  if (!is_open()) return;
+  if (!heard_) receive();
   silent_periods_ = heard_ ? 0 : silent_periods_ + 1;
   heard_ = false;
-  if (silent_periods_ >= most) end(said_end_, why_silent);
+  return silent_periods_;
 }
 
 void Stream::close() noexcept {
@@ -168,9 +195,9 @@ void Stream::close() noexcept {
   queue_ = {};
 }
 
-void Stream::end(bool orderly, const std::string& why) {
+void Stream::end(How how, const std::string& why) {
   close();
-  events_.ended(orderly, why);
+  if (!given_up_) events_.ended(how, why);
 }
 
 }  // namespace weft::p2p

@@ -13,17 +13,22 @@
 namespace weft::p2p {
 
 /// A TCP connection with frames: two bytes of length (little-endian), then the message. A length of
-/// 0 is a sign of life, kEnd the orderly end. Progress thread only. Its events may close it, and
+/// 0 is a sign of life, kEnd the orderly end, kGivenUp the other: the two bytes that follow are the
+/// length of its reason. Progress thread only. Its events may close it, and
 /// must not destroy it.
 class Stream {
  public:
   static constexpr std::size_t kMaxMessage = 1024;
   static constexpr std::uint16_t kEnd = 0xffff;
+  static constexpr std::uint16_t kGivenUp = 0xfffd;
+  /// How a connection ended. `process_ended`: so its host's kernel said. `given_up`: so the other
+  /// end said, with the reason.
+  enum class How : std::uint8_t { orderly, process_ended, given_up, broken };
 
   struct Events {
     std::function<void(std::span<const std::byte> message)> said;
     /// Once; not after close(). It is closed by then.
-    std::function<void(bool orderly, const std::string& why)> ended;
+    std::function<void(How how, const std::string& why)> ended;
   };
 
   /// Throws Error(system).
@@ -38,12 +43,17 @@ class Stream {
   void send_sign_of_life() { put_frame(0, {}); }
   /// What was queued goes out, then the end. The peer's end, or its silence, follows by ended().
   void send_end();
+  /// The peer is dead for this rank, or its path is: it is told so, in case that it lives. No event
+  /// follows. Stays open until the peer has closed it: what still comes must not be answered by a
+  /// reset, which would look like the end of this process.
+  void give_up(const std::string& why);
   /// No event follows.
   void close() noexcept;
+  bool has_said_end() const noexcept { return said_end_; }
 
   /// A period of the heartbeat has passed: gives a sign of life unless something else was sent in
-  /// it. Ends the connection when nothing came for `most` periods.
-  void tick(int most, const std::string& why_silent);
+  /// it. How many periods nothing has come for.
+  int tick();
   /// The periods passed so far don't count.
   void excuse() noexcept { silent_periods_ = 0; }
 
@@ -52,7 +62,8 @@ class Stream {
   void flush();
   void receive();
   bool deliver(std::span<const std::byte> bytes);
-  void end(bool orderly, const std::string& why);
+  void end(How how, const std::string& why);
+  How how_ended() const noexcept { return said_end_ ? How::orderly : How::process_ended; }
 
   const Events events_;
   Watched socket_;
@@ -63,6 +74,7 @@ class Stream {
   bool heard_ = true;   ///< in this period
   bool spoke_ = false;  ///< in this period
   bool said_end_ = false;
+  bool given_up_ = false;
   int send_error_ = 0;
 };
 

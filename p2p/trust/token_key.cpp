@@ -1,0 +1,25 @@
+#include "p2p/trust/token_key.hpp"
+
+#include <sodium.h>
+
+#include "weft/error.hpp"
+
+namespace weft::p2p {
+
+Identity::Secret token_key(std::string_view token) {
+  if (sodium_init() < 0)
+    throw Error(ErrorDetail{
+        .code = Code::system, .operation = "join", .message = "libsodium found no randomness"});
+  constexpr std::string_view kPurpose = "weft bootstrap token";
+  Identity::Secret key{};
+  static_assert(sizeof key >= crypto_generichash_BYTES_MIN);
+  // Keyed with the purpose: the same token, used by something else, gives nothing away.
+  crypto_generichash(reinterpret_cast<unsigned char*>(key.data()), key.size(),
+                     reinterpret_cast<const unsigned char*>(token.data()), token.size(),
+                     reinterpret_cast<const unsigned char*>(kPurpose.data()), kPurpose.size());
+  return key;
+}
+
+void wipe(void* memory, std::size_t bytes) noexcept { sodium_memzero(memory, bytes); }
+
+}  // namespace weft::p2p

@@ -1,0 +1,18 @@
+// The key that a token stands for.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+#include "p2p/connector/handshake.hpp"
+
+namespace weft::p2p {
+
+/// Equal tokens give equal keys. A token must be long and random: the key is no better than it is.
+/// Throws Error(system) when libsodium can't start.
+Identity::Secret token_key(std::string_view token);
+
+/// Overwrites what was secret.
+void wipe(void* memory, std::size_t bytes) noexcept;
+
+}  // namespace weft::p2p
