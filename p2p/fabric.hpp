@@ -70,12 +70,15 @@ struct PutWork {
   /// What the owner's channel calls the word (Channel::expect): for words set in turn as it was
   /// answered, otherwise plus the word's index.
   std::uint32_t signal = 0;
+  bool delivered = false;        ///< outcome() is to say when the peer can see it
   int queue_pair = -1;           ///< asked for; -1: the channel chooses
   CopyChoice* choice = nullptr;  ///< the slot's, for a fabric whose puts are copies
 
   // Answers.
-  std::uint64_t copied = 0;    ///< bytes that the channel had to pack first
-  std::uint64_t posted = 0;    ///< for Channel::outcome; 0: the peer can see the tensor already
+  std::uint64_t copied = 0;  ///< bytes that the channel had to pack first
+  /// For Channel::outcome. 0: the source is free, and the peer can see the tensor already unless
+  /// `delivered` was not asked for.
+  std::uint64_t posted = 0;
   bool source_is_free = true;  ///< the source may be written again
   std::uint32_t requests = 1;  ///< how many work requests moved the payload
 };
@@ -138,6 +141,9 @@ class Channel {
   /// An 8-byte word of the peer (a credit). Values of one word become visible in the order of the
   /// calls.
   virtual void write_word(RemoteMemory word, std::uint64_t value, Bell bell) noexcept = 0;
+  /// Whether writing a word takes a request like a put's, so that one which nobody waits for had
+  /// better not be written while something else is about to come.
+  virtual bool words_take_requests() const noexcept { return false; }
   /// Wakes the peer if it sleeps: something that it reads here has changed.
   virtual void notify() noexcept = 0;
   /// Where this process may load from directly; null where the fabric has no such thing.

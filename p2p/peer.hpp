@@ -24,9 +24,16 @@ struct Peer {
   int because_of = -1;           ///< left: the failed rank that made it leave, or -1
   std::uint32_t gone_order = 0;  ///< left or failed: how many peers were gone with it
   std::string declared_dead;     ///< failed: why it was declared so; empty: it died
+  std::string ending;            ///< what it said of its end: "SIGTERM", "exit(3)"
+  bool exits = false;            ///< it calls exit(): its end is no failure. The progress thread's
+  std::string condition;         ///< failed: what it was thought to be before: "stopped for 9 s"
   Status lost_because;           ///< failed: what its fabric says; ok: its process ended
   /// Left or failed, and no byte of it arrives any more: what it could write into is free.
   std::atomic<bool> silent{false};
+  /// Left or failed, and nothing of it remains: it said so, or its process was seen to end. The
+  /// progress thread's, as the next two.
+  bool ended = false;
+  bool unfenced = false;  ///< failed, and nothing keeps it from writing
   bool released = false;  ///< the progress thread's: that has been dealt with
   /// The path is made when it is first used, and has not been yet. The progress thread's.
   bool idle = false;

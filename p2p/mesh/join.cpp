@@ -85,6 +85,7 @@ std::unique_ptr<Peer> Mesh::meet(int rank, const RankAddress& address) {
   peer->address.host.back() = '\0';
   peer->shown = &local_.board->path(rank);
   peer->shown->pid = address.pid;
+  peer->shown->host.set(peer->host());
   for (const auto& fabric : fabrics_) {
     if (!verdict(*fabric, peer->address).usable) continue;
     peer->fabric = fabric.get();
@@ -93,7 +94,8 @@ std::unique_ptr<Peer> Mesh::meet(int rank, const RankAddress& address) {
   refuse(Code::unreachable,
          fmt::format("rank {} (host {}) can't be reached: {}", rank, peer->host(),
                      text(verdicts(peer->address))),
-         "give both hosts an RDMA device, or start every rank on one host, in one container");
+         "is there a network between the hosts (WEFT_IFACE names it), or are they containers of "
+         "one host?");
 }
 
 void Mesh::connect(std::vector<RankAddress> addresses, Deadline deadline) {
@@ -116,7 +118,13 @@ void Mesh::connect(std::vector<RankAddress> addresses, Deadline deadline) {
   });
   const auto met = [this] { return joining_.load(std::memory_order_acquire) == 0; };
   const auto failed = [this] { return first_failed_.load() >= 0 || join_failed_.load(); };
-  const WaitEnd end = local_.waiter.wait(met, failed, deadline);
+  const auto about = [this] {
+    const auto late = std::ranges::find(peers_, PeerState::joining,
+                                        [](const auto& p) { return p->state.load(); });
+    return board::WaitAbout{.operation = board::Operation::join,
+                            .peer = late == peers_.end() ? -1 : (*late)->rank};
+  };
+  const WaitEnd end = local_.waiter.wait(met, failed, deadline, about);
   if (join_failed_.load()) throw Error(join_error_);
   for (const auto& p : peers_) {
     const Status status = fate(p->rank);
@@ -137,11 +145,30 @@ void Mesh::connect(std::vector<RankAddress> addresses, Deadline deadline) {
                       .host = p->host()});
   }
   tell_cost(Clock::now() - began);
+  tell_fallback();
   for (const auto& p : peers_) {
     const FabricVerdict taken = verdict(*p->fabric, p->address);
     local_.log->info(Subsystem::path, "rank {} (host {}, pid {}): {}: {}", p->rank, p->host(),
                      p->address.pid, taken.fabric, taken.reason);
   }
+}
+
+void Mesh::tell_fallback() const {
+  const auto is_tcp = [](const auto& p) { return p->fabric->name() == "tcp"; };
+  const auto first = std::find_if(peers_.begin(), peers_.end(), is_tcp);
+  if (first == peers_.end() || !local_.only_fabric.empty()) return;
+  const auto all = verdicts((*first)->address);
+  const auto rdma = std::find_if(all.begin(), all.end(),
+                                 [](const FabricVerdict& v) { return v.fabric == "verbs"; });
+  const std::string line = fmt::format(
+      "{} ranks of other hosts are reached over TCP, not by RDMA; rank {} (host {}): {}",
+      std::count_if(peers_.begin(), peers_.end(), is_tcp), (*first)->rank, (*first)->host(),
+      rdma->reason);
+  // Who has a device for it expects it to be used.
+  if (own_.verbs.present != 0)
+    local_.log->warn(Subsystem::path, "{}", line);
+  else
+    local_.log->info(Subsystem::path, "{}", line);
 }
 
 void Mesh::tell_cost(std::chrono::nanoseconds took) const {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstring>
 #include <utility>
 
@@ -28,7 +29,10 @@ bool is_idle(const Peer& peer) noexcept {
 std::string how_it_failed(const Peer& peer) {
   if (!peer.gone()) return "died without leaving";
   if (!peer.declared_dead.empty()) return fmt::format("was declared dead: {}", peer.declared_dead);
-  if (peer.lost_because.ok()) return "died without leaving";
+  if (!peer.ending.empty()) return "was ended by " + peer.ending;
+  if (peer.lost_because.ok())
+    return "died without leaving" +
+           (peer.condition.empty() ? "" : ", and was " + peer.condition + " then");
   const ErrorDetail& why = peer.lost_because.detail();
   return fmt::format(
       "{}: {}", why.code == Code::peer_failed ? "is taken for dead" : "can't be reached any more",
@@ -53,6 +57,26 @@ void Mesh::say_goodbye(Peer& peer) {
     peer.channel->send(as_bytes(LeavingMessage{.because_of = first_failed_.load()}));
 }
 
+void Mesh::announce_end(int signal, int status) {
+  // What the others' ends look like from now on is no news.
+  ending_ = true;
+  for (const auto& peer : peers_)
+    if (!peer->idle && peer->rank != local_.rank)
+      send(*peer,
+           EndingMessage{.because_of = first_failed_.load(), .signal = signal, .status = status});
+}
+
+void Mesh::on_ending(Peer& peer, std::span<const std::byte> bytes) {
+  const auto ending = parse<EndingMessage>(bytes);
+  if (!ending) return;
+  peer.exits = ending->signal == 0;
+  peer.ending = peer.exits                  ? fmt::format("exit({})", ending->status)
+                : ending->signal == SIGTERM ? std::string("SIGTERM")
+                                            : fmt::format("signal {}", ending->signal);
+  const bool known = ending->because_of >= 0 && ending->because_of < local_.size;
+  if (peer.exits && known) peer.because_of = ending->because_of;
+}
+
 Status Mesh::wait_until_alone(Deadline deadline) noexcept {
   // In this order: who stops being idle and goes in between is not counted twice.
   const auto alone = [this] {
@@ -61,7 +85,14 @@ Status Mesh::wait_until_alone(Deadline deadline) noexcept {
            static_cast<std::uint32_t>(local_.size);
   };
   const WaitEnd end = local_.waiter.wait(
-      alone, [] { return false; }, deadline);
+      alone, [] { return false; }, deadline,
+      [this] {
+        const auto late = std::ranges::find_if(peers_, [this](const auto& peer) {
+          return peer->rank != local_.rank && !peer->gone() && !is_idle(*peer);
+        });
+        return board::WaitAbout{.operation = board::Operation::leave,
+                                .peer = late == peers_.end() ? -1 : (*late)->rank};
+      });
   if (end == WaitEnd::ready) return {};
   std::vector<int> late;
   for (const auto& peer : peers_)
@@ -92,15 +123,18 @@ Status Mesh::fate(int rank) const noexcept {
   const bool failed = state == PeerState::failed;
   const Peer& culprit = failed || p.because_of < 0 ? p : peer(p.because_of);
   if (!failed && p.because_of < 0)
-    return Status(ErrorDetail{.code = Code::peer_left,
-                              .message = fmt::format("rank {} (host {}, pid {}) has left the job",
-                                                     rank, p.host(), p.address.pid),
-                              .hint = "it ended earlier than this rank expected",
-                              .rank = local_.rank,
-                              .peer = rank,
-                              .host = p.host()});
+    return Status(ErrorDetail{
+        .code = Code::peer_left,
+        .message = fmt::format("rank {} (host {}, pid {}) has left the job{}", rank, p.host(),
+                               p.address.pid, p.ending.empty() ? "" : " by " + p.ending),
+        .hint = "it ended earlier than this rank expected",
+        .rank = local_.rank,
+        .peer = rank,
+        .host = p.host()});
   const ErrorDetail why = culprit.lost_because.ok() ? ErrorDetail{.code = Code::peer_failed}
                                                     : culprit.lost_because.detail();
+  // Not that rank's failure, but this one's.
+  if (why.code == Code::fenced || why.code == Code::partitioned) return culprit.lost_because;
   return Status(ErrorDetail{
       .code = why.code,
       .message = fmt::format("rank {} (host {}, pid {}) {}{}", culprit.rank, culprit.host(),
@@ -145,9 +179,17 @@ std::vector<PathReport> Mesh::paths() const {
     if (is_idle(*peer)) path.verdicts.front().reason += "; connects on first use";
     path.counters.control_messages = peer->shown->counters.control_messages.get();
     path.counters.registrations = peer->shown->counters.registrations.get();
+    path.health = static_cast<PeerHealth>(peer->shown->health.load(std::memory_order_acquire));
+    if (path.health != PeerHealth::alive) path.condition = peer->shown->condition.get();
     paths.push_back(std::move(path));
   }
   return paths;
+}
+
+std::string Mesh::doubt(int rank) const {
+  const board::PathEntry& shown = *peer(rank).shown;
+  if (shown.health.load(std::memory_order_acquire) == 0) return {};
+  return fmt::format(" (it is {})", shown.condition.get());
 }
 
 void Mesh::message(int rank, std::span<const std::byte> bytes) {
@@ -156,11 +198,13 @@ void Mesh::message(int rank, std::span<const std::byte> bytes) {
   std::memcpy(&type, bytes.data(), sizeof type);
   Peer& peer = this->peer(rank);
   if (peer.gone()) return;
+  if (type == MessageType::ending) return on_ending(peer, bytes);
   if (type != MessageType::leaving) return on_message_(peer, bytes);
   const auto leaving = parse<LeavingMessage>(bytes);
   if (!leaving) return;
   const bool known = leaving->because_of >= 0 && leaving->because_of < local_.size;
   peer.silent.store(true);
+  peer.ended = true;
   end(peer, PeerState::left, known ? leaving->because_of : -1);
   release(peer);
 }
@@ -168,8 +212,12 @@ void Mesh::message(int rank, std::span<const std::byte> bytes) {
 void Mesh::lost(int rank, const Status& why) {
   Peer& peer = this->peer(rank);
   if (!peer.gone()) peer.lost_because = why;
+  if (why.ok()) peer.ended = true;
   peer.silent.store(true);  // first: who sees that it is gone sees this too
-  end(peer, PeerState::failed, -1);
+  if (peer.exits && peer.ended)
+    end(peer, PeerState::left, peer.because_of);
+  else
+    end(peer, PeerState::failed, -1);
   release(peer);
 }
 
@@ -195,12 +243,28 @@ void Mesh::fail_and_fence(Peer& peer, std::string why) {
   if (peer.gone()) return;
   peer.declared_dead = std::move(why);
   end(peer, PeerState::failed, -1);
-  if (peer.fabric != nullptr) (void)peer.fabric->fence(peer.rank);
+  if (peer.fabric == nullptr || peer.fabric->fence(peer.rank)) return;
+  peer.unfenced = true;
+  if (local_.liveness != nullptr) local_.liveness->fate_known(peer.rank);
+}
+
+void Mesh::fail(int rank, const Status& why) {
+  Peer& failed = peer(rank);
+  if (failed.gone()) return;
+  failed.lost_because = why;
+  end(failed, PeerState::failed, -1);
+}
+
+void Mesh::exclude(const Status& why) {
+  local_.log->error(Subsystem::path, "{}", why.text());
+  for (const auto& peer : peers_)
+    if (peer->rank != local_.rank) fail(peer->rank, why);
 }
 
 void Mesh::release(Peer& peer) {
   if (std::exchange(peer.released, true)) return;
   on_gone_(peer);
+  if (local_.liveness != nullptr) local_.liveness->fate_known(peer.rank);
   local_.ring();
 }
 
@@ -209,6 +273,7 @@ void Mesh::end(Peer& peer, PeerState state, int because_of) {
   if (peer.state.load() == PeerState::joining) joining_.fetch_sub(1, std::memory_order_acq_rel);
   no_longer_idle(peer);
   peer.because_of = because_of;
+  if (state == PeerState::failed) peer.condition = peer.shown->condition.get();
   peer.gone_order = gone_.load(std::memory_order_relaxed) + 1;
   peer.state.store(state, std::memory_order_release);
   int none = -1;  // after the state: who sees that somebody failed sees who
@@ -219,13 +284,19 @@ void Mesh::end(Peer& peer, PeerState state, int because_of) {
   gone_.fetch_add(1, std::memory_order_release);
   const bool failed = state == PeerState::failed;
   peer.shown->state.store(failed ? board::PathState::failed : board::PathState::left);
+  peer.shown->condition.set("");
+  peer.shown->health.store(
+      static_cast<std::uint32_t>(failed ? PeerHealth::dead : PeerHealth::alive));
   local_.recorder.control(failed ? board::Event::peer_failed : board::Event::peer_left, peer.rank,
                           0, static_cast<std::uint64_t>(std::int64_t{because_of}));
-  if (failed)
+  if (failed && ending_)
+    local_.log->debug(Subsystem::path, "rank {} {}", peer.rank, how_it_failed(peer));
+  else if (failed)
     local_.log->error(Subsystem::path, "rank {} (host {}, pid {}) {}", peer.rank, peer.host(),
                       peer.address.pid, how_it_failed(peer));
   else
     local_.log->debug(Subsystem::path, "rank {} left", peer.rank);
+  if (local_.liveness != nullptr) local_.liveness->fate_known(peer.rank);
   local_.ring();
 }
 

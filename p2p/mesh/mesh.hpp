@@ -42,6 +42,9 @@ class Mesh final : private FabricEvents {
   /// Tells every peer that this rank leaves, those too that connect to it later. Those that never
   /// do are not told.
   void announce_leave();
+  /// Progress thread: tells every peer that this process is about to end, by `signal`, or by
+  /// exit(status) if that is 0.
+  void announce_end(int signal, int status);
   /// Waits until every peer is gone that this rank has been connected to; timeout names who is not.
   Status wait_until_alone(Deadline deadline) noexcept;
 
@@ -54,6 +57,12 @@ class Mesh final : private FabricEvents {
   /// Any thread: from now on operations that need the rank fail; it is fenced, and what it could
   /// write into stays unused until that is done.
   void declare_dead(int rank, std::string why);
+  /// Progress thread: the same, at once.
+  void give_up(int rank, std::string why) { fail_and_fence(peer(rank), std::move(why)); }
+  /// Progress thread: this rank has no part in the job any more; every operation fails with `why`.
+  void exclude(const Status& why);
+  /// Progress thread: operations that need the rank fail with `why`, not this rank's.
+  void fail(int rank, const Status& why);
   /// Throws Error(bad_argument) for a rank that the job does not have.
   void check_ranks(std::span<const int> ranks, const char* operation) const;
   /// ok for a rank that lives; peer_failed or peer_left otherwise. A rank that left because another
@@ -76,6 +85,9 @@ class Mesh final : private FabricEvents {
   }
 
   std::vector<PathReport> paths() const;
+  /// " (it is stopped for 2.5 s)" for a rank that is slow or suspect, else nothing; for the text of
+  /// a wait that ended without it.
+  std::string doubt(int rank) const;
 
  private:
   // From the fabrics.
@@ -94,7 +106,10 @@ class Mesh final : private FabricEvents {
   std::vector<FabricVerdict> verdicts(const RankAddress& address) const;
   /// To the log: how long it took to connect, and what a peer costs.
   void tell_cost(std::chrono::nanoseconds took) const;
+  /// To the log, once: that there is no RDMA where it might be expected.
+  void tell_fallback() const;
   void say_goodbye(Peer& peer);
+  void on_ending(Peer& peer, std::span<const std::byte> bytes);
   void no_longer_idle(Peer& peer) noexcept;
   void end(Peer& peer, PeerState state, int because_of);
   /// The peer is gone and silent.
@@ -110,6 +125,7 @@ class Mesh final : private FabricEvents {
   std::atomic<int> joining_{0};  ///< peers that are neither connected nor gone yet
   std::atomic<std::uint32_t> gone_{0};
   std::atomic<std::uint32_t> idle_{0};  ///< peers that were never connected to
+  bool ending_ = false;                 ///< the progress thread's: this process is
   bool leaving_ = false;                ///< the progress thread's: that was announced
   std::atomic<bool> has_tails_{false};
   std::atomic<int> first_failed_{-1};

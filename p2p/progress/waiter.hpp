@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdint>
 
+#include "base/board/waits.hpp"
 #include "base/os/asymmetric_barrier.hpp"
 #include "p2p/progress/doorbell.hpp"
 #include "weft/deadline.hpp"
@@ -65,6 +66,11 @@ class Poller {
   virtual void arm() noexcept = 0;
 };
 
+/// For a wait that has nothing to say of itself.
+struct AboutNothing {
+  board::WaitAbout operator()() const noexcept { return {}; }
+};
+
 /// Waits until `ready()`, or `broken()` says that it can't come any more, or the deadline.
 /// `ready` is looked at once more after `broken`, so that what came before the break is not lost.
 /// Both must be cheap; `ready` must have acquire semantics. Any number of threads.
@@ -78,16 +84,21 @@ class Waiter {
   /// Before any other thread waits.
   void set_policy(WaitPolicy policy) noexcept { policy_ = policy; }
   const WaitPolicy& policy() const noexcept { return policy_; }
-  /// Before any other thread waits. Null: arrivals show by themselves.
-  void set_poller(Poller* poller) noexcept { poller_ = poller; }
+  /// Before any other thread waits: arrivals of one more fabric show only to who looks. Two at
+  /// most.
+  void add_poller(Poller& poller) noexcept {
+    (poller_ == nullptr ? poller_ : second_poller_) = &poller;
+  }
+  /// Where waits that sleep are shown. Before any other thread waits.
+  void show_on(board::Waits* waits) noexcept { waits_ = waits; }
   void poll() const noexcept {
     if (poller_ != nullptr) [[unlikely]]
-      poller_->poll();
+      both([](Poller& poller) { poller.poll(); });
   }
   /// For who looks without waiting.
   void look() const noexcept {
     if (poller_ != nullptr) [[unlikely]]
-      poller_->look();
+      both([](Poller& poller) { poller.look(); });
   }
   /// Waits where nothing wakes a sleeper any more: the rank's progress has stopped.
   template <typename Ready>
@@ -110,27 +121,68 @@ class Waiter {
   /// Null where ranks have threads of their own, which sleep on the doorbell.
   Sleeper* sleeper() const noexcept { return sleeper_; }
 
-  template <typename Ready, typename Broken>
-  WaitEnd wait(const Ready& ready, const Broken& broken, Deadline deadline) const noexcept {
-    if (ready()) return WaitEnd::ready;
-    // At first without a pause: what is about to come comes within a few hundred polls.
-    if (policy_.spin.count() > 0)
-      for (int i = 0; i < kHardPolls; ++i) {
-        poll();
-        if (ready()) return WaitEnd::ready;
-      }
-    return wait_on(ready, broken, deadline.resolve(default_timeout_).when());
+  /// Polls without a pause: what is about to come comes within a few hundred polls. Not at all
+  /// where that would keep it from coming.
+  template <typename Ready>
+  bool comes_at_once(const Ready& ready) const noexcept {
+    if (policy_.spin.count() == 0) return false;
+    for (int i = 0; i < kHardPolls; ++i) {
+      poll();
+      if (ready()) return true;
+    }
+    return false;
+  }
+  /// `about()` is asked who is waited for, and for what, once the thread goes to sleep.
+  template <typename Ready, typename Broken, typename About = AboutNothing>
+  WaitEnd wait(const Ready& ready, const Broken& broken, Deadline deadline,
+               const About& about = {}) const noexcept {
+    if (ready() || comes_at_once(ready)) return WaitEnd::ready;
+    return wait_on(ready, broken, deadline.resolve(default_timeout_).when(), about);
   }
 
  private:
+  template <typename Act>
+  void both(const Act& act) const noexcept {
+    act(*poller_);
+    if (second_poller_ != nullptr) [[unlikely]]
+      act(*second_poller_);
+  }
+
   static constexpr int kHardPolls = 512;
   static constexpr int kPollsPerClock = 64;
 
-  template <typename Ready, typename Broken>
-  WaitEnd wait_on(const Ready& ready, const Broken& broken,
-                  Clock::time_point until) const noexcept {
+  /// One sleep on the board, from when it is seen to last.
+  class Shown {
+   public:
+    Shown(board::Waits* waits, Clock::time_point since) noexcept : waits_(waits), since_(since) {}
+    Shown(const Shown&) = delete;
+    Shown& operator=(const Shown&) = delete;
+    ~Shown() {
+      if (slept_) waits_->end(entry_, about_, since_);
+    }
+    template <typename About>
+    void sleeps(const About& about, Clock::time_point until) noexcept {
+      if (waits_ == nullptr || slept_) return;
+      slept_ = true;
+      about_ = about();
+      entry_ = waits_->show(about_, since_, until);
+    }
+
+   private:
+    board::Waits* const waits_;
+    const Clock::time_point since_;
+    bool slept_ = false;
+    board::WaitAbout about_;
+    board::WaitEntry* entry_ = nullptr;
+  };
+
+  template <typename Ready, typename Broken, typename About>
+  WaitEnd wait_on(const Ready& ready, const Broken& broken, Clock::time_point until,
+                  const About& about) const noexcept {
     if (sleeper_ != nullptr) return wait_by_turns(ready, broken, until);
-    const auto spin_end = std::min(until, Clock::now() + policy_.spin);
+    const auto began = Clock::now();
+    Shown shown(waits_, began);
+    const auto spin_end = std::min(until, began + policy_.spin);
     while (policy_.spin.count() > 0 && Clock::now() < spin_end) {
       for (int i = 0; i < kPollsPerClock; ++i) {
         poll();
@@ -147,12 +199,15 @@ class Waiter {
     for (;;) {
       bell_.sleepers.fetch_add(1, std::memory_order_seq_cst);
       if (policy_.barrier_before_sleep) os::global_barrier();
-      if (poller_ != nullptr) poller_->arm();
+      if (poller_ != nullptr) both([](Poller& poller) { poller.arm(); });
       const std::uint32_t heard = bell_.word.load(std::memory_order_seq_cst);
       const bool is_ready = ready();
       const bool is_broken = !is_ready && broken();
       const bool is_late = !is_ready && !is_broken && Clock::now() >= until;
-      if (!is_ready && !is_broken && !is_late) sleep(heard, ready, until);
+      if (!is_ready && !is_broken && !is_late) {
+        shown.sleeps(about, until);
+        sleep(heard, ready, until);
+      }
       bell_.sleepers.fetch_sub(1, std::memory_order_seq_cst);
       if (is_ready || ready()) return WaitEnd::ready;
       if (is_broken) return WaitEnd::broken;
@@ -191,6 +246,8 @@ class Waiter {
   const std::chrono::nanoseconds default_timeout_;
   Sleeper* const sleeper_;
   Poller* poller_ = nullptr;
+  Poller* second_poller_ = nullptr;
+  board::Waits* waits_ = nullptr;
   std::atomic<int> silent_{0};  ///< sources that don't ring
 };
 

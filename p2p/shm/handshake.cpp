@@ -1,6 +1,5 @@
 // How two ranks of a host believe each other, and what they say from then on.
 #include <fmt/format.h>
-#include <sodium.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,53 +9,39 @@
 #include "p2p/shm/shm_fabric.hpp"
 
 namespace weft::p2p {
+namespace {
 
-void ShmFabric::send_hello(Link& link, const Partner& partner, MessageType type, bool reaches) {
+using Stage = Link::Introduction::Stage;
+
+bool is_sound(const HelloMessage& hello, std::size_t descriptors) {
+  return descriptors == 2 && hello.doorbell_offset % alignof(Doorbell) == 0 &&
+         hello.control_bytes >= sizeof(Doorbell) &&
+         hello.doorbell_offset <= hello.control_bytes - sizeof(Doorbell);
+}
+
+}  // namespace
+
+void ShmFabric::send_hello(Link& link, MessageType type, bool reaches) {
   const Block& bell = local_.bell_block();
   HelloMessage hello;
   hello.type = type;
-  hello.from = local_.rank;
-  hello.to = partner.rank;
   hello.barrier_before_sleep = local_.waiter.policy().barrier_before_sleep ? 1 : 0;
   hello.control_bytes = local_.control->chunk_bytes(bell.chunk);
   hello.doorbell_offset = bell.offset;
   hello.probe = reinterpret_cast<std::uint64_t>(&probe_);
   hello.reaches = reaches ? 1 : 0;
-  hello.mac = mac(local_.rank, partner.rank);
+  if (type == MessageType::hello)
+    hello.proof = identity_.prove(link.introduction.caller, link.introduction.called);
   const std::array<int, 2> descriptors = {local_.control->chunk_fd(bell.chunk).get(),
                                           local_.bell_event().get()};
   link.send(hello, descriptors);
 }
 
-std::array<std::byte, 32> ShmFabric::mac(int from, int to) const {
-  static_assert(crypto_auth_BYTES == 32 && crypto_auth_KEYBYTES == 32);
-  const std::array<std::int32_t, 3> said = {static_cast<std::int32_t>(RankAddress::kVersion), from,
-                                            to};
-  std::array<std::byte, 32> tag{};
-  crypto_auth(reinterpret_cast<unsigned char*>(tag.data()),
-              reinterpret_cast<const unsigned char*>(said.data()), sizeof said,
-              reinterpret_cast<const unsigned char*>(job_secret_.data()));
-  return tag;
-}
-
-std::string ShmFabric::distrust(const HelloMessage& hello, const Link& link,
-                                std::size_t descriptors) const {
-  if (hello.version != RankAddress::kVersion)
-    return fmt::format("it speaks version {}, this rank {}", hello.version, RankAddress::kVersion);
-  if (hello.to != local_.rank || hello.from < 0 || hello.from >= local_.size)
-    return fmt::format("it says it is rank {} calling rank {}", hello.from, hello.to);
-  const RankAddress& known = partners_[static_cast<std::size_t>(hello.from)].address;
-  if (link.peer_pid() != known.pid || link.peer_uid() != known.uid)
-    return fmt::format("it is pid {}, and rank {} is pid {}", link.peer_pid(), hello.from,
-                       known.pid);
-  const auto expected = mac(hello.from, hello.to);
-  if (sodium_memcmp(expected.data(), hello.mac.data(), expected.size()) != 0)
-    return "it does not know the job's secret";
-  if (descriptors != 2 || hello.doorbell_offset % alignof(Doorbell) != 0 ||
-      hello.control_bytes < sizeof(Doorbell) ||
-      hello.doorbell_offset > hello.control_bytes - sizeof(Doorbell))
-    return "its hello is malformed";
-  return {};
+std::string ShmFabric::distrust_process(const Link& link, int rank) const {
+  const RankAddress& known = partners_[static_cast<std::size_t>(rank)].address;
+  if (link.peer_pid() == known.pid && link.peer_uid() == known.uid) return {};
+  return fmt::format("it is pid {} of user {}, and rank {} is pid {} of user {}", link.peer_pid(),
+                     link.peer_uid(), rank, known.pid, known.uid);
 }
 
 void ShmFabric::on_message(Link& link, std::span<const std::byte> bytes,
@@ -64,12 +49,15 @@ void ShmFabric::on_message(Link& link, std::span<const std::byte> bytes,
   MessageType type{};
   if (bytes.size() < sizeof type) return;
   std::memcpy(&type, bytes.data(), sizeof type);
-  if (link.rank < 0 || type == MessageType::welcome)
+  if (link.introduction.stage == Stage::refused) return;
+  if (link.introduction.stage != Stage::proved)
     return on_introduction(link, bytes, std::move(descriptors));
   Partner& partner = partners_[static_cast<std::size_t>(link.rank)];
   if (partner.channel == nullptr) return;
   if (type == MessageType::chunk)
     on_chunk(partner, bytes, std::move(descriptors));
+  else if (type == MessageType::board)
+    on_board(partner, std::move(descriptors));
   else if (type == MessageType::adopted || type == MessageType::forget ||
            type == MessageType::reaches)
     on_adopted(partner, bytes);
@@ -79,26 +67,78 @@ void ShmFabric::on_message(Link& link, std::span<const std::byte> bytes,
 
 void ShmFabric::on_introduction(Link& link, std::span<const std::byte> bytes,
                                 std::vector<os::Fd> descriptors) {
-  const bool stranger = link.rank < 0;
+  MessageType type{};
+  std::memcpy(&type, bytes.data(), sizeof type);
+  std::string reason = "it does not say who it is";
+  if (link.rank < 0 && link.introduction.stage == Stage::none)
+    reason = type == MessageType::greet ? on_greet(link, bytes) : reason;
+  else if (link.rank < 0)
+    reason = on_hello(link, bytes, std::move(descriptors));
+  else if (type == MessageType::challenge)
+    reason = on_challenge(link, bytes);
+  else
+    reason = on_welcome(link, bytes, std::move(descriptors));
+  if (!reason.empty()) turn_away(link, reason);
+}
+
+std::string ShmFabric::on_greet(Link& link, std::span<const std::byte> bytes) {
+  const auto greet = parse<GreetMessage>(bytes);
+  if (!greet) return "it does not say who it is";
+  std::string reason = identity_.distrust(greet->hello);
+  if (reason.empty() && greet->hello.purpose != Purpose::memory)
+    reason = "it does not want to share memory";
+  if (reason.empty()) reason = distrust_process(link, greet->hello.from);
+  // One of another job can say what differs, too.
+  if (reason.empty() || identity_.is_of_other_job(greet->hello)) {
+    link.introduction.caller = greet->hello;
+    link.introduction.called = identity_.answer(greet->hello);
+    link.send(ChallengeMessage{.answer = link.introduction.called});
+  }
+  if (reason.empty()) link.introduction.stage = Stage::greeted;
+  return reason;
+}
+
+std::string ShmFabric::on_challenge(Link& link, std::span<const std::byte> bytes) {
+  const auto challenge = parse<ChallengeMessage>(bytes);
+  if (!challenge || link.introduction.stage != Stage::greeted ||
+      link.introduction.called.hello.from >= 0)
+    return "its challenge is malformed";
+  std::string reason = identity_.distrust(link.introduction.caller, challenge->answer);
+  if (!reason.empty()) return reason;
+  link.introduction.called = challenge->answer;
+  send_hello(link, MessageType::hello, false);
+  return {};
+}
+
+std::string ShmFabric::on_hello(Link& link, std::span<const std::byte> bytes,
+                                std::vector<os::Fd> descriptors) {
   const auto hello = parse<HelloMessage>(bytes);
-  const std::string reason =
-      hello ? distrust(*hello, link, descriptors.size()) : "it does not say hello";
-  if (!reason.empty()) {
-    local_.log->warn(Subsystem::path, "a process (pid {}) was turned away: {}", link.peer_pid(),
-                     reason);
-    if (stranger) drop_stranger(link);
-    return;
-  }
-  Partner& partner = partners_[static_cast<std::size_t>(hello->from)];
-  if (stranger) {
-    const auto held = std::find_if(strangers_.begin(), strangers_.end(),
-                                   [&](const auto& l) { return l.get() == &link; });
-    if (held == strangers_.end()) return;
-    partner.links.push_back(std::move(*held));
-    strangers_.erase(held);
-    link.rank = partner.rank;
-  }
+  if (!hello || hello->type != MessageType::hello || !is_sound(*hello, descriptors.size()))
+    return "its hello is malformed";
+  if (!identity_.believes(link.introduction.caller, link.introduction.called, hello->proof))
+    return "it does not know the job's secret";
+  const auto held = std::find_if(strangers_.begin(), strangers_.end(),
+                                 [&](const auto& l) { return l.get() == &link; });
+  if (held == strangers_.end()) return {};  // it was late, and is being dropped
+  Partner& partner = partners_[static_cast<std::size_t>(link.introduction.caller.from)];
+  link.introduction.stage = Stage::proved;
+  link.rank = partner.rank;
+  partner.links.push_back(std::move(*held));
+  strangers_.erase(held);
   greet(partner, link, *hello, std::move(descriptors));
+  return {};
+}
+
+std::string ShmFabric::on_welcome(Link& link, std::span<const std::byte> bytes,
+                                  std::vector<os::Fd> descriptors) {
+  // It has proved who it is by its challenge.
+  const auto welcome = parse<HelloMessage>(bytes);
+  if (!welcome || welcome->type != MessageType::welcome ||
+      link.introduction.called.hello.from != link.rank || !is_sound(*welcome, descriptors.size()))
+    return "its welcome is malformed";
+  link.introduction.stage = Stage::proved;
+  greet(partners_[static_cast<std::size_t>(link.rank)], link, *welcome, std::move(descriptors));
+  return {};
 }
 
 void ShmFabric::greet(Partner& partner, Link& link, const HelloMessage& hello,
@@ -118,13 +158,14 @@ void ShmFabric::greet(Partner& partner, Link& link, const HelloMessage& hello,
     } else {
       // To oneself, the same holds both ways.
       channel->reached_by_peer(reaches && partner.rank == local_.rank);
-      send_hello(link, partner, MessageType::welcome, reaches);
+      send_hello(link, MessageType::welcome, reaches);
     }
     if (!reaches)
       local_.log->info(Subsystem::path, "memory adopted by rank {} is staged: {}", partner.rank,
                        cross_memory_ ? "the kernel does not let this process reach into it"
                                      : "WEFT_CROSS_MEMORY=off");
     partner.channel = channel.get();
+    share_board(link);
     events_.connected(partner.rank, std::move(channel));
   } catch (const Error& error) {
     events_.short_of(error);
@@ -141,6 +182,18 @@ void ShmFabric::on_adopted(Partner& partner, std::span<const std::byte> bytes) {
     partner.channel->forget_adopted(gone->chunk);
   if (const auto said = parse<ReachesMessage>(bytes); said && said->type == MessageType::reaches)
     partner.channel->reached_by_peer(said->reaches != 0);
+}
+
+void ShmFabric::share_board(Link& link) {
+  if (link.rank == local_.rank || !local_.board->file()) return;
+  const std::array<int, 1> descriptor = {local_.board->file().get()};
+  link.send(BoardMessage{}, descriptor);
+}
+
+void ShmFabric::on_board(const Partner& partner, std::vector<os::Fd> descriptors) {
+  // None comes where this rank has no descriptors left; it can do without.
+  if (descriptors.size() == 1)
+    local_.held_boards.keep(partner.rank, std::move(descriptors.front()));
 }
 
 void ShmFabric::on_chunk(Partner& partner, std::span<const std::byte> bytes,

@@ -10,8 +10,10 @@
 #include <vector>
 
 #include "base/os/fd.hpp"
+#include "p2p/connector/handshake.hpp"
 #include "p2p/fabric.hpp"
 #include "p2p/progress/progress_thread.hpp"
+#include "weft/deadline.hpp"
 
 namespace weft::p2p {
 
@@ -43,6 +45,15 @@ class Link {
   uid_t peer_uid() const noexcept { return peer_uid_; }
   /// The rank at the other end; -1 until it has been introduced.
   int rank = -1;
+  /// How far the introduction has come.
+  struct Introduction {
+    enum class Stage : std::uint8_t { none, greeted, proved, refused };
+    Stage stage = Stage::none;
+    Hello caller;
+    Answer called;
+    Clock::time_point since = Clock::now();
+  };
+  Introduction introduction;
 
   /// Handles what has arrived already.
   void drain() {

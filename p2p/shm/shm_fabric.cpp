@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstring>
 
@@ -17,8 +18,16 @@
 namespace weft::p2p {
 namespace {
 
+using namespace std::chrono_literals;
+
+constexpr std::size_t kMaxStrangers = 256;
+constexpr std::chrono::milliseconds kTick = 100ms;
+/// With a stranger; and while others wait outside.
+constexpr std::chrono::seconds kPatience = 10s;
+constexpr std::chrono::seconds kShortPatience = 1s;
+
 constexpr const char* kDescriptorHint =
-    "raise the limit of open files (ulimit -n): a rank needs three per rank of its host";
+    "raise the limit of open files (ulimit -n): a rank needs four per rank of its host";
 
 struct AbstractName {
   sockaddr_un address{};
@@ -50,7 +59,11 @@ os::Fd make_socket() {
 }  // namespace
 
 ShmFabric::ShmFabric(LocalRank& local, ProgressThread& progress, FabricEvents& events)
-    : local_(local), progress_(progress), events_(events), cross_memory_(local.cross_memory) {
+    : local_(local),
+      progress_(progress),
+      events_(events),
+      cross_memory_(local.cross_memory),
+      ticks_(progress, kTick, [this](std::uint64_t) { tick(); }) {
   released_ = local_.adopted->on_release([this](std::uint32_t chunk) {
     progress_.post([this, chunk] {
       for (const Partner& partner : partners_)
@@ -75,21 +88,22 @@ FabricVerdict ShmFabric::reaches(const RankAddress& own, const RankAddress& peer
 
 void ShmFabric::listen(RankAddress& own) {
   randombytes_buf(own.socket.data(), own.socket.size());
-  listener_ = make_socket();
+  unopened_ = make_socket();
   const AbstractName name = abstract_name(own.socket);
-  if (::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&name.address), name.size) != 0 ||
-      ::listen(listener_.get(), 4096) != 0)
+  if (::bind(unopened_.get(), reinterpret_cast<const sockaddr*>(&name.address), name.size) != 0 ||
+      ::listen(unopened_.get(), 4096) != 0)
     refuse(fmt::format("listening on a Unix socket: {}", std::strerror(errno)), "");
 }
 
 void ShmFabric::open(const std::vector<RankAddress>& job) {
-  job_secret_ = job[0].job_secret;
+  identity_ = Identity(local_.rank, local_.size, job[0].job_secret);
   partners_ = std::vector<Partner>(job.size());
   for (std::size_t i = 0; i < job.size(); ++i) {
     partners_[i].rank = static_cast<int>(i);
     partners_[i].address = job[i];
   }
-  progress_.watch(listener_.get(), EPOLLIN, [this](std::uint32_t) { accept_pending(); });
+  listener_ = Watched(progress_, std::move(unopened_), EPOLLIN,
+                      [this](std::uint32_t) { accept_pending(); });
 }
 
 void ShmFabric::connect(int rank) {
@@ -139,16 +153,21 @@ void ShmFabric::call(Partner& partner) {
         on_message(link, bytes, std::move(descriptors));
       },
       [this](Link& link) { on_end(link); }));
-  partner.links.back()->rank = partner.rank;
-  send_hello(*partner.links.back(), partner, MessageType::hello, false);
+  Link& link = *partner.links.back();
+  link.rank = partner.rank;
+  if (const std::string reason = distrust_process(link, partner.rank); !reason.empty())
+    return turn_away(link, reason);
+  link.introduction.caller = identity_.hello(partner.rank, Purpose::memory);
+  link.introduction.stage = Link::Introduction::Stage::greeted;
+  link.send(GreetMessage{.hello = link.introduction.caller});
 }
 
 void ShmFabric::accept_pending() {
-  for (;;) {
+  while (!paused_) {
     os::Fd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (socket.get() < 0) {
       if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) {
-        progress_.forget(listener_.get());  // or it would be asked for ever
+        pause();  // or it would be asked for ever
         events_.short_of(
             Error(ErrorDetail{.code = Code::exhausted,
                               .operation = "join",
@@ -164,11 +183,48 @@ void ShmFabric::accept_pending() {
         },
         [this](Link& from) { on_end(from); });
     if (link->peer_uid() != ::getuid()) {
-      local_.log->warn(Subsystem::path, "a process of user {} was turned away", link->peer_uid());
+      turn_away(*link, fmt::format("it is of user {}", link->peer_uid()));
       continue;
     }
     strangers_.push_back(std::move(link));
+    if (strangers_.size() >= kMaxStrangers) pause();
+    ticks_.start();
   }
+}
+
+void ShmFabric::pause() {
+  paused_ = true;
+  listener_.change(0);
+  ticks_.start();
+}
+
+void ShmFabric::tick() {
+  const auto now = Clock::now();
+  const auto patience = paused_ ? kShortPatience : kPatience;
+  for (const auto& stranger : strangers_)
+    if (stranger->introduction.stage != Link::Introduction::Stage::refused &&
+        now - stranger->introduction.since >= patience)
+      turn_away(*stranger, "it did not say in time which rank it is");
+  if (paused_ && strangers_.size() < kMaxStrangers) {
+    paused_ = false;
+    listener_.change(EPOLLIN);
+  }
+  if (strangers_.empty()) ticks_.stop();
+}
+
+void ShmFabric::turn_away(Link& link, const std::string& reason) {
+  local_.turned_away.note(*local_.log, "the Unix socket", fmt::format("pid {}", link.peer_pid()),
+                          reason);
+  link.introduction.stage = Link::Introduction::Stage::refused;
+  if (link.rank < 0) return drop_stranger(link);
+  events_.short_of(Error(ErrorDetail{
+      .code = Code::unreachable,
+      .operation = "join",
+      .message = fmt::format("who answers at rank {}'s Unix socket is not that rank: {}", link.rank,
+                             reason),
+      .hint = "every rank needs the same weft; is another program in the way?",
+      .rank = local_.rank,
+      .peer = link.rank}));
 }
 
 void ShmFabric::on_end(Link& link) {

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "base/os/fd.hpp"
+#include "p2p/connector/handshake.hpp"
+#include "p2p/connector/timer.hpp"
 #include "p2p/fabric.hpp"
 #include "p2p/local_rank.hpp"
 #include "p2p/progress/progress_thread.hpp"
@@ -50,29 +52,43 @@ class ShmFabric final : public Fabric {
   void watch_process(Partner& partner);
   void on_end(Link& link);
   void drop_stranger(Link& link);
+  void turn_away(Link& link, const std::string& reason);
+  void pause();
+  void tick();
 
-  void send_hello(Link& link, const Partner& partner, MessageType type, bool reaches);
+  void send_hello(Link& link, MessageType type, bool reaches);
+  void share_board(Link& link);
+  void on_board(const Partner& partner, std::vector<os::Fd> descriptors);
   void on_adopted(Partner& partner, std::span<const std::byte> bytes);
   void on_message(Link& link, std::span<const std::byte> bytes, std::vector<os::Fd> descriptors);
   void on_introduction(Link& link, std::span<const std::byte> bytes,
                        std::vector<os::Fd> descriptors);
+  /// Why the other end is not to be believed, or an empty string.
+  std::string on_greet(Link& link, std::span<const std::byte> bytes);
+  std::string on_challenge(Link& link, std::span<const std::byte> bytes);
+  std::string on_hello(Link& link, std::span<const std::byte> bytes,
+                       std::vector<os::Fd> descriptors);
+  std::string on_welcome(Link& link, std::span<const std::byte> bytes,
+                         std::vector<os::Fd> descriptors);
   void on_chunk(Partner& partner, std::span<const std::byte> bytes,
                 std::vector<os::Fd> descriptors);
-  /// Why a hello or welcome is not to be believed, or an empty string.
-  std::string distrust(const HelloMessage& hello, const Link& link, std::size_t descriptors) const;
+  /// Whether the kernel says the same of the other end as the rank itself did.
+  std::string distrust_process(const Link& link, int rank) const;
   void greet(Partner& partner, Link& link, const HelloMessage& hello,
              std::vector<os::Fd> descriptors);
-  std::array<std::byte, 32> mac(int from, int to) const;
 
   LocalRank& local_;
   ProgressThread& progress_;
   FabricEvents& events_;
-  os::Fd listener_;
+  Watched listener_;
+  os::Fd unopened_;          ///< the listener, before the job is open
   const bool cross_memory_;  ///< WEFT_CROSS_MEMORY
   const std::uint64_t probe_ = kProbe;
-  std::array<std::byte, 32> job_secret_{};
+  Identity identity_;
   std::vector<Partner> partners_;                 ///< by rank; does not grow once the job is open
   std::vector<std::unique_ptr<Link>> strangers_;  ///< accepted, not yet introduced
+  Timer ticks_;                                   ///< while there are strangers
+  bool paused_ = false;                           ///< too many of them, or no descriptors
   AdoptedMemory::Listener released_;              ///< goes first, since it uses the others
 };
 

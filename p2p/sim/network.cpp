@@ -85,15 +85,18 @@ void Network::drop(int a, int b) {
   if (!path(a, b) || !path(b, a)) return;
   scheduler_.note("drop", number(a), number(b), 0);
   path(a, b)->ends = path(b, a)->ends = scheduler_.now();
-  lose(a, b);
-  lose(b, a);
+  // Neither has ended: that must not be believed of it.
+  const Status broke(ErrorDetail{
+      .code = Code::path_failed, .operation = "path", .message = "the connection broke"});
+  lose(a, b, broke);
+  lose(b, a, broke);
 }
 
 void Network::fence(int at, int peer) {
   if (path(at, peer))
     drop(at, peer);
   else
-    lose(at, peer);
+    lose(at, peer, Status(ErrorDetail{.code = Code::path_failed, .message = "it was fenced"}));
 }
 
 void Network::on_death(int dead) {
@@ -110,16 +113,16 @@ void Network::on_death(int dead) {
   }
 }
 
-void Network::lose(int at, int peer) {
+void Network::lose(int at, int peer, const Status& why) {
   auto when = scheduler_.now() + latency();
   if (path(peer, at) && path(peer, at)->ends != Path::Time::max())
     when = std::max(when, path(peer, at)->ends + std::chrono::nanoseconds(1));
-  scheduler_.at(when, [this, at, peer] {
+  scheduler_.at(when, [this, at, peer, why] {
     if (side(at).events == nullptr || !rank(at).alive()) return;
     scheduler_.note("lost", number(at), number(peer), 0);
     if (path(at, peer)) path(at, peer)->ends = std::min(path(at, peer)->ends, scheduler_.now());
-    rank(at).post([this, at, peer] {
-      if (side(at).events != nullptr) side(at).events->lost(peer);
+    rank(at).post([this, at, peer, why] {
+      if (side(at).events != nullptr) side(at).events->lost(peer, why);
     });
     rank(at).ring();  // a get under way ends
   });

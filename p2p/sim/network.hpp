@@ -94,7 +94,7 @@ class Network {
   /// `path.from` hears of the connection, whose other direction is `back`.
   void open(const std::shared_ptr<Path>& path, Path& back);
   void on_death(int rank);
-  void lose(int rank, int peer);
+  void lose(int rank, int peer, const Status& why = {});
   void deliver(const std::shared_ptr<Path>& path, std::function<void(FabricEvents&)> act);
 
   const SimOptions options_;

@@ -1,0 +1,16 @@
+// What a record bears so that damage on the way is seen (WEFT_CHECKSUM=1).
+#pragma once
+
+#include <sys/uio.h>
+
+#include <cstdint>
+#include <span>
+
+#include "p2p/tcp/wire.hpp"
+
+namespace weft::p2p::tcp {
+
+/// XXH3 over the head, but for its checksum, and the payload that `parts` make up. Never 0.
+std::uint64_t checksum(Head head, std::span<const iovec> parts) noexcept;
+
+}  // namespace weft::p2p::tcp

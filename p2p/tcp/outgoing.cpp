@@ -1,0 +1,228 @@
+#include "p2p/tcp/outgoing.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "p2p/barrier.hpp"
+
+namespace weft::p2p::tcp {
+namespace {
+
+constexpr std::size_t kFirstRing = 16;
+
+/// Stands for memory that was given back before a reply had read it.
+alignas(64) constexpr std::array<std::byte, 4096> kZeros{};
+
+iovec part(const void* data, std::size_t bytes) noexcept {
+  return {const_cast<void*>(data), bytes};
+}
+
+}  // namespace
+
+/// The parts of one system call.
+class Outgoing::Gathered {
+ public:
+  explicit Gathered(std::size_t most) noexcept : room_(most) {}
+
+  bool full() const noexcept { return count_ >= kMostParts || room_ == 0; }
+  /// Adds what lies behind the first `skip` bytes of the range, and takes those off `skip`.
+  void add(const void* data, std::uint64_t bytes, std::uint64_t& skip) noexcept {
+    const std::uint64_t skipped = std::min(skip, bytes);
+    skip -= skipped;
+    bytes -= skipped;
+    if (bytes == 0 || full()) return;
+    const std::size_t taken = std::min<std::uint64_t>(bytes, room_);
+    parts_[count_++] = part(static_cast<const std::byte*>(data) + skipped, taken);
+    room_ -= taken;
+    bytes_ += taken;
+  }
+  /// A word that may change is read once, here; null: there is no room for more of them.
+  std::byte* copy(const std::byte* data, std::size_t bytes) noexcept {
+    if (copied_ + bytes > copies_.size() || full()) return nullptr;
+    std::byte* at = copies_.data() + copied_;
+    std::memcpy(at, data, bytes);
+    load_barrier();
+    copied_ += bytes;
+    return at;
+  }
+  std::span<const iovec> parts() const noexcept { return {parts_.data(), count_}; }
+  std::size_t bytes() const noexcept { return bytes_; }
+  /// Memory that only the system call reads, after what copy() will read next.
+  bool reads_memory = false;
+
+ private:
+  std::array<iovec, kMostParts> parts_;
+  std::size_t count_ = 0;
+  std::size_t room_;
+  std::size_t bytes_ = 0;
+  std::array<std::byte, 1024> copies_;
+  std::size_t copied_ = 0;
+};
+
+Outgoing::Outgoing(Pipe& pipe, const Exports& exports)
+    : pipe_(pipe), exports_(exports), ring_(kFirstRing) {}
+
+std::size_t Outgoing::send_now(const Head& head, std::span<const iovec> runs) noexcept {
+  std::array<iovec, kMostParts> parts;
+  parts[0] = part(&head, sizeof head);
+  const std::size_t count = std::min(runs.size(), kMostParts - 1);
+  std::copy_n(runs.begin(), count, parts.begin() + 1);
+  const Pipe::Moved sent = pipe_.send(std::span(parts).first(1 + count));
+  if (sent.error != 0) error_ = sent.error;
+  if (sent.bytes == sizeof head + head.bytes) sent_.store(++begun_, std::memory_order_release);
+  return sent.bytes;
+}
+
+Record& Outgoing::add(const Head& head) {
+  if (count_ == ring_.size()) {
+    std::vector<Record> larger(2 * ring_.size());
+    for (std::size_t i = 0; i < count_; ++i) larger[i] = std::move(at(i));
+    ring_ = std::move(larger);
+    first_ = 0;
+  }
+  Record& record = at(count_++);
+  ++begun_;
+  record.head = head;
+  record.done = 0;
+  record.runs.clear();
+  record.copy.clear();
+  record.pieces.clear();
+  record.is_small = false;
+  record.is_whole = true;
+  record.rest_bytes = 0;
+  return record;
+}
+
+Record* Outgoing::waiting_at(std::size_t index) noexcept {
+  return index < count_ && at(index).done == 0 ? &at(index) : nullptr;
+}
+
+/// Whether the record is all there, so that the next one may follow.
+bool Outgoing::gather(Record& record, Gathered& into) noexcept {
+  std::uint64_t skip = record.done;
+  if (record.rest_bytes != 0) {
+    std::uint64_t none = 0;
+    into.add(record.rest.data(), record.rest_bytes, none);
+    return false;  // alone: what follows is counted from its end
+  }
+  into.add(&record.head, sizeof record.head, skip);
+  if (!record.pieces.empty()) return gather_reply(record, skip, into);
+  if (record.is_small)
+    into.add(record.small.data(), record.head.bytes, skip);
+  else if (!record.copy.empty())
+    into.add(record.copy.data(), record.copy.size(), skip);
+  else
+    for (const iovec& run : record.runs) into.add(run.iov_base, run.iov_len, skip);
+  into.reads_memory = into.reads_memory || !record.runs.empty();
+  return !into.full();
+}
+
+/// Each piece is read after the one before it: a reader proves by its last that the others were
+/// whole.
+bool Outgoing::gather_reply(Record& record, std::uint64_t skip, Gathered& into) noexcept {
+  for (const GetPiece& piece : record.pieces) {
+    if (skip >= piece.bytes) {
+      skip -= piece.bytes;
+      continue;
+    }
+    const std::byte* from =
+        exports_.find(piece.key, piece.address, piece.bytes, Exports::Access::get);
+    if (from == nullptr) {
+      record.is_whole = false;
+      std::uint64_t left = piece.bytes - skip;
+      for (skip = 0; left > 0 && !into.full();) {
+        const std::uint64_t some = std::min<std::uint64_t>(left, kZeros.size());
+        into.add(kZeros.data(), some, skip);
+        left -= some;
+      }
+    } else if (piece.bytes <= Record::kSmall) {
+      if (into.reads_memory) return false;
+      from = into.copy(from, piece.bytes);
+      if (from == nullptr) return false;
+      into.add(from, piece.bytes, skip);
+    } else {
+      into.add(from, piece.bytes, skip);
+      into.reads_memory = true;
+    }
+    if (into.full()) return false;
+  }
+  Head end{.kind = Kind::reply_end, .index = record.head.index};
+  end.flags = record.is_whole ? 1 : 0;
+  const std::byte* copied = into.copy(reinterpret_cast<const std::byte*>(&end), sizeof end);
+  if (copied == nullptr) return false;
+  into.add(copied, sizeof end, skip);
+  return !into.full();
+}
+
+void Outgoing::flush(std::size_t most) noexcept {
+  if (pipe_.holds()) {
+    if (const Pipe::Moved sent = pipe_.send({}); sent.error != 0) error_ = sent.error;
+    if (pipe_.holds()) return;
+  }
+  while (count_ > 0 && error_ == 0 && most > 0) {
+    Gathered gathered(most);
+    for (std::size_t i = 0; i < count_ && !gathered.full(); ++i)
+      if (!gather(at(i), gathered)) break;
+    const Pipe::Moved sent = pipe_.send(gathered.parts());
+    if (sent.error != 0) error_ = sent.error;
+    advance(gathered, sent.bytes);
+    most -= std::min(most, sent.bytes);
+    if (sent.bytes < gathered.bytes()) return;
+  }
+}
+
+void Outgoing::advance(const Gathered& gathered, std::size_t bytes) noexcept {
+  // A copied word that is only half out must not be read anew for its other half.
+  std::size_t before = 0;
+  const iovec* torn = nullptr;
+  for (const iovec& one : gathered.parts()) {
+    if (bytes > before && bytes < before + one.iov_len) torn = &one;
+    if (bytes <= before + one.iov_len) break;
+    before += one.iov_len;
+  }
+  const std::size_t torn_at = bytes - before;
+  while (bytes > 0) {
+    Record& record = at(0);
+    if (record.rest_bytes != 0) {
+      const std::size_t taken = std::min(bytes, record.rest_bytes);
+      std::memmove(record.rest.data(), record.rest.data() + taken, record.rest_bytes - taken);
+      record.rest_bytes -= taken;
+      record.done += taken;
+      bytes -= taken;
+      if (record.done == record.bytes()) pop();
+      continue;
+    }
+    const std::uint64_t left = record.bytes() - record.done;
+    if (bytes < left) {
+      record.done += bytes;
+      if (torn != nullptr && !record.pieces.empty() && record.done > sizeof(Head) &&
+          torn->iov_len - torn_at <= Record::kSmall && torn->iov_len <= Record::kSmall) {
+        record.rest_bytes = torn->iov_len - torn_at;
+        std::memcpy(record.rest.data(), static_cast<const std::byte*>(torn->iov_base) + torn_at,
+                    record.rest_bytes);
+      }
+      return;
+    }
+    bytes -= left;
+    pop();
+  }
+}
+
+void Outgoing::pop() noexcept {
+  at(0).packed = {};
+  first_ = (first_ + 1) % ring_.size();
+  --count_;
+  // Records in this ring are the last ones begun.
+  sent_.store(begun_ - count_, std::memory_order_release);
+}
+
+void Outgoing::drop() noexcept {
+  while (count_ > 0) {
+    at(0).packed = {};
+    first_ = (first_ + 1) % ring_.size();
+    --count_;
+  }
+}
+
+}  // namespace weft::p2p::tcp

@@ -1,0 +1,134 @@
+#include "p2p/tcp/sockets.hpp"
+
+#include <sys/epoll.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/os/system_error.hpp"
+
+namespace weft::p2p::tcp {
+namespace {
+
+constexpr std::chrono::microseconds kTick{500};
+/// How often all are asked while one is asked each time.
+constexpr unsigned kOfLooks = 4;
+
+os::Fd make_epoll() {
+  os::Fd epoll(::epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll) os::throw_system_error("join", "epoll_create1");
+  return epoll;
+}
+
+}  // namespace
+
+Sockets::Sockets(ProgressThread& progress)
+    : progress_(progress), epoll_(make_epoll()), tick_(progress, kTick, [this](std::uint64_t) {
+        if (polled_.exchange(false)) return;
+        tick_.stop();
+        arm();
+      }) {
+  armed_.store(true);
+  progress_.watch(epoll_.get(), EPOLLIN, [this](std::uint32_t) { woken(); });
+}
+
+void Sockets::add(int in, int out, Ready& who) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.ptr = &who;
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, in, &event) != 0)
+    os::throw_system_error("connect", "epoll_ctl");
+  const std::lock_guard lock(mutex_);
+  watches_.push_back({in, out, &who});
+}
+
+void Sockets::remove(int in, int out) noexcept {
+  const std::lock_guard lock(mutex_);
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, in, nullptr);
+  if (out != in) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, out, nullptr);
+  std::erase_if(watches_, [in](const Watch& watch) { return watch.in == in; });
+  last_ = 0;
+}
+
+void Sockets::want_room(int in, int out, Ready& who, bool wanted) noexcept {
+  epoll_event event{};
+  event.data.ptr = &who;
+  if (wanted) event.events = EPOLLOUT;
+  if (in == out) {
+    event.events |= EPOLLIN;
+    ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, in, &event);
+  } else {
+    ::epoll_ctl(epoll_.get(), wanted ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, out, &event);
+  }
+}
+
+void Sockets::look_at_all() noexcept {
+  if (watches_.size() > kFew) {
+    if (last_ < watches_.size()) watches_[last_].who->receive();
+    if (++looks_ % kOfLooks == 0) ask_kernel();
+    return;
+  }
+  for (std::size_t i = 0; i < watches_.size(); ++i) {
+    Ready& who = *watches_[i].who;
+    if (who.waits_for_room()) who.flush();
+    who.receive();
+  }
+}
+
+void Sockets::ask_kernel() noexcept {
+  std::array<epoll_event, 32> events;
+  const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
+  for (int i = 0; i < count; ++i) {
+    const epoll_event& event = events[static_cast<std::size_t>(i)];
+    Ready& who = *static_cast<Ready*>(event.data.ptr);
+    if ((event.events & EPOLLOUT) != 0) who.flush();
+    if ((event.events & (EPOLLIN | EPOLLHUP | EPOLLERR)) == 0) continue;
+    who.receive();
+    const auto found = std::find_if(watches_.begin(), watches_.end(),
+                                    [&](const Watch& watch) { return watch.who == &who; });
+    last_ = static_cast<std::size_t>(found - watches_.begin());
+  }
+}
+
+void Sockets::poll() noexcept {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) return;
+  if (!polled_.load(std::memory_order_relaxed)) polled_.store(true, std::memory_order_relaxed);
+  look_at_all();
+}
+
+void Sockets::look() noexcept {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (lock.owns_lock()) look_at_all();
+}
+
+void Sockets::drain() noexcept {
+  const std::lock_guard lock(mutex_);
+  ask_kernel();
+}
+
+void Sockets::arm() noexcept {
+  if (armed_.load(std::memory_order_relaxed)) return;
+  const std::lock_guard lock(armed_mutex_);
+  if (armed_.exchange(true)) return;
+  // What has come before shows at once.
+  progress_.change(epoll_.get(), EPOLLIN);
+}
+
+void Sockets::woken() noexcept {
+  {
+    const std::lock_guard lock(armed_mutex_);
+    armed_.store(false);
+    progress_.change(epoll_.get(), 0);
+  }
+  {
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (lock.owns_lock()) ask_kernel();
+  }
+  if (polled_.load())
+    tick_.start();
+  else
+    arm();
+}
+
+}  // namespace weft::p2p::tcp

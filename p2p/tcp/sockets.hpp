@@ -1,0 +1,74 @@
+// The connections for data of a rank, and who looks at them.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "base/os/fd.hpp"
+#include "p2p/connector/timer.hpp"
+#include "p2p/local_rank.hpp"
+#include "p2p/progress/progress_thread.hpp"
+
+namespace weft::p2p::tcp {
+
+/// Who is told that a connection has something, or room. Called with the lock of all of them held,
+/// by any thread.
+class Ready {
+ public:
+  virtual ~Ready() = default;
+  /// Takes a bounded amount.
+  virtual void receive() noexcept = 0;
+  virtual void flush() noexcept = 0;
+  /// Whether something waits for room.
+  virtual bool waits_for_room() const noexcept = 0;
+};
+
+/// The thread that waits receives by itself. Otherwise the progress thread sleeps on all
+/// connections at once; it is not woken while somebody has looked within the last half millisecond.
+/// Any thread, but for what is said to be the progress thread's.
+class Sockets final : public Poller {
+ public:
+  explicit Sockets(ProgressThread& progress);
+
+  /// Progress thread. `in` and `out` may be the same; each is somebody's only once.
+  void add(int in, int out, Ready& who);
+  /// Progress thread: nobody is told any more once this has returned.
+  void remove(int in, int out) noexcept;
+  /// Any thread: the progress thread is to say when there is room, or not any more.
+  void want_room(int in, int out, Ready& who, bool wanted) noexcept;
+
+  void poll() noexcept override;
+  void look() noexcept override;
+  void arm() noexcept override;
+  /// Looks at all, until nothing comes; for who waits where nobody else looks.
+  void drain() noexcept;
+
+ private:
+  struct Watch {
+    int in = -1;
+    int out = -1;
+    Ready* who = nullptr;
+  };
+  /// Up to so many are asked one by one: one system call each, not two for all.
+  static constexpr std::size_t kFew = 2;
+
+  void look_at_all() noexcept;
+  void ask_kernel() noexcept;
+  void woken() noexcept;
+
+  ProgressThread& progress_;
+  os::Fd epoll_;
+  std::mutex mutex_;  ///< held while somebody is told
+  std::vector<Watch> watches_;
+  std::size_t last_ = 0;  ///< who had something the last time is asked first
+  unsigned looks_ = 0;
+  std::mutex armed_mutex_;
+  std::atomic<bool> armed_{false};   ///< the progress thread sleeps on them
+  std::atomic<bool> polled_{false};  ///< since the last tick
+  Timer tick_;
+};
+
+}  // namespace weft::p2p::tcp

@@ -1,0 +1,69 @@
+// What travels over a connection for data: records of a fixed head, most with a payload behind it.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <type_traits>
+
+namespace weft::p2p::tcp {
+
+enum class Kind : std::uint8_t {
+  put = 1,     ///< payload into memory of the receiver, then a word is set
+  piece,       ///< a part of a put's payload that came by another rail
+  word,        ///< sets a word in the receiver's control memory
+  bell,        ///< something that the receiver reads here has changed
+  message,     ///< a control message
+  chunk,       ///< the receiver may name a chunk of the sender's from now on
+  chunk_gone,  ///< and not any more
+  get,         ///< asks for memory of the receiver: the payload is GetPieces
+  reply,       ///< what was asked for, and a reply_end
+  reply_end,   ///< `flags` 1: what came was whole
+  ack_wanted,  ///< asks for an ack once everything before it has been dealt with
+  ack,
+  last = ack
+};
+
+/// In front of everything, as it lies in memory. What a field means depends on the kind; one that
+/// has no meaning is 0.
+struct Head {
+  static constexpr std::uint16_t kMagic = 0x7774;
+
+  std::uint16_t magic = kMagic;
+  Kind kind = Kind::put;
+  std::uint8_t flags = 0;      ///< put: over how many rails it comes besides this one
+  std::uint32_t index = 0;     ///< put: of the word to set; get, reply: which get
+  std::uint64_t bytes = 0;     ///< of the payload
+  std::uint64_t address = 0;   ///< put, piece, word: in the chunk; chunk: its size
+  std::uint32_t key = 0;       ///< the chunk
+  std::uint32_t reserved = 0;  ///< 0
+  std::uint64_t sequence = 0;  ///< put: for the word; piece: of the put; word: the value; ack
+  std::uint64_t checksum = 0;  ///< of the payload, and of all of the above; 0: none
+};
+static_assert(std::has_unique_object_representations_v<Head> && sizeof(Head) == 48);
+static_assert(std::endian::native == std::endian::little, "heads travel as they lie in memory");
+
+/// What a get asks for.
+struct GetPiece {
+  std::uint64_t address = 0;
+  std::uint64_t bytes = 0;
+  std::uint32_t key = 0;
+  std::uint32_t reserved = 0;
+};
+static_assert(std::has_unique_object_representations_v<GetPiece> && sizeof(GetPiece) == 24);
+
+constexpr std::size_t kMostPieces = 64;     ///< of one request; a longer get is several
+constexpr std::size_t kMostMessage = 2048;  ///< bytes of a control message
+constexpr std::uint64_t kMostPayload = std::uint64_t{1} << 48;
+
+/// A head as it came, or why it can't be one. Believes nothing: any bytes may be given.
+struct ParsedHead {
+  Head head;
+  const char* trouble = nullptr;
+};
+ParsedHead parse_head(std::span<const std::byte, sizeof(Head)> bytes) noexcept;
+
+}  // namespace weft::p2p::tcp
