@@ -60,7 +60,7 @@ void RendezvousState::open(Deadline deadline) {
                         [](const auto& conversation) { return !conversation->met(); });
   };
   wait([&] { return missing() == conversations_.end(); }, [&] { return (*missing())->broken(); },
-       until);
+       until, [&] { return missing() == conversations_.end() ? -1 : (*missing())->peer().rank; });
   if (const auto late = missing(); late != conversations_.end()) {
     const Turn turn(**late);
     Status status = (*late)->usable("open", {});
@@ -94,15 +94,19 @@ Status RendezvousState::refuse(const char* operation, int rank, const KeyStep& a
   return Status(std::move(detail));
 }
 
-template <typename Ready, typename Broken>
-void RendezvousState::wait(const Ready& ready, const Broken& broken, Deadline deadline) noexcept {
+template <typename Ready, typename Broken, typename Whom>
+void RendezvousState::wait(const Ready& ready, const Broken& broken, Deadline deadline,
+                           const Whom& whom) noexcept {
   waiting_.fetch_add(1);
   const auto look = [&] {
     if (ready()) return true;
     poll();
     return ready();
   };
-  (void)local_.waiter.wait(look, broken, deadline);
+  const auto about = [&] {
+    return board::WaitAbout{.operation = board::Operation::rendezvous, .peer = whom()};
+  };
+  (void)local_.waiter.wait(look, broken, deadline, about);
   waiting_.fetch_sub(1);
 }
 
@@ -131,7 +135,8 @@ Status RendezvousState::offer(int to, const KeyStep& at, Content& content,
     return offered.outcome != OfferTable::Outcome::full || !offered.status.ok();
   };
   if (!try_offer()) {
-    wait([&] { return try_offer(); }, [&] { return conversation.broken(); }, deadline);
+    wait([&] { return try_offer(); }, [&] { return conversation.broken(); }, deadline,
+         [to] { return to; });
     if (offered.outcome == OfferTable::Outcome::full && offered.status.ok())
       offered.status =
           not_fetched(conversation, "send",
@@ -238,7 +243,8 @@ bool RendezvousState::lent(int to, const KeyStep& at) noexcept {
 
 Status RendezvousState::serve(Deadline deadline) noexcept {
   // Everything at once: a broken conversation drops its offers in its turn.
-  wait([this] { return totals_.offered.load() <= 0; }, [] { return false; }, deadline);
+  wait([this] { return totals_.offered.load() <= 0; }, [] { return false; }, deadline,
+       [] { return -1; });
   hand_over();
   for (const auto& conversation : conversations_) {
     const Turn turn(*conversation);
@@ -271,7 +277,7 @@ void RendezvousState::receive(int from, std::span<const KeyStep> wanted, std::sp
                                                 [](const Ticket& ticket) { return ticket.done(); });
   };
   wait(
-      all_done, [&] { return conversation.broken(); }, deadline);
+      all_done, [&] { return conversation.broken(); }, deadline, [from] { return from; });
 }
 
 Result<Received> RendezvousState::recv(int from, const KeyStep& at, Deadline deadline) noexcept {

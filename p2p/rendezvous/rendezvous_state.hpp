@@ -76,8 +76,9 @@ class RendezvousState {
                      std::string_view what) noexcept;
   void receive(int from, std::span<const KeyStep> wanted,
                std::span<p2p::rendezvous::Ticket> tickets, Deadline deadline) noexcept;
-  template <typename Ready, typename Broken>
-  void wait(const Ready& ready, const Broken& broken, Deadline deadline) noexcept;
+  /// `whom`: the rank waited for; -1: several.
+  template <typename Ready, typename Broken, typename Whom>
+  void wait(const Ready& ready, const Broken& broken, Deadline deadline, const Whom& whom) noexcept;
   /// On leaving a call: what is left to do is the progress thread's.
   void hand_over() noexcept;
 

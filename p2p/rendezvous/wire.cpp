@@ -296,7 +296,7 @@ std::optional<ErrorAnswer> MessageReader::error() noexcept {
     answer.item = in.item();
     const auto code = in.value<std::uint8_t>();
     answer.text = in.text(kMaxErrorText);
-    if (code == 0 || code > static_cast<std::uint8_t>(Code::path_failed)) in.refuse();
+    if (code == 0 || code > static_cast<std::uint8_t>(Code::partitioned)) in.refuse();
     answer.code = static_cast<Code>(code);
     return answer;
   });

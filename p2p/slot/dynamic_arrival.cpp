@@ -132,7 +132,7 @@ Result<p2p::RemoteMemory> SlotState::find(const DynamicRecord& record, std::size
     mesh.send(peer, p2p::ChunkWantedMessage{.chunk = chunk});
   });
   const WaitEnd end = local_.waiter.wait(
-      known, [&] { return peer.gone(); }, deadline);
+      known, [&] { return peer.gone(); }, deadline, [&] { return waits_for(received_ + 1); });
   if (end == WaitEnd::ready || found.code() != Code::unreachable) return found;
   ErrorDetail detail =
       end == WaitEnd::broken ? mesh_.fate(record.rank).detail() : found.status().detail();

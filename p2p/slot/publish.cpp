@@ -57,8 +57,15 @@ Result<Tensor> SlotState::next(Deadline deadline) noexcept {
                    "the owner waits; the writer puts");
   if (filling_) return tensors_[*filling_];
   if (spec_.flow != Flow::credits) return next_in_turn();
-  const WaitEnd end = local_.waiter.wait([this] { return take_any(); },
-                                         [this] { return !mesh_.fate(needs_).ok(); }, deadline);
+  const WaitEnd end = local_.waiter.wait(
+      [this] { return take_any(); }, [this] { return !mesh_.fate(needs_).ok(); }, deadline,
+      [this] {
+        const Seat* seat = pinning_reader((newest_.buffer + 1) % spec_.depth);
+        return board::WaitAbout{.operation = board::Operation::next,
+                                .peer = seat == nullptr ? -1 : seat->peer->rank,
+                                .slot = id_,
+                                .sequence = newest_.version + 1};
+      });
   if (end == WaitEnd::ready) return tensors_[*filling_];
   ErrorDetail detail;
   if (end == WaitEnd::broken) {

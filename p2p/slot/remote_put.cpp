@@ -30,6 +30,7 @@ Status RemoteSlotState::move(Moving& moving) noexcept {
     if (moving.full) return {};
   }
   const std::uint64_t sequence = sent_.load(std::memory_order_relaxed) + 1;
+  const std::uint64_t started_ns = local_.recorder.start();
   p2p::PutWork work;
   const Tensor& tensor = moving.parts.front();
   if (moving.parts.size() == 1 && tensor.dense() && !dynamic() && reachable(tensor)) [[likely]] {
@@ -50,6 +51,7 @@ Status RemoteSlotState::move(Moving& moving) noexcept {
     work.with_tail = at(tails_, index_ * tail_stride_);
   work.sequence = sequence;
   work.signal = signal_;
+  work.delivered = moving.until == Until::delivered;
   work.queue_pair = queue_pair_;
   work.choice = &*copy_choice_;
   Status status = owner_.channel->put(work);
@@ -69,7 +71,8 @@ Status RemoteSlotState::move(Moving& moving) noexcept {
   counters_.work_requests.add(work.requests);
   if (work.copied != 0) [[unlikely]]
     counters_.bytes_copied.add(work.copied);
-  local_.recorder.data(board::Event::put, owner_.rank, id_, sequence);
+  local_.recorder.data(board::Event::put, owner_.rank, id_, sequence,
+                       dynamic() ? tensor.bytes() : bytes_, started_ns);
   // When the next look at the credit word is near, its line had better be here.
   if (credits_ && sequence + 2 >= let_go_known_.load(std::memory_order_relaxed) + spec_.depth)
     __builtin_prefetch(credit_block_.data());
@@ -113,7 +116,7 @@ Request RemoteSlotState::put(const Tensor& tensor, Until until, Crowded crowded)
   if (dynamic() || pending_count_.load(std::memory_order_acquire) != 0)
     return enqueue({.tensor = tensor, .until = until}, crowded);
   if (!gate_.enter()) {
-    request.status_ = usable();
+    request.status_ = usable("put");
     return request;
   }
   const bool gone = owner_.gone();
@@ -178,7 +181,9 @@ void RemoteSlotState::wait_for_room() noexcept {
     drain();
     return !is_crowded() || !has_credit();
   };
-  (void)local_.waiter.wait(has_room, [this] { return broken(); }, {});
+  (void)local_.waiter.wait(
+      has_room, [this] { return broken(); }, {},
+      [this] { return about(board::Operation::put, sent_.load(std::memory_order_relaxed) + 1); });
 }
 
 Request RemoteSlotState::enqueue(Pending pending, Crowded crowded) noexcept {
@@ -210,7 +215,7 @@ Request RemoteSlotState::enqueue(Pending pending, Crowded crowded) noexcept {
   const std::uint64_t ticket = next_ticket_++;
   pending.ticket = ticket;
   (*pending_)[ticket % kMaxPending] = std::move(pending);
-  pending_count_.fetch_add(1, std::memory_order_release);
+  set_pending(pending_count_.load(std::memory_order_relaxed) + 1);
   drain();
   const bool begun = done_ticket_.load(std::memory_order_relaxed) >= ticket;
   if (begun && !dynamic() && !flights_.holds_up(ticket)) {
@@ -229,7 +234,7 @@ bool RemoteSlotState::drain() noexcept {
     Pending& front = (*pending_)[ticket % kMaxPending];
     if (!front.cancelled) {
       if (!gate_.enter()) {
-        fail_pending(usable());
+        fail_pending(usable("put"));
         return true;
       }
       const bool gone = owner_.gone();
@@ -256,7 +261,7 @@ bool RemoteSlotState::drain() noexcept {
     front.tensor = {};
     front.parts.clear();
     done_ticket_.store(ticket, std::memory_order_release);
-    pending_count_.fetch_sub(1, std::memory_order_release);
+    set_pending(pending_count_.load(std::memory_order_relaxed) - 1);
   }
   return true;
 }
@@ -270,7 +275,7 @@ void RemoteSlotState::fail_pending(const Status& why) noexcept {
     pending.outcome = why;
   }
   done_ticket_.store(next_ticket_ - 1, std::memory_order_release);
-  pending_count_.store(0, std::memory_order_release);
+  set_pending(0);
 }
 
 Status RemoteSlotState::outcome_of(std::uint64_t ticket) const noexcept {
@@ -300,7 +305,8 @@ Status RemoteSlotState::put_outcome(std::uint64_t ticket) noexcept {
 
 Status RemoteSlotState::wait_put(std::uint64_t ticket, Deadline deadline) noexcept {
   const WaitEnd end = local_.waiter.wait([&] { return put_ended(ticket); },
-                                         [this] { return !mesh_.fate(needs_).ok(); }, deadline);
+                                         [this] { return !mesh_.fate(needs_).ok(); }, deadline,
+                                         [&] { return about(board::Operation::put, ticket); });
   if (end == WaitEnd::ready) return put_outcome(ticket);
   if (end == WaitEnd::broken) return fate_failure("put");
   local_.recorder.control(board::Event::timeout, owner_.rank, id_, sent_.load() + 1);
@@ -312,8 +318,8 @@ Status RemoteSlotState::wait_put(std::uint64_t ticket, Deadline deadline) noexce
                    "it stays lent: wait again");
   ErrorDetail detail =
       failure(Code::timeout, "put",
-              fmt::format("rank {} (host {}) has not let go of an earlier tensor", owner_.rank,
-                          owner_.host()),
+              fmt::format("rank {} (host {}){} has not let go of an earlier tensor", owner_.rank,
+                          owner_.host(), mesh_.doubt(owner_.rank)),
               "is the owner at the same step? the put stays pending; cancel() ends it")
           .detail();
   // The tensor itself, if it was announced; otherwise the one that lies in the buffer it needs.

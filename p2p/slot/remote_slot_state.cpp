@@ -168,12 +168,12 @@ bool RemoteSlotState::broken() const noexcept {
   return owner_.gone() || !mesh_.fate(needs_).ok();
 }
 
-Status RemoteSlotState::usable() const noexcept {
+Status RemoteSlotState::usable(const char* operation) const noexcept {
   // A rank that is gone explains a slot that is closed, its owner's or another's.
-  Status fate = fate_failure("use");
+  Status fate = fate_failure(operation);
   if (!fate.ok() || !gate_.is_shut()) return fate;
   return failure(
-      Code::closed, "use",
+      Code::closed, operation,
       fmt::format("its owner, rank {} (host {}), has closed it", owner_.rank, owner_.host()),
       "attach again once it is exposed again");
 }

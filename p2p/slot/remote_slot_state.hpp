@@ -140,7 +140,7 @@ class RemoteSlotState {
     return *reinterpret_cast<std::atomic<std::uint64_t>*>(credit_block_.data());
   }
   [[gnu::always_inline]] inline bool has_credit() noexcept;
-  Status usable() const noexcept;
+  Status usable(const char* operation = "use") const noexcept;
   [[gnu::always_inline]] inline Status move(Moving& moving) noexcept;
   /// The channel has taken a put and goes on with it.
   [[gnu::cold]] Moving take_off(Moving moving, const p2p::PutWork& work) noexcept;
@@ -202,6 +202,14 @@ class RemoteSlotState {
   bool pin(p2p::Newest version) noexcept;
   void unpin(std::uint64_t buffer) noexcept;
   Result<p2p::Newest> hold_newest(const char* operation, Deadline deadline) noexcept;
+  /// Requires pending_mutex_.
+  void set_pending(std::uint32_t count) noexcept {
+    pending_count_.store(count, std::memory_order_release);
+    row_.pending().store(count, std::memory_order_relaxed);
+  }
+  board::WaitAbout about(board::Operation operation, std::uint64_t sequence) const noexcept {
+    return {.operation = operation, .peer = owner_.rank, .slot = id_, .sequence = sequence};
+  }
   Status no_newer_version(const char* operation, p2p::WaitEnd end) const;
   Status fetch(Held& held, Deadline deadline) noexcept;
   Status read(Held& held, std::span<const SlotRun> runs, Deadline deadline) noexcept;

@@ -130,7 +130,7 @@ bool RemoteSlotState::is_read(std::uint64_t ticket) noexcept {
   take_back_lent();
   if (taken_back_ >= pending.sequence) return true;
   // Nobody reads what lies there any more.
-  Status why = is_over ? usable() : Status{};
+  Status why = is_over ? usable("put") : Status{};
   if (why.ok()) return false;
   (*pending_)[ticket % kMaxPending].outcome = std::move(why);
   return true;

@@ -91,10 +91,11 @@ Result<Newest> RemoteSlotState::hold_newest(const char* operation, Deadline dead
         return false;
       };
       const WaitEnd end = local_.waiter.wait(
-          is_ready, [this] { return broken(); }, until);
+          is_ready, [this] { return broken(); }, until,
+          [this] { return about(board::Operation::view, seen_ + 1); });
       if (end != WaitEnd::ready) return no_newer_version(operation, end);
     }
-    if (!gate_.enter()) return usable();
+    if (!gate_.enter()) return usable(operation);
     const Newest version = newest();
     if (version.version > seen_ && (!pins() || pin(version))) {
       held_.push_back({version, {}, {}});
@@ -106,8 +107,9 @@ Result<Newest> RemoteSlotState::hold_newest(const char* operation, Deadline dead
 
 Status RemoteSlotState::no_newer_version(const char* operation, WaitEnd end) const {
   if (end == WaitEnd::broken) {
-    ErrorDetail detail = usable().detail();
-    detail.operation = operation;
+    ErrorDetail detail = usable(operation).detail();
+    detail.sequence_expected = seen_ + 1;
+    detail.sequence_seen = seen_;
     return Status(std::move(detail));
   }
   local_.recorder.control(board::Event::timeout, owner_.rank, id_, seen_ + 1);
@@ -233,7 +235,8 @@ Status RemoteSlotState::read(Held& held, std::span<const SlotRun> runs,
     }
     const auto newer = [&] { return newest().version > version.version; };
     const WaitEnd end = local_.waiter.wait(
-        newer, [this] { return broken(); }, deadline);
+        newer, [this] { return broken(); }, deadline,
+        [&] { return about(board::Operation::view, version.version + 1); });
     if (end != WaitEnd::ready) return no_newer_version("get", end);
     held.version = newest();
   }

@@ -98,16 +98,26 @@ bool SlotState::broken() const noexcept {
   return (writer >= 0 && mesh_.peer(writer).gone()) || !mesh_.fate(needs_).ok();
 }
 
+board::WaitAbout SlotState::waits_for(std::uint64_t wanted) const noexcept {
+  return {.operation = board::Operation::wait,
+          .peer = last_writer_.load(std::memory_order_acquire),
+          .slot = id_,
+          .sequence = wanted};
+}
+
 Status SlotState::await(std::uint64_t wanted, Deadline deadline) noexcept {
   const p2p::SlotLine& line = this->line(buffer_);
   std::uint64_t seen = line.sequence.load(std::memory_order_acquire);
   if (seen < wanted && tails_.load(std::memory_order_relaxed) != nullptr) [[unlikely]]
     seen = sequence_at(buffer_);
   if (seen < wanted) {
-    flush_credit();
-    const Deadline until = deadline.resolve(local_.waiter.default_timeout());
     const auto arrived = [&] { return sequence_at(buffer_) >= wanted; };
+    if (!may_put_credit_off() || received_ - reported_ >= report_pressed_ ||
+        !local_.waiter.comes_at_once(arrived))
+      flush_credit();
+    const Deadline until = deadline.resolve(local_.waiter.default_timeout());
     const auto broken = [this] { return this->broken(); };
+    const auto about = [&] { return waits_for(wanted); };
     WaitEnd end = WaitEnd::ready;
     if (writer_.load(std::memory_order_acquire) == nullptr) [[unlikely]] {
       // What comes next is an attach: this thread may as well see to it.
@@ -116,9 +126,9 @@ Status SlotState::await(std::uint64_t wanted, Deadline deadline) noexcept {
         if (!attached()) local_.progress.help();
         return attached();
       };
-      end = local_.waiter.wait(helped, broken, until);
+      end = local_.waiter.wait(helped, broken, until, about);
     }
-    if (end == WaitEnd::ready) end = local_.waiter.wait(arrived, broken, until);
+    if (end == WaitEnd::ready) end = local_.waiter.wait(arrived, broken, until, about);
     if (end != WaitEnd::ready) return wait_failure(end, wanted);
     seen = sequence_at(buffer_);
   }
@@ -132,6 +142,7 @@ Result<Arrival> SlotState::wait(Deadline deadline) noexcept {
     return failure(Code::bad_argument, "wait", "this slot is written by its owner",
                    "the owner uses next() and publish(); readers view() or get()");
   const std::uint64_t wanted = received_ + 1;
+  const std::uint64_t started_ns = local_.recorder.start();
   if (Status status = await(wanted, deadline); !status.ok()) [[unlikely]]
     return status;
   if (dynamic()) return read_dynamic(wanted, deadline);
@@ -144,7 +155,7 @@ Result<Arrival> SlotState::wait(Deadline deadline) noexcept {
   counters_.transfers.add(1);
   counters_.bytes_moved.add(bytes_);
   local_.recorder.data(board::Event::arrived, last_writer_.load(std::memory_order_relaxed), id_,
-                       wanted);
+                       wanted, bytes_, started_ns);
   Arrival arrival;
   arrival.tensor_ = &tensor;
   arrival.sequence_ = wanted;
@@ -176,8 +187,8 @@ Status SlotState::wait_failure(WaitEnd end, std::uint64_t wanted) noexcept {
     detail.code = Code::timeout;
     detail.peer = writer;
     detail.message = writer < 0 ? "no writer has attached"
-                                : fmt::format("nothing came from rank {} (host {})", writer,
-                                              mesh_.peer(writer).host());
+                                : fmt::format("nothing came from rank {} (host {}){}", writer,
+                                              mesh_.peer(writer).host(), mesh_.doubt(writer));
     detail.hint = "is the writer at the same step? a longer deadline: WEFT_TIMEOUT";
   }
   detail.operation = "wait";
@@ -197,7 +208,8 @@ void SlotState::let_go(std::uint64_t sequence) noexcept {
   else
     let_go_out_of_order(sequence, all);
   if (!credits_) return;
-  if (let_go_.load(std::memory_order_relaxed) - reported_ >= report_pressed_)
+  if (const std::uint64_t unreported = let_go_.load(std::memory_order_relaxed) - reported_;
+      unreported >= report_pressed_ && (unreported + 1 >= spec_.depth || !may_put_credit_off()))
     write_credit(report_pressed_, p2p::Bell::always_rings);
   os::light_barrier();  // credit_wanted() announces what is wanted, then looks at let_go_
   if (let_go_.load(std::memory_order_relaxed) >= wanted_from_.load(std::memory_order_relaxed))
@@ -238,6 +250,13 @@ void SlotState::write_credit(std::uint64_t threshold, p2p::Bell bell) noexcept {
     reported_ = all;
   }
   seat->gate.leave();
+}
+
+bool SlotState::may_put_credit_off() const noexcept {
+  const Seat* seat = writer_.load(std::memory_order_acquire);
+  return report_idle_ > 1 && seat != nullptr &&
+         seat->id.load(std::memory_order_relaxed) == reported_seat_ &&
+         received_ - reported_ < spec_.depth && seat->peer->channel->words_take_requests();
 }
 
 void SlotState::flush_credit() noexcept {

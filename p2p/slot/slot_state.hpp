@@ -155,9 +155,13 @@ class SlotState {
   void announce(Seat& seat) noexcept;
   const Seat* pinning_reader(std::uint64_t buffer) const noexcept;
   const Seat* lagging_reader(std::uint64_t let_go_needed) const noexcept;
+  /// Whether the writer, as far as is known here, has credits left, and giving it more is no mere
+  /// store.
+  bool may_put_credit_off() const noexcept;
   void flush_credit() noexcept;
   /// Waits for the next tensor's sequence word.
   [[gnu::always_inline]] inline Status await(std::uint64_t wanted, Deadline deadline) noexcept;
+  board::WaitAbout waits_for(std::uint64_t wanted) const noexcept;
   void place_buffers();
   /// Copies a tensor from the buffers that stand in for memory which its writer can't reach.
   void unstage() noexcept;

@@ -138,7 +138,10 @@ std::shared_ptr<detail::RemoteSlotState> SlotTable::attach(int owner, const Slot
     return state->attach_state() != Attach::asked;
   };
   const WaitEnd end = local_.waiter.wait(
-      answered, [&] { return peer.gone(); }, deadline);
+      answered, [&] { return peer.gone(); }, deadline,
+      [&] {
+        return board::WaitAbout{.operation = board::Operation::attach, .peer = owner, .slot = id};
+      });
   if (end == WaitEnd::ready && state->attach_state() == Attach::granted) return state;
   ErrorDetail detail;
   if (end == WaitEnd::ready) {

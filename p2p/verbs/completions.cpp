@@ -152,6 +152,7 @@ std::size_t Completions::choose() {
 
 void Completions::bind(std::size_t queue, QueuePair& pair) {
   const std::lock_guard lock(queues_[queue]->mutex);
+  queues_[queue]->owing.reserve(queues_[queue]->pairs.size() + 1);
   queues_[queue]->pairs.emplace(pair.number(), &pair);
 }
 
@@ -159,6 +160,7 @@ void Completions::unbind(QueuePair& pair) noexcept {
   for (const auto& queue : queues_) {
     const std::lock_guard lock(queue->mutex);
     if (queue->last == &pair) queue->last = nullptr;
+    std::erase(queue->owing, &pair);
     if (const auto found = queue->pairs.find(pair.number());
         found != queue->pairs.end() && found->second == &pair)
       queue->pairs.erase(found);
@@ -191,14 +193,22 @@ int Completions::poll(Queue& queue) noexcept {
     const ibv_wc& wc = done[static_cast<std::size_t>(i)];
     if (QueuePair* pair = pair_of(queue, wc.qp_num)) pair->completed(wc);
   }
-  if (count <= 0) return count;
+  if (count <= 0) {
+    // Whoever waits for what has come goes on with it before this is done.
+    for (QueuePair* pair : queue.owing) pair->renew_receives();
+    queue.owing.clear();
+    return count;
+  }
   // Who has completions is settled once all were taken; most often it is one.
   QueuePair* settled = nullptr;
   for (int i = 0; i < count; ++i) {
     const std::uint32_t number = done[static_cast<std::size_t>(i)].qp_num;
     if (settled != nullptr && settled->number() == number) continue;
     settled = pair_of(queue, number);
-    if (settled != nullptr) settled->settle();
+    if (settled == nullptr) continue;
+    settled->settle();
+    if (settled->owes_receives() && std::ranges::find(queue.owing, settled) == queue.owing.end())
+      queue.owing.push_back(settled);
   }
   local_.ring();
   return count;

@@ -70,6 +70,7 @@ class Completions final : public Poller {
     std::mutex mutex;  ///< held while its completions are handled
     std::unordered_map<std::uint32_t, QueuePair*> pairs;  ///< by number
     QueuePair* last = nullptr;                            ///< the one whose completion came last
+    std::vector<QueuePair*> owing;  ///< perhaps: those with receives to be posted again
     std::atomic<bool> armed{false};
     std::thread thread;
   };

@@ -42,6 +42,11 @@ Meaning meaning_of(ibv_wc_status status) noexcept {
 
 }  // namespace
 
+bool is_refusal(ibv_wc_status status) noexcept {
+  return status == IBV_WC_REM_ACCESS_ERR || status == IBV_WC_REM_INV_REQ_ERR ||
+         status == IBV_WC_REM_OP_ERR;
+}
+
 Status failure_of(const ibv_wc& completion, const Device& device, int peer, int queue_pair) {
   const Meaning meaning = meaning_of(completion.status);
   return Status(ErrorDetail{

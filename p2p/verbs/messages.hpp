@@ -28,6 +28,13 @@ struct ReadyMessage {
   std::uint32_t reserved = 0;
 };
 
+/// By the connector, the last one: the sender has given the path up.
+struct GaveUpMessage {
+  static constexpr std::uint32_t kType = 3;
+  std::uint32_t type = kType;
+  std::array<char, 508> why{};  ///< in words
+};
+
 /// A chunk of the sender's memory, before the first message that refers to it.
 struct RegisteredMessage {
   static constexpr MessageType kType = MessageType::registered;

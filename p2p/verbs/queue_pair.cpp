@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "p2p/verbs/message_head.hpp"
 
@@ -73,7 +74,14 @@ QueuePair::QueuePair(Device& device, LocalRank& local, Regions& regions, Complet
   max_inline_ = asked.cap.max_inline_data;
   max_pieces_ = asked.cap.max_send_sge;
   device_.to_init(made);
-  for (std::uint32_t slot = 0; slot < kReceives; ++slot) post_receive(slot);
+  for (used_count_ = 0; used_count_ < kReceives; ++used_count_) used_[used_count_] = used_count_;
+  if (const int error = post_receives())
+    throw Error(ErrorDetail{.code = Code::system,
+                            .operation = "connect",
+                            .message = fmt::format("{}: ibv_post_recv for {}: {}", device_.name(),
+                                                   name(), std::strerror(error)),
+                            .peer = options_.peer});
+  receives_posted_ = 0;  // the peer knows of these
   reported_ = kReceives;
   address_.number = number_;
   address_.first_psn = randombytes_uniform(1U << 24U);
@@ -144,8 +152,11 @@ int QueuePair::post(ibv_send_wr* chain, std::uint32_t requests, std::uint32_t no
   }
   posted_.store(before + requests, std::memory_order_release);
   if (signal) signaled_ = request;
-  if (lent) lent_ = request;
-  notified_ += notifications;
+  if (lent) lent_.store(request, std::memory_order_relaxed);
+  // Nobody else writes it: no need for the dearer addition.
+  if (notifications != 0)
+    notified_.store(notified_.load(std::memory_order_relaxed) + notifications,
+                    std::memory_order_release);
   return 0;
 }
 
@@ -155,41 +166,57 @@ void QueuePair::ask_for_completion() noexcept {
   const std::uint64_t last = posted_.load(std::memory_order_relaxed);
   if (signaled_ >= last || ended_.load(std::memory_order_acquire) >= last) return;
   if (signaled_ > ended_.load(std::memory_order_relaxed)) return;  // asked again when that has come
+  if (post_nothing() == ENOMEM) {
+    unasked_.store(true, std::memory_order_relaxed);
+    completions_.look_soon();
+  }
+}
+
+int QueuePair::post_nothing() noexcept {
+  const std::uint64_t last = posted_.load(std::memory_order_relaxed);
+  if (last - ended_.load(std::memory_order_acquire) + 1 > options_.depth) return ENOBUFS;
   ibv_send_wr nothing{};
+  nothing.wr_id = last + 1;
   nothing.opcode = IBV_WR_RDMA_WRITE;
   nothing.send_flags = IBV_SEND_SIGNALED;
   nothing.wr.rdma.remote_addr = peer_.receives.address;
   nothing.wr.rdma.rkey = peer_.receives.key;
-  if (last - ended_.load(std::memory_order_relaxed) + 1 > options_.depth) return;
-  nothing.wr_id = last + 1;
   ibv_send_wr* bad = nullptr;
   const int error = device_.verbs().post_send(handle_.get(), &nothing, &bad);
-  if (error == ENOMEM) {
-    unasked_.store(true, std::memory_order_relaxed);
-    completions_.look_soon();
-  }
-  if (error != 0) return;
+  if (error != 0) return error;
   posted_.store(last + 1, std::memory_order_release);
   signaled_ = last + 1;
+  return 0;
 }
 
-void QueuePair::post_receive(std::uint32_t slot) {
-  ibv_sge place{};
-  place.addr = reinterpret_cast<std::uint64_t>(messages_.data() + slot * options_.receive_bytes);
-  place.length = static_cast<std::uint32_t>(options_.receive_bytes);
-  place.lkey = messages_key_;
-  ibv_recv_wr receive{};
-  receive.wr_id = kIsReceive | slot;
-  receive.sg_list = &place;
-  receive.num_sge = 1;
+void QueuePair::nudge() noexcept {
+  if (!connected_.load(std::memory_order_acquire)) return;
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t ended = ended_.load(std::memory_order_acquire);
+  const bool is_stuck = ended == std::exchange(ended_at_nudge_, ended) && ended < posted_at_nudge_;
+  if (is_stuck) (void)post_nothing();
+  posted_at_nudge_ = posted_.load(std::memory_order_relaxed);
+}
+
+int QueuePair::post_receives() noexcept {
+  std::array<ibv_sge, kReceives> places;
+  std::array<ibv_recv_wr, kReceives> receives;
+  for (std::uint32_t i = 0; i < used_count_; ++i) {
+    places[i] = {
+        reinterpret_cast<std::uint64_t>(messages_.data() + used_[i] * options_.receive_bytes),
+        static_cast<std::uint32_t>(options_.receive_bytes), messages_key_};
+    receives[i] = {.wr_id = kIsReceive | used_[i],
+                   .next = i + 1 < used_count_ ? &receives[i + 1] : nullptr,
+                   .sg_list = &places[i],
+                   .num_sge = 1};
+  }
   ibv_recv_wr* bad = nullptr;
-  const int error = device_.verbs().post_recv(handle_.get(), &receive, &bad);
-  if (error != 0)
-    throw Error(ErrorDetail{.code = Code::system,
-                            .operation = "connect",
-                            .message = fmt::format("{}: ibv_post_recv for {}: {}", device_.name(),
-                                                   name(), std::strerror(error)),
-                            .peer = options_.peer});
+  const int error = device_.verbs().post_recv(handle_.get(), receives.data(), &bad);
+  if (error != 0) return error;
+  receives_posted_.store(receives_posted_.load(std::memory_order_relaxed) + used_count_,
+                         std::memory_order_release);
+  used_count_ = 0;
+  return 0;
 }
 
 void QueuePair::completed(const ibv_wc& completion) noexcept {
@@ -224,17 +251,21 @@ void QueuePair::received(const ibv_wc& completion) noexcept {
   used_[used_count_++] = slot;
 }
 
-void QueuePair::settle() noexcept {
-  for (std::uint32_t i = 0; i < used_count_; ++i) {
-    try {
-      post_receive(used_[i]);
-      receives_posted_.store(receives_posted_.load() + 1, std::memory_order_release);
-    } catch (const Error&) {
-      to_error();  // the flush tells the channel
-    }
+void QueuePair::renew_receives() noexcept {
+  if (used_count_ == 0) return;
+  if (post_receives() != 0) {
+    used_count_ = 0;
+    to_error();  // the flush tells the channel
+    return;
   }
-  used_count_ = 0;
-  if (receives_posted_.load() + kReceives - reported_ >= kReportEvery) report_receives();
+  if (receives_unreported() >= kReportEvery) report_receives();
+}
+
+void QueuePair::settle() noexcept {
+  if (used_count_ >= kReportEvery)
+    renew_receives();
+  else if (receives_unreported() >= kReportEvery)  // there was no room for it before
+    report_receives();
   if (!std::exchange(sends_ended_, false)) return;
   // Those posted while a completion was under way end unseen, unless one more is asked for.
   bool unseen = false;

@@ -101,6 +101,10 @@ class QueuePair {
   void repeat_question() noexcept {
     if (unasked_.load(std::memory_order_relaxed)) ask_for_completion();
   }
+  /// Progress thread, a few times a second: where nothing of what is under way has ended since the
+  /// last time, posts something small behind it. That sets a driver going again which has stopped
+  /// sending again (rdma_rxe); to others it is a request like any other.
+  void nudge() noexcept;
   /// Everything under way is flushed; nothing of the peer arrives any more. Any thread.
   void to_error() noexcept;
 
@@ -114,8 +118,12 @@ class QueuePair {
 
   // The completion queue's.
   void completed(const ibv_wc& completion) noexcept;
-  /// After a batch: receives are posted again and reported to the peer.
+  /// After a batch of them.
   void settle() noexcept;
+  /// Nothing has completed for once: receives that were used are posted again, and reported to the
+  /// peer. Until then they are not, but for many.
+  void renew_receives() noexcept;
+  bool owes_receives() const noexcept { return used_count_ != 0; }
 
  private:
   static constexpr std::uint64_t kIsReceive = std::uint64_t{1} << 63U;
@@ -124,8 +132,14 @@ class QueuePair {
   /// Often enough that a queue without room has a completion under way.
   std::uint32_t signal_every() const noexcept { return std::min(16U, options_.depth / 4); }
 
-  void post_receive(std::uint32_t slot);
+  /// A signaled request that moves nothing. With the lock held; 0 or an errno.
+  int post_nothing() noexcept;
+  /// Those that were used. An errno, or 0.
+  int post_receives() noexcept;
   void received(const ibv_wc& completion) noexcept;
+  std::uint64_t receives_unreported() const noexcept {
+    return receives_posted_.load(std::memory_order_relaxed) + kReceives - reported_;
+  }
   void report_receives() noexcept;
 
   Device& device_;
@@ -153,6 +167,8 @@ class QueuePair {
   std::uint64_t reported_ = 0;  ///< receives that the peer was told of
   std::atomic<std::uint64_t> succeeded_{0};
   std::atomic<std::uint64_t> ended_{0};
+  std::uint64_t ended_at_nudge_ = 0;
+  std::uint64_t posted_at_nudge_ = 0;
 
   // The completion queue's.
   std::atomic<std::uint64_t> seen_{0};

@@ -207,15 +207,23 @@ void VerbsChannel::fail(Status why) noexcept {
 
 void VerbsChannel::failed(int queue_pair, const ibv_wc& completion) noexcept {
   // The first one says what happened; the rest are flushed because of it.
+  const bool refusal = is_refusal(completion.status);
   {
     const std::lock_guard lock(why_mutex_);
-    if (failing_) return;
+    if (failing_ || refused_) return;
+    refused_ = refusal;
   }
+  Status why(ErrorDetail{.code = Code::path_failed, .peer = peer_});
   try {
-    fail(failure_of(completion, rank_.device, peer_, queue_pair));
+    why = failure_of(completion, rank_.device, peer_, queue_pair);
   } catch (const std::bad_alloc&) {
-    fail(Status(ErrorDetail{.code = Code::path_failed, .peer = peer_}));
+    // Then without words.
   }
+  if (refusal) {
+    for (const auto& pair : pairs_) pair->to_error();
+    return rank_.path_refused(peer_, why);
+  }
+  fail(std::move(why));
   rank_.path_failed(peer_, broken("path"));
 }
 
@@ -312,6 +320,11 @@ void VerbsChannel::flush() noexcept {
 
 bool VerbsChannel::owns(const ibv_qp* qp) const noexcept {
   return std::any_of(pairs_.begin(), pairs_.end(), [&](const auto& p) { return p->get() == qp; });
+}
+
+void VerbsChannel::nudge() noexcept {
+  if (!is_open()) return;
+  for (const auto& pair : pairs_) pair->nudge();
 }
 
 bool VerbsChannel::is_idle() noexcept {

@@ -32,6 +32,9 @@ struct VerbsRank {
   Completions& completions;
   /// Any thread: the path has failed, `why` in words.
   std::function<void(int peer, const Status& why)> path_failed;
+  /// Any thread: the peer's end has refused a request, and nothing passes any more. The peer may be
+  /// dying: whoever finds out calls fail().
+  std::function<void(int peer, const Status& why)> path_refused;
   /// Any thread: a control message of the peer has come; take it by take_messages().
   std::function<void(int peer)> has_message;
   /// Progress thread: something is to be sent to a peer that is not connected yet.
@@ -73,6 +76,7 @@ class VerbsChannel final : public Channel, public QueuePairEvents {
   std::optional<Status> outcome(std::uint64_t posted) noexcept override;
   Status get(std::span<const GetWork> pieces) noexcept override;
   void write_word(RemoteMemory word, std::uint64_t value, Bell bell) noexcept override;
+  bool words_take_requests() const noexcept override { return true; }
   void notify() noexcept override;
   std::byte* direct(RemoteMemory) noexcept override { return nullptr; }
   void send(std::span<const std::byte> message) override;
@@ -96,6 +100,8 @@ class VerbsChannel final : public Channel, public QueuePairEvents {
   bool owns(const ibv_qp* qp) const noexcept;
   /// Posts what waits for room. Any thread that holds no lock of a queue pair.
   void flush() noexcept;
+  /// Progress thread, a few times a second.
+  void nudge() noexcept;
   /// Whether everything posted or waiting has gone out and was received.
   bool is_idle() noexcept;
 
@@ -188,6 +194,8 @@ class VerbsChannel final : public Channel, public QueuePairEvents {
   template <typename Ask>
   bool all_pairs(std::uint64_t posted, const Ask& ask) noexcept;
   bool has_ended(std::uint64_t posted) noexcept;
+  /// Returns when all have ended.
+  Status read(QueuePair& pair, std::span<const GetWork> pieces) noexcept;
   Status post_reads(QueuePair& pair, std::span<const GetWork> pieces, std::uint64_t& last) noexcept;
 
   static constexpr std::size_t kSendBuffers = 16;
@@ -229,6 +237,7 @@ class VerbsChannel final : public Channel, public QueuePairEvents {
   std::mutex why_mutex_;
   Status why_;
   bool failing_ = false;  ///< somebody has given the reason
+  bool refused_ = false;  ///< path_refused() was called
   std::atomic<State> state_{State::unopened};
   std::atomic<std::uint32_t> next_read_{0};
 

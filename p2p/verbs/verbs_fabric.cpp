@@ -15,6 +15,8 @@ namespace {
 
 /// So many peers at least have room in the completion queues of a rank that connects on first use.
 constexpr int kLeastPeers = 128;
+/// Longer than what is merely slow takes, but where hosts are emulated.
+constexpr std::chrono::milliseconds kNudge{250};
 /// How long a rank that goes waits for what it said last to arrive.
 constexpr std::chrono::milliseconds kFarewell{1000};
 
@@ -129,7 +131,7 @@ void VerbsFabric::start_device() {
                                                                  .adopted = local_.adopted});
   completions_ = std::make_unique<Completions>(*device_, local_, progress_, peers);
   completions_->on_look([this] { look(); });
-  if (completions_->is_inline()) local_.waiter.set_poller(completions_.get());
+  if (completions_->is_inline()) local_.waiter.add_poller(*completions_);
   shared_.emplace(VerbsRank{
       .device = *device_,
       .local = local_,
@@ -139,6 +141,10 @@ void VerbsFabric::start_device() {
           [this](int peer, const Status& why) {
             progress_.post([this, peer, why] { lose(partner(peer), why); });
           },
+      .path_refused =
+          [this](int peer, const Status& why) {
+            progress_.post([this, peer, why] { on_refused(partner(peer), why); });
+          },
       .has_message =
           [this](int peer) { progress_.post([this, peer] { take_messages(partner(peer)); }); },
       .first_use =
@@ -147,6 +153,10 @@ void VerbsFabric::start_device() {
             begin_use(partner(peer));
             connector_.call(peer);
           }});
+  nudges_ = std::make_unique<Timer>(progress_, kNudge, [this](std::uint64_t) {
+    for (Partner& partner : partners_) look_after(partner);
+  });
+  nudges_->start();
   given_back_ = local_.adopted->on_release([this](std::uint32_t chunk) {
     progress_.post([this, chunk] {
       for (const Partner& partner : partners_)
@@ -238,6 +248,8 @@ void VerbsFabric::said(int rank, std::span<const std::byte> message) {
       partner.peer_is_ready = true;
       if_ready(partner);
     }
+    if (const auto end = parse<GaveUpMessage>(message); end && end->type == GaveUpMessage::kType)
+      on_given_up(partner, *end);
   } catch (const Error& error) {
     give_up(partner, error);
   }
@@ -292,47 +304,7 @@ void VerbsFabric::look() {
   }
 }
 
-void VerbsFabric::ended(int rank, bool orderly, const std::string& why) {
-  lose(partner(rank),
-       orderly
-           ? Status{}
-           : Status(ErrorDetail{
-                 .code = Code::peer_failed, .operation = "path", .message = why, .peer = rank}));
-}
-
-void VerbsFabric::lose(Partner& partner, const Status& why) {
-  if (partner.has_ended) return;
-  // What it had sent before comes first: perhaps that it leaves.
-  if (completions_) completions_->drain();
-  take_messages(partner);
-  if (std::exchange(partner.has_ended, true)) return;
-  if (partner.channel != nullptr) partner.channel->fail(why);
-  if (introducer_) introducer_->drop(partner.rank);
-  connector_.drop(partner.rank);
-  events_.lost(partner.rank, why);
-}
-
-bool VerbsFabric::fence(int rank) {
-  lose(partner(rank), Status(ErrorDetail{.code = Code::peer_failed,
-                                         .operation = "path",
-                                         .message = "it was declared dead",
-                                         .peer = rank}));
-  return true;
-}
-
 void VerbsFabric::short_of(const Error& error) { events_.short_of(error); }
-
-void VerbsFabric::on_device_event(ibv_qp* qp) {
-  for (Partner& partner : partners_)
-    if (partner.channel != nullptr && (qp == nullptr || partner.channel->owns(qp)))
-      lose(partner, Status(ErrorDetail{
-                        .code = Code::path_failed,
-                        .operation = "path",
-                        .message = fmt::format("{} {}", device_->name(),
-                                               qp == nullptr ? "failed" : "gave the queue pair up"),
-                        .hint = "the system's log has the driver's words",
-                        .peer = partner.rank}));
-}
 
 PeerCost VerbsFabric::peer_cost() const noexcept {
   if (!completions_) return {};

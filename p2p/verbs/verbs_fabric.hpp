@@ -8,6 +8,7 @@
 
 #include "base/config.hpp"
 #include "p2p/connector/connector.hpp"
+#include "p2p/connector/timer.hpp"
 #include "p2p/fabric.hpp"
 #include "p2p/local_rank.hpp"
 #include "p2p/progress/progress_thread.hpp"
@@ -54,6 +55,8 @@ class VerbsFabric final : public Fabric, private ConnectorEvents {
     bool peer_is_ready = false;
     bool is_connected = false;
     bool has_ended = false;
+    Status refusal;  ///< of a request by its NIC: the reason, unless the rank turns out to be dead
+    Clock::time_point verdict_at;  ///< when it counts
   };
 
   // From the connector.
@@ -74,11 +77,14 @@ class VerbsFabric final : public Fabric, private ConnectorEvents {
   void give_up(Partner& partner, const Error& error);
   std::unique_ptr<Introducer> make_introducer();
   void on_queue_pairs(Partner& partner, const QueuePairsMessage& message);
+  void on_given_up(Partner& partner, const GaveUpMessage& message);
   void on_ready(Partner& partner);
   void if_ready(Partner& partner);
   void take_messages(Partner& partner);
   void look();
   void lose(Partner& partner, const Status& why);
+  void on_refused(Partner& partner, const Status& why);
+  void look_after(Partner& partner);
 
   LocalRank& local_;
   ProgressThread& progress_;
@@ -92,6 +98,7 @@ class VerbsFabric final : public Fabric, private ConnectorEvents {
   std::unique_ptr<Completions> completions_;
   std::optional<VerbsRank> shared_;
   std::unique_ptr<Introducer> introducer_;  ///< null: the connection manager is not used
+  std::unique_ptr<Timer> nudges_;           ///< since there are completion queues
   Connector connector_;
   std::vector<Partner> partners_;  ///< by rank
   AdoptedMemory::Listener given_back_;
