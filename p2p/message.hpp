@@ -12,6 +12,8 @@ namespace weft::p2p {
 /// The first word of a message. Who understands it: the shm fabric (its own messages never leave
 /// it), the mesh, the slots, or a rendezvous. None is on the steady path.
 enum class MessageType : std::uint32_t {
+  greet,          ///< shm: connector -> acceptor: who it says it is
+  challenge,      ///< shm: the acceptor's answer, by which it proves who it is
   hello,          ///< shm: connector -> acceptor, with the control chunk and an event descriptor
   welcome,        ///< shm: the acceptor's answer, with the same
   chunk,          ///< shm: a chunk's descriptor, before the first message that refers to it
@@ -19,6 +21,7 @@ enum class MessageType : std::uint32_t {
   adopted,        ///< shm: where adopted memory lies in the sender's process
   forget,         ///< shm: adopted memory was given back
   reaches,        ///< shm: whether the connector reaches into the acceptor's process
+  board,          ///< shm: the sender's status board, to be kept for when it is dead
   registered,     ///< verbs: where a chunk lies and its key, before what refers to it
   given_back,     ///< verbs: adopted memory was given back
   attach,         ///< asks for an end of a slot
@@ -31,7 +34,10 @@ enum class MessageType : std::uint32_t {
   closed_agreed,  ///< the remote end will touch the slot's memory no more
   credit_wanted,  ///< the writer is held up: report every tensor that was let go
   leaving,        ///< mesh: the rank leaves the job
-  rendezvous      ///< a rendezvous' message that a chunk had to go before
+  rendezvous,     ///< a rendezvous' message that a chunk had to go before
+  collective,     ///< a group of collectives is opened, closed, or can't go on
+  agreement,      ///< who of a group goes on
+  ending          ///< mesh: the rank's process is about to end
 };
 
 /// The message in `bytes`, if it has exactly that type's size.

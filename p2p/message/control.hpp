@@ -1,0 +1,43 @@
+// How a ring comes to be: control messages, once for each sender and receiver that ever use one.
+#pragma once
+
+#include <cstdint>
+
+#include "p2p/fabric.hpp"
+#include "p2p/message.hpp"
+#include "p2p/message/ring.hpp"
+#include "p2p/slot/messages.hpp"
+
+namespace weft::p2p::message {
+
+/// Numbers of their own, apart from those of MessageType.
+inline constexpr MessageType kRingWanted{64};
+inline constexpr MessageType kRingGranted{65};
+inline constexpr MessageType kRingRefused{66};
+
+/// Sender to receiver: its first message waits for a ring.
+struct RingWanted {
+  static constexpr MessageType kType = kRingWanted;
+  MessageType type = kType;
+  std::uint32_t reserved = 0;
+  MemoryRef words;  ///< its SenderWords
+};
+
+/// Receiver to sender.
+struct RingGranted {
+  static constexpr MessageType kType = kRingGranted;
+  MessageType type = kType;
+  std::uint32_t signal = 0;  ///< what the receiver's channel calls the cells' words
+  MemoryRef ring;
+  Geometry geometry;
+};
+
+/// Receiver to sender: there will be none.
+struct RingRefused {
+  static constexpr MessageType kType = kRingRefused;
+  MessageType type = kType;
+  std::uint32_t code = 0;
+  FixedText<512> text;
+};
+
+}  // namespace weft::p2p::message

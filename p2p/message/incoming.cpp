@@ -1,0 +1,144 @@
+#include "p2p/message/incoming.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <new>
+
+namespace weft::p2p::message {
+
+Incoming::Incoming(LocalRank& local, Peer& peer, Geometry geometry)
+    : local_(local),
+      peer_(peer),
+      geometry_(geometry),
+      block_(local.control, geometry.bytes()),
+      longs_(block_.data() + geometry.cell_bytes()),
+      next_cell_(&cell(0)),
+      arrived_(geometry.cells) {
+  for (std::uint32_t i = 0; i < geometry.cells; ++i) new (&cell(i)) Cell{};
+}
+
+void Incoming::grant(const RingWanted& wanted, RingGranted& granted) {
+  const auto words = peer_.channel->resolve(wanted.words);
+  if (!words.ok()) words.status().or_throw();
+  if (sort_of_chunk(wanted.words.chunk) != ArenaSort::control || wanted.words.offset % 64 != 0 ||
+      wanted.words.bytes != sizeof(SenderWords))
+    throw Error(ErrorDetail{.code = Code::system,
+                            .operation = "send",
+                            .message = "the sender's words are not where words are"});
+  words_there_ = *words;
+  granted.signal = peer_.channel->expect({.words = block_.data(),
+                                          .count = geometry_.cells,
+                                          .stride = sizeof(Cell),
+                                          .in_turn = true,
+                                          .last = 0});
+  granted.ring = {block_.block().chunk, block_.block().offset, geometry_.bytes()};
+  granted.geometry = geometry_;
+}
+
+Arrived* Incoming::take() noexcept {
+  const Cell& cell = *next_cell_;
+  const std::uint64_t sequence = taken_ + 1;
+  if (spoilt_) return nullptr;
+  if (cell.word.load(std::memory_order_relaxed) != sequence) return spoil("a message out of turn");
+  Arrived& arrived = arrived_[index_];
+  // Copied first: the sender can still write what it has sent.
+  Head head = cell.head;
+  arrived.data = cell.payload;
+  std::size_t room = Cell::kPayload;
+  if (head.sequence != sequence) {
+    const std::byte* const from = longs_ + next_long_ * Geometry::long_stride();
+    std::memcpy(&head, from, sizeof head);
+    if (head.sequence != sequence || head.kind() != Kind::in_long)
+      return spoil("a message without a head");
+    arrived.data = from + sizeof head;
+    room = Geometry::kLongPayload;
+    next_long_ = next_long_ + 1 == geometry_.longs ? 0 : next_long_ + 1;
+  } else if (head.kind() == Kind::offered) {
+    std::memcpy(&arrived.offer, cell.payload, sizeof arrived.offer);
+    if (arrived.offer.ack >= SenderWords::kOffers) return spoil("an offer without a word");
+    arrived.data = nullptr;
+    room = ~std::size_t{0};
+  } else if (head.kind() != Kind::in_cell) {
+    return spoil("a message of no kind");
+  }
+  if (head.bytes() > room) return spoil("a message larger than its place");
+  arrived.sequence = sequence;
+  arrived.tag = head.tag;
+  arrived.bytes = head.bytes();
+  arrived.kind = head.kind();
+  arrived.gone = false;
+  taken_ = sequence;
+  index_ = index_ + 1 == geometry_.cells ? 0 : index_ + 1;
+  next_cell_ = &this->cell(index_);
+  return &arrived;
+}
+
+Arrived* Incoming::spoil(const char* what) noexcept {
+  spoilt_ = true;
+  local_.log->error(Subsystem::slot, "rank {} sent {}: nothing more is received from it",
+                    peer_.rank, what);
+  return nullptr;
+}
+
+void Incoming::keep(Arrived& arrived, std::uint64_t order) noexcept {
+  arrived.order = order;
+  arrived.previous = last_;
+  arrived.next = nullptr;
+  (last_ != nullptr ? last_->next : first_) = &arrived;
+  last_ = &arrived;
+}
+
+void Incoming::drop(Arrived& arrived) noexcept {
+  (arrived.previous != nullptr ? arrived.previous->next : first_) = arrived.next;
+  (arrived.next != nullptr ? arrived.next->previous : last_) = arrived.previous;
+}
+
+Arrived* Incoming::find(const Tag& tag) const noexcept {
+  Arrived* arrived = first_;
+  while (arrived != nullptr && !tag.takes(arrived->tag)) arrived = arrived->next;
+  return arrived;
+}
+
+void Incoming::copy_out(Arrived& arrived, std::byte* into) noexcept {
+  if (arrived.bytes == sizeof(std::uint64_t))
+    std::memcpy(into, arrived.data, sizeof(std::uint64_t));
+  else if (arrived.bytes != 0)
+    std::memcpy(into, arrived.data, arrived.bytes);
+  counters_.transfers.add(1);
+  counters_.bytes_moved.add(arrived.bytes);
+  counters_.bytes_copied.add(arrived.bytes);
+  let_go(arrived);
+}
+
+void Incoming::acknowledge(const Arrived& arrived) noexcept {
+  if (peer_.gone()) return;
+  const std::uint64_t offset =
+      offsetof(SenderWords, acks) + arrived.offer.ack * sizeof(std::uint64_t);
+  peer_.channel->write_word(at(words_there_, offset), arrived.sequence, Bell::always_rings);
+  counters_.credit_writes.add(1);
+}
+
+void Incoming::let_go(Arrived& arrived) noexcept {
+  arrived.gone = true;
+  bool moved = false;
+  while (let_go_ < taken_ && arrived_[let_go_index_].gone) {
+    if (arrived_[let_go_index_].kind == Kind::in_long) ++longs_let_go_;
+    ++let_go_;
+    let_go_index_ = let_go_index_ + 1 == geometry_.cells ? 0 : let_go_index_ + 1;
+    moved = true;
+  }
+  if (moved && (2 * (let_go_ - reported_) >= geometry_.cells ||
+                2 * longs_let_go_ >= geometry_.longs)) [[unlikely]]
+    report();
+}
+
+void Incoming::report() noexcept {
+  reported_ = let_go_;
+  longs_let_go_ = 0;
+  if (peer_.gone()) return;
+  peer_.channel->write_word(words_there_, let_go_, Bell::always_rings);
+  counters_.credit_writes.add(1);
+}
+
+}  // namespace weft::p2p::message

@@ -1,0 +1,82 @@
+// The public handles forward to the rank's state.
+#include "p2p/message/message_state.hpp"
+
+namespace weft {
+
+void MessageRequest::abandon() noexcept {
+  if (!state_->forked()) state_->abandon(*std::exchange(operation_, nullptr));
+}
+bool MessageRequest::test() noexcept {
+  return operation_ == nullptr || (!state_->forked() && state_->test(*this));
+}
+Result<MessageInfo> MessageRequest::wait(Deadline deadline) noexcept {
+  if (operation_ == nullptr) {
+    if (!status_.ok()) return status_;
+    return info_;
+  }
+  if (state_->forked()) return state_->fork_refusal("wait");
+  return state_->wait(*this, deadline);
+}
+Status MessageRequest::cancel() noexcept {
+  if (operation_ == nullptr) return status_;
+  if (state_->forked()) return state_->fork_refusal("cancel");
+  return state_->cancel(*this);
+}
+
+Status Messages::send(int to, std::uint64_t tag, const Tensor& tensor, Deadline deadline) noexcept {
+  if (state_->forked()) [[unlikely]]
+    return state_->fork_refusal("send");
+  return state_->send(to, tag, tensor, deadline);
+}
+
+MessageRequest Messages::isend(int to, std::uint64_t tag, const Tensor& tensor) noexcept {
+  if (state_->forked()) [[unlikely]]
+    return state_->refused(state_->fork_refusal("send"));
+  return state_->isend(to, tag, tensor);
+}
+
+Result<MessageInfo> Messages::recv(int from, Tag tag, const Tensor& into,
+                                   Deadline deadline) noexcept {
+  if (state_->forked()) [[unlikely]]
+    return state_->fork_refusal("recv");
+  return state_->recv(from, tag, into, deadline);
+}
+
+MessageRequest Messages::irecv(int from, Tag tag, const Tensor& into) noexcept {
+  if (state_->forked()) [[unlikely]]
+    return state_->refused(state_->fork_refusal("recv"));
+  return state_->irecv(from, tag, into);
+}
+
+Result<MessageInfo> Messages::sendrecv(int to, std::uint64_t tag, const Tensor& tensor, int from,
+                                       Tag from_tag, const Tensor& into,
+                                       Deadline deadline) noexcept {
+  MessageRequest sending = isend(to, tag, tensor);
+  Result<MessageInfo> received = recv(from, from_tag, into, deadline);
+  const Result<MessageInfo> sent = sending.wait(deadline);
+  if (received.ok() && !sent.ok()) return sent.status();
+  return received;
+}
+
+Result<MessageInfo> Messages::probe(int from, Tag tag, Deadline deadline) noexcept {
+  if (state_->forked()) return state_->fork_refusal("probe");
+  return state_->probe(from, tag, deadline);
+}
+
+std::optional<MessageInfo> Messages::iprobe(int from, Tag tag) noexcept {
+  if (state_->forked()) return std::nullopt;
+  return state_->iprobe(from, tag);
+}
+
+Status Messages::wait_all(std::span<MessageRequest> requests, Deadline deadline) noexcept {
+  if (state_->forked()) return state_->fork_refusal("wait_all");
+  return state_->wait_all(requests, deadline);
+}
+
+Result<std::size_t> Messages::wait_any(std::span<MessageRequest> requests,
+                                       Deadline deadline) noexcept {
+  if (state_->forked()) return state_->fork_refusal("wait_any");
+  return state_->wait_any(requests, deadline);
+}
+
+}  // namespace weft

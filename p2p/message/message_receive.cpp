@@ -1,0 +1,308 @@
+// Receiving: matching, and fetching what was offered.
+#include <fmt/format.h>
+
+#include <cstring>
+#include <new>
+
+#include "p2p/message/waiting.hpp"
+
+namespace weft::detail {
+
+using p2p::WaitEnd;
+using Stage = MessageOperation::Stage;
+
+Result<MessageInfo> MessageState::recv(int from, const Tag& tag, const Tensor& into,
+                                       Deadline deadline) noexcept {
+  // Nothing else is going on: the next message of that rank is the one, or none is yet.
+  if (from >= 0 && from < local_.size && posted_.empty() && busy_.empty() && into.dense())
+      [[likely]] {
+    Incoming* const ring = incoming_at(from);
+    if (ring != nullptr && !ring->keeps()) [[likely]] {
+      const WaitEnd end = local_.waiter.wait([ring] { return ring->ready(); },
+                                             [ring] { return ring->peer().gone(); }, deadline);
+      if (end == WaitEnd::ready) [[likely]] {
+        Arrived* const arrived = ring->take();
+        if (arrived != nullptr && tag.takes(arrived->tag)) [[likely]]
+          return deliver(*ring, *arrived, into);
+        if (arrived != nullptr) ring->keep(*arrived, ++kept_order_);
+      } else if (end == WaitEnd::timeout) {
+        deadline = Deadline::at({});
+      }
+    }
+  }
+  return recv_in_turn(from, tag, into, deadline);
+}
+
+Result<MessageInfo> MessageState::recv_in_turn(int from, const Tag& tag, const Tensor& into,
+                                               Deadline deadline) noexcept {
+  MessageRequest request = irecv(from, tag, into);
+  Result<MessageInfo> result = wait(request, deadline);
+  if (request.operation_ == nullptr) return result;
+  // Too late: it takes nothing any more, unless something has come just now.
+  const Status cancelled = cancel(request);
+  if (cancelled.code() == Code::cancelled) return result;
+  return wait(request, Deadline::at({}));
+}
+
+MessageRequest MessageState::irecv(int from, const Tag& tag, const Tensor& into) noexcept {
+  MessageRequest request;
+  request.status_ = check("recv", from == kAnySource ? local_.rank : from, into);
+  if (!request.status_.ok()) return request;
+  if (const Found found = find_kept(from, tag); found.arrived != nullptr) {
+    found.ring->drop(*found.arrived);
+    Result<MessageInfo> result = deliver(*found.ring, *found.arrived, into);
+    request.status_ = result.status();
+    if (result.ok()) request.info_ = *result;
+    return request;
+  }
+  try {
+    MessageOperation& operation = take_operation(from, tag, into);
+    operation.stage = Stage::posted;
+    posted_.add(operation);
+    request.state_ = this;
+    request.operation_ = &operation;
+  } catch (const std::bad_alloc&) {
+    request.status_ = failure(Code::exhausted, "recv", from, "no memory to remember it", "");
+    return request;
+  }
+  // A rank that was gone before is not noticed again.
+  if (mesh_.gone_count() != 0 ||
+      (from >= 0 && incoming_at(from) != nullptr && incoming_at(from)->spoilt())) [[unlikely]] {
+    const Status why = no_more_from(from);
+    if (!why.ok() && request.operation_->stage == Stage::posted) fail_posted(from, why);
+  }
+  return request;
+}
+
+bool MessageState::take(Incoming& ring) noexcept {
+  Arrived* const arrived = ring.take();
+  const int from = ring.peer().rank;
+  if (arrived == nullptr) [[unlikely]] {
+    fail_posted(from, no_more_from(from));
+    return false;
+  }
+  MessageOperation* const receive = posted_.empty() ? nullptr : posted_.find(from, arrived->tag);
+  if (receive == nullptr) {
+    ring.keep(*arrived, ++kept_order_);
+    return true;
+  }
+  posted_.remove(*receive);
+  const Result<MessageInfo> result = deliver(ring, *arrived, receive->tensor);
+  if (result.ok())
+    receive->info = *result;
+  else
+    receive->status = result.status();
+  end(*receive);
+  return true;
+}
+
+MessageState::Found MessageState::find_kept(int from, const Tag& tag) const noexcept {
+  if (from != kAnySource) {
+    Incoming* const ring = incoming_at(from);
+    return {ring, ring == nullptr ? nullptr : ring->find(tag)};
+  }
+  Found first;
+  for (Incoming* ring = rings_.load(std::memory_order_acquire); ring != nullptr;
+       ring = ring->next) {
+    Arrived* const arrived = ring->find(tag);
+    if (arrived != nullptr && (first.arrived == nullptr || arrived->order < first.arrived->order))
+      first = {ring, arrived};
+  }
+  return first;
+}
+
+Result<MessageInfo> MessageState::deliver(Incoming& ring, Arrived& arrived,
+                                          const Tensor& into) noexcept {
+  const MessageInfo info{ring.peer().rank, arrived.tag, arrived.bytes};
+  if (arrived.bytes > into.bytes()) [[unlikely]]
+    return too_large(ring, arrived, into);
+  if (arrived.data != nullptr) [[likely]] {
+    ring.copy_out(arrived, into.data());
+    return info;
+  }
+  Status status = fetch(ring, arrived, into);
+  ring.acknowledge(arrived);
+  ring.let_go(arrived);
+  if (!status.ok()) return status;
+  return info;
+}
+
+Result<MessageInfo> MessageState::too_large(Incoming& ring, Arrived& arrived,
+                                            const Tensor& into) noexcept {
+  const int from = ring.peer().rank;
+  Status status =
+      failure(Code::mismatch, "recv", from,
+              fmt::format("{}'s message of {} bytes (tag {}) is larger than the "
+                          "tensor to receive it, {} of {} bytes: it is gone",
+                          source_text(from), arrived.bytes, arrived.tag, into.text(), into.bytes()),
+              "probe() tells the size of the next message");
+  if (arrived.data == nullptr) ring.acknowledge(arrived);
+  ring.let_go(arrived);
+  return status;
+}
+
+Result<p2p::RemoteMemory> MessageState::find_offered(Incoming& ring,
+                                                     const Arrived& arrived) noexcept {
+  p2p::Peer& peer = ring.peer();
+  const p2p::MemoryRef ref{arrived.offer.chunk, arrived.offer.offset, arrived.bytes};
+  // A process that is gone has no memory of its own left, and its number may be another's.
+  if (p2p::sort_of_chunk(ref.chunk) == p2p::ArenaSort::adopted && peer.gone())
+    return gone("recv", peer.rank);
+  Result<p2p::RemoteMemory> found{p2p::RemoteMemory{}};
+  const auto known = [&] {
+    found = peer.channel->resolve(ref);
+    if (found.ok() || found.code() != Code::unreachable) return true;
+    local_.progress.help();
+    return false;
+  };
+  // The sender has told of a new chunk before it offered: that is on its way.
+  const WaitEnd end = local_.waiter.wait(known, [&] { return peer.gone(); }, {});
+  if (end == WaitEnd::broken) return gone("recv", peer.rank);
+  if (end == WaitEnd::timeout)
+    return failure(Code::timeout, "recv", peer.rank,
+                   fmt::format("{} offered memory that it has not told of", source_text(peer.rank)),
+                   "");
+  return found;
+}
+
+Status MessageState::fetch(Incoming& ring, const Arrived& arrived, const Tensor& into) noexcept {
+  const auto from = find_offered(ring, arrived);
+  if (!from.ok()) return from.status();
+  p2p::Channel& channel = *ring.peer().channel;
+  p2p::OwnedBlock stopover;  // for memory that no fabric reaches
+  if (!channel.copies() && !local_.reachable(into.data(), arrived.bytes)) {
+    try {
+      stopover = p2p::OwnedBlock(local_.data, arrived.bytes);
+    } catch (const Error& error) {
+      return error.status();
+    }
+  }
+  const p2p::GetWork whole{stopover ? stopover.data() : into.data(), *from, arrived.bytes};
+  if (Status status = channel.get(std::span(&whole, 1)); !status.ok()) return status;
+  p2p::EdgeCounters& counters = ring.counters();
+  if (stopover) {
+    std::memcpy(into.data(), stopover.data(), arrived.bytes);
+    counters.bytes_copied.add(arrived.bytes);
+  }
+  counters.transfers.add(1);
+  counters.bytes_moved.add(arrived.bytes);
+  counters.work_requests.add(1);
+  return {};
+}
+
+Status MessageState::no_more_from(int from) noexcept {
+  if (from != kAnySource) {
+    Incoming* const ring = incoming_at(from);
+    Status fate = gone("recv", from);
+    if (ring != nullptr)
+      while (ring->ready() && !ring->spoilt() && take(*ring)) {
+      }
+    if (fate.ok() && ring != nullptr && ring->spoilt())
+      return failure(Code::system, "recv", from,
+                     fmt::format("what {} sent makes no sense", source_text(from)),
+                     "this is a defect of weft: please report it with WEFT_LOG=debug");
+    return fate;
+  }
+  Status last;
+  for (int rank = 0; rank < local_.size; ++rank) {
+    if (rank == local_.rank) continue;
+    last = no_more_from(rank);
+    if (last.ok()) return last;
+  }
+  // What this rank has sent to itself may still be on its way.
+  (void)no_more_from(local_.rank);
+  const Outgoing* const to_self = outgoing_at(local_.rank);
+  const Incoming* const from_self = incoming_at(local_.rank);
+  if (to_self != nullptr &&
+      (to_self->is_busy() || (from_self != nullptr && to_self->sent() != from_self->taken())))
+    return {};
+  const Status failed = mesh_.first_failure();
+  if (failed.ok()) return last;
+  ErrorDetail detail = failed.detail();
+  detail.operation = "recv";
+  return Status(std::move(detail));
+}
+
+void MessageState::fail_posted(int from, const Status& why) noexcept {
+  while (MessageOperation* const receive = posted_.list(from).first()) {
+    posted_.remove(*receive);
+    receive->status = why;
+    end(*receive);
+  }
+}
+
+Result<MessageInfo> MessageState::probe(int from, const Tag& tag, Deadline deadline) noexcept {
+  if (Status status = check("probe", from == kAnySource ? local_.rank : from, {}); !status.ok())
+    return status;
+  Found found;
+  Status none;
+  const auto ready = [&] {
+    found = find_kept(from, tag);
+    if (found.arrived != nullptr) return true;
+    if (mesh_.gone_count() != 0) none = no_more_from(from);
+    if (!none.ok()) found = find_kept(from, tag);
+    return !none.ok();
+  };
+  const WaitEnd end = wait_until(ready, deadline);
+  if (found.arrived != nullptr)
+    return MessageInfo{found.ring->peer().rank, found.arrived->tag, found.arrived->bytes};
+  if (end == WaitEnd::ready) return none;
+  return failure(Code::timeout, "probe", from,
+                 fmt::format("nothing came from {} (tag {}, bits {:#x})", source_text(from),
+                             tag.value, tag.mask),
+                 "does it send with this tag? a longer deadline: WEFT_TIMEOUT");
+}
+
+std::optional<MessageInfo> MessageState::iprobe(int from, const Tag& tag) noexcept {
+  if (!check("probe", from == kAnySource ? local_.rank : from, {}).ok()) return std::nullopt;
+  local_.waiter.look();
+  progress();
+  const Found found = find_kept(from, tag);
+  if (found.arrived == nullptr) return std::nullopt;
+  return MessageInfo{found.ring->peer().rank, found.arrived->tag, found.arrived->bytes};
+}
+
+void MessageState::on_message(p2p::Peer& peer, std::span<const std::byte> bytes) {
+  using namespace p2p::message;
+  p2p::MessageType type{};
+  std::memcpy(&type, bytes.data(), sizeof type);
+  if (type == kRingWanted) return on_ring_wanted(peer, bytes);
+  p2p::message::Outgoing* const ring = outgoing_at(peer.rank);
+  if (ring == nullptr) return;
+  if (const auto granted = p2p::parse<RingGranted>(bytes)) ring->granted(*granted);
+  if (const auto refused = p2p::parse<RingRefused>(bytes)) ring->refused(*refused);
+  local_.ring();
+}
+
+void MessageState::on_ring_wanted(p2p::Peer& peer, std::span<const std::byte> bytes) {
+  using namespace p2p::message;
+  const auto wanted = p2p::parse<RingWanted>(bytes);
+  if (!wanted || incoming_at(peer.rank) != nullptr) return;  // one that keeps to no rule
+  try {
+    auto made =
+        std::make_unique<p2p::message::Incoming>(local_, peer, Geometry::for_job(local_.size));
+    if (!mesh_.share(peer, made->chunk()))
+      throw Error(ErrorDetail{
+          .code = Code::exhausted,
+          .message = fmt::format("rank {} can't let this rank reach its memory", local_.rank)});
+    RingGranted granted;
+    made->grant(*wanted, granted);
+    p2p::message::Incoming* const ring = made.get();
+    {
+      const std::lock_guard lock(report_mutex_);
+      incoming_.push_back(std::move(made));
+    }
+    ring->next = rings_.load(std::memory_order_relaxed);
+    rings_.store(ring, std::memory_order_release);
+    incoming_at_[static_cast<std::size_t>(peer.rank)].store(ring, std::memory_order_release);
+    mesh_.send(peer, granted);
+    local_.ring();
+  } catch (const Error& error) {
+    RingRefused refused;
+    refused.code = static_cast<std::uint32_t>(error.code());
+    refused.text.set(error.detail().message);
+    mesh_.send(peer, refused);
+  }
+}
+
+}  // namespace weft::detail

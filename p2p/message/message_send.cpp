@@ -1,0 +1,113 @@
+// Sending.
+#include <fmt/format.h>
+
+#include <new>
+
+#include "p2p/message/waiting.hpp"
+
+namespace weft::detail {
+
+using p2p::WaitEnd;
+using p2p::message::Geometry;
+using Stage = MessageOperation::Stage;
+
+Status MessageState::send(int to, std::uint64_t tag, const Tensor& tensor,
+                          Deadline deadline) noexcept {
+  MessageRequest request = isend(to, tag, tensor);
+  if (request.operation_ == nullptr) [[likely]]
+    return std::move(request.status_);
+  MessageOperation* const operation = request.operation_;
+  const auto ended = [operation] { return operation->stage == Stage::ended; };
+  if (wait_until(ended, deadline) == WaitEnd::ready) {
+    request.operation_ = nullptr;
+    return finish(*operation).status();
+  }
+  Status status = late(*operation);
+  if (operation->stage == Stage::queued) (void)cancel(request);
+  return status;
+}
+
+MessageRequest MessageState::isend(int to, std::uint64_t tag, const Tensor& tensor) noexcept {
+  const bool fits = tensor.dense() && tensor.bytes() <= Geometry::kLongPayload;
+  if (to >= 0 && to < local_.size && fits) [[likely]] {
+    Outgoing* const outgoing = outgoing_at(to);
+    if (outgoing != nullptr && outgoing->is_open() && !outgoing->peer().gone() &&
+        !stopped_.load(std::memory_order_relaxed) &&
+        outgoing->send(tag, tensor.data(), tensor.bytes()) == Outgoing::Sent::yes) [[likely]] {
+      MessageRequest request;
+      request.info_ = {local_.rank, tag, tensor.bytes()};
+      return request;
+    }
+  }
+  return start_send(to, tag, tensor);
+}
+
+MessageRequest MessageState::start_send(int to, std::uint64_t tag, const Tensor& tensor) noexcept {
+  MessageRequest request;
+  request.status_ = check("send", to, tensor);
+  if (!request.status_.ok()) return request;
+  if (stopped_.load(std::memory_order_acquire)) {
+    request.status_ = failure(Code::closed, "send", to, "this rank is leaving the job", "");
+    return request;
+  }
+  request.status_ = gone("send", to);
+  if (!request.status_.ok()) return request;
+  try {
+    Outgoing& ring = outgoing(to);
+    if (!ring.listed) {
+      busy_.push_back(&ring);
+      ring.listed = true;
+    }
+    MessageOperation& operation = take_operation(to, Tag(tag), tensor);
+    operation.info = {local_.rank, tag, tensor.bytes()};
+    ring.queue(operation);
+    request.state_ = this;
+    request.operation_ = &operation;
+    flush();
+  } catch (const Error& error) {
+    request.status_ = error.status();
+  } catch (const std::bad_alloc&) {
+    request.status_ = failure(Code::exhausted, "send", to, "no memory to remember the message", "");
+  }
+  return request;
+}
+
+MessageState::Outgoing& MessageState::outgoing(int to) {
+  if (Outgoing* const there = outgoing_at(to)) return *there;
+  auto made = std::make_unique<Outgoing>(local_, mesh_, mesh_.peer(to));
+  Outgoing& ring = *made;
+  // First the place, since the progress thread looks there when the answer comes.
+  outgoing_at_[static_cast<std::size_t>(to)].store(&ring, std::memory_order_release);
+  {
+    const std::lock_guard lock(report_mutex_);
+    outgoing_.push_back(std::move(made));
+  }
+  ring.ask();
+  return ring;
+}
+
+void MessageState::flush() noexcept {
+  const auto ended = [this](MessageOperation& operation) { end(operation); };
+  held_up_ = false;
+  for (std::size_t i = 0; i < busy_.size();) {
+    Outgoing& ring = *busy_[i];
+    if (ring.awaits_ring()) local_.progress.help();
+    if (ring.peer().gone())
+      ring.fail(gone("send", ring.peer().rank), ended);
+    else if (stopped_.load(std::memory_order_relaxed))
+      ring.fail(failure(Code::closed, "send", ring.peer().rank, "this rank is leaving the job", ""),
+                ended);
+    else
+      ring.flush(ended);
+    if (ring.is_busy()) {
+      held_up_ = held_up_ || ring.held_up();
+      ++i;
+    } else {
+      ring.listed = false;
+      busy_[i] = busy_.back();
+      busy_.pop_back();
+    }
+  }
+}
+
+}  // namespace weft::detail

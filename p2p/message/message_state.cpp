@@ -1,0 +1,253 @@
+// Operations and what moves them on.
+#include "p2p/message/message_state.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <new>
+
+#include "p2p/message/waiting.hpp"
+
+namespace weft::detail {
+
+using p2p::WaitEnd;
+using Stage = MessageOperation::Stage;
+
+namespace {
+
+// A fabric gives up a put to a peer that does not answer well before.
+constexpr std::chrono::seconds kLanding{20};
+
+}  // namespace
+
+MessageState::MessageState(p2p::LocalRank& local, p2p::Mesh& mesh)
+    : local_(local),
+      mesh_(mesh),
+      outgoing_at_(new std::atomic<Outgoing*>[static_cast<std::size_t>(local.size)] {}),
+      incoming_at_(new std::atomic<Incoming*>[static_cast<std::size_t>(local.size)] {}),
+      posted_(local.size) {}
+
+MessageState::~MessageState() {
+  const auto landed = [this] {
+    return std::all_of(outgoing_.begin(), outgoing_.end(),
+                       [](const auto& outgoing) { return outgoing->has_landed(); });
+  };
+  if (!landed() && !local_.waiter.wait_alone(landed, kLanding))
+    for (auto& outgoing : outgoing_) (void)outgoing.release();  // nobody may free what is read
+}
+
+Status MessageState::failure(Code code, const char* operation, int peer, std::string message,
+                             std::string hint) const noexcept {
+  return Status(ErrorDetail{.code = code,
+                            .operation = operation,
+                            .message = std::move(message),
+                            .hint = std::move(hint),
+                            .rank = local_.rank,
+                            .peer = peer,
+                            .host = peer < 0 ? "" : mesh_.peer(peer).host()});
+}
+
+Status MessageState::gone(const char* operation, int peer) const noexcept {
+  const Status fate = mesh_.fate(peer);
+  if (fate.ok()) return fate;
+  ErrorDetail detail = fate.detail();
+  detail.operation = operation;
+  return Status(std::move(detail));
+}
+
+Status MessageState::check(const char* operation, int rank, const Tensor& tensor) const noexcept {
+  if (rank < 0 || rank >= local_.size)
+    return failure(Code::bad_argument, operation, -1,
+                   fmt::format("there is no rank {} in a job of {}", rank, local_.size),
+                   fmt::format("ranks go from 0 to {}", local_.size - 1));
+  if (!tensor.dense() || (tensor.empty() && tensor.bytes() != 0))
+    return failure(Code::bad_argument, operation, rank,
+                   fmt::format("the tensor {} {}", tensor.text(),
+                               tensor.empty() ? "has no memory" : "has strides"),
+                   "messages move the bytes of one dense tensor");
+  return {};
+}
+
+void MessageState::progress() noexcept {
+  const std::uint32_t gone = mesh_.gone_count();  // first: what came before it is not lost
+  for (Incoming* ring = rings_.load(std::memory_order_acquire); ring != nullptr; ring = ring->next)
+    while (ring->ready() && take(*ring)) {
+    }
+  if (!busy_.empty()) flush();
+  if (gone != gone_seen_) [[unlikely]]
+    notice_gone(gone);
+}
+
+void MessageState::notice_gone(std::uint32_t gone_count) noexcept {
+  gone_seen_ = gone_count;
+  for (const auto& outgoing : outgoing_)
+    if (outgoing->is_busy() && outgoing->peer().gone())
+      outgoing->fail(gone("send", outgoing->peer().rank),
+                     [this](MessageOperation& operation) { end(operation); });
+  for (int rank = 0; rank < local_.size; ++rank)
+    if (!posted_.list(rank).empty() && mesh_.peer(rank).gone())
+      fail_posted(rank, no_more_from(rank));
+  if (!posted_.list(kAnySource).empty())
+    if (const Status why = no_more_from(kAnySource); !why.ok()) fail_posted(kAnySource, why);
+}
+
+MessageOperation& MessageState::take_operation(int peer, const Tag& tag, const Tensor& tensor) {
+  MessageOperation* operation = free_.first();
+  if (operation != nullptr)
+    free_.remove(*operation);
+  else
+    operation = &operations_.emplace_back();
+  operation->detached = false;
+  operation->peer = peer;
+  operation->tag = tag;
+  operation->tensor = tensor;
+  operation->status = {};
+  return *operation;
+}
+
+void MessageState::end(MessageOperation& operation) noexcept {
+  operation.stage = Stage::ended;
+  operation.tensor = {};
+  if (operation.staged) operation.staged = {};
+  if (operation.detached) give_back(operation);
+}
+
+void MessageState::give_back(MessageOperation& operation) noexcept {
+  operation.stage = Stage::free;
+  free_.add(operation);
+}
+
+Result<MessageInfo> MessageState::finish(MessageOperation& operation) noexcept {
+  Status status = std::move(operation.status);
+  const MessageInfo info = operation.info;
+  give_back(operation);
+  if (!status.ok()) return status;
+  return info;
+}
+
+bool MessageState::test(const MessageRequest& request) noexcept {
+  const MessageOperation* const operation = request.operation_;
+  if (operation == nullptr || operation->stage == Stage::ended) return true;
+  local_.waiter.look();
+  progress();
+  return operation->stage == Stage::ended;
+}
+
+Result<MessageInfo> MessageState::wait(MessageRequest& request, Deadline deadline) noexcept {
+  MessageOperation* const operation = request.operation_;
+  if (operation == nullptr) {
+    if (!request.status_.ok()) return request.status_;
+    return request.info_;
+  }
+  const auto ended = [operation] { return operation->stage == Stage::ended; };
+  if (!ended() && wait_until(ended, deadline) != WaitEnd::ready) return late(*operation);
+  request.operation_ = nullptr;
+  Result<MessageInfo> result = finish(*operation);
+  request.status_ = result.status();
+  if (result.ok()) request.info_ = *result;
+  return result;
+}
+
+Status MessageState::cancel(MessageRequest& request) noexcept {
+  MessageOperation* const operation = request.operation_;
+  if (operation == nullptr) return request.status_;
+  progress();
+  switch (operation->stage) {
+    case Stage::posted:
+      posted_.remove(*operation);
+      break;
+    case Stage::queued:
+      outgoing_at(operation->peer)->unqueue(*operation);
+      break;
+    case Stage::offered:
+      return failure(Code::bad_argument, "cancel", operation->peer,
+                     "the receiver was told of the tensor and may be reading it",
+                     "wait for the request");
+    default:
+      return wait(request, Deadline::at({})).status();
+  }
+  const bool receives = operation->stage == Stage::posted;
+  operation->status = failure(Code::cancelled, receives ? "recv" : "send", operation->peer,
+                              "cancelled before it began", "");
+  end(*operation);
+  return wait(request, Deadline::at({})).status();
+}
+
+void MessageState::abandon(MessageOperation& operation) noexcept {
+  if (operation.stage == Stage::ended)
+    give_back(operation);
+  else
+    operation.detached = true;
+}
+
+std::string MessageState::source_text(int from) const {
+  if (from == kAnySource) return "any rank";
+  return fmt::format("rank {} (host {})", from, mesh_.peer(from).host());
+}
+
+Status MessageState::late(const MessageOperation& operation) const noexcept {
+  const int peer = operation.peer;
+  switch (operation.stage) {
+    case Stage::offered:
+      return failure(
+          Code::timeout, "send", peer,
+          fmt::format("{} has not received it (tag {})", source_text(peer), operation.tag.value),
+          "does it receive from this rank, with this tag? the tensor stays lent");
+    case Stage::queued:
+      return failure(Code::timeout, "send", peer,
+                     outgoing_at(peer)->awaits_ring()
+                         ? fmt::format("{} has not answered the first message", source_text(peer))
+                         : fmt::format("{} has not received earlier messages of this rank: there "
+                                       "is no room for more (tag {})",
+                                       source_text(peer), operation.tag.value),
+                     "does it receive from this rank, and in the order of the sends?");
+    default:
+      return failure(Code::timeout, "recv", peer,
+                     fmt::format("nothing came from {} that the receive takes (tag {}, bits {:#x})",
+                                 source_text(peer), operation.tag.value, operation.tag.mask),
+                     "does it send with this tag? a longer deadline: WEFT_TIMEOUT");
+  }
+}
+
+Status MessageState::wait_all(std::span<MessageRequest> requests, Deadline deadline) noexcept {
+  const Deadline until = deadline.resolve(local_.waiter.default_timeout());
+  Status first;
+  for (MessageRequest& request : requests)
+    if (const auto result = wait(request, until); !result.ok() && first.ok())
+      first = result.status();
+  return first;
+}
+
+Result<std::size_t> MessageState::wait_any(std::span<MessageRequest> requests,
+                                           Deadline deadline) noexcept {
+  std::size_t found = 0;
+  const auto some = [&] {
+    const auto ended = [](const MessageRequest& request) {
+      return request.operation_ == nullptr || request.operation_->stage == Stage::ended;
+    };
+    const auto first = std::find_if(requests.begin(), requests.end(), ended);
+    found = static_cast<std::size_t>(first - requests.begin());
+    return first != requests.end();
+  };
+  if (some() || (!requests.empty() && wait_until(some, deadline) == WaitEnd::ready)) return found;
+  return failure(Code::timeout, "wait_any", -1,
+                 fmt::format("none of {} sends and receives has ended", requests.size()), "");
+}
+
+void MessageState::report(std::vector<EdgeReport>& edges) const {
+  const std::lock_guard lock(report_mutex_);
+  const auto add = [&](const p2p::Peer& peer, const p2p::EdgeCounters& counters, Role role) {
+    EdgeReport edge;
+    edge.peer = peer.rank;
+    edge.slot = "messages";
+    edge.role = role;
+    edge.fabric = peer.channel ? std::string(peer.channel->fabric()) : "";
+    edge.counters = counters.read();
+    edges.push_back(std::move(edge));
+  };
+  for (const auto& outgoing : outgoing_) add(outgoing->peer(), outgoing->counters(), Role::puts);
+  for (const auto& incoming : incoming_)
+    add(incoming->peer(), incoming->counters(), Role::receives);
+}
+
+}  // namespace weft::detail

@@ -1,0 +1,137 @@
+// All of a rank's messages: the rings to and from others, the operations, and the waiting.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "p2p/local_rank.hpp"
+#include "p2p/mesh/mesh.hpp"
+#include "p2p/message/incoming.hpp"
+#include "p2p/message/outgoing.hpp"
+#include "p2p/message/posted.hpp"
+#include "weft/message.hpp"
+
+namespace weft::detail {
+
+class MessageState {
+ public:
+  MessageState(p2p::LocalRank& local, p2p::Mesh& mesh);
+  /// Progress has stopped. Waits until no put is under way.
+  ~MessageState();
+
+  // One application thread at a time.
+  Status send(int to, std::uint64_t tag, const Tensor& tensor, Deadline deadline) noexcept;
+  MessageRequest isend(int to, std::uint64_t tag, const Tensor& tensor) noexcept;
+  Result<MessageInfo> recv(int from, const Tag& tag, const Tensor& into,
+                           Deadline deadline) noexcept;
+  MessageRequest irecv(int from, const Tag& tag, const Tensor& into) noexcept;
+  Result<MessageInfo> probe(int from, const Tag& tag, Deadline deadline) noexcept;
+  std::optional<MessageInfo> iprobe(int from, const Tag& tag) noexcept;
+  Status wait_all(std::span<MessageRequest> requests, Deadline deadline) noexcept;
+  Result<std::size_t> wait_any(std::span<MessageRequest> requests, Deadline deadline) noexcept;
+
+  /// One that has ended with an error.
+  static MessageRequest refused(Status why) noexcept {
+    MessageRequest request;
+    request.status_ = std::move(why);
+    return request;
+  }
+  bool test(const MessageRequest& request) noexcept;
+  Result<MessageInfo> wait(MessageRequest& request, Deadline deadline) noexcept;
+  Status cancel(MessageRequest& request) noexcept;
+  void abandon(MessageOperation& operation) noexcept;
+
+  /// This rank leaves: nothing more is sent.
+  void stop() noexcept { stopped_.store(true, std::memory_order_release); }
+  void report(std::vector<EdgeReport>& edges) const;
+  bool forked() const noexcept { return local_.forked(); }
+  Status fork_refusal(const char* operation) const noexcept {
+    return local_.fork_refusal(operation);
+  }
+
+  // The progress thread.
+  static bool understands(p2p::MessageType type) noexcept {
+    return type >= p2p::message::kRingWanted && type <= p2p::message::kRingRefused;
+  }
+  void on_message(p2p::Peer& peer, std::span<const std::byte> bytes);
+
+ private:
+  using Incoming = p2p::message::Incoming;
+  using Outgoing = p2p::message::Outgoing;
+  using Arrived = p2p::message::Arrived;
+  struct Found {
+    Incoming* ring = nullptr;
+    Arrived* arrived = nullptr;
+  };
+
+  // Sending (message_send.cpp).
+  Outgoing* outgoing_at(int rank) const noexcept {
+    return outgoing_at_[static_cast<std::size_t>(rank)].load(std::memory_order_acquire);
+  }
+  MessageRequest start_send(int to, std::uint64_t tag, const Tensor& tensor) noexcept;
+  Outgoing& outgoing(int to);
+  void flush() noexcept;
+
+  // Receiving (message_receive.cpp).
+  Incoming* incoming_at(int rank) const noexcept {
+    return incoming_at_[static_cast<std::size_t>(rank)].load(std::memory_order_acquire);
+  }
+  Result<MessageInfo> recv_in_turn(int from, const Tag& tag, const Tensor& into,
+                                   Deadline deadline) noexcept;
+  bool take(Incoming& ring) noexcept;
+  Found find_kept(int from, const Tag& tag) const noexcept;
+  Result<MessageInfo> deliver(Incoming& ring, Arrived& arrived, const Tensor& into) noexcept;
+  Result<MessageInfo> too_large(Incoming& ring, Arrived& arrived, const Tensor& into) noexcept;
+  Status fetch(Incoming& ring, const Arrived& arrived, const Tensor& into) noexcept;
+  Result<p2p::RemoteMemory> find_offered(Incoming& ring, const Arrived& arrived) noexcept;
+  /// Why nothing will come from there any more; ok if something may.
+  Status no_more_from(int from) noexcept;
+  void fail_posted(int from, const Status& why) noexcept;
+  void on_ring_wanted(p2p::Peer& peer, std::span<const std::byte> bytes);
+
+  // Both.
+  Status check(const char* operation, int rank, const Tensor& tensor) const noexcept;
+  /// Takes what has come, sends what may go, notices who is gone.
+  void progress() noexcept;
+  void notice_gone(std::uint32_t gone) noexcept;
+  template <typename Ready>
+  p2p::WaitEnd wait_until(const Ready& ready, Deadline deadline) noexcept;
+  MessageOperation& take_operation(int peer, const Tag& tag, const Tensor& tensor);
+  void end(MessageOperation& operation) noexcept;
+  void give_back(MessageOperation& operation) noexcept;
+  /// Its outcome; the operation is given back.
+  Result<MessageInfo> finish(MessageOperation& operation) noexcept;
+  Status late(const MessageOperation& operation) const noexcept;
+  std::string source_text(int from) const;
+  Status failure(Code code, const char* operation, int peer, std::string message,
+                 std::string hint) const noexcept;
+  Status gone(const char* operation, int peer) const noexcept;
+
+  p2p::LocalRank& local_;
+  p2p::Mesh& mesh_;
+  std::unique_ptr<std::atomic<Outgoing*>[]> outgoing_at_;  ///< by rank
+  std::unique_ptr<std::atomic<Incoming*>[]> incoming_at_;
+  std::atomic<Incoming*> rings_{nullptr};  ///< those there are
+  std::atomic<bool> stopped_{false};
+
+  std::vector<std::unique_ptr<Outgoing>> outgoing_;
+  std::vector<Outgoing*> busy_;  ///< have something queued, or offered
+  bool held_up_ = false;         ///< one of them, by what nobody rings for
+  p2p::message::PostedTable posted_;
+  std::uint64_t kept_order_ = 0;
+  std::uint32_t gone_seen_ = 0;
+  std::deque<MessageOperation> operations_;
+  p2p::message::OperationList free_;
+
+  mutable std::mutex report_mutex_;  ///< guards growth of the two owners against report()
+  std::vector<std::unique_ptr<Incoming>> incoming_;  ///< the progress thread's
+};
+
+}  // namespace weft::detail

@@ -1,0 +1,30 @@
+// How a call on messages waits: it moves on what can be moved, whatever it waits for.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+
+#include "p2p/message/message_state.hpp"
+
+namespace weft::detail {
+
+template <typename Ready>
+p2p::WaitEnd MessageState::wait_until(const Ready& ready, Deadline deadline) noexcept {
+  // A full queue that has room again rings no bell.
+  constexpr std::chrono::microseconds kLook{200};
+  const Deadline until = deadline.resolve(local_.waiter.default_timeout());
+  for (;;) {
+    const bool look_soon = held_up_;
+    const Deadline step =
+        look_soon ? Deadline::at(std::min(until.when(), Clock::now() + kLook)) : until;
+    const p2p::WaitEnd end = local_.waiter.wait(
+        [&] {
+          progress();
+          return ready();
+        },
+        [&] { return held_up_ && !look_soon; }, step);
+    if (end == p2p::WaitEnd::ready || until.passed()) return end;
+  }
+}
+
+}  // namespace weft::detail

@@ -1,0 +1,66 @@
+// The control messages about signals: attach, and operations of ranks that share no memory.
+#pragma once
+
+#include <cstdint>
+
+#include "p2p/fabric.hpp"
+#include "p2p/message.hpp"
+#include "p2p/slot/messages.hpp"
+
+namespace weft::p2p {
+
+/// Numbers of their own, apart from those of MessageType.
+inline constexpr MessageType kSignalWanted{72};
+inline constexpr MessageType kSignalGiven{73};
+inline constexpr MessageType kSignalLeft{74};
+inline constexpr MessageType kSignalAct{75};
+inline constexpr MessageType kSignalReply{76};
+
+struct SignalWanted {
+  static constexpr MessageType kType = kSignalWanted;
+  MessageType type = kType;
+  std::uint32_t reserved = 0;
+  std::uint64_t remote_id = 0;
+  FixedText<kMaxSlotName + 1> name;
+};
+
+struct SignalGranted {
+  static constexpr MessageType kType = kSignalGiven;
+  MessageType type = kType;
+  std::uint32_t reserved = 0;
+  std::uint64_t remote_id = 0;
+  std::uint64_t signal_id = 0;
+  MemoryRef line;
+};
+
+/// Remote end to owner: it will touch the signal no more.
+struct SignalLeft {
+  static constexpr MessageType kType = kSignalLeft;
+  MessageType type = kType;
+  std::uint32_t reserved = 0;
+  std::uint64_t signal_id = 0;
+};
+
+enum class SignalAct : std::uint32_t { add, compare_swap };
+
+struct SignalRequest {
+  static constexpr MessageType kType = kSignalAct;
+  MessageType type = kType;
+  SignalAct act = SignalAct::add;
+  std::uint64_t signal_id = 0;
+  std::uint64_t remote_id = 0;  ///< 0: nobody asks for the value
+  std::uint64_t number = 0;     ///< of the remote end's requests
+  std::uint64_t operand = 0;    ///< the amount; what is stored
+  std::uint64_t expected = 0;
+};
+
+struct SignalReply {
+  static constexpr MessageType kType = kSignalReply;
+  MessageType type = kType;
+  std::uint32_t closed = 0;
+  std::uint64_t remote_id = 0;
+  std::uint64_t number = 0;
+  std::uint64_t before = 0;
+};
+
+}  // namespace weft::p2p
