@@ -38,7 +38,8 @@ Result<std::size_t> first_ready(const p2p::LocalRank& local, std::span<End* cons
   if (!ready())
     for (End* end : ends) end->before_wait();
   const p2p::WaitEnd end = local.waiter.wait(
-      ready, [&] { return any([](const End& e) { return e.broken(); }); }, deadline);
+      ready, [&] { return any([](const End& e) { return e.broken(); }); }, deadline,
+      [] { return board::WaitAbout{.operation = board::Operation::any}; });
   if (end != p2p::WaitEnd::timeout) return found;
   return Status(ErrorDetail{.code = Code::timeout,
                             .operation = "wait_any",
@@ -197,14 +198,18 @@ Status World::alive(std::span<const int> ranks) const noexcept {
   return state_->mesh.fate(ranks);
 }
 
+Group World::group() const noexcept { return state_->membership->all(); }
+
 Report World::report() const {
   state_->refuse_fork("report");
   std::vector<EdgeReport> edges = state_->slots.edges();
   state_->rendezvous.report(edges);
+  state_->messages.report(edges);
   return {state_->mesh.paths(),
           std::move(edges),
           {state_->local.control->report(), state_->local.data->report(),
-           state_->local.published->report(), state_->local.hidden->report()}};
+           state_->local.published->report(), state_->local.hidden->report()},
+          state_->local.turned_away.count()};
 }
 
 Status World::leave(Deadline deadline) noexcept {

@@ -3,21 +3,24 @@
 #include <fmt/format.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <future>
 #include <thread>
+#include <utility>
 
 #include "base/os/asymmetric_barrier.hpp"
 #include "base/os/cpus.hpp"
+#include "base/os/descriptor_limit.hpp"
 #include "base/os/host_identity.hpp"
 #include "base/os/pidfd.hpp"
 #include "p2p/barrier.hpp"
 #include "p2p/shm/shm_fabric.hpp"
+#include "p2p/tcp/tcp_fabric.hpp"
 #include "p2p/verbs/make_fabric.hpp"
 #include "topology/place.hpp"
 
@@ -25,15 +28,8 @@ namespace weft::detail {
 namespace {
 
 constexpr std::chrono::seconds kOrphanGrace{2};
-
-/// A rank needs three descriptors per rank of its host; the soft limit is often lower than it must
-/// be.
-void raise_descriptor_limit() {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
-  limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);
-}
+/// For the others to be told that this process calls exit().
+constexpr std::chrono::milliseconds kExitPatience{200};
 
 /// This rank's NIC and memory, where the machine has a choice. A bad setting is an error; a machine
 /// that can't be described is a line.
@@ -81,16 +77,23 @@ WorldState::WorldState(const Config& config, WorldParts parts)
              .sleeper = parts.sleeper,
              // Where fabrics or a library are given, the machine's own devices are not used.
              .placement = parts.fabrics || parts.verbs ? topology::Placement{}
-                                                       : place(config, *bootstrap_, *log)}),
+                                                       : place(config, *bootstrap_, *log),
+             .job = bootstrap_->job(),
+             .alone_on_host = local_size == 1 && size > 1}),
       mesh(
           local, parts.fabrics ? parts.fabrics : own_fabrics(config, std::move(parts.verbs)),
           [this](p2p::Peer& peer, std::span<const std::byte> bytes) { on_message(peer, bytes); },
-          [this](p2p::Peer& peer) { slots.on_gone(peer); }),
+          [this](p2p::Peer& peer) { on_gone(peer); }),
       slots(local, mesh),
-      rendezvous(local, mesh, slots) {
+      rendezvous(local, mesh, slots),
+      messages(local, mesh),
+      signals(local, mesh),
+      collectives(local, mesh, slots),
+      membership(std::make_shared<Membership>(local, mesh)),
+      health(config, local, mesh, *membership) {
   for (const std::string& warning : config.warnings()) log->warn(Subsystem::boot, "{}", warning);
   refuse_what_is_not_there(config);
-  raise_descriptor_limit();
+  os::raise_descriptor_limit();
   local.progress.before_sleep([this] { before_sleep(); });
   if (thread_) {
     watch_bell();
@@ -100,6 +103,7 @@ WorldState::WorldState(const Config& config, WorldParts parts)
   try {
     introduce(Deadline::after(config.time(Knob::init_timeout).value()));
     check_required(config);
+    if (thread_) watch_end(config.flag(Knob::sigterm));
   } catch (...) {
     mesh.announce_leave();
     local.progress.run([] {});
@@ -116,6 +120,7 @@ p2p::MakeFabrics WorldState::own_fabrics(const Config& config,
     fabrics.push_back(std::make_unique<p2p::ShmFabric>(rank_here, *thread_, events));
     auto rdma = p2p::verbs::make_fabric(rank_here, *thread_, events, config, verbs);
     if (rdma) fabrics.push_back(std::move(rdma));
+    fabrics.push_back(std::make_unique<p2p::tcp::TcpFabric>(rank_here, *thread_, events, config));
     return fabrics;
   };
 }
@@ -137,6 +142,8 @@ void WorldState::introduce(Deadline deadline) {
     std::memcpy(&address, bytes.data(), sizeof address);
   }
   mesh.connect(std::move(addresses), deadline);
+  membership->open();
+  if (thread_) local.progress.run([this] { health.watch_host(*thread_); });
   local.recorder.control(board::Event::joined, -1, 0, static_cast<std::uint64_t>(size));
   log->info(Subsystem::boot, "joined as rank {} of {} ({} on this host) by {}", rank, size,
             local_size, bootstrap_->name());
@@ -169,21 +176,42 @@ void WorldState::on_message(p2p::Peer& peer, std::span<const std::byte> bytes) {
   std::memcpy(&type, bytes.data(), sizeof type);
   if (type == p2p::MessageType::rendezvous)
     rendezvous.on_message(peer, bytes);
+  else if (type == p2p::MessageType::collective)
+    collectives.on_message(peer, bytes);
+  else if (MessageState::understands(type))
+    messages.on_message(peer, bytes);
+  else if (p2p::SignalTable::understands(type))
+    signals.on_message(peer, bytes);
+  else if (type == p2p::MessageType::agreement)
+    membership->on_message(peer, bytes);
   else
     slots.on_message(peer, bytes);
+}
+
+void WorldState::on_gone(p2p::Peer& peer) {
+  slots.on_gone(peer);
+  signals.on_gone(peer);
+  collectives.on_gone(peer);
+  if (peer.state.load() != p2p::PeerState::failed) return local.held_boards.drop(peer.rank);
+  const std::string why = mesh.fate(peer.rank).detail().message;
+  local.write_recording(why, peer.rank);
+  if (!std::exchange(saw_failure_, true)) local.write_recording(why);
 }
 
 void WorldState::announce_leave() {
   // First: who hears of the leave takes what this rank could have written for its own again.
   rendezvous.stop();
+  messages.stop();
   mesh.announce_leave();
 }
 
 WorldState::~WorldState() {
   if (!announced_) announce_leave();
   // Tasks posted before this one, the leave among them, have run when it has.
-  local.progress.run([] {});
+  local.progress.run([this] { process_end_.reset(); });
   local.progress.stop();
+  // Once more, with what followed.
+  if (saw_failure_) local.write_recording(mesh.first_failure().detail().message);
 }
 
 Status WorldState::leave(Deadline deadline) noexcept {
@@ -212,6 +240,33 @@ void WorldState::watch_launcher() {
       ::_exit(128 + SIGTERM);
     }).detach();
   });
+}
+
+void WorldState::watch_end(bool sigterm) {
+  local.progress.run([this, sigterm] {
+    process_end_ = std::make_unique<ProcessEnd>(
+        *thread_, sigterm,
+        ProcessEnd::Events{.exits = [this](int status) { on_exit(status); },
+                           .terminated = [this] { on_sigterm(); }});
+  });
+}
+
+void WorldState::on_exit(int status) {
+  if (local.forked()) return;
+  const auto told = std::make_shared<std::promise<void>>();
+  auto is_told = told->get_future();
+  local.progress.post([this, status, told] {
+    mesh.announce_end(0, status);
+    told->set_value();
+  });
+  // Not for ever: this may be the progress thread itself.
+  is_told.wait_for(kExitPatience);
+}
+
+void WorldState::on_sigterm() {
+  log->warn(Subsystem::boot, "SIGTERM: the launcher, a batch system or somebody ends this rank");
+  mesh.announce_end(SIGTERM, 0);
+  local.write_recording("SIGTERM");
 }
 
 void WorldState::watch_bell() {

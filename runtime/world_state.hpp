@@ -8,10 +8,16 @@
 #include "base/os/fd.hpp"
 #include "p2p/local_rank.hpp"
 #include "p2p/mesh/mesh.hpp"
+#include "p2p/message/message_state.hpp"
 #include "p2p/progress/progress_thread.hpp"
 #include "p2p/rendezvous/rendezvous_table.hpp"
+#include "p2p/signal/signal_table.hpp"
 #include "p2p/slot/slot_table.hpp"
 #include "runtime/bootstrap/bootstrap.hpp"
+#include "runtime/collective/collective_table.hpp"
+#include "runtime/health/health.hpp"
+#include "runtime/health/membership.hpp"
+#include "runtime/health/process_end.hpp"
 #include "weft/world.hpp"
 
 namespace weft::p2p::verbs {
@@ -66,6 +72,11 @@ class WorldState {
   p2p::Mesh mesh;
   p2p::SlotTable slots;
   p2p::RendezvousTable rendezvous;
+  MessageState messages;
+  p2p::SignalTable signals;
+  CollectiveTable collectives;
+  const std::shared_ptr<Membership> membership;
+  Health health;
 
  private:
   /// The fabrics of this build, the best first; all of them need the thread.
@@ -77,9 +88,16 @@ class WorldState {
   void watch_bell();
   void before_sleep();
   void announce_leave();
+  void on_gone(p2p::Peer& peer);
   void on_message(p2p::Peer& peer, std::span<const std::byte> bytes);
 
+  void watch_end(bool sigterm);
+  void on_exit(int status);
+  void on_sigterm();
+
   bool announced_ = false;
+  bool saw_failure_ = false;  // the progress thread's, while it runs
+  std::unique_ptr<ProcessEnd> process_end_;
 };
 
 }  // namespace detail

@@ -62,6 +62,8 @@ static_assert(WEFT_CODE_BOOTSTRAP == static_cast<int>(Code::bootstrap));
 static_assert(WEFT_CODE_SYSTEM == static_cast<int>(Code::system));
 static_assert(WEFT_CODE_FORKED == static_cast<int>(Code::forked));
 static_assert(WEFT_CODE_PATH_FAILED == static_cast<int>(Code::path_failed));
+static_assert(WEFT_CODE_FENCED == static_cast<int>(Code::fenced));
+static_assert(WEFT_CODE_PARTITIONED == static_cast<int>(Code::partitioned));
 
 static_assert(WEFT_DTYPE_F64 == static_cast<int>(DType::f64));
 static_assert(WEFT_DTYPE_F32 == static_cast<int>(DType::f32));

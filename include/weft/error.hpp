@@ -32,7 +32,9 @@ enum class Code : std::uint8_t {
   bootstrap,       ///< the ranks could not be introduced to each other
   system,          ///< the operating system refused; the message holds its words
   forked,          ///< this process is a fork of a rank's process, and so no rank
-  path_failed      ///< the way to a peer broke, which may itself still live
+  path_failed,     ///< the way to a peer broke, which may itself still live
+  fenced,          ///< other ranks have declared this one dead: it takes no part any more
+  partitioned      ///< this rank was cut off from most of its group, which goes on without it
 };
 
 /// The code's name as it is printed and documented, e.g. "peer_failed".
@@ -100,9 +102,11 @@ class [[nodiscard]] WEFT_API Status {
 
 /// A T, or the Status that says why there is none (the T is then a default-constructed one, which
 /// must not be used).
-template <std::default_initializable T>
+template <typename T>
 class [[nodiscard]] Result {
  public:
+  static_assert(std::default_initializable<T>);
+
   Result(T value) noexcept : value_(std::move(value)) {}
   /// `status` must not be ok.
   Result(Status status) noexcept : status_(std::move(status)) {}

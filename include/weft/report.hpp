@@ -51,6 +51,10 @@ struct FabricVerdict {
   std::string reason;
 };
 
+/// What signs of life a peer gives. A suspect is dead once it has been so for WEFT_DEAD_AFTER.
+enum class PeerHealth : std::uint8_t { alive, slow, suspect, dead };
+WEFT_API const char* name(PeerHealth health) noexcept;
+
 /// The path to one peer, with the reason for it and against the others.
 struct PathReport {
   int peer = -1;
@@ -59,6 +63,8 @@ struct PathReport {
   std::string fabric;                   ///< the one in use
   std::vector<FabricVerdict> verdicts;  ///< every fabric, the chosen one first
   TransferCounters counters;            ///< control messages and registrations of the path itself
+  PeerHealth health = PeerHealth::alive;
+  std::string condition;  ///< why it is slow or suspect: "stopped for 2.5 s"
 };
 
 /// What the rank's arenas hold.
@@ -78,6 +84,7 @@ struct Report {
   std::vector<PathReport> paths;
   std::vector<EdgeReport> edges;
   std::vector<ArenaReport> arenas;
+  std::uint64_t turned_away = 0;  ///< connections that proved to be no rank's of this job
 };
 
 }  // namespace weft

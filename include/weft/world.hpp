@@ -10,6 +10,7 @@
 #include "weft/api.hpp"
 #include "weft/deadline.hpp"
 #include "weft/error.hpp"
+#include "weft/group.hpp"
 #include "weft/report.hpp"
 #include "weft/slot.hpp"
 #include "weft/tensor.hpp"
@@ -102,6 +103,9 @@ class WEFT_API World {
 
   /// ok() while every one of `ranks` lives; otherwise what became of the first that does not.
   Status alive(std::span<const int> ranks) const noexcept;
+
+  /// All ranks of the job, as they joined. The same until it is shrunk: Group::shrink().
+  Group group() const noexcept;
 
   Report report() const;
 

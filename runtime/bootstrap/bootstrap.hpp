@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -31,6 +32,8 @@ class Bootstrap {
   /// A rank's introduction, after fence().
   virtual std::vector<std::byte> get(int rank) = 0;
 
+  /// What tells the job from others, for people and the names of files; empty: nothing does.
+  virtual std::string job() const { return {}; }
   /// The process whose end means that the job's launcher is gone; 0 when there is none.
   virtual int launcher_pid() const noexcept { return 0; }
 };
@@ -39,6 +42,8 @@ class Bootstrap {
 std::unique_ptr<Bootstrap> make_alone_bootstrap();
 /// The launcher's PMIx server.
 std::unique_ptr<Bootstrap> make_pmix_bootstrap();
+/// No launcher: rank 0 waits for the others at WEFT_ADDR. Returns when all have come.
+std::unique_ptr<Bootstrap> make_token_bootstrap(const Config& config);
 /// By WEFT_BOOTSTRAP and by what the launcher left in the environment. Throws Error(bootstrap) when
 /// a launcher started several processes but gave them no PMIx: they'd be so many worlds of one.
 std::unique_ptr<Bootstrap> choose_bootstrap(const Config& config);

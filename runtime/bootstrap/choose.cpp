@@ -43,7 +43,8 @@ void refuse_other_launchers() {
       {"PMI_SIZE", "a launcher that speaks PMI, not PMIx (MPICH's mpirun?)",
        "start the job with Open MPI's mpirun (on Debian: mpirun.openmpi)"},
       {"OMPI_COMM_WORLD_SIZE", "Open MPI's mpirun without PMIx", "use an Open MPI built with PMIx"},
-      {"SLURM_NTASKS", "srun without PMIx", "start the job with srun --mpi=pmix"}};
+      {"SLURM_NTASKS", "srun without PMIx",
+       "start the job with srun --mpi=pmix, or set WEFT_ADDR and what belongs to it"}};
   for (const Launcher& launcher : launchers) {
     if (number_from(launcher.variable) <= 1) continue;
     if (std::string_view(launcher.variable) == "SLURM_NTASKS" &&
@@ -78,7 +79,21 @@ std::unique_ptr<Bootstrap> make_alone_bootstrap() { return std::make_unique<Alon
 
 std::unique_ptr<Bootstrap> choose_bootstrap(const Config& config) {
   const std::string& chosen = config.text(Knob::bootstrap);
+  // Some of it may be missing, which is then an error: it is not for a guess.
+  const bool has_place =
+      !config.text(Knob::addr).empty() || config.integer(Knob::rank) || config.integer(Knob::size);
   if (chosen == "alone") return make_alone_bootstrap();
+  if (chosen == "auto" && has_place && launched_by_pmix())
+    throw Error(ErrorDetail{
+        .code = Code::bad_config,
+        .operation = "join",
+        .message = "WEFT_RANK, WEFT_SIZE or WEFT_ADDR is set, and a launcher that speaks PMIx "
+                   "started this process",
+        .hint = "unset them, or say by WEFT_BOOTSTRAP=pmix or token which of them counts"});
+  if (chosen == "token" || (chosen == "auto" && has_place)) {
+    refuse_fork_of_a_rank();
+    return make_token_bootstrap(config);
+  }
   if (chosen == "pmix" || launched_by_pmix()) {
     refuse_fork_of_a_rank();
     return make_pmix_bootstrap();

@@ -118,6 +118,7 @@ class PmixBootstrap final : public Bootstrap {
   int size() const noexcept override { return size_; }
   int local_size() const noexcept override { return local_size_; }
   int local_rank() const noexcept override { return local_rank_; }
+  std::string job() const override { return self_.nspace; }
   int launcher_pid() const noexcept override { return launcher_ > 1 ? launcher_ : 0; }
 
   void put(std::span<const std::byte> value) override {

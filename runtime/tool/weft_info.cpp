@@ -21,9 +21,9 @@ namespace {
 constexpr int kBadConfig = 2;
 
 #ifdef WEFT_HAS_VERBS
-constexpr std::array<std::string_view, 2> kFabrics{"shm", "verbs"};
+constexpr std::array<std::string_view, 3> kFabrics{"shm", "verbs", "tcp"};
 #else
-constexpr std::array<std::string_view, 1> kFabrics{"shm"};
+constexpr std::array<std::string_view, 2> kFabrics{"shm", "tcp"};
 #endif
 constexpr std::array<std::string_view, 2> kBootstraps{"pmix", "alone"};
 

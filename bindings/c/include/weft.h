@@ -49,7 +49,9 @@ typedef enum weft_code {
   WEFT_CODE_BOOTSTRAP = 14,
   WEFT_CODE_SYSTEM = 15,
   WEFT_CODE_FORKED = 16,
-  WEFT_CODE_PATH_FAILED = 17
+  WEFT_CODE_PATH_FAILED = 17,
+  WEFT_CODE_FENCED = 18,
+  WEFT_CODE_PARTITIONED = 19
 } weft_code;
 
 /* Element types, with the values of weft::DType. */

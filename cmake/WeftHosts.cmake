@@ -1,0 +1,33 @@
+# Tests on several hosts, which are network namespaces of this machine (tests/hosts/hosts).
+
+# A command as one CTest test of the suite hosts. With NP it is a program of as many ranks, spread evenly
+# over the hosts; else it runs on the first.
+#   weft_hosts_test(name [HOSTS 2] [NETWORKS 1] [NP n] [TIMEOUT seconds] [ENVIRONMENT NAME=value ...]
+#                   COMMAND target args...)
+function(weft_hosts_test name)
+  cmake_parse_arguments(TEST "" "HOSTS;NETWORKS;NP;TIMEOUT" "ENVIRONMENT;COMMAND" ${ARGN})
+  if(NOT TEST_COMMAND)
+    message(FATAL_ERROR "weft_hosts_test(${name}): COMMAND is needed")
+  endif()
+  if(NOT TEST_HOSTS)
+    set(TEST_HOSTS 2)
+  endif()
+  if(NOT TEST_NETWORKS)
+    set(TEST_NETWORKS 1)
+  endif()
+  list(POP_FRONT TEST_COMMAND program)
+  if(TARGET ${program})
+    set(program $<TARGET_FILE:${program}>)
+  endif()
+  set(command ${program} ${TEST_COMMAND})
+  set(here ${PROJECT_SOURCE_DIR}/tests/hosts)
+  if(TEST_NP)
+    set(command bash ${here}/ranks.sh ${TEST_NP} ${command})
+  endif()
+  weft_command_test(
+    ${name}
+    SUITE hosts
+    TIMEOUT ${TEST_TIMEOUT}
+    ENVIRONMENT ${TEST_ENVIRONMENT}
+    COMMAND bash ${here}/hosts -n ${TEST_HOSTS} -w ${TEST_NETWORKS} -- ${command})
+endfunction()

@@ -1,0 +1,187 @@
+// Collectives: what all ranks of a group do together with a tensor each.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "weft/api.hpp"
+#include "weft/deadline.hpp"
+#include "weft/error.hpp"
+#include "weft/tensor.hpp"
+
+namespace weft {
+
+class Group;
+class World;
+
+/// How elements are combined. The last three are for integers. avg of integers rounds towards zero.
+enum class Reduction : std::uint8_t { sum, prod, min, max, avg, bit_and, bit_or, bit_xor };
+
+/// into[i] = into[i] combined with from[i], for `count` elements. Must be associative; order of the
+/// ranks is kept, so it need not be commutative. Called on the thread that waits; must not throw.
+using ReduceFunction =
+    std::function<void(std::byte* into, const std::byte* from, std::int64_t count, DType dtype)>;
+
+/// A Reduction, or a function of the user's.
+class WEFT_API ReduceOp {
+ public:
+  ReduceOp(Reduction reduction) noexcept : reduction_(reduction) {}
+  ReduceOp(ReduceFunction function);
+
+  Reduction reduction() const noexcept { return reduction_; }
+  /// Null unless it is the user's.
+  const ReduceFunction* function() const noexcept { return function_.get(); }
+
+ private:
+  Reduction reduction_ = Reduction::sum;
+  std::shared_ptr<const ReduceFunction> function_;
+};
+
+enum class CollectiveKind : std::uint8_t {
+  barrier,
+  broadcast,
+  reduce,
+  all_reduce,
+  reduce_scatter,
+  all_gather,
+  gather,
+  scatter,
+  all_to_all,
+  scan
+};
+
+/// One collective operation on this rank's tensors, as the functions below describe it: a value,
+/// which does nothing by itself. Tensors must be dense; shapes don't matter, only the number of
+/// elements, which are taken in order. `in` and `out` may be the same memory (all_reduce, reduce,
+/// scan), `in` may be this rank's own part of `out` (all_gather, gather) and the other way round
+/// (reduce_scatter, scatter); all_to_all may have the same memory for both. Any other overlap is an
+/// error.
+struct Call {
+  CollectiveKind kind = CollectiveKind::barrier;
+  Tensor in{};
+  Tensor out{};
+  ReduceOp op = Reduction::sum;
+  int root = -1;
+  std::vector<std::int64_t> counts{};      ///< of every rank's part; empty: all alike
+  std::vector<std::int64_t> out_counts{};  ///< all_to_all: what comes from every rank
+};
+
+/// Nobody is through before everybody has come.
+WEFT_API Call barrier();
+/// The root's tensor into everybody's.
+WEFT_API Call broadcast(const Tensor& tensor, int root);
+/// Everybody's tensors combined, into `out` of the root; elsewhere it may be empty.
+WEFT_API Call reduce(const Tensor& in, const Tensor& out, const ReduceOp& op, int root);
+/// The same, into everybody's `out`.
+WEFT_API Call all_reduce(const Tensor& in, const Tensor& out, const ReduceOp& op);
+WEFT_API Call all_reduce(const Tensor& tensor, const ReduceOp& op);
+/// The same, of which every rank gets its own part: the n-th of the group the n-th. With counts,
+/// which all ranks give alike, parts may differ.
+WEFT_API Call reduce_scatter(const Tensor& in, const Tensor& out, const ReduceOp& op,
+                             std::vector<std::int64_t> counts = {});
+/// Everybody's tensors, in the order of the group.
+WEFT_API Call all_gather(const Tensor& in, const Tensor& out,
+                         std::vector<std::int64_t> counts = {});
+/// The same, into `out` of the root.
+WEFT_API Call gather(const Tensor& in, const Tensor& out, int root,
+                     std::vector<std::int64_t> counts = {});
+/// The root's tensor in parts, a part into each rank's `out`. `in` counts at the root alone.
+WEFT_API Call scatter(const Tensor& in, const Tensor& out, int root,
+                      std::vector<std::int64_t> counts = {});
+/// The n-th part of `in` goes to the n-th rank, and what the n-th rank has for this one becomes the
+/// n-th part of `out`. Counts are this rank's own: what it sends to each, what it gets from each.
+WEFT_API Call all_to_all(const Tensor& in, const Tensor& out,
+                         std::vector<std::int64_t> in_counts = {},
+                         std::vector<std::int64_t> out_counts = {});
+/// out = the tensors of this rank and of all before it, combined.
+WEFT_API Call scan(const Tensor& in, const Tensor& out, const ReduceOp& op);
+
+namespace detail {
+class CollectiveGroup;
+struct PlannedCall;
+}  // namespace detail
+
+/// A collective bound to its tensors, to be run any number of times with no allocation,
+/// registration or control message. Holds handles of its tensors. Thread-safety: as the Collectives
+/// that it came from, which it must not outlive.
+class [[nodiscard]] WEFT_API Plan {
+ public:
+  Plan() noexcept;
+  Plan(Plan&&) noexcept;
+  Plan& operator=(Plan&&) noexcept;
+  /// Destroying a plan that is under way gives the group up: every rank's operations on it end with
+  /// Code::cancelled, since this rank's part will never come.
+  ~Plan();
+
+  /// Begins. The tensors are lent until it has ended. Up to four may be under way in a group; they
+  /// run in the order in which they were started, which must be the same on every rank. Errors:
+  /// bad_argument (it is under way already, or too many are), and those of wait().
+  Status start() noexcept;
+  /// Whether it has ended, well or not; helps it along, never blocks for others.
+  bool test() noexcept;
+  /// A timeout leaves it alive and names the ranks that have not come. Other errors end the whole
+  /// group: peer_failed, peer_left, mismatch (ranks called different operations; the text has both
+  /// calls), cancelled.
+  Status wait(Deadline deadline = {}) noexcept;
+  /// start() and wait().
+  Status run(Deadline deadline = {}) noexcept;
+
+ private:
+  friend class Collectives;
+  Plan(std::shared_ptr<detail::CollectiveGroup> group,
+       std::shared_ptr<detail::PlannedCall> call) noexcept;
+  std::shared_ptr<detail::CollectiveGroup> group_;
+  std::shared_ptr<detail::PlannedCall> call_;
+};
+
+/// The collectives of a group of ranks. Results have the same bits on every rank, and the same from
+/// run to run and from fabric to fabric: elements are combined in one binary tree over the ranks in
+/// the group's order (scan: one after another), 16-bit floats in f32 and rounded once. All ranks
+/// call the same operations in the same order. Ranks of one host read and write each other's
+/// tensors in place, where they lie in the world's memory (World::allocate); other tensors are
+/// copied once more, which is counted. Must go before its world. Thread-safety: one thread at a
+/// time; several groups may be used by several threads.
+class WEFT_API Collectives {
+ public:
+  Collectives() noexcept;
+  Collectives(Collectives&&) noexcept;
+  Collectives& operator=(Collectives&&) noexcept;
+  ~Collectives();
+
+  /// Of all ranks of the world. Every rank calls it, in the same order as others for the same
+  /// ranks. Throws Error: timeout (naming a rank that has not), peer_failed, peer_left, exhausted.
+  static Collectives open(World& world, Deadline deadline = {});
+  /// Of the ranks listed, which all call it with the same list. Throws also bad_argument: a rank
+  /// that the job does not have or that is there twice, or this rank is not among them.
+  static Collectives open(World& world, std::span<const int> ranks, Deadline deadline = {});
+  /// Of a group's members: after a rank has died, of Group::shrink()'s.
+  static Collectives open(World& world, const Group& group, Deadline deadline = {});
+
+  /// This rank's place in the group.
+  int rank() const noexcept;
+  /// 0 for a handle that was not opened.
+  int size() const noexcept;
+  /// By place: ranks of the world.
+  std::span<const int> ranks() const noexcept;
+
+  /// Throws Error: bad_argument, exhausted.
+  Plan plan(const Call& call);
+  /// A plan that was started. Throws as plan() and start().
+  Plan start(const Call& call);
+  /// Runs it once. Errors: as plan() and Plan::wait(). A timeout leaves no handle to go on with, so
+  /// it ends the group.
+  Status run(const Call& call, Deadline deadline = {}) noexcept;
+
+  /// Bytes that were copied in user space because tensors were not in the world's memory.
+  std::uint64_t bytes_copied() const noexcept;
+
+ private:
+  explicit Collectives(std::shared_ptr<detail::CollectiveGroup> group) noexcept;
+  std::shared_ptr<detail::CollectiveGroup> group_;
+};
+
+}  // namespace weft

@@ -1,0 +1,116 @@
+#include "runtime/bootstrap/token/job_address.hpp"
+
+#include <fmt/format.h>
+#include <netdb.h>
+#include <netinet/in.h>
+
+#include <algorithm>
+#include <charconv>
+#include <memory>
+
+#include "weft/error.hpp"
+
+namespace weft::bootstrap {
+namespace {
+
+[[noreturn]] void refuse(std::string_view text, std::string_view why, std::string_view hint) {
+  throw Error(ErrorDetail{.code = Code::bad_config,
+                          .operation = "join",
+                          .message = fmt::format("WEFT_ADDR=\"{}\": {}", text, why),
+                          .hint = std::string(hint)});
+}
+
+constexpr std::string_view kAccepted = "accepted: host:port or [IPv6]:port, such as 10.0.0.1:29400";
+
+struct FreeAddresses {
+  void operator()(addrinfo* all) const noexcept { ::freeaddrinfo(all); }
+};
+
+Resolved look_up(const std::string& host, int flags) {
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = flags;
+  addrinfo* found = nullptr;
+  const int error = ::getaddrinfo(host.c_str(), nullptr, &hints, &found);
+  if (error != 0) return {.places = {}, .trouble = ::gai_strerror(error)};
+  const std::unique_ptr<addrinfo, FreeAddresses> all(found);
+  Resolved resolved;
+  for (const addrinfo* at = all.get(); at != nullptr; at = at->ai_next) {
+    const p2p::Place place = p2p::place_of(*at->ai_addr);
+    if (std::find(resolved.places.begin(), resolved.places.end(), place) == resolved.places.end())
+      resolved.places.push_back(place);
+  }
+  return resolved;
+}
+
+bool is_wildcard(const p2p::Place& place) {
+  const auto first = place.begin() + (p2p::is_ipv4(place) ? 12 : 0);
+  return std::all_of(first, place.end(), [](std::byte b) { return b == std::byte{0}; });
+}
+
+}  // namespace
+
+std::string JobAddress::text() const {
+  const bool brackets = host.find(':') != std::string::npos;
+  return fmt::format("{}{}{}:{}", brackets ? "[" : "", host, brackets ? "]" : "", port);
+}
+
+JobAddress parse_job_address(std::string_view text) {
+  JobAddress address;
+  std::string_view port;
+  if (text.starts_with('[')) {
+    const auto end = text.find("]:");
+    if (end == text.npos) refuse(text, "a port is missing", kAccepted);
+    address.host = text.substr(1, end - 1);
+    port = text.substr(end + 2);
+  } else {
+    const auto colon = text.rfind(':');
+    if (colon == text.npos) refuse(text, "a port is missing", kAccepted);
+    if (text.find(':') != colon) refuse(text, "an IPv6 address stands in brackets", kAccepted);
+    address.host = text.substr(0, colon);
+    port = text.substr(colon + 1);
+  }
+  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), address.port);
+  if (error != std::errc{} || end != port.data() + port.size() || address.port == 0)
+    refuse(text, "the port is no number from 1 to 65535", kAccepted);
+  if (address.host.empty()) refuse(text, "the host is missing", kAccepted);
+  const Resolved numeric = look_up(address.host, AI_NUMERICHOST);
+  address.is_numeric = !numeric.places.empty();
+  if (text.starts_with('[') && !address.is_numeric)
+    refuse(text, "what stands in brackets is no IPv6 address", kAccepted);
+  if (address.is_numeric && is_wildcard(numeric.places[0]))
+    refuse(text, "this stands for every address, so nobody can call it",
+           "name an address of rank 0's host that the others reach");
+  return address;
+}
+
+Resolved resolve(const JobAddress& address) {
+  return look_up(address.host, address.is_numeric ? AI_NUMERICHOST : 0);
+}
+
+std::vector<p2p::Place> own_places(const JobAddress& address, const Resolved& resolved,
+                                   std::string_view iface) {
+  const auto interfaces = p2p::interface_addresses();
+  std::vector<p2p::Place> own;
+  for (const p2p::Place& place : resolved.places)
+    // All of 127.0.0.0/8 is this host's.
+    if (std::any_of(interfaces.begin(), interfaces.end(),
+                    [&](const p2p::InterfaceAddress& a) { return a.place == place; }) ||
+        (p2p::is_ipv4(place) && place[12] == std::byte{127}))
+      own.push_back(place);
+  if (!own.empty()) return own;
+  if (iface != "auto") return p2p::choose_places(interfaces, iface);
+  std::string known;
+  for (const p2p::InterfaceAddress& a : interfaces)
+    known += fmt::format("{}{} {}", known.empty() ? "" : ", ", a.name, p2p::text(a.place));
+  refuse(
+      address.text(),
+      resolved.places.empty()
+          ? resolved.trouble
+          : fmt::format("rank 0's host does not have this address; it has {}", known),
+      "name an address of rank 0's host; where another one is forwarded to it, WEFT_IFACE on rank "
+      "0 says where to listen");
+}
+
+}  // namespace weft::bootstrap

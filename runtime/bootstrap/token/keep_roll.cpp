@@ -1,0 +1,211 @@
+// Rank 0's end of the roll.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/os/descriptor_limit.hpp"
+#include "p2p/connector/door.hpp"
+#include "p2p/connector/timer.hpp"
+#include "p2p/progress/progress_thread.hpp"
+#include "runtime/bootstrap/token/roll.hpp"
+#include "runtime/bootstrap/token/roll_records.hpp"
+#include "runtime/bootstrap/token/sealed_socket.hpp"
+
+namespace weft::bootstrap {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::chrono::milliseconds kTick = 50ms;
+constexpr std::chrono::seconds kPatience{10};  ///< with who has not said which rank it is
+/// Of the time that is left, what telling the others why the job does not begin may take.
+constexpr std::chrono::seconds kFarewell{2};
+constexpr std::size_t kMostNamed = 16;
+
+/// "rank 2, rank 5"; of many, the first ones.
+std::string names_of(const std::vector<int>& ranks) {
+  std::string text;
+  for (std::size_t i = 0; i < ranks.size() && i < kMostNamed; ++i)
+    text += fmt::format("{}rank {}", i == 0 ? "" : ", ", ranks[i]);
+  if (ranks.size() > kMostNamed) text += fmt::format(" and {} more", ranks.size() - kMostNamed);
+  return text;
+}
+
+/// Lets the ranks in, on a thread of its own, until all have come.
+class Reception {
+ public:
+  Reception(const Roll::Setup& setup, Log& log)
+      : identity_(0, setup.size, setup.key),
+        door_(thread_, log, turned_away_, kPatience,
+              {.came = [this](const p2p::Hello& caller, const p2p::Hello& own,
+                              os::Fd& socket) { return on_came(caller, own, socket); },
+               .short_of = [this](const Error& error) { change([&] { shortage_ = error; }); },
+               .wants_ticks = [this] { ticks_.start(); }}),
+        ticks_(thread_, kTick, [this](std::uint64_t) {
+          if (!door_.tick()) ticks_.stop();
+        }) {}
+  ~Reception() { thread_.stop(); }
+  Reception(const Reception&) = delete;
+  Reception& operator=(const Reception&) = delete;
+
+  void open(const std::vector<p2p::Place>& places, std::uint16_t port) {
+    (void)door_.listen(places, port);
+    thread_.start();
+    thread_.run([this] { door_.open(identity_); });
+  }
+
+  /// All that have come until all have, or until the deadline; by rank.
+  std::map<int, SealedSocket> wait(Deadline deadline) {
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait_until(lock, deadline.when(), [this] {
+        return static_cast<int>(members_.size()) == identity_.job_size() - 1;
+      });
+    }
+    thread_.stop();
+    return std::move(members_);
+  }
+
+  std::uint64_t turned_away() const { return turned_away_.count(); }
+  const std::optional<Error>& shortage() const { return shortage_; }
+
+ private:
+  template <typename Change>
+  void change(const Change& make) {
+    const std::lock_guard lock(mutex_);
+    make();
+    changed_.notify_all();
+  }
+
+  std::string on_came(const p2p::Hello& caller, const p2p::Hello& own, os::Fd& socket) {
+    if (caller.purpose != p2p::Purpose::roll) return "the ranks are being introduced";
+    std::string reason;
+    change([&] {
+      const auto known = members_.find(caller.from);
+      // One that was started anew takes the place of the one that ended.
+      if (known != members_.end() && !known->second.is_open())
+        members_.erase(known);
+      else if (known != members_.end()) {
+        reason = fmt::format("another process is rank {} already", caller.from);
+        return;
+      }
+      if (!p2p::send_record(socket.get(), std::uint16_t{0})) return;  // it calls again
+      const p2p::ConnectionKeys keys = identity_.keys(caller, own);
+      members_.emplace(
+          caller.from,
+          SealedSocket(std::move(socket), p2p::RecordCipher(keys.to_caller, keys.to_called)));
+    });
+    return reason;
+  }
+
+  const p2p::Identity identity_;
+  p2p::TurnedAway turned_away_;
+  p2p::ProgressThread thread_;
+  p2p::Door door_;
+  p2p::Timer ticks_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<int, SealedSocket> members_;
+  std::optional<Error> shortage_;
+};
+
+class KeptRoll final : public Roll {
+ public:
+  KeptRoll(const Setup& setup, const Config& config, Log& log, Deadline deadline)
+      : size_(setup.size) {
+    if (size_ == 1) return;
+    os::raise_descriptor_limit();
+    Reception reception(setup, log);
+    const auto places = own_places(setup.address, resolve(setup.address), config.text(Knob::iface));
+    reception.open(places, setup.address.port);
+    log.info(Subsystem::boot, "waiting for {} ranks at {}", size_ - 1, setup.address.text());
+    members_ = reception.wait(deadline);
+    if (static_cast<int>(members_.size()) == size_ - 1) return;
+    std::vector<int> missing;
+    for (int rank = 1; rank < size_; ++rank)
+      if (!members_.contains(rank)) missing.push_back(rank);
+    std::string message =
+        fmt::format("never arrived at {}: {}", setup.address.text(), names_of(missing));
+    if (reception.turned_away() > 0)
+      message += fmt::format("; {} connection(s) were turned away", reception.turned_away());
+    if (reception.shortage()) message += "; " + reception.shortage()->detail().message;
+    end({.code = Code::timeout,
+         .operation = "join",
+         .message = std::move(message),
+         .hint = "look at the output of these ranks, or of whoever was turned away; "
+                 "WEFT_INIT_TIMEOUT sets how long joining waits",
+         .rank = 0,
+         .peer = missing.front()});
+  }
+
+  Words gather(std::span<const std::byte> own, Deadline deadline) override {
+    Words words(static_cast<std::size_t>(size_));
+    words[0].assign(own.begin(), own.end());
+    for (auto& [rank, member] : members_) {
+      SealedSocket& from = member;
+      auto& said = words[static_cast<std::size_t>(rank)];
+      talk(rank, "before it had said how it is reached",
+           [&] { said = from.receive(kMostWords, deadline); });
+    }
+    const p2p::MessageKey key = p2p::draw_message_key();
+    const auto record = table_record(key);
+    const auto table = p2p::seal_message(key, table_of(words));
+    for (auto& [rank, member] : members_) {
+      SealedSocket& to = member;
+      talk(rank, "before it knew the others", [&] {
+        to.send(record, deadline);
+        to.send_as_it_is(table, deadline);
+      });
+    }
+    return words;
+  }
+
+ private:
+  template <typename Talk>
+  void talk(int rank, const char* when, const Talk& body) {
+    try {
+      body();
+    } catch (const Error& error) {
+      end({.code = error.code(),
+           .operation = "join",
+           .message = fmt::format("rank {} was lost {}: {}", rank, when, error.detail().message),
+           .hint = "look at the output of that rank",
+           .rank = 0,
+           .peer = rank});
+    }
+  }
+
+  /// Tells the others why the job does not begin.
+  [[noreturn]] void end(const ErrorDetail& why) {
+    const auto record = failure_record(why);
+    const auto deadline = Deadline::after(kFarewell);
+    for (auto& [rank, member] : members_) {
+      try {
+        member.send(record, deadline);
+      } catch (const Error&) {
+        continue;  // it is the one that was lost, or another one
+      }
+    }
+    members_.clear();
+    throw Error(why);
+  }
+
+  const int size_;
+  std::map<int, SealedSocket> members_;  ///< by rank
+};
+
+}  // namespace
+
+std::unique_ptr<Roll> keep_roll(const Roll::Setup& setup, const Config& config, Log& log,
+                                Deadline deadline) {
+  return std::make_unique<KeptRoll>(setup, config, log, deadline);
+}
+
+}  // namespace weft::bootstrap

@@ -1,0 +1,45 @@
+// A job without a launcher calls the roll: rank 0 waits for the others at an address that all know,
+// and every rank's words reach every other by it.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/config.hpp"
+#include "base/log.hpp"
+#include "p2p/connector/handshake.hpp"
+#include "runtime/bootstrap/token/job_address.hpp"
+#include "weft/deadline.hpp"
+
+namespace weft::bootstrap {
+
+/// What each rank said, by rank.
+using Words = std::vector<std::vector<std::byte>>;
+
+/// One rank's end. Its calls throw Error(timeout | bootstrap), which names the ranks at fault; the
+/// others get the same line from rank 0. One thread at a time.
+class Roll {
+ public:
+  static constexpr std::size_t kMostWords = 4096;  ///< bytes that a rank may say at a time
+
+  struct Setup {
+    int rank = 0;
+    int size = 1;
+    JobAddress address;
+    p2p::Identity::Secret key{};  ///< by the token
+  };
+
+  virtual ~Roll() = default;
+  /// Every rank calls it as often as the others.
+  virtual Words gather(std::span<const std::byte> own, Deadline deadline) = 0;
+};
+
+/// Rank 0's; returns when all ranks have come. `log` must outlive it.
+std::unique_ptr<Roll> keep_roll(const Roll::Setup& setup, const Config& config, Log& log,
+                                Deadline deadline);
+/// Another rank's; returns when rank 0 has let it in.
+std::unique_ptr<Roll> answer_roll(const Roll::Setup& setup, Deadline deadline);
+
+}  // namespace weft::bootstrap

@@ -1,0 +1,103 @@
+// Introduction without a launcher: WEFT_RANK, WEFT_SIZE, WEFT_ADDR and WEFT_TOKEN_FILE.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+
+#include "base/log.hpp"
+#include "base/os/host_identity.hpp"
+#include "runtime/bootstrap/bootstrap.hpp"
+#include "runtime/bootstrap/token/roll.hpp"
+#include "runtime/bootstrap/token/token_file.hpp"
+#include "weft/error.hpp"
+
+namespace weft {
+namespace {
+
+using bootstrap::Roll;
+using bootstrap::Words;
+
+[[noreturn]] void refuse(std::string message, std::string hint) {
+  throw Error(ErrorDetail{.code = Code::bad_config,
+                          .operation = "join",
+                          .message = std::move(message),
+                          .hint = std::move(hint)});
+}
+
+Roll::Setup setup_of(const Config& config) {
+  std::string missing;
+  const auto need = [&](bool is_there, const char* variable) {
+    if (!is_there) missing += std::string(missing.empty() ? "" : ", ") + variable;
+  };
+  const auto rank = config.integer(Knob::rank);
+  const auto size = config.integer(Knob::size);
+  need(rank.has_value(), "WEFT_RANK");
+  need(size.has_value(), "WEFT_SIZE");
+  need(!config.text(Knob::addr).empty(), "WEFT_ADDR");
+  need(!config.text(Knob::token_file).empty(), "WEFT_TOKEN_FILE");
+  if (!missing.empty())
+    refuse("a job without a launcher also needs " + missing,
+           "set all four of WEFT_RANK, WEFT_SIZE, WEFT_ADDR and WEFT_TOKEN_FILE for every rank");
+  if (*rank >= *size)
+    refuse(fmt::format("WEFT_RANK={} with WEFT_SIZE={}", *rank, *size),
+           "ranks are numbered from 0 to WEFT_SIZE - 1");
+  return {.rank = static_cast<int>(*rank),
+          .size = static_cast<int>(*size),
+          .address = bootstrap::parse_job_address(config.text(Knob::addr)),
+          .key = bootstrap::read_token(config.text(Knob::token_file))};
+}
+
+class TokenBootstrap final : public Bootstrap {
+ public:
+  explicit TokenBootstrap(const Config& config)
+      : setup_(setup_of(config)), log_(config, os::host_identity().name, setup_.rank) {
+    const auto deadline = Deadline::after(config.time(Knob::init_timeout).value());
+    roll_ = setup_.rank == 0 ? bootstrap::keep_roll(setup_, config, log_, deadline)
+                             : bootstrap::answer_roll(setup_, deadline);
+    find_own_host(deadline);
+  }
+
+  std::string_view name() const noexcept override { return "token"; }
+  int rank() const noexcept override { return setup_.rank; }
+  int size() const noexcept override { return setup_.size; }
+  int local_size() const noexcept override { return local_size_; }
+  int local_rank() const noexcept override { return local_rank_; }
+
+  void put(std::span<const std::byte> value) override { value_.assign(value.begin(), value.end()); }
+  void fence(Deadline deadline) override {
+    words_ = roll_->gather(value_, deadline);
+    roll_.reset();
+  }
+  std::vector<std::byte> get(int rank) override { return words_[static_cast<std::size_t>(rank)]; }
+
+ private:
+  /// Which ranks share this one's host, before NICs and memory are chosen.
+  void find_own_host(Deadline deadline) {
+    const auto own = os::host_identity().id;
+    const Words hosts = roll_->gather(std::as_bytes(std::span(own)), deadline);
+    for (int rank = 0; rank < setup_.size; ++rank) {
+      const auto& host = hosts[static_cast<std::size_t>(rank)];
+      if (!std::equal(host.begin(), host.end(), own.begin(), own.end())) continue;
+      if (rank < setup_.rank) ++local_rank_;
+      ++local_size_;
+    }
+  }
+
+  const Roll::Setup setup_;
+  Log log_;
+  std::unique_ptr<Roll> roll_;  ///< until the fence is over
+  int local_rank_ = 0;
+  int local_size_ = 0;
+  std::vector<std::byte> value_;
+  Words words_;
+};
+
+}  // namespace
+
+std::unique_ptr<Bootstrap> make_token_bootstrap(const Config& config) {
+  return std::make_unique<TokenBootstrap>(config);
+}
+
+}  // namespace weft

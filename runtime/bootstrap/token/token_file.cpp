@@ -1,0 +1,78 @@
+#include "runtime/bootstrap/token/token_file.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <string_view>
+
+#include "base/os/fd.hpp"
+#include "base/os/system_error.hpp"
+#include "p2p/trust/token_key.hpp"
+#include "weft/error.hpp"
+
+namespace weft::bootstrap {
+namespace {
+
+[[noreturn]] void refuse(const std::string& path, const std::string& why, const std::string& hint) {
+  throw Error(ErrorDetail{.code = Code::bad_config,
+                          .operation = "join",
+                          .message = fmt::format("WEFT_TOKEN_FILE=\"{}\": {}", path, why),
+                          .hint = hint});
+}
+
+/// Of the file that was opened, whatever its name stands for by now.
+void check_guarded(const std::string& path, int fd) {
+  struct stat about {};
+  if (::fstat(fd, &about) != 0) refuse(path, os::words(errno), "");
+  if (!S_ISREG(about.st_mode)) refuse(path, "it is no regular file", "name a file with a token");
+  if ((about.st_mode & (S_IRWXG | S_IRWXO)) != 0)
+    refuse(
+        path,
+        fmt::format("its mode is {:04o}: others than its owner may use it", about.st_mode & 07777U),
+        fmt::format("chmod 600 {}; and draw a new token if others may have read it", path));
+  if (about.st_uid != ::geteuid() && about.st_uid != 0)
+    refuse(
+        path,
+        fmt::format("it belongs to user {}, this process is user {}'s", about.st_uid, ::geteuid()),
+        "a token must be its user's own file, or root's");
+}
+
+}  // namespace
+
+p2p::Identity::Secret read_token(const std::string& path) {
+  const os::Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!file) refuse(path, os::words(errno), "a file with the job's token, the same for every rank");
+  check_guarded(path, file.get());
+  std::array<char, kTokenMost + 1> content{};
+  std::size_t size = 0;
+  while (size < content.size()) {
+    const ssize_t got = ::read(file.get(), content.data() + size, content.size() - size);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) refuse(path, os::words(errno), "");
+    if (got == 0) break;
+    size += static_cast<std::size_t>(got);
+  }
+  std::string_view token(content.data(), size);
+  constexpr std::string_view kSpace = " \t\r\n";
+  token.remove_prefix(std::min(token.find_first_not_of(kSpace), token.size()));
+  token = token.substr(0, token.find_last_not_of(kSpace) + 1);
+  if (token.size() < kTokenLeast || token.size() > kTokenMost) {
+    const std::size_t length = token.size();
+    p2p::wipe(content.data(), content.size());
+    refuse(path,
+           length > kTokenMost
+               ? fmt::format("a token of more than {} bytes", kTokenMost)
+               : fmt::format("a token of {} bytes, fewer than {}", length, kTokenLeast),
+           "draw one: (umask 077; openssl rand -hex 32 > FILE)");
+  }
+  const auto key = p2p::token_key(token);
+  p2p::wipe(content.data(), content.size());
+  return key;
+}
+
+}  // namespace weft::bootstrap

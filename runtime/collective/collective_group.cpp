@@ -1,0 +1,117 @@
+#include "runtime/collective/collective_group.hpp"
+
+#include <algorithm>
+#include <new>
+
+#include "runtime/collective/collective_table.hpp"
+
+namespace weft::detail {
+namespace {
+
+using Stage = PlannedCall::Stage;
+
+}  // namespace
+
+CollectiveGroup::CollectiveGroup(p2p::LocalRank& local, p2p::Mesh& mesh, CollectiveTable& table,
+                                 std::vector<int> ranks, std::uint64_t id)
+    : local_(local),
+      mesh_(mesh),
+      table_(table),
+      ranks_(std::move(ranks)),
+      id_(id),
+      me_(static_cast<int>(std::find(ranks_.begin(), ranks_.end(), local.rank) - ranks_.begin())) {}
+
+std::shared_ptr<PlannedCall> CollectiveGroup::plan(const Call& call) {
+  auto planned = std::make_shared<PlannedCall>();
+  planned->call = call;
+  planned->task = make_task(call, me_, size());
+  planned->fingerprint = planned->task.signature.fingerprint();
+  if (combines(planned->task.kind()))
+    planned->reducer.emplace(planned->task.signature.dtype, call.op, size());
+  prepare(*planned);
+  return planned;
+}
+
+Status CollectiveGroup::start(const std::shared_ptr<PlannedCall>& call) noexcept {
+  if (local_.forked()) return local_.fork_refusal(name(call->task.kind()));
+  if (call->under_way() || queued_ == kUnderWay)
+    return Status(ErrorDetail{.code = Code::bad_argument,
+                              .operation = name(call->task.kind()),
+                              .message = call->under_way()
+                                             ? "it is under way already"
+                                             : "four calls of the group are under way already",
+                              .hint = "wait for one first",
+                              .rank = local_.rank});
+  if (mesh_.gone_count() != 0 && !failed()) [[unlikely]] {
+    const Status gone = gone_failure(numbered_ + 1);
+    if (!gone.ok()) fail(gone);
+  }
+  if (failed()) [[unlikely]] {
+    call->end(failure());
+    return call->status;
+  }
+  call->number = ++numbered_;
+  call->status = {};
+  call->awaited = 0;
+  call->stage = Stage::posting;
+  begin(*call);
+  queue_[queued_++] = call;
+  advance();
+  return {};
+}
+
+void CollectiveGroup::advance() noexcept {
+  while (queued_ > 0) {
+    advance_first(*queue_[0]);
+    if (queue_[0]->stage != Stage::ended) break;
+    for (std::size_t i = 1; i < queued_; ++i) queue_[i - 1].swap(queue_[i]);
+    queue_[--queued_].reset();
+  }
+  for (std::size_t i = 1; i < queued_ && show(*queue_[i]); ++i) {
+  }
+}
+
+bool CollectiveGroup::test(PlannedCall& call) noexcept {
+  if (!call.under_way()) return true;
+  if (local_.forked()) return true;
+  advance();
+  if (call.under_way() && broken()) give_up();
+  return !call.under_way();
+}
+
+Status CollectiveGroup::wait(PlannedCall& call, Deadline deadline) noexcept {
+  if (local_.forked()) return local_.fork_refusal(name(call.task.kind()));
+  if (call.stage == Stage::idle)
+    return Status(ErrorDetail{.code = Code::bad_argument,
+                              .operation = name(call.task.kind()),
+                              .message = "it was not started",
+                              .hint = "start it first",
+                              .rank = local_.rank});
+  const auto ended = [&] {
+    if (call.stage != Stage::ended) advance();
+    return call.stage == Stage::ended;
+  };
+  const p2p::WaitEnd end = local_.waiter.wait(
+      ended, [this] { return broken(); }, deadline);
+  if (end == p2p::WaitEnd::timeout) return late(call);
+  if (end == p2p::WaitEnd::broken) give_up();
+  return call.status;
+}
+
+Status CollectiveGroup::run_once(const Call& call, Deadline deadline) noexcept {
+  try {
+    if (local_.forked()) return local_.fork_refusal(name(call.kind));
+    auto planned = plan(call);
+    const Status started = start(planned);
+    if (!started.ok()) return started;
+    Status ended = wait(*planned, deadline);
+    drop(planned);  // nobody can go on with it
+    return ended;
+  } catch (const Error& error) {
+    return error.status();
+  } catch (const std::bad_alloc&) {
+    return Status(ErrorDetail{.code = Code::exhausted, .operation = name(call.kind)});
+  }
+}
+
+}  // namespace weft::detail

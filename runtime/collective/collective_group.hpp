@@ -1,0 +1,109 @@
+// One rank's side of a group: what is the same however its ranks are reached.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "p2p/local_rank.hpp"
+#include "p2p/mesh/mesh.hpp"
+#include "runtime/collective/messages.hpp"
+#include "runtime/collective/planned_call.hpp"
+
+namespace weft::detail {
+
+class CollectiveTable;
+
+/// Calls under way, in their order, and how they end. How they are carried out is for those who
+/// derive from it.
+class CollectiveGroup {
+ public:
+  static constexpr std::size_t kUnderWay = 4;
+
+  CollectiveGroup(p2p::LocalRank& local, p2p::Mesh& mesh, CollectiveTable& table,
+                  std::vector<int> ranks, std::uint64_t id);
+  virtual ~CollectiveGroup() = default;
+  CollectiveGroup(const CollectiveGroup&) = delete;
+  CollectiveGroup& operator=(const CollectiveGroup&) = delete;
+
+  int rank() const noexcept { return me_; }
+  int size() const noexcept { return static_cast<int>(ranks_.size()); }
+  std::span<const int> ranks() const noexcept { return ranks_; }
+  std::uint64_t id() const noexcept { return id_; }
+  std::uint64_t bytes_copied() const noexcept { return bytes_copied_; }
+
+  // The application's thread.
+  /// Memory that the others must know of before they meet; none where they need not.
+  virtual p2p::MemoryRef area() const noexcept { return {}; }
+  /// All have said where their areas are: connects to them. Throws Error.
+  virtual void meet(std::span<const p2p::MemoryRef> areas, Deadline deadline) = 0;
+  std::shared_ptr<PlannedCall> plan(const Call& call);
+  Status start(const std::shared_ptr<PlannedCall>& call) noexcept;
+  /// Whether it has ended.
+  bool test(PlannedCall& call) noexcept;
+  Status wait(PlannedCall& call, Deadline deadline) noexcept;
+  Status run_once(const Call& call, Deadline deadline) noexcept;
+  /// The plan goes; if it is under way, the group ends.
+  void drop(const std::shared_ptr<PlannedCall>& call) noexcept;
+  /// The handle goes.
+  void close() noexcept;
+
+  /// Any thread: the group can't go on. The first reason stays.
+  void fail(const Status& why) noexcept;
+
+ protected:
+  /// What is done once for a call. Throws Error.
+  virtual void prepare(PlannedCall& call) = 0;
+  /// The call was numbered: takes what it needs of the user's tensors now.
+  virtual void begin(PlannedCall& call) noexcept = 0;
+  /// Takes the first call as far as it goes, up to Stage::ended.
+  virtual void advance_first(PlannedCall& call) noexcept = 0;
+  /// Shows the others what one of the calls behind it has to give; false when that can't be yet.
+  virtual bool show(PlannedCall& call) noexcept = 0;
+  /// What became of a rank that has not done its part of a call.
+  virtual Status gone_failure(std::uint64_t number) const noexcept = 0;
+  /// The ranks that a call waits for.
+  virtual std::vector<int> awaited(const PlannedCall& call) const = 0;
+  /// Returns once nobody touches the tensors of the calls under way, or soon.
+  virtual void stop() noexcept = 0;
+  /// The handle goes: so does what is not memory.
+  virtual void disconnect() noexcept {}
+
+  /// Another rank has called something else.
+  void mismatch(const PlannedCall& call, int other, const Signature& theirs) noexcept;
+  void tell_failure(const Status& why) noexcept;
+  bool failed() const noexcept { return failed_.load(std::memory_order_acquire); }
+  std::span<const std::shared_ptr<PlannedCall>> under_way() const noexcept {
+    return {queue_.data(), queued_};
+  }
+  std::uint64_t numbered() const noexcept { return numbered_; }
+
+  p2p::LocalRank& local_;
+  p2p::Mesh& mesh_;
+  CollectiveTable& table_;
+  const std::vector<int> ranks_;
+  const std::uint64_t id_;
+  const int me_;
+  std::uint64_t bytes_copied_ = 0;
+
+ private:
+  void advance() noexcept;
+  Status failure() const noexcept;
+  bool broken() const noexcept;
+  Status late(const PlannedCall& call) const noexcept;
+  /// Ends every call under way.
+  void give_up() noexcept;
+
+  std::uint64_t numbered_ = 0;  ///< calls started
+  std::array<std::shared_ptr<PlannedCall>, kUnderWay> queue_;
+  std::size_t queued_ = 0;
+  std::atomic<bool> failed_{false};
+  mutable std::mutex failure_mutex_;
+  Status failure_;
+};
+
+}  // namespace weft::detail

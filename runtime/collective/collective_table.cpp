@@ -1,0 +1,197 @@
+#include "runtime/collective/collective_table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runtime/collective/host_group.hpp"
+#include "runtime/collective/slot_group.hpp"
+
+namespace weft::detail {
+namespace {
+
+using What = CollectiveMessage::What;
+
+/// The same on every rank: the n-th group of these ranks.
+std::uint64_t id_of(std::span<const int> ranks, std::uint64_t nth) noexcept {
+  std::uint64_t hash = 0x9e3779b97f4a7c15 ^ nth;
+  const auto add = [&hash](std::uint64_t word) {
+    hash = (hash ^ word) * 0xff51afd7ed558ccd;
+    hash ^= hash >> 33;
+  };
+  add(ranks.size());
+  for (const int rank : ranks) add(static_cast<std::uint64_t>(rank));
+  return hash;
+}
+
+}  // namespace
+
+void CollectiveTable::check(std::span<const int> ranks) const {
+  mesh_.check_ranks(ranks, "open");
+  std::vector<int> sorted(ranks.begin(), ranks.end());
+  std::sort(sorted.begin(), sorted.end());
+  const bool twice = std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end();
+  if (twice || !std::binary_search(sorted.begin(), sorted.end(), local_.rank))
+    throw Error(ErrorDetail{
+        .code = Code::bad_argument,
+        .operation = "open",
+        .message = twice ? "a rank is in the group twice"
+                         : fmt::format("rank {} is not in the group itself", local_.rank),
+        .hint = "every rank of a group opens it, with the same list",
+        .rank = local_.rank});
+}
+
+std::shared_ptr<CollectiveGroup> CollectiveTable::make(std::vector<int> ranks, std::uint64_t id) {
+  const bool one_host = std::all_of(ranks.begin(), ranks.end(), [this](int rank) {
+    return mesh_.peer(rank).fabric->name() == "shm";
+  });
+  if (one_host) return std::make_shared<HostGroup>(local_, mesh_, *this, std::move(ranks), id);
+  return std::make_shared<SlotGroup>(local_, mesh_, *this, slots_, std::move(ranks), id);
+}
+
+std::shared_ptr<CollectiveGroup> CollectiveTable::open(std::span<const int> ranks,
+                                                       Deadline deadline) {
+  check(ranks);
+  std::vector<int> list(ranks.begin(), ranks.end());
+  std::uint64_t id = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    id = id_of(ranks, opened_[list]++);
+  }
+  const Deadline until = deadline.resolve(local_.waiter.default_timeout());
+  const auto group = make(list, id);
+  const p2p::MemoryRef area = group->area();
+  {
+    const std::lock_guard lock(mutex_);
+    Group& known = groups_[id];
+    known.here = group;
+    known.areas[local_.rank] = area;
+  }
+  const CollectiveMessage opened{.what = What::open, .group = id, .area = area};
+  if (area.bytes > 0)
+    share(ranks, area.chunk, opened);
+  else
+    tell(ranks, opened);
+  std::vector<p2p::MemoryRef> areas;
+  const auto met = [&] {
+    if (all_met(id, ranks, areas)) return true;
+    local_.progress.help();
+    return all_met(id, ranks, areas);
+  };
+  const auto lost = [&] { return mesh_.gone_count() != 0 && !mesh_.fate(ranks).ok(); };
+  const p2p::WaitEnd end = local_.waiter.wait(met, lost, until);
+  if (end == p2p::WaitEnd::ready) {
+    try {
+      group->meet(areas, until);
+    } catch (const Error&) {
+      group->close();
+      throw;
+    }
+    return group;
+  }
+  const Status why = nobody(id, ranks, end);
+  close(*group);
+  throw Error(why);
+}
+
+bool CollectiveTable::all_met(std::uint64_t id, std::span<const int> ranks,
+                              std::vector<p2p::MemoryRef>& areas) noexcept {
+  const std::lock_guard lock(mutex_);
+  const Group& group = groups_[id];
+  if (group.areas.size() < ranks.size()) return false;
+  areas.clear();
+  for (const int rank : ranks) areas.push_back(group.areas.at(rank));
+  return true;
+}
+
+Status CollectiveTable::nobody(std::uint64_t id, std::span<const int> ranks, p2p::WaitEnd end) {
+  ErrorDetail detail;
+  if (end == p2p::WaitEnd::broken) {
+    detail = mesh_.fate(ranks).detail();
+  } else {
+    const std::lock_guard lock(mutex_);
+    for (const int rank : ranks)
+      if (detail.peer < 0 && !groups_[id].areas.contains(rank)) detail.peer = rank;
+    detail.code = Code::timeout;
+    detail.host = mesh_.peer(std::max(0, detail.peer)).host();
+    detail.message =
+        fmt::format("rank {} has not opened the group of {}", detail.peer, ranks.size());
+    detail.hint = "every rank of a group opens it, with the same list, in the same order";
+  }
+  detail.operation = "open";
+  detail.rank = local_.rank;
+  return Status(std::move(detail));
+}
+
+void CollectiveTable::share(std::span<const int> ranks, std::uint32_t chunk,
+                            const CollectiveMessage& message) {
+  local_.progress.run([&] {
+    for (const int rank : ranks) {
+      if (rank == local_.rank) continue;
+      (void)mesh_.share(mesh_.peer(rank), chunk);
+      mesh_.send(mesh_.peer(rank), message);
+    }
+  });
+}
+
+void CollectiveTable::tell(std::span<const int> ranks, const CollectiveMessage& message) noexcept {
+  local_.progress.post([this, message, list = std::vector<int>(ranks.begin(), ranks.end())] {
+    for (const int rank : list)
+      if (rank != local_.rank) mesh_.send(mesh_.peer(rank), message);
+  });
+}
+
+void CollectiveTable::close(CollectiveGroup& group) noexcept {
+  tell(group.ranks(), {.what = What::closed, .group = group.id()});
+  local_.progress.post([this, id = group.id()] {
+    const std::lock_guard lock(mutex_);
+    groups_[id].is_closed = true;
+    erase_if_over(id);
+  });
+}
+
+void CollectiveTable::erase_if_over(std::uint64_t id) {
+  const auto found = groups_.find(id);
+  if (found == groups_.end() || !found->second.is_closed) return;
+  const Group& group = found->second;
+  for (const int rank : group.here->ranks())
+    if (rank != local_.rank && !group.closed.contains(rank) && !mesh_.peer(rank).silent.load())
+      return;
+  groups_.erase(found);
+}
+
+void CollectiveTable::on_message(p2p::Peer& peer, std::span<const std::byte> bytes) {
+  const auto message = p2p::parse<CollectiveMessage>(bytes);
+  if (!message) return;
+  const std::lock_guard lock(mutex_);
+  Group& group = groups_[message->group];
+  switch (message->what) {
+    case What::open:
+      group.areas[peer.rank] = message->area;
+      break;
+    case What::shared:
+      break;
+    case What::failed:
+      if (group.here)
+        group.here->fail(Status(ErrorDetail{.code = static_cast<Code>(message->code),
+                                            .operation = "collective",
+                                            .message = message->text.get(),
+                                            .rank = local_.rank,
+                                            .peer = message->peer}));
+      break;
+    case What::closed:
+      group.closed.insert(peer.rank);
+      erase_if_over(message->group);
+      break;
+  }
+  local_.ring();
+}
+
+void CollectiveTable::on_gone(p2p::Peer&) {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::uint64_t> ids;
+  for (const auto& [id, group] : groups_) ids.push_back(id);
+  for (const std::uint64_t id : ids) erase_if_over(id);
+}
+
+}  // namespace weft::detail

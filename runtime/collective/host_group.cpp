@@ -1,0 +1,239 @@
+#include "runtime/collective/host_group.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "p2p/barrier.hpp"
+
+namespace weft::detail {
+namespace {
+
+using Kind = CollectiveKind;
+using Stage = PlannedCall::Stage;
+
+/// From this size on what a rank writes does not stay in any cache until it is read.
+constexpr std::size_t kStreamBytes = 8u << 20;
+
+/// How long a rank that gives up waits for the others to be out of its tensors. They need no more
+/// than the rest of a copy; one that is stopped is waited for in vain.
+constexpr std::chrono::seconds kQuiet{1};
+
+bool rooted(Kind kind) noexcept {
+  return kind == Kind::broadcast || kind == Kind::scatter || kind == Kind::gather ||
+         kind == Kind::reduce;
+}
+
+}  // namespace
+
+HostGroup::HostGroup(p2p::LocalRank& local, p2p::Mesh& mesh, CollectiveTable& table,
+                     std::vector<int> ranks, std::uint64_t id)
+    : CollectiveGroup(local, mesh, table, std::move(ranks), id),
+      entry_bytes_(GroupArea::entry_bytes(size())),
+      area_block_(local.control, GroupArea::bytes(size())),
+      area_(area_block_.data(), entry_bytes_),
+      members_(ranks_.size()),
+      ins_(ranks_.size()),
+      outs_(ranks_.size()),
+      streams_from_(local.stream_bytes.value_or(kStreamBytes)) {
+  std::memset(area_block_.data(), 0, GroupArea::bytes(size()));
+  sources_.reserve(ranks_.size());
+  targets_.reserve(ranks_.size());
+  for (std::size_t r = 0; r < ranks_.size(); ++r) members_[r].peer = &mesh_.peer(ranks_[r]);
+  members_[static_cast<std::size_t>(me_)].area = area_;
+}
+
+p2p::MemoryRef HostGroup::area() const noexcept {
+  const p2p::Block& block = area_block_.block();
+  return {block.chunk, block.offset, block.bytes};
+}
+
+void HostGroup::meet(std::span<const p2p::MemoryRef> areas, Deadline) {
+  for (int r = 0; r < size(); ++r) {
+    Member& member = members_[static_cast<std::size_t>(r)];
+    if (r == me_) continue;
+    const p2p::MemoryRef& place = areas[static_cast<std::size_t>(r)];
+    const auto found = member.peer->channel->resolve(place);
+    if (!found.ok()) found.status().or_throw();
+    if (place.bytes != GroupArea::bytes(size()))
+      throw Error(ErrorDetail{.code = Code::mismatch,
+                              .operation = "open",
+                              .message = "the ranks' areas differ",
+                              .hint = "start every rank with the same weft",
+                              .peer = member.peer->rank});
+    member.area = GroupArea(member.peer->channel->direct(*found), entry_bytes_);
+  }
+}
+
+bool HostGroup::awaits(const PlannedCall& call, int who, int whom) noexcept {
+  const Task& task = call.task;
+  switch (task.kind()) {
+    case Kind::broadcast:
+    case Kind::scatter:
+      return who != task.root() && whom == task.root();
+    case Kind::gather:
+      return call.with_word ? who == task.root() : who != task.root() && whom == task.root();
+    case Kind::reduce:
+      return !call.with_word || who == task.root();
+    case Kind::scan:
+      return !call.with_word || whom < who;
+    default:
+      return true;
+  }
+}
+
+bool HostGroup::stays_for(const PlannedCall& call, int who) noexcept {
+  if (call.with_word) return false;
+  const Kind kind = call.task.kind();
+  if (kind == Kind::broadcast || kind == Kind::scatter || kind == Kind::gather)
+    return who == call.task.root();
+  return true;
+}
+
+void HostGroup::begin(PlannedCall& call) noexcept {
+  if (call.in_stage) {
+    std::memcpy(call.in, call.task.in, call.task.in_bytes);
+    bytes_copied_ += call.task.in_bytes;
+  }
+}
+
+void HostGroup::advance_first(PlannedCall& call) noexcept {
+  if (call.stage == Stage::posting) post(call);
+  if (call.stage == Stage::entering && enter(call)) work(call);
+  if (call.stage == Stage::leaving) leave(call);
+}
+
+bool HostGroup::show(PlannedCall& call) noexcept {
+  if (call.stage == Stage::posting) post(call);
+  return call.stage != Stage::posting;
+}
+
+bool HostGroup::has_done(Member& member, std::uint64_t number) noexcept {
+  if (member.done >= number) return true;
+  member.done = std::max(member.done, member.area.done().load(std::memory_order_acquire));
+  return member.done >= number;
+}
+
+void HostGroup::post(PlannedCall& call) noexcept {
+  const std::uint64_t number = call.number;
+  if (number > GroupArea::kCalls)
+    for (int r = 0; r < size(); ++r)
+      if (r != me_ && !has_done(members_[static_cast<std::size_t>(r)], number - GroupArea::kCalls))
+        return;
+  area_.signature(number) = call.task.signature;
+  if (!call.with_word) {
+    std::memcpy(area_.payload(number), &call.places, sizeof call.places);
+    if (call.task.kind() == Kind::all_to_all)
+      std::memcpy(area_.offsets(number), call.task.offsets.data(),
+                  call.task.offsets.size() * sizeof(std::int64_t));
+  } else if (call.task.in_bytes > 0) {
+    std::memcpy(area_.payload(number), call.task.in, call.task.in_bytes);
+  }
+  area_.call_word(number).store(GroupArea::announce(number, call.fingerprint),
+                                std::memory_order_release);
+  for (int r = 0; r < size(); ++r)
+    if (r != me_ && awaits(call, r, me_)) ring(r);
+  call.stage = Stage::entering;
+}
+
+bool HostGroup::enter(PlannedCall& call) noexcept {
+  const std::uint64_t number = call.number;
+  for (int& r = call.awaited; r < size(); ++r) {
+    if (r == me_ || !awaits(call, me_, r)) continue;
+    Member& member = members_[static_cast<std::size_t>(r)];
+    const std::uint64_t word = member.area.call_word(number).load(std::memory_order_acquire);
+    if (!GroupArea::is_of(word, number)) return false;
+    if (static_cast<std::uint32_t>(word) != call.fingerprint) [[unlikely]] {
+      mismatch(call, r, member.area.signature(number));
+      return false;
+    }
+    // It could not have come here with more calls under way than may be.
+    if (number > kUnderWay) member.done = std::max(member.done, number - kUnderWay);
+  }
+  return true;
+}
+
+void HostGroup::work(PlannedCall& call) noexcept {
+  if (call.with_word) {
+    work_with_words(call);
+  } else {
+    if (!find_peers(call)) return;
+    // Whoever has given the call up has its memory for itself: it looks at this rank's entry after
+    // it has said so, this rank the other way round.
+    p2p::full_barrier();
+    for (const Member& member : members_)
+      if (member.area.stopped().load(std::memory_order_acquire) >= call.number) return;
+    if (!work_in_place(call)) return;
+  }
+  area_.done().store(call.number, std::memory_order_release);
+  const Kind kind = call.task.kind();
+  if (!call.with_word || rooted(kind) || kind == Kind::scan)
+    for (int r = 0; r < size(); ++r)
+      if (r != me_) ring(r);
+  call.awaited = 0;
+  call.stage = Stage::leaving;
+}
+
+void HostGroup::leave(PlannedCall& call) noexcept {
+  if (stays_for(call, me_))
+    for (int& r = call.awaited; r < size(); ++r)
+      if (r != me_ && !has_done(members_[static_cast<std::size_t>(r)], call.number)) return;
+  if (call.out_stage) {
+    std::memcpy(call.task.out, call.out, call.task.out_bytes);
+    bytes_copied_ += call.task.out_bytes;
+  }
+  call.stage = Stage::ended;
+}
+
+void HostGroup::ring(int rank) noexcept {
+  members_[static_cast<std::size_t>(rank)].peer->channel->notify();
+}
+
+Status HostGroup::gone_failure(std::uint64_t number) const noexcept {
+  // Who is done with the call may have left in order.
+  for (const Member& member : members_)
+    if (member.peer->gone() && member.area.done().load(std::memory_order_acquire) < number)
+      return mesh_.fate(ranks_);
+  return {};
+}
+
+void HostGroup::stop() noexcept {
+  area_.stopped().store(numbered(), std::memory_order_seq_cst);
+  p2p::full_barrier();
+  for (int r = 0; r < size(); ++r)
+    if (r != me_) ring(r);
+  const auto quiet = [this] {
+    for (int r = 0; r < size(); ++r)
+      if (r != me_ && is_inside(members_[static_cast<std::size_t>(r)])) return false;
+    return true;
+  };
+  (void)local_.waiter.wait(
+      quiet, [] { return false; }, Deadline::after(kQuiet));
+}
+
+bool HostGroup::is_inside(Member& member) noexcept {
+  if (member.peer->silent.load()) return false;
+  for (const auto& call : under_way()) {
+    const std::uint64_t number = call->number;
+    const bool entered =
+        GroupArea::is_of(member.area.call_word(number).load(std::memory_order_acquire), number);
+    if (!call->with_word && entered && !has_done(member, number) &&
+        member.area.stopped().load(std::memory_order_acquire) < number)
+      return true;
+  }
+  return false;
+}
+
+std::vector<int> HostGroup::awaited(const PlannedCall& call) const {
+  std::vector<int> late;
+  for (int r = 0; r < size(); ++r) {
+    const Member& member = members_[static_cast<std::size_t>(r)];
+    const bool came = GroupArea::is_of(
+        member.area.call_word(call.number).load(std::memory_order_acquire), call.number);
+    const bool done = member.area.done().load(std::memory_order_acquire) >= call.number;
+    const bool entering = call.stage == Stage::entering;
+    if (r != me_ && !done && (!entering || (!came && awaits(call, me_, r)))) late.push_back(r);
+  }
+  return late;
+}
+
+}  // namespace weft::detail

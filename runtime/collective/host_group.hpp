@@ -1,0 +1,98 @@
+// One rank's side of a group whose ranks share a host: collectives by loads and stores.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "runtime/collective/collective_group.hpp"
+#include "runtime/collective/group_area.hpp"
+
+namespace weft::detail {
+
+/// Every call has at most three steps, the same for all of them. Enter: the rank writes its entry
+/// and waits for those that it needs. Work: it loads from the others' tensors and stores into its
+/// own and theirs, so that no two ranks touch the same bytes. Leave: it waits until nobody touches
+/// its own tensors any more. A tensor that fits goes with the entry: then nobody touches another's
+/// tensors, and the third step falls away.
+class HostGroup final : public CollectiveGroup {
+ public:
+  HostGroup(p2p::LocalRank& local, p2p::Mesh& mesh, CollectiveTable& table, std::vector<int> ranks,
+            std::uint64_t id);
+
+  p2p::MemoryRef area() const noexcept override;
+  void meet(std::span<const p2p::MemoryRef> areas, Deadline deadline) override;
+
+ private:
+  struct Member {
+    p2p::Peer* peer = nullptr;
+    GroupArea area;
+    std::uint64_t done = 0;  ///< as far as it is known
+    struct Known {           ///< memory of it that was found before
+      std::uint32_t chunk = 0;
+      std::byte* base = nullptr;
+      std::uint64_t bytes = 0;
+    };
+    std::array<Known, 4> known{};
+    std::size_t next_known = 0;
+  };
+
+  void prepare(PlannedCall& call) override;
+  void begin(PlannedCall& call) noexcept override;
+  void advance_first(PlannedCall& call) noexcept override;
+  bool show(PlannedCall& call) noexcept override;
+  Status gone_failure(std::uint64_t number) const noexcept override;
+  std::vector<int> awaited(const PlannedCall& call) const override;
+  void stop() noexcept override;
+
+  // Before a call is started.
+  void place_input(PlannedCall& call);
+  void place_output(PlannedCall& call);
+  void export_chunk(std::uint32_t chunk);
+  bool goes_with_word(const Task& task) const noexcept;
+
+  // A call's steps.
+  void post(PlannedCall& call) noexcept;
+  /// Whether everybody has come that it needs.
+  bool enter(PlannedCall& call) noexcept;
+  void work(PlannedCall& call) noexcept;
+  void leave(PlannedCall& call) noexcept;
+  static bool has_done(Member& member, std::uint64_t number) noexcept;
+  /// Whether `who` can't work before `whom` has come.
+  static bool awaits(const PlannedCall& call, int who, int whom) noexcept;
+  /// Whether others touch its tensors, so that it waits until all are done.
+  static bool stays_for(const PlannedCall& call, int who) noexcept;
+  void ring(int rank) noexcept;
+
+  // Work.
+  /// False while memory of another rank is not known here yet.
+  bool find_peers(PlannedCall& call) noexcept;
+  bool wait_for_chunk() noexcept;
+  static std::byte* find(Member& member, std::uint32_t chunk, std::uint64_t offset,
+                         std::uint64_t bytes) noexcept;
+  static bool writes_out_of(const PlannedCall& call, int whose) noexcept;
+  void work_with_words(PlannedCall& call) noexcept;
+  /// False when the ranks don't agree.
+  bool work_in_place(PlannedCall& call) noexcept;
+  void combine_slices(PlannedCall& call) noexcept;
+  bool exchange_parts(PlannedCall& call) noexcept;
+  void move(std::byte* to, const std::byte* from, std::size_t bytes,
+            std::size_t total) const noexcept;
+
+  /// Whether a rank may be in the midst of work on this one's tensors.
+  bool is_inside(Member& member) noexcept;
+
+  const std::size_t entry_bytes_;
+  p2p::OwnedBlock area_block_;
+  GroupArea area_;
+  std::vector<Member> members_;
+  std::vector<std::uint32_t> exported_;  ///< chunks that every member has been told of
+  std::vector<const std::byte*> ins_;    ///< by rank, while a call works
+  std::vector<std::byte*> outs_;
+  std::vector<const std::byte*> sources_;
+  std::vector<std::byte*> targets_;
+  const std::size_t streams_from_;  ///< bytes of a whole operation
+};
+
+}  // namespace weft::detail

@@ -1,0 +1,76 @@
+// What is done once for a call: where its tensors are reached, and how they will travel.
+#include <algorithm>
+#include <optional>
+
+#include "runtime/collective/collective_table.hpp"
+#include "runtime/collective/host_group.hpp"
+
+namespace weft::detail {
+namespace {
+
+using Kind = CollectiveKind;
+
+}  // namespace
+
+bool HostGroup::goes_with_word(const Task& task) const noexcept {
+  if (task.kind() == Kind::barrier) return true;
+  // Who reads it from everybody reads so much of everybody.
+  const bool from_all = task.kind() != Kind::broadcast && task.kind() != Kind::scatter;
+  const std::size_t readers = from_all ? std::max<std::size_t>(1, ranks_.size() - 1) : 1;
+  return task.most_bytes <= GroupArea::kInlineBytes / readers;
+}
+
+void HostGroup::prepare(PlannedCall& call) {
+  call.with_word = goes_with_word(call.task);
+  if (call.with_word) return;
+  place_input(call);
+  place_output(call);
+}
+
+void HostGroup::place_input(PlannedCall& call) {
+  const Task& task = call.task;
+  if (task.in == nullptr || task.in_bytes == 0) return;
+  // What is read by others must not be overwritten before.
+  const bool own_only = task.kind() == Kind::gather && me_ != task.root();
+  const bool overwritten = task.kind() == Kind::all_to_all && task.in == task.out;
+  call.in = task.in;
+  std::optional<p2p::Block> place;
+  if (!overwritten) {
+    place = local_.data->locate(task.in, task.in_bytes);
+    if (!place) place = local_.published->locate(task.in, task.in_bytes);
+  }
+  if (own_only) return;
+  if (!place) {
+    call.in_stage = p2p::OwnedBlock(local_.data, task.in_bytes);
+    call.in = call.in_stage.data();
+    place = call.in_stage.block();
+  }
+  call.places.in_chunk = place->chunk;
+  call.places.in_offset = place->offset;
+  call.places.in_bytes = task.in_bytes;
+  export_chunk(place->chunk);
+}
+
+void HostGroup::place_output(PlannedCall& call) {
+  const Task& task = call.task;
+  call.out = task.out;
+  if (task.out == nullptr || task.out_bytes == 0 || !writes_out_of(call, me_)) return;
+  auto place = local_.data->locate(task.out, task.out_bytes);
+  if (!place) {
+    call.out_stage = p2p::OwnedBlock(local_.data, task.out_bytes);
+    call.out = call.out_stage.data();
+    place = call.out_stage.block();
+  }
+  call.places.out_chunk = place->chunk;
+  call.places.out_offset = place->offset;
+  call.places.out_bytes = task.out_bytes;
+  export_chunk(place->chunk);
+}
+
+void HostGroup::export_chunk(std::uint32_t chunk) {
+  if (std::find(exported_.begin(), exported_.end(), chunk) != exported_.end()) return;
+  table_.share(ranks_, chunk, {.what = CollectiveMessage::What::shared, .group = id_});
+  exported_.push_back(chunk);
+}
+
+}  // namespace weft::detail

@@ -1,0 +1,51 @@
+// A call on its way: what a Plan holds.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "p2p/arena/arena.hpp"
+#include "runtime/collective/group_area.hpp"
+#include "runtime/collective/reducer.hpp"
+#include "runtime/collective/task.hpp"
+#include "weft/error.hpp"
+
+namespace weft::detail {
+
+struct PlannedCall {
+  enum class Stage : std::uint8_t {
+    idle,
+    posting,   ///< the entry that this call takes is still read by somebody
+    entering,  ///< others have not come yet
+    leaving,   ///< others are not done yet
+    ended
+  };
+
+  Call call;  ///< holds the tensors
+  Task task;
+  std::optional<Reducer> reducer;
+  std::uint32_t fingerprint = 0;
+  bool with_word = false;  ///< tensors travel with the call's word
+
+  // Where tensors are reached by others, which is elsewhere for those that they can't reach.
+  TensorPlaces places;
+  std::byte* in = nullptr;
+  std::byte* out = nullptr;
+  std::vector<std::byte> gathered;  ///< between hosts: what others sent to be combined
+  p2p::OwnedBlock in_stage;
+  p2p::OwnedBlock out_stage;
+
+  Stage stage = Stage::idle;
+  std::uint64_t number = 0;
+  int awaited = 0;  ///< the first rank that was not seen yet
+  Status status{};
+
+  bool under_way() const noexcept { return stage != Stage::idle && stage != Stage::ended; }
+  void end(Status why) noexcept {
+    status = std::move(why);
+    stage = Stage::ended;
+  }
+};
+
+}  // namespace weft::detail

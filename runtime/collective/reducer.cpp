@@ -1,0 +1,149 @@
+#include "runtime/collective/reducer.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <new>
+
+#include "base/kernels/copy.hpp"
+
+namespace weft::detail {
+namespace {
+
+constexpr std::align_val_t kLine{64};
+
+kernels::Combination combination_of(Reduction reduction) noexcept {
+  switch (reduction) {
+    case Reduction::prod:
+      return kernels::Combination::prod;
+    case Reduction::min:
+      return kernels::Combination::min;
+    case Reduction::max:
+      return kernels::Combination::max;
+    case Reduction::bit_and:
+      return kernels::Combination::bit_and;
+    case Reduction::bit_or:
+      return kernels::Combination::bit_or;
+    case Reduction::bit_xor:
+      return kernels::Combination::bit_xor;
+    default:
+      return kernels::Combination::sum;
+  }
+}
+
+}  // namespace
+
+void Reducer::Free::operator()(std::byte* memory) const noexcept {
+  ::operator delete[](memory, kLine);
+}
+
+Reducer::Reducer(DType dtype, const ReduceOp& op, int sources)
+    : dtype_(dtype),
+      element_(size_of(dtype)),
+      op_(op),
+      averages_(op.function() == nullptr && op.reduction() == Reduction::avg),
+      widens_(op.function() == nullptr && (dtype == DType::f16 || dtype == DType::bf16)),
+      combine_(nullptr),
+      straight_(nullptr),
+      streamed_(nullptr) {
+  if (op.function() == nullptr) {
+    const auto combination = combination_of(op.reduction());
+    combine_ = kernels::combine_for(widens_ ? DType::f32 : dtype, combination);
+    if (!averages_) {
+      straight_ = kernels::combine_for(dtype, combination);
+      streamed_ = kernels::combine_streamed_for(dtype, combination);
+    }
+  }
+  const auto levels = static_cast<std::size_t>(std::bit_width(static_cast<unsigned>(sources))) + 3;
+  scratch_.reset(static_cast<std::byte*>(::operator new[](levels* kBlock, kLine)));
+}
+
+void Reducer::pair(std::byte* to, const std::byte* a, const std::byte* b, std::size_t count) {
+  if (combine_ != nullptr) return combine_(to, a, b, count);
+  if (to != a) std::memcpy(to, a, count * element_);
+  (*op_.function())(to, b, static_cast<std::int64_t>(count), dtype_);
+}
+
+const std::byte* Reducer::leaf(const std::byte* source, std::size_t at, std::size_t count,
+                               std::size_t level) {
+  if (!widens_) return source + at * element_;
+  kernels::widen(reinterpret_cast<float*>(scratch(level)), source + at * element_, dtype_, count);
+  return scratch(level);
+}
+
+// What it returns lies in a source or at scratch(level); it uses the levels from there on.
+const std::byte* Reducer::tree(Sources sources, std::size_t at, std::size_t count,
+                               std::size_t level) {
+  if (sources.size() == 1) return leaf(sources[0], at, count, level);
+  const std::size_t half = std::bit_ceil(sources.size()) / 2;
+  const std::byte* left = tree(sources.first(half), at, count, level);
+  const std::byte* right = tree(sources.subspan(half), at, count, level + 1);
+  pair(scratch(level), left, right, count);
+  return scratch(level);
+}
+
+const std::byte* Reducer::finish(const std::byte* block, std::size_t count, std::size_t divisor) {
+  auto* data = const_cast<std::byte*>(block);  // NOLINT: it lies in scratch, which is this object's
+  if (averages_)
+    kernels::divide(data, widens_ ? DType::f32 : dtype_, count, static_cast<std::int64_t>(divisor));
+  if (widens_)  // narrower, and so never ahead of what is read
+    kernels::narrow(data, dtype_, reinterpret_cast<const float*>(data), count);
+  return block;
+}
+
+void Reducer::combine(Sources sources, Targets targets, std::int64_t count, bool streamed) {
+  const auto total = static_cast<std::size_t>(count);
+  const bool straight = sources.size() == 2 && straight_ != nullptr;
+  if (straight && streamed && streamed_ != nullptr && targets.size() == 2) {
+    streamed_(targets[0], targets[1], sources[0], sources[1], total);
+    kernels::stream_fence();
+    return;
+  }
+  const std::size_t step = kBlock / (widens_ ? sizeof(float) : element_);
+  for (std::size_t at = 0; at < total; at += step) {
+    const std::size_t some = std::min(step, total - at);
+    const std::size_t bytes = some * element_;
+    const std::size_t first = at * element_;
+    const std::byte* result = nullptr;
+    std::size_t next = 0;
+    if (straight) {
+      std::byte* to = streamed ? scratch(0) : targets[0] + first;
+      straight_(to, sources[0] + first, sources[1] + first, some);
+      result = to;
+      next = streamed ? 0 : 1;
+    } else if (sources.size() == 1) {
+      result = sources[0] + first;
+    } else {
+      result = finish(tree(sources, at, some, 0), some, sources.size());
+    }
+    for (; next < targets.size(); ++next) {
+      std::byte* to = targets[next] + first;
+      if (to == result) continue;
+      if (streamed)
+        kernels::copy_streamed(to, result, bytes);
+      else
+        std::memcpy(to, result, bytes);
+    }
+  }
+}
+
+void Reducer::combine_up_to(Sources sources, Targets targets, std::int64_t count) {
+  const auto total = static_cast<std::size_t>(count);
+  const std::size_t step = kBlock / (widens_ ? sizeof(float) : element_);
+  const std::size_t wide = widens_ ? sizeof(float) : element_;
+  for (std::size_t at = 0; at < total; at += step) {
+    const std::size_t some = std::min(step, total - at);
+    for (std::size_t i = 0; i < sources.size(); ++i) {
+      const std::byte* next = leaf(sources[i], at, some, 1);
+      if (i == 0)
+        std::memcpy(scratch(0), next, some * wide);
+      else
+        pair(scratch(0), scratch(0), next, some);
+      if (targets[i] == nullptr) continue;
+      std::memcpy(scratch(2), scratch(0), some * wide);
+      std::memcpy(targets[i] + at * element_, finish(scratch(2), some, i + 1), some * element_);
+    }
+  }
+}
+
+}  // namespace weft::detail

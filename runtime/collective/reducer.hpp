@@ -1,0 +1,56 @@
+// Tensors of many ranks combined into one.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "base/kernels/combine.hpp"
+#include "weft/collective.hpp"
+
+namespace weft::detail {
+
+/// Combines sources as one binary tree: the lower half (the largest power of two below their
+/// number) with the rest. So the bits depend on the sources and their order alone. Works block by
+/// block, so that what lies between stays in the nearest cache. One thread at a time.
+class Reducer {
+ public:
+  /// Requires that the dtype can be combined so. `sources` is the most there will be.
+  Reducer(DType dtype, const ReduceOp& op, int sources);
+
+  using Sources = std::span<const std::byte* const>;
+  using Targets = std::span<std::byte* const>;
+
+  /// Into every target the same. A target may be a source. `streamed`: past the cache.
+  void combine(Sources sources, Targets targets, std::int64_t count, bool streamed);
+  /// Into the n-th target the sources up to the n-th, from left to right; target n may be source n.
+  void combine_up_to(Sources sources, Targets targets, std::int64_t count);
+
+ private:
+  const std::byte* tree(Sources sources, std::size_t at, std::size_t count, std::size_t level);
+  /// A source's block as what is calculated with: itself, or widened.
+  const std::byte* leaf(const std::byte* source, std::size_t at, std::size_t count,
+                        std::size_t level);
+  void pair(std::byte* to, const std::byte* a, const std::byte* b, std::size_t count);
+  /// The last step, for a block that is in scratch: average, and round.
+  const std::byte* finish(const std::byte* block, std::size_t count, std::size_t divisor);
+  std::byte* scratch(std::size_t level) const noexcept { return scratch_.get() + level * kBlock; }
+
+  static constexpr std::size_t kBlock = 8192;  ///< bytes
+  struct Free {
+    void operator()(std::byte* memory) const noexcept;
+  };
+
+  const DType dtype_;
+  const std::size_t element_;
+  const ReduceOp op_;
+  const bool averages_;
+  const bool widens_;          ///< 16-bit floats that weft combines
+  kernels::Combine combine_;   ///< of what is calculated with; null: the user's function
+  kernels::Combine straight_;  ///< of two sources as they are; null where that isn't all
+  kernels::CombineStreamed streamed_;
+  std::unique_ptr<std::byte[], Free> scratch_;
+};
+
+}  // namespace weft::detail

@@ -1,0 +1,43 @@
+#include "runtime/collective/signature.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstring>
+#include <string_view>
+
+namespace weft::detail {
+
+const char* name(CollectiveKind kind) noexcept {
+  constexpr std::array kNames{"barrier",    "broadcast", "reduce",  "all_reduce", "reduce_scatter",
+                              "all_gather", "gather",    "scatter", "all_to_all", "scan"};
+  const auto index = static_cast<std::size_t>(kind);
+  return index < kNames.size() ? kNames[index] : "unknown";
+}
+
+std::uint32_t Signature::fingerprint() const noexcept {
+  std::array<std::uint64_t, sizeof(Signature) / sizeof(std::uint64_t)> words{};
+  std::memcpy(words.data(), this, sizeof *this);
+  std::uint64_t hash = 0x9e3779b97f4a7c15;
+  for (const std::uint64_t word : words) {
+    hash = (hash ^ word) * 0xff51afd7ed558ccd;
+    hash ^= hash >> 32;
+  }
+  return static_cast<std::uint32_t>(hash) | 1U;
+}
+
+std::string Signature::text() const {
+  if (kind == CollectiveKind::barrier) return "barrier()";
+  std::string text = fmt::format("{}({}[{}]", name(kind), weft::name(dtype),
+                                 count < 0 ? std::string("by rank") : std::to_string(count));
+  constexpr std::array<std::string_view, 8> kReductions{"sum", "prod",    "min",    "max",
+                                                        "avg", "bit_and", "bit_or", "bit_xor"};
+  if (combines(kind))
+    text += fmt::format(", {}",
+                        reduction < kReductions.size() ? kReductions[reduction] : "user function");
+  if (parts != 0 && count >= 0) text += fmt::format(", counts {:08x}", counts_hash & 0xffffffff);
+  if (root >= 0) text += fmt::format(", root {}", root);
+  return text + ")";
+}
+
+}  // namespace weft::detail

@@ -1,0 +1,55 @@
+#include "weft/group.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runtime/health/membership.hpp"
+
+namespace weft {
+
+int Group::rank() const noexcept { return state_ ? state_->place : -1; }
+
+std::span<const int> Group::members() const noexcept {
+  return state_ ? std::span<const int>(state_->members) : std::span<const int>();
+}
+
+int Group::place_of(int world_rank) const noexcept {
+  const auto all = members();
+  const auto found = std::find(all.begin(), all.end(), world_rank);
+  return found == all.end() ? -1 : static_cast<int>(found - all.begin());
+}
+
+std::uint32_t Group::epoch() const noexcept { return state_ ? state_->epoch : 0; }
+std::uint64_t Group::id() const noexcept { return state_ ? state_->id : 0; }
+
+Group Group::subset(std::span<const int> places) const {
+  const auto refuse = [](const std::string& message) {
+    throw Error(ErrorDetail{.code = Code::bad_argument, .operation = "subset", .message = message});
+  };
+  std::vector<int> chosen;
+  for (const int place : places) {
+    if (place < 0 || place >= size())
+      refuse(fmt::format("there is no place {} in a group of {}", place, size()));
+    const int member = members()[static_cast<std::size_t>(place)];
+    if (std::find(chosen.begin(), chosen.end(), member) != chosen.end())
+      refuse(fmt::format("place {} is there twice", place));
+    chosen.push_back(member);
+  }
+  if (chosen.empty()) return {};
+  const auto membership = state_->membership.lock();
+  if (!membership)
+    throw Error(ErrorDetail{
+        .code = Code::closed, .operation = "subset", .message = "the group's world is gone"});
+  return membership->make(std::move(chosen), epoch());
+}
+
+Result<Group> Group::shrink(Deadline deadline) const noexcept {
+  const auto membership = state_ ? state_->membership.lock() : nullptr;
+  if (membership) return membership->shrink(*state_, deadline);
+  return Status(ErrorDetail{.code = Code::closed,
+                            .operation = "shrink",
+                            .message = state_ ? "the group's world is gone" : "it is nobody's"});
+}
+
+}  // namespace weft

@@ -1,0 +1,123 @@
+#include "runtime/health/health.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "base/os/process_state.hpp"
+
+namespace weft::detail {
+namespace {
+
+using std::chrono::nanoseconds;
+
+/// Periods for which a standstill explains a death: who is killed for it runs for a moment.
+constexpr int kRemembered = 10;
+
+std::string seconds(nanoseconds span) {
+  return fmt::format("{:.1f} s", std::chrono::duration<double>(span).count());
+}
+
+}  // namespace
+
+Health::Health(const Config& config, p2p::LocalRank& local, p2p::Mesh& mesh, Membership& membership)
+    : local_(local),
+      mesh_(mesh),
+      membership_(membership),
+      patience_(config.time(Knob::dead_after)),
+      given_up_by_(static_cast<std::size_t>(local.size)) {
+  local_.liveness = this;
+}
+
+Health::~Health() { local_.liveness = nullptr; }
+
+void Health::watch_host(p2p::ProgressThread& progress) {
+  const p2p::RankAddress& own = mesh_.peer(local_.rank).address;
+  for (int rank = 0; rank < local_.size; ++rank) {
+    const p2p::RankAddress& address = mesh_.peer(rank).address;
+    // A rank that is a thread of this process stops with it.
+    if (address.host_id == own.host_id && address.pid != own.pid)
+      neighbours_.push_back({.rank = rank});
+  }
+  if (neighbours_.empty()) return;
+  timer_ = std::make_unique<p2p::Timer>(progress, patience_.period(),
+                                        [this](std::uint64_t expired) { look(expired); });
+  timer_->start();
+}
+
+void Health::look(std::uint64_t expired) {
+  if (Patience::was_stopped_itself(expired)) {
+    // The others may have been, too, and go on in a moment.
+    for (Neighbour& neighbour : neighbours_) neighbour.periods = 0;
+    return;
+  }
+  std::erase_if(neighbours_, [this](const Neighbour& n) { return mesh_.peer(n.rank).gone(); });
+  for (Neighbour& neighbour : neighbours_) look_at(neighbour);
+  if (neighbours_.empty()) timer_->stop();
+}
+
+void Health::look_at(Neighbour& neighbour) {
+  const int rank = neighbour.rank;
+  const os::ProcessState state = os::process_state(mesh_.peer(rank).address.pid);
+  if (state != os::ProcessState::stopped) neighbour.periods = 0;
+  if (state == os::ProcessState::traced)
+    return show(rank, PeerHealth::suspect, "held by a debugger");
+  if (state != os::ProcessState::stopped) {
+    if (--neighbour.remembered <= 0) neighbour.was.clear();
+    return show(rank, PeerHealth::alive, neighbour.was);
+  }
+  const nanoseconds standstill = patience_.period() * ++neighbour.periods;
+  neighbour.was = "stopped for " + seconds(standstill);
+  neighbour.remembered = kRemembered;
+  show(rank, PeerHealth::suspect, neighbour.was);
+  if (patience_.of_stopped(standstill) == PeerHealth::dead)
+    mesh_.give_up(
+        rank, fmt::format("its process was stopped for {} (WEFT_DEAD_AFTER)", seconds(standstill)));
+}
+
+bool Health::is_dead(int rank, nanoseconds silence) {
+  const PeerHealth health = patience_.of_silent(silence);
+  if (health == PeerHealth::dead) return true;
+  show(rank, health, health == PeerHealth::alive ? "" : "silent for " + seconds(silence));
+  return false;
+}
+
+void Health::show(int rank, PeerHealth health, const std::string& condition) {
+  board::PathEntry& shown = *mesh_.peer(rank).shown;
+  const auto before = static_cast<PeerHealth>(shown.health.load(std::memory_order_relaxed));
+  // Stays a while, as the reason for what may follow: only with another state it says what is now.
+  if (health != PeerHealth::alive || !condition.empty() || !shown.condition.get().empty())
+    shown.condition.set(condition);
+  if (health == before) return;
+  shown.health.store(static_cast<std::uint32_t>(health), std::memory_order_release);
+  const p2p::Peer& peer = mesh_.peer(rank);
+  if (health > before)
+    local_.log->warn(Subsystem::path, "rank {} (host {}, pid {}) is {}: {}", rank, peer.host(),
+                     peer.address.pid, name(health), condition);
+  else
+    local_.log->info(Subsystem::path, "rank {} (host {}, pid {}) is {} again", rank, peer.host(),
+                     peer.address.pid, name(health));
+}
+
+void Health::saw_end(int rank) { mesh_.peer(rank).ended = true; }
+
+void Health::given_up_by(int rank, const std::string& why) {
+  const p2p::Peer& peer = mesh_.peer(rank);
+  given_up_by_[static_cast<std::size_t>(rank)] = true;
+  const Status status(ErrorDetail{
+      .code = Code::fenced,
+      .operation = "path",
+      .message = fmt::format("rank {} (host {}, pid {}) has given this rank up: {}", rank,
+                             peer.host(), peer.address.pid, why),
+      .hint = "was this process stopped, or its network cut? WEFT_DEAD_AFTER sets how long is too "
+              "long",
+      .rank = local_.rank,
+      .peer = rank,
+      .host = peer.host()});
+  mesh_.fail(rank, status);
+  // One rank alone may be the one that is cut off.
+  if (membership_.is_outnumbered_by(given_up_by_)) mesh_.exclude(status);
+}
+
+void Health::fate_known(int rank) { membership_.fate_known(rank); }
+
+}  // namespace weft::detail

@@ -1,0 +1,241 @@
+#include "runtime/health/membership.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+
+#include "runtime/health/agreement_wire.hpp"
+
+namespace weft::detail {
+namespace {
+
+constexpr std::size_t kMostStrays = 1024;
+
+/// FNV-1a over what two groups may differ by.
+std::uint64_t number_of(std::span<const int> members, std::uint32_t epoch) noexcept {
+  std::uint64_t number = 0xcbf29ce484222325U;
+  const auto mix = [&number](std::uint32_t value) {
+    for (int byte = 0; byte < 4; ++byte)
+      number = (number ^ (value >> (8 * byte) & 0xffU)) * 0x100000001b3U;
+  };
+  mix(epoch);
+  for (const int member : members) mix(static_cast<std::uint32_t>(member));
+  return number;
+}
+
+Status failure(Code code, const std::string& message, const std::string& hint) {
+  return Status(ErrorDetail{.code = code, .operation = "shrink", .message = message, .hint = hint});
+}
+
+}  // namespace
+
+Group Membership::make(std::vector<int> members, std::uint32_t epoch) {
+  auto state = std::make_shared<GroupState>();
+  const auto self = std::find(members.begin(), members.end(), local_.rank);
+  state->place = self == members.end() ? -1 : static_cast<int>(self - members.begin());
+  state->epoch = epoch;
+  state->id = number_of(members, epoch);
+  state->members = std::move(members);
+  state->membership = weak_from_this();
+  // The others may shrink it before this rank does.
+  if (state->place >= 0 && state->members.size() <= kMostMembers)
+    local_.progress.post([self = shared_from_this(), state] { self->enter(state); });
+  return GroupState::as_group(state);
+}
+
+void Membership::open() {
+  std::vector<int> members(static_cast<std::size_t>(local_.size));
+  std::iota(members.begin(), members.end(), 0);
+  all_ = make(std::move(members), 0);
+}
+
+std::shared_ptr<Membership::Entry> Membership::find(std::uint64_t id) const {
+  const auto found = entries_.find(id);
+  return found == entries_.end() ? nullptr : found->second;
+}
+
+std::shared_ptr<Membership::Entry> Membership::enter(std::shared_ptr<const GroupState> group) {
+  if (auto known = find(group->id)) return known;
+  if (!agreed_) agreed_ = group;
+  auto entry = std::make_shared<Entry>();
+  entry->group = group;
+  entry->agreement = std::make_unique<Agreement>(
+      static_cast<int>(group->members.size()), group->place,
+      [this, state = group.get()](int to, const AgreementMessage& message) {
+        out_.emplace_back(state->members[static_cast<std::size_t>(to)], encode(state->id, message));
+      });
+  entries_[group->id] = entry;
+  for (std::size_t place = 0; place < group->members.size(); ++place)
+    tell(*entry, static_cast<int>(place));
+  const auto strays = std::exchange(strays_, {});
+  for (const Stray& stray : strays) on_message(mesh_.peer(stray.rank), stray.bytes);
+  return entry;
+}
+
+void Membership::tell(Entry& entry, int member) {
+  const p2p::Peer& peer = mesh_.peer(entry.group->members[static_cast<std::size_t>(member)]);
+  // One that is being fenced will have ended soon: then nothing is left to guess.
+  if (peer.gone() && (peer.silent.load() || peer.unfenced))
+    entry.agreement->gone(member, peer.ended);
+}
+
+void Membership::fate_known(int rank) {
+  std::vector<std::shared_ptr<Entry>> entries;
+  for (const auto& [id, entry] : entries_)
+    if (!entry->done.load()) entries.push_back(entry);
+  for (const auto& entry : entries) {
+    const auto& members = entry->group->members;
+    const auto found = std::find(members.begin(), members.end(), rank);
+    if (found == members.end()) continue;
+    tell(*entry, static_cast<int>(found - members.begin()));
+    follow_up(*entry);
+  }
+}
+
+void Membership::on_message(p2p::Peer& peer, std::span<const std::byte> bytes) {
+  const auto id = group_of(bytes);
+  if (!id) return;
+  if (const auto entry = find(*id)) return receive(*entry, peer.rank, bytes);
+  if (strays_.size() < kMostStrays)
+    strays_.push_back({peer.rank, std::vector<std::byte>(bytes.begin(), bytes.end())});
+}
+
+void Membership::receive(Entry& entry, int rank, std::span<const std::byte> bytes) {
+  const auto& members = entry.group->members;
+  const auto from = std::find(members.begin(), members.end(), rank);
+  const auto message = decode(bytes, members.size());
+  if (from == members.end() || !message) return;
+  entry.agreement->receive(static_cast<int>(from - members.begin()), *message);
+  follow_up(entry);
+}
+
+void Membership::follow_up(Entry& entry) {
+  send_all();
+  if (entry.agreement->end() == Agreement::End::none || entry.done.load()) return;
+  entry.result = result_of(entry);
+  entry.done.store(true, std::memory_order_release);
+  local_.ring();
+  if (!entry.result.ok()) return mesh_.exclude(entry.result.status());
+  if (agreed_ == entry.group) agreed_ = GroupState::of(*entry.result);
+  const Places& survivors = entry.agreement->survivors();
+  for (std::size_t place = 0; place < survivors.size(); ++place)
+    if (!survivors[place])
+      mesh_.give_up(entry.group->members[place],
+                    "the others of its group agreed to go on without it");
+}
+
+void Membership::send_all() {
+  // What is sent may bring news of its own, which comes back here.
+  if (std::exchange(sending_, true)) return;
+  for (std::size_t i = 0; i < out_.size(); ++i) {
+    const auto [rank, bytes] = std::move(out_[i]);
+    p2p::Peer& peer = mesh_.peer(rank);
+    if (!peer.gone() && peer.channel) peer.channel->send(bytes);
+  }
+  out_.clear();
+  sending_ = false;
+}
+
+Result<Group> Membership::result_of(const Entry& entry) {
+  const GroupState& group = *entry.group;
+  if (entry.agreement->end() == Agreement::End::cut_off) {
+    std::string away;
+    std::size_t reached = 0;
+    for (const int member : group.members) {
+      if (!mesh_.peer(member).gone())
+        ++reached;
+      else if (away.size() < 40)
+        away += fmt::format("{}{}", away.empty() ? "" : ", ", member);
+    }
+    return failure(Code::partitioned,
+                   fmt::format("this rank reaches {} of the {} members of its group, itself "
+                               "included; it is cut off from rank {}",
+                               reached, group.members.size(), away),
+                   "the others go on without it: end, and look at the network between the hosts");
+  }
+  const Places& survivors = entry.agreement->survivors();
+  if (!survivors[static_cast<std::size_t>(group.place)])
+    return failure(Code::fenced,
+                   "the others of the group have agreed to go on without this rank, which one of "
+                   "them could not reach",
+                   "end; WEFT_DEAD_AFTER sets how long a rank may be silent");
+  std::vector<int> members;
+  for (std::size_t place = 0; place < survivors.size(); ++place)
+    if (survivors[place]) members.push_back(group.members[place]);
+  return make(std::move(members), group.epoch + 1);
+}
+
+Result<Group> Membership::shrink(const GroupState& group, Deadline deadline) noexcept {
+  try {
+    if (local_.forked()) return local_.fork_refusal("shrink");
+    if (group.place < 0)
+      return failure(Code::bad_argument, "this rank is no member of the group", "");
+    if (group.members.size() > kMostMembers)
+      return failure(Code::exhausted,
+                     fmt::format("a group of {}; the most that can agree are {}",
+                                 group.members.size(), kMostMembers),
+                     "shrink subsets of it");
+    return agree(group, deadline);
+  } catch (const Error& error) {
+    return error.status();
+  } catch (const std::exception& error) {
+    return failure(Code::exhausted, error.what(), "");
+  }
+}
+
+Result<Group> Membership::agree(const GroupState& group, Deadline deadline) {
+  std::shared_ptr<Entry> entry;
+  local_.progress.run([&] {
+    entry = find(group.id);
+    if (!entry || entry->done.load()) return;
+    entry->agreement->begin();
+    follow_up(*entry);
+  });
+  if (!entry) return failure(Code::closed, "the group's world has left", "");
+  const auto done = [&] {
+    if (!entry->done.load(std::memory_order_acquire)) local_.progress.help();
+    return entry->done.load(std::memory_order_acquire);
+  };
+  const auto end = local_.waiter.wait(
+      done, [] { return false; }, deadline);
+  if (end == p2p::WaitEnd::ready) return entry->result;
+  Status status;
+  local_.progress.run([&] { status = late(*entry); });
+  return status;
+}
+
+Status Membership::late(const Entry& entry) const {
+  ErrorDetail detail{.code = Code::timeout,
+                     .operation = "shrink",
+                     .message = "the members have not agreed yet",
+                     .hint =
+                         "ask again: a rank that is silent or stopped is dead only after "
+                         "WEFT_DEAD_AFTER",
+                     .rank = local_.rank};
+  if (const int member = entry.agreement->awaited(); member >= 0) {
+    const p2p::Peer& peer = mesh_.peer(entry.group->members[static_cast<std::size_t>(member)]);
+    detail.peer = peer.rank;
+    detail.host = peer.host();
+    detail.message = fmt::format("rank {} (host {}, pid {}) has not answered{}", peer.rank,
+                                 peer.host(), peer.address.pid, mesh_.doubt(peer.rank));
+  }
+  return Status(std::move(detail));
+}
+
+bool Membership::is_outnumbered_by(const std::vector<bool>& ranks) const {
+  if (!agreed_) return false;
+  const auto& members = agreed_->members;
+  std::size_t away = 0;
+  bool first_is_here = true;
+  for (const int member : members) {
+    const p2p::Peer& peer = mesh_.peer(member);
+    const bool is_away = ranks[static_cast<std::size_t>(member)] || (peer.gone() && !peer.ended);
+    away += is_away ? 1 : 0;
+    if (member == members.front()) first_is_here = !is_away;
+  }
+  return 2 * away > members.size() || (2 * away == members.size() && !first_is_here);
+}
+
+}  // namespace weft::detail

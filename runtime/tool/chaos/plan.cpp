@@ -1,0 +1,64 @@
+#include "runtime/tool/chaos/plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <random>
+#include <set>
+
+namespace weft::tool {
+namespace {
+
+/// The library's distributions differ from one to the next; a plan must not.
+class Dice {
+ public:
+  explicit Dice(std::uint64_t seed) : engine_(seed) {}
+  std::size_t below(std::size_t count) { return static_cast<std::size_t>(engine_() % count); }
+  /// In thousandths, so that what is printed is what happens.
+  double between(double least, double most) {
+    const auto steps = static_cast<std::uint64_t>(std::max(0.0, most - least) * 1000);
+    return least + static_cast<double>(steps == 0 ? 0 : engine_() % (steps + 1)) / 1000;
+  }
+
+ private:
+  std::mt19937_64 engine_;
+};
+
+}  // namespace
+
+std::string_view name(Mishap mishap) noexcept {
+  constexpr std::array<std::string_view, 4> names{"kill", "stop", "slow", "cut"};
+  return names[static_cast<std::size_t>(mishap)];
+}
+
+std::vector<Step> make_plan(const PlanOptions& options) {
+  Dice dice(options.seed);
+  std::vector<int> ranks = options.ranks;
+  if (ranks.empty())
+    for (int rank = 0; rank < options.size; ++rank) ranks.push_back(rank);
+  std::vector<Step> plan;
+  std::set<int> killed;
+  for (int n = 0; n < options.count; ++n) {
+    Step step;
+    step.at_s = dice.between(options.after_s, options.within_s);
+    step.mishap = options.mishaps[dice.below(options.mishaps.size())];
+    step.rank = ranks[dice.below(ranks.size())];
+    step.for_s = options.for_s > 0 ? options.for_s : dice.between(0.5, 3);
+    if (step.mishap == Mishap::kill) {
+      step.for_s = 0;
+      if (!killed.insert(step.rank).second) continue;
+    }
+    plan.push_back(step);
+  }
+  std::ranges::stable_sort(plan, {}, &Step::at_s);
+  return plan;
+}
+
+std::string text(const Step& step) {
+  const std::string what =
+      fmt::format("at {:.3f} s: {} rank {}", step.at_s, name(step.mishap), step.rank);
+  return step.for_s > 0 ? what + fmt::format(" for {:.3f} s", step.for_s) : what;
+}
+
+}  // namespace weft::tool

@@ -1,0 +1,170 @@
+#include "runtime/tool/status/find_jobs.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "base/board/recording.hpp"
+#include "base/os/fd.hpp"
+#include "weft/error.hpp"
+
+namespace weft::tool {
+namespace {
+
+namespace fs = std::filesystem;
+using FileId = std::pair<dev_t, ino_t>;
+
+std::optional<int> number_in(std::string_view text) {
+  int number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+bool names_a_board(std::string_view target) {
+  if (target.starts_with("/memfd:weft-status")) return true;
+  const auto slash = target.rfind('/');
+  return slash != target.npos && target.substr(slash + 1).starts_with(board::kBoardFileBegin);
+}
+
+/// The process as it knows itself: its number in its own container.
+int own_number(int pid) {
+  std::ifstream status(fmt::format("/proc/{}/status", pid));
+  for (std::string line; std::getline(status, line);) {
+    if (!line.starts_with("NSpid:")) continue;
+    const auto last = line.find_last_of("\t ");
+    return number_in(std::string_view(line).substr(last + 1)).value_or(pid);
+  }
+  return pid;
+}
+
+class Scan {
+ public:
+  Search run() {
+    std::error_code none;
+    for (const auto& entry : fs::directory_iterator("/proc", none))
+      if (const auto pid = number_in(entry.path().filename().native())) look_at(*pid);
+    sort_into_jobs();
+    return std::move(search_);
+  }
+
+ private:
+  void look_at(int pid) {
+    const std::string folder = fmt::format("/proc/{}/fd", pid);
+    const std::unique_ptr<DIR, int (*)(DIR*)> files(::opendir(folder.c_str()), ::closedir);
+    if (!files) {
+      if (errno == EACCES) ++search_.hidden;
+      return;
+    }
+    std::optional<int> own;
+    while (const dirent* entry = ::readdir(files.get())) {
+      const std::string path = fmt::format("{}/{}", folder, entry->d_name);
+      std::array<char, 512> target{};
+      if (::readlink(path.c_str(), target.data(), target.size() - 1) <= 0 ||
+          !names_a_board(target.data()))
+        continue;
+      if (!own) own = own_number(pid);
+      take(path, pid, *own);
+    }
+  }
+
+  void take(const std::string& path, int pid, int own) {
+    struct stat about {};
+    if (::stat(path.c_str(), &about) != 0) return;
+    const FileId id{about.st_dev, about.st_ino};
+    auto known = boards_.find(id);
+    if (known == boards_.end()) {
+      try {
+        const os::Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+        if (!file) return;
+        known = boards_.emplace(id, FoundRank{board::BoardView::open(file)}).first;
+      } catch (const Error&) {
+        if (refused_.insert(id).second) ++search_.unknown;
+        return;
+      }
+    }
+    if (known->second.board.identity().pid == own) known->second.pid = pid;
+  }
+
+  void sort_into_jobs() {
+    std::map<std::string, FoundJob> jobs;
+    for (auto& [_, rank] : boards_) {
+      const board::Identity& identity = rank.board.identity();
+      std::string id = identity.job.data();
+      if (id.empty())
+        id = identity.size == 1 ? fmt::format("pid-{}", identity.pid)
+                                : fmt::format("unnamed-{}", identity.size);
+      FoundJob& job = jobs[id];
+      job.id = id;
+      job.size = std::max(job.size, identity.size);
+      add(job, std::move(rank));
+    }
+    for (auto& [_, job] : jobs) {
+      std::ranges::sort(job.ranks, {}, [](const FoundRank& r) { return r.board.identity().rank; });
+      search_.jobs.push_back(std::move(job));
+    }
+  }
+
+  /// A process may have joined more than once: its newest world counts.
+  static void add(FoundJob& job, FoundRank rank) {
+    const board::Identity& mine = rank.board.identity();
+    for (FoundRank& other : job.ranks) {
+      const board::Identity& its = other.board.identity();
+      if (its.rank != mine.rank) continue;
+      if (its.start_unix_ns < mine.start_unix_ns) other = std::move(rank);
+      return;
+    }
+    job.ranks.push_back(std::move(rank));
+  }
+
+  Search search_;
+  std::map<FileId, FoundRank> boards_;
+  std::set<FileId> refused_;
+};
+
+}  // namespace
+
+Search find_jobs() { return Scan().run(); }
+
+const FoundJob& choose_job(const Search& search, const std::string& wanted) {
+  const auto pid = number_in(wanted);
+  for (const FoundJob& job : search.jobs) {
+    if (job.id == wanted) return job;
+    for (const FoundRank& rank : job.ranks)
+      if (pid && rank.pid == *pid) return job;
+  }
+  std::vector<std::string> ids;
+  for (const FoundJob& job : search.jobs) ids.push_back(job.id);
+  throw Error(ErrorDetail{
+      .code = Code::bad_argument,
+      .operation = "--job",
+      .message = fmt::format("no job on this host is called {}, and none has a rank with that pid",
+                             wanted),
+      .hint =
+          ids.empty() ? no_job_text(search) : fmt::format("there are: {}", fmt::join(ids, ", "))});
+}
+
+std::string no_job_text(const Search& search) {
+  std::string text = "no weft job of this user runs on this host";
+  if (search.hidden > 0)
+    text += fmt::format("; {} processes are other users', whom root could look at", search.hidden);
+  if (search.unknown > 0)
+    text += fmt::format("; {} boards are of another version of weft", search.unknown);
+  return text;
+}
+
+}  // namespace weft::tool

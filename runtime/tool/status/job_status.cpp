@@ -1,0 +1,125 @@
+#include "runtime/tool/status/job_status.hpp"
+
+#include <algorithm>
+
+#include "weft/deadline.hpp"
+
+namespace weft::tool {
+namespace {
+
+/// What a peer's path says of a rank, the worst last.
+RankState state_by(const board::PathEntry& path) {
+  switch (path.state.load()) {
+    case board::PathState::joining:
+      return RankState::joining;
+    case board::PathState::failed:
+      return RankState::dead;
+    case board::PathState::left:
+      return RankState::left;
+    default:
+      break;
+  }
+  switch (static_cast<PeerHealth>(path.health.load())) {
+    case PeerHealth::slow:
+      return RankState::slow;
+    case PeerHealth::suspect:
+      return RankState::suspect;
+    case PeerHealth::dead:
+      return RankState::dead;
+    default:
+      return RankState::alive;
+  }
+}
+
+/// How much a word of a peer weighs against another's.
+int weight(RankState state) {
+  constexpr std::array<int, 7> weights{1, 2, 3, 4, 6, 5, 0};
+  return weights[static_cast<std::size_t>(state)];
+}
+
+void hear(RankStatus& rank, const board::PathEntry& path) {
+  const RankState said = state_by(path);
+  if (rank.host.empty()) rank.host = path.host.get();
+  if (rank.pid == 0) rank.pid = path.pid;
+  // Its own board knows better than a peer whether it has joined.
+  if (rank.seen == SeenBy::itself && said == RankState::joining) return;
+  if (weight(said) <= weight(rank.state)) return;
+  rank.state = said;
+  rank.condition = path.condition.get();
+}
+
+double seconds_since(std::uint64_t moment_ns) {
+  const std::uint64_t now = board::ns_of(Clock::now());
+  return now <= moment_ns ? 0 : static_cast<double>(now - moment_ns) / 1e9;
+}
+
+void read_board(RankStatus& rank, const FoundRank& found) {
+  const board::Identity& identity = found.board.identity();
+  rank.seen = found.pid == 0 ? SeenBy::keeper : SeenBy::itself;
+  rank.state = found.pid == 0 ? RankState::dead : RankState::alive;
+  rank.host = identity.host.data();
+  rank.pid = found.pid == 0 ? identity.pid : found.pid;
+  const auto edges = found.board.edges();
+  const auto name_of = [&](std::uint64_t slot) -> std::string {
+    const auto edge = std::ranges::find(edges, slot, &board::ShownEdge::slot);
+    return slot == 0 || edge == edges.end() ? "" : edge->report.slot;
+  };
+  if (found.pid != 0)
+    for (const board::ShownWait& wait : found.board.waits())
+      rank.waits.push_back({wait.about.operation, wait.about.peer, name_of(wait.about.slot),
+                            wait.about.sequence, seconds_since(wait.since_ns)});
+  for (const board::ShownEdge& edge : edges) {
+    const std::uint64_t done = edge.report.counters.transfers;
+    std::uint64_t begun = done + edge.pending;
+    for (const WaitStatus& wait : rank.waits)
+      if (wait.slot == edge.report.slot && edge.report.role != Role::puts &&
+          wait.operation != board::Operation::attach && wait.sequence > done)
+        begun = done + 1;
+    rank.edges.push_back({edge.report.slot, edge.report.role, edge.report.peer, {done, begun}});
+    Progress& sum = rank.progress[static_cast<std::size_t>(edge.report.role)];
+    sum.completed += done;
+    sum.started += begun;
+  }
+}
+
+}  // namespace
+
+std::string_view name(RankState state) noexcept {
+  constexpr std::array<std::string_view, 7> names{"JOINING", "ALIVE", "SLOW",   "SUSPECT",
+                                                  "DEAD",    "LEFT",  "UNKNOWN"};
+  return names[static_cast<std::size_t>(state)];
+}
+
+std::string_view name(SeenBy seen) noexcept {
+  constexpr std::array<std::string_view, 3> names{"itself", "kept", "peers"};
+  return names[static_cast<std::size_t>(seen)];
+}
+
+JobStatus status_of(const FoundJob& job, double least_seconds) {
+  JobStatus status{.id = job.id, .size = job.size, .ranks = {}, .held_up = {}};
+  for (int rank = 0; rank < job.size; ++rank) {
+    RankStatus unseen;
+    unseen.rank = rank;
+    status.ranks.push_back(std::move(unseen));
+  }
+  const auto at = [&](int rank) -> RankStatus* {
+    return rank < 0 || rank >= job.size ? nullptr : &status.ranks[static_cast<std::size_t>(rank)];
+  };
+  for (const FoundRank& found : job.ranks)
+    if (RankStatus* rank = at(found.board.identity().rank)) read_board(*rank, found);
+  std::vector<WaitsFor> waits;
+  for (const FoundRank& found : job.ranks) {
+    // A dead rank's view of its peers is of the past.
+    if (found.pid == 0) continue;
+    const int self = found.board.identity().rank;
+    for (const board::PathEntry& path : found.board.paths())
+      if (RankStatus* rank = at(path.peer); rank != nullptr && path.peer != self) hear(*rank, path);
+    if (const RankStatus* rank = at(self))
+      for (const WaitStatus& wait : rank->waits)
+        if (wait.seconds >= least_seconds) waits.push_back({self, wait.peer});
+  }
+  status.held_up = find_roots(waits);
+  return status;
+}
+
+}  // namespace weft::tool

@@ -1,0 +1,68 @@
+// What the boards of a host say of a job, put together.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/tool/status/find_jobs.hpp"
+#include "runtime/tool/status/wait_graph.hpp"
+
+namespace weft::tool {
+
+enum class RankState : std::uint8_t { joining, alive, slow, suspect, dead, left, unknown };
+std::string_view name(RankState state) noexcept;
+
+/// Where the knowledge comes from.
+enum class SeenBy : std::uint8_t {
+  itself,  ///< its own board
+  keeper,  ///< its own board, kept by a peer: the rank is dead
+  peers    ///< the paths of this host's ranks to it
+};
+std::string_view name(SeenBy seen) noexcept;
+
+struct Progress {
+  std::uint64_t completed = 0;
+  std::uint64_t started = 0;
+};
+inline constexpr std::size_t kRoles = 4;  ///< of weft::Role
+
+struct EdgeStatus {
+  std::string slot;
+  Role role = Role::puts;
+  int peer = -1;
+  Progress progress;
+};
+
+struct WaitStatus {
+  board::Operation operation = board::Operation::none;
+  int peer = -1;
+  std::string slot;
+  std::uint64_t sequence = 0;
+  double seconds = 0;  ///< so far
+};
+
+struct RankStatus {
+  int rank = -1;
+  RankState state = RankState::unknown;
+  SeenBy seen = SeenBy::peers;
+  std::string condition;  ///< why it is slow or suspect
+  std::string host;
+  int pid = 0;
+  std::array<Progress, kRoles> progress{};  ///< by Role
+  std::vector<EdgeStatus> edges;
+  std::vector<WaitStatus> waits;  ///< the longest first
+};
+
+struct JobStatus {
+  std::string id;
+  int size = 0;
+  std::vector<RankStatus> ranks;
+  HeldUp held_up;
+};
+
+/// Waits shorter than `least_seconds` hold nobody up: they are part of any loop.
+JobStatus status_of(const FoundJob& job, double least_seconds);
+
+}  // namespace weft::tool

@@ -1,0 +1,135 @@
+#include "runtime/tool/status/print_status.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+namespace weft::tool {
+namespace {
+
+std::uint64_t sum(const RankStatus& rank, std::uint64_t Progress::*count) {
+  std::uint64_t all = 0;
+  for (const Progress& progress : rank.progress) all += progress.*count;
+  return all;
+}
+
+/// "rank 2: tensor 17 of "gradients", 3.2 s".
+std::string wait_text(const WaitStatus& wait) {
+  std::string text = wait.peer < 0 ? "" : fmt::format("rank {}: ", wait.peer);
+  text += board::name(wait.operation);
+  if (!wait.slot.empty()) text += fmt::format(" \"{}\"", wait.slot);
+  if (wait.sequence != 0) text += fmt::format(" #{}", wait.sequence);
+  return text + fmt::format(", {:.1f} s", wait.seconds);
+}
+
+std::string what_it_does(const RankStatus& rank) {
+  if (rank.seen == SeenBy::keeper) return "killed; a peer keeps its board";
+  if (!rank.condition.empty()) return rank.condition;
+  return rank.waits.empty() ? "" : wait_text(rank.waits.front());
+}
+
+std::string hosts_text(const JobStatus& job) {
+  std::set<std::string> hosts;
+  for (const RankStatus& rank : job.ranks)
+    if (!rank.host.empty()) hosts.insert(rank.host);
+  return fmt::format("{}", fmt::join(hosts, ", "));
+}
+
+std::string late_text(const JobStatus& job) {
+  std::string text;
+  for (const Laggard& late : job.held_up.laggards)
+    text += fmt::format("late: rank {}, for which {} {}\n", late.rank, late.waiters,
+                        late.waiters == 1 ? "rank waits" : "ranks wait");
+  for (const auto& circle : job.held_up.circles)
+    text += fmt::format(
+        "circle: rank {} -> {}: each waits for the next. Do they take the same steps in the same "
+        "order?\n",
+        fmt::join(circle, " -> "), circle.front());
+  return text;
+}
+
+nlohmann::ordered_json progress_json(const std::array<Progress, kRoles>& progress,
+                                     std::uint64_t Progress::*count) {
+  nlohmann::ordered_json all;
+  for (std::size_t role = 0; role < kRoles; ++role)
+    all[weft::name(static_cast<Role>(role))] = progress[role].*count;
+  return all;
+}
+
+nlohmann::ordered_json rank_json(const RankStatus& rank) {
+  auto edges = nlohmann::ordered_json::array();
+  for (const EdgeStatus& edge : rank.edges)
+    edges.push_back({{"slot", edge.slot},
+                     {"role", weft::name(edge.role)},
+                     {"peer", edge.peer},
+                     {"started", edge.progress.started},
+                     {"completed", edge.progress.completed}});
+  auto waits = nlohmann::ordered_json::array();
+  for (const WaitStatus& wait : rank.waits)
+    waits.push_back({{"operation", board::name(wait.operation)},
+                     {"peer", wait.peer},
+                     {"slot", wait.slot},
+                     {"sequence", wait.sequence},
+                     {"seconds", wait.seconds}});
+  return {{"rank", rank.rank},
+          {"state", name(rank.state)},
+          {"seen_by", name(rank.seen)},
+          {"condition", rank.condition},
+          {"host", rank.host},
+          {"pid", rank.pid},
+          {"started", progress_json(rank.progress, &Progress::started)},
+          {"completed", progress_json(rank.progress, &Progress::completed)},
+          {"waits", std::move(waits)},
+          {"edges", std::move(edges)}};
+}
+
+}  // namespace
+
+std::string status_text(const JobStatus& job, const JobStatus* before, double seconds) {
+  const auto boards = std::ranges::count_if(
+      job.ranks, [](const RankStatus& rank) { return rank.seen != SeenBy::peers; });
+  std::string text = fmt::format("job {}: {} ranks on {}; {} of them seen here\n", job.id, job.size,
+                                 hosts_text(job), boards);
+  text +=
+      fmt::format("{:>5} {:<8} {:<14} {:>8} {:>12} {:>12} {:>10}  {}\n", "rank", "state", "host",
+                  "pid", "started", "completed", before == nullptr ? "" : "per s", "waits for");
+  for (const RankStatus& rank : job.ranks) {
+    std::string started = "-";
+    std::string completed = "-";
+    std::string rate;
+    if (rank.seen != SeenBy::peers) {
+      started = std::to_string(sum(rank, &Progress::started));
+      completed = std::to_string(sum(rank, &Progress::completed));
+    }
+    if (before != nullptr && seconds > 0 && rank.seen == SeenBy::itself &&
+        before->ranks.size() == job.ranks.size()) {
+      const RankStatus& old = before->ranks[static_cast<std::size_t>(rank.rank)];
+      const auto moved = static_cast<double>(sum(rank, &Progress::completed)) -
+                         static_cast<double>(sum(old, &Progress::completed));
+      rate = fmt::format("{:.0f}", std::max(0.0, moved) / seconds);
+    }
+    text += fmt::format("{:>5} {:<8} {:<14} {:>8} {:>12} {:>12} {:>10}  {}\n", rank.rank,
+                        name(rank.state), rank.host, rank.pid, started, completed, rate,
+                        rank.seen == SeenBy::peers ? "(another host: as its peers here know it)"
+                                                   : what_it_does(rank));
+  }
+  return text + late_text(job);
+}
+
+nlohmann::ordered_json status_json(const JobStatus& job) {
+  auto ranks = nlohmann::ordered_json::array();
+  for (const RankStatus& rank : job.ranks) ranks.push_back(rank_json(rank));
+  auto laggards = nlohmann::ordered_json::array();
+  for (const Laggard& late : job.held_up.laggards)
+    laggards.push_back({{"rank", late.rank}, {"waiters", late.waiters}});
+  return {{"id", job.id},
+          {"size", job.size},
+          {"ranks", std::move(ranks)},
+          {"laggards", std::move(laggards)},
+          {"circles", job.held_up.circles}};
+}
+
+}  // namespace weft::tool

@@ -1,0 +1,128 @@
+// weft-status: what the jobs on this host are doing, read from the boards of their ranks.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <thread>
+
+#include "base/board/recording.hpp"
+#include "runtime/tool/status/print_status.hpp"
+#include "weft/error.hpp"
+
+namespace weft::tool {
+namespace {
+
+constexpr int kNoJob = 1;
+constexpr int kBadUse = 2;
+
+struct Wanted {
+  std::string job;
+  std::string folder;
+  bool json = false;
+  double every = 0;
+  double least = 0.1;
+};
+
+/// The jobs to show. Throws Error where the one that was asked for is not there.
+std::vector<const FoundJob*> chosen(const Search& search, const Wanted& wanted) {
+  if (!wanted.job.empty()) return {&choose_job(search, wanted.job)};
+  std::vector<const FoundJob*> all;
+  for (const FoundJob& job : search.jobs) all.push_back(&job);
+  return all;
+}
+
+int record(const Wanted& wanted) {
+  const Search search = find_jobs();
+  const auto jobs = chosen(search, wanted);
+  if (jobs.empty()) {
+    fmt::print(stderr, "weft-status: {}\n", no_job_text(search));
+    return kNoJob;
+  }
+  for (const FoundJob* job : jobs)
+    for (const FoundRank& rank : job->ranks)
+      fmt::print("{}\n", board::write_recording(rank.board, wanted.folder,
+                                                {.why = "weft-status --record"}));
+  return 0;
+}
+
+void print_json(const std::vector<JobStatus>& jobs) {
+  auto all = nlohmann::ordered_json::array();
+  for (const JobStatus& job : jobs) all.push_back(status_json(job));
+  const nlohmann::ordered_json whole = {{"schema", "weft-status/1"}, {"jobs", std::move(all)}};
+  fmt::print("{}\n", whole.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+int show(const Wanted& wanted) {
+  std::vector<JobStatus> before;
+  auto looked = std::chrono::steady_clock::now();
+  for (;;) {
+    const Search search = find_jobs();
+    const auto now = std::chrono::steady_clock::now();
+    const double seconds = std::chrono::duration<double>(now - looked).count();
+    std::vector<JobStatus> jobs;
+    for (const FoundJob* job : chosen(search, wanted))
+      jobs.push_back(status_of(*job, wanted.least));
+    if (wanted.every > 0 && !wanted.json && ::isatty(STDOUT_FILENO) != 0)
+      fmt::print("\033[H\033[2J");
+    if (wanted.json) {
+      print_json(jobs);
+    } else {
+      for (std::size_t i = 0; i < jobs.size(); ++i) {
+        const auto old = std::ranges::find(before, jobs[i].id, &JobStatus::id);
+        fmt::print("{}{}", i == 0 ? "" : "\n",
+                   status_text(jobs[i], old == before.end() ? nullptr : &*old, seconds));
+      }
+    }
+    if (jobs.empty()) fmt::print(stderr, "weft-status: {}\n", no_job_text(search));
+    std::fflush(stdout);
+    if (wanted.every <= 0) return jobs.empty() ? kNoJob : 0;
+    before = std::move(jobs);
+    looked = now;
+    std::this_thread::sleep_for(std::chrono::duration<double>(wanted.every));
+  }
+}
+
+}  // namespace
+}  // namespace weft::tool
+
+int main(int argc, char** argv) {
+  CLI::App app(
+      "What the weft jobs on this host are doing: each rank's state, the operations that it has "
+      "started and completed, who waits for whom, and who is late. Nothing is asked of the ranks, "
+      "which may be stopped or dead.",
+      "weft-status");
+  app.set_version_flag("--version", "weft " WEFT_VERSION);
+  weft::tool::Wanted wanted;
+  app.add_flag("--json", wanted.json, "Print JSON");
+  app.add_option("--watch", wanted.every, "Look again every so many seconds (default: 1)")
+      ->expected(0, 1)
+      ->default_str("1")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--job", wanted.job, "Only this job: its id, or the pid of one of its ranks");
+  app.add_option("--least", wanted.least,
+                 "Waits shorter than so many seconds hold nobody up (default: 0.1)");
+  app.add_option("--record", wanted.folder,
+                 "Write a recording of each rank into this folder, for weft-trace")
+      ->check(CLI::ExistingDirectory);
+  app.footer(
+      "Ranks of other hosts are shown as their peers on this one know them.\n"
+      "Exit status: 0, a job was shown; 1, there is none; 2, bad use.\n\n"
+      "Examples:\n"
+      "  weft-status                      once\n"
+      "  weft-status --watch 0.5 --job 4711\n"
+      "  weft-status --record /var/tmp && weft-trace merge /var/tmp/*.weft-recording -o "
+      "trace.json");
+  try {
+    app.parse(argc, argv);
+    return wanted.folder.empty() ? weft::tool::show(wanted) : weft::tool::record(wanted);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : weft::tool::kBadUse;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "weft-status: {}\n", error.what());
+    return weft::tool::kBadUse;
+  }
+}

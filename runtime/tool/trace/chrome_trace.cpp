@@ -1,0 +1,134 @@
+#include "runtime/tool/trace/chrome_trace.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+namespace weft::tool {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using board::RecordedEvent;
+
+constexpr std::uint64_t kShortest = 1000;  ///< ns: shorter ones could not be seen
+
+class Writer {
+ public:
+  Writer(std::ostream& out, std::span<const LoadedRecording> recordings,
+         const std::map<std::string, Alignment>& clocks)
+      : out_(out), recordings_(recordings), clocks_(clocks) {
+    for (const LoadedRecording& recording : recordings)
+      for (const RecordedEvent& event : recording.ring.events)
+        zero_ = std::min(zero_, aligned(recording, event.started_ns));
+  }
+
+  void run() {
+    out_ << "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n";
+    for (const LoadedRecording& recording : recordings_) name_tracks(recording);
+    for (const LoadedRecording& recording : recordings_)
+      for (const RecordedEvent& event : recording.ring.events) put_event(recording, event);
+    std::uint64_t id = 0;
+    for (const Flow& flow : find_flows(recordings_)) put_flow(flow, ++id);
+    out_ << "\n]}\n";
+  }
+
+ private:
+  std::int64_t aligned(const LoadedRecording& recording, std::uint64_t moment) const {
+    const auto clock = clocks_.find(recording.boot);
+    return static_cast<std::int64_t>(moment) + (clock == clocks_.end() ? 0 : clock->second.add_ns);
+  }
+  double microseconds(const LoadedRecording& recording, std::uint64_t moment) const {
+    return static_cast<double>(aligned(recording, moment) - zero_) / 1e3;
+  }
+  /// Slots have a track each; 0 has what belongs to none.
+  static std::uint64_t track(const LoadedRecording& recording, const RecordedEvent& event) {
+    return recording.slots.contains(event.slot) ? event.slot : 0;
+  }
+
+  void put(const Json& item) {
+    out_ << (first_ ? "" : ",\n") << item.dump(-1, ' ', false, Json::error_handler_t::replace);
+    first_ = false;
+  }
+
+  void name_tracks(const LoadedRecording& recording) {
+    const auto meta = [&](const char* what, std::uint64_t track, const std::string& name) {
+      put({{"ph", "M"},
+           {"pid", recording.rank},
+           {"tid", track},
+           {"name", what},
+           {"args", {{"name", name}}}});
+    };
+    meta("process_name", 0,
+         fmt::format("rank {} ({}, pid {})", recording.rank, recording.host, recording.pid));
+    put({{"ph", "M"},
+         {"pid", recording.rank},
+         {"tid", 0},
+         {"name", "process_sort_index"},
+         {"args", {{"sort_index", recording.rank}}}});
+    meta("thread_name", 0, "rank");
+    for (const auto& [number, slot] : recording.slots)
+      meta("thread_name", number, fmt::format("{} ({})", slot.name, name(slot.role)));
+  }
+
+  void put_event(const LoadedRecording& recording, const RecordedEvent& event) {
+    std::string label(board::name(event.event));
+    if (event.operation != board::Operation::none)
+      label = fmt::format("{} {}", label, board::name(event.operation));
+    if (event.peer >= 0) label += fmt::format(" rank {}", event.peer);
+    Json args = {{"value", event.value}};
+    if (event.peer >= 0) args["peer"] = event.peer;
+    if (event.bytes != 0) args["bytes"] = event.bytes;
+    if (event.code != Code::ok) args["code"] = weft::name(event.code);
+    Json item = {{"name", label},
+                 {"cat", board::name(event.event)},
+                 {"ph", "X"},
+                 {"pid", recording.rank},
+                 {"tid", track(recording, event)},
+                 {"ts", microseconds(recording, event.started_ns)}};
+    if (event.ended_ns > event.started_ns)
+      item["dur"] = static_cast<double>(event.ended_ns - event.started_ns) / 1e3;
+    else
+      item["dur"] = static_cast<double>(kShortest) / 1e3;
+    item["args"] = std::move(args);
+    put(item);
+  }
+
+  void put_flow(const Flow& flow, std::uint64_t id) {
+    const LoadedRecording& from = recordings_[flow.from];
+    const LoadedRecording& to = recordings_[flow.to];
+    const RecordedEvent& begun = from.ring.events[flow.from_event];
+    const RecordedEvent& ended = to.ring.events[flow.to_event];
+    put({{"name", "transfer"},
+         {"cat", "transfer"},
+         {"ph", "s"},
+         {"id", id},
+         {"pid", from.rank},
+         {"tid", track(from, begun)},
+         {"ts", microseconds(from, begun.started_ns)}});
+    put({{"name", "transfer"},
+         {"cat", "transfer"},
+         {"ph", "f"},
+         {"bp", "e"},
+         {"id", id},
+         {"pid", to.rank},
+         {"tid", track(to, ended)},
+         {"ts", microseconds(to, ended.ended_ns)}});
+  }
+
+  std::ostream& out_;
+  std::span<const LoadedRecording> recordings_;
+  const std::map<std::string, Alignment>& clocks_;
+  std::int64_t zero_ = std::numeric_limits<std::int64_t>::max();
+  bool first_ = true;
+};
+
+}  // namespace
+
+void write_chrome_trace(std::ostream& out, std::span<const LoadedRecording> recordings,
+                        const std::map<std::string, Alignment>& clocks) {
+  Writer(out, recordings, clocks).run();
+}
+
+}  // namespace weft::tool

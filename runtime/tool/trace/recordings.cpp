@@ -1,0 +1,141 @@
+#include "runtime/tool/trace/recordings.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+#include <tuple>
+
+#include "base/os/fd.hpp"
+#include "weft/error.hpp"
+
+namespace weft::tool {
+namespace {
+
+using board::Event;
+using board::RecordedEvent;
+
+/// A transfer's name, the same at both ends: owner of the slot, other end, slot, number.
+using Transfer = std::tuple<int, int, std::string, std::uint64_t>;
+/// An event: its recording, and its place in the ring.
+using Place = std::pair<std::size_t, std::size_t>;
+
+std::map<std::uint64_t, SlotEnd> slots_of(const board::BoardView& board) {
+  std::map<std::uint64_t, SlotEnd> slots;
+  for (const board::ShownEdge& edge : board.all_edges())
+    slots[edge.slot] = {edge.report.slot, edge.report.role, edge.report.peer};
+  return slots;
+}
+
+std::int64_t at(const RecordedEvent& event, bool end) {
+  return static_cast<std::int64_t>(end ? event.ended_ns : event.started_ns);
+}
+
+/// Events of one kind, by what they have in common with those of another.
+template <typename Key, typename KeyOf>
+std::map<Key, Place> places(std::span<const LoadedRecording> recordings, Event kind,
+                            const KeyOf& key_of) {
+  std::map<Key, Place> found;
+  for (std::size_t r = 0; r < recordings.size(); ++r) {
+    const auto& events = recordings[r].ring.events;
+    for (std::size_t e = 0; e < events.size(); ++e)
+      if (events[e].event == kind && !recordings[r].slot_name(events[e].slot).empty())
+        found.insert_or_assign(key_of(recordings[r], events[e]), Place{r, e});
+  }
+  return found;
+}
+
+/// Attaches have no number of their own; those of one slot between two ranks come in order, but
+/// only the last one is sure to be the same at both ends.
+using Attach = std::tuple<int, int, std::string>;  // owner, asker, slot
+
+}  // namespace
+
+std::string LoadedRecording::slot_name(std::uint64_t slot) const {
+  const auto end = slots.find(slot);
+  return slot == 0 || end == slots.end() ? "" : end->second.name;
+}
+
+LoadedRecording load_recording(const std::string& path) {
+  const os::Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file)
+    throw Error(ErrorDetail{.code = Code::system,
+                            .operation = path,
+                            .message = std::strerror(errno),
+                            .hint = "name files that end in .weft-recording"});
+  try {
+    const auto board = board::BoardView::open(file);
+    const board::Identity& identity = board.identity();
+    return {.path = path,
+            .job = identity.job.data(),
+            .rank = identity.rank,
+            .size = identity.size,
+            .pid = identity.pid,
+            .host = identity.host.data(),
+            .boot = identity.boot.data(),
+            .why = board.recorded().why.data(),
+            .by_rank = board.recorded().by_rank,
+            .wall_offset_ns = static_cast<std::int64_t>(identity.start_monotonic_ns) -
+                              static_cast<std::int64_t>(identity.start_unix_ns),
+            .ring = board.recorder().all(),
+            .slots = slots_of(board),
+            .waits = board.waits()};
+  } catch (const Error& error) {
+    ErrorDetail detail = error.detail();
+    detail.operation = path;
+    throw Error(detail);
+  }
+}
+
+std::vector<Flow> find_flows(std::span<const LoadedRecording> recordings) {
+  const auto by_owner = [](const LoadedRecording& r, const RecordedEvent& e) {
+    return Transfer{r.rank, e.peer, r.slot_name(e.slot), e.value};
+  };
+  const auto by_writer = [](const LoadedRecording& r, const RecordedEvent& e) {
+    return Transfer{e.peer, r.rank, r.slot_name(e.slot), e.value};
+  };
+  const auto published_by = [](const LoadedRecording& r, const RecordedEvent& e) {
+    return Transfer{r.rank, -1, r.slot_name(e.slot), e.value};
+  };
+  std::vector<Flow> flows;
+  const auto arrived = places<Transfer>(recordings, Event::arrived, by_owner);
+  for (const auto& [key, put] : places<Transfer>(recordings, Event::put, by_writer))
+    if (const auto to = arrived.find(key); to != arrived.end())
+      flows.push_back({put.first, put.second, to->second.first, to->second.second});
+  const auto published = places<Transfer>(recordings, Event::published, published_by);
+  for (const auto& [key, view] : places<Transfer>(recordings, Event::viewed, by_writer)) {
+    const auto& [owner, reader, slot, version] = key;
+    if (const auto from = published.find({owner, -1, slot, version}); from != published.end())
+      flows.push_back({from->second.first, from->second.second, view.first, view.second});
+  }
+  return flows;
+}
+
+std::vector<Crossing> find_crossings(std::span<const LoadedRecording> recordings) {
+  std::vector<Crossing> crossings;
+  const auto cross = [&](const Place& from, const Place& to) {
+    const LoadedRecording& a = recordings[from.first];
+    const LoadedRecording& b = recordings[to.first];
+    crossings.push_back({a.boot, b.boot, at(a.ring.events[from.second], false),
+                         at(b.ring.events[to.second], true)});
+  };
+  for (const Flow& flow : find_flows(recordings))
+    cross({flow.from, flow.from_event}, {flow.to, flow.to_event});
+
+  const auto at_asker = [](const LoadedRecording& r, const RecordedEvent& e) {
+    return Attach{e.peer, r.rank, r.slot_name(e.slot)};
+  };
+  const auto at_owner = [](const LoadedRecording& r, const RecordedEvent& e) {
+    return Attach{r.rank, e.peer, r.slot_name(e.slot)};
+  };
+  const auto asked = places<Attach>(recordings, Event::attach_asked, at_asker);
+  const auto granted = places<Attach>(recordings, Event::attach_granted, at_asker);
+  for (const auto& [key, seat] : places<Attach>(recordings, Event::seated, at_owner)) {
+    if (const auto from = asked.find(key); from != asked.end()) cross(from->second, seat);
+    if (const auto to = granted.find(key); to != granted.end()) cross(seat, to->second);
+  }
+  return crossings;
+}
+
+}  // namespace weft::tool

@@ -1,0 +1,58 @@
+// Recordings as weft-trace uses them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/board/board_view.hpp"
+#include "runtime/tool/trace/clocks.hpp"
+
+namespace weft::tool {
+
+/// A slot end by the number that a rank's records give it.
+struct SlotEnd {
+  std::string name;
+  Role role = Role::puts;
+  int peer = -1;
+};
+
+struct LoadedRecording {
+  std::string path;
+  std::string job;
+  int rank = -1;
+  int size = 0;
+  int pid = 0;
+  std::string host;
+  std::string boot;
+  std::string why;
+  int by_rank = -1;
+  std::int64_t wall_offset_ns = 0;  ///< CLOCK_MONOTONIC - CLOCK_REALTIME
+  board::Recording ring;
+  std::map<std::uint64_t, SlotEnd> slots;
+  std::vector<board::ShownWait> waits;
+
+  std::string slot_name(std::uint64_t slot) const;
+};
+
+/// Throws Error(system) naming the file that is no recording.
+LoadedRecording load_recording(const std::string& path);
+
+/// A put and where it arrived, as places in two recordings' rings.
+struct Flow {
+  std::size_t from = 0;        ///< recording
+  std::size_t from_event = 0;  ///< in its ring
+  std::size_t to = 0;
+  std::size_t to_event = 0;
+};
+/// Puts and publications with the arrivals and views that saw them: by slot name, ranks and
+/// sequence.
+std::vector<Flow> find_flows(std::span<const LoadedRecording> recordings);
+
+/// Everything that is known to have gone from one rank to another: transfers, and the attaches,
+/// which every recording has.
+std::vector<Crossing> find_crossings(std::span<const LoadedRecording> recordings);
+
+}  // namespace weft::tool

@@ -1,0 +1,152 @@
+// weft-trace: what recordings hold, as text or as one trace.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <set>
+
+#include "runtime/tool/trace/chrome_trace.hpp"
+#include "weft/error.hpp"
+
+namespace weft::tool {
+namespace {
+
+constexpr int kBadUse = 2;
+
+std::vector<LoadedRecording> load_all(const std::vector<std::string>& paths) {
+  std::vector<LoadedRecording> recordings;
+  std::set<std::string> jobs;
+  std::set<int> ranks;
+  for (const std::string& path : paths) {
+    recordings.push_back(load_recording(path));
+    jobs.insert(recordings.back().job);
+    if (jobs.size() > 1)
+      throw Error(ErrorDetail{
+          .code = Code::bad_argument,
+          .operation = path,
+          .message = "it is of job " + recordings.back().job + ", and the files before it are not",
+          .hint = "merge one job's recordings at a time"});
+    if (!ranks.insert(recordings.back().rank).second)
+      throw Error(ErrorDetail{
+          .code = Code::bad_argument,
+          .operation = path,
+          .message = fmt::format("there are two recordings of rank {}", recordings.back().rank),
+          .hint = "give one of each rank"});
+  }
+  return recordings;
+}
+
+std::map<std::string, Alignment> align_all(const std::vector<LoadedRecording>& recordings) {
+  std::vector<WallClock> clocks;
+  for (const LoadedRecording& r : recordings)
+    if (std::ranges::find(clocks, r.boot, &WallClock::boot) == clocks.end())
+      clocks.push_back({r.boot, r.wall_offset_ns});
+  return align(clocks, find_crossings(recordings));
+}
+
+void tell_alignment(const std::vector<LoadedRecording>& recordings,
+                    const std::map<std::string, Alignment>& clocks) {
+  std::set<std::string> told{recordings.front().boot};
+  for (const LoadedRecording& r : recordings) {
+    if (!told.insert(r.boot).second) continue;
+    const Alignment& clock = clocks.at(r.boot);
+    if (clock.by_wall_clock)
+      fmt::print(stderr,
+                 "weft-trace: {}'s clock is aligned by wall clocks alone: nothing in the "
+                 "recordings went both ways between it and the others\n",
+                 r.host);
+    else
+      fmt::print(stderr, "weft-trace: {}'s clock is aligned within {:.1f} us\n", r.host,
+                 static_cast<double>(clock.error_ns) / 1e3);
+  }
+}
+
+int merge(const std::vector<std::string>& paths, const std::string& output) {
+  const auto recordings = load_all(paths);
+  const auto clocks = align_all(recordings);
+  tell_alignment(recordings, clocks);
+  if (output == "-") {
+    write_chrome_trace(std::cout, recordings, clocks);
+    return 0;
+  }
+  std::ofstream file(output);
+  if (file) write_chrome_trace(file, recordings, clocks);
+  file.close();
+  if (!file)
+    throw Error(ErrorDetail{.code = Code::system,
+                            .operation = output,
+                            .message = "it can't be written",
+                            .hint = "name a file in an existing folder with room left"});
+  return 0;
+}
+
+void show(const std::string& path, std::size_t most) {
+  const LoadedRecording r = load_recording(path);
+  fmt::print("rank {} of {} (job {}, host {}, pid {})\n", r.rank, r.size,
+             r.job.empty() ? "without a name" : r.job, r.host, r.pid);
+  if (!r.why.empty())
+    fmt::print("recorded by {}: {}\n", r.by_rank < 0 ? "a tool" : fmt::format("rank {}", r.by_rank),
+               r.why);
+  fmt::print("{} events, {} older ones overwritten\n", r.ring.events.size(), r.ring.overwritten);
+  const auto& events = r.ring.events;
+  const std::uint64_t last = events.empty() ? 0 : events.back().ended_ns;
+  for (std::size_t i = events.size() - std::min(most, events.size()); i < events.size(); ++i) {
+    const board::RecordedEvent& event = events[i];
+    // Before the last one: what came last is what counts.
+    fmt::print("{:>14.6f} s  {:<16}",
+               (static_cast<double>(event.ended_ns) - static_cast<double>(last)) / 1e9,
+               board::name(event.event));
+    if (event.operation != board::Operation::none) fmt::print(" {}", board::name(event.operation));
+    if (event.peer >= 0) fmt::print(" rank {}", event.peer);
+    if (const std::string slot = r.slot_name(event.slot); !slot.empty())
+      fmt::print(" \"{}\"", slot);
+    if (event.value != 0 && event.value != ~std::uint64_t{0}) fmt::print(" #{}", event.value);
+    if (event.bytes != 0) fmt::print(" {} bytes", event.bytes);
+    if (event.ended_ns > event.started_ns)
+      fmt::print(" took {:.6f} s", static_cast<double>(event.ended_ns - event.started_ns) / 1e9);
+    if (event.code != Code::ok) fmt::print(" {}", weft::name(event.code));
+    fmt::print("\n");
+  }
+  for (const board::ShownWait& wait : r.waits)
+    fmt::print("waiting: {} rank {} \"{}\" #{}\n", board::name(wait.about.operation),
+               wait.about.peer, r.slot_name(wait.about.slot), wait.about.sequence);
+}
+
+}  // namespace
+}  // namespace weft::tool
+
+int main(int argc, char** argv) {
+  CLI::App app("What the recordings of weft's ranks hold.", "weft-trace");
+  app.set_version_flag("--version", "weft " WEFT_VERSION);
+  app.require_subcommand(1);
+  std::vector<std::string> files;
+  std::string output = "trace.json";
+  std::string file;
+  std::size_t most = 4096;
+  auto* const merge = app.add_subcommand(
+      "merge", "One trace of all ranks, for chrome://tracing or ui.perfetto.dev");
+  merge->add_option("FILES", files, "Recordings of one job, one of each rank")->required();
+  merge->add_option("-o,--output", output, "The trace (default: trace.json; -: standard output)");
+  auto* const show = app.add_subcommand("show", "One rank's events as text");
+  show->add_option("FILE", file, "A recording, or a board in a file")->required();
+  show->add_option("--last", most, "Only so many events (default: all)");
+  app.footer(
+      "Recordings are made with WEFT_RECORD_DIR, or by weft-status --record. Transfers are in "
+      "them\nwhere the job ran with WEFT_RECORD=all.\n\n"
+      "Examples:\n"
+      "  weft-trace merge /var/tmp/weft-*.weft-recording -o trace.json\n"
+      "  weft-trace show --last 20 weft-3281-rank2-node1-4711.weft-recording");
+  try {
+    app.parse(argc, argv);
+    if (merge->parsed()) return weft::tool::merge(files, output);
+    weft::tool::show(file, most);
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : weft::tool::kBadUse;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "weft-trace: {}\n", error.what());
+    return weft::tool::kBadUse;
+  }
+}
