@@ -31,14 +31,44 @@ std::size_t all_ends(std::size_t size, int) { return size * 10; }
 std::size_t eight_exchanged(std::size_t size, int) { return size * 36; }
 // Gradient, parameters (worker's and shard's) and the limit's two, with one to spare.
 std::size_t six_times(std::size_t size, int) { return size * 6; }
+// Each rank's two tensors and the limit's memory.
+std::size_t several_sent(std::size_t size, int ranks) {
+  return size * 3 * static_cast<std::size_t>(ranks);
+}
+// Each rank's window, and the limit's.
+std::size_t windows(std::size_t size, int ranks) {
+  return kWindow * (2 * size + 64) * static_cast<std::size_t>(ranks);
+}
 // The slots that are kept, on top of source and limit.
 std::size_t many(std::size_t size, int) { return size * 80; }
 
 // Sixteen sources, buffers, published runs twice, what they are got into, and the limit's ends.
-[[maybe_unused]] std::size_t sixteen_ways(std::size_t size, int) { return size * 16 * 7; }
+std::size_t sixteen_ways(std::size_t size, int) { return size * 16 * 7; }
 
 const std::vector<std::size_t> kBandwidthSizes{64 * kKi, 256 * kKi, kMi,      4 * kMi,
                                                16 * kMi, 64 * kMi,  256 * kMi};
+
+// Input and result of each rank: weft's, the limit's, and those of bf16.
+std::size_t of_all_ranks(std::size_t size, int ranks) {
+  return size * 5 * static_cast<std::size_t>(ranks);
+}
+
+Description collective(std::string_view name, std::string_view what) {
+  const bool moves = name != kBarrier;
+  return {.name = name,
+          .what = what,
+          .sizes = moves ? std::vector<std::size_t>{8, kKi, 4 * kKi, 16 * kKi, 64 * kKi, 256 * kKi,
+                                                    kMi, 4 * kMi, 16 * kMi, 64 * kMi}
+                         : std::vector<std::size_t>{8},
+          .quick_sizes = moves ? std::vector<std::size_t>{8, 4 * kKi, 64 * kKi, kMi, 16 * kMi}
+                               : std::vector<std::size_t>{8},
+          .most = kGi,
+          .multiple_of = 8,
+          .memory = of_all_ranks,
+          .peers = {"openmpi", "mpich"},
+          .moves_bytes = moves,
+          .is_collective = true};
+}
 
 const std::vector<Description>& all() {
   static const std::vector<Description> benchmarks {
@@ -49,7 +79,7 @@ const std::vector<Description>& all() {
      .most = 8,
      .multiple_of = 8,
      .memory = thrice,
-     .has_peers = true},
+     .peers = {"openmpi", "mpich"}},
         {.name = kPutBandwidth,
          .what = "tensors put into a slot; limit: the best bare copy into shared memory",
          .sizes = {8, kKi, 4 * kKi, 16 * kKi, 64 * kKi, 256 * kKi, kMi, 4 * kMi, 16 * kMi, 64 * kMi,
@@ -57,7 +87,7 @@ const std::vector<Description>& all() {
          .quick_sizes = {8, 64 * kKi, kMi, 16 * kMi},
          .most = kGi,
          .memory = several_put,
-         .has_peers = true},
+         .peers = {"openmpi", "mpich"}},
         {.name = kGetBandwidth,
          .what = "tensors got from published slots; limit: the best bare copy out of shared memory",
          .sizes = kBandwidthSizes,
@@ -113,7 +143,46 @@ const std::vector<Description>& all() {
          .multiple_of = sizeof(float),
          .memory = six_times,
          .budget_factor = 5,
-         .has_peers = true},
+         .peers = {"openmpi", "mpich"}},
+        {.name = kTransfer,
+         .what =
+             "a tensor to a receiver that looks for its largest element; limit: one core's work",
+         .sizes = {kKi, 4 * kKi, 16 * kKi, 64 * kKi, 256 * kKi, kMi, 4 * kMi, 16 * kMi, 64 * kMi,
+                   256 * kMi},
+         .quick_sizes = {kKi, 64 * kKi, kMi, 16 * kMi},
+         .most = kGi,
+         .multiple_of = sizeof(float),
+         .memory = six_times,
+         .budget_factor = 2,
+         .peers = {"grpc"}},
+        {.name = kSendRecv,
+         .what = "a message there and back; limit: a flag and a copy out of shared memory",
+         .sizes = {8, 64, kKi, 4 * kKi, 8 * kKi, 64 * kKi, kMi, 4 * kMi},
+         .quick_sizes = {8, kKi, 8 * kKi, kMi},
+         .most = 64 * kMi,
+         .memory = several_sent,
+         .peers = {"openmpi", "mpich"}},
+        {.name = kMessageRate,
+         .what = "64 messages one way, an empty one back; limit: 64 flags with their payloads",
+         .sizes = {8, 64, kKi},
+         .quick_sizes = {64},
+         .most = 4 * kKi,
+         .memory = windows,
+         .peers = {"openmpi", "mpich"}},
+        collective(kAllReduce, "f32 summed into every rank; limit: the loads and stores by hand"),
+        collective(kBroadcast, "rank 0's f32 to every rank; limit: their bare copies"),
+        collective(kAllGather, "every rank's part to every rank; limit: their bare copies"),
+        collective(kReduceScatter, "f32 summed, a part to each rank; limit: the sums by hand"),
+        collective(kAllToAll, "a part from each rank to each; limit: their bare copies"),
+        collective(kBarrier, "nobody is through before all have come; limit: two flags"),
+        {.name = kWire,
+         .what = "8 bytes put there and back, tensors put, between hosts; limit: a bare TCP stream",
+         .sizes = {8, 64 * kKi, kMi, 16 * kMi},
+         .quick_sizes = {8, 64 * kKi, kMi},
+         .most = 16 * kMi,
+         .memory = sixteen_ways,
+         .budget_factor = 2,
+         .peers = {"openmpi", "iperf3"}},
 #if defined(WEFT_HAS_VERBS)
         {.name = kRdma,
          .what =
@@ -124,6 +193,7 @@ const std::vector<Description>& all() {
          .multiple_of = 8,
          .memory = sixteen_ways,
          .budget_factor = 2,
+         .peers = {"perftest"},
          .has_perftest = true},
 #endif
   };

@@ -19,10 +19,12 @@ struct Description {
   /// The bytes that all ranks of one run hold at once, in tensors of `size`: the limit's too.
   std::size_t (*memory)(std::size_t size, int ranks) = nullptr;
   unsigned budget_factor = 1;  ///< of the time to measure a row in
-  bool has_peers = false;      ///< the same work is there for MPI
+  /// Programs that do the same work, as --peers names them.
+  std::vector<std::string_view> peers = {};
   bool has_perftest = false;   ///< runs by RDMA, beside linux-rdma's perftest
   bool moves_bytes = true;     ///< so that bytes by time mean something
   bool has_readers = false;    ///< run with every number of readers asked for; else on two ranks
+  bool is_collective = false;  ///< run with every number of ranks asked for
 };
 
 /// All of them, in the order in which they are shown.

@@ -10,8 +10,11 @@
 #include <optional>
 #include <stdexcept>
 
+#include "base/config.hpp"
 #include "base/os/cpus.hpp"
 #include "benchmarks/catalogue.hpp"
+#include "benchmarks/hosts.hpp"
+#include "benchmarks/iperf3.hpp"
 #include "benchmarks/launch.hpp"
 #if defined(WEFT_HAS_VERBS)
 #include "benchmarks/perftest.hpp"
@@ -23,6 +26,7 @@ namespace {
 
 constexpr std::chrono::seconds kRunLimit{300};
 constexpr int kMostReaders = 7;
+constexpr int kMostRanks = 64;
 
 struct Program {
   std::string name;
@@ -40,7 +44,7 @@ std::optional<std::vector<std::string>> open_mpi_launcher() {
   const auto program = find_program({"mpirun.openmpi", "mpirun"});
   if (!program) return std::nullopt;
   std::vector<std::string> words{*program};
-  if (::geteuid() == 0) words.emplace_back("--allow-run-as-root");
+  if (::geteuid() == 0 && flags_for_hosts(2).empty()) words.emplace_back("--allow-run-as-root");
   return words;
 }
 
@@ -56,6 +60,16 @@ std::vector<std::string> command(const Program& program, const RunOptions& optio
   const bool is_mpich = program.name == "mpich";
   std::vector<std::string> words = program.launcher;
   words.insert(words.end(), {"-n", std::to_string(options.ranks)});
+  if (const auto hosts = flags_for_hosts(options.ranks); !hosts.empty() && !is_mpich) {
+    words.insert(words.end(), hosts.begin(), hosts.end());
+    // Of several ways that this MPI has, the one that the benchmark is about.
+    if (program.name != "weft")
+      words.insert(words.end(), {"--mca", "pml", "ob1", "--mca", "btl", "self,tcp"});
+    words.push_back(program.executable);
+    const auto rest = arguments(options);
+    words.insert(words.end(), rest.begin(), rest.end());
+    return words;
+  }
   if (!pinned && !is_mpich) words.emplace_back("--oversubscribe");
   words.insert(words.end(), {is_mpich ? "-bind-to" : "--bind-to", pinned ? "core" : "none"});
   words.push_back(program.executable);
@@ -72,10 +86,10 @@ Program weft_program() {
 
 std::optional<Program> peer_program(const std::string& name) {
   const auto executable = own_path().parent_path() / ("peer-" + name);
-  const auto launcher = name == "openmpi" ? open_mpi_launcher() : mpich_launcher();
+  const auto launcher = name == "mpich" ? mpich_launcher() : open_mpi_launcher();
   if (!launcher || !std::filesystem::exists(executable)) {
-    fmt::print(stderr, "left out: {}: {} (./dev setup installs the peers; then build again)\n",
-               name, launcher ? executable.string() + " was not built" : "no launcher on PATH");
+    fmt::print(stderr, "left out: {}: {} (./dev bench installs the peers and builds them)\n", name,
+               launcher ? executable.string() + " was not built" : "no launcher on PATH");
     return std::nullopt;
   }
   return Program{.name = name, .launcher = *launcher, .executable = executable.string()};
@@ -99,18 +113,23 @@ void add_perftest([[maybe_unused]] std::vector<Program>& programs, const Descrip
 
 std::vector<Program> programs_for(const Plan& plan, const Description& benchmark) {
   std::vector<Program> programs{weft_program()};
-  std::vector<std::string> all;
-  if (benchmark.has_peers) all = {"openmpi", "mpich"};
-  if (benchmark.has_perftest) all = {"perftest"};
+  const std::vector<std::string> all(benchmark.peers.begin(), benchmark.peers.end());
   for (const std::string& peer : plan.peers.empty() ? all : plan.peers) {
     if (peer == "none") continue;
+    if (peer == "iperf3" && benchmark.name == kWire) {
+      if (const auto missing = iperf3_missing())
+        fmt::print(stderr, "left out: iperf3: {}\n", *missing);
+      else
+        programs.push_back(
+            {.name = "iperf3", .launcher = {}, .executable = {}, .measure = run_iperf3});
+      continue;
+    }
     if (peer == "perftest") {
       add_perftest(programs, benchmark);
       continue;
     }
-    if (!benchmark.has_peers)
-      fmt::print(stderr, "left out: {}: {} is measured against its limit alone\n", peer,
-                 benchmark.name);
+    if (std::find(all.begin(), all.end(), peer) == all.end())
+      fmt::print(stderr, "left out: {}: it does not do the work of {}\n", peer, benchmark.name);
     else if (auto program = peer_program(peer))
       programs.push_back(std::move(*program));
   }
@@ -119,6 +138,12 @@ std::vector<Program> programs_for(const Plan& plan, const Description& benchmark
 
 // One number of ranks, or one for each number of readers.
 std::vector<int> ranks_for(const Plan& plan, const Description& benchmark) {
+  if (benchmark.is_collective) {
+    for (const int ranks : plan.ranks)
+      if (ranks < 2 || ranks > kMostRanks)
+        throw std::runtime_error(fmt::format("--ranks: 2 to {}, not {}", kMostRanks, ranks));
+    return plan.ranks;
+  }
   if (!benchmark.has_readers) return {2};
   std::vector<int> ranks;
   for (const int readers : plan.readers) {
@@ -181,7 +206,7 @@ std::string column(const std::string& program, const std::string& value) {
 void add(Results& results, const std::string& program, int ranks, const std::vector<RunRow>& rows) {
   for (const RunRow& row : rows) {
     auto found = std::find_if(results.begin(), results.end(), [&](const Measurements& m) {
-      return m.size == row.size && m.kind == row.kind;
+      return m.size == row.size && m.kind == row.kind && m.ranks == ranks;
     });
     if (found == results.end())
       found = results.insert(results.end(), Measurements{row.size, row.kind, ranks, {}, {}});
@@ -206,6 +231,10 @@ Results run(const Plan& plan) {
   const Description& benchmark = description_of(plan.run.benchmark);
   // Else ranks of one host would share memory.
   if (benchmark.has_perftest) ::setenv("WEFT_FABRIC", "verbs", 1);
+  if (!plan.fabric.empty()) {
+    (void)Config().with(Knob::fabric, plan.fabric);  // throws where it is none
+    ::setenv("WEFT_FABRIC", plan.fabric.c_str(), 1);
+  }
   const auto runs = runs_for(plan, benchmark);
   auto programs = programs_for(plan, benchmark);
   for (const int ranks : ranks_for(plan, benchmark))

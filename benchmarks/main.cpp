@@ -11,6 +11,7 @@
 #include "base/config.hpp"
 #include "benchmarks/catalogue.hpp"
 #include "benchmarks/driver.hpp"
+#include "benchmarks/plot.hpp"
 #include "benchmarks/report.hpp"
 #include "benchmarks/worker.hpp"
 
@@ -28,6 +29,7 @@ std::size_t size_of_word(const std::string& word) {
 int drive(int argc, char** argv) {
   Plan plan;
   std::string json_file;
+  std::string svg_file;
   std::vector<std::string> sizes;
   CLI::App app{"Measures weft between ranks of this machine, beside bare memory and MPI"};
   app.footer("Benchmarks: one operation, and its limit in the same run\n" + help_text());
@@ -37,14 +39,18 @@ int drive(int argc, char** argv) {
       ->check(CLI::IsMember(names));
   app.add_flag("--quick", plan.quick, "fewer sizes and shorter runs: under 40 s");
   app.add_option("--json", json_file, "write the rows to this file as JSON");
+  app.add_option("--svg", svg_file, "draw the rows into this file: time by size");
   app.add_flag("-c,--check", plan.run.check, "check the data of a sample of operations");
   app.add_option("--sizes", sizes, "bytes of a tensor, e.g. 8,64k,4m")->delimiter(',');
   app.add_option("--pairs", plan.pairs, "runs of each program")->check(CLI::Range(1U, 1000U));
   app.add_option("--peers,--vs", plan.peers,
-                 "openmpi,mpich (latency, put-bw, pushpull), perftest (rdma) or none")
+                 "openmpi,mpich (latency, put-bw, pushpull, collectives), grpc (fig7), iperf3 "
+                 "(wire), perftest (rdma) or none")
       ->delimiter(',')
-      ->check(CLI::IsMember({"openmpi", "mpich", "perftest", "none"}));
+      ->check(CLI::IsMember({"openmpi", "mpich", "grpc", "iperf3", "perftest", "none"}));
+  app.add_option("--fabric", plan.fabric, "that weft's ranks use, as WEFT_FABRIC names it");
   app.add_option("--readers", plan.readers, "numbers of readers, 1 to 7 (publish)")->delimiter(',');
+  app.add_option("--ranks", plan.ranks, "numbers of ranks, 2 to 64 (collectives)")->delimiter(',');
   try {
     app.parse(argc, argv);
     const bool beside_perftest = plan.peers == std::vector<std::string>{"perftest"};
@@ -59,6 +65,7 @@ int drive(int argc, char** argv) {
   const auto rows = summarise(results);
   fmt::print("{}", table(plan.run.benchmark, rows));
   if (!json_file.empty()) write_json(json_file, plan.run.benchmark, rows, processors());
+  if (!svg_file.empty()) write_svg(svg_file, plan.run.benchmark, rows);
   return 0;
 }
 

@@ -1,5 +1,6 @@
 #include "benchmarks/payload.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 // Vector code chosen at run time. Sanitizers are not ready yet when such a choice is made.
@@ -60,6 +61,30 @@ void touch(const void* buffer, std::size_t bytes) noexcept {
   }
   if (offset < bytes) sum += at[offset];
   keep(sum);
+}
+
+WEFT_BENCH_VECTORISED
+void fill_floats(float* to, std::size_t count, std::uint64_t iteration) noexcept {
+  const auto first = static_cast<float>(iteration % 4096);
+  constexpr std::size_t kPeriod = 16;
+  std::size_t i = 0;
+  for (; i + kPeriod <= count; i += kPeriod)
+    for (std::size_t lane = 0; lane < kPeriod; ++lane)
+      to[i + lane] = first + static_cast<float>(lane);
+  for (; i < count; ++i) to[i] = first + static_cast<float>(i % kPeriod);
+}
+
+WEFT_BENCH_VECTORISED
+float largest(const float* elements, std::size_t count) noexcept {
+  constexpr std::size_t kLanes = 64;
+  float lanes[kLanes];
+  std::fill_n(lanes, kLanes, elements[0]);
+  std::size_t i = 0;
+  for (; i + kLanes <= count; i += kLanes)
+    for (std::size_t lane = 0; lane < kLanes; ++lane)
+      lanes[lane] = elements[i + lane] > lanes[lane] ? elements[i + lane] : lanes[lane];
+  for (; i < count; ++i) lanes[0] = std::max(lanes[0], elements[i]);
+  return *std::max_element(lanes, lanes + kLanes);
 }
 
 void fill_gradient(float* gradient, std::size_t count, std::uint64_t iteration) noexcept {

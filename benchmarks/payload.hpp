@@ -16,6 +16,15 @@ bool holds(const void* buffer, std::size_t bytes, std::uint64_t iteration) noexc
 /// Reads one word of every cache line, in a way that the compiler cannot leave out.
 void touch(const void* buffer, std::size_t bytes) noexcept;
 
+/// Rewrites all of a tensor of f32; its largest element differs from iteration to iteration.
+void fill_floats(float* to, std::size_t count, std::uint64_t iteration) noexcept;
+
+/// The largest of at least one element, none of them a NaN.
+float largest(const float* elements, std::size_t count) noexcept;
+
+/// Uses a value that nobody else would.
+inline void keep(float value) noexcept { asm volatile("" : : "g"(&value) : "memory"); }
+
 /// A gradient whose sums over iterations are whole numbers that f32 holds exactly:
 /// gradient[i] = (i + iteration) % 7.
 void fill_gradient(float* gradient, std::size_t count, std::uint64_t iteration) noexcept;

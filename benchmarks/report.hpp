@@ -34,6 +34,9 @@ struct Row {
   double spread() const;
 };
 
+/// "64k", as --sizes takes it.
+std::string size_text(std::size_t size);
+
 std::vector<Row> summarise(const Results& results);
 
 /// The rows as text, with a line of headings. Throws std::runtime_error for an unknown benchmark.

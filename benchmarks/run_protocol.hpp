@@ -22,7 +22,17 @@ inline constexpr std::string_view kAttach = "attach";
 inline constexpr std::string_view kAdopt = "adopt";
 inline constexpr std::string_view kRendezvous = "rendezvous";
 inline constexpr std::string_view kPushPull = "pushpull";
+inline constexpr std::string_view kTransfer = "fig7";
+inline constexpr std::string_view kSendRecv = "send_recv";
+inline constexpr std::string_view kMessageRate = "message_rate";
 inline constexpr std::string_view kRdma = "rdma";
+inline constexpr std::string_view kWire = "wire";
+inline constexpr std::string_view kAllReduce = "all_reduce";
+inline constexpr std::string_view kBroadcast = "broadcast";
+inline constexpr std::string_view kAllGather = "all_gather";
+inline constexpr std::string_view kReduceScatter = "reduce_scatter";
+inline constexpr std::string_view kAllToAll = "all_to_all";
+inline constexpr std::string_view kBarrier = "barrier";
 
 /// Kinds of row: whether the receiver reads every cache line before the clock stops.
 inline constexpr std::string_view kTouched = "touched";
@@ -31,6 +41,9 @@ inline constexpr std::string_view kUntouched = "untouched";
 /// Tensors of one hand-over in put-bw and get-bw, and buffers of put-bw's slot: also the limit's
 /// and the peers'.
 constexpr std::size_t depth_for(std::size_t size) noexcept { return size <= (1 << 20) ? 4 : 2; }
+
+/// Messages of message_rate that are under way at once.
+inline constexpr std::size_t kWindow = 64;
 
 /// With -c, one operation of so many has every byte checked, after the clock was stopped.
 inline constexpr std::uint64_t kCheckEvery = 8;

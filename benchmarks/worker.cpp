@@ -24,6 +24,16 @@ constexpr Benchmark kBenchmarks[] = {
     {kAdopt, measure_adopt},
     {kRendezvous, measure_rendezvous},
     {kPushPull, measure_push_pull},
+    {kTransfer, measure_transfer},
+    {kSendRecv, measure_send_recv},
+    {kMessageRate, measure_message_rate},
+    {kAllReduce, measure_collective},
+    {kBroadcast, measure_collective},
+    {kAllGather, measure_collective},
+    {kReduceScatter, measure_collective},
+    {kAllToAll, measure_collective},
+    {kBarrier, measure_collective},
+    {kWire, measure_wire},
 #if defined(WEFT_HAS_VERBS)
     {kRdma, measure_rdma},
 #endif

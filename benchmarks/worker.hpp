@@ -23,6 +23,13 @@ std::vector<RunRow> measure_attach(World& world, const RunOptions& options);
 std::vector<RunRow> measure_adopt(World& world, const RunOptions& options);
 std::vector<RunRow> measure_rendezvous(World& world, const RunOptions& options);
 std::vector<RunRow> measure_push_pull(World& world, const RunOptions& options);
+std::vector<RunRow> measure_transfer(World& world, const RunOptions& options);
+std::vector<RunRow> measure_send_recv(World& world, const RunOptions& options);
+std::vector<RunRow> measure_message_rate(World& world, const RunOptions& options);
+/// Of any number of ranks.
+std::vector<RunRow> measure_collective(World& world, const RunOptions& options);
+
+std::vector<RunRow> measure_wire(World& world, const RunOptions& options);
 
 /// Needs an RDMA device, for the limit.
 std::vector<RunRow> measure_rdma(World& world, const RunOptions& options);

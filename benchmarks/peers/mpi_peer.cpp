@@ -27,15 +27,20 @@ MpiFlags::MpiFlags() {
     return reinterpret_cast<FlagArea*>((at + line - 1) / line * line);
   };
   void* own = nullptr;
-  void* peers = nullptr;
-  MPI_Aint bytes = 0;
-  int unit = 0;
+  int ranks = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   MPI_Win_allocate_shared(kBytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &own, &window_);
-  MPI_Win_shared_query(window_, 1 - mpi_rank(), &bytes, &unit, &peers);
+  const bool leads = mpi_rank() == 0;
+  for (int other = leads ? 1 : 0; other < (leads ? ranks : 1); ++other) {
+    void* peers = nullptr;
+    MPI_Aint bytes = 0;
+    int unit = 0;
+    MPI_Win_shared_query(window_, other, &bytes, &unit, &peers);
+    partners_.push_back(aligned(peers));
+  }
   std::memset(own, 0, kBytes);
   MPI_Barrier(MPI_COMM_WORLD);
   mine_ = aligned(own);
-  theirs_ = aligned(peers);
 }
 
 MpiFlags::~MpiFlags() { MPI_Win_free(&window_); }
@@ -52,6 +57,10 @@ namespace {
 std::vector<RunRow> measure(const RunOptions& options) {
   if (options.benchmark == kLatency) return mpi_latency(options);
   if (options.benchmark == kPutBandwidth) return mpi_bandwidth(options);
+  if (options.benchmark == kSendRecv) return mpi_send_recv(options);
+  if (options.benchmark == kMessageRate) return mpi_message_rate(options);
+  if (is_collective(options.benchmark)) return mpi_collective(options);
+  if (options.benchmark == kWire) return mpi_wire(options);
   return mpi_push_pull(options);
 }
 
@@ -63,8 +72,9 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   int ranks = 0;
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  if (ranks != 2) {
-    std::fprintf(stderr, "a run needs two ranks, here are %d; start it with -n 2\n", ranks);
+  if (ranks != options.ranks) {
+    std::fprintf(stderr, "this run needs %d ranks, here are %d; start it with -n %d\n",
+                 options.ranks, ranks, options.ranks);
     MPI_Abort(MPI_COMM_WORLD, 1);
   }
   const auto rows = weft::bench::measure(options);

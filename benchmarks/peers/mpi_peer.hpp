@@ -4,6 +4,7 @@
 #include <mpi.h>
 
 #include <cstddef>
+#include <string_view>
 #include <vector>
 
 #include "benchmarks/flags.hpp"
@@ -11,7 +12,7 @@
 
 namespace weft::bench {
 
-/// Flags that both ranks see, so that the peers are timed by the same bare hand-shake as weft.
+/// Flags that all ranks see, so that the peers are timed by the same bare hand-shake as weft.
 /// Every rank holds its own area. Collective to make and to destroy.
 class MpiFlags {
  public:
@@ -21,12 +22,15 @@ class MpiFlags {
   MpiFlags& operator=(const MpiFlags&) = delete;
 
   FlagArea& mine() const noexcept { return *mine_; }
-  const FlagArea& theirs() const noexcept { return *theirs_; }
+  /// The other rank of two: a rank's leader, and the leader's first follower.
+  const FlagArea& theirs() const noexcept { return *partners_.front(); }
+  /// The leader's followers, or a follower's leader.
+  const Partners& partners() const noexcept { return partners_; }
 
  private:
   MPI_Win window_ = MPI_WIN_NULL;
   FlagArea* mine_ = nullptr;
-  const FlagArea* theirs_ = nullptr;
+  Partners partners_;
 };
 
 int mpi_rank() noexcept;
@@ -35,10 +39,15 @@ int mpi_rank() noexcept;
 /// needs to see done.
 extern const Idle kMpiProgress;
 
-/// Each is called by both ranks; the rows are rank 0's.
+/// Each is called by all ranks, collectives apart two; the rows are rank 0's.
 std::vector<RunRow> mpi_latency(const RunOptions& options);
 std::vector<RunRow> mpi_bandwidth(const RunOptions& options);
 std::vector<RunRow> mpi_push_pull(const RunOptions& options);
+std::vector<RunRow> mpi_send_recv(const RunOptions& options);
+std::vector<RunRow> mpi_message_rate(const RunOptions& options);
+bool is_collective(std::string_view benchmark) noexcept;
+std::vector<RunRow> mpi_collective(const RunOptions& options);
+std::vector<RunRow> mpi_wire(const RunOptions& options);
 
 /// Ends the job with a line on stderr unless `right`.
 void require_data(bool right, std::size_t size, std::uint64_t iteration);
