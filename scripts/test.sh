@@ -115,8 +115,11 @@ run_tests() {
   ((${#chosen[@]})) || chosen=("${suites[@]}")
   setup
   ! among install "${chosen[@]}" || need_packages "${install_packages[@]}"
-  # Its tests say themselves what is missing, and are skipped.
+  # Their tests say themselves what is missing, and are skipped.
+  ! among hosts "${chosen[@]}" || (need_packages "${hosts_packages[@]}") || true
   ! among roce "${chosen[@]}" || (need_packages "${roce_packages[@]}") || true
+  ! among ranks "${chosen[@]}" || (need_packages "${slurm_packages[@]}") || true
+  ! among fuzz "${chosen[@]}" || (need_packages "${fuzz_packages[@]}") || true
   # Sanitizers alone need nothing of the release build.
   [[ ${chosen[*]} == sanitizers ]] || build release
   for argument in "${chosen[@]}"; do run_suite "$argument"; done

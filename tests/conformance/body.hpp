@@ -33,7 +33,10 @@ Bodies teardown_bodies();
 Bodies attach_bodies();
 Bodies error_bodies();
 Bodies counter_bodies();
+Bodies collective_bodies();
 Bodies thread_bodies();
+Bodies message_bodies();
+Bodies signal_bodies();
 Bodies random_bodies();
 
 /// Every body, in the order of the files above.

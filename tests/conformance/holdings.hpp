@@ -15,12 +15,20 @@ inline std::size_t idle_paths(const Report& report) {
   return count;
 }
 
+/// Rings that messages go through.
+inline std::size_t rings(const Report& report) {
+  std::size_t count = 0;
+  for (const EdgeReport& edge : report.edges)
+    if (edge.slot == "messages") ++count;
+  return count;
+}
+
 /// Empty when `now` is as `before`: nothing more is used or in limbo, and what was freed is whole
 /// again. Otherwise what is not.
 inline std::string left_behind(const Report& before, const Report& now) {
   std::string left;
-  // A path that was made meanwhile keeps memory of its own, for as long as the job lasts.
-  if (idle_paths(now) != idle_paths(before)) return left;
+  // A path or a ring that was made meanwhile keeps memory of its own, for as long as the job lasts.
+  if (idle_paths(now) != idle_paths(before) || rings(now) != rings(before)) return left;
   for (std::size_t i = 0; i < now.arenas.size(); ++i) {
     const ArenaReport& was = before.arenas[i];
     const ArenaReport& is = now.arenas[i];

@@ -54,7 +54,7 @@ has() { # has PACKAGE FIELD PATTERN
   dpkg-deb -f "$scratch/$1_${version}_$machine.deb" "$2" | grep -E "$3" ||
     complain "$1: $2 is not $3, but: $(dpkg-deb -f "$scratch/$1_${version}_$machine.deb" "$2")"
 }
-for library in libc6 libexpat1 libfmt9 libhwy1 libpmix2 libsodium23 libspdlog1 libstdc++6; do
+for library in libc6 libexpat1 libfmt9 libhwy1 libpmix2 libsodium23 libspdlog1 libstdc++6 libxxhash0; do
   has libweft1 Depends "(^|, )${library//+/\\+}"
 done
 has libweft1 Recommends '^libibverbs1, librdmacm1, ibverbs-providers$'
@@ -72,7 +72,7 @@ libraries=usr/lib/$triplet
   complain "libweft1 does not tell the loader"
 [[ $(cat "$scratch/libweft1/DEBIAN/shlibs") == "libweft 1 libweft1 (>= $version)" ]] ||
   complain "libweft1: shlibs are $(cat "$scratch/libweft1/DEBIAN/shlibs")"
-for binary in libweft1/$libraries/libweft.so.1 weft-tools/usr/bin/weft-info weft-topo/usr/bin/weft-topo; do
+for binary in libweft1/$libraries/libweft.so.1 weft-tools/usr/bin/weft-info weft-tools/usr/bin/weft-status weft-tools/usr/bin/weft-trace weft-tools/usr/bin/weft-chaos weft-topo/usr/bin/weft-topo; do
   file -b "$scratch/$binary" | grep ', stripped' || complain "$binary is not stripped"
   ! readelf -d -W "$scratch/$binary" | grep -E 'R(UN)?PATH' || complain "$binary has a run path"
 done

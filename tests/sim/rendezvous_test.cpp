@@ -38,7 +38,7 @@ void expect(bool holds, const std::string& what) {
 /// With losses, an exchange may end as one with a rank that is gone, and as nothing else.
 bool is_loss(const Status& status) {
   return status.code() == Code::peer_failed || status.code() == Code::peer_left ||
-         status.code() == Code::closed;
+         status.code() == Code::path_failed || status.code() == Code::closed;
 }
 
 void exchange(World& world, std::uint64_t seed, bool losses) {

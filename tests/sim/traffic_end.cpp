@@ -64,7 +64,8 @@ void End::step() {
 }
 
 void End::explain(const Status& status) {
-  const bool lost = status.code() == Code::peer_failed || status.code() == Code::peer_left;
+  const bool lost = status.code() == Code::peer_failed || status.code() == Code::peer_left ||
+                    status.code() == Code::path_failed;
   if (!losses_ || !lost) throw std::runtime_error(status.text());
   finish();
 }

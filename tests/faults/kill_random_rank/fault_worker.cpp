@@ -1,5 +1,5 @@
 // One rank that works until another one is killed, and says when and why it stopped, on the clock
-// that the driver uses too (CLOCK_MONOTONIC): fault_worker slots | pslib
+// that the driver uses too (CLOCK_MONOTONIC): fault_worker slots | messages | pslib
 //   rank 2 pid 4711 time 123.456 joined
 //   rank 2 pid 4711 time 124.567 ended: peer_failed peer 3: <the error's text>
 #include "tests/faults/kill_random_rank/fault_worker.hpp"
@@ -30,8 +30,9 @@ void say(int rank, const std::string& what) {
 Status work(World& world, const std::string& mode) {
   const auto end = Deadline::after(std::chrono::seconds(20));
   try {
-    return mode == "pslib" ? tests::train_with_pslib(world, end)
-                           : tests::exchange_slots(world, end);
+    if (mode == "pslib") return tests::train_with_pslib(world, end);
+    if (mode == "messages") return tests::exchange_messages(world, end);
+    return tests::exchange_slots(world, end);
   } catch (const Error& error) {
     return error.status();
   }

@@ -142,7 +142,7 @@ def arguments():
     parser.add_argument("--runs", type=int)
     parser.add_argument("--seed", type=int)
     parser.add_argument("--limit", type=float, default=1.0)
-    parser.add_argument("mode", choices=["slots", "pslib"])
+    parser.add_argument("mode", choices=["slots", "messages", "pslib"])
     parser.add_argument("program")
     parser.add_argument("mpirun", nargs=argparse.REMAINDER)
     given = parser.parse_args()

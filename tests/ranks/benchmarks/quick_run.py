@@ -67,6 +67,16 @@ EXPECTED = {
         ("one", "eight"),
         "--sizes 1g",
     ),
+    "fig7": (rows_of(["put", "view"], {}), (), "--sizes 6"),
+    "all_reduce": (
+        rows_of(
+            ["f32"], {"once_us": None, "weft/once": None, "bf16_us": None, "weft/bf16": None}
+        ),
+        ("f32",),
+        "--sizes 6",
+    ),
+    "send_recv": (rows_of(BOTH, {}), (), "--sizes 128m"),
+    "message_rate": (rows_of(["untouched"], {}), (), "--sizes 8k"),
     "pushpull": (rows_of(["touched"], {}), (), "--sizes 1023"),
 }
 MORE = {"publish": ["--readers", "1,3"]}

@@ -3,9 +3,10 @@
 import os
 import struct
 
-EDGE_HEAD = struct.Struct("<QIIiIQ8s208s")
+EDGE_HEAD = struct.Struct("<QIIiIQQ8s208s")
 COUNTERS_AT = 256
-RECORD = struct.Struct("<QQQQ")
+RECORD = struct.Struct("<QQQQQQQ8x")
+WAIT = struct.Struct("<QQQQQ")
 
 
 def text(raw):
@@ -16,7 +17,7 @@ class Board:
     def __init__(self, path):
         self.fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         magic, version, _, self.bytes, count, size = struct.unpack("<8sIIQII", self.read(0, 32))
-        if magic != b"weftstat" or version != 1:
+        if magic != b"weftstat" or version != 2:
             raise ValueError(f"{path}: magic {magic}, version {version}")
         self.sections = {}
         for i in range(count):
@@ -55,9 +56,9 @@ class Board:
         for i in range(self.present("edges")):
             at = offset + i * entry
             raw = self.read(at, entry)
-            generation, state, role, peer, _, slot, fabric, name = EDGE_HEAD.unpack_from(raw)
+            generation, state, role, peer, _, slot, pending, fabric, name = EDGE_HEAD.unpack_from(raw)
             again = struct.unpack("<Q", self.read(at, 8))[0]
-            if generation % 2 or again != generation or self.legend["edge_states"][state] == "free":
+            if generation == 0 or generation % 2 or again != generation or self.legend["edge_states"][state] == "free":
                 continue
             names = self.legend["counters"]
             counts = struct.unpack_from(f"<{len(names)}Q", raw, COUNTERS_AT)
@@ -65,6 +66,7 @@ class Board:
                 {
                     "slot": text(name),
                     "number": slot,
+                    "pending": pending,
                     "state": self.legend["edge_states"][state],
                     "role": self.legend["roles"][role],
                     "peer": peer,
@@ -80,15 +82,38 @@ class Board:
         found = []
         for n in range(max(0, head - cells), head):
             at = offset + n % cells * entry
-            stamp, time, what, value = RECORD.unpack(self.read(at, entry))
+            stamp, started, _, what, slot, value, _ = RECORD.unpack(self.read(at, entry))
             again = struct.unpack("<Q", self.read(at, 8))[0]
             if stamp == again == 2 * (n + 1):
                 event = self.legend["events"][what & 0xFF]
-                found.append((time, event, what >> 8 & 0xFFFFFF, what >> 32, value))
+                found.append((started, event, what >> 8 & 0xFFFFFF, slot, value))
         return found
 
 
-def boards_of(pid):
+    def waits(self):
+        """(since, operation, peer, slot, sequence) of the threads that sleep."""
+        _, _, entry, _ = self.sections["waits"]
+        raw = self.section("waits")
+        rows = [WAIT.unpack_from(raw, at + 8) for at in range(0, len(raw), entry)]
+        return [
+            (since, self.legend["operations"][what & 0xFF], what >> 8 & 0xFFFFFF, slot, sequence)
+            for since, what, slot, sequence, _ in rows
+            if since
+        ]
+
+
+def all_boards_of(pid):
+    """The process' own board, and those that it keeps of others."""
     folder = f"/proc/{pid}/fd"
     paths = [os.path.join(folder, fd) for fd in os.listdir(folder)]
     return [path for path in paths if "memfd:weft-status" in os.readlink(path)]
+
+
+def boards_of(pid):
+    found = []
+    for path in all_boards_of(pid):
+        board = Board(path)
+        if board.identity()["pid"] == pid:
+            found.append(path)
+        board.close()
+    return found

@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 
-from board import Board, boards_of
+from board import Board, all_boards_of, boards_of
 from traces import Traces
 
 RANKS = 3
@@ -72,6 +72,12 @@ def check_records(board, rank):
     expect(granted == [(rank + 1) % RANKS], f"rank {rank}: granted by {granted}")
 
 
+def check_kept(pids):
+    for rank, pid in pids.items():
+        kept = {board.identity()["rank"] for board in map(Board, all_boards_of(pid))}
+        expect(kept == set(pids), f"rank {rank} keeps the boards of {kept}")
+
+
 def main():
     program, mpirun = sys.argv[1], sys.argv[2:]
     private_tmp = tempfile.mkdtemp(prefix="job-")
@@ -97,6 +103,7 @@ def main():
             check_counters_move(board, rank)
             check_records(board, rank)
             board.close()
+        check_kept(pids)
         os.kill(pids[1], signal.SIGKILL)
         job.wait(timeout=20)
         end = time.monotonic() + 5

@@ -48,6 +48,7 @@ class Job:
     def __init__(self, command):
         self.lines = queue.Queue()
         self.output = []
+        self.early = []  # lines of ranks that were faster than the news of a death
         self.process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
         )
@@ -88,14 +89,14 @@ class Job:
             if line["moment"] == "dies" and rank == victim:
                 return when
             if line["moment"] != "runs":
-                raise Failed(f"rank {rank} ended before rank {victim} died: {line[0]}")
+                self.early.append((rank, line, when))
 
     def ends(self, ranks, seconds):
         """How each of them ended: {rank: (line, when)}."""
         found = {}
         end = time.monotonic() + seconds
         while not ranks <= found.keys():
-            rank, line, when = self.next_line(end)
+            rank, line, when = self.early.pop(0) if self.early else self.next_line(end)
             if line["moment"]:
                 continue
             found[rank] = (line, when)

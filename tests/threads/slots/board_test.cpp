@@ -28,7 +28,7 @@ BoardView board_of(int rank) {
     if (!contains(target, "memfd:weft-status")) continue;
     const os::Fd file(::open(entry.path().c_str(), O_RDONLY | O_CLOEXEC));
     auto view = BoardView::open(file);
-    if (view.identity().rank == rank) return view;
+    if (view.identity().rank == rank) return view;  // its own, or kept by another: the same memory
   }
   throw std::runtime_error("rank " + std::to_string(rank) + " has no status board");
 }

@@ -49,5 +49,23 @@ TEST(Gradients, SumUpToWhatIsExpected) {
   EXPECT_FALSE(expected.match(parameters.data(), kCount));
 }
 
+TEST(Payload, LargestIsFoundWhereverItLies) {
+  for (const std::size_t count : {1U, 63U, 64U, 65U, 200U})
+    for (std::size_t at = 0; at < count; ++at) {
+      std::vector<float> elements(count, -2.0F);
+      elements[at] = -1.0F;
+      EXPECT_EQ(largest(elements.data(), count), -1.0F) << at << " of " << count;
+    }
+}
+
+TEST(Payload, FloatsDifferFromIterationToIteration) {
+  std::vector<float> first(100);
+  std::vector<float> second(100);
+  fill_floats(first.data(), first.size(), 1);
+  fill_floats(second.data(), second.size(), 2);
+  EXPECT_EQ(largest(first.data(), first.size()), 16.0F);
+  EXPECT_EQ(largest(second.data(), second.size()), 17.0F);
+}
+
 }  // namespace
 }  // namespace weft::bench

@@ -1,12 +1,16 @@
 // The recorder keeps the last events whole and in order, whoever writes and reads.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <memory>
 #include <thread>
 #include <vector>
 
+#include "base/board/board_view.hpp"
 #include "base/board/recorder.hpp"
+#include "base/board/status_board.hpp"
+#include "base/board/waits.hpp"
 #include "tests/pattern.hpp"
 
 namespace weft::board {
@@ -33,13 +37,75 @@ TEST(Recorder, KeepsWhatAnEventSays) {
   ASSERT_EQ(recording.events.size(), 2U);
   EXPECT_EQ(recording.events[0].event, Event::seated);
   EXPECT_EQ(recording.events[0].peer, 9999);
-  EXPECT_EQ(recording.events[0].slot, 7U);  // the low half of the number
+  EXPECT_EQ(recording.events[0].slot, 0x1'0000'0007U);
   EXPECT_EQ(recording.events[0].value, ~std::uint64_t{0});
   EXPECT_EQ(recording.events[1].event, Event::joined);
   EXPECT_EQ(recording.events[1].peer, -1);
   EXPECT_EQ(recording.events[1].number, 1U);
-  EXPECT_LE(recording.events[0].time_ns, recording.events[1].time_ns);
+  EXPECT_LE(recording.events[0].ended_ns, recording.events[1].started_ns);
   EXPECT_EQ(name(recording.events[1].event), "joined");
+}
+
+TEST(Recorder, KeepsHowLongSomethingTook) {
+  Ring ring(8);
+  auto recorder = ring.recorder(RecordLevel::all);
+  const std::uint64_t start = recorder.start();
+  EXPECT_GT(start, 0U);
+  recorder.data(Event::put, 2, 5, 9, 4096, start);
+  recorder.control({.event = Event::waited,
+                    .operation = Operation::view,
+                    .peer = 1,
+                    .value = 3,
+                    .started_ns = 77,
+                    .code = Code::timeout});
+  const auto events = ring.last(8).events;
+  ASSERT_EQ(events.size(), 2U);
+  EXPECT_EQ(events[0].started_ns, start);
+  EXPECT_GE(events[0].ended_ns, start);
+  EXPECT_EQ(events[0].bytes, 4096U);
+  EXPECT_EQ(events[1].started_ns, 77U);
+  EXPECT_EQ(events[1].operation, Operation::view);
+  EXPECT_EQ(events[1].code, Code::timeout);
+  EXPECT_EQ(ring.recorder(RecordLevel::control).start(), 0U);  // the data path reads no clock
+}
+
+TEST(Waits, ShowWhoSleepsForWhom) {
+  const auto board = StatusBoard::create({.size = 4});
+  Recorder recorder(board->ring_state(), board->ring(), RecordLevel::control);
+  Waits waits(board->waits(), recorder);
+  const auto view = BoardView::open(board->file());
+  const auto now = Clock::now();
+  const WaitAbout older{.operation = Operation::wait, .peer = 3, .slot = 8, .sequence = 21};
+  const WaitAbout newer{.operation = Operation::any};
+  WaitEntry* const second = waits.show(newer, now, now + std::chrono::seconds(1));
+  WaitEntry* const first = waits.show(older, now - std::chrono::seconds(2), now);
+  auto shown = view.waits();
+  ASSERT_EQ(shown.size(), 2U);
+  EXPECT_EQ(shown[0].about.operation, Operation::wait);
+  EXPECT_EQ(shown[0].about.peer, 3);
+  EXPECT_EQ(shown[0].about.slot, 8U);
+  EXPECT_EQ(shown[0].about.sequence, 21U);
+  EXPECT_EQ(shown[0].since_ns, ns_of(now) - 2'000'000'000);
+  EXPECT_EQ(shown[1].about.peer, -1);
+  waits.end(first, older, now - std::chrono::seconds(2));
+  waits.end(second, newer, Clock::now());
+  EXPECT_TRUE(view.waits().empty());
+  const auto events = view.recorder().all().events;
+  ASSERT_EQ(events.size(), 1U) << "a short wait is not worth a record";
+  EXPECT_EQ(events[0].event, Event::waited);
+  EXPECT_EQ(events[0].value, 21U);
+}
+
+TEST(Waits, GoOnUnseenWhenThereIsNoPlace) {
+  const auto board = StatusBoard::create({});
+  Recorder recorder(board->ring_state(), board->ring(), RecordLevel::control);
+  std::array<WaitEntry, 2> two{};
+  Waits waits(two, recorder);
+  const auto now = Clock::now();
+  EXPECT_NE(waits.show({}, now, now), nullptr);
+  EXPECT_NE(waits.show({}, now, now), nullptr);
+  EXPECT_EQ(waits.show({}, now, now), nullptr);
+  waits.end(nullptr, {}, now);
 }
 
 TEST(Recorder, OverwritesTheOldestFirst) {

@@ -61,8 +61,8 @@ TEST(StatusBoard, DescribesItsOwnSections) {
   EXPECT_EQ(std::string_view(reinterpret_cast<const char*>(bytes.data()), 8), "weftstat");
   EXPECT_EQ(header.version, kVersion);
   EXPECT_EQ(header.bytes, bytes.size());
-  const char* const names[] = {"identity", "legend", "totals", "paths",
-                               "recorder", "ring",   "edges"};
+  const char* const names[] = {"identity", "legend",   "recorded", "totals", "paths",
+                               "waits",    "recorder", "ring",     "edges"};
   std::uint64_t end = header.header_bytes;
   for (std::size_t i = 0; i < kSections; ++i) {
     const Section& section = header.sections[i];
@@ -71,8 +71,8 @@ TEST(StatusBoard, DescribesItsOwnSections) {
     end = section.offset + std::uint64_t{section.entry_bytes} * section.capacity;
   }
   EXPECT_LE(end, bytes.size());
-  EXPECT_EQ(header.sections[5].capacity, 16U);
-  EXPECT_EQ(header.sections[6].capacity, 10U);
+  EXPECT_EQ(header.sections[7].capacity, 16U);
+  EXPECT_EQ(header.sections[8].capacity, 10U);
   EXPECT_NE(legend().find("roles puts receives publishes views\n"), std::string::npos);
   EXPECT_NE(legend().find("events none joined connected "), std::string::npos);
 }
@@ -234,7 +234,7 @@ TEST(BoardView, RefusesWhatIsNoBoard) {
   EXPECT_NE(refusal(std::string(8192, 'x')).find("it is no status board"), std::string::npos);
   EXPECT_NE(refusal("weftstat" + std::string(8192, '\7')).find("version"), std::string::npos);
   std::string zeros(8192, '\0');
-  zeros.replace(0, 9, "weftstat\1");
+  zeros.replace(0, 9, "weftstat\2");
   EXPECT_NE(refusal(zeros).find("section 0 does not lie within it"), std::string::npos);
 }
 

@@ -3,7 +3,12 @@
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
 
+#include <array>
+#include <cstring>
+#include <set>
 #include <thread>
 
 #include "p2p/connector/places.hpp"
@@ -90,9 +95,56 @@ TEST(Connector, SaysNothingMoreOfARankThatItDropped) {
   Job job(2);
   job.connect();
   job[0].drop(1);
-  EXPECT_FALSE(job[1].wait_end(0).value().orderly);
+  const auto end = job[1].wait_end(0).value();
+  EXPECT_FALSE(end.orderly);
+  EXPECT_EQ(end.why, "it has given this rank up: dropped");
   job[0].send(1, "into the void");
   EXPECT_FALSE(job[0].has_ended(1));
+}
+
+TEST(Connector, HandsOverConnectionsForData) {
+  Job job(2);
+  job.connect();
+  for (int rail = 0; rail < 2; ++rail) job[1].call_for_data(0, rail);
+  std::set<ConnectionKeys::Key> keys;
+  for (int rail = 0; rail < 2; ++rail) {
+    DataConnection* caller = job[1].wait_brought(0, rail);
+    DataConnection* called = job[0].wait_brought(1, rail);
+    ASSERT_NE(caller, nullptr);
+    ASSERT_NE(called, nullptr);
+    EXPECT_FALSE(caller->was_called);
+    EXPECT_TRUE(called->was_called);
+    EXPECT_EQ(caller->keys.to_called, called->keys.to_called);
+    EXPECT_EQ(caller->keys.to_caller, called->keys.to_caller);
+    keys.insert(caller->keys.to_called);
+    keys.insert(caller->keys.to_caller);
+    // Nothing but what its user sends travels there.
+    ASSERT_EQ(::send(called->socket.get(), "down", 4, 0), 4);
+    ASSERT_EQ(::send(caller->socket.get(), "up", 2, 0), 2);
+    for (const auto& [end, text] : {std::pair(caller, "down"), std::pair(called, "up")}) {
+      pollfd readable{end->socket.get(), POLLIN, 0};
+      ASSERT_EQ(::poll(&readable, 1, 10'000), 1);
+      std::array<char, 8> got{};
+      EXPECT_EQ(::recv(end->socket.get(), got.data(), got.size(), 0),
+                static_cast<ssize_t>(std::strlen(text)));
+      EXPECT_STREQ(got.data(), text);
+    }
+  }
+  EXPECT_EQ(keys.size(), 4U);  // one for each direction of each
+  EXPECT_EQ(job[0].turned_away(), 0U);
+}
+
+TEST(Connector, GivesNoConnectionForDataToARankThatItHasNotMet) {
+  Job job(2);
+  job.start();
+  job[1].call_for_data(0, 0);
+  job[1].thread().run([] {});
+  job[0].connect(1);
+  job[1].connect(0);
+  ASSERT_TRUE(job[0].wait_met(1));
+  job[1].call_for_data(0, 3);
+  ASSERT_NE(job[0].wait_brought(1, 3), nullptr);
+  EXPECT_EQ(job[0].brought_count(), 1U);
 }
 
 TEST(Connector, GivesUpARankThatIsNotMetYet) {

@@ -48,6 +48,14 @@ TEST_F(Heartbeat, HearsASignOfLife) {
   EXPECT_TRUE(rank.wait_end(1));
 }
 
+TEST_F(Heartbeat, LetsARankLiveThatIsHeardByOtherConnections) {
+  rank.hears_otherwise = true;
+  std::this_thread::sleep_for(1500ms);
+  EXPECT_FALSE(rank.has_ended(1));
+  rank.hears_otherwise = false;
+  EXPECT_TRUE(rank.wait_end(1));
+}
+
 TEST_F(Heartbeat, GivesASignOfLifeOnlyWhenNothingElseWasSaid) {
   const auto count_signs = [&](const auto& meanwhile) {
     int signs = 0;

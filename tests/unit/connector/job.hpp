@@ -3,15 +3,18 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/config.hpp"
@@ -82,6 +85,21 @@ class Rank final : public ConnectorEvents {
         if (r != local_.rank) connector_->connect(r);
     });
   }
+  void call_for_data(int rank, int rail) {
+    thread_.run([&] { connector_->call_for_data(rank, rail); });
+  }
+  /// Null: it was not brought.
+  DataConnection* wait_brought(int rank, int rail) {
+    wait([&] { return brought_.contains({rank, rail}); });
+    const std::lock_guard lock(mutex_);
+    const auto found = brought_.find({rank, rail});
+    return found == brought_.end() ? nullptr : &found->second;
+  }
+  std::size_t brought_count() {
+    const std::lock_guard lock(mutex_);
+    return brought_.size();
+  }
+  std::atomic<bool> hears_otherwise{false};
   void send(int rank, std::string_view text) {
     thread_.run([&] { send_here(rank, text); });
   }
@@ -91,7 +109,7 @@ class Rank final : public ConnectorEvents {
   /// By who has the turn of the progress thread.
   void send_here(int rank, std::string_view text) { connector_->send(rank, bytes(text)); }
   void goodbye_here(int rank) { connector_->goodbye(rank); }
-  void drop_here(int rank) { connector_->drop(rank); }
+  void drop_here(int rank) { connector_->drop(rank, "dropped"); }
   void drop(int rank) {
     thread_.run([&] { drop_here(rank); });
   }
@@ -100,11 +118,7 @@ class Rank final : public ConnectorEvents {
     thread_.stop();
     connector_.reset();
   }
-  std::uint64_t turned_away() {
-    std::uint64_t count = 0;
-    thread_.run([&] { count = connector_->turned_away(); });
-    return count;
-  }
+  std::uint64_t turned_away() { return local_.turned_away.count(); }
   ProgressThread& thread() { return thread_; }
 
   bool wait_met(int rank) {
@@ -163,6 +177,10 @@ class Rank final : public ConnectorEvents {
       end = End{orderly, why};
     });
   }
+  void brought(int rank, DataConnection connection) override {
+    change([&] { brought_.emplace(std::pair(rank, connection.rail), std::move(connection)); });
+  }
+  bool heard_otherwise(int) override { return hears_otherwise.load(); }
   void short_of(const Error& error) override {
     change([&] { shortages_.emplace_back(error.what()); });
   }
@@ -188,6 +206,7 @@ class Rank final : public ConnectorEvents {
   std::vector<int> is_met_;
   std::vector<std::vector<std::string>> said_;
   std::vector<std::optional<End>> ends_;
+  std::map<std::pair<int, int>, DataConnection> brought_;
   std::vector<std::string> shortages_;
 };
 

@@ -44,6 +44,8 @@ TEST_F(Strangers, AreTurnedAwayWithoutTheSecret) {
   const Identity foe(1, kSize, secret(Rank::kSecret + 1));
   RawPeer peer(door());
   peer.hello = foe.hello(0);
+  // The job's number is no secret.
+  peer.hello.job = kRank1.hello(0).job;
   peer.send_record(peer.hello);
   const auto answer = peer.receive<Answer>();
   ASSERT_TRUE(answer);
@@ -57,21 +59,54 @@ TEST_F(Strangers, AreTurnedAwayWhoClaimToBeNoOtherRank) {
   std::uint64_t count = 0;
   for (const auto& [from, to] : {std::pair{-1, 0}, {kSize, 0}, {0, 0}, {1, 2}}) {
     RawPeer peer(door());
-    peer.send_record(Hello{.job_size = kSize, .from = from, .to = to});
+    Hello hello = kRank1.hello(0);
+    hello.from = from;
+    hello.to = to;
+    peer.send_record(hello);
     EXPECT_FALSE(peer.receive<Answer>());
     EXPECT_TRUE(job[0].wait_turned_away(++count)) << from << " to " << to;
   }
 }
 
-TEST_F(Strangers, AreTurnedAwayWhoseVersionOrJobDiffers) {
-  RawPeer of_other_version(door());
-  of_other_version.send_record(
-      Hello{.version = RankAddress::kVersion + 1, .job_size = kSize, .from = 1, .to = 0});
-  EXPECT_TRUE(of_other_version.is_closed());
-  RawPeer of_other_job(door());
-  of_other_job.send_record(Hello{.job_size = kSize + 1, .from = 1, .to = 0});
-  EXPECT_TRUE(of_other_job.is_closed());
-  EXPECT_TRUE(job[0].wait_turned_away(2));
+TEST_F(Strangers, LearnTheVersionIfTheirOwnDiffers) {
+  RawPeer peer(door());
+  // Another version's hello may be of another size: its beginning is enough.
+  peer.send_record(Greeting{.magic = Hello::kMagic, .version = RankAddress::kVersion + 1});
+  const auto greeting = peer.receive<Greeting>();
+  ASSERT_TRUE(greeting);
+  EXPECT_EQ(greeting->magic, Hello::kMagic);
+  EXPECT_EQ(greeting->version, RankAddress::kVersion);
+  EXPECT_TRUE(peer.is_closed());
+  EXPECT_TRUE(job[0].wait_turned_away(1));
+}
+
+TEST_F(Strangers, OfAnotherJobAreToldSoAndTurnedAway) {
+  std::uint64_t count = 0;
+  for (const auto& [other, reason] :
+       {std::pair{Identity(1, kSize, secret(Rank::kSecret + 1)), "it is of another job"},
+        std::pair{Identity(1, kSize + 1, secret(Rank::kSecret)), "its job has 3 ranks"}}) {
+    RawPeer peer(door());
+    const Hello hello = other.hello(0);
+    peer.send_record(hello);
+    const auto answer = peer.receive<Answer>();
+    ASSERT_TRUE(answer);
+    const std::string said = other.distrust(hello, *answer);
+    EXPECT_NE(said.find(reason), std::string::npos) << said;
+    EXPECT_TRUE(peer.is_closed());
+    EXPECT_TRUE(job[0].wait_turned_away(++count));
+  }
+}
+
+TEST_F(Strangers, ThatTookARanksNumberAreToldWhyTheyAreNotLetIn) {
+  RawPeer first(door());
+  ASSERT_TRUE(first.introduce(kRank1, 0));
+  EXPECT_TRUE(job[0].wait_met(1));
+  RawPeer second(door());
+  EXPECT_FALSE(second.introduce(kRank1, 0));
+  const auto refusal = second.receive<Refusal>();
+  ASSERT_TRUE(refusal);
+  EXPECT_EQ(refusal->text(), "it is connected already");
+  EXPECT_FALSE(job[0].has_ended(1));
 }
 
 TEST_F(Strangers, GainNothingByReplay) {
@@ -103,7 +138,7 @@ TEST_F(Strangers, MayTalkRubbish) {
   std::uint64_t count = 0;
   for (const std::string& text :
        {std::string("GET / HTTP/1.1\r\nHost: weft\r\nUser-Agent: a browser\r\nAccept: *\r\n\r\n"),
-        std::string(100'000, '\0'), std::string(52, '\xff')}) {
+        std::string(100'000, '\0'), std::string(sizeof(Hello), '\xff')}) {
     RawPeer peer(door());
     peer.send(text);
     EXPECT_TRUE(peer.is_closed());
@@ -153,14 +188,14 @@ TEST_F(Strangers, AreNamedInALineForAllOfThem) {
     port = loud.address.connector.port;
     for (int i = 0; i < 20; ++i) {
       RawPeer peer(loud.address.connector);
-      peer.send(std::string(52, 'x'));
+      peer.send(std::string(sizeof(Hello), 'x'));
       EXPECT_TRUE(peer.is_closed());
     }
     EXPECT_TRUE(loud.wait_turned_away(20));
   }
   EXPECT_EQ(
       testing::internal::GetCapturedStderr(),
-      fmt::format("weft[here:0] warning path: 1 connection(s) to port {} turned away, the last "
+      fmt::format("weft[here:0] warning path: 1 connection(s) turned away, the last at port {} "
                   "from 127.0.0.1: it does not speak weft's protocol\n",
                   port));
 }

@@ -21,14 +21,19 @@ class StreamTest : public testing::Test {
     stream = std::make_unique<Stream>(
         progress, os::Fd(ends[0]),
         Stream::Events{.said = [](std::span<const std::byte>) {},
-                       .ended = [this](bool, const std::string& why) { end = why; }});
+                       .ended =
+                           [this](Stream::How way, const std::string& why) {
+                             how = way;
+                             end = why;
+                           }});
     pass(1);  // the first period counts as heard
   }
 
-  static constexpr int kMost = 4;
-
-  void pass(int periods) {
-    for (int i = 0; i < periods; ++i) stream->tick(kMost, "silent");
+  /// How many of them were silent, at the end.
+  int pass(int periods) {
+    int silent = 0;
+    for (int i = 0; i < periods; ++i) silent = stream->tick();
+    return silent;
   }
   /// Frames that came since the last time.
   std::size_t received() {
@@ -41,34 +46,58 @@ class StreamTest : public testing::Test {
   ProgressThread progress;  // not started: nothing is read unless a period makes it
   os::Fd other;
   std::string end;
+  Stream::How how{};
   std::unique_ptr<Stream> stream;
 };
 
-TEST_F(StreamTest, EndsAfterSoManySilentPeriods) {
-  pass(kMost - 1);
-  EXPECT_EQ(end, "");
-  pass(1);
-  EXPECT_EQ(end, "silent");
-  EXPECT_FALSE(stream->is_open());
+TEST_F(StreamTest, CountsSilentPeriods) {
+  EXPECT_EQ(pass(3), 3);
+  EXPECT_EQ(pass(1), 4);
 }
 
 TEST_F(StreamTest, ReadsWhatWaitsBeforeItBelievesTheSilence) {
   give_sign_of_life();
-  pass(kMost);
-  EXPECT_EQ(end, "");
-  pass(kMost - 1);
-  EXPECT_EQ(end, "");
-  pass(1);
-  EXPECT_EQ(end, "silent");
+  EXPECT_EQ(pass(1), 0);
+  EXPECT_EQ(pass(3), 3);
 }
 
 TEST_F(StreamTest, CountsAnewAfterAnExcuse) {
-  pass(kMost - 1);
+  EXPECT_EQ(pass(3), 3);
   stream->excuse();
-  pass(kMost - 1);
-  EXPECT_EQ(end, "");
+  EXPECT_EQ(pass(3), 3);
+}
+
+TEST_F(StreamTest, TellsWhomItGivesUpWhyAndStaysOpenUntilThatOneHasClosed) {
+  (void)received();
+  stream->give_up("silent for 1 s");
+  std::array<char, 64> bytes{};
+  EXPECT_EQ(::recv(other.get(), bytes.data(), bytes.size(), 0), 18);
+  EXPECT_EQ(std::string(bytes.data(), 18), std::string("\xfd\xff\x0e\0silent for 1 s", 18));
+  EXPECT_EQ(::recv(other.get(), bytes.data(), bytes.size(), 0), 0);
+  give_sign_of_life();
   pass(1);
-  EXPECT_EQ(end, "silent");
+  EXPECT_TRUE(stream->is_open());
+  other = os::Fd();
+  pass(1);
+  EXPECT_FALSE(stream->is_open());
+  EXPECT_EQ(end, "");
+}
+
+TEST_F(StreamTest, HearsThatItWasGivenUpThoughTheWordsComeInPieces) {
+  const std::string words("\0\0\xfd\xff\x03\0why", 9);
+  for (const char byte : words) {
+    ASSERT_EQ(::send(other.get(), &byte, 1, MSG_NOSIGNAL), 1);
+    EXPECT_EQ(end, "");
+    pass(1);
+  }
+  EXPECT_EQ(end, "why");
+  EXPECT_EQ(how, Stream::How::given_up);
+}
+
+TEST_F(StreamTest, KnowsThatAProcessEndedByItsClosedConnection) {
+  other = os::Fd();
+  pass(1);
+  EXPECT_EQ(how, Stream::How::process_ended);
 }
 
 TEST_F(StreamTest, GivesASignOfLifeInAPeriodInWhichItSaidNothing) {

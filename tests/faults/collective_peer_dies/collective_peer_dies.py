@@ -1,0 +1,29 @@
+"""For each collective a job of four ranks, the last of which kills itself some milliseconds into a
+loop of them. The three others must each say that everything was as it must be.
+
+Usage: collective_peer_dies.py PROGRAM MPIRUN [FLAG ...]
+"""
+
+import subprocess
+import sys
+
+KINDS = ["barrier", "broadcast", "reduce", "all_reduce", "reduce_scatter", "all_gather", "gather",
+         "scatter", "all_to_all", "scan"]
+
+
+def main():
+    program, mpirun = sys.argv[1], sys.argv[2:]
+    for index, kind in enumerate(KINDS):
+        job = [*mpirun, "--enable-recovery", "-n", "4", program, kind, str(2 + 3 * index)]
+        done = subprocess.run(job, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              timeout=60)
+        survivors = sum(f"rank {rank} survived" in done.stdout for rank in range(3))
+        if survivors != 3:
+            print(done.stdout)
+            print(f"{kind}: {survivors} of 3 ranks survived as they must")
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

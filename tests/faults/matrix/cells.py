@@ -1,0 +1,84 @@
+"""The cells of the matrix, and what must come of each."""
+
+import dataclasses
+import itertools
+
+OPERATIONS = ("put", "get", "dynamic", "rendezvous", "push_pull")
+SIZES = (8, 1 << 20, 64 << 20)
+FAULTS = ("kill", "stop", "term", "exit")
+MOMENTS = ("bootstrap", "before", "during", "after")
+
+VICTIM = 1
+RANKS = 3
+DEAD_AFTER_S = 1.0
+INIT_TIMEOUT_S = 4.0
+LARGE_S = 2.0  # a rank that copies the largest tensors ends these copies before it looks around
+EXIT_STATUS = 7  # of a rank whose fault is an exit
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """On one host; or rank 0 on another one, reached over TCP, than the ranks 1 and 2."""
+
+    operation: str
+    bytes: int
+    fault: str
+    moment: str
+    hosts: int = 1
+
+    def arguments(self):
+        return [self.operation, str(self.bytes), self.fault, self.moment]
+
+    def __str__(self):
+        return " ".join([*self.arguments(), "shm" if self.hosts == 1 else "tcp"])
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """Of each survivor, and of the victim."""
+
+    codes: tuple  # one of these
+    within_s: float  # from the fault on
+    says: tuple  # in the text of each error
+    one_says: str  # in the text of one error at least
+    victim_exit: int
+
+
+def outcome(cell, death_s):
+    """`death_s`: how soon the death of a rank must be seen."""
+    victim_exit = {"kill": 137, "stop": 137, "term": 143, "exit": EXIT_STATUS}[cell.fault]
+    if cell.moment == "bootstrap":
+        # Of a rank that has not joined nobody knows more than that it is missing.
+        says = (f"rank {VICTIM}", "WEFT_INIT_TIMEOUT")
+        return Outcome(("timeout",), INIT_TIMEOUT_S + 3, says, "", victim_exit)
+    within = DEAD_AFTER_S + 2 if cell.fault == "stop" else death_s
+    if cell.bytes == SIZES[-1]:
+        within += LARGE_S
+    if cell.moment == "after":
+        return Outcome(("ok",), within, (), "", victim_exit)
+    codes = ("peer_failed",)
+    if cell.fault in ("term", "exit"):
+        codes = ("peer_left", "peer_failed")
+    # Who gives a stopped rank up says why; others may see only that it was killed then.
+    one_says = {"stop": "stopped for", "kill": "died without leaving"}.get(cell.fault, "")
+    says = (f"rank {VICTIM} (host ",)
+    return Outcome(codes, within, says, one_says if cell.hosts == 1 else "", victim_exit)
+
+
+def all_cells(hosts):
+    # Before a rank has joined nothing depends on what it would have done.
+    for fault in FAULTS:
+        yield Cell("put", 8, fault, "bootstrap", hosts)
+    for moment, fault, operation, size in itertools.product(MOMENTS[1:], FAULTS, OPERATIONS, SIZES):
+        yield Cell(operation, size, fault, moment, hosts)
+
+
+def quick_cells(hosts):
+    """Every fault at every moment, with operations and sizes in turn: on one host each twice."""
+    for fault in FAULTS if hosts == 1 else FAULTS[:1]:
+        yield Cell("put", 8, fault, "bootstrap", hosts)
+    turn = 0
+    for moment, fault in itertools.product(MOMENTS[1:], FAULTS):
+        for _ in range(2 if hosts == 1 else 1):
+            yield Cell(OPERATIONS[turn % 5], SIZES[turn // 5 % 3], fault, moment, hosts)
+            turn += 1

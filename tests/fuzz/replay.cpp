@@ -1,0 +1,22 @@
+// Where there is no fuzzer: runs a target once over each file of the folders that it is given.
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <vector>
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
+
+int main(int count, char** folders) {
+  int files = 0;
+  for (int i = 1; i < count; ++i)
+    for (const auto& entry : std::filesystem::directory_iterator(folders[i])) {
+      std::ifstream file(entry.path(), std::ios::binary);
+      const std::vector<char> bytes{std::istreambuf_iterator<char>(file), {}};
+      LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
+      ++files;
+    }
+  std::printf("%d inputs replayed\n", files);
+  return 0;
+}

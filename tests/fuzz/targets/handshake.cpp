@@ -1,0 +1,45 @@
+// What a stranger sends before it is believed, at either end.
+#include "p2p/connector/handshake.hpp"
+#include "p2p/trust/token_key.hpp"
+#include "tests/fuzz/input.hpp"
+
+using namespace weft::p2p;
+using weft::fuzz::Input;
+using weft::fuzz::require;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static const Identity self(1, 4, token_key("what no input knows"));
+  static const Hello own = self.hello(0);
+  Input input(data, size);
+  switch (input.take<std::uint8_t>() % 4) {
+    case 0: {  // a caller
+      const auto hello = input.take<Hello>();
+      (void)Identity::distrust(hello.greeting());
+      const bool is_trusted = self.distrust(hello).empty();
+      if (!is_trusted && !self.is_of_other_job(hello)) break;
+      const Answer answer = self.answer(hello);
+      require(!self.believes(hello, answer, input.take<Proof>()));
+      require(!self.believes(hello, answer, Proof{answer.mac}));
+      break;
+    }
+    case 1: {  // one that was called
+      const auto answer = input.take<Answer>();
+      require(!self.distrust(own, answer).empty());
+      (void)self.is_of_other_job(answer.hello);
+      break;
+    }
+    case 2: {  // what it says at last
+      for (const char c : input.take<Refusal>().text()) require(c >= ' ' && c <= '~');
+      break;
+    }
+    default: {  // a hello that is right but for what chance changed
+      Hello hello = Identity(0, 4, token_key("what no input knows")).hello(1);
+      const auto at = input.take<std::uint8_t>() % sizeof hello;
+      auto bytes = std::as_writable_bytes(std::span(&hello, 1));
+      bytes[at] ^= input.take<std::byte>();
+      if (!self.distrust(hello).empty()) break;
+      require(!self.believes(hello, self.answer(hello), input.take<Proof>()));
+    }
+  }
+  return 0;
+}

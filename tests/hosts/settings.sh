@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# On host1 of two hosts with two networks: what may be set for TCP does what it says, and links that lose packets or
+# are slow only cost time.
+#   settings.sh RANKS_SH CONFORMANCE_RANKS
+set -euo pipefail
+ranks_sh=$1 program=$2
+output=$(mktemp)
+trap 'rm -f "$output"' EXIT
+export WEFT_FABRIC=tcp WEFT_TIMEOUT=60s WEFT_ARENA_CHUNK=4m
+
+fail() {
+  cat "$output"
+  echo "failed: $*"
+  exit 1
+}
+# sent HOST INTERFACE: bytes so far
+sent() { on "$1" cat "/sys/class/net/$2/statistics/tx_bytes"; }
+# holds WHAT NAME=VALUE... -- BODY...
+holds() {
+  local what=$1 settings=()
+  shift
+  while [[ $1 != -- ]]; do settings+=("$1") && shift; done
+  shift
+  local begun=$EPOCHREALTIME
+  env "${settings[@]}" bash "$ranks_sh" 2 "$program" "$@" >"$output" 2>&1 || fail "$what: it ended with $?"
+  echo "$what: held, $(((${EPOCHREALTIME/./} - ${begun/./}) / 1000)) ms"
+}
+
+moves=(carries_every_size gets_whole_runs_and_strides lends_until_the_owner_has_read)
+
+holds 'checksums' WEFT_CHECKSUM=1 -- "${moves[@]}"
+holds 'encryption' WEFT_ENCRYPT=1 -- "${moves[@]}"
+
+before=$(sent host1 eth1)
+holds 'two rails' WEFT_RAILS=2 WEFT_CHECKSUM=1 -- "${moves[@]}"
+(($(sent host1 eth1) - before > 4 << 20)) || fail 'the second rail has carried next to nothing'
+
+before=$(sent host1 eth1)
+holds 'IPv6 alone, by the second network' WEFT_IFACE=fd78:2::/64 -- "${moves[@]}"
+(($(sent host1 eth1) - before > 4 << 20)) || fail 'WEFT_IFACE has not chosen the network'
+
+if WEFT_IFACE=nosuch0 bash "$ranks_sh" 2 "$program" "${moves[0]}" >"$output" 2>&1; then
+  fail 'WEFT_IFACE=nosuch0 was accepted'
+fi
+grep -q 'WEFT_IFACE="nosuch0"' "$output" || fail 'the error does not name it'
+echo 'a wrong WEFT_IFACE: refused'
+
+if on host2 nft add table inet lossy 2>/dev/null; then
+  on host2 nft 'add chain inet lossy in { type filter hook input priority 0; }'
+  on host2 nft add rule inet lossy in iifname eth1 numgen random mod 100 '<' 3 drop
+  holds 'a network that loses 3 % of all packets' WEFT_IFACE=10.78.2.0/24 WEFT_DEAD_AFTER=3s -- \
+    leaves_the_source_to_the_writer gets_whole_runs_and_strides
+  on host2 nft delete table inet lossy
+else
+  echo 'skipped: loss (no nft here)'
+fi
+if tc qdisc add dev eth1 root tbf rate 100kbit burst 4k latency 100ms 2>/dev/null; then
+  holds 'a network of 100 kbit/s' WEFT_IFACE=10.78.2.0/24 WEFT_DEAD_AFTER=3s -- counts_alike_at_both_ends
+else
+  echo 'skipped: a slow network (no tbf here)'
+fi

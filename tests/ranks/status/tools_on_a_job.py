@@ -1,0 +1,195 @@
+"""weft-status, weft-trace and weft-chaos on a running job: who is late is named, recordings become a
+trace, mishaps repeat by their seed and spare everybody else.
+
+Usage: tools_on_a_job.py BIN-FOLDER PROGRAM MPIRUN [FLAG ...]
+"""
+
+import glob
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+RANKS = 3
+BIN = sys.argv[1]
+
+
+def expect(holds, what):
+    if not holds:
+        sys.exit(f"failed: {what}")
+
+
+def tool(name, *arguments, status=0):
+    ran = subprocess.run(
+        [os.path.join(BIN, name), *arguments], capture_output=True, text=True, timeout=60
+    )
+    expect(
+        ran.returncode == status,
+        f"{name} {' '.join(arguments)}: status {ran.returncode}, not {status}: {ran.stderr}",
+    )
+    return ran.stdout if status == 0 else ran.stderr
+
+
+def start(command, environment, tmp):
+    return subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, "TMPDIR": tmp, **environment},
+    )
+
+
+def joined(job):
+    pids = {}
+    for line in job.stdout:
+        if found := re.search(r"joined rank (\d+) pid (\d+)", line):
+            pids[int(found[1])] = int(found[2])
+        if len(pids) == RANKS:
+            return pids
+    sys.exit("failed: the ranks did not join")
+
+
+def status(pid):
+    jobs = json.loads(tool("weft-status", "--json", "--job", str(pid)))["jobs"]
+    expect(len(jobs) == 1, f"one job with pid {pid}, not {jobs}")
+    return jobs[0]
+
+
+def until(what, seconds, holds):
+    end = time.monotonic() + seconds
+    while not (found := holds()):
+        expect(time.monotonic() < end, f"within {seconds} s: {what}")
+        time.sleep(0.1)
+    return found
+
+
+def check_progress(pids):
+    first = status(pids[0])
+    expect(first["size"] == RANKS and len(first["ranks"]) == RANKS, first)
+    for rank in first["ranks"]:
+        expect(rank["state"] == "ALIVE" and rank["seen_by"] == "itself", rank)
+        expect(rank["pid"] == pids[rank["rank"]], rank)
+    time.sleep(0.2)
+    for old, new in zip(first["ranks"], status(pids[0])["ranks"]):
+        for role in ("puts", "receives"):
+            expect(new["completed"][role] > old["completed"][role], f"{role} of {new}")
+            expect(new["started"][role] >= new["completed"][role], f"{role} of {new}")
+
+
+def check_laggard(pids):
+    """Rank 1 is stopped: the ring waits for it, and nobody else is blamed."""
+    os.kill(pids[1], signal.SIGSTOP)
+
+    def late():
+        job = status(pids[0])
+        return job if [late["rank"] for late in job["laggards"]] == [1] else None
+
+    job = until("rank 1 alone is late", 20, late)
+    expect(job["laggards"][0]["waiters"] == 2 and not job["circles"], job["laggards"])
+    waits = [wait for rank in job["ranks"] for wait in rank["waits"] if rank["rank"] != 1]
+    for wait in waits:
+        expect(wait["operation"] in ("wait", "put") and wait["slot"] == "ring", wait)
+        expect(wait["sequence"] > 0 and wait["seconds"] > 0, wait)
+    text = tool("weft-status", "--job", str(pids[0]))
+    expect("late: rank 1, for which 2 ranks wait" in text, text)
+
+
+def check_recordings(pids, tmp):
+    folder = os.path.join(tmp, "asked")
+    os.mkdir(folder)
+    files = tool("weft-status", "--record", folder, "--job", str(pids[0])).split()
+    expect(len(files) == RANKS and all(map(os.path.exists, files)), files)
+    shown = tool("weft-trace", "show", "--last", "5", files[0])
+    expect("job" in shown and "ring" in shown, shown)
+    trace = os.path.join(tmp, "trace.json")
+    tool("weft-trace", "merge", *files, "-o", trace)
+    with open(trace) as file:
+        events = json.load(file)["traceEvents"]
+    starts = {event["id"]: event for event in events if event["ph"] == "s"}
+    ends = [event for event in events if event["ph"] == "f"]
+    expect(len(ends) > 100, f"{len(ends)} arrows from puts to arrivals")
+    for end in ends:
+        begun = starts[end["id"]]
+        expect(begun["ts"] <= end["ts"], f"it arrives before it is put: {begun} {end}")
+        expect(end["pid"] == (begun["pid"] + 1) % RANKS, f"{begun} {end}")
+    names = [event["args"]["name"] for event in events if event["name"] == "thread_name"]
+    expect(any(name.startswith("ring") for name in names), names)
+
+
+def check_failure(pids, job, folder):
+    os.kill(pids[1], signal.SIGCONT)
+    os.kill(pids[2], signal.SIGKILL)
+    job.wait(timeout=30)
+    found = {
+        int(re.search(r"-rank(\d+)-", path)[1]): path
+        for path in glob.glob(os.path.join(folder, "*.weft-recording"))
+    }
+    expect(set(found) == set(range(RANKS)), f"recordings of {sorted(found)}")
+    expect(len(os.listdir(folder)) == RANKS, os.listdir(folder))
+    dead = tool("weft-trace", "show", found[2])
+    expect("died without leaving" in dead and "recorded by rank" in dead, dead)
+
+
+def check_bad_use(tmp):
+    expect("is called no-such" in tool("weft-status", "--job", "no-such", status=2), "no such job")
+    not_one = os.path.join(tmp, "not-one")
+    with open(not_one, "w") as file:
+        file.write("x" * 9000)
+    error = tool("weft-trace", "show", not_one, status=2)
+    expect("no status board" in error and error.count("\n") == 1, error)
+    tool("weft-trace", "merge", os.path.join(tmp, "missing"), status=2)
+    error = tool("weft-chaos", "--cut", "--", "true", status=2)
+    expect("--cut-command" in error and error.count("\n") == 1, error)
+    error = tool("weft-chaos", "--", "/no/such/launcher", status=2)
+    expect("No such file" in error, error)
+
+
+def check_chaos(mpirun, program, tmp):
+    bystander = subprocess.Popen(["sleep", "60"], env={**os.environ, "OMPI_COMM_WORLD_RANK": "0"})
+    chaos = [os.path.join(BIN, "weft-chaos"), "--seed", "5", "--after", "0", "--within", "1.5"]
+    chaos += ["--stop", "--kill", "--slow", "--times", "6", "--for", "0.2"]
+    plans = []
+    try:
+        for _ in range(2):
+            job = start([*chaos, "--", *mpirun, "-n", str(RANKS), program], {}, tmp)
+            output, _ = job.communicate(timeout=60)
+            plans.append(re.findall(r"plan: (.*)", output))
+            expect(len(plans[-1]) > 1 and "kill rank" in "".join(plans[-1]), output)
+            expect(re.search(r"s: kill rank \d+ \(pid \d+\)", output), output)
+            expect(f"ended with status {job.returncode} after" in output, output)
+            expect(job.returncode != 0, "a job that lost a rank ends with an error")
+        expect(plans[0] == plans[1], f"the same seed, other plans: {plans}")
+        expect(bystander.poll() is None, "a process that is not the job's was ended")
+    finally:
+        bystander.kill()
+        bystander.wait()
+
+
+def main():
+    program, mpirun = sys.argv[2], sys.argv[3:]
+    with tempfile.TemporaryDirectory(prefix="job-") as tmp:
+        folder = os.path.join(tmp, "recordings")
+        os.mkdir(folder)
+        environment = {"WEFT_RECORD": "all", "WEFT_RECORD_DIR": folder}
+        job = start([*mpirun, "--enable-recovery", "-n", str(RANKS), program], environment, tmp)
+        try:
+            pids = joined(job)
+            check_progress(pids)
+            check_laggard(pids)
+            check_recordings(pids, tmp)
+            expect(os.listdir(folder) == [], "files while nothing has failed")
+            check_failure(pids, job, folder)
+        finally:
+            if job.poll() is None:
+                job.kill()
+        check_bad_use(tmp)
+        check_chaos(mpirun, program, tmp)
+    print("laggards, recordings, traces and mishaps are as they should be")
+
+
+main()

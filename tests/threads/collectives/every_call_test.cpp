@@ -1,0 +1,202 @@
+// Every collective, type and number of ranks against a reference, in place and not.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <numeric>
+#include <string>
+
+#include "tests/threads/collectives/values.hpp"
+#include "tests/threads/slots/ranks.hpp"
+
+namespace weft::tests {
+namespace {
+
+constexpr std::array kTypes{DType::f64, DType::f32, DType::f16, DType::bf16,
+                            DType::i64, DType::i32, DType::i8,  DType::u8};
+constexpr std::array kReductions{Reduction::sum,    Reduction::prod,   Reduction::min,
+                                 Reduction::max,    Reduction::avg,    Reduction::bit_and,
+                                 Reduction::bit_or, Reduction::bit_xor};
+
+bool combines(DType dtype, Reduction reduction) {
+  return reduction < Reduction::bit_and || dtype > DType::bf16;
+}
+
+/// One rank's turn at a call with all its variants.
+class Turn {
+ public:
+  Turn(World& world, Collectives& group, DType dtype, std::int64_t count, bool in_place,
+       bool wrapped)
+      : world_(world),
+        group_(group),
+        dtype_(dtype),
+        count_(count),
+        in_place_(in_place),
+        wrapped_(wrapped),
+        me_(group.rank()),
+        size_(group.size()) {}
+
+  void combine(Reduction reduction) {
+    const Values all = rounded(world_, dtype_, combined(reduction, dtype_, size_, count_));
+    const Tensor in = make(pattern(me_, count_));
+    const Tensor out = in_place_ ? in : make(Values(static_cast<std::size_t>(count_)));
+    expect(all_reduce(in, out, reduction), out, all);
+    write(in, pattern(me_, count_));
+    const int root = size_ - 1;
+    run(reduce(in, me_ == root ? out : Tensor(), reduction, root));
+    if (me_ == root) hold(out, all, "reduce");
+    write(in, pattern(me_, count_));
+    expect(scan(in, out, reduction), out,
+           rounded(world_, dtype_, combined(reduction, dtype_, me_ + 1, count_)));
+    scatter_combined(reduction);
+  }
+
+  void scatter_combined(Reduction reduction) {
+    const Values all = rounded(world_, dtype_, combined(reduction, dtype_, size_, count_ * size_));
+    const Tensor in = make(pattern(me_, count_ * size_));
+    const Tensor out = in_place_ ? in.part(me_ * count_, {count_})
+                                 : make(Values(static_cast<std::size_t>(count_)));
+    expect(reduce_scatter(in, out, reduction), out, part(all, me_ * count_, count_));
+  }
+
+  void move() {
+    const int root = size_ / 2;
+    const Tensor tensor = make(pattern(me_ == root ? root : me_ + 9, count_));
+    expect(broadcast(tensor, root), tensor, pattern(root, count_));
+    const Tensor all = make(Values(static_cast<std::size_t>(count_ * size_)));
+    const Tensor own = in_place_ ? all.part(me_ * count_, {count_}) : make(pattern(me_, count_));
+    write(own, pattern(me_, count_));
+    expect(all_gather(own, all), all, everybody());
+    run(gather(own, me_ == root ? all : Tensor(), root));
+    if (me_ == root) hold(all, everybody(), "gather");
+    if (me_ == root) write(all, everybody());
+    const bool in_root = in_place_ && me_ == root;
+    const Tensor back = in_root ? own : make(Values(static_cast<std::size_t>(count_)));
+    expect(scatter(me_ == root ? all : Tensor(), back, root), back, pattern(me_, count_));
+    write(all, addressed());
+    const Tensor got = in_place_ ? all : make(Values(static_cast<std::size_t>(count_ * size_)));
+    expect(all_to_all(all, got), got, received());
+  }
+
+  /// Parts of rank r have r + count elements, but for rank 1's, which is empty.
+  void move_unequal() {
+    std::vector<std::int64_t> counts;
+    for (int r = 0; r < size_; ++r) counts.push_back(r == 1 ? 0 : count_ + r);
+    const std::int64_t total = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
+    Values whole;
+    for (int r = 0; r < size_; ++r)
+      for (const double value : pattern(r, counts[static_cast<std::size_t>(r)]))
+        whole.push_back(value);
+    const std::int64_t mine = counts[static_cast<std::size_t>(me_)];
+    const Tensor own = make(pattern(me_, mine));
+    const Tensor all = make(Values(static_cast<std::size_t>(total)));
+    expect(all_gather(own, all, counts), all, whole);
+    run(gather(own, me_ == 0 ? all : Tensor(), 0, counts));
+    if (me_ == 0) hold(all, whole, "gather");
+    const Tensor back = make(Values(static_cast<std::size_t>(mine)));
+    expect(scatter(me_ == 0 ? all : Tensor(), back, 0, counts), back, pattern(me_, mine));
+    // Rank a has a + b + count elements for rank b.
+    std::vector<std::int64_t> gives;
+    Values theirs;
+    for (int r = 0; r < size_; ++r) {
+      gives.push_back(count_ + r + me_);
+      for (const double value : pattern(r * 7 + me_, gives.back())) theirs.push_back(value);
+    }
+    Values ours;
+    for (int r = 0; r < size_; ++r)
+      for (const double value : pattern(me_ * 7 + r, gives[static_cast<std::size_t>(r)]))
+        ours.push_back(value);
+    const Tensor in = make(ours);
+    const Tensor out = make(Values(ours.size()));
+    expect(all_to_all(in, out, gives, gives), out, theirs);
+  }
+
+ private:
+  Tensor make(const Values& values) {
+    const Shape shape{static_cast<std::int64_t>(values.size())};
+    if (!wrapped_) {
+      const Tensor tensor = world_.allocate(dtype_, shape);
+      write(tensor, values);
+      return tensor;
+    }
+    own_.push_back(std::make_unique<std::byte[]>(values.size() * size_of(dtype_) + 64));
+    const Tensor tensor = Tensor::wrap(own_.back().get(), dtype_, shape);
+    write(tensor, values);
+    return tensor;
+  }
+  Values everybody() const {
+    Values all;
+    for (int r = 0; r < size_; ++r)
+      for (const double value : pattern(r, count_)) all.push_back(value);
+    return all;
+  }
+  Values addressed() const {
+    Values all;
+    for (int r = 0; r < size_; ++r)
+      for (const double value : pattern(me_ * 5 + r, count_)) all.push_back(value);
+    return all;
+  }
+  Values received() const {
+    Values all;
+    for (int r = 0; r < size_; ++r)
+      for (const double value : pattern(r * 5 + me_, count_)) all.push_back(value);
+    return all;
+  }
+  static Values part(const Values& all, std::int64_t first, std::int64_t count) {
+    return {all.begin() + first, all.begin() + first + count};
+  }
+  void run(const Call& call) {
+    const Status status = group_.run(call);
+    ASSERT_TRUE(status.ok()) << status.text();
+  }
+  void hold(const Tensor& tensor, const Values& expected, const char* what) {
+    ASSERT_EQ(read(tensor), expected)
+        << what << " of " << tensor.text() << ", rank " << me_ << " of " << size_
+        << (in_place_ ? ", in place" : "") << (wrapped_ ? ", the user's memory" : "");
+  }
+  void expect(const Call& call, const Tensor& tensor, const Values& expected) {
+    run(call);
+    const std::string what = "kind " + std::to_string(static_cast<int>(call.kind)) +
+                             ", reduction " + std::to_string(static_cast<int>(call.op.reduction()));
+    hold(tensor, expected, what.c_str());
+  }
+
+  World& world_;
+  Collectives& group_;
+  const DType dtype_;
+  const std::int64_t count_;
+  const bool in_place_;
+  const bool wrapped_;
+  const int me_;
+  const int size_;
+  std::vector<std::unique_ptr<std::byte[]>> own_;
+};
+
+class EveryCall : public testing::TestWithParam<int> {};
+
+TEST_P(EveryCall, GivesWhatTheReferenceGives) {
+  run_ranks(
+      GetParam(),
+      [](World& world) {
+        Collectives group = Collectives::open(world);
+        for (const std::int64_t count : {0, 1, 7, 1001, 9000})
+          for (const DType dtype : kTypes)
+            for (const bool in_place : {false, true}) {
+              // The largest takes the same paths for every combination.
+              const bool large = count > 5000;
+              Turn turn(world, group, dtype, count, in_place, count == 7 || (large && in_place));
+              for (const Reduction reduction : kReductions)
+                if (combines(dtype, reduction) && (!large || reduction == Reduction::sum))
+                  turn.combine(reduction);
+              turn.move();
+              if (!in_place) turn.move_unequal();
+              if (testing::Test::HasFatalFailure()) return;
+            }
+        ASSERT_TRUE(group.run(barrier()).ok());
+      },
+      settings());
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, EveryCall, testing::Values(1, 2, 3, 4, 5, 8));
+
+}  // namespace
+}  // namespace weft::tests

@@ -1,0 +1,58 @@
+// What is thought of a rank by how long it gave no sign of life.
+#include "runtime/health/patience.hpp"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/config.hpp"
+#include "base/os/process_state.hpp"
+
+namespace weft::detail {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(Patience, GoesFromAliveBySlowAndSuspectToDead) {
+  const Patience patience(10s);
+  EXPECT_EQ(patience.period(), 500ms);
+  EXPECT_EQ(patience.of_silent(1000ms), PeerHealth::alive);
+  EXPECT_EQ(patience.of_silent(1500ms), PeerHealth::slow);
+  EXPECT_EQ(patience.of_silent(5s), PeerHealth::suspect);
+  EXPECT_EQ(patience.of_silent(9500ms), PeerHealth::suspect);
+  EXPECT_EQ(patience.of_silent(10s), PeerHealth::dead);
+}
+
+TEST(Patience, SuspectsAStoppedRankAtOnce) {
+  const Patience patience(10s);
+  EXPECT_EQ(patience.of_stopped(500ms), PeerHealth::suspect);
+  EXPECT_EQ(patience.of_stopped(10s), PeerHealth::dead);
+}
+
+TEST(Patience, WithoutEndCallsNobodyDead) {
+  const Patience patience(Config().with(Knob::dead_after, "off").time(Knob::dead_after));
+  EXPECT_EQ(patience.of_silent(1h), PeerHealth::suspect);
+  EXPECT_EQ(patience.of_stopped(1h), PeerHealth::suspect);
+}
+
+TEST(Patience, ExcusesEverybodyAfterItsOwnPause) {
+  EXPECT_FALSE(Patience::was_stopped_itself(4));
+  EXPECT_TRUE(Patience::was_stopped_itself(5));
+}
+
+TEST(ProcessState, TellsAStoppedProcessFromOneThatRuns) {
+  const pid_t child = ::fork();
+  if (child == 0)
+    for (;;) ::pause();
+  EXPECT_EQ(os::process_state(child), os::ProcessState::runs);
+  ::kill(child, SIGSTOP);
+  ::waitpid(child, nullptr, WUNTRACED);
+  EXPECT_EQ(os::process_state(child), os::ProcessState::stopped);
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  EXPECT_EQ(os::process_state(child), os::ProcessState::unknown);
+}
+
+}  // namespace
+}  // namespace weft::detail

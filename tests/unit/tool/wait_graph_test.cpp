@@ -1,0 +1,39 @@
+// The laggards are those for whom the others wait in the end, and circles are told.
+#include "runtime/tool/status/wait_graph.hpp"
+
+#include <gtest/gtest.h>
+
+namespace weft::tool {
+namespace {
+
+HeldUp roots(std::vector<WaitsFor> waits) { return find_roots(waits); }
+
+TEST(WaitGraph, BlamesTheEndOfAChain) {
+  const auto found = roots({{0, 1}, {1, 2}, {3, 2}});
+  ASSERT_EQ(found.laggards.size(), 1U);
+  EXPECT_EQ(found.laggards[0], (Laggard{2, 3}));
+  EXPECT_TRUE(found.circles.empty());
+}
+
+TEST(WaitGraph, PutsTheOneWithTheMostWaitersFirst) {
+  const auto found = roots({{0, 5}, {1, 6}, {2, 6}, {2, 5}, {3, 6}});
+  ASSERT_EQ(found.laggards.size(), 2U);
+  EXPECT_EQ(found.laggards[0], (Laggard{6, 3}));
+  EXPECT_EQ(found.laggards[1], (Laggard{5, 2}));
+}
+
+TEST(WaitGraph, TellsACircle) {
+  const auto found = roots({{4, 0}, {0, 1}, {1, 2}, {2, 0}});
+  EXPECT_TRUE(found.laggards.empty());
+  ASSERT_EQ(found.circles.size(), 1U);
+  EXPECT_EQ(found.circles[0], (std::vector<int>{0, 1, 2}));
+}
+
+TEST(WaitGraph, LeavesOutWhoWaitsForNobodyInParticular) {
+  const auto found = roots({{0, -1}, {1, 1}});
+  EXPECT_TRUE(found.laggards.empty());
+  EXPECT_TRUE(found.circles.empty());
+}
+
+}  // namespace
+}  // namespace weft::tool

@@ -1,0 +1,179 @@
+// Who is no rank gets nothing by the Unix sockets at which a host's ranks meet.
+#include <gtest/gtest.h>
+
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "base/os/fd.hpp"
+#include "p2p/shm/messages.hpp"
+#include "p2p/trust/token_key.hpp"
+#include "runtime/bootstrap/in_process.hpp"
+#include "weft/report.hpp"
+
+namespace weft::p2p {
+namespace {
+
+/// Inodes of this process's sockets.
+std::set<std::string> own_sockets() {
+  std::set<std::string> inodes;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    const std::string target = std::filesystem::read_symlink(entry.path(), gone).string();
+    if (target.starts_with("socket:[")) inodes.insert(target.substr(8, target.size() - 9));
+  }
+  return inodes;
+}
+
+/// Where ranks of this process listen.
+std::vector<std::string> listening() {
+  const auto own = own_sockets();
+  std::vector<std::string> names;
+  std::ifstream table("/proc/net/unix");
+  for (std::string line; std::getline(table, line);) {
+    std::istringstream words(line);
+    std::string number, references, protocol, flags, type, state, inode, name;
+    words >> number >> references >> protocol >> flags >> type >> state >> inode >> name;
+    if (flags == "00010000" && name.starts_with("@weft-") && own.contains(inode))
+      names.push_back(name.substr(1));
+  }
+  return names;
+}
+
+class Stranger {
+ public:
+  explicit Stranger(const std::string& name)
+      : socket_(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)) {
+    sockaddr_un to{};
+    to.sun_family = AF_UNIX;
+    std::memcpy(to.sun_path + 1, name.data(), name.size());
+    const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+    is_connected_ = ::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&to), size) == 0;
+    const timeval patience{.tv_sec = 5, .tv_usec = 0};
+    ::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  }
+  bool is_connected() const { return is_connected_; }
+  template <typename Message>
+  void send(const Message& message) {
+    (void)!::send(socket_.get(), &message, sizeof message, MSG_NOSIGNAL);
+  }
+  /// As a rank that has proved who it is: with memory and an event.
+  void send_with_memory(const HelloMessage& hello) {
+    const os::Fd memory(::memfd_create("stranger", MFD_CLOEXEC));
+    EXPECT_EQ(::ftruncate(memory.get(), static_cast<off_t>(hello.control_bytes)), 0);
+    const os::Fd event(::eventfd(0, EFD_CLOEXEC));
+    const std::array<int, 2> descriptors = {memory.get(), event.get()};
+    iovec part{const_cast<HelloMessage*>(&hello), sizeof hello};
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof descriptors)> control{};
+    msghdr header{};
+    header.msg_iov = &part;
+    header.msg_iovlen = 1;
+    header.msg_control = control.data();
+    header.msg_controllen = control.size();
+    cmsghdr* rights = CMSG_FIRSTHDR(&header);
+    rights->cmsg_level = SOL_SOCKET;
+    rights->cmsg_type = SCM_RIGHTS;
+    rights->cmsg_len = CMSG_LEN(sizeof descriptors);
+    std::memcpy(CMSG_DATA(rights), descriptors.data(), sizeof descriptors);
+    (void)!::sendmsg(socket_.get(), &header, MSG_NOSIGNAL);
+  }
+  /// Bytes of the next message; 0: the other end has closed it.
+  ssize_t receive(void* to, std::size_t size) { return ::recv(socket_.get(), to, size, 0); }
+  bool is_closed() {
+    std::array<std::byte, 1024> unread;
+    ssize_t got = 1;
+    while (got > 0) got = receive(unread.data(), unread.size());
+    return got == 0 || errno == ECONNRESET;
+  }
+
+ private:
+  os::Fd socket_;
+  bool is_connected_ = false;
+};
+
+Config quiet() { return Config().with(Knob::fabric, "shm").with(Knob::log, "off"); }
+
+/// As a job of two runs: every socket of a rank is called by what `call` makes of a stranger.
+/// Returns how many the ranks turned away.
+template <typename Call>
+std::uint64_t strangers_at_a_job(const Call& call) {
+  std::atomic<std::uint64_t> turned_away{0};
+  run_ranks(
+      2,
+      [&](World& world) {
+        if (world.rank() == 0)
+          for (const std::string& name : listening()) {
+            Stranger stranger(name);
+            if (stranger.is_connected()) call(stranger, name);
+          }
+        // Both ranks still reach each other.
+        const SlotSpec spec{.name = "after", .dtype = DType::u8, .shape = {8}};
+        auto slot = world.expose(spec);
+        auto remote = world.attach(1 - world.rank(), spec);
+        const auto tensor = world.allocate(spec.dtype, spec.shape);
+        remote.put(tensor).wait().or_throw();
+        (void)slot.wait().value();
+        turned_away += world.report().turned_away;
+      },
+      quiet());
+  return turned_away;
+}
+
+TEST(UnixSocketStrangers, AreTurnedAwayWithGarbage) {
+  EXPECT_GE(strangers_at_a_job([](Stranger& stranger, const std::string&) {
+              stranger.send(std::array<char, 100>{});
+              EXPECT_TRUE(stranger.is_closed());
+            }),
+            2U);
+}
+
+TEST(UnixSocketStrangers, AreTurnedAwayAsRanksOfAnotherJobAndToldSo) {
+  const Identity other(1, 2, token_key("another job's secret"));
+  EXPECT_GE(strangers_at_a_job([&](Stranger& stranger, const std::string&) {
+              const Hello hello = other.hello(0, Purpose::memory);
+              stranger.send(GreetMessage{.hello = hello});
+              ChallengeMessage challenge;
+              ASSERT_EQ(stranger.receive(&challenge, sizeof challenge),
+                        static_cast<ssize_t>(sizeof challenge));
+              EXPECT_NE(other.distrust(hello, challenge.answer).find("of another job"),
+                        std::string::npos);
+              EXPECT_TRUE(stranger.is_closed());
+            }),
+            2U);
+}
+
+TEST(UnixSocketStrangers, GetNoMemoryByTheirProcessAlone) {
+  // The ranks are threads of this process, so the kernel says the right thing of the stranger.
+  EXPECT_GE(strangers_at_a_job([&](Stranger& stranger, const std::string& name) {
+              const Identity nobody(1, 2, token_key("learns the job's number from an answer"));
+              Hello hello = nobody.hello(0, Purpose::memory);
+              stranger.send(GreetMessage{.hello = hello});
+              ChallengeMessage challenge;
+              ASSERT_GT(stranger.receive(&challenge, sizeof challenge), 0);
+              hello.job = challenge.answer.hello.job;
+              Stranger again(name);
+              again.send(GreetMessage{.hello = hello});
+              HelloMessage proof;
+              proof.control_bytes = 1 << 21;
+              proof.proof = Proof{challenge.answer.mac};
+              again.send_with_memory(proof);
+              EXPECT_TRUE(again.is_closed());
+            }),
+            2U);
+}
+
+}  // namespace
+}  // namespace weft::p2p
