@@ -7,6 +7,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -66,8 +67,11 @@ class Reception {
     {
       std::unique_lock lock(mutex_);
       changed_.wait_until(lock, deadline.when(), [this] {
-        return static_cast<int>(members_.size()) == identity_.job_size() - 1;
+        if (!all_have_come()) return false;
+        drop_ended();
+        return all_have_come();
       });
+      if (!all_have_come()) drop_ended();
     }
     thread_.stop();
     return std::move(members_);
@@ -75,8 +79,23 @@ class Reception {
 
   std::uint64_t turned_away() const { return turned_away_.count(); }
   const std::optional<Error>& shortage() const { return shortage_; }
+  /// Those that had come and ended before all were there.
+  const std::set<int>& ended() const { return ended_; }
 
  private:
+  bool all_have_come() const {
+    return static_cast<int>(members_.size()) == identity_.job_size() - 1;
+  }
+
+  /// Requires mutex_. Who ended while it waited may be started anew.
+  void drop_ended() {
+    std::erase_if(members_, [this](auto& member) {
+      const bool is_gone = !member.second.is_open();
+      if (is_gone) ended_.insert(member.first);
+      return is_gone;
+    });
+  }
+
   template <typename Change>
   void change(const Change& make) {
     const std::lock_guard lock(mutex_);
@@ -113,6 +132,7 @@ class Reception {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<int, SealedSocket> members_;
+  std::set<int> ended_;
   std::optional<Error> shortage_;
 };
 
@@ -128,11 +148,17 @@ class KeptRoll final : public Roll {
     log.info(Subsystem::boot, "waiting for {} ranks at {}", size_ - 1, setup.address.text());
     members_ = reception.wait(deadline);
     if (static_cast<int>(members_.size()) == size_ - 1) return;
-    std::vector<int> missing;
+    std::vector<int> absent;
+    std::vector<int> ended;
     for (int rank = 1; rank < size_; ++rank)
-      if (!members_.contains(rank)) missing.push_back(rank);
-    std::string message =
-        fmt::format("never arrived at {}: {}", setup.address.text(), names_of(missing));
+      if (!members_.contains(rank))
+        (reception.ended().contains(rank) ? ended : absent).push_back(rank);
+    std::string message;
+    if (!absent.empty())
+      message = fmt::format("never arrived at {}: {}", setup.address.text(), names_of(absent));
+    if (!ended.empty())
+      message += fmt::format("{}had come, and ended while the others were waited for: {}",
+                             absent.empty() ? "" : "; ", names_of(ended));
     if (reception.turned_away() > 0)
       message += fmt::format("; {} connection(s) were turned away", reception.turned_away());
     if (reception.shortage()) message += "; " + reception.shortage()->detail().message;
@@ -142,7 +168,7 @@ class KeptRoll final : public Roll {
          .hint = "look at the output of these ranks, or of whoever was turned away; "
                  "WEFT_INIT_TIMEOUT sets how long joining waits",
          .rank = 0,
-         .peer = missing.front()});
+         .peer = (absent.empty() ? ended : absent).front()});
   }
 
   Words gather(std::span<const std::byte> own, Deadline deadline) override {

@@ -74,6 +74,18 @@ class RollTest : public testing::Test {
     });
   }
 
+  /// A process of the job that is let in, and is gone.
+  void come_and_die(int rank, int size) {
+    auto peer = stranger();
+    const p2p::Identity identity(rank, size, p2p::token_key("the job's token"));
+    peer.hello = identity.hello(0, p2p::Purpose::roll);
+    peer.send_record(peer.hello);
+    const auto answer = peer.receive<p2p::Answer>();
+    ASSERT_TRUE(answer);
+    peer.send_record(identity.prove(peer.hello, *answer));
+    EXPECT_EQ(peer.receive<std::uint16_t>(), 0);
+  }
+
   /// Once rank 0 listens.
   p2p::tests::RawPeer stranger() {
     p2p::ConnectorAddress address{.port = port, .count = 1};
@@ -186,21 +198,32 @@ TEST_F(RollTest, NamesARankThatDiesAfterItCame) {
 
 TEST_F(RollTest, LetsARankComeAgainThatDiedWhileItWaited) {
   auto keeper = start(setup(0, 3), 8s);
-  {
-    auto peer = stranger();
-    const p2p::Identity identity(1, 3, p2p::token_key("the job's token"));
-    peer.hello = identity.hello(0, p2p::Purpose::roll);
-    peer.send_record(peer.hello);
-    const auto answer = peer.receive<p2p::Answer>();
-    ASSERT_TRUE(answer);
-    peer.send_record(identity.prove(peer.hello, *answer));
-    EXPECT_EQ(peer.receive<std::uint16_t>(), 0);
-  }
+  come_and_die(1, 3);
   auto again = start(setup(1, 3), 5s);
   auto other = start(setup(2, 3), 5s);
   EXPECT_EQ(keeper.get(), "joined");
   EXPECT_EQ(again.get(), "joined");
   EXPECT_EQ(other.get(), "joined");
+}
+
+TEST_F(RollTest, DoesNotCountARankThatDiedWhileItWaited) {
+  auto keeper = start(setup(0, 3), 8s);
+  come_and_die(1, 3);
+  auto other = start(setup(2, 3), 5s);
+  std::this_thread::sleep_for(200ms);  // the other one is there by now: all have come, once
+  auto again = start(setup(1, 3), 5s);
+  EXPECT_EQ(keeper.get(), "joined");
+  EXPECT_EQ(again.get(), "joined");
+  EXPECT_EQ(other.get(), "joined");
+}
+
+TEST_F(RollTest, NamesARankThatDiedWhileItWaited) {
+  auto keeper = start(setup(0, 2), 500ms);
+  come_and_die(1, 2);
+  const std::string outcome = keeper.get();
+  EXPECT_NE(outcome.find("ended while the others were waited for: rank 1"), std::string::npos)
+      << outcome;
+  EXPECT_EQ(outcome.find("never arrived"), std::string::npos) << outcome;
 }
 
 TEST_F(RollTest, IsNotHeldUpByStrangers) {
