@@ -15,7 +15,7 @@ namespace weft::bench {
 /// through /proc.
 class BareTensors {
  public:
-  static constexpr std::size_t kPayload = 8192;  ///< of a tensor that goes with its flag
+  static constexpr std::size_t kPayload = 2048;  ///< of a tensor that goes with its flag
 
   /// All ranks make one. Bytes are those of each rank's tensors.
   BareTensors(World& world, const SharedMemory& meeting, std::size_t in_bytes,

@@ -26,8 +26,9 @@ struct TensorPlaces {
 class GroupArea {
  public:
   static constexpr std::uint64_t kCalls = 8;
-  static constexpr std::size_t kInlineBytes = 8192;  ///< of a tensor that goes with the word
-  static constexpr std::size_t kOffsetsAt = 64;      ///< from an entry's start: all_to_all's parts
+  static constexpr std::size_t kInlineBytes =
+      8192;                                      ///< the most of a tensor that goes with the word
+  static constexpr std::size_t kOffsetsAt = 64;  ///< from an entry's start: all_to_all's parts
 
   GroupArea() = default;
   GroupArea(std::byte* memory, std::size_t entry_bytes) noexcept
@@ -45,6 +46,11 @@ class GroupArea {
   std::atomic<std::uint64_t>& done() const noexcept { return word(0); }
   /// This rank has given up every call up to this one, and touches nobody's memory for it.
   std::atomic<std::uint64_t>& stopped() const noexcept { return word(64); }
+  /// Set once, before others look: the size up to which this rank would have tensors go with the
+  /// word. The group's first rank decides.
+  std::uint64_t& word_bytes() const noexcept {
+    return *reinterpret_cast<std::uint64_t*>(memory_ + 72);
+  }
   /// What was called, for people: only read when something is wrong.
   Signature& signature(std::uint64_t call) const noexcept {
     return *reinterpret_cast<Signature*>(memory_ + 128 + call % kCalls * 32);

@@ -11,8 +11,14 @@ namespace {
 using Kind = CollectiveKind;
 using Stage = PlannedCall::Stage;
 
-/// From this size on what a rank writes does not stay in any cache until it is read.
-constexpr std::size_t kStreamBytes = 8u << 20;
+/// From this size of an operation on what a rank writes does not stay in its own cache until it is
+/// read; past the shared one it doesn't depend on what else the machine does.
+constexpr std::size_t kStreamBytes = 4u << 20;
+
+/// Up to this size of a tensor it goes with the call's word: a hop is saved, and every line crosses
+/// twice as often. Where ranks take turns on a processor a hop is a change of threads.
+constexpr std::size_t kWordBytes = 2048;
+constexpr std::size_t kCrowdedWordBytes = GroupArea::kInlineBytes;
 
 /// How long a rank that gives up waits for the others to be out of its tensors. They need no more
 /// than the rest of a copy; one that is stopped is waited for in vain.
@@ -36,6 +42,8 @@ HostGroup::HostGroup(p2p::LocalRank& local, p2p::Mesh& mesh, CollectiveTable& ta
       outs_(ranks_.size()),
       streams_from_(local.stream_bytes.value_or(kStreamBytes)) {
   std::memset(area_block_.data(), 0, GroupArea::bytes(size()));
+  const bool crowded = local.waiter.policy().spin.count() == 0;
+  area_.word_bytes() = crowded ? kCrowdedWordBytes : kWordBytes;
   sources_.reserve(ranks_.size());
   targets_.reserve(ranks_.size());
   for (std::size_t r = 0; r < ranks_.size(); ++r) members_[r].peer = &mesh_.peer(ranks_[r]);
@@ -62,6 +70,7 @@ void HostGroup::meet(std::span<const p2p::MemoryRef> areas, Deadline) {
                               .peer = member.peer->rank});
     member.area = GroupArea(member.peer->channel->direct(*found), entry_bytes_);
   }
+  word_bytes_ = members_.front().area.word_bytes();
 }
 
 bool HostGroup::awaits(const PlannedCall& call, int who, int whom) noexcept {

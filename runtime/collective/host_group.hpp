@@ -93,6 +93,7 @@ class HostGroup final : public CollectiveGroup {
   std::vector<const std::byte*> sources_;
   std::vector<std::byte*> targets_;
   const std::size_t streams_from_;  ///< bytes of a whole operation
+  std::size_t word_bytes_ = 0;      ///< the most that goes with the word; the same on all ranks
 };
 
 }  // namespace weft::detail

@@ -17,7 +17,7 @@ bool HostGroup::goes_with_word(const Task& task) const noexcept {
   // Who reads it from everybody reads so much of everybody.
   const bool from_all = task.kind() != Kind::broadcast && task.kind() != Kind::scatter;
   const std::size_t readers = from_all ? std::max<std::size_t>(1, ranks_.size() - 1) : 1;
-  return task.most_bytes <= GroupArea::kInlineBytes / readers;
+  return task.most_bytes <= word_bytes_ / readers;
 }
 
 void HostGroup::prepare(PlannedCall& call) {
