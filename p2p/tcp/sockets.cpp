@@ -108,6 +108,7 @@ void Sockets::drain() noexcept {
 }
 
 void Sockets::arm() noexcept {
+  polled_.store(false);  // who polled so far goes to sleep
   if (armed_.load(std::memory_order_relaxed)) return;
   const std::lock_guard lock(armed_mutex_);
   if (armed_.exchange(true)) return;
@@ -123,7 +124,10 @@ void Sockets::woken() noexcept {
   }
   {
     const std::unique_lock lock(mutex_, std::try_to_lock);
-    if (lock.owns_lock()) ask_kernel();
+    if (lock.owns_lock())
+      ask_kernel();
+    else
+      polled_.store(true);  // somebody looks right now, perhaps for long
   }
   if (polled_.load())
     tick_.start();
