@@ -100,11 +100,18 @@ bool Incoming::take_buffered(RecordSink& sink) {
   return true;
 }
 
+/// The end of a turn after which another one is to come.
+Incoming::State Incoming::pause(State state) noexcept {
+  pipe_.expect(in_payload_ && left_ >= kWorthTaking ? kWorthTaking : 1);
+  return state;
+}
+
 Incoming::State Incoming::turn(RecordSink& sink, std::size_t most) {
+  if (!pipe_.has_enough()) return State::drained;
   // What may not have gone on the last time.
   if (!take_buffered(sink)) return State::failed;
   for (std::size_t received = 0; received < most || pipe_.has_received();) {
-    if (!in_payload_ && end_ == kBuffer) return State::drained;  // the next record must wait
+    if (!in_payload_ && end_ == kBuffer) return pause(State::drained);  // the next record must wait
     std::array<iovec, kMostParts + 1> parts;
     std::size_t asked = 0;
     const std::size_t count = collect(parts, asked);
@@ -114,7 +121,7 @@ Incoming::State Incoming::turn(RecordSink& sink, std::size_t most) {
       error_ = got.error;
       return State::failed;
     }
-    if (got.bytes == 0) return State::drained;
+    if (got.bytes == 0) return pause(State::drained);
     heard_ = true;
     received += got.bytes;
     std::size_t to_places = 0;
@@ -126,9 +133,9 @@ Incoming::State Incoming::turn(RecordSink& sink, std::size_t most) {
     }
     end_ += got.bytes - to_places;
     if (!take_buffered(sink)) return State::failed;
-    if (got.bytes < asked) return State::drained;
+    if (got.bytes < asked) return pause(State::drained);
   }
-  return State::more;
+  return pause(State::more);
 }
 
 }  // namespace weft::p2p::tcp

@@ -38,6 +38,8 @@ class Incoming {
   /// Receives what is there, `most` bytes or a little more, and hands it over. more: something may
   /// be left.
   State turn(RecordSink& sink, std::size_t most);
+  /// The next turn takes whatever is there, though it may be little of much.
+  void take_any() noexcept { pipe_.expect(1); }
   /// Whether anything came since it was last asked.
   bool take_heard() noexcept { return std::exchange(heard_, false); }
   /// Of failed.
@@ -51,6 +53,9 @@ class Incoming {
   static constexpr std::size_t kBuffer = 4096;
   /// While more than so much of a payload is to come, no more than the next head is read along.
   static constexpr std::size_t kLarge = 16u << 10;
+  /// So much of a payload that has more to come is worth a system call: every packet by itself
+  /// would cost a call, a wake-up and an acknowledgement.
+  static constexpr std::size_t kWorthTaking = 256u << 10;
   /// Of one system call.
   static constexpr std::size_t kMostBytes = 1u << 20;
   static constexpr std::size_t kMostParts = 64;
@@ -59,6 +64,7 @@ class Incoming {
   std::size_t collect(std::array<iovec, kMostParts + 1>& parts, std::size_t& asked) noexcept;
   void took(std::size_t bytes) noexcept;
   bool take_buffered(RecordSink& sink);
+  State pause(State state) noexcept;
   bool finish(RecordSink& sink);
 
   Pipe& pipe_;

@@ -63,6 +63,19 @@ bool Pipe::has_room() const noexcept {
   return ::poll(&room, 1, 0) > 0;
 }
 
+void Pipe::expect(std::size_t bytes) noexcept {
+  if (bytes == expected_ || sealed_) return;
+  const int threshold = static_cast<int>(bytes);
+  if (::setsockopt(in(), SOL_SOCKET, SO_RCVLOWAT, &threshold, sizeof threshold) == 0)
+    expected_ = bytes;
+}
+
+bool Pipe::has_enough() const noexcept {
+  if (expected_ == 1) return true;  // a receive tells
+  pollfd there{in(), POLLIN, 0};
+  return ::poll(&there, 1, 0) > 0;
+}
+
 bool Pipe::holds() const noexcept { return sealed_ && !sealed_->out.waiting().empty(); }
 bool Pipe::has_received() const noexcept { return sealed_ && sealed_->in.has_plain(); }
 

@@ -42,6 +42,11 @@ class Pipe {
   bool holds() const noexcept;
   /// Whether something is here to be received, though the connection may have nothing more.
   bool has_received() const noexcept;
+  /// From now on has_enough() once `bytes` are there, and who sleeps on the connection is not woken
+  /// before; 1: by anything. The kernel shortens what it has no room for.
+  void expect(std::size_t bytes) noexcept;
+  /// Whether what is expected is there, or the end.
+  bool has_enough() const noexcept;
   /// Nothing is sent or received any more, by any fork of this process either.
   void shut() noexcept;
 
@@ -50,6 +55,7 @@ class Pipe {
 
   os::Fd out_;
   os::Fd in_;
+  std::size_t expected_ = 1;
   std::unique_ptr<Sealed> sealed_;
 };
 

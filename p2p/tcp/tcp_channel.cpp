@@ -149,6 +149,19 @@ void TcpChannel::fail(Status why) noexcept {
   rank_.local.ring();
 }
 
+bool TcpChannel::take_heard() noexcept {
+  if (heard_.exchange(false, std::memory_order_relaxed)) return true;
+  // Something may be there that is too little to be worth a turn.
+  for (const auto& rail : rails_) {
+    {
+      const std::lock_guard lock(receive_mutex_);
+      rail->in.take_any();
+    }
+    receive(*rail);
+  }
+  return heard_.exchange(false, std::memory_order_relaxed);
+}
+
 bool TcpChannel::drain() noexcept {
   // More than sockets hold.
   constexpr int kTurns = 64;

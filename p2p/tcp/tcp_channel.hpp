@@ -73,8 +73,8 @@ class TcpChannel final : public Channel {
   void retract(std::uint32_t chunk) noexcept;
   /// Any thread: nothing of the peer arrives any more, and every operation fails with `why`.
   void fail(Status why) noexcept;
-  /// Whether anything has come since it was last asked.
-  bool take_heard() noexcept { return heard_.exchange(false, std::memory_order_relaxed); }
+  /// Progress thread: whether anything has come since it was last asked.
+  bool take_heard() noexcept;
   /// Whether the peer has got all that was posted before this was first asked; asks it.
   bool is_idle() noexcept;
   /// Progress thread: takes what the peer had sent before its end. Whether that has come.

@@ -1,6 +1,9 @@
 // Records come as they were sent, however the connection cuts them.
 #include <gtest/gtest.h>
 
+#include <netinet/in.h>
+#include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -8,7 +11,9 @@
 #include <cerrno>
 #include <cstring>
 #include <random>
+#include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "p2p/tcp/incoming.hpp"
@@ -25,6 +30,33 @@ std::array<os::Fd, 2> connection(int room = 0) {
   if (room != 0)
     for (const int end : ends) ::setsockopt(end, SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
   return {os::Fd(ends[0]), os::Fd(ends[1])};
+}
+
+/// Both ends of a TCP connection within this host.
+std::array<os::Fd, 2> tcp_connection() {
+  const os::Fd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  auto* const any = reinterpret_cast<sockaddr*>(&address);
+  EXPECT_EQ(::bind(listener.get(), any, size), 0);
+  EXPECT_EQ(::listen(listener.get(), 1), 0);
+  EXPECT_EQ(::getsockname(listener.get(), any, &size), 0);
+  os::Fd caller(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  EXPECT_EQ(::connect(caller.get(), any, size), 0);
+  return {std::move(caller), os::Fd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC))};
+}
+
+/// Whole, once the other end can have it.
+void send_all(const os::Fd& to, std::span<const std::byte> bytes) {
+  ASSERT_EQ(::send(to.get(), bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
+}
+
+int unread(int socket) {
+  int bytes = 0;
+  EXPECT_EQ(::ioctl(socket, FIONREAD, &bytes), 0);
+  return bytes;
 }
 
 /// Keeps what came.
@@ -123,6 +155,41 @@ TEST(Records, AreReadByTheBytes) {
   EXPECT_EQ(kept.records[2].payload, payload);
   ends[0] = {};
   EXPECT_EQ(in.turn(kept, 1 << 20), Incoming::State::ended);
+}
+
+TEST(Records, ThatAreLongAreTakenInLargePieces) {
+  auto ends = tcp_connection();
+  const int socket = ends[1].get();
+  Pipe in_pipe(std::move(ends[1]));
+  Incoming in(in_pipe);
+  Kept kept;
+  const auto payload = pattern(400'000, 9);
+  const Head head{.kind = Kind::put, .bytes = payload.size()};
+  const auto until_there = [&](int bytes) {
+    for (int i = 0; i < 100'000 && unread(socket) < bytes; ++i) sched_yield();
+    ASSERT_GE(unread(socket), bytes);
+  };
+  send_all(ends[0], std::as_bytes(std::span(&head, 1)));
+  send_all(ends[0], std::span(payload).first(1000));
+  until_there(sizeof head + 1000);
+  EXPECT_EQ(in.turn(kept, 1 << 20), Incoming::State::drained);
+  EXPECT_EQ(unread(socket), 0);
+
+  send_all(ends[0], std::span(payload).subspan(1000, 1000));
+  until_there(1000);
+  EXPECT_EQ(in.turn(kept, 1 << 20), Incoming::State::drained);
+  EXPECT_EQ(unread(socket), 1000) << "little of much must wait";
+  in.take_any();
+  EXPECT_EQ(in.turn(kept, 1 << 20), Incoming::State::drained);
+  EXPECT_EQ(unread(socket), 0) << "but not when it is asked for";
+
+  std::jthread sender([&] { send_all(ends[0], std::span(payload).subspan(2000)); });
+  for (int i = 0; i < 1'000'000 && kept.records.empty(); ++i) {
+    EXPECT_NE(in.turn(kept, 1 << 20), Incoming::State::failed);
+    sched_yield();
+  }
+  ASSERT_EQ(kept.records.size(), 1U) << "its end must not wait";
+  EXPECT_EQ(kept.records[0].payload, payload);
 }
 
 TEST(Records, ThatAreNoneEndTheConnection) {
