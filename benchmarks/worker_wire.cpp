@@ -34,7 +34,7 @@ class Words {
 
  private:
   static SlotSpec spec() {
-    return {.name = "wire word", .dtype = DType::i64, .shape = Shape{1}, .depth = 8};
+    return {.name = "wire word", .dtype = DType::i64, .shape = Shape{1}, .depth = 64};
   }
   Slot inbox_;
   RemoteSlot outbox_;

@@ -236,7 +236,7 @@ void TcpChannel::after_sending(Rail& rail) noexcept {
   const bool waits = !rail.out.is_empty();
   if (rail.waits.load(std::memory_order_relaxed) != waits) {
     rail.waits.store(waits, std::memory_order_relaxed);
-    rank_.sockets.want_room(rail.pipe.in(), rail.pipe.out(), rail, waits);
+    rank_.sockets.want_room(rail.pipe.in(), waits);
   }
 }
 

@@ -34,36 +34,57 @@ Sockets::Sockets(ProgressThread& progress)
 
 void Sockets::add(int in, int out, Ready& who) {
   epoll_event event{};
-  event.events = EPOLLIN;
   event.data.ptr = &who;
-  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, in, &event) != 0)
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, in, &event) != 0 ||
+      (out != in && ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, out, &event) != 0))
     os::throw_system_error("connect", "epoll_ctl");
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_, armed_mutex_);
   watches_.push_back({in, out, &who});
+  if (watches_.size() == kFew + 1)
+    tell_kernel_of_all();
+  else
+    tell_kernel(watches_.back());
 }
 
 void Sockets::remove(int in, int out) noexcept {
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_, armed_mutex_);
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, in, nullptr);
   if (out != in) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, out, nullptr);
   std::erase_if(watches_, [in](const Watch& watch) { return watch.in == in; });
+  if (are_few()) tell_kernel_of_all();
   last_ = 0;
 }
 
-void Sockets::want_room(int in, int out, Ready& who, bool wanted) noexcept {
-  epoll_event event{};
-  event.data.ptr = &who;
-  if (wanted) event.events = EPOLLOUT;
-  if (in == out) {
-    event.events |= EPOLLIN;
-    ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, in, &event);
-  } else {
-    ::epoll_ctl(epoll_.get(), wanted ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, out, &event);
-  }
+void Sockets::want_room(int in, bool wanted) noexcept {
+  const std::lock_guard lock(armed_mutex_);
+  const auto found = std::find_if(watches_.begin(), watches_.end(),
+                                  [in](const Watch& watch) { return watch.in == in; });
+  if (found == watches_.end()) return;
+  found->wants_room = wanted;
+  if (armed_.load() || !are_few()) tell_kernel(*found);
+}
+
+void Sockets::tell_kernel(const Watch& watch) noexcept {
+  const bool noticed = armed_.load() || !are_few();
+  epoll_event out{};
+  out.data.ptr = watch.who;
+  if (noticed && watch.wants_room) out.events = EPOLLOUT;
+  epoll_event in{};
+  in.data.ptr = watch.who;
+  if (noticed) in.events = EPOLLIN;
+  if (watch.in == watch.out)
+    in.events |= out.events;
+  else
+    ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, watch.out, &out);
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, watch.in, &in);
+}
+
+void Sockets::tell_kernel_of_all() noexcept {
+  for (const Watch& watch : watches_) tell_kernel(watch);
 }
 
 void Sockets::look_at_all() noexcept {
-  if (watches_.size() > kFew) {
+  if (!are_few()) {
     if (last_ < watches_.size()) watches_[last_].who->receive();
     if (++looks_ % kOfLooks == 0) ask_kernel();
     return;
@@ -76,6 +97,7 @@ void Sockets::look_at_all() noexcept {
 }
 
 void Sockets::ask_kernel() noexcept {
+  if (are_few()) return look_at_all();
   std::array<epoll_event, 32> events;
   const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
   for (int i = 0; i < count; ++i) {
@@ -113,6 +135,7 @@ void Sockets::arm() noexcept {
   const std::lock_guard lock(armed_mutex_);
   if (armed_.exchange(true)) return;
   // What has come before shows at once.
+  if (are_few()) tell_kernel_of_all();
   progress_.change(epoll_.get(), EPOLLIN);
 }
 
@@ -121,6 +144,7 @@ void Sockets::woken() noexcept {
     const std::lock_guard lock(armed_mutex_);
     armed_.store(false);
     progress_.change(epoll_.get(), 0);
+    if (are_few()) tell_kernel_of_all();
   }
   {
     const std::unique_lock lock(mutex_, std::try_to_lock);

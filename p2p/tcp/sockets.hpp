@@ -38,7 +38,7 @@ class Sockets final : public Poller {
   /// Progress thread: nobody is told any more once this has returned.
   void remove(int in, int out) noexcept;
   /// Any thread: the progress thread is to say when there is room, or not any more.
-  void want_room(int in, int out, Ready& who, bool wanted) noexcept;
+  void want_room(int in, bool wanted) noexcept;
 
   void poll() noexcept override;
   void look() noexcept override;
@@ -51,10 +51,16 @@ class Sockets final : public Poller {
     int in = -1;
     int out = -1;
     Ready* who = nullptr;
+    bool wants_room = false;
   };
-  /// Up to so many are asked one by one: one system call each, not two for all.
+  /// Up to so many are asked one by one, one system call each, and the kernel is not to notice what
+  /// they have while nobody sleeps on them: that would slow down each packet. More are asked for
+  /// together, two calls for all.
   static constexpr std::size_t kFew = 2;
 
+  bool are_few() const noexcept { return watches_.size() <= kFew; }
+  void tell_kernel(const Watch& watch) noexcept;
+  void tell_kernel_of_all() noexcept;
   void look_at_all() noexcept;
   void ask_kernel() noexcept;
   void woken() noexcept;
@@ -62,10 +68,10 @@ class Sockets final : public Poller {
   ProgressThread& progress_;
   os::Fd epoll_;
   std::mutex mutex_;  ///< held while somebody is told
-  std::vector<Watch> watches_;
-  std::size_t last_ = 0;  ///< who had something the last time is asked first
-  unsigned looks_ = 0;
   std::mutex armed_mutex_;
+  std::vector<Watch> watches_;  ///< read under either lock, changed under both
+  std::size_t last_ = 0;        ///< who had something the last time is asked first
+  unsigned looks_ = 0;
   std::atomic<bool> armed_{false};   ///< the progress thread sleeps on them
   std::atomic<bool> polled_{false};  ///< since the last tick
   Timer tick_;

@@ -43,7 +43,7 @@ void TcpChannel::open(std::vector<Pipe> rails, bool checksums) {
   for (const auto& rail : rails_) {
     rank_.sockets.add(rail->pipe.in(), rail->pipe.out(), *rail);
     rail->is_watched = true;
-    if (rail->waits.load()) rank_.sockets.want_room(rail->pipe.in(), rail->pipe.out(), *rail, true);
+    if (rail->waits.load()) rank_.sockets.want_room(rail->pipe.in(), true);
   }
 }
 
