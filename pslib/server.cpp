@@ -1,10 +1,10 @@
 // The tables of one job, and the rank that only serves them.
 #include <fmt/format.h>
 
+#include "pslib/dense/service.hpp"
+#include "pslib/dense/table_state.hpp"
+#include "pslib/deployment/roles.hpp"
 #include "pslib/refusal.hpp"
-#include "pslib/roles.hpp"
-#include "pslib/service.hpp"
-#include "pslib/table_state.hpp"
 #include "weft/pslib.hpp"
 
 namespace weft::pslib {
@@ -31,11 +31,14 @@ ParameterServer::ParameterServer(World& world, Options options, std::string name
 ParameterServer::ParameterServer(ParameterServer&&) noexcept = default;
 ParameterServer::~ParameterServer() = default;
 
+bool ParameterServer::works() const noexcept { return state_->roles.works(); }
+bool ParameterServer::serves() const noexcept { return state_->roles.serves(); }
+
 Table ParameterServer::table(const std::string& name, std::vector<TensorSpec> specs,
-                             Optimizer optimizer, Deadline deadline) {
+                             const TableOptions& options, Deadline deadline) {
   refuse_fork(state_->world, "table").or_throw();
   return Table(std::make_shared<detail::TableState>(state_->world, state_->roles, state_->name,
-                                                    name, std::move(specs), optimizer, deadline));
+                                                    name, std::move(specs), options, deadline));
 }
 
 Status ParameterServer::serve(std::span<Table* const> tables) {

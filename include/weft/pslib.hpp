@@ -1,47 +1,46 @@
 // The parameter server: a model's parameters, spread over server shards, updated by workers.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "weft/api.hpp"
+#include "weft/optimizer.hpp"
 #include "weft/world.hpp"
 
 namespace weft::pslib {
 
-/// The rule by which a shard turns the workers' averaged gradient into new parameters. State
-/// (velocity, moments) lies beside the parameters on the shard, in f32.
-/// Sources: momentum as in Sutskever et al. 2013 (v = mu v + g, p -= lr v); Adam as in Kingma and
-/// Ba 2015, algorithm 1, with bias correction.
-struct WEFT_API Optimizer {
-  enum class Kind : std::uint8_t { sgd, momentum, adam };
-  Kind kind = Kind::sgd;
-  float learning_rate = 0.01F;
-  float momentum = 0.9F;
-  float beta1 = 0.9F;
-  float beta2 = 0.999F;
-  float epsilon = 1e-8F;
+/// How a table is updated. Made from an Optimizer where the rest is as usual.
+struct WEFT_API TableOptions {
+  Optimizer optimizer{};
+  Schedule schedule{};
+  /// Above 0: an averaged gradient whose norm over the whole table is larger is scaled down to it.
+  float clip_norm = 0.0F;
+  /// The rule is applied at each so-many-th update, to the average of all gradients since.
+  std::uint32_t accumulate = 1;
+  /// What gradients and parameters are for the workers: f32, f16 or bf16. The shards' master values
+  /// and states are f32 in any case; parameters are rounded from them once, to nearest even.
+  DType wire = DType::f32;
 
-  static Optimizer sgd(float learning_rate);
-  static Optimizer with_momentum(float learning_rate, float momentum = 0.9F);
-  static Optimizer adam(float learning_rate, float beta1 = 0.9F, float beta2 = 0.999F,
-                        float epsilon = 1e-8F);
+  TableOptions(Optimizer rule = {}) : optimizer(std::move(rule)) {}
 };
 
 /// Who works and who serves. Empty lists mean every rank: the paper's set-up, in which each process
 /// is a worker and a shard.
 struct Options {
-  std::vector<int> workers;
-  std::vector<int> servers;
+  std::vector<int> workers{};
+  std::vector<int> servers{};
   /// Tensors of at least this many bytes are split evenly over the shards; smaller ones lie whole
   /// on the shard that holds the fewest bytes.
   std::size_t split_bytes = 64 << 10;
 };
 
-/// One named f32 tensor of a table.
+/// One named tensor of a table, of the table's wire type.
 struct TensorSpec {
   std::string name;
   Shape shape;
@@ -68,14 +67,18 @@ class ServerState;
 /// The parameters where they lie, on their shard; valid until this worker's next push.
 class ParameterView {
  public:
+  /// Empty unless the table's wire type is f32.
   std::span<const float> values() const noexcept { return values_; }
+  /// The same as bytes, of whatever type.
+  std::span<const std::byte> bytes() const noexcept { return bytes_; }
 
  private:
   friend class detail::TableState;
   std::span<const float> values_;
+  std::span<const std::byte> bytes_;
 };
 
-/// Dense f32 parameters under bulk-synchronous training: step n's parameters are computed from
+/// Dense parameters under bulk-synchronous training: step n's parameters are computed from
 /// every worker's gradient of step n, averaged over the workers in rank order (so two runs of the
 /// same ranks are bit-equal), and nobody sees step n + 1 before all have pushed it. A shard works
 /// inside initialize, pull, push_pull and wait_updated of its own rank (or serve()). Data-path
@@ -120,6 +123,8 @@ class WEFT_API Table {
   std::uint64_t version() const noexcept;
   const std::vector<TensorSpec>& specs() const noexcept;
   const std::vector<Piece>& pieces() const noexcept;
+  /// The shard map for people: a line for each server, with its bytes and runs.
+  std::string describe() const;
 
  private:
   friend class ParameterServer;
@@ -127,17 +132,23 @@ class WEFT_API Table {
   std::shared_ptr<detail::TableState> state_;
 };
 
-/// The tables of one job. Several may live in one world under different names.
+/// The tables of one job. Several may live in one world under different names, each with its own
+/// workers and servers.
 class WEFT_API ParameterServer {
  public:
-  /// Throws Error(bad_argument) when a rank is out of range, listed twice, or neither list has it.
+  /// Throws Error: bad_argument when a rank is out of range, listed twice, or neither list has it,
+  /// or options contradict each other; bad_config for a WEFT_PS_SERVERS that makes no sense here.
   explicit ParameterServer(World& world, Options options = {}, std::string name = "ps");
   ParameterServer(ParameterServer&&) noexcept;
   ~ParameterServer();
 
+  /// Whether this rank is a worker, whether it holds a shard.
+  bool works() const noexcept;
+  bool serves() const noexcept;
+
   /// Every rank of the job calls it, with the same arguments and in the same order. Throws Error:
   /// mismatch when ranks disagree, exhausted, peer_failed, timeout, bad_argument.
-  Table table(const std::string& name, std::vector<TensorSpec> specs, Optimizer optimizer,
+  Table table(const std::string& name, std::vector<TensorSpec> specs, const TableOptions& options,
               Deadline deadline = {});
 
   /// A rank that only serves: works on its tables until every worker has closed them. The deadline

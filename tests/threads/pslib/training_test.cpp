@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "pslib/optimizer/rules.hpp"
 #include "tests/threads/pslib/training.hpp"
 
 namespace weft::tests {
@@ -22,16 +23,9 @@ class Training : public testing::TestWithParam<Optimizer> {};
 INSTANTIATE_TEST_SUITE_P(Rules, Training,
                          testing::Values(Optimizer::sgd(0.1F), Optimizer::with_momentum(0.05F),
                                          Optimizer::adam(0.02F)),
-                         [](const auto& info) -> std::string {
-                           switch (info.param.kind) {
-                             case Optimizer::Kind::sgd:
-                               return "sgd";
-                             case Optimizer::Kind::momentum:
-                               return "momentum";
-                             case Optimizer::Kind::adam:
-                               return "adam";
-                           }
-                           return "unknown";
+                         [](const auto& info) {
+                           const std::string words = pslib::text(info.param);
+                           return words.substr(0, words.find('('));
                          });
 
 TEST_P(Training, OnManyRanksEqualsOneRankOnTheSameBatchToRounding) {

@@ -4,7 +4,7 @@
 #include <map>
 #include <random>
 
-#include "pslib/layout.hpp"
+#include "pslib/dense/layout.hpp"
 #include "weft/pslib.hpp"
 
 namespace weft::pslib {

@@ -1,4 +1,4 @@
-#include "pslib/table_state.hpp"
+#include "pslib/dense/table_state.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -10,23 +10,9 @@
 namespace weft::pslib::detail {
 namespace {
 
-std::unordered_map<std::string, std::size_t> index_names(const std::string& table,
-                                                         std::span<const TensorSpec> specs) {
-  if (specs.empty())
-    throw Error(bad_argument("table", fmt::format("table \"{}\" has no tensors", table),
-                             "list at least one TensorSpec"));
+std::unordered_map<std::string, std::size_t> index_names(std::span<const TensorSpec> specs) {
   std::unordered_map<std::string, std::size_t> indices;
-  for (std::size_t i = 0; i < specs.size(); ++i) {
-    if (specs[i].shape.elements() == 0)
-      throw Error(bad_argument("table",
-                               fmt::format("tensor \"{}\" of table \"{}\" has no elements: {}",
-                                           specs[i].name, table, specs[i].shape.text()),
-                               "leave it out, or give every dimension at least one element"));
-    if (!indices.emplace(specs[i].name, i).second)
-      throw Error(bad_argument(
-          "table", fmt::format("table \"{}\" lists tensor \"{}\" twice", table, specs[i].name),
-          "give every tensor a name of its own"));
-  }
+  for (std::size_t i = 0; i < specs.size(); ++i) indices.emplace(specs[i].name, i);
   return indices;
 }
 
@@ -34,28 +20,20 @@ std::unordered_map<std::string, std::size_t> index_names(const std::string& tabl
 
 TableState::TableState(World& world, const Roles& roles, const std::string& server,
                        const std::string& table, std::vector<TensorSpec> specs,
-                       const Optimizer& optimizer, Deadline deadline)
+                       const TableOptions& options, Deadline deadline)
     : world_(world),
-      name_(table),
-      specs_(std::move(specs)),
-      pieces_(place(specs_, roles.servers, roles.split_bytes)),
-      layout_(specs_),
-      indices_(index_names(table, specs_)),
-      is_first_worker_(roles.workers.front() == roles.rank) {
-  check(optimizer);
-  agreement_.emplace(world, slot_name(server, table, "contract"),
-                     contract(roles, optimizer, specs_), deadline);
+      table_(roles, server, table, std::move(specs), options),
+      indices_(index_names(table_.specs)) {
+  agreement_.emplace(world, table_.slot_name("contract"), table_.contract(), deadline);
 
   // All slots are offered before any is waited for: two ranks wait for each other's.
-  const SlotSpec gradients = published(slot_name(server, table, "gradient"), layout_.elements());
-  const std::string region = slot_name(server, table, "parameters");
-  if (roles.works()) worker_.emplace(world, gradients, roles);
-  if (roles.serves()) shard_.emplace(world, region, roles, layout_, pieces_, optimizer);
-  if (worker_) worker_->attach(world, region, roles, layout_, pieces_, deadline);
+  if (roles.works()) worker_.emplace(world, table_);
+  if (roles.serves()) shard_.emplace(world, table_);
+  if (worker_) worker_->attach(world, table_, deadline);
   // A rank that only serves outlives the workers, which leave one by one; it watches each by
   // itself.
   const std::vector<int> needs = worker_ ? roles.others() : std::vector<int>{};
-  if (shard_) shard_->attach(world, roles, gradients, needs, deadline);
+  if (shard_) shard_->attach(world, needs, deadline);
 }
 
 Tensor TableState::parameter(const std::string& name) const {
@@ -70,11 +48,14 @@ Status TableState::initialize(Deadline deadline) noexcept {
   if (Status status = must_work("initialize"); !status) return status;
   if (worker_->updated() > 0)
     return refuse(Code::bad_argument, [&] {
-      return bad_argument("initialize", fmt::format("table \"{}\" has its parameters", name_),
+      return bad_argument("initialize",
+                          fmt::format("table \"{}\" has its parameters", table_.table),
                           "call initialize() once");
     });
   if (worker_->pushed() == 0)
-    if (Status status = worker_->push_initial(is_first_worker_); !status) return status;
+    if (Status status = worker_->push_initial(table_.roles.workers.front() == table_.roles.rank);
+        !status)
+      return status;
   if (Status status = pull(deadline); !status) return status;
   worker_->clear_gradients();
   return {};
@@ -101,8 +82,8 @@ Result<ParameterView> TableState::view(const std::string& name) noexcept {
   if (Status status = refuse_fork(world_, "view"); !status) return status;
   const auto found = indices_.find(name);
   const auto is_of = [&](const Piece& piece) { return piece.tensor == found->second; };
-  if (found != indices_.end() && std::ranges::count_if(pieces_, is_of) == 1)
-    return view_piece(*std::ranges::find_if(pieces_, is_of));
+  if (found != indices_.end() && std::ranges::count_if(table_.pieces, is_of) == 1)
+    return view_piece(*std::ranges::find_if(table_.pieces, is_of));
   return refuse(Code::bad_argument, [&] {
     if (found == indices_.end()) return unknown_tensor(name, "view");
     return bad_argument("view", fmt::format("tensor \"{}\" is split over several shards", name),
@@ -112,10 +93,12 @@ Result<ParameterView> TableState::view(const std::string& name) noexcept {
 
 Result<ParameterView> TableState::view_piece(const Piece& piece) noexcept {
   if (Status status = must_work("view"); !status) return status;
-  auto values = worker_->view(piece);
-  if (!values) return values.status();
+  const auto bytes = worker_->view(piece);
+  if (!bytes) return bytes.status();
   ParameterView view;
-  view.values_ = *values;
+  view.bytes_ = *bytes;
+  if (table_.options.wire == DType::f32)
+    view.values_ = {reinterpret_cast<const float*>(bytes->data()), bytes->size() / sizeof(float)};
   return view;
 }
 
@@ -132,13 +115,14 @@ std::size_t TableState::index(const std::string& name, const char* operation) co
 
 ErrorDetail TableState::unknown_tensor(const std::string& name, const char* operation) const {
   std::vector<std::string> names;
-  for (const TensorSpec& spec : specs_) names.push_back(spec.name);
-  return bad_argument(operation, fmt::format("table \"{}\" has no tensor \"{}\"", name_, name),
+  for (const TensorSpec& spec : table_.specs) names.push_back(spec.name);
+  return bad_argument(operation,
+                      fmt::format("table \"{}\" has no tensor \"{}\"", table_.table, name),
                       fmt::format("it has: {}", fmt::join(names, ", ")));
 }
 
 Tensor TableState::part(const Tensor& flat, std::size_t tensor) const {
-  return flat.part(layout_.offset(tensor), specs_[tensor].shape);
+  return flat.part(table_.layout.offset(tensor), table_.specs[tensor].shape);
 }
 
 const Worker& TableState::worker(const char* operation) const {
@@ -150,7 +134,7 @@ Status TableState::must_work(const char* operation) const noexcept {
   if (Status status = refuse_fork(world_, operation); !status) return status;
   if (worker_) return {};
   return refuse(Code::bad_argument, [&] {
-    return bad_argument(operation, fmt::format("this rank only serves table \"{}\"", name_),
+    return bad_argument(operation, fmt::format("this rank only serves table \"{}\"", table_.table),
                         "call ParameterServer::serve() here");
   });
 }

@@ -1,4 +1,4 @@
-#include "pslib/roles.hpp"
+#include "pslib/deployment/roles.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -58,20 +58,6 @@ std::vector<int> Roles::others() const {
   for (int i = 0; i < size; ++i)
     if (i != rank) ranks.push_back(i);
   return ranks;
-}
-
-std::string slot_name(std::string_view server, std::string_view table, std::string_view part) {
-  return fmt::format("ps/{}/{}/{}", server, table, part);
-}
-
-SlotSpec published(std::string name, std::int64_t elements) {
-  SlotSpec spec;
-  spec.name = std::move(name);
-  spec.dtype = DType::f32;
-  spec.shape = Shape{elements};
-  spec.writer = Writer::owner;
-  spec.flow = Flow::unsafe_synchronous;
-  return spec;
 }
 
 }  // namespace weft::pslib

@@ -1,14 +1,11 @@
-#include "pslib/agreement.hpp"
+#include "pslib/deployment/agreement.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstring>
 #include <optional>
 #include <string_view>
-
-#include "pslib/optimizer.hpp"
 
 namespace weft::pslib {
 namespace {
@@ -37,16 +34,6 @@ void publish(Slot& slot, std::string_view text, Deadline deadline) {
 }
 
 }  // namespace
-
-std::string contract(const Roles& roles, const Optimizer& optimizer,
-                     const std::vector<TensorSpec>& specs) {
-  std::string text = fmt::format("workers [{}]\nservers [{}]\nsplit_bytes {}\n{}\n{} tensors\n",
-                                 fmt::join(roles.workers, ", "), fmt::join(roles.servers, ", "),
-                                 roles.split_bytes, pslib::text(optimizer), specs.size());
-  for (const TensorSpec& spec : specs)
-    text += fmt::format("tensor \"{}\" {}\n", spec.name, spec.shape.text());
-  return text;
-}
 
 Agreement::Agreement(World& world, const std::string& name, const std::string& contract,
                      Deadline deadline) {

@@ -1,10 +1,11 @@
 // The loop of a rank that only serves.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <vector>
 
-#include "pslib/table_state.hpp"
+#include "pslib/dense/table_state.hpp"
 
 namespace weft::pslib {
 
@@ -18,12 +19,17 @@ class Service {
   Status run();
 
  private:
-  // A remote slot that is listened to. One without a shard only tells that its rank lives.
+  enum class Kind : std::uint8_t {
+    gradients,  // of worker `index`
+    norms,      // of the shard's peer `index`
+    life        // only tells that its rank lives
+  };
+  // A remote slot that is listened to.
   struct Source {
+    Kind kind;
     RemoteSlot* slot;
     detail::TableState* table;
-    Shard* shard;
-    std::size_t worker;
+    std::size_t index;
   };
 
   Status take(const Source& source, Deadline deadline);
@@ -32,8 +38,8 @@ class Service {
 
   World& world_;
   std::vector<Source> sources_;
-  std::size_t workers_ = 0;     // sources that have a shard
-  std::vector<Source> closed_;  // those that had one
+  std::size_t workers_ = 0;     // sources of gradients
+  std::vector<Source> closed_;  // those that were
 };
 
 }  // namespace weft::pslib

@@ -7,11 +7,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include "pslib/agreement.hpp"
-#include "pslib/layout.hpp"
-#include "pslib/roles.hpp"
-#include "pslib/shard.hpp"
-#include "pslib/worker.hpp"
+#include "pslib/dense/description.hpp"
+#include "pslib/dense/shard.hpp"
+#include "pslib/dense/worker.hpp"
+#include "pslib/deployment/agreement.hpp"
 #include "weft/pslib.hpp"
 
 namespace weft::pslib::detail {
@@ -21,7 +20,7 @@ class TableState {
  public:
   /// Collective over the world. Throws Error as ParameterServer::table says.
   TableState(World& world, const Roles& roles, const std::string& server, const std::string& table,
-             std::vector<TensorSpec> specs, const Optimizer& optimizer, Deadline deadline);
+             std::vector<TensorSpec> specs, const TableOptions& options, Deadline deadline);
 
   Tensor parameter(const std::string& name) const;
   Tensor gradient(const std::string& name) const;
@@ -34,12 +33,14 @@ class TableState {
   Result<ParameterView> view_piece(const Piece& piece) noexcept;
 
   std::uint64_t version() const noexcept;
-  const std::vector<TensorSpec>& specs() const noexcept { return specs_; }
-  const std::vector<Piece>& pieces() const noexcept { return pieces_; }
+  const std::vector<TensorSpec>& specs() const noexcept { return table_.specs; }
+  const std::vector<Piece>& pieces() const noexcept { return table_.pieces; }
+
+  const Description& description() const noexcept { return table_; }
 
   // What a rank that only serves needs.
   World& world() noexcept { return world_; }
-  const std::string& name() const noexcept { return name_; }
+  const std::string& name() const noexcept { return table_.table; }
   bool works() const noexcept { return worker_.has_value(); }
   Shard& shard() noexcept { return *shard_; }
   Agreement& agreement() noexcept { return *agreement_; }
@@ -53,12 +54,8 @@ class TableState {
   Status serve_own_shard(Deadline deadline) noexcept;
 
   World& world_;
-  const std::string name_;
-  const std::vector<TensorSpec> specs_;
-  const std::vector<Piece> pieces_;
-  const Layout layout_;
+  const Description table_;
   std::unordered_map<std::string, std::size_t> indices_;
-  bool is_first_worker_ = false;
   std::optional<Agreement> agreement_;
   std::optional<Worker> worker_;
   std::optional<Shard> shard_;

@@ -1,8 +1,6 @@
-// Who works, who serves, and what the slots of a table are called.
+// Who works and who serves.
 #pragma once
 
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include "weft/pslib.hpp"
@@ -25,12 +23,5 @@ struct Roles {
   /// Every rank but this one.
   std::vector<int> others() const;
 };
-
-/// "ps/<server>/<table>/<part>".
-std::string slot_name(std::string_view server, std::string_view table, std::string_view part);
-
-/// What a published slot of `elements` f32 looks like under bulk-synchronous training: a buffer is
-/// read by all before it is written again, as the protocol itself sees to.
-SlotSpec published(std::string name, std::int64_t elements);
 
 }  // namespace weft::pslib

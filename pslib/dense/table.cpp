@@ -1,5 +1,5 @@
 // The public face of a table.
-#include "pslib/table_state.hpp"
+#include "pslib/dense/table_state.hpp"
 #include "weft/pslib.hpp"
 
 namespace weft::pslib {
@@ -31,5 +31,6 @@ Result<ParameterView> Table::view_piece(const Piece& piece) noexcept {
 std::uint64_t Table::version() const noexcept { return state_->version(); }
 const std::vector<TensorSpec>& Table::specs() const noexcept { return state_->specs(); }
 const std::vector<Piece>& Table::pieces() const noexcept { return state_->pieces(); }
+std::string Table::describe() const { return state_->description().shard_map(); }
 
 }  // namespace weft::pslib

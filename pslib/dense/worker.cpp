@@ -1,4 +1,4 @@
-#include "pslib/worker.hpp"
+#include "pslib/dense/worker.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -14,29 +14,29 @@ Status refuse_call(const char* operation, const char* message, const char* hint)
 
 }  // namespace
 
-Worker::Worker(World& world, const SlotSpec& gradients, const Roles& roles)
-    : slot_(world.expose(gradients)),
+Worker::Worker(World& world, const Description& table)
+    : slot_(world.expose(table.gradients())),
       buffer_(slot_.next().value()),
-      parameters_(world.allocate(DType::f32, gradients.shape)) {
-  slot_.also_needs(roles.others());
+      parameters_(world.allocate(buffer_.dtype(), buffer_.shape())) {
+  slot_.also_needs(table.roles.others());
   std::memset(parameters_.data(), 0, parameters_.bytes());
   clear_gradients();
 }
 
-void Worker::attach(World& world, const std::string& slot, const Roles& roles, const Layout& layout,
-                    std::span<const Piece> pieces, Deadline deadline) {
+void Worker::attach(World& world, const Description& table, Deadline deadline) {
+  const Roles& roles = table.roles;
   const std::vector<int> needs = roles.others();
-  auto* const parameters = parameters_.as<float>().data();
+  const std::size_t width = size_of(buffer_.dtype());
   for (const int rank : roles.servers) {
     Server& server = servers_.emplace_back();
     server.rank = rank;
-    server.slot = world.attach(rank, published(slot, region_elements(pieces, rank)), deadline);
+    server.slot = world.attach(rank, table.region(rank), deadline);
     server.slot.also_needs(needs);
-    server.region = server.slot.view(deadline).value().as<float>().data();
-    for (const Piece& piece : pieces) {
+    server.region = server.slot.view(deadline).value().tensor().data();
+    for (const Piece& piece : table.pieces) {
       if (piece.server != rank) continue;
-      float* const to = parameters + layout.offset(piece.tensor) + piece.first;
-      server.runs.push_back({piece.shard_offset, piece.count, reinterpret_cast<std::byte*>(to)});
+      const auto first = static_cast<std::size_t>(table.layout.offset(piece.tensor) + piece.first);
+      server.runs.push_back({piece.shard_offset, piece.count, parameters_.data() + first * width});
     }
   }
   // Each worker starts at another server, so that they don't all read the same one at once.
@@ -86,7 +86,7 @@ Status Worker::wait_updated(Deadline deadline) noexcept {
   return reach_pushed();
 }
 
-Result<std::span<const float>> Worker::view(const Piece& piece) const noexcept {
+Result<std::span<const std::byte>> Worker::view(const Piece& piece) const noexcept {
   if (updated_ == 0 || updated_ != pushed_)
     return refuse_call("view", "the parameters are being updated",
                        "call pull() or wait_updated() first");
@@ -95,7 +95,9 @@ Result<std::span<const float>> Worker::view(const Piece& piece) const noexcept {
   if (server == servers_.end())
     return refuse_call("view", "the piece's server is none of this table's",
                        "take pieces from Table::pieces()");
-  return std::span(server->region + piece.shard_offset, static_cast<std::size_t>(piece.count));
+  const std::size_t width = size_of(buffer_.dtype());
+  return std::span(server->region + static_cast<std::size_t>(piece.shard_offset) * width,
+                   static_cast<std::size_t>(piece.count) * width);
 }
 
 Status Worker::check_pushed(const char* operation) const noexcept {

@@ -1,4 +1,4 @@
-#include "pslib/layout.hpp"
+#include "pslib/dense/layout.hpp"
 
 #include <algorithm>
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "pslib/layout.hpp"
+#include "pslib/dense/layout.hpp"
 #include "weft/pslib.hpp"
 
 namespace weft::pslib {

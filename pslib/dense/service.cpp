@@ -1,4 +1,4 @@
-#include "pslib/service.hpp"
+#include "pslib/dense/service.hpp"
 
 #include <fmt/format.h>
 
@@ -15,10 +15,12 @@ Service::Service(World& world, std::span<detail::TableState* const> tables) : wo
   for (detail::TableState* const table : tables) {
     Shard& shard = table->shard();
     for (std::size_t worker = 0; worker < shard.workers(); ++worker)
-      sources_.push_back({&shard.gradients(worker), table, &shard, worker});
+      sources_.push_back({Kind::gradients, &shard.gradients(worker), table, worker});
     workers_ += shard.workers();
+    for (std::size_t peer = 0; peer < shard.norms().peers(); ++peer)
+      sources_.push_back({Kind::norms, &shard.norms().slot(peer), table, peer});
     for (RemoteSlot& other : table->agreement().others())
-      sources_.push_back({&other, table, nullptr, 0});
+      sources_.push_back({Kind::life, &other, table, 0});
   }
 }
 
@@ -37,10 +39,19 @@ Status Service::run() {
 }
 
 Status Service::take(const Source& source, Deadline deadline) {
-  if (source.shard == nullptr) return source.slot->view(deadline).status();
-  Shard& shard = *source.shard;
-  if (Status status = shard.take(source.worker, deadline); !status) return status;
-  return shard.taken() < shard.workers() ? Status{} : shard.finish();
+  Shard& shard = source.table->shard();
+  Status status;
+  switch (source.kind) {
+    case Kind::gradients:
+      status = shard.take(source.index, deadline);
+      break;
+    case Kind::norms:
+      status = shard.take_norms(source.index, deadline);
+      break;
+    case Kind::life:
+      return source.slot->view(deadline).status();
+  }
+  return status ? shard.advance() : status;
 }
 
 // wait_any tells that a slot has ended, not which: a look at each finds out.
@@ -54,7 +65,7 @@ Status Service::drop_closed() {
       continue;
     }
     sources_.erase(sources_.begin() + static_cast<std::ptrdiff_t>(i));
-    if (source.shard == nullptr) continue;
+    if (source.kind != Kind::gradients) continue;
     closed_.push_back(source);
     --workers_;
   }
@@ -64,7 +75,7 @@ Status Service::drop_closed() {
 // A step that some workers have pushed and another never will can't be finished.
 Status Service::check_step() const {
   const auto found =
-      std::ranges::find_if(closed_, [](const Source& s) { return s.shard->taken() > 0; });
+      std::ranges::find_if(closed_, [](const Source& s) { return s.table->shard().taken() > 0; });
   if (found == closed_.end()) return {};
   const Source& gone = *found;
   ErrorDetail detail;

@@ -3,11 +3,9 @@
 
 #include <cstdint>
 #include <span>
-#include <string>
 #include <vector>
 
-#include "pslib/layout.hpp"
-#include "pslib/roles.hpp"
+#include "pslib/dense/description.hpp"
 #include "weft/world.hpp"
 
 namespace weft::pslib {
@@ -18,10 +16,9 @@ namespace weft::pslib {
 class Worker {
  public:
   /// Exposes the gradients. Throws Error as World::expose and World::allocate do.
-  Worker(World& world, const SlotSpec& gradients, const Roles& roles);
-  /// Attaches to every server's region, `slot`.
-  void attach(World& world, const std::string& slot, const Roles& roles, const Layout& layout,
-              std::span<const Piece> pieces, Deadline deadline);
+  Worker(World& world, const Description& table);
+  /// Attaches to every server's region.
+  void attach(World& world, const Description& table, Deadline deadline);
 
   /// Flat, laid out as Layout says.
   const Tensor& gradients() const noexcept { return buffer_; }
@@ -41,14 +38,14 @@ class Worker {
   Status pull(Deadline deadline) noexcept;
   Status wait_updated(Deadline deadline) noexcept;
   /// A piece where it lies.
-  Result<std::span<const float>> view(const Piece& piece) const noexcept;
+  Result<std::span<const std::byte>> view(const Piece& piece) const noexcept;
 
  private:
   struct Server {
     int rank = 0;
     RemoteSlot slot;
     Arrival viewed;  // below its slot, as it must go first; empty unless waited for
-    const float* region = nullptr;
+    const std::byte* region = nullptr;
     std::vector<SlotRun> runs;
   };
 

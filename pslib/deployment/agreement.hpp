@@ -4,14 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "pslib/roles.hpp"
 #include "weft/world.hpp"
 
 namespace weft::pslib {
-
-/// What all ranks must have in common, one item a line, in words that an error can show.
-std::string contract(const Roles& roles, const Optimizer& optimizer,
-                     const std::vector<TensorSpec>& specs);
 
 /// Each rank publishes its contract and reads everybody's. Kept as long as the table: a rank that
 /// only serves watches the other ranks through it.

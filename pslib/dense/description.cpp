@@ -1,0 +1,107 @@
+#include "pslib/dense/description.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <unordered_set>
+
+#include "pslib/optimizer/rules.hpp"
+#include "pslib/refusal.hpp"
+
+namespace weft::pslib {
+namespace {
+
+std::vector<TensorSpec> checked(const std::string& table, std::vector<TensorSpec> specs) {
+  if (specs.empty())
+    throw Error(bad_argument("table", fmt::format("table \"{}\" has no tensors", table),
+                             "list at least one TensorSpec"));
+  std::unordered_set<std::string_view> names;
+  for (const TensorSpec& spec : specs) {
+    if (spec.shape.elements() == 0)
+      throw Error(bad_argument("table",
+                               fmt::format("tensor \"{}\" of table \"{}\" has no elements: {}",
+                                           spec.name, table, spec.shape.text()),
+                               "leave it out, or give every dimension at least one element"));
+    if (!names.insert(spec.name).second)
+      throw Error(bad_argument(
+          "table", fmt::format("table \"{}\" lists tensor \"{}\" twice", table, spec.name),
+          "give every tensor a name of its own"));
+  }
+  return specs;
+}
+
+const TableOptions& checked(const TableOptions& options) {
+  check(options);
+  return options;
+}
+
+}  // namespace
+
+Description::Description(const Roles& roles, std::string_view server, std::string table,
+                         std::vector<TensorSpec> specs, const TableOptions& options)
+    : roles(roles),
+      table(std::move(table)),
+      specs(checked(this->table, std::move(specs))),
+      options(checked(options)),
+      pieces(place(this->specs, roles.servers, roles.split_bytes)),
+      layout(this->specs),
+      prefix_(fmt::format("ps/{}/{}", server, this->table)) {}
+
+std::string Description::contract() const {
+  std::string words = fmt::format("workers [{}]\nservers [{}]\nsplit_bytes {}\n{}{} tensors\n",
+                                  fmt::join(roles.workers, ", "), fmt::join(roles.servers, ", "),
+                                  roles.split_bytes, text(options), specs.size());
+  for (const TensorSpec& spec : specs)
+    words += fmt::format("tensor \"{}\" {}\n", spec.name, spec.shape.text());
+  return words;
+}
+
+std::string Description::shard_map() const {
+  std::string words;
+  for (const int server : roles.servers) {
+    std::string runs;
+    std::int64_t elements = 0;
+    for (const Piece& piece : pieces) {
+      if (piece.server != server) continue;
+      elements += piece.count;
+      runs += runs.empty() ? " " : ", ";
+      runs += specs[piece.tensor].name;
+      if (piece.count < specs[piece.tensor].shape.elements())
+        runs += fmt::format("[{}, {})", piece.first, piece.first + piece.count);
+    }
+    words += fmt::format("server {}: {} bytes:{}\n", server,
+                         static_cast<std::size_t>(elements) * sizeof(float),
+                         runs.empty() ? " nothing" : runs);
+  }
+  return words;
+}
+
+std::string Description::slot_name(std::string_view part) const {
+  return fmt::format("{}/{}", prefix_, part);
+}
+
+SlotSpec Description::gradients() const {
+  return published("gradient", options.wire, layout.elements());
+}
+
+SlotSpec Description::region(int server) const {
+  return published("parameters", options.wire, region_elements(pieces, server));
+}
+
+SlotSpec Description::norms(std::size_t words) const {
+  return published("norms", DType::i64, static_cast<std::int64_t>(words));
+}
+
+// A published slot under bulk-synchronous training: a buffer is read by all before it is written
+// again, as the protocol itself sees to.
+SlotSpec Description::published(std::string_view part, DType dtype, std::int64_t elements) const {
+  SlotSpec spec;
+  spec.name = slot_name(part);
+  spec.dtype = dtype;
+  spec.shape = Shape{elements};
+  spec.writer = Writer::owner;
+  spec.flow = Flow::unsafe_synchronous;
+  return spec;
+}
+
+}  // namespace weft::pslib

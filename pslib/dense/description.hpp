@@ -1,0 +1,49 @@
+// What every rank knows of a dense table, and what its slots are called and look like.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pslib/dense/layout.hpp"
+#include "pslib/deployment/roles.hpp"
+#include "weft/pslib.hpp"
+
+namespace weft::pslib {
+
+/// Immutable once made.
+class Description {
+ public:
+  /// Throws Error(bad_argument): no tensors, one without elements or with another's name, options
+  /// that make no sense.
+  Description(const Roles& roles, std::string_view server, std::string table,
+              std::vector<TensorSpec> specs, const TableOptions& options);
+
+  const Roles roles;
+  const std::string table;
+  const std::vector<TensorSpec> specs;
+  const TableOptions options;
+  const std::vector<Piece> pieces;
+  const Layout layout;
+
+  /// What all ranks must have in common, one item a line, in words that an error can show.
+  std::string contract() const;
+  /// As Table::describe().
+  std::string shard_map() const;
+
+  /// "ps/<server>/<table>/<part>".
+  std::string slot_name(std::string_view part) const;
+  /// A worker's gradients, flat.
+  SlotSpec gradients() const;
+  /// A server's parameters.
+  SlotSpec region(int server) const;
+  /// A server's part of `words` words that all servers add up.
+  SlotSpec norms(std::size_t words) const;
+
+ private:
+  SlotSpec published(std::string_view part, DType dtype, std::int64_t elements) const;
+
+  const std::string prefix_;
+};
+
+}  // namespace weft::pslib

@@ -1,0 +1,46 @@
+// How the shards of a table learn norms that go over all of them.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "pslib/dense/description.hpp"
+#include "pslib/optimizer/exact_sum.hpp"
+#include "weft/world.hpp"
+
+namespace weft::pslib {
+
+/// Each shard publishes its sums and adds everybody's, in any order: they are exact. Has no peers
+/// where no norms are needed or there is one shard alone. Thread-safety: one thread at a time.
+class NormExchange {
+ public:
+  /// Throws Error as World::expose does.
+  NormExchange(World& world, const Description& table, std::size_t sums);
+  void attach(World& world, const Description& table, std::span<const int> needs,
+              Deadline deadline);
+
+  std::size_t peers() const noexcept { return peers_.size(); }
+  RemoteSlot& slot(std::size_t peer) noexcept { return peers_[peer].slot; }
+
+  /// Begins a round with this shard's sums.
+  Status tell(std::span<const ExactSum> sums) noexcept;
+  /// Waits for a peer's sums of this round and adds them, once.
+  Status take(std::size_t peer, std::span<ExactSum> sums, Deadline deadline) noexcept;
+  /// Whether all peers' sums of this round are in.
+  bool complete() const noexcept { return taken_ == peers_.size(); }
+  bool has(std::size_t peer) const noexcept { return peers_[peer].is_in; }
+
+ private:
+  struct Peer {
+    RemoteSlot slot;
+    bool is_in = false;
+  };
+
+  std::size_t sums_ = 0;
+  Slot mine_;
+  std::vector<Peer> peers_;
+  std::size_t taken_ = 0;
+};
+
+}  // namespace weft::pslib

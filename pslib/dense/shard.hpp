@@ -1,0 +1,76 @@
+// A server's side of a table: its region of the parameters, and the round that updates it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "pslib/dense/description.hpp"
+#include "pslib/dense/norm_exchange.hpp"
+#include "pslib/optimizer/updater.hpp"
+#include "weft/world.hpp"
+
+namespace weft::pslib {
+
+/// Round n reads version n of every worker's gradients where they lie and publishes version n of
+/// the region. Round 1 takes the first worker's values as the parameters. Thread-safety: one thread
+/// at a time.
+class Shard {
+ public:
+  /// Exposes the region. Throws Error as World::expose does. `table` must outlive the shard.
+  Shard(World& world, const Description& table);
+  /// Attaches to every worker's gradients, and to other shards' norms if the rule goes by them;
+  /// `needs` are the ranks without which a wait ends.
+  void attach(World& world, std::span<const int> needs, Deadline deadline);
+
+  std::uint64_t rounds() const noexcept { return rounds_; }
+  /// One whole round. After an error the next call goes on where this one stopped.
+  Status round(Deadline deadline) noexcept;
+
+  // The steps of a round, for a caller that waits in its own order.
+  std::size_t workers() const noexcept { return workers_.size(); }
+  RemoteSlot& gradients(std::size_t worker) noexcept { return workers_[worker].gradients; }
+  NormExchange& norms() noexcept { return norms_; }
+  /// How many workers' gradients of this round have been taken.
+  std::size_t taken() const noexcept { return taken_; }
+  /// Waits for a worker's gradients of this round.
+  Status take(std::size_t worker, Deadline deadline) noexcept;
+  /// Waits for another shard's norms of this round.
+  Status take_norms(std::size_t peer, Deadline deadline) noexcept;
+  /// Does what can be done with what was taken: with all gradients, tells the norms; with these
+  /// too, updates the region, lets the gradients go and publishes.
+  Status advance() noexcept;
+
+ private:
+  struct Worker {
+    RemoteSlot gradients;
+    Arrival arrival;  // below the slot, as it must go first; empty until taken
+  };
+  struct Part {
+    Run run;
+    std::int64_t from;  // in a worker's gradients
+  };
+
+  Status measure() noexcept;
+  void update() noexcept;
+  void start() noexcept;
+  Sources sources(const Part& part) noexcept;
+  float* master() noexcept;
+  void narrow(const Run& run) noexcept;
+
+  const Description& table_;
+  Slot region_;
+  Tensor buffer_;              // the region
+  std::vector<float> master_;  // the parameters, where the region holds 16-bit ones
+  std::vector<Worker> workers_;
+  std::vector<Part> parts_;
+  std::vector<const std::byte*> sources_;  // room for a run's gradients, worker by worker
+  Updater updater_;
+  NormExchange norms_;
+  std::uint64_t rounds_ = 0;
+  std::size_t taken_ = 0;
+  bool is_begun_ = false;      // this round's update, all gradients being there
+  bool awaits_norms_ = false;  // the other shards'
+};
+
+}  // namespace weft::pslib

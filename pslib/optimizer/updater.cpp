@@ -1,0 +1,177 @@
+#include "pslib/optimizer/updater.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <new>
+
+#include "base/kernels/combine.hpp"
+#include "pslib/optimizer/rules.hpp"
+
+namespace weft::pslib {
+namespace {
+
+using Kind = Optimizer::Kind;
+
+hwy::AlignedFreeUniquePtr<float[]> zeros(std::int64_t elements) {
+  const auto size = static_cast<std::size_t>(elements);
+  auto memory = hwy::AllocateAligned<float>(size);
+  if (!memory) throw std::bad_alloc();
+  std::fill_n(memory.get(), size, 0.0F);
+  return memory;
+}
+
+std::size_t norm_count(const TableOptions& options, std::size_t tensors) {
+  if (options.optimizer.kind == Kind::lars) return 1 + 2 * tensors;
+  return options.clip_norm > 0.0F ? 1 : 0;
+}
+
+bool adds_decay(Kind kind) { return kind != Kind::adamw && kind != Kind::user; }
+
+}  // namespace
+
+Updater::Updater(const TableOptions& options, std::size_t tensors, std::int64_t elements,
+                 std::size_t contributors)
+    : rule_(options.optimizer),
+      schedule_(options.schedule),
+      clip_norm_(options.clip_norm),
+      accumulate_(options.accumulate),
+      wire_(options.wire),
+      update_of_rule_(kernels::update_for(options.optimizer.kind)),
+      norms_(norm_count(options, tensors)),
+      pointers_(contributors + 1) {
+  for (std::size_t i = 0; i < states(rule_); ++i) states_[i] = zeros(elements);
+  if (accumulate_ > 1) sums_ = zeros(elements);
+  if (wire_ != DType::f32) widened_.resize(contributors * kBlock);
+  if (measures() || update_of_rule_ == nullptr) averaged_.resize(kBlock);
+}
+
+void Updater::begin(std::size_t contributors) noexcept {
+  if (due()) {
+    kept_ = 0;
+    contributions_ = 0;
+  }
+  ++kept_;
+  contributions_ += contributors;
+  is_settled_ = false;
+  if (!due()) return;
+  ++update_;
+  std::ranges::fill(norms_, ExactSum{});
+}
+
+// Calls act(offset in the region, gradients, count) for a run, block by block; what was kept comes
+// first among the gradients.
+template <typename Act>
+void Updater::for_each_block(const Run& run, Sources sources, const Act& act) noexcept {
+  const auto count = static_cast<std::size_t>(run.count);
+  const std::size_t width = size_of(wire_);
+  for (std::size_t start = 0; start < count; start += kBlock) {
+    const std::size_t size = std::min(kBlock, count - start);
+    const std::int64_t offset = run.offset + static_cast<std::int64_t>(start);
+    std::size_t used = 0;
+    if (kept_ > 1) pointers_[used++] = sums_.get() + offset;
+    for (std::size_t i = 0; i < sources.size(); ++i) {
+      const std::byte* const source = sources[i] + start * width;
+      if (wire_ == DType::f32) {
+        pointers_[used++] = reinterpret_cast<const float*>(source);
+        continue;
+      }
+      float* const block = widened_.data() + i * kBlock;
+      weft::kernels::widen(block, source, wire_, size);
+      pointers_[used++] = block;
+    }
+    act(offset, kernels::Gradients(pointers_.data(), used), size);
+  }
+}
+
+void Updater::keep(const Run& run, Sources sources) noexcept {
+  for_each_block(run, sources,
+                 [&](std::int64_t offset, kernels::Gradients gradients, std::size_t count) {
+                   kernels::average(sums_.get() + offset, gradients, count, 1.0F);
+                 });
+}
+
+void Updater::measure(const Run& run, const float* parameters, Sources sources) noexcept {
+  const float scale = 1.0F / static_cast<float>(contributions_);
+  const bool by_tensor = norms_.size() > 1;
+  for_each_block(run, sources,
+                 [&](std::int64_t offset, kernels::Gradients gradients, std::size_t count) {
+                   kernels::average(averaged_.data(), gradients, count, scale);
+                   const std::span<const float> gradient(averaged_.data(), count);
+                   add_squares(norms_[0], gradient);
+                   if (!by_tensor) return;
+                   add_squares(norms_[1 + 2 * run.tensor], {parameters + offset, count});
+                   add_squares(norms_[2 + 2 * run.tensor], gradient);
+                 });
+  for (ExactSum& norm : norms_) norm.carry();
+}
+
+void Updater::apply(const Run& run, const float* from, float* to, Sources sources) noexcept {
+  if (!is_settled_) settle_step();
+  kernels::Constants constants = constants_;
+  if (rule_.kind == Kind::lars) constants.rate *= trust_ratio(run.tensor);
+  const auto state = [&](std::size_t i, std::int64_t offset) {
+    return states_[i] ? states_[i].get() + offset : nullptr;
+  };
+  for_each_block(run, sources,
+                 [&](std::int64_t offset, kernels::Gradients gradients, std::size_t count) {
+                   const kernels::Arrays arrays{from + offset, to + offset, state(0, offset),
+                                                state(1, offset)};
+                   if (update_of_rule_ != nullptr) {
+                     update_of_rule_(arrays, gradients, count, constants);
+                     return;
+                   }
+                   kernels::average(averaged_.data(), gradients, count, constants.scale);
+                   if (arrays.from != arrays.to) std::copy_n(arrays.from, count, arrays.to);
+                   const auto span = [&](float* first) {
+                     return first != nullptr ? std::span(first, count) : std::span<float>();
+                   };
+                   rule_.rule->apply(step_, {arrays.to, count}, {averaged_.data(), count},
+                                     {span(arrays.first), span(arrays.second)});
+                 });
+}
+
+// The constants of this update; with norms, once they are everybody's.
+void Updater::settle_step() noexcept {
+  is_settled_ = true;
+  const double t = static_cast<double>(update_);
+  const double rate = rule_.learning_rate * schedule_.factor(update_);
+  step_ = {.update = update_,
+           .learning_rate = static_cast<float>(rate),
+           .weight_decay = rule_.weight_decay};
+  constants_ = {.scale = clip_factor() / static_cast<float>(contributions_),
+                .rate = static_cast<float>(rate),
+                .weight_decay = adds_decay(rule_.kind) ? rule_.weight_decay : 0.0F,
+                .keep1 = rule_.momentum,
+                .keep2 = rule_.rho,
+                .second_scale = 1.0F,
+                .epsilon = rule_.epsilon,
+                .shrink = 1.0F,
+                .beta = rule_.ftrl_beta,
+                .l1 = rule_.l1,
+                .l2 = rule_.l2};
+  if (rule_.kind != Kind::adam && rule_.kind != Kind::adamw) return;
+  constants_.keep1 = rule_.beta1;
+  constants_.keep2 = rule_.beta2;
+  constants_.rate =
+      static_cast<float>(rate / (1.0 - std::pow(static_cast<double>(rule_.beta1), t)));
+  constants_.second_scale =
+      static_cast<float>(1.0 / (1.0 - std::pow(static_cast<double>(rule_.beta2), t)));
+  if (rule_.kind == Kind::adamw)
+    constants_.shrink = static_cast<float>(1.0 - rate * static_cast<double>(rule_.weight_decay));
+}
+
+float Updater::clip_factor() const noexcept {
+  if (clip_norm_ == 0.0F) return 1.0F;
+  const double norm = std::sqrt(norms_[0].value());
+  return norm <= clip_norm_ ? 1.0F : static_cast<float>(clip_norm_ / norm);
+}
+
+float Updater::trust_ratio(std::size_t tensor) const noexcept {
+  const double parameters = std::sqrt(norms_[1 + 2 * tensor].value());
+  const double gradient = clip_factor() * std::sqrt(norms_[2 + 2 * tensor].value());
+  if (parameters == 0.0 || gradient == 0.0) return 1.0F;
+  const double decay = rule_.weight_decay;
+  return static_cast<float>(rule_.trust * parameters / (gradient + decay * parameters));
+}
+
+}  // namespace weft::pslib

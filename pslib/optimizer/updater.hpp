@@ -1,0 +1,87 @@
+// An update rule with its state: what a shard applies to its region, update by update.
+#pragma once
+
+#include <hwy/aligned_allocator.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "pslib/optimizer/exact_sum.hpp"
+#include "pslib/optimizer/kernels.hpp"
+#include "weft/pslib.hpp"
+
+namespace weft::pslib {
+
+/// Elements of one tensor that lie one behind the other in a shard's region. Norms have the same
+/// bits however a tensor is cut only if it is cut at multiples of 16 elements.
+struct Run {
+  std::size_t tensor = 0;
+  std::int64_t offset = 0;  ///< in the region
+  std::int64_t count = 0;
+};
+
+/// Contributors' gradients of a run, of the table's wire type, in the order in which they are
+/// added.
+using Sources = std::span<const std::byte* const>;
+
+/// An update is begin(); then keep() for every run unless it is due(); else measure() for every run
+/// if it measures(), the other shards' norms added, and apply() for every run.
+/// Thread-safety: one thread at a time.
+class Updater {
+ public:
+  /// For up to `contributors` gradients at a time. Throws std::bad_alloc. `options` have passed
+  /// check().
+  Updater(const TableOptions& options, std::size_t tensors, std::int64_t elements,
+          std::size_t contributors);
+
+  void begin(std::size_t contributors) noexcept;
+  /// Whether the rule is applied in this update, not only gradients added up.
+  bool due() const noexcept { return kept_ == accumulate_; }
+  /// Whether the rule goes by norms over all shards.
+  bool measures() const noexcept { return !norms_.empty(); }
+
+  void keep(const Run& run, Sources sources) noexcept;
+  void measure(const Run& run, const float* parameters, Sources sources) noexcept;
+  /// This shard's part from the last measure() on; then everybody's, once others were added.
+  std::span<ExactSum> norms() noexcept { return norms_; }
+  /// `from` and `to` are the whole region before and after; they may be the same.
+  void apply(const Run& run, const float* from, float* to, Sources sources) noexcept;
+
+  /// Times that the rule was applied.
+  std::uint64_t updates() const noexcept { return update_; }
+
+ private:
+  template <typename Act>
+  void for_each_block(const Run& run, Sources sources, const Act& act) noexcept;
+  void settle_step() noexcept;
+  float clip_factor() const noexcept;
+  float trust_ratio(std::size_t tensor) const noexcept;
+
+  static constexpr std::size_t kBlock = 4096;
+
+  const Optimizer rule_;
+  const Schedule schedule_;
+  const float clip_norm_;
+  const std::uint32_t accumulate_;
+  const DType wire_;
+  const kernels::Update update_of_rule_;
+
+  std::uint64_t update_ = 0;
+  std::uint32_t kept_ = 0;         // updates whose gradients are in, this one included
+  std::size_t contributions_ = 0;  // gradients of those
+  bool is_settled_ = false;        // constants_ are this update's
+  kernels::Constants constants_;
+  RuleStep step_;
+
+  hwy::AlignedFreeUniquePtr<float[]> sums_;  // of gradients kept from former updates
+  std::array<hwy::AlignedFreeUniquePtr<float[]>, Rule::kMostStates> states_;
+  std::vector<ExactSum> norms_;         // |g|^2, then |p|^2 and |g|^2 of each tensor
+  std::vector<const float*> pointers_;  // a block's gradients
+  std::vector<float> widened_;          // the same where they are 16-bit
+  std::vector<float> averaged_;         // a block
+};
+
+}  // namespace weft::pslib
