@@ -127,6 +127,11 @@ constexpr std::array<KnobSpec, static_cast<std::size_t>(Knob::count_)> kTable{{
      "1: tensors that go over TCP bear a checksum"},
     {Knob::encrypt, "WEFT_ENCRYPT", KnobType::boolean, "0", kFlag,
      "1: what goes over TCP is encrypted"},
+    {Knob::ps_servers, "WEFT_PS_SERVERS", KnobType::text, "all",
+     "all, host, or a number of ranks, such as 2",
+     "who holds a parameter server's shards where the program leaves it open; all: every rank, "
+     "which works too; else the so many highest ranks, or one rank of every host, which only "
+     "serve"},
 }};
 
 constexpr bool is_in_order() {

@@ -67,6 +67,7 @@ WorldState::WorldState(const Config& config, WorldParts parts)
       rank(bootstrap_->rank()),
       size(bootstrap_->size()),
       local_size(bootstrap_->local_size()),
+      ps_servers(config.text(Knob::ps_servers)),
       log(std::make_shared<Log>(config, os::host_identity().name, rank)),
       local({.rank = rank,
              .size = size,

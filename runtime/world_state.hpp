@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "base/config.hpp"
 #include "base/log.hpp"
@@ -67,6 +68,7 @@ class WorldState {
   const int rank;
   const int size;
   const int local_size;
+  const std::string ps_servers;  ///< WEFT_PS_SERVERS, for the room above
   const std::shared_ptr<Log> log;
   p2p::LocalRank local;
   p2p::Mesh mesh;

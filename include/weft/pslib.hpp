@@ -30,11 +30,15 @@ struct WEFT_API TableOptions {
   TableOptions(Optimizer rule = {}) : optimizer(std::move(rule)) {}
 };
 
-/// Who works and who serves. Empty lists mean every rank: the paper's set-up, in which each process
-/// is a worker and a shard.
+/// Who works and who serves. With nothing said, WEFT_PS_SERVERS decides; without that every rank
+/// does both: the paper's set-up, in which each process is a worker and a shard.
 struct Options {
-  std::vector<int> workers{};
-  std::vector<int> servers{};
+  std::vector<int> workers{};  ///< empty: every rank
+  std::vector<int> servers{};  ///< empty: every rank
+  /// Above 0, in place of lists: the so many highest ranks only serve, the others only work.
+  int dedicated_servers = 0;
+  /// In place of lists: on every host of several ranks the highest only serves; the others work.
+  bool one_server_per_host = false;
   /// Tensors of at least this many bytes are split evenly over the shards; smaller ones lie whole
   /// on the shard that holds the fewest bytes.
   std::size_t split_bytes = 64 << 10;

@@ -4,15 +4,42 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <functional>
 #include <numeric>
+#include <string>
 
+#include "base/config.hpp"
 #include "pslib/refusal.hpp"
+#include "runtime/world_state.hpp"
 
 namespace weft::pslib {
 namespace {
 
+constexpr const char* kOperation = "parameter server";
+
+// Makes the error for options, or for the environment.
+using Refusal = std::function<ErrorDetail(std::string message, std::string hint)>;
+
 bool holds(const std::vector<int>& ranks, int rank) {
   return std::ranges::find(ranks, rank) != ranks.end();
+}
+
+// The highest of several ranks of a host.
+bool serves_its_host(const World& world, int rank) {
+  bool has_another = false;
+  for (int i = 0; i < world.size(); ++i) {
+    if (i == rank || world.host(i) != world.host(rank)) continue;
+    if (i > rank) return false;
+    has_another = true;
+  }
+  return has_another;
+}
+
+bool any_host_has_two(const World& world) {
+  for (int rank = 0; rank < world.size(); ++rank)
+    if (serves_its_host(world, rank)) return true;
+  return false;
 }
 
 std::vector<int> listed(std::string_view what, const std::vector<int>& ranks, int size) {
@@ -23,28 +50,89 @@ std::vector<int> listed(std::string_view what, const std::vector<int>& ranks, in
   }
   for (const int rank : ranks) {
     if (rank < 0 || rank >= size)
-      throw Error(bad_argument("parameter server", fmt::format("{} lists rank {}", what, rank),
+      throw Error(bad_argument(kOperation, fmt::format("{} lists rank {}", what, rank),
                                fmt::format("ranks of this world are 0 to {}", size - 1)));
     if (std::ranges::count(ranks, rank) > 1)
-      throw Error(bad_argument("parameter server",
+      throw Error(bad_argument(kOperation,
                                fmt::format("{} lists rank {} more than once", what, rank),
                                "list every rank once"));
   }
   return ranks;
 }
 
+struct Deployment {
+  enum class Kind : std::uint8_t { listed, highest, per_host };
+  Kind kind = Kind::listed;
+  int servers = 0;  // with highest
+};
+
+Deployment by_number(int servers, int size, const Refusal& refuse) {
+  if (servers < 1 || servers >= size)
+    throw Error(refuse(fmt::format("{} dedicated servers among {} ranks", servers, size),
+                       "leave at least one rank to serve and one to work"));
+  return {Deployment::Kind::highest, servers};
+}
+
+Deployment by_host(const World& world, const Refusal& refuse) {
+  if (!any_host_has_two(world))
+    throw Error(refuse("one server per host, but no host has two ranks",
+                       "start several ranks on each host, or list the servers"));
+  return {Deployment::Kind::per_host, 0};
+}
+
+Deployment from_environment(World& world) {
+  const std::string& value = WorldAccess::state(world).ps_servers;
+  const Refusal refuse = [&](std::string message, std::string hint) {
+    ErrorDetail detail = bad_argument(kOperation, std::move(message), std::move(hint));
+    detail.code = Code::bad_config;
+    detail.message = fmt::format("WEFT_PS_SERVERS=\"{}\": {}", value, detail.message);
+    return detail;
+  };
+  if (value == "all") return {};
+  if (value == "host") return by_host(world, refuse);
+  const auto number = parse_integer(value);
+  if (!number || *number > world.size())
+    throw Error(refuse("no way to choose servers among " + std::to_string(world.size()) + " ranks",
+                       "accepted: all, host, or a number of ranks below the job's"));
+  return by_number(static_cast<int>(*number), world.size(), refuse);
+}
+
+Deployment deployment(World& world, const Options& options) {
+  const Refusal refuse = [](std::string message, std::string hint) {
+    return bad_argument(kOperation, std::move(message), std::move(hint));
+  };
+  const bool lists = !options.workers.empty() || !options.servers.empty();
+  if (lists + (options.dedicated_servers != 0) + options.one_server_per_host > 1)
+    throw Error(
+        refuse("lists of ranks, dedicated_servers and one_server_per_host exclude each other",
+               "give one of them"));
+  if (lists) return {};
+  if (options.dedicated_servers != 0)
+    return by_number(options.dedicated_servers, world.size(), refuse);
+  if (options.one_server_per_host) return by_host(world, refuse);
+  return from_environment(world);
+}
+
 }  // namespace
 
-Roles::Roles(const World& world, const Options& options)
-    : rank(world.rank()),
-      size(world.size()),
-      workers(listed("workers", options.workers, size)),
-      servers(listed("servers", options.servers, size)),
-      split_bytes(options.split_bytes) {
+Roles::Roles(World& world, const Options& options)
+    : rank(world.rank()), size(world.size()), split_bytes(options.split_bytes) {
+  switch (const Deployment how = deployment(world, options); how.kind) {
+    case Deployment::Kind::listed:
+      workers = listed("workers", options.workers, size);
+      servers = listed("servers", options.servers, size);
+      break;
+    case Deployment::Kind::highest:
+      for (int i = 0; i < size; ++i) (i < size - how.servers ? workers : servers).push_back(i);
+      break;
+    case Deployment::Kind::per_host:
+      for (int i = 0; i < size; ++i) (serves_its_host(world, i) ? servers : workers).push_back(i);
+      break;
+  }
   for (int i = 0; i < size; ++i)
     if (!holds(workers, i) && !holds(servers, i))
       throw Error(
-          bad_argument("parameter server",
+          bad_argument(kOperation,
                        fmt::format("rank {} neither works (workers [{}]) nor serves (servers [{}])",
                                    i, fmt::join(workers, ", "), fmt::join(servers, ", ")),
                        "list it as a worker, a server or both"));

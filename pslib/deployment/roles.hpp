@@ -15,8 +15,8 @@ struct Roles {
   std::vector<int> servers;
   std::size_t split_bytes = 0;
 
-  /// Throws Error(bad_argument) as ParameterServer's constructor says.
-  Roles(const World& world, const Options& options);
+  /// Throws Error as ParameterServer's constructor says.
+  Roles(World& world, const Options& options);
 
   bool works() const noexcept;
   bool serves() const noexcept;
