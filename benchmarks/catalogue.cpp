@@ -31,6 +31,8 @@ std::size_t all_ends(std::size_t size, int) { return size * 10; }
 std::size_t eight_exchanged(std::size_t size, int) { return size * 36; }
 // Gradient, parameters (worker's and shard's) and the limit's two, with one to spare.
 std::size_t six_times(std::size_t size, int) { return size * 6; }
+// The same of each of two kinds, of which the first is gone when the second comes; and copies.
+std::size_t eight_times(std::size_t size, int) { return size * 8; }
 // Each rank's two tensors and the limit's memory.
 std::size_t several_sent(std::size_t size, int ranks) {
   return size * 3 * static_cast<std::size_t>(ranks);
@@ -144,6 +146,16 @@ const std::vector<Description>& all() {
          .memory = six_times,
          .budget_factor = 5,
          .peers = {"openmpi", "mpich"}},
+        {.name = kPsDense,
+         .what =
+             "a gradient pushed, the parameters pulled or viewed; limit: a bare loop and a copy",
+         .sizes = {kKi, 64 * kKi, kMi, 16 * kMi, 64 * kMi},
+         .quick_sizes = {kKi, kMi, 16 * kMi},
+         .most = kGi,
+         .multiple_of = sizeof(float),
+         .memory = eight_times,
+         .budget_factor = 2,
+         .peers = {"zeromq", "grpc"}},
         {.name = kTransfer,
          .what =
              "a tensor to a receiver that looks for its largest element; limit: one core's work",

@@ -11,6 +11,8 @@ namespace weft::bench {
 /// Kinds of row: the tensor is put into the receiver's slot, or published and read where it lies.
 inline constexpr std::string_view kByPut = "put";
 inline constexpr std::string_view kByView = "view";
+/// Or, of parameters, moved into the worker's own tensor.
+inline constexpr std::string_view kByPull = "pull";
 
 /// How often a transfer is made before and within a measurement. Ranks on different hosts share no
 /// flags: the leader tells the number, and every transfer is answered.

@@ -24,6 +24,7 @@ constexpr Benchmark kBenchmarks[] = {
     {kAdopt, measure_adopt},
     {kRendezvous, measure_rendezvous},
     {kPushPull, measure_push_pull},
+    {kPsDense, measure_push_pull},
     {kTransfer, measure_transfer},
     {kSendRecv, measure_send_recv},
     {kMessageRate, measure_message_rate},

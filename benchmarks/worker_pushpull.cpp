@@ -1,15 +1,21 @@
-// A training step's traffic through pslib: one gradient pushed, the parameters read where they lie;
-// against a bare loop that adds the gradient to the parameters between two flags.
+// A training step's traffic through pslib: one gradient pushed, the parameters read where they lie,
+// or pulled into the worker's own; against a bare loop that adds the gradient to the parameters
+// between two flags, and a copy where weft pulls.
 #include <sched.h>
 
 #include <chrono>
 #include <cstdint>
+#include <cstring>
+#include <span>
 #include <string>
+#include <string_view>
 #include <thread>
+#include <vector>
 
 #include "benchmarks/hand_over.hpp"
 #include "benchmarks/limit.hpp"
 #include "benchmarks/payload.hpp"
+#include "benchmarks/transfer.hpp"
 #include "benchmarks/worker.hpp"
 #include "weft/pslib.hpp"
 
@@ -21,8 +27,31 @@ const std::string kTensor = "parameters";
 // While weft has its turn, the server's other thread must leave the core to it.
 constexpr Idle kSleep{1, [] { std::this_thread::sleep_for(std::chrono::milliseconds(1)); }};
 
-pslib::Table make_table(pslib::ParameterServer& server, std::size_t size) {
-  return server.table("bench." + std::to_string(size),
+/// One row: a size, and what becomes of the parameters.
+struct Work {
+  std::size_t size = 0;
+  std::string_view kind;
+
+  bool pulls() const { return kind == kByPull; }
+  std::string name() const { return "bench." + std::string(kind) + "." + std::to_string(size); }
+};
+
+std::vector<Work> work_of(const RunOptions& options) {
+  std::vector<Work> all;
+  for (const std::size_t size : options.sizes) {
+    if (options.benchmark == kPushPull) {
+      all.push_back({size, kTouched});
+      continue;
+    }
+    all.push_back({size, kByPull});
+    all.push_back({size, kByView});
+  }
+  return all;
+}
+
+pslib::Table make_table(pslib::ParameterServer& server, const Work& work) {
+  const std::size_t size = work.size;
+  return server.table(work.name(),
                       {{kTensor, Shape{static_cast<std::int64_t>(size / sizeof(float))}}},
                       pslib::Optimizer::sgd(1.0F));
 }
@@ -30,15 +59,18 @@ pslib::Table make_table(pslib::ParameterServer& server, std::size_t size) {
 /// Rank 0: pushes gradients and reads the parameters that follow from them.
 class Worker {
  public:
-  Worker(pslib::Table table, const SharedMemory& bare, std::size_t size, bool check)
-      : size_(size),
-        count_(size / sizeof(float)),
+  Worker(pslib::Table table, const SharedMemory& bare, const Work& work, bool check)
+      : size_(work.size),
+        count_(size_ / sizeof(float)),
+        pulls_(work.pulls()),
         check_(check),
         bare_(bare),
         hand_over_(bare.flags(), bare.their_flags(), bare.idle()),
-        table_(std::move(table)) {
-    const Tensor parameters = table_.parameter(kTensor);
-    for (float& value : parameters.as<float>()) value = 0;
+        table_(std::move(table)),
+        gradient_(table_.gradient(kTensor).as<float>()),
+        parameters_(table_.parameter(kTensor).as<float>()) {
+    for (float& value : parameters_) value = 0;
+    if (pulls_) bare_parameters_.resize(count_);
     table_.initialize().or_throw();
   }
 
@@ -52,26 +84,37 @@ class Worker {
 
  private:
   double through_weft() {
-    fill_gradient(table_.gradient(kTensor).as<float>().data(), count_, ++steps_);
+    fill_gradient(gradient_.data(), count_, ++steps_);
     const auto start = std::chrono::steady_clock::now();
-    table_.push().or_throw();
-    table_.wait_updated().or_throw();
-    const pslib::ParameterView parameters = table_.view(kTensor).value();
-    touch(parameters.values().data(), size_);
+    const float* const parameters = step();
+    touch(parameters, size_);
     const auto spent = std::chrono::steady_clock::now() - start;
     expected_.add(steps_);
-    check(expected_, parameters.values().data(), steps_);
+    check(expected_, parameters, steps_);
     return std::chrono::duration<double, std::micro>(spent).count();
+  }
+
+  /// Where the new parameters lie.
+  const float* step() {
+    table_.push().or_throw();
+    if (pulls_) {
+      table_.pull().or_throw();
+      return parameters_.data();
+    }
+    table_.wait_updated().or_throw();
+    return table_.view(kTensor).value().values().data();
   }
 
   double through_bare_memory() {
     auto* gradient = reinterpret_cast<float*>(bare_.data());
-    const auto* parameters = reinterpret_cast<const float*>(bare_.their_data());
+    const auto* theirs = reinterpret_cast<const float*>(bare_.their_data());
+    const float* const parameters = pulls_ ? bare_parameters_.data() : theirs;
     const double spent =
         hand_over_.send([&] { fill_gradient(gradient, count_, hand_over_.number()); },
                         [&] {
                           raise_to(bare_.flags().announced, hand_over_.number());
                           await(bare_.their_flags().announced, hand_over_.number(), bare_.idle());
+                          if (pulls_) std::memcpy(bare_parameters_.data(), theirs, size_);
                           touch(parameters, size_);
                         });
     expected_bare_.add(hand_over_.number());
@@ -86,10 +129,14 @@ class Worker {
 
   std::size_t size_;
   std::size_t count_;
+  bool pulls_;
   bool check_;
   const SharedMemory& bare_;
   HandOver hand_over_;
   pslib::Table table_;
+  std::span<float> gradient_;
+  std::span<float> parameters_;
+  std::vector<float> bare_parameters_;
   std::uint64_t steps_ = 0;
   ExpectedParameters expected_;
   ExpectedParameters expected_bare_;
@@ -115,18 +162,18 @@ void serve_bare(const SharedMemory& bare, std::size_t size) {
   });
 }
 
-RunRow lead(pslib::ParameterServer& server, const SharedMemory& bare, std::size_t size,
+RunRow lead(pslib::ParameterServer& server, const SharedMemory& bare, const Work& work,
             const RunOptions& options) {
   Conductor conductor(bare.flags(), bare.their_flags(), bare.idle());
-  Worker worker(make_table(server, size), bare, size, options.check);
-  return measure_against_limit(conductor, kNoCopy, {.budget = options.budget}, size, kTouched,
+  Worker worker(make_table(server, work), bare, work, options.check);
+  return measure_against_limit(conductor, kNoCopy, {.budget = options.budget}, work.size, work.kind,
                                [&](Block block) { return worker.run(block); });
 }
 
-void serve(pslib::ParameterServer& server, const SharedMemory& bare, std::size_t size) {
-  pslib::Table table = make_table(server, size);
+void serve(pslib::ParameterServer& server, const SharedMemory& bare, const Work& work) {
+  pslib::Table table = make_table(server, work);
   pslib::Table* const tables[] = {&table};
-  const std::jthread limit([&] { serve_bare(bare, size); });
+  const std::jthread limit([&] { serve_bare(bare, work.size); });
   server.serve(tables).or_throw();
 }
 
@@ -136,12 +183,12 @@ std::vector<RunRow> measure_push_pull(World& world, const RunOptions& options) {
   pslib::ParameterServer server(world, {.workers = {0}, .servers = {1}, .split_bytes = SIZE_MAX},
                                 "bench");
   std::vector<RunRow> rows;
-  for (const std::size_t size : options.sizes) {
-    const SharedMemory bare(world, options, "bench.pushpull." + std::to_string(size), size);
+  for (const Work& work : work_of(options)) {
+    const SharedMemory bare(world, options, "bare." + work.name(), work.size);
     if (world.rank() == 0)
-      rows.push_back(lead(server, bare, size, options));
+      rows.push_back(lead(server, bare, work, options));
     else
-      serve(server, bare, size);
+      serve(server, bare, work);
   }
   return rows;
 }

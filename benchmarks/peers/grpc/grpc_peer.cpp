@@ -1,5 +1,5 @@
-// A tensor in one call of gRPC: the caller's becomes a message, the receiver copies it out of the
-// message into a tensor of its own, finds its largest element and answers.
+// A tensor in one call of gRPC, in fig7: the caller's becomes a message, the receiver copies it out
+// of the message into a tensor of its own, finds its largest element and answers.
 #include <grpcpp/grpcpp.h>
 
 #include <cstdio>
@@ -11,7 +11,8 @@
 #include <vector>
 
 #include "benchmarks/payload.hpp"
-#include "benchmarks/peers/grpc/introduction.hpp"
+#include "benchmarks/peers/grpc/grpc_training.hpp"
+#include "benchmarks/peers/introduction.hpp"
 #include "benchmarks/run_protocol.hpp"
 #include "benchmarks/statistics.hpp"
 #include "benchmarks/transfer.hpp"
@@ -56,6 +57,7 @@ std::vector<RunRow> measure(const std::string& address, const RunOptions& option
   arguments.SetMaxSendMessageSize(-1);
   const auto channel =
       grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  if (options.benchmark == kPsDense) return measure_training(channel, options);
   const auto receiver = Receiver::NewStub(channel);
   std::vector<RunRow> rows;
   for (const std::size_t size : options.sizes) {
@@ -77,6 +79,7 @@ int run(const RunOptions& options) {
   Introduction launcher;
   if (launcher.size() != 2) throw std::runtime_error("a run needs two ranks; start it with -n 2");
   LargestFinder service;
+  TrainingServer trainer;
   std::unique_ptr<grpc::Server> server;
   std::string place;
   if (launcher.rank() == 1) {
@@ -84,7 +87,9 @@ int run(const RunOptions& options) {
     grpc::ServerBuilder builder;
     builder.AddListeningPort("0.0.0.0:0", grpc::InsecureServerCredentials(), &port);
     builder.SetMaxReceiveMessageSize(-1);
+    builder.SetMaxSendMessageSize(-1);
     builder.RegisterService(&service);
+    builder.RegisterService(&trainer);
     server = builder.BuildAndStart();
     if (server == nullptr) throw std::runtime_error("the server could not listen");
     place = own_address() + " " + std::to_string(port);

@@ -1,4 +1,4 @@
-#include "benchmarks/peers/grpc/introduction.hpp"
+#include "benchmarks/peers/introduction.hpp"
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
@@ -15,7 +15,7 @@
 namespace weft::bench {
 namespace {
 
-constexpr const char* kKey = "weft.bench.grpc";
+constexpr const char* kKey = "weft.bench.peer";
 
 pmix_proc_t g_self;
 
