@@ -1,6 +1,7 @@
 // The parameter server: a model's parameters, spread over server shards, updated by workers.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -15,6 +16,47 @@
 
 namespace weft::pslib {
 
+/// What an update takes, and which values a worker may see. A worker's clock is the number of its
+/// pushes. All but bsp need servers that only serve. docs/pslib.md has the protocol.
+struct WEFT_API Consistency {
+  enum class Kind : std::uint8_t {
+    bsp,    ///< every worker's gradient of a step; nobody is ahead
+    ssp,    ///< each gradient as it comes; nobody pulls `staleness` clocks ahead of the slowest
+    async,  ///< each gradient as it comes
+    k_of_n  ///< the first k gradients of a step; on one server
+  };
+  /// k_of_n: what becomes of a gradient for a step that was made without it.
+  enum class Late : std::uint8_t { dropped, folded };
+  Kind kind = Kind::bsp;
+  std::uint32_t staleness = 0;
+  std::uint32_t k = 1;
+  Late late = Late::dropped;
+
+  static Consistency bsp() { return {}; }
+  static Consistency ssp(std::uint32_t staleness) { return {Kind::ssp, staleness}; }
+  static Consistency async() { return {Kind::async}; }
+  static Consistency first(std::uint32_t k, Late late = Late::dropped) {
+    return {Kind::k_of_n, 0, k, late};
+  }
+};
+
+/// What a pull returned.
+struct Pulled {
+  std::uint64_t version = 0;      ///< the least of all shards'
+  std::vector<int> contributors;  ///< ranks whose gradients made that version, in order
+};
+
+/// What a shard did with the gradients that it got. Of a bsp table all are applied.
+struct TableStatistics {
+  static constexpr std::size_t kMostStaleness = 63;
+  std::uint64_t applied = 0;
+  std::uint64_t folded = 0;   ///< late, and part of a later update
+  std::uint64_t dropped = 0;  ///< late, and of none
+  /// Gradients by how many versions older the values were that they were computed from; the last
+  /// counts all from there on.
+  std::array<std::uint64_t, kMostStaleness + 1> staleness{};
+};
+
 /// How a table is updated. Made from an Optimizer where the rest is as usual.
 struct WEFT_API TableOptions {
   Optimizer optimizer{};
@@ -26,6 +68,7 @@ struct WEFT_API TableOptions {
   /// What gradients and parameters are for the workers: f32, f16 or bf16. The shards' master values
   /// and states are f32 in any case; parameters are rounded from them once, to nearest even.
   DType wire = DType::f32;
+  Consistency consistency{};
 
   TableOptions(Optimizer rule = {}) : optimizer(std::move(rule)) {}
 };
@@ -82,7 +125,7 @@ class ParameterView {
   std::span<const std::byte> bytes_;
 };
 
-/// Dense parameters under bulk-synchronous training: step n's parameters are computed from
+/// Dense parameters. Under bulk-synchronous training step n's parameters are computed from
 /// every worker's gradient of step n, averaged over the workers in rank order (so two runs of the
 /// same ranks are bit-equal), and nobody sees step n + 1 before all have pushed it. A shard works
 /// inside initialize, pull, push_pull and wait_updated of its own rank (or serve()). Data-path
@@ -123,8 +166,12 @@ class WEFT_API Table {
   Result<ParameterView> view(const std::string& name) noexcept;
   Result<ParameterView> view_piece(const Piece& piece) noexcept;
 
-  /// Updates done: 0 after initialize().
+  /// Updates done: 0 after initialize(). A worker's: of what it has pulled, which never goes back.
   std::uint64_t version() const noexcept;
+  /// Worker: what the last pull() or wait_updated() returned. Throws Error(bad_argument) elsewhere.
+  Pulled pulled() const;
+  /// This rank's shard's; all zero where there is none.
+  TableStatistics statistics() const;
   const std::vector<TensorSpec>& specs() const noexcept;
   const std::vector<Piece>& pieces() const noexcept;
   /// The shard map for people: a line for each server, with its bytes and runs.

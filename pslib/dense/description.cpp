@@ -3,13 +3,18 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <unordered_set>
 
+#include "pslib/dense/relaxed_words.hpp"
 #include "pslib/optimizer/rules.hpp"
 #include "pslib/refusal.hpp"
 
 namespace weft::pslib {
 namespace {
+
+// The newest version, the next one, and those that readers are just getting.
+constexpr std::uint32_t kRelaxedDepth = 4;
 
 std::vector<TensorSpec> checked(const std::string& table, std::vector<TensorSpec> specs) {
   if (specs.empty())
@@ -45,7 +50,32 @@ Description::Description(const Roles& roles, std::string_view server, std::strin
       options(checked(options)),
       pieces(place(this->specs, roles.servers, roles.split_bytes)),
       layout(this->specs),
-      prefix_(fmt::format("ps/{}/{}", server, this->table)) {}
+      prefix_(fmt::format("ps/{}/{}", server, this->table)) {
+  check_consistency();
+}
+
+void Description::check_consistency() const {
+  if (!is_relaxed()) return;
+  const std::string kind = text(options.consistency);
+  const auto refuse = [&](const std::string& message, const char* hint) {
+    throw Error(
+        bad_argument("table", fmt::format("table \"{}\" is {}: {}", table, kind, message), hint));
+  };
+  for (const int server : roles.servers)
+    if (std::ranges::find(roles.workers, server) != roles.workers.end())
+      refuse(fmt::format("its shards work at any time, but rank {} works too", server),
+             "let some ranks only serve: Options::dedicated_servers");
+  if (options.consistency.kind == Consistency::Kind::k_of_n &&
+      options.consistency.k > roles.workers.size())
+    refuse(fmt::format("{} of {} workers", options.consistency.k, roles.workers.size()),
+           "ask for as many as there are, or fewer");
+  if (roles.servers.size() == 1) return;
+  if (options.consistency.kind == Consistency::Kind::k_of_n)
+    refuse("servers might count different workers", "use one server for this table");
+  if (options.clip_norm > 0.0F || options.optimizer.kind == Optimizer::Kind::lars)
+    refuse("servers are not at the same update, so there is no norm over all of them",
+           "use one server for this table, or bsp");
+}
 
 std::string Description::contract() const {
   std::string words = fmt::format("workers [{}]\nservers [{}]\nsplit_bytes {}\n{}{} tensors\n",
@@ -81,11 +111,31 @@ std::string Description::slot_name(std::string_view part) const {
 }
 
 SlotSpec Description::gradients() const {
-  return published("gradient", options.wire, layout.elements());
+  const std::int64_t words =
+      is_relaxed() ? line_elements(GradientWords::kCount, size_of(options.wire)) : 0;
+  return published("gradient", options.wire, layout.elements() + words);
 }
 
 SlotSpec Description::region(int server) const {
-  return published("parameters", options.wire, region_elements(pieces, server));
+  SlotSpec spec =
+      published("parameters", options.wire, region_words() + region_elements(pieces, server));
+  if (!is_relaxed()) return spec;
+  spec.flow = Flow::credits;
+  spec.depth = kRelaxedDepth;
+  return spec;
+}
+
+std::int64_t Description::region_words() const noexcept {
+  if (!is_relaxed()) return 0;
+  return line_elements(RegionWords::count(roles.workers.size()), size_of(options.wire));
+}
+
+SlotSpec Description::state() const {
+  SlotSpec spec = published("state", DType::i64,
+                            static_cast<std::int64_t>(StateWords::count(roles.workers.size())));
+  spec.flow = Flow::credits;
+  spec.depth = kRelaxedDepth;
+  return spec;
 }
 
 SlotSpec Description::norms(std::size_t words) const {

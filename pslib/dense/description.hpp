@@ -33,14 +33,22 @@ class Description {
 
   /// "ps/<server>/<table>/<part>".
   std::string slot_name(std::string_view part) const;
-  /// A worker's gradients, flat.
+  /// Whether workers need not be in step.
+  bool is_relaxed() const noexcept { return options.consistency.kind != Consistency::Kind::bsp; }
+
+  /// A worker's gradients, flat; of a relaxed table GradientWords behind them.
   SlotSpec gradients() const;
-  /// A server's parameters.
+  /// A server's parameters; of a relaxed table RegionWords in front of them.
   SlotSpec region(int server) const;
+  /// Elements that RegionWords take up.
+  std::int64_t region_words() const noexcept;
+  /// A relaxed table's StateWords.
+  SlotSpec state() const;
   /// A server's part of `words` words that all servers add up.
   SlotSpec norms(std::size_t words) const;
 
  private:
+  void check_consistency() const;
   SlotSpec published(std::string_view part, DType dtype, std::int64_t elements) const;
 
   const std::string prefix_;

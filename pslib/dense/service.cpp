@@ -9,11 +9,14 @@ namespace {
 
 bool is_end(Code code) { return code == Code::closed || code == Code::peer_left; }
 
+// What may have ended a source; whether it is an end in order depends on its table.
+bool may_end(Code code) { return is_end(code) || code == Code::peer_failed; }
+
 }  // namespace
 
 Service::Service(World& world, std::span<detail::TableState* const> tables) : world_(world) {
   for (detail::TableState* const table : tables) {
-    Shard& shard = table->shard();
+    TableShard& shard = table->shard();
     for (std::size_t worker = 0; worker < shard.workers(); ++worker)
       sources_.push_back({Kind::gradients, &shard.gradients(worker), table, worker});
     workers_ += shard.workers();
@@ -31,7 +34,7 @@ Status Service::run() {
     for (const Source& source : sources_) slots.push_back(source.slot);
     const auto ready = world_.wait_any(slots);
     Status status = ready ? take(sources_[*ready], {}) : ready.status();
-    if (is_end(status.code())) status = drop_closed();
+    if (may_end(status.code())) status = drop_closed();
     if (status) status = check_step();
     if (!status) return status;
   }
@@ -39,7 +42,7 @@ Status Service::run() {
 }
 
 Status Service::take(const Source& source, Deadline deadline) {
-  Shard& shard = source.table->shard();
+  TableShard& shard = source.table->shard();
   Status status;
   switch (source.kind) {
     case Kind::gradients:
@@ -59,8 +62,10 @@ Status Service::drop_closed() {
   for (std::size_t i = 0; i < sources_.size();) {
     const Source source = sources_[i];
     Status status = take(source, Deadline::after({}));
-    if (!status && !is_end(status.code()) && status.code() != Code::timeout) return status;
-    if (!is_end(status.code())) {
+    const bool has_ended = is_end(status.code()) || (status.code() == Code::peer_failed &&
+                                                     source.table->shard().survives_workers());
+    if (!status && !has_ended && status.code() != Code::timeout) return status;
+    if (!has_ended) {
       ++i;
       continue;
     }
@@ -68,6 +73,7 @@ Status Service::drop_closed() {
     if (source.kind != Kind::gradients) continue;
     closed_.push_back(source);
     --workers_;
+    if (status = source.table->shard().drop(source.index); !status) return status;
   }
   return {};
 }
@@ -75,7 +81,7 @@ Status Service::drop_closed() {
 // A step that some workers have pushed and another never will can't be finished.
 Status Service::check_step() const {
   const auto found =
-      std::ranges::find_if(closed_, [](const Source& s) { return s.table->shard().taken() > 0; });
+      std::ranges::find_if(closed_, [](const Source& s) { return s.table->shard().needs_all(); });
   if (found == closed_.end()) return {};
   const Source& gone = *found;
   ErrorDetail detail;

@@ -97,6 +97,13 @@ Status Shard::advance() noexcept {
   return region_.publish();
 }
 
+TableStatistics Shard::statistics() const {
+  TableStatistics statistics;
+  statistics.applied = version() * workers_.size();
+  statistics.staleness[0] = statistics.applied;
+  return statistics;
+}
+
 Status Shard::measure() noexcept {
   updater_.begin(workers_.size());
   is_begun_ = true;

@@ -7,6 +7,7 @@
 
 #include "pslib/dense/description.hpp"
 #include "pslib/dense/norm_exchange.hpp"
+#include "pslib/dense/table_shard.hpp"
 #include "pslib/optimizer/updater.hpp"
 #include "weft/world.hpp"
 
@@ -15,7 +16,7 @@ namespace weft::pslib {
 /// Round n reads version n of every worker's gradients where they lie and publishes version n of
 /// the region. Round 1 takes the first worker's values as the parameters. Thread-safety: one thread
 /// at a time.
-class Shard {
+class Shard final : public TableShard {
  public:
   /// Exposes the region. Throws Error as World::expose does. `table` must outlive the shard.
   Shard(World& world, const Description& table);
@@ -28,18 +29,19 @@ class Shard {
   Status round(Deadline deadline) noexcept;
 
   // The steps of a round, for a caller that waits in its own order.
-  std::size_t workers() const noexcept { return workers_.size(); }
-  RemoteSlot& gradients(std::size_t worker) noexcept { return workers_[worker].gradients; }
-  NormExchange& norms() noexcept { return norms_; }
-  /// How many workers' gradients of this round have been taken.
-  std::size_t taken() const noexcept { return taken_; }
-  /// Waits for a worker's gradients of this round.
-  Status take(std::size_t worker, Deadline deadline) noexcept;
-  /// Waits for another shard's norms of this round.
-  Status take_norms(std::size_t peer, Deadline deadline) noexcept;
-  /// Does what can be done with what was taken: with all gradients, tells the norms; with these
-  /// too, updates the region, lets the gradients go and publishes.
-  Status advance() noexcept;
+  std::size_t workers() const noexcept override { return workers_.size(); }
+  RemoteSlot& gradients(std::size_t worker) noexcept override { return workers_[worker].gradients; }
+  NormExchange& norms() noexcept override { return norms_; }
+  Status take(std::size_t worker, Deadline deadline) noexcept override;
+  Status take_norms(std::size_t peer, Deadline deadline) noexcept override;
+  /// With all gradients, tells the norms; with these too, updates the region, lets the gradients go
+  /// and publishes.
+  Status advance() noexcept override;
+  bool needs_all() const noexcept override { return taken_ > 0; }
+  bool survives_workers() const noexcept override { return false; }
+  Status drop(std::size_t) noexcept override { return {}; }
+  std::uint64_t version() const noexcept override { return rounds_ > 0 ? rounds_ - 1 : 0; }
+  TableStatistics statistics() const override;
 
  private:
   struct Worker {

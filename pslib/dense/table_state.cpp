@@ -26,14 +26,39 @@ TableState::TableState(World& world, const Roles& roles, const std::string& serv
       indices_(index_names(table_.specs)) {
   agreement_.emplace(world, table_.slot_name("contract"), table_.contract(), deadline);
 
-  // All slots are offered before any is waited for: two ranks wait for each other's.
-  if (roles.works()) worker_.emplace(world, table_);
-  if (roles.serves()) shard_.emplace(world, table_);
-  if (worker_) worker_->attach(world, table_, deadline);
+  if (table_.is_relaxed())
+    make_relaxed(deadline);
+  else
+    make_synchronous(deadline);
+}
+
+// All slots are offered before any is waited for: two ranks wait for each other's.
+void TableState::make_synchronous(Deadline deadline) {
+  const Roles& roles = table_.roles;
+  std::unique_ptr<Worker> worker;
+  std::unique_ptr<Shard> shard;
+  if (roles.works()) worker = std::make_unique<Worker>(world_, table_);
+  if (roles.serves()) shard = std::make_unique<Shard>(world_, table_);
+  if (worker) worker->attach(world_, deadline);
   // A rank that only serves outlives the workers, which leave one by one; it watches each by
   // itself.
-  const std::vector<int> needs = worker_ ? roles.others() : std::vector<int>{};
-  if (shard_) shard_->attach(world, needs, deadline);
+  const std::vector<int> needs = worker ? roles.others() : std::vector<int>{};
+  if (shard) shard->attach(world_, needs, deadline);
+  if (worker) own_shard_ = shard.get();
+  worker_ = std::move(worker);
+  shard_ = std::move(shard);
+}
+
+void TableState::make_relaxed(Deadline deadline) {
+  if (table_.roles.works()) {
+    auto worker = std::make_unique<RelaxedWorker>(world_, table_);
+    worker->attach(world_, deadline);
+    worker_ = std::move(worker);
+    return;
+  }
+  auto shard = std::make_unique<RelaxedShard>(world_, table_);
+  shard->attach(world_, deadline);
+  shard_ = std::move(shard);
 }
 
 Tensor TableState::parameter(const std::string& name) const {
@@ -46,7 +71,7 @@ Tensor TableState::gradient(const std::string& name) const {
 
 Status TableState::initialize(Deadline deadline) noexcept {
   if (Status status = must_work("initialize"); !status) return status;
-  if (worker_->updated() > 0)
+  if (worker_->has_parameters())
     return refuse(Code::bad_argument, [&] {
       return bad_argument("initialize",
                           fmt::format("table \"{}\" has its parameters", table_.table),
@@ -103,8 +128,11 @@ Result<ParameterView> TableState::view_piece(const Piece& piece) noexcept {
 }
 
 std::uint64_t TableState::version() const noexcept {
-  const std::uint64_t versions = worker_ ? worker_->updated() : shard_->rounds();
-  return versions > 0 ? versions - 1 : 0;  // the first one is the initial parameters
+  return worker_ ? worker_->version() : shard_->version();
+}
+
+TableStatistics TableState::statistics() const {
+  return shard_ ? shard_->statistics() : TableStatistics{};
 }
 
 std::size_t TableState::index(const std::string& name, const char* operation) const {
@@ -125,7 +153,7 @@ Tensor TableState::part(const Tensor& flat, std::size_t tensor) const {
   return flat.part(table_.layout.offset(tensor), table_.specs[tensor].shape);
 }
 
-const Worker& TableState::worker(const char* operation) const {
+const TableWorker& TableState::worker(const char* operation) const {
   must_work(operation).or_throw();
   return *worker_;
 }
@@ -140,8 +168,8 @@ Status TableState::must_work(const char* operation) const noexcept {
 }
 
 Status TableState::serve_own_shard(Deadline deadline) noexcept {
-  if (!shard_ || shard_->rounds() >= worker_->pushed()) return {};
-  return shard_->round(deadline);
+  if (own_shard_ == nullptr || own_shard_->rounds() >= worker_->pushed()) return {};
+  return own_shard_->round(deadline);
 }
 
 }  // namespace weft::pslib::detail

@@ -2,12 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "pslib/dense/description.hpp"
+#include "pslib/dense/relaxed_shard.hpp"
+#include "pslib/dense/relaxed_worker.hpp"
 #include "pslib/dense/shard.hpp"
 #include "pslib/dense/worker.hpp"
 #include "pslib/deployment/agreement.hpp"
@@ -33,6 +36,8 @@ class TableState {
   Result<ParameterView> view_piece(const Piece& piece) noexcept;
 
   std::uint64_t version() const noexcept;
+  Pulled pulled() const { return worker("pulled").pulled(); }
+  TableStatistics statistics() const;
   const std::vector<TensorSpec>& specs() const noexcept { return table_.specs; }
   const std::vector<Piece>& pieces() const noexcept { return table_.pieces; }
 
@@ -41,15 +46,16 @@ class TableState {
   // What a rank that only serves needs.
   World& world() noexcept { return world_; }
   const std::string& name() const noexcept { return table_.table; }
-  bool works() const noexcept { return worker_.has_value(); }
-  Shard& shard() noexcept { return *shard_; }
+  TableShard& shard() noexcept { return *shard_; }
   Agreement& agreement() noexcept { return *agreement_; }
 
  private:
   std::size_t index(const std::string& name, const char* operation) const;
   ErrorDetail unknown_tensor(const std::string& name, const char* operation) const;
   Tensor part(const Tensor& flat, std::size_t tensor) const;
-  const Worker& worker(const char* operation) const;
+  void make_synchronous(Deadline deadline);
+  void make_relaxed(Deadline deadline);
+  const TableWorker& worker(const char* operation) const;
   Status must_work(const char* operation) const noexcept;
   Status serve_own_shard(Deadline deadline) noexcept;
 
@@ -57,8 +63,9 @@ class TableState {
   const Description table_;
   std::unordered_map<std::string, std::size_t> indices_;
   std::optional<Agreement> agreement_;
-  std::optional<Worker> worker_;
-  std::optional<Shard> shard_;
+  std::unique_ptr<TableWorker> worker_;
+  std::unique_ptr<TableShard> shard_;
+  Shard* own_shard_ = nullptr;  // the same, where it works inside this worker's calls
 };
 
 }  // namespace weft::pslib::detail

@@ -15,7 +15,8 @@ Status refuse_call(const char* operation, const char* message, const char* hint)
 }  // namespace
 
 Worker::Worker(World& world, const Description& table)
-    : slot_(world.expose(table.gradients())),
+    : table_(table),
+      slot_(world.expose(table.gradients())),
       buffer_(slot_.next().value()),
       parameters_(world.allocate(buffer_.dtype(), buffer_.shape())) {
   slot_.also_needs(table.roles.others());
@@ -23,19 +24,21 @@ Worker::Worker(World& world, const Description& table)
   clear_gradients();
 }
 
-void Worker::attach(World& world, const Description& table, Deadline deadline) {
-  const Roles& roles = table.roles;
+Pulled Worker::pulled() const { return {version(), table_.roles.workers}; }
+
+void Worker::attach(World& world, Deadline deadline) {
+  const Roles& roles = table_.roles;
   const std::vector<int> needs = roles.others();
   const std::size_t width = size_of(buffer_.dtype());
   for (const int rank : roles.servers) {
     Server& server = servers_.emplace_back();
     server.rank = rank;
-    server.slot = world.attach(rank, table.region(rank), deadline);
+    server.slot = world.attach(rank, table_.region(rank), deadline);
     server.slot.also_needs(needs);
     server.region = server.slot.view(deadline).value().tensor().data();
-    for (const Piece& piece : table.pieces) {
+    for (const Piece& piece : table_.pieces) {
       if (piece.server != rank) continue;
-      const auto first = static_cast<std::size_t>(table.layout.offset(piece.tensor) + piece.first);
+      const auto first = static_cast<std::size_t>(table_.layout.offset(piece.tensor) + piece.first);
       server.runs.push_back({piece.shard_offset, piece.count, parameters_.data() + first * width});
     }
   }

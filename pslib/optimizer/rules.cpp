@@ -186,6 +186,7 @@ void check(const TableOptions& options) {
     require(is_default(schedule), "schedule.kind", name(schedule.kind),
             "constant, without a warm-up, with ftrl");
   check_range("clip_norm", options.clip_norm, Range::not_negative);
+  require(options.consistency.k > 0, "consistency.k", options.consistency.k, "1 or above");
   require(options.accumulate > 0, "accumulate", options.accumulate, "1 or above");
   require(options.wire == DType::f32 || options.wire == DType::f16 || options.wire == DType::bf16,
           "wire", weft::name(options.wire), "f32, f16 or bf16");
@@ -204,6 +205,21 @@ std::string text(const Optimizer& optimizer) {
   return words + ")";
 }
 
+std::string text(const Consistency& consistency) {
+  switch (consistency.kind) {
+    case Consistency::Kind::bsp:
+      return "bsp";
+    case Consistency::Kind::ssp:
+      return fmt::format("ssp(staleness {})", consistency.staleness);
+    case Consistency::Kind::async:
+      return "async";
+    case Consistency::Kind::k_of_n:
+      return fmt::format("k_of_n(k {}, late {})", consistency.k,
+                         consistency.late == Consistency::Late::folded ? "folded" : "dropped");
+  }
+  return "unknown";
+}
+
 std::string text(const TableOptions& options) {
   std::string words = text(options.optimizer) + "\n";
   const Schedule& schedule = options.schedule;
@@ -213,6 +229,7 @@ std::string text(const TableOptions& options) {
                     schedule.warmup, schedule.period, schedule.gamma, schedule.floor);
   if (options.clip_norm > 0.0F) words += fmt::format("clip_norm {}\n", options.clip_norm);
   if (options.accumulate > 1) words += fmt::format("accumulate {}\n", options.accumulate);
+  if (options.consistency.kind != Consistency::Kind::bsp) words += text(options.consistency) + "\n";
   if (options.wire != DType::f32) words += fmt::format("wire {}\n", weft::name(options.wire));
   return words;
 }

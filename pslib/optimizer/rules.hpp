@@ -13,6 +13,8 @@ void check(const TableOptions& options);
 
 /// The rule and its constants, as users read them: "adam(learning_rate 0.001, beta1 0.9, ...)".
 std::string text(const Optimizer& optimizer);
+/// "bsp", "ssp(staleness 3)", ...
+std::string text(const Consistency& consistency);
 /// One item a line: the rule, then what else is not at its default.
 std::string text(const TableOptions& options);
 

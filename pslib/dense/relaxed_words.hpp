@@ -1,0 +1,51 @@
+// What travels beside the values of a table whose workers need not be in step.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+namespace weft::pslib {
+
+/// Words behind a worker's gradients, and in front of a server's parameters.
+constexpr std::int64_t line_elements(std::size_t words, std::size_t element_bytes) noexcept {
+  const std::size_t lines = (words * sizeof(std::uint64_t) + 63) / 64;
+  return static_cast<std::int64_t>(lines * 64 / element_bytes);
+}
+
+inline std::uint64_t load_word(const std::byte* from, std::size_t index) noexcept {
+  std::uint64_t word = 0;
+  std::memcpy(&word, from + index * sizeof word, sizeof word);
+  return word;
+}
+
+inline void store_word(std::byte* to, std::size_t index, std::uint64_t word) noexcept {
+  std::memcpy(to + index * sizeof word, &word, sizeof word);
+}
+
+/// Behind the gradients: the version that they were computed from.
+struct GradientWords {
+  static constexpr std::size_t kBase = 0;
+  static constexpr std::size_t kCount = 1;
+};
+
+/// In front of the parameters: their version, then a bit for each worker that made it.
+struct RegionWords {
+  static constexpr std::size_t kVersion = 0;
+  static constexpr std::size_t kMask = 1;
+  static constexpr std::size_t count(std::size_t workers) noexcept {
+    return kMask + (workers + 63) / 64;
+  }
+};
+
+/// A server's state: its version, the highest number of pushes after which a worker may pull, and
+/// for each worker the last push that the server is done with.
+struct StateWords {
+  static constexpr std::size_t kVersion = 0;
+  static constexpr std::size_t kPermit = 1;
+  static constexpr std::size_t kDone = 2;
+  static constexpr std::size_t count(std::size_t workers) noexcept { return kDone + workers; }
+};
+
+}  // namespace weft::pslib

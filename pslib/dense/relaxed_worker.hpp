@@ -1,0 +1,63 @@
+// A worker's side of a table whose workers need not be in step.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "pslib/dense/description.hpp"
+#include "pslib/dense/table_worker.hpp"
+#include "weft/world.hpp"
+
+namespace weft::pslib {
+
+/// Pulls once every server is done with this worker's last push and permits it; a version that it
+/// has is not moved again. Thread-safety: one thread at a time.
+class RelaxedWorker final : public TableWorker {
+ public:
+  /// Throws Error as World::expose and World::allocate do. `table` must outlive the worker.
+  RelaxedWorker(World& world, const Description& table);
+  void attach(World& world, Deadline deadline);
+
+  const Tensor& gradients() const noexcept override { return buffer_; }
+  const Tensor& parameters() const noexcept override { return parameters_; }
+  bool has_parameters() const noexcept override { return settled_ > 0; }
+  std::uint64_t pushed() const noexcept override { return pushed_; }
+  std::uint64_t version() const noexcept override { return version_; }
+  Pulled pulled() const override;
+
+  Status push_initial(bool is_first) noexcept override;
+  void clear_gradients() noexcept override;
+  Status push() noexcept override;
+  Status pull(Deadline deadline) noexcept override;
+  /// Refused: a reader must not hold a version while others go on.
+  Status wait_updated(Deadline deadline) noexcept override;
+  Result<std::span<const std::byte>> view(const Piece& piece) const noexcept override;
+
+ private:
+  struct Server {
+    RemoteSlot state;
+    RemoteSlot region;
+    std::vector<SlotRun> runs;
+    std::vector<std::byte> words;      // RegionWords of the version that this worker has
+    std::vector<std::uint64_t> known;  // StateWords as last seen
+    bool has_pulled = false;
+  };
+
+  Status publish() noexcept;
+  Status await_permit(Server& server, Deadline deadline) noexcept;
+  Status name_the_slowest(const Server& server, Status status) const noexcept;
+
+  const Description& table_;
+  std::size_t self_;  // this worker's place
+  Slot slot_;
+  Tensor buffer_;
+  Tensor parameters_;
+  std::vector<Server> servers_;
+  std::uint64_t pushed_ = 0;
+  std::uint64_t settled_ = 0;  // pushes that were pulled after
+  std::uint64_t version_ = 0;  // of what was pulled
+  std::size_t servers_done_ = 0;
+};
+
+}  // namespace weft::pslib
