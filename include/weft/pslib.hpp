@@ -57,6 +57,19 @@ struct TableStatistics {
   std::array<std::uint64_t, kMostStaleness + 1> staleness{};
 };
 
+/// Where and how often a bsp table is saved. docs/pslib.md has the format.
+struct CheckpointOptions {
+  /// A folder that all servers and, to restore, all ranks see; empty: nothing is saved. The table's
+  /// lie in a folder of its name there.
+  std::string folder{};
+  /// Every so-many-th version is saved, by a thread of each server, from a copy of its shard (that
+  /// is the memory it takes). 0: none is.
+  std::uint64_t every = 0;
+  /// Goes on from the newest checkpoint that is whole, with any number of servers; without one,
+  /// from the first worker's parameters. Damaged ones are passed over, with a line in the log.
+  bool restore = true;
+};
+
 /// How a table is updated. Made from an Optimizer where the rest is as usual.
 struct WEFT_API TableOptions {
   Optimizer optimizer{};
@@ -69,6 +82,7 @@ struct WEFT_API TableOptions {
   /// and states are f32 in any case; parameters are rounded from them once, to nearest even.
   DType wire = DType::f32;
   Consistency consistency{};
+  CheckpointOptions checkpoint{};
 
   TableOptions(Optimizer rule = {}) : optimizer(std::move(rule)) {}
 };
@@ -147,9 +161,9 @@ class WEFT_API Table {
   /// alone from push() until pull() has returned.
   Tensor gradient(const std::string& name) const;
 
-  /// Every rank, once, before the first step: the first worker's parameter() values become the
-  /// shards', then everyone's, and the gradients are zeros. Ranks that only serve do this in
-  /// serve().
+  /// Every rank, once, before the first step: the first worker's parameter() values, or a
+  /// checkpoint's, become the shards', then everyone's, and the gradients are zeros. Ranks that
+  /// only serve do this in serve().
   Status initialize(Deadline deadline = {}) noexcept;
   /// Worker: makes the gradients visible to the shards. No copy, no wait. bad_argument when the
   /// last push has not been pulled yet.
@@ -166,7 +180,8 @@ class WEFT_API Table {
   Result<ParameterView> view(const std::string& name) noexcept;
   Result<ParameterView> view_piece(const Piece& piece) noexcept;
 
-  /// Updates done: 0 after initialize(). A worker's: of what it has pulled, which never goes back.
+  /// Updates done, those before a checkpoint that was restored included: 0 after initialize()
+  /// without one. A worker's: of what it has pulled, which never goes back.
   std::uint64_t version() const noexcept;
   /// Worker: what the last pull() or wait_updated() returned. Throws Error(bad_argument) elsewhere.
   Pulled pulled() const;
@@ -198,7 +213,8 @@ class WEFT_API ParameterServer {
   bool serves() const noexcept;
 
   /// Every rank of the job calls it, with the same arguments and in the same order. Throws Error:
-  /// mismatch when ranks disagree, exhausted, peer_failed, timeout, bad_argument.
+  /// mismatch when ranks disagree or a checkpoint is another table's, exhausted, peer_failed,
+  /// timeout, bad_argument.
   Table table(const std::string& name, std::vector<TensorSpec> specs, const TableOptions& options,
               Deadline deadline = {});
 

@@ -81,6 +81,7 @@ std::string Description::contract() const {
   std::string words = fmt::format("workers [{}]\nservers [{}]\nsplit_bytes {}\n{}{} tensors\n",
                                   fmt::join(roles.workers, ", "), fmt::join(roles.servers, ", "),
                                   roles.split_bytes, text(options), specs.size());
+  if (restored() != nullptr) words += fmt::format("restored version {}\n", first_version());
   for (const TensorSpec& spec : specs)
     words += fmt::format("tensor \"{}\" {}\n", spec.name, spec.shape.text());
   return words;

@@ -1,23 +1,37 @@
 // What every rank knows of a dense table, and what its slots are called and look like.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "pslib/checkpoint/checkpoint.hpp"
 #include "pslib/dense/layout.hpp"
 #include "pslib/deployment/roles.hpp"
 #include "weft/pslib.hpp"
 
 namespace weft::pslib {
 
-/// Immutable once made.
+/// Immutable once it is known what the table starts from.
 class Description {
  public:
   /// Throws Error(bad_argument): no tensors, one without elements or with another's name, options
   /// that make no sense.
   Description(const Roles& roles, std::string_view server, std::string table,
               std::vector<TensorSpec> specs, const TableOptions& options);
+
+  /// Before anything else: the table goes on from there.
+  void start_from(std::shared_ptr<const Checkpoint> checkpoint) noexcept {
+    restored_ = std::move(checkpoint);
+  }
+  /// Null: from the first worker's parameters.
+  const Checkpoint* restored() const noexcept { return restored_.get(); }
+  /// The version of the initial parameters.
+  std::uint64_t first_version() const noexcept {
+    return restored_ ? restored_->manifest().version : 0;
+  }
 
   const Roles roles;
   const std::string table;
@@ -52,6 +66,7 @@ class Description {
   SlotSpec published(std::string_view part, DType dtype, std::int64_t elements) const;
 
   const std::string prefix_;
+  std::shared_ptr<const Checkpoint> restored_;
 };
 
 }  // namespace weft::pslib

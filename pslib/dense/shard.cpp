@@ -15,7 +15,8 @@ Shard::Shard(World& world, const Description& table)
       workers_(table.roles.workers.size()),
       sources_(workers_.size()),
       updater_(table.options, table.specs.size(), buffer_.shape().elements(), workers_.size()),
-      norms_(world, table, updater_.norms().size()) {
+      norms_(world, table, updater_.norms().size()),
+      checkpointer_(make_checkpointer(world, table)) {
   region_.also_needs(table.roles.others());
   std::memset(buffer_.data(), 0, buffer_.bytes());
   region_.publish().or_throw();
@@ -84,22 +85,41 @@ Status Shard::advance() noexcept {
   if (awaits_norms_ && !norms_.complete()) return {};
   auto buffer = region_.next();
   if (!buffer) return buffer.status();
-  if (rounds_ == 0)
-    start();
-  else
+  if (rounds_ > 0)
     update();
+  else if (Status status = start(); !status)
+    return status;
   // The workers write their next gradients as soon as they see the new parameters.
   for (Worker& worker : workers_) worker.arrival = {};
   taken_ = 0;
   is_begun_ = false;
   awaits_norms_ = false;
   ++rounds_;
-  return region_.publish();
+  if (Status status = region_.publish(); !status) return status;
+  return save();
+}
+
+// Workers compute meanwhile; the region stays as it is until all have pushed again.
+Status Shard::save() noexcept {
+  if (!checkpointer_ || rounds_ == 1 || version() % table_.options.checkpoint.every != 0) return {};
+  try {
+    save_shard(*checkpointer_, table_, version(), master(), updater_);
+  } catch (const std::exception& error) {
+    return refuse(Code::exhausted, [&] {
+      ErrorDetail detail;
+      detail.code = Code::exhausted;
+      detail.operation = "checkpoint";
+      detail.message = error.what();
+      detail.hint = "a checkpoint takes as much memory as the shard and its states";
+      return detail;
+    });
+  }
+  return {};
 }
 
 TableStatistics Shard::statistics() const {
   TableStatistics statistics;
-  statistics.applied = version() * workers_.size();
+  statistics.applied = (version() - table_.first_version()) * workers_.size();
   statistics.staleness[0] = statistics.applied;
   return statistics;
 }
@@ -124,7 +144,18 @@ void Shard::update() noexcept {
   }
 }
 
-void Shard::start() noexcept {
+Status Shard::start() noexcept {
+  if (const Checkpoint* const from = table_.restored(); from != nullptr) {
+    try {
+      for (const Piece& piece : table_.pieces)
+        if (piece.server == table_.roles.rank)
+          restore_piece(*from, table_, piece, master(), updater_);
+    } catch (const Error& error) {
+      return error.status();
+    }
+    for (const Part& part : parts_) narrow(part.run);
+    return {};
+  }
   const DType wire = table_.options.wire;
   for (const Part& part : parts_) {
     float* const to = master() + part.run.offset;
@@ -136,6 +167,7 @@ void Shard::start() noexcept {
       weft::kernels::widen(to, from, wire, count);
     narrow(part.run);
   }
+  return {};
 }
 
 Sources Shard::sources(const Part& part) noexcept {

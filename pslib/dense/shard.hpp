@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
+#include "pslib/dense/checkpoints.hpp"
 #include "pslib/dense/description.hpp"
 #include "pslib/dense/norm_exchange.hpp"
 #include "pslib/dense/table_shard.hpp"
@@ -40,7 +42,9 @@ class Shard final : public TableShard {
   bool needs_all() const noexcept override { return taken_ > 0; }
   bool survives_workers() const noexcept override { return false; }
   Status drop(std::size_t) noexcept override { return {}; }
-  std::uint64_t version() const noexcept override { return rounds_ > 0 ? rounds_ - 1 : 0; }
+  std::uint64_t version() const noexcept override {
+    return table_.first_version() + (rounds_ > 0 ? rounds_ - 1 : 0);
+  }
   TableStatistics statistics() const override;
 
  private:
@@ -55,7 +59,8 @@ class Shard final : public TableShard {
 
   Status measure() noexcept;
   void update() noexcept;
-  void start() noexcept;
+  Status start() noexcept;
+  Status save() noexcept;
   Sources sources(const Part& part) noexcept;
   float* master() noexcept;
   void narrow(const Run& run) noexcept;
@@ -69,6 +74,7 @@ class Shard final : public TableShard {
   std::vector<const std::byte*> sources_;  // room for a run's gradients, worker by worker
   Updater updater_;
   NormExchange norms_;
+  std::unique_ptr<Checkpointer> checkpointer_;  // null: nothing is saved
   std::uint64_t rounds_ = 0;
   std::size_t taken_ = 0;
   bool is_begun_ = false;      // this round's update, all gradients being there

@@ -24,6 +24,7 @@ TableState::TableState(World& world, const Roles& roles, const std::string& serv
     : world_(world),
       table_(roles, server, table, std::move(specs), options),
       indices_(index_names(table_.specs)) {
+  table_.start_from(find_start(world, table_));
   agreement_.emplace(world, table_.slot_name("contract"), table_.contract(), deadline);
 
   if (table_.is_relaxed())

@@ -60,7 +60,7 @@ class TableState {
   Status serve_own_shard(Deadline deadline) noexcept;
 
   World& world_;
-  const Description table_;
+  Description table_;
   std::unordered_map<std::string, std::size_t> indices_;
   std::optional<Agreement> agreement_;
   std::unique_ptr<TableWorker> worker_;

@@ -26,7 +26,9 @@ class Worker final : public TableWorker {
   const Tensor& parameters() const noexcept override { return parameters_; }
   bool has_parameters() const noexcept override { return updated_ > 0; }
   std::uint64_t pushed() const noexcept override { return pushed_; }
-  std::uint64_t version() const noexcept override { return updated_ > 0 ? updated_ - 1 : 0; }
+  std::uint64_t version() const noexcept override {
+    return table_.first_version() + (updated_ > 0 ? updated_ - 1 : 0);
+  }
   Pulled pulled() const override;
 
   Status push_initial(bool is_first) noexcept override;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <initializer_list>
@@ -187,16 +188,28 @@ void check(const TableOptions& options) {
             "constant, without a warm-up, with ftrl");
   check_range("clip_norm", options.clip_norm, Range::not_negative);
   require(options.consistency.k > 0, "consistency.k", options.consistency.k, "1 or above");
+  const CheckpointOptions& saved = options.checkpoint;
+  if (saved.every > 0) {
+    require(!saved.folder.empty(), "checkpoint.folder", "empty", "given with checkpoint.every");
+    require(options.consistency.kind == Consistency::Kind::bsp, "checkpoint.every", saved.every,
+            "0 unless the table is bsp: servers out of step have no version in common");
+    require(saved.every % std::max(options.accumulate, 1U) == 0, "checkpoint.every", saved.every,
+            "a multiple of accumulate: gradients that are being added up are not saved");
+  }
   require(options.accumulate > 0, "accumulate", options.accumulate, "1 or above");
   require(options.wire == DType::f32 || options.wire == DType::f16 || options.wire == DType::bf16,
           "wire", weft::name(options.wire), "f32, f16 or bf16");
 }
 
+std::string rule_name(const Optimizer& optimizer) {
+  if (optimizer.kind == Kind::user) return optimizer.rule->text();
+  return std::string(describe(optimizer.kind).name);
+}
+
 std::string text(const Optimizer& optimizer) {
   const Description& rule = describe(optimizer.kind);
-  std::string words = fmt::format("{}(learning_rate {}",
-                                  optimizer.kind == Kind::user ? optimizer.rule->text() : rule.name,
-                                  optimizer.learning_rate);
+  std::string words =
+      fmt::format("{}(learning_rate {}", rule_name(optimizer), optimizer.learning_rate);
   for (const Constant& constant : rule.constants)
     if (constant.member != nullptr)
       words += fmt::format(", {} {}", constant.name, optimizer.*constant.member);
@@ -230,6 +243,8 @@ std::string text(const TableOptions& options) {
   if (options.clip_norm > 0.0F) words += fmt::format("clip_norm {}\n", options.clip_norm);
   if (options.accumulate > 1) words += fmt::format("accumulate {}\n", options.accumulate);
   if (options.consistency.kind != Consistency::Kind::bsp) words += text(options.consistency) + "\n";
+  if (options.checkpoint.every > 0)
+    words += fmt::format("checkpoint every {}\n", options.checkpoint.every);
   if (options.wire != DType::f32) words += fmt::format("wire {}\n", weft::name(options.wire));
   return words;
 }

@@ -18,6 +18,9 @@ std::string text(const Consistency& consistency);
 /// One item a line: the rule, then what else is not at its default.
 std::string text(const TableOptions& options);
 
+/// The rule's name without its constants.
+std::string rule_name(const Optimizer& optimizer);
+
 /// Arrays of state that the rule keeps, as large as the parameters.
 std::size_t states(const Optimizer& optimizer) noexcept;
 

@@ -52,6 +52,10 @@ class Updater {
 
   /// Times that the rule was applied.
   std::uint64_t updates() const noexcept { return update_; }
+  /// As if it had been applied so often: with the states of then.
+  void resume(std::uint64_t updates) noexcept { update_ = updates; }
+  /// Array `i` of the rule's state, as long as the region.
+  float* state(std::size_t i) noexcept { return states_[i].get(); }
 
  private:
   template <typename Act>

@@ -1,0 +1,29 @@
+// A dense table's checkpoints: what it starts from, and what a shard saves.
+#pragma once
+
+#include <memory>
+
+#include "pslib/checkpoint/checkpointer.hpp"
+#include "pslib/dense/description.hpp"
+#include "pslib/optimizer/updater.hpp"
+#include "weft/world.hpp"
+
+namespace weft::pslib {
+
+/// For every rank before it agrees with the others: the newest checkpoint that is whole, if the
+/// table wants one; null if there is none. The first server sets aside what is newer. Throws Error:
+/// mismatch (it is another table's), system.
+std::shared_ptr<const Checkpoint> find_start(World& world, const Description& table);
+
+/// Values and states of a piece of this server's region. Throws Error: mismatch, system.
+void restore_piece(const Checkpoint& from, const Description& table, const Piece& piece,
+                   float* parameters, Updater& updater);
+
+/// Null for a table that is not saved.
+std::unique_ptr<Checkpointer> make_checkpointer(World& world, const Description& table);
+
+/// A shard at `version`. Returns once it is copied. Throws std::bad_alloc, std::system_error.
+void save_shard(Checkpointer& to, const Description& table, std::uint64_t version,
+                const float* parameters, Updater& updater);
+
+}  // namespace weft::pslib

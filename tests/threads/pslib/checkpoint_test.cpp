@@ -1,0 +1,164 @@
+// A table goes on from its checkpoint as if nothing had happened, on any number of servers.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "tests/threads/pslib/training.hpp"
+
+namespace weft::tests {
+namespace {
+
+namespace fs = std::filesystem;
+using pslib::Optimizer;
+using pslib::TableOptions;
+
+class Folder {
+ public:
+  Folder() {
+    std::string name = (fs::temp_directory_path() / "weft-tables-XXXXXX").string();
+    path_ = ::mkdtemp(name.data());
+  }
+  ~Folder() { fs::remove_all(path_); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+constexpr int kWorkers = 2;
+
+struct Outcome {
+  std::uint64_t first = 0;  ///< version after initialize()
+  Floats parameters{};
+};
+
+/// Trains up to a version. `servers` only serve; 0: the workers do.
+Outcome train_to(std::uint64_t version, int servers, const TableOptions& options) {
+  const Regression model;
+  Outcome outcome;
+  run_ranks(
+      kWorkers + servers,
+      [&](World& world) {
+        pslib::ParameterServer server(world, {.dedicated_servers = servers, .split_bytes = 64});
+        auto table = server.table("model", Regression::specs(), options);
+        if (!server.works()) {
+          pslib::Table* const tables[] = {&table};
+          server.serve(tables).or_throw();
+        } else {
+          if (world.rank() == 0) fill_parameters(table, 0);
+          table.initialize().or_throw();
+          if (world.rank() == 0) outcome.first = table.version();
+          while (table.version() < version) {
+            model.gradient(table, world.rank(), kWorkers);
+            table.push_pull().or_throw();
+          }
+          if (world.rank() == 0) outcome.parameters = parameters(table);
+        }
+        world.leave().or_throw();
+      },
+      settings());
+  return outcome;
+}
+
+bool same_bits(const Floats& a, const Floats& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+TableOptions saved(const Optimizer& rule, const fs::path& folder) {
+  TableOptions options(rule);
+  options.checkpoint = {.folder = folder.string(), .every = 4};
+  options.schedule = {.kind = pslib::Schedule::Kind::cosine, .warmup = 3, .period = 20};
+  options.clip_norm = 1.0F;
+  return options;
+}
+
+TEST(TableCheckpoints, GoOnBitForBitOnAnyNumberOfServers) {
+  for (const auto& rule : {Optimizer::sgd(0.1F), Optimizer::adam(0.02F)}) {
+    const Folder folder;
+    TableOptions options = saved(rule, folder.path());
+    TableOptions unsaved = options;
+    unsaved.checkpoint = {};
+    const Floats undisturbed = train_to(18, 3, unsaved).parameters;
+    EXPECT_EQ(train_to(6, 4, options).first, 0U);
+    EXPECT_EQ(train_to(9, 2, options).first, 4U);
+    EXPECT_EQ(train_to(13, 0, options).first, 8U);
+    const Outcome last = train_to(18, 3, options);
+    EXPECT_EQ(last.first, 12U);
+    EXPECT_TRUE(same_bits(last.parameters, undisturbed));
+  }
+}
+
+TEST(TableCheckpoints, KeepTheMasterValuesOfSixteenBitParameters) {
+  const Folder folder;
+  TableOptions options(Optimizer::sgd(1.0F / 1024));
+  options.wire = DType::bf16;
+  options.checkpoint = {.folder = folder.path().string(), .every = 1};
+  for (std::uint64_t run = 0; run < 4; ++run)
+    run_ranks(
+        1,
+        [&](World& world) {
+          pslib::ParameterServer server(world);
+          auto table = server.table("model", {{"t", Shape{20}}}, options);
+          table.initialize().or_throw();
+          const std::uint16_t one = 0x3f80;
+          for (std::size_t i = 0; i < 20; ++i)
+            std::memcpy(table.gradient("t").data() + 2 * i, &one, 2);
+          table.push_pull().or_throw();
+          EXPECT_EQ(table.version(), run + 1);
+          world.leave().or_throw();
+        },
+        settings());
+  std::ifstream file(
+      folder.path() / "model" / "00000000000000000004" / "shard-0000-of-0001.safetensors",
+      std::ios::binary);
+  file.seekg(-static_cast<std::streamoff>(sizeof(float)), std::ios::end);
+  float last = 0;
+  file.read(reinterpret_cast<char*>(&last), sizeof last);
+  EXPECT_EQ(last, -4.0F / 1024);
+}
+
+TEST(TableCheckpoints, PassOverADamagedOne) {
+  const Folder folder;
+  const TableOptions options = saved(Optimizer::adam(0.02F), folder.path());
+  EXPECT_EQ(train_to(9, 2, options).first, 0U);
+  fs::resize_file(
+      folder.path() / "model" / "00000000000000000008" / "shard-0001-of-0002.safetensors", 100);
+  EXPECT_EQ(train_to(9, 2, options).first, 4U);
+  EXPECT_EQ(train_to(9, 2, options).first, 8U) << "it was written anew";
+  TableOptions anew = options;
+  anew.checkpoint.restore = false;
+  EXPECT_EQ(train_to(4, 2, anew).first, 0U);
+  EXPECT_EQ(train_to(4, 2, options).first, 4U) << "what was there before is set aside";
+}
+
+TEST(TableCheckpoints, AreRefusedToAnotherTable) {
+  const Folder folder;
+  const TableOptions options = saved(Optimizer::adam(0.02F), folder.path());
+  (void)train_to(5, 1, options);
+  const auto refusal = [&](const std::vector<pslib::TensorSpec>& specs, const Optimizer& rule) {
+    std::string text;
+    run_ranks(
+        1,
+        [&](World& world) {
+          pslib::ParameterServer server(world);
+          const auto detail =
+              thrown_by([&] { (void)server.table("model", specs, saved(rule, folder.path())); });
+          EXPECT_EQ(detail.code, Code::mismatch) << detail.text();
+          text = detail.text();
+        },
+        settings());
+    return text;
+  };
+  EXPECT_TRUE(contains(refusal({{"weight", Shape{7, 19}}}, Optimizer::adam(0.02F)), "\"bias\""));
+  EXPECT_TRUE(contains(refusal({{"weight", Shape{7, 19}}, {"bias", Shape{8}}}, Optimizer::adam(1)),
+                       "\"bias\" [7], the table tensor \"bias\" [8]"));
+  EXPECT_TRUE(contains(refusal(Regression::specs(), Optimizer::sgd(0.1F)), "adam with 2 states"));
+}
+
+}  // namespace
+}  // namespace weft::tests
