@@ -44,7 +44,8 @@ Status RemoteSlotState::move(Moving& moving) noexcept {
       return moving.full ? Status{} : status;
     }
   }
-  work.bytes = bytes_;
+  // Shorter than the slot's own only in put_front().
+  work.bytes = dynamic() || moving.parts.size() > 1 ? bytes_ : tensor.bytes();
   work.payload = at(payloads_, index_ * payload_stride_);
   work.sequence_word = at(lines_, index_ * sizeof(SlotLine));
   if (tails_.address != 0) [[unlikely]]
@@ -67,12 +68,12 @@ Status RemoteSlotState::move(Moving& moving) noexcept {
   sent_.store(sequence, std::memory_order_relaxed);
   index_ = index_ + 1 == spec_.depth ? 0 : index_ + 1;
   counters_.transfers.add(1);
-  counters_.bytes_moved.add(dynamic() ? tensor.bytes() : bytes_);
+  counters_.bytes_moved.add(dynamic() ? tensor.bytes() : work.bytes);
   counters_.work_requests.add(work.requests);
   if (work.copied != 0) [[unlikely]]
     counters_.bytes_copied.add(work.copied);
   local_.recorder.data(board::Event::put, owner_.rank, id_, sequence,
-                       dynamic() ? tensor.bytes() : bytes_, started_ns);
+                       dynamic() ? tensor.bytes() : work.bytes, started_ns);
   // When the next look at the credit word is near, its line had better be here.
   if (credits_ && sequence + 2 >= let_go_known_.load(std::memory_order_relaxed) + spec_.depth)
     __builtin_prefetch(credit_block_.data());
@@ -133,6 +134,10 @@ Request RemoteSlotState::put(const Tensor& tensor, Until until, Crowded crowded)
     return request;
   }
   return enqueue({.tensor = tensor, .until = until}, crowded);
+}
+
+Request RemoteSlotState::put_front(const Tensor& tensor) noexcept {
+  return enqueue({.tensor = tensor, .until = Until::reusable}, Crowded::wait);
 }
 
 Request RemoteSlotState::put(std::span<const Tensor> parts, Until until) noexcept {

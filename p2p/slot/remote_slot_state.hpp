@@ -44,6 +44,9 @@ class RemoteSlotState {
   enum class Crowded : std::uint8_t { wait, refuse };
   Request put(const Tensor& tensor, Until until, Crowded crowded = Crowded::wait) noexcept;
   Request put(std::span<const Tensor> parts, Until until) noexcept;
+  /// Of a slot of fixed shape that has no tails (Bell::always_rings), whose ends know how much
+  /// comes: the first elements of its next buffer, and no more. The source is dense.
+  Request put_front(const Tensor& tensor) noexcept;
   /// Whether the put with this ticket has ended; moves pending puts that have got a credit.
   bool put_ended(std::uint64_t ticket) noexcept;
   /// Moves what can be moved. Returns whether puts are still pending.

@@ -51,7 +51,7 @@ Status RemoteSlotState::gather(Moving moving, p2p::PutWork& work) noexcept {
     pack(part, to);
     to += part.bytes();
   }
-  counters_.bytes_copied.add(bytes_);
+  counters_.bytes_copied.add(static_cast<std::uint64_t>(to - pack_.data()));
   return {};
 }
 

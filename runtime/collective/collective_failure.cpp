@@ -78,6 +78,22 @@ void CollectiveGroup::mismatch(const PlannedCall& call, int other,
   fail(why);
 }
 
+void CollectiveGroup::unequal_parts(const PlannedCall& call, int other, std::int64_t elements,
+                                    std::int64_t expected) noexcept {
+  const int rank = ranks_[static_cast<std::size_t>(other)];
+  const Status why(ErrorDetail{
+      .code = Code::mismatch,
+      .operation = name(call.task.kind()),
+      .message =
+          fmt::format("call {} of the group: rank {} has {} elements for rank {}, which expects {}",
+                      call.number, rank, elements, local_.rank, expected),
+      .hint = "what one rank counts out for another, the other must count in",
+      .peer = rank,
+      .host = mesh_.peer(rank).host()});
+  tell_failure(why);
+  fail(why);
+}
+
 void CollectiveGroup::tell_failure(const Status& why) noexcept {
   CollectiveMessage message{.what = CollectiveMessage::What::failed, .group = id_};
   message.code = static_cast<std::uint32_t>(why.code());
@@ -103,6 +119,11 @@ void CollectiveGroup::drop(const std::shared_ptr<PlannedCall>& call) noexcept {
 void CollectiveGroup::close() noexcept {
   if (local_.forked()) return;
   if (queued_ > 0) drop(std::shared_ptr<PlannedCall>(queue_[0]));
+  // Who sees that this rank goes must have been told why: the rank that found out may be slower.
+  if (failed()) {
+    const Status why = failure();
+    if (why.code() == Code::mismatch || why.code() == Code::cancelled) tell_failure(why);
+  }
   disconnect();
   table_.close(*this);
 }

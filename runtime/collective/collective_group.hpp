@@ -75,6 +75,9 @@ class CollectiveGroup {
 
   /// Another rank has called something else.
   void mismatch(const PlannedCall& call, int other, const Signature& theirs) noexcept;
+  /// all_to_all: another rank's part for this one is not what is expected of it.
+  void unequal_parts(const PlannedCall& call, int other, std::int64_t elements,
+                     std::int64_t expected) noexcept;
   void tell_failure(const Status& why) noexcept;
   bool failed() const noexcept { return failed_.load(std::memory_order_acquire); }
   std::span<const std::shared_ptr<PlannedCall>> under_way() const noexcept {

@@ -1,6 +1,4 @@
 // What a rank does once those that it needs have come: loads and stores.
-#include <fmt/format.h>
-
 #include <cstring>
 
 #include "base/kernels/copy.hpp"
@@ -189,17 +187,7 @@ bool HostGroup::exchange_parts(PlannedCall& call) noexcept {
     const auto first = theirs[me_];
     const auto count = theirs[me_ + 1] - first;
     if (count != task.out_offsets[at + 1] - task.out_offsets[at]) {
-      const Status why(ErrorDetail{
-          .code = Code::mismatch,
-          .operation = "all_to_all",
-          .message = fmt::format("call {} of the group: rank {} has {} elements for rank {}, which "
-                                 "expects {}",
-                                 call.number, ranks_[at], count, local_.rank,
-                                 task.out_offsets[at + 1] - task.out_offsets[at]),
-          .hint = "what one rank counts out for another, the other must count in",
-          .peer = ranks_[at]});
-      tell_failure(why);
-      fail(why);
+      unequal_parts(call, r, count, task.out_offsets[at + 1] - task.out_offsets[at]);
       return false;
     }
     if (count > 0)

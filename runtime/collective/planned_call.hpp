@@ -26,15 +26,21 @@ struct PlannedCall {
   Task task;
   std::optional<Reducer> reducer;
   std::uint32_t fingerprint = 0;
-  bool with_word = false;  ///< tensors travel with the call's word
+  bool with_word = false;  ///< tensors travel with the call's word, whole
 
   // Where tensors are reached by others, which is elsewhere for those that they can't reach.
   TensorPlaces places;
   std::byte* in = nullptr;
   std::byte* out = nullptr;
-  std::vector<std::byte> gathered;  ///< between hosts: what others sent to be combined
   p2p::OwnedBlock in_stage;
   p2p::OwnedBlock out_stage;
+
+  // Between hosts.
+  Tensor flat_in{};  ///< the tensors as bytes
+  Tensor flat_out{};
+  Tensor results{};                   ///< for others, as bytes
+  std::vector<std::byte> gathered{};  ///< all_to_all in place
+  std::byte nothing{};                ///< what no bytes are taken into
 
   Stage stage = Stage::idle;
   std::uint64_t number = 0;

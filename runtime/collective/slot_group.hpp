@@ -6,15 +6,16 @@
 #include <vector>
 
 #include "runtime/collective/collective_group.hpp"
-#include "runtime/collective/slot_exchange.hpp"
+#include "runtime/collective/slot_link.hpp"
 
 namespace weft::detail {
 
 /// Every call is at most two exchanges, in each of which every rank sends something to every rank
-/// that it has something for, all at once, with the combining between them. all_reduce: each rank
-/// gets its share of everybody's tensor, combines it, and sends it to all; a rank sends and
-/// receives twice (n - 1)/n of a tensor, as in a ring, in two hops, and the order of the sum is
-/// free.
+/// that it has something for, all at once. all_reduce: each rank gets its share of everybody's
+/// tensor, combines it, and sends it to all; a rank sends and receives twice (n - 1)/n of a tensor,
+/// as in a ring, in two hops, and the order of the sum is free. The two overlap: a piece is
+/// combined out of the slots that it came in as soon as all ranks' have come, and goes on from the
+/// result. What is combined and tiny goes whole to all that want it, in one exchange.
 class SlotGroup final : public CollectiveGroup {
  public:
   SlotGroup(p2p::LocalRank& local, p2p::Mesh& mesh, CollectiveTable& table, p2p::SlotTable& slots,
@@ -23,14 +24,15 @@ class SlotGroup final : public CollectiveGroup {
   void meet(std::span<const p2p::MemoryRef> areas, Deadline deadline) override;
 
  private:
-  struct Part {
-    std::byte* data = nullptr;
-    std::size_t bytes = 0;
-    bool moves = false;
-  };
-  struct Share {  ///< of the elements that are combined
+  struct Share {  ///< of the elements that are combined, those that one rank combines
     std::int64_t first = 0;
     std::int64_t count = 0;
+  };
+  /// Bytes of a tensor; moves, since none may be as good as some.
+  struct Part {
+    bool moves = false;
+    std::size_t offset = 0;
+    std::size_t bytes = 0;
   };
 
   void prepare(PlannedCall& call) override;
@@ -39,26 +41,41 @@ class SlotGroup final : public CollectiveGroup {
   bool show(PlannedCall&) noexcept override { return false; }
   Status gone_failure(std::uint64_t number) const noexcept override;
   std::vector<int> awaited(const PlannedCall& call) const override;
-  void stop() noexcept override {}
+  void stop() noexcept override;
   void disconnect() noexcept override { links_.clear(); }
 
-  Share share_of(const Task& task, int rank) const noexcept;
-  /// Where the n-th rank's part of what is gathered here lies.
-  std::byte* gathered(PlannedCall& call, int rank) const noexcept;
-  Part first_out(PlannedCall& call, int to) const noexcept;
-  Part first_in(PlannedCall& call, int from) const noexcept;
-  Part second_out(PlannedCall& call, int to) const noexcept;
-  Part second_in(PlannedCall& call, int from) const noexcept;
-  void exchange(PlannedCall& call, bool first) noexcept;
-  /// Whether all of an exchange is over.
+  // What goes where.
+  /// Whether a rank has a result of a call that combines.
+  static bool gets(const Task& task, int rank) noexcept;
+  Share share_of(const PlannedCall& call, int rank) const noexcept;
+  std::size_t share_bytes(const PlannedCall& call, int rank) const noexcept;
+  /// Of `from`'s input, what `to` is sent first.
+  Part first_part(const PlannedCall& call, int from, int to) const noexcept;
+  /// Of `from`'s results, what `to` is sent then.
+  std::size_t second_bytes(const PlannedCall& call, int from, int to) const noexcept;
+  SlotLink::Sending sending(PlannedCall& call, int to) const noexcept;
+  SlotLink::Taking taking(PlannedCall& call, int from) const noexcept;
+  /// Where this rank's results go.
+  std::byte* results(PlannedCall& call) const noexcept;
+
+  // How.
+  void exchange(PlannedCall& call) noexcept;
+  /// Moves what can be moved; false when the group has failed.
   bool step(PlannedCall& call) noexcept;
-  void combine(PlannedCall& call) noexcept;
+  /// Whether a piece of this rank's share was combined.
+  bool combine_piece(PlannedCall& call) noexcept;
+  bool over(const PlannedCall& call) const noexcept;
+  bool has_combined(const PlannedCall& call) const noexcept;
   void finish(PlannedCall& call) noexcept;
+  void strange(const PlannedCall& call, int other, const PieceHead& head) noexcept;
+  SlotLink* link(int rank) const noexcept { return links_[static_cast<std::size_t>(rank)].get(); }
 
   p2p::SlotTable& slots_;
   std::vector<std::unique_ptr<SlotLink>> links_;  ///< by rank; none to itself
   std::vector<const std::byte*> sources_;
   std::vector<std::byte*> targets_;
+  std::size_t combined_ = 0;         ///< bytes of this rank's share
+  std::size_t combined_pieces_ = 0;  ///< which the others may be sent
 };
 
 }  // namespace weft::detail

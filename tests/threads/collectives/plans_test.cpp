@@ -52,6 +52,38 @@ TEST(Plan, IsRunAgainWithoutMessageRegistrationOrMemory) {
       settings());
 }
 
+TEST(Plan, IsRunAgainBetweenHostsWithoutMessageRegistrationOrMemory) {
+  Meeting meeting(3);
+  run_ranks(
+      3,
+      [&](World& world) {
+        Collectives group = Collectives::open(world);
+        const Tensor small = world.allocate(DType::f32, {5});
+        const Tensor large = world.allocate(DType::f32, {300'000});
+        const Tensor whole = world.allocate(DType::f32, {900'000});
+        Plan plans[] = {group.plan(all_reduce(small, Reduction::max)),
+                        group.plan(all_reduce(large, Reduction::max)),
+                        group.plan(reduce(large, large, Reduction::max, 2)),
+                        group.plan(scan(large, large, Reduction::max)),
+                        group.plan(all_to_all(whole, whole)),
+                        group.plan(broadcast(large, 1)),
+                        group.plan(barrier())};
+        const auto round = [&] {
+          for (Plan& plan : plans) ASSERT_TRUE(plan.run().ok());
+        };
+        for (int i = 0; i < 5; ++i) round();
+        meeting.wait();
+        const auto before = cost(world);
+        meeting.wait();
+        const std::uint64_t allocated = allocations();
+        for (int i = 0; i < 10; ++i) round();
+        EXPECT_EQ(allocations(), allocated);
+        EXPECT_EQ(cost(world), before);
+        meeting.wait();
+      },
+      settings().with(Knob::fabric, "tcp"));
+}
+
 TEST(Plan, SeveralAreUnderWayAndEndInTheirOrder) {
   run_ranks(
       3,

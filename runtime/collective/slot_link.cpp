@@ -1,0 +1,133 @@
+#include "runtime/collective/slot_link.hpp"
+
+#include <cstring>
+
+namespace weft::detail {
+namespace {
+
+/// Room for what is ahead of both parts.
+constexpr std::uint32_t kDepth = 2 * Schedule::kAhead;
+
+Shape bytes_of(std::size_t size) { return {static_cast<std::int64_t>(size)}; }
+
+}  // namespace
+
+SlotLink::SlotLink(p2p::LocalRank& local, p2p::SlotTable& slots, const std::string& name, int peer)
+    : local_(local), slots_(slots), name_(name), peer_(peer) {
+  // A word behind the payload would lie where only a whole piece ends.
+  slot_ = slots_.expose(spec(peer), {}, p2p::Bell::always_rings);
+  stage_ =
+      Tensor(p2p::make_storage(local.data, Piece::kLeast), 0, DType::u8, bytes_of(Piece::kLeast));
+}
+
+SlotLink::~SlotLink() {
+  held_.release();
+  slots_.close(std::move(slot_));
+  if (remote_) slots_.detach(std::move(remote_));
+}
+
+SlotSpec SlotLink::spec(int writer) const {
+  return {.name = name_ + std::to_string(writer),
+          .dtype = DType::u8,
+          .shape = bytes_of(Piece::kMost),
+          .depth = kDepth};
+}
+
+void SlotLink::attach(Deadline deadline) {
+  remote_ = slots_.attach(peer_, spec(local_.rank), false, deadline);
+}
+
+void SlotLink::expect(const PieceHead& head, const Sending& sending,
+                      const Taking& taking) noexcept {
+  head_ = head;
+  head_.total = sending.schedule.first_bytes();
+  in_total_ = taking.schedule.first_bytes();
+  sending_ = sending;
+  taking_ = taking;
+}
+
+Status SlotLink::step(std::size_t results) noexcept {
+  const Status sent = send_some(results);
+  return sent.ok() ? take_some() : sent;
+}
+
+Status SlotLink::send_some(std::size_t results) noexcept {
+  while (!sending_.schedule.over()) {
+    const Piece piece = sending_.schedule.next();
+    if (piece.second && piece.number >= results) break;
+    if (put_ - oldest_ == requests_.size()) {
+      if (Status status = reap(); !status.ok()) return status;
+      if (put_ - oldest_ == requests_.size()) break;
+    }
+    put(piece);
+    sending_.schedule.pass(piece);
+  }
+  return reap();
+}
+
+void SlotLink::put(const Piece& piece) noexcept {
+  const Source& source = piece.second ? sending_.second : sending_.first;
+  const std::size_t offset = source.offset + piece.offset;
+  Request& request = requests_[put_++ % requests_.size()];
+  if (!piece.headed) {
+    request = remote_->put_front(
+        source.bytes->part(static_cast<std::int64_t>(offset), bytes_of(piece.bytes)));
+    return;
+  }
+  std::memcpy(stage_.data(), &head_, sizeof head_);
+  if (piece.bytes > 0)
+    std::memcpy(stage_.data() + Piece::kHead, source.bytes->data() + offset, piece.bytes);
+  copied_ += piece.bytes;
+  request = remote_->put_front(stage_.part(0, bytes_of(Piece::kHead + piece.bytes)));
+}
+
+Status SlotLink::reap() noexcept {
+  for (; oldest_ < put_; ++oldest_) {
+    Request& request = requests_[oldest_ % requests_.size()];
+    if (!request.test()) break;
+    if (Status status = request.wait(); !status.ok()) return status;
+  }
+  return {};
+}
+
+bool SlotLink::quiet() noexcept { return !reap().ok() || !busy(); }
+
+Status SlotLink::take_some() noexcept {
+  while (!taking_.schedule.over() && !held_ && !stranger_) {
+    const Piece piece = taking_.schedule.next();
+    if (!slot_->ready()) return {};
+    Result<Arrival> arrival = slot_->wait({});
+    if (!arrival.ok()) return arrival.status();
+    const std::byte* data = arrival->tensor().data();
+    if (piece.headed && !accepts(data)) return {};
+    const std::size_t ahead = piece.headed ? Piece::kHead : 0;
+    std::byte* to = piece.second ? taking_.second : taking_.first;
+    if (!piece.second && to == nullptr) {
+      held_ = std::move(*arrival);
+      held_at_ = ahead;
+    } else if (piece.bytes > 0) {
+      std::memcpy(to + piece.offset, data + ahead, piece.bytes);
+      copied_ += piece.bytes;
+    }
+    taking_.schedule.pass(piece);
+  }
+  return {};
+}
+
+bool SlotLink::accepts(const std::byte* data) noexcept {
+  PieceHead head;
+  std::memcpy(&head, data, sizeof head);
+  if (head.word == head_.word && head.total == in_total_) return true;
+  stranger_ = head;
+  return false;
+}
+
+const std::byte* SlotLink::held() const noexcept {
+  return held_ ? held_.tensor().data() + held_at_ : nullptr;
+}
+
+void SlotLink::end_sending() noexcept {
+  for (; oldest_ < put_; ++oldest_) (void)requests_[oldest_ % requests_.size()].cancel();
+}
+
+}  // namespace weft::detail

@@ -1,0 +1,105 @@
+// Bytes to and from one rank of a group, by slots: the same over every fabric.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "p2p/slot/slot_table.hpp"
+#include "runtime/collective/schedule.hpp"
+#include "runtime/collective/signature.hpp"
+#include "weft/slot.hpp"
+
+namespace weft::detail {
+
+/// What goes ahead of a call's first piece to a rank.
+struct PieceHead {
+  std::uint64_t word = 0;   ///< number of the call and its fingerprint
+  std::uint64_t total = 0;  ///< bytes of the first part
+  Signature signature;
+};
+static_assert(sizeof(PieceHead) <= Piece::kHead);
+
+/// A slot each way, of pieces as they come: a put of a short one moves no more than its bytes. The
+/// first piece of a call goes by way of memory of the link's own, and the others from where they
+/// lie.
+class SlotLink {
+ public:
+  /// Bytes of a tensor, which the link holds until they were sent.
+  struct Source {
+    const Tensor* bytes = nullptr;  ///< u8, dense
+    std::size_t offset = 0;
+  };
+  struct Sending {
+    Schedule schedule{};
+    Source first{};
+    Source second{};
+  };
+  struct Taking {
+    Schedule schedule{};
+    std::byte* first = nullptr;  ///< null: each piece of the first part is held to be combined
+    std::byte* second = nullptr;
+  };
+
+  /// `name`: the slots', without their writers. Throws Error.
+  SlotLink(p2p::LocalRank& local, p2p::SlotTable& slots, const std::string& name, int peer);
+  ~SlotLink();
+  SlotLink(const SlotLink&) = delete;
+  SlotLink& operator=(const SlotLink&) = delete;
+  /// Throws Error.
+  void attach(Deadline deadline);
+
+  /// What is to be sent and taken in the next call.
+  void expect(const PieceHead& head, const Sending& sending, const Taking& taking) noexcept;
+  /// Moves what can be moved, of the second part the first `results` pieces. Not ok: a put failed.
+  Status step(std::size_t results) noexcept;
+  /// A piece of the first part, there to be combined; null while there is none.
+  const std::byte* held() const noexcept;
+  void let_go() noexcept { held_.release(); }
+
+  bool sent() const noexcept { return sending_.schedule.over() && !busy(); }
+  bool taken() const noexcept { return taking_.schedule.over() && !held_; }
+  /// Whether nothing that was put is under way.
+  bool quiet() noexcept;
+  /// Ends what is under way, so that no memory of the user's is read any more.
+  void end_sending() noexcept;
+
+  /// The head of a piece that is not what was expected.
+  const std::optional<PieceHead>& stranger() const noexcept { return stranger_; }
+  std::uint64_t copied() const noexcept { return copied_; }
+
+ private:
+  SlotSpec spec(int writer) const;
+  Status send_some(std::size_t results) noexcept;
+  void put(const Piece& piece) noexcept;
+  /// Forgets the puts that have ended, from the oldest on.
+  Status reap() noexcept;
+  Status take_some() noexcept;
+  bool accepts(const std::byte* head) noexcept;
+  bool busy() const noexcept { return oldest_ < put_; }
+
+  p2p::LocalRank& local_;
+  p2p::SlotTable& slots_;
+  const std::string name_;
+  const int peer_;
+  std::shared_ptr<SlotState> slot_;
+  std::shared_ptr<RemoteSlotState> remote_;
+  Tensor stage_;
+  std::array<Request, 2 * Schedule::kAhead> requests_;  ///< of puts, by their number
+  std::size_t put_ = 0;
+  std::size_t oldest_ = 0;  ///< that may still be under way
+
+  PieceHead head_;
+  std::uint64_t in_total_ = 0;
+  Sending sending_;
+  Taking taking_;
+  Arrival held_;
+  std::size_t held_at_ = 0;  ///< bytes of head in front
+  std::optional<PieceHead> stranger_;
+  std::uint64_t copied_ = 0;
+};
+
+}  // namespace weft::detail
