@@ -21,7 +21,7 @@ double microseconds_since(Timer::time_point start) {
   return std::chrono::duration<double, std::micro>(Timer::now() - start).count();
 }
 
-/// Where rank 1 listens, as its published tensor.
+/// Where the other listens, as its published tensor.
 struct Door {
   p2p::Place place{};
   std::int64_t port = 0;
@@ -57,8 +57,8 @@ os::Fd called(World& world) {
   return socket;
 }
 
-os::Fd caller(World& world) {
-  RemoteSlot remote = world.attach(1, door_spec());
+os::Fd caller(World& world, int other) {
+  RemoteSlot remote = world.attach(other, door_spec());
   Door door;
   {
     const Arrival arrival = remote.view().value();
@@ -73,8 +73,8 @@ os::Fd caller(World& world) {
 
 }  // namespace
 
-BareStream::BareStream(World& world)
-    : leads_(world.rank() == 0), socket_(leads_ ? caller(world) : called(world)) {
+BareStream::BareStream(World& world, int other)
+    : leads_(world.rank() == 0), socket_(leads_ ? caller(world, other) : called(world)) {
   const int on = 1;
   ::setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }

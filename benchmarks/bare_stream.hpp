@@ -10,10 +10,10 @@
 
 namespace weft::bench {
 
-/// Both ranks do the same, rank 0 first. Throws std::runtime_error.
+/// Between rank 0 and another. Both do the same, rank 0 first. Throws std::runtime_error.
 class BareStream {
  public:
-  explicit BareStream(World& world);
+  explicit BareStream(World& world, int other = 1);
 
   /// 8 bytes there and back so many times, each end asking again until they have come: microseconds
   /// one way, of each.

@@ -1,9 +1,11 @@
 // One collective, timed the same way for weft, for the limit and for the peers.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -92,6 +94,27 @@ class CollectiveSteps {
 /// A rank's input in an operation's n-th turn: whole numbers, whose sums every type holds.
 inline float collective_value(int rank, std::uint64_t turn) noexcept {
   return static_cast<float>(1 + (static_cast<std::uint64_t>(rank) + turn) % 3);
+}
+
+/// Whether `out` is what a collective makes of what all ranks wrote in that turn: every part of an
+/// input has one value.
+inline bool collective_right(std::string_view name, std::span<const float> out,
+                             const CollectiveShape& shape, std::uint64_t turn, int ranks) {
+  const auto holds = [&](std::size_t first, std::size_t count, float value) {
+    const auto part = out.subspan(first, count);
+    return std::all_of(part.begin(), part.end(), [value](float x) { return x == value; });
+  };
+  if (name == kBarrier) return true;
+  if (name == kBroadcast) return holds(0, shape.in, collective_value(0, turn));
+  if (name == kAllGather || name == kAllToAll) {
+    const std::size_t part = shape.out / static_cast<std::size_t>(ranks);
+    for (int r = 0; r < ranks; ++r)
+      if (!holds(static_cast<std::size_t>(r) * part, part, collective_value(r, turn))) return false;
+    return true;
+  }
+  float sum = 0;
+  for (int r = 0; r < ranks; ++r) sum += collective_value(r, turn);
+  return holds(0, shape.out, sum);
 }
 
 }  // namespace weft::bench

@@ -128,7 +128,9 @@ std::vector<Program> programs_for(const Plan& plan, const Description& benchmark
       add_perftest(programs, benchmark);
       continue;
     }
-    if (std::find(all.begin(), all.end(), peer) == all.end())
+    if (peer == "mpich" && !flags_for_hosts(2).empty())
+      fmt::print(stderr, "left out: mpich: these hosts have no launcher for it\n");
+    else if (std::find(all.begin(), all.end(), peer) == all.end())
       fmt::print(stderr, "left out: {}: it does not do the work of {}\n", peer, benchmark.name);
     else if (auto program = peer_program(peer))
       programs.push_back(std::move(*program));

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <sstream>
 
@@ -21,8 +22,11 @@ std::vector<std::string> flags_for_hosts(int ranks) {
   std::istringstream flags(said("HOSTS_MPIRUN"));
   for (std::string word; flags >> word;) words.push_back(word);
   if (words.empty()) return words;
-  words.insert(words.end(),
-               {"--host", fmt::format("host1:{},host2:{}", (ranks + 1) / 2, ranks / 2)});
+  const int hosts = std::max(2, std::atoi(said("HOSTS").c_str()));
+  std::string places;
+  for (int i = 1; i <= hosts; ++i)
+    places += fmt::format("{}host{}:{}", i == 1 ? "" : ",", i, (ranks + hosts - i) / hosts);
+  words.insert(words.end(), {"--host", places});
   for (const char* variable : {"WEFT_FABRIC", "WEFT_CHECKSUM", "WEFT_ENCRYPT", "WEFT_RAILS"})
     if (!said(variable).empty()) words.insert(words.end(), {"-x", variable});
   return words;

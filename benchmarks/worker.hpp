@@ -28,6 +28,8 @@ std::vector<RunRow> measure_send_recv(World& world, const RunOptions& options);
 std::vector<RunRow> measure_message_rate(World& world, const RunOptions& options);
 /// Of any number of ranks.
 std::vector<RunRow> measure_collective(World& world, const RunOptions& options);
+/// Where they don't share memory. The limit is a bare TCP stream of the tensor's size.
+std::vector<RunRow> measure_wire_collective(World& world, const RunOptions& options);
 
 std::vector<RunRow> measure_wire(World& world, const RunOptions& options);
 

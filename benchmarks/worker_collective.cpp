@@ -5,6 +5,7 @@
 
 #include "benchmarks/bare_collective.hpp"
 #include "benchmarks/collective.hpp"
+#include "benchmarks/collective_call.hpp"
 #include "benchmarks/worker.hpp"
 #include "weft/collective.hpp"
 
@@ -14,15 +15,6 @@ namespace {
 /// Besides weft's plan and the limit's ways: the same tensors in one call without a plan, and the
 /// same number of elements in bf16.
 enum OtherVariant : std::uint32_t { kOnce = kLimitStreamed + 1, kHalves };
-
-Call call_of(std::string_view name, const Tensor& in, const Tensor& out) {
-  if (name == kAllReduce) return all_reduce(in, out, Reduction::sum);
-  if (name == kBroadcast) return broadcast(in, 0);
-  if (name == kAllGather) return all_gather(in, out);
-  if (name == kReduceScatter) return reduce_scatter(in, out, Reduction::sum);
-  if (name == kAllToAll) return all_to_all(in, out);
-  return barrier();
-}
 
 class Game {
  public:
@@ -75,9 +67,9 @@ class Game {
   }
 
   void rewrite(std::byte* in, DType dtype) {
+    const float value = collective_value(rank_, ++turn_);
     // A broadcast changes the other ranks' only tensor.
     if (name_ == kBroadcast && rank_ != 0) return;
-    const float value = collective_value(rank_, ++turn_);
     if (dtype == DType::f32)
       std::fill_n(reinterpret_cast<float*>(in), shape_.in, value);
     else
@@ -86,14 +78,10 @@ class Game {
   }
 
   void check(std::uint32_t variant) {
-    if (!check_ || variant == kHalves || name_ == kBarrier || elements_ == 0) return;
-    // Sums of what all ranks wrote this turn: every rank takes the same turns.
-    float expected = 0;
-    for (int r = 0; r < size_; ++r) expected += collective_value(r, turn_);
-    if (name_ != kAllReduce && name_ != kReduceScatter) return;
-    const auto out = out_.as<float>();
-    require_data(std::all_of(out.begin(), out.end(), [&](float x) { return x == expected; }),
-                 out_.bytes(), turn_);
+    if (!check_ || variant == kHalves || turn_ % kCheckEvery != 0) return;
+    const Tensor& result = name_ == kBroadcast ? in_ : out_;
+    require_data(collective_right(name_, result.as<float>(), shape_, turn_, size_), result.bytes(),
+                 turn_);
   }
 
   const std::string name_;
@@ -118,6 +106,10 @@ class Game {
 }  // namespace
 
 std::vector<RunRow> measure_collective(World& world, const RunOptions& options) {
+  const Report report = world.report();
+  if (std::any_of(report.paths.begin(), report.paths.end(),
+                  [](const PathReport& path) { return path.fabric != "shm"; }))
+    return measure_wire_collective(world, options);
   Collectives group = Collectives::open(world);
   std::vector<RunRow> rows;
   for (const std::size_t size : options.sizes) {

@@ -4,21 +4,21 @@
 #include "benchmarks/collective.hpp"
 #include "benchmarks/peers/mpi_peer.hpp"
 #include "benchmarks/statistics.hpp"
+#include "benchmarks/wire.hpp"
 
 namespace weft::bench {
 namespace {
 
 class Game {
  public:
-  Game(const MpiFlags& flags, std::size_t size, const RunOptions& options)
+  Game(std::size_t size, const RunOptions& options)
       : name_(options.benchmark),
         elements_(size / sizeof(float)),
         shape_(shape_of(name_, elements_, options.ranks)),
         part_(static_cast<int>(elements_) / options.ranks),
         back_to_back_(size <= kBackToBack),
         check_(options.check),
-        size_(options.ranks),
-        steps_(flags.mine(), flags.partners(), mpi_rank() == 0, kMpiProgress) {
+        size_(options.ranks) {
     MPI_Alloc_mem(static_cast<MPI_Aint>(shape_.in * sizeof(float) + 64), MPI_INFO_NULL, &in_);
     MPI_Alloc_mem(static_cast<MPI_Aint>(shape_.out * sizeof(float) + 64), MPI_INFO_NULL, &out_);
     std::fill_n(in_, shape_.in, 0.0F);
@@ -31,16 +31,29 @@ class Game {
   Game(const Game&) = delete;
   Game& operator=(const Game&) = delete;
 
-  double run(Block block) {
-    return steps_.run(
+  double run(CollectiveSteps& steps, Block block) {
+    return steps.run(
         block.operations, back_to_back_, [this] { rewrite(); }, [this] { act(); },
         [this] { check(); });
+  }
+  /// By this rank's clock alone.
+  double run_apart(std::uint32_t operations) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    const double start = MPI_Wtime();
+    for (std::uint32_t i = 0; i < operations; ++i) {
+      rewrite();
+      act();
+    }
+    const double spent = MPI_Wtime() - start;
+    check();
+    return spent * 1e6 / operations;
   }
 
  private:
   void rewrite() {
+    const float value = collective_value(mpi_rank(), ++turn_);
     if (name_ == kBroadcast && mpi_rank() != 0) return;
-    std::fill_n(in_, shape_.in, collective_value(mpi_rank(), ++turn_));
+    std::fill_n(in_, shape_.in, value);
   }
   void act() {
     const auto count = static_cast<int>(elements_);
@@ -58,11 +71,11 @@ class Game {
       MPI_Barrier(MPI_COMM_WORLD);
   }
   void check() {
-    if (!check_ || (name_ != kAllReduce && name_ != kReduceScatter)) return;
-    float expected = 0;
-    for (int r = 0; r < size_; ++r) expected += collective_value(r, turn_);
-    require_data(std::all_of(out_, out_ + shape_.out, [&](float x) { return x == expected; }),
-                 shape_.out * sizeof(float), turn_);
+    if (!check_) return;
+    const std::size_t count = name_ == kBroadcast ? shape_.in : shape_.out;
+    const std::span<const float> result(name_ == kBroadcast ? in_ : out_, count);
+    require_data(collective_right(name_, result, shape_, turn_, size_), count * sizeof(float),
+                 turn_);
   }
 
   const std::string name_;
@@ -72,7 +85,6 @@ class Game {
   const bool back_to_back_;
   const bool check_;
   const int size_;
-  CollectiveSteps steps_;
   float* in_ = nullptr;
   float* out_ = nullptr;
   std::uint64_t turn_ = 0;
@@ -85,13 +97,41 @@ bool is_collective(std::string_view name) noexcept {
          name == kAllToAll || name == kBarrier;
 }
 
+namespace {
+
+bool on_one_host(int ranks) {
+  MPI_Comm host = MPI_COMM_NULL;
+  int here = 0;
+  MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host);
+  MPI_Comm_size(host, &here);
+  MPI_Comm_free(&host);
+  return here == ranks;
+}
+
+RunRow between_hosts(std::size_t size, const RunOptions& options) {
+  Game game(size, options);
+  std::vector<double> samples;
+  for (std::uint32_t block = 0; block <= wire_blocks(options); ++block) {
+    const double spent = game.run_apart(wire_operations(size));
+    if (block > 0) samples.push_back(spent);
+  }
+  return {size, std::string(kF32), {{"sendrecv", median(samples)}}};
+}
+
+}  // namespace
+
 std::vector<RunRow> mpi_collective(const RunOptions& options) {
   std::vector<RunRow> rows;
+  if (!on_one_host(options.ranks)) {
+    for (const std::size_t size : options.sizes) rows.push_back(between_hosts(size, options));
+    return rows;
+  }
   for (const std::size_t size : options.sizes) {
     const MpiFlags flags;
     Conductor conductor(flags.mine(), flags.partners(), kMpiProgress);
-    Game game(flags, size, options);
-    const RunBlock run = [&game](Block block) { return game.run(block); };
+    CollectiveSteps steps(flags.mine(), flags.partners(), mpi_rank() == 0, kMpiProgress);
+    Game game(size, options);
+    const RunBlock run = [&](Block block) { return game.run(steps, block); };
     if (mpi_rank() != 0) {
       conductor.follow(run);
       continue;
