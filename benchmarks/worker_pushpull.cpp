@@ -23,6 +23,7 @@ namespace weft::bench {
 namespace {
 
 const std::string kTensor = "parameters";
+constexpr std::chrono::milliseconds kWarmUp{20};
 
 // While weft has its turn, the server's other thread must leave the core to it.
 constexpr Idle kSleep{1, [] { std::this_thread::sleep_for(std::chrono::milliseconds(1)); }};
@@ -72,6 +73,14 @@ class Worker {
     for (float& value : parameters_) value = 0;
     if (pulls_) bare_parameters_.resize(count_);
     table_.initialize().or_throw();
+  }
+
+  /// Until the processors and the server are awake: else the first row pays for it.
+  void warm_up() {
+    const auto end = std::chrono::steady_clock::now() + kWarmUp;
+    do {
+      through_weft();
+    } while (std::chrono::steady_clock::now() < end);
   }
 
   /// Microseconds for a gradient there and the parameters back.
@@ -166,6 +175,7 @@ RunRow lead(pslib::ParameterServer& server, const SharedMemory& bare, const Work
             const RunOptions& options) {
   Conductor conductor(bare.flags(), bare.their_flags(), bare.idle());
   Worker worker(make_table(server, work), bare, work, options.check);
+  worker.warm_up();
   return measure_against_limit(conductor, kNoCopy, {.budget = options.budget}, work.size, work.kind,
                                [&](Block block) { return worker.run(block); });
 }
