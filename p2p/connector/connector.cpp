@@ -327,7 +327,10 @@ void Connector::Implementation::beat(std::uint64_t expired) {
     const bool orderly = p.stream->has_said_end();
     if (!(orderly ? silent >= kPeriods : is_dead(rank, silent))) continue;
     close(rank, why_silent);
-    events.ended(rank, orderly, why_silent);
+    if (orderly)
+      events.ended(rank, true, why_silent);
+    else
+      events.silent(rank, why_silent);
   }
 }
 

@@ -38,6 +38,9 @@ class ConnectorEvents {
   /// The connection has ended or could not be made; `why` in words. After goodbye(), or after the
   /// other end's, `orderly` is true. Nothing of the rank follows.
   virtual void ended(int rank, bool orderly, const std::string& why) = 0;
+  /// As ended() without order, by this end's own verdict: the rank was silent for too long. It is
+  /// told so, and may go on: what else connects it to this rank must end at once.
+  virtual void silent(int rank, const std::string& why) { ended(rank, false, why); }
   /// A connection for data is there, which this end or the other has called for. Once per rail.
   virtual void brought(int rank, DataConnection connection) {
     (void)rank;

@@ -20,6 +20,11 @@ constexpr std::chrono::milliseconds kUntilWhy{1000};
 constexpr std::chrono::milliseconds kUntilLast{100};
 constexpr std::chrono::milliseconds kEndings{10};
 
+Status taken_for_dead(int rank, std::string why) {
+  return Status(ErrorDetail{
+      .code = Code::peer_failed, .operation = "path", .message = std::move(why), .peer = rank});
+}
+
 }  // namespace
 
 TcpFabric::TcpFabric(LocalRank& local, ProgressThread& progress, FabricEvents& events,
@@ -195,14 +200,16 @@ void TcpFabric::take_messages(Partner& partner) {
 
 void TcpFabric::ended(int rank, bool orderly, const std::string& why) {
   Partner& partner = this->partner(rank);
-  const Status reason =
-      orderly ? Status{}
-              : Status(ErrorDetail{
-                    .code = Code::peer_failed, .operation = "path", .message = why, .peer = rank});
+  const Status reason = orderly ? Status{} : taken_for_dead(rank, why);
   // What it had sent before may still be on its way, by the other connection.
   if (partner.is_connected && !partner.channel->drain() && !partner.ending)
     return end_soon(partner, reason, kUntilLast);
   lose(partner, reason);
+}
+
+void TcpFabric::silent(int rank, const std::string& why) {
+  // One that goes on meanwhile leaves because it was told, and must not count as one that left.
+  lose(partner(rank), taken_for_dead(rank, why));
 }
 
 void TcpFabric::on_broke(Partner& partner, bool ended, const Status& why) {
@@ -246,10 +253,7 @@ void TcpFabric::lose(Partner& partner, const Status& why) {
 }
 
 bool TcpFabric::fence(int rank) {
-  lose(partner(rank), Status(ErrorDetail{.code = Code::peer_failed,
-                                         .operation = "path",
-                                         .message = "it was declared dead",
-                                         .peer = rank}));
+  lose(partner(rank), taken_for_dead(rank, "it was declared dead"));
   return true;
 }
 

@@ -58,6 +58,7 @@ class TcpFabric final : public Fabric, private ConnectorEvents {
   void brought(int rank, DataConnection connection) override;
   bool heard_otherwise(int rank) override;
   void ended(int rank, bool orderly, const std::string& why) override;
+  void silent(int rank, const std::string& why) override;
   void short_of(const Error& error) override;
 
   Partner& partner(int rank) noexcept { return partners_[static_cast<std::size_t>(rank)]; }

@@ -35,6 +35,7 @@ TEST_F(Heartbeat, EndsARankThatIsSilentForTooLong) {
   const auto took = steady_clock::now() - start;
   EXPECT_FALSE(end.orderly);
   EXPECT_EQ(end.why, "silent for 1 s");
+  EXPECT_TRUE(rank.gave_up) << "a verdict, not an end that was seen";
   EXPECT_GE(took, 950ms);
   EXPECT_LE(took, 5s);
 }

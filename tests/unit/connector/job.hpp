@@ -68,6 +68,7 @@ class Rank final : public ConnectorEvents {
   Rank& operator=(const Rank&) = delete;
 
   RankAddress address;
+  std::atomic<bool> gave_up{false};  ///< a rank, for its silence
 
   void start(const std::vector<RankAddress>& job) {
     thread_.start();
@@ -169,6 +170,10 @@ class Rank final : public ConnectorEvents {
       said_[static_cast<std::size_t>(rank)].emplace_back(
           reinterpret_cast<const char*>(message.data()), message.size());
     });
+  }
+  void silent(int rank, const std::string& why) override {
+    gave_up = true;
+    ended(rank, false, why);
   }
   void ended(int rank, bool orderly, const std::string& why) override {
     change([&] {
