@@ -146,6 +146,20 @@ Status Mesh::fate(int rank) const noexcept {
       .host = culprit.host()});
 }
 
+Status Mesh::broken_off(int rank, const Status& why) const noexcept {
+  if (why.code() != Code::peer_failed && why.code() != Code::peer_left &&
+      why.code() != Code::path_failed)
+    return why;
+  constexpr std::chrono::seconds kUntilKnown{1};
+  (void)local_.waiter.wait([&] { return peer(rank).gone(); }, [] { return false; },
+                           Deadline::after(kUntilKnown));
+  const Status known = fate(rank);
+  if (known.ok()) return why;
+  ErrorDetail detail = known.detail();
+  detail.operation = why.detail().operation;
+  return Status(std::move(detail));
+}
+
 Status Mesh::first_failure() const noexcept {
   const int failed = first_failed_.load();
   return failed < 0 ? Status{} : fate(failed);

@@ -68,6 +68,9 @@ class Mesh final : private FabricEvents {
   /// ok for a rank that lives; peer_failed or peer_left otherwise. A rank that left because another
   /// had failed is reported as that other's failure.
   Status fate(int rank) const noexcept;
+  /// Any thread: what ended an operation that the path to the rank broke off with `why`. A rank's
+  /// fate says more than its path, and is about to be known then.
+  Status broken_off(int rank, const Status& why) const noexcept;
   /// peer_failed with the rank that failed first; ok while none has.
   Status first_failure() const noexcept;
   /// The first of `ranks` that has failed, else the first that has left, else ok.

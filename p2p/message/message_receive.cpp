@@ -178,7 +178,8 @@ Status MessageState::fetch(Incoming& ring, const Arrived& arrived, const Tensor&
     }
   }
   const p2p::GetWork whole{stopover ? stopover.data() : into.data(), *from, arrived.bytes};
-  if (Status status = channel.get(std::span(&whole, 1)); !status.ok()) return status;
+  if (const Status status = channel.get(std::span(&whole, 1)); !status.ok())
+    return mesh_.broken_off(ring.peer().rank, status);
   p2p::EdgeCounters& counters = ring.counters();
   if (stopover) {
     std::memcpy(into.data(), stopover.data(), arrived.bytes);

@@ -95,8 +95,11 @@ Status SlotState::read_record(const DynamicRecord& record, Tensor& tensor,
     }
   }
   const p2p::GetWork whole{stopover ? stopover.data() : tensor.data(), *from, tensor.bytes()};
-  const Status status = channel.get(std::span(&whole, 1));
-  if (!status.ok()) return status;
+  if (const Status status = channel.get(std::span(&whole, 1)); !status.ok()) {
+    ErrorDetail detail = mesh_.broken_off(record.rank, status).detail();
+    detail.slot = spec_.name;
+    return Status(std::move(detail));
+  }
   if (stopover) {
     std::memcpy(tensor.data(), stopover.data(), tensor.bytes());
     counters_.bytes_copied.add(tensor.bytes());

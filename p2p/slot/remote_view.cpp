@@ -224,8 +224,13 @@ Status RemoteSlotState::read(Held& held, std::span<const SlotRun> runs,
   for (;;) {
     const Newest version = held.version;
     Status status = plan_reading(version, runs, proves);
-    if (status.ok() && !pieces_.empty()) status = owner_.channel->get(pieces_);
     if (!status.ok()) return status;
+    if (!pieces_.empty()) status = owner_.channel->get(pieces_);
+    if (!status.ok()) {
+      ErrorDetail detail = mesh_.broken_off(owner_.rank, status).detail();
+      detail.slot = spec_.name;
+      return Status(std::move(detail));
+    }
     const auto is = [&](const std::byte* word) {
       return std::memcmp(word, &version.version, sizeof version.version) == 0;
     };
