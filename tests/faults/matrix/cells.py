@@ -6,14 +6,17 @@ import itertools
 OPERATIONS = ("put", "get", "dynamic", "rendezvous", "push_pull")
 SIZES = (8, 1 << 20, 64 << 20)
 FAULTS = ("kill", "stop", "term", "exit")
+LINK_FAULTS = ("cut", "back")  # of the victim's host; back: for less than DEAD_AFTER_S
 MOMENTS = ("bootstrap", "before", "during", "after")
 
-VICTIM = 1
 RANKS = 3
 DEAD_AFTER_S = 1.0
 INIT_TIMEOUT_S = 4.0
 LARGE_S = 2.0  # a rank that copies the largest tensors ends these copies before it looks around
 EXIT_STATUS = 7  # of a rank whose fault is an exit
+SEEN_HERE_S = 0.1  # from the fault until a rank of the victim's host has seen its end
+SEEN_THERE_S = 1.0  # one of another host
+LINKED_RUN_S = 30.0  # of the ranks that nothing ends
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,6 +28,14 @@ class Cell:
     fault: str
     moment: str
     hosts: int = 1
+
+    @property
+    def victim(self):
+        return 0 if self.fault in LINK_FAULTS else 1
+
+    def is_near(self, rank):
+        """Whether the rank is on the victim's host."""
+        return self.hosts == 1 or (rank > 0) == (self.victim > 0)
 
     def arguments(self):
         return [self.operation, str(self.bytes), self.fault, self.moment]
@@ -44,25 +55,40 @@ class Outcome:
     victim_exit: int
 
 
-def outcome(cell, death_s):
-    """`death_s`: how soon the death of a rank must be seen."""
-    victim_exit = {"kill": 137, "stop": 137, "term": 143, "exit": EXIT_STATUS}[cell.fault]
+def seen_within_s(cell, rank):
+    """How soon after the fault the rank must have seen the victim's end; None: that doesn't matter."""
+    if cell.moment in ("bootstrap", "after") or cell.fault == "back":
+        return None
+    if cell.fault in ("stop", "cut"):
+        return DEAD_AFTER_S + 2
+    return SEEN_HERE_S if cell.is_near(rank) else SEEN_THERE_S
+
+
+def outcome(cell, ends_s):
+    """`ends_s`: how soon after the death of a rank the others must have ended."""
+    victim_exit = {"kill": 137, "stop": 137, "term": 143, "exit": EXIT_STATUS, "cut": 3, "back": 0}[cell.fault]
     if cell.moment == "bootstrap":
         # Of a rank that has not joined nobody knows more than that it is missing.
-        says = (f"rank {VICTIM}", "WEFT_INIT_TIMEOUT")
+        says = (f"rank {cell.victim}", "WEFT_INIT_TIMEOUT")
         return Outcome(("timeout",), INIT_TIMEOUT_S + 3, says, "", victim_exit)
-    within = DEAD_AFTER_S + 2 if cell.fault == "stop" else death_s
+    if cell.fault == "back":
+        return Outcome(("ok",), LINKED_RUN_S, (), "", victim_exit)
+    within = DEAD_AFTER_S + 2 if cell.fault in ("stop", "cut") else ends_s
     if cell.bytes == SIZES[-1]:
         within += LARGE_S
     if cell.moment == "after":
         return Outcome(("ok",), within, (), "", victim_exit)
-    codes = ("peer_failed",)
-    if cell.fault in ("term", "exit"):
-        codes = ("peer_left", "peer_failed")
+    code = "peer_left" if cell.fault == "exit" else "peer_failed"
+    says = (f"rank {cell.victim} (host ",)
+    if cell.fault == "term":
+        says += ("was ended by SIGTERM",)
+    if cell.fault == "exit":
+        says += (f"has left the job by exit({EXIT_STATUS})",)
+    if cell.fault == "cut":
+        says += ("silent for",)
     # Who gives a stopped rank up says why; others may see only that it was killed then.
     one_says = {"stop": "stopped for", "kill": "died without leaving"}.get(cell.fault, "")
-    says = (f"rank {VICTIM} (host ",)
-    return Outcome(codes, within, says, one_says if cell.hosts == 1 else "", victim_exit)
+    return Outcome((code,), within, says, one_says if cell.hosts == 1 else "", victim_exit)
 
 
 def all_cells(hosts):
@@ -71,6 +97,9 @@ def all_cells(hosts):
         yield Cell("put", 8, fault, "bootstrap", hosts)
     for moment, fault, operation, size in itertools.product(MOMENTS[1:], FAULTS, OPERATIONS, SIZES):
         yield Cell(operation, size, fault, moment, hosts)
+    if hosts > 1:
+        for moment, fault, operation, size in itertools.product(MOMENTS[1:3], LINK_FAULTS, OPERATIONS, SIZES):
+            yield Cell(operation, size, fault, moment, hosts)
 
 
 def quick_cells(hosts):
@@ -82,3 +111,6 @@ def quick_cells(hosts):
         for _ in range(2 if hosts == 1 else 1):
             yield Cell(OPERATIONS[turn % 5], SIZES[turn // 5 % 3], fault, moment, hosts)
             turn += 1
+    for fault in LINK_FAULTS if hosts > 1 else ():
+        yield Cell(OPERATIONS[turn % 5], SIZES[1], fault, "during", hosts)
+        turn += 1

@@ -1,17 +1,25 @@
 // One rank of a cell of the matrix: matrix_worker OPERATION BYTES FAULT MOMENT
-// Rank 1 has the fault. Everybody says on CLOCK_MONOTONIC what becomes of him:
+// Rank 1 has the fault; or, where it is the link of a host that is cut, rank 0, which is alone on
+// its host. Everybody says on CLOCK_MONOTONIC what becomes of him, and when his recorder says that
+// he saw the other's end:
 //   rank 1 pid 4711 time 123.456 fault
+//   rank 2 pid 4712 time 124.567 seen 123.457
 //   rank 2 pid 4712 time 124.567 ended: peer_failed peer 1: <the error's text>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <ctime>
+#include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 
+#include "base/board/board_view.hpp"
 #include "tests/faults/matrix/operations.hpp"
 
 namespace {
@@ -20,8 +28,8 @@ using namespace weft;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr int kVictim = 1;
-constexpr int kShortRun = 5;
+constexpr std::uint64_t kShortRun = 5;
+constexpr std::int64_t kLarge = 1 << 20;
 constexpr int kExitStatus = 7;
 
 struct Cell {
@@ -29,6 +37,16 @@ struct Cell {
   std::int64_t bytes;
   std::string fault;
   std::string moment;
+
+  bool is_of_a_link() const { return fault == "cut" || fault == "back"; }
+  int victim() const { return is_of_a_link() ? 0 : 1; }
+  /// Until everybody leaves; 0: they go on until something ends them.
+  std::uint64_t steps() const {
+    if (moment == "after") return kShortRun;
+    // Longer than the link is gone for.
+    if (fault == "back") return bytes > kLarge ? 20 : 200;
+    return 0;
+  }
 };
 
 /// One write per line, so that lines of several ranks don't mix.
@@ -41,12 +59,44 @@ void say(int rank, const std::string& what) {
   [[maybe_unused]] const auto written = write(STDOUT_FILENO, line.data(), line.size());
 }
 
-/// Returns only if it was stopped and goes on, or if the signal is handled.
-void fall(const std::string& fault) {
-  say(kVictim, "fault");
-  if (fault == "exit") std::exit(kExitStatus);
-  const int number = fault == "kill" ? SIGKILL : fault == "stop" ? SIGSTOP : SIGTERM;
+/// The network that the ranks talk by; the launcher has another one.
+void set_link(const char* state) {
+  if (std::system((std::string("ip link set eth1 ") + state).c_str()) != 0) std::exit(4);
+}
+
+/// Returns only if it was stopped and goes on, if the signal is handled, or where a link is cut.
+void fall(const Cell& cell) {
+  say(cell.victim(), "fault");
+  if (cell.fault == "exit") std::exit(kExitStatus);
+  if (cell.is_of_a_link()) {
+    set_link("down");
+    std::this_thread::sleep_for(milliseconds(300));
+    if (cell.fault == "back") set_link("up");
+    return;
+  }
+  const int number = cell.fault == "kill" ? SIGKILL : cell.fault == "stop" ? SIGSTOP : SIGTERM;
   kill(getpid(), number);
+}
+
+/// Whether the descriptor is the rank's board, on which its recorder is.
+std::optional<board::BoardView> own_board(const std::filesystem::path& descriptor, int rank) {
+  std::error_code none;
+  if (!std::filesystem::read_symlink(descriptor, none).string().starts_with("/memfd:weft-status"))
+    return std::nullopt;
+  auto view = board::BoardView::open(os::Fd(::open(descriptor.c_str(), O_RDONLY | O_CLOEXEC)));
+  return view.identity().rank == rank ? std::optional(std::move(view)) : std::nullopt;
+}
+
+/// Says when this rank's recorder says that it took the other one for gone.
+void say_when_seen(int rank, int other) {
+  for (const auto& descriptor : std::filesystem::directory_iterator("/proc/self/fd")) {
+    const auto view = own_board(descriptor.path(), rank);
+    if (!view) continue;
+    for (const board::RecordedEvent& event : view->recorder().all().events)
+      if (event.peer == other &&
+          (event.event == board::Event::peer_failed || event.event == board::Event::peer_left))
+        return say(rank, "seen " + std::to_string(static_cast<double>(event.ended_ns) / 1e9));
+  }
 }
 
 /// The rank as its launcher says, where there is no world yet.
@@ -60,24 +110,25 @@ Status run(World& world, const Cell& cell) {
   const auto operation = weft::tests::make_operation(world, cell.operation, cell.bytes);
   const auto together =
       weft::tests::make_operation(world, cell.operation == "dynamic" ? "put" : "dynamic", 1);
-  const bool victim = world.rank() == kVictim;
+  const bool victim = world.rank() == cell.victim();
   // Everybody has what he needs of everybody.
   if (const Status status = operation->step(0); !status.ok()) return status;
-  if (victim && cell.moment == "before") fall(cell.fault);
+  if (victim && cell.moment == "before") fall(cell);
   if (victim && cell.moment == "during")
-    std::thread([fault = cell.fault] {
+    std::thread([cell] {
       std::this_thread::sleep_for(milliseconds(20 + getpid() % 30));
-      fall(fault);
+      fall(cell);
     }).detach();
   const auto end = Deadline::after(seconds(25));
   for (std::uint64_t n = 1; !end.passed(); ++n) {
-    if (cell.moment == "after" && n > kShortRun) break;
+    if (cell.steps() != 0 && n > cell.steps()) break;
     if (const Status status = operation->step(n); !status.ok()) return status;
+    if (cell.fault == "back") std::this_thread::sleep_for(milliseconds(5));
   }
-  if (cell.moment != "after") return {};
+  if (cell.steps() == 0) return {};
   // Nobody needs anybody any more.
   if (const Status status = together->step(1); !status.ok()) return status;
-  if (victim) fall(cell.fault);
+  if (victim && cell.moment == "after") fall(cell);
   return world.leave(Deadline::after(seconds(20)));
 }
 
@@ -89,11 +140,12 @@ int main(int argc, char** argv) {
   int rank = rank_before_join();
   Status status;
   try {
-    if (rank == kVictim && cell.moment == "bootstrap") fall(cell.fault);
+    if (rank == cell.victim() && cell.moment == "bootstrap") fall(cell);
     World world = World::join();
     rank = world.rank();
     say(rank, "joined");
     status = run(world, cell);
+    if (rank != cell.victim()) say_when_seen(rank, cell.victim());
   } catch (const Error& error) {
     status = error.status();
   }
