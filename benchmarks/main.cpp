@@ -11,6 +11,7 @@
 #include "base/config.hpp"
 #include "benchmarks/catalogue.hpp"
 #include "benchmarks/driver.hpp"
+#include "benchmarks/layouts.hpp"
 #include "benchmarks/plot.hpp"
 #include "benchmarks/report.hpp"
 #include "benchmarks/worker.hpp"
@@ -29,7 +30,9 @@ std::size_t size_of_word(const std::string& word) {
 int drive(int argc, char** argv) {
   Plan plan;
   std::string json_file;
+  std::string csv_file;
   std::string svg_file;
+  std::string layout = "table";
   std::vector<std::string> sizes;
   CLI::App app{"Measures weft between ranks of this machine, beside bare memory and MPI"};
   app.footer("Benchmarks: one operation, and its limit in the same run\n" + help_text());
@@ -39,6 +42,9 @@ int drive(int argc, char** argv) {
       ->check(CLI::IsMember(names));
   app.add_flag("--quick", plan.quick, "fewer sizes and shorter runs: under 40 s");
   app.add_option("--json", json_file, "write the rows to this file as JSON");
+  app.add_option("--csv", csv_file, "write them as comma-separated values");
+  app.add_option("--layout", layout, "table, osu (size, latency) or nccl (collectives)")
+      ->check(CLI::IsMember({"table", "osu", "nccl"}));
   app.add_option("--svg", svg_file, "draw the rows into this file: time by size");
   app.add_flag("-c,--check", plan.run.check, "check the data of a sample of operations");
   app.add_option("--sizes", sizes, "bytes of a tensor, e.g. 8,64k,4m")->delimiter(',');
@@ -63,7 +69,11 @@ int drive(int argc, char** argv) {
 
   const Results results = run(plan);
   const auto rows = summarise(results);
-  fmt::print("{}", table(plan.run.benchmark, rows));
+  const std::string& name = plan.run.benchmark;
+  fmt::print("{}", layout == "osu"    ? osu_layout(name, rows)
+                   : layout == "nccl" ? nccl_layout(name, rows, plan.run.check)
+                                      : table(name, rows));
+  if (!csv_file.empty()) write_csv(csv_file, rows);
   if (!json_file.empty()) write_json(json_file, plan.run.benchmark, rows, processors());
   if (!svg_file.empty()) write_svg(svg_file, plan.run.benchmark, rows);
   return 0;
