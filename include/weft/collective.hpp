@@ -143,8 +143,10 @@ class [[nodiscard]] WEFT_API Plan {
 /// the group's order (scan: one after another), 16-bit floats in f32 and rounded once. All ranks
 /// call the same operations in the same order. Ranks of one host read and write each other's
 /// tensors in place, where they lie in the world's memory (World::allocate); other tensors are
-/// copied once more, which is counted. Must go before its world. Thread-safety: one thread at a
-/// time; several groups may be used by several threads.
+/// copied once more, which is counted. Waiting for or testing a plan makes its own group's plans go
+/// on and no others': ranks that wait for plans of several groups wait in the same order, or test
+/// each in turn. Must go before its world. Thread-safety: one thread at a time; several groups may
+/// be used by several threads.
 class WEFT_API Collectives {
  public:
   Collectives() noexcept;
