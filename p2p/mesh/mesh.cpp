@@ -27,7 +27,7 @@ bool is_idle(const Peer& peer) noexcept {
 }
 
 std::string how_it_failed(const Peer& peer) {
-  if (!peer.gone()) return "died without leaving";
+  if (!peer.gone()) return "has failed";  // so others say
   if (!peer.declared_dead.empty()) return fmt::format("was declared dead: {}", peer.declared_dead);
   if (!peer.ending.empty()) return "was ended by " + peer.ending;
   if (peer.lost_because.ok())

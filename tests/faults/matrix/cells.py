@@ -84,11 +84,9 @@ def outcome(cell, ends_s):
         says += ("was ended by SIGTERM",)
     if cell.fault == "exit":
         says += (f"has left the job by exit({EXIT_STATUS})",)
-    if cell.fault == "cut":
-        says += ("silent for",)
-    # Who gives a stopped rank up says why; others may see only that it was killed then.
-    one_says = {"stop": "stopped for", "kill": "died without leaving"}.get(cell.fault, "")
-    return Outcome((code,), within, says, one_says if cell.hosts == 1 else "", victim_exit)
+    # Who gives a rank up says why; others may see only that it was killed then, or that somebody left because of it.
+    one_says = {"stop": "stopped for", "kill": "died without leaving", "cut": "silent for"}.get(cell.fault, "")
+    return Outcome((code,), within, says, one_says if cell.hosts == 1 or cell.fault == "cut" else "", victim_exit)
 
 
 def all_cells(hosts):
