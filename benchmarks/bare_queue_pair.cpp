@@ -17,7 +17,6 @@ namespace {
 
 using namespace p2p::verbs;
 
-constexpr int kReceives = 64;
 constexpr std::uint32_t kInline = 64;
 
 struct Introduction {

@@ -13,6 +13,8 @@ namespace weft::bench {
 /// One queue pair between two ranks, whose numbers travel by slots. Collective.
 class BareQueuePair {
  public:
+  static constexpr int kReceives = 64;
+
   /// `bytes`: of what is written and read at once. Throws weft::Error where there is no RDMA
   /// device.
   BareQueuePair(World& world, std::size_t bytes);

@@ -48,9 +48,13 @@ class Steps {
 constexpr std::uint32_t kUnderWay = 16;
 constexpr std::uint32_t kPings = 50;
 
-/// 8 bytes there and back, beside the same by bare WRITE_WITH_IMMs.
+/// 8 bytes there and back, beside the same by bare WRITE_WITH_IMMs. Both have as many under way
+/// before they need to hear of the other side: buffers here, posted receives there.
 RunRow latency(World& world, BareQueuePair& bare, std::uint32_t blocks) {
-  const SlotSpec spec{.name = "rdma latency", .dtype = DType::i64, .shape = Shape{1}, .depth = 8};
+  const SlotSpec spec{.name = "rdma latency",
+                      .dtype = DType::i64,
+                      .shape = Shape{1},
+                      .depth = BareQueuePair::kReceives};
   Slot inbox = world.expose(spec);
   RemoteSlot outbox = world.attach(1 - world.rank(), spec);
   const Tensor word = world.allocate(DType::i64, Shape{1});

@@ -23,7 +23,6 @@ namespace weft::p2p::verbs {
 namespace {
 
 constexpr int kBatch = 32;
-constexpr long kTickNanoseconds = 500'000;
 constexpr std::uint32_t kLeastDepth = 16;
 
 [[noreturn]] void fail(const char* what, const std::string& hint) {
@@ -108,7 +107,6 @@ void Completions::watch() {
     progress_.watch(timer_.get(), EPOLLIN, [this](std::uint32_t) {
       std::uint64_t count = 0;
       (void)!::read(timer_.get(), &count, sizeof count);
-      ticking_.store(false);
       tick();
     });
     if (!inline_) return;
@@ -269,26 +267,28 @@ void Completions::take_events(Queue& queue) noexcept {
 }
 
 void Completions::look_soon() noexcept {
-  wanted_.store(true);
-  tick_soon();
+  if (!wanted_.exchange(true)) tick_after(kFirstTickNanoseconds);
 }
 
-void Completions::tick_soon() noexcept {
-  if (ticking_.exchange(true)) return;
-  itimerspec soon{};
-  soon.it_value.tv_nsec = kTickNanoseconds;
-  ::timerfd_settime(timer_.get(), 0, &soon, nullptr);
+void Completions::tick_after(long nanoseconds) noexcept {
+  itimerspec then{};
+  then.it_value.tv_nsec = nanoseconds;
+  ::timerfd_settime(timer_.get(), 0, &then, nullptr);
 }
 
 void Completions::tick() noexcept {
   if (inline_)
     while (try_poll(*queues_.front())) {
     }
-  if (wanted_.exchange(false) && look_) look_();
+  const bool was_wanted = wanted_.exchange(false);
+  if (was_wanted && look_) look_();
   if (!inline_) return;
   // While somebody polls, an armed queue would wake this thread for each message.
-  if (polled_.exchange(false))
-    tick_soon();
+  const bool was_polled = polled_.exchange(false);
+  tick_ns_ = was_polled && !was_wanted ? std::min(2 * tick_ns_, kLongestTickNanoseconds)
+                                       : kFirstTickNanoseconds;
+  if (was_polled)
+    tick_after(wanted_.load() ? kFirstTickNanoseconds : tick_ns_);
   else
     arm(*queues_.front());
 }

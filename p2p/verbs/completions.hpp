@@ -75,6 +75,12 @@ class Completions final : public Poller {
     std::thread thread;
   };
 
+  /// How soon the progress thread looks again after the waiters: soon at first, and later the
+  /// longer somebody has polled without a break, since each look takes a processor from those that
+  /// poll.
+  static constexpr long kFirstTickNanoseconds = 500'000;
+  static constexpr long kLongestTickNanoseconds = 2'000'000;
+
   void make_queue(int depth);
   /// With the queue's lock held. How many completions there were.
   static QueuePair* pair_of(Queue& queue, std::uint32_t number) noexcept;
@@ -83,7 +89,7 @@ class Completions final : public Poller {
   void arm(Queue& queue) noexcept;
   void take_events(Queue& queue) noexcept;
   void watch();
-  void tick_soon() noexcept;
+  void tick_after(long nanoseconds) noexcept;
   void tick() noexcept;
   void run(Queue& queue) noexcept;
 
@@ -97,9 +103,9 @@ class Completions final : public Poller {
   os::Fd timer_;
   os::Fd stop_;
   std::function<void()> look_;
-  std::atomic<bool> ticking_{false};
-  std::atomic<bool> polled_{false};  ///< somebody has polled since the last tick
-  std::atomic<bool> wanted_{false};  ///< somebody called look_soon() since the last tick
+  long tick_ns_ = kFirstTickNanoseconds;  ///< the progress thread's
+  std::atomic<bool> polled_{false};       ///< somebody has polled since the last tick
+  std::atomic<bool> wanted_{false};       ///< somebody called look_soon() since the last tick
   std::atomic<bool> stopping_{false};
 };
 
