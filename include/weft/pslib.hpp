@@ -18,7 +18,7 @@ namespace weft::pslib {
 
 /// What an update takes, and which values a worker may see. A worker's clock is the number of its
 /// pushes. All but bsp need servers that only serve. docs/pslib.md has the protocol.
-struct WEFT_API Consistency {
+struct Consistency {
   enum class Kind : std::uint8_t {
     bsp,    ///< every worker's gradient of a step; nobody is ahead
     ssp,    ///< each gradient as it comes; nobody pulls `staleness` clocks ahead of the slowest
@@ -71,7 +71,7 @@ struct CheckpointOptions {
 };
 
 /// How a table is updated. Made from an Optimizer where the rest is as usual.
-struct WEFT_API TableOptions {
+struct TableOptions {
   Optimizer optimizer{};
   Schedule schedule{};
   /// Above 0: an averaged gradient whose norm over the whole table is larger is scaled down to it.
