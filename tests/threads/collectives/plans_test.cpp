@@ -53,6 +53,9 @@ TEST(Plan, IsRunAgainWithoutMessageRegistrationOrMemory) {
 }
 
 TEST(Plan, IsRunAgainBetweenHostsWithoutMessageRegistrationOrMemory) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "ranks are so slow that they ask each other for credits";
+#endif
   Meeting meeting(3);
   run_ranks(
       3,

@@ -3,7 +3,8 @@
 # race, not some other one: expect_report.sh WRITING_FUNCTION PROGRAM [ARG ...]
 writer=$1
 shift
-report=$(TSAN_OPTIONS="exitcode=66 halt_on_error=0 $TSAN_OPTIONS" "$@" 2>&1)
+# With the longest history: a writer that is busy soon overwrites where it wrote from.
+report=$(TSAN_OPTIONS="exitcode=66 history_size=7 halt_on_error=0 $TSAN_OPTIONS" "$@" 2>&1)
 code=$?
 printf '%s\n' "$report" | head -n 60
 if [ "$code" -ne 66 ]; then
