@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 #include <vector>
 
 namespace weft::tests {
@@ -36,8 +37,8 @@ T reference(Combination combination, T a, T b) {
   if constexpr (std::is_floating_point_v<T>) {
     return combination == Combination::sum ? a + b : a * b;
   } else {
-    const auto x = static_cast<std::uint64_t>(a);
-    const auto y = static_cast<std::uint64_t>(b);
+    const auto x = static_cast<std::uint64_t>(static_cast<std::make_unsigned_t<T>>(a));
+    const auto y = static_cast<std::uint64_t>(static_cast<std::make_unsigned_t<T>>(b));
     switch (combination) {
       case Combination::sum:
         return static_cast<T>(x + y);
