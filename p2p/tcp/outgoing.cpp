@@ -1,6 +1,7 @@
 #include "p2p/tcp/outgoing.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <utility>
 
@@ -16,6 +17,19 @@ alignas(64) constexpr std::array<std::byte, 4096> kZeros{};
 
 iovec part(const void* data, std::size_t bytes) noexcept {
   return {const_cast<void*>(data), bytes};
+}
+
+/// Aligned words are read whole, each at once: their owner may be writing them.
+void copy_words(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
+  using Word = std::atomic<std::uint64_t>;
+  std::size_t done = 0;
+  if (reinterpret_cast<std::uintptr_t>(from) % alignof(Word) == 0)
+    for (; done + sizeof(Word) <= bytes; done += sizeof(Word)) {
+      const std::uint64_t word =
+          reinterpret_cast<const Word*>(from + done)->load(std::memory_order_acquire);
+      std::memcpy(to + done, &word, sizeof word);
+    }
+  std::memcpy(to + done, from + done, bytes - done);
 }
 
 }  // namespace
@@ -41,7 +55,7 @@ class Outgoing::Gathered {
   std::byte* copy(const std::byte* data, std::size_t bytes) noexcept {
     if (copied_ + bytes > copies_.size() || full()) return nullptr;
     std::byte* at = copies_.data() + copied_;
-    std::memcpy(at, data, bytes);
+    copy_words(at, data, bytes);
     load_barrier();
     copied_ += bytes;
     return at;
@@ -50,6 +64,8 @@ class Outgoing::Gathered {
   std::size_t bytes() const noexcept { return bytes_; }
   /// Memory that only the system call reads, after what copy() will read next.
   bool reads_memory = false;
+  /// Of that, some belongs to a get: its owner may be writing it.
+  Pipe::Memory memory = Pipe::Memory::settled;
 
  private:
   std::array<iovec, kMostParts> parts_;
@@ -144,6 +160,7 @@ bool Outgoing::gather_reply(Record& record, std::uint64_t skip, Gathered& into) 
     } else {
       into.add(from, piece.bytes, skip);
       into.reads_memory = true;
+      into.memory = Pipe::Memory::unproved;
     }
     if (into.full()) return false;
   }
@@ -164,7 +181,7 @@ void Outgoing::flush(std::size_t most) noexcept {
     Gathered gathered(most);
     for (std::size_t i = 0; i < count_ && !gathered.full(); ++i)
       if (!gather(at(i), gathered)) break;
-    const Pipe::Moved sent = pipe_.send(gathered.parts());
+    const Pipe::Moved sent = pipe_.send(gathered.parts(), gathered.memory);
     if (sent.error != 0) error_ = sent.error;
     advance(gathered, sent.bytes);
     most -= std::min(most, sent.bytes);

@@ -4,6 +4,7 @@
 #include <sys/uio.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 
@@ -32,8 +33,12 @@ class Pipe {
     int error = 0;     ///< an errno, but none for want of room or bytes
     bool end = false;  ///< received: nothing will follow
   };
+  enum class Memory : std::uint8_t {
+    settled,
+    unproved  ///< its owner may be writing it; the receiver finds out by what comes behind
+  };
   /// As much as there is room for.
-  Moved send(std::span<const iovec> parts) noexcept;
+  Moved send(std::span<const iovec> parts, Memory memory = Memory::settled) noexcept;
   /// What is there, at most what has room. EBADMSG: it is not what the peer encrypted.
   Moved receive(std::span<const iovec> parts) noexcept;
   /// Whether there is room for much: taking every little at once would cost a call for each packet.
