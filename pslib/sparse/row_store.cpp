@@ -1,0 +1,123 @@
+#include "pslib/sparse/row_store.hpp"
+
+#include <algorithm>
+
+namespace weft::pslib {
+
+void initial_row(const RowRules& rules, std::uint64_t id, float* to) noexcept {
+  constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15ULL;  // splitmix64's step
+  std::uint64_t state = mixed(rules.seed + kGolden) ^ mixed(id);
+  for (std::size_t i = 0; i < rules.dim; ++i) {
+    state += kGolden;
+    // 24 bits: each is an f32 of its own.
+    const auto bits = static_cast<std::int32_t>(mixed(state) >> 40);
+    to[i] = rules.spread * (static_cast<float>(bits - (1 << 23)) * 0x1p-23F);
+  }
+}
+
+RowStore::RowStore(const RowRules& rules) : rules_(rules), width_(rules.dim * (1 + rules.states)) {}
+
+void RowStore::look_up(std::uint64_t id, std::uint64_t version, float* to) {
+  // A row that is neither counted nor changed needs no memory.
+  std::uint32_t number = known(id, version);
+  if (number == RowIndex::kNone && rules_.admit_after > 0) {
+    add(id);
+    number = static_cast<std::uint32_t>(ids_.size() - 1);
+  }
+  if (number == RowIndex::kNone) return initial_row(rules_, id, to);
+  if (rules_.admit_after > 0 && lookups_[number] < rules_.admit_after) ++lookups_[number];
+  if (rules_.expire_after > 0) last_use_[number] = version;
+  if (is_stored(number))
+    std::copy_n(at(places_[number]), rules_.dim, to);
+  else
+    initial_row(rules_, id, to);
+}
+
+float* RowStore::to_update(std::uint64_t id, std::uint64_t version) {
+  std::uint32_t number = known(id, version);
+  if (number == RowIndex::kNone) {
+    if (rules_.admit_after > 0) return nullptr;
+    add(id);
+    number = static_cast<std::uint32_t>(ids_.size() - 1);
+  }
+  if (rules_.admit_after > 0 && lookups_[number] < rules_.admit_after) return nullptr;
+  if (rules_.expire_after > 0) last_use_[number] = version;
+  if (!is_stored(number)) store(number);
+  return at(places_[number]);
+}
+
+// The number of a row; one past its time begins anew.
+std::uint32_t RowStore::known(std::uint64_t id, std::uint64_t version) {
+  const std::uint32_t number = index_.find(id, ids_);
+  if (number == RowIndex::kNone || !is_past(number, version)) return number;
+  free_place(number);
+  if (rules_.admit_after > 0) lookups_[number] = 0;
+  last_use_[number] = version;
+  return number;
+}
+
+void RowStore::add(std::uint64_t id) {
+  ids_.push_back(id);
+  places_.push_back(RowIndex::kNone);
+  if (rules_.admit_after > 0) lookups_.push_back(0);
+  if (rules_.expire_after > 0) last_use_.push_back(0);
+  index_.add_last(ids_);
+}
+
+bool RowStore::is_past(std::uint32_t number, std::uint64_t version) const noexcept {
+  return rules_.expire_after > 0 && version > last_use_[number] &&
+         version - last_use_[number] > rules_.expire_after;
+}
+
+void RowStore::store(std::uint32_t number) {
+  if (free_places_.empty()) {
+    const auto first = static_cast<std::uint32_t>(chunks_.size() * kChunk);
+    chunks_.push_back(std::make_unique<float[]>(kChunk * width_));
+    for (std::size_t i = kChunk; i > 0; --i)
+      free_places_.push_back(first + static_cast<std::uint32_t>(i - 1));
+  }
+  places_[number] = free_places_.back();
+  free_places_.pop_back();
+  float* const row = at(places_[number]);
+  initial_row(rules_, ids_[number], row);
+  std::fill(row + rules_.dim, row + width_, 0.0F);
+}
+
+void RowStore::free_place(std::uint32_t number) {
+  if (!is_stored(number)) return;
+  free_places_.push_back(places_[number]);
+  places_[number] = RowIndex::kNone;
+}
+
+void RowStore::forget(std::uint64_t version) {
+  std::uint32_t kept = 0;
+  for (std::uint32_t i = 0; i < ids_.size(); ++i) {
+    if (is_past(i, version)) {
+      free_place(i);
+      continue;
+    }
+    ids_[kept] = ids_[i];
+    places_[kept] = places_[i];
+    if (rules_.admit_after > 0) lookups_[kept] = lookups_[i];
+    if (rules_.expire_after > 0) last_use_[kept] = last_use_[i];
+    ++kept;
+  }
+  ids_.resize(kept);
+  places_.resize(kept);
+  if (rules_.admit_after > 0) lookups_.resize(kept);
+  if (rules_.expire_after > 0) last_use_.resize(kept);
+  index_.rebuild(ids_);
+}
+
+float* RowStore::at(std::uint32_t place) const noexcept {
+  return chunks_[place / kChunk].get() + place % kChunk * width_;
+}
+
+std::size_t RowStore::bytes() const noexcept {
+  return index_.bytes() + (ids_.capacity() + last_use_.capacity()) * sizeof(std::uint64_t) +
+         (places_.capacity() + lookups_.capacity() + free_places_.capacity()) *
+             sizeof(std::uint32_t) +
+         chunks_.size() * kChunk * width_ * sizeof(float);
+}
+
+}  // namespace weft::pslib
