@@ -11,8 +11,6 @@
 namespace weft::tests {
 namespace {
 
-constexpr std::array kTypes{DType::f64, DType::f32, DType::f16, DType::bf16,
-                            DType::i64, DType::i32, DType::i8,  DType::u8};
 constexpr std::array kReductions{Reduction::sum,    Reduction::prod,   Reduction::min,
                                  Reduction::max,    Reduction::avg,    Reduction::bit_and,
                                  Reduction::bit_or, Reduction::bit_xor};
@@ -175,11 +173,12 @@ class EveryCall : public testing::TestWithParam<int> {};
 
 // Which ranks race with each other has nothing to do with the type, and ThreadSanitizer is slow.
 #if defined(__SANITIZE_THREAD__)
-const std::vector<DType> kTypesTaken = {DType::f32, DType::bf16};
-const std::vector<std::int64_t> kCounts = {7, 9000};
+constexpr std::array kTypes{DType::f32, DType::bf16};
+constexpr std::array<std::int64_t, 2> kCounts{7, 9000};
 #else
-const std::vector<DType> kTypesTaken(std::begin(kTypes), std::end(kTypes));
-const std::vector<std::int64_t> kCounts = {0, 1, 7, 1001, 9000};
+constexpr std::array kTypes{DType::f64, DType::f32, DType::f16, DType::bf16,
+                            DType::i64, DType::i32, DType::i8,  DType::u8};
+constexpr std::array<std::int64_t, 5> kCounts{0, 1, 7, 1001, 9000};
 #endif
 
 TEST_P(EveryCall, GivesWhatTheReferenceGives) {
@@ -188,7 +187,7 @@ TEST_P(EveryCall, GivesWhatTheReferenceGives) {
       [](World& world) {
         Collectives group = Collectives::open(world);
         for (const std::int64_t count : kCounts)
-          for (const DType dtype : kTypesTaken)
+          for (const DType dtype : kTypes)
             for (const bool in_place : {false, true}) {
               // The largest takes the same paths for every combination.
               const bool large = count > 5000;
