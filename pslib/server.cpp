@@ -46,9 +46,9 @@ Status ParameterServer::serve(std::span<Table* const> tables) {
   if (state_->roles.works())
     return Status(bad_argument("serve", "this rank is a worker",
                                "its shard works inside push_pull(), pull() and wait_updated()"));
-  std::vector<detail::TableState*> states;
-  for (const Table* table : tables) states.push_back(table->state_.get());
-  return Service(state_->world, states).run();
+  std::vector<Served> served;
+  for (const Table* table : tables) served.push_back(table->state_->served());
+  return Service(state_->world, served).run();
 }
 
 }  // namespace weft::pslib

@@ -17,8 +17,7 @@ RelaxedShard::RelaxedShard(World& world, const Description& table)
       header_(table.region_words()),
       workers_(table.roles.workers.size()),
       updater_(table.options, table.specs.size(), region_elements(table.pieces, table.roles.rank),
-               workers_.size()),
-      norms_(world, table, 0) {
+               workers_.size()) {
   contributors_.reserve(workers_.size());
   sources_.reserve(workers_.size());
   if (table.options.wire != DType::f32)
@@ -43,8 +42,6 @@ Status RelaxedShard::take(std::size_t worker, Deadline deadline) noexcept {
   from.arrival = *std::move(arrival);
   return {};
 }
-
-Status RelaxedShard::take_norms(std::size_t, Deadline) noexcept { return {}; }
 
 Status RelaxedShard::drop(std::size_t worker) noexcept {
   workers_[worker].is_gone = true;

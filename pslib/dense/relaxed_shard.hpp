@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "pslib/dense/description.hpp"
-#include "pslib/dense/norm_exchange.hpp"
 #include "pslib/dense/table_shard.hpp"
 #include "pslib/optimizer/updater.hpp"
 #include "weft/world.hpp"
@@ -25,9 +24,7 @@ class RelaxedShard final : public TableShard {
 
   std::size_t workers() const noexcept override { return workers_.size(); }
   RemoteSlot& gradients(std::size_t worker) noexcept override { return workers_[worker].gradients; }
-  NormExchange& norms() noexcept override { return norms_; }
   Status take(std::size_t worker, Deadline deadline) noexcept override;
-  Status take_norms(std::size_t peer, Deadline deadline) noexcept override;
   Status advance() noexcept override;
   bool needs_all() const noexcept override { return false; }
   bool survives_workers() const noexcept override { return true; }
@@ -71,7 +68,6 @@ class RelaxedShard final : public TableShard {
   std::vector<std::size_t> contributors_;  // of the update that is being made, in their order
   std::vector<const std::byte*> sources_;
   Updater updater_;
-  NormExchange norms_;  // of nobody: there is one server where norms count
   std::uint64_t version_ = 0;
   bool has_parameters_ = false;
   TableStatistics statistics_;

@@ -14,15 +14,16 @@ bool may_end(Code code) { return is_end(code) || code == Code::peer_failed; }
 
 }  // namespace
 
-Service::Service(World& world, std::span<detail::TableState* const> tables) : world_(world) {
-  for (detail::TableState* const table : tables) {
-    TableShard& shard = table->shard();
+Service::Service(World& world, std::span<const Served> tables) : world_(world) {
+  for (const Served& table : tables) {
+    TableShard& shard = *table.shard;
     for (std::size_t worker = 0; worker < shard.workers(); ++worker)
       sources_.push_back({Kind::gradients, &shard.gradients(worker), table, worker});
     workers_ += shard.workers();
-    for (std::size_t peer = 0; peer < shard.norms().peers(); ++peer)
-      sources_.push_back({Kind::norms, &shard.norms().slot(peer), table, peer});
-    for (RemoteSlot& other : table->agreement().others())
+    NormExchange* const norms = shard.norms();
+    for (std::size_t peer = 0; norms != nullptr && peer < norms->peers(); ++peer)
+      sources_.push_back({Kind::norms, &norms->slot(peer), table, peer});
+    for (RemoteSlot& other : table.agreement->others())
       sources_.push_back({Kind::life, &other, table, 0});
   }
 }
@@ -42,7 +43,7 @@ Status Service::run() {
 }
 
 Status Service::take(const Source& source, Deadline deadline) {
-  TableShard& shard = source.table->shard();
+  TableShard& shard = *source.table.shard;
   Status status;
   switch (source.kind) {
     case Kind::gradients:
@@ -63,7 +64,7 @@ Status Service::drop_closed() {
     const Source source = sources_[i];
     Status status = take(source, Deadline::after({}));
     const bool has_ended = is_end(status.code()) || (status.code() == Code::peer_failed &&
-                                                     source.table->shard().survives_workers());
+                                                     source.table.shard->survives_workers());
     if (!status && !has_ended && status.code() != Code::timeout) return status;
     if (!has_ended) {
       ++i;
@@ -73,7 +74,7 @@ Status Service::drop_closed() {
     if (source.kind != Kind::gradients) continue;
     closed_.push_back(source);
     --workers_;
-    if (status = source.table->shard().drop(source.index); !status) return status;
+    if (status = source.table.shard->drop(source.index); !status) return status;
   }
   return {};
 }
@@ -81,7 +82,7 @@ Status Service::drop_closed() {
 // A step that some workers have pushed and another never will can't be finished.
 Status Service::check_step() const {
   const auto found =
-      std::ranges::find_if(closed_, [](const Source& s) { return s.table->shard().needs_all(); });
+      std::ranges::find_if(closed_, [](const Source& s) { return s.table.shard->needs_all(); });
   if (found == closed_.end()) return {};
   const Source& gone = *found;
   ErrorDetail detail;
@@ -89,7 +90,7 @@ Status Service::check_step() const {
   detail.operation = "serve";
   detail.message = fmt::format(
       "rank {} closed table \"{}\" after {} updates, while other workers pushed the next",
-      gone.slot->owner(), gone.table->name(), gone.table->version());
+      gone.slot->owner(), gone.table.table, gone.table.shard->version());
   detail.hint = "let every worker make the same number of steps";
   detail.rank = world_.rank();
   detail.peer = gone.slot->owner();

@@ -3,18 +3,27 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
-#include "pslib/dense/table_state.hpp"
+#include "pslib/dense/table_shard.hpp"
+#include "pslib/deployment/agreement.hpp"
 
 namespace weft::pslib {
+
+/// A table as its server's loop needs it; all outlive the loop.
+struct Served {
+  TableShard* shard;
+  Agreement* agreement;
+  std::string_view table;
+};
 
 /// Takes whatever gradients come, of any of its tables, until every worker has closed them.
 /// Thread-safety: one thread, and nobody else uses the tables meanwhile.
 class Service {
  public:
   /// `tables` are of this world and this rank works on none of them.
-  Service(World& world, std::span<detail::TableState* const> tables);
+  Service(World& world, std::span<const Served> tables);
 
   Status run();
 
@@ -28,7 +37,7 @@ class Service {
   struct Source {
     Kind kind;
     RemoteSlot* slot;
-    detail::TableState* table;
+    Served table;
     std::size_t index;
   };
 

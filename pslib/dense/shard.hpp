@@ -33,7 +33,7 @@ class Shard final : public TableShard {
   // The steps of a round, for a caller that waits in its own order.
   std::size_t workers() const noexcept override { return workers_.size(); }
   RemoteSlot& gradients(std::size_t worker) noexcept override { return workers_[worker].gradients; }
-  NormExchange& norms() noexcept override { return norms_; }
+  NormExchange* norms() noexcept override { return &norms_; }
   Status take(std::size_t worker, Deadline deadline) noexcept override;
   Status take_norms(std::size_t peer, Deadline deadline) noexcept override;
   /// With all gradients, tells the norms; with these too, updates the region, lets the gradients go

@@ -18,13 +18,15 @@ class TableShard {
   virtual ~TableShard() = default;
 
   virtual std::size_t workers() const noexcept = 0;
+  /// Where a worker's gradients come from; of a sparse table its requests.
   virtual RemoteSlot& gradients(std::size_t worker) noexcept = 0;
-  virtual NormExchange& norms() noexcept = 0;
+  /// Null for a table whose rule never goes by norms over several shards.
+  virtual NormExchange* norms() noexcept { return nullptr; }
 
-  /// Waits for a worker's next gradients.
+  /// Waits for what a worker sends next.
   virtual Status take(std::size_t worker, Deadline deadline) noexcept = 0;
   /// Waits for another shard's norms of this round.
-  virtual Status take_norms(std::size_t peer, Deadline deadline) noexcept = 0;
+  virtual Status take_norms(std::size_t /*peer*/, Deadline /*deadline*/) noexcept { return {}; }
   /// Does what can be done with what was taken.
   virtual Status advance() noexcept = 0;
 

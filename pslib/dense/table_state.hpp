@@ -11,6 +11,7 @@
 #include "pslib/dense/description.hpp"
 #include "pslib/dense/relaxed_shard.hpp"
 #include "pslib/dense/relaxed_worker.hpp"
+#include "pslib/dense/service.hpp"
 #include "pslib/dense/shard.hpp"
 #include "pslib/dense/worker.hpp"
 #include "pslib/deployment/agreement.hpp"
@@ -43,11 +44,8 @@ class TableState {
 
   const Description& description() const noexcept { return table_; }
 
-  // What a rank that only serves needs.
-  World& world() noexcept { return world_; }
-  const std::string& name() const noexcept { return table_.table; }
-  TableShard& shard() noexcept { return *shard_; }
-  Agreement& agreement() noexcept { return *agreement_; }
+  /// For a rank that serves.
+  Served served() noexcept { return {shard_.get(), &*agreement_, table_.table}; }
 
  private:
   std::size_t index(const std::string& name, const char* operation) const;

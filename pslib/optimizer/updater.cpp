@@ -25,24 +25,20 @@ std::size_t norm_count(const TableOptions& options, std::size_t tensors) {
   return options.clip_norm > 0.0F ? 1 : 0;
 }
 
-bool adds_decay(Kind kind) { return kind != Kind::adamw && kind != Kind::user; }
-
 }  // namespace
 
 Updater::Updater(const TableOptions& options, std::size_t tensors, std::int64_t elements,
                  std::size_t contributors)
-    : rule_(options.optimizer),
-      schedule_(options.schedule),
+    : rule_(options.optimizer, options.schedule, kBlock),
       clip_norm_(options.clip_norm),
       accumulate_(options.accumulate),
       wire_(options.wire),
-      update_of_rule_(kernels::update_for(options.optimizer.kind)),
       norms_(norm_count(options, tensors)),
       pointers_(contributors + 1) {
-  for (std::size_t i = 0; i < states(rule_); ++i) states_[i] = zeros(elements);
+  for (std::size_t i = 0; i < states(options.optimizer); ++i) states_[i] = zeros(elements);
   if (accumulate_ > 1) sums_ = zeros(elements);
   if (wire_ != DType::f32) widened_.resize(contributors * kBlock);
-  if (measures() || update_of_rule_ == nullptr) averaged_.resize(kBlock);
+  if (measures()) averaged_.resize(kBlock);
 }
 
 void Updater::begin(std::size_t contributors) noexcept {
@@ -106,58 +102,21 @@ void Updater::measure(const Run& run, const float* parameters, Sources sources) 
 }
 
 void Updater::apply(const Run& run, const float* from, float* to, Sources sources) noexcept {
-  if (!is_settled_) settle_step();
-  kernels::Constants constants = constants_;
-  if (rule_.kind == Kind::lars) constants.rate *= trust_ratio(run.tensor);
+  if (!is_settled_) {
+    // With norms, only now are they everybody's.
+    constants_ = rule_.constants(update_, clip_factor() / static_cast<float>(contributions_));
+    is_settled_ = true;
+  }
+  RuleConstants constants = constants_;
+  if (rule_.rule().kind == Kind::lars) constants.kernel.rate *= trust_ratio(run.tensor);
   const auto state = [&](std::size_t i, std::int64_t offset) {
     return states_[i] ? states_[i].get() + offset : nullptr;
   };
-  for_each_block(run, sources,
-                 [&](std::int64_t offset, kernels::Gradients gradients, std::size_t count) {
-                   const kernels::Arrays arrays{from + offset, to + offset, state(0, offset),
-                                                state(1, offset)};
-                   if (update_of_rule_ != nullptr) {
-                     update_of_rule_(arrays, gradients, count, constants);
-                     return;
-                   }
-                   kernels::average(averaged_.data(), gradients, count, constants.scale);
-                   if (arrays.from != arrays.to) std::copy_n(arrays.from, count, arrays.to);
-                   const auto span = [&](float* first) {
-                     return first != nullptr ? std::span(first, count) : std::span<float>();
-                   };
-                   rule_.rule->apply(step_, {arrays.to, count}, {averaged_.data(), count},
-                                     {span(arrays.first), span(arrays.second)});
-                 });
-}
-
-// The constants of this update; with norms, once they are everybody's.
-void Updater::settle_step() noexcept {
-  is_settled_ = true;
-  const double t = static_cast<double>(update_);
-  const double rate = rule_.learning_rate * schedule_.factor(update_);
-  step_ = {.update = update_,
-           .learning_rate = static_cast<float>(rate),
-           .weight_decay = rule_.weight_decay};
-  constants_ = {.scale = clip_factor() / static_cast<float>(contributions_),
-                .rate = static_cast<float>(rate),
-                .weight_decay = adds_decay(rule_.kind) ? rule_.weight_decay : 0.0F,
-                .keep1 = rule_.momentum,
-                .keep2 = rule_.rho,
-                .second_scale = 1.0F,
-                .epsilon = rule_.epsilon,
-                .shrink = 1.0F,
-                .beta = rule_.ftrl_beta,
-                .l1 = rule_.l1,
-                .l2 = rule_.l2};
-  if (rule_.kind != Kind::adam && rule_.kind != Kind::adamw) return;
-  constants_.keep1 = rule_.beta1;
-  constants_.keep2 = rule_.beta2;
-  constants_.rate =
-      static_cast<float>(rate / (1.0 - std::pow(static_cast<double>(rule_.beta1), t)));
-  constants_.second_scale =
-      static_cast<float>(1.0 / (1.0 - std::pow(static_cast<double>(rule_.beta2), t)));
-  if (rule_.kind == Kind::adamw)
-    constants_.shrink = static_cast<float>(1.0 - rate * static_cast<double>(rule_.weight_decay));
+  for_each_block(
+      run, sources, [&](std::int64_t offset, kernels::Gradients gradients, std::size_t count) {
+        rule_.apply(constants, {from + offset, to + offset, state(0, offset), state(1, offset)},
+                    gradients, count);
+      });
 }
 
 float Updater::clip_factor() const noexcept {
@@ -170,8 +129,8 @@ float Updater::trust_ratio(std::size_t tensor) const noexcept {
   const double parameters = std::sqrt(norms_[1 + 2 * tensor].value());
   const double gradient = clip_factor() * std::sqrt(norms_[2 + 2 * tensor].value());
   if (parameters == 0.0 || gradient == 0.0) return 1.0F;
-  const double decay = rule_.weight_decay;
-  return static_cast<float>(rule_.trust * parameters / (gradient + decay * parameters));
+  const double decay = rule_.rule().weight_decay;
+  return static_cast<float>(rule_.rule().trust * parameters / (gradient + decay * parameters));
 }
 
 }  // namespace weft::pslib

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "pslib/optimizer/exact_sum.hpp"
-#include "pslib/optimizer/kernels.hpp"
+#include "pslib/optimizer/rule_step.hpp"
 #include "weft/pslib.hpp"
 
 namespace weft::pslib {
@@ -60,32 +60,28 @@ class Updater {
  private:
   template <typename Act>
   void for_each_block(const Run& run, Sources sources, const Act& act) noexcept;
-  void settle_step() noexcept;
   float clip_factor() const noexcept;
   float trust_ratio(std::size_t tensor) const noexcept;
 
   static constexpr std::size_t kBlock = 4096;
 
-  const Optimizer rule_;
-  const Schedule schedule_;
+  AppliedRule rule_;
   const float clip_norm_;
   const std::uint32_t accumulate_;
   const DType wire_;
-  const kernels::Update update_of_rule_;
 
   std::uint64_t update_ = 0;
   std::uint32_t kept_ = 0;         // updates whose gradients are in, this one included
   std::size_t contributions_ = 0;  // gradients of those
   bool is_settled_ = false;        // constants_ are this update's
-  kernels::Constants constants_;
-  RuleStep step_;
+  RuleConstants constants_;
 
   hwy::AlignedFreeUniquePtr<float[]> sums_;  // of gradients kept from former updates
   std::array<hwy::AlignedFreeUniquePtr<float[]>, Rule::kMostStates> states_;
   std::vector<ExactSum> norms_;         // |g|^2, then |p|^2 and |g|^2 of each tensor
   std::vector<const float*> pointers_;  // a block's gradients
   std::vector<float> widened_;          // the same where they are 16-bit
-  std::vector<float> averaged_;         // a block
+  std::vector<float> averaged_;         // a block, where norms are measured
 };
 
 }  // namespace weft::pslib
