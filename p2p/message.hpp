@@ -10,7 +10,8 @@
 namespace weft::p2p {
 
 /// The first word of a message. Who understands it: the shm fabric (its own messages never leave
-/// it), the mesh, the slots, or a rendezvous. None is on the steady path.
+/// it), the mesh, the slots, a rendezvous, messages, signals, or a group. None is on the steady
+/// path.
 enum class MessageType : std::uint32_t {
   greet,          ///< shm: connector -> acceptor: who it says it is
   challenge,      ///< shm: the acceptor's answer, by which it proves who it is
@@ -37,7 +38,15 @@ enum class MessageType : std::uint32_t {
   rendezvous,     ///< a rendezvous' message that a chunk had to go before
   collective,     ///< a group of collectives is opened, closed, or can't go on
   agreement,      ///< who of a group goes on
-  ending          ///< mesh: the rank's process is about to end
+  ending,         ///< mesh: the rank's process is about to end
+  ring_wanted,    ///< messages: the first one waits for a ring
+  ring_granted,   ///< messages: where the ring lies
+  ring_refused,   ///< messages: there will be none, with the reason
+  signal_wanted,  ///< asks for an end of a signal
+  signal_given,   ///< grants it
+  signal_left,    ///< the remote end will touch the signal no more
+  signal_act,     ///< an operation of a rank that shares no memory with the owner
+  signal_reply    ///< the value before it
 };
 
 /// The message in `bytes`, if it has exactly that type's size.

@@ -10,14 +10,9 @@
 
 namespace weft::p2p::message {
 
-/// Numbers of their own, apart from those of MessageType.
-inline constexpr MessageType kRingWanted{64};
-inline constexpr MessageType kRingGranted{65};
-inline constexpr MessageType kRingRefused{66};
-
 /// Sender to receiver: its first message waits for a ring.
 struct RingWanted {
-  static constexpr MessageType kType = kRingWanted;
+  static constexpr MessageType kType = MessageType::ring_wanted;
   MessageType type = kType;
   std::uint32_t reserved = 0;
   MemoryRef words;  ///< its SenderWords
@@ -25,7 +20,7 @@ struct RingWanted {
 
 /// Receiver to sender.
 struct RingGranted {
-  static constexpr MessageType kType = kRingGranted;
+  static constexpr MessageType kType = MessageType::ring_granted;
   MessageType type = kType;
   std::uint32_t signal = 0;  ///< what the receiver's channel calls the cells' words
   MemoryRef ring;
@@ -34,7 +29,7 @@ struct RingGranted {
 
 /// Receiver to sender: there will be none.
 struct RingRefused {
-  static constexpr MessageType kType = kRingRefused;
+  static constexpr MessageType kType = MessageType::ring_refused;
   MessageType type = kType;
   std::uint32_t code = 0;
   FixedText<512> text;

@@ -267,7 +267,7 @@ void MessageState::on_message(p2p::Peer& peer, std::span<const std::byte> bytes)
   using namespace p2p::message;
   p2p::MessageType type{};
   std::memcpy(&type, bytes.data(), sizeof type);
-  if (type == kRingWanted) return on_ring_wanted(peer, bytes);
+  if (type == p2p::MessageType::ring_wanted) return on_ring_wanted(peer, bytes);
   p2p::message::Outgoing* const ring = outgoing_at(peer.rank);
   if (ring == nullptr) return;
   if (const auto granted = p2p::parse<RingGranted>(bytes)) ring->granted(*granted);

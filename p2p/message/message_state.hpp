@@ -58,7 +58,7 @@ class MessageState {
 
   // The progress thread.
   static bool understands(p2p::MessageType type) noexcept {
-    return type >= p2p::message::kRingWanted && type <= p2p::message::kRingRefused;
+    return type >= p2p::MessageType::ring_wanted && type <= p2p::MessageType::ring_refused;
   }
   void on_message(p2p::Peer& peer, std::span<const std::byte> bytes);
 

@@ -9,15 +9,8 @@
 
 namespace weft::p2p {
 
-/// Numbers of their own, apart from those of MessageType.
-inline constexpr MessageType kSignalWanted{72};
-inline constexpr MessageType kSignalGiven{73};
-inline constexpr MessageType kSignalLeft{74};
-inline constexpr MessageType kSignalAct{75};
-inline constexpr MessageType kSignalReply{76};
-
 struct SignalWanted {
-  static constexpr MessageType kType = kSignalWanted;
+  static constexpr MessageType kType = MessageType::signal_wanted;
   MessageType type = kType;
   std::uint32_t reserved = 0;
   std::uint64_t remote_id = 0;
@@ -25,7 +18,7 @@ struct SignalWanted {
 };
 
 struct SignalGranted {
-  static constexpr MessageType kType = kSignalGiven;
+  static constexpr MessageType kType = MessageType::signal_given;
   MessageType type = kType;
   std::uint32_t reserved = 0;
   std::uint64_t remote_id = 0;
@@ -35,7 +28,7 @@ struct SignalGranted {
 
 /// Remote end to owner: it will touch the signal no more.
 struct SignalLeft {
-  static constexpr MessageType kType = kSignalLeft;
+  static constexpr MessageType kType = MessageType::signal_left;
   MessageType type = kType;
   std::uint32_t reserved = 0;
   std::uint64_t signal_id = 0;
@@ -44,7 +37,7 @@ struct SignalLeft {
 enum class SignalAct : std::uint32_t { add, compare_swap };
 
 struct SignalRequest {
-  static constexpr MessageType kType = kSignalAct;
+  static constexpr MessageType kType = MessageType::signal_act;
   MessageType type = kType;
   SignalAct act = SignalAct::add;
   std::uint64_t signal_id = 0;
@@ -55,7 +48,7 @@ struct SignalRequest {
 };
 
 struct SignalReply {
-  static constexpr MessageType kType = kSignalReply;
+  static constexpr MessageType kType = MessageType::signal_reply;
   MessageType type = kType;
   std::uint32_t closed = 0;
   std::uint64_t remote_id = 0;

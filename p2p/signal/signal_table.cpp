@@ -293,13 +293,13 @@ std::shared_ptr<RemoteSignalState> SignalTable::remote(const Peer& peer, std::ui
 void SignalTable::on_message(Peer& peer, std::span<const std::byte> bytes) {
   MessageType type{};
   std::memcpy(&type, bytes.data(), sizeof type);
-  if (type == kSignalWanted) {
+  if (type == MessageType::signal_wanted) {
     if (const auto message = parse<SignalWanted>(bytes)) on_wanted(peer, *message);
-  } else if (type == kSignalGiven) {
+  } else if (type == MessageType::signal_given) {
     if (const auto message = parse<SignalGranted>(bytes)) on_granted(peer, *message);
-  } else if (type == kSignalAct) {
+  } else if (type == MessageType::signal_act) {
     if (const auto message = parse<SignalRequest>(bytes)) on_request(peer, *message);
-  } else if (type == kSignalLeft) {
+  } else if (type == MessageType::signal_left) {
     if (const auto message = parse<SignalLeft>(bytes)) on_left(peer, message->signal_id);
   } else if (const auto message = parse<SignalReply>(bytes)) {
     on_reply(peer, *message);

@@ -101,7 +101,7 @@ class SignalTable {
 
   // The progress thread.
   static bool understands(MessageType type) noexcept {
-    return type >= kSignalWanted && type <= kSignalReply;
+    return type >= MessageType::signal_wanted && type <= MessageType::signal_reply;
   }
   void on_message(Peer& peer, std::span<const std::byte> bytes);
   /// The rank is gone, and no byte of it arrives any more.
