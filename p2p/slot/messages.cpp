@@ -18,8 +18,8 @@ SpecOnWire to_wire(const SlotSpec& spec) noexcept {
 }
 
 std::optional<SlotSpec> from_wire(const SpecOnWire& wire) {
-  if (wire.dtype > static_cast<std::uint8_t>(DType::boolean) || wire.dims > Shape::kMaxDims ||
-      wire.writer > static_cast<std::uint8_t>(Writer::owner) ||
+  if (!wire.name.ended() || wire.dtype > static_cast<std::uint8_t>(DType::boolean) ||
+      wire.dims > Shape::kMaxDims || wire.writer > static_cast<std::uint8_t>(Writer::owner) ||
       wire.flow > static_cast<std::uint8_t>(Flow::unsafe_synchronous) || wire.depth == 0 ||
       wire.depth > kMaxDepth || wire.placement > static_cast<std::uint32_t>(Placement::dynamic))
     return std::nullopt;

@@ -25,6 +25,8 @@ struct FixedText {
     chars[count] = '\0';
   }
   std::string get() const { return {chars.data(), ::strnlen(chars.data(), N)}; }
+  /// What set() leaves ends within its field; what a stranger wrote may not.
+  bool ended() const noexcept { return ::strnlen(chars.data(), N) < N; }
 };
 
 inline constexpr std::size_t kMaxSlotName = 200;
