@@ -142,6 +142,7 @@ void combine(std::byte* to, const std::byte* a, const std::byte* b, std::size_t 
 template <class Type>
 void sum_streamed(std::byte* to, std::byte* to_too, const std::byte* a, const std::byte* b,
                   std::size_t count) {
+  if (count == 0) return;  // what is empty may lie nowhere
   const std::size_t lanes = hn::Lanes(typename Type::D());
   const std::size_t step = lanes * Type::kBytes;
   // Streaming needs aligned places; two of different alignment take the ordinary way.
