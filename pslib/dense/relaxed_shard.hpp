@@ -27,7 +27,7 @@ class RelaxedShard final : public TableShard {
   Status take(std::size_t worker, Deadline deadline) noexcept override;
   Status advance() noexcept override;
   bool needs_all() const noexcept override { return false; }
-  bool survives_workers() const noexcept override { return true; }
+  bool survives(int) const noexcept override { return true; }
   Status drop(std::size_t worker) noexcept override;
   std::uint64_t version() const noexcept override { return version_; }
   TableStatistics statistics() const override { return statistics_; }

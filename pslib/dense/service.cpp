@@ -20,9 +20,8 @@ Service::Service(World& world, std::span<const Served> tables) : world_(world) {
     for (std::size_t worker = 0; worker < shard.workers(); ++worker)
       sources_.push_back({Kind::gradients, &shard.gradients(worker), table, worker});
     workers_ += shard.workers();
-    NormExchange* const norms = shard.norms();
-    for (std::size_t peer = 0; norms != nullptr && peer < norms->peers(); ++peer)
-      sources_.push_back({Kind::norms, &norms->slot(peer), table, peer});
+    for (std::size_t peer = 0; peer < shard.peers(); ++peer)
+      sources_.push_back({Kind::peers, shard.peer(peer), table, peer});
     for (RemoteSlot& other : table.agreement->others())
       sources_.push_back({Kind::life, &other, table, 0});
   }
@@ -49,8 +48,8 @@ Status Service::take(const Source& source, Deadline deadline) {
     case Kind::gradients:
       status = shard.take(source.index, deadline);
       break;
-    case Kind::norms:
-      status = shard.take_norms(source.index, deadline);
+    case Kind::peers:
+      status = shard.take_peer(source.index, deadline);
       break;
     case Kind::life:
       return source.slot->view(deadline).status();
@@ -63,8 +62,9 @@ Status Service::drop_closed() {
   for (std::size_t i = 0; i < sources_.size();) {
     const Source source = sources_[i];
     Status status = take(source, Deadline::after({}));
-    const bool has_ended = is_end(status.code()) || (status.code() == Code::peer_failed &&
-                                                     source.table.shard->survives_workers());
+    const bool has_ended =
+        is_end(status.code()) ||
+        (status.code() == Code::peer_failed && source.table.shard->survives(source.slot->owner()));
     if (!status && !has_ended && status.code() != Code::timeout) return status;
     if (!has_ended) {
       ++i;

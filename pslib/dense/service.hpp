@@ -30,7 +30,7 @@ class Service {
  private:
   enum class Kind : std::uint8_t {
     gradients,  // of worker `index`
-    norms,      // of the shard's peer `index`
+    peers,      // of server `index`, to this one
     life        // only tells that its rank lives
   };
   // A remote slot that is listened to.

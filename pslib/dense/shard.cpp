@@ -46,7 +46,7 @@ Status Shard::round(Deadline deadline) noexcept {
   if (Status status = advance(); !status || rounds_ > begun) return status;
   for (std::size_t i = 0; i < norms_.peers(); ++i) {
     if (norms_.has(i)) continue;
-    if (Status status = take_norms(i, deadline); !status) return status;
+    if (Status status = take_peer(i, deadline); !status) return status;
   }
   return advance();
 }
@@ -74,7 +74,7 @@ Status Shard::take(std::size_t worker, Deadline deadline) noexcept {
   return {};
 }
 
-Status Shard::take_norms(std::size_t peer, Deadline deadline) noexcept {
+Status Shard::take_peer(std::size_t peer, Deadline deadline) noexcept {
   return norms_.take(peer, updater_.norms(), deadline);
 }
 

@@ -33,14 +33,15 @@ class Shard final : public TableShard {
   // The steps of a round, for a caller that waits in its own order.
   std::size_t workers() const noexcept override { return workers_.size(); }
   RemoteSlot& gradients(std::size_t worker) noexcept override { return workers_[worker].gradients; }
-  NormExchange* norms() noexcept override { return &norms_; }
+  std::size_t peers() const noexcept override { return norms_.peers(); }
+  RemoteSlot* peer(std::size_t peer) noexcept override { return &norms_.slot(peer); }
   Status take(std::size_t worker, Deadline deadline) noexcept override;
-  Status take_norms(std::size_t peer, Deadline deadline) noexcept override;
+  Status take_peer(std::size_t peer, Deadline deadline) noexcept override;
   /// With all gradients, tells the norms; with these too, updates the region, lets the gradients go
   /// and publishes.
   Status advance() noexcept override;
   bool needs_all() const noexcept override { return taken_ > 0; }
-  bool survives_workers() const noexcept override { return false; }
+  bool survives(int) const noexcept override { return false; }
   Status drop(std::size_t) noexcept override { return {}; }
   std::uint64_t version() const noexcept override {
     return table_.first_version() + (rounds_ > 0 ? rounds_ - 1 : 0);

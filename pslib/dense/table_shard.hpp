@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "pslib/dense/norm_exchange.hpp"
 #include "weft/pslib.hpp"
 
 namespace weft::pslib {
@@ -20,20 +19,21 @@ class TableShard {
   virtual std::size_t workers() const noexcept = 0;
   /// Where a worker's gradients come from; of a sparse table its requests.
   virtual RemoteSlot& gradients(std::size_t worker) noexcept = 0;
-  /// Null for a table whose rule never goes by norms over several shards.
-  virtual NormExchange* norms() noexcept { return nullptr; }
+  /// What other servers say, which this one listens to.
+  virtual std::size_t peers() const noexcept { return 0; }
+  virtual RemoteSlot* peer(std::size_t /*peer*/) noexcept { return nullptr; }
 
   /// Waits for what a worker sends next.
   virtual Status take(std::size_t worker, Deadline deadline) noexcept = 0;
-  /// Waits for another shard's norms of this round.
-  virtual Status take_norms(std::size_t /*peer*/, Deadline /*deadline*/) noexcept { return {}; }
+  /// Waits for what another server says next.
+  virtual Status take_peer(std::size_t /*peer*/, Deadline /*deadline*/) noexcept { return {}; }
   /// Does what can be done with what was taken.
   virtual Status advance() noexcept = 0;
 
   /// Whether an update is under way that can't be made without every worker.
   virtual bool needs_all() const noexcept = 0;
-  /// Whether the others go on when a worker has died.
-  virtual bool survives_workers() const noexcept = 0;
+  /// Whether the others go on when this rank has died.
+  virtual bool survives(int rank) const noexcept = 0;
   /// The worker has closed the table, left or died: nothing more will come from it.
   virtual Status drop(std::size_t worker) noexcept = 0;
 
