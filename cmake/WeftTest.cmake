@@ -8,10 +8,12 @@ target_link_libraries(weft_test_main PUBLIC GTest::gtest PRIVATE weft_settings)
 # What the sanitizers run.
 add_custom_target(in_process_tests)
 
-# A GoogleTest program in one process; every test in it is a CTest test of its own.
-#   weft_test(name SUITE unit SOURCES a_test.cpp [LINKS weft::base] [TIMEOUT seconds])
+# A GoogleTest program in one process; every test in it is a CTest test of its own (under a
+# sanitizer the program is one).
+#   weft_test(name SUITE unit SOURCES a_test.cpp [LINKS weft::base] [TIMEOUT seconds] [ONE_THREAD])
+# ONE_THREAD: what it tests has no second thread, so ThreadSanitizer has nothing to look for in it.
 function(weft_test name)
-  cmake_parse_arguments(TEST "" "SUITE;TIMEOUT" "SOURCES;LINKS" ${ARGN})
+  cmake_parse_arguments(TEST "ONE_THREAD" "SUITE;TIMEOUT" "SOURCES;LINKS" ${ARGN})
   if(NOT TEST_SUITE)
     message(FATAL_ERROR "weft_test(${name}): say which SUITE it belongs to")
   endif()
@@ -25,14 +27,23 @@ function(weft_test name)
   endif()
   add_executable(${name} ${TEST_SOURCES})
   target_link_libraries(${name} PRIVATE weft_settings weft_test_main ${TEST_LINKS})
+  if(TEST_ONE_THREAD AND WEFT_SANITIZE STREQUAL "thread")
+    return()
+  endif()
   add_dependencies(in_process_tests ${name})
-  # Listing before the test, not after the build: a sanitizer may need a prepared environment.
-  gtest_discover_tests(
-    ${name}
-    TEST_PREFIX ${name}:
-    DISCOVERY_MODE PRE_TEST
-    DISCOVERY_TIMEOUT 60
-    PROPERTIES LABELS ${TEST_SUITE} TIMEOUT ${TEST_TIMEOUT} PROCESSORS ${processors})
+  if(WEFT_SANITIZE)
+    # A sanitizer's start and end cost more than most tests: one process for all of a program's.
+    add_test(NAME ${name} COMMAND ${name})
+    set_tests_properties(${name} PROPERTIES LABELS ${TEST_SUITE} TIMEOUT 600 PROCESSORS
+                                            ${processors})
+  else()
+    gtest_discover_tests(
+      ${name}
+      TEST_PREFIX ${name}:
+      DISCOVERY_MODE PRE_TEST
+      DISCOVERY_TIMEOUT 60
+      PROPERTIES LABELS ${TEST_SUITE} TIMEOUT ${TEST_TIMEOUT} PROCESSORS ${processors})
+  endif()
 endfunction()
 
 # A program (a target of this build, or a path) as NP ranks under mpirun: one CTest test.

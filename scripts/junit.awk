@@ -1,22 +1,7 @@
-# Reads CTest's JUnit file. Prints one line per test, tab-separated:
+# Reads CTest's JUnit file (with xml.awk). Prints one line per test, tab-separated:
 #   passed|failed|skipped  name  reason
 # With -v show=failures: the whole output of the failed tests instead.
 # A skip's reason is GoogleTest's GTEST_SKIP() text, or what follows "skipped: " in the output.
-
-function unescape(text) {
-  gsub(/&lt;/, "<", text)
-  gsub(/&gt;/, ">", text)
-  gsub(/&quot;/, "\"", text)
-  gsub(/&apos;/, "'", text)
-  gsub(/&amp;/, "\\&", text)
-  return text
-}
-
-function attribute(line, key,    rest) {
-  if (!match(line, " " key "=\"")) return ""
-  rest = substr(line, RSTART + RLENGTH)
-  return unescape(substr(rest, 1, index(rest, "\"") - 1))
-}
 
 /<testcase / {
   name = attribute($0, "name")

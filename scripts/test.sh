@@ -7,22 +7,23 @@ table=() # finished lines of the closing table
 # Runs one CTest label of one preset and takes its outcome into the totals of the row.
 #   run_label PRESET LABEL [command in front of ctest...]
 run_label() {
-  local preset=$1 label=$2
+  local preset=$1 label=$2 reader=scripts/junit.awk
   shift 2
+  among "$preset" release dev || reader=scripts/programs.awk # a test is a whole program there
   local folder=build/$preset/results
   local junit=$folder/$label.xml outcomes=$folder/$label.txt
   mkdir -p "$folder"
   rm -f "$junit" "$outcomes"
   # CTest counts a skipped test as passed in its own summary, so its words stay in a file.
   "$@" ctest --test-dir "build/$preset" -L "^$label\$" -j "$jobs" --output-junit "$PWD/$junit" \
-    --test-output-size-passed 65536 --test-output-size-failed 1048576 \
+    --test-output-size-passed 1048576 --test-output-size-failed 1048576 \
     </dev/null >"$folder/$label.log" 2>&1 || true
   if [[ ! -s $junit ]]; then
     tail -n 40 "$folder/$label.log"
     printf 'failed\t%s\tctest ended without a result\n' "$label" >"$outcomes"
   else
-    awk -f scripts/junit.awk "$junit" >"$outcomes"
-    awk -v show=failures -f scripts/junit.awk "$junit"
+    awk -f scripts/xml.awk -f "$reader" "$junit" >"$outcomes"
+    awk -v show=failures -f scripts/xml.awk -f "$reader" "$junit"
   fi
   [[ -s $outcomes ]] || printf 'failed\t%s\tthe suite has no tests\n' "$label" >"$outcomes"
   take_outcomes "$outcomes" "$preset"
@@ -85,7 +86,8 @@ run_sanitizers() {
       run_label "$preset" "$label" $prefix
     done
     [[ $preset != tsan ]] ||
-      note skipped 'tsan: simulated jobs' 'their ranks share one thread: there are no races to find'
+      note skipped 'tsan: simulated jobs, topology, tools, kernels' \
+        'all on one thread: there are no races to find'
   done
 }
 

@@ -1,0 +1,59 @@
+# Reads CTest's JUnit file (with xml.awk) where each of its tests is a whole GoogleTest program. Prints one line per
+# test of the programs, tab-separated:
+#   passed|failed|skipped  program:name  reason
+# With -v show=failures: the whole output of the failed tests instead.
+# A program that ended otherwise than by its tests' verdict is itself a failure, with the test that
+# ran last as the reason.
+
+function tell(outcome, reason) {
+  if (show != "failures") printf "%s\t%s:%s\t%s\n", outcome, program, test, reason
+  else if (outcome == "failed") printf "--- %s:%s failed %s\n%s", program, test, reason, output
+}
+
+/<testcase / {
+  program = attribute($0, "name")
+  status = attribute($0, "status")
+  message = ""
+  test = ""
+  output = ""
+  told = failures = 0
+  next
+}
+
+/<(skipped|failure)[ >]/ { message = attribute($0, "message"); next }
+
+/<\/testcase>/ {
+  if (told == 0 || (status != "run" && failures == 0)) {
+    last = test == "" ? "after its last test" : "in " test
+    test = "(the whole program)"
+    tell("failed", message == "" ? "it ended " last : message ", " last)
+  }
+  program = ""
+  next
+}
+
+program != "" {
+  line = $0
+  sub(/^[ \t]*<system-out>/, "", line)
+  sub(/<\/system-out>$/, "", line)
+  line = unescape(line)
+  if (match(line, /^\[ RUN      \] /)) {
+    test = substr(line, RLENGTH + 1)
+    output = reason = ""
+    after_skip = 0
+  }
+  output = output line "\n"
+  if (after_skip && reason == "") reason = line
+  after_skip = line ~ /: Skipped$/
+  if (line !~ /^\[(       OK |  SKIPPED |  FAILED  )\] .* \([0-9]+ ms\)$/) next
+  ++told
+  if (line ~ /^\[       OK/) {
+    tell("passed", "")
+  } else if (line ~ /^\[  SKIPPED/) {
+    tell("skipped", reason == "" ? "no reason given" : reason)
+  } else {
+    ++failures
+    tell("failed", "")
+  }
+  test = output = ""
+}
