@@ -5,6 +5,7 @@
 #include "pslib/dense/table_state.hpp"
 #include "pslib/deployment/roles.hpp"
 #include "pslib/refusal.hpp"
+#include "pslib/sparse/table_state.hpp"
 #include "weft/pslib.hpp"
 
 namespace weft::pslib {
@@ -41,13 +42,22 @@ Table ParameterServer::table(const std::string& name, std::vector<TensorSpec> sp
                                                     name, std::move(specs), options, deadline));
 }
 
-Status ParameterServer::serve(std::span<Table* const> tables) {
+SparseTable ParameterServer::sparse_table(const std::string& name, const SparseOptions& options,
+                                          Deadline deadline) {
+  refuse_fork(state_->world, "sparse_table").or_throw();
+  return SparseTable(std::make_shared<detail::SparseState>(state_->world, state_->roles,
+                                                           state_->name, name, options, deadline));
+}
+
+Status ParameterServer::serve(std::span<Table* const> tables,
+                              std::span<SparseTable* const> sparse) {
   if (Status status = refuse_fork(state_->world, "serve"); !status) return status;
   if (state_->roles.works())
     return Status(bad_argument("serve", "this rank is a worker",
-                               "its shard works inside push_pull(), pull() and wait_updated()"));
+                               "its shard works inside its own calls of the tables"));
   std::vector<Served> served;
   for (const Table* table : tables) served.push_back(table->state_->served());
+  for (const SparseTable* table : sparse) served.push_back(table->state_->served());
   return Service(state_->world, served).run();
 }
 

@@ -65,7 +65,10 @@ Status Service::drop_closed() {
     const bool has_ended =
         is_end(status.code()) ||
         (status.code() == Code::peer_failed && source.table.shard->survives(source.slot->owner()));
-    if (!status && !has_ended && status.code() != Code::timeout) return status;
+    if (!status && !has_ended && status.code() != Code::timeout) {
+      if (source.kind == Kind::gradients) (void)source.table.shard->drop(source.index);
+      return status;
+    }
     if (!has_ended) {
       ++i;
       continue;

@@ -34,7 +34,8 @@ class TableShard {
   virtual bool needs_all() const noexcept = 0;
   /// Whether the others go on when this rank has died.
   virtual bool survives(int rank) const noexcept = 0;
-  /// The worker has closed the table, left or died: nothing more will come from it.
+  /// The worker has closed the table, left or died: nothing more will come from it. Who waits for
+  /// it in vain is told.
   virtual Status drop(std::size_t worker) noexcept = 0;
 
   /// Updates done; 0 with the initial parameters.

@@ -1,6 +1,7 @@
 #include "pslib/sparse/row_store.hpp"
 
 #include <algorithm>
+#include <array>
 
 namespace weft::pslib {
 
@@ -44,6 +45,24 @@ float* RowStore::to_update(std::uint64_t id, std::uint64_t version) {
   if (rules_.expire_after > 0) last_use_[number] = version;
   if (!is_stored(number)) store(number);
   return at(places_[number]);
+}
+
+// Each pass finds in the caches what the one before asked for.
+void RowStore::fetch(std::span<const std::uint64_t> ids) const noexcept {
+  std::array<std::uint32_t, kMostFetched> numbers;
+  for (const std::uint64_t id : ids) index_.fetch(id);
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    numbers[i] = index_.guess(ids[i]);
+    if (numbers[i] == RowIndex::kNone) continue;
+    __builtin_prefetch(&ids_[numbers[i]]);
+    __builtin_prefetch(&places_[numbers[i]]);
+  }
+  constexpr std::size_t kLine = 64 / sizeof(float);
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (numbers[i] == RowIndex::kNone || !is_stored(numbers[i])) continue;
+    const float* const row = at(places_[numbers[i]]);
+    for (std::size_t k = 0; k < width_; k += kLine) __builtin_prefetch(row + k, 1);
+  }
 }
 
 // The number of a row; one past its time begins anew.

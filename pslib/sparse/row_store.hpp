@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "pslib/sparse/row_index.hpp"
@@ -36,6 +37,9 @@ class RowStore {
   /// A row's parameters to change in place, then its arrays of state; valid until the next call of
   /// any function. Null for one that is not admitted. Throws std::bad_alloc.
   float* to_update(std::uint64_t id, std::uint64_t version);
+  /// Begins to load what look_up() and to_update() of these need, at most kMostFetched.
+  void fetch(std::span<const std::uint64_t> ids) const noexcept;
+  static constexpr std::size_t kMostFetched = 32;
   /// Gives the memory of rows past their time to others.
   void forget(std::uint64_t version);
 

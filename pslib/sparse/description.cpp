@@ -1,0 +1,109 @@
+#include "pslib/sparse/description.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "pslib/optimizer/rules.hpp"
+#include "pslib/refusal.hpp"
+#include "pslib/sparse/request.hpp"
+
+namespace weft::pslib {
+namespace {
+
+constexpr std::size_t kMostDim = 1 << 16;
+constexpr std::size_t kMostRequestRows = 1 << 24;
+
+// The part of a sparse table's options that dense tables have too.
+TableOptions common(const SparseOptions& options) {
+  TableOptions common(options.optimizer);
+  common.schedule = options.schedule;
+  common.consistency = options.consistency;
+  return common;
+}
+
+}  // namespace
+
+SparseDescription::SparseDescription(const Roles& roles, std::string_view server, std::string table,
+                                     const SparseOptions& options)
+    : roles(roles),
+      table(std::move(table)),
+      options(options),
+      prefix_(fmt::format("ps/{}/{}", server, this->table)) {
+  check();
+}
+
+void SparseDescription::check() const {
+  pslib::check(common(options));
+  const auto refuse = [&](const std::string& message, const char* hint) {
+    throw Error(
+        bad_argument("sparse_table", fmt::format("table \"{}\": {}", table, message), hint));
+  };
+  if (options.dim == 0 || options.dim > kMostDim)
+    refuse(fmt::format("rows of {} elements", options.dim),
+           "give SparseOptions::dim 1 to 65536 elements");
+  if (options.request_rows == 0 || options.request_rows > kMostRequestRows)
+    refuse(fmt::format("requests of {} rows", options.request_rows),
+           "give SparseOptions::request_rows 1 to 16777216 rows");
+  if (!std::isfinite(options.spread) || options.spread < 0.0F)
+    refuse(fmt::format("a spread of {}", options.spread), "give a finite one, 0 or above");
+  if (options.optimizer.kind == Optimizer::Kind::lars)
+    refuse("lars goes by norms over a whole tensor, which no server has",
+           "take adagrad or adam, which scale every element by itself");
+  if (options.consistency.kind == Consistency::Kind::k_of_n)
+    refuse("servers might count different workers", "take bsp, ssp or async");
+  if (!is_relaxed()) return;
+  for (const int server : roles.servers)
+    if (std::ranges::find(roles.workers, server) != roles.workers.end())
+      refuse(fmt::format("it is {}, and its shards work at any time, but rank {} works too",
+                         text(options.consistency), server),
+             "let some ranks only serve: Options::dedicated_servers");
+}
+
+std::string SparseDescription::contract() const {
+  return fmt::format(
+      "sparse\nworkers [{}]\nservers [{}]\ndim {}\n{}seed {}\nspread {}\nadmit_after {}\n"
+      "expire_after {}\nrequest_rows {}\n",
+      fmt::join(roles.workers, ", "), fmt::join(roles.servers, ", "), options.dim,
+      text(common(options)), options.seed, options.spread, options.admit_after,
+      options.expire_after, options.request_rows);
+}
+
+RowRules SparseDescription::row_rules() const noexcept {
+  return {.dim = options.dim,
+          .states = states(options.optimizer),
+          .seed = options.seed,
+          .spread = options.spread,
+          .admit_after = options.admit_after,
+          .expire_after = options.expire_after};
+}
+
+std::string SparseDescription::slot_name(std::string_view part) const {
+  return fmt::format("{}/{}", prefix_, part);
+}
+
+SlotSpec SparseDescription::requests(int server) const {
+  return published(fmt::format("requests/{}", server),
+                   request_bytes(options.request_rows, options.dim));
+}
+
+SlotSpec SparseDescription::answers(int worker) const {
+  return published(fmt::format("answers/{}", worker),
+                   answer_bytes(options.request_rows, options.dim));
+}
+
+// A request is written once the last one's answer has come, and an answer once the next request
+// has: each is read by then.
+SlotSpec SparseDescription::published(std::string_view part, std::size_t bytes) const {
+  SlotSpec spec;
+  spec.name = slot_name(part);
+  spec.dtype = DType::u8;
+  spec.shape = Shape{static_cast<std::int64_t>(bytes)};
+  spec.writer = Writer::owner;
+  spec.flow = Flow::unsafe_synchronous;
+  return spec;
+}
+
+}  // namespace weft::pslib

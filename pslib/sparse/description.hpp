@@ -1,0 +1,52 @@
+// What every rank knows of a sparse table, and what its slots are called and look like.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "pslib/deployment/roles.hpp"
+#include "pslib/sparse/row_index.hpp"
+#include "pslib/sparse/row_store.hpp"
+#include "weft/slot.hpp"
+#include "weft/sparse_table.hpp"
+
+namespace weft::pslib {
+
+/// Immutable.
+class SparseDescription {
+ public:
+  /// Throws Error(bad_argument) for options that make no sense.
+  SparseDescription(const Roles& roles, std::string_view server, std::string table,
+                    const SparseOptions& options);
+
+  const Roles roles;
+  const std::string table;
+  const SparseOptions options;
+
+  /// What all ranks must have in common, one item a line, in words that an error can show.
+  std::string contract() const;
+  RowRules row_rules() const noexcept;
+  bool is_relaxed() const noexcept { return options.consistency.kind != Consistency::Kind::bsp; }
+
+  /// The place of a row's server among the servers: by other bits of the hash than the server's
+  /// index uses.
+  std::size_t server_of(std::uint64_t id) const noexcept {
+    return ((mixed(id) >> 25 & 0xffffffffU) * roles.servers.size()) >> 32;
+  }
+
+  /// "ps/<server>/<table>/<part>".
+  std::string slot_name(std::string_view part) const;
+  /// A worker's requests to one server.
+  SlotSpec requests(int server) const;
+  /// A server's answers to one worker.
+  SlotSpec answers(int worker) const;
+
+ private:
+  void check() const;
+  SlotSpec published(std::string_view part, std::size_t bytes) const;
+
+  const std::string prefix_;
+};
+
+}  // namespace weft::pslib

@@ -1,0 +1,255 @@
+#include "pslib/sparse/shard.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "pslib/optimizer/rules.hpp"
+#include "pslib/refusal.hpp"
+
+namespace weft::pslib {
+namespace {
+
+constexpr std::uint32_t kNoGradient = std::numeric_limits<std::uint32_t>::max();
+// Rows whose memory is fetched while others are worked on.
+constexpr std::size_t kAhead = RowStore::kMostFetched;
+
+}  // namespace
+
+SparseShard::SparseShard(World& world, const SparseDescription& table)
+    : table_(table),
+      dim_(table.options.dim),
+      states_(states(table.options.optimizer)),
+      store_(table.row_rules()),
+      rule_(table.options.optimizer, table.options.schedule, dim_),
+      workers_(table.roles.workers.size()) {
+  for (std::size_t i = 0; i < workers_.size(); ++i)
+    workers_[i].answers = world.expose(table.answers(table.roles.workers[i]));
+  sources_.resize(workers_.size());
+}
+
+void SparseShard::attach(World& world, Deadline deadline) {
+  const SlotSpec expected = table_.requests(table_.roles.rank);
+  for (std::size_t i = 0; i < workers_.size(); ++i)
+    workers_[i].requests = world.attach(table_.roles.workers[i], expected, deadline);
+}
+
+Status SparseShard::take(std::size_t worker, Deadline deadline) noexcept {
+  Worker& from = workers_[worker];
+  auto request = from.requests.view(deadline);
+  if (!request) return request.status();
+  from.request = *std::move(request);
+  from.is_new = true;
+  ++counted_.requests;
+  return {};
+}
+
+Status SparseShard::drop(std::size_t worker) noexcept {
+  workers_[worker].is_gone = true;
+  return advance();  // it holds nobody back any more
+}
+
+bool SparseShard::needs_all() const noexcept {
+  return !table_.is_relaxed() && std::ranges::any_of(workers_, &Worker::has_pushed);
+}
+
+bool SparseShard::has_answered(std::uint64_t calls) const noexcept {
+  return std::ranges::all_of(workers_, [&](const Worker& w) { return w.calls >= calls; });
+}
+
+SparseStatistics SparseShard::sparse_statistics() const noexcept {
+  SparseStatistics statistics = counted_;
+  statistics.rows = store_.rows();
+  statistics.bytes = store_.bytes();
+  return statistics;
+}
+
+Status SparseShard::advance() noexcept {
+  try {
+    serve();
+  } catch (const Error& error) {
+    return error.status();
+  } catch (const std::bad_alloc&) {
+    return refuse(Code::exhausted, [&] {
+      ErrorDetail detail;
+      detail.code = Code::exhausted;
+      detail.operation = "serve";
+      detail.message = "no memory for more rows of table \"" + table_.table + "\", of " +
+                       std::to_string(store_.rows()) + " now";
+      detail.hint = "use more servers, or admit fewer rows: admit_after, expire_after";
+      detail.rank = table_.roles.rank;
+      return detail;
+    });
+  }
+  return {};
+}
+
+void SparseShard::serve() {
+  for (Worker& worker : workers_)
+    if (worker.is_new) take_push(worker);
+  if (has_every_push()) update_from_all();
+  for (Worker& worker : workers_)
+    if (worker.request && may_be_answered(worker)) answer(worker);
+  if (table_.is_relaxed()) return;
+  // What still waits for an update waits for ever if a worker without a push has gone.
+  const auto lost =
+      std::ranges::find_if(workers_, [](const Worker& w) { return w.is_gone && !w.has_pushed; });
+  if (lost == workers_.end()) return;
+  const int rank = table_.roles.workers[static_cast<std::size_t>(lost - workers_.begin())];
+  for (Worker& worker : workers_)
+    if (worker.request) tell_who_is_lost(worker, rank);
+}
+
+void SparseShard::tell_who_is_lost(Worker& worker, int rank) {
+  const Tensor to = worker.answers.next().value();
+  auto& head = *reinterpret_cast<AnswerHead*>(to.data());
+  head = {.version = version_, .lost = static_cast<std::uint64_t>(rank) + 1};
+  worker.request.release();
+  worker.answers.publish().or_throw();
+}
+
+RequestParts<const std::byte> SparseShard::parts(const Worker& worker) const noexcept {
+  return {worker.request.tensor().data(), table_.options.request_rows};
+}
+
+void SparseShard::take_push(Worker& worker) {
+  worker.is_new = false;
+  const RequestHead& head = parts(worker).head();
+  if (table_.is_relaxed()) {
+    update_at_once(worker);
+  } else if (head.pushed > 0 && head.commits == 0) {
+    keep(worker);
+  }
+  if (head.commits == 0) return;
+  count_push(worker);
+  ++worker.pushes;
+  if (table_.is_relaxed())
+    ++version_;
+  else
+    worker.has_pushed = true;
+}
+
+void SparseShard::count_push(const Worker& worker) noexcept {
+  const std::uint64_t staleness = version_ - std::min(parts(worker).head().base, version_);
+  ++pushes_.staleness[std::min<std::size_t>(staleness, TableStatistics::kMostStaleness)];
+  ++pushes_.applied;
+}
+
+// The request's memory is the worker's again when it is answered.
+void SparseShard::keep(Worker& worker) {
+  const auto request = parts(worker);
+  const std::size_t count = request.head().pushed;
+  Kept& kept = worker.kept;
+  kept.ids.insert(kept.ids.end(), request.pushed(), request.pushed() + count);
+  kept.gradients.insert(kept.gradients.end(), request.gradients(),
+                        request.gradients() + count * dim_);
+}
+
+bool SparseShard::has_every_push() const noexcept {
+  return !table_.is_relaxed() && std::ranges::all_of(workers_, &Worker::has_pushed);
+}
+
+bool SparseShard::may_be_answered(const Worker& worker) const noexcept {
+  const RequestHead& head = parts(worker).head();
+  if (head.commits == 0 && head.looked_up == 0) return true;
+  const Consistency& consistency = table_.options.consistency;
+  if (!table_.is_relaxed()) return worker.pushes <= version_;
+  if (consistency.kind != Consistency::Kind::ssp || head.looked_up == 0) return true;
+  return std::ranges::all_of(workers_, [&](const Worker& other) {
+    return other.is_gone || worker.pushes <= other.pushes + consistency.staleness;
+  });
+}
+
+void SparseShard::answer(Worker& worker) {
+  const auto request = parts(worker);
+  const std::span ids(request.looked_up(), request.head().looked_up);
+  const Tensor to = worker.answers.next().value();
+  auto* const rows = reinterpret_cast<float*>(to.data() + kAnswerRows);
+  for (std::size_t at = 0; at < ids.size(); at += kAhead) {
+    const auto block = ids.subspan(at, std::min(kAhead, ids.size() - at));
+    store_.fetch(block);
+    for (std::size_t i = 0; i < block.size(); ++i)
+      store_.look_up(block[i], version_, rows + (at + i) * dim_);
+  }
+  counted_.looked_up += ids.size();
+  *reinterpret_cast<AnswerHead*>(to.data()) = {.version = version_};
+  worker.calls += request.head().is_last;
+  worker.request.release();
+  worker.answers.publish().or_throw();
+}
+
+void SparseShard::update_at_once(const Worker& worker) {
+  const auto request = parts(worker);
+  const std::span ids(request.pushed(), request.head().pushed);
+  if (ids.empty()) return;
+  const RuleConstants constants = rule_.constants(version_ + 1, 1.0F);
+  for (std::size_t at = 0; at < ids.size(); at += kAhead) {
+    const auto block = ids.subspan(at, std::min(kAhead, ids.size() - at));
+    store_.fetch(block);
+    for (std::size_t i = 0; i < block.size(); ++i) {
+      const float* const gradient = request.gradients() + (at + i) * dim_;
+      update_row(constants, block[i], {&gradient, 1});
+    }
+  }
+}
+
+void SparseShard::update_from_all() {
+  std::size_t most = 0;
+  for (const Worker& worker : workers_)
+    most += worker.kept.ids.size() + parts(worker).head().pushed;
+  rows_.begin(most);
+  first_.clear();
+  last_.clear();
+  gradients_.clear();
+  for (const Worker& worker : workers_) {
+    collect(worker.kept.ids, worker.kept.gradients.data());
+    const auto request = parts(worker);
+    collect({request.pushed(), request.head().pushed}, request.gradients());
+  }
+  const RuleConstants constants =
+      rule_.constants(version_ + 1, 1.0F / static_cast<float>(workers_.size()));
+  const auto ids = rows_.ids();
+  for (std::size_t at = 0; at < ids.size(); ++at) {
+    if (at % kAhead == 0) store_.fetch(ids.subspan(at, std::min(kAhead, ids.size() - at)));
+    std::size_t count = 0;
+    for (std::uint32_t i = first_[at]; i != kNoGradient; i = gradients_[i].next)
+      sources_[count++] = gradients_[i].values;
+    update_row(constants, ids[at], {sources_.data(), count});
+  }
+  ++version_;
+  for (Worker& worker : workers_) {
+    worker.has_pushed = false;
+    worker.kept.ids.clear();
+    worker.kept.gradients.clear();
+  }
+  const std::uint64_t expire = table_.options.expire_after;
+  if (expire > 0 && version_ % expire == 0) store_.forget(version_);
+}
+
+void SparseShard::collect(std::span<const std::uint64_t> ids, const float* gradients) {
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    const auto entry = static_cast<std::uint32_t>(gradients_.size());
+    gradients_.push_back({gradients + i * dim_, kNoGradient});
+    const std::uint32_t row = rows_.add(ids[i]);
+    if (row == first_.size()) {
+      first_.push_back(entry);
+      last_.push_back(entry);
+      continue;
+    }
+    gradients_[last_[row]].next = entry;
+    last_[row] = entry;
+  }
+}
+
+void SparseShard::update_row(const RuleConstants& constants, std::uint64_t id,
+                             kernels::Gradients gradients) {
+  float* const row = store_.to_update(id, version_ + 1);
+  if (row == nullptr) {
+    counted_.not_admitted += gradients.size();
+    return;
+  }
+  ++counted_.updated;
+  const auto state = [&](std::size_t i) { return i < states_ ? row + (1 + i) * dim_ : nullptr; };
+  rule_.apply(constants, {row, row, state(0), state(1)}, gradients, dim_);
+}
+
+}  // namespace weft::pslib

@@ -1,0 +1,47 @@
+#include "pslib/sparse/table_state.hpp"
+
+#include <fmt/format.h>
+
+#include "pslib/refusal.hpp"
+
+namespace weft::pslib::detail {
+
+SparseState::SparseState(World& world, const Roles& roles, const std::string& server,
+                         const std::string& table, const SparseOptions& options, Deadline deadline)
+    : world_(world), table_(roles, server, table, options) {
+  agreement_.emplace(world, table_.slot_name("contract"), table_.contract(), deadline);
+  // All slots are offered before any is waited for: two ranks wait for each other's.
+  if (roles.works()) worker_ = std::make_unique<SparseWorker>(world, table_);
+  if (roles.serves()) shard_ = std::make_unique<SparseShard>(world, table_);
+  if (worker_) worker_->attach(world, shard_.get(), deadline);
+  if (shard_) shard_->attach(world, deadline);
+}
+
+Status SparseState::run(const SparseCall& call, Deadline deadline) noexcept {
+  if (Status status = must_work(call.operation); !status) return status;
+  return worker_->run(call, deadline);
+}
+
+Status SparseState::flush(Deadline deadline) noexcept {
+  if (Status status = must_work("flush"); !status) return status;
+  return worker_->settle(deadline);
+}
+
+std::uint64_t SparseState::version() const noexcept {
+  return worker_ ? worker_->version() : shard_->version();
+}
+
+SparseStatistics SparseState::statistics() const noexcept {
+  return shard_ ? shard_->sparse_statistics() : SparseStatistics{};
+}
+
+Status SparseState::must_work(const char* operation) const noexcept {
+  if (Status status = refuse_fork(world_, operation); !status) return status;
+  if (worker_) return {};
+  return refuse(Code::bad_argument, [&] {
+    return bad_argument(operation, fmt::format("this rank only serves table \"{}\"", table_.table),
+                        "call ParameterServer::serve() here");
+  });
+}
+
+}  // namespace weft::pslib::detail

@@ -1,0 +1,42 @@
+// A sparse table as one rank holds it: what it agreed on, and its parts in the work.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "pslib/dense/service.hpp"
+#include "pslib/sparse/shard.hpp"
+#include "pslib/sparse/worker.hpp"
+
+namespace weft::pslib::detail {
+
+/// Thread-safety: one thread at a time.
+class SparseState {
+ public:
+  /// Collective over the world. Throws Error as ParameterServer::sparse_table says.
+  SparseState(World& world, const Roles& roles, const std::string& server, const std::string& table,
+              const SparseOptions& options, Deadline deadline);
+
+  Status run(const SparseCall& call, Deadline deadline) noexcept;
+  Status flush(Deadline deadline) noexcept;
+
+  const SparseDescription& description() const noexcept { return table_; }
+  std::uint64_t version() const noexcept;
+  SparseStatistics statistics() const noexcept;
+
+  /// For a rank that serves.
+  Served served() noexcept { return {shard_.get(), &*agreement_, table_.table}; }
+
+ private:
+  Status must_work(const char* operation) const noexcept;
+
+  World& world_;
+  const SparseDescription table_;
+  std::optional<Agreement> agreement_;
+  std::unique_ptr<SparseWorker> worker_;
+  std::unique_ptr<SparseShard> shard_;
+};
+
+}  // namespace weft::pslib::detail

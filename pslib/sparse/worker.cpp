@@ -1,0 +1,243 @@
+#include "pslib/sparse/worker.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "pslib/refusal.hpp"
+
+namespace weft::pslib {
+
+SparseWorker::SparseWorker(World& world, const SparseDescription& table)
+    : world_(world),
+      table_(table),
+      dim_(table.options.dim),
+      room_(table.options.request_rows),
+      pushed_(table),
+      looked_up_(table),
+      is_written_(room_) {
+  for (const int rank : table.roles.servers) {
+    Server& server = servers_.emplace_back();
+    server.rank = rank;
+    server.requests = world.expose(table.requests(rank));
+  }
+  awaited_.reserve(servers_.size() + table.roles.workers.size());
+}
+
+void SparseWorker::attach(World& world, SparseShard* own, Deadline deadline) {
+  own_ = own;
+  const SlotSpec expected = table_.answers(table_.roles.rank);
+  for (Server& server : servers_) server.answers = world.attach(server.rank, expected, deadline);
+}
+
+std::uint64_t SparseWorker::version() const noexcept {
+  return std::ranges::min_element(servers_, {}, &Server::version)->version;
+}
+
+Status SparseWorker::run(const SparseCall& call, Deadline deadline) noexcept {
+  if (Status status = check(call); !status) return status;
+  try {
+    if (interrupted_.operation[0] == '\0') {
+      if (Status status = settle(deadline); !status) return status;
+      begin(call);
+    }
+    Status status = go_on(call, deadline);
+    if (status) interrupted_ = {};
+    return status;
+  } catch (const std::bad_alloc&) {
+    return refuse(Code::exhausted, [&] {
+      ErrorDetail detail;
+      detail.code = Code::exhausted;
+      detail.operation = call.operation;
+      detail.message = fmt::format("no memory for a batch of {} ids",
+                                   std::max(call.pushed.size(), call.ids.size()));
+      detail.hint = "use smaller batches";
+      return detail;
+    });
+  }
+}
+
+Status SparseWorker::check(const SparseCall& call) const noexcept {
+  const auto wrong = [&](std::size_t ids, std::size_t values, const char* what) {
+    return refuse(Code::bad_argument, [&] {
+      return bad_argument(
+          call.operation, fmt::format("{} ids and {} elements of {}", ids, values, what),
+          fmt::format("give {} elements for each id of table \"{}\"", dim_, table_.table));
+    });
+  };
+  if (call.gradients.size() != call.pushed.size() * dim_)
+    return wrong(call.pushed.size(), call.gradients.size(), "gradients");
+  if (call.rows.size() != call.ids.size() * dim_)
+    return wrong(call.ids.size(), call.rows.size(), "rows");
+  if (interrupted_.operation[0] == '\0') return {};
+  if (interrupted_.pushes == call.pushes && interrupted_.looks_up == call.looks_up &&
+      (!call.pushes || pushed_.is_of(call.pushed)) &&
+      (!call.looks_up || looked_up_.is_of(call.ids)))
+    return {};
+  return refuse(Code::bad_argument, [&] {
+    return bad_argument(call.operation,
+                        fmt::format("the last {}() has not ended", interrupted_.operation),
+                        "make the same call again, with the same ids");
+  });
+}
+
+void SparseWorker::begin(const SparseCall& call) {
+  if (call.pushes) {
+    // What was looked up last is what is pushed next.
+    if (looked_up_.is_of(call.pushed))
+      std::swap(pushed_, looked_up_);
+    else
+      pushed_.assign(call.pushed);
+  }
+  if (call.looks_up && !looked_up_.is_of(call.ids)) looked_up_.assign(call.ids);
+  for (Server& server : servers_) {
+    server.pushed = server.asked = server.taken = 0;
+    server.has_finished = false;
+  }
+  ++calls_;
+  interrupted_ = call;
+}
+
+Status SparseWorker::go_on(const SparseCall& call, Deadline deadline) {
+  for (;;) {
+    bool has_finished = true;
+    for (std::size_t i = 0; i < servers_.size(); ++i) {
+      if (!servers_[i].has_finished && !servers_[i].is_asked)
+        if (Status status = send(i, call); !status) return status;
+      has_finished = has_finished && servers_[i].has_finished;
+    }
+    if (has_finished && !call.looks_up) return {};
+    if (has_finished && !is_asked() && (own_ == nullptr || own_->has_answered(calls_))) return {};
+    if (Status status = await_one(call, deadline); !status) return status;
+  }
+}
+
+Status SparseWorker::settle(Deadline deadline) noexcept {
+  const SparseCall none;
+  while (is_asked() || (own_ != nullptr && !own_->has_answered(calls_)))
+    if (Status status = await_one(none, deadline); !status) return status;
+  return {};
+}
+
+bool SparseWorker::is_asked() const noexcept {
+  return std::ranges::any_of(servers_, &Server::is_asked);
+}
+
+// The next request to a server: rows to push as long as there are any, then rows to look up, which
+// may begin in the last request of the push.
+Status SparseWorker::send(std::size_t index, const SparseCall& call) {
+  Server& server = servers_[index];
+  const auto buffer = server.requests.next();
+  if (!buffer) return buffer.status();
+  const RequestParts<std::byte> request(buffer->data(), room_);
+  RequestHead& head = request.head();
+  head = {};
+  head.base = server.version;
+  bool pushes_more = false;
+  if (call.pushes) {
+    const auto ids = pushed_.rows(index).subspan(server.pushed);
+    head.pushed = std::min(room_, ids.size());
+    std::copy_n(ids.begin(), head.pushed, request.pushed());
+    add_gradients(index, call, {request.gradients(), head.pushed * dim_});
+    pushes_more = head.pushed < ids.size();
+    head.commits = static_cast<std::uint8_t>(server.asked == 0 && !pushes_more);
+    server.pushed += head.pushed;
+  }
+  if (call.looks_up && !pushes_more) {
+    const auto ids = looked_up_.rows(index).subspan(server.asked);
+    head.looked_up = std::min(room_, ids.size());
+    std::copy_n(ids.begin(), head.looked_up, request.looked_up());
+    server.asked += head.looked_up;
+    server.has_finished = head.looked_up == ids.size();
+  } else {
+    server.has_finished = !pushes_more;
+  }
+  head.is_last = static_cast<std::uint8_t>(server.has_finished);
+  Status status = server.requests.publish();
+  server.is_asked = status.ok();
+  return status;
+}
+
+// Gradients of one id are added up where the server reads them.
+void SparseWorker::add_gradients(std::size_t index, const SparseCall& call, std::span<float> to) {
+  if (to.empty()) return;
+  const Server& server = servers_[index];
+  const std::size_t count = to.size() / dim_;
+  std::fill_n(is_written_.begin(), count, char{0});
+  const auto places = pushed_.places();
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const std::size_t row = places[i].row - server.pushed;  // wraps for those sent before
+    if (places[i].server != index || row >= count) continue;
+    const float* const from = call.gradients.data() + i * dim_;
+    float* const sum = to.data() + row * dim_;
+    if (is_written_[row] == 0)
+      std::memcpy(sum, from, dim_ * sizeof(float));
+    else
+      for (std::size_t k = 0; k < dim_; ++k) sum[k] += from[k];
+    is_written_[row] = 1;
+  }
+}
+
+Status SparseWorker::await_one(const SparseCall& call, Deadline deadline) {
+  awaited_.clear();
+  for (Server& server : servers_)
+    if (server.is_asked) awaited_.push_back(&server.answers);
+  const std::size_t answers = awaited_.size();
+  if (own_ != nullptr)
+    for (std::size_t i = 0; i < own_->workers(); ++i)
+      if (own_->owes(i, calls_)) awaited_.push_back(&own_->gradients(i));
+  std::size_t first = 0;
+  if (awaited_.size() > 1) {
+    const auto ready = world_.wait_any(awaited_, deadline);
+    if (!ready) return ready.status();
+    first = *ready;
+  }
+  if (first >= answers) {
+    std::size_t worker = 0;
+    while (&own_->gradients(worker) != awaited_[first]) ++worker;
+    if (Status status = own_->take(worker, deadline); !status) return status;
+    return own_->advance();
+  }
+  auto arrival = awaited_[first]->view(deadline);
+  if (!arrival) return arrival.status();
+  std::size_t index = 0;
+  while (&servers_[index].answers != awaited_[first]) ++index;
+  servers_[index].is_asked = false;
+  const std::byte* const answer = arrival->tensor().data();
+  if (const auto lost = reinterpret_cast<const AnswerHead*>(answer)->lost; lost != 0)
+    return name_the_lost(static_cast<int>(lost) - 1);
+  read_rows(index, answer, call);
+  return {};
+}
+
+// Of a worker that has died, its death is what happened.
+Status SparseWorker::name_the_lost(int rank) const {
+  if (Status status = world_.alive({&rank, 1}); !status) return status;
+  ErrorDetail detail;
+  detail.code = Code::closed;
+  detail.operation = "update";
+  detail.message = fmt::format("rank {} closed table \"{}\" after {} updates, while others pushed",
+                               rank, table_.table, version());
+  detail.hint = "let every worker push equally often";
+  detail.rank = table_.roles.rank;
+  detail.peer = rank;
+  return Status(std::move(detail));
+}
+
+void SparseWorker::read_rows(std::size_t index, const std::byte* answer, const SparseCall& call) {
+  Server& server = servers_[index];
+  server.version = reinterpret_cast<const AnswerHead*>(answer)->version;
+  const std::size_t count = server.asked - server.taken;
+  if (count == 0) return;
+  const auto* const rows = reinterpret_cast<const float*>(answer + kAnswerRows);
+  const auto places = looked_up_.places();
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const std::size_t row = places[i].row - server.taken;  // wraps for those that came before
+    if (places[i].server != index || row >= count) continue;
+    std::memcpy(call.rows.data() + i * dim_, rows + row * dim_, dim_ * sizeof(float));
+  }
+  server.taken = server.asked;
+}
+
+}  // namespace weft::pslib

@@ -1,0 +1,446 @@
+// Sparse tables between ranks: equal to every row kept for itself, whatever came how and when.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+
+#include "tests/threads/pslib/sparse_reference.hpp"
+#include "tests/threads/pslib/training.hpp"
+#include "tests/threads/slots/edges.hpp"
+
+namespace weft::tests {
+namespace {
+
+using pslib::Consistency;
+using pslib::Optimizer;
+using pslib::SparseOptions;
+using pslib::SparseTable;
+using std::chrono::milliseconds;
+
+/// Ranks below `workers` run `work`; with `servers` above 0 the others serve, and then `served`
+/// sees the table.
+template <typename Work, typename Served>
+void run_sparse(int workers, int servers, const SparseOptions& options, const Work& work,
+                const Served& served) {
+  run_ranks(
+      workers + servers,
+      [&](World& world) {
+        pslib::ParameterServer server(world, {.dedicated_servers = servers});
+        {
+          SparseTable table = server.sparse_table("rows", options);
+          if (server.works()) {
+            work(world, table);
+          } else {
+            SparseTable* const tables[] = {&table};
+            server.serve({}, tables).or_throw();
+            served(table);
+          }
+          if (servers == 0) world.leave().or_throw();
+        }
+        if (servers > 0) (void)world.leave();
+      },
+      settings());
+}
+
+template <typename Work>
+void run_sparse(int workers, int servers, const SparseOptions& options, const Work& work) {
+  run_sparse(workers, servers, options, work, [](const SparseTable&) {});
+}
+
+/// What every worker does in a step, and the rows that it must see.
+struct Step {
+  bool in_one_call = false;  ///< the push and the next step's lookup
+  std::vector<Ids> looked_up;
+  std::vector<Push> pushed;
+  std::vector<Floats> expected;
+};
+
+class History {
+ public:
+  History(unsigned seed, std::size_t workers) : random_(seed) {
+    options_.dim = 1 + random_() % 20;
+    options_.optimizer = any_rule();
+    options_.seed = random_();
+    options_.spread = 0.5F;
+    options_.admit_after = static_cast<std::uint32_t>(random_() % 3);
+    options_.expire_after = random_() % 2 * (1 + random_() % 4);
+    options_.request_rows = random_() % 2 == 0 ? 4096 : 1 + random_() % 12;
+    SerialTable model(options_);
+    for (int i = 0; i < 12; ++i) {
+      Step& step = steps_.emplace_back();
+      step.in_one_call = i > 0 && random_() % 2 == 0;
+      if (i > 0) model.update(steps_[static_cast<std::size_t>(i) - 1].pushed);
+      for (std::size_t worker = 0; worker < workers; ++worker) {
+        step.looked_up.push_back(any_ids());
+        step.expected.push_back(model.look_up(step.looked_up.back()));
+        Push& push = step.pushed.emplace_back();
+        push.ids = random_() % 3 == 0 ? any_ids() : step.looked_up.back();
+        push.gradients.resize(push.ids.size() * options_.dim);
+        for (float& g : push.gradients) g = std::normal_distribution<float>()(random_);
+      }
+    }
+  }
+
+  const SparseOptions& options() const { return options_; }
+
+  void replay(std::size_t worker, SparseTable& table) const {
+    for (std::size_t i = 0; i < steps_.size(); ++i) {
+      const Step& step = steps_[i];
+      const Ids& ids = step.looked_up[worker];
+      Floats rows(ids.size() * options_.dim);
+      const Push* const last = i > 0 ? &steps_[i - 1].pushed[worker] : nullptr;
+      if (step.in_one_call) {
+        table.push_lookup(last->ids, last->gradients, ids, rows).or_throw();
+      } else {
+        if (last != nullptr) table.push(last->ids, last->gradients).or_throw();
+        table.lookup(ids, rows).or_throw();
+      }
+      ASSERT_EQ(rows, step.expected[worker]) << "step " << i << ", worker " << worker;
+    }
+    EXPECT_EQ(table.version(), steps_.size() - 1);
+  }
+
+ private:
+  Optimizer any_rule() {
+    switch (random_() % 5) {
+      case 0:
+        return Optimizer::sgd(0.1F);
+      case 1:
+        return Optimizer::adagrad(0.1F);
+      case 2:
+        return Optimizer::adam(0.01F);
+      case 3:
+        return Optimizer::ftrl(0.1F, 0.01F);
+      default:
+        return Optimizer::with_momentum(0.1F);
+    }
+  }
+  // Often none, often the same, some that differ in high bits alone.
+  Ids any_ids() {
+    Ids ids(random_() % 4 == 0 ? 0 : random_() % 60);
+    for (std::uint64_t& id : ids) {
+      id = random_() % 40;
+      if (random_() % 2 == 0) id <<= 57;
+    }
+    return ids;
+  }
+
+  std::mt19937 random_;
+  SparseOptions options_;
+  std::vector<Step> steps_;
+};
+
+TEST(SparseTables, EqualRowsKeptOneByOneInAnyHistory) {
+  constexpr std::pair<int, int> kJobs[] = {{1, 0}, {3, 0}, {1, 1}, {2, 2}, {3, 1}};
+  for (unsigned seed = 0; seed < 25; ++seed) {
+    const auto [workers, servers] = kJobs[seed % std::size(kJobs)];
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const History history(seed, static_cast<std::size_t>(workers));
+    run_sparse(workers, servers, history.options(), [&](World& world, SparseTable& table) {
+      history.replay(static_cast<std::size_t>(world.rank()), table);
+    });
+  }
+}
+
+SparseOptions plain(const Consistency& consistency) {
+  SparseOptions options;
+  options.dim = 4;
+  options.optimizer = Optimizer::sgd(1.0F);
+  options.spread = 0.0F;
+  options.consistency = consistency;
+  return options;
+}
+
+TEST(AsynchronousRows, TakeEveryPushOnce) {
+  constexpr int kWorkers = 3;
+  constexpr std::uint64_t kSteps = 40;
+  for (unsigned seed = 0; seed < 3; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Meeting meeting(kWorkers);
+    std::atomic<std::uint64_t> updated = 0;
+    run_sparse(
+        kWorkers, 2, plain(Consistency::async()),
+        [&](World& world, SparseTable& table) {
+          std::mt19937 random(seed * 31 + static_cast<unsigned>(world.rank()));
+          const Ids all{1, 2, 3, 4, 5, 6, 7, 8};
+          const Floats ones(all.size() * 4, -1.0F);
+          Floats rows(all.size() * 4);
+          Floats before = rows;
+          for (std::uint64_t step = 0; step < kSteps; ++step) {
+            if (random() % 4 == 0) std::this_thread::yield();
+            table.push(all, ones).or_throw();
+            table.lookup(all, rows).or_throw();
+            for (std::size_t i = 0; i < rows.size(); ++i)
+              ASSERT_GE(rows[i], before[i] + 1.0F) << "its own push is in";
+            before = rows;
+          }
+          table.flush().or_throw();
+          meeting.wait();
+          table.lookup(all, rows).or_throw();
+          EXPECT_EQ(rows, Floats(rows.size(), static_cast<float>(kWorkers * kSteps)));
+        },
+        [&](const SparseTable& table) {
+          EXPECT_EQ(table.version(), kWorkers * kSteps);
+          updated += table.statistics().updated;
+        });
+    EXPECT_EQ(updated, 8 * kWorkers * kSteps);
+  }
+}
+
+TEST(BoundedStaleRows, AreNeverSeenAheadOfTheSlowest) {
+  constexpr int kWorkers = 3;
+  constexpr int kSteps = 25;
+  for (const std::uint32_t bound : {0U, 2U}) {
+    SCOPED_TRACE(bound);
+    std::array<std::atomic<int>, kWorkers> clocks{};
+    run_sparse(kWorkers, 1, plain(Consistency::ssp(bound)), [&](World& world, SparseTable& table) {
+      std::mt19937 random(static_cast<unsigned>(world.rank()));
+      auto& own = clocks[static_cast<std::size_t>(world.rank())];
+      const Ids ids{7};
+      const Floats gradient(4, 1.0F);
+      Floats row(4);
+      for (int clock = 1; clock <= kSteps; ++clock) {
+        if (random() % 4 == 0) std::this_thread::sleep_for(std::chrono::microseconds(200));
+        own = clock;
+        table.push_lookup(ids, gradient, ids, row).or_throw();
+        for (const auto& other : clocks) ASSERT_GE(other, clock - static_cast<int>(bound));
+      }
+      own = kSteps + 1;  // who has left holds nobody back
+    });
+  }
+}
+
+TEST(SparseSteps, CostOneRequestAndOneAnswerAShardAndNothingElse) {
+  constexpr std::uint64_t kSteps = 20;
+  SparseOptions options = plain(Consistency::bsp());
+  options.optimizer = Optimizer::adagrad(0.1F);
+  for (const int servers : {0, 2}) {
+    SCOPED_TRACE(servers);
+    Meeting meeting(2);
+    run_sparse(2, servers, options, [&](World& world, SparseTable& table) {
+      Ids ids(500);
+      for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = i % 300;
+      Floats rows(ids.size() * 4);
+      table.lookup(ids, rows).or_throw();
+      const auto step = [&] { table.push_lookup(ids, rows, ids, rows).or_throw(); };
+      const auto sum = [&](Role role, std::string_view part) {
+        TransferCounters sum;
+        for (const auto& edge : world.report().edges)
+          if (edge.role == role && contains(edge.slot, std::string(part))) sum += edge.counters;
+        return sum;
+      };
+      step();
+      meeting.wait();
+      const auto before = all_counters(world);
+      const auto requests = sum(Role::publishes, "requests");
+      const auto answers = sum(Role::views, "answers");
+      const auto allocations = arena(world, "data").allocations;
+      meeting.wait();
+      for (std::uint64_t i = 0; i < kSteps; ++i) step();
+      meeting.wait();
+      const auto cost = all_counters(world) - before;
+      EXPECT_EQ(cost.bytes_moved, 0U) << "rows and gradients are read where they lie";
+      EXPECT_EQ(cost.bytes_copied, 0U);
+      EXPECT_EQ(cost.registrations, 0U);
+      EXPECT_EQ(cost.control_messages, 0U);
+      EXPECT_EQ(cost.credit_writes, 0U);
+      EXPECT_EQ((sum(Role::publishes, "requests") - requests).transfers, kSteps * 2);
+      EXPECT_EQ((sum(Role::views, "answers") - answers).transfers, kSteps * 2);
+      EXPECT_EQ(arena(world, "data").allocations, allocations);
+      meeting.wait();  // closing the table is no part of it
+    });
+  }
+}
+
+TEST(SparseShards, SplitTheRowsEvenlyAndCountThem) {
+  std::array<std::atomic<std::uint64_t>, 5> rows{};
+  constexpr std::uint64_t kRows = 3000;
+  constexpr double kShare = 750;
+  SparseOptions options = plain(Consistency::async());
+  options.request_rows = 100;
+  run_ranks(
+      5,
+      [&](World& world) {
+        pslib::ParameterServer server(world, {.dedicated_servers = 4});
+        {
+          SparseTable table = server.sparse_table("rows", options);
+          if (server.works()) {
+            Ids ids(kRows);
+            for (std::size_t i = 0; i < kRows; ++i) ids[i] = i;
+            table.push(ids, Floats(kRows * 4, 1.0F)).or_throw();
+            table.flush().or_throw();
+            std::array<std::uint64_t, 5> expected{};
+            for (const std::uint64_t id : ids)
+              ++expected[static_cast<std::size_t>(table.server_of(id))];
+            for (std::size_t i = 1; i < 5; ++i) rows[i] += expected[i];
+          } else {
+            SparseTable* const tables[] = {&table};
+            server.serve({}, tables).or_throw();
+            const auto statistics = table.statistics();
+            EXPECT_NEAR(static_cast<double>(statistics.rows), kShare, kShare / 4);
+            EXPECT_EQ(statistics.updated, statistics.rows);
+            EXPECT_EQ(statistics.requests, (statistics.rows + 99) / 100);
+            rows[static_cast<std::size_t>(world.rank())] -= statistics.rows;
+          }
+        }
+        (void)world.leave();
+      },
+      settings());
+  for (const auto& difference : rows) EXPECT_EQ(difference, 0U);
+}
+
+TEST(LateSparseCalls, EndInTimeAndGoOnWhenMadeAgain) {
+  Meeting meeting(2);
+  run_sparse(2, 0, plain(Consistency::bsp()), [&](World& world, SparseTable& table) {
+    const Ids ids{1, 2, 3};
+    const Floats gradients(12, 1.0F);
+    Floats rows(12);
+    table.lookup(ids, rows).or_throw();
+    table.push(ids, gradients).or_throw();
+    if (world.rank() == 0) {
+      const Status status = table.lookup(ids, rows, Deadline::after(milliseconds(50)));
+      EXPECT_EQ(status.code(), Code::timeout) << status.text();
+    }
+    meeting.wait();
+    table.lookup(ids, rows).or_throw();
+    EXPECT_EQ(rows, Floats(12, -1.0F));
+    if (world.rank() == 0) {
+      Status status =
+          table.push_lookup(ids, gradients, ids, rows, Deadline::after(milliseconds(50)));
+      EXPECT_EQ(status.code(), Code::timeout) << status.text();
+      status = table.lookup(ids, rows);
+      EXPECT_EQ(status.code(), Code::bad_argument) << status.text();
+      EXPECT_TRUE(contains(status.text(), "push_lookup() has not ended")) << status.text();
+    }
+    meeting.wait();
+    table.push_lookup(ids, gradients, ids, rows).or_throw();
+    EXPECT_EQ(rows, Floats(12, -2.0F));
+  });
+}
+
+TEST(LostSparseWorkers, EndSynchronousTablesAndAreNamed) {
+  Meeting meeting(3);
+  Meeting end(3);
+  run_ranks(
+      3,
+      [&](World& world) {
+        pslib::ParameterServer server(world, {.dedicated_servers = 1});
+        auto table =
+            std::make_unique<SparseTable>(server.sparse_table("rows", plain(Consistency::bsp())));
+        const Ids ids{1, 2};
+        Floats rows(8);
+        meeting.wait();  // all have the table
+        if (world.rank() == 2) {
+          meeting.wait();
+          SparseTable* const tables[] = {table.get()};
+          const Status status = server.serve({}, tables);
+          EXPECT_EQ(status.code(), Code::closed) << status.text();
+          EXPECT_TRUE(contains(status.text(), "rank 0 closed table \"rows\"")) << status.text();
+        } else {
+          if (world.rank() == 1) table->push(ids, rows).or_throw();
+          if (world.rank() == 0) table.reset();
+          meeting.wait();
+          if (world.rank() == 1) {
+            const Status status = table->lookup(ids, rows);
+            EXPECT_EQ(status.code(), Code::closed) << status.text();
+            if (!status) {
+              EXPECT_EQ(status.detail().peer, 0) << status.text();
+            }
+          }
+        }
+        table.reset();
+        end.wait();
+        (void)world.leave();
+      },
+      settings());
+}
+
+TEST(LostSparseWorkers, AreNamedToRanksThatServeToo) {
+  Meeting meeting(3);
+  Meeting survivors(2);
+  run_ranks(
+      3,
+      [&](World& world) {
+        {
+          pslib::ParameterServer server(world);
+          SparseTable table = server.sparse_table("rows", plain(Consistency::bsp()));
+          const Ids ids{1, 2, 3};
+          Floats rows(12);
+          table.lookup(ids, rows).or_throw();
+          meeting.wait();
+          if (world.rank() != 1) {
+            const Status status = table.push_lookup(ids, rows, ids, rows);
+            EXPECT_TRUE(status.code() == Code::peer_left || status.code() == Code::closed)
+                << status.text();
+            if (!status) {
+              EXPECT_EQ(status.detail().peer, 1) << status.text();
+            }
+            survivors.wait();  // or who ends first would be the reason for the other
+          }
+        }
+        (void)world.leave();
+      },
+      settings());
+}
+
+TEST(LostSparseServers, AreNamedToTheWorkers) {
+  Meeting meeting(2);
+  run_ranks(
+      2,
+      [&](World& world) {
+        pslib::ParameterServer server(world, {.dedicated_servers = 1});
+        {
+          SparseTable table = server.sparse_table("rows", plain(Consistency::async()));
+          meeting.wait();
+          if (world.rank() == 0) {
+            const Ids ids{1, 2};
+            Floats rows(8);
+            const Status status = table.lookup(ids, rows);
+            EXPECT_TRUE(status.code() == Code::closed || status.code() == Code::peer_left)
+                << status.text();
+            if (!status) {
+              EXPECT_EQ(status.detail().peer, 1) << status.text();
+            }
+          }
+        }
+        (void)world.leave();
+      },
+      settings());
+}
+
+TEST(SparseMisuse, IsRefusedWithWhatToTry) {
+  run_ranks(
+      1,
+      [](World& world) {
+        pslib::ParameterServer server(world);
+        const auto refused = [&](auto change) {
+          SparseOptions options = plain(Consistency::bsp());
+          change(options);
+          return thrown_by([&] { (void)server.sparse_table("rows", options); }).text();
+        };
+        const auto nothing = [](SparseOptions&) {};
+        EXPECT_TRUE(contains(refused([](auto& o) { o.dim = 0; }), "rows of 0 elements"));
+        EXPECT_TRUE(contains(refused([](auto& o) { o.request_rows = 0; }), "requests of 0 rows"));
+        EXPECT_TRUE(contains(refused([](auto& o) { o.spread = -1.0F; }), "spread of -1"));
+        EXPECT_TRUE(contains(refused([](auto& o) { o.optimizer = Optimizer::lars(0.1F, 0.0F); }),
+                             "no server has"));
+        EXPECT_TRUE(contains(refused([](auto& o) { o.consistency = Consistency::first(1); }),
+                             "take bsp, ssp or async"));
+        EXPECT_TRUE(contains(refused([](auto& o) { o.consistency = Consistency::async(); }),
+                             "dedicated_servers"));
+        EXPECT_EQ(refused(nothing), ErrorDetail{.code = Code::ok}.text());
+
+        SparseTable table = server.sparse_table("good", plain(Consistency::bsp()));
+        const Ids ids{1, 2};
+        Floats rows(7);
+        EXPECT_TRUE(contains(table.lookup(ids, rows).text(), "2 ids and 7 elements of rows"));
+        EXPECT_TRUE(contains(table.push(ids, rows).text(), "2 ids and 7 elements of gradients"));
+      },
+      settings());
+}
+
+}  // namespace
+}  // namespace weft::tests
