@@ -5,6 +5,7 @@
 
 #include <stdexcept>
 
+#include "benchmarks/models.hpp"
 #include "benchmarks/run_protocol.hpp"
 
 namespace weft::bench {
@@ -33,6 +34,8 @@ std::size_t eight_exchanged(std::size_t size, int) { return size * 36; }
 std::size_t six_times(std::size_t size, int) { return size * 6; }
 // The same of each of two kinds, of which the first is gone when the second comes; and copies.
 std::size_t eight_times(std::size_t size, int) { return size * 8; }
+// Of each of two ranks: gradients, parameters (worker's, and its half of the shards'), the limit's.
+std::size_t ten_times(std::size_t size, int) { return size * 10; }
 // Each rank's two tensors and the limit's memory.
 std::size_t several_sent(std::size_t size, int ranks) {
   return size * 3 * static_cast<std::size_t>(ranks);
@@ -49,6 +52,12 @@ std::size_t sixteen_ways(std::size_t size, int) { return size * 16 * 7; }
 
 const std::vector<std::size_t> kBandwidthSizes{64 * kKi, 256 * kKi, kMi,      4 * kMi,
                                                16 * kMi, 64 * kMi,  256 * kMi};
+
+std::vector<std::size_t> sizes_of_models() {
+  std::vector<std::size_t> sizes;
+  for (const Model& model : models()) sizes.push_back(model.bytes());
+  return sizes;
+}
 
 // Input and result of each rank: weft's, the limit's, and those of bf16.
 std::size_t of_all_ranks(std::size_t size, int ranks) {
@@ -155,6 +164,15 @@ const std::vector<Description>& all() {
          .multiple_of = sizeof(float),
          .memory = eight_times,
          .budget_factor = 2,
+         .peers = {"zeromq", "grpc"}},
+        {.name = kPsReplay,
+         .what = "steps of the paper's models, by their bytes, on two ranks; limit: a bare loop",
+         .sizes = sizes_of_models(),
+         .quick_sizes = {models().front().bytes()},
+         .most = models().back().bytes(),
+         .multiple_of = sizeof(float),
+         .memory = ten_times,
+         .budget_factor = 5,
          .peers = {"zeromq", "grpc"}},
         {.name = kTransfer,
          .what =

@@ -102,6 +102,13 @@ void apply_gradient(float* parameters, const float* gradient, std::size_t count)
   for (std::size_t i = 0; i < count; ++i) p[i] -= gradient[i];
 }
 
+WEFT_BENCH_VECTORISED
+void apply_gradients(float* parameters, const float* a, const float* b,
+                     std::size_t count) noexcept {
+  float* __restrict p = parameters;
+  for (std::size_t i = 0; i < count; ++i) p[i] -= a[i] + b[i];
+}
+
 void ExpectedParameters::add(std::uint64_t iteration) noexcept {
   for (std::size_t i = 0; i < kPeriod; ++i) sums_[i] += gradient_at(i, iteration);
 }

@@ -32,6 +32,9 @@ void fill_gradient(float* gradient, std::size_t count, std::uint64_t iteration) 
 /// parameters -= gradient: a step of gradient descent at learning rate 1, as a bare loop.
 void apply_gradient(float* parameters, const float* gradient, std::size_t count) noexcept;
 
+/// parameters -= a + b: two workers' step.
+void apply_gradients(float* parameters, const float* a, const float* b, std::size_t count) noexcept;
+
 /// What the parameters must be, having started at 0, after some of fill_gradient()'s gradients.
 class ExpectedParameters {
  public:

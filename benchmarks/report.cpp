@@ -65,14 +65,19 @@ std::string table(const std::string& benchmark, const std::vector<Row>& rows) {
   std::set<std::string> peers;
   std::set<std::string> figures;
   const bool moves_bytes = description_of(benchmark).moves_bytes;
+  std::size_t size_width = 6;
+  std::size_t kind_width = 10;
   for (const Row& row : rows) {
+    size_width = std::max(size_width, size_text(row.size).size());
+    kind_width = std::max(kind_width, row.kind.size() + 1);
     for (const auto& [name, comparison] : row.peers) peers.insert(name);
     for (const auto& [name, value] : row.figures) figures.insert(name);
   }
 
   std::string text =
       fmt::format("{}: microseconds per operation; (ratio: weft's time / theirs)\n", benchmark);
-  text += fmt::format("{:>6} {:<10}{:>10}{:>20}", "size", "kind", "weft", "limit");
+  text += fmt::format("{:>{}} {:<{}}{:>10}{:>20}", "size", size_width, "kind", kind_width, "weft",
+                      "limit");
   for (const std::string& name : peers) text += fmt::format("{:>20}", name);
   text += fmt::format("{:>8}{:>8}", "GB/s", "spread");
   for (const std::string& name : figures) text += fmt::format("{:>19}", name);
@@ -81,8 +86,8 @@ std::string table(const std::string& benchmark, const std::vector<Row>& rows) {
     return fmt::format("{:>12} ({:5.3f})", time_text(c.us), c.ratio);
   };
   for (const Row& row : rows) {
-    text += fmt::format("{:>6} {:<10}{:>10}{}", size_text(row.size), row.kind,
-                        time_text(row.weft_us), cell(row.limit));
+    text += fmt::format("{:>{}} {:<{}}{:>10}{}", size_text(row.size), size_width, row.kind,
+                        kind_width, time_text(row.weft_us), cell(row.limit));
     for (const std::string& name : peers) {
       const auto found = row.peers.find(name);
       text += found == row.peers.end() ? fmt::format("{:>20}", "-") : cell(found->second);

@@ -25,6 +25,7 @@ constexpr Benchmark kBenchmarks[] = {
     {kRendezvous, measure_rendezvous},
     {kPushPull, measure_push_pull},
     {kPsDense, measure_push_pull},
+    {kPsReplay, measure_replay},
     {kTransfer, measure_transfer},
     {kSendRecv, measure_send_recv},
     {kMessageRate, measure_message_rate},

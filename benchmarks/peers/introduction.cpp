@@ -15,7 +15,7 @@
 namespace weft::bench {
 namespace {
 
-constexpr const char* kKey = "weft.bench.peer";
+constexpr const char* kKey = "weft.bench.peer.";
 
 pmix_proc_t g_self;
 
@@ -45,12 +45,13 @@ Introduction::Introduction() {
 
 Introduction::~Introduction() { PMIx_Finalize(nullptr, 0); }
 
-std::string Introduction::hear_from_rank_1(const std::string& word) {
-  if (rank_ == 1) {
+std::string Introduction::hear_from(int rank, const std::string& word) {
+  const std::string key = kKey + std::to_string(rank);
+  if (rank_ == rank) {
     pmix_value_t value;
     value.type = PMIX_STRING;
     value.data.string = const_cast<char*>(word.c_str());
-    require(PMIx_Put(PMIX_GLOBAL, kKey, &value), "PMIx_Put");
+    require(PMIx_Put(PMIX_GLOBAL, key.c_str(), &value), "PMIx_Put");
     require(PMIx_Commit(), "PMIx_Commit");
   }
   pmix_info_t collect;
@@ -59,9 +60,9 @@ std::string Introduction::hear_from_rank_1(const std::string& word) {
   require(PMIx_Fence(nullptr, 0, &collect, 1), "PMIx_Fence");
   PMIX_INFO_DESTRUCT(&collect);
   pmix_proc_t teller = g_self;
-  teller.rank = 1;
+  teller.rank = static_cast<pmix_rank_t>(rank);
   pmix_value_t* value = nullptr;
-  require(PMIx_Get(&teller, kKey, nullptr, 0, &value), "PMIx_Get(address)");
+  require(PMIx_Get(&teller, key.c_str(), nullptr, 0, &value), "PMIx_Get(address)");
   const std::string said = value->data.string;
   PMIX_VALUE_RELEASE(value);
   return said;

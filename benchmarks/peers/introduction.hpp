@@ -17,8 +17,8 @@ class Introduction {
   int rank() const noexcept { return rank_; }
   int size() const noexcept { return size_; }
 
-  /// All ranks call it; returns what rank 1 said.
-  std::string hear_from_rank_1(const std::string& word);
+  /// All ranks call it, once for each `rank`; returns what that one said.
+  std::string hear_from(int rank, const std::string& word);
   /// All ranks call it; returns when all have.
   void meet();
 

@@ -2,6 +2,7 @@
 // of the message into a tensor of its own, finds its largest element and answers.
 #include <grpcpp/grpcpp.h>
 
+#include <array>
 #include <cstdio>
 #include <cstring>
 #include <exception>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "benchmarks/payload.hpp"
+#include "benchmarks/peers/grpc/grpc_replay.hpp"
 #include "benchmarks/peers/grpc/grpc_training.hpp"
 #include "benchmarks/peers/introduction.hpp"
 #include "benchmarks/run_protocol.hpp"
@@ -51,12 +53,17 @@ double call(Receiver::Stub& receiver, const std::vector<float>& tensor, bool che
   return spent;
 }
 
-std::vector<RunRow> measure(const std::string& address, const RunOptions& options) {
+std::shared_ptr<grpc::Channel> channel_to(const std::string& said) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);
   arguments.SetMaxSendMessageSize(-1);
-  const auto channel =
-      grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  const std::string port = said.substr(said.rfind(' ') + 1);
+  return grpc::CreateCustomChannel(reachable(said) + ":" + port, grpc::InsecureChannelCredentials(),
+                                   arguments);
+}
+
+std::vector<RunRow> measure(const std::shared_ptr<grpc::Channel>& channel,
+                            const RunOptions& options) {
   if (options.benchmark == kPsDense) return measure_training(channel, options);
   const auto receiver = Receiver::NewStub(channel);
   std::vector<RunRow> rows;
@@ -75,33 +82,40 @@ std::vector<RunRow> measure(const std::string& address, const RunOptions& option
   return rows;
 }
 
+/// Listens with all services on a port of the system's choice.
+std::unique_ptr<grpc::Server> start(std::initializer_list<grpc::Service*> services, int& port) {
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort("0.0.0.0:0", grpc::InsecureServerCredentials(), &port);
+  builder.SetMaxReceiveMessageSize(-1);
+  builder.SetMaxSendMessageSize(-1);
+  for (grpc::Service* service : services) builder.RegisterService(service);
+  auto server = builder.BuildAndStart();
+  if (server == nullptr) throw std::runtime_error("the server could not listen");
+  return server;
+}
+
 int run(const RunOptions& options) {
   Introduction launcher;
   if (launcher.size() != 2) throw std::runtime_error("a run needs two ranks; start it with -n 2");
-  LargestFinder service;
+  LargestFinder finder;
   TrainingServer trainer;
-  std::unique_ptr<grpc::Server> server;
-  std::string place;
-  if (launcher.rank() == 1) {
-    int port = 0;
-    grpc::ServerBuilder builder;
-    builder.AddListeningPort("0.0.0.0:0", grpc::InsecureServerCredentials(), &port);
-    builder.SetMaxReceiveMessageSize(-1);
-    builder.SetMaxSendMessageSize(-1);
-    builder.RegisterService(&service);
-    builder.RegisterService(&trainer);
-    server = builder.BuildAndStart();
-    if (server == nullptr) throw std::runtime_error("the server could not listen");
-    place = own_address() + " " + std::to_string(port);
-  }
-  const std::string said = launcher.hear_from_rank_1(place);
+  ReplayService replayer(launcher.rank());
+  int port = 0;
+  const auto server = start({&finder, &trainer, &replayer}, port);
+  const std::string place = own_address() + " " + std::to_string(port);
+  const std::array channels{channel_to(launcher.hear_from(0, place)),
+                            channel_to(launcher.hear_from(1, place))};
+  std::vector<RunRow> rows;
+  if (options.benchmark == kPsReplay)
+    rows = replay_over_grpc(launcher.rank(), channels, options);
+  else if (launcher.rank() == 0)
+    rows = measure(channels[1], options);
   if (launcher.rank() == 0) {
-    const std::string port = said.substr(said.rfind(' ') + 1);
-    std::puts(to_line(measure(reachable(said) + ":" + port, options)).c_str());
+    std::puts(to_line(rows).c_str());
     std::fflush(stdout);
   }
   launcher.meet();
-  if (server != nullptr) server->Shutdown();
+  server->Shutdown();
   return 0;
 }
 

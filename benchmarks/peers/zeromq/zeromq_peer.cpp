@@ -1,65 +1,20 @@
 // A training step over ZeroMQ: a request with the gradient, which is sent from where it lies; the
 // server adds it to its parameters, which it sends from where they lie.
 #include <unistd.h>
-#include <zmq.h>
 
 #include <cstdio>
 #include <exception>
-#include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "benchmarks/peers/introduction.hpp"
 #include "benchmarks/peers/training.hpp"
+#include "benchmarks/peers/zeromq/socket.hpp"
+#include "benchmarks/peers/zeromq/zeromq_replay.hpp"
 
 namespace weft::bench {
 namespace {
-
-void require(bool good, const char* call) {
-  if (!good) throw std::runtime_error(std::string(call) + ": " + zmq_strerror(zmq_errno()));
-}
-
-class Message {
- public:
-  Message() { zmq_msg_init(&message_); }
-  /// Of memory that nobody changes before the other end has answered.
-  Message(float* data, std::size_t bytes) {
-    require(zmq_msg_init_data(
-                &message_, data, bytes, [](void*, void*) {}, nullptr) == 0,
-            "zmq_msg_init_data");
-  }
-  ~Message() { zmq_msg_close(&message_); }
-  Message(const Message&) = delete;
-  Message& operator=(const Message&) = delete;
-
-  void send(void* socket) { require(zmq_msg_send(&message_, socket, 0) >= 0, "zmq_msg_send"); }
-  void receive(void* socket) { require(zmq_msg_recv(&message_, socket, 0) >= 0, "zmq_msg_recv"); }
-  const float* floats() { return static_cast<const float*>(zmq_msg_data(&message_)); }
-  std::size_t bytes() { return zmq_msg_size(&message_); }
-
- private:
-  zmq_msg_t message_;
-};
-
-/// A context with its one socket.
-class Socket {
- public:
-  explicit Socket(int type) : context_(zmq_ctx_new()), socket_(zmq_socket(context_, type)) {
-    require(socket_ != nullptr, "zmq_socket");
-  }
-  ~Socket() {
-    zmq_close(socket_);
-    zmq_ctx_term(context_);
-  }
-  Socket(const Socket&) = delete;
-  Socket& operator=(const Socket&) = delete;
-  void* get() const noexcept { return socket_; }
-
- private:
-  void* context_;
-  void* socket_;
-};
 
 /// Adds what comes, until an empty message does. A size begins with parameters of 0.
 void serve(void* socket) {
@@ -98,16 +53,26 @@ int run(const RunOptions& options) {
   if (launcher.size() != 2) throw std::runtime_error("a run needs two ranks; start it with -n 2");
   // An abstract name: no file is left behind.
   const bool serves = launcher.rank() == 1;
-  const Socket socket(serves ? ZMQ_REP : ZMQ_REQ);
-  const std::string own = "ipc://@weft-bench-" + std::to_string(::getpid());
-  if (serves) require(zmq_bind(socket.get(), own.c_str()) == 0, "zmq_bind");
-  const std::string place = launcher.hear_from_rank_1(own);
+  const std::string place =
+      launcher.hear_from(1, "ipc://@weft-bench-" + std::to_string(::getpid()));
+  const auto print = [](const std::vector<RunRow>& rows) {
+    std::puts(to_line(rows).c_str());
+    std::fflush(stdout);
+  };
+  if (options.benchmark == kPsReplay) {
+    const auto rows = replay_over_zeromq(launcher.rank(), place, options);
+    if (!serves) print(rows);
+    launcher.meet();
+    return 0;
+  }
+  const Context context;
+  Socket socket(context, serves ? ZMQ_REP : ZMQ_REQ);
   if (serves) {
+    socket.bind(place);
     serve(socket.get());
   } else {
-    require(zmq_connect(socket.get(), place.c_str()) == 0, "zmq_connect");
-    std::puts(to_line(work(socket.get(), options)).c_str());
-    std::fflush(stdout);
+    socket.connect(place);
+    print(work(socket.get(), options));
   }
   launcher.meet();
   return 0;
