@@ -66,8 +66,9 @@ enum class Knob : std::uint8_t {
   checksum,    ///< WEFT_CHECKSUM        bool   0     tensors over TCP bear one
   encrypt,     ///< WEFT_ENCRYPT         bool   0     what goes over TCP is encrypted
 
-  ps_servers,  ///< WEFT_PS_SERVERS      text   all   all | host | number: a parameter server's
-               ///< servers
+  ps_servers,   ///< WEFT_PS_SERVERS      text   all   all | host | number: a parameter server's
+                ///< servers
+  ps_replicas,  ///< WEFT_PS_REPLICAS    integer 1    holders of each shard
 
   count_  // not a knob
 };

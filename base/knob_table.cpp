@@ -132,6 +132,9 @@ constexpr std::array<KnobSpec, static_cast<std::size_t>(Knob::count_)> kTable{{
      "who holds a parameter server's shards where the program leaves it open; all: every rank, "
      "which works too; else the so many highest ranks, or one rank of every host, which only "
      "serve"},
+    {Knob::ps_replicas, "WEFT_PS_REPLICAS", KnobType::integer, "1", "a number from 1 to 8",
+     "servers that hold each of a parameter server's shards, where the program leaves it open",
+     false, 1, 8},
 }};
 
 constexpr bool is_in_order() {

@@ -68,6 +68,7 @@ WorldState::WorldState(const Config& config, WorldParts parts)
       size(bootstrap_->size()),
       local_size(bootstrap_->local_size()),
       ps_servers(config.text(Knob::ps_servers)),
+      ps_replicas(static_cast<int>(*config.integer(Knob::ps_replicas))),
       log(std::make_shared<Log>(config, os::host_identity().name, rank)),
       local({.rank = rank,
              .size = size,

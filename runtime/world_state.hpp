@@ -69,6 +69,7 @@ class WorldState {
   const int size;
   const int local_size;
   const std::string ps_servers;  ///< WEFT_PS_SERVERS, for the room above
+  const int ps_replicas;         ///< WEFT_PS_REPLICAS, likewise
   const std::shared_ptr<Log> log;
   p2p::LocalRank local;
   p2p::Mesh mesh;

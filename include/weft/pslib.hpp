@@ -35,7 +35,7 @@ struct TableStatistics {
   std::array<std::uint64_t, kMostStaleness + 1> staleness{};
 };
 
-/// Where and how often a bsp table is saved. docs/pslib.md has the format.
+/// Where and how often a table is saved. docs/pslib.md has the format.
 struct CheckpointOptions {
   /// A folder that all servers and, to restore, all ranks see; empty: nothing is saved. The table's
   /// lie in a folder of its name there.
@@ -74,6 +74,10 @@ struct Options {
   int dedicated_servers = 0;
   /// In place of lists: on every host of several ranks the highest only serves; the others work.
   bool one_server_per_host = false;
+  /// Servers that hold each shard, on different hosts where there are several: with r of them the
+  /// death of r - 1 at a time loses nothing that was acknowledged. Above 1 the servers only serve,
+  /// and parameters are pulled, not viewed. 0: WEFT_PS_REPLICAS, which is 1 if not set.
+  int replicas = 0;
   /// Tensors of at least this many bytes are split evenly over the shards; smaller ones lie whole
   /// on the shard that holds the fewest bytes.
   std::size_t split_bytes = 64 << 10;

@@ -18,8 +18,10 @@ Network::Network(int size, const SimOptions& options, Scheduler& scheduler)
     : options_(options), scheduler_(scheduler), sides_(static_cast<std::size_t>(size)) {
   Random& random = scheduler_.random();
   std::vector<std::uint64_t> steps(static_cast<std::size_t>(size), 0);
-  for (int i = 0; i < options_.faults.kills && size > 0; ++i)
-    steps[random.below(steps.size())] = 1 + random.below(options_.faults.kill_within);
+  const Faults& faults = options_.faults;
+  for (int i = 0; i < faults.kills && size > faults.spared; ++i)
+    steps[number(faults.spared) + random.below(number(size - faults.spared))] =
+        1 + faults.kill_after + random.below(faults.kill_within);
   for (int r = 0; r < size; ++r) {
     ranks_.push_back(std::make_unique<SimRank>(r, scheduler_, options_.faults,
                                                steps[static_cast<std::size_t>(r)],

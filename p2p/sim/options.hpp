@@ -16,13 +16,16 @@ struct Faults {
   double unlent = 0.3;    ///< a put has read its source when it returns
   double woken = 0;       ///< a waiting rank wakes for no reason
   double paused = 0;      ///< before a turn, the rank stops for up to `longest_pause`
-  int kills = 0;          ///< ranks that die, each at one of its first `kill_within` steps
-  int drops = 0;          ///< connections that break, each within `drop_within`
+  int kills = 0;  ///< ranks that die, each at one of its `kill_within` steps after the first
+                  ///< `kill_after`
+  int drops = 0;  ///< connections that break, each within `drop_within`
 
   std::chrono::nanoseconds typical{2'000};
   std::chrono::nanoseconds longest{1'000'000};
   std::chrono::nanoseconds longest_pause{5'000'000};
   std::uint64_t kill_within = 400;
+  std::uint64_t kill_after = 0;
+  int spared = 0;  ///< so many of the lowest ranks don't die
   std::chrono::nanoseconds drop_within{5'000'000};
 };
 

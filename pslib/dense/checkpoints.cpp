@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "pslib/optimizer/rules.hpp"
+#include "pslib/refusal.hpp"
 #include "runtime/world_state.hpp"
 
 namespace weft::pslib {
@@ -76,22 +77,23 @@ void restore_piece(const Checkpoint& from, const Description& table, const Piece
   updater.resume(from.manifest().updates);
 }
 
-std::unique_ptr<Checkpointer> make_checkpointer(World& world, const Description& table) {
+std::unique_ptr<Checkpointer> make_checkpointer(World& world, const Description& table, int home) {
   if (table.options.checkpoint.every == 0) return nullptr;
-  const auto& servers = table.roles.servers;
-  const auto self = std::ranges::find(servers, table.roles.rank) - servers.begin();
+  const auto shard = std::ranges::find(table.homes, home) - table.homes.begin();
   return std::make_unique<Checkpointer>(
-      folder_of(table), static_cast<std::size_t>(self), servers.size(),
+      folder_of(table), static_cast<std::size_t>(shard), table.homes.size(),
       [log = WorldAccess::state(world).log](const std::string& why) {
         log->error(Subsystem::ps, "a checkpoint was not written: {}", why);
       });
 }
 
-void save_shard(Checkpointer& to, const Description& table, std::uint64_t version,
-                const float* parameters, Updater& updater) {
+namespace {
+
+std::vector<StoredArray> arrays_of(const Description& table, int home, const float* parameters,
+                                   Updater& updater) {
   std::vector<StoredArray> arrays;
   for (const Piece& piece : table.pieces) {
-    if (piece.server != table.roles.rank) continue;
+    if (piece.server != home) continue;
     const std::string& name = table.specs[piece.tensor].name;
     const auto count = static_cast<std::size_t>(piece.count);
     arrays.push_back({array_name(name, piece.first), {parameters + piece.shard_offset, count}});
@@ -99,7 +101,28 @@ void save_shard(Checkpointer& to, const Description& table, std::uint64_t versio
       arrays.push_back(
           {array_name(name, piece.first, i), {updater.state(i) + piece.shard_offset, count}});
   }
-  to.save(manifest_of(table, version, updater.updates()), arrays);
+  return arrays;
+}
+
+}  // namespace
+
+Status save_shard(Checkpointer& to, const Description& table, int home, std::uint64_t version,
+                  const float* parameters, Updater& updater) noexcept {
+  if (version % table.options.checkpoint.every != 0) return {};
+  try {
+    to.save(manifest_of(table, version, updater.updates()),
+            arrays_of(table, home, parameters, updater));
+  } catch (const std::exception& error) {
+    return refuse(Code::exhausted, [&] {
+      ErrorDetail detail;
+      detail.code = Code::exhausted;
+      detail.operation = "checkpoint";
+      detail.message = error.what();
+      detail.hint = "a checkpoint takes as much memory as the shard and its states";
+      return detail;
+    });
+  }
+  return {};
 }
 
 }  // namespace weft::pslib

@@ -15,15 +15,15 @@ namespace weft::pslib {
 /// mismatch (it is another table's), system.
 std::shared_ptr<const Checkpoint> find_start(World& world, const Description& table);
 
-/// Values and states of a piece of this server's region. Throws Error: mismatch, system.
+/// Values and states of a piece of a shard's region. Throws Error: mismatch, system.
 void restore_piece(const Checkpoint& from, const Description& table, const Piece& piece,
                    float* parameters, Updater& updater);
 
-/// Null for a table that is not saved.
-std::unique_ptr<Checkpointer> make_checkpointer(World& world, const Description& table);
+/// Of the shard that is at home at `home`. Null for a table that is not saved.
+std::unique_ptr<Checkpointer> make_checkpointer(World& world, const Description& table, int home);
 
-/// A shard at `version`. Returns once it is copied. Throws std::bad_alloc, std::system_error.
-void save_shard(Checkpointer& to, const Description& table, std::uint64_t version,
-                const float* parameters, Updater& updater);
+/// The shard at `version`, if that is to be saved. Returns once it is copied. Errors: exhausted.
+Status save_shard(Checkpointer& to, const Description& table, int home, std::uint64_t version,
+                  const float* parameters, Updater& updater) noexcept;
 
 }  // namespace weft::pslib

@@ -9,6 +9,7 @@
 #include "pslib/dense/relaxed_words.hpp"
 #include "pslib/optimizer/rules.hpp"
 #include "pslib/refusal.hpp"
+#include "pslib/replication/holder_words.hpp"
 
 namespace weft::pslib {
 namespace {
@@ -40,6 +41,15 @@ const TableOptions& checked(const TableOptions& options) {
   return options;
 }
 
+// Where one server must see all, the whole table is one shard, of which others may hold replicas.
+std::vector<int> homes_of(const Roles& roles, const TableOptions& options) {
+  const bool needs_one = options.consistency.kind == Consistency::Kind::k_of_n ||
+                         options.clip_norm > 0.0F ||
+                         options.optimizer.kind == Optimizer::Kind::lars;
+  if (roles.replicas > 1 && needs_one) return {roles.servers.front()};
+  return roles.servers;
+}
+
 }  // namespace
 
 Description::Description(const Roles& roles, std::string_view server, std::string table,
@@ -48,7 +58,8 @@ Description::Description(const Roles& roles, std::string_view server, std::strin
       table(std::move(table)),
       specs(checked(this->table, std::move(specs))),
       options(checked(options)),
-      pieces(place(this->specs, roles.servers, roles.split_bytes)),
+      homes(homes_of(roles, options)),
+      pieces(place(this->specs, homes, roles.split_bytes)),
       layout(this->specs),
       prefix_(fmt::format("ps/{}/{}", server, this->table)) {
   check_consistency();
@@ -58,8 +69,10 @@ void Description::check_consistency() const {
   if (!is_relaxed()) return;
   const std::string kind = text(options.consistency);
   const auto refuse = [&](const std::string& message, const char* hint) {
-    throw Error(
-        bad_argument("table", fmt::format("table \"{}\" is {}: {}", table, kind, message), hint));
+    throw Error(bad_argument("table",
+                             fmt::format("table \"{}\" is {}{}: {}", table, kind,
+                                         is_replicated() ? ", replicated" : "", message),
+                             hint));
   };
   for (const int server : roles.servers)
     if (std::ranges::find(roles.workers, server) != roles.workers.end())
@@ -69,7 +82,7 @@ void Description::check_consistency() const {
       options.consistency.k > roles.workers.size())
     refuse(fmt::format("{} of {} workers", options.consistency.k, roles.workers.size()),
            "ask for as many as there are, or fewer");
-  if (roles.servers.size() == 1) return;
+  if (homes.size() == 1) return;
   if (options.consistency.kind == Consistency::Kind::k_of_n)
     refuse("servers might count different workers", "use one server for this table");
   if (options.clip_norm > 0.0F || options.optimizer.kind == Optimizer::Kind::lars)
@@ -78,9 +91,10 @@ void Description::check_consistency() const {
 }
 
 std::string Description::contract() const {
-  std::string words = fmt::format("workers [{}]\nservers [{}]\nsplit_bytes {}\n{}{} tensors\n",
-                                  fmt::join(roles.workers, ", "), fmt::join(roles.servers, ", "),
-                                  roles.split_bytes, text(options), specs.size());
+  std::string words =
+      fmt::format("workers [{}]\nservers [{}]\nreplicas {}\nsplit_bytes {}\n{}{} tensors\n",
+                  fmt::join(roles.workers, ", "), fmt::join(roles.servers, ", "), roles.replicas,
+                  roles.split_bytes, text(options), specs.size());
   if (restored() != nullptr) words += fmt::format("restored version {}\n", first_version());
   for (const TensorSpec& spec : specs)
     words += fmt::format("tensor \"{}\" {}\n", spec.name, spec.shape.text());
@@ -89,7 +103,7 @@ std::string Description::contract() const {
 
 std::string Description::shard_map() const {
   std::string words;
-  for (const int server : roles.servers) {
+  for (const int server : homes) {
     std::string runs;
     std::int64_t elements = 0;
     for (const Piece& piece : pieces) {
@@ -117,9 +131,9 @@ SlotSpec Description::gradients() const {
   return published("gradient", options.wire, layout.elements() + words);
 }
 
-SlotSpec Description::region(int server) const {
-  SlotSpec spec =
-      published("parameters", options.wire, region_words() + region_elements(pieces, server));
+SlotSpec Description::region(int home) const {
+  const std::string part = is_replicated() ? fmt::format("parameters/{}", home) : "parameters";
+  SlotSpec spec = published(part, options.wire, region_words() + region_elements(pieces, home));
   if (!is_relaxed()) return spec;
   spec.flow = Flow::credits;
   spec.depth = kRelaxedDepth;
@@ -132,8 +146,23 @@ std::int64_t Description::region_words() const noexcept {
 }
 
 SlotSpec Description::state() const {
-  SlotSpec spec = published("state", DType::i64,
-                            static_cast<std::int64_t>(StateWords::count(roles.workers.size())));
+  const std::size_t sections = is_replicated() ? homes.size() : 1;
+  return words("state", sections * StateWords::count(roles.workers.size()));
+}
+
+SlotSpec Description::holder_words() const {
+  return words("holder", homes.size() * HolderWords::count(roles.workers.size()));
+}
+
+SlotSpec Description::snapshot(std::size_t shard, std::size_t bytes) const {
+  SlotSpec spec =
+      published(fmt::format("snapshot/{}", shard), DType::u8, static_cast<std::int64_t>(bytes));
+  spec.flow = Flow::credits;
+  return spec;
+}
+
+SlotSpec Description::words(std::string_view part, std::size_t count) const {
+  SlotSpec spec = published(part, DType::i64, static_cast<std::int64_t>(count));
   spec.flow = Flow::credits;
   spec.depth = kRelaxedDepth;
   return spec;

@@ -37,6 +37,8 @@ class Description {
   const std::string table;
   const std::vector<TensorSpec> specs;
   const TableOptions options;
+  /// The servers at which shards are at home, by shard.
+  const std::vector<int> homes;
   const std::vector<Piece> pieces;
   const Layout layout;
 
@@ -47,22 +49,31 @@ class Description {
 
   /// "ps/<server>/<table>/<part>".
   std::string slot_name(std::string_view part) const;
-  /// Whether workers need not be in step.
-  bool is_relaxed() const noexcept { return options.consistency.kind != Consistency::Kind::bsp; }
+  bool is_replicated() const noexcept { return roles.replicas > 1; }
+  /// Whether shards go on by themselves: workers need not be in step, or there are replicas.
+  bool is_relaxed() const noexcept {
+    return options.consistency.kind != Consistency::Kind::bsp || is_replicated();
+  }
 
   /// A worker's gradients, flat; of a relaxed table GradientWords behind them.
   SlotSpec gradients() const;
-  /// A server's parameters; of a relaxed table RegionWords in front of them.
-  SlotSpec region(int server) const;
+  /// A shard's parameters, where it is at home at `home`; of a relaxed table RegionWords in front
+  /// of them.
+  SlotSpec region(int home) const;
   /// Elements that RegionWords take up.
   std::int64_t region_words() const noexcept;
-  /// A relaxed table's StateWords.
+  /// A relaxed table's StateWords, of each shard that the server may come to hold.
   SlotSpec state() const;
+  /// What a server of a replicated table says of each shard.
+  SlotSpec holder_words() const;
+  /// The whole state of a shard, for a holder that has none.
+  SlotSpec snapshot(std::size_t shard, std::size_t bytes) const;
   /// A server's part of `words` words that all servers add up.
   SlotSpec norms(std::size_t words) const;
 
  private:
   void check_consistency() const;
+  SlotSpec words(std::string_view part, std::size_t count) const;
   SlotSpec published(std::string_view part, DType dtype, std::int64_t elements) const;
 
   const std::string prefix_;

@@ -6,201 +6,241 @@
 
 #include "base/kernels/combine.hpp"
 #include "pslib/dense/relaxed_words.hpp"
-#include "pslib/refusal.hpp"
 
 namespace weft::pslib {
 
-RelaxedShard::RelaxedShard(World& world, const Description& table)
+RelaxedShard::RelaxedShard(World& world, const Description& table, std::size_t shard)
     : table_(table),
-      region_(world.expose(table.region(table.roles.rank))),
-      state_(world.expose(table.state())),
+      home_(table.homes[shard]),
+      region_(world.expose(table.region(home_))),
       header_(table.region_words()),
-      workers_(table.roles.workers.size()),
-      updater_(table.options, table.specs.size(), region_elements(table.pieces, table.roles.rank),
-               workers_.size()) {
-  contributors_.reserve(workers_.size());
-  sources_.reserve(workers_.size());
-  if (table.options.wire != DType::f32)
-    master_.resize(static_cast<std::size_t>(region_elements(table.pieces, table.roles.rank)));
+      done_(table.roles.workers.size()),
+      mask_(mask_words()),
+      updater_(table.options, table.specs.size(), region_elements(table.pieces, home_),
+               done_.size()) {
+  contributors_.reserve(done_.size());
+  sources_.reserve(done_.size());
+  if (table.options.wire != DType::f32) master_.resize(elements());
   for (const Piece& piece : table.pieces)
-    if (piece.server == table.roles.rank)
+    if (piece.server == home_)
       parts_.push_back({{piece.tensor, piece.shard_offset, piece.count},
                         table.layout.offset(piece.tensor) + piece.first});
 }
 
-void RelaxedShard::attach(World& world, Deadline deadline) {
-  const SlotSpec expected = table_.gradients();
-  for (std::size_t i = 0; i < workers_.size(); ++i)
-    workers_[i].gradients = world.attach(table_.roles.workers[i], expected, deadline);
+std::size_t RelaxedShard::elements() const noexcept {
+  return static_cast<std::size_t>(region_.spec().shape.elements() - header_);
 }
 
-Status RelaxedShard::take(std::size_t worker, Deadline deadline) noexcept {
-  Worker& from = workers_[worker];
-  auto arrival = from.gradients.view(deadline);
-  if (!arrival) return arrival.status();
-  from.taken = arrival->sequence();
-  from.arrival = *std::move(arrival);
-  return {};
+std::size_t RelaxedShard::mask_words() const noexcept {
+  return RegionWords::count(done_.size()) - RegionWords::kMask;
 }
 
-Status RelaxedShard::drop(std::size_t worker) noexcept {
-  workers_[worker].is_gone = true;
-  if (!has_parameters_)
-    return refuse(Code::closed, [&] {
-      ErrorDetail detail;
-      detail.code = Code::closed;
-      detail.operation = "serve";
-      detail.message = "a worker was lost before the table had its parameters";
-      detail.hint = "let every worker call initialize()";
-      detail.peer = table_.roles.workers[worker];
-      return detail;
-    });
-  // It holds nobody back any more.
-  if (Status status = advance(); !status) return status;
-  return publish_state();
-}
-
-std::size_t RelaxedShard::quorum() const noexcept {
+std::size_t RelaxedShard::quorum(const Gradients& gradients) const noexcept {
   const Consistency& consistency = table_.options.consistency;
-  if (!has_parameters_) return workers_.size();
+  if (!has_parameters_ || consistency.kind == Consistency::Kind::bsp) return gradients.size();
   if (consistency.kind != Consistency::Kind::k_of_n) return 1;
-  const auto live = std::ranges::count_if(
-      workers_, [](const Worker& worker) { return !worker.is_gone || worker.arrival; });
-  return std::min(static_cast<std::size_t>(consistency.k), static_cast<std::size_t>(live));
-}
-
-std::uint64_t RelaxedShard::base_of(const Worker& worker) const noexcept {
-  const std::size_t bytes =
-      static_cast<std::size_t>(table_.layout.elements()) * size_of(table_.options.wire);
-  return load_word(worker.arrival.tensor().data() + bytes, GradientWords::kBase);
+  std::size_t live = 0;
+  for (std::size_t i = 0; i < gradients.size(); ++i)
+    live += !gradients.is_gone(i) || gradients.has(i);
+  return std::min<std::size_t>(consistency.k, live);
 }
 
 // Computed for a step that has been made without it.
-bool RelaxedShard::is_late(const Worker& worker) const noexcept {
+bool RelaxedShard::is_late(std::size_t worker, const Gradients& gradients) const noexcept {
   return has_parameters_ && table_.options.consistency.kind == Consistency::Kind::k_of_n &&
-         base_of(worker) < version_;
+         gradients.base(worker) < version_;
 }
 
-// The gradients of the next update: late ones are dropped where the table wants it, and done with.
-void RelaxedShard::gather() noexcept {
+bool RelaxedShard::takes_one() const noexcept {
+  const auto kind = table_.options.consistency.kind;
+  return has_parameters_ && (kind == Consistency::Kind::ssp || kind == Consistency::Kind::async);
+}
+
+void RelaxedShard::keep_slowest(std::vector<RecordedPush>& pushes) const {
+  if (pushes.size() < 2) return;
+  pushes.front() = *std::ranges::min_element(
+      pushes, {}, [this](const RecordedPush& push) { return done_[push.worker]; });
+  pushes.resize(1);
+}
+
+std::vector<RecordedPush> RelaxedShard::next_record(const Gradients& gradients) const {
+  std::vector<RecordedPush> pushes;
+  std::size_t dropped = 0;
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    if (!gradients.has(i) || gradients.taken(i) <= done_[i]) continue;
+    const bool is_dropped =
+        table_.options.consistency.late == Consistency::Late::dropped && is_late(i, gradients);
+    pushes.push_back({i, gradients.taken(i), is_dropped});
+    dropped += is_dropped;
+  }
+  if (takes_one()) keep_slowest(pushes);
+  const std::size_t contributors = pushes.size() - dropped;
+  if (contributors > 0 && contributors >= quorum(gradients)) return pushes;
+  std::erase_if(pushes, [](const RecordedPush& push) { return !push.is_dropped; });
+  return pushes;
+}
+
+Status RelaxedShard::apply(std::span<const RecordedPush> pushes,
+                           const Gradients& gradients) noexcept {
   contributors_.clear();
-  for (std::size_t i = 0; i < workers_.size(); ++i) {
-    Worker& worker = workers_[i];
-    if (!worker.arrival) continue;
-    if (is_late(worker) && table_.options.consistency.late == Consistency::Late::dropped) {
-      ++statistics_.dropped;
-      worker.done = worker.taken;
-      worker.arrival = {};
-      continue;
-    }
-    contributors_.push_back(i);
+  for (const RecordedPush& push : pushes)
+    if (!push.is_dropped) contributors_.push_back(push.worker);
+  if (!contributors_.empty())
+    if (Status status = update(gradients); !status) return status;
+  for (const RecordedPush& push : pushes) {
+    done_[push.worker] = push.sequence;
+    statistics_.dropped += push.is_dropped;
   }
+  return {};
 }
 
-Status RelaxedShard::advance() noexcept {
-  const std::uint64_t dropped = statistics_.dropped;
-  gather();
-  if (!contributors_.empty() && contributors_.size() >= quorum()) return update();
-  return statistics_.dropped > dropped ? publish_state() : Status{};
-}
-
-void RelaxedShard::count_staleness() noexcept {
+void RelaxedShard::count(const Gradients& gradients) noexcept {
   for (const std::size_t i : contributors_) {
-    const Worker& worker = workers_[i];
-    const std::uint64_t staleness = version_ - std::min(base_of(worker), version_);
+    const std::uint64_t staleness = version_ - std::min(gradients.base(i), version_);
     ++statistics_.staleness[std::min<std::size_t>(staleness, TableStatistics::kMostStaleness)];
-    ++(is_late(worker) ? statistics_.folded : statistics_.applied);
+    ++(is_late(i, gradients) ? statistics_.folded : statistics_.applied);
   }
 }
 
-Status RelaxedShard::update() noexcept {
-  bool is_new = true;
-  if (has_parameters_) {
-    count_staleness();
-    updater_.begin(contributors_.size());
-    is_new = updater_.due();
-  }
-  if (is_new) {
-    auto buffer = region_.next();
-    if (!buffer) return buffer.status();
-    if (Status status = publish_region(*buffer); !status) return status;
-  } else {
-    for (const Part& part : parts_) updater_.keep(part.run, sources(part));
-  }
-  for (const std::size_t i : contributors_) {
-    workers_[i].done = workers_[i].taken;
-    workers_[i].arrival = {};
-  }
-  return publish_state();
+Status RelaxedShard::update(const Gradients& gradients) noexcept {
+  if (!has_parameters_) return make_version(gradients);
+  count(gradients);
+  updater_.begin(contributors_.size());
+  if (updater_.due()) return make_version(gradients);
+  for (const Part& part : parts_) updater_.keep(part.run, sources(part, gradients));
+  return {};
 }
 
-Status RelaxedShard::publish_region(const Tensor& buffer) noexcept {
-  const DType wire = table_.options.wire;
-  const std::size_t skipped = static_cast<std::size_t>(header_) * size_of(wire);
-  std::byte* const region = buffer.data() + skipped;
+Status RelaxedShard::make_version(const Gradients& gradients) noexcept {
+  if (Status status = publish(); !status) return status;  // a former one that nobody asked for
+  auto buffer = region_.next();
+  if (!buffer) return buffer.status();
+  float* const to = master(*buffer);
   if (!has_parameters_) {
-    start(region);
+    if (Status status = start(to, gradients); !status) return status;
+    has_parameters_ = true;
   } else {
-    float* const to = master_.empty() ? reinterpret_cast<float*>(region) : master_.data();
-    const float* const from =
-        master_.empty() ? reinterpret_cast<const float*>(newest_.data() + skipped) : master_.data();
+    const float* const from = master(newest_);
     if (updater_.measures())
-      for (const Part& part : parts_) updater_.measure(part.run, from, sources(part));
-    for (const Part& part : parts_) updater_.apply(part.run, from, to, sources(part));
+      for (const Part& part : parts_) updater_.measure(part.run, from, sources(part, gradients));
+    for (const Part& part : parts_) updater_.apply(part.run, from, to, sources(part, gradients));
     ++version_;
   }
-  if (!master_.empty()) weft::kernels::narrow(region, wire, master_.data(), master_.size());
+  std::ranges::fill(mask_, 0);
+  for (const std::size_t i : contributors_) mask_[i / 64] |= std::uint64_t{1} << (i % 64);
+  finish(*buffer);
+  return {};
+}
+
+// What stands in front of the values, and what they are for the workers.
+void RelaxedShard::finish(const Tensor& buffer) noexcept {
+  const DType wire = table_.options.wire;
+  if (!master_.empty())
+    weft::kernels::narrow(buffer.data() + static_cast<std::size_t>(header_) * size_of(wire), wire,
+                          master_.data(), master_.size());
   store_word(buffer.data(), RegionWords::kVersion, version_);
-  std::memset(buffer.data() + RegionWords::kMask * sizeof(std::uint64_t), 0,
-              (RegionWords::count(workers_.size()) - RegionWords::kMask) * sizeof(std::uint64_t));
-  for (const std::size_t i : contributors_) {
-    const std::size_t word = RegionWords::kMask + i / 64;
-    store_word(buffer.data(), word, load_word(buffer.data(), word) | std::uint64_t{1} << (i % 64));
-  }
-  has_parameters_ = true;
+  for (std::size_t i = 0; i < mask_.size(); ++i)
+    store_word(buffer.data(), RegionWords::kMask + i, mask_[i]);
   newest_ = buffer;
+  is_published_ = false;
+}
+
+Status RelaxedShard::publish() noexcept {
+  if (is_published_) return {};
+  is_published_ = true;
   return region_.publish();
 }
 
-void RelaxedShard::start(std::byte* region) noexcept {
+Status RelaxedShard::start(float* to, const Gradients& gradients) noexcept {
+  version_ = table_.first_version();
+  if (const Checkpoint* const from = table_.restored(); from != nullptr) {
+    try {
+      for (const Piece& piece : table_.pieces)
+        if (piece.server == home_) restore_piece(*from, table_, piece, to, updater_);
+    } catch (const Error& error) {
+      return error.status();
+    }
+    return {};
+  }
   const DType wire = table_.options.wire;
   for (const Part& part : parts_) {
-    const std::byte* const from = sources(part).front();
+    const std::byte* const from = sources(part, gradients).front();
     const auto count = static_cast<std::size_t>(part.run.count);
     if (wire == DType::f32)
-      std::memcpy(reinterpret_cast<float*>(region) + part.run.offset, from, count * sizeof(float));
+      std::memcpy(to + part.run.offset, from, count * sizeof(float));
     else
-      weft::kernels::widen(master_.data() + part.run.offset, from, wire, count);
+      weft::kernels::widen(to + part.run.offset, from, wire, count);
   }
+  return {};
 }
 
-Sources RelaxedShard::sources(const Part& part) noexcept {
+Sources RelaxedShard::sources(const Part& part, const Gradients& gradients) noexcept {
   const std::size_t skipped = static_cast<std::size_t>(part.from) * size_of(table_.options.wire);
   sources_.clear();
-  for (const std::size_t i : contributors_)
-    sources_.push_back(workers_[i].arrival.tensor().data() + skipped);
+  for (const std::size_t i : contributors_) sources_.push_back(gradients.data(i) + skipped);
   return sources_;
 }
 
+float* RelaxedShard::master(const Tensor& buffer) noexcept {
+  if (!master_.empty()) return master_.data();
+  return reinterpret_cast<float*>(buffer.data()) + header_;
+}
+
 // The slowest worker that is still there, and the bound.
-std::uint64_t RelaxedShard::permit() const noexcept {
+std::uint64_t RelaxedShard::permit(const Gradients& gradients) const noexcept {
   constexpr auto kAny = std::numeric_limits<std::uint64_t>::max();
   const Consistency& consistency = table_.options.consistency;
   if (consistency.kind != Consistency::Kind::ssp) return kAny;
   std::uint64_t slowest = kAny - consistency.staleness;
-  for (const Worker& worker : workers_)
-    if (!worker.is_gone) slowest = std::min(slowest, worker.done);
+  for (std::size_t i = 0; i < done_.size(); ++i)
+    if (!gradients.is_gone(i)) slowest = std::min(slowest, done_[i]);
   return slowest + consistency.staleness;
 }
 
-Status RelaxedShard::publish_state() noexcept {
-  auto buffer = state_.next();
+Status RelaxedShard::write(Checkpointer& to) noexcept {
+  return save_shard(to, table_, home_, version_, master(newest_), updater_);
+}
+
+std::size_t RelaxedShard::snapshot_bytes() noexcept {
+  return sizeof(Counts) + (done_.size() + mask_.size()) * sizeof(std::uint64_t) +
+         (1 + updater_.arrays().size()) * elements() * sizeof(float);
+}
+
+void RelaxedShard::save(std::byte* to) noexcept {
+  const auto put = [&](const void* from, std::size_t bytes) {
+    std::memcpy(to, from, bytes);
+    to += bytes;
+  };
+  const Counts counts{version_, has_parameters_, updater_.progress(), statistics_};
+  put(&counts, sizeof counts);
+  put(done_.data(), done_.size() * sizeof(std::uint64_t));
+  put(mask_.data(), mask_.size() * sizeof(std::uint64_t));
+  if (!has_parameters_) return;
+  put(master(newest_), elements() * sizeof(float));
+  for (const float* const array : updater_.arrays()) put(array, elements() * sizeof(float));
+}
+
+Status RelaxedShard::load(const std::byte* from) noexcept {
+  const auto get = [&](void* to, std::size_t bytes) {
+    std::memcpy(to, from, bytes);
+    from += bytes;
+  };
+  if (Status status = publish(); !status) return status;
+  Counts counts;
+  get(&counts, sizeof counts);
+  get(done_.data(), done_.size() * sizeof(std::uint64_t));
+  get(mask_.data(), mask_.size() * sizeof(std::uint64_t));
+  version_ = counts.version;
+  has_parameters_ = counts.has_parameters != 0;
+  updater_.resume(counts.progress);
+  statistics_ = counts.statistics;
+  if (!has_parameters_) return {};
+  auto buffer = region_.next();
   if (!buffer) return buffer.status();
-  store_word(buffer->data(), StateWords::kVersion, version_);
-  store_word(buffer->data(), StateWords::kPermit, permit());
-  for (std::size_t i = 0; i < workers_.size(); ++i)
-    store_word(buffer->data(), StateWords::kDone + i, workers_[i].done);
-  return state_.publish();
+  get(master(*buffer), elements() * sizeof(float));
+  for (float* const array : updater_.arrays()) get(array, elements() * sizeof(float));
+  finish(*buffer);
+  return publish();
 }
 
 }  // namespace weft::pslib

@@ -1,75 +1,94 @@
-// A server's side of a table whose workers need not be in step: bounded staleness, asynchronous, or
-// the first k of them.
+// The state of one shard of a relaxed table, at one of its holders.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
+#include "pslib/dense/checkpoints.hpp"
 #include "pslib/dense/description.hpp"
-#include "pslib/dense/table_shard.hpp"
+#include "pslib/dense/gradients.hpp"
 #include "pslib/optimizer/updater.hpp"
+#include "pslib/replication/replica.hpp"
 #include "weft/world.hpp"
 
 namespace weft::pslib {
 
-/// Every update goes into another buffer of the region than the last, so readers are never waited
-/// for unless they hold all but that one; then the state is published: version, permit, and what of
-/// each worker is done with.
+/// Changed by records only, so two of the same shard are equal after the same records. Every update
+/// goes into another buffer of the region than the last, so readers are never waited for unless
+/// they hold all but that one.
 /// Thread-safety: one thread at a time.
-class RelaxedShard final : public TableShard {
+class RelaxedShard {
  public:
   /// Throws Error as World::expose does. `table` must outlive the shard.
-  RelaxedShard(World& world, const Description& table);
-  void attach(World& world, Deadline deadline);
+  RelaxedShard(World& world, const Description& table, std::size_t shard);
 
-  std::size_t workers() const noexcept override { return workers_.size(); }
-  RemoteSlot& gradients(std::size_t worker) noexcept override { return workers_[worker].gradients; }
-  Status take(std::size_t worker, Deadline deadline) noexcept override;
-  Status advance() noexcept override;
-  bool needs_all() const noexcept override { return false; }
-  bool survives(int) const noexcept override { return true; }
-  Status drop(std::size_t worker) noexcept override;
-  std::uint64_t version() const noexcept override { return version_; }
-  TableStatistics statistics() const override { return statistics_; }
+  /// What the next record would be; nothing when it is too early for one.
+  std::vector<RecordedPush> next_record(const Gradients& gradients) const;
+  /// All of the record's pushes can be read in `gradients`.
+  Status apply(std::span<const RecordedPush> pushes, const Gradients& gradients) noexcept;
+  /// Makes the values readable, if a record has changed them.
+  Status publish() noexcept;
+
+  bool has_parameters() const noexcept { return has_parameters_; }
+  std::uint64_t version() const noexcept { return version_; }
+  /// The last push of a worker's that is applied, folded in or dropped.
+  std::uint64_t done(std::size_t worker) const noexcept { return done_[worker]; }
+  /// The highest number of pushes after which a worker may pull.
+  std::uint64_t permit(const Gradients& gradients) const noexcept;
+  const TableStatistics& statistics() const noexcept { return statistics_; }
+
+  /// As save_shard does. Only when it has a version.
+  Status write(Checkpointer& to) noexcept;
+
+  // The whole state, for another holder.
+  std::size_t snapshot_bytes() noexcept;
+  void save(std::byte* to) noexcept;
+  /// Also publishes the values.
+  Status load(const std::byte* from) noexcept;
 
  private:
-  struct Worker {
-    RemoteSlot gradients;
-    Arrival arrival;          // below the slot, as it must go first; empty unless it waits here
-    std::uint64_t taken = 0;  // the last push seen
-    std::uint64_t done = 0;   // the last push applied, folded in or dropped
-    bool is_gone = false;
-  };
   struct Part {
     Run run;
     std::int64_t from;  // in a worker's gradients
   };
+  // What changes of the state besides the arrays; as bytes in a snapshot.
+  struct Counts {
+    std::uint64_t version = 0;
+    std::uint64_t has_parameters = 0;
+    Updater::Progress progress;
+    TableStatistics statistics;
+  };
 
-  std::size_t quorum() const noexcept;
-  bool is_late(const Worker& worker) const noexcept;
-  std::uint64_t base_of(const Worker& worker) const noexcept;
-  std::uint64_t permit() const noexcept;
-  void gather() noexcept;
-  void count_staleness() noexcept;
-  Status update() noexcept;
-  void start(std::byte* region) noexcept;
-  Sources sources(const Part& part) noexcept;
-  Status publish_region(const Tensor& buffer) noexcept;
-  Status publish_state() noexcept;
+  bool takes_one() const noexcept;
+  void keep_slowest(std::vector<RecordedPush>& pushes) const;
+  std::size_t quorum(const Gradients& gradients) const noexcept;
+  bool is_late(std::size_t worker, const Gradients& gradients) const noexcept;
+  void count(const Gradients& gradients) noexcept;
+  Status update(const Gradients& gradients) noexcept;
+  Status make_version(const Gradients& gradients) noexcept;
+  Status start(float* to, const Gradients& gradients) noexcept;
+  Sources sources(const Part& part, const Gradients& gradients) noexcept;
+  void finish(const Tensor& buffer) noexcept;
+  float* master(const Tensor& buffer) noexcept;
+  std::size_t elements() const noexcept;
+  std::size_t mask_words() const noexcept;
 
   const Description& table_;
+  const int home_;
   Slot region_;
-  Slot state_;
   std::int64_t header_;        // elements of words in front of the region's parameters
   Tensor newest_;              // the region's buffer of the last version
   std::vector<float> master_;  // the parameters, where the region holds 16-bit ones
-  std::vector<Worker> workers_;
   std::vector<Part> parts_;
+  std::vector<std::uint64_t> done_;
+  std::vector<std::uint64_t> mask_;        // of the last version
   std::vector<std::size_t> contributors_;  // of the update that is being made, in their order
   std::vector<const std::byte*> sources_;
   Updater updater_;
   std::uint64_t version_ = 0;
   bool has_parameters_ = false;
+  bool is_published_ = true;
   TableStatistics statistics_;
 };
 

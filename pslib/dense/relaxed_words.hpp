@@ -39,12 +39,14 @@ struct RegionWords {
   }
 };
 
-/// A server's state: its version, the highest number of pushes after which a worker may pull, and
-/// for each worker the last push that the server is done with.
+/// A shard's state: 1 + the epoch in which its primary says so (0: this server is not it), its
+/// version, the highest number of pushes after which a worker may pull, and for each worker the
+/// last push that the shard is done with.
 struct StateWords {
-  static constexpr std::size_t kVersion = 0;
-  static constexpr std::size_t kPermit = 1;
-  static constexpr std::size_t kDone = 2;
+  static constexpr std::size_t kEpoch = 0;
+  static constexpr std::size_t kVersion = 1;
+  static constexpr std::size_t kPermit = 2;
+  static constexpr std::size_t kDone = 3;
   static constexpr std::size_t count(std::size_t workers) noexcept { return kDone + workers; }
 };
 

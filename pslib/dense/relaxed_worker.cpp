@@ -18,7 +18,8 @@ Status refuse_call(const char* operation, const char* message, const char* hint)
 }  // namespace
 
 RelaxedWorker::RelaxedWorker(World& world, const Description& table)
-    : table_(table),
+    : world_(world),
+      table_(table),
       self_(static_cast<std::size_t>(std::ranges::find(table.roles.workers, table.roles.rank) -
                                      table.roles.workers.begin())),
       slot_(world.expose(table.gradients())),
@@ -30,19 +31,21 @@ RelaxedWorker::RelaxedWorker(World& world, const Description& table)
 
 void RelaxedWorker::attach(World& world, Deadline deadline) {
   const std::size_t width = size_of(table_.options.wire);
-  const std::size_t workers = table_.roles.workers.size();
   const std::int64_t header = table_.region_words();
-  for (const int rank : table_.roles.servers) {
-    Server& server = servers_.emplace_back();
-    server.state = world.attach(rank, table_.state(), deadline);
-    server.region = world.attach(rank, table_.region(rank), deadline);
-    server.known.resize(StateWords::count(workers));
-    server.words.resize(static_cast<std::size_t>(header) * width);
-    server.runs.push_back({0, header, server.words.data()});
+  for (const int rank : table_.roles.servers)
+    servers_.push_back({rank, world.attach(rank, table_.state(), deadline)});
+  for (std::size_t i = 0; i < table_.homes.size(); ++i) {
+    const int home = table_.homes[i];
+    Shard& shard = shards_.emplace_back();
+    shard.leader = i;
+    shard.regions.emplace(i, world.attach(home, table_.region(home), deadline));
+    shard.known.resize(StateWords::count(table_.roles.workers.size()));
+    shard.words.resize(static_cast<std::size_t>(header) * width);
+    shard.runs.push_back({0, header, shard.words.data()});
     for (const Piece& piece : table_.pieces) {
-      if (piece.server != rank) continue;
+      if (piece.server != home) continue;
       const auto first = static_cast<std::size_t>(table_.layout.offset(piece.tensor) + piece.first);
-      server.runs.push_back(
+      shard.runs.push_back(
           {header + piece.shard_offset, piece.count, parameters_.data() + first * width});
     }
   }
@@ -52,8 +55,8 @@ Pulled RelaxedWorker::pulled() const {
   Pulled pulled{.version = version_, .contributors = {}};
   const auto& workers = table_.roles.workers;
   for (std::size_t i = 0; i < workers.size(); ++i)
-    if (std::ranges::any_of(servers_, [&](const Server& server) {
-          const std::uint64_t mask = load_word(server.words.data(), RegionWords::kMask + i / 64);
+    if (std::ranges::any_of(shards_, [&](const Shard& shard) {
+          const std::uint64_t mask = load_word(shard.words.data(), RegionWords::kMask + i / 64);
           return (mask >> (i % 64) & 1) != 0;
         }))
       pulled.contributors.push_back(workers[i]);
@@ -86,39 +89,117 @@ Status RelaxedWorker::publish() noexcept {
 Status RelaxedWorker::pull(Deadline deadline) noexcept {
   if (settled_ == pushed_)
     return refuse_call("pull", "nothing was pushed since the last pull()", "call push() first");
-  for (; servers_done_ < servers_.size(); ++servers_done_) {
-    Server& server = servers_[servers_done_];
-    if (Status status = await_permit(server, deadline); !status) return status;
-    const std::uint64_t published = server.known[StateWords::kVersion];
-    if (server.has_pulled && load_word(server.words.data(), RegionWords::kVersion) >= published)
-      continue;
-    if (Status status = server.region.get(server.runs, deadline); !status) return status;
-    server.has_pulled = true;
+  try {
+    for (; shards_done_ < shards_.size(); ++shards_done_)
+      if (Status status = pull(shards_[shards_done_], deadline); !status) return status;
+  } catch (const Error& error) {
+    return error.status();
+  } catch (const std::bad_alloc&) {
+    return refuse(Code::exhausted, [] { return bad_argument("pull", "no memory", ""); });
   }
   // From here on the gradients are the user's to write again.
   auto buffer = slot_.next();
   if (!buffer) return buffer.status();
-  servers_done_ = 0;
+  shards_done_ = 0;
   settled_ = pushed_;
-  version_ = load_word(servers_.front().words.data(), RegionWords::kVersion);
-  for (const Server& server : servers_)
-    version_ = std::min(version_, load_word(server.words.data(), RegionWords::kVersion));
+  version_ = load_word(shards_.front().words.data(), RegionWords::kVersion);
+  for (const Shard& shard : shards_)
+    version_ = std::min(version_, load_word(shard.words.data(), RegionWords::kVersion));
   return {};
 }
 
-Status RelaxedWorker::await_permit(Server& server, Deadline deadline) noexcept {
-  auto& known = server.known;
-  while (known[StateWords::kDone + self_] < pushed_ || known[StateWords::kPermit] < pushed_) {
-    const auto arrival = server.state.view(deadline);
-    if (!arrival) return name_the_slowest(server, arrival.status());
-    std::memcpy(known.data(), arrival->tensor().data(), known.size() * sizeof(std::uint64_t));
+// A server that dies before its values are here leaves them to the next.
+Status RelaxedWorker::pull(Shard& shard, Deadline deadline) {
+  for (;;) {
+    if (Status status = await_permit(shard, deadline); !status) return status;
+    if (shard.has_pulled &&
+        load_word(shard.words.data(), RegionWords::kVersion) >= shard.known[StateWords::kVersion])
+      return {};
+    shard.has_pulled = false;
+    Status status = move(shard, deadline);
+    shard.has_pulled = status.ok();
+    if (status) return {};
+    if (status = lose(shard.leader, std::move(status)); !status) return status;
   }
+}
+
+Status RelaxedWorker::move(Shard& shard, Deadline deadline) {
+  if (!shard.regions.contains(shard.leader)) {
+    const int home = table_.homes[static_cast<std::size_t>(&shard - shards_.data())];
+    try {
+      shard.regions.emplace(
+          shard.leader, world_.attach(servers_[shard.leader].rank, table_.region(home), deadline));
+    } catch (const Error& error) {
+      return error.status();
+    }
+  }
+  return shard.regions.at(shard.leader).get(shard.runs, deadline);
+}
+
+bool RelaxedWorker::is_permitted(const Shard& shard) const noexcept {
+  return !servers_[shard.leader].is_lost && shard.known[StateWords::kDone + self_] >= pushed_ &&
+         shard.known[StateWords::kPermit] >= pushed_;
+}
+
+Status RelaxedWorker::await_permit(Shard& shard, Deadline deadline) {
+  while (!is_permitted(shard))
+    if (Status status = hear(shard, deadline); !status)
+      return name_the_slowest(shard, std::move(status));
+  return {};
+}
+
+// Waits for news of the server that leads a shard, or where there are replicas of any.
+Status RelaxedWorker::hear(const Shard& shard, Deadline deadline) {
+  std::size_t server = shard.leader;
+  if (table_.is_replicated()) {
+    std::vector<RemoteSlot*> states;
+    std::vector<std::size_t> places;
+    for (std::size_t i = 0; i < servers_.size(); ++i) {
+      if (servers_[i].is_lost) continue;
+      states.push_back(&servers_[i].state);
+      places.push_back(i);
+    }
+    const auto ready = world_.wait_any(states, deadline);
+    if (!ready) return ready.status();
+    server = places[*ready];
+  }
+  const auto arrival = servers_[server].state.view(deadline);
+  if (!arrival) return lose(server, arrival.status());
+  const Tensor& tensor = arrival->tensor();
+  adopt(server, {reinterpret_cast<const std::uint64_t*>(tensor.data()),
+                 tensor.bytes() / sizeof(std::uint64_t)});
+  return {};
+}
+
+// What a server says under an epoch that is over counts no more.
+void RelaxedWorker::adopt(std::size_t server, std::span<const std::uint64_t> words) {
+  const std::size_t count = StateWords::count(table_.roles.workers.size());
+  for (std::size_t i = 0; i < shards_.size(); ++i) {
+    if (!table_.is_replicated() && i != server) continue;
+    const auto section = words.subspan(table_.is_replicated() ? i * count : 0, count);
+    Shard& shard = shards_[i];
+    if (section[StateWords::kEpoch] == 0 ||
+        section[StateWords::kEpoch] < shard.known[StateWords::kEpoch])
+      continue;
+    shard.leader = server;
+    std::ranges::copy(section, shard.known.begin());
+  }
+}
+
+// Where others hold what a server held, its loss is no error.
+Status RelaxedWorker::lose(std::size_t server, Status status) noexcept {
+  const Code code = status.code();
+  if (!table_.is_replicated() ||
+      (code != Code::peer_failed && code != Code::peer_left && code != Code::closed))
+    return status;
+  servers_[server].is_lost = true;
+  if (std::ranges::all_of(servers_, &Server::is_lost)) return status;
   return {};
 }
 
 // A worker that waits for a permit waits for another worker, not for the server.
-Status RelaxedWorker::name_the_slowest(const Server& server, Status status) const noexcept {
-  const auto& known = server.known;
+Status RelaxedWorker::name_the_slowest(const Shard& shard, Status status) const noexcept {
+  const auto& known = shard.known;
   if (status.code() != Code::timeout || known[StateWords::kDone + self_] < pushed_) return status;
   return refuse(Code::timeout, [&] {
     const auto done = std::span(known).subspan(StateWords::kDone);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <vector>
 
@@ -11,8 +12,9 @@
 
 namespace weft::pslib {
 
-/// Pulls once every server is done with this worker's last push and permits it; a version that it
-/// has is not moved again. Thread-safety: one thread at a time.
+/// Pulls once every shard is done with this worker's last push and permits it; a version that it
+/// has is not moved again. Of a replicated table's servers it goes by who speaks in the newest
+/// epoch. Thread-safety: one thread at a time.
 class RelaxedWorker final : public TableWorker {
  public:
   /// Throws Error as World::expose and World::allocate do. `table` must outlive the worker.
@@ -35,29 +37,43 @@ class RelaxedWorker final : public TableWorker {
   Result<std::span<const std::byte>> view(const Piece& piece) const noexcept override;
 
  private:
+  // What one server says of the shards that it leads.
   struct Server {
+    int rank = 0;
     RemoteSlot state;
-    RemoteSlot region;
+    bool is_lost = false;
+  };
+  struct Shard {
+    std::size_t leader = 0;                     // server that has published what is known
+    std::vector<std::uint64_t> known;           // StateWords as last seen
+    std::map<std::size_t, RemoteSlot> regions;  // by server, from the first pull from there
     std::vector<SlotRun> runs;
-    std::vector<std::byte> words;      // RegionWords of the version that this worker has
-    std::vector<std::uint64_t> known;  // StateWords as last seen
+    std::vector<std::byte> words;  // RegionWords of the version that this worker has
     bool has_pulled = false;
   };
 
   Status publish() noexcept;
-  Status await_permit(Server& server, Deadline deadline) noexcept;
-  Status name_the_slowest(const Server& server, Status status) const noexcept;
+  Status pull(Shard& shard, Deadline deadline);
+  Status await_permit(Shard& shard, Deadline deadline);
+  Status hear(const Shard& shard, Deadline deadline);
+  void adopt(std::size_t server, std::span<const std::uint64_t> words);
+  Status move(Shard& shard, Deadline deadline);
+  Status lose(std::size_t server, Status status) noexcept;
+  bool is_permitted(const Shard& shard) const noexcept;
+  Status name_the_slowest(const Shard& shard, Status status) const noexcept;
 
+  World& world_;
   const Description& table_;
   std::size_t self_;  // this worker's place
   Slot slot_;
   Tensor buffer_;
   Tensor parameters_;
   std::vector<Server> servers_;
+  std::vector<Shard> shards_;
   std::uint64_t pushed_ = 0;
   std::uint64_t settled_ = 0;  // pushes that were pulled after
   std::uint64_t version_ = 0;  // of what was pulled
-  std::size_t servers_done_ = 0;
+  std::size_t shards_done_ = 0;
 };
 
 }  // namespace weft::pslib

@@ -14,9 +14,11 @@ bool may_end(Code code) { return is_end(code) || code == Code::peer_failed; }
 
 }  // namespace
 
-Service::Service(World& world, std::span<const Served> tables) : world_(world) {
+Service::Service(World& world, std::span<const Served> tables)
+    : world_(world), group_(world.group()) {
   for (const Served& table : tables) {
     TableShard& shard = *table.shard;
+    shards_.push_back(&shard);
     for (std::size_t worker = 0; worker < shard.workers(); ++worker)
       sources_.push_back({Kind::gradients, &shard.gradients(worker), table, worker});
     workers_ += shard.workers();
@@ -35,6 +37,7 @@ Status Service::run() {
     const auto ready = world_.wait_any(slots);
     Status status = ready ? take(sources_[*ready], {}) : ready.status();
     if (may_end(status.code())) status = drop_closed();
+    if (status) status = regroup();
     if (status) status = check_step();
     if (!status) return status;
   }
@@ -62,9 +65,10 @@ Status Service::drop_closed() {
   for (std::size_t i = 0; i < sources_.size();) {
     const Source source = sources_[i];
     Status status = take(source, Deadline::after({}));
+    // Who left because another had died names that one.
     const bool has_ended =
-        is_end(status.code()) ||
-        (status.code() == Code::peer_failed && source.table.shard->survives(source.slot->owner()));
+        is_end(status.code()) || (status.code() == Code::peer_failed &&
+                                  source.table.shard->survives(status.detail().peer));
     if (!status && !has_ended && status.code() != Code::timeout) {
       if (source.kind == Kind::gradients) (void)source.table.shard->drop(source.index);
       return status;
@@ -78,6 +82,19 @@ Status Service::drop_closed() {
     closed_.push_back(source);
     --workers_;
     if (status = source.table.shard->drop(source.index); !status) return status;
+  }
+  return {};
+}
+
+// All survivors agree on the same groups, one after the other, so their tables do so too.
+Status Service::regroup() {
+  const auto is_outdated = [this](const TableShard* shard) { return shard->is_outdated(group_); };
+  while (std::ranges::any_of(shards_, is_outdated)) {
+    const auto shrunk = group_.shrink();
+    if (!shrunk) return shrunk.status();
+    group_ = *shrunk;
+    for (TableShard* const shard : shards_)
+      if (Status status = shard->enter(group_); !status) return status;
   }
   return {};
 }

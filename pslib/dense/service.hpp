@@ -43,9 +43,12 @@ class Service {
 
   Status take(const Source& source, Deadline deadline);
   Status drop_closed();
+  Status regroup();
   Status check_step() const;
 
   World& world_;
+  Group group_;  // shrunk where replicated tables lost a server
+  std::vector<TableShard*> shards_;
   std::vector<Source> sources_;
   std::size_t workers_ = 0;     // sources of gradients
   std::vector<Source> closed_;  // those that were

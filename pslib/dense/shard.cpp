@@ -16,7 +16,7 @@ Shard::Shard(World& world, const Description& table)
       sources_(workers_.size()),
       updater_(table.options, table.specs.size(), buffer_.shape().elements(), workers_.size()),
       norms_(world, table, updater_.norms().size()),
-      checkpointer_(make_checkpointer(world, table)) {
+      checkpointer_(make_checkpointer(world, table, table.roles.rank)) {
   region_.also_needs(table.roles.others());
   std::memset(buffer_.data(), 0, buffer_.bytes());
   region_.publish().or_throw();
@@ -101,20 +101,8 @@ Status Shard::advance() noexcept {
 
 // Workers compute meanwhile; the region stays as it is until all have pushed again.
 Status Shard::save() noexcept {
-  if (!checkpointer_ || rounds_ == 1 || version() % table_.options.checkpoint.every != 0) return {};
-  try {
-    save_shard(*checkpointer_, table_, version(), master(), updater_);
-  } catch (const std::exception& error) {
-    return refuse(Code::exhausted, [&] {
-      ErrorDetail detail;
-      detail.code = Code::exhausted;
-      detail.operation = "checkpoint";
-      detail.message = error.what();
-      detail.hint = "a checkpoint takes as much memory as the shard and its states";
-      return detail;
-    });
-  }
-  return {};
+  if (!checkpointer_ || rounds_ == 1) return {};
+  return save_shard(*checkpointer_, table_, table_.roles.rank, version(), master(), updater_);
 }
 
 TableStatistics Shard::statistics() const {

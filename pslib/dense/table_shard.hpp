@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "weft/group.hpp"
 #include "weft/pslib.hpp"
 
 namespace weft::pslib {
@@ -37,6 +38,12 @@ class TableShard {
   /// The worker has closed the table, left or died: nothing more will come from it. Who waits for
   /// it in vain is told.
   virtual Status drop(std::size_t worker) noexcept = 0;
+
+  /// Whether what stands for the world's group is to be replaced: one of this table's servers has
+  /// died, or others are further. Only tables whose servers are replaced ask for it.
+  virtual bool is_outdated(const Group& /*group*/) const noexcept { return false; }
+  /// The servers that are left go on.
+  virtual Status enter(const Group& /*group*/) noexcept { return {}; }
 
   /// Updates done; 0 with the initial parameters.
   virtual std::uint64_t version() const noexcept = 0;

@@ -57,9 +57,9 @@ void TableState::make_relaxed(Deadline deadline) {
     worker_ = std::move(worker);
     return;
   }
-  auto shard = std::make_unique<RelaxedShard>(world_, table_);
-  shard->attach(world_, deadline);
-  shard_ = std::move(shard);
+  auto server = std::make_unique<RelaxedServer>(world_, table_);
+  server->attach(deadline);
+  shard_ = std::move(server);
 }
 
 Tensor TableState::parameter(const std::string& name) const {

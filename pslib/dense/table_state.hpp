@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "pslib/dense/description.hpp"
-#include "pslib/dense/relaxed_shard.hpp"
+#include "pslib/dense/relaxed_server.hpp"
 #include "pslib/dense/relaxed_worker.hpp"
 #include "pslib/dense/service.hpp"
 #include "pslib/dense/shard.hpp"

@@ -113,6 +113,20 @@ Deployment deployment(World& world, const Options& options) {
   return from_environment(world);
 }
 
+std::size_t count_replicas(World& world, const Options& options, std::size_t servers) {
+  const bool is_option = options.replicas != 0;
+  const int replicas = is_option ? options.replicas : WorldAccess::state(world).ps_replicas;
+  if (replicas >= 1 && static_cast<std::size_t>(replicas) <= servers)
+    return static_cast<std::size_t>(replicas);
+  ErrorDetail detail =
+      bad_argument(kOperation,
+                   fmt::format("{}{} replicas of each shard on {} servers",
+                               is_option ? "" : "WEFT_PS_REPLICAS: ", replicas, servers),
+                   "a replica needs a server of its own: let more ranks serve, or ask for fewer");
+  if (!is_option) detail.code = Code::bad_config;
+  throw Error(std::move(detail));
+}
+
 }  // namespace
 
 Roles::Roles(World& world, const Options& options)
@@ -136,6 +150,8 @@ Roles::Roles(World& world, const Options& options)
                        fmt::format("rank {} neither works (workers [{}]) nor serves (servers [{}])",
                                    i, fmt::join(workers, ", "), fmt::join(servers, ", ")),
                        "list it as a worker, a server or both"));
+  for (const int server : servers) server_hosts.push_back(world.host(server));
+  replicas = count_replicas(world, options, servers.size());
 }
 
 bool Roles::works() const noexcept { return holds(workers, rank); }

@@ -1,6 +1,7 @@
 // Who works and who serves.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "weft/pslib.hpp"
@@ -13,6 +14,8 @@ struct Roles {
   int size = 0;
   std::vector<int> workers;
   std::vector<int> servers;
+  std::vector<std::string> server_hosts;
+  std::size_t replicas = 1;  ///< holders of each shard
   std::size_t split_bytes = 0;
 
   /// Throws Error as ParameterServer's constructor says.

@@ -191,8 +191,6 @@ void check(const TableOptions& options) {
   const CheckpointOptions& saved = options.checkpoint;
   if (saved.every > 0) {
     require(!saved.folder.empty(), "checkpoint.folder", "empty", "given with checkpoint.every");
-    require(options.consistency.kind == Consistency::Kind::bsp, "checkpoint.every", saved.every,
-            "0 unless the table is bsp: servers out of step have no version in common");
     require(saved.every % std::max(options.accumulate, 1U) == 0, "checkpoint.every", saved.every,
             "a multiple of accumulate: gradients that are being added up are not saved");
   }

@@ -37,8 +37,17 @@ Updater::Updater(const TableOptions& options, std::size_t tensors, std::int64_t 
       pointers_(contributors + 1) {
   for (std::size_t i = 0; i < states(options.optimizer); ++i) states_[i] = zeros(elements);
   if (accumulate_ > 1) sums_ = zeros(elements);
+  for (const auto& state : states_)
+    if (state) arrays_.push_back(state.get());
+  if (sums_) arrays_.push_back(sums_.get());
   if (wire_ != DType::f32) widened_.resize(contributors * kBlock);
   if (measures()) averaged_.resize(kBlock);
+}
+
+void Updater::resume(const Progress& progress) noexcept {
+  update_ = progress.updates;
+  kept_ = static_cast<std::uint32_t>(progress.kept);
+  contributions_ = static_cast<std::size_t>(progress.contributions);
 }
 
 void Updater::begin(std::size_t contributors) noexcept {

@@ -50,6 +50,17 @@ class Updater {
   /// `from` and `to` are the whole region before and after; they may be the same.
   void apply(const Run& run, const float* from, float* to, Sources sources) noexcept;
 
+  // All that the next update depends on besides parameters, to go on elsewhere.
+  struct Progress {
+    std::uint64_t updates = 0;
+    std::uint64_t kept = 0;
+    std::uint64_t contributions = 0;
+  };
+  Progress progress() const noexcept { return {update_, kept_, contributions_}; }
+  void resume(const Progress& progress) noexcept;
+  /// Each as long as the region: the rule's states, and what is kept of gradients.
+  std::span<float* const> arrays() const noexcept { return arrays_; }
+
   /// Times that the rule was applied.
   std::uint64_t updates() const noexcept { return update_; }
   /// As if it had been applied so often: with the states of then.
@@ -78,6 +89,7 @@ class Updater {
 
   hwy::AlignedFreeUniquePtr<float[]> sums_;  // of gradients kept from former updates
   std::array<hwy::AlignedFreeUniquePtr<float[]>, Rule::kMostStates> states_;
+  std::vector<float*> arrays_;          // these
   std::vector<ExactSum> norms_;         // |g|^2, then |p|^2 and |g|^2 of each tensor
   std::vector<const float*> pointers_;  // a block's gradients
   std::vector<float> widened_;          // the same where they are 16-bit

@@ -1,0 +1,163 @@
+// Two workers train a table of three servers, each shard on two of them. Worker 0 kills a server
+// when it is at some step, and another once the first one's shards have two holders again. Each
+// worker prints what it has in the end; pushes are the same in every run.
+//   server_dies bsp|ssp|async [STEP MICROSECONDS SERVER]...
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "tests/ranks/checks.hpp"
+#include "weft/pslib.hpp"
+
+namespace {
+
+using namespace weft;
+using pslib::Consistency;
+using weft::tests::Checks;
+
+constexpr int kWorkers = 2;
+constexpr int kServers = 3;
+constexpr int kSteps = 300;
+
+struct Kill {
+  int step;  // of the first; of the next so many after the former one's shards are whole again
+  int microseconds;
+  int rank;
+};
+
+SlotSpec process_id() {
+  return {.name = "process", .dtype = DType::i64, .shape = {1}, .writer = Writer::owner};
+}
+
+/// Kills servers while worker 0 trains.
+class Killer {
+ public:
+  Killer(World& world, std::vector<Kill> kills) : world_(world), kills_(std::move(kills)) {
+    for (const Kill& kill : kills_)
+      processes_.push_back(
+          world.attach(kill.rank, process_id()).view().value().as<std::int64_t>()[0]);
+  }
+
+  /// After each step.
+  void look() {
+    if (next_ == kills_.size()) return;
+    if (next_ > 0 && world_.alive(std::span(&kills_[next_ - 1].rank, 1)).ok()) return;
+    const Kill& kill = kills_[next_];
+    // What two steps from then on were acknowledged by, all holders have.
+    if (++steps_ < (next_ > 0 ? 2 + kill.step : kill.step)) return;
+    threads_.emplace_back([process = processes_[next_], after = kill.microseconds] {
+      std::this_thread::sleep_for(std::chrono::microseconds(after));
+      ::kill(static_cast<pid_t>(process), SIGKILL);
+    });
+    ++next_;
+    steps_ = 0;
+  }
+  bool has_killed_all() const { return next_ == kills_.size(); }
+
+ private:
+  World& world_;
+  const std::vector<Kill> kills_;
+  std::vector<std::int64_t> processes_;
+  std::vector<std::jthread> threads_;
+  std::size_t next_ = 0;
+  int steps_ = 0;
+};
+
+pslib::TableOptions options_of(std::string_view kind) {
+  // In step the order of pushes is fixed, so that the rule may be any; else sums of small integers
+  // are the same in any order.
+  if (kind == "bsp") return pslib::Optimizer::adam(0.01F);
+  pslib::TableOptions options(pslib::Optimizer::sgd(1.0F));
+  options.consistency = kind == "ssp" ? Consistency::ssp(2) : Consistency::async();
+  return options;
+}
+
+void fill(std::span<float> gradient, int rank, int step) {
+  for (std::size_t i = 0; i < gradient.size(); ++i)
+    gradient[i] = static_cast<float>((static_cast<int>(i) + 7 * step + 3 * rank) % 11 - 5);
+}
+
+void train(World& world, pslib::Table& table, std::vector<Kill> kills, Checks& checks) {
+  table.initialize().or_throw();
+  Killer killer(world, std::move(kills));
+  std::uint64_t last = 0;
+  for (int step = 0; step < kSteps; ++step) {
+    for (const char* name : {"t", "u"}) fill(table.gradient(name).as<float>(), world.rank(), step);
+    table.push_pull().or_throw();
+    checks.expect(table.version() >= last, "the version went back");
+    last = table.version();
+    killer.look();
+  }
+  checks.expect(killer.has_killed_all(), "there was no time for every kill");
+}
+
+void print_final(const pslib::Table& table, int rank) {
+  std::uint64_t digest = 0;
+  for (const char* name : {"t", "u"})
+    for (const float value : table.parameter(name).as<float>()) {
+      std::uint32_t bits = 0;
+      std::memcpy(&bits, &value, sizeof bits);
+      digest = digest * 1'099'511'628'211ULL + bits;
+    }
+  std::printf("rank %d final %016llx\n", rank, static_cast<unsigned long long>(digest));
+}
+
+void work(World& world, pslib::Table& table, std::vector<Kill> kills, Checks& checks) {
+  train(world, table, std::move(kills), checks);
+  // The last pull of each worker is after both have pushed all.
+  const SlotSpec done{.name = "done", .dtype = DType::u8, .shape = {1}, .writer = Writer::owner};
+  Slot mine = world.expose(done);
+  mine.next().value();
+  mine.publish().or_throw();
+  RemoteSlot other = world.attach(1 - world.rank(), done);
+  other.view().value();
+  for (const char* name : {"t", "u"})
+    for (float& value : table.gradient(name).as<float>()) value = 0.0F;
+  table.push_pull().or_throw();
+  print_final(table, world.rank());
+}
+
+void run(World& world, std::string_view kind, std::vector<Kill> kills, Checks& checks) {
+  Slot process;
+  pslib::ParameterServer server(world, {.dedicated_servers = kServers, .replicas = 2});
+  if (server.serves()) {
+    process = world.expose(process_id());
+    process.next().value().as<std::int64_t>()[0] = ::getpid();
+    process.publish().or_throw();
+  }
+  pslib::Table table =
+      server.table("model", {{"t", Shape{30'000}}, {"u", Shape{100}}}, options_of(kind));
+  if (server.works()) {
+    if (world.rank() != 0) kills.clear();
+    work(world, table, std::move(kills), checks);
+    return;
+  }
+  pslib::Table* const tables[] = {&table};
+  server.serve(tables).or_throw();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 2 || argc % 3 != 2) return 2;
+  std::vector<Kill> kills;
+  for (int i = 2; i < argc; i += 3)
+    kills.push_back(
+        {std::atoi(argv[i]), std::atoi(argv[i + 1]), kWorkers + std::atoi(argv[i + 2])});
+  World world = World::join();
+  Checks checks(world.rank());
+  try {
+    run(world, argv[1], std::move(kills), checks);
+  } catch (const std::exception& error) {
+    checks.expect(false, error.what());
+  }
+  (void)world.leave(Deadline::after(std::chrono::seconds(10)));
+  return checks.passed() ? 0 : 1;
+}

@@ -1,0 +1,126 @@
+// Replicated tables of whole jobs whose servers die.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <random>
+#include <set>
+
+#include "tests/sim/simulated_job.hpp"
+#include "weft/pslib.hpp"
+
+namespace weft::tests {
+namespace {
+
+using pslib::Consistency;
+using std::chrono::microseconds;
+
+constexpr int kWorkers = 2;
+constexpr int kSteps = 12;
+
+struct Plan {
+  int servers = 3;
+  int replicas = 2;
+  Consistency consistency = {};
+  SimOptions options = {};
+};
+
+/// All elements of a shard have one value; a pull that mixed two versions has several.
+void expect_whole(const pslib::Table& table) {
+  const auto values = table.parameter("t").as<float>();
+  for (const pslib::Piece& piece : table.pieces())
+    for (std::int64_t i = 0; i < piece.count; ++i)
+      EXPECT_EQ(values[static_cast<std::size_t>(piece.first + i)],
+                values[static_cast<std::size_t>(piece.first)])
+          << "a torn pull";
+}
+
+class Training {
+ public:
+  explicit Training(const Plan& plan)
+      : plan_(plan), job_(kWorkers + plan.servers, plan.options, simulated_settings()) {}
+
+  SimOutcome run() {
+    return job_.run([this](World& world) {
+      pslib::ParameterServer server(
+          world,
+          {.dedicated_servers = plan_.servers, .replicas = plan_.replicas, .split_bytes = 64});
+      pslib::TableOptions options(pslib::Optimizer::sgd(1.0F));
+      options.consistency = plan_.consistency;
+      pslib::Table table = server.table("model", {{"t", Shape{100}}}, options);
+      if (server.works()) return work(world, table);
+      pslib::Table* const tables[] = {&table};
+      server.serve(tables).or_throw();
+    });
+  }
+
+ private:
+  // Worker i's gradients are -(1 + i), so the sum says whether each was applied once.
+  void work(World& world, pslib::Table& table) {
+    table.initialize().or_throw();
+    std::uint64_t last = 0;
+    for (int step = 1; step <= kSteps; ++step) {
+      job_.sleep(world, microseconds(20 * (world.rank() + step % 3)));
+      step_of_[world.rank()] = step;
+      push_pull(table, -1.0F - static_cast<float>(world.rank()));
+      EXPECT_GE(table.version(), last) << "a version went back";
+      last = table.version();
+      if (plan_.consistency.kind == Consistency::Kind::ssp) {
+        for (const int other : step_of_)
+          EXPECT_GE(other, step - static_cast<int>(plan_.consistency.staleness));
+      }
+    }
+    step_of_[world.rank()] = kSteps + 1;
+    if (plan_.consistency.kind != Consistency::Kind::bsp)
+      while (step_of_[1 - world.rank()] <= kSteps) job_.sleep(world, microseconds(100));
+    push_pull(table, 0.0F);
+    const float each = plan_.consistency.kind == Consistency::Kind::bsp ? 1.5F : 3.0F;
+    for (const float value : table.parameter("t").as<float>()) EXPECT_EQ(value, each * kSteps);
+    ++finished_;
+  }
+
+  static void push_pull(pslib::Table& table, float gradient) {
+    for (float& value : table.gradient("t").as<float>()) value = gradient;
+    table.push_pull().or_throw();
+    expect_whole(table);
+  }
+
+  const Plan plan_;
+  SimJob job_;
+  int step_of_[kWorkers] = {};
+
+ public:
+  int finished_ = 0;
+};
+
+TEST(ReplicatedTables, GoOnWhenServersDieAsIfNothingHadHappened) {
+  const char* const given = std::getenv("WEFT_TEST_SEED");
+  const std::uint64_t seeds = given != nullptr                           ? 1
+                              : std::getenv("WEFT_TEST_FULL") != nullptr ? 3'000
+                                                                         : 60;
+  const std::uint64_t first =
+      given != nullptr ? std::stoull(given) : std::random_device{}() * std::uint64_t{10'000};
+  const Consistency kinds[] = {Consistency::bsp(), Consistency::async(), Consistency::ssp(1)};
+  std::uint64_t killed = 0;
+  for (std::uint64_t seed = first; seed < first + seeds && !HasFailure(); ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Plan plan{.replicas = 2 + static_cast<int>(seed % 2), .consistency = kinds[seed % 3]};
+    plan.servers = plan.replicas + static_cast<int>(seed / 2 % 2);
+    plan.options.seed = seed;
+    plan.options.faults = {.delayed = 0.05, .woken = 0.02, .paused = 0.005};
+    plan.options.faults.spared = kWorkers;
+    plan.options.faults.kills = plan.replicas - 1;
+    plan.options.faults.kill_after = 150;
+    plan.options.faults.kill_within = 600;
+    Training training(plan);
+    const SimOutcome outcome = training.run();
+    killed += outcome.killed.size();
+    for (const std::string& failure : outcome.failures) ADD_FAILURE() << failure;
+    EXPECT_EQ(training.finished_, kWorkers) << outcome.text;
+  }
+  if (given == nullptr) {
+    EXPECT_GT(killed, seeds / 3) << "else it tries nothing";
+  }
+}
+
+}  // namespace
+}  // namespace weft::tests
