@@ -54,6 +54,9 @@ void SparseDescription::check() const {
            "take adagrad or adam, which scale every element by itself");
   if (options.consistency.kind == Consistency::Kind::k_of_n)
     refuse("servers might count different workers", "take bsp, ssp or async");
+  if (roles.replicas > 1)
+    refuse(fmt::format("its parameter server holds {} replicas of each shard", roles.replicas),
+           "give sparse tables a parameter server of their own, without replicas");
   if (!is_relaxed()) return;
   for (const int server : roles.servers)
     if (std::ranges::find(roles.workers, server) != roles.workers.end())
