@@ -186,6 +186,8 @@ void WorldState::on_message(p2p::Peer& peer, std::span<const std::byte> bytes) {
     signals.on_message(peer, bytes);
   else if (type == p2p::MessageType::agreement)
     membership->on_message(peer, bytes);
+  else if (type == p2p::MessageType::doubt)
+    health.on_message(bytes);
   else
     slots.on_message(peer, bytes);
 }

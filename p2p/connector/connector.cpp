@@ -1,20 +1,18 @@
 #include "p2p/connector/connector.hpp"
 
 #include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sodium.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <cassert>
 #include <cerrno>
-#include <map>
-#include <optional>
 #include <utility>
 
 #include "base/os/system_error.hpp"
-#include "p2p/connector/call.hpp"
-#include "p2p/connector/door.hpp"
-#include "p2p/connector/stream.hpp"
-#include "p2p/connector/timer.hpp"
+#include "p2p/connector/connector_implementation.hpp"
 
 namespace weft::p2p {
 namespace {
@@ -26,80 +24,29 @@ constexpr std::chrono::milliseconds kErrandPeriod{50};
 constexpr std::chrono::seconds kPatience{10};
 /// What heartbeats go by where nobody is ever taken for dead.
 constexpr std::chrono::seconds kUnlimited{10};
-/// Of the heartbeat, until a silent rank is taken for dead.
-constexpr int kPeriods = 20;
-/// As many periods at a time: this process was stopped. Being a little late is no excuse for the
-/// peer, or on a busy machine a dead one would never be found.
-constexpr std::uint64_t kPausePeriods = kPeriods / 4;
-
-/// Until the connection to a rank that was given up is closed, if that rank does not close it.
-constexpr int kBeatsOfAGivenUp = 6 * kPeriods;
-
 constexpr const char* kReachHint =
     "a firewall between the hosts? WEFT_IFACE names the network to use";
+
+/// The kernel asks whether the other host still answers, wherever this rank does not listen for
+/// signs of life: a pair may be cut off from each other alone.
+void keep_asking(int socket, nanoseconds dead_after) {
+  constexpr int kSpans = 3;
+  const auto set = [socket](int level, int option, std::int64_t value) {
+    const auto number = static_cast<int>(std::clamp<std::int64_t>(value, 1, 3600));
+    ::setsockopt(socket, level, option, &number, sizeof number);
+  };
+  const std::int64_t span = std::chrono::duration_cast<std::chrono::seconds>(dead_after).count();
+  set(SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(IPPROTO_TCP, TCP_KEEPIDLE, (kSpans - 1) * span);
+  set(IPPROTO_TCP, TCP_KEEPINTVL, span / kSpans);
+  set(IPPROTO_TCP, TCP_KEEPCNT, kSpans);
+}
 
 std::string seconds(nanoseconds span) {
   return fmt::format("{:g} s", std::chrono::duration<double>(span).count());
 }
 
 }  // namespace
-
-struct Connector::Implementation {
-  enum class State : std::uint8_t { idle, expecting, calling, met, ended };
-
-  struct Peer {
-    ConnectorAddress address;
-    State state = State::idle;
-    bool dropped = false;
-    Clock::time_point give_up;
-    std::unique_ptr<Call> call;
-    std::map<int, std::unique_ptr<Call>> data_calls;  ///< by rail
-    Clock::time_point data_give_up;
-    /// Stays when it is closed: its own events may close it.
-    std::unique_ptr<Stream> stream;
-    int beats_given_up = 0;  ///< left, until the connection to a rank given up is closed
-  };
-
-  Implementation(LocalRank& local_rank, ProgressThread& thread, ConnectorEvents& to,
-                 const Config& config);
-
-  Peer& peer(int rank) { return peers[static_cast<std::size_t>(rank)]; }
-  void begin(int rank, State how);
-  void call(int rank);
-  void call_for_data(int rank, int rail);
-  std::string on_called(const Hello& caller, const Hello& own, os::Fd& socket);
-  std::string on_called_for_data(const Hello& caller, const Hello& own, os::Fd& socket);
-  /// `called`: by the other end, which waits to be let in.
-  void meet(int rank, os::Fd socket, bool called);
-  void on_stream_end(int rank, Stream::How how, const std::string& why);
-  void stream_closed() noexcept;
-  bool is_dead(int rank, int silent_periods);
-  void close(int rank, const std::string& why);
-  void run_errands();
-  /// Whether the rank is still connecting.
-  bool run_errand(int rank);
-  bool run_data_errand(int rank);
-  std::function<void(const Error&)> say_short_of();
-  bool is_connecting() const;
-  void beat(std::uint64_t expired);
-
-  LocalRank& local;
-  ProgressThread& progress;
-  ConnectorEvents& events;
-  const nanoseconds init_timeout;
-  const nanoseconds dead_after;
-  const std::string interface;
-  const std::string why_silent;
-  std::vector<InterfaceAddress> own_addresses;
-  ConnectorAddress own;
-  ConnectorAddress RankAddress::*place = &RankAddress::connector;
-  Identity identity;
-  std::vector<Peer> peers;  ///< by rank; does not grow once the job is open
-  int streams = 0;          ///< open ones
-  Door door;
-  Timer errands;    ///< while somebody is connecting
-  Timer heartbeat;  ///< while a stream is open
-};
 
 Connector::Implementation::Implementation(LocalRank& local_rank, ProgressThread& thread,
                                           ConnectorEvents& to, const Config& config)
@@ -108,6 +55,7 @@ Connector::Implementation::Implementation(LocalRank& local_rank, ProgressThread&
       events(to),
       init_timeout(config.time(Knob::init_timeout).value()),
       dead_after(config.time(Knob::dead_after).value_or(kUnlimited)),
+      judges_silence(config.time(Knob::dead_after).has_value()),
       interface(config.text(Knob::iface)),
       why_silent("silent for " + seconds(dead_after)),
       door(thread, *local_rank.log, local_rank.turned_away,
@@ -117,7 +65,8 @@ Connector::Implementation::Implementation(LocalRank& local_rank, ProgressThread&
             .short_of = [this](const Error& error) { events.short_of(error); },
             .wants_ticks = [this] { errands.start(); }}),
       errands(thread, kErrandPeriod, [this](std::uint64_t) { run_errands(); }),
-      heartbeat(thread, dead_after / kPeriods, [this](std::uint64_t expired) { beat(expired); }) {}
+      heartbeat(thread, dead_after / Heartbeats::kPeriods,
+                [this](std::uint64_t expired) { beat(expired); }) {}
 
 void Connector::Implementation::begin(int rank, State how) {
   assert(rank != local.rank);
@@ -201,12 +150,14 @@ std::string Connector::Implementation::on_called(const Hello& caller, const Hell
 void Connector::Implementation::meet(int rank, os::Fd socket, bool called) {
   Peer& met = peer(rank);
   met.call.reset();
+  if (judges_silence) keep_asking(socket.get(), dead_after);
   try {
     met.stream = std::make_unique<Stream>(
         progress, std::move(socket),
         Stream::Events{
             .said = [this,
                      rank](std::span<const std::byte> message) { events.said(rank, message); },
+            .called = [this, rank](BeatCall call) { beats->received(rank, call); },
             .ended =
                 [this, rank](Stream::How how, const std::string& why) {
                   stream_closed();
@@ -218,6 +169,7 @@ void Connector::Implementation::meet(int rank, os::Fd socket, bool called) {
     return events.ended(rank, false, error.detail().message);
   }
   met.state = State::met;
+  beats->met(rank);
   ++streams;
   heartbeat.start();
   // Whoever called waits for it: until then it might still be turned away.
@@ -227,6 +179,7 @@ void Connector::Implementation::meet(int rank, os::Fd socket, bool called) {
 
 void Connector::Implementation::on_stream_end(int rank, Stream::How how, const std::string& why) {
   peer(rank).state = State::ended;
+  beats->gone(rank);
   if (local.liveness != nullptr) {
     if (how == Stream::How::process_ended) local.liveness->saw_end(rank);
     if (how == Stream::How::given_up) local.liveness->given_up_by(rank, why);
@@ -243,6 +196,7 @@ void Connector::Implementation::close(int rank, const std::string& why) {
   Peer& closed = peer(rank);
   // It closes when the other end does, or after some beats.
   if (closed.state == State::met) {
+    beats->gone(rank);
     closed.stream->give_up(why);
     closed.beats_given_up = kBeatsOfAGivenUp;
   }
@@ -301,39 +255,6 @@ bool Connector::Implementation::run_data_errand(int rank) {
   return false;
 }
 
-bool Connector::Implementation::is_dead(int rank, int silent_periods) {
-  if (local.liveness != nullptr)
-    return local.liveness->is_dead(rank, silent_periods * (dead_after / kPeriods));
-  return silent_periods >= kPeriods;
-}
-
-void Connector::Implementation::beat(std::uint64_t expired) {
-  const bool was_stopped = expired >= kPausePeriods;
-  for (int rank = 0; rank < static_cast<int>(peers.size()); ++rank) {
-    Peer& p = peer(rank);
-    if (p.beats_given_up > 0) {
-      // What it was told travels as long as the kernel tries.
-      p.stream->tick();
-      if (p.stream->is_open() && --p.beats_given_up > 0) continue;
-      p.stream->close();
-      p.beats_given_up = 0;
-      stream_closed();
-    }
-    if (p.state != State::met) continue;
-    // Who was stopped itself can't tell how long the others were silent.
-    if (was_stopped || events.heard_otherwise(rank)) p.stream->excuse();
-    const int silent = p.stream->tick();
-    if (p.state != State::met || !p.stream->is_open()) continue;
-    const bool orderly = p.stream->has_said_end();
-    if (!(orderly ? silent >= kPeriods : is_dead(rank, silent))) continue;
-    close(rank, why_silent);
-    if (orderly)
-      events.ended(rank, true, why_silent);
-    else
-      events.silent(rank, why_silent);
-  }
-}
-
 Connector::Connector(LocalRank& local, ProgressThread& progress, ConnectorEvents& events,
                      const Config& config)
     : implementation_(std::make_unique<Implementation>(local, progress, events, config)) {
@@ -366,6 +287,9 @@ void Connector::open(const std::vector<RankAddress>& job) {
   Implementation& self = *implementation_;
   self.peers = std::vector<Implementation::Peer>(job.size());
   for (std::size_t i = 0; i < job.size(); ++i) self.peers[i].address = job[i].*self.place;
+  self.beats.emplace(self.local.rank, static_cast<int>(job.size()), [&self](int to, BeatCall call) {
+    if (self.peer(to).state == Implementation::State::met) self.peer(to).stream->send(call);
+  });
   self.identity = Identity(self.local.rank, static_cast<int>(job.size()), job[0].job_secret);
   self.door.open(self.identity);
 }

@@ -8,6 +8,7 @@
 #include <cassert>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "base/os/system_error.hpp"
@@ -20,6 +21,16 @@ constexpr std::size_t kScratch = 16u << 10;
 static_assert(kScratch > kHeader + Stream::kMaxMessage);
 /// Until the others get their turn.
 constexpr int kReads = 8;
+
+constexpr std::size_t length_of(BeatCall call) noexcept {
+  return Stream::kFirstBeatCall - static_cast<std::size_t>(call);
+}
+
+std::optional<BeatCall> call_of(std::size_t length) noexcept {
+  for (const BeatCall call : {BeatCall::watch, BeatCall::no_longer, BeatCall::alarm})
+    if (length == length_of(call)) return call;
+  return std::nullopt;
+}
 
 }  // namespace
 
@@ -34,6 +45,8 @@ void Stream::send(std::span<const std::byte> message) {
   assert(!message.empty() && message.size() <= kMaxMessage);
   put_frame(static_cast<std::uint16_t>(message.size()), message);
 }
+
+void Stream::send(BeatCall call) { put_frame(static_cast<std::uint16_t>(length_of(call)), {}); }
 
 void Stream::send_end() {
   put_frame(kEnd, {});
@@ -154,6 +167,12 @@ bool Stream::deliver(std::span<const std::byte> bytes) {
         return false;
       }
     }
+    if (const auto call = call_of(length)) {
+      bytes = bytes.subspan(kHeader);
+      events_.called(*call);
+      if (!is_open() || given_up_) return false;
+      continue;
+    }
     if (length > kMaxMessage) {
       end(How::broken, "what it sent is malformed");
       return false;
@@ -169,9 +188,9 @@ bool Stream::deliver(std::span<const std::byte> bytes) {
   return true;
 }
 
-int Stream::tick() {
+int Stream::tick(bool sign_is_due) {
   // Bytes that wait in the queue are not yet a sign of life, but a peer that reads will get them.
-  if (!spoke_ && queue_.empty()) send_sign_of_life();
+  if (sign_is_due && !spoke_ && queue_.empty()) send_sign_of_life();
   spoke_ = false;
   // What has come already, but waited for this thread, speaks for the peer.
   if (!heard_) receive();

@@ -8,25 +8,28 @@
 #include <string>
 #include <vector>
 
+#include "p2p/connector/heartbeats.hpp"
 #include "p2p/connector/watched.hpp"
 
 namespace weft::p2p {
 
 /// A TCP connection with frames: two bytes of length (little-endian), then the message. A length of
 /// 0 is a sign of life, kEnd the orderly end, kGivenUp the other: the two bytes that follow are the
-/// length of its reason. Progress thread only. Its events may close it, and
-/// must not destroy it.
+/// length of its reason. Progress thread only. Its events may close it, and must not destroy it.
 class Stream {
  public:
   static constexpr std::size_t kMaxMessage = 1024;
   static constexpr std::uint16_t kEnd = 0xffff;
   static constexpr std::uint16_t kGivenUp = 0xfffd;
+  /// And below: a BeatCall, from the first on.
+  static constexpr std::uint16_t kFirstBeatCall = 0xfffc;
   /// How a connection ended. `process_ended`: so its host's kernel said. `given_up`: so the other
   /// end said, with the reason.
   enum class How : std::uint8_t { orderly, process_ended, given_up, broken };
 
   struct Events {
     std::function<void(std::span<const std::byte> message)> said;
+    std::function<void(BeatCall call)> called;
     /// Once; not after close(). It is closed by then.
     std::function<void(How how, const std::string& why)> ended;
   };
@@ -41,6 +44,7 @@ class Stream {
   /// 1 to kMaxMessage bytes. What the socket can't take yet is queued.
   void send(std::span<const std::byte> message);
   void send_sign_of_life() { put_frame(0, {}); }
+  void send(BeatCall call);
   /// What was queued goes out, then the end. The peer's end, or its silence, follows by ended().
   void send_end();
   /// The peer is dead for this rank, or its path is: it is told so, in case that it lives. No event
@@ -51,9 +55,9 @@ class Stream {
   void close() noexcept;
   bool has_said_end() const noexcept { return said_end_; }
 
-  /// A period of the heartbeat has passed: gives a sign of life unless something else was sent in
-  /// it. How many periods nothing has come for.
-  int tick();
+  /// A period of the heartbeat has passed: gives a sign of life, if one is due, unless something
+  /// else was sent in it. How many periods nothing has come for.
+  int tick(bool sign_is_due);
   /// The periods passed so far don't count.
   void excuse() noexcept { silent_periods_ = 0; }
 

@@ -12,6 +12,15 @@ using std::chrono::nanoseconds;
 
 /// Periods for which a standstill explains a death: who is killed for it runs for a moment.
 constexpr int kRemembered = 10;
+/// Ranks of this host that each looks at while they run: two, lest one hangs itself.
+constexpr int kLookedAt = 2;
+
+/// The sender has found a rank of this host that does not run: look at it, too.
+struct DoubtMessage {
+  static constexpr p2p::MessageType kType = p2p::MessageType::doubt;
+  p2p::MessageType type = kType;
+  std::int32_t rank = -1;
+};
 
 std::string seconds(nanoseconds span) {
   return fmt::format("{:.1f} s", std::chrono::duration<double>(span).count());
@@ -32,7 +41,8 @@ Health::~Health() { local_.liveness = nullptr; }
 
 void Health::watch_host(p2p::ProgressThread& progress) {
   const p2p::RankAddress& own = mesh_.peer(local_.rank).address;
-  for (int rank = 0; rank < local_.size; ++rank) {
+  for (int i = 1; i < local_.size; ++i) {
+    const int rank = (local_.rank + i) % local_.size;
     const p2p::RankAddress& address = mesh_.peer(rank).address;
     // A rank that is a thread of this process stops with it.
     if (address.host_id == own.host_id && address.pid != own.pid)
@@ -51,27 +61,48 @@ void Health::look(std::uint64_t expired) {
     return;
   }
   std::erase_if(neighbours_, [this](const Neighbour& n) { return mesh_.peer(n.rank).gone(); });
-  for (Neighbour& neighbour : neighbours_) look_at(neighbour);
+  int running = 0;
+  for (Neighbour& neighbour : neighbours_)
+    if ((running < kLookedAt || neighbour.remembered > 0) && look_at(neighbour)) ++running;
   if (neighbours_.empty()) timer_->stop();
 }
 
-void Health::look_at(Neighbour& neighbour) {
+bool Health::look_at(Neighbour& neighbour) {
   const int rank = neighbour.rank;
   const os::ProcessState state = os::process_state(mesh_.peer(rank).address.pid);
+  const bool traced = state == os::ProcessState::traced;
   if (state != os::ProcessState::stopped) neighbour.periods = 0;
-  if (state == os::ProcessState::traced)
-    return show(rank, PeerHealth::suspect, "held by a debugger");
-  if (state != os::ProcessState::stopped) {
+  if (!traced && state != os::ProcessState::stopped) {
     if (--neighbour.remembered <= 0) neighbour.was.clear();
-    return show(rank, PeerHealth::alive, neighbour.was);
+    show(rank, PeerHealth::alive, neighbour.was);
+    return true;
+  }
+  if (neighbour.remembered <= 0) tell_others_of(rank);
+  neighbour.remembered = kRemembered;
+  if (traced) {
+    show(rank, PeerHealth::suspect, "held by a debugger");
+    return false;
   }
   const nanoseconds standstill = patience_.period() * ++neighbour.periods;
   neighbour.was = "stopped for " + seconds(standstill);
-  neighbour.remembered = kRemembered;
   show(rank, PeerHealth::suspect, neighbour.was);
   if (patience_.of_stopped(standstill) == PeerHealth::dead)
     mesh_.give_up(
         rank, fmt::format("its process was stopped for {} (WEFT_DEAD_AFTER)", seconds(standstill)));
+  return false;
+}
+
+void Health::tell_others_of(int rank) {
+  for (const Neighbour& other : neighbours_)
+    if (other.rank != rank && !mesh_.peer(other.rank).idle)
+      mesh_.send(mesh_.peer(other.rank), DoubtMessage{.rank = rank});
+}
+
+void Health::on_message(std::span<const std::byte> bytes) {
+  const auto doubt = p2p::parse<DoubtMessage>(bytes);
+  if (!doubt) return;
+  for (Neighbour& neighbour : neighbours_)
+    if (neighbour.rank == doubt->rank) neighbour.remembered = kRemembered;
 }
 
 bool Health::is_dead(int rank, nanoseconds silence) {

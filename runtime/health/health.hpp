@@ -2,8 +2,10 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,8 +19,9 @@
 
 namespace weft::detail {
 
-/// Judges silence of ranks on other hosts, and looks whether those of this host are stopped. What
-/// it thinks is shown on the status board. Progress thread only, but for the constructor.
+/// Judges silence of ranks on other hosts, and looks whether those of this host are stopped: at the
+/// next that run, as one goes round, and at all that others have found stopped. What it thinks is
+/// shown on the status board. Progress thread only, but for the constructor.
 class Health final : public p2p::Liveness {
  public:
   /// The other three must outlive it.
@@ -29,6 +32,8 @@ class Health final : public p2p::Liveness {
 
   /// Once connected: looks after this host's processes from now on. `progress` runs this call.
   void watch_host(p2p::ProgressThread& progress);
+  /// Another rank of this host has found one that does not run.
+  void on_message(std::span<const std::byte> bytes);
 
   bool is_dead(int rank, std::chrono::nanoseconds silence) override;
   void saw_end(int rank) override;
@@ -40,20 +45,22 @@ class Health final : public p2p::Liveness {
   struct Neighbour {
     int rank;
     int periods = 0;     ///< that it has been stopped for
-    int remembered = 0;  ///< periods for which that is kept:
+    int remembered = 0;  ///< periods for which it is looked at, and this is kept:
     std::string was{};   ///< what it was when it did not run
   };
 
   void look(std::uint64_t expired);
-  void look_at(Neighbour& neighbour);
+  /// Whether it runs.
+  bool look_at(Neighbour& neighbour);
+  void tell_others_of(int rank);
   void show(int rank, PeerHealth health, const std::string& condition);
 
   p2p::LocalRank& local_;
   p2p::Mesh& mesh_;
   Membership& membership_;
   const Patience patience_;
-  std::vector<Neighbour> neighbours_;
-  std::vector<bool> given_up_by_;  ///< ranks that have declared this one dead
+  std::vector<Neighbour> neighbours_;  ///< from this rank on, round the host's
+  std::vector<bool> given_up_by_;      ///< ranks that have declared this one dead
   std::unique_ptr<p2p::Timer> timer_;
 };
 

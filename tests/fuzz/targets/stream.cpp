@@ -25,6 +25,7 @@ void feed(Input& input) {
                      [](std::span<const std::byte> message) {
                        require(!message.empty() && message.size() <= Stream::kMaxMessage);
                      },
+                 .called = [](BeatCall call) { require(call <= BeatCall::alarm); },
                  .ended =
                      [&](Stream::How, const std::string& why) {
                        require(!has_ended && !why.empty());
@@ -37,7 +38,7 @@ void feed(Input& input) {
     (void)!::send(peer.get(), rest.data(), piece, MSG_NOSIGNAL);
     rest = rest.subspan(piece);
     // Silent for a period: what waits is read before that is believed.
-    (void)stream.tick();
+    (void)stream.tick(true);
     if (stream.is_open()) stream.excuse();
     std::array<std::byte, 256> unread;
     while (::recv(peer.get(), unread.data(), unread.size(), MSG_DONTWAIT) > 0) {

@@ -66,6 +66,7 @@ TEST_F(Heartbeat, GivesASignOfLifeOnlyWhenNothingElseWasSaid) {
       while (peer.readable(0ms)) {
         const auto length = peer.receive<std::uint16_t>().value();
         if (length == 0) ++signs;
+        if (length > Connector::kMaxMessage) continue;
         for (int i = 0; i < length; ++i) (void)peer.receive<std::byte>();
       }
       std::this_thread::sleep_for(2ms);

@@ -21,6 +21,7 @@ class StreamTest : public testing::Test {
     stream = std::make_unique<Stream>(
         progress, os::Fd(ends[0]),
         Stream::Events{.said = [](std::span<const std::byte>) {},
+                       .called = [](BeatCall) {},
                        .ended =
                            [this](Stream::How way, const std::string& why) {
                              how = way;
@@ -32,7 +33,7 @@ class StreamTest : public testing::Test {
   /// How many of them were silent, at the end.
   int pass(int periods) {
     int silent = 0;
-    for (int i = 0; i < periods; ++i) silent = stream->tick();
+    for (int i = 0; i < periods; ++i) silent = stream->tick(true);
     return silent;
   }
   /// Frames that came since the last time.
