@@ -45,14 +45,44 @@ fi
 grep -q 'WEFT_IFACE="nosuch0"' "$output" || fail 'the error does not name it'
 echo 'a wrong WEFT_IFACE: refused'
 
-if on host2 nft add table inet lossy 2>/dev/null; then
-  on host2 nft 'add chain inet lossy in { type filter hook input priority 0; }'
-  on host2 nft add rule inet lossy in iifname eth1 numgen random mod 100 '<' 3 drop
-  holds 'a network that loses 3 % of all packets' WEFT_IFACE=10.78.2.0/24 WEFT_DEAD_AFTER=3s -- \
+# loses PERCENT: of what host2 gets by the second network
+loses() {
+  on host2 nft 'add table inet lossy; add chain inet lossy in { type filter hook input priority 0; }'
+  on host2 nft add rule inet lossy in iifname eth1 numgen random mod 100 '<' "$1" drop
+  holds "a network that loses $1 % of all packets" WEFT_IFACE=10.78.2.0/24 WEFT_DEAD_AFTER=3s -- \
     leaves_the_source_to_the_writer gets_whole_runs_and_strides
   on host2 nft delete table inet lossy
+}
+if on host2 nft add table inet lossy 2>/dev/null; then
+  on host2 nft delete table inet lossy
+  loses 3
+  if [[ ${WEFT_TEST_FULL-0} == 1 ]]; then loses 1 && loses 5; fi
 else
   echo 'skipped: loss (no nft here)'
+fi
+# winds NETWORK DELAY_MS JITTER_MS LOSS_PERCENT
+winds() {
+  local road said
+  said=$(mktemp)
+  python3 -B "$(dirname "$0")/winding_road.py" "$@" >"$said" &
+  road=$!
+  until grep -q ready "$said"; do
+    kill -0 $road 2>/dev/null || fail 'there is no winding road'
+    sleep 0.05
+  done
+  holds "a network that takes $2 to $(($2 + $3)) ms and loses $4 %" "WEFT_IFACE=$1.0/24" WEFT_DEAD_AFTER=3s -- \
+    leaves_the_source_to_the_writer gets_whole_runs_and_strides
+  kill $road
+  wait $road || true
+  tail -n 1 "$said"
+  (($(tail -n 1 "$said" | sed 's/.*, \([0-9]*\) overtaken/\1/') > 100)) || fail 'hardly a frame was overtaken'
+  rm -f "$said"
+}
+if [[ -c /dev/net/tun ]] && command -v python3 >/dev/null; then
+  winds 10.78.9 5 10 0
+  if [[ ${WEFT_TEST_FULL-0} == 1 ]]; then winds 10.78.8 20 40 2; fi
+else
+  echo 'skipped: delay and reordering (no /dev/net/tun or python3 here)'
 fi
 if tc qdisc add dev eth1 root tbf rate 100kbit burst 4k latency 100ms 2>/dev/null; then
   holds 'a network of 100 kbit/s' WEFT_IFACE=10.78.2.0/24 WEFT_DEAD_AFTER=3s -- counts_alike_at_both_ends
