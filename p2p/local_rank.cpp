@@ -118,6 +118,7 @@ LocalRank::LocalRank(LocalRankOptions options)
       waiter(*new (bell_block_.data()) Doorbell{}, WaitPolicy{},
              options.config.time(Knob::timeout).value(), options.sleeper),
       progress(*options.progress) {
+  turned_away.count_in(board->turned_away());
   waiter.show_on(&waits_);
 }
 

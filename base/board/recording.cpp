@@ -98,8 +98,10 @@ class Image {
     recorded.by_pid = ::getpid();
     const std::string_view why = about.why.substr(0, recorded.why.size() - 1);
     why.copy(recorded.why.data(), why.size());
-    at<Totals>(SectionIndex::totals)->edges_shown.store(board.totals().edges_shown.load());
-    at<Totals>(SectionIndex::totals)->edges_not_shown.store(board.totals().edges_not_shown.load());
+    auto& totals = *at<Totals>(SectionIndex::totals);
+    totals.edges_shown.store(board.totals().edges_shown.load());
+    totals.edges_not_shown.store(board.totals().edges_not_shown.load());
+    totals.turned_away.store(board.totals().turned_away.load());
   }
 
   void put_paths(const BoardView& board) {

@@ -19,7 +19,7 @@ class TurnedAway {
 
   /// One more. `place`: where it came in, as "port 4711"; `from`: who it is, as far as is known.
   void note(Log& log, std::string_view place, std::string_view from, std::string_view reason) {
-    count_.fetch_add(1, std::memory_order_relaxed);
+    count_->fetch_add(1, std::memory_order_relaxed);
     ++unsaid_;
     const auto now = Clock::now();
     if (now < next_line_) return;
@@ -28,10 +28,13 @@ class TurnedAway {
     unsaid_ = 0;
     next_line_ = now + kQuiet;
   }
-  std::uint64_t count() const noexcept { return count_.load(std::memory_order_relaxed); }
+  std::uint64_t count() const noexcept { return count_->load(std::memory_order_relaxed); }
+  /// Before the first note(): counts in `place`, which must outlive this.
+  void count_in(std::atomic<std::uint64_t>& place) noexcept { count_ = &place; }
 
  private:
-  std::atomic<std::uint64_t> count_{0};
+  std::atomic<std::uint64_t> own_{0};
+  std::atomic<std::uint64_t>* count_ = &own_;
   std::uint64_t unsaid_ = 0;  ///< since the last line
   Clock::time_point next_line_{};
 };

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
+#include <random>
 #include <string>
 #include <utility>
 
@@ -64,6 +66,7 @@ class TokenBootstrap final : public Bootstrap {
   int size() const noexcept override { return setup_.size; }
   int local_size() const noexcept override { return local_size_; }
   int local_rank() const noexcept override { return local_rank_; }
+  std::string job() const override { return job_; }
 
   void put(std::span<const std::byte> value) override { value_.assign(value.begin(), value.end()); }
   void fence(Deadline deadline) override {
@@ -73,13 +76,25 @@ class TokenBootstrap final : public Bootstrap {
   std::vector<std::byte> get(int rank) override { return words_[static_cast<std::size_t>(rank)]; }
 
  private:
-  /// Which ranks share this one's host, before NICs and memory are chosen.
+  struct FirstWords {
+    std::array<std::byte, 16> host = os::host_identity().id;
+    std::uint32_t number = std::random_device{}();  ///< rank 0's tells jobs at one address apart
+  };
+
+  /// Which ranks share this one's host, before NICs and memory are chosen; and the job's name.
   void find_own_host(Deadline deadline) {
-    const auto own = os::host_identity().id;
-    const Words hosts = roll_->gather(std::as_bytes(std::span(own)), deadline);
+    const FirstWords own;
+    const Words all = roll_->gather(std::as_bytes(std::span(&own, 1)), deadline);
     for (int rank = 0; rank < setup_.size; ++rank) {
-      const auto& host = hosts[static_cast<std::size_t>(rank)];
-      if (!std::equal(host.begin(), host.end(), own.begin(), own.end())) continue;
+      const auto& words = all[static_cast<std::size_t>(rank)];
+      if (words.size() != sizeof own)
+        refuse(fmt::format("rank {} said {} bytes of itself instead of {}", rank, words.size(),
+                           sizeof own),
+               "start every rank with the same weft");
+      FirstWords theirs;
+      std::memcpy(&theirs, words.data(), sizeof theirs);
+      if (rank == 0) job_ = fmt::format("{}-{:08x}", setup_.address.text(), theirs.number);
+      if (theirs.host != own.host) continue;
       if (rank < setup_.rank) ++local_rank_;
       ++local_size_;
     }
@@ -90,6 +105,7 @@ class TokenBootstrap final : public Bootstrap {
   std::unique_ptr<Roll> roll_;  ///< until the fence is over
   int local_rank_ = 0;
   int local_size_ = 0;
+  std::string job_;
   std::vector<std::byte> value_;
   Words words_;
 };

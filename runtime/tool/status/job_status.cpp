@@ -58,6 +58,7 @@ void read_board(RankStatus& rank, const FoundRank& found) {
   rank.seen = found.pid == 0 ? SeenBy::keeper : SeenBy::itself;
   rank.state = found.pid == 0 ? RankState::dead : RankState::alive;
   rank.host = identity.host.data();
+  rank.turned_away = found.board.totals().turned_away.load();
   rank.pid = found.pid == 0 ? identity.pid : found.pid;
   const auto edges = found.board.edges();
   const auto name_of = [&](std::uint64_t slot) -> std::string {

@@ -51,6 +51,15 @@ std::string late_text(const JobStatus& job) {
   return text;
 }
 
+std::string strangers_text(const JobStatus& job) {
+  std::string text;
+  for (const RankStatus& rank : job.ranks)
+    if (rank.turned_away > 0)
+      text += fmt::format("turned away: {} {} by rank {}\n", rank.turned_away,
+                          rank.turned_away == 1 ? "connection" : "connections", rank.rank);
+  return text;
+}
+
 nlohmann::ordered_json progress_json(const std::array<Progress, kRoles>& progress,
                                      std::uint64_t Progress::*count) {
   nlohmann::ordered_json all;
@@ -80,6 +89,7 @@ nlohmann::ordered_json rank_json(const RankStatus& rank) {
           {"condition", rank.condition},
           {"host", rank.host},
           {"pid", rank.pid},
+          {"turned_away", rank.turned_away},
           {"started", progress_json(rank.progress, &Progress::started)},
           {"completed", progress_json(rank.progress, &Progress::completed)},
           {"waits", std::move(waits)},
@@ -116,7 +126,7 @@ std::string status_text(const JobStatus& job, const JobStatus* before, double se
                         rank.seen == SeenBy::peers ? "(another host: as its peers here know it)"
                                                    : what_it_does(rank));
   }
-  return text + late_text(job);
+  return text + late_text(job) + strangers_text(job);
 }
 
 nlohmann::ordered_json status_json(const JobStatus& job) {

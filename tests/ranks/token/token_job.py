@@ -1,17 +1,19 @@
 """Ranks that no launcher starts find each other by WEFT_ADDR and a token, and refuse what is wrong.
 
-Usage: token_job.py RANK_RING
+Usage: token_job.py RANK_RING RING_UNTIL_TOLD WEFT_STATUS
 """
 
+import json
 import os
 import pathlib
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import time
 
-PROGRAM = sys.argv[1]
+PROGRAM, ENDLESS, STATUS = sys.argv[1:]
 SCRIPT = pathlib.Path(__file__).parent / "start_ranks.sh"
 LAUNCHERS = ("PMIX_", "PMI_", "OMPI_", "SLURM_", "WEFT_")
 failures = []
@@ -33,7 +35,7 @@ def environment(**more):
     return {**kept, **more}
 
 
-def start(token, port, rank, size, **more):
+def start(token, port, rank, size, program=PROGRAM, **more):
     settings = environment(
         WEFT_RANK=str(rank),
         WEFT_SIZE=str(size),
@@ -42,7 +44,7 @@ def start(token, port, rank, size, **more):
         **{"WEFT_INIT_TIMEOUT": "15s", **more},
     )
     return subprocess.Popen(
-        [PROGRAM], env=settings, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        [program], env=settings, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
 
 
@@ -51,6 +53,25 @@ def outputs(*processes):
     for text in said:
         print(text, end="", flush=True)
     return said
+
+
+def jobs_have_names(token):
+    """So that jobs of one address, after each other or in other networks, are told apart."""
+    ports = [free_port(), free_port()]
+    jobs = [[start(token, port, rank, 2, ENDLESS) for rank in range(2)] for port in ports]
+    try:
+        for process in [rank for job in jobs for rank in job]:
+            expect("runs" in process.stdout.readline(), "a rank does not run")
+        seen = json.loads(subprocess.run([STATUS, "--json"], capture_output=True, text=True).stdout)
+        names = [job["id"] for job in seen["jobs"]]
+        for port in ports:
+            named = [name for name in names if name.startswith(f"127.0.0.1:{port}-")]
+            expect(len(named) == 1, f"one job of port {port} among {names}")
+    finally:
+        for job in jobs:
+            job[0].send_signal(signal.SIGUSR1)
+    for text in outputs(*jobs[0], *jobs[1]):
+        expect("held after" in text, "a rank of a job did not hold")
 
 
 def write_token(folder, name, text):
@@ -140,6 +161,7 @@ def main():
         token = write_token(folder, "token", os.urandom(32).hex() + "\n")
         other = write_token(folder, "other", os.urandom(32).hex() + "\n")
         a_shell_script_starts_a_job(token)
+        jobs_have_names(token)
         a_rank_that_never_comes_is_named(token)
         another_token_is_refused_at_once(token, other)
         the_network_does_not_see_the_secret(token)

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/board/board_view.hpp"
 #include "base/config.hpp"
 #include "p2p/connector/connector.hpp"
 
@@ -119,7 +120,10 @@ class Rank final : public ConnectorEvents {
     thread_.stop();
     connector_.reset();
   }
-  std::uint64_t turned_away() { return local_.turned_away.count(); }
+  /// As anybody can read it.
+  std::uint64_t turned_away() {
+    return board::BoardView::of(local_.board->bytes()).totals().turned_away.load();
+  }
   ProgressThread& thread() { return thread_; }
 
   bool wait_met(int rank) {
