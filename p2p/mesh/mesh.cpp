@@ -28,6 +28,8 @@ bool is_idle(const Peer& peer) noexcept {
 
 std::string how_it_failed(const Peer& peer) {
   if (!peer.gone()) return "has failed";  // so others say
+  if (peer.state.load() == PeerState::left)
+    return "has left the job" + (peer.ending.empty() ? "" : " by " + peer.ending);
   if (!peer.declared_dead.empty()) return fmt::format("was declared dead: {}", peer.declared_dead);
   if (!peer.ending.empty()) return "was ended by " + peer.ending;
   if (peer.lost_because.ok())
@@ -54,7 +56,12 @@ void Mesh::announce_leave() {
 
 void Mesh::say_goodbye(Peer& peer) {
   if (peer.rank != local_.rank && peer.channel)
-    peer.channel->send(as_bytes(LeavingMessage{.because_of = first_failed_.load()}));
+    peer.channel->send(as_bytes(LeavingMessage{.because_of = cause()}));
+}
+
+Cause Mesh::cause() const noexcept {
+  if (const int failed = first_failed_.load(); failed >= 0) return {.rank = failed};
+  return {.rank = first_exited_.load(), .exit_status = first_exit_status_};
 }
 
 void Mesh::announce_end(int signal, int status) {
@@ -62,8 +69,12 @@ void Mesh::announce_end(int signal, int status) {
   ending_ = true;
   for (const auto& peer : peers_)
     if (!peer->idle && peer->rank != local_.rank)
-      send(*peer,
-           EndingMessage{.because_of = first_failed_.load(), .signal = signal, .status = status});
+      send(*peer, EndingMessage{.because_of = cause(), .signal = signal, .status = status});
+}
+
+/// What a peer says of it, if it can be.
+Cause Mesh::known(const Cause& cause) const noexcept {
+  return cause.rank >= 0 && cause.rank < local_.size ? cause : Cause{};
 }
 
 void Mesh::on_ending(Peer& peer, std::span<const std::byte> bytes) {
@@ -73,8 +84,8 @@ void Mesh::on_ending(Peer& peer, std::span<const std::byte> bytes) {
   peer.ending = peer.exits                  ? fmt::format("exit({})", ending->status)
                 : ending->signal == SIGTERM ? std::string("SIGTERM")
                                             : fmt::format("signal {}", ending->signal);
-  const bool known = ending->because_of >= 0 && ending->because_of < local_.size;
-  if (peer.exits && known) peer.because_of = ending->because_of;
+  if (peer.exits) peer.exit_status = ending->status;
+  peer.ends_because_of = known(ending->because_of);
 }
 
 Status Mesh::wait_until_alone(Deadline deadline) noexcept {
@@ -121,29 +132,44 @@ Status Mesh::fate(int rank) const noexcept {
   const PeerState state = p.state.load(std::memory_order_acquire);
   if (state < PeerState::left) return {};
   const bool failed = state == PeerState::failed;
-  const Peer& culprit = failed || p.because_of < 0 ? p : peer(p.because_of);
-  if (!failed && p.because_of < 0)
-    return Status(ErrorDetail{
-        .code = Code::peer_left,
-        .message = fmt::format("rank {} (host {}, pid {}) has left the job{}", rank, p.host(),
-                               p.address.pid, p.ending.empty() ? "" : " by " + p.ending),
-        .hint = "it ended earlier than this rank expected",
-        .rank = local_.rank,
-        .peer = rank,
-        .host = p.host()});
-  const ErrorDetail why = culprit.lost_because.ok() ? ErrorDetail{.code = Code::peer_failed}
-                                                    : culprit.lost_because.detail();
+  const bool own = p.because_of < 0;
+  const Peer& culprit = own ? p : peer(p.because_of);
+  if (!failed && own)
+    return Status(ErrorDetail{.code = Code::peer_left,
+                              .message = fmt::format("rank {} (host {}, pid {}) {}", rank, p.host(),
+                                                     p.address.pid, how_it_failed(p)),
+                              .hint = "it ended earlier than this rank expected",
+                              .rank = local_.rank,
+                              .peer = rank,
+                              .host = p.host()});
+  const bool knows_more = culprit.gone();
+  const bool exited = knows_more ? culprit.state.load() == PeerState::left : p.cause_exit >= 0;
+  const ErrorDetail why = exited || !knows_more || culprit.lost_because.ok()
+                              ? ErrorDetail{.code = exited ? Code::peer_left : Code::peer_failed}
+                              : culprit.lost_because.detail();
   // Not that rank's failure, but this one's.
   if (why.code == Code::fenced || why.code == Code::partitioned) return culprit.lost_because;
-  return Status(ErrorDetail{
-      .code = why.code,
-      .message = fmt::format("rank {} (host {}, pid {}) {}{}", culprit.rank, culprit.host(),
-                             culprit.address.pid, how_it_failed(culprit),
-                             failed ? "" : fmt::format("; rank {} left because of it", rank)),
-      .hint = why.hint.empty() ? "look at the end of that rank's output" : why.hint,
-      .rank = local_.rank,
-      .peer = culprit.rank,
-      .host = culprit.host()});
+  const std::string how = exited && !knows_more
+                              ? fmt::format("has left the job by exit({})", p.cause_exit)
+                              : how_it_failed(culprit);
+  const std::string consequence = own ? ""
+                                      : fmt::format("; rank {} {} because of it", rank,
+                                                    failed ? "was ended by " + p.ending : "left");
+  return Status(
+      ErrorDetail{.code = failed && !own ? Code::peer_failed : why.code,
+                  .message = fmt::format("rank {} (host {}, pid {}) {}{}", culprit.rank,
+                                         culprit.host(), culprit.address.pid, how, consequence),
+                  .hint = why.hint.empty() ? "look at the end of that rank's output" : why.hint,
+                  .rank = local_.rank,
+                  .peer = culprit.rank,
+                  .host = culprit.host()});
+}
+
+std::string Mesh::likely_cause() const {
+  int rank = first_failed_.load();
+  if (rank < 0) rank = first_exited_.load();
+  const Status why = rank < 0 ? Status{} : fate(rank);
+  return why.ok() ? "" : "perhaps because " + why.detail().message;
 }
 
 Status Mesh::broken_off(int rank, const Status& why) const noexcept {
@@ -216,10 +242,9 @@ void Mesh::message(int rank, std::span<const std::byte> bytes) {
   if (type != MessageType::leaving) return on_message_(peer, bytes);
   const auto leaving = parse<LeavingMessage>(bytes);
   if (!leaving) return;
-  const bool known = leaving->because_of >= 0 && leaving->because_of < local_.size;
   peer.silent.store(true);
   peer.ended = true;
-  end(peer, PeerState::left, known ? leaving->because_of : -1);
+  end(peer, PeerState::left, known(leaving->because_of));
   release(peer);
 }
 
@@ -228,10 +253,8 @@ void Mesh::lost(int rank, const Status& why) {
   if (!peer.gone()) peer.lost_because = why;
   if (why.ok()) peer.ended = true;
   peer.silent.store(true);  // first: who sees that it is gone sees this too
-  if (peer.exits && peer.ended)
-    end(peer, PeerState::left, peer.because_of);
-  else
-    end(peer, PeerState::failed, -1);
+  end(peer, peer.exits && peer.ended ? PeerState::left : PeerState::failed,
+      peer.ended ? peer.ends_because_of : Cause{});
   release(peer);
 }
 
@@ -256,7 +279,7 @@ void Mesh::declare_dead(int rank, std::string why) {
 void Mesh::fail_and_fence(Peer& peer, std::string why) {
   if (peer.gone()) return;
   peer.declared_dead = std::move(why);
-  end(peer, PeerState::failed, -1);
+  end(peer, PeerState::failed);
   if (peer.fabric == nullptr || peer.fabric->fence(peer.rank)) return;
   peer.unfenced = true;
   if (local_.liveness != nullptr) local_.liveness->fate_known(peer.rank);
@@ -266,7 +289,7 @@ void Mesh::fail(int rank, const Status& why) {
   Peer& failed = peer(rank);
   if (failed.gone()) return;
   failed.lost_because = why;
-  end(failed, PeerState::failed, -1);
+  end(failed, PeerState::failed);
 }
 
 void Mesh::exclude(const Status& why) {
@@ -282,19 +305,16 @@ void Mesh::release(Peer& peer) {
   local_.ring();
 }
 
-void Mesh::end(Peer& peer, PeerState state, int because_of) {
+void Mesh::end(Peer& peer, PeerState state, const Cause& because_of) {
   if (peer.gone()) return;
   if (peer.state.load() == PeerState::joining) joining_.fetch_sub(1, std::memory_order_acq_rel);
   no_longer_idle(peer);
-  peer.because_of = because_of;
+  peer.because_of = because_of.rank;
+  peer.cause_exit = because_of.exit_status;
   if (state == PeerState::failed) peer.condition = peer.shown->condition.get();
   peer.gone_order = gone_.load(std::memory_order_relaxed) + 1;
   peer.state.store(state, std::memory_order_release);
-  int none = -1;  // after the state: who sees that somebody failed sees who
-  if (state == PeerState::failed)
-    first_failed_.compare_exchange_strong(none, peer.rank);
-  else if (because_of >= 0)
-    first_failed_.compare_exchange_strong(none, because_of);
+  note_cause(peer);  // after the state: who sees that somebody failed sees who
   gone_.fetch_add(1, std::memory_order_release);
   const bool failed = state == PeerState::failed;
   peer.shown->state.store(failed ? board::PathState::failed : board::PathState::left);
@@ -302,7 +322,7 @@ void Mesh::end(Peer& peer, PeerState state, int because_of) {
   peer.shown->health.store(
       static_cast<std::uint32_t>(failed ? PeerHealth::dead : PeerHealth::alive));
   local_.recorder.control(failed ? board::Event::peer_failed : board::Event::peer_left, peer.rank,
-                          0, static_cast<std::uint64_t>(std::int64_t{because_of}));
+                          0, static_cast<std::uint64_t>(std::int64_t{because_of.rank}));
   if (failed && ending_)
     local_.log->debug(Subsystem::path, "rank {} {}", peer.rank, how_it_failed(peer));
   else if (failed)
@@ -312,6 +332,20 @@ void Mesh::end(Peer& peer, PeerState state, int because_of) {
     local_.log->debug(Subsystem::path, "rank {} left", peer.rank);
   if (local_.liveness != nullptr) local_.liveness->fate_known(peer.rank);
   local_.ring();
+}
+
+void Mesh::note_cause(const Peer& peer) noexcept {
+  int none = -1;
+  const bool of_itself = peer.because_of < 0;
+  const int status = of_itself ? peer.exit_status : peer.cause_exit;
+  const int rank = of_itself ? peer.rank : peer.because_of;
+  const bool failed = of_itself ? peer.state.load() == PeerState::failed : status < 0;
+  if (failed) {
+    first_failed_.compare_exchange_strong(none, rank);
+  } else if (status > 0 && first_exited_.load() < 0) {
+    first_exit_status_ = status;
+    first_exited_.store(rank);
+  }
 }
 
 }  // namespace weft::p2p

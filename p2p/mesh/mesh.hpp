@@ -11,6 +11,7 @@
 
 #include "p2p/address.hpp"
 #include "p2p/local_rank.hpp"
+#include "p2p/mesh/messages.hpp"
 #include "p2p/message.hpp"
 #include "p2p/peer.hpp"
 #include "weft/deadline.hpp"
@@ -73,6 +74,9 @@ class Mesh final : private FabricEvents {
   Status broken_off(int rank, const Status& why) const noexcept;
   /// peer_failed with the rank that failed first; ok while none has.
   Status first_failure() const noexcept;
+  /// "perhaps because rank 1 ..." with the rank that failed first, or else called exit() with a
+  /// status other than 0; empty while none has. For the hint of what may follow from that.
+  std::string likely_cause() const;
   /// The first of `ranks` that has failed, else the first that has left, else ok.
   Status fate(std::span<const int> ranks) const noexcept;
 
@@ -114,7 +118,11 @@ class Mesh final : private FabricEvents {
   void say_goodbye(Peer& peer);
   void on_ending(Peer& peer, std::span<const std::byte> bytes);
   void no_longer_idle(Peer& peer) noexcept;
-  void end(Peer& peer, PeerState state, int because_of);
+  void end(Peer& peer, PeerState state, const Cause& because_of = {});
+  /// Of this rank's end, if it comes now.
+  Cause cause() const noexcept;
+  Cause known(const Cause& cause) const noexcept;
+  void note_cause(const Peer& peer) noexcept;
   /// The peer is gone and silent.
   void release(Peer& peer);
   void fail_and_fence(Peer& peer, std::string why);
@@ -132,6 +140,8 @@ class Mesh final : private FabricEvents {
   bool leaving_ = false;                ///< the progress thread's: that was announced
   std::atomic<bool> has_tails_{false};
   std::atomic<int> first_failed_{-1};
+  std::atomic<int> first_exited_{-1};  ///< with a status other than 0
+  int first_exit_status_ = -1;         ///< the progress thread's
   std::atomic<bool> join_failed_{false};
   Status join_error_;  ///< this rank's own shortage; set before join_failed_
 };

@@ -361,8 +361,7 @@ Status Conversation::usable(const char* operation, const KeyStep& at) const {
                                        peer_.rank, peer_.host());
     detail.peer = peer_.rank;
     detail.host = peer_.host();
-    if (const Status failed = mesh_.first_failure(); !failed.ok())
-      detail.hint = fmt::format("perhaps because {}", failed.detail().message);
+    detail.hint = mesh_.likely_cause();
   }
   detail.operation = operation;
   detail.rank = local_.rank;

@@ -172,10 +172,11 @@ Status RemoteSlotState::usable(const char* operation) const noexcept {
   // A rank that is gone explains a slot that is closed, its owner's or another's.
   Status fate = fate_failure(operation);
   if (!fate.ok() || !gate_.is_shut()) return fate;
+  const std::string cause = mesh_.likely_cause();
   return failure(
       Code::closed, operation,
       fmt::format("its owner, rank {} (host {}), has closed it", owner_.rank, owner_.host()),
-      "attach again once it is exposed again");
+      cause.empty() ? "attach again once it is exposed again" : cause);
 }
 
 Status RemoteSlotState::fate_failure(const char* operation) const {

@@ -20,9 +20,16 @@ constexpr std::chrono::milliseconds kUntilWhy{1000};
 constexpr std::chrono::milliseconds kUntilLast{100};
 constexpr std::chrono::milliseconds kEndings{10};
 
-Status taken_for_dead(int rank, std::string why) {
-  return Status(ErrorDetail{
-      .code = Code::peer_failed, .operation = "path", .message = std::move(why), .peer = rank});
+constexpr const char* kLinkHint =
+    "is its host up, and the network between the hosts? WEFT_DEAD_AFTER sets how long a silence is "
+    "borne";
+
+Status taken_for_dead(int rank, std::string why, const char* hint = "") {
+  return Status(ErrorDetail{.code = Code::peer_failed,
+                            .operation = "path",
+                            .message = std::move(why),
+                            .hint = hint,
+                            .peer = rank});
 }
 
 }  // namespace
@@ -209,7 +216,7 @@ void TcpFabric::ended(int rank, bool orderly, const std::string& why) {
 
 void TcpFabric::silent(int rank, const std::string& why) {
   // One that goes on meanwhile leaves because it was told, and must not count as one that left.
-  lose(partner(rank), taken_for_dead(rank, why));
+  lose(partner(rank), taken_for_dead(rank, why, kLinkHint));
 }
 
 void TcpFabric::on_broke(Partner& partner, bool ended, const Status& why) {
