@@ -112,8 +112,7 @@ class Replay {
 class BareReplay {
  public:
   BareReplay(World& world, const RunOptions& options, const Work& work)
-      : work_(work),
-        count_(work.model.bytes() / sizeof(float)),
+      : count_(work.model.bytes() / sizeof(float)),
         half_(count_ / 2),
         upper_(world.rank() == 1),
         bare_(world, options, "bare." + work.name(), work.model.bytes() + 2 * count_ + 64),
@@ -147,7 +146,6 @@ class BareReplay {
     touch(from, count * sizeof(float));
   }
 
-  const Work& work_;
   std::size_t count_;
   std::size_t half_;
   bool upper_;
