@@ -67,8 +67,8 @@ Status Service::drop_closed() {
     Status status = take(source, Deadline::after({}));
     // Who left because another had died names that one.
     const bool has_ended =
-        is_end(status.code()) || (status.code() == Code::peer_failed &&
-                                  source.table.shard->survives(status.detail().peer));
+        is_end(status.code()) ||
+        (status.code() == Code::peer_failed && source.table.shard->survives(status.detail().peer));
     if (!status && !has_ended && status.code() != Code::timeout) {
       if (source.kind == Kind::gradients) (void)source.table.shard->drop(source.index);
       return status;

@@ -53,6 +53,8 @@ class Training {
     });
   }
 
+  int finished() const { return finished_; }
+
  private:
   // Worker i's gradients are -(1 + i), so the sum says whether each was applied once.
   void work(World& world, pslib::Table& table) {
@@ -87,8 +89,6 @@ class Training {
   const Plan plan_;
   SimJob job_;
   int step_of_[kWorkers] = {};
-
- public:
   int finished_ = 0;
 };
 
@@ -115,7 +115,7 @@ TEST(ReplicatedTables, GoOnWhenServersDieAsIfNothingHadHappened) {
     const SimOutcome outcome = training.run();
     killed += outcome.killed.size();
     for (const std::string& failure : outcome.failures) ADD_FAILURE() << failure;
-    EXPECT_EQ(training.finished_, kWorkers) << outcome.text;
+    EXPECT_EQ(training.finished(), kWorkers) << outcome.text;
   }
   if (given == nullptr) {
     EXPECT_GT(killed, seeds / 3) << "else it tries nothing";

@@ -112,12 +112,17 @@ void print_final(const pslib::Table& table, int rank) {
 void work(World& world, pslib::Table& table, std::vector<Kill> kills, Checks& checks) {
   train(world, table, std::move(kills), checks);
   // The last pull of each worker is after both have pushed all.
-  const SlotSpec done{.name = "done", .dtype = DType::u8, .shape = {1}, .writer = Writer::owner};
+  const SlotSpec done{
+      .name = "done", .dtype = DType::u8, .shape = {1}, .depth = 2, .writer = Writer::owner};
   Slot mine = world.expose(done);
+  RemoteSlot other = world.attach(1 - world.rank(), done);
   mine.next().value();
   mine.publish().or_throw();
-  RemoteSlot other = world.attach(1 - world.rank(), done);
   other.view().value();
+  // Neither goes before the other has seen that; one that is gone has.
+  mine.next().value();
+  mine.publish().or_throw();
+  (void)other.view();
   for (const char* name : {"t", "u"})
     for (float& value : table.gradient(name).as<float>()) value = 0.0F;
   table.push_pull().or_throw();

@@ -93,6 +93,47 @@ TEST(TableCheckpoints, GoOnBitForBitOnAnyNumberOfServers) {
   }
 }
 
+// With one worker the order of pushes is fixed, so that equal runs have equal bits.
+TEST(TableCheckpoints, AreMadeOfTablesOutOfStepToo) {
+  const Folder folder;
+  const auto train = [&](std::uint64_t version, int servers, int replicas, bool saves) {
+    TableOptions options(Optimizer::adam(0.02F));
+    options.consistency = pslib::Consistency::async();
+    if (saves) options.checkpoint = {.folder = folder.path().string(), .every = 4};
+    const Regression model;
+    Outcome outcome;
+    run_ranks(
+        1 + servers,
+        [&](World& world) {
+          pslib::ParameterServer server(
+              world, {.dedicated_servers = servers, .replicas = replicas, .split_bytes = 64});
+          auto table = server.table("model", Regression::specs(), options);
+          if (!server.works()) {
+            pslib::Table* const tables[] = {&table};
+            server.serve(tables).or_throw();
+          } else {
+            fill_parameters(table, 0);
+            table.initialize().or_throw();
+            outcome.first = table.version();
+            while (table.version() < version) {
+              model.gradient(table, 0, 1);
+              table.push_pull().or_throw();
+            }
+            outcome.parameters = parameters(table);
+          }
+          world.leave().or_throw();
+        },
+        settings());
+    return outcome;
+  };
+  const Floats undisturbed = train(14, 2, 1, false).parameters;
+  EXPECT_EQ(train(6, 3, 1, true).first, 0U);
+  EXPECT_EQ(train(9, 2, 2, true).first, 4U);
+  const Outcome last = train(14, 1, 1, true);
+  EXPECT_EQ(last.first, 8U);
+  EXPECT_TRUE(same_bits(last.parameters, undisturbed));
+}
+
 TEST(TableCheckpoints, KeepTheMasterValuesOfSixteenBitParameters) {
   const Folder folder;
   TableOptions options(Optimizer::sgd(1.0F / 1024));
