@@ -38,6 +38,7 @@ std::uint64_t SparseWorker::version() const noexcept {
 Status SparseWorker::run(const SparseCall& call, Deadline deadline) noexcept {
   if (Status status = check(call); !status) return status;
   try {
+    if (lost_ >= 0) return name_the_lost();
     if (interrupted_.operation[0] == '\0') {
       if (Status status = settle(deadline); !status) return status;
       begin(call);
@@ -114,6 +115,7 @@ Status SparseWorker::go_on(const SparseCall& call, Deadline deadline) {
 }
 
 Status SparseWorker::settle(Deadline deadline) noexcept {
+  if (lost_ >= 0) return name_the_lost();
   const SparseCall none;
   while (is_asked() || (own_ != nullptr && !own_->has_answered(calls_)))
     if (Status status = await_one(none, deadline); !status) return status;
@@ -205,24 +207,29 @@ Status SparseWorker::await_one(const SparseCall& call, Deadline deadline) {
   while (&servers_[index].answers != awaited_[first]) ++index;
   servers_[index].is_asked = false;
   const std::byte* const answer = arrival->tensor().data();
-  if (const auto lost = reinterpret_cast<const AnswerHead*>(answer)->lost; lost != 0)
-    return name_the_lost(static_cast<int>(lost) - 1);
+  if (const auto lost = reinterpret_cast<const AnswerHead*>(answer)->lost; lost != 0) {
+    lost_ = static_cast<int>(lost) - 1;
+    return name_the_lost();
+  }
   read_rows(index, answer, call);
   return {};
 }
 
 // Of a worker that has died, its death is what happened.
-Status SparseWorker::name_the_lost(int rank) const {
-  if (Status status = world_.alive({&rank, 1}); !status) return status;
-  ErrorDetail detail;
-  detail.code = Code::closed;
-  detail.operation = "update";
-  detail.message = fmt::format("rank {} closed table \"{}\" after {} updates, while others pushed",
-                               rank, table_.table, version());
-  detail.hint = "let every worker push equally often";
-  detail.rank = table_.roles.rank;
-  detail.peer = rank;
-  return Status(std::move(detail));
+Status SparseWorker::name_the_lost() const noexcept {
+  if (Status status = world_.alive({&lost_, 1}); !status) return status;
+  return refuse(Code::closed, [&] {
+    ErrorDetail detail;
+    detail.code = Code::closed;
+    detail.operation = "update";
+    detail.message =
+        fmt::format("rank {} closed table \"{}\" after {} updates, while others pushed", lost_,
+                    table_.table, version());
+    detail.hint = "let every worker push equally often";
+    detail.rank = table_.roles.rank;
+    detail.peer = lost_;
+    return detail;
+  });
 }
 
 void SparseWorker::read_rows(std::size_t index, const std::byte* answer, const SparseCall& call) {

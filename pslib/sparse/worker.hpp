@@ -60,7 +60,7 @@ class SparseWorker {
   void add_gradients(std::size_t server, const SparseCall& call, std::span<float> to);
   Status await_one(const SparseCall& call, Deadline deadline);
   void read_rows(std::size_t server, const std::byte* answer, const SparseCall& call);
-  Status name_the_lost(int rank) const;
+  Status name_the_lost() const noexcept;
   bool is_asked() const noexcept;
 
   World& world_;
@@ -75,6 +75,7 @@ class SparseWorker {
   std::vector<char> is_written_;  // of a request's gradients
   SparseCall interrupted_;        // the call that has begun and not ended
   std::uint64_t calls_ = 0;       // begun
+  int lost_ = -1;                 // a worker without whom no update is made any more
 };
 
 }  // namespace weft::pslib

@@ -349,6 +349,7 @@ TEST(LostSparseWorkers, EndSynchronousTablesAndAreNamed) {
             if (!status) {
               EXPECT_EQ(status.detail().peer, 0) << status.text();
             }
+            EXPECT_EQ(table->lookup(ids, rows).code(), Code::closed) << "from then on";
           }
         }
         table.reset();
