@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "benchmarks/models.hpp"
+#include "benchmarks/row_batches.hpp"
 #include "benchmarks/run_protocol.hpp"
 
 namespace weft::bench {
@@ -36,6 +37,8 @@ std::size_t six_times(std::size_t size, int) { return size * 6; }
 std::size_t eight_times(std::size_t size, int) { return size * 8; }
 // Of each of two ranks: gradients, parameters (worker's, and its half of the shards'), the limit's.
 std::size_t ten_times(std::size_t size, int) { return size * 10; }
+// Weft's rows with their index, which grows by copying, and the limit's.
+std::size_t ten_million_rows(std::size_t, int) { return kTableRows * kRowBytes * 3; }
 // Each rank's two tensors and the limit's memory.
 std::size_t several_sent(std::size_t size, int ranks) {
   return size * 3 * static_cast<std::size_t>(ranks);
@@ -174,6 +177,15 @@ const std::vector<Description>& all() {
          .memory = ten_times,
          .budget_factor = 5,
          .peers = {"zeromq", "grpc"}},
+        {.name = kPsSparse,
+         .what = "a batch of 10 M rows of 16 f32 pushed, another looked up; limit: a bare array",
+         .sizes = {4 * kKi, 64 * kKi, kMi},
+         .quick_sizes = {64 * kKi},
+         .most = kMi,
+         .multiple_of = kRowBytes,
+         .memory = ten_million_rows,
+         .budget_factor = 5,
+         .peers = {"grpc"}},
         {.name = kTransfer,
          .what =
              "a tensor to a receiver that looks for its largest element; limit: one core's work",

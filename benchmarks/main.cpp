@@ -51,7 +51,7 @@ int drive(int argc, char** argv) {
   app.add_option("--pairs", plan.pairs, "runs of each program")->check(CLI::Range(1U, 1000U));
   app.add_option("--peers,--vs", plan.peers,
                  "openmpi,mpich (latency, put-bw, pushpull, collectives), grpc (fig7, ps_dense, "
-                 "ps_replay), "
+                 "ps_replay, ps_sparse), "
                  "zeromq (ps_dense, ps_replay), iperf3 (wire), perftest (rdma) or none")
       ->delimiter(',')
       ->check(CLI::IsMember({"openmpi", "mpich", "grpc", "zeromq", "iperf3", "perftest", "none"}));

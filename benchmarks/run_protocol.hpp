@@ -24,6 +24,7 @@ inline constexpr std::string_view kRendezvous = "rendezvous";
 inline constexpr std::string_view kPushPull = "pushpull";
 inline constexpr std::string_view kPsDense = "ps_dense";
 inline constexpr std::string_view kPsReplay = "ps_replay";
+inline constexpr std::string_view kPsSparse = "ps_sparse";
 inline constexpr std::string_view kTransfer = "fig7";
 inline constexpr std::string_view kSendRecv = "send_recv";
 inline constexpr std::string_view kMessageRate = "message_rate";

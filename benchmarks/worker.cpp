@@ -26,6 +26,7 @@ constexpr Benchmark kBenchmarks[] = {
     {kPushPull, measure_push_pull},
     {kPsDense, measure_push_pull},
     {kPsReplay, measure_replay},
+    {kPsSparse, measure_rows},
     {kTransfer, measure_transfer},
     {kSendRecv, measure_send_recv},
     {kMessageRate, measure_message_rate},

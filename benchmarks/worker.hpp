@@ -25,6 +25,8 @@ std::vector<RunRow> measure_rendezvous(World& world, const RunOptions& options);
 std::vector<RunRow> measure_push_pull(World& world, const RunOptions& options);
 /// The two ranks are workers and shards at once.
 std::vector<RunRow> measure_replay(World& world, const RunOptions& options);
+/// Takes about 3 GiB: ten million rows of weft's and of the limit's.
+std::vector<RunRow> measure_rows(World& world, const RunOptions& options);
 std::vector<RunRow> measure_transfer(World& world, const RunOptions& options);
 std::vector<RunRow> measure_send_recv(World& world, const RunOptions& options);
 std::vector<RunRow> measure_message_rate(World& world, const RunOptions& options);

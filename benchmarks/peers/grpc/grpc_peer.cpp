@@ -13,6 +13,7 @@
 
 #include "benchmarks/payload.hpp"
 #include "benchmarks/peers/grpc/grpc_replay.hpp"
+#include "benchmarks/peers/grpc/grpc_rows.hpp"
 #include "benchmarks/peers/grpc/grpc_training.hpp"
 #include "benchmarks/peers/introduction.hpp"
 #include "benchmarks/run_protocol.hpp"
@@ -64,6 +65,7 @@ std::shared_ptr<grpc::Channel> channel_to(const std::string& said) {
 
 std::vector<RunRow> measure(const std::shared_ptr<grpc::Channel>& channel,
                             const RunOptions& options) {
+  if (options.benchmark == kPsSparse) return measure_rows(channel, options);
   if (options.benchmark == kPsDense) return measure_training(channel, options);
   const auto receiver = Receiver::NewStub(channel);
   std::vector<RunRow> rows;
@@ -100,8 +102,9 @@ int run(const RunOptions& options) {
   LargestFinder finder;
   TrainingServer trainer;
   ReplayService replayer(launcher.rank());
+  RowServer row_server;
   int port = 0;
-  const auto server = start({&finder, &trainer, &replayer}, port);
+  const auto server = start({&finder, &trainer, &replayer, &row_server}, port);
   const std::string place = own_address() + " " + std::to_string(port);
   const std::array channels{channel_to(launcher.hear_from(0, place)),
                             channel_to(launcher.hear_from(1, place))};

@@ -1,0 +1,55 @@
+// Which rows of a large table a step asks for: the same for weft, the limit and the peers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace weft::bench {
+
+/// The table of ps_sparse.
+inline constexpr std::uint64_t kTableRows = 10'000'000;
+inline constexpr std::size_t kRowElements = 16;
+inline constexpr std::size_t kRowBytes = kRowElements * sizeof(float);
+
+/// The 64-bit id of row 0 to kTableRows - 1, and any other's.
+constexpr std::uint64_t row_id(std::uint64_t row) noexcept { return row * 0x9e3779b97f4a7c15ULL; }
+
+/// Batches of rows drawn by Zipf's law with exponent 0.99 (YCSB's; Gray et al. 1994), so that some
+/// come many times; the popular ones lie anywhere in the table. Drawn once, used over and over.
+class RowBatches {
+ public:
+  static constexpr std::size_t kBatches = 64;
+
+  explicit RowBatches(std::size_t rows_of_a_batch);
+
+  std::size_t size() const noexcept { return size_; }
+  std::span<const std::uint32_t> rows(std::uint64_t step) const noexcept {
+    return std::span(rows_).subspan(step % kBatches * size_, size_);
+  }
+  std::span<const std::uint64_t> ids(std::uint64_t step) const noexcept {
+    return std::span(ids_).subspan(step % kBatches * size_, size_);
+  }
+  /// Gradients of a batch, all 1: a row's elements are then minus the number of times that it was
+  /// pushed.
+  std::span<const float> gradients() const noexcept { return gradients_; }
+
+ private:
+  std::size_t size_;
+  std::vector<std::uint32_t> rows_;
+  std::vector<std::uint64_t> ids_;
+  std::vector<float> gradients_;
+};
+
+/// With -c: how often each row was pushed, and so what a step must have answered.
+class ExpectedRows {
+ public:
+  void push(std::span<const std::uint32_t> rows);
+  bool match(std::span<const std::uint32_t> rows, const float* values) const noexcept;
+
+ private:
+  std::vector<std::uint32_t> pushes_ = std::vector<std::uint32_t>(kTableRows);
+};
+
+}  // namespace weft::bench
