@@ -32,6 +32,10 @@ void declare(CLI::App& app, Options& o) {
   app.add_option("--sample", o.sample, "characters to write when trained; 0: none")
       ->check(CLI::Range(0, 1'000'000))
       ->capture_default_str();
+  app.add_option("--servers", o.servers,
+                 "the so many highest ranks only serve; 0: every rank trains and serves")
+      ->check(CLI::Range(0, 4096))
+      ->capture_default_str();
   app.add_option("--losses", o.losses,
                  "file for every step's loss, as hexadecimal floats: equal files, equal runs");
   app.add_option("--json", o.json, "file for the results and the transfer report");
@@ -46,6 +50,14 @@ int Options::batch_for(int ranks) const {
   throw UsageError(fmt::format(
       "--batch {} cannot be shared equally by {} ranks; try {}", *batch, ranks,
       below > 0 ? fmt::format("{} or {}", below, below + ranks) : fmt::format("{}", ranks)));
+}
+
+int Options::workers_among(int ranks) const {
+  if (servers < ranks) return ranks - servers;
+  throw UsageError(
+      fmt::format("--servers {} leaves none of {} ranks to train; start more, or let "
+                  "fewer serve",
+                  servers, ranks));
 }
 
 std::optional<Options> Options::parse(int argc, char** argv) {

@@ -32,6 +32,7 @@ struct Options {
   float learning_rate = 0.01F;
   std::uint64_t seed = 1;
   int sample = 400;
+  int servers = 0;  ///< ranks that only serve; 0: every rank works and serves
   std::string losses;
   std::string json;
 
@@ -43,6 +44,9 @@ struct Options {
   /// many: the default is rounded up to a multiple of `ranks`; throws UsageError where the user's
   /// own number is not one.
   int batch_for(int ranks) const;
+
+  /// Of a job of `ranks`, those that train. Throws UsageError when none would.
+  int workers_among(int ranks) const;
 
   /// Throws UsageError. Answers --help itself and then returns nullopt.
   static std::optional<Options> parse(int argc, char** argv);

@@ -4,7 +4,7 @@
 
 namespace charlm {
 
-RankGather::RankGather(weft::World& world, const std::string& name, std::size_t count)
+RankGather::RankGather(weft::World& world, const std::string& name, int ranks, std::size_t count)
     : count_(count) {
   const weft::Shape shape{static_cast<std::int64_t>(count)};
   const auto spec = [&](int rank) {
@@ -14,8 +14,8 @@ RankGather::RankGather(weft::World& world, const std::string& name, std::size_t 
                           .depth = 4};
   };
   if (world.rank() == 0) {
-    gathered_.resize(count * static_cast<std::size_t>(world.size()));
-    for (int r = 1; r < world.size(); ++r) slots_.push_back(world.expose(spec(r)));
+    gathered_.resize(count * static_cast<std::size_t>(ranks));
+    for (int r = 1; r < ranks; ++r) slots_.push_back(world.expose(spec(r)));
   } else {
     outgoing_ = world.allocate(weft::DType::f64, shape);
     remote_ = world.attach(0, spec(world.rank()));

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <system_error>
 
 #include "batches.hpp"
@@ -46,23 +47,31 @@ class Job {
         options_(options),
         text_(text),
         steps_(options.steps_in_force()),
-        batch_(options.batch_for(world.size())),
+        workers_(options.workers_among(world.size())),
+        batch_(options.batch_for(workers_)),
         entropy_(text.unigram_entropy()),
         // Rank 0 prints and writes files; it opens them before the job's work begins.
         losses_file_(open_output(is_first() ? options.losses : "")),
         json_file_(open_output(is_first() ? options.json : "")),
         sizes_{static_cast<int>(text.vocabulary.size()), options.embed, options.hidden},
-        batches_(text.tokens, options.length, batch_, world.rank(), world.size(), options.seed),
+        batches_(text.tokens, options.length, batch_, world.rank(), workers_, options.seed),
         lstm_(make_lstm(sizes_, batches_.sequences(), options.length)),
-        server_(world),
+        server_(world, {.dedicated_servers = options.servers}),
         table_(server_.table("charlm", tensor_specs(sizes_),
                              weft::pslib::Optimizer::adam(options.learning_rate))),
-        parameters_(bind_parameters(table_)),
-        gradients_(bind_gradients(table_)),
-        losses_(world, "charlm.loss", 1),
-        costs_(world, "charlm.cost", kCounterCount) {}
+        parameters_(server_.works() ? bind_parameters(table_) : LstmTensors<float>{}),
+        gradients_(server_.works() ? bind_gradients(table_) : LstmTensors<float>{}) {
+    if (!server_.works()) return;
+    losses_.emplace(world, "charlm.loss", workers_, 1);
+    costs_.emplace(world, "charlm.cost", workers_, kCounterCount);
+  }
 
   int run() {
+    if (!server_.works()) {
+      weft::pslib::Table* const tables[] = {&table_};
+      server_.serve(tables).or_throw();
+      return kLearned;
+    }
     if (is_first()) print_header();
     initialize(sizes_, options_.seed, parameters_);
     table_.initialize().or_throw();
@@ -83,7 +92,7 @@ class Job {
     }
     const double seconds = progress.seconds();
     const SteadyState steady = steady_state(before, world_.report(), steps_ - settled);
-    costs_.put(to_values(steady.total())).or_throw();
+    costs_->put(to_values(steady.total())).or_throw();
     if (!is_first()) return kLearned;
     return finish(steady, final_sum / final_steps, seconds);
   }
@@ -95,14 +104,14 @@ class Job {
   double train_step(int step) {
     batches_.fill(static_cast<std::uint64_t>(step), part_);
     const double own = lstm_->train(parameters_, gradients_, part_.inputs, part_.targets);
-    losses_.put({&own, 1}).or_throw();
+    losses_->put({&own, 1}).or_throw();
     table_.push_pull().or_throw();
     if (!is_first()) return own;
     // In rank order, so that two runs of the same ranks print the same digits.
-    const std::span<const double> parts = losses_.collect().value();
+    const std::span<const double> parts = losses_->collect().value();
     double sum = 0.0;
     for (const double part : parts) sum += part;
-    return sum / world_.size();
+    return sum / workers_;
   }
 
   std::size_t parameter_count() const {
@@ -112,9 +121,11 @@ class Job {
   }
 
   void print_header() const {
-    fmt::print("train_charlm: {} rank{} on {}, each a worker and a server shard\n", world_.size(),
-               world_.size() == 1 ? "" : "s",
-               world_.local_size() == world_.size() ? world_.host(0) : "several hosts");
+    const std::string roles = options_.servers == 0 ? "each a worker and a server shard"
+                                                    : fmt::format("{} of them training, {} serving",
+                                                                  workers_, options_.servers);
+    fmt::print("train_charlm: {} rank{} on {}, {}\n", world_.size(), world_.size() == 1 ? "" : "s",
+               world_.local_size() == world_.size() ? world_.host(0) : "several hosts", roles);
     fmt::print("  text     {}: {} characters, {} different\n", text_.file, text_.tokens.size(),
                text_.vocabulary.size());
     fmt::print("  model    LSTM, embedding {}, hidden {}: {} parameters ({})\n", sizes_.embed,
@@ -129,7 +140,7 @@ class Job {
     if (options_.sample > 0)
       fmt::print("\nsample\n------\n{}\n------\n",
                  sample(*lstm_, parameters_, text_, options_.sample, options_.seed));
-    const std::span<const double> costs = costs_.collect().value();
+    const std::span<const double> costs = costs_->collect().value();
     std::vector<weft::TransferCounters> ranks;
     for (std::size_t at = 0; at < costs.size(); at += kCounterCount)
       ranks.push_back(from_values(costs.subspan(at, kCounterCount)));
@@ -160,6 +171,7 @@ class Job {
   const Options& options_;
   const Text& text_;
   int steps_;
+  int workers_;
   int batch_;
   double entropy_;
   std::ofstream losses_file_;
@@ -172,8 +184,9 @@ class Job {
   weft::pslib::Table table_;
   LstmTensors<float> parameters_;
   LstmTensors<float> gradients_;
-  RankGather losses_;
-  RankGather costs_;
+  // Of workers.
+  std::optional<RankGather> losses_;
+  std::optional<RankGather> costs_;
 };
 
 }  // namespace
