@@ -28,7 +28,7 @@ void say(int rank, const std::string& what) {
 }
 
 Status work(World& world, const std::string& mode) {
-  const auto end = Deadline::after(std::chrono::seconds(20));
+  const auto end = Deadline::after(std::chrono::seconds(100));
   try {
     if (mode == "pslib") return tests::train_with_pslib(world, end);
     if (mode == "messages") return tests::exchange_messages(world, end);

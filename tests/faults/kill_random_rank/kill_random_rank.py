@@ -4,7 +4,8 @@ within a second with peer_failed and the killed rank's name, and the machine mus
 Usage: kill_random_rank.py [--full] [--runs N] [--seed S] [--limit SECONDS] MODE PROGRAM MPIRUN [FLAG ...]
 
 --full, or WEFT_TEST_FULL=1: 25 runs instead of 5. WEFT_TEST_SEED repeats a sequence of kills.
---limit: instead of the second, for a slow machine.
+--limit: instead of the second, for a slow machine. Starting, ending and cleaning up get that many times as
+long, too.
 """
 
 import argparse
@@ -23,6 +24,8 @@ import time
 from traces import Traces
 
 RANKS = 4
+# Nothing that is measured; a machine on which a survivor ends within a second needs a tenth of them.
+START_S, END_S, CLEAN_S = 30, 15, 3
 LINE = re.compile(r"rank (\d+) pid (\d+) time ([\d.]+) (joined|ended: (\w+) peer (-?\d+): (.*))")
 
 
@@ -33,7 +36,8 @@ class Failed(Exception):
 class Job:
     """mpirun and the lines of its ranks."""
 
-    def __init__(self, command, private_tmp):
+    def __init__(self, command, private_tmp, patience):
+        self.patience = patience
         self.lines = queue.Queue()
         self.output = []
         self.mpirun = subprocess.Popen(
@@ -60,19 +64,21 @@ class Job:
 
     def joined(self):
         pids = {}
-        end = time.monotonic() + 30
+        began = time.monotonic()
         while len(pids) < RANKS:
-            line = self.next_line(end)
+            line = self.next_line(began + START_S * self.patience)
             if line[4] != "joined":
                 raise Failed(f"a rank ended before anyone was killed: {line[0]}")
             pids[int(line[1])] = int(line[2])
+        print(f"    joined after {time.monotonic() - began:.1f} s", flush=True)
         return pids
 
-    def wait(self, seconds):
+    def wait(self):
+        seconds = END_S * self.patience
         try:
             self.mpirun.wait(timeout=seconds)
         except subprocess.TimeoutExpired:
-            raise Failed(f"mpirun still ran {seconds} s after the ranks had ended") from None
+            raise Failed(f"mpirun still ran {seconds:.0f} s after the ranks had ended") from None
 
     def stop(self):
         if self.mpirun.poll() is None:
@@ -108,12 +114,12 @@ def kill_one(job, traces, victim, delay_s, limit_s):
         line = job.next_line(killed_at + limit_s + 4)
         ended.add(line[1])
         slowest = max(slowest, check_survivor(line, victim, killed_at, limit_s))
-    job.wait(15)
+    job.wait()
     return slowest
 
 
-def expect_clean(traces):
-    end = time.monotonic() + 3  # the kernel may need a moment for a large process
+def expect_clean(traces, patience):
+    end = time.monotonic() + CLEAN_S * patience  # the kernel may need a moment for a large process
     while left := traces.left():
         if time.monotonic() > end:
             raise Failed("left behind: " + ", ".join(left))
@@ -123,10 +129,10 @@ def expect_clean(traces):
 def one_run(command, victim, delay_s, limit_s):
     private_tmp = tempfile.mkdtemp(prefix="job-")
     traces = Traces(private_tmp)
-    job = Job(command, private_tmp)
+    job = Job(command, private_tmp, limit_s)
     try:
         slowest = kill_one(job, traces, victim, delay_s, limit_s)
-        expect_clean(traces)
+        expect_clean(traces, limit_s)
         return slowest
     except Failed:
         print("".join(job.output), flush=True)
