@@ -24,6 +24,8 @@ namespace {
 
 constexpr int kBatch = 32;
 constexpr std::uint32_t kLeastDepth = 16;
+/// What ends may make room for more that ends at once: nobody goes on with that for ever.
+constexpr int kMostBatches = 16;
 
 [[noreturn]] void fail(const char* what, const std::string& hint) {
   throw Error(ErrorDetail{.code = Code::exhausted,
@@ -214,7 +216,10 @@ int Completions::poll(Queue& queue) noexcept {
 
 bool Completions::try_poll(Queue& queue) noexcept {
   const std::unique_lock lock(queue.mutex, std::try_to_lock);
-  return lock.owns_lock() && poll(queue) > 0;
+  if (lock.owns_lock()) return poll(queue) > 0;
+  // Somebody is at it: the progress thread need not be rung for it.
+  polled_.store(true, std::memory_order_relaxed);
+  return false;
 }
 
 void Completions::poll() noexcept {
@@ -245,16 +250,17 @@ void Completions::drain() noexcept {
 }
 
 void Completions::arm() noexcept {
-  if (inline_) arm(*queues_.front());
+  if (inline_ && !arm(*queues_.front())) look_soon();
 }
 
-void Completions::arm(Queue& queue) noexcept {
-  if (queue.armed.exchange(true)) return;
+bool Completions::arm(Queue& queue) noexcept {
+  if (queue.armed.exchange(true)) return true;
   device_.verbs().req_notify_cq(queue.cq.get());
   // What came before it was armed tells nobody.
   const std::lock_guard lock(queue.mutex);
-  while (poll(queue) > 0) {
-  }
+  for (int i = 0; i < kMostBatches; ++i)
+    if (poll(queue) <= 0) return true;
+  return false;
 }
 
 void Completions::take_events(Queue& queue) noexcept {
@@ -278,7 +284,7 @@ void Completions::tick_after(long nanoseconds) noexcept {
 
 void Completions::tick() noexcept {
   if (inline_)
-    while (try_poll(*queues_.front())) {
+    for (int i = 0; i < kMostBatches && try_poll(*queues_.front()); ++i) {
     }
   const bool was_wanted = wanted_.exchange(false);
   if (was_wanted && look_) look_();
@@ -290,7 +296,7 @@ void Completions::tick() noexcept {
   if (was_polled)
     tick_after(wanted_.load() ? kFirstTickNanoseconds : tick_ns_);
   else
-    arm(*queues_.front());
+    arm();
 }
 
 void Completions::run(Queue& queue) noexcept {
@@ -304,8 +310,7 @@ void Completions::run(Queue& queue) noexcept {
       busy = poll(queue) > 0 || busy;
       relax();
     } while (spin.count() > 0 && !stopping_.load() && Clock::now() < until);
-    if (busy) continue;
-    arm(queue);
+    if (busy || !arm(queue)) continue;
     std::array<pollfd, 2> wait{{{queue.events->fd, POLLIN, 0}, {stop_.get(), POLLIN, 0}}};
     ::poll(wait.data(), wait.size(), -1);
     take_events(queue);

@@ -86,7 +86,8 @@ class Completions final : public Poller {
   static QueuePair* pair_of(Queue& queue, std::uint32_t number) noexcept;
   int poll(Queue& queue) noexcept;
   bool try_poll(Queue& queue) noexcept;
-  void arm(Queue& queue) noexcept;
+  /// False: so much completes that there may be more, of which no event will tell.
+  bool arm(Queue& queue) noexcept;
   void take_events(Queue& queue) noexcept;
   void watch();
   void tick_after(long nanoseconds) noexcept;

@@ -63,6 +63,7 @@ bool VerbsChannel::fence_others() noexcept {
 
 bool VerbsChannel::post_message(std::span<const std::byte> message) noexcept {
   if (!is_open()) return has_failed();
+  if (long_puts_count_.load() != 0) return false;
   QueuePair& pair = *pairs_.front();
   if (!pair.has_ended(send_ends_[next_buffer_])) {
     pair.ask_for_completion();

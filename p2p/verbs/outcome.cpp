@@ -20,10 +20,11 @@ bool VerbsChannel::all_pairs(std::uint64_t posted, const Ask& ask) noexcept {
   const std::uint64_t pair = posted >> kPairShift;
   const std::uint64_t number = posted & ((std::uint64_t{1} << kPairShift) - 1);
   if (pair != kAllPairs) return ask(*pairs_[pair - 1], number);
-  std::array<std::uint64_t, ExpectedWordsTable::kMaxQueuePairs> ends{};
+  Stripe ends{};
   {
     const std::lock_guard lock(stripes_mutex_);
-    // Each of so many later ones took a place in every queue: this one has left them.
+    // A place is taken again once all that it stood for has ended, and that well: with the first
+    // failure puts come to an end.
     if (next_stripe_ > number + stripes_.size()) return true;
     ends = stripes_[number % stripes_.size()];
   }
@@ -33,13 +34,14 @@ bool VerbsChannel::all_pairs(std::uint64_t posted, const Ask& ask) noexcept {
 }
 
 bool VerbsChannel::has_ended(std::uint64_t posted) noexcept {
-  return all_pairs(posted,
-                   [](QueuePair& pair, std::uint64_t request) { return pair.has_ended(request); });
+  return all_pairs(posted, [](QueuePair& pair, std::uint64_t request) {
+    return pair.has_ended(request & ~kCutShort);
+  });
 }
 
 std::optional<Status> VerbsChannel::outcome(std::uint64_t posted) noexcept {
   const auto has_succeeded = [](QueuePair& pair, std::uint64_t request) {
-    return pair.has_succeeded(request);
+    return (request & kCutShort) == 0 && pair.has_succeeded(request);
   };
   if (all_pairs(posted, has_succeeded)) return Status{};
   // Of a queue pair in error, too: what ended there without a completion shows by the next one.
@@ -49,6 +51,7 @@ std::optional<Status> VerbsChannel::outcome(std::uint64_t posted) noexcept {
   });
   if (has_failed()) {
     // Not before the NIC has let go of the memory.
+    flush();
     rank_.completions.look();
     if (!has_ended(posted)) return std::nullopt;
     return all_pairs(posted, has_succeeded) ? Status{} : broken("put");

@@ -17,9 +17,6 @@ namespace {
 /// From this size on several queue pairs carry one tensor together.
 constexpr std::size_t kStripeBytes = 1u << 20;
 constexpr std::size_t kLeastShare = 64u << 10;
-/// How long a put that has begun waits for room for more; what is under way ends or fails long
-/// before.
-constexpr std::chrono::seconds kPatience{30};
 
 /// Whether so much, and a word behind it, travels in the work request itself.
 bool fits_inline(std::size_t bytes, const QueuePair& pair) noexcept {
@@ -38,8 +35,7 @@ Status unregistered(const Status& why) {
 
 /// A put's payload as stretches of registered memory.
 struct VerbsChannel::Payload {
-  /// A tensor of more runs is packed first: that many work requests would cost more than a copy.
-  static constexpr std::size_t kMost = 256;
+  static constexpr std::size_t kMost = kMostPieces;
   /// Behind it, in its last request: what fills up to the word, and the word.
   static constexpr std::uint32_t kTailPieces = 2;
 
@@ -196,6 +192,8 @@ Status VerbsChannel::put_inline(PutWork& work) noexcept {
 
 Status VerbsChannel::put(PutWork& work) noexcept {
   if (!is_open()) return broken("put");
+  if (is_being_put(work.signal)) [[unlikely]]
+    return full();
   if (goes_at_once(work)) return put_inline(work);
   Payload payload;
   if (Status status = collect(work, payload); !status.ok()) return status;
@@ -226,18 +224,21 @@ bool VerbsChannel::takes_tail(const PutWork& work, const Payload& payload) const
 }
 
 Status VerbsChannel::put_whole(PutWork& work, const Payload& payload, std::size_t chosen) noexcept {
-  QueuePair& pair = *pairs_[chosen];
   const bool tail = takes_tail(work, payload);
-  Sending sending{.pair = pair, .rung = tail ? Rung::tail : Rung::immediate};
+  Sending sending{.pair = chosen, .rung = tail ? Rung::tail : Rung::immediate};
   if (!tail && !immediates_) sending.rung = Rung::message;
+  sending.rest = {.pieces = payload.all(), .to = tail ? work.with_tail : work.payload};
   sending.immediate =
       Immediate{work.signal, false, static_cast<std::uint32_t>(work.sequence)}.word();
   sending.tail = work.sequence;
   sending.pad = tail ? static_cast<std::uint32_t>(tail_offset(work.bytes) - work.bytes) : 0;
-  const Status status =
-      transmit(sending, payload.all(), tail ? work.with_tail : work.payload, true);
-  if (!status.ok()) return status;
-  work.requests = std::max(1U, sending.requests);
+  sending.is_inline = fits_inline(payload.bytes, *pairs_[chosen]);
+  work.requests = std::max(1U, requests_for(sending.rest));
+  if (work.requests > chain_of(*pairs_[chosen]).most_requests())
+    return put_by_and_by(work, std::span(&sending, 1));
+  const Step step = post_next(sending);
+  if (step == Step::no_room) return full();
+  if (step == Step::failed) return broken("put");
   work.source_is_free = sending.is_inline;
   work.posted = (chosen + 1) << kPairShift | sending.last;
   return {};
@@ -245,139 +246,94 @@ Status VerbsChannel::put_whole(PutWork& work, const Payload& payload, std::size_
 
 Status VerbsChannel::put_in_pieces(PutWork& work, const Payload& payload) noexcept {
   const std::size_t count = pairs_.size();
-  for (const auto& pair : pairs_) {
-    const std::lock_guard lock(pair->mutex());
-    if (!pair->has_room_for(std::min(Writes::kMostRequests, pair->max_chain()), 1)) return full();
-  }
   const std::size_t share = (payload.bytes / count + kLeastShare - 1) / kLeastShare * kLeastShare;
-  std::array<std::uint64_t, ExpectedWordsTable::kMaxQueuePairs> ends{};
+  std::array<Piece, ExpectedWordsTable::kMaxQueuePairs> parts;
+  std::array<Sending, ExpectedWordsTable::kMaxQueuePairs> sendings;
   work.requests = 0;
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t first = std::min(payload.bytes, i * share);
     const std::size_t end = i + 1 == count ? payload.bytes : std::min(payload.bytes, first + share);
     // Many runs go by one of them.
-    const Piece part = payload.is_one() ? payload.part(first, end - first) : Piece{};
+    parts[i] = payload.is_one() ? payload.part(first, end - first) : Piece{};
     const bool takes_all = !payload.is_one() && i == work.signal % count;
-    Sending sending{.pair = *pairs_[i], .rung = Rung::separate};
+    Sending& sending = sendings[i];
+    sending = {.pair = i, .rung = Rung::separate};
     sending.immediate =
         Immediate{work.signal, true, static_cast<std::uint32_t>(work.sequence)}.word();
-    const auto pieces = takes_all ? payload.all() : std::span(&part, part.bytes == 0 ? 0 : 1);
-    const RemoteMemory to{work.payload.address + (payload.is_one() ? first : 0), work.payload.key};
-    // Once the first has gone out, the others must follow: they wait for room.
-    const Status status = transmit(sending, pieces, to, i == 0);
-    if (!status.ok()) {
-      for (std::size_t before = 0; before < i; ++before) await_flush(*pairs_[before]);
-      return status;
-    }
-    work.requests += sending.requests;
-    ends[i] = sending.last;
+    sending.rest = {
+        .pieces = takes_all ? payload.all() : std::span(&parts[i], parts[i].bytes == 0 ? 0 : 1),
+        .to = {work.payload.address + (payload.is_one() ? first : 0), work.payload.key}};
+    sending.is_inline = fits_inline(takes_all ? payload.bytes : parts[i].bytes, *pairs_[i]);
+    work.requests += requests_for(sending.rest);
   }
-  work.source_is_free = false;
-  const std::lock_guard lock(stripes_mutex_);
-  if (stripes_.empty()) return full();
-  stripes_[next_stripe_ % stripes_.size()] = ends;
-  work.posted = kAllPairs << kPairShift | next_stripe_++;
-  return {};
+  return put_by_and_by(work, std::span(sendings).first(count));
 }
 
-void VerbsChannel::await_flush(QueuePair& pair) noexcept {
-  const auto until = Clock::now() + kPatience;
-  while (!pair.has_ended(pair.posted()) && Clock::now() < until) {
-    pair.ask_for_completion();
-    rank_.completions.help();
-  }
+Writes VerbsChannel::chain_of(const QueuePair& pair) const noexcept {
+  return {pair.max_pieces(), rank_.device.limits().max_message, pair.max_chain()};
 }
 
-Status VerbsChannel::transmit(Sending& sending, std::span<const Piece> pieces, RemoteMemory to,
-                              bool may_refuse) noexcept {
-  QueuePair& pair = sending.pair;
-  std::size_t total = 0;
-  for (const Piece& p : pieces) total += p.bytes;
-  sending.is_inline = fits_inline(total, pair);
-  Writes writes(pair.max_pieces(), rank_.device.limits().max_message, pair.max_chain());
-  // All that the queue can hold at once goes out at once, or not at all.
-  const std::uint64_t estimate =
-      total / rank_.device.limits().max_message + pieces.size() / pair.max_pieces() + 2;
-  const auto wanted =
-      static_cast<std::uint32_t>(std::min<std::uint64_t>(estimate, pair.max_chain()));
-  constexpr auto kUnlimited = Clock::time_point::max();
-  Clock::time_point patience = kUnlimited;  // until there is no room
-  std::size_t next = 0;
-  Piece piece = pieces.empty() ? Piece{} : pieces[0];
-  for (bool begun = false;; begun = true) {
-    writes.begin(to);
-    while (next < pieces.size()) {
-      writes.take(piece);
-      if (piece.bytes != 0) break;
-      if (++next < pieces.size()) piece = pieces[next];
-    }
-    const bool last = next == pieces.size();
-    const std::uint32_t payload_requests = writes.count();
-    const int pieces_of_last = payload_requests == 0 ? 0 : writes.last().num_sge;
-    const std::uint32_t requests =
-        payload_requests + (last && sending.adds_request(writes) ? 1 : 0);
-    const std::uint32_t notifications = last && sending.rung != Rung::tail ? 1 : 0;
-    for (;;) {
-      {
-        const std::lock_guard lock(pair.mutex());
-        if (has_failed()) break;
-        if (pair.has_room_for(begun ? requests : std::max(requests, wanted), notifications)) {
-          if (last) sending.finish(writes);
-          if (sending.is_inline) writes.send_inline();
-          const int error = pair.post(writes.chain(), requests, notifications, !sending.is_inline);
-          if (error == 0) {
-            sending.last = pair.posted();
-            break;
-          }
-          if (error != ENOMEM) {
-            (void)give_up(error);
-            break;
-          }
-          // No room, whatever was counted here.
-          writes.shorten(payload_requests, pieces_of_last);
-        }
-      }
-      if (may_refuse && !begun) return full();
-      const auto now = Clock::now();
-      if (patience == kUnlimited) patience = now + kPatience;
-      if (now > patience)
-        (void)give_up(ETIMEDOUT);
-      else
-        rank_.completions.help();
-    }
-    if (has_failed()) {
-      if (begun) await_flush(pair);
-      return broken("put");
-    }
-    sending.requests += payload_requests;
-    patience = kUnlimited;
-    if (last) return {};
-    to = writes.next();
+std::uint32_t VerbsChannel::requests_for(Remaining rest) const noexcept {
+  if (rest.pieces.size() == 1) {
+    const std::uint64_t most = rank_.device.limits().max_message;
+    return static_cast<std::uint32_t>((rest.pieces.front().bytes + most - 1) / most);
   }
+  Writes writes = chain_of(*pairs_.front());
+  std::uint32_t count = 0;
+  while (!rest.pieces.empty()) {
+    rest.cut(writes);
+    count += writes.count();
+  }
+  return count;
+}
+
+VerbsChannel::Step VerbsChannel::post_next(Sending& sending) noexcept {
+  QueuePair& pair = *pairs_[sending.pair];
+  Writes writes = chain_of(pair);
+  Remaining rest = sending.rest;
+  rest.cut(writes);
+  const bool is_last = rest.pieces.empty();
+  const std::uint32_t requests = writes.count() + (is_last && sending.adds_request(writes) ? 1 : 0);
+  const std::uint32_t notifications = is_last && sending.rung != Rung::tail ? 1 : 0;
+  const std::lock_guard lock(pair.mutex());
+  if (has_failed()) return Step::failed;
+  if (!pair.has_room_for(requests, notifications)) return Step::no_room;
+  if (is_last) finish(sending, writes);
+  if (sending.is_inline) writes.send_inline();
+  const int error = pair.post(writes.chain(), requests, notifications, !sending.is_inline);
+  if (error == ENOMEM) return Step::no_room;  // whatever was counted here
+  if (error != 0) {
+    (void)give_up(error);
+    return Step::failed;
+  }
+  sending.rest = rest;
+  sending.is_out = is_last;
+  sending.last = pair.posted();
+  return Step::posted;
 }
 
 bool VerbsChannel::Sending::adds_request(const Writes& writes) const noexcept {
   return rung == Rung::separate || rung == Rung::message || writes.count() == 0;
 }
 
-void VerbsChannel::Sending::finish(Writes& writes) noexcept {
-  if (adds_request(writes)) writes.add_empty();
+void VerbsChannel::finish(const Sending& sending, Writes& writes) noexcept {
+  if (sending.adds_request(writes)) writes.add_empty();
   ibv_send_wr& end = writes.last();
-  if (rung == Rung::immediate || rung == Rung::separate) {
+  if (sending.rung == Rung::immediate || sending.rung == Rung::separate) {
     end.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
-    end.imm_data = htonl(immediate);
+    end.imm_data = htonl(sending.immediate);
     return;
   }
-  const auto [word, key] = pair.next_word(writes.count());
+  const auto [word, key] = pairs_[sending.pair]->next_word(writes.count());
   const auto address = reinterpret_cast<std::uint64_t>(word);
-  if (rung == Rung::message) {
-    *word = MessageHead::short_form(immediate);
+  if (sending.rung == Rung::message) {
+    *word = MessageHead::short_form(sending.immediate);
     end.opcode = IBV_WR_SEND;
     end.sg_list[end.num_sge++] = {address, sizeof *word, key};
     return;
   }
-  *word = tail;
-  if (pad != 0) end.sg_list[end.num_sge++] = {address, pad, key};
+  *word = sending.tail;
+  if (sending.pad != 0) end.sg_list[end.num_sge++] = {address, sending.pad, key};
   end.sg_list[end.num_sge++] = {address, sizeof *word, key};
 }
 

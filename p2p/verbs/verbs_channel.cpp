@@ -297,9 +297,12 @@ void VerbsChannel::has_room() noexcept {
 
 void VerbsChannel::flush() noexcept {
   for (const auto& pair : pairs_) pair->repeat_question();
-  if (!waiting_.load(std::memory_order_acquire)) return;
+  if (!waiting_.load(std::memory_order_acquire) &&
+      long_puts_count_.load(std::memory_order_acquire) == 0)
+    return;
   const std::lock_guard lock(outbox_mutex_);
   if (state_.load() == State::unopened) return;
+  go_on_with_long_puts();
   if (has_failed()) {
     words_waiting_.clear();
     messages_waiting_.clear();
@@ -330,7 +333,7 @@ void VerbsChannel::nudge() noexcept {
 bool VerbsChannel::is_idle() noexcept {
   if (!is_open()) return true;
   flush();
-  if (waiting_.load()) return false;
+  if (waiting_.load() || long_puts_count_.load() != 0) return false;
   bool idle = true;
   for (const auto& pair : pairs_) {
     if (pair->has_ended(pair->posted())) continue;

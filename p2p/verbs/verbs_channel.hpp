@@ -141,21 +141,37 @@ class VerbsChannel final : public Channel, public QueuePairEvents {
     tail        ///< a word right after it
   };
   struct Sending {
-    QueuePair& pair;
+    std::size_t pair = 0;  ///< by index
     Rung rung = Rung::immediate;
+    Remaining rest{};
     std::uint32_t immediate = 0;
     std::uint64_t tail = 0;
     std::uint32_t pad = 0;  ///< bytes between payload and tail word
-    // Answers.
     bool is_inline = false;
-    std::uint32_t requests = 0;  ///< that moved payload
-    std::uint64_t last = 0;      ///< request
+    // Answers.
+    bool is_out = false;     ///< all of it was posted
+    std::uint64_t last = 0;  ///< request
 
     /// Whether its end takes a request of its own.
     bool adds_request(const Writes& writes) const noexcept;
-    /// The end, with the queue pair's lock held.
-    void finish(Writes& writes) noexcept;
   };
+  enum class Step : std::uint8_t { posted, no_room, failed };
+  /// A tensor of more runs is packed first: that many work requests would cost more than a copy.
+  static constexpr std::size_t kMostPieces = 256;
+  /// A put by several queue pairs, or of more than one chain of requests, until all was posted.
+  struct LongPut {
+    std::uint32_t signal = 0;
+    std::uint64_t stripe = 0;
+    std::array<Piece, kMostPieces> pieces;
+    std::array<Sending, ExpectedWordsTable::kMaxQueuePairs> sendings;
+    std::size_t count = 0;  ///< of sendings; 0: this place is free
+    std::span<Sending> all() noexcept { return {sendings.data(), count}; }
+  };
+  /// Such a put's last request on each queue pair, or none (0).
+  using Stripe = std::array<std::uint64_t, ExpectedWordsTable::kMaxQueuePairs>;
+  /// In place of a request: its queue pair got no further, or not yet.
+  static constexpr std::uint64_t kCutShort = std::uint64_t{1} << 63U;
+  static constexpr std::uint64_t kNotPosted = ~std::uint64_t{0};
 
   bool is_open() const noexcept { return state_.load(std::memory_order_acquire) == State::open; }
 
@@ -171,11 +187,23 @@ class VerbsChannel final : public Channel, public QueuePairEvents {
   bool takes_tail(const PutWork& work, const Payload& payload) const noexcept;
   Status put_whole(PutWork& work, const Payload& payload, std::size_t chosen) noexcept;
   Status put_in_pieces(PutWork& work, const Payload& payload) noexcept;
-  Status transmit(Sending& sending, std::span<const Piece> pieces, RemoteMemory to,
-                  bool may_refuse) noexcept;
+  std::uint32_t requests_for(Remaining rest) const noexcept;
+  Writes chain_of(const QueuePair& pair) const noexcept;
+  /// The next chain of it.
+  Step post_next(Sending& sending) noexcept;
+  /// What comes behind the payload, with the queue pair's lock held.
+  void finish(const Sending& sending, Writes& writes) noexcept;
   Status give_up(int error) noexcept;
-  /// The path has failed: returns once what was posted is not read any more.
-  void await_flush(QueuePair& pair) noexcept;
+
+  // long_puts.cpp
+  /// Some of it goes out now, the rest as there is room, a little at a time.
+  Status put_by_and_by(PutWork& work, std::span<Sending> sendings) noexcept;
+  /// Whether the tensor before, of the same word, has not been posted to its end.
+  bool is_being_put(std::uint32_t signal) noexcept;
+  // With the outbox's lock held.
+  LongPut* room_for_long_put(std::span<const Sending> sendings) noexcept;
+  void go_on_with_long_puts() noexcept;
+  void go_on(LongPut& put) noexcept;
   Status full() const noexcept;
   Status broken(const char* operation) const;
 
@@ -226,8 +254,12 @@ class VerbsChannel final : public Channel, public QueuePairEvents {
   std::mutex inbox_mutex_;
   std::deque<Message> inbox_;
 
+  static constexpr std::size_t kMostLongPuts = 4;
+  std::array<std::unique_ptr<LongPut>, kMostLongPuts> long_puts_;  ///< the outbox's; made when used
+  std::atomic<std::uint32_t> long_puts_count_{0};                  ///< those under way
+
   std::mutex stripes_mutex_;
-  std::vector<std::array<std::uint64_t, ExpectedWordsTable::kMaxQueuePairs>> stripes_;
+  std::vector<Stripe> stripes_;
   std::uint64_t next_stripe_ = 1;
 
   std::mutex kept_mutex_;

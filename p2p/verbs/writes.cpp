@@ -35,15 +35,20 @@ void Writes::take(Piece& piece) noexcept {
 
 void Writes::add_empty() noexcept { open_request(); }
 
-void Writes::shorten(std::uint32_t requests, int pieces_of_last) noexcept {
-  count_ = requests;
-  if (requests == 0) return;
-  last().next = nullptr;
-  last().num_sge = pieces_of_last;
-}
-
 void Writes::send_inline() noexcept {
   for (std::uint32_t i = 0; i < count_; ++i) requests_[i].send_flags |= IBV_SEND_INLINE;
+}
+
+void Remaining::cut(Writes& writes) noexcept {
+  writes.begin(to);
+  for (; !pieces.empty(); pieces = pieces.subspan(1), done = 0) {
+    const Piece& whole = pieces.front();
+    Piece rest{whole.data + done, whole.bytes - done, whole.key};
+    writes.take(rest);
+    done = whole.bytes - rest.bytes;
+    if (rest.bytes != 0) break;
+  }
+  to = writes.next();
 }
 
 }  // namespace weft::p2p::verbs

@@ -42,8 +42,7 @@ class Writes {
   void add_empty() noexcept;
   /// Every request carries its bytes with it: their memory is free as soon as they are posted.
   void send_inline() noexcept;
-  /// Undoes what was added after there were so many requests, the last of so many pieces.
-  void shorten(std::uint32_t requests, int pieces_of_last) noexcept;
+  std::uint32_t most_requests() const noexcept { return most_requests_; }
   bool is_full() const noexcept { return count_ == most_requests_; }
   std::size_t bytes() const noexcept { return moved_; }
   ibv_send_wr& last() noexcept { return requests_[count_ - 1]; }
@@ -63,6 +62,16 @@ class Writes {
   std::size_t moved_ = 0;
   std::array<ibv_send_wr, kMostRequests + 1> requests_;
   std::array<std::array<ibv_sge, kMostPieces>, kMostRequests + 1> pieces_;
+};
+
+/// What is left to be cut of pieces on their way to consecutive remote memory.
+struct Remaining {
+  std::span<const Piece> pieces;
+  RemoteMemory to;
+  std::size_t done = 0;  ///< bytes of the first piece
+
+  /// Begins a chain and fills it.
+  void cut(Writes& writes) noexcept;
 };
 
 }  // namespace weft::p2p::verbs

@@ -39,16 +39,9 @@ struct Cut {
 Cut cut(const std::vector<Piece>& pieces, std::uint32_t most_pieces, std::uint64_t max_message) {
   const auto writes = std::make_unique<Writes>(most_pieces, max_message);
   Cut cut;
-  RemoteMemory to = kTarget;
-  std::size_t next = 0;
-  Piece rest = pieces.empty() ? Piece{} : pieces[0];
-  while (next < pieces.size()) {
-    writes->begin(to);
-    while (next < pieces.size()) {
-      writes->take(rest);
-      if (rest.bytes != 0) break;
-      if (++next < pieces.size()) rest = pieces[next];
-    }
+  Remaining rest{.pieces = pieces, .to = kTarget};
+  while (!rest.pieces.empty()) {
+    rest.cut(*writes);
     EXPECT_LE(writes->count(), Writes::kMostRequests);
     std::uint64_t chained = 0;
     for (const ibv_send_wr* request = writes->count() == 0 ? nullptr : writes->chain();
@@ -76,8 +69,7 @@ Cut cut(const std::vector<Piece>& pieces, std::uint32_t most_pieces, std::uint64
     }
     EXPECT_EQ(chained, writes->count());
     cut.requests += chained;
-    to = writes->next();
-    EXPECT_EQ(to.address, kTarget.address + cut.bytes);
+    EXPECT_EQ(rest.to.address, kTarget.address + cut.bytes);
   }
   return cut;
 }
