@@ -27,12 +27,9 @@ void TcpChannel::open(std::vector<Pipe> rails, bool checksums) {
     rails_.push_back(std::make_unique<Rail>(*this, std::move(rails[i]), i));
   {
     const std::lock_guard lock(send_mutex_);
-    {
-      // A failure may have come first, and stays.
-      const std::lock_guard why_lock(why_mutex_);
-      if (failing_) return;
-      state_.store(State::open, std::memory_order_release);
-    }
+    // A failure may have come first, and stays.
+    const auto open = [this] { state_.store(State::open, std::memory_order_release); };
+    if (!end_.unless_decided(open)) return;
     for (const auto& [head, payload] : unsent_) transmit(head, payload);
     for (const auto& rail : rails_) {
       rail->out.flush(kTurn);  // a cipher's header
@@ -108,32 +105,8 @@ void TcpChannel::retract(std::uint32_t chunk) noexcept {
   }
 }
 
-Status TcpChannel::broken(const char* operation) const {
-  ErrorDetail detail;
-  {
-    const std::lock_guard lock(const_cast<std::mutex&>(why_mutex_));
-    if (!why_.ok()) {
-      detail = why_.detail();
-    } else if (failing_) {
-      detail.code = Code::peer_left;
-      detail.message = fmt::format("rank {} has left the job", peer_);
-    } else {
-      detail.code = Code::unreachable;
-      detail.message = fmt::format("rank {} is not connected yet", peer_);
-      detail.hint = "attach to a slot of it first";
-    }
-  }
-  detail.operation = operation;
-  detail.peer = peer_;
-  return Status(std::move(detail));
-}
-
 void TcpChannel::fail(Status why) noexcept {
-  {
-    const std::lock_guard lock(why_mutex_);
-    if (std::exchange(failing_, true)) return;
-    why_ = std::move(why);
-  }
+  if (!end_.decide(std::move(why))) return;
   {
     const std::lock_guard lock(send_mutex_);
     state_.store(State::failed, std::memory_order_release);

@@ -17,6 +17,7 @@
 
 #include "p2p/fabric.hpp"
 #include "p2p/local_rank.hpp"
+#include "p2p/path_end.hpp"
 #include "p2p/tcp/exports.hpp"
 #include "p2p/tcp/incoming.hpp"
 #include "p2p/tcp/outgoing.hpp"
@@ -129,7 +130,7 @@ class TcpChannel final : public Channel {
   bool has_failed() const noexcept {
     return state_.load(std::memory_order_acquire) == State::failed;
   }
-  Status broken(const char* operation) const;
+  Status broken(const char* operation) const { return end_.refusal(operation); }
   Status full() const noexcept;
   std::optional<Status> outcome_of(std::uint64_t number, bool delivered) noexcept;
   Head summed(Head head, std::span<const iovec> parts) const noexcept;
@@ -198,9 +199,7 @@ class TcpChannel final : public Channel {
   std::mutex inbox_mutex_;
   std::deque<std::vector<std::byte>> inbox_;
 
-  std::mutex why_mutex_;
-  Status why_;
-  bool failing_ = false;
+  PathEnd end_{peer_};
   std::atomic<State> state_{State::unopened};
   std::atomic<bool> heard_{false};
   std::atomic<bool> is_over_{false};  ///< nothing is received any more

@@ -91,11 +91,8 @@ std::vector<ibv_qp*> VerbsChannel::handles() const {
 }
 
 void VerbsChannel::open() noexcept {
-  {
-    // A failure may have come first, and stays.
-    const std::lock_guard lock(why_mutex_);
-    if (!failing_) state_.store(State::open, std::memory_order_release);
-  }
+  // A failure may have come first, and stays.
+  (void)end_.unless_decided([this] { state_.store(State::open, std::memory_order_release); });
   flush();
 }
 
@@ -174,32 +171,8 @@ bool VerbsChannel::handle(std::span<const std::byte> message) {
   return false;
 }
 
-Status VerbsChannel::broken(const char* operation) const {
-  ErrorDetail detail;
-  {
-    const std::lock_guard lock(const_cast<std::mutex&>(why_mutex_));
-    if (!why_.ok()) {
-      detail = why_.detail();
-    } else if (failing_) {
-      detail.code = Code::peer_left;
-      detail.message = fmt::format("rank {} has left the job", peer_);
-    } else {
-      detail.code = Code::unreachable;
-      detail.message = fmt::format("rank {} is not connected yet", peer_);
-      detail.hint = "attach to a slot of it first";
-    }
-  }
-  detail.operation = operation;
-  detail.peer = peer_;
-  return Status(std::move(detail));
-}
-
 void VerbsChannel::fail(Status why) noexcept {
-  {
-    const std::lock_guard lock(why_mutex_);
-    if (std::exchange(failing_, true)) return;
-    why_ = std::move(why);
-  }
+  if (!end_.decide(std::move(why))) return;
   for (const auto& pair : pairs_) pair->to_error();
   state_.store(State::failed, std::memory_order_release);
   rank_.local.ring();
@@ -208,11 +181,9 @@ void VerbsChannel::fail(Status why) noexcept {
 void VerbsChannel::failed(int queue_pair, const ibv_wc& completion) noexcept {
   // The first one says what happened; the rest are flushed because of it.
   const bool refusal = is_refusal(completion.status);
-  {
-    const std::lock_guard lock(why_mutex_);
-    if (failing_ || refused_) return;
-    refused_ = refusal;
-  }
+  bool is_first = false;
+  (void)end_.unless_decided([&] { is_first = !std::exchange(refused_, refused_ || refusal); });
+  if (!is_first) return;
   Status why(ErrorDetail{.code = Code::path_failed, .peer = peer_});
   try {
     why = failure_of(completion, rank_.device, peer_, queue_pair);

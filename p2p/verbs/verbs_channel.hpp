@@ -15,6 +15,7 @@
 
 #include "p2p/fabric.hpp"
 #include "p2p/local_rank.hpp"
+#include "p2p/path_end.hpp"
 #include "p2p/verbs/expected_words.hpp"
 #include "p2p/verbs/message_head.hpp"
 #include "p2p/verbs/messages.hpp"
@@ -205,7 +206,7 @@ class VerbsChannel final : public Channel, public QueuePairEvents {
   void go_on_with_long_puts() noexcept;
   void go_on(LongPut& put) noexcept;
   Status full() const noexcept;
-  Status broken(const char* operation) const;
+  Status broken(const char* operation) const { return end_.refusal(operation); }
 
   // outbox.cpp: false when there is no room now.
   bool post_notification(QueuePair& pair, std::uint32_t immediate) noexcept;
@@ -266,9 +267,7 @@ class VerbsChannel final : public Channel, public QueuePairEvents {
   std::deque<Kept> kept_;
   std::atomic<bool> keeps_{false};  ///< any
 
-  std::mutex why_mutex_;
-  Status why_;
-  bool failing_ = false;  ///< somebody has given the reason
+  PathEnd end_{peer_};
   bool refused_ = false;  ///< path_refused() was called
   std::atomic<State> state_{State::unopened};
   std::atomic<std::uint32_t> next_read_{0};
