@@ -152,13 +152,21 @@ Status Mesh::fate(int rank) const noexcept {
   const std::string how = exited && !knows_more
                               ? fmt::format("has left the job by exit({})", p.cause_exit)
                               : how_it_failed(culprit);
-  const std::string consequence = own ? ""
-                                      : fmt::format("; rank {} {} because of it", rank,
-                                                    failed ? "was ended by " + p.ending : "left");
+  const std::string about = fmt::format("rank {} (host {}, pid {}) {}", culprit.rank,
+                                        culprit.host(), culprit.address.pid, how);
+  // One that failed is the failed one all the same.
+  if (failed && !own)
+    return Status(
+        ErrorDetail{.code = Code::peer_failed,
+                    .message = fmt::format("rank {} (host {}, pid {}) {}, because {}", rank,
+                                           p.host(), p.address.pid, how_it_failed(p), about),
+                    .hint = fmt::format("look at the end of rank {}'s output", culprit.rank),
+                    .rank = local_.rank,
+                    .peer = rank,
+                    .host = p.host()});
   return Status(
-      ErrorDetail{.code = failed && !own ? Code::peer_failed : why.code,
-                  .message = fmt::format("rank {} (host {}, pid {}) {}{}", culprit.rank,
-                                         culprit.host(), culprit.address.pid, how, consequence),
+      ErrorDetail{.code = why.code,
+                  .message = about + (own ? "" : fmt::format("; rank {} left because of it", rank)),
                   .hint = why.hint.empty() ? "look at the end of that rank's output" : why.hint,
                   .rank = local_.rank,
                   .peer = culprit.rank,

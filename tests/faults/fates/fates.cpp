@@ -114,8 +114,7 @@ void conduct(World& world, Checks& checks) {
   await_fate(world, checks, 6, soon + milliseconds(400), "has left the job", Code::peer_left);
   kill(pid(5), SIGTERM);
   // Which is what a launcher sends to all others when a rank has ended so.
-  await_fate(world, checks, 5, soon,
-             "has left the job by exit(3); rank 5 was ended by SIGTERM because of it");
+  await_fate(world, checks, 5, soon, "was ended by SIGTERM, because rank 4 (host ");
   kill(pid(2), SIGKILL);
   await_fate(world, checks, 2, soon, here ? "died" : "process ended");
   // While a rank is only silent, most of those that were agreed on last must go on.
