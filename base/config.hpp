@@ -34,6 +34,8 @@ enum class Knob : std::uint8_t {
   check,         ///< WEFT_CHECK           choice none  none | flow
   record,        ///< WEFT_RECORD          choice control  off | control | all
   record_dir,    ///< WEFT_RECORD_DIR      text   ""    folder for recordings; empty: none are made
+  coll,          ///< WEFT_COLL            text   ""    operation[@from..to]=algorithm[,...]
+  coll_costs,    ///< WEFT_COLL_COSTS      text   ""    a file of weft-tune's
   stream_bytes,  ///< WEFT_STREAM_BYTES    size|auto    puts from this size on bypass the cache
 
   // The fabric verbs.

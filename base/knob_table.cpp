@@ -61,6 +61,12 @@ constexpr std::array<KnobSpec, static_cast<std::size_t>(Knob::count_)> kTable{{
      "which events a rank keeps in the ring that tools read; all: every transfer too"},
     {Knob::record_dir, "WEFT_RECORD_DIR", KnobType::text, "", "an existing folder, or empty",
      "where recordings go when a rank fails or SIGTERM comes; empty: no file is ever made"},
+    {Knob::coll, "WEFT_COLL", KnobType::text, "",
+     "operation[@from..to]=algorithm[,...], such as all_reduce@64k..1m=ring,broadcast=doubling; "
+     "algorithms: direct, whole, ring, halving, doubling, two_level, auto",
+     "which algorithm collectives between hosts go by, by the tensor's bytes; empty: the quickest"},
+    {Knob::coll_costs, "WEFT_COLL_COSTS", KnobType::text, "", "a file that weft-tune has written",
+     "what links and processors cost, by which the quickest algorithm is found"},
     {Knob::stream_bytes, "WEFT_STREAM_BYTES", KnobType::size, "auto", "a size such as 4m, or auto",
      "puts from this size on bypass the cache; auto: each slot finds out", true},
     {Knob::nic, "WEFT_NIC", KnobType::text, "",

@@ -78,7 +78,8 @@ set(CPACK_DEBIAN_TOOLS_PACKAGE_RECOMMENDS openmpi-bin)
 set(CPACK_COMPONENT_TOOLS_DESCRIPTION
     "${weft_description}\n\nThis package has weft-info, which shows version, machine and settings,
 weft-status, which shows what running ranks do and who is late, weft-trace,
-which shows their recordings, and weft-chaos, which tries a job's mettle.")
+which shows their recordings, weft-chaos, which tries a job's mettle, and weft-tune,
+which measures what its collectives cost.")
 
 # Of use without weft: it needs neither the library nor its version.
 set(CPACK_DEBIAN_TOPO_PACKAGE_SECTION utils)

@@ -90,7 +90,7 @@ WorldState::WorldState(const Config& config, WorldParts parts)
       rendezvous(local, mesh, slots),
       messages(local, mesh),
       signals(local, mesh),
-      collectives(local, mesh, slots),
+      collectives(local, mesh, slots, config.text(Knob::coll), config.text(Knob::coll_costs)),
       membership(std::make_shared<Membership>(local, mesh)),
       health(config, local, mesh, *membership) {
   for (const std::string& warning : config.warnings()) log->warn(Subsystem::boot, "{}", warning);

@@ -54,6 +54,18 @@ enum class CollectiveKind : std::uint8_t {
   scan
 };
 
+/// How ranks of several hosts carry out a collective. Ranks of one host work on each other's
+/// tensors in place whichever is named.
+enum class Algorithm : std::uint8_t {
+  automatic,  ///< whichever should be quickest: by WEFT_COLL, or by what links and processors cost
+  direct,     ///< everybody with everybody: each rank combines its share for all. Every call can
+  whole,      ///< whole tensors to all, and everybody combines for itself: reduce, all_reduce, scan
+  ring,       ///< from neighbour to neighbour: all_reduce, reduce_scatter, all_gather, broadcast
+  halving,    ///< halves with ever other ranks, then back: all_reduce of 2, 4, 8, ... ranks
+  doubling,   ///< with ever other ranks: all_reduce, broadcast, barrier
+  two_level   ///< within the hosts, between them, within the hosts: all_reduce, broadcast
+};
+
 /// One collective operation on this rank's tensors, as the functions below describe it: a value,
 /// which does nothing by itself. Tensors must be dense; shapes don't matter, only the number of
 /// elements, which are taken in order. `in` and `out` may be the same memory (all_reduce, reduce,
@@ -68,6 +80,12 @@ struct Call {
   int root = -1;
   std::vector<std::int64_t> counts{};      ///< of every rank's part; empty: all alike
   std::vector<std::int64_t> out_counts{};  ///< all_to_all: what comes from every rank
+  /// The same on every rank. One that can't serve the call in its group is an error.
+  Algorithm algorithm = Algorithm::automatic;
+  /// Combined as one binary tree over the group's ranks. Else between hosts floats may be combined
+  /// in whichever order is quickest, a ring's, say: the same bits on every rank and in every run
+  /// with this placement, but others with another. Whole numbers don't care.
+  bool deterministic = true;
 };
 
 /// Nobody is through before everybody has come.
@@ -139,8 +157,9 @@ class [[nodiscard]] WEFT_API Plan {
 };
 
 /// The collectives of a group of ranks. Results have the same bits on every rank, and the same from
-/// run to run and from fabric to fabric: elements are combined in one binary tree over the ranks in
-/// the group's order (scan: one after another), 16-bit floats in f32 and rounded once. All ranks
+/// run to run and, unless Call::deterministic is given up, from fabric to fabric: elements are
+/// combined in one binary tree over the ranks in the group's order (scan: one after another).
+/// 16-bit floats are combined in f32 and rounded once. All ranks
 /// call the same operations in the same order. Ranks of one host read and write each other's
 /// tensors in place, where they lie in the world's memory (World::allocate); other tensors are
 /// copied once more, which is counted. Waiting for or testing a plan makes its own group's plans go

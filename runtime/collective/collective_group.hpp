@@ -40,7 +40,9 @@ class CollectiveGroup {
   /// Memory that the others must know of before they meet; none where they need not.
   virtual p2p::MemoryRef area() const noexcept { return {}; }
   /// All have said where their areas are: connects to them. Throws Error.
-  virtual void meet(std::span<const p2p::MemoryRef> areas, Deadline deadline) = 0;
+  /// `choices`: the first rank's.
+  virtual void meet(std::span<const p2p::MemoryRef> areas, const Choices& choices,
+                    Deadline deadline) = 0;
   std::shared_ptr<PlannedCall> plan(const Call& call);
   Status start(const std::shared_ptr<PlannedCall>& call) noexcept;
   /// Whether it has ended.

@@ -49,6 +49,25 @@ std::shared_ptr<CollectiveGroup> CollectiveTable::make(std::vector<int> ranks, s
   return std::make_shared<SlotGroup>(local_, mesh_, *this, slots_, std::move(ranks), id);
 }
 
+Choices CollectiveTable::choices_of(std::span<const int> ranks) const {
+  Choices choices = rules_;
+  choices.within = costs_.shm;
+  choices.between = costs_.shm;
+  choices.combine = costs_.combine;
+  for (const int rank : ranks) {
+    if (rank == local_.rank) continue;
+    const p2p::Peer& peer = mesh_.peer(rank);
+    const std::string_view fabric = peer.fabric->name();
+    const bool near = peer.address.host_id == mesh_.peer(local_.rank).address.host_id;
+    LinkCost& cost = near ? choices.within : choices.between;
+    const LinkCost& own = fabric == "tcp"     ? costs_.tcp
+                          : fabric == "verbs" ? costs_.verbs
+                                              : costs_.shm;
+    if (own.latency >= cost.latency) cost = own;
+  }
+  return choices;
+}
+
 std::shared_ptr<CollectiveGroup> CollectiveTable::open(std::span<const int> ranks,
                                                        Deadline deadline) {
   check(ranks);
@@ -66,23 +85,26 @@ std::shared_ptr<CollectiveGroup> CollectiveTable::open(std::span<const int> rank
     Group& known = groups_[id];
     known.here = group;
     known.areas[local_.rank] = area;
+    if (ranks[0] == local_.rank) known.choices = choices_of(ranks);
   }
-  const CollectiveMessage opened{.what = What::open, .group = id, .area = area};
+  CollectiveMessage opened{.what = What::open, .group = id, .area = area};
+  if (ranks[0] == local_.rank) opened.choices = choices_of(ranks);
   if (area.bytes > 0)
     share(ranks, area.chunk, opened);
   else
     tell(ranks, opened);
   std::vector<p2p::MemoryRef> areas;
+  Choices choices;
   const auto met = [&] {
-    if (all_met(id, ranks, areas)) return true;
+    if (all_met(id, ranks, areas, choices)) return true;
     local_.progress.help();
-    return all_met(id, ranks, areas);
+    return all_met(id, ranks, areas, choices);
   };
   const auto lost = [&] { return mesh_.gone_count() != 0 && !mesh_.fate(ranks).ok(); };
   const p2p::WaitEnd end = local_.waiter.wait(met, lost, until);
   if (end == p2p::WaitEnd::ready) {
     try {
-      group->meet(areas, until);
+      group->meet(areas, choices, until);
     } catch (const Error&) {
       group->close();
       throw;
@@ -95,10 +117,11 @@ std::shared_ptr<CollectiveGroup> CollectiveTable::open(std::span<const int> rank
 }
 
 bool CollectiveTable::all_met(std::uint64_t id, std::span<const int> ranks,
-                              std::vector<p2p::MemoryRef>& areas) noexcept {
+                              std::vector<p2p::MemoryRef>& areas, Choices& choices) noexcept {
   const std::lock_guard lock(mutex_);
   const Group& group = groups_[id];
   if (group.areas.size() < ranks.size()) return false;
+  choices = group.choices;
   areas.clear();
   for (const int rank : ranks) areas.push_back(group.areas.at(rank));
   return true;
@@ -168,6 +191,7 @@ void CollectiveTable::on_message(p2p::Peer& peer, std::span<const std::byte> byt
   switch (message->what) {
     case What::open:
       group.areas[peer.rank] = message->area;
+      if (message->choices.combine > 0) group.choices = message->choices;
       break;
     case What::shared:
       break;

@@ -7,6 +7,8 @@
 #include <mutex>
 #include <set>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "p2p/local_rank.hpp"
@@ -19,8 +21,14 @@ namespace weft::detail {
 
 class CollectiveTable {
  public:
-  CollectiveTable(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& slots)
-      : local_(local), mesh_(mesh), slots_(slots) {}
+  /// `rules` and `costs`: WEFT_COLL and WEFT_COLL_COSTS. Throws Error(bad_config).
+  CollectiveTable(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& slots,
+                  std::string_view rules, const std::string& costs)
+      : local_(local),
+        mesh_(mesh),
+        slots_(slots),
+        rules_(parse_rules(rules)),
+        costs_(read_costs(costs)) {}
 
   // Any application thread.
   std::shared_ptr<CollectiveGroup> open(std::span<const int> ranks, Deadline deadline);
@@ -39,12 +47,15 @@ class CollectiveTable {
   struct Group {
     std::shared_ptr<CollectiveGroup> here;  ///< null until this rank opens it too
     std::map<int, p2p::MemoryRef> areas;    ///< by rank
+    Choices choices{};                      ///< the first rank's, once that has opened it
     std::set<int> closed;
     bool is_closed = false;  ///< by this rank
   };
   std::shared_ptr<CollectiveGroup> make(std::vector<int> ranks, std::uint64_t id);
-  bool all_met(std::uint64_t id, std::span<const int> ranks,
-               std::vector<p2p::MemoryRef>& areas) noexcept;
+  /// As this rank sees them.
+  Choices choices_of(std::span<const int> ranks) const;
+  bool all_met(std::uint64_t id, std::span<const int> ranks, std::vector<p2p::MemoryRef>& areas,
+               Choices& choices) noexcept;
   void erase_if_over(std::uint64_t id);
   void check(std::span<const int> ranks) const;
   Status nobody(std::uint64_t id, std::span<const int> ranks, p2p::WaitEnd end);
@@ -52,6 +63,8 @@ class CollectiveTable {
   p2p::LocalRank& local_;
   p2p::Mesh& mesh_;
   p2p::SlotTable& slots_;
+  const Choices rules_;
+  const Costs costs_;
   std::mutex mutex_;  ///< guards what is below
   std::map<std::vector<int>, std::uint64_t> opened_;
   std::map<std::uint64_t, Group> groups_;

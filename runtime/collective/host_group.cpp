@@ -55,7 +55,7 @@ p2p::MemoryRef HostGroup::area() const noexcept {
   return {block.chunk, block.offset, block.bytes};
 }
 
-void HostGroup::meet(std::span<const p2p::MemoryRef> areas, Deadline) {
+void HostGroup::meet(std::span<const p2p::MemoryRef> areas, const Choices&, Deadline) {
   for (int r = 0; r < size(); ++r) {
     Member& member = members_[static_cast<std::size_t>(r)];
     if (r == me_) continue;

@@ -22,7 +22,8 @@ class HostGroup final : public CollectiveGroup {
             std::uint64_t id);
 
   p2p::MemoryRef area() const noexcept override;
-  void meet(std::span<const p2p::MemoryRef> areas, Deadline deadline) override;
+  void meet(std::span<const p2p::MemoryRef> areas, const Choices& choices,
+            Deadline deadline) override;
 
  private:
   struct Member {

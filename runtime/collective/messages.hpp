@@ -6,6 +6,7 @@
 #include "p2p/fabric.hpp"
 #include "p2p/message.hpp"
 #include "p2p/slot/messages.hpp"
+#include "runtime/collective/choice.hpp"
 
 namespace weft::detail {
 
@@ -26,7 +27,9 @@ struct CollectiveMessage {
   std::int32_t peer = -1;  ///< failed: the rank at fault
   std::uint32_t code = 0;
   std::uint32_t padding = 0;
+  Choices choices{};  ///< open: what the group goes by, if the sender is its first rank
   p2p::FixedText<1024> text{};
 };
+static_assert(sizeof(CollectiveMessage) <= p2p::Channel::kMaxMessage);
 
 }  // namespace weft::detail

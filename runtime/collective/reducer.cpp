@@ -91,6 +91,37 @@ const std::byte* Reducer::finish(const std::byte* block, std::size_t count, std:
   return block;
 }
 
+void Reducer::widen(std::byte* to, const std::byte* from, std::size_t count) {
+  if (widens_)
+    kernels::widen(reinterpret_cast<float*>(to), from, dtype_, count);
+  else
+    std::memcpy(to, from, count * element_);
+}
+
+void Reducer::join(std::byte* to, const std::byte* a, const std::byte* b, std::size_t count) {
+  if (combine_ != nullptr) return combine_(to, a, b, count);
+  const std::size_t step = kBlock / element_;
+  for (std::size_t at = 0; at < count; at += step) {
+    const std::size_t some = std::min(step, count - at);
+    std::memcpy(scratch(0), a + at * element_, some * element_);
+    pair(scratch(0), scratch(0), b + at * element_, some);
+    std::memcpy(to + at * element_, scratch(0), some * element_);
+  }
+}
+
+void Reducer::finish(std::byte* to, const std::byte* sum, std::size_t count, std::size_t ranks) {
+  if (!averages_ && !widens_) {
+    if (to != sum) std::memcpy(to, sum, count * element_);
+    return;
+  }
+  const std::size_t step = kBlock / wide();
+  for (std::size_t at = 0; at < count; at += step) {
+    const std::size_t some = std::min(step, count - at);
+    std::memcpy(scratch(0), sum + at * wide(), some * wide());
+    std::memcpy(to + at * element_, finish(scratch(0), some, ranks), some * element_);
+  }
+}
+
 void Reducer::combine(Sources sources, Targets targets, std::int64_t count, bool streamed) {
   const auto total = static_cast<std::size_t>(count);
   const bool straight = sources.size() == 2 && straight_ != nullptr;

@@ -27,6 +27,16 @@ class Reducer {
   /// Into the n-th target the sources up to the n-th, from left to right; target n may be source n.
   void combine_up_to(Sources sources, Targets targets, std::int64_t count);
 
+  // Of elements that are combined bit by bit, in several places.
+  /// Bytes of an element that is calculated with.
+  std::size_t wide() const noexcept { return widens_ ? sizeof(float) : element_; }
+  bool widens() const noexcept { return widens_; }
+  void widen(std::byte* to, const std::byte* from, std::size_t count);
+  /// `a` combined with `b`, all as they are calculated with; `to` may be either.
+  void join(std::byte* to, const std::byte* a, const std::byte* b, std::size_t count);
+  /// The result of `ranks` elements each; `to` may be `sum`.
+  void finish(std::byte* to, const std::byte* sum, std::size_t count, std::size_t ranks);
+
  private:
   const std::byte* tree(Sources sources, std::size_t at, std::size_t count, std::size_t level);
   /// A source's block as what is calculated with: itself, or widened.

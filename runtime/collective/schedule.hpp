@@ -15,6 +15,9 @@ struct Piece {
   /// Of a part that is more than one piece, the first: it is copied, to go with its head.
   static constexpr std::size_t kFirst = 4096 - kHead;
 
+  /// What goes with a head, at most.
+  static constexpr std::size_t kMostHeaded = kLeast - kHead;
+
   bool headed = false;
   bool second = false;     ///< of the second part
   std::size_t number = 0;  ///< in its part

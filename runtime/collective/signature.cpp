@@ -15,6 +15,13 @@ const char* name(CollectiveKind kind) noexcept {
   return index < kNames.size() ? kNames[index] : "unknown";
 }
 
+const char* name(Algorithm algorithm) noexcept {
+  constexpr std::array kNames{"auto",    "direct",   "whole",    "ring",
+                              "halving", "doubling", "two_level"};
+  const auto index = static_cast<std::size_t>(algorithm);
+  return index < kNames.size() ? kNames[index] : "unknown";
+}
+
 std::uint32_t Signature::fingerprint() const noexcept {
   std::array<std::uint64_t, sizeof(Signature) / sizeof(std::uint64_t)> words{};
   std::memcpy(words.data(), this, sizeof *this);
@@ -27,7 +34,9 @@ std::uint32_t Signature::fingerprint() const noexcept {
 }
 
 std::string Signature::text() const {
-  if (kind == CollectiveKind::barrier) return "barrier()";
+  const bool named = algorithm != Algorithm::automatic;
+  const std::string by = named ? fmt::format(" by {}", name(algorithm)) : std::string();
+  if (kind == CollectiveKind::barrier) return "barrier()" + by;
   std::string text = fmt::format("{}({}[{}]", name(kind), weft::name(dtype),
                                  count < 0 ? std::string("by rank") : std::to_string(count));
   constexpr std::array<std::string_view, 8> kReductions{"sum", "prod",    "min",    "max",
@@ -37,7 +46,8 @@ std::string Signature::text() const {
                         reduction < kReductions.size() ? kReductions[reduction] : "user function");
   if (parts != 0 && count >= 0) text += fmt::format(", counts {:08x}", counts_hash & 0xffffffff);
   if (root >= 0) text += fmt::format(", root {}", root);
-  return text + ")";
+  if (any_order) text += ", any order";
+  return text + ")" + by;
 }
 
 }  // namespace weft::detail

@@ -1,6 +1,7 @@
 // What a rank has called, in a form that can be compared with what the others have.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 
@@ -17,8 +18,11 @@ struct Signature {
   std::uint8_t reduction = 0;  ///< a Reduction, or kUserFunction
   std::uint8_t parts = 0;      ///< 1: counts were given
   std::int32_t root = -1;
-  std::int64_t count = 0;         ///< elements; -1 where ranks may differ
-  std::uint64_t counts_hash = 0;  ///< of counts that all ranks give alike
+  std::int64_t count = 0;                      ///< elements; -1 where ranks may differ
+  std::uint64_t counts_hash = 0;               ///< of counts that all ranks give alike
+  Algorithm algorithm = Algorithm::automatic;  ///< that the caller names
+  bool any_order = false;                      ///< of combining
+  std::array<std::uint8_t, 6> reserved{};
 
   friend bool operator==(const Signature&, const Signature&) = default;
   /// Not 0.
@@ -26,9 +30,11 @@ struct Signature {
   /// "all_reduce(f32[1000], sum)".
   std::string text() const;
 };
-static_assert(sizeof(Signature) == 24);
+static_assert(sizeof(Signature) == 32);
 
 const char* name(CollectiveKind kind) noexcept;
+/// As WEFT_COLL names it.
+const char* name(Algorithm algorithm) noexcept;
 constexpr bool combines(CollectiveKind kind) noexcept {
   return kind == CollectiveKind::reduce || kind == CollectiveKind::all_reduce ||
          kind == CollectiveKind::reduce_scatter || kind == CollectiveKind::scan;

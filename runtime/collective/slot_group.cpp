@@ -11,10 +11,6 @@ namespace {
 using Kind = CollectiveKind;
 using Stage = PlannedCall::Stage;
 
-/// What is combined goes whole to all that want it while a rank sends no more than this: a hop is
-/// saved.
-constexpr std::size_t kWholeBytes = 32u << 10;
-
 /// How long a rank that gives up lets what it sends run out.
 constexpr std::chrono::seconds kQuiet{1};
 
@@ -30,12 +26,13 @@ Tensor flat(const Tensor& tensor) {
 
 SlotGroup::SlotGroup(p2p::LocalRank& local, p2p::Mesh& mesh, CollectiveTable& table,
                      p2p::SlotTable& slots, std::vector<int> ranks, std::uint64_t id)
-    : CollectiveGroup(local, mesh, table, std::move(ranks), id), slots_(slots) {
+    : CollectiveGroup(local, mesh, table, std::move(ranks), id), slots_(slots), hosts_(hosts()) {
   sources_.reserve(ranks_.size());
   targets_.reserve(ranks_.size());
 }
 
-void SlotGroup::meet(std::span<const p2p::MemoryRef>, Deadline deadline) {
+void SlotGroup::meet(std::span<const p2p::MemoryRef>, const Choices& choices, Deadline deadline) {
+  choices_ = choices;
   const std::string name = fmt::format("collective {:016x} from ", id_);
   for (int r = 0; r < size(); ++r)
     links_.push_back(r == me_ ? nullptr
@@ -68,10 +65,8 @@ void SlotGroup::prepare(PlannedCall& call) {
   if (task.in != nullptr) call.flat_in = flat(call.call.in);
   if (task.out != nullptr && !call.call.out.empty()) call.flat_out = flat(call.call.out);
   if (task.kind() == Kind::all_to_all && task.in == task.out) call.gathered.resize(task.out_bytes);
-  if (!combines(task.kind())) return;
-  call.with_word =
-      task.kind() != Kind::reduce_scatter &&
-      static_cast<std::size_t>(task.count) * task.element * (ranks_.size() - 1) <= kWholeBytes;
+  choose_algorithm(call);
+  if (!combines(task.kind()) || call.rounds) return;
   // Results that are not this rank's own have no place in its tensors.
   const bool scans = task.kind() == Kind::scan && !call.with_word;
   if (gets(task, me_) && !scans) return;
@@ -88,32 +83,45 @@ void SlotGroup::exchange(PlannedCall& call) noexcept {
       .word = call.number << 32 | call.fingerprint, .total = 0, .signature = call.task.signature};
   combined_ = 0;
   combined_pieces_ = 0;
+  if (call.rounds) call.rounds->restart();
   for (int i = 1; i < size(); ++i) {
     const int r = (me_ + i) % size();
-    link(r)->expect(head, sending(call, r), taking(call, r));
+    if (call.rounds)
+      link(r)->expect(head, call.rounds->bytes_to(r), call.rounds->bytes_from(r));
+    else
+      link(r)->expect(head, sending(call, r), taking(call, r));
   }
 }
 
 bool SlotGroup::step(PlannedCall& call) noexcept {
+  if (call.rounds) return step_rounds(call);
   do {
     for (int i = 1; i < size(); ++i) {
       const int r = (me_ + i) % size();
-      SlotLink& link = *this->link(r);
-      const std::uint64_t before = link.copied();
-      const Status status = link.step(combined_pieces_);
-      bytes_copied_ += link.copied() - before;
-      if (!status.ok()) {
-        // Else it may be no more than what has followed from that failure.
-        if (!failed()) tell_failure(status);
-        fail(status);
-        return false;
-      }
-      if (link.stranger()) {
-        strange(call, r, *link.stranger());
-        return false;
-      }
+      (void)link(r)->step(combined_pieces_);
+      if (found_failure(call, r)) return false;
     }
   } while (combine_piece(call));
+  return true;
+}
+
+bool SlotGroup::step_rounds(PlannedCall& call) noexcept {
+  (void)call.rounds->step(links_, call.reducer ? &*call.reducer : nullptr);
+  for (int r = 0; r < size(); ++r)
+    if (r != me_ && found_failure(call, r)) return false;
+  return true;
+}
+
+bool SlotGroup::found_failure(const PlannedCall& call, int rank) noexcept {
+  const SlotLink& link = *this->link(rank);
+  if (!link.status().ok()) {
+    // Else it may be no more than what has followed from that failure.
+    if (!failed()) tell_failure(link.status());
+    fail(link.status());
+    return true;
+  }
+  if (!link.stranger()) return false;
+  strange(call, rank, *link.stranger());
   return true;
 }
 
@@ -156,9 +164,9 @@ bool SlotGroup::combine_piece(PlannedCall& call) noexcept {
 }
 
 bool SlotGroup::over(const PlannedCall& call) const noexcept {
-  if (!has_combined(call)) return false;
+  if (call.rounds ? !call.rounds->made() : !has_combined(call)) return false;
   return std::all_of(links_.begin(), links_.end(), [](const auto& link) {
-    return link == nullptr || (link->sent() && link->taken());
+    return link == nullptr || (link->quiet() && link->sent() && link->taken());
   });
 }
 
@@ -169,6 +177,8 @@ void SlotGroup::advance_first(PlannedCall& call) noexcept {
   }
   if (!step(call) || !over(call)) return;
   finish(call);
+  bytes_copied_ = 0;
+  for (const auto& link : links_) bytes_copied_ += link ? link->copied() : 0;
   call.stage = Stage::ended;
 }
 
@@ -223,17 +233,18 @@ Status SlotGroup::gone_failure(std::uint64_t) const noexcept {
     const int rank = ranks_[static_cast<std::size_t>(r)];
     const p2p::Peer& peer = mesh_.peer(rank);
     if (r == me_ || !peer.gone()) continue;
-    const bool owes = !under_way().empty() && (!link(r)->sent() || !link(r)->taken());
+    const bool owes =
+        !under_way().empty() && (sends_to(*under_way()[0], r) || takes_from(*under_way()[0], r));
     if (owes || peer.state.load() == p2p::PeerState::failed || peer.because_of >= 0)
       missing.push_back(rank);
   }
   return missing.empty() ? Status{} : mesh_.fate(missing);
 }
 
-std::vector<int> SlotGroup::awaited(const PlannedCall&) const {
+std::vector<int> SlotGroup::awaited(const PlannedCall& call) const {
   std::vector<int> late;
   for (int r = 0; r < size(); ++r)
-    if (r != me_ && !link(r)->taken()) late.push_back(r);
+    if (r != me_ && takes_from(call, r)) late.push_back(r);
   return late;
 }
 

@@ -1,6 +1,8 @@
 // One rank's side of a group whose ranks are reached by any fabric: collectives made of slots.
 #pragma once
 
+#include <array>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,7 +23,8 @@ class SlotGroup final : public CollectiveGroup {
   SlotGroup(p2p::LocalRank& local, p2p::Mesh& mesh, CollectiveTable& table, p2p::SlotTable& slots,
             std::vector<int> ranks, std::uint64_t id);
 
-  void meet(std::span<const p2p::MemoryRef> areas, Deadline deadline) override;
+  void meet(std::span<const p2p::MemoryRef> areas, const Choices& choices,
+            Deadline deadline) override;
 
  private:
   struct Share {  ///< of the elements that are combined, those that one rank combines
@@ -44,6 +47,12 @@ class SlotGroup final : public CollectiveGroup {
   void stop() noexcept override;
   void disconnect() noexcept override { links_.clear(); }
 
+  // By which algorithm (slot_choice.cpp).
+  Hosts hosts() const;
+  void choose_algorithm(PlannedCall& call);
+  Algorithm quickest(const Choosing& choosing, std::uint64_t counts);
+  void make_rounds(PlannedCall& call, Algorithm by, const Choosing& choosing);
+
   // What goes where.
   /// Whether a rank has a result of a call that combines.
   static bool gets(const Task& task, int rank) noexcept;
@@ -62,9 +71,14 @@ class SlotGroup final : public CollectiveGroup {
   void exchange(PlannedCall& call) noexcept;
   /// Moves what can be moved; false when the group has failed.
   bool step(PlannedCall& call) noexcept;
+  bool step_rounds(PlannedCall& call) noexcept;
+  bool found_failure(const PlannedCall& call, int rank) noexcept;
   /// Whether a piece of this rank's share was combined.
   bool combine_piece(PlannedCall& call) noexcept;
   bool over(const PlannedCall& call) const noexcept;
+  /// Whether something is still to come from a rank, or to go to it.
+  bool takes_from(const PlannedCall& call, int rank) const noexcept;
+  bool sends_to(const PlannedCall& call, int rank) const noexcept;
   bool has_combined(const PlannedCall& call) const noexcept;
   void finish(PlannedCall& call) noexcept;
   void strange(const PlannedCall& call, int other, const PieceHead& head) noexcept;
@@ -72,6 +86,10 @@ class SlotGroup final : public CollectiveGroup {
 
   p2p::SlotTable& slots_;
   std::vector<std::unique_ptr<SlotLink>> links_;  ///< by rank; none to itself
+  const Hosts hosts_;
+  Choices choices_{};
+  /// By kind, elements, their bytes, any order, root and counts.
+  std::map<std::array<std::uint64_t, 3>, Algorithm> chosen_;
   std::vector<const std::byte*> sources_;
   std::vector<std::byte*> targets_;
   std::size_t combined_ = 0;         ///< bytes of this rank's share

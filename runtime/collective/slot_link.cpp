@@ -22,6 +22,7 @@ SlotLink::SlotLink(p2p::LocalRank& local, p2p::SlotTable& slots, const std::stri
 
 SlotLink::~SlotLink() {
   held_.release();
+  ahead_.release();
   slots_.close(std::move(slot_));
   if (remote_) slots_.detach(std::move(remote_));
 }
@@ -46,6 +47,13 @@ void SlotLink::expect(const PieceHead& head, const Sending& sending,
   taking_ = taking;
 }
 
+void SlotLink::expect(const PieceHead& head, std::uint64_t out_total,
+                      std::uint64_t in_total) noexcept {
+  expect(head, Sending{}, Taking{});
+  head_.total = out_total;
+  in_total_ = in_total;
+}
+
 Status SlotLink::step(std::size_t results) noexcept {
   const Status sent = send_some(results);
   return sent.ok() ? take_some() : sent;
@@ -55,39 +63,81 @@ Status SlotLink::send_some(std::size_t results) noexcept {
   while (!sending_.schedule.over()) {
     const Piece piece = sending_.schedule.next();
     if (piece.second && piece.number >= results) break;
-    if (put_ - oldest_ == requests_.size()) {
-      if (Status status = reap(); !status.ok()) return status;
-      if (put_ - oldest_ == requests_.size()) break;
-    }
-    put(piece);
+    if (!has_room()) return status_;
+    const Source& part = piece.second ? sending_.second : sending_.first;
+    put({part.bytes, part.offset + piece.offset}, piece.bytes, piece.headed);
     sending_.schedule.pass(piece);
   }
   return reap();
 }
 
-void SlotLink::put(const Piece& piece) noexcept {
-  const Source& source = piece.second ? sending_.second : sending_.first;
-  const std::size_t offset = source.offset + piece.offset;
+bool SlotLink::has_room() noexcept {
+  if (put_ - oldest_ < requests_.size()) return true;
+  return reap().ok() && put_ - oldest_ < requests_.size();
+}
+
+void SlotLink::put(const Source& source, std::size_t bytes, bool headed) noexcept {
   Request& request = requests_[put_++ % requests_.size()];
-  if (!piece.headed) {
+  if (!headed) {
     request = remote_->put_front(
-        source.bytes->part(static_cast<std::int64_t>(offset), bytes_of(piece.bytes)));
+        source.bytes->part(static_cast<std::int64_t>(source.offset), bytes_of(bytes)));
     return;
   }
   std::memcpy(stage_.data(), &head_, sizeof head_);
-  if (piece.bytes > 0)
-    std::memcpy(stage_.data() + Piece::kHead, source.bytes->data() + offset, piece.bytes);
-  copied_ += piece.bytes;
-  request = remote_->put_front(stage_.part(0, bytes_of(Piece::kHead + piece.bytes)));
+  if (bytes > 0)
+    std::memcpy(stage_.data() + Piece::kHead, source.bytes->data() + source.offset, bytes);
+  copied_ += bytes;
+  request = remote_->put_front(stage_.part(0, bytes_of(Piece::kHead + bytes)));
 }
 
 Status SlotLink::reap() noexcept {
   for (; oldest_ < put_; ++oldest_) {
     Request& request = requests_[oldest_ % requests_.size()];
     if (!request.test()) break;
-    if (Status status = request.wait(); !status.ok()) return status;
+    if (Status status = request.wait(); !status.ok()) {
+      status_ = status;
+      return status;
+    }
   }
   return {};
+}
+
+Result<Arrival> SlotLink::next_arrival() noexcept {
+  if (ahead_) return std::move(ahead_);
+  return slot_->wait({});
+}
+
+const std::byte* SlotLink::hold(bool headed) noexcept {
+  if (!held_) {
+    if (!has_come()) return nullptr;
+    Result<Arrival> arrival = next_arrival();
+    if (!arrival.ok()) {
+      status_ = arrival.status();
+      return nullptr;
+    }
+    if (headed && !accepts(arrival->tensor().data())) return nullptr;
+    held_ = std::move(*arrival);
+    held_at_ = headed ? Piece::kHead : 0;
+  }
+  return held();
+}
+
+void SlotLink::copy(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
+  std::memcpy(to, from, bytes);
+  copied_ += bytes;
+}
+
+void SlotLink::watch() noexcept {
+  if (ahead_ || !slot_->ready()) return;
+  Result<Arrival> arrival = slot_->wait({});
+  if (!arrival.ok()) {
+    status_ = arrival.status();
+    return;
+  }
+  PieceHead head;
+  std::memcpy(&head, arrival->tensor().data(), sizeof head);
+  ahead_ = std::move(*arrival);
+  if (head.word >> 32 == head_.word >> 32) stranger_ = head;
 }
 
 bool SlotLink::quiet() noexcept { return !reap().ok() || !busy(); }
@@ -95,8 +145,8 @@ bool SlotLink::quiet() noexcept { return !reap().ok() || !busy(); }
 Status SlotLink::take_some() noexcept {
   while (!taking_.schedule.over() && !held_ && !stranger_) {
     const Piece piece = taking_.schedule.next();
-    if (!slot_->ready()) return {};
-    Result<Arrival> arrival = slot_->wait({});
+    if (!has_come()) return {};
+    Result<Arrival> arrival = next_arrival();
     if (!arrival.ok()) return arrival.status();
     const std::byte* data = arrival->tensor().data();
     if (piece.headed && !accepts(data)) return {};
@@ -106,12 +156,12 @@ Status SlotLink::take_some() noexcept {
       held_ = std::move(*arrival);
       held_at_ = ahead;
     } else if (piece.bytes > 0) {
-      std::memcpy(to + piece.offset, data + ahead, piece.bytes);
-      copied_ += piece.bytes;
+      copy(to + piece.offset, data + ahead, piece.bytes);
     }
     taking_.schedule.pass(piece);
   }
-  return {};
+  if (taking_.schedule.over() && !held_) watch();
+  return status_;
 }
 
 bool SlotLink::accepts(const std::byte* data) noexcept {

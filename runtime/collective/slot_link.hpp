@@ -54,11 +54,27 @@ class SlotLink {
 
   /// What is to be sent and taken in the next call.
   void expect(const PieceHead& head, const Sending& sending, const Taking& taking) noexcept;
+  /// Nothing by itself: what follows puts and takes.
+  void expect(const PieceHead& head, std::uint64_t out_total, std::uint64_t in_total) noexcept;
   /// Moves what can be moved, of the second part the first `results` pieces. Not ok: a put failed.
   Status step(std::size_t results) noexcept;
   /// A piece of the first part, there to be combined; null while there is none.
   const std::byte* held() const noexcept;
   void let_go() noexcept { held_.release(); }
+
+  // By whoever knows what is to be moved.
+  bool has_room() noexcept;
+  /// Requires has_room(). Headed: at most Piece::kMostHeaded.
+  void put(const Source& source, std::size_t bytes, bool headed) noexcept;
+  /// What has come, until let_go(); null while there is nothing.
+  const std::byte* hold(bool headed) noexcept;
+  /// Out of what came, which is counted.
+  void copy(std::byte* to, const std::byte* from, std::size_t bytes) noexcept;
+  /// Nothing more is expected in this call: what comes all the same is a stranger, unless it is of
+  /// a later one.
+  void watch() noexcept;
+  /// What has failed.
+  const Status& status() const noexcept { return status_; }
 
   bool sent() const noexcept { return sending_.schedule.over() && !busy(); }
   bool taken() const noexcept { return taking_.schedule.over() && !held_; }
@@ -74,11 +90,12 @@ class SlotLink {
  private:
   SlotSpec spec(int writer) const;
   Status send_some(std::size_t results) noexcept;
-  void put(const Piece& piece) noexcept;
   /// Forgets the puts that have ended, from the oldest on.
   Status reap() noexcept;
   Status take_some() noexcept;
   bool accepts(const std::byte* head) noexcept;
+  bool has_come() noexcept { return ahead_ || slot_->ready(); }
+  Result<Arrival> next_arrival() noexcept;
   bool busy() const noexcept { return oldest_ < put_; }
 
   p2p::LocalRank& local_;
@@ -96,9 +113,11 @@ class SlotLink {
   std::uint64_t in_total_ = 0;
   Sending sending_;
   Taking taking_;
+  Arrival ahead_;  ///< of a later call
   Arrival held_;
   std::size_t held_at_ = 0;  ///< bytes of head in front
   std::optional<PieceHead> stranger_;
+  Status status_{};
   std::uint64_t copied_ = 0;
 };
 

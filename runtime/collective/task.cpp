@@ -176,7 +176,9 @@ Task make_task(const Call& call, int rank, int size) {
                     .parts = static_cast<std::uint8_t>(call.counts.empty() ? 0 : 1),
                     .root = rooted ? call.root : -1,
                     .count = by_rank ? -1 : task.count,
-                    .counts_hash = by_rank ? 0 : hash_of(call.counts)};
+                    .counts_hash = by_rank ? 0 : hash_of(call.counts),
+                    .algorithm = call.algorithm,
+                    .any_order = !call.deterministic};
   if (!combines(call.kind)) task.signature.reduction = 0;
   task.most_bytes = static_cast<std::size_t>(task.count) * task.element;
   if (call.kind == Kind::all_gather || call.kind == Kind::gather) {

@@ -72,7 +72,7 @@ libraries=usr/lib/$triplet
   complain "libweft2 does not tell the loader"
 [[ $(cat "$scratch/libweft2/DEBIAN/shlibs") == "libweft 2 libweft2 (>= $version)" ]] ||
   complain "libweft2: shlibs are $(cat "$scratch/libweft2/DEBIAN/shlibs")"
-for binary in libweft2/$libraries/libweft.so.2 weft-tools/usr/bin/weft-info weft-tools/usr/bin/weft-status weft-tools/usr/bin/weft-trace weft-tools/usr/bin/weft-chaos weft-topo/usr/bin/weft-topo; do
+for binary in libweft2/$libraries/libweft.so.2 weft-tools/usr/bin/weft-info weft-tools/usr/bin/weft-status weft-tools/usr/bin/weft-trace weft-tools/usr/bin/weft-chaos weft-tools/usr/bin/weft-tune weft-topo/usr/bin/weft-topo; do
   file -b "$scratch/$binary" | grep ', stripped' || complain "$binary is not stripped"
   ! readelf -d -W "$scratch/$binary" | grep -E 'R(UN)?PATH' || complain "$binary has a run path"
 done

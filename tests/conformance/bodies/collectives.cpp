@@ -1,5 +1,7 @@
 // Collectives give the same over every fabric.
-#include <numeric>
+#include <array>
+#include <cstring>
+#include <string_view>
 #include <vector>
 
 #include "tests/conformance/body.hpp"
@@ -64,6 +66,78 @@ void collectives_give_what_they_must(World& world) {
   meeting.wait();
 }
 
+constexpr std::array kByRounds{Algorithm::ring, Algorithm::halving, Algorithm::doubling,
+                               Algorithm::two_level};
+
+/// Runs it where it can be served; within a host it always is, and the same way.
+bool serves(Collectives& group, const Call& call, const Check& check, std::string_view what) {
+  const Status status = group.run(call);
+  if (status.code() == Code::bad_argument) return false;
+  check.ok(status, what);
+  return true;
+}
+
+/// Elements whose sum depends on the order.
+Tensor uneven(World& world, DType dtype, std::int64_t count) {
+  const Tensor tensor = world.allocate(dtype, {count});
+  for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
+    const float value = 1.0F / static_cast<float>(3 + world.rank() * 7 + static_cast<int>(i % 101));
+    if (dtype == DType::f32)
+      tensor.as<float>()[i] = value;
+    else  // bf16: the upper half of an f32
+      std::memcpy(tensor.data() + 2 * i, reinterpret_cast<const std::byte*>(&value) + 2, 2);
+  }
+  return tensor;
+}
+
+void algorithms_give_the_same(World& world) {
+  const Check check(world);
+  Meeting meeting(world);
+  Collectives group = Collectives::open(world);
+  const std::int64_t size = group.size();
+  for (const std::int64_t count : {1, 70, 200'000}) {
+    for (const DType dtype : {DType::f32, DType::bf16}) {
+      const auto in = uneven(world, dtype, count);
+      const auto expected = world.allocate(dtype, {count});
+      Call call = all_reduce(in, expected, Reduction::avg);
+      call.algorithm = Algorithm::direct;
+      check.ok(group.run(call), "directly");
+      call.out = world.allocate(dtype, {count});
+      for (const Algorithm algorithm : kByRounds) {
+        call.algorithm = algorithm;
+        if (serves(group, call, check, "by rounds"))
+          check(std::memcmp(call.out.data(), expected.data(), call.out.bytes()) == 0,
+                "the same bits by every algorithm");
+      }
+    }
+    for (const Algorithm algorithm : kByRounds) {
+      const std::int64_t sum = size * (size - 1) / 2;
+      const auto tensor = filled(world, count, 1000 * world.rank());
+      Call call = all_reduce(tensor, Reduction::sum);
+      call.algorithm = algorithm;
+      if (serves(group, call, check, "all_reduce"))
+        runs(check, tensor, 1000 * sum, size, "all_reduce");
+      const auto from = filled(world, count, world.rank());
+      call = broadcast(from, static_cast<int>(size) - 1);
+      call.algorithm = algorithm;
+      if (serves(group, call, check, "broadcast")) runs(check, from, size - 1, 1, "broadcast");
+      const auto whole = filled(world, count * size, world.rank());
+      const auto part = filled(world, count, 0);
+      call = reduce_scatter(whole, part, Reduction::sum);
+      call.algorithm = algorithm;
+      if (serves(group, call, check, "reduce_scatter"))
+        runs(check, part, sum + size * world.rank() * count, size, "reduce_scatter");
+      call = all_gather(filled(world, count, world.rank() * count), whole);
+      call.algorithm = algorithm;
+      if (serves(group, call, check, "all_gather")) runs(check, whole, 0, 1, "all_gather");
+      call = barrier();
+      call.algorithm = algorithm;
+      (void)serves(group, call, check, "barrier");
+    }
+  }
+  meeting.wait();
+}
+
 void plans_of_groups_run_again(World& world) {
   const Check check(world);
   Meeting meeting(world);
@@ -114,6 +188,7 @@ void different_calls_end_the_group(World& world) {
 
 Bodies collective_bodies() {
   return {{"collectives_give_what_they_must", collectives_give_what_they_must},
+          {"algorithms_give_the_same", algorithms_give_the_same},
           {"plans_of_groups_run_again", plans_of_groups_run_again},
           {"different_calls_end_the_group", different_calls_end_the_group}};
 }

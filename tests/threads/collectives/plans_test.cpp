@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
@@ -10,6 +11,7 @@
 #include "tests/threads/collectives/values.hpp"
 #include "tests/threads/slots/ranks.hpp"
 #include "tests/threads/verbs/allocation_count.hpp"
+#include "weft/message.hpp"
 
 namespace weft::tests {
 namespace {
@@ -189,7 +191,50 @@ TEST(Plan, CombinesByAFunctionInTheOrderOfTheRanks) {
       settings());
 }
 
-TEST(Plan, RandomCallsOnSeveralGroupsGiveWhatTheyMust) {
+/// A message to the next of a ring of ranks, and one from the one before, under way.
+class RoundTheRing {
+ public:
+  RoundTheRing(World& world, Messages& messages, std::span<const int> ring, std::uint64_t tag,
+               std::int64_t count)
+      : me_(static_cast<int>(std::find(ring.begin(), ring.end(), world.rank()) - ring.begin())),
+        before_(
+            ring[static_cast<std::size_t>(me_ + static_cast<int>(ring.size()) - 1) % ring.size()]),
+        out_(world.allocate(DType::i32, {count})),
+        in_(world.allocate(DType::i32, {count})) {
+    write(out_, pattern(world.rank(), count));
+    came_ = messages.irecv(before_, Tag(tag), in_);
+    went_ = messages.isend(ring[static_cast<std::size_t>(me_ + 1) % ring.size()], tag, out_);
+  }
+  void arrive() {
+    ASSERT_TRUE(came_.wait().ok());
+    ASSERT_EQ(read(in_), pattern(before_, in_.shape()[0]));
+    ASSERT_TRUE(went_.wait().ok());
+  }
+
+ private:
+  const int me_;
+  const int before_;
+  const Tensor out_;
+  const Tensor in_;
+  MessageRequest came_;
+  MessageRequest went_;
+};
+
+/// One that can serve the call between hosts, or none.
+Algorithm some_algorithm(unsigned kind, unsigned draw) {
+  constexpr std::array kReduce{Algorithm::automatic, Algorithm::ring, Algorithm::doubling,
+                               Algorithm::whole};
+  constexpr std::array kBroadcast{Algorithm::automatic, Algorithm::ring, Algorithm::doubling,
+                                  Algorithm::direct};
+  if (kind == 0) return kReduce[draw % kReduce.size()];
+  if (kind == 2) return kBroadcast[draw % kBroadcast.size()];
+  return kind == 3 && draw % 2 == 0 ? Algorithm::doubling : Algorithm::automatic;
+}
+
+class RandomCalls : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Fabrics, RandomCalls, testing::Values("auto", "tcp"));
+
+TEST_P(RandomCalls, OnSeveralGroupsWithMessagesBetweenGiveWhatTheyMust) {
   const char* given = std::getenv("WEFT_TEST_SEED");
   const unsigned seed =
       given != nullptr ? static_cast<unsigned>(std::atoi(given)) : std::random_device()();
@@ -199,18 +244,21 @@ TEST(Plan, RandomCallsOnSeveralGroupsGiveWhatTheyMust) {
       kRanks,
       [&](World& world) {
         const std::vector<std::vector<int>> lists{{0, 1, 2, 3}, {3, 1}, {2, 0, 3}, {2, 0, 3}};
+        Messages messages(world);
         std::vector<Collectives> groups;
         for (const auto& list : lists)
           groups.push_back(std::find(list.begin(), list.end(), world.rank()) == list.end()
                                ? Collectives()
                                : Collectives::open(world, list));
         std::mt19937 random(seed);  // the same on every rank
-        for (int step = 0; step < 300; ++step) {
+        for (int step = 0; step < 150; ++step) {
           const std::size_t which = random() % lists.size();
           const std::int64_t count = random() % 3 == 0 ? random() % 40'000 : random() % 50;
           const unsigned kind = random() % 4;
           const int root = static_cast<int>(random() % lists[which].size());
           const bool many = random() % 2 == 0;
+          const auto draw = static_cast<unsigned>(random());
+          const std::int64_t message = random() % 2 == 0 ? random() % 30'000 : random() % 30;
           if (groups[which].size() == 0) continue;
           Collectives& group = groups[which];
           const int me = group.rank();
@@ -223,15 +271,19 @@ TEST(Plan, RandomCallsOnSeveralGroupsGiveWhatTheyMust) {
           if (kind <= 1) expected = combined(Reduction::sum, DType::i32, group.size(), count);
           if (kind == 1) call = reduce(in, me == root ? out : Tensor(), Reduction::sum, root);
           if (kind == 2) call = broadcast(in, root);
+          call.algorithm = some_algorithm(kind, draw);
+          RoundTheRing ring(world, messages, lists[which], static_cast<std::uint64_t>(step),
+                            message);
           Plan plan = group.plan(call);
           for (int again = 0; again < (many && kind < 2 ? 3 : 1); ++again)
             ASSERT_TRUE(plan.run().ok()) << "step " << step;
           const bool gets = kind == 0 || (kind == 1 && me == root);
           const Values got = gets ? read(out) : kind == 2 ? read(in) : expected;
           ASSERT_EQ(got, expected) << "step " << step;
+          ring.arrive();
         }
       },
-      settings());
+      settings().with(Knob::fabric, GetParam()));
 }
 
 }  // namespace

@@ -1,0 +1,154 @@
+#include "runtime/collective/choice.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "runtime/collective/signature.hpp"
+#include "weft/error.hpp"
+
+namespace weft::detail {
+namespace {
+
+using Kind = CollectiveKind;
+
+constexpr std::array kAll{Algorithm::direct,  Algorithm::whole,    Algorithm::ring,
+                          Algorithm::halving, Algorithm::doubling, Algorithm::two_level};
+
+/// What the host that has most to do does in a call.
+struct Load {
+  double hops_between = 0;
+  double hops_within = 0;
+  double messages = 0;       ///< of one rank
+  double bytes_between = 0;  ///< of the host
+  double bytes_within = 0;
+  double bytes_combined = 0;  ///< of one rank
+};
+
+double time_of(const Load& load, const Choices& choices) noexcept {
+  return load.hops_between * choices.between.latency + load.hops_within * choices.within.latency +
+         load.messages * choices.between.message + load.bytes_between / choices.between.bandwidth +
+         load.bytes_within / choices.within.bandwidth + load.bytes_combined / choices.combine;
+}
+
+/// One or two exchanges of everybody with everybody, or of a root with everybody.
+Load load_of_exchanges(bool whole, const Choosing& choosing, const Hosts& hosts) noexcept {
+  double ranks = 0;
+  double mates = 0;
+  for (const auto& host : hosts) {
+    ranks += static_cast<double>(host.size());
+    mates = std::max(mates, static_cast<double>(host.size()));
+  }
+  const Kind kind = choosing.task.kind;
+  const auto bytes =
+      static_cast<double>(choosing.task.count) * static_cast<double>(choosing.element);
+  const bool shares = combines(kind) && !whole;
+  const bool twice = shares && kind != Kind::reduce_scatter;
+  const double exchanges = twice ? 2 : 1;
+  const bool from_one = kind == Kind::broadcast || kind == Kind::scatter || kind == Kind::gather;
+  const double senders = from_one ? 1 : mates;
+  const double each = whole || kind == Kind::broadcast ? bytes : bytes / ranks;
+  const bool spread = hosts.size() > 1;
+  return {.hops_between = spread ? exchanges : 0,
+          .hops_within = spread ? 0 : exchanges,
+          .messages = exchanges * (ranks - 1),
+          .bytes_between = exchanges * senders * (ranks - mates) * each,
+          .bytes_within = exchanges * senders * (mates - 1) * each,
+          .bytes_combined = combines(kind) ? (ranks - 1) * each : 0};
+}
+
+/// Of the programs of one host's ranks: that of the root, or the first.
+Load load_of_programs(Algorithm algorithm, const Choosing& choosing, const Hosts& hosts) {
+  const auto has = [&](const std::vector<int>& host, int rank) {
+    return std::find(host.begin(), host.end(), rank) != host.end();
+  };
+  const auto busiest = std::find_if(
+      hosts.begin(), hosts.end(), [&](const auto& host) { return has(host, choosing.task.root); });
+  Load load;
+  std::set<int> between;
+  std::set<int> within;
+  for (const int rank : *busiest) {
+    ProgramTask in_one = choosing.task;
+    in_one.lanes = 1;
+    const auto program = make_program(algorithm, in_one, hosts, rank);
+    double messages = 0;
+    double combined = 0;
+    for (const Move& move : program->moves()) {
+      const bool sum = move.what == Move::What::join || move.place == Move::Place::sum;
+      const auto bytes = static_cast<double>(move.region.count) *
+                         static_cast<double>(sum ? choosing.wide_element : choosing.element);
+      if (move.what == Move::What::join) combined += bytes;
+      if (move.peer < 0) continue;
+      const bool near = has(*busiest, move.peer);
+      (near ? within : between).insert(move.round);
+      if (move.what != Move::What::send) continue;
+      messages += 1;
+      (near ? load.bytes_within : load.bytes_between) += bytes;
+    }
+    load.messages = std::max(load.messages, messages);
+    load.bytes_combined = std::max(load.bytes_combined, combined);
+  }
+  load.hops_between = static_cast<double>(between.size());
+  for (const int round : within) load.hops_within += between.contains(round) ? 0 : 1;
+  if (choosing.task.kind == Kind::broadcast && algorithm != Algorithm::doubling) {
+    // The last of a chain gets its first piece when all before it have had it.
+    const auto links = static_cast<double>(hosts.size() - 1);
+    const auto bytes =
+        static_cast<double>(choosing.task.count) * static_cast<double>(choosing.element);
+    load.hops_between = links;
+    load.bytes_between += (links - 1) * bytes / std::max(1, choosing.task.lanes);
+  }
+  return load;
+}
+
+bool is_served(Algorithm algorithm, const ProgramTask& task, const Hosts& hosts) {
+  if (algorithm == Algorithm::direct) return true;
+  if (algorithm == Algorithm::whole) return serves_whole(task.kind);
+  return make_program(algorithm, task, hosts, hosts[0][0]).has_value();
+}
+
+}  // namespace
+
+bool serves_whole(CollectiveKind kind) noexcept {
+  return kind == Kind::reduce || kind == Kind::all_reduce || kind == Kind::scan;
+}
+
+double expected_time(Algorithm algorithm, const Choosing& choosing, const Hosts& hosts,
+                     const Choices& choices) {
+  if (!is_served(algorithm, choosing.task, hosts)) return -1;
+  const bool whole = algorithm == Algorithm::whole;
+  if (whole || algorithm == Algorithm::direct)
+    return time_of(load_of_exchanges(whole, choosing, hosts), choices);
+  return time_of(load_of_programs(algorithm, choosing, hosts), choices);
+}
+
+Algorithm choose(const Choosing& choosing, const Hosts& hosts, const Choices& choices) {
+  const Kind kind = choosing.task.kind;
+  if (choosing.asked != Algorithm::automatic) {
+    if (is_served(choosing.asked, choosing.task, hosts)) return choosing.asked;
+    throw Error(ErrorDetail{
+        .code = Code::bad_argument,
+        .operation = name(kind),
+        .message = fmt::format("it can't go by {} in this group", name(choosing.asked)),
+        .hint = "leave the algorithm automatic, or take direct, which serves every call"});
+  }
+  const std::uint64_t bytes = static_cast<std::uint64_t>(choosing.task.count) * choosing.element;
+  for (std::size_t i = 0; i < choices.count; ++i) {
+    const CollectiveRule& rule = choices.rules[i];
+    if (rule.kind == kind && rule.from <= bytes && bytes <= rule.to &&
+        is_served(rule.algorithm, choosing.task, hosts))
+      return rule.algorithm;
+  }
+  Algorithm best = Algorithm::direct;
+  double least = expected_time(best, choosing, hosts, choices);
+  for (const Algorithm algorithm : kAll) {
+    const double time = expected_time(algorithm, choosing, hosts, choices);
+    if (time < 0 || time >= least) continue;
+    best = algorithm;
+    least = time;
+  }
+  return best;
+}
+
+}  // namespace weft::detail

@@ -1,0 +1,108 @@
+// By which algorithm a call between hosts goes, and what it needs for it.
+#include <algorithm>
+#include <map>
+
+#include "runtime/collective/slot_group.hpp"
+
+namespace weft::detail {
+namespace {
+
+using Kind = CollectiveKind;
+
+/// A tensor goes in so many lanes at most, none of which is shorter than this.
+constexpr int kLanes = 4;
+constexpr int kChainLanes = 32;
+constexpr std::size_t kLaneBytes = Piece::kMost;
+
+/// Choices are remembered for so many kinds of calls.
+constexpr std::size_t kRemembered = 1024;
+
+/// Whether elements may be combined in whichever order without a difference in the result.
+bool any_order(const Call& call, const Signature& signature) noexcept {
+  const bool whole_numbers = signature.dtype > DType::bf16;
+  return call.op.function() == nullptr && (whole_numbers || !call.deterministic);
+}
+
+int lanes_of(Kind kind, std::size_t bytes) noexcept {
+  const int most = kind == Kind::broadcast ? kChainLanes : kLanes;
+  return static_cast<int>(
+      std::clamp<std::size_t>(bytes / kLaneBytes, 1, static_cast<std::size_t>(most)));
+}
+
+}  // namespace
+
+Hosts SlotGroup::hosts() const {
+  std::map<std::array<std::byte, 16>, std::vector<int>> by_id;
+  for (int r = 0; r < size(); ++r)
+    by_id[mesh_.peer(ranks_[static_cast<std::size_t>(r)]).address.host_id].push_back(r);
+  Hosts hosts;
+  for (auto& [id, ranks] : by_id) hosts.push_back(std::move(ranks));
+  std::sort(hosts.begin(), hosts.end());
+  return hosts;
+}
+
+void SlotGroup::choose_algorithm(PlannedCall& call) {
+  const Task& task = call.task;
+  Choosing choosing{.task = {.kind = task.kind(),
+                             .count = task.count,
+                             .offsets = task.offsets,
+                             .root = std::max(0, task.root()),
+                             .any_order = any_order(call.call, task.signature),
+                             .widens = call.reducer && call.reducer->widens(),
+                             .lanes = 1},
+                    .element = task.element,
+                    .wide_element = call.reducer ? call.reducer->wide() : task.element,
+                    .asked = call.call.algorithm};
+  choosing.task.lanes = lanes_of(task.kind(), static_cast<std::size_t>(task.count) * task.element);
+  Algorithm by = Algorithm::direct;
+  // With nothing to move there is nothing to choose; a barrier moves nothing, but takes its time.
+  if (task.count > 0 || task.kind() == Kind::barrier || choosing.asked != Algorithm::automatic)
+    by = quickest(choosing, task.signature.counts_hash);
+  call.with_word = by == Algorithm::whole;
+  if (by > Algorithm::whole) make_rounds(call, by, choosing);
+}
+
+Algorithm SlotGroup::quickest(const Choosing& choosing, std::uint64_t counts) {
+  const ProgramTask& task = choosing.task;
+  const std::uint64_t what =
+      static_cast<std::uint64_t>(task.kind) | static_cast<std::uint64_t>(choosing.asked) << 8 |
+      static_cast<std::uint64_t>(choosing.element) << 16 |
+      static_cast<std::uint64_t>(task.any_order) << 24 |
+      static_cast<std::uint64_t>(task.widens) << 25 | static_cast<std::uint64_t>(task.root) << 32;
+  const std::array<std::uint64_t, 3> key{what, static_cast<std::uint64_t>(task.count), counts};
+  const auto known = chosen_.find(key);
+  if (known != chosen_.end()) return known->second;
+  if (chosen_.size() == kRemembered) chosen_.clear();
+  return chosen_[key] = choose(choosing, hosts_, choices_);
+}
+
+void SlotGroup::make_rounds(PlannedCall& call, Algorithm by, const Choosing& choosing) {
+  const Task& task = call.task;
+  ProgramTensors tensors{.in = call.flat_in,
+                         .out = call.flat_out,
+                         .element = choosing.element,
+                         .sum_element = choosing.wide_element};
+  if (task.kind() == Kind::reduce_scatter)
+    tensors.out_first = task.offsets[static_cast<std::size_t>(me_)];
+  if (task.kind() == Kind::all_gather)
+    tensors.in_first = task.offsets[static_cast<std::size_t>(me_)];
+  // Where results have their place, and are what is calculated with, they are combined there.
+  const bool apart = choosing.task.widens || task.kind() == Kind::reduce_scatter;
+  if (combines(task.kind()) && apart) {
+    const std::size_t bytes = static_cast<std::size_t>(task.count) * choosing.wide_element;
+    call.results = Tensor(p2p::make_storage(local_.data, std::max<std::size_t>(bytes, 1)), 0,
+                          DType::u8, Shape{static_cast<std::int64_t>(bytes)});
+  }
+  tensors.sum = apart ? call.results : call.flat_out;
+  call.rounds.emplace(*make_program(by, choosing.task, hosts_, me_), std::move(tensors));
+}
+
+bool SlotGroup::takes_from(const PlannedCall& call, int rank) const noexcept {
+  return call.rounds ? call.rounds->takes_from(rank) : !link(rank)->taken();
+}
+
+bool SlotGroup::sends_to(const PlannedCall& call, int rank) const noexcept {
+  return (call.rounds && call.rounds->sends_to(rank)) || !link(rank)->sent();
+}
+
+}  // namespace weft::detail

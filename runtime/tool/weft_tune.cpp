@@ -1,0 +1,87 @@
+// weft-tune: measures, as the ranks of a job, what links and processors cost collectives, and
+// writes the file by which other jobs choose algorithms.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <fstream>
+#include <map>
+#include <string>
+
+#include "runtime/tool/tune/measure.hpp"
+#include "weft/collective.hpp"
+#include "weft/world.hpp"
+
+namespace weft {
+namespace {
+
+/// Of each fabric, the first rank that rank 0 reaches by it: the same on all ranks.
+std::map<std::string, int> partners(World& world, Collectives& all) {
+  const Tensor fabrics = world.allocate(DType::u8, {world.size()});
+  const std::array names{"shm", "verbs", "tcp"};
+  if (world.rank() == 0)
+    for (const PathReport& path : world.report().paths)
+      for (std::size_t i = 0; i < names.size(); ++i)
+        if (path.fabric == names[i])
+          fabrics.as<std::uint8_t>()[static_cast<std::size_t>(path.peer)] =
+              static_cast<std::uint8_t>(i);
+  all.run(broadcast(fabrics, 0)).or_throw();
+  std::map<std::string, int> first;
+  for (int rank = 1; rank < world.size(); ++rank)
+    first.emplace(names[fabrics.as<std::uint8_t>()[static_cast<std::size_t>(rank)]], rank);
+  return first;
+}
+
+int write_table(const std::string& file) {
+  World world = World::join();
+  if (world.size() < 2) {
+    std::fputs("weft-tune: needs two ranks or more: mpirun -n 2 --host HOST1,HOST2 weft-tune\n",
+               stderr);
+    return 2;
+  }
+  {
+    Collectives all = Collectives::open(world);
+    Messages messages(world);
+    detail::Costs costs;
+    for (const auto& [fabric, partner] : partners(world, all)) {
+      detail::LinkCost& link = fabric == "shm"   ? costs.shm
+                               : fabric == "tcp" ? costs.tcp
+                                                 : costs.verbs;
+      if (world.rank() == 0) link = tune::measure_link(world, messages, partner);
+      if (world.rank() == partner) (void)tune::measure_link(world, messages, 0);
+      all.run(barrier()).or_throw();
+    }
+    if (world.rank() == 0) {
+      costs.combine = tune::measure_sum();
+      const std::string text = write_costs(costs);
+      std::FILE* const out = file.empty() ? stdout : std::fopen(file.c_str(), "w");
+      const bool written =
+          out != nullptr && std::fputs(text.c_str(), out) >= 0 && std::fflush(out) == 0;
+      if (out != nullptr && out != stdout) std::fclose(out);
+      if (!written) {
+        std::fprintf(stderr, "weft-tune: %s can't be written; name another with -o\n",
+                     file.c_str());
+        return 1;
+      }
+    }
+  }
+  world.leave().or_throw();
+  return 0;
+}
+
+}  // namespace
+}  // namespace weft
+
+int main(int argc, char** argv) {
+  CLI::App app{
+      "Measures what links and processors cost collectives. As the ranks of a job: mpirun "
+      "-n 2 --host HOST1,HOST2 weft-tune -o FILE. Other jobs read the file with "
+      "WEFT_COLL_COSTS=FILE. What none of these ranks is reached by keeps a common value."};
+  std::string file;
+  app.add_option("-o,--output", file, "the file to write; without it, what is found is printed");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    return weft::write_table(file);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "weft-tune: %s\n", error.what());
+    return 1;
+  }
+}
