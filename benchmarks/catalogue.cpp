@@ -79,7 +79,7 @@ Description collective(std::string_view name, std::string_view what) {
           .most = kGi,
           .multiple_of = 8,
           .memory = of_all_ranks,
-          .peers = {"openmpi", "mpich"},
+          .peers = {"openmpi", "mpich", "gloo"},
           .moves_bytes = moves,
           .is_collective = true};
 }

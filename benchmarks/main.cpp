@@ -50,11 +50,12 @@ int drive(int argc, char** argv) {
   app.add_option("--sizes", sizes, "bytes of a tensor, e.g. 8,64k,4m")->delimiter(',');
   app.add_option("--pairs", plan.pairs, "runs of each program")->check(CLI::Range(1U, 1000U));
   app.add_option("--peers,--vs", plan.peers,
-                 "openmpi,mpich (latency, put-bw, pushpull, collectives), grpc (fig7, ps_dense, "
-                 "ps_replay, ps_sparse), "
-                 "zeromq (ps_dense, ps_replay), iperf3 (wire), perftest (rdma) or none")
+                 "openmpi,mpich (latency, put-bw, pushpull, collectives), gloo (collectives), "
+                 "grpc (fig7, ps_dense, ps_replay, ps_sparse), zeromq (ps_dense, ps_replay), "
+                 "iperf3 (wire), perftest (rdma) or none")
       ->delimiter(',')
-      ->check(CLI::IsMember({"openmpi", "mpich", "grpc", "zeromq", "iperf3", "perftest", "none"}));
+      ->check(CLI::IsMember(
+          {"openmpi", "mpich", "gloo", "grpc", "zeromq", "iperf3", "perftest", "none"}));
   app.add_option("--fabric", plan.fabric, "that weft's ranks use, as WEFT_FABRIC names it");
   app.add_option("--readers", plan.readers, "numbers of readers, 1 to 7 (publish)")->delimiter(',');
   app.add_option("--ranks", plan.ranks, "numbers of ranks, 2 to 64 (collectives)")->delimiter(',');

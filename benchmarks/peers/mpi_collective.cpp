@@ -1,7 +1,8 @@
-// Collectives as an MPI program calls them.
+// Collectives of a peer, among processes that MPI has started.
 #include <algorithm>
 
 #include "benchmarks/collective.hpp"
+#include "benchmarks/peers/collective_calls.hpp"
 #include "benchmarks/peers/mpi_peer.hpp"
 #include "benchmarks/statistics.hpp"
 #include "benchmarks/wire.hpp"
@@ -11,11 +12,11 @@ namespace {
 
 class Game {
  public:
-  Game(std::size_t size, const RunOptions& options)
-      : name_(options.benchmark),
+  Game(CollectiveCalls& calls, std::size_t size, const RunOptions& options)
+      : calls_(calls),
+        name_(options.benchmark),
         elements_(size / sizeof(float)),
         shape_(shape_of(name_, elements_, options.ranks)),
-        part_(static_cast<int>(elements_) / options.ranks),
         back_to_back_(size <= kBackToBack),
         check_(options.check),
         size_(options.ranks) {
@@ -55,21 +56,7 @@ class Game {
     if (name_ == kBroadcast && mpi_rank() != 0) return;
     std::fill_n(in_, shape_.in, value);
   }
-  void act() {
-    const auto count = static_cast<int>(elements_);
-    if (name_ == kAllReduce)
-      MPI_Allreduce(in_, out_, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-    else if (name_ == kBroadcast)
-      MPI_Bcast(in_, count, MPI_FLOAT, 0, MPI_COMM_WORLD);
-    else if (name_ == kAllGather)
-      MPI_Allgather(in_, part_, MPI_FLOAT, out_, part_, MPI_FLOAT, MPI_COMM_WORLD);
-    else if (name_ == kReduceScatter)
-      MPI_Reduce_scatter_block(in_, out_, part_, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-    else if (name_ == kAllToAll)
-      MPI_Alltoall(in_, part_, MPI_FLOAT, out_, part_, MPI_FLOAT, MPI_COMM_WORLD);
-    else
-      MPI_Barrier(MPI_COMM_WORLD);
-  }
+  void act() { calls_.run(name_, in_, out_, elements_); }
   void check() {
     if (!check_) return;
     const std::size_t count = name_ == kBroadcast ? shape_.in : shape_.out;
@@ -78,10 +65,10 @@ class Game {
                  turn_);
   }
 
+  CollectiveCalls& calls_;
   const std::string name_;
   const std::size_t elements_;
   const CollectiveShape shape_;
-  const int part_;
   const bool back_to_back_;
   const bool check_;
   const int size_;
@@ -108,8 +95,8 @@ bool on_one_host(int ranks) {
   return here == ranks;
 }
 
-RunRow between_hosts(std::size_t size, const RunOptions& options) {
-  Game game(size, options);
+RunRow between_hosts(CollectiveCalls& calls, std::size_t size, const RunOptions& options) {
+  Game game(calls, size, options);
   std::vector<double> samples;
   for (std::uint32_t block = 0; block <= wire_blocks(options); ++block) {
     const double spent = game.run_apart(wire_operations(size));
@@ -122,15 +109,18 @@ RunRow between_hosts(std::size_t size, const RunOptions& options) {
 
 std::vector<RunRow> mpi_collective(const RunOptions& options) {
   std::vector<RunRow> rows;
-  if (!on_one_host(options.ranks)) {
-    for (const std::size_t size : options.sizes) rows.push_back(between_hosts(size, options));
+  const bool one_host = on_one_host(options.ranks);
+  CollectiveCalls calls(one_host);
+  if (!one_host) {
+    for (const std::size_t size : options.sizes)
+      rows.push_back(between_hosts(calls, size, options));
     return rows;
   }
   for (const std::size_t size : options.sizes) {
     const MpiFlags flags;
     Conductor conductor(flags.mine(), flags.partners(), kMpiProgress);
     CollectiveSteps steps(flags.mine(), flags.partners(), mpi_rank() == 0, kMpiProgress);
-    Game game(size, options);
+    Game game(calls, size, options);
     const RunBlock run = [&](Block block) { return game.run(steps, block); };
     if (mpi_rank() != 0) {
       conductor.follow(run);

@@ -1,0 +1,26 @@
+// The collectives of the library that a peer is about: MPI's own, or Gloo's.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string_view>
+
+namespace weft::bench {
+
+/// Of all processes of MPI_COMM_WORLD; all of them make one. Errors end the job.
+class CollectiveCalls {
+ public:
+  explicit CollectiveCalls(bool on_one_host);
+  ~CollectiveCalls();
+  CollectiveCalls(const CollectiveCalls&) = delete;
+  CollectiveCalls& operator=(const CollectiveCalls&) = delete;
+
+  /// `count` elements: of the tensor, or of all parts of the larger one.
+  void run(std::string_view name, float* in, float* out, std::size_t count);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace weft::bench
