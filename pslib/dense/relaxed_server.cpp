@@ -174,7 +174,7 @@ Status RelaxedServer::commit(Held& held) {
 // Every shard saves the same versions, so they make one checkpoint, though not of one moment.
 Status RelaxedServer::save(Held& held) noexcept {
   const std::uint64_t version = held.state->version();
-  if (!held.checkpointer || version == held.saved) return {};
+  if (!held.checkpointer || !held.state->has_parameters() || version == held.saved) return {};
   held.saved = version;
   return held.state->write(*held.checkpointer);
 }
