@@ -120,10 +120,7 @@ void CollectiveGroup::close() noexcept {
   if (local_.forked()) return;
   if (queued_ > 0) drop(std::shared_ptr<PlannedCall>(queue_[0]));
   // Who sees that this rank goes must have been told why: the rank that found out may be slower.
-  if (failed()) {
-    const Status why = failure();
-    if (why.code() == Code::mismatch || why.code() == Code::cancelled) tell_failure(why);
-  }
+  if (failed()) tell_failure(failure());
   disconnect();
   table_.close(*this);
 }

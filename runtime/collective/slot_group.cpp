@@ -221,7 +221,8 @@ void SlotGroup::stop() noexcept {
                        [](const auto& link) { return link == nullptr || link->quiet(); });
   };
   (void)local_.waiter.wait(
-      quiet, [this] { return mesh_.gone_count() != 0; }, Deadline::after(kQuiet));
+      quiet, [this] { return mesh_.gone_count() != 0 && !gone_failure(0).ok(); },
+      Deadline::after(kQuiet));
   for (const auto& link : links_)
     if (link) link->end_sending();
 }
@@ -235,8 +236,9 @@ Status SlotGroup::gone_failure(std::uint64_t) const noexcept {
     if (r == me_ || !peer.gone()) continue;
     const bool owes =
         !under_way().empty() && (sends_to(*under_way()[0], r) || takes_from(*under_way()[0], r));
-    if (owes || peer.state.load() == p2p::PeerState::failed || peer.because_of >= 0)
-      missing.push_back(rank);
+    // A member's failure: one of a rank outside has made others leave that had done their part.
+    const bool drawn_in = std::ranges::find(ranks_, peer.because_of) != ranks_.end();
+    if (owes || peer.state.load() == p2p::PeerState::failed || drawn_in) missing.push_back(rank);
   }
   return missing.empty() ? Status{} : mesh_.fate(missing);
 }
