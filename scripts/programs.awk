@@ -3,7 +3,7 @@
 #   passed|failed|skipped  program:name  reason
 # With -v show=failures: the whole output of the failed tests instead.
 # A program that ended otherwise than by its tests' verdict is itself a failure, with the test that
-# ran last as the reason.
+# ran last as the reason. A command that is no GoogleTest program is a test by itself.
 
 function tell(outcome, reason) {
   if (show != "failures") printf "%s\t%s:%s\t%s\n", outcome, program, test, reason
@@ -16,13 +16,18 @@ function tell(outcome, reason) {
   message = ""
   test = ""
   output = ""
-  told = failures = 0
+  told = failures = is_googletest = 0
   next
 }
 
 /<(skipped|failure)[ >]/ { message = attribute($0, "message"); next }
 
 /<\/testcase>/ {
+  if (!is_googletest && status == "run") {
+    test = "(the command)"
+    ++told
+    tell("passed", "")
+  }
   if (told == 0 || (status != "run" && failures == 0)) {
     last = test == "" ? "after its last test" : "in " test
     test = "(the whole program)"
@@ -37,6 +42,7 @@ program != "" {
   sub(/^[ \t]*<system-out>/, "", line)
   sub(/<\/system-out>$/, "", line)
   line = unescape(line)
+  if (line ~ /^\[==========\]/) is_googletest = 1
   if (match(line, /^\[ RUN      \] /)) {
     test = substr(line, RLENGTH + 1)
     output = reason = ""

@@ -6,7 +6,7 @@
 set -euo pipefail
 library=$1 source=$2
 rooms=("${@:3}")
-abi=1
+abi=$(sed -n "s/^set(WEFT_ABI \([0-9]*\)).*/\1/p" "$source/cmake/WeftInstall.cmake")
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
