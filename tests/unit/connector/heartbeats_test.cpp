@@ -9,6 +9,8 @@
 #include <random>
 #include <string>
 
+#include "tests/seeds.hpp"
+
 namespace weft::p2p {
 namespace {
 
@@ -145,7 +147,7 @@ class Ranks {
   std::uint64_t signs_ = 0;
 };
 
-constexpr std::uint64_t kSeeds = 400;
+constexpr std::uint64_t kSeeds = tests::seeds(400);
 /// From a rank's last sign until whoever has met it has given it up.
 constexpr int kUntilDead = Heartbeats::kAlarm + kPeriods + 4;
 

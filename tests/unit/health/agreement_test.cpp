@@ -10,6 +10,8 @@
 #include <random>
 #include <string>
 
+#include "tests/seeds.hpp"
+
 namespace weft::detail {
 namespace {
 
@@ -165,7 +167,7 @@ std::optional<Places> expect_one_answer(Table& table, std::uint64_t seed, bool d
   return answer;
 }
 
-constexpr std::uint64_t kSeeds = 3000;
+constexpr std::uint64_t kSeeds = tests::seeds(3000);
 
 int size_of(std::uint64_t seed) { return 2 + static_cast<int>(seed % 6); }
 

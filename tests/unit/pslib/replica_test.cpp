@@ -12,6 +12,7 @@
 #include <string>
 
 #include "pslib/replication/holders.hpp"
+#include "tests/seeds.hpp"
 
 namespace weft::pslib {
 namespace {
@@ -288,7 +289,8 @@ class Shard {
 };
 
 TEST(Replicas, LoseNoAcknowledgedPushAndApplyNoneTwice) {
-  const std::uint64_t seeds = std::getenv("WEFT_TEST_FULL") != nullptr ? 200'000 : 5'000;
+  const std::uint64_t seeds =
+      tests::seeds(std::getenv("WEFT_TEST_FULL") != nullptr ? 200'000 : 5'000);
   const std::uint64_t first = std::random_device{}() * std::uint64_t{1'000'000};
   std::uint64_t survived = 0;
   std::uint64_t taken_over = 0;
