@@ -11,6 +11,12 @@ using p2p::WaitEnd;
 using p2p::message::Geometry;
 using Stage = MessageOperation::Stage;
 
+namespace {
+
+constexpr int kTriesForRoom = 256;
+
+}  // namespace
+
 Status MessageState::send(int to, std::uint64_t tag, const Tensor& tensor,
                           Deadline deadline) noexcept {
   MessageRequest request = isend(to, tag, tensor);
@@ -64,6 +70,11 @@ MessageRequest MessageState::start_send(int to, std::uint64_t tag, const Tensor&
     request.state_ = this;
     request.operation_ = &operation;
     flush();
+    // The NIC's room comes by itself, and soon; later it would be used in calls of messages alone.
+    for (int i = 0; i < kTriesForRoom && ring.held_up(); ++i) {
+      local_.waiter.poll();
+      flush();
+    }
   } catch (const Error& error) {
     request.status_ = error.status();
   } catch (const std::bad_alloc&) {
