@@ -45,7 +45,7 @@ class ReplayWorker {
     }
   }
 
-  /// Ends as the bytes of a step's gradients do: with the next.
+  /// Begins a step: all gradients are written anew.
   void new_gradients() {
     ++steps_;
     for (auto& gradient : gradients_)
