@@ -39,9 +39,9 @@ Status Service::run() {
     if (may_end(status.code())) status = drop_closed();
     if (status) status = regroup();
     if (status) status = check_step();
-    if (!status) return status;
+    if (!status) return first_cause_ ? status : first_cause_;
   }
-  return {};
+  return first_cause_;
 }
 
 Status Service::take(const Source& source, Deadline deadline) {
@@ -100,11 +100,17 @@ Status Service::regroup() {
 }
 
 // A step that some workers have pushed and another never will can't be finished.
-Status Service::check_step() const {
-  const auto found =
-      std::ranges::find_if(closed_, [](const Source& s) { return s.table.shard->needs_all(); });
-  if (found == closed_.end()) return {};
-  const Source& gone = *found;
+Status Service::check_step() {
+  for (const Source& gone : closed_) {
+    const TableShard& shard = *gone.table.shard;
+    if (!shard.needs_all()) continue;
+    if (!shard.tells_who_is_lost()) return unfinished(gone);
+    if (first_cause_) first_cause_ = unfinished(gone);
+  }
+  return {};
+}
+
+Status Service::unfinished(const Source& gone) const {
   ErrorDetail detail;
   detail.code = Code::closed;
   detail.operation = "serve";

@@ -18,8 +18,10 @@ struct Served {
   std::string_view table;
 };
 
-/// Takes whatever gradients come, of any of its tables, until every worker has closed them.
-/// Thread-safety: one thread, and nobody else uses the tables meanwhile.
+/// Takes whatever gradients come, of any of its tables, until every worker has closed them. Where
+/// an update can't be made any more, workers that are told so by their table are served until they
+/// have closed it: closed by its server first, it could not name who is to blame. Thread-safety:
+/// one thread, and nobody else uses the tables meanwhile.
 class Service {
  public:
   /// `tables` are of this world and this rank works on none of them.
@@ -44,7 +46,8 @@ class Service {
   Status take(const Source& source, Deadline deadline);
   Status drop_closed();
   Status regroup();
-  Status check_step() const;
+  Status check_step();
+  Status unfinished(const Source& gone) const;
 
   World& world_;
   Group group_;  // shrunk where replicated tables lost a server
@@ -52,6 +55,7 @@ class Service {
   std::vector<Source> sources_;
   std::size_t workers_ = 0;     // sources of gradients
   std::vector<Source> closed_;  // those that were
+  Status first_cause_;          // why an update is never made, while workers are told
 };
 
 }  // namespace weft::pslib

@@ -33,6 +33,9 @@ class TableShard {
 
   /// Whether an update is under way that can't be made without every worker.
   virtual bool needs_all() const noexcept = 0;
+  /// Whether each worker's next request is answered with who ended such an update. If not, workers
+  /// learn that it has ended by this server's closing the table.
+  virtual bool tells_who_is_lost() const noexcept { return false; }
   /// Whether the others go on when this rank has died.
   virtual bool survives(int rank) const noexcept = 0;
   /// The worker has closed the table, left or died: nothing more will come from it. Who waits for

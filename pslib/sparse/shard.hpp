@@ -30,6 +30,7 @@ class SparseShard final : public TableShard {
   /// Makes the updates that can be made and answers whom it can.
   Status advance() noexcept override;
   bool needs_all() const noexcept override;
+  bool tells_who_is_lost() const noexcept override { return true; }
   bool survives(int) const noexcept override { return table_.is_relaxed(); }
   Status drop(std::size_t worker) noexcept override;
   std::uint64_t version() const noexcept override { return version_; }
