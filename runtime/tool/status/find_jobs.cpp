@@ -41,15 +41,24 @@ bool names_a_board(std::string_view target) {
   return slash != target.npos && target.substr(slash + 1).starts_with(board::kBoardFileBegin);
 }
 
-/// The process as it knows itself: its number in its own container.
-int own_number(int pid) {
+struct ProcessStatus {
+  int own = 0;  ///< as the process knows itself: its number in its own container
+  bool stopped = false;
+};
+
+ProcessStatus status_of_process(int pid) {
+  ProcessStatus found{.own = pid};
   std::ifstream status(fmt::format("/proc/{}/status", pid));
   for (std::string line; std::getline(status, line);) {
-    if (!line.starts_with("NSpid:")) continue;
-    const auto last = line.find_last_of("\t ");
-    return number_in(std::string_view(line).substr(last + 1)).value_or(pid);
+    if (line.starts_with("State:\t")) {
+      // By a signal (T) or a debugger (t).
+      found.stopped = line[7] == 'T' || line[7] == 't';
+    } else if (line.starts_with("NSpid:")) {
+      const auto last = line.find_last_of("\t ");
+      found.own = number_in(std::string_view(line).substr(last + 1)).value_or(pid);
+    }
   }
-  return pid;
+  return found;
 }
 
 class Scan {
@@ -70,19 +79,19 @@ class Scan {
       if (errno == EACCES) ++search_.hidden;
       return;
     }
-    std::optional<int> own;
+    std::optional<ProcessStatus> process;
     while (const dirent* entry = ::readdir(files.get())) {
       const std::string path = fmt::format("{}/{}", folder, entry->d_name);
       std::array<char, 512> target{};
       if (::readlink(path.c_str(), target.data(), target.size() - 1) <= 0 ||
           !names_a_board(target.data()))
         continue;
-      if (!own) own = own_number(pid);
-      take(path, pid, *own);
+      if (!process) process = status_of_process(pid);
+      take(path, pid, *process);
     }
   }
 
-  void take(const std::string& path, int pid, int own) {
+  void take(const std::string& path, int pid, const ProcessStatus& process) {
     struct stat about {};
     if (::stat(path.c_str(), &about) != 0) return;
     const FileId id{about.st_dev, about.st_ino};
@@ -97,7 +106,9 @@ class Scan {
         return;
       }
     }
-    if (known->second.board.identity().pid == own) known->second.pid = pid;
+    if (known->second.board.identity().pid != process.own) return;
+    known->second.pid = pid;
+    known->second.stopped = process.stopped;
   }
 
   void sort_into_jobs() {

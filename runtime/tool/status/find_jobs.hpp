@@ -11,7 +11,8 @@ namespace weft::tool {
 /// A rank by its own board.
 struct FoundRank {
   board::BoardView board;
-  int pid = 0;  ///< as this process sees it; 0: it is gone, and a peer keeps its board
+  int pid = 0;           ///< as this process sees it; 0: it is gone, and a peer keeps its board
+  bool stopped = false;  ///< by a signal or a debugger
 };
 
 struct FoundJob {

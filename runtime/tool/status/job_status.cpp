@@ -115,7 +115,8 @@ JobStatus status_of(const FoundJob& job, double least_seconds) {
     const int self = found.board.identity().rank;
     for (const board::PathEntry& path : found.board.paths())
       if (RankStatus* rank = at(path.peer); rank != nullptr && path.peer != self) hear(*rank, path);
-    if (const RankStatus* rank = at(self))
+    // Nor does a stopped rank wait for anybody: what it waited for may have come long ago.
+    if (const RankStatus* rank = at(self); rank != nullptr && !found.stopped)
       for (const WaitStatus& wait : rank->waits)
         if (wait.seconds >= least_seconds) waits.push_back({self, wait.peer});
   }

@@ -82,8 +82,12 @@ def check_progress(pids):
 
 
 def check_laggard(pids):
-    """Rank 1 is stopped: the ring waits for it, and nobody else is blamed."""
+    """Rank 1 is stopped while it waits: the ring waits for it, and nobody else is blamed."""
+    os.kill(pids[2], signal.SIGSTOP)
+    until("rank 1 waits", 5, lambda: status(pids[0])["ranks"][1]["waits"])
+    time.sleep(0.1)
     os.kill(pids[1], signal.SIGSTOP)
+    os.kill(pids[2], signal.SIGCONT)
 
     def late():
         job = status(pids[0])
