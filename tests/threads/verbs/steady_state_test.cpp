@@ -8,6 +8,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "p2p/slot/messages.hpp"
 #include "tests/threads/verbs/allocation_count.hpp"
@@ -87,6 +88,15 @@ TEST_P(SteadyState, CostsItsWorkRequestsAlone) {
           else
             remote.put(tensor).wait().or_throw();
         };
+        // What holds puts that must wait is made by the first that must: one more than there are
+        // buffers, of which none is read.
+        std::vector<Request> crowd;
+        if (!owner)
+          for (std::uint32_t n = 0; n <= spec.depth; ++n) crowd.push_back(remote.put(tensor));
+        meeting.wait();
+        if (owner)
+          for (std::uint32_t n = 0; n <= spec.depth; ++n) slot.wait().value().release();
+        for (Request& put : crowd) put.wait().or_throw();
         for (std::uint64_t n = 0; n < kWarm; ++n) step();
         // Small tensors are faster than what the progress threads still say about the attach: a
         // round must pass in which nobody says anything, and what was said before is taken while
