@@ -1,5 +1,8 @@
 // A group that can't go on: how every rank of it learns why.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <vector>
 
 #include "runtime/collective/collective_group.hpp"
 #include "runtime/collective/collective_table.hpp"
@@ -45,18 +48,16 @@ void CollectiveGroup::give_up() noexcept {
 }
 
 Status CollectiveGroup::late(const PlannedCall& call) const noexcept {
-  std::string ranks;
-  int first = -1;
-  for (const int r : awaited(call)) {
-    const int rank = ranks_[static_cast<std::size_t>(r)];
-    if (first < 0) first = rank;
-    ranks += fmt::format("{}{}", ranks.empty() ? "" : ", ", rank);
-  }
+  std::vector<int> late;
+  for (const int r : awaited(call)) late.push_back(ranks_[static_cast<std::size_t>(r)]);
+  const int first = late.empty() ? -1 : late.front();
   return Status(ErrorDetail{
       .code = Code::timeout,
       .operation = call.task.signature.text(),
-      .message =
-          fmt::format("call {} of the group: rank {} has not done its part", call.number, ranks),
+      .message = fmt::format(
+          "call {} of the group: {}", call.number,
+          late.size() == 1 ? fmt::format("rank {} has not done its part", first)
+                           : fmt::format("ranks {} have not done theirs", fmt::join(late, ", "))),
       .hint = "look at what that rank is doing; a longer deadline: WEFT_TIMEOUT",
       .rank = local_.rank,
       .peer = first,
