@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <fstream>
 #include <map>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/conformance/settings.hpp"
@@ -60,6 +62,48 @@ TEST(Sizes, OfManyMegabytesAreCarriedWhole) {
   const std::int64_t large = conformance::kSanitized ? 8 << 20 : 64 << 20;
   carry("auto", "1", {}, {large, large + 5});
   carry("auto", "4", {.max_message = 1 << 20}, {large, large + 5});
+}
+
+/// Lengths of 32 bits, with and without a sign, end here, and the largest message of most NICs.
+TEST(Sizes, OfGigabytesAreCarriedWhole) {
+  const char* full = std::getenv("WEFT_TEST_FULL");
+  if (full == nullptr || std::string_view(full) != "1" || conformance::kSanitized)
+    GTEST_SKIP() << "a long cut (./dev test --full), without sanitizers: 13 GB of memory";
+  const std::int64_t gigabyte = std::int64_t{1} << 30;
+  const std::array sizes{gigabyte, 2 * gigabyte - 1, 4 * gigabyte + 9};
+  NicJob job;
+  Meeting meeting(2);
+  const auto settings = verbs_settings().with(Knob::timeout, "120s");
+  for (const std::int64_t bytes : sizes) {
+    SCOPED_TRACE(testing::Message() << bytes << " bytes");
+    const SlotSpec in{.name = "in", .dtype = DType::u8, .shape = {bytes}};
+    SlotSpec out = in;
+    out.name = "out";
+    out.writer = Writer::owner;
+    job.run(
+        2,
+        [&](World& world) {
+          if (world.rank() == 0) {
+            auto slot = world.expose(in);
+            EXPECT_TRUE(holds(slot.wait().value().tensor(), pattern_of(1, 0, 1)));
+            meeting.wait();
+            slot = world.expose(out);
+            fill(slot.next().value(), pattern_of(0, 0, 2));
+            slot.publish().or_throw();
+            meeting.wait();
+          } else {
+            const auto memory = world.allocate(DType::u8, {bytes});
+            fill(memory, pattern_of(1, 0, 1));
+            auto remote = world.attach(0, in);
+            remote.put(memory).wait().or_throw();
+            meeting.wait();
+            world.attach(0, out).get(memory).or_throw();
+            EXPECT_TRUE(holds(memory, pattern_of(0, 0, 2)));
+            meeting.wait();
+          }
+        },
+        settings);
+  }
 }
 
 /// "queue 0: rank 0 #0, rank 1 #0; queue 1: ...", as the log of a rank has it last.
