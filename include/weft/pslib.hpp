@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "weft/api.hpp"
+#include "weft/checkpoint.hpp"
 #include "weft/consistency.hpp"
 #include "weft/optimizer.hpp"
 #include "weft/sparse_table.hpp"
@@ -33,19 +34,6 @@ struct TableStatistics {
   /// Gradients by how many versions older the values were that they were computed from; the last
   /// counts all from there on.
   std::array<std::uint64_t, kMostStaleness + 1> staleness{};
-};
-
-/// Where and how often a table is saved. docs/pslib.md has the format.
-struct CheckpointOptions {
-  /// A folder that all servers and, to restore, all ranks see; empty: nothing is saved. The table's
-  /// lie in a folder of its name there.
-  std::string folder{};
-  /// Every so-many-th version is saved, by a thread of each server, from a copy of its shard (that
-  /// is the memory it takes). 0: none is.
-  std::uint64_t every = 0;
-  /// Goes on from the newest checkpoint that is whole, with any number of servers; without one,
-  /// from the first worker's parameters. Damaged ones are passed over, with a line in the log.
-  bool restore = true;
 };
 
 /// How a table is updated. Made from an Optimizer where the rest is as usual.

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "weft/api.hpp"
+#include "weft/checkpoint.hpp"
 #include "weft/consistency.hpp"
 #include "weft/deadline.hpp"
 #include "weft/error.hpp"
@@ -38,6 +39,7 @@ struct SparseOptions {
   /// Different rows that one request to one server holds; a worker and a server share memory for so
   /// many gradients and as many values. A batch with more for one server goes in several requests.
   std::size_t request_rows = 4096;
+  CheckpointOptions checkpoint{};
 };
 
 /// What this rank's shard of a sparse table holds and has done.
@@ -89,7 +91,8 @@ class WEFT_API SparseTable {
   Status flush(Deadline deadline = {}) noexcept;
 
   std::size_t dim() const noexcept;
-  /// Updates done. A worker's: of what the servers answered last, the least of all.
+  /// Updates done, those before a checkpoint that was restored included. A worker's: of what the
+  /// servers answered last, the least of all.
   std::uint64_t version() const noexcept;
   /// This rank's shard's; all zero where there is none.
   SparseStatistics statistics() const;

@@ -34,6 +34,12 @@ Json to_json(const Manifest& manifest) {
     for (std::size_t i = 0; i < spec.shape.dims(); ++i) shape.push_back(spec.shape[i]);
     json["tensors"].push_back({{"name", spec.name}, {"shape", shape}});
   }
+  if (const auto& rows = manifest.rows)
+    json["rows"] = {{"dim", rows->dim},
+                    {"seed", rows->seed},
+                    {"spread", rows->spread},
+                    {"admit_after", rows->admit_after},
+                    {"expire_after", rows->expire_after}};
   return json;
 }
 
@@ -123,6 +129,12 @@ void Checkpoint::read_manifest(const fs::path& at) {
     for (const Json& tensor : json.at("tensors"))
       manifest_.tensors.push_back(
           {tensor.at("name"), Shape(tensor.at("shape").get<std::vector<std::int64_t>>())});
+    if (const auto rows = json.find("rows"); rows != json.end())
+      manifest_.rows = {.dim = rows->at("dim"),
+                        .seed = rows->at("seed"),
+                        .spread = rows->at("spread"),
+                        .admit_after = rows->at("admit_after"),
+                        .expire_after = rows->at("expire_after")};
     for (const Json& listed : json.at("files")) {
       const fs::path path = folder_ / listed.at("name").get<std::string>();
       if (!fs::exists(path)) refuse_file(path, 0, "it is not there");
@@ -155,9 +167,11 @@ void Checkpoint::read(const std::string& tensor, std::optional<std::size_t> stat
         if (rest.empty() || digits == 0) continue;
         if ((digits == rest.npos ? "" : rest.substr(digits)) != suffix) continue;
         const std::int64_t start = std::stoll(rest.substr(0, digits));
-        if (first < start || first >= start + at->second.elements) continue;
+        if (at->second.type != StoredType::f32 || first < start ||
+            first >= start + at->second.elements)
+          continue;
         taken = std::min(to.size(), static_cast<std::size_t>(start + at->second.elements - first));
-        file.read(at->second, first - start, to.first(taken));
+        file.read(at->second, first - start, std::as_writable_bytes(to.first(taken)));
       }
       if (taken > 0) break;
     }

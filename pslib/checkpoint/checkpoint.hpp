@@ -14,6 +14,15 @@
 
 namespace weft::pslib {
 
+/// What a sparse table's rows are; docs/pslib.md has the meaning.
+struct SavedRows {
+  std::uint64_t dim = 0;
+  std::uint64_t seed = 0;
+  float spread = 0.0F;
+  std::uint64_t admit_after = 0;
+  std::uint64_t expire_after = 0;
+};
+
 /// What a table's checkpoint says besides values.
 struct Manifest {
   std::uint64_t version = 0;
@@ -21,6 +30,7 @@ struct Manifest {
   std::string rule;           ///< its name
   std::size_t states = 0;
   std::vector<TensorSpec> tensors;
+  std::optional<SavedRows> rows{};  ///< a sparse table's, in place of tensors
 };
 
 /// "<tensor>/<first element>", and "/state<k>" behind it.
@@ -43,6 +53,8 @@ class Checkpoint {
   Checkpoint(const std::filesystem::path& folder, std::uint64_t version);
 
   const Manifest& manifest() const noexcept { return manifest_; }
+  /// One for each server that saved.
+  std::span<const ShardFile> files() const noexcept { return files_; }
   /// Elements of a tensor's values (no state) or of a state, from whichever files have them. Throws
   /// Error: mismatch (they are in none), system.
   void read(const std::string& tensor, std::optional<std::size_t> state, std::int64_t first,

@@ -11,8 +11,12 @@ Checkpointer::Checkpointer(std::filesystem::path folder, std::size_t server, std
 
 Checkpointer::~Checkpointer() = default;
 
-void Checkpointer::save(Manifest manifest, std::span<const StoredArray> arrays) {
+void Checkpointer::wait() {
   if (writer_.joinable()) writer_.join();
+}
+
+void Checkpointer::save(Manifest manifest, std::span<const StoredArray> arrays) {
+  wait();
   std::size_t elements = 0;
   for (const StoredArray& array : arrays) elements += array.values.size();
   copy_.resize(elements);
@@ -23,19 +27,25 @@ void Checkpointer::save(Manifest manifest, std::span<const StoredArray> arrays) 
     copies.push_back({array.name, {to, end}});
     to = end;
   }
-  writer_ = std::jthread([this, manifest = std::move(manifest), copies = std::move(copies)] {
+  start(std::move(manifest), [copies = std::move(copies)](const std::filesystem::path& path) {
+    write_shard_file(path, copies);
+  });
+}
+
+void Checkpointer::start(Manifest manifest, WriteShard write) {
+  writer_ = std::jthread([this, manifest = std::move(manifest), shard = std::move(write)] {
     try {
-      write(manifest, copies);
+      this->write(manifest, shard);
     } catch (const std::exception& error) {
       failed_(error.what());
     }
   });
 }
 
-void Checkpointer::write(const Manifest& manifest, std::span<const StoredArray> arrays) const {
+void Checkpointer::write(const Manifest& manifest, const WriteShard& shard) const {
   std::filesystem::create_directories(version_folder(folder_, manifest.version));
   sync_folder(folder_);
-  write_shard_file(shard_path(folder_, manifest.version, server_, servers_), arrays);
+  shard(shard_path(folder_, manifest.version, server_, servers_));
   seal_checkpoint(folder_, manifest, server_, servers_);
 }
 

@@ -43,6 +43,12 @@ void DurableFile::append(std::span<const std::byte> bytes) {
   }
 }
 
+void DurableFile::replace_start(std::span<const std::byte> bytes) {
+  step(failpoint_, "seek");
+  if (::lseek(file_.get(), 0, SEEK_SET) != 0) fail("checkpoint", temporary_);
+  append(bytes);
+}
+
 void DurableFile::commit() {
   step(failpoint_, "sync");
   if (::fsync(file_.get()) != 0) fail("checkpoint", temporary_);

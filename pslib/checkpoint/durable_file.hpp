@@ -25,6 +25,8 @@ class DurableFile {
   DurableFile(std::filesystem::path path, std::size_t writer, const Failpoint& failpoint);
 
   void append(std::span<const std::byte> bytes);
+  /// In place of as many bytes at the file's start.
+  void replace_start(std::span<const std::byte> bytes);
   void commit();
 
  private:

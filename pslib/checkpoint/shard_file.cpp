@@ -6,7 +6,10 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <functional>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <sstream>
 #include <utility>
 
@@ -22,8 +25,60 @@ constexpr std::uint64_t kLargestHeader = 100 << 20;  // as safetensors has it
 constexpr const char* kMetadata = "__metadata__";
 constexpr const char* kBlocks = "weft.xxh3";
 
+struct TypeName {
+  StoredType type;
+  const char* name;
+  std::uint64_t bytes;
+};
+constexpr TypeName kTypes[] = {
+    {StoredType::f32, "F32", 4}, {StoredType::u32, "U32", 4}, {StoredType::u64, "U64", 8}};
+
+const TypeName& named(StoredType type) noexcept { return kTypes[static_cast<std::size_t>(type)]; }
+
+std::uint64_t product(std::span<const std::uint64_t> shape) noexcept {
+  return std::accumulate(shape.begin(), shape.end(), std::uint64_t{1}, std::multiplies{});
+}
+
+std::string with_length(std::string header) {
+  header.resize((header.size() + 7) / 8 * 8, ' ');
+  const std::uint64_t length = header.size();
+  std::string bytes(sizeof length, '\0');
+  std::memcpy(bytes.data(), &length, sizeof length);
+  return bytes + header;
+}
+
+std::string header_of(std::span<const ArraySpec> arrays, const std::vector<std::string>& digests) {
+  Json header;
+  std::uint64_t offset = 0;
+  for (const ArraySpec& array : arrays) {
+    const std::uint64_t end = offset + array.bytes();
+    header[array.name] = {
+        {"dtype", named(array.type).name}, {"shape", array.shape}, {"data_offsets", {offset, end}}};
+    offset = end;
+  }
+  header[kMetadata] = {{kBlocks, fmt::format("{}", fmt::join(digests, " "))}};
+  return with_length(header.dump());
+}
+
+std::uint64_t bytes_of(std::span<const ArraySpec> arrays) noexcept {
+  std::uint64_t bytes = 0;
+  for (const ArraySpec& array : arrays) bytes += array.bytes();
+  return bytes;
+}
+
+// As long as the header that will take its place.
+std::string header_without_digests(std::span<const ArraySpec> arrays) {
+  const std::vector<std::string> none((bytes_of(arrays) + kBlock - 1) / kBlock,
+                                      std::string(digest({}).size(), '0'));
+  return header_of(arrays, none);
+}
+
+}  // namespace
+
+std::uint64_t ArraySpec::bytes() const noexcept { return product(shape) * named(type).bytes; }
+
 /// Cuts what it is given into blocks, whatever the pieces are.
-class BlockDigests {
+class ShardFileWriter::BlockDigests {
  public:
   void add(std::span<const std::byte> bytes) {
     while (!bytes.empty()) {
@@ -53,36 +108,34 @@ class BlockDigests {
   std::vector<std::string> digests_;
 };
 
-std::string with_length(std::string header) {
-  header.resize((header.size() + 7) / 8 * 8, ' ');
-  const std::uint64_t length = header.size();
-  std::string bytes(sizeof length, '\0');
-  std::memcpy(bytes.data(), &length, sizeof length);
-  return bytes + header;
+ShardFileWriter::ShardFileWriter(std::filesystem::path path, std::vector<ArraySpec> arrays,
+                                 const Failpoint& failpoint)
+    : arrays_(std::move(arrays)),
+      file_(std::move(path), 0, failpoint),
+      digests_(std::make_unique<BlockDigests>()) {
+  const std::string header = header_without_digests(arrays_);
+  file_.append(std::as_bytes(std::span(header)));
 }
 
-std::string header_of(std::span<const StoredArray> arrays) {
-  Json header;
-  BlockDigests digests;
-  std::uint64_t offset = 0;
-  for (const StoredArray& array : arrays) {
-    const std::uint64_t end = offset + array.values.size_bytes();
-    header[array.name] = {
-        {"dtype", "F32"}, {"shape", {array.values.size()}}, {"data_offsets", {offset, end}}};
-    digests.add(std::as_bytes(array.values));
-    offset = end;
-  }
-  header[kMetadata] = {{kBlocks, fmt::format("{}", fmt::join(digests.finish(), " "))}};
-  return with_length(header.dump());
+ShardFileWriter::~ShardFileWriter() = default;
+
+void ShardFileWriter::append(std::span<const std::byte> bytes) {
+  digests_->add(bytes);
+  file_.append(bytes);
 }
 
-}  // namespace
+void ShardFileWriter::commit() {
+  const std::string header = header_of(arrays_, digests_->finish());
+  file_.replace_start(std::as_bytes(std::span(header)));
+  file_.commit();
+}
 
 void write_shard_file(const std::filesystem::path& path, std::span<const StoredArray> arrays,
                       const Failpoint& failpoint) {
-  const std::string header = header_of(arrays);
-  DurableFile file(path, 0, failpoint);
-  file.append(std::as_bytes(std::span(header)));
+  std::vector<ArraySpec> specs;
+  for (const StoredArray& array : arrays)
+    specs.push_back({array.name, StoredType::f32, {array.values.size()}});
+  ShardFileWriter file(path, std::move(specs), failpoint);
   for (const StoredArray& array : arrays) file.append(std::as_bytes(array.values));
   file.commit();
 }
@@ -113,11 +166,14 @@ void ShardFile::read_header() {
       }
       const auto from = value.at("data_offsets").at(0).get<std::uint64_t>();
       const auto to = value.at("data_offsets").at(1).get<std::uint64_t>();
-      const auto elements = value.at("shape").at(0).get<std::int64_t>();
-      if (value.at("dtype") != "F32" || elements < 0 || to < from ||
-          to - from != static_cast<std::uint64_t>(elements) * sizeof(float))
+      Entry entry{.offset = data_ + from, .shape = value.at("shape")};
+      const std::string dtype = value.at("dtype");
+      const auto type = std::ranges::find(kTypes, dtype, &TypeName::name);
+      if (type == std::end(kTypes) || to < from || to - from != product(entry.shape) * type->bytes)
         refuse_file(path_, sizeof length, fmt::format("array \"{}\" makes no sense", name));
-      arrays_[name] = {data_ + from, elements};
+      entry.type = type->type;
+      entry.elements = static_cast<std::int64_t>(product(entry.shape));
+      arrays_[name] = std::move(entry);
       end = std::max(end, to);
     }
   } catch (const Json::exception& error) {
@@ -143,9 +199,19 @@ void ShardFile::verify() const {
   }
 }
 
-void ShardFile::read(const Entry& entry, std::int64_t first, std::span<float> to) const {
-  read_exactly(file_, path_, entry.offset + static_cast<std::uint64_t>(first) * sizeof(float),
-               std::as_writable_bytes(to));
+const ShardFile::Entry& ShardFile::array(const ArraySpec& spec) const {
+  const auto found = arrays_.find(spec.name);
+  if (found == arrays_.end() || found->second.type != spec.type ||
+      found->second.shape != spec.shape)
+    refuse_file(path_, sizeof(std::uint64_t),
+                fmt::format("it has no array \"{}\" of {}, shape [{}]", spec.name,
+                            named(spec.type).name, fmt::join(spec.shape, ", ")));
+  return found->second;
+}
+
+void ShardFile::read(const Entry& entry, std::int64_t first, std::span<std::byte> to) const {
+  read_exactly(file_, path_,
+               entry.offset + static_cast<std::uint64_t>(first) * named(entry.type).bytes, to);
 }
 
 }  // namespace weft::pslib

@@ -1,9 +1,10 @@
-// A file of a checkpoint: named arrays of f32 in the layout of safetensors.
+// A file of a checkpoint: named arrays in the layout of safetensors.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -11,6 +12,17 @@
 #include "pslib/checkpoint/durable_file.hpp"
 
 namespace weft::pslib {
+
+enum class StoredType : std::uint8_t { f32, u32, u64 };
+
+/// Of little-endian elements, the last dimension's side by side.
+struct ArraySpec {
+  std::string name;
+  StoredType type = StoredType::f32;
+  std::vector<std::uint64_t> shape{};
+
+  std::uint64_t bytes() const noexcept;
+};
 
 struct StoredArray {
   std::string name;
@@ -25,6 +37,27 @@ struct FileSeal {
   friend bool operator==(const FileSeal&, const FileSeal&) = default;
 };
 
+/// Writes a file piece by piece, and its header's digests when all are there. Throws Error(system).
+/// Thread-safety: one thread at a time.
+class ShardFileWriter {
+ public:
+  ShardFileWriter(std::filesystem::path path, std::vector<ArraySpec> arrays,
+                  const Failpoint& failpoint);
+  ~ShardFileWriter();
+
+  /// The next bytes of the arrays, which lie one behind the other in their order here.
+  void append(std::span<const std::byte> bytes);
+  /// Once all arrays are there.
+  void commit();
+
+ private:
+  class BlockDigests;
+
+  const std::vector<ArraySpec> arrays_;
+  DurableFile file_;
+  std::unique_ptr<BlockDigests> digests_;
+};
+
 /// Throws Error(system).
 void write_shard_file(const std::filesystem::path& path, std::span<const StoredArray> arrays,
                       const Failpoint& failpoint = {});
@@ -34,6 +67,8 @@ class ShardFile {
  public:
   struct Entry {
     std::uint64_t offset = 0;  ///< in the file
+    StoredType type = StoredType::f32;
+    std::vector<std::uint64_t> shape{};
     std::int64_t elements = 0;
   };
 
@@ -43,11 +78,13 @@ class ShardFile {
 
   const FileSeal& seal() const noexcept { return seal_; }
   const std::map<std::string, Entry>& arrays() const noexcept { return arrays_; }
+  /// Throws Error(mismatch) where there is no array of this name, type and shape.
+  const Entry& array(const ArraySpec& spec) const;
   /// Reads all of it. Throws Error(mismatch) with the offset of the first block that is not what
   /// was written.
   void verify() const;
   /// Elements from `first` on of an array that has them. Throws Error(system, mismatch).
-  void read(const Entry& entry, std::int64_t first, std::span<float> to) const;
+  void read(const Entry& entry, std::int64_t first, std::span<std::byte> to) const;
 
  private:
   void read_header();

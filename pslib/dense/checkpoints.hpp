@@ -3,16 +3,14 @@
 
 #include <memory>
 
-#include "pslib/checkpoint/checkpointer.hpp"
+#include "pslib/checkpoint/start.hpp"
 #include "pslib/dense/description.hpp"
 #include "pslib/optimizer/updater.hpp"
 #include "weft/world.hpp"
 
 namespace weft::pslib {
 
-/// For every rank before it agrees with the others: the newest checkpoint that is whole, if the
-/// table wants one; null if there is none. The first server sets aside what is newer. Throws Error:
-/// mismatch (it is another table's), system.
+/// The same for a dense table; its first server prepares.
 std::shared_ptr<const Checkpoint> find_start(World& world, const Description& table);
 
 /// Values and states of a piece of a shard's region. Throws Error: mismatch, system.

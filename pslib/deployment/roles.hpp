@@ -18,6 +18,7 @@ struct Roles {
   std::size_t replicas = 1;  ///< holders of each shard
   std::size_t split_bytes = 0;
 
+  Roles() = default;
   /// Throws Error as ParameterServer's constructor says.
   Roles(World& world, const Options& options);
 

@@ -21,6 +21,7 @@ TableOptions common(const SparseOptions& options) {
   TableOptions common(options.optimizer);
   common.schedule = options.schedule;
   common.consistency = options.consistency;
+  common.checkpoint = options.checkpoint;
   return common;
 }
 
@@ -66,12 +67,14 @@ void SparseDescription::check() const {
 }
 
 std::string SparseDescription::contract() const {
-  return fmt::format(
+  std::string words = fmt::format(
       "sparse\nworkers [{}]\nservers [{}]\ndim {}\n{}seed {}\nspread {}\nadmit_after {}\n"
       "expire_after {}\nrequest_rows {}\n",
       fmt::join(roles.workers, ", "), fmt::join(roles.servers, ", "), options.dim,
       text(common(options)), options.seed, options.spread, options.admit_after,
       options.expire_after, options.request_rows);
+  if (restored() != nullptr) words += fmt::format("restored version {}\n", first_version());
+  return words;
 }
 
 RowRules SparseDescription::row_rules() const noexcept {

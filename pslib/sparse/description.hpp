@@ -2,9 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
+#include "pslib/checkpoint/checkpoint.hpp"
 #include "pslib/deployment/roles.hpp"
 #include "pslib/sparse/row_index.hpp"
 #include "pslib/sparse/row_store.hpp"
@@ -13,12 +16,22 @@
 
 namespace weft::pslib {
 
-/// Immutable.
+/// Immutable once it is known what the table starts from.
 class SparseDescription {
  public:
   /// Throws Error(bad_argument) for options that make no sense.
   SparseDescription(const Roles& roles, std::string_view server, std::string table,
                     const SparseOptions& options);
+
+  /// Before anything else: the table goes on from there.
+  void start_from(std::shared_ptr<const Checkpoint> checkpoint) noexcept {
+    restored_ = std::move(checkpoint);
+  }
+  /// Null: without any row.
+  const Checkpoint* restored() const noexcept { return restored_.get(); }
+  std::uint64_t first_version() const noexcept {
+    return restored_ ? restored_->manifest().version : 0;
+  }
 
   const Roles roles;
   const std::string table;
@@ -47,6 +60,7 @@ class SparseDescription {
   SlotSpec published(std::string_view part, std::size_t bytes) const;
 
   const std::string prefix_;
+  std::shared_ptr<const Checkpoint> restored_;
 };
 
 }  // namespace weft::pslib

@@ -43,7 +43,10 @@ float* RowStore::to_update(std::uint64_t id, std::uint64_t version) {
   }
   if (rules_.admit_after > 0 && lookups_[number] < rules_.admit_after) return nullptr;
   if (rules_.expire_after > 0) last_use_[number] = version;
-  if (!is_stored(number)) store(number);
+  if (is_stored(number))
+    keep(places_[number]);
+  else
+    store(number);
   return at(places_[number]);
 }
 
@@ -89,6 +92,13 @@ bool RowStore::is_past(std::uint32_t number, std::uint64_t version) const noexce
 }
 
 void RowStore::store(std::uint32_t number) {
+  take_place(number);
+  float* const row = at(places_[number]);
+  initial_row(rules_, ids_[number], row);
+  std::fill(row + rules_.dim, row + width_, 0.0F);
+}
+
+void RowStore::take_place(std::uint32_t number) {
   if (free_places_.empty()) {
     const auto first = static_cast<std::uint32_t>(chunks_.size() * kChunk);
     chunks_.push_back(std::make_unique<float[]>(kChunk * width_));
@@ -97,9 +107,37 @@ void RowStore::store(std::uint32_t number) {
   }
   places_[number] = free_places_.back();
   free_places_.pop_back();
-  float* const row = at(places_[number]);
-  initial_row(rules_, ids_[number], row);
-  std::fill(row + rules_.dim, row + width_, 0.0F);
+  keep(places_[number]);  // it may have been another's at the cut
+}
+
+void RowStore::keep(std::uint32_t place) {
+  if (!cut_) return;
+  if (cut_->is_over())
+    cut_.reset();
+  else
+    cut_->keep(place);
+}
+
+std::shared_ptr<RowCut> RowStore::cut() {
+  std::vector<const float*> chunks;
+  for (const auto& chunk : chunks_) chunks.push_back(chunk.get());
+  constexpr std::size_t kLeast = 1 << 20;
+  const std::size_t row = width_ * sizeof(float);
+  const std::size_t most = std::max(kLeast / row, chunks_.size() * kChunk / 8);
+  cut_ = std::make_shared<RowCut>(RowCut::Book{ids_, places_, lookups_, last_use_},
+                                  std::move(chunks), width_, std::max<std::size_t>(most, 1));
+  return cut_;
+}
+
+void RowStore::put_back(std::uint64_t id, std::uint32_t lookups, std::uint64_t last_use,
+                        const float* row) {
+  add(id);
+  const auto number = static_cast<std::uint32_t>(ids_.size() - 1);
+  if (rules_.admit_after > 0) lookups_[number] = lookups;
+  if (rules_.expire_after > 0) last_use_[number] = last_use;
+  if (row == nullptr) return;
+  take_place(number);
+  std::copy_n(row, width_, at(places_[number]));
 }
 
 void RowStore::free_place(std::uint32_t number) {

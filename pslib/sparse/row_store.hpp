@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "pslib/sparse/row_cut.hpp"
 #include "pslib/sparse/row_index.hpp"
 
 namespace weft::pslib {
@@ -43,13 +44,21 @@ class RowStore {
   /// Gives the memory of rows past their time to others.
   void forget(std::uint64_t version);
 
+  /// The rows as they are now, for another thread; the store goes on and must outlive it. Copies of
+  /// rows take at most an eighth of all rows' memory, or 1 MiB. One at a time. Throws
+  /// std::bad_alloc.
+  std::shared_ptr<RowCut> cut();
+  /// A row of a cut that is not known yet; `row` null: one that is only counted. Throws
+  /// std::bad_alloc.
+  void put_back(std::uint64_t id, std::uint32_t lookups, std::uint64_t last_use, const float* row);
+
   /// Known ones: stored, or counted.
   std::size_t rows() const noexcept { return ids_.size(); }
   /// Of memory, all in all.
   std::size_t bytes() const noexcept;
 
  private:
-  static constexpr std::size_t kChunk = 1024;  // rows
+  static constexpr std::size_t kChunk = RowCut::kChunk;
 
   std::uint32_t known(std::uint64_t id, std::uint64_t version);
   void add(std::uint64_t id);
@@ -57,6 +66,8 @@ class RowStore {
   bool is_stored(std::uint32_t number) const noexcept { return places_[number] != RowIndex::kNone; }
   void store(std::uint32_t number);
   void free_place(std::uint32_t number);
+  void take_place(std::uint32_t number);
+  void keep(std::uint32_t place);
   float* at(std::uint32_t place) const noexcept;
 
   const RowRules rules_;
@@ -68,6 +79,7 @@ class RowStore {
   std::vector<std::uint64_t> last_use_;  // where they expire
   std::vector<std::uint32_t> free_places_;
   std::vector<std::unique_ptr<float[]>> chunks_;
+  std::shared_ptr<RowCut> cut_;  // null once it is over
 };
 
 }  // namespace weft::pslib

@@ -5,6 +5,7 @@
 
 #include "pslib/optimizer/rules.hpp"
 #include "pslib/refusal.hpp"
+#include "pslib/sparse/checkpoints.hpp"
 
 namespace weft::pslib {
 namespace {
@@ -25,6 +26,16 @@ SparseShard::SparseShard(World& world, const SparseDescription& table)
   for (std::size_t i = 0; i < workers_.size(); ++i)
     workers_[i].answers = world.expose(table.answers(table.roles.workers[i]));
   sources_.resize(workers_.size());
+  const auto place = std::ranges::find(table.roles.servers, table.roles.rank);
+  const auto server = static_cast<std::size_t>(place - table.roles.servers.begin());
+  checkpointer_ = make_checkpointer(world, table.options.checkpoint, table.table, server,
+                                    table.roles.servers.size());
+  const Checkpoint* const start = table.restored();
+  if (start == nullptr) return;
+  restore_rows(*start, table, server, store_);
+  version_ = start->manifest().version;
+  if (table.is_relaxed()) return;
+  for (Worker& worker : workers_) worker.pushes = version_;
 }
 
 void SparseShard::attach(World& world, Deadline deadline) {
@@ -122,10 +133,12 @@ void SparseShard::take_push(Worker& worker) {
   if (head.commits == 0) return;
   count_push(worker);
   ++worker.pushes;
-  if (table_.is_relaxed())
-    ++version_;
-  else
+  if (!table_.is_relaxed()) {
     worker.has_pushed = true;
+    return;
+  }
+  ++version_;
+  save();
 }
 
 void SparseShard::count_push(const Worker& worker) noexcept {
@@ -216,6 +229,7 @@ void SparseShard::update_from_all() {
     update_row(constants, ids[at], {sources_.data(), count});
   }
   ++version_;
+  save();
   for (Worker& worker : workers_) {
     worker.has_pushed = false;
     worker.kept.ids.clear();
@@ -238,6 +252,15 @@ void SparseShard::collect(std::span<const std::uint64_t> ids, const float* gradi
     gradients_[last_[row]].next = entry;
     last_[row] = entry;
   }
+}
+
+// The rows of this version, before any of them is looked up.
+void SparseShard::save() {
+  if (!checkpointer_ || version_ % table_.options.checkpoint.every != 0) return;
+  checkpointer_->wait();
+  checkpointer_->start(manifest_of(table_, version_),
+                       [cut = store_.cut(), rules = table_.row_rules()](
+                           const std::filesystem::path& path) { write_rows(path, *cut, rules); });
 }
 
 void SparseShard::update_row(const RuleConstants& constants, std::uint64_t id,

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
+#include "pslib/checkpoint/checkpointer.hpp"
 #include "pslib/dense/table_shard.hpp"
 #include "pslib/optimizer/rule_step.hpp"
 #include "pslib/sparse/description.hpp"
@@ -18,7 +20,8 @@ namespace weft::pslib {
 /// Thread-safety: one thread at a time.
 class SparseShard final : public TableShard {
  public:
-  /// Exposes an answer slot for every worker. Throws Error as World::expose does. `table` must
+  /// Exposes an answer slot for every worker, and has the rows of the checkpoint that the table
+  /// starts from. Throws Error as World::expose does, mismatch, system. `table` must
   /// outlive the shard.
   SparseShard(World& world, const SparseDescription& table);
   /// Attaches to every worker's requests.
@@ -79,6 +82,7 @@ class SparseShard final : public TableShard {
   void update_from_all();
   void update_at_once(const Worker& worker);
   void collect(std::span<const std::uint64_t> ids, const float* gradients);
+  void save();
   void update_row(const RuleConstants& constants, std::uint64_t id, kernels::Gradients gradients);
 
   const SparseDescription& table_;
@@ -97,6 +101,8 @@ class SparseShard final : public TableShard {
   std::vector<std::uint32_t> last_;
   std::vector<Gradient> gradients_;
   std::vector<const float*> sources_;
+
+  std::unique_ptr<Checkpointer> checkpointer_;  // reads the store until it is gone
 };
 
 }  // namespace weft::pslib

@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 
 #include "pslib/refusal.hpp"
+#include "pslib/sparse/checkpoints.hpp"
 
 namespace weft::pslib::detail {
 
 SparseState::SparseState(World& world, const Roles& roles, const std::string& server,
                          const std::string& table, const SparseOptions& options, Deadline deadline)
     : world_(world), table_(roles, server, table, options) {
+  table_.start_from(find_start(world, options.checkpoint, table,
+                               roles.rank == roles.servers.front(), manifest_of(table_, 0)));
   agreement_.emplace(world, table_.slot_name("contract"), table_.contract(), deadline);
   // All slots are offered before any is waited for: two ranks wait for each other's.
   if (roles.works()) worker_ = std::make_unique<SparseWorker>(world, table_);

@@ -33,7 +33,7 @@ class SparseState {
   Status must_work(const char* operation) const noexcept;
 
   World& world_;
-  const SparseDescription table_;
+  SparseDescription table_;
   std::optional<Agreement> agreement_;
   std::unique_ptr<SparseWorker> worker_;
   std::unique_ptr<SparseShard> shard_;

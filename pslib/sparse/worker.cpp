@@ -20,6 +20,7 @@ SparseWorker::SparseWorker(World& world, const SparseDescription& table)
   for (const int rank : table.roles.servers) {
     Server& server = servers_.emplace_back();
     server.rank = rank;
+    server.version = table.first_version();
     server.requests = world.expose(table.requests(rank));
   }
   awaited_.reserve(servers_.size() + table.roles.workers.size());

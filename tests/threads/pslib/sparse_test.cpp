@@ -7,8 +7,8 @@
 #include <string>
 #include <thread>
 
+#include "tests/threads/pslib/sparse_history.hpp"
 #include "tests/threads/pslib/sparse_job.hpp"
-#include "tests/threads/pslib/sparse_reference.hpp"
 
 namespace weft::tests {
 namespace {
@@ -19,89 +19,6 @@ using pslib::SparseOptions;
 using pslib::SparseTable;
 using std::chrono::milliseconds;
 
-/// What every worker does in a step, and the rows that it must see.
-struct Step {
-  bool in_one_call = false;  ///< the push and the next step's lookup
-  std::vector<Ids> looked_up;
-  std::vector<Push> pushed;
-  std::vector<Floats> expected;
-};
-
-class History {
- public:
-  History(unsigned seed, std::size_t workers) : random_(seed) {
-    options_.dim = 1 + random_() % 20;
-    options_.optimizer = any_rule();
-    options_.seed = random_();
-    options_.spread = 0.5F;
-    options_.admit_after = static_cast<std::uint32_t>(random_() % 3);
-    options_.expire_after = random_() % 2 * (1 + random_() % 4);
-    options_.request_rows = random_() % 2 == 0 ? 4096 : 1 + random_() % 12;
-    SerialTable model(options_);
-    for (int i = 0; i < 12; ++i) {
-      Step& step = steps_.emplace_back();
-      step.in_one_call = i > 0 && random_() % 2 == 0;
-      if (i > 0) model.update(steps_[static_cast<std::size_t>(i) - 1].pushed);
-      for (std::size_t worker = 0; worker < workers; ++worker) {
-        step.looked_up.push_back(any_ids());
-        step.expected.push_back(model.look_up(step.looked_up.back()));
-        Push& push = step.pushed.emplace_back();
-        push.ids = random_() % 3 == 0 ? any_ids() : step.looked_up.back();
-        push.gradients.resize(push.ids.size() * options_.dim);
-        for (float& g : push.gradients) g = std::normal_distribution<float>()(random_);
-      }
-    }
-  }
-
-  const SparseOptions& options() const { return options_; }
-
-  void replay(std::size_t worker, SparseTable& table) const {
-    for (std::size_t i = 0; i < steps_.size(); ++i) {
-      const Step& step = steps_[i];
-      const Ids& ids = step.looked_up[worker];
-      Floats rows(ids.size() * options_.dim);
-      const Push* const last = i > 0 ? &steps_[i - 1].pushed[worker] : nullptr;
-      if (step.in_one_call) {
-        table.push_lookup(last->ids, last->gradients, ids, rows).or_throw();
-      } else {
-        if (last != nullptr) table.push(last->ids, last->gradients).or_throw();
-        table.lookup(ids, rows).or_throw();
-      }
-      ASSERT_EQ(rows, step.expected[worker]) << "step " << i << ", worker " << worker;
-    }
-    EXPECT_EQ(table.version(), steps_.size() - 1);
-  }
-
- private:
-  Optimizer any_rule() {
-    switch (random_() % 5) {
-      case 0:
-        return Optimizer::sgd(0.1F);
-      case 1:
-        return Optimizer::adagrad(0.1F);
-      case 2:
-        return Optimizer::adam(0.01F);
-      case 3:
-        return Optimizer::ftrl(0.1F, 0.01F);
-      default:
-        return Optimizer::with_momentum(0.1F);
-    }
-  }
-  // Often none, often the same, some that differ in high bits alone.
-  Ids any_ids() {
-    Ids ids(random_() % 4 == 0 ? 0 : random_() % 60);
-    for (std::uint64_t& id : ids) {
-      id = random_() % 40;
-      if (random_() % 2 == 0) id <<= 57;
-    }
-    return ids;
-  }
-
-  std::mt19937 random_;
-  SparseOptions options_;
-  std::vector<Step> steps_;
-};
-
 TEST(SparseTables, EqualRowsKeptOneByOneInAnyHistory) {
   constexpr std::pair<int, int> kJobs[] = {{1, 0}, {3, 0}, {1, 1}, {2, 2}, {3, 1}};
   for (unsigned seed = 0; seed < 25; ++seed) {
@@ -109,7 +26,7 @@ TEST(SparseTables, EqualRowsKeptOneByOneInAnyHistory) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     const History history(seed, static_cast<std::size_t>(workers));
     run_sparse(workers, servers, history.options(), [&](World& world, SparseTable& table) {
-      history.replay(static_cast<std::size_t>(world.rank()), table);
+      history.replay(static_cast<std::size_t>(world.rank()), table, history.steps());
     });
   }
 }

@@ -1,0 +1,23 @@
+// Where and how often a table is saved.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace weft::pslib {
+
+/// docs/pslib.md has the format.
+struct CheckpointOptions {
+  /// A folder that all servers and, to restore, all ranks see; empty: nothing is saved. The table's
+  /// lie in a folder of its name there.
+  std::string folder{};
+  /// Every so-many-th version is saved, by a thread of each server. It writes a dense table's shard
+  /// from a copy of it (that is the memory it takes), a sparse one's as it lies, from copies of
+  /// those rows alone that are updated meanwhile. 0: none is.
+  std::uint64_t every = 0;
+  /// Goes on from the newest checkpoint that is whole, with any number of servers; without one, as
+  /// a new table. Damaged ones are passed over, with a line in the log.
+  bool restore = true;
+};
+
+}  // namespace weft::pslib

@@ -1,0 +1,154 @@
+#include "pslib/sparse/checkpoints.hpp"
+
+#include <algorithm>
+
+#include "pslib/optimizer/rules.hpp"
+
+namespace weft::pslib {
+namespace {
+
+// The arrays of a file, in their order there: of all rows, those with parameters first.
+struct RowArrays {
+  RowArrays(const RowRules& rules, std::uint64_t rows, std::uint64_t stored)
+      : ids{"ids", StoredType::u64, {rows}},
+        last_use{"last_use", StoredType::u64, {rules.expire_after > 0 ? rows : 0}},
+        values{"rows", StoredType::f32, {stored, 1 + rules.states, rules.dim}},
+        lookups{"lookups", StoredType::u32, {rules.admit_after > 0 ? rows : 0}} {}
+
+  ArraySpec ids;
+  ArraySpec last_use;
+  ArraySpec values;
+  ArraySpec lookups;
+};
+
+// Row numbers in the order in which they are written, and how many of each chunk's places hold a
+// row.
+struct Order {
+  explicit Order(const RowCut& cut) : at_place(cut.chunks() * RowCut::kChunk, RowIndex::kNone) {
+    const auto& places = cut.book().places;
+    for (std::uint32_t i = 0; i < places.size(); ++i)
+      if (places[i] != RowIndex::kNone) at_place[places[i]] = i;
+    numbers.reserve(places.size());
+    std::ranges::copy_if(at_place, std::back_inserter(numbers),
+                         [](std::uint32_t number) { return number != RowIndex::kNone; });
+    stored = numbers.size();
+    for (std::uint32_t i = 0; i < places.size(); ++i)
+      if (places[i] == RowIndex::kNone) numbers.push_back(i);
+  }
+
+  std::vector<std::uint32_t> at_place;
+  std::vector<std::uint32_t> numbers;
+  std::size_t stored = 0;
+};
+
+constexpr std::size_t kBatch = 1 << 14;
+
+template <typename T>
+void append(ShardFileWriter& file, const Order& order, const std::vector<T>& values) {
+  if (values.empty()) return;
+  std::vector<T> batch;
+  batch.reserve(kBatch);
+  for (std::size_t i = 0; i < order.numbers.size(); ++i) {
+    batch.push_back(values[order.numbers[i]]);
+    if (batch.size() < kBatch && i + 1 < order.numbers.size()) continue;
+    file.append(std::as_bytes(std::span(batch)));
+    batch.clear();
+  }
+}
+
+void append_rows(ShardFileWriter& file, const Order& order, RowCut& cut) {
+  const std::size_t width = cut.width();
+  std::vector<float> chunk(RowCut::kChunk * width);
+  for (std::size_t i = 0; i < cut.chunks(); ++i) {
+    cut.read_next(chunk.data());
+    std::size_t rows = 0;
+    for (std::size_t row = 0; row < RowCut::kChunk; ++row) {
+      if (order.at_place[i * RowCut::kChunk + row] == RowIndex::kNone) continue;
+      if (rows != row) std::copy_n(chunk.data() + row * width, width, chunk.data() + rows * width);
+      ++rows;
+    }
+    file.append(std::as_bytes(std::span(chunk).first(rows * width)));
+  }
+}
+
+// A file's rows, batch by batch.
+void restore_file(const ShardFile& file, const SparseDescription& table, std::size_t server,
+                  RowStore& to) {
+  const RowRules rules = table.row_rules();
+  const auto elements_of = [&](const char* name) {
+    const auto found = file.arrays().find(name);
+    return found == file.arrays().end() ? 0 : found->second.shape.front();
+  };
+  const std::uint64_t rows = elements_of("ids");
+  const std::uint64_t stored = elements_of("rows");
+  const RowArrays arrays(rules, rows, stored);
+  const auto& ids_at = file.array(arrays.ids);
+  const auto& last_use_at = file.array(arrays.last_use);
+  const auto& values_at = file.array(arrays.values);
+  const auto& lookups_at = file.array(arrays.lookups);
+  const std::size_t width = rules.dim * (1 + rules.states);
+  const auto read = [&](const ShardFile::Entry& from, std::uint64_t first, auto values) {
+    if (from.elements > 0)
+      file.read(from, static_cast<std::int64_t>(first), std::as_writable_bytes(values));
+  };
+
+  std::vector<std::uint64_t> ids(RowCut::kChunk);
+  std::vector<std::uint64_t> last_use(RowCut::kChunk);
+  std::vector<std::uint32_t> lookups(RowCut::kChunk);
+  std::vector<float> values(RowCut::kChunk * width);
+  for (std::uint64_t first = 0; first < rows; first += RowCut::kChunk) {
+    const auto count =
+        static_cast<std::size_t>(std::min<std::uint64_t>(RowCut::kChunk, rows - first));
+    const auto with_values =
+        static_cast<std::size_t>(std::min<std::uint64_t>(count, stored - std::min(stored, first)));
+    read(ids_at, first, std::span(ids).first(count));
+    read(last_use_at, first, std::span(last_use).first(count));
+    read(lookups_at, first, std::span(lookups).first(count));
+    if (with_values > 0)
+      read(values_at, first * width, std::span(values).first(with_values * width));
+    for (std::size_t i = 0; i < count; ++i)
+      if (table.server_of(ids[i]) == server)
+        to.put_back(ids[i], lookups[i], last_use[i],
+                    i < with_values ? values.data() + i * width : nullptr);
+  }
+}
+
+}  // namespace
+
+Manifest manifest_of(const SparseDescription& table, std::uint64_t version) {
+  const SparseOptions& options = table.options;
+  return {.version = version,
+          .updates = version,
+          .rule = rule_name(options.optimizer),
+          .states = states(options.optimizer),
+          .tensors = {},
+          .rows = SavedRows{.dim = options.dim,
+                            .seed = options.seed,
+                            .spread = options.spread,
+                            .admit_after = options.admit_after,
+                            .expire_after = options.expire_after}};
+}
+
+void write_rows(const std::filesystem::path& path, RowCut& cut, const RowRules& rules,
+                const Failpoint& failpoint) {
+  struct Ending {
+    RowCut& cut;
+    ~Ending() { cut.end(); }
+  } const ending{cut};
+  const Order order(cut);
+  const RowArrays arrays(rules, order.numbers.size(), order.stored);
+  ShardFileWriter file(path, {arrays.ids, arrays.last_use, arrays.values, arrays.lookups},
+                       failpoint);
+  append(file, order, cut.book().ids);
+  append(file, order, cut.book().last_use);
+  append_rows(file, order, cut);
+  append(file, order, cut.book().lookups);
+  file.commit();
+}
+
+void restore_rows(const Checkpoint& from, const SparseDescription& table, std::size_t server,
+                  RowStore& to) {
+  for (const ShardFile& file : from.files()) restore_file(file, table, server, to);
+}
+
+}  // namespace weft::pslib

@@ -1,0 +1,26 @@
+// A sparse table's checkpoints: what it starts from, and what a shard saves.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+
+#include "pslib/checkpoint/start.hpp"
+#include "pslib/sparse/description.hpp"
+#include "pslib/sparse/row_cut.hpp"
+#include "pslib/sparse/row_store.hpp"
+
+namespace weft::pslib {
+
+Manifest manifest_of(const SparseDescription& table, std::uint64_t version);
+
+/// A shard's file of the rows of a cut, which it brings to its end, whatever happens. Throws
+/// Error(system), std::bad_alloc.
+void write_rows(const std::filesystem::path& path, RowCut& cut, const RowRules& rules,
+                const Failpoint& failpoint = {});
+
+/// The rows of all files that are `server`'s, by its place among the servers. Throws Error:
+/// mismatch, system; std::bad_alloc.
+void restore_rows(const Checkpoint& from, const SparseDescription& table, std::size_t server,
+                  RowStore& to);
+
+}  // namespace weft::pslib
