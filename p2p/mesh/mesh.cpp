@@ -41,6 +41,13 @@ std::string how_it_failed(const Peer& peer) {
       why.message);
 }
 
+const char* where_to_look(const Peer& failed) {
+  return failed.declared_dead.empty() && failed.condition.empty()
+             ? "look at the end of that rank's output"
+             : "look for what held it up: a stop, a debugger, its host, the network; "
+               "WEFT_DEAD_AFTER is how long that may last";
+}
+
 }  // namespace
 
 void Mesh::announce_leave() {
@@ -167,7 +174,7 @@ Status Mesh::fate(int rank) const noexcept {
   return Status(
       ErrorDetail{.code = why.code,
                   .message = about + (own ? "" : fmt::format("; rank {} left because of it", rank)),
-                  .hint = why.hint.empty() ? "look at the end of that rank's output" : why.hint,
+                  .hint = why.hint.empty() ? where_to_look(culprit) : why.hint,
                   .rank = local_.rank,
                   .peer = culprit.rank,
                   .host = culprit.host()});
