@@ -15,13 +15,17 @@ namespace detail {
 class ServerState {
  public:
   ServerState(World& world, const Options& options, std::string name)
-      : world(world), roles(world, options), name(std::move(name)) {
+      : world(world),
+        roles(world, options),
+        name(std::move(name)),
+        metrics(options.metrics_folder) {
     refuse_fork(world, "parameter server").or_throw();
   }
 
   World& world;
   const Roles roles;
   const std::string name;
+  const std::string metrics;
 };
 
 }  // namespace detail
@@ -39,14 +43,15 @@ Table ParameterServer::table(const std::string& name, std::vector<TensorSpec> sp
                              const TableOptions& options, Deadline deadline) {
   refuse_fork(state_->world, "table").or_throw();
   return Table(std::make_shared<detail::TableState>(state_->world, state_->roles, state_->name,
-                                                    name, std::move(specs), options, deadline));
+                                                    name, std::move(specs), options,
+                                                    state_->metrics, deadline));
 }
 
 SparseTable ParameterServer::sparse_table(const std::string& name, const SparseOptions& options,
                                           Deadline deadline) {
   refuse_fork(state_->world, "sparse_table").or_throw();
-  return SparseTable(std::make_shared<detail::SparseState>(state_->world, state_->roles,
-                                                           state_->name, name, options, deadline));
+  return SparseTable(std::make_shared<detail::SparseState>(
+      state_->world, state_->roles, state_->name, name, options, state_->metrics, deadline));
 }
 
 Status ParameterServer::serve(std::span<Table* const> tables,

@@ -69,6 +69,10 @@ struct Options {
   /// Tensors of at least this many bytes are split evenly over the shards; smaller ones lie whole
   /// on the shard that holds the fewest bytes.
   std::size_t split_bytes = 64 << 10;
+  /// Where every rank keeps a file for each table, "<server>.<table>.<rank>.prom", in Prometheus'
+  /// text format, for a collector that reads such a folder. It is replaced, whole, at most once a
+  /// second, by the thread that uses the table, and stays when the job ends. Empty: none.
+  std::string metrics_folder{};
 };
 
 /// One named tensor of a table, of the table's wire type.

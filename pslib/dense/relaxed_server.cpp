@@ -355,6 +355,22 @@ std::uint64_t RelaxedServer::version() const noexcept {
   return newest;
 }
 
+ShardLoad RelaxedServer::load() const noexcept {
+  ShardLoad load;
+  for (std::size_t i = 0; i < gradients_.size(); ++i) {
+    load.requests += gradients_.taken(i);
+    load.queue += gradients_.has(i) ? 1 : 0;
+  }
+  for (const Held& held : held_) {
+    if (!held.state) continue;
+    const std::size_t bytes = held.state->bytes();
+    load.bytes_read += load.requests * bytes;
+    load.bytes_written += held.state->version() * bytes;
+    load.memory += held.state->memory();
+  }
+  return load;
+}
+
 TableStatistics RelaxedServer::statistics() const {
   TableStatistics sum;
   for (const Held& held : held_) {

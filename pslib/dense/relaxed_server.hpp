@@ -43,6 +43,7 @@ class RelaxedServer final : public TableShard {
   Status enter(const Group& group) noexcept override;
   std::uint64_t version() const noexcept override;
   TableStatistics statistics() const override;
+  ShardLoad load() const noexcept override;
 
  private:
   struct Held {

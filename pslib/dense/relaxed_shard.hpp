@@ -38,6 +38,13 @@ class RelaxedShard {
   std::uint64_t permit(const Gradients& gradients) const noexcept;
   const TableStatistics& statistics() const noexcept { return statistics_; }
 
+  /// Of its part of a push; of values and states.
+  std::size_t bytes() const noexcept { return elements() * size_of(table_.options.wire); }
+  std::size_t memory() const noexcept {
+    return newest_.bytes() +
+           (master_.size() + updater_.arrays().size() * elements()) * sizeof(float);
+  }
+
   /// As save_shard does. Only when it has a version.
   Status write(Checkpointer& to) noexcept;
 

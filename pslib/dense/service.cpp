@@ -35,13 +35,21 @@ Status Service::run() {
     slots.clear();
     for (const Source& source : sources_) slots.push_back(source.slot);
     const auto ready = world_.wait_any(slots);
-    Status status = ready ? take(sources_[*ready], {}) : ready.status();
+    Status status = ready ? serve(sources_[*ready]) : ready.status();
     if (may_end(status.code())) status = drop_closed();
     if (status) status = regroup();
     if (status) status = check_step();
     if (!status) return first_cause_ ? status : first_cause_;
   }
   return first_cause_;
+}
+
+Status Service::serve(const Source& source) {
+  const std::uint64_t since = TableInsight::now();
+  Status status = take(source, {});
+  if (source.kind != Kind::life)
+    source.table.insight->served(*source.table.shard, TableInsight::now() - since);
+  return status;
 }
 
 Status Service::take(const Source& source, Deadline deadline) {

@@ -8,12 +8,14 @@
 
 #include "pslib/dense/table_shard.hpp"
 #include "pslib/deployment/agreement.hpp"
+#include "pslib/insight/table_insight.hpp"
 
 namespace weft::pslib {
 
 /// A table as its server's loop needs it; all outlive the loop.
 struct Served {
   TableShard* shard;
+  TableInsight* insight;
   Agreement* agreement;
   std::string_view table;
 };
@@ -43,6 +45,7 @@ class Service {
     std::size_t index;
   };
 
+  Status serve(const Source& source);
   Status take(const Source& source, Deadline deadline);
   Status drop_closed();
   Status regroup();

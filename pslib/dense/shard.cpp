@@ -112,6 +112,17 @@ TableStatistics Shard::statistics() const {
   return statistics;
 }
 
+ShardLoad Shard::load() const noexcept {
+  const std::uint64_t requests = rounds_ * workers_.size() + taken_;
+  return {.requests = requests,
+          .queue = taken_,
+          .bytes_read = requests * buffer_.bytes(),
+          .bytes_written = rounds_ * buffer_.bytes(),
+          .memory = buffer_.bytes() + master_.size() * sizeof(float) +
+                    updater_.arrays().size() *
+                        static_cast<std::size_t>(buffer_.shape().elements()) * sizeof(float)};
+}
+
 Status Shard::measure() noexcept {
   updater_.begin(workers_.size());
   is_begun_ = true;

@@ -47,6 +47,7 @@ class Shard final : public TableShard {
     return table_.first_version() + (rounds_ > 0 ? rounds_ - 1 : 0);
   }
   TableStatistics statistics() const override;
+  ShardLoad load() const noexcept override;
 
  private:
   struct Worker {

@@ -9,6 +9,16 @@
 
 namespace weft::pslib {
 
+/// What a shard has to do and what it takes.
+struct ShardLoad {
+  std::uint64_t requests = 0;  ///< pushes and lookups that were taken
+  std::uint64_t queue = 0;     ///< of these, not done with
+  std::uint64_t bytes_read = 0;
+  std::uint64_t bytes_written = 0;
+  std::uint64_t memory = 0;  ///< bytes of parameters and states
+  SparseStatistics rows{};   ///< a sparse table's
+};
+
 /// Thread-safety: one thread at a time.
 class TableShard {
  public:
@@ -51,6 +61,7 @@ class TableShard {
   /// Updates done; 0 with the initial parameters.
   virtual std::uint64_t version() const noexcept = 0;
   virtual TableStatistics statistics() const = 0;
+  virtual ShardLoad load() const noexcept = 0;
 };
 
 }  // namespace weft::pslib

@@ -20,10 +20,19 @@ std::unordered_map<std::string, std::size_t> index_names(std::span<const TensorS
 
 TableState::TableState(World& world, const Roles& roles, const std::string& server,
                        const std::string& table, std::vector<TensorSpec> specs,
-                       const TableOptions& options, Deadline deadline)
+                       const TableOptions& options, const std::string& metrics, Deadline deadline)
     : world_(world),
       table_(roles, server, table, std::move(specs), options),
-      indices_(index_names(table_.specs)) {
+      indices_(index_names(table_.specs)),
+      insight_(world,
+               {.server = server,
+                .table = table,
+                .rank = world.rank(),
+                .works = roles.works(),
+                .serves = roles.serves()},
+               metrics) {
+  for (const TensorSpec& spec : table_.specs)
+    bytes_ += static_cast<std::uint64_t>(spec.shape.elements()) * size_of(options.wire);
   table_.start_from(find_start(world, table_));
   agreement_.emplace(world, table_.slot_name("contract"), table_.contract(), deadline);
 
@@ -89,19 +98,32 @@ Status TableState::initialize(Deadline deadline) noexcept {
 
 Status TableState::push() noexcept {
   if (Status status = must_work("push"); !status) return status;
-  return worker_->push();
+  Status status = worker_->push();
+  if (status) insight_.pushed(bytes_, 0);
+  return status;
 }
 
 Status TableState::pull(Deadline deadline) noexcept {
-  if (Status status = must_work("pull"); !status) return status;
-  if (Status status = serve_own_shard(deadline); !status) return status;
-  return worker_->pull(deadline);
+  return receive("pull", bytes_, deadline, [&] { return worker_->pull(deadline); });
 }
 
 Status TableState::wait_updated(Deadline deadline) noexcept {
-  if (Status status = must_work("wait_updated"); !status) return status;
-  if (Status status = serve_own_shard(deadline); !status) return status;
-  return worker_->wait_updated(deadline);
+  return receive("wait_updated", 0, deadline, [&] { return worker_->wait_updated(deadline); });
+}
+
+template <typename Wait>
+Status TableState::receive(const char* operation, std::uint64_t bytes, Deadline deadline,
+                           const Wait& wait) noexcept {
+  if (Status status = must_work(operation); !status) return status;
+  const std::uint64_t since = TableInsight::now();
+  Status status = serve_own_shard(deadline);
+  if (status) status = wait();
+  if (status)
+    insight_.pulled(bytes, 0, since);
+  else
+    insight_.waited(since);
+  insight_.reached(worker_->version());
+  return status;
 }
 
 Result<ParameterView> TableState::view(const std::string& name) noexcept {
@@ -170,7 +192,9 @@ Status TableState::must_work(const char* operation) const noexcept {
 
 Status TableState::serve_own_shard(Deadline deadline) noexcept {
   if (own_shard_ == nullptr || own_shard_->rounds() >= worker_->pushed()) return {};
-  return own_shard_->round(deadline);
+  Status status = own_shard_->round(deadline);
+  insight_.served(*own_shard_, 0);
+  return status;
 }
 
 }  // namespace weft::pslib::detail

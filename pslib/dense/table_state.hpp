@@ -15,6 +15,7 @@
 #include "pslib/dense/shard.hpp"
 #include "pslib/dense/worker.hpp"
 #include "pslib/deployment/agreement.hpp"
+#include "pslib/insight/table_insight.hpp"
 #include "weft/pslib.hpp"
 
 namespace weft::pslib::detail {
@@ -24,7 +25,8 @@ class TableState {
  public:
   /// Collective over the world. Throws Error as ParameterServer::table says.
   TableState(World& world, const Roles& roles, const std::string& server, const std::string& table,
-             std::vector<TensorSpec> specs, const TableOptions& options, Deadline deadline);
+             std::vector<TensorSpec> specs, const TableOptions& options, const std::string& metrics,
+             Deadline deadline);
 
   Tensor parameter(const std::string& name) const;
   Tensor gradient(const std::string& name) const;
@@ -45,12 +47,15 @@ class TableState {
   const Description& description() const noexcept { return table_; }
 
   /// For a rank that serves.
-  Served served() noexcept { return {shard_.get(), &*agreement_, table_.table}; }
+  Served served() noexcept { return {shard_.get(), &insight_, &*agreement_, table_.table}; }
 
  private:
   std::size_t index(const std::string& name, const char* operation) const;
   ErrorDetail unknown_tensor(const std::string& name, const char* operation) const;
   Tensor part(const Tensor& flat, std::size_t tensor) const;
+  template <typename Wait>
+  Status receive(const char* operation, std::uint64_t bytes, Deadline deadline,
+                 const Wait& wait) noexcept;
   void make_synchronous(Deadline deadline);
   void make_relaxed(Deadline deadline);
   const TableWorker& worker(const char* operation) const;
@@ -60,6 +65,8 @@ class TableState {
   World& world_;
   Description table_;
   std::unordered_map<std::string, std::size_t> indices_;
+  std::uint64_t bytes_ = 0;  // of all tensors, as they are pushed and pulled
+  TableInsight insight_;
   std::optional<Agreement> agreement_;
   std::unique_ptr<TableWorker> worker_;
   std::unique_ptr<TableShard> shard_;

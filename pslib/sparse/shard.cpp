@@ -74,6 +74,19 @@ SparseStatistics SparseShard::sparse_statistics() const noexcept {
   return statistics;
 }
 
+ShardLoad SparseShard::load() const noexcept {
+  const SparseStatistics rows = sparse_statistics();
+  const std::size_t row = dim_ * sizeof(float);
+  const auto waits = [](const Worker& worker) { return static_cast<bool>(worker.request); };
+  return {.requests = rows.requests,
+          .queue = static_cast<std::uint64_t>(std::ranges::count_if(workers_, waits)),
+          .bytes_read =
+              pushed_rows_ * (row + sizeof(std::uint64_t)) + rows.looked_up * sizeof(std::uint64_t),
+          .bytes_written = rows.looked_up * row,
+          .memory = rows.bytes,
+          .rows = rows};
+}
+
 Status SparseShard::advance() noexcept {
   try {
     serve();
@@ -125,6 +138,7 @@ RequestParts<const std::byte> SparseShard::parts(const Worker& worker) const noe
 void SparseShard::take_push(Worker& worker) {
   worker.is_new = false;
   const RequestHead& head = parts(worker).head();
+  pushed_rows_ += head.pushed;
   if (table_.is_relaxed()) {
     update_at_once(worker);
   } else if (head.pushed > 0 && head.commits == 0) {

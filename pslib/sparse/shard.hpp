@@ -38,6 +38,7 @@ class SparseShard final : public TableShard {
   Status drop(std::size_t worker) noexcept override;
   std::uint64_t version() const noexcept override { return version_; }
   TableStatistics statistics() const override { return pushes_; }
+  ShardLoad load() const noexcept override;
 
   /// Whether a worker's next request is still to come, if it is to make `calls` calls.
   bool owes(std::size_t worker, std::uint64_t calls) const noexcept {
@@ -94,6 +95,7 @@ class SparseShard final : public TableShard {
   std::uint64_t version_ = 0;
   TableStatistics pushes_;
   SparseStatistics counted_;
+  std::uint64_t pushed_rows_ = 0;  // that came, once for each request
 
   // An update's rows, and for each its gradients as a list.
   UniqueIds rows_;

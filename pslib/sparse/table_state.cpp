@@ -8,8 +8,18 @@
 namespace weft::pslib::detail {
 
 SparseState::SparseState(World& world, const Roles& roles, const std::string& server,
-                         const std::string& table, const SparseOptions& options, Deadline deadline)
-    : world_(world), table_(roles, server, table, options) {
+                         const std::string& table, const SparseOptions& options,
+                         const std::string& metrics, Deadline deadline)
+    : world_(world),
+      table_(roles, server, table, options),
+      insight_(world,
+               {.server = server,
+                .table = table,
+                .rank = world.rank(),
+                .is_sparse = true,
+                .works = roles.works(),
+                .serves = roles.serves()},
+               metrics) {
   table_.start_from(find_start(world, options.checkpoint, table,
                                roles.rank == roles.servers.front(), manifest_of(table_, 0)));
   agreement_.emplace(world, table_.slot_name("contract"), table_.contract(), deadline);
@@ -22,7 +32,16 @@ SparseState::SparseState(World& world, const Roles& roles, const std::string& se
 
 Status SparseState::run(const SparseCall& call, Deadline deadline) noexcept {
   if (Status status = must_work(call.operation); !status) return status;
-  return worker_->run(call, deadline);
+  const std::uint64_t since = TableInsight::now();
+  Status status = worker_->run(call, deadline);
+  if (status && call.pushes) insight_.pushed(call.gradients.size_bytes(), call.pushed.size());
+  if (status && call.looks_up)
+    insight_.pulled(call.rows.size_bytes(), call.ids.size(), since);
+  else
+    insight_.waited(since);
+  insight_.reached(worker_->version());
+  if (shard_) insight_.served(*shard_, 0);
+  return status;
 }
 
 Status SparseState::flush(Deadline deadline) noexcept {

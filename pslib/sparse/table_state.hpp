@@ -17,7 +17,7 @@ class SparseState {
  public:
   /// Collective over the world. Throws Error as ParameterServer::sparse_table says.
   SparseState(World& world, const Roles& roles, const std::string& server, const std::string& table,
-              const SparseOptions& options, Deadline deadline);
+              const SparseOptions& options, const std::string& metrics, Deadline deadline);
 
   Status run(const SparseCall& call, Deadline deadline) noexcept;
   Status flush(Deadline deadline) noexcept;
@@ -27,13 +27,14 @@ class SparseState {
   SparseStatistics statistics() const noexcept;
 
   /// For a rank that serves.
-  Served served() noexcept { return {shard_.get(), &*agreement_, table_.table}; }
+  Served served() noexcept { return {shard_.get(), &insight_, &*agreement_, table_.table}; }
 
  private:
   Status must_work(const char* operation) const noexcept;
 
   World& world_;
   SparseDescription table_;
+  TableInsight insight_;
   std::optional<Agreement> agreement_;
   std::unique_ptr<SparseWorker> worker_;
   std::unique_ptr<SparseShard> shard_;

@@ -41,6 +41,8 @@ bool names_a_board(std::string_view target) {
   return slash != target.npos && target.substr(slash + 1).starts_with(board::kBoardFileBegin);
 }
 
+bool names_a_table(std::string_view target) { return target.starts_with("/memfd:weft-table"); }
+
 struct ProcessStatus {
   int own = 0;  ///< as the process knows itself: its number in its own container
   bool stopped = false;
@@ -83,11 +85,22 @@ class Scan {
     while (const dirent* entry = ::readdir(files.get())) {
       const std::string path = fmt::format("{}/{}", folder, entry->d_name);
       std::array<char, 512> target{};
-      if (::readlink(path.c_str(), target.data(), target.size() - 1) <= 0 ||
-          !names_a_board(target.data()))
-        continue;
+      if (::readlink(path.c_str(), target.data(), target.size() - 1) <= 0) continue;
+      if (names_a_table(target.data())) take_table(path, pid);
+      if (!names_a_board(target.data())) continue;
       if (!process) process = status_of_process(pid);
       take(path, pid, *process);
+    }
+  }
+
+  void take_table(const std::string& path, int pid) {
+    const os::Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!file) return;
+    try {
+      if (board::TableView table = board::TableView::open(file))
+        tables_[pid].push_back(std::move(table));
+    } catch (const Error&) {
+      ++search_.unknown;
     }
   }
 
@@ -122,12 +135,19 @@ class Scan {
       FoundJob& job = jobs[id];
       job.id = id;
       job.size = std::max(job.size, identity.size);
+      if (rank.pid != 0) take_tables_of(rank);
       add(job, std::move(rank));
     }
     for (auto& [_, job] : jobs) {
       std::ranges::sort(job.ranks, {}, [](const FoundRank& r) { return r.board.identity().rank; });
       search_.jobs.push_back(std::move(job));
     }
+  }
+
+  void take_tables_of(FoundRank& rank) {
+    for (board::TableView& table : tables_[rank.pid])
+      if (table && table.page().rank == rank.board.identity().rank)
+        rank.tables.push_back(std::move(table));
   }
 
   /// A process may have joined more than once: its newest world counts.
@@ -144,6 +164,7 @@ class Scan {
 
   Search search_;
   std::map<FileId, FoundRank> boards_;
+  std::map<int, std::vector<board::TableView>> tables_;  // by pid
   std::set<FileId> refused_;
 };
 

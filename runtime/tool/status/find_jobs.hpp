@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/board/board_view.hpp"
+#include "base/board/table_board.hpp"
 
 namespace weft::tool {
 
@@ -13,6 +14,7 @@ struct FoundRank {
   board::BoardView board;
   int pid = 0;           ///< as this process sees it; 0: it is gone, and a peer keeps its board
   bool stopped = false;  ///< by a signal or a debugger
+  std::vector<board::TableView> tables{};  ///< of parameter servers
 };
 
 struct FoundJob {

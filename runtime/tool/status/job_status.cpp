@@ -53,11 +53,43 @@ double seconds_since(std::uint64_t moment_ns) {
   return now <= moment_ns ? 0 : static_cast<double>(now - moment_ns) / 1e9;
 }
 
+TableStatus table_status(const board::TablePage& page) {
+  const auto load = [](const board::Word& word) { return word.load(std::memory_order_relaxed); };
+  const board::TableWorkerLine& worker = page.worker;
+  const board::TableShardLines& shard = page.shard;
+  const double age = seconds_since(page.start_monotonic_ns);
+  TableStatus table{.server = page.server.data(),
+                    .table = page.table.data(),
+                    .is_sparse = page.is_sparse != 0,
+                    .works = page.works != 0,
+                    .serves = page.serves != 0,
+                    .pushes = worker.pushes.get(),
+                    .pulls = worker.pulls.get(),
+                    .bytes_pushed = worker.bytes_pushed.get(),
+                    .bytes_pulled = worker.bytes_pulled.get(),
+                    .waited = static_cast<double>(worker.waited_ns.get()) / 1e9,
+                    .version = load(worker.version),
+                    .shard_version = load(shard.version),
+                    .requests = load(shard.requests),
+                    .queue = load(shard.queue),
+                    .load = age > 0 ? static_cast<double>(shard.busy_ns.get()) / 1e9 / age : 0,
+                    .bytes_read = load(shard.bytes_read),
+                    .bytes_written = load(shard.bytes_written),
+                    .memory = load(shard.memory),
+                    .rows = load(shard.rows),
+                    .staleness = {}};
+  for (const board::Word& count : page.staleness) table.staleness.push_back(load(count));
+  while (!table.staleness.empty() && table.staleness.back() == 0) table.staleness.pop_back();
+  return table;
+}
+
 void read_board(RankStatus& rank, const FoundRank& found) {
   const board::Identity& identity = found.board.identity();
   rank.seen = found.pid == 0 ? SeenBy::keeper : SeenBy::itself;
   rank.state = found.pid == 0 ? RankState::dead : RankState::alive;
   rank.host = identity.host.data();
+  for (const board::TableView& table : found.tables)
+    rank.tables.push_back(table_status(table.page()));
   rank.turned_away = found.board.totals().turned_away.load();
   rank.pid = found.pid == 0 ? identity.pid : found.pid;
   const auto edges = found.board.edges();

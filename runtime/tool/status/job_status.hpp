@@ -43,6 +43,32 @@ struct WaitStatus {
   double seconds = 0;  ///< so far
 };
 
+/// A rank's part of a parameter server's table.
+struct TableStatus {
+  std::string server;
+  std::string table;
+  bool is_sparse = false;
+  bool works = false;
+  bool serves = false;
+  // As a worker.
+  std::uint64_t pushes = 0;
+  std::uint64_t pulls = 0;
+  std::uint64_t bytes_pushed = 0;
+  std::uint64_t bytes_pulled = 0;
+  double waited = 0;  ///< seconds
+  std::uint64_t version = 0;
+  // Its shard.
+  std::uint64_t shard_version = 0;
+  std::uint64_t requests = 0;
+  std::uint64_t queue = 0;
+  double load = 0;  ///< the share of its life that it was at work
+  std::uint64_t bytes_read = 0;
+  std::uint64_t bytes_written = 0;
+  std::uint64_t memory = 0;
+  std::uint64_t rows = 0;
+  std::vector<std::uint64_t> staleness;  ///< up to the last that is not 0
+};
+
 struct RankStatus {
   int rank = -1;
   RankState state = RankState::unknown;
@@ -54,6 +80,7 @@ struct RankStatus {
   std::vector<EdgeStatus> edges;
   std::vector<WaitStatus> waits;  ///< the longest first
   std::uint64_t turned_away = 0;  ///< connections of strangers
+  std::vector<TableStatus> tables;
 };
 
 struct JobStatus {

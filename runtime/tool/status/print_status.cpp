@@ -60,6 +60,49 @@ std::string strangers_text(const JobStatus& job) {
   return text;
 }
 
+std::string table_text(const RankStatus& rank, const TableStatus& table) {
+  std::string text = fmt::format("table {}/{}: rank {}", table.server, table.table, rank.rank);
+  if (table.works)
+    text += fmt::format(" works: {} pushes ({} bytes), {} pulls ({} bytes), waited {:.1f} s",
+                        table.pushes, table.bytes_pushed, table.pulls, table.bytes_pulled,
+                        table.waited);
+  if (table.serves) {
+    text += fmt::format("{} serves: version {}, {} requests ({} waiting), {} bytes held",
+                        table.works ? ";" : "", table.shard_version, table.requests, table.queue,
+                        table.memory);
+    if (table.is_sparse) text += fmt::format(" in {} rows", table.rows);
+    if (!table.works) text += fmt::format(", load {:.0f} %", 100 * table.load);
+  }
+  return text + "\n";
+}
+
+std::string tables_text(const JobStatus& job) {
+  std::string text;
+  for (const RankStatus& rank : job.ranks)
+    for (const TableStatus& table : rank.tables) text += table_text(rank, table);
+  return text;
+}
+
+nlohmann::ordered_json table_json(const TableStatus& table) {
+  nlohmann::ordered_json json = {{"server", table.server},
+                                 {"table", table.table},
+                                 {"kind", table.is_sparse ? "sparse" : "dense"}};
+  if (table.works)
+    json["worker"] = {{"version", table.version},
+                      {"pushes", table.pushes},
+                      {"pulls", table.pulls},
+                      {"bytes_pushed", table.bytes_pushed},
+                      {"bytes_pulled", table.bytes_pulled},
+                      {"seconds_waited", table.waited}};
+  if (table.serves)
+    json["shard"] = {{"version", table.shard_version}, {"requests", table.requests},
+                     {"queue", table.queue},           {"load", table.load},
+                     {"bytes_read", table.bytes_read}, {"bytes_written", table.bytes_written},
+                     {"bytes_held", table.memory},     {"rows", table.rows},
+                     {"staleness", table.staleness}};
+  return json;
+}
+
 nlohmann::ordered_json progress_json(const std::array<Progress, kRoles>& progress,
                                      std::uint64_t Progress::*count) {
   nlohmann::ordered_json all;
@@ -83,6 +126,8 @@ nlohmann::ordered_json rank_json(const RankStatus& rank) {
                      {"slot", wait.slot},
                      {"sequence", wait.sequence},
                      {"seconds", wait.seconds}});
+  auto tables = nlohmann::ordered_json::array();
+  for (const TableStatus& table : rank.tables) tables.push_back(table_json(table));
   return {{"rank", rank.rank},
           {"state", name(rank.state)},
           {"seen_by", name(rank.seen)},
@@ -93,7 +138,8 @@ nlohmann::ordered_json rank_json(const RankStatus& rank) {
           {"started", progress_json(rank.progress, &Progress::started)},
           {"completed", progress_json(rank.progress, &Progress::completed)},
           {"waits", std::move(waits)},
-          {"edges", std::move(edges)}};
+          {"edges", std::move(edges)},
+          {"tables", std::move(tables)}};
 }
 
 }  // namespace
@@ -126,7 +172,7 @@ std::string status_text(const JobStatus& job, const JobStatus* before, double se
                         rank.seen == SeenBy::peers ? "(another host: as its peers here know it)"
                                                    : what_it_does(rank));
   }
-  return text + late_text(job) + strangers_text(job);
+  return text + late_text(job) + tables_text(job) + strangers_text(job);
 }
 
 nlohmann::ordered_json status_json(const JobStatus& job) {

@@ -1,0 +1,116 @@
+#include "pslib/insight/table_insight.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+#include <system_error>
+#include <utility>
+
+#include "base/board/recorder.hpp"
+#include "pslib/insight/prometheus.hpp"
+#include "runtime/world_state.hpp"
+
+namespace weft::pslib {
+namespace {
+
+constexpr std::uint64_t kEvery = 1'000'000'000;  // ns
+
+std::filesystem::path file_of(const std::string& folder, const board::TableAbout& about) {
+  if (folder.empty()) return {};
+  std::string name = fmt::format("{}.{}.{}.prom", about.server, about.table, about.rank);
+  std::ranges::replace(name, '/', '_');
+  return std::filesystem::path(folder) / name;
+}
+
+}  // namespace
+
+TableInsight::TableInsight(World& world, const board::TableAbout& about, std::string folder)
+    : board_(about), path_(file_of(folder, about)), log_(WorldAccess::state(world).log) {}
+
+TableInsight::~TableInsight() {
+  if (!path_.empty()) write();
+}
+
+std::uint64_t TableInsight::now() noexcept { return board::ns_of(Clock::now()); }
+
+void TableInsight::pushed(std::uint64_t bytes, std::uint64_t rows) noexcept {
+  board::TableWorkerLine& line = board_.page().worker;
+  line.pushes.add(1);
+  line.bytes_pushed.add(bytes);
+  line.rows_pushed.add(rows);
+}
+
+void TableInsight::pulled(std::uint64_t bytes, std::uint64_t rows, std::uint64_t since) noexcept {
+  board::TableWorkerLine& line = board_.page().worker;
+  line.pulls.add(1);
+  line.bytes_pulled.add(bytes);
+  line.rows_pulled.add(rows);
+  waited(since);
+}
+
+void TableInsight::waited(std::uint64_t since) noexcept {
+  const std::uint64_t now = TableInsight::now();
+  board_.page().worker.waited_ns.add(now - since);
+  show(now);
+}
+
+void TableInsight::reached(std::uint64_t version) noexcept {
+  board_.page().worker.version.store(version, std::memory_order_relaxed);
+}
+
+void TableInsight::served(const TableShard& shard, std::uint64_t busy_ns) noexcept {
+  const auto set = [](board::Word& word, std::uint64_t value) {
+    word.store(value, std::memory_order_relaxed);
+  };
+  board::TablePage& page = board_.page();
+  board::TableShardLines& lines = page.shard;
+  const ShardLoad load = shard.load();
+  const TableStatistics pushes = shard.statistics();
+  lines.busy_ns.add(busy_ns);
+  set(lines.version, shard.version());
+  set(lines.requests, load.requests);
+  set(lines.queue, load.queue);
+  set(lines.bytes_read, load.bytes_read);
+  set(lines.bytes_written, load.bytes_written);
+  set(lines.memory, load.memory);
+  set(lines.rows, load.rows.rows);
+  set(lines.rows_looked_up, load.rows.looked_up);
+  set(lines.rows_updated, load.rows.updated);
+  set(lines.gradients_not_admitted, load.rows.not_admitted);
+  set(lines.applied, pushes.applied);
+  set(lines.folded, pushes.folded);
+  set(lines.dropped, pushes.dropped);
+  static_assert(TableStatistics::kMostStaleness + 1 == board::kStalenessWords);
+  for (std::size_t i = 0; i < pushes.staleness.size(); ++i)
+    set(page.staleness[i], pushes.staleness[i]);
+  if (!path_.empty()) show(now());
+}
+
+void TableInsight::show(std::uint64_t now) noexcept {
+  if (path_.empty() || now < due_) return;
+  due_ = now + kEvery;
+  write();
+}
+
+// Readers see one whole file or another.
+void TableInsight::write() noexcept {
+  if (has_failed_) return;
+  try {
+    std::filesystem::path temporary = path_;
+    temporary += ".tmp";
+    {
+      std::ofstream file(temporary, std::ios::trunc);
+      file << prometheus_text(board_.page());
+      if (!file.flush())
+        throw std::system_error(errno, std::generic_category(), temporary.native());
+    }
+    std::filesystem::rename(temporary, path_);
+  } catch (const std::exception& error) {
+    has_failed_ = true;
+    log_->error(Subsystem::ps, "metrics are not written any more: {}", error.what());
+  }
+}
+
+}  // namespace weft::pslib
