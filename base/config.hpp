@@ -68,6 +68,10 @@ enum class Knob : std::uint8_t {
   checksum,    ///< WEFT_CHECKSUM        bool   0     tensors over TCP bear one
   encrypt,     ///< WEFT_ENCRYPT         bool   0     what goes over TCP is encrypted
 
+  // Readers that are no ranks.
+  guest_addr,        ///< WEFT_GUEST_ADDR       text  ""  where guests find who publishes
+  guest_token_file,  ///< WEFT_GUEST_TOKEN_FILE text  ""  what a guest must know to be let in
+
   ps_servers,   ///< WEFT_PS_SERVERS      text   all   all | host | number: a parameter server's
                 ///< servers
   ps_replicas,  ///< WEFT_PS_REPLICAS    integer 1    holders of each shard

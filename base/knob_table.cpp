@@ -133,6 +133,13 @@ constexpr std::array<KnobSpec, static_cast<std::size_t>(Knob::count_)> kTable{{
      "1: tensors that go over TCP bear a checksum"},
     {Knob::encrypt, "WEFT_ENCRYPT", KnobType::boolean, "0", kFlag,
      "1: what goes over TCP is encrypted"},
+    {Knob::guest_addr, "WEFT_GUEST_ADDR", KnobType::text, "",
+     "host:port or [IPv6]:port, or the path of a file, with a slash in it",
+     "where a rank that publishes lets guests in, and where guests call; a file: the rank draws a "
+     "port and writes there where it listens"},
+    {Knob::guest_token_file, "WEFT_GUEST_TOKEN_FILE", KnobType::text, "",
+     "a file of mode 0600 with 32 random characters or more",
+     "what a guest must know to be let in; a token of its own, not the job's"},
     {Knob::ps_servers, "WEFT_PS_SERVERS", KnobType::text, "all",
      "all, host, or a number of ranks, such as 2",
      "who holds a parameter server's shards where the program leaves it open; all: every rank, "

@@ -95,7 +95,7 @@ std::string Identity::distrust(const Hello& caller) const {
                          // A rank shares memory with itself as with the others.
                          (caller.from == rank_ && caller.purpose != Purpose::memory)))
     reason = fmt::format("it says it is rank {} calling rank {}", caller.from, caller.to);
-  if (reason.empty() && caller.purpose > Purpose::roll)
+  if (reason.empty() && caller.purpose > Purpose::guest)
     reason = "it wants a connection of a kind that this rank does not know";
   return reason;
 }

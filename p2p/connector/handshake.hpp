@@ -34,7 +34,8 @@ enum class Purpose : std::uint16_t {
   stream,  ///< the one between two ranks, with frames
   data,    ///< a fabric's own, of which there may be several
   memory,  ///< by a Unix socket, within a host
-  roll     ///< to rank 0 of a job without a launcher, before the ranks know each other
+  roll,    ///< to rank 0 of a job without a launcher, before the ranks know each other
+  guest    ///< of a process that is no rank, to one that publishes
 };
 
 /// A number for a job, which gives its secret away to nobody.

@@ -6,17 +6,18 @@
 
 namespace weft::p2p {
 
-Identity::Secret token_key(std::string_view token) {
+Identity::Secret token_key(std::string_view token, TokenUse use) {
   if (sodium_init() < 0)
     throw Error(ErrorDetail{
         .code = Code::system, .operation = "join", .message = "libsodium found no randomness"});
-  constexpr std::string_view kPurpose = "weft bootstrap token";
+  const std::string_view purpose =
+      use == TokenUse::guests ? "weft guests' token" : "weft bootstrap token";
   Identity::Secret key{};
   static_assert(sizeof key >= crypto_generichash_BYTES_MIN);
   // Keyed with the purpose: the same token, used by something else, gives nothing away.
   crypto_generichash(reinterpret_cast<unsigned char*>(key.data()), key.size(),
                      reinterpret_cast<const unsigned char*>(token.data()), token.size(),
-                     reinterpret_cast<const unsigned char*>(kPurpose.data()), kPurpose.size());
+                     reinterpret_cast<const unsigned char*>(purpose.data()), purpose.size());
   return key;
 }
 

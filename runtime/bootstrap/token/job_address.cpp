@@ -13,12 +13,18 @@
 namespace weft::bootstrap {
 namespace {
 
-[[noreturn]] void refuse(std::string_view text, std::string_view why, std::string_view hint) {
-  throw Error(ErrorDetail{.code = Code::bad_config,
-                          .operation = "join",
-                          .message = fmt::format("WEFT_ADDR=\"{}\": {}", text, why),
-                          .hint = std::string(hint)});
-}
+/// A variable and its value.
+struct Said {
+  std::string_view variable;
+  std::string_view text;
+
+  [[noreturn]] void refuse(std::string_view why, std::string_view hint) const {
+    throw Error(ErrorDetail{.code = Code::bad_config,
+                            .operation = "join",
+                            .message = fmt::format("{}=\"{}\": {}", variable, text, why),
+                            .hint = std::string(hint)});
+  }
+};
 
 constexpr std::string_view kAccepted = "accepted: host:port or [IPv6]:port, such as 10.0.0.1:29400";
 
@@ -56,32 +62,34 @@ std::string JobAddress::text() const {
   return fmt::format("{}{}{}:{}", brackets ? "[" : "", host, brackets ? "]" : "", port);
 }
 
-JobAddress parse_job_address(std::string_view text) {
+JobAddress parse_job_address(std::string_view text, std::string_view variable) {
+  const Said said{variable, text};
   JobAddress address;
+  address.variable = variable;
   std::string_view port;
   if (text.starts_with('[')) {
     const auto end = text.find("]:");
-    if (end == text.npos) refuse(text, "a port is missing", kAccepted);
+    if (end == text.npos) said.refuse("a port is missing", kAccepted);
     address.host = text.substr(1, end - 1);
     port = text.substr(end + 2);
   } else {
     const auto colon = text.rfind(':');
-    if (colon == text.npos) refuse(text, "a port is missing", kAccepted);
-    if (text.find(':') != colon) refuse(text, "an IPv6 address stands in brackets", kAccepted);
+    if (colon == text.npos) said.refuse("a port is missing", kAccepted);
+    if (text.find(':') != colon) said.refuse("an IPv6 address stands in brackets", kAccepted);
     address.host = text.substr(0, colon);
     port = text.substr(colon + 1);
   }
   const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), address.port);
   if (error != std::errc{} || end != port.data() + port.size() || address.port == 0)
-    refuse(text, "the port is no number from 1 to 65535", kAccepted);
-  if (address.host.empty()) refuse(text, "the host is missing", kAccepted);
+    said.refuse("the port is no number from 1 to 65535", kAccepted);
+  if (address.host.empty()) said.refuse("the host is missing", kAccepted);
   const Resolved numeric = look_up(address.host, AI_NUMERICHOST);
   address.is_numeric = !numeric.places.empty();
   if (text.starts_with('[') && !address.is_numeric)
-    refuse(text, "what stands in brackets is no IPv6 address", kAccepted);
+    said.refuse("what stands in brackets is no IPv6 address", kAccepted);
   if (address.is_numeric && is_wildcard(numeric.places[0]))
-    refuse(text, "this stands for every address, so nobody can call it",
-           "name an address of rank 0's host that the others reach");
+    said.refuse("this stands for every address, so nobody can call it",
+                "name an address of the host that listens there");
   return address;
 }
 
@@ -104,13 +112,13 @@ std::vector<p2p::Place> own_places(const JobAddress& address, const Resolved& re
   std::string known;
   for (const p2p::InterfaceAddress& a : interfaces)
     known += fmt::format("{}{} {}", known.empty() ? "" : ", ", a.name, p2p::text(a.place));
-  refuse(
-      address.text(),
+  Said{address.variable, address.text()}.refuse(
       resolved.places.empty()
           ? resolved.trouble
-          : fmt::format("rank 0's host does not have this address; it has {}", known),
-      "name an address of rank 0's host; where another one is forwarded to it, WEFT_IFACE on rank "
-      "0 says where to listen");
+          : fmt::format("the host that is to listen there does not have this address; it has {}",
+                        known),
+      "name an address of that host; where another one is forwarded to it, WEFT_IFACE there says "
+      "where to listen");
 }
 
 }  // namespace weft::bootstrap

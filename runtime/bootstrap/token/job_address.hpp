@@ -1,4 +1,4 @@
-// WEFT_ADDR: where the ranks of a job find rank 0.
+// WEFT_ADDR: where the ranks of a job find rank 0. WEFT_GUEST_ADDR is written alike.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,7 @@ struct JobAddress {
   std::string host;  ///< an address, or a name that the user wants to be looked up
   std::uint16_t port = 0;
   bool is_numeric = false;
+  std::string variable = "WEFT_ADDR";  ///< that said so
 
   /// "host:port", "[fd00::1]:4711".
   std::string text() const;
@@ -21,7 +22,7 @@ struct JobAddress {
 
 /// Throws Error(bad_config) for what is neither "host:port" nor "[IPv6]:port", port 0, or an
 /// address that stands for all of them.
-JobAddress parse_job_address(std::string_view text);
+JobAddress parse_job_address(std::string_view text, std::string_view variable = "WEFT_ADDR");
 
 struct Resolved {
   std::vector<p2p::Place> places;  ///< none: `trouble` says why
@@ -31,7 +32,7 @@ struct Resolved {
 /// The address itself; a name is looked up by the system's resolver, which may take its time.
 Resolved resolve(const JobAddress& address);
 
-/// Where rank 0 listens for the others: what of `resolved` belongs to this host; where none does
+/// Where rank 0, or who takes guests in, listens: what of `resolved` belongs to this host; where none does
 /// (the address is forwarded), the places that WEFT_IFACE names. Throws Error(bad_config).
 std::vector<p2p::Place> own_places(const JobAddress& address, const Resolved& resolved,
                                    std::string_view iface);

@@ -18,42 +18,53 @@
 namespace weft::bootstrap {
 namespace {
 
-[[noreturn]] void refuse(const std::string& path, const std::string& why, const std::string& hint) {
-  throw Error(ErrorDetail{.code = Code::bad_config,
-                          .operation = "join",
-                          .message = fmt::format("WEFT_TOKEN_FILE=\"{}\": {}", path, why),
-                          .hint = hint});
-}
+/// A token file as its user named it.
+struct Named {
+  const std::string& path;
+  const p2p::TokenUse use;
+
+  [[noreturn]] void refuse(const std::string& why, const std::string& hint) const {
+    const bool guests = use == p2p::TokenUse::guests;
+    throw Error(ErrorDetail{
+        .code = Code::bad_config,
+        .operation = guests ? "guests" : "join",
+        .message = fmt::format("{}=\"{}\": {}",
+                               guests ? "WEFT_GUEST_TOKEN_FILE" : "WEFT_TOKEN_FILE", path, why),
+        .hint = hint});
+  }
+};
 
 /// Of the file that was opened, whatever its name stands for by now.
-void check_guarded(const std::string& path, int fd) {
+void check_guarded(const Named& named, int fd) {
   struct stat about {};
-  if (::fstat(fd, &about) != 0) refuse(path, os::words(errno), "");
-  if (!S_ISREG(about.st_mode)) refuse(path, "it is no regular file", "name a file with a token");
+  if (::fstat(fd, &about) != 0) named.refuse(os::words(errno), "");
+  if (!S_ISREG(about.st_mode)) named.refuse("it is no regular file", "name a file with a token");
   if ((about.st_mode & (S_IRWXG | S_IRWXO)) != 0)
-    refuse(
-        path,
+    named.refuse(
         fmt::format("its mode is {:04o}: others than its owner may use it", about.st_mode & 07777U),
-        fmt::format("chmod 600 {}; and draw a new token if others may have read it", path));
+        fmt::format("chmod 600 {}; and draw a new token if others may have read it", named.path));
   if (about.st_uid != ::geteuid() && about.st_uid != 0)
-    refuse(
-        path,
+    named.refuse(
         fmt::format("it belongs to user {}, this process is user {}'s", about.st_uid, ::geteuid()),
         "a token must be its user's own file, or root's");
 }
 
 }  // namespace
 
-p2p::Identity::Secret read_token(const std::string& path) {
+p2p::Identity::Secret read_token(const std::string& path, p2p::TokenUse use) {
+  const Named named{path, use};
   const os::Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!file) refuse(path, os::words(errno), "a file with the job's token, the same for every rank");
-  check_guarded(path, file.get());
+  if (!file)
+    named.refuse(os::words(errno), use == p2p::TokenUse::guests
+                                       ? "a file with the guests' token, the same at both ends"
+                                       : "a file with the job's token, the same for every rank");
+  check_guarded(named, file.get());
   std::array<char, kTokenMost + 1> content{};
   std::size_t size = 0;
   while (size < content.size()) {
     const ssize_t got = ::read(file.get(), content.data() + size, content.size() - size);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) refuse(path, os::words(errno), "");
+    if (got < 0) named.refuse(os::words(errno), "");
     if (got == 0) break;
     size += static_cast<std::size_t>(got);
   }
@@ -64,13 +75,12 @@ p2p::Identity::Secret read_token(const std::string& path) {
   if (token.size() < kTokenLeast || token.size() > kTokenMost) {
     const std::size_t length = token.size();
     p2p::wipe(content.data(), content.size());
-    refuse(path,
-           length > kTokenMost
-               ? fmt::format("a token of more than {} bytes", kTokenMost)
-               : fmt::format("a token of {} bytes, fewer than {}", length, kTokenLeast),
-           "draw one: (umask 077; openssl rand -hex 32 > FILE)");
+    named.refuse(length > kTokenMost
+                     ? fmt::format("a token of more than {} bytes", kTokenMost)
+                     : fmt::format("a token of {} bytes, fewer than {}", length, kTokenLeast),
+                 "draw one: (umask 077; openssl rand -hex 32 > FILE)");
   }
-  const auto key = p2p::token_key(token);
+  const auto key = p2p::token_key(token, use);
   p2p::wipe(content.data(), content.size());
   return key;
 }

@@ -117,7 +117,7 @@ TEST(JobAddress, IsWhereRankZeroListensIfItIsItsOwn) {
   const auto foreign = parse_job_address("203.0.113.1:4711");
   EXPECT_NE(refusal([&] {
               (void)own_places(foreign, resolve(foreign), "auto");
-            }).find("rank 0's host does not have this address"),
+            }).find("does not have this address"),
             std::string::npos);
   EXPECT_EQ(own_places(foreign, resolve(foreign), "127.0.0.1"),
             resolve(parse_job_address("127.0.0.1:1")).places);

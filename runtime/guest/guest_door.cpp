@@ -1,0 +1,54 @@
+#include "runtime/guest/guest_door.hpp"
+
+#include <chrono>
+#include <utility>
+#include <vector>
+
+namespace weft::guest {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::chrono::milliseconds kTick = 50ms;
+constexpr std::chrono::seconds kPatience{10};  ///< with who has not said that it knows the token
+
+/// The numbers of the two ends, in a job that consists of them.
+constexpr int kHost = 0;
+constexpr int kGuest = 1;
+
+std::vector<p2p::Place> places_of(const GuestDoor::Setup& setup) {
+  if (setup.address.file.empty())
+    return bootstrap::own_places(setup.address.fixed, bootstrap::resolve(setup.address.fixed),
+                                 setup.iface);
+  return p2p::choose_places(p2p::interface_addresses(), setup.iface);
+}
+
+}  // namespace
+
+p2p::Identity host_identity(const p2p::Identity::Secret& key) { return {kHost, 2, key}; }
+p2p::Identity guest_identity(const p2p::Identity::Secret& key) { return {kGuest, 2, key}; }
+
+GuestDoor::GuestDoor(p2p::ProgressThread& thread, Log& log, const Setup& setup, Came came)
+    : identity_(host_identity(setup.key)),
+      door_(thread, log, turned_away_, kPatience,
+            {.came = [came = std::move(came)](const p2p::Hello& caller, const p2p::Hello&,
+                                              os::Fd& socket) -> std::string {
+               if (caller.purpose != p2p::Purpose::guest) return "only guests are let in here";
+               return came(socket);
+             },
+             .short_of =
+                 [&log](const Error& error) {
+                   log.warn(Subsystem::path, "guests must wait: {}", error.what());
+                 },
+             .wants_ticks = [this] { ticks_.start(); }}),
+      ticks_(thread, kTick, [this](std::uint64_t) {
+        if (!door_.tick()) ticks_.stop();
+      }) {
+  const auto places = places_of(setup);
+  const std::uint16_t port = door_.listen(places, setup.address.fixed.port);
+  for (const p2p::Place& place : places)
+    address_ += (address_.empty() ? "" : ",") + p2p::text(place, port);
+  if (!setup.address.file.empty()) file_ = AddressFile(setup.address.file, places, port);
+}
+
+}  // namespace weft::guest
