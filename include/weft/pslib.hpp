@@ -14,6 +14,7 @@
 #include "weft/checkpoint.hpp"
 #include "weft/consistency.hpp"
 #include "weft/optimizer.hpp"
+#include "weft/publication.hpp"
 #include "weft/sparse_table.hpp"
 #include "weft/world.hpp"
 

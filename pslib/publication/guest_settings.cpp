@@ -1,0 +1,34 @@
+#include "pslib/publication/guest_settings.hpp"
+
+#include <fmt/format.h>
+
+#include "runtime/bootstrap/token/token_file.hpp"
+#include "weft/error.hpp"
+
+namespace weft::pslib {
+
+GuestSettings read_guest_settings(const Config& config, const std::string& address,
+                                  const std::string& token_file, const char* operation) {
+  const auto chosen = [&](const std::string& option, Knob knob, const char* variable,
+                          const char* hint) {
+    const std::string& text = option.empty() ? config.text(knob) : option;
+    if (text.empty())
+      throw Error(ErrorDetail{.code = Code::bad_config,
+                              .operation = operation,
+                              .message = fmt::format("{} is not set", variable),
+                              .hint = hint});
+    return text;
+  };
+  return {.address = guest::parse_guest_address(chosen(
+              address, Knob::guest_addr, "WEFT_GUEST_ADDR",
+              "host:port, or a file by which guests learn where the publisher listens; the same "
+              "for both")),
+          .key = bootstrap::read_token(
+              chosen(token_file, Knob::guest_token_file, "WEFT_GUEST_TOKEN_FILE",
+                     "a file with the guests' token: (umask 077; openssl rand -hex 32 > FILE)"),
+              p2p::TokenUse::guests),
+          .iface = config.text(Knob::iface),
+          .timeout = config.time(Knob::timeout).value()};
+}
+
+}  // namespace weft::pslib

@@ -1,0 +1,24 @@
+// What both ends of a publication go by: the program's options, else the environment.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "base/config.hpp"
+#include "p2p/connector/handshake.hpp"
+#include "runtime/guest/guest_address.hpp"
+
+namespace weft::pslib {
+
+struct GuestSettings {
+  guest::GuestAddress address;
+  p2p::Identity::Secret key{};
+  std::string iface;
+  std::chrono::nanoseconds timeout{};  ///< WEFT_TIMEOUT
+};
+
+/// `operation` is what the user called. Throws Error(bad_config).
+GuestSettings read_guest_settings(const Config& config, const std::string& address,
+                                  const std::string& token_file, const char* operation);
+
+}  // namespace weft::pslib

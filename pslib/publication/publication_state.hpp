@@ -1,0 +1,64 @@
+// A publication: its tensors, their versions, and what became of them.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "pslib/publication/layout.hpp"
+#include "pslib/publication/snapshots.hpp"
+#include "weft/publication.hpp"
+
+namespace weft::pslib::detail {
+
+/// Shared by the user's handle and the guests that read it. publish() from one thread, the rest
+/// from any.
+class PublicationState {
+ public:
+  /// `wake` makes the publisher's thread look() at the guests of this publication. `refuse_fork`
+  /// says so in a fork of the process. Throws Error(bad_argument, system).
+  PublicationState(std::string name, std::vector<PublishedTensor> specs,
+                   const PublicationOptions& options, std::function<void()> wake,
+                   std::function<Status()> refuse_fork);
+
+  Status publish(std::span<const Tensor> tensors, std::uint64_t step) noexcept;
+  /// The user's handle is gone.
+  void close() noexcept;
+  bool is_closed() const noexcept { return closed_.load(); }
+  PublicationStatistics statistics() const noexcept;
+
+  const std::string& name() const noexcept { return name_; }
+  const std::vector<PublishedTensor>& specs() const noexcept { return specs_; }
+  Snapshots& snapshots() noexcept { return snapshots_; }
+
+  /// Counted by the publisher's thread. Who waits must look for a newer version once more after
+  /// it has been counted.
+  struct Counts {
+    std::atomic<int> guests{0};
+    std::atomic<int> waiting{0};
+    std::atomic<std::uint64_t> full_sent{0};
+    std::atomic<std::uint64_t> deltas_sent{0};
+    std::atomic<std::uint64_t> full_bytes{0};
+    std::atomic<std::uint64_t> delta_bytes{0};
+    std::atomic<std::uint64_t> revoked{0};
+  };
+  Counts counts;
+
+ private:
+  TensorPlaces places_of(std::span<const Tensor> tensors) const;
+
+  const std::string name_;
+  const std::vector<PublishedTensor> specs_;
+  const std::function<void()> wake_;
+  const std::function<Status()> refuse_fork_;
+  Snapshots snapshots_;
+  std::atomic<bool> closed_{false};
+  std::atomic<std::uint64_t> rows_changed_{0};
+  std::atomic<std::uint64_t> bytes_copied_{0};
+};
+
+}  // namespace weft::pslib::detail

@@ -1,0 +1,65 @@
+// The handles of who publishes.
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "pslib/publication/publisher_state.hpp"
+#include "pslib/refusal.hpp"
+#include "weft/publication.hpp"
+
+namespace weft::pslib {
+
+Publication::Publication(std::shared_ptr<detail::PublicationState> state) noexcept
+    : state_(std::move(state)) {}
+Publication::Publication(Publication&&) noexcept = default;
+
+Publication& Publication::operator=(Publication&& other) noexcept {
+  std::swap(state_, other.state_);
+  return *this;
+}
+
+Publication::~Publication() {
+  if (state_) state_->close();
+}
+
+Status Publication::publish(std::span<const Tensor> tensors, std::uint64_t step) noexcept {
+  return state_->publish(tensors, step);
+}
+
+std::uint64_t Publication::version() const noexcept { return state_->snapshots().newest(); }
+PublicationStatistics Publication::statistics() const noexcept { return state_->statistics(); }
+
+Publisher::Publisher(World& world, const PublisherOptions& options) {
+  refuse_fork(world, "publisher").or_throw();
+  constexpr int kMostGuests = 1 << 16;
+  if (options.most_guests < 1 || options.most_guests > kMostGuests)
+    throw Error(bad_argument("publisher", fmt::format("{} guests at most", options.most_guests),
+                             fmt::format("1 to {}", kMostGuests)));
+  state_ = std::make_unique<detail::PublisherState>(
+      world, options,
+      read_guest_settings(Config::read(), options.address, options.token_file, "publisher"));
+}
+
+Publisher::Publisher(Publisher&&) noexcept = default;
+
+Publisher::~Publisher() {
+  // A fork has not the thread, and its locks may be held for ever: the state is left as it is.
+  if (state_ && !refuse_fork(state_->world(), "publisher")) (void)state_.release();
+}
+
+Publication Publisher::publication(const std::string& name, std::vector<PublishedTensor> specs,
+                                   const PublicationOptions& options) {
+  refuse_fork(state_->world(), "publication").or_throw();
+  return Publication(state_->publication(name, std::move(specs), options));
+}
+
+const std::string& Publisher::address() const noexcept { return state_->address(); }
+int Publisher::guests() const noexcept { return state_->guests(); }
+std::uint64_t Publisher::turned_away() const noexcept { return state_->turned_away(); }
+
+Status Publisher::leave(Deadline deadline) noexcept {
+  if (Status forked = refuse_fork(state_->world(), "leave"); !forked) return forked;
+  return state_->leave(deadline);
+}
+
+}  // namespace weft::pslib

@@ -1,0 +1,134 @@
+#include "pslib/publication/publisher_state.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "p2p/connector/exact_read.hpp"
+#include "pslib/refusal.hpp"
+#include "runtime/world_state.hpp"
+
+namespace weft::pslib::detail {
+
+PublisherState::PublisherState(World& world, const PublisherOptions& options,
+                               const GuestSettings& settings)
+    : world_(world),
+      log_(WorldAccess::state(world).log),
+      most_guests_(static_cast<std::size_t>(options.most_guests)),
+      timeout_(settings.timeout),
+      bell_(std::make_shared<Bell>()),
+      door_(thread_, *log_,
+            {.address = settings.address, .iface = settings.iface, .key = settings.key},
+            [this](os::Fd& socket) { return on_came(socket); }) {
+  bell_->publisher = this;
+  thread_.start();
+  thread_.run([this] { door_.open(); });
+  log_->info(Subsystem::ps, "guests are let in at {}", door_.address());
+}
+
+PublisherState::~PublisherState() {
+  {
+    const std::lock_guard lock(bell_->mutex);
+    bell_->publisher = nullptr;
+  }
+  thread_.run([this] {
+    for (auto& [number, guest] : sessions_) guest.session->say_left();
+  });
+  thread_.stop();
+}
+
+std::shared_ptr<PublicationState> PublisherState::publication(const std::string& name,
+                                                              std::vector<PublishedTensor> specs,
+                                                              const PublicationOptions& options) {
+  const std::lock_guard lock(mutex_);
+  const auto known = publications_.find(name);
+  if (known != publications_.end() && !known->second->is_closed())
+    throw Error(
+        ErrorDetail{.code = Code::duplicate_name,
+                    .operation = "publication",
+                    .message = fmt::format("this publisher has a publication '{}' already", name),
+                    .hint = "another name, or let that one go first"});
+  auto state = std::make_shared<PublicationState>(
+      name, std::move(specs), options,
+      [bell = bell_] {
+        const std::lock_guard at_bell(bell->mutex);
+        PublisherState* const publisher = bell->publisher;
+        if (publisher != nullptr && refuse_fork(publisher->world_, "publish"))
+          publisher->thread_.post([publisher] { publisher->look(); });
+      },
+      [&world = world_] { return refuse_fork(world, "publish"); });
+  publications_[name] = state;
+  return state;
+}
+
+std::shared_ptr<PublicationState> PublisherState::find(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  const auto found = publications_.find(name);
+  return found == publications_.end() || found->second->is_closed() ? nullptr : found->second;
+}
+
+std::string PublisherState::names() {
+  const std::lock_guard lock(mutex_);
+  std::string names;
+  for (const auto& [name, state] : publications_)
+    if (!state->is_closed()) names += (names.empty() ? "" : ", ") + name;
+  return names;
+}
+
+std::string PublisherState::on_came(os::Fd& socket) {
+  if (is_leaving_) return "it is leaving";
+  if (sessions_.size() >= most_guests_)
+    return fmt::format("it takes in no more guests: {} are there", sessions_.size());
+  if (!p2p::send_record(socket.get(), std::uint16_t{0})) return {};  // the guest has gone already
+  const int number = next_guest_++;
+  Guest& guest = sessions_[number];
+  guest.events = {.find = [this](const std::string& name) { return find(name); },
+                  .names = [this] { return names(); },
+                  .ended = [this, number](const std::string& why) { on_ended(number, why); }};
+  try {
+    guest.session = std::make_unique<Session>(thread_, std::move(socket), guest.events);
+  } catch (const Error& error) {
+    sessions_.erase(number);
+    log_->warn(Subsystem::ps, "a guest was not let in: {}", error.what());
+    return {};
+  }
+  guests_.fetch_add(1);
+  log_->debug(Subsystem::ps, "guest {} has come; {} are there", number, guests());
+  return {};
+}
+
+void PublisherState::on_ended(int guest, const std::string& why) {
+  if (why.empty())
+    log_->debug(Subsystem::ps, "guest {} has gone", guest);
+  else
+    log_->warn(Subsystem::ps, "guest {} was turned out: {}", guest, why);
+  // It is in the middle of a call.
+  thread_.post([this, guest] {
+    sessions_.erase(guest);
+    guests_.fetch_sub(1);
+    const std::lock_guard lock(gone_mutex_);
+    gone_.notify_all();
+  });
+}
+
+void PublisherState::look() {
+  for (auto& [number, guest] : sessions_) guest.session->look();
+}
+
+Status PublisherState::leave(Deadline deadline) {
+  deadline = deadline.resolve(timeout_);
+  thread_.run([this] {
+    is_leaving_ = true;
+    for (auto& [number, guest] : sessions_) guest.session->leave();
+  });
+  std::unique_lock lock(gone_mutex_);
+  if (gone_.wait_until(lock, deadline.when(), [this] { return guests() == 0; })) return {};
+  return Status(ErrorDetail{
+      .code = Code::timeout,
+      .operation = "leave",
+      .message = fmt::format("{} guest(s) have not taken the newest version yet", guests()),
+      .hint = "a longer deadline, or leave them: they keep the version that they have",
+      .rank = world_.rank()});
+}
+
+}  // namespace weft::pslib::detail

@@ -1,0 +1,81 @@
+// What a reader says and hears.
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <limits>
+
+#include "base/os/system_error.hpp"
+#include "p2p/connector/exact_read.hpp"
+#include "pslib/publication/reader_state.hpp"
+
+namespace weft::pslib::detail {
+
+void ReaderState::ask(const wire::Ask& ask) {
+  // What went wrong shows when the answer is read, behind what came before.
+  (void)p2p::send_record(socket_.get(), ask);
+}
+
+void ReaderState::receive(std::span<std::byte> to, Deadline deadline) {
+  while (have_ < to.size()) {
+    const ssize_t got = ::recv(socket_.get(), to.data() + have_, to.size() - have_, MSG_DONTWAIT);
+    if (got > 0)
+      have_ += static_cast<std::size_t>(got);
+    else
+      wait_or_fail(got, deadline);
+  }
+  have_ = 0;
+}
+
+void ReaderState::wait_or_fail(ssize_t got, Deadline deadline) {
+  if (got == 0) fail(Code::peer_failed, "its connection was closed: the process ended");
+  if (errno == EINTR) return;
+  if (errno == ECONNRESET || errno == EPIPE)
+    fail(Code::peer_failed, "its connection was reset: the process ended");
+  if (errno == ETIMEDOUT) fail(Code::peer_failed, "its host does not answer any more");
+  if (errno != EAGAIN && errno != EWOULDBLOCK)
+    fail(Code::path_failed, "its connection broke: " + os::words(errno));
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.left()).count();
+  if (left <= 0) fail_late();
+  pollfd at{.fd = socket_.get(), .events = POLLIN, .revents = 0};
+  // What became of it the next call tells.
+  (void)::poll(&at, 1,
+               static_cast<int>(std::min<std::int64_t>(left, std::numeric_limits<int>::max())));
+}
+
+void ReaderState::fail_late() {
+  constexpr const char* kGoOn = "the next pull goes on from here; WEFT_TIMEOUT";
+  if (others_)
+    fail(Code::timeout,
+         fmt::format("nothing was published under this name; what there is: {}",
+                     others_->empty() ? "nothing" : *others_),
+         "is the name right? does the publisher make it later? then a longer deadline");
+  if (specs_.empty())
+    fail(Code::timeout, "it let this process in, but does not answer", "is it stopped?");
+  if (stage_ != Stage::head)
+    fail(Code::timeout,
+         fmt::format("of version {} all but {} of {} bytes had come", head_.version, cursor_.left(),
+                     head_.bytes),
+         kGoOn);
+  fail(Code::timeout,
+       version == 0 ? "nothing was published yet"
+                    : fmt::format("nothing newer than version {} came", version),
+       kGoOn);
+}
+
+void ReaderState::fail(Code code, const std::string& message, const std::string& hint) {
+  throw Error(ErrorDetail{.code = code,
+                          .operation = specs_.empty() ? "join as a guest" : "pull",
+                          .message = fmt::format("publisher at {}: {}", address_, message),
+                          .hint = hint,
+                          .slot = name_});
+}
+
+void ReaderState::fail_malformed() {
+  fail(Code::path_failed, "what came is malformed", "the same weft at both ends?");
+}
+
+}  // namespace weft::pslib::detail

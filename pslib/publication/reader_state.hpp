@@ -1,0 +1,94 @@
+// A guest's end of a publication.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/os/fd.hpp"
+#include "base/os/mapping.hpp"
+#include "pslib/publication/guest_settings.hpp"
+#include "pslib/publication/layout.hpp"
+#include "pslib/publication/run_cursor.hpp"
+#include "pslib/publication/wire.hpp"
+#include "weft/publication.hpp"
+
+namespace weft::pslib::detail {
+
+/// Asks for versions and receives them where they are to lie; a wait that times out goes on with
+/// the next call. One thread at a time.
+class ReaderState {
+ public:
+  /// Waits until there is a publication of that name. Throws Error.
+  ReaderState(std::string name, const GuestSettings& settings, Deadline deadline);
+
+  const std::vector<PublishedTensor>& specs() const noexcept { return specs_; }
+  void receive_into(std::vector<Tensor> tensors);
+  /// Takes the newest version; `waits` for one newer than the last.
+  Status pull(bool waits, Deadline deadline) noexcept;
+  Tensor tensor(const std::string& name) const;
+
+  std::uint64_t version = 0;
+  std::uint64_t step = 0;
+  bool whole = false;
+  ReaderStatistics statistics;
+
+ private:
+  /// What is being received.
+  enum class Stage : std::uint8_t { nothing, head, runs, part_length, part };
+
+  void attach(Deadline deadline);
+  void ask(const wire::Ask& ask);
+  void take_answer(Deadline deadline);
+  /// Each goes on with its stage and sets the next.
+  void take_head(Deadline deadline);
+  void take_runs(Deadline deadline);
+  void take_part_length(Deadline deadline);
+  void take_part(Deadline deadline);
+  void finish();
+  void catch_up();
+  void prepare_buffers();
+  TensorPlaces places(std::size_t buffer) const;
+
+  void receive(std::span<std::byte> to, Deadline deadline);
+  /// After a call of the kernel that has brought nothing. Throws Error: timeout, or why nothing
+  /// more will come.
+  void wait_or_fail(ssize_t got, Deadline deadline);
+  template <typename T>
+  void receive_record(T& record, Deadline deadline) {
+    receive(std::as_writable_bytes(std::span(&record, 1)), deadline);
+  }
+  [[noreturn]] void fail(Code code, const std::string& message, const std::string& hint = {});
+  [[noreturn]] void fail_malformed();
+  [[noreturn]] void fail_late();
+
+  const std::string name_;
+  const std::string address_;
+  const std::chrono::nanoseconds timeout_;
+  os::Fd socket_;
+  std::vector<PublishedTensor> specs_;
+  std::optional<std::string> others_;  ///< while there is none of this name: those that there are
+  std::shared_ptr<const Layout> layout_;
+  std::shared_ptr<const ErrorDetail> over_;  ///< why there is nothing more to come
+
+  /// Two in turn; or tensors of the user's.
+  std::array<std::shared_ptr<os::Mapping>, 2> buffers_;
+  std::vector<Tensor> in_place_;
+  std::size_t front_ = 0;  ///< the buffer of `version`
+  Runs stale_;             ///< where the other buffer may differ from it
+
+  Stage stage_ = Stage::nothing;
+  bool asked_to_wait_ = false;
+  std::size_t have_ = 0;  ///< bytes of the record that the stage is about
+  wire::Head head_;
+  Runs runs_;
+  RunCursor cursor_;
+  std::uint32_t part_ = 0;
+  std::size_t part_left_ = 0;
+};
+
+}  // namespace weft::pslib::detail

@@ -1,0 +1,146 @@
+#include "pslib/publication/snapshots.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+namespace weft::pslib {
+namespace {
+
+constexpr auto kEndOfTime = Clock::time_point::max();
+
+/// The rows of one tensor in which two versions differ, behind `runs`.
+void compare_tensor(const Layout::Placed& tensor, std::uint32_t index, const std::byte* a,
+                    const std::byte* b, Runs& runs) {
+  for (std::uint32_t row = 0; row < tensor.rows; ++row) {
+    const std::size_t offset = row * tensor.row_bytes;
+    const std::size_t bytes = std::min(tensor.row_bytes, tensor.bytes - offset);
+    if (std::memcmp(a + offset, b + offset, bytes) == 0) continue;
+    Run* last = runs.empty() ? nullptr : &runs.back();
+    if (last != nullptr && last->tensor == index && last->first + last->rows == row)
+      ++last->rows;
+    else
+      runs.push_back({.tensor = index, .rows = 1, .first = row});
+  }
+}
+
+}  // namespace
+
+Snapshots::Snapshots(std::shared_ptr<const Layout> layout, const PublicationOptions& options)
+    : layout_(std::move(layout)),
+      compares_(options.history > 0),
+      buffers_(static_cast<std::size_t>(options.buffers)),
+      history_(static_cast<std::size_t>(options.history)) {
+  for (Buffer& buffer : buffers_)
+    buffer.memory = os::Mapping::anonymous(std::max(layout_->buffer_bytes(), Layout::kLine));
+}
+
+Snapshots::Held* Snapshots::Buffer::find(std::uint64_t number) noexcept {
+  const auto at = std::find_if(leases.begin(), leases.end(),
+                               [&](const Held& held) { return held.number == number; });
+  return at == leases.end() ? nullptr : &*at;
+}
+
+Clock::time_point Snapshots::Buffer::kept_since(Clock::time_point now) const noexcept {
+  if (leases.empty()) return kEndOfTime;
+  auto since = kEndOfTime - Clock::duration(1);
+  for (const Held& held : leases)
+    if (now - held.progressed < kStalled) since = std::min(since, held.begun);
+  return since;
+}
+
+TensorPlaces Snapshots::places(const Buffer& buffer) const {
+  TensorPlaces places;
+  for (const Layout::Placed& tensor : layout_->tensors())
+    places.push_back(buffer.memory.data() + tensor.offset);
+  return places;
+}
+
+/// One that is not the newest; nobody sends from it any more.
+std::size_t Snapshots::take_buffer() {
+  const auto now = Clock::now();
+  std::optional<std::size_t> best;
+  Clock::time_point best_since;
+  for (std::size_t i = 0; i < buffers_.size(); ++i) {
+    if (i == newest_ && newest() > 0) continue;
+    Buffer& buffer = buffers_[i];
+    const std::lock_guard lock(buffer.guard);
+    const auto since = buffer.kept_since(now);
+    // Of those that may go the youngest version: the least of it has changed since.
+    const bool is_better = !best || since > best_since ||
+                           (since == best_since && buffer.version > buffers_[*best].version);
+    if (!is_better) continue;
+    best = i;
+    best_since = since;
+  }
+  const std::lock_guard lock(buffers_[*best].guard);
+  buffers_[*best].leases.clear();
+  return *best;
+}
+
+Runs Snapshots::compare(const TensorPlaces& sources) const {
+  if (newest() == 0 || !compares_) return layout_->all();
+  Runs changed;
+  const TensorPlaces current = places(buffers_[newest_]);
+  for (std::uint32_t i = 0; i < sources.size(); ++i)
+    compare_tensor(layout_->tensors()[i], i, current[i], sources[i], changed);
+  return changed;
+}
+
+Snapshots::Published Snapshots::publish(const TensorPlaces& sources, std::uint64_t step) {
+  Runs changed = compare(sources);
+  const std::size_t taken = take_buffer();
+  Buffer& buffer = buffers_[taken];
+  // Only this thread changes the history.
+  const auto missed = history_.since(std::exchange(buffer.version, 0));
+  const Runs stale = missed ? unite(*missed, changed) : layout_->all();
+  const TensorPlaces to = places(buffer);
+  Published done;
+  for (const Run& run : stale) {
+    const std::size_t offset = layout_->offset(run);
+    const std::size_t bytes = layout_->bytes(run);
+    std::memcpy(to[run.tensor] + offset, sources[run.tensor] + offset, bytes);
+    done.bytes_copied += bytes;
+  }
+  for (const Run& run : changed) done.rows_changed += run.rows;
+  const std::lock_guard lock(mutex_);
+  history_.add(std::move(changed));
+  buffer.version = history_.newest();
+  buffer.step = step;
+  newest_ = taken;
+  newest_version_.store(buffer.version);
+  return done;
+}
+
+Snapshots::Offer Snapshots::offer(std::uint64_t have) {
+  const std::lock_guard lock(mutex_);
+  Buffer& buffer = buffers_[newest_];
+  Offer offer{.lease = {.buffer = newest_, .version = buffer.version, .number = ++leases_},
+              .step = buffer.step,
+              .from = 0,
+              .runs = {},
+              .places = places(buffer)};
+  auto changed = history_.since(have);
+  const auto cost = [&](const Runs& runs) {
+    return layout_->bytes(runs) + runs.size() * sizeof(Run);
+  };
+  if (changed && cost(*changed) <= layout_->bytes() - layout_->bytes() / 4) {
+    offer.from = have;
+    offer.runs = *std::move(changed);
+  } else {
+    offer.runs = layout_->all();
+  }
+  const auto now = Clock::now();
+  const std::lock_guard guard(buffer.guard);
+  buffer.leases.push_back({.number = offer.lease.number, .begun = now, .progressed = now});
+  return offer;
+}
+
+void Snapshots::end(const Lease& lease) noexcept {
+  Buffer& buffer = buffers_[lease.buffer];
+  const std::lock_guard lock(buffer.guard);
+  std::erase_if(buffer.leases, [&](const Held& held) { return held.number == lease.number; });
+}
+
+}  // namespace weft::pslib

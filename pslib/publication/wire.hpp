@@ -1,0 +1,74 @@
+// What a guest and a publisher say to each other, once they believe each other.
+//
+//   guest                               publisher
+//     Ask attach NAME  --------------->
+//                      <---------------  Head description, the specs      (unknown: other names)
+//     Ask pull | wait  --------------->
+//                      <---------------  Head values, its runs; then parts, until `bytes` are there
+//     Ask hurry        --------------->  a wait is not to last: what is there now counts
+//                      <---------------  Head end: left | closed
+//
+// A part is four bytes of length and so many bytes of the runs, one run behind the other. In the
+// place of a length, kRevoked says that the version was overwritten: what has come of it counts for
+// nothing, and another Head follows. All integers are little-endian.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "weft/publication.hpp"
+
+namespace weft::pslib::wire {
+
+struct Ask {
+  enum class Kind : std::uint32_t { attach = 1, pull, wait, hurry };
+  static constexpr std::size_t kMostName = 63;
+
+  Kind kind = Kind::pull;
+  std::uint32_t unused = 0;
+  std::uint64_t have = 0;                  ///< pull and wait: the version that the guest holds
+  std::array<char, kMostName + 1> name{};  ///< attach; ends with a NUL
+
+  /// nullopt: no guest of ours says so.
+  std::optional<std::string> attached_name() const;
+};
+static_assert(std::has_unique_object_representations_v<Ask> && sizeof(Ask) == 80);
+
+Ask attach(std::string_view name);
+
+struct Head {
+  enum class Kind : std::uint32_t { description = 1, unknown, values, end };
+  enum class End : std::uint32_t { left = 1, closed };
+
+  Kind kind = Kind::values;
+  std::uint32_t count = 0;    ///< tensors; runs that follow this head; or an End
+  std::uint64_t version = 0;  ///< values: what the guest has after them
+  std::uint64_t step = 0;     ///< values: the publisher's word on it
+  std::uint64_t from = 0;     ///< values: what they are added to; 0: they are everything
+  std::uint64_t bytes = 0;    ///< of the text or the specs that follow, or in all parts
+};
+static_assert(std::has_unique_object_representations_v<Head> && sizeof(Head) == 40);
+
+inline constexpr std::uint32_t kRevoked = 0xffffffff;
+inline constexpr std::size_t kMostPart = 256u << 10;
+/// What a guest believes of a head before it makes room for what follows.
+inline constexpr std::size_t kMostText = 1024;
+inline constexpr std::size_t kMostSpecs = 16u << 20;
+inline constexpr std::size_t kMostTensors = 1u << 16;
+
+/// Whether a guest can go on with what this head announces.
+bool makes_sense(const Head& head) noexcept;
+
+std::vector<std::byte> encode(std::span<const PublishedTensor> specs);
+/// nullopt for what is not the encoding of `count` tensors.
+std::optional<std::vector<PublishedTensor>> decode(std::span<const std::byte> bytes,
+                                                   std::size_t count);
+
+}  // namespace weft::pslib::wire
