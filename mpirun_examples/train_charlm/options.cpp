@@ -36,6 +36,15 @@ void declare(CLI::App& app, Options& o) {
                  "the so many highest ranks only serve; 0: every rank trains and serves")
       ->check(CLI::Range(0, 4096))
       ->capture_default_str();
+  app.add_option("--publish", o.publish,
+                 "rank 0 publishes the parameters after each so many steps, for rollout_charlm; "
+                 "WEFT_GUEST_ADDR and WEFT_GUEST_TOKEN_FILE say how it is reached; 0: never")
+      ->check(CLI::Range(0, 100'000'000))
+      ->capture_default_str();
+  app.add_option("--readers", o.readers,
+                 "with --publish: the first step waits for so many readers, a minute at most")
+      ->check(CLI::Range(0, 64))
+      ->capture_default_str();
   app.add_option("--losses", o.losses,
                  "file for every step's loss, as hexadecimal floats: equal files, equal runs");
   app.add_option("--json", o.json, "file for the results and the transfer report");

@@ -33,6 +33,8 @@ struct Options {
   std::uint64_t seed = 1;
   int sample = 400;
   int servers = 0;  ///< ranks that only serve; 0: every rank works and serves
+  int publish = 0;  ///< rank 0 publishes the parameters after each so many steps; 0: never
+  int readers = 0;  ///< of what is published, that the first step waits for
   std::string losses;
   std::string json;
 

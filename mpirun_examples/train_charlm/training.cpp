@@ -14,6 +14,7 @@
 #include "lstm.hpp"
 #include "model.hpp"
 #include "progress.hpp"
+#include "publishing.hpp"
 #include "rank_gather.hpp"
 #include "sample.hpp"
 #include "transfer_report.hpp"
@@ -64,6 +65,7 @@ class Job {
     if (!server_.works()) return;
     losses_.emplace(world, "charlm.loss", workers_, 1);
     costs_.emplace(world, "charlm.cost", workers_, kCounterCount);
+    publishing_.emplace(world, options, table_);
   }
 
   int run() {
@@ -83,6 +85,7 @@ class Job {
     const int final_steps = std::min(kFinalSteps, steps_);
     for (int step = 1; step <= steps_; ++step) {
       const double loss = train_step(step);
+      publishing_->step(step, steps_);
       if (is_first()) {
         progress.step(step, loss);
         if (losses_file_.is_open()) losses_file_ << fmt::format("{} {:a}\n", step, loss);
@@ -93,6 +96,7 @@ class Job {
     const double seconds = progress.seconds();
     const SteadyState steady = steady_state(before, world_.report(), steps_ - settled);
     costs_->put(to_values(steady.total())).or_throw();
+    publishing_->finish();
     if (!is_first()) return kLearned;
     return finish(steady, final_sum / final_steps, seconds);
   }
@@ -187,6 +191,7 @@ class Job {
   // Of workers.
   std::optional<RankGather> losses_;
   std::optional<RankGather> costs_;
+  std::optional<Publishing> publishing_;
 };
 
 }  // namespace
