@@ -28,6 +28,7 @@ GuestSettings read_guest_settings(const Config& config, const std::string& addre
                      "a file with the guests' token: (umask 077; openssl rand -hex 32 > FILE)"),
               p2p::TokenUse::guests),
           .iface = config.text(Knob::iface),
+          .must_encrypt = config.flag(Knob::encrypt),
           .timeout = config.time(Knob::timeout).value()};
 }
 

@@ -14,6 +14,7 @@ struct GuestSettings {
   guest::GuestAddress address;
   p2p::Identity::Secret key{};
   std::string iface;
+  bool must_encrypt = false;           ///< WEFT_ENCRYPT
   std::chrono::nanoseconds timeout{};  ///< WEFT_TIMEOUT
 };
 

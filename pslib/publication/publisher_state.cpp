@@ -18,7 +18,10 @@ PublisherState::PublisherState(World& world, const PublisherOptions& options,
       timeout_(settings.timeout),
       bell_(std::make_shared<Bell>()),
       door_(thread_, *log_,
-            {.address = settings.address, .iface = settings.iface, .key = settings.key},
+            {.address = settings.address,
+             .iface = settings.iface,
+             .key = settings.key,
+             .must_encrypt = settings.must_encrypt},
             [this](os::Fd& socket) { return on_came(socket); }) {
   bell_->publisher = this;
   thread_.start();

@@ -1,8 +1,13 @@
 #include "runtime/guest/guest_door.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <chrono>
 #include <utility>
 #include <vector>
+
+#include "weft/error.hpp"
 
 namespace weft::guest {
 namespace {
@@ -16,11 +21,26 @@ constexpr std::chrono::seconds kPatience{10};  ///< with who has not said that i
 constexpr int kHost = 0;
 constexpr int kGuest = 1;
 
+bool is_of_this_host_alone(const p2p::Place& place) {
+  p2p::Place loopback{};
+  loopback.back() = std::byte{1};
+  return p2p::is_ipv4(place) ? place[12] == std::byte{127} : place == loopback;
+}
+
 std::vector<p2p::Place> places_of(const GuestDoor::Setup& setup) {
-  if (setup.address.file.empty())
-    return bootstrap::own_places(setup.address.fixed, bootstrap::resolve(setup.address.fixed),
-                                 setup.iface);
-  return p2p::choose_places(p2p::interface_addresses(), setup.iface);
+  auto places = setup.address.file.empty()
+                    ? bootstrap::own_places(setup.address.fixed,
+                                            bootstrap::resolve(setup.address.fixed), setup.iface)
+                    : p2p::choose_places(p2p::interface_addresses(), setup.iface);
+  if (setup.must_encrypt && !std::all_of(places.begin(), places.end(), is_of_this_host_alone))
+    throw Error(ErrorDetail{
+        .code = Code::bad_config,
+        .operation = "publisher",
+        .message = fmt::format("WEFT_ENCRYPT=1, but what guests are sent is not encrypted, and {} "
+                               "would be reached from other hosts",
+                               setup.address.text()),
+        .hint = "let guests in at 127.0.0.1 (a tunnel may lead there), or unset WEFT_ENCRYPT"});
+  return places;
 }
 
 }  // namespace

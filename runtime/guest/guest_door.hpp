@@ -29,6 +29,8 @@ class GuestDoor {
     GuestAddress address;
     std::string iface;  ///< WEFT_IFACE: where to listen when the address is a file
     p2p::Identity::Secret key{};
+    /// WEFT_ENCRYPT, which guests' connections have nothing for: what leaves this host is refused.
+    bool must_encrypt = false;
   };
   /// A guest's socket, which it may take; an empty string lets the guest in, else it is why not.
   using Came = std::function<std::string(os::Fd& socket)>;

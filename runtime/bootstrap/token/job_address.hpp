@@ -32,8 +32,9 @@ struct Resolved {
 /// The address itself; a name is looked up by the system's resolver, which may take its time.
 Resolved resolve(const JobAddress& address);
 
-/// Where rank 0, or who takes guests in, listens: what of `resolved` belongs to this host; where none does
-/// (the address is forwarded), the places that WEFT_IFACE names. Throws Error(bad_config).
+/// Where rank 0, or who takes guests in, listens: what of `resolved` belongs to this host; where
+/// none does (the address is forwarded), the places that WEFT_IFACE names. Throws
+/// Error(bad_config).
 std::vector<p2p::Place> own_places(const JobAddress& address, const Resolved& resolved,
                                    std::string_view iface);
 
