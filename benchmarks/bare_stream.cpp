@@ -113,6 +113,33 @@ std::vector<double> BareStream::pings(std::uint32_t count) {
   return samples;
 }
 
+void BareStream::swap(const std::byte* from, std::byte* to, std::size_t bytes) {
+  // What is under way stays in the processors' caches.
+  constexpr std::size_t kAhead = 256u << 10;
+  const auto moved = [](ssize_t result) {
+    if (result == 0 || (result < 0 && errno != EINTR && errno != EAGAIN))
+      os::throw_system_error("bench", "exchange");
+    return static_cast<std::size_t>(std::max<ssize_t>(result, 0));
+  };
+  std::size_t sent = 0;
+  std::size_t got = 0;
+  while (got < bytes || sent < bytes) {
+    if (const std::size_t some = std::min(bytes, got + kAhead) - sent; some > 0)
+      sent += moved(::send(socket_.get(), from + sent, some, MSG_NOSIGNAL | MSG_DONTWAIT));
+    if (got < bytes) got += moved(::recv(socket_.get(), to + got, bytes - got, MSG_DONTWAIT));
+  }
+}
+
+double BareStream::exchange(std::size_t size, std::uint32_t count) {
+  buffer_.resize(std::max(buffer_.size(), 2 * size));
+  const auto start = Timer::now();
+  for (std::uint32_t i = 0; i < count; ++i) {
+    std::fill_n(buffer_.data(), size, static_cast<std::byte>(i));
+    swap(buffer_.data(), buffer_.data() + size, size);
+  }
+  return microseconds_since(start) / count;
+}
+
 double BareStream::send(std::size_t size, std::uint32_t count) {
   std::byte word[8]{};
   buffer_.resize(std::max(buffer_.size(), size));

@@ -21,10 +21,14 @@ class BareStream {
   /// Rank 0 sends so many bytes so many times, and gets 8 bytes once all have come: microseconds
   /// for each.
   double send(std::size_t size, std::uint32_t count);
+  /// Both send each other so many bytes at once, so many times, each rewriting them before and
+  /// never far ahead of what it has got: microseconds for each.
+  double exchange(std::size_t size, std::uint32_t count);
 
  private:
   void put(const std::byte* from, std::size_t bytes);
   void take(std::byte* to, std::size_t bytes, int flags);
+  void swap(const std::byte* from, std::byte* to, std::size_t bytes);
 
   bool leads_;
   os::Fd socket_;
