@@ -96,9 +96,12 @@ struct AdoptedReach {
   bool by_us = false;    ///< the peer's, by this rank
 };
 
-/// Whether what is put or written rings the peer's bell. If it may come silently, sleepers there
-/// look or ask for it themselves.
-enum class Bell : std::uint8_t { may_be_silent, always_rings };
+/// Whether what is put or written rings the peer's bell.
+enum class Bell : std::uint8_t {
+  may_be_silent,  ///< sleepers there look or ask for it themselves
+  may_tarry,      ///< it rings, and may go with what goes to the peer next, or when this rank waits
+  always_rings
+};
 
 /// The path to one peer. Thread-safety: put, get, write_word and notify may be called from several
 /// threads for different words and ranges, resolve and direct from any thread; send and share are

@@ -36,6 +36,10 @@ void Timer::stop() noexcept {
   set(std::chrono::nanoseconds(0));
 }
 
+void Timer::change(std::chrono::nanoseconds period) noexcept {
+  if (started_) set(period);
+}
+
 void Timer::set(std::chrono::nanoseconds period) noexcept {
   constexpr std::int64_t kSecond = 1'000'000'000;
   timespec span{};

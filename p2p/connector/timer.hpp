@@ -22,6 +22,8 @@ class Timer {
 
   void start() noexcept;
   void stop() noexcept;
+  /// From now on; while it is started.
+  void change(std::chrono::nanoseconds period) noexcept;
 
  private:
   void set(std::chrono::nanoseconds period) noexcept;

@@ -137,7 +137,7 @@ void Incoming::report() noexcept {
   reported_ = let_go_;
   longs_let_go_ = 0;
   if (peer_.gone()) return;
-  peer_.channel->write_word(words_there_, let_go_, Bell::always_rings);
+  peer_.channel->write_word(words_there_, let_go_, Bell::may_tarry);
   counters_.credit_writes.add(1);
 }
 

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <optional>
 
 #include "base/board/waits.hpp"
 #include "base/os/asymmetric_barrier.hpp"
@@ -58,8 +59,8 @@ class Sleeper {
 class Poller {
  public:
   virtual ~Poller() = default;
-  /// A waiting thread looks, if nobody else does.
-  virtual void poll() noexcept = 0;
+  /// A waiting thread looks, if nobody else does. Whether anything came, or could go.
+  virtual bool poll() noexcept = 0;
   /// The same for one that does not go on waiting.
   virtual void look() noexcept = 0;
   /// The caller is about to sleep: from now on what arrives rings the bell by itself.
@@ -91,9 +92,12 @@ class Waiter {
   }
   /// Where waits that sleep are shown. Before any other thread waits.
   void show_on(board::Waits* waits) noexcept { waits_ = waits; }
-  void poll() const noexcept {
+  /// Whether anything came, or could go.
+  bool poll() const noexcept {
+    bool moved = false;
     if (poller_ != nullptr) [[unlikely]]
-      both([](Poller& poller) { poller.poll(); });
+      both([&](Poller& poller) { moved = poller.poll() || moved; });
+    return moved;
   }
   /// For who looks without waiting.
   void look() const noexcept {
@@ -180,22 +184,42 @@ class Waiter {
   WaitEnd wait_on(const Ready& ready, const Broken& broken, Clock::time_point until,
                   const About& about) const noexcept {
     if (sleeper_ != nullptr) return wait_by_turns(ready, broken, until);
-    const auto began = Clock::now();
-    Shown shown(waits_, began);
-    const auto spin_end = std::min(until, began + policy_.spin);
-    while (policy_.spin.count() > 0 && Clock::now() < spin_end) {
+    Shown shown(waits_, Clock::now());
+    for (;;) {
+      if (const auto end = wait_awake(ready, broken, until)) return *end;
+      if (const auto end = wait_asleep(ready, broken, until, about, shown)) return *end;
+    }
+  }
+
+  /// None: nothing has come for a while. What comes may be a part of what is waited for, so the
+  /// while begins anew with it.
+  template <typename Ready, typename Broken>
+  std::optional<WaitEnd> wait_awake(const Ready& ready, const Broken& broken,
+                                    Clock::time_point until) const noexcept {
+    auto now = policy_.spin.count() > 0 ? Clock::now() : until;
+    for (auto spin_end = std::min(until, now + policy_.spin); now < spin_end; now = Clock::now()) {
+      bool moved = false;
       for (int i = 0; i < kPollsPerClock; ++i) {
-        poll();
+        moved = poll() || moved;
         if (ready()) return WaitEnd::ready;
         relax();
       }
       if (broken()) return ready() ? WaitEnd::ready : WaitEnd::broken;
+      if (moved) spin_end = std::min(until, now + policy_.spin);
     }
     for (int i = 0; i < policy_.yields; ++i) {
-      poll();
+      (void)poll();
       if (ready()) return WaitEnd::ready;
       sched_yield();
     }
+    return {};
+  }
+
+  /// None: the bell has rung.
+  template <typename Ready, typename Broken, typename About>
+  std::optional<WaitEnd> wait_asleep(const Ready& ready, const Broken& broken,
+                                     Clock::time_point until, const About& about,
+                                     Shown& shown) const noexcept {
     for (;;) {
       bell_.sleepers.fetch_add(1, std::memory_order_seq_cst);
       if (policy_.barrier_before_sleep) os::global_barrier();
@@ -212,6 +236,7 @@ class Waiter {
       if (is_ready || ready()) return WaitEnd::ready;
       if (is_broken) return WaitEnd::broken;
       if (is_late) return WaitEnd::timeout;
+      if (bell_.word.load(std::memory_order_seq_cst) != heard) return {};
     }
   }
 

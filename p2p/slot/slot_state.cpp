@@ -210,7 +210,7 @@ void SlotState::let_go(std::uint64_t sequence) noexcept {
   if (!credits_) return;
   if (const std::uint64_t unreported = let_go_.load(std::memory_order_relaxed) - reported_;
       unreported >= report_pressed_ && (unreported + 1 >= spec_.depth || !may_put_credit_off()))
-    write_credit(report_pressed_, p2p::Bell::always_rings);
+    write_credit(report_pressed_, p2p::Bell::may_tarry);
   os::light_barrier();  // credit_wanted() announces what is wanted, then looks at let_go_
   if (let_go_.load(std::memory_order_relaxed) >= wanted_from_.load(std::memory_order_relaxed))
       [[unlikely]]

@@ -77,7 +77,10 @@ class Outgoing::Gathered {
 };
 
 Outgoing::Outgoing(Pipe& pipe, const Exports& exports)
-    : pipe_(pipe), exports_(exports), ring_(kFirstRing) {}
+    : pipe_(pipe), exports_(exports), ring_(kFirstRing) {
+  // What is put off takes turns through all of them, and is not to allocate in each.
+  for (Record& record : ring_) record.runs.reserve(1);
+}
 
 std::size_t Outgoing::send_now(const Head& head, std::span<const iovec> runs) noexcept {
   std::array<iovec, kMostParts> parts;
@@ -86,7 +89,8 @@ std::size_t Outgoing::send_now(const Head& head, std::span<const iovec> runs) no
   std::copy_n(runs.begin(), count, parts.begin() + 1);
   const Pipe::Moved sent = pipe_.send(std::span(parts).first(1 + count));
   if (sent.error != 0) error_ = sent.error;
-  if (sent.bytes == sizeof head + head.bytes) sent_.store(++begun_, std::memory_order_release);
+  lacks_room_ = sent.bytes != sizeof head + head.bytes;
+  if (!lacks_room_) sent_.store(++begun_, std::memory_order_release);
   return sent.bytes;
 }
 
@@ -172,10 +176,12 @@ bool Outgoing::gather_reply(Record& record, std::uint64_t skip, Gathered& into) 
   return !into.full();
 }
 
-void Outgoing::flush(std::size_t most) noexcept {
+bool Outgoing::flush(std::size_t most) noexcept {
+  bool moved = false;
   if (pipe_.holds()) {
     if (const Pipe::Moved sent = pipe_.send({}); sent.error != 0) error_ = sent.error;
-    if (pipe_.holds()) return;
+    if (pipe_.holds()) return false;
+    moved = true;
   }
   while (count_ > 0 && error_ == 0 && most > 0) {
     Gathered gathered(most);
@@ -184,9 +190,12 @@ void Outgoing::flush(std::size_t most) noexcept {
     const Pipe::Moved sent = pipe_.send(gathered.parts(), gathered.memory);
     if (sent.error != 0) error_ = sent.error;
     advance(gathered, sent.bytes);
+    moved = moved || sent.bytes > 0;
     most -= std::min(most, sent.bytes);
-    if (sent.bytes < gathered.bytes()) return;
+    lacks_room_ = sent.bytes < gathered.bytes();
+    if (lacks_room_) break;
   }
+  return moved;
 }
 
 void Outgoing::advance(const Gathered& gathered, std::size_t bytes) noexcept {

@@ -47,6 +47,9 @@ class Outgoing {
 
   bool is_empty() const noexcept { return count_ == 0 && !pipe_.holds(); }
   std::size_t waiting() const noexcept { return count_; }
+  /// Whether the connection had no room for what waits. Otherwise it has only been put off, to go
+  /// with what comes next.
+  bool lacks_room() const noexcept { return count_ != 0 ? lacks_room_ : pipe_.holds(); }
   /// Numbers of records, from 1 on.
   std::uint64_t begun() const noexcept { return begun_; }
   /// Any thread: all up to this one were taken by the kernel.
@@ -59,8 +62,8 @@ class Outgoing {
   Record& add(const Head& head);
   /// One that waits and has not begun, in order from the oldest; null: no more.
   Record* waiting_at(std::size_t index) noexcept;
-  /// Sends what there is room for, at most about `most` bytes.
-  void flush(std::size_t most) noexcept;
+  /// Sends what there is room for, at most about `most` bytes. Whether there was room for any.
+  bool flush(std::size_t most) noexcept;
   /// Nothing that waits is read any more.
   void drop() noexcept;
 
@@ -83,6 +86,7 @@ class Outgoing {
   std::size_t count_ = 0;
   std::uint64_t begun_ = 0;
   std::atomic<std::uint64_t> sent_{0};
+  bool lacks_room_ = false;
   int error_ = 0;
 };
 

@@ -13,13 +13,14 @@
 
 namespace weft::p2p::tcp {
 
-void TcpChannel::receive(Rail& rail) noexcept {
+bool TcpChannel::receive(Rail& rail) noexcept {
   bool ended = false;
+  bool came = false;
   Status why;
   bool brought = false;
   {
     const std::lock_guard lock(receive_mutex_);
-    if (is_over_) return;
+    if (is_over_) return false;
     Incoming::State state = Incoming::State::failed;
     try {
       const bool was_stalled = stalled_.has_value();
@@ -29,10 +30,10 @@ void TcpChannel::receive(Rail& rail) noexcept {
           state != Incoming::State::failed && state != Incoming::State::ended)
         state = main_rail().in.turn(main_rail(), kTurn);
     } catch (const std::bad_alloc&) {
-      (void)give_up("no memory for what it sends");
-      return;
+      return give_up("no memory for what it sends");
     }
-    if (rail.in.take_heard() && !heard_.load(std::memory_order_relaxed))
+    came = rail.in.take_heard();
+    if (came && !heard_.load(std::memory_order_relaxed))
       heard_.store(true, std::memory_order_relaxed);
     brought = std::exchange(brought_, false);
     ended = state == Incoming::State::ended || (state == Incoming::State::failed && !is_over_);
@@ -51,6 +52,7 @@ void TcpChannel::receive(Rail& rail) noexcept {
   }
   if (brought) rank_.local.ring();
   if (ended) rank_.broke(peer_, true, why);
+  return came;
 }
 
 bool TcpChannel::give_up(std::string what) {

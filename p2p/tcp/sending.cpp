@@ -85,6 +85,7 @@ Status TcpChannel::send_put(Rail& rail, const Head& head, std::span<const iovec>
                             OwnedBlock packed) {
   Outgoing& out = rail.out;
   if (out.waiting() >= kMostWaiting) return full();
+  const bool takes_along = !out.is_empty() && !out.lacks_room();
   std::size_t done = 0;
   if (out.is_empty()) done = out.send_now(head, runs);
   if (done != sizeof head + head.bytes) {
@@ -107,8 +108,8 @@ Status TcpChannel::send_put(Rail& rail, const Head& head, std::span<const iovec>
       (void)give_up("no memory to remember a put that is half out");
       return broken("put");
     }
-    // Runs beyond those of one system call.
-    if (runs.size() > 1 && done != 0) out.flush(kTurn);
+    // What has been put off goes with it; or there are runs beyond those of one system call.
+    if (takes_along || (runs.size() > 1 && done != 0)) out.flush(kTurn);
   }
   after_sending(rail);
   return {};
@@ -125,12 +126,14 @@ void TcpChannel::transmit(const Head& unsummed, std::span<const std::byte> paylo
   const iovec run{const_cast<std::byte*>(payload.data()), payload.size()};
   const std::span parts(&run, payload.empty() ? 0U : 1U);
   const Head head = summed(unsummed, parts);
+  const bool takes_along = !out.is_empty() && !out.lacks_room();
   std::size_t done = 0;
   if (out.is_empty()) done = out.send_now(head, parts);
   if (done != sizeof head + payload.size()) {
     Record& record = out.add(head);
     record.done = done;
     record.copy.assign(payload.begin(), payload.end());
+    if (takes_along) out.flush(kTurn);
   }
   after_sending(rail);
 }
@@ -154,7 +157,7 @@ void TcpChannel::send(std::span<const std::byte> message) {
   post({.kind = Kind::message}, message);
 }
 
-void TcpChannel::write_word(RemoteMemory word, std::uint64_t value, Bell) noexcept {
+void TcpChannel::write_word(RemoteMemory word, std::uint64_t value, Bell bell) noexcept {
   const std::lock_guard lock(send_mutex_);
   if (!is_open()) return;
   // A newer value takes the place of one that still waits, so that words take bounded memory.
@@ -168,7 +171,11 @@ void TcpChannel::write_word(RemoteMemory word, std::uint64_t value, Bell) noexce
     record->head = summed(record->head, {});
     return;
   }
-  transmit({.kind = Kind::word, .address = word.address, .key = word.key, .sequence = value}, {});
+  const Head head{.kind = Kind::word, .address = word.address, .key = word.key, .sequence = value};
+  if (bell != Bell::may_tarry || !rank_.sockets.are_polled()) return transmit(head, {});
+  // A packet of its own costs more than all else about a small put.
+  out.add(summed(head, {}));
+  after_sending(main_rail());
 }
 
 void TcpChannel::notify() noexcept {
@@ -240,16 +247,19 @@ void TcpChannel::after_sending(Rail& rail) noexcept {
   }
 }
 
-void TcpChannel::flush_rail(Rail& rail) noexcept {
+bool TcpChannel::flush_rail(Rail& rail) noexcept {
+  bool moved = false;
   {
     const std::unique_lock lock(send_mutex_, std::try_to_lock);
-    if (!lock.owns_lock() || rail.out.is_empty() || has_failed() || !rail.pipe.has_room()) return;
+    if (!lock.owns_lock() || rail.out.is_empty() || has_failed()) return false;
+    if (rail.out.lacks_room() && !rail.pipe.has_room()) return false;
     const std::uint64_t before = rail.out.sent();
-    rail.out.flush(kTurn);
+    moved = rail.out.flush(kTurn);
     after_sending(rail);
-    if (rail.out.sent() == before) return;
+    if (rail.out.sent() == before) return moved;
   }
   rank_.local.ring();  // who waits for a source
+  return moved;
 }
 
 void TcpChannel::flush() noexcept {

@@ -10,7 +10,10 @@
 namespace weft::p2p::tcp {
 namespace {
 
+/// How soon the progress thread looks whether somebody still polls; later the longer that has been
+/// so, since each look takes a processor from those that poll.
 constexpr std::chrono::microseconds kTick{500};
+constexpr std::chrono::microseconds kLongestTick{2000};
 /// How often all are asked while one is asked each time.
 constexpr unsigned kOfLooks = 4;
 
@@ -24,7 +27,11 @@ os::Fd make_epoll() {
 
 Sockets::Sockets(ProgressThread& progress)
     : progress_(progress), epoll_(make_epoll()), tick_(progress, kTick, [this](std::uint64_t) {
-        if (polled_.exchange(false)) return;
+        if (polled_.exchange(false)) {
+          if (period_ == kLongestTick) return;
+          period_ = std::min<std::chrono::nanoseconds>(2 * period_, kLongestTick);
+          return tick_.change(period_);
+        }
         tick_.stop();
         arm();
       }) {
@@ -83,40 +90,44 @@ void Sockets::tell_kernel_of_all() noexcept {
   for (const Watch& watch : watches_) tell_kernel(watch);
 }
 
-void Sockets::look_at_all() noexcept {
+bool Sockets::look_at_all() noexcept {
+  bool moved = false;
   if (!are_few()) {
-    if (last_ < watches_.size()) watches_[last_].who->receive();
-    if (++looks_ % kOfLooks == 0) ask_kernel();
-    return;
+    if (last_ < watches_.size()) moved = watches_[last_].who->receive();
+    if (++looks_ % kOfLooks == 0) moved = ask_kernel() || moved;
+    return moved;
   }
   for (std::size_t i = 0; i < watches_.size(); ++i) {
     Ready& who = *watches_[i].who;
-    if (who.waits_for_room()) who.flush();
-    who.receive();
+    if (who.waits_for_room()) moved = who.flush() || moved;
+    moved = who.receive() || moved;
   }
+  return moved;
 }
 
-void Sockets::ask_kernel() noexcept {
+bool Sockets::ask_kernel() noexcept {
   if (are_few()) return look_at_all();
+  bool moved = false;
   std::array<epoll_event, 32> events;
   const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
   for (int i = 0; i < count; ++i) {
     const epoll_event& event = events[static_cast<std::size_t>(i)];
     Ready& who = *static_cast<Ready*>(event.data.ptr);
-    if ((event.events & EPOLLOUT) != 0) who.flush();
+    if ((event.events & EPOLLOUT) != 0) moved = who.flush() || moved;
     if ((event.events & (EPOLLIN | EPOLLHUP | EPOLLERR)) == 0) continue;
-    who.receive();
+    moved = who.receive() || moved;
     const auto found = std::find_if(watches_.begin(), watches_.end(),
                                     [&](const Watch& watch) { return watch.who == &who; });
     last_ = static_cast<std::size_t>(found - watches_.begin());
   }
+  return moved;
 }
 
-void Sockets::poll() noexcept {
-  const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock.owns_lock()) return;
+bool Sockets::poll() noexcept {
+  // First: if the progress thread is at it, it is to leave it to this one.
   if (!polled_.load(std::memory_order_relaxed)) polled_.store(true, std::memory_order_relaxed);
-  look_at_all();
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  return !lock.owns_lock() || look_at_all();
 }
 
 void Sockets::look() noexcept {
@@ -153,10 +164,9 @@ void Sockets::woken() noexcept {
     else
       polled_.store(true);  // somebody looks right now, perhaps for long
   }
-  if (polled_.load())
-    tick_.start();
-  else
-    arm();
+  if (!polled_.load()) return arm();
+  period_ = kTick;
+  tick_.start();
 }
 
 }  // namespace weft::p2p::tcp

@@ -19,15 +19,17 @@ namespace weft::p2p::tcp {
 class Ready {
  public:
   virtual ~Ready() = default;
-  /// Takes a bounded amount.
-  virtual void receive() noexcept = 0;
-  virtual void flush() noexcept = 0;
+  /// Takes a bounded amount. Whether there was any.
+  virtual bool receive() noexcept = 0;
+  /// Whether anything could go.
+  virtual bool flush() noexcept = 0;
   /// Whether something waits for room.
   virtual bool waits_for_room() const noexcept = 0;
 };
 
 /// The thread that waits receives by itself. Otherwise the progress thread sleeps on all
-/// connections at once; it is not woken while somebody has looked within the last half millisecond.
+/// connections at once; it is not woken while somebody has looked within the last half millisecond,
+/// or, where that goes on for long, the last two.
 /// Any thread, but for what is said to be the progress thread's.
 class Sockets final : public Poller {
  public:
@@ -40,7 +42,10 @@ class Sockets final : public Poller {
   /// Any thread: the progress thread is to say when there is room, or not any more.
   void want_room(int in, bool wanted) noexcept;
 
-  void poll() noexcept override;
+  /// Whether somebody has looked lately: what is put off goes when there is room, soon.
+  bool are_polled() const noexcept { return !armed_.load(std::memory_order_relaxed); }
+
+  bool poll() noexcept override;
   void look() noexcept override;
   void arm() noexcept override;
   /// Looks at all, until nothing comes; for who waits where nobody else looks.
@@ -61,8 +66,8 @@ class Sockets final : public Poller {
   bool are_few() const noexcept { return watches_.size() <= kFew; }
   void tell_kernel(const Watch& watch) noexcept;
   void tell_kernel_of_all() noexcept;
-  void look_at_all() noexcept;
-  void ask_kernel() noexcept;
+  bool look_at_all() noexcept;
+  bool ask_kernel() noexcept;
   void woken() noexcept;
 
   ProgressThread& progress_;
@@ -75,6 +80,7 @@ class Sockets final : public Poller {
   std::atomic<bool> armed_{false};   ///< the progress thread sleeps on them
   std::atomic<bool> polled_{false};  ///< since the last tick
   Timer tick_;
+  std::chrono::nanoseconds period_;  ///< of the tick, the progress thread's
 };
 
 }  // namespace weft::p2p::tcp

@@ -97,8 +97,8 @@ class TcpChannel final : public Channel {
   struct Rail final : Ready, RecordSink {
     Rail(TcpChannel& owner, Pipe connection, std::size_t number);
 
-    void receive() noexcept override { channel.receive(*this); }
-    void flush() noexcept override { channel.flush_rail(*this); }
+    bool receive() noexcept override { return channel.receive(*this); }
+    bool flush() noexcept override { return channel.flush_rail(*this); }
     bool waits_for_room() const noexcept override { return waits.load(std::memory_order_relaxed); }
     bool begin(const Head& head, std::uint64_t already, std::vector<iovec>& places) override {
       return channel.begin_record(head, already, places);
@@ -138,7 +138,7 @@ class TcpChannel final : public Channel {
   // sending.cpp; with send_mutex_ held, but for the first ones.
   struct Payload;
   Status collect(PutWork& work, Payload& payload) noexcept;
-  void flush_rail(Rail& rail) noexcept;
+  bool flush_rail(Rail& rail) noexcept;
   void flush() noexcept;
   void after_sending(Rail& rail) noexcept;
   void transmit(const Head& head, std::span<const std::byte> payload);
@@ -156,7 +156,7 @@ class TcpChannel final : public Channel {
   bool end_piece(Rail& rail);
 
   // receiving.cpp; with receive_mutex_ held, but for receive().
-  void receive(Rail& rail) noexcept;
+  bool receive(Rail& rail) noexcept;
   bool begin_record(const Head& head, std::uint64_t already, std::vector<iovec>& places);
   bool end_record(Rail& rail, const Head& head);
   bool begin_reply(const Head& head, std::vector<iovec>& places);

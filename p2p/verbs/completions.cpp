@@ -222,11 +222,11 @@ bool Completions::try_poll(Queue& queue) noexcept {
   return false;
 }
 
-void Completions::poll() noexcept {
-  if (!inline_) return;
-  try_poll(*queues_.front());
-  if (polled_.load(std::memory_order_relaxed)) return;
-  polled_.store(true, std::memory_order_relaxed);
+bool Completions::poll() noexcept {
+  if (!inline_) return false;
+  const bool came = try_poll(*queues_.front());
+  if (!polled_.load(std::memory_order_relaxed)) polled_.store(true, std::memory_order_relaxed);
+  return came;
 }
 
 void Completions::look() noexcept {

@@ -47,7 +47,7 @@ class Completions final : public Poller {
 
   /// Whether there are no threads.
   bool is_inline() const noexcept { return inline_; }
-  void poll() noexcept override;
+  bool poll() noexcept override;
   void look() noexcept override;
   void arm() noexcept override;
   /// For who needs room that completions give back: looks, or lets those look that do.
