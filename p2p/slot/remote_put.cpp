@@ -136,6 +136,10 @@ Request RemoteSlotState::put(const Tensor& tensor, Until until, Crowded crowded)
   return enqueue({.tensor = tensor, .until = until}, crowded);
 }
 
+bool RemoteSlotState::may_put() noexcept {
+  return has_credit() || gate_.is_shut() || owner_.gone();
+}
+
 Request RemoteSlotState::put_front(const Tensor& tensor) noexcept {
   return enqueue({.tensor = tensor, .until = Until::reusable}, Crowded::wait);
 }

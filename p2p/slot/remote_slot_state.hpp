@@ -47,6 +47,8 @@ class RemoteSlotState {
   /// Of a slot of fixed shape that has no tails (Bell::always_rings), whose ends know how much
   /// comes: the first elements of its next buffer, and no more. The source is dense.
   Request put_front(const Tensor& tensor) noexcept;
+  /// Whether a put would not be pending: there is a credit, or none will come any more.
+  bool may_put() noexcept;
   /// Whether the put with this ticket has ended; moves pending puts that have got a credit.
   bool put_ended(std::uint64_t ticket) noexcept;
   /// Moves what can be moved. Returns whether puts are still pending.

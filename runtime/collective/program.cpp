@@ -36,11 +36,12 @@ std::vector<Region> equal_parts(Region whole, std::size_t parts) {
   return regions;
 }
 
-std::vector<Region> regions_of(const std::vector<std::int64_t>& offsets) {
-  std::vector<Region> regions;
+/// Of each rank's part, what goes in one of the lanes.
+std::vector<Region> slices_of(const std::vector<std::int64_t>& offsets, int lane, int lanes) {
+  std::vector<Region> slices;
   for (std::size_t i = 0; i + 1 < offsets.size(); ++i)
-    regions.push_back({offsets[i], offsets[i + 1] - offsets[i]});
-  return regions;
+    slices.push_back(part_of({offsets[i], offsets[i + 1] - offsets[i]}, lane, lanes));
+  return slices;
 }
 
 /// Where the hosts have the same number of ranks, more than one of them each.
@@ -92,12 +93,13 @@ class Maker {
     const int lanes =
         static_cast<int>(std::clamp<std::int64_t>(task_.count, 1, std::max(1, task_.lanes)));
     const bool parts = task_.kind == Kind::reduce_scatter || task_.kind == Kind::all_gather;
-    const int used = parts ? 1 : lanes;
-    for (int lane = 0; lane < used; ++lane) {
+    for (int lane = 0; lane < lanes; ++lane) {
       Rounds rounds(moves_, lane);
-      if (!add(rounds, part_of({0, task_.count}, lane, used))) return std::nullopt;
+      if (!(parts ? add_parts(rounds, slices_of(task_.offsets, lane, lanes))
+                  : add(rounds, part_of({0, task_.count}, lane, lanes))))
+        return std::nullopt;
     }
-    return Program(std::move(moves_), static_cast<int>(ranks_.size()), used);
+    return Program(std::move(moves_), static_cast<int>(ranks_.size()), lanes);
   }
 
  private:
@@ -108,19 +110,23 @@ class Maker {
         return true;
       case Kind::broadcast:
         return add_broadcast(rounds, region);
-      case Kind::all_gather:
-        gather_by_ring(rounds, all_, regions_of(task_.offsets), Move::Place::in);
-        return true;
-      case Kind::reduce_scatter: {
-        if (!task_.any_order) return false;
-        const auto parts = regions_of(task_.offsets);
-        scatter_by_ring(rounds, all_, parts, begin(rounds, region));
-        rounds.finish(parts[static_cast<std::size_t>(rank_)]);
-        return true;
-      }
       default:
         return add_all_reduce(rounds, region);
     }
+  }
+
+  /// By ring: one of each rank's.
+  bool add_parts(Rounds& rounds, const std::vector<Region>& parts) {
+    if (task_.kind == Kind::all_gather) {
+      gather_by_ring(rounds, all_, parts, Move::Place::in);
+      return true;
+    }
+    if (!task_.any_order) return false;
+    Move::Place own = Move::Place::in;
+    for (const Region& part : parts) own = begin(rounds, part);
+    scatter_by_ring(rounds, all_, parts, own);
+    rounds.finish(parts[static_cast<std::size_t>(rank_)]);
+    return true;
   }
 
   Move::Place begin(Rounds& rounds, Region region) const {

@@ -10,13 +10,15 @@ namespace weft::detail {
 /// A run of bytes that travels at once.
 struct Piece {
   static constexpr std::size_t kMost = 256u << 10;
-  static constexpr std::size_t kLeast = 64u << 10;  ///< of a part that is more than one piece
-  static constexpr std::size_t kHead = 64;          ///< in front of the first piece of a call
+  /// Of a part that is more than one piece: the few that are under way between two ranks are to
+  /// stay in the processors' caches.
+  static constexpr std::size_t kUsual = 64u << 10;
+  static constexpr std::size_t kHead = 64;  ///< in front of the first piece of a call
   /// Of a part that is more than one piece, the first: it is copied, to go with its head.
   static constexpr std::size_t kFirst = 4096 - kHead;
 
   /// What goes with a head, at most.
-  static constexpr std::size_t kMostHeaded = kLeast - kHead;
+  static constexpr std::size_t kMostHeaded = kUsual - kHead;
 
   bool headed = false;
   bool second = false;     ///< of the second part
@@ -33,7 +35,6 @@ struct Piece {
 class Schedule {
  public:
   static constexpr std::size_t kAhead = 4;
-  static constexpr std::size_t kOfPart = 8;  ///< pieces, unless they would be too large or small
 
   Schedule() = default;
   Schedule(bool moves, std::size_t first, std::size_t second) noexcept
@@ -60,11 +61,9 @@ class Schedule {
   /// The piece of a part of `total` bytes that begins at `offset`.
   static Piece cut(std::size_t total, std::size_t offset) noexcept {
     const std::size_t left = total - offset;
-    const bool alone = total <= Piece::kLeast - Piece::kHead;
+    const bool alone = total <= Piece::kMostHeaded;
     if (offset == 0) return {.offset = 0, .bytes = alone ? total : Piece::kFirst};
-    // Enough of them to be sent while others come; large ones are cheaper by the byte.
-    const std::size_t some = std::clamp(total / kOfPart, Piece::kLeast, Piece::kMost) / 64 * 64;
-    return {.offset = offset, .bytes = std::min(left, some)};
+    return {.offset = offset, .bytes = std::min(left, Piece::kUsual)};
   }
 
  private:

@@ -9,10 +9,13 @@ namespace {
 
 using Kind = CollectiveKind;
 
-/// A tensor goes in so many lanes at most, none of which is shorter than this.
-constexpr int kLanes = 4;
-constexpr int kChainLanes = 32;
+/// A tensor goes in so many lanes, none of which is shorter than this.
+constexpr std::size_t kLanes = 4;
+constexpr std::size_t kChainLanes = 32;
 constexpr std::size_t kLaneBytes = Piece::kMost;
+/// And in more, if need be, so that none is longer: two ranks that each send a lane before they
+/// take the other's have room for it, with its head, however few credits they have heard of.
+constexpr std::size_t kMostLaneBytes = 2 * Piece::kMost;
 
 /// Choices are remembered for so many kinds of calls.
 constexpr std::size_t kRemembered = 1024;
@@ -24,9 +27,9 @@ bool any_order(const Call& call, const Signature& signature) noexcept {
 }
 
 int lanes_of(Kind kind, std::size_t bytes) noexcept {
-  const int most = kind == Kind::broadcast ? kChainLanes : kLanes;
-  return static_cast<int>(
-      std::clamp<std::size_t>(bytes / kLaneBytes, 1, static_cast<std::size_t>(most)));
+  const std::size_t some = std::clamp<std::size_t>(bytes / kLaneBytes, 1,
+                                                   kind == Kind::broadcast ? kChainLanes : kLanes);
+  return static_cast<int>(std::max(some, (bytes + kMostLaneBytes - 1) / kMostLaneBytes));
 }
 
 }  // namespace
@@ -53,7 +56,8 @@ void SlotGroup::choose_algorithm(PlannedCall& call) {
                     .element = task.element,
                     .wide_element = call.reducer ? call.reducer->wide() : task.element,
                     .asked = call.call.algorithm};
-  choosing.task.lanes = lanes_of(task.kind(), static_cast<std::size_t>(task.count) * task.element);
+  choosing.task.lanes =
+      lanes_of(task.kind(), static_cast<std::size_t>(task.count) * choosing.wide_element);
   Algorithm by = Algorithm::direct;
   // With nothing to move there is nothing to choose; a barrier moves nothing, but takes its time.
   if (task.count > 0 || task.kind() == Kind::barrier || choosing.asked != Algorithm::automatic)

@@ -95,14 +95,15 @@ void SlotGroup::exchange(PlannedCall& call) noexcept {
 
 bool SlotGroup::step(PlannedCall& call) noexcept {
   if (call.rounds) return step_rounds(call);
-  do {
+  for (;;) {
     for (int i = 1; i < size(); ++i) {
       const int r = (me_ + i) % size();
       (void)link(r)->step(combined_pieces_);
       if (found_failure(call, r)) return false;
     }
-  } while (combine_piece(call));
-  return true;
+    if (!combine_piece(call)) return true;
+    (void)local_.waiter.poll();  // what has come meanwhile is to make room for more
+  }
 }
 
 bool SlotGroup::step_rounds(PlannedCall& call) noexcept {

@@ -17,7 +17,7 @@ SlotLink::SlotLink(p2p::LocalRank& local, p2p::SlotTable& slots, const std::stri
   // A word behind the payload would lie where only a whole piece ends.
   slot_ = slots_.expose(spec(peer), {}, p2p::Bell::always_rings);
   stage_ =
-      Tensor(p2p::make_storage(local.data, Piece::kLeast), 0, DType::u8, bytes_of(Piece::kLeast));
+      Tensor(p2p::make_storage(local.data, Piece::kUsual), 0, DType::u8, bytes_of(Piece::kUsual));
 }
 
 SlotLink::~SlotLink() {
@@ -72,6 +72,9 @@ Status SlotLink::send_some(std::size_t results) noexcept {
 }
 
 bool SlotLink::has_room() noexcept {
+  // What is pending would be the progress thread's matter, which would be rung for it; and it would
+  // not be out before its credit comes.
+  if (!remote_->may_put()) return false;
   if (put_ - oldest_ < requests_.size()) return true;
   return reap().ok() && put_ - oldest_ < requests_.size();
 }

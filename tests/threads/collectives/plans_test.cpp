@@ -105,6 +105,31 @@ TEST(Plan, IsRunAgainBetweenHostsWithoutMessageRegistrationOrMemory) {
       settings().with(Knob::fabric, "tcp"));
 }
 
+TEST(Plan, GoesByRoundsHoweverMuchTwoRanksSendEachOther) {
+  run_ranks(
+      2,
+      [](World& world) {
+        Collectives group = Collectives::open(world);
+        const Tensor tensor = world.allocate(DType::i32, {2'500'000});
+        for (const Algorithm algorithm :
+             {Algorithm::doubling, Algorithm::halving, Algorithm::ring}) {
+          const auto values = tensor.as<std::int32_t>();
+          std::fill(values.begin(), values.end(), 1 + world.rank());
+          Call call = all_reduce(tensor, Reduction::sum);
+          call.algorithm = algorithm;
+          const Status status = group.run(call);
+          ASSERT_TRUE(status.ok()) << status.text();
+          ASSERT_EQ(std::count(values.begin(), values.end(), 3), tensor.shape()[0]);
+        }
+        std::fill_n(tensor.as<std::int32_t>().data(), 2'500'000, 1 + world.rank());
+        Call call = reduce_scatter(tensor, world.allocate(DType::i32, {1'250'000}), Reduction::sum);
+        call.algorithm = Algorithm::ring;
+        ASSERT_TRUE(group.run(call).ok());
+        ASSERT_EQ(call.out.as<std::int32_t>().back(), 3);
+      },
+      settings().with(Knob::fabric, "tcp"));
+}
+
 TEST(Plan, SeveralAreUnderWayAndEndInTheirOrder) {
   run_ranks(
       3,

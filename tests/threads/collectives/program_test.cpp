@@ -216,7 +216,8 @@ TEST(Program, ScattersAndGathersUnequalPartsByRing) {
   ProgramTask task{.kind = CollectiveKind::reduce_scatter,
                    .count = 11,
                    .offsets = {0, 4, 4, 5, 11},
-                   .any_order = true};
+                   .any_order = true,
+                   .lanes = 3};
   Job scatters(Algorithm::ring, task, hosts_of(4, 1));
   scatters.run();
   task.kind = CollectiveKind::all_gather;
