@@ -1,0 +1,177 @@
+// Who is no guest gets nothing from who publishes; and what WEFT_GUEST_ADDR may be.
+#include "runtime/guest/guest_door.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <thread>
+
+#include "base/config.hpp"
+#include "p2p/trust/token_key.hpp"
+#include "runtime/guest/guest_address.hpp"
+#include "runtime/guest/guest_call.hpp"
+#include "tests/unit/base/temp_folder.hpp"
+#include "tests/unit/connector/raw_peer.hpp"
+#include "weft/error.hpp"
+
+namespace weft::guest {
+namespace {
+
+using p2p::tests::RawPeer;
+
+const std::string kToken(32, 'k');
+
+/// A door that lets everybody in who knows the token.
+class GuestDoorTest : public testing::Test {
+ public:
+  GuestDoorTest() {
+    thread.start();
+    thread.run([this] { door.open(); });
+    const auto where = look_up(address);
+    to.count = 1;
+    to.places[0] = where.places.at(0);
+    to.port = where.port;
+  }
+  ~GuestDoorTest() override { thread.stop(); }
+
+  bool turned_away(std::uint64_t count) const {
+    for (int i = 0; i < 5000 && door.turned_away() < count; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return door.turned_away() == count;
+  }
+
+  weft::tests::TempFolder folder;
+  GuestAddress address{.file = (folder.path() / "address").string()};
+  Log log{Config().with(Knob::log, "error"), "host", -1};
+  p2p::Identity::Secret key = p2p::token_key(kToken, p2p::TokenUse::guests);
+  p2p::ProgressThread thread;
+  GuestDoor door{
+      thread, log, {.address = address, .iface = "127.0.0.1", .key = key}, [](os::Fd& socket) {
+        (void)p2p::send_record(socket.get(), std::uint16_t{0});
+        return std::string();
+      }};
+  p2p::ConnectorAddress to{};
+};
+
+TEST_F(GuestDoorTest, LetsInWhoKnowsTheToken) {
+  EXPECT_TRUE(call(address, key, Deadline::after(std::chrono::seconds(10))));
+  EXPECT_EQ(door.turned_away(), 0U);
+  EXPECT_EQ(door.address(), p2p::text(to.places[0], to.port));
+}
+
+TEST_F(GuestDoorTest, TurnsAwayWhoDoesNotOrWantsSomethingElse) {
+  // The same token, as the ranks of a job use it.
+  RawPeer rank(to);
+  EXPECT_FALSE(rank.introduce(guest_identity(p2p::token_key(kToken)), 0));
+  EXPECT_TRUE(turned_away(1));
+  // Who knows the token, but comes as a rank does.
+  RawPeer other(to);
+  EXPECT_FALSE(other.introduce(guest_identity(key), 0));
+  const auto refusal = other.receive<p2p::Refusal>();
+  ASSERT_TRUE(refusal);
+  EXPECT_EQ(refusal->text(), "only guests are let in here");
+  RawPeer garbage(to);
+  garbage.send(std::string(64, 'g'));
+  EXPECT_TRUE(garbage.is_closed());
+  EXPECT_TRUE(turned_away(2));
+}
+
+TEST_F(GuestDoorTest, GivesNothingToWhoRepeatsWhatAGuestHasSaid) {
+  const p2p::Identity guest = guest_identity(key);
+  RawPeer genuine(to);
+  const p2p::Hello hello = guest.hello(0, p2p::Purpose::guest);
+  genuine.send_record(hello);
+  const auto answer = genuine.receive<p2p::Answer>();
+  ASSERT_TRUE(answer);
+  const p2p::Proof proof = guest.prove(hello, *answer);
+  genuine.send_record(proof);
+  EXPECT_EQ(genuine.receive<std::uint16_t>(), 0);
+  RawPeer replay(to);
+  replay.send_record(hello);
+  ASSERT_TRUE(replay.receive<p2p::Answer>());
+  replay.send_record(proof);
+  EXPECT_TRUE(replay.is_closed());
+  EXPECT_TRUE(turned_away(1));
+}
+
+TEST_F(GuestDoorTest, TellsAnotherVersionItsOwn) {
+  RawPeer peer(to);
+  peer.send_record(
+      p2p::Greeting{.magic = p2p::Hello::kMagic, .version = p2p::RankAddress::kVersion + 1});
+  const auto greeting = peer.receive<p2p::Greeting>();
+  ASSERT_TRUE(greeting);
+  EXPECT_EQ(greeting->version, p2p::RankAddress::kVersion);
+  EXPECT_TRUE(turned_away(1));
+}
+
+TEST_F(GuestDoorTest, DoesNotLetOutInPlainWhatMustBeEncrypted) {
+  p2p::ProgressThread idle;
+  const auto open = [&](const std::string& iface) {
+    const GuestAddress own{.file = (folder.path() / "other").string()};
+    const GuestDoor local(idle, log,
+                          {.address = own, .iface = iface, .key = key, .must_encrypt = true},
+                          [](os::Fd&) { return std::string(); });
+  };
+  open("127.0.0.1");
+  EXPECT_FALSE(std::filesystem::exists(folder.path() / "other"));
+  bool has_network = false;
+  for (const auto& interface : p2p::interface_addresses()) has_network |= !interface.loopback;
+  if (!has_network) GTEST_SKIP() << "this host has no network";
+  try {
+    open("auto");
+    ADD_FAILURE() << "it was opened";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::bad_config) << error.what();
+  }
+}
+
+TEST(GuestAddress, IsAFileOrAnAddress) {
+  EXPECT_EQ(parse_guest_address("./a:b").file, "./a:b");
+  EXPECT_EQ(parse_guest_address("10.0.0.1:1").fixed.text(), "10.0.0.1:1");
+  try {
+    (void)parse_guest_address("10.0.0.1");
+    ADD_FAILURE() << "it was accepted";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("WEFT_GUEST_ADDR=\"10.0.0.1\": a port is missing"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(GuestAddress, OfAFileIsWhatItSaysNow) {
+  const weft::tests::TempFolder folder;
+  const GuestAddress address{.file = (folder.path() / "f").string()};
+  EXPECT_EQ(look_up(address).trouble, "nobody has written there yet where it listens");
+  folder.write("f", "127.0.0.1:4711\n[::1]:4711\n");
+  EXPECT_EQ(look_up(address).places.size(), 2U);
+  EXPECT_EQ(look_up(address).port, 4711);
+  for (const char* wrong : {"nonsense\n", "localhost:4711\n", "127.0.0.1:99999\n"}) {
+    folder.write("f", wrong);
+    EXPECT_TRUE(look_up(address).places.empty()) << wrong;
+    EXPECT_FALSE(look_up(address).trouble.empty()) << wrong;
+  }
+}
+
+TEST(AddressFile, GoesUnlessSomebodyElseHasReplacedIt) {
+  const weft::tests::TempFolder folder;
+  const std::string path = (folder.path() / "f").string();
+  const auto place = look_up(parse_guest_address("127.0.0.1:1")).places;
+  { const AddressFile file(path, place, 4711); }
+  EXPECT_FALSE(std::filesystem::exists(path));
+  {
+    const AddressFile first(path, place, 4711);
+    AddressFile second(path, place, 4712);
+    EXPECT_EQ(look_up({.file = path}).port, 4712);
+    EXPECT_EQ(std::filesystem::status(path).permissions(),
+              std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+    const AddressFile moved(std::move(second));
+    { const AddressFile gone = AddressFile(path, place, 4713); }
+    folder.write("f", "127.0.0.1:9\n");
+  }
+  EXPECT_TRUE(std::filesystem::exists(path));
+}
+
+}  // namespace
+}  // namespace weft::guest
