@@ -73,8 +73,12 @@ struct PutWork {
   bool delivered = false;        ///< outcome() is to say when the peer can see it
   int queue_pair = -1;           ///< asked for; -1: the channel chooses
   CopyChoice* choice = nullptr;  ///< the slot's, for a fabric whose puts are copies
+  /// A channel that copies may stop short of the end, so that who moves puts that waited is not
+  /// held up by a large one: it counts in `done`, answers `exhausted`, and is called again.
+  bool by_and_by = false;
 
   // Answers.
+  std::size_t done = 0;      ///< of `bytes`, by this call and those before it
   std::uint64_t copied = 0;  ///< bytes that the channel had to pack first
   /// For Channel::outcome. 0: the source is free, and the peer can see the tensor already unless
   /// `delivered` was not asked for.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -20,6 +21,9 @@ constexpr std::size_t kDirectBytes = 64;
 constexpr std::size_t kStreamRunBytes = 64u << 10;
 
 constexpr std::size_t kGetStreamBytes = 16u << 20;
+
+// Of a put that waited, at a time: some milliseconds.
+constexpr std::size_t kPieceBytes = 16u << 20;
 
 constexpr std::uint32_t kFirstControlChunk = static_cast<std::uint32_t>(ArenaSort::control) << 24;
 
@@ -121,8 +125,8 @@ Status ShmChannel::put(PutWork& work) noexcept {
     std::memcpy(pointer(work.payload), work.source, sizeof(std::uint64_t));
   else if (work.bytes <= kDirectBytes)
     std::memcpy(pointer(work.payload), work.source, work.bytes);
-  else
-    copy(work);
+  else if (!copy(work)) [[unlikely]]
+    return Status(ErrorDetail{.code = Code::exhausted});
   word_at(work.sequence_word).store(work.sequence, std::memory_order_release);
   notify();
   return {};
@@ -142,11 +146,15 @@ void ShmChannel::gather(const PutWork& work) const noexcept {
     });
 }
 
-void ShmChannel::copy(const PutWork& work) const noexcept {
+bool ShmChannel::copy(PutWork& work) const noexcept {
+  if (work.by_and_by && work.bytes > kPieceBytes) [[unlikely]]
+    return copy_next_piece(work);
   std::byte* to = pointer(work.payload);
-  if (stream_bytes_ || work.bytes < kernels::default_stream_bytes())
-    return kernels::copy(to, work.source, work.bytes,
-                         stream_bytes_.value_or(kernels::default_stream_bytes()));
+  if (stream_bytes_ || work.bytes < kernels::default_stream_bytes()) {
+    kernels::copy(to, work.source, work.bytes,
+                  stream_bytes_.value_or(kernels::default_stream_bytes()));
+    return true;
+  }
   const bool timed = work.choice->wants_time();
   const std::uint64_t start = timed ? ticks() : 0;
   if (work.choice->streams())
@@ -154,6 +162,19 @@ void ShmChannel::copy(const PutWork& work) const noexcept {
   else
     kernels::copy_cached(to, work.source, work.bytes);
   work.choice->done(timed ? ticks() - start : 0);
+  return true;
+}
+
+bool ShmChannel::copy_next_piece(PutWork& work) const noexcept {
+  std::byte* const to = pointer(work.payload) + work.done;
+  const std::byte* const from = work.source + work.done;
+  const std::size_t bytes = std::min(work.bytes - work.done, kPieceBytes);
+  if (work.choice->streams())
+    kernels::copy_streamed(to, from, bytes);
+  else
+    kernels::copy_cached(to, from, bytes);
+  work.done += bytes;
+  return work.done == work.bytes;
 }
 
 Status ShmChannel::get(std::span<const GetWork> pieces) noexcept {

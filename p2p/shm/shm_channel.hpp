@@ -71,7 +71,9 @@ class ShmChannel final : public Channel {
   Status put_across(const PutWork& work) noexcept;
   Status get_across(const GetWork& piece) noexcept;
   [[gnu::noinline]] void gather(const PutWork& work) const noexcept;
-  [[gnu::noinline]] void copy(const PutWork& work) const noexcept;
+  /// False: a piece of it, and there is more.
+  [[gnu::noinline]] bool copy(PutWork& work) const noexcept;
+  bool copy_next_piece(PutWork& work) const noexcept;
   [[gnu::noinline]] void ring() noexcept;
 
   const std::optional<std::size_t> stream_bytes_;  ///< none: each slot finds out

@@ -55,9 +55,14 @@ Status RemoteSlotState::move(Moving& moving) noexcept {
   work.delivered = moving.until == Until::delivered;
   work.queue_pair = queue_pair_;
   work.choice = &*copy_choice_;
+  if (moving.ticket != 0) [[unlikely]] {
+    work.by_and_by = true;
+    work.done = front_done_;
+  }
   Status status = owner_.channel->put(work);
   if (!status.ok()) {
     moving.full = status.code() == Code::exhausted;
+    if (moving.ticket != 0) front_done_ = work.done;
     if (!moving.full) return status;
     // The next attempt takes what was packed for this one.
     prepared_ = moving.ticket != 0 ? moving.ticket : next_ticket_;
@@ -269,6 +274,7 @@ bool RemoteSlotState::drain() noexcept {
     }
     front.tensor = {};
     front.parts.clear();
+    front_done_ = 0;
     done_ticket_.store(ticket, std::memory_order_release);
     set_pending(pending_count_.load(std::memory_order_relaxed) - 1);
   }
@@ -283,6 +289,7 @@ void RemoteSlotState::fail_pending(const Status& why) noexcept {
     pending.parts.clear();
     pending.outcome = why;
   }
+  front_done_ = 0;
   done_ticket_.store(next_ticket_ - 1, std::memory_order_release);
   set_pending(0);
 }
@@ -357,7 +364,7 @@ Status RemoteSlotState::cancel_put(std::uint64_t ticket, bool& ended) noexcept {
   pending.tensor = {};
   pending.parts.clear();
   drain();
-  return failure(Code::cancelled, "put", "cancelled before it began", "");
+  return failure(Code::cancelled, "put", "cancelled before it was there", "");
 }
 
 void RemoteSlotState::drop_pending() noexcept {

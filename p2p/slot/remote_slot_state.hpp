@@ -285,6 +285,7 @@ class RemoteSlotState {
   std::uint64_t prepared_ =
       0;  ///< the ticket of the put that was turned away with its tensor packed
   p2p::Flights flights_;
+  std::size_t front_done_ = 0;  ///< bytes of the first pending put that are in its buffer
   std::mutex pending_mutex_;
   std::atomic<std::uint32_t> pending_count_{0};
   using PendingRing = std::array<Pending, kMaxPending>;

@@ -1,6 +1,7 @@
 // A writer never overtakes its reader: puts without a credit wait, in order and bounded.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <map>
 #include <vector>
 
@@ -130,6 +131,46 @@ TEST(Credits, ACancelledPutIsNeverSeenAndTheOthersKeepTheirOrder) {
         }
       },
       settings());
+}
+
+/// Or whoever moves it, the progress thread too, would be deaf until all of it has been copied.
+TEST(Credits, ALargePutThatWaitedCanBeCancelledHalfway) {
+  const SlotSpec spec{.name = "in", .dtype = DType::u8, .shape = {(80 << 20) + 5}, .depth = 1};
+  Meeting meeting(2);
+  std::atomic<bool> cancelled{false};
+  run_ranks(
+      2,
+      [&](World& world) {
+        if (world.rank() == 0) {
+          auto slot = world.expose(spec);
+          while (!cancelled) {
+            meeting.wait();
+            slot.wait().value().release();
+            meeting.wait();
+            meeting.wait();
+          }
+          EXPECT_TRUE(holds(slot.wait().value().tensor(), pattern_of(1, 0, 2)));
+        } else {
+          auto remote = world.attach(0, spec);
+          const auto tensor = world.allocate(spec.dtype, spec.shape);
+          fill(tensor, pattern_of(1, 0, 1));
+          EXPECT_TRUE(remote.put(tensor).wait().ok());
+          // The progress thread may be through with it sooner.
+          for (int i = 0; i < 100 && !cancelled; ++i) {
+            auto waits = remote.put(tensor);
+            meeting.wait();
+            meeting.wait();
+            (void)waits.wait(Deadline::after(milliseconds(0)));
+            (void)waits.cancel();
+            cancelled = waits.wait().code() == Code::cancelled;
+            meeting.wait();
+          }
+          EXPECT_TRUE(cancelled);
+          fill(tensor, pattern_of(1, 0, 2));
+          EXPECT_TRUE(remote.put(tensor).wait().ok());
+        }
+      },
+      settings().with(Knob::arena_chunk, "256m"));
 }
 
 TEST(Credits, DeliveredMeansThatTheOwnerCanSeeTheTensor) {
