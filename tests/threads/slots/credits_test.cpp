@@ -160,7 +160,7 @@ TEST(Credits, ALargePutThatWaitedCanBeCancelledHalfway) {
             auto waits = remote.put(tensor);
             meeting.wait();
             meeting.wait();
-            (void)waits.wait(Deadline::after(milliseconds(0)));
+            (void)waits.test();
             (void)waits.cancel();
             cancelled = waits.wait().code() == Code::cancelled;
             meeting.wait();
