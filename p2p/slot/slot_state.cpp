@@ -253,6 +253,8 @@ void SlotState::write_credit(std::uint64_t threshold, p2p::Bell bell) noexcept {
 }
 
 bool SlotState::may_put_credit_off() const noexcept {
+  // The writers of slots that always ring look whether they may put, and then ask for nothing.
+  if (bell_ == p2p::Bell::always_rings) return false;
   const Seat* seat = writer_.load(std::memory_order_acquire);
   return report_idle_ > 1 && seat != nullptr &&
          seat->id.load(std::memory_order_relaxed) == reported_seat_ &&
