@@ -4,7 +4,7 @@
 
 namespace weft::pslib {
 
-void History::add(Runs changed) {
+void History::add(RowRuns changed) {
   ++newest_;
   runs_ += changed.size();
   changes_.push_back(std::move(changed));
@@ -14,10 +14,10 @@ void History::add(Runs changed) {
   }
 }
 
-std::optional<Runs> History::since(std::uint64_t version) const {
+std::optional<RowRuns> History::since(std::uint64_t version) const {
   // Nobody has version 0: it stands for nothing at all.
   if (version == 0 || version > newest_ || newest_ - version > changes_.size()) return std::nullopt;
-  Runs all;
+  RowRuns all;
   for (auto at = changes_.end() - static_cast<std::ptrdiff_t>(newest_ - version);
        at != changes_.end(); ++at)
     all = unite(all, *at);

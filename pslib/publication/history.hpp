@@ -19,17 +19,17 @@ class History {
       : most_versions_(most_versions), most_runs_(most_runs) {}
 
   /// What the next version has changed; versions count from 1.
-  void add(Runs changed);
+  void add(RowRuns changed);
   std::uint64_t newest() const noexcept { return newest_; }
   /// The rows whose values may differ between `version` and the newest; nullopt where that is not
   /// known any more, or never was.
-  std::optional<Runs> since(std::uint64_t version) const;
+  std::optional<RowRuns> since(std::uint64_t version) const;
 
  private:
   const std::size_t most_versions_;
   const std::size_t most_runs_;
-  std::deque<Runs> changes_;  ///< of the newest versions, the newest last
-  std::size_t runs_ = 0;      ///< in all of them
+  std::deque<RowRuns> changes_;  ///< of the newest versions, the newest last
+  std::size_t runs_ = 0;         ///< in all of them
   std::uint64_t newest_ = 0;
 };
 

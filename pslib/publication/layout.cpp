@@ -10,17 +10,17 @@
 namespace weft::pslib {
 namespace {
 
-Layout::Placed place(const PublishedTensor& spec, std::size_t offset) {
+PublishedLayout::Placed place(const PublishedTensor& spec, std::size_t offset) {
   // What a machine addresses: no sum of them overflows.
   constexpr auto kMost = std::numeric_limits<std::size_t>::max() >> 17;
   const auto elements = static_cast<std::size_t>(spec.shape.elements());
-  Layout::Placed placed{.offset = offset};
+  PublishedLayout::Placed placed{.offset = offset};
   if (elements == 0) return placed;
   const bool has_rows = spec.shape.dims() > 1;
   const std::size_t rows = has_rows ? static_cast<std::size_t>(spec.shape[0]) : 0;
   if (elements <= kMost / size_of(spec.dtype)) {
     placed.bytes = elements * size_of(spec.dtype);
-    placed.row_bytes = has_rows ? placed.bytes / rows : Layout::kLine;
+    placed.row_bytes = has_rows ? placed.bytes / rows : PublishedLayout::kLine;
     const std::size_t count = (placed.bytes + placed.row_bytes - 1) / placed.row_bytes;
     if (count <= std::numeric_limits<std::uint32_t>::max()) {
       placed.rows = static_cast<std::uint32_t>(count);
@@ -33,15 +33,15 @@ Layout::Placed place(const PublishedTensor& spec, std::size_t offset) {
 }
 
 /// The end of what a run covers.
-std::uint64_t end_of(const Run& run) noexcept { return run.first + run.rows; }
+std::uint64_t end_of(const RowRun& run) noexcept { return run.first + run.rows; }
 
-bool before(const Run& a, const Run& b) noexcept {
+bool before(const RowRun& a, const RowRun& b) noexcept {
   return a.tensor != b.tensor ? a.tensor < b.tensor : a.first < b.first;
 }
 
 }  // namespace
 
-Layout::Layout(std::span<const PublishedTensor> specs) {
+PublishedLayout::PublishedLayout(std::span<const PublishedTensor> specs) {
   for (const PublishedTensor& spec : specs) {
     tensors_.push_back(place(spec, buffer_));
     bytes_ += tensors_.back().bytes;
@@ -49,31 +49,31 @@ Layout::Layout(std::span<const PublishedTensor> specs) {
   }
 }
 
-std::size_t Layout::offset(const Run& run) const noexcept {
+std::size_t PublishedLayout::offset(const RowRun& run) const noexcept {
   return run.first * tensors_[run.tensor].row_bytes;
 }
 
-std::size_t Layout::bytes(const Run& run) const noexcept {
+std::size_t PublishedLayout::bytes(const RowRun& run) const noexcept {
   const Placed& tensor = tensors_[run.tensor];
   return std::min(end_of(run) * tensor.row_bytes, tensor.bytes) - offset(run);
 }
 
-std::size_t Layout::bytes(std::span<const Run> runs) const noexcept {
+std::size_t PublishedLayout::bytes(std::span<const RowRun> runs) const noexcept {
   std::size_t sum = 0;
-  for (const Run& run : runs) sum += bytes(run);
+  for (const RowRun& run : runs) sum += bytes(run);
   return sum;
 }
 
-Runs Layout::all() const {
-  Runs runs;
+RowRuns PublishedLayout::all() const {
+  RowRuns runs;
   for (std::uint32_t i = 0; i < tensors_.size(); ++i)
     if (tensors_[i].rows > 0) runs.push_back({.tensor = i, .rows = tensors_[i].rows});
   return runs;
 }
 
-bool Layout::valid(std::span<const Run> runs) const noexcept {
-  const Run* last = nullptr;
-  for (const Run& run : runs) {
+bool PublishedLayout::valid(std::span<const RowRun> runs) const noexcept {
+  const RowRun* last = nullptr;
+  for (const RowRun& run : runs) {
     if (run.tensor >= tensors_.size() || run.rows == 0) return false;
     const std::uint64_t rows = tensors_[run.tensor].rows;
     if (run.first >= rows || run.rows > rows - run.first) return false;
@@ -85,15 +85,15 @@ bool Layout::valid(std::span<const Run> runs) const noexcept {
   return true;
 }
 
-Runs unite(std::span<const Run> a, std::span<const Run> b) {
-  Runs both;
+RowRuns unite(std::span<const RowRun> a, std::span<const RowRun> b) {
+  RowRuns both;
   both.reserve(a.size() + b.size());
   while (!a.empty() || !b.empty()) {
     const bool from_a = b.empty() || (!a.empty() && before(a.front(), b.front()));
     auto& from = from_a ? a : b;
-    const Run next = from.front();
+    const RowRun next = from.front();
     from = from.subspan(1);
-    Run* last = both.empty() ? nullptr : &both.back();
+    RowRun* last = both.empty() ? nullptr : &both.back();
     if (last == nullptr || last->tensor != next.tensor || next.first > end_of(*last))
       both.push_back(next);
     else if (end_of(next) > end_of(*last))

@@ -13,20 +13,20 @@
 namespace weft::pslib {
 
 /// Rows of one tensor that lie one behind the other. On the wire as it is, little-endian.
-struct Run {
+struct RowRun {
   std::uint32_t tensor = 0;
   std::uint32_t rows = 0;
   std::uint64_t first = 0;
 
-  friend bool operator==(const Run&, const Run&) = default;
+  friend bool operator==(const RowRun&, const RowRun&) = default;
 };
-static_assert(std::has_unique_object_representations_v<Run> && sizeof(Run) == 16);
+static_assert(std::has_unique_object_representations_v<RowRun> && sizeof(RowRun) == 16);
 
 /// In the order of tensors and rows, none empty, none touching the next.
-using Runs = std::vector<Run>;
+using RowRuns = std::vector<RowRun>;
 
 /// A pure function of the specs: both ends have the same. Immutable.
-class Layout {
+class PublishedLayout {
  public:
   static constexpr std::size_t kLine = 64;
 
@@ -38,20 +38,20 @@ class Layout {
   };
 
   /// Throws Error(bad_argument) for a tensor of more rows, or bytes, than can be counted.
-  explicit Layout(std::span<const PublishedTensor> specs);
+  explicit PublishedLayout(std::span<const PublishedTensor> specs);
 
   const std::vector<Placed>& tensors() const noexcept { return tensors_; }
   std::size_t bytes() const noexcept { return bytes_; }          ///< of the tensors alone
   std::size_t buffer_bytes() const noexcept { return buffer_; }  ///< with the space between
 
   /// Where a run lies in its tensor. Requires valid(run).
-  std::size_t offset(const Run& run) const noexcept;
-  std::size_t bytes(const Run& run) const noexcept;
-  std::size_t bytes(std::span<const Run> runs) const noexcept;
+  std::size_t offset(const RowRun& run) const noexcept;
+  std::size_t bytes(const RowRun& run) const noexcept;
+  std::size_t bytes(std::span<const RowRun> runs) const noexcept;
   /// Every row.
-  Runs all() const;
+  RowRuns all() const;
   /// Whether these are runs of such tensors, in order: what travelled is not trusted.
-  bool valid(std::span<const Run> runs) const noexcept;
+  bool valid(std::span<const RowRun> runs) const noexcept;
 
  private:
   std::vector<Placed> tensors_;
@@ -60,6 +60,6 @@ class Layout {
 };
 
 /// Rows that are in either.
-Runs unite(std::span<const Run> a, std::span<const Run> b);
+RowRuns unite(std::span<const RowRun> a, std::span<const RowRun> b);
 
 }  // namespace weft::pslib

@@ -56,7 +56,7 @@ PublicationState::PublicationState(std::string name, std::vector<PublishedTensor
       specs_(checked(name_, std::move(specs), options)),
       wake_(std::move(wake)),
       refuse_fork_(std::move(refuse_fork)),
-      snapshots_(std::make_shared<const Layout>(specs_), options) {}
+      snapshots_(std::make_shared<const PublishedLayout>(specs_), options) {}
 
 TensorPlaces PublicationState::places_of(std::span<const Tensor> tensors) const {
   const auto refuse = [&](const std::string& message) {

@@ -48,7 +48,7 @@ void ReaderState::attach(Deadline deadline) {
       specs_ = *std::move(specs);
       others_.reset();
       try {
-        layout_ = std::make_shared<const Layout>(specs_);
+        layout_ = std::make_shared<const PublishedLayout>(specs_);
       } catch (const Error&) {
         fail_malformed();
       }
@@ -91,7 +91,7 @@ void ReaderState::prepare_buffers() {
   if (!in_place_.empty() || buffers_[0]) return;
   for (auto& buffer : buffers_)
     buffer = std::make_shared<os::Mapping>(
-        os::Mapping::anonymous(std::max(layout_->buffer_bytes(), Layout::kLine)));
+        os::Mapping::anonymous(std::max(layout_->buffer_bytes(), PublishedLayout::kLine)));
 }
 
 TensorPlaces ReaderState::places(std::size_t buffer) const {
@@ -230,7 +230,7 @@ void ReaderState::finish() {
 void ReaderState::catch_up() {
   const TensorPlaces from = places(front_);
   const TensorPlaces to = places(1 - front_);
-  for (const Run& run : stale_) {
+  for (const RowRun& run : stale_) {
     const std::size_t offset = layout_->offset(run);
     std::memcpy(to[run.tensor] + offset, from[run.tensor] + offset, layout_->bytes(run));
   }

@@ -72,20 +72,20 @@ class ReaderState {
   os::Fd socket_;
   std::vector<PublishedTensor> specs_;
   std::optional<std::string> others_;  ///< while there is none of this name: those that there are
-  std::shared_ptr<const Layout> layout_;
+  std::shared_ptr<const PublishedLayout> layout_;
   std::shared_ptr<const ErrorDetail> over_;  ///< why there is nothing more to come
 
   /// Two in turn; or tensors of the user's.
   std::array<std::shared_ptr<os::Mapping>, 2> buffers_;
   std::vector<Tensor> in_place_;
   std::size_t front_ = 0;  ///< the buffer of `version`
-  Runs stale_;             ///< where the other buffer may differ from it
+  RowRuns stale_;          ///< where the other buffer may differ from it
 
   Stage stage_ = Stage::nothing;
   bool asked_to_wait_ = false;
   std::size_t have_ = 0;  ///< bytes of the record that the stage is about
   wire::Head head_;
-  Runs runs_;
+  RowRuns runs_;
   RunCursor cursor_;
   std::uint32_t part_ = 0;
   std::size_t part_left_ = 0;

@@ -22,7 +22,7 @@ class RunCursor {
  public:
   RunCursor() noexcept = default;
   /// Requires layout->valid(runs).
-  RunCursor(std::shared_ptr<const Layout> layout, TensorPlaces places, Runs runs)
+  RunCursor(std::shared_ptr<const PublishedLayout> layout, TensorPlaces places, RowRuns runs)
       : layout_(std::move(layout)), places_(std::move(places)), runs_(std::move(runs)) {
     left_ = layout_->bytes(runs_);
   }
@@ -34,7 +34,7 @@ class RunCursor {
     std::size_t count = 0;
     std::size_t in_run = in_run_;
     for (std::size_t at = at_; at < runs_.size() && count < pieces.size() && most > 0; ++at) {
-      const Run& run = runs_[at];
+      const RowRun& run = runs_[at];
       const std::size_t bytes = std::min(layout_->bytes(run) - in_run, most);
       pieces[count++] = {places_[run.tensor] + layout_->offset(run) + in_run, bytes};
       most -= bytes;
@@ -59,9 +59,9 @@ class RunCursor {
   }
 
  private:
-  std::shared_ptr<const Layout> layout_;
+  std::shared_ptr<const PublishedLayout> layout_;
   TensorPlaces places_;
-  Runs runs_;
+  RowRuns runs_;
   std::size_t left_ = 0;
   std::size_t at_ = 0;      ///< the run
   std::size_t in_run_ = 0;  ///< bytes of it that are done with

@@ -11,13 +11,13 @@ namespace {
 constexpr auto kEndOfTime = Clock::time_point::max();
 
 /// The rows of one tensor in which two versions differ, behind `runs`.
-void compare_tensor(const Layout::Placed& tensor, std::uint32_t index, const std::byte* a,
-                    const std::byte* b, Runs& runs) {
+void compare_tensor(const PublishedLayout::Placed& tensor, std::uint32_t index, const std::byte* a,
+                    const std::byte* b, RowRuns& runs) {
   for (std::uint32_t row = 0; row < tensor.rows; ++row) {
     const std::size_t offset = row * tensor.row_bytes;
     const std::size_t bytes = std::min(tensor.row_bytes, tensor.bytes - offset);
     if (std::memcmp(a + offset, b + offset, bytes) == 0) continue;
-    Run* last = runs.empty() ? nullptr : &runs.back();
+    RowRun* last = runs.empty() ? nullptr : &runs.back();
     if (last != nullptr && last->tensor == index && last->first + last->rows == row)
       ++last->rows;
     else
@@ -27,13 +27,15 @@ void compare_tensor(const Layout::Placed& tensor, std::uint32_t index, const std
 
 }  // namespace
 
-Snapshots::Snapshots(std::shared_ptr<const Layout> layout, const PublicationOptions& options)
+Snapshots::Snapshots(std::shared_ptr<const PublishedLayout> layout,
+                     const PublicationOptions& options)
     : layout_(std::move(layout)),
       compares_(options.history > 0),
       buffers_(static_cast<std::size_t>(options.buffers)),
       history_(static_cast<std::size_t>(options.history)) {
   for (Buffer& buffer : buffers_)
-    buffer.memory = os::Mapping::anonymous(std::max(layout_->buffer_bytes(), Layout::kLine));
+    buffer.memory =
+        os::Mapping::anonymous(std::max(layout_->buffer_bytes(), PublishedLayout::kLine));
 }
 
 Snapshots::Held* Snapshots::Buffer::find(std::uint64_t number) noexcept {
@@ -52,7 +54,7 @@ Clock::time_point Snapshots::Buffer::kept_since(Clock::time_point now) const noe
 
 TensorPlaces Snapshots::places(const Buffer& buffer) const {
   TensorPlaces places;
-  for (const Layout::Placed& tensor : layout_->tensors())
+  for (const PublishedLayout::Placed& tensor : layout_->tensors())
     places.push_back(buffer.memory.data() + tensor.offset);
   return places;
 }
@@ -79,9 +81,9 @@ std::size_t Snapshots::take_buffer() {
   return *best;
 }
 
-Runs Snapshots::compare(const TensorPlaces& sources) const {
+RowRuns Snapshots::compare(const TensorPlaces& sources) const {
   if (newest() == 0 || !compares_) return layout_->all();
-  Runs changed;
+  RowRuns changed;
   const TensorPlaces current = places(buffers_[newest_]);
   for (std::uint32_t i = 0; i < sources.size(); ++i)
     compare_tensor(layout_->tensors()[i], i, current[i], sources[i], changed);
@@ -89,21 +91,21 @@ Runs Snapshots::compare(const TensorPlaces& sources) const {
 }
 
 Snapshots::Published Snapshots::publish(const TensorPlaces& sources, std::uint64_t step) {
-  Runs changed = compare(sources);
+  RowRuns changed = compare(sources);
   const std::size_t taken = take_buffer();
   Buffer& buffer = buffers_[taken];
   // Only this thread changes the history.
   const auto missed = history_.since(std::exchange(buffer.version, 0));
-  const Runs stale = missed ? unite(*missed, changed) : layout_->all();
+  const RowRuns stale = missed ? unite(*missed, changed) : layout_->all();
   const TensorPlaces to = places(buffer);
   Published done;
-  for (const Run& run : stale) {
+  for (const RowRun& run : stale) {
     const std::size_t offset = layout_->offset(run);
     const std::size_t bytes = layout_->bytes(run);
     std::memcpy(to[run.tensor] + offset, sources[run.tensor] + offset, bytes);
     done.bytes_copied += bytes;
   }
-  for (const Run& run : changed) done.rows_changed += run.rows;
+  for (const RowRun& run : changed) done.rows_changed += run.rows;
   const std::lock_guard lock(mutex_);
   history_.add(std::move(changed));
   buffer.version = history_.newest();
@@ -122,8 +124,8 @@ Snapshots::Offer Snapshots::offer(std::uint64_t have) {
               .runs = {},
               .places = places(buffer)};
   auto changed = history_.since(have);
-  const auto cost = [&](const Runs& runs) {
-    return layout_->bytes(runs) + runs.size() * sizeof(Run);
+  const auto cost = [&](const RowRuns& runs) {
+    return layout_->bytes(runs) + runs.size() * sizeof(RowRun);
   };
   if (changed && cost(*changed) <= layout_->bytes() - layout_->bytes() / 4) {
     offer.from = have;

@@ -29,7 +29,7 @@ class Snapshots {
   static constexpr std::chrono::seconds kStalled{1};
 
   /// Throws Error(system).
-  Snapshots(std::shared_ptr<const Layout> layout, const PublicationOptions& options);
+  Snapshots(std::shared_ptr<const PublishedLayout> layout, const PublicationOptions& options);
 
   /// What publish() did.
   struct Published {
@@ -51,13 +51,13 @@ class Snapshots {
     Lease lease;
     std::uint64_t step = 0;
     std::uint64_t from = 0;  ///< 0: everything
-    Runs runs;
+    RowRuns runs;
     TensorPlaces places;
   };
   /// Requires newest() > 0.
   Offer offer(std::uint64_t have);
-  /// Runs `act`, which says whether the guest has taken something, unless the lease has been taken
-  /// away: then false.
+  /// Runs `act`, which says whether the guest has taken something, unless the lease has been
+  /// taken away: then false.
   template <typename Act>
   bool with(const Lease& lease, const Act& act) {
     Buffer& buffer = buffers_[lease.buffer];
@@ -69,7 +69,7 @@ class Snapshots {
   }
   void end(const Lease& lease) noexcept;
 
-  const std::shared_ptr<const Layout>& layout() const noexcept { return layout_; }
+  const std::shared_ptr<const PublishedLayout>& layout() const noexcept { return layout_; }
 
  private:
   struct Held {
@@ -91,10 +91,10 @@ class Snapshots {
   };
 
   std::size_t take_buffer();
-  Runs compare(const TensorPlaces& sources) const;
+  RowRuns compare(const TensorPlaces& sources) const;
   TensorPlaces places(const Buffer& buffer) const;
 
-  const std::shared_ptr<const Layout> layout_;
+  const std::shared_ptr<const PublishedLayout> layout_;
   const bool compares_;
   std::vector<Buffer> buffers_;
   std::mutex mutex_;  ///< guards newest_ and history_; taken before a guard

@@ -15,12 +15,12 @@ void take_runs(Input& input) {
   const std::vector<pslib::PublishedTensor> specs = {
       {.name = "rows", .dtype = DType::f32, .shape = {40, 3}},
       {.name = "line", .dtype = DType::u8, .shape = {130}}};
-  const pslib::Layout layout(specs);
-  pslib::Runs runs;
-  while (input.rest().size() >= sizeof(pslib::Run)) runs.push_back(input.take<pslib::Run>());
+  const pslib::PublishedLayout layout(specs);
+  pslib::RowRuns runs;
+  while (input.rest().size() >= sizeof(pslib::RowRun)) runs.push_back(input.take<pslib::RowRun>());
   if (!layout.valid(runs)) return;
   require(layout.bytes(runs) <= layout.bytes());
-  for (const pslib::Run& run : runs)
+  for (const pslib::RowRun& run : runs)
     require(layout.offset(run) + layout.bytes(run) <= layout.tensors()[run.tensor].bytes);
   require(layout.valid(pslib::unite(runs, layout.all())));
   require(pslib::unite(runs, layout.all()) == layout.all());
@@ -33,7 +33,7 @@ void take_specs(Input& input) {
   require(specs->size() == count);
   require(std::ranges::equal(pslib::wire::encode(*specs), input.rest()));
   try {
-    const pslib::Layout layout(*specs);
+    const pslib::PublishedLayout layout(*specs);
     require(layout.valid(layout.all()));
     require(layout.bytes(layout.all()) == layout.bytes());
   } catch (const Error& error) {

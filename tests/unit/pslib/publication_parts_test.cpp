@@ -18,18 +18,18 @@ namespace {
 
 using Rows = std::set<std::pair<std::uint32_t, std::uint64_t>>;
 
-Rows rows_of(std::span<const Run> runs) {
+Rows rows_of(std::span<const RowRun> runs) {
   Rows rows;
-  for (const Run& run : runs)
+  for (const RowRun& run : runs)
     for (std::uint64_t i = 0; i < run.rows; ++i)
       EXPECT_TRUE(rows.emplace(run.tensor, run.first + i).second) << "a row comes twice";
   return rows;
 }
 
-Runs runs_of(const Rows& rows) {
-  Runs runs;
+RowRuns runs_of(const Rows& rows) {
+  RowRuns runs;
   for (const auto& [tensor, row] : rows)
-    runs = unite(runs, Runs{{.tensor = tensor, .rows = 1, .first = row}});
+    runs = unite(runs, RowRuns{{.tensor = tensor, .rows = 1, .first = row}});
   return runs;
 }
 
@@ -40,27 +40,28 @@ std::vector<PublishedTensor> specs() {
           {.name = "one", .dtype = DType::bf16, .shape = {}}};
 }
 
-TEST(Layout, HasRowsOfTheFirstDimensionOrOf64Bytes) {
-  const Layout layout(specs());
+TEST(PublishedLayout, HasRowsOfTheFirstDimensionOrOf64Bytes) {
+  const PublishedLayout layout(specs());
   const auto& tensors = layout.tensors();
   EXPECT_EQ(tensors[0].rows, 40U);
   EXPECT_EQ(tensors[0].row_bytes, 12U);
   EXPECT_EQ(tensors[1].rows, 0U);
   EXPECT_EQ(tensors[2].rows, 3U);
-  EXPECT_EQ(layout.bytes(weft::pslib::Run{.tensor = 2, .rows = 1, .first = 2}), 2U);
+  EXPECT_EQ(layout.bytes(weft::pslib::RowRun{.tensor = 2, .rows = 1, .first = 2}), 2U);
   EXPECT_EQ(tensors[3].rows, 1U);
   EXPECT_EQ(layout.bytes(), 480U + 130U + 2U);
   EXPECT_EQ(layout.bytes(layout.all()), layout.bytes());
-  for (const auto& tensor : tensors) EXPECT_EQ(tensor.offset % Layout::kLine, 0U);
+  for (const auto& tensor : tensors) EXPECT_EQ(tensor.offset % PublishedLayout::kLine, 0U);
 }
 
-TEST(Layout, AcceptsRunsInOrderThatItHasAndNoOthers) {
-  const Layout layout(specs());
+TEST(PublishedLayout, AcceptsRunsInOrderThatItHasAndNoOthers) {
+  const PublishedLayout layout(specs());
   EXPECT_TRUE(layout.valid(layout.all()));
-  EXPECT_TRUE(layout.valid(Runs{{0, 2, 1}, {0, 37, 3}, {2, 1, 2}}));
-  for (const Runs& wrong :
-       {Runs{{0, 0, 1}}, Runs{{4, 1, 0}}, Runs{{0, 41, 0}}, Runs{{0, 1, 40}}, Runs{{1, 1, 0}},
-        Runs{{0, 2, 1}, {0, 1, 2}}, Runs{{2, 1, 0}, {0, 1, 0}}, Runs{{0, 2, ~0ULL}}})
+  EXPECT_TRUE(layout.valid(RowRuns{{0, 2, 1}, {0, 37, 3}, {2, 1, 2}}));
+  for (const RowRuns& wrong :
+       {RowRuns{{0, 0, 1}}, RowRuns{{4, 1, 0}}, RowRuns{{0, 41, 0}}, RowRuns{{0, 1, 40}},
+        RowRuns{{1, 1, 0}}, RowRuns{{0, 2, 1}, {0, 1, 2}}, RowRuns{{2, 1, 0}, {0, 1, 0}},
+        RowRuns{{0, 2, ~0ULL}}})
     EXPECT_FALSE(layout.valid(wrong));
 }
 
@@ -75,7 +76,7 @@ TEST(History, KnowsWhatChangedSinceEachVersionThatItStillHolds) {
       Rows changed;
       for (auto count = random() % 12; count > 0; --count)
         changed.emplace(random() % 3, random() % 20);
-      const Runs runs = runs_of(changed);
+      const RowRuns runs = runs_of(changed);
       EXPECT_EQ(rows_of(runs), changed) << "seed " << seed;
       history.add(runs);
       changes.push_back(changed);
@@ -104,7 +105,8 @@ TEST(History, KnowsWhatChangedSinceEachVersionThatItStillHolds) {
 class Versions : public testing::Test {
  public:
   explicit Versions(int buffers = 3)
-      : snapshots(std::make_shared<const Layout>(tensor()), {.buffers = buffers, .history = 4}) {}
+      : snapshots(std::make_shared<const PublishedLayout>(tensor()),
+                  {.buffers = buffers, .history = 4}) {}
 
   static std::vector<PublishedTensor> tensor() {
     return {{.name = "t", .dtype = DType::i32, .shape = {64}}};
