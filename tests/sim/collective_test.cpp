@@ -110,13 +110,7 @@ void call_all(World& world, std::uint64_t seed, bool losses, Ends& ends) {
 
 Ends play(std::uint64_t seed, int kills) {
   SimOptions options{.seed = seed};
-  options.faults = {.delayed = 0.1,
-                    .reordered = 0.3,
-                    .torn = 0.5,
-                    .duplicated = 0.2,
-                    .full_queue = 0.1,
-                    .woken = 0.05,
-                    .paused = 0.01};
+  options.faults = kHarmlessFaults;
   options.faults.kills = kills;
   options.faults.kill_after = 40;
   options.faults.kill_within = 150;

@@ -18,6 +18,15 @@ using p2p::sim::Faults;
 using p2p::sim::Plant;
 using p2p::sim::SimOptions;
 
+/// Everything that a fabric may do and that harms no healthy job.
+inline constexpr Faults kHarmlessFaults{.delayed = 0.1,
+                                        .reordered = 0.3,
+                                        .torn = 0.5,
+                                        .duplicated = 0.2,
+                                        .full_queue = 0.1,
+                                        .woken = 0.05,
+                                        .paused = 0.01};
+
 /// What became of a simulated job.
 struct SimOutcome {
   std::uint64_t trace = 0;   ///< equal for equal runs only
