@@ -106,7 +106,7 @@ bool SlotGroup::takes_from(const PlannedCall& call, int rank) const noexcept {
 }
 
 bool SlotGroup::sends_to(const PlannedCall& call, int rank) const noexcept {
-  return (call.rounds && call.rounds->sends_to(rank)) || !link(rank)->sent();
+  return call.rounds ? call.rounds->sends_to(rank) : !link(rank)->all_put();
 }
 
 }  // namespace weft::detail

@@ -229,19 +229,23 @@ void SlotGroup::stop() noexcept {
 }
 
 Status SlotGroup::gone_failure(std::uint64_t) const noexcept {
-  // Who left in order has sent what it had to; a rank that failed fails the group.
+  // Who left in order after its part of the call has put all that is to come of it, which may wait
+  // here to be taken, and has taken what was put to it. A rank that failed fails the group.
   std::vector<int> missing;
   for (int r = 0; r < size(); ++r) {
     const int rank = ranks_[static_cast<std::size_t>(r)];
     const p2p::Peer& peer = mesh_.peer(rank);
     if (r == me_ || !peer.gone()) continue;
-    const bool owes =
-        !under_way().empty() && (sends_to(*under_way()[0], r) || takes_from(*under_way()[0], r));
+    const bool owes = !under_way().empty() && owes_part(*under_way()[0], r);
     // A member's failure: one of a rank outside has made others leave that had done their part.
     const bool drawn_in = std::ranges::find(ranks_, peer.because_of) != ranks_.end();
     if (owes || peer.state.load() == p2p::PeerState::failed || drawn_in) missing.push_back(rank);
   }
   return missing.empty() ? Status{} : mesh_.fate(missing);
+}
+
+bool SlotGroup::owes_part(const PlannedCall& call, int rank) const noexcept {
+  return sends_to(call, rank) || (takes_from(call, rank) && !link(rank)->at_hand());
 }
 
 std::vector<int> SlotGroup::awaited(const PlannedCall& call) const {

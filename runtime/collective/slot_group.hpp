@@ -76,9 +76,11 @@ class SlotGroup final : public CollectiveGroup {
   /// Whether a piece of this rank's share was combined.
   bool combine_piece(PlannedCall& call) noexcept;
   bool over(const PlannedCall& call) const noexcept;
-  /// Whether something is still to come from a rank, or to go to it.
+  /// Whether something of a rank is still to be taken, or still to be put to it.
   bool takes_from(const PlannedCall& call, int rank) const noexcept;
   bool sends_to(const PlannedCall& call, int rank) const noexcept;
+  /// Of a rank that is gone: whether the call can't end without more of it.
+  bool owes_part(const PlannedCall& call, int rank) const noexcept;
   bool has_combined(const PlannedCall& call) const noexcept;
   void finish(PlannedCall& call) noexcept;
   void strange(const PlannedCall& call, int other, const PieceHead& head) noexcept;

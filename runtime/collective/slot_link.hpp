@@ -76,8 +76,12 @@ class SlotLink {
   /// What has failed.
   const Status& status() const noexcept { return status_; }
 
-  bool sent() const noexcept { return sending_.schedule.over() && !busy(); }
+  /// Whether all was put; puts may be under way.
+  bool all_put() const noexcept { return sending_.schedule.over(); }
+  bool sent() const noexcept { return all_put() && !busy(); }
   bool taken() const noexcept { return taking_.schedule.over() && !held_; }
+  /// Whether something has come that was not let go.
+  bool at_hand() noexcept { return held_ || has_come(); }
   /// Whether nothing that was put is under way.
   bool quiet() noexcept;
   /// Ends what is under way, so that no memory of the user's is read any more.

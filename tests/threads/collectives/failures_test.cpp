@@ -1,6 +1,13 @@
 // What goes wrong in a group is an error on each of its ranks, never a hang.
 #include <gtest/gtest.h>
 
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <thread>
+#include <vector>
+
 #include "tests/threads/collectives/values.hpp"
 #include "tests/threads/slots/ranks.hpp"
 
@@ -46,6 +53,56 @@ TEST(CollectiveFailure, ARankThatLeavesEndsWhatNeedsIt) {
         (void)world.leave();
       },
       settings());
+}
+
+/// Rank 1 has done its part and left before rank 2 begins, and rank 0 knows it: neither needs more
+/// of it.
+TEST(CollectiveFailure, ARankThatLeavesAfterItsPartIsMissedByNobody) {
+  constexpr std::int64_t kFew = 1000;
+  constexpr std::int64_t kMany = 3'000'000;  // more than the late rank's buffers hold
+  const std::vector<std::function<Call(const Tensor&, const Tensor&, const Tensor&)>> calls{
+      [](const Tensor& few, const Tensor& out, const Tensor&) {
+        Call call = reduce(few, out, Reduction::sum, 0);
+        call.algorithm = Algorithm::whole;
+        return call;
+      },
+      [](const Tensor& few, const Tensor& out, const Tensor&) { return gather(few, out, 0); },
+      [](const Tensor&, const Tensor&, const Tensor& many) {
+        Call call = broadcast(many, 0);
+        call.algorithm = Algorithm::direct;
+        return call;
+      }};
+  for (std::size_t which = 0; which < calls.size(); ++which) {
+    Meeting meeting(3);
+    std::atomic<World*> root{nullptr};
+    run_ranks(
+        3,
+        [&](World& world) {
+          Collectives group = Collectives::open(world);
+          const Tensor few = world.allocate(DType::i32, {kFew});
+          const Tensor out = world.rank() == 0
+                                 ? world.allocate(DType::i32, {which == 1 ? 3 * kFew : kFew})
+                                 : Tensor();
+          const Tensor many = world.allocate(DType::i32, {kMany});
+          write(few, pattern(world.rank(), kFew));
+          write(many, pattern(world.rank(), kMany));
+          Plan plan = group.plan(calls[which](few, out, many));
+          if (world.rank() == 0) root = &world;
+          meeting.wait();
+          const std::array<int, 1> gone{1};
+          const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+          while (world.rank() == 2 && root.load()->alive(gone).ok() &&
+                 std::chrono::steady_clock::now() < limit)
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+          const Status status = plan.run();
+          ASSERT_TRUE(status.ok()) << "call " << which << ": " << status.text();
+          const bool sums = world.rank() == 0 && which == 0;
+          EXPECT_TRUE(!sums || read(out) == combined(Reduction::sum, DType::i32, 3, kFew));
+          EXPECT_TRUE(which != 2 || read(many) == pattern(0, kMany));
+          if (world.rank() == 1) (void)world.leave();
+        },
+        settings().with(Knob::fabric, "tcp"));
+  }
 }
 
 TEST(CollectiveFailure, ATimeoutNamesTheLateRankAndLeavesThePlanAlive) {
