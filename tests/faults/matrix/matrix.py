@@ -27,6 +27,7 @@ from cells import DEAD_AFTER_S, INIT_TIMEOUT_S, RANKS, all_cells, outcome, quick
 from traces import Traces, alive
 
 LINE = re.compile(r"rank (\d+) pid (\d+) time ([\d.]+) (joined|fault|seen ([\d.]+)|ended: (\w+) peer (-?\d+): ?(.*))")
+TOLD = "left because of it"
 EXIT = re.compile(r"exit of rank (\d+): (\d+)")
 # Says how the rank's process ended: mpirun tells only of one.
 WRAPPER = '"$@"; echo "exit of rank $OMPI_COMM_WORLD_RANK: $?"'
@@ -91,9 +92,12 @@ def check_sight(cell, run, rank):
     within = seen_within_s(cell, rank)
     if within is None:
         return 0.0
-    if rank not in run.seen:
+    # Another survivor may have said it first, in leaving.
+    ended_at, _, _, text = run.ended[rank]
+    seen_at = run.seen.get(rank, ended_at if TOLD in text else None)
+    if seen_at is None:
         raise Failed(f"the recorder of rank {rank} knows nothing of the end of rank {cell.victim}")
-    took = run.seen[rank] - run.fault_at
+    took = seen_at - run.fault_at
     if took > within:
         raise Late(f"rank {rank} saw it {took:.3f} s after the fault, not {within}")
     return took
