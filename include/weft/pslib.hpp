@@ -12,6 +12,7 @@
 
 #include "weft/api.hpp"
 #include "weft/checkpoint.hpp"
+#include "weft/compression.hpp"
 #include "weft/consistency.hpp"
 #include "weft/optimizer.hpp"
 #include "weft/publication.hpp"
@@ -48,6 +49,7 @@ struct TableOptions {
   /// What gradients and parameters are for the workers: f32, f16 or bf16. The shards' master values
   /// and states are f32 in any case; parameters are rounded from them once, to nearest even.
   DType wire = DType::f32;
+  Compression compression{};
   Consistency consistency{};
   CheckpointOptions checkpoint{};
 
@@ -140,8 +142,9 @@ class WEFT_API Table {
   /// checkpoint's, become the shards', then everyone's, and the gradients are zeros. Ranks that
   /// only serve do this in serve().
   Status initialize(Deadline deadline = {}) noexcept;
-  /// Worker: makes the gradients visible to the shards. No copy, no wait. bad_argument when the
-  /// last push has not been pulled yet.
+  /// Worker: makes the gradients visible to the shards. No wait, and no copy unless they are
+  /// compressed. bad_argument when the last push has not been pulled yet, or a gradient that is to
+  /// be compressed is not finite: then nothing was pushed.
   Status push() noexcept;
   /// Worker: waits for the parameters that follow from the last push and moves them into
   /// parameter(): one transfer per shard. bad_argument when nothing was pushed since the last
@@ -162,6 +165,8 @@ class WEFT_API Table {
   Pulled pulled() const;
   /// This rank's shard's; all zero where there is none.
   TableStatistics statistics() const;
+  /// Worker: all zero where the table is not compressed. Throws Error(bad_argument) elsewhere.
+  CompressionStatistics compression() const;
   const std::vector<TensorSpec>& specs() const noexcept;
   const std::vector<Piece>& pieces() const noexcept;
   /// The shard map for people: a line for each server, with its bytes and runs.

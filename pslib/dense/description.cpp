@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <unordered_set>
 
 #include "pslib/dense/relaxed_words.hpp"
@@ -61,8 +63,32 @@ Description::Description(const Roles& roles, std::string_view server, std::strin
       homes(homes_of(roles, options)),
       pieces(place(this->specs, homes, roles.split_bytes)),
       layout(this->specs),
+      pushes(this->specs, layout, options),
       prefix_(fmt::format("ps/{}/{}", server, this->table)) {
   check_consistency();
+  check_compression();
+}
+
+void Description::check_compression() const {
+  if (!pushes.is_compressed()) return;
+  const auto refuse = [&](const std::string& message, const char* hint) {
+    throw Error(bad_argument("table",
+                             fmt::format("table \"{}\" is compressed by {}: {}", table,
+                                         text(options.compression), message),
+                             hint));
+  };
+  if (pushes.bytes() >= pushes.bytes_before())
+    refuse(fmt::format("a push takes {} bytes, its gradients {}", pushes.bytes(),
+                       pushes.bytes_before()),
+           options.compression.kind == Compression::Kind::top_k
+               ? "each of top_k's elements takes 8 bytes: use a lower ratio, or no compression"
+               : "leave so small a table as it is");
+  if (options.compression.kind != Compression::Kind::top_k) return;
+  for (const TensorSpec& spec : specs)
+    if (spec.shape.elements() > std::numeric_limits<std::uint32_t>::max())
+      refuse(fmt::format("tensor \"{}\" has {} elements, whose places take more than 32 bits",
+                         spec.name, spec.shape.elements()),
+             "split it into several tensors, or use int8");
 }
 
 void Description::check_consistency() const {
@@ -126,9 +152,20 @@ std::string Description::slot_name(std::string_view part) const {
 }
 
 SlotSpec Description::gradients() const {
-  const std::int64_t words =
-      is_relaxed() ? line_elements(GradientWords::kCount, size_of(options.wire)) : 0;
-  return published("gradient", options.wire, layout.elements() + words);
+  const DType dtype = pushes.is_compressed() ? DType::u8 : options.wire;
+  const std::size_t width = size_of(dtype);
+  const std::int64_t words = is_relaxed() ? line_elements(GradientWords::kCount, width) : 0;
+  return published("gradient", dtype, static_cast<std::int64_t>(pushes.bytes() / width) + words);
+}
+
+SlotSpec Description::initial() const {
+  return published("initial", options.wire, layout.elements());
+}
+
+std::size_t Description::bytes_read(std::int64_t elements) const noexcept {
+  if (!pushes.is_compressed()) return static_cast<std::size_t>(elements) * size_of(options.wire);
+  const double share = static_cast<double>(elements) / static_cast<double>(layout.elements());
+  return static_cast<std::size_t>(share * static_cast<double>(pushes.bytes()));
 }
 
 SlotSpec Description::region(int home) const {

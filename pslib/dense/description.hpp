@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "pslib/checkpoint/checkpoint.hpp"
+#include "pslib/compression/push_format.hpp"
 #include "pslib/dense/layout.hpp"
 #include "pslib/deployment/roles.hpp"
 #include "weft/pslib.hpp"
@@ -41,6 +42,7 @@ class Description {
   const std::vector<int> homes;
   const std::vector<Piece> pieces;
   const Layout layout;
+  const PushFormat pushes;
 
   /// What all ranks must have in common, one item a line, in words that an error can show.
   std::string contract() const;
@@ -55,8 +57,17 @@ class Description {
     return options.consistency.kind != Consistency::Kind::bsp || is_replicated();
   }
 
-  /// A worker's gradients, flat; of a relaxed table GradientWords behind them.
+  /// A worker's pushes: its gradients, flat, or what they are compressed to; of a relaxed table
+  /// GradientWords behind them.
   SlotSpec gradients() const;
+  /// The first worker's initial parameters, where a push has no room for them.
+  SlotSpec initial() const;
+  /// Bytes in a push before what an Updater reads of elements from `element` of the layout on.
+  std::size_t skipped(std::int64_t element) const noexcept {
+    return pushes.is_compressed() ? 0 : static_cast<std::size_t>(element) * size_of(options.wire);
+  }
+  /// What of a push a shard of so many elements reads, about, where pushes are compressed.
+  std::size_t bytes_read(std::int64_t elements) const noexcept;
   /// A shard's parameters, where it is at home at `home`; of a relaxed table RegionWords in front
   /// of them.
   SlotSpec region(int home) const;
@@ -73,6 +84,7 @@ class Description {
 
  private:
   void check_consistency() const;
+  void check_compression() const;
   SlotSpec words(std::string_view part, std::size_t count) const;
   SlotSpec published(std::string_view part, DType dtype, std::int64_t elements) const;
 

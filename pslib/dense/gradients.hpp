@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "pslib/dense/description.hpp"
+#include "pslib/dense/initial_parameters.hpp"
 #include "weft/world.hpp"
 
 namespace weft::pslib {
@@ -23,7 +24,7 @@ class Gradients {
 
   /// Waits for a worker's next push.
   Status take(std::size_t worker, Deadline deadline) noexcept;
-  void let_go(std::size_t worker) noexcept { workers_[worker].arrival = {}; }
+  void let_go(std::size_t worker) noexcept;
   /// Nothing more will come from it. What is here can still be read.
   void drop(std::size_t worker) noexcept { workers_[worker].is_gone = true; }
 
@@ -37,6 +38,8 @@ class Gradients {
   const std::byte* data(std::size_t worker) const noexcept {
     return workers_[worker].arrival.tensor().data();
   }
+  /// The initial parameters, while the first push of the first worker can be read.
+  const std::byte* initial() const noexcept { return initial_.has() ? initial_.data() : data(0); }
   /// The version that they were computed from.
   std::uint64_t base(std::size_t worker) const noexcept;
 
@@ -50,6 +53,7 @@ class Gradients {
 
   const Description& table_;
   std::vector<Worker> workers_;
+  InitialParameters initial_;
 };
 
 }  // namespace weft::pslib

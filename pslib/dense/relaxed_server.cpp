@@ -363,9 +363,8 @@ ShardLoad RelaxedServer::load() const noexcept {
   }
   for (const Held& held : held_) {
     if (!held.state) continue;
-    const std::size_t bytes = held.state->bytes();
-    load.bytes_read += load.requests * bytes;
-    load.bytes_written += held.state->version() * bytes;
+    load.bytes_read += load.requests * held.state->bytes_read();
+    load.bytes_written += held.state->version() * held.state->bytes_written();
     load.memory += held.state->memory();
   }
   return load;

@@ -17,13 +17,13 @@ RelaxedShard::RelaxedShard(World& world, const Description& table, std::size_t s
       done_(table.roles.workers.size()),
       mask_(mask_words()),
       updater_(table.options, table.specs.size(), region_elements(table.pieces, home_),
-               done_.size()) {
+               done_.size(), table.pushes.is_compressed() ? &table.pushes : nullptr) {
   contributors_.reserve(done_.size());
   sources_.reserve(done_.size());
   if (table.options.wire != DType::f32) master_.resize(elements());
   for (const Piece& piece : table.pieces)
     if (piece.server == home_)
-      parts_.push_back({{piece.tensor, piece.shard_offset, piece.count},
+      parts_.push_back({{piece.tensor, piece.shard_offset, piece.count, piece.first},
                         table.layout.offset(piece.tensor) + piece.first});
 }
 
@@ -164,7 +164,8 @@ Status RelaxedShard::start(float* to, const Gradients& gradients) noexcept {
   }
   const DType wire = table_.options.wire;
   for (const Part& part : parts_) {
-    const std::byte* const from = sources(part, gradients).front();
+    const std::byte* const from =
+        gradients.initial() + static_cast<std::size_t>(part.from) * size_of(wire);
     const auto count = static_cast<std::size_t>(part.run.count);
     if (wire == DType::f32)
       std::memcpy(to + part.run.offset, from, count * sizeof(float));
@@ -175,7 +176,7 @@ Status RelaxedShard::start(float* to, const Gradients& gradients) noexcept {
 }
 
 Sources RelaxedShard::sources(const Part& part, const Gradients& gradients) noexcept {
-  const std::size_t skipped = static_cast<std::size_t>(part.from) * size_of(table_.options.wire);
+  const std::size_t skipped = table_.skipped(part.from);
   sources_.clear();
   for (const std::size_t i : contributors_) sources_.push_back(gradients.data(i) + skipped);
   return sources_;

@@ -38,8 +38,11 @@ class RelaxedShard {
   std::uint64_t permit(const Gradients& gradients) const noexcept;
   const TableStatistics& statistics() const noexcept { return statistics_; }
 
-  /// Of its part of a push; of values and states.
-  std::size_t bytes() const noexcept { return elements() * size_of(table_.options.wire); }
+  /// Of its part of a push; of what workers pull; of values and states.
+  std::size_t bytes_read() const noexcept {
+    return table_.bytes_read(static_cast<std::int64_t>(elements()));
+  }
+  std::size_t bytes_written() const noexcept { return elements() * size_of(table_.options.wire); }
   std::size_t memory() const noexcept {
     return newest_.bytes() +
            (master_.size() + updater_.arrays().size() * elements()) * sizeof(float);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "pslib/dense/relaxed_words.hpp"
 #include "pslib/refusal.hpp"
@@ -22,12 +21,7 @@ RelaxedWorker::RelaxedWorker(World& world, const Description& table)
       table_(table),
       self_(static_cast<std::size_t>(std::ranges::find(table.roles.workers, table.roles.rank) -
                                      table.roles.workers.begin())),
-      slot_(world.expose(table.gradients())),
-      buffer_(slot_.next().value()),
-      parameters_(world.allocate(table.options.wire, Shape{table.layout.elements()})) {
-  std::memset(parameters_.data(), 0, parameters_.bytes());
-  clear_gradients();
-}
+      slot_(world, table) {}
 
 void RelaxedWorker::attach(World& world, Deadline deadline) {
   const std::size_t width = size_of(table_.options.wire);
@@ -46,7 +40,7 @@ void RelaxedWorker::attach(World& world, Deadline deadline) {
       if (piece.server != home) continue;
       const auto first = static_cast<std::size_t>(table_.layout.offset(piece.tensor) + piece.first);
       shard.runs.push_back(
-          {header + piece.shard_offset, piece.count, parameters_.data() + first * width});
+          {header + piece.shard_offset, piece.count, parameters().data() + first * width});
     }
   }
 }
@@ -63,12 +57,10 @@ Pulled RelaxedWorker::pulled() const {
   return pulled;
 }
 
-Status RelaxedWorker::push_initial(bool is_first) noexcept {
-  if (is_first) std::memcpy(buffer_.data(), parameters_.data(), parameters_.bytes());
+Status RelaxedWorker::push_initial() noexcept {
+  if (Status status = slot_.fill_initial(); !status) return status;
   return publish();
 }
-
-void RelaxedWorker::clear_gradients() noexcept { std::memset(buffer_.data(), 0, buffer_.bytes()); }
 
 Status RelaxedWorker::push() noexcept {
   if (settled_ == 0)
@@ -76,11 +68,12 @@ Status RelaxedWorker::push() noexcept {
   if (settled_ != pushed_)
     return refuse_call("push", "the last push has not been pulled yet",
                        "call pull() after every push");
+  if (Status status = slot_.fill(); !status) return status;
   return publish();
 }
 
 Status RelaxedWorker::publish() noexcept {
-  store_word(buffer_.data() + parameters_.bytes(), GradientWords::kBase, version_);
+  store_word(slot_.words(), GradientWords::kBase, version_);
   Status status = slot_.publish();
   if (status) ++pushed_;
   return status;
@@ -98,8 +91,7 @@ Status RelaxedWorker::pull(Deadline deadline) noexcept {
     return refuse(Code::exhausted, [] { return bad_argument("pull", "no memory", ""); });
   }
   // From here on the gradients are the user's to write again.
-  auto buffer = slot_.next();
-  if (!buffer) return buffer.status();
+  if (Status status = slot_.reclaim(); !status) return status;
   shards_done_ = 0;
   settled_ = pushed_;
   version_ = load_word(shards_.front().words.data(), RegionWords::kVersion);

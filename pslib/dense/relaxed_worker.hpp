@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "pslib/dense/description.hpp"
+#include "pslib/dense/push_slot.hpp"
 #include "pslib/dense/table_worker.hpp"
 #include "weft/world.hpp"
 
@@ -21,15 +22,16 @@ class RelaxedWorker final : public TableWorker {
   RelaxedWorker(World& world, const Description& table);
   void attach(World& world, Deadline deadline);
 
-  const Tensor& gradients() const noexcept override { return buffer_; }
-  const Tensor& parameters() const noexcept override { return parameters_; }
+  const Tensor& gradients() const noexcept override { return slot_.gradients(); }
+  const Tensor& parameters() const noexcept override { return slot_.parameters(); }
   bool has_parameters() const noexcept override { return settled_ > 0; }
   std::uint64_t pushed() const noexcept override { return pushed_; }
   std::uint64_t version() const noexcept override { return version_; }
   Pulled pulled() const override;
+  CompressionStatistics compression() const noexcept override { return slot_.compression(); }
 
-  Status push_initial(bool is_first) noexcept override;
-  void clear_gradients() noexcept override;
+  Status push_initial() noexcept override;
+  void clear_gradients() noexcept override { slot_.clear_gradients(); }
   Status push() noexcept override;
   Status pull(Deadline deadline) noexcept override;
   /// Refused: a reader must not hold a version while others go on.
@@ -65,9 +67,7 @@ class RelaxedWorker final : public TableWorker {
   World& world_;
   const Description& table_;
   std::size_t self_;  // this worker's place
-  Slot slot_;
-  Tensor buffer_;
-  Tensor parameters_;
+  PushSlot slot_;
   std::vector<Server> servers_;
   std::vector<Shard> shards_;
   std::uint64_t pushed_ = 0;

@@ -14,7 +14,8 @@ Shard::Shard(World& world, const Description& table)
       buffer_(region_.next().value()),
       workers_(table.roles.workers.size()),
       sources_(workers_.size()),
-      updater_(table.options, table.specs.size(), buffer_.shape().elements(), workers_.size()),
+      updater_(table.options, table.specs.size(), buffer_.shape().elements(), workers_.size(),
+               table.pushes.is_compressed() ? &table.pushes : nullptr),
       norms_(world, table, updater_.norms().size()),
       checkpointer_(make_checkpointer(world, table, table.roles.rank)) {
   region_.also_needs(table.roles.others());
@@ -24,7 +25,7 @@ Shard::Shard(World& world, const Description& table)
     master_.resize(static_cast<std::size_t>(buffer_.shape().elements()));
   for (const Piece& piece : table.pieces)
     if (piece.server == table.roles.rank)
-      parts_.push_back({{piece.tensor, piece.shard_offset, piece.count},
+      parts_.push_back({{piece.tensor, piece.shard_offset, piece.count, piece.first},
                         table.layout.offset(piece.tensor) + piece.first});
 }
 
@@ -34,6 +35,7 @@ void Shard::attach(World& world, std::span<const int> needs, Deadline deadline) 
     workers_[i].gradients = world.attach(table_.roles.workers[i], expected, deadline);
     workers_[i].gradients.also_needs(needs);
   }
+  initial_.attach(world, table_, needs, deadline);
   norms_.attach(world, table_, needs, deadline);
 }
 
@@ -52,6 +54,8 @@ Status Shard::round(Deadline deadline) noexcept {
 }
 
 Status Shard::take(std::size_t worker, Deadline deadline) noexcept {
+  if (rounds_ == 0 && worker == 0)
+    if (Status status = initial_.take(deadline); !status) return status;
   Worker& from = workers_[worker];
   auto arrival = from.gradients.view(deadline);
   if (!arrival) return arrival.status();
@@ -91,6 +95,7 @@ Status Shard::advance() noexcept {
     return status;
   // The workers write their next gradients as soon as they see the new parameters.
   for (Worker& worker : workers_) worker.arrival = {};
+  if (rounds_ == 0) initial_.drop();
   taken_ = 0;
   is_begun_ = false;
   awaits_norms_ = false;
@@ -116,7 +121,7 @@ ShardLoad Shard::load() const noexcept {
   const std::uint64_t requests = rounds_ * workers_.size() + taken_;
   return {.requests = requests,
           .queue = taken_,
-          .bytes_read = requests * buffer_.bytes(),
+          .bytes_read = requests * table_.bytes_read(buffer_.shape().elements()),
           .bytes_written = rounds_ * buffer_.bytes(),
           .memory = buffer_.bytes() + master_.size() * sizeof(float) +
                     updater_.arrays().size() *
@@ -158,7 +163,9 @@ Status Shard::start() noexcept {
   const DType wire = table_.options.wire;
   for (const Part& part : parts_) {
     float* const to = master() + part.run.offset;
-    const std::byte* const from = sources(part).front();
+    const std::byte* const from =
+        initial_.has() ? initial_.data() + static_cast<std::size_t>(part.from) * size_of(wire)
+                       : sources(part).front();
     const auto count = static_cast<std::size_t>(part.run.count);
     if (wire == DType::f32)
       std::memcpy(to, from, count * sizeof(float));
@@ -170,7 +177,7 @@ Status Shard::start() noexcept {
 }
 
 Sources Shard::sources(const Part& part) noexcept {
-  const std::size_t skipped = static_cast<std::size_t>(part.from) * size_of(table_.options.wire);
+  const std::size_t skipped = table_.skipped(part.from);
   for (std::size_t i = 0; i < workers_.size(); ++i)
     sources_[i] = workers_[i].arrival.tensor().data() + skipped;
   return sources_;

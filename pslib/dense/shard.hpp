@@ -8,6 +8,7 @@
 
 #include "pslib/dense/checkpoints.hpp"
 #include "pslib/dense/description.hpp"
+#include "pslib/dense/initial_parameters.hpp"
 #include "pslib/dense/norm_exchange.hpp"
 #include "pslib/dense/table_shard.hpp"
 #include "pslib/optimizer/updater.hpp"
@@ -72,6 +73,7 @@ class Shard final : public TableShard {
   Tensor buffer_;              // the region
   std::vector<float> master_;  // the parameters, where the region holds 16-bit ones
   std::vector<Worker> workers_;
+  InitialParameters initial_;
   std::vector<Part> parts_;
   std::vector<const std::byte*> sources_;  // room for a run's gradients, worker by worker
   Updater updater_;

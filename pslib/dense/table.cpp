@@ -31,6 +31,7 @@ Result<ParameterView> Table::view_piece(const Piece& piece) noexcept {
 std::uint64_t Table::version() const noexcept { return state_->version(); }
 Pulled Table::pulled() const { return state_->pulled(); }
 TableStatistics Table::statistics() const { return state_->statistics(); }
+CompressionStatistics Table::compression() const { return state_->compression(); }
 const std::vector<TensorSpec>& Table::specs() const noexcept { return state_->specs(); }
 const std::vector<Piece>& Table::pieces() const noexcept { return state_->pieces(); }
 std::string Table::describe() const { return state_->description().shard_map(); }

@@ -88,9 +88,7 @@ Status TableState::initialize(Deadline deadline) noexcept {
                           "call initialize() once");
     });
   if (worker_->pushed() == 0)
-    if (Status status = worker_->push_initial(table_.roles.workers.front() == table_.roles.rank);
-        !status)
-      return status;
+    if (Status status = worker_->push_initial(); !status) return status;
   if (Status status = pull(deadline); !status) return status;
   worker_->clear_gradients();
   return {};
@@ -99,7 +97,8 @@ Status TableState::initialize(Deadline deadline) noexcept {
 Status TableState::push() noexcept {
   if (Status status = must_work("push"); !status) return status;
   Status status = worker_->push();
-  if (status) insight_.pushed(bytes_, 0);
+  if (!status) return status;
+  insight_.pushed(table_.pushes.is_compressed() ? table_.pushes.bytes() : bytes_, 0);
   return status;
 }
 

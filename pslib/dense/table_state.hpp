@@ -41,6 +41,7 @@ class TableState {
   std::uint64_t version() const noexcept;
   Pulled pulled() const { return worker("pulled").pulled(); }
   TableStatistics statistics() const;
+  CompressionStatistics compression() const { return worker("compression").compression(); }
   const std::vector<TensorSpec>& specs() const noexcept { return table_.specs; }
   const std::vector<Piece>& pieces() const noexcept { return table_.pieces; }
 

@@ -28,9 +28,10 @@ class TableWorker {
   /// Of what was pulled; 0: the initial parameters, or none.
   virtual std::uint64_t version() const noexcept = 0;
   virtual Pulled pulled() const = 0;
+  virtual CompressionStatistics compression() const noexcept = 0;
 
   /// The first push: `parameters` as if they were gradients when this is the first worker.
-  virtual Status push_initial(bool is_first) noexcept = 0;
+  virtual Status push_initial() noexcept = 0;
   /// After the initial version has come back.
   virtual void clear_gradients() noexcept = 0;
   virtual Status push() noexcept = 0;

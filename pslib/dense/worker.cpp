@@ -1,7 +1,6 @@
 #include "pslib/dense/worker.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include "pslib/refusal.hpp"
 
@@ -14,14 +13,8 @@ Status refuse_call(const char* operation, const char* message, const char* hint)
 
 }  // namespace
 
-Worker::Worker(World& world, const Description& table)
-    : table_(table),
-      slot_(world.expose(table.gradients())),
-      buffer_(slot_.next().value()),
-      parameters_(world.allocate(buffer_.dtype(), buffer_.shape())) {
+Worker::Worker(World& world, const Description& table) : table_(table), slot_(world, table) {
   slot_.also_needs(table.roles.others());
-  std::memset(parameters_.data(), 0, parameters_.bytes());
-  clear_gradients();
 }
 
 Pulled Worker::pulled() const { return {version(), table_.roles.workers}; }
@@ -29,7 +22,7 @@ Pulled Worker::pulled() const { return {version(), table_.roles.workers}; }
 void Worker::attach(World& world, Deadline deadline) {
   const Roles& roles = table_.roles;
   const std::vector<int> needs = roles.others();
-  const std::size_t width = size_of(buffer_.dtype());
+  const std::size_t width = size_of(table_.options.wire);
   for (const int rank : roles.servers) {
     Server& server = servers_.emplace_back();
     server.rank = rank;
@@ -39,7 +32,7 @@ void Worker::attach(World& world, Deadline deadline) {
     for (const Piece& piece : table_.pieces) {
       if (piece.server != rank) continue;
       const auto first = static_cast<std::size_t>(table_.layout.offset(piece.tensor) + piece.first);
-      server.runs.push_back({piece.shard_offset, piece.count, parameters_.data() + first * width});
+      server.runs.push_back({piece.shard_offset, piece.count, parameters().data() + first * width});
     }
   }
   // Each worker starts at another server, so that they don't all read the same one at once.
@@ -48,14 +41,10 @@ void Worker::attach(World& world, Deadline deadline) {
   std::rotate(servers_.begin(), servers_.begin() + self % count, servers_.end());
 }
 
-Status Worker::push_initial(bool is_first) noexcept {
-  if (is_first) std::memcpy(buffer_.data(), parameters_.data(), buffer_.bytes());
-  Status status = slot_.publish();
-  if (status) pushed_ = 1;
-  return status;
+Status Worker::push_initial() noexcept {
+  if (Status status = slot_.fill_initial(); !status) return status;
+  return publish();
 }
-
-void Worker::clear_gradients() noexcept { std::memset(buffer_.data(), 0, buffer_.bytes()); }
 
 Status Worker::push() noexcept {
   if (updated_ == 0)
@@ -63,7 +52,12 @@ Status Worker::push() noexcept {
   if (updated_ != pushed_)
     return refuse_call("push", "the last push has not been pulled yet",
                        "call pull() or wait_updated() after every push");
+  if (Status status = slot_.fill(); !status) return status;
   for (Server& server : servers_) server.viewed = {};
+  return publish();
+}
+
+Status Worker::publish() noexcept {
   Status status = slot_.publish();
   if (status) ++pushed_;
   return status;
@@ -98,7 +92,7 @@ Result<std::span<const std::byte>> Worker::view(const Piece& piece) const noexce
   if (server == servers_.end())
     return refuse_call("view", "the piece's server is none of this table's",
                        "take pieces from Table::pieces()");
-  const std::size_t width = size_of(buffer_.dtype());
+  const std::size_t width = size_of(table_.options.wire);
   return std::span(server->region + static_cast<std::size_t>(piece.shard_offset) * width,
                    static_cast<std::size_t>(piece.count) * width);
 }
@@ -111,8 +105,7 @@ Status Worker::check_pushed(const char* operation) const noexcept {
 
 // From here on the gradients are the user's to write again.
 Status Worker::reach_pushed() noexcept {
-  auto buffer = slot_.next();
-  if (!buffer) return buffer.status();
+  if (Status status = slot_.reclaim(); !status) return status;
   servers_done_ = 0;
   updated_ = pushed_;
   return {};

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "pslib/dense/description.hpp"
+#include "pslib/dense/push_slot.hpp"
 #include "pslib/dense/table_worker.hpp"
 #include "weft/world.hpp"
 
@@ -22,17 +23,18 @@ class Worker final : public TableWorker {
   /// Attaches to every server's region.
   void attach(World& world, Deadline deadline);
 
-  const Tensor& gradients() const noexcept override { return buffer_; }
-  const Tensor& parameters() const noexcept override { return parameters_; }
+  const Tensor& gradients() const noexcept override { return slot_.gradients(); }
+  const Tensor& parameters() const noexcept override { return slot_.parameters(); }
   bool has_parameters() const noexcept override { return updated_ > 0; }
   std::uint64_t pushed() const noexcept override { return pushed_; }
   std::uint64_t version() const noexcept override {
     return table_.first_version() + (updated_ > 0 ? updated_ - 1 : 0);
   }
   Pulled pulled() const override;
+  CompressionStatistics compression() const noexcept override { return slot_.compression(); }
 
-  Status push_initial(bool is_first) noexcept override;
-  void clear_gradients() noexcept override;
+  Status push_initial() noexcept override;
+  void clear_gradients() noexcept override { slot_.clear_gradients(); }
   Status push() noexcept override;
   Status pull(Deadline deadline) noexcept override;
   Status wait_updated(Deadline deadline) noexcept override;
@@ -47,13 +49,12 @@ class Worker final : public TableWorker {
     std::vector<SlotRun> runs;
   };
 
+  Status publish() noexcept;
   Status check_pushed(const char* operation) const noexcept;
   Status reach_pushed() noexcept;
 
   const Description& table_;
-  Slot slot_;
-  Tensor buffer_;
-  Tensor parameters_;
+  PushSlot slot_;
   std::vector<Server> servers_;
   std::uint64_t pushed_ = 0;      // version of the gradients that was published last; 0: none
   std::uint64_t updated_ = 0;     // version of the gradients that all regions follow from

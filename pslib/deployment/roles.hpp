@@ -24,6 +24,8 @@ struct Roles {
 
   bool works() const noexcept;
   bool serves() const noexcept;
+  /// The one whose parameters a table starts with.
+  bool is_first_worker() const noexcept { return workers.front() == rank; }
   /// Every rank but this one.
   std::vector<int> others() const;
 };

@@ -194,6 +194,10 @@ void check(const TableOptions& options) {
     require(saved.every % std::max(options.accumulate, 1U) == 0, "checkpoint.every", saved.every,
             "a multiple of accumulate: gradients that are being added up are not saved");
   }
+  const Compression& compression = options.compression;
+  require(compression.kind != Compression::Kind::top_k ||
+              (compression.ratio > 0.0F && compression.ratio < 1.0F),
+          "compression.ratio", compression.ratio, "above 0 and below 1");
   require(options.accumulate > 0, "accumulate", options.accumulate, "1 or above");
   require(options.wire == DType::f32 || options.wire == DType::f16 || options.wire == DType::bf16,
           "wire", weft::name(options.wire), "f32, f16 or bf16");
@@ -231,6 +235,18 @@ std::string text(const Consistency& consistency) {
   return "unknown";
 }
 
+std::string text(const Compression& compression) {
+  switch (compression.kind) {
+    case Compression::Kind::none:
+      return "none";
+    case Compression::Kind::int8:
+      return "int8";
+    case Compression::Kind::top_k:
+      return fmt::format("top_k(ratio {})", compression.ratio);
+  }
+  return "unknown";
+}
+
 std::string text(const TableOptions& options) {
   std::string words = text(options.optimizer) + "\n";
   const Schedule& schedule = options.schedule;
@@ -244,6 +260,8 @@ std::string text(const TableOptions& options) {
   if (options.checkpoint.every > 0)
     words += fmt::format("checkpoint every {}\n", options.checkpoint.every);
   if (options.wire != DType::f32) words += fmt::format("wire {}\n", weft::name(options.wire));
+  if (options.compression.kind != Compression::Kind::none)
+    words += fmt::format("compression {}\n", text(options.compression));
   return words;
 }
 

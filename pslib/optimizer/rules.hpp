@@ -15,6 +15,8 @@ void check(const TableOptions& options);
 std::string text(const Optimizer& optimizer);
 /// "bsp", "ssp(staleness 3)", ...
 std::string text(const Consistency& consistency);
+/// "none", "int8", "top_k(ratio 0.01)".
+std::string text(const Compression& compression);
 /// One item a line: the rule, then what else is not at its default.
 std::string text(const TableOptions& options);
 

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "pslib/compression/push_format.hpp"
 #include "pslib/optimizer/exact_sum.hpp"
 #include "pslib/optimizer/rule_step.hpp"
 #include "weft/pslib.hpp"
@@ -21,10 +22,11 @@ struct Run {
   std::size_t tensor = 0;
   std::int64_t offset = 0;  ///< in the region
   std::int64_t count = 0;
+  std::int64_t first = 0;  ///< in the tensor
 };
 
-/// Contributors' gradients of a run, of the table's wire type, in the order in which they are
-/// added.
+/// Contributors' gradients in the order in which they are added: of the table's wire type, from the
+/// run's first element on; where pushes are compressed each a whole push.
 using Sources = std::span<const std::byte* const>;
 
 /// An update is begin(); then keep() for every run unless it is due(); else measure() for every run
@@ -33,9 +35,9 @@ using Sources = std::span<const std::byte* const>;
 class Updater {
  public:
   /// For up to `contributors` gradients at a time. Throws std::bad_alloc. `options` have passed
-  /// check().
+  /// check(). `compressed` must outlive it; null where pushes are not.
   Updater(const TableOptions& options, std::size_t tensors, std::int64_t elements,
-          std::size_t contributors);
+          std::size_t contributors, const PushFormat* compressed = nullptr);
 
   void begin(std::size_t contributors) noexcept;
   /// Whether the rule is applied in this update, not only gradients added up.
@@ -80,6 +82,7 @@ class Updater {
   const float clip_norm_;
   const std::uint32_t accumulate_;
   const DType wire_;
+  const PushFormat* const compressed_;  // null: gradients are of the wire type
 
   std::uint64_t update_ = 0;
   std::uint32_t kept_ = 0;         // updates whose gradients are in, this one included
@@ -92,7 +95,7 @@ class Updater {
   std::vector<float*> arrays_;          // these
   std::vector<ExactSum> norms_;         // |g|^2, then |p|^2 and |g|^2 of each tensor
   std::vector<const float*> pointers_;  // a block's gradients
-  std::vector<float> widened_;          // the same where they are 16-bit
+  std::vector<float> widened_;          // the same where they lie otherwise than as f32
   std::vector<float> averaged_;         // a block, where norms are measured
 };
 

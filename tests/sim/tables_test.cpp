@@ -21,6 +21,7 @@ struct Plan {
   int servers = 3;
   int replicas = 2;
   Consistency consistency = {};
+  pslib::Compression compression = {};
   SimOptions options = {};
 };
 
@@ -46,6 +47,7 @@ class Training {
           {.dedicated_servers = plan_.servers, .replicas = plan_.replicas, .split_bytes = 64});
       pslib::TableOptions options(pslib::Optimizer::sgd(1.0F));
       options.consistency = plan_.consistency;
+      options.compression = plan_.compression;
       pslib::Table table = server.table("model", {{"t", Shape{100}}}, options);
       if (server.works()) return work(world, table);
       pslib::Table* const tables[] = {&table};
@@ -56,14 +58,15 @@ class Training {
   int finished() const { return finished_; }
 
  private:
-  // Worker i's gradients are -(1 + i), so the sum says whether each was applied once.
+  // Worker i's gradients are -127 (1 + i), which 8 bits hold too, so the sum says whether each was
+  // applied once.
   void work(World& world, pslib::Table& table) {
     table.initialize().or_throw();
     std::uint64_t last = 0;
     for (int step = 1; step <= kSteps; ++step) {
       job_.sleep(world, microseconds(20 * (world.rank() + step % 3)));
       step_of_[world.rank()] = step;
-      push_pull(table, -1.0F - static_cast<float>(world.rank()));
+      push_pull(table, -127.0F * (1.0F + static_cast<float>(world.rank())));
       EXPECT_GE(table.version(), last) << "a version went back";
       last = table.version();
       if (plan_.consistency.kind == Consistency::Kind::ssp) {
@@ -75,7 +78,7 @@ class Training {
     if (plan_.consistency.kind != Consistency::Kind::bsp)
       while (step_of_[1 - world.rank()] <= kSteps) job_.sleep(world, microseconds(100));
     push_pull(table, 0.0F);
-    const float each = plan_.consistency.kind == Consistency::Kind::bsp ? 1.5F : 3.0F;
+    const float each = plan_.consistency.kind == Consistency::Kind::bsp ? 190.5F : 381.0F;
     for (const float value : table.parameter("t").as<float>()) EXPECT_EQ(value, each * kSteps);
     ++finished_;
   }
@@ -105,6 +108,7 @@ TEST(ReplicatedTables, GoOnWhenServersDieAsIfNothingHadHappened) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Plan plan{.replicas = 2 + static_cast<int>(seed % 2), .consistency = kinds[seed % 3]};
     plan.servers = plan.replicas + static_cast<int>(seed / 2 % 2);
+    if (seed % 5 < 2) plan.compression = pslib::Compression::int8();
     plan.options.seed = seed;
     plan.options.faults = {.delayed = 0.05, .woken = 0.02, .paused = 0.005};
     plan.options.faults.spared = kWorkers;

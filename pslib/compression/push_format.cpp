@@ -1,0 +1,67 @@
+#include "pslib/compression/push_format.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "pslib/compression/kernels.hpp"
+
+namespace weft::pslib {
+namespace {
+
+constexpr std::size_t in_lines(std::size_t bytes) noexcept { return (bytes + 63) / 64 * 64; }
+
+std::size_t share(std::int64_t elements, float ratio) {
+  const double wanted = std::round(static_cast<double>(ratio) * static_cast<double>(elements));
+  return std::max<std::size_t>(1, static_cast<std::size_t>(wanted));
+}
+
+}  // namespace
+
+PushFormat::PushFormat(std::span<const TensorSpec> specs, const Layout& layout,
+                       const TableOptions& options)
+    : compression_(options.compression),
+      bytes_before_(static_cast<std::size_t>(layout.elements()) * size_of(options.wire)),
+      bytes_(bytes_before_) {
+  if (compression_.kind == Compression::Kind::int8) lay_codes(specs, layout);
+  if (compression_.kind == Compression::Kind::top_k) lay_places(specs);
+}
+
+void PushFormat::lay_codes(std::span<const TensorSpec> specs, const Layout& layout) {
+  bytes_ = in_lines(static_cast<std::size_t>(layout.elements()));
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    const auto elements = static_cast<std::size_t>(specs[i].shape.elements());
+    tensors_.push_back({static_cast<std::size_t>(layout.offset(i)), bytes_, elements});
+    bytes_ += (elements + kernels::kQuantumBlock - 1) / kernels::kQuantumBlock * sizeof(float);
+  }
+  bytes_ = in_lines(bytes_);
+}
+
+void PushFormat::lay_places(std::span<const TensorSpec> specs) {
+  bytes_ = 0;
+  for (const TensorSpec& spec : specs) {
+    const std::size_t sent = share(spec.shape.elements(), compression_.ratio);
+    tensors_.push_back({bytes_, bytes_ + sent * sizeof(std::uint32_t), sent});
+    bytes_ += sent * (sizeof(std::uint32_t) + sizeof(float));
+  }
+  bytes_ = in_lines(bytes_);
+}
+
+void PushFormat::read(float* to, const std::byte* push, std::size_t tensor, std::int64_t first,
+                      std::size_t count) const noexcept {
+  const auto from = static_cast<std::size_t>(first);
+  if (compression_.kind == Compression::Kind::int8) {
+    kernels::dequantise(to, reinterpret_cast<const std::int8_t*>(push + codes(tensor)),
+                        reinterpret_cast<const float*>(push + scales(tensor)), from, count);
+    return;
+  }
+  std::fill_n(to, count, 0.0F);
+  const std::span all(reinterpret_cast<const std::uint32_t*>(push + places(tensor)), sent(tensor));
+  const float* const sent_values = reinterpret_cast<const float*>(push + values(tensor));
+  const auto begin = std::ranges::lower_bound(all, from) - all.begin();
+  for (auto i = static_cast<std::size_t>(begin); i < all.size(); ++i) {
+    if (all[i] - from >= count) return;
+    to[all[i] - from] = sent_values[i];
+  }
+}
+
+}  // namespace weft::pslib

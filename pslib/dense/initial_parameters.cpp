@@ -1,0 +1,25 @@
+#include "pslib/dense/initial_parameters.hpp"
+
+namespace weft::pslib {
+
+void InitialParameters::attach(World& world, const Description& table, std::span<const int> needs,
+                               Deadline deadline) {
+  if (!table.pushes.is_compressed()) return;
+  slot_ = world.attach(table.roles.workers.front(), table.initial(), deadline);
+  slot_->also_needs(needs);
+}
+
+Status InitialParameters::take(Deadline deadline) noexcept {
+  if (!slot_ || arrival_) return {};
+  auto arrival = slot_->view(deadline);
+  if (!arrival) return arrival.status();
+  arrival_ = *std::move(arrival);
+  return {};
+}
+
+void InitialParameters::drop() noexcept {
+  arrival_ = {};
+  slot_.reset();
+}
+
+}  // namespace weft::pslib
