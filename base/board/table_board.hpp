@@ -16,7 +16,7 @@ namespace weft::board {
 
 inline constexpr const char* kTableFileName = "weft-table";
 inline constexpr std::uint64_t kTableMagic = 0x656c626174666577;  // the bytes "weftable"
-inline constexpr std::uint32_t kTableVersion = 1;
+inline constexpr std::uint32_t kTableVersion = 2;
 
 /// Of this rank as a worker; its thread's line.
 struct alignas(64) TableWorkerLine {
@@ -30,6 +30,15 @@ struct alignas(64) TableWorkerLine {
   Word version;
 };
 static_assert(sizeof(TableWorkerLine) == 64);
+
+/// Of a worker whose pushes are compressed; its thread's line.
+struct alignas(64) TableCompressionLine {
+  Word bytes_spared;   ///< of gradients, not sent; 0: nothing is compressed
+  Word nanoseconds;    ///< spent in compressing
+  Word residual_norm;  ///< bits of an f64: |what the last push left out|
+  std::array<Word, 5> reserved;
+};
+static_assert(sizeof(TableCompressionLine) == 64);
 
 /// Of this rank's shard; its thread's lines.
 struct alignas(64) TableShardLines {
@@ -66,11 +75,12 @@ struct TablePage {
   std::array<char, 128> table;
   std::array<char, 24> reserved;
   TableWorkerLine worker;
+  TableCompressionLine compression;
   TableShardLines shard;
   /// Pushes by how many versions older the values were that they were computed from.
   alignas(64) std::array<Word, kStalenessWords> staleness;
 };
-static_assert(sizeof(TablePage) == 960 && offsetof(TablePage, worker) == 256);
+static_assert(sizeof(TablePage) == 1024 && offsetof(TablePage, worker) == 256);
 
 struct TableAbout {
   std::string_view server;

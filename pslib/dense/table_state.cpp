@@ -99,6 +99,7 @@ Status TableState::push() noexcept {
   Status status = worker_->push();
   if (!status) return status;
   insight_.pushed(table_.pushes.is_compressed() ? table_.pushes.bytes() : bytes_, 0);
+  if (table_.pushes.is_compressed()) insight_.compressed(worker_->compression());
   return status;
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <bit>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -40,8 +41,8 @@ class Lines {
   void gauge(std::string_view name, std::string_view help, const board::Word& value) {
     add(name, "gauge", help, static_cast<double>(value.load(std::memory_order_relaxed)));
   }
-  void seconds(std::string_view name, std::string_view help, const board::Counter& ns) {
-    add(name, "counter", help, static_cast<double>(ns.get()) / 1e9);
+  void seconds(std::string_view name, std::string_view help, std::uint64_t ns) {
+    add(name, "counter", help, static_cast<double>(ns) / 1e9);
   }
   // Buckets count all up to their bound; the sum takes the last word, "or more", as its least.
   void histogram(std::string_view name, std::string_view help,
@@ -79,8 +80,18 @@ void add_worker(Lines& lines, const board::TableWorkerLine& worker) {
   lines.counter("pulled_bytes_total", "Bytes of parameters pulled.", worker.bytes_pulled);
   lines.counter("pushed_rows_total", "Rows of gradients pushed.", worker.rows_pushed);
   lines.counter("pulled_rows_total", "Rows of parameters pulled.", worker.rows_pulled);
-  lines.seconds("waited_seconds_total", "Time of this worker in pulls.", worker.waited_ns);
+  lines.seconds("waited_seconds_total", "Time of this worker in pulls.", worker.waited_ns.get());
   lines.gauge("worker_version", "Version of the values pulled last.", worker.version);
+}
+
+void add_compression(Lines& lines, const board::TableCompressionLine& line) {
+  if (line.bytes_spared.load(std::memory_order_relaxed) == 0) return;
+  lines.counter("spared_bytes_total", "Bytes of gradients that compression has left out.",
+                line.bytes_spared);
+  lines.seconds("compressing_seconds_total", "Time of this worker in compressing.",
+                line.nanoseconds.load(std::memory_order_relaxed));
+  lines.add("residual_norm", "gauge", "Norm of what the last push has left for the next.",
+            std::bit_cast<double>(line.residual_norm.load(std::memory_order_relaxed)));
 }
 
 void add_shard(Lines& lines, const board::TablePage& page) {
@@ -89,7 +100,7 @@ void add_shard(Lines& lines, const board::TablePage& page) {
   lines.counter("requests_total", "Pushes and lookups taken.", shard.requests);
   lines.gauge("queue", "Requests that wait for others.", shard.queue);
   lines.seconds("busy_seconds_total", "Time of a rank that only serves in this table's work.",
-                shard.busy_ns);
+                shard.busy_ns.get());
   lines.counter("applied_total", "Pushes applied.", shard.applied);
   lines.counter("folded_total", "Late pushes folded into a later update.", shard.folded);
   lines.counter("dropped_total", "Late pushes dropped.", shard.dropped);
@@ -112,7 +123,10 @@ void add_shard(Lines& lines, const board::TablePage& page) {
 std::string prometheus_text(const board::TablePage& page) {
   Lines lines(fmt::format("server=\"{}\",table=\"{}\",rank=\"{}\"", escaped(page.server.data()),
                           escaped(page.table.data()), page.rank));
-  if (page.works != 0) add_worker(lines, page.worker);
+  if (page.works != 0) {
+    add_worker(lines, page.worker);
+    add_compression(lines, page.compression);
+  }
   if (page.serves != 0) add_shard(lines, page);
   return lines.take();
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <fstream>
 #include <system_error>
@@ -16,6 +17,10 @@ namespace weft::pslib {
 namespace {
 
 constexpr std::uint64_t kEvery = 1'000'000'000;  // ns
+
+void set(board::Word& word, std::uint64_t value) noexcept {
+  word.store(value, std::memory_order_relaxed);
+}
 
 std::filesystem::path file_of(const std::string& folder, const board::TableAbout& about) {
   if (folder.empty()) return {};
@@ -42,6 +47,13 @@ void TableInsight::pushed(std::uint64_t bytes, std::uint64_t rows) noexcept {
   line.rows_pushed.add(rows);
 }
 
+void TableInsight::compressed(const CompressionStatistics& statistics) noexcept {
+  board::TableCompressionLine& line = board_.page().compression;
+  set(line.bytes_spared, statistics.bytes_spared);
+  set(line.nanoseconds, statistics.nanoseconds);
+  set(line.residual_norm, std::bit_cast<std::uint64_t>(statistics.residual_norm));
+}
+
 void TableInsight::pulled(std::uint64_t bytes, std::uint64_t rows, std::uint64_t since) noexcept {
   board::TableWorkerLine& line = board_.page().worker;
   line.pulls.add(1);
@@ -61,9 +73,6 @@ void TableInsight::reached(std::uint64_t version) noexcept {
 }
 
 void TableInsight::served(const TableShard& shard, std::uint64_t busy_ns) noexcept {
-  const auto set = [](board::Word& word, std::uint64_t value) {
-    word.store(value, std::memory_order_relaxed);
-  };
   board::TablePage& page = board_.page();
   board::TableShardLines& lines = page.shard;
   const ShardLoad load = shard.load();

@@ -31,6 +31,8 @@ class TableInsight {
 
   // A worker's calls; the rows are a sparse table's.
   void pushed(std::uint64_t bytes, std::uint64_t rows) noexcept;
+  /// After a push that was compressed.
+  void compressed(const CompressionStatistics& statistics) noexcept;
   /// One that began at `since` and has ended now.
   void pulled(std::uint64_t bytes, std::uint64_t rows, std::uint64_t since) noexcept;
   /// One without values to show, and calls that failed: only the time counts.

@@ -1,6 +1,7 @@
 #include "runtime/tool/status/job_status.hpp"
 
 #include <algorithm>
+#include <bit>
 
 #include "weft/deadline.hpp"
 
@@ -69,6 +70,9 @@ TableStatus table_status(const board::TablePage& page) {
                     .bytes_pulled = worker.bytes_pulled.get(),
                     .waited = static_cast<double>(worker.waited_ns.get()) / 1e9,
                     .version = load(worker.version),
+                    .bytes_spared = load(page.compression.bytes_spared),
+                    .compressing = static_cast<double>(load(page.compression.nanoseconds)) / 1e9,
+                    .residual_norm = std::bit_cast<double>(load(page.compression.residual_norm)),
                     .shard_version = load(shard.version),
                     .requests = load(shard.requests),
                     .queue = load(shard.queue),

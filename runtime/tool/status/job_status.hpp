@@ -57,6 +57,9 @@ struct TableStatus {
   std::uint64_t bytes_pulled = 0;
   double waited = 0;  ///< seconds
   std::uint64_t version = 0;
+  std::uint64_t bytes_spared = 0;  ///< by compression; 0: there is none
+  double compressing = 0;          ///< seconds
+  double residual_norm = 0;
   // Its shard.
   std::uint64_t shard_version = 0;
   std::uint64_t requests = 0;

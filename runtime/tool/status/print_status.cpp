@@ -66,6 +66,9 @@ std::string table_text(const RankStatus& rank, const TableStatus& table) {
     text += fmt::format(" works: {} pushes ({} bytes), {} pulls ({} bytes), waited {:.1f} s",
                         table.pushes, table.bytes_pushed, table.pulls, table.bytes_pulled,
                         table.waited);
+  if (table.bytes_spared > 0)
+    text += fmt::format(", compression spared {} bytes in {:.1f} s, residual norm {:.3g}",
+                        table.bytes_spared, table.compressing, table.residual_norm);
   if (table.serves) {
     text += fmt::format("{} serves: version {}, {} requests ({} waiting), {} bytes held",
                         table.works ? ";" : "", table.shard_version, table.requests, table.queue,
@@ -93,7 +96,10 @@ nlohmann::ordered_json table_json(const TableStatus& table) {
                       {"pulls", table.pulls},
                       {"bytes_pushed", table.bytes_pushed},
                       {"bytes_pulled", table.bytes_pulled},
-                      {"seconds_waited", table.waited}};
+                      {"seconds_waited", table.waited},
+                      {"bytes_spared", table.bytes_spared},
+                      {"seconds_compressing", table.compressing},
+                      {"residual_norm", table.residual_norm}};
   if (table.serves)
     json["shard"] = {{"version", table.shard_version}, {"requests", table.requests},
                      {"queue", table.queue},           {"load", table.load},

@@ -2,6 +2,8 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -107,6 +109,38 @@ TEST(TableInsight, CountsDenseStepsOfRanksThatServeToo) {
         world.leave().or_throw();
       },
       settings());
+}
+
+TEST(TableInsight, CountsWhatCompressionCostsAndSaves) {
+  const TempFolder folder;
+  run_ranks(
+      2,
+      [&](World& world) {
+        pslib::ParameterServer server(world, {.metrics_folder = folder.path().string()});
+        pslib::TableOptions options(pslib::Optimizer::sgd(1.0F));
+        options.compression = pslib::Compression::top_k(0.25F);
+        auto table = server.table("model", {{"a", Shape{100}}}, options);
+        table.initialize().or_throw();
+        std::ranges::fill(table.gradient("a").as<float>(), 2.0F);
+        for (int step = 0; step < 3; ++step) table.push_pull().or_throw();
+        for (const board::TableView& view : pages()) {
+          const board::TablePage& page = view.page();
+          if (page.rank != world.rank()) continue;
+          EXPECT_EQ(page.worker.bytes_pushed.get(), 3U * 256) << "25 of 8 bytes, in cache lines";
+          EXPECT_EQ(page.compression.bytes_spared.load(), 3U * (112 * 4 - 256));
+          EXPECT_GT(page.compression.nanoseconds.load(), 0U);
+        }
+        EXPECT_DOUBLE_EQ(table.compression().residual_norm,
+                         std::sqrt(25.0 * (4 * 4 + 2 * 2 + 6 * 6)))
+            << "of four quarters, all but the one sent last";
+        world.leave().or_throw();
+      },
+      settings());
+  const std::string labels = R"({server="ps",table="model",rank="0"})";
+  const std::string file = text_of(folder.path() / "ps.model.0.prom");
+  EXPECT_TRUE(contains(file, "weft_ps_spared_bytes_total" + labels + " 576\n")) << file;
+  EXPECT_TRUE(contains(file, "weft_ps_residual_norm" + labels)) << file;
+  EXPECT_TRUE(contains(file, "weft_ps_compressing_seconds_total" + labels)) << file;
 }
 
 }  // namespace
