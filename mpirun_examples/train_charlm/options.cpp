@@ -36,6 +36,9 @@ void declare(CLI::App& app, Options& o) {
                  "the so many highest ranks only serve; 0: every rank trains and serves")
       ->check(CLI::Range(0, 4096))
       ->capture_default_str();
+  app.add_option("--compress", o.compress, "what is pushed of the gradients")
+      ->check(CLI::IsMember({"all", "int8", "top_k"}))
+      ->capture_default_str();
   app.add_option("--publish", o.publish,
                  "rank 0 publishes the parameters after each so many steps, for rollout_charlm; "
                  "WEFT_GUEST_ADDR and WEFT_GUEST_TOKEN_FILE say how it is reached; 0: never")

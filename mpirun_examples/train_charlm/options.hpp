@@ -32,7 +32,8 @@ struct Options {
   float learning_rate = 0.01F;
   std::uint64_t seed = 1;
   int sample = 400;
-  int servers = 0;  ///< ranks that only serve; 0: every rank works and serves
+  int servers = 0;               ///< ranks that only serve; 0: every rank works and serves
+  std::string compress = "all";  ///< "int8", or "top_k": a twentieth of each tensor
   int publish = 0;  ///< rank 0 publishes the parameters after each so many steps; 0: never
   int readers = 0;  ///< of what is published, that the first step waits for
   std::string losses;

@@ -30,6 +30,13 @@ constexpr int kFinalSteps = 20;
 // Above this share of the unigram entropy a default run has not learned.
 constexpr double kLearnedShare = 0.8;
 
+weft::pslib::TableOptions table_options(const Options& options) {
+  weft::pslib::TableOptions table(weft::pslib::Optimizer::adam(options.learning_rate));
+  if (options.compress == "int8") table.compression = weft::pslib::Compression::int8();
+  if (options.compress == "top_k") table.compression = weft::pslib::Compression::top_k(0.05F);
+  return table;
+}
+
 std::ofstream open_output(const std::string& file) {
   std::ofstream out;
   if (file.empty()) return out;
@@ -58,8 +65,7 @@ class Job {
         batches_(text.tokens, options.length, batch_, world.rank(), workers_, options.seed),
         lstm_(make_lstm(sizes_, batches_.sequences(), options.length)),
         server_(world, {.dedicated_servers = options.servers}),
-        table_(server_.table("charlm", tensor_specs(sizes_),
-                             weft::pslib::Optimizer::adam(options.learning_rate))),
+        table_(server_.table("charlm", tensor_specs(sizes_), table_options(options))),
         parameters_(server_.works() ? bind_parameters(table_) : LstmTensors<float>{}),
         gradients_(server_.works() ? bind_gradients(table_) : LstmTensors<float>{}) {
     if (!server_.works()) return;
