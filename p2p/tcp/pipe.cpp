@@ -6,13 +6,17 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include "p2p/tcp/sealed.hpp"
 
 namespace weft::p2p::tcp {
 namespace {
+
+constexpr int kSendFlags = MSG_DONTWAIT | MSG_NOSIGNAL;
 
 msghdr header_of(std::span<const iovec> parts) noexcept {
   msghdr header{};
@@ -26,18 +30,38 @@ bool is_pause(int error) noexcept {
 }
 
 ssize_t send_message(int fd, const msghdr& header, [[maybe_unused]] Pipe::Memory memory) noexcept {
-  constexpr int kFlags = MSG_DONTWAIT | MSG_NOSIGNAL;
 #if defined(__SANITIZE_THREAD__)
   // ThreadSanitizer would report what the receiver recognises and reads again.
-  if (memory == Pipe::Memory::unproved) return ::syscall(SYS_sendmsg, fd, &header, kFlags);
+  if (memory == Pipe::Memory::unproved) return ::syscall(SYS_sendmsg, fd, &header, kSendFlags);
 #endif
-  return ::sendmsg(fd, &header, kFlags);
+  return ::sendmsg(fd, &header, kSendFlags);
+}
+
+/// What is no more than this is sent from one place: a copy costs less than the kernel's care for
+/// a list of places.
+constexpr std::size_t kFew = 256;
+
+std::size_t bytes_of(std::span<const iovec> parts) noexcept {
+  std::size_t bytes = 0;
+  for (const iovec& part : parts) bytes += part.iov_len;
+  return bytes;
+}
+
+ssize_t send_few(int fd, std::span<const iovec> parts) noexcept {
+  std::array<std::byte, kFew> together;
+  std::size_t bytes = 0;
+  for (const iovec& part : parts) {
+    if (part.iov_len > 0) std::memcpy(together.data() + bytes, part.iov_base, part.iov_len);
+    bytes += part.iov_len;
+  }
+  return ::send(fd, together.data(), bytes, kSendFlags);
 }
 
 Pipe::Moved send_plain(int fd, std::span<const iovec> parts, Pipe::Memory memory) noexcept {
+  const bool few = memory == Pipe::Memory::settled && bytes_of(parts) <= kFew;
   const msghdr header = header_of(parts);
   ssize_t sent = 0;
-  do sent = send_message(fd, header, memory);
+  do sent = few ? send_few(fd, parts) : send_message(fd, header, memory);
   while (sent < 0 && errno == EINTR);
   if (sent >= 0) return {.bytes = static_cast<std::size_t>(sent)};
   return {.error = is_pause(errno) ? 0 : errno};
@@ -46,7 +70,10 @@ Pipe::Moved send_plain(int fd, std::span<const iovec> parts, Pipe::Memory memory
 Pipe::Moved receive_plain(int fd, std::span<const iovec> parts) noexcept {
   msghdr header = header_of(parts);
   ssize_t got = 0;
-  do got = ::recvmsg(fd, &header, MSG_DONTWAIT);
+  const bool one = parts.size() == 1;
+  do
+    got = one ? ::recv(fd, parts[0].iov_base, parts[0].iov_len, MSG_DONTWAIT)
+              : ::recvmsg(fd, &header, MSG_DONTWAIT);
   while (got < 0 && errno == EINTR);
   if (got > 0) return {.bytes = static_cast<std::size_t>(got)};
   if (got == 0) return {.end = true};
