@@ -6,6 +6,7 @@
 #include <new>
 #include <utility>
 
+#include "p2p/mesh/ending.hpp"
 #include "p2p/tcp/checksum.hpp"
 #include "p2p/tcp/payload.hpp"
 #include "p2p/tcp/tcp_channel.hpp"
@@ -154,6 +155,7 @@ void TcpChannel::post(Head head, std::span<const std::byte> payload) {
 
 void TcpChannel::send(std::span<const std::byte> message) {
   counters().control_messages.add(1);
+  if (tells_of_end(message) && rank_.say_at_once(peer_, message)) return;
   post({.kind = Kind::message}, message);
 }
 

@@ -39,6 +39,9 @@ struct TcpRank {
   std::function<void(int peer)> has_message;
   /// Progress thread: something is to be sent to a peer that is not connected yet.
   std::function<void(int peer)> first_use;
+  /// Progress thread: says it by the connector, where nothing stands in its way. False: a peer that
+  /// has not been met.
+  std::function<bool(int peer, std::span<const std::byte> message)> say_at_once;
 };
 
 /// A RemoteMemory is an offset in a chunk of the peer, which the peer checks itself.

@@ -9,6 +9,7 @@
 
 #include "base/os/system_error.hpp"
 #include "p2p/connector/places.hpp"
+#include "p2p/mesh/ending.hpp"
 
 namespace weft::p2p::tcp {
 namespace {
@@ -94,6 +95,12 @@ void TcpFabric::start() {
             if (partner(peer).in_use) return;
             begin_use(partner(peer));
             connector_.call(peer);
+          },
+      .say_at_once =
+          [this](int peer, std::span<const std::byte> message) {
+            const bool met = connector_.is_met(peer);
+            if (met) connector_.send(peer, message);
+            return met;
           }});
   given_back_ = local_.adopted->on_release([this](std::uint32_t chunk) {
     {
@@ -148,6 +155,7 @@ void TcpFabric::met(int rank) {
 
 void TcpFabric::said(int rank, std::span<const std::byte> message) {
   Partner& partner = this->partner(rank);
+  if (tells_of_end(message)) return events_.message(rank, message);
   const auto theirs = Terms::parse(message);
   if (!theirs || partner.terms) return;
   partner.terms = terms_.agreed(*theirs);

@@ -40,6 +40,9 @@ struct VerbsRank {
   std::function<void(int peer)> has_message;
   /// Progress thread: something is to be sent to a peer that is not connected yet.
   std::function<void(int peer)> first_use;
+  /// Progress thread: says it by the connector, where nothing stands in its way. False: a peer that
+  /// has not been met.
+  std::function<bool(int peer, std::span<const std::byte> message)> say_at_once;
 };
 
 /// A RemoteMemory is an address in the peer's process and the key of its registration.

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <utility>
 
+#include "p2p/mesh/ending.hpp"
 #include "p2p/verbs/budget.hpp"
 
 namespace weft::p2p::verbs {
@@ -152,6 +153,12 @@ void VerbsFabric::start_device() {
             if (partner(peer).in_use) return;
             begin_use(partner(peer));
             connector_.call(peer);
+          },
+      .say_at_once =
+          [this](int peer, std::span<const std::byte> message) {
+            const bool met = connector_.is_met(peer);
+            if (met) connector_.send(peer, message);
+            return met;
           }});
   nudges_ = std::make_unique<Timer>(progress_, kNudge, [this](std::uint64_t) {
     for (Partner& partner : partners_) look_after(partner);
@@ -239,6 +246,7 @@ void VerbsFabric::give_up(Partner& partner, const Error& error) {
 void VerbsFabric::said(int rank, std::span<const std::byte> message) {
   Partner& partner = this->partner(rank);
   if (!partner.is_met) return;
+  if (tells_of_end(message)) return events_.message(rank, message);
   try {
     if (const auto pairs = parse<QueuePairsMessage>(message);
         pairs && pairs->type == QueuePairsMessage::kType)
