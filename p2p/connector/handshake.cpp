@@ -71,7 +71,9 @@ std::string Identity::distrust(const Greeting& greeting) {
 std::string Identity::distrust_job(const Hello& hello) const {
   std::string reason = distrust(hello.greeting());
   if (reason.empty() && hello.job != job_)
-    reason = fmt::format("it is of another job, by the secret: {}, this rank's is {}",
+    reason = fmt::format("{}: {}, this end's is {}",
+                         hello.purpose == Purpose::guest ? "it has another token, by its number"
+                                                         : "it is of another job, by the secret",
                          text(hello.job), text(job_));
   if (reason.empty() && hello.job_size != job_size_)
     reason = fmt::format("its job has {} ranks, this one {}", hello.job_size, job_size_);

@@ -77,7 +77,7 @@ def strangers_are_refused_and_a_killed_trainer_is_named(environment, folder):
     reader = rollout(environment, "--do-not-judge")
     stranger = rollout({**environment, "WEFT_GUEST_TOKEN_FILE": str(folder / "other")})
     refused = stranger.communicate(timeout=60)[0]
-    expect(stranger.returncode == 3 and "does not let this process in" in refused, f"the stranger: {refused}")
+    expect(stranger.returncode == 3 and "does not let this process in: it has another token" in refused, f"the stranger: {refused}")
     reader.stdout.readline()
     for rank in subprocess.check_output(["pgrep", "-P", str(job.pid)], text=True).split():
         os.kill(int(rank), signal.SIGKILL)
