@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <string>
 
+#include "pslib/checkpoint/checkpoint.hpp"
 #include "tests/threads/pslib/sparse_history.hpp"
 #include "tests/threads/pslib/sparse_job.hpp"
 #include "tests/unit/base/temp_folder.hpp"
@@ -81,6 +82,41 @@ TEST(SparseCheckpoints, PassOverADamagedOne) {
       folder.path() / "rows" / "00000000000000000006" / "shard-0001-of-0002.safetensors", 100);
   EXPECT_EQ(replay(history, options, 2, 8), 3U);
   EXPECT_EQ(replay(history, options, 2, 8), 6U) << "it was written anew";
+}
+
+// Nobody has to believe a file's length: wherever it ends too early, it is named with that place.
+TEST(SparseCheckpoints, AreRefusedWhereTheyAreCutOff) {
+  const TempFolder folder;
+  const SparseOptions options = saved(plain(Consistency::bsp()), folder.path(), 1);
+  Ids ids(3000);
+  for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = i * i;
+  run_sparse(1, 2, options, [&](World&, SparseTable& table) {
+    for (int step = 0; step < 2; ++step) table.push(ids, Floats(ids.size() * 4, -1.0F)).or_throw();
+    table.flush().or_throw();
+  });
+  const fs::path rows = folder.path() / "rows";
+  const auto newest = [&](std::string& refusal) {
+    const auto found = pslib::newest_checkpoint(
+        rows, [&](std::uint64_t, const Error& why) { refusal += why.what(); });
+    return found ? found->manifest().version : 0;
+  };
+  std::string refusal;
+  ASSERT_EQ(newest(refusal), 2U) << refusal;
+  for (const auto& entry : fs::directory_iterator(pslib::version_folder(rows, 2))) {
+    const std::string name = entry.path().filename().string();
+    const std::uint64_t size = entry.file_size();
+    const fs::path whole = folder.path() / "whole";
+    fs::copy_file(entry.path(), whole, fs::copy_options::overwrite_existing);
+    for (std::uint64_t at = 0; at < size; at += at < 16 ? 1 : 512) {
+      SCOPED_TRACE(name + " cut off at " + std::to_string(at));
+      fs::resize_file(entry.path(), at);
+      refusal.clear();
+      EXPECT_EQ(newest(refusal), 1U);
+      EXPECT_TRUE(contains(refusal, name + ", byte ")) << refusal;
+      fs::copy_file(whole, entry.path(), fs::copy_options::overwrite_existing);
+    }
+  }
+  EXPECT_EQ(newest(refusal), 2U);
 }
 
 TEST(SparseCheckpoints, AreRefusedToAnotherTable) {

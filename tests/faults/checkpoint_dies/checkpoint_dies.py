@@ -1,0 +1,113 @@
+"""Jobs that save a dense and a sparse table, of which a server is killed before one of the calls by which it writes.
+What the next job begins with, on another number of servers, must be the newest checkpoint that was finished, bit for
+bit what an undisturbed job had then, and it must end as that did.
+
+Usage: checkpoint_dies.py [--full] PROGRAM KILLER MPIRUN [FLAG ...]
+
+--full, or WEFT_TEST_FULL=1: before each call, instead of some. WEFT_TEST_SEED repeats the choice.
+"""
+
+import argparse
+import collections
+import glob
+import itertools
+import os
+import random
+import re
+import subprocess
+import sys
+import tempfile
+
+END = 6
+TABLES = ("dense", "sparse")
+CALLS = ("mkdir", "create", "write", "fsync", "rename", "rename manifest")
+
+
+class Failure(Exception):
+    pass
+
+
+def run(command):
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120)
+    shown = {table: {} for table in TABLES}
+    first = {}
+    for table, version, value in re.findall(r"(dense|sparse) (\d+) (\w{16})", done.stdout):
+        first.setdefault(table, int(version))
+        shown[table][int(version)] = value
+    return done, shown, first
+
+
+def finished(folder, table):
+    """The newest version with a manifest; 0: none."""
+    found = glob.glob(os.path.join(folder, table, "[0-9]*", "manifest.json"))
+    versions = [os.path.basename(os.path.dirname(path)) for path in found]
+    return max((int(version) for version in versions if version.isdigit()), default=0)
+
+
+def check(shown, expected):
+    for table in TABLES:
+        for version, value in shown[table].items():
+            if expected[table][version] != value:
+                raise Failure(f"{table}, version {version}: {value}, undisturbed {expected[table][version]}")
+
+
+def kill_at(step, given, expected):
+    """Before which call the server was killed; None: it made fewer."""
+    with tempfile.TemporaryDirectory() as folder:
+        ranks = [given.program, folder, str(END)]
+        killer = ["env", f"LD_PRELOAD={given.killer}", f"WEFT_TEST_KILL_FOLDER={folder}", f"WEFT_TEST_KILL_STEP={step}"]
+        done, shown, _ = run([*given.mpirun, "-n", "2", *ranks, ":", "-n", "1", *killer, *ranks])
+        check(shown, expected)
+        killed = re.search(r"killed before (.*)", done.stdout)
+        if not killed and done.returncode != 0:
+            raise Failure(f"nobody was killed, and yet it failed:\n{done.stdout}")
+        newest = {table: finished(folder, table) for table in TABLES}
+        servers = 1 + step % 3
+        done, shown, first = run([*given.mpirun, "-n", str(1 + servers), *ranks])
+        if done.returncode != 0:
+            raise Failure(f"restored on {servers} servers, it failed:\n{done.stdout}")
+        if first != newest:
+            raise Failure(f"{newest} were finished, on {servers} servers it began with {first}:\n{done.stdout}")
+        check(shown, expected)
+        for table in TABLES:
+            if END not in shown[table]:
+                raise Failure(f"{table} did not come to its end:\n{done.stdout}")
+        return killed.group(1) if killed else None
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--full", action="store_true")
+    parser.add_argument("program")
+    parser.add_argument("killer")
+    parser.add_argument("mpirun", nargs=argparse.REMAINDER)
+    given = parser.parse_args()
+    seed = int(os.environ.get("WEFT_TEST_SEED", random.randrange(1 << 32)))
+    print(f"seed {seed}")
+    random.seed(seed)
+    with tempfile.TemporaryDirectory() as folder:
+        done, expected, first = run([*given.mpirun, "-n", "3", given.program, folder, str(END)])
+        newest = {table: finished(folder, table) for table in TABLES}
+    if done.returncode != 0 or first != {table: 0 for table in TABLES} or min(newest.values()) < END - 2:
+        sys.exit(f"undisturbed, it began with {first} and finished {newest}:\n{done.stdout}")
+
+    if given.full or os.environ.get("WEFT_TEST_FULL", "0") not in ("", "0"):
+        steps = itertools.count(1)
+    else:
+        steps = random.sample(range(1, 70), 6)  # there are some 72
+    met = collections.Counter()
+    for step in steps:
+        try:
+            call = kill_at(step, given, expected)
+        except Failure as failure:
+            sys.exit(f"killed before call {step}: {failure}")
+        if call is None:
+            break
+        met[call] += 1
+    print(f"killed before {dict(met)}")
+    missed = [call for call in CALLS if call not in met]
+    if not met or (missed and sum(met.values()) > 50):
+        sys.exit(f"some calls were not met: {missed}")
+
+
+main()
