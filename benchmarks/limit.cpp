@@ -1,5 +1,6 @@
 #include "benchmarks/limit.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <numeric>
 
@@ -20,6 +21,12 @@ std::vector<int> partners_of(const World& world) {
   std::vector<int> followers(static_cast<std::size_t>(world.size() - 1));
   std::iota(followers.begin(), followers.end(), 1);
   return followers;
+}
+
+bool share_memory(const World& world) {
+  const Report report = world.report();
+  return std::ranges::all_of(report.paths,
+                             [](const PathReport& path) { return path.fabric == "shm"; });
 }
 
 SharedMemory::SharedMemory(World& world, const RunOptions& options, const std::string& name,

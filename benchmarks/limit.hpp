@@ -19,6 +19,9 @@ namespace weft::bench {
 /// The other end of a run: rank 1 and all above it for rank 0, rank 0 for them.
 std::vector<int> partners_of(const World& world);
 
+/// Whether all ranks are on this host, so that there may be such memory.
+bool share_memory(const World& world);
+
 /// Memory that this rank writes and its partners read, flags and data: a slot's buffer, used raw
 /// once all have found it. So the limit moves through the very kind of memory that weft's slots lie
 /// in, and what is left between the two is code.

@@ -106,10 +106,7 @@ class Game {
 }  // namespace
 
 std::vector<RunRow> measure_collective(World& world, const RunOptions& options) {
-  const Report report = world.report();
-  if (std::any_of(report.paths.begin(), report.paths.end(),
-                  [](const PathReport& path) { return path.fabric != "shm"; }))
-    return measure_wire_collective(world, options);
+  if (!share_memory(world)) return measure_wire_collective(world, options);
   Collectives group = Collectives::open(world);
   std::vector<RunRow> rows;
   for (const std::size_t size : options.sizes) {

@@ -190,6 +190,8 @@ void serve(pslib::ParameterServer& server, const SharedMemory& bare, const Work&
 }  // namespace
 
 std::vector<RunRow> measure_push_pull(World& world, const RunOptions& options) {
+  if (options.benchmark == kPsDense && !share_memory(world))
+    return measure_wire_push_pull(world, options);
   pslib::ParameterServer server(world, {.workers = {0}, .servers = {1}, .split_bytes = SIZE_MAX},
                                 "bench");
   std::vector<RunRow> rows;

@@ -60,6 +60,13 @@ class Socket {
   void bind(const std::string& place) {
     require(zmq_bind(socket_, place.c_str()) == 0, "zmq_bind");
   }
+  /// Where it was bound, with the port that the system chose.
+  std::string place() const {
+    char words[256] = {};
+    std::size_t size = sizeof words;
+    require(zmq_getsockopt(socket_, ZMQ_LAST_ENDPOINT, words, &size) == 0, "zmq_getsockopt");
+    return words;
+  }
   void connect(const std::string& place) {
     require(zmq_connect(socket_, place.c_str()) == 0, "zmq_connect");
   }

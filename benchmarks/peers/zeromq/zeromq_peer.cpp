@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <exception>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -48,18 +49,29 @@ std::vector<RunRow> work(void* socket, const RunOptions& options) {
   return rows;
 }
 
+/// An abstract name: no file is left behind.
+std::string own_place() { return "ipc://@weft-bench-" + std::to_string(::getpid()); }
+
+/// In what the server says: its host, address, and places by either way.
+std::string place_in(const std::string& said) {
+  const std::string host = reachable(said);
+  std::istringstream words(said.substr(said.find("ipc:")));
+  std::string near;
+  std::string far;
+  words >> near >> far;
+  return host == "127.0.0.1" ? near : "tcp://" + host + far.substr(far.rfind(':'));
+}
+
 int run(const RunOptions& options) {
   Introduction launcher;
   if (launcher.size() != 2) throw std::runtime_error("a run needs two ranks; start it with -n 2");
-  // An abstract name: no file is left behind.
   const bool serves = launcher.rank() == 1;
-  const std::string place =
-      launcher.hear_from(1, "ipc://@weft-bench-" + std::to_string(::getpid()));
   const auto print = [](const std::vector<RunRow>& rows) {
     std::puts(to_line(rows).c_str());
     std::fflush(stdout);
   };
   if (options.benchmark == kPsReplay) {
+    const std::string place = launcher.hear_from(1, own_place());
     const auto rows = replay_over_zeromq(launcher.rank(), place, options);
     if (!serves) print(rows);
     launcher.meet();
@@ -67,11 +79,19 @@ int run(const RunOptions& options) {
   }
   const Context context;
   Socket socket(context, serves ? ZMQ_REP : ZMQ_REQ);
+  // By a Unix socket on one host, by TCP between two.
+  std::string said = own_address();
   if (serves) {
-    socket.bind(place);
+    socket.bind(own_place());
+    said += " " + socket.place();
+    socket.bind("tcp://0.0.0.0:*");
+    said += " " + socket.place();
+  }
+  said = launcher.hear_from(1, said);
+  if (serves) {
     serve(socket.get());
   } else {
-    socket.connect(place);
+    socket.connect(place_in(said));
     print(work(socket.get(), options));
   }
   launcher.meet();
