@@ -22,7 +22,8 @@ class World;
 enum class Reduction : std::uint8_t { sum, prod, min, max, avg, bit_and, bit_or, bit_xor };
 
 /// into[i] = into[i] combined with from[i], for `count` elements. Must be associative; order of the
-/// ranks is kept, so it need not be commutative. Called on the thread that waits; must not throw.
+/// ranks is kept, so it need not be commutative. Called on a thread of the rank that waits, for
+/// this operation or for something else; must not throw, and must not call weft.
 using ReduceFunction =
     std::function<void(std::byte* into, const std::byte* from, std::int64_t count, DType dtype)>;
 
@@ -137,7 +138,8 @@ class [[nodiscard]] WEFT_API Plan {
 
   /// Begins. The tensors are lent until it has ended. Up to four may be under way in a group; they
   /// run in the order in which they were started, which must be the same on every rank. Errors:
-  /// bad_argument (it is under way already, or too many are), and those of wait().
+  /// bad_argument (it is under way already, or too many are), exhausted (calls of 63 other groups
+  /// are under way), and those of wait().
   Status start() noexcept;
   /// Whether it has ended, well or not; helps it along, never blocks for others.
   bool test() noexcept;
@@ -162,10 +164,10 @@ class [[nodiscard]] WEFT_API Plan {
 /// 16-bit floats are combined in f32 and rounded once. All ranks
 /// call the same operations in the same order. Ranks of one host read and write each other's
 /// tensors in place, where they lie in the world's memory (World::allocate); other tensors are
-/// copied once more, which is counted. Waiting for or testing a plan makes its own group's plans go
-/// on and no others': ranks that wait for plans of several groups wait in the same order, or test
-/// each in turn. Must go before its world. Thread-safety: one thread at a time; several groups may
-/// be used by several threads.
+/// copied once more, which is counted. What is under way goes on whenever a thread of the rank
+/// waits for anything of weft, or tests a plan: ranks may wait for plans of several groups in any
+/// order. Must go before its world. Thread-safety: one thread at a time; several groups may be used
+/// by several threads.
 class WEFT_API Collectives {
  public:
   Collectives() noexcept;

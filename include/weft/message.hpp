@@ -100,8 +100,9 @@ class [[nodiscard]] WEFT_API MessageRequest {
 /// never in the receiver's memory. So a rank that receives out of order must not lag by more than
 /// that.
 ///
-/// Messages move within calls: a rank that computes neither sends what is queued nor reads what was
-/// announced. The first message to a rank takes a round trip of control messages.
+/// Messages move within calls that wait, whatever for, or test a request: a rank that computes
+/// neither sends what is queued nor reads what was announced. The first message to a rank takes a
+/// round trip of control messages.
 ///
 /// A handle; all handles of a world are one. Thread-safety: one thread of a world at a time. Must
 /// not outlive the world.

@@ -70,7 +70,7 @@ MessageRequest MessageState::start_send(int to, std::uint64_t tag, const Tensor&
     request.state_ = this;
     request.operation_ = &operation;
     flush();
-    // The NIC's room comes by itself, and soon; later it would be used in calls of messages alone.
+    // The NIC's room comes by itself, and soon; later it would be used in calls that wait alone.
     for (int i = 0; i < kTriesForRoom && ring.held_up(); ++i) {
       local_.waiter.poll();
       flush();

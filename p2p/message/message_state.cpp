@@ -25,9 +25,13 @@ MessageState::MessageState(p2p::LocalRank& local, p2p::Mesh& mesh)
       mesh_(mesh),
       outgoing_at_(new std::atomic<Outgoing*>[static_cast<std::size_t>(local.size)] {}),
       incoming_at_(new std::atomic<Incoming*>[static_cast<std::size_t>(local.size)] {}),
-      posted_(local.size) {}
+      posted_(local.size) {
+  local.waiter.unattended().admit(*this);
+}
 
 MessageState::~MessageState() {
+  local_.waiter.unattended().attend(*this);
+  local_.waiter.unattended().dismiss(*this);
   const auto landed = [this] {
     return std::all_of(outgoing_.begin(), outgoing_.end(),
                        [](const auto& outgoing) { return outgoing->has_landed(); });
@@ -66,6 +70,12 @@ Status MessageState::check(const char* operation, int rank, const Tensor& tensor
                                tensor.empty() ? "has no memory" : "has strides"),
                    "messages move the bytes of one dense tensor");
   return {};
+}
+
+p2p::Left MessageState::move() noexcept {
+  progress();
+  if (!busy()) return p2p::Left::nothing;
+  return held_up_ ? p2p::Left::silent : p2p::Left::rings;
 }
 
 void MessageState::progress() noexcept {
@@ -128,7 +138,7 @@ Result<MessageInfo> MessageState::finish(MessageOperation& operation) noexcept {
 bool MessageState::test(const MessageRequest& request) noexcept {
   const MessageOperation* const operation = request.operation_;
   if (operation == nullptr || operation->stage == Stage::ended) return true;
-  local_.waiter.look();
+  local_.waiter.look_and_move();
   progress();
   return operation->stage == Stage::ended;
 }

@@ -16,17 +16,21 @@
 #include "p2p/message/incoming.hpp"
 #include "p2p/message/outgoing.hpp"
 #include "p2p/message/posted.hpp"
+#include "p2p/progress/unattended.hpp"
 #include "weft/message.hpp"
 
 namespace weft::detail {
 
-class MessageState {
+class MessageState final : public p2p::Ongoing {
  public:
+  static constexpr bool kKeepsPlace = true;
+
   MessageState(p2p::LocalRank& local, p2p::Mesh& mesh);
   /// Progress has stopped. Waits until no put is under way.
   ~MessageState();
 
-  // One application thread at a time.
+  // One application thread at a time, which attends to it meanwhile.
+  p2p::Attending<MessageState> attend() noexcept { return {local_.waiter.unattended(), *this}; }
   Status send(int to, std::uint64_t tag, const Tensor& tensor, Deadline deadline) noexcept;
   MessageRequest isend(int to, std::uint64_t tag, const Tensor& tensor) noexcept;
   Result<MessageInfo> recv(int from, const Tag& tag, const Tensor& into,
@@ -55,6 +59,10 @@ class MessageState {
   Status fork_refusal(const char* operation) const noexcept {
     return local_.fork_refusal(operation);
   }
+
+  // Any thread that waits, while the application's thread is in none of the calls above.
+  p2p::Left move() noexcept override;
+  bool busy() const noexcept { return !busy_.empty() || !posted_.empty(); }
 
   // The progress thread.
   static bool understands(p2p::MessageType type) noexcept {

@@ -21,12 +21,14 @@ struct alignas(64) Doorbell {
   bool wanted() const noexcept {
     return (sleepers.load(std::memory_order_relaxed) | armed.load(std::memory_order_relaxed)) != 0;
   }
+  void wake_sleepers() noexcept {
+    if (sleepers.load(std::memory_order_seq_cst) == 0) return;
+    word.fetch_add(1, std::memory_order_seq_cst);
+    os::futex_wake(word, 1 << 30);
+  }
   /// Wakes the rank's sleepers. Returns whether the event descriptor must be written too.
   bool ring() noexcept {
-    if (sleepers.load(std::memory_order_seq_cst) != 0) {
-      word.fetch_add(1, std::memory_order_seq_cst);
-      os::futex_wake(word, 1 << 30);
-    }
+    wake_sleepers();
     return armed.load(std::memory_order_relaxed) != 0 &&
            armed.exchange(0, std::memory_order_seq_cst) != 0;
   }

@@ -12,6 +12,7 @@
 #include "base/board/waits.hpp"
 #include "base/os/asymmetric_barrier.hpp"
 #include "p2p/progress/doorbell.hpp"
+#include "p2p/progress/unattended.hpp"
 #include "weft/deadline.hpp"
 
 namespace weft::p2p {
@@ -74,12 +75,17 @@ struct AboutNothing {
 
 /// Waits until `ready()`, or `broken()` says that it can't come any more, or the deadline.
 /// `ready` is looked at once more after `broken`, so that what came before the break is not lost.
-/// Both must be cheap; `ready` must have acquire semantics. Any number of threads.
+/// Both must be cheap; `ready` must have acquire semantics. Meanwhile what is unattended is moved,
+/// so a thread that waits must hold no lock. Any number of threads.
 class Waiter {
  public:
   Waiter(Doorbell& bell, WaitPolicy policy, std::chrono::nanoseconds default_timeout,
          Sleeper* sleeper = nullptr) noexcept
-      : bell_(bell), policy_(policy), default_timeout_(default_timeout), sleeper_(sleeper) {}
+      : bell_(bell),
+        policy_(policy),
+        default_timeout_(default_timeout),
+        sleeper_(sleeper),
+        unattended_(bell) {}
 
   std::chrono::nanoseconds default_timeout() const noexcept { return default_timeout_; }
   /// Before any other thread waits.
@@ -90,6 +96,8 @@ class Waiter {
   void add_poller(Poller& poller) noexcept {
     (poller_ == nullptr ? poller_ : second_poller_) = &poller;
   }
+  /// What every wait moves.
+  Unattended& unattended() noexcept { return unattended_; }
   /// Where waits that sleep are shown. Before any other thread waits.
   void show_on(board::Waits* waits) noexcept { waits_ = waits; }
   /// Whether anything came, or could go.
@@ -103,6 +111,11 @@ class Waiter {
   void look() const noexcept {
     if (poller_ != nullptr) [[unlikely]]
       both([](Poller& poller) { poller.look(); });
+  }
+  /// The same for the application's threads, which move what is unattended.
+  void look_and_move() const noexcept {
+    look();
+    unattended_.move();
   }
   /// Waits where nothing wakes a sleeper any more: the rank's progress has stopped.
   template <typename Ready>
@@ -132,6 +145,7 @@ class Waiter {
     if (policy_.spin.count() == 0) return false;
     for (int i = 0; i < kHardPolls; ++i) {
       poll();
+      unattended_.move();
       if (ready()) return true;
     }
     return false;
@@ -201,6 +215,7 @@ class Waiter {
       bool moved = false;
       for (int i = 0; i < kPollsPerClock; ++i) {
         moved = poll() || moved;
+        unattended_.move();
         if (ready()) return WaitEnd::ready;
         relax();
       }
@@ -209,6 +224,7 @@ class Waiter {
     }
     for (int i = 0; i < policy_.yields; ++i) {
       (void)poll();
+      unattended_.move();
       if (ready()) return WaitEnd::ready;
       sched_yield();
     }
@@ -225,12 +241,13 @@ class Waiter {
       if (policy_.barrier_before_sleep) os::global_barrier();
       if (poller_ != nullptr) both([](Poller& poller) { poller.arm(); });
       const std::uint32_t heard = bell_.word.load(std::memory_order_seq_cst);
+      const bool silent = is_silent();
       const bool is_ready = ready();
       const bool is_broken = !is_ready && broken();
       const bool is_late = !is_ready && !is_broken && Clock::now() >= until;
       if (!is_ready && !is_broken && !is_late) {
         shown.sleeps(about, until);
-        sleep(heard, ready, until);
+        sleep(heard, silent, ready, until);
       }
       bell_.sleepers.fetch_sub(1, std::memory_order_seq_cst);
       if (is_ready || ready()) return WaitEnd::ready;
@@ -240,10 +257,17 @@ class Waiter {
     }
   }
 
+  /// Moves what is unattended; whether something may happen for this rank without a ring.
+  bool is_silent() const noexcept {
+    const Left left = unattended_.move();
+    return left == Left::silent || has_silent();
+  }
+
   /// Until the bell rings, or about so.
   template <typename Ready>
-  void sleep(std::uint32_t heard, const Ready& ready, Clock::time_point until) const noexcept {
-    if (!has_silent()) {
+  void sleep(std::uint32_t heard, bool silent, const Ready& ready,
+             Clock::time_point until) const noexcept {
+    if (!silent) {
       os::futex_wait(bell_.word, heard, until);
       return;
     }
@@ -251,7 +275,7 @@ class Waiter {
     do {
       os::futex_wait(bell_.word, heard, std::min(until, Clock::now() + pause));
       pause = std::min<std::chrono::nanoseconds>(2 * pause, WaitPolicy::kLongestSleep);
-    } while (bell_.word.load(std::memory_order_seq_cst) == heard && !ready() &&
+    } while (bell_.word.load(std::memory_order_seq_cst) == heard && is_silent() && !ready() &&
              Clock::now() < until);
   }
 
@@ -259,10 +283,11 @@ class Waiter {
   [[gnu::noinline, gnu::cold]] WaitEnd wait_by_turns(const Ready& ready, const Broken& broken,
                                                      Clock::time_point until) const noexcept {
     for (;;) {
+      const bool soon = unattended_.move() == Left::silent;
       if (ready()) return WaitEnd::ready;
       if (broken()) return ready() ? WaitEnd::ready : WaitEnd::broken;
       if (Clock::now() >= until) return WaitEnd::timeout;
-      sleeper_->sleep(until);
+      sleeper_->sleep(soon ? std::min(until, Clock::now() + WaitPolicy::kFirstLook) : until);
     }
   }
 
@@ -274,6 +299,7 @@ class Waiter {
   Poller* second_poller_ = nullptr;
   board::Waits* waits_ = nullptr;
   std::atomic<int> silent_{0};  ///< sources that don't ring
+  mutable Unattended unattended_;
 };
 
 }  // namespace weft::p2p

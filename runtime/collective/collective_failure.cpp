@@ -66,6 +66,7 @@ Status CollectiveGroup::late(const PlannedCall& call) const noexcept {
 
 void CollectiveGroup::mismatch(const PlannedCall& call, int other,
                                const Signature& theirs) noexcept {
+  if (failed()) return;
   const int rank = ranks_[static_cast<std::size_t>(other)];
   const Status why(ErrorDetail{
       .code = Code::mismatch,
@@ -81,6 +82,7 @@ void CollectiveGroup::mismatch(const PlannedCall& call, int other,
 
 void CollectiveGroup::unequal_parts(const PlannedCall& call, int other, std::int64_t elements,
                                     std::int64_t expected) noexcept {
+  if (failed()) return;
   const int rank = ranks_[static_cast<std::size_t>(other)];
   const Status why(ErrorDetail{
       .code = Code::mismatch,
@@ -104,7 +106,13 @@ void CollectiveGroup::tell_failure(const Status& why) noexcept {
 }
 
 void CollectiveGroup::drop(const std::shared_ptr<PlannedCall>& call) noexcept {
-  if (local_.forked() || !call->under_way()) return;
+  if (local_.forked()) return;
+  const auto attending = attend();
+  withdraw(call);
+}
+
+void CollectiveGroup::withdraw(const std::shared_ptr<PlannedCall>& call) noexcept {
+  if (!call->under_way()) return;
   const Status why(
       ErrorDetail{.code = Code::cancelled,
                   .operation = name(call->task.kind()),
@@ -119,7 +127,8 @@ void CollectiveGroup::drop(const std::shared_ptr<PlannedCall>& call) noexcept {
 
 void CollectiveGroup::close() noexcept {
   if (local_.forked()) return;
-  if (queued_ > 0) drop(std::shared_ptr<PlannedCall>(queue_[0]));
+  const auto attending = attend();
+  if (queued_ > 0) withdraw(std::shared_ptr<PlannedCall>(queue_[0]));
   // Who sees that this rank goes must have been told why: the rank that found out may be slower.
   if (failed()) tell_failure(failure());
   disconnect();

@@ -1,5 +1,7 @@
 #include "runtime/collective/collective_group.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <new>
 
@@ -34,6 +36,19 @@ std::shared_ptr<PlannedCall> CollectiveGroup::plan(const Call& call) {
 
 Status CollectiveGroup::start(const std::shared_ptr<PlannedCall>& call) noexcept {
   if (local_.forked()) return local_.fork_refusal(name(call->task.kind()));
+  const auto attending = attend();
+  if (!local_.waiter.unattended().admit(*this))
+    return Status(ErrorDetail{
+        .code = Code::exhausted,
+        .operation = name(call->task.kind()),
+        .message =
+            fmt::format("calls of {} groups are under way already", p2p::Unattended::kPlaces - 1),
+        .hint = "wait for one first, or run() it: that needs no place among them",
+        .rank = local_.rank});
+  return enqueue(call);
+}
+
+Status CollectiveGroup::enqueue(const std::shared_ptr<PlannedCall>& call) noexcept {
   if (call->under_way() || queued_ == kUnderWay)
     return Status(ErrorDetail{.code = Code::bad_argument,
                               .operation = name(call->task.kind()),
@@ -71,9 +86,16 @@ void CollectiveGroup::advance() noexcept {
   }
 }
 
+p2p::Left CollectiveGroup::move() noexcept {
+  if (!failed()) advance();
+  return busy() ? p2p::Left::rings : p2p::Left::nothing;
+}
+
 bool CollectiveGroup::test(PlannedCall& call) noexcept {
-  if (!call.under_way()) return true;
   if (local_.forked()) return true;
+  const auto attending = attend();
+  if (!call.under_way()) return true;
+  local_.waiter.look_and_move();
   advance();
   if (call.under_way() && broken()) give_up();
   return !call.under_way();
@@ -81,12 +103,17 @@ bool CollectiveGroup::test(PlannedCall& call) noexcept {
 
 Status CollectiveGroup::wait(PlannedCall& call, Deadline deadline) noexcept {
   if (local_.forked()) return local_.fork_refusal(name(call.task.kind()));
+  const auto attending = attend();
   if (call.stage == Stage::idle)
     return Status(ErrorDetail{.code = Code::bad_argument,
                               .operation = name(call.task.kind()),
                               .message = "it was not started",
                               .hint = "start it first",
                               .rank = local_.rank});
+  return await(call, deadline);
+}
+
+Status CollectiveGroup::await(PlannedCall& call, Deadline deadline) noexcept {
   const auto ended = [&] {
     if (call.stage != Stage::ended) advance();
     return call.stage == Stage::ended;
@@ -98,14 +125,22 @@ Status CollectiveGroup::wait(PlannedCall& call, Deadline deadline) noexcept {
   return call.status;
 }
 
+Status CollectiveGroup::run(const std::shared_ptr<PlannedCall>& call, Deadline deadline) noexcept {
+  if (local_.forked()) return local_.fork_refusal(name(call->task.kind()));
+  const auto attending = attend();
+  const Status begun = enqueue(call);
+  return begun.ok() ? await(*call, deadline) : begun;
+}
+
 Status CollectiveGroup::run_once(const Call& call, Deadline deadline) noexcept {
   try {
     if (local_.forked()) return local_.fork_refusal(name(call.kind));
     auto planned = plan(call);
-    const Status started = start(planned);
-    if (!started.ok()) return started;
-    Status ended = wait(*planned, deadline);
-    drop(planned);  // nobody can go on with it
+    const auto attending = attend();
+    const Status begun = enqueue(planned);
+    if (!begun.ok()) return begun;
+    Status ended = await(*planned, deadline);
+    withdraw(planned);  // nobody can go on with it
     return ended;
   } catch (const Error& error) {
     return error.status();

@@ -11,6 +11,7 @@
 
 #include "p2p/local_rank.hpp"
 #include "p2p/mesh/mesh.hpp"
+#include "p2p/progress/unattended.hpp"
 #include "runtime/collective/messages.hpp"
 #include "runtime/collective/planned_call.hpp"
 
@@ -19,22 +20,23 @@ namespace weft::detail {
 class CollectiveTable;
 
 /// Calls under way, in their order, and how they end. How they are carried out is for those who
-/// derive from it.
-class CollectiveGroup {
+/// derive from it. Between the application's calls, whichever of its threads waits moves them.
+class CollectiveGroup : public p2p::Ongoing {
  public:
   static constexpr std::size_t kUnderWay = 4;
+  static constexpr bool kKeepsPlace = false;
 
   CollectiveGroup(p2p::LocalRank& local, p2p::Mesh& mesh, CollectiveTable& table,
                   std::vector<int> ranks, std::uint64_t id);
   virtual ~CollectiveGroup() = default;
-  CollectiveGroup(const CollectiveGroup&) = delete;
-  CollectiveGroup& operator=(const CollectiveGroup&) = delete;
 
   int rank() const noexcept { return me_; }
   int size() const noexcept { return static_cast<int>(ranks_.size()); }
   std::span<const int> ranks() const noexcept { return ranks_; }
   std::uint64_t id() const noexcept { return id_; }
-  std::uint64_t bytes_copied() const noexcept { return bytes_copied_; }
+  std::uint64_t bytes_copied() const noexcept {
+    return bytes_copied_.load(std::memory_order_relaxed);
+  }
 
   // The application's thread.
   /// Memory that the others must know of before they meet; none where they need not.
@@ -48,6 +50,8 @@ class CollectiveGroup {
   /// Whether it has ended.
   bool test(PlannedCall& call) noexcept;
   Status wait(PlannedCall& call, Deadline deadline) noexcept;
+  /// start() and wait().
+  Status run(const std::shared_ptr<PlannedCall>& call, Deadline deadline) noexcept;
   Status run_once(const Call& call, Deadline deadline) noexcept;
   /// The plan goes; if it is under way, the group ends.
   void drop(const std::shared_ptr<PlannedCall>& call) noexcept;
@@ -56,6 +60,10 @@ class CollectiveGroup {
 
   /// Any thread: the group can't go on. The first reason stays.
   void fail(const Status& why) noexcept;
+
+  // Any thread that waits, while the application's thread is in none of the calls above.
+  p2p::Left move() noexcept final;
+  bool busy() const noexcept { return queued_ > 0; }
 
  protected:
   /// What is done once for a call. Throws Error.
@@ -93,9 +101,16 @@ class CollectiveGroup {
   const std::vector<int> ranks_;
   const std::uint64_t id_;
   const int me_;
-  std::uint64_t bytes_copied_ = 0;
+  void set_bytes_copied(std::uint64_t bytes) noexcept {
+    bytes_copied_.store(bytes, std::memory_order_relaxed);
+  }
 
  private:
+  // Of those above, what needs the group attended to.
+  Status enqueue(const std::shared_ptr<PlannedCall>& call) noexcept;
+  Status await(PlannedCall& call, Deadline deadline) noexcept;
+  void withdraw(const std::shared_ptr<PlannedCall>& call) noexcept;
+  p2p::Attending<CollectiveGroup> attend() noexcept { return {local_.waiter.unattended(), *this}; }
   void advance() noexcept;
   Status failure() const noexcept;
   bool broken() const noexcept;
@@ -103,6 +118,7 @@ class CollectiveGroup {
   /// Ends every call under way.
   void give_up() noexcept;
 
+  std::atomic<std::uint64_t> bytes_copied_{0};
   std::uint64_t numbered_ = 0;  ///< calls started
   std::array<std::shared_ptr<PlannedCall>, kUnderWay> queue_;
   std::size_t queued_ = 0;

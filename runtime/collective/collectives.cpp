@@ -96,10 +96,7 @@ Plan::~Plan() {
 Status Plan::start() noexcept { return group_->start(call_); }
 bool Plan::test() noexcept { return group_->test(*call_); }
 Status Plan::wait(Deadline deadline) noexcept { return group_->wait(*call_, deadline); }
-Status Plan::run(Deadline deadline) noexcept {
-  const Status started = group_->start(call_);
-  return started.ok() ? group_->wait(*call_, deadline) : started;
-}
+Status Plan::run(Deadline deadline) noexcept { return group_->run(call_, deadline); }
 
 Collectives::Collectives() noexcept = default;
 Collectives::Collectives(std::shared_ptr<detail::CollectiveGroup> group) noexcept

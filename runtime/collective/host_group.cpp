@@ -101,7 +101,7 @@ bool HostGroup::stays_for(const PlannedCall& call, int who) noexcept {
 void HostGroup::begin(PlannedCall& call) noexcept {
   if (call.in_stage) {
     std::memcpy(call.in, call.task.in, call.task.in_bytes);
-    bytes_copied_ += call.task.in_bytes;
+    set_bytes_copied(bytes_copied() + call.task.in_bytes);
   }
 }
 
@@ -188,7 +188,7 @@ void HostGroup::leave(PlannedCall& call) noexcept {
       if (r != me_ && !has_done(members_[static_cast<std::size_t>(r)], call.number)) return;
   if (call.out_stage) {
     std::memcpy(call.task.out, call.out, call.task.out_bytes);
-    bytes_copied_ += call.task.out_bytes;
+    set_bytes_copied(bytes_copied() + call.task.out_bytes);
   }
   call.stage = Stage::ended;
 }

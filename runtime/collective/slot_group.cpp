@@ -178,8 +178,9 @@ void SlotGroup::advance_first(PlannedCall& call) noexcept {
   }
   if (!step(call) || !over(call)) return;
   finish(call);
-  bytes_copied_ = 0;
-  for (const auto& link : links_) bytes_copied_ += link ? link->copied() : 0;
+  std::uint64_t copied = 0;
+  for (const auto& link : links_) copied += link ? link->copied() : 0;
+  set_bytes_copied(copied);
   call.stage = Stage::ended;
 }
 

@@ -1,0 +1,68 @@
+#include "p2p/progress/unattended.hpp"
+
+#include <sched.h>
+
+#include <bit>
+
+namespace weft::p2p {
+namespace {
+
+constexpr std::uint64_t bit(int place) noexcept { return std::uint64_t{1} << place; }
+
+}  // namespace
+
+bool Unattended::admit(Ongoing& ongoing) noexcept {
+  if (ongoing.place_ != kNone) return true;
+  std::uint64_t taken = taken_.load(std::memory_order_relaxed);
+  int place = kNone;
+  do {
+    place = std::countr_one(taken);
+    if (place == kPlaces) return false;
+  } while (!taken_.compare_exchange_weak(taken, taken | bit(place), std::memory_order_acquire));
+  ongoing.place_ = place;
+  ongoing_[static_cast<std::size_t>(place)] = &ongoing;
+  return true;
+}
+
+void Unattended::clear(Ongoing& ongoing) noexcept {
+  taken_.fetch_and(~bit(ongoing.place_), std::memory_order_release);
+  ongoing.place_ = kNone;
+}
+
+void Unattended::leave(Ongoing& ongoing) noexcept {
+  if (!admit(ongoing)) return;
+  ongoing.left_ = true;
+  // Who goes to sleep says so first and looks here then: one of the two sees the other.
+  left_.fetch_or(bit(ongoing.place_), std::memory_order_seq_cst);
+  bell_.wake_sleepers();
+}
+
+// Who moves says so first and looks then whether they are still left; their own thread takes them
+// back first and looks then who moves: one of the two sees the other.
+void Unattended::take_back(Ongoing& ongoing) noexcept {
+  left_.fetch_and(~bit(ongoing.place_), std::memory_order_seq_cst);
+  while (moved_.load(std::memory_order_seq_cst) == ongoing.place_) sched_yield();
+  ongoing.left_ = false;
+}
+
+Left Unattended::move_all() noexcept {
+  Left all = Left::nothing;
+  for (std::uint64_t left = left_.load(std::memory_order_seq_cst); left != 0; left &= left - 1) {
+    const int place = std::countr_zero(left);
+    int nobody = kNone;
+    // Perhaps this very thread, further up: what it moves has had to wait for something.
+    if (!moved_.compare_exchange_strong(nobody, place, std::memory_order_seq_cst))
+      return Left::silent;
+    if ((left_.load(std::memory_order_seq_cst) & bit(place)) != 0) {
+      const Left now = ongoing_[static_cast<std::size_t>(place)]->move();
+      if (now == Left::nothing)
+        left_.fetch_and(~bit(place), std::memory_order_seq_cst);
+      else if (all != Left::silent)
+        all = now;
+    }
+    moved_.store(kNone, std::memory_order_seq_cst);
+  }
+  return all;
+}
+
+}  // namespace weft::p2p
