@@ -21,10 +21,12 @@ struct Description {
   unsigned budget_factor = 1;  ///< of the time to measure a row in
   /// Programs that do the same work, as --peers names them.
   std::vector<std::string_view> peers = {};
-  bool has_perftest = false;   ///< runs by RDMA, beside linux-rdma's perftest
-  bool moves_bytes = true;     ///< so that bytes by time mean something
-  bool has_readers = false;    ///< run with every number of readers asked for; else on two ranks
-  bool is_collective = false;  ///< run with every number of ranks asked for
+  bool has_perftest = false;      ///< runs by RDMA, beside linux-rdma's perftest
+  bool moves_bytes = true;        ///< so that bytes by time mean something
+  bool has_readers = false;       ///< run with every number of readers asked for; else on two ranks
+  bool is_collective = false;     ///< run with every number of ranks asked for
+  std::vector<int> ranks = {2};   ///< a collective's, where none are asked for
+  bool sizes_in_one_run = false;  ///< else a run for each, unless they are --quick
 };
 
 /// All of them, in the order in which they are shown.

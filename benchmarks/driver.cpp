@@ -138,13 +138,13 @@ std::vector<Program> programs_for(const Plan& plan, const Description& benchmark
   return programs;
 }
 
-// One number of ranks, or one for each number of readers.
+// One number of ranks, those of a collective, or one for each number of readers.
 std::vector<int> ranks_for(const Plan& plan, const Description& benchmark) {
   if (benchmark.is_collective) {
     for (const int ranks : plan.ranks)
       if (ranks < 2 || ranks > kMostRanks)
         throw std::runtime_error(fmt::format("--ranks: 2 to {}, not {}", kMostRanks, ranks));
-    return plan.ranks;
+    return plan.ranks.empty() ? benchmark.ranks : plan.ranks;
   }
   if (!benchmark.has_readers) return {2};
   std::vector<int> ranks;
@@ -183,7 +183,8 @@ std::vector<RunOptions> runs_for(const Plan& plan, const Description& benchmark)
       return refusal.has_value();
     });
     if (some.sizes.empty()) continue;
-    const auto more = plan.quick ? std::vector<RunOptions>{some} : by_size(some);
+    const bool at_once = plan.quick || benchmark.sizes_in_one_run;
+    const auto more = at_once ? std::vector<RunOptions>{some} : by_size(some);
     runs.insert(runs.end(), more.begin(), more.end());
   }
   if (runs.empty()) throw std::runtime_error("no size is left to measure");

@@ -17,7 +17,7 @@ struct Plan {
   std::vector<std::string> peers;     ///< "none" for none; empty: all that the benchmark has
   std::string fabric;                 ///< that weft's ranks use; empty: what WEFT_FABRIC says
   std::vector<int> readers{1, 3, 7};  ///< of a benchmark that has readers
-  std::vector<int> ranks{2};          ///< of a collective
+  std::vector<int> ranks;             ///< of a collective; none: the benchmark's own
 };
 
 /// One row's measurements. Column -> a value per pair: "weft", "limit", "weft/limit", each of the

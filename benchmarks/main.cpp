@@ -10,6 +10,7 @@
 
 #include "base/config.hpp"
 #include "benchmarks/catalogue.hpp"
+#include "benchmarks/checks.hpp"
 #include "benchmarks/driver.hpp"
 #include "benchmarks/layouts.hpp"
 #include "benchmarks/plot.hpp"
@@ -25,6 +26,13 @@ std::size_t size_of_word(const std::string& word) {
   if (!size || *size == 0)
     throw CLI::ValidationError("--sizes", "'" + word + "' is no size; use 8, 64k, 4m");
   return *size;
+}
+
+std::string text_of(const Plan& plan, const std::string& layout, const std::vector<Row>& rows) {
+  const std::string& name = plan.run.benchmark;
+  if (layout == "osu") return osu_layout(name, rows);
+  if (layout == "nccl") return nccl_layout(name, rows, plan.run.check);
+  return name == kChecks ? verdicts(rows) : table(name, rows);
 }
 
 int drive(int argc, char** argv) {
@@ -70,15 +78,14 @@ int drive(int argc, char** argv) {
   }
 
   const Results results = run(plan);
-  const auto rows = summarise(results);
-  const std::string& name = plan.run.benchmark;
-  fmt::print("{}", layout == "osu"    ? osu_layout(name, rows)
-                   : layout == "nccl" ? nccl_layout(name, rows, plan.run.check)
-                                      : table(name, rows));
+  auto rows = summarise(results);
+  const bool checks = plan.run.benchmark == kChecks;
+  if (checks) judge(rows);
+  fmt::print("{}", text_of(plan, layout, rows));
   if (!csv_file.empty()) write_csv(csv_file, rows);
   if (!json_file.empty()) write_json(json_file, plan.run.benchmark, rows, processors());
   if (!svg_file.empty()) write_svg(svg_file, plan.run.benchmark, rows);
-  return 0;
+  return checks && any_slower(rows) ? 1 : 0;
 }
 
 }  // namespace

@@ -18,10 +18,6 @@ Comparison compare(const std::vector<double>& times, const std::vector<double>& 
   return {median(times), median(weft_ratios), spread(weft_ratios)};
 }
 
-std::string time_text(double us) {
-  return us < 10 ? fmt::format("{:.3f}", us) : fmt::format("{:.1f}", us);
-}
-
 }  // namespace
 
 std::string size_text(std::size_t size) {
@@ -29,6 +25,10 @@ std::string size_text(std::size_t size) {
   std::size_t unit = 0;
   for (; size >= 1024 && size % 1024 == 0 && unit < 3; ++unit) size /= 1024;
   return fmt::format("{}{}", size, kUnits[unit]);
+}
+
+std::string time_text(double us) {
+  return us < 10 ? fmt::format("{:.3f}", us) : fmt::format("{:.1f}", us);
 }
 
 double Row::spread() const {

@@ -37,6 +37,9 @@ struct Row {
 /// "64k", as --sizes takes it.
 std::string size_text(std::size_t size);
 
+/// Microseconds, with three places below 10 and one above.
+std::string time_text(double us);
+
 std::vector<Row> summarise(const Results& results);
 
 /// The rows as text, with a line of headings. Throws std::runtime_error for an unknown benchmark.

@@ -36,10 +36,16 @@ inline constexpr std::string_view kAllGather = "all_gather";
 inline constexpr std::string_view kReduceScatter = "reduce_scatter";
 inline constexpr std::string_view kAllToAll = "all_to_all";
 inline constexpr std::string_view kBarrier = "barrier";
+inline constexpr std::string_view kChecks = "checks";
 
 /// Kinds of row: whether the receiver reads every cache line before the clock stops.
 inline constexpr std::string_view kTouched = "touched";
 inline constexpr std::string_view kUntouched = "untouched";
+
+/// Figures of a check's row: the factor by which its time may exceed what stands in the limit's
+/// place, and how far chance moves the median of the ratios of neighbouring blocks.
+inline constexpr std::string_view kAllowed = "allowed";
+inline constexpr std::string_view kSpread = "spread";
 
 /// Tensors of one hand-over in put-bw and get-bw, and buffers of put-bw's slot: also the limit's
 /// and the peers'.

@@ -20,6 +20,10 @@ double spread(std::span<const double> values) {
   return (quantile(values, 0.75) - quantile(values, 0.25)) / median(values);
 }
 
+double spread_of_median(std::span<const double> values) {
+  return spread(values) / std::sqrt(static_cast<double>(values.size()));
+}
+
 std::vector<double> ratios(std::span<const double> a, std::span<const double> b) {
   std::vector<double> result(std::min(a.size(), b.size()));
   for (std::size_t i = 0; i < result.size(); ++i) result[i] = a[i] / b[i];
@@ -30,6 +34,12 @@ std::vector<double> scaled_sum(double factor, std::span<const double> a,
                                std::span<const double> b) {
   std::vector<double> result(std::min(a.size(), b.size()));
   for (std::size_t i = 0; i < result.size(); ++i) result[i] = factor * a[i] + b[i];
+  return result;
+}
+
+std::vector<double> between(std::span<const double> a, std::span<const double> b, double fraction) {
+  std::vector<double> result(std::min(a.size(), b.size()));
+  for (std::size_t i = 0; i < result.size(); ++i) result[i] = std::lerp(a[i], b[i], fraction);
   return result;
 }
 

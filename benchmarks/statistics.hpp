@@ -17,10 +17,18 @@ double median(std::span<const double> values);
 /// least one value, and a median that is not 0.
 double spread(std::span<const double> values);
 
+/// How far chance moves the median of as many values, relative to it: their spread by the root of
+/// their number. Requires what spread() does.
+double spread_of_median(std::span<const double> values);
+
 /// Element by element: a[i] / b[i], up to the shorter one's end.
 std::vector<double> ratios(std::span<const double> a, std::span<const double> b);
 
 /// Element by element: factor * a[i] + b[i], up to the shorter one's end.
 std::vector<double> scaled_sum(double factor, std::span<const double> a, std::span<const double> b);
+
+/// Element by element: the point that lies `fraction` of the way from a[i] to b[i], up to the
+/// shorter one's end.
+std::vector<double> between(std::span<const double> a, std::span<const double> b, double fraction);
 
 }  // namespace weft::bench

@@ -36,6 +36,7 @@ constexpr Benchmark kBenchmarks[] = {
     {kReduceScatter, measure_collective},
     {kAllToAll, measure_collective},
     {kBarrier, measure_collective},
+    {kChecks, measure_checks},
     {kWire, measure_wire},
 #if defined(WEFT_HAS_VERBS)
     {kRdma, measure_rdma},

@@ -35,6 +35,9 @@ std::vector<RunRow> measure_collective(World& world, const RunOptions& options);
 /// Where they don't share memory. The limit is a bare TCP stream of the tensor's size.
 std::vector<RunRow> measure_wire_collective(World& world, const RunOptions& options);
 std::vector<RunRow> measure_wire_push_pull(World& world, const RunOptions& options);
+/// Of any number of ranks that share memory. In place of a limit stands what weft is checked
+/// against.
+std::vector<RunRow> measure_checks(World& world, const RunOptions& options);
 
 std::vector<RunRow> measure_wire(World& world, const RunOptions& options);
 

@@ -28,12 +28,21 @@ TEST(Spread, IsTheMiddleHalfsWidthRelativeToTheMedian) {
   EXPECT_DOUBLE_EQ(spread(Values{3, 3, 3}), 0);
 }
 
+TEST(SpreadOfMedian, FallsWithTheRootOfTheirNumber) {
+  EXPECT_DOUBLE_EQ(spread_of_median(Values{10, 20, 30, 40}), spread(Values{10, 20, 30, 40}) / 2);
+  EXPECT_DOUBLE_EQ(spread_of_median(Values{3}), 0);
+}
+
 TEST(Ratios, PairUpToTheShorterOnesEnd) {
   EXPECT_EQ(ratios(Values{1, 6, 9}, Values{2, 3}), (Values{0.5, 2}));
 }
 
 TEST(ScaledSum, PairsUpToTheShorterOnesEnd) {
   EXPECT_EQ(scaled_sum(2, Values{1, 10, 100}, Values{0.5, 3}), (Values{2.5, 23}));
+}
+
+TEST(Between, LiesOnTheLineOfEachPair) {
+  EXPECT_EQ(between(Values{4, 10}, Values{8, 2, 1}, 0.75), (Values{7, 4}));
 }
 
 }  // namespace
