@@ -130,6 +130,7 @@ struct DetachedMessage {
   std::uint64_t remote_id = 0;
 };
 
+/// To whom has an end; or to whom only asks for one: the slot was closed before.
 struct ClosedMessage {
   static constexpr MessageType kType = MessageType::closed;
   MessageType type = kType;

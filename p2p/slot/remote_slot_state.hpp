@@ -39,6 +39,8 @@ class RemoteSlotState {
   Attach attach_state() const noexcept { return attach_.load(std::memory_order_acquire); }
   /// Requires attach_state() == refused.
   const Status& refusal() const noexcept { return refusal_; }
+  /// Whether the slot had been closed before it was asked for. It may be exposed again.
+  bool was_asked_too_late() const noexcept { return asked_too_late_.load(); }
 
   /// What a put does that finds as many pending as may be, although there is a credit.
   enum class Crowded : std::uint8_t { wait, refuse };
@@ -86,6 +88,7 @@ class RemoteSlotState {
   /// Takes what the owner granted; a grant that makes no sense becomes a refusal.
   void granted(const p2p::AttachedMessage& message);
   void refused(Status why);
+  void asked_too_late() noexcept { asked_too_late_.store(true); }
   /// Nobody waits for the answer any more: a grant that comes now is not taken.
   void withdraw() noexcept { attach_.store(Attach::withdrawn, std::memory_order_release); }
   /// This end is gone and is kept only until the owner has answered.
@@ -251,6 +254,7 @@ class RemoteSlotState {
   mutable p2p::UseGate gate_;  ///< shut when the owner has closed the slot
 
   std::atomic<Attach> attach_{Attach::asked};
+  std::atomic<bool> asked_too_late_{false};
   bool leaving_ = false;       ///< the progress thread's
   bool may_go_ = false;        ///< the progress thread's
   std::uint64_t held_up_ = 0;  ///< the progress thread's: the ticket at the head of the queue

@@ -74,7 +74,11 @@ void SlotTable::on_message(Peer& peer, std::span<const std::byte> bytes) {
     if (const auto state = slot(m.slot_id)) state->credit_wanted(peer, m.remote_id);
   });
   handle(ClosedMessage{}, [&](const ClosedMessage& m) {
-    if (const auto state = remote(m.remote_id); state && &state->owner() == &peer)
+    const auto state = remote(m.remote_id);
+    if (!state || &state->owner() != &peer) return;
+    if (state->attach_state() == detail::RemoteSlotState::Attach::asked)
+      state->asked_too_late();
+    else
       state->owner_closed();
   });
   handle(ClosedAgreedMessage{}, [&](const ClosedAgreedMessage& m) {
@@ -89,15 +93,19 @@ void SlotTable::on_message(Peer& peer, std::span<const std::byte> bytes) {
 void SlotTable::on_attach(Peer& peer, const AttachMessage& message) {
   const std::string name = message.spec.name.get();
   std::shared_ptr<detail::SlotState> found;
+  bool too_late = false;
   {
     const std::lock_guard lock(mutex_);
     if (const auto at = by_name_.find(name); at != by_name_.end()) found = at->second;
     if (!found) ++waiting_count_;
+    too_late = !found && closed_.holds(name);
   }
-  if (found)
+  if (found) {
     decide(peer, *found, message);
-  else
-    waiting_.emplace(name, WaitingAttach{&peer, message});
+    return;
+  }
+  waiting_.emplace(name, WaitingAttach{&peer, message});  // it may be exposed again
+  if (too_late) mesh_.send(peer, ClosedMessage{.remote_id = message.remote_id});
 }
 
 void SlotTable::decide(Peer& peer, detail::SlotState& slot, const AttachMessage& message) {

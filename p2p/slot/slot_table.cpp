@@ -166,8 +166,13 @@ std::shared_ptr<detail::RemoteSlotState> SlotTable::attach(int owner, const Slot
       detail.code = Code::timeout;
       detail.peer = owner;
       detail.host = peer.host();
-      detail.message = fmt::format("rank {} (host {}) has not exposed it", owner, peer.host());
-      detail.hint = "is the name the same on both ranks, and does the owner get that far?";
+      const bool too_late = state->was_asked_too_late();
+      detail.message = fmt::format(
+          "rank {} (host {}) {}", owner, peer.host(),
+          too_late ? "had exposed it, but closed it before it was asked" : "has not exposed it");
+      detail.hint = too_late
+                        ? "let the owner keep the slot until all have attached"
+                        : "is the name the same on both ranks, and does the owner get that far?";
     }
   }
   detail.operation = "attach";
@@ -179,7 +184,7 @@ std::shared_ptr<detail::RemoteSlotState> SlotTable::attach(int owner, const Slot
 void SlotTable::close(std::shared_ptr<detail::SlotState> slot) noexcept {
   {
     const std::lock_guard lock(mutex_);
-    by_name_.erase(slot->spec().name);
+    if (auto entry = by_name_.extract(slot->spec().name)) closed_.add(std::move(entry.key()));
   }
   slot->show_closing();
   local_.recorder.control(board::Event::closing, -1, slot->id());

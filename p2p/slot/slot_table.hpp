@@ -11,6 +11,7 @@
 
 #include "p2p/local_rank.hpp"
 #include "p2p/mesh/mesh.hpp"
+#include "p2p/slot/closed_names.hpp"
 #include "p2p/slot/remote_slot_state.hpp"
 #include "p2p/slot/slot_state.hpp"
 
@@ -66,6 +67,7 @@ class SlotTable {
   Mesh& mesh_;
   mutable std::mutex mutex_;  ///< guards the tables below, never held while anything is waited for
   std::map<std::string, std::shared_ptr<detail::SlotState>> by_name_;
+  ClosedNames closed_;
   std::unordered_map<std::uint64_t, std::shared_ptr<detail::SlotState>> slots_;
   std::unordered_map<std::uint64_t, std::shared_ptr<detail::RemoteSlotState>> remotes_;
   std::uint64_t next_id_ = 1;

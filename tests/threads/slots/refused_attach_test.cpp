@@ -194,6 +194,69 @@ TEST(Attach, ToANameThatNeverComesEndsInTimeAndNamesIt) {
       settings());
 }
 
+/// Attaches until the text has `words`, or for as long as all else is given.
+std::string text_of_late_attach(World& world, const std::string& words) {
+  const auto end = Deadline::Clock::now() + std::chrono::seconds(20);
+  std::string text;
+  while (!contains(text, words) && Deadline::Clock::now() < end) {
+    const auto late =
+        thrown_by([&] { (void)world.attach(0, kOwners, Deadline::after(milliseconds(100))); });
+    EXPECT_EQ(late.code, Code::timeout);
+    text = late.text();
+  }
+  return text;
+}
+
+TEST(Attach, ToASlotThatWasClosedSaysSoAndGetsItOnceItIsExposedAgain) {
+  constexpr const char* kTooLate = "had exposed it, but closed it before it was asked";
+  Meeting meeting(2);
+  run_ranks(
+      2,
+      [&](World& world) {
+        if (world.rank() == 0) {
+          { const Slot gone = world.expose(kOwners); }
+          meeting.wait();
+          meeting.wait();
+          auto slot = world.expose(kOwners);
+          EXPECT_TRUE(slot.wait().ok());
+        } else {
+          meeting.wait();
+          const std::string text = text_of_late_attach(world, kTooLate);
+          EXPECT_TRUE(contains(text, kTooLate)) << text;
+          EXPECT_TRUE(contains(text, "rank 0")) << text;
+          meeting.wait();
+          auto remote = world.attach(0, kOwners);
+          EXPECT_TRUE(remote.put(world.allocate(kOwners.dtype, kOwners.shape)).wait().ok());
+        }
+      },
+      settings());
+}
+
+TEST(Attach, ToASlotThatWasClosedLongAgoFindsItUnknown) {
+  constexpr int kManyMore = 64;
+  constexpr const char* kUnknown = "has not exposed it";
+  Meeting meeting(2);
+  run_ranks(
+      2,
+      [&](World& world) {
+        if (world.rank() == 0) {
+          SlotSpec spec = kOwners;
+          { const Slot gone = world.expose(spec); }
+          for (int i = 0; i < kManyMore; ++i) {
+            spec.name = std::to_string(i);
+            const Slot also_gone = world.expose(spec);
+          }
+        }
+        meeting.wait();
+        if (world.rank() == 1) {
+          const std::string text = text_of_late_attach(world, kUnknown);
+          EXPECT_TRUE(contains(text, kUnknown)) << text;
+        }
+        meeting.wait();
+      },
+      settings());
+}
+
 TEST(Attach, ToARankOutOfRangeIsABadArgument) {
   run_ranks(
       2,
