@@ -141,7 +141,8 @@ class [[nodiscard]] WEFT_API Plan {
   /// bad_argument (it is under way already, or too many are), exhausted (calls of 63 other groups
   /// are under way), and those of wait().
   Status start() noexcept;
-  /// Whether it has ended, well or not; helps it along, never blocks for others.
+  /// Whether it has ended, well or not; helps it along, and what else the rank has begun but for
+  /// messages that are to be read. Never blocks for others.
   bool test() noexcept;
   /// A timeout leaves it alive and names the ranks that have not come. Other errors end the whole
   /// group: peer_failed, peer_left, mismatch (ranks called different operations; the text has both

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <new>
+#include <utility>
 
 #include "p2p/message/waiting.hpp"
 
@@ -30,6 +31,8 @@ Status MessageState::send(int to, std::uint64_t tag, const Tensor& tensor,
   }
   Status status = late(*operation);
   if (operation->stage == Stage::queued) (void)cancel(request);
+  // Here, not by the request's end: that would attend to the messages once more.
+  if (request.operation_ != nullptr) abandon(*std::exchange(request.operation_, nullptr));
   return status;
 }
 

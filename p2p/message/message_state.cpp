@@ -72,8 +72,12 @@ Status MessageState::check(const char* operation, int rank, const Tensor& tensor
   return {};
 }
 
-p2p::Left MessageState::move() noexcept {
-  progress();
+p2p::Left MessageState::move(p2p::Pace pace) noexcept {
+  // To read what has come may take a while.
+  if (pace == p2p::Pace::patiently)
+    progress();
+  else if (!busy_.empty())
+    flush();
   if (!busy()) return p2p::Left::nothing;
   return held_up_ ? p2p::Left::silent : p2p::Left::rings;
 }

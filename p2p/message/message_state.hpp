@@ -61,7 +61,7 @@ class MessageState final : public p2p::Ongoing {
   }
 
   // Any thread that waits, while the application's thread is in none of the calls above.
-  p2p::Left move() noexcept override;
+  p2p::Left move(p2p::Pace pace) noexcept override;
   bool busy() const noexcept { return !busy_.empty() || !posted_.empty(); }
 
   // The progress thread.

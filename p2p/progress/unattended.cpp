@@ -41,26 +41,34 @@ void Unattended::leave(Ongoing& ongoing) noexcept {
 // back first and looks then who moves: one of the two sees the other.
 void Unattended::take_back(Ongoing& ongoing) noexcept {
   left_.fetch_and(~bit(ongoing.place_), std::memory_order_seq_cst);
-  while (moved_.load(std::memory_order_seq_cst) == ongoing.place_) sched_yield();
+  while ((moved_.load(std::memory_order_seq_cst) & bit(ongoing.place_)) != 0) sched_yield();
   ongoing.left_ = false;
 }
 
-Left Unattended::move_all() noexcept {
+// The same between who moves and who stops it.
+void Unattended::stop() noexcept {
+  stopped_.store(true, std::memory_order_seq_cst);
+  while (moved_.load(std::memory_order_seq_cst) != 0) sched_yield();
+}
+
+Left Unattended::move_all(Pace pace) noexcept {
   Left all = Left::nothing;
   for (std::uint64_t left = left_.load(std::memory_order_seq_cst); left != 0; left &= left - 1) {
     const int place = std::countr_zero(left);
-    int nobody = kNone;
     // Perhaps this very thread, further up: what it moves has had to wait for something.
-    if (!moved_.compare_exchange_strong(nobody, place, std::memory_order_seq_cst))
-      return Left::silent;
-    if ((left_.load(std::memory_order_seq_cst) & bit(place)) != 0) {
-      const Left now = ongoing_[static_cast<std::size_t>(place)]->move();
+    if ((moved_.fetch_or(bit(place), std::memory_order_seq_cst) & bit(place)) != 0) {
+      all = Left::silent;
+      continue;
+    }
+    const bool is_left = (left_.load(std::memory_order_seq_cst) & bit(place)) != 0;
+    if (is_left && !stopped_.load(std::memory_order_seq_cst)) {
+      const Left now = ongoing_[static_cast<std::size_t>(place)]->move(pace);
       if (now == Left::nothing)
         left_.fetch_and(~bit(place), std::memory_order_seq_cst);
       else if (all != Left::silent)
         all = now;
     }
-    moved_.store(kNone, std::memory_order_seq_cst);
+    moved_.fetch_and(~bit(place), std::memory_order_seq_cst);
   }
   return all;
 }

@@ -16,6 +16,12 @@ enum class Left : std::uint8_t {
   silent  ///< nobody rings for what they wait for: look again soon
 };
 
+/// How operations are moved.
+enum class Pace : std::uint8_t {
+  promptly,  ///< without any wait: who moves them only tests something
+  patiently  ///< a wait for another rank's progress thread or NIC is borne, as in reading a message
+};
+
 /// Operations of one kind that go on within calls of the application alone, and outlive the call
 /// that began them: a group's collectives, the rank's messages.
 class Ongoing {
@@ -26,7 +32,7 @@ class Ongoing {
 
   /// Takes them as far as they go. By whichever thread waits; never two at once, and none while
   /// their own thread attends to them.
-  virtual Left move() noexcept = 0;
+  virtual Left move(Pace pace) noexcept = 0;
 
  protected:
   ~Ongoing() = default;
@@ -63,25 +69,29 @@ class Unattended {
       take_back(ongoing);
   }
 
-  // Any thread that waits.
-  /// Moves all. Where a thread is at it already, that one does: Left::silent.
-  Left move() noexcept {
+  // Any thread.
+  /// Moves all but those that a thread is at already: for these, Left::silent.
+  Left move(Pace pace) noexcept {
     if (left_.load(std::memory_order_seq_cst) == 0) [[likely]]
       return Left::nothing;
-    return move_all();
+    return move_all(pace);
   }
+  /// Nothing is moved any more. Waits for who is at it.
+  void stop() noexcept;
 
  private:
   static constexpr int kNone = -1;
 
   void clear(Ongoing& ongoing) noexcept;
   void take_back(Ongoing& ongoing) noexcept;
-  Left move_all() noexcept;
+  Left move_all(Pace pace) noexcept;
 
   Doorbell& bell_;
-  std::atomic<std::uint64_t> left_{0};   ///< by place
-  std::atomic<int> moved_{kNone};        ///< the place whose operations a thread moves now
-  std::atomic<std::uint64_t> taken_{0};  ///< places
+  // By place.
+  std::atomic<std::uint64_t> left_{0};
+  std::atomic<std::uint64_t> moved_{0};  ///< by a thread that is at it now
+  std::atomic<std::uint64_t> taken_{0};
+  std::atomic<bool> stopped_{false};
   std::array<Ongoing*, kPlaces> ongoing_{};
 };
 

@@ -112,10 +112,11 @@ class Waiter {
     if (poller_ != nullptr) [[unlikely]]
       both([](Poller& poller) { poller.look(); });
   }
-  /// The same for the application's threads, which move what is unattended.
+  /// The same for the application's threads, which move what is unattended, too, as far as that
+  /// goes without a wait.
   void look_and_move() const noexcept {
     look();
-    unattended_.move();
+    unattended_.move(Pace::promptly);
   }
   /// Waits where nothing wakes a sleeper any more: the rank's progress has stopped.
   template <typename Ready>
@@ -145,7 +146,7 @@ class Waiter {
     if (policy_.spin.count() == 0) return false;
     for (int i = 0; i < kHardPolls; ++i) {
       poll();
-      unattended_.move();
+      unattended_.move(Pace::patiently);
       if (ready()) return true;
     }
     return false;
@@ -215,7 +216,7 @@ class Waiter {
       bool moved = false;
       for (int i = 0; i < kPollsPerClock; ++i) {
         moved = poll() || moved;
-        unattended_.move();
+        unattended_.move(Pace::patiently);
         if (ready()) return WaitEnd::ready;
         relax();
       }
@@ -224,7 +225,7 @@ class Waiter {
     }
     for (int i = 0; i < policy_.yields; ++i) {
       (void)poll();
-      unattended_.move();
+      unattended_.move(Pace::patiently);
       if (ready()) return WaitEnd::ready;
       sched_yield();
     }
@@ -259,7 +260,7 @@ class Waiter {
 
   /// Moves what is unattended; whether something may happen for this rank without a ring.
   bool is_silent() const noexcept {
-    const Left left = unattended_.move();
+    const Left left = unattended_.move(Pace::patiently);
     return left == Left::silent || has_silent();
   }
 
@@ -283,7 +284,7 @@ class Waiter {
   [[gnu::noinline, gnu::cold]] WaitEnd wait_by_turns(const Ready& ready, const Broken& broken,
                                                      Clock::time_point until) const noexcept {
     for (;;) {
-      const bool soon = unattended_.move() == Left::silent;
+      const bool soon = unattended_.move(Pace::patiently) == Left::silent;
       if (ready()) return WaitEnd::ready;
       if (broken()) return ready() ? WaitEnd::ready : WaitEnd::broken;
       if (Clock::now() >= until) return WaitEnd::timeout;

@@ -86,7 +86,7 @@ void CollectiveGroup::advance() noexcept {
   }
 }
 
-p2p::Left CollectiveGroup::move() noexcept {
+p2p::Left CollectiveGroup::move(p2p::Pace) noexcept {
   if (!failed()) advance();
   return busy() ? p2p::Left::rings : p2p::Left::nothing;
 }

@@ -62,7 +62,7 @@ class CollectiveGroup : public p2p::Ongoing {
   void fail(const Status& why) noexcept;
 
   // Any thread that waits, while the application's thread is in none of the calls above.
-  p2p::Left move() noexcept final;
+  p2p::Left move(p2p::Pace pace) noexcept final;
   bool busy() const noexcept { return queued_ > 0; }
 
  protected:

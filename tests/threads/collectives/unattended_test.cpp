@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <deque>
 #include <functional>
@@ -40,6 +42,37 @@ TEST(Unattended, MovesWithoutMemory) {
         meeting.wait();
         for (int i = 0; i < 20; ++i) round();
         EXPECT_EQ(allocations(), allocated);
+        meeting.wait();
+      },
+      settings());
+}
+
+/// Who leaves says so first: a peer that has heard it takes its memory for its own again.
+TEST(Unattended, IsNotMovedWhileItsRankLeaves) {
+  Meeting meeting(2);
+  run_ranks(
+      2,
+      [&](World& world) {
+        std::atomic<int> combined{0};
+        const ReduceFunction larger = [&](std::byte* into, const std::byte* from,
+                                          std::int64_t count, DType) {
+          ++combined;
+          for (std::int64_t i = 0; i < count; ++i) {
+            std::int32_t& value = reinterpret_cast<std::int32_t*>(into)[i];
+            value = std::max(value, reinterpret_cast<const std::int32_t*>(from)[i]);
+          }
+        };
+        Collectives group = Collectives::open(world);
+        const Tensor tensor = world.allocate(DType::i32, {100'000});
+        Plan plan = group.plan(all_reduce(tensor, ReduceOp(larger)));
+        ASSERT_TRUE(world.rank() == 1 || plan.start().ok());
+        meeting.wait();
+        ASSERT_TRUE(world.rank() == 0 || plan.start().ok());
+        meeting.wait();  // rank 0 could go on, with what both have said
+        if (world.rank() == 1) return meeting.wait();
+        const int before = combined;
+        (void)world.leave(Deadline::after(std::chrono::milliseconds(200)));
+        EXPECT_EQ(combined, before);
         meeting.wait();
       },
       settings());
