@@ -23,6 +23,11 @@ using Codes = hn::Rebind<std::int8_t, D>;
 using Narrow = hn::Rebind<std::int16_t, D>;
 using Ints = hn::Rebind<std::int32_t, D>;
 
+/// The largest whose 127-fold is finite: the largest f32 over 127 is rounded up.
+constexpr float kLargestScale = std::bit_cast<float>(
+    std::bit_cast<std::uint32_t>(std::numeric_limits<float>::max() / 127.0F) - 1);
+static_assert(127.0F * kLargestScale <= std::numeric_limits<float>::max());
+
 std::size_t not_finite(const float* gradient, const float* residual, std::size_t count) {
   const std::size_t lanes = hn::Lanes(D());
   const auto is_finite = [](float value) {
@@ -44,7 +49,7 @@ double quantise_block(std::int8_t* codes, float* scale_of, float* values) {
   V largest = hn::Zero(D());
   for (std::size_t at = 0; at < kQuantumBlock; at += lanes)
     largest = hn::Max(largest, hn::Abs(hn::Load(D(), values + at)));
-  const float scale = hn::GetLane(hn::MaxOfLanes(D(), largest)) / 127.0F;
+  const float scale = std::min(hn::GetLane(hn::MaxOfLanes(D(), largest)) / 127.0F, kLargestScale);
   const bool is_normal = scale >= std::numeric_limits<float>::min();
   *scale_of = is_normal ? scale : 0.0F;
   const V factor = hn::Set(D(), *scale_of);

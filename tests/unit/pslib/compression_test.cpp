@@ -313,6 +313,21 @@ TEST(Compression, KeepsWhatIsTooSmallForAScaleUntilItIsNot) {
   for (const float value : sender.read(0)) EXPECT_NEAR(value / tiny, 2.0F, 1e-5F);
 }
 
+TEST(Compression, OfTheLargestNumbersStaysFinite) {
+  constexpr float kMost = std::numeric_limits<float>::max();
+  const Description table = table_of({{"t", Shape{300}}}, options_of(Compression::int8()));
+  Sender sender(table);
+  Floats values(300, 0.0F);
+  values[0] = kMost;
+  values[1] = -kMost;
+  ASSERT_TRUE(sender.send({values}));
+  const Floats read = sender.read(0);
+  EXPECT_TRUE(std::isfinite(read[0]));
+  EXPECT_EQ(read[1], -read[0]);
+  EXPECT_NEAR(read[0] / kMost, 1.0F, 1e-6F);
+  ASSERT_TRUE(sender.send({Floats(300, 0.0F)})) << "what was kept is finite";
+}
+
 TEST(Compression, RefusesWhatIsNotFiniteAndSendsAndChangesNothing) {
   constexpr float kInf = std::numeric_limits<float>::infinity();
   constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
