@@ -62,16 +62,21 @@ class Run:
                 self.ended[int(m[1])] = (float(m[3]), m[6], int(m[7]), m[8])
 
 
+def was_left_behind(cell, run, rank):
+    """Whether the rank needed nothing more of the victim, but something of another survivor, which did, and was the first
+    to go. Of one that left because of a failure it is told so; an exit is none."""
+    _, code, peer, _ = run.ended[rank]
+    first_to_go = run.ended.get(peer, (0, "", -1, ""))
+    accepted = ("closed", "peer_left") if cell.fault == "exit" else ("closed",)
+    return code in accepted and peer not in (rank, cell.victim) and first_to_go[2] == cell.victim
+
+
 def check_survivor(cell, run, rank, wanted):
     if rank not in run.ended:
         raise Failed(f"rank {rank} did not say how it ended")
     at, code, peer, text = run.ended[rank]
     took = at - run.fault_at
-    # It may have needed nothing more of the victim, and another survivor, which did, was the first to go. Of one that
-    # left because of a failure it is told so; an exit is none.
-    first_to_go = run.ended.get(peer, (0, "", -1, ""))
-    accepted = ("closed", "peer_left") if cell.fault == "exit" else ("closed",)
-    if code in accepted and peer not in (rank, cell.victim) and first_to_go[2] == cell.victim:
+    if was_left_behind(cell, run, rank):
         return
     if code not in wanted.codes:
         raise Failed(f"rank {rank} must end with {' or '.join(wanted.codes)}: {code}: {text}")
@@ -95,7 +100,8 @@ def check_sight(cell, run, rank, full):
         return 0.0
     # Another survivor may have said it first, in leaving.
     ended_at, _, _, text = run.ended[rank]
-    seen_at = run.seen.get(rank, ended_at if TOLD in text else None)
+    was_told = TOLD in text or was_left_behind(cell, run, rank)
+    seen_at = run.seen.get(rank, ended_at if was_told else None)
     if seen_at is None:
         raise Failed(f"the recorder of rank {rank} knows nothing of the end of rank {cell.victim}")
     took = seen_at - run.fault_at
