@@ -93,8 +93,9 @@ class TcpChannel final : public Channel {
   static constexpr std::uint64_t kStriped = std::uint64_t{1} << 62;  ///< it is a stripe's number
   static constexpr std::size_t kMostWaiting = 64;  ///< puts; others always have room
   static constexpr std::size_t kMostRuns = 256;    ///< of a put that is not packed
-  /// Sent or received at a time, so that others get their turn.
-  static constexpr std::size_t kTurn = 1u << 20;
+  /// Sent or received at a time, so that others get their turn: a mebibyte, with what is before and
+  /// behind it.
+  static constexpr std::size_t kTurn = (1u << 20) + (1u << 10);
 
   /// One connection.
   struct Rail final : Ready, RecordSink {
