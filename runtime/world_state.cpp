@@ -30,6 +30,8 @@ namespace {
 constexpr std::chrono::seconds kOrphanGrace{2};
 /// For the others to be told that this process calls exit().
 constexpr std::chrono::milliseconds kExitPatience{200};
+/// For the launcher to end the job once rank 0 has said what is wrong with all ranks' setting.
+constexpr std::chrono::seconds kRankZeroFirst{5};
 
 /// This rank's NIC and memory, where the machine has a choice. A bad setting is an error; a machine
 /// that can't be described is a line.
@@ -90,7 +92,7 @@ WorldState::WorldState(const Config& config, WorldParts parts)
       rendezvous(local, mesh, slots),
       messages(local, mesh),
       signals(local, mesh),
-      collectives(local, mesh, slots, config.text(Knob::coll), config.text(Knob::coll_costs)),
+      collectives(local, mesh, slots),
       membership(std::make_shared<Membership>(local, mesh)),
       health(config, local, mesh, *membership) {
   for (const std::string& warning : config.warnings()) log->warn(Subsystem::boot, "{}", warning);
@@ -105,6 +107,7 @@ WorldState::WorldState(const Config& config, WorldParts parts)
   try {
     introduce(Deadline::after(config.time(Knob::init_timeout).value()));
     check_required(config);
+    read_choices(config);
     if (thread_) watch_end(config.flag(Knob::sigterm));
   } catch (...) {
     mesh.announce_leave();
@@ -170,6 +173,16 @@ void WorldState::check_required(const Config& config) const {
         .rank = rank,
         .peer = path.peer,
         .host = path.host});
+  }
+}
+
+void WorldState::read_choices(const Config& config) {
+  try {
+    collectives.choose_by(config.text(Knob::coll), config.text(Knob::coll_costs));
+  } catch (const Error&) {
+    // Rank 0's line is enough where the launcher ends a job whose first rank has failed.
+    if (rank != 0) std::this_thread::sleep_for(kRankZeroFirst);
+    throw;
   }
 }
 

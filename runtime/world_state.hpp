@@ -87,6 +87,8 @@ class WorldState {
   void introduce(Deadline deadline);
   /// WEFT_REQUIRE: a lesser path is an error, not a fallback.
   void check_required(const Config& config) const;
+  /// How collectives are chosen. Of ranks that all have the same bad value, one tells.
+  void read_choices(const Config& config);
   void watch_launcher();
   void watch_bell();
   void before_sleep();

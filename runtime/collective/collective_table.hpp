@@ -21,14 +21,14 @@ namespace weft::detail {
 
 class CollectiveTable {
  public:
-  /// `rules` and `costs`: WEFT_COLL and WEFT_COLL_COSTS. Throws Error(bad_config).
-  CollectiveTable(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& slots,
-                  std::string_view rules, const std::string& costs)
-      : local_(local),
-        mesh_(mesh),
-        slots_(slots),
-        rules_(parse_rules(rules)),
-        costs_(read_costs(costs)) {}
+  CollectiveTable(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& slots)
+      : local_(local), mesh_(mesh), slots_(slots) {}
+
+  /// Before the first group: WEFT_COLL and WEFT_COLL_COSTS. Throws Error(bad_config).
+  void choose_by(std::string_view rules, const std::string& costs) {
+    rules_ = parse_rules(rules);
+    costs_ = read_costs(costs);
+  }
 
   // Any application thread.
   std::shared_ptr<CollectiveGroup> open(std::span<const int> ranks, Deadline deadline);
@@ -63,8 +63,8 @@ class CollectiveTable {
   p2p::LocalRank& local_;
   p2p::Mesh& mesh_;
   p2p::SlotTable& slots_;
-  const Choices rules_;
-  const Costs costs_;
+  Choices rules_;
+  Costs costs_;
   std::mutex mutex_;  ///< guards what is below
   std::map<std::vector<int>, std::uint64_t> opened_;
   std::map<std::uint64_t, Group> groups_;
