@@ -78,7 +78,7 @@ class HostGroup final : public CollectiveGroup {
   bool work_in_place(PlannedCall& call) noexcept;
   void combine_slices(PlannedCall& call) noexcept;
   bool exchange_parts(PlannedCall& call) noexcept;
-  void move(std::byte* to, const std::byte* from, std::size_t bytes,
+  void copy(std::byte* to, const std::byte* from, std::size_t bytes,
             std::size_t total) const noexcept;
 
   /// Whether a rank may be in the midst of work on this one's tensors.

@@ -27,7 +27,7 @@ Slice slice_of(std::int64_t count, std::size_t element, int rank, int ranks) noe
 
 }  // namespace
 
-void HostGroup::move(std::byte* to, const std::byte* from, std::size_t bytes,
+void HostGroup::copy(std::byte* to, const std::byte* from, std::size_t bytes,
                      std::size_t total) const noexcept {
   if (bytes == 0 || to == from) return;
   if (total >= streams_from_)
@@ -151,18 +151,18 @@ bool HostGroup::work_in_place(PlannedCall& call) noexcept {
     case Kind::barrier:
       break;
     case Kind::broadcast:
-      if (me_ != task.root()) move(call.out, ins_[root], task.out_bytes, task.out_bytes);
+      if (me_ != task.root()) copy(call.out, ins_[root], task.out_bytes, task.out_bytes);
       break;
     case Kind::scatter:
-      move(call.out, ins_[root] + task.at(me_), task.out_bytes, task.out_bytes);
+      copy(call.out, ins_[root] + task.at(me_), task.out_bytes, task.out_bytes);
       break;
     case Kind::gather:
-      move(outs_[root] + task.at(me_), call.in, task.in_bytes, task.in_bytes);
+      copy(outs_[root] + task.at(me_), call.in, task.in_bytes, task.in_bytes);
       break;
     case Kind::all_gather:
       for (int i = 0; i < size(); ++i) {
         const int r = (me_ + i) % size();
-        move(call.out + task.at(r), ins_[static_cast<std::size_t>(r)], task.part_bytes(r),
+        copy(call.out + task.at(r), ins_[static_cast<std::size_t>(r)], task.part_bytes(r),
              task.out_bytes);
       }
       break;
@@ -191,7 +191,7 @@ bool HostGroup::exchange_parts(PlannedCall& call) noexcept {
       return false;
     }
     if (count > 0)
-      move(call.out + static_cast<std::size_t>(task.out_offsets[at]) * task.element,
+      copy(call.out + static_cast<std::size_t>(task.out_offsets[at]) * task.element,
            ins_[at] + static_cast<std::size_t>(first) * task.element,
            static_cast<std::size_t>(count) * task.element, task.out_bytes);
   }
