@@ -212,7 +212,9 @@ void WorldState::on_gone(p2p::Peer& peer) {
   if (peer.state.load() != p2p::PeerState::failed) return local.held_boards.drop(peer.rank);
   const std::string why = mesh.fate(peer.rank).detail().message;
   local.write_recording(why, peer.rank);
-  if (!std::exchange(saw_failure_, true)) local.write_recording(why);
+  if (!failure_seen_.empty()) return;
+  failure_seen_ = why;
+  local.write_recording(why);
 }
 
 void WorldState::announce_leave() {
@@ -229,7 +231,10 @@ WorldState::~WorldState() {
   local.progress.run([this] { process_end_.reset(); });
   local.progress.stop();
   // Once more, with what followed.
-  if (saw_failure_) local.write_recording(mesh.first_failure().detail().message);
+  if (failure_seen_.empty()) return;
+  // Who failed first may be one that is not gone by all that is known here: this rank itself, say.
+  const Status first = mesh.first_failure();
+  local.write_recording(first.ok() ? failure_seen_ : first.detail().message);
 }
 
 Status WorldState::leave(Deadline deadline) noexcept {

@@ -101,7 +101,7 @@ class WorldState {
   void on_sigterm();
 
   bool announced_ = false;
-  bool saw_failure_ = false;  // the progress thread's, while it runs
+  std::string failure_seen_;  // the first; the progress thread's, while it runs
   std::unique_ptr<ProcessEnd> process_end_;
 };
 

@@ -108,6 +108,14 @@ std::shared_ptr<detail::RemoteSlotState> SlotTable::attach(int owner, const Slot
            fmt::format("there is no rank {} in a job of {}", owner, local_.size),
            fmt::format("ranks go from 0 to {}", local_.size - 1));
   Peer& peer = mesh_.peer(owner);
+  // One that was gone before it was connected has no channel.
+  if (peer.gone()) {
+    ErrorDetail detail = mesh_.fate(owner).detail();
+    detail.operation = "attach";
+    detail.slot = asked.name;
+    detail.rank = local_.rank;
+    throw Error(std::move(detail));
+  }
   std::uint64_t id = 0;
   {
     const std::lock_guard lock(mutex_);
