@@ -133,16 +133,19 @@ void Mesh::connect(std::vector<RankAddress> addresses, Deadline deadline) {
       detail.operation = "join";
       throw Error(detail);
     }
-    if (end == WaitEnd::timeout && p->state.load() == PeerState::joining)
-      throw Error(
-          ErrorDetail{.code = Code::timeout,
-                      .operation = "join",
-                      .message = fmt::format("rank {} (host {}, pid {}) did not connect", p->rank,
-                                             p->host(), p->address.pid),
-                      .hint = "is it stopped? WEFT_INIT_TIMEOUT sets how long joining waits",
-                      .rank = local_.rank,
-                      .peer = p->rank,
-                      .host = p->host()});
+    if (end == WaitEnd::ready || p->state.load() != PeerState::joining) continue;
+    // Who left because of a rank that failed has been heard of before that rank, or instead.
+    const bool is_late = end == WaitEnd::timeout;
+    throw Error(ErrorDetail{
+        .code = is_late ? Code::timeout : Code::peer_failed,
+        .operation = "join",
+        .message = fmt::format("rank {} (host {}, pid {}) {}", p->rank, p->host(), p->address.pid,
+                               is_late ? "did not connect" : "had not connected when others left"),
+        .hint = is_late ? "is it stopped? WEFT_INIT_TIMEOUT sets how long joining waits"
+                        : likely_cause(),
+        .rank = local_.rank,
+        .peer = p->rank,
+        .host = p->host()});
   }
   tell_cost(Clock::now() - began);
   tell_fallback();
