@@ -1,0 +1,48 @@
+# Several files compiled as one, where CMAKE_UNITY_BUILD says so: the builds of the sanitizers, and
+# what clang-tidy reads. A header is then read once for sixteen files, which halves the time of the
+# first and takes four fifths off the second. The release build compiles each file alone, and so
+# shows that each includes what it needs.
+#
+# The files that a unity build leaves alone: their local names are those of another file of the same
+# target. `weft_apart(directory file...)`; the directory is the one whose CMakeLists.txt names them.
+if(NOT CMAKE_UNITY_BUILD)
+  return()
+endif()
+
+function(weft_apart directory)
+  if(NOT IS_DIRECTORY ${PROJECT_BINARY_DIR}/${directory}) # left out of this build
+    return()
+  endif()
+  foreach(file IN LISTS ARGN)
+    if(NOT EXISTS ${PROJECT_SOURCE_DIR}/${directory}/${file})
+      message(FATAL_ERROR "weft_apart: there is no ${directory}/${file}")
+    endif()
+    set_source_files_properties(
+      ${PROJECT_SOURCE_DIR}/${directory}/${file} DIRECTORY ${PROJECT_SOURCE_DIR}/${directory}
+      PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  endforeach()
+endfunction()
+
+weft_apart(topology discover/nvml.cpp import/nccl.cpp)
+weft_apart(p2p signal/signal_table.cpp trust/sealed_message.cpp)
+weft_apart(p2p/verbs api/load_connection_manager.cpp failures.cpp verbs_fabric.cpp)
+weft_apart(p2p/verbs/fake verbs_objects.cpp verbs_queues.cpp)
+weft_apart(p2p/sim sim_put.cpp sim_rank.cpp)
+weft_apart(runtime bootstrap/token/visit.cpp collective/reducer.cpp collective/slot_group.cpp)
+weft_apart(runtime/tool status/find_jobs.cpp)
+weft_apart(pslib compression/compressor.cpp dense/worker.cpp optimizer/rules.cpp)
+weft_apart(benchmarks perftest.cpp plot.cpp worker_checks.cpp worker_collective.cpp worker_rdma.cpp
+           worker_replay.cpp worker_rows.cpp worker_wire_collective.cpp worker_wire_pushpull.cpp)
+weft_apart(tests/conformance bodies/messages.cpp bodies/random_news.cpp bodies/random_puts.cpp
+           bodies/soak.cpp)
+weft_apart(tests/sim rendezvous_test.cpp simulated_job.cpp)
+weft_apart(tests/threads/collectives unattended_test.cpp)
+weft_apart(tests/threads/pslib compression_test.cpp rules_test.cpp sparse_checkpoint_test.cpp
+           training_test.cpp)
+weft_apart(tests/threads/rendezvous lent_memory_test.cpp)
+weft_apart(tests/threads/slots counters_test.cpp held_up_test.cpp waiting_test.cpp)
+weft_apart(tests/unit/benchmarks hand_over_test.cpp)
+weft_apart(tests/unit/connector heartbeats_test.cpp)
+weft_apart(tests/unit/pslib row_cut_test.cpp)
+weft_apart(tests/unit/topology import_test.cpp policy_test.cpp)
+weft_apart(tests/unit/verbs states_test.cpp)
