@@ -219,6 +219,9 @@ void one_is_late(Consistency::Late late, const Check& check) {
   run_job(
       3, 1, relaxed(Consistency::first(2, late)),
       [&](World& world, Table& table) {
+        // Who would initialize it after that step would begin with its values, and not be late.
+        EXPECT_EQ(table.version(), 0U);
+        meeting.wait();
         fill_gradients(table, static_cast<float>(1 << world.rank()));
         if (world.rank() != 2) {
           table.push_pull().or_throw();
@@ -256,6 +259,51 @@ TEST(FirstOfMany, FoldTheLateGradientIntoTheNextUpdate) {
     EXPECT_EQ(table.pulled().contributors, (std::vector<int>{0, 2}));
     EXPECT_EQ(value_of(table), -1.5F - 2.5F);
   });
+}
+
+TEST(FirstOfMany, MayGoOnBeforeAllHaveInitializedAndTheOthersAreNotLate) {
+  Meeting meeting(3);
+  run_ranks(
+      4,
+      [&](World& world) {
+        pslib::ParameterServer server(world, {.dedicated_servers = 1});
+        {
+          Table table = server.table("model", specs(), relaxed(Consistency::first(2)));
+          if (server.works()) {
+            // It hands in its initial values, and can't pull before the others have done so.
+            if (world.rank() == 2) {
+              EXPECT_EQ(table.initialize(Deadline::after({})).code(), Code::timeout);
+            }
+            meeting.wait();
+            if (world.rank() != 2) {
+              table.initialize().or_throw();
+              fill_gradients(table, static_cast<float>(1 << world.rank()));
+              table.push_pull().or_throw();
+            }
+            meeting.wait();
+            if (world.rank() == 2) table.initialize().or_throw();
+            EXPECT_EQ(table.version(), 1U);
+            EXPECT_EQ(table.pulled().contributors, (std::vector<int>{0, 1}));
+            EXPECT_EQ(value_of(table), -1.5F);
+            fill_gradients(table, static_cast<float>(1 << world.rank()));
+            if (world.rank() != 1) {
+              table.push_pull().or_throw();
+              EXPECT_EQ(table.version(), 2U);
+              EXPECT_EQ(table.pulled().contributors, (std::vector<int>{0, 2}));
+              EXPECT_EQ(value_of(table), -1.5F - 2.5F);
+            }
+            meeting.wait();
+          } else {
+            pslib::Table* const tables[] = {&table};
+            server.serve(tables).or_throw();
+            const auto statistics = table.statistics();
+            EXPECT_EQ(statistics.applied, 4U);
+            EXPECT_EQ(statistics.dropped + statistics.folded, 0U);
+          }
+        }
+        (void)world.leave();
+      },
+      settings());
 }
 
 TEST(FirstOfMany, GoOnWithThoseThatAreLeft) {
