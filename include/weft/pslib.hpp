@@ -140,7 +140,8 @@ class WEFT_API Table {
 
   /// Every rank, once, before the first step: the first worker's parameter() values, or a
   /// checkpoint's, become the shards', then everyone's, and the gradients are zeros. Ranks that
-  /// only serve do this in serve().
+  /// only serve do this in serve(). Where workers need not be in step, one may return while another
+  /// has not yet: by then the first may have updated what the other begins with.
   Status initialize(Deadline deadline = {}) noexcept;
   /// Worker: makes the gradients visible to the shards. No wait, and no copy unless they are
   /// compressed. bad_argument when the last push has not been pulled yet, or a gradient that is to
@@ -159,7 +160,8 @@ class WEFT_API Table {
   Result<ParameterView> view_piece(const Piece& piece) noexcept;
 
   /// Updates done, those before a checkpoint that was restored included: 0 after initialize()
-  /// without one. A worker's: of what it has pulled, which never goes back.
+  /// without one, unless others have gone on already. A worker's: of what it has pulled, which
+  /// never goes back.
   std::uint64_t version() const noexcept;
   /// Worker: what the last pull() or wait_updated() returned. Throws Error(bad_argument) elsewhere.
   Pulled pulled() const;
