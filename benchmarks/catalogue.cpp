@@ -5,6 +5,7 @@
 
 #include <stdexcept>
 
+#include "benchmarks/group_training.hpp"
 #include "benchmarks/models.hpp"
 #include "benchmarks/row_batches.hpp"
 #include "benchmarks/run_protocol.hpp"
@@ -37,6 +38,10 @@ std::size_t six_times(std::size_t size, int) { return size * 6; }
 std::size_t eight_times(std::size_t size, int) { return size * 8; }
 // Of each of two ranks: gradients, parameters (worker's, and its half of the shards'), the limit's.
 std::size_t ten_times(std::size_t size, int) { return size * 10; }
+// Gradient and parameters of each worker, the servers' and the limit's.
+std::size_t group_trained(std::size_t size, int ranks) {
+  return size * 4 * static_cast<std::size_t>(ranks);
+}
 // Weft's rows with their index, which grows by copying, and the limit's.
 std::size_t ten_million_rows(std::size_t, int) { return kTableRows * kRowBytes * 3; }
 // Each rank's two tensors and the limit's memory.
@@ -168,6 +173,16 @@ const std::vector<Description>& all() {
          .memory = eight_times,
          .budget_factor = 2,
          .peers = {"zeromq", "grpc"}},
+        {.name = kPsGroup,
+         .what = "a step of 4 workers with 2 servers; limit: the loads and stores on two ranks",
+         .sizes = {kMi, 16 * kMi, 64 * kMi},
+         .quick_sizes = {kMi, 16 * kMi},
+         .most = 256 * kMi,
+         .multiple_of = 2 * sizeof(float),
+         .memory = group_trained,
+         .budget_factor = 5,
+         .peers = {"zeromq"},
+         .ranks = {kGroupRanks}},
         {.name = kPsReplay,
          .what = "steps of the paper's models, by their bytes, on two ranks; limit: a bare loop",
          .sizes = sizes_of_models(),

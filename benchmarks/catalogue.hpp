@@ -23,9 +23,9 @@ struct Description {
   std::vector<std::string_view> peers = {};
   bool has_perftest = false;      ///< runs by RDMA, beside linux-rdma's perftest
   bool moves_bytes = true;        ///< so that bytes by time mean something
-  bool has_readers = false;       ///< run with every number of readers asked for; else on two ranks
+  bool has_readers = false;       ///< run with every number of readers asked for
   bool is_collective = false;     ///< run with every number of ranks asked for
-  std::vector<int> ranks = {2};   ///< a collective's, where none are asked for
+  std::vector<int> ranks = {2};   ///< of a run; a collective's where none are asked for
   bool sizes_in_one_run = false;  ///< else a run for each, unless they are --quick
 };
 

@@ -146,7 +146,7 @@ std::vector<int> ranks_for(const Plan& plan, const Description& benchmark) {
         throw std::runtime_error(fmt::format("--ranks: 2 to {}, not {}", kMostRanks, ranks));
     return plan.ranks.empty() ? benchmark.ranks : plan.ranks;
   }
-  if (!benchmark.has_readers) return {2};
+  if (!benchmark.has_readers) return benchmark.ranks;
   std::vector<int> ranks;
   for (const int readers : plan.readers) {
     if (readers < 1 || readers > kMostReaders)

@@ -109,6 +109,14 @@ void apply_gradients(float* parameters, const float* a, const float* b,
   for (std::size_t i = 0; i < count; ++i) p[i] -= a[i] + b[i];
 }
 
+WEFT_BENCH_VECTORISED
+void apply_gradients(float* parameters, const std::array<const float*, 4>& gradients,
+                     std::size_t count) noexcept {
+  const auto [a, b, c, d] = gradients;
+  float* __restrict p = parameters;
+  for (std::size_t i = 0; i < count; ++i) p[i] -= (a[i] + b[i]) + (c[i] + d[i]);
+}
+
 void ExpectedParameters::add(std::uint64_t iteration) noexcept {
   for (std::size_t i = 0; i < kPeriod; ++i) sums_[i] += gradient_at(i, iteration);
 }

@@ -2,6 +2,7 @@
 // limit and for the peers.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -34,6 +35,10 @@ void apply_gradient(float* parameters, const float* gradient, std::size_t count)
 
 /// parameters -= a + b: two workers' step.
 void apply_gradients(float* parameters, const float* a, const float* b, std::size_t count) noexcept;
+
+/// parameters -= the sum of four workers' gradients.
+void apply_gradients(float* parameters, const std::array<const float*, 4>& gradients,
+                     std::size_t count) noexcept;
 
 /// What the parameters must be, having started at 0, after some of fill_gradient()'s gradients.
 class ExpectedParameters {

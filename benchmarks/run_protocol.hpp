@@ -23,6 +23,7 @@ inline constexpr std::string_view kAdopt = "adopt";
 inline constexpr std::string_view kRendezvous = "rendezvous";
 inline constexpr std::string_view kPushPull = "pushpull";
 inline constexpr std::string_view kPsDense = "ps_dense";
+inline constexpr std::string_view kPsGroup = "ps_group";
 inline constexpr std::string_view kPsReplay = "ps_replay";
 inline constexpr std::string_view kPsSparse = "ps_sparse";
 inline constexpr std::string_view kTransfer = "fig7";

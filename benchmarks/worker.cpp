@@ -25,6 +25,7 @@ constexpr Benchmark kBenchmarks[] = {
     {kRendezvous, measure_rendezvous},
     {kPushPull, measure_push_pull},
     {kPsDense, measure_push_pull},
+    {kPsGroup, measure_group},
     {kPsReplay, measure_replay},
     {kPsSparse, measure_rows},
     {kTransfer, measure_transfer},

@@ -23,6 +23,8 @@ std::vector<RunRow> measure_attach(World& world, const RunOptions& options);
 std::vector<RunRow> measure_adopt(World& world, const RunOptions& options);
 std::vector<RunRow> measure_rendezvous(World& world, const RunOptions& options);
 std::vector<RunRow> measure_push_pull(World& world, const RunOptions& options);
+/// Four ranks work, two serve.
+std::vector<RunRow> measure_group(World& world, const RunOptions& options);
 /// The two ranks are workers and shards at once.
 std::vector<RunRow> measure_replay(World& world, const RunOptions& options);
 /// Takes about 3 GiB: ten million rows of weft's and of the limit's.

@@ -9,9 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "benchmarks/group_training.hpp"
 #include "benchmarks/peers/introduction.hpp"
 #include "benchmarks/peers/training.hpp"
 #include "benchmarks/peers/zeromq/socket.hpp"
+#include "benchmarks/peers/zeromq/zeromq_group.hpp"
 #include "benchmarks/peers/zeromq/zeromq_replay.hpp"
 
 namespace weft::bench {
@@ -64,8 +66,8 @@ std::string place_in(const std::string& said) {
 
 int run(const RunOptions& options) {
   Introduction launcher;
-  if (launcher.size() != 2) throw std::runtime_error("a run needs two ranks; start it with -n 2");
-  const bool serves = launcher.rank() == 1;
+  if (launcher.size() != options.ranks)
+    throw std::runtime_error("a run needs as many ranks as --ranks says; start it with mpirun -n");
   const auto print = [](const std::vector<RunRow>& rows) {
     std::puts(to_line(rows).c_str());
     std::fflush(stdout);
@@ -73,10 +75,18 @@ int run(const RunOptions& options) {
   if (options.benchmark == kPsReplay) {
     const std::string place = launcher.hear_from(1, own_place());
     const auto rows = replay_over_zeromq(launcher.rank(), place, options);
-    if (!serves) print(rows);
+    if (launcher.rank() == 0) print(rows);
     launcher.meet();
     return 0;
   }
+  if (options.benchmark == kPsGroup) {
+    const std::string place = launcher.hear_from(kGroupWorkers, own_place());
+    const auto rows = group_over_zeromq(launcher.rank(), place, options);
+    if (launcher.rank() == 0) print(rows);
+    launcher.meet();
+    return 0;
+  }
+  const bool serves = launcher.rank() == 1;
   const Context context;
   Socket socket(context, serves ? ZMQ_REP : ZMQ_REQ);
   // By a Unix socket on one host, by TCP between two.

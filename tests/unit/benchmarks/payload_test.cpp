@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <vector>
 
 namespace weft::bench {
@@ -47,6 +48,22 @@ TEST(Gradients, SumUpToWhatIsExpected) {
   }
   parameters[kCount - 1] += 1;
   EXPECT_FALSE(expected.match(parameters.data(), kCount));
+}
+
+TEST(Gradients, OfFourWorkersSumUpToWhatIsExpected) {
+  constexpr std::size_t kCount = 100;
+  std::vector<float> parameters(kCount, 0);
+  std::array<std::vector<float>, 4> gradients;
+  ExpectedParameters expected;
+  for (std::uint64_t worker = 0; worker < 4; ++worker) {
+    gradients[worker].resize(kCount);
+    fill_gradient(gradients[worker].data(), kCount, 5 + worker);
+    expected.add(5 + worker);
+  }
+  apply_gradients(
+      parameters.data(),
+      {gradients[0].data(), gradients[1].data(), gradients[2].data(), gradients[3].data()}, kCount);
+  EXPECT_TRUE(expected.match(parameters.data(), kCount));
 }
 
 TEST(Payload, LargestIsFoundWhereverItLies) {

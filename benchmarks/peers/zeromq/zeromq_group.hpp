@@ -1,0 +1,16 @@
+// Steps of four workers and two servers over ZeroMQ.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "benchmarks/run_protocol.hpp"
+
+namespace weft::bench {
+
+/// One of the six ranks. `places` begins the names of the servers' sockets. Returns a worker's
+/// rows; a server's are empty.
+std::vector<RunRow> group_over_zeromq(int rank, const std::string& places,
+                                      const RunOptions& options);
+
+}  // namespace weft::bench
