@@ -31,8 +31,10 @@ weft_apart(p2p/sim sim_put.cpp sim_rank.cpp)
 weft_apart(runtime bootstrap/token/visit.cpp collective/reducer.cpp collective/slot_group.cpp)
 weft_apart(runtime/tool status/find_jobs.cpp)
 weft_apart(pslib compression/compressor.cpp dense/worker.cpp optimizer/rules.cpp)
-weft_apart(benchmarks perftest.cpp plot.cpp worker_checks.cpp worker_collective.cpp worker_rdma.cpp
-           worker_replay.cpp worker_rows.cpp worker_wire_collective.cpp worker_wire_pushpull.cpp)
+weft_apart(benchmarks bare_queue_pair.cpp perftest.cpp plot.cpp worker_checks.cpp
+           worker_collective.cpp worker_rdma.cpp worker_replay.cpp worker_rows.cpp
+           worker_wire_collective.cpp worker_wire_pushpull.cpp)
+weft_apart(benchmarks/peers/zeromq zeromq_replay.cpp)
 weft_apart(tests/conformance bodies/messages.cpp bodies/random_news.cpp bodies/random_puts.cpp
            bodies/soak.cpp)
 weft_apart(tests/sim rendezvous_test.cpp simulated_job.cpp)
