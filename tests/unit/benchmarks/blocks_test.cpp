@@ -92,11 +92,25 @@ TEST(Conductor, SlowOperationsMakeBlocksOfOne) {
   std::uint32_t last = 0;
   const std::uint32_t round[] = {0};
   Conductor(leaders, followers, kSoonYield).lead(round, kBrief, [&last](Block block) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1) * block.operations);
     last = block.operations;
-    return 1.0;
+    return 1000.0;
   });
   EXPECT_EQ(last, 1U);
+}
+
+TEST(Conductor, AFollowerThatSleepsMakesNoBlockShorter) {
+  constexpr Idle kSlow{0, [] { std::this_thread::sleep_for(std::chrono::milliseconds(1)); }};
+  FlagArea leaders{};
+  FlagArea followers{};
+  const std::jthread follower(
+      [&] { Conductor(followers, leaders, kSlow).follow([](Block) { return 0.0; }); });
+  std::uint32_t last = 0;
+  const std::uint32_t round[] = {0};
+  Conductor(leaders, followers, kSoonYield).lead(round, kBrief, [&last](Block block) {
+    last = block.operations;
+    return 0.5;
+  });
+  EXPECT_EQ(last, 100U);  // of half a microsecond, in 50
 }
 
 }  // namespace
