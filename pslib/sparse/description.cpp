@@ -68,11 +68,11 @@ void SparseDescription::check() const {
 
 std::string SparseDescription::contract() const {
   std::string words = fmt::format(
-      "sparse\nworkers [{}]\nservers [{}]\ndim {}\n{}seed {}\nspread {}\nadmit_after {}\n"
-      "expire_after {}\nrequest_rows {}\n",
-      fmt::join(roles.workers, ", "), fmt::join(roles.servers, ", "), options.dim,
-      text(common(options)), options.seed, options.spread, options.admit_after,
-      options.expire_after, options.request_rows);
+      "sparse\nworkers [{}]\nservers [{}]\ndim {}\nseed {}\nspread {}\nadmit_after {}\n"
+      "expire_after {}\nrequest_rows {}\n{}",
+      fmt::join(roles.workers, ", "), fmt::join(roles.servers, ", "), options.dim, options.seed,
+      options.spread, options.admit_after, options.expire_after, options.request_rows,
+      text(common(options)));
   if (restored() != nullptr) words += fmt::format("restored version {}\n", first_version());
   return words;
 }
