@@ -14,6 +14,7 @@
 #include "weft/deadline.hpp"
 #include "weft/error.hpp"
 #include "weft/optimizer.hpp"
+#include "weft/tensor.hpp"
 
 namespace weft::pslib {
 
@@ -25,6 +26,11 @@ struct SparseOptions {
   /// own; what a rule counts (adam's steps, a schedule's) counts the table's updates.
   Optimizer optimizer{};
   Schedule schedule{};
+  /// What gradients and looked up values are on their way between workers and servers: f32, f16 or
+  /// bf16. Both are f32 for the caller in any case, as are stored rows and states. A row's gradient
+  /// is rounded once, after duplicates were added up, and so is each value that is looked up: to
+  /// nearest even, and to infinity where it is too large for the type.
+  DType wire = DType::f32;
   Consistency consistency{};  ///< all but k_of_n
   /// A row that was never updated has values that lie evenly in [-spread, spread): a function of
   /// the seed and its id alone.

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "pslib/optimizer/rules.hpp"
@@ -20,9 +21,18 @@ constexpr std::size_t kMostRequestRows = 1 << 24;
 TableOptions common(const SparseOptions& options) {
   TableOptions common(options.optimizer);
   common.schedule = options.schedule;
+  common.wire = options.wire;
   common.consistency = options.consistency;
   common.checkpoint = options.checkpoint;
   return common;
+}
+
+float as_sent(float value, DType wire) {
+  const WireRows one(1, wire);
+  std::array<std::byte, sizeof(float)> bytes;
+  one.write(bytes.data(), &value, 1);
+  one.read(&value, bytes.data(), 1);
+  return value;
 }
 
 }  // namespace
@@ -50,6 +60,12 @@ void SparseDescription::check() const {
            "give SparseOptions::request_rows 1 to 16777216 rows");
   if (!std::isfinite(options.spread) || options.spread < 0.0F)
     refuse(fmt::format("a spread of {}", options.spread), "give a finite one, 0 or above");
+  // The largest initial value, as it is looked up.
+  if (const float sent = as_sent(options.spread, options.wire);
+      std::isinf(sent) || (sent == 0.0F && options.spread > 0.0F))
+    refuse(
+        fmt::format("a spread of {}, which is {} as {}", options.spread, sent, name(options.wire)),
+        "give a spread that SparseOptions::wire can hold, or send f32");
   if (options.optimizer.kind == Optimizer::Kind::lars)
     refuse("lars goes by norms over a whole tensor, which no server has",
            "take adagrad or adam, which scale every element by itself");
@@ -92,12 +108,12 @@ std::string SparseDescription::slot_name(std::string_view part) const {
 
 SlotSpec SparseDescription::requests(int server) const {
   return published(fmt::format("requests/{}", server),
-                   request_bytes(options.request_rows, options.dim));
+                   request_bytes(options.request_rows, wire_rows().bytes(options.request_rows)));
 }
 
 SlotSpec SparseDescription::answers(int worker) const {
   return published(fmt::format("answers/{}", worker),
-                   answer_bytes(options.request_rows, options.dim));
+                   answer_bytes(wire_rows().bytes(options.request_rows)));
 }
 
 // A request is written once the last one's answer has come, and an answer once the next request

@@ -11,6 +11,7 @@
 #include "pslib/deployment/roles.hpp"
 #include "pslib/sparse/row_index.hpp"
 #include "pslib/sparse/row_store.hpp"
+#include "pslib/sparse/wire_rows.hpp"
 #include "weft/slot.hpp"
 #include "weft/sparse_table.hpp"
 
@@ -40,6 +41,7 @@ class SparseDescription {
   /// What all ranks must have in common, one item a line, in words that an error can show.
   std::string contract() const;
   RowRules row_rules() const noexcept;
+  WireRows wire_rows() const noexcept { return {options.dim, options.wire}; }
   bool is_relaxed() const noexcept { return options.consistency.kind != Consistency::Kind::bsp; }
 
   /// The place of a row's server among the servers: by other bits of the hash than the server's

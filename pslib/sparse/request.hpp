@@ -24,8 +24,8 @@ struct AnswerHead {
   std::uint64_t lost = 0;  ///< 1 + the rank of a worker whose push will never come; 0: none
 };
 
-/// A request is its head, ids to push, ids to look up, gradients; each with room for `rows` of
-/// them, on lines of its own. A view of memory; the same on both sides.
+/// A request is its head, ids to push, ids to look up, gradients as WireRows; each with room for
+/// `rows` of them, on lines of its own. A view of memory; the same on both sides.
 template <typename Byte>
 class RequestParts {
  public:
@@ -37,7 +37,7 @@ class RequestParts {
   Part<RequestHead>& head() const noexcept { return *part<RequestHead>(0); }
   Part<std::uint64_t>* pushed() const noexcept { return part<std::uint64_t>(kHead); }
   Part<std::uint64_t>* looked_up() const noexcept { return part<std::uint64_t>(kHead + ids_); }
-  Part<float>* gradients() const noexcept { return part<float>(kHead + 2 * ids_); }
+  Byte* gradients() const noexcept { return at_ + kHead + 2 * ids_; }
 
  private:
   static constexpr std::size_t kHead = 64;
@@ -52,14 +52,16 @@ class RequestParts {
   std::size_t ids_;
 };
 
-constexpr std::size_t request_bytes(std::size_t rows, std::size_t dim) noexcept {
-  return 64 + 2 * whole_lines(rows * 8) + whole_lines(rows * dim * sizeof(float));
+/// With room for `rows` rows, whose gradients take `row_bytes` in all.
+constexpr std::size_t request_bytes(std::size_t rows, std::size_t row_bytes) noexcept {
+  return 64 + 2 * whole_lines(rows * 8) + whole_lines(row_bytes);
 }
 
 inline constexpr std::size_t kAnswerRows = 64;  // where they begin
 
-constexpr std::size_t answer_bytes(std::size_t rows, std::size_t dim) noexcept {
-  return kAnswerRows + whole_lines(rows * dim * sizeof(float));
+/// With room for rows that take `row_bytes` in all.
+constexpr std::size_t answer_bytes(std::size_t row_bytes) noexcept {
+  return kAnswerRows + whole_lines(row_bytes);
 }
 
 }  // namespace weft::pslib

@@ -19,6 +19,7 @@ constexpr std::size_t kAhead = RowStore::kMostFetched;
 SparseShard::SparseShard(World& world, const SparseDescription& table)
     : table_(table),
       dim_(table.options.dim),
+      wire_(table.wire_rows()),
       states_(states(table.options.optimizer)),
       store_(table.row_rules()),
       rule_(table.options.optimizer, table.options.schedule, dim_),
@@ -26,6 +27,7 @@ SparseShard::SparseShard(World& world, const SparseDescription& table)
   for (std::size_t i = 0; i < workers_.size(); ++i)
     workers_[i].answers = world.expose(table.answers(table.roles.workers[i]));
   sources_.resize(workers_.size());
+  if (!wire_.are_f32()) wide_.resize(std::max(kAhead, workers_.size()) * dim_);
   const auto place = std::ranges::find(table.roles.servers, table.roles.rank);
   const auto server = static_cast<std::size_t>(place - table.roles.servers.begin());
   checkpointer_ = make_checkpointer(world, table.options.checkpoint, table.table, server,
@@ -76,7 +78,7 @@ SparseStatistics SparseShard::sparse_statistics() const noexcept {
 
 ShardLoad SparseShard::load() const noexcept {
   const SparseStatistics rows = sparse_statistics();
-  const std::size_t row = dim_ * sizeof(float);
+  const std::size_t row = wire_.bytes(1);
   const auto waits = [](const Worker& worker) { return static_cast<bool>(worker.request); };
   return {.requests = rows.requests,
           .queue = static_cast<std::uint64_t>(std::ranges::count_if(workers_, waits)),
@@ -168,7 +170,7 @@ void SparseShard::keep(Worker& worker) {
   Kept& kept = worker.kept;
   kept.ids.insert(kept.ids.end(), request.pushed(), request.pushed() + count);
   kept.gradients.insert(kept.gradients.end(), request.gradients(),
-                        request.gradients() + count * dim_);
+                        request.gradients() + wire_.bytes(count));
 }
 
 bool SparseShard::has_every_push() const noexcept {
@@ -190,12 +192,14 @@ void SparseShard::answer(Worker& worker) {
   const auto request = parts(worker);
   const std::span ids(request.looked_up(), request.head().looked_up);
   const Tensor to = worker.answers.next().value();
-  auto* const rows = reinterpret_cast<float*>(to.data() + kAnswerRows);
   for (std::size_t at = 0; at < ids.size(); at += kAhead) {
     const auto block = ids.subspan(at, std::min(kAhead, ids.size() - at));
     store_.fetch(block);
+    std::byte* const answered = to.data() + kAnswerRows + wire_.bytes(at);
+    float* const rows = wire_.are_f32() ? reinterpret_cast<float*>(answered) : wide_.data();
     for (std::size_t i = 0; i < block.size(); ++i)
-      store_.look_up(block[i], version_, rows + (at + i) * dim_);
+      store_.look_up(block[i], version_, rows + i * dim_);
+    if (!wire_.are_f32()) wire_.write(answered, rows, block.size());
   }
   counted_.looked_up += ids.size();
   *reinterpret_cast<AnswerHead*>(to.data()) = {.version = version_};
@@ -213,7 +217,7 @@ void SparseShard::update_at_once(const Worker& worker) {
     const auto block = ids.subspan(at, std::min(kAhead, ids.size() - at));
     store_.fetch(block);
     for (std::size_t i = 0; i < block.size(); ++i) {
-      const float* const gradient = request.gradients() + (at + i) * dim_;
+      const float* const gradient = as_f32(request.gradients() + wire_.bytes(at + i), 0);
       update_row(constants, block[i], {&gradient, 1});
     }
   }
@@ -238,8 +242,10 @@ void SparseShard::update_from_all() {
   for (std::size_t at = 0; at < ids.size(); ++at) {
     if (at % kAhead == 0) store_.fetch(ids.subspan(at, std::min(kAhead, ids.size() - at)));
     std::size_t count = 0;
-    for (std::uint32_t i = first_[at]; i != kNoGradient; i = gradients_[i].next)
-      sources_[count++] = gradients_[i].values;
+    for (std::uint32_t i = first_[at]; i != kNoGradient; i = gradients_[i].next) {
+      sources_[count] = as_f32(gradients_[i].values, count);
+      ++count;
+    }
     update_row(constants, ids[at], {sources_.data(), count});
   }
   ++version_;
@@ -253,10 +259,18 @@ void SparseShard::update_from_all() {
   if (expire > 0 && version_ % expire == 0) store_.forget(version_);
 }
 
-void SparseShard::collect(std::span<const std::uint64_t> ids, const float* gradients) {
+// One of a row's gradients, where it lies or as source `source` of its update.
+const float* SparseShard::as_f32(const std::byte* gradient, std::size_t source) noexcept {
+  if (wire_.are_f32()) return reinterpret_cast<const float*>(gradient);
+  float* const wide = wide_.data() + source * dim_;
+  wire_.read(wide, gradient, 1);
+  return wide;
+}
+
+void SparseShard::collect(std::span<const std::uint64_t> ids, const std::byte* gradients) {
   for (std::size_t i = 0; i < ids.size(); ++i) {
     const auto entry = static_cast<std::uint32_t>(gradients_.size());
-    gradients_.push_back({gradients + i * dim_, kNoGradient});
+    gradients_.push_back({gradients + wire_.bytes(i), kNoGradient});
     const std::uint32_t row = rows_.add(ids[i]);
     if (row == first_.size()) {
       first_.push_back(entry);

@@ -52,7 +52,7 @@ class SparseShard final : public TableShard {
   // Rows of a push that was larger than a request: a copy of its first parts.
   struct Kept {
     std::vector<std::uint64_t> ids;
-    std::vector<float> gradients;
+    std::vector<std::byte> gradients;
   };
   struct Worker {
     RemoteSlot requests;
@@ -66,7 +66,7 @@ class SparseShard final : public TableShard {
     bool is_gone = false;
   };
   struct Gradient {
-    const float* values;
+    const std::byte* values;
     std::uint32_t next;  // of the same row, in rank order; kNoGradient: none
   };
 
@@ -82,12 +82,14 @@ class SparseShard final : public TableShard {
   bool has_every_push() const noexcept;
   void update_from_all();
   void update_at_once(const Worker& worker);
-  void collect(std::span<const std::uint64_t> ids, const float* gradients);
+  void collect(std::span<const std::uint64_t> ids, const std::byte* gradients);
+  const float* as_f32(const std::byte* gradient, std::size_t source) noexcept;
   void save();
   void update_row(const RuleConstants& constants, std::uint64_t id, kernels::Gradients gradients);
 
   const SparseDescription& table_;
   const std::size_t dim_;
+  const WireRows wire_;
   const std::size_t states_;
   RowStore store_;
   AppliedRule rule_;
@@ -103,6 +105,7 @@ class SparseShard final : public TableShard {
   std::vector<std::uint32_t> last_;
   std::vector<Gradient> gradients_;
   std::vector<const float*> sources_;
+  std::vector<float> wide_;  // rows that are not sent as f32: a block's, or a row's gradients
 
   std::unique_ptr<Checkpointer> checkpointer_;  // reads the store until it is gone
 };

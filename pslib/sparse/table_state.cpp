@@ -34,9 +34,10 @@ Status SparseState::run(const SparseCall& call, Deadline deadline) noexcept {
   if (Status status = must_work(call.operation); !status) return status;
   const std::uint64_t since = TableInsight::now();
   Status status = worker_->run(call, deadline);
-  if (status && call.pushes) insight_.pushed(call.gradients.size_bytes(), call.pushed.size());
+  const WireRows wire = table_.wire_rows();
+  if (status && call.pushes) insight_.pushed(wire.bytes(call.pushed.size()), call.pushed.size());
   if (status && call.looks_up)
-    insight_.pulled(call.rows.size_bytes(), call.ids.size(), since);
+    insight_.pulled(wire.bytes(call.ids.size()), call.ids.size(), since);
   else
     insight_.waited(since);
   insight_.reached(worker_->version());

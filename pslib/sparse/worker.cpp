@@ -13,10 +13,12 @@ SparseWorker::SparseWorker(World& world, const SparseDescription& table)
     : world_(world),
       table_(table),
       dim_(table.options.dim),
+      wire_(table.wire_rows()),
       room_(table.options.request_rows),
       pushed_(table),
       looked_up_(table),
-      is_written_(room_) {
+      is_written_(room_),
+      sums_(wire_.are_f32() ? 0 : room_ * dim_) {
   for (const int rank : table.roles.servers) {
     Server& server = servers_.emplace_back();
     server.rank = rank;
@@ -142,7 +144,7 @@ Status SparseWorker::send(std::size_t index, const SparseCall& call) {
     const auto ids = pushed_.rows(index).subspan(server.pushed);
     head.pushed = std::min(room_, ids.size());
     std::copy_n(ids.begin(), head.pushed, request.pushed());
-    add_gradients(index, call, {request.gradients(), head.pushed * dim_});
+    write_gradients(index, call, head.pushed, request.gradients());
     pushes_more = head.pushed < ids.size();
     head.commits = static_cast<std::uint8_t>(server.asked == 0 && !pushes_more);
     server.pushed += head.pushed;
@@ -162,7 +164,15 @@ Status SparseWorker::send(std::size_t index, const SparseCall& call) {
   return status;
 }
 
-// Gradients of one id are added up where the server reads them.
+// As f32 they are added up where the server reads them; else they are rounded when all are added.
+void SparseWorker::write_gradients(std::size_t index, const SparseCall& call, std::size_t count,
+                                   std::byte* to) {
+  float* const sums = wire_.are_f32() ? reinterpret_cast<float*>(to) : sums_.data();
+  add_gradients(index, call, {sums, count * dim_});
+  if (!wire_.are_f32()) wire_.write(to, sums, count);
+}
+
+// Gradients of one id in the batch's order.
 void SparseWorker::add_gradients(std::size_t index, const SparseCall& call, std::span<float> to) {
   if (to.empty()) return;
   const Server& server = servers_[index];
@@ -238,12 +248,12 @@ void SparseWorker::read_rows(std::size_t index, const std::byte* answer, const S
   server.version = reinterpret_cast<const AnswerHead*>(answer)->version;
   const std::size_t count = server.asked - server.taken;
   if (count == 0) return;
-  const auto* const rows = reinterpret_cast<const float*>(answer + kAnswerRows);
+  const std::byte* const rows = answer + kAnswerRows;
   const auto places = looked_up_.places();
   for (std::size_t i = 0; i < places.size(); ++i) {
     const std::size_t row = places[i].row - server.taken;  // wraps for those that came before
     if (places[i].server != index || row >= count) continue;
-    std::memcpy(call.rows.data() + i * dim_, rows + row * dim_, dim_ * sizeof(float));
+    wire_.read(call.rows.data() + i * dim_, rows + wire_.bytes(row), 1);
   }
   server.taken = server.asked;
 }

@@ -57,6 +57,8 @@ class SparseWorker {
   void begin(const SparseCall& call);
   Status go_on(const SparseCall& call, Deadline deadline);
   Status send(std::size_t server, const SparseCall& call);
+  void write_gradients(std::size_t server, const SparseCall& call, std::size_t count,
+                       std::byte* to);
   void add_gradients(std::size_t server, const SparseCall& call, std::span<float> to);
   Status await_one(const SparseCall& call, Deadline deadline);
   void read_rows(std::size_t server, const std::byte* answer, const SparseCall& call);
@@ -66,6 +68,7 @@ class SparseWorker {
   World& world_;
   const SparseDescription& table_;
   const std::size_t dim_;
+  const WireRows wire_;
   const std::size_t room_;  // rows of a request
   SparseShard* own_ = nullptr;
   std::vector<Server> servers_;
@@ -73,6 +76,7 @@ class SparseWorker {
   Batch pushed_;
   Batch looked_up_;
   std::vector<char> is_written_;  // of a request's gradients
+  std::vector<float> sums_;       // the same where they are not sent as f32
   SparseCall interrupted_;        // the call that has begun and not ended
   std::uint64_t calls_ = 0;       // begun
   int lost_ = -1;                 // a worker without whom no update is made any more

@@ -88,6 +88,36 @@ TEST(TableInsight, CountsWhatWorkersAndShardsDo) {
   EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), {}), 2) << "no temporary is left";
 }
 
+TEST(TableInsight, CountsTheBytesOfRowsAsTheyAreSent) {
+  const TempFolder folder;
+  run_ranks(
+      1,
+      [&](World& world) {
+        pslib::ParameterServer server(world, {.metrics_folder = folder.path().string()});
+        pslib::SparseOptions options = plain(Consistency::bsp());
+        options.wire = DType::bf16;
+        SparseTable table = server.sparse_table("rows", options);
+        const Ids ids{1, 2, 3};
+        Floats rows(12);
+        for (int step = 0; step < 5; ++step) table.push_lookup(ids, rows, ids, rows).or_throw();
+        for (const board::TableView& view : pages()) {
+          const board::TablePage& page = view.page();
+          EXPECT_EQ(page.worker.bytes_pushed.get(), 5U * 12 * 2);
+          EXPECT_EQ(page.worker.bytes_pulled.get(), 5U * 12 * 2);
+          EXPECT_EQ(page.shard.bytes_read.load(), 5U * (12 * 2 + 2 * 3 * 8)) << "and ids twice";
+          EXPECT_EQ(page.shard.bytes_written.load(), 5U * 12 * 2);
+        }
+        EXPECT_EQ(pages().size(), 1U);
+        world.leave().or_throw();
+      },
+      settings());
+  const std::string labels = R"({server="ps",table="rows",rank="0"})";
+  const std::string file = text_of(folder.path() / "ps.rows.0.prom");
+  for (const char* name : {"pushed", "pulled", "written"})
+    EXPECT_TRUE(contains(file, std::string("weft_ps_") + name + "_bytes_total" + labels + " 120\n"))
+        << file;
+}
+
 // The time of a step is the workers' to wait, whether or not anybody looks.
 TEST(TableInsight, CountsDenseStepsOfRanksThatServeToo) {
   run_ranks(

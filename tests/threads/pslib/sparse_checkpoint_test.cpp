@@ -1,8 +1,10 @@
 // A sparse table goes on from its checkpoint as if nothing had happened, on any number of servers.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "pslib/checkpoint/checkpoint.hpp"
 #include "tests/threads/pslib/sparse_history.hpp"
@@ -47,6 +49,22 @@ TEST(SparseCheckpoints, GoOnBitForBitOnAnyNumberOfServers) {
     EXPECT_EQ(replay(history, options, 2, 8), 3U);
     EXPECT_EQ(replay(history, options, 0, 9), 6U);
     EXPECT_EQ(replay(history, options, 3, history.steps()), 6U);
+  }
+}
+
+// Files hold f32, whatever was sent by the job that wrote them.
+TEST(SparseCheckpoints, GoOnBitForBitWithAnotherWireType) {
+  const std::vector<DType> wires{DType::f32, DType::bf16, DType::f16};
+  for (unsigned seed = 300; seed < 304; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const TempFolder folder;
+    const History history(seed, kWorkers, wires);
+    SparseOptions options = saved(history.options(), folder.path(), History::kTurn);
+    for (std::size_t first = 0; first < history.steps(); first += History::kTurn) {
+      options.wire = history.wire_of(first);
+      const std::size_t end = std::min(first + History::kTurn + 1, history.steps());
+      EXPECT_EQ(replay(history, options, static_cast<int>(first % 4), end), first);
+    }
   }
 }
 

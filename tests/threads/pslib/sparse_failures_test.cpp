@@ -150,6 +150,18 @@ TEST(SparseMisuse, IsRefusedWithWhatToTry) {
         EXPECT_TRUE(contains(refused([](auto& o) { o.dim = 0; }), "rows of 0 elements"));
         EXPECT_TRUE(contains(refused([](auto& o) { o.request_rows = 0; }), "requests of 0 rows"));
         EXPECT_TRUE(contains(refused([](auto& o) { o.spread = -1.0F; }), "spread of -1"));
+        EXPECT_TRUE(contains(refused([](auto& o) { o.wire = DType::i32; }),
+                             "wire must be f32, f16 or bf16"));
+        EXPECT_TRUE(contains(refused([](auto& o) {
+                               o.wire = DType::f16;
+                               o.spread = 1e5F;
+                             }),
+                             "a spread of 100000, which is inf as f16"));
+        EXPECT_TRUE(contains(refused([](auto& o) {
+                               o.wire = DType::f16;
+                               o.spread = 1e-9F;
+                             }),
+                             "a spread of 1e-09, which is 0 as f16"));
         EXPECT_TRUE(contains(refused([](auto& o) { o.optimizer = Optimizer::lars(0.1F, 0.0F); }),
                              "no server has"));
         EXPECT_TRUE(contains(refused([](auto& o) { o.consistency = Consistency::first(1); }),

@@ -11,7 +11,7 @@
 
 namespace weft::tests {
 
-/// What every worker does in a step, and the rows that it must see.
+/// What every worker does in a step, and the rows that it must see, as the servers hold them.
 struct Step {
   bool in_one_call = false;  ///< the push and the next step's lookup
   std::vector<Ids> looked_up;
@@ -21,7 +21,12 @@ struct Step {
 
 class History {
  public:
-  History(unsigned seed, std::size_t workers) : random_(seed) {
+  static constexpr std::size_t kTurn = 3;
+
+  /// `wires` take turns of kTurn steps.
+  History(unsigned seed, std::size_t workers, std::vector<DType> wires = {DType::f32})
+      : random_(seed), wires_(std::move(wires)) {
+    options_.wire = wires_.front();
     options_.dim = 1 + random_() % 20;
     options_.optimizer = any_rule();
     options_.seed = random_();
@@ -30,10 +35,10 @@ class History {
     options_.expire_after = random_() % 2 * (1 + random_() % 4);
     options_.request_rows = random_() % 2 == 0 ? 4096 : 1 + random_() % 12;
     SerialTable model(options_);
-    for (int i = 0; i < 12; ++i) {
+    for (std::size_t i = 0; i < 12; ++i) {
       Step& step = steps_.emplace_back();
       step.in_one_call = i > 0 && random_() % 2 == 0;
-      if (i > 0) model.update(steps_[static_cast<std::size_t>(i) - 1].pushed);
+      if (i > 0) model.update(steps_[i - 1].pushed, wire_of(i - 1));
       for (std::size_t worker = 0; worker < workers; ++worker) {
         step.looked_up.push_back(any_ids());
         step.expected.push_back(model.look_up(step.looked_up.back()));
@@ -48,8 +53,10 @@ class History {
   const pslib::SparseOptions& options() const { return options_; }
 
   std::size_t steps() const { return steps_.size(); }
+  DType wire_of(std::size_t step) const { return wires_[step / kTurn % wires_.size()]; }
 
-  /// From the step that the table's version says on, up to `end`.
+  /// From the step that the table's version says on, up to `end`. The table's wire type is that
+  /// step's.
   void replay(std::size_t worker, pslib::SparseTable& table, std::size_t end) const {
     const std::size_t begin = table.version();
     for (std::size_t i = begin; i < end; ++i) {
@@ -63,7 +70,8 @@ class History {
         if (last != nullptr) table.push(last->ids, last->gradients).or_throw();
         table.lookup(ids, rows).or_throw();
       }
-      ASSERT_EQ(rows, step.expected[worker]) << "step " << i << ", worker " << worker;
+      ASSERT_EQ(rows, as_sent(step.expected[worker], wire_of(begin)))
+          << "step " << i << ", worker " << worker;
     }
     EXPECT_EQ(table.version(), end - 1);
   }
@@ -94,6 +102,7 @@ class History {
   }
 
   std::mt19937 random_;
+  std::vector<DType> wires_;
   pslib::SparseOptions options_;
   std::vector<Step> steps_;
 };

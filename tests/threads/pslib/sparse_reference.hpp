@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "base/kernels/combine.hpp"
 #include "pslib/optimizer/rules.hpp"
 #include "pslib/optimizer/updater.hpp"
 #include "pslib/sparse/row_store.hpp"
@@ -23,6 +24,16 @@ struct Push {
   std::vector<float> gradients;
 };
 
+/// Values after their way between a worker and a server of a table with that wire type.
+inline std::vector<float> as_sent(std::vector<float> values, DType wire) {
+  if (wire == DType::f32) return values;
+  std::vector<std::byte> sent(values.size() * size_of(wire));
+  kernels::narrow(sent.data(), wire, values.data(), values.size());
+  kernels::widen(values.data(), sent.data(), wire, values.size());
+  return values;
+}
+
+/// Its rows are looked up as they are, in f32.
 class SerialTable {
  public:
   explicit SerialTable(const pslib::SparseOptions& options)
@@ -43,11 +54,11 @@ class SerialTable {
     return rows;
   }
 
-  /// An update from every worker's push, in rank order.
-  void update(std::span<const Push> pushes) {
+  /// An update from every worker's push, in rank order; each row's gradients are sent as `wire`.
+  void update(std::span<const Push> pushes, DType wire) {
     std::map<std::uint64_t, std::vector<std::vector<float>>> gradients;
     for (const Push& push : pushes)
-      for (auto& [id, sum] : combined(push)) gradients[id].push_back(std::move(sum));
+      for (auto& [id, sum] : combined(push)) gradients[id].push_back(as_sent(std::move(sum), wire));
     ++version_;
     for (const auto& [id, of_workers] : gradients) {
       Row& row = at(id, version_);
