@@ -35,7 +35,8 @@ enum class Plant : std::uint8_t {
   torn_put,     ///< a put's sequence word may be seen before its payload
   late_put,     ///< a put may arrive after its end of the slot has agreed to the teardown
   lost_credit,  ///< a word written to a peer may vanish
-  early_end     ///< a put may end, by its word, before its source was read
+  early_end,    ///< a put may end, by its word, before its source was read
+  early_get     ///< a get in pieces may end without its last one
 };
 
 struct SimOptions {

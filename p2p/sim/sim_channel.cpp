@@ -65,9 +65,12 @@ Status SimChannel::read(std::byte* to, RemoteMemory from, std::size_t bytes) noe
     std::byte* to;
   };
   Random& random = network_.scheduler().random();
-  const auto pieces = pieces_of(bytes, random.chance(network_.options().faults.torn), random);
+  const SimOptions& options = network_.options();
+  const auto pieces = pieces_of(bytes, random.chance(options.faults.torn), random);
+  const bool is_early =
+      options.plant == Plant::early_get && pieces.size() > 1 && random.chance(kPlanted);
   // Outlives a get that is given up.
-  const auto reading = std::make_shared<Reading>(Reading{pieces.size(), to});
+  const auto reading = std::make_shared<Reading>(Reading{pieces.size() - is_early, to});
   for (const auto& [first, end] : pieces)
     network_.arrive(path_, network_.scheduler().now() + network_.latency(),
                     {from.address + first, from.key},
@@ -75,14 +78,16 @@ Status SimChannel::read(std::byte* to, RemoteMemory from, std::size_t bytes) noe
                       if (reading->to == nullptr) return;
                       // A planted defect may send it anywhere in this rank's own memory.
                       std::memmove(reading->to + first, at, end - first);
-                      if (--reading->left == 0) rank_.wake();
+                      if (--reading->left != 0) return;
+                      reading->to = nullptr;
+                      rank_.wake();
                     });
   while (reading->left != 0) {
     if (network_.scheduler().now() >= path_->ends || network_.rank(path_->to).local() == nullptr) {
       reading->to = nullptr;
       return lost("get");
     }
-    rank_.sleep(network_.scheduler().now() + network_.options().faults.longest);
+    rank_.sleep(network_.scheduler().now() + options.faults.longest);
   }
   return {};
 }

@@ -100,7 +100,9 @@ Status RelaxedWorker::pull(Deadline deadline) noexcept {
   return {};
 }
 
-// A server that dies before its values are here leaves them to the next.
+// A server that dies before its values are here leaves them to the next. Between hosts the news of
+// a region may come after the news of the state that was published behind it: then what is moved is
+// older than what the state says, and the next version is waited for.
 Status RelaxedWorker::pull(Shard& shard, Deadline deadline) {
   for (;;) {
     if (Status status = await_permit(shard, deadline); !status) return status;
@@ -110,7 +112,7 @@ Status RelaxedWorker::pull(Shard& shard, Deadline deadline) {
     shard.has_pulled = false;
     Status status = move(shard, deadline);
     shard.has_pulled = status.ok();
-    if (status) return {};
+    if (status) continue;
     if (status = lose(shard.leader, std::move(status)); !status) return status;
   }
 }

@@ -166,6 +166,8 @@ void SimJob::sleep(const World& world, std::chrono::nanoseconds span) {
   while (!end.passed()) state_->network.rank(world.rank()).sleep(end.when());
 }
 
+bool SimJob::lives(int rank) const { return state_->network.rank(rank).alive(); }
+
 SimOutcome run_simulated(int size, const SimJob::Body& body, SimOptions options,
                          const Config& config) {
   SimJob job(size, options, config);
