@@ -1,0 +1,313 @@
+#include "tests/sim/table_lives.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <thread>
+#include <utility>
+
+#include "p2p/sim/random.hpp"
+#include "tests/pattern.hpp"
+#include "tests/sim/push_code.hpp"
+#include "tests/sim/simulated_job.hpp"
+#include "weft/pslib.hpp"
+
+namespace weft::tests {
+namespace {
+
+namespace fs = std::filesystem;
+using p2p::sim::Random;
+using pslib::Consistency;
+using std::chrono::microseconds;
+
+constexpr std::size_t kMostJobs = 3;
+constexpr std::uint64_t kMostSteps = kMostPushes / kMostJobs;
+constexpr std::size_t kCells = 9;       // of the first tensor
+constexpr std::size_t kSmallCells = 2;  // of the second
+
+Consistency any_consistency(Random& random, std::size_t workers) {
+  switch (random.below(5)) {
+    case 0:
+      return Consistency::bsp();
+    case 1:
+      return Consistency::async();
+    case 2:
+      return Consistency::first(
+          1 + static_cast<std::uint32_t>(random.below(workers)),
+          random.chance(0.5) ? Consistency::Late::dropped : Consistency::Late::folded);
+    default:
+      return Consistency::ssp(static_cast<std::uint32_t>(random.below(4)));
+  }
+}
+
+/// Gone when it is.
+class SavedTables {
+ public:
+  SavedTables() {
+    std::string name = (fs::temp_directory_path() / "weft-lives-XXXXXX").string();
+    path_ = ::mkdtemp(name.data());
+  }
+  ~SavedTables() { fs::remove_all(path_); }
+  SavedTables(const SavedTables&) = delete;
+  SavedTables& operator=(const SavedTables&) = delete;
+  std::string path() const { return path_.string(); }
+
+  /// The newest version with a manifest; 0: none.
+  std::uint64_t newest() const {
+    std::uint64_t newest = 0;
+    if (!fs::exists(path_ / "model")) return newest;
+    for (const auto& version : fs::directory_iterator(path_ / "model"))
+      if (fs::exists(version.path() / "manifest.json") && !version.path().has_extension())
+        newest = std::max<std::uint64_t>(newest, std::stoull(version.path().filename().string()));
+    return newest;
+  }
+
+ private:
+  fs::path path_;
+};
+
+std::ptrdiff_t threads() {
+  return std::distance(fs::directory_iterator("/proc/self/task"), fs::directory_iterator());
+}
+
+/// One job of the table. Ranks below `servers` serve, or all where there are none of their own.
+struct Job {
+  std::size_t servers = 0;
+  std::size_t replicas = 1;
+  std::uint64_t saved_every = 0;
+  SimOptions simulation{};
+};
+
+class Lives {
+ public:
+  Lives(std::uint64_t seed, Plant plant)
+      : random_(mix(seed)),
+        plant_(plant),
+        workers_(2 + random_.below(3)),
+        consistency_(any_consistency(random_, workers_)),
+        code_(consistency_, workers_),
+        pushed_(workers_, 0) {
+    lives_.history = {consistency_, workers_, {}};
+  }
+
+  TableLives run() {
+    const std::size_t jobs = 1 + random_.below(kMostJobs);
+    for (std::size_t i = 1; i <= jobs && lives_.failures.empty(); ++i) run(any_job(i == jobs));
+    return std::move(lives_);
+  }
+
+ private:
+  // Of a replicated table that is saved no server dies: in life nobody would finish what it had
+  // begun to write, and here a thread does, while who takes its place writes the same file.
+  Job any_job(bool is_last) {
+    const bool is_bsp = consistency_.kind == Consistency::Kind::bsp;
+    Job job;
+    job.servers = is_bsp && random_.chance(0.3) ? 0 : 1 + random_.below(4);
+    if (job.servers > 1 && random_.chance(0.8)) job.replicas = 2 + random_.below(job.servers - 1);
+    if (consistency_.kind == Consistency::Kind::k_of_n && job.replicas == 1) job.servers = 1;
+    if (!is_last) job.saved_every = 1 + random_.below(6);
+    job.simulation.seed = random_.next();
+    job.simulation.plant = plant_;
+    Faults& faults = job.simulation.faults;
+    if (random_.chance(0.5)) faults = kHarmlessFaults;
+    faults.delayed = 0.05;
+    faults.woken = 0.02;
+    faults.paused = random_.chance(0.5) ? 0.01 : 0.001;
+    if (plant_ != Plant::none) {
+      faults.torn = 1;
+      job.simulation.event_limit = 50'000;  // some would wait for ever
+    }
+    faults.kills = static_cast<int>(random_.below(3));
+    faults.kill_after = 200;
+    faults.kill_within = 100 + random_.below(500);
+    // Now and then only workers die.
+    if (random_.chance(0.4) || (job.saved_every > 0 && job.replicas > 1))
+      faults.spared = static_cast<int>(job.servers);
+    return job;
+  }
+
+  void run(const Job& job) {
+    job_ = job;
+    paces_ = random_.next();
+    steps_ = 4 + random_.below(kMostSteps - 3);
+    checkpoint_ = saved_.newest();
+    if (checkpoint_ > 0) ++lives_.restarts;
+    has_begun_ = false;
+    has_parameters_ = all_began_ = false;
+    is_dead_.assign(workers_, false);
+    has_ended_.assign(workers_, false);
+    const std::ptrdiff_t before = threads();
+    SimJob simulated(static_cast<int>(workers_ + job.servers), job.simulation,
+                     simulated_settings());
+    simulated_ = &simulated;
+    const SimOutcome outcome = simulated.run([this](World& world) { live(world); });
+    note_deaths();
+    // A server that was killed leaves a thread that writes.
+    while (threads() > before) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    check_end(outcome);
+  }
+
+  void live(World& world) {
+    pslib::Options deployment{.replicas = static_cast<int>(job_.replicas), .split_bytes = 256};
+    for (int rank = 0; rank < world.size() && job_.servers > 0; ++rank)
+      (rank < first_worker() ? deployment.servers : deployment.workers).push_back(rank);
+    pslib::ParameterServer server(world, deployment);
+    pslib::TableOptions options(pslib::Optimizer::sgd(1.0F));
+    options.consistency = consistency_;
+    options.checkpoint = {.folder = saved_.path(), .every = job_.saved_every};
+    pslib::Table table = server.table("model", tensors(), options);
+    if (server.works()) {
+      work(world, table);
+    } else {
+      pslib::Table* const tables[] = {&table};
+      server.serve(tables).or_throw();
+    }
+    // Where shards lie at workers the others may still read this one's.
+    if (job_.servers == 0) world.leave().or_throw();
+  }
+
+  void work(World& world, pslib::Table& table) {
+    const auto worker = static_cast<std::size_t>(world.rank() - first_worker());
+    Random pace(mix(paces_ + worker));
+    const std::uint64_t steps =
+        consistency_.kind == Consistency::Kind::bsp ? steps_ : 4 + pace.below(steps_ - 3);
+    const auto longest = 20 + pace.below(400);
+    if (!std::exchange(has_begun_, true)) begin(table);
+    table.initialize().or_throw();
+    if (!std::exchange(has_parameters_, true)) all_began_ = all_live(world.size());
+    pulled(worker, table);
+    for (std::uint64_t step = 0; step < steps; ++step) {
+      rest(world, pace, longest);
+      for (const auto& spec : table.specs())
+        code_.write(table.gradient(spec.name).as<float>(), worker, pushed_[worker] + 1);
+      ++pushed_[worker];
+      note({.kind = TableEvent::Kind::pushed, .worker = worker});
+      table.push().or_throw();
+      if (pace.chance(0.3)) rest(world, pace, longest);
+      table.pull().or_throw();
+      pulled(worker, table);
+    }
+    has_ended_[worker] = true;
+    // A synchronous table ends where a worker leaves before the others have its last version.
+    if (consistency_.kind == Consistency::Kind::bsp)
+      while (!all_ended() && all_live(world.size())) simulated_->sleep(world, microseconds(100));
+    note({.kind = TableEvent::Kind::closed, .worker = worker});
+  }
+
+  // Now and then it stops for long.
+  void rest(const World& world, Random& pace, std::uint64_t longest) {
+    simulated_->sleep(world, microseconds(pace.chance(0.05) ? 8000 : pace.below(longest)));
+  }
+
+  void begin(const pslib::Table& table) {
+    TableEvent event{.kind = TableEvent::Kind::began, .version = checkpoint_};
+    event.shards.resize(kCells + kSmallCells);
+    for (const pslib::Piece& piece : table.pieces())
+      for (std::size_t i = 0; i < static_cast<std::size_t>(piece.count) / code_.cell(); ++i)
+        event.shards[(piece.tensor == 0 ? 0 : kCells) +
+                     static_cast<std::size_t>(piece.first) / code_.cell() + i] =
+            static_cast<std::size_t>(piece.server);
+    lives_.history.events.push_back(std::move(event));
+  }
+
+  void pulled(std::size_t worker, const pslib::Table& table) {
+    const pslib::Pulled pulled = table.pulled();
+    TableEvent event{.kind = TableEvent::Kind::pulled, .worker = worker};
+    event.version = pulled.version;
+    for (const int rank : pulled.contributors)
+      event.contributors.push_back(static_cast<std::size_t>(rank - first_worker()));
+    for (const auto& spec : table.specs()) {
+      const auto values = table.parameter(spec.name).as<float>();
+      event.values.insert(event.values.end(), values.begin(), values.end());
+    }
+    note(std::move(event));
+  }
+
+  void note(TableEvent event) {
+    note_deaths();
+    lives_.history.events.push_back(std::move(event));
+  }
+
+  void note_deaths() {
+    for (std::size_t worker = 0; worker < workers_; ++worker) {
+      if (is_dead_[worker] || simulated_->lives(first_worker() + static_cast<int>(worker)))
+        continue;
+      is_dead_[worker] = true;
+      if (has_begun_)
+        lives_.history.events.push_back({.kind = TableEvent::Kind::died, .worker = worker});
+    }
+  }
+
+  bool all_ended() {
+    note_deaths();
+    for (std::size_t worker = 0; worker < workers_; ++worker)
+      if (!is_dead_[worker] && !has_ended_[worker]) return false;
+    return true;
+  }
+
+  bool all_live(int ranks) const {
+    for (int rank = 0; rank < ranks; ++rank)
+      if (!simulated_->lives(rank)) return false;
+    return true;
+  }
+
+  // Who may go on without the dead must have ended as if they had not been there; the others must
+  // have ended, be it by a timeout.
+  void check_end(const SimOutcome& outcome) {
+    for (const std::string& failure : outcome.failures)
+      for (const char* const never : {"defect:", "not ended"})
+        if (failure.find(never) != std::string::npos) lives_.failures.push_back(failure);
+    const auto dead_workers = static_cast<std::size_t>(std::ranges::count(is_dead_, true));
+    const std::size_t dead_servers = job_.servers == 0 ? 0 : outcome.killed.size() - dead_workers;
+    const bool needs_workers = consistency_.kind == Consistency::Kind::bsp;
+    const bool goes_on = outcome.killed.empty() || (all_began_ && dead_servers < job_.replicas &&
+                                                    (dead_workers == 0 || !needs_workers));
+    if (!goes_on) {
+      ++lives_.ended_by_death;
+      return;
+    }
+    lives_.dead_workers += dead_workers;
+    lives_.dead_servers += dead_servers;
+    for (const std::string& failure : outcome.failures) lives_.failures.push_back(failure);
+    for (std::size_t worker = 0; worker < workers_; ++worker)
+      if (!is_dead_[worker] && !has_ended_[worker])
+        lives_.failures.push_back(fmt::format("worker {} has not ended", worker));
+  }
+
+  int first_worker() const { return static_cast<int>(job_.servers); }
+
+  std::vector<pslib::TensorSpec> tensors() const {
+    return {{"t", Shape{static_cast<std::int64_t>(kCells * code_.cell())}},
+            {"u", Shape{static_cast<std::int64_t>(kSmallCells * code_.cell())}}};
+  }
+
+  Random random_;
+  const Plant plant_;
+  const std::size_t workers_;
+  const Consistency consistency_;
+  const PushCode code_;
+  SavedTables saved_;
+  TableLives lives_;
+  std::vector<std::size_t> pushed_;  // by worker, over all jobs
+
+  // Of the job that runs.
+  Job job_;
+  SimJob* simulated_ = nullptr;
+  std::uint64_t paces_ = 0;
+  std::uint64_t steps_ = 0;
+  std::uint64_t checkpoint_ = 0;
+  bool has_begun_ = false;       // a worker has the table
+  bool has_parameters_ = false;  // and the parameters
+  bool all_began_ = false;       // nobody was dead then
+  std::vector<bool> is_dead_;    // by worker
+  std::vector<bool> has_ended_;  // by worker
+};
+
+}  // namespace
+
+TableLives live_through(std::uint64_t seed, Plant plant) { return Lives(seed, plant).run(); }
+
+}  // namespace weft::tests
