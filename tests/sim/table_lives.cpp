@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <filesystem>
 #include <thread>
 #include <utility>
@@ -13,6 +12,7 @@
 #include "tests/pattern.hpp"
 #include "tests/sim/push_code.hpp"
 #include "tests/sim/simulated_job.hpp"
+#include "tests/unit/base/temp_folder.hpp"
 #include "weft/pslib.hpp"
 
 namespace weft::tests {
@@ -43,30 +43,24 @@ Consistency any_consistency(Random& random, std::size_t workers) {
   }
 }
 
-/// Gone when it is.
+/// A folder of checkpoints.
 class SavedTables {
  public:
-  SavedTables() {
-    std::string name = (fs::temp_directory_path() / "weft-lives-XXXXXX").string();
-    path_ = ::mkdtemp(name.data());
-  }
-  ~SavedTables() { fs::remove_all(path_); }
-  SavedTables(const SavedTables&) = delete;
-  SavedTables& operator=(const SavedTables&) = delete;
-  std::string path() const { return path_.string(); }
+  std::string path() const { return folder_.path().string(); }
 
   /// The newest version with a manifest; 0: none.
   std::uint64_t newest() const {
     std::uint64_t newest = 0;
-    if (!fs::exists(path_ / "model")) return newest;
-    for (const auto& version : fs::directory_iterator(path_ / "model"))
+    const fs::path model = folder_.path() / "model";
+    if (!fs::exists(model)) return newest;
+    for (const auto& version : fs::directory_iterator(model))
       if (fs::exists(version.path() / "manifest.json") && !version.path().has_extension())
         newest = std::max<std::uint64_t>(newest, std::stoull(version.path().filename().string()));
     return newest;
   }
 
  private:
-  fs::path path_;
+  TempFolder folder_;
 };
 
 std::ptrdiff_t threads() {

@@ -1,12 +1,12 @@
 // A table goes on from its checkpoint as if nothing had happened, on any number of servers.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 
 #include "tests/threads/pslib/training.hpp"
+#include "tests/unit/base/temp_folder.hpp"
 
 namespace weft::tests {
 namespace {
@@ -14,21 +14,6 @@ namespace {
 namespace fs = std::filesystem;
 using pslib::Optimizer;
 using pslib::TableOptions;
-
-class Folder {
- public:
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "weft-tables-XXXXXX").string();
-    path_ = ::mkdtemp(name.data());
-  }
-  ~Folder() { fs::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 constexpr int kWorkers = 2;
 
@@ -79,7 +64,7 @@ TableOptions saved(const Optimizer& rule, const fs::path& folder) {
 
 TEST(TableCheckpoints, GoOnBitForBitOnAnyNumberOfServers) {
   for (const auto& rule : {Optimizer::sgd(0.1F), Optimizer::adam(0.02F)}) {
-    const Folder folder;
+    const TempFolder folder;
     TableOptions options = saved(rule, folder.path());
     TableOptions unsaved = options;
     unsaved.checkpoint = {};
@@ -95,7 +80,7 @@ TEST(TableCheckpoints, GoOnBitForBitOnAnyNumberOfServers) {
 
 // With one worker the order of pushes is fixed, so that equal runs have equal bits.
 TEST(TableCheckpoints, AreMadeOfTablesOutOfStepToo) {
-  const Folder folder;
+  const TempFolder folder;
   const auto train = [&](std::uint64_t version, int servers, int replicas, bool saves) {
     TableOptions options(Optimizer::adam(0.02F));
     options.consistency = pslib::Consistency::async();
@@ -135,7 +120,7 @@ TEST(TableCheckpoints, AreMadeOfTablesOutOfStepToo) {
 }
 
 TEST(TableCheckpoints, KeepTheMasterValuesOfSixteenBitParameters) {
-  const Folder folder;
+  const TempFolder folder;
   TableOptions options(Optimizer::sgd(1.0F / 1024));
   options.wire = DType::bf16;
   options.checkpoint = {.folder = folder.path().string(), .every = 1};
@@ -164,7 +149,7 @@ TEST(TableCheckpoints, KeepTheMasterValuesOfSixteenBitParameters) {
 }
 
 TEST(TableCheckpoints, PassOverADamagedOne) {
-  const Folder folder;
+  const TempFolder folder;
   const TableOptions options = saved(Optimizer::adam(0.02F), folder.path());
   EXPECT_EQ(train_to(9, 2, options).first, 0U);
   fs::resize_file(
@@ -178,7 +163,7 @@ TEST(TableCheckpoints, PassOverADamagedOne) {
 }
 
 TEST(TableCheckpoints, AreRefusedToAnotherTable) {
-  const Folder folder;
+  const TempFolder folder;
   const TableOptions options = saved(Optimizer::adam(0.02F), folder.path());
   (void)train_to(5, 1, options);
   const auto refusal = [&](const std::vector<pslib::TensorSpec>& specs, const Optimizer& rule) {

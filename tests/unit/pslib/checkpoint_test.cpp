@@ -3,33 +3,19 @@
 #include "pslib/checkpoint/checkpoint.hpp"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "tests/unit/base/temp_folder.hpp"
+
 namespace weft::pslib {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// A folder that goes with the test.
-class Folder {
- public:
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "weft-checkpoint-XXXXXX").string();
-    path_ = ::mkdtemp(name.data());
-  }
-  ~Folder() { fs::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
+using tests::TempFolder;
 
 constexpr std::size_t kServers = 2;
 constexpr std::int64_t kElements = 400'000;  // over a block for each server
@@ -97,7 +83,7 @@ Found find(const fs::path& folder) {
 }
 
 TEST(Checkpoints, AreReadInWhateverPieces) {
-  const Folder folder;
+  const TempFolder folder;
   EXPECT_EQ(find(folder.path()).version, 0U);
   EXPECT_EQ(find(folder.path() / "none").version, 0U);
   write_all(folder.path(), 10);
@@ -124,7 +110,7 @@ TEST(Checkpoints, AreReadInWhateverPieces) {
 
 // A file as safetensors describes it, read without weft.
 TEST(Checkpoints, ArePlainSafetensors) {
-  const Folder folder;
+  const TempFolder folder;
   write_all(folder.path(), 10);
   std::ifstream file(shard_path(folder.path(), 10, 1, kServers), std::ios::binary);
   std::uint64_t length = 0;
@@ -151,7 +137,7 @@ TEST(Checkpoints, AreWholeOrNotThereWhereverAWriterIsStopped) {
   bool finished = false;
   for (; !finished; ++steps) {
     SCOPED_TRACE("stopped at step " + std::to_string(steps));
-    const Folder folder;
+    const TempFolder folder;
     write_all(folder.path(), 10);
     int left = steps;
     std::string at;
@@ -177,7 +163,7 @@ TEST(Checkpoints, AreWholeOrNotThereWhereverAWriterIsStopped) {
 /// Damages each file of version 20 at many places, one at a time.
 template <typename Damage>
 void refuse_each(const Damage& damage) {
-  const Folder folder;
+  const TempFolder folder;
   write_all(folder.path(), 10);
   write_all(folder.path(), 20);
   std::vector<fs::path> files;
@@ -220,7 +206,7 @@ TEST(DamagedCheckpoints, AreRefusedWhereABitIsFlipped) {
 }
 
 TEST(DamagedCheckpoints, AreRefusedWithoutAFileOrWithAnothersVersion) {
-  const Folder folder;
+  const TempFolder folder;
   write_all(folder.path(), 10);
   write_all(folder.path(), 20);
   write_all(folder.path(), 30);
@@ -235,7 +221,7 @@ TEST(DamagedCheckpoints, AreRefusedWithoutAFileOrWithAnothersVersion) {
 }
 
 TEST(Checkpoints, ThatAreNewerOrUnfinishedAreSetAside) {
-  const Folder folder;
+  const TempFolder folder;
   write_all(folder.path(), 10);
   write_part(folder.path(), 15, 0);
   write_all(folder.path(), 20);
