@@ -4,7 +4,7 @@
 # each includes what it needs.
 #
 # The files that a unity build leaves alone: their local names are those of another file of the same
-# target. `weft_apart(directory file...)`; the directory is the one whose CMakeLists.txt names them.
+# target, or they replace what the compiler must not see through (operator new). `weft_apart(directory file...)`; the directory is the one whose CMakeLists.txt names them.
 function(weft_apart directory)
   if(NOT IS_DIRECTORY ${PROJECT_BINARY_DIR}/${directory}) # left out of this build
     return()
@@ -13,8 +13,10 @@ function(weft_apart directory)
     if(NOT EXISTS ${PROJECT_SOURCE_DIR}/${directory}/${file})
       message(FATAL_ERROR "weft_apart: there is no ${directory}/${file}")
     endif()
+    cmake_path(ABSOLUTE_PATH file BASE_DIRECTORY ${PROJECT_SOURCE_DIR}/${directory} NORMALIZE
+               OUTPUT_VARIABLE path)
     set_source_files_properties(
-      ${PROJECT_SOURCE_DIR}/${directory}/${file} DIRECTORY ${PROJECT_SOURCE_DIR}/${directory}
+      ${path} DIRECTORY ${PROJECT_SOURCE_DIR}/${directory}
       PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   endforeach()
 endfunction()
@@ -34,11 +36,14 @@ weft_apart(benchmarks/peers/zeromq zeromq_replay.cpp)
 weft_apart(tests/conformance bodies/messages.cpp bodies/random_news.cpp bodies/random_puts.cpp
            bodies/soak.cpp)
 weft_apart(tests/sim rendezvous_test.cpp simulated_job.cpp)
-weft_apart(tests/threads/collectives unattended_test.cpp)
+weft_apart(tests/threads/collectives ../verbs/allocation_count.cpp unattended_test.cpp)
+weft_apart(tests/threads/messages ../verbs/allocation_count.cpp)
 weft_apart(tests/threads/pslib compression_test.cpp rules_test.cpp sparse_checkpoint_test.cpp
            training_test.cpp)
 weft_apart(tests/threads/rendezvous lent_memory_test.cpp)
 weft_apart(tests/threads/slots counters_test.cpp held_up_test.cpp waiting_test.cpp)
+weft_apart(tests/threads/verbs allocation_count.cpp)
+weft_apart(tests/unit/base memory_shortage.cpp)
 weft_apart(tests/unit/benchmarks hand_over_test.cpp)
 weft_apart(tests/unit/connector heartbeats_test.cpp)
 weft_apart(tests/unit/pslib row_cut_test.cpp)
