@@ -46,6 +46,11 @@ struct Peer {
 
   std::string host() const { return address.host.data(); }
   bool gone() const noexcept { return state.load(std::memory_order_acquire) >= PeerState::left; }
+  /// Of itself, and not by exit() with a status other than 0.
+  bool left_in_order() const noexcept {
+    return state.load(std::memory_order_acquire) == PeerState::left && because_of < 0 &&
+           exit_status <= 0;
+  }
 };
 
 }  // namespace weft::p2p

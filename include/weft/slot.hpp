@@ -35,6 +35,12 @@ enum class Until : std::uint8_t {
   delivered  ///< the owner can see the tensor
 };
 
+/// How long a wait needs a rank that is not its slot's peer.
+enum class Needed : std::uint8_t {
+  always,          ///< it may neither fail nor leave
+  until_it_leaves  ///< it may have done its part and leave the job in order
+};
+
 /// Where a put's tensor goes. Source: the paper, sections 3.2 and 3.3.
 enum class Placement : std::uint8_t {
   fixed,  ///< into the slot's own buffers: every tensor has the slot's shape
@@ -174,7 +180,7 @@ class WEFT_API Slot {
 
   /// From now on waits here also end when one of `ranks` is dead or has left: for a loop that can't
   /// go on without them, although this slot's own peer lives.
-  void also_needs(std::span<const int> ranks);
+  void also_needs(std::span<const int> ranks, Needed needed = Needed::always);
 
  private:
   friend class World;
@@ -217,7 +223,7 @@ class WEFT_API RemoteSlot {
   bool ready() const noexcept;
 
   /// As Slot::also_needs.
-  void also_needs(std::span<const int> ranks);
+  void also_needs(std::span<const int> ranks, Needed needed = Needed::always);
 
   /// By how many queue pairs the owner is reached; 1 where the fabric has no such thing.
   int queue_pairs() const noexcept;

@@ -206,7 +206,7 @@ Status Mesh::first_failure() const noexcept {
   return failed < 0 ? Status{} : fate(failed);
 }
 
-Status Mesh::fate(std::span<const int> ranks) const noexcept {
+Status Mesh::fate(std::span<const int> ranks, Needed needed) const noexcept {
   if (gone_count() == 0) return {};
   // A failure explains why others left, and who left first why others followed.
   const Peer* culprit = nullptr;
@@ -215,9 +215,12 @@ Status Mesh::fate(std::span<const int> ranks) const noexcept {
     const bool other = b.state.load() == PeerState::failed || b.because_of >= 0;
     return failed != other ? failed : a.gone_order < b.gone_order;
   };
+  const auto counts = [needed](const Peer& p) {
+    return p.gone() && (needed == Needed::always || !p.left_in_order());
+  };
   for (const int rank : ranks) {
     const Peer& p = peer(rank);
-    if (p.gone() && (culprit == nullptr || precedes(p, *culprit))) culprit = &p;
+    if (counts(p) && (culprit == nullptr || precedes(p, *culprit))) culprit = &p;
   }
   return culprit == nullptr ? Status{} : fate(culprit->rank);
 }

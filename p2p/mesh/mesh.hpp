@@ -17,6 +17,7 @@
 #include "weft/deadline.hpp"
 #include "weft/error.hpp"
 #include "weft/report.hpp"
+#include "weft/slot.hpp"
 
 namespace weft::p2p {
 
@@ -78,7 +79,7 @@ class Mesh final : private FabricEvents {
   /// status other than 0; empty while none has. For the hint of what may follow from that.
   std::string likely_cause() const;
   /// The first of `ranks` that has failed, else the first that has left, else ok.
-  Status fate(std::span<const int> ranks) const noexcept;
+  Status fate(std::span<const int> ranks, Needed needed = Needed::always) const noexcept;
 
   /// Progress thread: a message to a peer that is there; one that is gone gets none.
   template <typename Message>

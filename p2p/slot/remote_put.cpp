@@ -320,9 +320,9 @@ Status RemoteSlotState::put_outcome(std::uint64_t ticket) noexcept {
 }
 
 Status RemoteSlotState::wait_put(std::uint64_t ticket, Deadline deadline) noexcept {
-  const WaitEnd end = local_.waiter.wait([&] { return put_ended(ticket); },
-                                         [this] { return !mesh_.fate(needs_).ok(); }, deadline,
-                                         [&] { return about(board::Operation::put, ticket); });
+  const WaitEnd end = local_.waiter.wait(
+      [&] { return put_ended(ticket); }, [this] { return !mesh_.fate(needs_, needed_).ok(); },
+      deadline, [&] { return about(board::Operation::put, ticket); });
   if (end == WaitEnd::ready) return put_outcome(ticket);
   if (end == WaitEnd::broken) return fate_failure("put");
   local_.recorder.control(board::Event::timeout, owner_.rank, id_, sent_.load() + 1);

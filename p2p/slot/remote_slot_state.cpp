@@ -165,7 +165,7 @@ void RemoteSlotState::use_queue_pair(int index) {
 bool RemoteSlotState::broken() const noexcept {
   if (gate_.is_shut()) return true;
   if (mesh_.gone_count() == 0) return false;
-  return owner_.gone() || !mesh_.fate(needs_).ok();
+  return owner_.gone() || !mesh_.fate(needs_, needed_).ok();
 }
 
 Status RemoteSlotState::usable(const char* operation) const noexcept {
@@ -180,7 +180,7 @@ Status RemoteSlotState::usable(const char* operation) const noexcept {
 }
 
 Status RemoteSlotState::fate_failure(const char* operation) const {
-  Status fate = mesh_.fate(needs_);
+  Status fate = mesh_.fate(needs_, needed_);
   if (fate.ok()) fate = mesh_.fate(owner_.rank);
   if (fate.ok()) return {};
   ErrorDetail detail = fate.detail();

@@ -76,10 +76,11 @@ class RemoteSlotState {
   void before_wait() const noexcept {}
   int queue_pairs() const noexcept { return owner_.channel->queue_pairs(); }
   void use_queue_pair(int index);
-  void also_needs(std::span<const int> ranks) {
+  void also_needs(std::span<const int> ranks, Needed needed) {
     mesh_.check_ranks(ranks, "also_needs");
     const std::lock_guard lock(pending_mutex_);  // the progress thread names the culprit of a put
     needs_.assign(ranks.begin(), ranks.end());
+    needed_ = needed;
   }
 
   // The progress thread.
@@ -251,6 +252,7 @@ class RemoteSlotState {
   board::EdgeRow row_;
   p2p::EdgeCounters& counters_;
   std::vector<int> needs_;
+  Needed needed_ = Needed::always;
   mutable p2p::UseGate gate_;  ///< shut when the owner has closed the slot
 
   std::atomic<Attach> attach_{Attach::asked};

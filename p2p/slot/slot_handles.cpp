@@ -78,9 +78,9 @@ Status Slot::publish() noexcept {
   return state_->publish();
 }
 int Slot::readers() const noexcept { return state_->forked() ? 0 : state_->readers(); }
-void Slot::also_needs(std::span<const int> ranks) {
+void Slot::also_needs(std::span<const int> ranks, Needed needed) {
   if (state_->forked()) state_->fork_refusal("also_needs").or_throw();
-  state_->also_needs(ranks);
+  state_->also_needs(ranks, needed);
 }
 
 RemoteSlot::RemoteSlot() noexcept = default;
@@ -131,9 +131,9 @@ void RemoteSlot::use_queue_pair(int index) {
   state_->use_queue_pair(index);
 }
 
-void RemoteSlot::also_needs(std::span<const int> ranks) {
+void RemoteSlot::also_needs(std::span<const int> ranks, Needed needed) {
   if (state_->forked()) state_->fork_refusal("also_needs").or_throw();
-  state_->also_needs(ranks);
+  state_->also_needs(ranks, needed);
 }
 
 }  // namespace weft

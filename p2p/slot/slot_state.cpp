@@ -95,7 +95,7 @@ bool SlotState::broken() const noexcept {
   if (refused_.load(std::memory_order_acquire)) return true;
   if (mesh_.gone_count() == 0) return false;
   const int writer = last_writer_.load(std::memory_order_acquire);
-  return (writer >= 0 && mesh_.peer(writer).gone()) || !mesh_.fate(needs_).ok();
+  return (writer >= 0 && mesh_.peer(writer).gone()) || !mesh_.fate(needs_, needed_).ok();
 }
 
 board::WaitAbout SlotState::waits_for(std::uint64_t wanted) const noexcept {
@@ -177,7 +177,7 @@ Status SlotState::wait_failure(WaitEnd end, std::uint64_t wanted) noexcept {
     return std::exchange(refusal_, {});
   }
   const int writer = last_writer_.load(std::memory_order_acquire);
-  Status fate = mesh_.fate(needs_);
+  Status fate = mesh_.fate(needs_, needed_);
   if (fate.ok() && writer >= 0) fate = mesh_.fate(writer);
   ErrorDetail detail;
   if (end == WaitEnd::broken && !fate.ok()) {

@@ -74,9 +74,10 @@ class SlotState {
   Status publish() noexcept;
   int readers() const noexcept;
   void allocate_with(AllocateTensor allocate);
-  void also_needs(std::span<const int> ranks) {
+  void also_needs(std::span<const int> ranks, Needed needed) {
     mesh_.check_ranks(ranks, "also_needs");
     needs_.assign(ranks.begin(), ranks.end());
+    needed_ = needed;
   }
   void let_go(std::uint64_t sequence) noexcept;
 
@@ -217,6 +218,7 @@ class SlotState {
   board::EdgeRow row_;
   p2p::EdgeCounters& counters_;
   std::vector<int> needs_;
+  Needed needed_ = Needed::always;
 
   // A put slot.
   std::atomic<Seat*> writer_{nullptr};

@@ -22,8 +22,8 @@ class PushSlot {
   /// do.
   PushSlot(World& world, const Description& table);
 
-  /// From now on a wait for room ends with one of `ranks`.
-  void also_needs(std::span<const int> ranks) { slot_.also_needs(ranks); }
+  /// As Slot::also_needs, of a wait for room.
+  void also_needs(std::span<const int> ranks, Needed needed) { slot_.also_needs(ranks, needed); }
   /// Flat, laid out as Layout says.
   const Tensor& gradients() const noexcept { return gradients_; }
   const Tensor& parameters() const noexcept { return parameters_; }

@@ -7,6 +7,10 @@
 namespace weft::pslib {
 namespace {
 
+// Another worker may be through with the last step, and its news may come before the servers' own.
+// If it has left before that step, the servers find that out and end because of it.
+constexpr Needed kNeeded = Needed::until_it_leaves;
+
 Status refuse_call(const char* operation, const char* message, const char* hint) noexcept {
   return refuse(Code::bad_argument, [&] { return bad_argument(operation, message, hint); });
 }
@@ -14,7 +18,7 @@ Status refuse_call(const char* operation, const char* message, const char* hint)
 }  // namespace
 
 Worker::Worker(World& world, const Description& table) : table_(table), slot_(world, table) {
-  slot_.also_needs(table.roles.others());
+  slot_.also_needs(table.roles.others(), kNeeded);
 }
 
 Pulled Worker::pulled() const { return {version(), table_.roles.workers}; }
@@ -27,7 +31,7 @@ void Worker::attach(World& world, Deadline deadline) {
     Server& server = servers_.emplace_back();
     server.rank = rank;
     server.slot = world.attach(rank, table_.region(rank), deadline);
-    server.slot.also_needs(needs);
+    server.slot.also_needs(needs, kNeeded);
     server.region = server.slot.view(deadline).value().tensor().data();
     for (const Piece& piece : table_.pieces) {
       if (piece.server != rank) continue;

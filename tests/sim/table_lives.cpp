@@ -185,9 +185,6 @@ class Lives {
       pulled(worker, table);
     }
     has_ended_[worker] = true;
-    // A synchronous table ends where a worker leaves before the others have its last version.
-    if (consistency_.kind == Consistency::Kind::bsp)
-      while (!all_ended() && all_live(world.size())) simulated_->sleep(world, microseconds(100));
     note({.kind = TableEvent::Kind::closed, .worker = worker});
   }
 
@@ -233,13 +230,6 @@ class Lives {
       if (has_begun_)
         lives_.history.events.push_back({.kind = TableEvent::Kind::died, .worker = worker});
     }
-  }
-
-  bool all_ended() {
-    note_deaths();
-    for (std::size_t worker = 0; worker < workers_; ++worker)
-      if (!is_dead_[worker] && !has_ended_[worker]) return false;
-    return true;
   }
 
   bool all_live(int ranks) const {

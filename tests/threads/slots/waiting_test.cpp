@@ -202,6 +202,33 @@ TEST(AlsoNeeds, AWritersWaitEndsWhenAThirdRankLeaves) {
       settings());
 }
 
+TEST(AlsoNeeds, WhoIsNeededUntilItLeavesEndsNoWaitByLeaving) {
+  Meeting meeting(3);
+  std::atomic<bool> has_left = false;
+  run_ranks(
+      3,
+      [&](World& world) {
+        Slot slot;
+        RemoteSlot remote;
+        if (world.rank() == 0) slot = world.expose(named("a"));
+        if (world.rank() == 1) remote = world.attach(0, named("a"));
+        meeting.wait();
+        const std::array needed{2};
+        if (world.rank() == 0) {
+          slot.also_needs(needed, Needed::until_it_leaves);
+          EXPECT_TRUE(soon([&] { return world.alive(needed).code() == Code::peer_left; }));
+          EXPECT_EQ(slot.wait(Deadline::after({})).status().code(), Code::timeout);
+          has_left = true;
+          EXPECT_TRUE(slot.wait().ok());
+        } else if (world.rank() == 1) {
+          remote.also_needs(needed, Needed::until_it_leaves);
+          EXPECT_TRUE(soon([&] { return has_left.load(); }));
+          EXPECT_TRUE(remote.put(world.allocate(DType::f32, {64})).wait().ok());
+        }
+      },
+      settings());
+}
+
 TEST(Waiting, AWriterThatLeftIsNamed) {
   Meeting meeting(2);
   run_ranks(
