@@ -191,19 +191,34 @@ Status RelaxedWorker::lose(std::size_t server, Status status) noexcept {
   return {};
 }
 
-// A worker that waits for a permit waits for another worker, not for the server.
+// A worker that waits for a permit, or for an update that others have a part in, waits for another
+// worker, not for the server.
 Status RelaxedWorker::name_the_slowest(const Shard& shard, Status status) const noexcept {
-  const auto& known = shard.known;
-  if (status.code() != Code::timeout || known[StateWords::kDone + self_] < pushed_) return status;
+  const auto done = std::span(shard.known).subspan(StateWords::kDone);
+  std::size_t slowest = self_;
+  for (std::size_t i = 0; i < done.size(); ++i)
+    if (i != self_ && (slowest == self_ || done[i] < done[slowest])) slowest = i;
+  const Consistency& consistency = table_.options.consistency;
+  const bool is_in = done[self_] >= pushed_;
+  const bool takes_several =
+      consistency.kind == Consistency::Kind::bsp || consistency.kind == Consistency::Kind::k_of_n;
+  const bool waits_for_workers =
+      slowest != self_ && (is_in || (takes_several && done[slowest] < pushed_));
+  if (status.code() != Code::timeout || !waits_for_workers) return status;
   return refuse(Code::timeout, [&] {
-    const auto done = std::span(known).subspan(StateWords::kDone);
-    const auto slowest = static_cast<std::size_t>(std::ranges::min_element(done) - done.begin());
+    // The first push is no step: it is of the initial parameters.
+    const auto steps = [](std::uint64_t pushes) { return pushes == 0 ? 0 : pushes - 1; };
     ErrorDetail detail = status.detail();
     detail.operation = "pull";
     detail.peer = table_.roles.workers[slowest];
-    detail.message = fmt::format(
-        "rank {} has made {} steps, this worker {}: the table allows {} more", detail.peer,
-        done[slowest] - 1, pushed_ - 1, table_.options.consistency.staleness);
+    detail.message = fmt::format("rank {} has made {} steps, this worker {}: ", detail.peer,
+                                 steps(done[slowest]), steps(pushed_));
+    if (is_in)
+      detail.message += fmt::format("the table allows {} more", consistency.staleness);
+    else if (consistency.kind == Consistency::Kind::bsp)
+      detail.message += "an update takes the gradients of all workers";
+    else
+      detail.message += fmt::format("an update takes the gradients of {} workers", consistency.k);
     detail.hint = "let the slower worker go on, or close its table";
     return detail;
   });

@@ -306,6 +306,31 @@ TEST(FirstOfMany, MayGoOnBeforeAllHaveInitializedAndTheOthersAreNotLate) {
       settings());
 }
 
+TEST(FirstOfMany, NameTheWorkerThatIsMissing) {
+  Meeting meeting(2);
+  run_job(
+      2, 1, relaxed(Consistency::first(2)),
+      [&](World& world, Table& table) {
+        meeting.wait();
+        if (world.rank() == 0) {
+          table.push().or_throw();
+          const Status status = table.pull(Deadline::after(milliseconds(50)));
+          EXPECT_EQ(status.code(), Code::timeout) << status.text();
+          if (!status) {
+            EXPECT_EQ(status.detail().peer, 1) << status.text();
+          }
+          EXPECT_TRUE(contains(status.text(), "has made 0 steps, this worker 1")) << status.text();
+          EXPECT_TRUE(contains(status.text(), "the gradients of 2 workers")) << status.text();
+        }
+        meeting.wait();
+        if (world.rank() == 0)
+          table.pull().or_throw();
+        else
+          table.push_pull().or_throw();
+      },
+      [](const Table&) {});
+}
+
 TEST(FirstOfMany, GoOnWithThoseThatAreLeft) {
   Meeting meeting(2);
   run_ranks(
