@@ -36,6 +36,7 @@ enum class Knob : std::uint8_t {
   record_dir,    ///< WEFT_RECORD_DIR      text   ""    folder for recordings; empty: none are made
   coll,          ///< WEFT_COLL            text   ""    operation[@from..to]=algorithm[,...]
   coll_costs,    ///< WEFT_COLL_COSTS      text   ""    a file of weft-tune's
+  numa,          ///< WEFT_NUMA            text   auto  off, or a node for each rank of a host
   stream_bytes,  ///< WEFT_STREAM_BYTES    size|auto    puts from this size on bypass the cache
 
   // The fabric verbs.

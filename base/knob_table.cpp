@@ -67,6 +67,10 @@ constexpr std::array<KnobSpec, static_cast<std::size_t>(Knob::count_)> kTable{{
      "which algorithm collectives between hosts go by, by the tensor's bytes; empty: the quickest"},
     {Knob::coll_costs, "WEFT_COLL_COSTS", KnobType::text, "", "a file that weft-tune has written",
      "what links and processors cost, by which the quickest algorithm is found"},
+    {Knob::numa, "WEFT_NUMA", KnobType::text, "auto",
+     "auto, off, or a node for each rank of the host in turn, such as 0,0,1,1",
+     "which ranks share a NUMA node: between those that don't, tensors of collectives cross once; "
+     "auto: by the processors that a rank is bound to"},
     {Knob::stream_bytes, "WEFT_STREAM_BYTES", KnobType::size, "auto", "a size such as 4m, or auto",
      "puts from this size on bypass the cache; auto: each slot finds out", true},
     {Knob::nic, "WEFT_NIC", KnobType::text, "",

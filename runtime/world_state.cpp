@@ -22,6 +22,7 @@
 #include "p2p/shm/shm_fabric.hpp"
 #include "p2p/tcp/tcp_fabric.hpp"
 #include "p2p/verbs/make_fabric.hpp"
+#include "runtime/collective/numa_nodes.hpp"
 #include "topology/place.hpp"
 
 namespace weft::detail {
@@ -179,6 +180,9 @@ void WorldState::check_required(const Config& config) const {
 void WorldState::read_choices(const Config& config) {
   try {
     collectives.choose_by(config.text(Knob::coll), config.text(Knob::coll_costs));
+    const std::string& numa = config.text(Knob::numa);
+    // Simulated ranks share a thread, which may run anywhere.
+    if (thread_ || numa != "auto") collectives.settle_in(numa_node(numa, bootstrap_->local_rank()));
   } catch (const Error&) {
     // Rank 0's line is enough where the launcher ends a job whose first rank has failed.
     if (rank != 0) std::this_thread::sleep_for(kRankZeroFirst);

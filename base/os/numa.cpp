@@ -5,9 +5,35 @@
 #include <unistd.h>
 
 #include <array>
+#include <charconv>
 #include <climits>
+#include <string>
+#include <string_view>
+#include <system_error>
 
 namespace weft::os {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A processor's folder has a link to its node, by the name of that.
+int numa_node_of(const fs::path& cpu) {
+  constexpr std::string_view kNode = "node";
+  std::error_code failed;
+  for (fs::directory_iterator entry(cpu, failed); !failed && entry != fs::directory_iterator();
+       entry.increment(failed)) {
+    const std::string name = entry->path().filename();
+    if (!name.starts_with(kNode)) continue;
+    int node = -1;
+    const char* const end = name.data() + name.size();
+    if (const auto read = std::from_chars(name.data() + kNode.size(), end, node);
+        read.ec == std::errc{} && read.ptr == end)
+      return node;
+  }
+  return -1;
+}
+
+}  // namespace
 
 bool prefer_numa(void* data, std::size_t bytes, int node) noexcept {
   constexpr int kWordBits = sizeof(unsigned long) * CHAR_BIT;
@@ -18,6 +44,17 @@ bool prefer_numa(void* data, std::size_t bytes, int node) noexcept {
   // Called directly: libnuma would be one more library for this one call. The kernel takes one bit
   // less than it is told.
   return ::syscall(SYS_mbind, data, bytes, MPOL_PREFERRED, nodes.data(), kNodes + 1, 0) == 0;
+}
+
+int numa_node_of(std::span<const int> cpus, const fs::path& folder) {
+  int node = -1;
+  for (const int number : cpus) {
+    const fs::path cpu = folder / ("cpu" + std::to_string(number));
+    std::error_code failed;
+    if (node < 0 && (node = numa_node_of(cpu)) < 0) return -1;
+    if (!fs::exists(cpu / ("node" + std::to_string(node)), failed)) return -1;
+  }
+  return node;
 }
 
 }  // namespace weft::os

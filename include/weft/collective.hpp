@@ -64,7 +64,10 @@ enum class Algorithm : std::uint8_t {
   ring,       ///< from neighbour to neighbour: all_reduce, reduce_scatter, all_gather, broadcast
   halving,    ///< halves with ever other ranks, then back: all_reduce of 2, 4, 8, ... ranks
   doubling,   ///< with ever other ranks: all_reduce, broadcast, barrier
-  two_level   ///< within the hosts, between them, within the hosts: all_reduce, broadcast
+  /// Within the hosts, between them, within the hosts: all_reduce, broadcast. Of ranks of one host:
+  /// the same with its NUMA nodes, where they make rows of ranks alike: all_reduce, reduce,
+  /// reduce_scatter, broadcast, all_gather; else direct.
+  two_level
 };
 
 /// One collective operation on this rank's tensors, as the functions below describe it: a value,

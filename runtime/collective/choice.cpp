@@ -110,8 +110,23 @@ bool is_served(Algorithm algorithm, const ProgramTask& task, const Hosts& hosts)
 
 }  // namespace
 
+bool serves_by_nodes(CollectiveKind kind) noexcept {
+  return kind == Kind::all_reduce || kind == Kind::reduce || kind == Kind::reduce_scatter ||
+         kind == Kind::broadcast || kind == Kind::all_gather;
+}
+
 bool serves_whole(CollectiveKind kind) noexcept {
   return kind == Kind::reduce || kind == Kind::all_reduce || kind == Kind::scan;
+}
+
+Algorithm ruled(const Choices& choices, CollectiveKind kind, std::uint64_t bytes,
+                const std::function<bool(Algorithm)>& serves) {
+  for (std::size_t i = 0; i < choices.count; ++i) {
+    const CollectiveRule& rule = choices.rules[i];
+    if (rule.kind == kind && rule.from <= bytes && bytes <= rule.to && serves(rule.algorithm))
+      return rule.algorithm;
+  }
+  return Algorithm::automatic;
 }
 
 double expected_time(Algorithm algorithm, const Choosing& choosing, const Hosts& hosts,
@@ -134,12 +149,10 @@ Algorithm choose(const Choosing& choosing, const Hosts& hosts, const Choices& ch
         .hint = "leave the algorithm automatic, or take direct, which serves every call"});
   }
   const std::uint64_t bytes = static_cast<std::uint64_t>(choosing.task.count) * choosing.element;
-  for (std::size_t i = 0; i < choices.count; ++i) {
-    const CollectiveRule& rule = choices.rules[i];
-    if (rule.kind == kind && rule.from <= bytes && bytes <= rule.to &&
-        is_served(rule.algorithm, choosing.task, hosts))
-      return rule.algorithm;
-  }
+  const Algorithm told = ruled(choices, kind, bytes, [&](Algorithm algorithm) {
+    return is_served(algorithm, choosing.task, hosts);
+  });
+  if (told != Algorithm::automatic) return told;
   Algorithm best = Algorithm::direct;
   double least = expected_time(best, choosing, hosts, choices);
   for (const Algorithm algorithm : kAll) {

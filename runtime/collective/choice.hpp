@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -55,6 +56,11 @@ Costs read_costs(const std::string& file);
 /// The text of a file.
 std::string write_costs(const Costs& costs);
 
+/// What the first rule says that holds for such a call and whose algorithm `serves` it; automatic:
+/// none does.
+Algorithm ruled(const Choices& choices, CollectiveKind kind, std::uint64_t bytes,
+                const std::function<bool(Algorithm)>& serves);
+
 /// A call as the choice depends on it; the same on all ranks.
 struct Choosing {
   ProgramTask task;
@@ -63,6 +69,8 @@ struct Choosing {
   Algorithm asked = Algorithm::automatic;
 };
 
+/// Whether it can go in steps by NUMA nodes, within a host.
+bool serves_by_nodes(CollectiveKind kind) noexcept;
 /// Whether `direct` and `whole` apart from programs serve it.
 bool serves_whole(CollectiveKind kind) noexcept;
 /// How long it should take, in seconds; below 0: it can't serve this call.

@@ -68,6 +68,7 @@ Status CollectiveGroup::enqueue(const std::shared_ptr<PlannedCall>& call) noexce
   call->number = ++numbered_;
   call->status = {};
   call->awaited = 0;
+  call->step = 0;
   call->stage = Stage::posting;
   begin(*call);
   queue_[queued_++] = call;

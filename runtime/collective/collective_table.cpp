@@ -45,7 +45,8 @@ std::shared_ptr<CollectiveGroup> CollectiveTable::make(std::vector<int> ranks, s
   const bool one_host = std::all_of(ranks.begin(), ranks.end(), [this](int rank) {
     return mesh_.peer(rank).fabric->name() == "shm";
   });
-  if (one_host) return std::make_shared<HostGroup>(local_, mesh_, *this, std::move(ranks), id);
+  if (one_host)
+    return std::make_shared<HostGroup>(local_, mesh_, *this, std::move(ranks), id, numa_node_);
   return std::make_shared<SlotGroup>(local_, mesh_, *this, slots_, std::move(ranks), id);
 }
 

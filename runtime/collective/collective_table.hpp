@@ -29,6 +29,8 @@ class CollectiveTable {
     rules_ = parse_rules(rules);
     costs_ = read_costs(costs);
   }
+  /// Before the first group: the NUMA node of this rank; -1: none.
+  void settle_in(int numa_node) noexcept { numa_node_ = numa_node; }
 
   // Any application thread.
   std::shared_ptr<CollectiveGroup> open(std::span<const int> ranks, Deadline deadline);
@@ -65,6 +67,7 @@ class CollectiveTable {
   p2p::SlotTable& slots_;
   Choices rules_;
   Costs costs_;
+  int numa_node_ = -1;
   std::mutex mutex_;  ///< guards what is below
   std::map<std::vector<int>, std::uint64_t> opened_;
   std::map<std::uint64_t, Group> groups_;

@@ -14,8 +14,11 @@ namespace weft::detail {
 struct TensorPlaces {
   std::uint32_t in_chunk = 0;
   std::uint32_t out_chunk = 0;
+  std::uint32_t partial_chunk = 0;  ///< what it has combined for its place in all NUMA nodes
+  std::uint32_t reserved = 0;
   std::uint64_t in_offset = 0;
   std::uint64_t out_offset = 0;
+  std::uint64_t partial_offset = 0;
   std::uint64_t in_bytes = 0;
   std::uint64_t out_bytes = 0;
 };
@@ -44,8 +47,14 @@ class GroupArea {
 
   /// Every call up to this one is done here: this rank reads and writes nobody's memory for it.
   std::atomic<std::uint64_t>& done() const noexcept { return word(0); }
+  /// How far it is with a call that goes in steps, which are meetings of some ranks.
+  std::atomic<std::uint64_t>& passed() const noexcept { return word(8); }
   /// This rank has given up every call up to this one, and touches nobody's memory for it.
   std::atomic<std::uint64_t>& stopped() const noexcept { return word(64); }
+  /// Set once, before others look: the NUMA node of this rank; -1: none.
+  std::int64_t& numa_node() const noexcept {
+    return *reinterpret_cast<std::int64_t*>(memory_ + 80);
+  }
   /// Set once, before others look: the size up to which this rank would have tensors go with the
   /// word. The group's first rank decides.
   std::uint64_t& word_bytes() const noexcept {
@@ -71,6 +80,10 @@ class GroupArea {
 
   static std::uint64_t announce(std::uint64_t call, std::uint32_t fingerprint) noexcept {
     return call << 32 | fingerprint;
+  }
+  /// What passed() is once a call has passed so many steps, 1 to 3.
+  static std::uint64_t step_word(std::uint64_t call, int step) noexcept {
+    return call << 2 | static_cast<std::uint64_t>(step);
   }
   /// Whether a word is of that call; its fingerprint may be another.
   static bool is_of(std::uint64_t word, std::uint64_t call) noexcept {

@@ -32,7 +32,7 @@ bool rooted(Kind kind) noexcept {
 }  // namespace
 
 HostGroup::HostGroup(p2p::LocalRank& local, p2p::Mesh& mesh, CollectiveTable& table,
-                     std::vector<int> ranks, std::uint64_t id)
+                     std::vector<int> ranks, std::uint64_t id, int numa_node)
     : CollectiveGroup(local, mesh, table, std::move(ranks), id),
       entry_bytes_(GroupArea::entry_bytes(size())),
       area_block_(local.control, GroupArea::bytes(size())),
@@ -40,9 +40,11 @@ HostGroup::HostGroup(p2p::LocalRank& local, p2p::Mesh& mesh, CollectiveTable& ta
       members_(ranks_.size()),
       ins_(ranks_.size()),
       outs_(ranks_.size()),
+      partials_(ranks_.size()),
       streams_from_(local.stream_bytes.value_or(kStreamBytes)) {
   std::memset(area_block_.data(), 0, GroupArea::bytes(size()));
   const bool crowded = local.waiter.policy().spin.count() == 0;
+  area_.numa_node() = numa_node;
   area_.word_bytes() = crowded ? kCrowdedWordBytes : kWordBytes;
   sources_.reserve(ranks_.size());
   targets_.reserve(ranks_.size());
@@ -55,7 +57,7 @@ p2p::MemoryRef HostGroup::area() const noexcept {
   return {block.chunk, block.offset, block.bytes};
 }
 
-void HostGroup::meet(std::span<const p2p::MemoryRef> areas, const Choices&, Deadline) {
+void HostGroup::meet(std::span<const p2p::MemoryRef> areas, const Choices& choices, Deadline) {
   for (int r = 0; r < size(); ++r) {
     Member& member = members_[static_cast<std::size_t>(r)];
     if (r == me_) continue;
@@ -70,11 +72,17 @@ void HostGroup::meet(std::span<const p2p::MemoryRef> areas, const Choices&, Dead
                               .peer = member.peer->rank});
     member.area = GroupArea(member.peer->channel->direct(*found), entry_bytes_);
   }
+  choices_ = choices;
+  std::vector<int> node_of;
+  for (const Member& member : members_)
+    node_of.push_back(static_cast<int>(member.area.numa_node()));
+  nodes_ = NumaNodes(node_of, me_);
   word_bytes_ = members_.front().area.word_bytes();
 }
 
 bool HostGroup::awaits(const PlannedCall& call, int who, int whom) noexcept {
   const Task& task = call.task;
+  if (call.by_nodes) return true;
   switch (task.kind()) {
     case Kind::broadcast:
     case Kind::scatter:
@@ -92,6 +100,7 @@ bool HostGroup::awaits(const PlannedCall& call, int who, int whom) noexcept {
 
 bool HostGroup::stays_for(const PlannedCall& call, int who) noexcept {
   if (call.with_word) return false;
+  if (call.by_nodes) return true;
   const Kind kind = call.task.kind();
   if (kind == Kind::broadcast || kind == Kind::scatter || kind == Kind::gather)
     return who == call.task.root();
@@ -165,13 +174,12 @@ void HostGroup::work(PlannedCall& call) noexcept {
   if (call.with_word) {
     work_with_words(call);
   } else {
-    if (!find_peers(call)) return;
-    // Whoever has given the call up has its memory for itself: it looks at this rank's entry after
-    // it has said so, this rank the other way round.
-    p2p::full_barrier();
-    for (const Member& member : members_)
-      if (member.area.stopped().load(std::memory_order_acquire) >= call.number) return;
-    if (!work_in_place(call)) return;
+    if (call.step == 0 && !find_peers(call)) return;
+    if (call.by_nodes) {
+      if (!work_by_nodes(call)) return;
+    } else if (is_given_up(call.number) || !work_in_place(call)) {
+      return;
+    }
   }
   area_.done().store(call.number, std::memory_order_release);
   const Kind kind = call.task.kind();
@@ -180,6 +188,15 @@ void HostGroup::work(PlannedCall& call) noexcept {
       if (r != me_) ring(r);
   call.awaited = 0;
   call.stage = Stage::leaving;
+}
+
+// Whoever has given the call up has its memory for itself: it looks at this rank's entry after it
+// has said so, this rank the other way round.
+bool HostGroup::is_given_up(std::uint64_t number) const noexcept {
+  p2p::full_barrier();
+  return std::ranges::any_of(members_, [number](const Member& member) {
+    return member.area.stopped().load(std::memory_order_acquire) >= number;
+  });
 }
 
 void HostGroup::leave(PlannedCall& call) noexcept {
@@ -240,7 +257,13 @@ std::vector<int> HostGroup::awaited(const PlannedCall& call) const {
         member.area.call_word(call.number).load(std::memory_order_acquire), call.number);
     const bool done = member.area.done().load(std::memory_order_acquire) >= call.number;
     const bool entering = call.stage == Stage::entering;
-    if (r != me_ && !done && (!entering || (!came && awaits(call, me_, r)))) late.push_back(r);
+    bool waits = !entering || (!came && awaits(call, me_, r));
+    if (entering && call.step > 0) {
+      const auto awaited = awaited_by_nodes(call.task);
+      waits =
+          std::ranges::find(awaited, r) != awaited.end() && !has_passed(r, call.number, call.step);
+    }
+    if (r != me_ && !done && waits) late.push_back(r);
   }
   return late;
 }

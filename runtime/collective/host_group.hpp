@@ -6,8 +6,10 @@
 #include <span>
 #include <vector>
 
+#include "runtime/collective/choice.hpp"
 #include "runtime/collective/collective_group.hpp"
 #include "runtime/collective/group_area.hpp"
+#include "runtime/collective/numa_nodes.hpp"
 
 namespace weft::detail {
 
@@ -15,11 +17,13 @@ namespace weft::detail {
 /// and waits for those that it needs. Work: it loads from the others' tensors and stores into its
 /// own and theirs, so that no two ranks touch the same bytes. Leave: it waits until nobody touches
 /// its own tensors any more. A tensor that fits goes with the entry: then nobody touches another's
-/// tensors, and the third step falls away.
+/// tensors, and the third step falls away. Where the ranks lie in several NUMA nodes, the work of a
+/// large tensor may go in steps, with meetings between (numa_work.cpp).
 class HostGroup final : public CollectiveGroup {
  public:
+  /// `numa_node`: this rank's; -1: none.
   HostGroup(p2p::LocalRank& local, p2p::Mesh& mesh, CollectiveTable& table, std::vector<int> ranks,
-            std::uint64_t id);
+            std::uint64_t id, int numa_node);
 
   p2p::MemoryRef area() const noexcept override;
   void meet(std::span<const p2p::MemoryRef> areas, const Choices& choices,
@@ -50,8 +54,10 @@ class HostGroup final : public CollectiveGroup {
   // Before a call is started.
   void place_input(PlannedCall& call);
   void place_output(PlannedCall& call);
+  void place_partial(PlannedCall& call);
   void export_chunk(std::uint32_t chunk);
   bool goes_with_word(const Task& task) const noexcept;
+  bool goes_by_nodes(const PlannedCall& call) const;
 
   // A call's steps.
   void post(PlannedCall& call) noexcept;
@@ -72,12 +78,26 @@ class HostGroup final : public CollectiveGroup {
   bool wait_for_chunk() noexcept;
   static std::byte* find(Member& member, std::uint32_t chunk, std::uint64_t offset,
                          std::uint64_t bytes) noexcept;
-  static bool writes_out_of(const PlannedCall& call, int whose) noexcept;
+  /// Whether others touch what it gets.
+  static bool shows_out(const PlannedCall& call, int whose) noexcept;
   void work_with_words(PlannedCall& call) noexcept;
   /// False when the ranks don't agree.
   bool work_in_place(PlannedCall& call) noexcept;
   void combine_slices(PlannedCall& call) noexcept;
   bool exchange_parts(PlannedCall& call) noexcept;
+  /// Whether a member touches nobody's memory for that call any more.
+  bool is_given_up(std::uint64_t number) const noexcept;
+
+  // Work in steps, by NUMA nodes.
+  /// Takes the call as far as it goes; true once nothing is left to do.
+  bool work_by_nodes(PlannedCall& call) noexcept;
+  void combine_by_nodes(PlannedCall& call) noexcept;
+  void copy_by_nodes(PlannedCall& call) noexcept;
+  /// Those that have to pass a step before this rank takes the next.
+  std::span<const int> awaited_by_nodes(const Task& task) const noexcept;
+  bool has_passed(int rank, std::uint64_t number, int step) const noexcept;
+  /// What this rank combines of its node.
+  std::int64_t partial_elements(const Task& task) const noexcept;
   void copy(std::byte* to, const std::byte* from, std::size_t bytes,
             std::size_t total) const noexcept;
 
@@ -91,10 +111,13 @@ class HostGroup final : public CollectiveGroup {
   std::vector<std::uint32_t> exported_;  ///< chunks that every member has been told of
   std::vector<const std::byte*> ins_;    ///< by rank, while a call works
   std::vector<std::byte*> outs_;
+  std::vector<const std::byte*> partials_;
   std::vector<const std::byte*> sources_;
   std::vector<std::byte*> targets_;
   const std::size_t streams_from_;  ///< bytes of a whole operation
-  std::size_t word_bytes_ = 0;      ///< the most that goes with the word; the same on all ranks
+  NumaNodes nodes_;
+  Choices choices_;             ///< the first rank's
+  std::size_t word_bytes_ = 0;  ///< the most that goes with the word; the same on all ranks
 };
 
 }  // namespace weft::detail

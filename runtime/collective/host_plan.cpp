@@ -23,8 +23,10 @@ bool HostGroup::goes_with_word(const Task& task) const noexcept {
 void HostGroup::prepare(PlannedCall& call) {
   call.with_word = goes_with_word(call.task);
   if (call.with_word) return;
+  call.by_nodes = goes_by_nodes(call);
   place_input(call);
   place_output(call);
+  place_partial(call);
 }
 
 void HostGroup::place_input(PlannedCall& call) {
@@ -54,7 +56,7 @@ void HostGroup::place_input(PlannedCall& call) {
 void HostGroup::place_output(PlannedCall& call) {
   const Task& task = call.task;
   call.out = task.out;
-  if (task.out == nullptr || task.out_bytes == 0 || !writes_out_of(call, me_)) return;
+  if (task.out == nullptr || task.out_bytes == 0 || !shows_out(call, me_)) return;
   auto place = local_.data->locate(task.out, task.out_bytes);
   if (!place) {
     call.out_stage = p2p::OwnedBlock(local_.data, task.out_bytes);
@@ -65,6 +67,17 @@ void HostGroup::place_output(PlannedCall& call) {
   call.places.out_offset = place->offset;
   call.places.out_bytes = task.out_bytes;
   export_chunk(place->chunk);
+}
+
+void HostGroup::place_partial(PlannedCall& call) {
+  if (!call.by_nodes || !combines(call.task.kind())) return;
+  call.partial_bytes = static_cast<std::size_t>(partial_elements(call.task)) * call.reducer->wide();
+  if (call.partial_bytes == 0) return;
+  call.partial = p2p::OwnedBlock(local_.data, call.partial_bytes);
+  const p2p::Block& place = call.partial.block();
+  call.places.partial_chunk = place.chunk;
+  call.places.partial_offset = place.offset;
+  export_chunk(place.chunk);
 }
 
 void HostGroup::export_chunk(std::uint32_t chunk) {

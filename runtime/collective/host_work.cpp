@@ -3,27 +3,12 @@
 
 #include "base/kernels/copy.hpp"
 #include "runtime/collective/host_group.hpp"
+#include "runtime/collective/slice.hpp"
 
 namespace weft::detail {
 namespace {
 
 using Kind = CollectiveKind;
-
-constexpr std::size_t kLine = 64;
-
-/// The share of `count` elements that falls to one of `ranks`: whole lines, as even as can be.
-struct Slice {
-  std::int64_t first;
-  std::int64_t count;
-};
-Slice slice_of(std::int64_t count, std::size_t element, int rank, int ranks) noexcept {
-  const auto per_line = static_cast<std::int64_t>(kLine / element);
-  const std::int64_t lines = (count + per_line - 1) / per_line;
-  const std::int64_t first = lines / ranks * rank + std::min<std::int64_t>(rank, lines % ranks);
-  const std::int64_t own = lines / ranks + (rank < lines % ranks ? 1 : 0);
-  const std::int64_t begin = std::min(count, first * per_line);
-  return {begin, std::min(count, (first + own) * per_line) - begin};
-}
 
 }  // namespace
 
@@ -107,9 +92,11 @@ bool HostGroup::find_peers(PlannedCall& call) noexcept {
     const auto at = static_cast<std::size_t>(r);
     ins_[at] = call.in;
     outs_[at] = call.out;
+    partials_[at] = call.partial ? call.partial.data() : nullptr;
     if (r == me_) continue;
     ins_[at] = nullptr;
     outs_[at] = nullptr;
+    partials_[at] = nullptr;
     if (!awaits(call, me_, r)) continue;
     TensorPlaces places;
     std::memcpy(&places, members_[at].area.payload(call.number), sizeof places);
@@ -117,9 +104,15 @@ bool HostGroup::find_peers(PlannedCall& call) noexcept {
       ins_[at] = find(members_[at], places.in_chunk, places.in_offset, places.in_bytes);
       if (ins_[at] == nullptr) return wait_for_chunk();
     }
-    if (places.out_bytes > 0 && writes_out_of(call, r)) {
+    if (places.out_bytes > 0 && shows_out(call, r)) {
       outs_[at] = find(members_[at], places.out_chunk, places.out_offset, places.out_bytes);
       if (outs_[at] == nullptr) return wait_for_chunk();
+    }
+    // At the same place of another node it is as large as here.
+    if (call.partial_bytes > 0 && nodes_.rank(nodes_.node_of(r), nodes_.place()) == r) {
+      partials_[at] =
+          find(members_[at], places.partial_chunk, places.partial_offset, call.partial_bytes);
+      if (partials_[at] == nullptr) return wait_for_chunk();
     }
   }
   return true;
@@ -131,7 +124,7 @@ bool HostGroup::wait_for_chunk() noexcept {
   return false;
 }
 
-bool HostGroup::writes_out_of(const PlannedCall& call, int whose) noexcept {
+bool HostGroup::shows_out(const PlannedCall& call, int whose) noexcept {
   switch (call.task.kind()) {
     case Kind::all_reduce:
     case Kind::scan:
@@ -139,6 +132,10 @@ bool HostGroup::writes_out_of(const PlannedCall& call, int whose) noexcept {
     case Kind::reduce:
     case Kind::gather:
       return whose == call.task.root();
+    case Kind::broadcast:
+      return call.by_nodes && whose != call.task.root();
+    case Kind::all_gather:
+      return call.by_nodes;
     default:
       return false;
   }

@@ -35,6 +35,9 @@ struct PlannedCall {
   std::byte* out = nullptr;
   p2p::OwnedBlock in_stage;
   p2p::OwnedBlock out_stage;
+  bool by_nodes = false;    ///< in steps, within NUMA nodes and between them
+  p2p::OwnedBlock partial;  ///< what this rank combines of its node
+  std::size_t partial_bytes = 0;
 
   // Between hosts.
   Tensor flat_in{};  ///< the tensors as bytes
@@ -47,6 +50,7 @@ struct PlannedCall {
   Stage stage = Stage::idle;
   std::uint64_t number = 0;
   int awaited = 0;  ///< the first rank that was not seen yet
+  int step = 0;     ///< of one that goes in steps: how many are done
   Status status{};
 
   bool under_way() const noexcept { return stage != Stage::idle && stage != Stage::ended; }

@@ -31,6 +31,13 @@ kernels::Combination combination_of(Reduction reduction) noexcept {
   }
 }
 
+void put(std::byte* to, const std::byte* from, std::size_t bytes, bool streamed) noexcept {
+  if (streamed)
+    kernels::copy_streamed(to, from, bytes);
+  else
+    std::memcpy(to, from, bytes);
+}
+
 }  // namespace
 
 void Reducer::Free::operator()(std::byte* memory) const noexcept {
@@ -73,11 +80,12 @@ const std::byte* Reducer::leaf(const std::byte* source, std::size_t at, std::siz
 
 // What it returns lies in a source or at scratch(level); it uses the levels from there on.
 const std::byte* Reducer::tree(Sources sources, std::size_t at, std::size_t count,
-                               std::size_t level) {
-  if (sources.size() == 1) return leaf(sources[0], at, count, level);
+                               std::size_t level, bool partials) {
+  if (sources.size() == 1)
+    return partials ? sources[0] + at * wide() : leaf(sources[0], at, count, level);
   const std::size_t half = std::bit_ceil(sources.size()) / 2;
-  const std::byte* left = tree(sources.first(half), at, count, level);
-  const std::byte* right = tree(sources.subspan(half), at, count, level + 1);
+  const std::byte* left = tree(sources.first(half), at, count, level, partials);
+  const std::byte* right = tree(sources.subspan(half), at, count, level + 1, partials);
   pair(scratch(level), left, right, count);
   return scratch(level);
 }
@@ -149,12 +157,29 @@ void Reducer::combine(Sources sources, Targets targets, std::int64_t count, bool
     }
     for (; next < targets.size(); ++next) {
       std::byte* to = targets[next] + first;
-      if (to == result) continue;
-      if (streamed)
-        kernels::copy_streamed(to, result, bytes);
-      else
-        std::memcpy(to, result, bytes);
+      if (to != result) put(to, result, bytes, streamed);
     }
+  }
+}
+
+void Reducer::combine_partly(Sources sources, std::byte* to, std::int64_t count) {
+  const auto total = static_cast<std::size_t>(count);
+  const std::size_t step = kBlock / wide();
+  for (std::size_t at = 0; at < total; at += step) {
+    const std::size_t some = std::min(step, total - at);
+    std::memcpy(to + at * wide(), tree(sources, at, some, 0), some * wide());
+  }
+}
+
+void Reducer::combine_partials(Sources partials, Targets targets, std::int64_t count,
+                               std::size_t ranks, bool streamed) {
+  const auto total = static_cast<std::size_t>(count);
+  const std::size_t step = kBlock / wide();
+  for (std::size_t at = 0; at < total; at += step) {
+    const std::size_t some = std::min(step, total - at);
+    const std::byte* result = finish(tree(partials, at, some, 0, true), some, ranks);
+    for (std::byte* target : targets)
+      put(target + at * element_, result, some * element_, streamed);
   }
 }
 

@@ -27,6 +27,13 @@ class Reducer {
   /// Into the n-th target the sources up to the n-th, from left to right; target n may be source n.
   void combine_up_to(Sources sources, Targets targets, std::int64_t count);
 
+  /// As combine(), but not averaged and not rounded: what is calculated with, into memory that is
+  /// none of the sources.
+  void combine_partly(Sources sources, std::byte* to, std::int64_t count);
+  /// Of what combine_partly() has made, `ranks` sources in all. A target may not be a source.
+  void combine_partials(Sources partials, Targets targets, std::int64_t count, std::size_t ranks,
+                        bool streamed);
+
   // Of elements that are combined bit by bit, in several places.
   /// Bytes of an element that is calculated with.
   std::size_t wide() const noexcept { return widens_ ? sizeof(float) : element_; }
@@ -38,7 +45,8 @@ class Reducer {
   void finish(std::byte* to, const std::byte* sum, std::size_t count, std::size_t ranks);
 
  private:
-  const std::byte* tree(Sources sources, std::size_t at, std::size_t count, std::size_t level);
+  const std::byte* tree(Sources sources, std::size_t at, std::size_t count, std::size_t level,
+                        bool partials = false);
   /// A source's block as what is calculated with: itself, or widened.
   const std::byte* leaf(const std::byte* source, std::size_t at, std::size_t count,
                         std::size_t level);

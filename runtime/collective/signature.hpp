@@ -25,6 +25,11 @@ struct Signature {
   std::array<std::uint8_t, 6> reserved{};
 
   friend bool operator==(const Signature&, const Signature&) = default;
+  /// Whether elements may be combined in whichever order: then the result is the same, or may
+  /// differ.
+  bool may_reorder() const noexcept {
+    return reduction != kUserFunction && (dtype > DType::bf16 || any_order);
+  }
   /// Not 0.
   std::uint32_t fingerprint() const noexcept;
   /// "all_reduce(f32[1000], sum)".

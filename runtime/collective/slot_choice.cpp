@@ -20,12 +20,6 @@ constexpr std::size_t kMostLaneBytes = 2 * Piece::kMost;
 /// Choices are remembered for so many kinds of calls.
 constexpr std::size_t kRemembered = 1024;
 
-/// Whether elements may be combined in whichever order without a difference in the result.
-bool any_order(const Call& call, const Signature& signature) noexcept {
-  const bool whole_numbers = signature.dtype > DType::bf16;
-  return call.op.function() == nullptr && (whole_numbers || !call.deterministic);
-}
-
 int lanes_of(Kind kind, std::size_t bytes) noexcept {
   const std::size_t some = std::clamp<std::size_t>(bytes / kLaneBytes, 1,
                                                    kind == Kind::broadcast ? kChainLanes : kLanes);
@@ -50,7 +44,7 @@ void SlotGroup::choose_algorithm(PlannedCall& call) {
                              .count = task.count,
                              .offsets = task.offsets,
                              .root = std::max(0, task.root()),
-                             .any_order = any_order(call.call, task.signature),
+                             .any_order = task.signature.may_reorder(),
                              .widens = call.reducer && call.reducer->widens(),
                              .lanes = 1},
                     .element = task.element,

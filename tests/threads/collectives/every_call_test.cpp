@@ -169,7 +169,25 @@ class Turn {
   std::vector<std::unique_ptr<std::byte[]>> own_;
 };
 
-class EveryCall : public testing::TestWithParam<int> {};
+struct Layout {
+  int ranks;
+  const char* nodes = "off";  ///< the NUMA node of each
+};
+
+void PrintTo(const Layout& layout, std::ostream* out) {
+  *out << layout.ranks << " ranks, nodes " << layout.nodes;
+}
+
+class EveryCall : public testing::TestWithParam<Layout> {};
+
+Config settings_of(const Layout& layout) {
+  return settings()
+      .with(Knob::numa, layout.nodes)
+      .with(Knob::coll, layout.nodes == std::string("off")
+                            ? ""
+                            : "all_reduce=two_level,reduce=two_level,reduce_scatter=two_level,"
+                              "broadcast=two_level,all_gather=two_level");
+}
 
 // Which ranks race with each other has nothing to do with the type, and ThreadSanitizer is slow.
 #if defined(__SANITIZE_THREAD__)
@@ -183,7 +201,7 @@ constexpr std::array<std::int64_t, 5> kCounts{0, 1, 7, 1001, 9000};
 
 TEST_P(EveryCall, GivesWhatTheReferenceGives) {
   run_ranks(
-      GetParam(),
+      GetParam().ranks,
       [](World& world) {
         Collectives group = Collectives::open(world);
         for (const std::int64_t count : kCounts)
@@ -201,10 +219,15 @@ TEST_P(EveryCall, GivesWhatTheReferenceGives) {
             }
         ASSERT_TRUE(group.run(barrier()).ok());
       },
-      settings());
+      settings_of(GetParam()));
 }
 
-INSTANTIATE_TEST_SUITE_P(Ranks, EveryCall, testing::Values(1, 2, 3, 4, 5, 8));
+INSTANTIATE_TEST_SUITE_P(Ranks, EveryCall,
+                         testing::Values(Layout{1}, Layout{2}, Layout{3}, Layout{4}, Layout{5},
+                                         Layout{8}));
+INSTANTIATE_TEST_SUITE_P(NumaNodes, EveryCall,
+                         testing::Values(Layout{4, "0,0,1,1"}, Layout{4, "0,1,0,1"},
+                                         Layout{6, "0,0,1,1,2,2"}, Layout{8, "1,1,1,1,0,0,0,0"}));
 
 }  // namespace
 }  // namespace weft::tests

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "base/os/cpus.hpp"
 #include "base/os/fd.hpp"
@@ -21,6 +22,7 @@
 #include "base/os/mapping.hpp"
 #include "base/os/numa.hpp"
 #include "base/os/pidfd.hpp"
+#include "tests/unit/base/temp_folder.hpp"
 #include "weft/error.hpp"
 
 namespace weft::os {
@@ -96,6 +98,19 @@ TEST(Mapping, SharesAFileWithItsOtherMappings) {
   EXPECT_EQ(second.data()[8191], std::byte{42});
   EXPECT_NE(first.data(), second.data());
   EXPECT_EQ(first.bytes(), 8192U);
+}
+
+TEST(Numa, TellsTheNodeOfProcessors) {
+  const tests::TempFolder cpus;
+  for (const char* const node : {"cpu0/node0", "cpu1/node0", "cpu2/node1", "cpu3/nodes"})
+    std::filesystem::create_directories(cpus.path() / node);
+  const auto node_of = [&](std::vector<int> of) { return numa_node_of(of, cpus.path()); };
+  EXPECT_EQ(node_of({0, 1}), 0);
+  EXPECT_EQ(node_of({2}), 1);
+  EXPECT_EQ(node_of({1, 2}), -1) << "of two nodes";
+  EXPECT_EQ(node_of({2, 3}), -1) << "one of which the kernel says nothing";
+  EXPECT_EQ(node_of({9}), -1) << "it is not there";
+  EXPECT_EQ(node_of({}), -1);
 }
 
 TEST(Mapping, IsUnmappedOnce) {
