@@ -12,6 +12,7 @@
 #include <gloo/transport/tcp/device.h>
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -22,10 +23,11 @@
 namespace weft::bench {
 namespace {
 
-/// Where each rank is, under its number: all say it at once, and then know it.
+/// What the ranks tell each other, each under a key that ends with its number: all say it at once,
+/// and then know it.
 class Addresses final : public gloo::rendezvous::Store {
  public:
-  void set(const std::string&, const std::vector<char>& data) override {
+  void set(const std::string& key, const std::vector<char>& data) override {
     int ranks = 0;
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     const int own = static_cast<int>(data.size());
@@ -38,14 +40,19 @@ class Addresses final : public gloo::rendezvous::Store {
     MPI_Allgather(padded.data(), most, MPI_CHAR, all.data(), most, MPI_CHAR, MPI_COMM_WORLD);
     for (int rank = 0; rank < ranks; ++rank) {
       const auto begin = all.begin() + static_cast<std::ptrdiff_t>(most) * rank;
-      said_.emplace_back(begin, begin + sizes[static_cast<std::size_t>(rank)]);
+      said_[kind_of(key) + std::to_string(rank)] = {begin,
+                                                    begin + sizes[static_cast<std::size_t>(rank)]};
     }
   }
-  std::vector<char> get(const std::string& key) override { return said_.at(std::stoul(key)); }
+  std::vector<char> get(const std::string& key) override { return said_.at(key); }
   void wait(const std::vector<std::string>&) override {}
 
  private:
-  std::vector<std::vector<char>> said_;
+  static std::string kind_of(const std::string& key) {
+    return key.substr(0, key.find_last_not_of("0123456789") + 1);
+  }
+
+  std::map<std::string, std::vector<char>> said_;
 };
 
 std::string own_place(bool on_one_host) {
