@@ -161,11 +161,11 @@ void LocalRank::settle_waiting(int sharers, int local_ranks) noexcept {
     const int processors = os::count(os::affinity());
     const auto quota = os::cpu_quota();
     if (sharers <= processors && local_ranks <= quota.value_or(local_ranks))
-      policy.spin = WaitPolicy::kSpin;
+      policy = {.spin = WaitPolicy::kSpin, .yielding = WaitPolicy::kYielding};
   } catch (const Error&) {
-    policy.spin = {};  // processors unknown: sleeping is never wrong
+    policy = {};  // processors unknown: sleeping is never wrong
   }
-  if (spin_) policy.spin = *spin_;
+  if (spin_) policy = {.spin = *spin_};
   policy.barrier_before_sleep = policy.spin.count() > 0 && os::joins_global_barriers();
   waiter.set_policy(policy);
 }

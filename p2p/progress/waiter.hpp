@@ -21,8 +21,13 @@ namespace weft::p2p {
 /// keeps the awaited rank from running, so there is none then.
 struct WaitPolicy {
   static constexpr std::chrono::microseconds kSpin{200};
+  static constexpr std::chrono::microseconds kYielding{800};
 
   std::chrono::nanoseconds spin{0};
+  /// After that a thread that has sockets or queues to look at polls for so long yet, and lets
+  /// others run in between. Who moves a part of a tensor may be kept from it for a while, by what
+  /// the kernel has to do, and a sleep and its end cost more than it is late.
+  std::chrono::nanoseconds yielding{0};
   int yields = 8;
   /// The sleeper makes everybody pass a barrier, so that ringers need none of their own. Right
   /// where ranks seldom sleep; where they share processors and sleep often, the ringers' fences are
@@ -212,8 +217,11 @@ class Waiter {
   std::optional<WaitEnd> wait_awake(const Ready& ready, const Broken& broken,
                                     Clock::time_point until) const noexcept {
     auto now = policy_.spin.count() > 0 ? Clock::now() : until;
-    for (auto spin_end = std::min(until, now + policy_.spin); now < spin_end; now = Clock::now()) {
+    const auto yielding = poller_ != nullptr ? policy_.yielding : std::chrono::nanoseconds{0};
+    auto yields_from = now + policy_.spin;
+    for (auto end = std::min(until, yields_from + yielding); now < end; now = Clock::now()) {
       bool moved = false;
+      if (now >= yields_from) sched_yield();
       for (int i = 0; i < kPollsPerClock; ++i) {
         moved = poll() || moved;
         unattended_.move(Pace::patiently);
@@ -221,7 +229,9 @@ class Waiter {
         relax();
       }
       if (broken()) return ready() ? WaitEnd::ready : WaitEnd::broken;
-      if (moved) spin_end = std::min(until, now + policy_.spin);
+      if (!moved) continue;
+      yields_from = now + policy_.spin;
+      end = std::min(until, yields_from + yielding);
     }
     for (int i = 0; i < policy_.yields; ++i) {
       (void)poll();
