@@ -32,6 +32,7 @@ struct Program {
   std::string name;
   std::vector<std::string> launcher;  // its path, and the flags that do not depend on the run
   std::string executable;
+  bool has_threads = false;  // that move data beside the one that calls: a core would be too few
   // In place of one launch, where a row takes several.
   std::vector<RunRow> (*measure)(const RunOptions& options) = nullptr;
 };
@@ -54,9 +55,9 @@ std::optional<std::vector<std::string>> mpich_launcher() {
   return std::vector<std::string>{*program};
 }
 
-// Both families of launchers pin rank 0 to the first core and rank 1 to the second.
+// Both families of launchers pin rank 0 to the first core and rank 1 to the second, where asked.
 std::vector<std::string> command(const Program& program, const RunOptions& options) {
-  const bool pinned = !options.crowded;
+  const bool pinned = !options.crowded && !program.has_threads;
   const bool is_mpich = program.name == "mpich";
   std::vector<std::string> words = program.launcher;
   words.insert(words.end(), {"-n", std::to_string(options.ranks)});
@@ -92,7 +93,10 @@ std::optional<Program> peer_program(const std::string& name) {
                launcher ? executable.string() + " was not built" : "no launcher on PATH");
     return std::nullopt;
   }
-  return Program{.name = name, .launcher = *launcher, .executable = executable.string()};
+  return Program{.name = name,
+                 .launcher = *launcher,
+                 .executable = executable.string(),
+                 .has_threads = name == "gloo" || name == "grpc" || name == "zeromq"};
 }
 
 void add_perftest([[maybe_unused]] std::vector<Program>& programs, const Description& benchmark) {
