@@ -24,9 +24,9 @@ struct WaitPolicy {
   static constexpr std::chrono::microseconds kYielding{800};
 
   std::chrono::nanoseconds spin{0};
-  /// After that a thread that has sockets or queues to look at polls for so long yet, and lets
-  /// others run in between. Who moves a part of a tensor may be kept from it for a while, by what
-  /// the kernel has to do, and a sleep and its end cost more than it is late.
+  /// After that a thread that has sockets to look at polls for so long yet, and lets others run in
+  /// between. Who moves a part of a tensor may be kept from it for a while, by what the kernel has
+  /// to do for the connection, and a sleep and its end cost more than it is late.
   std::chrono::nanoseconds yielding{0};
   int yields = 8;
   /// The sleeper makes everybody pass a barrier, so that ringers need none of their own. Right
@@ -98,8 +98,10 @@ class Waiter {
   const WaitPolicy& policy() const noexcept { return policy_; }
   /// Before any other thread waits: arrivals of one more fabric show only to who looks. Two at
   /// most.
-  void add_poller(Poller& poller) noexcept {
+  /// `patient`: the kernel's processors bring what arrives, and may be late.
+  void add_poller(Poller& poller, bool patient = false) noexcept {
     (poller_ == nullptr ? poller_ : second_poller_) = &poller;
+    patient_ = patient_ || patient;
   }
   /// What every wait moves.
   Unattended& unattended() noexcept { return unattended_; }
@@ -217,7 +219,7 @@ class Waiter {
   std::optional<WaitEnd> wait_awake(const Ready& ready, const Broken& broken,
                                     Clock::time_point until) const noexcept {
     auto now = policy_.spin.count() > 0 ? Clock::now() : until;
-    const auto yielding = poller_ != nullptr ? policy_.yielding : std::chrono::nanoseconds{0};
+    const auto yielding = patient_ ? policy_.yielding : std::chrono::nanoseconds{0};
     auto yields_from = now + policy_.spin;
     for (auto end = std::min(until, yields_from + yielding); now < end; now = Clock::now()) {
       bool moved = false;
@@ -308,6 +310,7 @@ class Waiter {
   Sleeper* const sleeper_;
   Poller* poller_ = nullptr;
   Poller* second_poller_ = nullptr;
+  bool patient_ = false;
   board::Waits* waits_ = nullptr;
   std::atomic<int> silent_{0};  ///< sources that don't ring
   mutable Unattended unattended_;

@@ -80,7 +80,7 @@ void TcpFabric::open(const std::vector<RankAddress>& job) {
 void TcpFabric::start() {
   if (sockets_) return;
   sockets_.emplace(progress_);
-  local_.waiter.add_poller(*sockets_);
+  local_.waiter.add_poller(*sockets_, true);
   shared_.emplace(TcpRank{
       .local = local_,
       .sockets = *sockets_,
