@@ -72,7 +72,9 @@ def signal_all(pids, number):
 def run(fabric, program, mpirun):
     job = Job(fabric, program, mpirun)
     pids = job.await_all()
-    hogs = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(HOGS)]
+    # They end with this process, however that ends.
+    hog = ["setpriv", "--pdeathsig", "KILL", sys.executable, "-c", "while True: pass"]
+    hogs = [subprocess.Popen(hog) for _ in range(HOGS)]
     try:
         time.sleep(LOADED_S)
         signal_all(pids.values(), signal.SIGSTOP)
