@@ -8,8 +8,9 @@ target_link_libraries(weft_test_main PUBLIC GTest::gtest PRIVATE weft_settings)
 # What the sanitizers run.
 add_custom_target(in_process_tests)
 
-# A GoogleTest program in one process; every test in it is a CTest test of its own (under a
-# sanitizer the program is one).
+# A GoogleTest program in one process; every test in it is a CTest test of its own. Under a sanitizer,
+# and of the suite conformance, the program is one: there the start and end of a process cost more than
+# most tests.
 #   weft_test(name SUITE unit SOURCES a_test.cpp [LINKS weft::base] [TIMEOUT seconds] [ONE_THREAD])
 # ONE_THREAD: what it tests has no second thread, so ThreadSanitizer has nothing to look for in it.
 function(weft_test name)
@@ -31,8 +32,7 @@ function(weft_test name)
     return()
   endif()
   add_dependencies(in_process_tests ${name})
-  if(WEFT_SANITIZE)
-    # A sanitizer's start and end cost more than most tests: one process for all of a program's.
+  if(WEFT_SANITIZE OR TEST_SUITE STREQUAL "conformance")
     add_test(NAME ${name} COMMAND ${name})
     set_tests_properties(${name} PROPERTIES LABELS ${TEST_SUITE} TIMEOUT 600 PROCESSORS
                                             ${processors})

@@ -3,7 +3,8 @@
 #   passed|failed|skipped  program:name  reason
 # With -v show=failures: the whole output of the failed tests instead.
 # A program that ended otherwise than by its tests' verdict is itself a failure, with the test that
-# ran last as the reason. A command that is no GoogleTest program is a test by itself.
+# ran last as the reason. A command that is no GoogleTest program is a test by itself; what follows "skipped: " in
+# its output is the reason of a skip.
 
 function tell(outcome, reason) {
   if (show != "failures") printf "%s\t%s:%s\t%s\n", outcome, program, test, reason
@@ -15,7 +16,7 @@ function tell(outcome, reason) {
   status = attribute($0, "status")
   message = ""
   test = ""
-  output = ""
+  output = reason = ""
   told = failures = is_googletest = 0
   next
 }
@@ -23,10 +24,13 @@ function tell(outcome, reason) {
 /<(skipped|failure)[ >]/ { message = attribute($0, "message"); next }
 
 /<\/testcase>/ {
-  if (!is_googletest && status == "run") {
+  if (!is_googletest && (status == "run" || (status == "notrun" && message ~ /^SKIP_/))) {
     test = "(the command)"
     ++told
-    tell("passed", "")
+    if (status == "run") tell("passed", "")
+    else tell("skipped", reason == "" ? "no reason given" : reason)
+    program = ""
+    next
   }
   if (told == 0 || (status != "run" && failures == 0)) {
     last = test == "" ? "after its last test" : "in " test
@@ -43,6 +47,7 @@ program != "" {
   sub(/<\/system-out>$/, "", line)
   line = unescape(line)
   if (line ~ /^\[==========\]/) is_googletest = 1
+  if (!is_googletest && match(line, /(^|[ :])skipped: /)) reason = substr(line, RSTART + RLENGTH)
   if (match(line, /^\[ RUN      \] /)) {
     test = substr(line, RLENGTH + 1)
     output = reason = ""
