@@ -145,17 +145,27 @@ TEST(EventFd, BecomesReadableAfterAnArrival) {
       settings());
 }
 
+/// A slot of rank 0, to which rank 1 is attached; the others have neither end.
+struct Edge {
+  Slot slot;
+  RemoteSlot remote;
+};
+
+Edge open_edge(World& world, Meeting& meeting) {
+  Edge edge;
+  if (world.rank() == 0) edge.slot = world.expose(named("a"));
+  if (world.rank() == 1) edge.remote = world.attach(0, named("a"));
+  meeting.wait();
+  return edge;
+}
+
 TEST(AlsoNeeds, AReadersWaitEndsWhenAThirdRankLeaves) {
   Meeting meeting(3);
   std::atomic<bool> ended = false;
   run_ranks(
       3,
       [&](World& world) {
-        Slot slot;
-        RemoteSlot remote;
-        if (world.rank() == 0) slot = world.expose(named("a"));
-        if (world.rank() == 1) remote = world.attach(0, named("a"));
-        meeting.wait();
+        auto [slot, remote] = open_edge(world, meeting);
         if (world.rank() == 2) return;
         if (world.rank() == 0) {
           const std::array needed{2};
@@ -181,11 +191,7 @@ TEST(AlsoNeeds, AWritersWaitEndsWhenAThirdRankLeaves) {
   run_ranks(
       3,
       [&](World& world) {
-        Slot slot;
-        RemoteSlot remote;
-        if (world.rank() == 0) slot = world.expose(named("a"));
-        if (world.rank() == 1) remote = world.attach(0, named("a"));
-        meeting.wait();
+        auto [slot, remote] = open_edge(world, meeting);
         if (world.rank() == 0) {
           EXPECT_TRUE(soon([&] { return ended.load(); }));
         } else if (world.rank() == 1) {
@@ -208,11 +214,7 @@ TEST(AlsoNeeds, WhoIsNeededUntilItLeavesEndsNoWaitByLeaving) {
   run_ranks(
       3,
       [&](World& world) {
-        Slot slot;
-        RemoteSlot remote;
-        if (world.rank() == 0) slot = world.expose(named("a"));
-        if (world.rank() == 1) remote = world.attach(0, named("a"));
-        meeting.wait();
+        auto [slot, remote] = open_edge(world, meeting);
         const std::array needed{2};
         if (world.rank() == 0) {
           slot.also_needs(needed, Needed::until_it_leaves);
