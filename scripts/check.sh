@@ -22,9 +22,9 @@ check_directions() {
 }
 
 # clang-tidy over what the release build compiles, read as a unity build: a header once for many files.
-# Tests only with --full: they are half of it, nobody links them, and the compiler's warnings and the
-# sanitizers see them too. (Including a .cpp is what such a build does. misc-unused-* look only into
-# files that are read alone.)
+# What nobody links only with --full: tests, benchmarks and examples are three quarters of it, and the
+# compiler's warnings see them too. (Including a .cpp is what such a build does. misc-unused-* look only
+# into files that are read alone.)
 check_tidy() {
   say "clang-tidy"
   local folder=build/tidy log=build/tidy/configure.log sources
@@ -37,7 +37,7 @@ check_tidy() {
   sources=$(sed -n 's|^ *"file": "\(.*\.c[xp][xp]\)".*|\1|p' "$folder/compile_commands.json" | sort -u)
   [[ $1 == --full ]] ||
     sources=$(awk -v root="$PWD/" '{ file = substr($0, length(root) + 1) }
-      file !~ "^(build/tidy/)?tests/"' <<<"$sources")
+      file !~ "^(build/tidy/)?(tests|benchmarks|mpirun_examples)/"' <<<"$sources")
   [[ -n $sources ]] || die "clang-tidy: $folder/compile_commands.json names no source of weft"
   # clang prints how many warnings it suppressed in others' headers; that is no finding.
   printf '%s\n' "$sources" |

@@ -141,7 +141,9 @@ TEST(Connector, GivesNoConnectionForDataToARankThatItHasNotMet) {
   job[1].thread().run([] {});
   job[0].connect(1);
   job[1].connect(0);
+  // Each learns of it at its own time, and the caller has to know.
   ASSERT_TRUE(job[0].wait_met(1));
+  ASSERT_TRUE(job[1].wait_met(0));
   job[1].call_for_data(0, 3);
   ASSERT_NE(job[0].wait_brought(1, 3), nullptr);
   EXPECT_EQ(job[0].brought_count(), 1U);
