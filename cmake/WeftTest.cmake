@@ -12,7 +12,8 @@ add_custom_target(in_process_tests)
 # and of the suite conformance, the program is one: there the start and end of a process cost more than
 # most tests.
 #   weft_test(name SUITE unit SOURCES a_test.cpp [LINKS weft::base] [TIMEOUT seconds] [ONE_THREAD])
-# ONE_THREAD: what it tests has no second thread, so ThreadSanitizer has nothing to look for in it.
+# ONE_THREAD: what it tests has no second thread, so ThreadSanitizer has nothing to look for in it, and
+# another test may run beside it.
 function(weft_test name)
   cmake_parse_arguments(TEST "ONE_THREAD" "SUITE;TIMEOUT" "SOURCES;LINKS" ${ARGN})
   if(NOT TEST_SUITE)
@@ -21,7 +22,7 @@ function(weft_test name)
   if(NOT TEST_TIMEOUT)
     set(TEST_TIMEOUT 60)
   endif()
-  if(TEST_SUITE STREQUAL "unit")
+  if(TEST_ONE_THREAD OR TEST_SUITE STREQUAL "unit")
     set(processors 1)
   else()
     set(processors 2)

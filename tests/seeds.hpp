@@ -1,4 +1,4 @@
-// How many seeds a property test draws.
+// How many seeds a property test draws, or steps.
 #pragma once
 
 #include <cstdint>

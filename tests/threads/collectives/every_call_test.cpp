@@ -189,10 +189,11 @@ Config settings_of(const Layout& layout) {
                               "broadcast=two_level,all_gather=two_level");
 }
 
-// Which ranks race with each other has nothing to do with the type, and ThreadSanitizer is slow.
-#if defined(__SANITIZE_THREAD__)
+// Which ranks race with each other, and which memory is touched, has little to do with the type,
+// and sanitizers are slow.
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 constexpr std::array kTypes{DType::f32, DType::bf16};
-constexpr std::array<std::int64_t, 2> kCounts{7, 9000};
+constexpr std::array<std::int64_t, 3> kCounts{0, 7, 9000};
 #else
 constexpr std::array kTypes{DType::f64, DType::f32, DType::f16, DType::bf16,
                             DType::i64, DType::i32, DType::i8,  DType::u8};
@@ -222,7 +223,7 @@ TEST_P(EveryCall, GivesWhatTheReferenceGives) {
       settings_of(GetParam()));
 }
 
-#if defined(__SANITIZE_THREAD__)
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 INSTANTIATE_TEST_SUITE_P(Ranks, EveryCall, testing::Values(Layout{2}, Layout{3}, Layout{5}));
 INSTANTIATE_TEST_SUITE_P(NumaNodes, EveryCall, testing::Values(Layout{4, "0,0,1,1"}));
 #else

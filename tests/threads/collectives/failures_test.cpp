@@ -83,9 +83,10 @@ TEST(CollectiveFailure, ARankThatLeavesAfterItsPartIsMissedByNobody) {
           const Tensor out = world.rank() == 0
                                  ? world.allocate(DType::i32, {which == 1 ? 3 * kFew : kFew})
                                  : Tensor();
-          const Tensor many = world.allocate(DType::i32, {kMany});
+          const std::int64_t count = which == 2 ? kMany : kFew;
+          const Tensor many = world.allocate(DType::i32, {count});
           write(few, pattern(world.rank(), kFew));
-          write(many, pattern(world.rank(), kMany));
+          write(many, pattern(world.rank(), count));
           Plan plan = group.plan(calls[which](few, out, many));
           if (world.rank() == 0) root = &world;
           meeting.wait();

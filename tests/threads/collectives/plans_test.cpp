@@ -11,6 +11,7 @@
 #include <random>
 
 #include "p2p/slot/messages.hpp"
+#include "tests/seeds.hpp"
 #include "tests/threads/collectives/values.hpp"
 #include "tests/threads/slots/ranks.hpp"
 #include "tests/threads/verbs/allocation_count.hpp"
@@ -292,7 +293,7 @@ TEST_P(RandomCalls, OnSeveralGroupsWithMessagesBetweenGiveWhatTheyMust) {
                                ? Collectives()
                                : Collectives::open(world, list));
         std::mt19937 random(seed);  // the same on every rank
-        for (int step = 0; step < 150; ++step) {
+        for (std::uint64_t step = 0; step < seeds(150); ++step) {
           const std::size_t which = random() % lists.size();
           const std::int64_t count = random() % 3 == 0 ? random() % 40'000 : random() % 50;
           const unsigned kind = random() % 4;
@@ -313,8 +314,7 @@ TEST_P(RandomCalls, OnSeveralGroupsWithMessagesBetweenGiveWhatTheyMust) {
           if (kind == 1) call = reduce(in, me == root ? out : Tensor(), Reduction::sum, root);
           if (kind == 2) call = broadcast(in, root);
           call.algorithm = some_algorithm(kind, draw);
-          RoundTheRing ring(world, messages, lists[which], static_cast<std::uint64_t>(step),
-                            message);
+          RoundTheRing ring(world, messages, lists[which], step, message);
           Plan plan = group.plan(call);
           for (int again = 0; again < (many && kind < 2 ? 3 : 1); ++again)
             ASSERT_TRUE(plan.run().ok()) << "step " << step;

@@ -11,6 +11,7 @@
 #include <random>
 
 #include "p2p/progress/unattended.hpp"
+#include "tests/seeds.hpp"
 #include "tests/threads/collectives/values.hpp"
 #include "tests/threads/slots/ranks.hpp"
 #include "tests/threads/verbs/allocation_count.hpp"
@@ -131,7 +132,7 @@ TEST_P(RandomOrders, OfWaitsEnd) {
         std::mt19937 own(seed + 1 + static_cast<unsigned>(world.rank()));
         const int next = (world.rank() + 1) % world.size();
         const int before = (world.rank() + world.size() - 1) % world.size();
-        for (int step = 0; step < 60; ++step) {
+        for (std::uint64_t step = 0; step < seeds(100); ++step) {
           std::deque<Plan> plans;
           std::deque<MessageRequest> requests;
           std::vector<std::function<void()>> waits;
