@@ -11,11 +11,12 @@ add_custom_target(in_process_tests)
 # A GoogleTest program in one process; every test in it is a CTest test of its own. Under a sanitizer,
 # and of the suite conformance, the program is one: there the start and end of a process cost more than
 # most tests.
-#   weft_test(name SUITE unit SOURCES a_test.cpp [LINKS weft::base] [TIMEOUT seconds] [ONE_THREAD])
+#   weft_test(name SUITE unit SOURCES a_test.cpp [LINKS weft::base] [TIMEOUT seconds] [ONE_THREAD] [LONG_CUT])
 # ONE_THREAD: what it tests has no second thread, so ThreadSanitizer has nothing to look for in it, and
-# another test may run beside it.
+# another test may run beside it. LONG_CUT: under a sanitizer, only when the build is configured with
+# WEFT_TEST_FULL=1 in the environment.
 function(weft_test name)
-  cmake_parse_arguments(TEST "ONE_THREAD" "SUITE;TIMEOUT" "SOURCES;LINKS" ${ARGN})
+  cmake_parse_arguments(TEST "ONE_THREAD;LONG_CUT" "SUITE;TIMEOUT" "SOURCES;LINKS" ${ARGN})
   if(NOT TEST_SUITE)
     message(FATAL_ERROR "weft_test(${name}): say which SUITE it belongs to")
   endif()
@@ -29,7 +30,8 @@ function(weft_test name)
   endif()
   add_executable(${name} ${TEST_SOURCES})
   target_link_libraries(${name} PRIVATE weft_settings weft_test_main ${TEST_LINKS})
-  if(TEST_ONE_THREAD AND WEFT_SANITIZE STREQUAL "thread")
+  if((TEST_ONE_THREAD AND WEFT_SANITIZE STREQUAL "thread")
+     OR (TEST_LONG_CUT AND WEFT_SANITIZE AND NOT "$ENV{WEFT_TEST_FULL}" STREQUAL "1"))
     return()
   endif()
   add_dependencies(in_process_tests ${name})
