@@ -139,14 +139,14 @@ TEST_F(Guests, NeverSeeAVersionTornOrMixedNorOneGoBack) {
   const std::vector<Tensor> tensors = {Tensor::wrap(a.data(), DType::f32, specs[0].shape),
                                        Tensor::wrap(b.data(), DType::f32, specs[1].shape)};
   constexpr int kReaders = 3;
-  constexpr int kPulls = 12;
+  constexpr std::uint64_t kPulls = seeds(30);
   std::atomic<int> reading{kReaders};
   std::vector<std::thread> readers;
   for (int i = 0; i < kReaders; ++i)
     readers.emplace_back([&] {
       Reader reader = join();
       std::uint64_t before = 0;
-      for (int pull = 0; pull < kPulls; ++pull) {
+      for (std::uint64_t pull = 0; pull < kPulls; ++pull) {
         const Status status = reader.pull_newer(soon_enough());
         ASSERT_TRUE(status.ok()) << status.text();
         EXPECT_GT(reader.version(), before);
