@@ -1,12 +1,9 @@
 #include "base/log_file.hpp"
 
-#include <fcntl.h>
 #include <unistd.h>
 
-#include <cerrno>
-
 #include "base/config.hpp"
-#include "base/os/system_error.hpp"
+#include "base/os/named_file.hpp"
 #include "weft/error.hpp"
 
 namespace weft {
@@ -55,9 +52,11 @@ std::string rank_text(int rank) { return rank < 0 ? "-" : std::to_string(rank); 
 os::Fd open_log_file(std::string_view pattern, std::string_view host, int rank) {
   if (pattern.empty()) return {};
   const auto path = expand(pattern, host, rank);
-  os::Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
-  if (!file) refuse(pattern, "cannot open " + path + ": " + os::words(errno));
-  return file;
+  try {
+    return os::open_output(path, os::Output::append, "log");
+  } catch (const Error& error) {
+    refuse(pattern, "cannot open " + error.detail().message);
+  }
 }
 
 }  // namespace weft
