@@ -1,7 +1,7 @@
 #include "base/kernels/combine.hpp"
 
 #include <cstring>
-#include <type_traits>
+#include <limits>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "base/kernels/combine.cpp"
@@ -9,6 +9,8 @@
 
 #include <hwy/cache_control.h>
 #include <hwy/highway.h>
+
+#include "base/kernels/elements.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace weft::kernels::HWY_NAMESPACE {
@@ -28,16 +30,25 @@ struct Prod {
     return hn::Mul(a, b);
   }
 };
+// IEEE 754's minimum and maximum: NaN if either is, -0 below 0. NaN is one and the same, so that
+// the bits do not depend on which rank it came from.
+template <class V>
+HWY_INLINE V unless_nan(V result, V a, V b) {
+  using D = hn::DFromV<V>;
+  const auto nan = hn::Or(hn::IsNaN(a), hn::IsNaN(b));
+  const auto quiet = std::numeric_limits<hn::TFromD<D>>::quiet_NaN();
+  return hn::IfThenElse(nan, hn::Set(D(), quiet), result);
+}
 struct Min {
   template <class V>
   HWY_INLINE V operator()(V a, V b) const {
-    return hn::Min(a, b);
+    return unless_nan(hn::IfThenElse(hn::Eq(a, b), hn::Or(a, b), hn::Min(a, b)), a, b);
   }
 };
 struct Max {
   template <class V>
   HWY_INLINE V operator()(V a, V b) const {
-    return hn::Max(a, b);
+    return unless_nan(hn::IfThenElse(hn::Eq(a, b), hn::And(a, b), hn::Max(a, b)), a, b);
   }
 };
 
@@ -183,38 +194,6 @@ void combine_integers(std::byte* to, const std::byte* a, const std::byte* b, std
   for (std::size_t i = 0; i < count; ++i) result[i] = Op()(left[i], right[i]);
 }
 
-template <typename T>
-struct WrappingSum {
-  using U = std::make_unsigned_t<T>;
-  T operator()(T a, T b) const { return static_cast<T>(static_cast<U>(a) + static_cast<U>(b)); }
-};
-template <typename T>
-struct WrappingProd {
-  // At least unsigned: narrower types would be multiplied as signed ones, which may overflow.
-  using U = std::common_type_t<std::make_unsigned_t<T>, unsigned>;
-  T operator()(T a, T b) const { return static_cast<T>(static_cast<U>(a) * static_cast<U>(b)); }
-};
-template <typename T>
-struct Lesser {
-  T operator()(T a, T b) const { return a < b ? a : b; }
-};
-template <typename T>
-struct Greater {
-  T operator()(T a, T b) const { return a > b ? a : b; }
-};
-template <typename T>
-struct BitAnd {
-  T operator()(T a, T b) const { return static_cast<T>(a & b); }
-};
-template <typename T>
-struct BitOr {
-  T operator()(T a, T b) const { return static_cast<T>(a | b); }
-};
-template <typename T>
-struct BitXor {
-  T operator()(T a, T b) const { return static_cast<T>(a ^ b); }
-};
-
 template <class Type>
 Combine of_floats(Combination combination) {
   switch (combination) {
@@ -252,6 +231,22 @@ Combine of_integers(Combination combination) {
   return nullptr;
 }
 
+Combine of_booleans(Combination combination) {
+  switch (combination) {
+    case Combination::prod:
+    case Combination::min:
+    case Combination::bit_and:
+      return combine_integers<std::uint8_t, LogicalAnd>;
+    case Combination::max:
+    case Combination::bit_or:
+      return combine_integers<std::uint8_t, LogicalOr>;
+    case Combination::bit_xor:
+      return combine_integers<std::uint8_t, LogicalXor>;
+    default:
+      return nullptr;
+  }
+}
+
 Combine find(DType dtype, Combination combination) {
   switch (dtype) {
     case DType::f64:
@@ -271,7 +266,7 @@ Combine find(DType dtype, Combination combination) {
     case DType::u8:
       return of_integers<std::uint8_t>(combination);
     case DType::boolean:
-      return nullptr;
+      return of_booleans(combination);
   }
   return nullptr;
 }
@@ -367,37 +362,6 @@ void widen(float* to, const std::byte* from, DType from_dtype, std::size_t count
 
 void narrow(std::byte* to, DType to_dtype, const float* from, std::size_t count) noexcept {
   HWY_DYNAMIC_DISPATCH(narrow)(to, to_dtype, from, count);
-}
-
-namespace {
-
-template <typename T>
-void divide_all(std::byte* data, std::size_t count, std::int64_t divisor) noexcept {
-  auto* values = reinterpret_cast<T*>(data);
-  for (std::size_t i = 0; i < count; ++i)
-    values[i] = static_cast<T>(std::is_floating_point_v<T> ? values[i] / static_cast<T>(divisor)
-                                                           : values[i] / divisor);
-}
-
-}  // namespace
-
-void divide(std::byte* data, DType dtype, std::size_t count, std::int64_t divisor) noexcept {
-  switch (dtype) {
-    case DType::f64:
-      return divide_all<double>(data, count, divisor);
-    case DType::f32:
-      return divide_all<float>(data, count, divisor);
-    case DType::i64:
-      return divide_all<std::int64_t>(data, count, divisor);
-    case DType::i32:
-      return divide_all<std::int32_t>(data, count, divisor);
-    case DType::i8:
-      return divide_all<std::int8_t>(data, count, divisor);
-    case DType::u8:
-      return divide_all<std::uint8_t>(data, count, divisor);
-    default:
-      return;
-  }
 }
 
 }  // namespace weft::kernels

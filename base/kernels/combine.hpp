@@ -11,11 +11,14 @@ namespace weft::kernels {
 enum class Combination : std::uint8_t { sum, prod, min, max, bit_and, bit_or, bit_xor };
 
 /// to[i] = a[i] with b[i], for `count` elements of any alignment. `to` may be `a` or `b`, and must
-/// not overlap them otherwise. Integers wrap around. Of 16-bit floats each element is combined in
-/// f32 and rounded to the nearest, ties to even.
+/// not overlap them otherwise. Integers wrap around. min and max of floats are IEEE 754's minimum
+/// and maximum: NaN where either is, -0 below 0. 16-bit floats are combined in f32 and rounded to
+/// the nearest, ties to even. Booleans: prod, min, bit_and are "and", max and bit_or "or", bit_xor
+/// "different".
 using Combine = void (*)(std::byte* to, const std::byte* a, const std::byte* b, std::size_t count);
 
-/// For elements of `dtype`; null where it has no such combination: bits of floats, booleans.
+/// For elements of `dtype`; null where it has no such combination: bits of floats, sum of
+/// booleans.
 Combine combine_for(DType dtype, Combination combination) noexcept;
 
 /// The same into two places at once, past the cache: sums of f32 and f64 and of 16-bit floats; null
@@ -29,8 +32,5 @@ void stream_fence() noexcept;
 /// f16 or bf16 to f32, and back (rounded to the nearest, ties to even).
 void widen(float* to, const std::byte* from, DType from_dtype, std::size_t count) noexcept;
 void narrow(std::byte* to, DType to_dtype, const float* from, std::size_t count) noexcept;
-
-/// data[i] /= divisor, in place. Integers are rounded towards zero. Not for 16-bit floats.
-void divide(std::byte* data, DType dtype, std::size_t count, std::int64_t divisor) noexcept;
 
 }  // namespace weft::kernels

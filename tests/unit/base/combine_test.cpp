@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <string>
 #include <type_traits>
 #include <vector>
 
@@ -177,10 +178,68 @@ TEST(Combine, StreamsTheSameSumIntoTwoPlacesOfAnyAlignment) {
     }
 }
 
-TEST(Combine, DividesIntegersTowardsZero) {
-  std::array<std::int32_t, 4> values{7, -7, 8, -1};
-  kernels::divide(reinterpret_cast<std::byte*>(values.data()), DType::i32, values.size(), 3);
-  EXPECT_EQ(values, (std::array<std::int32_t, 4>{2, -2, 2, 0}));
+/// -0 and 0 differ here, and every NaN is the same.
+template <typename T>
+std::string text_of(T value) {
+  if (std::isnan(value)) return "nan";
+  return (std::signbit(value) ? "-" : "+") + std::to_string(std::abs(value));
+}
+
+template <typename T>
+void check_special_values(DType dtype) {
+  const T nan = std::numeric_limits<T>::quiet_NaN();
+  const T inf = std::numeric_limits<T>::infinity();
+  const std::array<T, 6> values{nan, inf, -inf, T{0}, -T{0}, T{1}};
+  for (const bool least : {true, false}) {
+    const auto combine = kernels::combine_for(dtype, least ? Combination::min : Combination::max);
+    for (const T a : values)
+      for (const T b : values) {
+        T expected = least ? std::fmin(a, b) : std::fmax(a, b);
+        if (std::isnan(a) || std::isnan(b)) expected = nan;
+        if (a == 0 && b == 0)
+          expected =
+              (least ? std::signbit(a) || std::signbit(b) : std::signbit(a) && std::signbit(b))
+                  ? -T{0}
+                  : T{0};
+        // Among others, where whole vectors are taken, and alone, where the rest is.
+        for (const std::size_t count : {std::size_t{1}, std::size_t{37}}) {
+          const std::vector<T> left(count, a);
+          const std::vector<T> right(count, b);
+          std::vector<T> result(count);
+          combine(reinterpret_cast<std::byte*>(result.data()),
+                  reinterpret_cast<const std::byte*>(left.data()),
+                  reinterpret_cast<const std::byte*>(right.data()), count);
+          for (const T value : result)
+            ASSERT_EQ(text_of(value), text_of(expected))
+                << (least ? "min of " : "max of ") << a << " and " << b;
+        }
+      }
+  }
+}
+
+TEST(Combine, PropagatesNanAndOrdersZerosWhicheverComesFirst) {
+  check_special_values<float>(DType::f32);
+  check_special_values<double>(DType::f64);
+}
+
+TEST(Combine, TakesBooleansAsTruthValues) {
+  const std::array<std::uint8_t, 4> a{0, 0, 1, 7};
+  const std::array<std::uint8_t, 4> b{0, 1, 0, 2};
+  const auto combined = [&](Combination combination) {
+    std::array<std::uint8_t, 4> result{};
+    kernels::combine_for(DType::boolean, combination)(
+        reinterpret_cast<std::byte*>(result.data()), reinterpret_cast<const std::byte*>(a.data()),
+        reinterpret_cast<const std::byte*>(b.data()), a.size());
+    return result;
+  };
+  const std::array<std::uint8_t, 4> both{0, 0, 0, 1};
+  const std::array<std::uint8_t, 4> either{0, 1, 1, 1};
+  for (const auto combination : {Combination::prod, Combination::min, Combination::bit_and})
+    EXPECT_EQ(combined(combination), both);
+  for (const auto combination : {Combination::max, Combination::bit_or})
+    EXPECT_EQ(combined(combination), either);
+  EXPECT_EQ(combined(Combination::bit_xor), (std::array<std::uint8_t, 4>{0, 1, 1, 0}));
+  EXPECT_EQ(kernels::combine_for(DType::boolean, Combination::sum), nullptr);
 }
 
 }  // namespace
