@@ -1,10 +1,12 @@
 // Reads a rank's status board, from this process or another.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/board/layout.hpp"
@@ -30,15 +32,19 @@ struct ShownWait {
   std::uint64_t until_ns = 0;
 };
 
-/// A board in mapped memory, or a recording, checked once. The rank may write it meanwhile, or be
-/// dead.
+/// A board in mapped memory, a copy of one, or a recording, checked once. The rank may write the
+/// first meanwhile, or be dead.
 /// Thread-safety: any number of threads.
 class BoardView {
  public:
-  /// Maps the file read-only; it may be closed afterwards. Throws Error(system) where it is no
-  /// board of this version, or its sections don't lie within it.
+  /// Maps a file that nobody cuts off, read-only; it may be closed afterwards. Throws Error(system)
+  /// where it is no board of this version, or its sections don't lie within it.
   static BoardView open(const os::Fd& file);
-  /// The same in memory that the caller keeps.
+  /// Copies what anybody may have written, and may write or cut off meanwhile: at most kMostBytes.
+  /// Nothing in the copy leads outside of it, and its texts end. Throws as open().
+  static BoardView copy_of(const os::Fd& file);
+  static constexpr std::size_t kMostBytes = 64 << 20;
+  /// A view of memory that the caller keeps.
   static BoardView of(std::span<const std::byte> memory);
 
   const Identity& identity() const noexcept { return *at<Identity>(SectionIndex::identity); }
@@ -56,10 +62,15 @@ class BoardView {
   /// The longest first.
   std::vector<ShownWait> waits() const;
   RecorderView recorder() const noexcept;
+  std::size_t bytes() const noexcept { return bytes_.size(); }
 
  private:
-  BoardView(os::Mapping memory, std::span<const std::byte> bytes)
-      : memory_(std::move(memory)), bytes_(bytes) {}
+  struct alignas(64) Line {
+    std::array<std::byte, 64> bytes;
+  };
+
+  BoardView(os::Mapping memory, std::vector<Line> copy, std::span<const std::byte> bytes)
+      : memory_(std::move(memory)), copy_(std::move(copy)), bytes_(bytes) {}
   void check() const;
   const Header& header() const noexcept { return *reinterpret_cast<const Header*>(bytes_.data()); }
   const Section& section(SectionIndex index) const noexcept {
@@ -70,7 +81,8 @@ class BoardView {
     return reinterpret_cast<const Entry*>(bytes_.data() + section(index).offset);
   }
 
-  os::Mapping memory_;  ///< none, where it is the caller's
+  os::Mapping memory_;
+  std::vector<Line> copy_;
   std::span<const std::byte> bytes_;
 };
 

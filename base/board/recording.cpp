@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +14,7 @@
 #include <vector>
 
 #include "base/board/packed.hpp"
+#include "base/os/folder.hpp"
 #include "base/os/system_error.hpp"
 
 namespace weft::board {
@@ -179,46 +179,38 @@ class Image {
   std::vector<Line> words_;
 };
 
-void write_all(const os::Fd& file, std::span<const std::byte> bytes, const std::string& path) {
+/// The name is given once everything is there, so that no process that ends meanwhile leaves half a
+/// file. False on file systems that know no unnamed files.
+bool write_unnamed(std::span<const std::byte> bytes, const os::Folder& folder,
+                   const std::string& name, bool only_if_none) {
+  const os::Fd file(::openat(folder.fd(), ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600));
+  if (!file) return false;
+  const std::string path = (folder.path() / name).native();
   while (!bytes.empty()) {
     const ssize_t written = ::write(file.get(), bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) os::throw_system_error("write", path);
+    if (written <= 0) os::throw_system_error(folder.operation(), path);
     bytes = bytes.subspan(static_cast<std::size_t>(written));
   }
-}
-
-/// The name is given once everything is there, so that no process that ends meanwhile leaves half a
-/// file.
-bool write_unnamed(std::span<const std::byte> bytes, const std::string& folder,
-                   const std::string& path, bool only_if_none) {
-  const os::Fd file(::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600));
-  if (!file) return false;
-  write_all(file, bytes, path);
   const std::string own = fmt::format("/proc/self/fd/{}", file.get());
   for (int tries = 0; tries < 2; ++tries) {
-    if (::linkat(AT_FDCWD, own.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0)
+    if (::linkat(AT_FDCWD, own.c_str(), folder.fd(), name.c_str(), AT_SYMLINK_FOLLOW) == 0)
       return true;
-    if (errno != EEXIST) os::throw_system_error("link", path);
+    if (errno != EEXIST) os::throw_system_error(folder.operation(), path);
     if (only_if_none) return true;
-    ::unlink(path.c_str());
+    folder.remove(name);
   }
   return true;  // another process of the rank's has just made it
 }
 
-/// For file systems that know no unnamed files.
-void write_renamed(std::span<const std::byte> bytes, const std::string& path, bool only_if_none) {
-  if (only_if_none && ::access(path.c_str(), F_OK) == 0) return;
-  const std::string draft = fmt::format("{}.{}", path, ::getpid());
-  const os::Fd file(::open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-  if (!file) os::throw_system_error("open", draft);
-  try {
-    write_all(file, bytes, draft);
-    if (::rename(draft.c_str(), path.c_str()) != 0) os::throw_system_error("rename", path);
-  } catch (...) {
-    ::unlink(draft.c_str());
-    throw;
-  }
+void write_renamed(std::span<const std::byte> bytes, const os::Folder& folder,
+                   const std::string& name, bool only_if_none) {
+  os::Draft draft(folder, name);
+  draft.write(bytes);
+  if (only_if_none)
+    draft.publish_if_none();
+  else
+    draft.publish();
 }
 
 std::string for_names(std::string_view from) {
@@ -238,13 +230,13 @@ std::string file_stem(std::string_view job, int rank, std::string_view host, int
 std::string write_recording(const BoardView& board, const std::string& folder,
                             const RecordingAbout& about) {
   const Identity& of = board.identity();
-  std::string path =
-      fmt::format("{}/weft-{}{}", folder, file_stem(of.job.data(), of.rank, of.host.data(), of.pid),
-                  kRecordingEnd);
+  const std::string name = fmt::format(
+      "weft-{}{}", file_stem(of.job.data(), of.rank, of.host.data(), of.pid), kRecordingEnd);
   const Image image(board, about);
-  if (!write_unnamed(image.bytes(), folder, path, about.only_if_none))
-    write_renamed(image.bytes(), path, about.only_if_none);
-  return path;
+  const os::Folder to = os::Folder::open(folder, "recording");
+  if (!write_unnamed(image.bytes(), to, name, about.only_if_none))
+    write_renamed(image.bytes(), to, name, about.only_if_none);
+  return (to.path() / name).native();
 }
 
 }  // namespace weft::board

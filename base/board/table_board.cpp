@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <memory>
 
 #include "base/board/recorder.hpp"
 #include "weft/error.hpp"
@@ -50,11 +51,16 @@ TableBoard::TableBoard(const TableAbout& about)
 TableView TableView::open(const os::Fd& file) {
   TableView view;
   struct stat about {};
-  if (::fstat(file.get(), &about) != 0 || about.st_size != static_cast<off_t>(kPage)) return view;
-  view.memory_ = os::Mapping::readable(file, kPage);
-  if (view.page().magic.load(std::memory_order_acquire) != kTableMagic ||
-      view.page().version != kTableVersion)
-    view.memory_ = {};
+  if (::fstat(file.get(), &about) != 0 || about.st_size != static_cast<off_t>(kPage) ||
+      !S_ISREG(about.st_mode))
+    return view;
+  auto page = std::make_shared<TablePage>();
+  const auto bytes = static_cast<ssize_t>(sizeof(TablePage));
+  if (::pread(file.get(), static_cast<void*>(page.get()), sizeof(TablePage), 0) != bytes ||
+      page->magic.load(std::memory_order_acquire) != kTableMagic || page->version != kTableVersion)
+    return view;
+  page->server.back() = page->table.back() = '\0';
+  view.page_ = std::move(page);
   return view;
 }
 

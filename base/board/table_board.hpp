@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <string_view>
 
 #include "base/board/layout.hpp"
@@ -108,18 +109,16 @@ class TableBoard {
   os::Mapping memory_;
 };
 
-/// Maps a page read-only; none where the file holds no table's page of this version.
+/// A copy of a page; none where the file holds no table's page of this version. Its texts end.
 class TableView {
  public:
   static TableView open(const os::Fd& file);
 
-  explicit operator bool() const noexcept { return static_cast<bool>(memory_); }
-  const TablePage& page() const noexcept {
-    return *reinterpret_cast<const TablePage*>(memory_.data());
-  }
+  explicit operator bool() const noexcept { return page_ != nullptr; }
+  const TablePage& page() const noexcept { return *page_; }
 
  private:
-  os::Mapping memory_;
+  std::shared_ptr<const TablePage> page_;
 };
 
 }  // namespace weft::board
