@@ -23,7 +23,7 @@ enum class Knob : std::uint8_t {
   size,          ///< WEFT_SIZE            integer auto its ranks
   addr,          ///< WEFT_ADDR            text   ""    host:port where rank 0 waits for the others
   token_file,    ///< WEFT_TOKEN_FILE      text   ""    what every rank must know to be let in
-  fabric,        ///< WEFT_FABRIC          choice auto  auto | shm | verbs
+  fabric,        ///< WEFT_FABRIC          choice auto  auto | shm | verbs | tcp
   require,       ///< WEFT_REQUIRE         choice none  none | rdma | gdr
   arena_chunk,   ///< WEFT_ARENA_CHUNK     size   16m   an arena grows by this (at least 2m)
   arena_max,     ///< WEFT_ARENA_MAX       size   0     limit of a rank's data arena; 0: none

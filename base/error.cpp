@@ -45,6 +45,15 @@ std::shared_ptr<const ErrorDetail> share(ErrorDetail detail) noexcept {
   }
 }
 
+std::shared_ptr<const std::string> share_text(const ErrorDetail& detail) noexcept {
+  try {
+    return std::make_shared<const std::string>(detail.text());
+  } catch (...) {
+    static const std::string no_memory = "out of memory";
+    return {std::shared_ptr<const void>(), &no_memory};
+  }
+}
+
 }  // namespace
 
 std::string_view name(Code code) noexcept {
@@ -109,13 +118,11 @@ std::string ErrorDetail::text() const {
   return line;
 }
 
-Error::Error(ErrorDetail detail)
-    : detail_(share(std::move(detail))),
-      text_(std::make_shared<const std::string>(detail_->text())) {}
+Error::Error(ErrorDetail detail) : detail_(share(std::move(detail))), text_(share_text(*detail_)) {}
 
 Error::Error(const Status& status)
     : detail_(status.ok() ? share({.code = Code::ok}) : status.shared_detail()),
-      text_(std::make_shared<const std::string>(detail_->text())) {}
+      text_(share_text(*detail_)) {}
 
 // Out of line, so that type and vtable of what is thrown lie in the library, once.
 const char* Error::what() const noexcept { return text_->c_str(); }

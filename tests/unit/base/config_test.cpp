@@ -4,8 +4,10 @@
 
 #include <array>
 #include <cstdlib>
+#include <fstream>
 #include <limits>
 #include <random>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -162,6 +164,39 @@ TEST(Config, WarnsOfAnUnknownNameWithTheNearest) {
   EXPECT_NE(config.warnings()[1].find("nearest is WEFT_ZERO_COPY"), std::string::npos);
   EXPECT_NE(config.warnings()[2].find("nearest is WEFT_LOG_FILE"), std::string::npos);
   EXPECT_EQ(config.time(Knob::timeout), 60s);
+}
+
+/// The line of base/config.hpp that describes the variable.
+std::string described(std::string_view variable) {
+  std::ifstream header(WEFT_SOURCE_DIR "/base/config.hpp");
+  const std::string mark = "///< " + std::string(variable) + " ";
+  for (std::string line; std::getline(header, line);)
+    if (const auto at = line.find(mark); at != line.npos) return line.substr(at + mark.size());
+  return {};
+}
+
+TEST(Config, IsDescribedInTheHeaderAsTheTableHasIt) {
+  constexpr std::array kTypes{"time", "size", "integer", "bool", "choice", "text", "log"};
+  for (const auto& spec : knob_table()) {
+    const std::string line = described(spec.variable);
+    SCOPED_TRACE(std::string(spec.variable) + ": " + line);
+    std::istringstream words(line);
+    std::string type;
+    std::string fallback;
+    words >> type >> fallback;
+    const auto bar = type.find('|');
+    EXPECT_EQ(type.substr(0, bar), kTypes.at(static_cast<std::size_t>(spec.type)));
+    if (bar != type.npos)
+      EXPECT_EQ(type.substr(bar + 1), spec.fallback);
+    else
+      EXPECT_EQ(fallback, spec.fallback.empty() ? "\"\"" : spec.fallback);
+    if (spec.type != KnobType::choice || line.find(" | ") == line.npos ||
+        line.find("..") != line.npos)
+      continue;
+    std::istringstream choices{std::string(spec.accepts)};
+    for (std::string choice; choices >> choice;)
+      EXPECT_NE(line.find(choice), line.npos) << "does not tell of " << choice;
+  }
 }
 
 TEST(Config, ListsEveryLevelAndSubsystemThatTheLogAccepts) {

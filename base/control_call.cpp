@@ -1,0 +1,64 @@
+#include "base/control_call.hpp"
+
+#include <cerrno>
+#include <exception>
+#include <filesystem>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+
+namespace weft {
+namespace {
+
+[[noreturn]] void throw_as(Code code, const char* operation, std::string message,
+                           const char* hint) {
+  ErrorDetail detail;
+  detail.code = code;
+  detail.operation = operation;
+  detail.message = std::move(message);
+  detail.hint = hint;
+  throw Error(Status(std::move(detail)));
+}
+
+bool wants_more(const std::error_code& code) {
+  return code == std::errc::resource_unavailable_try_again ||
+         code == std::errc::not_enough_memory || code == std::errc::too_many_files_open ||
+         code == std::errc::too_many_files_open_in_system;
+}
+
+[[noreturn]] void translate(const char* operation) {
+  try {
+    throw;
+  } catch (const Error&) {
+    throw;
+  } catch (const std::bad_alloc&) {
+    throw_as(Code::exhausted, operation, "out of memory", "");
+  } catch (const std::length_error& error) {
+    throw_as(Code::exhausted, operation, error.what(), "ask for less");
+  } catch (const std::filesystem::filesystem_error& error) {
+    throw_as(Code::system, operation, error.path1().native() + ": " + error.code().message(), "");
+  } catch (const std::system_error& error) {
+    throw_as(wants_more(error.code()) ? Code::exhausted : Code::system, operation, error.what(),
+             "");
+  } catch (const std::exception& error) {
+    throw_as(Code::system, operation, error.what(), "");
+  } catch (...) {
+    throw_as(Code::system, operation, "something was thrown that is no std::exception", "");
+  }
+}
+
+}  // namespace
+
+void rethrow_as_error(const char* operation) {
+  try {
+    translate(operation);
+  } catch (const std::bad_alloc&) {
+    // Not even for the words: a Status of no memory needs none.
+    ErrorDetail detail;
+    detail.code = Code::exhausted;
+    throw Error(Status(std::move(detail)));
+  }
+}
+
+}  // namespace weft
