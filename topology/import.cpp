@@ -1,6 +1,7 @@
 #include "topology/import.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@ namespace weft::topology {
 namespace {
 
 constexpr std::size_t kMostBytes = 32UL << 20;  // the largest machines known take some 5 MB
+constexpr int kPatience = 10'000;               // ms, for a pipe whose other end writes nothing
 
 Model import_xml(std::string_view text, const std::string& name) {
   const XmlElement root = parse_xml(text, name);
@@ -39,7 +41,7 @@ std::string read_all(const std::string& path) {
   os::Fd own;
   int fd = STDIN_FILENO;
   if (path != "-") {
-    own = os::Fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    own = os::Fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
     if (!own) refuse_to_read(path, errno);
     fd = own.get();
     struct stat facts {};
@@ -49,6 +51,11 @@ std::string read_all(const std::string& path) {
   for (char buffer[1 << 16];;) {
     const ssize_t count = ::read(fd, buffer, sizeof buffer);
     if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && errno == EAGAIN && own) {  // a shell's <(command) takes a while
+      pollfd writer{fd, POLLIN, 0};
+      if (::poll(&writer, 1, kPatience) != 0) continue;
+      refuse_to_read(path, ETIMEDOUT);
+    }
     if (count < 0) refuse_to_read(path, errno);
     if (count == 0) return text;
     text.append(buffer, static_cast<std::size_t>(count));

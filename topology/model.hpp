@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "topology/device_kind.hpp"
 #include "topology/pci_address.hpp"
 
 namespace weft::topology {
@@ -64,6 +65,10 @@ struct PciNode {
   std::optional<bool> acs_redirect{};  ///< bridge ports: peer-to-peer is sent up to the host
   std::string problem{};               ///< what is odd about it; empty: nothing
   FactSources sources{};
+
+  PciIdentity identity() const noexcept {
+    return {.device_class = device_class, .vendor = vendor, .device = device};
+  }
 };
 
 struct Package {

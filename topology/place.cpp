@@ -50,6 +50,16 @@ std::vector<std::vector<int>> parts_like(const Model& model, const std::vector<i
   return parts;
 }
 
+/// Set only if a NIC would have been chosen that weft could drive.
+std::string why_no_rdma(const Model& model, const Selection& selection) {
+  for (const NicVerdict& verdict : selection.nics)
+    if (!verdict.not_driven.empty() && verdict.reason == verdict.not_driven)
+      return fmt::format("{} is not driven: {}",
+                         model.nics[static_cast<std::size_t>(verdict.nic)].name,
+                         verdict.not_driven);
+  return {};
+}
+
 }  // namespace
 
 Policy policy_of(const Config& config) {
@@ -137,9 +147,15 @@ std::vector<LocalRank> assume_ranks(const Model& model, const RankOnHost& own) {
 
 Placement place_rank(const Model& model, const RankOnHost& own, const Policy& policy) {
   Placement placement{.notes = model.notes};
-  const Selection selection = select(model, assume_ranks(model, own), policy);
+  Policy driven = policy;
+  driven.driven_only = true;
+  const Selection selection = select(model, assume_ranks(model, own), driven);
   const Choice& choice = selection.choices.at(static_cast<std::size_t>(own.index));
-  if (choice.nic == kNone) return placement;
+  if (choice.nic == kNone) {
+    placement.reason = why_no_rdma(model, selection);
+    if (!placement.reason.empty()) placement.notes.push_back(placement.reason);
+    return placement;
+  }
   placement.nic = model.nics[static_cast<std::size_t>(choice.nic)].rdma;
   placement.port = choice.port;
   placement.reason = choice.reason;
@@ -157,13 +173,16 @@ Placement place_rank(const Model& model, const RankOnHost& own, const Policy& po
 
 Placement place_rank(const Config& config, const RankOnHost& own) {
   Policy policy = policy_of(config);
-  const bool has_rdma = !Files("").list("/sys/class/infiniband").empty();
-  if (!has_rdma && config.text(Knob::topo_file).empty()) return {};
+  const Files files("");
+  // Slingshot's NICs are no RDMA devices, and a job says why it does not take them.
+  const bool has_fabric =
+      !files.list("/sys/class/infiniband").empty() || !files.list("/sys/class/cxi").empty();
+  if (!has_fabric && config.text(Knob::topo_file).empty()) return {};
   // No rank moves GPU memory yet, so that CUDA need not be asked.
   const Model model = machine_of(
       config,
-      has_rdma ? discover({.cuda = nullptr, .count_gids = false, .nvml = nullptr}) : Model{});
-  if (!has_rdma) return {};
+      has_fabric ? discover({.cuda = nullptr, .count_gids = false, .nvml = nullptr}) : Model{});
+  if (!has_fabric) return {};
   if (policy.nic.empty()) return place_rank(model, own, policy);
   try {
     return place_rank(model, own, policy);

@@ -32,11 +32,12 @@ Model machine_of(const Config& config, Model live);
 std::vector<LocalRank> assume_ranks(const Model& model, const RankOnHost& own);
 
 /// The choice for one rank, by the same balanced matching for all, which ranks make each for
-/// themselves and without talking.
+/// themselves and without talking. A result with a reason but without a NIC forbids RDMA: the
+/// host's NICs for data are ones that weft cannot drive, so any other one is not for data.
 Placement place_rank(const Model& model, const RankOnHost& own, const Policy& policy);
 
-/// All of the above. Where the machine has no RDMA device nothing else is looked at. Throws
-/// Error(bad_config) as these do; what fails otherwise is a note.
+/// All of the above. Where the machine has neither RDMA devices nor Slingshot's, nothing else is
+/// looked at. Throws Error(bad_config) as these do; what fails otherwise is a note.
 Placement place_rank(const Config& config, const RankOnHost& own);
 
 }  // namespace weft::topology

@@ -110,7 +110,8 @@ void settle_memory(const Model& model, const LocalRank& rank, const Policy& poli
   choice.numa = nic_is_near ? beside_nic : own.front();
 }
 
-void explain(const Model& model, Choice& choice, const std::string& forced_by) {
+void explain(const Model& model, Choice& choice, const std::string& forced_by,
+             const std::string& not_driven) {
   if (choice.nic == kNone) {
     choice.reason = model.nics.empty() ? "there is no NIC" : "no NIC may be used";
     for (const Candidate& candidate : choice.candidates)
@@ -132,6 +133,8 @@ void explain(const Model& model, Choice& choice, const std::string& forced_by) {
     why = fmt::format("one of {} equals, by balance", choice.rails.size());
   choice.reason = fmt::format("{}: {}, {}", nic_at(model, choice.nic).name, path, why);
   if (choice.gpu != kNone) choice.reason += "; " + choice.gdr_reason;
+  if (!not_driven.empty())
+    choice.reason += fmt::format("; a job takes TCP in its place: {}", not_driven);
   for (Candidate& candidate : choice.candidates) {
     if (!candidate.rail) continue;
     candidate.chosen = candidate.nic == choice.nic;
@@ -168,7 +171,7 @@ std::string gdr_hindrance(const Model& model, const Gpu& gpu, const Nic& nic, co
 
 Selection select(const Model& model, const std::vector<LocalRank>& ranks, const Policy& policy) {
   check_ranks(model, ranks);
-  Selection selection{.nics = judge_nics(model)};
+  Selection selection{.nics = judge_nics(model, policy.driven_only)};
   const Overrides overrides = read_overrides(model, selection.nics, policy);
   for (const LocalRank& rank : ranks) {
     Choice choice{.rank = rank.rank, .gpu = rank.gpu};
@@ -186,7 +189,9 @@ Selection select(const Model& model, const std::vector<LocalRank>& ranks, const 
         if (candidate.nic == choice.nic) choice.path = candidate.path;
       settle_memory(model, ranks[i], policy, choice);
     }
-    explain(model, choice, overrides.of(ranks[i]).by);
+    explain(
+        model, choice, overrides.of(ranks[i]).by,
+        choice.nic == kNone ? "" : selection.nics[static_cast<std::size_t>(choice.nic)].not_driven);
   }
   return selection;
 }

@@ -17,6 +17,8 @@ struct Policy {
   bool gdr_never = false;                ///< WEFT_GDR_LEVEL=never
   std::string nic{};                     ///< WEFT_NIC: "mlx5_0", "mlx5_0:2"; empty: no word
   std::vector<std::pair<std::string, std::string>> gpu_nic{};  ///< WEFT_GPU_NIC, as (GPU, NIC)
+  /// Pass over NICs that weft cannot drive, as a job does. False: they are shown as a rank's NIC.
+  bool driven_only = false;
 };
 
 /// "GPU0=mlx5_0,0000:2d:00.0=mlx5_3". Throws Error(bad_config) where it is not of that form.
@@ -47,7 +49,8 @@ struct NicVerdict {
   double gbits = 0;  ///< of the best port that may be used, else of the best; 0: not known
   PortState state = PortState::unknown;  ///< of that port
   LinkLayer layer = LinkLayer::unknown;
-  std::string reason{};  ///< why it may be used, or why not
+  std::string reason{};      ///< why it may be used, or why not
+  std::string not_driven{};  ///< why weft cannot drive it, whatever else it is; empty: it can
 };
 
 /// One NIC as seen from one rank.

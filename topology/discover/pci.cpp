@@ -27,8 +27,7 @@ class PciReader {
     for (const std::string& name : files_.list(kFolder)) add_with_parents(name);
     for (std::size_t i = 0; i < model_.pci.size(); ++i) {
       const PciNode& node = model_.pci[i];
-      if (node.kind != PciKind::device ||
-          !is_gpu(node.device_class, node.vendor, is_behind_bridge(node)))
+      if (node.kind != PciKind::device || !is_gpu(node.identity(), is_behind_bridge(node)))
         continue;
       Gpu gpu{.pci = static_cast<int>(i)};
       gpu.sources.push_back({.fact = "gpu", .source = folder_of(*node.address) + "/class"});

@@ -58,6 +58,15 @@ std::string interface_of(const RdmaPort& port, const Host& host) {
 
 Findings check_rdma_driver(const Scene& scene) {
   Findings findings;
+  for (std::size_t i = 0; i < scene.model.pci.size(); ++i) {
+    const int pci = static_cast<int>(i);
+    const std::string_view why = topology::why_not_driven(scene.node(pci).identity());
+    if (why.empty()) continue;
+    findings.push_back({.verdict = Verdict::warn,
+                        .subject = scene.address(pci),
+                        .says = fmt::format("{}: a job reaches other hosts by TCP", why),
+                        .fix = "none for this NIC; an InfiniBand or RoCE NIC is driven by verbs"});
+  }
   const auto nics = scene.nics();
   for (std::size_t i = 0; i < scene.model.pci.size(); ++i) {
     const int pci = static_cast<int>(i);

@@ -162,7 +162,7 @@ void HwlocDevices::conclude() {
   for (auto& [index, found] : found_) {
     PciNode& node = model_.pci[static_cast<std::size_t>(index)];
     if (!found.model.empty()) node.description = found.model;
-    if (found.computes || is_gpu(node.device_class, node.vendor, node.parent != kNone)) {
+    if (found.computes || is_gpu(node.identity(), node.parent != kNone)) {
       Gpu gpu{.pci = index, .os_name = found.gpu_name, .uuid = found.uuid};
       gpu.sources.push_back({.fact = "gpu", .source = tree_.source(found.line)});
       model_.gpus.push_back(std::move(gpu));

@@ -83,8 +83,7 @@ class NcclReader {
       return std::any_of(pci.children.begin(), pci.children.end(),
                          [&](const XmlElement& child) { return child.name == name; });
     };
-    const bool gpu =
-        has("gpu") || (!has("pci") && is_gpu(node.device_class, node.vendor, true, true));
+    const bool gpu = has("gpu") || (!has("pci") && is_gpu(node.identity(), true, true));
     const bool nic = has("nic") || (!gpu && is_nic(node.device_class));
     if (!gpu && !nic && (is_bridge(node.device_class) || has("pci")))
       node.kind = PciKind::whole_switch;

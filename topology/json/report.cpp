@@ -64,6 +64,7 @@ Json nics_json(const Model& model, const Selection& selection) {
     json["gbps"] = verdict.gbits > 0 ? Json(verdict.gbits) : Json(nullptr);
     json["layer"] = name(verdict.layer);
     json["usable"] = verdict.usable;
+    json["driven"] = verdict.not_driven.empty();
     json["reason"] = verdict.reason;
     all.push_back(std::move(json));
   }

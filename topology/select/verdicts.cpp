@@ -4,10 +4,16 @@
 
 #include <algorithm>
 
+#include "topology/device_kind.hpp"
+
 namespace weft::topology {
 namespace {
 
 constexpr std::uint32_t kInfiniBandClass = 0x0207;
+/// A PCI link this many times narrower than another NIC's carries no data of ranks.
+constexpr double kFarNarrower = 16;
+/// Widths come rounded.
+constexpr double kRounding = 1.01;
 
 /// One port that may still be used.
 struct Entry {
@@ -20,8 +26,14 @@ struct Entry {
   double most = 0;          // what the PCI link lets through; 0: not known
 };
 
+std::string_view why_not_driven(const Model& model, const Nic& nic) {
+  if (nic.pci == kNone) return {};
+  return topology::why_not_driven(model.pci[static_cast<std::size_t>(nic.pci)].identity());
+}
+
+/// NICs of other fabrics (EFA) have Ethernet's class too.
 LinkLayer layer_by_class(const Model& model, const Nic& nic) {
-  if (nic.pci == kNone) return LinkLayer::unknown;
+  if (nic.pci == kNone || !why_not_driven(model, nic).empty()) return LinkLayer::unknown;
   switch (model.pci[static_cast<std::size_t>(nic.pci)].device_class >> 8) {
     case kInfiniBandClass:
       return LinkLayer::infiniband;
@@ -64,10 +76,12 @@ class Judge {
  public:
   explicit Judge(const Model& model) : model_(model), verdicts_(model.nics.size()) {}
 
-  std::vector<NicVerdict> judge() {
+  std::vector<NicVerdict> judge(bool driven_only) {
     for (std::size_t i = 0; i < model_.nics.size(); ++i) collect(i);
+    drop_by_link();
     drop_by_layer();
     drop_by_rate();
+    if (driven_only) drop_undriven();
     for (std::size_t i = 0; i < verdicts_.size(); ++i) conclude(i);
     return std::move(verdicts_);
   }
@@ -78,7 +92,8 @@ class Judge {
     NicVerdict& verdict = verdicts_[index];
     verdict.nic = static_cast<int>(index);
     if (!nic.problem.empty()) return refuse(index, nic.problem);
-    if (nic.no_rdma) return refuse(index, "no RDMA device");
+    verdict.not_driven = why_not_driven(model_, nic);
+    if (nic.no_rdma && verdict.not_driven.empty()) return refuse(index, "no RDMA device");
     verdict.possible = true;
     if (nic.ports.empty()) {
       entries_.push_back(entry_of(model_, index, {}, false));
@@ -119,6 +134,24 @@ class Judge {
       refuse(entry.nic, std::move(why));
       return true;
     });
+  }
+
+  void drop_by_link() {
+    double widest = 0;
+    for (const Entry& entry : entries_) widest = std::max(widest, entry.most);
+    drop([&](const Entry& entry) -> std::string {
+      if (entry.most <= 0 || entry.most * kFarNarrower > widest * kRounding) return {};
+      return fmt::format(
+          "its PCI link of {:.3g} GB/s is {:.0f} times narrower than another's, taken for "
+          "management",
+          entry.most / 8, widest / entry.most);
+    });
+  }
+
+  void drop_undriven() {
+    for (NicVerdict& verdict : verdicts_)
+      if (!verdict.not_driven.empty()) verdict.possible = false;
+    drop([&](const Entry& entry) { return verdicts_[entry.nic].not_driven; });
   }
 
   void drop_by_layer() {
@@ -182,6 +215,8 @@ class Judge {
         best->state == PortState::active ? "port active" : "state of its port not known",
         best->gbits > 0 ? fmt::format("{:g} Gb/s", best->gbits) : "rate not known",
         best->layer == LinkLayer::unknown ? std::string{} : fmt::format(", {}", name(best->layer)));
+    if (!verdict.not_driven.empty())
+      verdict.reason += fmt::format("; weft does not drive it: {}", verdict.not_driven);
   }
 
   const Model& model_;
@@ -191,6 +226,8 @@ class Judge {
 
 }  // namespace
 
-std::vector<NicVerdict> judge_nics(const Model& model) { return Judge(model).judge(); }
+std::vector<NicVerdict> judge_nics(const Model& model, bool driven_only) {
+  return Judge(model).judge(driven_only);
+}
 
 }  // namespace weft::topology

@@ -52,6 +52,14 @@ int Machine::nic(int parent, const std::string& address, const std::string& rdma
   return index;
 }
 
+int Machine::efa(int parent, const std::string& address, const std::string& rdma, double gbytes) {
+  const int index = nic(parent, address, rdma, 0, gbytes);
+  node(index).device_class = 0x020000;
+  node(index).vendor = 0x1d0f;
+  node(index).device = 0xefa3;
+  return index;
+}
+
 Model Machine::build() const {
   Model model = model_;
   finish(model);

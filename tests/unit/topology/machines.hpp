@@ -22,6 +22,8 @@ class Machine {
   /// With one active port of `gbits`; 0 hides the ports, as some sources do.
   int nic(int parent, const std::string& address, const std::string& rdma, double gbits = 200,
           double gbytes = 63);
+  /// An EFA whose source hides ports, as hwloc's files do.
+  int efa(int parent, const std::string& address, const std::string& rdma, double gbytes = 63);
 
   Nic& last_nic() { return model_.nics.back(); }
   Gpu& last_gpu() { return model_.gpus.back(); }

@@ -129,6 +129,37 @@ TEST_F(Recorded, AwsByNcclSharesASwitch) {
           {"0000:a0:1d.0", at("0000:a0:1b.0")}});
 }
 
+TEST_F(Recorded, AwsB200TakesTheEfasAndNotThePortsThatManageNvlink) {
+  load("aws-p6-b200.48xl-hwloc.xml");
+  if (IsSkipped()) return;
+  EXPECT_EQ(model_.gpus.size(), 8U);  // not the console's 1d0f:1111
+  const auto at = [](const std::string& nic, const std::string& other) {
+    return Expected{"rdmap" + nic, "PIX", true, kNone,
+                    nic < other ? std::vector{"rdmap" + nic, "rdmap" + other}
+                                : std::vector{"rdmap" + other, "rdmap" + nic}};
+  };
+  expect({{"0000:51:00.0", at("79s0", "80s0")},
+          {"0000:52:00.0", at("80s0", "79s0")},
+          {"0000:62:00.0", at("96s0", "97s0")},
+          {"0000:63:00.0", at("97s0", "96s0")},
+          {"0000:75:00.0", at("113s0", "114s0")},
+          {"0000:76:00.0", at("114s0", "113s0")},
+          {"0000:86:00.0", at("132s0", "133s0")},
+          {"0000:87:00.0", at("133s0", "132s0")}});
+  for (const char* manages : {"ibp115s0f0", "ibp116s0f0"}) {
+    const auto nic = static_cast<std::size_t>(find_nic(model_, manages));
+    EXPECT_EQ(model_.nics.at(nic).rdma, manages);
+    EXPECT_FALSE(selection_.nics.at(nic).usable);
+    EXPECT_NE(selection_.nics.at(nic).reason.find("16 times narrower"), std::string::npos)
+        << selection_.nics.at(nic).reason;
+  }
+  const Selection in_a_job = select(model_, rank_per_gpu(model_), {.driven_only = true});
+  for (const Choice& choice : in_a_job.choices) {
+    EXPECT_EQ(choice.nic, kNone);
+    EXPECT_NE(choice.reason.find("EFA has no RC queue pairs"), std::string::npos) << choice.reason;
+  }
+}
+
 TEST_F(Recorded, AzureGivesEachGpuANicOfItsOwn) {
   load("azure-ndv4-nccl.xml");
   if (IsSkipped()) return;

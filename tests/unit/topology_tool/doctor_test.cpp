@@ -57,6 +57,18 @@ const std::vector<Fault> kFaults{
        f.host.may_lock = true;
      }},
 
+    {"NicIsEfa", "rdma-driver", Verdict::warn,
+     "EFA has no RC queue pairs: a job reaches other hosts",
+     [](FakeHost& f) {
+       f.write_pci(FakeHost::kNic, "vendor", "0x1d0f\n");
+       f.write_pci(FakeHost::kNic, "device", "0xefa3\n");
+     }},
+    {"NicIsSlingshot", "rdma-driver", Verdict::warn, "Slingshot has no verbs",
+     [](FakeHost& f) {
+       f.remove_rdma();
+       f.write_pci(FakeHost::kNic, "vendor", "0x17db\n");
+     }},
+
     {"MemfdRefused", "memfd", Verdict::fail, "memfd_create",
      [](FakeHost& f) { f.host.try_memfd = [] { return EPERM; }; }},
     {"FileSizeSmall", "memfd", Verdict::fail, "RLIMIT_FSIZE",
