@@ -32,11 +32,6 @@ int error_of(int socket) {
   return error;
 }
 
-bool is_connected(int socket) {
-  SocketAddress peer;
-  return ::getpeername(socket, peer.get(), &peer.size) == 0;
-}
-
 }  // namespace
 
 Call::Call(ProgressThread& progress, const Identity& identity, Target target, std::uint16_t port,
@@ -165,8 +160,6 @@ void Call::on_connected(Trial& trial) {
   const int error = error_of(trial.socket.get());
   trial.refused = error == ECONNREFUSED;
   if (error != 0) return fail(trial, os::words(error));
-  // An event of a descriptor that had the same number before.
-  if (!is_connected(trial.socket.get())) return;
   trial.hello = identity_.hello(target_.rank, target_.purpose, target_.rail);
   if (!send_record(trial.socket.get(), trial.hello)) return fail(trial, os::words(errno));
   trial.stage = Stage::challenged;

@@ -56,6 +56,7 @@ Connector::Implementation::Implementation(LocalRank& local_rank, ProgressThread&
       init_timeout(config.time(Knob::init_timeout).value()),
       dead_after(config.time(Knob::dead_after).value_or(kUnlimited)),
       judges_silence(config.time(Knob::dead_after).has_value()),
+      encrypts(config.flag(Knob::encrypt)),
       interface(config.text(Knob::iface)),
       why_silent("silent for " + seconds(dead_after)),
       door(thread, *local_rank.log, local_rank.turned_away,
@@ -83,8 +84,14 @@ void Connector::Implementation::call(int rank) {
   called.call = std::make_unique<Call>(
       progress, identity, Call::Target{.rank = rank}, called.address.port,
       order_of_trial(called.address, own_addresses),
-      Call::Events{.answered = [this, rank](os::Fd socket, const Hello&,
-                                            const Hello&) { meet(rank, std::move(socket), false); },
+      Call::Events{.answered =
+                       [this, rank](os::Fd socket, const Hello& own_end, const Hello& theirs) {
+                         std::optional<RecordCipher> cipher;
+                         if (const ConnectionKeys keys = identity.keys(own_end, theirs);
+                             own_end.seals != 0 || theirs.seals != 0)
+                           cipher.emplace(keys.to_called, keys.to_caller);
+                         meet(rank, std::move(socket), std::move(cipher));
+                       },
                    .short_of = say_short_of()});
   called.call->begin();
 }
@@ -144,11 +151,17 @@ std::string Connector::Implementation::on_called(const Hello& caller, const Hell
   if (state == State::ended) return "its connection has ended";
   // Of two calls the higher rank's counts, at both ends.
   if (state == State::calling && local.rank > rank) return "this rank is calling it";
-  meet(rank, std::move(socket), true);
+  // The caller waits for it: until then it might still be turned away.
+  if (!send_record(socket.get(), std::uint16_t{0})) return os::words(errno);
+  std::optional<RecordCipher> cipher;
+  if (const ConnectionKeys keys = identity.keys(caller, own_end);
+      caller.seals != 0 || own_end.seals != 0)
+    cipher.emplace(keys.to_caller, keys.to_called);
+  meet(rank, std::move(socket), std::move(cipher));
   return {};
 }
 
-void Connector::Implementation::meet(int rank, os::Fd socket, bool called) {
+void Connector::Implementation::meet(int rank, os::Fd socket, std::optional<RecordCipher> cipher) {
   Peer& met = peer(rank);
   met.call.reset();
   if (judges_silence) keep_asking(socket.get(), dead_after);
@@ -163,7 +176,8 @@ void Connector::Implementation::meet(int rank, os::Fd socket, bool called) {
                 [this, rank](Stream::How how, const std::string& why) {
                   stream_closed();
                   on_stream_end(rank, how, why);
-                }});
+                }},
+        std::move(cipher));
   } catch (const Error& error) {
     met.state = State::ended;
     events.short_of(error);
@@ -173,8 +187,6 @@ void Connector::Implementation::meet(int rank, os::Fd socket, bool called) {
   beats->met(rank);
   ++streams;
   heartbeat.start();
-  // Whoever called waits for it: until then it might still be turned away.
-  if (called) met.stream->send_sign_of_life();
   events.met(rank);
 }
 
@@ -291,7 +303,8 @@ void Connector::open(const std::vector<RankAddress>& job) {
   self.beats.emplace(self.local.rank, static_cast<int>(job.size()), [&self](int to, BeatCall call) {
     if (self.peer(to).state == Implementation::State::met) self.peer(to).stream->send(call);
   });
-  self.identity = Identity(self.local.rank, static_cast<int>(job.size()), job[0].job_secret);
+  self.identity =
+      Identity(self.local.rank, static_cast<int>(job.size()), job[0].job_secret, self.encrypts);
   self.door.open(self.identity);
 }
 

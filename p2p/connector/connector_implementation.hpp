@@ -15,6 +15,7 @@
 #include "p2p/connector/heartbeats.hpp"
 #include "p2p/connector/stream.hpp"
 #include "p2p/connector/timer.hpp"
+#include "p2p/trust/record_cipher.hpp"
 
 namespace weft::p2p {
 
@@ -47,8 +48,7 @@ struct Connector::Implementation {
   void call_for_data(int rank, int rail);
   std::string on_called(const Hello& caller, const Hello& own, os::Fd& socket);
   std::string on_called_for_data(const Hello& caller, const Hello& own, os::Fd& socket);
-  /// `called`: by the other end, which waits to be let in.
-  void meet(int rank, os::Fd socket, bool called);
+  void meet(int rank, os::Fd socket, std::optional<RecordCipher> cipher);
   void on_stream_end(int rank, Stream::How how, const std::string& why);
   void stream_closed() noexcept;
   bool is_dead(int rank, int silent_periods);
@@ -68,6 +68,7 @@ struct Connector::Implementation {
   const std::chrono::nanoseconds init_timeout;
   const std::chrono::nanoseconds dead_after;
   const bool judges_silence;
+  const bool encrypts;
   const std::string interface;
   const std::string why_silent;
   std::vector<InterfaceAddress> own_addresses;

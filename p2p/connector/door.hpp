@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "base/log.hpp"
@@ -14,6 +14,7 @@
 #include "p2p/connector/handshake.hpp"
 #include "p2p/connector/places.hpp"
 #include "p2p/connector/watched.hpp"
+#include "p2p/trust/anteroom.hpp"
 #include "p2p/trust/turned_away.hpp"
 #include "weft/deadline.hpp"
 #include "weft/error.hpp"
@@ -21,17 +22,21 @@
 namespace weft::p2p {
 
 /// Listens at the places that are announced and at no others. Who comes in is a stranger until it
-/// has proved which rank it is: a fixed record, at most kMaxStrangers of them, a deadline.
+/// has proved which rank it is: a fixed record, a deadline, and a place in the anteroom, which it
+/// loses where too many others come. Strangers are never the reason to accept nobody.
 /// Progress thread only, but for the constructor and listen().
 class Door {
  public:
+  /// Strangers that have sent no hello that may be a rank's; likewise, besides one for each rank,
+  /// those that have.
   static constexpr std::size_t kMaxStrangers = 256;
 
   struct Events {
     /// The socket of a proven rank, with the hellos of both ends; an empty string takes it in,
     /// else it is why not.
     std::function<std::string(const Hello& caller, const Hello& own, os::Fd& socket)> came;
-    /// This rank lacks descriptors or memory. Those who call wait until it has some.
+    /// This rank lacks descriptors or memory, and strangers are not the reason. Those who call wait
+    /// until it has some.
     std::function<void(const Error&)> short_of;
     /// tick() is needed from now on.
     std::function<void()> wants_ticks;
@@ -53,7 +58,6 @@ class Door {
   struct Stranger {
     Watched socket;
     Place from{};
-    Clock::time_point since;
     Hello hello;
     Answer answer;
     bool greeted = false;
@@ -61,15 +65,20 @@ class Door {
     ExactRead in;
   };
 
+  using Id = Anteroom::Id;
+
   bool try_listen(const std::vector<Place>& places, std::uint16_t wanted);
   void admit(int listener);
+  bool make_room(int error);
   void take_in(os::Fd socket, const Place& from);
-  void on_bytes(int fd);
-  void on_greeting(int fd, Stranger& stranger);
-  void on_hello(int fd, Stranger& stranger);
-  void on_proof(int fd, Stranger& stranger);
-  void turn_away(int fd, const std::string& reason);
-  void let_go(int fd);
+  void keep_within_limits(int newest);
+  void on_bytes(Id id);
+  void on_greeting(Id id, Stranger& stranger);
+  void on_hello(Id id, Stranger& stranger);
+  void on_proof(Id id, Stranger& stranger);
+  void turn_away(Id id, const std::string& reason);
+  void crowd_out(Id id);
+  void let_go(Id id);
   void pause();
   void resume();
 
@@ -82,8 +91,9 @@ class Door {
   std::uint16_t port_ = 0;
   std::vector<os::Fd> unopened_;
   std::vector<Watched> listeners_;
-  std::unordered_map<int, Stranger> strangers_;  ///< by descriptor
-  bool paused_ = false;
+  Anteroom anteroom_;
+  std::map<Id, Stranger> strangers_;  ///< those in the anteroom
+  bool paused_ = false;               ///< this process lacks descriptors
   Clock::time_point resume_at_;
 };
 

@@ -57,8 +57,8 @@ std::string Refusal::text() const {
   return text;
 }
 
-Identity::Identity(int rank, int job_size, const Secret& secret) noexcept
-    : rank_(rank), job_size_(job_size), secret_(secret), job_(id_of(secret)) {}
+Identity::Identity(int rank, int job_size, const Secret& secret, bool seals) noexcept
+    : rank_(rank), job_size_(job_size), seals_(seals), secret_(secret), job_(id_of(secret)) {}
 
 std::string Identity::distrust(const Greeting& greeting) {
   if (greeting.magic != Hello::kMagic) return "it does not speak weft's protocol";
@@ -85,6 +85,7 @@ Hello Identity::hello(int to, Purpose purpose, std::uint16_t rail) const {
               .from = rank_,
               .to = to,
               .purpose = purpose,
+              .seals = static_cast<std::uint8_t>(seals_),
               .rail = rail,
               .job = job_};
   randombytes_buf(hello.nonce.data(), hello.nonce.size());

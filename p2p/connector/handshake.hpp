@@ -5,7 +5,7 @@
 //            <-------------------------  Answer  its own nonce, and a MAC over both: it is who it
 //            says
 //     Proof  ------------------------->        the caller's MAC over both
-//            <-------------------------  an empty frame: from now on frames, or a fabric's data;
+//            <-------------------------  two zero bytes: from now on frames, or a fabric's data;
 //                                        or Refusal::kMark and a Refusal
 //
 // Whoever is called answers a hello of another job too, and one of another version with a Greeting,
@@ -30,7 +30,7 @@ using Nonce = std::array<std::byte, 32>;
 using Mac = std::array<std::byte, 32>;
 
 /// What a connection is for.
-enum class Purpose : std::uint16_t {
+enum class Purpose : std::uint8_t {
   stream,  ///< the one between two ranks, with frames
   data,    ///< a fabric's own, of which there may be several
   memory,  ///< by a Unix socket, within a host
@@ -56,6 +56,7 @@ struct Hello {
   std::int32_t from = -1;
   std::int32_t to = -1;
   Purpose purpose = Purpose::stream;
+  std::uint8_t seals = 0;  ///< 1: frames are to be sealed; they are if either end says so
   std::uint16_t rail = 0;  ///< which of several for data
   JobId job{};
   Nonce nonce{};
@@ -97,7 +98,8 @@ class Identity {
   using Secret = std::array<std::byte, 32>;
 
   Identity() = default;
-  Identity(int rank, int job_size, const Secret& secret) noexcept;
+  /// `seals`: whether its hellos ask for sealed frames.
+  Identity(int rank, int job_size, const Secret& secret, bool seals = false) noexcept;
 
   int rank() const noexcept { return rank_; }
   int job_size() const noexcept { return job_size_; }
@@ -127,6 +129,7 @@ class Identity {
 
   int rank_ = -1;
   int job_size_ = 0;
+  bool seals_ = false;
   Secret secret_{};
   JobId job_{};
 };

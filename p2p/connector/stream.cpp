@@ -19,6 +19,9 @@ namespace {
 constexpr std::size_t kHeader = sizeof(std::uint16_t);
 constexpr std::size_t kScratch = 16u << 10;
 static_assert(kScratch > kHeader + Stream::kMaxMessage);
+constexpr std::size_t kMostFrame = 2 * kHeader + Stream::kMaxMessage;
+constexpr std::size_t kMostSealed = kMostFrame + RecordCipher::kOverhead;
+static_assert(kScratch > kHeader + kMostSealed);
 /// Until the others get their turn.
 constexpr int kReads = 8;
 
@@ -34,12 +37,16 @@ std::optional<BeatCall> call_of(std::size_t length) noexcept {
 
 }  // namespace
 
-Stream::Stream(ProgressThread& progress, os::Fd socket, Events events)
+Stream::Stream(ProgressThread& progress, os::Fd socket, Events events,
+               std::optional<RecordCipher> cipher)
     : events_(std::move(events)),
+      cipher_(std::move(cipher)),
       socket_(progress, std::move(socket), EPOLLIN, [this](std::uint32_t happened) {
         if ((happened & EPOLLOUT) != 0) flush();
         if ((happened & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) receive();
-      }) {}
+      }) {
+  if (cipher_) put(cipher_->header(), {});
+}
 
 void Stream::send(std::span<const std::byte> message) {
   assert(!message.empty() && message.size() <= kMaxMessage);
@@ -70,10 +77,28 @@ void Stream::put_frame(std::uint16_t length, std::span<const std::byte> message)
   spoke_ = true;
   const std::array<std::byte, kHeader> header = {static_cast<std::byte>(length & 0xff),
                                                  static_cast<std::byte>(length >> 8)};
+  if (!cipher_) return put(header, message);
+  std::array<std::byte, kMostFrame> frame;
+  std::copy(header.begin(), header.end(), frame.begin());
+  std::copy(message.begin(), message.end(), frame.begin() + kHeader);
+  put_sealed(std::span(frame).first(kHeader + message.size()));
+}
+
+void Stream::put_sealed(std::span<const std::byte> frame) {
+  std::array<std::byte, kHeader + kMostSealed> record;
+  const std::size_t length = frame.size() + RecordCipher::kOverhead;
+  record[0] = static_cast<std::byte>(length & 0xff);
+  record[1] = static_cast<std::byte>(length >> 8);
+  cipher_->seal(frame, std::span(record).subspan(kHeader, length));
+  put(std::span(record).first(kHeader + length), {});
+}
+
+/// Sends what the socket takes, and queues the rest.
+void Stream::put(std::span<const std::byte> first, std::span<const std::byte> second) {
   std::size_t out = 0;
   if (queue_.empty()) {
-    std::array<iovec, 2> parts = {iovec{const_cast<std::byte*>(header.data()), header.size()},
-                                  iovec{const_cast<std::byte*>(message.data()), message.size()}};
+    std::array<iovec, 2> parts = {iovec{const_cast<std::byte*>(first.data()), first.size()},
+                                  iovec{const_cast<std::byte*>(second.data()), second.size()}};
     msghdr frame{};
     frame.msg_iov = parts.data();
     frame.msg_iovlen = parts.size();
@@ -86,12 +111,12 @@ void Stream::put_frame(std::uint16_t length, std::span<const std::byte> message)
       return;
     }
     out = sent > 0 ? static_cast<std::size_t>(sent) : 0;
-    if (out == header.size() + message.size()) return;
+    if (out == first.size() + second.size()) return;
     socket_.change(EPOLLIN | EPOLLOUT);
   }
-  const std::size_t of_header = std::min(out, header.size());
-  queue_.insert(queue_.end(), header.begin() + of_header, header.end());
-  queue_.insert(queue_.end(), message.begin() + (out - of_header), message.end());
+  const std::size_t of_first = std::min(out, first.size());
+  queue_.insert(queue_.end(), first.begin() + of_first, first.end());
+  queue_.insert(queue_.end(), second.begin() + (out - of_first), second.end());
 }
 
 void Stream::flush() {
@@ -149,12 +174,58 @@ void Stream::receive() {
 
 /// False: the connection is closed.
 bool Stream::deliver(std::span<const std::byte> bytes) {
+  const auto taken = cipher_ ? deliver_sealed(bytes) : deliver_frames(bytes);
+  if (!taken) return false;
+  bytes = bytes.subspan(*taken);
+  partial_.assign(bytes.begin(), bytes.end());
+  return true;
+}
+
+std::optional<std::size_t> Stream::end_changed() {
+  end(How::broken, "what came is not what it sealed (WEFT_ENCRYPT): it was changed on its way");
+  return std::nullopt;
+}
+
+/// As deliver_frames(), of sealed ones.
+std::optional<std::size_t> Stream::deliver_sealed(std::span<const std::byte> bytes) {
+  std::size_t taken = 0;
+  if (!cipher_begun_) {
+    RecordCipher::Header header;
+    if (bytes.size() < header.size()) return 0;
+    std::copy_n(bytes.begin(), header.size(), header.begin());
+    cipher_->begin(header);
+    cipher_begun_ = true;
+    taken = header.size();
+  }
+  while (bytes.size() - taken >= kHeader) {
+    const auto rest = bytes.subspan(taken);
+    const std::size_t length =
+        std::to_integer<std::size_t>(rest[0]) | std::to_integer<std::size_t>(rest[1]) << 8;
+    if (length < kHeader + RecordCipher::kOverhead || length > kMostSealed) return end_changed();
+    if (rest.size() < kHeader + length) break;
+    std::array<std::byte, kMostFrame> plain;
+    const auto frame = std::span(plain).first(length - RecordCipher::kOverhead);
+    if (!cipher_->open(rest.subspan(kHeader, length), frame)) return end_changed();
+    const auto of_frame = deliver_frames(frame);
+    if (!of_frame) return std::nullopt;
+    if (*of_frame != frame.size()) {
+      end(How::broken, "what it sent is malformed");
+      return std::nullopt;
+    }
+    taken += kHeader + length;
+  }
+  return taken;
+}
+
+/// How many bytes were whole frames; none: the connection is closed.
+std::optional<std::size_t> Stream::deliver_frames(std::span<const std::byte> bytes) {
+  const std::size_t all = bytes.size();
   while (bytes.size() >= kHeader) {
     const std::size_t length =
         std::to_integer<std::size_t>(bytes[0]) | std::to_integer<std::size_t>(bytes[1]) << 8;
     if (length == kEnd) {
       end(How::orderly, "it left");
-      return false;
+      return std::nullopt;
     }
     if (length == kGivenUp) {
       if (bytes.size() < 2 * kHeader) break;
@@ -164,28 +235,27 @@ bool Stream::deliver(std::span<const std::byte> bytes) {
       if (size <= kMaxMessage) {
         const auto* text = reinterpret_cast<const char*>(bytes.data()) + 2 * kHeader;
         end(How::given_up, size > 0 ? std::string(text, size) : "it has given this rank up");
-        return false;
+        return std::nullopt;
       }
     }
     if (const auto call = call_of(length)) {
       bytes = bytes.subspan(kHeader);
       events_.called(*call);
-      if (!is_open() || given_up_) return false;
+      if (!is_open() || given_up_) return std::nullopt;
       continue;
     }
     if (length > kMaxMessage) {
       end(How::broken, "what it sent is malformed");
-      return false;
+      return std::nullopt;
     }
     if (bytes.size() < kHeader + length) break;
     const auto message = bytes.subspan(kHeader, length);
     bytes = bytes.subspan(kHeader + length);
     if (length == 0) continue;
     events_.said(message);
-    if (!is_open() || given_up_) return false;
+    if (!is_open() || given_up_) return std::nullopt;
   }
-  partial_.assign(bytes.begin(), bytes.end());
-  return true;
+  return all - bytes.size();
 }
 
 int Stream::tick(bool sign_is_due) {

@@ -4,12 +4,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "p2p/connector/heartbeats.hpp"
 #include "p2p/connector/watched.hpp"
+#include "p2p/trust/record_cipher.hpp"
 
 namespace weft::p2p {
 
@@ -34,8 +36,10 @@ class Stream {
     std::function<void(How how, const std::string& why)> ended;
   };
 
-  /// Throws Error(system).
-  Stream(ProgressThread& progress, os::Fd socket, Events events);
+  /// With a cipher every frame travels sealed, in a record of its own (two bytes of length, then
+  /// the sealed frame), behind the cipher's header. Throws Error(system).
+  Stream(ProgressThread& progress, os::Fd socket, Events events,
+         std::optional<RecordCipher> cipher = std::nullopt);
   ~Stream() { close(); }
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
@@ -63,13 +67,20 @@ class Stream {
 
  private:
   void put_frame(std::uint16_t length, std::span<const std::byte> message);
+  void put_sealed(std::span<const std::byte> frame);
+  void put(std::span<const std::byte> first, std::span<const std::byte> second);
   void flush();
   void receive();
   bool deliver(std::span<const std::byte> bytes);
+  std::optional<std::size_t> deliver_frames(std::span<const std::byte> bytes);
+  std::optional<std::size_t> deliver_sealed(std::span<const std::byte> bytes);
+  std::optional<std::size_t> end_changed();
   void end(How how, const std::string& why);
   How how_ended() const noexcept { return said_end_ ? How::orderly : How::process_ended; }
 
   const Events events_;
+  std::optional<RecordCipher> cipher_;
+  bool cipher_begun_ = false;  ///< the other end's header has come
   Watched socket_;
   std::vector<std::byte> partial_;  ///< the beginning of a frame
   std::vector<std::byte> queue_;    ///< what the socket could not take, from `sent_` on
