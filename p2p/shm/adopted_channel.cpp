@@ -17,9 +17,9 @@ Status given_back(std::uint32_t chunk) noexcept {
 
 }  // namespace
 
-bool ShmChannel::find_reach(pid_t process, std::uint64_t probe, bool allowed) {
+bool ShmChannel::find_reach(pid_t process, int pidfd, std::uint64_t probe, bool allowed) {
   same_process_ = process == ::getpid();
-  const CrossMemory memory(process);
+  const CrossMemory memory(process, pidfd);
   std::uint64_t word = 0;
   if (!allowed || !memory.read(reinterpret_cast<std::byte*>(&word), probe, sizeof word).ok() ||
       word != kProbe)

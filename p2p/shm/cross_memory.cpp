@@ -1,8 +1,10 @@
 #include "p2p/shm/cross_memory.hpp"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/uio.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -32,6 +34,16 @@ void* at(std::uint64_t address) noexcept {
 
 }  // namespace
 
+Status CrossMemory::require_alive(const char* call) const noexcept {
+  if (pidfd_ < 0) return {};
+  pollfd at{.fd = pidfd_, .events = POLLIN, .revents = 0};
+  if (::poll(&at, 1, 0) == 0) return {};
+  return Status(ErrorDetail{
+      .code = Code::peer_failed,
+      .operation = call,
+      .message = fmt::format("process {} has ended: its number may be another's", process_)});
+}
+
 Status CrossMemory::read(std::byte* to, std::uint64_t from, std::size_t bytes) const noexcept {
   while (bytes > 0) {
     const std::size_t step = std::min(bytes, kStep);
@@ -43,7 +55,7 @@ Status CrossMemory::read(std::byte* to, std::uint64_t from, std::size_t bytes) c
     from += static_cast<std::uint64_t>(moved);
     bytes -= static_cast<std::size_t>(moved);
   }
-  return {};
+  return require_alive("process_vm_readv");
 }
 
 Status CrossMemory::write(std::uint64_t to, const std::byte* from,
@@ -52,13 +64,14 @@ Status CrossMemory::write(std::uint64_t to, const std::byte* from,
     const std::size_t step = std::min(bytes, kStep);
     iovec here{const_cast<std::byte*>(from), step};
     iovec there{at(to), step};
+    if (Status alive = require_alive("process_vm_writev"); !alive.ok()) return alive;
     const ssize_t moved = ::process_vm_writev(process_, &here, 1, &there, 1, 0);
     if (moved <= 0) return refused("process_vm_writev", process_);
     from += moved;
     to += static_cast<std::uint64_t>(moved);
     bytes -= static_cast<std::size_t>(moved);
   }
-  return {};
+  return require_alive("process_vm_writev");
 }
 
 Status CrossMemory::write(std::uint64_t to, std::span<const Tensor> parts) const noexcept {
@@ -68,6 +81,8 @@ Status CrossMemory::write(std::uint64_t to, std::span<const Tensor> parts) const
   Status status;
   const auto flush = [&] {
     iovec there{at(to), bytes};
+    status = require_alive("process_vm_writev");
+    if (!status.ok()) return;
     const ssize_t moved = ::process_vm_writev(process_, here.data(), runs, &there, 1, 0);
     if (moved < 0)
       status = refused("process_vm_writev", process_);
@@ -85,7 +100,7 @@ Status CrossMemory::write(std::uint64_t to, std::span<const Tensor> parts) const
       if (runs == kRuns || bytes >= kStep) flush();
     });
   if (status.ok() && runs > 0) flush();
-  return status;
+  return status.ok() ? require_alive("process_vm_writev") : status;
 }
 
 }  // namespace weft::p2p

@@ -39,9 +39,10 @@ void ShmFabric::send_hello(Link& link, MessageType type, bool reaches) {
 
 std::string ShmFabric::distrust_process(const Link& link, int rank) const {
   const RankAddress& known = partners_[static_cast<std::size_t>(rank)].address;
-  if (link.peer_pid() == known.pid && link.peer_uid() == known.uid) return {};
-  return fmt::format("it is pid {} of user {}, and rank {} is pid {} of user {}", link.peer_pid(),
-                     link.peer_uid(), rank, known.pid, known.uid);
+  const Link::Process& peer = link.peer();
+  if (peer.pid == known.pid && peer.uid == known.uid) return {};
+  return fmt::format("it is pid {} of user {}, and rank {} is pid {} of user {}", peer.pid,
+                     peer.uid, rank, known.pid, known.uid);
 }
 
 void ShmFabric::on_message(Link& link, std::span<const std::byte> bytes,
@@ -117,13 +118,13 @@ std::string ShmFabric::on_hello(Link& link, std::span<const std::byte> bytes,
     return "its hello is malformed";
   if (!identity_.believes(link.introduction.caller, link.introduction.called, hello->proof))
     return "it does not know the job's secret";
-  const auto held = std::find_if(strangers_.begin(), strangers_.end(),
-                                 [&](const auto& l) { return l.get() == &link; });
+  const auto held = strangers_.find(link.id());
   if (held == strangers_.end()) return {};  // it was late, and is being dropped
   Partner& partner = partners_[static_cast<std::size_t>(link.introduction.caller.from)];
   link.introduction.stage = Stage::proved;
   link.rank = partner.rank;
-  partner.links.push_back(std::move(*held));
+  anteroom_.leave(held->second.place);
+  partner.links.push_back(std::move(held->second.link));
   strangers_.erase(held);
   greet(partner, link, *hello, std::move(descriptors));
   return {};
@@ -144,14 +145,16 @@ std::string ShmFabric::on_welcome(Link& link, std::span<const std::byte> bytes,
 void ShmFabric::greet(Partner& partner, Link& link, const HelloMessage& hello,
                       std::vector<os::Fd> descriptors) {
   if (partner.channel != nullptr) return;  // the welcome to oneself
+  watch_process(partner);
+  const bool is_certain = partner.pidfd || partner.address.pid == ::getpid();
   try {
     auto control = local_.mapper->map(descriptors[0], hello.control_bytes, Access::write);
     const bool ring_needs_fence = hello.barrier_before_sleep == 0 || !os::joins_global_barriers();
     auto channel =
         std::make_unique<ShmChannel>(local_, link, std::move(control), hello.doorbell_offset,
                                      std::move(descriptors[1]), ring_needs_fence);
-    const bool reaches =
-        channel->find_reach(partner.address.pid, hello.probe, cross_memory_ && hello.probe != 0);
+    const bool reaches = channel->find_reach(partner.address.pid, partner.pidfd.get(), hello.probe,
+                                             cross_memory_ && hello.probe != 0 && is_certain);
     if (hello.type == MessageType::welcome) {
       channel->reached_by_peer(hello.reaches != 0);
       link.send(ReachesMessage{.reaches = reaches ? 1U : 0U});

@@ -8,18 +8,28 @@
 #include <cstring>
 
 namespace weft::p2p {
+namespace {
 
-Link::Link(ProgressThread& progress, os::Fd socket, OnMessage on_message, OnEnd on_end)
-    : progress_(progress),
-      socket_(std::move(socket)),
-      on_message_(std::move(on_message)),
-      on_end_(std::move(on_end)) {
+/// Until the others get their turn.
+constexpr int kMessagesAtATime = 64;
+
+}  // namespace
+
+Link::Process Link::Process::of_peer(int socket) noexcept {
   ucred credentials{};
   socklen_t size = sizeof credentials;
-  if (::getsockopt(socket_.get(), SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0) {
-    peer_pid_ = credentials.pid;
-    peer_uid_ = credentials.uid;
-  }
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0)
+    return {.pid = 0, .uid = static_cast<uid_t>(-1)};
+  return {.pid = credentials.pid, .uid = credentials.uid};
+}
+
+Link::Link(Id id, ProgressThread& progress, os::Fd socket, OnMessage on_message, OnEnd on_end)
+    : id_(id),
+      progress_(progress),
+      socket_(std::move(socket)),
+      peer_(Process::of_peer(socket_.get())),
+      on_message_(std::move(on_message)),
+      on_end_(std::move(on_end)) {
   progress_.watch(socket_.get(), EPOLLIN, [this](std::uint32_t events) {
     if ((events & EPOLLOUT) != 0) flush();
     if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) receive();
@@ -69,9 +79,9 @@ void Link::flush() noexcept {
   progress_.change(socket_.get(), EPOLLIN);
 }
 
-void Link::receive() {
+bool Link::receive() {
   alignas(8) std::array<std::byte, kMaxMessage> bytes;
-  while (!ended_) {
+  for (int i = 0; i < kMessagesAtATime && !ended_; ++i) {
     iovec part{bytes.data(), bytes.size()};
     alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int) * kMaxDescriptors)> control{};
     msghdr header{};
@@ -83,7 +93,7 @@ void Link::receive() {
     // A peer that closed before it had read everything resets the connection; what it had sent is
     // still there, behind the error.
     if (size < 0 && (errno == EINTR || errno == ECONNRESET)) continue;
-    if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
+    if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return false;
     std::vector<os::Fd> descriptors;
     for (cmsghdr* c = CMSG_FIRSTHDR(&header); c != nullptr; c = CMSG_NXTHDR(&header, c)) {
       if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
@@ -94,13 +104,16 @@ void Link::receive() {
         descriptors.emplace_back(fd);
       }
     }
-    if (size <= 0) return end();
-    if ((header.msg_flags & MSG_TRUNC) != 0) return end();
+    if (size <= 0 || (header.msg_flags & MSG_TRUNC) != 0) {
+      end();
+      return false;
+    }
     // Descriptors of this process are used up: the message came, its descriptors did not.
     if ((header.msg_flags & MSG_CTRUNC) != 0) descriptors.clear();
     on_message_(*this, std::span(bytes).first(static_cast<std::size_t>(size)),
                 std::move(descriptors));
   }
+  return !ended_;
 }
 
 void Link::end() {

@@ -24,10 +24,21 @@ class Link {
   static constexpr std::size_t kMaxMessage = Channel::kMaxMessage;
   static constexpr std::size_t kMaxDescriptors = 2;
 
+  /// Never used again by the same fabric, as an address or a descriptor is.
+  using Id = std::uint64_t;
   using OnMessage = std::function<void(Link&, std::span<const std::byte>, std::vector<os::Fd>)>;
   using OnEnd = std::function<void(Link&)>;
 
-  Link(ProgressThread& progress, os::Fd socket, OnMessage on_message, OnEnd on_end);
+  /// The process at the other end of a Unix socket, as the kernel knows it.
+  struct Process {
+    pid_t pid = 0;
+    uid_t uid = 0;
+
+    static Process of_peer(int socket) noexcept;
+  };
+
+  /// Throws Error(system).
+  Link(Id id, ProgressThread& progress, os::Fd socket, OnMessage on_message, OnEnd on_end);
   ~Link();
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
@@ -40,9 +51,8 @@ class Link {
     send(std::as_bytes(std::span(&message, 1)), descriptors);
   }
 
-  /// The process at the other end, as the kernel knows it.
-  pid_t peer_pid() const noexcept { return peer_pid_; }
-  uid_t peer_uid() const noexcept { return peer_uid_; }
+  Id id() const noexcept { return id_; }
+  const Process& peer() const noexcept { return peer_; }
   /// The rank at the other end; -1 until it has been introduced.
   int rank = -1;
   /// How far the introduction has come.
@@ -51,32 +61,37 @@ class Link {
     Stage stage = Stage::none;
     Hello caller;
     Answer called;
-    Clock::time_point since = Clock::now();
   };
   Introduction introduction;
 
-  /// Handles what has arrived already.
+  /// Handles what has arrived already. Requires that the other end's process has ended: then there
+  /// is an end to it.
   void drain() {
-    if (!ended_) receive();
+    for (int i = 0; i < kMostTurns && receive(); ++i) {
+    }
   }
 
  private:
+  /// More than a socket can hold, whoever else has its other end.
+  static constexpr int kMostTurns = 1024;
+
   struct Queued {
     std::vector<std::byte> bytes;
     std::vector<int> descriptors;
   };
   bool transmit(std::span<const std::byte> message, std::span<const int> descriptors) noexcept;
-  void receive();
+  /// Some messages; whether there may be more.
+  bool receive();
   void flush() noexcept;
   void end();
 
+  const Id id_;
   ProgressThread& progress_;
   os::Fd socket_;
+  const Process peer_;
   OnMessage on_message_;
   OnEnd on_end_;
   std::deque<Queued> queue_;
-  pid_t peer_pid_ = 0;
-  uid_t peer_uid_ = 0;
   bool ended_ = false;
 };
 

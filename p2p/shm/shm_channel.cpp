@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "base/kernels/copy.hpp"
+#include "base/stop_point.hpp"
 #include "p2p/barrier.hpp"
 #include "p2p/shm/messages.hpp"
 
@@ -89,15 +90,17 @@ Result<RemoteMemory> ShmChannel::resolve(const MemoryRef& ref) noexcept {
   if (found == chunks_.end())
     return Status(ErrorDetail{.code = Code::unreachable,
                               .operation = "resolve",
-                              .message = fmt::format("the peer named its chunk {:#x}, which is not "
+                              .message = fmt::format("rank {} named its chunk {:#x}, which is not "
                                                      "known here yet",
-                                                     ref.chunk)});
+                                                     link_.rank, ref.chunk),
+                              .peer = link_.rank});
   if (ref.offset > found->second->bytes() || ref.bytes > found->second->bytes() - ref.offset)
     return Status(ErrorDetail{.code = Code::system,
                               .operation = "resolve",
-                              .message = fmt::format("the peer named {} bytes at {} of its chunk "
+                              .message = fmt::format("rank {} named {} bytes at {} of its chunk "
                                                      "{:#x}, which are not mapped here",
-                                                     ref.bytes, ref.offset, ref.chunk)});
+                                                     link_.rank, ref.bytes, ref.offset, ref.chunk),
+                              .peer = link_.rank});
   return RemoteMemory{reinterpret_cast<std::uint64_t>(found->second->data() + ref.offset), 0};
 }
 
@@ -146,7 +149,25 @@ void ShmChannel::gather(const PutWork& work) const noexcept {
     });
 }
 
+namespace {
+
+/// What a test wants to stop inside is copied in pieces.
+void copy_with_stops(const char* loop, std::byte* to, const std::byte* from,
+                     std::size_t bytes) noexcept {
+  constexpr std::size_t kPiece = 256u << 10;
+  for (std::size_t at = 0; at < bytes; at += kPiece) {
+    pass_stop_point(loop, at / kPiece);
+    kernels::copy_cached(to + at, from + at, std::min(kPiece, bytes - at));
+  }
+}
+
+}  // namespace
+
 bool ShmChannel::copy(PutWork& work) const noexcept {
+  if (has_stop_point()) [[unlikely]] {
+    copy_with_stops("put", pointer(work.payload), work.source, work.bytes);
+    return true;
+  }
   if (work.by_and_by && work.bytes > kPieceBytes) [[unlikely]]
     return copy_next_piece(work);
   std::byte* to = pointer(work.payload);
@@ -177,7 +198,9 @@ bool ShmChannel::copy_next_piece(PutWork& work) const noexcept {
   return work.done == work.bytes;
 }
 
-Status ShmChannel::get(std::span<const GetWork> pieces) noexcept {
+void ShmChannel::start_get(Getting& get) noexcept { get.end = copy(get.pieces); }
+
+Status ShmChannel::copy(std::span<const GetWork> pieces) noexcept {
   for (const GetWork& piece : pieces) {
     if (piece.from.key != 0) [[unlikely]] {
       const Status status = get_across(piece);
@@ -185,7 +208,10 @@ Status ShmChannel::get(std::span<const GetWork> pieces) noexcept {
       continue;
     }
     // Who gets a tensor is about to read it: it may stay in the cache if it fits.
-    kernels::copy(piece.to, pointer(piece.from), piece.bytes, kGetStreamBytes);
+    if (has_stop_point()) [[unlikely]]
+      copy_with_stops("get", piece.to, pointer(piece.from), piece.bytes);
+    else
+      kernels::copy(piece.to, pointer(piece.from), piece.bytes, kGetStreamBytes);
     load_barrier();
   }
   return {};

@@ -38,7 +38,9 @@ class ShmChannel final : public Channel {
   bool copies() const noexcept override { return true; }
   Result<RemoteMemory> resolve(const MemoryRef& ref) noexcept override;
   Status put(PutWork& work) noexcept override;
-  Status get(std::span<const GetWork> pieces) noexcept override;
+  void start_get(Getting& get) noexcept override;
+  std::optional<Status> get_outcome(Getting& get) noexcept override { return get.end; }
+  bool give_up_get(Getting&) noexcept override { return true; }
   void write_word(RemoteMemory word, std::uint64_t value, Bell bell) noexcept override;
   void notify() noexcept override;
   std::byte* direct(RemoteMemory memory) noexcept override;
@@ -51,8 +53,9 @@ class ShmChannel final : public Channel {
   /// Whether the peer's process reaches into this one.
   void reached_by_peer(bool reached) noexcept { reached_by_peer_.store(reached); }
   /// Finds out, by reading a word there, whether this process reaches into the peer's. `allowed`:
-  /// WEFT_CROSS_MEMORY.
-  bool find_reach(pid_t process, std::uint64_t probe, bool allowed);
+  /// WEFT_CROSS_MEMORY. `pidfd` stands for the process and outlives the channel; -1: it is this
+  /// one.
+  bool find_reach(pid_t process, int pidfd, std::uint64_t probe, bool allowed);
   /// Adopted memory of the peer is where it says.
   void add_adopted(const AdoptedMessage& region);
   void forget_adopted(std::uint32_t chunk) noexcept;
@@ -69,6 +72,7 @@ class ShmChannel final : public Channel {
   std::optional<Adopted> adopted(std::uint32_t chunk) const noexcept;
   Result<RemoteMemory> resolve_adopted(const MemoryRef& ref) noexcept;
   Status put_across(const PutWork& work) noexcept;
+  Status copy(std::span<const GetWork> pieces) noexcept;
   Status get_across(const GetWork& piece) noexcept;
   [[gnu::noinline]] void gather(const PutWork& work) const noexcept;
   /// False: a piece of it, and there is more.

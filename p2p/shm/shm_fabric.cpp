@@ -12,6 +12,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <limits>
 
 #include "base/os/pidfd.hpp"
 
@@ -20,11 +21,17 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::size_t kMaxStrangers = 256;
+/// Of processes that are no rank's. A rank of another job is told so: that is all they are kept
+/// for.
+constexpr std::size_t kMaxStrangers = 16;
+constexpr std::size_t kUnlimited = std::numeric_limits<std::size_t>::max();
+constexpr Anteroom::Limits kNoStranger{.silent = 0, .spoken = kUnlimited};
+/// Until others get their turn on the thread.
+constexpr int kAdmittedAtATime = 32;
 constexpr std::chrono::milliseconds kTick = 100ms;
-/// With a stranger; and while others wait outside.
-constexpr std::chrono::seconds kPatience = 10s;
-constexpr std::chrono::seconds kShortPatience = 1s;
+constexpr std::chrono::seconds kPatience = 10s;  // with a stranger
+/// Between two calls of a rank whose backlog was full.
+constexpr std::chrono::milliseconds kRecall = 2ms;
 
 constexpr const char* kDescriptorHint =
     "raise the limit of open files (ulimit -n): a rank needs four per rank of its host";
@@ -101,6 +108,8 @@ void ShmFabric::open(const std::vector<RankAddress>& job) {
   for (std::size_t i = 0; i < job.size(); ++i) {
     partners_[i].rank = static_cast<int>(i);
     partners_[i].address = job[i];
+    if (job[i].host_id == job[static_cast<std::size_t>(local_.rank)].host_id)
+      processes_.insert(job[i].pid);
   }
   listener_ = Watched(progress_, std::move(unopened_), EPOLLIN,
                       [this](std::uint32_t) { accept_pending(); });
@@ -125,19 +134,23 @@ bool ShmFabric::fence(int rank) {
   return false;
 }
 
+/// Strangers are not to be the reason that there is no descriptor for it.
+os::Fd ShmFabric::make_caller() {
+  for (;;) try {
+      return make_socket();
+    } catch (const Error&) {
+      if (!crowd_one_out(kNoStranger)) throw;
+    }
+}
+
 void ShmFabric::call(Partner& partner) {
-  os::Fd socket = make_socket();
+  os::Fd socket = make_caller();
   const AbstractName name = abstract_name(partner.address.socket);
   if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&name.address), name.size) != 0) {
     if (errno == EAGAIN) {  // its backlog is full: it will have accepted some soon
-      progress_.post([this, &partner] {
-        try {
-          call(partner);
-        } catch (const Error& error) {
-          events_.short_of(error);
-        }
-      });
-      return;
+      uncalled_.insert(partner.rank);
+      ticks_.start();
+      return ticks_.change(kRecall);
     }
     if (errno == ECONNREFUSED) return events_.lost(partner.rank);  // nobody listens there now
     return events_.short_of(Error(ErrorDetail{
@@ -147,12 +160,7 @@ void ShmFabric::call(Partner& partner) {
         .peer = partner.rank,
         .host = partner.address.host.data()}));
   }
-  partner.links.push_back(std::make_unique<Link>(
-      progress_, std::move(socket),
-      [this](Link& link, std::span<const std::byte> bytes, std::vector<os::Fd> descriptors) {
-        on_message(link, bytes, std::move(descriptors));
-      },
-      [this](Link& link) { on_end(link); }));
+  partner.links.push_back(make_link(std::move(socket)));
   Link& link = *partner.links.back();
   link.rank = partner.rank;
   if (const std::string reason = distrust_process(link, partner.rank); !reason.empty())
@@ -162,34 +170,67 @@ void ShmFabric::call(Partner& partner) {
   link.send(GreetMessage{.hello = link.introduction.caller});
 }
 
+void ShmFabric::call_again() {
+  for (const int rank : std::exchange(uncalled_, {})) try {
+      call(partners_[static_cast<std::size_t>(rank)]);
+    } catch (const Error& error) {
+      events_.short_of(error);
+    }
+  if (uncalled_.empty()) ticks_.change(kTick);
+}
+
+std::unique_ptr<Link> ShmFabric::make_link(os::Fd socket) {
+  return std::make_unique<Link>(
+      ++last_link_, progress_, std::move(socket),
+      [this](Link& link, std::span<const std::byte> bytes, std::vector<os::Fd> descriptors) {
+        on_message(link, bytes, std::move(descriptors));
+      },
+      [this](Link& link) { on_end(link); });
+}
+
 void ShmFabric::accept_pending() {
-  while (!paused_) {
+  for (int i = 0; i < kAdmittedAtATime && !paused_; ++i) {
     os::Fd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (socket.get() < 0) {
-      if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) {
-        pause();  // or it would be asked for ever
-        events_.short_of(
-            Error(ErrorDetail{.code = Code::exhausted,
-                              .operation = "join",
-                              .message = fmt::format("accepting a rank: {}", std::strerror(errno)),
-                              .hint = kDescriptorHint}));
-      }
+    if (socket)
+      take_in(std::move(socket));
+    else if (errno != EINTR && errno != ECONNABORTED && !make_room(errno))
       return;
-    }
-    auto link = std::make_unique<Link>(
-        progress_, std::move(socket),
-        [this](Link& from, std::span<const std::byte> bytes, std::vector<os::Fd> descriptors) {
-          on_message(from, bytes, std::move(descriptors));
-        },
-        [this](Link& from) { on_end(from); });
-    if (link->peer_uid() != ::getuid()) {
-      turn_away(*link, fmt::format("it is of user {}", link->peer_uid()));
-      continue;
-    }
-    strangers_.push_back(std::move(link));
-    if (strangers_.size() >= kMaxStrangers) pause();
-    ticks_.start();
   }
+}
+
+/// Whether accepting may be tried again after this error.
+bool ShmFabric::make_room(int error) {
+  if (error != EMFILE && error != ENFILE && error != ENOBUFS && error != ENOMEM) return false;
+  if (crowd_one_out(kNoStranger)) return true;
+  pause();  // the socket stays readable, so the progress thread would retry without end
+  events_.short_of(
+      Error(ErrorDetail{.code = Code::exhausted,
+                        .operation = "join",
+                        .message = fmt::format("accepting a rank: {}", std::strerror(error)),
+                        .hint = kDescriptorHint}));
+  return false;
+}
+
+void ShmFabric::take_in(os::Fd socket) {
+  const Link::Process process = Link::Process::of_peer(socket.get());
+  if (process.uid != ::getuid())
+    return local_.turned_away.note(*local_.log, "the Unix socket",
+                                   fmt::format("pid {}", process.pid),
+                                   fmt::format("it is of user {}", process.uid));
+  try {
+    auto link = make_link(std::move(socket));
+    Anteroom::Source source{};
+    std::memcpy(source.data(), &process.pid, sizeof process.pid);
+    const Anteroom::Id place = anteroom_.enter(source);
+    if (processes_.contains(process.pid)) anteroom_.spoke(place);
+    const Link::Id id = link->id();
+    strangers_[id] = {.link = std::move(link), .place = place};
+  } catch (const Error& error) {
+    return events_.short_of(error);
+  }
+  while (crowd_one_out({.silent = kMaxStrangers, .spoken = kUnlimited})) {
+  }
+  ticks_.start();
 }
 
 void ShmFabric::pause() {
@@ -199,24 +240,38 @@ void ShmFabric::pause() {
 }
 
 void ShmFabric::tick() {
-  const auto now = Clock::now();
-  const auto patience = paused_ ? kShortPatience : kPatience;
-  for (const auto& stranger : strangers_)
-    if (stranger->introduction.stage != Link::Introduction::Stage::refused &&
-        now - stranger->introduction.since >= patience)
-      turn_away(*stranger, "it did not say in time which rank it is");
-  if (paused_ && strangers_.size() < kMaxStrangers) {
+  if (!uncalled_.empty()) call_again();
+  for (const Anteroom::Id place : anteroom_.late(Clock::now(), kPatience))
+    for (const auto& [id, stranger] : strangers_)
+      if (stranger.place == place)
+        turn_away(*stranger.link, "it did not say in time which rank it is");
+  if (paused_) {
     paused_ = false;
     listener_.change(EPOLLIN);
   }
-  if (strangers_.empty()) ticks_.stop();
+  if (strangers_.empty() && uncalled_.empty()) ticks_.stop();
+}
+
+/// Not to be called by a link, as it goes at once: its descriptor is needed.
+bool ShmFabric::crowd_one_out(const Anteroom::Limits& limits) {
+  const auto place = anteroom_.surplus(limits);
+  if (!place) return false;
+  const auto stranger = std::find_if(strangers_.begin(), strangers_.end(), [&](const auto& entry) {
+    return entry.second.place == *place;
+  });
+  local_.turned_away.note(*local_.log, "the Unix socket",
+                          fmt::format("pid {}", stranger->second.link->peer().pid),
+                          "it is no rank's process, and too many others called");
+  anteroom_.leave(*place);
+  strangers_.erase(stranger);
+  return true;
 }
 
 void ShmFabric::turn_away(Link& link, const std::string& reason) {
-  local_.turned_away.note(*local_.log, "the Unix socket", fmt::format("pid {}", link.peer_pid()),
+  local_.turned_away.note(*local_.log, "the Unix socket", fmt::format("pid {}", link.peer().pid),
                           reason);
   link.introduction.stage = Link::Introduction::Stage::refused;
-  if (link.rank < 0) return drop_stranger(link);
+  if (link.rank < 0) return drop_stranger(link.id());
   events_.short_of(Error(ErrorDetail{
       .code = Code::unreachable,
       .operation = "join",
@@ -230,21 +285,22 @@ void ShmFabric::turn_away(Link& link, const std::string& reason) {
 void ShmFabric::on_end(Link& link) {
   // A rank that goes in order has said so before.
   if (link.rank < 0)
-    drop_stranger(link);
+    drop_stranger(link.id());
   else if (partners_[static_cast<std::size_t>(link.rank)].pidfd)
     events_.broken(link.rank);
   else
     events_.lost(link.rank);
 }
 
-void ShmFabric::drop_stranger(Link& link) {
+void ShmFabric::drop_stranger(Link::Id id) {
+  if (const auto found = strangers_.find(id); found != strangers_.end())
+    anteroom_.leave(found->second.place);
   // Not at once: the link may be the caller.
-  progress_.post([this, &link] {
-    std::erase_if(strangers_, [&](const auto& held) { return held.get() == &link; });
-  });
+  progress_.post([this, id] { strangers_.erase(id); });
 }
 
 void ShmFabric::watch_process(Partner& partner) {
+  if (partner.pidfd) return;
   if (partner.address.pid == ::getpid()) return;  // a rank of this process ends by leaving
   try {
     partner.pidfd = os::pidfd_open(partner.address.pid);

@@ -3,7 +3,9 @@
 
 #include <array>
 #include <cstddef>
+#include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,6 +18,7 @@
 #include "p2p/shm/link.hpp"
 #include "p2p/shm/messages.hpp"
 #include "p2p/shm/shm_channel.hpp"
+#include "p2p/trust/anteroom.hpp"
 
 namespace weft::p2p {
 
@@ -49,10 +52,16 @@ class ShmFabric final : public Fabric {
 
   void call(Partner& partner);
   void accept_pending();
+  bool make_room(int error);
+  void take_in(os::Fd socket);
+  std::unique_ptr<Link> make_link(os::Fd socket);
+  void call_again();
   void watch_process(Partner& partner);
   void on_end(Link& link);
-  void drop_stranger(Link& link);
+  void drop_stranger(Link::Id id);
   void turn_away(Link& link, const std::string& reason);
+  bool crowd_one_out(const Anteroom::Limits& limits);
+  os::Fd make_caller();
   void pause();
   void tick();
 
@@ -85,11 +94,20 @@ class ShmFabric final : public Fabric {
   const bool cross_memory_;  ///< WEFT_CROSS_MEMORY
   const std::uint64_t probe_ = kProbe;
   Identity identity_;
-  std::vector<Partner> partners_;                 ///< by rank; does not grow once the job is open
-  std::vector<std::unique_ptr<Link>> strangers_;  ///< accepted, not yet introduced
-  Timer ticks_;                                   ///< while there are strangers
-  bool paused_ = false;                           ///< too many of them, or no descriptors
-  AdoptedMemory::Listener released_;              ///< goes first, since it uses the others
+  std::vector<Partner> partners_;  ///< by rank; does not grow once the job is open
+  std::set<pid_t> processes_;      ///< of this host's ranks
+  Link::Id last_link_ = 0;
+  /// Accepted, not yet introduced. Who is of a process of the job counts as having spoken there.
+  Anteroom anteroom_;
+  struct Stranger {
+    std::unique_ptr<Link> link;
+    Anteroom::Id place = 0;
+  };
+  std::map<Link::Id, Stranger> strangers_;  ///< those in the anteroom, and those that go from it
+  std::set<int> uncalled_;                  ///< ranks whose backlog was full
+  Timer ticks_;                             ///< while there are strangers or uncalled ranks
+  bool paused_ = false;                     ///< this process lacks descriptors
+  AdoptedMemory::Listener released_;        ///< goes first, since it uses the others
 };
 
 }  // namespace weft::p2p

@@ -1,9 +1,12 @@
 // Who is no rank gets nothing by the Unix sockets at which a host's ranks meet.
 #include <gtest/gtest.h>
 
+#include <fcntl.h>
+#include <sched.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -16,6 +19,7 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/os/fd.hpp"
@@ -38,19 +42,29 @@ std::set<std::string> own_sockets() {
   return inodes;
 }
 
-/// Where ranks of this process listen.
-std::vector<std::string> listening() {
-  const auto own = own_sockets();
+/// Where ranks listen whom this process sees. `accepts`: whether the socket of that inode counts.
+template <typename Accepts>
+std::vector<std::string> listening_where(const Accepts& accepts) {
   std::vector<std::string> names;
   std::ifstream table("/proc/net/unix");
   for (std::string line; std::getline(table, line);) {
     std::istringstream words(line);
     std::string number, references, protocol, flags, type, state, inode, name;
     words >> number >> references >> protocol >> flags >> type >> state >> inode >> name;
-    if (flags == "00010000" && name.starts_with("@weft-") && own.contains(inode))
+    if (flags == "00010000" && name.starts_with("@weft-") && accepts(inode))
       names.push_back(name.substr(1));
   }
   return names;
+}
+
+std::vector<std::string> all_listening() {
+  return listening_where([](const std::string&) { return true; });
+}
+
+/// Where ranks of this process listen.
+std::vector<std::string> listening() {
+  const auto own = own_sockets();
+  return listening_where([&](const std::string& inode) { return own.contains(inode); });
 }
 
 class Stranger {
@@ -173,6 +187,72 @@ TEST(UnixSocketStrangers, GetNoMemoryByTheirProcessAlone) {
               EXPECT_TRUE(again.is_closed());
             }),
             2U);
+}
+
+/// A network namespace for this thread and those that it starts, for as long as this lives.
+class OwnNetwork {
+ public:
+  OwnNetwork()
+      : before_(::open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC)),
+        is_own_(before_ && ::unshare(CLONE_NEWNET) == 0) {}
+  ~OwnNetwork() {
+    if (is_own_) {
+      EXPECT_EQ(::setns(before_.get(), CLONE_NEWNET), 0);
+    }
+  }
+  OwnNetwork(const OwnNetwork&) = delete;
+  OwnNetwork& operator=(const OwnNetwork&) = delete;
+  explicit operator bool() const { return is_own_; }
+
+ private:
+  os::Fd before_;
+  bool is_own_;
+};
+
+/// Threads of this process that are another user's, as far as the kernel tells, and call every
+/// rank's socket without end.
+class OtherUser {
+ public:
+  OtherUser() {
+    for (int i = 0; i < 2; ++i) threads_.emplace_back([this] { call_without_end(); });
+  }
+  ~OtherUser() {
+    stopping_ = true;
+    for (std::thread& thread : threads_) thread.join();
+  }
+  std::uint64_t calls() const { return calls_; }
+
+ private:
+  void call_without_end() {
+    constexpr uid_t kNobody = 65534;
+    // The system call alone is of one thread, the library's of all.
+    if (::syscall(SYS_setresuid, -1, kNobody, -1) != 0) return;
+    while (!stopping_) {
+      const auto names = all_listening();
+      for (int round = 0; round < 50 && !stopping_; ++round)
+        for (const std::string& name : names)
+          if (Stranger(name).is_connected()) ++calls_;
+      if (names.empty()) std::this_thread::yield();
+    }
+  }
+
+  std::atomic<bool> stopping_{false};
+  std::atomic<std::uint64_t> calls_{0};
+  std::vector<std::thread> threads_;
+};
+
+TEST(UnixSocketStrangers, OfAnotherUserKeepNoJobFromStarting) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can play another user";
+  const OwnNetwork network;
+  if (!network) GTEST_SKIP() << "no network of its own, so that other jobs would be called too";
+  const OtherUser strangers;
+  for (int job = 0; job < 8; ++job) {
+    const auto start = Clock::now();
+    run_ranks(
+        4, [](World&) {}, quiet());
+    EXPECT_LE(Clock::now() - start, std::chrono::seconds(4));
+  }
+  EXPECT_GE(strangers.calls(), 8U);
 }
 
 }  // namespace
