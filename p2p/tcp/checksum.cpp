@@ -24,12 +24,19 @@ std::uint64_t of_pieces(std::span<const iovec> parts, std::uint64_t seed) noexce
 
 std::uint64_t checksum(Head head, std::span<const iovec> parts) noexcept {
   head.checksum = 0;
+  head.head_sum = 0;
   const std::uint64_t seed = XXH3_64bits(&head, sizeof head);
   std::uint64_t sum = seed;
   if (parts.size() == 1)
     sum = XXH3_64bits_withSeed(parts[0].iov_base, parts[0].iov_len, seed);
   else if (!parts.empty())
     sum = of_pieces(parts, seed);
+  return sum == 0 ? 1 : sum;
+}
+
+std::uint32_t head_sum(Head head) noexcept {
+  head.head_sum = 0;
+  const auto sum = static_cast<std::uint32_t>(XXH3_64bits(&head, sizeof head));
   return sum == 0 ? 1 : sum;
 }
 

@@ -10,7 +10,10 @@
 
 namespace weft::p2p::tcp {
 
-/// XXH3 over the head, but for its checksum, and the payload that `parts` make up. Never 0.
+/// XXH3 over the head, but for its sums, and the payload that `parts` make up. Never 0.
 std::uint64_t checksum(Head head, std::span<const iovec> parts) noexcept;
+/// Of the head alone, with `checksum` and without `head_sum`: what it says is believed only then.
+/// Never 0.
+std::uint32_t head_sum(Head head) noexcept;
 
 }  // namespace weft::p2p::tcp

@@ -82,6 +82,7 @@ bool Incoming::take_buffered(RecordSink& sink) {
     if (buffered() < sizeof(Head) || !sink.may_go_on()) break;
     const ParsedHead parsed = parse_head(std::span(buffer_).subspan(begin_).first<sizeof(Head)>());
     begin_ += sizeof(Head);
+    if (!sink.accepts(parsed.head)) return false;  // first: damage makes no sense either
     if (parsed.trouble != nullptr) {
       sink.malformed(parsed.trouble);
       return false;

@@ -18,6 +18,12 @@ namespace weft::p2p::tcp {
 class RecordSink {
  public:
   virtual ~RecordSink() = default;
+  /// A head has come, perhaps one that can't be; nothing of its payload has gone anywhere. False:
+  /// the path has been given up.
+  virtual bool accepts(const Head& head) {
+    (void)head;
+    return true;
+  }
   /// A payload is about to come: where to, in order, `head.bytes` in all. More parts than `places`
   /// holds are asked for again, `already` bytes later. Null data: it is dropped. False: the path
   /// has been given up.

@@ -6,11 +6,10 @@
 #include <utility>
 
 #include "p2p/barrier.hpp"
+#include "p2p/tcp/checksum.hpp"
 
 namespace weft::p2p::tcp {
 namespace {
-
-constexpr std::size_t kFirstRing = 16;
 
 /// Stands for memory that was given back before a reply had read it.
 alignas(64) constexpr std::array<std::byte, 4096> kZeros{};
@@ -76,11 +75,7 @@ class Outgoing::Gathered {
   std::size_t copied_ = 0;
 };
 
-Outgoing::Outgoing(Pipe& pipe, const Exports& exports)
-    : pipe_(pipe), exports_(exports), ring_(kFirstRing) {
-  // What is put off takes turns through all of them, and is not to allocate in each.
-  for (Record& record : ring_) record.runs.reserve(1);
-}
+Outgoing::Outgoing(Pipe& pipe, const Exports& exports) : pipe_(pipe), exports_(exports) {}
 
 std::size_t Outgoing::send_now(const Head& head, std::span<const iovec> runs) noexcept {
   std::array<iovec, kMostParts> parts;
@@ -95,27 +90,33 @@ std::size_t Outgoing::send_now(const Head& head, std::span<const iovec> runs) no
 }
 
 Record& Outgoing::add(const Head& head) {
-  if (count_ == ring_.size()) {
-    std::vector<Record> larger(2 * ring_.size());
-    for (std::size_t i = 0; i < count_; ++i) larger[i] = std::move(at(i));
-    ring_ = std::move(larger);
-    first_ = 0;
-  }
-  Record& record = at(count_++);
+  Record& record = ring_.add(head);
   ++begun_;
-  record.head = head;
-  record.done = 0;
-  record.runs.clear();
-  record.copy.clear();
-  record.pieces.clear();
-  record.is_small = false;
-  record.is_whole = true;
-  record.rest_bytes = 0;
+  if (head.kind == Kind::part) ++parts_;
   return record;
 }
 
-Record* Outgoing::waiting_at(std::size_t index) noexcept {
-  return index < count_ && at(index).done == 0 ? &at(index) : nullptr;
+Record& Outgoing::add_urgent(const Head& head) {
+  was_urgent_ = true;
+  return urgent_.add(head);
+}
+
+Record* Outgoing::find_urgent(Kind kind, std::uint64_t address, std::uint32_t key) noexcept {
+  for (std::size_t i = 0; i < urgent_.size(); ++i) {
+    Record& record = urgent_.at(i);
+    if (record.done == 0 && record.head.kind == kind && record.head.address == address &&
+        record.head.key == key)
+      return &record;
+  }
+  return nullptr;
+}
+
+/// What has begun comes first, then what is urgent.
+Record& Outgoing::next(std::size_t index) noexcept {
+  const std::size_t begun = has_begun() ? 1 : 0;
+  if (index < begun) return ring_.at(0);
+  if (index < begun + urgent_.size()) return urgent_.at(index - begun);
+  return ring_.at(index - urgent_.size());
 }
 
 /// Whether the record is all there, so that the next one may follow.
@@ -170,6 +171,7 @@ bool Outgoing::gather_reply(Record& record, std::uint64_t skip, Gathered& into) 
   }
   Head end{.kind = Kind::reply_end, .index = record.head.index};
   end.flags = record.is_whole ? 1 : 0;
+  if (checksums_) end.head_sum = head_sum(end);
   const std::byte* copied = into.copy(reinterpret_cast<const std::byte*>(&end), sizeof end);
   if (copied == nullptr) return false;
   into.add(copied, sizeof end, skip);
@@ -183,10 +185,11 @@ bool Outgoing::flush(std::size_t most) noexcept {
     if (pipe_.holds()) return false;
     moved = true;
   }
-  while (count_ > 0 && error_ == 0 && most > 0) {
+  while (ring_.size() + urgent_.size() > 0 && error_ == 0 && most > 0) {
     Gathered gathered(most);
-    for (std::size_t i = 0; i < count_ && !gathered.full(); ++i)
-      if (!gather(at(i), gathered)) break;
+    const std::size_t count = ring_.size() + urgent_.size();
+    for (std::size_t i = 0; i < count && !gathered.full(); ++i)
+      if (!gather(next(i), gathered)) break;
     const Pipe::Moved sent = pipe_.send(gathered.parts(), gathered.memory);
     if (sent.error != 0) error_ = sent.error;
     advance(gathered, sent.bytes);
@@ -209,7 +212,7 @@ void Outgoing::advance(const Gathered& gathered, std::size_t bytes) noexcept {
   }
   const std::size_t torn_at = bytes - before;
   while (bytes > 0) {
-    Record& record = at(0);
+    Record& record = next(0);
     if (record.rest_bytes != 0) {
       const std::size_t taken = std::min(bytes, record.rest_bytes);
       std::memmove(record.rest.data(), record.rest.data() + taken, record.rest_bytes - taken);
@@ -235,20 +238,19 @@ void Outgoing::advance(const Gathered& gathered, std::size_t bytes) noexcept {
   }
 }
 
+/// The next one is out.
 void Outgoing::pop() noexcept {
-  at(0).packed = {};
-  first_ = (first_ + 1) % ring_.size();
-  --count_;
+  if (!has_begun() && !urgent_.empty()) return urgent_.pop();
+  if (ring_.at(0).head.kind == Kind::part) --parts_;
+  ring_.pop();
   // Records in this ring are the last ones begun.
-  sent_.store(begun_ - count_, std::memory_order_release);
+  sent_.store(begun_ - ring_.size(), std::memory_order_release);
 }
 
 void Outgoing::drop() noexcept {
-  while (count_ > 0) {
-    at(0).packed = {};
-    first_ = (first_ + 1) % ring_.size();
-    --count_;
-  }
+  while (!ring_.empty()) ring_.pop();
+  while (!urgent_.empty()) urgent_.pop();
+  parts_ = 0;
 }
 
 }  // namespace weft::p2p::tcp

@@ -13,44 +13,27 @@
 #include "p2p/arena/arena.hpp"
 #include "p2p/tcp/exports.hpp"
 #include "p2p/tcp/pipe.hpp"
+#include "p2p/tcp/record.hpp"
 #include "p2p/tcp/wire.hpp"
 
 namespace weft::p2p::tcp {
 
-/// A record that waits for room, or a part of one.
-struct Record {
-  static constexpr std::size_t kSmall = 64;
-
-  Head head;
-  std::uint64_t done = 0;               ///< bytes of head and payload that are out
-  std::vector<iovec> runs;              ///< the payload where it lies, or
-  std::array<std::byte, kSmall> small;  ///< a copy of it, or
-  std::vector<std::byte> copy;          ///< a longer one, or
-  std::vector<GetPiece> pieces;         ///< what a get has asked for, and after it a reply_end
-  bool is_small = false;
-  bool is_whole = true;  ///< a reply: all its memory was still there
-  OwnedBlock packed;     ///< what `runs` refer to, where it is a copy
-  /// A word of a reply that is half out: the rest of what it was.
-  std::array<std::byte, kSmall> rest;
-  std::size_t rest_bytes = 0;
-
-  std::uint64_t bytes() const noexcept {
-    return sizeof(Head) + head.bytes + (pieces.empty() ? 0 : sizeof(Head));
-  }
-};
-
-/// Records go out in their order. The caller locks, but for sent().
+/// Records go out in their order, but for urgent ones, which go between the records of what waits:
+/// a large tensor is several. The caller locks, but for sent().
 class Outgoing {
  public:
   /// Both must outlive it. `exports` has the memory that replies are read from.
   Outgoing(Pipe& pipe, const Exports& exports);
 
-  bool is_empty() const noexcept { return count_ == 0 && !pipe_.holds(); }
-  std::size_t waiting() const noexcept { return count_; }
+  bool is_empty() const noexcept { return ring_.empty() && urgent_.empty() && !pipe_.holds(); }
+  /// Without the parts of puts, and what is urgent.
+  std::size_t waiting() const noexcept { return ring_.size() - parts_; }
   /// Whether the connection had no room for what waits. Otherwise it has only been put off, to go
   /// with what comes next.
-  bool lacks_room() const noexcept { return count_ != 0 ? lacks_room_ : pipe_.holds(); }
-  /// Numbers of records, from 1 on.
+  bool lacks_room() const noexcept {
+    return ring_.empty() && urgent_.empty() ? pipe_.holds() : lacks_room_;
+  }
+  /// Numbers of records that are not urgent, from 1 on.
   std::uint64_t begun() const noexcept { return begun_; }
   /// Any thread: all up to this one were taken by the kernel.
   std::uint64_t sent() const noexcept { return sent_.load(std::memory_order_acquire); }
@@ -60,20 +43,29 @@ class Outgoing {
   std::size_t send_now(const Head& head, std::span<const iovec> runs) noexcept;
   /// A record that waits behind all others, empty but for its head. Throws std::bad_alloc.
   Record& add(const Head& head);
-  /// One that waits and has not begun, in order from the oldest; null: no more.
-  Record* waiting_at(std::size_t index) noexcept;
+  /// One that waits behind those that are urgent alone. Throws std::bad_alloc.
+  Record& add_urgent(const Head& head);
+  /// Whether any was ever put off.
+  bool has_been_urgent() const noexcept { return was_urgent_; }
+  /// An urgent one that waits and has not begun, and is of that kind and for that word; null: there
+  /// is none.
+  Record* find_urgent(Kind kind, std::uint64_t address, std::uint32_t key) noexcept;
   /// Sends what there is room for, at most about `most` bytes. Whether there was room for any.
   bool flush(std::size_t most) noexcept;
   /// Nothing that waits is read any more.
   void drop() noexcept;
 
   int error() const noexcept { return error_; }
+  /// Before the first record: heads that are made here bear a checksum.
+  void use_checksums() noexcept { checksums_ = true; }
 
  private:
   static constexpr std::size_t kMostParts = 128;  ///< of one system call
 
   class Gathered;
-  Record& at(std::size_t index) noexcept { return ring_[(first_ + index) % ring_.size()]; }
+  /// In the order in which they go out.
+  Record& next(std::size_t index) noexcept;
+  bool has_begun() noexcept { return !ring_.empty() && ring_.at(0).done != 0; }
   bool gather(Record& record, Gathered& into) noexcept;
   bool gather_reply(Record& record, std::uint64_t skip, Gathered& into) noexcept;
   void advance(const Gathered& gathered, std::size_t bytes) noexcept;
@@ -81,12 +73,14 @@ class Outgoing {
 
   Pipe& pipe_;
   const Exports& exports_;
-  std::vector<Record> ring_;
-  std::size_t first_ = 0;
-  std::size_t count_ = 0;
+  RecordRing ring_;
+  RecordRing urgent_;
+  std::size_t parts_ = 0;  ///< in the ring
   std::uint64_t begun_ = 0;
   std::atomic<std::uint64_t> sent_{0};
+  bool was_urgent_ = false;
   bool lacks_room_ = false;
+  bool checksums_ = false;
   int error_ = 0;
 };
 

@@ -71,28 +71,27 @@ void TcpChannel::malformed(const char* trouble) {
   (void)give_up(fmt::format("what it sent is no record: {}", trouble));
 }
 
-TcpChannel::PendingGet* TcpChannel::get_of(std::uint32_t number) noexcept {
-  const std::lock_guard lock(gets_mutex_);
-  const auto found = std::find_if(gets_.begin(), gets_.end(), [number](const PendingGet* get) {
-    return get->number == number;
-  });
-  return found == gets_.end() ? nullptr : *found;
+/// Where the payload of a put belongs; null: it is dropped, or it has no place to go.
+std::byte* TcpChannel::place_of_put(const Head& head) const noexcept {
+  const MemoryRef place{head.key, head.address, head.bytes};
+  if (words_.judge(head.index, head.sequence, place) != WordTable::Place::granted) return nullptr;
+  return exports_.find(head.key, head.address, head.bytes, Exports::Access::put);
 }
 
 bool TcpChannel::begin_record(const Head& head, std::uint64_t already, std::vector<iovec>& places) {
   switch (head.kind) {
     case Kind::put:
-    case Kind::piece: {
-      // A rank that goes closes its slots before everybody has heard of it.
-      std::byte* to = nullptr;
-      if (words_.expects(head.index)) {
-        to = exports_.find(head.key, head.address, head.bytes, Exports::Access::put);
-        if (to == nullptr)
-          return give_up(
-              fmt::format("it puts {} bytes at {} of chunk {:#x}, which is not its to "
-                          "write",
-                          head.bytes, head.address, head.key));
-      }
+    case Kind::piece:
+    case Kind::part: {
+      std::byte* const to = place_of_put(head);
+      // A rank that goes closes its slots before everybody has heard of it: then it is dropped.
+      if (to == nullptr &&
+          words_.judge(head.index, head.sequence, {head.key, head.address, head.bytes}) ==
+              WordTable::Place::elsewhere)
+        return give_up(
+            fmt::format("it puts {} bytes at {} of chunk {:#x}, which was not granted "
+                        "for word {}",
+                        head.bytes, head.address, head.key, head.index));
       places.push_back({to, head.bytes});
       return true;
     }
@@ -106,26 +105,6 @@ bool TcpChannel::begin_record(const Head& head, std::uint64_t already, std::vect
       return give_up(fmt::format("a record of kind {} has {} bytes from {} on",
                                  static_cast<int>(head.kind), head.bytes, already));
   }
-}
-
-bool TcpChannel::begin_reply(const Head& head, std::vector<iovec>& places) {
-  PendingGet* get = get_of(head.index);
-  if (get == nullptr) {
-    places.push_back({nullptr, head.bytes});  // who asked has given up
-    return true;
-  }
-  std::uint64_t left = head.bytes;
-  while (left > 0 && get->piece < get->pieces.size()) {
-    const GetWork& piece = get->pieces[get->piece];
-    const std::uint64_t some = std::min<std::uint64_t>(left, piece.bytes - get->done);
-    if (some > 0) places.push_back({piece.to + get->done, some});
-    left -= some;
-    get->done += some;
-    if (get->done < piece.bytes) break;
-    ++get->piece;
-    get->done = 0;
-  }
-  return left == 0 || give_up("it answers a get with more than was asked for");
 }
 
 bool TcpChannel::set_word(const Head& head) {
@@ -174,32 +153,15 @@ bool TcpChannel::end_get(const Head& head) {
     return true;
   }
   Rail& rail = main_rail();
-  Record& record = rail.out.add({.kind = Kind::reply, .index = head.index, .bytes = bytes});
+  Record& record =
+      rail.out.add(summed({.kind = Kind::reply, .index = head.index, .bytes = bytes}, {}));
   record.pieces.assign(asked.begin(), asked.begin() + static_cast<std::ptrdiff_t>(count));
   rail.out.flush(kTurn);
   after_sending(rail);
   return true;
 }
 
-void TcpChannel::end_reply(const Head& head) {
-  PendingGet* get = get_of(head.index);
-  if (get == nullptr) return;
-  get->whole = get->whole && head.flags == 1;
-  if (--get->requests > 0) return;
-  get->is_over.store(true, std::memory_order_release);
-}
-
-bool TcpChannel::is_whole(const Head& head) {
-  if (!checksums_ || head.kind == Kind::reply || head.kind == Kind::reply_end) return true;
-  iovec part{message_.data(), head.bytes};
-  if (head.kind == Kind::put || head.kind == Kind::piece)
-    part.iov_base = exports_.find(head.key, head.address, head.bytes, Exports::Access::put);
-  const bool is_dropped =
-      part.iov_base == nullptr ||
-      ((head.kind == Kind::put || head.kind == Kind::piece) && !words_.expects(head.index));
-  if (is_dropped) return true;
-  const std::uint64_t sum = checksum(head, std::span(&part, head.bytes == 0 ? 0 : 1));
-  if (sum == head.checksum) return true;
+bool TcpChannel::damaged(const Head& head, std::uint64_t expected, std::uint64_t found) {
   is_over_ = true;
   rank_.broke(
       peer_, false,
@@ -210,10 +172,30 @@ bool TcpChannel::is_whole(const Head& head) {
                                  "{}), at offset {} of chunk {:#x}, bear the checksum {:016x} and "
                                  "have {:016x}",
                                  head.bytes, head.index, head.sequence, head.address, head.key,
-                                 head.checksum, sum),
+                                 expected, found),
           .hint = "something between the hosts changes data: cables, a NIC's offloads, memory",
           .peer = peer_}));
   return false;
+}
+
+/// Before anything that the head says is believed.
+bool TcpChannel::is_undamaged(const Head& head) {
+  const std::uint32_t expected = checksums_ ? head_sum(head) : 0;
+  if (head.head_sum == expected) return true;
+  if (checksums_) return damaged(head, head.head_sum, expected);
+  malformed("it bears a checksum, and none were agreed on");
+  return false;
+}
+
+bool TcpChannel::is_whole(const Head& head) {
+  if (!checksums_ || head.kind == Kind::reply || head.kind == Kind::reply_end) return true;
+  iovec part{message_.data(), head.bytes};
+  if (head.kind == Kind::put || head.kind == Kind::piece || head.kind == Kind::part) {
+    part.iov_base = place_of_put(head);
+    if (part.iov_base == nullptr) return true;  // it was dropped
+  }
+  const std::uint64_t sum = checksum(head, std::span(&part, head.bytes == 0 ? 0 : 1));
+  return sum == head.checksum || damaged(head, head.checksum, sum);
 }
 
 bool TcpChannel::end_record(Rail& rail, const Head& head) {
@@ -267,6 +249,7 @@ bool TcpChannel::end_record(Rail& rail, const Head& head) {
       return true;
     case Kind::bell:
     case Kind::reply:
+    case Kind::part:
       break;
   }
   return true;

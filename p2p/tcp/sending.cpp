@@ -69,8 +69,7 @@ Status TcpChannel::put(PutWork& work) noexcept {
   if (has_failed()) return broken("put");
   if (is_to_be_striped(payload)) return put_in_stripes(work, head, payload.all());
   Rail& rail = main_rail();
-  const Status status =
-      send_put(rail, summed(head, payload.all()), payload.all(), std::move(payload.packed));
+  const Status status = send_put(rail, head, payload.all(), std::move(payload.packed));
   if (!status.ok()) return status;
   const std::uint64_t number = rail.out.begun();
   work.source_is_free = is_small || is_packed || rail.out.sent() >= number;
@@ -84,8 +83,34 @@ Status TcpChannel::put(PutWork& work) noexcept {
 
 Status TcpChannel::send_put(Rail& rail, const Head& head, std::span<const iovec> runs,
                             OwnedBlock packed) {
+  if (rail.out.waiting() >= kMostWaiting) return full();
+  if (runs.size() != 1 || head.bytes < 2 * kPart)
+    return send_record(rail, head, runs, std::move(packed), true);
+  // In parts, between which goes what is urgent.
+  iovec run = runs.front();
+  Head part = head;
+  part.kind = Kind::part;
+  part.flags = 0;
+  part.bytes = kPart;
+  while (run.iov_len > kPart) {
+    const iovec some{run.iov_base, kPart};
+    const bool is_first = part.address == head.address;
+    if (Status status = send_record(rail, part, std::span(&some, 1), {}, is_first); !status.ok())
+      return status;
+    run = {static_cast<std::byte*>(run.iov_base) + kPart, run.iov_len - kPart};
+    part.address += kPart;
+  }
+  Head last = head;
+  last.bytes = run.iov_len;
+  last.address = part.address;
+  return send_record(rail, last, std::span(&run, 1), std::move(packed), false);
+}
+
+/// `may_be_full`: nothing of its put is out yet, so it may come again.
+Status TcpChannel::send_record(Rail& rail, const Head& unsummed, std::span<const iovec> runs,
+                               OwnedBlock packed, bool may_be_full) {
   Outgoing& out = rail.out;
-  if (out.waiting() >= kMostWaiting) return full();
+  const Head head = summed(unsummed, runs);
   const bool takes_along = !out.is_empty() && !out.lacks_room();
   std::size_t done = 0;
   if (out.is_empty()) done = out.send_now(head, runs);
@@ -105,7 +130,7 @@ Status TcpChannel::send_put(Rail& rail, const Head& head, std::span<const iovec>
         record.packed = std::move(packed);
       }
     } catch (const std::bad_alloc&) {
-      if (done == 0) return full();
+      if (done == 0 && may_be_full) return full();
       (void)give_up("no memory to remember a put that is half out");
       return broken("put");
     }
@@ -117,11 +142,14 @@ Status TcpChannel::send_put(Rail& rail, const Head& head, std::span<const iovec>
 }
 
 Head TcpChannel::summed(Head head, std::span<const iovec> parts) const noexcept {
-  if (checksums_) head.checksum = checksum(head, parts);
+  if (checksums_) {
+    head.checksum = checksum(head, parts);
+    head.head_sum = head_sum(head);
+  }
   return head;
 }
 
-void TcpChannel::transmit(const Head& unsummed, std::span<const std::byte> payload) {
+void TcpChannel::transmit(const Head& unsummed, std::span<const std::byte> payload) noexcept {
   Rail& rail = main_rail();
   Outgoing& out = rail.out;
   const iovec run{const_cast<std::byte*>(payload.data()), payload.size()};
@@ -131,9 +159,14 @@ void TcpChannel::transmit(const Head& unsummed, std::span<const std::byte> paylo
   std::size_t done = 0;
   if (out.is_empty()) done = out.send_now(head, parts);
   if (done != sizeof head + payload.size()) {
-    Record& record = out.add(head);
-    record.done = done;
-    record.copy.assign(payload.begin(), payload.end());
+    try {
+      Record& record = is_urgent(head.kind) ? out.add_urgent(head) : out.add(head);
+      record.done = done;
+      record.copy.assign(payload.begin(), payload.end());
+    } catch (const std::bad_alloc&) {
+      (void)give_up("no memory to remember what is to be sent to it");
+      return;
+    }
     if (takes_along) out.flush(kTurn);
   }
   after_sending(rail);
@@ -164,11 +197,7 @@ void TcpChannel::write_word(RemoteMemory word, std::uint64_t value, Bell bell) n
   if (!is_open()) return;
   // A newer value takes the place of one that still waits, so that words take bounded memory.
   Outgoing& out = main_rail().out;
-  for (std::size_t i = 0; i < out.waiting(); ++i) {
-    Record* record = out.waiting_at(i);
-    if (record == nullptr || record->head.kind != Kind::word ||
-        record->head.address != word.address || record->head.key != word.key)
-      continue;
+  if (Record* record = out.find_urgent(Kind::word, word.address, word.key)) {
     record->head.sequence = value;
     record->head = summed(record->head, {});
     return;
@@ -176,69 +205,19 @@ void TcpChannel::write_word(RemoteMemory word, std::uint64_t value, Bell bell) n
   const Head head{.kind = Kind::word, .address = word.address, .key = word.key, .sequence = value};
   if (bell != Bell::may_tarry || !rank_.sockets.are_polled()) return transmit(head, {});
   // A packet of its own costs more than all else about a small put.
-  out.add(summed(head, {}));
+  try {
+    out.add_urgent(summed(head, {}));
+  } catch (const std::bad_alloc&) {
+    return (void)give_up("no memory to remember a word that it is to get");
+  }
   after_sending(main_rail());
 }
 
 void TcpChannel::notify() noexcept {
   const std::lock_guard lock(send_mutex_);
   if (!is_open()) return;
-  Outgoing& out = main_rail().out;
-  for (std::size_t i = 0; i < out.waiting(); ++i)
-    if (const Record* record = out.waiting_at(i);
-        record != nullptr && record->head.kind == Kind::bell && i + 1 == out.waiting())
-      return;
+  if (main_rail().out.find_urgent(Kind::bell, 0, 0) != nullptr) return;
   transmit({.kind = Kind::bell}, {});
-}
-
-Status TcpChannel::get(std::span<const GetWork> pieces) noexcept {
-  if (!is_open()) return broken("get");
-  PendingGet pending;
-  pending.pieces = pieces;
-  pending.requests = static_cast<std::uint32_t>((pieces.size() + kMostPieces - 1) / kMostPieces);
-  if (pieces.empty()) return {};
-  {
-    const std::lock_guard lock(gets_mutex_);
-    pending.number = ++next_get_;
-    gets_.push_back(&pending);
-  }
-  std::array<GetPiece, kMostPieces> asked;
-  for (std::size_t first = 0; first < pieces.size(); first += kMostPieces) {
-    const std::size_t count = std::min(kMostPieces, pieces.size() - first);
-    for (std::size_t i = 0; i < count; ++i) {
-      const GetWork& piece = pieces[first + i];
-      asked[i] = {.address = piece.from.address, .bytes = piece.bytes, .key = piece.from.key};
-    }
-    const auto payload = std::as_bytes(std::span(asked).first(count));
-    const std::lock_guard lock(send_mutex_);
-    if (!is_open()) break;
-    transmit({.kind = Kind::get, .index = pending.number, .bytes = payload.size()}, payload);
-  }
-  // As long as it takes: the peer's silence ends it.
-  const auto is_over = [&] { return pending.is_over.load(std::memory_order_acquire); };
-  constexpr std::chrono::seconds kAtATime{60};
-  WaitEnd end = WaitEnd::timeout;
-  while (end == WaitEnd::timeout)
-    end = rank_.local.waiter.wait(
-        is_over, [this] { return has_failed(); }, Deadline::after(kAtATime));
-  {
-    const std::lock_guard turn(receive_mutex_);  // nobody receives into its pieces
-    const std::lock_guard lock(gets_mutex_);
-    std::erase(gets_, &pending);
-    for (const auto& rail : rails_) {
-      const Head* head = rail->in.under_way();
-      if (head == nullptr || head->kind != Kind::reply || head->index != pending.number) continue;
-      for (iovec& place : rail->in.places()) place.iov_base = nullptr;
-    }
-  }
-  if (!is_over()) return broken("get");
-  if (pending.whole) return {};
-  return Status(ErrorDetail{
-      .code = Code::closed,
-      .operation = "get",
-      .message = fmt::format("rank {} has given back the memory that was to be read", peer_),
-      .hint = "the owner must keep the tensor until it was used",
-      .peer = peer_});
 }
 
 void TcpChannel::after_sending(Rail& rail) noexcept {

@@ -22,9 +22,17 @@ TcpChannel::TcpChannel(TcpRank& rank, int peer) : rank_(rank), peer_(peer) {}
 TcpChannel::~TcpChannel() { unwatch(); }
 
 void TcpChannel::open(std::vector<Pipe> rails, bool checksums) {
-  checksums_ = checksums;
-  for (std::size_t i = 0; i < rails.size(); ++i)
-    rails_.push_back(std::make_unique<Rail>(*this, std::move(rails[i]), i));
+  std::vector<std::unique_ptr<Rail>> made;
+  for (std::size_t i = 0; i < rails.size(); ++i) {
+    made.push_back(std::make_unique<Rail>(*this, std::move(rails[i]), i));
+    if (checksums) made.back()->out.use_checksums();
+  }
+  {
+    // Memory may be retracted by any thread meanwhile.
+    const std::scoped_lock locks(send_mutex_, receive_mutex_);
+    checksums_ = checksums;
+    rails_ = std::move(made);
+  }
   {
     const std::lock_guard lock(send_mutex_);
     // A failure may have come first, and stays.
@@ -185,14 +193,25 @@ bool TcpChannel::is_idle() noexcept {
   {
     // What is sent from now on is only what answers the peer.
     const std::lock_guard lock(send_mutex_);
-    if (!last_said_) last_said_ = main_rail().out.begun();
-    if (*last_said_ == 0) return true;
+    Outgoing& out = main_rail().out;
+    if (!last_said_ && out.begun() == 0 && !out.has_been_urgent()) return true;
+    if (!last_said_) {
+      // Behind all of it, urgent or not.
+      last_said_ = ack_asked_ = out.begun() + 1;
+      transmit({.kind = Kind::ack_wanted, .sequence = *last_said_}, {});
+    }
   }
   return outcome_of(*last_said_, true).has_value();
 }
 
 void TcpChannel::take_messages(const std::function<void(std::span<const std::byte>)>& take) {
-  for (;;) {
+  // No more than there are now: a peer that never stops is not to keep the progress thread here.
+  std::size_t most = 0;
+  {
+    const std::lock_guard lock(inbox_mutex_);
+    most = inbox_.size();
+  }
+  for (std::size_t i = 0; i < most; ++i) {
     std::vector<std::byte> message;
     {
       const std::lock_guard lock(inbox_mutex_);

@@ -59,13 +59,18 @@ class TcpChannel final : public Channel {
   Result<RemoteMemory> resolve(const MemoryRef& ref) noexcept override;
   Status put(PutWork& work) noexcept override;
   std::optional<Status> outcome(std::uint64_t posted) noexcept override;
-  Status get(std::span<const GetWork> pieces) noexcept override;
+  void start_get(Getting& get) noexcept override;
+  std::optional<Status> get_outcome(Getting& get) noexcept override;
+  bool give_up_get(Getting& get) noexcept override;
   void write_word(RemoteMemory word, std::uint64_t value, Bell bell) noexcept override;
   void notify() noexcept override;
   std::byte* direct(RemoteMemory) noexcept override { return nullptr; }
   void send(std::span<const std::byte> message) override;
   bool share(std::uint32_t chunk) override;
   std::uint32_t expect(const ExpectedWords& words) override { return words_.add(words); }
+  void grant(std::uint32_t word, const MemoryRef& place) noexcept override {
+    words_.grant(word, place);
+  }
   void expect_no_more(std::uint32_t signal) noexcept override { words_.remove(signal); }
   AdoptedReach adopted_reach() const noexcept override { return {true, true}; }
 
@@ -97,6 +102,10 @@ class TcpChannel final : public Channel {
   /// behind it.
   static constexpr std::size_t kTurn = (1u << 20) + (1u << 10);
 
+  /// A larger put goes out in records of so much, which takes no more system calls: a credit waits
+  /// for no more than one of them.
+  static constexpr std::size_t kPart = 4u << 20;
+
   /// One connection.
   struct Rail final : Ready, RecordSink {
     Rail(TcpChannel& owner, Pipe connection, std::size_t number);
@@ -104,6 +113,7 @@ class TcpChannel final : public Channel {
     bool receive() noexcept override { return channel.receive(*this); }
     bool flush() noexcept override { return channel.flush_rail(*this); }
     bool waits_for_room() const noexcept override { return waits.load(std::memory_order_relaxed); }
+    bool accepts(const Head& head) override { return channel.is_undamaged(head); }
     bool begin(const Head& head, std::uint64_t already, std::vector<iovec>& places) override {
       return channel.begin_record(head, already, places);
     }
@@ -120,15 +130,8 @@ class TcpChannel final : public Channel {
     bool is_watched = false;         ///< the progress thread's
     std::uint64_t pieces = 0;        ///< of striped puts, that have come
   };
-  struct PendingGet {
-    std::uint32_t number = 0;
-    std::span<const GetWork> pieces;
-    std::size_t piece = 0;       ///< the next
-    std::uint64_t done = 0;      ///< of it
-    std::uint32_t requests = 0;  ///< whose ends are to come
-    bool whole = true;
-    std::atomic<bool> is_over{false};
-  };
+  /// Requests for memory whose answers nobody wants any more: with so many, another one waits.
+  static constexpr std::uint32_t kMostUnwanted = 8;
 
   bool is_open() const noexcept { return state_.load(std::memory_order_acquire) == State::open; }
   bool has_failed() const noexcept {
@@ -145,10 +148,13 @@ class TcpChannel final : public Channel {
   bool flush_rail(Rail& rail) noexcept;
   void flush() noexcept;
   void after_sending(Rail& rail) noexcept;
-  void transmit(const Head& head, std::span<const std::byte> payload);
+  /// Without memory to remember it, the path is given up.
+  void transmit(const Head& head, std::span<const std::byte> payload) noexcept;
   void post(Head head, std::span<const std::byte> payload = {});
   Rail& main_rail() noexcept { return *rails_.front(); }
   Status send_put(Rail& rail, const Head& head, std::span<const iovec> runs, OwnedBlock packed);
+  Status send_record(Rail& rail, const Head& unsummed, std::span<const iovec> runs,
+                     OwnedBlock packed, bool may_be_full);
 
   // striping.cpp
   using Ends = std::vector<std::uint64_t>;
@@ -169,9 +175,16 @@ class TcpChannel final : public Channel {
   void end_reply(const Head& head);
   bool set_word(const Head& head);
   bool is_whole(const Head& head);
+  bool is_undamaged(const Head& head);
+  std::byte* place_of_put(const Head& head) const noexcept;
+  bool damaged(const Head& head, std::uint64_t expected, std::uint64_t found);
   void malformed(const char* trouble);
   bool give_up(std::string what);
-  PendingGet* get_of(std::uint32_t number) noexcept;
+  Getting* get_of(std::uint32_t number) noexcept;
+
+  // gets.cpp
+  void ask(Getting& get) noexcept;
+  bool may_ask() noexcept;
 
   TcpRank& rank_;
   const int peer_;
@@ -197,8 +210,9 @@ class TcpChannel final : public Channel {
   bool brought_ = false;  ///< something that a waiting thread may want
 
   std::mutex gets_mutex_;
-  std::vector<PendingGet*> gets_;
+  std::vector<Getting*> gets_;
   std::uint32_t next_get_ = 0;
+  std::uint32_t unwanted_ = 0;  ///< requests of gets that were given up, and not answered yet
 
   std::mutex inbox_mutex_;
   std::deque<std::vector<std::byte>> inbox_;

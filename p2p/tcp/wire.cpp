@@ -9,6 +9,7 @@ const char* trouble_with(const Head& head) noexcept {
   switch (head.kind) {
     case Kind::put:
     case Kind::piece:
+    case Kind::part:
     case Kind::reply:
       return nullptr;
     case Kind::word:
@@ -46,8 +47,6 @@ ParsedHead parse_head(std::span<const std::byte, sizeof(Head)> bytes) noexcept {
   else if (kind < static_cast<std::uint8_t>(Kind::put) ||
            kind > static_cast<std::uint8_t>(Kind::last))
     parsed.trouble = "it is of no known kind";
-  else if (parsed.head.reserved != 0)
-    parsed.trouble = "what should be empty is not";
   else
     parsed.trouble = trouble_with(parsed.head);
   return parsed;

@@ -24,8 +24,14 @@ enum class Kind : std::uint8_t {
   reply_end,   ///< `flags` 1: what came was whole
   ack_wanted,  ///< asks for an ack once everything before it has been dealt with
   ack,
-  last = ack
+  part,  ///< the beginning of a put's or piece's payload, or what follows that; no word is set
+  last = part
 };
+
+/// Whether it need not wait for the tensors that were to go out before it.
+constexpr bool is_urgent(Kind kind) noexcept {
+  return kind == Kind::word || kind == Kind::bell || kind == Kind::get || kind == Kind::ack;
+}
 
 /// In front of everything, as it lies in memory. What a field means depends on the kind; one that
 /// has no meaning is 0.
@@ -39,9 +45,9 @@ struct Head {
   std::uint64_t bytes = 0;     ///< of the payload
   std::uint64_t address = 0;   ///< put, piece, word: in the chunk; chunk: its size
   std::uint32_t key = 0;       ///< the chunk
-  std::uint32_t reserved = 0;  ///< 0
+  std::uint32_t head_sum = 0;  ///< checksum of the head without it; 0: none are used
   std::uint64_t sequence = 0;  ///< put: for the word; piece: of the put; word: the value; ack
-  std::uint64_t checksum = 0;  ///< of the payload, and of all of the above; 0: none
+  std::uint64_t checksum = 0;  ///< of the payload, and of the head without both sums; 0: none
 };
 static_assert(std::has_unique_object_representations_v<Head> && sizeof(Head) == 48);
 static_assert(std::endian::native == std::endian::little, "heads travel as they lie in memory");

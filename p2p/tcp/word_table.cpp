@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <iterator>
 #include <new>
@@ -36,7 +37,8 @@ std::uint32_t WordTable::add(const ExpectedWords& words) {
     words_[first + i] = {.place = words.words + std::size_t{i} * words.stride,
                          .ring = words.in_turn ? words.count : 0,
                          .stride = words.stride,
-                         .last = words.last};
+                         .last = words.last,
+                         .places = words.places};
   runs_.emplace(first, count);
   return first;
 }
@@ -62,6 +64,27 @@ void WordTable::remove(std::uint32_t first) noexcept {
     // The indexes stay unused: that is no harm.
   }
   runs_.erase(run);
+}
+
+void WordTable::grant(std::uint32_t index, const MemoryRef& place) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (index < words_.size()) words_[index].places.front() = place;
+}
+
+WordTable::Place WordTable::judge(std::uint32_t index, std::uint64_t sequence,
+                                  const MemoryRef& place) const noexcept {
+  const std::lock_guard lock(mutex_);
+  if (index >= words_.size() || words_[index].place == nullptr) return Place::unknown;
+  const Word& word = words_[index];
+  const auto holds = [&](const MemoryRef& granted) {
+    return granted.chunk == place.chunk && place.offset >= granted.offset &&
+           place.offset - granted.offset <= granted.bytes &&
+           place.bytes <= granted.bytes - (place.offset - granted.offset);
+  };
+  if (std::any_of(word.places.begin(), word.places.end(), holds)) return Place::granted;
+  const auto& value = *reinterpret_cast<const std::atomic<std::uint64_t>*>(word.place);
+  const bool is_late = word.ring == 0 && sequence <= value.load(std::memory_order_relaxed);
+  return is_late ? Place::late : Place::elsewhere;
 }
 
 bool WordTable::expects(std::uint32_t index) const noexcept {

@@ -1,6 +1,7 @@
 // The words of this rank that a peer's puts set.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -23,6 +24,12 @@ class WordTable {
   /// Sets the word, once its payload is there.
   Arrival arrived(std::uint32_t index, std::uint64_t sequence) noexcept;
   bool expects(std::uint32_t index) const noexcept;
+  /// A put that sets this word may write there; one that is not set in turn has one place at a
+  /// time.
+  void grant(std::uint32_t index, const MemoryRef& place) noexcept;
+  enum class Place : std::uint8_t { granted, unknown, late, elsewhere };
+  /// Whether a put for the word may write there. `late`: the word is past it, nobody wants it.
+  Place judge(std::uint32_t index, std::uint64_t sequence, const MemoryRef& place) const noexcept;
 
  private:
   struct Word {
@@ -30,6 +37,7 @@ class WordTable {
     std::uint32_t ring = 0;      ///< words set in turn from `place` on; 0: this one alone
     std::uint32_t stride = 0;
     std::uint64_t last = 0;  ///< in turn: the last sequence that was set
+    std::array<MemoryRef, 2> places{};
   };
   std::uint32_t take_run(std::uint32_t count);
 

@@ -16,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "p2p/tcp/checksum.hpp"
 #include "p2p/tcp/incoming.hpp"
 #include "p2p/tcp/outgoing.hpp"
 
@@ -241,6 +242,75 @@ TEST(Records, OfAReplyAreReadInTheirOrderAndOnlyWhereAllowed) {
     EXPECT_EQ(kept.records[0].payload, expected);
     kept.records.clear();
   }
+}
+
+/// Believes no head whose own checksum is wrong.
+class Checked final : public RecordSink {
+ public:
+  bool accepts(const Head& head) override { return head.head_sum == head_sum(head); }
+  bool begin(const Head&, std::uint64_t, std::vector<iovec>&) override { return has_begun = true; }
+  bool end(const Head&) override { return has_begun = true; }
+  bool may_go_on() override { return true; }
+  void malformed(const char*) override { has_begun = true; }
+
+  bool has_begun = false;
+};
+
+TEST(Records, OfADamagedHeadReceiveNoPayloadWhicheverBitIsWrong) {
+  Head head{.kind = Kind::put, .index = 3, .bytes = 512, .address = 1 << 20, .key = kChunk};
+  head.checksum = 77;
+  head.head_sum = head_sum(head);
+  for (std::size_t bit = 0; bit < 8 * sizeof(Head); ++bit) {
+    auto ends = connection();
+    Pipe pipe(std::move(ends[1]));
+    Incoming in(pipe);
+    Checked sink;
+    std::vector<std::byte> wire(sizeof(Head) + head.bytes);
+    std::memcpy(wire.data(), &head, sizeof head);
+    wire[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
+    send_all(ends[0], wire);
+    EXPECT_EQ(in.turn(sink, 1 << 20), Incoming::State::failed) << bit;
+    EXPECT_FALSE(sink.has_begun) << bit;
+  }
+}
+
+TEST(Records, ThatAreUrgentGoBetweenThePartsOfALargeTensor) {
+  auto ends = connection(4096);
+  Pipe out_pipe(std::move(ends[0]));
+  Pipe in_pipe(std::move(ends[1]));
+  const Exports none;
+  Outgoing out(out_pipe, none);
+  Incoming in(in_pipe);
+  Kept kept;
+  const auto tensor = pattern(400'000, 5);
+  constexpr std::size_t kParts = 4;
+  const std::size_t bytes = tensor.size() / kParts;
+  for (std::size_t i = 0; i < kParts; ++i) {
+    Record& record = out.add({.kind = i + 1 == kParts ? Kind::put : Kind::part, .bytes = bytes});
+    record.runs.assign(1, {const_cast<std::byte*>(tensor.data()) + i * bytes, bytes});
+  }
+  EXPECT_EQ(out.waiting(), 1U);
+  out.flush(1 << 20);  // the first one has begun
+  for (std::uint64_t word = 1; word <= 3; ++word)
+    (void)out.add_urgent({.kind = Kind::word, .address = 8 * word, .sequence = word});
+  EXPECT_NE(out.find_urgent(Kind::word, 16, 0), nullptr);
+  EXPECT_EQ(out.find_urgent(Kind::word, 32, 0), nullptr);
+  while (!out.is_empty()) {
+    (void)in.turn(kept, 1 << 20);
+    out.flush(1 << 20);
+    // Numbers count what is not urgent, in the order in which it was added.
+    EXPECT_LE(out.sent(), kParts);
+  }
+  while (in.turn(kept, 1 << 20) == Incoming::State::more || kept.records.size() < kParts + 3) {
+  }
+  EXPECT_EQ(out.sent(), kParts);
+  ASSERT_EQ(kept.records.size(), kParts + 3);
+  const std::array expected{Kind::part, Kind::word, Kind::word, Kind::word,
+                            Kind::part, Kind::part, Kind::put};
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    EXPECT_EQ(kept.records[i].head.kind, expected[i]) << i;
+  EXPECT_TRUE(std::equal(tensor.end() - static_cast<std::ptrdiff_t>(bytes), tensor.end(),
+                         kept.records.back().payload.begin()));
 }
 
 class SealedPipes : public testing::Test {

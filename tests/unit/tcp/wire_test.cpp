@@ -34,7 +34,6 @@ TEST(Heads, AreRefusedWhereTheyCannotBeOne) {
   EXPECT_NE(is_refused({.magic = 0}), nullptr);
   EXPECT_NE(is_refused({.kind = static_cast<Kind>(0)}), nullptr);
   EXPECT_NE(is_refused({.kind = static_cast<Kind>(200)}), nullptr);
-  EXPECT_NE(is_refused({.reserved = 1}), nullptr);
   EXPECT_NE(is_refused({.bytes = ~std::uint64_t{0}}), nullptr);
   EXPECT_NE(is_refused({.kind = Kind::word, .address = 4}), nullptr);
   EXPECT_NE(is_refused({.kind = Kind::word, .bytes = 8}), nullptr);

@@ -42,6 +42,40 @@ TEST(WordTable, SetsEachOfSeveralToRisingValues) {
   EXPECT_EQ(table.arrived(first + 4, 1), WordTable::Arrival::unknown);
 }
 
+TEST(WordTable, LetsAPutWriteOnlyWhatWasGrantedForItsWord) {
+  using Place = WordTable::Place;
+  Words words{};
+  WordTable table;
+  ExpectedWords expected = in_turn(words);
+  expected.places = {MemoryRef{1, 4096, 256}, MemoryRef{2, 0, 64}};
+  const std::uint32_t slot = table.add(expected);
+  for (const MemoryRef place :
+       {MemoryRef{1, 4096, 256}, MemoryRef{1, 4351, 1}, MemoryRef{2, 0, 64}, MemoryRef{1, 4352, 0}})
+    EXPECT_EQ(table.judge(slot, 1, place), Place::granted);
+  for (const MemoryRef place :
+       {MemoryRef{1, 4095, 1}, MemoryRef{1, 4096, 257}, MemoryRef{1, 4352, 1}, MemoryRef{3, 0, 8},
+        MemoryRef{2, 1, 64}, MemoryRef{1, ~std::uint64_t{0}, 1}, MemoryRef{1, 4097, ~0ULL}})
+    EXPECT_EQ(table.judge(slot, 1, place), Place::elsewhere) << place.offset;
+  EXPECT_EQ(table.judge(slot + 1, 1, {1, 4096, 8}), Place::unknown);
+}
+
+TEST(WordTable, GrantsEachWordThatIsSetForItselfItsOwnPlace) {
+  using Place = WordTable::Place;
+  Words words{};
+  WordTable table;
+  ExpectedWords expected = in_turn(words);
+  expected.in_turn = false;
+  const std::uint32_t first = table.add(expected);
+  EXPECT_EQ(table.judge(first, 1, {1, 0, 8}), Place::elsewhere);
+  table.grant(first, {1, 0, 8});
+  EXPECT_EQ(table.judge(first, 1, {1, 0, 8}), Place::granted);
+  EXPECT_EQ(table.judge(first + 1, 1, {1, 0, 8}), Place::elsewhere);
+  EXPECT_EQ(table.arrived(first, 1), WordTable::Arrival::set);
+  table.grant(first, {1, 64, 8});
+  EXPECT_EQ(table.judge(first, 1, {1, 0, 8}), Place::late);
+  EXPECT_EQ(table.judge(first, 2, {1, 0, 8}), Place::elsewhere);
+}
+
 TEST(WordTable, ForgetsAndUsesIndexesAgain) {
   Words words{};
   WordTable table;
