@@ -1,6 +1,7 @@
 // What a way of moving bytes between two ranks must be able to do.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -14,6 +15,7 @@
 #include "p2p/address.hpp"
 #include "p2p/counters.hpp"
 #include "p2p/shm/copy_choice.hpp"
+#include "weft/deadline.hpp"
 #include "weft/error.hpp"
 #include "weft/report.hpp"
 #include "weft/tensor.hpp"
@@ -44,6 +46,9 @@ struct ExpectedWords {
   std::uint64_t last = 0;
   /// In turn, but some by words behind their tensors: then each set is one of the 4096 above this.
   const std::atomic<std::uint64_t>* passed = nullptr;
+  /// Where the payloads of these puts may go, and nowhere else; Channel::grant() adds a place for
+  /// one word. A fabric whose NIC writes can't tell.
+  std::array<MemoryRef, 2> places{};
 };
 
 /// Where a tensor's sequence word lies that follows it (PutWork::with_tail), from its first byte.
@@ -94,6 +99,24 @@ struct GetWork {
   std::size_t bytes = 0;
 };
 
+/// A get under way, from Channel::start_get() until it has ended or was given up. Until then the
+/// object, its pieces and their memory stay where they are. It may be started again afterwards.
+struct Getting {
+  std::span<const GetWork> pieces;
+
+  // The channel's.
+  std::size_t piece = 0;     ///< the next
+  std::uint64_t done = 0;    ///< bytes of it
+  std::uint64_t number = 0;  ///< what the channel calls it, or its last request
+  std::uint32_t left = 0;    ///< requests that have not ended; or the queue pair that they go by
+  bool asked = false;        ///< all was asked for
+  bool whole = true;         ///< the peer still had all of the memory
+  std::atomic<bool> is_over{false};
+  Status end;
+  Clock::time_point since;
+  std::shared_ptr<void> kept;
+};
+
 /// Whether memory that a user adopted can be reached across a path, and why not.
 struct AdoptedReach {
   bool by_peer = false;  ///< this rank's, by the peer
@@ -107,9 +130,9 @@ enum class Bell : std::uint8_t {
   always_rings
 };
 
-/// The path to one peer. Thread-safety: put, get, write_word and notify may be called from several
-/// threads for different words and ranges, resolve and direct from any thread; send and share are
-/// the progress thread's.
+/// The path to one peer. Thread-safety: put, start_get, write_word and notify may be called from
+/// several threads for different words and ranges, resolve and direct from any thread; send and
+/// share are the progress thread's.
 class Channel {
  public:
   virtual ~Channel() = default;
@@ -142,9 +165,19 @@ class Channel {
     (void)posted;
     return Status{};
   }
-  /// Bytes of the peer into local memory, piece after piece: none is read before the one ahead of
-  /// it was. Returns when all are here, or the path has failed: in bounded time.
-  virtual Status get(std::span<const GetWork> pieces) noexcept = 0;
+  /// Begins to read bytes of the peer into local memory, piece after piece: none is read before the
+  /// one ahead of it was. Returns at once, but where copies() says that the call does all of it.
+  virtual void start_get(Getting& get) noexcept = 0;
+  /// How a get ended that was started: ok once all is here; nullopt until then. Asking helps it
+  /// along, one thread at a time; when there is an outcome, this rank's sleepers are woken. Asked
+  /// again, it answers the same.
+  virtual std::optional<Status> get_outcome(Getting& get) noexcept = 0;
+  /// The caller waits for it no more. True: from now on nothing of it is written here. False: a NIC
+  /// may still write: object, pieces and memory stay lent until get_outcome() has one.
+  virtual bool give_up_get(Getting& get) noexcept = 0;
+  /// Fails the path of a get that could not be given up, because its memory must be freed. Returns
+  /// when the NIC no longer writes there, or after a short bounded wait.
+  virtual void cut_off(Getting& get) noexcept { (void)get; }
   /// An 8-byte word of the peer (a credit). Values of one word become visible in the order of the
   /// calls.
   virtual void write_word(RemoteMemory word, std::uint64_t value, Bell bell) noexcept = 0;
@@ -167,6 +200,12 @@ class Channel {
   virtual std::uint32_t expect(const ExpectedWords& words) {
     (void)words;
     return 0;
+  }
+  /// Of words that are not set in turn: a put that sets this one may write here, and nowhere else.
+  /// Any thread, before the peer is told of the place.
+  virtual void grant(std::uint32_t word, const MemoryRef& place) noexcept {
+    (void)word;
+    (void)place;
   }
   /// Progress thread: the peer won't put there any more.
   virtual void expect_no_more(std::uint32_t signal) noexcept { (void)signal; }

@@ -46,32 +46,34 @@ Result<RemoteMemory> SimChannel::resolve(const MemoryRef& ref) noexcept {
   return RemoteMemory{ref.offset, ref.chunk};
 }
 
-Status SimChannel::get(std::span<const GetWork> pieces) noexcept {
-  Status status;
-  for (const GetWork& piece : pieces)
-    if (status.ok()) {
-      if (!rank_.local()->reachable(piece.to, piece.bytes))
-        network_.defect(fmt::format("rank {} gets {} bytes into memory that no NIC reaches",
-                                    path_->from, piece.bytes));
-      status = read(piece.to, piece.from, piece.bytes);
-    }
-  return status;
+/// One piece of a get. Outlives one that is given up.
+struct SimChannel::Reading {
+  std::size_t left;
+  std::byte* to;
+};
+
+void SimChannel::start_get(Getting& get) noexcept {
+  get.piece = 0;
+  get.end = {};
+  get.is_over.store(get.pieces.empty());
+  if (!get.pieces.empty()) read_next(get);
 }
 
-Status SimChannel::read(std::byte* to, RemoteMemory from, std::size_t bytes) noexcept {
+void SimChannel::read_next(Getting& get) noexcept {
+  const GetWork& piece = get.pieces[get.piece];
+  const RemoteMemory from = piece.from;
+  if (!rank_.local()->reachable(piece.to, piece.bytes))
+    network_.defect(fmt::format("rank {} gets {} bytes into memory that no NIC reaches",
+                                path_->from, piece.bytes));
   rank_.count_step();
-  struct Reading {
-    std::size_t left;
-    std::byte* to;
-  };
   Random& random = network_.scheduler().random();
   const SimOptions& options = network_.options();
-  const auto pieces = pieces_of(bytes, random.chance(options.faults.torn), random);
+  const auto parts = pieces_of(piece.bytes, random.chance(options.faults.torn), random);
   const bool is_early =
-      options.plant == Plant::early_get && pieces.size() > 1 && random.chance(kPlanted);
-  // Outlives a get that is given up.
-  const auto reading = std::make_shared<Reading>(Reading{pieces.size() - is_early, to});
-  for (const auto& [first, end] : pieces)
+      options.plant == Plant::early_get && parts.size() > 1 && random.chance(kPlanted);
+  const auto reading = std::make_shared<Reading>(Reading{parts.size() - is_early, piece.to});
+  get.kept = reading;
+  for (const auto& [first, end] : parts)
     network_.arrive(path_, network_.scheduler().now() + network_.latency(),
                     {from.address + first, from.key},
                     [this, reading, first = first, end = end](std::byte* at) {
@@ -80,16 +82,34 @@ Status SimChannel::read(std::byte* to, RemoteMemory from, std::size_t bytes) noe
                       std::memmove(reading->to + first, at, end - first);
                       if (--reading->left != 0) return;
                       reading->to = nullptr;
-                      rank_.wake();
+                      rank_.ring();
                     });
-  while (reading->left != 0) {
-    if (network_.scheduler().now() >= path_->ends || network_.rank(path_->to).local() == nullptr) {
-      reading->to = nullptr;
-      return lost("get");
-    }
-    rank_.sleep(network_.scheduler().now() + options.faults.longest);
+  // What has not come by then never will: who waits is to see that.
+  const auto longest = std::max(options.faults.longest, 2 * options.faults.typical);
+  network_.scheduler().at(network_.scheduler().now() + longest + std::chrono::nanoseconds(1),
+                          [&rank = rank_] { rank.ring(); });
+}
+
+std::optional<Status> SimChannel::get_outcome(Getting& get) noexcept {
+  if (get.is_over.load()) return get.end;
+  auto& reading = *std::static_pointer_cast<Reading>(get.kept);
+  if (reading.left != 0) {
+    const bool is_lost =
+        network_.scheduler().now() >= path_->ends || network_.rank(path_->to).local() == nullptr;
+    if (!is_lost) return std::nullopt;
+    reading.to = nullptr;
+    get.end = lost("get");
+  } else if (++get.piece < get.pieces.size()) {
+    read_next(get);
+    return std::nullopt;
   }
-  return {};
+  get.is_over.store(true);
+  return get.end;
+}
+
+bool SimChannel::give_up_get(Getting& get) noexcept {
+  if (get.kept) std::static_pointer_cast<Reading>(get.kept)->to = nullptr;
+  return true;
 }
 
 void SimChannel::write_word(RemoteMemory word, std::uint64_t value, Bell bell) noexcept {

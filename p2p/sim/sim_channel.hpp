@@ -23,8 +23,9 @@ class SimChannel final : public Channel {
   /// Reads the source only later, now and then but for those that are small.
   Status put(PutWork& work) noexcept override;
   std::optional<Status> outcome(std::uint64_t posted) noexcept override;
-  /// Only by the application, whose turn ends until the bytes are here.
-  Status get(std::span<const GetWork> pieces) noexcept override;
+  void start_get(Getting& get) noexcept override;
+  std::optional<Status> get_outcome(Getting& get) noexcept override;
+  bool give_up_get(Getting& get) noexcept override;
   void write_word(RemoteMemory word, std::uint64_t value, Bell bell) noexcept override;
   void notify() noexcept override;
   std::byte* direct(RemoteMemory) noexcept override { return nullptr; }
@@ -44,7 +45,8 @@ class SimChannel final : public Channel {
   /// When a word that would arrive at `when` may be seen: not before its last value.
   Time word_arrival(RemoteMemory word, Time when);
   void write_at(Time when, RemoteMemory word, std::uint64_t value);
-  Status read(std::byte* to, RemoteMemory from, std::size_t bytes) noexcept;
+  struct Reading;
+  void read_next(Getting& get) noexcept;
   Status lost(const char* operation) const;
 
   Network& network_;

@@ -101,6 +101,7 @@ void Completions::make_queue(int depth) {
   if (!queue->cq)
     fail(fmt::format("ibv_create_cq of {} entries on {}", depth, device_.name()).c_str(),
          "a smaller WEFT_QUEUE_DEPTH or fewer WEFT_QPS_PER_PEER");
+  queue->depth = depth;
   queues_.push_back(std::move(queue));
 }
 
@@ -244,7 +245,10 @@ void Completions::help() noexcept {
 void Completions::drain() noexcept {
   for (const auto& queue : queues_) {
     const std::lock_guard lock(queue->mutex);
-    while (poll(*queue) > 0) {
+    for (int left = queue->depth; left > 0;) {
+      const int count = poll(*queue);
+      if (count <= 0) break;
+      left -= count;
     }
   }
 }

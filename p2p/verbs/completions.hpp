@@ -52,7 +52,8 @@ class Completions final : public Poller {
   void arm() noexcept override;
   /// For who needs room that completions give back: looks, or lets those look that do.
   void help() noexcept;
-  /// Handles everything that has completed by now, even if somebody else is polling.
+  /// Handles everything that has completed by now, even if somebody else is polling: at most what
+  /// the queues hold.
   void drain() noexcept;
   /// Something waits for room and nobody may be polling: look soon.
   void look_soon() noexcept;
@@ -67,6 +68,7 @@ class Completions final : public Poller {
   struct Queue {
     CompletionEvents events;
     CompletionQueue cq;
+    int depth = 0;
     std::mutex mutex;  ///< held while its completions are handled
     std::unordered_map<std::uint32_t, QueuePair*> pairs;  ///< by number
     QueuePair* last = nullptr;                            ///< the one whose completion came last

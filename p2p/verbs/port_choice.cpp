@@ -80,7 +80,7 @@ const char* state_text(ibv_port_state state) noexcept {
 std::string fault(const Port& port, const VerbsOptions& options) {
   if (!port.problem.empty()) return port.problem;
   if (port.transport != IBV_TRANSPORT_IB && port.transport != IBV_TRANSPORT_IWARP)
-    return "speaks neither InfiniBand, RoCE nor iWARP";
+    return "speaks neither InfiniBand, RoCE nor iWARP, so has no RC queue pairs (as EFA)";
   if (port.attributes.state != IBV_PORT_ACTIVE)
     return fmt::format("is {}", state_text(port.attributes.state));
   if (port.transport == IBV_TRANSPORT_IWARP && !options.connection_manager)

@@ -242,10 +242,14 @@ void VerbsChannel::write_word(RemoteMemory word, std::uint64_t value, Bell bell)
   const auto same = std::find_if(words_waiting_.begin(), words_waiting_.end(), [&](const Word& w) {
     return w.place.address == word.address && w.place.key == word.key;
   });
-  if (same == words_waiting_.end())
-    words_waiting_.push_back({word, value, rings});
-  else
-    *same = {word, value, rings || same->rings};
+  try {
+    if (same == words_waiting_.end())
+      words_waiting_.push_back({word, value, rings});
+    else
+      *same = {word, value, rings || same->rings};
+  } catch (const std::bad_alloc&) {
+    return out_of_memory("a word that it is to get");
+  }
   waiting_.store(true);
   rank_.completions.look_soon();
 }
@@ -320,16 +324,36 @@ void VerbsChannel::message(int, std::span<const std::byte> bytes) noexcept {
   MessageHead head;
   if (bytes.size() < sizeof head) return;
   std::memcpy(&head, bytes.data(), sizeof head);
-  {
-    const std::lock_guard lock(inbox_mutex_);
-    const auto body = bytes.subspan(sizeof head);
-    inbox_.push_back({head, {body.begin(), body.end()}});
+  try {
+    {
+      const std::lock_guard lock(inbox_mutex_);
+      const auto body = bytes.subspan(sizeof head);
+      inbox_.push_back({head, {body.begin(), body.end()}});
+    }
+    rank_.has_message(peer_);
+  } catch (const std::bad_alloc&) {
+    out_of_memory("what it sends");
   }
-  rank_.has_message(peer_);
+}
+
+/// Nothing that the peer may count on is dropped: the path ends.
+void VerbsChannel::out_of_memory(const char* what) noexcept {
+  fail(Status(ErrorDetail{.code = Code::path_failed,
+                          .operation = "path",
+                          .message = fmt::format("no memory for {}", what),
+                          .hint = "this rank has run out of memory",
+                          .peer = peer_}));
+  rank_.path_failed(peer_, broken("path"));
 }
 
 void VerbsChannel::take_messages(const std::function<void(std::span<const std::byte>)>& take) {
-  for (;;) {
+  // No more than there are now: a peer that never stops is not to keep the progress thread here.
+  std::size_t most = 0;
+  {
+    const std::lock_guard lock(inbox_mutex_);
+    most = inbox_.size();
+  }
+  for (; most > 0; --most) {
     Message message;
     {
       const std::lock_guard lock(inbox_mutex_);

@@ -78,7 +78,10 @@ class VerbsChannel final : public Channel, public QueuePairEvents {
   std::size_t tails_up_to() const noexcept override;
   Status put(PutWork& work) noexcept override;
   std::optional<Status> outcome(std::uint64_t posted) noexcept override;
-  Status get(std::span<const GetWork> pieces) noexcept override;
+  void start_get(Getting& get) noexcept override;
+  std::optional<Status> get_outcome(Getting& get) noexcept override;
+  bool give_up_get(Getting& get) noexcept override;
+  void cut_off(Getting& get) noexcept override;
   void write_word(RemoteMemory word, std::uint64_t value, Bell bell) noexcept override;
   bool words_take_requests() const noexcept override { return true; }
   void notify() noexcept override;
@@ -226,9 +229,15 @@ class VerbsChannel final : public Channel, public QueuePairEvents {
   template <typename Ask>
   bool all_pairs(std::uint64_t posted, const Ask& ask) noexcept;
   bool has_ended(std::uint64_t posted) noexcept;
-  /// Returns when all have ended.
-  Status read(QueuePair& pair, std::span<const GetWork> pieces) noexcept;
-  Status post_reads(QueuePair& pair, std::span<const GetWork> pieces, std::uint64_t& last) noexcept;
+
+  void out_of_memory(const char* what) noexcept;
+
+  // gets.cpp
+  static constexpr std::uint32_t kReadsAtOnce = 8;
+  struct Reads;
+  void post_reads(Getting& get) noexcept;
+  void fail_read(const Getting& get) noexcept;
+  bool gather_reads(Getting& get, std::size_t end, Reads& reads) noexcept;
 
   static constexpr std::size_t kSendBuffers = 16;
   static constexpr std::size_t kSendBuffer = sizeof(MessageHead) + kMaxMessage;

@@ -91,8 +91,15 @@ void VerbsFabric::listen(RankAddress& own) {
   };
   if (!local_.only_fabric.empty() && local_.only_fabric != name())
     return refuse("WEFT_FABRIC=" + local_.only_fabric);
-  if (!verbs_) return refuse(why_not_);
   try {
+    const topology::Placement& placement = local_.placement;
+    if (placement.nic.empty() && !placement.reason.empty() && options_.nic.empty())
+      throw Error(ErrorDetail{.code = Code::unreachable,
+                              .operation = "join",
+                              .message = placement.reason,
+                              .hint = "ranks of other hosts are reached by TCP; WEFT_NIC names "
+                                      "another NIC"});
+    if (!verbs_) return refuse(why_not_);
     device_ = std::make_unique<Device>(verbs_, options_, *local_.log, local_.placement);
     if (options_.connection_manager) introducer_ = make_introducer();
     connector_.listen(own);

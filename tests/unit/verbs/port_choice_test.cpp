@@ -150,7 +150,7 @@ std::vector<Machine> machines() {
        {usnic},
        {},
        "",
-       {"usnic_0:1 speaks neither InfiniBand, RoCE nor iWARP"}},
+       {"usnic_0:1 speaks neither InfiniBand, RoCE nor iWARP, so has no RC queue pairs (as EFA)"}},
       {"a device from before RoCE", {old}, {}, "mthca0:1", {}},
       {"the slower one by name",
        {roce("mlx5_0", kNdr), roce("rxe0", kSdr)},
