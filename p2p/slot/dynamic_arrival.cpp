@@ -4,7 +4,11 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <new>
+#include <utility>
 
+#include "p2p/copy_once.hpp"
+#include "p2p/slot/grant.hpp"
 #include "p2p/slot/slot_state.hpp"
 #include "p2p/slot/slot_table.hpp"
 
@@ -24,19 +28,67 @@ void SlotState::allocate_with(AllocateTensor allocate) {
 }
 
 Result<Arrival> SlotState::read_dynamic(std::uint64_t wanted, Deadline deadline) noexcept {
-  DynamicRecord record;
+  const Deadline until = deadline.resolve(local_.waiter.default_timeout());
+  if (being_read_.sequence != wanted)
+    if (Status status = begin_dynamic(wanted, until); !status.ok()) return status;
+  Dynamic& place = *being_read_.place;
+  const int from = being_read_.record.rank;
+  if (const Status status = read_announced(until); !status.ok()) {
+    // What was late goes on, and the next wait takes it up.
+    if (status.code() == Code::timeout) return status;
+    end_reading();
+    place.tensor = {};
+    // What may be tried again waits on. What can't ever be read is told once, and passed over.
+    if (status.code() != Code::exhausted) pass(wanted);
+    return status;
+  }
+  end_reading();
+  place.sequence = wanted;
+  pass(wanted);
+  counters_.transfers.add(1);
+  local_.recorder.data(board::Event::arrived, from, id_, wanted);
+  Arrival arrival;
+  arrival.tensor_ = &place.tensor;
+  arrival.sequence_ = wanted;
+  arrival.slot_ = this;
+  return arrival;
+}
+
+Status SlotState::begin_dynamic(std::uint64_t wanted, Deadline until) noexcept {
+  end_reading();
+  DynamicRecord& record = being_read_.record;
   const p2p::TailBuffers* tails = arrived_with_tail(wanted);
   const std::byte* lies =
       stride_ == 0 ? line(buffer_).payload : buffers_.data() + buffer_ * stride_;
+  // Copied first: the writer can still write what it has put.
   std::memcpy(&record, tails == nullptr ? lies : tails->payload(buffer_), bytes_);
-  Dynamic* place = nullptr;
+  record = p2p::copy_once<DynamicRecord>(&record);
+  const auto announced = p2p::shape_of(record, spec_, local_.size);
+  if (!announced) {
+    const int writer = last_writer_.load(std::memory_order_acquire);
+    pass(wanted);
+    ErrorDetail detail =
+        failure(Code::system, "wait",
+                fmt::format("rank {} announced a tensor that can't be one", writer),
+                "this is a defect of weft: please report it with WEFT_LOG=debug")
+            .detail();
+    detail.peer = writer;
+    return Status(std::move(detail));
+  }
+  const Shape& shape = *announced;
+  const std::size_t bytes = static_cast<std::size_t>(shape.elements()) * size_of(spec_.dtype);
+  // Before room is made: of what lies nowhere no size is believed.
+  if (const Status found = bytes == 0 ? Status{} : find(record, bytes, until).status();
+      !found.ok()) {
+    if (found.code() != Code::timeout) pass(wanted);
+    return found;
+  }
   try {
     const auto found =
         std::ranges::find_if(dynamics_, [](const auto& held) { return held->sequence == 0; });
-    place = found != dynamics_.end() ? found->get()
-                                     : dynamics_.emplace_back(std::make_unique<Dynamic>()).get();
-    const Shape shape(std::span<const std::int64_t>(record.dim.data(), spec_.shape.dims()));
-    const std::size_t bytes = static_cast<std::size_t>(shape.elements()) * size_of(spec_.dtype);
+    Dynamic* const place = found != dynamics_.end()
+                               ? found->get()
+                               : dynamics_.emplace_back(std::make_unique<Dynamic>()).get();
     place->tensor = allocate_
                         ? allocate_(spec_.dtype, shape)
                         : Tensor(p2p::make_storage(local_.data, bytes), 0, spec_.dtype, shape);
@@ -46,26 +98,18 @@ Result<Arrival> SlotState::read_dynamic(std::uint64_t wanted, Deadline deadline)
                      fmt::format("the allocator given made {} for {}{}", place->tensor.text(),
                                  name(spec_.dtype), shape.text()),
                      "it must make a dense tensor of just that dtype and shape");
+    if (!being_read_.reading) being_read_.reading = std::make_unique<p2p::Reading>();
+    being_read_.place = place;
+    being_read_.sequence = wanted;
+    return {};
   } catch (const Error& error) {
-    return failure(error.code(), "wait", error.detail().message, error.detail().hint);
+    return failure(error.code(), "wait",
+                   fmt::format("no room for {}{} of rank {}: {}", name(spec_.dtype), shape.text(),
+                               record.rank, error.detail().message),
+                   error.detail().hint);
   } catch (const std::exception& error) {
     return failure(Code::exhausted, "wait", error.what(), "the allocator given may throw Error");
   }
-  if (const Status status = read_record(record, place->tensor, deadline); !status.ok()) {
-    place->tensor = {};
-    // What may be tried again waits on. What can't ever be read is told once, and passed over.
-    if (status.code() != Code::timeout && status.code() != Code::exhausted) pass(wanted);
-    return status;
-  }
-  place->sequence = wanted;
-  pass(wanted);
-  counters_.transfers.add(1);
-  local_.recorder.data(board::Event::arrived, record.rank, id_, wanted);
-  Arrival arrival;
-  arrival.tensor_ = &place->tensor;
-  arrival.sequence_ = wanted;
-  arrival.slot_ = this;
-  return arrival;
 }
 
 void SlotState::pass(std::uint64_t sequence) noexcept {
@@ -79,29 +123,40 @@ void SlotState::pass(std::uint64_t sequence) noexcept {
     });
 }
 
-Status SlotState::read_record(const DynamicRecord& record, Tensor& tensor,
-                              Deadline deadline) noexcept {
+Status SlotState::read_announced(Deadline until) noexcept {
+  const DynamicRecord& record = being_read_.record;
+  Tensor& tensor = being_read_.place->tensor;
   if (tensor.bytes() == 0) return {};
-  const Deadline until = deadline.resolve(local_.waiter.default_timeout());
-  const auto from = find(record, tensor.bytes(), until);
-  if (!from.ok()) return from.status();
-  p2p::Channel& channel = *mesh_.peer(record.rank).channel;
-  p2p::OwnedBlock stopover;  // where the allocator given made memory that no fabric reaches
-  if (!channel.copies() && !local_.reachable(tensor.data(), tensor.bytes())) {
-    try {
-      stopover = p2p::OwnedBlock(local_.data, tensor.bytes());
-    } catch (const Error& error) {
-      return failure(Code::exhausted, "wait", error.detail().message, error.detail().hint);
-    }
+  p2p::Reading& reading = *being_read_.reading;
+  if (!being_read_.started) {
+    const auto from = find(record, tensor.bytes(), until);
+    if (!from.ok()) return from.status();
+    if (const Status status = start_reading(*from); !status.ok()) return status;
   }
-  const p2p::GetWork whole{stopover ? stopover.data() : tensor.data(), *from, tensor.bytes()};
-  if (const Status status = channel.get(std::span(&whole, 1)); !status.ok()) {
-    ErrorDetail detail = mesh_.broken_off(record.rank, status).detail();
+  const auto end = await_get(local_.waiter, *mesh_.peer(record.rank).channel, reading.get, until,
+                             [&] { return waits_for(received_ + 1); });
+  if (!end) {
+    local_.recorder.control(board::Event::timeout, record.rank, id_, received_ + 1);
+    ErrorDetail detail =
+        failure(Code::timeout, "wait",
+                fmt::format("rank {} (host {}) has not answered: its tensor of {} bytes is being "
+                            "read{}",
+                            record.rank, mesh_.peer(record.rank).host(), tensor.bytes(),
+                            mesh_.doubt(record.rank)),
+                "is its process stopped, or its host gone? a longer deadline: WEFT_TIMEOUT")
+            .detail();
+    detail.peer = record.rank;
+    detail.host = mesh_.peer(record.rank).host();
+    return Status(std::move(detail));
+  }
+  being_read_.started = false;
+  if (!end->ok()) {
+    ErrorDetail detail = mesh_.broken_off(record.rank, *end).detail();
     detail.slot = spec_.name;
     return Status(std::move(detail));
   }
-  if (stopover) {
-    std::memcpy(tensor.data(), stopover.data(), tensor.bytes());
+  if (reading.landing) {
+    std::memcpy(tensor.data(), reading.landing.data(), tensor.bytes());
     counters_.bytes_copied.add(tensor.bytes());
   }
   counters_.bytes_moved.add(tensor.bytes());
@@ -109,13 +164,44 @@ Status SlotState::read_record(const DynamicRecord& record, Tensor& tensor,
   return {};
 }
 
+Status SlotState::start_reading(const p2p::RemoteMemory& from) noexcept {
+  p2p::Channel& channel = *mesh_.peer(being_read_.record.rank).channel;
+  p2p::Reading& reading = *being_read_.reading;
+  const Tensor& tensor = being_read_.place->tensor;
+  try {
+    // Where the allocator given made memory that no fabric reaches.
+    reading.landing = {};
+    if (!channel.copies() && !local_.reachable(tensor.data(), tensor.bytes()))
+      reading.landing = p2p::OwnedBlock(local_.data, tensor.bytes());
+    reading.pieces.assign(
+        1, {reading.landing ? reading.landing.data() : tensor.data(), from, tensor.bytes()});
+  } catch (const Error& error) {
+    return failure(Code::exhausted, "wait", error.detail().message, error.detail().hint);
+  } catch (const std::bad_alloc&) {
+    return failure(Code::exhausted, "wait", "no memory for what is to be read", "");
+  }
+  reading.get.pieces = reading.pieces;
+  being_read_.started = true;
+  channel.start_get(reading.get);
+  return {};
+}
+
+void SlotState::end_reading() noexcept {
+  being_read_.sequence = 0;
+  p2p::Reading* const reading = being_read_.reading.get();
+  if (reading == nullptr) return;
+  if (std::exchange(being_read_.started, false)) {
+    p2p::Channel& channel = *mesh_.peer(being_read_.record.rank).channel;
+    reading->tensor = being_read_.place->tensor;
+    if (!channel.give_up_get(reading->get))
+      return local_.strays.keep(channel, std::move(being_read_.reading), id_);
+    reading->tensor = {};
+  }
+  reading->landing = {};
+}
+
 Result<p2p::RemoteMemory> SlotState::find(const DynamicRecord& record, std::size_t bytes,
                                           Deadline deadline) noexcept {
-  if (record.rank < 0 || record.rank >= local_.size)
-    return failure(
-        Code::system, "wait",
-        fmt::format("a tensor of rank {} was announced, in a job of {}", record.rank, local_.size),
-        "this is a defect of weft: please report it with WEFT_LOG=debug");
   p2p::Peer& peer = mesh_.peer(record.rank);
   // A process that is gone has no memory of its own left, and its number may be another's.
   if (p2p::sort_of_chunk(record.chunk) == p2p::ArenaSort::adopted && peer.gone()) {

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <new>
 
+#include "p2p/slot/grant.hpp"
 #include "p2p/slot/remote_slot_state.hpp"
 
 namespace weft::detail {
@@ -14,13 +15,17 @@ using p2p::WaitEnd;
 
 bool RemoteSlotState::has_credit() noexcept {
   const std::uint64_t sent = sent_.load(std::memory_order_relaxed);
+  const auto has_room = [&] {
+    const std::uint64_t let_go = let_go_known_.load(std::memory_order_relaxed);
+    return let_go >= sent || sent - let_go < spec_.depth;
+  };
   // The owner writes the word, so reading it may fetch its line: only when what is known is used
   // up.
-  if (!credits_ || sent - let_go_known_.load(std::memory_order_relaxed) < spec_.depth) return true;
+  if (!credits_ || has_room()) return true;
   const std::uint64_t word = credit_word().load(std::memory_order_seq_cst);
-  if (word > let_go_known_.load(std::memory_order_relaxed))
+  if (word > let_go_known_.load(std::memory_order_relaxed) && p2p::is_credible(word, sent_.load()))
     let_go_known_.store(word, std::memory_order_relaxed);
-  return sent - let_go_known_.load(std::memory_order_relaxed) < spec_.depth;
+  return has_room();
 }
 
 Status RemoteSlotState::move(Moving& moving) noexcept {
@@ -368,6 +373,7 @@ Status RemoteSlotState::cancel_put(std::uint64_t ticket, bool& ended) noexcept {
 }
 
 void RemoteSlotState::drop_pending() noexcept {
+  local_.strays.cut_off(id_);
   const std::lock_guard lock(pending_mutex_);
   fail_pending(failure(Code::closed, "put", "this end was closed before the owner gave a credit",
                        "wait for the request before closing"));

@@ -5,6 +5,8 @@
 
 #include <new>
 
+#include "p2p/slot/grant.hpp"
+
 namespace weft::detail {
 
 RemoteSlotState::RemoteSlotState(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& table,
@@ -43,35 +45,6 @@ p2p::AttachMessage RemoteSlotState::attach_message() const noexcept {
   return message;
 }
 
-bool RemoteSlotState::makes_sense(const p2p::AttachedMessage& message,
-                                  const SlotSpec& declared) noexcept {
-  const std::size_t bytes = p2p::payload_bytes(declared);
-  const bool reader = declared.writer == Writer::owner;
-  const std::size_t lines =
-      reader ? p2p::PublishedWords::bytes(declared.depth) : declared.depth * sizeof(p2p::SlotLine);
-  if (p2p::sort_of_chunk(message.lines.chunk) != p2p::ArenaSort::control ||
-      (reader && p2p::sort_of_chunk(message.reader_words.chunk) != p2p::ArenaSort::control))
-    return false;
-  if (message.lines.bytes < lines || message.lines.offset % alignof(p2p::SlotLine) != 0)
-    return false;
-  if (reader && (message.stride == 0 || message.reader_words.offset % sizeof(std::uint64_t) != 0 ||
-                 message.reader_words.bytes != p2p::ReaderWords::bytes(declared.depth) ||
-                 p2p::Newest::of(message.newest).buffer >= declared.depth))
-    return false;
-  if (message.stride == 0) return bytes <= p2p::SlotLine::kInlineBytes;
-  return message.stride >= bytes && message.stride <= message.buffers.bytes / declared.depth;
-}
-
-bool RemoteSlotState::tails_make_sense(const p2p::AttachedMessage& message,
-                                       const SlotSpec& declared, std::uint64_t most) noexcept {
-  constexpr std::uint64_t kWord = sizeof(std::uint64_t);
-  const std::size_t bytes = p2p::payload_bytes(declared);
-  return declared.writer == Writer::peer && most != 0 && bytes <= most &&
-         message.tail_stride >= p2p::bytes_with_tail(bytes) && message.tail_stride % kWord == 0 &&
-         message.tails.offset % kWord == 0 &&
-         message.tail_stride <= message.tails.bytes / declared.depth;
-}
-
 void RemoteSlotState::granted(const p2p::AttachedMessage& message) {
   if (attach_state() != Attach::asked) return;
   const auto declared = p2p::from_wire(message.spec);
@@ -81,9 +54,10 @@ void RemoteSlotState::granted(const p2p::AttachedMessage& message) {
   const auto buffers = message.stride == 0 ? nothing : owner_.channel->resolve(message.buffers);
   const auto words = reader ? owner_.channel->resolve(message.reader_words) : nothing;
   const auto tails = message.tail_stride == 0 ? nothing : owner_.channel->resolve(message.tails);
-  const bool fits = declared && makes_sense(message, *declared) &&
+  const bool fits = declared && (take_declared_ || p2p::same_contract(*declared, spec_)) &&
+                    p2p::makes_sense(message, *declared) &&
                     (message.tail_stride == 0 ||
-                     tails_make_sense(message, *declared, owner_.channel->tails_up_to()));
+                     p2p::tails_make_sense(message, *declared, owner_.channel->tails_up_to()));
   if (!fits || !lines.ok() || !buffers.ok() || !words.ok() || !tails.ok())
     return refused(failure(
         Code::system, "attach",

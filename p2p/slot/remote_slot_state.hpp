@@ -191,10 +191,6 @@ class RemoteSlotState {
   void ask_for_credit(std::uint64_t ticket) noexcept;
   Status outcome_of(std::uint64_t ticket) const noexcept;
   Status flight_failure(const Status& why) const noexcept;
-  /// Whether a grant's memory holds what its contract needs: what travelled is not trusted.
-  static bool makes_sense(const p2p::AttachedMessage& message, const SlotSpec& declared) noexcept;
-  static bool tails_make_sense(const p2p::AttachedMessage& message, const SlotSpec& declared,
-                               std::uint64_t most) noexcept;
   Status failure(Code code, const char* operation, std::string message, std::string hint) const;
   Status fate_failure(const char* operation) const;
 
@@ -221,14 +217,18 @@ class RemoteSlotState {
   }
   Status no_newer_version(const char* operation, p2p::WaitEnd end) const;
   Status fetch(Held& held, Deadline deadline) noexcept;
-  Status read(Held& held, std::span<const SlotRun> runs, Deadline deadline) noexcept;
+  Status get_runs(std::span<const SlotRun> runs, const Tensor* into, Deadline deadline) noexcept;
+  /// `into`: a handle of the runs' memory, if there is one.
+  Status read(Held& held, std::span<const SlotRun> runs, const Tensor* into,
+              Deadline deadline) noexcept;
+  /// The owner's host does not answer in time: what a NIC may still write stays lent.
+  Status unanswered(Held& held, const Tensor* into) noexcept;
   /// Whether the fabric can read into memory of this rank.
   bool lands(const std::byte* to, std::size_t bytes) const noexcept {
     return owner_.channel->copies() || local_.reachable(to, bytes);
   }
-  /// Beside the word that the owner writes.
   std::byte* scratch_word(std::size_t index) const noexcept {
-    return credit_block_.data() + index * sizeof(std::uint64_t);
+    return reading_->words.data() + index * sizeof(std::uint64_t);
   }
   Status plan_reading(p2p::Newest version, std::span<const SlotRun> runs, bool proves) noexcept;
   std::uint64_t finish_reading(std::span<const SlotRun> runs) noexcept;
@@ -306,8 +306,8 @@ class RemoteSlotState {
   std::vector<Tensor> views_;  ///< by buffer
   std::uint64_t seen_ = 0;     ///< newest version viewed
   std::vector<Held> held_;
-  std::vector<p2p::GetWork> pieces_;
-  p2p::OwnedBlock stopover_;  ///< for what is got into memory that the fabric can't reach
+  /// Made when first used; its landing is for what is got into memory that the fabric can't reach.
+  std::unique_ptr<p2p::Reading> reading_;
 };
 
 }  // namespace weft::detail

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <new>
 
+#include "p2p/slot/grant.hpp"
 #include "p2p/slot/remote_slot_state.hpp"
 
 namespace weft::detail {
@@ -125,7 +126,7 @@ bool RemoteSlotState::is_read(std::uint64_t ticket) noexcept {
   // Looked at before the word: what the owner has read before it closed its end counts as read.
   const bool is_over = gate_.is_shut() || owner_.gone();
   const std::uint64_t word = credit_word().load(std::memory_order_seq_cst);
-  if (word > let_go_known_.load(std::memory_order_relaxed))
+  if (word > let_go_known_.load(std::memory_order_relaxed) && p2p::is_credible(word, sent_.load()))
     let_go_known_.store(word, std::memory_order_relaxed);
   take_back_lent();
   if (taken_back_ >= pending.sequence) return true;

@@ -83,6 +83,16 @@ Result<Newest> RemoteSlotState::hold_newest(const char* operation, Deadline dead
                    fmt::format("{} versions are viewed at once", held_.size()),
                    "let arrivals go before viewing more");
   const Deadline until = deadline.resolve(local_.waiter.default_timeout());
+  // What was given up may still be written to memory that is to be read into now.
+  if (local_.strays.hold(id_)) [[unlikely]] {
+    const auto landed = [this] { return !local_.strays.hold(id_); };
+    if (local_.waiter.wait(
+            landed, [] { return false; }, until) != WaitEnd::ready)
+      return failure(Code::timeout, operation,
+                     fmt::format("rank {} (host {}) has not answered an earlier get", owner_.rank,
+                                 owner_.host()),
+                     "is its host alive? a longer deadline: WEFT_TIMEOUT");
+  }
   for (;;) {
     if (!ready()) {
       const auto is_ready = [this] {
@@ -163,7 +173,7 @@ Status RemoteSlotState::fetch(Held& held, Deadline deadline) noexcept {
     return error.status();
   }
   const SlotRun whole{0, spec_.shape.elements(), held.block.data()};
-  const Status status = read(held, std::span(&whole, 1), deadline);
+  const Status status = read(held, std::span(&whole, 1), nullptr, deadline);
   if (!status.ok()) drop_held(held_.size() - 1);
   return status;
 }
@@ -179,20 +189,28 @@ Status RemoteSlotState::plan_reading(p2p::Newest version, std::span<const SlotRu
     if (!lands(run.to, bytes_of(run))) stopover += bytes_of(run);
   const auto word = at(lines_, PublishedWords::version_offset(version.buffer));
   try {
-    if (stopover > stopover_.block().bytes) stopover_ = p2p::OwnedBlock(local_.data, stopover);
-    pieces_.clear();
-    pieces_.reserve(runs.size() + 2);
-    if (proves) pieces_.push_back({scratch_word(1), word, sizeof(std::uint64_t)});
-    std::byte* next = stopover_.data();
+    if (!reading_) {
+      auto made = std::make_unique<p2p::Reading>();
+      made->words = p2p::OwnedBlock(local_.control, 2 * sizeof(std::uint64_t));
+      reading_ = std::move(made);
+    }
+    if (stopover > reading_->landing.block().bytes)
+      reading_->landing = p2p::OwnedBlock(local_.data, stopover);
+    auto& pieces = reading_->pieces;
+    pieces.clear();
+    pieces.reserve(runs.size() + 2);
+    if (proves) pieces.push_back({scratch_word(0), word, sizeof(std::uint64_t)});
+    std::byte* next = reading_->landing.data();
     for (const SlotRun& run : runs) {
       if (run.count == 0) continue;
       const auto first = static_cast<std::size_t>(run.first) * element;
       const bool direct = lands(run.to, bytes_of(run));
-      pieces_.push_back(
+      pieces.push_back(
           {direct ? run.to : next, at(buffers_, version.buffer * stride_ + first), bytes_of(run)});
       if (!direct) next += bytes_of(run);
     }
-    if (proves) pieces_.push_back({scratch_word(2), word, sizeof(std::uint64_t)});
+    if (proves) pieces.push_back({scratch_word(1), word, sizeof(std::uint64_t)});
+    reading_->get.pieces = pieces;
   } catch (const Error& error) {
     return failure(Code::exhausted, "get", error.detail().message, error.detail().hint);
   } catch (const std::bad_alloc&) {
@@ -204,7 +222,7 @@ Status RemoteSlotState::plan_reading(p2p::Newest version, std::span<const SlotRu
 /// Moves on what could not be read to where it belongs. Returns the bytes of all runs.
 std::uint64_t RemoteSlotState::finish_reading(std::span<const SlotRun> runs) noexcept {
   std::uint64_t moved = 0;
-  const std::byte* next = stopover_.data();
+  const std::byte* next = reading_->landing.data();
   for (const SlotRun& run : runs) {
     const std::size_t bytes = static_cast<std::size_t>(run.count) * size_of(spec_.dtype);
     moved += bytes;
@@ -218,14 +236,20 @@ std::uint64_t RemoteSlotState::finish_reading(std::span<const SlotRun> runs) noe
 
 /// One whole version, in one operation: where nothing keeps it from being overwritten, its word is
 /// read before the runs and after them. If it was overwritten, it is given up for the newest.
-Status RemoteSlotState::read(Held& held, std::span<const SlotRun> runs,
+Status RemoteSlotState::read(Held& held, std::span<const SlotRun> runs, const Tensor* into,
                              Deadline deadline) noexcept {
   const bool proves = !pins() && spec_.flow == Flow::credits;
   for (;;) {
     const Newest version = held.version;
     Status status = plan_reading(version, runs, proves);
     if (!status.ok()) return status;
-    if (!pieces_.empty()) status = owner_.channel->get(pieces_);
+    if (!reading_->pieces.empty()) {
+      owner_.channel->start_get(reading_->get);
+      auto end = await_get(local_.waiter, *owner_.channel, reading_->get, deadline,
+                           [&] { return about(board::Operation::view, version.version); });
+      if (!end) return unanswered(held, into);
+      status = std::move(*end);
+    }
     if (!status.ok()) {
       ErrorDetail detail = mesh_.broken_off(owner_.rank, status).detail();
       detail.slot = spec_.name;
@@ -234,7 +258,7 @@ Status RemoteSlotState::read(Held& held, std::span<const SlotRun> runs,
     const auto is = [&](const std::byte* word) {
       return std::memcmp(word, &version.version, sizeof version.version) == 0;
     };
-    if (!proves || (is(scratch_word(1)) && is(scratch_word(2)))) {
+    if (!proves || (is(scratch_word(0)) && is(scratch_word(1)))) {
       count_reading(version, finish_reading(runs));
       return {};
     }
@@ -247,6 +271,28 @@ Status RemoteSlotState::read(Held& held, std::span<const SlotRun> runs,
   }
 }
 
+Status RemoteSlotState::unanswered(Held& held, const Tensor* into) noexcept {
+  local_.recorder.control(board::Event::timeout, owner_.rank, id_, held.version.version);
+  if (!owner_.channel->give_up_get(reading_->get)) {
+    // A view's memory, or the caller's own.
+    const bool is_view = static_cast<bool>(held.block);
+    if (is_view) reading_->landing = std::move(held.block);
+    if (into != nullptr) reading_->tensor = *into;
+    reading_->is_bare = !is_view && into == nullptr;
+    local_.strays.keep(*owner_.channel, std::move(reading_), id_);
+  }
+  ErrorDetail detail =
+      failure(
+          Code::timeout, "get",
+          fmt::format("rank {} (host {}) has not answered: version {} was being read{}",
+                      owner_.rank, owner_.host(), held.version.version, mesh_.doubt(owner_.rank)),
+          "is its process stopped, or its host gone? a longer deadline: WEFT_TIMEOUT")
+          .detail();
+  detail.sequence_expected = held.version.version;
+  detail.sequence_seen = seen_;
+  return Status(std::move(detail));
+}
+
 Status RemoteSlotState::get(const Tensor& into, Deadline deadline) noexcept {
   if (into.dtype() != spec_.dtype || !(into.shape() == spec_.shape))
     return failure(Code::mismatch, "get",
@@ -255,7 +301,7 @@ Status RemoteSlotState::get(const Tensor& into, Deadline deadline) noexcept {
                    "get into a tensor of the slot's dtype and shape");
   if (into.dense()) {
     const SlotRun whole{0, spec_.shape.elements(), into.data()};
-    return get(std::span(&whole, 1), deadline);
+    return get_runs(std::span(&whole, 1), &into, deadline);
   }
   try {
     std::vector<SlotRun> runs;
@@ -264,13 +310,18 @@ Status RemoteSlotState::get(const Tensor& into, Deadline deadline) noexcept {
       runs.push_back({first, static_cast<std::int64_t>(bytes / size_of(spec_.dtype)), to});
       first += runs.back().count;
     });
-    return get(runs, deadline);
+    return get_runs(runs, &into, deadline);
   } catch (const std::bad_alloc&) {
     return failure(Code::exhausted, "get", "no memory for the runs of a strided tensor", "");
   }
 }
 
 Status RemoteSlotState::get(std::span<const SlotRun> runs, Deadline deadline) noexcept {
+  return get_runs(runs, nullptr, deadline);
+}
+
+Status RemoteSlotState::get_runs(std::span<const SlotRun> runs, const Tensor* into,
+                                 Deadline deadline) noexcept {
   for (const SlotRun& run : runs)
     if (run.first < 0 || run.count < 0 || run.first > spec_.shape.elements() ||
         run.count > spec_.shape.elements() - run.first)
@@ -281,7 +332,7 @@ Status RemoteSlotState::get(std::span<const SlotRun> runs, Deadline deadline) no
   const Deadline until = deadline.resolve(local_.waiter.default_timeout());
   const auto version = hold_newest("get", until);
   if (!version.ok()) return version.status();
-  const Status status = read(held_.back(), runs, until);
+  const Status status = read(held_.back(), runs, into, until);
   drop_held(held_.size() - 1);
   return status;
 }

@@ -3,15 +3,10 @@
 
 #include <cstring>
 
+#include "p2p/slot/grant.hpp"
 #include "p2p/slot/slot_table.hpp"
 
 namespace weft::p2p {
-namespace {
-
-constexpr std::uint32_t kLastCode = static_cast<std::uint32_t>(Code::forked);
-
-}  // namespace
-
 void SlotTable::on_message(Peer& peer, std::span<const std::byte> bytes) {
   MessageType type{};
   std::memcpy(&type, bytes.data(), sizeof type);
@@ -38,10 +33,7 @@ void SlotTable::on_message(Peer& peer, std::span<const std::byte> bytes) {
     const auto state = remote(m.remote_id);
     if (!state || &state->owner() != &peer) return;
     state->refused(Status(ErrorDetail{
-        .code = m.code == 0 || m.code > kLastCode ? Code::system : static_cast<Code>(m.code),
-        .message = m.text.get(),
-        .peer = peer.rank,
-        .host = peer.host()}));
+        .code = code_of(m.code), .message = m.text.get(), .peer = peer.rank, .host = peer.host()}));
   });
   handle(WithdrawMessage{}, [&](const WithdrawMessage& m) {
     std::erase_if(waiting_, [&](const auto& entry) {

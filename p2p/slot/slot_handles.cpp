@@ -1,6 +1,7 @@
 // The public handles: each forwards to its state.
 #include <utility>
 
+#include "base/control_call.hpp"
 #include "p2p/slot/remote_slot_state.hpp"
 #include "p2p/slot/slot_state.hpp"
 #include "p2p/slot/slot_table.hpp"
@@ -65,7 +66,7 @@ bool Slot::ready() const noexcept {
 }
 void Slot::allocate_with(AllocateTensor allocate) {
   if (state_->forked()) state_->fork_refusal("allocate_with").or_throw();
-  state_->allocate_with(std::move(allocate));
+  control_call("allocate_with", [&] { state_->allocate_with(std::move(allocate)); });
 }
 Result<Tensor> Slot::next(Deadline deadline) noexcept {
   if (state_->forked()) [[unlikely]]
@@ -80,7 +81,7 @@ Status Slot::publish() noexcept {
 int Slot::readers() const noexcept { return state_->forked() ? 0 : state_->readers(); }
 void Slot::also_needs(std::span<const int> ranks, Needed needed) {
   if (state_->forked()) state_->fork_refusal("also_needs").or_throw();
-  state_->also_needs(ranks, needed);
+  control_call("also_needs", [&] { state_->also_needs(ranks, needed); });
 }
 
 RemoteSlot::RemoteSlot() noexcept = default;
@@ -128,12 +129,12 @@ int RemoteSlot::queue_pairs() const noexcept { return state_->queue_pairs(); }
 
 void RemoteSlot::use_queue_pair(int index) {
   if (state_->forked()) state_->fork_refusal("use_queue_pair").or_throw();
-  state_->use_queue_pair(index);
+  control_call("use_queue_pair", [&] { state_->use_queue_pair(index); });
 }
 
 void RemoteSlot::also_needs(std::span<const int> ranks, Needed needed) {
   if (state_->forked()) state_->fork_refusal("also_needs").or_throw();
-  state_->also_needs(ranks, needed);
+  control_call("also_needs", [&] { state_->also_needs(ranks, needed); });
 }
 
 }  // namespace weft

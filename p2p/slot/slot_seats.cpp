@@ -6,6 +6,7 @@
 
 #include "base/os/asymmetric_barrier.hpp"
 #include "p2p/barrier.hpp"
+#include "p2p/slot/grant.hpp"
 #include "p2p/slot/slot_state.hpp"
 
 namespace weft::detail {
@@ -17,12 +18,7 @@ Status SlotState::admit(p2p::Peer& peer, const AttachMessage& asked, AttachedMes
   const auto expected = p2p::from_wire(asked.spec);
   if (!expected)
     return failure(Code::bad_argument, "attach", "the asker's contract is malformed", "");
-  const bool same_shape =
-      dynamic() ? expected->shape.dims() == spec_.shape.dims() : expected->shape == spec_.shape;
-  const bool same = expected->dtype == spec_.dtype && same_shape &&
-                    expected->depth == spec_.depth && expected->writer == spec_.writer &&
-                    expected->flow == spec_.flow && expected->placement == spec_.placement;
-  if (asked.take_declared == 0 && !same) {
+  if (asked.take_declared == 0 && !p2p::same_contract(spec_, *expected)) {
     const Status status(ErrorDetail{
         .code = Code::mismatch,
         .operation = "attach",
@@ -43,15 +39,6 @@ Status SlotState::admit(p2p::Peer& peer, const AttachMessage& asked, AttachedMes
   prepare_stage(peer);
   grant_tails(peer, asked, granted);
   if (const Status status = share_memory(peer); !status.ok()) return status;
-  Seat& seat = free_seat(peer);
-  seat.remote_id = asked.remote_id;
-  const Status status = spec_.writer == Writer::peer ? admit_writer(seat, asked, granted)
-                                                     : admit_reader(seat, asked, granted);
-  if (!status.ok()) return status;
-  granted.remote_id = asked.remote_id;
-  granted.slot_id = id_;
-  granted.seat_id = seat.id.load(std::memory_order_relaxed);
-  granted.spec = p2p::to_wire(spec_);
   granted.lines = {lines_.block().chunk, lines_.block().offset, lines_.block().bytes};
   granted.stride = stride_;
   if (stride_ != 0 && !memory_.empty()) {
@@ -59,6 +46,20 @@ Status SlotState::admit(p2p::Peer& peer, const AttachMessage& asked, AttachedMes
   } else if (stride_ != 0) {
     granted.buffers = {buffers_.block().chunk, buffers_.block().offset, buffers_.block().bytes};
   }
+  Seat& seat = free_seat(peer);
+  seat.remote_id = asked.remote_id;
+  const Status status = spec_.writer == Writer::peer ? admit_writer(seat, asked, granted)
+                                                     : admit_reader(seat, asked, granted);
+  if (!status.ok()) return status;
+  // What came before this writer lies in the slot's own memory, not in the stage.
+  if (stage_) {
+    std::uint64_t none = std::numeric_limits<std::uint64_t>::max();
+    staged_after_.compare_exchange_strong(none, granted.sequence);
+  }
+  granted.remote_id = asked.remote_id;
+  granted.slot_id = id_;
+  granted.seat_id = seat.id.load(std::memory_order_relaxed);
+  granted.spec = p2p::to_wire(spec_);
   counters_.control_messages.add(1);
   row_.set_fabric(peer.channel->fabric());
   local_.recorder.control(board::Event::seated, peer.rank, id_, granted.sequence);
@@ -139,8 +140,6 @@ void SlotState::grant_memory(AttachedMessage& granted) {
   const p2p::Block& block = stage_.block();
   granted.stride = p2p::Heap::rounded(bytes_);
   granted.buffers = {block.chunk, block.offset, block.bytes};
-  std::uint64_t none = std::numeric_limits<std::uint64_t>::max();
-  staged_after_.compare_exchange_strong(none, granted.sequence);
 }
 
 std::uint64_t SlotState::highest_sequence() const noexcept {

@@ -112,10 +112,10 @@ Status SlotState::await(std::uint64_t wanted, Deadline deadline) noexcept {
     seen = sequence_at(buffer_);
   if (seen < wanted) {
     const auto arrived = [&] { return sequence_at(buffer_) >= wanted; };
-    if (!may_put_credit_off() || received_ - reported_ >= report_pressed_ ||
-        !local_.waiter.comes_at_once(arrived))
-      flush_credit();
     const Deadline until = deadline.resolve(local_.waiter.default_timeout());
+    if (!may_put_credit_off() || received_ - reported_ >= report_pressed_ ||
+        !local_.waiter.comes_at_once(arrived, until.when()))
+      flush_credit();
     const auto broken = [this] { return this->broken(); };
     const auto about = [&] { return waits_for(wanted); };
     WaitEnd end = WaitEnd::ready;
@@ -164,10 +164,14 @@ Result<Arrival> SlotState::wait(Deadline deadline) noexcept {
 }
 
 Status SlotState::wrong_arrival(std::uint64_t wanted, std::uint64_t seen) const {
-  return failure(
-      Code::flow_overrun, "wait",
-      fmt::format("tensor {} was overwritten by tensor {} before it was read", wanted, seen),
-      "the loop does not guarantee consumption: use Flow::credits");
+  ErrorDetail detail =
+      failure(
+          Code::flow_overrun, "wait",
+          fmt::format("tensor {} was overwritten by tensor {} before it was read", wanted, seen),
+          "the loop does not guarantee consumption: use Flow::credits")
+          .detail();
+  detail.peer = last_writer_.load(std::memory_order_acquire);
+  return Status(std::move(detail));
 }
 
 Status SlotState::wait_failure(WaitEnd end, std::uint64_t wanted) noexcept {
@@ -219,7 +223,7 @@ void SlotState::let_go(std::uint64_t sequence) noexcept {
 
 void SlotState::write_wanted_credit() noexcept {
   std::uint64_t wanted = wanted_from_.load(std::memory_order_seq_cst);
-  if (let_go_.load(std::memory_order_relaxed) < wanted) return;
+  if (let_go_.load(std::memory_order_acquire) < wanted) return;
   wanted_from_.compare_exchange_strong(wanted, kNothingWanted);
   write_credit(1, p2p::Bell::always_rings);
 }
@@ -242,7 +246,8 @@ void SlotState::write_credit(std::uint64_t threshold, p2p::Bell bell) noexcept {
     reported_seat_ = id;
     reported_ = seat->let_go_at_attach;
   }
-  const std::uint64_t all = let_go_.load(std::memory_order_relaxed);
+  // Whoever writes it: the application's reads of the buffers come before the credit.
+  const std::uint64_t all = let_go_.load(std::memory_order_acquire);
   if (all - reported_ >= threshold) {
     seat->peer->channel->write_word(seat->credit_word, all, bell);
     counters_.credit_writes.add(1);

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "p2p/barrier.hpp"
 #include "p2p/counters.hpp"
 #include "p2p/local_rank.hpp"
 #include "p2p/mesh/mesh.hpp"
@@ -57,6 +58,9 @@ class SlotState {
  public:
   SlotState(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& table, SlotSpec spec,
             std::uint64_t id, Tensor memory, p2p::Bell bell);
+  ~SlotState() { end_reading(); }
+  SlotState(const SlotState&) = delete;
+  SlotState& operator=(const SlotState&) = delete;
   /// The world goes: memory that a live peer may still write into is never given back.
   void abandon() noexcept;
 
@@ -120,6 +124,14 @@ class SlotState {
     std::uint64_t sequence = 0;  ///< 0: free
     Tensor tensor;
   };
+  /// A dynamic tensor that is being read, perhaps over several waits.
+  struct BeingRead {
+    std::uint64_t sequence = 0;  ///< 0: none
+    p2p::DynamicRecord record;
+    Dynamic* place = nullptr;
+    bool started = false;
+    std::unique_ptr<p2p::Reading> reading;
+  };
   bool dynamic() const noexcept { return spec_.placement == Placement::dynamic; }
   std::uint64_t buffer_of(std::uint64_t sequence) const noexcept {
     return (sequence - 1) % spec_.depth;
@@ -133,7 +145,9 @@ class SlotState {
     const p2p::TailBuffers* tails = tails_.load(std::memory_order_acquire);
     if (tails == nullptr) [[likely]]
       return by_line;
-    return std::max(by_line, tails->word(index).load(std::memory_order_acquire));
+    const std::uint64_t by_tail = tails->word(index).load(std::memory_order_acquire);
+    p2p::device_load_barrier();  // a NIC wrote it, and the tensor before it
+    return std::max(by_line, by_tail);
   }
   /// Where the tensor lies that has arrived in buffer_, if not behind its line: each tensor has one
   /// word, of either kind.
@@ -169,7 +183,12 @@ class SlotState {
   Result<Arrival> read_dynamic(std::uint64_t wanted, Deadline deadline) noexcept;
   /// A dynamic tensor was read, or never will be: its writer may go on.
   void pass(std::uint64_t sequence) noexcept;
-  Status read_record(const p2p::DynamicRecord& record, Tensor& tensor, Deadline deadline) noexcept;
+  /// Makes room for what the record announces.
+  Status begin_dynamic(std::uint64_t wanted, Deadline until) noexcept;
+  Status read_announced(Deadline until) noexcept;
+  Status start_reading(const p2p::RemoteMemory& from) noexcept;
+  /// What is under way is given up, and keeps what is lent to it for as long as it must.
+  void end_reading() noexcept;
   Result<p2p::RemoteMemory> find(const p2p::DynamicRecord& record, std::size_t bytes,
                                  Deadline deadline) noexcept;
   void forget_dynamic(std::uint64_t sequence) noexcept;
@@ -238,7 +257,8 @@ class SlotState {
   std::atomic<std::uint64_t> staged_after_{std::numeric_limits<std::uint64_t>::max()};
   AllocateTensor allocate_;
   std::vector<std::unique_ptr<Dynamic>>
-      dynamics_;                       ///< tensors read and not let go, and free places
+      dynamics_;  ///< tensors read and not let go, and free places
+  BeingRead being_read_;
   std::atomic<bool> draining_{false};  ///< a seat waits for its last tensors to be read
   std::uint64_t reported_seat_ = 0;    ///< whom reported_ was told to
   std::uint64_t reported_ = 0;         ///< what the writer knows of let_go_

@@ -41,12 +41,14 @@ void SlotState::make_tails() {
 
 void SlotState::expect_puts(Seat& seat, p2p::AttachedMessage& granted) {
   const bool tails = granted.tail_stride != 0;
-  seat.signal = granted.signal = seat.peer->channel->expect({.words = lines_.data(),
-                                                             .count = spec_.depth,
-                                                             .stride = sizeof(p2p::SlotLine),
-                                                             .in_turn = true,
-                                                             .last = granted.sequence,
-                                                             .passed = tails ? &let_go_ : nullptr});
+  seat.signal = granted.signal =
+      seat.peer->channel->expect({.words = lines_.data(),
+                                  .count = spec_.depth,
+                                  .stride = sizeof(p2p::SlotLine),
+                                  .in_turn = true,
+                                  .last = granted.sequence,
+                                  .passed = tails ? &let_go_ : nullptr,
+                                  .places = {granted.lines, granted.buffers}});
   if (!tails) return;
   seat.tails = true;
   told_ = granted.sequence;

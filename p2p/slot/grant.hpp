@@ -1,0 +1,32 @@
+// What the other end of a slot says and writes: it may be anything, and is looked at before it is
+// used.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "p2p/slot/messages.hpp"
+
+namespace weft::p2p {
+
+/// Of a refusal that another rank wrote: one that is no error's is weft's own.
+Code code_of(std::uint32_t written) noexcept;
+/// Whether both ends of a slot mean the same tensors. A dynamic slot's sizes are free.
+bool same_contract(const SlotSpec& one, const SlotSpec& other) noexcept;
+/// The shape of what a record announces, of any that a writer may have written. nullopt: it is no
+/// tensor of such a slot, or of no rank of the job.
+std::optional<Shape> shape_of(const DynamicRecord& record, const SlotSpec& spec, int ranks);
+/// What an owner wrote into a credit word: it lets go of nothing that was not put. A put counts as
+/// sent only when it is there, and may have been let go by then.
+constexpr bool is_credible(std::uint64_t credit, std::uint64_t sent) noexcept {
+  return credit <= sent + 1;
+}
+
+/// Whether what was granted can be a slot of the contract `declared`, with room for all of it,
+/// where such memory lies.
+bool makes_sense(const AttachedMessage& message, const SlotSpec& declared) noexcept;
+/// The same of buffers with words behind them. `most`: Channel::tails_up_to().
+bool tails_make_sense(const AttachedMessage& message, const SlotSpec& declared,
+                      std::uint64_t most) noexcept;
+
+}  // namespace weft::p2p
