@@ -5,6 +5,8 @@
 #include <cstring>
 #include <new>
 
+#include "p2p/copy_once.hpp"
+
 namespace weft::p2p::message {
 
 Incoming::Incoming(LocalRank& local, Peer& peer, Geometry geometry)
@@ -27,12 +29,13 @@ void Incoming::grant(const RingWanted& wanted, RingGranted& granted) {
                             .operation = "send",
                             .message = "the sender's words are not where words are"});
   words_there_ = *words;
+  granted.ring = {block_.block().chunk, block_.block().offset, geometry_.bytes()};
   granted.signal = peer_.channel->expect({.words = block_.data(),
                                           .count = geometry_.cells,
                                           .stride = sizeof(Cell),
                                           .in_turn = true,
-                                          .last = 0});
-  granted.ring = {block_.block().chunk, block_.block().offset, geometry_.bytes()};
+                                          .last = 0,
+                                          .places = {granted.ring}});
   granted.geometry = geometry_;
 }
 
@@ -43,26 +46,23 @@ Arrived* Incoming::take() noexcept {
   if (cell.word.load(std::memory_order_relaxed) != sequence) return spoil("a message out of turn");
   Arrived& arrived = arrived_[index_];
   // Copied first: the sender can still write what it has sent.
-  Head head = cell.head;
+  Head head = copy_once<Head>(&cell.head);
+  Place place = Place::cell;
   arrived.data = cell.payload;
-  std::size_t room = Cell::kPayload;
   if (head.sequence != sequence) {
     const std::byte* const from = longs_ + next_long_ * Geometry::long_stride();
-    std::memcpy(&head, from, sizeof head);
-    if (head.sequence != sequence || head.kind() != Kind::in_long)
-      return spoil("a message without a head");
+    head = copy_once<Head>(from);
+    place = Place::long_buffer;
     arrived.data = from + sizeof head;
-    room = Geometry::kLongPayload;
-    next_long_ = next_long_ + 1 == geometry_.longs ? 0 : next_long_ + 1;
-  } else if (head.kind() == Kind::offered) {
-    std::memcpy(&arrived.offer, cell.payload, sizeof arrived.offer);
-    if (arrived.offer.ack >= SenderWords::kOffers) return spoil("an offer without a word");
-    arrived.data = nullptr;
-    room = ~std::size_t{0};
-  } else if (head.kind() != Kind::in_cell) {
-    return spoil("a message of no kind");
   }
-  if (head.bytes() > room) return spoil("a message larger than its place");
+  if (const char* const fault = fault_of(head, sequence, place)) return spoil(fault);
+  if (head.kind() == Kind::offered) {
+    arrived.offer = copy_once<Offer>(cell.payload);
+    if (const char* const fault = fault_of(arrived.offer)) return spoil(fault);
+    arrived.data = nullptr;
+  }
+  if (place == Place::long_buffer)
+    next_long_ = next_long_ + 1 == geometry_.longs ? 0 : next_long_ + 1;
   arrived.sequence = sequence;
   arrived.tag = head.tag;
   arrived.bytes = head.bytes();
@@ -83,10 +83,13 @@ Arrived* Incoming::spoil(const char* what) noexcept {
 
 void Incoming::keep(Arrived& arrived, std::uint64_t order) noexcept {
   arrived.order = order;
-  arrived.previous = last_;
-  arrived.next = nullptr;
-  (last_ != nullptr ? last_->next : first_) = &arrived;
-  last_ = &arrived;
+  Arrived* before = last_;
+  while (before != nullptr && before->order > order) before = before->previous;
+  Arrived*& behind = before != nullptr ? before->next : first_;
+  arrived.previous = before;
+  arrived.next = behind;
+  (behind != nullptr ? behind->previous : last_) = &arrived;
+  behind = &arrived;
 }
 
 void Incoming::drop(Arrived& arrived) noexcept {

@@ -19,7 +19,7 @@ struct Arrived {
   std::uint64_t tag = 0;
   std::uint64_t bytes = 0;
   std::uint64_t sequence = 0;       ///< in its ring
-  std::uint64_t order = 0;          ///< among those of all rings
+  std::uint64_t order = 0;          ///< among those of all rings, once it was taken
   const std::byte* data = nullptr;  ///< null: offered
   Offer offer{};
   Kind kind = Kind::in_cell;
@@ -52,6 +52,7 @@ class Incoming {
 
   // Those that no receive has matched, in order.
   bool keeps() const noexcept { return first_ != nullptr; }
+  /// Behind all others that came before it by `order`.
   void keep(Arrived& arrived, std::uint64_t order) noexcept;
   Arrived* find(const Tag& tag) const noexcept;
   void drop(Arrived& arrived) noexcept;

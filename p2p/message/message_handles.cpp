@@ -62,9 +62,10 @@ MessageRequest Messages::irecv(int from, Tag tag, const Tensor& into) noexcept {
 Result<MessageInfo> Messages::sendrecv(int to, std::uint64_t tag, const Tensor& tensor, int from,
                                        Tag from_tag, const Tensor& into,
                                        Deadline deadline) noexcept {
+  const Deadline until = state_->resolve(deadline);
   MessageRequest sending = isend(to, tag, tensor);
-  Result<MessageInfo> received = recv(from, from_tag, into, deadline);
-  const Result<MessageInfo> sent = sending.wait(deadline);
+  Result<MessageInfo> received = recv(from, from_tag, into, until);
+  const Result<MessageInfo> sent = sending.wait(until);
   if (received.ok() && !sent.ok()) return sent.status();
   return received;
 }

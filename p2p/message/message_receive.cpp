@@ -1,8 +1,9 @@
-// Receiving: matching, and fetching what was offered.
+// Receiving: matching, and what is at hand.
 #include <fmt/format.h>
 
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "p2p/message/waiting.hpp"
 
@@ -18,12 +19,16 @@ Result<MessageInfo> MessageState::recv(int from, const Tag& tag, const Tensor& i
       [[likely]] {
     Incoming* const ring = incoming_at(from);
     if (ring != nullptr && !ring->keeps()) [[likely]] {
+      if (!ring->ready()) deadline = resolve(deadline);
       const WaitEnd end = local_.waiter.wait([ring] { return ring->ready(); },
                                              [ring] { return ring->peer().gone(); }, deadline);
       if (end == WaitEnd::ready) [[likely]] {
         Arrived* const arrived = ring->take();
-        if (arrived != nullptr && tag.takes(arrived->tag)) [[likely]]
-          return deliver(*ring, *arrived, into);
+        if (arrived != nullptr && tag.takes(arrived->tag)) [[likely]] {
+          if (is_at_hand(*arrived, into)) [[likely]]
+            return deliver(*ring, *arrived, into);
+          return recv_offered(*ring, *arrived, into, deadline);
+        }
         if (arrived != nullptr) ring->keep(*arrived, ++kept_order_);
       } else if (end == WaitEnd::timeout) {
         deadline = Deadline::at({});
@@ -39,16 +44,43 @@ Result<MessageInfo> MessageState::recv_in_turn(int from, const Tag& tag, const T
   Result<MessageInfo> result = wait(request, deadline);
   if (request.operation_ == nullptr) return result;
   // Too late: it takes nothing any more, unless something has come just now.
-  const Status cancelled = cancel(request);
-  if (cancelled.code() == Code::cancelled) return result;
-  return wait(request, Deadline::at({}));
+  progress();
+  MessageOperation& operation = *request.operation_;
+  if (operation.stage == Stage::ended) return wait(request, Deadline::at({}));
+  if (operation.stage == Stage::reading)
+    put_back(operation);
+  else
+    posted_.remove(operation);
+  end(operation);
+  give_back(*std::exchange(request.operation_, nullptr));
+  return result;
+}
+
+Result<MessageInfo> MessageState::recv_offered(Incoming& ring, Arrived& arrived, const Tensor& into,
+                                               Deadline deadline) noexcept {
+  arrived.order = ++kept_order_;
+  try {
+    MessageOperation& operation = take_operation(ring.peer().rank, Tag(arrived.tag), into);
+    accept(ring, arrived, operation);
+    const auto ended = [&operation] { return operation.stage == Stage::ended; };
+    if (ended() || wait_until(ended, deadline) == WaitEnd::ready) return finish(operation);
+    Status status = late(operation);
+    put_back(operation);
+    end(operation);
+    give_back(operation);
+    return status;
+  } catch (const std::bad_alloc&) {
+    ring.keep(arrived, arrived.order);
+    return failure(Code::exhausted, "recv", ring.peer().rank, "no memory to remember it", "");
+  }
 }
 
 MessageRequest MessageState::irecv(int from, const Tag& tag, const Tensor& into) noexcept {
   MessageRequest request;
   request.status_ = check("recv", from == kAnySource ? local_.rank : from, into);
   if (!request.status_.ok()) return request;
-  if (const Found found = find_kept(from, tag); found.arrived != nullptr) {
+  const Found found = find_kept(from, tag);
+  if (found.arrived != nullptr && is_at_hand(*found.arrived, into)) {
     found.ring->drop(*found.arrived);
     Result<MessageInfo> result = deliver(*found.ring, *found.arrived, into);
     request.status_ = result.status();
@@ -57,10 +89,15 @@ MessageRequest MessageState::irecv(int from, const Tag& tag, const Tensor& into)
   }
   try {
     MessageOperation& operation = take_operation(from, tag, into);
-    operation.stage = Stage::posted;
-    posted_.add(operation);
     request.state_ = this;
     request.operation_ = &operation;
+    if (found.arrived != nullptr) {
+      found.ring->drop(*found.arrived);
+      accept(*found.ring, *found.arrived, operation);
+      return request;
+    }
+    operation.stage = Stage::posted;
+    posted_.add(operation);
   } catch (const std::bad_alloc&) {
     request.status_ = failure(Code::exhausted, "recv", from, "no memory to remember it", "");
     return request;
@@ -87,12 +124,8 @@ bool MessageState::take(Incoming& ring) noexcept {
     return true;
   }
   posted_.remove(*receive);
-  const Result<MessageInfo> result = deliver(ring, *arrived, receive->tensor);
-  if (result.ok())
-    receive->info = *result;
-  else
-    receive->status = result.status();
-  end(*receive);
+  arrived->order = ++kept_order_;
+  accept(ring, *arrived, *receive);
   return true;
 }
 
@@ -116,14 +149,7 @@ Result<MessageInfo> MessageState::deliver(Incoming& ring, Arrived& arrived,
   const MessageInfo info{ring.peer().rank, arrived.tag, arrived.bytes};
   if (arrived.bytes > into.bytes()) [[unlikely]]
     return too_large(ring, arrived, into);
-  if (arrived.data != nullptr) [[likely]] {
-    ring.copy_out(arrived, into.data());
-    return info;
-  }
-  Status status = fetch(ring, arrived, into);
-  ring.acknowledge(arrived);
-  ring.let_go(arrived);
-  if (!status.ok()) return status;
+  ring.copy_out(arrived, into.data());
   return info;
 }
 
@@ -139,56 +165,6 @@ Result<MessageInfo> MessageState::too_large(Incoming& ring, Arrived& arrived,
   if (arrived.data == nullptr) ring.acknowledge(arrived);
   ring.let_go(arrived);
   return status;
-}
-
-Result<p2p::RemoteMemory> MessageState::find_offered(Incoming& ring,
-                                                     const Arrived& arrived) noexcept {
-  p2p::Peer& peer = ring.peer();
-  const p2p::MemoryRef ref{arrived.offer.chunk, arrived.offer.offset, arrived.bytes};
-  // A process that is gone has no memory of its own left, and its number may be another's.
-  if (p2p::sort_of_chunk(ref.chunk) == p2p::ArenaSort::adopted && peer.gone())
-    return gone("recv", peer.rank);
-  Result<p2p::RemoteMemory> found{p2p::RemoteMemory{}};
-  const auto known = [&] {
-    found = peer.channel->resolve(ref);
-    if (found.ok() || found.code() != Code::unreachable) return true;
-    local_.progress.help();
-    return false;
-  };
-  // The sender has told of a new chunk before it offered: that is on its way.
-  const WaitEnd end = local_.waiter.wait(known, [&] { return peer.gone(); }, {});
-  if (end == WaitEnd::broken) return gone("recv", peer.rank);
-  if (end == WaitEnd::timeout)
-    return failure(Code::timeout, "recv", peer.rank,
-                   fmt::format("{} offered memory that it has not told of", source_text(peer.rank)),
-                   "");
-  return found;
-}
-
-Status MessageState::fetch(Incoming& ring, const Arrived& arrived, const Tensor& into) noexcept {
-  const auto from = find_offered(ring, arrived);
-  if (!from.ok()) return from.status();
-  p2p::Channel& channel = *ring.peer().channel;
-  p2p::OwnedBlock stopover;  // for memory that no fabric reaches
-  if (!channel.copies() && !local_.reachable(into.data(), arrived.bytes)) {
-    try {
-      stopover = p2p::OwnedBlock(local_.data, arrived.bytes);
-    } catch (const Error& error) {
-      return error.status();
-    }
-  }
-  const p2p::GetWork whole{stopover ? stopover.data() : into.data(), *from, arrived.bytes};
-  if (const Status status = channel.get(std::span(&whole, 1)); !status.ok())
-    return mesh_.broken_off(ring.peer().rank, status);
-  p2p::EdgeCounters& counters = ring.counters();
-  if (stopover) {
-    std::memcpy(into.data(), stopover.data(), arrived.bytes);
-    counters.bytes_copied.add(arrived.bytes);
-  }
-  counters.transfers.add(1);
-  counters.bytes_moved.add(arrived.bytes);
-  counters.work_requests.add(1);
-  return {};
 }
 
 Status MessageState::no_more_from(int from) noexcept {

@@ -17,6 +17,8 @@ namespace {
 
 // A fabric gives up a put to a peer that does not answer well before.
 constexpr std::chrono::seconds kLanding{20};
+/// More than a ring holds.
+constexpr int kMostRounds = 256;
 
 }  // namespace
 
@@ -32,6 +34,7 @@ MessageState::MessageState(p2p::LocalRank& local, p2p::Mesh& mesh)
 MessageState::~MessageState() {
   local_.waiter.unattended().attend(*this);
   local_.waiter.unattended().dismiss(*this);
+  while (MessageOperation* const receive = readings_.first()) put_back(*receive);
   const auto landed = [this] {
     return std::all_of(outgoing_.begin(), outgoing_.end(),
                        [](const auto& outgoing) { return outgoing->has_landed(); });
@@ -73,23 +76,42 @@ Status MessageState::check(const char* operation, int rank, const Tensor& tensor
 }
 
 p2p::Left MessageState::move(p2p::Pace pace) noexcept {
-  // To read what has come may take a while.
-  if (pace == p2p::Pace::patiently)
+  // By shared memory a message is copied as it is taken, which takes a while where it is large.
+  if (pace == p2p::Pace::patiently) {
     progress();
-  else if (!busy_.empty())
-    flush();
+  } else {
+    if (!busy_.empty()) flush();
+    if (!readings_.empty()) go_on_reading();
+  }
   if (!busy()) return p2p::Left::nothing;
-  return held_up_ ? p2p::Left::silent : p2p::Left::rings;
+  return held_up_ || awaits_chunk_ ? p2p::Left::silent : p2p::Left::rings;
 }
 
 void MessageState::progress() noexcept {
   const std::uint32_t gone = mesh_.gone_count();  // first: what came before it is not lost
-  for (Incoming* ring = rings_.load(std::memory_order_acquire); ring != nullptr; ring = ring->next)
-    while (ring->ready() && take(*ring)) {
-    }
+  take_in_turn();
+  if (!readings_.empty()) go_on_reading();
   if (!busy_.empty()) flush();
   if (gone != gone_seen_) [[unlikely]]
     notice_gone(gone);
+}
+
+/// One message of each ring, again and again: whoever sends most is not to come before the others,
+/// and one that never stops is not to keep this rank here.
+void MessageState::take_in_turn() noexcept {
+  Incoming* const newest = rings_.load(std::memory_order_acquire);
+  if (newest == nullptr) return;
+  Incoming* const start = next_ring_ != nullptr ? next_ring_ : newest;
+  next_ring_ = start->next;
+  bool took = true;
+  for (int i = 0; took && i < kMostRounds; ++i) {
+    took = false;
+    Incoming* ring = start;
+    do {
+      took = (ring->ready() && take(*ring)) || took;
+      ring = ring->next != nullptr ? ring->next : newest;
+    } while (ring != start);
+  }
 }
 
 void MessageState::notice_gone(std::uint32_t gone_count) noexcept {
@@ -107,10 +129,15 @@ void MessageState::notice_gone(std::uint32_t gone_count) noexcept {
 
 MessageOperation& MessageState::take_operation(int peer, const Tag& tag, const Tensor& tensor) {
   MessageOperation* operation = free_.first();
-  if (operation != nullptr)
+  if (operation != nullptr) {
     free_.remove(*operation);
-  else
+  } else {
+    // With all that it will need: whichever of them it is that reads, it allocates nothing then.
+    auto reading = std::make_unique<p2p::Reading>();
+    reading->pieces.reserve(1);
     operation = &operations_.emplace_back();
+    operation->reading = std::move(reading);
+  }
   operation->detached = false;
   operation->peer = peer;
   operation->tag = tag;
@@ -173,6 +200,9 @@ Status MessageState::cancel(MessageRequest& request) noexcept {
     case Stage::queued:
       outgoing_at(operation->peer)->unqueue(*operation);
       break;
+    case Stage::reading:
+      return failure(Code::bad_argument, "cancel", operation->info.source,
+                     "a message is being read into the tensor", "wait for the request");
     case Stage::offered:
       return failure(Code::bad_argument, "cancel", operation->peer,
                      "the receiver was told of the tensor and may be reading it",
@@ -188,6 +218,11 @@ Status MessageState::cancel(MessageRequest& request) noexcept {
 }
 
 void MessageState::abandon(MessageOperation& operation) noexcept {
+  // Nobody could ever know of what it took: those behind it need not walk past it.
+  if (operation.stage == Stage::posted) {
+    posted_.remove(operation);
+    end(operation);
+  }
   if (operation.stage == Stage::ended)
     give_back(operation);
   else
@@ -202,6 +237,13 @@ std::string MessageState::source_text(int from) const {
 Status MessageState::late(const MessageOperation& operation) const noexcept {
   const int peer = operation.peer;
   switch (operation.stage) {
+    case Stage::reading:
+      return failure(
+          Code::timeout, "recv", operation.info.source,
+          fmt::format("{} has not answered: its message of {} bytes (tag {}) is being read{}",
+                      source_text(operation.info.source), operation.info.bytes, operation.info.tag,
+                      mesh_.doubt(operation.info.source)),
+          "is its process stopped, or its host gone? a longer deadline: WEFT_TIMEOUT");
     case Stage::offered:
       return failure(
           Code::timeout, "send", peer,
@@ -239,11 +281,17 @@ Result<std::size_t> MessageState::wait_any(std::span<MessageRequest> requests,
     const auto ended = [](const MessageRequest& request) {
       return request.operation_ == nullptr || request.operation_->stage == Stage::ended;
     };
-    const auto first = std::find_if(requests.begin(), requests.end(), ended);
-    found = static_cast<std::size_t>(first - requests.begin());
-    return first != requests.end();
+    // From where the last call stopped: one that is always ready is not to hide the others.
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      found = (next_any_ + i) % requests.size();
+      if (ended(requests[found])) return true;
+    }
+    return false;
   };
-  if (some() || (!requests.empty() && wait_until(some, deadline) == WaitEnd::ready)) return found;
+  if (some() || (!requests.empty() && wait_until(some, deadline) == WaitEnd::ready)) {
+    next_any_ = found + 1;
+    return found;
+  }
   return failure(Code::timeout, "wait_any", -1,
                  fmt::format("none of {} sends and receives has ended", requests.size()), "");
 }

@@ -52,6 +52,9 @@ class MessageState final : public p2p::Ongoing {
   Status cancel(MessageRequest& request) noexcept;
   void abandon(MessageOperation& operation) noexcept;
 
+  Deadline resolve(Deadline deadline) const noexcept {
+    return deadline.resolve(local_.waiter.default_timeout());
+  }
   /// This rank leaves: nothing more is sent.
   void stop() noexcept { stopped_.store(true, std::memory_order_release); }
   void report(std::vector<EdgeReport>& edges) const;
@@ -62,7 +65,7 @@ class MessageState final : public p2p::Ongoing {
 
   // Any thread that waits, while the application's thread is in none of the calls above.
   p2p::Left move(p2p::Pace pace) noexcept override;
-  bool busy() const noexcept { return !busy_.empty() || !posted_.empty(); }
+  bool busy() const noexcept { return !busy_.empty() || !posted_.empty() || !readings_.empty(); }
 
   // The progress thread.
   static bool understands(p2p::MessageType type) noexcept {
@@ -95,10 +98,26 @@ class MessageState final : public p2p::Ongoing {
                                    Deadline deadline) noexcept;
   bool take(Incoming& ring) noexcept;
   Found find_kept(int from, const Tag& tag) const noexcept;
+  /// Whether a receive ends with the message at once: it lies here, or is too large.
+  static bool is_at_hand(const Arrived& arrived, const Tensor& into) noexcept {
+    return arrived.data != nullptr || arrived.bytes > into.bytes();
+  }
   Result<MessageInfo> deliver(Incoming& ring, Arrived& arrived, const Tensor& into) noexcept;
   Result<MessageInfo> too_large(Incoming& ring, Arrived& arrived, const Tensor& into) noexcept;
-  Status fetch(Incoming& ring, const Arrived& arrived, const Tensor& into) noexcept;
-  Result<p2p::RemoteMemory> find_offered(Incoming& ring, const Arrived& arrived) noexcept;
+  Result<MessageInfo> recv_offered(Incoming& ring, Arrived& arrived, const Tensor& into,
+                                   Deadline deadline) noexcept;
+
+  // Messages that are read from where they lie (message_reading.cpp).
+  /// The message is the receive's.
+  void accept(Incoming& ring, Arrived& arrived, MessageOperation& receive) noexcept;
+  void go_on_reading() noexcept;
+  void read(MessageOperation& receive) noexcept;
+  std::optional<Status> start_reading(MessageOperation& receive) noexcept;
+  std::optional<Result<p2p::RemoteMemory>> find_offered(Incoming& ring,
+                                                        const Arrived& arrived) noexcept;
+  void end_reading(MessageOperation& receive, Status status) noexcept;
+  /// The receive takes nothing; the message is again the next of its ring.
+  void put_back(MessageOperation& receive) noexcept;
   /// Why nothing will come from there any more; ok if something may.
   Status no_more_from(int from) noexcept;
   void fail_posted(int from, const Status& why) noexcept;
@@ -108,6 +127,7 @@ class MessageState final : public p2p::Ongoing {
   Status check(const char* operation, int rank, const Tensor& tensor) const noexcept;
   /// Takes what has come, sends what may go, notices who is gone.
   void progress() noexcept;
+  void take_in_turn() noexcept;
   void notice_gone(std::uint32_t gone) noexcept;
   template <typename Ready>
   p2p::WaitEnd wait_until(const Ready& ready, Deadline deadline) noexcept;
@@ -133,6 +153,10 @@ class MessageState final : public p2p::Ongoing {
   std::vector<Outgoing*> busy_;  ///< have something queued, or offered
   bool held_up_ = false;         ///< one of them, by what nobody rings for
   p2p::message::PostedTable posted_;
+  p2p::message::OperationList readings_;
+  bool awaits_chunk_ = false;      ///< one of them, of which nobody rings
+  Incoming* next_ring_ = nullptr;  ///< the first to be looked at
+  std::size_t next_any_ = 0;       ///< the same of wait_any()'s requests
   std::uint64_t kept_order_ = 0;
   std::uint32_t gone_seen_ = 0;
   std::deque<MessageOperation> operations_;

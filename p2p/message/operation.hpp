@@ -3,9 +3,16 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "p2p/arena/arena.hpp"
+#include "p2p/reading.hpp"
 #include "weft/message.hpp"
+
+namespace weft::p2p::message {
+struct Arrived;
+class Incoming;
+}  // namespace weft::p2p::message
 
 namespace weft::detail {
 
@@ -13,6 +20,7 @@ struct MessageOperation {
   enum class Stage : std::uint8_t {
     free,
     posted,   ///< a receive that nothing has matched
+    reading,  ///< a receive whose message is read from where it lies
     queued,   ///< a send that has not left
     offered,  ///< a send that the receiver was told of
     ended
@@ -29,6 +37,11 @@ struct MessageOperation {
   std::uint32_t ack = 0;      ///< an offer's word
   MessageInfo info{};
   Status status{};
+  // A receive that is reading.
+  p2p::message::Incoming* ring = nullptr;
+  p2p::message::Arrived* arrived = nullptr;
+  std::unique_ptr<p2p::Reading> reading{};
+  bool started = false;
   MessageOperation* previous = nullptr;  ///< in the list that the stage names
   MessageOperation* next = nullptr;
 };

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <new>
 
+#include "p2p/slot/grant.hpp"
+
 namespace weft::p2p::message {
 
 Outgoing::Outgoing(LocalRank& local, Mesh& mesh, Peer& peer)
@@ -36,7 +38,7 @@ void Outgoing::granted(const RingGranted& granted) noexcept {
 
 void Outgoing::refused(const RingRefused& refused) noexcept {
   if (answer_.load() != Answer::none) return;
-  failure_ = Status(ErrorDetail{.code = static_cast<Code>(refused.code),
+  failure_ = Status(ErrorDetail{.code = code_of(refused.code),
                                 .operation = "send",
                                 .message = refused.text.get(),
                                 .hint = "it was to receive the first message of this rank",

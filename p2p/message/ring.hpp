@@ -76,6 +76,21 @@ struct Geometry {
 };
 static_assert(Geometry::long_stride() % 64 == 0);
 
+/// Where a head was found.
+enum class Place : std::uint8_t { cell, long_buffer };
+
+/// What is wrong with the head of the ring's message `sequence`, which its sender may have written
+/// anyhow; null if nothing is. Then a payload that lies in the ring has room in its place.
+constexpr const char* fault_of(const Head& head, std::uint64_t sequence, Place place) noexcept {
+  const bool in_long = place == Place::long_buffer;
+  if (head.sequence != sequence || (in_long && head.kind() != Kind::in_long))
+    return "a message without a head";
+  if (!in_long && head.kind() == Kind::offered) return nullptr;
+  if (!in_long && head.kind() != Kind::in_cell) return "a message of no kind";
+  const std::size_t room = in_long ? Geometry::kLongPayload : Cell::kPayload;
+  return head.bytes() > room ? "a message larger than its place" : nullptr;
+}
+
 /// The sender's own words: its credit, and one for each of its offers under way.
 struct alignas(64) SenderWords {
   static constexpr std::uint32_t kOffers = 128;
@@ -83,6 +98,11 @@ struct alignas(64) SenderWords {
   alignas(64) std::atomic<std::uint64_t> credit;  ///< all messages up to this one were let go
   alignas(64) std::atomic<std::uint64_t> acks[kOffers];  ///< the last offer that was read
 };
+
+/// The same of an offer.
+constexpr const char* fault_of(const Offer& offer) noexcept {
+  return offer.ack >= SenderWords::kOffers ? "an offer without a word" : nullptr;
+}
 
 inline RemoteMemory at(RemoteMemory memory, std::uint64_t offset) noexcept {
   memory.address += offset;

@@ -1,0 +1,139 @@
+// Messages that are read from where they lie at their sender: begun, looked at again whenever this
+// rank moves its messages, and never waited for in between.
+#include <fmt/format.h>
+
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "p2p/message/waiting.hpp"
+
+namespace weft::detail {
+
+using Stage = MessageOperation::Stage;
+
+namespace {
+
+void clear(p2p::Reading* reading) noexcept {
+  if (reading == nullptr) return;
+  reading->landing = {};
+  reading->tensor = {};
+}
+
+}  // namespace
+
+void MessageState::accept(Incoming& ring, Arrived& arrived, MessageOperation& receive) noexcept {
+  receive.info = {ring.peer().rank, arrived.tag, arrived.bytes};
+  if (is_at_hand(arrived, receive.tensor)) {
+    const Result<MessageInfo> result = deliver(ring, arrived, receive.tensor);
+    if (!result.ok()) receive.status = result.status();
+    return end(receive);
+  }
+  receive.ring = &ring;
+  receive.arrived = &arrived;
+  receive.started = false;
+  receive.stage = Stage::reading;
+  readings_.add(receive);
+  read(receive);
+}
+
+void MessageState::go_on_reading() noexcept {
+  awaits_chunk_ = false;
+  for (MessageOperation* receive = readings_.first(); receive != nullptr;) {
+    MessageOperation* const next = receive->next;
+    read(*receive);
+    receive = next;
+  }
+}
+
+void MessageState::read(MessageOperation& receive) noexcept {
+  if (!receive.started) {
+    if (std::optional<Status> failed = start_reading(receive))
+      return end_reading(receive, std::move(*failed));
+    if (!receive.started) return;
+  }
+  p2p::Channel& channel = *receive.ring->peer().channel;
+  std::optional<Status> outcome = channel.get_outcome(receive.reading->get);
+  if (!outcome) return;
+  const std::size_t bytes = receive.arrived->bytes;
+  if (!outcome->ok())
+    return end_reading(receive, mesh_.broken_off(receive.ring->peer().rank, *outcome));
+  p2p::EdgeCounters& counters = receive.ring->counters();
+  if (receive.reading->landing) {
+    std::memcpy(receive.tensor.data(), receive.reading->landing.data(), bytes);
+    counters.bytes_copied.add(bytes);
+  }
+  counters.transfers.add(1);
+  counters.bytes_moved.add(bytes);
+  counters.work_requests.add(1);
+  end_reading(receive, {});
+}
+
+/// Returns the error if the read failed; nothing if the read has started, or if the peer's chunk is
+/// not known here yet.
+std::optional<Status> MessageState::start_reading(MessageOperation& receive) noexcept {
+  const Arrived& arrived = *receive.arrived;
+  const auto from = find_offered(*receive.ring, arrived);
+  if (!from) return std::nullopt;
+  if (!from->ok()) return from->status();
+  p2p::Channel& channel = *receive.ring->peer().channel;
+  try {
+    if (!receive.reading) receive.reading = std::make_unique<p2p::Reading>();  // its own has gone
+    p2p::Reading& reading = *receive.reading;
+    // Memory that no fabric reaches is read into by way of the arena.
+    if (!channel.copies() && !local_.reachable(receive.tensor.data(), arrived.bytes))
+      reading.landing = p2p::OwnedBlock(local_.data, arrived.bytes);
+    std::byte* const to = reading.landing ? reading.landing.data() : receive.tensor.data();
+    reading.pieces.assign(1, {to, **from, arrived.bytes});
+    reading.get.pieces = reading.pieces;
+  } catch (const Error& error) {
+    return error.status();
+  } catch (const std::bad_alloc&) {
+    return failure(Code::exhausted, "recv", receive.ring->peer().rank,
+                   "no memory for what is to be read", "");
+  }
+  receive.started = true;
+  channel.start_get(receive.reading->get);
+  return std::nullopt;
+}
+
+/// None: the sender has told of a new chunk before it offered, and that is on its way.
+std::optional<Result<p2p::RemoteMemory>> MessageState::find_offered(
+    Incoming& ring, const Arrived& arrived) noexcept {
+  p2p::Peer& peer = ring.peer();
+  const p2p::MemoryRef ref{arrived.offer.chunk, arrived.offer.offset, arrived.bytes};
+  // A process that is gone has no memory of its own left, and its number may be another's.
+  if (p2p::sort_of_chunk(ref.chunk) == p2p::ArenaSort::adopted && peer.gone())
+    return gone("recv", peer.rank);
+  const bool was_gone = peer.gone();  // first: what it said before is known by then
+  Result<p2p::RemoteMemory> found = peer.channel->resolve(ref);
+  if (found.ok() || found.code() != Code::unreachable) return found;
+  if (was_gone) return gone("recv", peer.rank);
+  awaits_chunk_ = true;
+  local_.progress.help();
+  return std::nullopt;
+}
+
+void MessageState::end_reading(MessageOperation& receive, Status status) noexcept {
+  readings_.remove(receive);
+  clear(receive.reading.get());
+  receive.ring->acknowledge(*receive.arrived);
+  receive.ring->let_go(*receive.arrived);
+  receive.status = std::move(status);
+  end(receive);
+}
+
+void MessageState::put_back(MessageOperation& receive) noexcept {
+  readings_.remove(receive);
+  if (readings_.empty()) awaits_chunk_ = false;
+  if (receive.started) {
+    p2p::Channel& channel = *receive.ring->peer().channel;
+    receive.reading->tensor = receive.tensor;
+    if (!channel.give_up_get(receive.reading->get))
+      local_.strays.keep(channel, std::move(receive.reading), 0);
+  }
+  clear(receive.reading.get());
+  receive.ring->keep(*receive.arrived, receive.arrived->order);
+}
+
+}  // namespace weft::detail
