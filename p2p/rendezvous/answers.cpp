@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "p2p/rendezvous/conversation.hpp"
 
@@ -27,7 +28,7 @@ Conversation::Offered Conversation::offer(const KeyStep& at, Content& content) n
   using Outcome = OfferTable::Outcome;
   if (Status status = usable("send", at); !status.ok()) return {Outcome::full, std::move(status)};
   Match match;
-  const std::uint32_t key = offers_.keys().find_or_add(at.key);
+  const std::uint32_t key = number_of(at.key);
   const Outcome outcome = offers_.offer(key, at.step, content, match);
   if (outcome == Outcome::duplicate)
     return {outcome, failure(Code::bad_argument, "send", at,
@@ -37,15 +38,26 @@ Conversation::Offered Conversation::offer(const KeyStep& at, Content& content) n
   return {outcome, {}};
 }
 
+std::uint32_t Conversation::number_of(std::string_view name) {
+  return offers_.number_of(name, [this](std::uint32_t key) {
+    const auto is_of_key = [key](const Match& match) { return match.key == key; };
+    return std::any_of(unmoved_.begin(), unmoved_.end(), is_of_key) ||
+           std::any_of(under_way_.begin(), under_way_.end(),
+                       [&](const UnderWay& put) { return is_of_key(put.match); });
+  });
+}
+
 std::uint32_t Conversation::key_of(const Ask& ask) {
   if (ask.index && ask.name.empty())
     return *ask.index < key_of_index_.size() ? key_of_index_[*ask.index] : KeyNames::kNone;
   if (offers_.keys().find(ask.name) == KeyNames::kNone && offers_.keys().size() >= kMaxKeys)
     return KeyNames::kNone;
-  const std::uint32_t key = offers_.keys().find_or_add(ask.name);
+  const std::uint32_t key = number_of(ask.name);
   if (ask.index && *ask.index < kMaxKeys) {
     if (key_of_index_.size() <= *ask.index) key_of_index_.resize(*ask.index + 1, KeyNames::kNone);
-    key_of_index_[*ask.index] = key;
+    const std::uint32_t before = std::exchange(key_of_index_[*ask.index], key);
+    offers_.pin(key);
+    if (before != KeyNames::kNone) offers_.unpin(before);
   }
   return key;
 }

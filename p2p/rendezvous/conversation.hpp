@@ -155,6 +155,7 @@ class Conversation {
   void answer_error(const RequestId& id, const KeyStep& at, Code code,
                     std::string_view text) noexcept;
   std::uint32_t key_of(const Ask& ask);
+  std::uint32_t number_of(std::string_view name);
   Status transfer(Match& match) noexcept;
   /// Lets go of the tensors whose puts have ended.
   void land() noexcept;

@@ -7,29 +7,46 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace weft::p2p::rendezvous {
 
-/// Names are numbered from 0 in the order of their first use and stay. Looking one up allocates
-/// nothing. Thread-safety: the caller's.
+/// Names are numbered from 0 in the order of their first use. Above a number of names, a new one
+/// takes the number of a name that has not been used for a while: keys that hold a step of the
+/// training would else add up. Looking a name up allocates nothing. Thread-safety: the caller's.
 class KeyNames {
  public:
   static constexpr std::uint32_t kNone = 0xffffffff;
+
+  struct Found {
+    std::uint32_t number = kNone;
+    bool replaces = false;  ///< the number stood for another name until now
+  };
 
   std::uint32_t find(std::string_view name) const noexcept {
     const auto found = numbers_.find(name);
     return found == numbers_.end() ? kNone : found->second;
   }
-  std::uint32_t add(std::string_view name) {
-    const auto [at, is_new] =
-        numbers_.try_emplace(std::string(name), static_cast<std::uint32_t>(names_.size()));
-    if (is_new) names_.push_back(at->first);
-    return at->second;
-  }
-  std::uint32_t find_or_add(std::string_view name) {
-    const std::uint32_t number = find(name);
-    return number == kNone ? add(name) : number;
+  /// The number of a name; not the first time, that counts as a use. Of a new name: once there are
+  /// `kept`, one that `idle(number)` says nothing refers to, if a few looks find one; else one
+  /// more.
+  template <typename Idle>
+  Found find_or_add(std::string_view name, std::size_t kept, Idle&& idle) {
+    if (const std::uint32_t number = find(name); number != kNone) {
+      used_[number] = true;
+      return {number, false};
+    }
+    if (const std::uint32_t old = names_.size() < kept ? kNone : unused(idle); old != kNone) {
+      auto entry = numbers_.extract(numbers_.find(names_[old]));
+      entry.key() = name;
+      names_[old] = numbers_.insert(std::move(entry)).position->first;
+      return {old, true};
+    }
+    const auto number = static_cast<std::uint32_t>(names_.size());
+    names_.push_back(numbers_.try_emplace(std::string(name), number).first->first);
+    used_.push_back(false);
+    return {number, false};
   }
   /// Requires a number that was given.
   std::string_view name(std::uint32_t number) const noexcept { return names_[number]; }
@@ -42,8 +59,26 @@ class KeyNames {
       return std::hash<std::string_view>{}(text);
     }
   };
+  static constexpr int kLooks = 64;
+
+  /// By a hand that goes round: a name used since it last came by is passed over once.
+  template <typename Idle>
+  std::uint32_t unused(Idle&& idle) {
+    for (int look = 0; look < kLooks; ++look) {
+      const auto number = static_cast<std::uint32_t>(hand_);
+      hand_ = (hand_ + 1) % names_.size();
+      if (used_[number])
+        used_[number] = false;
+      else if (idle(number))
+        return number;
+    }
+    return kNone;
+  }
+
   std::unordered_map<std::string, std::uint32_t, Hash, std::equal_to<>> numbers_;
   std::vector<std::string_view> names_;  ///< of the map's keys, which don't move
+  std::vector<bool> used_;
+  std::size_t hand_ = 0;
 };
 
 }  // namespace weft::p2p::rendezvous

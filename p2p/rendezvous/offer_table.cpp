@@ -11,6 +11,13 @@ OfferTable::Key& OfferTable::at(std::uint32_t key) {
   return by_key_[key];
 }
 
+bool OfferTable::is_idle(std::uint32_t key) const noexcept {
+  if (key >= by_key_.size()) return true;
+  return by_key_[key].entries.empty() && by_key_[key].pins == 0 &&
+         std::none_of(awaited_.begin(), awaited_.end(),
+                      [key](const Awaited& a) { return a.match.key == key; });
+}
+
 OfferTable::Entry* OfferTable::find(Key& key, std::uint64_t step) noexcept {
   const auto found = std::find_if(key.entries.begin(), key.entries.end(),
                                   [&](const Entry& entry) { return entry.step == step; });

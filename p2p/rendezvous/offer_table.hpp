@@ -53,8 +53,21 @@ class OfferTable {
 
   enum class Outcome : std::uint8_t { parked, matched, duplicate, full };
 
-  /// Names of keys, as this side's numbers.
-  KeyNames& keys() noexcept { return keys_; }
+  /// Names that are kept; those above are kept as long as something refers to them. A receiver's
+  /// indices refer to as many as it keeps.
+  static constexpr std::size_t kKeptKeys = 8192;
+  /// The number of a name. It may have been another's, unless that has an offer or a request here,
+  /// is pinned, or `in_use(number)`.
+  template <typename InUse>
+  std::uint32_t number_of(std::string_view name, InUse&& in_use) {
+    const auto found = keys_.find_or_add(
+        name, kKeptKeys, [&](std::uint32_t number) { return is_idle(number) && !in_use(number); });
+    if (found.replaces) at(found.number).done = {};
+    return found.number;
+  }
+  /// The number is referred to from outside, once more or once less.
+  void pin(std::uint32_t key) { ++at(key).pins; }
+  void unpin(std::uint32_t key) { --at(key).pins; }
   const KeyNames& keys() const noexcept { return keys_; }
 
   /// Whether offer() would be `full` for content of so many bytes.
@@ -94,6 +107,7 @@ class OfferTable {
   struct Key {
     std::vector<Entry> entries;
     DoneSteps done;
+    std::uint32_t pins = 0;
   };
   struct Awaited {
     std::uint64_t order = 0;
@@ -101,6 +115,7 @@ class OfferTable {
   };
 
   Key& at(std::uint32_t key);
+  bool is_idle(std::uint32_t key) const noexcept;
   static Entry* find(Key& key, std::uint64_t step) noexcept;
   static void erase(Key& key, Entry* entry) noexcept;
   void count_parked(const Content& content) noexcept;

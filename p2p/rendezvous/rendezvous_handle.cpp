@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "base/control_call.hpp"
 #include "p2p/rendezvous/rendezvous_state.hpp"
 #include "p2p/rendezvous/rendezvous_table.hpp"
 #include "weft/rendezvous.hpp"
@@ -99,8 +100,10 @@ Result<Received> Rendezvous::recv(int from, std::string_view key, std::uint64_t 
 }
 std::vector<Result<Received>> Rendezvous::recv(int from, std::span<const KeyStep> wanted,
                                                Deadline deadline) {
-  if (state_->forked()) return {wanted.size(), state_->fork_refusal("recv")};
-  return state_->recv(from, wanted, deadline);
+  return control_call("recv", [&]() -> std::vector<Result<Received>> {
+    if (state_->forked()) return {wanted.size(), state_->fork_refusal("recv")};
+    return state_->recv(from, wanted, deadline);
+  });
 }
 Status Rendezvous::cancel(int from, std::string_view key, std::uint64_t step) noexcept {
   if (state_->forked()) return state_->fork_refusal("cancel");

@@ -15,6 +15,18 @@ RequestGroups::RequestGroups(std::byte* words, std::uint32_t groups)
   }
 }
 
+std::uint32_t RequestGroups::number_of(std::string_view name) {
+  const auto found = keys_.find_or_add(
+      name, kKeptKeys, [this](std::uint32_t number) { return key(number).items.empty(); });
+  if (found.replaces) {
+    Key& reused = key(found.number);
+    reused.announced = false;
+    reused.metadata.reset();
+    reused.done = {};
+  }
+  return found.number;
+}
+
 RequestGroups::Key& RequestGroups::key(std::uint32_t number) {
   while (by_key_.size() <= number) by_key_.emplace_back();
   return by_key_[number];

@@ -54,7 +54,10 @@ class RequestGroups {
     DoneSteps done;
     std::vector<Item*> items;
   };
-  KeyNames& keys() noexcept { return keys_; }
+  /// Names that are kept; those above are kept as long as a request is about them.
+  static constexpr std::size_t kKeptKeys = 4096;
+  /// The number of a name, which may have been another's that no request is about.
+  std::uint32_t number_of(std::string_view name);
   const KeyNames& keys() const noexcept { return keys_; }
   Key& key(std::uint32_t number);
 

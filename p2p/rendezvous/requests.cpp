@@ -26,7 +26,7 @@ MemoryRef Conversation::place_of(const Tensor& result) const noexcept {
 bool Conversation::take_known(const KeyStep& at, Ticket& ticket) noexcept {
   using Known = RequestGroups::Known;
   Item* item = nullptr;
-  switch (requests_.known(requests_.keys().find_or_add(at.key), at.step, item)) {
+  switch (requests_.known(requests_.number_of(at.key), at.step, item)) {
     case Known::no:
       return false;
     case Known::left_behind:
@@ -107,6 +107,7 @@ bool Conversation::ask_in_one_message(std::span<const KeyStep> wanted, std::span
         }
         item->result = *room;
         ask.destination = place_of(item->result);
+        peer_.channel->grant(*signal_ + word_index(item->id), ask.destination);
       }
     }
     // Memory that the peer does not know: the message follows the chunk on the control channel,
@@ -172,12 +173,17 @@ void Conversation::on_metadata(const RequestId& id, const MetadataAnswer& answer
   auto room = make_room(item->metadata);
   if (!room.ok()) {
     send_cancel(*item);
-    item->failure = room.status();
+    item->failure = failure(
+        room.code(), "recv", at(*item),
+        fmt::format("no room for {}{} of rank {}: {}", name(answer.metadata.dtype),
+                    answer.metadata.shape.text(), peer_.rank, room.status().detail().message),
+        room.status().detail().hint);
     item->ended.store(true, std::memory_order_release);
     return;
   }
   item->result = *room;
   const MemoryRef place = place_of(item->result);
+  peer_.channel->grant(*signal_ + word_index(id), place);
   item->by_control = !peer_knows(place.chunk);
   observe(RendezvousMessage::tensor_re_request, true, at(*item));
   MessageWriter writer(draft(), RendezvousMessage::tensor_re_request, id.group, id.generation);
@@ -219,6 +225,13 @@ Result<Received> Conversation::finish(const KeyStep& at, Ticket& ticket) noexcep
   if (item.done()) {
     learn_chunk(item);
     Status failed = item.failure;
+    // Its word was set, and perhaps before there was room for it.
+    if (failed.ok() && item.result.bytes() != item.metadata.bytes())
+      failed = failure(Code::system, "recv", at,
+                       fmt::format("rank {} says that it has written the tensor, and was not told "
+                                   "where",
+                                   peer_.rank),
+                       "this is a defect of weft: please report it with WEFT_LOG=debug");
     Received received{.tensor = std::move(item.result),
                       .is_dead = item.metadata.dead,
                       .codec = item.metadata.codec};

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <type_traits>
 
+#include "p2p/arena/arena.hpp"
+
 namespace weft::p2p::rendezvous {
 namespace {
 
@@ -90,6 +92,12 @@ class In {
     const std::string_view text(reinterpret_cast<const char*>(from_.data()), count);
     from_ = from_.subspan(count);
     return text;
+  }
+  /// Where the other end has made room: that is always in its data arena.
+  MemoryRef destination() noexcept {
+    const MemoryRef ref = place();
+    if (ref.bytes != 0 && sort_of_chunk(ref.chunk) != ArenaSort::data) ok_ = false;
+    return ref;
   }
   MemoryRef place() noexcept {
     MemoryRef ref;
@@ -263,7 +271,7 @@ std::optional<Ask> MessageReader::ask() noexcept {
     if ((flags & kHasIndex) != 0) ask.index = in.value<std::uint32_t>();
     if ((flags & kHasName) != 0) ask.name = in.text(kMaxKey);
     if ((flags & kHasMetadata) != 0) ask.metadata = in.metadata();
-    if ((flags & kHasDestination) != 0) ask.destination = in.place();
+    if ((flags & kHasDestination) != 0) ask.destination = in.destination();
     const std::size_t wanted = ask.metadata ? ask.metadata->bytes() : 0;
     if ((!ask.index && ask.name.empty()) || ((flags & kHasName) != 0 && ask.name.empty()) ||
         ask.destination.bytes != wanted)
@@ -285,7 +293,7 @@ std::optional<AskAgain> MessageReader::ask_again() noexcept {
   return record<AskAgain>(RendezvousMessage::tensor_re_request, [](In& in) {
     AskAgain ask;
     ask.item = in.item();
-    ask.destination = in.place();
+    ask.destination = in.destination();
     return ask;
   });
 }

@@ -7,6 +7,7 @@
 #include <map>
 #include <random>
 #include <set>
+#include <string>
 
 namespace weft::p2p::rendezvous {
 namespace {
@@ -29,7 +30,7 @@ Request request(std::uint32_t item) {
 
 struct Table {
   OfferTable table{kLimits};
-  std::uint32_t key = table.keys().add("w");
+  std::uint32_t key = table.number_of("w", [](std::uint32_t) { return false; });
   Match match;
 
   Outcome offer(std::uint64_t step, std::int64_t count) {
@@ -212,6 +213,30 @@ TEST(OfferTable, CountsRightWhateverHappens) {
     ASSERT_EQ(t.table.requests(), asked.size());
     ASSERT_EQ(t.table.parked_bytes(), total());
   }
+}
+
+TEST(OfferTable, KeepsNoMoreKeysThanAreInUse) {
+  OfferTable table(kLimits);
+  const auto number_of = [&](const std::string& name) {
+    return table.number_of(name, [](std::uint32_t) { return false; });
+  };
+  const std::uint32_t pinned = number_of("pinned");
+  table.pin(pinned);
+  const std::uint32_t offered = number_of("offered");
+  Content content = bytes(10);
+  Match match;
+  EXPECT_EQ(table.offer(offered, 1, content, match), Outcome::parked);
+  for (int step = 0; step < 100'000; ++step) {
+    const std::uint32_t key = number_of("step " + std::to_string(step));
+    content = bytes(10);
+    // A number that was another's knows nothing of that one's steps.
+    ASSERT_EQ(table.offer(key, 1, content, match), Outcome::parked) << step;
+    ASSERT_EQ(table.ask(key, 1, request(0), match), Outcome::matched) << step;
+  }
+  EXPECT_EQ(table.keys().size(), OfferTable::kKeptKeys);
+  EXPECT_EQ(number_of("pinned"), pinned);
+  EXPECT_EQ(number_of("offered"), offered);
+  EXPECT_EQ(table.ask(offered, 1, request(0), match), Outcome::matched);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <string>
 
 namespace weft::p2p::rendezvous {
 namespace {
@@ -13,7 +14,7 @@ using Known = RequestGroups::Known;
 struct Groups {
   alignas(64) std::array<std::byte, 2 * kGroupBytes> words{};
   RequestGroups groups{words.data(), 2};
-  std::uint32_t key = groups.keys().add("w");
+  std::uint32_t key = groups.number_of("w");
 
   Item* ask(std::uint64_t step) {
     if (!groups.begin_group()) return nullptr;
@@ -114,6 +115,27 @@ TEST(RequestGroups, TakeBackWhatDidNotFit) {
   g.groups.end_group();
   EXPECT_EQ(g.groups.free_groups(), 2U);
   EXPECT_EQ(g.groups.live(), 0U);
+}
+
+TEST(RequestGroups, KeepNoMoreKeysThanAreInUse) {
+  Groups g;
+  Item* const waiting = g.ask(1);
+  ASSERT_NE(waiting, nullptr);
+  for (int step = 0; step < 100'000; ++step) {
+    const std::uint32_t key = g.groups.number_of("step " + std::to_string(step));
+    Item* found = nullptr;
+    ASSERT_EQ(g.groups.known(key, 1, found), Known::no) << "another key's step, " << step;
+    ASSERT_FALSE(g.groups.key(key).announced) << "the sender knows another key by this number";
+    ASSERT_TRUE(g.groups.begin_group());
+    Item* item = g.groups.add(key, 1);
+    g.groups.end_group();
+    g.groups.key(key).announced = true;
+    g.complete(*item);
+    g.groups.let_go(*item, true);
+  }
+  EXPECT_EQ(g.groups.keys().size(), RequestGroups::kKeptKeys);
+  EXPECT_EQ(g.groups.number_of("w"), g.key) << "a request is about it";
+  EXPECT_EQ(g.groups.keys().name(waiting->key), "w");
 }
 
 }  // namespace
