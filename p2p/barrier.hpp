@@ -23,4 +23,14 @@ inline void load_barrier() noexcept {
 #endif
 }
 
+/// The same where a device wrote what the loads before it read: its writes and this processor's
+/// loads share a wider domain than processors do among themselves.
+inline void device_load_barrier() noexcept {
+#if defined(__aarch64__)
+  asm volatile("dmb oshld" ::: "memory");
+#else
+  load_barrier();
+#endif
+}
+
 }  // namespace weft::p2p

@@ -23,6 +23,7 @@
 #include "p2p/progress/doorbell.hpp"
 #include "p2p/progress/progress.hpp"
 #include "p2p/progress/waiter.hpp"
+#include "p2p/reading.hpp"
 #include "p2p/trust/turned_away.hpp"
 #include "topology/placement.hpp"
 
@@ -71,6 +72,8 @@ class LocalRank {
   const std::shared_ptr<AdoptedMemory> adopted;
 
   ArenaResource resource;  ///< the data arena's
+
+  Strays strays;  ///< gets that were given up, and may be written by a NIC yet
 
   TurnedAway turned_away;  ///< noted by the progress thread
 

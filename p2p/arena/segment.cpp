@@ -92,6 +92,8 @@ std::shared_ptr<os::Mapping> SegmentMapper::map(const os::Fd& fd, std::size_t by
                                                 Access access) {
   const Identity identity = identify(fd);
   const std::lock_guard lock(mutex_);
+  // Of those made for reading none is kept: whoever named the same memory as writable would make
+  // this process write to them.
   if (const auto known = mappings_.find(identity); known != mappings_.end())
     if (auto mapping = known->second.lock(); mapping && mapping->bytes() >= bytes) return mapping;
   struct stat about {};
@@ -105,7 +107,7 @@ std::shared_ptr<os::Mapping> SegmentMapper::map(const os::Fd& fd, std::size_t by
                                                    about.st_size, bytes)});
   auto mapping = std::make_shared<os::Mapping>(
       access == Access::read ? os::Mapping::readable(fd, bytes) : os::Mapping::shared(fd, bytes));
-  mappings_[identity] = mapping;
+  if (access == Access::write) mappings_[identity] = mapping;
   return mapping;
 }
 

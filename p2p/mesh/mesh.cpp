@@ -331,9 +331,7 @@ void Mesh::end(Peer& peer, PeerState state, const Cause& because_of) {
   peer.cause_exit = because_of.exit_status;
   if (state == PeerState::failed) peer.condition = peer.shown->condition.get();
   peer.gone_order = gone_.load(std::memory_order_relaxed) + 1;
-  peer.state.store(state, std::memory_order_release);
-  note_cause(peer);  // after the state: who sees that somebody failed sees who
-  gone_.fetch_add(1, std::memory_order_release);
+  // Before the state: a thread that ends a wait because of it finds the record.
   const bool failed = state == PeerState::failed;
   peer.shown->state.store(failed ? board::PathState::failed : board::PathState::left);
   peer.shown->condition.set("");
@@ -341,6 +339,9 @@ void Mesh::end(Peer& peer, PeerState state, const Cause& because_of) {
       static_cast<std::uint32_t>(failed ? PeerHealth::dead : PeerHealth::alive));
   local_.recorder.control(failed ? board::Event::peer_failed : board::Event::peer_left, peer.rank,
                           0, static_cast<std::uint64_t>(std::int64_t{because_of.rank}));
+  peer.state.store(state, std::memory_order_release);
+  note_cause(peer);  // after the state: who sees that somebody failed sees who
+  gone_.fetch_add(1, std::memory_order_release);
   if (failed && ending_)
     local_.log->debug(Subsystem::path, "rank {} {}", peer.rank, how_it_failed(peer));
   else if (failed)

@@ -6,8 +6,9 @@
 namespace weft::p2p {
 
 /// A rank's tasks: on its progress thread, on an application thread that takes its turn, or
-/// wherever a simulation runs them. Tasks must not throw or block; none runs beside another, and
-/// what is said to be the progress thread's belongs to whoever runs one.
+/// wherever a simulation runs them. Tasks must not block, and what one throws is its own end alone;
+/// none runs beside another, and what is said to be the progress thread's belongs to whoever runs
+/// one.
 class Progress {
  public:
   virtual ~Progress() = default;

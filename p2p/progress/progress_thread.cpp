@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <new>
 #include <string>
 #include <system_error>
 
@@ -69,8 +70,7 @@ void ProgressThread::start() {
 void ProgressThread::stop() noexcept {
   if (!thread_.joinable()) return;
   stopping_.store(true);
-  const std::uint64_t one = 1;
-  (void)!::write(wake_.get(), &one, sizeof one);
+  wake();
   thread_.join();
   std::vector<std::function<void()>> dropped;
   const std::lock_guard lock(mutex_);
@@ -78,12 +78,35 @@ void ProgressThread::stop() noexcept {
 }
 
 void ProgressThread::post(std::function<void()> task) {
-  {
+  try {
     const std::lock_guard lock(mutex_);
     tasks_.push_back(std::move(task));
+  } catch (const std::bad_alloc&) {
+    lost_task_.store(true);
   }
+  wake();
+}
+
+void ProgressThread::wake() noexcept {
   const std::uint64_t one = 1;
   (void)!::write(wake_.get(), &one, sizeof one);
+}
+
+template <typename Act>
+void ProgressThread::guard(const Act& act) noexcept {
+  try {
+    try {
+      act();
+    } catch (const std::exception& error) {
+      if (report_) report_(error.what());
+    }
+  } catch (...) {
+    // No memory for the report either, or nothing that could be put in words.
+  }
+}
+
+void ProgressThread::look() noexcept {
+  if (before_sleep_) guard(before_sleep_);
 }
 
 void ProgressThread::turn_soon() noexcept {
@@ -98,7 +121,7 @@ void ProgressThread::run(const std::function<void()>& task) {
   const std::lock_guard turn(turn_);
   run_tasks();
   task();
-  if (before_sleep_) before_sleep_();  // the thread may sleep already
+  look();  // the thread may sleep already
 }
 
 void ProgressThread::help() noexcept {
@@ -111,7 +134,7 @@ void ProgressThread::help() noexcept {
     if (count > 0) {
       handle(events, count);
       run_tasks();
-      if (before_sleep_) before_sleep_();
+      look();
       return;
     }
   }
@@ -122,26 +145,38 @@ void ProgressThread::help() noexcept {
 void ProgressThread::watch(int fd, std::uint32_t events, Handler handler) {
   epoll_event event{};
   event.events = events;
-  event.data.fd = fd;
-  handlers_[fd] = std::make_shared<Handler>(std::move(handler));
-  ++watched_;
+  event.data.u64 = ++last_watch_;
+  handlers_[last_watch_] = std::make_shared<Handler>(std::move(handler));
+  const std::lock_guard lock(watches_mutex_);
+  watches_[fd] = last_watch_;
   if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) {
-    handlers_.erase(fd);
+    handlers_.erase(last_watch_);
+    watches_.erase(fd);
     fail("epoll_ctl");
   }
 }
 
 void ProgressThread::change(int fd, std::uint32_t events) noexcept {
+  const std::lock_guard lock(watches_mutex_);
+  const auto watch = watches_.find(fd);
+  if (watch == watches_.end()) return;
   epoll_event event{};
   event.events = events;
-  event.data.fd = fd;
+  event.data.u64 = watch->second;
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event);
 }
 
 void ProgressThread::forget(int fd) noexcept {
+  std::shared_ptr<Handler> forgotten;  // goes without the lock, as it may hold anything
+  const std::lock_guard lock(watches_mutex_);
+  const auto watch = watches_.find(fd);
+  if (watch == watches_.end()) return;
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
-  handlers_.erase(fd);
-  ++watched_;
+  if (const auto handler = handlers_.find(watch->second); handler != handlers_.end()) {
+    forgotten = std::move(handler->second);
+    handlers_.erase(handler);
+  }
+  watches_.erase(watch);
 }
 
 bool ProgressThread::run_tasks() {
@@ -150,16 +185,18 @@ bool ProgressThread::run_tasks() {
     const std::lock_guard lock(mutex_);
     due.swap(tasks_);
   }
-  for (auto& task : due) task();
+  for (auto& task : due) guard(task);
+  if (lost_task_.exchange(false)) [[unlikely]]
+    guard([] { throw std::bad_alloc(); });
   return !due.empty();
 }
 
-void ProgressThread::handle(const Events& events, int count) {
+void ProgressThread::handle(const Events& events, int count) noexcept {
   for (int i = 0; i < count; ++i) {
-    const auto found = handlers_.find(events[static_cast<std::size_t>(i)].data.fd);
-    if (found == handlers_.end()) continue;  // forgotten by an earlier handler of this round
+    const auto found = handlers_.find(events[static_cast<std::size_t>(i)].data.u64);
+    if (found == handlers_.end()) continue;  // forgotten since the kernel told of it
     const auto handler = found->second;      // keeps it alive while it forgets itself
-    (*handler)(events[static_cast<std::size_t>(i)].events);
+    guard([&] { (*handler)(events[static_cast<std::size_t>(i)].events); });
   }
 }
 
@@ -167,19 +204,15 @@ void ProgressThread::loop() {
   Events events{};
   while (!stopping_.load()) {
     bool busy = false;
-    std::uint64_t watched = 0;
     {
       const std::lock_guard turn(turn_);
       busy = run_tasks();
-      if (!busy && before_sleep_) before_sleep_();
-      watched = watched_;
+      if (!busy) look();
     }
     const int count =
         ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), busy ? 0 : -1);
     const std::lock_guard turn(turn_);
-    // Who took the turn meanwhile may have closed a descriptor whose number is another's by now.
-    // Whatever is still so will be told again.
-    if (watched == watched_) handle(events, count);
+    handle(events, count);
   }
 }
 

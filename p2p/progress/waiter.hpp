@@ -147,14 +147,15 @@ class Waiter {
   Sleeper* sleeper() const noexcept { return sleeper_; }
 
   /// Polls without a pause: what is about to come comes within a few hundred polls. Not at all
-  /// where that would keep it from coming.
+  /// where that would keep it from coming, and no longer than to `until`.
   template <typename Ready>
-  bool comes_at_once(const Ready& ready) const noexcept {
+  bool comes_at_once(const Ready& ready, Clock::time_point until) const noexcept {
     if (policy_.spin.count() == 0) return false;
     for (int i = 0; i < kHardPolls; ++i) {
       poll();
       unattended_.move(Pace::patiently);
       if (ready()) return true;
+      if (i % kPollsPerClock == 0 && Clock::now() >= until) return false;
     }
     return false;
   }
@@ -162,8 +163,12 @@ class Waiter {
   template <typename Ready, typename Broken, typename About = AboutNothing>
   WaitEnd wait(const Ready& ready, const Broken& broken, Deadline deadline,
                const About& about = {}) const noexcept {
-    if (ready() || comes_at_once(ready)) return WaitEnd::ready;
-    return wait_on(ready, broken, deadline.resolve(default_timeout_).when(), about);
+    if (ready()) return WaitEnd::ready;
+    const auto until = deadline.resolve(default_timeout_).when();
+    if (!deadline.is_default() && sleeper_ == nullptr && Clock::now() >= until)
+      return look_once(ready, broken);
+    if (comes_at_once(ready, until)) return WaitEnd::ready;
+    return wait_on(ready, broken, until, about);
   }
 
  private:
@@ -213,6 +218,16 @@ class Waiter {
     }
   }
 
+  /// A wait whose deadline was past when it began.
+  template <typename Ready, typename Broken>
+  WaitEnd look_once(const Ready& ready, const Broken& broken) const noexcept {
+    (void)poll();
+    unattended_.move(Pace::patiently);
+    if (ready()) return WaitEnd::ready;
+    if (broken()) return ready() ? WaitEnd::ready : WaitEnd::broken;
+    return WaitEnd::timeout;
+  }
+
   /// None: nothing has come for a while. What comes may be a part of what is waited for, so the
   /// while begins anew with it.
   template <typename Ready, typename Broken>
@@ -235,7 +250,7 @@ class Waiter {
       yields_from = now + policy_.spin;
       end = std::min(until, yields_from + yielding);
     }
-    for (int i = 0; i < policy_.yields; ++i) {
+    for (int i = 0; i < policy_.yields && (i == 0 || Clock::now() < until); ++i) {
       (void)poll();
       unattended_.move(Pace::patiently);
       if (ready()) return WaitEnd::ready;

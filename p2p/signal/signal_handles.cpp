@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "base/control_call.hpp"
 #include "p2p/signal/signal_table.hpp"
 
 namespace weft {
@@ -39,8 +40,10 @@ Result<std::uint64_t> Signal::wait_at_least(std::uint64_t least, Deadline deadli
   return state_->table.wait_at_least(*state_, least, deadline);
 }
 void Signal::also_needs(std::span<const int> ranks) {
-  state_->table.mesh().check_ranks(ranks, "also_needs");
-  state_->needs.assign(ranks.begin(), ranks.end());
+  control_call("also_needs", [&] {
+    state_->table.mesh().check_ranks(ranks, "also_needs");
+    state_->needs.assign(ranks.begin(), ranks.end());
+  });
 }
 
 RemoteSignal::RemoteSignal() noexcept = default;

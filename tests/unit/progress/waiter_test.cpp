@@ -1,0 +1,66 @@
+// A wait keeps to its deadline, also while it polls.
+#include "p2p/progress/waiter.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <utility>
+
+namespace weft::p2p {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+/// Something to look at, and each look takes a while.
+struct Slow final : Poller {
+  explicit Slow(microseconds look) : takes(look) {}
+  bool poll() noexcept override {
+    ++polls;
+    const auto until = Clock::now() + takes;
+    while (Clock::now() < until) {
+    }
+    return false;
+  }
+  void look() noexcept override {}
+  void arm() noexcept override {}
+
+  const microseconds takes;
+  int polls = 0;
+};
+
+WaitEnd wait_in_vain(Waiter& waiter, Deadline deadline) {
+  return waiter.wait([] { return false; }, [] { return false; }, deadline);
+}
+
+TEST(Waiter, LooksOnceWhereTheDeadlineIsPast) {
+  for (const WaitPolicy policy : {WaitPolicy{.spin = WaitPolicy::kSpin}, WaitPolicy{}}) {
+    Doorbell bell{};
+    Slow slow(microseconds(0));
+    Waiter waiter(bell, policy, milliseconds(100));
+    waiter.add_poller(slow);
+    EXPECT_EQ(wait_in_vain(waiter, Deadline::at({})), WaitEnd::timeout);
+    EXPECT_EQ(slow.polls, 1);
+    bool is_there = false;
+    EXPECT_EQ(waiter.wait([&] { return std::exchange(is_there, true); }, [] { return false; },
+                          Deadline::at({})),
+              WaitEnd::ready);
+    EXPECT_EQ(slow.polls, 2);
+  }
+}
+
+TEST(Waiter, PollsNoLongerThanToItsDeadline) {
+  Doorbell bell{};
+  Slow slow(microseconds(20));
+  Waiter waiter(bell, {.spin = WaitPolicy::kSpin}, milliseconds(100));
+  waiter.add_poller(slow);
+  EXPECT_EQ(wait_in_vain(waiter, Deadline::after(microseconds(1))), WaitEnd::timeout);
+  EXPECT_LE(slow.polls, 2);
+  slow.polls = 0;
+  // The clock is looked at once in 64 polls.
+  EXPECT_EQ(wait_in_vain(waiter, Deadline::after(microseconds(500))), WaitEnd::timeout);
+  EXPECT_LE(slow.polls, 3 * 64);
+}
+
+}  // namespace
+}  // namespace weft::p2p
