@@ -18,7 +18,18 @@ namespace weft {
 class Group;
 class World;
 
-/// How elements are combined. The last three are for integers. avg of integers rounds towards zero.
+/// How elements are combined.
+///
+/// - `sum`, `prod`: integers wrap around; floats overflow to infinity.
+/// - `min`, `max` of floats: IEEE 754's minimum and maximum. The result is NaN where any rank has
+///   NaN, whichever rank that is, and -0 is below 0.
+/// - `avg`: the mean, which does not overflow. Of integers: of their exact sum, rounded towards
+///   zero. Of floats: what the sum divided by the number of ranks gives, also where that sum would
+///   overflow (f32: elements below 1.2e-38 times the number of ranks may lose their last bits).
+/// - `bit_and`, `bit_or`, `bit_xor`: for integers.
+/// - Booleans, where any byte but 0 is true: `prod`, `min` and `bit_and` are "and", `max` and
+///   `bit_or` are "or", `bit_xor` is "an odd number of ranks has true"; `sum` and `avg` are
+///   Code::bad_argument.
 enum class Reduction : std::uint8_t { sum, prod, min, max, avg, bit_and, bit_or, bit_xor };
 
 /// into[i] = into[i] combined with from[i], for `count` elements. Must be associative; order of the
@@ -149,7 +160,7 @@ class [[nodiscard]] WEFT_API Plan {
   bool test() noexcept;
   /// A timeout leaves it alive and names the ranks that have not come. Other errors end the whole
   /// group: peer_failed, peer_left, mismatch (ranks called different operations; the text has both
-  /// calls), cancelled.
+  /// calls), cancelled. Where their text says that tensors stay lent: Collectives::settle().
   Status wait(Deadline deadline = {}) noexcept;
   /// start() and wait().
   Status run(Deadline deadline = {}) noexcept;
@@ -200,8 +211,17 @@ class WEFT_API Collectives {
   /// A plan that was started. Throws as plan() and start().
   Plan start(const Call& call);
   /// Runs it once. Errors: as plan() and Plan::wait(). A timeout leaves no handle to go on with, so
-  /// it ends the group.
+  /// it ends the group; the others have up to 50 ms of the deadline to be out of the tensors.
   Status run(const Call& call, Deadline deadline = {}) noexcept;
+
+  /// Waits until no other rank can touch the tensors of this group's calls that have ended. Needed
+  /// after an error alone, and only if its text says that tensors stay lent: a rank that is stopped
+  /// inside a tensor of this host may write the rest of a piece (256 KiB at most) when it goes on.
+  /// Until settle() is ok such tensors must be neither written nor read; the group keeps their
+  /// memory meanwhile (ArenaReport::limbo_bytes), also after its handle is gone. Memory that is not
+  /// the world's (Tensor::wrap) is the caller's at once: others see a copy. Errors: timeout, which
+  /// names the rank; that rank's death ends the loan too.
+  Status settle(Deadline deadline = {}) noexcept;
 
   /// Bytes that were copied in user space because tensors were not in the world's memory.
   std::uint64_t bytes_copied() const noexcept;

@@ -3,12 +3,12 @@
 
 #include <array>
 #include <charconv>
-#include <fstream>
 #include <limits>
 #include <optional>
 #include <sstream>
 
 #include "base/config.hpp"
+#include "base/os/named_file.hpp"
 #include "runtime/collective/choice.hpp"
 #include "runtime/collective/signature.hpp"
 #include "weft/error.hpp"
@@ -143,13 +143,15 @@ Costs parse_costs(std::string_view text, const std::string& file) {
 
 Costs read_costs(const std::string& file) {
   if (file.empty()) return {};
-  std::ifstream in(file);
-  if (!in)
-    refuse(fmt::format("WEFT_COLL_COSTS: {} can't be read", file),
+  constexpr std::size_t kMost = 1 << 20;
+  std::string text;
+  try {
+    text = os::read_file(file, kMost, "costs");
+  } catch (const Error& error) {
+    refuse(fmt::format("WEFT_COLL_COSTS: {} can't be read", error.detail().message),
            "a file that weft-tune has written, on every host");
-  std::ostringstream text;
-  text << in.rdbuf();
-  return parse_costs(text.str(), file);
+  }
+  return parse_costs(text, file);
 }
 
 std::string write_costs(const Costs& costs) {

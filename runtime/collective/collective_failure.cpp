@@ -8,6 +8,19 @@
 #include "runtime/collective/collective_table.hpp"
 
 namespace weft::detail {
+namespace {
+
+/// How long a rank that gives up waits for the others to be out of its tensors, at most. They need
+/// no more than the rest of a piece; one that is stopped is waited for in vain.
+constexpr std::chrono::seconds kPatience{1};
+
+}  // namespace
+
+CollectiveGroup::~CollectiveGroup() {
+  for (Loan& loan : loans_)
+    if (loan.call) local_.data->add_limbo(-loan.call->lent_bytes());
+}
+
 void CollectiveGroup::fail(const Status& why) noexcept {
   {
     const std::lock_guard lock(failure_mutex_);
@@ -28,7 +41,8 @@ bool CollectiveGroup::broken() const noexcept {
   return mesh_.gone_count() != 0 && queued_ > 0 && !gone_failure(queue_[0]->number).ok();
 }
 
-void CollectiveGroup::give_up() noexcept {
+void CollectiveGroup::break_off() noexcept {
+  if (broken_off_ != Clock::time_point::max()) return;
   if (!failed()) {
     Status why = gone_failure(queue_[0]->number);
     if (!why.ok()) {
@@ -38,13 +52,98 @@ void CollectiveGroup::give_up() noexcept {
     }
     fail(why);
   }
+  broken_off_ = Clock::now();
   stop();
+}
+
+Clock::time_point CollectiveGroup::patience() const noexcept { return broken_off_ + kPatience; }
+
+int CollectiveGroup::inside() noexcept {
+  for (const auto& call : under_way())
+    if (const int member = toucher(*call); member >= 0) return member;
+  return -1;
+}
+
+void CollectiveGroup::give_up(Clock::time_point until) noexcept {
+  break_off();
+  (void)local_.waiter.wait([this] { return inside() < 0; }, [] { return false; },
+                           Deadline::at(until));
+  cut_off();
   const Status why = failure();
   for (std::size_t i = 0; i < queued_; ++i) {
-    queue_[i]->end(why);
+    PlannedCall& call = *queue_[i];
+    lend(queue_[i]);
+    call.end(with_loan(call, why));
     queue_[i].reset();
   }
   queued_ = 0;
+}
+
+void CollectiveGroup::lend(std::shared_ptr<PlannedCall>& call) noexcept {
+  const int member = toucher(*call);
+  if (member < 0) return;
+  local_.data->add_limbo(call->lent_bytes());
+  for (Loan& loan : loans_)
+    if (!loan.call) {
+      loan = {call, member};
+      return;
+    }
+}
+
+int CollectiveGroup::take_back() noexcept {
+  int still = -1;
+  for (Loan& loan : loans_) {
+    if (!loan.call) continue;
+    loan.to = toucher(*loan.call);
+    if (loan.to >= 0) {
+      still = loan.to;
+      continue;
+    }
+    local_.data->add_limbo(-loan.call->lent_bytes());
+    loan.call.reset();
+  }
+  return still;
+}
+
+Status CollectiveGroup::with_loan(const PlannedCall& call, const Status& why) const noexcept {
+  for (const Loan& loan : loans_) {
+    if (loan.call.get() != &call || call.lent_bytes() == 0) continue;
+    ErrorDetail detail = why.detail();
+    detail.message += fmt::format(
+        "; rank {} may still touch this rank's tensors: they stay lent until it has finished, "
+        "stopped or is dead",
+        ranks_[static_cast<std::size_t>(loan.to)]);
+    detail.hint = "leave the tensors alone until Collectives::settle() is ok";
+    return Status(std::move(detail));
+  }
+  return why;
+}
+
+Status CollectiveGroup::settle(Deadline deadline) noexcept {
+  if (local_.forked()) return local_.fork_refusal("settle");
+  const auto attending = attend();
+  const p2p::WaitEnd end =
+      local_.waiter.wait([this] { return take_back() < 0; }, [] { return false; }, deadline);
+  if (end == p2p::WaitEnd::ready) return {};
+  const int rank = ranks_[static_cast<std::size_t>(std::max(0, take_back()))];
+  return Status(ErrorDetail{
+      .code = Code::timeout,
+      .operation = "settle",
+      .message = fmt::format("rank {} may still touch this rank's tensors, which stay lent", rank),
+      .hint = "continue that rank, or declare it dead (World::declare_dead)",
+      .rank = local_.rank,
+      .peer = rank,
+      .host = mesh_.peer(rank).host()});
+}
+
+bool CollectiveGroup::may_work(bool alone) noexcept {
+  const bool may = stint_.pieces > 0 && (alone || stint_.until == Clock::time_point::max() ||
+                                         Clock::now() < stint_.until);
+  if (may)
+    --stint_.pieces;
+  else
+    stint_over_ = true;
+  return may;
 }
 
 Status CollectiveGroup::late(const PlannedCall& call) const noexcept {
@@ -56,45 +155,63 @@ Status CollectiveGroup::late(const PlannedCall& call) const noexcept {
       .operation = call.task.signature.text(),
       .message = fmt::format(
           "call {} of the group: {}", call.number,
-          late.size() == 1 ? fmt::format("rank {} has not done its part", first)
-                           : fmt::format("ranks {} have not done theirs", fmt::join(late, ", "))),
+          late.empty()       ? "this rank has not done its part yet"
+          : late.size() == 1 ? fmt::format("rank {} has not done its part", first)
+                             : fmt::format("ranks {} have not done theirs", fmt::join(late, ", "))),
       .hint = "look at what that rank is doing; a longer deadline: WEFT_TIMEOUT",
       .rank = local_.rank,
       .peer = first,
       .host = first < 0 ? std::string() : mesh_.peer(first).host()});
 }
 
-void CollectiveGroup::mismatch(const PlannedCall& call, int other,
-                               const Signature& theirs) noexcept {
+void CollectiveGroup::mismatch(std::uint64_t number, int other, const Signature& theirs) noexcept {
+  const Signature& own = called(number);
+  disagree(
+      name(own.kind), other,
+      fmt::format("call {} of the group is {} on rank {} and {} on rank {}", number, own.text(),
+                  local_.rank, theirs.text(), ranks_[static_cast<std::size_t>(other)]),
+      "all ranks of a group must call the same operations in the same order");
+}
+
+void CollectiveGroup::mismatch_before(const PlannedCall& call, int other) noexcept {
+  disagree(
+      name(call.task.kind()), other,
+      fmt::format("call {} of the group is {} on ranks {} and {}, but a call before it was not "
+                  "the same on both",
+                  call.number, call.task.signature.text(), local_.rank,
+                  ranks_[static_cast<std::size_t>(other)]),
+      "compare the roots, sizes and order of the calls before");
+}
+
+void CollectiveGroup::refuse(const PlannedCall& call, int other, std::string what) noexcept {
+  disagree(name(call.task.kind()), other,
+           fmt::format("call {} of the group: rank {} {}, which rank {} refuses", call.number,
+                       ranks_[static_cast<std::size_t>(other)], what, local_.rank),
+           "report this: no rank of weft says so");
+}
+
+void CollectiveGroup::disagree(const char* operation, int other, std::string what,
+                               const char* hint) noexcept {
   if (failed()) return;
   const int rank = ranks_[static_cast<std::size_t>(other)];
-  const Status why(ErrorDetail{
-      .code = Code::mismatch,
-      .operation = name(call.task.kind()),
-      .message = fmt::format("call {} of the group is {} on rank {} and {} on rank {}", call.number,
-                             call.task.signature.text(), local_.rank, theirs.text(), rank),
-      .hint = "all ranks of a group must call the same operations in the same order",
-      .peer = rank,
-      .host = mesh_.peer(rank).host()});
+  const Status why(ErrorDetail{.code = Code::mismatch,
+                               .operation = operation,
+                               .message = std::move(what),
+                               .hint = hint,
+                               .peer = rank,
+                               .host = mesh_.peer(rank).host()});
   tell_failure(why);
   fail(why);
 }
 
 void CollectiveGroup::unequal_parts(const PlannedCall& call, int other, std::int64_t elements,
                                     std::int64_t expected) noexcept {
-  if (failed()) return;
-  const int rank = ranks_[static_cast<std::size_t>(other)];
-  const Status why(ErrorDetail{
-      .code = Code::mismatch,
-      .operation = name(call.task.kind()),
-      .message =
-          fmt::format("call {} of the group: rank {} has {} elements for rank {}, which expects {}",
-                      call.number, rank, elements, local_.rank, expected),
-      .hint = "what one rank counts out for another, the other must count in",
-      .peer = rank,
-      .host = mesh_.peer(rank).host()});
-  tell_failure(why);
-  fail(why);
+  disagree(
+      name(call.task.kind()), other,
+      fmt::format("call {} of the group: rank {} has {} elements for rank {}, which expects {}",
+                  call.number, ranks_[static_cast<std::size_t>(other)], elements, local_.rank,
+                  expected),
+      "what one rank counts out for another, the other must count in");
 }
 
 void CollectiveGroup::tell_failure(const Status& why) noexcept {
@@ -108,10 +225,11 @@ void CollectiveGroup::tell_failure(const Status& why) noexcept {
 void CollectiveGroup::drop(const std::shared_ptr<PlannedCall>& call) noexcept {
   if (local_.forked()) return;
   const auto attending = attend();
-  withdraw(call);
+  withdraw(call, Clock::now() + kPatience);
 }
 
-void CollectiveGroup::withdraw(const std::shared_ptr<PlannedCall>& call) noexcept {
+void CollectiveGroup::withdraw(const std::shared_ptr<PlannedCall>& call,
+                               Clock::time_point until) noexcept {
   if (!call->under_way()) return;
   const Status why(
       ErrorDetail{.code = Code::cancelled,
@@ -122,13 +240,13 @@ void CollectiveGroup::withdraw(const std::shared_ptr<PlannedCall>& call) noexcep
                   .peer = local_.rank});
   if (!failed()) tell_failure(why);
   fail(why);
-  give_up();
+  give_up(until);
 }
 
 void CollectiveGroup::close() noexcept {
   if (local_.forked()) return;
   const auto attending = attend();
-  if (queued_ > 0) withdraw(std::shared_ptr<PlannedCall>(queue_[0]));
+  if (queued_ > 0) withdraw(std::shared_ptr<PlannedCall>(queue_[0]), Clock::now() + kPatience);
   // Who sees that this rank goes must have been told why: the rank that found out may be slower.
   if (failed()) tell_failure(failure());
   disconnect();

@@ -12,6 +12,15 @@ namespace {
 
 using Stage = PlannedCall::Stage;
 
+/// Within the deadline of a call that can't go on after it: members that are inside the tensors
+/// have this long, or an eighth of the time, to stop.
+constexpr std::chrono::milliseconds kGrace{50};
+
+Deadline before_grace(Deadline until) noexcept {
+  const auto left = std::max(until.left(), std::chrono::nanoseconds{0});
+  return Deadline::at(until.when() - std::min<std::chrono::nanoseconds>(kGrace, left / 8));
+}
+
 }  // namespace
 
 CollectiveGroup::CollectiveGroup(p2p::LocalRank& local, p2p::Mesh& mesh, CollectiveTable& table,
@@ -66,9 +75,14 @@ Status CollectiveGroup::enqueue(const std::shared_ptr<PlannedCall>& call) noexce
     return call->status;
   }
   call->number = ++numbered_;
+  called_[numbered_ % kCallsKept] = call->task.signature;
+  history_ = (history_ ^ call->fingerprint) * 0xff51afd7ed558ccd;
+  history_ ^= history_ >> 32;
+  call->mark = static_cast<std::uint32_t>(history_) | 1U;
   call->status = {};
   call->awaited = 0;
   call->step = 0;
+  call->pieces = 0;
   call->stage = Stage::posting;
   begin(*call);
   queue_[queued_++] = call;
@@ -76,7 +90,10 @@ Status CollectiveGroup::enqueue(const std::shared_ptr<PlannedCall>& call) noexce
   return {};
 }
 
-void CollectiveGroup::advance() noexcept {
+void CollectiveGroup::advance(Stint stint) noexcept {
+  stint_ = stint;
+  stint_over_ = false;
+  if (broken_off_ != Clock::time_point::max()) return;  // the others were told
   while (queued_ > 0) {
     advance_first(*queue_[0]);
     if (queue_[0]->stage != Stage::ended) break;
@@ -89,7 +106,8 @@ void CollectiveGroup::advance() noexcept {
 
 p2p::Left CollectiveGroup::move(p2p::Pace) noexcept {
   if (!failed()) advance();
-  return busy() ? p2p::Left::rings : p2p::Left::nothing;
+  if (!busy()) return p2p::Left::nothing;
+  return stint_over_ && !failed() ? p2p::Left::silent : p2p::Left::rings;
 }
 
 bool CollectiveGroup::test(PlannedCall& call) noexcept {
@@ -98,8 +116,11 @@ bool CollectiveGroup::test(PlannedCall& call) noexcept {
   if (!call.under_way()) return true;
   local_.waiter.look_and_move();
   advance();
-  if (call.under_way() && broken()) give_up();
-  return !call.under_way();
+  if (!call.under_way() || !broken()) return !call.under_way();
+  break_off();
+  if (inside() >= 0 && Clock::now() < patience()) return false;
+  give_up(Clock::now());
+  return true;
 }
 
 Status CollectiveGroup::wait(PlannedCall& call, Deadline deadline) noexcept {
@@ -115,14 +136,22 @@ Status CollectiveGroup::wait(PlannedCall& call, Deadline deadline) noexcept {
 }
 
 Status CollectiveGroup::await(PlannedCall& call, Deadline deadline) noexcept {
+  Stint stint;
+  if (deadline.is_default() || !deadline.passed()) {
+    stint.pieces = std::numeric_limits<std::size_t>::max();
+    if (!deadline.is_default()) stint.until = deadline.when();
+  }
   const auto ended = [&] {
-    if (call.stage != Stage::ended) advance();
+    if (call.stage != Stage::ended) advance(stint);
     return call.stage == Stage::ended;
   };
   const p2p::WaitEnd end = local_.waiter.wait(
       ended, [this] { return broken(); }, deadline);
   if (end == p2p::WaitEnd::timeout) return late(call);
-  if (end == p2p::WaitEnd::broken) give_up();
+  if (end == p2p::WaitEnd::broken) {
+    break_off();
+    give_up(deadline.is_default() ? patience() : std::min(deadline.when(), patience()));
+  }
   return call.status;
 }
 
@@ -140,9 +169,11 @@ Status CollectiveGroup::run_once(const Call& call, Deadline deadline) noexcept {
     const auto attending = attend();
     const Status begun = enqueue(planned);
     if (!begun.ok()) return begun;
-    Status ended = await(*planned, deadline);
-    withdraw(planned);  // nobody can go on with it
-    return ended;
+    const Deadline until = deadline.resolve(local_.waiter.default_timeout());
+    Status ended = await(*planned, before_grace(until));
+    if (!planned->under_way()) return ended;
+    withdraw(planned, until.when());  // nobody can go on with it
+    return with_loan(*planned, ended);
   } catch (const Error& error) {
     return error.status();
   } catch (const std::bad_alloc&) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -28,7 +29,7 @@ class CollectiveGroup : public p2p::Ongoing {
 
   CollectiveGroup(p2p::LocalRank& local, p2p::Mesh& mesh, CollectiveTable& table,
                   std::vector<int> ranks, std::uint64_t id);
-  virtual ~CollectiveGroup() = default;
+  virtual ~CollectiveGroup();
 
   int rank() const noexcept { return me_; }
   int size() const noexcept { return static_cast<int>(ranks_.size()); }
@@ -53,6 +54,8 @@ class CollectiveGroup : public p2p::Ongoing {
   /// start() and wait().
   Status run(const std::shared_ptr<PlannedCall>& call, Deadline deadline) noexcept;
   Status run_once(const Call& call, Deadline deadline) noexcept;
+  /// Waits until no other rank can touch the tensors of calls that have ended.
+  Status settle(Deadline deadline) noexcept;
   /// The plan goes; if it is under way, the group ends.
   void drop(const std::shared_ptr<PlannedCall>& call) noexcept;
   /// The handle goes.
@@ -78,13 +81,26 @@ class CollectiveGroup : public p2p::Ongoing {
   virtual Status gone_failure(std::uint64_t number) const noexcept = 0;
   /// The ranks that a call waits for.
   virtual std::vector<int> awaited(const PlannedCall& call) const = 0;
-  /// Returns once nobody touches the tensors of the calls under way, or soon.
+  /// Tells the others that this rank has given up every call so far.
   virtual void stop() noexcept = 0;
+  /// The place of a member that may still touch the tensors of a call that was given up; -1: none.
+  virtual int toucher(const PlannedCall& call) noexcept = 0;
+  /// Of the calls that were given up, what has not begun to move never will.
+  virtual void cut_off() noexcept {}
   /// The handle goes: so does what is not memory.
   virtual void disconnect() noexcept {}
 
-  /// Another rank has called something else.
-  void mismatch(const PlannedCall& call, int other, const Signature& theirs) noexcept;
+  /// Another rank has called something else as this or an earlier call.
+  void mismatch(std::uint64_t number, int other, const Signature& theirs) noexcept;
+  /// The same, of a call too long ago to say which.
+  void mismatch_before(const PlannedCall& call, int other) noexcept;
+  /// What another rank says of its tensors can't be.
+  void refuse(const PlannedCall& call, int other, std::string what) noexcept;
+  /// What this rank has called, for the last kCallsKept calls.
+  static constexpr std::uint64_t kCallsKept = 8;
+  const Signature& called(std::uint64_t number) const noexcept {
+    return called_[number % kCallsKept];
+  }
   /// all_to_all: another rank's part for this one is not what is expected of it.
   void unequal_parts(const PlannedCall& call, int other, std::int64_t elements,
                      std::int64_t expected) noexcept;
@@ -101,6 +117,9 @@ class CollectiveGroup : public p2p::Ongoing {
   const std::vector<int> ranks_;
   const std::uint64_t id_;
   const int me_;
+  /// Whether a piece more of the first call's work may be done now: its caller's deadline has not
+  /// passed, and other operations are not kept waiting for long. `alone`: it is all of the work.
+  bool may_work(bool alone) noexcept;
   void set_bytes_copied(std::uint64_t bytes) noexcept {
     bytes_copied_.store(bytes, std::memory_order_relaxed);
   }
@@ -109,19 +128,48 @@ class CollectiveGroup : public p2p::Ongoing {
   // Of those above, what needs the group attended to.
   Status enqueue(const std::shared_ptr<PlannedCall>& call) noexcept;
   Status await(PlannedCall& call, Deadline deadline) noexcept;
-  void withdraw(const std::shared_ptr<PlannedCall>& call) noexcept;
+  void withdraw(const std::shared_ptr<PlannedCall>& call, Clock::time_point until) noexcept;
   p2p::Attending<CollectiveGroup> attend() noexcept { return {local_.waiter.unattended(), *this}; }
-  void advance() noexcept;
+  /// How much of a call's work is done at once. By who does not wait for it: 16 MiB of a tensor.
+  struct Stint {
+    std::size_t pieces = 64;
+    Clock::time_point until = Clock::time_point::max();
+  };
+  void advance() noexcept { advance(Stint()); }
+  void advance(Stint stint) noexcept;
+  void disagree(const char* operation, int other, std::string what, const char* hint) noexcept;
   Status failure() const noexcept;
   bool broken() const noexcept;
   Status late(const PlannedCall& call) const noexcept;
-  /// Ends every call under way.
-  void give_up() noexcept;
+  /// The first step of the end of every call under way: the others are told.
+  void break_off() noexcept;
+  /// Ends every call under way, by `until`. A call whose tensors another rank may still touch then
+  /// keeps them: they are lent.
+  void give_up(Clock::time_point until) noexcept;
+  /// Since break_off(): when members that are no quicker are waited for no longer.
+  Clock::time_point patience() const noexcept;
+  /// The place of a member that may touch tensors of a call under way; -1: none.
+  int inside() noexcept;
+  void lend(std::shared_ptr<PlannedCall>& call) noexcept;
+  /// Ends the loans that are over. The place of a member that may still touch the others; -1: none.
+  int take_back() noexcept;
+  /// `why`, and that the tensors of the call stay lent because of a member; as it is if they don't.
+  Status with_loan(const PlannedCall& call, const Status& why) const noexcept;
 
   std::atomic<std::uint64_t> bytes_copied_{0};
   std::uint64_t numbered_ = 0;  ///< calls started
   std::array<std::shared_ptr<PlannedCall>, kUnderWay> queue_;
   std::size_t queued_ = 0;
+  struct Loan {
+    std::shared_ptr<PlannedCall> call;
+    int to = -1;  ///< the place of a member
+  };
+  std::array<Loan, kUnderWay> loans_;  ///< a group gives up once
+  std::array<Signature, kCallsKept> called_{};
+  std::uint64_t history_ = 0;  ///< of all calls
+  Stint stint_;
+  bool stint_over_ = false;  ///< there was more to do
+  Clock::time_point broken_off_ = Clock::time_point::max();
   std::atomic<bool> failed_{false};
   mutable std::mutex failure_mutex_;
   Status failure_;

@@ -1,6 +1,7 @@
 #include "runtime/collective/collective_table.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -22,6 +23,18 @@ std::uint64_t id_of(std::span<const int> ranks, std::uint64_t nth) noexcept {
   add(ranks.size());
   for (const int rank : ranks) add(static_cast<std::uint64_t>(rank));
   return hash;
+}
+
+Code code_of(std::uint32_t code) noexcept {
+  const bool known = code > 0 && code <= static_cast<std::uint32_t>(Code::partitioned);
+  return known ? static_cast<Code>(code) : Code::system;
+}
+
+/// The first of them, where there are many.
+std::string text_of(std::span<const int> ranks) {
+  constexpr std::size_t kMost = 16;
+  return fmt::format("{}{}", fmt::join(ranks.first(std::min(kMost, ranks.size())), ", "),
+                     ranks.size() > kMost ? fmt::format(", ... ({} in all)", ranks.size()) : "");
 }
 
 }  // namespace
@@ -139,7 +152,7 @@ Status CollectiveTable::nobody(std::uint64_t id, std::span<const int> ranks, p2p
     detail.code = Code::timeout;
     detail.host = mesh_.peer(std::max(0, detail.peer)).host();
     detail.message =
-        fmt::format("rank {} has not opened the group of {}", detail.peer, ranks.size());
+        fmt::format("rank {} has not opened the group of ranks {}", detail.peer, text_of(ranks));
     detail.hint = "every rank of a group opens it, with the same list, in the same order";
   }
   detail.operation = "open";
@@ -192,13 +205,16 @@ void CollectiveTable::on_message(p2p::Peer& peer, std::span<const std::byte> byt
   switch (message->what) {
     case What::open:
       group.areas[peer.rank] = message->area;
-      if (message->choices.combine > 0) group.choices = message->choices;
+      if (message->choices.combine > 0) {
+        group.choices = message->choices;
+        group.choices.count = std::min<std::uint64_t>(group.choices.count, Choices::kMostRules);
+      }
       break;
     case What::shared:
       break;
     case What::failed:
       if (group.here)
-        group.here->fail(Status(ErrorDetail{.code = static_cast<Code>(message->code),
+        group.here->fail(Status(ErrorDetail{.code = code_of(message->code),
                                             .operation = "collective",
                                             .message = message->text.get(),
                                             .rank = local_.rank,

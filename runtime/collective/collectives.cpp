@@ -1,6 +1,7 @@
 // What users hold: descriptions of calls, plans and groups.
 #include <numeric>
 
+#include "base/control_call.hpp"
 #include "runtime/collective/collective_group.hpp"
 #include "runtime/collective/collective_table.hpp"
 #include "runtime/world_state.hpp"
@@ -113,15 +114,17 @@ Collectives::~Collectives() {
 }
 
 Collectives Collectives::open(World& world, Deadline deadline) {
-  std::vector<int> all(static_cast<std::size_t>(world.size()));
-  std::iota(all.begin(), all.end(), 0);
-  return open(world, all, deadline);
+  return control_call("open", [&] {
+    std::vector<int> all(static_cast<std::size_t>(world.size()));
+    std::iota(all.begin(), all.end(), 0);
+    return open(world, all, deadline);
+  });
 }
 
 Collectives Collectives::open(World& world, std::span<const int> ranks, Deadline deadline) {
   detail::WorldState& state = WorldAccess::state(world);
   state.refuse_fork("open");
-  return Collectives(state.collectives.open(ranks, deadline));
+  return control_call("open", [&] { return Collectives(state.collectives.open(ranks, deadline)); });
 }
 
 Collectives Collectives::open(World& world, const Group& group, Deadline deadline) {
@@ -132,17 +135,23 @@ int Collectives::rank() const noexcept { return group_->rank(); }
 int Collectives::size() const noexcept { return group_ ? group_->size() : 0; }
 std::span<const int> Collectives::ranks() const noexcept { return group_->ranks(); }
 
-Plan Collectives::plan(const Call& call) { return {group_, group_->plan(call)}; }
+Plan Collectives::plan(const Call& call) {
+  return control_call("plan", [&] { return Plan(group_, group_->plan(call)); });
+}
 
 Plan Collectives::start(const Call& call) {
-  Plan started = plan(call);
-  started.start().or_throw();
-  return started;
+  return control_call("start", [&] {
+    Plan started = plan(call);
+    started.start().or_throw();
+    return started;
+  });
 }
 
 Status Collectives::run(const Call& call, Deadline deadline) noexcept {
   return group_->run_once(call, deadline);
 }
+
+Status Collectives::settle(Deadline deadline) noexcept { return group_->settle(deadline); }
 
 std::uint64_t Collectives::bytes_copied() const noexcept { return group_->bytes_copied(); }
 

@@ -78,6 +78,9 @@ class GroupArea {
     return reinterpret_cast<std::int64_t*>(entry(call) + kOffsetsAt);
   }
 
+  /// The fingerprint of a call that the rank has given up; no call has it.
+  static constexpr std::uint32_t kGivenUp = 0;
+
   static std::uint64_t announce(std::uint64_t call, std::uint32_t fingerprint) noexcept {
     return call << 32 | fingerprint;
   }

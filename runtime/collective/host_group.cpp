@@ -20,10 +20,6 @@ constexpr std::size_t kStreamBytes = 4u << 20;
 constexpr std::size_t kWordBytes = 2048;
 constexpr std::size_t kCrowdedWordBytes = GroupArea::kInlineBytes;
 
-/// How long a rank that gives up waits for the others to be out of its tensors. They need no more
-/// than the rest of a copy; one that is stopped is waited for in vain.
-constexpr std::chrono::seconds kQuiet{1};
-
 bool rooted(Kind kind) noexcept {
   return kind == Kind::broadcast || kind == Kind::scatter || kind == Kind::gather ||
          kind == Kind::reduce;
@@ -39,6 +35,7 @@ HostGroup::HostGroup(p2p::LocalRank& local, p2p::Mesh& mesh, CollectiveTable& ta
       area_(area_block_.data(), entry_bytes_),
       members_(ranks_.size()),
       ins_(ranks_.size()),
+      in_bytes_(ranks_.size()),
       outs_(ranks_.size()),
       partials_(ranks_.size()),
       streams_from_(local.stream_bytes.value_or(kStreamBytes)) {
@@ -64,7 +61,8 @@ void HostGroup::meet(std::span<const p2p::MemoryRef> areas, const Choices& choic
     const p2p::MemoryRef& place = areas[static_cast<std::size_t>(r)];
     const auto found = member.peer->channel->resolve(place);
     if (!found.ok()) found.status().or_throw();
-    if (place.bytes != GroupArea::bytes(size()))
+    if (place.bytes != GroupArea::bytes(size()) || place.offset % 64 != 0 ||
+        p2p::sort_of_chunk(place.chunk) != p2p::ArenaSort::control)
       throw Error(ErrorDetail{.code = Code::mismatch,
                               .operation = "open",
                               .message = "the ranks' areas differ",
@@ -77,25 +75,8 @@ void HostGroup::meet(std::span<const p2p::MemoryRef> areas, const Choices& choic
   for (const Member& member : members_)
     node_of.push_back(static_cast<int>(member.area.numa_node()));
   nodes_ = NumaNodes(node_of, me_);
-  word_bytes_ = members_.front().area.word_bytes();
-}
-
-bool HostGroup::awaits(const PlannedCall& call, int who, int whom) noexcept {
-  const Task& task = call.task;
-  if (call.by_nodes) return true;
-  switch (task.kind()) {
-    case Kind::broadcast:
-    case Kind::scatter:
-      return who != task.root() && whom == task.root();
-    case Kind::gather:
-      return call.with_word ? who == task.root() : who != task.root() && whom == task.root();
-    case Kind::reduce:
-      return !call.with_word || who == task.root();
-    case Kind::scan:
-      return !call.with_word || whom < who;
-    default:
-      return true;
-  }
+  word_bytes_ =
+      std::min<std::uint64_t>(members_.front().area.word_bytes(), GroupArea::kInlineBytes);
 }
 
 bool HostGroup::stays_for(const PlannedCall& call, int who) noexcept {
@@ -146,28 +127,50 @@ void HostGroup::post(PlannedCall& call) noexcept {
   } else if (call.task.in_bytes > 0) {
     std::memcpy(area_.payload(number), call.task.in, call.task.in_bytes);
   }
-  area_.call_word(number).store(GroupArea::announce(number, call.fingerprint),
-                                std::memory_order_release);
+  area_.call_word(number).store(GroupArea::announce(number, call.mark), std::memory_order_release);
   for (int r = 0; r < size(); ++r)
-    if (r != me_ && awaits(call, r, me_)) ring(r);
+    if (r != me_) ring(r);
   call.stage = Stage::entering;
 }
 
+// Every rank waits for all, also where it needs nothing of them: two that take different ranks for
+// the root would otherwise both be through.
 bool HostGroup::enter(PlannedCall& call) noexcept {
   const std::uint64_t number = call.number;
   for (int& r = call.awaited; r < size(); ++r) {
-    if (r == me_ || !awaits(call, me_, r)) continue;
+    if (r == me_) continue;
     Member& member = members_[static_cast<std::size_t>(r)];
     const std::uint64_t word = member.area.call_word(number).load(std::memory_order_acquire);
     if (!GroupArea::is_of(word, number)) return false;
-    if (static_cast<std::uint32_t>(word) != call.fingerprint) [[unlikely]] {
-      mismatch(call, r, member.area.signature(number));
+    if (!agrees(call, r, word)) [[unlikely]]
       return false;
-    }
     // It could not have come here with more calls under way than may be.
     if (number > kUnderWay) member.done = std::max(member.done, number - kUnderWay);
   }
   return true;
+}
+
+bool HostGroup::agrees(const PlannedCall& call, int other, std::uint64_t word) noexcept {
+  const auto mark = static_cast<std::uint32_t>(word);
+  if (mark == call.mark) [[likely]]
+    return true;
+  // Why a rank has given up comes by a message of its own.
+  if (mark != GroupArea::kGivenUp) differs(call, other);
+  return false;
+}
+
+void HostGroup::differs(const PlannedCall& call, int other) noexcept {
+  const GroupArea& area = members_[static_cast<std::size_t>(other)].area;
+  // That rank may be writing the entries of its next calls, in place of older ones.
+  constexpr std::uint64_t kStable = kCallsKept - kUnderWay;
+  const std::uint64_t oldest = call.number <= kStable ? 1 : call.number - kStable;
+  for (std::uint64_t number = oldest; number <= call.number; ++number) {
+    const Signature theirs = area.signature(number);
+    const std::uint64_t word = area.call_word(number).load(std::memory_order_acquire);
+    if (GroupArea::is_of(word, number) && theirs != called(number))
+      return mismatch(number, other, theirs);
+  }
+  mismatch_before(call, other);
 }
 
 void HostGroup::work(PlannedCall& call) noexcept {
@@ -180,6 +183,8 @@ void HostGroup::work(PlannedCall& call) noexcept {
     } else if (is_given_up(call.number) || !work_in_place(call)) {
       return;
     }
+    // Who has given up meanwhile may have changed what was read.
+    if (is_given_up(call.number)) return;
   }
   area_.done().store(call.number, std::memory_order_release);
   const Kind kind = call.task.kind();
@@ -190,19 +195,27 @@ void HostGroup::work(PlannedCall& call) noexcept {
   call.stage = Stage::leaving;
 }
 
-// Whoever has given the call up has its memory for itself: it looks at this rank's entry after it
-// has said so, this rank the other way round.
+bool HostGroup::gave_up(const Member& member, std::uint64_t number) noexcept {
+  if (member.area.stopped().load(std::memory_order_acquire) < number) return false;
+  const std::uint64_t word = member.area.call_word(number).load(std::memory_order_acquire);
+  return !GroupArea::is_of(word, number) || static_cast<std::uint32_t>(word) == GroupArea::kGivenUp;
+}
+
+// Whoever has given the call up looks at this rank's entry after it has said so, this rank the
+// other way round: so at least one of the two sees the other.
 bool HostGroup::is_given_up(std::uint64_t number) const noexcept {
   p2p::full_barrier();
-  return std::ranges::any_of(members_, [number](const Member& member) {
-    return member.area.stopped().load(std::memory_order_acquire) >= number;
-  });
+  return std::ranges::any_of(members_,
+                             [number](const Member& member) { return gave_up(member, number); });
 }
 
 void HostGroup::leave(PlannedCall& call) noexcept {
-  if (stays_for(call, me_))
-    for (int& r = call.awaited; r < size(); ++r)
+  if (stays_for(call, me_)) {
+    for (int& r = call.awaited; r < size(); ++r) {
       if (r != me_ && !has_done(members_[static_cast<std::size_t>(r)], call.number)) return;
+    }
+    if (is_given_up(call.number)) return;
+  }
   if (call.out_stage) {
     std::memcpy(call.task.out, call.out, call.task.out_bytes);
     set_bytes_copied(bytes_copied() + call.task.out_bytes);
@@ -223,30 +236,29 @@ Status HostGroup::gone_failure(std::uint64_t number) const noexcept {
 }
 
 void HostGroup::stop() noexcept {
+  // Who has not looked at these yet has nothing of this rank. An entry of a call that has ended
+  // keeps its mark: that call was not given up.
+  for (const auto& call : under_way())
+    if (call->stage != Stage::posting)
+      area_.call_word(call->number)
+          .store(GroupArea::announce(call->number, GroupArea::kGivenUp), std::memory_order_seq_cst);
   area_.stopped().store(numbered(), std::memory_order_seq_cst);
   p2p::full_barrier();
   for (int r = 0; r < size(); ++r)
     if (r != me_) ring(r);
-  const auto quiet = [this] {
-    for (int r = 0; r < size(); ++r)
-      if (r != me_ && is_inside(members_[static_cast<std::size_t>(r)])) return false;
-    return true;
-  };
-  (void)local_.waiter.wait(
-      quiet, [] { return false; }, Deadline::after(kQuiet));
 }
 
-bool HostGroup::is_inside(Member& member) noexcept {
-  if (member.peer->silent.load()) return false;
-  for (const auto& call : under_way()) {
-    const std::uint64_t number = call->number;
-    const bool entered =
-        GroupArea::is_of(member.area.call_word(number).load(std::memory_order_acquire), number);
-    if (!call->with_word && entered && !has_done(member, number) &&
-        member.area.stopped().load(std::memory_order_acquire) < number)
-      return true;
+int HostGroup::toucher(const PlannedCall& call) noexcept {
+  if (call.with_word) return -1;
+  const std::uint64_t number = call.number;
+  for (int r = 0; r < size(); ++r) {
+    Member& member = members_[static_cast<std::size_t>(r)];
+    if (r == me_ || member.peer->silent.load() || has_done(member, number)) continue;
+    const std::uint64_t word = member.area.call_word(number).load(std::memory_order_acquire);
+    const bool entered = GroupArea::is_of(word, number);
+    if (entered && member.area.stopped().load(std::memory_order_acquire) < number) return r;
   }
-  return false;
+  return -1;
 }
 
 std::vector<int> HostGroup::awaited(const PlannedCall& call) const {
@@ -257,13 +269,15 @@ std::vector<int> HostGroup::awaited(const PlannedCall& call) const {
         member.area.call_word(call.number).load(std::memory_order_acquire), call.number);
     const bool done = member.area.done().load(std::memory_order_acquire) >= call.number;
     const bool entering = call.stage == Stage::entering;
-    bool waits = !entering || (!came && awaits(call, me_, r));
+    bool waits = !entering || !came;
     if (entering && call.step > 0) {
       const auto awaited = awaited_by_nodes(call.task);
       waits =
           std::ranges::find(awaited, r) != awaited.end() && !has_passed(r, call.number, call.step);
     }
-    if (r != me_ && !done && waits) late.push_back(r);
+    // One that has given up will never do it, though it came.
+    const bool stopped = member.area.stopped().load(std::memory_order_acquire) >= call.number;
+    if (r != me_ && (r == unknown_ || (!done && (waits || stopped)))) late.push_back(r);
   }
   return late;
 }

@@ -1,9 +1,14 @@
 // What a rank does once those that it needs have come: loads and stores.
+#include <fmt/format.h>
+
+#include <array>
 #include <cstring>
+#include <limits>
 
 #include "base/kernels/copy.hpp"
+#include "base/stop_point.hpp"
+#include "p2p/copy_once.hpp"
 #include "runtime/collective/host_group.hpp"
-#include "runtime/collective/slice.hpp"
 
 namespace weft::detail {
 namespace {
@@ -12,13 +17,24 @@ using Kind = CollectiveKind;
 
 }  // namespace
 
-void HostGroup::copy(std::byte* to, const std::byte* from, std::size_t bytes,
-                     std::size_t total) const noexcept {
-  if (bytes == 0 || to == from) return;
-  if (total >= streams_from_)
-    kernels::copy_streamed(to, from, bytes);
-  else
-    std::memcpy(to, from, bytes);
+bool HostGroup::goes_on(const PlannedCall& call, bool alone) noexcept {
+  if (failed()) return false;
+  for (const Member& member : members_)
+    if (gave_up(member, call.number)) return false;
+  if (!may_work(alone)) return false;
+  pass_stop_point("collective", call.pieces);
+  return true;
+}
+
+bool HostGroup::copy(PlannedCall& call, std::byte* to, const std::byte* from, std::size_t bytes,
+                     std::size_t total) noexcept {
+  if (to == from) bytes = 0;
+  return by_pieces(call, bytes, kPiece, [&](std::size_t at, std::size_t some) {
+    if (total >= streams_from_)
+      kernels::copy_streamed(to + at, from + at, some);
+    else
+      std::memcpy(to + at, from + at, some);
+  });
 }
 
 void HostGroup::work_with_words(PlannedCall& call) noexcept {
@@ -72,12 +88,14 @@ void HostGroup::work_with_words(PlannedCall& call) noexcept {
 
 std::byte* HostGroup::find(Member& member, std::uint32_t chunk, std::uint64_t offset,
                            std::uint64_t bytes) noexcept {
+  if (offset > std::numeric_limits<std::uint64_t>::max() - bytes) return nullptr;
   for (Member::Known& known : member.known)
     if (known.base != nullptr && known.chunk == chunk && offset + bytes <= known.bytes)
       return known.base + offset;
   const auto place = member.peer->channel->resolve({chunk, 0, offset + bytes});
   if (!place.ok()) return nullptr;
   std::byte* base = member.peer->channel->direct(*place);
+  if (base == nullptr) return nullptr;  // memory that this process can't load from
   Member::Known* known = &member.known[member.next_known];
   for (Member::Known& other : member.known)
     if (other.chunk == chunk) known = &other;
@@ -87,38 +105,80 @@ std::byte* HostGroup::find(Member& member, std::uint32_t chunk, std::uint64_t of
   return base + offset;
 }
 
+std::optional<std::uint64_t> HostGroup::in_bytes(const Task& task, int whose) noexcept {
+  switch (task.kind()) {
+    case Kind::barrier:
+      return 0;
+    case Kind::broadcast:
+    case Kind::scatter:
+      return whose == task.root() ? static_cast<std::uint64_t>(task.count) * task.element : 0;
+    case Kind::gather:
+      return whose == task.root() ? task.part_bytes(whose) : 0;
+    case Kind::all_gather:
+      return task.part_bytes(whose);
+    case Kind::all_to_all:
+      return std::nullopt;
+    default:
+      return static_cast<std::uint64_t>(task.count) * task.element;
+  }
+}
+
+std::uint64_t HostGroup::out_bytes(const PlannedCall& call, int whose) noexcept {
+  return shows_out(call, whose) ? static_cast<std::uint64_t>(call.task.count) * call.task.element
+                                : 0;
+}
+
 bool HostGroup::find_peers(PlannedCall& call) noexcept {
+  unknown_ = -1;
   for (int r = 0; r < size(); ++r) {
     const auto at = static_cast<std::size_t>(r);
-    ins_[at] = call.in;
-    outs_[at] = call.out;
-    partials_[at] = call.partial ? call.partial.data() : nullptr;
-    if (r == me_) continue;
-    ins_[at] = nullptr;
-    outs_[at] = nullptr;
-    partials_[at] = nullptr;
-    if (!awaits(call, me_, r)) continue;
-    TensorPlaces places;
-    std::memcpy(&places, members_[at].area.payload(call.number), sizeof places);
-    if (places.in_bytes > 0) {
-      ins_[at] = find(members_[at], places.in_chunk, places.in_offset, places.in_bytes);
-      if (ins_[at] == nullptr) return wait_for_chunk();
-    }
-    if (places.out_bytes > 0 && shows_out(call, r)) {
-      outs_[at] = find(members_[at], places.out_chunk, places.out_offset, places.out_bytes);
-      if (outs_[at] == nullptr) return wait_for_chunk();
-    }
-    // At the same place of another node it is as large as here.
-    if (call.partial_bytes > 0 && nodes_.rank(nodes_.node_of(r), nodes_.place()) == r) {
-      partials_[at] =
-          find(members_[at], places.partial_chunk, places.partial_offset, call.partial_bytes);
-      if (partials_[at] == nullptr) return wait_for_chunk();
-    }
+    const bool own = r == me_;
+    ins_[at] = own ? call.in : nullptr;
+    in_bytes_[at] = own ? call.task.in_bytes : 0;
+    outs_[at] = own ? call.out : nullptr;
+    partials_[at] = own && call.partial ? call.partial.data() : nullptr;
+    if (!own && !find_peer(call, r)) return false;
   }
   return true;
 }
 
-bool HostGroup::wait_for_chunk() noexcept {
+// What another rank says is read once, and then compared with what it must be.
+bool HostGroup::find_peer(PlannedCall& call, int other) noexcept {
+  const auto at = static_cast<std::size_t>(other);
+  Member& member = members_[at];
+  const auto places = p2p::copy_once<TensorPlaces>(member.area.payload(call.number));
+  const std::uint64_t in = in_bytes(call.task, other).value_or(places.in_bytes);
+  const std::uint64_t out = out_bytes(call, other);
+  if (places.in_bytes != in || (out > 0 && places.out_bytes != out)) {
+    refuse(call, other,
+           fmt::format("shows {} bytes to read and {} to write where {} and {} are due",
+                       places.in_bytes, places.out_bytes, in, out));
+    return false;
+  }
+  in_bytes_[at] = in;
+  if (in > 0) {
+    ins_[at] = find(member, places.in_chunk, places.in_offset, in);
+    if (ins_[at] == nullptr) return wait_for_chunk(other);
+  }
+  if (out > 0) {
+    // What it publishes is mapped here for reading alone.
+    if (p2p::sort_of_chunk(places.out_chunk) != p2p::ArenaSort::data) {
+      refuse(call, other, "shows memory to write that no other rank may write");
+      return false;
+    }
+    outs_[at] = find(member, places.out_chunk, places.out_offset, out);
+    if (outs_[at] == nullptr) return wait_for_chunk(other);
+  }
+  // At the same place of another node it is as large as here.
+  if (call.partial_bytes > 0 && nodes_.rank(nodes_.node_of(other), nodes_.place()) == other) {
+    partials_[at] = find(member, places.partial_chunk, places.partial_offset, call.partial_bytes);
+    if (partials_[at] == nullptr) return wait_for_chunk(other);
+  }
+  return true;
+}
+
+bool HostGroup::wait_for_chunk(int whose) noexcept {
+  unknown_ = whose;
   // It is on its way, ahead of a message that rings.
   local_.progress.help();
   return false;
@@ -144,35 +204,29 @@ bool HostGroup::shows_out(const PlannedCall& call, int whose) noexcept {
 bool HostGroup::work_in_place(PlannedCall& call) noexcept {
   const Task& task = call.task;
   const auto root = static_cast<std::size_t>(std::max(0, task.root()));
+  piece_ = 0;
   switch (task.kind()) {
     case Kind::barrier:
-      break;
+      return true;
     case Kind::broadcast:
-      if (me_ != task.root()) copy(call.out, ins_[root], task.out_bytes, task.out_bytes);
-      break;
+      return me_ == task.root() || copy(call, call.out, ins_[root], task.out_bytes, task.out_bytes);
     case Kind::scatter:
-      copy(call.out, ins_[root] + task.at(me_), task.out_bytes, task.out_bytes);
-      break;
+      return copy(call, call.out, ins_[root] + task.at(me_), task.out_bytes, task.out_bytes);
     case Kind::gather:
-      copy(outs_[root] + task.at(me_), call.in, task.in_bytes, task.in_bytes);
-      break;
+      return copy(call, outs_[root] + task.at(me_), call.in, task.in_bytes, task.in_bytes);
     case Kind::all_gather:
       for (int i = 0; i < size(); ++i) {
         const int r = (me_ + i) % size();
-        copy(call.out + task.at(r), ins_[static_cast<std::size_t>(r)], task.part_bytes(r),
-             task.out_bytes);
+        if (!copy(call, call.out + task.at(r), ins_[static_cast<std::size_t>(r)],
+                  task.part_bytes(r), task.out_bytes))
+          return false;
       }
-      break;
+      return true;
     case Kind::all_to_all:
       return exchange_parts(call);
-    case Kind::reduce:
-    case Kind::all_reduce:
-    case Kind::reduce_scatter:
-    case Kind::scan:
-      combine_slices(call);
-      break;
+    default:
+      return combine_slices(call);
   }
-  return true;
 }
 
 bool HostGroup::exchange_parts(PlannedCall& call) noexcept {
@@ -180,45 +234,57 @@ bool HostGroup::exchange_parts(PlannedCall& call) noexcept {
   for (int i = 0; i < size(); ++i) {
     const int r = (me_ + i) % size();
     const auto at = static_cast<std::size_t>(r);
-    const std::int64_t* theirs = members_[at].area.offsets(call.number);
-    const auto first = theirs[me_];
-    const auto count = theirs[me_ + 1] - first;
-    if (count != task.out_offsets[at + 1] - task.out_offsets[at]) {
-      unequal_parts(call, r, count, task.out_offsets[at + 1] - task.out_offsets[at]);
+    const std::int64_t* const theirs =
+        r == me_ ? task.offsets.data() : members_[at].area.offsets(call.number);
+    std::array<std::int64_t, 2> part;  // copied once: another rank can write there
+    std::memcpy(part.data(), theirs + me_, sizeof part);
+    const auto [first, end] = part;
+    const auto held = static_cast<std::int64_t>(in_bytes_[at] / task.element);
+    if (first < 0 || end < first || end > held) {
+      refuse(call, r, fmt::format("has {} to {} of {} elements for it", first, end, held));
       return false;
     }
-    if (count > 0)
-      copy(call.out + static_cast<std::size_t>(task.out_offsets[at]) * task.element,
-           ins_[at] + static_cast<std::size_t>(first) * task.element,
-           static_cast<std::size_t>(count) * task.element, task.out_bytes);
+    const std::int64_t expected = task.out_offsets[at + 1] - task.out_offsets[at];
+    if (end - first != expected) {
+      unequal_parts(call, r, end - first, expected);
+      return false;
+    }
+    if (expected > 0 &&
+        !copy(call, call.out + static_cast<std::size_t>(task.out_offsets[at]) * task.element,
+              ins_[at] + static_cast<std::size_t>(first) * task.element,
+              static_cast<std::size_t>(expected) * task.element, task.out_bytes))
+      return false;
   }
   return true;
 }
 
-void HostGroup::combine_slices(PlannedCall& call) noexcept {
+bool HostGroup::combine_slices(PlannedCall& call) noexcept {
   const Task& task = call.task;
   const Kind kind = task.kind();
   const Slice slice = kind == Kind::reduce_scatter
                           ? Slice{task.offsets[static_cast<std::size_t>(me_)], task.part(me_)}
                           : slice_of(task.count, task.element, me_, size());
-  if (slice.count == 0) return;
-  const std::size_t first = static_cast<std::size_t>(slice.first) * task.element;
-  sources_.clear();
-  targets_.clear();
-  for (const std::byte* in : ins_) sources_.push_back(in + first);
-  if (kind == Kind::scan) {
-    for (std::byte* out : outs_) targets_.push_back(out + first);
-    return call.reducer->combine_up_to(sources_, targets_, slice.count);
-  }
-  if (kind == Kind::reduce_scatter)
-    targets_.push_back(call.out);
-  else if (kind == Kind::reduce)
-    targets_.push_back(outs_[static_cast<std::size_t>(task.root())] + first);
-  else
-    for (int i = 0; i < size(); ++i)
-      targets_.push_back(outs_[static_cast<std::size_t>((me_ + i) % size())] + first);
-  call.reducer->combine(sources_, targets_, slice.count,
-                        static_cast<std::size_t>(task.count) * task.element >= streams_from_);
+  const bool streamed = static_cast<std::size_t>(task.count) * task.element >= streams_from_;
+  const auto whole = static_cast<std::size_t>(slice.count);
+  return by_pieces(call, whole, kPiece / task.element, [&](std::size_t at, std::size_t some) {
+    const std::size_t first = (static_cast<std::size_t>(slice.first) + at) * task.element;
+    const auto count = static_cast<std::int64_t>(some);
+    sources_.clear();
+    targets_.clear();
+    for (const std::byte* in : ins_) sources_.push_back(in + first);
+    if (kind == Kind::scan) {
+      for (std::byte* out : outs_) targets_.push_back(out + first);
+      return call.reducer->combine_up_to(sources_, targets_, count);
+    }
+    if (kind == Kind::reduce_scatter)
+      targets_.push_back(call.out + at * task.element);
+    else if (kind == Kind::reduce)
+      targets_.push_back(outs_[static_cast<std::size_t>(task.root())] + first);
+    else
+      for (int i = 0; i < size(); ++i)
+        targets_.push_back(outs_[static_cast<std::size_t>((me_ + i) % size())] + first);
+    call.reducer->combine(sources_, targets_, count, streamed);
+  });
 }
 
 }  // namespace weft::detail

@@ -4,7 +4,6 @@
 // all_reduce hands the result round in the node. Copying: the ranks of a node fetch a share each,
 // and take the rest from each other.
 #include "runtime/collective/host_group.hpp"
-#include "runtime/collective/slice.hpp"
 
 namespace weft::detail {
 namespace {
@@ -50,10 +49,9 @@ bool HostGroup::work_by_nodes(PlannedCall& call) noexcept {
     for (const int r : awaited)
       if (call.step > 0 && r != me_ && !has_passed(r, call.number, call.step)) return false;
     if (is_given_up(call.number)) return false;
-    if (combines(kind))
-      combine_by_nodes(call);
-    else
-      copy_by_nodes(call);
+    piece_ = 0;
+    if (!(combines(kind) ? combine_by_nodes(call) : copy_by_nodes(call))) return false;
+    call.pieces = 0;
     if (++call.step == steps_of(kind)) return true;
     area_.passed().store(GroupArea::step_word(call.number, call.step), std::memory_order_release);
     for (const int r : awaited)
@@ -70,75 +68,77 @@ std::span<const int> HostGroup::awaited_by_nodes(const Task& task) const noexcep
   return combines(task.kind()) ? nodes_.column() : nodes_.row();
 }
 
-void HostGroup::combine_by_nodes(PlannedCall& call) noexcept {
+bool HostGroup::combine_by_nodes(PlannedCall& call) noexcept {
+  const Task& task = call.task;
+  const Slice slice = slice_of(task.count, task.element, nodes_.place(), nodes_.mates());
+  if (call.step == 1) return combine_column(call, slice);
+  if (call.step == 0) {
+    std::byte* to = call.partial.data();
+    if (task.kind() != Kind::reduce_scatter) return combine_row(call, to, slice.first, slice.count);
+    for (const int r : nodes_.column()) {
+      if (!combine_row(call, to, task.offsets[static_cast<std::size_t>(r)], task.part(r)))
+        return false;
+      to += static_cast<std::size_t>(task.part(r)) * call.reducer->wide();
+    }
+    return true;
+  }
+  const auto first = static_cast<std::size_t>(slice.first) * task.element;
+  for (int i = 1; i < nodes_.mates(); ++i) {
+    const int r = nodes_.rank(nodes_.node(), (nodes_.place() + i) % nodes_.mates());
+    if (!copy(call, outs_[static_cast<std::size_t>(r)] + first, call.out + first,
+              static_cast<std::size_t>(slice.count) * task.element, task.out_bytes))
+      return false;
+  }
+  return true;
+}
+
+bool HostGroup::combine_row(PlannedCall& call, std::byte* to, std::int64_t first,
+                            std::int64_t count) noexcept {
+  const std::size_t element = call.task.element;
+  return by_pieces(call, static_cast<std::size_t>(count), kPiece / element,
+                   [&](std::size_t at, std::size_t some) {
+                     sources_.clear();
+                     for (const int r : nodes_.row())
+                       sources_.push_back(ins_[static_cast<std::size_t>(r)] +
+                                          (static_cast<std::size_t>(first) + at) * element);
+                     call.reducer->combine_partly(sources_, to + at * call.reducer->wide(),
+                                                  static_cast<std::int64_t>(some));
+                   });
+}
+
+bool HostGroup::combine_column(PlannedCall& call, const Slice& slice) noexcept {
   const Task& task = call.task;
   const std::size_t wide = call.reducer->wide();
   const bool streamed = static_cast<std::size_t>(task.count) * task.element >= streams_from_;
-  const bool scatters = task.kind() == Kind::reduce_scatter;
-  const Slice slice = slice_of(task.count, task.element, nodes_.place(), nodes_.mates());
-  sources_.clear();
-  targets_.clear();
-  if (call.step == 0) {
-    std::byte* to = call.partial.data();
-    const auto combine_row = [&](std::int64_t first, std::int64_t count) {
-      sources_.clear();
-      for (const int r : nodes_.row())
-        sources_.push_back(ins_[static_cast<std::size_t>(r)] +
-                           static_cast<std::size_t>(first) * task.element);
-      call.reducer->combine_partly(sources_, to, count);
-      to += static_cast<std::size_t>(count) * wide;
-    };
-    if (!scatters) return combine_row(slice.first, slice.count);
-    for (const int r : nodes_.column())
-      combine_row(task.offsets[static_cast<std::size_t>(r)], task.part(r));
-  } else if (call.step == 1) {
-    Slice own = slice_of(slice.count, task.element, nodes_.node(), nodes_.nodes());
-    if (scatters) {
-      own = {0, task.part(me_)};
-      for (int node = 0; node < nodes_.node(); ++node)
-        own.first += task.part(nodes_.column()[static_cast<std::size_t>(node)]);
-    }
-    if (own.count == 0) return;
-    const auto first = static_cast<std::size_t>(slice.first + own.first) * task.element;
-    for (const int r : nodes_.column()) {
-      const auto at = static_cast<std::size_t>(r);
-      sources_.push_back(partials_[at] + static_cast<std::size_t>(own.first) * wide);
-      if (task.kind() == Kind::all_reduce) targets_.push_back(outs_[at] + first);
-    }
-    if (scatters) targets_.push_back(call.out);
-    if (task.kind() == Kind::reduce)
-      targets_.push_back(outs_[static_cast<std::size_t>(task.root())] + first);
-    call.reducer->combine_partials(sources_, targets_, own.count, ranks_.size(), streamed);
-  } else {
-    const auto first = static_cast<std::size_t>(slice.first) * task.element;
-    for (int i = 1; i < nodes_.mates(); ++i) {
-      const int r = nodes_.rank(nodes_.node(), (nodes_.place() + i) % nodes_.mates());
-      copy(outs_[static_cast<std::size_t>(r)] + first, call.out + first,
-           static_cast<std::size_t>(slice.count) * task.element, task.out_bytes);
-    }
+  Slice own = slice_of(slice.count, task.element, nodes_.node(), nodes_.nodes());
+  if (task.kind() == Kind::reduce_scatter) {
+    own = {0, task.part(me_)};
+    for (int node = 0; node < nodes_.node(); ++node)
+      own.first += task.part(nodes_.column()[static_cast<std::size_t>(node)]);
   }
+  return by_pieces(
+      call, static_cast<std::size_t>(own.count), kPiece / task.element,
+      [&](std::size_t at, std::size_t some) {
+        const auto first = (static_cast<std::size_t>(slice.first + own.first) + at) * task.element;
+        sources_.clear();
+        targets_.clear();
+        for (const int r : nodes_.column()) {
+          const auto rank = static_cast<std::size_t>(r);
+          sources_.push_back(partials_[rank] + (static_cast<std::size_t>(own.first) + at) * wide);
+          if (task.kind() == Kind::all_reduce) targets_.push_back(outs_[rank] + first);
+        }
+        if (task.kind() == Kind::reduce_scatter) targets_.push_back(call.out + at * task.element);
+        if (task.kind() == Kind::reduce)
+          targets_.push_back(outs_[static_cast<std::size_t>(task.root())] + first);
+        call.reducer->combine_partials(sources_, targets_, static_cast<std::int64_t>(some),
+                                       ranks_.size(), streamed);
+      });
 }
 
-void HostGroup::copy_by_nodes(PlannedCall& call) noexcept {
+bool HostGroup::copy_by_nodes(PlannedCall& call) noexcept {
   const Task& task = call.task;
   const bool first_step = call.step == 0;
-  if (task.kind() == Kind::broadcast) {
-    const auto root = static_cast<std::size_t>(task.root());
-    const bool near = nodes_.node_of(task.root()) == nodes_.node();
-    if (near && first_step && me_ != task.root())
-      copy(call.out, ins_[root], task.out_bytes, task.out_bytes);
-    for (int i = 0; !near && i < nodes_.mates(); ++i) {
-      const int place = (nodes_.place() + i) % nodes_.mates();
-      if (first_step != (i == 0)) continue;
-      const Slice slice = slice_of(task.count, task.element, place, nodes_.mates());
-      const auto first = static_cast<std::size_t>(slice.first) * task.element;
-      const int mate = nodes_.rank(nodes_.node(), place);
-      const std::byte* from = first_step ? ins_[root] : outs_[static_cast<std::size_t>(mate)];
-      copy(call.out + first, from + first, static_cast<std::size_t>(slice.count) * task.element,
-           task.out_bytes);
-    }
-    return;
-  }
+  if (task.kind() == Kind::broadcast) return broadcast_by_nodes(call);
   for (int i = 0; i < nodes_.mates(); ++i) {
     if (first_step != (i == 0)) continue;
     const int place = (nodes_.place() + i) % nodes_.mates();
@@ -146,11 +146,34 @@ void HostGroup::copy_by_nodes(PlannedCall& call) noexcept {
     for (int node = 0; node < nodes_.nodes(); ++node) {
       const int r = nodes_.rank(node, place);
       const bool fetched = !first_step && node != nodes_.node();
-      copy(call.out + task.at(r),
-           fetched ? outs_[mate] + task.at(r) : ins_[static_cast<std::size_t>(r)],
-           task.part_bytes(r), task.out_bytes);
+      if (!copy(call, call.out + task.at(r),
+                fetched ? outs_[mate] + task.at(r) : ins_[static_cast<std::size_t>(r)],
+                task.part_bytes(r), task.out_bytes))
+        return false;
     }
   }
+  return true;
+}
+
+bool HostGroup::broadcast_by_nodes(PlannedCall& call) noexcept {
+  const Task& task = call.task;
+  const bool first_step = call.step == 0;
+  const auto root = static_cast<std::size_t>(task.root());
+  if (nodes_.node_of(task.root()) == nodes_.node())
+    return !first_step || me_ == task.root() ||
+           copy(call, call.out, ins_[root], task.out_bytes, task.out_bytes);
+  for (int i = 0; i < nodes_.mates(); ++i) {
+    const int place = (nodes_.place() + i) % nodes_.mates();
+    if (first_step != (i == 0)) continue;
+    const Slice slice = slice_of(task.count, task.element, place, nodes_.mates());
+    const auto first = static_cast<std::size_t>(slice.first) * task.element;
+    const int mate = nodes_.rank(nodes_.node(), place);
+    const std::byte* from = first_step ? ins_[root] : outs_[static_cast<std::size_t>(mate)];
+    if (!copy(call, call.out + first, from + first,
+              static_cast<std::size_t>(slice.count) * task.element, task.out_bytes))
+      return false;
+  }
+  return true;
 }
 
 }  // namespace weft::detail

@@ -1,6 +1,7 @@
 // A call on its way: what a Plan holds.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -49,11 +50,21 @@ struct PlannedCall {
 
   Stage stage = Stage::idle;
   std::uint64_t number = 0;
-  int awaited = 0;  ///< the first rank that was not seen yet
-  int step = 0;     ///< of one that goes in steps: how many are done
+  /// Stands for this call and all before it in the group: equal on all ranks that agree. Not 0.
+  std::uint32_t mark = 0;
+  int awaited = 0;         ///< the first rank that was not seen yet
+  int step = 0;            ///< of one that goes in steps: how many are done
+  std::size_t pieces = 0;  ///< of its work, or of the step's: how many are done
   Status status{};
 
   bool under_way() const noexcept { return stage != Stage::idle && stage != Stage::ended; }
+  /// Bytes of the user's tensors that others reach where they lie.
+  std::int64_t lent_bytes() const noexcept {
+    const std::size_t in_place = in_stage ? 0 : task.in_bytes;
+    const std::size_t out_place = out_stage ? 0 : task.out_bytes;
+    return static_cast<std::int64_t>(task.in == task.out ? std::max(in_place, out_place)
+                                                         : in_place + out_place);
+  }
   void end(Status why) noexcept {
     status = std::move(why);
     stage = Stage::ended;

@@ -48,18 +48,18 @@ Reducer::Reducer(DType dtype, const ReduceOp& op, int sources)
     : dtype_(dtype),
       element_(size_of(dtype)),
       op_(op),
-      averages_(op.function() == nullptr && op.reduction() == Reduction::avg),
       widens_(op.function() == nullptr && (dtype == DType::f16 || dtype == DType::bf16)),
       combine_(nullptr),
       straight_(nullptr),
       streamed_(nullptr) {
-  if (op.function() == nullptr) {
+  if (op.function() == nullptr && op.reduction() == Reduction::avg) {
+    mean_.emplace(dtype, sources);
+    combine_ = mean_->add();
+  } else if (op.function() == nullptr) {
     const auto combination = combination_of(op.reduction());
     combine_ = kernels::combine_for(widens_ ? DType::f32 : dtype, combination);
-    if (!averages_) {
-      straight_ = kernels::combine_for(dtype, combination);
-      streamed_ = kernels::combine_streamed_for(dtype, combination);
-    }
+    straight_ = kernels::combine_for(dtype, combination);
+    streamed_ = kernels::combine_streamed_for(dtype, combination);
   }
   const auto levels = static_cast<std::size_t>(std::bit_width(static_cast<unsigned>(sources))) + 3;
   scratch_.reset(static_cast<std::byte*>(::operator new[](levels* kBlock, kLine)));
@@ -73,8 +73,8 @@ void Reducer::pair(std::byte* to, const std::byte* a, const std::byte* b, std::s
 
 const std::byte* Reducer::leaf(const std::byte* source, std::size_t at, std::size_t count,
                                std::size_t level) {
-  if (!widens_) return source + at * element_;
-  kernels::widen(reinterpret_cast<float*>(scratch(level)), source + at * element_, dtype_, count);
+  if (!widens()) return source + at * element_;
+  widen(scratch(level), source + at * element_, count);
   return scratch(level);
 }
 
@@ -92,15 +92,17 @@ const std::byte* Reducer::tree(Sources sources, std::size_t at, std::size_t coun
 
 const std::byte* Reducer::finish(const std::byte* block, std::size_t count, std::size_t divisor) {
   auto* data = const_cast<std::byte*>(block);  // NOLINT: it lies in scratch, which is this object's
-  if (averages_)
-    kernels::divide(data, widens_ ? DType::f32 : dtype_, count, static_cast<std::int64_t>(divisor));
-  if (widens_)  // narrower, and so never ahead of what is read
+  if (mean_)
+    mean_->finish(data, count, static_cast<std::int64_t>(divisor));
+  else if (widens_)  // narrower, and so never ahead of what is read
     kernels::narrow(data, dtype_, reinterpret_cast<const float*>(data), count);
   return block;
 }
 
 void Reducer::widen(std::byte* to, const std::byte* from, std::size_t count) {
-  if (widens_)
+  if (mean_)
+    mean_->load(to, from, count);
+  else if (widens_)
     kernels::widen(reinterpret_cast<float*>(to), from, dtype_, count);
   else
     std::memcpy(to, from, count * element_);
@@ -118,7 +120,7 @@ void Reducer::join(std::byte* to, const std::byte* a, const std::byte* b, std::s
 }
 
 void Reducer::finish(std::byte* to, const std::byte* sum, std::size_t count, std::size_t ranks) {
-  if (!averages_ && !widens_) {
+  if (!widens()) {
     if (to != sum) std::memcpy(to, sum, count * element_);
     return;
   }
@@ -138,7 +140,7 @@ void Reducer::combine(Sources sources, Targets targets, std::int64_t count, bool
     kernels::stream_fence();
     return;
   }
-  const std::size_t step = kBlock / (widens_ ? sizeof(float) : element_);
+  const std::size_t step = kBlock / wide();
   for (std::size_t at = 0; at < total; at += step) {
     const std::size_t some = std::min(step, total - at);
     const std::size_t bytes = some * element_;
@@ -185,8 +187,8 @@ void Reducer::combine_partials(Sources partials, Targets targets, std::int64_t c
 
 void Reducer::combine_up_to(Sources sources, Targets targets, std::int64_t count) {
   const auto total = static_cast<std::size_t>(count);
-  const std::size_t step = kBlock / (widens_ ? sizeof(float) : element_);
-  const std::size_t wide = widens_ ? sizeof(float) : element_;
+  const std::size_t wide = this->wide();
+  const std::size_t step = kBlock / wide;
   for (std::size_t at = 0; at < total; at += step) {
     const std::size_t some = std::min(step, total - at);
     for (std::size_t i = 0; i < sources.size(); ++i) {

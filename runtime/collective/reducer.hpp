@@ -4,9 +4,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "base/kernels/combine.hpp"
+#include "base/kernels/mean.hpp"
 #include "weft/collective.hpp"
 
 namespace weft::detail {
@@ -36,8 +38,11 @@ class Reducer {
 
   // Of elements that are combined bit by bit, in several places.
   /// Bytes of an element that is calculated with.
-  std::size_t wide() const noexcept { return widens_ ? sizeof(float) : element_; }
-  bool widens() const noexcept { return widens_; }
+  std::size_t wide() const noexcept {
+    return mean_ ? mean_->wide() : widens_ ? sizeof(float) : element_;
+  }
+  /// Whether what is calculated with is not the elements themselves: 16-bit floats, means.
+  bool widens() const noexcept { return widens_ || mean_; }
   void widen(std::byte* to, const std::byte* from, std::size_t count);
   /// `a` combined with `b`, all as they are calculated with; `to` may be either.
   void join(std::byte* to, const std::byte* a, const std::byte* b, std::size_t count);
@@ -51,7 +56,7 @@ class Reducer {
   const std::byte* leaf(const std::byte* source, std::size_t at, std::size_t count,
                         std::size_t level);
   void pair(std::byte* to, const std::byte* a, const std::byte* b, std::size_t count);
-  /// The last step, for a block that is in scratch: average, and round.
+  /// The last step, for a block that is in scratch: divide, and round.
   const std::byte* finish(const std::byte* block, std::size_t count, std::size_t divisor);
   std::byte* scratch(std::size_t level) const noexcept { return scratch_.get() + level * kBlock; }
 
@@ -63,10 +68,10 @@ class Reducer {
   const DType dtype_;
   const std::size_t element_;
   const ReduceOp op_;
-  const bool averages_;
-  const bool widens_;          ///< 16-bit floats that weft combines
-  kernels::Combine combine_;   ///< of what is calculated with; null: the user's function
-  kernels::Combine straight_;  ///< of two sources as they are; null where that isn't all
+  const bool widens_;                  ///< 16-bit floats that weft combines
+  std::optional<kernels::Mean> mean_;  ///< of Reduction::avg
+  kernels::Combine combine_;           ///< of what is calculated with; null: the user's function
+  kernels::Combine straight_;          ///< of two sources as they are; null where that isn't all
   kernels::CombineStreamed streamed_;
   std::unique_ptr<std::byte[], Free> scratch_;
 };

@@ -11,9 +11,6 @@ namespace {
 using Kind = CollectiveKind;
 using Stage = PlannedCall::Stage;
 
-/// How long a rank that gives up lets what it sends run out.
-constexpr std::chrono::seconds kQuiet{1};
-
 /// A user's tensor as bytes: pieces of it are put from where it lies.
 Tensor flat(const Tensor& tensor) {
   const Shape shape{static_cast<std::int64_t>(tensor.bytes())};
@@ -43,7 +40,7 @@ void SlotGroup::meet(std::span<const p2p::MemoryRef>, const Choices& choices, De
     if (link) link->attach(until);
   // Nobody may go before everybody has attached to its slots.
   PlannedCall meeting;
-  meeting.fingerprint = meeting.task.signature.fingerprint();
+  meeting.mark = meeting.task.signature.fingerprint();
   exchange(meeting);
   const auto lost = [this] {
     return failed() || (mesh_.gone_count() != 0 && !gone_failure(0).ok());
@@ -80,7 +77,7 @@ void SlotGroup::begin(PlannedCall& call) noexcept { call.in = call.task.in; }
 
 void SlotGroup::exchange(PlannedCall& call) noexcept {
   const PieceHead head{
-      .word = call.number << 32 | call.fingerprint, .total = 0, .signature = call.task.signature};
+      .word = call.number << 32 | call.mark, .total = 0, .signature = call.task.signature};
   combined_ = 0;
   combined_pieces_ = 0;
   if (call.rounds) call.rounds->restart();
@@ -209,22 +206,21 @@ void SlotGroup::finish(PlannedCall& call) noexcept {
 }
 
 void SlotGroup::strange(const PlannedCall& call, int other, const PieceHead& head) noexcept {
-  const bool same =
-      head.signature == call.task.signature && head.word == (call.number << 32 | call.fingerprint);
-  if (!same) return mismatch(call, other, head.signature);
+  if (head.signature != call.task.signature) return mismatch(call.number, other, head.signature);
+  if (head.word != (call.number << 32 | call.mark)) return mismatch_before(call, other);
   const auto elements = static_cast<std::int64_t>(head.total / call.task.element);
   const auto expected = first_part(call, other, me_).bytes / call.task.element;
   unequal_parts(call, other, elements, static_cast<std::int64_t>(expected));
 }
 
-void SlotGroup::stop() noexcept {
-  const auto quiet = [this] {
-    return std::all_of(links_.begin(), links_.end(),
-                       [](const auto& link) { return link == nullptr || link->quiet(); });
-  };
-  (void)local_.waiter.wait(
-      quiet, [this] { return mesh_.gone_count() != 0 && !gone_failure(0).ok(); },
-      Deadline::after(kQuiet));
+// What came is taken by this rank itself, and what was put is read until it is out.
+int SlotGroup::toucher(const PlannedCall&) noexcept {
+  for (int r = 0; r < size(); ++r)
+    if (r != me_ && r < static_cast<int>(links_.size()) && !link(r)->at_rest()) return r;
+  return -1;
+}
+
+void SlotGroup::cut_off() noexcept {
   for (const auto& link : links_)
     if (link) link->end_sending();
 }

@@ -44,7 +44,9 @@ class SlotGroup final : public CollectiveGroup {
   bool show(PlannedCall&) noexcept override { return false; }
   Status gone_failure(std::uint64_t number) const noexcept override;
   std::vector<int> awaited(const PlannedCall& call) const override;
-  void stop() noexcept override;
+  void stop() noexcept override {}
+  int toucher(const PlannedCall& call) noexcept override;
+  void cut_off() noexcept override;
   void disconnect() noexcept override { links_.clear(); }
 
   // By which algorithm (slot_choice.cpp).

@@ -179,8 +179,17 @@ const std::byte* SlotLink::held() const noexcept {
   return held_ ? held_.tensor().data() + held_at_ : nullptr;
 }
 
+bool SlotLink::at_rest() noexcept {
+  for (std::size_t i = oldest_; i < put_; ++i)
+    if (!requests_[i % requests_.size()].test()) return false;
+  return true;
+}
+
 void SlotLink::end_sending() noexcept {
-  for (; oldest_ < put_; ++oldest_) (void)requests_[oldest_ % requests_.size()].cancel();
+  for (std::size_t i = oldest_; i < put_; ++i) {
+    Request& request = requests_[i % requests_.size()];
+    if (!request.test()) (void)request.cancel();
+  }
 }
 
 }  // namespace weft::detail

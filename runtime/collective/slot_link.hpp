@@ -84,7 +84,9 @@ class SlotLink {
   bool at_hand() noexcept { return held_ || has_come(); }
   /// Whether nothing that was put is under way.
   bool quiet() noexcept;
-  /// Ends what is under way, so that no memory of the user's is read any more.
+  /// Whether no memory of the user's is read any more, whatever became of the puts.
+  bool at_rest() noexcept;
+  /// Of a call that was given up: what has not begun to be sent never is.
   void end_sending() noexcept;
 
   /// The head of a piece that is not what was expected.

@@ -62,11 +62,16 @@ void check_root(const Call& call, int size) {
 
 void check_op(const Call& call, DType dtype) {
   if (!combines(call.kind) || call.op.function() != nullptr) return;
-  const bool bits = call.op.reduction() >= Reduction::bit_and;
-  const bool floats = dtype <= DType::bf16;
-  if (dtype == DType::boolean || (bits && floats))
-    refuse(call, fmt::format("{} can't be combined so", weft::name(dtype)),
-           "bit_and, bit_or and bit_xor are for integers; wrap booleans as u8");
+  const Reduction reduction = call.op.reduction();
+  if (reduction > Reduction::bit_xor)
+    refuse(call, fmt::format("reduction {} does not exist", static_cast<int>(reduction)),
+           "use a value of weft::Reduction");
+  if (dtype == DType::boolean && (reduction == Reduction::sum || reduction == Reduction::avg))
+    refuse(call, "booleans have no sum and no mean",
+           "use max for \"any\", min for \"all\"; to count them, wrap them as u8");
+  if (dtype <= DType::bf16 && reduction >= Reduction::bit_and)
+    refuse(call, fmt::format("{} has no bitwise reduction", weft::name(dtype)),
+           "bit_and, bit_or and bit_xor are for integers and booleans");
 }
 
 /// `shift`: the distance from in to out where they may share memory.

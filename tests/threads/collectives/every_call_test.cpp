@@ -1,8 +1,13 @@
 // Every collective, type and number of ranks against a reference, in place and not.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <cmath>
+#include <functional>
+#include <limits>
 #include <numeric>
+#include <span>
 #include <string>
 
 #include "tests/threads/collectives/values.hpp"
@@ -222,6 +227,83 @@ TEST_P(EveryCall, GivesWhatTheReferenceGives) {
       },
       settings_of(GetParam()));
 }
+
+/// How many elements: with the call's word, in place, and over several exchanges between hosts.
+class Surprises : public testing::TestWithParam<const char*> {
+ protected:
+  void run(const std::function<void(World&, Collectives&, std::int64_t, Algorithm)>& body) const {
+    run_ranks(
+        4,
+        [&](World& world) {
+          Collectives group = Collectives::open(world);
+          for (const std::int64_t count : {1, 9000})
+            for (const Algorithm algorithm :
+                 {Algorithm::direct, Algorithm::ring, Algorithm::halving, Algorithm::doubling})
+              body(world, group, count, algorithm);
+          ASSERT_TRUE(group.run(barrier()).ok());
+        },
+        settings().with(Knob::fabric, GetParam()));
+  }
+  static void all_reduce_by(Collectives& group, const Tensor& tensor, Reduction reduction,
+                            Algorithm algorithm) {
+    Call call = all_reduce(tensor, reduction);
+    call.algorithm = algorithm;
+    call.deterministic = algorithm == Algorithm::direct;
+    const Status status = group.run(call);
+    ASSERT_TRUE(status.ok()) << status.text();
+  }
+};
+
+TEST_P(Surprises, AnAverageOfTheLargestIsTheLargest) {
+  run([](World& world, Collectives& group, std::int64_t count, Algorithm algorithm) {
+    const Tensor bytes = world.allocate(DType::i8, {count});
+    std::ranges::fill(bytes.as<std::int8_t>(), std::int8_t{127});
+    all_reduce_by(group, bytes, Reduction::avg, algorithm);
+    const Tensor longs = world.allocate(DType::i64, {count});
+    std::ranges::fill(longs.as<std::int64_t>(), std::numeric_limits<std::int64_t>::min());
+    all_reduce_by(group, longs, Reduction::avg, algorithm);
+    const Tensor floats = world.allocate(DType::f32, {count});
+    std::ranges::fill(floats.as<float>(), std::numeric_limits<float>::max());
+    all_reduce_by(group, floats, Reduction::avg, algorithm);
+    EXPECT_EQ(bytes.as<std::int8_t>().back(), 127);
+    EXPECT_EQ(longs.as<std::int64_t>().back(), std::numeric_limits<std::int64_t>::min());
+    EXPECT_EQ(floats.as<float>().back(), std::numeric_limits<float>::max());
+  });
+}
+
+TEST_P(Surprises, ANanOfAnyRankReachesAllByMinAndMax) {
+  run([](World& world, Collectives& group, std::int64_t count, Algorithm algorithm) {
+    for (int odd = 0; odd < world.size(); ++odd)
+      for (const Reduction reduction : {Reduction::min, Reduction::max}) {
+        const Tensor tensor = world.allocate(DType::f32, {count});
+        std::ranges::fill(tensor.as<float>(), static_cast<float>(world.rank()));
+        if (world.rank() == odd)
+          tensor.as<float>().back() = std::numeric_limits<float>::quiet_NaN();
+        all_reduce_by(group, tensor, reduction, algorithm);
+        EXPECT_TRUE(std::isnan(tensor.as<float>().back())) << "of rank " << odd;
+      }
+  });
+}
+
+TEST_P(Surprises, BooleansAreCombinedAsTruthValues) {
+  run([](World& world, Collectives& group, std::int64_t count, Algorithm algorithm) {
+    const auto truth = [&](bool mine, Reduction reduction) {
+      const Tensor tensor = world.allocate(DType::boolean, {count});
+      std::ranges::fill(std::span(tensor.data(), tensor.bytes()), std::byte{mine});
+      all_reduce_by(group, tensor, reduction, algorithm);
+      return std::to_integer<int>(tensor.data()[count - 1]);
+    };
+    EXPECT_EQ(truth(world.rank() == 2, Reduction::max), 1);
+    EXPECT_EQ(truth(world.rank() != 2, Reduction::min), 0);
+    EXPECT_EQ(truth(true, Reduction::bit_and), 1);
+    EXPECT_EQ(truth(world.rank() < 3, Reduction::bit_xor), 1);
+    const Status refused =
+        group.run(all_reduce(world.allocate(DType::boolean, {count}), Reduction::sum));
+    EXPECT_EQ(refused.code(), Code::bad_argument) << refused.text();
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Fabrics, Surprises, testing::Values("auto", "tcp"));
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 INSTANTIATE_TEST_SUITE_P(Ranks, EveryCall, testing::Values(Layout{2}, Layout{3}, Layout{5}));
