@@ -44,9 +44,13 @@ class WEFT_API Group {
   /// at any time; the others answer for themselves. Members that have died or left are not in it,
   /// nor any that a member has declared dead; whoever dies meanwhile may be, so ask again. A rank
   /// that is not in the answer is dead for those that are. Errors: partitioned (this rank was cut
-  /// off from most of the group, or from its first half; it is to end), fenced (the others have
-  /// given this rank up), timeout (which names who did not answer), bad_argument (not a member),
-  /// closed (its world is gone), exhausted (more than 5000 members).
+  /// off from most of the world's last agreed group, or from its first half; it is to end), fenced
+  /// (the others have given this rank up), timeout (which names who did not answer), bad_argument
+  /// (not a member), closed (its world is gone), exhausted (more than 5000 members).
+  ///
+  /// A rank that can't be reached and may live is counted out by the world alone: its group, and
+  /// what that was shrunk to. A subset that has lost such a member asks the world first; it never
+  /// excludes a rank itself.
   Result<Group> shrink(Deadline deadline = {}) const noexcept;
 
  private:

@@ -5,10 +5,11 @@
 
 namespace weft::detail {
 
-Agreement::Agreement(int size, int self, Send send)
+Agreement::Agreement(int size, int self, Send send, Quorum quorum)
     : size_(size),
       self_(self),
       send_(std::move(send)),
+      quorum_(quorum),
       gone_(places()),
       ended_(places()),
       askers_(places()),
@@ -30,6 +31,13 @@ int Agreement::awaited() const noexcept {
     if (is_asked && !is_out(member) && !at(answered_, member)) return member;
   }
   return -1;
+}
+
+bool Agreement::is_in_doubt() const noexcept {
+  if (quorum_ == Quorum::most || !takes_part_ || end_ != End::none) return false;
+  for (int member = 0; member < size_; ++member)
+    if (at(gone_, member) && !at(ended_, member)) return true;
+  return false;
 }
 
 void Agreement::gone(int member, bool ended) {
@@ -92,8 +100,16 @@ bool Agreement::counts(const Places& takers) const noexcept {
     count += takes ? 1 : 0;
     all_others_ended = all_others_ended && (takes || at(ended_, member));
   }
-  if (all_others_ended || 2 * count > size_) return true;
+  if (all_others_ended) return true;
+  if (quorum_ == Quorum::all) return false;
+  if (2 * count > size_) return true;
   return 2 * count == size_ && at(takers, 0) && !is_out(0);
+}
+
+bool Agreement::leaves_out_a_taker(const Places& kept) const noexcept {
+  for (int member = 0; member < size_; ++member)
+    if (at(takers_, member) && !is_out(member) && !at(kept, member)) return true;
+  return false;
 }
 
 Places Agreement::connected() const {
@@ -113,13 +129,18 @@ Places Agreement::connected() const {
 
 void Agreement::advance() {
   if (phase_ == Phase::follows || !all_answered()) return;
-  if (!counts(phase_ == Phase::prepares ? takers_ : answered_)) return settle(End::cut_off);
+  if (!counts(phase_ == Phase::prepares ? takers_ : answered_))
+    return quorum_ == Quorum::most ? settle(End::cut_off) : void();
   if (phase_ == Phase::proposes) {
     survivors_ = proposal_;
     return settle(End::decided);
   }
   // What may have been decided already stays: the newest that any of them has accepted.
-  if (accepted_ == 0) proposal_ = connected();
+  if (accepted_ == 0) {
+    Places kept = connected();
+    if (quorum_ == Quorum::all && leaves_out_a_taker(kept)) return;
+    proposal_ = std::move(kept);
+  }
   accepted_ = ballot_;
   phase_ = Phase::proposes;
   answered_.assign(places(), false);
@@ -134,7 +155,8 @@ void Agreement::advance() {
 }
 
 void Agreement::settle(End end) {
-  const bool led = phase_ != Phase::follows;
+  // Whoever promised to it may not reach the one that it gave way to.
+  const bool led = ballot_ != 0;
   end_ = end;
   phase_ = Phase::follows;
   AgreementMessage message;
@@ -204,7 +226,7 @@ void Agreement::receive(int from, const AgreementMessage& message) {
       return settle(End::decided);
     case Step::cut_off:
       // Its view; the rest may see more.
-      return gone(from, false);
+      return quorum_ == Quorum::most ? gone(from, false) : void();
     case Step::count_:
       break;
   }

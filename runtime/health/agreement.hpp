@@ -32,23 +32,31 @@ struct AgreementMessage {
   Places ended;                ///< ask, promise: of those, who ended for certain
 };
 
+/// Which members suffice for an answer.
+enum class Quorum : std::uint8_t {
+  most,  ///< most of the group, of two halves that with its first member; or all that have not
+         ///< ended
+  all    ///< all that have not ended: who has not, and can't be reached, is decided elsewhere
+};
+
 /// One member's part in one agreement, as pure state: what happens to it comes in by calls, what
 /// it says goes out by `send`, which loses nothing and keeps the order as long as both ends live.
 /// Paxos, led by the first member that is not gone, with one rule besides: a ballot counts if who
 /// takes part is most of the group (of two halves, the one with its first member), or if every
 /// other member has ended for certain. Two that count share a member that still lives, or there is
 /// nobody left who knew of the older: so there is one answer at most, whoever dies and whoever is
-/// cut off. Each member that is gone for one that waits must sooner or later be told of by gone().
-/// Decision 017. One thread.
+/// cut off. With Quorum::all only the latter counts, nobody is left out who has not ended, and
+/// nobody is cut off. Each member that is gone for one that waits must sooner or later be told of
+/// by gone(). Decision 017. One thread.
 class Agreement {
  public:
   using Send = std::function<void(int to, const AgreementMessage& message)>;
   enum class End : std::uint8_t { none, decided, cut_off };
 
-  Agreement(int size, int self, Send send);
+  Agreement(int size, int self, Send send, Quorum quorum = Quorum::most);
 
-  /// A member is gone for this rank. `ended`: its process is known to have ended, or it has left;
-  /// may come later.
+  /// A member is gone for this rank. `ended`: its process is known to have ended, or it has left,
+  /// or (Quorum::all) has been counted out elsewhere; may come later.
   void gone(int member, bool ended);
   /// This rank wants an answer. Without effect if it takes part already.
   void begin();
@@ -59,6 +67,9 @@ class Agreement {
   const Places& survivors() const noexcept { return survivors_; }
   /// The first member that an answer hangs on; -1: none.
   int awaited() const noexcept;
+  /// Quorum::all: takes part, and can't end before it is told whether a member that is gone has
+  /// ended.
+  bool is_in_doubt() const noexcept;
 
  private:
   using Step = AgreementMessage::Step;
@@ -77,6 +88,7 @@ class Agreement {
   void advance();
   bool all_answered() const noexcept;
   bool counts(const Places& takers) const noexcept;
+  bool leaves_out_a_taker(const Places& kept) const noexcept;
   /// Those who took part and can all reach each other, the first first.
   Places connected() const;
   void settle(End end);
@@ -91,6 +103,7 @@ class Agreement {
   const int size_;
   const int self_;
   const Send send_;
+  const Quorum quorum_;
   Places gone_;
   Places ended_;
   bool takes_part_ = false;

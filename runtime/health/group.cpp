@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/control_call.hpp"
 #include "runtime/health/membership.hpp"
 
 namespace weft {
@@ -24,24 +25,27 @@ std::uint32_t Group::epoch() const noexcept { return state_ ? state_->epoch : 0;
 std::uint64_t Group::id() const noexcept { return state_ ? state_->id : 0; }
 
 Group Group::subset(std::span<const int> places) const {
-  const auto refuse = [](const std::string& message) {
-    throw Error(ErrorDetail{.code = Code::bad_argument, .operation = "subset", .message = message});
-  };
-  std::vector<int> chosen;
-  for (const int place : places) {
-    if (place < 0 || place >= size())
-      refuse(fmt::format("there is no place {} in a group of {}", place, size()));
-    const int member = members()[static_cast<std::size_t>(place)];
-    if (std::find(chosen.begin(), chosen.end(), member) != chosen.end())
-      refuse(fmt::format("place {} is there twice", place));
-    chosen.push_back(member);
-  }
-  if (chosen.empty()) return {};
-  const auto membership = state_->membership.lock();
-  if (!membership)
-    throw Error(ErrorDetail{
-        .code = Code::closed, .operation = "subset", .message = "the group's world is gone"});
-  return membership->make(std::move(chosen), epoch());
+  return control_call("subset", [&]() -> Group {
+    const auto refuse = [](const std::string& message) {
+      throw Error(
+          ErrorDetail{.code = Code::bad_argument, .operation = "subset", .message = message});
+    };
+    std::vector<int> chosen;
+    for (const int place : places) {
+      if (place < 0 || place >= size())
+        refuse(fmt::format("there is no place {} in a group of {}", place, size()));
+      const int member = members()[static_cast<std::size_t>(place)];
+      if (std::find(chosen.begin(), chosen.end(), member) != chosen.end())
+        refuse(fmt::format("place {} is there twice", place));
+      chosen.push_back(member);
+    }
+    if (chosen.empty()) return {};
+    const auto membership = state_->membership.lock();
+    if (!membership)
+      throw Error(ErrorDetail{
+          .code = Code::closed, .operation = "subset", .message = "the group's world is gone"});
+    return membership->make(std::move(chosen), epoch());
+  });
 }
 
 Result<Group> Group::shrink(Deadline deadline) const noexcept {

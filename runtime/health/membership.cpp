@@ -31,12 +31,13 @@ Status failure(Code code, const std::string& message, const std::string& hint) {
 
 }  // namespace
 
-Group Membership::make(std::vector<int> members, std::uint32_t epoch) {
+Group Membership::make(std::vector<int> members, std::uint32_t epoch, bool of_chain) {
   auto state = std::make_shared<GroupState>();
   const auto self = std::find(members.begin(), members.end(), local_.rank);
   state->place = self == members.end() ? -1 : static_cast<int>(self - members.begin());
   state->epoch = epoch;
   state->id = number_of(members, epoch);
+  state->of_chain = of_chain;
   state->members = std::move(members);
   state->membership = weak_from_this();
   // The others may shrink it before this rank does.
@@ -48,44 +49,56 @@ Group Membership::make(std::vector<int> members, std::uint32_t epoch) {
 void Membership::open() {
   std::vector<int> members(static_cast<std::size_t>(local_.size));
   std::iota(members.begin(), members.end(), 0);
-  all_ = make(std::move(members), 0);
+  all_ = make(std::move(members), 0, true);
 }
 
-std::shared_ptr<Membership::Entry> Membership::find(std::uint64_t id) const {
-  const auto found = entries_.find(id);
+std::shared_ptr<Membership::Entry> Membership::find(std::uint64_t agreement) const {
+  const auto found = entries_.find(agreement);
   return found == entries_.end() ? nullptr : found->second;
 }
 
+std::vector<std::shared_ptr<Membership::Entry>> Membership::undecided() const {
+  std::vector<std::shared_ptr<Entry>> entries;
+  for (const auto& [agreement, entry] : entries_)
+    if (!entry->done.load()) entries.push_back(entry);
+  return entries;
+}
+
 std::shared_ptr<Membership::Entry> Membership::enter(std::shared_ptr<const GroupState> group) {
-  if (auto known = find(group->id)) return known;
-  if (!agreed_) agreed_ = group;
+  if (auto known = find(group->agreement())) return known;
+  if (!agreed_ && group->of_chain) agreed_ = group;
   auto entry = std::make_shared<Entry>();
   entry->group = group;
   entry->agreement = std::make_unique<Agreement>(
       static_cast<int>(group->members.size()), group->place,
       [this, state = group.get()](int to, const AgreementMessage& message) {
-        out_.emplace_back(state->members[static_cast<std::size_t>(to)], encode(state->id, message));
-      });
-  entries_[group->id] = entry;
+        out_.emplace_back(state->members[static_cast<std::size_t>(to)],
+                          encode(state->agreement(), message));
+      },
+      group->of_chain ? Quorum::most : Quorum::all);
+  entries_[group->agreement()] = entry;
+  if (!excluded_.ok()) finish(*entry, excluded_);
   for (std::size_t place = 0; place < group->members.size(); ++place)
     tell(*entry, static_cast<int>(place));
   const auto strays = std::exchange(strays_, {});
   for (const Stray& stray : strays) on_message(mesh_.peer(stray.rank), stray.bytes);
+  // Others may wait for what this one decides.
+  if (group->of_chain)
+    for (const auto& other : undecided()) follow_up(*other);
   return entry;
 }
 
 void Membership::tell(Entry& entry, int member) {
-  const p2p::Peer& peer = mesh_.peer(entry.group->members[static_cast<std::size_t>(member)]);
+  const int rank = entry.group->members[static_cast<std::size_t>(member)];
+  const p2p::Peer& peer = mesh_.peer(rank);
+  if (out_of_chain_[static_cast<std::size_t>(rank)]) entry.agreement->gone(member, true);
   // One that is being fenced will have ended soon: then nothing is left to guess.
-  if (peer.gone() && (peer.silent.load() || peer.unfenced))
+  else if (peer.gone() && (peer.silent.load() || peer.unfenced))
     entry.agreement->gone(member, peer.ended);
 }
 
 void Membership::fate_known(int rank) {
-  std::vector<std::shared_ptr<Entry>> entries;
-  for (const auto& [id, entry] : entries_)
-    if (!entry->done.load()) entries.push_back(entry);
-  for (const auto& entry : entries) {
+  for (const auto& entry : undecided()) {
     const auto& members = entry->group->members;
     const auto found = std::find(members.begin(), members.end(), rank);
     if (found == members.end()) continue;
@@ -113,17 +126,45 @@ void Membership::receive(Entry& entry, int rank, std::span<const std::byte> byte
 
 void Membership::follow_up(Entry& entry) {
   send_all();
-  if (entry.agreement->end() == Agreement::End::none || entry.done.load()) return;
-  entry.result = result_of(entry);
+  if (entry.done.load()) return;
+  if (entry.agreement->is_in_doubt()) return ask_chain();
+  if (entry.agreement->end() == Agreement::End::none) return;
+  finish(entry, result_of(entry));
+  if (entry.group->of_chain) chain_decided(entry);
+}
+
+void Membership::finish(Entry& entry, Result<Group> result) {
+  entry.result = std::move(result);
   entry.done.store(true, std::memory_order_release);
   local_.ring();
-  if (!entry.result.ok()) return mesh_.exclude(entry.result.status());
-  if (agreed_ == entry.group) agreed_ = GroupState::of(*entry.result);
+}
+
+void Membership::ask_chain() {
+  const auto entry = agreed_ ? find(agreed_->agreement()) : nullptr;
+  if (!entry || entry->done.load()) return;  // the next of the chain asks when it is entered
+  entry->agreement->begin();
+  follow_up(*entry);
+}
+
+void Membership::chain_decided(const Entry& entry) {
+  if (!entry.result.ok()) {
+    end_all(entry.result.status());
+    return mesh_.exclude(excluded_);
+  }
+  agreed_ = GroupState::of(*entry.result);
+  std::vector<int> out;
   const Places& survivors = entry.agreement->survivors();
   for (std::size_t place = 0; place < survivors.size(); ++place)
-    if (!survivors[place])
-      mesh_.give_up(entry.group->members[place],
-                    "the others of its group agreed to go on without it");
+    if (!survivors[place]) out.push_back(entry.group->members[place]);
+  for (const int rank : out) out_of_chain_[static_cast<std::size_t>(rank)] = true;
+  for (const int rank : out) fate_known(rank);
+  for (const int rank : out)
+    mesh_.give_up(rank, "the others of its group agreed to go on without it");
+}
+
+void Membership::end_all(const Status& why) {
+  excluded_ = why;
+  for (const auto& entry : undecided()) finish(*entry, why);
 }
 
 void Membership::send_all() {
@@ -164,7 +205,7 @@ Result<Group> Membership::result_of(const Entry& entry) {
   std::vector<int> members;
   for (std::size_t place = 0; place < survivors.size(); ++place)
     if (survivors[place]) members.push_back(group.members[place]);
-  return make(std::move(members), group.epoch + 1);
+  return make(std::move(members), group.epoch + 1, group.of_chain);
 }
 
 Result<Group> Membership::shrink(const GroupState& group, Deadline deadline) noexcept {
@@ -188,7 +229,7 @@ Result<Group> Membership::shrink(const GroupState& group, Deadline deadline) noe
 Result<Group> Membership::agree(const GroupState& group, Deadline deadline) {
   std::shared_ptr<Entry> entry;
   local_.progress.run([&] {
-    entry = find(group.id);
+    entry = find(group.agreement());
     if (!entry || entry->done.load()) return;
     entry->agreement->begin();
     follow_up(*entry);
@@ -214,6 +255,8 @@ Status Membership::late(const Entry& entry) const {
                          "ask again: a rank that is silent or stopped is dead only after "
                          "WEFT_DEAD_AFTER",
                      .rank = local_.rank};
+  const auto chain = entry.agreement->is_in_doubt() ? find(agreed_->agreement()) : nullptr;
+  if (chain && &entry != chain.get()) return late(*chain);
   if (const int member = entry.agreement->awaited(); member >= 0) {
     const p2p::Peer& peer = mesh_.peer(entry.group->members[static_cast<std::size_t>(member)]);
     detail.peer = peer.rank;

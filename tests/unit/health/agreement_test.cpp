@@ -231,6 +231,96 @@ TEST(Agreement, CutsTheLesserSideOff) {
     EXPECT_EQ(table.member(m).end(), table.side(m) == 1 ? End::cut_off : End::decided) << m;
 }
 
+TEST(Agreement, IsToldToWhomALeaderHadAskedBeforeItGaveWay) {
+  std::vector<std::pair<int, AgreementMessage::Step>> said;
+  Agreement member(
+      4, 1, [&](int to, const AgreementMessage& message) { said.emplace_back(to, message.step); });
+  const auto hears = [&](int from, AgreementMessage::Step step, std::uint64_t ballot) {
+    AgreementMessage message;
+    message.step = step;
+    message.ballot = ballot;
+    message.gone = message.ended = Places(4, false);
+    message.survivors = {true, true, true, false};
+    member.receive(from, message);
+  };
+  member.gone(0, false);
+  member.begin();  // it leads
+  hears(3, AgreementMessage::Step::promise, 5);
+  hears(2, AgreementMessage::Step::refuse, 8);  // member 0 leads, whom member 3 may not reach
+  hears(2, AgreementMessage::Step::decided, 0);
+  ASSERT_EQ(member.end(), End::decided);
+  EXPECT_EQ(std::ranges::count(said, std::pair(3, AgreementMessage::Step::decided)), 1);
+}
+
+/// One member of three, and what it says to the others.
+struct OneOfThree {
+  std::vector<std::pair<int, AgreementMessage::Step>> said;
+  Agreement member{
+      3, 0,
+      [this](int to, const AgreementMessage& message) { said.emplace_back(to, message.step); },
+      Quorum::all};
+
+  /// Member 1 answers what the leader has asked, and takes `gone` for gone.
+  void answer(AgreementMessage::Step step, std::uint64_t ballot, Places gone) {
+    AgreementMessage message;
+    message.step = step;
+    message.ballot = ballot;
+    message.gone = std::move(gone);
+    message.ended = Places(3, false);
+    member.receive(1, message);
+  }
+};
+
+TEST(AgreementOfAll, WaitsUntilWhomItCannotReachIsCountedOut) {
+  OneOfThree group;
+  group.member.gone(2, false);
+  EXPECT_FALSE(group.member.is_in_doubt()) << "nobody asks yet";
+  group.member.begin();
+  EXPECT_TRUE(group.member.is_in_doubt());
+  const std::uint64_t ballot = 3;
+  group.answer(AgreementMessage::Step::promise, ballot, Places(3, false));
+  EXPECT_EQ(group.member.end(), End::none) << "two of three are most, and not all";
+  group.member.gone(2, true);
+  EXPECT_FALSE(group.member.is_in_doubt());
+  group.answer(AgreementMessage::Step::accepted, ballot, Places(3, false));
+  ASSERT_EQ(group.member.end(), End::decided);
+  EXPECT_EQ(text(group.member.survivors()), "0 1 ");
+}
+
+TEST(AgreementOfAll, LeavesOutNobodyWhomAnotherMemberCannotReach) {
+  OneOfThree group;
+  group.member.begin();
+  AgreementMessage message;
+  message.step = AgreementMessage::Step::promise;
+  message.ballot = 3;
+  message.gone = message.ended = Places(3, false);
+  group.member.receive(2, message);
+  group.answer(AgreementMessage::Step::promise, 3, {false, false, true});
+  EXPECT_EQ(group.member.end(), End::none);
+  EXPECT_EQ(std::ranges::count(group.said, AgreementMessage::Step::propose,
+                               [](const auto& words) { return words.second; }),
+            0);
+  group.member.gone(1, true);  // the chain left member 1 out
+  ASSERT_EQ(std::ranges::count(group.said, AgreementMessage::Step::propose,
+                               [](const auto& words) { return words.second; }),
+            1);
+  message.step = AgreementMessage::Step::accepted;
+  group.member.receive(2, message);
+  EXPECT_EQ(text(group.member.survivors()), "0 2 ");
+}
+
+TEST(AgreementOfAll, IsCutOffByNobody) {
+  OneOfThree group;
+  group.member.begin();
+  group.answer(AgreementMessage::Step::cut_off, 3, Places(3, false));
+  group.member.gone(1, false);
+  group.member.gone(2, false);
+  EXPECT_EQ(group.member.end(), End::none);
+  group.member.gone(1, true);
+  group.member.gone(2, true);
+  EXPECT_EQ(text(group.member.survivors()), "0 ");
+}
+
 TEST(Agreement, IsOneWhateverElseGoesWrongTogether) {
   int decided = 0;
   for (std::uint64_t seed = 1; seed <= kSeeds && !testing::Test::HasFailure(); ++seed) {
