@@ -2,10 +2,10 @@
 // writes the file by which other jobs choose algorithms.
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <fstream>
 #include <map>
 #include <string>
 
+#include "base/os/named_file.hpp"
 #include "runtime/tool/tune/measure.hpp"
 #include "weft/collective.hpp"
 #include "weft/world.hpp"
@@ -52,13 +52,10 @@ int write_table(const std::string& file) {
     if (world.rank() == 0) {
       costs.combine = tune::measure_sum();
       const std::string text = write_costs(costs);
-      std::FILE* const out = file.empty() ? stdout : std::fopen(file.c_str(), "w");
-      const bool written =
-          out != nullptr && std::fputs(text.c_str(), out) >= 0 && std::fflush(out) == 0;
-      if (out != nullptr && out != stdout) std::fclose(out);
-      if (!written) {
-        std::fprintf(stderr, "weft-tune: %s can't be written; name another with -o\n",
-                     file.c_str());
+      if (!file.empty()) {
+        os::write_output(file, text, "weft-tune");
+      } else if (std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0) {
+        std::fprintf(stderr, "weft-tune: stdout can't be written; name a file with -o\n");
         return 1;
       }
     }

@@ -16,10 +16,12 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <sstream>
 #include <utility>
 
 #include "base/board/recording.hpp"
 #include "base/os/fd.hpp"
+#include "runtime/tool/plain_text.hpp"
 #include "weft/error.hpp"
 
 namespace weft::tool {
@@ -43,8 +45,15 @@ bool names_a_board(std::string_view target) {
 
 bool names_a_table(std::string_view target) { return target.starts_with("/memfd:weft-table"); }
 
+/// The most that is looked at, of a process and of a user.
+constexpr int kMostDescriptors = 1 << 16;
+constexpr int kMostBoards = 4096;
+constexpr std::size_t kMostBytes = 256 << 20;
+constexpr int kMostRanks = 1 << 16;
+
 struct ProcessStatus {
-  int own = 0;  ///< as the process knows itself: its number in its own container
+  int own = 0;     ///< as the process knows itself: its number in its own container
+  uid_t user = 0;  ///< the effective one
   bool stopped = false;
 };
 
@@ -55,6 +64,9 @@ ProcessStatus status_of_process(int pid) {
     if (line.starts_with("State:\t")) {
       // By a signal (T) or a debugger (t).
       found.stopped = line[7] == 'T' || line[7] == 't';
+    } else if (line.starts_with("Uid:\t")) {
+      std::istringstream users(line.substr(5));
+      users >> found.user >> found.user;
     } else if (line.starts_with("NSpid:")) {
       const auto last = line.find_last_of("\t ");
       found.own = number_in(std::string_view(line).substr(last + 1)).value_or(pid);
@@ -82,19 +94,40 @@ class Scan {
       return;
     }
     std::optional<ProcessStatus> process;
-    while (const dirent* entry = ::readdir(files.get())) {
+    for (int looked = 0; looked < kMostDescriptors; ++looked) {
+      const dirent* const entry = ::readdir(files.get());
+      if (entry == nullptr) break;
       const std::string path = fmt::format("{}/{}", folder, entry->d_name);
       std::array<char, 512> target{};
       if (::readlink(path.c_str(), target.data(), target.size() - 1) <= 0) continue;
-      if (names_a_table(target.data())) take_table(path, pid);
-      if (!names_a_board(target.data())) continue;
+      const bool is_table = names_a_table(target.data());
+      if (!is_table && !names_a_board(target.data())) continue;
       if (!process) process = status_of_process(pid);
-      take(path, pid, *process);
+      if (is_table)
+        take_table(path, pid, *process);
+      else
+        take(path, pid, *process);
     }
   }
 
-  void take_table(const std::string& path, int pid) {
-    const os::Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  /// A regular file (a memfd is one) of the process's own user; others' say nothing of this one.
+  static bool is_own(const struct stat& about, const ProcessStatus& process) {
+    return S_ISREG(about.st_mode) && about.st_uid == process.user;
+  }
+
+  /// None for what is not the process's, and beyond what a user may have.
+  os::Fd open_own(const std::string& path, const ProcessStatus& process, struct stat& about) {
+    if (::stat(path.c_str(), &about) != 0 || !is_own(about, process)) return {};
+    os::Fd file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+    if (!file || ::fstat(file.get(), &about) != 0 || !is_own(about, process)) return {};
+    Taken& taken = taken_[process.user];
+    if (++taken.files > kMostBoards || taken.bytes > kMostBytes) return {};
+    return file;
+  }
+
+  void take_table(const std::string& path, int pid, const ProcessStatus& process) {
+    struct stat about {};
+    const os::Fd file = open_own(path, process, about);
     if (!file) return;
     try {
       if (board::TableView table = board::TableView::open(file))
@@ -106,39 +139,48 @@ class Scan {
 
   void take(const std::string& path, int pid, const ProcessStatus& process) {
     struct stat about {};
-    if (::stat(path.c_str(), &about) != 0) return;
-    const FileId id{about.st_dev, about.st_ino};
-    auto known = boards_.find(id);
+    if (::stat(path.c_str(), &about) != 0 || !is_own(about, process)) return;
+    auto known = boards_.find({about.st_dev, about.st_ino});
     if (known == boards_.end()) {
+      const os::Fd file = open_own(path, process, about);
+      if (!file) return;
+      const FileId id{about.st_dev, about.st_ino};
       try {
-        const os::Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-        if (!file) return;
-        known = boards_.emplace(id, FoundRank{board::BoardView::open(file)}).first;
+        known = boards_.emplace(id, FoundRank{board::BoardView::copy_of(file)}).first;
+        taken_[process.user].bytes += known->second.board.bytes();
       } catch (const Error&) {
         if (refused_.insert(id).second) ++search_.unknown;
         return;
       }
     }
+    known->second.user = process.user;
     if (known->second.board.identity().pid != process.own) return;
     known->second.pid = pid;
     known->second.stopped = process.stopped;
   }
 
   void sort_into_jobs() {
-    std::map<std::string, FoundJob> jobs;
+    std::map<std::pair<uid_t, std::string>, FoundJob> jobs;
     for (auto& [_, rank] : boards_) {
       const board::Identity& identity = rank.board.identity();
-      std::string id = identity.job.data();
+      std::string id = plain(identity.job.data());
       if (id.empty())
         id = identity.size == 1 ? fmt::format("pid-{}", identity.pid)
                                 : fmt::format("unnamed-{}", identity.size);
-      FoundJob& job = jobs[id];
+      FoundJob& job = jobs[{rank.user, id}];
       job.id = id;
+      job.user = rank.user;
       job.size = std::max(job.size, identity.size);
       if (rank.pid != 0) take_tables_of(rank);
       add(job, std::move(rank));
     }
     for (auto& [_, job] : jobs) {
+      // A dead rank's board is kept by living ones of its job.
+      if (std::ranges::none_of(job.ranks, [](const FoundRank& rank) { return rank.pid != 0; }))
+        continue;
+      int& ranks = taken_[job.user].ranks;
+      if (job.size > kMostRanks - ranks) continue;
+      ranks += job.size;
       std::ranges::sort(job.ranks, {}, [](const FoundRank& r) { return r.board.identity().rank; });
       search_.jobs.push_back(std::move(job));
     }
@@ -150,13 +192,16 @@ class Scan {
         rank.tables.push_back(std::move(table));
   }
 
-  /// A process may have joined more than once: its newest world counts.
+  /// A process may have joined more than once: its newest world counts, but a living rank before
+  /// any that is gone.
   static void add(FoundJob& job, FoundRank rank) {
     const board::Identity& mine = rank.board.identity();
     for (FoundRank& other : job.ranks) {
       const board::Identity& its = other.board.identity();
       if (its.rank != mine.rank) continue;
-      if (its.start_unix_ns < mine.start_unix_ns) other = std::move(rank);
+      const bool is_newer = its.start_unix_ns < mine.start_unix_ns;
+      const bool lives = rank.pid != 0;
+      if ((other.pid != 0) == lives ? is_newer : lives) other = std::move(rank);
       return;
     }
     job.ranks.push_back(std::move(rank));
@@ -166,6 +211,12 @@ class Scan {
   std::map<FileId, FoundRank> boards_;
   std::map<int, std::vector<board::TableView>> tables_;  // by pid
   std::set<FileId> refused_;
+  struct Taken {
+    int files = 0;
+    std::size_t bytes = 0;
+    int ranks = 0;
+  };
+  std::map<uid_t, Taken> taken_;  // by user
 };
 
 }  // namespace
@@ -174,6 +225,9 @@ Search find_jobs() { return Scan().run(); }
 
 const FoundJob& choose_job(const Search& search, const std::string& wanted) {
   const auto pid = number_in(wanted);
+  // Another user may call a job by the name of one of this user's.
+  for (const FoundJob& job : search.jobs)
+    if (job.id == wanted && job.user == ::geteuid()) return job;
   for (const FoundJob& job : search.jobs) {
     if (job.id == wanted) return job;
     for (const FoundRank& rank : job.ranks)

@@ -1,6 +1,8 @@
 // The jobs whose boards can be seen on this host.
 #pragma once
 
+#include <sys/types.h>
+
 #include <string>
 #include <vector>
 
@@ -12,6 +14,7 @@ namespace weft::tool {
 /// A rank by its own board.
 struct FoundRank {
   board::BoardView board;
+  uid_t user = 0;
   int pid = 0;           ///< as this process sees it; 0: it is gone, and a peer keeps its board
   bool stopped = false;  ///< by a signal or a debugger
   std::vector<board::TableView> tables{};  ///< of parameter servers
@@ -19,6 +22,7 @@ struct FoundRank {
 
 struct FoundJob {
   std::string id;  ///< as its launcher names it, or made up: "pid-4711"
+  uid_t user = 0;  ///< whose processes and boards these are
   int size = 0;
   std::vector<FoundRank> ranks;  ///< by rank; the newest board of each
 };
@@ -29,7 +33,9 @@ struct Search {
   int unknown = 0;  ///< boards of another version
 };
 
-/// Looks through the descriptors of every process, those of other containers of the host too.
+/// Looks through the descriptors of every process, those of other containers of the host too. What
+/// a user's processes show speaks of that user's jobs alone; it is copied, checked and bounded, and
+/// nothing that it does meanwhile holds this up.
 Search find_jobs();
 
 /// Of the jobs found, the one of that id, or with a rank of that pid. Throws Error(bad_argument)

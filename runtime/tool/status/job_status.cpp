@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "runtime/tool/plain_text.hpp"
 #include "weft/deadline.hpp"
 
 namespace weft::tool {
@@ -40,13 +41,13 @@ int weight(RankState state) {
 
 void hear(RankStatus& rank, const board::PathEntry& path) {
   const RankState said = state_by(path);
-  if (rank.host.empty()) rank.host = path.host.get();
+  if (rank.host.empty()) rank.host = plain(path.host.get());
   if (rank.pid == 0) rank.pid = path.pid;
   // Its own board knows better than a peer whether it has joined.
   if (rank.seen == SeenBy::itself && said == RankState::joining) return;
   if (weight(said) <= weight(rank.state)) return;
   rank.state = said;
-  rank.condition = path.condition.get();
+  rank.condition = plain(path.condition.get());
 }
 
 double seconds_since(std::uint64_t moment_ns) {
@@ -59,8 +60,8 @@ TableStatus table_status(const board::TablePage& page) {
   const board::TableWorkerLine& worker = page.worker;
   const board::TableShardLines& shard = page.shard;
   const double age = seconds_since(page.start_monotonic_ns);
-  TableStatus table{.server = page.server.data(),
-                    .table = page.table.data(),
+  TableStatus table{.server = plain(page.server.data()),
+                    .table = plain(page.table.data()),
                     .is_sparse = page.is_sparse != 0,
                     .works = page.works != 0,
                     .serves = page.serves != 0,
@@ -91,7 +92,7 @@ void read_board(RankStatus& rank, const FoundRank& found) {
   const board::Identity& identity = found.board.identity();
   rank.seen = found.pid == 0 ? SeenBy::keeper : SeenBy::itself;
   rank.state = found.pid == 0 ? RankState::dead : RankState::alive;
-  rank.host = identity.host.data();
+  rank.host = plain(identity.host.data());
   for (const board::TableView& table : found.tables)
     rank.tables.push_back(table_status(table.page()));
   rank.turned_away = found.board.totals().turned_away.load();
@@ -99,7 +100,7 @@ void read_board(RankStatus& rank, const FoundRank& found) {
   const auto edges = found.board.edges();
   const auto name_of = [&](std::uint64_t slot) -> std::string {
     const auto edge = std::ranges::find(edges, slot, &board::ShownEdge::slot);
-    return slot == 0 || edge == edges.end() ? "" : edge->report.slot;
+    return slot == 0 || edge == edges.end() ? "" : plain(edge->report.slot);
   };
   if (found.pid != 0)
     for (const board::ShownWait& wait : found.board.waits())
@@ -108,11 +109,12 @@ void read_board(RankStatus& rank, const FoundRank& found) {
   for (const board::ShownEdge& edge : edges) {
     const std::uint64_t done = edge.report.counters.transfers;
     std::uint64_t begun = done + edge.pending;
+    const std::string slot = plain(edge.report.slot);
     for (const WaitStatus& wait : rank.waits)
-      if (wait.slot == edge.report.slot && edge.report.role != Role::puts &&
+      if (wait.slot == slot && edge.report.role != Role::puts &&
           wait.operation != board::Operation::attach && wait.sequence > done)
         begun = done + 1;
-    rank.edges.push_back({edge.report.slot, edge.report.role, edge.report.peer, {done, begun}});
+    rank.edges.push_back({slot, edge.report.role, edge.report.peer, {done, begun}});
     Progress& sum = rank.progress[static_cast<std::size_t>(edge.report.role)];
     sum.completed += done;
     sum.started += begun;
@@ -133,7 +135,7 @@ std::string_view name(SeenBy seen) noexcept {
 }
 
 JobStatus status_of(const FoundJob& job, double least_seconds) {
-  JobStatus status{.id = job.id, .size = job.size, .ranks = {}, .held_up = {}};
+  JobStatus status{.id = job.id, .user = job.user, .size = job.size, .ranks = {}, .held_up = {}};
   for (int rank = 0; rank < job.size; ++rank) {
     RankStatus unseen;
     unseen.rank = rank;

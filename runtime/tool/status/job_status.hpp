@@ -88,6 +88,7 @@ struct RankStatus {
 
 struct JobStatus {
   std::string id;
+  uid_t user = 0;
   int size = 0;
   std::vector<RankStatus> ranks;
   HeldUp held_up;

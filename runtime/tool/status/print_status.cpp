@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -153,8 +154,9 @@ nlohmann::ordered_json rank_json(const RankStatus& rank) {
 std::string status_text(const JobStatus& job, const JobStatus* before, double seconds) {
   const auto boards = std::ranges::count_if(
       job.ranks, [](const RankStatus& rank) { return rank.seen != SeenBy::peers; });
-  std::string text = fmt::format("job {}: {} ranks on {}; {} of them seen here\n", job.id, job.size,
-                                 hosts_text(job), boards);
+  const std::string user = job.user == ::geteuid() ? "" : fmt::format(" of user {}", job.user);
+  std::string text = fmt::format("job {}{}: {} ranks on {}; {} of them seen here\n", job.id, user,
+                                 job.size, hosts_text(job), boards);
   text +=
       fmt::format("{:>5} {:<8} {:<14} {:>8} {:>12} {:>12} {:>10}  {}\n", "rank", "state", "host",
                   "pid", "started", "completed", before == nullptr ? "" : "per s", "waits for");
@@ -188,6 +190,7 @@ nlohmann::ordered_json status_json(const JobStatus& job) {
   for (const Laggard& late : job.held_up.laggards)
     laggards.push_back({{"rank", late.rank}, {"waiters", late.waiters}});
   return {{"id", job.id},
+          {"user", job.user},
           {"size", job.size},
           {"ranks", std::move(ranks)},
           {"laggards", std::move(laggards)},

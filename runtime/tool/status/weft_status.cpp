@@ -72,7 +72,9 @@ int show(const Wanted& wanted) {
       print_json(jobs);
     } else {
       for (std::size_t i = 0; i < jobs.size(); ++i) {
-        const auto old = std::ranges::find(before, jobs[i].id, &JobStatus::id);
+        const auto old = std::ranges::find_if(before, [&](const JobStatus& job) {
+          return job.id == jobs[i].id && job.user == jobs[i].user;
+        });
         fmt::print("{}{}", i == 0 ? "" : "\n",
                    status_text(jobs[i], old == before.end() ? nullptr : &*old, seconds));
       }

@@ -3,11 +3,13 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <tuple>
 
 #include "base/os/fd.hpp"
+#include "runtime/tool/plain_text.hpp"
 #include "weft/error.hpp"
 
 namespace weft::tool {
@@ -24,8 +26,22 @@ using Place = std::pair<std::size_t, std::size_t>;
 std::map<std::uint64_t, SlotEnd> slots_of(const board::BoardView& board) {
   std::map<std::uint64_t, SlotEnd> slots;
   for (const board::ShownEdge& edge : board.all_edges())
-    slots[edge.slot] = {edge.report.slot, edge.report.role, edge.report.peer};
+    slots[edge.slot] = {plain(edge.report.slot), edge.report.role, edge.report.peer};
   return slots;
+}
+
+// No clock comes to 2^60 ns, which leaves room to add and subtract.
+std::int64_t moment(std::uint64_t ns) {
+  return static_cast<std::int64_t>(std::min(ns, std::uint64_t{1} << 60U));
+}
+
+board::Recording ring_of(const board::BoardView& board) {
+  board::Recording ring = board.recorder().all();
+  for (RecordedEvent& event : ring.events) {
+    event.started_ns = static_cast<std::uint64_t>(moment(event.started_ns));
+    event.ended_ns = static_cast<std::uint64_t>(moment(event.ended_ns));
+  }
+  return ring;
 }
 
 std::int64_t at(const RecordedEvent& event, bool end) {
@@ -58,27 +74,26 @@ std::string LoadedRecording::slot_name(std::uint64_t slot) const {
 }
 
 LoadedRecording load_recording(const std::string& path) {
-  const os::Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const os::Fd file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   if (!file)
     throw Error(ErrorDetail{.code = Code::system,
                             .operation = path,
                             .message = std::strerror(errno),
                             .hint = "name files that end in .weft-recording"});
   try {
-    const auto board = board::BoardView::open(file);
+    const auto board = board::BoardView::copy_of(file);
     const board::Identity& identity = board.identity();
     return {.path = path,
-            .job = identity.job.data(),
+            .job = plain(identity.job.data()),
             .rank = identity.rank,
             .size = identity.size,
             .pid = identity.pid,
-            .host = identity.host.data(),
-            .boot = identity.boot.data(),
-            .why = board.recorded().why.data(),
+            .host = plain(identity.host.data()),
+            .boot = plain(identity.boot.data()),
+            .why = plain(board.recorded().why.data()),
             .by_rank = board.recorded().by_rank,
-            .wall_offset_ns = static_cast<std::int64_t>(identity.start_monotonic_ns) -
-                              static_cast<std::int64_t>(identity.start_unix_ns),
-            .ring = board.recorder().all(),
+            .wall_offset_ns = moment(identity.start_monotonic_ns) - moment(identity.start_unix_ns),
+            .ring = ring_of(board),
             .slots = slots_of(board),
             .waits = board.waits()};
   } catch (const Error& error) {

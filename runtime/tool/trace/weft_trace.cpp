@@ -3,10 +3,11 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <fstream>
 #include <iostream>
 #include <set>
+#include <sstream>
 
+#include "base/os/named_file.hpp"
 #include "runtime/tool/trace/chrome_trace.hpp"
 #include "weft/error.hpp"
 
@@ -71,14 +72,9 @@ int merge(const std::vector<std::string>& paths, const std::string& output) {
     write_chrome_trace(std::cout, recordings, clocks);
     return 0;
   }
-  std::ofstream file(output);
-  if (file) write_chrome_trace(file, recordings, clocks);
-  file.close();
-  if (!file)
-    throw Error(ErrorDetail{.code = Code::system,
-                            .operation = output,
-                            .message = "it can't be written",
-                            .hint = "name a file in an existing folder with room left"});
+  std::ostringstream text;
+  write_chrome_trace(text, recordings, clocks);
+  os::write_output(output, text.view(), "weft-trace");
   return 0;
 }
 

@@ -15,7 +15,7 @@ import tempfile
 import time
 
 from board import Board, all_boards_of, boards_of
-from traces import Traces
+from traces import Traces, enter_room
 
 RANKS = 3
 
@@ -80,6 +80,7 @@ def check_kept(pids):
 
 def main():
     program, mpirun = sys.argv[1], sys.argv[2:]
+    enter_room(program)
     private_tmp = tempfile.mkdtemp(prefix="job-")
     traces = Traces(private_tmp)
     job = subprocess.Popen(
