@@ -4,6 +4,7 @@
 
 #include <limits>
 
+#include "base/control_call.hpp"
 #include "runtime/world_state.hpp"
 
 namespace weft {
@@ -20,30 +21,37 @@ std::size_t bytes_of(DType dtype, const Shape& shape) {
   return elements * size_of(dtype);
 }
 
-/// Waits for the first of several; `Ends` have ready(), broken() and before_wait().
-template <typename End>
-Result<std::size_t> first_ready(const p2p::LocalRank& local, std::span<End* const> ends,
-                                Deadline deadline) noexcept {
+/// Waits for one of several; `end_of` gives of each what has ready(), broken() and before_wait().
+template <typename Handle, typename EndOf>
+Result<std::size_t> one_ready(detail::WorldState& world, std::span<Handle* const> handles,
+                              Deadline deadline, const EndOf& end_of) noexcept {
+  const p2p::LocalRank& local = world.local;
   if (local.forked()) return local.fork_refusal("wait_any");
-  std::size_t found = ends.size();
+  std::size_t found = handles.size();
+  // From where the last call stopped: one that is always ready is not to hide the others.
+  const std::size_t first = world.next_any.load(std::memory_order_relaxed);
   const auto any = [&](auto what) {
-    for (std::size_t i = 0; i < ends.size(); ++i) {
-      if (!what(*ends[i])) continue;
-      found = i;
+    for (std::size_t i = 0; i < handles.size(); ++i) {
+      const std::size_t at = (first + i) % handles.size();
+      if (!what(end_of(*handles[at]))) continue;
+      found = at;
       return true;
     }
     return false;
   };
-  const auto ready = [&] { return any([](const End& end) { return end.ready(); }); };
+  const auto ready = [&] { return any([](auto&& end) { return end.ready(); }); };
   if (!ready())
-    for (End* end : ends) end->before_wait();
+    for (Handle* handle : handles) end_of(*handle).before_wait();
   const p2p::WaitEnd end = local.waiter.wait(
-      ready, [&] { return any([](const End& e) { return e.broken(); }); }, deadline,
+      ready, [&] { return any([](auto&& e) { return e.broken(); }); }, deadline,
       [] { return board::WaitAbout{.operation = board::Operation::any}; });
-  if (end != p2p::WaitEnd::timeout) return found;
+  if (end != p2p::WaitEnd::timeout) {
+    world.next_any.store(found + 1, std::memory_order_relaxed);
+    return found;
+  }
   return Status(ErrorDetail{.code = Code::timeout,
                             .operation = "wait_any",
-                            .message = fmt::format("none of {} became ready", ends.size()),
+                            .message = fmt::format("none of {} became ready", handles.size()),
                             .hint = "a longer deadline: WEFT_TIMEOUT",
                             .rank = local.rank});
 }
@@ -55,9 +63,11 @@ World WorldAccess::make(const Config& config, WorldParts parts) {
 }
 
 World World::join() {
-  const Config config = Config::read();
-  return WorldAccess::make(config, {.bootstrap = choose_bootstrap(config),
-                                    .mapper = std::make_shared<p2p::SegmentMapper>()});
+  return control_call("join", [] {
+    const Config config = Config::read();
+    return WorldAccess::make(config, {.bootstrap = choose_bootstrap(config),
+                                      .mapper = std::make_shared<p2p::SegmentMapper>()});
+  });
 }
 
 World::World() noexcept = default;
@@ -86,12 +96,14 @@ std::string World::host(int rank) const {
         ErrorDetail{.code = Code::bad_argument,
                     .operation = "host",
                     .message = fmt::format("there is no rank {} in a job of {}", rank, size())});
-  return state_->mesh.peer(rank).host();
+  return control_call("host", [&] { return state_->mesh.peer(rank).host(); });
 }
 
 Tensor World::allocate(DType dtype, const Shape& shape) {
   state_->refuse_fork("allocate");
-  return {p2p::make_storage(state_->local.data, bytes_of(dtype, shape)), 0, dtype, shape};
+  return control_call("allocate", [&] {
+    return Tensor(p2p::make_storage(state_->local.data, bytes_of(dtype, shape)), 0, dtype, shape);
+  });
 }
 
 Tensor World::adopt(std::shared_ptr<void> memory, DType dtype, const Shape& shape) {
@@ -102,18 +114,23 @@ Tensor World::adopt(std::shared_ptr<void> memory, DType dtype, const Shape& shap
                             .operation = "adopt",
                             .message = "no memory was given",
                             .hint = "give the address of " + std::to_string(bytes) + " bytes"});
-  return {state_->local.adopted->adopt(std::move(memory), bytes), 0, dtype, shape};
+  return control_call("adopt", [&] {
+    return Tensor(state_->local.adopted->adopt(std::move(memory), bytes), 0, dtype, shape);
+  });
 }
 
 Tensor World::adopt(void* memory, DType dtype, const Shape& shape, std::function<void()> unused) {
-  const auto when_unused = std::make_shared<std::function<void()>>();
-  Tensor tensor = adopt(std::shared_ptr<void>(memory,
-                                              [when_unused](void*) {
-                                                if (*when_unused) (*when_unused)();
-                                              }),
-                        dtype, shape);
-  *when_unused = std::move(unused);  // not before: where this fails, the memory stays the caller's
-  return tensor;
+  return control_call("adopt", [&] {
+    const auto when_unused = std::make_shared<std::function<void()>>();
+    Tensor tensor = adopt(std::shared_ptr<void>(memory,
+                                                [when_unused](void*) {
+                                                  if (*when_unused) (*when_unused)();
+                                                }),
+                          dtype, shape);
+    *when_unused =
+        std::move(unused);  // not before: where this fails, the memory stays the caller's
+    return tensor;
+  });
 }
 
 std::pmr::memory_resource& World::memory() noexcept { return state_->local.resource; }
@@ -121,7 +138,7 @@ std::pmr::memory_resource& World::memory() noexcept { return state_->local.resou
 Slot World::expose(const SlotSpec& spec) {
   state_->refuse_fork("expose");
   bytes_of(spec.dtype, spec.shape);
-  return Slot(state_->slots.expose(spec, {}));
+  return control_call("expose", [&] { return Slot(state_->slots.expose(spec, {})); });
 }
 
 Slot World::expose(const SlotSpec& spec, const Tensor& memory) {
@@ -133,59 +150,57 @@ Slot World::expose(const SlotSpec& spec, const Tensor& memory) {
                             .message = "the memory given is an empty tensor",
                             .hint = "leave it out, or give memory",
                             .slot = spec.name});
-  return Slot(state_->slots.expose(spec, memory));
+  return control_call("expose", [&] { return Slot(state_->slots.expose(spec, memory)); });
 }
 
 RemoteSlot World::attach(int owner, const SlotSpec& expected, Deadline deadline) {
   state_->refuse_fork("attach");
-  return RemoteSlot(state_->slots.attach(owner, expected, false, deadline));
+  return control_call(
+      "attach", [&] { return RemoteSlot(state_->slots.attach(owner, expected, false, deadline)); });
 }
 
 RemoteSlot World::attach(int owner, const std::string& name, Deadline deadline) {
   state_->refuse_fork("attach");
-  SlotSpec asked;
-  asked.name = name;
-  return RemoteSlot(state_->slots.attach(owner, asked, true, deadline));
+  return control_call("attach", [&] {
+    SlotSpec asked;
+    asked.name = name;
+    return RemoteSlot(state_->slots.attach(owner, asked, true, deadline));
+  });
 }
 
 Result<std::size_t> World::wait_any(std::span<Slot* const> slots, Deadline deadline) noexcept {
-  std::vector<detail::SlotState*> states;
-  for (Slot* slot : slots) states.push_back(slot->state_.get());
-  return first_ready<detail::SlotState>(state_->local, states, deadline);
+  return one_ready(*state_, slots, deadline,
+                   [](Slot& slot) -> detail::SlotState& { return *slot.state_; });
 }
 
 Result<std::size_t> World::wait_any(std::span<RemoteSlot* const> slots,
                                     Deadline deadline) noexcept {
-  std::vector<detail::RemoteSlotState*> states;
-  for (RemoteSlot* slot : slots) states.push_back(slot->state_.get());
-  return first_ready<detail::RemoteSlotState>(state_->local, states, deadline);
+  return one_ready(*state_, slots, deadline,
+                   [](RemoteSlot& slot) -> detail::RemoteSlotState& { return *slot.state_; });
 }
 
 Result<std::size_t> World::wait_any(std::span<Request* const> requests,
                                     Deadline deadline) noexcept {
   struct Ended {
-    Request* request;
-    bool ready() const noexcept { return request->test(); }
+    Request& request;
+    bool ready() const noexcept { return request.test(); }
     bool broken() const noexcept { return false; }
     void before_wait() noexcept {}
   };
-  std::vector<Ended> ended;
-  for (Request* request : requests) ended.push_back({request});
-  std::vector<Ended*> ends;
-  for (Ended& end : ended) ends.push_back(&end);
-  return first_ready<Ended>(state_->local, ends, deadline);
+  return one_ready(*state_, requests, deadline, [](Request& request) { return Ended{request}; });
 }
 
 int World::event_fd() {
   state_->refuse_fork("event_fd");
-  return state_->event_fd();
+  return control_call("event_fd", [&] { return state_->event_fd(); });
 }
 void World::clear_event() noexcept {
   if (!state_->local.forked()) state_->clear_event();
 }
 
 void World::declare_dead(int rank, const std::string& why) {
-  state_->mesh.declare_dead(rank, why.empty() ? "no reason was given" : why);
+  control_call("declare_dead",
+               [&] { state_->mesh.declare_dead(rank, why.empty() ? "no reason was given" : why); });
 }
 
 Status World::alive(std::span<const int> ranks) const noexcept {
@@ -202,14 +217,16 @@ Group World::group() const noexcept { return state_->membership->all(); }
 
 Report World::report() const {
   state_->refuse_fork("report");
-  std::vector<EdgeReport> edges = state_->slots.edges();
-  state_->rendezvous.report(edges);
-  state_->messages.report(edges);
-  return {state_->mesh.paths(),
-          std::move(edges),
-          {state_->local.control->report(), state_->local.data->report(),
-           state_->local.published->report(), state_->local.hidden->report()},
-          state_->local.turned_away.count()};
+  return control_call("report", [&] {
+    std::vector<EdgeReport> edges = state_->slots.edges();
+    state_->rendezvous.report(edges);
+    state_->messages.report(edges);
+    return Report{state_->mesh.paths(),
+                  std::move(edges),
+                  {state_->local.control->report(), state_->local.data->report(),
+                   state_->local.published->report(), state_->local.hidden->report()},
+                  state_->local.turned_away.count()};
+  });
 }
 
 Status World::leave(Deadline deadline) noexcept {

@@ -101,6 +101,13 @@ WorldState::WorldState(const Config& config, WorldParts parts)
   os::raise_descriptor_limit();
   local.progress.before_sleep([this] { before_sleep(); });
   if (thread_) {
+    thread_->on_failure([this](const char* what) {
+      log->error(
+          Subsystem::boot,
+          "something that was to be done in the background failed: {} (what waits for it ends "
+          "at its deadline)",
+          what);
+    });
     watch_bell();
     watch_launcher();
   }

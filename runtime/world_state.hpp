@@ -72,6 +72,7 @@ class WorldState {
   const int ps_replicas;         ///< WEFT_PS_REPLICAS, likewise
   const std::shared_ptr<Log> log;
   p2p::LocalRank local;
+  std::atomic<std::size_t> next_any{0};  ///< of what wait_any() waits for, the first looked at
   p2p::Mesh mesh;
   p2p::SlotTable slots;
   p2p::RendezvousTable rendezvous;

@@ -43,9 +43,9 @@ class MessageState;
 struct MessageOperation;
 }  // namespace detail
 
-/// One isend() or irecv(). Destroying it lets the operation go on by itself; it keeps the tensor's
-/// handle until it has ended. Thread-safety: as the Messages it came from; must not outlive the
-/// world.
+/// One isend() or irecv(). Destroying it ends a receive that no message has matched, and lets any
+/// other operation go on by itself; that keeps the tensor's handle until it has ended.
+/// Thread-safety: as the Messages it came from; must not outlive the world.
 class [[nodiscard]] WEFT_API MessageRequest {
  public:
   MessageRequest() noexcept = default;
@@ -117,7 +117,8 @@ class WEFT_API Messages {
   Status send(int to, std::uint64_t tag, const Tensor& tensor, Deadline deadline = {}) noexcept;
   MessageRequest isend(int to, std::uint64_t tag, const Tensor& tensor) noexcept;
 
-  /// Takes a message into the first bytes of `into`. Errors: timeout (nothing was taken), mismatch
+  /// Takes a message into the first bytes of `into`. Errors: timeout (nothing was taken; by RDMA a
+  /// tensor that a message was being read into stays lent until the NIC is done with it), mismatch
   /// (the message is larger than `into`, and gone), peer_failed or peer_left (the source; or, with
   /// kAnySource, every other rank), bad_argument.
   Result<MessageInfo> recv(int from, Tag tag, const Tensor& into, Deadline deadline = {}) noexcept;
@@ -135,7 +136,7 @@ class WEFT_API Messages {
 
   /// Until all have ended: the first failure, or ok. A timeout leaves those alive that have not.
   Status wait_all(std::span<MessageRequest> requests, Deadline deadline = {}) noexcept;
-  /// The index of the first that has ended.
+  /// The index of one that has ended; where several have, each gets its turn.
   Result<std::size_t> wait_any(std::span<MessageRequest> requests, Deadline deadline = {}) noexcept;
 
  private:

@@ -215,7 +215,10 @@ class WEFT_API RemoteSlot {
   /// Writer::owner: waits for a version newer than the last one seen here and views the newest
   /// where it lies.
   Result<Arrival> view(Deadline deadline = {}) noexcept;
-  /// The same version into `into`, whose dtype and shape must be the slot's.
+  /// The same version into `into`, whose dtype and shape must be the slot's. After a timeout
+  /// nothing was got; by RDMA memory that a NIC may still write stays lent then: to the next view()
+  /// or get() of this end, which waits for that first, or to the end of this end, which fails the
+  /// path if it must. A tensor's handle is held so long; memory of runs must stay.
   Status get(const Tensor& into, Deadline deadline = {}) noexcept;
   /// The same, only the given runs of elements, each to a place of its own: one operation.
   Status get(std::span<const SlotRun> runs, Deadline deadline = {}) noexcept;

@@ -81,12 +81,12 @@ class WEFT_API World {
   /// The same, taking dtype, shape and the rest as the owner declared them.
   RemoteSlot attach(int owner, const std::string& name, Deadline deadline = {});
 
-  /// The index of the first slot that has an arrival, or can't have one any more: its wait() then
-  /// says why.
+  /// The index of a slot that has an arrival, or can't have one any more: its wait() then says why.
+  /// Where several have, each gets its turn; so in all three.
   Result<std::size_t> wait_any(std::span<Slot* const> slots, Deadline deadline = {}) noexcept;
-  /// The index of the first remote slot that has a version not seen yet.
+  /// The index of a remote slot that has a version not seen yet.
   Result<std::size_t> wait_any(std::span<RemoteSlot* const> slots, Deadline deadline = {}) noexcept;
-  /// The index of the first request that has ended.
+  /// The index of a request that has ended.
   Result<std::size_t> wait_any(std::span<Request* const> requests, Deadline deadline = {}) noexcept;
 
   /// A descriptor that becomes readable after anything happened for this rank (an arrival, a

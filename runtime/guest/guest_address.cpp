@@ -2,16 +2,15 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
-#include <cerrno>
-#include <cstdio>
+#include <filesystem>
+#include <span>
 #include <utility>
 
 #include "base/os/fd.hpp"
-#include "base/os/system_error.hpp"
+#include "base/os/folder.hpp"
 #include "weft/error.hpp"
 
 namespace weft::guest {
@@ -50,18 +49,12 @@ Visit::Where parse_file(const std::string& path, std::string_view content) {
 }
 
 void write_whole(const std::string& path, std::string_view content) {
-  const std::string temporary = fmt::format("{}.{}.tmp", path, ::getpid());
-  const auto fail = [&](const char* step) {
-    const int why = errno;
-    ::unlink(temporary.c_str());
-    os::throw_system_error("publish", fmt::format("{}: {}", path, step), why);
-  };
-  const os::Fd file(
-      ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (!file) fail("the address file can't be made");
-  if (::write(file.get(), content.data(), content.size()) != static_cast<ssize_t>(content.size()))
-    fail("the address file can't be written");
-  if (::rename(temporary.c_str(), path.c_str()) != 0) fail("the address file can't be named");
+  const std::filesystem::path named(path);
+  const auto parent = named.parent_path();
+  os::Draft draft(os::Folder::open(parent.empty() ? "." : parent, "publish"),
+                  named.filename().native());
+  draft.write(std::as_bytes(std::span(content)));
+  draft.publish();
 }
 
 }  // namespace
