@@ -1,10 +1,13 @@
 #include "pslib/checkpoint/checkpoint.hpp"
 
 #include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
-#include <system_error>
+#include <cerrno>
+#include <charconv>
+#include <new>
 #include <utility>
 
 #include "base/os/system_error.hpp"
@@ -12,52 +15,49 @@
 namespace weft::pslib {
 namespace {
 
-namespace fs = std::filesystem;
-using Json = nlohmann::json;
+/// An array's name, taken apart from its end: a tensor's name may look like one.
+struct ArrayPlace {
+  std::string tensor;
+  std::int64_t first = 0;
+  std::optional<std::size_t> state{};
+};
 
-constexpr const char* kFormat = "weft-checkpoint/1";
-constexpr const char* kManifest = "manifest.json";
-constexpr const char* kDigest = "xxh3";
-constexpr std::size_t kVersionDigits = 20;
-
-std::string digest_of(const Json& json) {
-  const std::string words = json.dump();
-  return digest(std::as_bytes(std::span(words)));
+template <typename Number>
+std::optional<Number> number_in(std::string_view text) {
+  Number number{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (text.empty() || text.front() == '-' || error != std::errc{} ||
+      end != text.data() + text.size())
+    return std::nullopt;
+  return number;
 }
 
-Json to_json(const Manifest& manifest) {
-  Json json{{"format", kFormat},     {"version", manifest.version}, {"updates", manifest.updates},
-            {"rule", manifest.rule}, {"states", manifest.states},   {"tensors", Json::array()},
-            {"files", Json::array()}};
-  for (const TensorSpec& spec : manifest.tensors) {
-    Json shape = Json::array();
-    for (std::size_t i = 0; i < spec.shape.dims(); ++i) shape.push_back(spec.shape[i]);
-    json["tensors"].push_back({{"name", spec.name}, {"shape", shape}});
+std::string_view take_last(std::string_view& name) {
+  const std::size_t slash = name.rfind('/');
+  if (slash == name.npos) return {};
+  const std::string_view last = name.substr(slash + 1);
+  name = name.substr(0, slash);
+  return last;
+}
+
+std::optional<ArrayPlace> place_of(std::string_view name) {
+  constexpr std::string_view kState = "state";
+  ArrayPlace place;
+  std::string_view last = take_last(name);
+  if (last.starts_with(kState)) {
+    place.state = number_in<std::size_t>(last.substr(kState.size()));
+    if (!place.state) return std::nullopt;
+    last = take_last(name);
   }
-  if (const auto& rows = manifest.rows)
-    json["rows"] = {{"dim", rows->dim},
-                    {"seed", rows->seed},
-                    {"spread", rows->spread},
-                    {"admit_after", rows->admit_after},
-                    {"expire_after", rows->expire_after}};
-  return json;
+  const auto first = number_in<std::int64_t>(last);
+  if (!first) return std::nullopt;
+  place.first = *first;
+  place.tensor = name;
+  return place;
 }
 
-std::optional<std::uint64_t> version_of(const fs::path& folder) {
-  const std::string name = folder.filename();
-  const bool is_number = std::ranges::all_of(name, [](char c) { return c >= '0' && c <= '9'; });
-  if (name.size() != kVersionDigits || !is_number) return std::nullopt;
-  return std::stoull(name);
-}
-
-// Those that a folder has, the newest first. None where there is no folder.
-std::vector<std::uint64_t> versions_in(const fs::path& folder) {
-  std::vector<std::uint64_t> versions;
-  std::error_code none;
-  for (const auto& entry : fs::directory_iterator(folder, none))
-    if (const auto version = version_of(entry.path())) versions.push_back(*version);
-  std::ranges::sort(versions, std::ranges::greater{});
-  return versions;
+std::string text_of(const std::string& tensor, std::optional<std::size_t> state) {
+  return state ? fmt::format("{}/state{}", tensor, *state) : tensor;
 }
 
 }  // namespace
@@ -70,143 +70,201 @@ std::string array_name(const std::string& tensor, std::int64_t first, std::size_
   return fmt::format("{}/{}/state{}", tensor, first, state);
 }
 
-fs::path version_folder(const fs::path& folder, std::uint64_t version) {
-  return folder / fmt::format("{:0{}}", version, kVersionDigits);
-}
-
-fs::path shard_path(const fs::path& folder, std::uint64_t version, std::size_t server,
-                    std::size_t servers) {
-  return version_folder(folder, version) /
-         fmt::format("shard-{:04}-of-{:04}.safetensors", server, servers);
-}
-
-void seal_checkpoint(const fs::path& folder, const Manifest& manifest, std::size_t server,
+bool seal_checkpoint(const os::Folder& table, const os::Folder& version, const Manifest& manifest,
                      std::size_t servers, const Failpoint& failpoint) {
-  Json json = to_json(manifest);
+  std::vector<ListedFile> files;
   for (std::size_t i = 0; i < servers; ++i) {
-    const fs::path path = shard_path(folder, manifest.version, i, servers);
-    if (!fs::exists(path)) return;
-    const ShardFile file(path);
-    json["files"].push_back({{"name", path.filename().string()},
-                             {"bytes", file.seal().bytes},
-                             {"header", file.seal().header}});
+    const std::string name = shard_name(i, servers);
+    if (!version.has(name)) return false;
+    files.push_back({name, ShardFile(version, name).seal()});
   }
-  json[kDigest] = digest_of(json);
-  // No end of line: whatever is cut off must be missed.
-  const std::string words = json.dump(1);
-  DurableFile file(version_folder(folder, manifest.version) / kManifest, server, failpoint);
+  const std::string words = manifest_text(manifest, files);
+  DurableFile file(version, kManifestName, failpoint);
   file.append(std::as_bytes(std::span(words)));
   file.commit();
-  sync_folder(folder);
+  table.sync();
+  return true;
 }
 
-Checkpoint::Checkpoint(const fs::path& folder, std::uint64_t version)
-    : folder_(version_folder(folder, version)) {
-  const fs::path at = folder_ / kManifest;
-  if (!fs::exists(at)) refuse_file(at, 0, "it is not there: the checkpoint was never finished");
-  read_manifest(at);
+Checkpoint::Checkpoint(const os::Folder& table, std::uint64_t version)
+    : at_(table.path() / version_name(version) / kManifestName) {
+  const os::Folder folder = table.below(version_name(version));
+  auto manifest = folder.find_file(kManifestName);
+  if (!manifest) refuse_file(at_, 0, "it is not there: the checkpoint was never finished");
+  lock_ = *std::move(manifest);
+  // A file system without locks lets it be: who removes it can't know either.
+  if (::flock(lock_.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    refuse_file(at_, 0, "a job is about to remove it");
+  struct stat about {};
+  if (::fstat(lock_.get(), &about) != 0) os::throw_system_error("restore", at_.native(), errno);
+  if (about.st_nlink == 0) refuse_file(at_, 0, "a job has just removed it");
+  ReadManifest read = read_manifest(lock_, at_);
+  manifest_ = std::move(read.manifest);
   if (manifest_.version != version)
-    refuse_file(at, 0, fmt::format("it is of version {}", manifest_.version));
-  for (const ShardFile& file : files_) file.verify();
+    refuse_file(at_, 0, fmt::format("it is of version {}", manifest_.version));
+  open_files(folder, read.files);
+  if (manifest_.rows) {
+    check_rows();
+  } else {
+    index_runs();
+    check_runs();
+  }
 }
 
-void Checkpoint::read_manifest(const fs::path& at) {
-  const os::Fd file = open_to_read(at);
-  std::string words(file_bytes(file, at), '\0');
-  read_exactly(file, at, 0, std::as_writable_bytes(std::span(words)));
-  try {
-    Json json = Json::parse(words);
-    const auto seal = json.at(kDigest).get<std::string>();
-    json.erase(kDigest);
-    if (seal != digest_of(json)) refuse_file(at, 0, "it is not what was written");
-    if (json.at("format") != kFormat)
-      refuse_file(at, 0,
-                  fmt::format("its format is {}, not {}", json.at("format").dump(), kFormat));
-    manifest_.version = json.at("version");
-    manifest_.updates = json.at("updates");
-    manifest_.rule = json.at("rule");
-    manifest_.states = json.at("states");
-    for (const Json& tensor : json.at("tensors"))
-      manifest_.tensors.push_back(
-          {tensor.at("name"), Shape(tensor.at("shape").get<std::vector<std::int64_t>>())});
-    if (const auto rows = json.find("rows"); rows != json.end())
-      manifest_.rows = {.dim = rows->at("dim"),
-                        .seed = rows->at("seed"),
-                        .spread = rows->at("spread"),
-                        .admit_after = rows->at("admit_after"),
-                        .expire_after = rows->at("expire_after")};
-    for (const Json& listed : json.at("files")) {
-      const fs::path path = folder_ / listed.at("name").get<std::string>();
-      if (!fs::exists(path)) refuse_file(path, 0, "it is not there");
-      const FileSeal& found = files_.emplace_back(path).seal();
-      const auto bytes = listed.at("bytes").get<std::uint64_t>();
-      if (found.bytes != bytes)
-        refuse_file(path, std::min(found.bytes, bytes),
-                    fmt::format("it has {} bytes and should have {}", found.bytes, bytes));
-      if (found.header != listed.at("header"))
-        refuse_file(path, 0, "its header is not what was written");
+void Checkpoint::open_files(const os::Folder& folder, std::span<const ListedFile> listed) {
+  files_.reserve(listed.size());  // runs point to them
+  for (const ListedFile& file : listed) {
+    const std::filesystem::path path = folder.path() / file.name;
+    if (!folder.has(file.name)) refuse_file(path, 0, "it is not there");
+    const FileSeal& found = files_.emplace_back(folder, file.name).seal();
+    if (found.bytes != file.seal.bytes)
+      refuse_file(path, std::min(found.bytes, file.seal.bytes),
+                  fmt::format("it has {} bytes and should have {}", found.bytes, file.seal.bytes));
+    if (found.header != file.seal.header)
+      refuse_file(path, 0, "its header is not what was written");
+  }
+}
+
+void Checkpoint::index_runs() {
+  for (const ShardFile& file : files_)
+    for (const auto& [name, entry] : file.arrays()) {
+      const auto place = place_of(name);
+      if (!place || entry.type != StoredType::f32)
+        refuse_file(file.path(), sizeof(std::uint64_t),
+                    fmt::format("array \"{}\" is no tensor's", name));
+      if (entry.elements == 0) continue;
+      Runs& runs = runs_[{place->tensor, place->state}];
+      if (!runs.emplace(place->first, Run{&file, &entry}).second)
+        refuse_file(file.path(), sizeof(std::uint64_t),
+                    fmt::format("array \"{}\" is there twice", name));
     }
-  } catch (const Json::parse_error& error) {
-    refuse_file(at, error.byte, "it is no JSON from here on");
-  } catch (const Json::exception& error) {
-    refuse_file(at, 0, fmt::format("it lacks something: {}", error.what()));
+}
+
+// Each element of each tensor and of its states is there once, and nothing else is.
+void Checkpoint::check_runs() const {
+  std::size_t known = 0;
+  for (const TensorSpec& spec : manifest_.tensors)
+    for (std::size_t i = 0; i <= manifest_.states; ++i) {
+      const auto state = i == 0 ? std::nullopt : std::optional(i - 1);
+      const auto found = runs_.find({spec.name, state});
+      std::int64_t next = 0;
+      if (found != runs_.end()) {
+        ++known;
+        for (const auto& [first, run] : found->second) {
+          if (first != next || run.entry->elements > spec.shape.elements() - next)
+            refuse_file(run.file->path(), sizeof(std::uint64_t),
+                        fmt::format("it has elements of \"{}\" from {} on, which are elsewhere, do "
+                                    "not follow element {}, or are more than there are",
+                                    text_of(spec.name, state), first, next - 1));
+          next += run.entry->elements;
+        }
+      }
+      if (next < spec.shape.elements())
+        refuse_file(
+            at_, 0,
+            fmt::format("no file has element {} of \"{}\"", next, text_of(spec.name, state)));
+    }
+  if (known != runs_.size()) refuse_file(at_, 0, "a file has arrays of other tensors");
+}
+
+// The arrays that pslib/sparse reads, of shapes that fit each other.
+void Checkpoint::check_rows() const {
+  const SavedRows& rows = *manifest_.rows;
+  if (!manifest_.tensors.empty()) refuse_file(at_, 0, "it speaks of rows and of tensors");
+  for (const ShardFile& file : files_) {
+    const auto size_of = [&](const char* name, std::size_t dims) {
+      const auto found = file.arrays().find(name);
+      if (found == file.arrays().end() || found->second.shape.size() != dims)
+        refuse_file(file.path(), sizeof(std::uint64_t),
+                    fmt::format("it has no array \"{}\" of {} dimensions", name, dims));
+      return found->second.shape.front();
+    };
+    const std::uint64_t all = size_of("ids", 1);
+    const std::uint64_t stored = size_of("rows", 3);
+    if (stored > all)
+      refuse_file(file.path(), sizeof(std::uint64_t),
+                  fmt::format("it has {} rows and {} ids", stored, all));
+    file.array({"ids", StoredType::u64, {all}});
+    file.array({"rows", StoredType::f32, {stored, 1 + manifest_.states, rows.dim}});
+    file.array({"last_use", StoredType::u64, {rows.expire_after > 0 ? all : 0}});
+    file.array({"lookups", StoredType::u32, {rows.admit_after > 0 ? all : 0}});
+  }
+}
+
+void Checkpoint::verify(std::size_t part, std::size_t parts) const {
+  std::size_t all = 0;
+  for (const ShardFile& file : files_) all += file.blocks();
+  const std::size_t begin = all / parts * part + std::min(part, all % parts);
+  const std::size_t end = begin + all / parts + (part < all % parts ? 1 : 0);
+  std::size_t first = 0;
+  for (const ShardFile& file : files_) {
+    const std::size_t from = std::clamp(begin, first, first + file.blocks());
+    const std::size_t to = std::clamp(end, first, first + file.blocks());
+    file.verify(from - first, to - from);
+    first += file.blocks();
   }
 }
 
 void Checkpoint::read(const std::string& tensor, std::optional<std::size_t> state,
                       std::int64_t first, std::span<float> to) const {
-  const std::string prefix = tensor + "/";
-  const std::string suffix = state ? fmt::format("/state{}", *state) : "";
+  const auto found = runs_.find({tensor, state});
   while (!to.empty()) {
-    std::size_t taken = 0;
-    for (const ShardFile& file : files_) {
-      for (auto at = file.arrays().lower_bound(prefix);
-           at != file.arrays().end() && at->first.starts_with(prefix) && taken == 0; ++at) {
-        const std::string rest = at->first.substr(prefix.size());
-        const std::size_t digits = rest.find_first_not_of("0123456789");
-        if (rest.empty() || digits == 0) continue;
-        if ((digits == rest.npos ? "" : rest.substr(digits)) != suffix) continue;
-        const std::int64_t start = std::stoll(rest.substr(0, digits));
-        if (at->second.type != StoredType::f32 || first < start ||
-            first >= start + at->second.elements)
-          continue;
-        taken = std::min(to.size(), static_cast<std::size_t>(start + at->second.elements - first));
-        file.read(at->second, first - start, std::as_writable_bytes(to.first(taken)));
+    const Run* run = nullptr;
+    std::int64_t skipped = 0;
+    if (found != runs_.end()) {
+      auto after = found->second.upper_bound(first);
+      if (after != found->second.begin()) {
+        --after;
+        skipped = first - after->first;
+        if (skipped < after->second.entry->elements) run = &after->second;
       }
-      if (taken > 0) break;
     }
-    if (taken == 0)
-      refuse_file(folder_ / kManifest, 0,
-                  fmt::format("no file has element {} of \"{}{}\"", first, tensor, suffix));
+    if (run == nullptr)
+      refuse_file(at_, 0,
+                  fmt::format("no file has element {} of \"{}\"", first, text_of(tensor, state)));
+    const std::size_t taken =
+        std::min(to.size(), static_cast<std::size_t>(run->entry->elements - skipped));
+    run->file->read(*run->entry, skipped, std::as_writable_bytes(to.first(taken)));
     to = to.subspan(taken);
     first += static_cast<std::int64_t>(taken);
   }
 }
 
-std::optional<Checkpoint> newest_checkpoint(
-    const fs::path& folder,
-    const std::function<void(std::uint64_t version, const Error& why)>& refused) {
-  for (const std::uint64_t version : versions_in(folder)) {
+namespace {
+
+std::vector<std::uint64_t> versions_in(const os::Folder& table) {
+  std::vector<std::uint64_t> versions;
+  for (const std::string& name : table.names())
+    if (const auto version = version_of(name)) versions.push_back(*version);
+  std::ranges::sort(versions, std::ranges::greater{});
+  return versions;
+}
+
+}  // namespace
+
+std::optional<Checkpoint> newest_checkpoint(const os::Folder& table, const Refused& refused,
+                                            const Search& search) {
+  for (const std::uint64_t version : versions_in(table)) {
+    if (version > search.newest) continue;
+    bool by_all = true;
     try {
-      return Checkpoint(folder, version);
+      Checkpoint checkpoint(table, version);
+      by_all = false;
+      if (!search.is_wanted || search.is_wanted(checkpoint.manifest()))
+        checkpoint.verify(search.part, search.parts);
+      return checkpoint;
     } catch (const Error& error) {
-      refused(version, error);
+      refused(version, error, by_all);
+    } catch (const std::bad_alloc&) {
+      ErrorDetail detail;
+      detail.code = Code::exhausted;
+      detail.operation = "restore";
+      detail.message = fmt::format("{}: no memory for what its files say",
+                                   (table.path() / version_name(version)).native());
+      refused(version, Error(std::move(detail)), by_all);
     }
   }
   return std::nullopt;
-}
-
-void set_aside_newer(const fs::path& folder, std::optional<std::uint64_t> version) {
-  for (const std::uint64_t found : versions_in(folder)) {
-    const fs::path at = version_folder(folder, found);
-    if (version && found <= *version && fs::exists(at / kManifest)) continue;
-    fs::path aside = at;
-    aside += ".refused";
-    std::error_code error;
-    fs::remove_all(aside, error);
-    fs::rename(at, aside, error);
-    if (error) os::throw_system_error("checkpoint", at.native(), error.value());
-  }
 }
 
 }  // namespace weft::pslib

@@ -2,80 +2,86 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <functional>
+#include <limits>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "base/os/folder.hpp"
+#include "pslib/checkpoint/manifest.hpp"
 #include "pslib/checkpoint/shard_file.hpp"
-#include "weft/pslib.hpp"
 
 namespace weft::pslib {
-
-/// What a sparse table's rows are; docs/pslib.md has the meaning.
-struct SavedRows {
-  std::uint64_t dim = 0;
-  std::uint64_t seed = 0;
-  float spread = 0.0F;
-  std::uint64_t admit_after = 0;
-  std::uint64_t expire_after = 0;
-};
-
-/// What a table's checkpoint says besides values.
-struct Manifest {
-  std::uint64_t version = 0;
-  std::uint64_t updates = 0;  ///< times that the rule was applied
-  std::string rule;           ///< its name
-  std::size_t states = 0;
-  std::vector<TensorSpec> tensors;
-  std::optional<SavedRows> rows{};  ///< a sparse table's, in place of tensors
-};
 
 /// "<tensor>/<first element>", and "/state<k>" behind it.
 std::string array_name(const std::string& tensor, std::int64_t first);
 std::string array_name(const std::string& tensor, std::int64_t first, std::size_t state);
 
-std::filesystem::path version_folder(const std::filesystem::path& folder, std::uint64_t version);
-std::filesystem::path shard_path(const std::filesystem::path& folder, std::uint64_t version,
-                                 std::size_t server, std::size_t servers);
+/// The last step of a server's part: writes the manifest if every server's file is there, and
+/// returns whether it did. Servers that do so at the same time write the same. `version` is the
+/// version's folder within `table`. Throws Error: system, mismatch (a file is not one).
+bool seal_checkpoint(const os::Folder& table, const os::Folder& version, const Manifest& manifest,
+                     std::size_t servers, const Failpoint& failpoint = {});
 
-/// The last step of a server's part: writes the manifest if every server's file is there. Servers
-/// that do so at the same time write the same. Throws Error: system, mismatch (a file is not one).
-void seal_checkpoint(const std::filesystem::path& folder, const Manifest& manifest,
-                     std::size_t server, std::size_t servers, const Failpoint& failpoint = {});
-
-/// One that is whole. Immutable; thread-safety: any thread.
+/// One that may be whole: its manifest, the headers of its files, and arrays for all that the
+/// manifest speaks of. While it is there no job removes it. Immutable; thread-safety: any thread.
 class Checkpoint {
  public:
-  /// Reads all of it. Throws Error: mismatch with file and offset, system.
-  Checkpoint(const std::filesystem::path& folder, std::uint64_t version);
+  /// Reads no values. Throws Error: mismatch with file and offset, system.
+  Checkpoint(const os::Folder& table, std::uint64_t version);
 
   const Manifest& manifest() const noexcept { return manifest_; }
-  /// One for each server that saved.
+  /// One for each server that saved, in their order.
   std::span<const ShardFile> files() const noexcept { return files_; }
-  /// Elements of a tensor's values (no state) or of a state, from whichever files have them. Throws
-  /// Error: mismatch (they are in none), system.
+  /// Reads and checks the values' part number `part` of `parts` of about equal size. Throws Error:
+  /// mismatch with file and offset, system.
+  void verify(std::size_t part, std::size_t parts) const;
+  /// Elements of a tensor's values (no state) or of a state, from whichever files have them; what
+  /// is read is checked. Throws Error: mismatch (or there are none of that name), system.
   void read(const std::string& tensor, std::optional<std::size_t> state, std::int64_t first,
             std::span<float> to) const;
 
  private:
-  void read_manifest(const std::filesystem::path& at);
+  struct Run {
+    const ShardFile* file;
+    const ShardFile::Entry* entry;
+  };
+  /// By first element.
+  using Runs = std::map<std::int64_t, Run>;
 
-  std::filesystem::path folder_;
+  void open_files(const os::Folder& folder, std::span<const ListedFile> listed);
+  void index_runs();
+  void check_runs() const;
+  void check_rows() const;
+
+  std::filesystem::path at_;  // the manifest
+  os::Fd lock_;               // it, open: shared, so that it is not removed
   Manifest manifest_;
   std::vector<ShardFile> files_;
+  /// By tensor, then none or state.
+  std::map<std::pair<std::string, std::optional<std::size_t>>, Runs> runs_;
 };
 
-/// The newest that is whole; nullopt: there is none. `refused` learns of every newer one that is
-/// not: its version and why.
-std::optional<Checkpoint> newest_checkpoint(
-    const std::filesystem::path& folder,
-    const std::function<void(std::uint64_t version, const Error& why)>& refused);
+/// Which checkpoints to look at, and how much of them.
+struct Search {
+  std::uint64_t newest = std::numeric_limits<std::uint64_t>::max();  ///< none above it
+  /// The part of the values that is verified: others may do the rest.
+  std::size_t part = 0;
+  std::size_t parts = 1;
+  /// False: its values are not worth verifying, it is taken as it is. Empty: all are.
+  std::function<bool(const Manifest&)> is_wanted{};
+};
 
-/// Before a job writes: moves what is newer than `version`, or has no manifest, out of the way, as
-/// "<version>.refused". Throws Error(system).
-void set_aside_newer(const std::filesystem::path& folder, std::optional<std::uint64_t> version);
+/// Learns of every checkpoint that is passed over, and why. `by_all`: whoever looks sees it,
+/// whatever his part of the values.
+using Refused = std::function<void(std::uint64_t version, const Error& why, bool by_all)>;
+
+/// The newest that is whole as far as is looked at; nullopt: there is none. Throws Error(system):
+/// the folder can't be read.
+std::optional<Checkpoint> newest_checkpoint(const os::Folder& table, const Refused& refused,
+                                            const Search& search = {});
 
 }  // namespace weft::pslib

@@ -3,13 +3,34 @@
 #include <algorithm>
 #include <utility>
 
+#include "pslib/checkpoint/start.hpp"
+#include "pslib/checkpoint/upkeep.hpp"
+
 namespace weft::pslib {
+namespace {
 
-Checkpointer::Checkpointer(std::filesystem::path folder, std::size_t server, std::size_t servers,
-                           Failed failed)
-    : folder_(std::move(folder)), server_(server), servers_(servers), failed_(std::move(failed)) {}
+// Servers of a table out of step may be that many versions behind one that fails.
+constexpr std::size_t kRemembered = 64;
 
-Checkpointer::~Checkpointer() = default;
+}  // namespace
+
+Checkpointer::Checkpointer(CheckpointOptions options, std::string table, std::size_t server,
+                           std::size_t servers, Failed failed)
+    : options_(std::move(options)),
+      table_(std::move(table)),
+      server_(server),
+      servers_(servers),
+      failed_(std::move(failed)) {}
+
+Checkpointer::~Checkpointer() {
+  wait();
+  if (given_up_.empty()) return;
+  try {
+    if (const auto table = find_folder(options_, table_)) discard_given_up(*table);
+  } catch (const std::exception& error) {
+    failed_(error.what());
+  }
+}
 
 void Checkpointer::wait() {
   if (writer_.joinable()) writer_.join();
@@ -27,9 +48,10 @@ void Checkpointer::save(Manifest manifest, std::span<const StoredArray> arrays) 
     copies.push_back({array.name, {to, end}});
     to = end;
   }
-  start(std::move(manifest), [copies = std::move(copies)](const std::filesystem::path& path) {
-    write_shard_file(path, copies);
-  });
+  start(std::move(manifest),
+        [copies = std::move(copies)](const os::Folder& folder, const std::string& name) {
+          write_shard_file(folder, name, copies);
+        });
 }
 
 void Checkpointer::start(Manifest manifest, WriteShard write) {
@@ -42,11 +64,42 @@ void Checkpointer::start(Manifest manifest, WriteShard write) {
   });
 }
 
-void Checkpointer::write(const Manifest& manifest, const WriteShard& shard) const {
-  std::filesystem::create_directories(version_folder(folder_, manifest.version));
-  sync_folder(folder_);
-  shard(shard_path(folder_, manifest.version, server_, servers_));
-  seal_checkpoint(folder_, manifest, server_, servers_);
+void Checkpointer::write(const Manifest& manifest, const WriteShard& shard) {
+  const os::Folder table = make_folder(options_, table_);
+  remove_leftovers(table);
+  discard_given_up(table);
+  bool is_sealed = false;
+  try {
+    const os::Folder version = table.make_below(version_name(manifest.version));
+    shard(version, shard_name(server_, servers_));
+    is_sealed = seal_checkpoint(table, version, manifest, servers_);
+  } catch (...) {
+    give_up(table, manifest.version);
+    throw;
+  }
+  if (is_sealed) keep_newest(table, options_.keep);
+}
+
+// Without this server's part it will never be whole, unless another server has sealed it.
+void Checkpointer::give_up(const os::Folder& table, std::uint64_t version) noexcept {
+  try {
+    if (given_up_.size() == kRemembered) given_up_.erase(given_up_.begin());
+    given_up_.push_back(version);
+  } catch (const std::bad_alloc&) {
+    return;
+  }
+  discard_given_up(table);
+}
+
+void Checkpointer::discard_given_up(const os::Folder& table) noexcept {
+  for (const std::uint64_t version : given_up_) {
+    try {
+      const auto folder = table.find(version_name(version));
+      if (folder && !folder->has(kManifestName)) discard(table, version);
+    } catch (const std::exception&) {
+      continue;  // tried again with the next checkpoint; why is in the log already
+    }
+  }
 }
 
 }  // namespace weft::pslib

@@ -10,19 +10,19 @@
 #include <string_view>
 
 #include "base/os/fd.hpp"
+#include "base/os/folder.hpp"
 
 namespace weft::pslib {
 
 /// Called with a word for each step of writing, before it: what a test stops the writer at.
 using Failpoint = std::function<void(std::string_view step)>;
 
-/// Written as "<path>.<writer>.tmp"; commit() makes it durable and gives it its name. Without it
-/// the temporary stays, which readers don't look at. Throws Error(system) naming the path.
+/// Written under a random name; commit() makes it durable and gives it its own. Without it the file
+/// is removed. Throws Error(system) naming the path.
 /// Thread-safety: one thread at a time.
 class DurableFile {
  public:
-  /// Several writers may write the same file at one time, each under a number of its own.
-  DurableFile(std::filesystem::path path, std::size_t writer, const Failpoint& failpoint);
+  DurableFile(const os::Folder& folder, const std::string& name, const Failpoint& failpoint);
 
   void append(std::span<const std::byte> bytes);
   /// In place of as many bytes at the file's start.
@@ -30,14 +30,13 @@ class DurableFile {
   void commit();
 
  private:
-  std::filesystem::path path_;
-  std::filesystem::path temporary_;
-  const Failpoint& failpoint_;
-  os::Fd file_;
-};
+  void step(std::string_view name) const {
+    if (failpoint_) failpoint_(name);
+  }
 
-/// Names and contents of a folder's entries are durable. Throws Error(system).
-void sync_folder(const std::filesystem::path& folder);
+  const Failpoint& failpoint_;
+  os::Draft draft_;
+};
 
 /// XXH3, 64 bits, as 16 hexadecimal digits.
 std::string digest(std::span<const std::byte> bytes);
@@ -51,7 +50,6 @@ void read_exactly(const os::Fd& file, const std::filesystem::path& path, std::ui
                   std::span<std::byte> to);
 
 /// Throws Error(system).
-os::Fd open_to_read(const std::filesystem::path& path);
 std::uint64_t file_bytes(const os::Fd& file, const std::filesystem::path& path);
 
 }  // namespace weft::pslib

@@ -10,8 +10,11 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <optional>
 #include <sstream>
 #include <utility>
+
+#include "pslib/checkpoint/checked_json.hpp"
 
 namespace weft::pslib {
 namespace {
@@ -60,7 +63,7 @@ std::string header_of(std::span<const ArraySpec> arrays, const std::vector<std::
   return with_length(header.dump());
 }
 
-std::uint64_t bytes_of(std::span<const ArraySpec> arrays) noexcept {
+std::uint64_t bytes_of_all(std::span<const ArraySpec> arrays) noexcept {
   std::uint64_t bytes = 0;
   for (const ArraySpec& array : arrays) bytes += array.bytes();
   return bytes;
@@ -68,7 +71,7 @@ std::uint64_t bytes_of(std::span<const ArraySpec> arrays) noexcept {
 
 // As long as the header that will take its place.
 std::string header_without_digests(std::span<const ArraySpec> arrays) {
-  const std::vector<std::string> none((bytes_of(arrays) + kBlock - 1) / kBlock,
+  const std::vector<std::string> none((bytes_of_all(arrays) + kBlock - 1) / kBlock,
                                       std::string(digest({}).size(), '0'));
   return header_of(arrays, none);
 }
@@ -108,10 +111,10 @@ class ShardFileWriter::BlockDigests {
   std::vector<std::string> digests_;
 };
 
-ShardFileWriter::ShardFileWriter(std::filesystem::path path, std::vector<ArraySpec> arrays,
-                                 const Failpoint& failpoint)
+ShardFileWriter::ShardFileWriter(const os::Folder& folder, const std::string& name,
+                                 std::vector<ArraySpec> arrays, const Failpoint& failpoint)
     : arrays_(std::move(arrays)),
-      file_(std::move(path), 0, failpoint),
+      file_(folder, name, failpoint),
       digests_(std::make_unique<BlockDigests>()) {
   const std::string header = header_without_digests(arrays_);
   file_.append(std::as_bytes(std::span(header)));
@@ -130,73 +133,107 @@ void ShardFileWriter::commit() {
   file_.commit();
 }
 
-void write_shard_file(const std::filesystem::path& path, std::span<const StoredArray> arrays,
-                      const Failpoint& failpoint) {
+void write_shard_file(const os::Folder& folder, const std::string& name,
+                      std::span<const StoredArray> arrays, const Failpoint& failpoint) {
   std::vector<ArraySpec> specs;
   for (const StoredArray& array : arrays)
     specs.push_back({array.name, StoredType::f32, {array.values.size()}});
-  ShardFileWriter file(path, std::move(specs), failpoint);
+  ShardFileWriter file(folder, name, std::move(specs), failpoint);
   for (const StoredArray& array : arrays) file.append(std::as_bytes(array.values));
   file.commit();
 }
 
-ShardFile::ShardFile(std::filesystem::path path)
-    : path_(std::move(path)), file_(open_to_read(path_)) {
+ShardFile::ShardFile(const os::Folder& folder, const std::string& name)
+    : path_(folder.path() / name), file_(folder.read(name)) {
   seal_.bytes = file_bytes(file_, path_);
   read_header();
+  check_places();
+  is_verified_ = std::make_unique<std::atomic<bool>[]>(blocks_.size());
 }
+
+namespace {
+
+// None where the number of bytes takes more than 64 bits.
+std::optional<std::uint64_t> bytes_of(std::span<const std::uint64_t> shape, std::uint64_t element) {
+  std::uint64_t bytes = element;
+  for (const std::uint64_t size : shape)
+    if (__builtin_mul_overflow(bytes, size, &bytes)) return std::nullopt;
+  return bytes;
+}
+
+ShardFile::Entry entry_of(const CheckedJson& header, const std::string& name,
+                          const CheckedJson::Json& value, std::uint64_t data) {
+  const auto place = header.numbers(value, "data_offsets");
+  ShardFile::Entry entry{.shape = header.numbers(value, "shape")};
+  const auto type = std::ranges::find(kTypes, header.text(value, "dtype"), &TypeName::name);
+  if (type == std::end(kTypes) || place.size() != 2 || place[1] < place[0] ||
+      bytes_of(entry.shape, type->bytes) != place[1] - place[0])
+    header.refuse(fmt::format("array \"{}\" makes no sense", name));
+  entry.offset = data + place[0];
+  entry.type = type->type;
+  entry.elements = static_cast<std::int64_t>((place[1] - place[0]) / type->bytes);
+  return entry;
+}
+
+}  // namespace
 
 void ShardFile::read_header() {
   std::uint64_t length = 0;
   read_exactly(file_, path_, 0, std::as_writable_bytes(std::span(&length, 1)));
   if (length > kLargestHeader)
     refuse_file(path_, 0, fmt::format("a header of {} bytes, which is none", length));
+  if (length > seal_.bytes - sizeof length)
+    refuse_file(path_, seal_.bytes, "the file ends here, before its header does");
   std::string bytes(sizeof length + length, '\0');
   read_exactly(file_, path_, 0, std::as_writable_bytes(std::span(bytes)));
   seal_.header = digest(std::as_bytes(std::span(bytes)));
   data_ = bytes.size();
-  std::uint64_t end = 0;
-  try {
-    const Json header = Json::parse(bytes.begin() + sizeof length, bytes.end());
-    for (const auto& [name, value] : header.items()) {
-      if (name == kMetadata) {
-        std::istringstream words(value.at(kBlocks).get<std::string>());
-        for (std::string word; words >> word;) blocks_.push_back(word);
-        continue;
-      }
-      const auto from = value.at("data_offsets").at(0).get<std::uint64_t>();
-      const auto to = value.at("data_offsets").at(1).get<std::uint64_t>();
-      Entry entry{.offset = data_ + from, .shape = value.at("shape")};
-      const std::string dtype = value.at("dtype");
-      const auto type = std::ranges::find(kTypes, dtype, &TypeName::name);
-      if (type == std::end(kTypes) || to < from || to - from != product(entry.shape) * type->bytes)
-        refuse_file(path_, sizeof length, fmt::format("array \"{}\" makes no sense", name));
-      entry.type = type->type;
-      entry.elements = static_cast<std::int64_t>(product(entry.shape));
-      arrays_[name] = std::move(entry);
-      end = std::max(end, to);
+  const CheckedJson header(path_, sizeof length, std::string_view(bytes).substr(sizeof length));
+  for (const auto& [name, value] : header.root().items()) {
+    if (name == kMetadata) {
+      std::istringstream words(header.text(value, kBlocks));
+      for (std::string word; words >> word;) blocks_.push_back(word);
+    } else {
+      arrays_[name] = entry_of(header, name, value, data_);
     }
-  } catch (const Json::exception& error) {
-    refuse_file(path_, sizeof length, fmt::format("no header of a checkpoint: {}", error.what()));
   }
-  if (seal_.bytes != data_ + end)
-    refuse_file(path_, std::min(seal_.bytes, data_ + end),
-                fmt::format("it has {} bytes and should have {}", seal_.bytes, data_ + end));
-  if (blocks_.size() != (end + kBlock - 1) / kBlock)
-    refuse_file(path_, sizeof length, "the blocks' digests are not as many as the blocks");
 }
 
-void ShardFile::verify() const {
-  std::vector<std::byte> buffer(kBlock);
-  for (std::size_t i = 0; i < blocks_.size(); ++i) {
-    const std::uint64_t from = data_ + i * kBlock;
-    const auto block = std::span(buffer).first(
-        static_cast<std::size_t>(std::min<std::uint64_t>(kBlock, seal_.bytes - from)));
-    read_exactly(file_, path_, from, block);
-    if (digest(block) != blocks_[i])
-      refuse_file(path_, from,
-                  fmt::format("the next {} bytes are not what was written", block.size()));
+// One array lies behind the other, up to the file's end, and there is a digest for each block.
+void ShardFile::check_places() const {
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> places;
+  for (const auto& [name, entry] : arrays_)
+    places.emplace_back(entry.offset,
+                        static_cast<std::uint64_t>(entry.elements) * named(entry.type).bytes);
+  std::ranges::sort(places);
+  std::uint64_t end = data_;
+  for (const auto& [offset, bytes] : places) {
+    if (offset != end || __builtin_add_overflow(offset, bytes, &end))
+      refuse_file(path_, sizeof(std::uint64_t), "its arrays don't lie one behind the other");
   }
+  if (seal_.bytes != end)
+    refuse_file(path_, std::min(seal_.bytes, end),
+                fmt::format("it has {} bytes and should have {}", seal_.bytes, end));
+  if (blocks_.size() != (end - data_ + kBlock - 1) / kBlock)
+    refuse_file(path_, sizeof(std::uint64_t), "the blocks' digests are not as many as the blocks");
+}
+
+void ShardFile::verify_block(std::size_t block, std::vector<std::byte>& buffer) const {
+  if (is_verified_[block].load(std::memory_order_relaxed)) return;
+  buffer.resize(kBlock);
+  const std::uint64_t from = data_ + block * kBlock;
+  const auto bytes = std::span(buffer).first(
+      static_cast<std::size_t>(std::min<std::uint64_t>(kBlock, seal_.bytes - from)));
+  read_exactly(file_, path_, from, bytes);
+  if (digest(bytes) != blocks_[block])
+    refuse_file(path_, from,
+                fmt::format("the next {} bytes are not what was written", bytes.size()));
+  is_verified_[block].store(true, std::memory_order_relaxed);
+}
+
+void ShardFile::verify(std::size_t first, std::size_t count) const {
+  std::vector<std::byte> buffer;
+  for (std::size_t block = first; block < first + count; ++block) verify_block(block, buffer);
 }
 
 const ShardFile::Entry& ShardFile::array(const ArraySpec& spec) const {
@@ -210,8 +247,14 @@ const ShardFile::Entry& ShardFile::array(const ArraySpec& spec) const {
 }
 
 void ShardFile::read(const Entry& entry, std::int64_t first, std::span<std::byte> to) const {
-  read_exactly(file_, path_,
-               entry.offset + static_cast<std::uint64_t>(first) * named(entry.type).bytes, to);
+  if (to.empty()) return;
+  const std::uint64_t from =
+      entry.offset + static_cast<std::uint64_t>(first) * named(entry.type).bytes;
+  std::vector<std::byte> buffer;
+  for (std::uint64_t block = (from - data_) / kBlock;
+       block <= (from - data_ + to.size() - 1) / kBlock; ++block)
+    verify_block(static_cast<std::size_t>(block), buffer);
+  read_exactly(file_, path_, from, to);
 }
 
 }  // namespace weft::pslib

@@ -1,6 +1,7 @@
 // A file of a checkpoint: named arrays in the layout of safetensors.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -41,7 +42,7 @@ struct FileSeal {
 /// Thread-safety: one thread at a time.
 class ShardFileWriter {
  public:
-  ShardFileWriter(std::filesystem::path path, std::vector<ArraySpec> arrays,
+  ShardFileWriter(const os::Folder& folder, const std::string& name, std::vector<ArraySpec> arrays,
                   const Failpoint& failpoint);
   ~ShardFileWriter();
 
@@ -59,8 +60,8 @@ class ShardFileWriter {
 };
 
 /// Throws Error(system).
-void write_shard_file(const std::filesystem::path& path, std::span<const StoredArray> arrays,
-                      const Failpoint& failpoint = {});
+void write_shard_file(const os::Folder& folder, const std::string& name,
+                      std::span<const StoredArray> arrays, const Failpoint& failpoint = {});
 
 /// One to read. Thread-safety: const members may be called concurrently.
 class ShardFile {
@@ -73,27 +74,34 @@ class ShardFile {
   };
 
   /// Looks at the header and the file's size. Throws Error: mismatch for what is not such a file,
-  /// is cut off or longer than it says; system.
-  explicit ShardFile(std::filesystem::path path);
+  /// is cut off or longer than it says, or whose arrays do not lie one behind the other; system.
+  ShardFile(const os::Folder& folder, const std::string& name);
 
+  const std::filesystem::path& path() const noexcept { return path_; }
   const FileSeal& seal() const noexcept { return seal_; }
   const std::map<std::string, Entry>& arrays() const noexcept { return arrays_; }
   /// Throws Error(mismatch) where there is no array of this name, type and shape.
   const Entry& array(const ArraySpec& spec) const;
-  /// Reads all of it. Throws Error(mismatch) with the offset of the first block that is not what
-  /// was written.
-  void verify() const;
-  /// Elements from `first` on of an array that has them. Throws Error(system, mismatch).
+  /// Those of which there are digests, of a MiB each.
+  std::size_t blocks() const noexcept { return blocks_.size(); }
+  /// Reads so many of them. Throws Error(mismatch) with the offset of the first block that is not
+  /// what was written.
+  void verify(std::size_t first, std::size_t count) const;
+  /// Elements from `first` on of an array that has them. Blocks that no call has verified yet are.
+  /// Throws Error(system, mismatch).
   void read(const Entry& entry, std::int64_t first, std::span<std::byte> to) const;
 
  private:
   void read_header();
+  void check_places() const;
+  void verify_block(std::size_t block, std::vector<std::byte>& buffer) const;
 
   std::filesystem::path path_;
   os::Fd file_;
   FileSeal seal_;
   std::uint64_t data_ = 0;  // where it begins
   std::vector<std::string> blocks_;
+  std::unique_ptr<std::atomic<bool>[]> is_verified_;  // by block
   std::map<std::string, Entry> arrays_;
 };
 

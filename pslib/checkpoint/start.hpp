@@ -1,25 +1,35 @@
 // What a table starts from.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "pslib/checkpoint/checkpoint.hpp"
 #include "pslib/checkpoint/checkpointer.hpp"
+#include "pslib/deployment/agreement.hpp"
 #include "weft/checkpoint.hpp"
 #include "weft/world.hpp"
 
 namespace weft::pslib {
 
-/// Where a table's checkpoints lie.
-std::filesystem::path folder_of(const CheckpointOptions& options, const std::string& table);
+/// The folder in which a table's checkpoints lie: made, or found (none if it is missing). Below
+/// CheckpointOptions::folder no link is followed. Throws Error(system).
+os::Folder make_folder(const CheckpointOptions& options, const std::string& table);
+std::optional<os::Folder> find_folder(const CheckpointOptions& options, const std::string& table);
 
-/// For every rank before it agrees with the others: the newest checkpoint that is whole, if the
-/// table wants one; null if there is none. The rank that `prepares` sets aside what is newer.
-/// Throws Error: mismatch (it is not a table's like `here`, whatever its version), system.
+/// Collective, once all ranks have agreed on the table: the newest checkpoint that is whole, if the
+/// table wants one; null if there is none. Each rank verifies its part of the values. The rank that
+/// `prepares` sets aside what is newer. Throws Error, on every rank: mismatch (it is not a table's
+/// like `here`, whatever its version), system; what a rank's end brings.
 std::shared_ptr<const Checkpoint> find_start(World& world, const CheckpointOptions& options,
                                              const std::string& table, bool prepares,
-                                             const Manifest& here);
+                                             const Manifest& here, Agreement& agreement,
+                                             Deadline deadline);
+
+/// A line of the table's contract: whether it does that.
+std::string start_text(const CheckpointOptions& options);
 
 /// Of shard `shard` of `shards`; what goes wrong is a line in the log. Null for a table that is not
 /// saved.

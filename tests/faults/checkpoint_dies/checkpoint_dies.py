@@ -20,7 +20,7 @@ import tempfile
 
 END = 6
 TABLES = ("dense", "sparse")
-CALLS = ("mkdir", "create", "write", "fsync", "rename", "rename manifest")
+CALLS = ("mkdir", "create", "write", "fsync", "rename", "rename manifest", "remove")
 
 
 class Failure(Exception):

@@ -57,6 +57,15 @@ int open_file(const char* function, const char* path, int flags, mode_t mode) {
   return file;
 }
 
+// Below an open folder; the folder itself counts from its opening on.
+int open_file_at(const char* function, int folder, const char* name, int flags, mode_t mode) {
+  const bool ours = name[0] == '/' ? is_below(name) : is_below(folder);
+  if (ours && (flags & O_CREAT) != 0) step("create");
+  const int file = next<int(int, const char*, int, ...)>(function)(folder, name, flags, mode);
+  mark(file, ours);
+  return file;
+}
+
 mode_t mode_of(int flags, va_list more) {
   return (flags & O_CREAT) != 0 ? va_arg(more, mode_t) : 0;
 }
@@ -97,14 +106,37 @@ int fsync(int file) {
   return next<int(int)>("fsync")(file);
 }
 
-int rename(const char* from, const char* to) noexcept {
-  if (is_below(to)) step(std::strstr(to, "manifest") != nullptr ? "rename manifest" : "rename");
-  return next<int(const char*, const char*)>("rename")(from, to);
+int openat(int folder, const char* name, int flags, ...) {
+  va_list more;
+  va_start(more, flags);
+  const mode_t mode = mode_of(flags, more);
+  va_end(more);
+  return open_file_at("openat", folder, name, flags, mode);
 }
 
-int mkdir(const char* path, mode_t mode) noexcept {
-  if (is_below(path)) step("mkdir");
-  return next<int(const char*, mode_t)>("mkdir")(path, mode);
+int openat64(int folder, const char* name, int flags, ...) {
+  va_list more;
+  va_start(more, flags);
+  const mode_t mode = mode_of(flags, more);
+  va_end(more);
+  return open_file_at("openat64", folder, name, flags, mode);
+}
+
+int renameat(int from_folder, const char* from, int to_folder, const char* to) noexcept {
+  if (is_below(to_folder))
+    step(std::strstr(to, "manifest") != nullptr ? "rename manifest" : "rename");
+  return next<int(int, const char*, int, const char*)>("renameat")(from_folder, from, to_folder,
+                                                                   to);
+}
+
+int mkdirat(int folder, const char* name, mode_t mode) noexcept {
+  if (is_below(folder)) step("mkdir");
+  return next<int(int, const char*, mode_t)>("mkdirat")(folder, name, mode);
+}
+
+int unlinkat(int folder, const char* name, int flags) noexcept {
+  if (is_below(folder)) step("remove");
+  return next<int(int, const char*, int)>("unlinkat")(folder, name, flags);
 }
 }
 #pragma GCC visibility pop

@@ -80,5 +80,17 @@ TEST(ExactSums, AreNanForGoodOnceSomethingWasNotFinite) {
   EXPECT_TRUE(std::isnan(sum.value()));
 }
 
+TEST(ExactSums, AreTakenForThoseOfNoRankWhereTheirWordsAreOutOfRange) {
+  EXPECT_TRUE(ExactSum().is_plausible());
+  EXPECT_TRUE(sum_of(std::vector<float>(100, std::numeric_limits<float>::max())).is_plausible());
+  EXPECT_TRUE(sum_of(std::vector<float>{NAN}).is_plausible());
+  for (std::size_t word = 0; word < ExactSum::kWords; ++word)
+    for (const std::int64_t wrong : {std::int64_t{-1}, std::numeric_limits<std::int64_t>::max()}) {
+      ExactSum sum;
+      std::memcpy(reinterpret_cast<std::byte*>(&sum) + word * sizeof wrong, &wrong, sizeof wrong);
+      EXPECT_FALSE(sum.is_plausible()) << "word " << word;
+    }
+}
+
 }  // namespace
 }  // namespace weft::pslib

@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 #include <hwy/highway.h>
 
+#include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "pslib/optimizer/updater.hpp"
 #include "tests/unit/pslib/reference.hpp"
@@ -37,6 +39,8 @@ class Alone {
     if (updater_.measures()) updater_.measure(run_, parameters.data(), all);
     updater_.apply(run_, parameters.data(), parameters.data(), all);
   }
+
+  const Updater& updater() const noexcept { return updater_; }
 
  private:
   Run run_;
@@ -241,14 +245,60 @@ TEST(Gradients, AreAddedInTheListedOrder) {
   }
 }
 
-TEST(Clipping, MakesEverythingNanOfOneGradientThatIsNot) {
-  TableOptions options(Optimizer::sgd(1.0F));
-  options.clip_norm = 1.0F;
-  Floats parameters(40, 1.0F);
-  Floats gradient(40, 0.1F);
-  gradient[3] = NAN;
-  Alone(options, 40, 1).step(parameters, {gradient});
-  for (const float p : parameters) EXPECT_TRUE(std::isnan(p));
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+TEST(Clipping, SkipsAnUpdateWhoseNormIsNotFiniteWithEveryRule) {
+  for (const auto& [name, rule] : tests::every_rule())
+    for (const float wrong : {NAN, kInfinity, -kInfinity})
+      for (const std::uint32_t accumulate : {1U, 2U}) {
+        SCOPED_TRACE(name);
+        TableOptions options(rule);
+        options.clip_norm = 1.0F;
+        options.accumulate = accumulate;
+        const Floats gradient(40, 0.1F);
+        Floats spoilt = gradient;
+        spoilt[3] = wrong;
+        Alone undisturbed(options, 40, 1);
+        Alone skipping(options, 40, 1);
+        Floats expected(40, 1.0F);
+        Floats parameters(40, 1.0F);
+        const auto update = [&](Alone& alone, Floats& values, const Floats& first) {
+          alone.step(values, {first});
+          for (std::uint32_t i = 1; i < accumulate; ++i) alone.step(values, {gradient});
+        };
+        update(undisturbed, expected, gradient);
+        update(skipping, parameters, gradient);
+        update(skipping, parameters, spoilt);
+        EXPECT_EQ(parameters, expected) << "the spoilt one changed them";
+        // It was as if it had not been: for states and for what the rule counts too.
+        update(undisturbed, expected, gradient);
+        update(skipping, parameters, gradient);
+        EXPECT_EQ(parameters, expected);
+        EXPECT_EQ(skipping.updater().skipped(), 1);
+        EXPECT_EQ(skipping.updater().updates(), 2);
+      }
+}
+
+TEST(Rules, LetAGradientThatIsNotFiniteSpoilItsOwnElementAlone) {
+  for (const auto& [name, rule] : tests::every_rule()) {
+    if (rule.kind == Optimizer::Kind::lars) continue;  // goes by a norm
+    for (const float wrong : {NAN, kInfinity}) {
+      SCOPED_TRACE(name);
+      Alone undisturbed(rule, 40, 1);
+      Alone spoilt(rule, 40, 1);
+      Floats expected(40, 1.0F);
+      Floats parameters(40, 1.0F);
+      for (int step = 0; step < 3; ++step) {
+        Floats gradient(40, 0.1F);
+        undisturbed.step(expected, {gradient});
+        if (step == 1) gradient[3] = wrong;
+        spoilt.step(parameters, {gradient});
+      }
+      EXPECT_FALSE(std::isfinite(parameters[3]));
+      parameters[3] = expected[3];
+      EXPECT_EQ(parameters, expected);
+    }
+  }
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 
 #include "pslib/sparse/checkpoints.hpp"
 #include "tests/unit/base/temp_folder.hpp"
+#include "tests/unit/pslib/checkpoint_folder.hpp"
 
 namespace weft::pslib {
 namespace {
@@ -66,9 +67,10 @@ TEST(RowCuts, AreNotChangedByWhatComesLater) {
     const TempFolder folder;
     RowStore store(rules);
     use(store, rules, seed, 20'000);
-    write_rows(folder.path() / "at once", *store.cut(), rules);
+    write_rows(tests::folder_at(folder.path()), "at once", *store.cut(), rules);
     const auto cut = store.cut();
-    std::jthread writer([&] { write_rows(folder.path() / "meanwhile", *cut, rules); });
+    std::jthread writer(
+        [&] { write_rows(tests::folder_at(folder.path()), "meanwhile", *cut, rules); });
     for (unsigned more = 1; more < 8; ++more) use(store, rules, seed + more, 5'000);
     writer.join();
     EXPECT_EQ(bytes_of(folder.path() / "at once"), bytes_of(folder.path() / "meanwhile"));
@@ -87,13 +89,14 @@ TEST(RowCuts, TakeNoMoreMemoryThanIsSaid) {
   constexpr std::uint64_t kRows = 4 * RowCut::kChunk;
   for (std::uint64_t id = 0; id < kRows; ++id) store.to_update(id, 0)[0] = 1.0F;
   const TempFolder folder;
-  write_rows(folder.path() / "at once", *store.cut(), rules);
+  write_rows(tests::folder_at(folder.path()), "at once", *store.cut(), rules);
   const auto cut = store.cut();
   std::atomic<bool> is_full = false;
   std::jthread writer([&] {
-    write_rows(folder.path() / "meanwhile", *cut, rules, [&](std::string_view step) {
-      if (step == "create") is_full.wait(false);
-    });
+    write_rows(tests::folder_at(folder.path()), "meanwhile", *cut, rules,
+               [&](std::string_view step) {
+                 if (step == "create") is_full.wait(false);
+               });
   });
   // From the last row on, which the writer comes to last.
   for (std::uint64_t id = kRows; id-- > 0;) {
@@ -111,10 +114,10 @@ TEST(RowCuts, TakeNoMoreMemoryThanIsSaid) {
 void write_part(const fs::path& folder, const SparseDescription& table, RowStore& store,
                 std::uint64_t version, std::size_t server, const Failpoint& failpoint = {}) {
   const std::size_t servers = table.roles.servers.size();
-  fs::create_directories(version_folder(folder, version));
-  write_rows(shard_path(folder, version, server, servers), *store.cut(), table.row_rules(),
-             failpoint);
-  seal_checkpoint(folder, manifest_of(table, version), server, servers, failpoint);
+  const os::Folder at = tests::folder_at(folder);
+  const os::Folder to = at.make_below(version_name(version));
+  write_rows(to, shard_name(server, servers), *store.cut(), table.row_rules(), failpoint);
+  seal_checkpoint(at, to, manifest_of(table, version), servers, failpoint);
 }
 
 /// Stores whose rows are the servers' of a table, after the same calls.
@@ -145,7 +148,7 @@ TEST(SavedRows, AreTheSameOnAnotherNumberOfServers) {
   const SparseDescription from = table_of(4, 5);
   const auto saved = stores_of(from, 11);
   for (std::size_t i = 0; i < 4; ++i) write_part(folder.path(), from, *saved[i], 10, i);
-  const Checkpoint checkpoint(folder.path(), 10);
+  const Checkpoint checkpoint(tests::folder_at(folder.path()), 10);
   EXPECT_EQ(checkpoint.manifest().rows->expire_after, 9U);
   for (const std::size_t servers : {1U, 2U, 3U}) {
     const SparseDescription table = table_of(servers, 5);
@@ -167,7 +170,8 @@ TEST(SavedRows, AreTheSameOnAnotherNumberOfServers) {
 std::pair<std::uint64_t, std::string> find(const fs::path& folder) {
   std::string why;
   const auto found =
-      newest_checkpoint(folder, [&](std::uint64_t, const Error& error) { why = error.what(); });
+      newest_checkpoint(tests::folder_at(folder),
+                        [&](std::uint64_t, const Error& error, bool) { why = error.what(); });
   return {found ? found->manifest().version : 0, why};
 }
 
@@ -203,7 +207,7 @@ TEST(SavedRows, AreRefusedWhereverTheyAreCutOffOrFlipped) {
   const auto stores = stores_of(table, 5);
   for (const std::uint64_t version : {10U, 20U})
     for (std::size_t i = 0; i < 2; ++i) write_part(folder.path(), table, *stores[i], version, i);
-  const fs::path file = shard_path(folder.path(), 20, 1, 2);
+  const fs::path file = tests::shard_path(folder.path(), 20, 1, 2);
   const std::string whole = bytes_of(file);
   const auto refused = [&](const std::string& bytes) {
     std::ofstream(file, std::ios::binary) << bytes;
