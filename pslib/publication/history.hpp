@@ -4,7 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
+#include <vector>
 
 #include "pslib/publication/layout.hpp"
 
@@ -21,15 +23,20 @@ class History {
   /// What the next version has changed; versions count from 1.
   void add(RowRuns changed);
   std::uint64_t newest() const noexcept { return newest_; }
-  /// The rows whose values may differ between `version` and the newest; nullopt where that is not
-  /// known any more, or never was.
-  std::optional<RowRuns> since(std::uint64_t version) const;
+  /// What each version after one has changed. Stays when the history goes on.
+  using Changes = std::vector<std::shared_ptr<const RowRuns>>;
+
+  /// The changes between `version` and the newest; nullopt where they are not known any more, or
+  /// never were. Quick, however many rows they are.
+  std::optional<Changes> since(std::uint64_t version) const;
+  /// The rows whose values may differ.
+  static RowRuns united(const Changes& changes);
 
  private:
   const std::size_t most_versions_;
   const std::size_t most_runs_;
-  std::deque<RowRuns> changes_;  ///< of the newest versions, the newest last
-  std::size_t runs_ = 0;         ///< in all of them
+  std::deque<std::shared_ptr<const RowRuns>> changes_;  ///< of the newest versions, the newest last
+  std::size_t runs_ = 0;                                ///< in all of them
   std::uint64_t newest_ = 0;
 };
 

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "base/control_call.hpp"
 #include "pslib/publication/publisher_state.hpp"
 #include "pslib/refusal.hpp"
 #include "weft/publication.hpp"
@@ -35,9 +36,11 @@ Publisher::Publisher(World& world, const PublisherOptions& options) {
   if (options.most_guests < 1 || options.most_guests > kMostGuests)
     throw Error(bad_argument("publisher", fmt::format("{} guests at most", options.most_guests),
                              fmt::format("1 to {}", kMostGuests)));
-  state_ = std::make_unique<detail::PublisherState>(
-      world, options,
-      read_guest_settings(Config::read(), options.address, options.token_file, "publisher"));
+  state_ = control_call("publisher", [&] {
+    return std::make_unique<detail::PublisherState>(
+        world, options,
+        read_guest_settings(Config::read(), options.address, options.token_file, "publisher"));
+  });
 }
 
 Publisher::Publisher(Publisher&&) noexcept = default;
@@ -50,7 +53,9 @@ Publisher::~Publisher() {
 Publication Publisher::publication(const std::string& name, std::vector<PublishedTensor> specs,
                                    const PublicationOptions& options) {
   refuse_fork(state_->world(), "publication").or_throw();
-  return Publication(state_->publication(name, std::move(specs), options));
+  return control_call("publication", [&] {
+    return Publication(state_->publication(name, std::move(specs), options));
+  });
 }
 
 const std::string& Publisher::address() const noexcept { return state_->address(); }

@@ -114,18 +114,35 @@ void PublisherState::on_ended(int guest, const std::string& why) {
   });
 }
 
+/// Whoever reads a closed one still has its part in it.
+void PublisherState::forget_closed() {
+  std::vector<std::shared_ptr<PublicationState>> closed;  // freed without the lock
+  const std::lock_guard lock(mutex_);
+  std::erase_if(publications_, [&](auto& entry) {
+    if (!entry.second->is_closed()) return false;
+    closed.push_back(std::move(entry.second));
+    return true;
+  });
+}
+
 void PublisherState::look() {
+  forget_closed();
   for (auto& [number, guest] : sessions_) guest.session->look();
 }
 
 Status PublisherState::leave(Deadline deadline) {
   deadline = deadline.resolve(timeout_);
-  thread_.run([this] {
+  // Not by waiting for the thread's turn, which may not come before the deadline.
+  thread_.post([this] {
     is_leaving_ = true;
     for (auto& [number, guest] : sessions_) guest.session->leave();
+    const std::lock_guard lock(gone_mutex_);
+    has_told_ = true;
+    gone_.notify_all();
   });
   std::unique_lock lock(gone_mutex_);
-  if (gone_.wait_until(lock, deadline.when(), [this] { return guests() == 0; })) return {};
+  if (gone_.wait_until(lock, deadline.when(), [this] { return has_told_ && guests() == 0; }))
+    return {};
   return Status(ErrorDetail{
       .code = Code::timeout,
       .operation = "leave",

@@ -49,6 +49,7 @@ class PublisherState {
   std::shared_ptr<PublicationState> find(const std::string& name);
   std::string names();
   void look();
+  void forget_closed();
 
   World& world_;
   const std::shared_ptr<Log> log_;
@@ -59,6 +60,7 @@ class PublisherState {
   std::map<std::string, std::shared_ptr<PublicationState>> publications_;
   std::condition_variable gone_;
   std::mutex gone_mutex_;
+  bool has_told_ = false;  ///< the guests that it leaves; by gone_mutex_
   std::atomic<int> guests_{0};
   p2p::ProgressThread thread_;
   // The thread's.

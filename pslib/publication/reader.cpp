@@ -1,6 +1,7 @@
 // The handle of who reads.
 #include <utility>
 
+#include "base/control_call.hpp"
 #include "pslib/publication/reader_state.hpp"
 #include "weft/publication.hpp"
 
@@ -12,19 +13,25 @@ Reader& Reader::operator=(Reader&&) noexcept = default;
 Reader::~Reader() = default;
 
 Reader Reader::join(const std::string& name, const ReaderOptions& options, Deadline deadline) {
-  const auto settings =
-      read_guest_settings(Config::read(), options.address, options.token_file, "join as a guest");
-  return Reader(std::make_unique<detail::ReaderState>(name, settings, deadline));
+  return control_call("join as a guest", [&] {
+    const auto settings =
+        read_guest_settings(Config::read(), options.address, options.token_file, "join as a guest");
+    return Reader(std::make_unique<detail::ReaderState>(name, settings, deadline));
+  });
 }
 
 const std::vector<PublishedTensor>& Reader::specs() const noexcept { return state_->specs(); }
-void Reader::receive_into(std::vector<Tensor> tensors) { state_->receive_into(std::move(tensors)); }
+void Reader::receive_into(std::vector<Tensor> tensors) {
+  control_call("receive_into", [&] { state_->receive_into(std::move(tensors)); });
+}
 Status Reader::pull_latest(Deadline deadline) noexcept { return state_->pull(false, deadline); }
 Status Reader::pull_newer(Deadline deadline) noexcept { return state_->pull(true, deadline); }
 std::uint64_t Reader::version() const noexcept { return state_->version; }
 std::uint64_t Reader::step() const noexcept { return state_->step; }
 bool Reader::whole() const noexcept { return state_->whole; }
-Tensor Reader::tensor(const std::string& name) const { return state_->tensor(name); }
+Tensor Reader::tensor(const std::string& name) const {
+  return control_call("tensor", [&] { return state_->tensor(name); });
+}
 ReaderStatistics Reader::statistics() const noexcept { return state_->statistics; }
 
 }  // namespace weft::pslib

@@ -26,6 +26,7 @@ void ReaderState::receive(std::span<std::byte> to, Deadline deadline) {
       have_ += static_cast<std::size_t>(got);
     else
       wait_or_fail(got, deadline);
+    if (got > 0 && have_ < to.size() && deadline.left().count() <= 0) fail_late();
   }
   have_ = 0;
 }

@@ -207,6 +207,8 @@ void ReaderState::take_part(Deadline deadline) {
       cursor_.advance(static_cast<std::size_t>(got));
       part_left_ -= static_cast<std::size_t>(got);
       statistics.bytes_received += static_cast<std::size_t>(got);
+      // However fast the rest comes.
+      if (cursor_.left() > 0 && deadline.left().count() <= 0) fail_late();
     } else {
       wait_or_fail(got, deadline);
     }

@@ -15,6 +15,9 @@ namespace {
 using wire::Ask;
 using wire::Head;
 
+/// Until the other guests get their turn.
+constexpr int kAsksAtATime = 8;
+
 std::vector<std::byte> end_record(Head::End how) {
   return record({.kind = Head::Kind::end, .count = static_cast<std::uint32_t>(how)});
 }
@@ -52,7 +55,7 @@ void Session::on_ready(std::uint32_t happened) {
 }
 
 void Session::read_asks() {
-  while (!has_ended_) {
+  for (int i = 0; i < kAsksAtATime && !has_ended_; ++i) {
     switch (in_.read(socket_.get(), sizeof(Ask))) {
       case p2p::ExactRead::State::incomplete:
         return;
@@ -68,6 +71,8 @@ void Session::read_asks() {
 
 void Session::on_ask(const Ask& ask) {
   if (ask.kind == Kind::hurry) {
+    // One for each wait, the answer to which may be on its way already.
+    if (!std::exchange(may_hurry_, false)) return end("it hurries, and has not asked to wait");
     if (asked_ != Kind::wait || answer_) return;
     asked_ = Kind::pull;
     return answer_values();
@@ -77,6 +82,7 @@ void Session::on_ask(const Ask& ask) {
   const bool is_known = ask.kind == Kind::pull || ask.kind == Kind::wait;
   if (!is_known || !publication_ || ask.have > sent_) return end("what it asks makes no sense");
   asked_ = ask.kind;
+  may_hurry_ = asked_ == Kind::wait;
   have_ = ask.have;
   answer_values();
 }

@@ -68,6 +68,7 @@ class Session {
   Kind asked_ = Kind::attach;
   std::uint64_t have_ = 0;
   std::uint64_t sent_ = 0;  ///< the version that the guest was given last
+  bool may_hurry_ = false;
   bool is_leaving_ = false;
   bool is_waiting_ = false;  ///< and counted so
   bool is_last_ = false;     ///< the answer under way is an end

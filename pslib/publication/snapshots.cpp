@@ -96,7 +96,7 @@ Snapshots::Published Snapshots::publish(const TensorPlaces& sources, std::uint64
   Buffer& buffer = buffers_[taken];
   // Only this thread changes the history.
   const auto missed = history_.since(std::exchange(buffer.version, 0));
-  const RowRuns stale = missed ? unite(*missed, changed) : layout_->all();
+  const RowRuns stale = missed ? unite(History::united(*missed), changed) : layout_->all();
   const TensorPlaces to = places(buffer);
   Published done;
   for (const RowRun& run : stale) {
@@ -116,14 +116,11 @@ Snapshots::Published Snapshots::publish(const TensorPlaces& sources, std::uint64
 }
 
 Snapshots::Offer Snapshots::offer(std::uint64_t have) {
-  const std::lock_guard lock(mutex_);
-  Buffer& buffer = buffers_[newest_];
-  Offer offer{.lease = {.buffer = newest_, .version = buffer.version, .number = ++leases_},
-              .step = buffer.step,
-              .from = 0,
-              .runs = {},
-              .places = places(buffer)};
-  auto changed = history_.since(have);
+  Offer offer;
+  const auto missed = lease_newest(offer, have);
+  // publish() is not kept waiting by this: what a guest missed may be a million runs.
+  std::optional<RowRuns> changed;
+  if (missed) changed = History::united(*missed);
   const auto cost = [&](const RowRuns& runs) {
     return layout_->bytes(runs) + runs.size() * sizeof(RowRun);
   };
@@ -133,10 +130,21 @@ Snapshots::Offer Snapshots::offer(std::uint64_t have) {
   } else {
     offer.runs = layout_->all();
   }
+  return offer;
+}
+
+/// The lease comes first: the version may be taken away before its runs are known.
+std::optional<History::Changes> Snapshots::lease_newest(Offer& offer, std::uint64_t have) {
+  const std::lock_guard lock(mutex_);
+  Buffer& buffer = buffers_[newest_];
+  offer.lease = {.buffer = newest_, .version = buffer.version, .number = ++leases_};
+  offer.step = buffer.step;
+  offer.places = places(buffer);
+  auto missed = history_.since(have);
   const auto now = Clock::now();
   const std::lock_guard guard(buffer.guard);
   buffer.leases.push_back({.number = offer.lease.number, .begun = now, .progressed = now});
-  return offer;
+  return missed;
 }
 
 void Snapshots::end(const Lease& lease) noexcept {

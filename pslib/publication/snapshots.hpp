@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -90,6 +91,7 @@ class Snapshots {
     Clock::time_point kept_since(Clock::time_point now) const noexcept;
   };
 
+  std::optional<History::Changes> lease_newest(Offer& offer, std::uint64_t have);
   std::size_t take_buffer();
   RowRuns compare(const TensorPlaces& sources) const;
   TensorPlaces places(const Buffer& buffer) const;
