@@ -18,6 +18,19 @@ inline ErrorDetail bad_argument(std::string operation, std::string message, std:
   return detail;
 }
 
+/// What a rank wrote into its memory is not what any rank of a healthy job writes.
+inline ErrorDetail nonsense(std::string operation, int peer, std::string slot,
+                            std::string message) {
+  ErrorDetail detail;
+  detail.code = Code::mismatch;
+  detail.operation = std::move(operation);
+  detail.message = std::move(message);
+  detail.hint = "that rank's memory is damaged, or it does not play by the rules: end it";
+  detail.peer = peer;
+  detail.slot = std::move(slot);
+  return detail;
+}
+
 /// The status that `make()`, which returns an ErrorDetail, describes; with no memory for the words,
 /// the code alone.
 template <typename Make>

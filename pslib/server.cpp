@@ -1,6 +1,7 @@
 // The tables of one job, and the rank that only serves them.
 #include <fmt/format.h>
 
+#include "base/control_call.hpp"
 #include "pslib/dense/service.hpp"
 #include "pslib/dense/table_state.hpp"
 #include "pslib/deployment/roles.hpp"
@@ -31,7 +32,9 @@ class ServerState {
 }  // namespace detail
 
 ParameterServer::ParameterServer(World& world, Options options, std::string name)
-    : state_(std::make_unique<detail::ServerState>(world, options, std::move(name))) {}
+    : state_(control_call("parameter server", [&] {
+        return std::make_unique<detail::ServerState>(world, options, std::move(name));
+      })) {}
 
 ParameterServer::ParameterServer(ParameterServer&&) noexcept = default;
 ParameterServer::~ParameterServer() = default;
@@ -42,28 +45,34 @@ bool ParameterServer::serves() const noexcept { return state_->roles.serves(); }
 Table ParameterServer::table(const std::string& name, std::vector<TensorSpec> specs,
                              const TableOptions& options, Deadline deadline) {
   refuse_fork(state_->world, "table").or_throw();
-  return Table(std::make_shared<detail::TableState>(state_->world, state_->roles, state_->name,
-                                                    name, std::move(specs), options,
-                                                    state_->metrics, deadline));
+  return control_call("table", [&] {
+    return Table(std::make_shared<detail::TableState>(state_->world, state_->roles, state_->name,
+                                                      name, std::move(specs), options,
+                                                      state_->metrics, deadline));
+  });
 }
 
 SparseTable ParameterServer::sparse_table(const std::string& name, const SparseOptions& options,
                                           Deadline deadline) {
   refuse_fork(state_->world, "sparse_table").or_throw();
-  return SparseTable(std::make_shared<detail::SparseState>(
-      state_->world, state_->roles, state_->name, name, options, state_->metrics, deadline));
+  return control_call("sparse_table", [&] {
+    return SparseTable(std::make_shared<detail::SparseState>(
+        state_->world, state_->roles, state_->name, name, options, state_->metrics, deadline));
+  });
 }
 
-Status ParameterServer::serve(std::span<Table* const> tables,
-                              std::span<SparseTable* const> sparse) {
+Status ParameterServer::serve(std::span<Table* const> tables, std::span<SparseTable* const> sparse,
+                              Deadline deadline) {
   if (Status status = refuse_fork(state_->world, "serve"); !status) return status;
-  if (state_->roles.works())
-    return Status(bad_argument("serve", "this rank is a worker",
-                               "its shard works inside its own calls of the tables"));
-  std::vector<Served> served;
-  for (const Table* table : tables) served.push_back(table->state_->served());
-  for (const SparseTable* table : sparse) served.push_back(table->state_->served());
-  return Service(state_->world, served).run();
+  return control_call("serve", [&] {
+    if (state_->roles.works())
+      return Status(bad_argument("serve", "this rank is a worker",
+                                 "its shard works inside its own calls of the tables"));
+    std::vector<Served> served;
+    for (const Table* table : tables) served.push_back(table->state_->served());
+    for (const SparseTable* table : sparse) served.push_back(table->state_->served());
+    return Service(state_->world, served).run(deadline);
+  });
 }
 
 }  // namespace weft::pslib

@@ -33,6 +33,7 @@ struct TableStatistics {
   std::uint64_t applied = 0;
   std::uint64_t folded = 0;   ///< late, and part of a later update
   std::uint64_t dropped = 0;  ///< late, and of none
+  std::uint64_t skipped = 0;  ///< updates that were not made, as their norm was not finite
   /// Gradients by how many versions older the values were that they were computed from; the last
   /// counts all from there on.
   std::array<std::uint64_t, kMostStaleness + 1> staleness{};
@@ -43,6 +44,12 @@ struct TableOptions {
   Optimizer optimizer{};
   Schedule schedule{};
   /// Above 0: an averaged gradient whose norm over the whole table is larger is scaled down to it.
+  /// An update whose norm is not finite, by an element that is infinite or NaN, is skipped: it
+  /// counts as a version, but parameters, the rule's states and its count of updates stay as they
+  /// are; TableStatistics::skipped counts it. So it is with every rule and consistency, and with
+  /// lars, which goes by norms, without clip_norm too. Where no norm is needed nothing is looked
+  /// for: an element that is not finite makes its own parameter and states infinite or NaN, and no
+  /// others.
   float clip_norm = 0.0F;
   /// The rule is applied at each so-many-th update, to the average of all gradients since.
   std::uint32_t accumulate = 1;
@@ -204,9 +211,13 @@ class WEFT_API ParameterServer {
   SparseTable sparse_table(const std::string& name, const SparseOptions& options,
                            Deadline deadline = {});
 
-  /// A rank that only serves: works on its tables until every worker has closed them. The deadline
-  /// is each wait's, not the whole stay's.
-  Status serve(std::span<Table* const> tables, std::span<SparseTable* const> sparse = {});
+  /// A rank that only serves: works on its tables until every worker has closed them, for as long
+  /// as that takes: workers may compute for longer than WEFT_TIMEOUT. With a deadline until then at
+  /// the most: timeout names a worker that has not closed its table. Errors: peer_failed, peer_left
+  /// and closed, where a table can't go on without the rank that is named; mismatch, in the end,
+  /// where a worker has sent what none does: it was taken for gone.
+  Status serve(std::span<Table* const> tables, std::span<SparseTable* const> sparse = {},
+               Deadline deadline = {});
 
  private:
   std::unique_ptr<detail::ServerState> state_;

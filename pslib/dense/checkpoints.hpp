@@ -11,7 +11,8 @@
 namespace weft::pslib {
 
 /// The same for a dense table; its first server prepares.
-std::shared_ptr<const Checkpoint> find_start(World& world, const Description& table);
+std::shared_ptr<const Checkpoint> find_start(World& world, const Description& table,
+                                             Agreement& agreement, Deadline deadline);
 
 /// Values and states of a piece of a shard's region. Throws Error: mismatch, system.
 void restore_piece(const Checkpoint& from, const Description& table, const Piece& piece,

@@ -8,6 +8,7 @@
 #include <limits>
 #include <unordered_set>
 
+#include "pslib/checkpoint/start.hpp"
 #include "pslib/dense/relaxed_words.hpp"
 #include "pslib/optimizer/rules.hpp"
 #include "pslib/refusal.hpp"
@@ -121,7 +122,7 @@ std::string Description::contract() const {
       fmt::format("workers [{}]\nservers [{}]\nreplicas {}\nsplit_bytes {}\n{}{} tensors\n",
                   fmt::join(roles.workers, ", "), fmt::join(roles.servers, ", "), roles.replicas,
                   roles.split_bytes, text(options), specs.size());
-  if (restored() != nullptr) words += fmt::format("restored version {}\n", first_version());
+  words += start_text(options.checkpoint);
   for (const TensorSpec& spec : specs)
     words += fmt::format("tensor \"{}\" {}\n", spec.name, spec.shape.text());
   return words;

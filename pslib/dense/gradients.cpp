@@ -1,6 +1,10 @@
 #include "pslib/dense/gradients.hpp"
 
+#include <fmt/format.h>
+
 #include "pslib/dense/relaxed_words.hpp"
+#include "pslib/refusal.hpp"
+#include "pslib/replication/holder_words.hpp"
 
 namespace weft::pslib {
 
@@ -17,7 +21,13 @@ Status Gradients::take(std::size_t worker, Deadline deadline) noexcept {
     if (Status status = initial_.take(deadline); !status) return status;
   auto arrival = from.slot.view(deadline);
   if (!arrival) return arrival.status();
+  if (const std::uint64_t sequence = arrival->sequence(); sequence > HolderWords::kMostSequence)
+    return refuse(Code::mismatch, [&] {
+      return nonsense("take gradients", from.slot.owner(), from.slot.spec().name,
+                      fmt::format("a push of number {}", sequence));
+    });
   from.taken = arrival->sequence();
+  from.base = load_word(arrival->tensor().data() + table_.pushes.bytes(), GradientWords::kBase);
   from.arrival = *std::move(arrival);
   return {};
 }
@@ -25,10 +35,6 @@ Status Gradients::take(std::size_t worker, Deadline deadline) noexcept {
 void Gradients::let_go(std::size_t worker) noexcept {
   workers_[worker].arrival = {};
   if (worker == 0) initial_.drop();
-}
-
-std::uint64_t Gradients::base(std::size_t worker) const noexcept {
-  return load_word(data(worker) + table_.pushes.bytes(), GradientWords::kBase);
 }
 
 }  // namespace weft::pslib

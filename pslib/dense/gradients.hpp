@@ -22,7 +22,7 @@ class Gradients {
   std::size_t size() const noexcept { return workers_.size(); }
   RemoteSlot& slot(std::size_t worker) noexcept { return workers_[worker].slot; }
 
-  /// Waits for a worker's next push.
+  /// Waits for a worker's next push. mismatch: no worker numbers its pushes so.
   Status take(std::size_t worker, Deadline deadline) noexcept;
   void let_go(std::size_t worker) noexcept;
   /// Nothing more will come from it. What is here can still be read.
@@ -40,14 +40,15 @@ class Gradients {
   }
   /// The initial parameters, while the first push of the first worker can be read.
   const std::byte* initial() const noexcept { return initial_.has() ? initial_.data() : data(0); }
-  /// The version that they were computed from.
-  std::uint64_t base(std::size_t worker) const noexcept;
+  /// The version that they were computed from, as it stood when they were taken.
+  std::uint64_t base(std::size_t worker) const noexcept { return workers_[worker].base; }
 
  private:
   struct Worker {
     RemoteSlot slot;
     Arrival arrival;  // below the slot, as it must go first
     std::uint64_t taken = 0;
+    std::uint64_t base = 0;
     bool is_gone = false;
   };
 

@@ -3,6 +3,8 @@
 #include <cstring>
 #include <type_traits>
 
+#include "pslib/refusal.hpp"
+
 namespace weft::pslib {
 
 static_assert(std::is_trivially_copyable_v<ExactSum>);
@@ -24,17 +26,25 @@ void NormExchange::attach(World& world, const Description& table, std::span<cons
     Peer& peer = peers_.emplace_back();
     peer.slot = world.attach(server, expected, deadline);
     peer.slot.also_needs(needs);
+    peer.sums.resize(sums_);
   }
 }
 
-Status NormExchange::tell(std::span<const ExactSum> sums) noexcept {
-  taken_ = 0;
-  for (Peer& peer : peers_) peer.is_in = false;
+Status NormExchange::tell(std::span<ExactSum> sums, Deadline deadline) noexcept {
   if (peers_.empty()) return {};
-  auto buffer = mine_.next();
+  auto buffer = mine_.next(deadline);
   if (!buffer) return buffer.status();
   std::memcpy(buffer->data(), sums.data(), sums.size_bytes());
+  is_told_ = true;
+  for (const Peer& peer : peers_)
+    for (std::size_t i = 0; peer.is_in && i < sums.size(); ++i) sums[i].add(peer.sums[i]);
   return mine_.publish();
+}
+
+void NormExchange::end_round() noexcept {
+  taken_ = 0;
+  is_told_ = false;
+  for (Peer& peer : peers_) peer.is_in = false;
 }
 
 Status NormExchange::take(std::size_t peer, std::span<ExactSum> sums, Deadline deadline) noexcept {
@@ -44,8 +54,14 @@ Status NormExchange::take(std::size_t peer, std::span<ExactSum> sums, Deadline d
   for (std::size_t i = 0; i < sums.size(); ++i) {
     ExactSum theirs;
     std::memcpy(&theirs, arrival->tensor().data() + i * sizeof(ExactSum), sizeof theirs);
-    sums[i].add(theirs);
+    if (!theirs.is_plausible())
+      return refuse(Code::mismatch, [&] {
+        return nonsense("add norms", from.slot.owner(), from.slot.spec().name,
+                        "a sum of squares that no gradients have");
+      });
+    from.sums[i] = theirs;
   }
+  for (std::size_t i = 0; is_told_ && i < sums.size(); ++i) sums[i].add(from.sums[i]);
   from.is_in = true;
   ++taken_;
   return {};

@@ -23,24 +23,29 @@ class NormExchange {
   std::size_t peers() const noexcept { return peers_.size(); }
   RemoteSlot& slot(std::size_t peer) noexcept { return peers_[peer].slot; }
 
-  /// Begins a round with this shard's sums.
-  Status tell(std::span<const ExactSum> sums) noexcept;
-  /// Waits for a peer's sums of this round and adds them, once.
+  /// Publishes this shard's sums, and adds to them the peers' that have come before.
+  Status tell(std::span<ExactSum> sums, Deadline deadline) noexcept;
+  /// Waits for a peer's sums of this round, once. They may come before this shard's own are told:
+  /// then they are kept, else added.
   Status take(std::size_t peer, std::span<ExactSum> sums, Deadline deadline) noexcept;
   /// Whether all peers' sums of this round are in.
   bool complete() const noexcept { return taken_ == peers_.size(); }
+  /// Ends the round.
+  void end_round() noexcept;
   bool has(std::size_t peer) const noexcept { return peers_[peer].is_in; }
 
  private:
   struct Peer {
     RemoteSlot slot;
     bool is_in = false;
+    std::vector<ExactSum> sums{};  ///< of this round
   };
 
   std::size_t sums_ = 0;
   Slot mine_;
   std::vector<Peer> peers_;
   std::size_t taken_ = 0;
+  bool is_told_ = false;
 };
 
 }  // namespace weft::pslib

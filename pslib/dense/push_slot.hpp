@@ -37,7 +37,7 @@ class PushSlot {
   std::byte* words() noexcept { return buffer_.data() + table_.pushes.bytes(); }
   Status publish() noexcept { return slot_.publish(); }
   /// All servers are done with the last push.
-  Status reclaim() noexcept { return slot_.next().status(); }
+  Status reclaim(Deadline deadline) noexcept { return slot_.next(deadline).status(); }
 
   CompressionStatistics compression() const noexcept {
     return compressor_ ? compressor_->statistics() : CompressionStatistics{};

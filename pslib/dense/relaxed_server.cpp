@@ -17,20 +17,9 @@ std::size_t place_of(const std::vector<int>& servers, int rank) {
   return static_cast<std::size_t>(std::ranges::find(servers, rank) - servers.begin());
 }
 
-bool has_ended(Code code) {
-  return code == Code::peer_failed || code == Code::peer_left || code == Code::closed;
-}
-
 std::span<std::uint64_t> words_of(const Tensor& tensor) {
   return {reinterpret_cast<std::uint64_t*>(tensor.data()), tensor.bytes() / sizeof(std::uint64_t)};
 }
-
-/// In front of a shard's state where it is offered: the epoch and the record that it is of.
-struct OfferWords {
-  static constexpr std::size_t kEpoch = 0;
-  static constexpr std::size_t kNumber = 1;
-  static constexpr std::size_t kBytes = 2 * sizeof(std::uint64_t);
-};
 
 }  // namespace
 
@@ -64,6 +53,10 @@ void RelaxedServer::attach(Deadline deadline) {
 void RelaxedServer::hold(std::uint64_t epoch, bool starts) {
   for (Held& held : held_) {
     held.replica.enter(epoch, holders_.of_shard[held.shard], starts);
+    // One that is kept too long would hold up its primary.
+    for (auto& [server, offer] : held.offers)
+      if (offer.arrival && load_word(offer.arrival.tensor().data(), OfferWords::kEpoch) < epoch)
+        offer.arrival = {};
     if (held.replica.holds() && !held.state) make(held);
   }
 }
@@ -79,13 +72,23 @@ Status RelaxedServer::take_peer(std::size_t peer, Deadline deadline) noexcept {
   if (!arrival) return arrival.status();
   const std::span words = words_of(arrival->tensor());
   const std::size_t count = HolderWords::count(gradients_.size());
-  for (Held& held : held_)
-    held.replica.receive(peers_[peer].server,
-                         HolderWords::load(words.subspan(held.shard * count, count)));
+  for (Held& held : held_) {
+    const auto message = HolderWords::load(words.subspan(held.shard * count, count));
+    // Each epoch but the first has a rank less than the one before.
+    if (message.epoch > static_cast<std::uint64_t>(world_.size()))
+      return refuse(Code::mismatch, [&] {
+        return nonsense("serve", table_.roles.servers[peers_[peer].server],
+                        peers_[peer].words.spec().name,
+                        fmt::format("epoch {} in a job of {} ranks", message.epoch, world_.size()));
+      });
+    held.replica.receive(peers_[peer].server, message);
+  }
   return {};
 }
 
 Status RelaxedServer::advance() noexcept {
+  for (const Held& held : held_)
+    if (held.state) held.state->wait_until(until());
   try {
     for (bool goes_on = true; goes_on;) {
       goes_on = false;
@@ -190,43 +193,6 @@ void RelaxedServer::acknowledge(Held& held) {
     words[StateWords::kDone + worker] = held.state->done(worker);
 }
 
-Status RelaxedServer::offer(Held& held) {
-  const std::size_t bytes = OfferWords::kBytes + held.state->snapshot_bytes();
-  if (!held.offer) held.offer = world_.expose(table_.snapshot(held.shard, bytes));
-  auto buffer = held.offer->next();
-  if (!buffer) return buffer.status();
-  store_word(buffer->data(), OfferWords::kEpoch, held.replica.epoch());
-  store_word(buffer->data(), OfferWords::kNumber, held.replica.message().number);
-  held.state->save(buffer->data() + OfferWords::kBytes);
-  if (Status status = held.offer->publish(); !status) return status;
-  held.replica.offered();
-  return {};
-}
-
-// A primary that dies meanwhile is not an error here: its place is taken in the next epoch.
-Result<bool> RelaxedServer::fetch(Held& held) {
-  const std::size_t primary = held.replica.primary();
-  const int rank = table_.roles.servers[primary];
-  const std::size_t bytes = OfferWords::kBytes + held.state->snapshot_bytes();
-  try {
-    if (!held.offers.contains(primary))
-      held.offers.emplace(primary, world_.attach(rank, table_.snapshot(held.shard, bytes)));
-  } catch (const Error& error) {
-    if (has_ended(error.detail().code)) return false;
-    throw;
-  }
-  for (;;) {
-    const auto arrival = held.offers.at(primary).view();
-    if (!arrival && has_ended(arrival.status().code())) return false;
-    if (!arrival) return arrival.status();
-    const std::byte* const from = arrival->tensor().data();
-    if (load_word(from, OfferWords::kEpoch) != held.replica.epoch()) continue;
-    if (Status status = held.state->load(from + OfferWords::kBytes); !status) return status;
-    held.replica.fetched(load_word(from, OfferWords::kNumber));
-    return true;
-  }
-}
-
 // Servers leave once every worker has closed the table: then nobody needs it any more.
 bool RelaxedServer::is_ending() const noexcept {
   return std::ranges::any_of(peers_, [this](const Peer& peer) {
@@ -261,7 +227,7 @@ void RelaxedServer::let_go() noexcept {
 Status RelaxedServer::tell() noexcept {
   const auto is_told = [](const Held& held) { return held.told == held.replica.revision(); };
   if (!table_.is_replicated() || std::ranges::all_of(held_, is_told)) return {};
-  auto buffer = words_.next();
+  auto buffer = words_.next(until());
   if (!buffer) return buffer.status();
   const std::size_t count = HolderWords::count(gradients_.size());
   for (Held& held : held_) {
@@ -273,7 +239,7 @@ Status RelaxedServer::tell() noexcept {
 }
 
 Status RelaxedServer::publish_state() noexcept {
-  auto buffer = state_.next();
+  auto buffer = state_.next(until());
   if (!buffer) return buffer.status();
   const std::span words = words_of(*buffer);
   const std::size_t count = StateWords::count(gradients_.size());

@@ -46,6 +46,11 @@ class RelaxedServer final : public TableShard {
   ShardLoad load() const noexcept override;
 
  private:
+  // A primary's snapshots. One of a later epoch is kept until this server comes to that.
+  struct Offer {
+    RemoteSlot slot;
+    Arrival arrival{};  // below its slot, as it must go first
+  };
   struct Held {
     Held(std::size_t shard, std::size_t self) : shard(shard), replica(self) {}
     std::size_t shard;
@@ -54,7 +59,7 @@ class RelaxedServer final : public TableShard {
     std::unique_ptr<Checkpointer> checkpointer;  // null: nothing is saved
     std::uint64_t saved = 0;                     // version that was looked at last
     std::optional<Slot> offer;                   // from its first use, as are the next
-    std::map<std::size_t, RemoteSlot> offers;    // by server
+    std::map<std::size_t, Offer> offers;         // by server
     std::vector<std::uint64_t> acknowledged;     // StateWords; empty: not by this server
     std::uint64_t told = 0;                      // the replica's revision
   };
@@ -74,6 +79,7 @@ class RelaxedServer final : public TableShard {
   void acknowledge(Held& held);
   Status offer(Held& held);
   Result<bool> fetch(Held& held);
+  Status look_for_offer(const Held& held, Offer& offer);
   bool is_ending() const noexcept;
   Status lost(const Held& held) const;
   void let_go() noexcept;

@@ -1,11 +1,14 @@
 #include "pslib/dense/relaxed_shard.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <limits>
 
 #include "base/kernels/combine.hpp"
 #include "pslib/dense/relaxed_words.hpp"
+#include "pslib/refusal.hpp"
 
 namespace weft::pslib {
 
@@ -113,7 +116,7 @@ Status RelaxedShard::update(const Gradients& gradients) noexcept {
 
 Status RelaxedShard::make_version(const Gradients& gradients) noexcept {
   if (Status status = publish(); !status) return status;  // a former one that nobody asked for
-  auto buffer = region_.next();
+  auto buffer = region_.next(until_);
   if (!buffer) return buffer.status();
   float* const to = master(*buffer);
   if (!has_parameters_) {
@@ -123,7 +126,9 @@ Status RelaxedShard::make_version(const Gradients& gradients) noexcept {
     const float* const from = master(newest_);
     if (updater_.measures())
       for (const Part& part : parts_) updater_.measure(part.run, from, sources(part, gradients));
+    updater_.settle();
     for (const Part& part : parts_) updater_.apply(part.run, from, to, sources(part, gradients));
+    statistics_.skipped += updater_.skips() ? 1 : 0;
     ++version_;
   }
   std::ranges::fill(mask_, 0);
@@ -221,14 +226,27 @@ void RelaxedShard::save(std::byte* to) noexcept {
   for (const float* const array : updater_.arrays()) put(array, elements() * sizeof(float));
 }
 
-Status RelaxedShard::load(const std::byte* from) noexcept {
+// Nothing of the former state is touched before all that can fail is done.
+Status RelaxedShard::load(const std::byte* from, int rank) noexcept {
   const auto get = [&](void* to, std::size_t bytes) {
     std::memcpy(to, from, bytes);
     from += bytes;
   };
-  if (Status status = publish(); !status) return status;
   Counts counts;
   get(&counts, sizeof counts);
+  if (!updater_.accepts(counts.progress))
+    return refuse(Code::mismatch, [&] {
+      return nonsense(
+          "fetch a shard", rank, region_.spec().name,
+          fmt::format("a state with the gradients of {} updates kept", counts.progress.kept));
+    });
+  if (Status status = publish(); !status) return status;
+  Tensor buffer;
+  if (counts.has_parameters != 0) {
+    auto next = region_.next(until_);
+    if (!next) return next.status();
+    buffer = *next;
+  }
   get(done_.data(), done_.size() * sizeof(std::uint64_t));
   get(mask_.data(), mask_.size() * sizeof(std::uint64_t));
   version_ = counts.version;
@@ -236,11 +254,9 @@ Status RelaxedShard::load(const std::byte* from) noexcept {
   updater_.resume(counts.progress);
   statistics_ = counts.statistics;
   if (!has_parameters_) return {};
-  auto buffer = region_.next();
-  if (!buffer) return buffer.status();
-  get(master(*buffer), elements() * sizeof(float));
+  get(master(buffer), elements() * sizeof(float));
   for (float* const array : updater_.arrays()) get(array, elements() * sizeof(float));
-  finish(*buffer);
+  finish(buffer);
   return publish();
 }
 

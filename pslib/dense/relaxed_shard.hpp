@@ -23,6 +23,9 @@ class RelaxedShard {
   /// Throws Error as World::expose does. `table` must outlive the shard.
   RelaxedShard(World& world, const Description& table, std::size_t shard);
 
+  /// As TableShard::wait_until.
+  void wait_until(Deadline deadline) noexcept { until_ = deadline; }
+
   /// What the next record would be; nothing when it is too early for one.
   std::vector<RecordedPush> next_record(const Gradients& gradients) const;
   /// All of the record's pushes can be read in `gradients`.
@@ -54,8 +57,8 @@ class RelaxedShard {
   // The whole state, for another holder.
   std::size_t snapshot_bytes() noexcept;
   void save(std::byte* to) noexcept;
-  /// Also publishes the values.
-  Status load(const std::byte* from) noexcept;
+  /// Also publishes the values. All or nothing; mismatch: `rank` has offered what is no state.
+  Status load(const std::byte* from, int rank) noexcept;
 
  private:
   struct Part {
@@ -100,6 +103,7 @@ class RelaxedShard {
   bool has_parameters_ = false;
   bool is_published_ = true;
   TableStatistics statistics_;
+  Deadline until_;
 };
 
 }  // namespace weft::pslib

@@ -50,4 +50,11 @@ struct StateWords {
   static constexpr std::size_t count(std::size_t workers) noexcept { return kDone + workers; }
 };
 
+/// In front of a shard's state where it is offered: the epoch and the record that it is of.
+struct OfferWords {
+  static constexpr std::size_t kEpoch = 0;
+  static constexpr std::size_t kNumber = 1;
+  static constexpr std::size_t kBytes = 2 * sizeof(std::uint64_t);
+};
+
 }  // namespace weft::pslib

@@ -91,7 +91,7 @@ Status RelaxedWorker::pull(Deadline deadline) noexcept {
     return refuse(Code::exhausted, [] { return bad_argument("pull", "no memory", ""); });
   }
   // From here on the gradients are the user's to write again.
-  if (Status status = slot_.reclaim(); !status) return status;
+  if (Status status = slot_.reclaim(deadline); !status) return status;
   shards_done_ = 0;
   settled_ = pushed_;
   version_ = load_word(shards_.front().words.data(), RegionWords::kVersion);
@@ -180,12 +180,12 @@ void RelaxedWorker::adopt(std::size_t server, std::span<const std::uint64_t> wor
   }
 }
 
-// Where others hold what a server held, its loss is no error.
+// Where others hold what a server held, its death is no error. One that leaves while this worker
+// has the table has given up: the others wait for workers, not for it.
 Status RelaxedWorker::lose(std::size_t server, Status status) noexcept {
-  const Code code = status.code();
-  if (!table_.is_replicated() ||
-      (code != Code::peer_failed && code != Code::peer_left && code != Code::closed))
-    return status;
+  const bool has_died =
+      status.code() == Code::peer_failed && status.detail().peer == servers_[server].rank;
+  if (!table_.is_replicated() || !has_died) return status;
   servers_[server].is_lost = true;
   if (std::ranges::all_of(servers_, &Server::is_lost)) return status;
   return {};

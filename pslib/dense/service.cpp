@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "runtime/world_state.hpp"
+
 namespace weft::pslib {
 namespace {
 
@@ -29,14 +31,18 @@ Service::Service(World& world, std::span<const Served> tables)
   }
 }
 
-Status Service::run() {
+// Workers may compute for longer than any wait lasts: what ends this one is their end.
+Status Service::run(Deadline deadline) {
+  for (TableShard* const shard : shards_) shard->wait_until(deadline);
   std::vector<RemoteSlot*> slots;
   while (workers_ > 0) {
+    if (!deadline.is_default() && deadline.passed()) return late();
     slots.clear();
     for (const Source& source : sources_) slots.push_back(source.slot);
-    const auto ready = world_.wait_any(slots);
-    Status status = ready ? serve(sources_[*ready]) : ready.status();
-    if (may_end(status.code())) status = drop_closed();
+    const auto ready = world_.wait_any(slots, deadline);
+    if (!ready && ready.status().code() == Code::timeout) continue;
+    Status status = ready ? serve(*ready, deadline) : ready.status();
+    if (status.code() == Code::timeout && !deadline.is_default() && deadline.passed()) continue;
     if (status) status = regroup();
     if (status) status = check_step();
     if (!status) return first_cause_ ? status : first_cause_;
@@ -44,28 +50,41 @@ Status Service::run() {
   return first_cause_;
 }
 
-Status Service::serve(const Source& source) {
+Status Service::serve(std::size_t index, Deadline deadline) {
   const std::uint64_t since = TableInsight::now();
-  Status status = take(source, {});
+  const Source source = sources_[index];
+  Status status = take(source, deadline);
+  if (status)
+    status = advance(*source.table.shard);
+  else if (may_end(status.code()))
+    status = drop_closed();
+  else if (is_refusal(source, status))
+    status = refuse_worker(index, status);
   if (source.kind != Kind::life)
     source.table.insight->served(*source.table.shard, TableInsight::now() - since);
   return status;
 }
 
+// A shard may have needed who has ended, and can do without. Else what it says is what has
+// happened.
+Status Service::advance(TableShard& shard) {
+  Status status = shard.advance();
+  if (!may_end(status.code())) return status;
+  const std::size_t before = sources_.size();
+  if (Status ended = drop_closed(); !ended) return ended;
+  return sources_.size() < before ? shard.advance() : status;
+}
+
 Status Service::take(const Source& source, Deadline deadline) {
-  TableShard& shard = *source.table.shard;
-  Status status;
   switch (source.kind) {
     case Kind::gradients:
-      status = shard.take(source.index, deadline);
-      break;
+      return source.table.shard->take(source.index, deadline);
     case Kind::peers:
-      status = shard.take_peer(source.index, deadline);
-      break;
+      return source.table.shard->take_peer(source.index, deadline);
     case Kind::life:
-      return source.slot->view(deadline).status();
+      break;
   }
-  return status ? shard.advance() : status;
+  return source.slot->view(deadline).status();
 }
 
 // wait_any tells that a slot has ended, not which: a look at each finds out.
@@ -73,11 +92,19 @@ Status Service::drop_closed() {
   for (std::size_t i = 0; i < sources_.size();) {
     const Source source = sources_[i];
     Status status = take(source, Deadline::after({}));
+    if (status) {
+      ++i;
+      continue;
+    }
+    if (is_refusal(source, status)) {
+      if (status = refuse_worker(i, status); !status) return status;
+      continue;
+    }
     // Who left because another had died names that one.
     const bool has_ended =
         is_end(status.code()) ||
         (status.code() == Code::peer_failed && source.table.shard->survives(status.detail().peer));
-    if (!status && !has_ended && status.code() != Code::timeout) {
+    if (!has_ended && status.code() != Code::timeout) {
       if (source.kind == Kind::gradients) (void)source.table.shard->drop(source.index);
       return status;
     }
@@ -85,13 +112,35 @@ Status Service::drop_closed() {
       ++i;
       continue;
     }
-    sources_.erase(sources_.begin() + static_cast<std::ptrdiff_t>(i));
-    if (source.kind != Kind::gradients) continue;
-    closed_.push_back(source);
-    --workers_;
-    if (status = source.table.shard->drop(source.index); !status) return status;
+    if (status = drop(i); !status) return status;
   }
+  // Only now: a shard can do without those who have ended once all of them are dropped.
+  for (TableShard* const shard : shards_)
+    if (Status status = shard->advance(); !status) return status;
   return {};
+}
+
+Status Service::drop(std::size_t index) {
+  const Source source = sources_[index];
+  sources_.erase(sources_.begin() + static_cast<std::ptrdiff_t>(index));
+  if (source.kind != Kind::gradients) return {};
+  closed_.push_back(source);
+  --workers_;
+  return source.table.shard->drop(source.index);
+}
+
+bool Service::is_refusal(const Source& source, const Status& status) const noexcept {
+  return source.kind == Kind::gradients && status.code() == Code::mismatch &&
+         status.detail().peer == source.slot->owner();
+}
+
+// The others' tables go on where they can without it.
+Status Service::refuse_worker(std::size_t index, const Status& why) {
+  WorldAccess::state(world_).log->error(Subsystem::ps, "table \"{}\" goes on without rank {}: {}",
+                                        sources_[index].table.table, why.detail().peer,
+                                        why.detail().text());
+  if (first_cause_) first_cause_ = why;
+  return drop(index);
 }
 
 // All survivors agree on the same groups, one after the other, so their tables do so too.
@@ -116,6 +165,20 @@ Status Service::check_step() {
     if (first_cause_) first_cause_ = unfinished(gone);
   }
   return {};
+}
+
+Status Service::late() const {
+  const auto last = std::ranges::find(sources_, Kind::gradients, &Source::kind);
+  ErrorDetail detail;
+  detail.code = Code::timeout;
+  detail.operation = "serve";
+  detail.message =
+      fmt::format("rank {} has not closed table \"{}\" yet, of which {} updates are done",
+                  last->slot->owner(), last->table.table, last->table.shard->version());
+  detail.hint = "a longer deadline, or none: then it serves for as long as its workers live";
+  detail.rank = world_.rank();
+  detail.peer = last->slot->owner();
+  return Status(std::move(detail));
 }
 
 Status Service::unfinished(const Source& gone) const {

@@ -22,14 +22,16 @@ struct Served {
 
 /// Takes whatever gradients come, of any of its tables, until every worker has closed them. Where
 /// an update can't be made any more, workers that are told so by their table are served until they
-/// have closed it: closed by its server first, it could not name who is to blame. Thread-safety:
-/// one thread, and nobody else uses the tables meanwhile.
+/// have closed it: closed by its server first, it could not name who is to blame. A worker that
+/// sends what none does is taken for gone, and run() ends with that in the end.
+/// Thread-safety: one thread, and nobody else uses the tables meanwhile.
 class Service {
  public:
   /// `tables` are of this world and this rank works on none of them.
   Service(World& world, std::span<const Served> tables);
 
-  Status run();
+  /// Default: for as long as workers live.
+  Status run(Deadline deadline);
 
  private:
   enum class Kind : std::uint8_t {
@@ -45,9 +47,14 @@ class Service {
     std::size_t index;
   };
 
-  Status serve(const Source& source);
+  Status serve(std::size_t source, Deadline deadline);
+  Status advance(TableShard& shard);
   Status take(const Source& source, Deadline deadline);
   Status drop_closed();
+  bool is_refusal(const Source& source, const Status& status) const noexcept;
+  Status drop(std::size_t source);
+  Status refuse_worker(std::size_t source, const Status& why);
+  Status late() const;
   Status regroup();
   Status check_step();
   Status unfinished(const Source& gone) const;

@@ -40,6 +40,7 @@ void Shard::attach(World& world, std::span<const int> needs, Deadline deadline) 
 }
 
 Status Shard::round(Deadline deadline) noexcept {
+  wait_until(deadline);
   const std::uint64_t begun = rounds_;
   for (std::size_t i = 0; i < workers_.size(); ++i) {
     if (workers_[i].arrival) continue;
@@ -87,7 +88,7 @@ Status Shard::advance() noexcept {
   if (rounds_ > 0 && !is_begun_)
     if (Status status = measure(); !status) return status;
   if (awaits_norms_ && !norms_.complete()) return {};
-  auto buffer = region_.next();
+  auto buffer = region_.next(until());
   if (!buffer) return buffer.status();
   if (rounds_ > 0)
     update();
@@ -98,6 +99,7 @@ Status Shard::advance() noexcept {
   if (rounds_ == 0) initial_.drop();
   taken_ = 0;
   is_begun_ = false;
+  if (awaits_norms_) norms_.end_round();
   awaits_norms_ = false;
   ++rounds_;
   if (Status status = region_.publish(); !status) return status;
@@ -114,6 +116,7 @@ TableStatistics Shard::statistics() const {
   TableStatistics statistics;
   statistics.applied = (version() - table_.first_version()) * workers_.size();
   statistics.staleness[0] = statistics.applied;
+  statistics.skipped = updater_.skipped();
   return statistics;
 }
 
@@ -134,10 +137,11 @@ Status Shard::measure() noexcept {
   awaits_norms_ = updater_.due() && updater_.measures();
   if (!awaits_norms_) return {};
   for (const Part& part : parts_) updater_.measure(part.run, master(), sources(part));
-  return norms_.tell(updater_.norms());
+  return norms_.tell(updater_.norms(), until());
 }
 
 void Shard::update() noexcept {
+  updater_.settle();
   for (const Part& part : parts_) {
     if (!updater_.due()) {
       updater_.keep(part.run, sources(part));

@@ -1,4 +1,5 @@
 // The public face of a table.
+#include "base/control_call.hpp"
 #include "pslib/dense/table_state.hpp"
 #include "weft/pslib.hpp"
 
@@ -9,17 +10,18 @@ Table::Table(Table&&) noexcept = default;
 Table& Table::operator=(Table&&) noexcept = default;
 Table::~Table() = default;
 
-Tensor Table::parameter(const std::string& name) const { return state_->parameter(name); }
-Tensor Table::gradient(const std::string& name) const { return state_->gradient(name); }
+Tensor Table::parameter(const std::string& name) const {
+  return control_call("parameter", [&] { return state_->parameter(name); });
+}
+Tensor Table::gradient(const std::string& name) const {
+  return control_call("gradient", [&] { return state_->gradient(name); });
+}
 
 Status Table::initialize(Deadline deadline) noexcept { return state_->initialize(deadline); }
 Status Table::push() noexcept { return state_->push(); }
 Status Table::pull(Deadline deadline) noexcept { return state_->pull(deadline); }
 
-Status Table::push_pull(Deadline deadline) noexcept {
-  if (Status status = push(); !status) return status;
-  return pull(deadline);
-}
+Status Table::push_pull(Deadline deadline) noexcept { return state_->push_pull(deadline); }
 
 Status Table::wait_updated(Deadline deadline) noexcept { return state_->wait_updated(deadline); }
 
@@ -29,11 +31,19 @@ Result<ParameterView> Table::view_piece(const Piece& piece) noexcept {
 }
 
 std::uint64_t Table::version() const noexcept { return state_->version(); }
-Pulled Table::pulled() const { return state_->pulled(); }
-TableStatistics Table::statistics() const { return state_->statistics(); }
-CompressionStatistics Table::compression() const { return state_->compression(); }
+Pulled Table::pulled() const {
+  return control_call("pulled", [&] { return state_->pulled(); });
+}
+TableStatistics Table::statistics() const {
+  return control_call("statistics", [&] { return state_->statistics(); });
+}
+CompressionStatistics Table::compression() const {
+  return control_call("compression", [&] { return state_->compression(); });
+}
 const std::vector<TensorSpec>& Table::specs() const noexcept { return state_->specs(); }
 const std::vector<Piece>& Table::pieces() const noexcept { return state_->pieces(); }
-std::string Table::describe() const { return state_->description().shard_map(); }
+std::string Table::describe() const {
+  return control_call("describe", [&] { return state_->description().shard_map(); });
+}
 
 }  // namespace weft::pslib

@@ -34,7 +34,12 @@ class TableShard {
   virtual std::size_t peers() const noexcept { return 0; }
   virtual RemoteSlot* peer(std::size_t /*peer*/) noexcept { return nullptr; }
 
-  /// Waits for what a worker sends next.
+  /// Until when waits inside the calls below may last, besides those that take a deadline. Default:
+  /// each for WEFT_TIMEOUT.
+  void wait_until(Deadline deadline) noexcept { until_ = deadline; }
+
+  /// Waits for what a worker sends next. mismatch, with the worker as the peer: it sent what no
+  /// worker sends; nothing of it was used, and the worker is to be dropped.
   virtual Status take(std::size_t worker, Deadline deadline) noexcept = 0;
   /// Waits for what another server says next.
   virtual Status take_peer(std::size_t /*peer*/, Deadline /*deadline*/) noexcept { return {}; }
@@ -48,8 +53,8 @@ class TableShard {
   virtual bool tells_who_is_lost() const noexcept { return false; }
   /// Whether the others go on when this rank has died.
   virtual bool survives(int rank) const noexcept = 0;
-  /// The worker has closed the table, left or died: nothing more will come from it. Who waits for
-  /// it in vain is told.
+  /// The worker has closed the table, left, died or was refused: nothing more will come from it.
+  /// Who waits for it in vain is told.
   virtual Status drop(std::size_t worker) noexcept = 0;
 
   /// Whether what stands for the world's group is to be replaced: one of this table's servers has
@@ -62,6 +67,12 @@ class TableShard {
   virtual std::uint64_t version() const noexcept = 0;
   virtual TableStatistics statistics() const = 0;
   virtual ShardLoad load() const noexcept = 0;
+
+ protected:
+  Deadline until() const noexcept { return until_; }
+
+ private:
+  Deadline until_;
 };
 
 }  // namespace weft::pslib

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "pslib/deadlines.hpp"
 #include "pslib/refusal.hpp"
 
 namespace weft::pslib::detail {
@@ -33,8 +34,9 @@ TableState::TableState(World& world, const Roles& roles, const std::string& serv
                metrics) {
   for (const TensorSpec& spec : table_.specs)
     bytes_ += static_cast<std::uint64_t>(spec.shape.elements()) * size_of(options.wire);
-  table_.start_from(find_start(world, table_));
+  deadline = resolved(world, deadline);
   agreement_.emplace(world, table_.slot_name("contract"), table_.contract(), deadline);
+  table_.start_from(find_start(world, table_, *agreement_, deadline));
 
   if (table_.is_relaxed())
     make_relaxed(deadline);
@@ -80,6 +82,7 @@ Tensor TableState::gradient(const std::string& name) const {
 }
 
 Status TableState::initialize(Deadline deadline) noexcept {
+  deadline = resolved(world_, deadline);
   if (Status status = must_work("initialize"); !status) return status;
   if (worker_->has_parameters())
     return refuse(Code::bad_argument, [&] {
@@ -104,11 +107,18 @@ Status TableState::push() noexcept {
 }
 
 Status TableState::pull(Deadline deadline) noexcept {
-  return receive("pull", bytes_, deadline, [&] { return worker_->pull(deadline); });
+  return receive("pull", bytes_, deadline, [this](Deadline until) { return worker_->pull(until); });
+}
+
+Status TableState::push_pull(Deadline deadline) noexcept {
+  deadline = resolved(world_, deadline);
+  if (Status status = push(); !status) return status;
+  return pull(deadline);
 }
 
 Status TableState::wait_updated(Deadline deadline) noexcept {
-  return receive("wait_updated", 0, deadline, [&] { return worker_->wait_updated(deadline); });
+  return receive("wait_updated", 0, deadline,
+                 [this](Deadline until) { return worker_->wait_updated(until); });
 }
 
 template <typename Wait>
@@ -116,8 +126,9 @@ Status TableState::receive(const char* operation, std::uint64_t bytes, Deadline 
                            const Wait& wait) noexcept {
   if (Status status = must_work(operation); !status) return status;
   const std::uint64_t since = TableInsight::now();
+  deadline = resolved(world_, deadline);
   Status status = serve_own_shard(deadline);
-  if (status) status = wait();
+  if (status) status = wait(deadline);
   if (status)
     insight_.pulled(bytes, 0, since);
   else

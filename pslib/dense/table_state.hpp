@@ -34,6 +34,7 @@ class TableState {
   Status initialize(Deadline deadline) noexcept;
   Status push() noexcept;
   Status pull(Deadline deadline) noexcept;
+  Status push_pull(Deadline deadline) noexcept;
   Status wait_updated(Deadline deadline) noexcept;
   Result<ParameterView> view(const std::string& name) noexcept;
   Result<ParameterView> view_piece(const Piece& piece) noexcept;

@@ -73,7 +73,7 @@ Status Worker::pull(Deadline deadline) noexcept {
     Server& server = servers_[servers_done_];
     if (Status status = server.slot.get(server.runs, deadline); !status) return status;
   }
-  return reach_pushed();
+  return reach_pushed(deadline);
 }
 
 Status Worker::wait_updated(Deadline deadline) noexcept {
@@ -84,7 +84,7 @@ Status Worker::wait_updated(Deadline deadline) noexcept {
     if (!arrival) return arrival.status();
     server.viewed = *std::move(arrival);
   }
-  return reach_pushed();
+  return reach_pushed(deadline);
 }
 
 Result<std::span<const std::byte>> Worker::view(const Piece& piece) const noexcept {
@@ -108,8 +108,8 @@ Status Worker::check_pushed(const char* operation) const noexcept {
 }
 
 // From here on the gradients are the user's to write again.
-Status Worker::reach_pushed() noexcept {
-  if (Status status = slot_.reclaim(); !status) return status;
+Status Worker::reach_pushed(Deadline deadline) noexcept {
+  if (Status status = slot_.reclaim(deadline); !status) return status;
   servers_done_ = 0;
   updated_ = pushed_;
   return {};

@@ -51,7 +51,7 @@ class Worker final : public TableWorker {
 
   Status publish() noexcept;
   Status check_pushed(const char* operation) const noexcept;
-  Status reach_pushed() noexcept;
+  Status reach_pushed(Deadline deadline) noexcept;
 
   const Description& table_;
   PushSlot slot_;

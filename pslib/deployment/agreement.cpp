@@ -27,24 +27,19 @@ std::string difference(std::string_view here, std::string_view there, int peer) 
   return "no difference";
 }
 
-void publish(Slot& slot, std::string_view text, Deadline deadline) {
-  const Tensor buffer = slot.next(deadline).value();
-  std::memcpy(buffer.data(), text.data(), text.size());
-  slot.publish().or_throw();
-}
-
 }  // namespace
 
 Agreement::Agreement(World& world, const std::string& name, const std::string& contract,
-                     Deadline deadline) {
+                     Deadline deadline)
+    : rank_(world.rank()), contract_(contract) {
   SlotSpec spec;
   spec.name = name;
   spec.dtype = DType::u8;
-  spec.shape = Shape{static_cast<std::int64_t>(contract.size())};
-  spec.depth = 2;  // so that the second version below waits for nobody
+  spec.shape = Shape{static_cast<std::int64_t>(contract.size() + sizeof(Said))};
+  spec.depth = 2;  // so that a second version waits for nobody
   spec.writer = Writer::owner;
   mine_ = world.expose(spec);
-  publish(mine_, contract, deadline);
+  publish(deadline);
 
   std::optional<ErrorDetail> mismatch;
   for (int peer = 0; peer < world.size(); ++peer) {
@@ -52,7 +47,10 @@ Agreement::Agreement(World& world, const std::string& name, const std::string& c
     RemoteSlot& other = others_.emplace_back(world.attach(peer, name, deadline));
     const Arrival arrival = other.view(deadline).value();
     const auto bytes = arrival.as<std::uint8_t>();
-    const std::string_view theirs(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    const std::size_t said = bytes.size() - std::min(bytes.size(), sizeof(Said));
+    const std::string_view theirs(reinterpret_cast<const char*>(bytes.data()), said);
+    // It may have said something already: it has read all contracts, this one is not read yet.
+    std::memcpy(&heard_.emplace_back(), bytes.data() + said, bytes.size() - said);
     if (theirs == contract || mismatch) continue;
     mismatch.emplace();
     mismatch->code = Code::mismatch;
@@ -67,12 +65,43 @@ Agreement::Agreement(World& world, const std::string& name, const std::string& c
 
   // Everybody sees the mismatch, but not at the same time: a rank that gave up at once would take
   // its contract away before the others have read it. The second version says "I have read all".
-  publish(mine_, contract, deadline);
-  for (RemoteSlot& other : others_) {
-    const auto seen = other.view(deadline);
-    if (!seen) break;  // it has gone, so it had read all; the mismatch is what matters
-  }
+  part(deadline);
   throw Error(std::move(*mismatch));
+}
+
+void Agreement::publish(Deadline deadline) {
+  const Tensor buffer = mine_.next(deadline).value();
+  std::memcpy(buffer.data(), contract_.data(), contract_.size());
+  std::memcpy(buffer.data() + contract_.size(), &said_, sizeof said_);
+  mine_.publish().or_throw();
+}
+
+std::vector<Agreement::Word> Agreement::exchange(const Word& mine, Deadline deadline) {
+  said_ = {said_.round + 1, mine, said_.now};
+  publish(deadline);
+  std::vector<Word> all;
+  for (std::size_t i = 0; i < others_.size(); ++i) {
+    Said& other = heard_[i];
+    while (other.round < said_.round) {
+      const Arrival arrival = others_[i].view(deadline).value();
+      std::memcpy(&other, arrival.as<std::uint8_t>().data() + contract_.size(), sizeof other);
+    }
+    all.push_back(other.round == said_.round ? other.now : other.before);
+  }
+  all.insert(all.begin() + rank_, mine);
+  return all;
+}
+
+void Agreement::part(Deadline deadline) noexcept {
+  try {
+    said_ = {said_.round + 1, said_.now, said_.now};
+    publish(deadline);
+    for (std::size_t i = 0; i < others_.size(); ++i)
+      if (heard_[i].round < said_.round && !others_[i].view(deadline))
+        return;  // it has gone, so it had read all
+  } catch (const std::exception&) {
+    return;  // what is given up for matters, and will be thrown
+  }
 }
 
 }  // namespace weft::pslib

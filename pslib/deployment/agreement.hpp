@@ -1,6 +1,8 @@
 // Makes sure, before a table exists, that all ranks mean the same table.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -17,11 +19,31 @@ class Agreement {
   /// differs as both sides have it; and what expose and attach throw.
   Agreement(World& world, const std::string& name, const std::string& contract, Deadline deadline);
 
-  /// The others' contracts, which never see another version: they only tell that the owner lives.
+  /// Collective, in the same order on every rank: what each has said, by rank.
+  using Word = std::array<std::uint64_t, 2>;
+  std::vector<Word> exchange(const Word& mine, Deadline deadline);
+  /// Before a rank gives the table up because of what was exchanged, as all do: waits until the
+  /// others have read it, or have gone.
+  void part(Deadline deadline) noexcept;
+
+  /// The others' contracts, which see no other version once the table is made: they only tell that
+  /// the owner lives.
   std::vector<RemoteSlot>& others() noexcept { return others_; }
 
  private:
+  /// What is published behind the contract. A rank is never more than one round ahead of another.
+  struct Said {
+    std::uint64_t round = 0;
+    Word now{};
+    Word before{};  ///< of the last round
+  };
+  void publish(Deadline deadline);
+
+  const int rank_;
+  const std::string contract_;
   Slot mine_;
+  Said said_;
+  std::vector<Said> heard_;  // by the order of others_
   std::vector<RemoteSlot> others_;
 };
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/control_call.hpp"
 #include "pslib/dense/layout.hpp"
 #include "weft/pslib.hpp"
 
@@ -49,10 +50,8 @@ class Shards {
   std::vector<std::int64_t> lines_;
 };
 
-}  // namespace
-
-std::vector<Piece> place(std::span<const TensorSpec> specs, std::span<const int> servers,
-                         std::size_t split_bytes) {
+std::vector<Piece> place_all(std::span<const TensorSpec> specs, std::span<const int> servers,
+                             std::size_t split_bytes) {
   std::vector<Piece> pieces;
   if (servers.empty()) return pieces;
   Shards shards(servers);
@@ -80,6 +79,13 @@ std::vector<Piece> place(std::span<const TensorSpec> specs, std::span<const int>
     }
   }
   return pieces;
+}
+
+}  // namespace
+
+std::vector<Piece> place(std::span<const TensorSpec> specs, std::span<const int> servers,
+                         std::size_t split_bytes) {
+  return control_call("place", [&] { return place_all(specs, servers, split_bytes); });
 }
 
 }  // namespace weft::pslib

@@ -4,12 +4,11 @@
 
 #include <algorithm>
 #include <bit>
-#include <cerrno>
-#include <fstream>
-#include <system_error>
+#include <span>
 #include <utility>
 
 #include "base/board/recorder.hpp"
+#include "base/os/folder.hpp"
 #include "pslib/insight/prometheus.hpp"
 #include "runtime/world_state.hpp"
 
@@ -22,20 +21,22 @@ void set(board::Word& word, std::uint64_t value) noexcept {
   word.store(value, std::memory_order_relaxed);
 }
 
-std::filesystem::path file_of(const std::string& folder, const board::TableAbout& about) {
-  if (folder.empty()) return {};
+std::string name_of(const board::TableAbout& about) {
   std::string name = fmt::format("{}.{}.{}.prom", about.server, about.table, about.rank);
   std::ranges::replace(name, '/', '_');
-  return std::filesystem::path(folder) / name;
+  return name;
 }
 
 }  // namespace
 
 TableInsight::TableInsight(World& world, const board::TableAbout& about, std::string folder)
-    : board_(about), path_(file_of(folder, about)), log_(WorldAccess::state(world).log) {}
+    : board_(about),
+      folder_(std::move(folder)),
+      name_(name_of(about)),
+      log_(WorldAccess::state(world).log) {}
 
 TableInsight::~TableInsight() {
-  if (!path_.empty()) write();
+  if (!folder_.empty()) write();
 }
 
 std::uint64_t TableInsight::now() noexcept { return board::ns_of(Clock::now()); }
@@ -94,11 +95,11 @@ void TableInsight::served(const TableShard& shard, std::uint64_t busy_ns) noexce
   static_assert(TableStatistics::kMostStaleness + 1 == board::kStalenessWords);
   for (std::size_t i = 0; i < pushes.staleness.size(); ++i)
     set(page.staleness[i], pushes.staleness[i]);
-  if (!path_.empty()) show(now());
+  if (!folder_.empty()) show(now());
 }
 
 void TableInsight::show(std::uint64_t now) noexcept {
-  if (path_.empty() || now < due_) return;
+  if (folder_.empty() || now < due_) return;
   due_ = now + kEvery;
   write();
 }
@@ -107,15 +108,11 @@ void TableInsight::show(std::uint64_t now) noexcept {
 void TableInsight::write() noexcept {
   if (has_failed_) return;
   try {
-    std::filesystem::path temporary = path_;
-    temporary += ".tmp";
-    {
-      std::ofstream file(temporary, std::ios::trunc);
-      file << prometheus_text(board_.page());
-      if (!file.flush())
-        throw std::system_error(errno, std::generic_category(), temporary.native());
-    }
-    std::filesystem::rename(temporary, path_);
+    // For other users to read: a collector's, say.
+    os::Draft draft(os::Folder::open(folder_, "metrics"), name_, 0644);
+    const std::string text = prometheus_text(board_.page());
+    draft.write(std::as_bytes(std::span(text)));
+    draft.publish();
   } catch (const std::exception& error) {
     has_failed_ = true;
     log_->error(Subsystem::ps, "metrics are not written any more: {}", error.what());

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -47,7 +46,8 @@ class TableInsight {
   void write() noexcept;
 
   board::TableBoard board_;
-  const std::filesystem::path path_;  // empty: no file
+  const std::string folder_;  // empty: no file
+  const std::string name_;
   const std::shared_ptr<Log> log_;
   std::uint64_t due_ = 0;
   bool has_failed_ = false;

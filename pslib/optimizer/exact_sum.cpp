@@ -53,6 +53,16 @@ void ExactSum::carry() noexcept {
   }
 }
 
+bool ExactSum::is_plausible() const noexcept {
+  constexpr std::int64_t kMost = std::int64_t{1} << 40;  // far more than any table has elements
+  const auto is_below = [this](std::size_t i, std::int64_t end) {
+    return words_[i] >= 0 && words_[i] < end;
+  };
+  for (std::size_t i = 0; i + 2 < kWords; ++i)
+    if (!is_below(i, std::int64_t{1} << kBits)) return false;
+  return is_below(kWords - 2, kMost) && is_below(kWords - 1, kMost);
+}
+
 double ExactSum::value() const noexcept {
   if (words_.back() != 0) return std::numeric_limits<double>::quiet_NaN();
   double sum = 0.0;

@@ -19,6 +19,8 @@ class ExactSum {
   void add(double value) noexcept;
   /// Both carried.
   void add(const ExactSum& other) noexcept;
+  /// Whether it may be one of another rank's, carried: others are not to be added.
+  bool is_plausible() const noexcept;
   /// Brings the words into their one normal form.
   void carry() noexcept;
   /// Carried; rounded.

@@ -258,7 +258,8 @@ std::string text(const TableOptions& options) {
   if (options.accumulate > 1) words += fmt::format("accumulate {}\n", options.accumulate);
   if (options.consistency.kind != Consistency::Kind::bsp) words += text(options.consistency) + "\n";
   if (options.checkpoint.every > 0)
-    words += fmt::format("checkpoint every {}\n", options.checkpoint.every);
+    words += fmt::format("checkpoint every {}, keep {}\n", options.checkpoint.every,
+                         options.checkpoint.keep);
   if (options.wire != DType::f32) words += fmt::format("wire {}\n", weft::name(options.wire));
   if (options.compression.kind != Compression::Kind::none)
     words += fmt::format("compression {}\n", text(options.compression));

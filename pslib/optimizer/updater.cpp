@@ -115,11 +115,22 @@ void Updater::measure(const Run& run, const float* parameters, Sources sources) 
   for (ExactSum& norm : norms_) norm.carry();
 }
 
+void Updater::settle() noexcept {
+  if (is_settled_ || !due()) return;
+  is_settled_ = true;
+  if (skips()) {
+    --update_;
+    ++skipped_;
+    return;
+  }
+  constants_ = rule_.constants(update_, clip_factor() / static_cast<float>(contributions_));
+}
+
 void Updater::apply(const Run& run, const float* from, float* to, Sources sources) noexcept {
-  if (!is_settled_) {
-    // With norms, only now are they everybody's.
-    constants_ = rule_.constants(update_, clip_factor() / static_cast<float>(contributions_));
-    is_settled_ = true;
+  settle();
+  if (skips()) {
+    if (from != to) std::copy_n(from + run.offset, run.count, to + run.offset);
+    return;
   }
   RuleConstants constants = constants_;
   if (rule_.rule().kind == Kind::lars) constants.kernel.rate *= trust_ratio(run.tensor);
@@ -131,6 +142,10 @@ void Updater::apply(const Run& run, const float* from, float* to, Sources source
         rule_.apply(constants, {from + offset, to + offset, state(0, offset), state(1, offset)},
                     gradients, count);
       });
+}
+
+bool Updater::skips() const noexcept {
+  return measures() && !std::isfinite(norms_.front().value());
 }
 
 float Updater::clip_factor() const noexcept {

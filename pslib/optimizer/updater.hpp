@@ -49,6 +49,13 @@ class Updater {
   void measure(const Run& run, const float* parameters, Sources sources) noexcept;
   /// This shard's part from the last measure() on; then everybody's, once others were added.
   std::span<ExactSum> norms() noexcept { return norms_; }
+  /// Whether this update's norm is not finite, everybody's included: then apply() leaves values,
+  /// states and updates() as they were. False where no norms are measured.
+  bool skips() const noexcept;
+  /// Once the norms are everybody's, if they are measured; apply() does it where nobody has.
+  void settle() noexcept;
+  /// Updates that were skipped here.
+  std::uint64_t skipped() const noexcept { return skipped_; }
   /// `from` and `to` are the whole region before and after; they may be the same.
   void apply(const Run& run, const float* from, float* to, Sources sources) noexcept;
 
@@ -58,6 +65,8 @@ class Updater {
     std::uint64_t kept = 0;
     std::uint64_t contributions = 0;
   };
+  /// Whether progress() of another updater of the same options may be so.
+  bool accepts(const Progress& progress) const noexcept { return progress.kept <= accumulate_; }
   Progress progress() const noexcept { return {update_, kept_, contributions_}; }
   void resume(const Progress& progress) noexcept;
   /// Each as long as the region: the rule's states, and what is kept of gradients.
@@ -85,6 +94,7 @@ class Updater {
   const PushFormat* const compressed_;  // null: gradients are of the wire type
 
   std::uint64_t update_ = 0;
+  std::uint64_t skipped_ = 0;
   std::uint32_t kept_ = 0;         // updates whose gradients are in, this one included
   std::size_t contributions_ = 0;  // gradients of those
   bool is_settled_ = false;        // constants_ are this update's

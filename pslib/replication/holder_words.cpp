@@ -8,13 +8,14 @@ namespace {
 constexpr std::uint64_t kHadState = 1;
 constexpr std::uint64_t kHasState = 2;
 constexpr std::uint64_t kOffers = 4;
+constexpr std::uint64_t kNeedsState = 8;
 
 }  // namespace
 
 void HolderWords::store(const HolderMessage& message, std::span<std::uint64_t> to) noexcept {
   to[kEpoch] = message.epoch;
   to[kFlags] = (message.had_state ? kHadState : 0) | (message.has_state ? kHasState : 0) |
-               (message.offers ? kOffers : 0);
+               (message.offers ? kOffers : 0) | (message.needs_state ? kNeedsState : 0);
   to[kNumberThen] = message.number_then;
   to[kLed] = message.led;
   to[kNumber] = message.number;
@@ -30,6 +31,7 @@ HolderMessage HolderWords::load(std::span<const std::uint64_t> from) {
   message.had_state = (from[kFlags] & kHadState) != 0;
   message.has_state = (from[kFlags] & kHasState) != 0;
   message.offers = (from[kFlags] & kOffers) != 0;
+  message.needs_state = (from[kFlags] & kNeedsState) != 0;
   message.number_then = from[kNumberThen];
   message.led = from[kLed];
   message.number = from[kNumber];

@@ -10,6 +10,9 @@
 namespace weft::pslib {
 
 struct HolderWords {
+  /// Of a push: more would not fit into its word.
+  static constexpr std::uint64_t kMostSequence = std::uint64_t{1} << 62;
+
   /// Of one shard's message, with so many workers.
   static constexpr std::size_t count(std::size_t workers) noexcept { return kPushes + workers; }
 

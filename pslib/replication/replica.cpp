@@ -13,6 +13,7 @@ void Replica::enter(std::uint64_t epoch, std::span<const std::size_t> holders, b
   std::erase(others_, self_);
   own_.epoch = epoch;
   own_.has_state = holds_ && (own_.has_state || starts);
+  own_.needs_state = false;  // the next primary may be another, with other records
   own_.had_state = own_.has_state;
   own_.number_then = own_.number;
   own_.led = led_;
@@ -60,14 +61,15 @@ void Replica::decide() {
 
 bool Replica::is_level(std::size_t server) const {
   const HolderMessage* const its = heard(server);
-  return its != nullptr && its->has_state && its->number == own_.number;
+  return its != nullptr && its->has_state && !its->needs_state && its->number == own_.number;
 }
 
 // Whether a backup can't get to where the primary is by the record that it has been told.
-bool Replica::needs_state(std::size_t server) const {
+bool Replica::must_be_given(std::size_t server) const {
   const HolderMessage* const its = heard(server);
   if (its == nullptr || is_level(server)) return false;
-  return !its->has_state || own_.record.number == 0 || its->number + 1 != own_.record.number;
+  return !its->has_state || its->needs_state || own_.record.number == 0 ||
+         its->number + 1 != own_.record.number;
 }
 
 Replica::Duty Replica::duty() const {
@@ -77,13 +79,14 @@ Replica::Duty Replica::duty() const {
     if (std::ranges::all_of(others_, [this](std::size_t s) { return is_level(s); }))
       return is_committed_ ? Duty::none : Duty::commit;
     const bool is_needed =
-        std::ranges::any_of(others_, [this](std::size_t s) { return needs_state(s); });
+        std::ranges::any_of(others_, [this](std::size_t s) { return must_be_given(s); });
     return is_needed && !own_.offers ? Duty::offer : Duty::none;
   }
   const HolderMessage* const its = heard(primary_);
   if (its == nullptr) return Duty::none;  // it is in a later epoch
-  if (own_.has_state && its->record.number == own_.number + 1) return Duty::apply;
-  const bool is_behind = !own_.has_state || own_.number != its->number;
+  const bool follows = own_.has_state && !own_.needs_state;
+  if (follows && its->record.number == own_.number + 1) return Duty::apply;
+  const bool is_behind = !follows || own_.number != its->number;
   return is_behind && its->offers ? Duty::fetch : Duty::none;
 }
 
@@ -106,12 +109,13 @@ void Replica::applied() {
 }
 
 void Replica::could_not_apply() {
-  own_.has_state = false;
+  own_.needs_state = true;
   ++revision_;
 }
 
 void Replica::fetched(std::uint64_t number) {
   own_.has_state = true;
+  own_.needs_state = false;
   own_.number = number;
   ++revision_;
 }

@@ -35,7 +35,8 @@ struct HolderMessage {
   std::uint64_t number_then = 0;
   std::uint64_t led = 0;  ///< 1 + the last epoch in which it was the primary; 0: none
   // Now.
-  bool has_state = false;    ///< not so while it must be given the whole state
+  bool has_state = false;    ///< of record `number`: kept until a newer one replaces it
+  bool needs_state = false;  ///< it can't follow the primary's records: it must be given the whole
   std::uint64_t number = 0;  ///< of the last record that is in its state
   bool offers = false;       ///< the primary's: its state, for those that must be given it
   Record record;             ///< the primary's last of this epoch
@@ -75,7 +76,8 @@ class Replica {
   void order(std::vector<RecordedPush> pushes);
 
   void applied();
-  /// A gradient that the record names can't be read here.
+  /// A gradient that the record names can't be read here. The state stays as it is, so that this
+  /// holder leads with it where nobody else is left.
   void could_not_apply();
   /// The whole state, as of record `number`.
   void fetched(std::uint64_t number);
@@ -99,7 +101,7 @@ class Replica {
  private:
   const HolderMessage* heard(std::size_t server) const;
   bool is_level(std::size_t server) const;
-  bool needs_state(std::size_t server) const;
+  bool must_be_given(std::size_t server) const;
   void decide();
 
   const std::size_t self_;

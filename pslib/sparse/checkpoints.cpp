@@ -1,5 +1,7 @@
 #include "pslib/sparse/checkpoints.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "pslib/optimizer/rules.hpp"
@@ -71,16 +73,12 @@ void append_rows(ShardFileWriter& file, const Order& order, RowCut& cut) {
   }
 }
 
-// A file's rows, batch by batch.
+// A file's rows, batch by batch. `is_own`: it has rows of this server alone.
 void restore_file(const ShardFile& file, const SparseDescription& table, std::size_t server,
-                  RowStore& to) {
+                  bool is_own, RowStore& to) {
   const RowRules rules = table.row_rules();
-  const auto elements_of = [&](const char* name) {
-    const auto found = file.arrays().find(name);
-    return found == file.arrays().end() ? 0 : found->second.shape.front();
-  };
-  const std::uint64_t rows = elements_of("ids");
-  const std::uint64_t stored = elements_of("rows");
+  const std::uint64_t rows = file.arrays().at("ids").shape.front();
+  const std::uint64_t stored = file.arrays().at("rows").shape.front();
   const RowArrays arrays(rules, rows, stored);
   const auto& ids_at = file.array(arrays.ids);
   const auto& last_use_at = file.array(arrays.last_use);
@@ -106,10 +104,16 @@ void restore_file(const ShardFile& file, const SparseDescription& table, std::si
     read(lookups_at, first, std::span(lookups).first(count));
     if (with_values > 0)
       read(values_at, first * width, std::span(values).first(with_values * width));
-    for (std::size_t i = 0; i < count; ++i)
-      if (table.server_of(ids[i]) == server)
-        to.put_back(ids[i], lookups[i], last_use[i],
-                    i < with_values ? values.data() + i * width : nullptr);
+    for (std::size_t i = 0; i < count; ++i) {
+      const bool is_ours = table.server_of(ids[i]) == server;
+      if (is_own && !is_ours)
+        refuse_file(file.path(), ids_at.offset + (first + i) * sizeof ids[i],
+                    fmt::format("id {} is of another server's file", ids[i]));
+      if (is_ours && !to.put_back(ids[i], lookups[i], last_use[i],
+                                  i < with_values ? values.data() + i * width : nullptr))
+        refuse_file(file.path(), ids_at.offset + (first + i) * sizeof ids[i],
+                    fmt::format("id {} is there twice", ids[i]));
+    }
   }
 }
 
@@ -129,15 +133,15 @@ Manifest manifest_of(const SparseDescription& table, std::uint64_t version) {
                             .expire_after = options.expire_after}};
 }
 
-void write_rows(const std::filesystem::path& path, RowCut& cut, const RowRules& rules,
-                const Failpoint& failpoint) {
+void write_rows(const os::Folder& folder, const std::string& name, RowCut& cut,
+                const RowRules& rules, const Failpoint& failpoint) {
   struct Ending {
     RowCut& cut;
     ~Ending() { cut.end(); }
   } const ending{cut};
   const Order order(cut);
   const RowArrays arrays(rules, order.numbers.size(), order.stored);
-  ShardFileWriter file(path, {arrays.ids, arrays.last_use, arrays.values, arrays.lookups},
+  ShardFileWriter file(folder, name, {arrays.ids, arrays.last_use, arrays.values, arrays.lookups},
                        failpoint);
   append(file, order, cut.book().ids);
   append(file, order, cut.book().last_use);
@@ -148,7 +152,10 @@ void write_rows(const std::filesystem::path& path, RowCut& cut, const RowRules& 
 
 void restore_rows(const Checkpoint& from, const SparseDescription& table, std::size_t server,
                   RowStore& to) {
-  for (const ShardFile& file : from.files()) restore_file(file, table, server, to);
+  const auto files = from.files();
+  if (files.size() == table.roles.servers.size())
+    return restore_file(files[server], table, server, true, to);
+  for (const ShardFile& file : files) restore_file(file, table, server, false, to);
 }
 
 }  // namespace weft::pslib

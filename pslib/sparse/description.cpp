@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 
+#include "pslib/checkpoint/start.hpp"
 #include "pslib/optimizer/rules.hpp"
 #include "pslib/refusal.hpp"
 #include "pslib/sparse/request.hpp"
@@ -89,7 +90,7 @@ std::string SparseDescription::contract() const {
       fmt::join(roles.workers, ", "), fmt::join(roles.servers, ", "), options.dim, options.seed,
       options.spread, options.admit_after, options.expire_after, options.request_rows,
       text(common(options)));
-  if (restored() != nullptr) words += fmt::format("restored version {}\n", first_version());
+  words += start_text(options.checkpoint);
   return words;
 }
 

@@ -129,15 +129,17 @@ std::shared_ptr<RowCut> RowStore::cut() {
   return cut_;
 }
 
-void RowStore::put_back(std::uint64_t id, std::uint32_t lookups, std::uint64_t last_use,
+bool RowStore::put_back(std::uint64_t id, std::uint32_t lookups, std::uint64_t last_use,
                         const float* row) {
+  if (index_.find(id, ids_) != RowIndex::kNone) return false;
   add(id);
   const auto number = static_cast<std::uint32_t>(ids_.size() - 1);
   if (rules_.admit_after > 0) lookups_[number] = lookups;
   if (rules_.expire_after > 0) last_use_[number] = last_use;
-  if (row == nullptr) return;
+  if (row == nullptr) return true;
   take_place(number);
   std::copy_n(row, width_, at(places_[number]));
+  return true;
 }
 
 void RowStore::free_place(std::uint32_t number) {

@@ -48,9 +48,9 @@ class RowStore {
   /// rows take at most an eighth of all rows' memory, or 1 MiB. One at a time. Throws
   /// std::bad_alloc.
   std::shared_ptr<RowCut> cut();
-  /// A row of a cut that is not known yet; `row` null: one that is only counted. Throws
-  /// std::bad_alloc.
-  void put_back(std::uint64_t id, std::uint32_t lookups, std::uint64_t last_use, const float* row);
+  /// A row of a cut; `row` null: one that is only counted. False for one that is known already.
+  /// Throws std::bad_alloc.
+  bool put_back(std::uint64_t id, std::uint32_t lookups, std::uint64_t last_use, const float* row);
 
   /// Known ones: stored, or counted.
   std::size_t rows() const noexcept { return ids_.size(); }

@@ -1,6 +1,9 @@
 #include "pslib/sparse/shard.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cstring>
 #include <limits>
 
 #include "pslib/optimizer/rules.hpp"
@@ -50,10 +53,29 @@ Status SparseShard::take(std::size_t worker, Deadline deadline) noexcept {
   Worker& from = workers_[worker];
   auto request = from.requests.view(deadline);
   if (!request) return request.status();
+  RequestHead head;
+  std::memcpy(&head, request->tensor().data(), sizeof head);
+  if (Status status = check(from, head); !status) return status;
+  from.head = head;
   from.request = *std::move(request);
   from.is_new = true;
   ++counted_.requests;
   return {};
+}
+
+// The head lies in the worker's memory, so it is looked at here alone.
+Status SparseShard::check(const Worker& worker, const RequestHead& head) const noexcept {
+  const std::size_t room = table_.options.request_rows;
+  const bool fits =
+      head.pushed <= room && head.looked_up <= room && head.commits <= 1 && head.is_last <= 1;
+  if (fits && !worker.request && !worker.is_gone) return {};
+  return refuse(Code::mismatch, [&] {
+    return nonsense("take a request", worker.requests.owner(), worker.requests.spec().name,
+                    fits ? std::string("a request that came before the last was answered")
+                         : fmt::format("a request of {} rows to push and {} to look up, where {} "
+                                       "of each have room",
+                                       head.pushed, head.looked_up, room));
+  });
 }
 
 Status SparseShard::drop(std::size_t worker) noexcept {
@@ -126,7 +148,7 @@ void SparseShard::serve() {
 }
 
 void SparseShard::tell_who_is_lost(Worker& worker, int rank) {
-  const Tensor to = worker.answers.next().value();
+  const Tensor to = worker.answers.next(until()).value();
   auto& head = *reinterpret_cast<AnswerHead*>(to.data());
   head = {.version = version_, .lost = static_cast<std::uint64_t>(rank) + 1};
   worker.request.release();
@@ -139,7 +161,7 @@ RequestParts<const std::byte> SparseShard::parts(const Worker& worker) const noe
 
 void SparseShard::take_push(Worker& worker) {
   worker.is_new = false;
-  const RequestHead& head = parts(worker).head();
+  const RequestHead& head = worker.head;
   pushed_rows_ += head.pushed;
   if (table_.is_relaxed()) {
     update_at_once(worker);
@@ -158,7 +180,7 @@ void SparseShard::take_push(Worker& worker) {
 }
 
 void SparseShard::count_push(const Worker& worker) noexcept {
-  const std::uint64_t staleness = version_ - std::min(parts(worker).head().base, version_);
+  const std::uint64_t staleness = version_ - std::min(worker.head.base, version_);
   ++pushes_.staleness[std::min<std::size_t>(staleness, TableStatistics::kMostStaleness)];
   ++pushes_.applied;
 }
@@ -166,7 +188,7 @@ void SparseShard::count_push(const Worker& worker) noexcept {
 // The request's memory is the worker's again when it is answered.
 void SparseShard::keep(Worker& worker) {
   const auto request = parts(worker);
-  const std::size_t count = request.head().pushed;
+  const std::size_t count = worker.head.pushed;
   Kept& kept = worker.kept;
   kept.ids.insert(kept.ids.end(), request.pushed(), request.pushed() + count);
   kept.gradients.insert(kept.gradients.end(), request.gradients(),
@@ -178,7 +200,7 @@ bool SparseShard::has_every_push() const noexcept {
 }
 
 bool SparseShard::may_be_answered(const Worker& worker) const noexcept {
-  const RequestHead& head = parts(worker).head();
+  const RequestHead& head = worker.head;
   if (head.commits == 0 && head.looked_up == 0) return true;
   const Consistency& consistency = table_.options.consistency;
   if (!table_.is_relaxed()) return worker.pushes <= version_;
@@ -190,8 +212,8 @@ bool SparseShard::may_be_answered(const Worker& worker) const noexcept {
 
 void SparseShard::answer(Worker& worker) {
   const auto request = parts(worker);
-  const std::span ids(request.looked_up(), request.head().looked_up);
-  const Tensor to = worker.answers.next().value();
+  const std::span ids(request.looked_up(), worker.head.looked_up);
+  const Tensor to = worker.answers.next(until()).value();
   for (std::size_t at = 0; at < ids.size(); at += kAhead) {
     const auto block = ids.subspan(at, std::min(kAhead, ids.size() - at));
     store_.fetch(block);
@@ -203,14 +225,14 @@ void SparseShard::answer(Worker& worker) {
   }
   counted_.looked_up += ids.size();
   *reinterpret_cast<AnswerHead*>(to.data()) = {.version = version_};
-  worker.calls += request.head().is_last;
+  worker.calls += worker.head.is_last;
   worker.request.release();
   worker.answers.publish().or_throw();
 }
 
 void SparseShard::update_at_once(const Worker& worker) {
   const auto request = parts(worker);
-  const std::span ids(request.pushed(), request.head().pushed);
+  const std::span ids(request.pushed(), worker.head.pushed);
   if (ids.empty()) return;
   const RuleConstants constants = rule_.constants(version_ + 1, 1.0F);
   for (std::size_t at = 0; at < ids.size(); at += kAhead) {
@@ -225,8 +247,7 @@ void SparseShard::update_at_once(const Worker& worker) {
 
 void SparseShard::update_from_all() {
   std::size_t most = 0;
-  for (const Worker& worker : workers_)
-    most += worker.kept.ids.size() + parts(worker).head().pushed;
+  for (const Worker& worker : workers_) most += worker.kept.ids.size() + worker.head.pushed;
   rows_.begin(most);
   first_.clear();
   last_.clear();
@@ -234,7 +255,7 @@ void SparseShard::update_from_all() {
   for (const Worker& worker : workers_) {
     collect(worker.kept.ids, worker.kept.gradients.data());
     const auto request = parts(worker);
-    collect({request.pushed(), request.head().pushed}, request.gradients());
+    collect({request.pushed(), worker.head.pushed}, request.gradients());
   }
   const RuleConstants constants =
       rule_.constants(version_ + 1, 1.0F / static_cast<float>(workers_.size()));
@@ -242,7 +263,9 @@ void SparseShard::update_from_all() {
   for (std::size_t at = 0; at < ids.size(); ++at) {
     if (at % kAhead == 0) store_.fetch(ids.subspan(at, std::min(kAhead, ids.size() - at)));
     std::size_t count = 0;
-    for (std::uint32_t i = first_[at]; i != kNoGradient; i = gradients_[i].next) {
+    // A worker pushes a row once: of one that keeps to no rule, what is too much is left out.
+    for (std::uint32_t i = first_[at]; i != kNoGradient && count < sources_.size();
+         i = gradients_[i].next) {
       sources_[count] = as_f32(gradients_[i].values, count);
       ++count;
     }
@@ -287,8 +310,10 @@ void SparseShard::save() {
   if (!checkpointer_ || version_ % table_.options.checkpoint.every != 0) return;
   checkpointer_->wait();
   checkpointer_->start(manifest_of(table_, version_),
-                       [cut = store_.cut(), rules = table_.row_rules()](
-                           const std::filesystem::path& path) { write_rows(path, *cut, rules); });
+                       [cut = store_.cut(), rules = table_.row_rules()](const os::Folder& folder,
+                                                                        const std::string& name) {
+                         write_rows(folder, name, *cut, rules);
+                       });
 }
 
 void SparseShard::update_row(const RuleConstants& constants, std::uint64_t id,

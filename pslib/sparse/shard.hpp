@@ -58,6 +58,7 @@ class SparseShard final : public TableShard {
     RemoteSlot requests;
     Slot answers;
     Arrival request;          // below its slot; empty once answered
+    RequestHead head;         // of it, as it was when it was looked at
     bool is_new = false;      // the request's push has not been looked at
     bool has_pushed = false;  // all of the push that the next update waits for
     Kept kept;
@@ -70,6 +71,7 @@ class SparseShard final : public TableShard {
     std::uint32_t next;  // of the same row, in rank order; kNoGradient: none
   };
 
+  Status check(const Worker& worker, const RequestHead& head) const noexcept;
   RequestParts<const std::byte> parts(const Worker& worker) const noexcept;
   void serve();
   void take_push(Worker& worker);

@@ -1,4 +1,5 @@
 // The public face of a sparse table.
+#include "base/control_call.hpp"
 #include "pslib/sparse/table_state.hpp"
 #include "weft/sparse_table.hpp"
 
@@ -39,7 +40,9 @@ Status SparseTable::flush(Deadline deadline) noexcept { return state_->flush(dea
 
 std::size_t SparseTable::dim() const noexcept { return state_->description().options.dim; }
 std::uint64_t SparseTable::version() const noexcept { return state_->version(); }
-SparseStatistics SparseTable::statistics() const { return state_->statistics(); }
+SparseStatistics SparseTable::statistics() const {
+  return control_call("statistics", [&] { return state_->statistics(); });
+}
 
 int SparseTable::server_of(std::uint64_t id) const noexcept {
   const SparseDescription& table = state_->description();

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "pslib/deadlines.hpp"
 #include "pslib/refusal.hpp"
 #include "pslib/sparse/checkpoints.hpp"
 
@@ -20,9 +21,11 @@ SparseState::SparseState(World& world, const Roles& roles, const std::string& se
                 .works = roles.works(),
                 .serves = roles.serves()},
                metrics) {
-  table_.start_from(find_start(world, options.checkpoint, table,
-                               roles.rank == roles.servers.front(), manifest_of(table_, 0)));
+  deadline = resolved(world, deadline);
   agreement_.emplace(world, table_.slot_name("contract"), table_.contract(), deadline);
+  table_.start_from(find_start(world, options.checkpoint, table,
+                               roles.rank == roles.servers.front(), manifest_of(table_, 0),
+                               *agreement_, deadline));
   // All slots are offered before any is waited for: two ranks wait for each other's.
   if (roles.works()) worker_ = std::make_unique<SparseWorker>(world, table_);
   if (roles.serves()) shard_ = std::make_unique<SparseShard>(world, table_);
@@ -33,7 +36,7 @@ SparseState::SparseState(World& world, const Roles& roles, const std::string& se
 Status SparseState::run(const SparseCall& call, Deadline deadline) noexcept {
   if (Status status = must_work(call.operation); !status) return status;
   const std::uint64_t since = TableInsight::now();
-  Status status = worker_->run(call, deadline);
+  Status status = worker_->run(call, resolved(world_, deadline));
   const WireRows wire = table_.wire_rows();
   if (status && call.pushes) insight_.pushed(wire.bytes(call.pushed.size()), call.pushed.size());
   if (status && call.looks_up)
@@ -47,7 +50,7 @@ Status SparseState::run(const SparseCall& call, Deadline deadline) noexcept {
 
 Status SparseState::flush(Deadline deadline) noexcept {
   if (Status status = must_work("flush"); !status) return status;
-  return worker_->settle(deadline);
+  return worker_->settle(resolved(world_, deadline));
 }
 
 std::uint64_t SparseState::version() const noexcept {

@@ -108,7 +108,7 @@ Status SparseWorker::go_on(const SparseCall& call, Deadline deadline) {
     bool has_finished = true;
     for (std::size_t i = 0; i < servers_.size(); ++i) {
       if (!servers_[i].has_finished && !servers_[i].is_asked)
-        if (Status status = send(i, call); !status) return status;
+        if (Status status = send(i, call, deadline); !status) return status;
       has_finished = has_finished && servers_[i].has_finished;
     }
     if (has_finished && !call.looks_up) return {};
@@ -131,9 +131,9 @@ bool SparseWorker::is_asked() const noexcept {
 
 // The next request to a server: rows to push as long as there are any, then rows to look up, which
 // may begin in the last request of the push.
-Status SparseWorker::send(std::size_t index, const SparseCall& call) {
+Status SparseWorker::send(std::size_t index, const SparseCall& call, Deadline deadline) {
   Server& server = servers_[index];
-  const auto buffer = server.requests.next();
+  const auto buffer = server.requests.next(deadline);
   if (!buffer) return buffer.status();
   const RequestParts<std::byte> request(buffer->data(), room_);
   RequestHead& head = request.head();
@@ -209,8 +209,7 @@ Status SparseWorker::await_one(const SparseCall& call, Deadline deadline) {
   if (first >= answers) {
     std::size_t worker = 0;
     while (&own_->gradients(worker) != awaited_[first]) ++worker;
-    if (Status status = own_->take(worker, deadline); !status) return status;
-    return own_->advance();
+    return work_as_server(worker, deadline);
   }
   auto arrival = awaited_[first]->view(deadline);
   if (!arrival) return arrival.status();
@@ -218,12 +217,30 @@ Status SparseWorker::await_one(const SparseCall& call, Deadline deadline) {
   while (&servers_[index].answers != awaited_[first]) ++index;
   servers_[index].is_asked = false;
   const std::byte* const answer = arrival->tensor().data();
-  if (const auto lost = reinterpret_cast<const AnswerHead*>(answer)->lost; lost != 0) {
-    lost_ = static_cast<int>(lost) - 1;
+  AnswerHead head;
+  std::memcpy(&head, answer, sizeof head);
+  if (head.lost > static_cast<std::uint64_t>(world_.size()))
+    return refuse(Code::mismatch, [&] {
+      return nonsense(
+          "take an answer", servers_[index].rank, servers_[index].answers.spec().name,
+          fmt::format("it waits for a rank {} in a job of {}", head.lost - 1, world_.size()));
+    });
+  if (head.lost != 0) {
+    lost_ = static_cast<int>(head.lost) - 1;
     return name_the_lost();
   }
+  servers_[index].version = head.version;
   read_rows(index, answer, call);
   return {};
+}
+
+// A worker that is refused is as good as gone: the others are told.
+Status SparseWorker::work_as_server(std::size_t worker, Deadline deadline) {
+  own_->wait_until(deadline);
+  Status status = own_->take(worker, deadline);
+  if (status) return own_->advance();
+  if (status.code() == Code::mismatch) (void)own_->drop(worker);
+  return status;
 }
 
 // Of a worker that has died, its death is what happened.
@@ -245,7 +262,6 @@ Status SparseWorker::name_the_lost() const noexcept {
 
 void SparseWorker::read_rows(std::size_t index, const std::byte* answer, const SparseCall& call) {
   Server& server = servers_[index];
-  server.version = reinterpret_cast<const AnswerHead*>(answer)->version;
   const std::size_t count = server.asked - server.taken;
   if (count == 0) return;
   const std::byte* const rows = answer + kAnswerRows;

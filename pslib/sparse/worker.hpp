@@ -56,11 +56,12 @@ class SparseWorker {
   Status check(const SparseCall& call) const noexcept;
   void begin(const SparseCall& call);
   Status go_on(const SparseCall& call, Deadline deadline);
-  Status send(std::size_t server, const SparseCall& call);
+  Status send(std::size_t server, const SparseCall& call, Deadline deadline);
   void write_gradients(std::size_t server, const SparseCall& call, std::size_t count,
                        std::byte* to);
   void add_gradients(std::size_t server, const SparseCall& call, std::span<float> to);
   Status await_one(const SparseCall& call, Deadline deadline);
+  Status work_as_server(std::size_t worker, Deadline deadline);
   void read_rows(std::size_t server, const std::byte* answer, const SparseCall& call);
   Status name_the_lost() const noexcept;
   bool is_asked() const noexcept;

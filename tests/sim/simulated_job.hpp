@@ -59,6 +59,9 @@ class SimJob {
   /// Within a body, for the rank that runs it: lets the others go on for a while.
   void sleep(const World& world, std::chrono::nanoseconds span);
 
+  /// Within a body: breaks the connection between two ranks. Both live on.
+  void disconnect(int a, int b);
+
   /// Whether a rank has not been killed yet.
   bool lives(int rank) const;
 

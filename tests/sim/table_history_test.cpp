@@ -49,6 +49,33 @@ TEST(TableHistories, AreRightWhoeverStopsOrDiesAndHoweverOftenTheJobIsBegunAgain
   EXPECT_GT(all.dead_servers, count / 100);
 }
 
+TEST(TableHistories, OfReplicatedTablesEndOnlyWhereAllWhoHeldAShardAreDead) {
+  const char* const given = std::getenv("WEFT_TEST_SEED");
+  const bool is_full = std::getenv("WEFT_TEST_FULL") != nullptr;
+  const std::uint64_t count = given != nullptr ? 1 : seeds(is_full ? 20'000 : 150);
+  const std::uint64_t first =
+      given != nullptr ? std::stoull(given) : std::random_device{}() * std::uint64_t{100'000};
+  std::cout << count << " seeds from " << first << " on\n";
+  TableLives all;
+  for (std::uint64_t seed = first; seed < first + count && !HasFailure(); ++seed) {
+    SCOPED_TRACE("WEFT_TEST_SEED=" + std::to_string(seed) + " repeats it");
+    const TableLives lives = live_through(seed, p2p::sim::Plant::none, Lot::replicas_die);
+    EXPECT_EQ(judge(lives.history), "");
+    for (const std::string& failure : lives.failures) ADD_FAILURE() << failure;
+    all.dead_workers += lives.dead_workers;
+    all.dead_servers += lives.dead_servers;
+    all.ended_by_death += lives.ended_by_death;
+    all.lost += lives.lost;
+  }
+  std::cout << all.dead_workers << " workers and " << all.dead_servers
+            << " servers that others went on without, " << all.ended_by_death
+            << " jobs that could not, " << all.lost << " that lost a shard\n";
+  if (count < 100) return;
+  EXPECT_GT(all.dead_servers, count / 10) << "else it tries nothing";
+  if (count < 1'000) return;
+  EXPECT_GT(all.lost, 0);
+}
+
 TEST(TableHistories, ShowThatAGetEndedBeforeAllOfItWasThere) {
   int noticed = 0;
   for (std::uint64_t seed = 1; seed <= 20; ++seed)

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -77,9 +78,10 @@ struct Job {
 
 class Lives {
  public:
-  Lives(std::uint64_t seed, Plant plant)
+  Lives(std::uint64_t seed, Plant plant, Lot lot)
       : random_(mix(seed)),
         plant_(plant),
+        lot_(lot),
         workers_(2 + random_.below(3)),
         consistency_(any_consistency(random_, workers_)),
         code_(consistency_, workers_),
@@ -88,7 +90,7 @@ class Lives {
   }
 
   TableLives run() {
-    const std::size_t jobs = 1 + random_.below(kMostJobs);
+    const std::size_t jobs = lot_ == Lot::any ? 1 + random_.below(kMostJobs) : 1;
     for (std::size_t i = 1; i <= jobs && lives_.failures.empty(); ++i) run(any_job(i == jobs));
     return std::move(lives_);
   }
@@ -117,6 +119,12 @@ class Lives {
     faults.kills = static_cast<int>(random_.below(3));
     faults.kill_after = 200;
     faults.kill_within = 100 + random_.below(500);
+    if (lot_ == Lot::replicas_die) {
+      job.servers = 2 + random_.below(3);
+      job.replicas = 2 + random_.below(job.servers - 1);
+      faults.kills = 1 + static_cast<int>(random_.below(4));
+      return job;
+    }
     // Now and then only workers die.
     if (random_.chance(0.4) || (job.saved_every > 0 && job.replicas > 1))
       faults.spared = static_cast<int>(job.servers);
@@ -249,6 +257,14 @@ class Lives {
     const bool needs_workers = consistency_.kind == Consistency::Kind::bsp;
     const bool goes_on = outcome.killed.empty() || (all_began_ && dead_servers < job_.replicas &&
                                                     (dead_workers == 0 || !needs_workers));
+    const auto is_about = [](std::string_view words) {
+      return [words](const std::string& text) { return text.find(words) != std::string::npos; };
+    };
+    const bool is_lost = std::ranges::any_of(outcome.failures, is_about("that held shard"));
+    if (is_lost && dead_servers < job_.replicas)
+      lives_.failures.push_back(fmt::format("a shard was lost with {} dead servers and {} replicas",
+                                            dead_servers, job_.replicas));
+    lives_.lost += is_lost ? 1 : 0;
     if (!goes_on) {
       ++lives_.ended_by_death;
       return;
@@ -270,6 +286,7 @@ class Lives {
 
   Random random_;
   const Plant plant_;
+  const Lot lot_;
   const std::size_t workers_;
   const Consistency consistency_;
   const PushCode code_;
@@ -292,6 +309,8 @@ class Lives {
 
 }  // namespace
 
-TableLives live_through(std::uint64_t seed, Plant plant) { return Lives(seed, plant).run(); }
+TableLives live_through(std::uint64_t seed, Plant plant, Lot lot) {
+  return Lives(seed, plant, lot).run();
+}
 
 }  // namespace weft::tests

@@ -1,9 +1,12 @@
 // A table goes on from its checkpoint as if nothing had happened, on any number of servers.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <string>
 
 #include "tests/threads/pslib/training.hpp"
 #include "tests/unit/base/temp_folder.hpp"
@@ -16,6 +19,15 @@ using pslib::Optimizer;
 using pslib::TableOptions;
 
 constexpr int kWorkers = 2;
+
+/// By this process, from files.
+std::uint64_t bytes_read() {
+  std::ifstream file("/proc/self/io");
+  std::string name;
+  std::uint64_t bytes = 0;
+  file >> name >> bytes;
+  return bytes;
+}
 
 struct Outcome {
   std::uint64_t first = 0;  ///< version after initialize()
@@ -184,6 +196,72 @@ TEST(TableCheckpoints, AreRefusedToAnotherTable) {
   EXPECT_TRUE(contains(refusal({{"weight", Shape{7, 19}}, {"bias", Shape{8}}}, Optimizer::adam(1)),
                        "\"bias\" [7], the table tensor \"bias\" [8]"));
   EXPECT_TRUE(contains(refusal(Regression::specs(), Optimizer::sgd(0.1F)), "adam with 2 states"));
+}
+
+// Sees to it that the ranks share the reading, and that what one of them sees counts for all.
+TEST(TableCheckpoints, AreVerifiedByAllRanksTogether) {
+  const TempFolder folder;
+  constexpr int kRanks = 8;
+  constexpr std::int64_t kElements = 3 << 20;  // 12 MiB
+  TableOptions options(Optimizer::sgd(1.0F));
+  options.checkpoint = {.folder = folder.path().string(), .every = 1};
+  const auto run = [&](std::uint64_t version) {
+    std::atomic<std::uint64_t> first = 0;
+    run_ranks(
+        kRanks,
+        [&](World& world) {
+          pslib::ParameterServer server(world, {.servers = {0, 1}});
+          auto table = server.table("model", {{"t", Shape{kElements}}}, options);
+          table.initialize().or_throw();
+          first = table.version();
+          while (table.version() < version) table.push_pull().or_throw();
+          world.leave().or_throw();
+        },
+        settings());
+    return first.load();
+  };
+  EXPECT_EQ(run(2), 0U);
+  const std::uint64_t before = bytes_read();
+  EXPECT_EQ(run(2), 2U);
+  const std::uint64_t read = bytes_read() - before;
+  // Its part of it to verify, its own shard (with blocks of which it has a piece), headers.
+  EXPECT_LT(read, 4 * kElements * sizeof(float));
+  std::fstream file(
+      folder.path() / "model" / "00000000000000000002" / "shard-0001-of-0002.safetensors",
+      std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(-100, std::ios::end);
+  file.put('x');
+  file.close();
+  EXPECT_EQ(run(2), 1U) << "one rank of eight has seen it";
+}
+
+TEST(TableCheckpoints, AreRefusedOnEveryRankWhereTheirFolderIsNone) {
+  const TempFolder folder;
+  folder.write("file", "no folder");
+  std::filesystem::create_directory_symlink("loop", folder.path() / "loop");
+  std::filesystem::create_directories(folder.path() / "linked");
+  std::filesystem::create_directory_symlink("/tmp", folder.path() / "linked" / "model");
+  for (const char* name : {"file", "file/below", "loop", "linked"})
+    for (const bool restores : {true, false}) {
+      TableOptions options(Optimizer::sgd(1.0F));
+      options.checkpoint = {
+          .folder = (folder.path() / name).string(), .every = 1, .restore = restores};
+      std::atomic<int> refused = 0;
+      const auto begin = std::chrono::steady_clock::now();
+      run_ranks(
+          3,
+          [&](World& world) {
+            pslib::ParameterServer server(world);
+            const auto detail =
+                thrown_by([&] { (void)server.table("model", Regression::specs(), options); });
+            EXPECT_EQ(detail.code, Code::system) << detail.text();
+            EXPECT_TRUE(contains(detail.text(), name)) << detail.text();
+            ++refused;
+          },
+          settings());
+      EXPECT_EQ(refused, 3) << name;
+      EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10)) << name;
+    }
 }
 
 }  // namespace

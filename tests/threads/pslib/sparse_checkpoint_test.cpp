@@ -10,6 +10,7 @@
 #include "tests/threads/pslib/sparse_history.hpp"
 #include "tests/threads/pslib/sparse_job.hpp"
 #include "tests/unit/base/temp_folder.hpp"
+#include "tests/unit/pslib/checkpoint_folder.hpp"
 
 namespace weft::tests {
 namespace {
@@ -115,12 +116,12 @@ TEST(SparseCheckpoints, AreRefusedWhereTheyAreCutOff) {
   const fs::path rows = folder.path() / "rows";
   const auto newest = [&](std::string& refusal) {
     const auto found = pslib::newest_checkpoint(
-        rows, [&](std::uint64_t, const Error& why) { refusal += why.what(); });
+        folder_at(rows), [&](std::uint64_t, const Error& why, bool) { refusal += why.what(); });
     return found ? found->manifest().version : 0;
   };
   std::string refusal;
   ASSERT_EQ(newest(refusal), 2U) << refusal;
-  for (const auto& entry : fs::directory_iterator(pslib::version_folder(rows, 2))) {
+  for (const auto& entry : fs::directory_iterator(version_folder(rows, 2))) {
     const std::string name = entry.path().filename().string();
     const std::uint64_t size = entry.file_size();
     const fs::path whole = folder.path() / "whole";
