@@ -32,7 +32,7 @@ std::string text_of(const Plan& plan, const std::string& layout, const std::vect
   const std::string& name = plan.run.benchmark;
   if (layout == "osu") return osu_layout(name, rows);
   if (layout == "nccl") return nccl_layout(name, rows, plan.run.check);
-  return name == kChecks ? verdicts(rows) : table(name, rows);
+  return name == kChecks ? verdicts(rows) : table(name, rows, processors());
 }
 
 int drive(int argc, char** argv) {

@@ -18,6 +18,15 @@ Comparison compare(const std::vector<double>& times, const std::vector<double>& 
   return {median(times), median(weft_ratios), spread(weft_ratios)};
 }
 
+constexpr std::size_t kCell = 20;
+constexpr std::size_t kCellWithOnce = 33;
+
+std::string cell(const Comparison& compared, std::size_t width) {
+  std::string text = fmt::format("{} ({:5.3f}", time_text(compared.us), compared.ratio);
+  if (compared.once_ratio > 0) text += fmt::format(", once {:5.3f}", compared.once_ratio);
+  return fmt::format("{:>{}}", text + ")", width);
+}
+
 }  // namespace
 
 std::string size_text(std::size_t size) {
@@ -56,41 +65,50 @@ std::vector<Row> summarise(const Results& results) {
         row.peers[name] = compare(times, ratios(weft, times));
     }
     for (const auto& [name, values] : measured.figures) row.figures[name] = median(values);
+    if (const auto once = measured.figures.find(std::string(kOnceFigure));
+        once != measured.figures.end()) {
+      row.limit.once_ratio = median(ratios(once->second, columns.at("limit")));
+      for (auto& [name, peer] : row.peers)
+        peer.once_ratio = median(ratios(once->second, columns.at(name)));
+    }
     rows.push_back(std::move(row));
   }
   return rows;
 }
 
-std::string table(const std::string& benchmark, const std::vector<Row>& rows) {
+std::string table(const std::string& benchmark, const std::vector<Row>& rows, unsigned processors) {
   std::set<std::string> peers;
   std::set<std::string> figures;
   const bool moves_bytes = description_of(benchmark).moves_bytes;
   std::size_t size_width = 6;
   std::size_t kind_width = 10;
+  std::size_t cell_width = kCell;
+  bool any_crowded = false;
   for (const Row& row : rows) {
     size_width = std::max(size_width, size_text(row.size).size());
     kind_width = std::max(kind_width, row.kind.size() + 1);
+    if (row.limit.once_ratio > 0) cell_width = kCellWithOnce;
+    any_crowded = any_crowded || row.is_crowded(processors);
     for (const auto& [name, comparison] : row.peers) peers.insert(name);
     for (const auto& [name, value] : row.figures) figures.insert(name);
   }
 
   std::string text =
       fmt::format("{}: microseconds per operation; (ratio: weft's time / theirs)\n", benchmark);
-  text += fmt::format("{:>{}} {:<{}}{:>10}{:>20}", "size", size_width, "kind", kind_width, "weft",
-                      "limit");
-  for (const std::string& name : peers) text += fmt::format("{:>20}", name);
+  text += fmt::format("{:>{}} {:<{}}{:>6}{:>10}{:>{}}", "size", size_width, "kind", kind_width,
+                      "ranks", "weft", "limit", cell_width);
+  for (const std::string& name : peers) text += fmt::format("{:>{}}", name, cell_width);
   text += fmt::format("{:>8}{:>8}", "GB/s", "spread");
   for (const std::string& name : figures) text += fmt::format("{:>19}", name);
   text += '\n';
-  const auto cell = [](const Comparison& c) {
-    return fmt::format("{:>12} ({:5.3f})", time_text(c.us), c.ratio);
-  };
   for (const Row& row : rows) {
-    text += fmt::format("{:>{}} {:<{}}{:>10}{}", size_text(row.size), size_width, row.kind,
-                        kind_width, time_text(row.weft_us), cell(row.limit));
+    const std::string ranks = fmt::format("{}{}", row.ranks, row.is_crowded(processors) ? "*" : "");
+    text += fmt::format("{:>{}} {:<{}}{:>6}{:>10}{}", size_text(row.size), size_width, row.kind,
+                        kind_width, ranks, time_text(row.weft_us), cell(row.limit, cell_width));
     for (const std::string& name : peers) {
       const auto found = row.peers.find(name);
-      text += found == row.peers.end() ? fmt::format("{:>20}", "-") : cell(found->second);
+      text += found == row.peers.end() ? fmt::format("{:>{}}", "-", cell_width)
+                                       : cell(found->second, cell_width);
     }
     text += moves_bytes ? fmt::format("{:>8.2f}", row.gigabytes_per_second())
                         : fmt::format("{:>8}", "-");
@@ -102,6 +120,8 @@ std::string table(const std::string& benchmark, const std::vector<Row>& rows) {
     }
     text += '\n';
   }
+  if (any_crowded)
+    text += fmt::format("* more ranks than the {} processor(s): they take turns\n", processors);
   return text;
 }
 
@@ -113,6 +133,7 @@ std::string json(const std::string& benchmark, const std::vector<Row>& rows, uns
     auto comparisons = nlohmann::json::object();
     const auto add = [&comparisons](const std::string& name, const Comparison& c) {
       comparisons[name] = {{"ratio", c.ratio}, {"spread", c.spread}};
+      if (c.once_ratio > 0) comparisons[name]["once_ratio"] = c.once_ratio;
     };
     add("limit", row.limit);
     for (const auto& [name, comparison] : row.peers) {
@@ -123,6 +144,7 @@ std::string json(const std::string& benchmark, const std::vector<Row>& rows, uns
     list.push_back({{"size", row.size},
                     {"kind", row.kind},
                     {"ranks", row.ranks},
+                    {"crowded", row.is_crowded(processors)},
                     {"weft_us", row.weft_us},
                     {"limit_us", row.limit.us},
                     {"peers", peers},

@@ -14,6 +14,9 @@ struct Comparison {
   double us = 0;      ///< median
   double ratio = 0;   ///< weft's time / this one's: median over the pairs
   double spread = 0;  ///< interquartile range of that ratio, relative to its median
+  /// The same ratio for weft's call without a plan, as the peers have no plans; 0 unless the row is
+  /// a collective.
+  double once_ratio = 0;
 };
 
 struct Row {
@@ -26,6 +29,10 @@ struct Row {
   std::map<std::string, Comparison> peers;
   std::map<std::string, double> figures;  ///< what weft's runs saw besides; medians
 
+  /// Its ranks take turns: the time is the scheduler's as much as theirs.
+  bool is_crowded(unsigned processors) const noexcept {
+    return static_cast<unsigned>(ranks) > processors;
+  }
   /// What all receivers get.
   double gigabytes_per_second() const noexcept {
     return static_cast<double>(size) * (ranks - 1) / weft_us / 1000;
@@ -42,8 +49,9 @@ std::string time_text(double us);
 
 std::vector<Row> summarise(const Results& results);
 
-/// The rows as text, with a line of headings. Throws std::runtime_error for an unknown benchmark.
-std::string table(const std::string& benchmark, const std::vector<Row>& rows);
+/// The rows as text, with a line of headings. Rows with more ranks than `processors` are marked.
+/// Throws std::runtime_error for an unknown benchmark.
+std::string table(const std::string& benchmark, const std::vector<Row>& rows, unsigned processors);
 
 /// The rows as a JSON document. `processors`: those that the ranks had.
 std::string json(const std::string& benchmark, const std::vector<Row>& rows, unsigned processors);

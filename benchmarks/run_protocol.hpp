@@ -48,6 +48,9 @@ inline constexpr std::string_view kUntouched = "untouched";
 inline constexpr std::string_view kAllowed = "allowed";
 inline constexpr std::string_view kSpread = "spread";
 
+/// A figure of a collective's row: microseconds of the same call without a plan.
+inline constexpr std::string_view kOnceFigure = "once_us";
+
 /// Tensors of one hand-over in put-bw and get-bw, and buffers of put-bw's slot: also the limit's
 /// and the peers'.
 constexpr std::size_t depth_for(std::size_t size) noexcept { return size <= (1 << 20) ? 4 : 2; }

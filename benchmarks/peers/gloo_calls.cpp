@@ -1,11 +1,10 @@
 // Collectives of Gloo over its TCP, the only transport that Debian builds it with; MPI starts the
 // processes and tells them where the others are.
-#include <gloo/allgather.h>
-#include <gloo/allreduce.h>
+#include <gloo/allgather_ring.h>
+#include <gloo/allreduce_halving_doubling.h>
 #include <gloo/alltoall.h>
-#include <gloo/barrier.h>
-#include <gloo/broadcast.h>
-#include <gloo/math.h>
+#include <gloo/barrier_all_to_all.h>
+#include <gloo/broadcast_one_to_all.h>
 #include <gloo/reduce_scatter.h>
 #include <gloo/rendezvous/context.h>
 #include <gloo/rendezvous/store.h>
@@ -14,6 +13,7 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "benchmarks/peers/collective_calls.hpp"
@@ -60,57 +60,88 @@ std::string own_place(bool on_one_host) {
   return on_one_host ? "127.0.0.1" : said.substr(said.find(' ') + 1);
 }
 
-}  // namespace
+using Context = gloo::rendezvous::Context;
 
-struct CollectiveCalls::State {
-  std::shared_ptr<gloo::rendezvous::Context> context;
-};
-
-CollectiveCalls::CollectiveCalls(bool on_one_host) : state_(std::make_unique<State>()) {
+std::shared_ptr<Context> connect(bool on_one_host) {
   int ranks = 0;
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   auto device = gloo::transport::tcp::CreateDevice(
       gloo::transport::tcp::attr(own_place(on_one_host).c_str()));
-  state_->context = std::make_shared<gloo::rendezvous::Context>(mpi_rank(), ranks);
+  auto context = std::make_shared<Context>(mpi_rank(), ranks);
   Addresses addresses;
-  state_->context->connectFullMesh(addresses, device);
+  context->connectFullMesh(addresses, device);
+  return context;
+}
+
+/// As `--sync --busy-poll` of Gloo's own benchmark: whoever calls moves the bytes. By default a
+/// thread of the device moves them, which the ranks that ask for flags leave no processor.
+void move_bytes_in_calls(Context& context) {
+  const bool busy_poll = static_cast<unsigned>(context.size) <= std::thread::hardware_concurrency();
+  for (int rank = 0; rank < context.size; ++rank)
+    if (rank != context.rank) context.getPair(rank)->setSync(true, busy_poll);
+}
+
+/// A call's tensors: an algorithm is made for them once, as Gloo means it.
+struct Tensors {
+  std::string name;
+  float* in = nullptr;
+  float* out = nullptr;
+  std::size_t count = 0;
+  bool operator==(const Tensors&) const = default;
+};
+
+std::unique_ptr<gloo::Algorithm> make_algorithm(const std::shared_ptr<gloo::Context>& context,
+                                                const Tensors& of) {
+  const auto ranks = static_cast<std::size_t>(context->size);
+  const int all = static_cast<int>(of.count);
+  const int part = static_cast<int>(of.count / ranks);
+  if (of.name == kAllReduce)
+    return std::make_unique<gloo::AllreduceHalvingDoubling<float>>(context, std::vector{of.out},
+                                                                   all);
+  if (of.name == kBroadcast)
+    return std::make_unique<gloo::BroadcastOneToAll<float>>(context, std::vector{of.in}, of.count);
+  if (of.name == kAllGather)
+    return std::make_unique<gloo::AllgatherRing<float>>(context, std::vector<const float*>{of.in},
+                                                        of.out, part);
+  if (of.name == kReduceScatter)
+    return std::make_unique<gloo::ReduceScatterHalvingDoubling<float>>(
+        context, std::vector{of.in}, all, std::vector<int>(ranks, part));
+  return std::make_unique<gloo::BarrierAllToAll>(context);
+}
+
+}  // namespace
+
+struct CollectiveCalls::State {
+  std::shared_ptr<Context> by_calls;
+  std::shared_ptr<Context> by_thread;  ///< for all_to_all, which has no other form
+  Tensors tensors;
+  std::unique_ptr<gloo::Algorithm> algorithm;
+};
+
+CollectiveCalls::CollectiveCalls(bool on_one_host) : state_(std::make_unique<State>()) {
+  state_->by_calls = connect(on_one_host);
+  state_->by_thread = connect(on_one_host);
+  move_bytes_in_calls(*state_->by_calls);
 }
 CollectiveCalls::~CollectiveCalls() = default;
 
 void CollectiveCalls::run(std::string_view name, float* in, float* out, std::size_t count) {
-  const auto& context = state_->context;
-  const std::size_t part = count / static_cast<std::size_t>(context->size);
-  if (name == kAllReduce) {
-    gloo::AllreduceOptions options(context);
+  if (name == kAllToAll) {
+    gloo::AlltoallOptions options(state_->by_thread);
     options.setInput(in, count);
     options.setOutput(out, count);
-    using Sum = void (*)(void*, const void*, const void*, std::size_t);
-    options.setReduceFunction(static_cast<Sum>(&gloo::sum<float>));
-    gloo::allreduce(options);
-  } else if (name == kBroadcast) {
-    gloo::BroadcastOptions options(context);
-    options.setOutput(in, count);
-    options.setRoot(0);
-    gloo::broadcast(options);
-  } else if (name == kAllGather) {
-    gloo::AllgatherOptions options(context);
-    options.setInput(in, part);
-    options.setOutput(out, part * static_cast<std::size_t>(context->size));
-    gloo::allgather(options);
-  } else if (name == kReduceScatter) {
-    // In place alone; its registration of memory is part of what it costs.
-    const std::vector<int> parts(static_cast<std::size_t>(context->size), static_cast<int>(part));
-    gloo::ReduceScatterHalvingDoubling<float>(context, {in}, static_cast<int>(count), parts).run();
-    std::copy_n(in, part, out);
-  } else if (name == kAllToAll) {
-    gloo::AlltoallOptions options(context);
-    options.setInput(in, count);
-    options.setOutput(out, count);
-    gloo::alltoall(options);
-  } else {
-    gloo::BarrierOptions options(context);
-    gloo::barrier(options);
+    return gloo::alltoall(options);
   }
+  Tensors tensors{std::string(name), in, out, count};
+  if (!(tensors == state_->tensors)) {
+    state_->algorithm.reset();
+    state_->tensors = std::move(tensors);
+    state_->algorithm = make_algorithm(state_->by_calls, state_->tensors);
+  }
+  if (name == kAllReduce) std::copy_n(in, count, out);  // it works in place alone
+  state_->algorithm->run();
+  if (name == kReduceScatter)
+    std::copy_n(in, count / static_cast<std::size_t>(state_->by_calls->size), out);
 }
 
 }  // namespace weft::bench

@@ -2,49 +2,29 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include <stdexcept>
 #include <thread>
+
+#include "benchmarks/peers/grpc/call.hpp"
 
 namespace weft::bench {
 namespace {
 
-using Stream = grpc::ClientReaderWriter<Tensor, Tensor>;
+using ReplayCall = Call<Tensor, Tensor>;
 
-/// A worker's open call to a server.
-class Call {
- public:
-  Call(Replayer::Stub& server, int rank, std::size_t model_bytes)
-      : stream_(server.Steps(&context_)) {
-    Tensor hello;
-    hello.set_dtype(rank);
-    hello.add_shape(static_cast<std::int64_t>(model_bytes));
-    require(stream_->Write(hello));
-  }
+/// Opens a call to `server`, and says of which worker and model it is.
+std::unique_ptr<ReplayCall> open_call(Replayer::Stub& server, int rank, std::size_t model_bytes) {
+  auto call = std::make_unique<ReplayCall>(
+      [&](grpc::ClientContext* context) { return server.Steps(context); });
+  call->request().set_dtype(rank);
+  call->request().add_shape(static_cast<std::int64_t>(model_bytes));
+  call->send();
+  call->request().Clear();
+  return call;
+}
 
-  void send(const float* gradient, std::size_t count) {
-    Tensor message;
-    message.set_content(gradient, count * sizeof(float));
-    require(stream_->Write(message));
-  }
-  /// Valid until the next.
-  const float* receive() {
-    require(stream_->Read(&answer_));
-    return reinterpret_cast<const float*>(answer_.content().data());
-  }
-  void end() {
-    require(stream_->WritesDone());
-    require(stream_->Finish().ok());
-  }
-
- private:
-  static void require(bool good) {
-    if (!good) throw std::runtime_error("the call broke off");
-  }
-
-  grpc::ClientContext context_;
-  std::unique_ptr<Stream> stream_;
-  Tensor answer_;
-};
+const float* floats(const Tensor& message) {
+  return reinterpret_cast<const float*>(message.content().data());
+}
 
 }  // namespace
 
@@ -84,18 +64,26 @@ std::vector<RunRow> replay_over_grpc(int rank,
                                      const RunOptions& options) {
   const std::array stubs{Replayer::NewStub(servers[0]), Replayer::NewStub(servers[1])};
   return replay_models(options, rank, [&](const Model& model, std::uint64_t, const auto& work) {
-    Call calls[] = {{*stubs[0], rank, model.bytes()}, {*stubs[1], rank, model.bytes()}};
+    const std::array calls{open_call(*stubs[0], rank, model.bytes()),
+                           open_call(*stubs[1], rank, model.bytes())};
+    const auto call_to = [&](int server) -> ReplayCall& {
+      return *calls[static_cast<std::size_t>(server)];
+    };
     const std::vector<Part> parts = parts_of(model);
     work([&](ReplayWorker& worker) {
       // Who only wrote would stop at last, as the servers wait for somebody to read.
       const auto take = [&](int server) {
         for (const Part& part : parts)
-          if (part.server == server) worker.take(part, calls[server].receive());
+          if (part.server == server) worker.take(part, floats(call_to(server).receive()));
       };
       const std::jthread readers[] = {std::jthread(take, 0), std::jthread(take, 1)};
-      for (const Part& part : parts) calls[part.server].send(worker.gradient(part), part.count);
+      for (const Part& part : parts) {
+        ReplayCall& call = call_to(part.server);
+        call.request().set_content(worker.gradient(part), part.count * sizeof(float));
+        call.send();
+      }
     });
-    for (Call& call : calls) call.end();
+    for (const auto& call : calls) call->end();
   });
 }
 

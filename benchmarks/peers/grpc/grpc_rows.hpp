@@ -1,26 +1,29 @@
-// A step of a sparse table in one call of gRPC.
+// Steps of a sparse table over a stream of gRPC.
 #pragma once
 
-#include <array>
-#include <cstdint>
 #include <memory>
-#include <unordered_map>
 #include <vector>
 
 #include "benchmarks/row_batches.hpp"
 #include "benchmarks/run_protocol.hpp"
+#include "pslib/sparse/row_store.hpp"
 #include "transfer.grpc.pb.h"
 
 namespace weft::bench {
 
-/// Subtracts the gradients of a call from its rows, then answers with those asked for: a hash map
-/// of the standard library, as large from the beginning as it will be.
+/// Subtracts the gradients of a step from its rows, then answers with those asked for. The rows lie
+/// in the store that weft's server uses, so that the two sides differ in how rows travel alone.
 class RowServer final : public Rows::Service {
  public:
-  grpc::Status Step(grpc::ServerContext*, const RowStep* step, Tensor* answer) override;
+  RowServer();
+  grpc::Status Steps(grpc::ServerContext*,
+                     grpc::ServerReaderWriter<Tensor, RowStep>* stream) override;
 
  private:
-  std::unordered_map<std::uint64_t, std::array<float, kRowElements>> rows_;
+  void push(const RowStep& step);
+  void look_up(const RowStep& step, std::string& answer);
+
+  pslib::RowStore rows_;
 };
 
 /// The worker's rows.

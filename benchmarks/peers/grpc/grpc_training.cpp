@@ -2,18 +2,23 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include <stdexcept>
-
+#include "benchmarks/peers/grpc/call.hpp"
 #include "benchmarks/peers/training.hpp"
 
 namespace weft::bench {
 
-grpc::Status TrainingServer::Step(grpc::ServerContext*, const Tensor* gradient, Tensor* answer) {
-  const std::string& content = gradient->content();
-  const std::size_t count = content.size() / sizeof(float);
-  if (count != parameters_.size()) parameters_.assign(count, 0.0F);
-  apply_gradient(parameters_.data(), reinterpret_cast<const float*>(content.data()), count);
-  answer->set_content(parameters_.data(), content.size());
+grpc::Status TrainingServer::Steps(grpc::ServerContext*,
+                                   grpc::ServerReaderWriter<Tensor, Tensor>* stream) {
+  Tensor gradient;
+  Tensor parameters;
+  while (stream->Read(&gradient)) {
+    const std::string& content = gradient.content();
+    std::string& values = *parameters.mutable_content();
+    if (content.size() != values.size()) values.assign(content.size(), '\0');  // floats of 0
+    apply_gradient(reinterpret_cast<float*>(values.data()),
+                   reinterpret_cast<const float*>(content.data()), content.size() / sizeof(float));
+    if (!stream->Write(parameters)) return grpc::Status::CANCELLED;
+  }
   return grpc::Status::OK;
 }
 
@@ -21,20 +26,18 @@ std::vector<RunRow> measure_training(const std::shared_ptr<grpc::Channel>& chann
                                      const RunOptions& options) {
   const auto trainer = Trainer::NewStub(channel);
   std::vector<RunRow> rows;
-  Tensor answer;
   for (const std::size_t size : options.sizes) {
+    Call<Tensor, Tensor> call(
+        [&](grpc::ClientContext* context) { return trainer->Steps(context); });
+    call.request().set_dtype(1);
+    call.request().add_shape(static_cast<std::int64_t>(size / sizeof(float)));
     TrainingPeer peer(size, options);
     const auto more = peer.measure([&](const std::vector<float>& gradient) {
-      grpc::ClientContext context;
-      Tensor message;
-      message.set_dtype(1);
-      message.add_shape(static_cast<std::int64_t>(gradient.size()));
-      message.set_content(gradient.data(), size);
-      const grpc::Status status = trainer->Step(&context, message, &answer);
-      if (!status.ok()) throw std::runtime_error("the call failed: " + status.error_message());
-      return reinterpret_cast<const float*>(answer.content().data());
+      call.request().set_content(gradient.data(), size);
+      return reinterpret_cast<const float*>(call.exchange().content().data());
     });
     rows.insert(rows.end(), more.begin(), more.end());
+    call.end();
   }
   return rows;
 }

@@ -1,4 +1,4 @@
-// A training step in one call of gRPC.
+// Training steps over a stream of gRPC.
 #pragma once
 
 #include <memory>
@@ -9,14 +9,12 @@
 
 namespace weft::bench {
 
-/// Adds the gradient of a call to its parameters, which are the answer. A size begins with
-/// parameters of 0.
+/// Adds each gradient of a call to its parameters, which are the answer and lie in its message. A
+/// size begins with parameters of 0.
 class TrainingServer final : public Trainer::Service {
  public:
-  grpc::Status Step(grpc::ServerContext*, const Tensor* gradient, Tensor* answer) override;
-
- private:
-  std::vector<float> parameters_;
+  grpc::Status Steps(grpc::ServerContext*,
+                     grpc::ServerReaderWriter<Tensor, Tensor>* stream) override;
 };
 
 /// The worker's rows.

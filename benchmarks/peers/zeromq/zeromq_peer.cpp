@@ -11,6 +11,7 @@
 
 #include "benchmarks/group_training.hpp"
 #include "benchmarks/peers/introduction.hpp"
+#include "benchmarks/peers/keep_memory.hpp"
 #include "benchmarks/peers/training.hpp"
 #include "benchmarks/peers/zeromq/socket.hpp"
 #include "benchmarks/peers/zeromq/zeromq_group.hpp"
@@ -65,6 +66,7 @@ std::string place_in(const std::string& said) {
 }
 
 int run(const RunOptions& options) {
+  keep_freed_memory();
   Introduction launcher;
   if (launcher.size() != options.ranks)
     throw std::runtime_error("a run needs as many ranks as --ranks says; start it with mpirun -n");

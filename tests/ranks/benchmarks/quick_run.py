@@ -11,7 +11,7 @@ import sys
 import tempfile
 
 COLUMNS = {
-    "size", "kind", "ranks", "weft_us", "limit_us", "peers", "spread", "ratios", "limit_ways", "figures",
+    "size", "kind", "ranks", "crowded", "weft_us", "limit_us", "peers", "spread", "ratios", "limit_ways", "figures",
 }  # fmt: skip
 TWO_WAYS = {"limit_memcpy", "limit_streamed"}
 
@@ -108,11 +108,12 @@ def expect(holds, what):
         sys.exit(f"failed: {what}")
 
 
-def check_row(row, kinds, copied):
+def check_row(row, kinds, copied, processors):
     expect(row.keys() == COLUMNS, f"columns {sorted(row)}")
     expect(row["kind"] in kinds, f"kind {row['kind']}")
     ranks, figures = kinds[row["kind"]]
     expect(row["ranks"] == ranks, f"{row['kind']} on {row['ranks']} ranks")
+    expect(row["crowded"] == (ranks > processors), f"{ranks} ranks, {processors} processors")
     expect(row["weft_us"] > 0 and row["limit_us"] > 0, f"times {row}")
     expect(row["ratios"]["limit"]["ratio"] > 0 and row["peers"] == {}, f"ratios {row}")
     ways = TWO_WAYS if row["kind"] in copied else set()
@@ -149,7 +150,7 @@ def main():
     expect(document["ranks"] == max(ranks for ranks, _ in kinds.values()), f"{document}")
     expect({row["kind"] for row in document["rows"]} == kinds.keys(), f"{document}")
     for row in document["rows"]:
-        check_row(row, kinds, copied)
+        check_row(row, kinds, copied, document["processors"])
 
     ended = subprocess.run(
         [program, benchmark, *refused.split()], capture_output=True, text=True, check=False

@@ -77,15 +77,45 @@ TEST(Json, OfNoPeersIsAnEmptyObject) {
 }
 
 TEST(Table, NamesSizesKindsAndPeers) {
-  const auto text = table("put-bw", summarise(two_pairs_with_a_drift()));
+  const auto text = table("put-bw", summarise(two_pairs_with_a_drift()), 4);
   for (const char* word : {"1m", "touched", "openmpi", "openmpi_put", "(0.250)", "limit", "hop_us"})
     EXPECT_NE(text.find(word), std::string::npos) << word << " is not in:\n" << text;
 }
 
 TEST(Table, ShowsNoBandwidthWhereNoBytesMove) {
-  EXPECT_NE(table("put-bw", summarise(two_pairs_with_a_drift())).find(" 209.72 "),
+  EXPECT_NE(table("put-bw", summarise(two_pairs_with_a_drift()), 4).find(" 209.72 "),
             std::string::npos);
-  EXPECT_EQ(table("view", summarise(two_pairs_with_a_drift())).find(" 209.72 "), std::string::npos);
+  EXPECT_EQ(table("view", summarise(two_pairs_with_a_drift()), 4).find(" 209.72 "),
+            std::string::npos);
+}
+
+Results a_collective() {
+  return {{8,
+           "f32",
+           2,
+           {{"weft", {1, 2}}, {"limit", {1, 2}}, {"weft/limit", {1, 1}}, {"openmpi", {4, 8}}},
+           {{"once_us", {3, 6}}}}};
+}
+
+TEST(Table, ShowsTheCallWithoutAPlanBesideThePlan) {
+  const auto rows = summarise(a_collective());
+  EXPECT_DOUBLE_EQ(rows[0].peers.at("openmpi").once_ratio, 0.75);
+  EXPECT_DOUBLE_EQ(rows[0].limit.once_ratio, 3);
+  EXPECT_NE(table("all_reduce", rows, 2).find("(0.250, once 0.750)"), std::string::npos);
+  const auto document = nlohmann::json::parse(json("all_reduce", rows, 2));
+  EXPECT_EQ(document["rows"][0]["ratios"]["openmpi"]["once_ratio"], 0.75);
+  EXPECT_FALSE(nlohmann::json::parse(json("put-bw", summarise(two_pairs_with_a_drift()),
+                                          4))["rows"][0]["ratios"]["openmpi"]
+                   .contains("once_ratio"));
+}
+
+TEST(Table, MarksRowsWithMoreRanksThanProcessors) {
+  const auto rows = summarise(two_pairs_with_a_drift());
+  EXPECT_NE(table("put-bw", rows, 3).find(" 4* "), std::string::npos);
+  EXPECT_NE(table("put-bw", rows, 3).find("* more ranks"), std::string::npos);
+  EXPECT_EQ(table("put-bw", rows, 4).find('*'), std::string::npos);
+  EXPECT_EQ(nlohmann::json::parse(json("put-bw", rows, 3))["rows"][0]["crowded"], true);
+  EXPECT_EQ(nlohmann::json::parse(json("put-bw", rows, 4))["rows"][0]["crowded"], false);
 }
 
 TEST(WriteJson, SaysWhichFileCannotBeWritten) {

@@ -1,0 +1,56 @@
+// An open call of gRPC, over which messages go there and back.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <memory>
+#include <stdexcept>
+
+namespace weft::bench {
+
+/// One stream for many exchanges, as gRPC's guide to performance advises: a call of its own for
+/// each exchange costs more. Both messages keep their memory from exchange to exchange. Errors are
+/// std::runtime_error.
+template <typename Request, typename Answer>
+class Call {
+ public:
+  /// `open` takes a ClientContext and returns the stream.
+  template <typename Open>
+  explicit Call(Open&& open) : stream_(open(&context_)) {}
+  ~Call() {
+    if (!ended_) context_.TryCancel();
+  }
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+
+  /// To be filled before send().
+  Request& request() noexcept { return request_; }
+  void send() { require(stream_->Write(request_)); }
+  /// Valid until the next call of receive().
+  const Answer& receive() {
+    require(stream_->Read(&answer_));
+    return answer_;
+  }
+  const Answer& exchange() {
+    send();
+    return receive();
+  }
+  void end() {
+    require(stream_->WritesDone());
+    require(stream_->Finish().ok());
+    ended_ = true;
+  }
+
+ private:
+  static void require(bool good) {
+    if (!good) throw std::runtime_error("the call broke off");
+  }
+
+  grpc::ClientContext context_;
+  std::unique_ptr<grpc::ClientReaderWriter<Request, Answer>> stream_;
+  Request request_;
+  Answer answer_;
+  bool ended_ = false;
+};
+
+}  // namespace weft::bench
