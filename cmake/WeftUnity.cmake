@@ -31,11 +31,13 @@ weft_apart(pslib compression/compressor.cpp dense/worker.cpp optimizer/rules.cpp
 weft_apart(benchmarks bare_queue_pair.cpp perftest.cpp plot.cpp worker_checks.cpp
            worker_collective.cpp worker_rdma.cpp worker_replay.cpp worker_rows.cpp
            worker_wire_collective.cpp worker_wire_pushpull.cpp)
+weft_apart(benchmarks/peers gloo_calls.cpp)
 weft_apart(benchmarks/peers/zeromq zeromq_replay.cpp)
 weft_apart(tests/conformance bodies/messages.cpp bodies/random_news.cpp bodies/random_puts.cpp
            bodies/soak.cpp)
 weft_apart(tests/sim rendezvous_test.cpp simulated_job.cpp)
-weft_apart(tests/threads/collectives ../verbs/allocation_count.cpp unattended_test.cpp)
+weft_apart(tests/threads/collectives ../verbs/allocation_count.cpp disagreements_test.cpp stops_test.cpp
+           unattended_test.cpp)
 weft_apart(tests/threads/messages ../verbs/allocation_count.cpp)
 weft_apart(tests/threads/pslib compression_test.cpp rules_test.cpp sparse_checkpoint_test.cpp
            training_test.cpp)

@@ -3,6 +3,8 @@
 # first weft-topo by itself, then the library and the tools, all of which must run; then what one needs to build, and a trainer, which
 # must train as two ranks; then everything of weft is removed, and nothing of it stays.
 #   bare_debian.sh PACKAGES_FOLDER SCRATCH_FOLDER
+# Given weft's sources in place of packages, it runs `./dev demo` there, which may take 3.5 minutes on two quiet
+# processors, downloads included; only with --full (WEFT_TEST_FULL=1).
 # The system is made by debootstrap in SCRATCH_FOLDER from the archive that this machine's apt uses. All
 # mounts are in a mount namespace of their own, which ends with this script however it ends.
 set -euo pipefail
@@ -18,6 +20,11 @@ skip() {
 }
 step() { printf '%4d s: %s\n' "$SECONDS" "$*"; }
 
+sources_given=0
+[[ ! -f $packages/dev ]] || sources_given=1
+if ((sources_given)) && [[ ${WEFT_TEST_FULL:-0} == 0 ]]; then
+  skip "the demo from a bare Debian is a long cut (./dev test install --full)"
+fi
 if [[ ${3-} != inside ]]; then
   ((EUID == 0)) || skip "only root can make a system of its own to install packages into"
   command -v debootstrap >/dev/null || skip "debootstrap is not installed (./dev test install)"
@@ -41,7 +48,7 @@ if [[ ${3-} != inside ]]; then
   exit "$status"
 fi
 
-compgen -G "$packages/*.deb" >/dev/null || skip "no packages were built"
+((sources_given)) || compgen -G "$packages/*.deb" >/dev/null || skip "no packages were built"
 command -v apt-get >/dev/null || skip "this machine has no apt, so no Debian archive is known"
 suite=$(. /etc/os-release && echo "${VERSION_CODENAME-}")
 # One "deb URI SUITE COMPONENT" for each part of Debian that this machine installs from.
@@ -82,8 +89,6 @@ done
 echo force-unsafe-io >"$root/etc/dpkg/dpkg.cfg.d/unsafe"
 printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
 chmod +x "$root/usr/sbin/policy-rc.d"
-mkdir "$root/packages"
-cp "$packages"/*.deb "$root/packages"
 
 inside() {
   env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive \
@@ -97,6 +102,24 @@ apt_install() {
   }
 }
 
+if ((sources_given)); then
+  step "the demo"
+  mkdir "$root/weft"
+  tar -C "$packages" --exclude=./build --exclude=./.git -cf - . | tar -C "$root/weft" -xf -
+  began=$SECONDS
+  inside 'cd /weft && ./dev demo' >"$log" 2>&1 || {
+    tail -n 30 "$log"
+    fail "./dev demo failed"
+  }
+  took=$((SECONDS - began))
+  tail -n 1 "$log"
+  step "./dev demo took $took s on $(nproc) processors"
+  ((took <= 210)) || fail "./dev demo took $took s, not 210"
+  exit 0
+fi
+
+mkdir "$root/packages"
+cp "$packages"/*.deb "$root/packages"
 step "weft-topo alone, the library, and then the tools"
 inside 'apt-get -q update' >"$log" 2>&1 || {
   tail -n 20 "$log"

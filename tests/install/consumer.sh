@@ -52,6 +52,19 @@ while IFS= read -r header; do
   fi
 done < <(find "$prefix/include" -name '*.hpp' -o -name '*.h')
 
+# A program whose containers have another layout is refused when it is compiled, by whichever header it begins with.
+while IFS= read -r header; do
+  text=$scratch/header.cpp
+  printf '#include <string>\n#include "%s"\n' "${header#"$prefix/include/"}" >"$text"
+  "$cxx" -std=c++20 -I"$prefix/include" -M "$text" | grep -q weft/api.hpp || continue # plain values only
+  for layout in _GLIBCXX_DEBUG _GLIBCXX_USE_CXX11_ABI=0; do
+    if "$cxx" -std=c++20 -I"$prefix/include" "-D$layout" -E "$text" >/dev/null 2>"$scratch/refusal"; then
+      fail "$header takes a program with $layout, whose containers have another layout"
+    fi
+    grep -q "${layout%=0}" "$scratch/refusal" || fail "$header refuses $layout without saying so"
+  done
+done < <(find "$prefix/include" -name '*.hpp')
+
 # Runs a program as two ranks, or alone where no launcher is installed.
 run_ranks() {
   local program=$1
