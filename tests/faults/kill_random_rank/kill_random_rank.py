@@ -21,7 +21,7 @@ import tempfile
 import threading
 import time
 
-from traces import Traces
+from traces import Traces, enter_room
 
 RANKS = 4
 # Nothing that is measured; a machine on which a survivor ends within a second needs a tenth of them.
@@ -161,6 +161,7 @@ def arguments():
 
 def main():
     given = arguments()
+    enter_room(given.program)
     seed = f"WEFT_TEST_SEED={given.seed} repeats them"
     print(f"{given.runs} runs of {given.mode}; {seed}", flush=True)
     dice = random.Random(given.seed)

@@ -7,7 +7,9 @@ OPERATIONS = ("put", "get", "dynamic", "rendezvous", "push_pull")
 SIZES = (8, 1 << 20, 64 << 20)
 FAULTS = ("kill", "stop", "term", "exit")
 LINK_FAULTS = ("cut", "back")  # of the victim's host; back: for less than DEAD_AFTER_S
+PASSING_FAULTS = ("pause",)  # stopped for less than DEAD_AFTER_S, then continued
 MOMENTS = ("bootstrap", "before", "during", "after")
+INSIDE = "inside"  # the copy of a tensor, between two pieces of it: of tensors that have several, on one host
 
 RANKS = 3
 DEAD_AFTER_S = 1.0
@@ -58,7 +60,7 @@ class Outcome:
 def seen_within_s(cell, rank, full):
     """How soon after the fault the rank must have seen the victim's end; None: that doesn't matter. A process with the
     largest tensors takes the system a while to end, which only the full matrix, on a quiet machine, is strict about."""
-    if cell.moment in ("bootstrap", "after") or cell.fault == "back":
+    if cell.moment in ("bootstrap", "after") or cell.fault in ("back", *PASSING_FAULTS):
         return None
     if cell.fault in ("stop", "cut"):
         return DEAD_AFTER_S + 2
@@ -68,12 +70,12 @@ def seen_within_s(cell, rank, full):
 
 def outcome(cell, ends_s):
     """`ends_s`: how soon after the death of a rank the others must have ended."""
-    victim_exit = {"kill": 137, "stop": 137, "term": 143, "exit": EXIT_STATUS, "cut": 3, "back": 0}[cell.fault]
+    victim_exit = {"kill": 137, "stop": 137, "term": 143, "exit": EXIT_STATUS, "cut": 3, "back": 0, "pause": 0}[cell.fault]
     if cell.moment == "bootstrap":
         # Of a rank that has not joined nobody knows more than that it is missing.
         says = (f"rank {cell.victim}", "WEFT_INIT_TIMEOUT")
         return Outcome(("timeout",), INIT_TIMEOUT_S + 3, says, "", victim_exit)
-    if cell.fault == "back":
+    if cell.fault in ("back", *PASSING_FAULTS):
         return Outcome(("ok",), LINKED_RUN_S, (), "", victim_exit)
     within = DEAD_AFTER_S + 2 if cell.fault in ("stop", "cut") else ends_s
     if cell.bytes == SIZES[-1]:
@@ -97,6 +99,11 @@ def all_cells(hosts):
         yield Cell("put", 8, fault, "bootstrap", hosts)
     for moment, fault, operation, size in itertools.product(MOMENTS[1:], FAULTS, OPERATIONS, SIZES):
         yield Cell(operation, size, fault, moment, hosts)
+    for fault, operation, size in itertools.product(PASSING_FAULTS, OPERATIONS, SIZES):
+        yield Cell(operation, size, fault, "during", hosts)
+    if hosts == 1:
+        for fault, operation, size in itertools.product(FAULTS + PASSING_FAULTS, OPERATIONS, SIZES[1:]):
+            yield Cell(operation, size, fault, INSIDE, hosts)
     if hosts > 1:
         for moment, fault, operation, size in itertools.product(MOMENTS[1:3], LINK_FAULTS, OPERATIONS, SIZES):
             yield Cell(operation, size, fault, moment, hosts)
@@ -111,6 +118,9 @@ def quick_cells(hosts):
         for _ in range(2 if hosts == 1 else 1):
             yield Cell(OPERATIONS[turn % 5], SIZES[turn // 5 % 3], fault, moment, hosts)
             turn += 1
+    # Of the faults within a copy each comes to another operation.
+    for operation, fault in zip(OPERATIONS, FAULTS + PASSING_FAULTS) if hosts == 1 else ():
+        yield Cell(operation, SIZES[1], fault, INSIDE, hosts)
     # What a rank says of its end must not stand behind what it sends.
     for fault in ("term", "exit") if hosts > 1 else ():
         yield Cell("put", SIZES[2], fault, "during", hosts)

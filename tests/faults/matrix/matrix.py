@@ -23,8 +23,8 @@ import sys
 import tempfile
 import time
 
-from cells import DEAD_AFTER_S, INIT_TIMEOUT_S, RANKS, all_cells, outcome, quick_cells, seen_within_s
-from traces import Traces, alive
+from cells import DEAD_AFTER_S, INIT_TIMEOUT_S, LINK_FAULTS, RANKS, all_cells, outcome, quick_cells, seen_within_s
+from traces import Traces, alive, enter_room
 
 LINE = re.compile(r"rank (\d+) pid (\d+) time ([\d.]+) (joined|fault|seen ([\d.]+)|ended: (\w+) peer (-?\d+): ?(.*))")
 TOLD = "left because of it"
@@ -125,8 +125,8 @@ def check(cell, run, given):
     return max(check_sight(cell, run, rank, given.full) for rank in survivors)
 
 
-def read_until_survived(job, victim, pids):
-    """The job's output. A victim that nobody ends, as it never joined, is ended once the others have."""
+def read_until_survived(job, victim, pids, patience_s):
+    """The job's output. A victim that nobody ends, as it never joined, is ended `patience_s` after the others."""
     output = []
     for line in job.stdout:
         output.append(line)
@@ -134,7 +134,7 @@ def read_until_survived(job, victim, pids):
             pids[int(m[1])] = int(m[2])
         said = Run("".join(output))
         if victim in pids and len(said.exits) == RANKS - 1 and victim not in said.exits:
-            end = time.monotonic() + 1
+            end = time.monotonic() + patience_s
             while alive(pids[victim]) and time.monotonic() < end:
                 time.sleep(0.02)
             if alive(pids[victim]):
@@ -183,7 +183,9 @@ def run_cell(cell, given):
     )
     output = ""
     try:
-        output = read_until_survived(job, cell.victim, pids)
+        # Behind a link that is cut the victim ends by itself, at a time of its own.
+        patience_s = LONGEST_S if cell.fault in LINK_FAULTS else 1
+        output = read_until_survived(job, cell.victim, pids, patience_s)
         end_launcher(job)
         traces.pids = list(pids.values())
         run = Run(output)
@@ -233,6 +235,7 @@ def tried(cell, given):
 
 def main():
     given = arguments()
+    enter_room(given.program)
     hosts = int(os.environ.get("HOSTS", "1"))
     cells = all_cells(hosts) if given.full or given.only else quick_cells(hosts)
     cells = [cell for cell in cells if given.only in str(cell)]

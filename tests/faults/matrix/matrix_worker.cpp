@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -20,6 +21,7 @@
 #include <utility>
 
 #include "base/board/board_view.hpp"
+#include "base/stop_point.hpp"
 #include "tests/faults/matrix/operations.hpp"
 
 namespace {
@@ -39,12 +41,14 @@ struct Cell {
   std::string moment;
 
   bool is_of_a_link() const { return fault == "cut" || fault == "back"; }
+  /// Whether all is well again after a while.
+  bool passes() const { return fault == "back" || fault == "pause"; }
   int victim() const { return is_of_a_link() ? 0 : 1; }
   /// Until everybody leaves; 0: they go on until something ends them.
   std::uint64_t steps() const {
     if (moment == "after") return kShortRun;
-    // Longer than the link is gone for.
-    if (fault == "back") return bytes > kLarge ? 20 : 200;
+    // Longer than the link is gone for, or the rank stopped.
+    if (passes()) return bytes > kLarge ? 20 : 200;
     return 0;
   }
 };
@@ -64,6 +68,20 @@ void set_link(const char* state) {
   if (std::system((std::string("ip link set eth1 ") + state).c_str()) != 0) std::exit(4);
 }
 
+/// Stops this process for a while, as another one would: a child of its own continues it.
+void pause_here() {
+  const pid_t paused = getpid();
+  if (fork() == 0) {
+    // Again, lest the first comes before the stop.
+    for (int i = 0; i < 4; ++i) {
+      usleep(400'000);
+      kill(paused, SIGCONT);
+    }
+    _exit(0);
+  }
+  kill(getpid(), SIGSTOP);
+}
+
 /// Returns only if it was stopped and goes on, if the signal is handled, or where a link is cut.
 void fall(const Cell& cell) {
   say(cell.victim(), "fault");
@@ -74,8 +92,17 @@ void fall(const Cell& cell) {
     if (cell.fault == "back") set_link("up");
     return;
   }
+  if (cell.fault == "pause") return pause_here();
   const int number = cell.fault == "kill" ? SIGKILL : cell.fault == "stop" ? SIGSTOP : SIGTERM;
   kill(getpid(), number);
+}
+
+const Cell* inside_cell = nullptr;
+
+/// In the midst of the first tensor that this rank copies.
+void fall_inside(const char*, std::size_t piece) noexcept {
+  static std::atomic<bool> fell{false};
+  if (piece == 1 && !fell.exchange(true)) fall(*inside_cell);
 }
 
 /// Whether the descriptor is the rank's board, on which its recorder is.
@@ -119,11 +146,15 @@ Status run(World& world, const Cell& cell) {
       std::this_thread::sleep_for(milliseconds(20 + getpid() % 30));
       fall(cell);
     }).detach();
+  if (victim && cell.moment == "inside") {
+    inside_cell = &cell;
+    stop_point = fall_inside;
+  }
   const auto end = Deadline::after(seconds(25));
   for (std::uint64_t n = 1; !end.passed(); ++n) {
     if (cell.steps() != 0 && n > cell.steps()) break;
     if (const Status status = operation->step(n); !status.ok()) return status;
-    if (cell.fault == "back") std::this_thread::sleep_for(milliseconds(5));
+    if (cell.passes()) std::this_thread::sleep_for(milliseconds(5));
   }
   if (cell.steps() == 0) return {};
   // Nobody needs anybody any more.

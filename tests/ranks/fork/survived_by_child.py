@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 
-from traces import Traces, alive
+from traces import Traces, alive, enter_room
 
 
 def expect(holds, what):
@@ -23,6 +23,7 @@ def expect(holds, what):
 
 def main():
     program, mpirun = sys.argv[1], sys.argv[2:]
+    enter_room(program)
     private_tmp = tempfile.mkdtemp(prefix="job-")
     traces = Traces(private_tmp)
     child = None

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <atomic>
+#include <vector>
 
 #include "tests/pattern.hpp"
 #include "tests/threads/slots/ranks.hpp"
@@ -46,6 +47,39 @@ TEST(WaitAny, GivesTheSlotThatHasAnArrival) {
             EXPECT_TRUE(remotes[i].put(tensor).wait().ok());
             meeting.wait();
           }
+        }
+      },
+      settings());
+}
+
+TEST(WaitAny, GivesEverySlotItsTurnThoughAllAreAlwaysReady) {
+  const std::array specs{named("a"), named("b"), named("c")};
+  constexpr int kEach = 4;
+  Meeting meeting(2);
+  run_ranks(
+      2,
+      [&](World& world) {
+        if (world.rank() == 0) {
+          std::array slots{world.expose(specs[0]), world.expose(specs[1]), world.expose(specs[2])};
+          const std::array<Slot*, 3> any{&slots[0], &slots[1], &slots[2]};
+          std::array<int, 3> arrivals{};
+          for (int i = 0; i < 3 * kEach; ++i) {
+            ASSERT_TRUE(
+                soon([&] { return slots[0].ready() && slots[1].ready() && slots[2].ready(); }));
+            const std::size_t found = world.wait_any(any).value();
+            ++arrivals.at(found);
+            EXPECT_TRUE(slots[found].wait().ok());
+          }
+          EXPECT_EQ(arrivals, (std::array{kEach, kEach, kEach}));
+          meeting.wait();
+        } else {
+          std::array remotes{world.attach(0, specs[0]), world.attach(0, specs[1]),
+                             world.attach(0, specs[2])};
+          const auto tensor = world.allocate(DType::f32, {64});
+          std::vector<Request> puts;
+          for (int i = 0; i < kEach + 1; ++i)
+            for (RemoteSlot& remote : remotes) puts.push_back(remote.put(tensor));
+          meeting.wait();
         }
       },
       settings());

@@ -1,0 +1,177 @@
+// Slots, their requests and what the world does with several.
+#include <array>
+
+#include "tests/faults/deadlines/row.hpp"
+
+namespace weft::tests {
+namespace {
+
+constexpr std::int64_t kElements = 1 << 18;
+
+SlotSpec spec_of(const Side& side, Writer writer = Writer::peer) {
+  return {.name = side.named("slot"),
+          .dtype = DType::f32,
+          .shape = {kElements},
+          .depth = 1,
+          .writer = writer};
+}
+
+/// Rank 1 writes into a slot of rank 0.
+Case owner_waits(Side& side, SlotSpec spec) {
+  if (side.calls()) {
+    auto slot = std::make_shared<Slot>(side.world.expose(spec));
+    return {.call = [slot](Deadline deadline) { return said(slot->wait(deadline)); }};
+  }
+  auto remote = std::make_shared<RemoteSlot>(side.world.attach(0, spec));
+  const Tensor tensor = side.world.allocate(spec.dtype, {kElements});
+  return {.part = [remote, tensor] { (void)remote->put(tensor); },
+          .end = [remote, tensor] { *remote = RemoteSlot(); }};
+}
+
+/// A tensor was announced, and its writer is gone quiet before it is read.
+Case owner_reads(Side& side) {
+  SlotSpec spec = spec_of(side);
+  spec.placement = Placement::dynamic;
+  if (side.calls()) {
+    auto slot = std::make_shared<Slot>(side.world.expose(spec));
+    auto ready = std::make_shared<Slot>(
+        side.world.expose({.name = side.named("ready"), .dtype = DType::u8, .shape = {1}}));
+    while (!slot->ready() && ready->wait().ok()) {
+    }
+    return {.call = [slot, ready](Deadline deadline) { return said(slot->wait(deadline)); }};
+  }
+  auto remote = std::make_shared<RemoteSlot>(side.world.attach(0, spec));
+  RemoteSlot told = side.world.attach(0, side.named("ready"));
+  const Tensor tensor = side.world.allocate(spec.dtype, {kElements});
+  auto put = std::make_shared<Request>(remote->put(tensor));
+  (void)told.put(side.world.allocate(DType::u8, {1})).wait();
+  return {.end = [remote, put] { (void)put->wait(Deadline::after(std::chrono::seconds(5))); }};
+}
+
+Case put_waits(Side& side, bool any) {
+  const SlotSpec spec = spec_of(side);
+  if (!side.calls()) {
+    auto slot = std::make_shared<Slot>(side.world.expose(spec));
+    return {.part = [slot] { (void)slot->wait(Deadline::after(std::chrono::seconds(1))); }};
+  }
+  auto remote = std::make_shared<RemoteSlot>(side.world.attach(1, spec));
+  const Tensor tensor = side.world.allocate(spec.dtype, spec.shape);
+  (void)remote->put(tensor).wait();
+  auto second = std::make_shared<Request>(remote->put(tensor));
+  World* const world = &side.world;
+  if (!any)
+    return {.call = [remote, second](Deadline deadline) { return said(second->wait(deadline)); }};
+  return {.call = [world, remote, second](Deadline deadline) {
+    const std::array<Request*, 1> all{second.get()};
+    return said(world->wait_any(all, deadline));
+  }};
+}
+
+Case owner_fills(Side& side) {
+  const SlotSpec spec = spec_of(side, Writer::owner);
+  if (side.calls()) {
+    auto slot = std::make_shared<Slot>(side.world.expose(spec));
+    auto seen = std::make_shared<Slot>(
+        side.world.expose({.name = side.named("seen"), .dtype = DType::u8, .shape = {1}}));
+    (void)slot->next();
+    slot->publish().or_throw();
+    seen->wait().status().or_throw();
+    return {.call = [slot, seen](Deadline deadline) { return said(slot->next(deadline)); }};
+  }
+  auto remote = std::make_shared<RemoteSlot>(side.world.attach(0, spec));
+  auto view = std::make_shared<Arrival>(*remote->view());
+  RemoteSlot told = side.world.attach(0, side.named("seen"));
+  (void)told.put(side.world.allocate(DType::u8, {1})).wait();
+  return {.end = [remote, view] { *view = Arrival(); }};
+}
+
+enum class Reads { view, tensor, runs, any };
+
+/// Rank 0 reads what rank 1 published. `published`: a version is there, and is to be read.
+Case reader_reads(Side& side, Reads how, bool published) {
+  const SlotSpec spec = spec_of(side, Writer::owner);
+  if (!side.calls()) {
+    auto slot = std::make_shared<Slot>(side.world.expose(spec));
+    auto publish = [slot] {
+      if (slot->next(Deadline::after(std::chrono::seconds(1))).ok()) (void)slot->publish();
+    };
+    if (published) publish();
+    return {.part = publish, .end = [slot] {}};
+  }
+  auto remote = std::make_shared<RemoteSlot>(side.world.attach(1, spec));
+  while (published && !remote->ready()) {
+  }
+  const Tensor into = side.world.allocate(spec.dtype, spec.shape);
+  World* const world = &side.world;
+  switch (how) {
+    case Reads::view:
+      return {.call = [remote](Deadline deadline) { return said(remote->view(deadline)); }};
+    case Reads::tensor:
+      return {.call = [=](Deadline deadline) { return said(remote->get(into, deadline), into); }};
+    case Reads::runs:
+      return {.call = [=](Deadline deadline) {
+        const std::array runs{SlotRun{0, kElements, into.data()}};
+        return said(remote->get(runs, deadline), into);
+      }};
+    case Reads::any:
+      break;
+  }
+  return {.call = [=](Deadline deadline) {
+    const std::array<RemoteSlot*, 1> all{remote.get()};
+    return said(world->wait_any(all, deadline));
+  }};
+}
+
+Case any_of_slots(Side& side) {
+  const SlotSpec spec = spec_of(side);
+  if (!side.calls()) return owner_waits(side, spec);
+  auto slot = std::make_shared<Slot>(side.world.expose(spec));
+  World* const world = &side.world;
+  return {.call = [=](Deadline deadline) {
+    const std::array<Slot*, 1> all{slot.get()};
+    return said(world->wait_any(all, deadline));
+  }};
+}
+
+Case attaches(Side& side, bool by_name) {
+  const SlotSpec spec = spec_of(side);
+  if (!side.calls()) {
+    auto slot = std::make_shared<Slot>();
+    World* const world = &side.world;
+    return {.part = [=] { *slot = world->expose(spec); }, .end = [slot] {}};
+  }
+  World* const world = &side.world;
+  return {.call = [=](Deadline deadline) {
+    return thrown([&] {
+      RemoteSlot remote =
+          by_name ? world->attach(1, spec.name, deadline) : world->attach(1, spec, deadline);
+    });
+  }};
+}
+
+}  // namespace
+
+std::vector<Row> slot_rows() {
+  return {
+      {"Request::wait", [](Side& side) { return put_waits(side, false); }},
+      {"Slot::wait", [](Side& side) { return owner_waits(side, spec_of(side)); }},
+      {"Slot::wait", owner_reads, true, "announced"},
+      perhaps_alone({"Slot::next", owner_fills}),
+      {"RemoteSlot::view", [](Side& side) { return reader_reads(side, Reads::view, false); }},
+      perhaps_alone({"RemoteSlot::view",
+                     [](Side& side) { return reader_reads(side, Reads::view, true); }, true,
+                     "published"}),
+      perhaps_alone(
+          {"RemoteSlot::get", [](Side& side) { return reader_reads(side, Reads::tensor, true); }}),
+      perhaps_alone(
+          {"RemoteSlot::get#2", [](Side& side) { return reader_reads(side, Reads::runs, true); }}),
+      {"World::attach", [](Side& side) { return attaches(side, false); }},
+      {"World::attach#2", [](Side& side) { return attaches(side, true); }},
+      {"World::wait_any", any_of_slots, false},
+      {"World::wait_any#2", [](Side& side) { return reader_reads(side, Reads::any, false); },
+       false},
+      {"World::wait_any#3", [](Side& side) { return put_waits(side, true); }, false},
+  };
+}
+
+}  // namespace weft::tests

@@ -1,0 +1,87 @@
+// Two ranks that are processes: rank 0 calls, rank 1 does as it is told and is stopped.
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tests/faults/deadlines/row.hpp"
+
+namespace weft::tests {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kDeadline{80};
+constexpr milliseconds kGrace{100};
+/// A busy machine may be late now and then; a call that doesn't keep its deadline always is.
+constexpr int kTries = 3;
+
+enum class Mode : std::uint8_t { stopped, stopped_within, silent };
+inline constexpr std::array kModes{Mode::stopped, Mode::stopped_within, Mode::silent};
+const char* name_of(Mode mode);
+
+struct Places {
+  std::filesystem::path folder;
+  int port = 0;
+  int guests = 0;
+};
+
+std::vector<Row> all_rows();
+World join(int rank, const Places& places);
+
+/// What rank 0 tells rank 1 to do next. Answered by one byte when it is done, but for `part`.
+struct Order {
+  enum class What : std::uint8_t { make, part, end };
+  What what = What::make;
+  std::uint32_t row = 0;
+  std::uint32_t number = 0;
+};
+
+/// Rank 1: obeys until its orders end. Returns its exit status.
+int obey(int orders, const Places& places);
+
+class Peer {
+ public:
+  Peer(int orders, pid_t pid) : orders_(orders), pid_(pid) {}
+
+  void begin(const Order& order) const;
+  void await() const;
+  void stop() const;
+  void go_on() const { ::kill(pid_, SIGCONT); }
+
+ private:
+  const int orders_;
+  const pid_t pid_;
+};
+
+class Runner {
+ public:
+  Runner(World& world, const Peer& peer, const Places& places)
+      : world_(world), peer_(peer), places_(places) {}
+
+  /// How often the deadline was what ended the call.
+  int timeouts() const { return timeouts_; }
+
+  /// What the call did wrong: nothing, mostly.
+  std::string run(std::uint32_t index, const Row& row, Mode mode);
+
+ private:
+  std::string attempt(std::uint32_t index, const Row& row, Mode mode, bool& late);
+
+  std::string judge(const Row& row, const Said& said, std::chrono::nanoseconds took, Mode mode,
+                    bool& late);
+
+  World& world_;
+  const Peer& peer_;
+  const Places& places_;
+  std::uint32_t number_ = 0;
+  int timeouts_ = 0;
+};
+
+}  // namespace weft::tests

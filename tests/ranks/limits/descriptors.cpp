@@ -1,0 +1,41 @@
+// Each rank has as many descriptors as the docs tell: kDescriptors, and kDescriptorsPerRank for
+// each rank of the host. Some that the launcher opens may be missing.
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <iterator>
+#include <thread>
+
+#include "tests/unit/docs/sizes.hpp"
+#include "weft/collective.hpp"
+#include "weft/world.hpp"
+
+namespace {
+
+int count_descriptors() {
+  namespace fs = std::filesystem;
+  const auto all = fs::directory_iterator("/proc/self/fd");
+  return static_cast<int>(std::distance(begin(all), end(all))) - 1;  // not the folder's own
+}
+
+}  // namespace
+
+int main() {
+  constexpr int kOfEveryProcess = 3;
+  constexpr int kOfTheLauncher = 4;
+  const int inherited = count_descriptors();
+  weft::World world = weft::World::join();
+  const int told = weft::docs::kDescriptors + weft::docs::kDescriptorsPerRank * world.size();
+  int own = 0;
+  // Peers' boards come after the join.
+  for (const auto end = weft::Deadline::after(std::chrono::seconds(10)); !end.passed();) {
+    own = count_descriptors() - inherited + kOfEveryProcess;
+    if (own >= told - kOfTheLauncher) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  std::printf("rank %d: %d descriptors, told %d\n", world.rank(), own, told);
+  const bool right = own <= told && own >= told - kOfTheLauncher;
+  // All have counted before one leaves.
+  if (!weft::Collectives::open(world).run(weft::barrier()).ok()) return 1;
+  return world.leave(weft::Deadline::after(std::chrono::seconds(20))).ok() && right ? 0 : 1;
+}

@@ -1,0 +1,139 @@
+// What a peer may have written anyhow is refused by the one function that looks at it.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <limits>
+
+#include "p2p/arena/arena.hpp"
+#include "p2p/copy_once.hpp"
+#include "p2p/message/ring.hpp"
+#include "p2p/rendezvous/wire.hpp"
+#include "p2p/slot/grant.hpp"
+#include "p2p/slot/messages.hpp"
+#include "p2p/slot/published_words.hpp"
+
+namespace weft::tests {
+namespace {
+
+using namespace p2p;
+
+constexpr std::int64_t kHuge = std::numeric_limits<std::int64_t>::max();
+
+SlotSpec dynamic() { return {.name = "d", .shape = {0, 0}, .placement = Placement::dynamic}; }
+
+TEST(ARecordOfADynamicSlot, HasATensorsShapeAndARankOfTheJob) {
+  DynamicRecord record{.rank = 1};
+  record.dim = {3, 4};
+  ASSERT_TRUE(shape_of(record, dynamic(), 2));
+  EXPECT_EQ(*shape_of(record, dynamic(), 2), (Shape{3, 4}));
+  for (const int rank : {-1, 2, std::numeric_limits<int>::max()}) {
+    record.rank = rank;
+    EXPECT_FALSE(shape_of(record, dynamic(), 2)) << rank;
+  }
+  record.rank = 0;
+  for (const std::int64_t dim : {std::int64_t{-1}, kHuge, std::int64_t{1} << 62}) {
+    record.dim = {dim, 4};
+    EXPECT_FALSE(shape_of(record, dynamic(), 2)) << dim;
+  }
+  record.dim = {0, kHuge};  // a zero hides no overflow
+  EXPECT_FALSE(shape_of(record, dynamic(), 2) && shape_of(record, dynamic(), 2)->elements() != 0);
+}
+
+TEST(AHeadInARing, HasRoomForItsPayloadAndIsInTurn) {
+  using namespace message;
+  const auto head = [](std::uint64_t sequence, std::uint64_t size) {
+    return Head{.sequence = sequence, .size = size};
+  };
+  EXPECT_EQ(fault_of(head(7, Head::pack(Kind::in_cell, Cell::kPayload)), 7, Place::cell), nullptr);
+  EXPECT_NE(fault_of(head(7, Head::pack(Kind::in_cell, Cell::kPayload + 1)), 7, Place::cell),
+            nullptr);
+  EXPECT_NE(fault_of(head(6, Head::pack(Kind::in_cell, 8)), 7, Place::cell), nullptr);
+  EXPECT_NE(fault_of(head(7, Head::pack(Kind::in_long, 8)), 7, Place::cell), nullptr);
+  EXPECT_NE(fault_of(head(7, ~std::uint64_t{0}), 7, Place::cell), nullptr);
+  EXPECT_EQ(
+      fault_of(head(7, Head::pack(Kind::in_long, Geometry::kLongPayload)), 7, Place::long_buffer),
+      nullptr);
+  EXPECT_NE(fault_of(head(7, Head::pack(Kind::in_long, Geometry::kLongPayload + 1)), 7,
+                     Place::long_buffer),
+            nullptr);
+  EXPECT_NE(fault_of(head(7, Head::pack(Kind::offered, 8)), 7, Place::long_buffer), nullptr);
+  EXPECT_NE(fault_of(Offer{.ack = SenderWords::kOffers}), nullptr);
+}
+
+AttachedMessage granted_for(const SlotSpec& spec) {
+  AttachedMessage message;
+  message.spec = to_wire(spec);
+  message.lines = {0, 0, 64 * spec.depth};
+  message.stride = 4096;
+  message.buffers = {static_cast<std::uint32_t>(ArenaSort::data) << 24, 0, 4096 * spec.depth};
+  return message;
+}
+
+TEST(AGrantOfASlot, IsOfMemoryThatAWriterMayWrite) {
+  const SlotSpec spec{.name = "s", .shape = {1000}, .depth = 2};
+  AttachedMessage message = granted_for(spec);
+  EXPECT_TRUE(makes_sense(message, spec));
+  message.buffers.chunk = static_cast<std::uint32_t>(ArenaSort::published) << 24;
+  EXPECT_FALSE(makes_sense(message, spec));
+  message = granted_for(spec);
+  message.let_go = 1;  // of a tensor that was never put
+  EXPECT_FALSE(makes_sense(message, spec));
+}
+
+TEST(AGrantOfAPublishedSlot, IsOfWholeLinesThatItsOwnerAloneWrites) {
+  const SlotSpec spec{.name = "s", .shape = {1000}, .depth = 2, .writer = Writer::owner};
+  AttachedMessage message = granted_for(spec);
+  message.buffers.chunk = static_cast<std::uint32_t>(ArenaSort::published) << 24;
+  message.reader_words = {0, 0, ReaderWords::bytes(spec.depth)};
+  EXPECT_TRUE(makes_sense(message, spec));
+  for (const ArenaSort sort : {ArenaSort::data, ArenaSort::adopted, ArenaSort::control}) {
+    message.buffers.chunk = static_cast<std::uint32_t>(sort) << 24;
+    EXPECT_FALSE(makes_sense(message, spec));
+  }
+  message.buffers.chunk = static_cast<std::uint32_t>(ArenaSort::published) << 24;
+  message.buffers.offset = 8;
+  EXPECT_FALSE(makes_sense(message, spec));
+}
+
+TEST(AContract, DiffersByEachThingThatTensorsGoBy) {
+  const SlotSpec spec{.name = "s", .shape = {3}, .depth = 2};
+  EXPECT_TRUE(same_contract(spec, spec));
+  SlotSpec other = spec;
+  other.shape = {2};
+  EXPECT_FALSE(same_contract(spec, other));
+  other = spec;
+  other.dtype = DType::f64;
+  EXPECT_FALSE(same_contract(spec, other));
+  other = spec;
+  other.depth = 3;
+  EXPECT_FALSE(same_contract(spec, other));
+}
+
+TEST(ARefusal, IsAnError) {
+  for (const std::uint32_t code : {0U, 20U, 255U, ~0U}) EXPECT_EQ(code_of(code), Code::system);
+  EXPECT_EQ(code_of(static_cast<std::uint32_t>(Code::path_failed)), Code::path_failed);
+}
+
+TEST(ARequestOfARendezvous, HasItsDestinationWhereOthersMayWrite) {
+  using namespace rendezvous;
+  for (const ArenaSort sort : {ArenaSort::data, ArenaSort::published, ArenaSort::control}) {
+    std::array<std::byte, 512> buffer{};
+    MessageWriter writer(buffer, RendezvousMessage::tensor_re_request, 0, 1);
+    writer.add(AskAgain{.item = 0, .destination = {static_cast<std::uint32_t>(sort) << 24, 0, 64}});
+    MessageReader reader(writer.finish());
+    EXPECT_EQ(reader.ask_again().has_value(), sort == ArenaSort::data);
+  }
+}
+
+TEST(MemoryThatWasMappedForReading, IsNotTakenForWritable) {
+  const Segment segment =
+      create_shared_segment(1 << 21, {.huge = false}, "weft-test", Access::write);
+  SegmentMapper mapper;
+  const auto read = mapper.map(segment.fd, 1 << 21, Access::read);
+  const auto written = mapper.map(segment.fd, 1 << 21, Access::write);
+  written->data()[5] = std::byte{7};  // a fault, if it were the first mapping
+  EXPECT_EQ(read->data()[5], std::byte{7});
+}
+
+}  // namespace
+}  // namespace weft::tests

@@ -1,0 +1,28 @@
+// A job of processes, one of whose ranks is hostile.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace weft::tests {
+
+struct HostileJob {
+  static constexpr int kRanks = 4;
+
+  std::string workload;
+  unsigned seed = 0;
+  int hostile() const noexcept;
+};
+
+/// What became of an honest rank that did not end by itself, and well: empty if all did. `errors`
+/// counts the typed errors that they met.
+struct Outcome {
+  std::vector<std::string> broken;
+  int errors = 0;
+  double seconds = 0;
+};
+
+/// Requires that this process has one thread.
+Outcome run(const HostileJob& job);
+
+}  // namespace weft::tests

@@ -1,0 +1,128 @@
+// What is made and let go over and over leaves no memory, descriptor or thread behind: as many
+// operations as before cost nothing more. With --full a million of each kind.
+#include <gtest/gtest.h>
+#include <malloc.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tests/seeds.hpp"
+#include "tests/threads/slots/ranks.hpp"
+#include "weft/message.hpp"
+#include "weft/rendezvous.hpp"
+
+namespace weft::tests {
+namespace {
+
+std::size_t entries(const char* folder) {
+  return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(folder), {}));
+}
+
+/// What this process holds; its ranks are threads of it.
+struct Holdings {
+  std::size_t heap = mallinfo2().uordblks + mallinfo2().hblkhd;
+  std::size_t descriptors = entries("/proc/self/fd");
+  std::size_t threads = entries("/proc/self/task");
+};
+
+/// One operation: rank 0's part and rank 1's, who both know its number.
+using Operation = std::function<void(World& world, int number)>;
+/// Makes what the operations share, once for each rank.
+using Begin = std::function<Operation(World& world, Meeting& meeting)>;
+
+int count_of(int usual) { return std::getenv("WEFT_TEST_FULL") != nullptr ? 1'000'000 : usual; }
+
+void soak(int count, const Begin& begin) {
+  // What is bounded (a ring of the last events, names kept for a while) may fill up first.
+  constexpr std::size_t kSlack = 256 << 10;
+  Meeting meeting(2);
+  run_ranks(
+      2,
+      [&](World& world) {
+        {
+          const Operation operation = begin(world, meeting);
+          for (int i = 0; i < count; ++i) operation(world, i);
+          meeting.wait();
+          const Holdings before;
+          meeting.wait();
+          for (int i = 0; i < count; ++i) operation(world, count + i);
+          meeting.wait();
+          const Holdings after;
+          meeting.wait();
+          if (world.rank() == 0) {
+            EXPECT_LT(after.heap, before.heap + kSlack) << count << " operations";
+            EXPECT_LE(after.descriptors, before.descriptors);
+            EXPECT_LE(after.threads, before.threads);
+          }
+        }
+        EXPECT_TRUE(world.leave().ok());
+      },
+      settings());
+}
+
+TEST(Soak, KeysOfOneStepEach) {
+  constexpr int kKeys = 64;  // of an operation
+  soak(count_of(1000 * kKeys) / kKeys, [](World& world, Meeting&) -> Operation {
+    auto rendezvous = std::make_shared<Rendezvous>(Rendezvous::open(world, {.name = "soak"}));
+    const Tensor tensor = world.allocate(DType::f32, {4});
+    return [rendezvous, tensor](World& at, int number) {
+      std::vector<std::string> keys;
+      for (int i = 0; i < kKeys; ++i)
+        keys.push_back("weight/step " + std::to_string(number * kKeys + i));
+      if (at.rank() == 0) {
+        for (const std::string& key : keys) rendezvous->send(1, key, 1, tensor).or_throw();
+        return;
+      }
+      std::vector<KeyStep> wanted;
+      for (const std::string& key : keys) wanted.push_back({key, 1});
+      for (const auto& received : rendezvous->recv(0, wanted)) received.status().or_throw();
+    };
+  });
+}
+
+TEST(Soak, SubsetsMadeAnew) {
+  soak(count_of(seeds(20'000)), [](World&, Meeting&) -> Operation {
+    return [](World& at, int number) {
+      const Group subset = at.group().subset(number % 2 == 0 ? std::vector{1, 0} : std::vector{1});
+      EXPECT_EQ(subset.members().front(), 1);
+    };
+  });
+}
+
+TEST(Soak, SlotsAndAttachments) {
+  soak(count_of(seeds(1000)), [](World&, Meeting& meeting) -> Operation {
+    return [&meeting](World& at, int number) {
+      const SlotSpec spec{
+          .name = "soak " + std::to_string(number), .dtype = DType::u8, .shape = {100}};
+      if (at.rank() == 0) {
+        Slot slot = at.expose(spec);
+        meeting.wait();
+      } else {
+        const RemoteSlot remote = at.attach(0, spec);
+        meeting.wait();
+      }
+      meeting.wait();
+    };
+  });
+}
+
+TEST(Soak, MessagesWhoseRequestsAreLetGo) {
+  soak(count_of(seeds(20'000)), [](World& world, Meeting&) -> Operation {
+    const Tensor tensor = world.allocate(DType::f32, {4});
+    return [tensor](World& at, int number) {
+      Messages messages(at);
+      const int other = 1 - at.rank();
+      const auto tag = static_cast<std::uint64_t>(number % 100);
+      { const MessageRequest sent = messages.isend(other, tag, tensor); }
+      { const MessageRequest unmatched = messages.irecv(other, 5000 + tag, tensor); }
+      messages.recv(other, tag, tensor).status().or_throw();
+      messages.sendrecv(other, 1000, tensor, other, 1000, tensor).status().or_throw();
+    };
+  });
+}
+
+}  // namespace
+}  // namespace weft::tests

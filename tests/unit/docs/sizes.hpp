@@ -1,0 +1,40 @@
+// What docs/scaling.md reckons with.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+namespace weft::docs {
+
+/// Bytes.
+struct Sizes {
+  std::size_t address = 0;  ///< RankAddress
+  std::size_t cpus = 0;     ///< of it, the processors
+  std::size_t peer = 0;
+  std::size_t link = 0;
+  std::size_t channel = 0;  ///< ShmChannel
+  std::size_t partner = 0;  ///< ShmFabric's
+  std::size_t slot = 0;     ///< SlotState
+  std::size_t seat = 0;
+  std::size_t remote_slot = 0;  ///< RemoteSlotState
+  std::size_t pending = 0;      ///< its places for pending puts
+  std::vector<std::size_t>
+      messages{};  ///< greet, challenge, hello, attach, attached, chunk, leaving
+
+  /// By RDMA; 0 where this machine has no headers for it.
+  std::size_t verbs_channel = 0;
+  std::size_t stripe = 0;
+  std::size_t queue_pair = 0;
+
+  std::size_t per_peer() const { return peer + link + channel + partner; }
+};
+
+Sizes sizes();
+
+/// Descriptors of a rank that has neither data memory nor RDMA: what it and PMIx need by itself,
+/// with the three that every process has, and what each rank of its host adds (socket, pidfd, event
+/// descriptor, status board).
+inline constexpr int kDescriptors = 25;
+inline constexpr int kDescriptorsPerRank = 4;
+
+}  // namespace weft::docs
