@@ -224,6 +224,10 @@ class WEFT_API RemoteSlot {
   Status get(std::span<const SlotRun> runs, Deadline deadline = {}) noexcept;
   /// Writer::owner: whether view() would return at once.
   bool ready() const noexcept;
+  /// Writer::owner: the next view() or get() takes the newest version even if it is the last that
+  /// was seen here. Whether the owner still has it is the owner's affair: one whose buffer it fills
+  /// again is not to be had, and a newer one is waited for.
+  void see_again() noexcept;
 
   /// As Slot::also_needs.
   void also_needs(std::span<const int> ranks, Needed needed = Needed::always);

@@ -72,6 +72,7 @@ class RemoteSlotState {
   Status get(const Tensor& into, Deadline deadline) noexcept;
   void let_go(std::uint64_t version) noexcept;
   bool ready() const noexcept;
+  void see_again() noexcept;
   bool broken() const noexcept;
   void before_wait() const noexcept {}
   int queue_pairs() const noexcept { return owner_.channel->queue_pairs(); }

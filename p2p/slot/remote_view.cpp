@@ -56,6 +56,13 @@ bool RemoteSlotState::ready() const noexcept {
   return is_there;
 }
 
+void RemoteSlotState::see_again() noexcept {
+  if (spec_.writer != Writer::owner || !gate_.enter()) return;
+  const Newest newest = this->newest();
+  gate_.leave();
+  if (newest.version > 0) seen_ = std::min(seen_, newest.version - 1);
+}
+
 bool RemoteSlotState::pin(Newest version) noexcept {
   auto& pins = reader_words_.pins(version.buffer);
   pins.store(static_cast<std::uint8_t>(pins.load(std::memory_order_relaxed) + 1),

@@ -125,6 +125,9 @@ bool RemoteSlot::ready() const noexcept {
   state_->look_for_arrivals();
   return state_->ready();
 }
+void RemoteSlot::see_again() noexcept {
+  if (!state_->forked()) state_->see_again();
+}
 int RemoteSlot::queue_pairs() const noexcept { return state_->queue_pairs(); }
 
 void RemoteSlot::use_queue_pair(int index) {

@@ -17,7 +17,7 @@ void Gradients::attach(World& world, Deadline deadline) {
 
 Status Gradients::take(std::size_t worker, Deadline deadline) noexcept {
   Worker& from = workers_[worker];
-  if (worker == 0 && from.taken == 0)
+  if (worker == 0)
     if (Status status = initial_.take(deadline); !status) return status;
   auto arrival = from.slot.view(deadline);
   if (!arrival) return arrival.status();
@@ -27,6 +27,7 @@ Status Gradients::take(std::size_t worker, Deadline deadline) noexcept {
                       fmt::format("a push of number {}", sequence));
     });
   from.taken = arrival->sequence();
+  if (worker == 0 && from.taken > 1) initial_.drop();
   from.base = load_word(arrival->tensor().data() + table_.pushes.bytes(), GradientWords::kBase);
   from.arrival = *std::move(arrival);
   return {};
@@ -34,7 +35,13 @@ Status Gradients::take(std::size_t worker, Deadline deadline) noexcept {
 
 void Gradients::let_go(std::size_t worker) noexcept {
   workers_[worker].arrival = {};
-  if (worker == 0) initial_.drop();
+  if (worker == 0) initial_.let_go();
+}
+
+void Gradients::take_again(std::size_t worker) noexcept {
+  Worker& from = workers_[worker];
+  from.slot.see_again();
+  if (worker == 0 && from.taken == 1) initial_.take_again();
 }
 
 }  // namespace weft::pslib

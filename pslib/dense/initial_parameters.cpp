@@ -10,11 +10,18 @@ void InitialParameters::attach(World& world, const Description& table, std::span
 }
 
 Status InitialParameters::take(Deadline deadline) noexcept {
-  if (!slot_ || arrival_) return {};
+  if (!slot_ || !is_due_) return {};
   auto arrival = slot_->view(deadline);
   if (!arrival) return arrival.status();
   arrival_ = *std::move(arrival);
+  is_due_ = false;
   return {};
+}
+
+void InitialParameters::take_again() noexcept {
+  if (!slot_) return;
+  slot_->see_again();
+  is_due_ = true;
 }
 
 void InitialParameters::drop() noexcept {

@@ -20,14 +20,19 @@ class InitialParameters {
   /// Waits for them. The first worker shows them before its first push, so who takes them first
   /// takes that push with all that it stands for.
   Status take(Deadline deadline) noexcept;
+  /// The next take() takes them once more.
+  void take_again() noexcept;
   bool has() const noexcept { return static_cast<bool>(arrival_); }
   const std::byte* data() const noexcept { return arrival_.tensor().data(); }
-  /// They are not needed any more; gives their memory back.
+  /// Gives their memory back.
+  void let_go() noexcept { arrival_ = {}; }
+  /// Nobody here needs them any more.
   void drop() noexcept;
 
  private:
   std::optional<RemoteSlot> slot_;
   Arrival arrival_;  // below the slot, as it must go first
+  bool is_due_ = true;
 };
 
 }  // namespace weft::pslib

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 
 #include "pslib/dense/relaxed_words.hpp"
@@ -99,6 +100,7 @@ Status RelaxedServer::advance() noexcept {
       }
     }
     let_go();
+    take_again();
     return tell();
   } catch (const Error& error) {
     return error.status();
@@ -133,7 +135,7 @@ Result<bool> RelaxedServer::step(Held& held) {
       return fetch(held);
     case Replica::Duty::lost:
       goes_on = false;
-      if (!is_ending()) status = lost(held);
+      status = lose(held);
   }
   if (!status) return status;
   return goes_on;
@@ -202,11 +204,26 @@ bool RelaxedServer::is_ending() const noexcept {
   });
 }
 
+// Another server may have left because the table has ended: then the workers' ends are under way
+// here too. If they don't come, it has given up.
+Status RelaxedServer::lose(Held& held) const {
+  constexpr std::chrono::seconds kUnderWay{1};
+  if (!is_ending()) return lost(held);
+  if (held.lost_at.is_default()) held.lost_at = Deadline::after(kUnderWay);
+  return held.lost_at.passed() ? lost(held) : Status{};
+}
+
+Deadline RelaxedServer::advance_at() const noexcept {
+  const auto found =
+      std::ranges::find_if(held_, [](const Held& held) { return !held.lost_at.is_default(); });
+  return found == held_.end() ? Deadline{} : found->lost_at;
+}
+
 Status RelaxedServer::lost(const Held& held) const {
   ErrorDetail detail;
   detail.code = Code::peer_failed;
   detail.operation = "serve";
-  detail.message = fmt::format("all servers that held shard {} of table \"{}\" have died",
+  detail.message = fmt::format("all servers that held shard {} of table \"{}\" have died or left",
                                held.shard, table_.table);
   detail.hint = "more replicas survive more deaths at a time; a checkpoint survives all";
   detail.rank = world_.rank();
@@ -221,6 +238,19 @@ void RelaxedServer::let_go() noexcept {
       return !held.replica.has_state() || held.state->done(worker) >= gradients_.taken(worker);
     };
     if (gradients_.has(worker) && std::ranges::all_of(held_, is_done)) gradients_.let_go(worker);
+  }
+}
+
+// A shard that this server has come to hold since may be of before a push that the others here were
+// done with.
+void RelaxedServer::take_again() noexcept {
+  for (std::size_t worker = 0; worker < gradients_.size(); ++worker) {
+    const auto lacks_it = [&](const Held& held) {
+      return held.replica.has_state() && held.state->done(worker) < gradients_.taken(worker);
+    };
+    if (!gradients_.has(worker) && !gradients_.is_gone(worker) &&
+        std::ranges::any_of(held_, lacks_it))
+      gradients_.take_again(worker);
   }
 }
 

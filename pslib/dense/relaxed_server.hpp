@@ -34,6 +34,7 @@ class RelaxedServer final : public TableShard {
   }
   Status take_peer(std::size_t peer, Deadline deadline) noexcept override;
   Status advance() noexcept override;
+  Deadline advance_at() const noexcept override;
   bool needs_all() const noexcept override;
   /// A step that can't be made without a worker that has died ends the table when it begins: one
   /// that left after its last may be taken for dead.
@@ -62,6 +63,7 @@ class RelaxedServer final : public TableShard {
     std::map<std::size_t, Offer> offers;         // by server
     std::vector<std::uint64_t> acknowledged;     // StateWords; empty: not by this server
     std::uint64_t told = 0;                      // the replica's revision
+    Deadline lost_at{};                          // when nobody will hold it any more, if ever
   };
   struct Peer {
     std::size_t server;
@@ -81,8 +83,10 @@ class RelaxedServer final : public TableShard {
   Result<bool> fetch(Held& held);
   Status look_for_offer(const Held& held, Offer& offer);
   bool is_ending() const noexcept;
+  Status lose(Held& held) const;
   Status lost(const Held& held) const;
   void let_go() noexcept;
+  void take_again() noexcept;
   Status tell() noexcept;
   Status publish_state() noexcept;
 

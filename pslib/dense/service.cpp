@@ -39,15 +39,30 @@ Status Service::run(Deadline deadline) {
     if (!deadline.is_default() && deadline.passed()) return late();
     slots.clear();
     for (const Source& source : sources_) slots.push_back(source.slot);
-    const auto ready = world_.wait_any(slots, deadline);
-    if (!ready && ready.status().code() == Code::timeout) continue;
-    Status status = ready ? serve(*ready, deadline) : ready.status();
+    const auto ready = world_.wait_any(slots, next_look(deadline));
+    const bool is_quiet = !ready && ready.status().code() == Code::timeout;
+    Status status = ready ? serve(*ready, deadline) : is_quiet ? look_again() : ready.status();
     if (status.code() == Code::timeout && !deadline.is_default() && deadline.passed()) continue;
     if (status) status = regroup();
     if (status) status = check_step();
     if (!status) return first_cause_ ? status : first_cause_;
   }
   return first_cause_;
+}
+
+Deadline Service::next_look(Deadline deadline) const noexcept {
+  for (const TableShard* const shard : shards_)
+    if (const Deadline at = shard->advance_at();
+        !at.is_default() && (deadline.is_default() || at.when() < deadline.when()))
+      deadline = at;
+  return deadline;
+}
+
+Status Service::look_again() {
+  for (TableShard* const shard : shards_)
+    if (const Deadline at = shard->advance_at(); !at.is_default() && at.passed())
+      if (Status status = shard->advance(); !status) return status;
+  return {};
 }
 
 Status Service::serve(std::size_t index, Deadline deadline) {

@@ -49,6 +49,8 @@ class Service {
 
   Status serve(std::size_t source, Deadline deadline);
   Status advance(TableShard& shard);
+  Deadline next_look(Deadline deadline) const noexcept;
+  Status look_again();
   Status take(const Source& source, Deadline deadline);
   Status drop_closed();
   bool is_refusal(const Source& source, const Status& status) const noexcept;

@@ -45,6 +45,8 @@ class TableShard {
   virtual Status take_peer(std::size_t /*peer*/, Deadline /*deadline*/) noexcept { return {}; }
   /// Does what can be done with what was taken.
   virtual Status advance() noexcept = 0;
+  /// When to call that even if nothing has come. Default: when something comes.
+  virtual Deadline advance_at() const noexcept { return {}; }
 
   /// Whether an update is under way that can't be made without every worker.
   virtual bool needs_all() const noexcept = 0;

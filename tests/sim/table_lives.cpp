@@ -1,6 +1,7 @@
 #include "tests/sim/table_lives.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -138,7 +139,8 @@ class Lives {
     checkpoint_ = saved_.newest();
     if (checkpoint_ > 0) ++lives_.restarts;
     has_begun_ = false;
-    has_parameters_ = all_began_ = false;
+    has_parameters_ = is_whole_ = all_began_ = false;
+    made_ = 0;
     is_dead_.assign(workers_, false);
     has_ended_.assign(workers_, false);
     const std::ptrdiff_t before = threads();
@@ -159,10 +161,21 @@ class Lives {
     pslib::ParameterServer server(world, deployment);
     pslib::TableOptions options(pslib::Optimizer::sgd(1.0F));
     options.consistency = consistency_;
-    options.checkpoint = {.folder = saved_.path(), .every = job_.saved_every};
+    // The folder stays open where a rank is killed.
+    if (lot_ == Lot::any)
+      options.checkpoint = {.folder = saved_.path(), .every = job_.saved_every};
     pslib::Table table = server.table("model", tensors(), options);
+    ++made_;
+    look_at_begin(world.size());
     if (server.works()) {
-      work(world, table);
+      try {
+        work(world, table);
+      } catch (...) {
+        // It closes its table, and the others wait for it no longer.
+        const int worker = world.rank() - first_worker();
+        note({.kind = TableEvent::Kind::closed, .worker = static_cast<std::size_t>(worker)});
+        throw;
+      }
     } else {
       pslib::Table* const tables[] = {&table};
       server.serve(tables).or_throw();
@@ -179,7 +192,8 @@ class Lives {
     const auto longest = 20 + pace.below(400);
     if (!std::exchange(has_begun_, true)) begin(table);
     table.initialize().or_throw();
-    if (!std::exchange(has_parameters_, true)) all_began_ = all_live(world.size());
+    has_parameters_ = true;
+    look_at_begin(world.size());
     pulled(worker, table);
     for (std::uint64_t step = 0; step < steps; ++step) {
       rest(world, pace, longest);
@@ -240,6 +254,12 @@ class Lives {
     }
   }
 
+  // Every rank has the table and a worker the parameters: from then on others may go on.
+  void look_at_begin(int ranks) {
+    if (!has_parameters_ || made_ < ranks) return;
+    if (!std::exchange(is_whole_, true)) all_began_ = all_live(ranks);
+  }
+
   bool all_live(int ranks) const {
     for (int rank = 0; rank < ranks; ++rank)
       if (!simulated_->lives(rank)) return false;
@@ -255,18 +275,28 @@ class Lives {
     const auto dead_workers = static_cast<std::size_t>(std::ranges::count(is_dead_, true));
     const std::size_t dead_servers = job_.servers == 0 ? 0 : outcome.killed.size() - dead_workers;
     const bool needs_workers = consistency_.kind == Consistency::Kind::bsp;
-    const bool goes_on = outcome.killed.empty() || (all_began_ && dead_servers < job_.replicas &&
-                                                    (dead_workers == 0 || !needs_workers));
     const auto is_about = [](std::string_view words) {
       return [words](const std::string& text) { return text.find(words) != std::string::npos; };
     };
     const bool is_lost = std::ranges::any_of(outcome.failures, is_about("that held shard"));
-    if (is_lost && dead_servers < job_.replicas)
-      lives_.failures.push_back(fmt::format("a shard was lost with {} dead servers and {} replicas",
-                                            dead_servers, job_.replicas));
+    // A step or a start that a dead worker had to be part of ends the table: its servers leave.
+    const bool must_end =
+        dead_workers > 0 &&
+        (needs_workers ||
+         std::ranges::any_of(outcome.failures, is_about("before the table had its parameters")));
+    if (all_began_ && is_lost && dead_servers < job_.replicas && !must_end)
+      lives_.failures.push_back(
+          fmt::format("a shard was lost with {} dead servers and {} replicas: {}", dead_servers,
+                      job_.replicas, fmt::join(outcome.failures, "; ")));
     lives_.lost += is_lost ? 1 : 0;
+    const bool goes_on =
+        outcome.killed.empty() || (all_began_ && dead_servers < job_.replicas && !must_end);
     if (!goes_on) {
       ++lives_.ended_by_death;
+      // Who can't go on is told why, and waits for nothing that will not come.
+      for (const std::string& failure : outcome.failures)
+        if (all_began_ && !must_end && is_about(": timeout: ")(failure))
+          lives_.failures.push_back(failure);
       return;
     }
     lives_.dead_workers += dead_workers;
@@ -302,6 +332,8 @@ class Lives {
   std::uint64_t checkpoint_ = 0;
   bool has_begun_ = false;       // a worker has the table
   bool has_parameters_ = false;  // and the parameters
+  int made_ = 0;                 // ranks that have the table
+  bool is_whole_ = false;        // all of them, and one the parameters
   bool all_began_ = false;       // nobody was dead then
   std::vector<bool> is_dead_;    // by worker
   std::vector<bool> has_ended_;  // by worker

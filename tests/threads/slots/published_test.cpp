@@ -246,6 +246,50 @@ TEST(Published, AReaderThatDoesNotLookHoldsNothingUp) {
       settings());
 }
 
+TEST(Published, AVersionIsSeenAgainAsLongAsItsOwnerHasIt) {
+  const auto spec = published(1, Flow::credits);
+  Meeting meeting(2);
+  run_ranks(
+      2,
+      [&](World& world) {
+        if (world.rank() == 0) {
+          auto slot = world.expose(spec);
+          meeting.wait();
+          publish(slot, 1);
+          meeting.wait();
+          const auto buffer = slot.next().value();
+          meeting.wait();
+          meeting.wait();
+          fill(buffer, pattern_of(0, 0, 2));
+          slot.publish().or_throw();
+          meeting.wait();
+        } else {
+          auto remote = world.attach(0, spec);
+          meeting.wait();
+          remote.see_again();
+          EXPECT_EQ(remote.view().value().sequence(), 1U);
+          EXPECT_FALSE(remote.ready());
+          remote.see_again();
+          EXPECT_TRUE(remote.ready());
+          {
+            const auto view = remote.view().value();
+            EXPECT_EQ(view.sequence(), 1U);
+            EXPECT_TRUE(holds(view.tensor(), pattern_of(0, 0, 1)));
+          }
+          meeting.wait();
+          meeting.wait();
+          // The owner fills its buffer again.
+          remote.see_again();
+          EXPECT_FALSE(remote.ready());
+          EXPECT_EQ(remote.view(Deadline::after(milliseconds(50))).status().code(), Code::timeout);
+          meeting.wait();
+          EXPECT_EQ(remote.view().value().sequence(), 2U);
+          meeting.wait();
+        }
+      },
+      settings());
+}
+
 /// Three buffers: one viewed all the time, two that the publisher goes on with.
 TEST(Published, AViewStaysWholeWhilePublishingGoesOn) {
   constexpr std::uint64_t kVersions = 50;
