@@ -44,7 +44,7 @@ std::size_t RelaxedShard::quorum(const Gradients& gradients) const noexcept {
   if (consistency.kind != Consistency::Kind::k_of_n) return 1;
   std::size_t live = 0;
   for (std::size_t i = 0; i < gradients.size(); ++i)
-    live += !gradients.is_gone(i) || gradients.has(i);
+    live += !gradients.is_gone(i) || (gradients.has(i) && gradients.taken(i) > done_[i]);
   return std::min<std::size_t>(consistency.k, live);
 }
 
