@@ -162,8 +162,7 @@ class Lives {
     pslib::TableOptions options(pslib::Optimizer::sgd(1.0F));
     options.consistency = consistency_;
     // The folder stays open where a rank is killed.
-    if (lot_ == Lot::any)
-      options.checkpoint = {.folder = saved_.path(), .every = job_.saved_every};
+    if (lot_ == Lot::any) options.checkpoint = {.folder = saved_.path(), .every = job_.saved_every};
     pslib::Table table = server.table("model", tensors(), options);
     ++made_;
     look_at_begin(world.size());
