@@ -173,12 +173,13 @@ void CollectiveGroup::mismatch(std::uint64_t number, int other, const Signature&
       "all ranks of a group must call the same operations in the same order");
 }
 
-void CollectiveGroup::mismatch_before(const PlannedCall& call, int other) noexcept {
+void CollectiveGroup::mismatch_before(std::uint64_t number, int other) noexcept {
+  const Signature& own = called(number);
   disagree(
-      name(call.task.kind()), other,
+      name(own.kind), other,
       fmt::format("call {} of the group is {} on ranks {} and {}, but a call before it was not "
                   "the same on both",
-                  call.number, call.task.signature.text(), local_.rank,
+                  number, own.text(), local_.rank,
                   ranks_[static_cast<std::size_t>(other)]),
       "compare the roots, sizes and order of the calls before");
 }

@@ -16,6 +16,9 @@ using Stage = PlannedCall::Stage;
 /// have this long, or an eighth of the time, to stop.
 constexpr std::chrono::milliseconds kGrace{50};
 
+/// How long a rank waits for others' parts of a call before it says so.
+constexpr std::chrono::milliseconds kQuiet{50};
+
 Deadline before_grace(Deadline until) noexcept {
   const auto left = std::max(until.left(), std::chrono::nanoseconds{0});
   return Deadline::at(until.when() - std::min<std::chrono::nanoseconds>(kGrace, left / 8));
@@ -79,12 +82,15 @@ Status CollectiveGroup::enqueue(const std::shared_ptr<PlannedCall>& call) noexce
   history_ = (history_ ^ call->fingerprint) * 0xff51afd7ed558ccd;
   history_ ^= history_ >> 32;
   call->mark = static_cast<std::uint32_t>(history_) | 1U;
+  marks_[numbered_ % kCallsKept] = call->mark;
   call->status = {};
   call->awaited = 0;
   call->step = 0;
   call->pieces = 0;
   call->stage = Stage::posting;
   begin(*call);
+  if (keeps_heard_) [[unlikely]]
+    has_heard_.store(true);
   queue_[queued_++] = call;
   advance();
   return {};
@@ -94,6 +100,8 @@ void CollectiveGroup::advance(Stint stint) noexcept {
   stint_ = stint;
   stint_over_ = false;
   if (broken_off_ != Clock::time_point::max()) return;  // the others were told
+  if (has_heard_.load(std::memory_order_relaxed)) [[unlikely]]
+    compare_heard();
   while (queued_ > 0) {
     advance_first(*queue_[0]);
     if (queue_[0]->stage != Stage::ended) break;
@@ -145,14 +153,82 @@ Status CollectiveGroup::await(PlannedCall& call, Deadline deadline) noexcept {
     if (call.stage != Stage::ended) advance(stint);
     return call.stage == Stage::ended;
   };
-  const p2p::WaitEnd end = local_.waiter.wait(
-      ended, [this] { return broken(); }, deadline);
+  const auto is_broken = [this] { return broken(); };
+  p2p::WaitEnd end = p2p::WaitEnd::timeout;
+  if (sees_calls() || ended()) {
+    end = local_.waiter.wait(ended, is_broken, deadline);
+  } else {
+    const Deadline until = deadline.resolve(local_.waiter.default_timeout());
+    auto quiet = std::min<std::chrono::nanoseconds>(kQuiet, until.left() / 4);
+    for (std::size_t nth = 0;; ++nth, quiet *= 2) {
+      end = local_.waiter.wait(ended, is_broken,
+                               until.left() > quiet ? Deadline::after(quiet) : until);
+      if (end != p2p::WaitEnd::timeout || until.passed()) break;
+      say_who_waits(nth);
+    }
+  }
   if (end == p2p::WaitEnd::timeout) return late(call);
   if (end == p2p::WaitEnd::broken) {
     break_off();
     give_up(deadline.is_default() ? patience() : std::min(deadline.when(), patience()));
   }
   return call.status;
+}
+
+void CollectiveGroup::say_who_waits(std::size_t nth) noexcept {
+  constexpr std::size_t kSome = 8;
+  if (queued_ == 0) return;
+  const PlannedCall& call = *queue_[0];
+  try {
+    std::vector<int> ranks;
+    const std::vector<int> late = awaited(call);
+    for (std::size_t i = 0; i < std::min(kSome, late.size()); ++i)
+      ranks.push_back(ranks_[static_cast<std::size_t>(late[(nth * kSome + i) % late.size()])]);
+    CollectiveMessage message{.what = CollectiveMessage::What::waits, .group = id_};
+    message.number = call.number;
+    message.mark = call.mark;
+    message.signature = call.task.signature;
+    table_.tell(ranks, message);
+  } catch (const std::bad_alloc&) {
+    return;  // it is said again
+  }
+}
+
+void CollectiveGroup::hear(int rank, const CollectiveMessage& waits) noexcept {
+  const auto place = std::ranges::find(ranks_, rank) - ranks_.begin();
+  const Heard heard{static_cast<int>(place), waits.number, waits.mark, waits.signature};
+  if (heard.from == size()) return;
+  const std::lock_guard lock(heard_mutex_);
+  const auto found = std::ranges::find(heard_, heard.from, &Heard::from);
+  try {
+    found == heard_.end() ? heard_.push_back(heard) : void(*found = heard);
+  } catch (const std::bad_alloc&) {
+    return;  // it is said again
+  }
+  has_heard_.store(true);
+}
+
+// Of a call that this rank has not come to yet, later; of one long ago, nothing.
+void CollectiveGroup::compare_heard() noexcept {
+  Heard other;
+  {
+    const std::lock_guard lock(heard_mutex_);
+    std::erase_if(heard_, [&](const Heard& heard) {
+      if (heard.number > numbered_) return false;
+      const bool is_known = heard.number > 0 && numbered_ - heard.number < kCallsKept;
+      if (is_known && (called(heard.number) != heard.signature ||
+                       marks_[heard.number % kCallsKept] != heard.mark))
+        other = heard;
+      return true;
+    });
+    keeps_heard_ = !heard_.empty();
+    has_heard_.store(false);
+  }
+  if (other.from < 0) return;
+  if (called(other.number) != other.signature)
+    mismatch(other.number, other.from, other.signature);
+  else
+    mismatch_before(other.number, other.from);
 }
 
 Status CollectiveGroup::run(const std::shared_ptr<PlannedCall>& call, Deadline deadline) noexcept {

@@ -63,6 +63,8 @@ class CollectiveGroup : public p2p::Ongoing {
 
   /// Any thread: the group can't go on. The first reason stays.
   void fail(const Status& why) noexcept;
+  /// The progress thread: a rank says which call it waits in.
+  void hear(int rank, const CollectiveMessage& waits) noexcept;
 
   // Any thread that waits, while the application's thread is in none of the calls above.
   p2p::Left move(p2p::Pace pace) noexcept final;
@@ -81,6 +83,8 @@ class CollectiveGroup : public p2p::Ongoing {
   virtual Status gone_failure(std::uint64_t number) const noexcept = 0;
   /// The ranks that a call waits for.
   virtual std::vector<int> awaited(const PlannedCall& call) const = 0;
+  /// Whether a rank that waits for another sees what that one has called.
+  virtual bool sees_calls() const noexcept = 0;
   /// Tells the others that this rank has given up every call so far.
   virtual void stop() noexcept = 0;
   /// The place of a member that may still touch the tensors of a call that was given up; -1: none.
@@ -93,7 +97,7 @@ class CollectiveGroup : public p2p::Ongoing {
   /// Another rank has called something else as this or an earlier call.
   void mismatch(std::uint64_t number, int other, const Signature& theirs) noexcept;
   /// The same, of a call too long ago to say which.
-  void mismatch_before(const PlannedCall& call, int other) noexcept;
+  void mismatch_before(std::uint64_t number, int other) noexcept;
   /// What another rank says of its tensors can't be.
   void refuse(const PlannedCall& call, int other, std::string what) noexcept;
   /// What this rank has called, for the last kCallsKept calls.
@@ -128,6 +132,10 @@ class CollectiveGroup : public p2p::Ongoing {
   // Of those above, what needs the group attended to.
   Status enqueue(const std::shared_ptr<PlannedCall>& call) noexcept;
   Status await(PlannedCall& call, Deadline deadline) noexcept;
+  /// Two ranks may each wait for the other to begin, as the root, say: tells some of those that are
+  /// waited for in which call. Each time others.
+  void say_who_waits(std::size_t nth) noexcept;
+  void compare_heard() noexcept;
   void withdraw(const std::shared_ptr<PlannedCall>& call, Clock::time_point until) noexcept;
   p2p::Attending<CollectiveGroup> attend() noexcept { return {local_.waiter.unattended(), *this}; }
   /// How much of a call's work is done at once. By who does not wait for it: 16 MiB of a tensor.
@@ -166,7 +174,18 @@ class CollectiveGroup : public p2p::Ongoing {
   };
   std::array<Loan, kUnderWay> loans_;  ///< a group gives up once
   std::array<Signature, kCallsKept> called_{};
-  std::uint64_t history_ = 0;  ///< of all calls
+  std::array<std::uint32_t, kCallsKept> marks_{};  ///< of the same calls
+  struct Heard {                                   ///< what another rank waits in
+    int from = -1;                                 ///< its place
+    std::uint64_t number = 0;
+    std::uint32_t mark = 0;
+    Signature signature{};
+  };
+  std::mutex heard_mutex_;
+  std::vector<Heard> heard_;            ///< one of a rank at most
+  std::atomic<bool> has_heard_{false};  ///< something that is to be compared now
+  bool keeps_heard_ = false;            ///< something of calls that this rank has not come to
+  std::uint64_t history_ = 0;           ///< of all calls
   Stint stint_;
   bool stint_over_ = false;  ///< there was more to do
   Clock::time_point broken_off_ = Clock::time_point::max();

@@ -220,6 +220,9 @@ void CollectiveTable::on_message(p2p::Peer& peer, std::span<const std::byte> byt
                                             .rank = local_.rank,
                                             .peer = message->peer}));
       break;
+    case What::waits:
+      if (group.here) group.here->hear(peer.rank, *message);
+      break;
     case What::closed:
       group.closed.insert(peer.rank);
       erase_if_over(message->group);

@@ -170,7 +170,7 @@ void HostGroup::differs(const PlannedCall& call, int other) noexcept {
     if (GroupArea::is_of(word, number) && theirs != called(number))
       return mismatch(number, other, theirs);
   }
-  mismatch_before(call, other);
+  mismatch_before(call.number, other);
 }
 
 void HostGroup::work(PlannedCall& call) noexcept {

@@ -52,6 +52,7 @@ class HostGroup final : public CollectiveGroup {
   bool show(PlannedCall& call) noexcept override;
   Status gone_failure(std::uint64_t number) const noexcept override;
   std::vector<int> awaited(const PlannedCall& call) const override;
+  bool sees_calls() const noexcept override { return true; }
   void stop() noexcept override;
   int toucher(const PlannedCall& call) noexcept override;
 

@@ -7,6 +7,7 @@
 #include "p2p/message.hpp"
 #include "p2p/slot/messages.hpp"
 #include "runtime/collective/choice.hpp"
+#include "runtime/collective/signature.hpp"
 
 namespace weft::detail {
 
@@ -16,7 +17,8 @@ struct CollectiveMessage {
     open,    ///< this rank has made its area
     shared,  ///< a chunk's descriptor went ahead: look again
     failed,  ///< the group can't go on: code and text
-    closed   ///< this rank touches nobody's area any more
+    closed,  ///< this rank touches nobody's area any more
+    waits    ///< this rank waits for the receiver's part of a call: number, mark, signature
   };
 
   p2p::MessageType type = kType;
@@ -26,7 +28,9 @@ struct CollectiveMessage {
   std::int32_t size = 0;
   std::int32_t peer = -1;  ///< failed: the rank at fault
   std::uint32_t code = 0;
-  std::uint32_t padding = 0;
+  std::uint32_t mark = 0;
+  std::uint64_t number = 0;
+  Signature signature{};
   Choices choices{};  ///< open: what the group goes by, if the sender is its first rank
   p2p::FixedText<1024> text{};
 };

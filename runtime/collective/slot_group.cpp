@@ -207,7 +207,7 @@ void SlotGroup::finish(PlannedCall& call) noexcept {
 
 void SlotGroup::strange(const PlannedCall& call, int other, const PieceHead& head) noexcept {
   if (head.signature != call.task.signature) return mismatch(call.number, other, head.signature);
-  if (head.word != (call.number << 32 | call.mark)) return mismatch_before(call, other);
+  if (head.word != (call.number << 32 | call.mark)) return mismatch_before(call.number, other);
   const auto elements = static_cast<std::int64_t>(head.total / call.task.element);
   const auto expected = first_part(call, other, me_).bytes / call.task.element;
   unequal_parts(call, other, elements, static_cast<std::int64_t>(expected));

@@ -44,6 +44,7 @@ class SlotGroup final : public CollectiveGroup {
   bool show(PlannedCall&) noexcept override { return false; }
   Status gone_failure(std::uint64_t number) const noexcept override;
   std::vector<int> awaited(const PlannedCall& call) const override;
+  bool sees_calls() const noexcept override { return false; }
   void stop() noexcept override {}
   int toucher(const PlannedCall& call) noexcept override;
   void cut_off() noexcept override;
