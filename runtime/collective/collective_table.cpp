@@ -197,11 +197,24 @@ void CollectiveTable::erase_if_over(std::uint64_t id) {
   groups_.erase(found);
 }
 
+// Others may be ahead of this rank with groups that it will open, though not with any number.
+CollectiveTable::Group* CollectiveTable::find(const CollectiveMessage& message) {
+  constexpr std::ptrdiff_t kMostAhead = 4096;
+  const auto found = groups_.find(message.group);
+  if (found != groups_.end()) return &found->second;
+  const auto is_ahead = [](const auto& group) { return group.second.here == nullptr; };
+  if (message.what != What::open || std::ranges::count_if(groups_, is_ahead) >= kMostAhead)
+    return nullptr;
+  return &groups_[message.group];
+}
+
 void CollectiveTable::on_message(p2p::Peer& peer, std::span<const std::byte> bytes) {
   const auto message = p2p::parse<CollectiveMessage>(bytes);
   if (!message) return;
   const std::lock_guard lock(mutex_);
-  Group& group = groups_[message->group];
+  Group* const known = find(*message);
+  if (known == nullptr) return;
+  Group& group = *known;
   switch (message->what) {
     case What::open:
       group.areas[peer.rank] = message->area;

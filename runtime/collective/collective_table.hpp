@@ -58,6 +58,8 @@ class CollectiveTable {
   Choices choices_of(std::span<const int> ranks) const;
   bool all_met(std::uint64_t id, std::span<const int> ranks, std::vector<p2p::MemoryRef>& areas,
                Choices& choices) noexcept;
+  /// Null: a group that this rank has nothing to do with.
+  Group* find(const CollectiveMessage& message);
   void erase_if_over(std::uint64_t id);
   void check(std::span<const int> ranks) const;
   Status nobody(std::uint64_t id, std::span<const int> ranks, p2p::WaitEnd end);
