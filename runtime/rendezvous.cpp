@@ -1,15 +1,31 @@
 // Opening a rendezvous in a world.
 #include "weft/rendezvous.hpp"
 
+#include <fmt/format.h>
+
 #include "base/control_call.hpp"
 #include "runtime/world_state.hpp"
 
 namespace weft {
 
 Rendezvous Rendezvous::open(World& world, const RendezvousSpec& spec, Deadline deadline) {
-  WorldAccess::state(world).refuse_fork("rendezvous");
+  return open(world, world.group(), spec, deadline);
+}
+
+Rendezvous Rendezvous::open(World& world, const Group& group, const RendezvousSpec& spec,
+                            Deadline deadline) {
+  detail::WorldState& state = WorldAccess::state(world);
+  state.refuse_fork("rendezvous");
   return control_call("rendezvous", [&] {
-    return Rendezvous(WorldAccess::state(world).rendezvous.open(spec, deadline));
+    if (!group.contains(world.rank()))
+      throw Error(
+          ErrorDetail{.code = Code::bad_argument,
+                      .operation = "rendezvous",
+                      .message = fmt::format("rank {} is no member of the group", world.rank()),
+                      .hint = "only members of a group open its rendezvous",
+                      .rank = world.rank(),
+                      .slot = spec.name});
+    return Rendezvous(state.rendezvous.open(spec, group.members(), deadline));
   });
 }
 

@@ -13,6 +13,7 @@
 #include "weft/api.hpp"
 #include "weft/deadline.hpp"
 #include "weft/error.hpp"
+#include "weft/group.hpp"
 #include "weft/tensor.hpp"
 
 namespace weft {
@@ -113,6 +114,10 @@ class WEFT_API Rendezvous {
   /// exchange, which the ranks must make sure of. Throws Error: bad_argument, duplicate_name,
   /// mismatch, timeout (naming the rank that has not opened it), peer_failed, peer_left, exhausted.
   static Rendezvous open(World& world, const RendezvousSpec& spec = {}, Deadline deadline = {});
+  /// The same between the members of a group alone, this rank among them: the survivors' after
+  /// Group::shrink(), say. Other ranks are bad_argument to its calls.
+  static Rendezvous open(World& world, const Group& group, const RendezvousSpec& spec = {},
+                         Deadline deadline = {});
 
   Rendezvous() noexcept;
   Rendezvous(Rendezvous&&) noexcept;

@@ -35,12 +35,16 @@ void check_spec(const RendezvousSpec& spec) {
 }  // namespace
 
 RendezvousState::RendezvousState(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& slots,
-                                 p2p::RendezvousTable& table, RendezvousSpec spec)
+                                 p2p::RendezvousTable& table, RendezvousSpec spec,
+                                 std::span<const int> members)
     : local_(local), mesh_(mesh), slots_(slots), table_(table), spec_(std::move(spec)) {
   check_spec(spec_);
-  for (int rank = 0; rank < local_.size; ++rank)
+  by_rank_.resize(static_cast<std::size_t>(local_.size));
+  for (const int rank : members) {
     conversations_.push_back(
         std::make_unique<Conversation>(local_, mesh_, slots_, mesh_.peer(rank), spec_, totals_));
+    by_rank_[static_cast<std::size_t>(rank)] = conversations_.back().get();
+  }
 }
 
 void RendezvousState::open(Deadline deadline) {
@@ -84,6 +88,11 @@ Status RendezvousState::refuse(const char* operation, int rank, const KeyStep& a
   if (rank < 0 || rank >= local_.size) {
     detail.message = fmt::format("there is no rank {} in a job of {}", rank, local_.size);
     detail.hint = fmt::format("ranks go from 0 to {}", local_.size - 1);
+  } else if (by_rank_[static_cast<std::size_t>(rank)] == nullptr) {
+    detail.message =
+        fmt::format("rank {} is no member of the group that opened \"{}\"", rank, spec_.name);
+    detail.hint = "exchange tensors between members alone";
+    detail.peer = rank;
   } else if (at.key.empty() || at.key.size() > p2p::rendezvous::kMaxKey) {
     detail.message = fmt::format("a key of {} bytes", at.key.size());
     detail.hint = fmt::format("keys have 1 to {} bytes", p2p::rendezvous::kMaxKey);
@@ -234,7 +243,8 @@ Status RendezvousState::send_encoded(int to, const KeyStep& at, const Codec& val
 }
 
 bool RendezvousState::lent(int to, const KeyStep& at) noexcept {
-  if (to < 0 || to >= local_.size) return false;
+  if (to < 0 || to >= local_.size || by_rank_[static_cast<std::size_t>(to)] == nullptr)
+    return false;
   local_.waiter.look();
   const Turn turn(with(to));
   with(to).work();
@@ -341,7 +351,7 @@ bool RendezvousState::is_free() noexcept {
 }
 
 void RendezvousState::on_control(int rank, std::span<const std::byte> bytes) {
-  with(rank).on_control(bytes);
+  if (by_rank_[static_cast<std::size_t>(rank)] != nullptr) with(rank).on_control(bytes);
 }
 
 void RendezvousState::stop() noexcept {

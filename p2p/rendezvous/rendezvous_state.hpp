@@ -26,9 +26,9 @@ class RendezvousState {
 
   /// Throws Error(bad_argument) for a spec that can't be.
   RendezvousState(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& slots,
-                  p2p::RendezvousTable& table, RendezvousSpec spec);
+                  p2p::RendezvousTable& table, RendezvousSpec spec, std::span<const int> members);
 
-  /// Meets every rank. Throws what expose and attach throw.
+  /// Meets every member. Throws what expose and attach throw.
   void open(Deadline deadline);
 
   // Application threads.
@@ -69,7 +69,8 @@ class RendezvousState {
 
  private:
   Status refuse(const char* operation, int rank, const KeyStep& at) const noexcept;
-  Conversation& with(int rank) noexcept { return *conversations_[static_cast<std::size_t>(rank)]; }
+  /// Of a member.
+  Conversation& with(int rank) noexcept { return *by_rank_[static_cast<std::size_t>(rank)]; }
   Status offer(int to, const KeyStep& at, p2p::rendezvous::Content& content,
                Deadline deadline) noexcept;
   Status not_fetched(Conversation& conversation, const char* operation,
@@ -88,7 +89,8 @@ class RendezvousState {
   p2p::RendezvousTable& table_;
   const RendezvousSpec spec_;
   p2p::rendezvous::Totals totals_;
-  std::vector<std::unique_ptr<Conversation>> conversations_;  ///< by rank
+  std::vector<std::unique_ptr<Conversation>> conversations_;  ///< with each member
+  std::vector<Conversation*> by_rank_;                        ///< null: no member
   std::atomic<int> waiting_{0};  ///< application threads that look for messages
 };
 

@@ -7,8 +7,10 @@
 namespace weft::p2p {
 
 std::shared_ptr<detail::RendezvousState> RendezvousTable::open(const RendezvousSpec& spec,
+                                                               std::span<const int> members,
                                                                Deadline deadline) {
-  auto state = std::make_shared<detail::RendezvousState>(local_, mesh_, slots_, *this, spec);
+  auto state =
+      std::make_shared<detail::RendezvousState>(local_, mesh_, slots_, *this, spec, members);
   {
     const std::lock_guard lock(mutex_);
     open_.push_back(state);

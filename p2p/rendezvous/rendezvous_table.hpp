@@ -20,7 +20,8 @@ class RendezvousTable {
       : local_(local), mesh_(mesh), slots_(slots) {}
 
   // Application threads.
-  std::shared_ptr<detail::RendezvousState> open(const RendezvousSpec& spec, Deadline deadline);
+  std::shared_ptr<detail::RendezvousState> open(const RendezvousSpec& spec,
+                                                std::span<const int> members, Deadline deadline);
   void close(std::shared_ptr<detail::RendezvousState> state) noexcept;
   /// Before this rank says that it leaves.
   void stop() noexcept;
