@@ -15,9 +15,9 @@ namespace detail {
 
 class ServerState {
  public:
-  ServerState(World& world, const Options& options, std::string name)
+  ServerState(World& world, const Group& group, const Options& options, std::string name)
       : world(world),
-        roles(world, options),
+        roles(world, group, options),
         name(std::move(name)),
         metrics(options.metrics_folder) {
     refuse_fork(world, "parameter server").or_throw();
@@ -32,8 +32,12 @@ class ServerState {
 }  // namespace detail
 
 ParameterServer::ParameterServer(World& world, Options options, std::string name)
+    : ParameterServer(world, world.group(), std::move(options), std::move(name)) {}
+
+ParameterServer::ParameterServer(World& world, const Group& group, Options options,
+                                 std::string name)
     : state_(control_call("parameter server", [&] {
-        return std::make_unique<detail::ServerState>(world, options, std::move(name));
+        return std::make_unique<detail::ServerState>(world, group, options, std::move(name));
       })) {}
 
 ParameterServer::ParameterServer(ParameterServer&&) noexcept = default;
@@ -71,7 +75,7 @@ Status ParameterServer::serve(std::span<Table* const> tables, std::span<SparseTa
     std::vector<Served> served;
     for (const Table* table : tables) served.push_back(table->state_->served());
     for (const SparseTable* table : sparse) served.push_back(table->state_->served());
-    return Service(state_->world, served).run(deadline);
+    return Service(state_->world, state_->roles.group, served).run(deadline);
   });
 }
 

@@ -14,6 +14,7 @@
 #include "weft/checkpoint.hpp"
 #include "weft/compression.hpp"
 #include "weft/consistency.hpp"
+#include "weft/group.hpp"
 #include "weft/optimizer.hpp"
 #include "weft/publication.hpp"
 #include "weft/sparse_table.hpp"
@@ -194,6 +195,11 @@ class WEFT_API ParameterServer {
   /// Throws Error: bad_argument when a rank is out of range, listed twice, or neither list has it,
   /// or options contradict each other; bad_config for a WEFT_PS_SERVERS that makes no sense here.
   explicit ParameterServer(World& world, Options options = {}, std::string name = "ps");
+  /// The same among the members of a group, which lists of ranks and numbers of servers are of: the
+  /// survivors' after Group::shrink(), say, who go on from the last checkpoint. Every member makes
+  /// it with an equal group, once it has destroyed its tables of the former server. WEFT_PS_SERVERS
+  /// and WEFT_PS_REPLICAS hold where the options say nothing, for fewer ranks than the job had.
+  ParameterServer(World& world, const Group& group, Options options = {}, std::string name = "ps");
   ParameterServer(ParameterServer&&) noexcept;
   ~ParameterServer();
 
@@ -201,9 +207,9 @@ class WEFT_API ParameterServer {
   bool works() const noexcept;
   bool serves() const noexcept;
 
-  /// Every rank of the job calls it, with the same arguments and in the same order. Throws Error:
-  /// mismatch when ranks disagree or a checkpoint is another table's, exhausted, peer_failed,
-  /// timeout, bad_argument.
+  /// Every member of the group (without one: every rank of the job) calls it, with the same
+  /// arguments and in the same order. Throws Error: mismatch when ranks disagree or a checkpoint is
+  /// another table's, exhausted, peer_failed, timeout, bad_argument.
   Table table(const std::string& name, std::vector<TensorSpec> specs, const TableOptions& options,
               Deadline deadline = {});
 

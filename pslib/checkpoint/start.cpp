@@ -57,8 +57,14 @@ enum Found : std::uint64_t { kNone, kVersion, kFailed };
 class Start {
  public:
   Start(World& world, const CheckpointOptions& options, const std::string& table,
-        const Manifest& here, bool prepares)
-      : world_(world), options_(options), table_(table), here_(here), prepares_(prepares) {}
+        const Manifest& here, bool prepares, const Agreement& agreement)
+      : world_(world),
+        options_(options),
+        table_(table),
+        here_(here),
+        prepares_(prepares),
+        place_(agreement.place()),
+        places_(agreement.members().size()) {}
 
   /// Looks for the newest up to a version.
   void look(std::uint64_t newest) {
@@ -74,11 +80,9 @@ class Start {
       const auto is_wanted = [&](const Manifest& saved) {
         return difference(here_, saved).empty();
       };
-      auto checkpoint = newest_checkpoint(*folder, refused,
-                                          {.newest = newest,
-                                           .part = static_cast<std::size_t>(world_.rank()),
-                                           .parts = static_cast<std::size_t>(world_.size()),
-                                           .is_wanted = is_wanted});
+      auto checkpoint = newest_checkpoint(
+          *folder, refused,
+          {.newest = newest, .part = place_, .parts = places_, .is_wanted = is_wanted});
       if (checkpoint) found_ = std::make_shared<const Checkpoint>(*std::move(checkpoint));
     });
   }
@@ -115,7 +119,7 @@ class Start {
     ErrorDetail detail;
     detail.code = Code::system;
     detail.operation = "table";
-    detail.peer = static_cast<int>(failed - all.begin());
+    detail.peer = agreement.members()[static_cast<std::size_t>(failed - all.begin())];
     detail.message = fmt::format("rank {} can't use the checkpoints of table \"{}\" in {}",
                                  detail.peer, table_, options_.folder);
     detail.hint = "its own error says why";
@@ -139,6 +143,8 @@ class Start {
   const std::string& table_;
   const Manifest& here_;
   const bool prepares_;
+  const std::size_t place_;  // among those who take part
+  const std::size_t places_;
   std::shared_ptr<const Checkpoint> found_;
   std::optional<Error> failed_;
 };
@@ -170,7 +176,7 @@ std::shared_ptr<const Checkpoint> find_start(World& world, const CheckpointOptio
                                              const std::string& table, bool prepares,
                                              const Manifest& here, Agreement& agreement,
                                              Deadline deadline) {
-  Start start(world, options, table, here, prepares);
+  Start start(world, options, table, here, prepares, agreement);
   std::uint64_t newest = std::numeric_limits<std::uint64_t>::max();
   for (bool is_settled = !goes_on(options); !is_settled;) {
     // Every rank sees the same words, and so concludes the same.

@@ -65,7 +65,7 @@ Description::Description(const Roles& roles, std::string_view server, std::strin
       pieces(place(this->specs, homes, roles.split_bytes)),
       layout(this->specs),
       pushes(this->specs, layout, options),
-      prefix_(fmt::format("ps/{}/{}", server, this->table)) {
+      prefix_(fmt::format("ps/{}{}/{}", server, roles.suffix(), this->table)) {
   check_consistency();
   check_compression();
 }

@@ -38,7 +38,7 @@ RelaxedServer::RelaxedServer(World& world, const Description& table)
   } else {
     held_.emplace_back(self_, self_);
   }
-  hold(0, true);
+  hold(table.roles.group.epoch(), true);
   tell().or_throw();
 }
 
@@ -76,7 +76,7 @@ Status RelaxedServer::take_peer(std::size_t peer, Deadline deadline) noexcept {
   for (Held& held : held_) {
     const auto message = HolderWords::load(words.subspan(held.shard * count, count));
     // Each epoch but the first has a rank less than the one before.
-    if (message.epoch > static_cast<std::uint64_t>(world_.size()))
+    if (message.epoch > table_.roles.group.epoch() + static_cast<std::uint64_t>(world_.size()))
       return refuse(Code::mismatch, [&] {
         return nonsense("serve", table_.roles.servers[peers_[peer].server],
                         peers_[peer].words.spec().name,

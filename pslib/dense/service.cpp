@@ -16,8 +16,8 @@ bool may_end(Code code) { return is_end(code) || code == Code::peer_failed; }
 
 }  // namespace
 
-Service::Service(World& world, std::span<const Served> tables)
-    : world_(world), group_(world.group()) {
+Service::Service(World& world, const Group& group, std::span<const Served> tables)
+    : world_(world), group_(group) {
   for (const Served& table : tables) {
     TableShard& shard = *table.shard;
     shards_.push_back(&shard);

@@ -27,8 +27,8 @@ struct Served {
 /// Thread-safety: one thread, and nobody else uses the tables meanwhile.
 class Service {
  public:
-  /// `tables` are of this world and this rank works on none of them.
-  Service(World& world, std::span<const Served> tables);
+  /// `tables` are of this world's group and this rank works on none of them.
+  Service(World& world, const Group& group, std::span<const Served> tables);
 
   /// Default: for as long as workers live.
   Status run(Deadline deadline);

@@ -35,7 +35,8 @@ TableState::TableState(World& world, const Roles& roles, const std::string& serv
   for (const TensorSpec& spec : table_.specs)
     bytes_ += static_cast<std::uint64_t>(spec.shape.elements()) * size_of(options.wire);
   deadline = resolved(world, deadline);
-  agreement_.emplace(world, table_.slot_name("contract"), table_.contract(), deadline);
+  agreement_.emplace(world, table_.roles.members, table_.slot_name("contract"), table_.contract(),
+                     deadline);
   table_.start_from(find_start(world, table_, *agreement_, deadline));
 
   if (table_.is_relaxed())

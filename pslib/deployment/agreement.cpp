@@ -29,9 +29,12 @@ std::string difference(std::string_view here, std::string_view there, int peer) 
 
 }  // namespace
 
-Agreement::Agreement(World& world, const std::string& name, const std::string& contract,
-                     Deadline deadline)
-    : rank_(world.rank()), contract_(contract) {
+Agreement::Agreement(World& world, std::span<const int> members, const std::string& name,
+                     const std::string& contract, Deadline deadline)
+    : members_(members.begin(), members.end()),
+      place_(
+          static_cast<std::size_t>(std::ranges::find(members_, world.rank()) - members_.begin())),
+      contract_(contract) {
   SlotSpec spec;
   spec.name = name;
   spec.dtype = DType::u8;
@@ -42,7 +45,7 @@ Agreement::Agreement(World& world, const std::string& name, const std::string& c
   publish(deadline);
 
   std::optional<ErrorDetail> mismatch;
-  for (int peer = 0; peer < world.size(); ++peer) {
+  for (const int peer : members) {
     if (peer == world.rank()) continue;
     RemoteSlot& other = others_.emplace_back(world.attach(peer, name, deadline));
     const Arrival arrival = other.view(deadline).value();
@@ -88,7 +91,7 @@ std::vector<Agreement::Word> Agreement::exchange(const Word& mine, Deadline dead
     }
     all.push_back(other.round == said_.round ? other.now : other.before);
   }
-  all.insert(all.begin() + rank_, mine);
+  all.insert(all.begin() + static_cast<std::ptrdiff_t>(place_), mine);
   return all;
 }
 

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,13 +17,18 @@ namespace weft::pslib {
 /// Thread-safety: one thread at a time.
 class Agreement {
  public:
-  /// Collective over the world. Throws Error: mismatch, on every rank, with the first line that
-  /// differs as both sides have it; and what expose and attach throw.
-  Agreement(World& world, const std::string& name, const std::string& contract, Deadline deadline);
+  /// Collective over `members`, ascending, this rank among them. Throws Error: mismatch, on every
+  /// rank, with the first line that differs as both sides have it; and what expose and attach
+  /// throw.
+  Agreement(World& world, std::span<const int> members, const std::string& name,
+            const std::string& contract, Deadline deadline);
 
-  /// Collective, in the same order on every rank: what each has said, by rank.
+  /// Collective, in the same order on every rank: what each has said, by its place among them.
   using Word = std::array<std::uint64_t, 2>;
   std::vector<Word> exchange(const Word& mine, Deadline deadline);
+  std::span<const int> members() const noexcept { return members_; }
+  /// This rank's.
+  std::size_t place() const noexcept { return place_; }
   /// Before a rank gives the table up because of what was exchanged, as all do: waits until the
   /// others have read it, or have gone.
   void part(Deadline deadline) noexcept;
@@ -39,7 +46,8 @@ class Agreement {
   };
   void publish(Deadline deadline);
 
-  const int rank_;
+  const std::vector<int> members_;
+  const std::size_t place_;
   const std::string contract_;
   Slot mine_;
   Said said_;

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
-#include <numeric>
 #include <string>
 
 #include "base/config.hpp"
@@ -26,9 +25,9 @@ bool holds(const std::vector<int>& ranks, int rank) {
 }
 
 // The highest of several ranks of a host.
-bool serves_its_host(const World& world, int rank) {
+bool serves_its_host(const World& world, const std::vector<int>& members, int rank) {
   bool has_another = false;
-  for (int i = 0; i < world.size(); ++i) {
+  for (const int i : members) {
     if (i == rank || world.host(i) != world.host(rank)) continue;
     if (i > rank) return false;
     has_another = true;
@@ -36,22 +35,21 @@ bool serves_its_host(const World& world, int rank) {
   return has_another;
 }
 
-bool any_host_has_two(const World& world) {
-  for (int rank = 0; rank < world.size(); ++rank)
-    if (serves_its_host(world, rank)) return true;
-  return false;
+bool any_host_has_two(const World& world, const std::vector<int>& members) {
+  return std::ranges::any_of(members,
+                             [&](int rank) { return serves_its_host(world, members, rank); });
 }
 
-std::vector<int> listed(std::string_view what, const std::vector<int>& ranks, int size) {
-  if (ranks.empty()) {
-    std::vector<int> all(static_cast<std::size_t>(size));
-    std::iota(all.begin(), all.end(), 0);
-    return all;
-  }
+std::vector<int> listed(std::string_view what, const std::vector<int>& ranks,
+                        const std::vector<int>& members, int size) {
+  if (ranks.empty()) return members;
   for (const int rank : ranks) {
-    if (rank < 0 || rank >= size)
-      throw Error(bad_argument(kOperation, fmt::format("{} lists rank {}", what, rank),
-                               fmt::format("ranks of this world are 0 to {}", size - 1)));
+    if (!holds(members, rank))
+      throw Error(
+          bad_argument(kOperation, fmt::format("{} lists rank {}", what, rank),
+                       members.size() == static_cast<std::size_t>(size)
+                           ? fmt::format("ranks of this world are 0 to {}", size - 1)
+                           : fmt::format("ranks of this group are {}", fmt::join(members, ", "))));
     if (std::ranges::count(ranks, rank) > 1)
       throw Error(bad_argument(kOperation,
                                fmt::format("{} lists rank {} more than once", what, rank),
@@ -73,14 +71,14 @@ Deployment by_number(int servers, int size, const Refusal& refuse) {
   return {Deployment::Kind::highest, servers};
 }
 
-Deployment by_host(const World& world, const Refusal& refuse) {
-  if (!any_host_has_two(world))
+Deployment by_host(const World& world, const std::vector<int>& members, const Refusal& refuse) {
+  if (!any_host_has_two(world, members))
     throw Error(refuse("one server per host, but no host has two ranks",
                        "start several ranks on each host, or list the servers"));
   return {Deployment::Kind::per_host, 0};
 }
 
-Deployment from_environment(World& world) {
+Deployment from_environment(World& world, const std::vector<int>& members) {
   const std::string& value = WorldAccess::state(world).ps_servers;
   const Refusal refuse = [&](std::string message, std::string hint) {
     ErrorDetail detail = bad_argument(kOperation, std::move(message), std::move(hint));
@@ -89,15 +87,16 @@ Deployment from_environment(World& world) {
     return detail;
   };
   if (value == "all") return {};
-  if (value == "host") return by_host(world, refuse);
+  const int size = static_cast<int>(members.size());
+  if (value == "host") return by_host(world, members, refuse);
   const auto number = parse_integer(value);
-  if (!number || *number > world.size())
-    throw Error(refuse("no way to choose servers among " + std::to_string(world.size()) + " ranks",
+  if (!number || *number > size)
+    throw Error(refuse("no way to choose servers among " + std::to_string(size) + " ranks",
                        "accepted: all, host, or a number of ranks below the job's"));
-  return by_number(static_cast<int>(*number), world.size(), refuse);
+  return by_number(static_cast<int>(*number), size, refuse);
 }
 
-Deployment deployment(World& world, const Options& options) {
+Deployment deployment(World& world, const std::vector<int>& members, const Options& options) {
   const Refusal refuse = [](std::string message, std::string hint) {
     return bad_argument(kOperation, std::move(message), std::move(hint));
   };
@@ -108,9 +107,9 @@ Deployment deployment(World& world, const Options& options) {
                "give one of them"));
   if (lists) return {};
   if (options.dedicated_servers != 0)
-    return by_number(options.dedicated_servers, world.size(), refuse);
-  if (options.one_server_per_host) return by_host(world, refuse);
-  return from_environment(world);
+    return by_number(options.dedicated_servers, static_cast<int>(members.size()), refuse);
+  if (options.one_server_per_host) return by_host(world, members, refuse);
+  return from_environment(world, members);
 }
 
 std::size_t count_replicas(World& world, const Options& options, std::size_t servers) {
@@ -129,21 +128,34 @@ std::size_t count_replicas(World& world, const Options& options, std::size_t ser
 
 }  // namespace
 
-Roles::Roles(World& world, const Options& options)
-    : rank(world.rank()), size(world.size()), split_bytes(options.split_bytes) {
-  switch (const Deployment how = deployment(world, options); how.kind) {
+Roles::Roles(World& world, const Group& of, const Options& options)
+    : rank(world.rank()),
+      world_size(static_cast<std::size_t>(world.size())),
+      group(of),
+      members(of.members().begin(), of.members().end()),
+      split_bytes(options.split_bytes) {
+  std::ranges::sort(members);
+  if (!holds(members, rank))
+    throw Error(bad_argument(kOperation, fmt::format("rank {} is no member of the group", rank),
+                             "only members of a group take part"));
+  const Deployment how = deployment(world, members, options);
+  switch (how.kind) {
     case Deployment::Kind::listed:
-      workers = listed("workers", options.workers, size);
-      servers = listed("servers", options.servers, size);
+      workers = listed("workers", options.workers, members, world.size());
+      servers = listed("servers", options.servers, members, world.size());
       break;
-    case Deployment::Kind::highest:
-      for (int i = 0; i < size; ++i) (i < size - how.servers ? workers : servers).push_back(i);
+    case Deployment::Kind::highest: {
+      const auto first = members.end() - how.servers;
+      workers.assign(members.begin(), first);
+      servers.assign(first, members.end());
       break;
+    }
     case Deployment::Kind::per_host:
-      for (int i = 0; i < size; ++i) (serves_its_host(world, i) ? servers : workers).push_back(i);
+      for (const int i : members)
+        (serves_its_host(world, members, i) ? servers : workers).push_back(i);
       break;
   }
-  for (int i = 0; i < size; ++i)
+  for (const int i : members)
     if (!holds(workers, i) && !holds(servers, i))
       throw Error(
           bad_argument(kOperation,
@@ -157,10 +169,14 @@ Roles::Roles(World& world, const Options& options)
 bool Roles::works() const noexcept { return holds(workers, rank); }
 bool Roles::serves() const noexcept { return holds(servers, rank); }
 
+std::string Roles::suffix() const {
+  const bool is_whole = group.epoch() == 0 && members.size() == world_size;
+  return is_whole ? "" : fmt::format("@{:016x}", group.id());
+}
+
 std::vector<int> Roles::others() const {
-  std::vector<int> ranks;
-  for (int i = 0; i < size; ++i)
-    if (i != rank) ranks.push_back(i);
+  std::vector<int> ranks = members;
+  std::erase(ranks, rank);
   return ranks;
 }
 

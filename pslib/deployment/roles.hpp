@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "weft/group.hpp"
 #include "weft/pslib.hpp"
 
 namespace weft::pslib {
@@ -11,7 +12,9 @@ namespace weft::pslib {
 /// Options with nothing left open. A value.
 struct Roles {
   int rank = 0;  ///< this rank
-  int size = 0;
+  std::size_t world_size = 0;
+  Group group{};             ///< who takes part
+  std::vector<int> members;  ///< of the group, ascending
   std::vector<int> workers;
   std::vector<int> servers;
   std::vector<std::string> server_hosts;
@@ -20,13 +23,17 @@ struct Roles {
 
   Roles() = default;
   /// Throws Error as ParameterServer's constructor says.
-  Roles(World& world, const Options& options);
+  Roles(World& world, const Group& group, const Options& options);
+  Roles(World& world, const Options& options) : Roles(world, world.group(), options) {}
 
   bool works() const noexcept;
   bool serves() const noexcept;
   /// The one whose parameters a table starts with.
   bool is_first_worker() const noexcept { return workers.front() == rank; }
-  /// Every rank but this one.
+  /// Behind a server's name in those of its slots: what is left of another group's tables is not
+  /// taken for this one's.
+  std::string suffix() const;
+  /// Every member but this rank.
   std::vector<int> others() const;
 };
 

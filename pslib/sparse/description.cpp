@@ -43,7 +43,7 @@ SparseDescription::SparseDescription(const Roles& roles, std::string_view server
     : roles(roles),
       table(std::move(table)),
       options(options),
-      prefix_(fmt::format("ps/{}/{}", server, this->table)) {
+      prefix_(fmt::format("ps/{}{}/{}", server, roles.suffix(), this->table)) {
   check();
 }
 

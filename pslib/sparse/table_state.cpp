@@ -22,7 +22,8 @@ SparseState::SparseState(World& world, const Roles& roles, const std::string& se
                 .serves = roles.serves()},
                metrics) {
   deadline = resolved(world, deadline);
-  agreement_.emplace(world, table_.slot_name("contract"), table_.contract(), deadline);
+  agreement_.emplace(world, table_.roles.members, table_.slot_name("contract"), table_.contract(),
+                     deadline);
   table_.start_from(find_start(world, options.checkpoint, table,
                                roles.rank == roles.servers.front(), manifest_of(table_, 0),
                                *agreement_, deadline));

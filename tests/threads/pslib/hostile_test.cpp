@@ -35,7 +35,8 @@ class HostileWorker {
  public:
   HostileWorker(World& world, const pslib::SparseOptions& options)
       : table_(pslib::Roles(world, kRoles), "ps", "rows", options),
-        agreement_(world, table_.slot_name("contract"), table_.contract(), {}),
+        agreement_(world, table_.roles.members, table_.slot_name("contract"), table_.contract(),
+                   {}),
         requests_(world.expose(table_.requests(kServer))),
         answers_(world.attach(kServer, table_.answers(kHostile))) {}
 
@@ -149,8 +150,8 @@ TEST(HostileServers, ThatAreInAnEpochThatCannotBeAreRefusedByName) {
       [&](World& world) {
         if (world.rank() == 2) {
           const pslib::Description table(pslib::Roles(world, roles), "ps", "model", specs, options);
-          const pslib::Agreement agreement(world, table.slot_name("contract"), table.contract(),
-                                           {});
+          const pslib::Agreement agreement(world, table.roles.members, table.slot_name("contract"),
+                                           table.contract(), {});
           Slot words = world.expose(table.holder_words());
           const Slot state = world.expose(table.state());
           std::vector<Slot> regions;
