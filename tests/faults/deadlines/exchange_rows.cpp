@@ -40,11 +40,15 @@ class Bytes final : public Codec {
   void decode(std::span<const std::byte>) override {}
 };
 
-Case opens_exchange(Side& side) {
+Case opens_exchange(Side& side, bool by_group) {
   World* const world = &side.world;
   const std::string name = side.named("exchange");
   const auto open_it = [=](Deadline deadline) {
-    return thrown([&] { Rendezvous opened = Rendezvous::open(*world, {.name = name}, deadline); });
+    return thrown([&] {
+      Rendezvous opened = by_group
+                              ? Rendezvous::open(*world, world->group(), {.name = name}, deadline)
+                              : Rendezvous::open(*world, {.name = name}, deadline);
+    });
   };
   if (side.calls()) return {.call = open_it};
   return {.part = [=] { (void)open_it(Deadline::after(std::chrono::milliseconds(200))); }};
@@ -94,7 +98,8 @@ std::vector<Row> exchange_rows() {
     return [=](Side& side) { return exchange(side, call, peer_sends); };
   };
   return {
-      {"Rendezvous::open", opens_exchange},
+      {"Rendezvous::open", [](Side& side) { return opens_exchange(side, false); }},
+      {"Rendezvous::open#2", [](Side& side) { return opens_exchange(side, true); }},
       perhaps_alone(
           {"Rendezvous::send", row([](const Exchange& e, const Tensor& t,
                                       Deadline d) { return said(e->send(1, "key", 1, t, d)); },

@@ -21,7 +21,6 @@ constexpr std::size_t kQuantum = 256;
 
 Roles alone() {
   Roles roles;
-  roles.size = 1;
   roles.workers = roles.servers = {0};
   roles.server_hosts = {"here"};
   roles.split_bytes = 1 << 20;

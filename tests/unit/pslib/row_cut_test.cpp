@@ -21,8 +21,8 @@ using tests::TempFolder;
 
 SparseDescription table_of(std::size_t servers, std::uint64_t dim) {
   Roles roles;
-  roles.size = static_cast<int>(servers);
-  for (int rank = 0; rank < roles.size; ++rank) {
+  const int size = static_cast<int>(servers);
+  for (int rank = 0; rank < size; ++rank) {
     roles.workers.push_back(rank);
     roles.servers.push_back(rank);
   }

@@ -57,7 +57,6 @@ TEST(WireRows, BecomeInfiniteWhereTheTypeEnds) {
 TEST(WireRows, TakeHalfTheRoomInSlots) {
   const auto table = [](DType wire) {
     Roles roles;
-    roles.size = 1;
     roles.workers = roles.servers = {0};
     return SparseDescription(roles, "ps", "rows", {.dim = 24, .wire = wire, .request_rows = 64});
   };
