@@ -11,13 +11,13 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <optional>
 #include <random>
 #include <thread>
 
 #include "tests/threads/hostile/scribbler.hpp"
 #include "tests/threads/hostile/workloads.hpp"
+#include "tests/unit/base/temp_folder.hpp"
 
 namespace weft::tests {
 namespace {
@@ -51,17 +51,14 @@ int free_port() {
 /// A token that the ranks of this process's jobs know.
 class TokenFile {
  public:
-  TokenFile() : path_("/tmp/weft-hostile-" + std::to_string(::getpid())) {
-    std::ofstream(path_) << "0123456789abcdef0123456789abcdef0123456789abcdef\n";
-    ::chmod(path_.c_str(), 0600);
+  TokenFile() {
+    folder_.write("token", "0123456789abcdef0123456789abcdef0123456789abcdef\n");
+    ::chmod(path().c_str(), 0600);
   }
-  ~TokenFile() { ::unlink(path_.c_str()); }
-  TokenFile(const TokenFile&) = delete;
-  TokenFile& operator=(const TokenFile&) = delete;
-  const std::string& path() const { return path_; }
+  std::string path() const { return (folder_.path() / "token").string(); }
 
  private:
-  std::string path_;
+  const TempFolder folder_;  // its name cannot be guessed, so nothing can be planted there
 };
 
 /// An honest rank goes on after an error, twice, as a program may that does not know better.
