@@ -1,5 +1,7 @@
 #include "pslib/checkpoint/checkpointer.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -28,7 +30,7 @@ Checkpointer::~Checkpointer() {
   try {
     if (const auto table = find_folder(options_, table_)) discard_given_up(*table);
   } catch (const std::exception& error) {
-    failed_(error.what());
+    failed_(fmt::format("unfinished checkpoints were not removed: {}", error.what()));
   }
 }
 
@@ -59,7 +61,7 @@ void Checkpointer::start(Manifest manifest, WriteShard write) {
     try {
       this->write(manifest, shard);
     } catch (const std::exception& error) {
-      failed_(error.what());
+      failed_(fmt::format("checkpoint {} was not written: {}", manifest.version, error.what()));
     }
   });
 }
@@ -77,7 +79,14 @@ void Checkpointer::write(const Manifest& manifest, const WriteShard& shard) {
     give_up(table, manifest.version);
     throw;
   }
-  if (is_sealed) keep_newest(table, options_.keep);
+  if (!is_sealed) return;
+  // The checkpoint is whole by now: a failure here is about older ones alone.
+  try {
+    keep_newest(table, options_.keep);
+  } catch (const std::exception& error) {
+    failed_(fmt::format("checkpoint {} was written, but older ones were not removed: {}",
+                        manifest.version, error.what()));
+  }
 }
 
 // Without this server's part it will never be whole, unless another server has sealed it.

@@ -205,7 +205,7 @@ std::unique_ptr<Checkpointer> make_checkpointer(World& world, const CheckpointOp
   if (options.every == 0) return nullptr;
   return std::make_unique<Checkpointer>(
       options, table, shard, shards, [log = WorldAccess::state(world).log](const std::string& why) {
-        log->error(Subsystem::ps, "a checkpoint was not written: {}", why);
+        log->error(Subsystem::ps, "{}", why);
       });
 }
 

@@ -106,6 +106,27 @@ TEST(KeptCheckpoints, AreTheNewestWithNothingBeforeThem) {
   EXPECT_EQ(names_in(table), versions({4, 5, 6, 7, 8})) << "0 keeps all";
 }
 
+TEST(KeptCheckpoints, AreWholeWhereAnOlderOneCannotBeRemoved) {
+  const TempFolder folder;
+  const fs::path table = folder.path() / "table";
+  Server first(folder.path(), 0, 1);
+  Server second(folder.path(), 1, 1);
+  first.save(1);
+  second.save(1);
+  // Folders within folders, more than are ever removed.
+  fs::path deep = table / version_name(1);
+  for (int i = 0; i < 40; ++i) deep /= "d";
+  fs::create_directories(deep);
+  first.save(2);
+  second.save(2);
+  EXPECT_TRUE(first.failures.empty());
+  ASSERT_EQ(second.failures.size(), 1U);
+  EXPECT_NE(second.failures[0].find("checkpoint 2 was written, but older ones were not removed"),
+            std::string::npos)
+      << second.failures[0];
+  EXPECT_TRUE(fs::exists(table / version_name(2) / kManifestName));
+}
+
 TEST(KeptCheckpoints, IncludeOneThatIsRead) {
   const TempFolder folder;
   const fs::path table = folder.path() / "table";
