@@ -68,8 +68,13 @@ void Checkpointer::start(Manifest manifest, WriteShard write) {
 
 void Checkpointer::write(const Manifest& manifest, const WriteShard& shard) {
   const os::Folder table = make_folder(options_, table_);
-  remove_leftovers(table);
-  discard_given_up(table);
+  // What others have left is no reason to save nothing.
+  try {
+    remove_leftovers(table);
+    discard_given_up(table);
+  } catch (const std::exception& error) {
+    failed_(fmt::format("what is left of older checkpoints was not removed: {}", error.what()));
+  }
   bool is_sealed = false;
   try {
     const os::Folder version = table.make_below(version_name(manifest.version));

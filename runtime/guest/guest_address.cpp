@@ -2,15 +2,18 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <filesystem>
 #include <span>
 #include <utility>
 
 #include "base/os/fd.hpp"
 #include "base/os/folder.hpp"
+#include "base/os/system_error.hpp"
 #include "weft/error.hpp"
 
 namespace weft::guest {
@@ -20,13 +23,28 @@ using bootstrap::Visit;
 
 constexpr std::string_view kVariable = "WEFT_GUEST_ADDR";
 
-/// An empty string when there is no such file; errno says why. What is longer is no address file.
-std::string content_of(const std::string& path) {
+/// Of a file that is there; what is longer is no address file. Else `trouble` says why not.
+struct Content {
+  std::string text;
+  std::string trouble{};
+};
+
+Content content_of(const std::string& path) {
+  const auto refused = [&](const std::string& why) {
+    return Content{.text = {}, .trouble = fmt::format("{}: {}", path, why)};
+  };
+  // A FIFO is opened without waiting for who writes it.
   const os::Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!file) return {};
+  if (!file)
+    return refused(errno == ENOENT ? "nobody has written there yet where it listens"
+                                   : os::words(errno));
+  struct stat kind {};
+  if (::fstat(file.get(), &kind) != 0 || !S_ISREG(kind.st_mode)) return refused("it is no file");
   std::array<char, 1024> content{};
   const ssize_t got = ::read(file.get(), content.data(), content.size());
-  return {content.data(), got > 0 ? static_cast<std::size_t>(got) : 0};
+  if (got < 0) return refused(os::words(errno));
+  if (got == 0) return refused("nobody has written there yet where it listens");
+  return {{content.data(), static_cast<std::size_t>(got)}};
 }
 
 /// Lines of "address:port", all of one port.
@@ -70,9 +88,9 @@ GuestAddress parse_guest_address(std::string_view text) {
 
 Visit::Where look_up(const GuestAddress& address) {
   if (!address.file.empty()) {
-    const std::string content = content_of(address.file);
-    if (!content.empty()) return parse_file(address.file, content);
-    return {.places = {}, .trouble = "nobody has written there yet where it listens"};
+    Content content = content_of(address.file);
+    if (content.trouble.empty()) return parse_file(address.file, content.text);
+    return {.places = {}, .trouble = std::move(content.trouble)};
   }
   auto found = bootstrap::resolve(address.fixed);
   return {.places = std::move(found.places),
@@ -97,7 +115,7 @@ AddressFile& AddressFile::operator=(AddressFile&& other) noexcept {
 }
 
 AddressFile::~AddressFile() {
-  if (!path_.empty() && content_of(path_) == content_) ::unlink(path_.c_str());
+  if (!path_.empty() && content_of(path_).text == content_) ::unlink(path_.c_str());
 }
 
 }  // namespace weft::guest

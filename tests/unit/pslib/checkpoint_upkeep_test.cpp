@@ -127,6 +127,21 @@ TEST(KeptCheckpoints, AreWholeWhereAnOlderOneCannotBeRemoved) {
   EXPECT_TRUE(fs::exists(table / version_name(2) / kManifestName));
 }
 
+TEST(KeptCheckpoints, AreWrittenBesideALeftoverThatCannotBeRemoved) {
+  const TempFolder folder;
+  const fs::path table = folder.path() / "table";
+  fs::path deep = table / (version_name(1) + ".1234.removed");
+  for (int i = 0; i < 40; ++i) deep /= "d";
+  fs::create_directories(deep);
+  Server only(folder.path(), 0, 1);
+  Server other(folder.path(), 1, 1);
+  only.save(2);
+  other.save(2);
+  EXPECT_TRUE(fs::exists(table / version_name(2) / kManifestName));
+  ASSERT_EQ(other.failures.size(), 1U);
+  EXPECT_NE(other.failures[0].find("was not removed"), std::string::npos) << other.failures[0];
+}
+
 TEST(KeptCheckpoints, IncludeOneThatIsRead) {
   const TempFolder folder;
   const fs::path table = folder.path() / "table";

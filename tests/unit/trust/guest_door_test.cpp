@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <sys/stat.h>
 #include <chrono>
+
 #include <filesystem>
 #include <string>
 #include <thread>
@@ -143,7 +145,8 @@ TEST(GuestAddress, IsAFileOrAnAddress) {
 TEST(GuestAddress, OfAFileIsWhatItSaysNow) {
   const weft::tests::TempFolder folder;
   const GuestAddress address{.file = (folder.path() / "f").string()};
-  EXPECT_EQ(look_up(address).trouble, "nobody has written there yet where it listens");
+  EXPECT_EQ(look_up(address).trouble,
+            address.file + ": nobody has written there yet where it listens");
   folder.write("f", "127.0.0.1:4711\n[::1]:4711\n");
   EXPECT_EQ(look_up(address).places.size(), 2U);
   EXPECT_EQ(look_up(address).port, 4711);
@@ -152,6 +155,22 @@ TEST(GuestAddress, OfAFileIsWhatItSaysNow) {
     EXPECT_TRUE(look_up(address).places.empty()) << wrong;
     EXPECT_FALSE(look_up(address).trouble.empty()) << wrong;
   }
+}
+
+TEST(GuestAddress, OfWhatIsNoFileIsToldWithItsPathAndAtOnce) {
+  const weft::tests::TempFolder folder;
+  const auto trouble_of = [&](const std::string& name) {
+    return look_up({.file = (folder.path() / name).string()}).trouble;
+  };
+  const std::string begin = folder.path().string() + "/";
+  std::filesystem::create_directory(folder.path() / "folder");
+  EXPECT_EQ(trouble_of("folder"), begin + "folder: it is no file");
+  ASSERT_EQ(::mkfifo((folder.path() / "fifo").c_str(), 0600), 0);
+  EXPECT_EQ(trouble_of("fifo"), begin + "fifo: it is no file");
+  std::filesystem::create_symlink("loop", folder.path() / "loop");
+  EXPECT_EQ(trouble_of("loop"), begin + "loop: Too many levels of symbolic links");
+  EXPECT_EQ(trouble_of(std::string(300, 'x')),
+            begin + std::string(300, 'x') + ": File name too long");
 }
 
 TEST(AddressFile, GoesUnlessSomebodyElseHasReplacedIt) {
