@@ -21,7 +21,38 @@ std::size_t bytes_of(DType dtype, const Shape& shape) {
   return elements * size_of(dtype);
 }
 
-/// Waits for one of several; `end_of` gives of each what has ready(), broken() and before_wait().
+/// How many of the ends that a call waited for its timeout names.
+constexpr std::size_t kMostNamed = 4;
+
+/// Each end that was waited for with its peer; `awaited` gives one by its index.
+template <typename AwaitedAt>
+Status none_ready(int rank, std::size_t count, const AwaitedAt& awaited) {
+  ErrorDetail detail{.code = Code::timeout,
+                     .operation = "wait_any",
+                     .message = fmt::format("none of {} became ready", count),
+                     .hint = "are these ranks at the same step? a longer deadline: WEFT_TIMEOUT",
+                     .rank = rank};
+  for (std::size_t i = 0; i < count; ++i) {
+    p2p::Awaited one = awaited(i);
+    if (i < kMostNamed) {
+      detail.message += fmt::format("{} slot \"{}\"", i == 0 ? ":" : ";", one.slot);
+      if (one.sequence != 0) detail.message += fmt::format(", tensor {}", one.sequence);
+      detail.message += fmt::format(": {}", one.lack);
+    }
+    if (detail.peer < 0 && one.peer >= 0) {
+      detail.peer = one.peer;
+      detail.host = std::move(one.host);
+      detail.slot = std::move(one.slot);
+      detail.sequence_expected = one.sequence;
+    }
+    if (i >= kMostNamed && detail.peer >= 0) break;
+  }
+  if (count > kMostNamed) detail.message += fmt::format("; and {} more", count - kMostNamed);
+  return Status(std::move(detail));
+}
+
+/// Waits for one of several; `end_of` gives of each what has ready(), broken(), before_wait() and
+/// awaited().
 template <typename Handle, typename EndOf>
 Result<std::size_t> one_ready(detail::WorldState& world, std::span<Handle* const> handles,
                               Deadline deadline, const EndOf& end_of) noexcept {
@@ -49,11 +80,8 @@ Result<std::size_t> one_ready(detail::WorldState& world, std::span<Handle* const
     world.next_any.store(found + 1, std::memory_order_relaxed);
     return found;
   }
-  return Status(ErrorDetail{.code = Code::timeout,
-                            .operation = "wait_any",
-                            .message = fmt::format("none of {} became ready", handles.size()),
-                            .hint = "a longer deadline: WEFT_TIMEOUT",
-                            .rank = local.rank});
+  return none_ready(local.rank, handles.size(),
+                    [&](std::size_t i) { return end_of(*handles[i]).awaited(); });
 }
 
 }  // namespace
@@ -186,6 +214,10 @@ Result<std::size_t> World::wait_any(std::span<Request* const> requests,
     bool ready() const noexcept { return request.test(); }
     bool broken() const noexcept { return false; }
     void before_wait() noexcept {}
+    p2p::Awaited awaited() const {
+      if (request.remote_ == nullptr) return {.slot = "", .lack = "it has ended"};
+      return request.remote_->awaited_put(request.ticket_);
+    }
   };
   return one_ready(*state_, requests, deadline, [](Request& request) { return Ended{request}; });
 }

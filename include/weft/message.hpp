@@ -136,7 +136,8 @@ class WEFT_API Messages {
 
   /// Until all have ended: the first failure, or ok. A timeout leaves those alive that have not.
   Status wait_all(std::span<MessageRequest> requests, Deadline deadline = {}) noexcept;
-  /// The index of one that has ended; where several have, each gets its turn.
+  /// The index of one that has ended; where several have, each gets its turn. A timeout tells the
+  /// first four with their peers.
   Result<std::size_t> wait_any(std::span<MessageRequest> requests, Deadline deadline = {}) noexcept;
 
  private:

@@ -38,8 +38,8 @@ class WEFT_API Signal {
   std::uint64_t fetch_add(std::uint64_t amount) noexcept;
   /// Stores `desired` if the value is `expected`. Gives the value before.
   std::uint64_t compare_swap(std::uint64_t expected, std::uint64_t desired) noexcept;
-  /// Waits until the value is at least that, and gives it. Errors: timeout (with the value seen),
-  /// peer_failed or peer_left (a rank of also_needs()).
+  /// Waits until the value is at least that, and gives it. Errors: timeout (with the value seen and
+  /// the first four ranks that have attached), peer_failed or peer_left (a rank of also_needs()).
   Result<std::uint64_t> wait_at_least(std::uint64_t least, Deadline deadline = {}) noexcept;
   /// From now on waits also end when one of `ranks` is dead or has left. Throws
   /// Error(bad_argument).

@@ -140,6 +140,7 @@ class [[nodiscard]] WEFT_API Request {
 
  private:
   friend class detail::RemoteSlotState;
+  friend class World;
   detail::RemoteSlotState* remote_ = nullptr;
   std::uint64_t ticket_ = 0;
   Status status_;

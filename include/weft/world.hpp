@@ -82,7 +82,8 @@ class WEFT_API World {
   RemoteSlot attach(int owner, const std::string& name, Deadline deadline = {});
 
   /// The index of a slot that has an arrival, or can't have one any more: its wait() then says why.
-  /// Where several have, each gets its turn; so in all three.
+  /// Where several have, each gets its turn; a timeout tells the first four slots with their peers,
+  /// what each lacks and how many more there are. So in all three.
   Result<std::size_t> wait_any(std::span<Slot* const> slots, Deadline deadline = {}) noexcept;
   /// The index of a remote slot that has a version not seen yet.
   Result<std::size_t> wait_any(std::span<RemoteSlot* const> slots, Deadline deadline = {}) noexcept;

@@ -292,8 +292,18 @@ Result<std::size_t> MessageState::wait_any(std::span<MessageRequest> requests,
     next_any_ = found + 1;
     return found;
   }
-  return failure(Code::timeout, "wait_any", -1,
-                 fmt::format("none of {} sends and receives has ended", requests.size()), "");
+  constexpr std::size_t kMostNamed = 4;
+  int peer = -1;
+  std::string text = fmt::format("none of {} sends and receives has ended", requests.size());
+  for (std::size_t i = 0; i < std::min(requests.size(), kMostNamed); ++i) {
+    const Status why = late(*requests[i].operation_);
+    text += fmt::format("{} {}", i == 0 ? ":" : ";", why.detail().message);
+    if (peer < 0) peer = why.detail().peer;
+  }
+  if (requests.size() > kMostNamed)
+    text += fmt::format("; and {} more", requests.size() - kMostNamed);
+  return failure(Code::timeout, "wait_any", peer, std::move(text),
+                 "a longer deadline: WEFT_TIMEOUT");
 }
 
 void MessageState::report(std::vector<EdgeReport>& edges) const {

@@ -119,8 +119,11 @@ std::shared_ptr<SignalState> SignalTable::signal(std::uint64_t id) const {
 void SignalTable::on_left(const Peer& peer, std::uint64_t signal_id) {
   const auto signal = this->signal(signal_id);
   if (!signal) return;
-  const auto found = std::find(signal->known_to.begin(), signal->known_to.end(), &peer);
-  if (found != signal->known_to.end()) signal->known_to.erase(found);
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = std::find(signal->known_to.begin(), signal->known_to.end(), &peer);
+    if (found != signal->known_to.end()) signal->known_to.erase(found);
+  }
   let_go(signal);
 }
 
@@ -128,13 +131,13 @@ void SignalTable::on_gone(const Peer& peer) {
   std::vector<std::shared_ptr<SignalState>> all;
   {
     const std::lock_guard lock(mutex_);
-    for (const auto& [id, signal] : signals_) all.push_back(signal);
+    for (const auto& [id, signal] : signals_) {
+      std::erase(signal->known_to, &peer);
+      all.push_back(signal);
+    }
     std::erase_if(waiting_, [&](const auto& each) { return each.second.peer == &peer; });
   }
-  for (const auto& signal : all) {
-    std::erase(signal->known_to, &peer);
-    let_go(signal);
-  }
+  for (const auto& signal : all) let_go(signal);
 }
 
 Result<std::uint64_t> SignalTable::wait_at_least(const SignalState& signal, std::uint64_t least,
@@ -150,14 +153,34 @@ Result<std::uint64_t> SignalTable::wait_at_least(const SignalState& signal, std:
     detail.operation = "wait_at_least";
     detail.slot = signal.name;
   } else {
-    detail = failure(Code::timeout, "wait_at_least", signal.name, -1,
-                     fmt::format("the signal is {}, not yet {}", value(), least),
-                     "is somebody still to add to it? a longer deadline: WEFT_TIMEOUT")
+    int peer = -1;
+    std::string text =
+        fmt::format("the signal is {}, not yet {}; {}", value(), least, adders(signal, peer));
+    detail = failure(Code::timeout, "wait_at_least", signal.name, peer, std::move(text),
+                     "are these ranks at the same step? a longer deadline: WEFT_TIMEOUT")
                  .detail();
   }
   detail.sequence_expected = least;
   detail.sequence_seen = value();
   return Status(std::move(detail));
+}
+
+std::string SignalTable::adders(const SignalState& signal, int& peer) const {
+  constexpr std::size_t kMostNamed = 4;
+  std::vector<int> ranks;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const Peer* const each : signal.known_to)
+      if (std::ranges::find(ranks, each->rank) == ranks.end()) ranks.push_back(each->rank);
+  }
+  if (ranks.empty()) return "no rank has attached";
+  peer = ranks.front();
+  std::string text = "attached:";
+  for (std::size_t i = 0; i < std::min(ranks.size(), kMostNamed); ++i)
+    text += fmt::format("{} rank {} (host {}){}", i == 0 ? "" : ",", ranks[i],
+                        mesh_.peer(ranks[i]).host(), mesh_.doubt(ranks[i]));
+  if (ranks.size() > kMostNamed) text += fmt::format(" and {} more", ranks.size() - kMostNamed);
+  return text;
 }
 
 std::shared_ptr<RemoteSignalState> SignalTable::attach(int owner, const std::string& name,
@@ -327,7 +350,10 @@ void SignalTable::grant(Peer& peer, std::uint64_t remote_id, SignalState& signal
   const Block& block = signal.block.block();
   if (mesh_.share(peer, block.chunk))
     granted.line = {block.chunk, block.offset, sizeof(SignalLine)};
-  if (!peer.gone()) signal.known_to.push_back(&peer);
+  if (!peer.gone()) {
+    const std::lock_guard lock(mutex_);
+    signal.known_to.push_back(&peer);
+  }
   mesh_.send(peer, granted);
 }
 

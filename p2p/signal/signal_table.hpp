@@ -44,8 +44,9 @@ class SignalState {
   const std::uint64_t id;
   p2p::OwnedBlock block;
   std::vector<int> needs;
-  /// The progress thread's: whom the word is known to, once for each remote end. Until they have
-  /// left or are dead it stays, since they may still write there.
+  /// Whom the word is known to, once for each remote end. Until they have left or are dead it
+  /// stays, since they may still write there. Changed by the progress thread alone, under the
+  /// table's mutex.
   std::vector<const p2p::Peer*> known_to;
 };
 
@@ -123,6 +124,8 @@ class SignalTable {
   /// Lets it go if it is closed, and known to nobody.
   void let_go(const std::shared_ptr<detail::SignalState>& signal);
   std::shared_ptr<detail::SignalState> signal(std::uint64_t id) const;
+  /// Whom a wait may still get something from; `peer`: the first of them.
+  std::string adders(const detail::SignalState& signal, int& peer) const;
   void check_name(const char* operation, const std::string& name) const;
   Status gone(const char* operation, const detail::RemoteSignalState& remote) const noexcept;
   std::shared_ptr<detail::RemoteSignalState> remote(const Peer& peer, std::uint64_t id) const;

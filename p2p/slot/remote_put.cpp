@@ -324,34 +324,6 @@ Status RemoteSlotState::put_outcome(std::uint64_t ticket) noexcept {
   return outcome_of(ticket);
 }
 
-Status RemoteSlotState::wait_put(std::uint64_t ticket, Deadline deadline) noexcept {
-  const WaitEnd end = local_.waiter.wait(
-      [&] { return put_ended(ticket); }, [this] { return !mesh_.fate(needs_, needed_).ok(); },
-      deadline, [&] { return about(board::Operation::put, ticket); });
-  if (end == WaitEnd::ready) return put_outcome(ticket);
-  if (end == WaitEnd::broken) return fate_failure("put");
-  local_.recorder.control(board::Event::timeout, owner_.rank, id_, sent_.load() + 1);
-  const std::lock_guard lock(pending_mutex_);
-  if (!dynamic() && done_ticket_.load(std::memory_order_relaxed) >= ticket)
-    return failure(Code::timeout, "put",
-                   fmt::format("the tensor is still on its way to rank {} (host {})", owner_.rank,
-                               owner_.host()),
-                   "it stays lent: wait again");
-  ErrorDetail detail =
-      failure(Code::timeout, "put",
-              fmt::format("rank {} (host {}){} has not let go of an earlier tensor", owner_.rank,
-                          owner_.host(), mesh_.doubt(owner_.rank)),
-              "is the owner at the same step? the put stays pending; cancel() ends it")
-          .detail();
-  // The tensor itself, if it was announced; otherwise the one that lies in the buffer it needs.
-  const std::uint64_t announced = (*pending_)[ticket % kMaxPending].sequence;
-  const std::uint64_t next = sent_.load() + 1;
-  if (announced != 0 || next > spec_.depth)
-    detail.sequence_expected = announced != 0 ? announced : next - spec_.depth;
-  detail.sequence_seen = let_go_known_.load();
-  return Status(std::move(detail));
-}
-
 Status RemoteSlotState::cancel_put(std::uint64_t ticket, bool& ended) noexcept {
   const std::lock_guard lock(pending_mutex_);
   if (done_ticket_.load(std::memory_order_relaxed) >= ticket) {

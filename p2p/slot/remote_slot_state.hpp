@@ -13,6 +13,7 @@
 #include "p2p/counters.hpp"
 #include "p2p/local_rank.hpp"
 #include "p2p/mesh/mesh.hpp"
+#include "p2p/slot/awaited.hpp"
 #include "p2p/slot/flights.hpp"
 #include "p2p/slot/messages.hpp"
 #include "p2p/slot/published_words.hpp"
@@ -75,6 +76,10 @@ class RemoteSlotState {
   void see_again() noexcept;
   bool broken() const noexcept;
   void before_wait() const noexcept {}
+  /// What a wait for a newer version lacks.
+  p2p::Awaited awaited() const;
+  /// What the put with this ticket lacks.
+  p2p::Awaited awaited_put(std::uint64_t ticket);
   int queue_pairs() const noexcept { return owner_.channel->queue_pairs(); }
   void use_queue_pair(int index);
   void also_needs(std::span<const int> ranks, Needed needed) {
@@ -191,6 +196,12 @@ class RemoteSlotState {
   void fail_pending(const Status& why) noexcept;
   void ask_for_credit(std::uint64_t ticket) noexcept;
   Status outcome_of(std::uint64_t ticket) const noexcept;
+  /// Whether the put has left this rank, and only its end has not come. Requires pending_mutex_.
+  bool is_on_its_way(std::uint64_t ticket) const noexcept {
+    return !dynamic() && done_ticket_.load(std::memory_order_relaxed) >= ticket;
+  }
+  /// What a put that has not ended waits for. Requires pending_mutex_.
+  p2p::Awaited late_put(std::uint64_t ticket) const;
   Status flight_failure(const Status& why) const noexcept;
   Status failure(Code code, const char* operation, std::string message, std::string hint) const;
   Status fate_failure(const char* operation) const;

@@ -122,6 +122,15 @@ Result<Newest> RemoteSlotState::hold_newest(const char* operation, Deadline dead
   }
 }
 
+p2p::Awaited RemoteSlotState::awaited() const {
+  return {.slot = spec_.name,
+          .peer = owner_.rank,
+          .host = owner_.host(),
+          .sequence = seen_ + 1,
+          .lack = fmt::format("rank {} (host {}) has published nothing newer{}", owner_.rank,
+                              owner_.host(), mesh_.doubt(owner_.rank))};
+}
+
 Status RemoteSlotState::no_newer_version(const char* operation, WaitEnd end) const {
   if (end == WaitEnd::broken) {
     ErrorDetail detail = usable(operation).detail();
@@ -130,9 +139,7 @@ Status RemoteSlotState::no_newer_version(const char* operation, WaitEnd end) con
     return Status(std::move(detail));
   }
   local_.recorder.control(board::Event::timeout, owner_.rank, id_, seen_ + 1);
-  ErrorDetail detail = failure(Code::timeout, operation,
-                               fmt::format("rank {} (host {}) has published nothing newer",
-                                           owner_.rank, owner_.host()),
+  ErrorDetail detail = failure(Code::timeout, operation, awaited().lack,
                                "is the owner at the same step? a longer deadline: WEFT_TIMEOUT")
                            .detail();
   detail.sequence_expected = seen_ + 1;

@@ -174,6 +174,18 @@ Status SlotState::wrong_arrival(std::uint64_t wanted, std::uint64_t seen) const 
   return Status(std::move(detail));
 }
 
+p2p::Awaited SlotState::awaited() const {
+  p2p::Awaited awaited{.slot = spec_.name,
+                       .peer = last_writer_.load(std::memory_order_acquire),
+                       .sequence = received_ + 1,
+                       .lack = "no writer has attached"};
+  if (awaited.peer < 0) return awaited;
+  awaited.host = mesh_.peer(awaited.peer).host();
+  awaited.lack = fmt::format("nothing came from rank {} (host {}){}", awaited.peer, awaited.host,
+                             mesh_.doubt(awaited.peer));
+  return awaited;
+}
+
 Status SlotState::wait_failure(WaitEnd end, std::uint64_t wanted) noexcept {
   if (refused_.load(std::memory_order_acquire)) {
     const std::lock_guard lock(refusal_mutex_);
@@ -190,9 +202,7 @@ Status SlotState::wait_failure(WaitEnd end, std::uint64_t wanted) noexcept {
     local_.recorder.control(board::Event::timeout, writer, id_, wanted);
     detail.code = Code::timeout;
     detail.peer = writer;
-    detail.message = writer < 0 ? "no writer has attached"
-                                : fmt::format("nothing came from rank {} (host {}){}", writer,
-                                              mesh_.peer(writer).host(), mesh_.doubt(writer));
+    detail.message = awaited().lack;
     detail.hint = "is the writer at the same step? a longer deadline: WEFT_TIMEOUT";
   }
   detail.operation = "wait";

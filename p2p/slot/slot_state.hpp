@@ -15,6 +15,7 @@
 #include "p2p/counters.hpp"
 #include "p2p/local_rank.hpp"
 #include "p2p/mesh/mesh.hpp"
+#include "p2p/slot/awaited.hpp"
 #include "p2p/slot/messages.hpp"
 #include "p2p/slot/published_words.hpp"
 #include "p2p/slot/slot_line.hpp"
@@ -74,6 +75,8 @@ class SlotState {
   bool broken() const noexcept;
   /// Before a wait on several slots: what a wait on this one alone would do first.
   void before_wait() noexcept { flush_credit(); }
+  /// What a wait for the next tensor lacks.
+  p2p::Awaited awaited() const;
   Result<Tensor> next(Deadline deadline) noexcept;
   Status publish() noexcept;
   int readers() const noexcept;

@@ -38,6 +38,7 @@ void count_in_every_ranks_adds(World& world) {
         signal.wait_at_least(all + 1, Deadline::after(std::chrono::milliseconds(2))).status(),
         Code::timeout, "nobody adds any more");
     check.equal(late.sequence_seen, all, "the value seen");
+    check(late.peer >= 0, "no rank is named that may add: " + late.message);
   }
   meeting.wait();
 }

@@ -133,7 +133,7 @@ std::vector<Row> exchange_rows() {
                                    return said(e->recv(1, wanted, d).back());
                                  },
                                  true)},
-      {"Signal::wait_at_least", waits_for_signal, false},
+      {"Signal::wait_at_least", waits_for_signal},
       {"RemoteSignal::attach", attaches_signal},
       perhaps_alone({"RemoteSignal::fetch_add",
                      [](Side& side) {

@@ -145,7 +145,7 @@ std::vector<Row> message_rows() {
       {"Messages::sendrecv", small(kBoth)},
       {"Messages::probe", small(kProbe)},
       {"Messages::wait_all", small(kAll)},
-      {"Messages::wait_any", small(kAny), false},
+      {"Messages::wait_any", small(kAny)},
       {"Slot::wait", unrelated, false, "beside a message"},
   };
 }

@@ -167,10 +167,9 @@ std::vector<Row> slot_rows() {
           {"RemoteSlot::get#2", [](Side& side) { return reader_reads(side, Reads::runs, true); }}),
       {"World::attach", [](Side& side) { return attaches(side, false); }},
       {"World::attach#2", [](Side& side) { return attaches(side, true); }},
-      {"World::wait_any", any_of_slots, false},
-      {"World::wait_any#2", [](Side& side) { return reader_reads(side, Reads::any, false); },
-       false},
-      {"World::wait_any#3", [](Side& side) { return put_waits(side, true); }, false},
+      {"World::wait_any", any_of_slots},
+      {"World::wait_any#2", [](Side& side) { return reader_reads(side, Reads::any, false); }},
+      {"World::wait_any#3", [](Side& side) { return put_waits(side, true); }},
   };
 }
 

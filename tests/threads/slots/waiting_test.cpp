@@ -145,6 +145,82 @@ TEST(WaitAny, GivesTheRequestThatHasEnded) {
       settings());
 }
 
+/// What wait_any says after a deadline that is past.
+template <typename Handle, std::size_t kCount>
+ErrorDetail late(World& world, std::array<Handle, kCount>& handles) {
+  std::array<Handle*, kCount> any{};
+  for (std::size_t i = 0; i < kCount; ++i) any[i] = &handles[i];
+  const auto result = world.wait_any(any, Deadline::after(milliseconds(20)));
+  EXPECT_EQ(result.code(), Code::timeout);
+  return result.ok() ? ErrorDetail{} : result.status().detail();
+}
+
+TEST(WaitAny, TellsEachSlotAndItsPeerWhenItIsLate) {
+  Meeting meeting(3);
+  run_ranks(
+      3,
+      [&](World& world) {
+        if (world.rank() == 0) {
+          std::array slots{world.expose(named("lonely")), world.expose(named("one")),
+                           world.expose(named("two"))};
+          meeting.wait();
+          const ErrorDetail detail = late(world, slots);
+          EXPECT_EQ(detail.peer, 1) << "the first that a rank has attached to";
+          EXPECT_EQ(detail.slot, "one");
+          EXPECT_EQ(detail.sequence_expected, 1U);
+          for (const char* words : {"none of 3", "\"lonely\", tensor 1: no writer has attached",
+                                    "\"one\", tensor 1: nothing came from rank 1 (host ",
+                                    "\"two\", tensor 1: nothing came from rank 2 (host "})
+            EXPECT_TRUE(contains(detail.text(), words)) << detail.text();
+        } else {
+          auto remote = world.attach(0, named(world.rank() == 1 ? "one" : "two"));
+          meeting.wait();
+          meeting.wait();
+          return;
+        }
+        meeting.wait();
+      },
+      settings());
+}
+
+TEST(WaitAny, TellsWhatEachOwnerHasNotPublishedOrLetGo) {
+  Meeting meeting(2);
+  run_ranks(
+      2,
+      [&](World& world) {
+        const std::array published{named("p", Writer::owner), named("q", Writer::owner)};
+        if (world.rank() == 0) {
+          std::array slots{world.expose(published[0]), world.expose(published[1])};
+          Slot full = world.expose(named("full"));
+          EXPECT_TRUE(slots[1].next().ok());
+          EXPECT_TRUE(slots[1].publish().ok());
+          meeting.wait();
+          meeting.wait();
+        } else {
+          meeting.wait();
+          std::array remotes{world.attach(0, published[0]), world.attach(0, published[1])};
+          EXPECT_TRUE(remotes[1].view().ok());
+          ErrorDetail detail = late(world, remotes);
+          EXPECT_EQ(detail.peer, 0);
+          for (const char* words : {"\"p\", tensor 1: rank 0 (host ", "published nothing newer",
+                                    "\"q\", tensor 2: rank 0 (host "})
+            EXPECT_TRUE(contains(detail.text(), words)) << detail.text();
+          RemoteSlot full = world.attach(0, named("full"));
+          const auto tensor = world.allocate(DType::f32, {64});
+          EXPECT_TRUE(full.put(tensor).wait().ok());
+          std::array<Request, 6> puts;
+          for (Request& put : puts) put = full.put(tensor);
+          detail = late(world, puts);
+          EXPECT_EQ(detail.peer, 0);
+          for (const char* words : {"none of 6", "\"full\", tensor 1: rank 0 (host ",
+                                    "has not let go of an earlier tensor", "; and 2 more"})
+            EXPECT_TRUE(contains(detail.text(), words)) << detail.text();
+          meeting.wait();
+        }
+      },
+      settings());
+}
+
 TEST(EventFd, BecomesReadableAfterAnArrival) {
   constexpr int kTensors = 20;
   Meeting meeting(2);
