@@ -9,6 +9,9 @@
 namespace weft::pslib {
 namespace {
 
+/// Longer than any job: a wait for a rank ends with that rank's life.
+constexpr std::chrono::hours kWhileWorkersLive{24 * 365};
+
 bool is_end(Code code) { return code == Code::closed || code == Code::peer_left; }
 
 // What may have ended a source; whether it is an end in order depends on its table.
@@ -31,9 +34,13 @@ Service::Service(World& world, const Group& group, std::span<const Served> table
   }
 }
 
-// Workers may compute for longer than any wait lasts: what ends this one is their end.
+// Workers may compute for longer than any wait lasts, and be stopped while a wait needs them: what
+// ends this one is their end. A shard can't repeat half an update, so its own waits last as long. A
+// source is taken anew after each WEFT_TIMEOUT: the other sources get their turn in between.
 Status Service::run(Deadline deadline) {
-  for (TableShard* const shard : shards_) shard->wait_until(deadline);
+  const bool lasts = deadline.is_default();
+  for (TableShard* const shard : shards_)
+    shard->wait_until(lasts ? Deadline::after(kWhileWorkersLive) : deadline);
   std::vector<RemoteSlot*> slots;
   while (workers_ > 0) {
     if (!deadline.is_default() && deadline.passed()) return late();
@@ -42,7 +49,8 @@ Status Service::run(Deadline deadline) {
     const auto ready = world_.wait_any(slots, next_look(deadline));
     const bool is_quiet = !ready && ready.status().code() == Code::timeout;
     Status status = ready ? serve(*ready, deadline) : is_quiet ? look_again() : ready.status();
-    if (status.code() == Code::timeout && !deadline.is_default() && deadline.passed()) continue;
+    if (status.code() == Code::timeout && lasts) status = {};
+    if (status.code() == Code::timeout && deadline.passed()) continue;
     if (status) status = regroup();
     if (status) status = check_step();
     if (!status) return first_cause_ ? status : first_cause_;

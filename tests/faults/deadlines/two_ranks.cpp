@@ -41,13 +41,6 @@ World join(int rank, const Places& places) {
   return World::join();
 }
 
-std::vector<Row> all_rows() {
-  std::vector<Row> all;
-  for (auto rows : {slot_rows, message_rows, exchange_rows, table_rows, guest_rows, group_rows})
-    for (Row& row : rows()) all.push_back(std::move(row));
-  return all;
-}
-
 int obey(int orders, const Places& places) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   World world = join(1, places);

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/faults/deadlines/row.hpp"
+#include "tests/deadlines/row.hpp"
 
 namespace weft::tests {
 
@@ -32,7 +32,6 @@ struct Places {
   int guests = 0;
 };
 
-std::vector<Row> all_rows();
 World join(int rank, const Places& places);
 
 /// What rank 0 tells rank 1 to do next. Answered by one byte when it is done, but for `part`.

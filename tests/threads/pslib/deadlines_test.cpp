@@ -129,6 +129,30 @@ TEST(Serving, LastsWhileWorkersComputeForLongerThanAnyWait) {
       settings().with(Knob::timeout, "1s"));
 }
 
+TEST(Serving, LastsWhileAWorkerViewsForLongerThanAnyWait) {
+  run_ranks(
+      2,
+      [](World& world) {
+        pslib::ParameterServer server(world, {.dedicated_servers = 1});
+        auto table = server.table("t", {{"t", Shape{40}}}, Optimizer::sgd(1.0F));
+        if (server.works()) {
+          table.initialize().or_throw();
+          table.push().or_throw();
+          table.wait_updated().or_throw();
+          table.push().or_throw();  // the shard needs the buffer that is viewed here
+          std::this_thread::sleep_for(milliseconds(2500));
+          table.wait_updated(Deadline::after(seconds(20))).or_throw();
+        } else {
+          pslib::Table* const tables[] = {&table};
+          const Status status = server.serve(tables);
+          EXPECT_TRUE(status) << status.text();
+          EXPECT_EQ(table.version(), 2U);
+        }
+        (void)world.leave(Deadline::after(seconds(20)));
+      },
+      settings().with(Knob::timeout, "1s"));
+}
+
 TEST(Serving, EndsByItsOwnDeadlineAndNamesAWorkerThatHasTheTable) {
   Meeting meeting(2);
   run_ranks(

@@ -1,7 +1,7 @@
 // Groups and their collectives.
 #include <array>
 
-#include "tests/faults/deadlines/row.hpp"
+#include "tests/deadlines/row.hpp"
 
 namespace weft::tests {
 namespace {

@@ -83,5 +83,6 @@ std::vector<Row> exchange_rows();
 std::vector<Row> group_rows();
 std::vector<Row> table_rows();
 std::vector<Row> guest_rows();
+std::vector<Row> all_rows();
 
 }  // namespace weft::tests

@@ -3,7 +3,7 @@
 #include <array>
 #include <thread>
 
-#include "tests/faults/deadlines/row.hpp"
+#include "tests/deadlines/row.hpp"
 #include "weft/publication.hpp"
 
 namespace weft::tests {

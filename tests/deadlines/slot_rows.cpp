@@ -1,7 +1,7 @@
 // Slots, their requests and what the world does with several.
 #include <array>
 
-#include "tests/faults/deadlines/row.hpp"
+#include "tests/deadlines/row.hpp"
 
 namespace weft::tests {
 namespace {

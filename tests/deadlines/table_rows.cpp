@@ -2,7 +2,7 @@
 #include <array>
 #include <thread>
 
-#include "tests/faults/deadlines/row.hpp"
+#include "tests/deadlines/row.hpp"
 #include "weft/pslib.hpp"
 #include "weft/sparse_table.hpp"
 

@@ -2,7 +2,7 @@
 // their sender's memory.
 #include <array>
 
-#include "tests/faults/deadlines/row.hpp"
+#include "tests/deadlines/row.hpp"
 
 namespace weft::tests {
 namespace {
