@@ -249,6 +249,9 @@ std::vector<int> SlotGroup::awaited(const PlannedCall& call) const {
   std::vector<int> late;
   for (int r = 0; r < size(); ++r)
     if (r != me_ && takes_from(call, r)) late.push_back(r);
+  // All has come; what was put has not arrived.
+  for (int r = 0; late.empty() && r < size(); ++r)
+    if (r != me_ && !(link(r)->quiet() && link(r)->sent())) late.push_back(r);
   return late;
 }
 
