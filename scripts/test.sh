@@ -119,6 +119,7 @@ run_tests() {
   setup
   ! among install "${chosen[@]}" || need_packages "${install_packages[@]}"
   # Their tests say themselves what is missing, and are skipped.
+  ! among unit "${chosen[@]}" || (need_packages "${unit_packages[@]}") || true
   ! among hosts "${chosen[@]}" || (need_packages "${hosts_packages[@]}") || true
   ! among roce "${chosen[@]}" || (need_packages "${roce_packages[@]}") || true
   ! among ranks "${chosen[@]}" || (need_packages "${slurm_packages[@]}") || true
