@@ -1,0 +1,214 @@
+// Every path that weft opens, against every trap that a file system offers: each ends soon, with an
+// error that names the path or as if nothing had been there, and nothing else is written.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "runtime/bootstrap/token/token_file.hpp"
+#include "runtime/guest/guest_address.hpp"
+#include "tests/unit/base/temp_folder.hpp"
+#include "weft/pslib.hpp"
+#include "weft/weft.hpp"
+
+namespace weft::tests {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::seconds;
+
+constexpr ::uid_t kSomebody = 65534;
+
+/// Two folders: of the traps, and of what must not be touched.
+struct TwoFolders {
+  TwoFolders() {
+    fs::create_directory(traps());
+    fs::create_directory(others());
+    std::ofstream(victim()) << "precious";
+  }
+  fs::path traps() const { return folder.path() / "traps"; }
+  fs::path others() const { return folder.path() / "others"; }
+  fs::path victim() const { return others() / "victim"; }
+
+  void expect_untouched(const std::string& cell) const {
+    std::ostringstream content;
+    content << std::ifstream(victim()).rdbuf();
+    EXPECT_EQ(content.str(), "precious") << cell;
+    std::set<std::string> names;
+    for (const auto& entry : fs::directory_iterator(others()))
+      names.insert(entry.path().filename().string());
+    EXPECT_EQ(names, std::set<std::string>{"victim"}) << cell;
+  }
+
+  TempFolder folder;
+};
+
+struct Trap {
+  const char* name;
+  /// What stands at the path in `traps`; returns the path to give to weft.
+  std::function<fs::path(const TwoFolders&)> set;
+  bool needs_root = false;
+  bool is_folder = false;
+};
+
+const std::array kTraps{
+    Trap{"a link to another's file",
+         [](const TwoFolders& folders) {
+           fs::create_symlink(folders.victim(), folders.traps() / "x");
+           return folders.traps() / "x";
+         }},
+    Trap{"a link to another folder",
+         [](const TwoFolders& folders) {
+           fs::create_directory_symlink(folders.others(), folders.traps() / "x");
+           return folders.traps() / "x";
+         },
+         false, true},
+    Trap{"a link to nothing, in another folder",
+         [](const TwoFolders& folders) {
+           fs::create_symlink(folders.others() / "new", folders.traps() / "x");
+           return folders.traps() / "x";
+         }},
+    Trap{"a loop",
+         [](const TwoFolders& folders) {
+           fs::create_symlink("x", folders.traps() / "x");
+           return folders.traps() / "x";
+         }},
+    Trap{"a FIFO",
+         [](const TwoFolders& folders) {
+           EXPECT_EQ(::mkfifo((folders.traps() / "x").c_str(), 0600), 0);
+           return folders.traps() / "x";
+         }},
+    Trap{"a hole of 4 TiB",
+         [](const TwoFolders& folders) {
+           std::ofstream(folders.traps() / "x") << "h";
+           fs::resize_file(folders.traps() / "x", std::uintmax_t{4} << 40);
+           return folders.traps() / "x";
+         }},
+    Trap{"a folder",
+         [](const TwoFolders& folders) {
+           fs::create_directory(folders.traps() / "x");
+           return folders.traps() / "x";
+         }},
+    Trap{"a file below a file",
+         [](const TwoFolders& folders) {
+           std::ofstream(folders.traps() / "x") << "no folder";
+           return folders.traps() / "x" / "y";
+         }},
+    Trap{"a name too long",
+         [](const TwoFolders& folders) { return folders.traps() / std::string(300, 'x'); }},
+    Trap{"a way out by ..",
+         [](const TwoFolders& folders) { return folders.traps() / ".." / "others" / "victim"; }},
+    Trap{"a file of somebody else",
+         [](const TwoFolders& folders) {
+           std::ofstream(folders.traps() / "x") << "nonsense";
+           EXPECT_EQ(::chown((folders.traps() / "x").c_str(), kSomebody, kSomebody), 0);
+           return folders.traps() / "x";
+         },
+         true},
+    Trap{"a full device", [](const TwoFolders&) { return fs::path("/dev/full"); }},
+};
+
+/// For as long as it lives.
+class Variable {
+ public:
+  Variable(const char* name, const std::string& value) : name_(name) {
+    ::setenv(name, value.c_str(), 1);
+  }
+  ~Variable() { ::unsetenv(name_); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* name_;
+};
+
+void join_with(const char* name, const fs::path& path) {
+  const Variable variable(name, path.string());
+  World world = World::join();
+  Collectives::open(world);
+  world.leave(Deadline::after(seconds(5))).or_throw();
+}
+
+void save_in(const fs::path& folder) {
+  World world = World::join();
+  pslib::ParameterServer server(world);
+  pslib::TableOptions options;
+  options.checkpoint = {.folder = folder.string(), .every = 1};
+  pslib::Table table = server.table("table", {{"t", {64}}}, options);
+  table.initialize().or_throw();
+  table.push_pull().or_throw();
+  world.leave(Deadline::after(seconds(5))).or_throw();
+}
+
+void show_in(const fs::path& folder) {
+  World world = World::join();
+  pslib::ParameterServer server(world, {.metrics_folder = folder.string()});
+  pslib::Table table = server.table("table", {{"t", {64}}}, pslib::TableOptions{});
+  table.initialize().or_throw();
+  table.push_pull().or_throw();
+  world.leave(Deadline::after(seconds(5))).or_throw();
+}
+
+struct Opener {
+  const char* name;
+  std::function<void(const fs::path&)> open;
+  /// Writes into a folder, which may be a link if its user's or root's: whoever names it wants
+  /// that.
+  bool wants_folder = false;
+};
+
+const std::array kOpeners{
+    Opener{"WEFT_LOG_FILE", [](const fs::path& path) { join_with("WEFT_LOG_FILE", path); }},
+    Opener{"WEFT_RECORD_DIR", [](const fs::path& path) { join_with("WEFT_RECORD_DIR", path); }},
+    Opener{"WEFT_COLL_COSTS", [](const fs::path& path) { join_with("WEFT_COLL_COSTS", path); }},
+    Opener{"WEFT_TOPO_FILE", [](const fs::path& path) { join_with("WEFT_TOPO_FILE", path); }},
+    Opener{"a token file",
+           [](const fs::path& path) { (void)bootstrap::read_token(path.string()); }},
+    Opener{"an address file",
+           [](const fs::path& path) {
+             const auto where = guest::look_up({.file = path.string()});
+             if (where.places.empty())
+               throw Error(ErrorDetail{.code = Code::unreachable, .message = where.trouble});
+           }},
+    Opener{"checkpoints", save_in, true},
+    Opener{"metrics", show_in, true},
+};
+
+TEST(Traps, AreToldWithTheirPathAndTouchNothingElse) {
+  int errors = 0;
+  for (const Opener& opener : kOpeners)
+    for (const Trap& trap : kTraps) {
+      if (trap.needs_root && ::geteuid() != 0) continue;
+      if (trap.is_folder && opener.wants_folder) continue;
+      const std::string cell = std::string(opener.name) + " at " + trap.name;
+      const TwoFolders folders;
+      const fs::path path = trap.set(folders);
+      const auto begun = std::chrono::steady_clock::now();
+      try {
+        opener.open(path);
+      } catch (const Error& error) {
+        ++errors;
+        EXPECT_NE(std::string(error.what()).find(path.string()), std::string::npos)
+            << cell << ": " << error.what();
+      } catch (const std::exception& error) {
+        ADD_FAILURE() << cell << " ends with a foreign exception: " << error.what();
+      }
+      EXPECT_LT(std::chrono::steady_clock::now() - begun, seconds(2)) << cell;
+      folders.expect_untouched(cell);
+    }
+  EXPECT_GT(errors, 30) << "else nothing was a trap";
+}
+
+}  // namespace
+}  // namespace weft::tests
