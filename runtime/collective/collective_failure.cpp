@@ -179,8 +179,7 @@ void CollectiveGroup::mismatch_before(std::uint64_t number, int other) noexcept 
       name(own.kind), other,
       fmt::format("call {} of the group is {} on ranks {} and {}, but a call before it was not "
                   "the same on both",
-                  number, own.text(), local_.rank,
-                  ranks_[static_cast<std::size_t>(other)]),
+                  number, own.text(), local_.rank, ranks_[static_cast<std::size_t>(other)]),
       "compare the roots, sizes and order of the calls before");
 }
 

@@ -1,67 +1,11 @@
 // What is made and let go over and over leaves no memory, descriptor or thread behind: as many
 // operations as before cost nothing more. With --full a million of each kind.
-#include <gtest/gtest.h>
-#include <malloc.h>
-
-#include <cstdlib>
-#include <filesystem>
-#include <functional>
-#include <string>
-#include <vector>
-
-#include "tests/seeds.hpp"
-#include "tests/threads/slots/ranks.hpp"
+#include "tests/threads/soak/soak.hpp"
 #include "weft/message.hpp"
 #include "weft/rendezvous.hpp"
 
 namespace weft::tests {
 namespace {
-
-std::size_t entries(const char* folder) {
-  return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(folder), {}));
-}
-
-/// What this process holds; its ranks are threads of it.
-struct Holdings {
-  std::size_t heap = mallinfo2().uordblks + mallinfo2().hblkhd;
-  std::size_t descriptors = entries("/proc/self/fd");
-  std::size_t threads = entries("/proc/self/task");
-};
-
-/// One operation: rank 0's part and rank 1's, who both know its number.
-using Operation = std::function<void(World& world, int number)>;
-/// Makes what the operations share, once for each rank.
-using Begin = std::function<Operation(World& world, Meeting& meeting)>;
-
-int count_of(int usual) { return std::getenv("WEFT_TEST_FULL") != nullptr ? 1'000'000 : usual; }
-
-void soak(int count, const Begin& begin) {
-  // What is bounded (a ring of the last events, names kept for a while) may fill up first.
-  constexpr std::size_t kSlack = 256 << 10;
-  Meeting meeting(2);
-  run_ranks(
-      2,
-      [&](World& world) {
-        {
-          const Operation operation = begin(world, meeting);
-          for (int i = 0; i < count; ++i) operation(world, i);
-          meeting.wait();
-          const Holdings before;
-          meeting.wait();
-          for (int i = 0; i < count; ++i) operation(world, count + i);
-          meeting.wait();
-          const Holdings after;
-          meeting.wait();
-          if (world.rank() == 0) {
-            EXPECT_LT(after.heap, before.heap + kSlack) << count << " operations";
-            EXPECT_LE(after.descriptors, before.descriptors);
-            EXPECT_LE(after.threads, before.threads);
-          }
-        }
-        EXPECT_TRUE(world.leave().ok());
-      },
-      settings());
-}
 
 TEST(Soak, KeysOfOneStepEach) {
   constexpr int kKeys = 64;  // of an operation
