@@ -3,8 +3,11 @@
 // back is not written any more. Each call has a job of its own.
 //
 // Usage: deadlines HEADERS FOLDER [CALL]; WEFT_FABRIC chooses the fabric.
+//        deadlines --cut HEADERS FOLDER [CALL]: by TCP, in network namespaces of its own, while the
+//        link between the ranks is cut before rank 1's part, or within it
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -19,6 +22,7 @@
 #include <cstring>
 #include <filesystem>
 #include <set>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -101,7 +105,8 @@ std::string leave(World& world, const Peer& peer, bool& late) {
 /// A row in a job of its own, which a call that never returns does not outlive.
 class Jobs {
  public:
-  explicit Jobs(std::filesystem::path folder) : folder_(std::move(folder)) {}
+  Jobs(std::filesystem::path folder, std::span<const Mode> modes)
+      : folder_(std::move(folder)), modes_(modes) {}
 
   int failures() const { return failures_; }
 
@@ -109,7 +114,7 @@ class Jobs {
     in_job(row.call, [&](World& world, const Peer& peer, const Places& places) {
       Runner runner(world, peer, places);
       int failures = 0;
-      for (const Mode mode : kModes) {
+      for (const Mode mode : modes_) {
         for (int i = 0; i < repeats(); ++i) {
           const std::string trouble = runner.run(index, row, mode);
           if (trouble.empty()) continue;
@@ -188,12 +193,23 @@ class Jobs {
   }
 
   const std::filesystem::path folder_;
+  const std::span<const Mode> modes_;
   int failures_ = 0;
 };
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  const bool cuts = argc > 1 && std::strcmp(argv[1], "--cut") == 0;
+  if (cuts) {
+    --argc;
+    ++argv;
+    ::setenv("WEFT_FABRIC", "tcp", 1);
+    if (::unshare(CLONE_NEWNET) != 0) {
+      std::printf("skipped: a network namespace needs root\n");
+      return 77;
+    }
+  }
   if (argc < 3) return 2;
   const char* const only = argc > 3 ? argv[3] : nullptr;
   try {
@@ -207,10 +223,15 @@ int main(int argc, char** argv) {
       lanes[lane] = ::fork();
       if (lanes[lane] != 0) continue;
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-      Jobs jobs(folder);
+      if (cuts) {
+        if (::unshare(CLONE_NEWNET) != 0) ::_exit(1);
+        tests::Peer::set_link(true);
+      }
+      Jobs jobs(folder, cuts ? std::span<const Mode>(kCutModes) : kModes);
       for (std::uint32_t i = lane; i < rows.size(); i += kLanes)
         if (only == nullptr || rows[i].call == only) jobs.run(i, rows[i]);
-      if (lane == 0 && (only == nullptr || only == std::string("World::leave"))) jobs.leaves();
+      if (lane == 0 && !cuts && (only == nullptr || only == std::string("World::leave")))
+        jobs.leaves();
       ::_exit(std::min(jobs.failures(), 100));
     }
     for (const pid_t lane : lanes) {

@@ -1,6 +1,9 @@
 #include "tests/faults/deadlines/two_ranks.hpp"
 
+#include <net/if.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -8,12 +11,16 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <optional>
 #include <stdexcept>
 #include <thread>
 
 namespace weft::tests {
 namespace {
+
+/// After a cut until what was lost by it has been sent once more.
+constexpr milliseconds kResent{500};
 
 Side side_of(World& world, const Places& places, std::uint32_t number) {
   return {world, std::to_string(1000 + number), places.folder / "token",
@@ -25,7 +32,9 @@ Side side_of(World& world, const Places& places, std::uint32_t number) {
 const char* name_of(Mode mode) {
   return mode == Mode::stopped          ? "stopped before its part"
          : mode == Mode::stopped_within ? "stopped within its part"
-                                        : "silent";
+         : mode == Mode::silent         ? "silent"
+         : mode == Mode::cut            ? "cut off before its part"
+                                        : "cut off within its part";
 }
 
 World join(int rank, const Places& places) {
@@ -91,6 +100,32 @@ void Peer::stop() const {
     throw std::runtime_error("rank 1 ended in place of stopping");
 }
 
+void Peer::set_link(bool up) {
+  const int fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  ifreq request{};
+  std::memcpy(request.ifr_name, "lo", 3);
+  request.ifr_flags = static_cast<short>(up ? IFF_UP : 0);
+  const bool done = ::ioctl(fd, SIOCSIFFLAGS, &request) == 0;
+  ::close(fd);
+  if (!done) throw std::runtime_error("the link can't be cut");
+}
+
+void Runner::begin_fault(Mode mode) const {
+  if (is_cut(mode))
+    Peer::set_link(false);
+  else if (mode != Mode::silent)
+    peer_.stop();
+}
+
+void Runner::end_fault(Mode mode) const {
+  if (!is_cut(mode)) {
+    if (mode != Mode::silent) peer_.go_on();
+    return;
+  }
+  Peer::set_link(true);
+  std::this_thread::sleep_for(kResent);
+}
+
 std::string Runner::run(std::uint32_t index, const Row& row, Mode mode) {
   std::string trouble;
   for (int i = 0; i < kTries; ++i) {
@@ -109,11 +144,11 @@ std::string Runner::attempt(std::uint32_t index, const Row& row, Mode mode, bool
   peer_.begin({Order::What::make, index, number});
   std::optional<Case> now = row.make(side);
   peer_.await();
-  if (mode == Mode::stopped_within) {
+  if (is_within(mode)) {
     peer_.begin({Order::What::part, index, number});
     std::this_thread::sleep_for(std::chrono::microseconds(50 * (number % 8)));
   }
-  if (mode != Mode::silent) peer_.stop();
+  begin_fault(mode);
   const auto begun = std::chrono::steady_clock::now();
   const Said said = now->call(Deadline::after(kDeadline));
   const auto took = std::chrono::steady_clock::now() - begun;
@@ -144,7 +179,7 @@ std::string Runner::judge(const Row& row, const Said& said, std::chrono::nanosec
   // What is the caller's again is filled, then the other rank goes on.
   const bool is_given_back = code != Code::ok && !said.memory.empty();
   if (is_given_back) std::ranges::fill(said.memory, std::byte{0xab});
-  if (mode != Mode::silent) peer_.go_on();
+  end_fault(mode);
   if (!is_given_back) return trouble;
   std::this_thread::sleep_for(milliseconds(20));
   const SlotSpec nothing{.name = "nothing", .dtype = DType::u8, .shape = {1}};

@@ -22,8 +22,14 @@ constexpr milliseconds kGrace{100};
 /// A busy machine may be late now and then; a call that doesn't keep its deadline always is.
 constexpr int kTries = 3;
 
-enum class Mode : std::uint8_t { stopped, stopped_within, silent };
+enum class Mode : std::uint8_t { stopped, stopped_within, silent, cut, cut_within };
 inline constexpr std::array kModes{Mode::stopped, Mode::stopped_within, Mode::silent};
+/// Where the network is this process's own.
+inline constexpr std::array kCutModes{Mode::cut, Mode::cut_within};
+constexpr bool is_cut(Mode mode) { return mode == Mode::cut || mode == Mode::cut_within; }
+constexpr bool is_within(Mode mode) {
+  return mode == Mode::stopped_within || mode == Mode::cut_within;
+}
 const char* name_of(Mode mode);
 
 struct Places {
@@ -53,6 +59,8 @@ class Peer {
   void await() const;
   void stop() const;
   void go_on() const { ::kill(pid_, SIGCONT); }
+  /// Nothing passes between the ranks, or does again.
+  static void set_link(bool up);
 
  private:
   const int orders_;
@@ -73,6 +81,8 @@ class Runner {
  private:
   std::string attempt(std::uint32_t index, const Row& row, Mode mode, bool& late);
 
+  void begin_fault(Mode mode) const;
+  void end_fault(Mode mode) const;
   std::string judge(const Row& row, const Said& said, std::chrono::nanoseconds took, Mode mode,
                     bool& late);
 
