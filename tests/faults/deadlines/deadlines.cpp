@@ -2,9 +2,9 @@
 // stopped within it, or silent: it returns within its deadline, names that rank, and what it gave
 // back is not written any more. Each call has a job of its own.
 //
-// Usage: deadlines HEADERS FOLDER [CALL]; WEFT_FABRIC chooses the fabric.
-//        deadlines --cut HEADERS FOLDER [CALL]: by TCP, in network namespaces of its own, while the
-//        link between the ranks is cut before rank 1's part, or within it
+// Usage: deadlines [--grace MS] HEADERS FOLDER [CALL...]; WEFT_FABRIC chooses the fabric.
+//        deadlines --cut HEADERS FOLDER [CALL...]: by TCP, in network namespaces of its own, while
+//        the link between the ranks is cut before rank 1's part, or within it
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <sched.h>
@@ -95,7 +95,7 @@ std::string leave(World& world, const Peer& peer, bool& late) {
   const Status left = world.leave(Deadline::after(kDeadline));
   const auto took = std::chrono::steady_clock::now() - begun;
   peer.go_on();
-  late = took > kDeadline + kGrace;
+  late = took > kDeadline + grace;
   if (!late && left.code() == Code::timeout && left.text().find("rank 1") != std::string::npos)
     return {};
   const auto ms = std::chrono::duration_cast<milliseconds>(took).count();
@@ -210,8 +210,16 @@ int main(int argc, char** argv) {
       return 77;
     }
   }
+  if (argc > 2 && std::strcmp(argv[1], "--grace") == 0) {
+    grace = milliseconds(std::atoi(argv[2]));
+    argc -= 2;
+    argv += 2;
+  }
   if (argc < 3) return 2;
-  const char* const only = argc > 3 ? argv[3] : nullptr;
+  const std::set<std::string> only(argv + 3, argv + argc);
+  const auto is_wanted = [&](const std::string& call) {
+    return only.empty() || only.contains(call);
+  };
   try {
     const std::filesystem::path folder = argv[2];
     std::filesystem::create_directories(folder);
@@ -229,9 +237,8 @@ int main(int argc, char** argv) {
       }
       Jobs jobs(folder, cuts ? std::span<const Mode>(kCutModes) : kModes);
       for (std::uint32_t i = lane; i < rows.size(); i += kLanes)
-        if (only == nullptr || rows[i].call == only) jobs.run(i, rows[i]);
-      if (lane == 0 && !cuts && (only == nullptr || only == std::string("World::leave")))
-        jobs.leaves();
+        if (is_wanted(rows[i].call)) jobs.run(i, rows[i]);
+      if (lane == 0 && !cuts && is_wanted("World::leave")) jobs.leaves();
       ::_exit(std::min(jobs.failures(), 100));
     }
     for (const pid_t lane : lanes) {

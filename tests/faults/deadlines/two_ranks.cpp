@@ -165,7 +165,7 @@ std::string Runner::judge(const Row& row, const Said& said, std::chrono::nanosec
                           Mode mode, bool& late) {
   std::string trouble;
   const auto ms = std::chrono::duration_cast<milliseconds>(took);
-  if (took > kDeadline + kGrace) {
+  if (took > kDeadline + grace) {
     late = true;
     trouble = "it took " + std::to_string(ms.count()) + " ms, its deadline was " +
               std::to_string(kDeadline.count());
