@@ -11,8 +11,20 @@ using tests::pattern_of;
 
 constexpr std::int64_t kGenerations = 4;
 constexpr std::int64_t kElements = 900;
+constexpr std::chrono::milliseconds kReading{200};
 
 Deadline shortly(std::mt19937_64& random) { return Deadline::after(microseconds(random() % 300)); }
+
+/// The owner's answer may take longer between hosts than such a wait lasts, each time anew.
+Deadline for_answer(std::mt19937_64& random) {
+  constexpr std::chrono::milliseconds kAnswer{30};
+  return random() % 4 == 0 ? Deadline::after(kAnswer) : shortly(random);
+}
+
+/// The same of reading what is there.
+Deadline for_reading(std::mt19937_64& random, bool is_there) {
+  return is_there && random() % 2 == 0 ? Deadline::after(kReading) : shortly(random);
+}
 
 /// A value says which it is: its generation and version, and the rest follows from them.
 Tensor rest_of(const Tensor& value) { return value.part(2, {kElements - 2}); }
@@ -59,7 +71,7 @@ void RandomReader::step(std::mt19937_64& random) {
 
 void RandomReader::attach(std::mt19937_64& random) {
   try {
-    remote_.emplace(world_.attach(owner_, "news", shortly(random)));
+    remote_.emplace(world_.attach(owner_, "news", for_answer(random)));
     if (version_ > 0) --version_;  // who comes again sees the newest, perhaps once more
   } catch (const Error& error) {
     check_.ends(error.status(), Code::timeout, "attach to news");
@@ -68,14 +80,14 @@ void RandomReader::attach(std::mt19937_64& random) {
 
 void RandomReader::read(std::mt19937_64& random) {
   if (random() % 2 == 0) {
-    auto view = remote_->view(shortly(random));
+    auto view = remote_->view(for_reading(random, remote_->ready()));
     if (view.code() == Code::timeout) return;
     if (view.code() == Code::closed) return detach();
     held_.push_back(check_.ok(std::move(view), "view"));
     see(held_.back().tensor(), held_.back().sequence());
   } else {
     const auto into = world_.allocate(DType::i64, {kElements});
-    const Status status = remote_->get(into, shortly(random));
+    const Status status = remote_->get(into, for_reading(random, remote_->ready()));
     if (status.code() == Code::timeout) return;
     if (status.code() == Code::closed) return detach();
     check_.ok(status, "get");

@@ -12,6 +12,18 @@ using tests::pattern_of;
 
 Deadline shortly(Random& random) { return Deadline::after(microseconds(random() % 300)); }
 
+/// A dynamic tensor that was announced is read by the wait, which may take longer between hosts.
+Deadline for_reading(Random& random, bool is_there) {
+  constexpr std::chrono::milliseconds kReading{200};
+  return is_there && random() % 2 == 0 ? Deadline::after(kReading) : shortly(random);
+}
+
+/// The owner's answer may take longer between hosts than such a wait lasts, each time anew.
+Deadline for_answer(Random& random) {
+  constexpr std::chrono::milliseconds kAnswer{30};
+  return random() % 4 == 0 ? Deadline::after(kAnswer) : shortly(random);
+}
+
 }  // namespace
 
 std::string Line::name() const {
@@ -60,7 +72,7 @@ void RandomOwner::step(Random& random) {
 }
 
 void RandomOwner::take(Random& random) {
-  auto result = slot_->wait(shortly(random));
+  auto result = slot_->wait(for_reading(random, slot_->ready()));
   if (result.code() == Code::timeout) return;
   held_.push_back(check_.ok(std::move(result), line_.name()));
   check_.equal(held_.back().sequence(), ++seen_, line_.name() + ": sequence");
@@ -78,7 +90,7 @@ void RandomWriter::step(Random& random) {
 
 void RandomWriter::attach(Random& random) {
   try {
-    remote_.emplace(world_.attach(line_.owner, line_.name(), shortly(random)));
+    remote_.emplace(world_.attach(line_.owner, line_.name(), for_answer(random)));
   } catch (const Error& error) {
     check_.ends(error.status(), Code::timeout, line_.name() + ": attach");
     return;
