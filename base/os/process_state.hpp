@@ -11,5 +11,8 @@ namespace weft::os {
 enum class ProcessState : std::uint8_t { unknown, runs, stopped, traced };
 
 ProcessState process_state(pid_t pid) noexcept;
+/// For how many nanoseconds the process' first thread has run: more after each time that it was
+/// continued, however briefly. 0 where the kernel does not say.
+std::uint64_t time_run(pid_t pid) noexcept;
 
 }  // namespace weft::os

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <utility>
+
 #include "base/os/process_state.hpp"
 
 namespace weft::detail {
@@ -83,6 +85,9 @@ bool Health::look_at(Neighbour& neighbour) {
     show(rank, PeerHealth::suspect, "held by a debugger");
     return false;
   }
+  // One that was continued in between has stopped anew.
+  const std::uint64_t ran = os::time_run(mesh_.peer(rank).address.pid);
+  if (std::exchange(neighbour.ran, ran) != ran) neighbour.periods = 0;
   const nanoseconds standstill = patience_.period() * ++neighbour.periods;
   neighbour.was = "stopped for " + seconds(standstill);
   show(rank, PeerHealth::suspect, neighbour.was);

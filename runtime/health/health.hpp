@@ -44,9 +44,10 @@ class Health final : public p2p::Liveness {
   /// A process of this host that is not this one.
   struct Neighbour {
     int rank;
-    int periods = 0;     ///< that it has been stopped for
-    int remembered = 0;  ///< periods for which it is looked at, and this is kept:
-    std::string was{};   ///< what it was when it did not run
+    int periods = 0;        ///< that it has been stopped for
+    std::uint64_t ran = 0;  ///< os::time_run() at the last look at it stopped
+    int remembered = 0;     ///< periods for which it is looked at, and this is kept:
+    std::string was{};      ///< what it was when it did not run
   };
 
   void look(std::uint64_t expired);

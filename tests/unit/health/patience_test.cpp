@@ -49,6 +49,15 @@ TEST(ProcessState, TellsAStoppedProcessFromOneThatRuns) {
   ::kill(child, SIGSTOP);
   ::waitpid(child, nullptr, WUNTRACED);
   EXPECT_EQ(os::process_state(child), os::ProcessState::stopped);
+  // Who has been continued in between is known by that, though it is stopped again.
+  const std::uint64_t ran = os::time_run(child);
+  EXPECT_GT(ran, 0U);
+  EXPECT_EQ(os::time_run(child), ran);
+  ::kill(child, SIGCONT);
+  ::waitpid(child, nullptr, WCONTINUED);
+  ::kill(child, SIGSTOP);
+  ::waitpid(child, nullptr, WUNTRACED);
+  EXPECT_GT(os::time_run(child), ran);
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
   EXPECT_EQ(os::process_state(child), os::ProcessState::unknown);
