@@ -1,6 +1,7 @@
 #include "p2p/arena/heap.hpp"
 
 #include <iterator>
+#include <limits>
 
 namespace weft::p2p {
 
@@ -8,7 +9,8 @@ Heap::Heap(std::size_t bytes) { insert_free(0, bytes / kGranule * kGranule); }
 
 std::size_t Heap::rounded(std::size_t bytes) noexcept {
   if (bytes == 0) return kGranule;
-  return (bytes + kGranule - 1) / kGranule * kGranule;
+  constexpr std::size_t kMost = std::numeric_limits<std::size_t>::max() / kGranule * kGranule;
+  return bytes > kMost ? kMost : (bytes + kGranule - 1) / kGranule * kGranule;
 }
 
 std::optional<std::size_t> Heap::allocate(std::size_t bytes) {
