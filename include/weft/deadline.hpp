@@ -30,8 +30,11 @@ class Deadline {
   using Clock = weft::Clock;
 
   Deadline() noexcept = default;
+  /// The last moment of the clock for a span beyond it.
   static Deadline after(std::chrono::nanoseconds span) noexcept {
-    return Deadline(Clock::now() + span);
+    const Clock::time_point now = Clock::now();
+    const bool is_beyond = span > Clock::time_point::max() - now;
+    return Deadline(is_beyond ? Clock::time_point::max() : now + span);
   }
   static Deadline at(Clock::time_point when) noexcept { return Deadline(when); }
 

@@ -10,6 +10,7 @@
 
 #include "base/os/fd.hpp"
 #include "base/os/mapping.hpp"
+#include "weft/deadline.hpp"
 
 namespace weft::os {
 namespace {
@@ -34,6 +35,14 @@ TEST(Futex, DoesNotWaitWhenTheWordHasChanged) {
   const auto start = Clock::now();
   futex_wait(word, 6, start + 30s);
   EXPECT_LT(Clock::now() - start, 15s);
+}
+
+TEST(DeadlineTest, OfASpanBeyondTheClockIsItsLastMoment) {
+  for (const auto span : {std::chrono::nanoseconds::max(), std::chrono::nanoseconds::max() / 2}) {
+    EXPECT_FALSE(Deadline::after(span).passed());
+    EXPECT_GT(Deadline::after(span).left(), std::chrono::hours(24 * 365));
+  }
+  EXPECT_TRUE(Deadline::after(std::chrono::nanoseconds(-1)).passed());
 }
 
 TEST(Futex, DoesNotWaitWhenTheDeadlineHasPassed) {
