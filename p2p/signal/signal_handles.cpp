@@ -20,6 +20,7 @@ Signal::~Signal() {
 }
 
 std::uint64_t Signal::value() const noexcept {
+  if (state_->table.local().forked()) return 0;  // its memory is not this process's
   return state_->line().word.load(std::memory_order_acquire);
 }
 std::uint64_t Signal::fetch_add(std::uint64_t amount) noexcept {
