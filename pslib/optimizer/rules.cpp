@@ -84,6 +84,8 @@ void check_range(std::string_view name, float value, Range range) {
 }
 
 void check_rule(const Optimizer& optimizer) {
+  require(optimizer.kind <= Kind::user, "kind", static_cast<int>(optimizer.kind),
+          "a value of Optimizer::Kind");
   require(std::isfinite(optimizer.learning_rate), "learning_rate", optimizer.learning_rate,
           "a finite number");
   check_range("weight_decay", optimizer.weight_decay, Range::not_negative);
@@ -179,6 +181,8 @@ Optimizer Optimizer::with(std::shared_ptr<const Rule> rule, float learning_rate)
 void check(const TableOptions& options) {
   check_rule(options.optimizer);
   const Schedule& schedule = options.schedule;
+  require(schedule.kind <= Schedule::Kind::cosine, "schedule.kind", static_cast<int>(schedule.kind),
+          "a value of Schedule::Kind");
   require(schedule.period > 0, "schedule.period", schedule.period, "1 or above");
   require(schedule.gamma > 0.0F && std::isfinite(schedule.gamma), "schedule.gamma", schedule.gamma,
           "above 0");

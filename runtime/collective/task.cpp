@@ -91,6 +91,9 @@ std::uint64_t hash_of(const std::vector<std::int64_t>& counts) noexcept {
 }  // namespace
 
 Task make_task(const Call& call, int rank, int size) {
+  if (call.kind > Kind::scan)
+    refuse(call, fmt::format("operation {} does not exist", static_cast<int>(call.kind)),
+           "use a value of weft::CollectiveKind");
   check_tensors(call);
   Task task;
   const bool rooted = call.kind == Kind::broadcast || call.kind == Kind::reduce ||

@@ -41,6 +41,9 @@ TEST(OptimizerCheck, NamesTheConstantThatMakesNoSense) {
   expect_named(Optimizer::ftrl(0.1F, -1.0F), "l1");
   expect_named(Optimizer::lars(0.1F, 0.0F, 0.9F, 0.0F), "trust");
   expect_named(Optimizer::with(nullptr, 0.1F), "rule");
+  Optimizer unknown;
+  unknown.kind = static_cast<Optimizer::Kind>(99);
+  expect_named(unknown, "kind is 99");
 }
 
 TEST(OptimizerCheck, NamesTheOptionThatMakesNoSense) {
@@ -53,6 +56,8 @@ TEST(OptimizerCheck, NamesTheOptionThatMakesNoSense) {
   expect_named(with([](auto& o) { o.accumulate = 0; }), "accumulate is 0");
   expect_named(with([](auto& o) { o.wire = DType::i32; }), "wire is i32");
   expect_named(with([](auto& o) { o.schedule.period = 0; }), "schedule.period is 0");
+  expect_named(with([](auto& o) { o.schedule.kind = static_cast<Schedule::Kind>(77); }),
+               "schedule.kind is 77");
   expect_named(with([](auto& o) { o.schedule.gamma = 0.0F; }), "schedule.gamma is 0");
   expect_named(with([](auto& o) { o.schedule.floor = -1.0F; }), "schedule.floor is -1");
   expect_named(with([](auto& o) { o.schedule.warmup = 3; }), "ftrl");
