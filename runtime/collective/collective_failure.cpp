@@ -155,9 +155,10 @@ Status CollectiveGroup::late(const PlannedCall& call) const noexcept {
       .operation = call.task.signature.text(),
       .message = fmt::format(
           "call {} of the group: {}", call.number,
-          late.empty()       ? "this rank has not done its part yet"
-          : late.size() == 1 ? fmt::format("rank {} has not done its part", first)
-                             : fmt::format("ranks {} have not done theirs", fmt::join(late, ", "))),
+          late.empty() ? "this rank has not done its part yet"
+          : late.size() == 1
+              ? fmt::format("rank {}{} has not done its part", first, mesh_.doubt(first))
+              : fmt::format("ranks {} have not done theirs", fmt::join(late, ", "))),
       .hint = "look at what that rank is doing; a longer deadline: WEFT_TIMEOUT",
       .rank = local_.rank,
       .peer = first,
