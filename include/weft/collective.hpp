@@ -25,7 +25,8 @@ class World;
 ///   NaN, whichever rank that is, and -0 is below 0.
 /// - `avg`: the mean, which does not overflow. Of integers: of their exact sum, rounded towards
 ///   zero. Of floats: what the sum divided by the number of ranks gives, also where that sum would
-///   overflow (f32: elements below 1.2e-38 times the number of ranks may lose their last bits).
+///   overflow (elements below 1.2e-38, of f64 2.3e-308, times the number of ranks may lose their
+///   last bits).
 /// - `bit_and`, `bit_or`, `bit_xor`: for integers.
 /// - Booleans, where any byte but 0 is true: `prod`, `min` and `bit_and` are "and", `max` and
 ///   `bit_or` are "or", `bit_xor` is "an odd number of ranks has true"; `sum` and `avg` are

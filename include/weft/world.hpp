@@ -97,9 +97,9 @@ class WEFT_API World {
   void clear_event() noexcept;
 
   /// Gives a rank up that does not answer any more but is not seen to be dead: a stopped one, say.
-  /// Operations that need it fail with peer_failed, which gives `why`; the rank is fenced (within a
-  /// host: killed), and nothing that it could still write into is used again before it is. Returns
-  /// at once. Throws Error(bad_argument).
+  /// Operations that need it fail with peer_failed, which gives `why`; the rank is fenced (reached
+  /// by shared memory: killed), and nothing that it could still write into is used again before it
+  /// is. Returns at once. Throws Error(bad_argument).
   void declare_dead(int rank, const std::string& why);
 
   /// ok() while every one of `ranks` lives; otherwise what became of the first that does not.
