@@ -13,7 +13,7 @@ import sys
 import tempfile
 
 RANKS = 4
-STEPS = 500
+STEPS = 600
 
 
 def main():
@@ -22,7 +22,7 @@ def main():
     print(f"WEFT_TEST_SEED={seed}")
     with tempfile.TemporaryDirectory(prefix="survivors-") as folder:
         job = [*mpirun, "--enable-recovery", "-n", str(RANKS), program, folder, str(STEPS)]
-        command = [chaos, "--seed", seed, "--kill", "--times", "2", "--after", "0.5", "--within", "3", "--", *job]
+        command = [chaos, "--seed", seed, "--kill", "--times", "2", "--after", "2", "--within", "4", "--", *job]
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               timeout=150)
     print(done.stdout)
