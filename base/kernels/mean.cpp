@@ -34,7 +34,7 @@ void transform(T* to, const T* from, std::size_t count, const Op& op) {
 template <typename T>
 void multiply(T* to, const T* from, std::size_t count, T factor) {
   const auto all = mean_hn::Set(mean_hn::ScalableTag<T>(), factor);
-  transform(to, from, count, [all](auto value) { return mean_hn::Mul(value, all); });
+  transform(to, from, count, [&](auto value) { return mean_hn::Mul(value, all); });
 }
 
 // The mean of finite numbers is finite: one that rounding has taken past the largest is put back.

@@ -16,6 +16,14 @@ namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
 
+// A vector of one constant, made where it is used: a lambda can't hold a vector of SVE, whose size
+// is only known when the program runs. Compilers take the making out of the loops.
+struct All {
+  float value;
+
+  HWY_INLINE V operator()() const { return hn::Set(D(), value); }
+};
+
 // How a vector meets memory: in full, or (the tail) its first `count` lanes by way of a buffer. The
 // arithmetic in between is the same, which is what makes results independent of where a run is cut.
 struct Full {
@@ -114,118 +122,118 @@ void sum(float* to, Gradients gradients, std::size_t count, float scale) {
 }
 
 void sgd(const Arrays& arrays, Gradients gradients, std::size_t count, const Constants& constants) {
-  const V rate = hn::Set(D(), constants.rate);
+  const All rate{constants.rate};
   for_each_parameter(arrays, gradients, count, constants,
                      [=](V g, V p, std::size_t, auto)
-                         HWY_ATTR { return hn::NegMulAdd(rate, g, p); });
+                         HWY_ATTR { return hn::NegMulAdd(rate(), g, p); });
 }
 
 void momentum(const Arrays& arrays, Gradients gradients, std::size_t count,
               const Constants& constants) {
-  const V rate = hn::Set(D(), constants.rate);
-  const V keep = hn::Set(D(), constants.keep1);
+  const All rate{constants.rate};
+  const All keep{constants.keep1};
   for_each_parameter(arrays, gradients, count, constants,
                      [=](V g, V p, std::size_t at, auto access) HWY_ATTR {
-                       const V moved = hn::MulAdd(keep, access.load(arrays.first + at), g);
+                       const V moved = hn::MulAdd(keep(), access.load(arrays.first + at), g);
                        access.store(moved, arrays.first + at);
-                       return hn::NegMulAdd(rate, moved, p);
+                       return hn::NegMulAdd(rate(), moved, p);
                      });
 }
 
 void nesterov(const Arrays& arrays, Gradients gradients, std::size_t count,
               const Constants& constants) {
-  const V rate = hn::Set(D(), constants.rate);
-  const V keep = hn::Set(D(), constants.keep1);
+  const All rate{constants.rate};
+  const All keep{constants.keep1};
   for_each_parameter(arrays, gradients, count, constants,
                      [=](V g, V p, std::size_t at, auto access) HWY_ATTR {
-                       const V moved = hn::MulAdd(keep, access.load(arrays.first + at), g);
+                       const V moved = hn::MulAdd(keep(), access.load(arrays.first + at), g);
                        access.store(moved, arrays.first + at);
-                       return hn::NegMulAdd(rate, hn::MulAdd(keep, moved, g), p);
+                       return hn::NegMulAdd(rate(), hn::MulAdd(keep(), moved, g), p);
                      });
 }
 
 void adagrad(const Arrays& arrays, Gradients gradients, std::size_t count,
              const Constants& constants) {
-  const V rate = hn::Set(D(), constants.rate);
-  const V epsilon = hn::Set(D(), constants.epsilon);
+  const All rate{constants.rate};
+  const All epsilon{constants.epsilon};
   for_each_parameter(arrays, gradients, count, constants,
                      [=](V g, V p, std::size_t at, auto access) HWY_ATTR {
                        const V squares = hn::MulAdd(g, g, access.load(arrays.first + at));
                        access.store(squares, arrays.first + at);
-                       const V root = hn::Add(hn::Sqrt(squares), epsilon);
-                       return hn::NegMulAdd(rate, hn::Div(g, root), p);
+                       const V root = hn::Add(hn::Sqrt(squares), epsilon());
+                       return hn::NegMulAdd(rate(), hn::Div(g, root), p);
                      });
 }
 
 void rmsprop(const Arrays& arrays, Gradients gradients, std::size_t count,
              const Constants& constants) {
-  const V rate = hn::Set(D(), constants.rate);
-  const V keep = hn::Set(D(), constants.keep2);
-  const V take = hn::Set(D(), 1.0F - constants.keep2);
-  const V epsilon = hn::Set(D(), constants.epsilon);
+  const All rate{constants.rate};
+  const All keep{constants.keep2};
+  const All take{1.0F - constants.keep2};
+  const All epsilon{constants.epsilon};
   for_each_parameter(
       arrays, gradients, count, constants, [=](V g, V p, std::size_t at, auto access) HWY_ATTR {
         const V squares =
-            hn::MulAdd(keep, access.load(arrays.first + at), hn::Mul(take, hn::Mul(g, g)));
+            hn::MulAdd(keep(), access.load(arrays.first + at), hn::Mul(take(), hn::Mul(g, g)));
         access.store(squares, arrays.first + at);
-        const V root = hn::Add(hn::Sqrt(squares), epsilon);
-        return hn::NegMulAdd(rate, hn::Div(g, root), p);
+        const V root = hn::Add(hn::Sqrt(squares), epsilon());
+        return hn::NegMulAdd(rate(), hn::Div(g, root), p);
       });
 }
 
 // adamw is adam that has shrunk the parameters first and adds nothing to the gradient.
 void adam(const Arrays& arrays, Gradients gradients, std::size_t count,
           const Constants& constants) {
-  const V keep1 = hn::Set(D(), constants.keep1);
-  const V take1 = hn::Set(D(), 1.0F - constants.keep1);
-  const V keep2 = hn::Set(D(), constants.keep2);
-  const V take2 = hn::Set(D(), 1.0F - constants.keep2);
-  const V rate = hn::Set(D(), constants.rate);
-  const V second_scale = hn::Set(D(), constants.second_scale);
-  const V epsilon = hn::Set(D(), constants.epsilon);
-  const V shrink = hn::Set(D(), constants.shrink);
+  const All keep1{constants.keep1};
+  const All take1{1.0F - constants.keep1};
+  const All keep2{constants.keep2};
+  const All take2{1.0F - constants.keep2};
+  const All rate{constants.rate};
+  const All second_scale{constants.second_scale};
+  const All epsilon{constants.epsilon};
+  const All shrink{constants.shrink};
   for_each_parameter(
       arrays, gradients, count, constants, [=](V g, V p, std::size_t at, auto access) HWY_ATTR {
         float* const m = arrays.first + at;
         float* const s = arrays.second + at;
-        const V first = hn::MulAdd(keep1, access.load(m), hn::Mul(take1, g));
-        const V second = hn::MulAdd(keep2, access.load(s), hn::Mul(take2, hn::Mul(g, g)));
-        const V root = hn::Add(hn::Sqrt(hn::Mul(second_scale, second)), epsilon);
+        const V first = hn::MulAdd(keep1(), access.load(m), hn::Mul(take1(), g));
+        const V second = hn::MulAdd(keep2(), access.load(s), hn::Mul(take2(), hn::Mul(g, g)));
+        const V root = hn::Add(hn::Sqrt(hn::Mul(second_scale(), second)), epsilon());
         access.store(first, m);
         access.store(second, s);
-        return hn::NegMulAdd(rate, hn::Div(first, root), hn::Mul(shrink, p));
+        return hn::NegMulAdd(rate(), hn::Div(first, root), hn::Mul(shrink(), p));
       });
 }
 
 void ftrl(const Arrays& arrays, Gradients gradients, std::size_t count,
           const Constants& constants) {
-  const V rate = hn::Set(D(), constants.rate);
-  const V beta = hn::Set(D(), constants.beta);
-  const V l1 = hn::Set(D(), constants.l1);
-  const V l2 = hn::Set(D(), constants.l2);
+  const All rate{constants.rate};
+  const All beta{constants.beta};
+  const All l1{constants.l1};
+  const All l2{constants.l2};
   for_each_parameter(
       arrays, gradients, count, constants, [=](V g, V p, std::size_t at, auto access) HWY_ATTR {
         const V before = access.load(arrays.second + at);
         const V squares = hn::MulAdd(g, g, before);
         const V root = hn::Sqrt(squares);
-        const V sigma = hn::Div(hn::Sub(root, hn::Sqrt(before)), rate);
+        const V sigma = hn::Div(hn::Sub(root, hn::Sqrt(before)), rate());
         const V z = hn::NegMulAdd(sigma, p, hn::Add(access.load(arrays.first + at), g));
         access.store(z, arrays.first + at);
         access.store(squares, arrays.second + at);
-        const V strength = hn::Add(hn::Div(hn::Add(beta, root), rate), l2);
-        const V moved = hn::Div(hn::Sub(hn::CopySign(l1, z), z), strength);
-        return hn::IfThenZeroElse(hn::Le(hn::Abs(z), l1), moved);
+        const V strength = hn::Add(hn::Div(hn::Add(beta(), root), rate()), l2());
+        const V moved = hn::Div(hn::Sub(hn::CopySign(l1(), z), z), strength);
+        return hn::IfThenZeroElse(hn::Le(hn::Abs(z), l1()), moved);
       });
 }
 
 void lars(const Arrays& arrays, Gradients gradients, std::size_t count,
           const Constants& constants) {
-  const V rate = hn::Set(D(), constants.rate);
-  const V keep = hn::Set(D(), constants.keep1);
+  const All rate{constants.rate};
+  const All keep{constants.keep1};
   for_each_parameter(arrays, gradients, count, constants,
                      [=](V g, V p, std::size_t at, auto access) HWY_ATTR {
                        const V before = access.load(arrays.first + at);
-                       const V moved = hn::MulAdd(keep, before, hn::Mul(rate, g));
+                       const V moved = hn::MulAdd(keep(), before, hn::Mul(rate(), g));
                        access.store(moved, arrays.first + at);
                        return hn::Sub(p, moved);
                      });
