@@ -8,15 +8,16 @@ target_link_libraries(weft_test_main PUBLIC GTest::gtest PRIVATE weft_settings)
 # What the sanitizers run.
 add_custom_target(in_process_tests)
 
-# A GoogleTest program in one process; every test in it is a CTest test of its own. Under a sanitizer,
-# and of the suite conformance, the program is one: there the start and end of a process cost more than
-# most tests.
-#   weft_test(name SUITE unit SOURCES a_test.cpp [LINKS weft::base] [TIMEOUT seconds] [ONE_THREAD] [LONG_CUT])
+# A GoogleTest program in one process; every test in it is a CTest test of its own. Under a sanitizer or
+# in emulation, and of the suite conformance, the program is one: there the start and end of a process cost more
+# than most tests.
+#   weft_test(name SUITE unit SOURCES a_test.cpp [LINKS weft::base] [TIMEOUT seconds] [ONE_THREAD] [LONG_CUT] [STARTS_PROGRAMS])
 # ONE_THREAD: what it tests has no second thread, so ThreadSanitizer has nothing to look for in it, and
 # another test may run beside it. LONG_CUT: under a sanitizer, only when the build is configured with
 # WEFT_TEST_FULL=1 in the environment.
+# STARTS_PROGRAMS: of this build; in emulation it is only compiled, since what it starts would be for another machine.
 function(weft_test name)
-  cmake_parse_arguments(TEST "ONE_THREAD;LONG_CUT" "SUITE;TIMEOUT" "SOURCES;LINKS" ${ARGN})
+  cmake_parse_arguments(TEST "ONE_THREAD;LONG_CUT;STARTS_PROGRAMS" "SUITE;TIMEOUT" "SOURCES;LINKS" ${ARGN})
   if(NOT TEST_SUITE)
     message(FATAL_ERROR "weft_test(${name}): say which SUITE it belongs to")
   endif()
@@ -35,7 +36,10 @@ function(weft_test name)
     return()
   endif()
   add_dependencies(in_process_tests ${name})
-  if(WEFT_SANITIZE OR TEST_SUITE STREQUAL "conformance")
+  if(TEST_STARTS_PROGRAMS AND CMAKE_CROSSCOMPILING)
+    add_test(NAME ${name} COMMAND sh -c "echo 'skipped: it starts programs, which are not emulated'; exit 77")
+    set_tests_properties(${name} PROPERTIES LABELS ${TEST_SUITE} SKIP_RETURN_CODE 77)
+  elseif(WEFT_SANITIZE OR CMAKE_CROSSCOMPILING OR TEST_SUITE STREQUAL "conformance")
     add_test(NAME ${name} COMMAND ${name})
     set_tests_properties(${name} PROPERTIES LABELS ${TEST_SUITE} TIMEOUT 600 PROCESSORS
                                             ${processors})
@@ -81,6 +85,10 @@ function(weft_command_test name)
   cmake_parse_arguments(TEST "" "SUITE;TIMEOUT" "ENVIRONMENT;COMMAND" ${ARGN})
   if(NOT TEST_TIMEOUT)
     set(TEST_TIMEOUT 120)
+  endif()
+  # Emulation runs one program, none that it starts: there a command is of no suite.
+  if(CMAKE_CROSSCOMPILING)
+    set(TEST_SUITE "starts programs")
   endif()
   add_test(NAME ${name} COMMAND ${TEST_COMMAND})
   set_tests_properties(${name} PROPERTIES LABELS ${TEST_SUITE} TIMEOUT ${TEST_TIMEOUT}

@@ -92,11 +92,39 @@ run_sanitizers() {
   done
 }
 
+# What weft's programs do on aarch64, as far as QEMU's emulation of a user's program is like a kernel on a
+# machine of that kind. Memory is the emulating machine's, and so its order: for that there are the models.
+run_aarch64() {
+  local said label test reason emulated=()
+  if ! said=$(tests/aarch64/sysroot build/aarch64-sysroot); then
+    if [[ $said == 'skipped: '* ]]; then
+      note skipped aarch64 "${said#skipped: }"
+    else
+      note failed aarch64 'the folder of arm64 packages could not be made'
+    fi
+    return
+  fi
+  if ! (build aarch64 in_process_tests); then
+    note failed aarch64 'the build failed'
+    return
+  fi
+  while IFS=$'\t' read -r test reason; do
+    emulated+=("$test")
+    note skipped "aarch64: $test" "$reason"
+  done < <(grep -v '^#' tests/aarch64/not_in_emulation)
+  for label in unit vectors threads conformance; do
+    run_label aarch64 "$label" env GTEST_FILTER="-$(IFS=: && echo "${emulated[*]}")"
+  done
+}
+
 run_suite() {
   local suite=$1 started=$SECONDS line
   row_passed=0 row_failed=0 row_skipped=0 row_notes=()
   say "suite $suite"
-  if [[ $suite == sanitizers ]]; then run_sanitizers; else run_label release "$suite"; fi
+  case $suite in
+    sanitizers | aarch64) "run_$suite" ;;
+    *) run_label release "$suite" ;;
+  esac
   passed=$((passed + row_passed)) failed=$((failed + row_failed)) skipped=$((skipped + row_skipped))
   printf -v line '%-12s %7d %7d %8d %8d' "$suite" "$row_passed" "$row_failed" "$row_skipped" \
     $((SECONDS - started))
@@ -109,13 +137,16 @@ run_tests() {
   for argument in "$@"; do
     if [[ $argument == --full ]]; then
       export WEFT_TEST_FULL=1
-    elif among "$argument" "${suites[@]}"; then
+    elif among "$argument" "${suites[@]}" "${long_suites[@]}"; then
       chosen+=("$argument")
     else
-      die "no suite is called '$argument'; there are: ${suites[*]}"
+      die "no suite is called '$argument'; there are: ${suites[*]} ${long_suites[*]}"
     fi
   done
-  ((${#chosen[@]})) || chosen=("${suites[@]}")
+  if ((${#chosen[@]} == 0)); then
+    chosen=("${suites[@]}")
+    [[ ${WEFT_TEST_FULL:-0} == 0 ]] || chosen+=("${long_suites[@]}")
+  fi
   setup
   ! among install "${chosen[@]}" || need_packages "${install_packages[@]}"
   # Their tests say themselves what is missing, and are skipped.
@@ -124,8 +155,9 @@ run_tests() {
   ! among roce "${chosen[@]}" || (need_packages "${roce_packages[@]}") || true
   ! among ranks "${chosen[@]}" || (need_packages "${slurm_packages[@]}") || true
   ! among fuzz "${chosen[@]}" || (need_packages "${fuzz_packages[@]}") || true
-  # Sanitizers alone need nothing of the release build.
-  [[ ${chosen[*]} == sanitizers ]] || build release
+  ! among aarch64 "${chosen[@]}" || (need_packages "${aarch64_packages[@]}") || true
+  # These alone need nothing of the release build.
+  [[ ${chosen[*]} == sanitizers || ${chosen[*]} == aarch64 ]] || build release
   for argument in "${chosen[@]}"; do run_suite "$argument"; done
   printf '\n%-12s %7s %7s %8s %8s\n' suite passed failed skipped seconds
   printf '%s\n' "${table[@]}"
