@@ -189,8 +189,10 @@ class Channel {
   /// Where this process may load from directly; null where the fabric has no such thing.
   virtual std::byte* direct(RemoteMemory memory) noexcept = 0;
 
-  /// A control message (at most kMaxMessage bytes). Messages arrive whole and in order, each after
-  /// every put and word that was posted here before it, or the path is lost: teardown counts on it.
+  /// A control message (at most kMaxMessage bytes). Messages arrive whole and in order, or the path
+  /// is lost. Each comes after every put and word that was posted here before it, since teardown
+  /// counts on it; but for those that may_overtake_puts(): a fabric on which a large put takes long
+  /// sends them past it.
   virtual void send(std::span<const std::byte> message) = 0;
   /// Makes the peer able to resolve a chunk of this rank before it gets any later message. What is
   /// known to it already costs nothing. False when that can't be done; the reason was logged.

@@ -1,6 +1,7 @@
 // What every control message between two ranks begins with.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <optional>
@@ -49,6 +50,31 @@ enum class MessageType : std::uint32_t {
   signal_act,     ///< an operation of a rank that shares no memory with the owner
   signal_reply    ///< the value before it
 };
+
+/// Whether a message may arrive before puts that were posted before it: one that asks for something
+/// new, its answer, and what ranks tell of each other. It never passes another message.
+inline bool may_overtake_puts(std::span<const std::byte> message) noexcept {
+  MessageType type{};
+  if (message.size() < sizeof type) return false;
+  std::memcpy(&type, message.data(), sizeof type);
+  switch (type) {
+    case MessageType::chunk_wanted:
+    case MessageType::attach:
+    case MessageType::attached:
+    case MessageType::refused:
+    case MessageType::withdraw:
+    case MessageType::agreement:
+    case MessageType::doubt:
+    case MessageType::ring_wanted:
+    case MessageType::ring_granted:
+    case MessageType::ring_refused:
+    case MessageType::signal_wanted:
+    case MessageType::signal_given:
+      return true;
+    default:
+      return false;
+  }
+}
 
 /// The message in `bytes`, if it has exactly that type's size.
 template <typename Message>

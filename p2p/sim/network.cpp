@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "p2p/message.hpp"
 #include "p2p/sim/sim_channel.hpp"
 
 namespace weft::p2p::sim {
@@ -49,7 +50,7 @@ void Network::detach(int rank) noexcept {
   // The others see the end of what they are connected to; who has said that it leaves is not lost.
   for (const auto& path : side(rank).paths)
     if (path && path->to != rank)
-      deliver(path, [rank](FabricEvents& events) { events.lost(rank); });
+      deliver(path, Behind::all, [rank](FabricEvents& events) { events.lost(rank); });
   this->rank(rank).set_local(nullptr);
   side(rank).events = nullptr;
   side(rank).is_gone = true;
@@ -180,10 +181,11 @@ void Network::ring(const std::shared_ptr<Path>& path, Path::Time when) {
   scheduler_.at(when, bell);
 }
 
-void Network::deliver(const std::shared_ptr<Path>& path, std::function<void(FabricEvents&)> act) {
-  path->last_message =
-      std::max({scheduler_.now() + latency(), path->last_message, path->settled, path->opened}) +
-      std::chrono::nanoseconds(1);
+void Network::deliver(const std::shared_ptr<Path>& path, Behind behind,
+                      std::function<void(FabricEvents&)> act) {
+  auto when = std::max({scheduler_.now() + latency(), path->last_message, path->opened});
+  if (behind == Behind::all) when = std::max(when, path->settled);
+  path->last_message = when + std::chrono::nanoseconds(1);
   scheduler_.at(path->last_message, [this, path, act = std::move(act)] {
     scheduler_.note("message", number(path->from), number(path->to), 0);
     if (scheduler_.now() > path->ends || !rank(path->to).alive()) return;
@@ -194,15 +196,18 @@ void Network::deliver(const std::shared_ptr<Path>& path, std::function<void(Fabr
 }
 
 void Network::send(const std::shared_ptr<Path>& path, std::span<const std::byte> message) {
-  deliver(path, [from = path->from, bytes = std::vector<std::byte>(message.begin(), message.end())](
-                    FabricEvents& events) { events.message(from, bytes); });
+  const bool overtakes = may_overtake_puts(message) && scheduler_.random().chance(0.5);
+  deliver(path, overtakes ? Behind::messages : Behind::all,
+          [from = path->from, bytes = std::vector<std::byte>(message.begin(), message.end())](
+              FabricEvents& events) { events.message(from, bytes); });
 }
 
 void Network::share(const std::shared_ptr<Path>& path, std::uint32_t chunk, std::size_t bytes) {
-  deliver(path, [this, from = path->from, to = path->to, chunk, bytes](FabricEvents&) {
-    if (const auto& back = this->path(to, from)) back->known.emplace(chunk, bytes);
-    rank(to).wake();  // somebody may wait for just this chunk
-  });
+  deliver(path, Behind::messages,
+          [this, from = path->from, to = path->to, chunk, bytes](FabricEvents&) {
+            if (const auto& back = this->path(to, from)) back->known.emplace(chunk, bytes);
+            rank(to).wake();  // somebody may wait for just this chunk
+          });
 }
 
 }  // namespace weft::p2p::sim

@@ -95,7 +95,10 @@ class Network {
   void open(const std::shared_ptr<Path>& path, Path& back);
   void on_death(int rank);
   void lose(int rank, int peer, const Status& why = {});
-  void deliver(const std::shared_ptr<Path>& path, std::function<void(FabricEvents&)> act);
+  /// What a message must come after.
+  enum class Behind : std::uint8_t { messages, all };
+  void deliver(const std::shared_ptr<Path>& path, Behind behind,
+               std::function<void(FabricEvents&)> act);
 
   const SimOptions options_;
   Scheduler& scheduler_;

@@ -93,6 +93,7 @@ Record& Outgoing::add(const Head& head) {
   Record& record = ring_.add(head);
   ++begun_;
   if (head.kind == Kind::part) ++parts_;
+  if (is_of_messages(head.kind)) ++messages_;
   return record;
 }
 
@@ -242,6 +243,7 @@ void Outgoing::advance(const Gathered& gathered, std::size_t bytes) noexcept {
 void Outgoing::pop() noexcept {
   if (!has_begun() && !urgent_.empty()) return urgent_.pop();
   if (ring_.at(0).head.kind == Kind::part) --parts_;
+  if (is_of_messages(ring_.at(0).head.kind)) --messages_;
   ring_.pop();
   // Records in this ring are the last ones begun.
   sent_.store(begun_ - ring_.size(), std::memory_order_release);
@@ -250,7 +252,7 @@ void Outgoing::pop() noexcept {
 void Outgoing::drop() noexcept {
   while (!ring_.empty()) ring_.pop();
   while (!urgent_.empty()) urgent_.pop();
-  parts_ = 0;
+  parts_ = messages_ = 0;
 }
 
 }  // namespace weft::p2p::tcp

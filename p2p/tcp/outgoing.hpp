@@ -50,6 +50,8 @@ class Outgoing {
   /// An urgent one that waits and has not begun, and is of that kind and for that word; null: there
   /// is none.
   Record* find_urgent(Kind kind, std::uint64_t address, std::uint32_t key) noexcept;
+  /// Whether messages wait behind puts.
+  bool holds_messages() const noexcept { return messages_ != 0; }
   /// Sends what there is room for, at most about `most` bytes. Whether there was room for any.
   bool flush(std::size_t most) noexcept;
   /// Nothing that waits is read any more.
@@ -75,7 +77,8 @@ class Outgoing {
   const Exports& exports_;
   RecordRing ring_;
   RecordRing urgent_;
-  std::size_t parts_ = 0;  ///< in the ring
+  std::size_t parts_ = 0;     ///< in the ring
+  std::size_t messages_ = 0;  ///< in the ring
   std::uint64_t begun_ = 0;
   std::atomic<std::uint64_t> sent_{0};
   bool was_urgent_ = false;

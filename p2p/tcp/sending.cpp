@@ -2,11 +2,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <new>
 #include <utility>
 
 #include "p2p/mesh/ending.hpp"
+#include "p2p/message.hpp"
 #include "p2p/tcp/checksum.hpp"
 #include "p2p/tcp/payload.hpp"
 #include "p2p/tcp/tcp_channel.hpp"
@@ -81,29 +83,49 @@ Status TcpChannel::put(PutWork& work) noexcept {
   return {};
 }
 
+/// The next `bytes` of the runs, but for the `skipped` first, go into `some`; what is left follows
+/// in both.
+static std::size_t take_runs(std::span<const iovec>& runs, std::size_t& skipped,
+                             std::uint64_t bytes, std::span<iovec> some) noexcept {
+  std::size_t count = 0;
+  while (bytes > 0) {
+    const iovec& run = runs.front();
+    const std::size_t taken = std::min<std::uint64_t>(bytes, run.iov_len - skipped);
+    some[count++] = {static_cast<std::byte*>(run.iov_base) + skipped, taken};
+    bytes -= taken;
+    skipped += taken;
+    if (skipped < run.iov_len) continue;
+    runs = runs.subspan(1);
+    skipped = 0;
+  }
+  return count;
+}
+
 Status TcpChannel::send_put(Rail& rail, const Head& head, std::span<const iovec> runs,
                             OwnedBlock packed) {
   if (rail.out.waiting() >= kMostWaiting) return full();
-  if (runs.size() != 1 || head.bytes < 2 * kPart)
-    return send_record(rail, head, runs, std::move(packed), true);
+  if (head.bytes < 2 * kPart) return send_record(rail, head, runs, std::move(packed), true);
   // In parts, between which goes what is urgent.
-  iovec run = runs.front();
+  std::array<iovec, kMostRuns> some;
   Head part = head;
   part.kind = Kind::part;
   part.flags = 0;
   part.bytes = kPart;
-  while (run.iov_len > kPart) {
-    const iovec some{run.iov_base, kPart};
-    const bool is_first = part.address == head.address;
-    if (Status status = send_record(rail, part, std::span(&some, 1), {}, is_first); !status.ok())
+  std::uint64_t left = head.bytes;
+  std::size_t skipped = 0;  // of the first run
+  for (; left > kPart; left -= kPart) {
+    const std::size_t count = take_runs(runs, skipped, kPart, some);
+    if (Status status =
+            send_record(rail, part, std::span(some).first(count), {}, left == head.bytes);
+        !status.ok())
       return status;
-    run = {static_cast<std::byte*>(run.iov_base) + kPart, run.iov_len - kPart};
     part.address += kPart;
   }
   Head last = head;
-  last.bytes = run.iov_len;
+  last.bytes = left;
   last.address = part.address;
-  return send_record(rail, last, std::span(&run, 1), std::move(packed), false);
+  const std::size_t count = take_runs(runs, skipped, left, some);
+  return send_record(rail, last, std::span(some).first(count), std::move(packed), false);
 }
 
 /// `may_be_full`: nothing of its put is out yet, so it may come again.
@@ -149,6 +171,13 @@ Head TcpChannel::summed(Head head, std::span<const iovec> parts) const noexcept 
   return head;
 }
 
+/// Whether it may go past the tensors that wait, and passes no message thereby.
+static bool may_go_first(const Outgoing& out, Kind kind,
+                         std::span<const std::byte> payload) noexcept {
+  if (!is_of_messages(kind) || out.holds_messages()) return false;
+  return kind == Kind::chunk || (kind == Kind::message && may_overtake_puts(payload));
+}
+
 void TcpChannel::transmit(const Head& unsummed, std::span<const std::byte> payload) noexcept {
   Rail& rail = main_rail();
   Outgoing& out = rail.out;
@@ -160,7 +189,8 @@ void TcpChannel::transmit(const Head& unsummed, std::span<const std::byte> paylo
   if (out.is_empty()) done = out.send_now(head, parts);
   if (done != sizeof head + payload.size()) {
     try {
-      Record& record = is_urgent(head.kind) ? out.add_urgent(head) : out.add(head);
+      const bool overtakes = is_urgent(head.kind) || may_go_first(out, head.kind, payload);
+      Record& record = overtakes ? out.add_urgent(head) : out.add(head);
       record.done = done;
       record.copy.assign(payload.begin(), payload.end());
     } catch (const std::bad_alloc&) {

@@ -33,6 +33,11 @@ constexpr bool is_urgent(Kind kind) noexcept {
   return kind == Kind::word || kind == Kind::bell || kind == Kind::get || kind == Kind::ack;
 }
 
+/// Whether it goes in the order of messages.
+constexpr bool is_of_messages(Kind kind) noexcept {
+  return kind == Kind::message || kind == Kind::chunk || kind == Kind::chunk_gone;
+}
+
 /// In front of everything, as it lies in memory. What a field means depends on the kind; one that
 /// has no meaning is 0.
 struct Head {
