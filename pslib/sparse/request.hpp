@@ -18,6 +18,11 @@ struct RequestHead {
   std::uint8_t is_last = 0;     ///< of its call
 };
 
+/// Whether a request with room for `rows` rows each way can have that head. Any bytes may be given.
+constexpr bool makes_sense(const RequestHead& head, std::size_t rows) noexcept {
+  return head.pushed <= rows && head.looked_up <= rows && head.commits <= 1 && head.is_last <= 1;
+}
+
 /// In front of an answer, whose rows follow in the order in which they were asked for.
 struct AnswerHead {
   std::uint64_t version = 0;

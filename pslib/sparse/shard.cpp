@@ -66,8 +66,7 @@ Status SparseShard::take(std::size_t worker, Deadline deadline) noexcept {
 // The head lies in the worker's memory, so it is looked at here alone.
 Status SparseShard::check(const Worker& worker, const RequestHead& head) const noexcept {
   const std::size_t room = table_.options.request_rows;
-  const bool fits =
-      head.pushed <= room && head.looked_up <= room && head.commits <= 1 && head.is_last <= 1;
+  const bool fits = makes_sense(head, room);
   if (fits && !worker.request && !worker.is_gone) return {};
   return refuse(Code::mismatch, [&] {
     return nonsense("take a request", worker.requests.owner(), worker.requests.spec().name,

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "runtime/collective/signature.hpp"
@@ -108,7 +109,23 @@ bool is_served(Algorithm algorithm, const ProgramTask& task, const Hosts& hosts)
   return make_program(algorithm, task, hosts, hosts[0][0]).has_value();
 }
 
+bool makes_sense(const LinkCost& cost) noexcept {
+  return cost.latency >= 0 && std::isfinite(cost.latency) && cost.message >= 0 &&
+         std::isfinite(cost.message) && cost.bandwidth > 0 && std::isfinite(cost.bandwidth);
+}
+
+bool makes_sense(const CollectiveRule& rule) noexcept {
+  return rule.kind <= CollectiveKind::scan && rule.algorithm <= Algorithm::two_level;
+}
+
 }  // namespace
+
+bool Choices::makes_sense() const noexcept {
+  return count <= kMostRules && detail::makes_sense(within) && detail::makes_sense(between) &&
+         combine > 0 && std::isfinite(combine) &&
+         std::all_of(rules.begin(), rules.begin() + static_cast<std::ptrdiff_t>(count),
+                     [](const CollectiveRule& rule) { return detail::makes_sense(rule); });
+}
 
 bool serves_by_nodes(CollectiveKind kind) noexcept {
   return kind == Kind::all_reduce || kind == Kind::reduce || kind == Kind::reduce_scatter ||

@@ -44,6 +44,10 @@ struct Choices {
   LinkCost within{};
   LinkCost between{};
   double combine = 0;  ///< 0: it says nothing
+
+  bool says_something() const noexcept { return combine != 0; }
+  /// Whether a rank may go by what another has sent. Any bytes may be given.
+  bool makes_sense() const noexcept;
 };
 
 /// `all_reduce@64k..1m=ring,broadcast=doubling`: the first that fits a call counts. Throws

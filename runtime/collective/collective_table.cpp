@@ -102,6 +102,7 @@ std::shared_ptr<CollectiveGroup> CollectiveTable::open(std::span<const int> rank
     if (ranks[0] == local_.rank) known.choices = choices_of(ranks);
   }
   CollectiveMessage opened{.what = What::open, .group = id, .area = area};
+  opened.text.set(text_of(ranks));
   if (ranks[0] == local_.rank) opened.choices = choices_of(ranks);
   if (area.bytes > 0)
     share(ranks, area.chunk, opened);
@@ -114,7 +115,9 @@ std::shared_ptr<CollectiveGroup> CollectiveTable::open(std::span<const int> rank
     local_.progress.help();
     return all_met(id, ranks, areas, choices);
   };
-  const auto lost = [&] { return mesh_.gone_count() != 0 && !mesh_.fate(ranks).ok(); };
+  const auto lost = [&] {
+    return has_nonsense(id) || (mesh_.gone_count() != 0 && !mesh_.fate(ranks).ok());
+  };
   const p2p::WaitEnd end = local_.waiter.wait(met, lost, until);
   if (end == p2p::WaitEnd::ready) {
     try {
@@ -143,21 +146,44 @@ bool CollectiveTable::all_met(std::uint64_t id, std::span<const int> ranks,
 
 Status CollectiveTable::nobody(std::uint64_t id, std::span<const int> ranks, p2p::WaitEnd end) {
   ErrorDetail detail;
-  if (end == p2p::WaitEnd::broken) {
+  const std::lock_guard lock(mutex_);
+  const Group& group = groups_[id];
+  if (group.nonsense_from >= 0) {
+    detail.code = Code::mismatch;
+    detail.peer = group.nonsense_from;
+    detail.host = mesh_.peer(detail.peer).host();
+    detail.message = fmt::format("rank {} says nonsense about how the group of ranks {} is to go",
+                                 detail.peer, text_of(ranks));
+    detail.hint = "is it of another version of weft, or another program?";
+  } else if (end == p2p::WaitEnd::broken) {
     detail = mesh_.fate(ranks).detail();
   } else {
-    const std::lock_guard lock(mutex_);
     for (const int rank : ranks)
-      if (detail.peer < 0 && !groups_[id].areas.contains(rank)) detail.peer = rank;
+      if (detail.peer < 0 && !group.areas.contains(rank)) detail.peer = rank;
     detail.code = Code::timeout;
     detail.host = mesh_.peer(std::max(0, detail.peer)).host();
-    detail.message =
-        fmt::format("rank {} has not opened the group of ranks {}", detail.peer, text_of(ranks));
+    detail.message = fmt::format("rank {} has not opened the group of ranks {}{}", detail.peer,
+                                 text_of(ranks), elsewhere(detail.peer));
     detail.hint = "every rank of a group opens it, with the same list, in the same order";
   }
   detail.operation = "open";
   detail.rank = local_.rank;
   return Status(std::move(detail));
+}
+
+bool CollectiveTable::has_nonsense(std::uint64_t id) noexcept {
+  const std::lock_guard lock(mutex_);
+  return groups_[id].nonsense_from >= 0;
+}
+
+std::string CollectiveTable::elsewhere(int rank) const {
+  // One that it has given up meanwhile will do.
+  for (const bool given_up : {false, true})
+    for (const auto& [id, group] : groups_)
+      if (group.here == nullptr && group.areas.contains(rank) &&
+          group.closed.contains(rank) == given_up)
+        return fmt::format(", but one of ranks {}", group.ranks);
+  return {};
 }
 
 void CollectiveTable::share(std::span<const int> ranks, std::uint32_t chunk,
@@ -217,11 +243,12 @@ void CollectiveTable::on_message(p2p::Peer& peer, std::span<const std::byte> byt
   Group& group = *known;
   switch (message->what) {
     case What::open:
-      group.areas[peer.rank] = message->area;
-      if (message->choices.combine > 0) {
+      if (message->choices.says_something()) {
+        if (!message->choices.makes_sense()) group.nonsense_from = peer.rank;
         group.choices = message->choices;
-        group.choices.count = std::min<std::uint64_t>(group.choices.count, Choices::kMostRules);
       }
+      if (group.here == nullptr) group.ranks = message->text.get();
+      group.areas[peer.rank] = message->area;
       break;
     case What::shared:
       break;

@@ -50,6 +50,8 @@ class CollectiveTable {
     std::shared_ptr<CollectiveGroup> here;  ///< null until this rank opens it too
     std::map<int, p2p::MemoryRef> areas;    ///< by rank
     Choices choices{};                      ///< the first rank's, once that has opened it
+    std::string ranks;       ///< of the group, as who opened it says; only to be told
+    int nonsense_from = -1;  ///< the rank that said nonsense when it opened the group
     std::set<int> closed;
     bool is_closed = false;  ///< by this rank
   };
@@ -62,7 +64,11 @@ class CollectiveTable {
   Group* find(const CollectiveMessage& message);
   void erase_if_over(std::uint64_t id);
   void check(std::span<const int> ranks) const;
+  /// Why a group does not come about.
   Status nobody(std::uint64_t id, std::span<const int> ranks, p2p::WaitEnd end);
+  bool has_nonsense(std::uint64_t id) noexcept;
+  /// Another group that `rank` has opened and this one has not, for people.
+  std::string elsewhere(int rank) const;
 
   p2p::LocalRank& local_;
   p2p::Mesh& mesh_;

@@ -46,7 +46,7 @@ std::string Signature::text() const {
                         reduction < kReductions.size() ? kReductions[reduction] : "user function");
   if (parts != 0 && count >= 0) text += fmt::format(", counts {:08x}", counts_hash & 0xffffffff);
   if (root >= 0) text += fmt::format(", root {}", root);
-  if (any_order) text += ", any order";
+  if (any_order != 0) text += ", any order";
   return text + ")" + by;
 }
 

@@ -21,14 +21,14 @@ struct Signature {
   std::int64_t count = 0;                      ///< elements; -1 where ranks may differ
   std::uint64_t counts_hash = 0;               ///< of counts that all ranks give alike
   Algorithm algorithm = Algorithm::automatic;  ///< that the caller names
-  bool any_order = false;                      ///< of combining
+  std::uint8_t any_order = 0;                  ///< 1: of combining
   std::array<std::uint8_t, 6> reserved{};
 
   friend bool operator==(const Signature&, const Signature&) = default;
   /// Whether elements may be combined in whichever order: then the result is the same, or may
   /// differ.
   bool may_reorder() const noexcept {
-    return reduction != kUserFunction && (dtype > DType::bf16 || any_order);
+    return reduction != kUserFunction && (dtype > DType::bf16 || any_order != 0);
   }
   /// Not 0.
   std::uint32_t fingerprint() const noexcept;

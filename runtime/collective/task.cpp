@@ -186,7 +186,7 @@ Task make_task(const Call& call, int rank, int size) {
                     .count = by_rank ? -1 : task.count,
                     .counts_hash = by_rank ? 0 : hash_of(call.counts),
                     .algorithm = call.algorithm,
-                    .any_order = !call.deterministic};
+                    .any_order = static_cast<std::uint8_t>(call.deterministic ? 0 : 1)};
   if (!combines(call.kind)) task.signature.reduction = 0;
   task.most_bytes = static_cast<std::size_t>(task.count) * task.element;
   if (call.kind == Kind::all_gather || call.kind == Kind::gather) {
