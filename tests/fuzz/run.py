@@ -17,7 +17,7 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 SECONDS = 600 if os.environ.get("WEFT_TEST_FULL") == "1" else 10
-MOST_BYTES = 4096
+MOST_BYTES = {"topology": 16384}  # others: 4096
 
 
 def find_clang():
@@ -56,6 +56,7 @@ def build(folder, clang):
 def run(target, folder, clang):
     corpus = HERE / "corpus" / target
     program = folder / "build" / f"fuzz_{target}"
+    most = MOST_BYTES.get(target, 4096)
     if not clang:
         command = [program, corpus]
     else:
@@ -64,11 +65,13 @@ def run(target, folder, clang):
         for each in (findings, found):
             each.mkdir(parents=True, exist_ok=True)
         command = [program, found, corpus, f"-max_total_time={SECONDS}", "-timeout=5"]
-        command += [f"-max_len={MOST_BYTES}", "-rss_limit_mb=1024", "-print_final_stats=1"]
+        command += [f"-max_len={most}", "-rss_limit_mb=1024", "-print_final_stats=1"]
+        words = HERE / "targets" / f"{target}.dict"
+        command += [f"-dict={words}"] if words.exists() else []
         command += [f"-artifact_prefix={findings}/", "-verbosity=0"]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if done.returncode == 0 and clang and os.environ.get("WEFT_FUZZ_KEEP") == "1":
-        merge = [program, "-merge=1", f"-max_len={MOST_BYTES}", corpus, found]
+        merge = [program, "-merge=1", f"-max_len={most}", corpus, found]
         subprocess.run(merge, capture_output=True, check=True)
     return target, done.returncode, done.stdout
 
