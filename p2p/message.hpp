@@ -22,6 +22,7 @@ enum class MessageType : std::uint32_t {
   chunk_wanted,   ///< asks for a chunk that a tensor's record referred to
   adopted,        ///< shm: where adopted memory lies in the sender's process
   forget,         ///< shm: adopted memory was given back
+  chunk_again,    ///< shm: a chunk's descriptor has not come: there was no room for it
   reaches,        ///< shm: whether the connector reaches into the acceptor's process
   board,          ///< shm: the sender's status board, to be kept for when it is dead
   registered,     ///< verbs: where a chunk lies and its key, before what refers to it

@@ -119,8 +119,9 @@ class WEFT_API Messages {
 
   /// Takes a message into the first bytes of `into`. Errors: timeout (nothing was taken; by RDMA a
   /// tensor that a message was being read into stays lent until the NIC is done with it), mismatch
-  /// (the message is larger than `into`, and gone), peer_failed or peer_left (the source; or, with
-  /// kAnySource, every other rank), bad_argument.
+  /// (the message is larger than `into`, and gone), exhausted (memory or descriptors; the message
+  /// is there for the next receive), peer_failed or peer_left (the source; or, with kAnySource,
+  /// every other rank), bad_argument.
   Result<MessageInfo> recv(int from, Tag tag, const Tensor& into, Deadline deadline = {}) noexcept;
   MessageRequest irecv(int from, Tag tag, const Tensor& into) noexcept;
 

@@ -30,6 +30,10 @@ inline ArenaSort sort_of_chunk(std::uint32_t chunk) noexcept {
   return static_cast<ArenaSort>(chunk >> 24);
 }
 
+inline Access access_to(std::uint32_t chunk) noexcept {
+  return sort_of_chunk(chunk) == ArenaSort::published ? Access::read : Access::write;
+}
+
 /// A range of an arena. `chunk` and `offset` are what a peer needs to find it.
 struct Block {
   std::byte* data = nullptr;

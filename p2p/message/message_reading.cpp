@@ -48,8 +48,13 @@ void MessageState::go_on_reading() noexcept {
 
 void MessageState::read(MessageOperation& receive) noexcept {
   if (!receive.started) {
-    if (std::optional<Status> failed = start_reading(receive))
-      return end_reading(receive, std::move(*failed));
+    if (std::optional<Status> failed = start_reading(receive)) {
+      if (failed->code() != Code::exhausted) return end_reading(receive, std::move(*failed));
+      // It is for a receive that has what this one lacked.
+      put_back(receive);
+      receive.status = std::move(*failed);
+      return end(receive);
+    }
     if (!receive.started) return;
   }
   p2p::Channel& channel = *receive.ring->peer().channel;
@@ -75,7 +80,11 @@ std::optional<Status> MessageState::start_reading(MessageOperation& receive) noe
   const Arrived& arrived = *receive.arrived;
   const auto from = find_offered(*receive.ring, arrived);
   if (!from) return std::nullopt;
-  if (!from->ok()) return from->status();
+  if (!from->ok()) {
+    ErrorDetail why = from->status().detail();
+    why.operation = "recv";
+    return Status(std::move(why));
+  }
   p2p::Channel& channel = *receive.ring->peer().channel;
   try {
     if (!receive.reading) receive.reading = std::make_unique<p2p::Reading>();  // its own has gone

@@ -52,6 +52,12 @@ bool Outgoing::open() noexcept {
   if (answer_.load(std::memory_order_acquire) != Answer::granted || !failure_.ok()) return false;
   const Geometry geometry = granted_.geometry;
   const auto ring = peer_.channel->resolve(granted_.ring);
+  if (ring.code() == Code::exhausted) {
+    ErrorDetail why = ring.status().detail();
+    why.operation = "send";
+    failure_ = Status(std::move(why));
+    return false;
+  }
   if (!ring.ok() || !geometry.makes_sense() || granted_.ring.bytes != geometry.bytes() ||
       granted_.ring.offset % 64 != 0 || sort_of_chunk(granted_.ring.chunk) != ArenaSort::control) {
     failure_ = Status(ErrorDetail{

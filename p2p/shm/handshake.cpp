@@ -57,6 +57,9 @@ void ShmFabric::on_message(Link& link, std::span<const std::byte> bytes,
   if (partner.channel == nullptr) return;
   if (type == MessageType::chunk)
     on_chunk(partner, bytes, std::move(descriptors));
+  else if (const auto again = parse<ChunkAgainMessage>(bytes);
+           again && type == MessageType::chunk_again)
+    partner.channel->share_again(again->chunk);
   else if (type == MessageType::board)
     on_board(partner, std::move(descriptors));
   else if (type == MessageType::adopted || type == MessageType::forget ||
@@ -203,24 +206,34 @@ void ShmFabric::on_chunk(Partner& partner, std::span<const std::byte> bytes,
                          std::vector<os::Fd> descriptors) {
   const auto chunk = parse<ChunkMessage>(bytes);
   if (!chunk) return;
+  const auto lacks = [&](std::string why, std::string hint) {
+    Status status(ErrorDetail{.code = Code::exhausted,
+                              .operation = "map",
+                              .message = std::move(why),
+                              .hint = std::move(hint),
+                              .rank = local_.rank,
+                              .peer = partner.rank});
+    local_.log->error(Subsystem::path, "{}", status.text());
+    partner.channel->lacks_chunk(chunk->chunk, chunk->bytes,
+                                 descriptors.empty() ? os::Fd() : std::move(descriptors[0]),
+                                 std::move(status));
+  };
   if (descriptors.size() != 1) {
-    local_.log->error(
-        Subsystem::path,
-        "memory of rank {} came without its descriptor: raise the limit of open files "
-        "(ulimit -n)",
-        partner.rank);
-    return;
+    lacks(fmt::format("{} bytes of memory of rank {} can't be reached: no descriptor is left here",
+                      chunk->bytes, partner.rank),
+          "raise the limit of open files (ulimit -n)");
+  } else {
+    try {
+      partner.channel->add_chunk(
+          chunk->chunk, local_.mapper->map(descriptors[0], chunk->bytes, access_to(chunk->chunk)));
+      local_.recorder.control(board::Event::chunk_mapped, partner.rank, 0, chunk->chunk);
+    } catch (const Error& error) {
+      lacks(fmt::format("{} bytes of memory of rank {} can't be mapped: {}", chunk->bytes,
+                        partner.rank, error.detail().message),
+            "raise the limit of address space (ulimit -v), or of mappings (vm.max_map_count)");
+    }
   }
-  try {
-    const Access access =
-        sort_of_chunk(chunk->chunk) == ArenaSort::published ? Access::read : Access::write;
-    partner.channel->add_chunk(chunk->chunk,
-                               local_.mapper->map(descriptors[0], chunk->bytes, access));
-    local_.recorder.control(board::Event::chunk_mapped, partner.rank, 0, chunk->chunk);
-    local_.ring();  // somebody may wait for just this chunk
-  } catch (const Error& error) {
-    local_.log->error(Subsystem::path, "mapping memory of rank {}: {}", partner.rank, error.what());
-  }
+  local_.ring();  // somebody may wait for just this chunk
 }
 
 }  // namespace weft::p2p

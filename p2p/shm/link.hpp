@@ -51,6 +51,7 @@ class Link {
     send(std::as_bytes(std::span(&message, 1)), descriptors);
   }
 
+  bool has_sent_all() const noexcept { return queue_.empty(); }
   Id id() const noexcept { return id_; }
   const Process& peer() const noexcept { return peer_; }
   /// The rank at the other end; -1 until it has been introduced.

@@ -64,6 +64,12 @@ struct ForgetMessage {
   std::uint32_t chunk = 0;
 };
 
+struct ChunkAgainMessage {
+  static constexpr MessageType kType = MessageType::chunk_again;
+  MessageType type = kType;
+  std::uint32_t chunk = 0;
+};
+
 struct ChunkMessage {
   static constexpr MessageType kType = MessageType::chunk;
   MessageType type = kType;

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <exception>
 
 #include "base/kernels/copy.hpp"
 #include "base/stop_point.hpp"
@@ -25,6 +26,12 @@ constexpr std::size_t kGetStreamBytes = 16u << 20;
 
 // Of a put that waited, at a time: some milliseconds.
 constexpr std::size_t kPieceBytes = 16u << 20;
+
+// For a descriptor that had no room.
+constexpr auto kAskAgain = std::chrono::milliseconds(100);
+
+// More chunks than a rank has; a hostile one may name any number.
+constexpr std::size_t kMostLacking = 4096;
 
 constexpr std::uint32_t kFirstControlChunk = static_cast<std::uint32_t>(ArenaSort::control) << 24;
 
@@ -62,6 +69,38 @@ void ShmChannel::add_chunk(std::uint32_t chunk, std::shared_ptr<os::Mapping> map
   counters().registrations.add(1);
   const std::lock_guard lock(mutex_);
   chunks_.try_emplace(chunk, std::move(mapping));  // a chunk is never another
+  lacking_.erase(chunk);
+}
+
+void ShmChannel::lacks_chunk(std::uint32_t chunk, std::uint64_t bytes, os::Fd descriptor,
+                             Status why) {
+  const std::lock_guard lock(mutex_);
+  if (lacking_.size() >= kMostLacking || chunks_.contains(chunk)) return;
+  lacking_[chunk] = {.bytes = bytes,
+                     .descriptor = std::move(descriptor),
+                     .why = std::move(why),
+                     .ask_again = Deadline::after(kAskAgain)};
+}
+
+void ShmChannel::try_again(std::uint32_t chunk, Lacking& lacking) noexcept {
+  try {
+    if (lacking.descriptor) {
+      chunks_.try_emplace(chunk,
+                          local_.mapper->map(lacking.descriptor, lacking.bytes, access_to(chunk)));
+      lacking_.erase(chunk);
+    } else if (lacking.ask_again.passed()) {
+      lacking.ask_again = Deadline::after(kAskAgain);
+      local_.progress.post([this, chunk] { link_.send(ChunkAgainMessage{.chunk = chunk}); });
+    }
+  } catch (const std::exception&) {
+    // It is still as it was.
+  }
+}
+
+void ShmChannel::share_again(std::uint32_t chunk) {
+  // A peer that asks on and on, and takes nothing, gets it once.
+  if (sort_of_chunk(chunk) == ArenaSort::adopted || !link_.has_sent_all()) return;
+  if (shared_.erase(chunk) != 0) (void)share(chunk);
 }
 
 void ShmChannel::send(std::span<const std::byte> message) {
@@ -86,7 +125,13 @@ bool ShmChannel::share(std::uint32_t chunk) {
 Result<RemoteMemory> ShmChannel::resolve(const MemoryRef& ref) noexcept {
   if (sort_of_chunk(ref.chunk) == ArenaSort::adopted) return resolve_adopted(ref);
   const std::lock_guard lock(mutex_);
-  const auto found = chunks_.find(ref.chunk);
+  auto found = chunks_.find(ref.chunk);
+  if (const auto lacking = lacking_.find(ref.chunk); lacking != lacking_.end()) {
+    const Status why = lacking->second.why;
+    try_again(ref.chunk, lacking->second);
+    found = chunks_.find(ref.chunk);
+    if (found == chunks_.end()) return why;
+  }
   if (found == chunks_.end())
     return Status(ErrorDetail{.code = Code::unreachable,
                               .operation = "resolve",

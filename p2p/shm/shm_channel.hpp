@@ -56,6 +56,11 @@ class ShmChannel final : public Channel {
   /// WEFT_CROSS_MEMORY. `pidfd` stands for the process and outlives the channel; -1: it is this
   /// one.
   bool find_reach(pid_t process, int pidfd, std::uint64_t probe, bool allowed);
+  /// A chunk of the peer has come, but can't be mapped; `descriptor` is none where that has not
+  /// come. Who looks for its memory hears why, and each look tries again.
+  void lacks_chunk(std::uint32_t chunk, std::uint64_t bytes, os::Fd descriptor, Status why);
+  /// The peer could not take a chunk's descriptor. Progress thread.
+  void share_again(std::uint32_t chunk);
   /// Adopted memory of the peer is where it says.
   void add_adopted(const AdoptedMessage& region);
   void forget_adopted(std::uint32_t chunk) noexcept;
@@ -68,6 +73,14 @@ class ShmChannel final : public Channel {
     std::uint64_t bytes = 0;
     const std::atomic<std::uint64_t>* alive = nullptr;
   };
+  struct Lacking {
+    std::uint64_t bytes = 0;
+    os::Fd descriptor{};
+    Status why{};
+    Deadline ask_again{};
+  };
+  /// Under mutex_.
+  void try_again(std::uint32_t chunk, Lacking& lacking) noexcept;
   void share_adopted(std::uint32_t chunk);
   std::optional<Adopted> adopted(std::uint32_t chunk) const noexcept;
   Result<RemoteMemory> resolve_adopted(const MemoryRef& ref) noexcept;
@@ -89,6 +102,7 @@ class ShmChannel final : public Channel {
   std::set<std::uint32_t> shared_;  ///< chunks of this rank that the peer knows
   mutable std::mutex mutex_;        ///< guards chunks_
   std::unordered_map<std::uint32_t, std::shared_ptr<os::Mapping>> chunks_;
+  std::unordered_map<std::uint32_t, Lacking> lacking_;
   std::unordered_map<std::uint32_t, Adopted> adopted_;  ///< the peer's; also under mutex_
   std::atomic<bool> reached_by_peer_{false};
   bool same_process_ = false;           ///< as this; then its memory is this rank's too

@@ -58,6 +58,11 @@ void RemoteSlotState::granted(const p2p::AttachedMessage& message) {
                     p2p::makes_sense(message, *declared) &&
                     (message.tail_stride == 0 ||
                      p2p::tails_make_sense(message, *declared, owner_.channel->tails_up_to()));
+  for (const auto* place : {&lines, &buffers, &words, &tails}) {
+    if (place->code() != Code::exhausted) continue;
+    const ErrorDetail& why = place->status().detail();
+    return refused(failure(Code::exhausted, "attach", why.message, why.hint));
+  }
   if (!fits || !lines.ok() || !buffers.ok() || !words.ok() || !tails.ok())
     return refused(failure(
         Code::system, "attach",

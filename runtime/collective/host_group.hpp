@@ -85,9 +85,10 @@ class HostGroup final : public CollectiveGroup {
   /// Bytes that a member must have for others to read, or to write; none: it says so itself.
   static std::optional<std::uint64_t> in_bytes(const Task& task, int whose) noexcept;
   static std::uint64_t out_bytes(const PlannedCall& call, int whose) noexcept;
-  bool wait_for_chunk(int whose) noexcept;
-  static std::byte* find(Member& member, std::uint32_t chunk, std::uint64_t offset,
-                         std::uint64_t bytes) noexcept;
+  /// Returns false. Ends the call where that memory can't be mapped.
+  bool wait_for_chunk(const PlannedCall& call, int whose) noexcept;
+  std::byte* find(Member& member, std::uint32_t chunk, std::uint64_t offset,
+                  std::uint64_t bytes) noexcept;
   /// Whether others touch what it gets.
   static bool shows_out(const PlannedCall& call, int whose) noexcept;
   void work_with_words(PlannedCall& call) noexcept;
@@ -141,6 +142,7 @@ class HostGroup final : public CollectiveGroup {
   std::vector<std::uint32_t> exported_;  ///< chunks that every member has been told of
   std::vector<const std::byte*> ins_;    ///< by rank, while a call works
   std::vector<std::uint64_t> in_bytes_;  ///< there
+  Status unmapped_{};                    ///< why memory of a rank can't be had here
   int unknown_ = -1;                     ///< the rank whose memory is not known here yet
   std::size_t piece_ = 0;                ///< of the work, in this walk through it
   std::vector<std::byte*> outs_;

@@ -93,7 +93,10 @@ std::byte* HostGroup::find(Member& member, std::uint32_t chunk, std::uint64_t of
     if (known.base != nullptr && known.chunk == chunk && offset + bytes <= known.bytes)
       return known.base + offset;
   const auto place = member.peer->channel->resolve({chunk, 0, offset + bytes});
-  if (!place.ok()) return nullptr;
+  if (!place.ok()) {
+    if (place.code() == Code::exhausted) unmapped_ = place.status();
+    return nullptr;
+  }
   std::byte* base = member.peer->channel->direct(*place);
   if (base == nullptr) return nullptr;  // memory that this process can't load from
   Member::Known* known = &member.known[member.next_known];
@@ -158,7 +161,7 @@ bool HostGroup::find_peer(PlannedCall& call, int other) noexcept {
   in_bytes_[at] = in;
   if (in > 0) {
     ins_[at] = find(member, places.in_chunk, places.in_offset, in);
-    if (ins_[at] == nullptr) return wait_for_chunk(other);
+    if (ins_[at] == nullptr) return wait_for_chunk(call, other);
   }
   if (out > 0) {
     // What it publishes is mapped here for reading alone.
@@ -167,18 +170,28 @@ bool HostGroup::find_peer(PlannedCall& call, int other) noexcept {
       return false;
     }
     outs_[at] = find(member, places.out_chunk, places.out_offset, out);
-    if (outs_[at] == nullptr) return wait_for_chunk(other);
+    if (outs_[at] == nullptr) return wait_for_chunk(call, other);
   }
   // At the same place of another node it is as large as here.
   if (call.partial_bytes > 0 && nodes_.rank(nodes_.node_of(other), nodes_.place()) == other) {
     partials_[at] = find(member, places.partial_chunk, places.partial_offset, call.partial_bytes);
-    if (partials_[at] == nullptr) return wait_for_chunk(other);
+    if (partials_[at] == nullptr) return wait_for_chunk(call, other);
   }
   return true;
 }
 
-bool HostGroup::wait_for_chunk(int whose) noexcept {
+bool HostGroup::wait_for_chunk(const PlannedCall& call, int whose) noexcept {
   unknown_ = whose;
+  if (!unmapped_.ok()) {
+    ErrorDetail detail = unmapped_.detail();
+    detail.operation = name(call.task.kind());
+    detail.message = fmt::format("call {} of the group: on rank {}, {}", call.number, local_.rank,
+                                 detail.message);
+    const Status why(std::move(detail));
+    if (!failed()) tell_failure(why);
+    fail(why);
+    return false;
+  }
   // It is on its way, ahead of a message that rings.
   local_.progress.help();
   return false;

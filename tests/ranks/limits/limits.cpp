@@ -4,11 +4,11 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <string>
 
 #include "tests/pattern.hpp"
 #include "tests/ranks/checks.hpp"
+#include "tests/ranks/limits/address_space.hpp"
 
 namespace {
 
@@ -34,14 +34,6 @@ class Limit {
   int resource_;
   rlimit before_{};
 };
-
-rlim_t address_space_in_use() {
-  unsigned long pages = 0;
-  std::FILE* file = std::fopen("/proc/self/statm", "r");
-  if (file == nullptr || std::fscanf(file, "%lu", &pages) != 1) return 0;
-  std::fclose(file);
-  return pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE));
-}
 
 int lowest_free_descriptor() {
   const int probe = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -70,7 +62,8 @@ void expect_usable(World& world, Checks& checks, const std::string& when) {
 }
 
 Limit limit_for(const std::string& name) {
-  if (name == "address-space") return {RLIMIT_AS, address_space_in_use() + (rlim_t{32} << 20)};
+  if (name == "address-space")
+    return {RLIMIT_AS, tests::address_space_in_use() + (rlim_t{32} << 20)};
   if (name == "file-size") return {RLIMIT_FSIZE, rlim_t{1} << 20};
   return {RLIMIT_NOFILE, static_cast<rlim_t>(lowest_free_descriptor())};
 }

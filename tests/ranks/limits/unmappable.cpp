@@ -1,0 +1,146 @@
+// A rank that can't map what another shares says so at once, by the name of what it lacks, and goes
+// on once it can: unmappable address-space | descriptors
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/pattern.hpp"
+#include "tests/ranks/checks.hpp"
+#include "tests/ranks/limits/address_space.hpp"
+#include "weft/collective.hpp"
+#include "weft/message.hpp"
+
+namespace {
+
+using namespace weft;
+using std::chrono::seconds;
+using weft::tests::Checks;
+
+/// Leaves this process no room for a new mapping of some size, or for a descriptor.
+class NoRoom {
+ public:
+  explicit NoRoom(const std::string& of) {
+    const int resource = of == "address-space" ? RLIMIT_AS : RLIMIT_NOFILE;
+    resource_ = resource;
+    getrlimit(resource, &before_);
+    rlimit now = before_;
+    if (of == "address-space") {
+      now.rlim_cur = tests::address_space_in_use() + (rlim_t{8} << 20);
+      setrlimit(resource, &now);
+    } else {
+      for (int fd = 0; (fd = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0;) taken_.push_back(fd);
+    }
+  }
+  ~NoRoom() {
+    for (const int fd : taken_) close(fd);
+    setrlimit(resource_, &before_);
+  }
+  NoRoom(const NoRoom&) = delete;
+  NoRoom& operator=(const NoRoom&) = delete;
+
+ private:
+  int resource_ = 0;
+  rlimit before_{};
+  std::vector<int> taken_;
+};
+
+class Watch {
+ public:
+  bool is_quick() const { return Clock::now() - begun_ < seconds(1); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point begun_ = Clock::now();
+};
+
+constexpr std::int64_t kLarge = std::int64_t{64} << 20;
+
+SlotSpec large_slot(const std::string& name, Writer writer) {
+  return {.name = name, .dtype = DType::u8, .shape = {kLarge}, .depth = 1, .writer = writer};
+}
+
+void expect_exhausted(Checks& checks, const Status& status, const Watch& watch,
+                      const std::string& what) {
+  checks.expect(status.code() == Code::exhausted && watch.is_quick(), what + ": " + status.text());
+  checks.expect(status.text().find("of rank 0 can't be") != std::string::npos,
+                what + " does not tell whose memory: " + status.text());
+}
+
+Status attach(World& world, const SlotSpec& spec) {
+  try {
+    (void)world.attach(0, spec, Deadline::after(seconds(5)));
+    return {};
+  } catch (const Error& error) {
+    return error.status();
+  }
+}
+
+/// Rank 0 owns what rank 1 can't map.
+void run(World& world, Checks& checks, const std::string& lacking) {
+  Collectives group = Collectives::open(world);
+  Messages messages(world);
+  const auto meet = [&] { group.run(barrier(), Deadline::after(seconds(20))).or_throw(); };
+  const bool owns = world.rank() == 0;
+  const Tensor small = world.allocate(DType::u8, {1 << 20});
+  Collectives once = Collectives::open(world);
+  meet();
+  {
+    std::vector<Slot> slots;
+    std::unique_ptr<NoRoom> no_room;
+    if (!owns) no_room = std::make_unique<NoRoom>(lacking);
+    meet();
+    Tensor tensor = small;
+    if (owns) tensor = world.allocate(DType::u8, {kLarge}).part(0, {1 << 20});
+    tests::fill(tensor, 1);
+    if (owns) {
+      slots.push_back(world.expose(large_slot("put", Writer::peer)));
+      slots.push_back(world.expose(large_slot("view", Writer::owner)));
+    }
+    meet();
+    const Watch watch;
+    const Status reduced =
+        once.run(all_reduce(tensor, Reduction::max), Deadline::after(seconds(5)));
+    expect_exhausted(checks, reduced, watch, "all_reduce");
+    if (owns) {
+      checks.expect(messages.send(1, 1, tensor, Deadline::after(seconds(20))).ok(), "send");
+    } else {
+      for (const auto& [name, writer] : {std::pair("put", Writer::peer), {"view", Writer::owner}}) {
+        const Watch attaching;
+        expect_exhausted(checks, attach(world, large_slot(name, writer)), attaching,
+                         std::string("attach to ") + name);
+      }
+    }
+    if (!owns) no_room.reset();
+    if (!owns) {
+      Status got;
+      for (int tries = 0; tries < 50; ++tries) {
+        got = messages.recv(0, 1, tensor, Deadline::after(seconds(20))).status();
+        if (got.code() != Code::exhausted) break;
+        usleep(20'000);
+      }
+      checks.expect(got.ok() && tests::holds(tensor, 1), "recv with room: " + got.text());
+      Status attached;
+      for (int tries = 0; tries < 50; ++tries) {
+        attached = attach(world, large_slot("put", Writer::peer));
+        if (attached.ok()) break;
+        usleep(20'000);
+      }
+      checks.expect(attached.ok(), "attach with room: " + attached.text());
+    }
+    meet();
+    once = Collectives::open(world);
+    const Status again = once.run(all_reduce(tensor, Reduction::max), Deadline::after(seconds(20)));
+    checks.expect(again.ok(), "all_reduce with room: " + again.text());
+    meet();
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string lacking = argc == 2 ? argv[1] : "";
+  return tests::run_as_rank([&](World& world, Checks& checks) { run(world, checks, lacking); });
+}
