@@ -13,6 +13,9 @@ namespace {
 
 constexpr std::size_t kMostStrays = 1024;
 
+// Members that are late with an agreement may still have questions about it.
+constexpr std::size_t kKeptDecided = 256;
+
 /// FNV-1a over what two groups may differ by.
 std::uint64_t number_of(std::span<const int> members, std::uint32_t epoch) noexcept {
   std::uint64_t number = 0xcbf29ce484222325U;
@@ -31,7 +34,8 @@ Status failure(Code code, const std::string& message, const std::string& hint) {
 
 }  // namespace
 
-Group Membership::make(std::vector<int> members, std::uint32_t epoch, bool of_chain) {
+Group Membership::make(std::vector<int> members, std::uint32_t epoch, bool of_chain,
+                       bool is_result) {
   auto state = std::make_shared<GroupState>();
   const auto self = std::find(members.begin(), members.end(), local_.rank);
   state->place = self == members.end() ? -1 : static_cast<int>(self - members.begin());
@@ -42,14 +46,15 @@ Group Membership::make(std::vector<int> members, std::uint32_t epoch, bool of_ch
   state->membership = weak_from_this();
   // The others may shrink it before this rank does.
   if (state->place >= 0 && state->members.size() <= kMostMembers)
-    local_.progress.post([self = shared_from_this(), state] { self->enter(state); });
+    local_.progress.post(
+        [self = shared_from_this(), state, is_result] { self->enter(state, is_result); });
   return GroupState::as_group(state);
 }
 
 void Membership::open() {
   std::vector<int> members(static_cast<std::size_t>(local_.size));
   std::iota(members.begin(), members.end(), 0);
-  all_ = make(std::move(members), 0, true);
+  all_ = make(std::move(members), 0, true, false);
 }
 
 std::shared_ptr<Membership::Entry> Membership::find(std::uint64_t agreement) const {
@@ -64,11 +69,17 @@ std::vector<std::shared_ptr<Membership::Entry>> Membership::undecided() const {
   return entries;
 }
 
-std::shared_ptr<Membership::Entry> Membership::enter(std::shared_ptr<const GroupState> group) {
-  if (auto known = find(group->agreement())) return known;
+std::shared_ptr<Membership::Entry> Membership::enter(std::shared_ptr<const GroupState> group,
+                                                     bool is_result) {
+  if (auto known = find(group->agreement())) {
+    std::erase_if(known->made_again, [](const auto& other) { return other.expired(); });
+    if (known->group != group) known->made_again.push_back(group);
+    return known;
+  }
   if (!agreed_ && group->of_chain) agreed_ = group;
   auto entry = std::make_shared<Entry>();
   entry->group = group;
+  entry->is_result = is_result;
   entry->agreement = std::make_unique<Agreement>(
       static_cast<int>(group->members.size()), group->place,
       [this, state = group.get()](int to, const AgreementMessage& message) {
@@ -111,8 +122,9 @@ void Membership::on_message(p2p::Peer& peer, std::span<const std::byte> bytes) {
   const auto id = group_of(bytes);
   if (!id) return;
   if (const auto entry = find(*id)) return receive(*entry, peer.rank, bytes);
-  if (strays_.size() < kMostStrays)
-    strays_.push_back({peer.rank, std::vector<std::byte>(bytes.begin(), bytes.end())});
+  // Some may be of an agreement that was forgotten, and are never asked for.
+  if (strays_.size() == kMostStrays) strays_.pop_front();
+  strays_.push_back({peer.rank, std::vector<std::byte>(bytes.begin(), bytes.end())});
 }
 
 void Membership::receive(Entry& entry, int rank, std::span<const std::byte> bytes) {
@@ -137,6 +149,29 @@ void Membership::finish(Entry& entry, Result<Group> result) {
   entry.result = std::move(result);
   entry.done.store(true, std::memory_order_release);
   local_.ring();
+  decided_.push_back(entry.group->agreement());
+  forget_old();
+}
+
+void Membership::forget_old() {
+  for (std::size_t looks = decided_.size(); looks > kKeptDecided; --looks) {
+    const std::uint64_t agreement = decided_.front();
+    decided_.pop_front();
+    const auto entry = entries_.find(agreement);
+    if (entry == entries_.end()) continue;
+    // Besides its entry, and that of the group before it, whoever may still shrink it has it.
+    Entry& old = *entry->second;
+    const bool is_held =
+        old.group.use_count() > (old.is_result ? 2 : 1) ||
+        std::ranges::any_of(old.made_again, [](const auto& other) { return !other.expired(); });
+    if (is_held) {
+      decided_.push_back(agreement);
+      continue;
+    }
+    if (old.result.ok())
+      if (const auto next = find(GroupState::of(*old.result)->agreement())) next->is_result = false;
+    entries_.erase(entry);
+  }
 }
 
 void Membership::ask_chain() {
@@ -205,7 +240,7 @@ Result<Group> Membership::result_of(const Entry& entry) {
   std::vector<int> members;
   for (std::size_t place = 0; place < survivors.size(); ++place)
     if (survivors[place]) members.push_back(group.members[place]);
-  return make(std::move(members), group.epoch + 1, group.of_chain);
+  return make(std::move(members), group.epoch + 1, group.of_chain, true);
 }
 
 Result<Group> Membership::shrink(const GroupState& group, Deadline deadline) noexcept {
@@ -234,7 +269,10 @@ Result<Group> Membership::agree(const GroupState& group, Deadline deadline) {
     entry->agreement->begin();
     follow_up(*entry);
   });
-  if (!entry) return failure(Code::closed, "the group's world has left", "");
+  if (!entry)
+    return failure(
+        Code::closed, "nothing is known of the group any more",
+        "its world has left, or it was shrunk hundreds of groups ago: shrink the newest");
   const auto done = [&] {
     if (!entry->done.load(std::memory_order_acquire)) local_.progress.help();
     return entry->done.load(std::memory_order_acquire);

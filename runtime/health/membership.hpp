@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <span>
@@ -51,7 +52,7 @@ class Membership : public std::enable_shared_from_this<Membership> {
 
   /// Any thread: a group of these ranks of the world.
   Group make(std::vector<int> members, std::uint32_t epoch) {
-    return make(std::move(members), epoch, false);
+    return make(std::move(members), epoch, false, false);
   }
   /// Any thread.
   Result<Group> shrink(const GroupState& group, Deadline deadline) noexcept;
@@ -73,15 +74,18 @@ class Membership : public std::enable_shared_from_this<Membership> {
     std::unique_ptr<Agreement> agreement;
     Result<Group> result{Group()};
     std::atomic<bool> done{false};  ///< the result is there
+    bool is_result = false;         ///< the group is the result of another entry
+    /// The same group, made again here.
+    std::vector<std::weak_ptr<const GroupState>> made_again;
   };
   struct Stray {
     int rank;
     std::vector<std::byte> bytes;
   };
 
-  Group make(std::vector<int> members, std::uint32_t epoch, bool of_chain);
+  Group make(std::vector<int> members, std::uint32_t epoch, bool of_chain, bool is_result);
   Result<Group> agree(const GroupState& group, Deadline deadline);
-  std::shared_ptr<Entry> enter(std::shared_ptr<const GroupState> group);
+  std::shared_ptr<Entry> enter(std::shared_ptr<const GroupState> group, bool is_result);
   std::shared_ptr<Entry> find(std::uint64_t agreement) const;
   std::vector<std::shared_ptr<Entry>> undecided() const;
   void tell(Entry& entry, int member);
@@ -89,6 +93,8 @@ class Membership : public std::enable_shared_from_this<Membership> {
   /// After whatever may have brought an agreement forward.
   void follow_up(Entry& entry);
   void finish(Entry& entry, Result<Group> result);
+  /// Forgets the oldest agreements that nobody here can ask about any more.
+  void forget_old();
   /// Sees to it that the chain decides on whom its last group has lost.
   void ask_chain();
   void chain_decided(const Entry& entry);
@@ -103,7 +109,8 @@ class Membership : public std::enable_shared_from_this<Membership> {
   Group all_;
   // The progress thread's.
   std::map<std::uint64_t, std::shared_ptr<Entry>> entries_;  ///< by GroupState::agreement()
-  std::vector<Stray> strays_;  ///< of groups that this rank has not made yet
+  std::deque<std::uint64_t> decided_;                        ///< of entries_, the oldest first
+  std::deque<Stray> strays_;  ///< of groups that this rank has not made yet
   std::vector<std::pair<int, std::vector<std::byte>>> out_;
   bool sending_ = false;
   std::shared_ptr<const GroupState> agreed_;  ///< the chain's last

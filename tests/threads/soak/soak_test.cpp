@@ -36,6 +36,13 @@ TEST(Soak, SubsetsMadeAnew) {
   });
 }
 
+TEST(Soak, GroupsShrunkTimeAfterTime) {
+  soak(count_of(seeds(4000)), [](World& world, Meeting&) -> Operation {
+    auto group = std::make_shared<Group>(world.group());
+    return [group](World&, int) { *group = group->shrink().value(); };
+  });
+}
+
 TEST(Soak, SlotsAndAttachments) {
   soak(count_of(seeds(1000)), [](World&, Meeting& meeting) -> Operation {
     return [&meeting](World& at, int number) {
