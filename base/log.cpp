@@ -12,6 +12,7 @@
 #include "base/log_file.hpp"
 #include "base/log_levels.hpp"
 #include "base/os/fd.hpp"
+#include "base/os/system_error.hpp"
 #include "weft/error.hpp"
 
 namespace weft {
@@ -47,26 +48,41 @@ std::unique_ptr<spdlog::formatter> line_format(const std::string& host, int rank
 
 /// spdlog's own sinks write through buffered streams, which may cut a long line in two.
 struct Log::Sink final : spdlog::sinks::base_sink<std::mutex> {
-  explicit Sink(os::Fd opened) : file(std::move(opened)) {}
+  Sink(os::Fd opened, std::string path_pattern)
+      : file(std::move(opened)), pattern(std::move(path_pattern)) {}
 
   void sink_it_(const spdlog::details::log_msg& message) override {
     spdlog::memory_buf_t line;
     formatter_->format(message, line);
-    const int fd = file ? file.get() : STDERR_FILENO;
-    for (std::string_view rest(line.data(), line.size()); !rest.empty();) {
-      const auto written = ::write(fd, rest.data(), rest.size());
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) return;  // there is no other place to tell it
-      rest.remove_prefix(static_cast<std::size_t>(written));
-    }
+    const std::string_view text(line.data(), line.size());
+    if (!file) return (void)write_all(STDERR_FILENO, text);
+    if (write_all(file.get(), text)) return;
+    const auto why = fmt::format(
+        "weft: WEFT_LOG_FILE={} can't be written: {}; from here on its lines go to stderr\n",
+        pattern, os::words(errno));
+    file = os::Fd();
+    (void)write_all(STDERR_FILENO, why);
+    (void)write_all(STDERR_FILENO, text);  // there is no other place to tell it
   }
   void flush_() override {}
 
-  const os::Fd file;  ///< none: stderr
+  static bool write_all(int fd, std::string_view rest) noexcept {
+    while (!rest.empty()) {
+      const auto written = ::write(fd, rest.data(), rest.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) return false;
+      rest.remove_prefix(static_cast<std::size_t>(written));
+    }
+    return true;
+  }
+
+  os::Fd file;  ///< none: stderr
+  const std::string pattern;
 };
 
 Log::Log(const Config& config, std::string host, int rank)
-    : sink_(std::make_unique<Sink>(open_log_file(config.text(Knob::log_file), host, rank))) {
+    : sink_(std::make_unique<Sink>(open_log_file(config.text(Knob::log_file), host, rank),
+                                   config.text(Knob::log_file))) {
   sink_->set_formatter(line_format(host, rank));
   // The configuration accepts no other text.
   const auto levels = parse_log_levels(config.text(Knob::log)).value();

@@ -1,6 +1,8 @@
 // Every path that weft opens, against every trap that a file system offers: each ends soon, with an
 // error that names the path or as if nothing had been there, and nothing else is written.
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -40,6 +42,9 @@ struct TwoFolders {
   fs::path traps() const { return folder.path() / "traps"; }
   fs::path others() const { return folder.path() / "others"; }
   fs::path victim() const { return others() / "victim"; }
+  ~TwoFolders() { ::umount2((traps() / "x").c_str(), MNT_DETACH); }
+  TwoFolders(const TwoFolders&) = delete;
+  TwoFolders& operator=(const TwoFolders&) = delete;
 
   void expect_untouched(const std::string& cell) const {
     std::ostringstream content;
@@ -58,11 +63,10 @@ struct Trap {
   const char* name;
   /// What stands at the path in `traps`; returns the path to give to weft.
   std::function<fs::path(const TwoFolders&)> set;
-  bool needs_root = false;
   bool is_folder = false;
 };
 
-const std::array kTraps{
+const std::vector<Trap> kTraps{
     Trap{"a link to another's file",
          [](const TwoFolders& folders) {
            fs::create_symlink(folders.victim(), folders.traps() / "x");
@@ -73,7 +77,7 @@ const std::array kTraps{
            fs::create_directory_symlink(folders.others(), folders.traps() / "x");
            return folders.traps() / "x";
          },
-         false, true},
+         true},
     Trap{"a link to nothing, in another folder",
          [](const TwoFolders& folders) {
            fs::create_symlink(folders.others() / "new", folders.traps() / "x");
@@ -109,15 +113,53 @@ const std::array kTraps{
          [](const TwoFolders& folders) { return folders.traps() / std::string(300, 'x'); }},
     Trap{"a way out by ..",
          [](const TwoFolders& folders) { return folders.traps() / ".." / "others" / "victim"; }},
+    Trap{"a full device", [](const TwoFolders&) { return fs::path("/dev/full"); }},
+};
+
+/// A file system of its own, of one page, below the traps.
+fs::path small_file_system(const TwoFolders& folders) {
+  const fs::path at = folders.traps() / "x";
+  fs::create_directory(at);
+  EXPECT_EQ(::mount("weft", at.c_str(), "tmpfs", 0, "size=4096"), 0);
+  return at;
+}
+
+/// What only root can set, in a mount namespace of its own.
+const std::vector<Trap> kTrapsOfRoot{
     Trap{"a file of somebody else",
          [](const TwoFolders& folders) {
            std::ofstream(folders.traps() / "x") << "nonsense";
            EXPECT_EQ(::chown((folders.traps() / "x").c_str(), kSomebody, kSomebody), 0);
            return folders.traps() / "x";
-         },
-         true},
-    Trap{"a full device", [](const TwoFolders&) { return fs::path("/dev/full"); }},
+         }},
+    Trap{"a new name where nothing can be written",
+         [](const TwoFolders& folders) {
+           const fs::path at = small_file_system(folders);
+           EXPECT_EQ(::mount("weft", at.c_str(), "tmpfs", MS_REMOUNT | MS_RDONLY, ""), 0);
+           return at / "y";
+         }},
+    Trap{"a new name where no space is left",
+         [](const TwoFolders& folders) {
+           const fs::path at = small_file_system(folders);
+           std::ofstream(at / "all") << std::string(4096, 'x');
+           return at / "y";
+         }},
+    Trap{"a folder in which no space is left",
+         [](const TwoFolders& folders) {
+           const fs::path at = small_file_system(folders);
+           std::ofstream(at / "all") << std::string(4096, 'x');
+           return at;
+         }},
 };
+
+/// Everything below it that has begun to be written.
+std::set<std::string> files_in(const fs::path& folder) {
+  std::set<std::string> files;
+  for (const auto& entry : fs::recursive_directory_iterator(folder))
+    if (entry.is_regular_file() && entry.path().filename() != "all" && entry.file_size() > 0)
+      files.insert(entry.path().string());
+  return files;
+}
 
 /// For as long as it lives.
 class Variable {
@@ -185,13 +227,14 @@ const std::array kOpeners{
     Opener{"metrics", show_in, true},
 };
 
-TEST(Traps, AreToldWithTheirPathAndTouchNothingElse) {
+/// How many of the openers said what was wrong.
+int spring(const std::vector<Trap>& traps, const std::function<void(const TwoFolders&)>& after) {
   int errors = 0;
   for (const Opener& opener : kOpeners)
-    for (const Trap& trap : kTraps) {
-      if (trap.needs_root && ::geteuid() != 0) continue;
+    for (const Trap& trap : traps) {
       if (trap.is_folder && opener.wants_folder) continue;
       const std::string cell = std::string(opener.name) + " at " + trap.name;
+      SCOPED_TRACE(cell);
       const TwoFolders folders;
       const fs::path path = trap.set(folders);
       const auto begun = std::chrono::steady_clock::now();
@@ -199,15 +242,32 @@ TEST(Traps, AreToldWithTheirPathAndTouchNothingElse) {
         opener.open(path);
       } catch (const Error& error) {
         ++errors;
-        EXPECT_NE(std::string(error.what()).find(path.string()), std::string::npos)
-            << cell << ": " << error.what();
+        EXPECT_NE(std::string(error.what()).find(path.string()), std::string::npos) << error.what();
       } catch (const std::exception& error) {
-        ADD_FAILURE() << cell << " ends with a foreign exception: " << error.what();
+        ADD_FAILURE() << "ends with a foreign exception: " << error.what();
       }
-      EXPECT_LT(std::chrono::steady_clock::now() - begun, seconds(2)) << cell;
+      EXPECT_LT(std::chrono::steady_clock::now() - begun, seconds(2));
       folders.expect_untouched(cell);
+      after(folders);
     }
-  EXPECT_GT(errors, 30) << "else nothing was a trap";
+  return errors;
+}
+
+TEST(Traps, AreToldWithTheirPathAndTouchNothingElse) {
+  EXPECT_GT(spring(kTraps, [](const TwoFolders&) {}), 30) << "else nothing was a trap";
+}
+
+TEST(Traps, OfRootAreToldWithTheirPathAndLeaveNothingBehind) {
+  if (::geteuid() != 0 || ::unshare(CLONE_NEWNS) != 0 ||
+      ::mount("", "/", "", MS_REC | MS_PRIVATE, nullptr) != 0)
+    GTEST_SKIP() << "only root, where it may mount, can set these";
+  const int errors = spring(kTrapsOfRoot, [](const TwoFolders& folders) {
+    // Of a file for which there is no space, nothing stays.
+    if (fs::exists(folders.traps() / "x" / "all")) {
+      EXPECT_EQ(files_in(folders.traps() / "x"), std::set<std::string>{});
+    }
+  });
+  EXPECT_GT(errors, 8) << "else nothing was a trap";
 }
 
 }  // namespace

@@ -122,6 +122,16 @@ TEST(LogFile, IsAppendedTo) {
   EXPECT_EQ(lines_of(file).size(), 2U);
 }
 
+TEST(LogFile, GivesWayToStderrOnceItCannotBeWritten) {
+  testing::internal::CaptureStderr();
+  Log log(into("/dev/full"), "node", 3);
+  log.info(Subsystem::path, "one");
+  log.info(Subsystem::path, "two");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "weft: WEFT_LOG_FILE=/dev/full can't be written: No space left on device; from here on "
+            "its lines go to stderr\nweft[node:3] info path: one\nweft[node:3] info path: two\n");
+}
+
 TEST(LogFile, MustHaveAFolder) {
   const TempFolder folder;
   const auto file = folder.path() / "none" / "%r";
