@@ -31,6 +31,20 @@ class ServerState {
 
 }  // namespace detail
 
+/// A control call about one table. What it lacks (memory, mostly) says little without the table's
+/// name.
+template <typename Make>
+static decltype(auto) make_table(const char* operation, const std::string& name, Make&& make) {
+  try {
+    return control_call(operation, std::forward<Make>(make));
+  } catch (const Error& error) {
+    ErrorDetail detail = error.detail();
+    if (detail.code != Code::exhausted || detail.message.find(name) != std::string::npos) throw;
+    detail.message = fmt::format("table \"{}\": {}", name, detail.message);
+    throw Error(std::move(detail));
+  }
+}
+
 ParameterServer::ParameterServer(World& world, Options options, std::string name)
     : ParameterServer(world, world.group(), std::move(options), std::move(name)) {}
 
@@ -49,7 +63,7 @@ bool ParameterServer::serves() const noexcept { return state_->roles.serves(); }
 Table ParameterServer::table(const std::string& name, std::vector<TensorSpec> specs,
                              const TableOptions& options, Deadline deadline) {
   refuse_fork(state_->world, "table").or_throw();
-  return control_call("table", [&] {
+  return make_table("table", name, [&] {
     return Table(std::make_shared<detail::TableState>(state_->world, state_->roles, state_->name,
                                                       name, std::move(specs), options,
                                                       state_->metrics, deadline));
@@ -59,7 +73,7 @@ Table ParameterServer::table(const std::string& name, std::vector<TensorSpec> sp
 SparseTable ParameterServer::sparse_table(const std::string& name, const SparseOptions& options,
                                           Deadline deadline) {
   refuse_fork(state_->world, "sparse_table").or_throw();
-  return control_call("sparse_table", [&] {
+  return make_table("sparse_table", name, [&] {
     return SparseTable(std::make_shared<detail::SparseState>(
         state_->world, state_->roles, state_->name, name, options, state_->metrics, deadline));
   });

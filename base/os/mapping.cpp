@@ -6,12 +6,19 @@
 #include <string>
 
 #include "base/os/system_error.hpp"
+#include "weft/error.hpp"
 
 namespace weft::os {
 namespace {
 
 Mapping map(int file, std::size_t bytes, int protection, int flags) {
   void* const data = ::mmap(nullptr, bytes, protection, flags, file, 0);
+  if (data == MAP_FAILED && errno == ENOMEM)
+    throw Error(ErrorDetail{
+        .code = Code::exhausted,
+        .operation = "mmap",
+        .message = std::to_string(bytes) + " bytes: " + words(errno),
+        .hint = "the limit of address space (ulimit -v), or of mappings (vm.max_map_count)"});
   if (data == MAP_FAILED) throw_system_error("mmap", std::to_string(bytes) + " bytes");
   return {data, bytes};
 }

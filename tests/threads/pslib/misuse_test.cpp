@@ -41,6 +41,22 @@ TEST(TableMisuse, CallsOutOfOrderAreRefusedAndTheTableGoesOn) {
       settings());
 }
 
+TEST(TableMisuse, ATableBeyondAllMemoryIsExhaustedAndNamed) {
+  run_ranks(
+      1,
+      [](World& world) {
+        pslib::ParameterServer server(world);
+        const ErrorDetail huge = thrown_by([&] {
+          (void)server.table("huge", {{"t", {std::int64_t{1} << 46}}}, Optimizer::sgd(1.0F),
+                             Deadline::after(std::chrono::seconds(2)));
+        });
+        EXPECT_EQ(huge.code, Code::exhausted) << huge.message;
+        EXPECT_TRUE(contains(huge.message, "table \"huge\"")) << huge.message;
+        world.leave().or_throw();
+      },
+      settings());
+}
+
 TEST(TableMisuse, UnknownTensorsAreAnsweredWithTheNamesThereAre) {
   run_ranks(
       1,

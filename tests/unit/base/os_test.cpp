@@ -113,6 +113,15 @@ TEST(Numa, TellsTheNodeOfProcessors) {
   EXPECT_EQ(node_of({}), -1);
 }
 
+TEST(Mapping, LargerThanAllAddressSpaceIsExhausted) {
+  try {
+    (void)Mapping::anonymous(std::size_t{1} << 60);
+    FAIL() << "it was mapped";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::exhausted) << error.what();
+  }
+}
+
 TEST(Mapping, IsUnmappedOnce) {
   std::byte* data = nullptr;
   {
