@@ -1,4 +1,5 @@
-// A machine's description, by hwloc, NCCL or weft-topo: refused with a reason, or understood, shown, and read again.
+// A machine's description, by hwloc, NCCL or weft-topo: refused with a reason, or understood,
+// shown, and read again.
 #include <string>
 
 #include "tests/fuzz/input.hpp"
