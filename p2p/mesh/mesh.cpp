@@ -118,7 +118,8 @@ Status Mesh::wait_until_alone(Deadline deadline) noexcept {
   return Status(ErrorDetail{
       .code = Code::timeout,
       .operation = "leave",
-      .message = fmt::format("still in the job: rank {}", ranks_text(late)),
+      .message = fmt::format("still in the job: rank {}{}", ranks_text(late),
+                             late.empty() ? "" : doubt(late.front())),
       .hint = "a rank leaves by World::leave or by ending; look at what that rank is doing",
       .rank = local_.rank,
       .peer = late.empty() ? -1 : late.front()});

@@ -225,8 +225,8 @@ Result<MessageInfo> MessageState::probe(int from, const Tag& tag, Deadline deadl
     return MessageInfo{found.ring->peer().rank, found.arrived->tag, found.arrived->bytes};
   if (end == WaitEnd::ready) return none;
   return failure(Code::timeout, "probe", from,
-                 fmt::format("nothing came from {} (tag {}, bits {:#x})", source_text(from),
-                             tag.value, tag.mask),
+                 fmt::format("nothing came from {} (tag {}, bits {:#x}){}", source_text(from),
+                             tag.value, tag.mask, doubt(from)),
                  "does it send with this tag? a longer deadline: WEFT_TIMEOUT");
 }
 

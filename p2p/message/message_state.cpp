@@ -234,6 +234,10 @@ std::string MessageState::source_text(int from) const {
   return fmt::format("rank {} (host {})", from, mesh_.peer(from).host());
 }
 
+std::string MessageState::doubt(int from) const {
+  return from == kAnySource ? std::string() : mesh_.doubt(from);
+}
+
 Status MessageState::late(const MessageOperation& operation) const noexcept {
   const int peer = operation.peer;
   switch (operation.stage) {
@@ -242,26 +246,28 @@ Status MessageState::late(const MessageOperation& operation) const noexcept {
           Code::timeout, "recv", operation.info.source,
           fmt::format("{} has not answered: its message of {} bytes (tag {}) is being read{}",
                       source_text(operation.info.source), operation.info.bytes, operation.info.tag,
-                      mesh_.doubt(operation.info.source)),
+                      doubt(operation.info.source)),
           "is its process stopped, or its host gone? a longer deadline: WEFT_TIMEOUT");
     case Stage::offered:
-      return failure(
-          Code::timeout, "send", peer,
-          fmt::format("{} has not received it (tag {})", source_text(peer), operation.tag.value),
-          "does it receive from this rank, with this tag? the tensor stays lent");
+      return failure(Code::timeout, "send", peer,
+                     fmt::format("{} has not received it (tag {}){}", source_text(peer),
+                                 operation.tag.value, doubt(peer)),
+                     "does it receive from this rank, with this tag? the tensor stays lent");
     case Stage::queued:
       return failure(Code::timeout, "send", peer,
                      outgoing_at(peer)->awaits_ring()
-                         ? fmt::format("{} has not answered the first message", source_text(peer))
+                         ? fmt::format("{} has not answered the first message{}", source_text(peer),
+                                       doubt(peer))
                          : fmt::format("{} has not received earlier messages of this rank: there "
-                                       "is no room for more (tag {})",
-                                       source_text(peer), operation.tag.value),
+                                       "is no room for more (tag {}){}",
+                                       source_text(peer), operation.tag.value, doubt(peer)),
                      "does it receive from this rank, and in the order of the sends?");
     default:
-      return failure(Code::timeout, "recv", peer,
-                     fmt::format("nothing came from {} that the receive takes (tag {}, bits {:#x})",
-                                 source_text(peer), operation.tag.value, operation.tag.mask),
-                     "does it send with this tag? a longer deadline: WEFT_TIMEOUT");
+      return failure(
+          Code::timeout, "recv", peer,
+          fmt::format("nothing came from {} that the receive takes (tag {}, bits {:#x}){}",
+                      source_text(peer), operation.tag.value, operation.tag.mask, doubt(peer)),
+          "does it send with this tag? a longer deadline: WEFT_TIMEOUT");
   }
 }
 

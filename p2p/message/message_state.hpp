@@ -138,6 +138,8 @@ class MessageState final : public p2p::Ongoing {
   Result<MessageInfo> finish(MessageOperation& operation) noexcept;
   Status late(const MessageOperation& operation) const noexcept;
   std::string source_text(int from) const;
+  /// Mesh::doubt; nothing for any source.
+  std::string doubt(int from) const;
   Status failure(Code code, const char* operation, int peer, std::string message,
                  std::string hint) const noexcept;
   Status gone(const char* operation, int peer) const noexcept;

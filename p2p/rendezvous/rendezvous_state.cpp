@@ -69,16 +69,16 @@ void RendezvousState::open(Deadline deadline) {
     const Turn turn(**late);
     Status status = (*late)->usable("open", {});
     if (status.ok())
-      status =
-          Status(ErrorDetail{.code = Code::timeout,
-                             .operation = "open",
-                             .message = fmt::format("rank {} (host {}) has not attached to it",
-                                                    (*late)->peer().rank, (*late)->peer().host()),
-                             .hint = "every rank opens it, with the same name",
-                             .rank = local_.rank,
-                             .peer = (*late)->peer().rank,
-                             .host = (*late)->peer().host(),
-                             .slot = spec_.name});
+      status = Status(ErrorDetail{
+          .code = Code::timeout,
+          .operation = "open",
+          .message = fmt::format("rank {} (host {}) has not attached to it{}", (*late)->peer().rank,
+                                 (*late)->peer().host(), mesh_.doubt((*late)->peer().rank)),
+          .hint = "every rank opens it, with the same name",
+          .rank = local_.rank,
+          .peer = (*late)->peer().rank,
+          .host = (*late)->peer().host(),
+          .slot = spec_.name});
     status.or_throw();
   }
 }
@@ -164,9 +164,10 @@ Status RendezvousState::not_fetched(Conversation& conversation, const char* oper
   return conversation.failure(
       Code::timeout, operation, oldest,
       fmt::format(
-          "rank {} (host {}) has not fetched it; {} tensors of {} bytes are parked for it{}{}",
-          conversation.peer().rank, conversation.peer().host(), conversation.unfetched(),
-          offers.parked_bytes(), what.empty() ? "" : "; ", what),
+          "rank {} (host {}) has not fetched it{}; {} tensors of {} bytes are parked for it{}{}",
+          conversation.peer().rank, conversation.peer().host(),
+          mesh_.doubt(conversation.peer().rank), conversation.unfetched(), offers.parked_bytes(),
+          what.empty() ? "" : "; ", what),
       "is the receiver at the same step? more room: RendezvousSpec::max_parked");
 }
 

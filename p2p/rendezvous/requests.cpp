@@ -217,8 +217,8 @@ Result<Received> Conversation::finish(const KeyStep& at, Ticket& ticket) noexcep
     if (!ticket.refused.ok()) return ticket.refused;
     if (Status status = usable("recv", at); !status.ok()) return status;
     return failure(Code::timeout, "recv", at,
-                   fmt::format("{} requests to rank {} (host {}) are not answered",
-                               requests_.live(), peer_.rank, peer_.host()),
+                   fmt::format("{} requests to rank {} (host {}) are not answered{}",
+                               requests_.live(), peer_.rank, peer_.host(), mesh_.doubt(peer_.rank)),
                    "receive fewer at once, or a longer deadline: WEFT_TIMEOUT");
   }
   Item& item = *ticket.item;
@@ -259,7 +259,8 @@ Result<Received> Conversation::finish(const KeyStep& at, Ticket& ticket) noexcep
   item.waited = false;
   ++left_behind_;
   return failure(Code::timeout, "recv", at,
-                 fmt::format("rank {} (host {}) has not offered it", peer_.rank, peer_.host()),
+                 fmt::format("rank {} (host {}) has not offered it{}", peer_.rank, peer_.host(),
+                             mesh_.doubt(peer_.rank)),
                  "is the sender at the same step? the request stays: receive it again, or cancel "
                  "it; a longer deadline: WEFT_TIMEOUT");
 }

@@ -211,7 +211,8 @@ std::shared_ptr<RemoteSignalState> SignalTable::attach(int owner, const std::str
   if (end == WaitEnd::broken) gone("attach", *remote).or_throw();
   if (end == WaitEnd::timeout)
     failure(Code::timeout, "attach", name, owner,
-            fmt::format("rank {} (host {}) has not exposed the signal", owner, peer.host()),
+            fmt::format("rank {} (host {}) has not exposed the signal{}", owner, peer.host(),
+                        mesh_.doubt(owner)),
             "is the name the same on both ranks, and does the owner get that far?")
         .or_throw();
   failure(Code::exhausted, "attach", name, owner,
@@ -298,10 +299,10 @@ Result<std::uint64_t> SignalTable::act(RemoteSignalState& remote, SignalAct act,
       answered, [&] { return remote.owner.gone(); }, deadline);
   if (end == WaitEnd::broken) return gone(operation, remote);
   if (end == WaitEnd::timeout)
-    return failure(
-        Code::timeout, operation, remote.name, remote.owner.rank,
-        fmt::format("rank {} (host {}) has not answered", remote.owner.rank, remote.owner.host()),
-        "it may still be done");
+    return failure(Code::timeout, operation, remote.name, remote.owner.rank,
+                   fmt::format("rank {} (host {}) has not answered{}", remote.owner.rank,
+                               remote.owner.host(), mesh_.doubt(remote.owner.rank)),
+                   "it may still be done");
   if (remote.reply.closed) return closed();
   return remote.reply.before;
 }

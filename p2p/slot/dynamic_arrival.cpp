@@ -228,6 +228,7 @@ Result<p2p::RemoteMemory> SlotState::find(const DynamicRecord& record, std::size
   if (end == WaitEnd::timeout) {
     local_.recorder.control(board::Event::timeout, record.rank, id_, received_ + 1);
     detail.code = Code::timeout;
+    detail.message += mesh_.doubt(record.rank);
   }
   detail.operation = "wait";
   detail.slot = spec_.name;

@@ -84,8 +84,8 @@ Result<Tensor> SlotState::next(Deadline deadline) noexcept {
       detail.peer = seat->peer->rank;
       detail.host = seat->peer->host();
       detail.sequence_expected = detail.sequence_seen = version;
-      detail.message = fmt::format("rank {} (host {}) has not let go of version {}", detail.peer,
-                                   detail.host, version);
+      detail.message = fmt::format("rank {} (host {}) has not let go of version {}{}", detail.peer,
+                                   detail.host, version, mesh_.doubt(detail.peer));
     }
   }
   detail.operation = "next";

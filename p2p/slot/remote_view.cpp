@@ -96,8 +96,8 @@ Result<Newest> RemoteSlotState::hold_newest(const char* operation, Deadline dead
     if (local_.waiter.wait(
             landed, [] { return false; }, until) != WaitEnd::ready)
       return failure(Code::timeout, operation,
-                     fmt::format("rank {} (host {}) has not answered an earlier get", owner_.rank,
-                                 owner_.host()),
+                     fmt::format("rank {} (host {}) has not answered an earlier get{}", owner_.rank,
+                                 owner_.host(), mesh_.doubt(owner_.rank)),
                      "is its host alive? a longer deadline: WEFT_TIMEOUT");
   }
   for (;;) {

@@ -176,8 +176,9 @@ std::shared_ptr<detail::RemoteSlotState> SlotTable::attach(int owner, const Slot
       detail.host = peer.host();
       const bool too_late = state->was_asked_too_late();
       detail.message = fmt::format(
-          "rank {} (host {}) {}", owner, peer.host(),
-          too_late ? "had exposed it, but closed it before it was asked" : "has not exposed it");
+          "rank {} (host {}) {}{}", owner, peer.host(),
+          too_late ? "had exposed it, but closed it before it was asked" : "has not exposed it",
+          mesh_.doubt(owner));
       detail.hint = too_late
                         ? "let the owner keep the slot until all have attached"
                         : "is the name the same on both ranks, and does the owner get that far?";

@@ -196,8 +196,9 @@ Status Service::late() const {
   detail.code = Code::timeout;
   detail.operation = "serve";
   detail.message =
-      fmt::format("rank {} has not closed table \"{}\" yet, of which {} updates are done",
-                  last->slot->owner(), last->table.table, last->table.shard->version());
+      fmt::format("rank {}{} has not closed table \"{}\" yet, of which {} updates are done",
+                  last->slot->owner(), WorldAccess::state(world_).mesh.doubt(last->slot->owner()),
+                  last->table.table, last->table.shard->version());
   detail.hint = "a longer deadline, or none: then it serves for as long as its workers live";
   detail.rank = world_.rank();
   detail.peer = last->slot->owner();

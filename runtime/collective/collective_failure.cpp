@@ -146,6 +146,13 @@ bool CollectiveGroup::may_work(bool alone) noexcept {
   return may;
 }
 
+std::string CollectiveGroup::named(std::span<const int> ranks) const {
+  std::string text;
+  for (const int rank : ranks)
+    text += fmt::format("{}{}{}", text.empty() ? "" : ", ", rank, mesh_.doubt(rank));
+  return text;
+}
+
 Status CollectiveGroup::late(const PlannedCall& call) const noexcept {
   std::vector<int> late;
   for (const int r : awaited(call)) late.push_back(ranks_[static_cast<std::size_t>(r)]);
@@ -158,7 +165,7 @@ Status CollectiveGroup::late(const PlannedCall& call) const noexcept {
           late.empty() ? "this rank has not done its part yet"
           : late.size() == 1
               ? fmt::format("rank {}{} has not done its part", first, mesh_.doubt(first))
-              : fmt::format("ranks {} have not done theirs", fmt::join(late, ", "))),
+              : fmt::format("ranks {} have not done theirs", named(late))),
       .hint = "look at what that rank is doing; a longer deadline: WEFT_TIMEOUT",
       .rank = local_.rank,
       .peer = first,

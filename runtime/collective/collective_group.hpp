@@ -109,6 +109,8 @@ class CollectiveGroup : public p2p::Ongoing {
   void unequal_parts(const PlannedCall& call, int other, std::int64_t elements,
                      std::int64_t expected) noexcept;
   void tell_failure(const Status& why) noexcept;
+  /// Ranks for a message, with what is known to be wrong with them.
+  std::string named(std::span<const int> ranks) const;
   bool failed() const noexcept { return failed_.load(std::memory_order_acquire); }
   std::span<const std::shared_ptr<PlannedCall>> under_way() const noexcept {
     return {queue_.data(), queued_};

@@ -50,11 +50,15 @@ void SlotGroup::meet(std::span<const p2p::MemoryRef>, const Choices& choices, De
   // One that has failed by now tells the first call so.
   if (end == p2p::WaitEnd::ready || failed()) return;
   if (end == p2p::WaitEnd::broken) throw Error(gone_failure(0));
-  throw Error(ErrorDetail{.code = Code::timeout,
-                          .operation = "open",
-                          .message = "another rank of the group has not attached to all others",
-                          .hint = "look at what the other ranks are doing",
-                          .rank = local_.rank});
+  std::vector<int> late;
+  for (const int r : awaited(meeting)) late.push_back(ranks_[static_cast<std::size_t>(r)]);
+  throw Error(ErrorDetail{
+      .code = Code::timeout,
+      .operation = "open",
+      .message = fmt::format("rank {} has not attached to all others of the group", named(late)),
+      .hint = "look at what that rank is doing",
+      .rank = local_.rank,
+      .peer = late.empty() ? -1 : late.front()});
 }
 
 void SlotGroup::prepare(PlannedCall& call) {

@@ -3,8 +3,10 @@
 // back is not written any more. Each call has a job of its own.
 //
 // Usage: deadlines [--grace MS] HEADERS FOLDER [CALL...]; WEFT_FABRIC chooses the fabric.
-//        deadlines --cut HEADERS FOLDER [CALL...]: by TCP, in network namespaces of its own, while
-//        the link between the ranks is cut before rank 1's part, or within it
+//        deadlines --known HEADERS FOLDER [CALL...]: while rank 1 is stopped for so long that rank
+//        0 knows it, and has to say it deadlines --cut HEADERS FOLDER [CALL...]: by TCP, in network
+//        namespaces of its own, while the link between the ranks is cut before rank 1's part, or
+//        within it
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <sched.h>
@@ -200,10 +202,16 @@ class Jobs {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const bool cuts = argc > 1 && std::strcmp(argv[1], "--cut") == 0;
-  if (cuts) {
+  const auto is_asked = [&](const char* option) {
+    if (argc < 2 || std::strcmp(argv[1], option) != 0) return false;
     --argc;
     ++argv;
+    return true;
+  };
+  const bool known = is_asked("--known");
+  if (known) ::setenv("WEFT_DEAD_AFTER", "10s", 1);
+  const bool cuts = is_asked("--cut");
+  if (cuts) {
     ::setenv("WEFT_FABRIC", "tcp", 1);
     if (::unshare(CLONE_NEWNET) != 0) {
       std::printf("skipped: a network namespace needs root\n");
@@ -235,7 +243,9 @@ int main(int argc, char** argv) {
         if (::unshare(CLONE_NEWNET) != 0) ::_exit(1);
         tests::Peer::set_link(true);
       }
-      Jobs jobs(folder, cuts ? std::span<const Mode>(kCutModes) : kModes);
+      Jobs jobs(folder, cuts    ? std::span<const Mode>(kCutModes)
+                        : known ? std::span<const Mode>(kKnownModes)
+                                : kModes);
       for (std::uint32_t i = lane; i < rows.size(); i += kLanes)
         if (is_wanted(rows[i].call)) jobs.run(i, rows[i]);
       if (lane == 0 && !cuts && is_wanted("World::leave")) jobs.leaves();

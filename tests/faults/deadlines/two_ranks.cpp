@@ -19,6 +19,8 @@
 namespace weft::tests {
 namespace {
 
+/// Until a stopped rank is known to be.
+constexpr std::chrono::seconds kKnown{5};
 /// After a cut until what was lost by it has been sent once more.
 constexpr milliseconds kResent{500};
 
@@ -33,6 +35,7 @@ const char* name_of(Mode mode) {
   return mode == Mode::stopped          ? "stopped before its part"
          : mode == Mode::stopped_within ? "stopped within its part"
          : mode == Mode::silent         ? "silent"
+         : mode == Mode::known          ? "known to be stopped"
          : mode == Mode::cut            ? "cut off before its part"
                                         : "cut off within its part";
 }
@@ -46,7 +49,7 @@ World join(int rank, const Places& places) {
   set("WEFT_ADDR", "127.0.0.1:" + std::to_string(places.port));
   set("WEFT_TOKEN_FILE", places.folder / "token");
   set("WEFT_TIMEOUT", "20s");
-  set("WEFT_DEAD_AFTER", "60s");
+  ::setenv("WEFT_DEAD_AFTER", "60s", 0);  // a test may want ranks to be looked at more often
   return World::join();
 }
 
@@ -115,6 +118,18 @@ void Runner::begin_fault(Mode mode) const {
     Peer::set_link(false);
   else if (mode != Mode::silent)
     peer_.stop();
+  if (mode != Mode::known) return;
+  const auto until = std::chrono::steady_clock::now() + kKnown;
+  const auto is_known = [this] {
+    const std::vector<PathReport> paths = world_.report().paths;
+    return std::ranges::any_of(
+        paths, [](const PathReport& path) { return path.health == PeerHealth::suspect; });
+  };
+  while (!is_known())
+    if (std::chrono::steady_clock::now() > until)
+      throw std::runtime_error("rank 1 is stopped, and nobody knows it");
+    else
+      std::this_thread::sleep_for(milliseconds(5));
 }
 
 void Runner::end_fault(Mode mode) const {
@@ -176,6 +191,9 @@ std::string Runner::judge(const Row& row, const Said& said, std::chrono::nanosec
     trouble = "it says " + text;
   else if (code == Code::timeout && row.names_peer && text.find("rank 1") == std::string::npos)
     trouble = "its error does not name rank 1: " + text;
+  else if (mode == Mode::known && code == Code::timeout && row.names_peer &&
+           text.find("(it is stopped for ") == std::string::npos)
+    trouble = "its error does not say that rank 1 is stopped: " + text;
   // What is the caller's again is filled, then the other rank goes on.
   // By RDMA it stays lent after a timeout: tests/threads/verbs/late_reads_test.cpp.
   const char* const fabric = std::getenv("WEFT_FABRIC");

@@ -23,8 +23,10 @@ inline milliseconds grace{100};
 /// A busy machine may be late now and then; a call that doesn't keep its deadline always is.
 constexpr int kTries = 3;
 
-enum class Mode : std::uint8_t { stopped, stopped_within, silent, cut, cut_within };
+enum class Mode : std::uint8_t { stopped, stopped_within, silent, known, cut, cut_within };
 inline constexpr std::array kModes{Mode::stopped, Mode::stopped_within, Mode::silent};
+/// So long that rank 0 knows it, and has to say it.
+inline constexpr std::array kKnownModes{Mode::known};
 /// Where the network is this process's own.
 inline constexpr std::array kCutModes{Mode::cut, Mode::cut_within};
 constexpr bool is_cut(Mode mode) { return mode == Mode::cut || mode == Mode::cut_within; }
