@@ -25,7 +25,11 @@ Rendezvous Rendezvous::open(World& world, const Group& group, const RendezvousSp
                       .hint = "only members of a group open its rendezvous",
                       .rank = world.rank(),
                       .slot = spec.name});
-    return Rendezvous(state.rendezvous.open(spec, group.members(), deadline));
+    // Those of a part of the world do not meet the exchange of that name which others have, nor an
+    // older one that some of them have not destroyed yet.
+    const bool is_whole = group.epoch() == 0 && group.size() == world.size();
+    const std::string suffix = is_whole ? "" : fmt::format("@{:016x}", group.id());
+    return Rendezvous(state.rendezvous.open(spec, suffix, group.members(), deadline));
   });
 }
 

@@ -115,7 +115,8 @@ class WEFT_API Rendezvous {
   /// mismatch, timeout (naming the rank that has not opened it), peer_failed, peer_left, exhausted.
   static Rendezvous open(World& world, const RendezvousSpec& spec = {}, Deadline deadline = {});
   /// The same between the members of a group alone, this rank among them: the survivors' after
-  /// Group::shrink(), say. Other ranks are bad_argument to its calls.
+  /// Group::shrink(), say. Other ranks are bad_argument to its calls. Each group
+  /// has exchanges of its own, of the same names as others.
   static Rendezvous open(World& world, const Group& group, const RendezvousSpec& spec = {},
                          Deadline deadline = {});
 

@@ -15,8 +15,8 @@ constexpr std::size_t kDrafts = detail::RemoteSlotState::kMaxPending + Conversat
 constexpr std::chrono::seconds kLanding{20};
 constexpr std::size_t kMostByControl = 4096;
 
-SlotSpec inbox_spec(const RendezvousSpec& spec, int from) {
-  return {.name = fmt::format("rdv.{}.{}", spec.name, from),
+SlotSpec inbox_spec(const RendezvousSpec& spec, const std::string& shared_name, int from) {
+  return {.name = fmt::format("rdv.{}.{}", shared_name, from),
           .dtype = DType::u8,
           .shape = {static_cast<std::int64_t>(spec.message_bytes)},
           .depth = Conversation::kDepth};
@@ -25,12 +25,14 @@ SlotSpec inbox_spec(const RendezvousSpec& spec, int from) {
 }  // namespace
 
 Conversation::Conversation(LocalRank& local, Mesh& mesh, SlotTable& slots, Peer& peer,
-                           const RendezvousSpec& spec, Totals& totals)
+                           const RendezvousSpec& spec, const std::string& shared_name,
+                           Totals& totals)
     : local_(local),
       mesh_(mesh),
       slots_(slots),
       peer_(peer),
       spec_(spec),
+      shared_name_(shared_name),
       totals_(totals),
       drafts_(make_storage(local.data, kDrafts * spec.message_bytes)),
       drafts_chunk_(local.data->locate(drafts_->data(), drafts_->bytes())->chunk),
@@ -65,7 +67,7 @@ Conversation::~Conversation() {
 
 void Conversation::expose() {
   // A rank that computes must hear of a request.
-  inbox_ = slots_.expose(inbox_spec(spec_, peer_.rank), {}, Bell::always_rings);
+  inbox_ = slots_.expose(inbox_spec(spec_, shared_name_, peer_.rank), {}, Bell::always_rings);
 }
 
 Status Conversation::share() noexcept {
@@ -84,7 +86,8 @@ Status Conversation::share() noexcept {
 }
 
 void Conversation::attach(Deadline deadline) {
-  outbox_ = slots_.attach(peer_.rank, inbox_spec(spec_, local_.rank), false, deadline);
+  outbox_ =
+      slots_.attach(peer_.rank, inbox_spec(spec_, shared_name_, local_.rank), false, deadline);
   // The grant came behind what share() had sent.
   known_chunks_.insert(drafts_chunk_);
 }
@@ -242,7 +245,7 @@ void Conversation::post_by_control(std::span<const std::byte> message,
                                    std::uint32_t chunk) noexcept {
   sent_.control_messages.add(1);
   auto on_control = std::make_shared<RendezvousOnControl>();
-  on_control->name.set(spec_.name);
+  on_control->name.set(shared_name_);
   std::ranges::copy(message, on_control->bytes.begin());
   local_.progress.post([&mesh = mesh_, &peer = peer_, chunk, on_control] {
     mesh.share(peer, chunk);

@@ -51,7 +51,7 @@ class Conversation {
   static constexpr std::size_t kMaxKeys = 65536;  ///< that a peer may name
 
   Conversation(LocalRank& local, Mesh& mesh, SlotTable& slots, Peer& peer,
-               const RendezvousSpec& spec, Totals& totals);
+               const RendezvousSpec& spec, const std::string& shared_name, Totals& totals);
   /// The slots are let go; requires that nothing is under way.
   ~Conversation();
 
@@ -180,6 +180,7 @@ class Conversation {
   SlotTable& slots_;
   Peer& peer_;
   const RendezvousSpec& spec_;
+  const std::string& shared_name_;
   Totals& totals_;
 
   std::mutex mutex_;

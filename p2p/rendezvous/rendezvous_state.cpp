@@ -36,13 +36,18 @@ void check_spec(const RendezvousSpec& spec) {
 
 RendezvousState::RendezvousState(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& slots,
                                  p2p::RendezvousTable& table, RendezvousSpec spec,
-                                 std::span<const int> members)
-    : local_(local), mesh_(mesh), slots_(slots), table_(table), spec_(std::move(spec)) {
+                                 std::string_view suffix, std::span<const int> members)
+    : local_(local),
+      mesh_(mesh),
+      slots_(slots),
+      table_(table),
+      spec_(std::move(spec)),
+      shared_name_(spec_.name + std::string(suffix)) {
   check_spec(spec_);
   by_rank_.resize(static_cast<std::size_t>(local_.size));
   for (const int rank : members) {
-    conversations_.push_back(
-        std::make_unique<Conversation>(local_, mesh_, slots_, mesh_.peer(rank), spec_, totals_));
+    conversations_.push_back(std::make_unique<Conversation>(local_, mesh_, slots_, mesh_.peer(rank),
+                                                            spec_, shared_name_, totals_));
     by_rank_[static_cast<std::size_t>(rank)] = conversations_.back().get();
   }
 }

@@ -26,7 +26,8 @@ class RendezvousState {
 
   /// Throws Error(bad_argument) for a spec that can't be.
   RendezvousState(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& slots,
-                  p2p::RendezvousTable& table, RendezvousSpec spec, std::span<const int> members);
+                  p2p::RendezvousTable& table, RendezvousSpec spec, std::string_view suffix,
+                  std::span<const int> members);
 
   /// Meets every member. Throws what expose and attach throw.
   void open(Deadline deadline);
@@ -59,7 +60,8 @@ class RendezvousState {
   /// This rank leaves: no peer's memory is written from now on.
   void stop() noexcept;
 
-  const RendezvousSpec& spec() const noexcept { return spec_; }
+  /// By which its members know it: a group has its own exchange of a name.
+  const std::string& shared_name() const noexcept { return shared_name_; }
   p2p::RendezvousTable& table() const noexcept { return table_; }
   bool forked() const noexcept { return local_.forked(); }
   Status fork_refusal(const char* operation) const noexcept {
@@ -88,6 +90,7 @@ class RendezvousState {
   p2p::SlotTable& slots_;
   p2p::RendezvousTable& table_;
   const RendezvousSpec spec_;
+  const std::string shared_name_;
   p2p::rendezvous::Totals totals_;
   std::vector<std::unique_ptr<Conversation>> conversations_;  ///< with each member
   std::vector<Conversation*> by_rank_;                        ///< null: no member

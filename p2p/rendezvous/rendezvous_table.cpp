@@ -7,10 +7,11 @@
 namespace weft::p2p {
 
 std::shared_ptr<detail::RendezvousState> RendezvousTable::open(const RendezvousSpec& spec,
+                                                               std::string_view suffix,
                                                                std::span<const int> members,
                                                                Deadline deadline) {
-  auto state =
-      std::make_shared<detail::RendezvousState>(local_, mesh_, slots_, *this, spec, members);
+  auto state = std::make_shared<detail::RendezvousState>(local_, mesh_, slots_, *this, spec, suffix,
+                                                         members);
   {
     const std::lock_guard lock(mutex_);
     open_.push_back(state);
@@ -55,7 +56,7 @@ void RendezvousTable::on_message(Peer& peer, std::span<const std::byte> bytes) {
   if (!message) return;
   const std::string name = message->name.get();
   for (const auto& state : all())
-    if (state->spec().name == name) return state->on_control(peer.rank, message->bytes);
+    if (state->shared_name() == name) return state->on_control(peer.rank, message->bytes);
   local_.log->debug(Subsystem::slot, "rank {} speaks of a rendezvous {} that is not open",
                     peer.rank, name);
 }

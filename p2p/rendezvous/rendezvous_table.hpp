@@ -20,7 +20,7 @@ class RendezvousTable {
       : local_(local), mesh_(mesh), slots_(slots) {}
 
   // Application threads.
-  std::shared_ptr<detail::RendezvousState> open(const RendezvousSpec& spec,
+  std::shared_ptr<detail::RendezvousState> open(const RendezvousSpec& spec, std::string_view suffix,
                                                 std::span<const int> members, Deadline deadline);
   void close(std::shared_ptr<detail::RendezvousState> state) noexcept;
   /// Before this rank says that it leaves.

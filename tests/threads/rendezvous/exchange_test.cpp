@@ -187,6 +187,36 @@ TEST(RendezvousExchange, WorksWithOneself) {
       settings());
 }
 
+TEST(RendezvousExchange, OfOneNameInSeveralGroupsDoNotMeet) {
+  run_ranks(
+      3,
+      [&](World& world) {
+        // All hold rank 0 and 1 but the last, and rank 0 opens it in each.
+        const std::vector<Group> groups{world.group(), world.group().subset(std::vector<int>{0, 1}),
+                                        world.group().subset(std::vector<int>{1, 0}),
+                                        world.group().subset(std::vector<int>{0, 2})};
+        std::vector<Rendezvous> exchanges;
+        std::vector<std::uint64_t> steps;
+        for (std::size_t i = 0; i < groups.size(); ++i) {
+          if (!groups[i].contains(world.rank())) continue;
+          exchanges.push_back(Rendezvous::open(world, groups[i]));
+          steps.push_back(i);
+        }
+        // Large enough for chunks that nobody knows yet: their requests go by the control channel.
+        const Shape shape{1 << 21};
+        for (std::size_t i = 0; world.rank() == 0 && i < groups.size(); ++i)
+          for (const int to : groups[i].members())
+            if (to != 0)
+              exchanges[i].send(to, "t", 0, filled(world, DType::f32, shape, 0, i)).or_throw();
+        for (std::size_t i = 0; world.rank() != 0 && i < exchanges.size(); ++i)
+          EXPECT_TRUE(
+              holds(exchanges[i].recv(0, "t", 0).value().tensor, pattern_of(0, 0, steps[i])))
+              << "in group " << steps[i];
+        for (Rendezvous& exchange : exchanges) EXPECT_TRUE(exchange.serve().ok());
+      },
+      settings());
+}
+
 TEST(RendezvousExchange, ReceivesManyAtOnce) {
   constexpr std::uint64_t kMany = 100;  // more than a message holds, and a group
   run_ranks(
