@@ -38,6 +38,7 @@ struct Peer {
   /// progress thread's, as the next two.
   bool ended = false;
   bool unfenced = false;  ///< failed, and nothing keeps it from writing
+  bool settled = false;   ///< gone, and agreed to be done without; the progress thread's
   bool released = false;  ///< the progress thread's: that has been dealt with
   /// The path is made when it is first used, and has not been yet. The progress thread's.
   bool idle = false;

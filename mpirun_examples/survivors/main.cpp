@@ -1,6 +1,7 @@
 // A trainer whose survivors begin anew: when a rank dies, the others agree on who is left, make the
 // table again among themselves, from its last checkpoint, and train on in the same job.
 //   mpirun.openmpi --enable-recovery -n 4 survivors FOLDER STEPS
+// With WEFT_PS_SERVERS=1 the highest rank that is left only serves.
 // or, to see it happen: weft-chaos --kill --after 2 -- mpirun.openmpi ... (the same)
 #include <chrono>
 #include <cmath>
@@ -33,6 +34,13 @@ void train(weft::World& world, const weft::Group& group, const Job& job) {
   weft::pslib::TableOptions options(Optimizer::sgd(0.1F));
   options.checkpoint = {.folder = job.folder, .every = 5};
   weft::pslib::Table line = server.table("line", {{"slope", {1}}, {"offset", {1}}}, options);
+  if (!server.works()) {
+    weft::pslib::Table* const tables[] = {&line};
+    server.serve(tables).or_throw();
+    (void)world.leave();
+    std::printf("rank %d of %d left: served\n", world.rank(), group.size());
+    return;
+  }
   line.initialize().or_throw();
   std::printf("rank %d goes on as one of %d from version %llu\n", world.rank(), group.size(),
               static_cast<unsigned long long>(line.version()));

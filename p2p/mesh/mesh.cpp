@@ -354,12 +354,24 @@ void Mesh::end(Peer& peer, PeerState state, const Cause& because_of) {
   local_.ring();
 }
 
+void Mesh::settle(std::span<const int> ranks) {
+  for (const int rank : ranks) peer(rank).settled = true;
+  first_failed_.store(-1);
+  first_exited_.store(-1);
+  std::vector<const Peer*> gone;
+  for (const auto& peer : peers_)
+    if (peer->gone()) gone.push_back(peer.get());
+  std::ranges::sort(gone, {}, &Peer::gone_order);
+  for (const Peer* const peer : gone) note_cause(*peer);
+}
+
 void Mesh::note_cause(const Peer& peer) noexcept {
   int none = -1;
   const bool of_itself = peer.because_of < 0;
   const int status = of_itself ? peer.exit_status : peer.cause_exit;
   const int rank = of_itself ? peer.rank : peer.because_of;
   const bool failed = of_itself ? peer.state.load() == PeerState::failed : status < 0;
+  if (this->peer(rank).settled) return;
   if (failed) {
     first_failed_.compare_exchange_strong(none, rank);
   } else if (status > 0 && first_exited_.load() < 0) {

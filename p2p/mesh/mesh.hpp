@@ -65,6 +65,9 @@ class Mesh final : private FabricEvents {
   void exclude(const Status& why);
   /// Progress thread: operations that need the rank fail with `why`, not this rank's.
   void fail(int rank, const Status& why);
+  /// Progress thread: this rank has agreed to go on without these. What it does from now on, its
+  /// leave above all, is not because of them.
+  void settle(std::span<const int> ranks);
   /// Throws Error(bad_argument) for a rank that the job does not have.
   void check_ranks(std::span<const int> ranks, const char* operation) const;
   /// ok for a rank that lives; peer_failed or peer_left otherwise. A rank that left because another
@@ -73,7 +76,7 @@ class Mesh final : private FabricEvents {
   /// Any thread: what ended an operation that the path to the rank broke off with `why`. A rank's
   /// fate says more than its path, and is about to be known then.
   Status broken_off(int rank, const Status& why) const noexcept;
-  /// peer_failed with the rank that failed first; ok while none has.
+  /// peer_failed with the rank that failed first, of those that are not settled; ok while none has.
   Status first_failure() const noexcept;
   /// "perhaps because rank 1 ..." with the rank that failed first, or else called exit() with a
   /// status other than 0; empty while none has. For the hint of what may follow from that.

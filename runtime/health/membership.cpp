@@ -195,6 +195,7 @@ void Membership::chain_decided(const Entry& entry) {
   for (const int rank : out) fate_known(rank);
   for (const int rank : out)
     mesh_.give_up(rank, "the others of its group agreed to go on without it");
+  mesh_.settle(out);
 }
 
 void Membership::end_all(const Status& why) {

@@ -31,11 +31,15 @@ def main():
         print("no rank was killed")
         return 1
     left = RANKS - len(killed)
-    found = re.findall(rf"rank (\d+) of {left} left: .*, found", done.stdout)
+    found = re.findall(rf"rank (\d+) of {left} left: (?:.*, found|served)", done.stdout)
+    served = re.findall(rf"rank \d+ of {left} left: served", done.stdout)
     versions = re.findall(rf"rank \d+ goes on as one of {left} from version (\d+)", done.stdout)
     expected = sorted({str(rank) for rank in range(RANKS)} - killed)
     if sorted(found) != expected:
         print(f"ranks {expected} should have found the line as {left}, and {sorted(found)} did")
+        return 1
+    if len(served) != int(os.environ.get("WEFT_PS_SERVERS", "0")):
+        print(f"{len(served)} of them served")
         return 1
     if not versions or int(versions[-1]) == 0:
         print("they did not go on from a checkpoint")
