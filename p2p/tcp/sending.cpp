@@ -104,9 +104,11 @@ static std::size_t take_runs(std::span<const iovec>& runs, std::size_t& skipped,
 Status TcpChannel::send_put(Rail& rail, const Head& head, std::span<const iovec> runs,
                             OwnedBlock packed) {
   if (rail.out.waiting() >= kMostWaiting) return full();
-  if (head.bytes < 2 * kPart) return send_record(rail, head, runs, std::move(packed), true);
-  // In parts, between which goes what is urgent.
+  if (head.bytes < 2 * kPart) return send_record(rail, head, runs, std::move(packed), true, true);
+  // In parts, between which goes what is urgent: also what another thread sends meanwhile, which
+  // could not while all of them went out here.
   std::array<iovec, kMostRuns> some;
+  std::size_t at_once = kPartsAtOnce;
   Head part = head;
   part.kind = Kind::part;
   part.flags = 0;
@@ -115,27 +117,30 @@ Status TcpChannel::send_put(Rail& rail, const Head& head, std::span<const iovec>
   std::size_t skipped = 0;  // of the first run
   for (; left > kPart; left -= kPart) {
     const std::size_t count = take_runs(runs, skipped, kPart, some);
-    if (Status status =
-            send_record(rail, part, std::span(some).first(count), {}, left == head.bytes);
+    if (Status status = send_record(rail, part, std::span(some).first(count), {},
+                                    left == head.bytes, at_once > 0);
         !status.ok())
       return status;
     part.address += kPart;
+    if (at_once > 0) --at_once;
   }
   Head last = head;
   last.bytes = left;
   last.address = part.address;
   const std::size_t count = take_runs(runs, skipped, left, some);
-  return send_record(rail, last, std::span(some).first(count), std::move(packed), false);
+  return send_record(rail, last, std::span(some).first(count), std::move(packed), false,
+                     at_once > 0);
 }
 
-/// `may_be_full`: nothing of its put is out yet, so it may come again.
+/// `may_be_full`: nothing of its put is out yet, so it may come again. Not `at_once`: it only joins
+/// what waits.
 Status TcpChannel::send_record(Rail& rail, const Head& unsummed, std::span<const iovec> runs,
-                               OwnedBlock packed, bool may_be_full) {
+                               OwnedBlock packed, bool may_be_full, bool at_once) {
   Outgoing& out = rail.out;
   const Head head = summed(unsummed, runs);
-  const bool takes_along = !out.is_empty() && !out.lacks_room();
+  const bool takes_along = at_once && !out.is_empty() && !out.lacks_room();
   std::size_t done = 0;
-  if (out.is_empty()) done = out.send_now(head, runs);
+  if (at_once && out.is_empty()) done = out.send_now(head, runs);
   if (done != sizeof head + head.bytes) {
     try {
       Record& record = out.add(head);

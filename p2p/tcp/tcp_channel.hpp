@@ -105,6 +105,7 @@ class TcpChannel final : public Channel {
   /// A larger put goes out in records of so much, which takes no more system calls: a credit waits
   /// for no more than one of them.
   static constexpr std::size_t kPart = 4u << 20;
+  static constexpr std::size_t kPartsAtOnce = 2;  ///< by the thread that puts
 
   /// One connection.
   struct Rail final : Ready, RecordSink {
@@ -154,7 +155,7 @@ class TcpChannel final : public Channel {
   Rail& main_rail() noexcept { return *rails_.front(); }
   Status send_put(Rail& rail, const Head& head, std::span<const iovec> runs, OwnedBlock packed);
   Status send_record(Rail& rail, const Head& unsummed, std::span<const iovec> runs,
-                     OwnedBlock packed, bool may_be_full);
+                     OwnedBlock packed, bool may_be_full, bool at_once);
 
   // striping.cpp
   using Ends = std::vector<std::uint64_t>;
