@@ -19,7 +19,7 @@ enum class BeatCall : std::uint8_t {
 /// other's silence. A silence that is more than a little lateness is an alarm, which spreads from
 /// rank to rank: all judge all that they have met, whoever lives beats with all for a moment, and
 /// then says that it won't any longer. So those that have fallen silent are judged by everybody,
-/// and nobody is judged who has not promised signs. Decision 033. One thread.
+/// and nobody is judged who has not promised signs. Decision 028. One thread.
 class Heartbeats {
  public:
   static constexpr int kWatchers = 4;

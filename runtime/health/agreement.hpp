@@ -47,7 +47,7 @@ enum class Quorum : std::uint8_t {
 /// nobody left who knew of the older: so there is one answer at most, whoever dies and whoever is
 /// cut off. With Quorum::all only the latter counts, nobody is left out who has not ended, and
 /// nobody is cut off. Each member that is gone for one that waits must sooner or later be told of
-/// by gone(). Decision 017. One thread.
+/// by gone(). Decision 016. One thread.
 class Agreement {
  public:
   using Send = std::function<void(int to, const AgreementMessage& message)>;
