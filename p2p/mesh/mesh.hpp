@@ -9,11 +9,11 @@
 #include <span>
 #include <vector>
 
-#include "p2p/address.hpp"
-#include "p2p/local_rank.hpp"
 #include "p2p/mesh/messages.hpp"
-#include "p2p/message.hpp"
-#include "p2p/peer.hpp"
+#include "p2p/mesh/peer.hpp"
+#include "p2p/transport/address/rank_address.hpp"
+#include "p2p/transport/control_message.hpp"
+#include "p2p/transport/local_rank.hpp"
 #include "weft/deadline.hpp"
 #include "weft/error.hpp"
 #include "weft/report.hpp"

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <new>
 
-#include "p2p/copy_once.hpp"
+#include "p2p/memory/copy_once.hpp"
 
 namespace weft::p2p::message {
 

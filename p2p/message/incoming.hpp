@@ -5,11 +5,11 @@
 #include <optional>
 #include <vector>
 
-#include "p2p/counters.hpp"
-#include "p2p/local_rank.hpp"
+#include "p2p/mesh/peer.hpp"
 #include "p2p/message/control.hpp"
 #include "p2p/message/ring.hpp"
-#include "p2p/peer.hpp"
+#include "p2p/transport/counters.hpp"
+#include "p2p/transport/local_rank.hpp"
 #include "weft/message.hpp"
 
 namespace weft::p2p::message {

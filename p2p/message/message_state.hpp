@@ -11,12 +11,12 @@
 #include <string>
 #include <vector>
 
-#include "p2p/local_rank.hpp"
 #include "p2p/mesh/mesh.hpp"
 #include "p2p/message/incoming.hpp"
 #include "p2p/message/outgoing.hpp"
 #include "p2p/message/posted.hpp"
-#include "p2p/progress/unattended.hpp"
+#include "p2p/progress/progress_registry.hpp"
+#include "p2p/transport/local_rank.hpp"
 #include "weft/message.hpp"
 
 namespace weft::detail {

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <memory>
 
-#include "p2p/arena/arena.hpp"
-#include "p2p/reading.hpp"
+#include "p2p/memory/arena.hpp"
+#include "p2p/transport/reading.hpp"
 #include "weft/message.hpp"
 
 namespace weft::p2p::message {

@@ -8,12 +8,12 @@
 #include <utility>
 #include <vector>
 
-#include "p2p/counters.hpp"
-#include "p2p/local_rank.hpp"
 #include "p2p/mesh/mesh.hpp"
 #include "p2p/message/control.hpp"
 #include "p2p/message/operation.hpp"
 #include "p2p/message/ring.hpp"
+#include "p2p/transport/counters.hpp"
+#include "p2p/transport/local_rank.hpp"
 
 namespace weft::p2p::message {
 

@@ -12,7 +12,7 @@
 #include "base/board/waits.hpp"
 #include "base/os/asymmetric_barrier.hpp"
 #include "p2p/progress/doorbell.hpp"
-#include "p2p/progress/unattended.hpp"
+#include "p2p/progress/progress_registry.hpp"
 #include "weft/deadline.hpp"
 
 namespace weft::p2p {

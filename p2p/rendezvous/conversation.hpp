@@ -13,14 +13,14 @@
 #include <string_view>
 #include <vector>
 
-#include "p2p/counters.hpp"
-#include "p2p/local_rank.hpp"
 #include "p2p/mesh/mesh.hpp"
 #include "p2p/rendezvous/messages.hpp"
 #include "p2p/rendezvous/offer_table.hpp"
 #include "p2p/rendezvous/request_groups.hpp"
 #include "p2p/rendezvous/wire.hpp"
 #include "p2p/slot/slot_table.hpp"
+#include "p2p/transport/counters.hpp"
+#include "p2p/transport/local_rank.hpp"
 #include "weft/rendezvous.hpp"
 
 namespace weft::p2p::rendezvous {

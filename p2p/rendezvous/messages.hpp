@@ -5,9 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "p2p/fabric.hpp"
-#include "p2p/message.hpp"
 #include "p2p/slot/messages.hpp"
+#include "p2p/transport/control_message.hpp"
+#include "p2p/transport/fabric.hpp"
 
 namespace weft::p2p {
 

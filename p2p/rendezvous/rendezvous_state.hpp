@@ -8,10 +8,10 @@
 #include <string_view>
 #include <vector>
 
-#include "p2p/local_rank.hpp"
 #include "p2p/mesh/mesh.hpp"
 #include "p2p/rendezvous/conversation.hpp"
 #include "p2p/slot/slot_table.hpp"
+#include "p2p/transport/local_rank.hpp"
 #include "weft/rendezvous.hpp"
 
 namespace weft::p2p {

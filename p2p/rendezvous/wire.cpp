@@ -5,7 +5,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "p2p/arena/arena.hpp"
+#include "p2p/memory/arena.hpp"
 
 namespace weft::p2p::rendezvous {
 namespace {

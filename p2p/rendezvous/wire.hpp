@@ -8,8 +8,8 @@
 #include <span>
 #include <string_view>
 
-#include "p2p/fabric.hpp"
 #include "p2p/rendezvous/metadata.hpp"
+#include "p2p/transport/fabric.hpp"
 #include "weft/error.hpp"
 #include "weft/rendezvous.hpp"
 

@@ -11,9 +11,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "p2p/local_rank.hpp"
 #include "p2p/mesh/mesh.hpp"
 #include "p2p/signal/messages.hpp"
+#include "p2p/transport/local_rank.hpp"
 #include "weft/signal.hpp"
 
 namespace weft::p2p {

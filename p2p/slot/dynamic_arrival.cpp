@@ -7,7 +7,7 @@
 #include <new>
 #include <utility>
 
-#include "p2p/copy_once.hpp"
+#include "p2p/memory/copy_once.hpp"
 #include "p2p/slot/grant.hpp"
 #include "p2p/slot/slot_state.hpp"
 #include "p2p/slot/slot_table.hpp"

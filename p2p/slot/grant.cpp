@@ -1,6 +1,6 @@
 #include "p2p/slot/grant.hpp"
 
-#include "p2p/arena/arena.hpp"
+#include "p2p/memory/arena.hpp"
 #include "p2p/slot/published_words.hpp"
 #include "p2p/slot/slot_line.hpp"
 #include "p2p/slot/tail_buffers.hpp"

@@ -9,8 +9,8 @@
 #include <string>
 #include <string_view>
 
-#include "p2p/fabric.hpp"
-#include "p2p/message.hpp"
+#include "p2p/transport/control_message.hpp"
+#include "p2p/transport/fabric.hpp"
 #include "weft/slot.hpp"
 
 namespace weft::p2p {

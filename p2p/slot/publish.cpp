@@ -1,7 +1,7 @@
 // The owner's side of a published slot: a buffer that nobody pins, then the words that announce it.
 #include <fmt/format.h>
 
-#include "p2p/barrier.hpp"
+#include "p2p/progress/fences.hpp"
 #include "p2p/slot/slot_state.hpp"
 
 namespace weft::detail {

@@ -10,8 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "p2p/counters.hpp"
-#include "p2p/local_rank.hpp"
 #include "p2p/mesh/mesh.hpp"
 #include "p2p/slot/awaited.hpp"
 #include "p2p/slot/flights.hpp"
@@ -19,6 +17,8 @@
 #include "p2p/slot/published_words.hpp"
 #include "p2p/slot/slot_line.hpp"
 #include "p2p/slot/use_gate.hpp"
+#include "p2p/transport/counters.hpp"
+#include "p2p/transport/local_rank.hpp"
 #include "weft/slot.hpp"
 
 namespace weft::p2p {

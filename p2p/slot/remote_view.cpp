@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "p2p/barrier.hpp"
+#include "p2p/progress/fences.hpp"
 #include "p2p/slot/remote_slot_state.hpp"
 
 namespace weft::detail {

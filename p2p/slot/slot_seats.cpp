@@ -5,7 +5,7 @@
 #include <new>
 
 #include "base/os/asymmetric_barrier.hpp"
-#include "p2p/barrier.hpp"
+#include "p2p/progress/fences.hpp"
 #include "p2p/slot/grant.hpp"
 #include "p2p/slot/slot_state.hpp"
 

@@ -11,16 +11,16 @@
 #include <utility>
 #include <vector>
 
-#include "p2p/barrier.hpp"
-#include "p2p/counters.hpp"
-#include "p2p/local_rank.hpp"
 #include "p2p/mesh/mesh.hpp"
+#include "p2p/progress/fences.hpp"
 #include "p2p/slot/awaited.hpp"
 #include "p2p/slot/messages.hpp"
 #include "p2p/slot/published_words.hpp"
 #include "p2p/slot/slot_line.hpp"
 #include "p2p/slot/tail_buffers.hpp"
 #include "p2p/slot/use_gate.hpp"
+#include "p2p/transport/counters.hpp"
+#include "p2p/transport/local_rank.hpp"
 #include "weft/slot.hpp"
 
 namespace weft::p2p {

@@ -9,11 +9,11 @@
 #include <unordered_map>
 #include <vector>
 
-#include "p2p/local_rank.hpp"
 #include "p2p/mesh/mesh.hpp"
 #include "p2p/slot/closed_names.hpp"
 #include "p2p/slot/remote_slot_state.hpp"
 #include "p2p/slot/slot_state.hpp"
+#include "p2p/transport/local_rank.hpp"
 
 namespace weft::p2p {
 

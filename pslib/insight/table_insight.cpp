@@ -10,7 +10,7 @@
 #include "base/board/recorder.hpp"
 #include "base/os/folder.hpp"
 #include "pslib/insight/prometheus.hpp"
-#include "runtime/world_state.hpp"
+#include "runtime/world/services.hpp"
 
 namespace weft::pslib {
 namespace {
@@ -30,10 +30,7 @@ std::string name_of(const board::TableAbout& about) {
 }  // namespace
 
 TableInsight::TableInsight(World& world, const board::TableAbout& about, std::string folder)
-    : board_(about),
-      folder_(std::move(folder)),
-      name_(name_of(about)),
-      log_(WorldAccess::state(world).log) {}
+    : board_(about), folder_(std::move(folder)), name_(name_of(about)), log_(log_of(world)) {}
 
 TableInsight::~TableInsight() {
   if (!folder_.empty()) write();
@@ -73,13 +70,12 @@ void TableInsight::reached(std::uint64_t version) noexcept {
   board_.page().worker.version.store(version, std::memory_order_relaxed);
 }
 
-void TableInsight::served(const TableShard& shard, std::uint64_t busy_ns) noexcept {
+void TableInsight::served(std::uint64_t version, const ShardLoad& load,
+                          const TableStatistics& pushes, std::uint64_t busy_ns) noexcept {
   board::TablePage& page = board_.page();
   board::TableShardLines& lines = page.shard;
-  const ShardLoad load = shard.load();
-  const TableStatistics pushes = shard.statistics();
   lines.busy_ns.add(busy_ns);
-  set(lines.version, shard.version());
+  set(lines.version, version);
   set(lines.requests, load.requests);
   set(lines.queue, load.queue);
   set(lines.bytes_read, load.bytes_read);

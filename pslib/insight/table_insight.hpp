@@ -7,7 +7,8 @@
 
 #include "base/board/table_board.hpp"
 #include "base/log.hpp"
-#include "pslib/dense/table_shard.hpp"
+#include "pslib/insight/shard_load.hpp"
+#include "weft/pslib.hpp"
 #include "weft/sparse_table.hpp"
 #include "weft/world.hpp"
 
@@ -39,7 +40,8 @@ class TableInsight {
   void reached(std::uint64_t version) noexcept;
 
   /// What this rank's shard has done by now, `busy_ns` of it since the last call.
-  void served(const TableShard& shard, std::uint64_t busy_ns) noexcept;
+  void served(std::uint64_t version, const ShardLoad& load, const TableStatistics& pushes,
+              std::uint64_t busy_ns) noexcept;
 
  private:
   void show(std::uint64_t now) noexcept;

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "base/config.hpp"
-#include "p2p/connector/handshake.hpp"
-#include "runtime/guest/guest_address.hpp"
+#include "p2p/transport/auth/handshake.hpp"
+#include "runtime/subscribe/guest_address.hpp"
 
 namespace weft::pslib {
 

@@ -6,8 +6,8 @@
 #include <set>
 #include <utility>
 
+#include "base/fail.hpp"
 #include "pslib/publication/wire.hpp"
-#include "pslib/refusal.hpp"
 
 namespace weft::pslib::detail {
 namespace {

@@ -4,8 +4,9 @@
 #include <utility>
 
 #include "base/control_call.hpp"
+#include "base/fail.hpp"
 #include "pslib/publication/publisher_state.hpp"
-#include "pslib/refusal.hpp"
+#include "pslib/table/entry.hpp"
 #include "weft/publication.hpp"
 
 namespace weft::pslib {

@@ -4,16 +4,17 @@
 
 #include <utility>
 
-#include "p2p/connector/exact_read.hpp"
-#include "pslib/refusal.hpp"
-#include "runtime/world_state.hpp"
+#include "base/fail.hpp"
+#include "p2p/transport/auth/exact_read.hpp"
+#include "pslib/table/entry.hpp"
+#include "runtime/world/services.hpp"
 
 namespace weft::pslib::detail {
 
 PublisherState::PublisherState(World& world, const PublisherOptions& options,
                                const GuestSettings& settings)
     : world_(world),
-      log_(WorldAccess::state(world).log),
+      log_(log_of(world)),
       most_guests_(static_cast<std::size_t>(options.most_guests)),
       timeout_(settings.timeout),
       bell_(std::make_shared<Bell>()),

@@ -14,7 +14,7 @@
 #include "pslib/publication/guest_settings.hpp"
 #include "pslib/publication/publication_state.hpp"
 #include "pslib/publication/session.hpp"
-#include "runtime/guest/guest_door.hpp"
+#include "runtime/subscribe/guest_door.hpp"
 #include "weft/publication.hpp"
 #include "weft/world.hpp"
 

@@ -9,7 +9,7 @@
 #include <limits>
 
 #include "base/os/system_error.hpp"
-#include "p2p/connector/exact_read.hpp"
+#include "p2p/transport/auth/exact_read.hpp"
 #include "pslib/publication/reader_state.hpp"
 
 namespace weft::pslib::detail {

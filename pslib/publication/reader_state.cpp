@@ -8,9 +8,9 @@
 #include <thread>
 #include <utility>
 
-#include "pslib/refusal.hpp"
-#include "runtime/guest/guest_call.hpp"
-#include "runtime/guest/guest_socket.hpp"
+#include "base/fail.hpp"
+#include "runtime/subscribe/guest_call.hpp"
+#include "runtime/subscribe/guest_socket.hpp"
 
 namespace weft::pslib::detail {
 namespace {

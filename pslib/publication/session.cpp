@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/os/system_error.hpp"
-#include "runtime/guest/guest_socket.hpp"
+#include "runtime/subscribe/guest_socket.hpp"
 
 namespace weft::pslib {
 namespace {

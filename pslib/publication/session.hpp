@@ -7,8 +7,8 @@
 #include <optional>
 #include <string>
 
-#include "p2p/connector/exact_read.hpp"
-#include "p2p/connector/watched.hpp"
+#include "p2p/progress/watched_fd.hpp"
+#include "p2p/transport/auth/exact_read.hpp"
 #include "pslib/publication/answer.hpp"
 #include "pslib/publication/publication_state.hpp"
 #include "pslib/publication/wire.hpp"

@@ -7,10 +7,10 @@
 #include <array>
 #include <cmath>
 
-#include "pslib/checkpoint/start.hpp"
+#include "base/fail.hpp"
 #include "pslib/optimizer/rules.hpp"
-#include "pslib/refusal.hpp"
 #include "pslib/sparse/request.hpp"
+#include "pslib/table/start.hpp"
 
 namespace weft::pslib {
 namespace {

@@ -8,10 +8,10 @@
 #include <utility>
 
 #include "pslib/checkpoint/checkpoint.hpp"
-#include "pslib/deployment/roles.hpp"
 #include "pslib/sparse/row_index.hpp"
 #include "pslib/sparse/row_store.hpp"
 #include "pslib/sparse/wire_rows.hpp"
+#include "pslib/table/roles.hpp"
 #include "weft/slot.hpp"
 #include "weft/sparse_table.hpp"
 

@@ -6,8 +6,8 @@
 #include <cstring>
 #include <limits>
 
+#include "base/fail.hpp"
 #include "pslib/optimizer/rules.hpp"
-#include "pslib/refusal.hpp"
 #include "pslib/sparse/checkpoints.hpp"
 
 namespace weft::pslib {

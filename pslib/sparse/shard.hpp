@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "pslib/checkpoint/checkpointer.hpp"
-#include "pslib/dense/table_shard.hpp"
 #include "pslib/optimizer/rule_step.hpp"
 #include "pslib/sparse/description.hpp"
 #include "pslib/sparse/request.hpp"
 #include "pslib/sparse/row_store.hpp"
 #include "pslib/sparse/unique_ids.hpp"
+#include "pslib/table/table_shard.hpp"
 #include "weft/world.hpp"
 
 namespace weft::pslib {

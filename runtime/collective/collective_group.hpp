@@ -10,9 +10,9 @@
 #include <span>
 #include <vector>
 
-#include "p2p/local_rank.hpp"
 #include "p2p/mesh/mesh.hpp"
-#include "p2p/progress/unattended.hpp"
+#include "p2p/progress/progress_registry.hpp"
+#include "p2p/transport/local_rank.hpp"
 #include "runtime/collective/messages.hpp"
 #include "runtime/collective/planned_call.hpp"
 

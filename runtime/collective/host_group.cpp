@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "p2p/barrier.hpp"
+#include "p2p/progress/fences.hpp"
 
 namespace weft::detail {
 namespace {

@@ -3,9 +3,9 @@
 
 #include <cstdint>
 
-#include "p2p/fabric.hpp"
-#include "p2p/message.hpp"
 #include "p2p/slot/messages.hpp"
+#include "p2p/transport/control_message.hpp"
+#include "p2p/transport/fabric.hpp"
 #include "runtime/collective/choice.hpp"
 #include "runtime/collective/signature.hpp"
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "p2p/arena/arena.hpp"
+#include "p2p/memory/arena.hpp"
 #include "runtime/collective/group_area.hpp"
 #include "runtime/collective/program_run.hpp"
 #include "runtime/collective/reducer.hpp"

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "base/config.hpp"
-#include "p2p/connector/timer.hpp"
-#include "p2p/liveness.hpp"
-#include "p2p/local_rank.hpp"
 #include "p2p/mesh/mesh.hpp"
+#include "p2p/progress/timer.hpp"
+#include "p2p/transport/liveness.hpp"
+#include "p2p/transport/local_rank.hpp"
 #include "runtime/health/membership.hpp"
 #include "runtime/health/patience.hpp"
 

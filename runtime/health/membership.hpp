@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "p2p/local_rank.hpp"
 #include "p2p/mesh/mesh.hpp"
+#include "p2p/transport/local_rank.hpp"
 #include "runtime/health/agreement.hpp"
 #include "weft/group.hpp"
 

@@ -12,7 +12,7 @@
 #include "base/os/cpus.hpp"
 #include "base/os/host_identity.hpp"
 #include "runtime/tool/job_table.hpp"
-#include "topology/place.hpp"
+#include "topology/placement/place.hpp"
 #include "weft/error.hpp"
 
 namespace weft {

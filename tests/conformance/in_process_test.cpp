@@ -4,11 +4,11 @@
 #include <iostream>
 #include <mutex>
 
-#include "runtime/bootstrap/in_process.hpp"
+#include "runtime/world/in_process.hpp"
 #include "tests/conformance/runner.hpp"
 #include "tests/conformance/settings.hpp"
 #if defined(WEFT_CONFORMANCE_FAKE_NIC)
-#include "p2p/verbs/fake/fake_network.hpp"
+#include "p2p/transport/verbs/fake/fake_network.hpp"
 #endif
 
 namespace weft::conformance {

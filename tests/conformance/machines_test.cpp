@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "p2p/verbs/fake/fake_network.hpp"
-#include "runtime/bootstrap/in_process.hpp"
+#include "p2p/transport/verbs/fake/fake_network.hpp"
+#include "runtime/world/in_process.hpp"
 #include "tests/conformance/runner.hpp"
 #include "tests/conformance/settings.hpp"
 

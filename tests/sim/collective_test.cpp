@@ -9,7 +9,7 @@
 #include <random>
 #include <string>
 
-#include "p2p/sim/random.hpp"
+#include "p2p/transport/sim/random.hpp"
 #include "tests/seeds.hpp"
 #include "tests/sim/simulated_job.hpp"
 #include "weft/collective.hpp"

@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "base/clock.hpp"
-#include "p2p/sim/network.hpp"
-#include "p2p/sim/scheduler.hpp"
-#include "p2p/sim/sim_fabric.hpp"
+#include "p2p/transport/sim/network.hpp"
+#include "p2p/transport/sim/scheduler.hpp"
+#include "p2p/transport/sim/sim_fabric.hpp"
 #include "runtime/bootstrap/bootstrap.hpp"
-#include "runtime/world_state.hpp"
+#include "runtime/world/world_state.hpp"
 
 namespace weft::tests {
 namespace {

@@ -10,7 +10,7 @@
 #include <thread>
 #include <utility>
 
-#include "p2p/sim/random.hpp"
+#include "p2p/transport/sim/random.hpp"
 #include "tests/pattern.hpp"
 #include "tests/sim/push_code.hpp"
 #include "tests/sim/simulated_job.hpp"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "topology/select.hpp"
+#include "topology/select/select.hpp"
 
 namespace weft::topology {
 

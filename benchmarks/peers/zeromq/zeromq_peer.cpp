@@ -9,13 +9,13 @@
 #include <string>
 #include <vector>
 
-#include "benchmarks/group_training.hpp"
 #include "benchmarks/peers/introduction.hpp"
 #include "benchmarks/peers/keep_memory.hpp"
 #include "benchmarks/peers/training.hpp"
 #include "benchmarks/peers/zeromq/socket.hpp"
 #include "benchmarks/peers/zeromq/zeromq_group.hpp"
 #include "benchmarks/peers/zeromq/zeromq_replay.hpp"
+#include "benchmarks/workloads/group_training.hpp"
 
 namespace weft::bench {
 namespace {

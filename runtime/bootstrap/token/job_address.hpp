@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "p2p/connector/places.hpp"
+#include "p2p/transport/address/ip_address.hpp"
 
 namespace weft::bootstrap {
 

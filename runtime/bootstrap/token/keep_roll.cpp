@@ -12,9 +12,9 @@
 #include <utility>
 
 #include "base/os/descriptor_limit.hpp"
-#include "p2p/connector/door.hpp"
-#include "p2p/connector/timer.hpp"
 #include "p2p/progress/progress_thread.hpp"
+#include "p2p/progress/timer.hpp"
+#include "p2p/transport/wireup/acceptor.hpp"
 #include "runtime/bootstrap/token/roll.hpp"
 #include "runtime/bootstrap/token/roll_records.hpp"
 #include "runtime/bootstrap/token/sealed_socket.hpp"

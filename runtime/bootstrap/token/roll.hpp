@@ -9,7 +9,7 @@
 
 #include "base/config.hpp"
 #include "base/log.hpp"
-#include "p2p/connector/handshake.hpp"
+#include "p2p/transport/auth/handshake.hpp"
 #include "runtime/bootstrap/token/job_address.hpp"
 #include "weft/deadline.hpp"
 

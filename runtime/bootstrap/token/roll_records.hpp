@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "p2p/trust/sealed_message.hpp"
+#include "p2p/transport/auth/sealed_message.hpp"
 #include "runtime/bootstrap/token/roll.hpp"
 #include "weft/error.hpp"
 

@@ -12,7 +12,7 @@
 
 #include "base/os/fd.hpp"
 #include "base/os/system_error.hpp"
-#include "p2p/trust/token_key.hpp"
+#include "p2p/transport/auth/token_key.hpp"
 #include "weft/error.hpp"
 
 namespace weft::bootstrap {

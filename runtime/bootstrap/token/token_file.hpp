@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string>
 
-#include "p2p/trust/token_key.hpp"
+#include "p2p/transport/auth/token_key.hpp"
 
 namespace weft::bootstrap {
 

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "p2p/connector/call.hpp"
-#include "p2p/connector/timer.hpp"
 #include "p2p/progress/progress_thread.hpp"
+#include "p2p/progress/timer.hpp"
+#include "p2p/transport/wireup/connect_attempt.hpp"
 #include "weft/deadline.hpp"
 #include "weft/error.hpp"
 

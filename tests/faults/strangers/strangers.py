@@ -38,7 +38,7 @@ def version_in_force():
     for line in source.read_text().splitlines():
         if "kVersion =" in line:
             return int(line.split("=")[1].strip(" ;"))
-    sys.exit("failed: no version in p2p/address.hpp")
+    sys.exit("failed: no version in p2p/transport/address/rank_address.hpp")
 
 
 VERSION = version_in_force()

@@ -3,7 +3,7 @@
 #include <limits>
 #include <vector>
 
-#include "p2p/message.hpp"
+#include "p2p/transport/control_message.hpp"
 #include "pslib/sparse/request.hpp"
 #include "runtime/collective/choice.hpp"
 #include "runtime/collective/messages.hpp"

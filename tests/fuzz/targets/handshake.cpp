@@ -1,6 +1,6 @@
 // What a stranger sends before it is believed, at either end.
-#include "p2p/connector/handshake.hpp"
-#include "p2p/trust/token_key.hpp"
+#include "p2p/transport/auth/handshake.hpp"
+#include "p2p/transport/auth/token_key.hpp"
 #include "tests/fuzz/input.hpp"
 
 using namespace weft::p2p;

@@ -1,5 +1,5 @@
 // What ranks without a launcher tell each other: by then they are believed, but never trusted.
-#include "p2p/trust/record_cipher.hpp"
+#include "p2p/transport/auth/record_cipher.hpp"
 #include "runtime/bootstrap/token/roll_records.hpp"
 #include "tests/fuzz/input.hpp"
 

@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "p2p/connector/stream.hpp"
+#include "p2p/transport/wireup/stream.hpp"
 #include "tests/fuzz/input.hpp"
 
 using namespace weft;

@@ -4,8 +4,8 @@
 #include <array>
 #include <vector>
 
-#include "p2p/tcp/incoming.hpp"
-#include "p2p/tcp/wire.hpp"
+#include "p2p/transport/tcp/incoming.hpp"
+#include "p2p/transport/tcp/wire.hpp"
 #include "tests/fuzz/input.hpp"
 
 using namespace weft;

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "runtime/bootstrap/in_process.hpp"
+#include "runtime/world/in_process.hpp"
 #include "tests/threads/collectives/values.hpp"
 #include "tests/threads/slots/ranks.hpp"
 

@@ -10,7 +10,7 @@
 #include <iostream>
 #include <random>
 
-#include "p2p/progress/unattended.hpp"
+#include "p2p/progress/progress_registry.hpp"
 #include "tests/seeds.hpp"
 #include "tests/threads/collectives/values.hpp"
 #include "tests/threads/slots/ranks.hpp"

@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "runtime/bootstrap/token/token_file.hpp"
-#include "runtime/guest/guest_address.hpp"
+#include "runtime/subscribe/guest_address.hpp"
 #include "tests/unit/base/temp_folder.hpp"
 #include "weft/pslib.hpp"
 #include "weft/weft.hpp"

@@ -4,8 +4,8 @@
 #include <array>
 #include <limits>
 
-#include "p2p/arena/arena.hpp"
-#include "p2p/copy_once.hpp"
+#include "p2p/memory/arena.hpp"
+#include "p2p/memory/copy_once.hpp"
 #include "p2p/message/ring.hpp"
 #include "p2p/rendezvous/wire.hpp"
 #include "p2p/slot/grant.hpp"

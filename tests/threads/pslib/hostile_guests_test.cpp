@@ -12,7 +12,7 @@
 
 #include "pslib/publication/wire.hpp"
 #include "runtime/bootstrap/token/token_file.hpp"
-#include "runtime/guest/guest_call.hpp"
+#include "runtime/subscribe/guest_call.hpp"
 #include "tests/threads/pslib/guests.hpp"
 
 namespace weft::tests {

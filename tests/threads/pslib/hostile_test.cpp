@@ -4,11 +4,11 @@
 #include <cstring>
 #include <functional>
 
-#include "pslib/dense/description.hpp"
-#include "pslib/deployment/agreement.hpp"
 #include "pslib/replication/holder_words.hpp"
 #include "pslib/sparse/description.hpp"
 #include "pslib/sparse/request.hpp"
+#include "pslib/table/agreement.hpp"
+#include "pslib/table/description.hpp"
 #include "tests/threads/pslib/sparse_job.hpp"
 
 namespace weft::tests {

@@ -9,7 +9,7 @@
 
 #include "pslib/publication/wire.hpp"
 #include "runtime/bootstrap/token/token_file.hpp"
-#include "runtime/guest/guest_call.hpp"
+#include "runtime/subscribe/guest_call.hpp"
 #include "tests/seeds.hpp"
 #include "tests/threads/pslib/guests.hpp"
 

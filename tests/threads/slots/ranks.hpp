@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "base/config.hpp"
-#include "runtime/bootstrap/in_process.hpp"
+#include "runtime/world/in_process.hpp"
 #include "weft/world.hpp"
 
 namespace weft {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "p2p/verbs/failures.hpp"
+#include "p2p/transport/verbs/device/failures.hpp"
 #include "tests/threads/verbs/nics.hpp"
 
 namespace weft::tests {

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string>
 
-#include "p2p/verbs/fake/fake_network.hpp"
+#include "p2p/transport/verbs/fake/fake_network.hpp"
 #include "tests/threads/slots/ranks.hpp"
 
 namespace weft::tests {

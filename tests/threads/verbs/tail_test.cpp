@@ -7,7 +7,7 @@
 #include <functional>
 #include <thread>
 
-#include "p2p/verbs/fake/fake_network.hpp"
+#include "p2p/transport/verbs/fake/fake_network.hpp"
 #include "tests/pattern.hpp"
 #include "tests/threads/slots/ranks.hpp"
 

@@ -1,5 +1,5 @@
 // Where an arena's pages come from.
-#include "p2p/arena/arena.hpp"
+#include "p2p/memory/arena.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/syscall.h>

@@ -11,7 +11,7 @@
 #include <set>
 #include <thread>
 
-#include "p2p/connector/places.hpp"
+#include "p2p/transport/address/ip_address.hpp"
 
 #include "tests/unit/connector/job.hpp"
 

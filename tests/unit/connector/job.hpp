@@ -19,7 +19,7 @@
 
 #include "base/board/board_view.hpp"
 #include "base/config.hpp"
-#include "p2p/connector/connector.hpp"
+#include "p2p/transport/wireup/connector.hpp"
 
 namespace weft::p2p::tests {
 

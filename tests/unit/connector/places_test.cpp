@@ -1,4 +1,4 @@
-#include "p2p/connector/places.hpp"
+#include "p2p/transport/address/ip_address.hpp"
 
 #include <gtest/gtest.h>
 

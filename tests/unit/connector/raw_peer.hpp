@@ -14,8 +14,8 @@
 #include <string_view>
 
 #include "base/os/fd.hpp"
-#include "p2p/connector/handshake.hpp"
-#include "p2p/connector/places.hpp"
+#include "p2p/transport/address/ip_address.hpp"
+#include "p2p/transport/auth/handshake.hpp"
 
 namespace weft::p2p::tests {
 

@@ -13,8 +13,8 @@
 #include <thread>
 #include <vector>
 
-#include "p2p/connector/places.hpp"
-#include "p2p/connector/stream.hpp"
+#include "p2p/transport/address/ip_address.hpp"
+#include "p2p/transport/wireup/stream.hpp"
 #include "tests/unit/connector/job.hpp"
 
 namespace weft::p2p::tests {

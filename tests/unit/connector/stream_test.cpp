@@ -1,5 +1,5 @@
 // Periods pass when the test says so: no thread, no clock.
-#include "p2p/connector/stream.hpp"
+#include "p2p/transport/wireup/stream.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Who moves what was begun, and when: the set by itself, without ranks.
-#include "p2p/progress/unattended.hpp"
+#include "p2p/progress/progress_registry.hpp"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 #include <map>
 #include <random>
 
-#include "pslib/dense/layout.hpp"
+#include "pslib/table/layout.hpp"
 #include "weft/pslib.hpp"
 
 namespace weft::pslib {

@@ -16,9 +16,9 @@
 #include <thread>
 #include <vector>
 
-#include "p2p/tcp/checksum.hpp"
-#include "p2p/tcp/incoming.hpp"
-#include "p2p/tcp/outgoing.hpp"
+#include "p2p/transport/tcp/checksum.hpp"
+#include "p2p/transport/tcp/incoming.hpp"
+#include "p2p/transport/tcp/outgoing.hpp"
 
 namespace weft::p2p::tcp {
 namespace {

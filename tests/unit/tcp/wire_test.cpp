@@ -6,9 +6,9 @@
 #include <random>
 #include <span>
 
-#include "p2p/tcp/checksum.hpp"
-#include "p2p/tcp/exports.hpp"
-#include "p2p/tcp/wire.hpp"
+#include "p2p/transport/tcp/checksum.hpp"
+#include "p2p/transport/tcp/exports.hpp"
+#include "p2p/transport/tcp/wire.hpp"
 
 namespace weft::p2p::tcp {
 namespace {

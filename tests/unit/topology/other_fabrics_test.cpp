@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "tests/unit/topology/machines.hpp"
-#include "topology/device_kind.hpp"
-#include "topology/import.hpp"
-#include "topology/json.hpp"
-#include "topology/place.hpp"
+#include "topology/import/import.hpp"
+#include "topology/json/json.hpp"
+#include "topology/model/device_kind.hpp"
+#include "topology/placement/place.hpp"
 
 namespace weft::topology {
 namespace {

@@ -1,5 +1,5 @@
 // What World asks of topology: a rank's own NIC and memory.
-#include "topology/place.hpp"
+#include "topology/placement/place.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 
 #include "tests/unit/base/temp_folder.hpp"
 #include "tests/unit/topology/machines.hpp"
-#include "topology/json.hpp"
+#include "topology/json/json.hpp"
 #include "weft/error.hpp"
 
 namespace weft::topology {

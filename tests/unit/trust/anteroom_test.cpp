@@ -1,5 +1,5 @@
 // Who goes where too many have come that prove nothing.
-#include "p2p/trust/anteroom.hpp"
+#include "p2p/transport/auth/pending_connections.hpp"
 
 #include <gtest/gtest.h>
 

@@ -5,10 +5,10 @@
 #include <string_view>
 #include <vector>
 
-#include "p2p/connector/handshake.hpp"
-#include "p2p/trust/record_cipher.hpp"
-#include "p2p/trust/sealed_message.hpp"
-#include "p2p/trust/token_key.hpp"
+#include "p2p/transport/auth/handshake.hpp"
+#include "p2p/transport/auth/record_cipher.hpp"
+#include "p2p/transport/auth/sealed_message.hpp"
+#include "p2p/transport/auth/token_key.hpp"
 
 namespace weft::p2p {
 namespace {

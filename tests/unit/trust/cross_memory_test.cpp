@@ -1,5 +1,5 @@
 // A process's number is no name for it: once it has ended, another may have it.
-#include "p2p/shm/cross_memory.hpp"
+#include "p2p/transport/shm/cross_memory.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Who is no guest gets nothing from who publishes; and what WEFT_GUEST_ADDR may be.
-#include "runtime/guest/guest_door.hpp"
+#include "runtime/subscribe/guest_door.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,9 +11,9 @@
 #include <thread>
 
 #include "base/config.hpp"
-#include "p2p/trust/token_key.hpp"
-#include "runtime/guest/guest_address.hpp"
-#include "runtime/guest/guest_call.hpp"
+#include "p2p/transport/auth/token_key.hpp"
+#include "runtime/subscribe/guest_address.hpp"
+#include "runtime/subscribe/guest_call.hpp"
 #include "tests/unit/base/temp_folder.hpp"
 #include "tests/unit/connector/raw_peer.hpp"
 #include "weft/error.hpp"

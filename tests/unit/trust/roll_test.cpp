@@ -12,8 +12,8 @@
 #include <thread>
 #include <vector>
 
-#include "p2p/connector/handshake.hpp"
-#include "p2p/trust/token_key.hpp"
+#include "p2p/transport/auth/handshake.hpp"
+#include "p2p/transport/auth/token_key.hpp"
 #include "runtime/bootstrap/token/roll.hpp"
 #include "runtime/bootstrap/token/roll_records.hpp"
 #include "tests/unit/connector/raw_peer.hpp"

@@ -23,9 +23,9 @@
 #include <vector>
 
 #include "base/os/fd.hpp"
-#include "p2p/shm/messages.hpp"
-#include "p2p/trust/token_key.hpp"
-#include "runtime/bootstrap/in_process.hpp"
+#include "p2p/transport/auth/token_key.hpp"
+#include "p2p/transport/shm/messages.hpp"
+#include "runtime/world/in_process.hpp"
 #include "weft/report.hpp"
 
 namespace weft::p2p {

@@ -9,8 +9,8 @@
 
 #include "base/config.hpp"
 #include "base/log.hpp"
-#include "p2p/verbs/device.hpp"
-#include "p2p/verbs/fake/fake_network.hpp"
+#include "p2p/transport/verbs/device/device.hpp"
+#include "p2p/transport/verbs/fake/fake_network.hpp"
 #include "tests/unit/base/temp_folder.hpp"
 #include "tests/unit/verbs/recording_verbs.hpp"
 

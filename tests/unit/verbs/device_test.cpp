@@ -1,4 +1,4 @@
-#include "p2p/verbs/device.hpp"
+#include "p2p/transport/verbs/device/device.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // How queue pairs meet by the connection manager.
-#include "p2p/verbs/cm/introducer.hpp"
+#include "p2p/transport/verbs/cm/introducer.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "p2p/verbs/port_choice.hpp"
+#include "p2p/transport/verbs/device/port_choice.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "p2p/verbs/regions.hpp"
+#include "p2p/transport/verbs/regions.hpp"
 
 #include <gtest/gtest.h>
 

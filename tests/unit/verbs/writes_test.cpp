@@ -1,5 +1,5 @@
 // How a payload is cut into work requests: every byte once, in order, within the NIC's limits.
-#include "p2p/verbs/writes.hpp"
+#include "p2p/transport/verbs/writes.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,162 @@
+#include "p2p/transport/auth/handshake.hpp"
+
+#include <fmt/format.h>
+#include <sodium.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace weft::p2p {
+namespace {
+
+constexpr const char* kStranger = "it does not know the job's secret";
+
+/// What a MAC is taken over.
+struct Said {
+  /// The secret is also the key of other checks; none of them begins so.
+  std::array<char, 12> subject = {'w', 'e', 'f', 't', ' ', 'c', 'o', 'n', 'n', 'e', 'c', 't'};
+  std::uint32_t end = 0;
+  Hello caller;
+  Hello called;
+};
+static_assert(std::has_unique_object_representations_v<Said>);
+
+bool equal(const Mac& a, const Mac& b) { return sodium_memcmp(a.data(), b.data(), a.size()) == 0; }
+
+JobId id_of(const Identity::Secret& secret) {
+  constexpr std::string_view kPurpose = "weft job's number";
+  std::array<unsigned char, crypto_generichash_BYTES_MIN> hash{};
+  crypto_generichash(hash.data(), hash.size(),
+                     reinterpret_cast<const unsigned char*>(kPurpose.data()), kPurpose.size(),
+                     reinterpret_cast<const unsigned char*>(secret.data()), secret.size());
+  JobId id{};
+  static_assert(sizeof id <= sizeof hash);
+  std::copy_n(reinterpret_cast<const std::byte*>(hash.data()), id.size(), id.begin());
+  return id;
+}
+
+std::string text(const JobId& id) {
+  std::string text;
+  for (const std::byte b : id) text += fmt::format("{:02x}", std::to_integer<unsigned>(b));
+  return text;
+}
+
+}  // namespace
+
+Refusal Refusal::of(std::string_view reason) noexcept {
+  Refusal refusal;
+  std::copy_n(reason.begin(), std::min(reason.size(), refusal.reason.size() - 1),
+              refusal.reason.begin());
+  return refusal;
+}
+
+std::string Refusal::text() const {
+  std::string text(reason.begin(), std::find(reason.begin(), reason.end(), '\0'));
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
+  return text;
+}
+
+Identity::Identity(int rank, int job_size, const Secret& secret, bool seals) noexcept
+    : rank_(rank), job_size_(job_size), seals_(seals), secret_(secret), job_(id_of(secret)) {}
+
+std::string Identity::distrust(const Greeting& greeting) {
+  if (greeting.magic != Hello::kMagic) return "it does not speak weft's protocol";
+  if (greeting.version != RankAddress::kVersion)
+    return fmt::format("it speaks version {}, this rank {}", greeting.version,
+                       RankAddress::kVersion);
+  return {};
+}
+
+std::string Identity::distrust_job(const Hello& hello) const {
+  std::string reason = distrust(hello.greeting());
+  if (reason.empty() && hello.job != job_)
+    reason = fmt::format("{}: {}, this end's is {}",
+                         hello.purpose == Purpose::guest ? "it has another token, by its number"
+                                                         : "it is of another job, by the secret",
+                         text(hello.job), text(job_));
+  if (reason.empty() && hello.job_size != job_size_)
+    reason = fmt::format("its job has {} ranks, this one {}", hello.job_size, job_size_);
+  return reason;
+}
+
+Hello Identity::hello(int to, Purpose purpose, std::uint16_t rail) const {
+  Hello hello{.job_size = job_size_,
+              .from = rank_,
+              .to = to,
+              .purpose = purpose,
+              .seals = static_cast<std::uint8_t>(seals_),
+              .rail = rail,
+              .job = job_};
+  randombytes_buf(hello.nonce.data(), hello.nonce.size());
+  return hello;
+}
+
+std::string Identity::distrust(const Hello& caller) const {
+  std::string reason = distrust_job(caller);
+  if (reason.empty() && (caller.to != rank_ || caller.from < 0 || caller.from >= job_size_ ||
+                         // A rank shares memory with itself as with the others.
+                         (caller.from == rank_ && caller.purpose != Purpose::memory)))
+    reason = fmt::format("it says it is rank {} calling rank {}", caller.from, caller.to);
+  if (reason.empty() && caller.purpose > Purpose::guest)
+    reason = "it wants a connection of a kind that this rank does not know";
+  return reason;
+}
+
+bool Identity::is_of_other_job(const Hello& caller) const noexcept {
+  return distrust(caller.greeting()).empty() &&
+         (caller.job != job_ || caller.job_size != job_size_);
+}
+
+Answer Identity::answer(const Hello& caller) const {
+  Answer answer{.hello = hello(caller.from, caller.purpose, caller.rail)};
+  answer.mac = mac(End::called, caller, answer.hello);
+  return answer;
+}
+
+std::string Identity::distrust(const Hello& own, const Answer& answer) const {
+  std::string reason = distrust_job(answer.hello);
+  if (!reason.empty()) return reason;
+  if (answer.hello.from != own.to || answer.hello.to != rank_)
+    return fmt::format("it says it is rank {} called by rank {}", answer.hello.from,
+                       answer.hello.to);
+  if (answer.hello.purpose != own.purpose || answer.hello.rail != own.rail)
+    return "it takes the connection for another";
+  return equal(answer.mac, mac(End::called, own, answer.hello)) ? "" : kStranger;
+}
+
+Proof Identity::prove(const Hello& own, const Answer& answer) const {
+  return {mac(End::caller, own, answer.hello)};
+}
+
+bool Identity::believes(const Hello& caller, const Answer& own, const Proof& proof) const {
+  return equal(proof.mac, mac(End::caller, caller, own.hello));
+}
+
+ConnectionKeys Identity::keys(const Hello& caller, const Hello& called) const {
+  static_assert(sizeof(ConnectionKeys::Key) == crypto_auth_BYTES);
+  Said said{.subject = {'w', 'e', 'f', 't', ' ', 'd', 'a', 't', 'a', 'k', 'e', 'y'},
+            .caller = caller,
+            .called = called};
+  ConnectionKeys keys;
+  for (const auto& [end, key] :
+       {std::pair(End::caller, &keys.to_called), std::pair(End::called, &keys.to_caller)}) {
+    said.end = static_cast<std::uint32_t>(end);
+    crypto_auth(reinterpret_cast<unsigned char*>(key->data()),
+                reinterpret_cast<const unsigned char*>(&said), sizeof said,
+                reinterpret_cast<const unsigned char*>(secret_.data()));
+  }
+  return keys;
+}
+
+Mac Identity::mac(End end, const Hello& caller, const Hello& called) const {
+  static_assert(sizeof(Mac) == crypto_auth_BYTES && sizeof(Secret) == crypto_auth_KEYBYTES);
+  const Said said{.end = static_cast<std::uint32_t>(end), .caller = caller, .called = called};
+  Mac tag{};
+  crypto_auth(reinterpret_cast<unsigned char*>(tag.data()),
+              reinterpret_cast<const unsigned char*>(&said), sizeof said,
+              reinterpret_cast<const unsigned char*>(secret_.data()));
+  return tag;
+}
+
+}  // namespace weft::p2p

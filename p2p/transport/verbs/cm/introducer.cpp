@@ -1,0 +1,250 @@
+#include "p2p/transport/verbs/cm/introducer.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sodium.h>
+#include <sys/epoll.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "base/os/system_error.hpp"
+
+namespace weft::p2p::verbs {
+namespace {
+
+constexpr std::chrono::milliseconds kTick{50};
+/// Between the end of a connection and that of the peer by the connector, which knows why.
+constexpr std::chrono::seconds kGrace{2};
+constexpr unsigned kIndexBits = 8;
+
+// A number instead of a pointer: what it names is looked up.
+void* context_of(int rank, std::size_t index) noexcept {
+  return reinterpret_cast<void*>((static_cast<std::uintptr_t>(rank) << kIndexBits) | index);
+}
+
+ConnectionEvents open_channel(ConnectionManager& manager, const Device& device) {
+  ConnectionEvents channel(manager, manager.create_event_channel());
+  if (!channel)
+    throw Error(ErrorDetail{
+        .code = Code::unreachable,
+        .operation = "join",
+        .message = fmt::format("WEFT_CONNECT=cm: {}: rdma_create_event_channel: {}", device.name(),
+                               os::words(errno)),
+        .hint = "load the kernel's module rdma_ucm, and bring /dev/infiniband/rdma_cm into the "
+                "container"});
+  const int flags = ::fcntl(channel->fd, F_GETFL);
+  if (flags < 0 || ::fcntl(channel->fd, F_SETFL, flags | O_NONBLOCK) != 0)
+    os::throw_system_error("fcntl", "the descriptor of the connection manager's events");
+  return channel;
+}
+
+int milliseconds(std::chrono::nanoseconds span) noexcept {
+  return static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(span).count());
+}
+
+Status failure(int rank, std::size_t index, const std::string& what) {
+  return Status(ErrorDetail{
+      .code = Code::unreachable,
+      .operation = "connect",
+      .message = fmt::format("queue pair {} to rank {}: {}", index, rank, what),
+      .hint = "the log of the other rank may say why; `rping` tries the connection manager without "
+              "weft, WEFT_CONNECT=tcp does without it",
+      .peer = rank});
+}
+
+}  // namespace
+
+Introducer::Introducer(std::shared_ptr<ConnectionManager> manager, Device& device,
+                       ProgressThread& progress, Log& log, Options options, Events events)
+    : manager_(std::move(manager)),
+      device_(device),
+      progress_(progress),
+      log_(log),
+      options_(options),
+      events_(std::move(events)),
+      channel_(open_channel(*manager_, device)),
+      listener_(listen_at_own_place(*manager_, channel_.get(), device)) {
+  log_.info(Subsystem::path, "verbs: the connection manager takes calls at {}",
+            text(listener_.place, listener_.port));
+}
+
+Introducer::~Introducer() {
+  if (timer_) progress_.forget(channel_->fd);
+}
+
+void Introducer::open() {
+  timer_.emplace(progress_, kTick, [this](std::uint64_t) { tick(); });
+  progress_.watch(channel_->fd, EPOLLIN, [this](std::uint32_t) { read_events(); });
+}
+
+void Introducer::describe(VerbsAddress& own) const noexcept {
+  own.cm_place = listener_.place;
+  own.cm_port = listener_.port;
+}
+
+Token Introducer::expect(int rank, std::span<ibv_qp* const> pairs) {
+  Party& party = parties_[rank];
+  ::randombytes_buf(party.token.data(), party.token.size());
+  party.introductions.clear();
+  for (ibv_qp* pair : pairs) party.introductions.emplace_back(*manager_, device_, pair);
+  give_up_after(party, options_.patience);
+  return party.token;
+}
+
+void Introducer::introduce(int rank, const VerbsAddress& peer, const Token& token) {
+  const auto found = parties_.find(rank);
+  if (found == parties_.end()) return;
+  std::vector<Introduction>& introductions = found->second.introductions;
+  for (std::size_t i = 0; i < introductions.size(); ++i) {
+    Introduction& one = introductions[i];
+    one.know(peer, {.rank = options_.rank, .index = static_cast<std::uint32_t>(i), .token = token});
+    if (options_.rank > rank)
+      one.call(channel_.get(), context_of(rank, i), listener_.place,
+               milliseconds(options_.patience));
+    else if (one.is_called())
+      one.answer();
+  }
+}
+
+void Introducer::drop(int rank) noexcept { parties_.erase(rank); }
+
+void Introducer::read_events() {
+  for (;;) {
+    rdma_cm_event* next = nullptr;
+    if (manager_->get_event(channel_.get(), &next) != 0) return;
+    // An id can't go before its events are acknowledged, and handling one may end it.
+    rdma_cm_event event = *next;
+    std::array<std::byte, sizeof(Credentials)> said{};
+    const bool has_said = event.event == RDMA_CM_EVENT_CONNECT_REQUEST ||
+                          event.event == RDMA_CM_EVENT_CONNECT_RESPONSE ||
+                          event.event == RDMA_CM_EVENT_ESTABLISHED;
+    rdma_conn_param& parameters = event.param.conn;
+    if (has_said && parameters.private_data != nullptr) {
+      parameters.private_data_len =
+          std::min<std::uint8_t>(parameters.private_data_len, sizeof said);
+      std::memcpy(said.data(), parameters.private_data, parameters.private_data_len);
+      parameters.private_data = said.data();
+    } else {
+      parameters = {};
+    }
+    manager_->ack_event(next);
+    handle(event);
+  }
+}
+
+void Introducer::handle(const rdma_cm_event& event) {
+  if (event.event == RDMA_CM_EVENT_CONNECT_REQUEST) return on_call(event);
+  if (event.id == listener_.id.get()) {
+    log_.warn(Subsystem::path, "verbs: the connection manager takes calls no more: {}",
+              manager_->event_text(event.event));
+    return;
+  }
+  const auto context = reinterpret_cast<std::uintptr_t>(event.id->context);
+  const auto peer = parties_.find(static_cast<int>(context >> kIndexBits));
+  const std::size_t index = context & ((1U << kIndexBits) - 1);
+  if (peer != parties_.end() && index < peer->second.introductions.size())
+    on_event(*peer, index, event);
+}
+
+Introduction* Introducer::who_calls(const rdma_cm_event& event, int& rank, std::size_t& index) {
+  const auto caller = Credentials::read(event.param.conn);
+  if (!caller) return nullptr;
+  rank = caller->rank;
+  index = caller->index;
+  const auto peer = parties_.find(rank);
+  if (peer == parties_.end() || rank <= options_.rank) return nullptr;
+  Party& party = peer->second;
+  if (::sodium_memcmp(caller->token.data(), party.token.data(), party.token.size()) != 0 ||
+      index >= party.introductions.size() || party.introductions[index].is_called())
+    return nullptr;
+  return &party.introductions[index];
+}
+
+void Introducer::on_call(const rdma_cm_event& event) {
+  ConnectionId id(*manager_, event.id);
+  int rank = -1;
+  std::size_t index = 0;
+  Introduction* called = who_calls(event, rank, index);
+  if (called == nullptr) {
+    manager_->reject(id.get());
+    if (turned_away_++ == 0)
+      log_.warn(Subsystem::path,
+                "verbs: turned away a call by the connection manager that bore no token of this "
+                "job; others will be turned away in silence");
+    return;
+  }
+  try {
+    called->called(std::move(id), context_of(rank, index));
+  } catch (const Error& error) {
+    events_.failed(rank, Status(error.detail()));
+  }
+}
+
+void Introducer::on_event(Parties::value_type& peer, std::size_t index,
+                          const rdma_cm_event& event) {
+  const int rank = peer.first;
+  Party& party = peer.second;
+  Introduction& one = party.introductions[index];
+  // The connector will have the reason, unless the connection alone was lost.
+  if (one.is_up() && event.event == RDMA_CM_EVENT_DISCONNECTED) return give_up_after(party, kGrace);
+  try {
+    const Credentials answer{
+        .rank = rank, .index = static_cast<std::uint32_t>(index), .token = party.token};
+    switch (one.handle(event, answer)) {
+      case Introduction::Progress::under_way:
+        return;
+      case Introduction::Progress::up:
+        return look_if_up(rank, party);
+      case Introduction::Progress::failed:
+        return events_.failed(rank, failure(rank, index, one.why(event)));
+    }
+  } catch (const Error& error) {
+    ErrorDetail detail = error.detail();
+    detail.peer = rank;
+    events_.failed(rank, Status(std::move(detail)));
+  }
+}
+
+void Introducer::look_if_up(int rank, Party& party) {
+  const auto& all = party.introductions;
+  if (party.is_up || !std::all_of(all.begin(), all.end(), [](const auto& i) { return i.is_up(); }))
+    return;
+  party.is_up = true;
+  party.give_up.reset();
+  events_.up(rank);
+}
+
+void Introducer::give_up_after(Party& party, std::chrono::nanoseconds span) {
+  party.give_up = Clock::now() + span;
+  timer_->start();
+}
+
+void Introducer::tick() {
+  const auto now = Clock::now();
+  bool more = false;
+  std::vector<std::pair<int, Status>> late;
+  for (auto& [rank, party] : parties_) {
+    if (!party.give_up) continue;
+    if (now < *party.give_up) {
+      more = true;
+      continue;
+    }
+    party.give_up.reset();
+    const auto& all = party.introductions;
+    const auto missing =
+        std::find_if(all.begin(), all.end(), [](const auto& i) { return !i.is_up(); });
+    const auto index = static_cast<std::size_t>(missing - all.begin());
+    late.emplace_back(
+        rank, missing == all.end()
+                  ? failure(rank, 0, "the connection has ended, but not its rank")
+                  : failure(rank, index,
+                            fmt::format("not connected within {} ms: {}",
+                                        milliseconds(options_.patience), missing->doing())));
+  }
+  if (!more) timer_->stop();
+  for (const auto& [rank, why] : late) events_.failed(rank, why);
+}
+
+}  // namespace weft::p2p::verbs

@@ -1,0 +1,273 @@
+#include "p2p/transport/wireup/acceptor.hpp"
+
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <utility>
+
+#include "base/os/descriptor_limit.hpp"
+#include "base/os/system_error.hpp"
+
+namespace weft::p2p {
+namespace {
+
+constexpr int kBacklog = 4096;  // a job's ranks may all call at once
+constexpr int kPortTrials = 16;
+/// Until others get their turn on the thread.
+constexpr int kAdmittedAtATime = 32;
+/// Descriptors that strangers must leave free, besides one for each rank.
+constexpr std::size_t kSpareDescriptors = 16;
+constexpr std::chrono::seconds kRecovery{1};  // until descriptors are asked for again
+
+os::Fd make_listener(const Place& place) {
+  const int family = is_ipv4(place) ? AF_INET : AF_INET6;
+  os::Fd socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket) os::throw_system_error("join", "socket");
+  const int on = 1;
+  if (family == AF_INET6) ::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
+  return socket;
+}
+
+/// Addresses that one caller may take in turn are one source: of IPv6 a network of 64 bits, of IPv4
+/// the loopback network.
+Anteroom::Source source_of(const Place& place) {
+  Anteroom::Source source = place;
+  if (!is_ipv4(place)) std::fill(source.begin() + 8, source.end(), std::byte{0});
+  if (is_ipv4(place) && place[12] == std::byte{127})
+    std::fill(source.begin() + 13, source.end(), std::byte{0});
+  return source;
+}
+
+/// Before the connection is closed. What has come and was not read would take it back.
+template <typename Record>
+void send_last(int fd, const Record& record) {
+  (void)send_record(fd, record);
+  std::array<std::byte, 512> unread;
+  (void)::recv(fd, unread.data(), unread.size(), MSG_DONTWAIT);
+  ::shutdown(fd, SHUT_WR);
+}
+
+std::uint16_t port_of(int fd) {
+  SocketAddress own;
+  if (::getsockname(fd, own.get(), &own.size) != 0) os::throw_system_error("join", "getsockname");
+  // The port lies at the same place in both families.
+  return ntohs(reinterpret_cast<const sockaddr_in*>(own.get())->sin_port);
+}
+
+}  // namespace
+
+Door::Door(ProgressThread& progress, Log& log, TurnedAway& turned_away,
+           std::chrono::nanoseconds patience, Events events)
+    : progress_(progress),
+      log_(log),
+      turned_away_(turned_away),
+      patience_(patience),
+      events_(std::move(events)) {}
+
+std::uint16_t Door::listen(const std::vector<Place>& places, std::uint16_t port) {
+  // The kernel draws a port at the first place; somebody may have it at another.
+  for (int i = 0; i < kPortTrials; ++i)
+    if (try_listen(places, port)) return port_;
+  os::throw_system_error("join", "a port that is free at every address of this host", EADDRINUSE);
+}
+
+bool Door::try_listen(const std::vector<Place>& places, std::uint16_t wanted) {
+  unopened_.clear();
+  port_ = wanted;
+  for (const Place& place : places) {
+    os::Fd socket = make_listener(place);
+    // What an earlier job left of its connections at this port is no reason to wait.
+    const int on = 1;
+    if (wanted != 0) ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    const SocketAddress address = socket_address(place, port_);
+    if (::bind(socket.get(), address.get(), address.size) != 0 ||
+        ::listen(socket.get(), kBacklog) != 0) {
+      if (errno == EADDRINUSE && port_ != wanted) return false;
+      os::throw_system_error("join",
+                             "listening at " + (port_ == 0 ? text(place) : text(place, port_)));
+    }
+    if (port_ == 0) port_ = port_of(socket.get());
+    unopened_.push_back(std::move(socket));
+  }
+  return true;
+}
+
+void Door::open(const Identity& identity) {
+  identity_ = identity;
+  for (os::Fd& socket : unopened_) {
+    const int fd = socket.get();
+    listeners_.emplace_back(progress_, std::move(socket), EPOLLIN,
+                            [this, fd](std::uint32_t) { admit(fd); });
+  }
+  unopened_.clear();
+}
+
+void Door::admit(int listener) {
+  for (int i = 0; i < kAdmittedAtATime && !paused_; ++i) {
+    SocketAddress from;
+    os::Fd socket(::accept4(listener, from.get(), &from.size, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (socket) {
+      take_in(std::move(socket), place_of(*from.get()));
+      continue;
+    }
+    // A connection may have broken before it was accepted.
+    if (errno == EINTR || errno == ECONNABORTED || errno == EPROTO || make_room(errno)) continue;
+    return;
+  }
+}
+
+/// Whether accepting may be tried again after this error.
+bool Door::make_room(int error) {
+  if (error != EMFILE && error != ENFILE && error != ENOBUFS && error != ENOMEM) return false;
+  if (const auto stranger = anteroom_.spare()) {
+    crowd_out(*stranger);
+    return true;
+  }
+  pause();  // or it would be asked for ever
+  events_.short_of(Error(ErrorDetail{
+      .code = Code::exhausted,
+      .operation = "connect",
+      .message = fmt::format("accepting a rank's connection: {}", os::words(error)),
+      .hint = "raise the limit of open files (ulimit -n): a rank needs one for each rank of "
+              "another host"}));
+  return false;
+}
+
+void Door::take_in(os::Fd socket, const Place& from) {
+  const int on = 1;
+  ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  const int fd = socket.get();
+  const Id id = anteroom_.enter(source_of(from));
+  try {
+    strangers_[id] = {.socket = Watched(progress_, std::move(socket), EPOLLIN,
+                                        [this, id](std::uint32_t) { on_bytes(id); }),
+                      .from = from,
+                      .hello = {},
+                      .answer = {},
+                      .in = {}};
+  } catch (const Error& error) {
+    let_go(id);
+    pause();
+    return events_.short_of(error);
+  }
+  events_.wants_ticks();
+  on_bytes(id);  // a rank's hello is there as a rule, and must be heard before others crowd it out
+  keep_within_limits(fd);
+}
+
+/// `newest`: the descriptor of the connection that came last. The kernel gives the lowest number
+/// that is free, so those above it are all that may be left.
+void Door::keep_within_limits(int newest) {
+  const auto ranks = static_cast<std::size_t>(identity_.job_size());
+  const bool is_scarce =
+      static_cast<std::size_t>(newest) + ranks + kSpareDescriptors >= os::descriptor_limit();
+  const Anteroom::Limits limits =
+      is_scarce ? Anteroom::Limits{.silent = 1, .spoken = ranks}
+                : Anteroom::Limits{.silent = kMaxStrangers, .spoken = kMaxStrangers + ranks};
+  while (const auto stranger = anteroom_.surplus(limits)) crowd_out(*stranger);
+}
+
+void Door::on_bytes(Id id) {
+  Stranger& stranger = strangers_.at(id);
+  const int fd = stranger.socket.get();
+  const std::size_t wanted = stranger.answered  ? sizeof(Proof)
+                             : stranger.greeted ? sizeof(Hello)
+                                                : sizeof(Greeting);
+  switch (stranger.in.read(fd, wanted)) {
+    case ExactRead::State::incomplete:
+      return;
+    case ExactRead::State::failed:
+    case ExactRead::State::closed:
+      // A port scan; or a rank that met this one by another of its places.
+      log_.debug(Subsystem::path, "a connection from {} ended before it said which rank it is",
+                 text(stranger.from));
+      return let_go(id);
+    case ExactRead::State::complete:
+      break;
+  }
+  if (stranger.answered) return on_proof(id, stranger);
+  stranger.greeted ? on_hello(id, stranger) : on_greeting(id, stranger);
+}
+
+void Door::on_greeting(Id id, Stranger& stranger) {
+  const auto greeting = stranger.in.peek<Greeting>();
+  const std::string reason = Identity::distrust(greeting);
+  if (reason.empty()) {
+    stranger.greeted = true;
+    return on_bytes(id);
+  }
+  if (greeting.magic == Hello::kMagic) send_last(stranger.socket.get(), Hello{}.greeting());
+  turn_away(id, reason);
+}
+
+void Door::on_hello(Id id, Stranger& stranger) {
+  stranger.hello = stranger.in.take<Hello>();
+  if (const std::string reason = identity_.distrust(stranger.hello); !reason.empty()) {
+    if (identity_.is_of_other_job(stranger.hello))
+      send_last(stranger.socket.get(), identity_.answer(stranger.hello));
+    return turn_away(id, reason);
+  }
+  stranger.answer = identity_.answer(stranger.hello);
+  stranger.answered = true;
+  anteroom_.spoke(id);
+  if (!send_record(stranger.socket.get(), stranger.answer)) let_go(id);
+}
+
+void Door::on_proof(Id id, Stranger& stranger) {
+  if (!identity_.believes(stranger.hello, stranger.answer, stranger.in.take<Proof>()))
+    return turn_away(id, "it does not know the job's secret");
+  const Hello caller = stranger.hello;
+  const Hello own = stranger.answer.hello;
+  os::Fd socket = stranger.socket.release();
+  const std::string from = text(stranger.from);
+  let_go(id);
+  const std::string reason = events_.came(caller, own, socket);
+  if (reason.empty()) return;
+  if (socket && send_record(socket.get(), Refusal::kMark))
+    send_last(socket.get(), Refusal::of(reason));
+  log_.debug(Subsystem::path, "rank {} called from {} in vain: {}", caller.from, from, reason);
+}
+
+bool Door::tick() {
+  const auto now = Clock::now();
+  for (const Id id : anteroom_.late(now, patience_))
+    turn_away(id, "it did not say in time which rank it is");
+  if (paused_ && now >= resume_at_) resume();
+  return paused_ || !anteroom_.empty();
+}
+
+void Door::turn_away(Id id, const std::string& reason) {
+  turned_away_.note(log_, fmt::format("port {}", port_), text(strangers_.at(id).from), reason);
+  let_go(id);
+}
+
+/// With a reset, so that nothing of it stays in the kernel.
+void Door::crowd_out(Id id) {
+  const linger at_once{.l_onoff = 1, .l_linger = 0};
+  ::setsockopt(strangers_.at(id).socket.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+  turn_away(id, "it has not proved that it is a rank, and too many others called");
+}
+
+void Door::let_go(Id id) {
+  anteroom_.leave(id);
+  strangers_.erase(id);
+}
+
+void Door::pause() {
+  resume_at_ = Clock::now() + kRecovery;
+  paused_ = true;
+  for (Watched& listener : listeners_) listener.change(0);
+  events_.wants_ticks();
+}
+
+void Door::resume() {
+  paused_ = false;
+  for (Watched& listener : listeners_) listener.change(EPOLLIN);
+}
+
+}  // namespace weft::p2p

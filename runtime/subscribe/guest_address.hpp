@@ -1,0 +1,45 @@
+// WEFT_GUEST_ADDR: where guests and a process that publishes find each other.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "p2p/transport/address/ip_address.hpp"
+#include "runtime/bootstrap/token/job_address.hpp"
+#include "runtime/bootstrap/token/visit.hpp"
+
+namespace weft::guest {
+
+/// An address, or a file that has one as soon as somebody listens.
+struct GuestAddress {
+  std::string file;               ///< empty: `fixed` counts
+  bootstrap::JobAddress fixed{};  ///< where `file` is empty
+
+  std::string text() const { return file.empty() ? fixed.text() : file; }
+};
+
+/// A text with a slash in it is a file. Throws Error(bad_config).
+GuestAddress parse_guest_address(std::string_view text);
+
+/// Where to call now: what the file has at present, or what a name stands for.
+bootstrap::Visit::Where look_up(const GuestAddress& address);
+
+/// A file that says where to call, for as long as this lives. It is replaced as a whole, of mode
+/// 0600, and removed at the end unless somebody else has replaced it by then. Move-only.
+class AddressFile {
+ public:
+  AddressFile() noexcept = default;
+  /// Throws Error(system).
+  AddressFile(std::string path, const std::vector<p2p::Place>& places, std::uint16_t port);
+  AddressFile(AddressFile&& other) noexcept;
+  AddressFile& operator=(AddressFile&& other) noexcept;
+  ~AddressFile();
+
+ private:
+  std::string path_;
+  std::string content_;
+};
+
+}  // namespace weft::guest

@@ -1,0 +1,74 @@
+#include "runtime/subscribe/guest_door.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+#include <vector>
+
+#include "weft/error.hpp"
+
+namespace weft::guest {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::chrono::milliseconds kTick = 50ms;
+constexpr std::chrono::seconds kPatience{10};  ///< with who has not said that it knows the token
+
+/// The numbers of the two ends, in a job that consists of them.
+constexpr int kHost = 0;
+constexpr int kGuest = 1;
+
+bool is_of_this_host_alone(const p2p::Place& place) {
+  p2p::Place loopback{};
+  loopback.back() = std::byte{1};
+  return p2p::is_ipv4(place) ? place[12] == std::byte{127} : place == loopback;
+}
+
+std::vector<p2p::Place> places_of(const GuestDoor::Setup& setup) {
+  auto places = setup.address.file.empty()
+                    ? bootstrap::own_places(setup.address.fixed,
+                                            bootstrap::resolve(setup.address.fixed), setup.iface)
+                    : p2p::choose_places(p2p::interface_addresses(), setup.iface);
+  if (setup.must_encrypt && !std::all_of(places.begin(), places.end(), is_of_this_host_alone))
+    throw Error(ErrorDetail{
+        .code = Code::bad_config,
+        .operation = "publisher",
+        .message = fmt::format("WEFT_ENCRYPT=1, but what guests are sent is not encrypted, and {} "
+                               "would be reached from other hosts",
+                               setup.address.text()),
+        .hint = "let guests in at 127.0.0.1 (a tunnel may lead there), or unset WEFT_ENCRYPT"});
+  return places;
+}
+
+}  // namespace
+
+p2p::Identity host_identity(const p2p::Identity::Secret& key) { return {kHost, 2, key}; }
+p2p::Identity guest_identity(const p2p::Identity::Secret& key) { return {kGuest, 2, key}; }
+
+GuestDoor::GuestDoor(p2p::ProgressThread& thread, Log& log, const Setup& setup, Came came)
+    : identity_(host_identity(setup.key)),
+      door_(thread, log, turned_away_, kPatience,
+            {.came = [came = std::move(came)](const p2p::Hello& caller, const p2p::Hello&,
+                                              os::Fd& socket) -> std::string {
+               if (caller.purpose != p2p::Purpose::guest) return "only guests are let in here";
+               return came(socket);
+             },
+             .short_of =
+                 [&log](const Error& error) {
+                   log.warn(Subsystem::path, "guests must wait: {}", error.what());
+                 },
+             .wants_ticks = [this] { ticks_.start(); }}),
+      ticks_(thread, kTick, [this](std::uint64_t) {
+        if (!door_.tick()) ticks_.stop();
+      }) {
+  const auto places = places_of(setup);
+  const std::uint16_t port = door_.listen(places, setup.address.fixed.port);
+  for (const p2p::Place& place : places)
+    address_ += (address_.empty() ? "" : ",") + p2p::text(place, port);
+  if (!setup.address.file.empty()) file_ = AddressFile(setup.address.file, places, port);
+}
+
+}  // namespace weft::guest

@@ -1,0 +1,58 @@
+// Where processes that are no ranks come in, to read what this one publishes.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "base/log.hpp"
+#include "base/os/fd.hpp"
+#include "p2p/progress/progress_thread.hpp"
+#include "p2p/progress/timer.hpp"
+#include "p2p/transport/auth/rejected_connections.hpp"
+#include "p2p/transport/wireup/acceptor.hpp"
+#include "runtime/subscribe/guest_address.hpp"
+
+namespace weft::guest {
+
+/// Who one is for the other: the connector's handshake, keyed with the guests' token. A guest has
+/// no number of its own, and knows nothing of the job.
+p2p::Identity host_identity(const p2p::Identity::Secret& key);
+p2p::Identity guest_identity(const p2p::Identity::Secret& key);
+
+/// Listens for guests and lets those in who know the token, by the rules of a rank's own door:
+/// nothing is allocated for a stranger, who has a fixed record, a deadline and a place in a count.
+/// Its thread's only, but for constructor, address() and turned_away().
+class GuestDoor {
+ public:
+  struct Setup {
+    GuestAddress address;
+    std::string iface;  ///< WEFT_IFACE: where to listen when the address is a file
+    p2p::Identity::Secret key{};
+    /// WEFT_ENCRYPT, which guests' connections have nothing for: what leaves this host is refused.
+    bool must_encrypt = false;
+  };
+  /// A guest's socket, which it may take; an empty string lets the guest in, else it is why not.
+  using Came = std::function<std::string(os::Fd& socket)>;
+
+  /// Listens; who calls is let in from open() on. `thread` and `log` must outlive it, and `thread`
+  /// must stop before it goes. Throws Error(bad_config, system).
+  GuestDoor(p2p::ProgressThread& thread, Log& log, const Setup& setup, Came came);
+  GuestDoor(const GuestDoor&) = delete;
+  GuestDoor& operator=(const GuestDoor&) = delete;
+
+  void open() { door_.open(identity_); }
+  /// "10.0.0.1:4711", or several of them with commas between.
+  const std::string& address() const noexcept { return address_; }
+  std::uint64_t turned_away() const noexcept { return turned_away_.count(); }
+
+ private:
+  const p2p::Identity identity_;
+  p2p::TurnedAway turned_away_;
+  p2p::Door door_;
+  p2p::Timer ticks_;
+  std::string address_;
+  AddressFile file_;
+};
+
+}  // namespace weft::guest
