@@ -239,7 +239,7 @@ Results run(const Plan& plan) {
   // Else ranks of one host would share memory.
   if (benchmark.has_perftest) ::setenv("WEFT_FABRIC", "verbs", 1);
   if (!plan.fabric.empty()) {
-    (void)Config().with(Knob::fabric, plan.fabric);  // throws where it is none
+    (void)Config().with(Setting::fabric, plan.fabric);  // throws where it is none
     ::setenv("WEFT_FABRIC", plan.fabric.c_str(), 1);
   }
   const auto runs = runs_for(plan, benchmark);

@@ -36,7 +36,7 @@ Port port_of_weft() {
   std::string why;
   const auto verbs = load_verbs(why);
   if (!verbs) throw std::runtime_error("no RDMA: " + why);
-  const Config config = Config::read().with(Knob::log, "off");
+  const Config config = Config::read().with(Setting::log, "off");
   Log log(config, "bench", 0);
   const Device device(verbs, VerbsOptions::read(config), log);
   const std::string& name = device.name();

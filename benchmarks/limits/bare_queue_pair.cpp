@@ -145,7 +145,7 @@ struct BareQueuePair::Parts {
 };
 
 BareQueuePair::BareQueuePair(World& world, std::size_t bytes)
-    : parts_(std::make_unique<Parts>(Config::read().with(Knob::log, "off"), bytes)) {
+    : parts_(std::make_unique<Parts>(Config::read().with(Setting::log, "off"), bytes)) {
   parts_->leads = world.rank() == 0;
   const SlotSpec spec{.name = "bare queue pair",
                       .dtype = DType::u8,

@@ -23,11 +23,11 @@ constexpr std::size_t kControlChunk = 2u << 20;
 
 std::shared_ptr<Arena> make_arena(ArenaSort sort, const LocalRankOptions& options) {
   ArenaLimits limits;
-  limits.huge_pages = options.config.text(Knob::huge_pages) != "off";
+  limits.huge_pages = options.config.text(Setting::huge_pages) != "off";
   const bool holds_tensors = sort == ArenaSort::data || sort == ArenaSort::published;
   limits.chunk_bytes =
-      holds_tensors ? options.config.size(Knob::arena_chunk).value() : kControlChunk;
-  if (holds_tensors) limits.max_bytes = options.config.size(Knob::arena_max).value();
+      holds_tensors ? options.config.size(Setting::arena_chunk).value() : kControlChunk;
+  if (holds_tensors) limits.max_bytes = options.config.size(Setting::arena_max).value();
   limits.numa = sort == ArenaSort::hidden ? options.placement.staging : options.placement.numa;
   if (options.sleeper != nullptr) {
     limits.exported = false;
@@ -38,7 +38,7 @@ std::shared_ptr<Arena> make_arena(ArenaSort sort, const LocalRankOptions& option
 
 /// WEFT_RECORD_DIR, if it can be used.
 std::string record_dir(const Config& config) {
-  std::string folder = config.text(Knob::record_dir);
+  std::string folder = config.text(Setting::record_dir);
   if (!folder.empty() && ::access(folder.c_str(), R_OK | W_OK | X_OK) != 0)
     throw Error(
         ErrorDetail{.code = Code::bad_config,
@@ -74,7 +74,7 @@ std::shared_ptr<board::StatusBoard> make_board(const LocalRankOptions& options) 
 }
 
 board::RecordLevel record_level(const Config& config) {
-  const std::string& text = config.text(Knob::record);
+  const std::string& text = config.text(Setting::record);
   if (text == "off") return board::RecordLevel::off;
   return text == "all" ? board::RecordLevel::all : board::RecordLevel::control;
 }
@@ -97,12 +97,12 @@ LocalRank::LocalRank(LocalRankOptions options)
       board(make_board(options)),
       recorder(board->ring_state(), board->ring(), record_level(options.config)),
       record_dir(p2p::record_dir(options.config)),
-      only_fabric(options.config.text(Knob::fabric) == "auto" ? ""
-                                                              : options.config.text(Knob::fabric)),
-      stream_bytes(options.config.size(Knob::stream_bytes)),
-      zero_copy(options.config.flag(Knob::zero_copy)),
-      cross_memory(options.config.text(Knob::cross_memory) == "auto"),
-      check_flow(options.config.text(Knob::check) == "flow"),
+      only_fabric(options.config.text(Setting::fabric) == "auto" ? ""
+                                                              : options.config.text(Setting::fabric)),
+      stream_bytes(options.config.size(Setting::stream_bytes)),
+      zero_copy(options.config.flag(Setting::zero_copy)),
+      cross_memory(options.config.text(Setting::cross_memory) == "auto"),
+      check_flow(options.config.text(Setting::check) == "flow"),
       placement(options.placement),
       control(make_arena(ArenaSort::control, options)),
       data(make_arena(ArenaSort::data, options)),
@@ -111,12 +111,12 @@ LocalRank::LocalRank(LocalRankOptions options)
       adopted(std::make_shared<AdoptedMemory>(control)),
       resource(data),
       waits_(board->waits(), recorder),
-      spin_(options.config.time(Knob::spin)),
+      spin_(options.config.time(Setting::spin)),
       unforked_(mapper->fork_mark().word()),
       bell_block_(control, sizeof(Doorbell)),
       bell_event_(options.sleeper == nullptr ? make_event() : os::Fd()),
       waiter(*new (bell_block_.data()) Doorbell{}, WaitPolicy{},
-             options.config.time(Knob::timeout).value(), options.sleeper),
+             options.config.time(Setting::timeout).value(), options.sleeper),
       progress(*options.progress) {
   turned_away.count_in(board->turned_away());
   waiter.show_on(&waits_);

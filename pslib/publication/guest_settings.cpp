@@ -9,9 +9,9 @@ namespace weft::pslib {
 
 GuestSettings read_guest_settings(const Config& config, const std::string& address,
                                   const std::string& token_file, const char* operation) {
-  const auto chosen = [&](const std::string& option, Knob knob, const char* variable,
+  const auto chosen = [&](const std::string& option, Setting setting, const char* variable,
                           const char* hint) {
-    const std::string& text = option.empty() ? config.text(knob) : option;
+    const std::string& text = option.empty() ? config.text(setting) : option;
     if (text.empty())
       throw Error(ErrorDetail{.code = Code::bad_config,
                               .operation = operation,
@@ -20,16 +20,16 @@ GuestSettings read_guest_settings(const Config& config, const std::string& addre
     return text;
   };
   return {.address = guest::parse_guest_address(chosen(
-              address, Knob::guest_addr, "WEFT_GUEST_ADDR",
+              address, Setting::guest_addr, "WEFT_GUEST_ADDR",
               "host:port, or a file by which guests learn where the publisher listens; the same "
               "for both")),
           .key = bootstrap::read_token(
-              chosen(token_file, Knob::guest_token_file, "WEFT_GUEST_TOKEN_FILE",
+              chosen(token_file, Setting::guest_token_file, "WEFT_GUEST_TOKEN_FILE",
                      "a file with the guests' token: (umask 077; openssl rand -hex 32 > FILE)"),
               p2p::TokenUse::guests),
-          .iface = config.text(Knob::iface),
-          .must_encrypt = config.flag(Knob::encrypt),
-          .timeout = config.time(Knob::timeout).value()};
+          .iface = config.text(Setting::iface),
+          .must_encrypt = config.flag(Setting::encrypt),
+          .timeout = config.time(Setting::timeout).value()};
 }
 
 }  // namespace weft::pslib

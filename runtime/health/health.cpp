@@ -34,7 +34,7 @@ Health::Health(const Config& config, p2p::LocalRank& local, p2p::Mesh& mesh, Mem
     : local_(local),
       mesh_(mesh),
       membership_(membership),
-      patience_(config.time(Knob::dead_after)),
+      patience_(config.time(Setting::dead_after)),
       given_up_by_(static_cast<std::size_t>(local.size)) {
   local_.liveness = this;
 }

@@ -37,7 +37,7 @@ constexpr std::chrono::seconds kRankZeroFirst{5};
 /// This rank's NIC and memory, where the machine has a choice. A bad setting is an error; a machine
 /// that can't be described is a line.
 topology::Placement place(const Config& config, const Bootstrap& bootstrap, Log& log) {
-  if (config.text(Knob::fabric) == "shm") return {};
+  if (config.text(Setting::fabric) == "shm") return {};
   topology::RankOnHost own{.index = bootstrap.local_rank(), .count = bootstrap.local_size()};
   topology::Placement placement;
   try {
@@ -55,7 +55,7 @@ topology::Placement place(const Config& config, const Bootstrap& bootstrap, Log&
 }
 
 void refuse_what_is_not_there(const Config& config) {
-  if (config.text(Knob::require) == "gdr")
+  if (config.text(Setting::require) == "gdr")
     throw Error(ErrorDetail{.code = Code::unreachable,
                             .operation = "join",
                             .message = "WEFT_REQUIRE=gdr: this version moves no GPU memory",
@@ -70,8 +70,8 @@ WorldState::WorldState(const Config& config, WorldParts parts)
       rank(bootstrap_->rank()),
       size(bootstrap_->size()),
       local_size(bootstrap_->local_size()),
-      ps_servers(config.text(Knob::ps_servers)),
-      ps_replicas(static_cast<int>(*config.integer(Knob::ps_replicas))),
+      ps_servers(config.text(Setting::ps_servers)),
+      ps_replicas(static_cast<int>(*config.integer(Setting::ps_replicas))),
       log(std::make_shared<Log>(config, os::host_identity().name, rank)),
       local({.rank = rank,
              .size = size,
@@ -113,10 +113,10 @@ WorldState::WorldState(const Config& config, WorldParts parts)
   }
   local.progress.start();
   try {
-    introduce(Deadline::after(config.time(Knob::init_timeout).value()));
+    introduce(Deadline::after(config.time(Setting::init_timeout).value()));
     check_required(config);
     read_choices(config);
-    if (thread_) watch_end(config.flag(Knob::sigterm));
+    if (thread_) watch_end(config.flag(Setting::sigterm));
   } catch (...) {
     mesh.announce_leave();
     local.progress.run([] {});
@@ -163,7 +163,7 @@ void WorldState::introduce(Deadline deadline) {
 }
 
 void WorldState::check_required(const Config& config) const {
-  if (config.text(Knob::require) != "rdma") return;
+  if (config.text(Setting::require) != "rdma") return;
   for (const PathReport& path : mesh.paths()) {
     const bool is_here = path.peer == rank;
     const auto rdma = std::find_if(path.verdicts.begin(), path.verdicts.end(),
@@ -186,8 +186,8 @@ void WorldState::check_required(const Config& config) const {
 
 void WorldState::read_choices(const Config& config) {
   try {
-    collectives.choose_by(config.text(Knob::coll), config.text(Knob::coll_costs));
-    const std::string& numa = config.text(Knob::numa);
+    collectives.choose_by(config.text(Setting::coll), config.text(Setting::coll_costs));
+    const std::string& numa = config.text(Setting::numa);
     // Simulated ranks share a thread, which may run anywhere.
     if (thread_ || numa != "auto") collectives.settle_in(numa_node(numa, bootstrap_->local_rank()));
   } catch (const Error&) {

@@ -179,7 +179,7 @@ SimOutcome run_simulated(int size, const SimJob::Body& body, SimOptions options,
 }
 
 Config simulated_settings() {
-  return Config().with(Knob::log, "off").with(Knob::timeout, "20s").with(Knob::init_timeout, "20s");
+  return Config().with(Setting::log, "off").with(Setting::timeout, "20s").with(Setting::init_timeout, "20s");
 }
 
 }  // namespace weft::tests

@@ -64,14 +64,14 @@ std::string why_no_rdma(const Model& model, const Selection& selection) {
 
 Policy policy_of(const Config& config) {
   Policy policy;
-  policy.nic = config.text(Knob::nic);
-  policy.gpu_nic = parse_gpu_nic(config.text(Knob::gpu_nic));
-  set_gdr_level(policy, config.text(Knob::gdr_level));
+  policy.nic = config.text(Setting::nic);
+  policy.gpu_nic = parse_gpu_nic(config.text(Setting::gpu_nic));
+  set_gdr_level(policy, config.text(Setting::gdr_level));
   return policy;
 }
 
 Model machine_of(const Config& config, Model live) {
-  const std::string& path = config.text(Knob::topo_file);
+  const std::string& path = config.text(Setting::topo_file);
   if (path.empty()) return live;
   Model file;
   try {
@@ -177,7 +177,7 @@ Placement place_rank(const Config& config, const RankOnHost& own) {
   // Slingshot's NICs are no RDMA devices, and a job says why it does not take them.
   const bool has_fabric =
       !files.list("/sys/class/infiniband").empty() || !files.list("/sys/class/cxi").empty();
-  if (!has_fabric && config.text(Knob::topo_file).empty()) return {};
+  if (!has_fabric && config.text(Setting::topo_file).empty()) return {};
   // No rank moves GPU memory yet, so that CUDA need not be asked.
   const Model model = machine_of(
       config,

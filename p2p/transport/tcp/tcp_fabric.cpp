@@ -40,10 +40,10 @@ TcpFabric::TcpFabric(LocalRank& local, ProgressThread& progress, FabricEvents& e
     : local_(local),
       progress_(progress),
       events_(events),
-      eager_ranks_(static_cast<int>(config.integer(Knob::mesh_eager).value())),
-      terms_({.rails = static_cast<std::uint16_t>(config.integer(Knob::rails).value()),
-              .checksums = static_cast<std::uint8_t>(config.flag(Knob::checksum)),
-              .encrypts = static_cast<std::uint8_t>(config.flag(Knob::encrypt))}),
+      eager_ranks_(static_cast<int>(config.integer(Setting::mesh_eager).value())),
+      terms_({.rails = static_cast<std::uint16_t>(config.integer(Setting::rails).value()),
+              .checksums = static_cast<std::uint8_t>(config.flag(Setting::checksum)),
+              .encrypts = static_cast<std::uint8_t>(config.flag(Setting::encrypt))}),
       connector_(local, progress, *this, config),
       endings_(progress, kEndings, [this](std::uint64_t) { end_those_that_are_due(); }) {}
 

@@ -46,7 +46,7 @@ VerbsFabric::VerbsFabric(LocalRank& local, ProgressThread& progress, FabricEvent
       events_(events),
       verbs_(std::move(verbs)),
       options_(VerbsOptions::read(config)),
-      init_timeout_(config.time(Knob::init_timeout).value()),
+      init_timeout_(config.time(Setting::init_timeout).value()),
       why_not_(std::move(why_not)),
       connector_(local, progress, *this, config) {}
 

@@ -143,7 +143,7 @@ class KeptRoll final : public Roll {
     if (size_ == 1) return;
     os::raise_descriptor_limit();
     Reception reception(setup, log);
-    const auto places = own_places(setup.address, resolve(setup.address), config.text(Knob::iface));
+    const auto places = own_places(setup.address, resolve(setup.address), config.text(Setting::iface));
     reception.open(places, setup.address.port);
     log.info(Subsystem::boot, "waiting for {} ranks at {}", size_ - 1, setup.address.text());
     members_ = reception.wait(deadline);

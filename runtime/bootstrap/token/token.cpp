@@ -33,12 +33,12 @@ Roll::Setup setup_of(const Config& config) {
   const auto need = [&](bool is_there, const char* variable) {
     if (!is_there) missing += std::string(missing.empty() ? "" : ", ") + variable;
   };
-  const auto rank = config.integer(Knob::rank);
-  const auto size = config.integer(Knob::size);
+  const auto rank = config.integer(Setting::rank);
+  const auto size = config.integer(Setting::size);
   need(rank.has_value(), "WEFT_RANK");
   need(size.has_value(), "WEFT_SIZE");
-  need(!config.text(Knob::addr).empty(), "WEFT_ADDR");
-  need(!config.text(Knob::token_file).empty(), "WEFT_TOKEN_FILE");
+  need(!config.text(Setting::addr).empty(), "WEFT_ADDR");
+  need(!config.text(Setting::token_file).empty(), "WEFT_TOKEN_FILE");
   if (!missing.empty())
     refuse("a job without a launcher also needs " + missing,
            "set all four of WEFT_RANK, WEFT_SIZE, WEFT_ADDR and WEFT_TOKEN_FILE for every rank");
@@ -47,15 +47,15 @@ Roll::Setup setup_of(const Config& config) {
            "ranks are numbered from 0 to WEFT_SIZE - 1");
   return {.rank = static_cast<int>(*rank),
           .size = static_cast<int>(*size),
-          .address = bootstrap::parse_job_address(config.text(Knob::addr)),
-          .key = bootstrap::read_token(config.text(Knob::token_file))};
+          .address = bootstrap::parse_job_address(config.text(Setting::addr)),
+          .key = bootstrap::read_token(config.text(Setting::token_file))};
 }
 
 class TokenBootstrap final : public Bootstrap {
  public:
   explicit TokenBootstrap(const Config& config)
       : setup_(setup_of(config)), log_(config, os::host_identity().name, setup_.rank) {
-    const auto deadline = Deadline::after(config.time(Knob::init_timeout).value());
+    const auto deadline = Deadline::after(config.time(Setting::init_timeout).value());
     roll_ = setup_.rank == 0 ? bootstrap::keep_roll(setup_, config, log_, deadline)
                              : bootstrap::answer_roll(setup_, deadline);
     find_own_host(deadline);

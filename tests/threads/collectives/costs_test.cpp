@@ -203,7 +203,7 @@ TEST_P(CostOfRanks, IsNoMoreByAPlanThanWithoutAndGrowsWithWhatIsAskedFor) {
           all[i] += again;
         }
       },
-      settings().with(Knob::fabric, "tcp"));
+      settings().with(Setting::fabric, "tcp"));
   const Posted& barriers = all[0];
   const Posted& words = all[1];
   const Posted& large = all[2];

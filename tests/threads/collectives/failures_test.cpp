@@ -102,7 +102,7 @@ TEST(CollectiveFailure, ARankThatLeavesAfterItsPartIsMissedByNobody) {
           EXPECT_TRUE(which != 2 || read(many) == pattern(0, kMany));
           if (world.rank() == 1) (void)world.leave();
         },
-        settings().with(Knob::fabric, "tcp"));
+        settings().with(Setting::fabric, "tcp"));
   }
 }
 

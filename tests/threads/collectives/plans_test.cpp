@@ -103,7 +103,7 @@ TEST(Plan, IsRunAgainBetweenHostsWithoutMessageRegistrationOrMemory) {
         }
         meeting.wait();
       },
-      settings().with(Knob::fabric, "tcp"));
+      settings().with(Setting::fabric, "tcp"));
 }
 
 TEST(Plan, GoesByRoundsHoweverMuchTwoRanksSendEachOther) {
@@ -128,7 +128,7 @@ TEST(Plan, GoesByRoundsHoweverMuchTwoRanksSendEachOther) {
         ASSERT_TRUE(group.run(call).ok());
         ASSERT_EQ(call.out.as<std::int32_t>().back(), 3);
       },
-      settings().with(Knob::fabric, "tcp"));
+      settings().with(Setting::fabric, "tcp"));
 }
 
 TEST(Plan, SeveralAreUnderWayAndEndInTheirOrder) {
@@ -324,7 +324,7 @@ TEST_P(RandomCalls, OnSeveralGroupsWithMessagesBetweenGiveWhatTheyMust) {
           ring.arrive();
         }
       },
-      settings().with(Knob::fabric, GetParam()));
+      settings().with(Setting::fabric, GetParam()));
 }
 
 }  // namespace

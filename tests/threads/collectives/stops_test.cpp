@@ -221,7 +221,7 @@ TEST(CollectiveStop, WorkEndsAtTheDeadlineAndGoesOnInTheNextWait) {
         EXPECT_TRUE(status.ok()) << status.text();
         EXPECT_TRUE(holds(tensor, 2));
       },
-      settings().with(Knob::arena_chunk, "64m"));
+      settings().with(Setting::arena_chunk, "64m"));
 }
 
 TEST(CollectiveStop, PollsMoveItInStints) {
@@ -239,7 +239,7 @@ TEST(CollectiveStop, PollsMoveItInStints) {
         ASSERT_TRUE(plan.wait().ok());
         EXPECT_TRUE(holds(tensor, 1.5F));
       },
-      settings().with(Knob::arena_chunk, "64m"));
+      settings().with(Setting::arena_chunk, "64m"));
 }
 
 }  // namespace

@@ -162,7 +162,7 @@ TEST_P(RandomOrders, OfWaitsEnd) {
           ASSERT_EQ(read(in), pattern(before, count));
         }
       },
-      settings().with(Knob::fabric, GetParam()));
+      settings().with(Setting::fabric, GetParam()));
 }
 
 }  // namespace

@@ -156,7 +156,7 @@ TEST(Board, RecordsEveryTransferWhenAsked) {
           meeting.wait();
         }
       },
-      settings().with(Knob::record, "all"));
+      settings().with(Setting::record, "all"));
 }
 
 TEST(Board, GivesAnEdgesPlaceToTheNext) {
@@ -184,7 +184,7 @@ TEST(Board, CountsTheSameWithNothingRecorded) {
         EXPECT_EQ(board.edges().size(), 1U);
         EXPECT_EQ(board.recorder().last(1).begun, 0U);
       },
-      settings().with(Knob::record, "off"));
+      settings().with(Setting::record, "off"));
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ class SilentJob {
   Outcome run() {
     job_.run(
         2, [this](World& world) { world.rank() == 0 ? call(world) : answer(world); },
-        verbs_settings().with(Knob::dead_after, "60s"));
+        verbs_settings().with(Setting::dead_after, "60s"));
     return outcome_;
   }
 

@@ -139,7 +139,7 @@ TEST(MemoryThatIsNotRegistered, EndsTheJoinOrTheAttach) {
             remote.put(world.allocate(spec.dtype, spec.shape)).wait().or_throw();
             static_cast<void>(slot.wait().value());
           },
-          verbs_settings().with(Knob::init_timeout, "10s").with(Knob::timeout, "5s"));
+          verbs_settings().with(Setting::init_timeout, "10s").with(Setting::timeout, "5s"));
     });
     if (detail.code == Code::ok) {
       EXPECT_GT(nth, 2U) << "control and data memory at least";

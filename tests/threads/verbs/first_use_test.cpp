@@ -20,10 +20,10 @@ using std::chrono::seconds;
 
 Config on_first_use() {
   return settings()
-      .with(Knob::fabric, "verbs")
-      .with(Knob::mesh_eager, "0")
-      .with(Knob::log, "off")
-      .with(Knob::init_timeout, "10s");
+      .with(Setting::fabric, "verbs")
+      .with(Setting::mesh_eager, "0")
+      .with(Setting::log, "off")
+      .with(Setting::init_timeout, "10s");
 }
 
 SlotSpec edge(int from, int to) {

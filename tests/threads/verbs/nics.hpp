@@ -21,7 +21,7 @@ using p2p::verbs::fake::NicCounts;
 using p2p::verbs::fake::NicSpec;
 
 inline Config verbs_settings() {
-  return settings().with(Knob::fabric, "verbs").with(Knob::log, "off");
+  return settings().with(Setting::fabric, "verbs").with(Setting::log, "off");
 }
 
 /// A job whose ranks have a NIC each; the network is there for as long as it is.

@@ -47,7 +47,7 @@ void carry(const std::string& ladder, const std::string& pairs, const NicSpec& n
           }
         }
       },
-      verbs_settings().with(Knob::ladder, ladder).with(Knob::qps_per_peer, pairs));
+      verbs_settings().with(Setting::ladder, ladder).with(Setting::qps_per_peer, pairs));
 }
 
 TEST(Sizes, WhereSomethingChangesAreCarriedWhole) {
@@ -73,7 +73,7 @@ TEST(Sizes, OfGigabytesAreCarriedWhole) {
   const std::array sizes{gigabyte, 2 * gigabyte - 1, 4 * gigabyte + 9};
   NicJob job;
   Meeting meeting(2);
-  const auto settings = verbs_settings().with(Knob::timeout, "120s");
+  const auto settings = verbs_settings().with(Setting::timeout, "120s");
   for (const std::int64_t bytes : sizes) {
     SCOPED_TRACE(testing::Message() << bytes << " bytes");
     const SlotSpec in{.name = "in", .dtype = DType::u8, .shape = {bytes}};
@@ -131,10 +131,10 @@ TEST(QueuePairs, AreSpreadEvenlyOverTheCompletionQueues) {
     job.run(
         kRanks, [&](World&) { meeting.wait(); },
         verbs_settings()
-            .with(Knob::cqs, std::to_string(queues))
-            .with(Knob::qps_per_peer, "3")
-            .with(Knob::log, "debug:path")
-            .with(Knob::log_file, (folder.path() / "%r").string()));
+            .with(Setting::cqs, std::to_string(queues))
+            .with(Setting::qps_per_peer, "3")
+            .with(Setting::log, "debug:path")
+            .with(Setting::log_file, (folder.path() / "%r").string()));
     for (int rank = 0; rank < kRanks; ++rank) {
       std::ostringstream log;
       log << std::ifstream(folder.path() / std::to_string(rank)).rdbuf();

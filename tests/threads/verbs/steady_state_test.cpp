@@ -146,7 +146,7 @@ TEST_P(SteadyState, CostsItsWorkRequestsAlone) {
         }
         meeting.wait();
       },
-      verbs_settings().with(Knob::ladder, usage.ladder).with(Knob::qps_per_peer, usage.pairs),
+      verbs_settings().with(Setting::ladder, usage.ladder).with(Setting::qps_per_peer, usage.pairs),
       [&](int rank) { return std::make_shared<PassedOver>(job.network.device(rank)); });
   job.expect_clean();
 }

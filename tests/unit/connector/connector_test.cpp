@@ -172,7 +172,7 @@ TEST(Connector, SaysNothingOfARankThatItGaveUpAndDropped) {
 TEST(Connector, MeetsOverIpv6) {
   std::unique_ptr<Job> job;
   try {
-    job = std::make_unique<Job>(2, settings().with(Knob::iface, "::1"));
+    job = std::make_unique<Job>(2, settings().with(Setting::iface, "::1"));
   } catch (const Error& error) {
     GTEST_SKIP() << "no ::1 here: " << error.what();
   }
@@ -254,7 +254,7 @@ TEST(Connector, TriesTheNextPlaceWhenOneLeadsElsewhere) {
 }
 
 TEST(Connector, SaysWhatBecameOfEveryPlace) {
-  Job job(2, settings().with(Knob::init_timeout, "1s"));
+  Job job(2, settings().with(Setting::init_timeout, "1s"));
   auto known = with_first_place(job.addresses(), "127.0.0.77");
   // At rank 0's own place rank 0 listens, as another rank.
   std::swap(known[0].connector.port, known[1].connector.port);
@@ -273,7 +273,7 @@ TEST(Connector, SaysWhatBecameOfEveryPlace) {
 }
 
 TEST(Connector, SaysThatARankNeverCalled) {
-  Job job(2, settings().with(Knob::init_timeout, "1s"));
+  Job job(2, settings().with(Setting::init_timeout, "1s"));
   job.start();
   job[0].connect(1);
   const auto end = job[0].wait_end(1).value();

@@ -12,7 +12,7 @@ namespace {
 
 using std::chrono::steady_clock;
 
-Config quick() { return settings().with(Knob::dead_after, "1s"); }
+Config quick() { return settings().with(Setting::dead_after, "1s"); }
 
 /// Rank 0, and a rank 1 that says what the test says.
 class Heartbeat : public testing::Test {
@@ -121,7 +121,7 @@ TEST_F(Heartbeat, PutsPiecesOfAMessageTogether) {
 }
 
 TEST(Heartbeats, KeepQuietRanksTogether) {
-  Job job(3, settings().with(Knob::dead_after, "2s"));
+  Job job(3, settings().with(Setting::dead_after, "2s"));
   job.connect();
   std::this_thread::sleep_for(3s);
   for (int a = 0; a < 3; ++a)

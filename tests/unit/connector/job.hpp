@@ -27,9 +27,9 @@ using namespace std::chrono_literals;
 
 inline Config settings() {
   return Config()
-      .with(Knob::iface, "127.0.0.1")
-      .with(Knob::init_timeout, "20s")
-      .with(Knob::log, "off");
+      .with(Setting::iface, "127.0.0.1")
+      .with(Setting::init_timeout, "20s")
+      .with(Setting::log, "off");
 }
 
 inline std::vector<std::byte> bytes(std::string_view text) {

@@ -149,7 +149,7 @@ TEST_F(Strangers, MayTalkRubbish) {
 }
 
 TEST(SlowStrangers, AreCutOff) {
-  Job job(2, settings().with(Knob::init_timeout, "2s"));
+  Job job(2, settings().with(Setting::init_timeout, "2s"));
   job.start();
   RawPeer peer(job[0].address.connector);
   const auto hello = Identity(1, 2, secret(Rank::kSecret)).hello(0);
@@ -206,7 +206,7 @@ TEST_F(Strangers, AreNamedInALineForAllOfThem) {
   testing::internal::CaptureStderr();
   int port = 0;
   {
-    Rank loud(0, kSize, settings().with(Knob::log, "warn"));
+    Rank loud(0, kSize, settings().with(Setting::log, "warn"));
     loud.start(job.addresses());
     port = loud.address.connector.port;
     for (int i = 0; i < 20; ++i) {

@@ -90,7 +90,7 @@ class TopoFile : public testing::Test {
   Config config(const std::string& text) const {
     const auto path = folder_.path() / "machine";
     std::ofstream(path) << text;
-    return Config().with(Knob::topo_file, path.string());
+    return Config().with(Setting::topo_file, path.string());
   }
   tests::TempFolder folder_;
 };
@@ -150,18 +150,18 @@ TEST_F(TopoFile, ThatCantBeReadIsABadSetting) {
       EXPECT_NE(std::string(error.what()).find("WEFT_TOPO_FILE"), std::string::npos);
     }
   }
-  EXPECT_THROW(machine_of(Config().with(Knob::topo_file, "/nonexistent"), {}), Error);
+  EXPECT_THROW(machine_of(Config().with(Setting::topo_file, "/nonexistent"), {}), Error);
 }
 
 TEST(PolicyOf, ReadsTheSettings) {
   const Policy policy = policy_of(
-      Config().with(Knob::nic, "a").with(Knob::gpu_nic, "GPU0=b").with(Knob::gdr_level, "poster"));
+      Config().with(Setting::nic, "a").with(Setting::gpu_nic, "GPU0=b").with(Setting::gdr_level, "poster"));
   EXPECT_EQ(policy.nic, "a");
   EXPECT_EQ(policy.gpu_nic.at(0).second, "b");
   EXPECT_EQ(policy.gdr_level, PathClass::PHB);
-  EXPECT_TRUE(policy_of(Config().with(Knob::gdr_level, "never")).gdr_never);
-  EXPECT_THROW(policy_of(Config().with(Knob::gpu_nic, "GPU0")), Error);
-  EXPECT_THROW(Config().with(Knob::gdr_level, "near"), Error);
+  EXPECT_TRUE(policy_of(Config().with(Setting::gdr_level, "never")).gdr_never);
+  EXPECT_THROW(policy_of(Config().with(Setting::gpu_nic, "GPU0")), Error);
+  EXPECT_THROW(Config().with(Setting::gdr_level, "near"), Error);
 }
 
 }  // namespace

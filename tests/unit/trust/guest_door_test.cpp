@@ -46,7 +46,7 @@ class GuestDoorTest : public testing::Test {
 
   weft::tests::TempFolder folder;
   GuestAddress address{.file = (folder.path() / "address").string()};
-  Log log{Config().with(Knob::log, "error"), "host", -1};
+  Log log{Config().with(Setting::log, "error"), "host", -1};
   p2p::Identity::Secret key = p2p::token_key(kToken, p2p::TokenUse::guests);
   p2p::ProgressThread thread;
   GuestDoor door{

@@ -101,7 +101,7 @@ class RollTest : public testing::Test {
   }
 
   const std::uint16_t port = free_port();
-  Log log{Config().with(Knob::log, "off"), "here", 0};
+  Log log{Config().with(Setting::log, "off"), "here", 0};
 };
 
 void expect_has(const std::string& line, std::string_view part) {

@@ -125,18 +125,18 @@ TEST(JobAddress, IsWhereRankZeroListensIfItIsItsOwn) {
 
 TEST(TokenBootstrap, NamesWhatItWasNotTold) {
   const auto told = [](const Config& config) {
-    return refusal([&] { (void)choose_bootstrap(config.with(Knob::bootstrap, "token")); });
+    return refusal([&] { (void)choose_bootstrap(config.with(Setting::bootstrap, "token")); });
   };
   EXPECT_NE(told(Config()).find("needs WEFT_RANK, WEFT_SIZE, WEFT_ADDR, WEFT_TOKEN_FILE"),
             std::string::npos);
-  EXPECT_NE(told(Config().with(Knob::rank, "1").with(Knob::addr, "127.0.0.1:1"))
+  EXPECT_NE(told(Config().with(Setting::rank, "1").with(Setting::addr, "127.0.0.1:1"))
                 .find("needs WEFT_SIZE, WEFT_TOKEN_FILE"),
             std::string::npos);
   EXPECT_NE(told(Config()
-                     .with(Knob::rank, "4")
-                     .with(Knob::size, "4")
-                     .with(Knob::addr, "127.0.0.1:1")
-                     .with(Knob::token_file, "/none"))
+                     .with(Setting::rank, "4")
+                     .with(Setting::size, "4")
+                     .with(Setting::addr, "127.0.0.1:1")
+                     .with(Setting::token_file, "/none"))
                 .find("WEFT_RANK=4 with WEFT_SIZE=4"),
             std::string::npos);
 }

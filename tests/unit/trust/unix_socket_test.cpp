@@ -118,7 +118,7 @@ class Stranger {
   bool is_connected_ = false;
 };
 
-Config quiet() { return Config().with(Knob::fabric, "shm").with(Knob::log, "off"); }
+Config quiet() { return Config().with(Setting::fabric, "shm").with(Setting::log, "off"); }
 
 /// As a job of two runs: every socket of a rank is called by what `call` makes of a stranger.
 /// Returns how many the ranks turned away.

@@ -50,8 +50,8 @@ class DeviceRig {
   tests::TempFolder folder_;
   const VerbsOptions options_;
   Log log_{Config()
-               .with(Knob::log, "debug:path")
-               .with(Knob::log_file, (folder_.path() / "log").string()),
+               .with(Setting::log, "debug:path")
+               .with(Setting::log_file, (folder_.path() / "log").string()),
            "a", 0};
   std::unique_ptr<Device> device_;
 };

@@ -36,21 +36,21 @@ TEST(VerbsOptions, AreWhatTheConfigurationSays) {
   EXPECT_EQ(defaults.text(), VerbsOptions().text()) << "both have the same defaults";
   EXPECT_EQ(defaults.arena_bytes, 18U << 20U);
   const VerbsOptions options = VerbsOptions::read(Config()
-                                                      .with(Knob::nic, "rxe0:1")
-                                                      .with(Knob::ib_gid, "3")
-                                                      .with(Knob::qps_per_peer, "8")
-                                                      .with(Knob::cqs, "2")
-                                                      .with(Knob::queue_depth, "16")
-                                                      .with(Knob::ladder, "counted")
-                                                      .with(Knob::ib_timeout, "31")
-                                                      .with(Knob::ib_retry, "0")
-                                                      .with(Knob::ib_sl, "15")
-                                                      .with(Knob::ib_traffic_class, "255")
-                                                      .with(Knob::ib_pkey, "65535")
-                                                      .with(Knob::ib_mtu, "4096")
-                                                      .with(Knob::ib_max_message, "64k")
-                                                      .with(Knob::connect, "cm")
-                                                      .with(Knob::mesh_eager, "0"));
+                                                      .with(Setting::nic, "rxe0:1")
+                                                      .with(Setting::ib_gid, "3")
+                                                      .with(Setting::qps_per_peer, "8")
+                                                      .with(Setting::cqs, "2")
+                                                      .with(Setting::queue_depth, "16")
+                                                      .with(Setting::ladder, "counted")
+                                                      .with(Setting::ib_timeout, "31")
+                                                      .with(Setting::ib_retry, "0")
+                                                      .with(Setting::ib_sl, "15")
+                                                      .with(Setting::ib_traffic_class, "255")
+                                                      .with(Setting::ib_pkey, "65535")
+                                                      .with(Setting::ib_mtu, "4096")
+                                                      .with(Setting::ib_max_message, "64k")
+                                                      .with(Setting::connect, "cm")
+                                                      .with(Setting::mesh_eager, "0"));
   EXPECT_EQ(
       options.text(),
       "WEFT_NIC=rxe0:1 WEFT_IB_GID=3 WEFT_QPS_PER_PEER=8 WEFT_CQS=2 WEFT_QUEUE_DEPTH=16 "

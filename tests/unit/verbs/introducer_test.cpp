@@ -107,7 +107,7 @@ class Rank {
   Device& device_;
   CompletionQueue queue_;
   std::vector<QueuePairHandle> pairs_;
-  Log log_{Config().with(Knob::log, "off"), "here", 0};
+  Log log_{Config().with(Setting::log, "off"), "here", 0};
   ProgressThread progress_;
   std::optional<Introducer> introducer_;
   // The progress thread's.

@@ -12,8 +12,8 @@ constexpr std::array<std::string_view, 5> kLadders{"auto", "tail", "imm", "count
 constexpr std::size_t kControlChunk = 2U << 20U;
 
 template <typename Number>
-Number number(const Config& config, Knob knob) {
-  return static_cast<Number>(config.integer(knob).value());
+Number number(const Config& config, Setting setting) {
+  return static_cast<Number>(config.integer(setting).value());
 }
 
 Ladder ladder_of(std::string_view text) {
@@ -35,22 +35,22 @@ std::string_view name(Ladder ladder) noexcept { return kLadders[static_cast<std:
 
 VerbsOptions VerbsOptions::read(const Config& config) {
   VerbsOptions options;
-  options.nic = config.text(Knob::nic);
-  options.gid_index = static_cast<int>(config.integer(Knob::ib_gid).value_or(-1));
-  options.queue_pairs = number<int>(config, Knob::qps_per_peer);
-  options.completion_queues = number<int>(config, Knob::cqs);
-  options.depth = number<std::uint32_t>(config, Knob::queue_depth);
-  options.ladder = ladder_of(config.text(Knob::ladder));
-  options.timeout = number<std::uint8_t>(config, Knob::ib_timeout);
-  options.retry = number<std::uint8_t>(config, Knob::ib_retry);
-  options.service_level = number<std::uint8_t>(config, Knob::ib_sl);
-  options.traffic_class = number<std::uint8_t>(config, Knob::ib_traffic_class);
-  options.pkey_index = number<std::uint16_t>(config, Knob::ib_pkey);
-  options.mtu = mtu_of(config.text(Knob::ib_mtu));
-  options.max_message = config.size(Knob::ib_max_message).value_or(0);
-  options.connection_manager = config.text(Knob::connect) == "cm";
-  options.eager_ranks = number<int>(config, Knob::mesh_eager);
-  options.arena_bytes = kControlChunk + config.size(Knob::arena_chunk).value();
+  options.nic = config.text(Setting::nic);
+  options.gid_index = static_cast<int>(config.integer(Setting::ib_gid).value_or(-1));
+  options.queue_pairs = number<int>(config, Setting::qps_per_peer);
+  options.completion_queues = number<int>(config, Setting::cqs);
+  options.depth = number<std::uint32_t>(config, Setting::queue_depth);
+  options.ladder = ladder_of(config.text(Setting::ladder));
+  options.timeout = number<std::uint8_t>(config, Setting::ib_timeout);
+  options.retry = number<std::uint8_t>(config, Setting::ib_retry);
+  options.service_level = number<std::uint8_t>(config, Setting::ib_sl);
+  options.traffic_class = number<std::uint8_t>(config, Setting::ib_traffic_class);
+  options.pkey_index = number<std::uint16_t>(config, Setting::ib_pkey);
+  options.mtu = mtu_of(config.text(Setting::ib_mtu));
+  options.max_message = config.size(Setting::ib_max_message).value_or(0);
+  options.connection_manager = config.text(Setting::connect) == "cm";
+  options.eager_ranks = number<int>(config, Setting::mesh_eager);
+  options.arena_bytes = kControlChunk + config.size(Setting::arena_chunk).value();
   return options;
 }
 

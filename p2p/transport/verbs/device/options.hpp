@@ -15,7 +15,7 @@ enum class Ladder : std::uint8_t { automatic, tail, immediate, counted, send };
 /// As WEFT_LADDER has it.
 std::string_view name(Ladder ladder) noexcept;
 
-/// The knobs of the verbs fabric, as read.
+/// The settings of the verbs fabric, as read.
 struct VerbsOptions {
   std::string nic;             ///< WEFT_NIC: "mlx5_0" or "mlx5_0:1"; empty: the best
   int gid_index = -1;          ///< WEFT_IB_GID; -1: by rule

@@ -1,4 +1,4 @@
-#include "base/nearest_knob.hpp"
+#include "base/nearest_setting.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -27,10 +27,10 @@ std::size_t distance(std::string_view from, std::string_view to) {
 
 }  // namespace
 
-std::string_view nearest_knob(std::string_view name) {
+std::string_view nearest_setting(std::string_view name) {
   std::string_view nearest;
   auto least = std::numeric_limits<std::size_t>::max();
-  for (const auto& spec : knob_table()) {
+  for (const auto& spec : setting_table()) {
     const auto far = distance(name, spec.variable);
     if (far >= least) continue;
     least = far;

@@ -6,6 +6,6 @@
 namespace weft {
 
 /// The WEFT_ variable that is the fewest insertions, deletions and replacements away from `name`.
-std::string_view nearest_knob(std::string_view name);
+std::string_view nearest_setting(std::string_view name);
 
 }  // namespace weft
