@@ -137,13 +137,13 @@ constexpr std::array<SettingSpec, static_cast<std::size_t>(Setting::count_)> kTa
      "1: tensors that go over TCP bear a checksum"},
     {Setting::encrypt, "WEFT_ENCRYPT", SettingType::boolean, "0", kFlag,
      "1: what goes over TCP is encrypted"},
-    {Setting::guest_addr, "WEFT_GUEST_ADDR", SettingType::text, "",
+    {Setting::subscribe_addr, "WEFT_SUBSCRIBE_ADDR", SettingType::text, "",
      "host:port or [IPv6]:port, or the path of a file, with a slash in it",
-     "where a rank that publishes lets guests in, and where guests call; a file: the rank draws a "
+     "where a rank that publishes lets subscribers in, and where subscribers call; a file: the rank draws a "
      "port and writes there where it listens"},
-    {Setting::guest_token_file, "WEFT_GUEST_TOKEN_FILE", SettingType::text, "",
+    {Setting::subscribe_token_file, "WEFT_SUBSCRIBE_TOKEN_FILE", SettingType::text, "",
      "a file of mode 0600 with 32 random characters or more",
-     "what a guest must know to be let in; a token of its own, not the job's"},
+     "what a subscriber must know to be let in; a token of its own, not the job's"},
     {Setting::ps_servers, "WEFT_PS_SERVERS", SettingType::text, "all",
      "all, host, or a number of ranks, such as 2",
      "who holds a parameter server's shards where the program leaves it open; all: every rank, "

@@ -41,7 +41,7 @@ void declare(CLI::App& app, Options& o) {
       ->capture_default_str();
   app.add_option("--publish", o.publish,
                  "rank 0 publishes the parameters after each so many steps, for rollout_charlm; "
-                 "WEFT_GUEST_ADDR and WEFT_GUEST_TOKEN_FILE say how it is reached; 0: never")
+                 "WEFT_SUBSCRIBE_ADDR and WEFT_SUBSCRIBE_TOKEN_FILE say how it is reached; 0: never")
       ->check(CLI::Range(0, 100'000'000))
       ->capture_default_str();
   app.add_option("--readers", o.readers,

@@ -69,7 +69,7 @@ void ReaderState::fail_late() {
 
 void ReaderState::fail(Code code, const std::string& message, const std::string& hint) {
   throw Error(ErrorDetail{.code = code,
-                          .operation = specs_.empty() ? "join as a guest" : "pull",
+                          .operation = specs_.empty() ? "join as a subscriber" : "pull",
                           .message = fmt::format("publisher at {}: {}", address_, message),
                           .hint = hint,
                           .slot = name_});

@@ -122,7 +122,7 @@ void print_text(const Config& config, const Machine& machine) {
   for (const auto& spec : setting_table())
     width = std::max(width, shown(config.text(spec.setting)).size());
   for (const auto& spec : setting_table())
-    fmt::print("{:<21} = {:<{}}  {}\n{:24}{}\n{:24}accepted: {}; default: {}\n", spec.variable,
+    fmt::print("{:<25} = {:<{}}  {}\n{:28}{}\n{:28}accepted: {}; default: {}\n", spec.variable,
                shown(config.text(spec.setting)), width, config.source(spec.setting), "", spec.meaning, "",
                spec.accepts, shown(spec.fallback));
   for (const auto& warning : config.warnings()) fmt::print("\nwarning: {}\n", warning);

@@ -72,7 +72,7 @@ std::string Identity::distrust_job(const Hello& hello) const {
   std::string reason = distrust(hello.greeting());
   if (reason.empty() && hello.job != job_)
     reason = fmt::format("{}: {}, this end's is {}",
-                         hello.purpose == Purpose::guest ? "it has another token, by its number"
+                         hello.purpose == Purpose::subscriber ? "it has another token, by its number"
                                                          : "it is of another job, by the secret",
                          text(hello.job), text(job_));
   if (reason.empty() && hello.job_size != job_size_)
@@ -98,7 +98,7 @@ std::string Identity::distrust(const Hello& caller) const {
                          // A rank shares memory with itself as with the others.
                          (caller.from == rank_ && caller.purpose != Purpose::memory)))
     reason = fmt::format("it says it is rank {} calling rank {}", caller.from, caller.to);
-  if (reason.empty() && caller.purpose > Purpose::guest)
+  if (reason.empty() && caller.purpose > Purpose::subscriber)
     reason = "it wants a connection of a kind that this rank does not know";
   return reason;
 }

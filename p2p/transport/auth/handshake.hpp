@@ -35,7 +35,7 @@ enum class Purpose : std::uint8_t {
   data,    ///< a fabric's own, of which there may be several
   memory,  ///< by a Unix socket, within a host
   roll,    ///< to rank 0 of a job without a launcher, before the ranks know each other
-  guest    ///< of a process that is no rank, to one that publishes
+  subscriber    ///< of a process that is no rank, to one that publishes
 };
 
 /// A number for a job, which gives its secret away to nobody.

@@ -11,7 +11,7 @@ Identity::Secret token_key(std::string_view token, TokenUse use) {
     throw Error(ErrorDetail{
         .code = Code::system, .operation = "join", .message = "libsodium found no randomness"});
   const std::string_view purpose =
-      use == TokenUse::guests ? "weft guests' token" : "weft bootstrap token";
+      use == TokenUse::subscribers ? "weft subscribers' token" : "weft bootstrap token";
   Identity::Secret key{};
   static_assert(sizeof key >= crypto_generichash_BYTES_MIN);
   // Keyed with the purpose: the same token, used by something else, gives nothing away.

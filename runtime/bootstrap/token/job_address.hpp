@@ -1,4 +1,4 @@
-// WEFT_ADDR: where the ranks of a job find rank 0. WEFT_GUEST_ADDR is written alike.
+// WEFT_ADDR: where the ranks of a job find rank 0. WEFT_SUBSCRIBE_ADDR is written alike.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ struct Resolved {
 /// The address itself; a name is looked up by the system's resolver, which may take its time.
 Resolved resolve(const JobAddress& address);
 
-/// Where rank 0, or who takes guests in, listens: what of `resolved` belongs to this host; where
+/// Where rank 0, or who takes subscribers in, listens: what of `resolved` belongs to this host; where
 /// none does (the address is forwarded), the places that WEFT_IFACE names. Throws
 /// Error(bad_config).
 std::vector<p2p::Place> own_places(const JobAddress& address, const Resolved& resolved,

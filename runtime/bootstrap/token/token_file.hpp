@@ -1,4 +1,4 @@
-// The file whose content every rank of a job, or every guest, must know to be let in.
+// The file whose content every rank of a job, or every subscriber, must know to be let in.
 #pragma once
 
 #include <cstddef>

@@ -2,7 +2,7 @@
 
 The strangers are of another user (where this runs as root), call every rank's TCP ports and Unix sockets, and renew
 what is closed: idle ones, garbage, half a record, hellos without a proof. Jobs by a launcher, over shared memory and over
-TCP, jobs by a token, and a guest that reads what a rank publishes.
+TCP, jobs by a token, and a subscriber that reads what a rank publishes.
 
 Usage: crowds.py RANK_RING TRAIN_CHARLM ROLLOUT_CHARLM TEXT MPIRUN [FLAG ...]
 
@@ -130,8 +130,8 @@ class Jobs:
         settings = {"WEFT_SIZE": str(RANKS), "WEFT_ADDR": f"127.0.0.1:{PORT}", "WEFT_TOKEN_FILE": self.token}
         wait_for([start([self.ring], WEFT_RANK=str(rank), **settings) for rank in range(RANKS)])
 
-    def with_a_guest(self):
-        settings = {"WEFT_GUEST_ADDR": self.address, "WEFT_GUEST_TOKEN_FILE": self.token}
+    def with_a_subscriber(self):
+        settings = {"WEFT_SUBSCRIBE_ADDR": self.address, "WEFT_SUBSCRIBE_TOKEN_FILE": self.token}
         reader = [self.rollout, "--text", self.text, "--characters", "20", "--do-not-judge"]
         job = [*self.mpirun, "-n", "2", self.train, "--text", self.text, "--publish", "4", "--readers", "1"]
         job += ["--steps", "20", "--hidden", "32", "--batch", "8", "--sample", "0"]
@@ -161,7 +161,7 @@ def main():
         jobs = Jobs(folder, *map(os.path.realpath, sys.argv[1:5]), *sys.argv[5:])
         os.chmod(folder, 0o711)  # the strangers are to find the ports
         ports = Ports(os.path.join(folder, "ports"), map(os.path.realpath, sys.argv[1:3]))
-        kinds = (jobs.by_shared_memory, jobs.by_tcp, jobs.by_token, jobs.with_a_guest)
+        kinds = (jobs.by_shared_memory, jobs.by_tcp, jobs.by_token, jobs.with_a_subscriber)
         quiet = {job.__name__: max(took(job) for _ in range(TIMES)) for job in kinds}
         for crowd in [Crowds.KINDS] + ([(kind,) for kind in Crowds.KINDS] if FULL else []):
             crowds = Crowds(crowd, ports.path)

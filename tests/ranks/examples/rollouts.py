@@ -75,7 +75,7 @@ def strangers_are_refused_and_a_killed_trainer_is_named(environment, folder):
     write_token(folder / "other")
     job = train(environment, "--publish", "1", "--steps", "1000000", "--hidden", "16", "--batch", "2")
     reader = rollout(environment, "--do-not-judge")
-    stranger = rollout({**environment, "WEFT_GUEST_TOKEN_FILE": str(folder / "other")})
+    stranger = rollout({**environment, "WEFT_SUBSCRIBE_TOKEN_FILE": str(folder / "other")})
     refused = stranger.communicate(timeout=60)[0]
     expect(stranger.returncode == 3 and "does not let this process in: it has another token" in refused, f"the stranger: {refused}")
     reader.stdout.readline()
@@ -98,8 +98,8 @@ def main():
         write_token(folder / "token")
         environment = {
             **os.environ,
-            "WEFT_GUEST_ADDR": str(folder / "address"),
-            "WEFT_GUEST_TOKEN_FILE": str(folder / "token"),
+            "WEFT_SUBSCRIBE_ADDR": str(folder / "address"),
+            "WEFT_SUBSCRIBE_TOKEN_FILE": str(folder / "token"),
         }
         began = time.monotonic()
         rollouts_follow_the_trainer(environment, folder)

@@ -10,7 +10,7 @@
 #include <optional>
 #include <typeinfo>
 
-#include "tests/threads/pslib/guests.hpp"
+#include "tests/threads/pslib/subscribers.hpp"
 #include "tests/unit/base/temp_folder.hpp"
 #include "weft/pslib.hpp"
 #include "weft/weft.hpp"
@@ -45,7 +45,7 @@ struct Ground {
   std::string path(const char* name) const { return (folder.path() / name).string(); }
 
   TempFolder folder;
-  GuestPlace place;
+  SubscriberAddressFile place;
   World world;
   Slot slot;
   RemoteSlot remote;

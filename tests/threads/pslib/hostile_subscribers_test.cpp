@@ -1,4 +1,4 @@
-// A guest that means no good costs neither the other guests nor the publisher anything.
+// A subscriber that means no good costs neither the other subscribers nor the publisher anything.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -12,8 +12,8 @@
 
 #include "pslib/publication/wire.hpp"
 #include "runtime/bootstrap/token/token_file.hpp"
-#include "runtime/subscribe/guest_call.hpp"
-#include "tests/threads/pslib/guests.hpp"
+#include "runtime/subscribe/subscriber_connect.hpp"
+#include "tests/threads/pslib/subscribers.hpp"
 
 namespace weft::tests {
 namespace {
@@ -23,15 +23,15 @@ using pslib::Publisher;
 using pslib::Reader;
 using pslib::wire::Ask;
 
-/// A world of one that publishes, and a guest that says what it likes.
-class HostileGuests : public testing::Test {
+/// A world of one that publishes, and a subscriber that says what it likes.
+class HostileSubscribers : public testing::Test {
  public:
   os::Fd let_in() const {
-    return guest::call(guest::parse_guest_address(place.address()),
-                       bootstrap::read_token(place.token(), p2p::TokenUse::guests), soon_enough());
+    return subscribe::call(subscribe::parse_subscriber_address(place.address()),
+                       bootstrap::read_token(place.token(), p2p::TokenUse::subscribers), soon_enough());
   }
-  static bool say(const os::Fd& guest, const std::vector<Ask>& asks) {
-    return ::send(guest.get(), asks.data(), asks.size() * sizeof(Ask), MSG_NOSIGNAL) > 0;
+  static bool say(const os::Fd& subscriber, const std::vector<Ask>& asks) {
+    return ::send(subscriber.get(), asks.data(), asks.size() * sizeof(Ask), MSG_NOSIGNAL) > 0;
   }
   static Deadline soon_enough() { return Deadline::after(std::chrono::seconds(20)); }
   void publish(Publication& publication, float value) {
@@ -39,29 +39,29 @@ class HostileGuests : public testing::Test {
     publication.publish(weights.tensors()).or_throw();
   }
 
-  GuestPlace place;
+  SubscriberAddressFile place;
   InProcessJob job{1, settings()};
   World world = job.join(0);
   std::unique_ptr<Publisher> publisher = std::make_unique<Publisher>(world, place.publisher());
   Weights weights;
 };
 
-TEST_F(HostileGuests, ThatHurryWithoutHavingAskedAreTurnedOut) {
+TEST_F(HostileSubscribers, ThatHurryWithoutHavingAskedAreTurnedOut) {
   Publication publication = publisher->publication("weights", Weights::specs());
   for (const bool waits : {false, true}) {
-    const os::Fd guest = let_in();
+    const os::Fd subscriber = let_in();
     std::vector<Ask> asks = {pslib::wire::attach("weights")};
-    EXPECT_TRUE(say(guest, asks));
-    EXPECT_TRUE(soon([&] { return publication.statistics().guests == 1; }));
+    EXPECT_TRUE(say(subscriber, asks));
+    EXPECT_TRUE(soon([&] { return publication.statistics().subscribers == 1; }));
     std::this_thread::sleep_for(std::chrono::milliseconds(20));  // the description is out
     asks = {Ask{.kind = Ask::Kind::hurry}};
     if (waits) asks = {Ask{.kind = Ask::Kind::wait}, asks[0], asks[0]};
-    EXPECT_TRUE(say(guest, asks));
-    EXPECT_TRUE(soon([&] { return publication.statistics().guests == 0; })) << waits;
+    EXPECT_TRUE(say(subscriber, asks));
+    EXPECT_TRUE(soon([&] { return publication.statistics().subscribers == 0; })) << waits;
   }
 }
 
-TEST_F(HostileGuests, ThatTalkWithoutEndHoldUpNeitherTheOthersNorLeaving) {
+TEST_F(HostileSubscribers, ThatTalkWithoutEndHoldUpNeitherTheOthersNorLeaving) {
   Publication publication = publisher->publication("weights", Weights::specs());
   publish(publication, 1);
   std::atomic<bool> stopping{false};
@@ -72,12 +72,12 @@ TEST_F(HostileGuests, ThatTalkWithoutEndHoldUpNeitherTheOthersNorLeaving) {
       std::vector<Ask> asks(64, Ask{.kind = Ask::Kind::hurry});
       std::vector<std::byte> unread(1 << 20);
       while (!stopping) try {
-          const os::Fd guest = let_in();
-          (void)say(guest, {pslib::wire::attach("weights")});
+          const os::Fd subscriber = let_in();
+          (void)say(subscriber, {pslib::wire::attach("weights")});
           if (i == 1)
             for (std::size_t k = 0; k < asks.size(); k += 2) asks[k] = {.kind = Ask::Kind::wait};
-          while (!stopping && say(guest, asks))
-            while (::recv(guest.get(), unread.data(), unread.size(), MSG_DONTWAIT) > 0) {
+          while (!stopping && say(subscriber, asks))
+            while (::recv(subscriber.get(), unread.data(), unread.size(), MSG_DONTWAIT) > 0) {
             }
         } catch (const Error&) {
           continue;
@@ -95,7 +95,7 @@ TEST_F(HostileGuests, ThatTalkWithoutEndHoldUpNeitherTheOthersNorLeaving) {
   (void)publisher->leave(Deadline::after(std::chrono::milliseconds(500)));
   EXPECT_LE(Clock::now() - start, std::chrono::milliseconds(1500));
   stopping = true;
-  for (std::thread& guest : hostile) guest.join();
+  for (std::thread& subscriber : hostile) subscriber.join();
 }
 
 /// Bytes of memory that no file stands behind.
@@ -106,7 +106,7 @@ std::size_t anonymous_memory() {
   return 0;
 }
 
-TEST_F(HostileGuests, DoNotKeepClosedPublicationsInMemoryNorDoesThePublisher) {
+TEST_F(HostileSubscribers, DoNotKeepClosedPublicationsInMemoryNorDoesThePublisher) {
   constexpr std::int64_t kFloats = 1 << 18;  // 1 MiB
   std::vector<float> values(kFloats, 1.0F);
   const Tensor tensor = Tensor::wrap(values.data(), DType::f32, {kFloats});

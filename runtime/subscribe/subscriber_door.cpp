@@ -1,4 +1,4 @@
-#include "runtime/subscribe/guest_door.hpp"
+#include "runtime/subscribe/subscriber_door.hpp"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 
 #include "weft/error.hpp"
 
-namespace weft::guest {
+namespace weft::subscribe {
 namespace {
 
 using namespace std::chrono_literals;
@@ -19,7 +19,7 @@ constexpr std::chrono::seconds kPatience{10};  ///< with who has not said that i
 
 /// The numbers of the two ends, in a job that consists of them.
 constexpr int kHost = 0;
-constexpr int kGuest = 1;
+constexpr int kSubscriber = 1;
 
 bool is_of_this_host_alone(const p2p::Place& place) {
   p2p::Place loopback{};
@@ -27,7 +27,7 @@ bool is_of_this_host_alone(const p2p::Place& place) {
   return p2p::is_ipv4(place) ? place[12] == std::byte{127} : place == loopback;
 }
 
-std::vector<p2p::Place> places_of(const GuestDoor::Setup& setup) {
+std::vector<p2p::Place> places_of(const SubscriberDoor::Setup& setup) {
   auto places = setup.address.file.empty()
                     ? bootstrap::own_places(setup.address.fixed,
                                             bootstrap::resolve(setup.address.fixed), setup.iface)
@@ -36,29 +36,29 @@ std::vector<p2p::Place> places_of(const GuestDoor::Setup& setup) {
     throw Error(ErrorDetail{
         .code = Code::bad_config,
         .operation = "publisher",
-        .message = fmt::format("WEFT_ENCRYPT=1, but what guests are sent is not encrypted, and {} "
+        .message = fmt::format("WEFT_ENCRYPT=1, but what subscribers are sent is not encrypted, and {} "
                                "would be reached from other hosts",
                                setup.address.text()),
-        .hint = "let guests in at 127.0.0.1 (a tunnel may lead there), or unset WEFT_ENCRYPT"});
+        .hint = "let subscribers in at 127.0.0.1 (a tunnel may lead there), or unset WEFT_ENCRYPT"});
   return places;
 }
 
 }  // namespace
 
 p2p::Identity host_identity(const p2p::Identity::Secret& key) { return {kHost, 2, key}; }
-p2p::Identity guest_identity(const p2p::Identity::Secret& key) { return {kGuest, 2, key}; }
+p2p::Identity subscriber_identity(const p2p::Identity::Secret& key) { return {kSubscriber, 2, key}; }
 
-GuestDoor::GuestDoor(p2p::ProgressThread& thread, Log& log, const Setup& setup, Came came)
+SubscriberDoor::SubscriberDoor(p2p::ProgressThread& thread, Log& log, const Setup& setup, Came came)
     : identity_(host_identity(setup.key)),
       door_(thread, log, turned_away_, kPatience,
             {.came = [came = std::move(came)](const p2p::Hello& caller, const p2p::Hello&,
                                               os::Fd& socket) -> std::string {
-               if (caller.purpose != p2p::Purpose::guest) return "only guests are let in here";
+               if (caller.purpose != p2p::Purpose::subscriber) return "only subscribers are let in here";
                return came(socket);
              },
              .short_of =
                  [&log](const Error& error) {
-                   log.warn(Subsystem::path, "guests must wait: {}", error.what());
+                   log.warn(Subsystem::path, "subscribers must wait: {}", error.what());
                  },
              .wants_ticks = [this] { ticks_.start(); }}),
       ticks_(thread, kTick, [this](std::uint64_t) {
@@ -71,4 +71,4 @@ GuestDoor::GuestDoor(p2p::ProgressThread& thread, Log& log, const Setup& setup, 
   if (!setup.address.file.empty()) file_ = AddressFile(setup.address.file, places, port);
 }
 
-}  // namespace weft::guest
+}  // namespace weft::subscribe

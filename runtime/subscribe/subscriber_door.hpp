@@ -11,35 +11,35 @@
 #include "p2p/progress/timer.hpp"
 #include "p2p/transport/auth/rejected_connections.hpp"
 #include "p2p/transport/wireup/acceptor.hpp"
-#include "runtime/subscribe/guest_address.hpp"
+#include "runtime/subscribe/subscriber_address.hpp"
 
-namespace weft::guest {
+namespace weft::subscribe {
 
-/// Who one is for the other: the connector's handshake, keyed with the guests' token. A guest has
+/// Who one is for the other: the connector's handshake, keyed with the subscribers' token. A subscriber has
 /// no number of its own, and knows nothing of the job.
 p2p::Identity host_identity(const p2p::Identity::Secret& key);
-p2p::Identity guest_identity(const p2p::Identity::Secret& key);
+p2p::Identity subscriber_identity(const p2p::Identity::Secret& key);
 
-/// Listens for guests and lets those in who know the token, by the rules of a rank's own door:
+/// Listens for subscribers and lets those in who know the token, by the rules of a rank's own door:
 /// nothing is allocated for a stranger, who has a fixed record, a deadline and a place in a count.
 /// Its thread's only, but for constructor, address() and turned_away().
-class GuestDoor {
+class SubscriberDoor {
  public:
   struct Setup {
-    GuestAddress address;
+    SubscriberAddress address;
     std::string iface;  ///< WEFT_IFACE: where to listen when the address is a file
     p2p::Identity::Secret key{};
-    /// WEFT_ENCRYPT, which guests' connections have nothing for: what leaves this host is refused.
+    /// WEFT_ENCRYPT, which subscribers' connections have nothing for: what leaves this host is refused.
     bool must_encrypt = false;
   };
-  /// A guest's socket, which it may take; an empty string lets the guest in, else it is why not.
+  /// A subscriber's socket, which it may take; an empty string lets the subscriber in, else it is why not.
   using Came = std::function<std::string(os::Fd& socket)>;
 
   /// Listens; who calls is let in from open() on. `thread` and `log` must outlive it, and `thread`
   /// must stop before it goes. Throws Error(bad_config, system).
-  GuestDoor(p2p::ProgressThread& thread, Log& log, const Setup& setup, Came came);
-  GuestDoor(const GuestDoor&) = delete;
-  GuestDoor& operator=(const GuestDoor&) = delete;
+  SubscriberDoor(p2p::ProgressThread& thread, Log& log, const Setup& setup, Came came);
+  SubscriberDoor(const SubscriberDoor&) = delete;
+  SubscriberDoor& operator=(const SubscriberDoor&) = delete;
 
   void open() { door_.open(identity_); }
   /// "10.0.0.1:4711", or several of them with commas between.
@@ -55,4 +55,4 @@ class GuestDoor {
   AddressFile file_;
 };
 
-}  // namespace weft::guest
+}  // namespace weft::subscribe

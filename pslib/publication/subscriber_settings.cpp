@@ -1,4 +1,4 @@
-#include "pslib/publication/guest_settings.hpp"
+#include "pslib/publication/subscriber_settings.hpp"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 
 namespace weft::pslib {
 
-GuestSettings read_guest_settings(const Config& config, const std::string& address,
+SubscriberSettings read_subscriber_settings(const Config& config, const std::string& address,
                                   const std::string& token_file, const char* operation) {
   const auto chosen = [&](const std::string& option, Setting setting, const char* variable,
                           const char* hint) {
@@ -19,14 +19,14 @@ GuestSettings read_guest_settings(const Config& config, const std::string& addre
                               .hint = hint});
     return text;
   };
-  return {.address = guest::parse_guest_address(chosen(
-              address, Setting::guest_addr, "WEFT_GUEST_ADDR",
-              "host:port, or a file by which guests learn where the publisher listens; the same "
+  return {.address = subscribe::parse_subscriber_address(chosen(
+              address, Setting::subscribe_addr, "WEFT_SUBSCRIBE_ADDR",
+              "host:port, or a file by which subscribers learn where the publisher listens; the same "
               "for both")),
           .key = bootstrap::read_token(
-              chosen(token_file, Setting::guest_token_file, "WEFT_GUEST_TOKEN_FILE",
-                     "a file with the guests' token: (umask 077; openssl rand -hex 32 > FILE)"),
-              p2p::TokenUse::guests),
+              chosen(token_file, Setting::subscribe_token_file, "WEFT_SUBSCRIBE_TOKEN_FILE",
+                     "a file with the subscribers' token: (umask 077; openssl rand -hex 32 > FILE)"),
+              p2p::TokenUse::subscribers),
           .iface = config.text(Setting::iface),
           .must_encrypt = config.flag(Setting::encrypt),
           .timeout = config.time(Setting::timeout).value()};

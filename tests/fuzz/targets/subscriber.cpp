@@ -1,4 +1,4 @@
-// What guests ask and what publishers answer: by then they are believed, but never trusted.
+// What subscribers ask and what publishers answer: by then they are believed, but never trusted.
 #include "pslib/publication/layout.hpp"
 #include "pslib/publication/wire.hpp"
 #include "tests/fuzz/input.hpp"

@@ -1,10 +1,10 @@
-// A connection between a guest and who publishes.
+// A connection between a subscriber and who publishes.
 #pragma once
 
-namespace weft::guest {
+namespace weft::subscribe {
 
 /// A host that is gone, without a word, is found out within half a minute where nothing is being
 /// sent to it.
 void watch_for_loss(int socket) noexcept;
 
-}  // namespace weft::guest
+}  // namespace weft::subscribe

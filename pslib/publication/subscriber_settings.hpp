@@ -6,12 +6,12 @@
 
 #include "base/config.hpp"
 #include "p2p/transport/auth/handshake.hpp"
-#include "runtime/subscribe/guest_address.hpp"
+#include "runtime/subscribe/subscriber_address.hpp"
 
 namespace weft::pslib {
 
-struct GuestSettings {
-  guest::GuestAddress address;
+struct SubscriberSettings {
+  subscribe::SubscriberAddress address;
   p2p::Identity::Secret key{};
   std::string iface;
   bool must_encrypt = false;           ///< WEFT_ENCRYPT
@@ -19,7 +19,7 @@ struct GuestSettings {
 };
 
 /// `operation` is what the user called. Throws Error(bad_config).
-GuestSettings read_guest_settings(const Config& config, const std::string& address,
+SubscriberSettings read_subscriber_settings(const Config& config, const std::string& address,
                                   const std::string& token_file, const char* operation);
 
 }  // namespace weft::pslib

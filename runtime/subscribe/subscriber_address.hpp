@@ -1,4 +1,4 @@
-// WEFT_GUEST_ADDR: where guests and a process that publishes find each other.
+// WEFT_SUBSCRIBE_ADDR: where subscribers and a process that publishes find each other.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@
 #include "runtime/bootstrap/token/job_address.hpp"
 #include "runtime/bootstrap/token/visit.hpp"
 
-namespace weft::guest {
+namespace weft::subscribe {
 
 /// An address, or a file that has one as soon as somebody listens.
-struct GuestAddress {
+struct SubscriberAddress {
   std::string file;               ///< empty: `fixed` counts
   bootstrap::JobAddress fixed{};  ///< where `file` is empty
 
@@ -21,10 +21,10 @@ struct GuestAddress {
 };
 
 /// A text with a slash in it is a file. Throws Error(bad_config).
-GuestAddress parse_guest_address(std::string_view text);
+SubscriberAddress parse_subscriber_address(std::string_view text);
 
 /// Where to call now: what the file has at present, or what a name stands for.
-bootstrap::Visit::Where look_up(const GuestAddress& address);
+bootstrap::Visit::Where look_up(const SubscriberAddress& address);
 
 /// A file that says where to call, for as long as this lives. It is replaced as a whole, of mode
 /// 0600, and removed at the end unless somebody else has replaced it by then. Move-only.
@@ -42,4 +42,4 @@ class AddressFile {
   std::string content_;
 };
 
-}  // namespace weft::guest
+}  // namespace weft::subscribe

@@ -1,8 +1,8 @@
-// How long a guest takes to pull a version, and what publishing costs:
-//   guest_figures publish MIB full|delta SECONDS     a new version every 100 ms
-//   guest_figures read PULLS                         each of a version that is there already
-//   guest_figures follow                             takes every version until the publisher leaves
-// WEFT_GUEST_ADDR and WEFT_GUEST_TOKEN_FILE say where they meet.
+// How long a subscriber takes to pull a version, and what publishing costs:
+//   subscriber_figures publish MIB full|delta SECONDS     a new version every 100 ms
+//   subscriber_figures read PULLS                         each of a version that is there already
+//   subscriber_figures follow                             takes every version until the publisher leaves
+// WEFT_SUBSCRIBE_ADDR and WEFT_SUBSCRIBE_TOKEN_FILE say where they meet.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -115,6 +115,6 @@ int main(int argc, char** argv) try {
     return 2;
   return 0;
 } catch (const std::exception& error) {
-  fmt::print(stderr, "guest_figures: {}\n", error.what());
+  fmt::print(stderr, "subscriber_figures: {}\n", error.what());
   return 1;
 }

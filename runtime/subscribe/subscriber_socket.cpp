@@ -1,10 +1,10 @@
-#include "runtime/subscribe/guest_socket.hpp"
+#include "runtime/subscribe/subscriber_socket.hpp"
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
-namespace weft::guest {
+namespace weft::subscribe {
 
 void watch_for_loss(int socket) noexcept {
   const auto set = [&](int level, int option, int value) {
@@ -17,4 +17,4 @@ void watch_for_loss(int socket) noexcept {
   set(IPPROTO_TCP, TCP_KEEPCNT, 4);
 }
 
-}  // namespace weft::guest
+}  // namespace weft::subscribe

@@ -1,5 +1,5 @@
-// Who is no guest gets nothing from who publishes; and what WEFT_GUEST_ADDR may be.
-#include "runtime/subscribe/guest_door.hpp"
+// Who is no subscriber gets nothing from who publishes; and what WEFT_SUBSCRIBE_ADDR may be.
+#include "runtime/subscribe/subscriber_door.hpp"
 
 #include <gtest/gtest.h>
 
@@ -12,13 +12,13 @@
 
 #include "base/config.hpp"
 #include "p2p/transport/auth/token_key.hpp"
-#include "runtime/subscribe/guest_address.hpp"
-#include "runtime/subscribe/guest_call.hpp"
+#include "runtime/subscribe/subscriber_address.hpp"
+#include "runtime/subscribe/subscriber_connect.hpp"
 #include "tests/unit/base/temp_folder.hpp"
 #include "tests/unit/connector/raw_peer.hpp"
 #include "weft/error.hpp"
 
-namespace weft::guest {
+namespace weft::subscribe {
 namespace {
 
 using p2p::tests::RawPeer;
@@ -26,9 +26,9 @@ using p2p::tests::RawPeer;
 const std::string kToken(32, 'k');
 
 /// A door that lets everybody in who knows the token.
-class GuestDoorTest : public testing::Test {
+class SubscriberDoorTest : public testing::Test {
  public:
-  GuestDoorTest() {
+  SubscriberDoorTest() {
     thread.start();
     thread.run([this] { door.open(); });
     const auto where = look_up(address);
@@ -36,7 +36,7 @@ class GuestDoorTest : public testing::Test {
     to.places[0] = where.places.at(0);
     to.port = where.port;
   }
-  ~GuestDoorTest() override { thread.stop(); }
+  ~SubscriberDoorTest() override { thread.stop(); }
 
   bool turned_away(std::uint64_t count) const {
     for (int i = 0; i < 5000 && door.turned_away() < count; ++i)
@@ -45,11 +45,11 @@ class GuestDoorTest : public testing::Test {
   }
 
   weft::tests::TempFolder folder;
-  GuestAddress address{.file = (folder.path() / "address").string()};
+  SubscriberAddress address{.file = (folder.path() / "address").string()};
   Log log{Config().with(Setting::log, "error"), "host", -1};
-  p2p::Identity::Secret key = p2p::token_key(kToken, p2p::TokenUse::guests);
+  p2p::Identity::Secret key = p2p::token_key(kToken, p2p::TokenUse::subscribers);
   p2p::ProgressThread thread;
-  GuestDoor door{
+  SubscriberDoor door{
       thread, log, {.address = address, .iface = "127.0.0.1", .key = key}, [](os::Fd& socket) {
         (void)p2p::send_record(socket.get(), std::uint16_t{0});
         return std::string();
@@ -57,37 +57,37 @@ class GuestDoorTest : public testing::Test {
   p2p::ConnectorAddress to{};
 };
 
-TEST_F(GuestDoorTest, LetsInWhoKnowsTheToken) {
+TEST_F(SubscriberDoorTest, LetsInWhoKnowsTheToken) {
   EXPECT_TRUE(call(address, key, Deadline::after(std::chrono::seconds(10))));
   EXPECT_EQ(door.turned_away(), 0U);
   EXPECT_EQ(door.address(), p2p::text(to.places[0], to.port));
 }
 
-TEST_F(GuestDoorTest, TurnsAwayWhoDoesNotOrWantsSomethingElse) {
+TEST_F(SubscriberDoorTest, TurnsAwayWhoDoesNotOrWantsSomethingElse) {
   // The same token, as the ranks of a job use it.
   RawPeer rank(to);
-  EXPECT_FALSE(rank.introduce(guest_identity(p2p::token_key(kToken)), 0));
+  EXPECT_FALSE(rank.introduce(subscriber_identity(p2p::token_key(kToken)), 0));
   EXPECT_TRUE(turned_away(1));
   // Who knows the token, but comes as a rank does.
   RawPeer other(to);
-  EXPECT_FALSE(other.introduce(guest_identity(key), 0));
+  EXPECT_FALSE(other.introduce(subscriber_identity(key), 0));
   const auto refusal = other.receive<p2p::Refusal>();
   ASSERT_TRUE(refusal);
-  EXPECT_EQ(refusal->text(), "only guests are let in here");
+  EXPECT_EQ(refusal->text(), "only subscribers are let in here");
   RawPeer garbage(to);
   garbage.send(std::string(64, 'g'));
   EXPECT_TRUE(garbage.is_closed());
   EXPECT_TRUE(turned_away(2));
 }
 
-TEST_F(GuestDoorTest, GivesNothingToWhoRepeatsWhatAGuestHasSaid) {
-  const p2p::Identity guest = guest_identity(key);
+TEST_F(SubscriberDoorTest, GivesNothingToAReplayOfASubscriber) {
+  const p2p::Identity subscriber = subscriber_identity(key);
   RawPeer genuine(to);
-  const p2p::Hello hello = guest.hello(0, p2p::Purpose::guest);
+  const p2p::Hello hello = subscriber.hello(0, p2p::Purpose::subscriber);
   genuine.send_record(hello);
   const auto answer = genuine.receive<p2p::Answer>();
   ASSERT_TRUE(answer);
-  const p2p::Proof proof = guest.prove(hello, *answer);
+  const p2p::Proof proof = subscriber.prove(hello, *answer);
   genuine.send_record(proof);
   EXPECT_EQ(genuine.receive<std::uint16_t>(), 0);
   RawPeer replay(to);
@@ -98,7 +98,7 @@ TEST_F(GuestDoorTest, GivesNothingToWhoRepeatsWhatAGuestHasSaid) {
   EXPECT_TRUE(turned_away(1));
 }
 
-TEST_F(GuestDoorTest, TellsAnotherVersionItsOwn) {
+TEST_F(SubscriberDoorTest, TellsAnotherVersionItsOwn) {
   RawPeer peer(to);
   peer.send_record(
       p2p::Greeting{.magic = p2p::Hello::kMagic, .version = p2p::RankAddress::kVersion + 1});
@@ -108,11 +108,11 @@ TEST_F(GuestDoorTest, TellsAnotherVersionItsOwn) {
   EXPECT_TRUE(turned_away(1));
 }
 
-TEST_F(GuestDoorTest, DoesNotLetOutInPlainWhatMustBeEncrypted) {
+TEST_F(SubscriberDoorTest, DoesNotLetOutInPlainWhatMustBeEncrypted) {
   p2p::ProgressThread idle;
   const auto open = [&](const std::string& iface) {
-    const GuestAddress own{.file = (folder.path() / "other").string()};
-    const GuestDoor local(idle, log,
+    const SubscriberAddress own{.file = (folder.path() / "other").string()};
+    const SubscriberDoor local(idle, log,
                           {.address = own, .iface = iface, .key = key, .must_encrypt = true},
                           [](os::Fd&) { return std::string(); });
   };
@@ -129,22 +129,22 @@ TEST_F(GuestDoorTest, DoesNotLetOutInPlainWhatMustBeEncrypted) {
   }
 }
 
-TEST(GuestAddress, IsAFileOrAnAddress) {
-  EXPECT_EQ(parse_guest_address("./a:b").file, "./a:b");
-  EXPECT_EQ(parse_guest_address("10.0.0.1:1").fixed.text(), "10.0.0.1:1");
+TEST(SubscriberAddress, IsAFileOrAnAddress) {
+  EXPECT_EQ(parse_subscriber_address("./a:b").file, "./a:b");
+  EXPECT_EQ(parse_subscriber_address("10.0.0.1:1").fixed.text(), "10.0.0.1:1");
   try {
-    (void)parse_guest_address("10.0.0.1");
+    (void)parse_subscriber_address("10.0.0.1");
     ADD_FAILURE() << "it was accepted";
   } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("WEFT_GUEST_ADDR=\"10.0.0.1\": a port is missing"),
+    EXPECT_NE(std::string(error.what()).find("WEFT_SUBSCRIBE_ADDR=\"10.0.0.1\": a port is missing"),
               std::string::npos)
         << error.what();
   }
 }
 
-TEST(GuestAddress, OfAFileIsWhatItSaysNow) {
+TEST(SubscriberAddress, OfAFileIsWhatItSaysNow) {
   const weft::tests::TempFolder folder;
-  const GuestAddress address{.file = (folder.path() / "f").string()};
+  const SubscriberAddress address{.file = (folder.path() / "f").string()};
   EXPECT_EQ(look_up(address).trouble,
             address.file + ": nobody has written there yet where it listens");
   folder.write("f", "127.0.0.1:4711\n[::1]:4711\n");
@@ -157,7 +157,7 @@ TEST(GuestAddress, OfAFileIsWhatItSaysNow) {
   }
 }
 
-TEST(GuestAddress, OfWhatIsNoFileIsToldWithItsPathAndAtOnce) {
+TEST(SubscriberAddress, OfWhatIsNoFileIsToldWithItsPathAndAtOnce) {
   const weft::tests::TempFolder folder;
   const auto trouble_of = [&](const std::string& name) {
     return look_up({.file = (folder.path() / name).string()}).trouble;
@@ -176,7 +176,7 @@ TEST(GuestAddress, OfWhatIsNoFileIsToldWithItsPathAndAtOnce) {
 TEST(AddressFile, GoesUnlessSomebodyElseHasReplacedIt) {
   const weft::tests::TempFolder folder;
   const std::string path = (folder.path() / "f").string();
-  const auto place = look_up(parse_guest_address("127.0.0.1:1")).places;
+  const auto place = look_up(parse_subscriber_address("127.0.0.1:1")).places;
   { const AddressFile file(path, place, 4711); }
   EXPECT_FALSE(std::filesystem::exists(path));
   {
@@ -193,4 +193,4 @@ TEST(AddressFile, GoesUnlessSomebodyElseHasReplacedIt) {
 }
 
 }  // namespace
-}  // namespace weft::guest
+}  // namespace weft::subscribe

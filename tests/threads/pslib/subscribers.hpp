@@ -1,4 +1,4 @@
-// What the tests of guests share: a place to meet, a publisher, and values that tell their version.
+// What the tests of subscribers share: a place to meet, a publisher, and values that tell their version.
 #pragma once
 
 #include <cstdlib>
@@ -14,16 +14,16 @@
 
 namespace weft::tests {
 
-/// A token file, and the file by which guests learn where the publisher listens: on this host only.
-class GuestPlace {
+/// A token file, and the file by which subscribers learn where the publisher listens: on this host only.
+class SubscriberAddressFile {
  public:
-  GuestPlace() {
+  SubscriberAddressFile() {
     ::setenv("WEFT_IFACE", "127.0.0.1", 1);
     write_token("token", std::string(32, 'k'));
   }
-  ~GuestPlace() { ::unsetenv("WEFT_IFACE"); }
-  GuestPlace(const GuestPlace&) = delete;
-  GuestPlace& operator=(const GuestPlace&) = delete;
+  ~SubscriberAddressFile() { ::unsetenv("WEFT_IFACE"); }
+  SubscriberAddressFile(const SubscriberAddressFile&) = delete;
+  SubscriberAddressFile& operator=(const SubscriberAddressFile&) = delete;
 
   std::string write_token(const std::string& name, const std::string& token) const {
     const auto path = folder_.path() / name;
@@ -35,7 +35,7 @@ class GuestPlace {
   std::string address() const { return (folder_.path() / "address").string(); }
   std::string token() const { return (folder_.path() / "token").string(); }
   pslib::PublisherOptions publisher() const {
-    return {.address = address(), .token_file = token(), .most_guests = 8};
+    return {.address = address(), .token_file = token(), .most_subscribers = 8};
   }
   pslib::ReaderOptions reader() const { return {.address = address(), .token_file = token()}; }
 

@@ -1,4 +1,4 @@
-// Publications and their readers. An error there names the publisher's address, or how many guests
+// Publications and their readers. An error there names the publisher's address, or how many subscribers
 // are late: a reader knows of no ranks.
 #include <array>
 #include <thread>
@@ -13,14 +13,14 @@ using pslib::Publication;
 using pslib::Publisher;
 using pslib::Reader;
 
-constexpr auto kGuestSetUp = std::chrono::seconds(10);
+constexpr auto kSubscriberSetUp = std::chrono::seconds(10);
 
 struct Door {
   Publisher publisher;
   Publication publication;
 
   explicit Door(Side& side)
-      : publisher(side.world, {.address = side.guests, .token_file = side.token_file}),
+      : publisher(side.world, {.address = side.subscribers, .token_file = side.token_file}),
         publication(publisher.publication("model", {{"weights", DType::f32, {1 << 20}}})) {}
   void publish(World& world) {
     const std::array tensors{world.allocate(DType::f32, {1 << 20})};
@@ -28,20 +28,20 @@ struct Door {
   }
 };
 
-std::shared_ptr<Reader> join_as_guest(const Side& side, Deadline deadline) {
+std::shared_ptr<Reader> join_as_subscriber(const Side& side, Deadline deadline) {
   return std::make_shared<Reader>(
-      Reader::join("model", {.address = side.guests, .token_file = side.token_file}, deadline));
+      Reader::join("model", {.address = side.subscribers, .token_file = side.token_file}, deadline));
 }
 
 Case leaves(Side& side) {
   if (!side.calls()) {
-    auto reader = join_as_guest(side, Deadline::after(kGuestSetUp));
-    (void)reader->pull_latest(Deadline::after(kGuestSetUp));
+    auto reader = join_as_subscriber(side, Deadline::after(kSubscriberSetUp));
+    (void)reader->pull_latest(Deadline::after(kSubscriberSetUp));
     return {.end = [reader] {}};
   }
   auto door = std::make_shared<Door>(side);
   door->publish(side.world);
-  while (door->publisher.guests() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  while (door->publisher.subscribers() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   World* const world = &side.world;
   return {.call = [=](Deadline deadline) {
     door->publish(*world);
@@ -53,7 +53,7 @@ Case joins(Side& side) {
   const Side here = side;
   if (side.calls())
     return {.call = [=](Deadline deadline) {
-      return thrown([&] { (void)join_as_guest(here, deadline); });
+      return thrown([&] { (void)join_as_subscriber(here, deadline); });
     }};
   auto door = std::make_shared<std::unique_ptr<Door>>();
   return {.part =
@@ -71,8 +71,8 @@ Case pulls(Side& side, bool newer) {
     World* const world = &side.world;
     return {.part = [=] { door->publish(*world); }, .end = [door] {}};
   }
-  auto reader = join_as_guest(side, Deadline::after(kGuestSetUp));
-  if (newer) (void)reader->pull_latest(Deadline::after(kGuestSetUp));
+  auto reader = join_as_subscriber(side, Deadline::after(kSubscriberSetUp));
+  if (newer) (void)reader->pull_latest(Deadline::after(kSubscriberSetUp));
   return {.call = [=](Deadline deadline) {
     return said(newer ? reader->pull_newer(deadline) : reader->pull_latest(deadline));
   }};
@@ -80,7 +80,7 @@ Case pulls(Side& side, bool newer) {
 
 }  // namespace
 
-std::vector<Row> guest_rows() {
+std::vector<Row> subscriber_rows() {
   return {
       {"Publisher::leave", leaves, false},
       {"Reader::join", joins, false},

@@ -1,4 +1,4 @@
-#include "runtime/subscribe/guest_address.hpp"
+#include "runtime/subscribe/subscriber_address.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -16,12 +16,12 @@
 #include "base/os/system_error.hpp"
 #include "weft/error.hpp"
 
-namespace weft::guest {
+namespace weft::subscribe {
 namespace {
 
 using bootstrap::Visit;
 
-constexpr std::string_view kVariable = "WEFT_GUEST_ADDR";
+constexpr std::string_view kVariable = "WEFT_SUBSCRIBE_ADDR";
 
 /// Of a file that is there; what is longer is no address file. Else `trouble` says why not.
 struct Content {
@@ -77,8 +77,8 @@ void write_whole(const std::string& path, std::string_view content) {
 
 }  // namespace
 
-GuestAddress parse_guest_address(std::string_view text) {
-  GuestAddress address;
+SubscriberAddress parse_subscriber_address(std::string_view text) {
+  SubscriberAddress address;
   if (text.find('/') != text.npos)
     address.file = text;
   else
@@ -86,7 +86,7 @@ GuestAddress parse_guest_address(std::string_view text) {
   return address;
 }
 
-Visit::Where look_up(const GuestAddress& address) {
+Visit::Where look_up(const SubscriberAddress& address) {
   if (!address.file.empty()) {
     Content content = content_of(address.file);
     if (content.trouble.empty()) return parse_file(address.file, content.text);
@@ -118,4 +118,4 @@ AddressFile::~AddressFile() {
   if (!path_.empty() && content_of(path_).text == content_) ::unlink(path_.c_str());
 }
 
-}  // namespace weft::guest
+}  // namespace weft::subscribe
