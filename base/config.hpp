@@ -45,7 +45,7 @@ enum class Setting : std::uint8_t {
   qps_per_peer,  ///< WEFT_QPS_PER_PEER     integer 1       queue pairs
   cqs,           ///< WEFT_CQS              integer 0       completion queues with a thread each
   queue_depth,   ///< WEFT_QUEUE_DEPTH      integer 1024    work requests of a queue pair
-  ladder,        ///< WEFT_LADDER           choice  auto    auto | tail | imm | counted | send
+  notify,        ///< WEFT_NOTIFY           choice  auto    auto | tail | imm | counted | send
   ib_timeout,    ///< WEFT_IB_TIMEOUT       integer 14      4.096 us * 2^n until a resend
   ib_retry,      ///< WEFT_IB_RETRY         integer 7       resends until the path is lost
   ib_sl,         ///< WEFT_IB_SL            integer 0       service level

@@ -85,7 +85,7 @@ constexpr std::array<SettingSpec, static_cast<std::size_t>(Setting::count_)> kTa
      "completion queues with a polling thread each; 0: whoever waits polls", false, 0, 8},
     {Setting::queue_depth, "WEFT_QUEUE_DEPTH", SettingType::integer, "1024", "a number from 16 to 32768",
      "work requests that a queue pair may have under way", false, 16, 32768},
-    {Setting::ladder, "WEFT_LADDER", SettingType::choice, "auto", "auto | tail | imm | counted | send",
+    {Setting::notify, "WEFT_NOTIFY", SettingType::choice, "auto", "auto | tail | imm | counted | send",
      "how a put by RDMA is made known to its owner; auto: by what the device promises"},
     {Setting::ib_timeout, "WEFT_IB_TIMEOUT", SettingType::integer, "14", "a number from 1 to 31",
      "n: a NIC sends again what was not answered within 4.096 us * 2^n", false, 1, 31},

@@ -50,7 +50,7 @@ bool VerbsChannel::post_word(const Word& waiting) noexcept {
 }
 
 bool VerbsChannel::fence_others() noexcept {
-  if (ladder_ != Ladder::tail) return true;
+  if (notify_mode_ != NotifyMode::tail) return true;
   // Puts by tail words are not counted: an empty notification behind them is.
   for (std::size_t i = 1; i < pairs_.size(); ++i) {
     const std::lock_guard lock(pairs_[i]->mutex());

@@ -1,4 +1,4 @@
-// Putting by queue pairs: the payload's work requests, and the rung by which they are made known.
+// Putting by queue pairs: the payload's work requests, and the method by which their owner is notified.
 #include <arpa/inet.h>
 #include <fmt/format.h>
 
@@ -110,12 +110,12 @@ Status VerbsChannel::collect(PutWork& work, Payload& payload) noexcept {
 std::size_t VerbsChannel::tails_up_to() const noexcept {
   const std::uint64_t longest = rank_.device.limits().max_message;
   // One write holds it all: the payload, what fills it up to the word, the word.
-  if (ladder_ != Ladder::tail || pairs_.front()->max_pieces() <= Payload::kTailPieces ||
+  if (notify_mode_ != NotifyMode::tail || pairs_.front()->max_pieces() <= Payload::kTailPieces ||
       longest < bytes_with_tail(1))
     return 0;
   const std::uint64_t most = longest - bytes_with_tail(1);
-  // What several queue pairs carry faster is not for one, unless WEFT_LADDER=tail asks for it.
-  const bool is_asked = rank_.device.options().ladder == Ladder::tail;
+  // What several queue pairs carry faster is not for one, unless WEFT_NOTIFY=tail asks for it.
+  const bool is_asked = rank_.device.options().notify_mode == NotifyMode::tail;
   return pairs_.size() == 1 || is_asked ? most : std::min<std::uint64_t>(most, kStripeBytes - 1);
 }
 
@@ -159,7 +159,7 @@ void VerbsChannel::let_go_of_kept() noexcept {
 
 bool VerbsChannel::goes_at_once(const PutWork& work) const noexcept {
   return work.parts.empty() && immediates_ && work.with_tail.address == 0 &&
-         ladder_ != Ladder::counted && fits_inline(work.bytes, *pairs_.front());
+         notify_mode_ != NotifyMode::counted && fits_inline(work.bytes, *pairs_.front());
 }
 
 Status VerbsChannel::put_inline(PutWork& work) noexcept {
@@ -199,10 +199,10 @@ Status VerbsChannel::put(PutWork& work) noexcept {
   if (Status status = collect(work, payload); !status.ok()) return status;
   // The words of a slot with tails are set one by one.
   const bool may_be_in_pieces =
-      work.with_tail.address == 0 && immediates_ && ladder_ != Ladder::send && pairs_.size() > 1;
+      work.with_tail.address == 0 && immediates_ && notify_mode_ != NotifyMode::send && pairs_.size() > 1;
   const bool in_pieces =
       work.queue_pair < 0 &&
-      (ladder_ == Ladder::counted || (may_be_in_pieces && payload.bytes >= kStripeBytes));
+      (notify_mode_ == NotifyMode::counted || (may_be_in_pieces && payload.bytes >= kStripeBytes));
   const std::size_t chosen =
       work.queue_pair < 0 ? work.signal % pairs_.size() : static_cast<std::size_t>(work.queue_pair);
   const Status status = in_pieces ? put_in_pieces(work, payload) : put_whole(work, payload, chosen);
@@ -225,8 +225,8 @@ bool VerbsChannel::takes_tail(const PutWork& work, const Payload& payload) const
 
 Status VerbsChannel::put_whole(PutWork& work, const Payload& payload, std::size_t chosen) noexcept {
   const bool tail = takes_tail(work, payload);
-  Sending sending{.pair = chosen, .rung = tail ? Rung::tail : Rung::immediate};
-  if (!tail && !immediates_) sending.rung = Rung::message;
+  Sending sending{.pair = chosen, .notify_method = tail ? NotifyMethod::tail : NotifyMethod::immediate};
+  if (!tail && !immediates_) sending.notify_method = NotifyMethod::message;
   sending.rest = {.pieces = payload.all(), .to = tail ? work.with_tail : work.payload};
   sending.immediate =
       Immediate{work.signal, false, static_cast<std::uint32_t>(work.sequence)}.word();
@@ -257,7 +257,7 @@ Status VerbsChannel::put_in_pieces(PutWork& work, const Payload& payload) noexce
     parts[i] = payload.is_one() ? payload.part(first, end - first) : Piece{};
     const bool takes_all = !payload.is_one() && i == work.signal % count;
     Sending& sending = sendings[i];
-    sending = {.pair = i, .rung = Rung::separate};
+    sending = {.pair = i, .notify_method = NotifyMethod::separate};
     sending.immediate =
         Immediate{work.signal, true, static_cast<std::uint32_t>(work.sequence)}.word();
     sending.rest = {
@@ -294,7 +294,7 @@ VerbsChannel::Step VerbsChannel::post_next(Sending& sending) noexcept {
   rest.cut(writes);
   const bool is_last = rest.pieces.empty();
   const std::uint32_t requests = writes.count() + (is_last && sending.adds_request(writes) ? 1 : 0);
-  const std::uint32_t notifications = is_last && sending.rung != Rung::tail ? 1 : 0;
+  const std::uint32_t notifications = is_last && sending.notify_method != NotifyMethod::tail ? 1 : 0;
   const std::lock_guard lock(pair.mutex());
   if (has_failed()) return Step::failed;
   if (!pair.has_room_for(requests, notifications)) return Step::no_room;
@@ -313,20 +313,20 @@ VerbsChannel::Step VerbsChannel::post_next(Sending& sending) noexcept {
 }
 
 bool VerbsChannel::Sending::adds_request(const Writes& writes) const noexcept {
-  return rung == Rung::separate || rung == Rung::message || writes.count() == 0;
+  return notify_method == NotifyMethod::separate || notify_method == NotifyMethod::message || writes.count() == 0;
 }
 
 void VerbsChannel::finish(const Sending& sending, Writes& writes) noexcept {
   if (sending.adds_request(writes)) writes.add_empty();
   ibv_send_wr& end = writes.last();
-  if (sending.rung == Rung::immediate || sending.rung == Rung::separate) {
+  if (sending.notify_method == NotifyMethod::immediate || sending.notify_method == NotifyMethod::separate) {
     end.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
     end.imm_data = htonl(sending.immediate);
     return;
   }
   const auto [word, key] = pairs_[sending.pair]->next_word(writes.count());
   const auto address = reinterpret_cast<std::uint64_t>(word);
-  if (sending.rung == Rung::message) {
+  if (sending.notify_method == NotifyMethod::message) {
     *word = MessageHead::short_form(sending.immediate);
     end.opcode = IBV_WR_SEND;
     end.sg_list[end.num_sge++] = {address, sizeof *word, key};

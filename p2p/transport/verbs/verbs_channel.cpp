@@ -34,14 +34,14 @@ void VerbsChannel::make_queue_pairs() {
                            .index = i,
                            .receive_bytes = i == 0 ? kSendBuffer : kShortMessage,
                            .depth = rank_.completions.depth()}));
-  const Ladder asked = rank_.device.options().ladder;
-  immediates_ = !rank_.device.is_iwarp() && port_.iwarp == 0 && asked != Ladder::send;
-  if (asked != Ladder::automatic && (immediates_ || asked == Ladder::tail))
-    ladder_ = asked;
+  const NotifyMode asked = rank_.device.options().notify_mode;
+  immediates_ = !rank_.device.is_iwarp() && port_.iwarp == 0 && asked != NotifyMode::send;
+  if (asked != NotifyMode::automatic && (immediates_ || asked == NotifyMode::tail))
+    notify_mode_ = asked;
   else if (pairs_.front()->data_in_order())
-    ladder_ = Ladder::tail;
+    notify_mode_ = NotifyMode::tail;
   else
-    ladder_ = immediates_ ? Ladder::immediate : Ladder::send;
+    notify_mode_ = immediates_ ? NotifyMode::immediate : NotifyMode::send;
   stripes_.resize(rank_.completions.depth());
 }
 
@@ -97,20 +97,20 @@ void VerbsChannel::open() noexcept {
   flush();
 }
 
-std::string VerbsChannel::ladder_text() const {
-  const bool forced = rank_.device.options().ladder == ladder_;
-  const char* why = forced ? ", as WEFT_LADDER asks" : "";
-  switch (ladder_) {
-    case Ladder::tail:
+std::string VerbsChannel::notify_mode_text() const {
+  const bool forced = rank_.device.options().notify_mode == notify_mode_;
+  const char* why = forced ? ", as WEFT_NOTIFY asks" : "";
+  switch (notify_mode_) {
+    case NotifyMode::tail:
       return fmt::format("tail word in the same WRITE where a slot has room for it{}, else {}",
                          forced ? why : ": data arrives in order",
                          immediates_ ? "one WRITE_WITH_IMM a put" : "WRITE, then SEND");
-    case Ladder::counted:
+    case NotifyMode::counted:
       return fmt::format("WRITEs and one empty immediate by each queue pair, counted{}", why);
-    case Ladder::send:
+    case NotifyMode::send:
       return fmt::format("WRITE, then SEND{}", forced ? why : ": no immediates on iWARP");
-    case Ladder::automatic:
-    case Ladder::immediate:
+    case NotifyMode::automatic:
+    case NotifyMode::immediate:
       break;
   }
   return fmt::format("one WRITE_WITH_IMM a put{}", why);

@@ -70,7 +70,7 @@ class VerbsChannel final : public Channel, public QueuePairEvents {
   /// Both ends are ready: what waited goes out.
   void open() noexcept;
   /// How puts are made known: "one WRITE_WITH_IMM a put", with the reason.
-  std::string ladder_text() const;
+  std::string notify_mode_text() const;
 
   std::string_view fabric() const noexcept override { return "verbs"; }
   int queue_pairs() const noexcept override { return static_cast<int>(pairs_.size()); }
@@ -141,7 +141,7 @@ class VerbsChannel final : public Channel, public QueuePairEvents {
   };
   struct Payload;
   /// How the end of what is sent is made known.
-  enum class Rung : std::uint8_t {
+  enum class NotifyMethod : std::uint8_t {
     immediate,  ///< with its last request
     separate,   ///< an immediate of its own
     message,    ///< a SEND of its own
@@ -149,7 +149,7 @@ class VerbsChannel final : public Channel, public QueuePairEvents {
   };
   struct Sending {
     std::size_t pair = 0;  ///< by index
-    Rung rung = Rung::immediate;
+    NotifyMethod notify_method = NotifyMethod::immediate;
     Remaining rest{};
     std::uint32_t immediate = 0;
     std::uint64_t tail = 0;
@@ -245,7 +245,7 @@ class VerbsChannel final : public Channel, public QueuePairEvents {
   VerbsRank& rank_;
   const int peer_;
   const VerbsAddress port_;
-  Ladder ladder_ = Ladder::immediate;  ///< tail: for what has room for it, else the next rung
+  NotifyMode notify_mode_ = NotifyMode::immediate;  ///< tail: for what has room for it, else the next method
   bool immediates_ = true;             ///< both devices have them
   ExpectedWordsTable expected_;
 

@@ -298,7 +298,7 @@ void VerbsFabric::if_ready(Partner& partner) {
   const bool by_manager = introducer_ && partner.rank != local_.rank;
   local_.log->debug(
       Subsystem::path, "rank {}: {}; {}; queue pairs connected {}", partner.rank,
-      partner.channel->ladder_text(), completions_->binding_table(),
+      partner.channel->notify_mode_text(), completions_->binding_table(),
       by_manager ? "by the connection manager at " + text(partner.port.cm_place) : "over TCP");
   partner.channel->open();
   if (partner.made) events_.connected(partner.rank, std::move(partner.made));

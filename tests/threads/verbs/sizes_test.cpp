@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::int64_t kStripes = 1 << 20;
 
-void carry(const std::string& ladder, const std::string& pairs, const NicSpec& nic,
+void carry(const std::string& notify_mode, const std::string& pairs, const NicSpec& nic,
            const std::vector<std::int64_t>& sizes) {
   NicJob job({}, nic);
   job.run(
@@ -28,7 +28,7 @@ void carry(const std::string& ladder, const std::string& pairs, const NicSpec& n
       [&](World& world) {
         for (const std::int64_t bytes : sizes) {
           SCOPED_TRACE(testing::Message()
-                       << bytes << " bytes, " << ladder << ", queue pairs: " << pairs);
+                       << bytes << " bytes, " << notify_mode << ", queue pairs: " << pairs);
           const SlotSpec spec{
               .name = std::to_string(bytes), .dtype = DType::u8, .shape = {bytes}, .depth = 2};
           // Sources and places of every alignment; what lies around must stay as it is.
@@ -47,15 +47,15 @@ void carry(const std::string& ladder, const std::string& pairs, const NicSpec& n
           }
         }
       },
-      verbs_settings().with(Setting::ladder, ladder).with(Setting::qps_per_peer, pairs));
+      verbs_settings().with(Setting::notify, notify_mode).with(Setting::qps_per_peer, pairs));
 }
 
 TEST(Sizes, WhereSomethingChangesAreCarriedWhole) {
   const std::vector<std::int64_t> sizes = {
       0,   1,    7,    8,    9,    119,  120,      121,          127,         128,
       129, 4095, 4096, 4097, 8191, 8193, kStripes, kStripes - 1, kStripes + 1};
-  for (const char* ladder : {"auto", "counted", "send"})
-    for (const char* pairs : {"1", "3", "8"}) carry(ladder, pairs, {.max_message = 4096}, sizes);
+  for (const char* notify_mode : {"auto", "counted", "send"})
+    for (const char* pairs : {"1", "3", "8"}) carry(notify_mode, pairs, {.max_message = 4096}, sizes);
 }
 
 TEST(Sizes, OfManyMegabytesAreCarriedWhole) {

@@ -1,4 +1,4 @@
-// WEFT_LADDER=tail: tensor and sequence word are one WRITE, of which the owner hears nothing.
+// WEFT_NOTIFY=tail: tensor and sequence word are one WRITE, of which the owner hears nothing.
 #include <gtest/gtest.h>
 #include <poll.h>
 
@@ -24,7 +24,7 @@ constexpr std::uint32_t kDepth = 64;  ///< so many puts need no credit
 constexpr std::uint64_t kPuts = 10;
 
 Config by_tail() {
-  return settings().with(Setting::fabric, "verbs").with(Setting::ladder, "tail").with(Setting::log, "off");
+  return settings().with(Setting::fabric, "verbs").with(Setting::notify, "tail").with(Setting::log, "off");
 }
 
 SlotSpec bytes_of(std::int64_t bytes, std::uint32_t depth = kDepth) {

@@ -8,7 +8,7 @@
 namespace weft::p2p::verbs {
 namespace {
 
-constexpr std::array<std::string_view, 5> kLadders{"auto", "tail", "imm", "counted", "send"};
+constexpr std::array<std::string_view, 5> kNotifyModes{"auto", "tail", "imm", "counted", "send"};
 constexpr std::size_t kControlChunk = 2U << 20U;
 
 template <typename Number>
@@ -16,10 +16,10 @@ Number number(const Config& config, Setting setting) {
   return static_cast<Number>(config.integer(setting).value());
 }
 
-Ladder ladder_of(std::string_view text) {
-  for (std::size_t i = 0; i < kLadders.size(); ++i)
-    if (kLadders[i] == text) return static_cast<Ladder>(i);
-  return Ladder::automatic;
+NotifyMode notify_mode_of(std::string_view text) {
+  for (std::size_t i = 0; i < kNotifyModes.size(); ++i)
+    if (kNotifyModes[i] == text) return static_cast<NotifyMode>(i);
+  return NotifyMode::automatic;
 }
 
 /// "active", or bytes.
@@ -31,7 +31,7 @@ int mtu_of(std::string_view text) {
 
 }  // namespace
 
-std::string_view name(Ladder ladder) noexcept { return kLadders[static_cast<std::size_t>(ladder)]; }
+std::string_view name(NotifyMode notify_mode) noexcept { return kNotifyModes[static_cast<std::size_t>(notify_mode)]; }
 
 VerbsOptions VerbsOptions::read(const Config& config) {
   VerbsOptions options;
@@ -40,7 +40,7 @@ VerbsOptions VerbsOptions::read(const Config& config) {
   options.queue_pairs = number<int>(config, Setting::qps_per_peer);
   options.completion_queues = number<int>(config, Setting::cqs);
   options.depth = number<std::uint32_t>(config, Setting::queue_depth);
-  options.ladder = ladder_of(config.text(Setting::ladder));
+  options.notify_mode = notify_mode_of(config.text(Setting::notify));
   options.timeout = number<std::uint8_t>(config, Setting::ib_timeout);
   options.retry = number<std::uint8_t>(config, Setting::ib_retry);
   options.service_level = number<std::uint8_t>(config, Setting::ib_sl);
@@ -57,10 +57,10 @@ VerbsOptions VerbsOptions::read(const Config& config) {
 std::string VerbsOptions::text() const {
   return fmt::format(
       "WEFT_NIC={} WEFT_IB_GID={} WEFT_QPS_PER_PEER={} WEFT_CQS={} WEFT_QUEUE_DEPTH={} "
-      "WEFT_LADDER={} WEFT_IB_TIMEOUT={} WEFT_IB_RETRY={} WEFT_IB_SL={} WEFT_IB_TRAFFIC_CLASS={} "
+      "WEFT_NOTIFY={} WEFT_IB_TIMEOUT={} WEFT_IB_RETRY={} WEFT_IB_SL={} WEFT_IB_TRAFFIC_CLASS={} "
       "WEFT_IB_PKEY={} WEFT_IB_MTU={} WEFT_IB_MAX_MESSAGE={} WEFT_CONNECT={} WEFT_MESH_EAGER={}",
       nic, gid_index < 0 ? "auto" : std::to_string(gid_index), queue_pairs, completion_queues,
-      depth, name(ladder), timeout, retry, service_level, traffic_class, pkey_index,
+      depth, name(notify_mode), timeout, retry, service_level, traffic_class, pkey_index,
       mtu == 0 ? "active" : std::to_string(mtu),
       max_message == 0 ? "auto" : std::to_string(max_message), connection_manager ? "cm" : "tcp",
       eager_ranks);

@@ -10,10 +10,10 @@
 
 namespace weft::p2p::verbs {
 
-/// What forces the way a put is made known (WEFT_LADDER).
-enum class Ladder : std::uint8_t { automatic, tail, immediate, counted, send };
-/// As WEFT_LADDER has it.
-std::string_view name(Ladder ladder) noexcept;
+/// What forces the way a put is made known (WEFT_NOTIFY).
+enum class NotifyMode : std::uint8_t { automatic, tail, immediate, counted, send };
+/// As WEFT_NOTIFY has it.
+std::string_view name(NotifyMode notify_mode) noexcept;
 
 /// The settings of the verbs fabric, as read.
 struct VerbsOptions {
@@ -22,7 +22,7 @@ struct VerbsOptions {
   int queue_pairs = 1;         ///< WEFT_QPS_PER_PEER
   int completion_queues = 0;   ///< WEFT_CQS; 0: whoever waits polls
   std::uint32_t depth = 1024;  ///< WEFT_QUEUE_DEPTH: work requests of a queue pair
-  Ladder ladder = Ladder::automatic;
+  NotifyMode notify_mode = NotifyMode::automatic;
   std::uint8_t timeout = 14;        ///< WEFT_IB_TIMEOUT: 4.096 us * 2^timeout
   std::uint8_t retry = 7;           ///< WEFT_IB_RETRY
   std::uint8_t service_level = 0;   ///< WEFT_IB_SL
