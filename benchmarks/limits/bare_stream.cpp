@@ -22,15 +22,15 @@ double microseconds_since(Timer::time_point start) {
 }
 
 /// Where the other listens, as its published tensor.
-struct Door {
+struct ListenerAddress {
   p2p::Place place{};
   std::int64_t port = 0;
 };
 
-SlotSpec door_spec() {
+SlotSpec listener_address_spec() {
   return {.name = "bare stream",
           .dtype = DType::u8,
-          .shape = Shape{static_cast<std::int64_t>(sizeof(Door))},
+          .shape = Shape{static_cast<std::int64_t>(sizeof(ListenerAddress))},
           .writer = Writer::owner};
 }
 
@@ -42,15 +42,15 @@ os::Fd make_socket(const p2p::Place& place) {
 
 os::Fd called(World& world) {
   const auto places = p2p::choose_places(p2p::interface_addresses(), "auto");
-  Door door{.place = places.at(0)};
-  const os::Fd listener = make_socket(door.place);
-  p2p::SocketAddress own = p2p::socket_address(door.place, 0);
+  ListenerAddress listener_address{.place = places.at(0)};
+  const os::Fd listener = make_socket(listener_address.place);
+  p2p::SocketAddress own = p2p::socket_address(listener_address.place, 0);
   if (::bind(listener.get(), own.get(), own.size) != 0 || ::listen(listener.get(), 1) != 0 ||
       ::getsockname(listener.get(), own.get(), &own.size) != 0)
     os::throw_system_error("bench", "listen");
-  door.port = ntohs(reinterpret_cast<const sockaddr_in*>(own.get())->sin_port);
-  Slot slot = world.expose(door_spec());
-  std::memcpy(slot.next().value().data(), &door, sizeof door);
+  listener_address.port = ntohs(reinterpret_cast<const sockaddr_in*>(own.get())->sin_port);
+  Slot slot = world.expose(listener_address_spec());
+  std::memcpy(slot.next().value().data(), &listener_address, sizeof listener_address);
   slot.publish().or_throw();
   os::Fd socket(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
   if (!socket) os::throw_system_error("bench", "accept");
@@ -58,14 +58,14 @@ os::Fd called(World& world) {
 }
 
 os::Fd caller(World& world, int other) {
-  RemoteSlot remote = world.attach(other, door_spec());
-  Door door;
+  RemoteSlot remote = world.attach(other, listener_address_spec());
+  ListenerAddress listener_address;
   {
     const Arrival arrival = remote.view().value();
-    std::memcpy(&door, arrival.tensor().data(), sizeof door);
+    std::memcpy(&listener_address, arrival.tensor().data(), sizeof listener_address);
   }
-  os::Fd socket = make_socket(door.place);
-  const auto there = p2p::socket_address(door.place, static_cast<std::uint16_t>(door.port));
+  os::Fd socket = make_socket(listener_address.place);
+  const auto there = p2p::socket_address(listener_address.place, static_cast<std::uint16_t>(listener_address.port));
   if (::connect(socket.get(), there.get(), there.size) != 0)
     os::throw_system_error("bench", "connect");
   return socket;

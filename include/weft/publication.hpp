@@ -89,7 +89,7 @@ class WEFT_API Publication {
   std::shared_ptr<detail::PublicationState> state_;
 };
 
-/// A rank's door for subscribers, with a thread that answers them. Subscribers are in no group; nobody waits
+/// A rank's acceptor for subscribers, with a thread that answers them. Subscribers are in no group; nobody waits
 /// for them but leave(). Publications should go before it, it before its world.
 /// Thread-safety: any thread.
 class WEFT_API Publisher {

@@ -18,7 +18,7 @@ PublisherState::PublisherState(World& world, const PublisherOptions& options,
       most_subscribers_(static_cast<std::size_t>(options.most_subscribers)),
       timeout_(settings.timeout),
       bell_(std::make_shared<Bell>()),
-      door_(thread_, *log_,
+      acceptor_(thread_, *log_,
             {.address = settings.address,
              .iface = settings.iface,
              .key = settings.key,
@@ -26,8 +26,8 @@ PublisherState::PublisherState(World& world, const PublisherOptions& options,
             [this](os::Fd& socket) { return on_came(socket); }) {
   bell_->publisher = this;
   thread_.start();
-  thread_.run([this] { door_.open(); });
-  log_->info(Subsystem::ps, "subscribers are let in at {}", door_.address());
+  thread_.run([this] { acceptor_.open(); });
+  log_->info(Subsystem::ps, "subscribers are let in at {}", acceptor_.address());
 }
 
 PublisherState::~PublisherState() {

@@ -14,7 +14,7 @@
 #include "pslib/publication/subscriber_settings.hpp"
 #include "pslib/publication/publication_state.hpp"
 #include "pslib/publication/session.hpp"
-#include "runtime/subscribe/subscriber_door.hpp"
+#include "runtime/subscribe/subscriber_acceptor.hpp"
 #include "weft/publication.hpp"
 #include "weft/world.hpp"
 
@@ -33,9 +33,9 @@ class PublisherState {
   Status leave(Deadline deadline);
 
   World& world() const noexcept { return world_; }
-  const std::string& address() const noexcept { return door_.address(); }
+  const std::string& address() const noexcept { return acceptor_.address(); }
   int subscribers() const noexcept { return subscribers_.load(); }
-  std::uint64_t turned_away() const noexcept { return door_.turned_away(); }
+  std::uint64_t turned_away() const noexcept { return acceptor_.turned_away(); }
 
  private:
   /// What publications wake the thread by; they may outlive it.
@@ -71,7 +71,7 @@ class PublisherState {
   std::map<int, Subscriber> sessions_;  ///< by number
   int next_subscriber_ = 0;
   bool is_leaving_ = false;
-  subscribe::SubscriberDoor door_;
+  subscribe::SubscriberAcceptor acceptor_;
 };
 
 }  // namespace weft::pslib::detail

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "runtime/subscribe/subscriber_door.hpp"
+#include "runtime/subscribe/subscriber_acceptor.hpp"
 #include "weft/error.hpp"
 
 namespace weft::subscribe {

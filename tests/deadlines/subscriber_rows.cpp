@@ -15,11 +15,11 @@ using pslib::Reader;
 
 constexpr auto kSubscriberSetUp = std::chrono::seconds(10);
 
-struct Door {
+struct PublisherUnderTest {
   Publisher publisher;
   Publication publication;
 
-  explicit Door(Side& side)
+  explicit PublisherUnderTest(Side& side)
       : publisher(side.world, {.address = side.subscribers, .token_file = side.token_file}),
         publication(publisher.publication("model", {{"weights", DType::f32, {1 << 20}}})) {}
   void publish(World& world) {
@@ -39,13 +39,13 @@ Case leaves(Side& side) {
     (void)reader->pull_latest(Deadline::after(kSubscriberSetUp));
     return {.end = [reader] {}};
   }
-  auto door = std::make_shared<Door>(side);
-  door->publish(side.world);
-  while (door->publisher.subscribers() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  auto publishing = std::make_shared<PublisherUnderTest>(side);
+  publishing->publish(side.world);
+  while (publishing->publisher.subscribers() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   World* const world = &side.world;
   return {.call = [=](Deadline deadline) {
-    door->publish(*world);
-    return said(door->publisher.leave(deadline));
+    publishing->publish(*world);
+    return said(publishing->publisher.leave(deadline));
   }};
 }
 
@@ -55,21 +55,21 @@ Case joins(Side& side) {
     return {.call = [=](Deadline deadline) {
       return thrown([&] { (void)join_as_subscriber(here, deadline); });
     }};
-  auto door = std::make_shared<std::unique_ptr<Door>>();
+  auto publishing = std::make_shared<std::unique_ptr<PublisherUnderTest>>();
   return {.part =
               [=] {
                 Side there = here;
-                *door = std::make_unique<Door>(there);
+                *publishing = std::make_unique<PublisherUnderTest>(there);
               },
-          .end = [door] { door->reset(); }};
+          .end = [publishing] { publishing->reset(); }};
 }
 
 Case pulls(Side& side, bool newer) {
   if (!side.calls()) {
-    auto door = std::make_shared<Door>(side);
-    if (newer) door->publish(side.world);
+    auto publishing = std::make_shared<PublisherUnderTest>(side);
+    if (newer) publishing->publish(side.world);
     World* const world = &side.world;
-    return {.part = [=] { door->publish(*world); }, .end = [door] {}};
+    return {.part = [=] { publishing->publish(*world); }, .end = [publishing] {}};
   }
   auto reader = join_as_subscriber(side, Deadline::after(kSubscriberSetUp));
   if (newer) (void)reader->pull_latest(Deadline::after(kSubscriberSetUp));

@@ -61,7 +61,7 @@ std::uint16_t port_of(int fd) {
 
 }  // namespace
 
-Door::Door(ProgressThread& progress, Log& log, TurnedAway& turned_away,
+Acceptor::Acceptor(ProgressThread& progress, Log& log, TurnedAway& turned_away,
            std::chrono::nanoseconds patience, Events events)
     : progress_(progress),
       log_(log),
@@ -69,14 +69,14 @@ Door::Door(ProgressThread& progress, Log& log, TurnedAway& turned_away,
       patience_(patience),
       events_(std::move(events)) {}
 
-std::uint16_t Door::listen(const std::vector<Place>& places, std::uint16_t port) {
+std::uint16_t Acceptor::listen(const std::vector<Place>& places, std::uint16_t port) {
   // The kernel draws a port at the first place; somebody may have it at another.
   for (int i = 0; i < kPortTrials; ++i)
     if (try_listen(places, port)) return port_;
   os::throw_system_error("join", "a port that is free at every address of this host", EADDRINUSE);
 }
 
-bool Door::try_listen(const std::vector<Place>& places, std::uint16_t wanted) {
+bool Acceptor::try_listen(const std::vector<Place>& places, std::uint16_t wanted) {
   unopened_.clear();
   port_ = wanted;
   for (const Place& place : places) {
@@ -97,7 +97,7 @@ bool Door::try_listen(const std::vector<Place>& places, std::uint16_t wanted) {
   return true;
 }
 
-void Door::open(const Identity& identity) {
+void Acceptor::open(const Identity& identity) {
   identity_ = identity;
   for (os::Fd& socket : unopened_) {
     const int fd = socket.get();
@@ -107,7 +107,7 @@ void Door::open(const Identity& identity) {
   unopened_.clear();
 }
 
-void Door::admit(int listener) {
+void Acceptor::admit(int listener) {
   for (int i = 0; i < kAdmittedAtATime && !paused_; ++i) {
     SocketAddress from;
     os::Fd socket(::accept4(listener, from.get(), &from.size, SOCK_CLOEXEC | SOCK_NONBLOCK));
@@ -122,7 +122,7 @@ void Door::admit(int listener) {
 }
 
 /// Whether accepting may be tried again after this error.
-bool Door::make_room(int error) {
+bool Acceptor::make_room(int error) {
   if (error != EMFILE && error != ENFILE && error != ENOBUFS && error != ENOMEM) return false;
   if (const auto stranger = anteroom_.spare()) {
     crowd_out(*stranger);
@@ -138,7 +138,7 @@ bool Door::make_room(int error) {
   return false;
 }
 
-void Door::take_in(os::Fd socket, const Place& from) {
+void Acceptor::take_in(os::Fd socket, const Place& from) {
   const int on = 1;
   ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   const int fd = socket.get();
@@ -162,7 +162,7 @@ void Door::take_in(os::Fd socket, const Place& from) {
 
 /// `newest`: the descriptor of the connection that came last. The kernel gives the lowest number
 /// that is free, so those above it are all that may be left.
-void Door::keep_within_limits(int newest) {
+void Acceptor::keep_within_limits(int newest) {
   const auto ranks = static_cast<std::size_t>(identity_.job_size());
   const bool is_scarce =
       static_cast<std::size_t>(newest) + ranks + kSpareDescriptors >= os::descriptor_limit();
@@ -172,7 +172,7 @@ void Door::keep_within_limits(int newest) {
   while (const auto stranger = anteroom_.surplus(limits)) crowd_out(*stranger);
 }
 
-void Door::on_bytes(Id id) {
+void Acceptor::on_bytes(Id id) {
   Stranger& stranger = strangers_.at(id);
   const int fd = stranger.socket.get();
   const std::size_t wanted = stranger.answered  ? sizeof(Proof)
@@ -194,7 +194,7 @@ void Door::on_bytes(Id id) {
   stranger.greeted ? on_hello(id, stranger) : on_greeting(id, stranger);
 }
 
-void Door::on_greeting(Id id, Stranger& stranger) {
+void Acceptor::on_greeting(Id id, Stranger& stranger) {
   const auto greeting = stranger.in.peek<Greeting>();
   const std::string reason = Identity::distrust(greeting);
   if (reason.empty()) {
@@ -205,7 +205,7 @@ void Door::on_greeting(Id id, Stranger& stranger) {
   turn_away(id, reason);
 }
 
-void Door::on_hello(Id id, Stranger& stranger) {
+void Acceptor::on_hello(Id id, Stranger& stranger) {
   stranger.hello = stranger.in.take<Hello>();
   if (const std::string reason = identity_.distrust(stranger.hello); !reason.empty()) {
     if (identity_.is_of_other_job(stranger.hello))
@@ -218,7 +218,7 @@ void Door::on_hello(Id id, Stranger& stranger) {
   if (!send_record(stranger.socket.get(), stranger.answer)) let_go(id);
 }
 
-void Door::on_proof(Id id, Stranger& stranger) {
+void Acceptor::on_proof(Id id, Stranger& stranger) {
   if (!identity_.believes(stranger.hello, stranger.answer, stranger.in.take<Proof>()))
     return turn_away(id, "it does not know the job's secret");
   const Hello caller = stranger.hello;
@@ -233,7 +233,7 @@ void Door::on_proof(Id id, Stranger& stranger) {
   log_.debug(Subsystem::path, "rank {} called from {} in vain: {}", caller.from, from, reason);
 }
 
-bool Door::tick() {
+bool Acceptor::tick() {
   const auto now = Clock::now();
   for (const Id id : anteroom_.late(now, patience_))
     turn_away(id, "it did not say in time which rank it is");
@@ -241,31 +241,31 @@ bool Door::tick() {
   return paused_ || !anteroom_.empty();
 }
 
-void Door::turn_away(Id id, const std::string& reason) {
+void Acceptor::turn_away(Id id, const std::string& reason) {
   turned_away_.note(log_, fmt::format("port {}", port_), text(strangers_.at(id).from), reason);
   let_go(id);
 }
 
 /// With a reset, so that nothing of it stays in the kernel.
-void Door::crowd_out(Id id) {
+void Acceptor::crowd_out(Id id) {
   const linger at_once{.l_onoff = 1, .l_linger = 0};
   ::setsockopt(strangers_.at(id).socket.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
   turn_away(id, "it has not proved that it is a rank, and too many others called");
 }
 
-void Door::let_go(Id id) {
+void Acceptor::let_go(Id id) {
   anteroom_.leave(id);
   strangers_.erase(id);
 }
 
-void Door::pause() {
+void Acceptor::pause() {
   resume_at_ = Clock::now() + kRecovery;
   paused_ = true;
   for (Watched& listener : listeners_) listener.change(0);
   events_.wants_ticks();
 }
 
-void Door::resume() {
+void Acceptor::resume() {
   paused_ = false;
   for (Watched& listener : listeners_) listener.change(EPOLLIN);
 }

@@ -25,7 +25,7 @@ namespace weft::p2p {
 /// has proved which rank it is: a fixed record, a deadline, and a place in the anteroom, which it
 /// loses where too many others come. Strangers are never the reason to accept nobody.
 /// Progress thread only, but for the constructor and listen().
-class Door {
+class Acceptor {
  public:
   /// Strangers that have sent no hello that may be a rank's; likewise, besides one for each rank,
   /// those that have.
@@ -43,7 +43,7 @@ class Door {
   };
 
   /// What it is given by reference must outlive it.
-  Door(ProgressThread& progress, Log& log, TurnedAway& turned_away,
+  Acceptor(ProgressThread& progress, Log& log, TurnedAway& turned_away,
        std::chrono::nanoseconds patience, Events events);
 
   /// One socket per place, all with the port that is returned: `port`, or one that is free. Throws

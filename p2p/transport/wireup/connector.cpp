@@ -59,7 +59,7 @@ Connector::Implementation::Implementation(LocalRank& local_rank, ProgressThread&
       encrypts(config.flag(Setting::encrypt)),
       interface(config.text(Setting::iface)),
       why_silent("silent for " + seconds(dead_after)),
-      door(thread, *local_rank.log, local_rank.turned_away,
+      acceptor(thread, *local_rank.log, local_rank.turned_away,
            std::min<nanoseconds>(kPatience, init_timeout),
            {.came = [this](const Hello& caller, const Hello& called,
                            os::Fd& socket) { return on_called(caller, called, socket); },
@@ -142,7 +142,7 @@ std::string Connector::Implementation::on_called_for_data(const Hello& caller, c
 std::string Connector::Implementation::on_called(const Hello& caller, const Hello& own_end,
                                                  os::Fd& socket) {
   if (caller.purpose == Purpose::roll) return "the ranks have been introduced already";
-  if (caller.purpose == Purpose::subscriber) return "subscribers have a door of their own";
+  if (caller.purpose == Purpose::subscriber) return "subscribers have an acceptor of their own";
   if (caller.purpose == Purpose::memory) return "memory is shared by a Unix socket";
   if (caller.purpose == Purpose::data) return on_called_for_data(caller, own_end, socket);
   const int rank = caller.from;
@@ -219,7 +219,7 @@ void Connector::Implementation::close(int rank, const std::string& why) {
 }
 
 void Connector::Implementation::run_errands() {
-  bool more = door.tick();
+  bool more = acceptor.tick();
   for (int rank = 0; rank < static_cast<int>(peers.size()); ++rank) more = run_errand(rank) || more;
   // What the events brought may be newer than what was seen above.
   if (!more && !is_connecting()) errands.stop();
@@ -287,7 +287,7 @@ void Connector::listen(RankAddress& own, ConnectorAddress RankAddress::*place) {
                             .operation = "join",
                             .message = "this host has no address, not even a loopback one",
                             .hint = "set an interface up, if only lo"});
-  self.own.port = self.door.listen(places);
+  self.own.port = self.acceptor.listen(places);
   self.own.count = static_cast<std::uint16_t>(places.size());
   std::copy(places.begin(), places.end(), self.own.places.begin());
   own.*place = self.own;
@@ -305,7 +305,7 @@ void Connector::open(const std::vector<RankAddress>& job) {
   });
   self.identity =
       Identity(self.local.rank, static_cast<int>(job.size()), job[0].job_secret, self.encrypts);
-  self.door.open(self.identity);
+  self.acceptor.open(self.identity);
 }
 
 void Connector::connect(int rank) {

@@ -78,7 +78,7 @@ struct Connector::Implementation {
   std::vector<Peer> peers;  ///< by rank; does not grow once the job is open
   std::optional<Heartbeats> beats;
   int streams = 0;  ///< open ones
-  Door door;
+  Acceptor acceptor;
   Timer errands;    ///< while somebody is connecting
   Timer heartbeat;  ///< while a stream is open
 };

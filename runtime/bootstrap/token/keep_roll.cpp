@@ -44,22 +44,22 @@ class Reception {
  public:
   Reception(const Roll::Setup& setup, Log& log)
       : identity_(0, setup.size, setup.key),
-        door_(thread_, log, turned_away_, kPatience,
+        acceptor_(thread_, log, turned_away_, kPatience,
               {.came = [this](const p2p::Hello& caller, const p2p::Hello& own,
                               os::Fd& socket) { return on_came(caller, own, socket); },
                .short_of = [this](const Error& error) { change([&] { shortage_ = error; }); },
                .wants_ticks = [this] { ticks_.start(); }}),
         ticks_(thread_, kTick, [this](std::uint64_t) {
-          if (!door_.tick()) ticks_.stop();
+          if (!acceptor_.tick()) ticks_.stop();
         }) {}
   ~Reception() { thread_.stop(); }
   Reception(const Reception&) = delete;
   Reception& operator=(const Reception&) = delete;
 
   void open(const std::vector<p2p::Place>& places, std::uint16_t port) {
-    (void)door_.listen(places, port);
+    (void)acceptor_.listen(places, port);
     thread_.start();
-    thread_.run([this] { door_.open(identity_); });
+    thread_.run([this] { acceptor_.open(identity_); });
   }
 
   /// All that have come until all have, or until the deadline; by rank.
@@ -127,7 +127,7 @@ class Reception {
   const p2p::Identity identity_;
   p2p::TurnedAway turned_away_;
   p2p::ProgressThread thread_;
-  p2p::Door door_;
+  p2p::Acceptor acceptor_;
   p2p::Timer ticks_;
   std::mutex mutex_;
   std::condition_variable changed_;

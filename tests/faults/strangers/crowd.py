@@ -1,11 +1,11 @@
-"""A crowd of strangers: calls every door in this network namespace, again and again, until it is stopped.
+"""A crowd of strangers: calls every acceptor in this network namespace, again and again, until it is stopped.
 
 Usage: crowd.py KIND OPEN PORTS
 
 It holds OPEN connections at most and renews those that are closed. KIND: idle says nothing; garbage talks; half sends a
 part of a hello; hello sends one that a rank might send, and no proof. Started by root, it becomes another user. At the end
 (SIGTERM) it prints how often it called.
-Doors are the TCP ports that the file PORTS lists at the time, and the abstract Unix sockets of ranks.
+Acceptors are the TCP ports that the file PORTS lists at the time, and the abstract Unix sockets of ranks.
 """
 
 import collections
@@ -24,10 +24,10 @@ HELLO = struct.Struct("<IIiiiHH8s32s")
 MAGIC = 0x6C6C6577
 BATCH = 64
 NOBODY = 65534
-LOOK_S = 0.01  # between two looks for doors
+LOOK_S = 0.01  # between two looks for acceptors
 
 
-def doors(list_of_ports):
+def acceptors(list_of_ports):
     found = {("127.0.0.1", int(port)) for port in pathlib.Path(list_of_ports).read_text().split()}
     for line in pathlib.Path("/proc/net/unix").read_text().splitlines()[1:]:
         word = line.split()
@@ -56,14 +56,14 @@ class Crowd:
         kinds = {"garbage": self.random.randbytes(200), "half": hello[:40], "hello": hello}
         return kinds.get(self.kind, b"")
 
-    def call(self, door):
-        if isinstance(door, str):
+    def call(self, acceptor):
+        if isinstance(acceptor, str):
             caller = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         else:
             caller = socket.socket()
         caller.setblocking(False)
         try:
-            caller.connect(door)
+            caller.connect(acceptor)
         except BlockingIOError:
             pass
         except OSError:
@@ -94,7 +94,7 @@ class Crowd:
         known, look_at = [], 0
         while not self.stopping:
             if time.monotonic() >= look_at:
-                known, look_at = doors(sys.argv[3]), time.monotonic() + LOOK_S
+                known, look_at = acceptors(sys.argv[3]), time.monotonic() + LOOK_S
             self.drop_ended()
             for i in range(BATCH):
                 if not known:

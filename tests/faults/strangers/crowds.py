@@ -88,7 +88,7 @@ class Crowds:
             )
             for kind in kinds
         }
-        time.sleep(0.5)  # they look for doors by now
+        time.sleep(0.5)  # they look for acceptors by now
 
     def stop(self):
         for process in self.processes.values():

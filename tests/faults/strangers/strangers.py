@@ -71,32 +71,32 @@ def sockets_of(pid):
     return inodes
 
 
-def doors_of(pid):
+def acceptors_of(pid):
     """Where a process listens: ("tcp", address, port) and ("unix", name)."""
-    inodes, doors = sockets_of(pid), []
+    inodes, acceptors = sockets_of(pid), []
     for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]:
         word = line.split()
         if word[3] == "0A" and word[9] in inodes:
             address, port = word[1].split(":")
             packed = struct.pack("<I", int(address, 16))
-            doors.append(("tcp", socket.inet_ntoa(packed), int(port, 16)))
+            acceptors.append(("tcp", socket.inet_ntoa(packed), int(port, 16)))
     for line in pathlib.Path("/proc/net/unix").read_text().splitlines()[1:]:
         word = line.split()
         if len(word) > 7 and word[6] in inodes and word[7].startswith("@weft-"):
-            doors.append(("unix", "\0" + word[7][1:]))
-    return doors
+            acceptors.append(("unix", "\0" + word[7][1:]))
+    return acceptors
 
 
 class Strangers:
-    """A thread that calls doors until it has called so often, or is stopped."""
+    """A thread that calls acceptors until it has called so often, or is stopped."""
 
-    def __init__(self, doors):
-        self.doors = doors
+    def __init__(self, acceptors):
+        self.acceptors = acceptors
         self.calls = 0
         self.unanswered = 0
         self.processor_s = 0.0  # that the calls took here
-        self.jobs = {}  # by door: the job's number, as the door tells strangers
-        self.proofs = {}  # by door: old words
+        self.jobs = {}  # by acceptor: the job's number, as the acceptor tells strangers
+        self.proofs = {}  # by acceptor: old words
         self.held = []  # (until, socket, bytes to trickle)
         self.stopping = threading.Event()
         self.thread = threading.Thread(target=self.run)
@@ -106,9 +106,9 @@ class Strangers:
         kinds = (self.garbage, self.http, self.half, self.reflect, self.replay, self.slow, self.scan)
         start = time.monotonic()
         while self.calls < CALLS and not self.stopping.is_set():
-            door = self.doors[self.calls % len(self.doors)]
+            acceptor = self.acceptors[self.calls % len(self.acceptors)]
             try:
-                kinds[self.calls % len(kinds)](door)
+                kinds[self.calls % len(kinds)](acceptor)
             except OSError:
                 self.unanswered += 1
             self.calls += 1
@@ -118,17 +118,17 @@ class Strangers:
             connection.close()
         self.processor_s = time.thread_time()
 
-    def call(self, door):
-        if door[0] == "unix":
+    def call(self, acceptor):
+        if acceptor[0] == "unix":
             connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             connection.settimeout(1)
-            connection.connect(door[1])
+            connection.connect(acceptor[1])
         else:
-            connection = socket.create_connection(door[1:], 1)
+            connection = socket.create_connection(acceptor[1:], 1)
         return connection
 
-    def hello(self, door):
-        job = self.jobs.get(door, bytes(8))
+    def hello(self, acceptor):
+        job = self.jobs.get(acceptor, bytes(8))
         return HELLO.pack(MAGIC, VERSION, RANKS, 1, 0, 0, 0, job, self.random.randbytes(32))
 
     def trickle(self):
@@ -146,44 +146,44 @@ class Strangers:
             connection.close()
         self.held = kept
 
-    def garbage(self, door):
-        with self.call(door) as connection:
+    def garbage(self, acceptor):
+        with self.call(acceptor) as connection:
             connection.send(self.random.randbytes(self.random.randrange(1, 1500)))
 
-    def http(self, door):
-        with self.call(door) as connection:
+    def http(self, acceptor):
+        with self.call(acceptor) as connection:
             connection.send(b"GET / HTTP/1.1\r\nHost: rank\r\n\r\n")
 
-    def half(self, door):
-        connection = self.call(door)
-        connection.send(self.hello(door))
+    def half(self, acceptor):
+        connection = self.call(acceptor)
+        connection.send(self.hello(acceptor))
         self.held.append((time.monotonic() + 2, connection, b""))
 
-    def answered(self, door):
-        connection = self.call(door)
-        connection.send(self.hello(door))
+    def answered(self, acceptor):
+        connection = self.call(acceptor)
+        connection.send(self.hello(acceptor))
         connection.settimeout(0.2)
         answer = connection.recv(96)
         if len(answer) == 96:
-            self.jobs[door] = HELLO.unpack(answer[:64])[7]
+            self.jobs[acceptor] = HELLO.unpack(answer[:64])[7]
         return connection, answer
 
-    def reflect(self, door):
-        connection, answer = self.answered(door)
+    def reflect(self, acceptor):
+        connection, answer = self.answered(acceptor)
         with connection:
             connection.send(answer[64:])
-            self.proofs[door] = answer[64:]
+            self.proofs[acceptor] = answer[64:]
 
-    def replay(self, door):
-        connection, _ = self.answered(door)
+    def replay(self, acceptor):
+        connection, _ = self.answered(acceptor)
         with connection:
-            connection.send(self.proofs.get(door, bytes(32)))
+            connection.send(self.proofs.get(acceptor, bytes(32)))
 
-    def slow(self, door):
-        self.held.append((time.monotonic() + 3, self.call(door), self.hello(door)))
+    def slow(self, acceptor):
+        self.held.append((time.monotonic() + 3, self.call(acceptor), self.hello(acceptor)))
 
-    def scan(self, door):
-        self.call(door).close()
+    def scan(self, acceptor):
+        self.call(acceptor).close()
 
 
 def train(folder, name, steps, with_strangers):
@@ -199,15 +199,15 @@ def train(folder, name, steps, with_strangers):
     if with_strangers:
         by_rank, until = [], time.monotonic() + 30
         # Every rank listens before any has met another.
-        while sum(any(d[0] == "tcp" for d in doors) for doors in by_rank) < RANKS:
+        while sum(any(d[0] == "tcp" for d in acceptors) for acceptors in by_rank) < RANKS:
             if time.monotonic() > until or job.poll() is not None:
                 job.kill()
-                sys.exit(f"failed: no doors to call at: {by_rank}\n{job.communicate()[0]}")
+                sys.exit(f"failed: no acceptors to call at: {by_rank}\n{job.communicate()[0]}")
             time.sleep(0.05)
-            by_rank = [doors_of(pid) for pid in ranks_of(job.pid, program)]
-        doors = [door for doors in by_rank for door in doors]
-        print("strangers call at", doors, flush=True)
-        strangers = Strangers(doors)
+            by_rank = [acceptors_of(pid) for pid in ranks_of(job.pid, program)]
+        acceptors = [acceptor for acceptors in by_rank for acceptor in acceptors]
+        print("strangers call at", acceptors, flush=True)
+        strangers = Strangers(acceptors)
         strangers.thread.start()
     said = job.communicate()[0]
     if strangers:

@@ -37,14 +37,14 @@ class Strangers : public testing::Test {
     EXPECT_FALSE(job[0].has_ended(2));
   }
 
-  const ConnectorAddress& door() { return job[0].address.connector; }
+  const ConnectorAddress& acceptor() { return job[0].address.connector; }
 
   Job job{kSize};
 };
 
 TEST_F(Strangers, AreTurnedAwayWithoutTheSecret) {
   const Identity foe(1, kSize, secret(Rank::kSecret + 1));
-  RawPeer peer(door());
+  RawPeer peer(acceptor());
   peer.hello = foe.hello(0);
   // The job's number is no secret.
   peer.hello.job = kRank1.hello(0).job;
@@ -60,7 +60,7 @@ TEST_F(Strangers, AreTurnedAwayWithoutTheSecret) {
 TEST_F(Strangers, AreTurnedAwayWhoClaimToBeNoOtherRank) {
   std::uint64_t count = 0;
   for (const auto& [from, to] : {std::pair{-1, 0}, {kSize, 0}, {0, 0}, {1, 2}}) {
-    RawPeer peer(door());
+    RawPeer peer(acceptor());
     Hello hello = kRank1.hello(0);
     hello.from = from;
     hello.to = to;
@@ -71,7 +71,7 @@ TEST_F(Strangers, AreTurnedAwayWhoClaimToBeNoOtherRank) {
 }
 
 TEST_F(Strangers, LearnTheVersionIfTheirOwnDiffers) {
-  RawPeer peer(door());
+  RawPeer peer(acceptor());
   // Another version's hello may be of another size: its beginning is enough.
   peer.send_record(Greeting{.magic = Hello::kMagic, .version = RankAddress::kVersion + 1});
   const auto greeting = peer.receive<Greeting>();
@@ -87,7 +87,7 @@ TEST_F(Strangers, OfAnotherJobAreToldSoAndTurnedAway) {
   for (const auto& [other, reason] :
        {std::pair{Identity(1, kSize, secret(Rank::kSecret + 1)), "it is of another job"},
         std::pair{Identity(1, kSize + 1, secret(Rank::kSecret)), "its job has 3 ranks"}}) {
-    RawPeer peer(door());
+    RawPeer peer(acceptor());
     const Hello hello = other.hello(0);
     peer.send_record(hello);
     const auto answer = peer.receive<Answer>();
@@ -100,10 +100,10 @@ TEST_F(Strangers, OfAnotherJobAreToldSoAndTurnedAway) {
 }
 
 TEST_F(Strangers, ThatTookARanksNumberAreToldWhyTheyAreNotLetIn) {
-  RawPeer first(door());
+  RawPeer first(acceptor());
   ASSERT_TRUE(first.introduce(kRank1, 0));
   EXPECT_TRUE(job[0].wait_met(1));
-  RawPeer second(door());
+  RawPeer second(acceptor());
   EXPECT_FALSE(second.introduce(kRank1, 0));
   const auto refusal = second.receive<Refusal>();
   ASSERT_TRUE(refusal);
@@ -112,10 +112,10 @@ TEST_F(Strangers, ThatTookARanksNumberAreToldWhyTheyAreNotLetIn) {
 }
 
 TEST_F(Strangers, GainNothingByReplay) {
-  RawPeer genuine(door());
+  RawPeer genuine(acceptor());
   ASSERT_TRUE(genuine.introduce(kRank1, 0));
   EXPECT_TRUE(job[0].wait_met(1));
-  RawPeer replay(door());
+  RawPeer replay(acceptor());
   replay.send_record(genuine.hello);
   const auto answer = replay.receive<Answer>();
   ASSERT_TRUE(answer);
@@ -127,7 +127,7 @@ TEST_F(Strangers, GainNothingByReplay) {
 }
 
 TEST_F(Strangers, GainNothingByReflection) {
-  RawPeer mirror(door());
+  RawPeer mirror(acceptor());
   mirror.send_record(kRank1.hello(0));
   const auto answer = mirror.receive<Answer>();
   ASSERT_TRUE(answer);
@@ -141,7 +141,7 @@ TEST_F(Strangers, MayTalkRubbish) {
   for (const std::string& text :
        {std::string("GET / HTTP/1.1\r\nHost: weft\r\nUser-Agent: a browser\r\nAccept: *\r\n\r\n"),
         std::string(100'000, '\0'), std::string(sizeof(Hello), '\xff')}) {
-    RawPeer peer(door());
+    RawPeer peer(acceptor());
     peer.send(text);
     EXPECT_TRUE(peer.is_closed());
     EXPECT_TRUE(job[0].wait_turned_away(++count));
@@ -167,7 +167,7 @@ TEST(SlowStrangers, AreCutOff) {
 }
 
 TEST_F(Strangers, MayScanThePort) {
-  for (int i = 0; i < 100; ++i) RawPeer scan(door());
+  for (int i = 0; i < 100; ++i) RawPeer scan(acceptor());
 }
 
 /// Rank 2 gets in as if nobody else called. What is called at once may wait for the system's queue.
@@ -181,7 +181,7 @@ void expect_let_in(Job& job) {
 
 TEST_F(Strangers, DoNotKeepARankOutByTheirNumber) {
   std::vector<RawPeer> idle;
-  for (int i = 0; i < 600; ++i) idle.emplace_back(door());
+  for (int i = 0; i < 600; ++i) idle.emplace_back(acceptor());
   expect_let_in(job);
 }
 
@@ -190,7 +190,7 @@ TEST_F(Strangers, DoNotKeepARankOutWhoAreRenewedForEver) {
   std::thread flood([&] {
     std::deque<RawPeer> calls;
     while (!stopping) {
-      calls.emplace_back(door());
+      calls.emplace_back(acceptor());
       // Every second one with a hello that may be a rank's.
       if (calls.size() % 2 == 0) calls.back().send_record(kRank1.hello(0));
       if (calls.size() > 700) calls.pop_front();
@@ -235,7 +235,7 @@ TEST_F(Strangers, CanNotBreakARankThatRunsOutOfDescriptors) {
     taken.push_back(std::move(next));
   }
   taken.pop_back();
-  RawPeer peer(door());
+  RawPeer peer(acceptor());
   EXPECT_TRUE(job[0].wait_short());
   std::this_thread::sleep_for(300ms);
   EXPECT_LE(job[0].shortages(), 2U);  // it does not ask again and again

@@ -1,5 +1,5 @@
 // Who is no subscriber gets nothing from who publishes; and what WEFT_SUBSCRIBE_ADDR may be.
-#include "runtime/subscribe/subscriber_door.hpp"
+#include "runtime/subscribe/subscriber_acceptor.hpp"
 
 #include <gtest/gtest.h>
 
@@ -25,23 +25,23 @@ using p2p::tests::RawPeer;
 
 const std::string kToken(32, 'k');
 
-/// A door that lets everybody in who knows the token.
-class SubscriberDoorTest : public testing::Test {
+/// An acceptor that lets everybody in who knows the token.
+class SubscriberAcceptorTest : public testing::Test {
  public:
-  SubscriberDoorTest() {
+  SubscriberAcceptorTest() {
     thread.start();
-    thread.run([this] { door.open(); });
+    thread.run([this] { acceptor.open(); });
     const auto where = look_up(address);
     to.count = 1;
     to.places[0] = where.places.at(0);
     to.port = where.port;
   }
-  ~SubscriberDoorTest() override { thread.stop(); }
+  ~SubscriberAcceptorTest() override { thread.stop(); }
 
   bool turned_away(std::uint64_t count) const {
-    for (int i = 0; i < 5000 && door.turned_away() < count; ++i)
+    for (int i = 0; i < 5000 && acceptor.turned_away() < count; ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    return door.turned_away() == count;
+    return acceptor.turned_away() == count;
   }
 
   weft::tests::TempFolder folder;
@@ -49,7 +49,7 @@ class SubscriberDoorTest : public testing::Test {
   Log log{Config().with(Setting::log, "error"), "host", -1};
   p2p::Identity::Secret key = p2p::token_key(kToken, p2p::TokenUse::subscribers);
   p2p::ProgressThread thread;
-  SubscriberDoor door{
+  SubscriberAcceptor acceptor{
       thread, log, {.address = address, .iface = "127.0.0.1", .key = key}, [](os::Fd& socket) {
         (void)p2p::send_record(socket.get(), std::uint16_t{0});
         return std::string();
@@ -57,13 +57,13 @@ class SubscriberDoorTest : public testing::Test {
   p2p::ConnectorAddress to{};
 };
 
-TEST_F(SubscriberDoorTest, LetsInWhoKnowsTheToken) {
+TEST_F(SubscriberAcceptorTest, LetsInWhoKnowsTheToken) {
   EXPECT_TRUE(call(address, key, Deadline::after(std::chrono::seconds(10))));
-  EXPECT_EQ(door.turned_away(), 0U);
-  EXPECT_EQ(door.address(), p2p::text(to.places[0], to.port));
+  EXPECT_EQ(acceptor.turned_away(), 0U);
+  EXPECT_EQ(acceptor.address(), p2p::text(to.places[0], to.port));
 }
 
-TEST_F(SubscriberDoorTest, TurnsAwayWhoDoesNotOrWantsSomethingElse) {
+TEST_F(SubscriberAcceptorTest, TurnsAwayWhoDoesNotOrWantsSomethingElse) {
   // The same token, as the ranks of a job use it.
   RawPeer rank(to);
   EXPECT_FALSE(rank.introduce(subscriber_identity(p2p::token_key(kToken)), 0));
@@ -80,7 +80,7 @@ TEST_F(SubscriberDoorTest, TurnsAwayWhoDoesNotOrWantsSomethingElse) {
   EXPECT_TRUE(turned_away(2));
 }
 
-TEST_F(SubscriberDoorTest, GivesNothingToAReplayOfASubscriber) {
+TEST_F(SubscriberAcceptorTest, GivesNothingToAReplayOfASubscriber) {
   const p2p::Identity subscriber = subscriber_identity(key);
   RawPeer genuine(to);
   const p2p::Hello hello = subscriber.hello(0, p2p::Purpose::subscriber);
@@ -98,7 +98,7 @@ TEST_F(SubscriberDoorTest, GivesNothingToAReplayOfASubscriber) {
   EXPECT_TRUE(turned_away(1));
 }
 
-TEST_F(SubscriberDoorTest, TellsAnotherVersionItsOwn) {
+TEST_F(SubscriberAcceptorTest, TellsAnotherVersionItsOwn) {
   RawPeer peer(to);
   peer.send_record(
       p2p::Greeting{.magic = p2p::Hello::kMagic, .version = p2p::RankAddress::kVersion + 1});
@@ -108,11 +108,11 @@ TEST_F(SubscriberDoorTest, TellsAnotherVersionItsOwn) {
   EXPECT_TRUE(turned_away(1));
 }
 
-TEST_F(SubscriberDoorTest, DoesNotLetOutInPlainWhatMustBeEncrypted) {
+TEST_F(SubscriberAcceptorTest, DoesNotLetOutInPlainWhatMustBeEncrypted) {
   p2p::ProgressThread idle;
   const auto open = [&](const std::string& iface) {
     const SubscriberAddress own{.file = (folder.path() / "other").string()};
-    const SubscriberDoor local(idle, log,
+    const SubscriberAcceptor local(idle, log,
                           {.address = own, .iface = iface, .key = key, .must_encrypt = true},
                           [](os::Fd&) { return std::string(); });
   };

@@ -20,10 +20,10 @@ namespace weft::subscribe {
 p2p::Identity host_identity(const p2p::Identity::Secret& key);
 p2p::Identity subscriber_identity(const p2p::Identity::Secret& key);
 
-/// Listens for subscribers and lets those in who know the token, by the rules of a rank's own door:
+/// Listens for subscribers and lets those in who know the token, by the rules of a rank's own acceptor:
 /// nothing is allocated for a stranger, who has a fixed record, a deadline and a place in a count.
 /// Its thread's only, but for constructor, address() and turned_away().
-class SubscriberDoor {
+class SubscriberAcceptor {
  public:
   struct Setup {
     SubscriberAddress address;
@@ -37,11 +37,11 @@ class SubscriberDoor {
 
   /// Listens; who calls is let in from open() on. `thread` and `log` must outlive it, and `thread`
   /// must stop before it goes. Throws Error(bad_config, system).
-  SubscriberDoor(p2p::ProgressThread& thread, Log& log, const Setup& setup, Came came);
-  SubscriberDoor(const SubscriberDoor&) = delete;
-  SubscriberDoor& operator=(const SubscriberDoor&) = delete;
+  SubscriberAcceptor(p2p::ProgressThread& thread, Log& log, const Setup& setup, Came came);
+  SubscriberAcceptor(const SubscriberAcceptor&) = delete;
+  SubscriberAcceptor& operator=(const SubscriberAcceptor&) = delete;
 
-  void open() { door_.open(identity_); }
+  void open() { acceptor_.open(identity_); }
   /// "10.0.0.1:4711", or several of them with commas between.
   const std::string& address() const noexcept { return address_; }
   std::uint64_t turned_away() const noexcept { return turned_away_.count(); }
@@ -49,7 +49,7 @@ class SubscriberDoor {
  private:
   const p2p::Identity identity_;
   p2p::TurnedAway turned_away_;
-  p2p::Door door_;
+  p2p::Acceptor acceptor_;
   p2p::Timer ticks_;
   std::string address_;
   AddressFile file_;

@@ -1,4 +1,4 @@
-#include "runtime/subscribe/subscriber_door.hpp"
+#include "runtime/subscribe/subscriber_acceptor.hpp"
 
 #include <fmt/format.h>
 
@@ -27,7 +27,7 @@ bool is_of_this_host_alone(const p2p::Place& place) {
   return p2p::is_ipv4(place) ? place[12] == std::byte{127} : place == loopback;
 }
 
-std::vector<p2p::Place> places_of(const SubscriberDoor::Setup& setup) {
+std::vector<p2p::Place> places_of(const SubscriberAcceptor::Setup& setup) {
   auto places = setup.address.file.empty()
                     ? bootstrap::own_places(setup.address.fixed,
                                             bootstrap::resolve(setup.address.fixed), setup.iface)
@@ -48,9 +48,9 @@ std::vector<p2p::Place> places_of(const SubscriberDoor::Setup& setup) {
 p2p::Identity host_identity(const p2p::Identity::Secret& key) { return {kHost, 2, key}; }
 p2p::Identity subscriber_identity(const p2p::Identity::Secret& key) { return {kSubscriber, 2, key}; }
 
-SubscriberDoor::SubscriberDoor(p2p::ProgressThread& thread, Log& log, const Setup& setup, Came came)
+SubscriberAcceptor::SubscriberAcceptor(p2p::ProgressThread& thread, Log& log, const Setup& setup, Came came)
     : identity_(host_identity(setup.key)),
-      door_(thread, log, turned_away_, kPatience,
+      acceptor_(thread, log, turned_away_, kPatience,
             {.came = [came = std::move(came)](const p2p::Hello& caller, const p2p::Hello&,
                                               os::Fd& socket) -> std::string {
                if (caller.purpose != p2p::Purpose::subscriber) return "only subscribers are let in here";
@@ -62,10 +62,10 @@ SubscriberDoor::SubscriberDoor(p2p::ProgressThread& thread, Log& log, const Setu
                  },
              .wants_ticks = [this] { ticks_.start(); }}),
       ticks_(thread, kTick, [this](std::uint64_t) {
-        if (!door_.tick()) ticks_.stop();
+        if (!acceptor_.tick()) ticks_.stop();
       }) {
   const auto places = places_of(setup);
-  const std::uint16_t port = door_.listen(places, setup.address.fixed.port);
+  const std::uint16_t port = acceptor_.listen(places, setup.address.fixed.port);
   for (const p2p::Place& place : places)
     address_ += (address_.empty() ? "" : ",") + p2p::text(place, port);
   if (!setup.address.file.empty()) file_ = AddressFile(setup.address.file, places, port);
