@@ -28,7 +28,7 @@ TOPS = {
     "benchmarks": """benchmarks/harness benchmarks/limits benchmarks/workloads benchmarks/driver
                      benchmarks/output benchmarks""".split(),
 }
-# Alike, and strangers to each other: what two of them share stands below both.
+# Alike, and unauthenticated_clients to each other: what two of them share stands below both.
 APART = [
     ["p2p/transport/shm", "p2p/transport/tcp", "p2p/transport/verbs"],
     ["p2p/message", "p2p/rendezvous", "p2p/signal"],

@@ -94,7 +94,7 @@ class StatusBoard {
   std::span<WaitEntry> waits() noexcept {
     return {at<WaitEntry>(SectionIndex::waits), section(SectionIndex::waits).capacity};
   }
-  /// Connections of strangers.
+  /// Connections of unauthenticated clients.
   Word& turned_away() noexcept { return totals().turned_away; }
   std::span<const std::byte> bytes() const noexcept { return {memory_.data(), memory_.bytes()}; }
 

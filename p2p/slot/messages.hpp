@@ -25,7 +25,7 @@ struct FixedText {
     chars[count] = '\0';
   }
   std::string get() const { return {chars.data(), ::strnlen(chars.data(), N)}; }
-  /// What set() leaves ends within its field; what a stranger wrote may not.
+  /// What set() leaves ends within its field; what an unauthenticated client wrote may not.
   bool ended() const noexcept { return ::strnlen(chars.data(), N) < N; }
 };
 

@@ -157,9 +157,9 @@ Status ProgramRun::step(Links links, Reducer* reducer) noexcept {
       moved |= send_some(*link, peer);
       moved |= take_some(*link, peer, links, reducer);
       if (!link->status().ok()) return link->status();
-      if (link->stranger()) return {};
+      if (link->unexpected()) return {};
       if (!takes_from(peer)) link->watch();
-      if (link->stranger()) return {};
+      if (link->unexpected()) return {};
     }
   }
   return {};

@@ -38,7 +38,7 @@ class ProgramRun {
   /// From the beginning.
   void restart() noexcept;
   /// Moves what can be moved. `reducer`: of a call that combines. Not ok: a put failed. Ends when a
-  /// link has a stranger.
+  /// link has an unexpected head.
   Status step(Links links, Reducer* reducer) noexcept;
   /// Whether all moves were made; puts may be under way.
   bool made() const noexcept { return made_ == program_.moves().size(); }

@@ -122,8 +122,8 @@ bool SlotGroup::found_failure(const PlannedCall& call, int rank) noexcept {
     fail(link.status());
     return true;
   }
-  if (!link.stranger()) return false;
-  strange(call, rank, *link.stranger());
+  if (!link.unexpected()) return false;
+  strange(call, rank, *link.unexpected());
   return true;
 }
 

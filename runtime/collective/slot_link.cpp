@@ -140,13 +140,13 @@ void SlotLink::watch() noexcept {
   PieceHead head;
   std::memcpy(&head, arrival->tensor().data(), sizeof head);
   ahead_ = std::move(*arrival);
-  if (head.word >> 32 == head_.word >> 32) stranger_ = head;
+  if (head.word >> 32 == head_.word >> 32) unexpected_ = head;
 }
 
 bool SlotLink::quiet() noexcept { return !reap().ok() || !busy(); }
 
 Status SlotLink::take_some() noexcept {
-  while (!taking_.schedule.over() && !held_ && !stranger_) {
+  while (!taking_.schedule.over() && !held_ && !unexpected_) {
     const Piece piece = taking_.schedule.next();
     if (!has_come()) return {};
     Result<Arrival> arrival = next_arrival();
@@ -171,7 +171,7 @@ bool SlotLink::accepts(const std::byte* data) noexcept {
   PieceHead head;
   std::memcpy(&head, data, sizeof head);
   if (head.word == head_.word && head.total == in_total_) return true;
-  stranger_ = head;
+  unexpected_ = head;
   return false;
 }
 

@@ -70,7 +70,7 @@ class SlotLink {
   const std::byte* hold(bool headed) noexcept;
   /// Out of what came, which is counted.
   void copy(std::byte* to, const std::byte* from, std::size_t bytes) noexcept;
-  /// Nothing more is expected in this call: what comes all the same is a stranger, unless it is of
+  /// Nothing more is expected in this call: what comes all the same is unexpected, unless it is of
   /// a later one.
   void watch() noexcept;
   /// What has failed.
@@ -90,7 +90,7 @@ class SlotLink {
   void end_sending() noexcept;
 
   /// The head of a piece that is not what was expected.
-  const std::optional<PieceHead>& stranger() const noexcept { return stranger_; }
+  const std::optional<PieceHead>& unexpected() const noexcept { return unexpected_; }
   std::uint64_t copied() const noexcept { return copied_; }
 
  private:
@@ -122,7 +122,7 @@ class SlotLink {
   Arrival ahead_;  ///< of a later call
   Arrival held_;
   std::size_t held_at_ = 0;  ///< bytes of head in front
-  std::optional<PieceHead> stranger_;
+  std::optional<PieceHead> unexpected_;
   Status status_{};
   std::uint64_t copied_ = 0;
 };

@@ -21,7 +21,7 @@ p2p::Identity host_identity(const p2p::Identity::Secret& key);
 p2p::Identity subscriber_identity(const p2p::Identity::Secret& key);
 
 /// Listens for subscribers and lets those in who know the token, by the rules of a rank's own acceptor:
-/// nothing is allocated for a stranger, who has a fixed record, a deadline and a place in a count.
+/// nothing is allocated for an unauthenticated client, who has a fixed record, a deadline and a place in a count.
 /// Its thread's only, but for constructor, address() and turned_away().
 class SubscriberAcceptor {
  public:

@@ -9,7 +9,7 @@
 namespace weft::p2p {
 namespace {
 
-constexpr const char* kStranger = "it does not know the job's secret";
+constexpr const char* kUnauthenticated = "it does not know the job's secret";
 
 /// What a MAC is taken over.
 struct Said {
@@ -122,7 +122,7 @@ std::string Identity::distrust(const Hello& own, const Answer& answer) const {
                        answer.hello.to);
   if (answer.hello.purpose != own.purpose || answer.hello.rail != own.rail)
     return "it takes the connection for another";
-  return equal(answer.mac, mac(End::called, own, answer.hello)) ? "" : kStranger;
+  return equal(answer.mac, mac(End::called, own, answer.hello)) ? "" : kUnauthenticated;
 }
 
 Proof Identity::prove(const Hello& own, const Answer& answer) const {

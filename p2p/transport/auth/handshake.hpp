@@ -108,7 +108,7 @@ class Identity {
   Hello hello(int to, Purpose purpose = Purpose::stream, std::uint16_t rail = 0) const;
   /// Why whoever greets so can't be understood, or an empty string.
   static std::string distrust(const Greeting& greeting);
-  /// Why a stranger's hello can't be a rank's, or an empty string.
+  /// Why an unauthenticated client's hello can't be a rank's, or an empty string.
   std::string distrust(const Hello& caller) const;
   /// Whether it is answered all the same: it is from a rank, of another job.
   bool is_of_other_job(const Hello& caller) const noexcept;

@@ -121,14 +121,14 @@ std::string ShmFabric::on_hello(Link& link, std::span<const std::byte> bytes,
     return "its hello is malformed";
   if (!identity_.believes(link.introduction.caller, link.introduction.called, hello->proof))
     return "it does not know the job's secret";
-  const auto held = strangers_.find(link.id());
-  if (held == strangers_.end()) return {};  // it was late, and is being dropped
+  const auto held = pending_connections_.find(link.id());
+  if (held == pending_connections_.end()) return {};  // it was late, and is being dropped
   Partner& partner = partners_[static_cast<std::size_t>(link.introduction.caller.from)];
   link.introduction.stage = Stage::proved;
   link.rank = partner.rank;
   anteroom_.leave(held->second.place);
   partner.links.push_back(std::move(held->second.link));
-  strangers_.erase(held);
+  pending_connections_.erase(held);
   greet(partner, link, *hello, std::move(descriptors));
   return {};
 }

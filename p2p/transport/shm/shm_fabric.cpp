@@ -23,13 +23,13 @@ using namespace std::chrono_literals;
 
 /// Of processes that are no rank's. A rank of another job is told so: that is all they are kept
 /// for.
-constexpr std::size_t kMaxStrangers = 16;
+constexpr std::size_t kMaxPendingConnections = 16;
 constexpr std::size_t kUnlimited = std::numeric_limits<std::size_t>::max();
-constexpr Anteroom::Limits kNoStranger{.silent = 0, .spoken = kUnlimited};
+constexpr Anteroom::Limits kNoPendingConnection{.silent = 0, .spoken = kUnlimited};
 /// Until others get their turn on the thread.
 constexpr int kAdmittedAtATime = 32;
 constexpr std::chrono::milliseconds kTick = 100ms;
-constexpr std::chrono::seconds kPatience = 10s;  // with a stranger
+constexpr std::chrono::seconds kPatience = 10s;  // with an unauthenticated client
 /// Between two calls of a rank whose backlog was full.
 constexpr std::chrono::milliseconds kRecall = 2ms;
 
@@ -134,12 +134,12 @@ bool ShmFabric::fence(int rank) {
   return false;
 }
 
-/// Strangers are not to be the reason that there is no descriptor for it.
+/// Unauthenticated clients are not to be the reason that there is no descriptor for it.
 os::Fd ShmFabric::make_caller() {
   for (;;) try {
       return make_socket();
     } catch (const Error&) {
-      if (!crowd_one_out(kNoStranger)) throw;
+      if (!crowd_one_out(kNoPendingConnection)) throw;
     }
 }
 
@@ -201,7 +201,7 @@ void ShmFabric::accept_pending() {
 /// Whether accepting may be tried again after this error.
 bool ShmFabric::make_room(int error) {
   if (error != EMFILE && error != ENFILE && error != ENOBUFS && error != ENOMEM) return false;
-  if (crowd_one_out(kNoStranger)) return true;
+  if (crowd_one_out(kNoPendingConnection)) return true;
   pause();  // the socket stays readable, so the progress thread would retry without end
   events_.short_of(
       Error(ErrorDetail{.code = Code::exhausted,
@@ -224,11 +224,11 @@ void ShmFabric::take_in(os::Fd socket) {
     const Anteroom::Id place = anteroom_.enter(source);
     if (processes_.contains(process.pid)) anteroom_.spoke(place);
     const Link::Id id = link->id();
-    strangers_[id] = {.link = std::move(link), .place = place};
+    pending_connections_[id] = {.link = std::move(link), .place = place};
   } catch (const Error& error) {
     return events_.short_of(error);
   }
-  while (crowd_one_out({.silent = kMaxStrangers, .spoken = kUnlimited})) {
+  while (crowd_one_out({.silent = kMaxPendingConnections, .spoken = kUnlimited})) {
   }
   ticks_.start();
 }
@@ -242,28 +242,28 @@ void ShmFabric::pause() {
 void ShmFabric::tick() {
   if (!uncalled_.empty()) call_again();
   for (const Anteroom::Id place : anteroom_.late(Clock::now(), kPatience))
-    for (const auto& [id, stranger] : strangers_)
-      if (stranger.place == place)
-        turn_away(*stranger.link, "it did not say in time which rank it is");
+    for (const auto& [id, pending] : pending_connections_)
+      if (pending.place == place)
+        turn_away(*pending.link, "it did not say in time which rank it is");
   if (paused_) {
     paused_ = false;
     listener_.change(EPOLLIN);
   }
-  if (strangers_.empty() && uncalled_.empty()) ticks_.stop();
+  if (pending_connections_.empty() && uncalled_.empty()) ticks_.stop();
 }
 
 /// Not to be called by a link, as it goes at once: its descriptor is needed.
 bool ShmFabric::crowd_one_out(const Anteroom::Limits& limits) {
   const auto place = anteroom_.surplus(limits);
   if (!place) return false;
-  const auto stranger = std::find_if(strangers_.begin(), strangers_.end(), [&](const auto& entry) {
+  const auto pending = std::find_if(pending_connections_.begin(), pending_connections_.end(), [&](const auto& entry) {
     return entry.second.place == *place;
   });
   local_.turned_away.note(*local_.log, "the Unix socket",
-                          fmt::format("pid {}", stranger->second.link->peer().pid),
+                          fmt::format("pid {}", pending->second.link->peer().pid),
                           "it is no rank's process, and too many others called");
   anteroom_.leave(*place);
-  strangers_.erase(stranger);
+  pending_connections_.erase(pending);
   return true;
 }
 
@@ -271,7 +271,7 @@ void ShmFabric::turn_away(Link& link, const std::string& reason) {
   local_.turned_away.note(*local_.log, "the Unix socket", fmt::format("pid {}", link.peer().pid),
                           reason);
   link.introduction.stage = Link::Introduction::Stage::refused;
-  if (link.rank < 0) return drop_stranger(link.id());
+  if (link.rank < 0) return drop_pending_connection(link.id());
   events_.short_of(Error(ErrorDetail{
       .code = Code::unreachable,
       .operation = "join",
@@ -285,18 +285,18 @@ void ShmFabric::turn_away(Link& link, const std::string& reason) {
 void ShmFabric::on_end(Link& link) {
   // A rank that goes in order has said so before.
   if (link.rank < 0)
-    drop_stranger(link.id());
+    drop_pending_connection(link.id());
   else if (partners_[static_cast<std::size_t>(link.rank)].pidfd)
     events_.broken(link.rank);
   else
     events_.lost(link.rank);
 }
 
-void ShmFabric::drop_stranger(Link::Id id) {
-  if (const auto found = strangers_.find(id); found != strangers_.end())
+void ShmFabric::drop_pending_connection(Link::Id id) {
+  if (const auto found = pending_connections_.find(id); found != pending_connections_.end())
     anteroom_.leave(found->second.place);
   // Not at once: the link may be the caller.
-  progress_.post([this, id] { strangers_.erase(id); });
+  progress_.post([this, id] { pending_connections_.erase(id); });
 }
 
 void ShmFabric::watch_process(Partner& partner) {

@@ -58,7 +58,7 @@ class ShmFabric final : public Fabric {
   void call_again();
   void watch_process(Partner& partner);
   void on_end(Link& link);
-  void drop_stranger(Link::Id id);
+  void drop_pending_connection(Link::Id id);
   void turn_away(Link& link, const std::string& reason);
   bool crowd_one_out(const Anteroom::Limits& limits);
   os::Fd make_caller();
@@ -99,13 +99,13 @@ class ShmFabric final : public Fabric {
   Link::Id last_link_ = 0;
   /// Accepted, not yet introduced. Who is of a process of the job counts as having spoken there.
   Anteroom anteroom_;
-  struct Stranger {
+  struct PendingConnection {
     std::unique_ptr<Link> link;
     Anteroom::Id place = 0;
   };
-  std::map<Link::Id, Stranger> strangers_;  ///< those in the anteroom, and those that go from it
+  std::map<Link::Id, PendingConnection> pending_connections_;  ///< those in the anteroom, and those that go from it
   std::set<int> uncalled_;                  ///< ranks whose backlog was full
-  Timer ticks_;                             ///< while there are strangers or uncalled ranks
+  Timer ticks_;                             ///< while there are unauthenticated clients or uncalled ranks
   bool paused_ = false;                     ///< this process lacks descriptors
   AdoptedMemory::Listener released_;        ///< goes first, since it uses the others
 };

@@ -20,7 +20,7 @@ constexpr int kBacklog = 4096;  // a job's ranks may all call at once
 constexpr int kPortTrials = 16;
 /// Until others get their turn on the thread.
 constexpr int kAdmittedAtATime = 32;
-/// Descriptors that strangers must leave free, besides one for each rank.
+/// Descriptors that unauthenticated clients must leave free, besides one for each rank.
 constexpr std::size_t kSpareDescriptors = 16;
 constexpr std::chrono::seconds kRecovery{1};  // until descriptors are asked for again
 
@@ -124,8 +124,8 @@ void Acceptor::admit(int listener) {
 /// Whether accepting may be tried again after this error.
 bool Acceptor::make_room(int error) {
   if (error != EMFILE && error != ENFILE && error != ENOBUFS && error != ENOMEM) return false;
-  if (const auto stranger = anteroom_.spare()) {
-    crowd_out(*stranger);
+  if (const auto pending = anteroom_.spare()) {
+    crowd_out(*pending);
     return true;
   }
   pause();  // or it would be asked for ever
@@ -144,7 +144,7 @@ void Acceptor::take_in(os::Fd socket, const Place& from) {
   const int fd = socket.get();
   const Id id = anteroom_.enter(source_of(from));
   try {
-    strangers_[id] = {.socket = Watched(progress_, std::move(socket), EPOLLIN,
+    pending_connections_[id] = {.socket = Watched(progress_, std::move(socket), EPOLLIN,
                                         [this, id](std::uint32_t) { on_bytes(id); }),
                       .from = from,
                       .hello = {},
@@ -168,63 +168,63 @@ void Acceptor::keep_within_limits(int newest) {
       static_cast<std::size_t>(newest) + ranks + kSpareDescriptors >= os::descriptor_limit();
   const Anteroom::Limits limits =
       is_scarce ? Anteroom::Limits{.silent = 1, .spoken = ranks}
-                : Anteroom::Limits{.silent = kMaxStrangers, .spoken = kMaxStrangers + ranks};
-  while (const auto stranger = anteroom_.surplus(limits)) crowd_out(*stranger);
+                : Anteroom::Limits{.silent = kMaxPendingConnections, .spoken = kMaxPendingConnections + ranks};
+  while (const auto pending = anteroom_.surplus(limits)) crowd_out(*pending);
 }
 
 void Acceptor::on_bytes(Id id) {
-  Stranger& stranger = strangers_.at(id);
-  const int fd = stranger.socket.get();
-  const std::size_t wanted = stranger.answered  ? sizeof(Proof)
-                             : stranger.greeted ? sizeof(Hello)
+  PendingConnection& pending = pending_connections_.at(id);
+  const int fd = pending.socket.get();
+  const std::size_t wanted = pending.answered  ? sizeof(Proof)
+                             : pending.greeted ? sizeof(Hello)
                                                 : sizeof(Greeting);
-  switch (stranger.in.read(fd, wanted)) {
+  switch (pending.in.read(fd, wanted)) {
     case ExactRead::State::incomplete:
       return;
     case ExactRead::State::failed:
     case ExactRead::State::closed:
       // A port scan; or a rank that met this one by another of its places.
       log_.debug(Subsystem::path, "a connection from {} ended before it said which rank it is",
-                 text(stranger.from));
+                 text(pending.from));
       return let_go(id);
     case ExactRead::State::complete:
       break;
   }
-  if (stranger.answered) return on_proof(id, stranger);
-  stranger.greeted ? on_hello(id, stranger) : on_greeting(id, stranger);
+  if (pending.answered) return on_proof(id, pending);
+  pending.greeted ? on_hello(id, pending) : on_greeting(id, pending);
 }
 
-void Acceptor::on_greeting(Id id, Stranger& stranger) {
-  const auto greeting = stranger.in.peek<Greeting>();
+void Acceptor::on_greeting(Id id, PendingConnection& pending) {
+  const auto greeting = pending.in.peek<Greeting>();
   const std::string reason = Identity::distrust(greeting);
   if (reason.empty()) {
-    stranger.greeted = true;
+    pending.greeted = true;
     return on_bytes(id);
   }
-  if (greeting.magic == Hello::kMagic) send_last(stranger.socket.get(), Hello{}.greeting());
+  if (greeting.magic == Hello::kMagic) send_last(pending.socket.get(), Hello{}.greeting());
   turn_away(id, reason);
 }
 
-void Acceptor::on_hello(Id id, Stranger& stranger) {
-  stranger.hello = stranger.in.take<Hello>();
-  if (const std::string reason = identity_.distrust(stranger.hello); !reason.empty()) {
-    if (identity_.is_of_other_job(stranger.hello))
-      send_last(stranger.socket.get(), identity_.answer(stranger.hello));
+void Acceptor::on_hello(Id id, PendingConnection& pending) {
+  pending.hello = pending.in.take<Hello>();
+  if (const std::string reason = identity_.distrust(pending.hello); !reason.empty()) {
+    if (identity_.is_of_other_job(pending.hello))
+      send_last(pending.socket.get(), identity_.answer(pending.hello));
     return turn_away(id, reason);
   }
-  stranger.answer = identity_.answer(stranger.hello);
-  stranger.answered = true;
+  pending.answer = identity_.answer(pending.hello);
+  pending.answered = true;
   anteroom_.spoke(id);
-  if (!send_record(stranger.socket.get(), stranger.answer)) let_go(id);
+  if (!send_record(pending.socket.get(), pending.answer)) let_go(id);
 }
 
-void Acceptor::on_proof(Id id, Stranger& stranger) {
-  if (!identity_.believes(stranger.hello, stranger.answer, stranger.in.take<Proof>()))
+void Acceptor::on_proof(Id id, PendingConnection& pending) {
+  if (!identity_.believes(pending.hello, pending.answer, pending.in.take<Proof>()))
     return turn_away(id, "it does not know the job's secret");
-  const Hello caller = stranger.hello;
-  const Hello own = stranger.answer.hello;
-  os::Fd socket = stranger.socket.release();
-  const std::string from = text(stranger.from);
+  const Hello caller = pending.hello;
+  const Hello own = pending.answer.hello;
+  os::Fd socket = pending.socket.release();
+  const std::string from = text(pending.from);
   let_go(id);
   const std::string reason = events_.came(caller, own, socket);
   if (reason.empty()) return;
@@ -242,20 +242,20 @@ bool Acceptor::tick() {
 }
 
 void Acceptor::turn_away(Id id, const std::string& reason) {
-  turned_away_.note(log_, fmt::format("port {}", port_), text(strangers_.at(id).from), reason);
+  turned_away_.note(log_, fmt::format("port {}", port_), text(pending_connections_.at(id).from), reason);
   let_go(id);
 }
 
 /// With a reset, so that nothing of it stays in the kernel.
 void Acceptor::crowd_out(Id id) {
   const linger at_once{.l_onoff = 1, .l_linger = 0};
-  ::setsockopt(strangers_.at(id).socket.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+  ::setsockopt(pending_connections_.at(id).socket.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
   turn_away(id, "it has not proved that it is a rank, and too many others called");
 }
 
 void Acceptor::let_go(Id id) {
   anteroom_.leave(id);
-  strangers_.erase(id);
+  pending_connections_.erase(id);
 }
 
 void Acceptor::pause() {

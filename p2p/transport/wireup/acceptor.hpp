@@ -21,21 +21,21 @@
 
 namespace weft::p2p {
 
-/// Listens at the places that are announced and at no others. Who comes in is a stranger until it
+/// Listens at the places that are announced and at no others. Who comes in is an unauthenticated client until it
 /// has proved which rank it is: a fixed record, a deadline, and a place in the anteroom, which it
-/// loses where too many others come. Strangers are never the reason to accept nobody.
+/// loses where too many others come. Unauthenticated clients are never the reason to accept nobody.
 /// Progress thread only, but for the constructor and listen().
 class Acceptor {
  public:
-  /// Strangers that have sent no hello that may be a rank's; likewise, besides one for each rank,
+  /// Unauthenticated clients that have sent no hello that may be a rank's; likewise, besides one for each rank,
   /// those that have.
-  static constexpr std::size_t kMaxStrangers = 256;
+  static constexpr std::size_t kMaxPendingConnections = 256;
 
   struct Events {
     /// The socket of a proven rank, with the hellos of both ends; an empty string takes it in,
     /// else it is why not.
     std::function<std::string(const Hello& caller, const Hello& own, os::Fd& socket)> came;
-    /// This rank lacks descriptors or memory, and strangers are not the reason. Those who call wait
+    /// This rank lacks descriptors or memory, and unauthenticated clients are not the reason. Those who call wait
     /// until it has some.
     std::function<void(const Error&)> short_of;
     /// tick() is needed from now on.
@@ -55,7 +55,7 @@ class Acceptor {
   bool tick();
 
  private:
-  struct Stranger {
+  struct PendingConnection {
     Watched socket;
     Place from{};
     Hello hello;
@@ -73,9 +73,9 @@ class Acceptor {
   void take_in(os::Fd socket, const Place& from);
   void keep_within_limits(int newest);
   void on_bytes(Id id);
-  void on_greeting(Id id, Stranger& stranger);
-  void on_hello(Id id, Stranger& stranger);
-  void on_proof(Id id, Stranger& stranger);
+  void on_greeting(Id id, PendingConnection& pending);
+  void on_hello(Id id, PendingConnection& pending);
+  void on_proof(Id id, PendingConnection& pending);
   void turn_away(Id id, const std::string& reason);
   void crowd_out(Id id);
   void let_go(Id id);
@@ -85,14 +85,14 @@ class Acceptor {
   ProgressThread& progress_;
   Log& log_;
   TurnedAway& turned_away_;
-  const std::chrono::nanoseconds patience_;  ///< how long a stranger may take
+  const std::chrono::nanoseconds patience_;  ///< how long an unauthenticated client may take
   const Events events_;
   Identity identity_;
   std::uint16_t port_ = 0;
   std::vector<os::Fd> unopened_;
   std::vector<Watched> listeners_;
   Anteroom anteroom_;
-  std::map<Id, Stranger> strangers_;  ///< those in the anteroom
+  std::map<Id, PendingConnection> pending_connections_;  ///< those in the anteroom
   bool paused_ = false;               ///< this process lacks descriptors
   Clock::time_point resume_at_;
 };

@@ -19,7 +19,7 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-/// For who is connecting, and for strangers.
+/// For who is connecting, and for unauthenticated clients.
 constexpr std::chrono::milliseconds kErrandPeriod{50};
 constexpr std::chrono::seconds kPatience{10};
 /// What heartbeats go by where nobody is ever taken for dead.

@@ -52,7 +52,7 @@ std::string late_text(const JobStatus& job) {
   return text;
 }
 
-std::string strangers_text(const JobStatus& job) {
+std::string rejected_text(const JobStatus& job) {
   std::string text;
   for (const RankStatus& rank : job.ranks)
     if (rank.turned_away > 0)
@@ -180,7 +180,7 @@ std::string status_text(const JobStatus& job, const JobStatus* before, double se
                         rank.seen == SeenBy::peers ? "(another host: as its peers here know it)"
                                                    : what_it_does(rank));
   }
-  return text + late_text(job) + tables_text(job) + strangers_text(job);
+  return text + late_text(job) + tables_text(job) + rejected_text(job);
 }
 
 nlohmann::ordered_json status_json(const JobStatus& job) {

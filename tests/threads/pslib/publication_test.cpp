@@ -253,9 +253,9 @@ TEST_F(Subscribers, AreRefusedWithAnotherTokenOrWhenThereAreTooMany) {
   Publication publication = publish();
   auto foreign = place.reader();
   foreign.token_file = place.write_token("other", std::string(32, 'x'));
-  const auto stranger = thrown_by([&] { (void)Reader::join("weights", foreign, soon_enough()); });
-  EXPECT_EQ(stranger.code, Code::bootstrap);
-  EXPECT_TRUE(contains(stranger.hint, "WEFT_SUBSCRIBE_TOKEN_FILE")) << stranger.text();
+  const auto client = thrown_by([&] { (void)Reader::join("weights", foreign, soon_enough()); });
+  EXPECT_EQ(client.code, Code::bootstrap);
+  EXPECT_TRUE(contains(client.hint, "WEFT_SUBSCRIBE_TOKEN_FILE")) << client.text();
   EXPECT_TRUE(soon([&] { return publisher->turned_away() == 1; }));
   std::vector<Reader> all;
   for (int i = 0; i < 8; ++i) all.push_back(join());

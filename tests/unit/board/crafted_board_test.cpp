@@ -1,4 +1,4 @@
-// Boards and recordings from a stranger: whatever is in them, a copy is refused or can be walked.
+// Boards and recordings from an untrusted source: whatever is in them, a copy is refused or can be walked.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>

@@ -1,4 +1,4 @@
-// Checkpoints from a stranger: their digests are right and their content is not. Each is refused by
+// Checkpoints from an untrusted source: their digests are right and their content is not. Each is refused by
 // weft's own error, and the newest one that is whole is found.
 #include <fcntl.h>
 #include <gtest/gtest.h>

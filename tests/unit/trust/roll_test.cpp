@@ -76,7 +76,7 @@ class RollTest : public testing::Test {
 
   /// A process of the job that is let in, and is gone.
   void come_and_die(int rank, int size) {
-    auto peer = stranger();
+    auto peer = client();
     const p2p::Identity identity(rank, size, p2p::token_key("the job's token"));
     peer.hello = identity.hello(0, p2p::Purpose::roll);
     peer.send_record(peer.hello);
@@ -87,7 +87,7 @@ class RollTest : public testing::Test {
   }
 
   /// Once rank 0 listens.
-  p2p::tests::RawPeer stranger() {
+  p2p::tests::RawPeer client() {
     p2p::ConnectorAddress address{.port = port, .count = 1};
     address.places[0] = resolve(setup(0, 1).address).places.at(0);
     for (int i = 0; i < 500; ++i) {
@@ -165,7 +165,7 @@ TEST_F(RollTest, RefusesTheSecondOfTwoThatClaimARank) {
 
 TEST_F(RollTest, RefusesASecondRankZero) {
   auto keeper = start(setup(0, 2), 5s);
-  (void)stranger();
+  (void)client();
   expect_has(start(setup(0, 2), 1s).get(), "Address already in use");
   EXPECT_EQ(start(setup(1, 2)).get(), "joined");
   EXPECT_EQ(keeper.get(), "joined");
@@ -173,7 +173,7 @@ TEST_F(RollTest, RefusesASecondRankZero) {
 
 TEST_F(RollTest, NamesARankOfAnotherVersionAtBothEnds) {
   auto keeper = start(setup(0, 2), 800ms);
-  auto peer = stranger();
+  auto peer = client();
   const p2p::Identity identity(1, 2, p2p::token_key("the job's token"));
   p2p::Hello hello = identity.hello(0, p2p::Purpose::roll);
   hello.version += 1;
@@ -226,11 +226,11 @@ TEST_F(RollTest, NamesARankThatDiedWhileItWaited) {
   EXPECT_NE(outcome.find(": rank 2; had come"), std::string::npos) << outcome;
 }
 
-TEST_F(RollTest, IsNotHeldUpByStrangers) {
+TEST_F(RollTest, IsNotHeldUpByUnauthenticatedClients) {
   auto keeper = start(setup(0, 2), 8s);
-  std::vector<p2p::tests::RawPeer> strangers;
-  for (int i = 0; i < 50; ++i) strangers.push_back(stranger());
-  for (int i = 0; i < 25; ++i) strangers[static_cast<std::size_t>(i)].send(std::string(300, 'x'));
+  std::vector<p2p::tests::RawPeer> clients;
+  for (int i = 0; i < 50; ++i) clients.push_back(client());
+  for (int i = 0; i < 25; ++i) clients[static_cast<std::size_t>(i)].send(std::string(300, 'x'));
   EXPECT_EQ(start(setup(1, 2), 5s).get(), "joined");
   EXPECT_EQ(keeper.get(), "joined");
 }

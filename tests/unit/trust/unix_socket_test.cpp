@@ -67,9 +67,9 @@ std::vector<std::string> listening() {
   return listening_where([&](const std::string& inode) { return own.contains(inode); });
 }
 
-class Stranger {
+class UnauthenticatedClient {
  public:
-  explicit Stranger(const std::string& name)
+  explicit UnauthenticatedClient(const std::string& name)
       : socket_(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)) {
     sockaddr_un to{};
     to.sun_family = AF_UNIX;
@@ -86,7 +86,7 @@ class Stranger {
   }
   /// As a rank that has proved who it is: with memory and an event.
   void send_with_memory(const HelloMessage& hello) {
-    const os::Fd memory(::memfd_create("stranger", MFD_CLOEXEC));
+    const os::Fd memory(::memfd_create("unauthenticated client", MFD_CLOEXEC));
     EXPECT_EQ(::ftruncate(memory.get(), static_cast<off_t>(hello.control_bytes)), 0);
     const os::Fd event(::eventfd(0, EFD_CLOEXEC));
     const std::array<int, 2> descriptors = {memory.get(), event.get()};
@@ -120,18 +120,18 @@ class Stranger {
 
 Config quiet() { return Config().with(Setting::fabric, "shm").with(Setting::log, "off"); }
 
-/// As a job of two runs: every socket of a rank is called by what `call` makes of a stranger.
+/// As a job of two runs: every socket of a rank is called by what `call` makes of an unauthenticated client.
 /// Returns how many the ranks turned away.
 template <typename Call>
-std::uint64_t strangers_at_a_job(const Call& call) {
+std::uint64_t clients_at_a_job(const Call& call) {
   std::atomic<std::uint64_t> turned_away{0};
   run_ranks(
       2,
       [&](World& world) {
         if (world.rank() == 0)
           for (const std::string& name : listening()) {
-            Stranger stranger(name);
-            if (stranger.is_connected()) call(stranger, name);
+            UnauthenticatedClient client(name);
+            if (client.is_connected()) call(client, name);
           }
         // Both ranks still reach each other.
         const SlotSpec spec{.name = "after", .dtype = DType::u8, .shape = {8}};
@@ -146,39 +146,39 @@ std::uint64_t strangers_at_a_job(const Call& call) {
   return turned_away;
 }
 
-TEST(UnixSocketStrangers, AreTurnedAwayWithGarbage) {
-  EXPECT_GE(strangers_at_a_job([](Stranger& stranger, const std::string&) {
-              stranger.send(std::array<char, 100>{});
-              EXPECT_TRUE(stranger.is_closed());
+TEST(UnixSocketUnauthenticatedClients, AreTurnedAwayWithGarbage) {
+  EXPECT_GE(clients_at_a_job([](UnauthenticatedClient& client, const std::string&) {
+              client.send(std::array<char, 100>{});
+              EXPECT_TRUE(client.is_closed());
             }),
             2U);
 }
 
-TEST(UnixSocketStrangers, AreTurnedAwayAsRanksOfAnotherJobAndToldSo) {
+TEST(UnixSocketUnauthenticatedClients, AreTurnedAwayAsRanksOfAnotherJobAndToldSo) {
   const Identity other(1, 2, token_key("another job's secret"));
-  EXPECT_GE(strangers_at_a_job([&](Stranger& stranger, const std::string&) {
+  EXPECT_GE(clients_at_a_job([&](UnauthenticatedClient& client, const std::string&) {
               const Hello hello = other.hello(0, Purpose::memory);
-              stranger.send(GreetMessage{.hello = hello});
+              client.send(GreetMessage{.hello = hello});
               ChallengeMessage challenge;
-              ASSERT_EQ(stranger.receive(&challenge, sizeof challenge),
+              ASSERT_EQ(client.receive(&challenge, sizeof challenge),
                         static_cast<ssize_t>(sizeof challenge));
               EXPECT_NE(other.distrust(hello, challenge.answer).find("of another job"),
                         std::string::npos);
-              EXPECT_TRUE(stranger.is_closed());
+              EXPECT_TRUE(client.is_closed());
             }),
             2U);
 }
 
-TEST(UnixSocketStrangers, GetNoMemoryByTheirProcessAlone) {
-  // The ranks are threads of this process, so the kernel says the right thing of the stranger.
-  EXPECT_GE(strangers_at_a_job([&](Stranger& stranger, const std::string& name) {
+TEST(UnixSocketUnauthenticatedClients, GetNoMemoryByTheirProcessAlone) {
+  // The ranks are threads of this process, so the kernel says the right thing of the unauthenticated client.
+  EXPECT_GE(clients_at_a_job([&](UnauthenticatedClient& client, const std::string& name) {
               const Identity nobody(1, 2, token_key("learns the job's number from an answer"));
               Hello hello = nobody.hello(0, Purpose::memory);
-              stranger.send(GreetMessage{.hello = hello});
+              client.send(GreetMessage{.hello = hello});
               ChallengeMessage challenge;
-              ASSERT_GT(stranger.receive(&challenge, sizeof challenge), 0);
+              ASSERT_GT(client.receive(&challenge, sizeof challenge), 0);
               hello.job = challenge.answer.hello.job;
-              Stranger again(name);
+              UnauthenticatedClient again(name);
               again.send(GreetMessage{.hello = hello});
               HelloMessage proof;
               proof.control_bytes = 1 << 21;
@@ -231,7 +231,7 @@ class OtherUser {
       const auto names = all_listening();
       for (int round = 0; round < 50 && !stopping_; ++round)
         for (const std::string& name : names)
-          if (Stranger(name).is_connected()) ++calls_;
+          if (UnauthenticatedClient(name).is_connected()) ++calls_;
       if (names.empty()) std::this_thread::yield();
     }
   }
@@ -241,18 +241,18 @@ class OtherUser {
   std::vector<std::thread> threads_;
 };
 
-TEST(UnixSocketStrangers, OfAnotherUserKeepNoJobFromStarting) {
+TEST(UnixSocketUnauthenticatedClients, OfAnotherUserKeepNoJobFromStarting) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can play another user";
   const OwnNetwork network;
   if (!network) GTEST_SKIP() << "no network of its own, so that other jobs would be called too";
-  const OtherUser strangers;
+  const OtherUser clients;
   for (int job = 0; job < 8; ++job) {
     const auto start = Clock::now();
     run_ranks(
         4, [](World&) {}, quiet());
     EXPECT_LE(Clock::now() - start, std::chrono::seconds(4));
   }
-  EXPECT_GE(strangers.calls(), 8U);
+  EXPECT_GE(clients.calls(), 8U);
 }
 
 }  // namespace

@@ -207,7 +207,7 @@ TEST_F(Introductions, TurnAwayACallThatBearsAnotherToken) {
   EXPECT_NE(high_->why().find("the peer does not know the caller"), std::string::npos)
       << high_->why();
   EXPECT_GE(low_->turned_away(), 1U);
-  EXPECT_TRUE(low_->changes().empty()) << "nothing is done for a stranger";
+  EXPECT_TRUE(low_->changes().empty()) << "nothing is done for an unauthenticated client";
   // Who knows the token is still let in.
   to_high_ = high_->expect(0);
   low_->drop(1);

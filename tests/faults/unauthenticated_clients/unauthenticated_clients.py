@@ -1,9 +1,9 @@
-"""Strangers call the ranks of a training job, 200 times a second: it learns the same, as fast.
+"""Unauthenticated clients call the ranks of a training job, 200 times a second: it learns the same, as fast.
 
 They talk garbage and HTTP, leave handshakes half done, answer a challenge with its own words, with old ones, or a byte at a
 time, and scan the ports; over TCP and by the ranks' Unix sockets.
 
-Usage: strangers.py PROGRAM TEXT MPIRUN [FLAG ...]
+Usage: unauthenticated_clients.py PROGRAM TEXT MPIRUN [FLAG ...]
 
 3 s of it, or 10 000 calls if WEFT_TEST_FULL is 1. The losses must be the same to the last bit. How much slower a step is
 is printed; here it may be three times as slow, since who measures it does not have the machine for itself.
@@ -26,7 +26,7 @@ CALLS = 10_000 if FULL else 600
 RATE = 200  # a second
 RANKS = 2
 SLOWER = 3.0
-QUIET_S = 10  # between two lines of a rank about strangers
+QUIET_S = 10  # between two lines of a rank about unauthenticated_clients
 
 HELLO = struct.Struct("<IIiiiHH8s32s")
 MAGIC = 0x6C6C6577
@@ -87,7 +87,7 @@ def acceptors_of(pid):
     return acceptors
 
 
-class Strangers:
+class UnauthenticatedClients:
     """A thread that calls acceptors until it has called so often, or is stopped."""
 
     def __init__(self, acceptors):
@@ -95,7 +95,7 @@ class Strangers:
         self.calls = 0
         self.unanswered = 0
         self.processor_s = 0.0  # that the calls took here
-        self.jobs = {}  # by acceptor: the job's number, as the acceptor tells strangers
+        self.jobs = {}  # by acceptor: the job's number, as the acceptor tells unauthenticated_clients
         self.proofs = {}  # by acceptor: old words
         self.held = []  # (until, socket, bytes to trickle)
         self.stopping = threading.Event()
@@ -186,7 +186,7 @@ class Strangers:
         self.call(acceptor).close()
 
 
-def train(folder, name, steps, with_strangers):
+def train(folder, name, steps, with_clients):
     program, text, mpirun = os.path.realpath(sys.argv[1]), sys.argv[2], sys.argv[3:]
     losses, report = os.path.join(folder, name + ".losses"), os.path.join(folder, name + ".json")
     command = [*mpirun, "-n", str(RANKS), program, "--text", text, "--steps", str(steps)]
@@ -195,8 +195,8 @@ def train(folder, name, steps, with_strangers):
     job = subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
-    strangers = None
-    if with_strangers:
+    unauthenticated_clients = None
+    if with_clients:
         by_rank, until = [], time.monotonic() + 30
         # Every rank listens before any has met another.
         while sum(any(d[0] == "tcp" for d in acceptors) for acceptors in by_rank) < RANKS:
@@ -206,19 +206,19 @@ def train(folder, name, steps, with_strangers):
             time.sleep(0.05)
             by_rank = [acceptors_of(pid) for pid in ranks_of(job.pid, program)]
         acceptors = [acceptor for acceptors in by_rank for acceptor in acceptors]
-        print("strangers call at", acceptors, flush=True)
-        strangers = Strangers(acceptors)
-        strangers.thread.start()
+        print("unauthenticated_clients call at", acceptors, flush=True)
+        unauthenticated_clients = UnauthenticatedClients(acceptors)
+        unauthenticated_clients.thread.start()
     said = job.communicate()[0]
-    if strangers:
-        strangers.stopping.set()
-        strangers.thread.join()
+    if unauthenticated_clients:
+        unauthenticated_clients.stopping.set()
+        unauthenticated_clients.thread.join()
     if job.returncode != 0:
         sys.exit(f"failed: the job ended with {job.returncode}:\n{said}")
     with open(losses) as file:
         values = file.read()
     with open(report) as file:
-        return values, json.load(file), said, strangers
+        return values, json.load(file), said, unauthenticated_clients
 
 
 def main():
@@ -228,27 +228,27 @@ def main():
         _, probe, _, _ = train(folder, "probe", 30, False)
         steps = max(60, int(wanted_s / probe["seconds_per_step"]))
         alone, quiet, _, _ = train(folder, "alone", steps, False)
-        called, loud, said, strangers = train(folder, "called", steps, True)
+        called, loud, said, unauthenticated_clients = train(folder, "called", steps, True)
         shared, _, _, _ = train(folder, "shared", steps, False) if FULL else (alone, 0, 0, 0)
     lines = [line for line in said.splitlines() if "turned away" in line]
     slower = loud["seconds_per_step"] / quiet["seconds_per_step"]
     print(*lines[:20], sep="\n")
     print(
         f"{steps} steps of {RANKS} ranks: {1e3 * quiet['seconds_per_step']:.2f} ms a step alone, "
-        f"{1e3 * loud['seconds_per_step']:.2f} ms with {strangers.calls} calls "
-        f"({strangers.unanswered} unanswered): {slower:.3f} times as long; calling took "
-        f"{100 * strangers.processor_s / loud['seconds']:.1f} % of a processor besides"
+        f"{1e3 * loud['seconds_per_step']:.2f} ms with {unauthenticated_clients.calls} calls "
+        f"({unauthenticated_clients.unanswered} unanswered): {slower:.3f} times as long; calling took "
+        f"{100 * unauthenticated_clients.processor_s / loud['seconds']:.1f} % of a processor besides"
     )
     if called != alone:
-        failures.append("the losses differ with strangers")
+        failures.append("the losses differ with unauthenticated_clients")
     if shared != alone:
         failures.append("the losses differ from those by shared memory")
     if not lines:
         failures.append("no rank says that it turned anybody away")
     if len(lines) > RANKS * (loud["seconds"] / QUIET_S + 2):
-        failures.append(f"{len(lines)} lines about strangers")
-    if strangers.calls < min(CALLS, 0.5 * RATE * loud["seconds"]):
-        failures.append(f"only {strangers.calls} calls: the test was too slow for itself")
+        failures.append(f"{len(lines)} lines about unauthenticated_clients")
+    if unauthenticated_clients.calls < min(CALLS, 0.5 * RATE * loud["seconds"]):
+        failures.append(f"only {unauthenticated_clients.calls} calls: the test was too slow for itself")
     if slower > SLOWER:
         failures.append(f"a step took {slower:.2f} times as long")
     sys.exit("\n".join("failed: " + failure for failure in failures) or 0)

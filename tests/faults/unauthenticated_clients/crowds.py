@@ -1,12 +1,12 @@
-"""Jobs start as if nobody called them, while crowds of strangers do: before, while and after the ranks join.
+"""Jobs start as if nobody called them, while crowds of unauthenticated_clients do: before, while and after the ranks join.
 
-The strangers are of another user (where this runs as root), call every rank's TCP ports and Unix sockets, and renew
+The unauthenticated_clients are of another user (where this runs as root), call every rank's TCP ports and Unix sockets, and renew
 what is closed: idle ones, garbage, half a record, hellos without a proof. Jobs by a launcher, over shared memory and over
 TCP, jobs by a token, and a subscriber that reads what a rank publishes.
 
 Usage: crowds.py RANK_RING TRAIN_CHARLM ROLLOUT_CHARLM TEXT MPIRUN [FLAG ...]
 
-A job may take 2 s longer than without strangers, in the best of three tries. WEFT_TEST_FULL=1: five times of each, and 5 000 idle ones.
+A job may take 2 s longer than without unauthenticated_clients, in the best of three tries. WEFT_TEST_FULL=1: five times of each, and 5 000 idle ones.
 It runs in a network namespace of its own, so that no other job is called; where there is none to be had, it is skipped.
 """
 
@@ -159,7 +159,7 @@ def main():
     failures = []
     with tempfile.TemporaryDirectory() as folder:
         jobs = Jobs(folder, *map(os.path.realpath, sys.argv[1:5]), *sys.argv[5:])
-        os.chmod(folder, 0o711)  # the strangers are to find the ports
+        os.chmod(folder, 0o711)  # the unauthenticated_clients are to find the ports
         ports = Ports(os.path.join(folder, "ports"), map(os.path.realpath, sys.argv[1:3]))
         kinds = (jobs.by_shared_memory, jobs.by_tcp, jobs.by_token, jobs.with_a_subscriber)
         quiet = {job.__name__: max(took(job) for _ in range(TIMES)) for job in kinds}

@@ -1,4 +1,4 @@
-"""A crowd of strangers: calls every acceptor in this network namespace, again and again, until it is stopped.
+"""A crowd of unauthenticated_clients: calls every acceptor in this network namespace, again and again, until it is stopped.
 
 Usage: crowd.py KIND OPEN PORTS
 

@@ -25,8 +25,8 @@ Identity::Secret secret(int of) {
 
 const Identity kRank1(1, kSize, secret(Rank::kSecret));
 
-/// Rank 0 of three, which strangers call, while rank 2 must still get through.
-class Strangers : public testing::Test {
+/// Rank 0 of three, which unauthenticated clients call, while rank 2 must still get through.
+class UnauthenticatedClients : public testing::Test {
  public:
   void SetUp() override { job.start(); }
   void TearDown() override {
@@ -42,7 +42,7 @@ class Strangers : public testing::Test {
   Job job{kSize};
 };
 
-TEST_F(Strangers, AreTurnedAwayWithoutTheSecret) {
+TEST_F(UnauthenticatedClients, AreTurnedAwayWithoutTheSecret) {
   const Identity foe(1, kSize, secret(Rank::kSecret + 1));
   RawPeer peer(acceptor());
   peer.hello = foe.hello(0);
@@ -57,7 +57,7 @@ TEST_F(Strangers, AreTurnedAwayWithoutTheSecret) {
   EXPECT_TRUE(job[0].wait_turned_away(1));
 }
 
-TEST_F(Strangers, AreTurnedAwayWhoClaimToBeNoOtherRank) {
+TEST_F(UnauthenticatedClients, AreTurnedAwayWhoClaimToBeNoOtherRank) {
   std::uint64_t count = 0;
   for (const auto& [from, to] : {std::pair{-1, 0}, {kSize, 0}, {0, 0}, {1, 2}}) {
     RawPeer peer(acceptor());
@@ -70,7 +70,7 @@ TEST_F(Strangers, AreTurnedAwayWhoClaimToBeNoOtherRank) {
   }
 }
 
-TEST_F(Strangers, LearnTheVersionIfTheirOwnDiffers) {
+TEST_F(UnauthenticatedClients, LearnTheVersionIfTheirOwnDiffers) {
   RawPeer peer(acceptor());
   // Another version's hello may be of another size: its beginning is enough.
   peer.send_record(Greeting{.magic = Hello::kMagic, .version = RankAddress::kVersion + 1});
@@ -82,7 +82,7 @@ TEST_F(Strangers, LearnTheVersionIfTheirOwnDiffers) {
   EXPECT_TRUE(job[0].wait_turned_away(1));
 }
 
-TEST_F(Strangers, OfAnotherJobAreToldSoAndTurnedAway) {
+TEST_F(UnauthenticatedClients, OfAnotherJobAreToldSoAndTurnedAway) {
   std::uint64_t count = 0;
   for (const auto& [other, reason] :
        {std::pair{Identity(1, kSize, secret(Rank::kSecret + 1)), "it is of another job"},
@@ -99,7 +99,7 @@ TEST_F(Strangers, OfAnotherJobAreToldSoAndTurnedAway) {
   }
 }
 
-TEST_F(Strangers, ThatTookARanksNumberAreToldWhyTheyAreNotLetIn) {
+TEST_F(UnauthenticatedClients, ThatTookARanksNumberAreToldWhyTheyAreNotLetIn) {
   RawPeer first(acceptor());
   ASSERT_TRUE(first.introduce(kRank1, 0));
   EXPECT_TRUE(job[0].wait_met(1));
@@ -111,7 +111,7 @@ TEST_F(Strangers, ThatTookARanksNumberAreToldWhyTheyAreNotLetIn) {
   EXPECT_FALSE(job[0].has_ended(1));
 }
 
-TEST_F(Strangers, GainNothingByReplay) {
+TEST_F(UnauthenticatedClients, GainNothingByReplay) {
   RawPeer genuine(acceptor());
   ASSERT_TRUE(genuine.introduce(kRank1, 0));
   EXPECT_TRUE(job[0].wait_met(1));
@@ -126,7 +126,7 @@ TEST_F(Strangers, GainNothingByReplay) {
   EXPECT_FALSE(job[0].has_ended(1));
 }
 
-TEST_F(Strangers, GainNothingByReflection) {
+TEST_F(UnauthenticatedClients, GainNothingByReflection) {
   RawPeer mirror(acceptor());
   mirror.send_record(kRank1.hello(0));
   const auto answer = mirror.receive<Answer>();
@@ -136,7 +136,7 @@ TEST_F(Strangers, GainNothingByReflection) {
   EXPECT_TRUE(job[0].wait_turned_away(1));
 }
 
-TEST_F(Strangers, MayTalkRubbish) {
+TEST_F(UnauthenticatedClients, MayTalkRubbish) {
   std::uint64_t count = 0;
   for (const std::string& text :
        {std::string("GET / HTTP/1.1\r\nHost: weft\r\nUser-Agent: a browser\r\nAccept: *\r\n\r\n"),
@@ -148,7 +148,7 @@ TEST_F(Strangers, MayTalkRubbish) {
   }
 }
 
-TEST(SlowStrangers, AreCutOff) {
+TEST(SlowUnauthenticatedClients, AreCutOff) {
   Job job(2, settings().with(Setting::init_timeout, "2s"));
   job.start();
   RawPeer peer(job[0].address.connector);
@@ -166,7 +166,7 @@ TEST(SlowStrangers, AreCutOff) {
   EXPECT_FALSE(job[0].has_ended(1));
 }
 
-TEST_F(Strangers, MayScanThePort) {
+TEST_F(UnauthenticatedClients, MayScanThePort) {
   for (int i = 0; i < 100; ++i) RawPeer scan(acceptor());
 }
 
@@ -179,13 +179,13 @@ void expect_let_in(Job& job) {
   EXPECT_LE(std::chrono::steady_clock::now() - start, 2s);
 }
 
-TEST_F(Strangers, DoNotKeepARankOutByTheirNumber) {
+TEST_F(UnauthenticatedClients, DoNotKeepARankOutByTheirNumber) {
   std::vector<RawPeer> idle;
   for (int i = 0; i < 600; ++i) idle.emplace_back(acceptor());
   expect_let_in(job);
 }
 
-TEST_F(Strangers, DoNotKeepARankOutWhoAreRenewedForEver) {
+TEST_F(UnauthenticatedClients, DoNotKeepARankOutByReconnectingForever) {
   std::atomic<bool> stopping{false};
   std::thread flood([&] {
     std::deque<RawPeer> calls;
@@ -202,7 +202,7 @@ TEST_F(Strangers, DoNotKeepARankOutWhoAreRenewedForEver) {
   flood.join();
 }
 
-TEST_F(Strangers, AreNamedInALineForAllOfThem) {
+TEST_F(UnauthenticatedClients, AreNamedInALineForAllOfThem) {
   testing::internal::CaptureStderr();
   int port = 0;
   {
@@ -223,11 +223,11 @@ TEST_F(Strangers, AreNamedInALineForAllOfThem) {
                   port));
 }
 
-TEST_F(Strangers, CanNotBreakARankThatRunsOutOfDescriptors) {
+TEST_F(UnauthenticatedClients, CanNotBreakARankThatRunsOutOfDescriptors) {
 #if defined(__SANITIZE_ADDRESS__)
   GTEST_SKIP() << "the sanitizer itself needs descriptors, to look at memory";
 #endif
-  // Every descriptor but one is taken; that one is the stranger's own end.
+  // Every descriptor but one is taken; that one is the unauthenticated client's own end.
   std::vector<os::Fd> taken;
   for (;;) {
     os::Fd next(::open("/dev/null", O_RDONLY | O_CLOEXEC));
