@@ -132,7 +132,7 @@ static_assert(sizeof(Recorded) == 256);
 struct alignas(64) Totals {
   Word edges_shown;      ///< entries in use
   Word edges_not_shown;  ///< edges that live now, but have no entry here
-  Word turned_away;      ///< connections that proved to be no rank's of this job
+  Word rejected_connections;      ///< connections that proved to be no rank's of this job
 };
 
 /// `idle`: connects on first use.

@@ -101,7 +101,7 @@ class Image {
     auto& totals = *at<Totals>(SectionIndex::totals);
     totals.edges_shown.store(board.totals().edges_shown.load());
     totals.edges_not_shown.store(board.totals().edges_not_shown.load());
-    totals.turned_away.store(board.totals().turned_away.load());
+    totals.rejected_connections.store(board.totals().rejected_connections.load());
   }
 
   void put_paths(const BoardView& board) {

@@ -95,7 +95,7 @@ class StatusBoard {
     return {at<WaitEntry>(SectionIndex::waits), section(SectionIndex::waits).capacity};
   }
   /// Connections of unauthenticated clients.
-  Word& turned_away() noexcept { return totals().turned_away; }
+  Word& rejected_connections() noexcept { return totals().rejected_connections; }
   std::span<const std::byte> bytes() const noexcept { return {memory_.data(), memory_.bytes()}; }
 
  private:

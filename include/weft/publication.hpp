@@ -108,7 +108,7 @@ class WEFT_API Publisher {
   const std::string& address() const noexcept;
   int subscribers() const noexcept;
   /// Connections of those who did not know the token, or came with something else.
-  std::uint64_t turned_away() const noexcept;
+  std::uint64_t rejected_connections() const noexcept;
 
   /// Lets nobody in any more, gives those that are there the newest version when they next ask, and
   /// tells them `left` once they have it. Returns when all have gone; Code::timeout says how many

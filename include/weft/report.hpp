@@ -84,7 +84,7 @@ struct Report {
   std::vector<PathReport> paths;
   std::vector<EdgeReport> edges;
   std::vector<ArenaReport> arenas;
-  std::uint64_t turned_away = 0;  ///< connections that proved to be no rank's of this job
+  std::uint64_t rejected_connections = 0;  ///< connections that proved to be no rank's of this job
 };
 
 }  // namespace weft

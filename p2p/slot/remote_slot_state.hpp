@@ -301,7 +301,7 @@ class RemoteSlotState {
   std::optional<p2p::CopyChoice> copy_choice_;
   p2p::OwnedBlock pack_;  ///< a packed tensor
   std::uint64_t prepared_ =
-      0;  ///< the ticket of the put that was turned away with its tensor packed
+      0;  ///< the ticket of the put that was rejected with its tensor packed
   p2p::Flights flights_;
   std::size_t front_done_ = 0;  ///< bytes of the first pending put that are in its buffer
   std::mutex pending_mutex_;

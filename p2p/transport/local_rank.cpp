@@ -118,7 +118,7 @@ LocalRank::LocalRank(LocalRankOptions options)
       waiter(*new (bell_block_.data()) Doorbell{}, WaitPolicy{},
              options.config.time(Setting::timeout).value(), options.sleeper),
       progress(*options.progress) {
-  turned_away.count_in(board->turned_away());
+  rejected_connections.count_in(board->rejected_connections());
   waiter.show_on(&waits_);
 }
 

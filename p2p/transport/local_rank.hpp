@@ -75,7 +75,7 @@ class LocalRank {
 
   Strays strays;  ///< gets that were given up, and may be written by a NIC yet
 
-  TurnedAway turned_away;  ///< noted by the progress thread
+  RejectedConnections rejected_connections;  ///< noted by the progress thread
 
   Liveness* liveness = nullptr;  ///< set before progress starts; null: nobody judges
 

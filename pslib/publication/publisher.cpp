@@ -61,7 +61,7 @@ Publication Publisher::publication(const std::string& name, std::vector<Publishe
 
 const std::string& Publisher::address() const noexcept { return state_->address(); }
 int Publisher::subscribers() const noexcept { return state_->subscribers(); }
-std::uint64_t Publisher::turned_away() const noexcept { return state_->turned_away(); }
+std::uint64_t Publisher::rejected_connections() const noexcept { return state_->rejected_connections(); }
 
 Status Publisher::leave(Deadline deadline) noexcept {
   if (Status forked = refuse_fork(state_->world(), "leave"); !forked) return forked;

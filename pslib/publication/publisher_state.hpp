@@ -35,7 +35,7 @@ class PublisherState {
   World& world() const noexcept { return world_; }
   const std::string& address() const noexcept { return acceptor_.address(); }
   int subscribers() const noexcept { return subscribers_.load(); }
-  std::uint64_t turned_away() const noexcept { return acceptor_.turned_away(); }
+  std::uint64_t rejected_connections() const noexcept { return acceptor_.rejected_connections(); }
 
  private:
   /// What publications wake the thread by; they may outlive it.

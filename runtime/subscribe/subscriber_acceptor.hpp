@@ -22,7 +22,7 @@ p2p::Identity subscriber_identity(const p2p::Identity::Secret& key);
 
 /// Listens for subscribers and lets those in who know the token, by the rules of a rank's own acceptor:
 /// nothing is allocated for an unauthenticated client, who has a fixed record, a deadline and a place in a count.
-/// Its thread's only, but for constructor, address() and turned_away().
+/// Its thread's only, but for constructor, address() and rejected_connections().
 class SubscriberAcceptor {
  public:
   struct Setup {
@@ -44,11 +44,11 @@ class SubscriberAcceptor {
   void open() { acceptor_.open(identity_); }
   /// "10.0.0.1:4711", or several of them with commas between.
   const std::string& address() const noexcept { return address_; }
-  std::uint64_t turned_away() const noexcept { return turned_away_.count(); }
+  std::uint64_t rejected_connections() const noexcept { return rejected_connections_.count(); }
 
  private:
   const p2p::Identity identity_;
-  p2p::TurnedAway turned_away_;
+  p2p::RejectedConnections rejected_connections_;
   p2p::Acceptor acceptor_;
   p2p::Timer ticks_;
   std::string address_;

@@ -257,7 +257,7 @@ Report World::report() const {
                   std::move(edges),
                   {state_->local.control->report(), state_->local.data->report(),
                    state_->local.published->report(), state_->local.hidden->report()},
-                  state_->local.turned_away.count()};
+                  state_->local.rejected_connections.count()};
   });
 }
 

@@ -11,9 +11,9 @@
 
 namespace weft::p2p {
 
-/// A rank's account of connections that it turned away, of whatever kind. However many come, their
+/// A rank's account of connections that it rejected, of whatever kind. However many come, their
 /// lines don't fill a log. note() from one thread at a time, count() from any.
-class TurnedAway {
+class RejectedConnections {
  public:
   static constexpr std::chrono::seconds kQuiet{10};  ///< between two lines
 
@@ -23,7 +23,7 @@ class TurnedAway {
     ++unsaid_;
     const auto now = Clock::now();
     if (now < next_line_) return;
-    log.warn(Subsystem::path, "{} connection(s) turned away, the last at {} from {}: {}", unsaid_,
+    log.warn(Subsystem::path, "{} connection(s) rejected, the last at {} from {}: {}", unsaid_,
              place, from, reason);
     unsaid_ = 0;
     next_line_ = now + kQuiet;

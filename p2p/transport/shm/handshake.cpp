@@ -82,7 +82,7 @@ void ShmFabric::on_introduction(Link& link, std::span<const std::byte> bytes,
     reason = on_challenge(link, bytes);
   else
     reason = on_welcome(link, bytes, std::move(descriptors));
-  if (!reason.empty()) turn_away(link, reason);
+  if (!reason.empty()) reject(link, reason);
 }
 
 std::string ShmFabric::on_greet(Link& link, std::span<const std::byte> bytes) {

@@ -164,7 +164,7 @@ void ShmFabric::call(Partner& partner) {
   Link& link = *partner.links.back();
   link.rank = partner.rank;
   if (const std::string reason = distrust_process(link, partner.rank); !reason.empty())
-    return turn_away(link, reason);
+    return reject(link, reason);
   link.introduction.caller = identity_.hello(partner.rank, Purpose::memory);
   link.introduction.stage = Link::Introduction::Stage::greeted;
   link.send(GreetMessage{.hello = link.introduction.caller});
@@ -214,7 +214,7 @@ bool ShmFabric::make_room(int error) {
 void ShmFabric::take_in(os::Fd socket) {
   const Link::Process process = Link::Process::of_peer(socket.get());
   if (process.uid != ::getuid())
-    return local_.turned_away.note(*local_.log, "the Unix socket",
+    return local_.rejected_connections.note(*local_.log, "the Unix socket",
                                    fmt::format("pid {}", process.pid),
                                    fmt::format("it is of user {}", process.uid));
   try {
@@ -244,7 +244,7 @@ void ShmFabric::tick() {
   for (const Anteroom::Id place : anteroom_.late(Clock::now(), kPatience))
     for (const auto& [id, pending] : pending_connections_)
       if (pending.place == place)
-        turn_away(*pending.link, "it did not say in time which rank it is");
+        reject(*pending.link, "it did not say in time which rank it is");
   if (paused_) {
     paused_ = false;
     listener_.change(EPOLLIN);
@@ -259,7 +259,7 @@ bool ShmFabric::crowd_one_out(const Anteroom::Limits& limits) {
   const auto pending = std::find_if(pending_connections_.begin(), pending_connections_.end(), [&](const auto& entry) {
     return entry.second.place == *place;
   });
-  local_.turned_away.note(*local_.log, "the Unix socket",
+  local_.rejected_connections.note(*local_.log, "the Unix socket",
                           fmt::format("pid {}", pending->second.link->peer().pid),
                           "it is no rank's process, and too many others called");
   anteroom_.leave(*place);
@@ -267,8 +267,8 @@ bool ShmFabric::crowd_one_out(const Anteroom::Limits& limits) {
   return true;
 }
 
-void ShmFabric::turn_away(Link& link, const std::string& reason) {
-  local_.turned_away.note(*local_.log, "the Unix socket", fmt::format("pid {}", link.peer().pid),
+void ShmFabric::reject(Link& link, const std::string& reason) {
+  local_.rejected_connections.note(*local_.log, "the Unix socket", fmt::format("pid {}", link.peer().pid),
                           reason);
   link.introduction.stage = Link::Introduction::Stage::refused;
   if (link.rank < 0) return drop_pending_connection(link.id());

@@ -59,7 +59,7 @@ class ShmFabric final : public Fabric {
   void watch_process(Partner& partner);
   void on_end(Link& link);
   void drop_pending_connection(Link::Id id);
-  void turn_away(Link& link, const std::string& reason);
+  void reject(Link& link, const std::string& reason);
   bool crowd_one_out(const Anteroom::Limits& limits);
   os::Fd make_caller();
   void pause();

@@ -12,7 +12,7 @@ struct Faults {
   double reordered = 0;   ///< a put or word overtakes those posted before it
   double torn = 0;        ///< a put's payload, or a get's, is moved in pieces, any order
   double duplicated = 0;  ///< a notification comes twice, an equal word is written twice
-  double full_queue = 0;  ///< a put is turned away
+  double full_queue = 0;  ///< a put is rejected
   double unlent = 0.3;    ///< a put has read its source when it returns
   double woken = 0;       ///< a waiting rank wakes for no reason
   double paused = 0;      ///< before a turn, the rank stops for up to `longest_pause`

@@ -61,11 +61,11 @@ std::uint16_t port_of(int fd) {
 
 }  // namespace
 
-Acceptor::Acceptor(ProgressThread& progress, Log& log, TurnedAway& turned_away,
+Acceptor::Acceptor(ProgressThread& progress, Log& log, RejectedConnections& rejected_connections,
            std::chrono::nanoseconds patience, Events events)
     : progress_(progress),
       log_(log),
-      turned_away_(turned_away),
+      rejected_connections_(rejected_connections),
       patience_(patience),
       events_(std::move(events)) {}
 
@@ -202,7 +202,7 @@ void Acceptor::on_greeting(Id id, PendingConnection& pending) {
     return on_bytes(id);
   }
   if (greeting.magic == Hello::kMagic) send_last(pending.socket.get(), Hello{}.greeting());
-  turn_away(id, reason);
+  reject(id, reason);
 }
 
 void Acceptor::on_hello(Id id, PendingConnection& pending) {
@@ -210,7 +210,7 @@ void Acceptor::on_hello(Id id, PendingConnection& pending) {
   if (const std::string reason = identity_.distrust(pending.hello); !reason.empty()) {
     if (identity_.is_of_other_job(pending.hello))
       send_last(pending.socket.get(), identity_.answer(pending.hello));
-    return turn_away(id, reason);
+    return reject(id, reason);
   }
   pending.answer = identity_.answer(pending.hello);
   pending.answered = true;
@@ -220,7 +220,7 @@ void Acceptor::on_hello(Id id, PendingConnection& pending) {
 
 void Acceptor::on_proof(Id id, PendingConnection& pending) {
   if (!identity_.believes(pending.hello, pending.answer, pending.in.take<Proof>()))
-    return turn_away(id, "it does not know the job's secret");
+    return reject(id, "it does not know the job's secret");
   const Hello caller = pending.hello;
   const Hello own = pending.answer.hello;
   os::Fd socket = pending.socket.release();
@@ -236,13 +236,13 @@ void Acceptor::on_proof(Id id, PendingConnection& pending) {
 bool Acceptor::tick() {
   const auto now = Clock::now();
   for (const Id id : anteroom_.late(now, patience_))
-    turn_away(id, "it did not say in time which rank it is");
+    reject(id, "it did not say in time which rank it is");
   if (paused_ && now >= resume_at_) resume();
   return paused_ || !anteroom_.empty();
 }
 
-void Acceptor::turn_away(Id id, const std::string& reason) {
-  turned_away_.note(log_, fmt::format("port {}", port_), text(pending_connections_.at(id).from), reason);
+void Acceptor::reject(Id id, const std::string& reason) {
+  rejected_connections_.note(log_, fmt::format("port {}", port_), text(pending_connections_.at(id).from), reason);
   let_go(id);
 }
 
@@ -250,7 +250,7 @@ void Acceptor::turn_away(Id id, const std::string& reason) {
 void Acceptor::crowd_out(Id id) {
   const linger at_once{.l_onoff = 1, .l_linger = 0};
   ::setsockopt(pending_connections_.at(id).socket.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
-  turn_away(id, "it has not proved that it is a rank, and too many others called");
+  reject(id, "it has not proved that it is a rank, and too many others called");
 }
 
 void Acceptor::let_go(Id id) {

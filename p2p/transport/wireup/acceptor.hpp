@@ -43,7 +43,7 @@ class Acceptor {
   };
 
   /// What it is given by reference must outlive it.
-  Acceptor(ProgressThread& progress, Log& log, TurnedAway& turned_away,
+  Acceptor(ProgressThread& progress, Log& log, RejectedConnections& rejected_connections,
        std::chrono::nanoseconds patience, Events events);
 
   /// One socket per place, all with the port that is returned: `port`, or one that is free. Throws
@@ -76,7 +76,7 @@ class Acceptor {
   void on_greeting(Id id, PendingConnection& pending);
   void on_hello(Id id, PendingConnection& pending);
   void on_proof(Id id, PendingConnection& pending);
-  void turn_away(Id id, const std::string& reason);
+  void reject(Id id, const std::string& reason);
   void crowd_out(Id id);
   void let_go(Id id);
   void pause();
@@ -84,7 +84,7 @@ class Acceptor {
 
   ProgressThread& progress_;
   Log& log_;
-  TurnedAway& turned_away_;
+  RejectedConnections& rejected_connections_;
   const std::chrono::nanoseconds patience_;  ///< how long an unauthenticated client may take
   const Events events_;
   Identity identity_;

@@ -59,7 +59,7 @@ Connector::Implementation::Implementation(LocalRank& local_rank, ProgressThread&
       encrypts(config.flag(Setting::encrypt)),
       interface(config.text(Setting::iface)),
       why_silent("silent for " + seconds(dead_after)),
-      acceptor(thread, *local_rank.log, local_rank.turned_away,
+      acceptor(thread, *local_rank.log, local_rank.rejected_connections,
            std::min<nanoseconds>(kPatience, init_timeout),
            {.came = [this](const Hello& caller, const Hello& called,
                            os::Fd& socket) { return on_called(caller, called, socket); },
@@ -151,7 +151,7 @@ std::string Connector::Implementation::on_called(const Hello& caller, const Hell
   if (state == State::ended) return "its connection has ended";
   // Of two calls the higher rank's counts, at both ends.
   if (state == State::calling && local.rank > rank) return "this rank is calling it";
-  // The caller waits for it: until then it might still be turned away.
+  // The caller waits for it: until then it might still be rejected.
   if (!send_record(socket.get(), std::uint16_t{0})) return os::words(errno);
   std::optional<RecordCipher> cipher;
   if (const ConnectionKeys keys = identity.keys(caller, own_end);

@@ -44,7 +44,7 @@ class Reception {
  public:
   Reception(const Roll::Setup& setup, Log& log)
       : identity_(0, setup.size, setup.key),
-        acceptor_(thread_, log, turned_away_, kPatience,
+        acceptor_(thread_, log, rejected_connections_, kPatience,
               {.came = [this](const p2p::Hello& caller, const p2p::Hello& own,
                               os::Fd& socket) { return on_came(caller, own, socket); },
                .short_of = [this](const Error& error) { change([&] { shortage_ = error; }); },
@@ -77,7 +77,7 @@ class Reception {
     return std::move(members_);
   }
 
-  std::uint64_t turned_away() const { return turned_away_.count(); }
+  std::uint64_t rejected_connections() const { return rejected_connections_.count(); }
   const std::optional<Error>& shortage() const { return shortage_; }
   /// Those that had come and ended before all were there.
   const std::set<int>& ended() const { return ended_; }
@@ -125,7 +125,7 @@ class Reception {
   }
 
   const p2p::Identity identity_;
-  p2p::TurnedAway turned_away_;
+  p2p::RejectedConnections rejected_connections_;
   p2p::ProgressThread thread_;
   p2p::Acceptor acceptor_;
   p2p::Timer ticks_;
@@ -159,13 +159,13 @@ class KeptRoll final : public Roll {
     if (!ended.empty())
       message += fmt::format("{}had come, and ended while the others were waited for: {}",
                              absent.empty() ? "" : "; ", names_of(ended));
-    if (reception.turned_away() > 0)
-      message += fmt::format("; {} connection(s) were turned away", reception.turned_away());
+    if (reception.rejected_connections() > 0)
+      message += fmt::format("; {} connection(s) were rejected", reception.rejected_connections());
     if (reception.shortage()) message += "; " + reception.shortage()->detail().message;
     end({.code = Code::timeout,
          .operation = "join",
          .message = std::move(message),
-         .hint = "look at the output of these ranks, or of whoever was turned away; "
+         .hint = "look at the output of these ranks, or of whoever was rejected; "
                  "WEFT_INIT_TIMEOUT sets how long joining waits",
          .rank = 0,
          .peer = (absent.empty() ? ended : absent).front()});

@@ -95,7 +95,7 @@ void read_board(RankStatus& rank, const FoundRank& found) {
   rank.host = plain(identity.host.data());
   for (const board::TableView& table : found.tables)
     rank.tables.push_back(table_status(table.page()));
-  rank.turned_away = found.board.totals().turned_away.load();
+  rank.rejected_connections = found.board.totals().rejected_connections.load();
   rank.pid = found.pid == 0 ? identity.pid : found.pid;
   const auto edges = found.board.edges();
   const auto name_of = [&](std::uint64_t slot) -> std::string {

@@ -82,7 +82,7 @@ struct RankStatus {
   std::array<Progress, kRoles> progress{};  ///< by Role
   std::vector<EdgeStatus> edges;
   std::vector<WaitStatus> waits;  ///< the longest first
-  std::uint64_t turned_away = 0;  ///< connections of unauthenticated clients
+  std::uint64_t rejected_connections = 0;  ///< connections of unauthenticated clients
   std::vector<TableStatus> tables;
 };
 

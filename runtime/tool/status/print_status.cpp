@@ -55,9 +55,9 @@ std::string late_text(const JobStatus& job) {
 std::string rejected_text(const JobStatus& job) {
   std::string text;
   for (const RankStatus& rank : job.ranks)
-    if (rank.turned_away > 0)
-      text += fmt::format("turned away: {} {} by rank {}\n", rank.turned_away,
-                          rank.turned_away == 1 ? "connection" : "connections", rank.rank);
+    if (rank.rejected_connections > 0)
+      text += fmt::format("rejected: {} {} by rank {}\n", rank.rejected_connections,
+                          rank.rejected_connections == 1 ? "connection" : "connections", rank.rank);
   return text;
 }
 
@@ -141,7 +141,7 @@ nlohmann::ordered_json rank_json(const RankStatus& rank) {
           {"condition", rank.condition},
           {"host", rank.host},
           {"pid", rank.pid},
-          {"turned_away", rank.turned_away},
+          {"rejected_connections", rank.rejected_connections},
           {"started", progress_json(rank.progress, &Progress::started)},
           {"completed", progress_json(rank.progress, &Progress::completed)},
           {"waits", std::move(waits)},

@@ -230,7 +230,7 @@ def main():
         alone, quiet, _, _ = train(folder, "alone", steps, False)
         called, loud, said, unauthenticated_clients = train(folder, "called", steps, True)
         shared, _, _, _ = train(folder, "shared", steps, False) if FULL else (alone, 0, 0, 0)
-    lines = [line for line in said.splitlines() if "turned away" in line]
+    lines = [line for line in said.splitlines() if "rejected" in line]
     slower = loud["seconds_per_step"] / quiet["seconds_per_step"]
     print(*lines[:20], sep="\n")
     print(

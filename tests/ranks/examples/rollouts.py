@@ -83,7 +83,7 @@ def unauthenticated_clients_are_refused_and_a_killed_trainer_is_named(environmen
         os.kill(int(rank), signal.SIGKILL)
     text = reader.communicate(timeout=60)[0]
     said = job.communicate(timeout=60)[0]
-    expect("turned away" in said, "the trainer says nothing of the unauthenticated client")
+    expect("rejected" in said, "the trainer says nothing of the unauthenticated client")
     expect(reader.returncode == 3 and "peer_failed" in text, f"after the trainer's death: {text[-400:]}")
 
 

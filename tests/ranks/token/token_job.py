@@ -116,7 +116,7 @@ def another_token_is_refused_at_once(token, other):
     # The right one is let in still.
     texts = outputs(keeper, right := start(token, port, 1, 2))
     expect(right.returncode == 0 and keeper.returncode == 0, "the job did not begin after it")
-    expect("turned away" in texts[0], "rank 0 says nothing of it")
+    expect("rejected" in texts[0], "rank 0 says nothing of it")
 
 
 def the_network_does_not_see_the_secret(token):

@@ -256,7 +256,7 @@ TEST_F(Subscribers, AreRefusedWithAnotherTokenOrWhenThereAreTooMany) {
   const auto client = thrown_by([&] { (void)Reader::join("weights", foreign, soon_enough()); });
   EXPECT_EQ(client.code, Code::bootstrap);
   EXPECT_TRUE(contains(client.hint, "WEFT_SUBSCRIBE_TOKEN_FILE")) << client.text();
-  EXPECT_TRUE(soon([&] { return publisher->turned_away() == 1; }));
+  EXPECT_TRUE(soon([&] { return publisher->rejected_connections() == 1; }));
   std::vector<Reader> all;
   for (int i = 0; i < 8; ++i) all.push_back(join());
   const auto one_more = thrown_by([&] { (void)join(); });

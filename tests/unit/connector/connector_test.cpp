@@ -29,7 +29,7 @@ TEST(Connector, MeetsEveryPairOnce) {
       if (from == to) continue;
       EXPECT_EQ(job[to].wait_said(from, 1), std::vector{fmt::format("{} to {}", from, to)});
     }
-  for (const auto& rank : job) EXPECT_EQ(rank->turned_away(), 0U);
+  for (const auto& rank : job) EXPECT_EQ(rank->rejected_connections(), 0U);
 }
 
 TEST(Connector, KeepsTheOrderOfMessagesBothWays) {
@@ -131,7 +131,7 @@ TEST(Connector, HandsOverConnectionsForData) {
     }
   }
   EXPECT_EQ(keys.size(), 4U);  // one for each direction of each
-  EXPECT_EQ(job[0].turned_away(), 0U);
+  EXPECT_EQ(job[0].rejected_connections(), 0U);
 }
 
 TEST(Connector, GivesNoConnectionForDataToARankThatItHasNotMet) {

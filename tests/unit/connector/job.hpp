@@ -121,8 +121,8 @@ class Rank final : public ConnectorEvents {
     connector_.reset();
   }
   /// As anybody can read it.
-  std::uint64_t turned_away() {
-    return board::BoardView::of(local_.board->bytes()).totals().turned_away.load();
+  std::uint64_t rejected_connections() {
+    return board::BoardView::of(local_.board->bytes()).totals().rejected_connections.load();
   }
   ProgressThread& thread() { return thread_; }
 
@@ -159,11 +159,11 @@ class Rank final : public ConnectorEvents {
     const std::lock_guard lock(mutex_);
     return shortages_.size();
   }
-  bool wait_turned_away(std::uint64_t least) {
+  bool wait_rejected(std::uint64_t least) {
     const auto until = std::chrono::steady_clock::now() + 10s;
-    while (turned_away() < least && std::chrono::steady_clock::now() < until)
+    while (rejected_connections() < least && std::chrono::steady_clock::now() < until)
       std::this_thread::sleep_for(5ms);
-    return turned_away() == least;
+    return rejected_connections() == least;
   }
 
   void met(int rank) override {

@@ -42,7 +42,7 @@ class UnauthenticatedClients : public testing::Test {
   Job job{kSize};
 };
 
-TEST_F(UnauthenticatedClients, AreTurnedAwayWithoutTheSecret) {
+TEST_F(UnauthenticatedClients, AreRejectedWithoutTheSecret) {
   const Identity foe(1, kSize, secret(Rank::kSecret + 1));
   RawPeer peer(acceptor());
   peer.hello = foe.hello(0);
@@ -54,10 +54,10 @@ TEST_F(UnauthenticatedClients, AreTurnedAwayWithoutTheSecret) {
   EXPECT_FALSE(foe.distrust(peer.hello, *answer).empty());
   peer.send_record(foe.prove(peer.hello, *answer));
   EXPECT_TRUE(peer.is_closed());
-  EXPECT_TRUE(job[0].wait_turned_away(1));
+  EXPECT_TRUE(job[0].wait_rejected(1));
 }
 
-TEST_F(UnauthenticatedClients, AreTurnedAwayWhoClaimToBeNoOtherRank) {
+TEST_F(UnauthenticatedClients, AreRejectedIfTheyClaimToBeNoOtherRank) {
   std::uint64_t count = 0;
   for (const auto& [from, to] : {std::pair{-1, 0}, {kSize, 0}, {0, 0}, {1, 2}}) {
     RawPeer peer(acceptor());
@@ -66,7 +66,7 @@ TEST_F(UnauthenticatedClients, AreTurnedAwayWhoClaimToBeNoOtherRank) {
     hello.to = to;
     peer.send_record(hello);
     EXPECT_FALSE(peer.receive<Answer>());
-    EXPECT_TRUE(job[0].wait_turned_away(++count)) << from << " to " << to;
+    EXPECT_TRUE(job[0].wait_rejected(++count)) << from << " to " << to;
   }
 }
 
@@ -79,10 +79,10 @@ TEST_F(UnauthenticatedClients, LearnTheVersionIfTheirOwnDiffers) {
   EXPECT_EQ(greeting->magic, Hello::kMagic);
   EXPECT_EQ(greeting->version, RankAddress::kVersion);
   EXPECT_TRUE(peer.is_closed());
-  EXPECT_TRUE(job[0].wait_turned_away(1));
+  EXPECT_TRUE(job[0].wait_rejected(1));
 }
 
-TEST_F(UnauthenticatedClients, OfAnotherJobAreToldSoAndTurnedAway) {
+TEST_F(UnauthenticatedClients, OfAnotherJobAreToldSoAndRejected) {
   std::uint64_t count = 0;
   for (const auto& [other, reason] :
        {std::pair{Identity(1, kSize, secret(Rank::kSecret + 1)), "it is of another job"},
@@ -95,7 +95,7 @@ TEST_F(UnauthenticatedClients, OfAnotherJobAreToldSoAndTurnedAway) {
     const std::string said = other.distrust(hello, *answer);
     EXPECT_NE(said.find(reason), std::string::npos) << said;
     EXPECT_TRUE(peer.is_closed());
-    EXPECT_TRUE(job[0].wait_turned_away(++count));
+    EXPECT_TRUE(job[0].wait_rejected(++count));
   }
 }
 
@@ -122,7 +122,7 @@ TEST_F(UnauthenticatedClients, GainNothingByReplay) {
   EXPECT_NE(answer->hello.nonce, genuine.answer.hello.nonce);
   replay.send_record(genuine.proof);
   EXPECT_TRUE(replay.is_closed());
-  EXPECT_TRUE(job[0].wait_turned_away(1));
+  EXPECT_TRUE(job[0].wait_rejected(1));
   EXPECT_FALSE(job[0].has_ended(1));
 }
 
@@ -133,7 +133,7 @@ TEST_F(UnauthenticatedClients, GainNothingByReflection) {
   ASSERT_TRUE(answer);
   mirror.send_record(Proof{answer->mac});
   EXPECT_TRUE(mirror.is_closed());
-  EXPECT_TRUE(job[0].wait_turned_away(1));
+  EXPECT_TRUE(job[0].wait_rejected(1));
 }
 
 TEST_F(UnauthenticatedClients, MayTalkRubbish) {
@@ -144,7 +144,7 @@ TEST_F(UnauthenticatedClients, MayTalkRubbish) {
     RawPeer peer(acceptor());
     peer.send(text);
     EXPECT_TRUE(peer.is_closed());
-    EXPECT_TRUE(job[0].wait_turned_away(++count));
+    EXPECT_TRUE(job[0].wait_rejected(++count));
   }
 }
 
@@ -162,7 +162,7 @@ TEST(SlowUnauthenticatedClients, AreCutOff) {
   const auto took = std::chrono::steady_clock::now() - start;
   EXPECT_GE(took, 1900ms);
   EXPECT_LE(took, 6s);
-  EXPECT_TRUE(job[0].wait_turned_away(1));
+  EXPECT_TRUE(job[0].wait_rejected(1));
   EXPECT_FALSE(job[0].has_ended(1));
 }
 
@@ -196,7 +196,7 @@ TEST_F(UnauthenticatedClients, DoNotKeepARankOutByReconnectingForever) {
       if (calls.size() > 700) calls.pop_front();
     }
   });
-  while (job[0].turned_away() < 1000) std::this_thread::sleep_for(1ms);
+  while (job[0].rejected_connections() < 1000) std::this_thread::sleep_for(1ms);
   expect_let_in(job);
   stopping = true;
   flood.join();
@@ -214,11 +214,11 @@ TEST_F(UnauthenticatedClients, AreNamedInALineForAllOfThem) {
       peer.send(std::string(sizeof(Hello), 'x'));
       EXPECT_TRUE(peer.is_closed());
     }
-    EXPECT_TRUE(loud.wait_turned_away(20));
+    EXPECT_TRUE(loud.wait_rejected(20));
   }
   EXPECT_EQ(
       testing::internal::GetCapturedStderr(),
-      fmt::format("weft[here:0] warning path: 1 connection(s) turned away, the last at port {} "
+      fmt::format("weft[here:0] warning path: 1 connection(s) rejected, the last at port {} "
                   "from 127.0.0.1: it does not speak weft's protocol\n",
                   port));
 }

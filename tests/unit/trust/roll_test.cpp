@@ -143,13 +143,13 @@ TEST_F(RollTest, RefusesARankWithAnotherTokenAtBothEnds) {
   EXPECT_LT(std::chrono::steady_clock::now() - started, 1400ms) << "it need not wait";
   const auto line = keeper.get();
   expect_has(line, "never arrived");
-  expect_has(line, "1 connection(s) were turned away");
+  expect_has(line, "1 connection(s) were rejected");
 }
 
 TEST_F(RollTest, RefusesARankOfAJobOfAnotherSizeAtBothEnds) {
   auto keeper = start(setup(0, 3), 1500ms);
   expect_has(start(setup(1, 4)).get(), "its job has 3 ranks, this one 4");
-  expect_has(keeper.get(), "turned away");
+  expect_has(keeper.get(), "rejected");
 }
 
 TEST_F(RollTest, RefusesTheSecondOfTwoThatClaimARank) {
@@ -182,7 +182,7 @@ TEST_F(RollTest, NamesARankOfAnotherVersionAtBothEnds) {
   ASSERT_TRUE(greeting) << "it must learn the version of rank 0";
   EXPECT_EQ(greeting->version, p2p::RankAddress::kVersion);
   EXPECT_TRUE(peer.is_closed());
-  expect_has(keeper.get(), "turned away");
+  expect_has(keeper.get(), "rejected");
 }
 
 TEST_F(RollTest, NamesARankThatDiesAfterItCame) {

@@ -38,10 +38,10 @@ class SubscriberAcceptorTest : public testing::Test {
   }
   ~SubscriberAcceptorTest() override { thread.stop(); }
 
-  bool turned_away(std::uint64_t count) const {
-    for (int i = 0; i < 5000 && acceptor.turned_away() < count; ++i)
+  bool rejected_connections(std::uint64_t count) const {
+    for (int i = 0; i < 5000 && acceptor.rejected_connections() < count; ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    return acceptor.turned_away() == count;
+    return acceptor.rejected_connections() == count;
   }
 
   weft::tests::TempFolder folder;
@@ -59,7 +59,7 @@ class SubscriberAcceptorTest : public testing::Test {
 
 TEST_F(SubscriberAcceptorTest, LetsInWhoKnowsTheToken) {
   EXPECT_TRUE(call(address, key, Deadline::after(std::chrono::seconds(10))));
-  EXPECT_EQ(acceptor.turned_away(), 0U);
+  EXPECT_EQ(acceptor.rejected_connections(), 0U);
   EXPECT_EQ(acceptor.address(), p2p::text(to.places[0], to.port));
 }
 
@@ -67,7 +67,7 @@ TEST_F(SubscriberAcceptorTest, TurnsAwayWhoDoesNotOrWantsSomethingElse) {
   // The same token, as the ranks of a job use it.
   RawPeer rank(to);
   EXPECT_FALSE(rank.introduce(subscriber_identity(p2p::token_key(kToken)), 0));
-  EXPECT_TRUE(turned_away(1));
+  EXPECT_TRUE(rejected_connections(1));
   // Who knows the token, but comes as a rank does.
   RawPeer other(to);
   EXPECT_FALSE(other.introduce(subscriber_identity(key), 0));
@@ -77,7 +77,7 @@ TEST_F(SubscriberAcceptorTest, TurnsAwayWhoDoesNotOrWantsSomethingElse) {
   RawPeer garbage(to);
   garbage.send(std::string(64, 'g'));
   EXPECT_TRUE(garbage.is_closed());
-  EXPECT_TRUE(turned_away(2));
+  EXPECT_TRUE(rejected_connections(2));
 }
 
 TEST_F(SubscriberAcceptorTest, GivesNothingToAReplayOfASubscriber) {
@@ -95,7 +95,7 @@ TEST_F(SubscriberAcceptorTest, GivesNothingToAReplayOfASubscriber) {
   ASSERT_TRUE(replay.receive<p2p::Answer>());
   replay.send_record(proof);
   EXPECT_TRUE(replay.is_closed());
-  EXPECT_TRUE(turned_away(1));
+  EXPECT_TRUE(rejected_connections(1));
 }
 
 TEST_F(SubscriberAcceptorTest, TellsAnotherVersionItsOwn) {
@@ -105,7 +105,7 @@ TEST_F(SubscriberAcceptorTest, TellsAnotherVersionItsOwn) {
   const auto greeting = peer.receive<p2p::Greeting>();
   ASSERT_TRUE(greeting);
   EXPECT_EQ(greeting->version, p2p::RankAddress::kVersion);
-  EXPECT_TRUE(turned_away(1));
+  EXPECT_TRUE(rejected_connections(1));
 }
 
 TEST_F(SubscriberAcceptorTest, DoesNotLetOutInPlainWhatMustBeEncrypted) {

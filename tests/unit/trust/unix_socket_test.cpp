@@ -121,10 +121,10 @@ class UnauthenticatedClient {
 Config quiet() { return Config().with(Setting::fabric, "shm").with(Setting::log, "off"); }
 
 /// As a job of two runs: every socket of a rank is called by what `call` makes of an unauthenticated client.
-/// Returns how many the ranks turned away.
+/// Returns how many the ranks rejected.
 template <typename Call>
 std::uint64_t clients_at_a_job(const Call& call) {
-  std::atomic<std::uint64_t> turned_away{0};
+  std::atomic<std::uint64_t> rejected_connections{0};
   run_ranks(
       2,
       [&](World& world) {
@@ -140,13 +140,13 @@ std::uint64_t clients_at_a_job(const Call& call) {
         const auto tensor = world.allocate(spec.dtype, spec.shape);
         remote.put(tensor).wait().or_throw();
         (void)slot.wait().value();
-        turned_away += world.report().turned_away;
+        rejected_connections += world.report().rejected_connections;
       },
       quiet());
-  return turned_away;
+  return rejected_connections;
 }
 
-TEST(UnixSocketUnauthenticatedClients, AreTurnedAwayWithGarbage) {
+TEST(UnixSocketUnauthenticatedClients, AreRejectedWithGarbage) {
   EXPECT_GE(clients_at_a_job([](UnauthenticatedClient& client, const std::string&) {
               client.send(std::array<char, 100>{});
               EXPECT_TRUE(client.is_closed());
@@ -154,7 +154,7 @@ TEST(UnixSocketUnauthenticatedClients, AreTurnedAwayWithGarbage) {
             2U);
 }
 
-TEST(UnixSocketUnauthenticatedClients, AreTurnedAwayAsRanksOfAnotherJobAndToldSo) {
+TEST(UnixSocketUnauthenticatedClients, AreRejectedAsRanksOfAnotherJobAndToldSo) {
   const Identity other(1, 2, token_key("another job's secret"));
   EXPECT_GE(clients_at_a_job([&](UnauthenticatedClient& client, const std::string&) {
               const Hello hello = other.hello(0, Purpose::memory);

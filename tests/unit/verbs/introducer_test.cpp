@@ -94,8 +94,8 @@ class Rank {
   std::string why() {
     return asked([&] { return why_; });
   }
-  std::uint64_t turned_away() {
-    return asked([&] { return introducer_->turned_away(); });
+  std::uint64_t rejected_connections() {
+    return asked([&] { return introducer_->rejected_connections(); });
   }
   /// What its queue pairs were told after INIT.
   std::vector<RecordingVerbs::Change> changes() {
@@ -206,7 +206,7 @@ TEST_F(Introductions, TurnAwayACallThatBearsAnotherToken) {
       << high_->why();
   EXPECT_NE(high_->why().find("the peer does not know the caller"), std::string::npos)
       << high_->why();
-  EXPECT_GE(low_->turned_away(), 1U);
+  EXPECT_GE(low_->rejected_connections(), 1U);
   EXPECT_TRUE(low_->changes().empty()) << "nothing is done for an unauthenticated client";
   // Who knows the token is still let in.
   to_high_ = high_->expect(0);

@@ -169,10 +169,10 @@ void Introducer::on_call(const rdma_cm_event& event) {
   Introduction* called = who_calls(event, rank, index);
   if (called == nullptr) {
     manager_->reject(id.get());
-    if (turned_away_++ == 0)
+    if (rejected_connections_++ == 0)
       log_.warn(Subsystem::path,
-                "verbs: turned away a call by the connection manager that bore no token of this "
-                "job; others will be turned away in silence");
+                "verbs: rejected a call by the connection manager that bore no token of this "
+                "job; others will be rejected in silence");
     return;
   }
   try {

@@ -55,7 +55,7 @@ class Introducer {
   /// Its connections end; no event follows.
   void drop(int rank) noexcept;
   /// Calls that bore no token of a rank.
-  std::uint64_t turned_away() const noexcept { return turned_away_; }
+  std::uint64_t rejected_connections() const noexcept { return rejected_connections_; }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -87,7 +87,7 @@ class Introducer {
   ConnectionEvents channel_;
   Listener listener_;
   Parties parties_;  ///< by rank
-  std::uint64_t turned_away_ = 0;
+  std::uint64_t rejected_connections_ = 0;
   std::optional<Timer> timer_;  ///< once open
 };
 
