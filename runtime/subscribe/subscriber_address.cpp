@@ -19,7 +19,7 @@
 namespace weft::subscribe {
 namespace {
 
-using bootstrap::Visit;
+using bootstrap::RootConnection;
 
 constexpr std::string_view kVariable = "WEFT_SUBSCRIBE_ADDR";
 
@@ -48,8 +48,8 @@ Content content_of(const std::string& path) {
 }
 
 /// Lines of "address:port", all of one port.
-Visit::Where parse_file(const std::string& path, std::string_view content) {
-  Visit::Where where;
+RootConnection::Where parse_file(const std::string& path, std::string_view content) {
+  RootConnection::Where where;
   while (!content.empty()) {
     const auto end = content.find('\n');
     const std::string_view line = content.substr(0, end);
@@ -86,7 +86,7 @@ SubscriberAddress parse_subscriber_address(std::string_view text) {
   return address;
 }
 
-Visit::Where look_up(const SubscriberAddress& address) {
+RootConnection::Where look_up(const SubscriberAddress& address) {
   if (!address.file.empty()) {
     Content content = content_of(address.file);
     if (content.trouble.empty()) return parse_file(address.file, content.text);

@@ -8,7 +8,7 @@
 
 #include "p2p/transport/address/ip_address.hpp"
 #include "runtime/bootstrap/token/job_address.hpp"
-#include "runtime/bootstrap/token/visit.hpp"
+#include "runtime/bootstrap/token/root_connection.hpp"
 
 namespace weft::subscribe {
 
@@ -24,7 +24,7 @@ struct SubscriberAddress {
 SubscriberAddress parse_subscriber_address(std::string_view text);
 
 /// Where to call now: what the file has at present, or what a name stands for.
-bootstrap::Visit::Where look_up(const SubscriberAddress& address);
+bootstrap::RootConnection::Where look_up(const SubscriberAddress& address);
 
 /// A file that says where to call, for as long as this lives. It is replaced as a whole, of mode
 /// 0600, and removed at the end unless somebody else has replaced it by then. Move-only.

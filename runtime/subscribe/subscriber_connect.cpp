@@ -11,8 +11,8 @@ namespace weft::subscribe {
 
 os::Fd call(const SubscriberAddress& address, const p2p::Identity::Secret& key, Deadline deadline) {
   const p2p::Identity identity = subscriber_identity(key);
-  bootstrap::Visit visit(identity, p2p::Purpose::subscriber);
-  auto outcome = visit.wait([&] { return look_up(address); }, deadline);
+  bootstrap::RootConnection root_connection(identity, p2p::Purpose::subscriber);
+  auto outcome = root_connection.wait([&] { return look_up(address); }, deadline);
   if (outcome.met) return std::move(outcome.met->socket);
   if (!outcome.refusal.empty())
     throw Error(ErrorDetail{

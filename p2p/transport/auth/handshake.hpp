@@ -34,7 +34,7 @@ enum class Purpose : std::uint8_t {
   stream,  ///< the one between two ranks, with frames
   data,    ///< a fabric's own, of which there may be several
   memory,  ///< by a Unix socket, within a host
-  roll,    ///< to rank 0 of a job without a launcher, before the ranks know each other
+  oob_allgather,    ///< to rank 0 of a job without a launcher, before the ranks know each other
   subscriber    ///< of a process that is no rank, to one that publishes
 };
 

@@ -141,7 +141,7 @@ std::string Connector::Implementation::on_called_for_data(const Hello& caller, c
 
 std::string Connector::Implementation::on_called(const Hello& caller, const Hello& own_end,
                                                  os::Fd& socket) {
-  if (caller.purpose == Purpose::roll) return "the ranks have been introduced already";
+  if (caller.purpose == Purpose::oob_allgather) return "the ranks have been introduced already";
   if (caller.purpose == Purpose::subscriber) return "subscribers have an acceptor of their own";
   if (caller.purpose == Purpose::memory) return "memory is shared by a Unix socket";
   if (caller.purpose == Purpose::data) return on_called_for_data(caller, own_end, socket);

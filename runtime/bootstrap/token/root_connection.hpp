@@ -19,7 +19,7 @@
 namespace weft::bootstrap {
 
 /// Calls rank 0 of an identity's job, on a thread of its own. One thread at a time.
-class Visit {
+class RootConnection {
  public:
   /// Where to call, as far as is known now.
   struct Where {
@@ -44,10 +44,10 @@ class Visit {
   };
 
   /// `identity` must outlive it. Throws Error(system).
-  Visit(const p2p::Identity& identity, p2p::Purpose purpose);
-  ~Visit() { thread_.stop(); }
-  Visit(const Visit&) = delete;
-  Visit& operator=(const Visit&) = delete;
+  RootConnection(const p2p::Identity& identity, p2p::Purpose purpose);
+  ~RootConnection() { thread_.stop(); }
+  RootConnection(const RootConnection&) = delete;
+  RootConnection& operator=(const RootConnection&) = delete;
 
   /// Asks `find` before each call. Throws what it throws, and Error(exhausted) when this process
   /// lacks descriptors.

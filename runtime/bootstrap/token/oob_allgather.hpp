@@ -1,5 +1,5 @@
-// A job without a launcher calls the roll: rank 0 waits for the others at an address that all know,
-// and every rank's words reach every other by it.
+// Out-of-band allgather of a job without a launcher: each rank connects to rank 0 at a known address,
+// and rank 0 sends every rank the contributions of all.
 #pragma once
 
 #include <cstddef>
@@ -16,13 +16,13 @@
 namespace weft::bootstrap {
 
 /// What each rank said, by rank.
-using Words = std::vector<std::vector<std::byte>>;
+using Contributions = std::vector<std::vector<std::byte>>;
 
 /// One rank's end. Its calls throw Error(timeout | bootstrap), which names the ranks at fault; the
 /// others get the same line from rank 0. One thread at a time.
-class Roll {
+class OobAllgather {
  public:
-  static constexpr std::size_t kMostWords = 4096;  ///< bytes that a rank may say at a time
+  static constexpr std::size_t kMaxContribution = 4096;  ///< bytes that a rank may say at a time
 
   struct Setup {
     int rank = 0;
@@ -31,15 +31,15 @@ class Roll {
     p2p::Identity::Secret key{};  ///< by the token
   };
 
-  virtual ~Roll() = default;
+  virtual ~OobAllgather() = default;
   /// Every rank calls it as often as the others.
-  virtual Words gather(std::span<const std::byte> own, Deadline deadline) = 0;
+  virtual Contributions gather(std::span<const std::byte> own, Deadline deadline) = 0;
 };
 
 /// Rank 0's; returns when all ranks have come. `log` must outlive it.
-std::unique_ptr<Roll> keep_roll(const Roll::Setup& setup, const Config& config, Log& log,
+std::unique_ptr<OobAllgather> serve_oob_allgather(const OobAllgather::Setup& setup, const Config& config, Log& log,
                                 Deadline deadline);
 /// Another rank's; returns when rank 0 has let it in.
-std::unique_ptr<Roll> answer_roll(const Roll::Setup& setup, Deadline deadline);
+std::unique_ptr<OobAllgather> connect_oob_allgather(const OobAllgather::Setup& setup, Deadline deadline);
 
 }  // namespace weft::bootstrap

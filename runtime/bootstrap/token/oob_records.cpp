@@ -1,4 +1,4 @@
-#include "runtime/bootstrap/token/roll_records.hpp"
+#include "runtime/bootstrap/token/oob_records.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -30,7 +30,7 @@ void append(std::vector<std::byte>& to, const T& value) {
 }  // namespace
 
 std::size_t most_table(int size) noexcept {
-  return static_cast<std::size_t>(size) * (sizeof(Length) + Roll::kMostWords) + p2p::kSealOverhead;
+  return static_cast<std::size_t>(size) * (sizeof(Length) + OobAllgather::kMaxContribution) + p2p::kSealOverhead;
 }
 
 std::vector<std::byte> table_record(const p2p::MessageKey& key) {
@@ -49,9 +49,9 @@ std::vector<std::byte> failure_record(const ErrorDetail& failure) {
   return record;
 }
 
-std::optional<RollRecord> parse_record(std::span<const std::byte> record) {
+std::optional<OobRecord> parse_record(std::span<const std::byte> record) {
   if (record.empty()) return std::nullopt;
-  RollRecord parsed;
+  OobRecord parsed;
   if (record[0] == kTable && record.size() == 1 + parsed.key.size()) {
     std::copy(record.begin() + 1, record.end(), parsed.key.begin());
     return parsed;
@@ -69,7 +69,7 @@ std::optional<RollRecord> parse_record(std::span<const std::byte> record) {
   return parsed;
 }
 
-std::vector<std::byte> table_of(const Words& words) {
+std::vector<std::byte> table_of(const Contributions& words) {
   std::vector<std::byte> table;
   for (const auto& said : words) {
     append(table, static_cast<Length>(said.size()));
@@ -78,8 +78,8 @@ std::vector<std::byte> table_of(const Words& words) {
   return table;
 }
 
-std::optional<Words> parse_table(std::span<const std::byte> table, int size) {
-  Words words;
+std::optional<Contributions> parse_table(std::span<const std::byte> table, int size) {
+  Contributions words;
   for (int rank = 0; rank < size; ++rank) {
     Length length = 0;
     if (table.size() < sizeof length) return std::nullopt;

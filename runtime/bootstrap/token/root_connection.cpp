@@ -1,4 +1,4 @@
-#include "runtime/bootstrap/token/visit.hpp"
+#include "runtime/bootstrap/token/root_connection.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -17,7 +17,7 @@ constexpr std::chrono::milliseconds kLongestPause = 1s;
 
 }  // namespace
 
-Visit::Visit(const p2p::Identity& identity, p2p::Purpose purpose)
+RootConnection::RootConnection(const p2p::Identity& identity, p2p::Purpose purpose)
     : identity_(identity),
       purpose_(purpose),
       ticks_(thread_, kTick, [this](std::uint64_t) { tick(); }) {
@@ -25,7 +25,7 @@ Visit::Visit(const p2p::Identity& identity, p2p::Purpose purpose)
   thread_.run([this] { ticks_.start(); });
 }
 
-Visit::Outcome Visit::wait(const Find& find, Deadline deadline) {
+RootConnection::Outcome RootConnection::wait(const Find& find, Deadline deadline) {
   auto pause = kFirstPause;
   for (;;) {
     const Where where = find();
@@ -41,7 +41,7 @@ Visit::Outcome Visit::wait(const Find& find, Deadline deadline) {
 }
 
 /// Until this one has been let in or refused, nobody listens there, or the deadline.
-std::optional<Visit::Met> Visit::call(const Where& where, Deadline deadline) {
+std::optional<RootConnection::Met> RootConnection::call(const Where& where, Deadline deadline) {
   thread_.run([&] {
     is_nobody_there_ = false;
     call_ = std::make_unique<p2p::Call>(
@@ -65,7 +65,7 @@ std::optional<Visit::Met> Visit::call(const Where& where, Deadline deadline) {
   return std::exchange(met_, std::nullopt);
 }
 
-void Visit::tick() {
+void RootConnection::tick() {
   if (!call_) return;
   const bool is_nobody_there = call_->tick().has_value();
   const std::string& refusal = call_->refusal();
@@ -78,7 +78,7 @@ void Visit::tick() {
 }
 
 /// Before the next call: nobody must be called twice at a time.
-void Visit::hang_up() {
+void RootConnection::hang_up() {
   if (call_) trouble_ = call_->text();
   call_.reset();
 }

@@ -1,6 +1,6 @@
 // What ranks without a launcher tell each other: by then they are believed, but never trusted.
 #include "p2p/transport/auth/record_cipher.hpp"
-#include "runtime/bootstrap/token/roll_records.hpp"
+#include "runtime/bootstrap/token/oob_records.hpp"
 #include "tests/fuzz/input.hpp"
 
 using namespace weft;

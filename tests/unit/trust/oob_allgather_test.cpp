@@ -14,8 +14,8 @@
 
 #include "p2p/transport/auth/handshake.hpp"
 #include "p2p/transport/auth/token_key.hpp"
-#include "runtime/bootstrap/token/roll.hpp"
-#include "runtime/bootstrap/token/roll_records.hpp"
+#include "runtime/bootstrap/token/oob_allgather.hpp"
+#include "runtime/bootstrap/token/oob_records.hpp"
 #include "tests/unit/connector/raw_peer.hpp"
 #include "weft/error.hpp"
 
@@ -43,9 +43,9 @@ std::vector<std::byte> bytes(std::string_view text) {
 /// How one rank's part ended: "joined", or its error.
 using Outcome = std::future<std::string>;
 
-class RollTest : public testing::Test {
+class OobAllgatherTest : public testing::Test {
  public:
-  Roll::Setup setup(int rank, int size, std::string_view token = "the job's token") {
+  OobAllgather::Setup setup(int rank, int size, std::string_view token = "the job's token") {
     return {.rank = rank,
             .size = size,
             .address = {.host = "127.0.0.1", .port = port, .is_numeric = true},
@@ -53,17 +53,17 @@ class RollTest : public testing::Test {
   }
 
   /// Comes, and says `rounds` times its name.
-  Outcome start(const Roll::Setup& of, std::chrono::milliseconds patience = 10s, int rounds = 2) {
+  Outcome start(const OobAllgather::Setup& of, std::chrono::milliseconds patience = 10s, int rounds = 2) {
     return std::async(std::launch::async, [this, of, patience, rounds]() -> std::string {
       try {
         const auto deadline = Deadline::after(patience);
-        const auto roll =
-            of.rank == 0 ? keep_roll(of, Config(), log, deadline) : answer_roll(of, deadline);
+        const auto oob_allgather =
+            of.rank == 0 ? serve_oob_allgather(of, Config(), log, deadline) : connect_oob_allgather(of, deadline);
         for (int round = 0; round < rounds; ++round) {
           const auto name = [&](int rank) {
             return bytes("round " + std::to_string(round) + " of " + std::to_string(rank));
           };
-          const Words words = roll->gather(name(of.rank), deadline);
+          const Contributions words = oob_allgather->gather(name(of.rank), deadline);
           for (int rank = 0; rank < of.size; ++rank)
             EXPECT_EQ(words.at(static_cast<std::size_t>(rank)), name(rank));
         }
@@ -78,7 +78,7 @@ class RollTest : public testing::Test {
   void come_and_die(int rank, int size) {
     auto peer = client();
     const p2p::Identity identity(rank, size, p2p::token_key("the job's token"));
-    peer.hello = identity.hello(0, p2p::Purpose::roll);
+    peer.hello = identity.hello(0, p2p::Purpose::oob_allgather);
     peer.send_record(peer.hello);
     const auto answer = peer.receive<p2p::Answer>();
     ASSERT_TRUE(answer);
@@ -108,7 +108,7 @@ void expect_has(const std::string& line, std::string_view part) {
   EXPECT_NE(line.find(part), std::string::npos) << line;
 }
 
-TEST_F(RollTest, BringsEveryRanksWordsToEveryOther) {
+TEST_F(OobAllgatherTest, BringsEveryRanksWordsToEveryOther) {
   std::vector<Outcome> ranks;
   // Rank 0 comes last: the others wait for it to listen.
   for (int rank = 7; rank >= 0; --rank) {
@@ -118,9 +118,9 @@ TEST_F(RollTest, BringsEveryRanksWordsToEveryOther) {
   for (auto& rank : ranks) EXPECT_EQ(rank.get(), "joined");
 }
 
-TEST_F(RollTest, IsShortForAJobOfOne) { EXPECT_EQ(start(setup(0, 1)).get(), "joined"); }
+TEST_F(OobAllgatherTest, IsShortForAJobOfOne) { EXPECT_EQ(start(setup(0, 1)).get(), "joined"); }
 
-TEST_F(RollTest, NamesToEveryRankWhoNeverCame) {
+TEST_F(OobAllgatherTest, NamesToEveryRankWhoNeverCame) {
   auto keeper = start(setup(0, 4), 700ms);
   auto member = start(setup(2, 4), 5s);
   for (const std::string& line : {keeper.get(), member.get()}) {
@@ -130,13 +130,13 @@ TEST_F(RollTest, NamesToEveryRankWhoNeverCame) {
   }
 }
 
-TEST_F(RollTest, SaysThatRankZeroWasNotReached) {
+TEST_F(OobAllgatherTest, SaysThatRankZeroWasNotReached) {
   const auto line = start(setup(1, 2), 400ms).get();
   expect_has(line, "rank 0 was not reached at 127.0.0.1:" + std::to_string(port));
   expect_has(line, "Connection refused");
 }
 
-TEST_F(RollTest, RefusesARankWithAnotherTokenAtBothEnds) {
+TEST_F(OobAllgatherTest, RefusesARankWithAnotherTokenAtBothEnds) {
   auto keeper = start(setup(0, 2), 1500ms);
   const auto started = std::chrono::steady_clock::now();
   expect_has(start(setup(1, 2, "another token")).get(), "of another job, by the secret");
@@ -146,13 +146,13 @@ TEST_F(RollTest, RefusesARankWithAnotherTokenAtBothEnds) {
   expect_has(line, "1 connection(s) were rejected");
 }
 
-TEST_F(RollTest, RefusesARankOfAJobOfAnotherSizeAtBothEnds) {
+TEST_F(OobAllgatherTest, RefusesARankOfAJobOfAnotherSizeAtBothEnds) {
   auto keeper = start(setup(0, 3), 1500ms);
   expect_has(start(setup(1, 4)).get(), "its job has 3 ranks, this one 4");
   expect_has(keeper.get(), "rejected");
 }
 
-TEST_F(RollTest, RefusesTheSecondOfTwoThatClaimARank) {
+TEST_F(OobAllgatherTest, RefusesTheSecondOfTwoThatClaimARank) {
   auto keeper = start(setup(0, 3), 3s);
   auto first = start(setup(1, 3), 5s);
   std::this_thread::sleep_for(300ms);
@@ -163,7 +163,7 @@ TEST_F(RollTest, RefusesTheSecondOfTwoThatClaimARank) {
   EXPECT_EQ(other.get(), "joined");
 }
 
-TEST_F(RollTest, RefusesASecondRankZero) {
+TEST_F(OobAllgatherTest, RefusesASecondRankZero) {
   auto keeper = start(setup(0, 2), 5s);
   (void)client();
   expect_has(start(setup(0, 2), 1s).get(), "Address already in use");
@@ -171,11 +171,11 @@ TEST_F(RollTest, RefusesASecondRankZero) {
   EXPECT_EQ(keeper.get(), "joined");
 }
 
-TEST_F(RollTest, NamesARankOfAnotherVersionAtBothEnds) {
+TEST_F(OobAllgatherTest, NamesARankOfAnotherVersionAtBothEnds) {
   auto keeper = start(setup(0, 2), 800ms);
   auto peer = client();
   const p2p::Identity identity(1, 2, p2p::token_key("the job's token"));
-  p2p::Hello hello = identity.hello(0, p2p::Purpose::roll);
+  p2p::Hello hello = identity.hello(0, p2p::Purpose::oob_allgather);
   hello.version += 1;
   peer.send_record(hello);
   const auto greeting = peer.receive<p2p::Greeting>();
@@ -185,7 +185,7 @@ TEST_F(RollTest, NamesARankOfAnotherVersionAtBothEnds) {
   expect_has(keeper.get(), "rejected");
 }
 
-TEST_F(RollTest, NamesARankThatDiesAfterItCame) {
+TEST_F(OobAllgatherTest, NamesARankThatDiesAfterItCame) {
   auto keeper = start(setup(0, 3), 5s);
   auto dies = start(setup(1, 3), 5s, 1);
   auto survives = start(setup(2, 3), 5s);
@@ -196,7 +196,7 @@ TEST_F(RollTest, NamesARankThatDiesAfterItCame) {
   }
 }
 
-TEST_F(RollTest, LetsARankComeAgainThatDiedWhileItWaited) {
+TEST_F(OobAllgatherTest, LetsARankComeAgainThatDiedWhileItWaited) {
   auto keeper = start(setup(0, 3), 8s);
   come_and_die(1, 3);
   auto again = start(setup(1, 3), 5s);
@@ -206,7 +206,7 @@ TEST_F(RollTest, LetsARankComeAgainThatDiedWhileItWaited) {
   EXPECT_EQ(other.get(), "joined");
 }
 
-TEST_F(RollTest, DoesNotCountARankThatDiedWhileItWaited) {
+TEST_F(OobAllgatherTest, DoesNotCountARankThatDiedWhileItWaited) {
   auto keeper = start(setup(0, 3), 8s);
   come_and_die(1, 3);
   auto other = start(setup(2, 3), 5s);
@@ -217,7 +217,7 @@ TEST_F(RollTest, DoesNotCountARankThatDiedWhileItWaited) {
   EXPECT_EQ(other.get(), "joined");
 }
 
-TEST_F(RollTest, NamesARankThatDiedWhileItWaited) {
+TEST_F(OobAllgatherTest, NamesARankThatDiedWhileItWaited) {
   auto keeper = start(setup(0, 3), 500ms);
   come_and_die(1, 3);
   const std::string outcome = keeper.get();
@@ -226,7 +226,7 @@ TEST_F(RollTest, NamesARankThatDiedWhileItWaited) {
   EXPECT_NE(outcome.find(": rank 2; had come"), std::string::npos) << outcome;
 }
 
-TEST_F(RollTest, IsNotHeldUpByUnauthenticatedClients) {
+TEST_F(OobAllgatherTest, IsNotHeldUpByUnauthenticatedClients) {
   auto keeper = start(setup(0, 2), 8s);
   std::vector<p2p::tests::RawPeer> clients;
   for (int i = 0; i < 50; ++i) clients.push_back(client());
@@ -235,8 +235,8 @@ TEST_F(RollTest, IsNotHeldUpByUnauthenticatedClients) {
   EXPECT_EQ(keeper.get(), "joined");
 }
 
-TEST(RollRecords, AreRefusedUnlessTheyAreWhole) {
-  const Words words = {bytes("one"), {}, bytes("three")};
+TEST(OobRecords, AreRefusedUnlessTheyAreWhole) {
+  const Contributions words = {bytes("one"), {}, bytes("three")};
   const auto table = table_of(words);
   EXPECT_EQ(parse_table(table, 3), words);
   EXPECT_EQ(parse_table(table, 2), std::nullopt);

@@ -1,4 +1,4 @@
-// Rank 0's end of the roll.
+// Rank 0's end of the out-of-band allgather.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,8 +15,8 @@
 #include "p2p/progress/progress_thread.hpp"
 #include "p2p/progress/timer.hpp"
 #include "p2p/transport/wireup/acceptor.hpp"
-#include "runtime/bootstrap/token/roll.hpp"
-#include "runtime/bootstrap/token/roll_records.hpp"
+#include "runtime/bootstrap/token/oob_allgather.hpp"
+#include "runtime/bootstrap/token/oob_records.hpp"
 #include "runtime/bootstrap/token/sealed_socket.hpp"
 
 namespace weft::bootstrap {
@@ -42,7 +42,7 @@ std::string names_of(const std::vector<int>& ranks) {
 /// Lets the ranks in, on a thread of its own, until all have come.
 class Reception {
  public:
-  Reception(const Roll::Setup& setup, Log& log)
+  Reception(const OobAllgather::Setup& setup, Log& log)
       : identity_(0, setup.size, setup.key),
         acceptor_(thread_, log, rejected_connections_, kPatience,
               {.came = [this](const p2p::Hello& caller, const p2p::Hello& own,
@@ -104,7 +104,7 @@ class Reception {
   }
 
   std::string on_came(const p2p::Hello& caller, const p2p::Hello& own, os::Fd& socket) {
-    if (caller.purpose != p2p::Purpose::roll) return "the ranks are being introduced";
+    if (caller.purpose != p2p::Purpose::oob_allgather) return "the ranks are being introduced";
     std::string reason;
     change([&] {
       const auto known = members_.find(caller.from);
@@ -136,9 +136,9 @@ class Reception {
   std::optional<Error> shortage_;
 };
 
-class KeptRoll final : public Roll {
+class RootOobAllgather final : public OobAllgather {
  public:
-  KeptRoll(const Setup& setup, const Config& config, Log& log, Deadline deadline)
+  RootOobAllgather(const Setup& setup, const Config& config, Log& log, Deadline deadline)
       : size_(setup.size) {
     if (size_ == 1) return;
     os::raise_descriptor_limit();
@@ -171,14 +171,14 @@ class KeptRoll final : public Roll {
          .peer = (absent.empty() ? ended : absent).front()});
   }
 
-  Words gather(std::span<const std::byte> own, Deadline deadline) override {
-    Words words(static_cast<std::size_t>(size_));
+  Contributions gather(std::span<const std::byte> own, Deadline deadline) override {
+    Contributions words(static_cast<std::size_t>(size_));
     words[0].assign(own.begin(), own.end());
     for (auto& [rank, member] : members_) {
       SealedSocket& from = member;
       auto& said = words[static_cast<std::size_t>(rank)];
       talk(rank, "before it had said how it is reached",
-           [&] { said = from.receive(kMostWords, deadline); });
+           [&] { said = from.receive(kMaxContribution, deadline); });
     }
     const p2p::MessageKey key = p2p::draw_message_key();
     const auto record = table_record(key);
@@ -229,9 +229,9 @@ class KeptRoll final : public Roll {
 
 }  // namespace
 
-std::unique_ptr<Roll> keep_roll(const Roll::Setup& setup, const Config& config, Log& log,
+std::unique_ptr<OobAllgather> serve_oob_allgather(const OobAllgather::Setup& setup, const Config& config, Log& log,
                                 Deadline deadline) {
-  return std::make_unique<KeptRoll>(setup, config, log, deadline);
+  return std::make_unique<RootOobAllgather>(setup, config, log, deadline);
 }
 
 }  // namespace weft::bootstrap

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "p2p/transport/auth/sealed_message.hpp"
-#include "runtime/bootstrap/token/roll.hpp"
+#include "runtime/bootstrap/token/oob_allgather.hpp"
 #include "weft/error.hpp"
 
 namespace weft::bootstrap {
@@ -25,14 +25,14 @@ std::vector<std::byte> table_record(const p2p::MessageKey& key);
 std::vector<std::byte> failure_record(const ErrorDetail& failure);
 
 /// Of a record of rank 0; nullopt: it is malformed. A failure comes with what rank 0 said of it.
-struct RollRecord {
+struct OobRecord {
   std::optional<ErrorDetail> failure;
   p2p::MessageKey key{};
 };
-std::optional<RollRecord> parse_record(std::span<const std::byte> record);
+std::optional<OobRecord> parse_record(std::span<const std::byte> record);
 
-std::vector<std::byte> table_of(const Words& words);
+std::vector<std::byte> table_of(const Contributions& words);
 /// nullopt unless it is the words of `size` ranks and nothing else.
-std::optional<Words> parse_table(std::span<const std::byte> table, int size);
+std::optional<Contributions> parse_table(std::span<const std::byte> table, int size);
 
 }  // namespace weft::bootstrap

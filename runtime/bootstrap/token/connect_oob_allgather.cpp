@@ -1,4 +1,4 @@
-// The other ranks' end of the roll.
+// The other ranks' end of the out-of-band allgather.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -6,10 +6,10 @@
 #include <string>
 #include <utility>
 
-#include "runtime/bootstrap/token/roll.hpp"
-#include "runtime/bootstrap/token/roll_records.hpp"
+#include "runtime/bootstrap/token/oob_allgather.hpp"
+#include "runtime/bootstrap/token/oob_records.hpp"
 #include "runtime/bootstrap/token/sealed_socket.hpp"
-#include "runtime/bootstrap/token/visit.hpp"
+#include "runtime/bootstrap/token/root_connection.hpp"
 
 namespace weft::bootstrap {
 namespace {
@@ -17,7 +17,7 @@ namespace {
 /// Rank 0 waits as long as this rank does, and then says whom it missed.
 constexpr std::chrono::seconds kVerdict{1};
 
-[[noreturn]] void refuse(const Roll::Setup& setup, const std::string& refusal) {
+[[noreturn]] void refuse(const OobAllgather::Setup& setup, const std::string& refusal) {
   throw Error(ErrorDetail{
       .code = Code::bootstrap,
       .operation = "join",
@@ -29,7 +29,7 @@ constexpr std::chrono::seconds kVerdict{1};
       .peer = 0});
 }
 
-[[noreturn]] void fail(const Roll::Setup& setup, const std::string& trouble) {
+[[noreturn]] void fail(const OobAllgather::Setup& setup, const std::string& trouble) {
   throw Error(ErrorDetail{
       .code = Code::timeout,
       .operation = "join",
@@ -41,13 +41,13 @@ constexpr std::chrono::seconds kVerdict{1};
 }
 
 /// Calls rank 0 until it lets this rank in.
-SealedSocket meet(const Roll::Setup& setup, Deadline deadline) {
+SealedSocket meet(const OobAllgather::Setup& setup, Deadline deadline) {
   const p2p::Identity identity(setup.rank, setup.size, setup.key);
-  Visit visit(identity, p2p::Purpose::roll);
-  auto [met, refusal, trouble] = visit.wait(
+  RootConnection root_connection(identity, p2p::Purpose::oob_allgather);
+  auto [met, refusal, trouble] = root_connection.wait(
       [&] {
         Resolved found = resolve(setup.address);
-        return Visit::Where{.places = std::move(found.places),
+        return RootConnection::Where{.places = std::move(found.places),
                             .port = setup.address.port,
                             .trouble = std::move(found.trouble)};
       },
@@ -58,13 +58,13 @@ SealedSocket meet(const Roll::Setup& setup, Deadline deadline) {
   return {std::move(met->socket), p2p::RecordCipher(keys.to_called, keys.to_caller)};
 }
 
-class AnsweredRoll final : public Roll {
+class ClientOobAllgather final : public OobAllgather {
  public:
-  AnsweredRoll(const Setup& setup, Deadline deadline)
+  ClientOobAllgather(const Setup& setup, Deadline deadline)
       : rank_(setup.rank), size_(setup.size), keeper_(meet(setup, deadline)) {}
 
-  Words gather(std::span<const std::byte> own, Deadline deadline) override {
-    std::optional<RollRecord> record;
+  Contributions gather(std::span<const std::byte> own, Deadline deadline) override {
+    std::optional<OobRecord> record;
     try {
       keeper_.send(own, deadline);
       deadline = Deadline::at(deadline.when() + kVerdict);
@@ -106,8 +106,8 @@ class AnsweredRoll final : public Roll {
 
 }  // namespace
 
-std::unique_ptr<Roll> answer_roll(const Roll::Setup& setup, Deadline deadline) {
-  return std::make_unique<AnsweredRoll>(setup, deadline);
+std::unique_ptr<OobAllgather> connect_oob_allgather(const OobAllgather::Setup& setup, Deadline deadline) {
+  return std::make_unique<ClientOobAllgather>(setup, deadline);
 }
 
 }  // namespace weft::bootstrap
