@@ -18,9 +18,9 @@ enum class Event : std::uint8_t {
   chunk_mapped,  ///< a chunk of the peer was mapped; value: the chunk
   // Slots: the owner's end.
   exposed,         ///< value: depth
-  seated,          ///< the peer's attach was granted; value: the last sequence put or published
-  seat_refused,    ///< value: the weft::Code
-  unseated,        ///< the peer's end is gone
+  attachment_made,          ///< the peer's attach was granted; value: the last sequence put or published
+  attachment_refused,    ///< value: the weft::Code
+  attachment_removed,        ///< the peer's end is gone
   closing,         ///< the owner closes the slot
   close_agreed,    ///< the peer will touch its memory no more
   credit_on_call,  ///< the writer is held up and asked for credits

@@ -245,11 +245,11 @@ void SlotState::forget_dynamic(std::uint64_t sequence) noexcept {
 
 void SlotState::let_drained_go() noexcept {
   bool some = false;
-  for (const auto& seat : seats_) {
-    if (seat->leaves_after == 0) continue;
-    if (let_go_.load(std::memory_order_seq_cst) >= seat->leaves_after || closed_) {
-      seat->leaves_after = 0;
-      seat->gate.shut();
+  for (const auto& attachment : attachments_) {
+    if (attachment->leaves_after == 0) continue;
+    if (let_go_.load(std::memory_order_seq_cst) >= attachment->leaves_after || closed_) {
+      attachment->leaves_after = 0;
+      attachment->gate.shut();
     } else {
       some = true;
     }

@@ -87,7 +87,7 @@ struct AttachedMessage {
   MessageType type = kType;
   std::uint64_t remote_id = 0;
   std::uint64_t slot_id = 0;
-  std::uint64_t seat_id = 0;
+  std::uint64_t attachment_id = 0;
   SpecOnWire spec;
   MemoryRef lines;             ///< writer: SlotLines; reader: PublishedWords
   MemoryRef buffers;           ///< empty when the tensors travel in the lines
@@ -120,7 +120,7 @@ struct DetachMessage {
   static constexpr MessageType kType = MessageType::detach;
   MessageType type = kType;
   std::uint64_t slot_id = 0;
-  std::uint64_t seat_id = 0;
+  std::uint64_t attachment_id = 0;
   std::uint64_t remote_id = 0;
 };
 
@@ -141,7 +141,7 @@ struct ClosedAgreedMessage {
   static constexpr MessageType kType = MessageType::closed_agreed;
   MessageType type = kType;
   std::uint64_t slot_id = 0;
-  std::uint64_t seat_id = 0;
+  std::uint64_t attachment_id = 0;
 };
 
 /// How long a writer is held up before it asks for what the owner may have let go without having

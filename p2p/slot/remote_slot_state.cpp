@@ -27,8 +27,8 @@ RemoteSlotState::RemoteSlotState(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::Sl
                          .peer = owner.rank}),
       counters_(row_.counters()),
       gate_([this] {
-        local_.progress.post([&mesh = mesh_, &owner = owner_, slot = slot_id_, seat = seat_id_] {
-          mesh.send(owner, p2p::ClosedAgreedMessage{.slot_id = slot, .seat_id = seat});
+        local_.progress.post([&mesh = mesh_, &owner = owner_, slot = slot_id_, attachment = attachment_id_] {
+          mesh.send(owner, p2p::ClosedAgreedMessage{.slot_id = slot, .attachment_id = attachment});
         });
       }) {
   new (credit_block_.data()) std::atomic<std::uint64_t>(0);
@@ -83,7 +83,7 @@ void RemoteSlotState::granted(const p2p::AttachedMessage& message) {
   bytes_ = p2p::payload_bytes(spec_);
   credits_ = spec_.flow == Flow::credits || local_.check_flow;
   slot_id_ = message.slot_id;
-  seat_id_ = message.seat_id;
+  attachment_id_ = message.attachment_id;
   lines_ = *lines;
   buffers_ = *buffers;
   stride_ = message.stride;
@@ -124,7 +124,7 @@ void RemoteSlotState::owner_closed() {
 }
 
 p2p::DetachMessage RemoteSlotState::detach_message() const noexcept {
-  return {.slot_id = slot_id_, .seat_id = seat_id_, .remote_id = id_};
+  return {.slot_id = slot_id_, .attachment_id = attachment_id_, .remote_id = id_};
 }
 
 void RemoteSlotState::use_queue_pair(int index) {

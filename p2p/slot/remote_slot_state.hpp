@@ -276,7 +276,7 @@ class RemoteSlotState {
   std::uint64_t asked_for_ = 0;  ///< the progress thread's: the ticket a credit was asked for
   Status refusal_;
   std::uint64_t slot_id_ = 0;
-  std::uint64_t seat_id_ = 0;
+  std::uint64_t attachment_id_ = 0;
   p2p::RemoteMemory lines_;
   p2p::RemoteMemory buffers_;
   std::uint64_t stride_ = 0;

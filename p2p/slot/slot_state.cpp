@@ -75,9 +75,9 @@ void SlotState::unstage() noexcept {
 }
 
 void SlotState::abandon() noexcept {
-  for (const auto& seat : seats_) expect_no_more(*seat);
+  for (const auto& attachment : attachments_) expect_no_more(*attachment);
   const bool written =
-      std::ranges::any_of(seats_, [](const auto& seat) { return seat->active.load(); });
+      std::ranges::any_of(attachments_, [](const auto& attachment) { return attachment->active.load(); });
   if (memory_.empty() || !written) return;
   local_.log->warn(Subsystem::slot,
                    "slot \"{}\" lies in adopted memory that its writer may still reach: the memory "
@@ -250,38 +250,38 @@ void SlotState::let_go_out_of_order(std::uint64_t sequence, std::uint64_t all) n
 }
 
 void SlotState::write_credit(std::uint64_t threshold, p2p::Bell bell) noexcept {
-  Seat* seat = writer_.load(std::memory_order_acquire);
-  if (seat == nullptr || !seat->gate.enter()) return;
-  if (const std::uint64_t id = seat->id.load(std::memory_order_relaxed); id != reported_seat_) {
-    reported_seat_ = id;
-    reported_ = seat->let_go_at_attach;
+  Attachment* attachment = writer_.load(std::memory_order_acquire);
+  if (attachment == nullptr || !attachment->gate.enter()) return;
+  if (const std::uint64_t id = attachment->id.load(std::memory_order_relaxed); id != reported_attachment_) {
+    reported_attachment_ = id;
+    reported_ = attachment->let_go_at_attach;
   }
   // Whoever writes it: the application's reads of the buffers come before the credit.
   const std::uint64_t all = let_go_.load(std::memory_order_acquire);
   if (all - reported_ >= threshold) {
-    seat->peer->channel->write_word(seat->credit_word, all, bell);
+    attachment->peer->channel->write_word(attachment->credit_word, all, bell);
     counters_.credit_writes.add(1);
-    local_.recorder.data(board::Event::credit_written, seat->peer->rank, id_, all);
+    local_.recorder.data(board::Event::credit_written, attachment->peer->rank, id_, all);
     reported_ = all;
   }
-  seat->gate.leave();
+  attachment->gate.leave();
 }
 
 bool SlotState::may_put_credit_off() const noexcept {
   // The writers of slots that always ring look whether they may put, and then ask for nothing.
   if (bell_ == p2p::Bell::always_rings) return false;
-  const Seat* seat = writer_.load(std::memory_order_acquire);
-  return report_idle_ > 1 && seat != nullptr &&
-         seat->id.load(std::memory_order_relaxed) == reported_seat_ &&
-         received_ - reported_ < spec_.depth && seat->peer->channel->words_take_requests();
+  const Attachment* attachment = writer_.load(std::memory_order_acquire);
+  return report_idle_ > 1 && attachment != nullptr &&
+         attachment->id.load(std::memory_order_relaxed) == reported_attachment_ &&
+         received_ - reported_ < spec_.depth && attachment->peer->channel->words_take_requests();
 }
 
 void SlotState::flush_credit() noexcept {
   if (!credits_ || spec_.writer != Writer::peer) return;
   // A writer that may be out of credits needs to hear of less than half the depth, too.
-  const Seat* seat = writer_.load(std::memory_order_acquire);
+  const Attachment* attachment = writer_.load(std::memory_order_acquire);
   const bool new_writer =
-      seat != nullptr && seat->id.load(std::memory_order_relaxed) != reported_seat_;
+      attachment != nullptr && attachment->id.load(std::memory_order_relaxed) != reported_attachment_;
   if (new_writer || received_ - reported_ >= spec_.depth || spec_.depth <= p2p::kReportsAllUpTo)
     return write_credit(1, p2p::Bell::always_rings);
   // This one has credits left, as far as is known here. If it has used them up, it asks.
@@ -303,7 +303,7 @@ EdgeReport SlotState::report() const {
   edge.slot = spec_.name;
   edge.role = spec_.writer == Writer::peer ? Role::receives : Role::publishes;
   edge.peer = last_writer_.load(std::memory_order_acquire);
-  const Seat* reader = readers_.load(std::memory_order_acquire);
+  const Attachment* reader = readers_.load(std::memory_order_acquire);
   if (edge.peer >= 0)
     edge.fabric = mesh_.peer(edge.peer).channel->fabric();
   else if (reader != nullptr)

@@ -31,10 +31,10 @@ class SlotTable;
 namespace weft::detail {
 
 /// The place of one attached rank: a put slot's writer, or one of a published slot's readers.
-/// Seats stay with the slot until it goes, so that the application's thread may walk them freely;
+/// Attachments stay with the slot until it goes, so that the application's thread may walk them freely;
 /// one that is left serves the next attach of the same peer.
-struct Seat {
-  std::atomic<std::uint64_t> id{0};  ///< of this use of the seat
+struct Attachment {
+  std::atomic<std::uint64_t> id{0};  ///< of this use of the attachment
   p2p::Peer* peer = nullptr;
   std::uint64_t remote_id = 0;
   /// In the remote end's memory: a writer's credits, or the newest version for a reader that can't
@@ -48,7 +48,7 @@ struct Seat {
   p2p::UseGate gate;                    ///< shut when the remote end is gone: no more credit writes
   std::atomic<bool> active{false};
   std::uint64_t leaves_after = 0;  ///< dynamic: gone, but its tensors up to this one are unread
-  Seat* next = nullptr;
+  Attachment* next = nullptr;
 
   p2p::ReaderWords words() const noexcept { return p2p::ReaderWords(words_block.data()); }
   bool counts() const noexcept { return active.load(std::memory_order_acquire) && !peer->gone(); }
@@ -91,17 +91,17 @@ class SlotState {
   /// Decides on an attach; fills `granted`, or returns why not.
   Status admit(p2p::Peer& peer, const p2p::AttachMessage& asked, p2p::AttachedMessage& granted);
   /// A remote end is gone. Its rank is told once its words will not be written any more. False when
-  /// it has no seat here.
-  bool unseat(const p2p::Peer& peer, std::uint64_t remote_id) noexcept;
+  /// it has no attachment here.
+  bool detach_peer(const p2p::Peer& peer, std::uint64_t remote_id) noexcept;
   /// The writer is held up for credits that were not worth reporting yet.
   void credit_wanted(const p2p::Peer& peer, std::uint64_t remote_id) noexcept;
   /// The slot is closed: tells every remote end. Returns how many must agree.
   int begin_close();
   /// A remote end has agreed, or is dead. Returns whether the memory is free now.
-  bool agreed(const p2p::Peer& peer, std::uint64_t seat_id) noexcept;
+  bool agreed(const p2p::Peer& peer, std::uint64_t attachment_id) noexcept;
   /// Closed, and every remote end has agreed.
   bool is_free() const noexcept { return closed_ && to_agree_ == 0; }
-  /// Forgets a dead peer's seats. Returns whether, for a closed slot, the memory is free now.
+  /// Forgets a dead peer's attachments. Returns whether, for a closed slot, the memory is free now.
   bool peer_gone(const p2p::Peer& peer) noexcept;
   void count_limbo(bool enters) noexcept;
   /// From now on only its peers keep it.
@@ -170,9 +170,9 @@ class SlotState {
   bool take(std::uint64_t buffer) noexcept;
   bool take_any() noexcept;
   Result<Tensor> next_in_turn() noexcept;
-  void announce(Seat& seat) noexcept;
-  const Seat* pinning_reader(std::uint64_t buffer) const noexcept;
-  const Seat* lagging_reader(std::uint64_t let_go_needed) const noexcept;
+  void announce(Attachment& attachment) noexcept;
+  const Attachment* pinning_reader(std::uint64_t buffer) const noexcept;
+  const Attachment* lagging_reader(std::uint64_t let_go_needed) const noexcept;
   /// Whether the writer, as far as is known here, has credits left, and giving it more is no mere
   /// store.
   bool may_put_credit_off() const noexcept;
@@ -195,17 +195,17 @@ class SlotState {
   Result<p2p::RemoteMemory> find(const p2p::DynamicRecord& record, std::size_t bytes,
                                  Deadline deadline) noexcept;
   void forget_dynamic(std::uint64_t sequence) noexcept;
-  Seat& free_seat(p2p::Peer& peer);
+  Attachment& free_attachment(p2p::Peer& peer);
   void make_tails();
-  /// Takes what the seat's puts come by, and says so in the grant.
-  void expect_puts(Seat& seat, p2p::AttachedMessage& granted);
+  /// Takes what the attachment's puts come by, and says so in the grant.
+  void expect_puts(Attachment& attachment, p2p::AttachedMessage& granted);
   /// Makes the peer know the memory that it is about to be granted.
   Status share_memory(p2p::Peer& peer);
   Status not_shared(const p2p::Peer& peer) const;
   /// The remote end puts no more.
-  void expect_no_more(Seat& seat) noexcept;
-  /// From now on the seat counts.
-  void seat(Seat& seat) noexcept;
+  void expect_no_more(Attachment& attachment) noexcept;
+  /// From now on the attachment counts.
+  void activate(Attachment& attachment) noexcept;
   Status writer_taken(const p2p::Peer& peer) const;
   std::uint64_t highest_sequence() const noexcept;
   /// Makes room for tensors of a writer that can't reach the user's memory.
@@ -215,9 +215,9 @@ class SlotState {
   Status wrong_arrival(std::uint64_t wanted, std::uint64_t seen) const;
   Status wait_failure(p2p::WaitEnd end, std::uint64_t wanted) noexcept;
   Status failure(Code code, const char* operation, std::string message, std::string hint) const;
-  Status admit_writer(Seat& seat, const p2p::AttachMessage& asked, p2p::AttachedMessage& granted);
-  Status admit_reader(Seat& seat, const p2p::AttachMessage& asked, p2p::AttachedMessage& granted);
-  Result<p2p::RemoteMemory> resolve_credit_word(const Seat& seat,
+  Status admit_writer(Attachment& attachment, const p2p::AttachMessage& asked, p2p::AttachedMessage& granted);
+  Status admit_reader(Attachment& attachment, const p2p::AttachMessage& asked, p2p::AttachedMessage& granted);
+  Result<p2p::RemoteMemory> resolve_credit_word(const Attachment& attachment,
                                                 const p2p::AttachMessage& asked) const;
   void remember_refusal(const Status& status);
 
@@ -243,7 +243,7 @@ class SlotState {
   Needed needed_ = Needed::always;
 
   // A put slot.
-  std::atomic<Seat*> writer_{nullptr};
+  std::atomic<Attachment*> writer_{nullptr};
   std::atomic<int> last_writer_{-1};
   std::uint64_t buffer_ = 0;              ///< of the next arrival
   std::uint64_t received_ = 0;            ///< highest sequence handed to the application
@@ -262,23 +262,23 @@ class SlotState {
   std::vector<std::unique_ptr<Dynamic>>
       dynamics_;  ///< tensors read and not let go, and free places
   BeingRead being_read_;
-  std::atomic<bool> draining_{false};  ///< a seat waits for its last tensors to be read
-  std::uint64_t reported_seat_ = 0;    ///< whom reported_ was told to
+  std::atomic<bool> draining_{false};  ///< an attachment waits for its last tensors to be read
+  std::uint64_t reported_attachment_ = 0;    ///< whom reported_ was told to
   std::uint64_t reported_ = 0;         ///< what the writer knows of let_go_
   std::atomic<bool> refused_{false};
   mutable std::mutex refusal_mutex_;
   Status refusal_;
 
   // A published slot.
-  std::atomic<Seat*> readers_{nullptr};
+  std::atomic<Attachment*> readers_{nullptr};
   p2p::PublishedWords published_words_;
   p2p::Newest newest_;
   std::optional<std::uint64_t> filling_;   ///< the buffer that next() gave
   std::atomic<std::uint64_t> writing_{0};  ///< synchronous: the version being filled
 
   // The progress thread's.
-  std::vector<std::unique_ptr<Seat>> seats_;
-  std::uint64_t next_seat_ = 1;
+  std::vector<std::unique_ptr<Attachment>> attachments_;
+  std::uint64_t next_attachment_ = 1;
   std::uint64_t told_ = 0;  ///< came_silently() has said so of the tensors up to this one
   int to_agree_ = 0;
   bool closed_ = false;

@@ -39,10 +39,10 @@ void SlotState::make_tails() {
   tails_.store(tails_made_.get(), std::memory_order_release);
 }
 
-void SlotState::expect_puts(Seat& seat, p2p::AttachedMessage& granted) {
+void SlotState::expect_puts(Attachment& attachment, p2p::AttachedMessage& granted) {
   const bool tails = granted.tail_stride != 0;
-  seat.signal = granted.signal =
-      seat.peer->channel->expect({.words = lines_.data(),
+  attachment.signal = granted.signal =
+      attachment.peer->channel->expect({.words = lines_.data(),
                                   .count = spec_.depth,
                                   .stride = sizeof(p2p::SlotLine),
                                   .in_turn = true,
@@ -50,15 +50,15 @@ void SlotState::expect_puts(Seat& seat, p2p::AttachedMessage& granted) {
                                   .passed = tails ? &let_go_ : nullptr,
                                   .places = {granted.lines, granted.buffers}});
   if (!tails) return;
-  seat.tails = true;
+  attachment.tails = true;
   told_ = granted.sequence;
   local_.waiter.count_silent(1);
   local_.ring();  // who sleeps already must look by itself from now on
 }
 
-void SlotState::expect_no_more(Seat& seat) noexcept {
-  if (seat.signal) seat.peer->channel->expect_no_more(*std::exchange(seat.signal, {}));
-  if (std::exchange(seat.tails, false)) local_.waiter.count_silent(-1);
+void SlotState::expect_no_more(Attachment& attachment) noexcept {
+  if (attachment.signal) attachment.peer->channel->expect_no_more(*std::exchange(attachment.signal, {}));
+  if (std::exchange(attachment.tails, false)) local_.waiter.count_silent(-1);
 }
 
 bool SlotState::came_silently() noexcept {

@@ -65,7 +65,7 @@ def check_counters_move(board, rank):
 def check_records(board, rank):
     records = board.records()
     events = [event for _, event, *_ in records]
-    for event in ("joined", "connected", "exposed", "attach_asked", "attach_granted", "seated"):
+    for event in ("joined", "connected", "exposed", "attach_asked", "attach_granted", "attachment_made"):
         expect(event in events, f"rank {rank} has not recorded {event}: {events}")
     expect("put" not in events, f"rank {rank} records its data path unasked")
     granted = [peer for _, event, peer, *_ in records if event == "attach_granted"]

@@ -111,14 +111,14 @@ TEST(Board, RecordsTheLifeOfASlot) {
             meeting.wait();  // the other has attached, put and detached
             EXPECT_FALSE(slot.wait(Deadline::after({})).value().tensor().empty());
             EXPECT_EQ(slot.wait(Deadline::after({})).code(), Code::timeout);
-            // Not after closing: whose slot is closed agrees to that, and leaves no seat.
+            // Not after closing: whose slot is closed agrees to that, and leaves no attachment.
             EXPECT_TRUE(soon([&] {
-              return happened(events_of(board), {Event::seated, Event::unseated});
+              return happened(events_of(board), {Event::attachment_made, Event::attachment_removed});
             }));
           }
           meeting.wait();
           EXPECT_TRUE(soon([&] {
-            return happened(events_of(board), {Event::joined, Event::exposed, Event::seated,
+            return happened(events_of(board), {Event::joined, Event::exposed, Event::attachment_made,
                                                Event::timeout, Event::closing});
           }));
         } else {

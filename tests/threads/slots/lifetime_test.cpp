@@ -204,9 +204,9 @@ TEST(Lifetime, AThousandSlotsLeaveTheArenasAsTheyWere) {
 }
 
 /// Many attach cycles on one slot leave no more behind than one.
-TEST(Lifetime, ASeatServesOneAttachAfterTheOther) {
+TEST(Lifetime, AnAttachmentServesOneAttachAfterTheOther) {
   for (const Writer writer : {Writer::peer, Writer::owner}) {
-    auto spec = named("seat", 4);
+    auto spec = named("attachment", 4);
     spec.writer = writer;
     Meeting meeting(2);
     run_ranks(

@@ -31,11 +31,11 @@ struct Ring {
 TEST(Recorder, KeepsWhatAnEventSays) {
   Ring ring(8);
   auto recorder = ring.recorder(RecordLevel::control);
-  recorder.control(Event::seated, 9999, 0x1'0000'0007, ~std::uint64_t{0});
+  recorder.control(Event::attachment_made, 9999, 0x1'0000'0007, ~std::uint64_t{0});
   recorder.control(Event::joined, -1);
   const auto recording = ring.last(8);
   ASSERT_EQ(recording.events.size(), 2U);
-  EXPECT_EQ(recording.events[0].event, Event::seated);
+  EXPECT_EQ(recording.events[0].event, Event::attachment_made);
   EXPECT_EQ(recording.events[0].peer, 9999);
   EXPECT_EQ(recording.events[0].slot, 0x1'0000'0007U);
   EXPECT_EQ(recording.events[0].value, ~std::uint64_t{0});

@@ -74,7 +74,7 @@ Sizes sizes() {
               .channel = sizeof(p2p::ShmChannel),
               .partner = partner_bytes(),
               .slot = sizeof(detail::SlotState),
-              .seat = sizeof(detail::Seat),
+              .attachment = sizeof(detail::Attachment),
               .remote_slot = sizeof(detail::RemoteSlotState),
               .pending = pending_bytes(),
               .messages = {sizeof(p2p::GreetMessage), sizeof(p2p::ChallengeMessage),

@@ -15,7 +15,7 @@ struct Sizes {
   std::size_t channel = 0;  ///< ShmChannel
   std::size_t partner = 0;  ///< ShmFabric's
   std::size_t slot = 0;     ///< SlotState
-  std::size_t seat = 0;
+  std::size_t attachment = 0;
   std::size_t remote_slot = 0;  ///< RemoteSlotState
   std::size_t pending = 0;      ///< its places for pending puts
   std::vector<std::size_t>

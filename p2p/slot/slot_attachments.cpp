@@ -46,10 +46,10 @@ Status SlotState::admit(p2p::Peer& peer, const AttachMessage& asked, AttachedMes
   } else if (stride_ != 0) {
     granted.buffers = {buffers_.block().chunk, buffers_.block().offset, buffers_.block().bytes};
   }
-  Seat& seat = free_seat(peer);
-  seat.remote_id = asked.remote_id;
-  const Status status = spec_.writer == Writer::peer ? admit_writer(seat, asked, granted)
-                                                     : admit_reader(seat, asked, granted);
+  Attachment& attachment = free_attachment(peer);
+  attachment.remote_id = asked.remote_id;
+  const Status status = spec_.writer == Writer::peer ? admit_writer(attachment, asked, granted)
+                                                     : admit_reader(attachment, asked, granted);
   if (!status.ok()) return status;
   // What came before this writer lies in the slot's own memory, not in the stage.
   if (stage_) {
@@ -58,40 +58,40 @@ Status SlotState::admit(p2p::Peer& peer, const AttachMessage& asked, AttachedMes
   }
   granted.remote_id = asked.remote_id;
   granted.slot_id = id_;
-  granted.seat_id = seat.id.load(std::memory_order_relaxed);
+  granted.attachment_id = attachment.id.load(std::memory_order_relaxed);
   granted.spec = p2p::to_wire(spec_);
   counters_.control_messages.add(1);
   row_.set_fabric(peer.channel->fabric());
-  local_.recorder.control(board::Event::seated, peer.rank, id_, granted.sequence);
+  local_.recorder.control(board::Event::attachment_made, peer.rank, id_, granted.sequence);
   return {};
 }
 
-Seat& SlotState::free_seat(p2p::Peer& peer) {
-  // Only a seat of the same peer: the application's thread may still look at whose it was.
-  const auto left = std::ranges::find_if(seats_, [&](const auto& seat) {
-    return seat->peer == &peer && !seat->active.load() && seat->gate.is_drained();
+Attachment& SlotState::free_attachment(p2p::Peer& peer) {
+  // Only an attachment of the same peer: the application's thread may still look at whose it was.
+  const auto left = std::ranges::find_if(attachments_, [&](const auto& attachment) {
+    return attachment->peer == &peer && !attachment->active.load() && attachment->gate.is_drained();
   });
-  if (left != seats_.end()) return **left;
-  Seat& seat = *seats_.emplace_back(std::make_unique<Seat>());
-  seat.peer = &peer;
+  if (left != attachments_.end()) return **left;
+  Attachment& attachment = *attachments_.emplace_back(std::make_unique<Attachment>());
+  attachment.peer = &peer;
   // What runs when the last credit write to a remote end that left is done.
-  seat.gate.on_drained([&local = local_, &mesh = mesh_, &seat] {
-    local.progress.post([&mesh, &peer = *seat.peer, id = seat.remote_id] {
+  attachment.gate.on_drained([&local = local_, &mesh = mesh_, &attachment] {
+    local.progress.post([&mesh, &peer = *attachment.peer, id = attachment.remote_id] {
       mesh.send(peer, p2p::DetachedMessage{.remote_id = id});
     });
   });
-  return seat;
+  return attachment;
 }
 
-void SlotState::seat(Seat& seat) noexcept {
-  seat.id.store(next_seat_++, std::memory_order_relaxed);
-  seat.leaves_after = 0;
-  seat.active.store(true, std::memory_order_release);
-  seat.gate.open();
+void SlotState::activate(Attachment& attachment) noexcept {
+  attachment.id.store(next_attachment_++, std::memory_order_relaxed);
+  attachment.leaves_after = 0;
+  attachment.active.store(true, std::memory_order_release);
+  attachment.gate.open();
 }
 
 Status SlotState::writer_taken(const p2p::Peer& peer) const {
-  const Seat* holder = writer_.load(std::memory_order_acquire);
+  const Attachment* holder = writer_.load(std::memory_order_acquire);
   if (holder == nullptr || !holder->active.load()) return {};
   return failure(
       Code::writer_taken, "attach",
@@ -148,64 +148,64 @@ std::uint64_t SlotState::highest_sequence() const noexcept {
   return highest;
 }
 
-Status SlotState::admit_writer(Seat& seat, const AttachMessage& asked, AttachedMessage& granted) {
-  const auto word = resolve_credit_word(seat, asked);
+Status SlotState::admit_writer(Attachment& attachment, const AttachMessage& asked, AttachedMessage& granted) {
+  const auto word = resolve_credit_word(attachment, asked);
   if (!word.ok()) return word.status();
-  seat.credit_word = *word;
+  attachment.credit_word = *word;
   granted.sequence = highest_sequence();
-  expect_puts(seat, granted);
-  last_writer_.store(seat.peer->rank, std::memory_order_release);
-  row_.set_peer(seat.peer->rank);
-  seat.let_go_at_attach = let_go_.load(std::memory_order_acquire);
-  this->seat(seat);
-  writer_.store(&seat, std::memory_order_seq_cst);
-  // What the owner let go before it could see the seat is not reported again: told here.
+  expect_puts(attachment, granted);
+  last_writer_.store(attachment.peer->rank, std::memory_order_release);
+  row_.set_peer(attachment.peer->rank);
+  attachment.let_go_at_attach = let_go_.load(std::memory_order_acquire);
+  activate(attachment);
+  writer_.store(&attachment, std::memory_order_seq_cst);
+  // What the owner let go before it could see the attachment is not reported again: told here.
   granted.let_go = let_go_.load(std::memory_order_seq_cst);
   return {};
 }
 
-Status SlotState::admit_reader(Seat& seat, const AttachMessage& asked, AttachedMessage& granted) {
-  const auto word = resolve_credit_word(seat, asked);
+Status SlotState::admit_reader(Attachment& attachment, const AttachMessage& asked, AttachedMessage& granted) {
+  const auto word = resolve_credit_word(attachment, asked);
   if (!word.ok()) return word.status();
-  seat.credit_word = *word;
+  attachment.credit_word = *word;
   // Where this rank can't load from the reader's memory, the reader can't load from here.
-  seat.wants_newest = seat.peer->channel->direct(*word) == nullptr;
+  attachment.wants_newest = attachment.peer->channel->direct(*word) == nullptr;
   const std::size_t bytes = p2p::ReaderWords::bytes(spec_.depth);
-  const bool is_new = !seat.words_block;
-  if (is_new) seat.words_block = p2p::OwnedBlock(local_.control, bytes);
-  seat.words().clear(spec_.depth);
-  if (!mesh_.share(*seat.peer, seat.words_block.block().chunk)) return not_shared(*seat.peer);
+  const bool is_new = !attachment.words_block;
+  if (is_new) attachment.words_block = p2p::OwnedBlock(local_.control, bytes);
+  attachment.words().clear(spec_.depth);
+  if (!mesh_.share(*attachment.peer, attachment.words_block.block().chunk)) return not_shared(*attachment.peer);
   const std::uint64_t version = p2p::Newest::of(published_words_.newest().load()).version;
-  seat.words().let_go().store(version == 0 ? 0 : version - 1);
-  this->seat(seat);
+  attachment.words().let_go().store(version == 0 ? 0 : version - 1);
+  activate(attachment);
   if (is_new) {
-    seat.next = readers_.load(std::memory_order_relaxed);
-    readers_.store(&seat, std::memory_order_seq_cst);
+    attachment.next = readers_.load(std::memory_order_relaxed);
+    readers_.store(&attachment, std::memory_order_seq_cst);
   }
   // What is published from here on is announced to it.
   granted.newest = published_words_.newest().load(std::memory_order_seq_cst);
-  granted.sequence = seat.words().let_go().load();
+  granted.sequence = attachment.words().let_go().load();
   if (spec_.flow != Flow::credits) {
     // The owner may have looked at the readers before this one was there, and be filling a buffer:
     // what lies in it is not for this reader.
     const std::uint64_t writing = writing_.load(std::memory_order_seq_cst);
     const std::uint64_t overwritten = writing > spec_.depth ? writing - spec_.depth : 0;
     granted.sequence = std::max(granted.sequence, overwritten);
-    seat.words().let_go().store(granted.sequence, std::memory_order_seq_cst);
+    attachment.words().let_go().store(granted.sequence, std::memory_order_seq_cst);
   }
   local_.ring();
-  const p2p::Block& block = seat.words_block.block();
+  const p2p::Block& block = attachment.words_block.block();
   granted.reader_words = {block.chunk, block.offset, bytes};
   return {};
 }
 
-Result<p2p::RemoteMemory> SlotState::resolve_credit_word(const Seat& seat,
+Result<p2p::RemoteMemory> SlotState::resolve_credit_word(const Attachment& attachment,
                                                          const AttachMessage& asked) const {
   if (p2p::sort_of_chunk(asked.credit_word.chunk) != p2p::ArenaSort::control ||
       asked.credit_word.bytes != sizeof(std::uint64_t) ||
       asked.credit_word.offset % sizeof(std::uint64_t) != 0)
     return failure(Code::bad_argument, "attach", "the asker's credit word is malformed", "");
-  return seat.peer->channel->resolve(asked.credit_word);
+  return attachment.peer->channel->resolve(asked.credit_word);
 }
 
 void SlotState::remember_refusal(const Status& status) {
@@ -219,23 +219,23 @@ void SlotState::remember_refusal(const Status& status) {
   local_.ring();
 }
 
-bool SlotState::unseat(const p2p::Peer& peer, std::uint64_t remote_id) noexcept {
-  for (const auto& seat : seats_) {
-    if (seat->peer != &peer || seat->remote_id != remote_id || !seat->active.exchange(false))
+bool SlotState::detach_peer(const p2p::Peer& peer, std::uint64_t remote_id) noexcept {
+  for (const auto& attachment : attachments_) {
+    if (attachment->peer != &peer || attachment->remote_id != remote_id || !attachment->active.exchange(false))
       continue;
-    Seat* leaver = seat.get();
+    Attachment* leaver = attachment.get();
     writer_.compare_exchange_strong(leaver, nullptr);
-    expect_no_more(*seat);
+    expect_no_more(*attachment);
     if (closed_) --to_agree_;
-    local_.recorder.control(board::Event::unseated, peer.rank, id_);
+    local_.recorder.control(board::Event::attachment_removed, peer.rank, id_);
     local_.ring();
     if (dynamic() && !closed_ && highest_sequence() > let_go_.load(std::memory_order_seq_cst)) {
       // The writer keeps what the owner has not read, and is told when it was.
-      seat->leaves_after = highest_sequence();
+      attachment->leaves_after = highest_sequence();
       draining_.store(true, std::memory_order_seq_cst);
       let_drained_go();
     } else {
-      seat->gate.shut();
+      attachment->gate.shut();
     }
     return true;
   }
@@ -245,8 +245,8 @@ bool SlotState::unseat(const p2p::Peer& peer, std::uint64_t remote_id) noexcept 
 void SlotState::credit_wanted(const p2p::Peer& peer, std::uint64_t remote_id) noexcept {
   // A writer that knows of the closing has given its word to somebody else.
   if (closed_) return;
-  Seat* seat = writer_.load(std::memory_order_acquire);
-  if (seat == nullptr || seat->peer != &peer || seat->remote_id != remote_id) return;
+  Attachment* attachment = writer_.load(std::memory_order_acquire);
+  if (attachment == nullptr || attachment->peer != &peer || attachment->remote_id != remote_id) return;
   local_.recorder.control(board::Event::credit_on_call, peer.rank, id_);
   // Perhaps there is nothing to report yet: then the next one is not put off.
   wanted_from_.store(let_go_.load(std::memory_order_seq_cst) + 1, std::memory_order_seq_cst);
@@ -255,7 +255,7 @@ void SlotState::credit_wanted(const p2p::Peer& peer, std::uint64_t remote_id) no
   std::uint64_t all = 0;
   do {
     all = let_go_.load(std::memory_order_seq_cst);
-    seat->peer->channel->write_word(seat->credit_word, all, p2p::Bell::always_rings);
+    attachment->peer->channel->write_word(attachment->credit_word, all, p2p::Bell::always_rings);
     counters_.credit_writes_on_demand.add(1);
     p2p::full_barrier();  // the word is out before the count is looked at once more
   } while (let_go_.load(std::memory_order_seq_cst) != all);
@@ -264,22 +264,22 @@ void SlotState::credit_wanted(const p2p::Peer& peer, std::uint64_t remote_id) no
 int SlotState::begin_close() {
   closed_ = true;
   let_drained_go();
-  for (const auto& seat : seats_) {
+  for (const auto& attachment : attachments_) {
     // One whose rank was declared dead may still write: its end counts as agreement.
-    if (!seat->active.load()) continue;
+    if (!attachment->active.load()) continue;
     ++to_agree_;
     counters_.control_messages.add(1);
-    mesh_.send(*seat->peer, p2p::ClosedMessage{.remote_id = seat->remote_id});
+    mesh_.send(*attachment->peer, p2p::ClosedMessage{.remote_id = attachment->remote_id});
   }
   return to_agree_;
 }
 
-bool SlotState::agreed(const p2p::Peer& peer, std::uint64_t seat_id) noexcept {
+bool SlotState::agreed(const p2p::Peer& peer, std::uint64_t attachment_id) noexcept {
   local_.recorder.control(board::Event::close_agreed, peer.rank, id_);
-  for (const auto& seat : seats_)
-    if (seat->id.load(std::memory_order_relaxed) == seat_id && seat->peer == &peer &&
-        seat->active.exchange(false)) {
-      expect_no_more(*seat);
+  for (const auto& attachment : attachments_)
+    if (attachment->id.load(std::memory_order_relaxed) == attachment_id && attachment->peer == &peer &&
+        attachment->active.exchange(false)) {
+      expect_no_more(*attachment);
       if (closed_) --to_agree_;
     }
   return is_free();
@@ -287,11 +287,11 @@ bool SlotState::agreed(const p2p::Peer& peer, std::uint64_t seat_id) noexcept {
 
 bool SlotState::peer_gone(const p2p::Peer& peer) noexcept {
   bool any = false;
-  for (const auto& seat : seats_) {
-    if (seat->peer != &peer || !seat->active.exchange(false)) continue;
+  for (const auto& attachment : attachments_) {
+    if (attachment->peer != &peer || !attachment->active.exchange(false)) continue;
     any = true;
-    expect_no_more(*seat);
-    Seat* leaver = seat.get();
+    expect_no_more(*attachment);
+    Attachment* leaver = attachment.get();
     writer_.compare_exchange_strong(leaver, nullptr);
     if (closed_) --to_agree_;
   }
