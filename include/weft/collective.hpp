@@ -219,7 +219,7 @@ class WEFT_API Collectives {
   /// after an error alone, and only if its text says that tensors stay lent: a rank that is stopped
   /// inside a tensor of this host may write the rest of a piece (256 KiB at most) when it goes on.
   /// Until settle() is ok such tensors must be neither written nor read; the group keeps their
-  /// memory meanwhile (ArenaReport::limbo_bytes), also after its handle is gone. Memory that is not
+  /// memory meanwhile (ArenaReport::quarantined_bytes), also after its handle is gone. Memory that is not
   /// the world's (Tensor::wrap) is the caller's at once: others see a copy. Errors: timeout, which
   /// names the rank; that rank's death ends the loan too.
   Status settle(Deadline deadline = {}) noexcept;

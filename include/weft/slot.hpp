@@ -147,7 +147,7 @@ class [[nodiscard]] WEFT_API Request {
 };
 
 /// The owner's end. One thread at a time. Destruction returns at once: the peer is told, and the
-/// memory stays in limbo until the peer has agreed or is dead.
+/// memory stays in quarantine until the peer has agreed or is dead.
 class WEFT_API Slot {
  public:
   Slot() noexcept;

@@ -145,7 +145,7 @@ ArenaReport Arena::report() const {
   report.reserved_bytes = reserved_;
   report.used_bytes = used_;
   report.peak_bytes = peak_;
-  report.limbo_bytes = static_cast<std::uint64_t>(limbo_.load());
+  report.quarantined_bytes = static_cast<std::uint64_t>(quarantine_.load());
   report.allocations = allocations_;
   for (const auto& chunk : chunks_) {
     report.largest_free_bytes =

@@ -78,8 +78,8 @@ class Arena {
   /// and giving a block back does nothing.
   bool forked() const noexcept { return mapper_->fork_mark().forked(); }
 
-  /// Counts bytes that are in limbo: freed by their slot, not yet by its peer.
-  void add_limbo(std::int64_t bytes) noexcept { limbo_ += bytes; }
+  /// Counts bytes that are in quarantine: freed by their slot, not yet by its peer.
+  void add_quarantine(std::int64_t bytes) noexcept { quarantine_ += bytes; }
   ArenaReport report() const;
 
  private:
@@ -102,7 +102,7 @@ class Arena {
   std::size_t used_ = 0;
   std::size_t peak_ = 0;
   std::uint64_t allocations_ = 0;
-  std::atomic<std::int64_t> limbo_{0};
+  std::atomic<std::int64_t> quarantine_{0};
 };
 
 /// A block as tensor storage: the last tensor in it gives it back, even after the world is gone.

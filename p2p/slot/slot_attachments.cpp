@@ -298,10 +298,10 @@ bool SlotState::peer_gone(const p2p::Peer& peer) noexcept {
   return any && is_free();
 }
 
-void SlotState::count_limbo(bool enters) noexcept {
+void SlotState::count_quarantine(bool enters) noexcept {
   if (!buffers_) return;
   const auto bytes = static_cast<std::int64_t>(buffers_.block().bytes);
-  buffers_.arena()->add_limbo(enters ? bytes : -bytes);
+  buffers_.arena()->add_quarantine(enters ? bytes : -bytes);
 }
 
 }  // namespace weft::detail

@@ -51,7 +51,7 @@ void SlotTable::on_message(Peer& peer, std::span<const std::byte> bytes) {
         if (state->is_free()) free.push_back(id);
       }
     }
-    for (const std::uint64_t id : free) end_limbo(id);
+    for (const std::uint64_t id : free) end_quarantine(id);
     if (!attachment_made) mesh_.send(peer, DetachedMessage{.remote_id = m.remote_id});
   });
   handle(DetachMessage{}, [&](const DetachMessage& m) { on_detach(peer, m); });
@@ -75,7 +75,7 @@ void SlotTable::on_message(Peer& peer, std::span<const std::byte> bytes) {
   });
   handle(ClosedAgreedMessage{}, [&](const ClosedAgreedMessage& m) {
     if (const auto state = slot(m.slot_id); state && state->agreed(peer, m.attachment_id))
-      end_limbo(m.slot_id);
+      end_quarantine(m.slot_id);
   });
   if (!understood)
     local_.log->warn(Subsystem::slot, "rank {} sent a message of type {} and {} bytes: ignored",
@@ -141,11 +141,11 @@ void SlotTable::retry_waiting(const std::string& name) {
 void SlotTable::on_detach(Peer& peer, const DetachMessage& message) {
   const auto state = slot(message.slot_id);
   const bool attachment_made = state && state->detach_peer(peer, message.remote_id);
-  if (state && state->is_free()) end_limbo(message.slot_id);
+  if (state && state->is_free()) end_quarantine(message.slot_id);
   if (!attachment_made) mesh_.send(peer, DetachedMessage{.remote_id = message.remote_id});
 }
 
-void SlotTable::end_limbo(std::uint64_t slot_id) {
+void SlotTable::end_quarantine(std::uint64_t slot_id) {
   std::shared_ptr<detail::SlotState> state;
   {
     const std::lock_guard lock(mutex_);
@@ -154,7 +154,7 @@ void SlotTable::end_limbo(std::uint64_t slot_id) {
     state = std::move(found->second);
     slots_.erase(found);
   }
-  state->count_limbo(false);
+  state->count_quarantine(false);
 }
 
 void SlotTable::on_gone(Peer& peer) {
@@ -166,7 +166,7 @@ void SlotTable::on_gone(Peer& peer) {
     for (const auto& [id, state] : slots_)
       if (state->peer_gone(peer)) free.push_back(id);
   }
-  for (const std::uint64_t id : free) end_limbo(id);
+  for (const std::uint64_t id : free) end_quarantine(id);
   // Those that only waited for this peer's answer. They go when the lock has: they may hold the
   // last handle of adopted memory, whose deleter is the user's.
   std::vector<std::shared_ptr<detail::RemoteSlotState>> unanswered;

@@ -103,7 +103,7 @@ class SlotState {
   bool is_free() const noexcept { return closed_ && to_agree_ == 0; }
   /// Forgets a dead peer's attachments. Returns whether, for a closed slot, the memory is free now.
   bool peer_gone(const p2p::Peer& peer) noexcept;
-  void count_limbo(bool enters) noexcept;
+  void count_quarantine(bool enters) noexcept;
   /// From now on only its peers keep it.
   void show_closing() noexcept { row_.set_state(board::EdgeState::closing); }
   /// Whether tensors have come, since the last time, that rang no bell.

@@ -202,7 +202,7 @@ void SlotTable::close(std::shared_ptr<detail::SlotState> slot) noexcept {
       const std::lock_guard lock(mutex_);
       slots_.erase(slot->id());
     } else {
-      slot->count_limbo(true);
+      slot->count_quarantine(true);
     }
   });
 }

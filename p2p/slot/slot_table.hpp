@@ -57,7 +57,7 @@ class SlotTable {
   void on_detach(Peer& peer, const DetachMessage& message);
   void count_waiting();
   void retry_waiting(const std::string& name);
-  void end_limbo(std::uint64_t slot_id);
+  void end_quarantine(std::uint64_t slot_id);
   std::shared_ptr<detail::SlotState> slot(std::uint64_t id) const;
   std::shared_ptr<detail::RemoteSlotState> remote(std::uint64_t id) const;
   /// Once nothing that it has put is under way any more.

@@ -18,7 +18,7 @@ constexpr std::chrono::seconds kPatience{1};
 
 CollectiveGroup::~CollectiveGroup() {
   for (Loan& loan : loans_)
-    if (loan.call) local_.data->add_limbo(-loan.call->lent_bytes());
+    if (loan.call) local_.data->add_quarantine(-loan.call->lent_bytes());
 }
 
 void CollectiveGroup::fail(const Status& why) noexcept {
@@ -82,7 +82,7 @@ void CollectiveGroup::give_up(Clock::time_point until) noexcept {
 void CollectiveGroup::lend(std::shared_ptr<PlannedCall>& call) noexcept {
   const int member = toucher(*call);
   if (member < 0) return;
-  local_.data->add_limbo(call->lent_bytes());
+  local_.data->add_quarantine(call->lent_bytes());
   for (Loan& loan : loans_)
     if (!loan.call) {
       loan = {call, member};
@@ -99,7 +99,7 @@ int CollectiveGroup::take_back() noexcept {
       still = loan.to;
       continue;
     }
-    local_.data->add_limbo(-loan.call->lent_bytes());
+    local_.data->add_quarantine(-loan.call->lent_bytes());
     loan.call.reset();
   }
   return still;
