@@ -35,11 +35,11 @@ MessageState::~MessageState() {
   local_.waiter.unattended().attend(*this);
   local_.waiter.unattended().dismiss(*this);
   while (MessageOperation* const receive = readings_.first()) put_back(*receive);
-  const auto landed = [this] {
+  const auto completed = [this] {
     return std::all_of(outgoing_.begin(), outgoing_.end(),
-                       [](const auto& outgoing) { return outgoing->has_landed(); });
+                       [](const auto& outgoing) { return outgoing->has_completed(); });
   };
-  if (!landed() && !local_.waiter.wait_alone(landed, kLanding))
+  if (!completed() && !local_.waiter.wait_alone(completed, kLanding))
     for (auto& outgoing : outgoing_) (void)outgoing.release();  // nobody may free what is read
 }
 

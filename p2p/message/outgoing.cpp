@@ -193,7 +193,7 @@ Outgoing::Sent Outgoing::put(const Head& head, std::span<const std::byte> payloa
   return Sent::yes;
 }
 
-bool Outgoing::has_landed() noexcept {
+bool Outgoing::has_completed() noexcept {
   const auto ended = [this](std::uint64_t& posted) { return has_ended(posted); };
   return std::all_of(cell_posted_.begin(), cell_posted_.end(), ended) &&
          std::all_of(long_posted_.begin(), long_posted_.end(), ended);

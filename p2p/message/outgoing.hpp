@@ -89,7 +89,7 @@ class Outgoing {
   /// A fabric's queue was full, or a put has not ended: nobody rings for that.
   bool held_up() const noexcept { return held_up_; }
   /// Whether no put is under way.
-  bool has_landed() noexcept;
+  bool has_completed() noexcept;
 
   bool listed = false;  ///< among its rank's busy ones
 

@@ -194,14 +194,14 @@ Status Conversation::transfer(Match& match) noexcept {
 }
 
 void Conversation::land() noexcept {
-  std::size_t landed = 0;
-  for (; landed < under_way_.size(); ++landed) {
-    const auto outcome = peer_.channel->outcome(under_way_[landed].posted);
+  std::size_t completed = 0;
+  for (; completed < under_way_.size(); ++completed) {
+    const auto outcome = peer_.channel->outcome(under_way_[completed].posted);
     if (!outcome) break;
     if (!outcome->ok()) lost_ = true;  // the path has failed, and the conversation with it
   }
-  if (landed == 0) return;
-  under_way_.erase(under_way_.begin(), under_way_.begin() + static_cast<std::ptrdiff_t>(landed));
+  if (completed == 0) return;
+  under_way_.erase(under_way_.begin(), under_way_.begin() + static_cast<std::ptrdiff_t>(completed));
   changed_ = true;
 }
 

@@ -49,11 +49,11 @@ Conversation::~Conversation() {
   totals_.attention -= attention_counted_;
   totals_.held_up -= held_up_counted_;
   // Only where the world goes is anything under way.
-  const auto landed = [this] {
+  const auto completed = [this] {
     land();
     return under_way_.empty();
   };
-  if (!local_.waiter.wait_alone(landed, kLanding))
+  if (!local_.waiter.wait_alone(completed, kLanding))
     (void)new (std::nothrow) std::vector<UnderWay>(std::move(under_way_));  // nobody may free them
   if (signal_) {
     // The words stay as long as the channel may set them.

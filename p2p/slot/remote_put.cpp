@@ -29,9 +29,9 @@ bool RemoteSlotState::has_credit() noexcept {
 }
 
 Status RemoteSlotState::move(Moving& moving) noexcept {
-  if (flights_.full()) [[unlikely]] {
-    flights_.look(*owner_.channel);
-    moving.full = flights_.full();
+  if (in_flight_.full()) [[unlikely]] {
+    in_flight_.look(*owner_.channel);
+    moving.full = in_flight_.full();
     if (moving.full) return {};
   }
   const std::uint64_t sequence = sent_.load(std::memory_order_relaxed) + 1;
@@ -45,7 +45,7 @@ Status RemoteSlotState::move(Moving& moving) noexcept {
     const Status status = dynamic() ? announce(moving, work) : gather(moving, work);
     if (!status.ok()) {
       // What is under way may hold the room that is missing.
-      moving.full = status.code() == Code::exhausted && !flights_.empty();
+      moving.full = status.code() == Code::exhausted && !in_flight_.empty();
       return moving.full ? Status{} : status;
     }
   }
@@ -74,7 +74,7 @@ Status RemoteSlotState::move(Moving& moving) noexcept {
     return {};
   }
   if (work.posted != 0) [[unlikely]]
-    moving = take_off(moving, work);
+    moving = start_put(moving, work);
   sent_.store(sequence, std::memory_order_relaxed);
   index_ = index_ + 1 == spec_.depth ? 0 : index_ + 1;
   counters_.transfers.add(1);
@@ -136,7 +136,7 @@ Request RemoteSlotState::put(const Tensor& tensor, Until until, Crowded crowded)
   if (credit) request.status_ = move(moving);
   gate_.leave();
   if (gone) request.status_ = fate_failure("put");
-  if (moving.flight != nullptr) [[unlikely]]
+  if (moving.put_in_flight != nullptr) [[unlikely]]
     follow(moving, request);
   if (gone || (credit && !moving.full)) return request;
   if (!credit && spec_.flow != Flow::credits) {
@@ -237,7 +237,7 @@ Request RemoteSlotState::enqueue(Pending pending, Crowded crowded) noexcept {
   set_pending(pending_count_.load(std::memory_order_relaxed) + 1);
   drain();
   const bool begun = done_ticket_.load(std::memory_order_relaxed) >= ticket;
-  if (begun && !dynamic() && !flights_.holds_up(ticket)) {
+  if (begun && !dynamic() && !in_flight_.holds_up(ticket)) {
     request.status_ = outcome_of(ticket);
     return request;
   }
@@ -273,8 +273,8 @@ bool RemoteSlotState::drain() noexcept {
       if (!credit || moving.full) return false;
       front.sequence = sent_.load(std::memory_order_relaxed);
       if (moving.lent) {
-        moving.flight->tensor = std::move(front.tensor);
-        moving.flight->parts = std::move(front.parts);
+        moving.put_in_flight->tensor = std::move(front.tensor);
+        moving.put_in_flight->parts = std::move(front.parts);
       }
     }
     front.tensor = {};
@@ -304,8 +304,8 @@ Status RemoteSlotState::outcome_of(std::uint64_t ticket) const noexcept {
     const Pending& pending = (*pending_)[ticket % kMaxPending];
     if (pending.ticket == ticket && !pending.outcome.ok()) return pending.outcome;
   }
-  const Status failed = flights_.failure_of(ticket);
-  return failed.ok() ? failed : flight_failure(failed);
+  const Status failed = in_flight_.failure_of(ticket);
+  return failed.ok() ? failed : in_flight_failure(failed);
 }
 
 bool RemoteSlotState::put_ended(std::uint64_t ticket) noexcept {
@@ -316,7 +316,7 @@ bool RemoteSlotState::put_ended(std::uint64_t ticket) noexcept {
     if (lock.owns_lock()) drain();
     if (done_ticket_.load(std::memory_order_acquire) < ticket) return false;
   }
-  return flights_.empty() || !is_flying(ticket);
+  return in_flight_.empty() || !is_flying(ticket);
 }
 
 Status RemoteSlotState::put_outcome(std::uint64_t ticket) noexcept {
@@ -327,8 +327,8 @@ Status RemoteSlotState::put_outcome(std::uint64_t ticket) noexcept {
 Status RemoteSlotState::cancel_put(std::uint64_t ticket, bool& ended) noexcept {
   const std::lock_guard lock(pending_mutex_);
   if (done_ticket_.load(std::memory_order_relaxed) >= ticket) {
-    if (!dynamic()) flights_.look(*owner_.channel);
-    ended = dynamic() ? is_read(ticket) : !flights_.holds_up(ticket);
+    if (!dynamic()) in_flight_.look(*owner_.channel);
+    ended = dynamic() ? is_read(ticket) : !in_flight_.holds_up(ticket);
     if (ended) return outcome_of(ticket);
     return failure(Code::bad_argument, "cancel",
                    dynamic() ? "the tensor was announced: its owner may be reading it"

@@ -73,7 +73,7 @@ void RemoteSlotState::granted(const p2p::AttachedMessage& message) {
       lent_.resize(declared->depth);
       records_ = p2p::OwnedBlock(local_.control, declared->depth * sizeof(p2p::DynamicRecord));
     }
-    if (!reader && !owner_.channel->copies()) flights_.reserve(declared->depth);
+    if (!reader && !owner_.channel->copies()) in_flight_.reserve(declared->depth);
   } catch (const Error& error) {
     return refused(error.status());
   } catch (const std::bad_alloc&) {

@@ -12,7 +12,7 @@
 
 #include "p2p/mesh/mesh.hpp"
 #include "p2p/slot/awaited.hpp"
-#include "p2p/slot/flights.hpp"
+#include "p2p/slot/in_flight_puts.hpp"
 #include "p2p/slot/messages.hpp"
 #include "p2p/slot/published_words.hpp"
 #include "p2p/slot/slot_line.hpp"
@@ -103,9 +103,9 @@ class RemoteSlotState {
   void start_leaving() noexcept { leaving_ = true; }
   /// Nothing else keeps this end, which may go once no put is under way.
   bool may_go() const noexcept { return may_go_; }
-  void let_go_when_landed() noexcept { may_go_ = true; }
+  void release_when_completed() noexcept { may_go_ = true; }
   /// Whether no put is under way. Any thread, once the application's has let go of this end.
-  bool has_landed() noexcept;
+  bool has_completed() noexcept;
   /// The owner has closed the slot: agrees, at once or when the last use ends.
   void owner_closed();
   /// What to tell the owner when this end goes; nothing if it has closed already.
@@ -147,7 +147,7 @@ class RemoteSlotState {
     Until until = Until::reusable;
     std::uint64_t ticket = 0;       ///< 0: it has none yet
     bool full = false;              ///< answer: the channel takes no more, and took nothing
-    p2p::Flight* flight = nullptr;  ///< answer: it is under way
+    p2p::InFlightPut* put_in_flight = nullptr;  ///< answer: it is under way
     bool lent = false;              ///< answer: and the source with it
   };
 
@@ -158,7 +158,7 @@ class RemoteSlotState {
   Status usable(const char* operation = "use") const noexcept;
   [[gnu::always_inline]] inline Status move(Moving& moving) noexcept;
   /// The channel has taken a put and goes on with it.
-  [[gnu::cold]] Moving take_off(Moving moving, const p2p::PutWork& work) noexcept;
+  [[gnu::cold]] Moving start_put(Moving moving, const p2p::PutWork& work) noexcept;
   /// The application's put is under way: its request says when it has ended.
   [[gnu::cold]] void follow(Moving moving, Request& request) noexcept;
   /// Whether as many puts are pending as may be.
@@ -202,7 +202,7 @@ class RemoteSlotState {
   }
   /// What a put that has not ended waits for. Requires pending_mutex_.
   p2p::Awaited late_put(std::uint64_t ticket) const;
-  Status flight_failure(const Status& why) const noexcept;
+  Status in_flight_failure(const Status& why) const noexcept;
   Status failure(Code code, const char* operation, std::string message, std::string hint) const;
   Status fate_failure(const char* operation) const;
 
@@ -302,7 +302,7 @@ class RemoteSlotState {
   p2p::OwnedBlock pack_;  ///< a packed tensor
   std::uint64_t prepared_ =
       0;  ///< the ticket of the put that was rejected with its tensor packed
-  p2p::Flights flights_;
+  p2p::InFlightPuts in_flight_;
   std::size_t front_done_ = 0;  ///< bytes of the first pending put that are in its buffer
   std::mutex pending_mutex_;
   std::atomic<std::uint32_t> pending_count_{0};

@@ -57,7 +57,7 @@ Status RemoteSlotState::gather(Moving moving, p2p::PutWork& work) noexcept {
 }
 
 Status RemoteSlotState::make_pack() noexcept {
-  if (!pack_) pack_ = flights_.take_pack();
+  if (!pack_) pack_ = in_flight_.take_pack();
   if (pack_) return {};
   try {
     pack_ = p2p::OwnedBlock(local_.hidden, bytes_);

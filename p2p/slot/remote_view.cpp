@@ -92,9 +92,9 @@ Result<Newest> RemoteSlotState::hold_newest(const char* operation, Deadline dead
   const Deadline until = deadline.resolve(local_.waiter.default_timeout());
   // What was given up may still be written to memory that is to be read into now.
   if (local_.strays.hold(id_)) [[unlikely]] {
-    const auto landed = [this] { return !local_.strays.hold(id_); };
+    const auto completed = [this] { return !local_.strays.hold(id_); };
     if (local_.waiter.wait(
-            landed, [] { return false; }, until) != WaitEnd::ready)
+            completed, [] { return false; }, until) != WaitEnd::ready)
       return failure(Code::timeout, operation,
                      fmt::format("rank {} (host {}) has not answered an earlier get{}", owner_.rank,
                                  owner_.host(), mesh_.doubt(owner_.rank)),

@@ -246,8 +246,8 @@ std::shared_ptr<detail::RemoteSlotState> SlotTable::remote(std::uint64_t id) con
 void SlotTable::forget_remote(std::uint64_t id) {
   const auto state = remote(id);  // goes when the lock has: so may the user's memory
   if (!state) return;
-  if (!state->has_landed()) {
-    state->let_go_when_landed();
+  if (!state->has_completed()) {
+    state->release_when_completed();
     local_.want_service();
     return;
   }

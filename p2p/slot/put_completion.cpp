@@ -13,7 +13,7 @@ constexpr std::chrono::seconds kLanding{20};
 
 }  // namespace
 
-RemoteSlotState::Moving RemoteSlotState::take_off(Moving moving,
+RemoteSlotState::Moving RemoteSlotState::start_put(Moving moving,
                                                   const p2p::PutWork& work) noexcept {
   const bool packed = work.source != nullptr && work.source == pack_.data();
   // A request of a dynamic slot ends when the owner has read.
@@ -25,26 +25,26 @@ RemoteSlotState::Moving RemoteSlotState::take_off(Moving moving,
     moving.ticket = next_ticket_++;
     done_ticket_.store(moving.ticket, std::memory_order_release);
   }
-  moving.flight = &flights_.begin(moving.ticket, work.posted, awaited);
+  moving.put_in_flight = &in_flight_.begin(moving.ticket, work.posted, awaited);
   moving.lent = !work.source_is_free && !packed && !dynamic();
-  if (packed && !work.source_is_free) moving.flight->packed = std::exchange(pack_, {});
+  if (packed && !work.source_is_free) moving.put_in_flight->packed = std::exchange(pack_, {});
   return moving;
 }
 
 void RemoteSlotState::follow(Moving moving, Request& request) noexcept {
-  if (moving.lent) moving.flight->tensor = moving.parts.front();
-  if (!moving.flight->awaited) return;
+  if (moving.lent) moving.put_in_flight->tensor = moving.parts.front();
+  if (!moving.put_in_flight->awaited) return;
   request.remote_ = this;
   request.ticket_ = moving.ticket;
 }
 
 bool RemoteSlotState::is_flying(std::uint64_t ticket) noexcept {
   const std::lock_guard lock(pending_mutex_);
-  flights_.look(*owner_.channel);
-  return flights_.holds_up(ticket);
+  in_flight_.look(*owner_.channel);
+  return in_flight_.holds_up(ticket);
 }
 
-Status RemoteSlotState::flight_failure(const Status& why) const noexcept {
+Status RemoteSlotState::in_flight_failure(const Status& why) const noexcept {
   if (Status fate = fate_failure("put"); !fate.ok()) return fate;
   ErrorDetail detail = why.detail();
   detail.operation = "put";
@@ -52,20 +52,20 @@ Status RemoteSlotState::flight_failure(const Status& why) const noexcept {
   return Status(std::move(detail));
 }
 
-bool RemoteSlotState::has_landed() noexcept {
+bool RemoteSlotState::has_completed() noexcept {
   const std::lock_guard lock(pending_mutex_);
-  flights_.look(*owner_.channel);
-  return flights_.empty();
+  in_flight_.look(*owner_.channel);
+  return in_flight_.empty();
 }
 
 void RemoteSlotState::abandon() noexcept {
-  if (!flights_.empty() && !local_.waiter.wait_alone([this] { return has_landed(); }, kLanding)) {
+  if (!in_flight_.empty() && !local_.waiter.wait_alone([this] { return has_completed(); }, kLanding)) {
     local_.log->warn(
         Subsystem::slot,
         "puts into slot \"{}\" of rank {} are still under way: what they read is never "
         "given back",
         spec_.name, owner_.rank);
-    flights_.forget_for_ever();
+    in_flight_.forget_for_ever();
     (void)new (std::nothrow) p2p::OwnedBlock(std::move(records_));  // on purpose
   }
   if (!dynamic() || owner_.silent.load()) return;
