@@ -118,7 +118,7 @@ void Incoming::acknowledge(const Arrived& arrived) noexcept {
   if (peer_.gone()) return;
   const std::uint64_t offset =
       offsetof(SenderWords, acks) + arrived.offer.ack * sizeof(std::uint64_t);
-  peer_.channel->write_word(at(words_there_, offset), arrived.sequence, Bell::always_rings);
+  peer_.channel->write_word(at(words_there_, offset), arrived.sequence, Notify::always);
   counters_.credit_writes.add(1);
 }
 
@@ -140,7 +140,7 @@ void Incoming::report() noexcept {
   reported_ = let_go_;
   longs_let_go_ = 0;
   if (peer_.gone()) return;
-  peer_.channel->write_word(words_there_, let_go_, Bell::may_tarry);
+  peer_.channel->write_word(words_there_, let_go_, Notify::deferred);
   counters_.credit_writes.add(1);
 }
 

@@ -159,7 +159,7 @@ Status Conversation::transfer(Match& match) noexcept {
   const RemoteMemory word{words_there_.address + word_offset(id), words_there_.key};
   if (bytes == 0) {
     observe(RendezvousMessage::tensor, true, at(match));
-    peer_.channel->write_word(word, id.generation, Bell::always_rings);
+    peer_.channel->write_word(word, id.generation, Notify::always);
   } else {
     if (destination.bytes != bytes)
       return Status(ErrorDetail{

@@ -67,7 +67,7 @@ Conversation::~Conversation() {
 
 void Conversation::expose() {
   // A rank that computes must hear of a request.
-  inbox_ = slots_.expose(inbox_spec(spec_, shared_name_, peer_.rank), {}, Bell::always_rings);
+  inbox_ = slots_.expose(inbox_spec(spec_, shared_name_, peer_.rank), {}, Notify::always);
 }
 
 Status Conversation::share() noexcept {

@@ -116,7 +116,7 @@ void SlotState::pass(std::uint64_t sequence) noexcept {
   received_ = sequence;
   buffer_ = buffer_ + 1 == spec_.depth ? 0 : buffer_ + 1;
   let_go_.store(sequence, std::memory_order_seq_cst);
-  write_credit(1, p2p::Bell::always_rings);
+  write_credit(1, p2p::Notify::always);
   if (draining_.load(std::memory_order_seq_cst)) [[unlikely]]
     local_.progress.post([self = table_.shared(*this)] {
       if (self) self->let_drained_go();

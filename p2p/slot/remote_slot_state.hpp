@@ -47,7 +47,7 @@ class RemoteSlotState {
   enum class Crowded : std::uint8_t { wait, refuse };
   Request put(const Tensor& tensor, Until until, Crowded crowded = Crowded::wait) noexcept;
   Request put(std::span<const Tensor> parts, Until until) noexcept;
-  /// Of a slot of fixed shape that has no tails (Bell::always_rings), whose ends know how much
+  /// Of a slot of fixed shape that has no tails (Notify::always), whose ends know how much
   /// comes: the first elements of its next buffer, and no more. The source is dense.
   Request put_front(const Tensor& tensor) noexcept;
   /// Whether a put would not be pending: there is a credit, or none will come any more.

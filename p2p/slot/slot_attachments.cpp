@@ -255,7 +255,7 @@ void SlotState::credit_wanted(const p2p::Peer& peer, std::uint64_t remote_id) no
   std::uint64_t all = 0;
   do {
     all = let_go_.load(std::memory_order_seq_cst);
-    attachment->peer->channel->write_word(attachment->credit_word, all, p2p::Bell::always_rings);
+    attachment->peer->channel->write_word(attachment->credit_word, all, p2p::Notify::always);
     counters_.credit_writes_on_demand.add(1);
     p2p::full_barrier();  // the word is out before the count is looked at once more
   } while (let_go_.load(std::memory_order_seq_cst) != all);

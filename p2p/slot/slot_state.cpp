@@ -23,7 +23,7 @@ std::size_t stride_for(const SlotSpec& spec, std::size_t bytes, const Tensor& me
 }  // namespace
 
 SlotState::SlotState(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& table, SlotSpec spec,
-                     std::uint64_t id, Tensor memory, p2p::Bell bell)
+                     std::uint64_t id, Tensor memory, p2p::Notify notify)
     : local_(local),
       mesh_(mesh),
       table_(table),
@@ -31,10 +31,10 @@ SlotState::SlotState(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& tab
       id_(id),
       bytes_(p2p::payload_bytes(spec_)),
       memory_(std::move(memory)),
-      bell_(bell),
+      notify_(notify),
       stride_(stride_for(
           spec_, bytes_, memory_,
-          spec_.writer == Writer::peer && bell_ == p2p::Bell::may_be_silent && mesh_.has_tails())),
+          spec_.writer == Writer::peer && notify_ == p2p::Notify::optional && mesh_.has_tails())),
       line_count_(spec_.writer == Writer::peer ? spec_.depth : 0),
       lines_(local_.control, spec_.writer == Writer::peer ? line_count_ * sizeof(SlotLine)
                                                           : PublishedWords::bytes(spec_.depth)),
@@ -224,7 +224,7 @@ void SlotState::let_go(std::uint64_t sequence) noexcept {
   if (!credits_) return;
   if (const std::uint64_t unreported = let_go_.load(std::memory_order_relaxed) - reported_;
       unreported >= report_pressed_ && (unreported + 1 >= spec_.depth || !may_put_credit_off()))
-    write_credit(report_pressed_, p2p::Bell::may_tarry);
+    write_credit(report_pressed_, p2p::Notify::deferred);
   os::light_barrier();  // credit_wanted() announces what is wanted, then looks at let_go_
   if (let_go_.load(std::memory_order_relaxed) >= wanted_from_.load(std::memory_order_relaxed))
       [[unlikely]]
@@ -235,7 +235,7 @@ void SlotState::write_wanted_credit() noexcept {
   std::uint64_t wanted = wanted_from_.load(std::memory_order_seq_cst);
   if (let_go_.load(std::memory_order_acquire) < wanted) return;
   wanted_from_.compare_exchange_strong(wanted, kNothingWanted);
-  write_credit(1, p2p::Bell::always_rings);
+  write_credit(1, p2p::Notify::always);
 }
 
 void SlotState::let_go_out_of_order(std::uint64_t sequence, std::uint64_t all) noexcept {
@@ -249,7 +249,7 @@ void SlotState::let_go_out_of_order(std::uint64_t sequence, std::uint64_t all) n
   let_go_.store(all, std::memory_order_release);
 }
 
-void SlotState::write_credit(std::uint64_t threshold, p2p::Bell bell) noexcept {
+void SlotState::write_credit(std::uint64_t threshold, p2p::Notify notify) noexcept {
   Attachment* attachment = writer_.load(std::memory_order_acquire);
   if (attachment == nullptr || !attachment->gate.enter()) return;
   if (const std::uint64_t id = attachment->id.load(std::memory_order_relaxed); id != reported_attachment_) {
@@ -259,7 +259,7 @@ void SlotState::write_credit(std::uint64_t threshold, p2p::Bell bell) noexcept {
   // Whoever writes it: the application's reads of the buffers come before the credit.
   const std::uint64_t all = let_go_.load(std::memory_order_acquire);
   if (all - reported_ >= threshold) {
-    attachment->peer->channel->write_word(attachment->credit_word, all, bell);
+    attachment->peer->channel->write_word(attachment->credit_word, all, notify);
     counters_.credit_writes.add(1);
     local_.recorder.data(board::Event::credit_written, attachment->peer->rank, id_, all);
     reported_ = all;
@@ -269,7 +269,7 @@ void SlotState::write_credit(std::uint64_t threshold, p2p::Bell bell) noexcept {
 
 bool SlotState::may_put_credit_off() const noexcept {
   // The writers of slots that always ring look whether they may put, and then ask for nothing.
-  if (bell_ == p2p::Bell::always_rings) return false;
+  if (notify_ == p2p::Notify::always) return false;
   const Attachment* attachment = writer_.load(std::memory_order_acquire);
   return report_idle_ > 1 && attachment != nullptr &&
          attachment->id.load(std::memory_order_relaxed) == reported_attachment_ &&
@@ -283,9 +283,9 @@ void SlotState::flush_credit() noexcept {
   const bool new_writer =
       attachment != nullptr && attachment->id.load(std::memory_order_relaxed) != reported_attachment_;
   if (new_writer || received_ - reported_ >= spec_.depth || spec_.depth <= p2p::kReportsAllUpTo)
-    return write_credit(1, p2p::Bell::always_rings);
+    return write_credit(1, p2p::Notify::always);
   // This one has credits left, as far as is known here. If it has used them up, it asks.
-  write_credit(report_idle_, p2p::Bell::may_be_silent);
+  write_credit(report_idle_, p2p::Notify::optional);
 }
 
 Status SlotState::failure(Code code, const char* operation, std::string message,

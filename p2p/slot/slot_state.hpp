@@ -58,7 +58,7 @@ struct Attachment {
 class SlotState {
  public:
   SlotState(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& table, SlotSpec spec,
-            std::uint64_t id, Tensor memory, p2p::Bell bell);
+            std::uint64_t id, Tensor memory, p2p::Notify notify);
   ~SlotState() { end_reading(); }
   SlotState(const SlotState&) = delete;
   SlotState& operator=(const SlotState&) = delete;
@@ -164,7 +164,7 @@ class SlotState {
   void grant_tails(const p2p::Peer& peer, const p2p::AttachMessage& asked,
                    p2p::AttachedMessage& granted);
   void let_go_out_of_order(std::uint64_t sequence, std::uint64_t all) noexcept;
-  void write_credit(std::uint64_t threshold, p2p::Bell bell) noexcept;
+  void write_credit(std::uint64_t threshold, p2p::Notify notify) noexcept;
   [[gnu::cold]] void write_wanted_credit() noexcept;
   /// Takes the buffer to fill, unless a reader pins it.
   bool take(std::uint64_t buffer) noexcept;
@@ -228,7 +228,7 @@ class SlotState {
   const std::uint64_t id_;
   const std::size_t bytes_;  ///< of one tensor
   Tensor memory_;            ///< the user's, for the buffers; empty: the arena's
-  const p2p::Bell bell_;
+  const p2p::Notify notify_;
   const std::size_t stride_;  ///< from buffer to buffer; 0: tensors travel in the lines
   const std::size_t line_count_;
   p2p::OwnedBlock lines_;

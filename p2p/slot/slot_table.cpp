@@ -58,7 +58,7 @@ void SlotTable::check_memory(const SlotSpec& spec, const Tensor& memory) const {
 }
 
 std::shared_ptr<detail::SlotState> SlotTable::expose(const SlotSpec& spec, const Tensor& memory,
-                                                     Bell bell) {
+                                                     Notify notify) {
   check_spec("expose", spec);
   check_memory(spec, memory);
   const std::size_t tensor = payload_bytes(spec);
@@ -80,7 +80,7 @@ std::shared_ptr<detail::SlotState> SlotTable::expose(const SlotSpec& spec, const
   bool is_awaited = false;
   std::shared_ptr<detail::SlotState> state;
   try {
-    state = std::make_shared<detail::SlotState>(local_, mesh_, *this, spec, id, memory, bell);
+    state = std::make_shared<detail::SlotState>(local_, mesh_, *this, spec, id, memory, notify);
   } catch (const Error& error) {
     ErrorDetail detail = error.detail();
     detail.operation = "expose";

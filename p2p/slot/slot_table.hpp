@@ -25,7 +25,7 @@ class SlotTable {
   // Any application thread.
   /// `memory`: where the buffers lie; empty: in the arena.
   std::shared_ptr<detail::SlotState> expose(const SlotSpec& spec, const Tensor& memory,
-                                            Bell bell = Bell::may_be_silent);
+                                            Notify notify = Notify::optional);
   std::shared_ptr<detail::RemoteSlotState> attach(int owner, const SlotSpec& asked,
                                                   bool take_declared, Deadline deadline);
   void close(std::shared_ptr<detail::SlotState> slot) noexcept;

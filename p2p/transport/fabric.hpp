@@ -123,11 +123,11 @@ struct AdoptedReach {
   bool by_us = false;    ///< the peer's, by this rank
 };
 
-/// Whether what is put or written rings the peer's bell.
-enum class Bell : std::uint8_t {
-  may_be_silent,  ///< sleepers there look or ask for it themselves
-  may_tarry,      ///< it rings, and may go with what goes to the peer next, or when this rank waits
-  always_rings
+/// Whether a put or a written word wakes the peer, and when.
+enum class Notify : std::uint8_t {
+  optional,  ///< the peer polls or asks for the notification
+  deferred,      ///< may be piggybacked on the next message to the peer; flushed at the latest when this rank blocks
+  always
 };
 
 /// The path to one peer. Thread-safety: put, start_get, write_word and notify may be called from
@@ -180,7 +180,7 @@ class Channel {
   virtual void cut_off(Getting& get) noexcept { (void)get; }
   /// An 8-byte word of the peer (a credit). Values of one word become visible in the order of the
   /// calls.
-  virtual void write_word(RemoteMemory word, std::uint64_t value, Bell bell) noexcept = 0;
+  virtual void write_word(RemoteMemory word, std::uint64_t value, Notify notify) noexcept = 0;
   /// Whether writing a word takes a request like a put's, so that one which nobody waits for had
   /// better not be written while something else is about to come.
   virtual bool words_take_requests() const noexcept { return false; }

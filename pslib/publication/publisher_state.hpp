@@ -39,7 +39,7 @@ class PublisherState {
 
  private:
   /// What publications wake the thread by; they may outlive it.
-  struct Bell {
+  struct Wakeup {
     std::mutex mutex;
     PublisherState* publisher = nullptr;  ///< null once it is gone
   };
@@ -55,7 +55,7 @@ class PublisherState {
   const std::shared_ptr<Log> log_;
   const std::size_t most_subscribers_;
   const std::chrono::nanoseconds timeout_;
-  const std::shared_ptr<Bell> bell_;
+  const std::shared_ptr<Wakeup> bell_;
   std::mutex mutex_;  ///< guards publications_
   std::map<std::string, std::shared_ptr<PublicationState>> publications_;
   std::condition_variable gone_;

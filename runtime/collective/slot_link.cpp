@@ -15,7 +15,7 @@ Shape bytes_of(std::size_t size) { return {static_cast<std::int64_t>(size)}; }
 SlotLink::SlotLink(p2p::LocalRank& local, p2p::SlotTable& slots, const std::string& name, int peer)
     : local_(local), slots_(slots), name_(name), peer_(peer) {
   // A word behind the payload would lie where only a whole piece ends.
-  slot_ = slots_.expose(spec(peer), {}, p2p::Bell::always_rings);
+  slot_ = slots_.expose(spec(peer), {}, p2p::Notify::always);
   stage_ =
       Tensor(p2p::make_storage(local.data, Piece::kUsual), 0, DType::u8, bytes_of(Piece::kUsual));
 }

@@ -96,7 +96,7 @@ Status ShmChannel::put_across(const PutWork& work) noexcept {
                             ? reaches_->write(work.payload.address, work.source, work.bytes)
                             : reaches_->write(work.payload.address, work.parts);
   if (!status.ok()) return status;
-  write_word(work.sequence_word, work.sequence, Bell::always_rings);
+  write_word(work.sequence_word, work.sequence, Notify::always);
   return {};
 }
 

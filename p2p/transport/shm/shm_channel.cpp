@@ -262,7 +262,7 @@ Status ShmChannel::copy(std::span<const GetWork> pieces) noexcept {
   return {};
 }
 
-void ShmChannel::write_word(RemoteMemory word, std::uint64_t value, Bell) noexcept {
+void ShmChannel::write_word(RemoteMemory word, std::uint64_t value, Notify) noexcept {
   word_at(word).store(value, std::memory_order_release);
   notify();
 }

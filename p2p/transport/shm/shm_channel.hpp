@@ -41,7 +41,7 @@ class ShmChannel final : public Channel {
   void start_get(Getting& get) noexcept override;
   std::optional<Status> get_outcome(Getting& get) noexcept override { return get.end; }
   bool give_up_get(Getting&) noexcept override { return true; }
-  void write_word(RemoteMemory word, std::uint64_t value, Bell bell) noexcept override;
+  void write_word(RemoteMemory word, std::uint64_t value, Notify notify) noexcept override;
   void notify() noexcept override;
   std::byte* direct(RemoteMemory memory) noexcept override;
   void send(std::span<const std::byte> message) override;

@@ -112,7 +112,7 @@ bool SimChannel::give_up_get(Getting& get) noexcept {
   return true;
 }
 
-void SimChannel::write_word(RemoteMemory word, std::uint64_t value, Bell bell) noexcept {
+void SimChannel::write_word(RemoteMemory word, std::uint64_t value, Notify notify) noexcept {
   rank_.count_step();
   if (!rank_.alive()) return;
   Random& random = network_.scheduler().random();
@@ -120,7 +120,7 @@ void SimChannel::write_word(RemoteMemory word, std::uint64_t value, Bell bell) n
   if (options.plant == Plant::lost_credit && random.chance(kPlanted)) return;
   const auto first = word_arrival(word, network_.arrival(*path_));
   write_at(first, word, value);
-  if (bell != Bell::may_be_silent) network_.ring(path_, first + std::chrono::nanoseconds(1));
+  if (notify != Notify::optional) network_.ring(path_, first + std::chrono::nanoseconds(1));
   path_->settled = std::max(path_->settled, first);
   if (!random.chance(options.faults.duplicated)) return;
   const auto again = word_arrival(word, first + network_.latency());

@@ -227,7 +227,7 @@ void TcpChannel::send(std::span<const std::byte> message) {
   post({.kind = Kind::message}, message);
 }
 
-void TcpChannel::write_word(RemoteMemory word, std::uint64_t value, Bell bell) noexcept {
+void TcpChannel::write_word(RemoteMemory word, std::uint64_t value, Notify notify) noexcept {
   const std::lock_guard lock(send_mutex_);
   if (!is_open()) return;
   // A newer value takes the place of one that still waits, so that words take bounded memory.
@@ -238,7 +238,7 @@ void TcpChannel::write_word(RemoteMemory word, std::uint64_t value, Bell bell) n
     return;
   }
   const Head head{.kind = Kind::word, .address = word.address, .key = word.key, .sequence = value};
-  if (bell != Bell::may_tarry || !rank_.sockets.are_polled()) return transmit(head, {});
+  if (notify != Notify::deferred || !rank_.sockets.are_polled()) return transmit(head, {});
   // A packet of its own costs more than all else about a small put.
   try {
     out.add_urgent(summed(head, {}));

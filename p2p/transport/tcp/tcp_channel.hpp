@@ -62,7 +62,7 @@ class TcpChannel final : public Channel {
   void start_get(Getting& get) noexcept override;
   std::optional<Status> get_outcome(Getting& get) noexcept override;
   bool give_up_get(Getting& get) noexcept override;
-  void write_word(RemoteMemory word, std::uint64_t value, Bell bell) noexcept override;
+  void write_word(RemoteMemory word, std::uint64_t value, Notify notify) noexcept override;
   void notify() noexcept override;
   std::byte* direct(RemoteMemory) noexcept override { return nullptr; }
   void send(std::span<const std::byte> message) override;

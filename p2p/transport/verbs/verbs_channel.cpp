@@ -235,9 +235,9 @@ void VerbsChannel::send(std::span<const std::byte> message) {
     rank_.completions.look_soon();
 }
 
-void VerbsChannel::write_word(RemoteMemory word, std::uint64_t value, Bell bell) noexcept {
+void VerbsChannel::write_word(RemoteMemory word, std::uint64_t value, Notify notify) noexcept {
   const std::lock_guard lock(outbox_mutex_);
-  const bool rings = bell != Bell::may_be_silent;
+  const bool rings = notify != Notify::optional;
   if (!waiting_.load() && post_word({word, value, rings})) return;
   const auto same = std::find_if(words_waiting_.begin(), words_waiting_.end(), [&](const Word& w) {
     return w.place.address == word.address && w.place.key == word.key;

@@ -82,7 +82,7 @@ class VerbsChannel final : public Channel, public QueuePairEvents {
   std::optional<Status> get_outcome(Getting& get) noexcept override;
   bool give_up_get(Getting& get) noexcept override;
   void cut_off(Getting& get) noexcept override;
-  void write_word(RemoteMemory word, std::uint64_t value, Bell bell) noexcept override;
+  void write_word(RemoteMemory word, std::uint64_t value, Notify notify) noexcept override;
   bool words_take_requests() const noexcept override { return true; }
   void notify() noexcept override;
   std::byte* direct(RemoteMemory) noexcept override { return nullptr; }
