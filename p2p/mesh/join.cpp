@@ -127,7 +127,7 @@ void Mesh::connect(std::vector<RankAddress> addresses, Deadline deadline) {
   const WaitEnd end = local_.waiter.wait(met, failed, deadline, about);
   if (join_failed_.load()) throw Error(join_error_);
   for (const auto& p : peers_) {
-    const Status status = fate(p->rank);
+    const Status status = peer_status(p->rank);
     if (!status.ok() && status.code() != Code::peer_left) {
       ErrorDetail detail = status.detail();
       detail.operation = "join";

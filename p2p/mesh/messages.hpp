@@ -8,7 +8,7 @@ namespace weft::p2p {
 struct LeavingMessage {
   static constexpr MessageType kType = MessageType::leaving;
   MessageType type = kType;
-  Cause because_of;
+  Cause cause;
 };
 
 }  // namespace weft::p2p

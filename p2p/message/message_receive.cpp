@@ -170,15 +170,15 @@ Result<MessageInfo> MessageState::too_large(Incoming& ring, Arrived& arrived,
 Status MessageState::no_more_from(int from) noexcept {
   if (from != kAnySource) {
     Incoming* const ring = incoming_at(from);
-    Status fate = gone("recv", from);
+    Status peer_status = gone("recv", from);
     if (ring != nullptr)
       while (ring->ready() && !ring->spoilt() && take(*ring)) {
       }
-    if (fate.ok() && ring != nullptr && ring->spoilt())
+    if (peer_status.ok() && ring != nullptr && ring->spoilt())
       return failure(Code::system, "recv", from,
                      fmt::format("what {} sent makes no sense", source_text(from)),
                      "this is a defect of weft: please report it with WEFT_LOG=debug");
-    return fate;
+    return peer_status;
   }
   Status last;
   for (int rank = 0; rank < local_.size; ++rank) {
@@ -226,7 +226,7 @@ Result<MessageInfo> MessageState::probe(int from, const Tag& tag, Deadline deadl
   if (end == WaitEnd::ready) return none;
   return failure(Code::timeout, "probe", from,
                  fmt::format("nothing came from {} (tag {}, bits {:#x}){}", source_text(from),
-                             tag.value, tag.mask, doubt(from)),
+                             tag.value, tag.mask, suspicion(from)),
                  "does it send with this tag? a longer deadline: WEFT_TIMEOUT");
 }
 

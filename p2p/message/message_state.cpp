@@ -55,9 +55,9 @@ Status MessageState::failure(Code code, const char* operation, int peer, std::st
 }
 
 Status MessageState::gone(const char* operation, int peer) const noexcept {
-  const Status fate = mesh_.fate(peer);
-  if (fate.ok()) return fate;
-  ErrorDetail detail = fate.detail();
+  const Status peer_status = mesh_.peer_status(peer);
+  if (peer_status.ok()) return peer_status;
+  ErrorDetail detail = peer_status.detail();
   detail.operation = operation;
   return Status(std::move(detail));
 }
@@ -234,8 +234,8 @@ std::string MessageState::source_text(int from) const {
   return fmt::format("rank {} (host {})", from, mesh_.peer(from).host());
 }
 
-std::string MessageState::doubt(int from) const {
-  return from == kAnySource ? std::string() : mesh_.doubt(from);
+std::string MessageState::suspicion(int from) const {
+  return from == kAnySource ? std::string() : mesh_.suspicion(from);
 }
 
 Status MessageState::late(const MessageOperation& operation) const noexcept {
@@ -246,27 +246,27 @@ Status MessageState::late(const MessageOperation& operation) const noexcept {
           Code::timeout, "recv", operation.info.source,
           fmt::format("{} has not answered: its message of {} bytes (tag {}) is being read{}",
                       source_text(operation.info.source), operation.info.bytes, operation.info.tag,
-                      doubt(operation.info.source)),
+                      suspicion(operation.info.source)),
           "is its process stopped, or its host gone? a longer deadline: WEFT_TIMEOUT");
     case Stage::offered:
       return failure(Code::timeout, "send", peer,
                      fmt::format("{} has not received it (tag {}){}", source_text(peer),
-                                 operation.tag.value, doubt(peer)),
+                                 operation.tag.value, suspicion(peer)),
                      "does it receive from this rank, with this tag? the tensor stays lent");
     case Stage::queued:
       return failure(Code::timeout, "send", peer,
                      outgoing_at(peer)->awaits_ring()
                          ? fmt::format("{} has not answered the first message{}", source_text(peer),
-                                       doubt(peer))
+                                       suspicion(peer))
                          : fmt::format("{} has not received earlier messages of this rank: there "
                                        "is no room for more (tag {}){}",
-                                       source_text(peer), operation.tag.value, doubt(peer)),
+                                       source_text(peer), operation.tag.value, suspicion(peer)),
                      "does it receive from this rank, and in the order of the sends?");
     default:
       return failure(
           Code::timeout, "recv", peer,
           fmt::format("nothing came from {} that the receive takes (tag {}, bits {:#x}){}",
-                      source_text(peer), operation.tag.value, operation.tag.mask, doubt(peer)),
+                      source_text(peer), operation.tag.value, operation.tag.mask, suspicion(peer)),
           "does it send with this tag? a longer deadline: WEFT_TIMEOUT");
   }
 }

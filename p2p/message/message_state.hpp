@@ -139,7 +139,7 @@ class MessageState final : public p2p::Ongoing {
   Status late(const MessageOperation& operation) const noexcept;
   std::string source_text(int from) const;
   /// Mesh::doubt; nothing for any source.
-  std::string doubt(int from) const;
+  std::string suspicion(int from) const;
   Status failure(Code code, const char* operation, int peer, std::string message,
                  std::string hint) const noexcept;
   Status gone(const char* operation, int peer) const noexcept;

@@ -352,10 +352,10 @@ void Conversation::observe(RendezvousMessage message, bool sent, const KeyStep& 
 
 Status Conversation::usable(const char* operation, const KeyStep& at) const {
   if (!broken()) return {};
-  Status fate = mesh_.fate(peer_.rank);
+  Status peer_status = mesh_.peer_status(peer_.rank);
   ErrorDetail detail;
-  if (!fate.ok()) {
-    detail = fate.detail();
+  if (!peer_status.ok()) {
+    detail = peer_status.detail();
   } else {
     detail.code = Code::closed;
     detail.message = stopped_.load()

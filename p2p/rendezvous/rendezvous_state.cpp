@@ -78,7 +78,7 @@ void RendezvousState::open(Deadline deadline) {
           .code = Code::timeout,
           .operation = "open",
           .message = fmt::format("rank {} (host {}) has not attached to it{}", (*late)->peer().rank,
-                                 (*late)->peer().host(), mesh_.doubt((*late)->peer().rank)),
+                                 (*late)->peer().host(), mesh_.suspicion((*late)->peer().rank)),
           .hint = "every rank opens it, with the same name",
           .rank = local_.rank,
           .peer = (*late)->peer().rank,
@@ -171,7 +171,7 @@ Status RendezvousState::not_fetched(Conversation& conversation, const char* oper
       fmt::format(
           "rank {} (host {}) has not fetched it{}; {} tensors of {} bytes are parked for it{}{}",
           conversation.peer().rank, conversation.peer().host(),
-          mesh_.doubt(conversation.peer().rank), conversation.unfetched(), offers.parked_bytes(),
+          mesh_.suspicion(conversation.peer().rank), conversation.unfetched(), offers.parked_bytes(),
           what.empty() ? "" : "; ", what),
       "is the receiver at the same step? more room: RendezvousSpec::max_parked");
 }

@@ -218,7 +218,7 @@ Result<Received> Conversation::finish(const KeyStep& at, Ticket& ticket) noexcep
     if (Status status = usable("recv", at); !status.ok()) return status;
     return failure(Code::timeout, "recv", at,
                    fmt::format("{} requests to rank {} (host {}) are not answered{}",
-                               requests_.live(), peer_.rank, peer_.host(), mesh_.doubt(peer_.rank)),
+                               requests_.live(), peer_.rank, peer_.host(), mesh_.suspicion(peer_.rank)),
                    "receive fewer at once, or a longer deadline: WEFT_TIMEOUT");
   }
   Item& item = *ticket.item;
@@ -260,7 +260,7 @@ Result<Received> Conversation::finish(const KeyStep& at, Ticket& ticket) noexcep
   ++left_behind_;
   return failure(Code::timeout, "recv", at,
                  fmt::format("rank {} (host {}) has not offered it{}", peer_.rank, peer_.host(),
-                             mesh_.doubt(peer_.rank)),
+                             mesh_.suspicion(peer_.rank)),
                  "is the sender at the same step? the request stays: receive it again, or cancel "
                  "it; a longer deadline: WEFT_TIMEOUT");
 }

@@ -145,11 +145,11 @@ Result<std::uint64_t> SignalTable::wait_at_least(const SignalState& signal, std:
   const auto& word = signal.line().word;
   const auto value = [&word] { return word.load(std::memory_order_acquire); };
   const WaitEnd end = local_.waiter.wait([&] { return value() >= least; },
-                                         [&] { return !mesh_.fate(signal.needs).ok(); }, deadline);
+                                         [&] { return !mesh_.peer_status(signal.needs).ok(); }, deadline);
   if (end == WaitEnd::ready) return value();
   ErrorDetail detail;
   if (end == WaitEnd::broken) {
-    detail = mesh_.fate(signal.needs).detail();
+    detail = mesh_.peer_status(signal.needs).detail();
     detail.operation = "wait_at_least";
     detail.slot = signal.name;
   } else {
@@ -178,7 +178,7 @@ std::string SignalTable::adders(const SignalState& signal, int& peer) const {
   std::string text = "attached:";
   for (std::size_t i = 0; i < std::min(ranks.size(), kMostNamed); ++i)
     text += fmt::format("{} rank {} (host {}){}", i == 0 ? "" : ",", ranks[i],
-                        mesh_.peer(ranks[i]).host(), mesh_.doubt(ranks[i]));
+                        mesh_.peer(ranks[i]).host(), mesh_.suspicion(ranks[i]));
   if (ranks.size() > kMostNamed) text += fmt::format(" and {} more", ranks.size() - kMostNamed);
   return text;
 }
@@ -212,7 +212,7 @@ std::shared_ptr<RemoteSignalState> SignalTable::attach(int owner, const std::str
   if (end == WaitEnd::timeout)
     failure(Code::timeout, "attach", name, owner,
             fmt::format("rank {} (host {}) has not exposed the signal{}", owner, peer.host(),
-                        mesh_.doubt(owner)),
+                        mesh_.suspicion(owner)),
             "is the name the same on both ranks, and does the owner get that far?")
         .or_throw();
   failure(Code::exhausted, "attach", name, owner,
@@ -235,9 +235,9 @@ void SignalTable::detach(const std::shared_ptr<RemoteSignalState>& remote) noexc
 }
 
 Status SignalTable::gone(const char* operation, const RemoteSignalState& remote) const noexcept {
-  const Status fate = mesh_.fate(remote.owner.rank);
-  if (fate.ok()) return fate;
-  ErrorDetail detail = fate.detail();
+  const Status peer_status = mesh_.peer_status(remote.owner.rank);
+  if (peer_status.ok()) return peer_status;
+  ErrorDetail detail = peer_status.detail();
   detail.operation = operation;
   detail.slot = remote.name;
   return Status(std::move(detail));
@@ -301,7 +301,7 @@ Result<std::uint64_t> SignalTable::act(RemoteSignalState& remote, SignalAct act,
   if (end == WaitEnd::timeout)
     return failure(Code::timeout, operation, remote.name, remote.owner.rank,
                    fmt::format("rank {} (host {}) has not answered{}", remote.owner.rank,
-                               remote.owner.host(), mesh_.doubt(remote.owner.rank)),
+                               remote.owner.host(), mesh_.suspicion(remote.owner.rank)),
                    "it may still be done");
   if (remote.reply.closed) return closed();
   return remote.reply.before;

@@ -142,7 +142,7 @@ Status SlotState::read_announced(Deadline until) noexcept {
                 fmt::format("rank {} (host {}) has not answered: its tensor of {} bytes is being "
                             "read{}",
                             record.rank, mesh_.peer(record.rank).host(), tensor.bytes(),
-                            mesh_.doubt(record.rank)),
+                            mesh_.suspicion(record.rank)),
                 "is its process stopped, or its host gone? a longer deadline: WEFT_TIMEOUT")
             .detail();
     detail.peer = record.rank;
@@ -151,7 +151,7 @@ Status SlotState::read_announced(Deadline until) noexcept {
   }
   being_read_.started = false;
   if (!end->ok()) {
-    ErrorDetail detail = mesh_.broken_off(record.rank, *end).detail();
+    ErrorDetail detail = mesh_.disconnected(record.rank, *end).detail();
     detail.slot = spec_.name;
     return Status(std::move(detail));
   }
@@ -205,7 +205,7 @@ Result<p2p::RemoteMemory> SlotState::find(const DynamicRecord& record, std::size
   p2p::Peer& peer = mesh_.peer(record.rank);
   // A process that is gone has no memory of its own left, and its number may be another's.
   if (p2p::sort_of_chunk(record.chunk) == p2p::ArenaSort::adopted && peer.gone()) {
-    ErrorDetail detail = mesh_.fate(record.rank).detail();
+    ErrorDetail detail = mesh_.peer_status(record.rank).detail();
     detail.operation = "wait";
     detail.slot = spec_.name;
     return Status(std::move(detail));
@@ -224,11 +224,11 @@ Result<p2p::RemoteMemory> SlotState::find(const DynamicRecord& record, std::size
       known, [&] { return peer.gone(); }, deadline, [&] { return waits_for(received_ + 1); });
   if (end == WaitEnd::ready || found.code() != Code::unreachable) return found;
   ErrorDetail detail =
-      end == WaitEnd::broken ? mesh_.fate(record.rank).detail() : found.status().detail();
+      end == WaitEnd::broken ? mesh_.peer_status(record.rank).detail() : found.status().detail();
   if (end == WaitEnd::timeout) {
     local_.recorder.control(board::Event::timeout, record.rank, id_, received_ + 1);
     detail.code = Code::timeout;
-    detail.message += mesh_.doubt(record.rank);
+    detail.message += mesh_.suspicion(record.rank);
   }
   detail.operation = "wait";
   detail.slot = spec_.name;

@@ -58,7 +58,7 @@ Result<Tensor> SlotState::next(Deadline deadline) noexcept {
   if (filling_) return tensors_[*filling_];
   if (spec_.flow != Flow::credits) return next_in_turn();
   const WaitEnd end = local_.waiter.wait(
-      [this] { return take_any(); }, [this] { return !mesh_.fate(needs_, needed_).ok(); }, deadline,
+      [this] { return take_any(); }, [this] { return !mesh_.peer_status(needs_, needed_).ok(); }, deadline,
       [this] {
         const Attachment* attachment = pinning_reader((newest_.buffer + 1) % spec_.depth);
         return board::WaitAbout{.operation = board::Operation::next,
@@ -69,7 +69,7 @@ Result<Tensor> SlotState::next(Deadline deadline) noexcept {
   if (end == WaitEnd::ready) return tensors_[*filling_];
   ErrorDetail detail;
   if (end == WaitEnd::broken) {
-    detail = mesh_.fate(needs_, needed_).detail();
+    detail = mesh_.peer_status(needs_, needed_).detail();
   } else {
     const std::uint64_t oldest = (newest_.buffer + 1) % spec_.depth;
     const Attachment* attachment = pinning_reader(oldest);
@@ -85,7 +85,7 @@ Result<Tensor> SlotState::next(Deadline deadline) noexcept {
       detail.host = attachment->peer->host();
       detail.sequence_expected = detail.sequence_seen = version;
       detail.message = fmt::format("rank {} (host {}) has not let go of version {}{}", detail.peer,
-                                   detail.host, version, mesh_.doubt(detail.peer));
+                                   detail.host, version, mesh_.suspicion(detail.peer));
     }
   }
   detail.operation = "next";

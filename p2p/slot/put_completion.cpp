@@ -45,7 +45,7 @@ bool RemoteSlotState::is_flying(std::uint64_t ticket) noexcept {
 }
 
 Status RemoteSlotState::in_flight_failure(const Status& why) const noexcept {
-  if (Status fate = fate_failure("put"); !fate.ok()) return fate;
+  if (Status peer_status = peer_failure("put"); !peer_status.ok()) return peer_status;
   ErrorDetail detail = why.detail();
   detail.operation = "put";
   detail.slot = spec_.name;

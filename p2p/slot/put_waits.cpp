@@ -9,10 +9,10 @@ using p2p::WaitEnd;
 
 Status RemoteSlotState::wait_put(std::uint64_t ticket, Deadline deadline) noexcept {
   const WaitEnd end = local_.waiter.wait(
-      [&] { return put_ended(ticket); }, [this] { return !mesh_.fate(needs_, needed_).ok(); },
+      [&] { return put_ended(ticket); }, [this] { return !mesh_.peer_status(needs_, needed_).ok(); },
       deadline, [&] { return about(board::Operation::put, ticket); });
   if (end == WaitEnd::ready) return put_outcome(ticket);
-  if (end == WaitEnd::broken) return fate_failure("put");
+  if (end == WaitEnd::broken) return peer_failure("put");
   local_.recorder.control(board::Event::timeout, owner_.rank, id_, sent_.load() + 1);
   const std::lock_guard lock(pending_mutex_);
   p2p::Awaited awaited = late_put(ticket);
@@ -35,7 +35,7 @@ p2p::Awaited RemoteSlotState::late_put(std::uint64_t ticket) const {
     return awaited;
   }
   awaited.lack = fmt::format("rank {} (host {}){} has not let go of an earlier tensor", owner_.rank,
-                             owner_.host(), mesh_.doubt(owner_.rank));
+                             owner_.host(), mesh_.suspicion(owner_.rank));
   // The tensor itself, if it was announced; otherwise the one that lies in the buffer it needs.
   const std::uint64_t announced = (*pending_)[ticket % kMaxPending].sequence;
   const std::uint64_t next = sent_.load() + 1;

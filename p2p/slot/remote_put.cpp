@@ -135,7 +135,7 @@ Request RemoteSlotState::put(const Tensor& tensor, Until until, Crowded crowded)
   Moving moving{.parts = std::span(&tensor, 1), .until = until};
   if (credit) request.status_ = move(moving);
   gate_.leave();
-  if (gone) request.status_ = fate_failure("put");
+  if (gone) request.status_ = peer_failure("put");
   if (moving.put_in_flight != nullptr) [[unlikely]]
     follow(moving, request);
   if (gone || (credit && !moving.full)) return request;
@@ -266,7 +266,7 @@ bool RemoteSlotState::drain() noexcept {
       const Status status = credit ? move(moving) : Status{};
       gate_.leave();
       if (gone || !status.ok()) {
-        fail_pending(gone ? fate_failure("put") : status);
+        fail_pending(gone ? peer_failure("put") : status);
         return true;
       }
       if (moving.full) local_.want_service();  // nobody rings when the queue has room

@@ -144,13 +144,13 @@ void RemoteSlotState::use_queue_pair(int index) {
 bool RemoteSlotState::broken() const noexcept {
   if (gate_.is_shut()) return true;
   if (mesh_.gone_count() == 0) return false;
-  return owner_.gone() || !mesh_.fate(needs_, needed_).ok();
+  return owner_.gone() || !mesh_.peer_status(needs_, needed_).ok();
 }
 
 Status RemoteSlotState::usable(const char* operation) const noexcept {
   // A rank that is gone explains a slot that is closed, its owner's or another's.
-  Status fate = fate_failure(operation);
-  if (!fate.ok() || !gate_.is_shut()) return fate;
+  Status peer_status = peer_failure(operation);
+  if (!peer_status.ok() || !gate_.is_shut()) return peer_status;
   const std::string cause = mesh_.likely_cause();
   return failure(
       Code::closed, operation,
@@ -158,11 +158,11 @@ Status RemoteSlotState::usable(const char* operation) const noexcept {
       cause.empty() ? "attach again once it is exposed again" : cause);
 }
 
-Status RemoteSlotState::fate_failure(const char* operation) const {
-  Status fate = mesh_.fate(needs_, needed_);
-  if (fate.ok()) fate = mesh_.fate(owner_.rank);
-  if (fate.ok()) return {};
-  ErrorDetail detail = fate.detail();
+Status RemoteSlotState::peer_failure(const char* operation) const {
+  Status peer_status = mesh_.peer_status(needs_, needed_);
+  if (peer_status.ok()) peer_status = mesh_.peer_status(owner_.rank);
+  if (peer_status.ok()) return {};
+  ErrorDetail detail = peer_status.detail();
   detail.operation = operation;
   detail.slot = spec_.name;
   return Status(std::move(detail));

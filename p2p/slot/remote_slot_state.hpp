@@ -204,7 +204,7 @@ class RemoteSlotState {
   p2p::Awaited late_put(std::uint64_t ticket) const;
   Status in_flight_failure(const Status& why) const noexcept;
   Status failure(Code code, const char* operation, std::string message, std::string hint) const;
-  Status fate_failure(const char* operation) const;
+  Status peer_failure(const char* operation) const;
 
   struct Held {  ///< a version viewed, or being got, and not let go
     p2p::Newest version;

@@ -97,7 +97,7 @@ Result<Newest> RemoteSlotState::hold_newest(const char* operation, Deadline dead
             completed, [] { return false; }, until) != WaitEnd::ready)
       return failure(Code::timeout, operation,
                      fmt::format("rank {} (host {}) has not answered an earlier get{}", owner_.rank,
-                                 owner_.host(), mesh_.doubt(owner_.rank)),
+                                 owner_.host(), mesh_.suspicion(owner_.rank)),
                      "is its host alive? a longer deadline: WEFT_TIMEOUT");
   }
   for (;;) {
@@ -128,7 +128,7 @@ p2p::Awaited RemoteSlotState::awaited() const {
           .host = owner_.host(),
           .sequence = seen_ + 1,
           .lack = fmt::format("rank {} (host {}) has published nothing newer{}", owner_.rank,
-                              owner_.host(), mesh_.doubt(owner_.rank))};
+                              owner_.host(), mesh_.suspicion(owner_.rank))};
 }
 
 Status RemoteSlotState::no_newer_version(const char* operation, WaitEnd end) const {
@@ -265,7 +265,7 @@ Status RemoteSlotState::read(Held& held, std::span<const SlotRun> runs, const Te
       status = std::move(*end);
     }
     if (!status.ok()) {
-      ErrorDetail detail = mesh_.broken_off(owner_.rank, status).detail();
+      ErrorDetail detail = mesh_.disconnected(owner_.rank, status).detail();
       detail.slot = spec_.name;
       return Status(std::move(detail));
     }
@@ -299,7 +299,7 @@ Status RemoteSlotState::unanswered(Held& held, const Tensor* into) noexcept {
       failure(
           Code::timeout, "get",
           fmt::format("rank {} (host {}) has not answered: version {} was being read{}",
-                      owner_.rank, owner_.host(), held.version.version, mesh_.doubt(owner_.rank)),
+                      owner_.rank, owner_.host(), held.version.version, mesh_.suspicion(owner_.rank)),
           "is its process stopped, or its host gone? a longer deadline: WEFT_TIMEOUT")
           .detail();
   detail.sequence_expected = held.version.version;

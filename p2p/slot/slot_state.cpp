@@ -95,7 +95,7 @@ bool SlotState::broken() const noexcept {
   if (refused_.load(std::memory_order_acquire)) return true;
   if (mesh_.gone_count() == 0) return false;
   const int writer = last_writer_.load(std::memory_order_acquire);
-  return (writer >= 0 && mesh_.peer(writer).gone()) || !mesh_.fate(needs_, needed_).ok();
+  return (writer >= 0 && mesh_.peer(writer).gone()) || !mesh_.peer_status(needs_, needed_).ok();
 }
 
 board::WaitAbout SlotState::waits_for(std::uint64_t wanted) const noexcept {
@@ -182,7 +182,7 @@ p2p::Awaited SlotState::awaited() const {
   if (awaited.peer < 0) return awaited;
   awaited.host = mesh_.peer(awaited.peer).host();
   awaited.lack = fmt::format("nothing came from rank {} (host {}){}", awaited.peer, awaited.host,
-                             mesh_.doubt(awaited.peer));
+                             mesh_.suspicion(awaited.peer));
   return awaited;
 }
 
@@ -193,11 +193,11 @@ Status SlotState::wait_failure(WaitEnd end, std::uint64_t wanted) noexcept {
     return std::exchange(refusal_, {});
   }
   const int writer = last_writer_.load(std::memory_order_acquire);
-  Status fate = mesh_.fate(needs_, needed_);
-  if (fate.ok() && writer >= 0) fate = mesh_.fate(writer);
+  Status peer_status = mesh_.peer_status(needs_, needed_);
+  if (peer_status.ok() && writer >= 0) peer_status = mesh_.peer_status(writer);
   ErrorDetail detail;
-  if (end == WaitEnd::broken && !fate.ok()) {
-    detail = fate.detail();
+  if (end == WaitEnd::broken && !peer_status.ok()) {
+    detail = peer_status.detail();
   } else {
     local_.recorder.control(board::Event::timeout, writer, id_, wanted);
     detail.code = Code::timeout;

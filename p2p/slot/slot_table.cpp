@@ -110,7 +110,7 @@ std::shared_ptr<detail::RemoteSlotState> SlotTable::attach(int owner, const Slot
   Peer& peer = mesh_.peer(owner);
   // One that was gone before it was connected has no channel.
   if (peer.gone()) {
-    ErrorDetail detail = mesh_.fate(owner).detail();
+    ErrorDetail detail = mesh_.peer_status(owner).detail();
     detail.operation = "attach";
     detail.slot = asked.name;
     detail.rank = local_.rank;
@@ -169,7 +169,7 @@ std::shared_ptr<detail::RemoteSlotState> SlotTable::attach(int owner, const Slot
         mesh_.send(peer, WithdrawMessage{.remote_id = state->id()});
     });
     if (end == WaitEnd::broken) {
-      detail = mesh_.fate(owner).detail();
+      detail = mesh_.peer_status(owner).detail();
     } else {
       detail.code = Code::timeout;
       detail.peer = owner;
@@ -178,7 +178,7 @@ std::shared_ptr<detail::RemoteSlotState> SlotTable::attach(int owner, const Slot
       detail.message = fmt::format(
           "rank {} (host {}) {}{}", owner, peer.host(),
           too_late ? "had exposed it, but closed it before it was asked" : "has not exposed it",
-          mesh_.doubt(owner));
+          mesh_.suspicion(owner));
       detail.hint = too_late
                         ? "let the owner keep the slot until all have attached"
                         : "is the name the same on both ranks, and does the owner get that far?";

@@ -19,7 +19,7 @@ struct Cause {
 struct EndingMessage {
   static constexpr MessageType kType = MessageType::ending;
   MessageType type = kType;
-  Cause because_of;
+  Cause cause;
   std::int32_t signal = 0;  ///< that ends it; 0: it calls exit()
   std::int32_t status = 0;  ///< of exit()
 };

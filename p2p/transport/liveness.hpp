@@ -20,7 +20,7 @@ class Liveness {
   /// The rank says that it has declared this one dead.
   virtual void given_up_by(int rank, const std::string& why) = 0;
   /// The mesh knows that the rank has left or failed; once more when it is silent.
-  virtual void fate_known(int rank) = 0;
+  virtual void peer_status_known(int rank) = 0;
 };
 
 }  // namespace weft::p2p

@@ -42,7 +42,7 @@ bool CollectiveGroup::broken() const noexcept {
 }
 
 void CollectiveGroup::break_off() noexcept {
-  if (broken_off_ != Clock::time_point::max()) return;
+  if (disconnected_at_ != Clock::time_point::max()) return;
   if (!failed()) {
     Status why = gone_failure(queue_[0]->number);
     if (!why.ok()) {
@@ -52,11 +52,11 @@ void CollectiveGroup::break_off() noexcept {
     }
     fail(why);
   }
-  broken_off_ = Clock::now();
+  disconnected_at_ = Clock::now();
   stop();
 }
 
-Clock::time_point CollectiveGroup::patience() const noexcept { return broken_off_ + kPatience; }
+Clock::time_point CollectiveGroup::patience() const noexcept { return disconnected_at_ + kPatience; }
 
 int CollectiveGroup::inside() noexcept {
   for (const auto& call : under_way())
@@ -149,7 +149,7 @@ bool CollectiveGroup::may_work(bool alone) noexcept {
 std::string CollectiveGroup::named(std::span<const int> ranks) const {
   std::string text;
   for (const int rank : ranks)
-    text += fmt::format("{}{}{}", text.empty() ? "" : ", ", rank, mesh_.doubt(rank));
+    text += fmt::format("{}{}{}", text.empty() ? "" : ", ", rank, mesh_.suspicion(rank));
   return text;
 }
 
@@ -164,7 +164,7 @@ Status CollectiveGroup::late(const PlannedCall& call) const noexcept {
           "call {} of the group: {}", call.number,
           late.empty() ? "this rank has not done its part yet"
           : late.size() == 1
-              ? fmt::format("rank {}{} has not done its part", first, mesh_.doubt(first))
+              ? fmt::format("rank {}{} has not done its part", first, mesh_.suspicion(first))
               : fmt::format("ranks {} have not done theirs", named(late))),
       .hint = "look at what that rank is doing; a longer deadline: WEFT_TIMEOUT",
       .rank = local_.rank,

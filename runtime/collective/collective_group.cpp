@@ -99,7 +99,7 @@ Status CollectiveGroup::enqueue(const std::shared_ptr<PlannedCall>& call) noexce
 void CollectiveGroup::advance(Stint stint) noexcept {
   stint_ = stint;
   stint_over_ = false;
-  if (broken_off_ != Clock::time_point::max()) return;  // the others were told
+  if (disconnected_at_ != Clock::time_point::max()) return;  // the others were told
   if (has_heard_.load(std::memory_order_relaxed)) [[unlikely]]
     compare_heard();
   while (queued_ > 0) {

@@ -190,7 +190,7 @@ class CollectiveGroup : public p2p::Ongoing {
   std::uint64_t history_ = 0;           ///< of all calls
   Stint stint_;
   bool stint_over_ = false;  ///< there was more to do
-  Clock::time_point broken_off_ = Clock::time_point::max();
+  Clock::time_point disconnected_at_ = Clock::time_point::max();
   std::atomic<bool> failed_{false};
   mutable std::mutex failure_mutex_;
   Status failure_;

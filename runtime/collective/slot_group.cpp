@@ -239,10 +239,10 @@ Status SlotGroup::gone_failure(std::uint64_t) const noexcept {
     if (r == me_ || !peer.gone()) continue;
     const bool owes = !under_way().empty() && owes_part(*under_way()[0], r);
     // A member's failure: one of a rank outside has made others leave that had done their part.
-    const bool drawn_in = std::ranges::find(ranks_, peer.because_of) != ranks_.end();
+    const bool drawn_in = std::ranges::find(ranks_, peer.cause) != ranks_.end();
     if (owes || peer.state.load() == p2p::PeerState::failed || drawn_in) missing.push_back(rank);
   }
-  return missing.empty() ? Status{} : mesh_.fate(missing);
+  return missing.empty() ? Status{} : mesh_.peer_status(missing);
 }
 
 bool SlotGroup::owes_part(const PlannedCall& call, int rank) const noexcept {

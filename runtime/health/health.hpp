@@ -38,7 +38,7 @@ class Health final : public p2p::Liveness {
   bool is_dead(int rank, std::chrono::nanoseconds silence) override;
   void saw_end(int rank) override;
   void given_up_by(int rank, const std::string& why) override;
-  void fate_known(int rank) override;
+  void peer_status_known(int rank) override;
 
  private:
   /// A process of this host that is not this one.

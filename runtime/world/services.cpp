@@ -11,7 +11,7 @@ std::chrono::nanoseconds default_timeout(World& world) noexcept {
 }
 
 std::string suspicion_of(World& world, int rank) {
-  return WorldAccess::state(world).mesh.doubt(rank);
+  return WorldAccess::state(world).mesh.suspicion(rank);
 }
 
 ServerSettings server_settings(World& world) {

@@ -242,7 +242,7 @@ Status World::alive(std::span<const int> ranks) const noexcept {
   } catch (const Error& error) {
     return error.status();
   }
-  return state_->mesh.fate(ranks);
+  return state_->mesh.peer_status(ranks);
 }
 
 Group World::group() const noexcept { return state_->membership->all(); }

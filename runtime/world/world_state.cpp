@@ -210,7 +210,7 @@ void WorldState::on_message(p2p::Peer& peer, std::span<const std::byte> bytes) {
     signals.on_message(peer, bytes);
   else if (type == p2p::MessageType::agreement)
     membership->on_message(peer, bytes);
-  else if (type == p2p::MessageType::doubt)
+  else if (type == p2p::MessageType::suspicion)
     health.on_message(bytes);
   else
     slots.on_message(peer, bytes);
@@ -221,7 +221,7 @@ void WorldState::on_gone(p2p::Peer& peer) {
   signals.on_gone(peer);
   collectives.on_gone(peer);
   if (peer.state.load() != p2p::PeerState::failed) return local.held_boards.drop(peer.rank);
-  const std::string why = mesh.fate(peer.rank).detail().message;
+  const std::string why = mesh.peer_status(peer.rank).detail().message;
   local.write_recording(why, peer.rank);
   if (!failure_seen_.empty()) return;
   failure_seen_ = why;

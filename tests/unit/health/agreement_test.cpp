@@ -274,14 +274,14 @@ struct OneOfThree {
 TEST(AgreementOfAll, WaitsUntilWhomItCannotReachIsCountedOut) {
   OneOfThree group;
   group.member.gone(2, false);
-  EXPECT_FALSE(group.member.is_in_doubt()) << "nobody asks yet";
+  EXPECT_FALSE(group.member.has_suspects()) << "nobody asks yet";
   group.member.begin();
-  EXPECT_TRUE(group.member.is_in_doubt());
+  EXPECT_TRUE(group.member.has_suspects());
   const std::uint64_t ballot = 3;
   group.answer(AgreementMessage::Step::promise, ballot, Places(3, false));
   EXPECT_EQ(group.member.end(), End::none) << "two of three are most, and not all";
   group.member.gone(2, true);
-  EXPECT_FALSE(group.member.is_in_doubt());
+  EXPECT_FALSE(group.member.has_suspects());
   group.answer(AgreementMessage::Step::accepted, ballot, Places(3, false));
   ASSERT_EQ(group.member.end(), End::decided);
   EXPECT_EQ(text(group.member.survivors()), "0 1 ");

@@ -84,7 +84,7 @@ TEST_F(FakeFaults, IwarpHasNoImmediates) {
 }
 
 TEST_F(FakeFaults, ChancesComeFromTheSeed) {
-  const auto fates = [](std::uint64_t seed) {
+  const auto outcomes = [](std::uint64_t seed) {
     FakeNetwork network({.seed = seed});
     Side a(network.device(0, FaultPlan{.failed = 0.2, .failed_with = IBV_WC_REM_OP_ERR}));
     Side b(network.device(1));
@@ -100,8 +100,8 @@ TEST_F(FakeFaults, ChancesComeFromTheSeed) {
     }
     return statuses;
   };
-  EXPECT_EQ(fates(3), fates(3));
-  EXPECT_NE(fates(3), fates(4));
+  EXPECT_EQ(outcomes(3), outcomes(3));
+  EXPECT_NE(outcomes(3), outcomes(4));
 }
 
 TEST_F(FakeFaults, DelayedAndLateWorkKeepsItsOrder) {

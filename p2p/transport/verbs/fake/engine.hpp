@@ -81,7 +81,7 @@ class Engine {
   /// All of the payload, or its next part; whether there is more.
   static bool land(FakeQp& qp, Send& send);
   void land_later(FakeQp& qp, const Send& send, FakeQp& peer, Time now);
-  static void draw_fate(FakeQp& qp, Send& send);
+  static void draw_outcome(FakeQp& qp, Send& send);
   /// The peer's first receive is used up. What it makes of the sender's work.
   ibv_wc_status take_receive(FakeQp& peer, const Send& send);
   /// The queue pair that its address leads to, if there is one.

@@ -68,7 +68,7 @@ Completion completion_of(FakeQp& qp, const Receive& receive, ibv_wc_status statu
 
 }  // namespace
 
-void Engine::draw_fate(FakeQp& qp, Send& send) {
+void Engine::draw_outcome(FakeQp& qp, Send& send) {
   const FaultPlan& plan = qp.nic->spec.faults;
   Random& random = qp.random;
   for (const Failure& failure : plan.failures)
@@ -88,7 +88,7 @@ void Engine::post(FakeQp& qp, Send send) {
   ++qp.nic->posted;
   count(qp.nic->counts, send);
   if (send.signaled) ++qp.completions_due;
-  draw_fate(qp, send);
+  draw_outcome(qp, send);
   if (qp.now == IBV_QPS_ERR) {
     complete(static_cast<FakeCq&>(*qp.send_cq), completion_of(qp, send, IBV_WC_WR_FLUSH_ERR));
     return;

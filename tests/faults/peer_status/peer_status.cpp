@@ -75,14 +75,14 @@ void pause_all(const World& world, Checks& checks) {
   checks.expect(all.ok(), "after a pause of all ranks: " + all.text());
 }
 
-void await_fate(const World& world, Checks& checks, int rank, milliseconds limit,
+void await_peer_status(const World& world, Checks& checks, int rank, milliseconds limit,
                 const std::string& why, Code code = Code::peer_failed) {
   const auto took =
       time_until([&] { return !world.alive(std::span(&rank, 1)).ok(); }, limit + seconds(5));
-  const Status fate = world.alive(std::span(&rank, 1));
+  const Status peer_status = world.alive(std::span(&rank, 1));
   checks.expect(took <= limit, "rank " + std::to_string(rank) + " was found dead after " +
                                    std::to_string(took.count()) + " ms");
-  checks.expect(fate.code() == code && mentions(fate.text(), why), "its fate: " + fate.text());
+  checks.expect(peer_status.code() == code && mentions(peer_status.text(), why), "its status: " + peer_status.text());
   std::printf("rank %d: found dead after %ld ms\n", rank, static_cast<long>(took.count()));
 }
 
@@ -109,19 +109,19 @@ void conduct(World& world, Checks& checks) {
   const milliseconds soon{here ? 100 : 1000};
   // Before anybody has failed: those that leave later do so because of that one.
   kill(pid(4), SIGUSR1);
-  await_fate(world, checks, 4, soon, "exit(3)", Code::peer_left);
+  await_peer_status(world, checks, 4, soon, "exit(3)", Code::peer_left);
   kill(pid(6), SIGTERM);
-  await_fate(world, checks, 6, soon + milliseconds(400), "has left the job", Code::peer_left);
+  await_peer_status(world, checks, 6, soon + milliseconds(400), "has left the job", Code::peer_left);
   kill(pid(5), SIGTERM);
   // Which is what a launcher sends to all others when a rank has ended so.
-  await_fate(world, checks, 5, soon, "was ended by SIGTERM, because rank 4 (host ");
+  await_peer_status(world, checks, 5, soon, "was ended by SIGTERM, because rank 4 (host ");
   kill(pid(2), SIGKILL);
-  await_fate(world, checks, 2, soon, here ? "died" : "process ended");
+  await_peer_status(world, checks, 2, soon, here ? "died" : "process ended");
   // While a rank is only silent, most of those that were agreed on last must go on.
   const Group three = agree(world, checks, world.group(), {0, 1, 3});
   const pid_t stopped = pid(3);
   kill(stopped, SIGSTOP);
-  await_fate(world, checks, 3, kDeadAfter + seconds(2), here ? "stopped" : "silent");
+  await_peer_status(world, checks, 3, kDeadAfter + seconds(2), here ? "stopped" : "silent");
   // Of this host's it is killed; another's finds that it is fenced, and ends by itself.
   // Not before rank 1 has given it up too, by its own clock.
   if (!here) {
@@ -171,9 +171,9 @@ void fall(World& world, Checks& checks) {
   // Who is stopped for too long on a host of its own goes on one day: the others have given it up.
   constexpr std::array kStays = {0, 1};
   time_until([&] { return !world.alive(kStays).ok(); }, seconds(60));
-  const Status fate = world.alive(kStays);
-  checks.expect(fate.code() == Code::fenced && mentions(fate.text(), "has given this rank up"),
-                "a rank that was given up: " + fate.text());
+  const Status peer_status = world.alive(kStays);
+  checks.expect(peer_status.code() == Code::fenced && mentions(peer_status.text(), "has given this rank up"),
+                "a rank that was given up: " + peer_status.text());
   std::printf("rank %d was fenced\n", world.rank());
 }
 
