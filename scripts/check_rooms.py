@@ -9,7 +9,7 @@ import re
 import sys
 
 ORDER = """
-base/os base base/board base/kernels
+base/os base base/stats base/kernels
 topology/parse topology/model topology/import topology/discover topology/select topology/placement topology/json
 topology/render topology/doctor topology/tool
 p2p/progress p2p/memory p2p/transport/address p2p/transport/auth p2p/transport p2p/transport/wireup

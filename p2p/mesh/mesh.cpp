@@ -23,7 +23,7 @@ std::string ranks_text(const std::vector<int>& ranks) {
 
 /// For any thread.
 bool is_idle(const Peer& peer) noexcept {
-  return peer.shown->state.load(std::memory_order_acquire) == board::PathState::idle;
+  return peer.shown->state.load(std::memory_order_acquire) == stats::PathState::idle;
 }
 
 std::string how_it_failed(const Peer& peer) {
@@ -51,7 +51,7 @@ const char* where_to_look(const Peer& failed) {
 }  // namespace
 
 void Mesh::announce_leave() {
-  local_.recorder.control(board::Event::leaving, -1, 0,
+  local_.recorder.control(stats::Event::leaving, -1, 0,
                           static_cast<std::uint64_t>(std::int64_t{first_failed_.load()}));
   local_.progress.post([this] {
     leaving_ = true;
@@ -108,7 +108,7 @@ Status Mesh::wait_until_alone(Deadline deadline) noexcept {
         const auto late = std::ranges::find_if(peers_, [this](const auto& peer) {
           return peer->rank != local_.rank && !peer->gone() && !is_idle(*peer);
         });
-        return board::WaitAbout{.operation = board::Operation::leave,
+        return stats::WaitAbout{.operation = stats::Operation::leave,
                                 .peer = late == peers_.end() ? -1 : (*late)->rank};
       });
   if (end == WaitEnd::ready) return {};
@@ -246,7 +246,7 @@ std::vector<PathReport> Mesh::paths() const {
 }
 
 std::string Mesh::suspicion(int rank) const {
-  const board::PathEntry& shown = *peer(rank).shown;
+  const stats::PathEntry& shown = *peer(rank).shown;
   if (shown.health.load(std::memory_order_acquire) == 0) return {};
   return fmt::format(" (it is {})", shown.condition.get());
 }
@@ -334,11 +334,11 @@ void Mesh::end(Peer& peer, PeerState state, const Cause& cause_of_end) {
   peer.gone_order = gone_.load(std::memory_order_relaxed) + 1;
   // Before the state: a thread that ends a wait because of it finds the record.
   const bool failed = state == PeerState::failed;
-  peer.shown->state.store(failed ? board::PathState::failed : board::PathState::left);
+  peer.shown->state.store(failed ? stats::PathState::failed : stats::PathState::left);
   peer.shown->condition.set("");
   peer.shown->health.store(
       static_cast<std::uint32_t>(failed ? PeerHealth::dead : PeerHealth::alive));
-  local_.recorder.control(failed ? board::Event::peer_failed : board::Event::peer_left, peer.rank,
+  local_.recorder.control(failed ? stats::Event::peer_failed : stats::Event::peer_left, peer.rank,
                           0, static_cast<std::uint64_t>(std::int64_t{cause_of_end.rank}));
   peer.state.store(state, std::memory_order_release);
   note_cause(peer);  // after the state: who sees that somebody failed sees who

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "base/board/layout.hpp"
+#include "base/stats/layout.hpp"
 #include "p2p/mesh/messages.hpp"
 #include "p2p/transport/address/rank_address.hpp"
 #include "p2p/transport/fabric.hpp"
@@ -43,7 +43,7 @@ struct Peer {
   /// The path is made when it is first used, and has not been yet. The progress thread's.
   bool idle = false;
   std::unique_ptr<Channel> channel;
-  board::PathEntry* shown = nullptr;  ///< its place on this rank's status board
+  stats::PathEntry* shown = nullptr;  ///< its place on this rank's stats segment
 
   std::string host() const { return address.host.data(); }
   bool gone() const noexcept { return state.load(std::memory_order_acquire) >= PeerState::left; }

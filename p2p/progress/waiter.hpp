@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "base/board/waits.hpp"
+#include "base/stats/waits.hpp"
 #include "base/os/asymmetric_barrier.hpp"
 #include "p2p/progress/doorbell.hpp"
 #include "p2p/progress/progress_registry.hpp"
@@ -75,7 +75,7 @@ class Poller {
 
 /// For a wait that has nothing to say of itself.
 struct AboutNothing {
-  board::WaitAbout operator()() const noexcept { return {}; }
+  stats::WaitAbout operator()() const noexcept { return {}; }
 };
 
 /// Waits until `ready()`, or `broken()` says that it can't come any more, or the deadline.
@@ -106,7 +106,7 @@ class Waiter {
   /// What every wait moves.
   Unattended& unattended() noexcept { return unattended_; }
   /// Where waits that sleep are shown. Before any other thread waits.
-  void show_on(board::Waits* waits) noexcept { waits_ = waits; }
+  void show_on(stats::Waits* waits) noexcept { waits_ = waits; }
   /// Whether anything came, or could go.
   bool poll() const noexcept {
     bool moved = false;
@@ -182,10 +182,10 @@ class Waiter {
   static constexpr int kHardPolls = 512;
   static constexpr int kPollsPerClock = 64;
 
-  /// One sleep on the board, from when it is seen to last.
+  /// One sleep on the stats segment, from when it is seen to last.
   class Shown {
    public:
-    Shown(board::Waits* waits, Clock::time_point since) noexcept : waits_(waits), since_(since) {}
+    Shown(stats::Waits* waits, Clock::time_point since) noexcept : waits_(waits), since_(since) {}
     Shown(const Shown&) = delete;
     Shown& operator=(const Shown&) = delete;
     ~Shown() {
@@ -200,11 +200,11 @@ class Waiter {
     }
 
    private:
-    board::Waits* const waits_;
+    stats::Waits* const waits_;
     const Clock::time_point since_;
     bool slept_ = false;
-    board::WaitAbout about_;
-    board::WaitEntry* entry_ = nullptr;
+    stats::WaitAbout about_;
+    stats::WaitEntry* entry_ = nullptr;
   };
 
   template <typename Ready, typename Broken, typename About>
@@ -326,7 +326,7 @@ class Waiter {
   Poller* poller_ = nullptr;
   Poller* second_poller_ = nullptr;
   bool patient_ = false;
-  board::Waits* waits_ = nullptr;
+  stats::Waits* waits_ = nullptr;
   std::atomic<int> silent_{0};  ///< sources that don't ring
   mutable Unattended unattended_;
 };

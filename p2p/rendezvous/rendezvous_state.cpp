@@ -118,7 +118,7 @@ void RendezvousState::wait(const Ready& ready, const Broken& broken, Deadline de
     return ready();
   };
   const auto about = [&] {
-    return board::WaitAbout{.operation = board::Operation::rendezvous, .peer = whom()};
+    return stats::WaitAbout{.operation = stats::Operation::rendezvous, .peer = whom()};
   };
   (void)local_.waiter.wait(look, broken, deadline, about);
   waiting_.fetch_sub(1);

@@ -46,7 +46,7 @@ Result<Arrival> SlotState::read_dynamic(std::uint64_t wanted, Deadline deadline)
   place.sequence = wanted;
   pass(wanted);
   counters_.transfers.add(1);
-  local_.recorder.data(board::Event::arrived, from, id_, wanted);
+  local_.recorder.data(stats::Event::arrived, from, id_, wanted);
   Arrival arrival;
   arrival.tensor_ = &place.tensor;
   arrival.sequence_ = wanted;
@@ -136,7 +136,7 @@ Status SlotState::read_announced(Deadline until) noexcept {
   const auto end = await_get(local_.waiter, *mesh_.peer(record.rank).channel, reading.get, until,
                              [&] { return waits_for(received_ + 1); });
   if (!end) {
-    local_.recorder.control(board::Event::timeout, record.rank, id_, received_ + 1);
+    local_.recorder.control(stats::Event::timeout, record.rank, id_, received_ + 1);
     ErrorDetail detail =
         failure(Code::timeout, "wait",
                 fmt::format("rank {} (host {}) has not answered: its tensor of {} bytes is being "
@@ -226,7 +226,7 @@ Result<p2p::RemoteMemory> SlotState::find(const DynamicRecord& record, std::size
   ErrorDetail detail =
       end == WaitEnd::broken ? mesh_.peer_status(record.rank).detail() : found.status().detail();
   if (end == WaitEnd::timeout) {
-    local_.recorder.control(board::Event::timeout, record.rank, id_, received_ + 1);
+    local_.recorder.control(stats::Event::timeout, record.rank, id_, received_ + 1);
     detail.code = Code::timeout;
     detail.message += mesh_.suspicion(record.rank);
   }

@@ -61,7 +61,7 @@ Result<Tensor> SlotState::next(Deadline deadline) noexcept {
       [this] { return take_any(); }, [this] { return !mesh_.peer_status(needs_, needed_).ok(); }, deadline,
       [this] {
         const Attachment* attachment = pinning_reader((newest_.buffer + 1) % spec_.depth);
-        return board::WaitAbout{.operation = board::Operation::next,
+        return stats::WaitAbout{.operation = stats::Operation::next,
                                 .peer = attachment == nullptr ? -1 : attachment->peer->rank,
                                 .slot = id_,
                                 .sequence = newest_.version + 1};
@@ -73,7 +73,7 @@ Result<Tensor> SlotState::next(Deadline deadline) noexcept {
   } else {
     const std::uint64_t oldest = (newest_.buffer + 1) % spec_.depth;
     const Attachment* attachment = pinning_reader(oldest);
-    local_.recorder.control(board::Event::timeout, -1, id_, newest_.version + 1);
+    local_.recorder.control(stats::Event::timeout, -1, id_, newest_.version + 1);
     detail.code = Code::timeout;
     detail.rank = local_.rank;
     detail.hint =
@@ -116,7 +116,7 @@ Status SlotState::publish() noexcept {
   published_words_.version(newest_.buffer).store(newest_.version, std::memory_order_release);
   published_words_.newest().store(newest_.word(), std::memory_order_release);
   counters_.transfers.add(1);
-  local_.recorder.data(board::Event::published, -1, id_, newest_.version);
+  local_.recorder.data(stats::Event::published, -1, id_, newest_.version);
   for (Attachment* attachment = readers_.load(std::memory_order_acquire); attachment != nullptr; attachment = attachment->next)
     if (attachment->counts()) announce(*attachment);
   return {};

@@ -10,10 +10,10 @@ using p2p::WaitEnd;
 Status RemoteSlotState::wait_put(std::uint64_t ticket, Deadline deadline) noexcept {
   const WaitEnd end = local_.waiter.wait(
       [&] { return put_ended(ticket); }, [this] { return !mesh_.peer_status(needs_, needed_).ok(); },
-      deadline, [&] { return about(board::Operation::put, ticket); });
+      deadline, [&] { return about(stats::Operation::put, ticket); });
   if (end == WaitEnd::ready) return put_outcome(ticket);
   if (end == WaitEnd::broken) return peer_failure("put");
-  local_.recorder.control(board::Event::timeout, owner_.rank, id_, sent_.load() + 1);
+  local_.recorder.control(stats::Event::timeout, owner_.rank, id_, sent_.load() + 1);
   const std::lock_guard lock(pending_mutex_);
   p2p::Awaited awaited = late_put(ticket);
   const bool on_its_way = is_on_its_way(ticket);

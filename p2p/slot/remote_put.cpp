@@ -82,7 +82,7 @@ Status RemoteSlotState::move(Moving& moving) noexcept {
   counters_.work_requests.add(work.requests);
   if (work.copied != 0) [[unlikely]]
     counters_.bytes_copied.add(work.copied);
-  local_.recorder.data(board::Event::put, owner_.rank, id_, sequence,
+  local_.recorder.data(stats::Event::put, owner_.rank, id_, sequence,
                        dynamic() ? tensor.bytes() : work.bytes, started_ns);
   // When the next look at the credit word is near, its line had better be here.
   if (credits_ && sequence + 2 >= let_go_known_.load(std::memory_order_relaxed) + spec_.depth)
@@ -202,7 +202,7 @@ void RemoteSlotState::wait_for_room() noexcept {
   };
   (void)local_.waiter.wait(
       has_room, [this] { return broken(); }, {},
-      [this] { return about(board::Operation::put, sent_.load(std::memory_order_relaxed) + 1); });
+      [this] { return about(stats::Operation::put, sent_.load(std::memory_order_relaxed) + 1); });
 }
 
 Request RemoteSlotState::enqueue(Pending pending, Crowded crowded) noexcept {
@@ -362,7 +362,7 @@ void RemoteSlotState::ask_for_credit(std::uint64_t ticket) noexcept {
     return;
   }
   asked_for_ = ticket;
-  local_.recorder.control(board::Event::credit_wanted, owner_.rank, id_, ticket);
+  local_.recorder.control(stats::Event::credit_wanted, owner_.rank, id_, ticket);
   mesh_.send(owner_, p2p::CreditWantedMessage{.slot_id = slot_id_, .remote_id = id_});
 }
 

@@ -20,9 +20,9 @@ RemoteSlotState::RemoteSlotState(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::Sl
       spec_(std::move(asked)),
       take_declared_(take_declared),
       credit_block_(local.control, sizeof(p2p::SlotLine)),
-      row_(local.board, {.name = spec_.name,
+      row_(local.stats, {.name = spec_.name,
                          .slot = id,
-                         .state = board::EdgeState::attaching,
+                         .state = stats::EdgeState::attaching,
                          .fabric = owner.channel->fabric(),
                          .peer = owner.rank}),
       counters_(row_.counters()),
@@ -101,15 +101,15 @@ void RemoteSlotState::granted(const p2p::AttachedMessage& message) {
   if (reader) begin_reading(message, *words);
   counters_.control_messages.add(2);
   row_.set_role(reader ? Role::views : Role::puts);
-  row_.set_state(board::EdgeState::live);
-  local_.recorder.control(board::Event::attach_granted, owner_.rank, id_, message.sequence);
+  row_.set_state(stats::EdgeState::live);
+  local_.recorder.control(stats::Event::attach_granted, owner_.rank, id_, message.sequence);
   attach_.store(Attach::granted, std::memory_order_release);
   local_.ring();
 }
 
 void RemoteSlotState::refused(Status why) {
   if (attach_state() != Attach::asked) return;
-  local_.recorder.control(board::Event::attach_refused, owner_.rank, id_,
+  local_.recorder.control(stats::Event::attach_refused, owner_.rank, id_,
                           static_cast<std::uint64_t>(why.code()));
   refusal_ = std::move(why);
   attach_.store(Attach::refused, std::memory_order_release);
@@ -118,7 +118,7 @@ void RemoteSlotState::refused(Status why) {
 
 void RemoteSlotState::owner_closed() {
   counters_.control_messages.add(1);
-  local_.recorder.control(board::Event::owner_closed, owner_.rank, id_);
+  local_.recorder.control(stats::Event::owner_closed, owner_.rank, id_);
   gate_.shut();
   local_.ring();
 }

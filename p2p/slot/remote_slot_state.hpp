@@ -66,7 +66,7 @@ class RemoteSlotState {
   void abandon() noexcept;
   /// This end goes: what is still pending will not be put.
   void drop_pending() noexcept;
-  void show_closing() noexcept { row_.set_state(board::EdgeState::closing); }
+  void show_closing() noexcept { row_.set_state(stats::EdgeState::closing); }
 
   Result<Arrival> view(Deadline deadline) noexcept;
   Status get(std::span<const SlotRun> runs, Deadline deadline) noexcept;
@@ -224,7 +224,7 @@ class RemoteSlotState {
     pending_count_.store(count, std::memory_order_release);
     row_.pending().store(count, std::memory_order_relaxed);
   }
-  board::WaitAbout about(board::Operation operation, std::uint64_t sequence) const noexcept {
+  stats::WaitAbout about(stats::Operation operation, std::uint64_t sequence) const noexcept {
     return {.operation = operation, .peer = owner_.rank, .slot = id_, .sequence = sequence};
   }
   Status no_newer_version(const char* operation, p2p::WaitEnd end) const;
@@ -261,7 +261,7 @@ class RemoteSlotState {
   std::size_t bytes_ = 0;
   bool credits_ = true;           ///< they are kept: the flow asks for it, or WEFT_CHECK=flow
   p2p::OwnedBlock credit_block_;  ///< written by the owner: credits, or the newest version
-  board::EdgeRow row_;
+  stats::EdgeRow row_;
   p2p::EdgeCounters& counters_;
   std::vector<int> needs_;
   Needed needed_ = Needed::always;

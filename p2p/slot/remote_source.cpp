@@ -31,7 +31,7 @@ bool RemoteSlotState::reachable_outside(const Tensor& tensor) const noexcept {
 void RemoteSlotState::say_staged(const char* why) noexcept {
   if (said_staged_) return;
   said_staged_ = true;
-  local_.recorder.control(board::Event::staged_put, owner_.rank, id_, bytes_);
+  local_.recorder.control(stats::Event::staged_put, owner_.rank, id_, bytes_);
   local_.log->info(Subsystem::slot, "puts into slot \"{}\" of rank {} are staged: {}", spec_.name,
                    owner_.rank, local_.zero_copy ? why : "WEFT_ZERO_COPY=0");
 }

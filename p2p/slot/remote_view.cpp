@@ -109,7 +109,7 @@ Result<Newest> RemoteSlotState::hold_newest(const char* operation, Deadline dead
       };
       const WaitEnd end = local_.waiter.wait(
           is_ready, [this] { return broken(); }, until,
-          [this] { return about(board::Operation::view, seen_ + 1); });
+          [this] { return about(stats::Operation::view, seen_ + 1); });
       if (end != WaitEnd::ready) return no_newer_version(operation, end);
     }
     if (!gate_.enter()) return usable(operation);
@@ -138,7 +138,7 @@ Status RemoteSlotState::no_newer_version(const char* operation, WaitEnd end) con
     detail.sequence_seen = seen_;
     return Status(std::move(detail));
   }
-  local_.recorder.control(board::Event::timeout, owner_.rank, id_, seen_ + 1);
+  local_.recorder.control(stats::Event::timeout, owner_.rank, id_, seen_ + 1);
   ErrorDetail detail = failure(Code::timeout, operation, awaited().lack,
                                "is the owner at the same step? a longer deadline: WEFT_TIMEOUT")
                            .detail();
@@ -152,7 +152,7 @@ void RemoteSlotState::count_reading(Newest version, std::uint64_t bytes) noexcep
   counters_.transfers.add(1);
   counters_.work_requests.add(1);
   counters_.bytes_moved.add(bytes);
-  local_.recorder.data(board::Event::viewed, owner_.rank, id_, seen_);
+  local_.recorder.data(stats::Event::viewed, owner_.rank, id_, seen_);
 }
 
 Result<Arrival> RemoteSlotState::view(Deadline deadline) noexcept {
@@ -260,7 +260,7 @@ Status RemoteSlotState::read(Held& held, std::span<const SlotRun> runs, const Te
     if (!reading_->pieces.empty()) {
       owner_.channel->start_get(reading_->get);
       auto end = await_get(local_.waiter, *owner_.channel, reading_->get, deadline,
-                           [&] { return about(board::Operation::view, version.version); });
+                           [&] { return about(stats::Operation::view, version.version); });
       if (!end) return unanswered(held, into);
       status = std::move(*end);
     }
@@ -279,14 +279,14 @@ Status RemoteSlotState::read(Held& held, std::span<const SlotRun> runs, const Te
     const auto newer = [&] { return newest().version > version.version; };
     const WaitEnd end = local_.waiter.wait(
         newer, [this] { return broken(); }, deadline,
-        [&] { return about(board::Operation::view, version.version + 1); });
+        [&] { return about(stats::Operation::view, version.version + 1); });
     if (end != WaitEnd::ready) return no_newer_version("get", end);
     held.version = newest();
   }
 }
 
 Status RemoteSlotState::unanswered(Held& held, const Tensor* into) noexcept {
-  local_.recorder.control(board::Event::timeout, owner_.rank, id_, held.version.version);
+  local_.recorder.control(stats::Event::timeout, owner_.rank, id_, held.version.version);
   if (!owner_.channel->give_up_get(reading_->get)) {
     // A view's memory, or the caller's own.
     const bool is_view = static_cast<bool>(held.block);

@@ -62,7 +62,7 @@ Status SlotState::admit(p2p::Peer& peer, const AttachMessage& asked, AttachedMes
   granted.spec = p2p::to_wire(spec_);
   counters_.control_messages.add(1);
   row_.set_fabric(peer.channel->fabric());
-  local_.recorder.control(board::Event::attachment_made, peer.rank, id_, granted.sequence);
+  local_.recorder.control(stats::Event::attachment_made, peer.rank, id_, granted.sequence);
   return {};
 }
 
@@ -227,7 +227,7 @@ bool SlotState::detach_peer(const p2p::Peer& peer, std::uint64_t remote_id) noex
     writer_.compare_exchange_strong(leaver, nullptr);
     expect_no_more(*attachment);
     if (closed_) --to_agree_;
-    local_.recorder.control(board::Event::attachment_removed, peer.rank, id_);
+    local_.recorder.control(stats::Event::attachment_removed, peer.rank, id_);
     local_.ring();
     if (dynamic() && !closed_ && highest_sequence() > let_go_.load(std::memory_order_seq_cst)) {
       // The writer keeps what the owner has not read, and is told when it was.
@@ -247,7 +247,7 @@ void SlotState::credit_wanted(const p2p::Peer& peer, std::uint64_t remote_id) no
   if (closed_) return;
   Attachment* attachment = writer_.load(std::memory_order_acquire);
   if (attachment == nullptr || attachment->peer != &peer || attachment->remote_id != remote_id) return;
-  local_.recorder.control(board::Event::credit_on_call, peer.rank, id_);
+  local_.recorder.control(stats::Event::credit_on_call, peer.rank, id_);
   // Perhaps there is nothing to report yet: then the next one is not put off.
   wanted_from_.store(let_go_.load(std::memory_order_seq_cst) + 1, std::memory_order_seq_cst);
   os::heavy_barrier();
@@ -275,7 +275,7 @@ int SlotState::begin_close() {
 }
 
 bool SlotState::agreed(const p2p::Peer& peer, std::uint64_t attachment_id) noexcept {
-  local_.recorder.control(board::Event::close_agreed, peer.rank, id_);
+  local_.recorder.control(stats::Event::close_agreed, peer.rank, id_);
   for (const auto& attachment : attachments_)
     if (attachment->id.load(std::memory_order_relaxed) == attachment_id && attachment->peer == &peer &&
         attachment->active.exchange(false)) {

@@ -112,7 +112,7 @@ void SlotTable::decide(Peer& peer, detail::SlotState& slot, const AttachMessage&
     mesh_.send(peer, granted);
     return;
   }
-  local_.recorder.control(board::Event::attachment_refused, peer.rank, slot.id(),
+  local_.recorder.control(stats::Event::attachment_refused, peer.rank, slot.id(),
                           static_cast<std::uint64_t>(status.code()));
   RefusedMessage refused;
   refused.remote_id = message.remote_id;

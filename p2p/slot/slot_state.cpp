@@ -44,7 +44,7 @@ SlotState::SlotState(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& tab
                               spec_.depth > p2p::kReportsAllUpTo
                           ? std::max<std::uint64_t>(report_idle_, spec_.depth - 2)
                           : 1),
-      row_(local.board, {.name = spec_.name,
+      row_(local.stats, {.name = spec_.name,
                          .slot = id,
                          .role = spec_.writer == Writer::peer ? Role::receives : Role::publishes}),
       counters_(row_.counters()),
@@ -98,8 +98,8 @@ bool SlotState::broken() const noexcept {
   return (writer >= 0 && mesh_.peer(writer).gone()) || !mesh_.peer_status(needs_, needed_).ok();
 }
 
-board::WaitAbout SlotState::waits_for(std::uint64_t wanted) const noexcept {
-  return {.operation = board::Operation::wait,
+stats::WaitAbout SlotState::waits_for(std::uint64_t wanted) const noexcept {
+  return {.operation = stats::Operation::wait,
           .peer = last_writer_.load(std::memory_order_acquire),
           .slot = id_,
           .sequence = wanted};
@@ -154,7 +154,7 @@ Result<Arrival> SlotState::wait(Deadline deadline) noexcept {
   buffer_ = buffer_ + 1 == spec_.depth ? 0 : buffer_ + 1;
   counters_.transfers.add(1);
   counters_.bytes_moved.add(bytes_);
-  local_.recorder.data(board::Event::arrived, last_writer_.load(std::memory_order_relaxed), id_,
+  local_.recorder.data(stats::Event::arrived, last_writer_.load(std::memory_order_relaxed), id_,
                        wanted, bytes_, started_ns);
   Arrival arrival;
   arrival.tensor_ = &tensor;
@@ -199,7 +199,7 @@ Status SlotState::wait_failure(WaitEnd end, std::uint64_t wanted) noexcept {
   if (end == WaitEnd::broken && !peer_status.ok()) {
     detail = peer_status.detail();
   } else {
-    local_.recorder.control(board::Event::timeout, writer, id_, wanted);
+    local_.recorder.control(stats::Event::timeout, writer, id_, wanted);
     detail.code = Code::timeout;
     detail.peer = writer;
     detail.message = awaited().lack;
@@ -214,7 +214,7 @@ Status SlotState::wait_failure(WaitEnd end, std::uint64_t wanted) noexcept {
 }
 
 void SlotState::let_go(std::uint64_t sequence) noexcept {
-  local_.recorder.data(board::Event::let_go, -1, id_, sequence);
+  local_.recorder.data(stats::Event::let_go, -1, id_, sequence);
   if (dynamic()) return forget_dynamic(sequence);
   const std::uint64_t all = let_go_.load(std::memory_order_relaxed);
   if (sequence == all + 1 && sequence == received_) [[likely]]
@@ -261,7 +261,7 @@ void SlotState::write_credit(std::uint64_t threshold, p2p::Notify notify) noexce
   if (all - reported_ >= threshold) {
     attachment->peer->channel->write_word(attachment->credit_word, all, notify);
     counters_.credit_writes.add(1);
-    local_.recorder.data(board::Event::credit_written, attachment->peer->rank, id_, all);
+    local_.recorder.data(stats::Event::credit_written, attachment->peer->rank, id_, all);
     reported_ = all;
   }
   attachment->gate.leave();

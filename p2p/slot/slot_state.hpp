@@ -105,7 +105,7 @@ class SlotState {
   bool peer_gone(const p2p::Peer& peer) noexcept;
   void count_quarantine(bool enters) noexcept;
   /// From now on only its peers keep it.
-  void show_closing() noexcept { row_.set_state(board::EdgeState::closing); }
+  void show_closing() noexcept { row_.set_state(stats::EdgeState::closing); }
   /// Whether tensors have come, since the last time, that rang no bell.
   bool came_silently() noexcept;
   /// A dynamic slot's writers that left tells them once their last tensors were read.
@@ -179,7 +179,7 @@ class SlotState {
   void flush_credit() noexcept;
   /// Waits for the next tensor's sequence word.
   [[gnu::always_inline]] inline Status await(std::uint64_t wanted, Deadline deadline) noexcept;
-  board::WaitAbout waits_for(std::uint64_t wanted) const noexcept;
+  stats::WaitAbout waits_for(std::uint64_t wanted) const noexcept;
   void place_buffers();
   /// Copies a tensor from the buffers that stand in for memory which its writer can't reach.
   void unstage() noexcept;
@@ -237,7 +237,7 @@ class SlotState {
   std::vector<Tensor> tensors_;         ///< by buffer
   const std::uint64_t report_idle_;     ///< credits that are reported when there is time
   const std::uint64_t report_pressed_;  ///< credits that are reported even if there is none
-  board::EdgeRow row_;
+  stats::EdgeRow row_;
   p2p::EdgeCounters& counters_;
   std::vector<int> needs_;
   Needed needed_ = Needed::always;

@@ -95,7 +95,7 @@ std::shared_ptr<detail::SlotState> SlotTable::expose(const SlotSpec& spec, const
     slots_.emplace(id, state);
     is_awaited = waiting_count_ != 0;
   }
-  local_.recorder.control(board::Event::exposed, -1, id, spec.depth);
+  local_.recorder.control(stats::Event::exposed, -1, id, spec.depth);
   if (is_awaited) local_.progress.post([this, name = spec.name] { retry_waiting(name); });
   return state;
 }
@@ -127,7 +127,7 @@ std::shared_ptr<detail::RemoteSlotState> SlotTable::attach(int owner, const Slot
     const std::lock_guard lock(mutex_);
     remotes_.emplace(id, state);
   }
-  local_.recorder.control(board::Event::attach_asked, owner, id);
+  local_.recorder.control(stats::Event::attach_asked, owner, id);
   bool shared = false;
   local_.progress.run([&] {
     shared = mesh_.share(peer, state->credit_chunk());
@@ -148,7 +148,7 @@ std::shared_ptr<detail::RemoteSlotState> SlotTable::attach(int owner, const Slot
   const WaitEnd end = local_.waiter.wait(
       answered, [&] { return peer.gone(); }, deadline,
       [&] {
-        return board::WaitAbout{.operation = board::Operation::attach, .peer = owner, .slot = id};
+        return stats::WaitAbout{.operation = stats::Operation::attach, .peer = owner, .slot = id};
       });
   if (end == WaitEnd::ready && state->attach_state() == Attach::granted) return state;
   ErrorDetail detail;
@@ -157,7 +157,7 @@ std::shared_ptr<detail::RemoteSlotState> SlotTable::attach(int owner, const Slot
     forget_remote(id);
   } else {
     local_.recorder.control(
-        end == WaitEnd::timeout ? board::Event::timeout : board::Event::attach_withdrawn, owner,
+        end == WaitEnd::timeout ? stats::Event::timeout : stats::Event::attach_withdrawn, owner,
         id);
     // Kept until the owner has answered: it may have granted meanwhile, and write the credit word.
     local_.progress.post([this, state, &peer] {
@@ -196,7 +196,7 @@ void SlotTable::close(std::shared_ptr<detail::SlotState> slot) noexcept {
     if (auto entry = by_name_.extract(slot->spec().name)) closed_.add(std::move(entry.key()));
   }
   slot->show_closing();
-  local_.recorder.control(board::Event::closing, -1, slot->id());
+  local_.recorder.control(stats::Event::closing, -1, slot->id());
   local_.progress.post([this, slot = std::move(slot)] {
     if (slot->begin_close() == 0) {
       const std::lock_guard lock(mutex_);
@@ -210,7 +210,7 @@ void SlotTable::close(std::shared_ptr<detail::SlotState> slot) noexcept {
 void SlotTable::detach(std::shared_ptr<detail::RemoteSlotState> remote) noexcept {
   remote->drop_pending();
   remote->show_closing();
-  local_.recorder.control(board::Event::detached, remote->owner().rank, remote->id());
+  local_.recorder.control(stats::Event::detached, remote->owner().rank, remote->id());
   local_.progress.post([this, remote = std::move(remote)] {
     // The owner writes the credit word until it has answered.
     if (remote->owner_has_closed() || remote->owner().silent.load())

@@ -24,7 +24,7 @@ enum class MessageType : std::uint32_t {
   forget,         ///< shm: adopted memory was given back
   chunk_again,    ///< shm: a chunk's descriptor has not come: there was no room for it
   reaches,        ///< shm: whether the connector reaches into the acceptor's process
-  board,          ///< shm: the sender's status board, to be kept for when it is dead
+  stats,          ///< shm: the sender's stats segment, to be kept for when it is dead
   registered,     ///< verbs: where a chunk lies and its key, before what refers to it
   given_back,     ///< verbs: adopted memory was given back
   attach,         ///< asks for an end of a slot

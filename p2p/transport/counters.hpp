@@ -1,13 +1,13 @@
 // A slot's and a path's counters, written where the work is posted and read by anybody: they lie on
-// the rank's status board.
+// the rank's stats segment.
 #pragma once
 
-#include "base/board/layout.hpp"
+#include "base/stats/layout.hpp"
 
 namespace weft::p2p {
 
-using board::Counter;
-using board::EdgeCounters;
-using board::PathCounters;
+using stats::Counter;
+using stats::EdgeCounters;
+using stats::PathCounters;
 
 }  // namespace weft::p2p

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <new>
 
-#include "base/board/recording.hpp"
+#include "base/stats/recording.hpp"
 #include "base/os/asymmetric_barrier.hpp"
 #include "base/os/cpus.hpp"
 #include "base/os/host_identity.hpp"
@@ -48,23 +48,23 @@ std::string record_dir(const Config& config) {
   return folder;
 }
 
-/// Where the board lies that nobody else holds; empty: nowhere.
-std::string board_file(const LocalRankOptions& options, const std::string& host) {
+/// Where the stats segment lies that nobody else holds; empty: nowhere.
+std::string stats_file(const LocalRankOptions& options, const std::string& host) {
   const std::string folder = record_dir(options.config);
   if (folder.empty() || !options.alone_on_host || options.sleeper != nullptr) return {};
-  return fmt::format("{}/{}{}", folder, board::kBoardFileBegin,
-                     board::file_stem(options.job, options.rank, host, ::getpid()));
+  return fmt::format("{}/{}{}", folder, stats::kStatsFileBegin,
+                     stats::file_stem(options.job, options.rank, host, ::getpid()));
 }
 
-std::shared_ptr<board::StatusBoard> make_board(const LocalRankOptions& options) {
+std::shared_ptr<stats::StatsSegment> make_stats(const LocalRankOptions& options) {
   const os::HostIdentity host = os::host_identity();
-  auto made = board::StatusBoard::create(
+  auto made = stats::StatsSegment::create(
       {.rank = options.rank,
        .size = options.size,
        .host = host.name,
        .boot = host.boot,
        .job = options.job,
-       .file = board_file(options, host.name),
+       .file = stats_file(options, host.name),
        .shared = options.sleeper == nullptr,
        .may_grow = [](std::size_t bytes) { return !refusal_to_grow(bytes); }});
   if (!made->hidden_because().empty())
@@ -73,10 +73,10 @@ std::shared_ptr<board::StatusBoard> make_board(const LocalRankOptions& options) 
   return made;
 }
 
-board::RecordLevel record_level(const Config& config) {
+stats::RecordLevel record_level(const Config& config) {
   const std::string& text = config.text(Setting::record);
-  if (text == "off") return board::RecordLevel::off;
-  return text == "all" ? board::RecordLevel::all : board::RecordLevel::control;
+  if (text == "off") return stats::RecordLevel::off;
+  return text == "all" ? stats::RecordLevel::all : stats::RecordLevel::control;
 }
 
 os::Fd make_event() {
@@ -94,8 +94,8 @@ LocalRank::LocalRank(LocalRankOptions options)
       size(options.size),
       log(options.log),
       mapper(options.mapper),
-      board(make_board(options)),
-      recorder(board->ring_state(), board->ring(), record_level(options.config)),
+      stats(make_stats(options)),
+      recorder(stats->ring_state(), stats->ring(), record_level(options.config)),
       record_dir(p2p::record_dir(options.config)),
       only_fabric(options.config.text(Setting::fabric) == "auto" ? ""
                                                               : options.config.text(Setting::fabric)),
@@ -110,7 +110,7 @@ LocalRank::LocalRank(LocalRankOptions options)
       hidden(make_arena(ArenaSort::hidden, options)),
       adopted(std::make_shared<AdoptedMemory>(control)),
       resource(data),
-      waits_(board->waits(), recorder),
+      waits_(stats->waits(), recorder),
       spin_(options.config.time(Setting::spin)),
       unforked_(mapper->fork_mark().word()),
       bell_block_(control, sizeof(Doorbell)),
@@ -118,7 +118,7 @@ LocalRank::LocalRank(LocalRankOptions options)
       waiter(*new (bell_block_.data()) Doorbell{}, WaitPolicy{},
              options.config.time(Setting::timeout).value(), options.sleeper),
       progress(*options.progress) {
-  rejected_connections.count_in(board->rejected_connections());
+  rejected_connections.count_in(stats->rejected_connections());
   waiter.show_on(&waits_);
 }
 
@@ -126,9 +126,9 @@ void LocalRank::write_recording(std::string_view why, int of) noexcept {
   if (record_dir.empty() || forked()) return;
   try {
     const auto held =
-        of < 0 ? std::optional(board::BoardView::of(board->bytes())) : held_boards.of(of);
+        of < 0 ? std::optional(stats::StatsView::of(stats->bytes())) : pinned_peer_stats.of(of);
     if (!held) return;
-    const std::string path = board::write_recording(
+    const std::string path = stats::write_recording(
         *held, record_dir, {.why = why, .by_rank = rank, .only_if_none = of >= 0});
     log->info(Subsystem::tool, "recording: {}", path);
   } catch (const std::exception& error) {

@@ -8,10 +8,10 @@
 #include <optional>
 #include <string>
 
-#include "base/board/held_boards.hpp"
-#include "base/board/recorder.hpp"
-#include "base/board/status_board.hpp"
-#include "base/board/waits.hpp"
+#include "base/stats/pinned_peer_stats.hpp"
+#include "base/stats/recorder.hpp"
+#include "base/stats/stats_segment.hpp"
+#include "base/stats/waits.hpp"
 #include "base/config.hpp"
 #include "base/log.hpp"
 #include "base/os/fd.hpp"
@@ -41,7 +41,7 @@ struct LocalRankOptions {
   std::size_t private_chunk = 64u << 10;
   topology::Placement placement = {};  ///< its NIC, and where its memory had best lie
   std::string job = {};                ///< as the launcher names it
-  bool alone_on_host = false;          ///< no other rank can hold its board
+  bool alone_on_host = false;          ///< no other rank can hold its stats segment
 };
 
 /// Arenas, doorbell, progress and policy of one rank. Lives as long as its mesh and slots.
@@ -54,9 +54,9 @@ class LocalRank {
   const int size;
   const std::shared_ptr<Log> log;
   const std::shared_ptr<SegmentMapper> mapper;
-  const std::shared_ptr<board::StatusBoard> board;  ///< what other processes see of this rank
-  board::Recorder recorder;                         ///< any thread
-  board::HeldBoards held_boards;                    ///< of other ranks of the host
+  const std::shared_ptr<stats::StatsSegment> stats;  ///< what other processes see of this rank
+  stats::Recorder recorder;                         ///< any thread
+  stats::PinnedPeerStats pinned_peer_stats;                    ///< of other ranks of the host
   const std::string record_dir;                     ///< WEFT_RECORD_DIR; empty: no recordings
   const std::string only_fabric;                    ///< WEFT_FABRIC; empty: any
   const std::optional<std::size_t> stream_bytes;    ///< puts from this size on bypass the cache
@@ -111,12 +111,12 @@ class LocalRank {
   /// Whether the range lies in one of the arenas, all of which the fabrics know.
   bool reachable(const std::byte* data, std::size_t bytes) const noexcept;
 
-  /// Writes the rank's recording to WEFT_RECORD_DIR, or that of `of`, whose board is held here.
+  /// Writes the rank's recording to WEFT_RECORD_DIR, or that of `of`, whose stats segment is held here.
   /// Nothing happens where no folder was given. Any thread; takes a millisecond or so.
   void write_recording(std::string_view why, int of = -1) noexcept;
 
  private:
-  board::Waits waits_;
+  stats::Waits waits_;
   const std::optional<std::chrono::nanoseconds> spin_;  ///< WEFT_SPIN; none: decided by itself
   const std::atomic<std::uint32_t>& unforked_;          ///< the mapper's fork mark
   OwnedBlock bell_block_;

@@ -118,7 +118,7 @@ bool Health::is_dead(int rank, nanoseconds silence) {
 }
 
 void Health::show(int rank, PeerHealth health, const std::string& condition) {
-  board::PathEntry& shown = *mesh_.peer(rank).shown;
+  stats::PathEntry& shown = *mesh_.peer(rank).shown;
   const auto before = static_cast<PeerHealth>(shown.health.load(std::memory_order_relaxed));
   // Stays a while, as the reason for what may follow: only with another state it says what is now.
   if (health != PeerHealth::alive || !condition.empty() || !shown.condition.get().empty())

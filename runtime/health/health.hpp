@@ -21,7 +21,7 @@ namespace weft::detail {
 
 /// Judges silence of ranks on other hosts, and looks whether those of this host are stopped: at the
 /// next that run, as one goes round, and at all that others have found stopped. What it thinks is
-/// shown on the status board. Progress thread only, but for the constructor.
+/// shown on the stats segment. Progress thread only, but for the constructor.
 class Health final : public p2p::Liveness {
  public:
   /// The other three must outlive it.

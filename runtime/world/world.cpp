@@ -75,7 +75,7 @@ Result<std::size_t> one_ready(detail::WorldState& world, std::span<Handle* const
     for (Handle* handle : handles) end_of(*handle).before_wait();
   const p2p::WaitEnd end = local.waiter.wait(
       ready, [&] { return any([](auto&& e) { return e.broken(); }); }, deadline,
-      [] { return board::WaitAbout{.operation = board::Operation::any}; });
+      [] { return stats::WaitAbout{.operation = stats::Operation::any}; });
   if (end != p2p::WaitEnd::timeout) {
     world.next_any.store(found + 1, std::memory_order_relaxed);
     return found;

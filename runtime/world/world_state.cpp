@@ -157,7 +157,7 @@ void WorldState::introduce(Deadline deadline) {
   mesh.connect(std::move(addresses), deadline);
   membership->open();
   if (thread_) local.progress.run([this] { health.watch_host(*thread_); });
-  local.recorder.control(board::Event::joined, -1, 0, static_cast<std::uint64_t>(size));
+  local.recorder.control(stats::Event::joined, -1, 0, static_cast<std::uint64_t>(size));
   log->info(Subsystem::boot, "joined as rank {} of {} ({} on this host) by {}", rank, size,
             local_size, bootstrap_->name());
 }
@@ -220,7 +220,7 @@ void WorldState::on_gone(p2p::Peer& peer) {
   slots.on_gone(peer);
   signals.on_gone(peer);
   collectives.on_gone(peer);
-  if (peer.state.load() != p2p::PeerState::failed) return local.held_boards.drop(peer.rank);
+  if (peer.state.load() != p2p::PeerState::failed) return local.pinned_peer_stats.drop(peer.rank);
   const std::string why = mesh.peer_status(peer.rank).detail().message;
   local.write_recording(why, peer.rank);
   if (!failure_seen_.empty()) return;

@@ -60,8 +60,8 @@ void ShmFabric::on_message(Link& link, std::span<const std::byte> bytes,
   else if (const auto again = parse<ChunkAgainMessage>(bytes);
            again && type == MessageType::chunk_again)
     partner.channel->share_again(again->chunk);
-  else if (type == MessageType::board)
-    on_board(partner, std::move(descriptors));
+  else if (type == MessageType::stats)
+    on_stats(partner, std::move(descriptors));
   else if (type == MessageType::adopted || type == MessageType::forget ||
            type == MessageType::reaches)
     on_adopted(partner, bytes);
@@ -171,7 +171,7 @@ void ShmFabric::greet(Partner& partner, Link& link, const HelloMessage& hello,
                        cross_memory_ ? "the kernel does not let this process reach into it"
                                      : "WEFT_CROSS_MEMORY=off");
     partner.channel = channel.get();
-    share_board(link);
+    share_stats(link);
     events_.connected(partner.rank, std::move(channel));
   } catch (const Error& error) {
     events_.short_of(error);
@@ -190,16 +190,16 @@ void ShmFabric::on_adopted(Partner& partner, std::span<const std::byte> bytes) {
     partner.channel->reached_by_peer(said->reaches != 0);
 }
 
-void ShmFabric::share_board(Link& link) {
-  if (link.rank == local_.rank || !local_.board->file()) return;
-  const std::array<int, 1> descriptor = {local_.board->file().get()};
-  link.send(BoardMessage{}, descriptor);
+void ShmFabric::share_stats(Link& link) {
+  if (link.rank == local_.rank || !local_.stats->file()) return;
+  const std::array<int, 1> descriptor = {local_.stats->file().get()};
+  link.send(StatsMessage{}, descriptor);
 }
 
-void ShmFabric::on_board(const Partner& partner, std::vector<os::Fd> descriptors) {
+void ShmFabric::on_stats(const Partner& partner, std::vector<os::Fd> descriptors) {
   // None comes where this rank has no descriptors left; it can do without.
   if (descriptors.size() == 1)
-    local_.held_boards.keep(partner.rank, std::move(descriptors.front()));
+    local_.pinned_peer_stats.keep(partner.rank, std::move(descriptors.front()));
 }
 
 void ShmFabric::on_chunk(Partner& partner, std::span<const std::byte> bytes,
@@ -226,7 +226,7 @@ void ShmFabric::on_chunk(Partner& partner, std::span<const std::byte> bytes,
     try {
       partner.channel->add_chunk(
           chunk->chunk, local_.mapper->map(descriptors[0], chunk->bytes, access_to(chunk->chunk)));
-      local_.recorder.control(board::Event::chunk_mapped, partner.rank, 0, chunk->chunk);
+      local_.recorder.control(stats::Event::chunk_mapped, partner.rank, 0, chunk->chunk);
     } catch (const Error& error) {
       lacks(fmt::format("{} bytes of memory of rank {} can't be mapped: {}", chunk->bytes,
                         partner.rank, error.detail().message),

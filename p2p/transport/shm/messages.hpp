@@ -42,8 +42,8 @@ struct ReachesMessage {  // the connector's, after the welcome
   std::uint32_t reaches = 0;
 };
 
-struct BoardMessage {  // with the board's descriptor
-  static constexpr MessageType kType = MessageType::board;
+struct StatsMessage {  // with the stats segment's descriptor
+  static constexpr MessageType kType = MessageType::stats;
   MessageType type = kType;
   std::uint32_t reserved = 0;
 };

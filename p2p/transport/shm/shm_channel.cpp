@@ -116,7 +116,7 @@ bool ShmChannel::share(std::uint32_t chunk) {
   }
   const Arena& arena = *local_.arena_of(chunk);
   const int fd = arena.chunk_fd(chunk).get();
-  local_.recorder.control(board::Event::chunk_shared, link_.rank, 0, chunk);
+  local_.recorder.control(stats::Event::chunk_shared, link_.rank, 0, chunk);
   counters().control_messages.add(1);
   link_.send(ChunkMessage{.chunk = chunk, .bytes = arena.chunk_bytes(chunk)}, std::span(&fd, 1));
   return true;

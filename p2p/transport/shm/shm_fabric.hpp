@@ -66,8 +66,8 @@ class ShmFabric final : public Fabric {
   void tick();
 
   void send_hello(Link& link, MessageType type, bool reaches);
-  void share_board(Link& link);
-  void on_board(const Partner& partner, std::vector<os::Fd> descriptors);
+  void share_stats(Link& link);
+  void on_stats(const Partner& partner, std::vector<os::Fd> descriptors);
   void on_adopted(Partner& partner, std::span<const std::byte> bytes);
   void on_message(Link& link, std::span<const std::byte> bytes, std::vector<os::Fd> descriptors);
   void on_introduction(Link& link, std::span<const std::byte> bytes,

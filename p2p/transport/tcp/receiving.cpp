@@ -230,7 +230,7 @@ bool TcpChannel::end_record(Rail& rail, const Head& head) {
       const std::lock_guard lock(chunks_mutex_);
       chunks_[head.key] = head.address;
       counters().registrations.add(1);
-      rank_.local.recorder.control(board::Event::chunk_mapped, peer_, 0, head.key);
+      rank_.local.recorder.control(stats::Event::chunk_mapped, peer_, 0, head.key);
       return true;
     }
     case Kind::chunk_gone: {

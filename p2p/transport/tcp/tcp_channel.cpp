@@ -89,7 +89,7 @@ bool TcpChannel::share(std::uint32_t chunk) {
   }
   exports_.add(chunk, data, bytes);
   shared_.insert(chunk);
-  rank_.local.recorder.control(board::Event::chunk_shared, peer_, 0, chunk);
+  rank_.local.recorder.control(stats::Event::chunk_shared, peer_, 0, chunk);
   counters().control_messages.add(1);
   post({.kind = Kind::chunk, .address = bytes, .key = chunk});
   return true;

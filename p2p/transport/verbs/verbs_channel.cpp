@@ -139,7 +139,7 @@ bool VerbsChannel::share(std::uint32_t chunk) {
     return false;
   }
   shared_.insert(chunk);
-  rank_.local.recorder.control(board::Event::chunk_shared, peer_, 0, chunk);
+  rank_.local.recorder.control(stats::Event::chunk_shared, peer_, 0, chunk);
   send(as_bytes(RegisteredMessage{.chunk = chunk,
                                   .address = reinterpret_cast<std::uint64_t>(region->data),
                                   .bytes = region->bytes,
@@ -159,7 +159,7 @@ bool VerbsChannel::handle(std::span<const std::byte> message) {
       chunks_[chunk->chunk] = {chunk->address, chunk->bytes, chunk->remote_key};
     }
     counters().registrations.add(1);
-    rank_.local.recorder.control(board::Event::chunk_mapped, peer_, 0, chunk->chunk);
+    rank_.local.recorder.control(stats::Event::chunk_mapped, peer_, 0, chunk->chunk);
     rank_.local.ring();  // somebody may wait for just this chunk
     return true;
   }

@@ -145,7 +145,7 @@ def check_bad_use(tmp):
     with open(not_one, "w") as file:
         file.write("x" * 9000)
     error = tool("weft-trace", "show", not_one, status=2)
-    expect("no status board" in error and error.count("\n") == 1, error)
+    expect("no stats segment" in error and error.count("\n") == 1, error)
     tool("weft-trace", "merge", os.path.join(tmp, "missing"), status=2)
     error = tool("weft-chaos", "--cut", "--", "true", status=2)
     expect("--cut-command" in error and error.count("\n") == 1, error)

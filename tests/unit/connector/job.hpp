@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/board/board_view.hpp"
+#include "base/stats/stats_view.hpp"
 #include "base/config.hpp"
 #include "p2p/transport/wireup/connector.hpp"
 
@@ -122,7 +122,7 @@ class Rank final : public ConnectorEvents {
   }
   /// As anybody can read it.
   std::uint64_t rejected_connections() {
-    return board::BoardView::of(local_.board->bytes()).totals().rejected_connections.load();
+    return stats::StatsView::of(local_.stats->bytes()).totals().rejected_connections.load();
   }
   ProgressThread& thread() { return thread_; }
 

@@ -33,7 +33,7 @@ Sizes sizes();
 
 /// Descriptors of a rank that has neither data memory nor RDMA: what it and PMIx need by itself,
 /// with the three that every process has, and what each rank of its host adds (socket, pidfd, event
-/// descriptor, status board).
+/// descriptor, stats segment).
 inline constexpr int kDescriptors = 25;
 inline constexpr int kDescriptorsPerRank = 4;
 

@@ -1,24 +1,24 @@
-#include "base/board/held_boards.hpp"
+#include "base/stats/pinned_peer_stats.hpp"
 
 #include <utility>
 
-namespace weft::board {
+namespace weft::stats {
 
-void HeldBoards::keep(int rank, os::Fd file) {
+void PinnedPeerStats::keep(int rank, os::Fd file) {
   const std::lock_guard lock(mutex_);
   files_.insert_or_assign(rank, std::move(file));
 }
 
-void HeldBoards::drop(int rank) {
+void PinnedPeerStats::drop(int rank) {
   const std::lock_guard lock(mutex_);
   files_.erase(rank);
 }
 
-std::optional<BoardView> HeldBoards::of(int rank) const {
+std::optional<StatsView> PinnedPeerStats::of(int rank) const {
   const std::lock_guard lock(mutex_);
   const auto held = files_.find(rank);
   if (held == files_.end()) return std::nullopt;
-  return BoardView::open(held->second);
+  return StatsView::open(held->second);
 }
 
-}  // namespace weft::board
+}  // namespace weft::stats segment

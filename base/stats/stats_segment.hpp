@@ -1,4 +1,4 @@
-// The board on which a rank keeps its counters and its recorder, and lends places for them.
+// The stats segment on which a rank keeps its counters and its recorder, and lends places for them.
 #pragma once
 
 #include <cstdint>
@@ -10,21 +10,21 @@
 #include <string_view>
 #include <vector>
 
-#include "base/board/layout.hpp"
+#include "base/stats/layout.hpp"
 #include "base/os/fd.hpp"
 #include "base/os/mapping.hpp"
 
-namespace weft::board {
+namespace weft::stats {
 
-class StatusBoard;
+class StatsSegment;
 
-struct BoardOptions {
+struct StatsOptions {
   int rank = 0;
   int size = 1;
   std::string host{};
   std::string boot{};               ///< the kernel's boot identity
   std::string job{};                ///< as the launcher names it
-  std::string file{};               ///< the board's name, if it is to have one: an absolute path
+  std::string file{};               ///< the stats segment's name, if it is to have one: an absolute path
   bool shared = true;               ///< false: this process alone needs it
   std::uint32_t records = 4096;     ///< of the recorder's ring; a power of two
   std::uint32_t max_edges = 32768;  ///< further ones are counted, not shown
@@ -42,13 +42,13 @@ struct EdgeAbout {
   int peer = -1;
 };
 
-/// A slot end's place on the board, given back with it. When the board has none left the counts are
+/// A slot end's place on the stats segment, given back with it. When the stats segment has none left the counts are
 /// kept all the same, where only this process sees them.
 /// Thread-safety: each counter one writer at a time; the rest any thread.
 class EdgeRow {
  public:
   /// Throws std::bad_alloc.
-  EdgeRow(std::shared_ptr<StatusBoard> board, const EdgeAbout& about);
+  EdgeRow(std::shared_ptr<StatsSegment> stats, const EdgeAbout& about);
   EdgeRow(const EdgeRow&) = delete;
   EdgeRow& operator=(const EdgeRow&) = delete;
   ~EdgeRow();
@@ -63,25 +63,25 @@ class EdgeRow {
   bool shown() const noexcept { return hidden_ == nullptr; }
 
  private:
-  std::shared_ptr<StatusBoard> board_;
+  std::shared_ptr<StatsSegment> stats_;
   std::unique_ptr<EdgeEntry> hidden_;
   EdgeEntry* entry_ = nullptr;
 };
 
 /// A sealed memfd with no name in any file system: it goes with its rank and with who holds its
-/// descriptor. With BoardOptions::file it is that file instead, which outlives a rank that dies and
+/// descriptor. With StatsOptions::file it is that file instead, which outlives a rank that dies and
 /// goes with one that ends in order. Its pages exist before they are touched. Where it can't be had
-/// (descriptors, RLIMIT_FSIZE, memory) the rank runs on with a board that nobody else sees.
+/// (descriptors, RLIMIT_FSIZE, memory) the rank runs on with a stats segment that nobody else sees.
 /// Thread-safety: any thread.
-class StatusBoard {
+class StatsSegment {
  public:
   /// Throws Error(system) when there is not even memory for a hidden one.
-  static std::shared_ptr<StatusBoard> create(BoardOptions options);
-  ~StatusBoard();
-  StatusBoard(const StatusBoard&) = delete;
-  StatusBoard& operator=(const StatusBoard&) = delete;
+  static std::shared_ptr<StatsSegment> create(StatsOptions options);
+  ~StatsSegment();
+  StatsSegment(const StatsSegment&) = delete;
+  StatsSegment& operator=(const StatsSegment&) = delete;
 
-  /// Why other processes can't see the board; empty when they can.
+  /// Why other processes can't see the stats segment; empty when they can.
   const std::string& hidden_because() const noexcept { return hidden_because_; }
   /// None when hidden.
   const os::Fd& file() const noexcept { return file_; }
@@ -100,7 +100,7 @@ class StatusBoard {
 
  private:
   friend class EdgeRow;
-  explicit StatusBoard(BoardOptions options);
+  explicit StatsSegment(StatsOptions options);
   void map();
   os::Fd make_file() const;
   void remove_file() noexcept;
@@ -120,7 +120,7 @@ class StatusBoard {
   }
   Totals& totals() noexcept { return *at<Totals>(SectionIndex::totals); }
 
-  const BoardOptions options_;
+  const StatsOptions options_;
   os::Fd file_;
   os::Mapping memory_;
   std::string hidden_because_;
@@ -130,4 +130,4 @@ class StatusBoard {
   std::vector<EdgeEntry*> free_;
 };
 
-}  // namespace weft::board
+}  // namespace weft::stats segment

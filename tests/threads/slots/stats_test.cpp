@@ -5,32 +5,32 @@
 #include <filesystem>
 #include <set>
 
-#include "base/board/board_view.hpp"
+#include "base/stats/stats_view.hpp"
 #include "tests/threads/slots/edges.hpp"
 #include "tests/threads/slots/ranks.hpp"
 
 namespace weft::tests {
 namespace {
 
-using board::BoardView;
-using board::EdgeState;
-using board::Event;
+using stats::StatsView;
+using stats::EdgeState;
+using stats::Event;
 
 const SlotSpec kPut{.name = "put", .dtype = DType::f32, .shape = {500}, .depth = 2};
 const SlotSpec kPublished{
     .name = "published", .dtype = DType::f32, .shape = {500}, .depth = 2, .writer = Writer::owner};
 
-/// A second mapping of the rank's board, found as a tool finds it.
-BoardView board_of(int rank) {
+/// A second mapping of the rank's stats segment, found as a tool finds it.
+StatsView stats_of_rank(int rank) {
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
     std::error_code gone;  // another rank's thread may have closed it
     const auto target = std::filesystem::read_symlink(entry.path(), gone).string();
     if (!contains(target, "memfd:weft-status")) continue;
     const os::Fd file(::open(entry.path().c_str(), O_RDONLY | O_CLOEXEC));
-    auto view = BoardView::open(file);
+    auto view = StatsView::open(file);
     if (view.identity().rank == rank) return view;  // its own, or kept by another: the same memory
   }
-  throw std::runtime_error("rank " + std::to_string(rank) + " has no status board");
+  throw std::runtime_error("rank " + std::to_string(rank) + " has no stats segment");
 }
 
 auto line(const EdgeReport& edge) {
@@ -40,12 +40,12 @@ auto line(const EdgeReport& edge) {
                     c.control_messages, c.registrations);
 }
 
-TEST(Board, ShowsTheCountersThatTheWorldReports) {
+TEST(StatsSegmentTest, ShowsTheCountersThatTheWorldReports) {
   Meeting meeting(2);
   run_ranks(
       2,
       [&](World& world) {
-        const auto board = board_of(world.rank());
+        const auto stats = stats_of_rank(world.rank());
         auto slot = world.expose(kPut);
         auto published = world.expose(kPublished);
         auto remote = world.attach(1 - world.rank(), kPut);
@@ -63,19 +63,19 @@ TEST(Board, ShowsTheCountersThatTheWorldReports) {
         std::multiset<decltype(line({}))> reported;
         std::multiset<decltype(line({}))> shown;
         for (const auto& edge : report.edges) reported.insert(line(edge));
-        for (const auto& edge : board.edges()) {
+        for (const auto& edge : stats.edges()) {
           EXPECT_EQ(edge.state, EdgeState::live);
           shown.insert(line(edge.report));
         }
         EXPECT_EQ(shown.size(), 4U);
         EXPECT_EQ(shown, reported);
-        ASSERT_EQ(board.paths().size(), report.paths.size());
+        ASSERT_EQ(stats.paths().size(), report.paths.size());
         for (std::size_t i = 0; i < report.paths.size(); ++i) {
-          const auto& path = board.paths()[i];
+          const auto& path = stats.paths()[i];
           EXPECT_EQ(path.peer, report.paths[i].peer);
           EXPECT_EQ(path.pid, report.paths[i].pid);
           EXPECT_EQ(path.fabric.get(), report.paths[i].fabric);
-          EXPECT_EQ(path.state.load(), board::PathState::connected);
+          EXPECT_EQ(path.state.load(), stats::PathState::connected);
           EXPECT_EQ(path.counters.control_messages.get(),
                     report.paths[i].counters.control_messages);
           EXPECT_EQ(path.counters.registrations.get(), report.paths[i].counters.registrations);
@@ -85,9 +85,9 @@ TEST(Board, ShowsTheCountersThatTheWorldReports) {
       settings());
 }
 
-std::vector<Event> events_of(const BoardView& board) {
+std::vector<Event> events_of(const StatsView& stats) {
   std::vector<Event> events;
-  for (const auto& event : board.recorder().last(4096).events) events.push_back(event.event);
+  for (const auto& event : stats.recorder().last(4096).events) events.push_back(event.event);
   return events;
 }
 
@@ -99,12 +99,12 @@ bool happened(const std::vector<Event>& events, const std::vector<Event>& wanted
   return next == wanted.size();
 }
 
-TEST(Board, RecordsTheLifeOfASlot) {
+TEST(StatsSegmentTest, RecordsTheLifeOfASlot) {
   Meeting meeting(2);
   run_ranks(
       2,
       [&](World& world) {
-        const auto board = board_of(world.rank());
+        const auto stats = stats_of_rank(world.rank());
         if (world.rank() == 0) {
           {
             auto slot = world.expose(kPut);
@@ -113,12 +113,12 @@ TEST(Board, RecordsTheLifeOfASlot) {
             EXPECT_EQ(slot.wait(Deadline::after({})).code(), Code::timeout);
             // Not after closing: whose slot is closed agrees to that, and leaves no attachment.
             EXPECT_TRUE(soon([&] {
-              return happened(events_of(board), {Event::attachment_made, Event::attachment_removed});
+              return happened(events_of(stats), {Event::attachment_made, Event::attachment_removed});
             }));
           }
           meeting.wait();
           EXPECT_TRUE(soon([&] {
-            return happened(events_of(board), {Event::joined, Event::exposed, Event::attachment_made,
+            return happened(events_of(stats), {Event::joined, Event::exposed, Event::attachment_made,
                                                Event::timeout, Event::closing});
           }));
         } else {
@@ -128,61 +128,61 @@ TEST(Board, RecordsTheLifeOfASlot) {
           }
           meeting.wait();
           meeting.wait();
-          EXPECT_TRUE(happened(events_of(board), {Event::joined, Event::attach_asked,
+          EXPECT_TRUE(happened(events_of(stats), {Event::joined, Event::attach_asked,
                                                   Event::attach_granted, Event::detached}));
           // The data path is not recorded unless it is asked for.
-          EXPECT_FALSE(happened(events_of(board), {Event::put}));
+          EXPECT_FALSE(happened(events_of(stats), {Event::put}));
         }
-        EXPECT_TRUE(happened(events_of(board), {Event::connected, Event::connected}));
+        EXPECT_TRUE(happened(events_of(stats), {Event::connected, Event::connected}));
       },
       settings());
 }
 
-TEST(Board, RecordsEveryTransferWhenAsked) {
+TEST(StatsSegmentTest, RecordsEveryTransferWhenAsked) {
   Meeting meeting(2);
   run_ranks(
       2,
       [&](World& world) {
-        const auto board = board_of(world.rank());
+        const auto stats = stats_of_rank(world.rank());
         if (world.rank() == 0) {
           auto slot = world.expose(kPut);
           EXPECT_TRUE(slot.wait().ok());
-          EXPECT_TRUE(happened(events_of(board), {Event::arrived, Event::let_go}));
+          EXPECT_TRUE(happened(events_of(stats), {Event::arrived, Event::let_go}));
           meeting.wait();
         } else {
           auto remote = world.attach(0, kPut);
           remote.put(world.allocate(kPut.dtype, kPut.shape)).wait().or_throw();
-          EXPECT_TRUE(happened(events_of(board), {Event::attach_granted, Event::put}));
+          EXPECT_TRUE(happened(events_of(stats), {Event::attach_granted, Event::put}));
           meeting.wait();
         }
       },
       settings().with(Setting::record, "all"));
 }
 
-TEST(Board, GivesAnEdgesPlaceToTheNext) {
+TEST(StatsSegmentTest, GivesAnEdgesPlaceToTheNext) {
   run_ranks(
       1,
       [&](World& world) {
-        const auto board = board_of(0);
+        const auto stats = stats_of_rank(0);
         for (int i = 0; i < 50; ++i) {
           auto slot = world.expose(kPut);
           auto remote = world.attach(0, kPut);
-          EXPECT_GE(board.edges().size(), 2U);
+          EXPECT_GE(stats.edges().size(), 2U);
         }
-        EXPECT_TRUE(soon([&] { return board.totals().edges_shown.load() == 0; }));
-        EXPECT_TRUE(board.edges().empty());
+        EXPECT_TRUE(soon([&] { return stats.totals().edges_shown.load() == 0; }));
+        EXPECT_TRUE(stats.edges().empty());
       },
       settings());
 }
 
-TEST(Board, CountsTheSameWithNothingRecorded) {
+TEST(StatsSegmentTest, CountsTheSameWithNothingRecorded) {
   run_ranks(
       1,
       [&](World& world) {
-        const auto board = board_of(0);
+        const auto stats = stats_of_rank(0);
         auto slot = world.expose(kPut);
-        EXPECT_EQ(board.edges().size(), 1U);
-        EXPECT_EQ(board.recorder().last(1).begun, 0U);
+        EXPECT_EQ(stats.edges().size(), 1U);
+        EXPECT_EQ(stats.recorder().last(1).begun, 0U);
       },
       settings().with(Setting::record, "off"));
 }

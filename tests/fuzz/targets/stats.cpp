@@ -1,4 +1,4 @@
-// A board, or a recording: laid out as the input says, then spoilt where it says so.
+// A stats segment, or a recording: laid out as the input says, then spoilt where it says so.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "base/board/board_view.hpp"
+#include "base/stats/stats_view.hpp"
 #include "tests/fuzz/input.hpp"
 #include "weft/error.hpp"
 
@@ -24,23 +24,23 @@ std::string lay_out(Input& input) {
   const auto waits = input.take<std::uint8_t>() % 4U;
   const auto records = 1U << (input.take<std::uint8_t>() % 4U);
   const auto edges = input.take<std::uint8_t>() % 4U;
-  const std::array<std::pair<std::size_t, std::uint32_t>, board::kSections> parts{
-      {{sizeof(board::Identity), 1U},
+  const std::array<std::pair<std::size_t, std::uint32_t>, stats::kSections> parts{
+      {{sizeof(stats::Identity), 1U},
        {1, 8U},
-       {sizeof(board::Recorded), 1U},
-       {sizeof(board::Totals), 1U},
-       {sizeof(board::PathEntry), paths},
-       {sizeof(board::WaitEntry), waits},
-       {sizeof(board::RingState), 1U},
-       {sizeof(board::Record), records},
-       {sizeof(board::EdgeEntry), edges}}};
-  std::size_t end = in_lines(sizeof(board::Header));
+       {sizeof(stats::Recorded), 1U},
+       {sizeof(stats::Totals), 1U},
+       {sizeof(stats::PathEntry), paths},
+       {sizeof(stats::WaitEntry), waits},
+       {sizeof(stats::RingState), 1U},
+       {sizeof(stats::Record), records},
+       {sizeof(stats::EdgeEntry), edges}}};
+  std::size_t end = in_lines(sizeof(stats::Header));
   for (const auto& [entry, count] : parts) end += in_lines(entry * count);
   std::vector<std::uint64_t> words(end / 8);
-  auto& header = *new (words.data()) board::Header{};
-  header.magic.store(board::kMagic);
-  header.version = board::kVersion;
-  std::size_t offset = in_lines(sizeof(board::Header));
+  auto& header = *new (words.data()) stats::Header{};
+  header.magic.store(stats::kMagic);
+  header.version = stats::kVersion;
+  std::size_t offset = in_lines(sizeof(stats::Header));
   for (std::size_t i = 0; i < parts.size(); ++i) {
     header.sections[i].offset = offset;
     header.sections[i].entry_bytes = static_cast<std::uint32_t>(parts[i].first);
@@ -49,19 +49,19 @@ std::string lay_out(Input& input) {
     offset += in_lines(parts[i].first * parts[i].second);
   }
   std::string bytes(reinterpret_cast<const char*>(words.data()), end);
-  board::Identity identity{};
+  stats::Identity identity{};
   identity.size = static_cast<std::int32_t>(paths);
   std::memcpy(bytes.data() + header.sections[0].offset, &identity, sizeof identity);
   return bytes;
 }
 
-void walk(const board::BoardView& view) {
-  std::size_t seen = view.legend().size();
-  for (const board::ShownEdge& edge : view.all_edges()) {
+void walk(const stats::StatsView& view) {
+  std::size_t seen = view.schema().size();
+  for (const stats::ShownEdge& edge : view.all_edges()) {
     require(edge.report.role <= Role::views);
     seen += edge.report.slot.size() + edge.report.fabric.size();
   }
-  for (const board::PathEntry& path : view.paths())
+  for (const stats::PathEntry& path : view.paths())
     seen += path.host.get().size() + path.condition.get().size();
   seen += view.waits().size() + view.recorder().all().events.size();
   for (const char* text : {view.identity().host.data(), view.identity().job.data(),
@@ -89,7 +89,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const os::Fd file(::memfd_create("fuzz", MFD_CLOEXEC));
   require(::write(file.get(), bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()));
   try {
-    walk(board::BoardView::copy_of(file));
+    walk(stats::StatsView::copy_of(file));
   } catch (const Error& error) {
     require(error.code() == Code::system);
   }

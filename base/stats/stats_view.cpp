@@ -1,4 +1,4 @@
-#include "base/board/board_view.hpp"
+#include "base/stats/stats_view.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -8,11 +8,11 @@
 #include <cerrno>
 #include <cstring>
 
-#include "base/board/packed.hpp"
+#include "base/stats/packed.hpp"
 #include "base/os/system_error.hpp"
 #include "weft/error.hpp"
 
-namespace weft::board {
+namespace weft::stats {
 namespace {
 
 constexpr std::array<std::size_t, kSections> kEntryBytes{sizeof(Identity),  1,
@@ -23,13 +23,13 @@ constexpr std::array<std::size_t, kSections> kEntryBytes{sizeof(Identity),  1,
 
 [[noreturn]] void refuse(const std::string& why) {
   throw Error(ErrorDetail{.code = Code::system,
-                          .operation = "status board",
+                          .operation = "stats segment",
                           .message = why,
                           .hint = "read it with the weft that the rank runs"});
 }
 
 void check_kind(const Header& header) {
-  if (header.magic.load(std::memory_order_acquire) != kMagic) refuse("it is no status board");
+  if (header.magic.load(std::memory_order_acquire) != kMagic) refuse("it is no stats segment");
   if (header.version != kVersion)
     refuse("its layout has version " + std::to_string(header.version) + ", this reader knows " +
            std::to_string(kVersion));
@@ -62,7 +62,7 @@ std::size_t end_of_entries(const Header& header, std::size_t file_bytes) {
       refuse("section " + std::to_string(i) + " does not lie within it");
     end = std::max(end, static_cast<std::size_t>(part.offset) + bytes);
   }
-  if (end > BoardView::kMostBytes) refuse(std::to_string(end) + " bytes are no status board");
+  if (end > StatsView::kMostBytes) refuse(std::to_string(end) + " bytes are no stats segment");
   return end;
 }
 
@@ -99,25 +99,25 @@ void end_texts(std::span<std::byte> copy) {
 
 }  // namespace
 
-BoardView BoardView::open(const os::Fd& file) {
+StatsView StatsView::open(const os::Fd& file) {
   struct stat about {};
   if (::fstat(file.get(), &about) != 0) os::throw_system_error("fstat", kFileName);
   const auto bytes = static_cast<std::size_t>(about.st_size);
-  if (bytes < sizeof(Header)) refuse(std::to_string(bytes) + " bytes are no status board");
+  if (bytes < sizeof(Header)) refuse(std::to_string(bytes) + " bytes are no stats segment");
   os::Mapping memory = os::Mapping::readable(file, bytes);
   const std::span<const std::byte> seen(memory.data(), bytes);
-  BoardView view(std::move(memory), {}, seen);
+  StatsView view(std::move(memory), {}, seen);
   view.check();
   return view;
 }
 
-BoardView BoardView::copy_of(const os::Fd& file) {
+StatsView StatsView::copy_of(const os::Fd& file) {
   struct stat about {};
   if (::fstat(file.get(), &about) != 0) os::throw_system_error("fstat", kFileName);
   const auto file_bytes = static_cast<std::size_t>(about.st_size);
   alignas(64) std::array<std::byte, sizeof(Header)> start{};
   if (!S_ISREG(about.st_mode) || read_start(file, start) < start.size())
-    refuse(std::to_string(file_bytes) + " bytes are no status board");
+    refuse(std::to_string(file_bytes) + " bytes are no stats segment");
   auto& header = *reinterpret_cast<Header*>(start.data());
   check_kind(header);
   const std::size_t bytes = end_of_entries(header, file_bytes);
@@ -132,20 +132,20 @@ BoardView BoardView::copy_of(const os::Fd& file) {
     edges.capacity = std::min(edges.present.load(), edges.capacity);
     std::memcpy(each.data(), start.data(), start.size());  // as it was checked
   }
-  BoardView view({}, std::move(copy), seen);
+  StatsView view({}, std::move(copy), seen);
   view.check();
   drop_torn(seen, again);
   end_texts(seen);
   return view;
 }
 
-BoardView BoardView::of(std::span<const std::byte> memory) {
-  BoardView view({}, {}, memory);
+StatsView StatsView::of(std::span<const std::byte> memory) {
+  StatsView view({}, {}, memory);
   view.check();
   return view;
 }
 
-void BoardView::check() const {
+void StatsView::check() const {
   check_kind(header());
   std::size_t end = sizeof(Header);  // one section lies behind the other
   for (std::size_t i = 0; i < kSections; ++i) {
@@ -157,7 +157,7 @@ void BoardView::check() const {
     end = part.offset + bytes;
   }
   for (const SectionIndex one :
-       {SectionIndex::identity, SectionIndex::legend, SectionIndex::recorded, SectionIndex::totals,
+       {SectionIndex::identity, SectionIndex::schema, SectionIndex::recorded, SectionIndex::totals,
         SectionIndex::recorder})
     if (section(one).capacity == 0)
       refuse("section " + std::to_string(static_cast<int>(one)) + " has no entries");
@@ -169,17 +169,17 @@ void BoardView::check() const {
     refuse("rank " + std::to_string(of.rank) + " of " + std::to_string(of.size) + " is none");
 }
 
-std::span<const PathEntry> BoardView::paths() const noexcept {
+std::span<const PathEntry> StatsView::paths() const noexcept {
   return {at<PathEntry>(SectionIndex::paths), section(SectionIndex::paths).capacity};
 }
 
-std::vector<ShownEdge> BoardView::edges() const {
+std::vector<ShownEdge> StatsView::edges() const {
   std::vector<ShownEdge> edges = all_edges();
   std::erase_if(edges, [](const ShownEdge& edge) { return edge.state == EdgeState::free; });
   return edges;
 }
 
-std::vector<ShownWait> BoardView::waits() const {
+std::vector<ShownWait> StatsView::waits() const {
   std::vector<ShownWait> waits;
   const Section& part = section(SectionIndex::waits);
   for (const WaitEntry& entry : std::span(at<WaitEntry>(SectionIndex::waits), part.capacity)) {
@@ -198,7 +198,7 @@ std::vector<ShownWait> BoardView::waits() const {
   return waits;
 }
 
-std::vector<ShownEdge> BoardView::all_edges() const {
+std::vector<ShownEdge> StatsView::all_edges() const {
   std::vector<ShownEdge> edges;
   const std::size_t present =
       std::min(section(SectionIndex::edges).present.load(), section(SectionIndex::edges).capacity);
@@ -222,9 +222,9 @@ std::vector<ShownEdge> BoardView::all_edges() const {
   return edges;
 }
 
-RecorderView BoardView::recorder() const noexcept {
+RecorderView StatsView::recorder() const noexcept {
   return {*at<RingState>(SectionIndex::recorder),
           {at<Record>(SectionIndex::ring), section(SectionIndex::ring).capacity}};
 }
 
-}  // namespace weft::board
+}  // namespace weft::stats segment

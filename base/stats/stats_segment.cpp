@@ -1,4 +1,4 @@
-#include "base/board/status_board.hpp"
+#include "base/stats/stats_segment.hpp"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -14,7 +14,7 @@
 #include "weft/deadline.hpp"
 #include "weft/error.hpp"
 
-namespace weft::board {
+namespace weft::stats {
 namespace {
 
 constexpr std::size_t kPage = 4096;
@@ -37,9 +37,9 @@ struct Part {
 };
 
 /// The sections, each from a page of its own on; edges last, as only they grow.
-std::array<Part, kSections> lay_out(const BoardOptions& options) {
+std::array<Part, kSections> lay_out(const StatsOptions& options) {
   std::array<Part, kSections> parts{{{"identity", sizeof(Identity), 1},
-                                     {"legend", 1, legend().size() + 1},
+                                     {"schema", 1, schema().size() + 1},
                                      {"recorded", sizeof(Recorded), 1},
                                      {"totals", sizeof(Totals), 1},
                                      {"paths", sizeof(PathEntry), std::size_t(options.size)},
@@ -57,13 +57,13 @@ std::array<Part, kSections> lay_out(const BoardOptions& options) {
 
 }  // namespace
 
-EdgeRow::EdgeRow(std::shared_ptr<StatusBoard> board, const EdgeAbout& about)
-    : board_(std::move(board)), entry_(board_->take_entry()) {
+EdgeRow::EdgeRow(std::shared_ptr<StatsSegment> stats, const EdgeAbout& about)
+    : stats_(std::move(stats)), entry_(stats_->take_entry()) {
   const bool shown = entry_ != nullptr;
   if (!shown) {
     hidden_ = std::make_unique<EdgeEntry>();
     entry_ = hidden_.get();
-    board_->totals().edges_not_shown.fetch_add(1);
+    stats_->totals().edges_not_shown.fetch_add(1);
   }
   // Release stores, so that a reader that sees one of them sees that the generation is odd.
   entry_->generation.fetch_add(1, std::memory_order_acq_rel);
@@ -80,16 +80,16 @@ EdgeRow::EdgeRow(std::shared_ptr<StatusBoard> board, const EdgeAbout& about)
 
 EdgeRow::~EdgeRow() {
   if (hidden_)
-    board_->totals().edges_not_shown.fetch_sub(1);
+    stats_->totals().edges_not_shown.fetch_sub(1);
   else
-    board_->give_back(*entry_);
+    stats_->give_back(*entry_);
 }
 
-std::shared_ptr<StatusBoard> StatusBoard::create(BoardOptions options) {
-  return std::shared_ptr<StatusBoard>(new StatusBoard(std::move(options)));
+std::shared_ptr<StatsSegment> StatsSegment::create(StatsOptions options) {
+  return std::shared_ptr<StatsSegment>(new StatsSegment(std::move(options)));
 }
 
-StatusBoard::StatusBoard(BoardOptions options) : options_(std::move(options)) {
+StatsSegment::StatsSegment(StatsOptions options) : options_(std::move(options)) {
   try {
     if (options_.shared) map();
   } catch (const Error& error) {
@@ -104,13 +104,13 @@ StatusBoard::StatusBoard(BoardOptions options) : options_(std::move(options)) {
   describe();
 }
 
-StatusBoard::~StatusBoard() { remove_file(); }
+StatsSegment::~StatsSegment() { remove_file(); }
 
-void StatusBoard::remove_file() noexcept {
+void StatsSegment::remove_file() noexcept {
   if (file_ && !options_.file.empty()) ::unlink(options_.file.c_str());
 }
 
-os::Fd StatusBoard::make_file() const {
+os::Fd StatsSegment::make_file() const {
   if (options_.file.empty()) {
     os::Fd file(::memfd_create(kFileName, MFD_CLOEXEC | MFD_ALLOW_SEALING));
     if (!file) os::throw_system_error("memfd_create", kFileName);
@@ -121,15 +121,15 @@ os::Fd StatusBoard::make_file() const {
   return file;
 }
 
-void StatusBoard::map() {
+void StatsSegment::map() {
   const Part edges = lay_out(options_).back();
   const std::size_t bytes = edges.offset + in_pages(edges.entry_bytes * edges.entries);
   rlimit limit{};
   // Beyond RLIMIT_FSIZE the kernel sends SIGXFSZ, whose default ends the process.
   if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && bytes > limit.rlim_cur)
-    os::throw_system_error("status board", "RLIMIT_FSIZE (ulimit -f)", EFBIG);
+    os::throw_system_error("stats segment", "RLIMIT_FSIZE (ulimit -f)", EFBIG);
   if (options_.may_grow && !options_.may_grow(edges.offset))
-    os::throw_system_error("status board", std::to_string(edges.offset) + " bytes", ENOMEM);
+    os::throw_system_error("stats segment", std::to_string(edges.offset) + " bytes", ENOMEM);
   file_ = make_file();
   // The file has its last size from the start, so that its mapping never moves; what the edges may
   // take of it is a hole until they do.
@@ -148,7 +148,7 @@ void StatusBoard::map() {
     os::throw_system_error("sealing", kFileName);
 }
 
-void StatusBoard::describe() {
+void StatsSegment::describe() {
   Header& header = this->header();
   header.version = kVersion;
   header.header_bytes = sizeof(Header);
@@ -178,13 +178,13 @@ void StatusBoard::describe() {
   std::strncpy(identity.boot.data(), options_.boot.c_str(), identity.boot.size() - 1);
   std::strncpy(identity.job.data(), options_.job.c_str(), identity.job.size() - 1);
   std::strncpy(identity.weft_version.data(), WEFT_VERSION, identity.weft_version.size() - 1);
-  const std::string words = legend();
-  std::memcpy(at<char>(SectionIndex::legend), words.c_str(), words.size() + 1);
+  const std::string words = schema();
+  std::memcpy(at<char>(SectionIndex::schema), words.c_str(), words.size() + 1);
   for (int peer = 0; peer < options_.size; ++peer) path(peer).peer = peer;
   header.magic.store(kMagic, std::memory_order_release);
 }
 
-EdgeEntry* StatusBoard::take_entry() noexcept {
+EdgeEntry* StatsSegment::take_entry() noexcept {
   const std::lock_guard lock(mutex_);
   EdgeEntry* entry = nullptr;
   // The longest free last of all, so that old records keep the names of their slots.
@@ -201,14 +201,14 @@ EdgeEntry* StatusBoard::take_entry() noexcept {
   return entry;
 }
 
-void StatusBoard::give_back(EdgeEntry& entry) noexcept {
+void StatsSegment::give_back(EdgeEntry& entry) noexcept {
   entry.state.store(EdgeState::free);
   const std::lock_guard lock(mutex_);
   free_.push_back(&entry);
   totals().edges_shown.fetch_sub(1);
 }
 
-bool StatusBoard::grow() noexcept {
+bool StatsSegment::grow() noexcept {
   Section& edges = section(SectionIndex::edges);
   if (used_ == edges.capacity) return false;
   try {
@@ -226,4 +226,4 @@ bool StatusBoard::grow() noexcept {
   return used_ < edges.present.load();
 }
 
-}  // namespace weft::board
+}  // namespace weft::stats segment

@@ -6,14 +6,14 @@
 #include <memory>
 #include <string_view>
 
-#include "base/board/layout.hpp"
+#include "base/stats/layout.hpp"
 #include "base/os/fd.hpp"
 #include "base/os/mapping.hpp"
 
 // A memfd of one page named kTableFileName for each table, found through /proc/PID/fd; it goes with
 // the table. All integers are the machine's. `magic` is stored last: who sees it sees the identity,
 // which never changes. Every other word is loaded whole; two words are of two moments.
-namespace weft::board {
+namespace weft::stats {
 
 inline constexpr const char* kTableFileName = "weft-table";
 inline constexpr std::uint64_t kTableMagic = 0x656c626174666577;  // the bytes "weftable"
@@ -94,10 +94,10 @@ struct TableAbout {
 
 /// A table's page, which its rank writes. Where there can be no memfd, only this process sees it.
 /// Thread-safety: each line one writer at a time.
-class TableBoard {
+class TableStats {
  public:
   /// Throws Error(system) when there is no memory.
-  explicit TableBoard(const TableAbout& about);
+  explicit TableStats(const TableAbout& about);
 
   TablePage& page() noexcept { return *reinterpret_cast<TablePage*>(memory_.data()); }
   const TablePage& page() const noexcept {
@@ -121,4 +121,4 @@ class TableView {
   std::shared_ptr<const TablePage> page_;
 };
 
-}  // namespace weft::board
+}  // namespace weft::stats segment

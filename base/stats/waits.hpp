@@ -1,14 +1,14 @@
-// What a rank's threads sleep for, on its board.
+// What a rank's threads sleep for, on its stats segment.
 #pragma once
 
 #include <cstdint>
 #include <span>
 
-#include "base/board/layout.hpp"
-#include "base/board/recorder.hpp"
+#include "base/stats/layout.hpp"
+#include "base/stats/recorder.hpp"
 #include "weft/deadline.hpp"
 
-namespace weft::board {
+namespace weft::stats {
 
 /// Who is waited for, and for what.
 struct WaitAbout {
@@ -39,4 +39,4 @@ class Waits {
   Recorder& recorder_;
 };
 
-}  // namespace weft::board
+}  // namespace weft::stats segment

@@ -1,4 +1,4 @@
-// Reads a rank's status board, from this process or another.
+// Reads a rank's stats segment, from this process or another.
 #pragma once
 
 #include <array>
@@ -9,15 +9,15 @@
 #include <utility>
 #include <vector>
 
-#include "base/board/layout.hpp"
-#include "base/board/recorder.hpp"
-#include "base/board/waits.hpp"
+#include "base/stats/layout.hpp"
+#include "base/stats/recorder.hpp"
+#include "base/stats/waits.hpp"
 #include "base/os/fd.hpp"
 #include "base/os/mapping.hpp"
 
-namespace weft::board {
+namespace weft::stats {
 
-/// One edge as the board shows it: the words are each whole, not of one moment.
+/// One edge as the stats segment shows it: the words are each whole, not of one moment.
 struct ShownEdge {
   EdgeState state = EdgeState::free;
   EdgeReport report;
@@ -32,25 +32,25 @@ struct ShownWait {
   std::uint64_t until_ns = 0;
 };
 
-/// A board in mapped memory, a copy of one, or a recording, checked once. The rank may write the
+/// A stats segment in mapped memory, a copy of one, or a recording, checked once. The rank may write the
 /// first meanwhile, or be dead.
 /// Thread-safety: any number of threads.
-class BoardView {
+class StatsView {
  public:
   /// Maps a file that nobody cuts off, read-only; it may be closed afterwards. Throws Error(system)
-  /// where it is no board of this version, or its sections don't lie within it.
-  static BoardView open(const os::Fd& file);
+  /// where it is no stats segment of this version, or its sections don't lie within it.
+  static StatsView open(const os::Fd& file);
   /// Copies what anybody may have written, and may write or cut off meanwhile: at most kMostBytes.
   /// Nothing in the copy leads outside of it, and its texts end. Throws as open().
-  static BoardView copy_of(const os::Fd& file);
+  static StatsView copy_of(const os::Fd& file);
   static constexpr std::size_t kMostBytes = 64 << 20;
   /// A view of memory that the caller keeps.
-  static BoardView of(std::span<const std::byte> memory);
+  static StatsView of(std::span<const std::byte> memory);
 
   const Identity& identity() const noexcept { return *at<Identity>(SectionIndex::identity); }
   const Recorded& recorded() const noexcept { return *at<Recorded>(SectionIndex::recorded); }
-  std::string_view legend() const noexcept {
-    return {at<char>(SectionIndex::legend), section(SectionIndex::legend).capacity - 1};
+  std::string_view schema() const noexcept {
+    return {at<char>(SectionIndex::schema), section(SectionIndex::schema).capacity - 1};
   }
   const Totals& totals() const noexcept { return *at<Totals>(SectionIndex::totals); }
   std::span<const PathEntry> paths() const noexcept;
@@ -69,7 +69,7 @@ class BoardView {
     std::array<std::byte, 64> bytes;
   };
 
-  BoardView(os::Mapping memory, std::vector<Line> copy, std::span<const std::byte> bytes)
+  StatsView(os::Mapping memory, std::vector<Line> copy, std::span<const std::byte> bytes)
       : memory_(std::move(memory)), copy_(std::move(copy)), bytes_(bytes) {}
   void check() const;
   const Header& header() const noexcept { return *reinterpret_cast<const Header*>(bytes_.data()); }
@@ -86,4 +86,4 @@ class BoardView {
   std::span<const std::byte> bytes_;
 };
 
-}  // namespace weft::board
+}  // namespace weft::stats segment

@@ -1,9 +1,9 @@
 #include <array>
 
-#include "base/board/event.hpp"
-#include "base/board/layout.hpp"
+#include "base/stats/event.hpp"
+#include "base/stats/layout.hpp"
 
-namespace weft::board {
+namespace weft::stats {
 namespace {
 
 constexpr std::array<std::string_view, static_cast<std::size_t>(Event::count_)> kEvents{
@@ -73,7 +73,7 @@ std::string_view name(Operation operation) noexcept { return name_in(kOperations
 std::string_view name(PathState state) noexcept { return name_in(kPathStates, state); }
 std::string_view name(EdgeState state) noexcept { return name_in(kEdgeStates, state); }
 
-std::string legend() {
+std::string schema() {
   std::string text =
       "counters transfers bytes_moved bytes_copied work_requests credit_writes control_messages "
       "registrations credit_writes_on_demand\n"
@@ -85,4 +85,4 @@ std::string legend() {
   return text += '\n' + line("events", kEvents);
 }
 
-}  // namespace weft::board
+}  // namespace weft::stats segment

@@ -7,13 +7,13 @@
 #include <thread>
 #include <vector>
 
-#include "base/board/board_view.hpp"
-#include "base/board/recorder.hpp"
-#include "base/board/status_board.hpp"
-#include "base/board/waits.hpp"
+#include "base/stats/stats_view.hpp"
+#include "base/stats/recorder.hpp"
+#include "base/stats/stats_segment.hpp"
+#include "base/stats/waits.hpp"
 #include "tests/pattern.hpp"
 
-namespace weft::board {
+namespace weft::stats {
 namespace {
 
 struct Ring {
@@ -70,10 +70,10 @@ TEST(Recorder, KeepsHowLongSomethingTook) {
 }
 
 TEST(Waits, ShowWhoSleepsForWhom) {
-  const auto board = StatusBoard::create({.size = 4});
-  Recorder recorder(board->ring_state(), board->ring(), RecordLevel::control);
-  Waits waits(board->waits(), recorder);
-  const auto view = BoardView::open(board->file());
+  const auto stats = StatsSegment::create({.size = 4});
+  Recorder recorder(stats->ring_state(), stats->ring(), RecordLevel::control);
+  Waits waits(stats->waits(), recorder);
+  const auto view = StatsView::open(stats->file());
   const auto now = Clock::now();
   const WaitAbout older{.operation = Operation::wait, .peer = 3, .slot = 8, .sequence = 21};
   const WaitAbout newer{.operation = Operation::any};
@@ -97,8 +97,8 @@ TEST(Waits, ShowWhoSleepsForWhom) {
 }
 
 TEST(Waits, GoOnUnseenWhenThereIsNoPlace) {
-  const auto board = StatusBoard::create({});
-  Recorder recorder(board->ring_state(), board->ring(), RecordLevel::control);
+  const auto stats = StatsSegment::create({});
+  Recorder recorder(stats->ring_state(), stats->ring(), RecordLevel::control);
   std::array<WaitEntry, 2> two{};
   Waits waits(two, recorder);
   const auto now = Clock::now();
@@ -195,4 +195,4 @@ TEST(Recorder, NeverShowsATornRecord) {
 }
 
 }  // namespace
-}  // namespace weft::board
+}  // namespace weft::stats segment

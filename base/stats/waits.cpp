@@ -1,8 +1,8 @@
-#include "base/board/waits.hpp"
+#include "base/stats/waits.hpp"
 
-#include "base/board/packed.hpp"
+#include "base/stats/packed.hpp"
 
-namespace weft::board {
+namespace weft::stats {
 
 WaitEntry* Waits::show(const WaitAbout& about, Clock::time_point since,
                        Clock::time_point until) noexcept {
@@ -35,4 +35,4 @@ void Waits::end(WaitEntry* entry, const WaitAbout& about, Clock::time_point sinc
                      .started_ns = ns_of(since)});
 }
 
-}  // namespace weft::board
+}  // namespace weft::stats segment

@@ -1,4 +1,4 @@
-#include "base/board/recording.hpp"
+#include "base/stats/recording.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -13,22 +13,22 @@
 #include <new>
 #include <vector>
 
-#include "base/board/packed.hpp"
+#include "base/stats/packed.hpp"
 #include "base/os/folder.hpp"
 #include "base/os/system_error.hpp"
 
-namespace weft::board {
+namespace weft::stats {
 namespace {
 
-/// The image of a board with just as many entries as it has, all of them whole.
+/// The image of a stats segment with just as many entries as it has, all of them whole.
 class Image {
  public:
-  Image(const BoardView& board, const RecordingAbout& about)
-      : edges_(board.all_edges()), recording_(board.recorder().all()) {
-    lay_out(board);
-    put_identity(board, about);
-    put_paths(board);
-    put_waits(board);
+  Image(const StatsView& stats, const RecordingAbout& about)
+      : edges_(stats.all_edges()), recording_(stats.recorder().all()) {
+    lay_out(stats);
+    put_identity(stats, about);
+    put_paths(stats);
+    put_waits(stats);
     put_ring();
     put_edges();
     header().magic.store(kMagic);
@@ -47,7 +47,7 @@ class Image {
     return reinterpret_cast<Entry*>(start + section(index).offset);
   }
 
-  void lay_out(const BoardView& board) {
+  void lay_out(const StatsView& stats) {
     // Room for the ones that could not be read, too: cells go by the events' numbers.
     const std::size_t events =
         std::bit_ceil(std::max<std::size_t>(recording_.events.size() + recording_.unreadable, 1));
@@ -57,11 +57,11 @@ class Image {
       std::size_t count;
     };
     const std::array<Part, kSections> parts{{{"identity", sizeof(Identity), 1},
-                                             {"legend", 1, board.legend().size() + 1},
+                                             {"schema", 1, stats.schema().size() + 1},
                                              {"recorded", sizeof(Recorded), 1},
                                              {"totals", sizeof(Totals), 1},
-                                             {"paths", sizeof(PathEntry), board.paths().size()},
-                                             {"waits", sizeof(WaitEntry), board.waits().size()},
+                                             {"paths", sizeof(PathEntry), stats.paths().size()},
+                                             {"waits", sizeof(WaitEntry), stats.waits().size()},
                                              {"recorder", sizeof(RingState), 1},
                                              {"ring", sizeof(Record), events},
                                              {"edges", sizeof(EdgeEntry), edges_.size()}}};
@@ -87,9 +87,9 @@ class Image {
     }
   }
 
-  void put_identity(const BoardView& board, const RecordingAbout& about) {
-    *at<Identity>(SectionIndex::identity) = board.identity();
-    std::memcpy(at<char>(SectionIndex::legend), board.legend().data(), board.legend().size());
+  void put_identity(const StatsView& stats, const RecordingAbout& about) {
+    *at<Identity>(SectionIndex::identity) = stats.identity();
+    std::memcpy(at<char>(SectionIndex::schema), stats.schema().data(), stats.schema().size());
     auto& recorded = *at<Recorded>(SectionIndex::recorded);
     recorded.unix_ns = static_cast<std::uint64_t>(
         std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count());
@@ -99,14 +99,14 @@ class Image {
     const std::string_view why = about.why.substr(0, recorded.why.size() - 1);
     why.copy(recorded.why.data(), why.size());
     auto& totals = *at<Totals>(SectionIndex::totals);
-    totals.edges_shown.store(board.totals().edges_shown.load());
-    totals.edges_not_shown.store(board.totals().edges_not_shown.load());
-    totals.rejected_connections.store(board.totals().rejected_connections.load());
+    totals.edges_shown.store(stats.totals().edges_shown.load());
+    totals.edges_not_shown.store(stats.totals().edges_not_shown.load());
+    totals.rejected_connections.store(stats.totals().rejected_connections.load());
   }
 
-  void put_paths(const BoardView& board) {
+  void put_paths(const StatsView& stats) {
     auto* path = at<PathEntry>(SectionIndex::paths);
-    for (const PathEntry& from : board.paths()) {
+    for (const PathEntry& from : stats.paths()) {
       path->peer = from.peer;
       path->state.store(from.state.load());
       path->pid = from.pid;
@@ -120,9 +120,9 @@ class Image {
     }
   }
 
-  void put_waits(const BoardView& board) {
+  void put_waits(const StatsView& stats) {
     auto* entry = at<WaitEntry>(SectionIndex::waits);
-    std::vector<ShownWait> waits = board.waits();
+    std::vector<ShownWait> waits = stats.waits();
     waits.resize(std::min<std::size_t>(waits.size(), section(SectionIndex::waits).capacity));
     for (const ShownWait& wait : waits) {
       entry->taken.store(1);
@@ -227,16 +227,16 @@ std::string file_stem(std::string_view job, int rank, std::string_view host, int
                      for_names(host), pid);
 }
 
-std::string write_recording(const BoardView& board, const std::string& folder,
+std::string write_recording(const StatsView& stats, const std::string& folder,
                             const RecordingAbout& about) {
-  const Identity& of = board.identity();
+  const Identity& of = stats.identity();
   const std::string name = fmt::format(
       "weft-{}{}", file_stem(of.job.data(), of.rank, of.host.data(), of.pid), kRecordingEnd);
-  const Image image(board, about);
+  const Image image(stats, about);
   const os::Folder to = os::Folder::open(folder, "recording");
   if (!write_unnamed(image.bytes(), to, name, about.only_if_none))
     write_renamed(image.bytes(), to, name, about.only_if_none);
   return (to.path() / name).native();
 }
 
-}  // namespace weft::board
+}  // namespace weft::stats segment

@@ -1,4 +1,4 @@
-// The status board's layout: what a rank shows of itself to any process of the same user.
+// The stats segment's layout: what a rank shows of itself to any process of the same user.
 #pragma once
 
 #include <array>
@@ -10,9 +10,9 @@
 
 #include "weft/report.hpp"
 
-// A board is a memfd named kFileName, found through /proc/PID/fd. All integers are the machine's.
+// A stats segment is a memfd named kFileName, found through /proc/PID/fd. All integers are the machine's.
 // It is read without a lock, while its rank runs:
-// - `magic` is stored last: who sees it sees header, identity and legend, which never change.
+// - `magic` is stored last: who sees it sees header, identity and schema, which never change.
 // - Every word is loaded whole. Two words are of two moments: a reader that wants a sum takes what
 //   it gets.
 // - Only the first `present` entries of a section are there; `present` may grow.
@@ -21,9 +21,9 @@
 // - A record is whole if its stamp is 2 (n + 1), for the ring's n-th record, before and after the
 //   copy. It lies in cell n mod capacity; `head` records were begun so far.
 // - A wait is whole if `since` is not 0 and the same before and after the copy.
-// A recording is a board that was copied into a file, with as many entries as there were; its
+// A recording is a stats segment that was copied into a file, with as many entries as there were; its
 // `recorded` says who made it, when and why.
-namespace weft::board {
+namespace weft::stats {
 
 inline constexpr const char* kFileName = "weft-status";
 inline constexpr std::uint64_t kMagic = 0x7461747374666577;  // the bytes "weftstat"
@@ -69,7 +69,7 @@ class Counter {
   Word value_{0};
 };
 
-/// Where a part of the board lies.
+/// Where a part of the stats segment lies.
 struct Section {
   std::array<char, 16> name;
   std::uint64_t offset;
@@ -82,7 +82,7 @@ static_assert(sizeof(Section) == 40);
 
 enum class SectionIndex : std::uint8_t {
   identity,
-  legend,
+  schema,
   recorded,
   totals,
   paths,
@@ -109,7 +109,7 @@ struct Identity {
   std::int32_t size;
   std::int32_t pid;
   std::uint32_t uid;
-  std::uint64_t start_unix_ns;       ///< when the board was made, on the wall clock
+  std::uint64_t start_unix_ns;       ///< when the stats segment was made, on the wall clock
   std::uint64_t start_monotonic_ns;  ///< the same moment on the clock of the records
   std::array<char, 64> host;
   std::array<char, 32> weft_version;
@@ -119,7 +119,7 @@ struct Identity {
 };
 static_assert(sizeof(Identity) == 256);
 
-/// Of a recording; all zero on a living board.
+/// Of a recording; all zero on a living stats segment.
 struct Recorded {
   std::uint64_t unix_ns;       ///< when, on the wall clock
   std::uint64_t monotonic_ns;  ///< the same moment on the clock of the records, as its maker has it
@@ -253,6 +253,6 @@ std::string_view name(PathState state) noexcept;
 std::string_view name(EdgeState state) noexcept;
 
 /// Words for what the numbers stand for, one line each: "counters transfers bytes_moved ...".
-std::string legend();
+std::string schema();
 
-}  // namespace weft::board
+}  // namespace weft::stats segment

@@ -1,4 +1,4 @@
-#include "base/board/table_board.hpp"
+#include "base/stats/table_stats.hpp"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -8,10 +8,10 @@
 #include <algorithm>
 #include <memory>
 
-#include "base/board/recorder.hpp"
+#include "base/stats/recorder.hpp"
 #include "weft/error.hpp"
 
-namespace weft::board {
+namespace weft::stats {
 namespace {
 
 constexpr std::size_t kPage = 4096;
@@ -32,7 +32,7 @@ void set(std::array<char, N>& to, std::string_view text) noexcept {
 
 }  // namespace
 
-TableBoard::TableBoard(const TableAbout& about)
+TableStats::TableStats(const TableAbout& about)
     : file_(make_file()),
       memory_(file_ ? os::Mapping::shared(file_, kPage) : os::Mapping::anonymous(kPage)) {
   TablePage& page = this->page();
@@ -64,4 +64,4 @@ TableView TableView::open(const os::Fd& file) {
   return view;
 }
 
-}  // namespace weft::board
+}  // namespace weft::stats segment

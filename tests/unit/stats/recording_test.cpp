@@ -1,5 +1,5 @@
-// A recording holds what the board held, outlives its rank, and is whole or not there.
-#include "base/board/recording.hpp"
+// A recording holds what the stats segment held, outlives its rank, and is whole or not there.
+#include "base/stats/recording.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -9,46 +9,46 @@
 #include <filesystem>
 #include <string>
 
-#include "base/board/held_boards.hpp"
-#include "base/board/status_board.hpp"
-#include "base/board/waits.hpp"
+#include "base/stats/pinned_peer_stats.hpp"
+#include "base/stats/stats_segment.hpp"
+#include "base/stats/waits.hpp"
 #include "tests/unit/base/temp_folder.hpp"
 #include "weft/error.hpp"
 
-namespace weft::board {
+namespace weft::stats {
 namespace {
 
 namespace fs = std::filesystem;
 
-BoardView opened(const std::string& path) {
+StatsView opened(const std::string& path) {
   const os::Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  return BoardView::open(file);
+  return StatsView::open(file);
 }
 
 struct Rank {
-  explicit Rank(BoardOptions options = {.rank = 3, .size = 5, .host = "a host", .job = "77.1"})
-      : board(StatusBoard::create(std::move(options))),
-        recorder(board->ring_state(), board->ring(), RecordLevel::control) {}
-  std::shared_ptr<StatusBoard> board;
+  explicit Rank(StatsOptions options = {.rank = 3, .size = 5, .host = "a host", .job = "77.1"})
+      : stats(StatsSegment::create(std::move(options))),
+        recorder(stats->ring_state(), stats->ring(), RecordLevel::control) {}
+  std::shared_ptr<StatsSegment> stats;
   Recorder recorder;
 };
 
-TEST(Recording, HoldsWhatTheBoardHeld) {
+TEST(Recording, HoldsWhatTheSegmentHeld) {
   const tests::TempFolder folder;
   Rank rank;
-  rank.board->path(1).state.store(PathState::failed);
-  rank.board->path(1).health.store(3);
-  rank.board->path(1).host.set("another");
-  EdgeRow row(rank.board, {.name = "gradients", .slot = 9, .role = Role::puts, .peer = 1});
+  rank.stats->path(1).state.store(PathState::failed);
+  rank.stats->path(1).health.store(3);
+  rank.stats->path(1).host.set("another");
+  EdgeRow row(rank.stats, {.name = "gradients", .slot = 9, .role = Role::puts, .peer = 1});
   row.counters().transfers.add(41);
   row.pending().store(2);
-  Waits waits(rank.board->waits(), rank.recorder);
+  Waits waits(rank.stats->waits(), rank.recorder);
   waits.show({.operation = Operation::put, .peer = 1, .slot = 9, .sequence = 42}, Clock::now(),
              Clock::now());
   for (std::uint64_t n = 0; n < 5000; ++n) rank.recorder.control(Event::timeout, 1, 9, n);
 
   const std::string path =
-      write_recording(BoardView::of(rank.board->bytes()), folder.path().string(),
+      write_recording(StatsView::of(rank.stats->bytes()), folder.path().string(),
                       {.why = "rank 1 died without leaving", .by_rank = 2});
   EXPECT_EQ(fs::path(path).filename(),
             "weft-77.1-rank3-a_host-" + std::to_string(::getpid()) + ".weft-recording");
@@ -80,7 +80,7 @@ TEST(Recording, TakesTheRoomThatItsEventsTake) {
   Rank rank;
   for (std::uint64_t n = 0; n < 3; ++n) rank.recorder.control(Event::timeout, 1, 9, n);
   const std::string path =
-      write_recording(BoardView::of(rank.board->bytes()), folder.path().string(), {.why = "asked"});
+      write_recording(StatsView::of(rank.stats->bytes()), folder.path().string(), {.why = "asked"});
   EXPECT_LT(fs::file_size(path), 16'000U);
   EXPECT_EQ(opened(path).recorder().all().events.size(), 3U);
 }
@@ -88,10 +88,10 @@ TEST(Recording, TakesTheRoomThatItsEventsTake) {
 TEST(Recording, KnowsTheNamesOfClosedSlots) {
   const tests::TempFolder folder;
   Rank rank;
-  { const EdgeRow row(rank.board, {.name = "gone", .slot = 4}); }
-  const EdgeRow row(rank.board, {.name = "there", .slot = 5});  // not in the same place
+  { const EdgeRow row(rank.stats, {.name = "gone", .slot = 4}); }
+  const EdgeRow row(rank.stats, {.name = "there", .slot = 5});  // not in the same place
   const std::string path =
-      write_recording(BoardView::of(rank.board->bytes()), folder.path().string(), {.why = "asked"});
+      write_recording(StatsView::of(rank.stats->bytes()), folder.path().string(), {.why = "asked"});
   const auto view = opened(path);
   EXPECT_EQ(view.edges().size(), 1U);
   ASSERT_EQ(view.all_edges().size(), 2U);
@@ -101,7 +101,7 @@ TEST(Recording, KnowsTheNamesOfClosedSlots) {
 TEST(Recording, IsReplacedByALaterOneUnlessAPeerMakesIt) {
   const tests::TempFolder folder;
   Rank rank;
-  const auto view = BoardView::of(rank.board->bytes());
+  const auto view = StatsView::of(rank.stats->bytes());
   const std::string path = write_recording(view, folder.path().string(), {.why = "first"});
   EXPECT_EQ(write_recording(view, folder.path().string(), {.why = "second", .only_if_none = true}),
             path);
@@ -114,7 +114,7 @@ TEST(Recording, IsReplacedByALaterOneUnlessAPeerMakesIt) {
 TEST(Recording, IsRefusedWhereItCannotLie) {
   Rank rank;
   try {
-    write_recording(BoardView::of(rank.board->bytes()), "/does/not/exist", {});
+    write_recording(StatsView::of(rank.stats->bytes()), "/does/not/exist", {});
     FAIL() << "no error";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), Code::system);
@@ -122,12 +122,12 @@ TEST(Recording, IsRefusedWhereItCannotLie) {
   }
 }
 
-TEST(HeldBoards, OutliveTheirRanks) {
-  HeldBoards held;
+TEST(PinnedPeerStats, OutliveTheirRanks) {
+  PinnedPeerStats held;
   {
     Rank rank;
     rank.recorder.control(Event::joined, -1);
-    held.keep(3, os::Fd(::fcntl(rank.board->file().get(), F_DUPFD_CLOEXEC, 0)));
+    held.keep(3, os::Fd(::fcntl(rank.stats->file().get(), F_DUPFD_CLOEXEC, 0)));
   }
   const auto view = held.of(3);
   ASSERT_TRUE(view.has_value());
@@ -136,19 +136,19 @@ TEST(HeldBoards, OutliveTheirRanks) {
   EXPECT_FALSE(held.of(3).has_value());
 }
 
-TEST(BoardInAFile, GoesWithARankThatEndsInOrder) {
+TEST(StatsInAFile, GoesWithARankThatEndsInOrder) {
   const tests::TempFolder folder;
   const std::string path = folder.path().string() + "/weft-status-1-rank0";
   {
     const Rank rank({.file = path});
-    ASSERT_EQ(rank.board->hidden_because(), "");
+    ASSERT_EQ(rank.stats->hidden_because(), "");
     EXPECT_EQ(opened(path).identity().pid, ::getpid());
-    // Another rank's board of that name is not taken over.
-    const auto other = StatusBoard::create({.file = path});
+    // Another rank's stats segment of that name is not taken over.
+    const auto other = StatsSegment::create({.file = path});
     EXPECT_NE(other->hidden_because(), "");
   }
   EXPECT_FALSE(fs::exists(path));
 }
 
 }  // namespace
-}  // namespace weft::board
+}  // namespace weft::stats segment

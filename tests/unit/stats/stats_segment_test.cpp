@@ -1,6 +1,6 @@
-// The status board holds what its layout promises, takes no memory that is not there, and gives its
+// The stats segment holds what its layout promises, takes no memory that is not there, and gives its
 // entries to one edge after another.
-#include "base/board/status_board.hpp"
+#include "base/stats/stats_segment.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -15,34 +15,34 @@
 #include <thread>
 #include <vector>
 
-#include "base/board/board_view.hpp"
+#include "base/stats/stats_view.hpp"
 #include "weft/error.hpp"
 
-namespace weft::board {
+namespace weft::stats {
 namespace {
 
 std::string name_of(std::uint64_t slot) { return "slot " + std::to_string(slot); }
 
 using Rows = std::vector<std::unique_ptr<EdgeRow>>;
 
-Rows take(const std::shared_ptr<StatusBoard>& board, std::uint64_t count) {
+Rows take(const std::shared_ptr<StatsSegment>& stats, std::uint64_t count) {
   Rows rows;
   for (std::uint64_t n = 0; n < count; ++n)
     rows.push_back(std::make_unique<EdgeRow>(
-        board, EdgeAbout{.name = name_of(n), .slot = n, .role = Role::receives, .fabric = "shm"}));
+        stats, EdgeAbout{.name = name_of(n), .slot = n, .role = Role::receives, .fabric = "shm"}));
   return rows;
 }
 
-std::int64_t pages_of(const StatusBoard& board) {
+std::int64_t pages_of(const StatsSegment& stats) {
   struct stat about {};
-  EXPECT_EQ(::fstat(board.file().get(), &about), 0);
+  EXPECT_EQ(::fstat(stats.file().get(), &about), 0);
   return about.st_blocks;
 }
 
-TEST(StatusBoard, ShowsWhoItsRankIs) {
-  const auto board = StatusBoard::create({.rank = 3, .size = 5, .host = "a-host"});
-  ASSERT_EQ(board->hidden_because(), "");
-  const auto view = BoardView::open(board->file());
+TEST(StatsSegment, ShowsWhoItsRankIs) {
+  const auto stats = StatsSegment::create({.rank = 3, .size = 5, .host = "a-host"});
+  ASSERT_EQ(stats->hidden_because(), "");
+  const auto view = StatsView::open(stats->file());
   EXPECT_EQ(view.identity().rank, 3);
   EXPECT_EQ(view.identity().size, 5);
   EXPECT_EQ(view.identity().pid, ::getpid());
@@ -54,14 +54,14 @@ TEST(StatusBoard, ShowsWhoItsRankIs) {
   EXPECT_EQ(view.recorder().last(9).begun, 0U);
 }
 
-TEST(StatusBoard, DescribesItsOwnSections) {
-  const auto board = StatusBoard::create({.size = 2, .records = 16, .max_edges = 10});
-  const auto bytes = board->bytes();
+TEST(StatsSegment, DescribesItsOwnSections) {
+  const auto stats = StatsSegment::create({.size = 2, .records = 16, .max_edges = 10});
+  const auto bytes = stats->bytes();
   const auto& header = *reinterpret_cast<const Header*>(bytes.data());
   EXPECT_EQ(std::string_view(reinterpret_cast<const char*>(bytes.data()), 8), "weftstat");
   EXPECT_EQ(header.version, kVersion);
   EXPECT_EQ(header.bytes, bytes.size());
-  const char* const names[] = {"identity", "legend",   "recorded", "totals", "paths",
+  const char* const names[] = {"identity", "schema",   "recorded", "totals", "paths",
                                "waits",    "recorder", "ring",     "edges"};
   std::uint64_t end = header.header_bytes;
   for (std::size_t i = 0; i < kSections; ++i) {
@@ -73,14 +73,14 @@ TEST(StatusBoard, DescribesItsOwnSections) {
   EXPECT_LE(end, bytes.size());
   EXPECT_EQ(header.sections[7].capacity, 16U);
   EXPECT_EQ(header.sections[8].capacity, 10U);
-  EXPECT_NE(legend().find("roles puts receives publishes views\n"), std::string::npos);
-  EXPECT_NE(legend().find("events none joined connected "), std::string::npos);
+  EXPECT_NE(schema().find("roles puts receives publishes views\n"), std::string::npos);
+  EXPECT_NE(schema().find("events none joined connected "), std::string::npos);
 }
 
-TEST(StatusBoard, ShowsAnEdgeAndItsCounters) {
-  const auto board = StatusBoard::create({});
+TEST(StatsSegment, ShowsAnEdgeAndItsCounters) {
+  const auto stats = StatsSegment::create({});
   const std::string name(200, 'n');
-  EdgeRow row(board, {.name = name,
+  EdgeRow row(stats, {.name = name,
                       .slot = 17,
                       .role = Role::publishes,
                       .state = EdgeState::attaching,
@@ -91,7 +91,7 @@ TEST(StatusBoard, ShowsAnEdgeAndItsCounters) {
   row.counters().credit_writes_on_demand.add(4);
   row.set_peer(6);
   row.set_state(EdgeState::live);
-  const auto edges = BoardView::open(board->file()).edges();
+  const auto edges = StatsView::open(stats->file()).edges();
   ASSERT_EQ(edges.size(), 1U);
   EXPECT_EQ(edges[0].report.slot, name);
   EXPECT_EQ(edges[0].report.fabric, "shm");
@@ -104,27 +104,27 @@ TEST(StatusBoard, ShowsAnEdgeAndItsCounters) {
   EXPECT_EQ(edges[0].report.counters.credit_writes, 7U);
 }
 
-TEST(StatusBoard, GivesEveryEdgeCacheLinesOfItsOwn) {
-  const auto board = StatusBoard::create({});
-  const auto rows = take(board, 300);
+TEST(StatsSegment, GivesEveryEdgeCacheLinesOfItsOwn) {
+  const auto stats = StatsSegment::create({});
+  const auto rows = take(stats, 300);
   for (const auto& row : rows)
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(&row->counters()) % 64, 0U);
   EXPECT_EQ(sizeof(EdgeCounters) % 64, 0U);
 }
 
-TEST(StatusBoard, ReusesEntriesSoThatCyclesDontGrowIt) {
+TEST(StatsSegment, ReusesEntriesSoThatCyclesDontGrowIt) {
   constexpr std::uint64_t kSlots = 10'000;
-  const auto board = StatusBoard::create({});
-  auto rows = take(board, kSlots);
-  const auto pages = pages_of(*board);
-  const auto view = BoardView::open(board->file());
+  const auto stats = StatsSegment::create({});
+  auto rows = take(stats, kSlots);
+  const auto pages = pages_of(*stats);
+  const auto view = StatsView::open(stats->file());
   EXPECT_EQ(view.totals().edges_shown.load(), kSlots);
   for (int cycle = 0; cycle < 20; ++cycle) {
     rows.front()->counters().transfers.add(1);
     rows.clear();
-    rows = take(board, kSlots);
+    rows = take(stats, kSlots);
   }
-  EXPECT_EQ(pages_of(*board), pages);
+  EXPECT_EQ(pages_of(*stats), pages);
   EXPECT_EQ(view.totals().edges_shown.load(), kSlots);
   EXPECT_EQ(view.totals().edges_not_shown.load(), 0U);
   for (const auto& row : rows) {
@@ -136,10 +136,10 @@ TEST(StatusBoard, ReusesEntriesSoThatCyclesDontGrowIt) {
   EXPECT_TRUE(view.edges().empty());
 }
 
-TEST(StatusBoard, CountsEdgesThatFindNoPlaceAndKeepsTheirCounts) {
-  const auto board = StatusBoard::create({.max_edges = 10});
-  auto rows = take(board, 13);
-  const auto view = BoardView::open(board->file());
+TEST(StatsSegment, CountsEdgesThatFindNoPlaceAndKeepsTheirCounts) {
+  const auto stats = StatsSegment::create({.max_edges = 10});
+  auto rows = take(stats, 13);
+  const auto view = StatsView::open(stats->file());
   EXPECT_EQ(view.totals().edges_shown.load(), 10U);
   EXPECT_EQ(view.totals().edges_not_shown.load(), 3U);
   EXPECT_FALSE(rows.back()->shown());
@@ -147,67 +147,67 @@ TEST(StatusBoard, CountsEdgesThatFindNoPlaceAndKeepsTheirCounts) {
   EXPECT_EQ(rows.back()->counters().read().transfers, 5U);
   rows.clear();
   EXPECT_EQ(view.totals().edges_not_shown.load(), 0U);
-  EXPECT_TRUE(take(board, 1).front()->shown());
+  EXPECT_TRUE(take(stats, 1).front()->shown());
 }
 
-TEST(StatusBoard, TakesNoMemoryThatItMayNotHave) {
+TEST(StatsSegment, TakesNoMemoryThatItMayNotHave) {
   bool more = true;
-  const auto board = StatusBoard::create({.may_grow = [&](std::size_t) { return more; }});
-  auto rows = take(board, 1);
+  const auto stats = StatsSegment::create({.may_grow = [&](std::size_t) { return more; }});
+  auto rows = take(stats, 1);
   more = false;
-  const auto pages = pages_of(*board);
-  rows = take(board, 1000);
+  const auto pages = pages_of(*stats);
+  rows = take(stats, 1000);
   EXPECT_TRUE(rows.front()->shown());
   EXPECT_FALSE(rows.back()->shown());
-  EXPECT_EQ(pages_of(*board), pages);
-  const auto view = BoardView::open(board->file());
+  EXPECT_EQ(pages_of(*stats), pages);
+  const auto view = StatsView::open(stats->file());
   EXPECT_EQ(view.totals().edges_shown.load() + view.totals().edges_not_shown.load(), 1000U);
   more = true;
-  EXPECT_TRUE(take(board, 1).front()->shown());
+  EXPECT_TRUE(take(stats, 1).front()->shown());
 }
 
-TEST(StatusBoard, IsHiddenWhereNoFileCanBeHad) {
+TEST(StatsSegment, IsHiddenWhereNoFileCanBeHad) {
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
   rlimit low = before;
   low.rlim_cur = 4096;
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &low), 0);
-  const auto board = StatusBoard::create({.rank = 1, .size = 2});
+  const auto stats = StatsSegment::create({.rank = 1, .size = 2});
   ::setrlimit(RLIMIT_FSIZE, &before);
-  EXPECT_NE(board->hidden_because().find("RLIMIT_FSIZE"), std::string::npos);
-  EXPECT_FALSE(board->file());
-  auto rows = take(board, 2);
+  EXPECT_NE(stats->hidden_because().find("RLIMIT_FSIZE"), std::string::npos);
+  EXPECT_FALSE(stats->file());
+  auto rows = take(stats, 2);
   EXPECT_FALSE(rows[0]->shown());
   rows[1]->counters().transfers.add(1);
   EXPECT_EQ(rows[1]->counters().read().transfers, 1U);
-  board->path(1).counters.registrations.add(1);
-  Recorder(board->ring_state(), board->ring(), RecordLevel::control).control(Event::joined, -1);
-  EXPECT_EQ(RecorderView(board->ring_state(), board->ring()).last(1).events.size(), 1U);
+  stats->path(1).counters.registrations.add(1);
+  Recorder(stats->ring_state(), stats->ring(), RecordLevel::control).control(Event::joined, -1);
+  EXPECT_EQ(RecorderView(stats->ring_state(), stats->ring()).last(1).events.size(), 1U);
 }
 
-TEST(StatusBoard, CanNeitherBeResizedNorWrittenFromOutside) {
-  const auto board = StatusBoard::create({});
-  EXPECT_NE(::ftruncate(board->file().get(), 4096), 0);
-  EXPECT_NE(::ftruncate(board->file().get(), 1 << 30), 0);
-  const std::string path = "/proc/self/fd/" + std::to_string(board->file().get());
+TEST(StatsSegment, CanNeitherBeResizedNorWrittenFromOutside) {
+  const auto stats = StatsSegment::create({});
+  EXPECT_NE(::ftruncate(stats->file().get(), 4096), 0);
+  EXPECT_NE(::ftruncate(stats->file().get(), 1 << 30), 0);
+  const std::string path = "/proc/self/fd/" + std::to_string(stats->file().get());
   const os::Fd outside(::open(path.c_str(), O_RDWR | O_CLOEXEC));
   ASSERT_TRUE(outside);
   EXPECT_EQ(::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, outside.get(), 0),
             MAP_FAILED);
-  EXPECT_NE(::fcntl(board->file().get(), F_GETFD) & FD_CLOEXEC, 0);
+  EXPECT_NE(::fcntl(stats->file().get(), F_GETFD) & FD_CLOEXEC, 0);
 }
 
-TEST(StatusBoard, NeverShowsOneEdgesNameWithAnothersNumber) {
-  const auto board = StatusBoard::create({});
+TEST(StatsSegment, NeverShowsOneEdgesNameWithAnothersNumber) {
+  const auto stats = StatsSegment::create({});
   std::atomic<bool> changing{true};
   std::thread owner([&] {
     for (std::uint64_t n = 0; n < 200'000; ++n) {
-      EdgeRow row(board, {.name = name_of(n), .slot = n});
+      EdgeRow row(stats, {.name = name_of(n), .slot = n});
       row.counters().transfers.add(n);
     }
     changing = false;
   });
-  const auto view = BoardView::open(board->file());
+  const auto view = StatsView::open(stats->file());
   std::uint64_t wrong = 0;
   while (changing)
     for (const auto& edge : view.edges())
@@ -218,20 +218,20 @@ TEST(StatusBoard, NeverShowsOneEdgesNameWithAnothersNumber) {
   EXPECT_EQ(wrong, 0U);
 }
 
-TEST(BoardView, RefusesWhatIsNoBoard) {
+TEST(StatsView, RefusesWhatIsNoStatsSegment) {
   const auto refusal = [](const std::string& content) -> std::string {
     const os::Fd file(::memfd_create("other", MFD_CLOEXEC));
     EXPECT_EQ(::write(file.get(), content.data(), content.size()),
               static_cast<ssize_t>(content.size()));
     try {
-      static_cast<void>(BoardView::open(file));
+      static_cast<void>(StatsView::open(file));
     } catch (const Error& error) {
       return error.what();
     }
     return "";
   };
-  EXPECT_NE(refusal("weftstat").find("8 bytes are no status board"), std::string::npos);
-  EXPECT_NE(refusal(std::string(8192, 'x')).find("it is no status board"), std::string::npos);
+  EXPECT_NE(refusal("weftstat").find("8 bytes are no stats segment"), std::string::npos);
+  EXPECT_NE(refusal(std::string(8192, 'x')).find("it is no stats segment"), std::string::npos);
   EXPECT_NE(refusal("weftstat" + std::string(8192, '\7')).find("version"), std::string::npos);
   std::string zeros(8192, '\0');
   zeros.replace(0, 9, "weftstat\2");
@@ -239,4 +239,4 @@ TEST(BoardView, RefusesWhatIsNoBoard) {
 }
 
 }  // namespace
-}  // namespace weft::board
+}  // namespace weft::stats segment

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace weft::board {
+namespace weft::stats {
 
 inline constexpr std::uint64_t kNoPeer = 0xffffff;
 
@@ -20,4 +20,4 @@ constexpr int peer_in(std::uint64_t word) noexcept {
   return peer == kNoPeer ? -1 : static_cast<int>(peer);
 }
 
-}  // namespace weft::board
+}  // namespace weft::stats segment

@@ -1,10 +1,10 @@
-// What the recorder knows of: the numbers are part of the board's layout.
+// What the recorder knows of: the numbers are part of the stats segment's layout.
 #pragma once
 
 #include <cstdint>
 #include <string_view>
 
-namespace weft::board {
+namespace weft::stats {
 
 enum class Event : std::uint8_t {
   none,
@@ -57,4 +57,4 @@ enum class Event : std::uint8_t {
 /// "attach_granted"; "unknown" for a number that is none.
 std::string_view name(Event event) noexcept;
 
-}  // namespace weft::board
+}  // namespace weft::stats segment

@@ -6,12 +6,12 @@
 #include <span>
 #include <vector>
 
-#include "base/board/event.hpp"
-#include "base/board/layout.hpp"
+#include "base/stats/event.hpp"
+#include "base/stats/layout.hpp"
 #include "weft/deadline.hpp"
 #include "weft/error.hpp"
 
-namespace weft::board {
+namespace weft::stats {
 
 /// What WEFT_RECORD asks for: nothing, what is off the data path, or the data path too.
 enum class RecordLevel : std::uint8_t { off, control, all };
@@ -118,4 +118,4 @@ void write_words(Record& record, const RecordedEvent& event) noexcept;
 /// The stamp of the n-th record once it is whole.
 constexpr std::uint64_t whole_stamp(std::uint64_t number) noexcept { return 2 * (number + 1); }
 
-}  // namespace weft::board
+}  // namespace weft::stats segment

@@ -1,4 +1,4 @@
-"""Reads a rank's status board from outside, by nothing but its documented layout."""
+"""Reads a rank's stats segment from outside, by nothing but its documented layout."""
 
 import os
 import struct
@@ -13,7 +13,7 @@ def text(raw):
     return raw.split(b"\0")[0].decode()
 
 
-class Board:
+class StatsSegmentTest:
     def __init__(self, path):
         self.fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         magic, version, _, self.bytes, count, size = struct.unpack("<8sIIQII", self.read(0, 32))
@@ -23,8 +23,8 @@ class Board:
         for i in range(count):
             raw = struct.unpack("<16sQIIII", self.read(32 + i * size, 40))
             self.sections[text(raw[0])] = (32 + i * size, *raw[1:4])
-        lines = text(self.section("legend")).splitlines()
-        self.legend = {line.split()[0]: line.split()[1:] for line in lines}
+        lines = text(self.section("schema")).splitlines()
+        self.schema = {line.split()[0]: line.split()[1:] for line in lines}
 
     def close(self):
         os.close(self.fd)
@@ -48,7 +48,7 @@ class Board:
         _, _, entry, _ = self.sections["paths"]
         raw = self.section("paths")
         rows = [struct.unpack_from("<iIiI8s", raw, at) for at in range(0, len(raw), entry)]
-        return {row[0]: (self.legend["path_states"][row[1]], row[2], text(row[4])) for row in rows}
+        return {row[0]: (self.schema["path_states"][row[1]], row[2], text(row[4])) for row in rows}
 
     def edges(self):
         _, offset, entry, _ = self.sections["edges"]
@@ -58,17 +58,17 @@ class Board:
             raw = self.read(at, entry)
             generation, state, role, peer, _, slot, pending, fabric, name = EDGE_HEAD.unpack_from(raw)
             again = struct.unpack("<Q", self.read(at, 8))[0]
-            if generation == 0 or generation % 2 or again != generation or self.legend["edge_states"][state] == "free":
+            if generation == 0 or generation % 2 or again != generation or self.schema["edge_states"][state] == "free":
                 continue
-            names = self.legend["counters"]
+            names = self.schema["counters"]
             counts = struct.unpack_from(f"<{len(names)}Q", raw, COUNTERS_AT)
             found.append(
                 {
                     "slot": text(name),
                     "number": slot,
                     "pending": pending,
-                    "state": self.legend["edge_states"][state],
-                    "role": self.legend["roles"][role],
+                    "state": self.schema["edge_states"][state],
+                    "role": self.schema["roles"][role],
                     "peer": peer,
                     "fabric": text(fabric),
                     **dict(zip(names, counts)),
@@ -85,7 +85,7 @@ class Board:
             stamp, started, _, what, slot, value, _ = RECORD.unpack(self.read(at, entry))
             again = struct.unpack("<Q", self.read(at, 8))[0]
             if stamp == again == 2 * (n + 1):
-                event = self.legend["events"][what & 0xFF]
+                event = self.schema["events"][what & 0xFF]
                 found.append((started, event, what >> 8 & 0xFFFFFF, slot, value))
         return found
 
@@ -96,24 +96,24 @@ class Board:
         raw = self.section("waits")
         rows = [WAIT.unpack_from(raw, at + 8) for at in range(0, len(raw), entry)]
         return [
-            (since, self.legend["operations"][what & 0xFF], what >> 8 & 0xFFFFFF, slot, sequence)
+            (since, self.schema["operations"][what & 0xFF], what >> 8 & 0xFFFFFF, slot, sequence)
             for since, what, slot, sequence, _ in rows
             if since
         ]
 
 
-def all_boards_of(pid):
-    """The process' own board, and those that it keeps of others."""
+def all_stats_of(pid):
+    """The process' own stats, and those that it keeps of others."""
     folder = f"/proc/{pid}/fd"
     paths = [os.path.join(folder, fd) for fd in os.listdir(folder)]
     return [path for path in paths if "memfd:weft-status" in os.readlink(path)]
 
 
-def boards_of(pid):
+def stats_of(pid):
     found = []
-    for path in all_boards_of(pid):
-        board = Board(path)
-        if board.identity()["pid"] == pid:
+    for path in all_stats_of(pid):
+        stats = StatsSegmentTest(path)
+        if stats.identity()["pid"] == pid:
             found.append(path)
-        board.close()
+        stats.close()
     return found

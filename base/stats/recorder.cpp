@@ -1,10 +1,10 @@
-#include "base/board/recorder.hpp"
+#include "base/stats/recorder.hpp"
 
 #include <algorithm>
 
-#include "base/board/packed.hpp"
+#include "base/stats/packed.hpp"
 
-namespace weft::board {
+namespace weft::stats {
 
 void write_words(Record& record, const RecordedEvent& event) noexcept {
   // Release stores, so that a reader that sees one of them sees that the stamp is odd.
@@ -74,4 +74,4 @@ Recording RecorderView::last(std::size_t most) const {
   return recording;
 }
 
-}  // namespace weft::board
+}  // namespace weft::stats segment

@@ -1,4 +1,4 @@
-// Boards and recordings from an untrusted source: whatever is in them, a copy is refused or can be walked.
+// Stats segments and recordings from an untrusted source: whatever is in them, a copy is refused or can be walked.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -12,16 +12,16 @@
 #include <random>
 #include <thread>
 
-#include "base/board/recording.hpp"
-#include "base/board/status_board.hpp"
+#include "base/stats/recording.hpp"
+#include "base/stats/stats_segment.hpp"
 #include "tests/unit/base/temp_folder.hpp"
 #include "weft/error.hpp"
 
-namespace weft::board {
+namespace weft::stats {
 namespace {
 
-std::shared_ptr<StatusBoard> made_board() {
-  return StatusBoard::create({.rank = 1, .size = 3, .host = "host", .job = "7", .records = 64});
+std::shared_ptr<StatsSegment> made_stats() {
+  return StatsSegment::create({.rank = 1, .size = 3, .host = "host", .job = "7", .records = 64});
 }
 
 std::string bytes_of(const os::Fd& file, std::size_t most) {
@@ -36,12 +36,12 @@ os::Fd file_of(const std::string& bytes) {
   return file;
 }
 
-/// Reads all of it; true if it was no board.
+/// Reads all of it; true if it was no stats segment.
 bool is_refused(const std::string& bytes) {
   try {
-    const auto view = BoardView::copy_of(file_of(bytes));
+    const auto view = StatsView::copy_of(file_of(bytes));
     std::size_t seen = view.edges().size() + view.all_edges().size() + view.waits().size() +
-                       view.recorder().all().events.size() + view.legend().size();
+                       view.recorder().all().events.size() + view.schema().size();
     for (const PathEntry& path : view.paths()) seen += path.host.get().size();
     for (const char* text : {view.identity().host.data(), view.identity().job.data(),
                              view.identity().boot.data(), view.recorded().why.data()})
@@ -56,15 +56,15 @@ bool is_refused(const std::string& bytes) {
   }
 }
 
-/// A recording's bytes, of a board that has something of everything.
+/// A recording's bytes, of a stats segment that has something of everything.
 std::string recording() {
   const tests::TempFolder folder;
-  const auto board = made_board();
-  const EdgeRow row(board, {.name = "gradients", .slot = 9, .role = Role::puts, .peer = 1});
-  Recorder recorder(board->ring_state(), board->ring(), RecordLevel::control);
+  const auto stats = made_stats();
+  const EdgeRow row(stats, {.name = "gradients", .slot = 9, .role = Role::puts, .peer = 1});
+  Recorder recorder(stats->ring_state(), stats->ring(), RecordLevel::control);
   for (int i = 0; i < 100; ++i) recorder.control(Event::timeout, 1, 9);
   const std::string path =
-      write_recording(BoardView::of(board->bytes()), folder.path().string(), {.why = "asked"});
+      write_recording(StatsView::of(stats->bytes()), folder.path().string(), {.why = "asked"});
   return bytes_of(os::Fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC)), 1 << 20);
 }
 
@@ -72,17 +72,17 @@ Section& section(std::string& bytes, SectionIndex index) {
   return reinterpret_cast<Header*>(bytes.data())->sections[static_cast<std::size_t>(index)];
 }
 
-TEST(CraftedBoards, OfHonestRanksAreCopied) {
-  const auto board = made_board();
-  const EdgeRow row(board, {.name = "gradients", .slot = 9, .role = Role::puts, .peer = 1});
-  const auto view = BoardView::copy_of(board->file());
+TEST(CraftedStats, OfHonestRanksAreCopied) {
+  const auto stats = made_stats();
+  const EdgeRow row(stats, {.name = "gradients", .slot = 9, .role = Role::puts, .peer = 1});
+  const auto view = StatsView::copy_of(stats->file());
   ASSERT_EQ(view.edges().size(), 1U);
   EXPECT_EQ(view.edges()[0].report.slot, "gradients");
   EXPECT_STREQ(view.identity().host.data(), "host");
   EXPECT_FALSE(is_refused(recording()));
 }
 
-TEST(CraftedBoards, HaveSectionsOfEntriesThatLieApart) {
+TEST(CraftedStats, HaveSectionsOfEntriesThatLieApart) {
   const std::string honest = recording();
   for (std::size_t i = 0; i < kSections; ++i) {
     SCOPED_TRACE("section " + std::to_string(i));
@@ -105,7 +105,7 @@ TEST(CraftedBoards, HaveSectionsOfEntriesThatLieApart) {
   }
 }
 
-TEST(CraftedBoards, HaveTextsWithAnEnd) {
+TEST(CraftedStats, HaveTextsWithAnEnd) {
   std::string bytes = recording();
   auto& identity =
       *reinterpret_cast<Identity*>(bytes.data() + section(bytes, SectionIndex::identity).offset);
@@ -114,14 +114,14 @@ TEST(CraftedBoards, HaveTextsWithAnEnd) {
   identity.boot.fill('b');
   reinterpret_cast<Recorded*>(bytes.data() + section(bytes, SectionIndex::recorded).offset)
       ->why.fill('w');
-  const auto view = BoardView::copy_of(file_of(bytes));
+  const auto view = StatsView::copy_of(file_of(bytes));
   EXPECT_EQ(std::strlen(view.identity().host.data()), identity.host.size() - 1);
   EXPECT_EQ(std::strlen(view.recorded().why.data()), 231U);
   identity.size = 1 << 30;
   EXPECT_TRUE(is_refused(bytes));
 }
 
-TEST(CraftedBoards, OfAnyBytesAreRefusedOrWalked) {
+TEST(CraftedStats, OfAnyBytesAreRefusedOrWalked) {
   const std::string honest = recording();
   const char* const given = std::getenv("WEFT_TEST_SEED");
   const auto seed = given != nullptr ? std::strtoul(given, nullptr, 10) : std::random_device()();
@@ -140,7 +140,7 @@ TEST(CraftedBoards, OfAnyBytesAreRefusedOrWalked) {
 }
 
 // Its owner cuts it off and lengthens it while it is looked at.
-TEST(CraftedBoards, MayBeCutOffMeanwhile) {
+TEST(CraftedStats, MayBeCutOffMeanwhile) {
   const std::string honest = recording();
   const os::Fd file = file_of(honest);
   std::atomic<bool> ends = false;
@@ -153,7 +153,7 @@ TEST(CraftedBoards, MayBeCutOffMeanwhile) {
   int copied = 0;
   for (int i = 0; i < 2000; ++i) {
     try {
-      copied += BoardView::copy_of(file).identity().rank == 1 ? 1 : 0;
+      copied += StatsView::copy_of(file).identity().rank == 1 ? 1 : 0;
     } catch (const Error&) {
       continue;
     }
@@ -162,15 +162,15 @@ TEST(CraftedBoards, MayBeCutOffMeanwhile) {
   RecordProperty("copied", copied);
 }
 
-TEST(CraftedBoards, AreRegularFiles) {
+TEST(CraftedStats, AreRegularFiles) {
   const tests::TempFolder folder;
   ASSERT_EQ(::mkfifo((folder.path() / "fifo").c_str(), 0600), 0);
   const os::Fd fifo(::open((folder.path() / "fifo").c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
-  EXPECT_THROW(static_cast<void>(BoardView::copy_of(fifo)), Error);
+  EXPECT_THROW(static_cast<void>(StatsView::copy_of(fifo)), Error);
   const os::Fd hole(::memfd_create("hole", MFD_CLOEXEC));
   ASSERT_EQ(::ftruncate(hole.get(), off_t{1} << 42), 0);
-  EXPECT_THROW(static_cast<void>(BoardView::copy_of(hole)), Error);
+  EXPECT_THROW(static_cast<void>(StatsView::copy_of(hole)), Error);
 }
 
 }  // namespace
-}  // namespace weft::board
+}  // namespace weft::stats segment
