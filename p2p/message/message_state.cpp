@@ -28,12 +28,12 @@ MessageState::MessageState(p2p::LocalRank& local, p2p::Mesh& mesh)
       outgoing_at_(new std::atomic<Outgoing*>[static_cast<std::size_t>(local.size)] {}),
       incoming_at_(new std::atomic<Incoming*>[static_cast<std::size_t>(local.size)] {}),
       posted_(local.size) {
-  local.waiter.unattended().admit(*this);
+  local.waiter.progress_registry().admit(*this);
 }
 
 MessageState::~MessageState() {
-  local_.waiter.unattended().attend(*this);
-  local_.waiter.unattended().dismiss(*this);
+  local_.waiter.progress_registry().acquire(*this);
+  local_.waiter.progress_registry().dismiss(*this);
   while (MessageOperation* const receive = readings_.first()) put_back(*receive);
   const auto completed = [this] {
     return std::all_of(outgoing_.begin(), outgoing_.end(),
@@ -75,16 +75,16 @@ Status MessageState::check(const char* operation, int rank, const Tensor& tensor
   return {};
 }
 
-p2p::Left MessageState::move(p2p::Pace pace) noexcept {
+p2p::ProgressResult MessageState::progress(bool may_block) noexcept {
   // By shared memory a message is copied as it is taken, which takes a while where it is large.
-  if (pace == p2p::Pace::patiently) {
+  if (may_block) {
     progress();
   } else {
     if (!busy_.empty()) flush();
     if (!readings_.empty()) go_on_reading();
   }
-  if (!busy()) return p2p::Left::nothing;
-  return held_up_ || awaits_chunk_ ? p2p::Left::silent : p2p::Left::rings;
+  if (!busy()) return p2p::ProgressResult::done;
+  return held_up_ || awaits_chunk_ ? p2p::ProgressResult::needs_poll : p2p::ProgressResult::notified;
 }
 
 void MessageState::progress() noexcept {

@@ -21,16 +21,16 @@
 
 namespace weft::detail {
 
-class MessageState final : public p2p::Ongoing {
+class MessageState final : public p2p::Progressable {
  public:
-  static constexpr bool kKeepsPlace = true;
+  static constexpr bool kKeepsSlot = true;
 
   MessageState(p2p::LocalRank& local, p2p::Mesh& mesh);
   /// Progress has stopped. Waits until no put is under way.
   ~MessageState();
 
   // One application thread at a time, which attends to it meanwhile.
-  p2p::Attending<MessageState> attend() noexcept { return {local_.waiter.unattended(), *this}; }
+  p2p::ScopedOwner<MessageState> acquire() noexcept { return {local_.waiter.progress_registry(), *this}; }
   Status send(int to, std::uint64_t tag, const Tensor& tensor, Deadline deadline) noexcept;
   MessageRequest isend(int to, std::uint64_t tag, const Tensor& tensor) noexcept;
   Result<MessageInfo> recv(int from, const Tag& tag, const Tensor& into,
@@ -64,7 +64,7 @@ class MessageState final : public p2p::Ongoing {
   }
 
   // Any thread that waits, while the application's thread is in none of the calls above.
-  p2p::Left move(p2p::Pace pace) noexcept override;
+  p2p::ProgressResult progress(bool may_block) noexcept override;
   bool busy() const noexcept { return !busy_.empty() || !posted_.empty() || !readings_.empty(); }
 
   // The progress thread.

@@ -80,7 +80,7 @@ struct AboutNothing {
 
 /// Waits until `ready()`, or `broken()` says that it can't come any more, or the deadline.
 /// `ready` is looked at once more after `broken`, so that what came before the break is not lost.
-/// Both must be cheap; `ready` must have acquire semantics. Meanwhile what is unattended is moved,
+/// Both must be cheap; `ready` must have acquire semantics. Meanwhile registered operations are progressed,
 /// so a thread that waits must hold no lock. Any number of threads.
 class Waiter {
  public:
@@ -90,7 +90,7 @@ class Waiter {
         policy_(policy),
         default_timeout_(default_timeout),
         sleeper_(sleeper),
-        unattended_(bell) {}
+        progress_registry_(bell) {}
 
   std::chrono::nanoseconds default_timeout() const noexcept { return default_timeout_; }
   /// Before any other thread waits.
@@ -104,7 +104,7 @@ class Waiter {
     patient_ = patient_ || patient;
   }
   /// What every wait moves.
-  Unattended& unattended() noexcept { return unattended_; }
+  ProgressRegistry& progress_registry() noexcept { return progress_registry_; }
   /// Where waits that sleep are shown. Before any other thread waits.
   void show_on(stats::Waits* waits) noexcept { waits_ = waits; }
   /// Whether anything came, or could go.
@@ -119,11 +119,11 @@ class Waiter {
     if (poller_ != nullptr) [[unlikely]]
       both([](Poller& poller) { poller.look(); });
   }
-  /// The same for the application's threads, which move what is unattended, too, as far as that
+  /// The same for the application's threads, which progress registered operations, too, as far as that
   /// goes without a wait.
   void look_and_move() const noexcept {
     look();
-    unattended_.move(Pace::promptly);
+    progress_registry_.progress(false);
   }
   /// Waits where nothing wakes a sleeper any more: the rank's progress has stopped.
   template <typename Ready>
@@ -153,7 +153,7 @@ class Waiter {
     if (policy_.spin.count() == 0) return false;
     for (int i = 0; i < kHardPolls; ++i) {
       poll();
-      unattended_.move(Pace::patiently);
+      progress_registry_.progress(true);
       if (ready()) return true;
       if (i % kPollsPerClock == 0 && Clock::now() >= until) return false;
     }
@@ -222,7 +222,7 @@ class Waiter {
   template <typename Ready, typename Broken>
   WaitEnd look_once(const Ready& ready, const Broken& broken) const noexcept {
     (void)poll();
-    unattended_.move(Pace::patiently);
+    progress_registry_.progress(true);
     if (ready()) return WaitEnd::ready;
     if (broken()) return ready() ? WaitEnd::ready : WaitEnd::broken;
     return WaitEnd::timeout;
@@ -241,7 +241,7 @@ class Waiter {
       if (now >= yields_from) sched_yield();
       for (int i = 0; i < kPollsPerClock; ++i) {
         moved = poll() || moved;
-        unattended_.move(Pace::patiently);
+        progress_registry_.progress(true);
         if (ready()) return WaitEnd::ready;
         relax();
       }
@@ -252,7 +252,7 @@ class Waiter {
     }
     for (int i = 0; i < policy_.yields && (i == 0 || Clock::now() < until); ++i) {
       (void)poll();
-      unattended_.move(Pace::patiently);
+      progress_registry_.progress(true);
       if (ready()) return WaitEnd::ready;
       sched_yield();
     }
@@ -285,10 +285,10 @@ class Waiter {
     }
   }
 
-  /// Moves what is unattended; whether something may happen for this rank without a ring.
+  /// Progresses registered operations; whether something may happen for this rank without a ring.
   bool is_silent() const noexcept {
-    const Left left = unattended_.move(Pace::patiently);
-    return left == Left::silent || has_silent();
+    const ProgressResult left = progress_registry_.progress(true);
+    return left == ProgressResult::needs_poll || has_silent();
   }
 
   /// Until the bell rings, or about so.
@@ -311,7 +311,7 @@ class Waiter {
   [[gnu::noinline, gnu::cold]] WaitEnd wait_by_turns(const Ready& ready, const Broken& broken,
                                                      Clock::time_point until) const noexcept {
     for (;;) {
-      const bool soon = unattended_.move(Pace::patiently) == Left::silent;
+      const bool soon = progress_registry_.progress(true) == ProgressResult::needs_poll;
       if (ready()) return WaitEnd::ready;
       if (broken()) return ready() ? WaitEnd::ready : WaitEnd::broken;
       if (Clock::now() >= until) return WaitEnd::timeout;
@@ -328,7 +328,7 @@ class Waiter {
   bool patient_ = false;
   stats::Waits* waits_ = nullptr;
   std::atomic<int> silent_{0};  ///< sources that don't ring
-  mutable Unattended unattended_;
+  mutable ProgressRegistry progress_registry_;
 };
 
 }  // namespace weft::p2p

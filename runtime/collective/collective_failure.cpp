@@ -121,7 +121,7 @@ Status CollectiveGroup::with_loan(const PlannedCall& call, const Status& why) co
 
 Status CollectiveGroup::settle(Deadline deadline) noexcept {
   if (local_.forked()) return local_.fork_refusal("settle");
-  const auto attending = attend();
+  const auto owner = acquire();
   const p2p::WaitEnd end =
       local_.waiter.wait([this] { return take_back() < 0; }, [] { return false; }, deadline);
   if (end == p2p::WaitEnd::ready) return {};
@@ -232,7 +232,7 @@ void CollectiveGroup::tell_failure(const Status& why) noexcept {
 
 void CollectiveGroup::drop(const std::shared_ptr<PlannedCall>& call) noexcept {
   if (local_.forked()) return;
-  const auto attending = attend();
+  const auto owner = acquire();
   withdraw(call, Clock::now() + kPatience);
 }
 
@@ -253,7 +253,7 @@ void CollectiveGroup::withdraw(const std::shared_ptr<PlannedCall>& call,
 
 void CollectiveGroup::close() noexcept {
   if (local_.forked()) return;
-  const auto attending = attend();
+  const auto owner = acquire();
   if (queued_ > 0) withdraw(std::shared_ptr<PlannedCall>(queue_[0]), Clock::now() + kPatience);
   // Who sees that this rank goes must have been told why: the rank that found out may be slower.
   if (failed()) tell_failure(failure());

@@ -230,7 +230,7 @@ void WorldState::on_gone(p2p::Peer& peer) {
 
 void WorldState::announce_leave() {
   // First: who hears of the leave takes what this rank could have written for its own again.
-  local.waiter.unattended().stop();
+  local.waiter.progress_registry().stop();
   rendezvous.stop();
   messages.stop();
   mesh.announce_leave();

@@ -265,7 +265,7 @@ void threads_move_what_each_of_them_has_begun(World& world) {
 
 }  // namespace
 
-Bodies unattended_bodies() {
+Bodies progress_bodies() {
   return {
       {"groups_go_on_in_waits_for_each_other", groups_go_on_in_waits_for_each_other},
       {"groups_go_on_in_tests_of_each_other", groups_go_on_in_tests_of_each_other},

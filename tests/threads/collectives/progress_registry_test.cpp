@@ -20,7 +20,7 @@
 namespace weft::tests {
 namespace {
 
-TEST(Unattended, MovesWithoutMemory) {
+TEST(ProgressRegistry, MovesWithoutMemory) {
   Meeting meeting(2);
   run_ranks(
       2,
@@ -49,7 +49,7 @@ TEST(Unattended, MovesWithoutMemory) {
 }
 
 /// Who leaves says so first: a peer that has heard it takes its memory for its own again.
-TEST(Unattended, IsNotMovedWhileItsRankLeaves) {
+TEST(ProgressRegistry, IsNotMovedWhileItsRankLeaves) {
   Meeting meeting(2);
   run_ranks(
       2,
@@ -79,19 +79,19 @@ TEST(Unattended, IsNotMovedWhileItsRankLeaves) {
       settings());
 }
 
-TEST(Unattended, CallsOfMoreGroupsThanHavePlacesAreRefused) {
+TEST(ProgressRegistry, CallsOfMoreGroupsThanHavePlacesAreRefused) {
   Meeting meeting(2);
   run_ranks(
       2,
       [&](World& world) {
         std::deque<Collectives> groups;
         std::deque<Plan> plans;
-        for (int i = 0; i < p2p::Unattended::kPlaces; ++i) {
+        for (int i = 0; i < p2p::ProgressRegistry::kPlaces; ++i) {
           groups.push_back(Collectives::open(world));
           plans.push_back(groups.back().plan(barrier()));
         }
         if (world.rank() == 0) {
-          for (int i = 0; i + 1 < p2p::Unattended::kPlaces; ++i)
+          for (int i = 0; i + 1 < p2p::ProgressRegistry::kPlaces; ++i)
             ASSERT_TRUE(plans[static_cast<std::size_t>(i)].start().ok()) << i;
           const Status refused = plans.back().start();
           EXPECT_EQ(refused.code(), Code::exhausted);

@@ -12,102 +12,102 @@
 namespace weft::p2p {
 namespace {
 
-struct Steps final : Ongoing {
-  static constexpr bool kKeepsPlace = false;
+struct Steps final : Progressable {
+  static constexpr bool kKeepsSlot = false;
 
   bool busy() const noexcept { return left > 0; }
-  Left move(Pace) noexcept override {
+  ProgressResult progress(bool) noexcept override {
     ++moved;
     if (on_move) on_move();
     if (left > 0) --left;
-    return busy() ? waits_for : Left::nothing;
+    return busy() ? waits_for : ProgressResult::done;
   }
 
   int left = 0;
   int moved = 0;
-  Left waits_for = Left::rings;
+  ProgressResult waits_for = ProgressResult::notified;
   std::function<void()> on_move{};
 };
 
-class UnattendedTest : public testing::Test {
+class ProgressRegistryTest : public testing::Test {
  protected:
   /// A call that begins so many steps.
   void begin(Steps& steps, int count) {
-    const Attending attending(all_, steps);
+    const ScopedOwner owner(all_, steps);
     steps.left = count;
   }
 
   Doorbell bell_{};
-  Unattended all_{bell_};
+  ProgressRegistry all_{bell_};
 };
 
-TEST_F(UnattendedTest, IsMovedUntilNothingIsLeft) {
+TEST_F(ProgressRegistryTest, IsMovedUntilNothingIsLeft) {
   Steps steps;
   begin(steps, 2);
-  EXPECT_EQ(all_.move(Pace::patiently), Left::rings);
-  EXPECT_EQ(all_.move(Pace::patiently), Left::nothing);
-  EXPECT_EQ(all_.move(Pace::patiently), Left::nothing);
+  EXPECT_EQ(all_.progress(true), ProgressResult::notified);
+  EXPECT_EQ(all_.progress(true), ProgressResult::done);
+  EXPECT_EQ(all_.progress(true), ProgressResult::done);
   EXPECT_EQ(steps.moved, 2);
-  const Attending attending(all_, steps);
+  const ScopedOwner owner(all_, steps);
 }
 
-TEST_F(UnattendedTest, IsNotMovedWhileItsThreadAttends) {
+TEST_F(ProgressRegistryTest, IsNotMovedWhileItsThreadAttends) {
   Steps steps;
   Steps other;
   begin(steps, 3);
   begin(other, 3);
   {
-    const Attending attending(all_, steps);
-    EXPECT_EQ(all_.move(Pace::patiently), Left::rings);
+    const ScopedOwner owner(all_, steps);
+    EXPECT_EQ(all_.progress(true), ProgressResult::notified);
     EXPECT_EQ(steps.moved, 0);
     EXPECT_EQ(other.moved, 1);
   }
-  (void)all_.move(Pace::patiently);
+  (void)all_.progress(true);
   EXPECT_EQ(steps.moved, 1);
   for (Steps* each : {&steps, &other}) {
-    const Attending attending(all_, *each);
+    const ScopedOwner owner(all_, *each);
     each->left = 0;
   }
 }
 
-TEST_F(UnattendedTest, SaysWhetherOneOfThemMustBeLookedAtSoon) {
+TEST_F(ProgressRegistryTest, SaysWhetherOneOfThemMustBeLookedAtSoon) {
   Steps rings;
   Steps silent;
-  silent.waits_for = Left::silent;
+  silent.waits_for = ProgressResult::needs_poll;
   begin(silent, 2);
   begin(rings, 5);
-  EXPECT_EQ(all_.move(Pace::patiently), Left::silent);
-  EXPECT_EQ(all_.move(Pace::patiently), Left::rings);
-  const Attending attending(all_, rings);
+  EXPECT_EQ(all_.progress(true), ProgressResult::needs_poll);
+  EXPECT_EQ(all_.progress(true), ProgressResult::notified);
+  const ScopedOwner owner(all_, rings);
   rings.left = 0;
   all_.dismiss(silent);
 }
 
-TEST_F(UnattendedTest, MovesTheOthersWithinAMoveButNotThatOne) {
+TEST_F(ProgressRegistryTest, MovesTheOthersWithinAMoveButNotThatOne) {
   Steps outer;
   Steps inner;
   begin(outer, 2);
   begin(inner, 1);
-  Left within = Left::nothing;
+  ProgressResult within = ProgressResult::done;
   int moved_within = -1;
   outer.on_move = [&] {
     if (moved_within >= 0) return;
     moved_within = 0;
-    within = all_.move(Pace::patiently);
+    within = all_.progress(true);
     moved_within = inner.moved;
   };
-  (void)all_.move(Pace::patiently);
-  EXPECT_EQ(within, Left::silent);
+  (void)all_.progress(true);
+  EXPECT_EQ(within, ProgressResult::needs_poll);
   EXPECT_EQ(moved_within, 1);
   EXPECT_EQ(outer.moved, 1);
   for (Steps* each : {&outer, &inner}) {
-    const Attending attending(all_, *each);
+    const ScopedOwner owner(all_, *each);
     each->left = 0;
   }
 }
 
 /// One that is held up, by a rank that has stopped, say, holds up none of the others.
-TEST_F(UnattendedTest, IsMovedByOthersWhileAThreadIsHeldUp) {
+TEST_F(ProgressRegistryTest, IsMovedByOthersWhileAThreadIsHeldUp) {
   Steps held;
   Steps other;
   begin(held, 1);
@@ -118,20 +118,20 @@ TEST_F(UnattendedTest, IsMovedByOthersWhileAThreadIsHeldUp) {
     is_held = true;
     while (!go_on) std::this_thread::yield();
   };
-  std::thread thread([&] { (void)all_.move(Pace::patiently); });
+  std::thread thread([&] { (void)all_.progress(true); });
   while (!is_held) std::this_thread::yield();
-  EXPECT_EQ(all_.move(Pace::patiently), Left::silent);
+  EXPECT_EQ(all_.progress(true), ProgressResult::needs_poll);
   EXPECT_GE(other.moved, 1);
   EXPECT_EQ(held.moved, 1);
   go_on = true;
   thread.join();
   for (Steps* each : {&held, &other}) {
-    const Attending attending(all_, *each);
+    const ScopedOwner owner(all_, *each);
     each->left = 0;
   }
 }
 
-TEST_F(UnattendedTest, IsNotMovedOnceStoppedAndStoppingWaitsForWhoIsAtIt) {
+TEST_F(ProgressRegistryTest, IsNotMovedOnceStoppedAndStoppingWaitsForWhoIsAtIt) {
   Steps steps;
   begin(steps, 5);
   std::atomic<bool> is_moving{false};
@@ -140,7 +140,7 @@ TEST_F(UnattendedTest, IsNotMovedOnceStoppedAndStoppingWaitsForWhoIsAtIt) {
     is_moving = true;
     while (!go_on) std::this_thread::yield();
   };
-  std::thread thread([&] { (void)all_.move(Pace::patiently); });
+  std::thread thread([&] { (void)all_.progress(true); });
   while (!is_moving) std::this_thread::yield();
   std::atomic<bool> has_stopped{false};
   std::thread stopper([&] {
@@ -152,39 +152,39 @@ TEST_F(UnattendedTest, IsNotMovedOnceStoppedAndStoppingWaitsForWhoIsAtIt) {
   stopper.join();
   thread.join();
   const int moved = steps.moved;
-  (void)all_.move(Pace::patiently);
+  (void)all_.progress(true);
   EXPECT_EQ(steps.moved, moved);
-  const Attending attending(all_, steps);
+  const ScopedOwner owner(all_, steps);
   steps.left = 0;
 }
 
-TEST_F(UnattendedTest, HasAPlaceForEachOfSoManyThatAreBusy) {
-  std::deque<Steps> many(Unattended::kPlaces);
+TEST_F(ProgressRegistryTest, HasAPlaceForEachOfSoManyThatAreBusy) {
+  std::deque<Steps> many(ProgressRegistry::kPlaces);
   for (Steps& steps : many) begin(steps, 1);
   Steps one_more;
   EXPECT_FALSE(all_.admit(one_more));
   {
-    const Attending attending(all_, many[7]);
+    const ScopedOwner owner(all_, many[7]);
     many[7].left = 0;
   }
   EXPECT_TRUE(all_.admit(one_more));
-  EXPECT_EQ(all_.move(Pace::patiently), Left::nothing);
-  for (Steps& steps : many) const Attending attending(all_, steps);
+  EXPECT_EQ(all_.progress(true), ProgressResult::done);
+  for (Steps& steps : many) const ScopedOwner owner(all_, steps);
   all_.dismiss(one_more);
 }
 
-TEST_F(UnattendedTest, WakesSleepersWhenSomethingIsLeft) {
+TEST_F(ProgressRegistryTest, WakesSleepersWhenSomethingIsLeft) {
   Steps steps;
   bell_.sleepers = 1;
   const auto before = bell_.word.load();
   begin(steps, 1);
   EXPECT_NE(bell_.word.load(), before);
-  (void)all_.move(Pace::patiently);
-  const Attending attending(all_, steps);
+  (void)all_.progress(true);
+  const ScopedOwner owner(all_, steps);
 }
 
 /// Counts without atomics: a sanitizer sees two threads at one of them, and so does the sum.
-TEST_F(UnattendedTest, IsMovedByOneThreadAtATime) {
+TEST_F(ProgressRegistryTest, IsMovedByOneThreadAtATime) {
   constexpr int kOwners = 3;
   constexpr int kCalls = 3000;
   constexpr int kSteps = 4;
@@ -196,16 +196,16 @@ TEST_F(UnattendedTest, IsMovedByOneThreadAtATime) {
       for (int call = 0; call < kCalls; ++call) {
         begin(steps, kSteps);
         for (bool over = false; !over;) {
-          (void)all_.move(Pace::patiently);
-          const Attending attending(all_, steps);
-          if (call % 2 == 0 && steps.busy()) (void)steps.move(Pace::patiently);
+          (void)all_.progress(true);
+          const ScopedOwner owner(all_, steps);
+          if (call % 2 == 0 && steps.busy()) (void)steps.progress(true);
           over = !steps.busy();
         }
       }
       --owners;
     });
   threads.emplace_back([&] {
-    while (owners > 0) (void)all_.move(Pace::patiently);
+    while (owners > 0) (void)all_.progress(true);
   });
   for (std::thread& thread : threads) thread.join();
   for (const Steps& steps : all_steps) EXPECT_EQ(steps.moved, kCalls * kSteps);
