@@ -1,5 +1,5 @@
 """weft-status, weft-trace and weft-chaos on a running job: who is late is named, recordings become a
-trace, mishaps repeat by their seed and spare everybody else.
+trace, faults repeat by their seed and spare everybody else.
 
 Usage: tools_on_a_job.py BIN-FOLDER PROGRAM MPIRUN [FLAG ...]
 """
@@ -193,7 +193,7 @@ def main():
                 job.kill()
         check_bad_use(tmp)
         check_chaos(mpirun, program, tmp)
-    print("laggards, recordings, traces and mishaps are as they should be")
+    print("laggards, recordings, traces and faults are as they should be")
 
 
 main()

@@ -1,4 +1,4 @@
-// Making the plan's mishaps happen.
+// Making the plan's faults happen.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-#include "runtime/tool/chaos/mishaps.hpp"
+#include "runtime/tool/chaos/faults.hpp"
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -85,28 +85,28 @@ void Chaos::begin(const Step& step, Moment now) {
   const std::string who = found == ranks_.ranks.end()
                               ? fmt::format("rank {}", step.rank)
                               : fmt::format("rank {} (pid {})", step.rank, found->second.pid);
-  const int number = step.mishap == Mishap::kill ? SIGKILL : SIGSTOP;
-  const bool there = step.mishap == Mishap::cut ? signal(step.rank, 0) : signal(step.rank, number);
-  if (!there) return say_(fmt::format("{} has ended: no {}", who, name(step.mishap)));
-  if (step.mishap == Mishap::cut) cut(step.rank, false);
-  say_(fmt::format("{} {}", name(step.mishap), who));
-  if (step.mishap != Mishap::kill)
+  const int number = step.fault == Fault::kill ? SIGKILL : SIGSTOP;
+  const bool there = step.fault == Fault::cut ? signal(step.rank, 0) : signal(step.rank, number);
+  if (!there) return say_(fmt::format("{} has ended: no {}", who, name(step.fault)));
+  if (step.fault == Fault::cut) cut(step.rank, false);
+  say_(fmt::format("{} {}", name(step.fault), who));
+  if (step.fault != Fault::kill)
     lasting_.push_back({.step = step,
                         .until = now + (at(step.for_s) - began_),
-                        .stopped = step.mishap != Mishap::cut,
+                        .stopped = step.fault != Fault::cut,
                         .next = now + kHeld});
 }
 
 void Chaos::end(const Lasting& lasting) {
-  if (lasting.step.mishap == Mishap::cut)
+  if (lasting.step.fault == Fault::cut)
     cut(lasting.step.rank, true);
   else
     (void)signal(lasting.step.rank, SIGCONT);
-  say_(fmt::format("rank {}: end of {}", lasting.step.rank, name(lasting.step.mishap)));
+  say_(fmt::format("rank {}: end of {}", lasting.step.rank, name(lasting.step.fault)));
 }
 
 Chaos::Moment Chaos::keep_slow(Lasting& lasting, Moment now) {
-  if (lasting.step.mishap != Mishap::slow) return lasting.until;
+  if (lasting.step.fault != Fault::slow) return lasting.until;
   if (now >= lasting.next) {
     lasting.stopped = !lasting.stopped;
     (void)signal(lasting.step.rank, lasting.stopped ? SIGSTOP : SIGCONT);
