@@ -39,8 +39,8 @@ TableState::TableState(World& world, const Roles& roles, const std::string& serv
                      deadline);
   table_.start_from(find_start(world, table_, *agreement_, deadline));
 
-  if (table_.is_relaxed())
-    make_relaxed(deadline);
+  if (table_.is_asynchronous())
+    make_asynchronous(deadline);
   else
     make_synchronous(deadline);
 }
@@ -48,10 +48,10 @@ TableState::TableState(World& world, const Roles& roles, const std::string& serv
 // All slots are offered before any is waited for: two ranks wait for each other's.
 void TableState::make_synchronous(Deadline deadline) {
   const Roles& roles = table_.roles;
-  std::unique_ptr<Worker> worker;
-  std::unique_ptr<Shard> shard;
-  if (roles.works()) worker = std::make_unique<Worker>(world_, table_);
-  if (roles.serves()) shard = std::make_unique<Shard>(world_, table_);
+  std::unique_ptr<BspWorker> worker;
+  std::unique_ptr<BspShard> shard;
+  if (roles.works()) worker = std::make_unique<BspWorker>(world_, table_);
+  if (roles.serves()) shard = std::make_unique<BspShard>(world_, table_);
   if (worker) worker->attach(world_, deadline);
   // A rank that only serves outlives the workers, which leave one by one; it watches each by
   // itself.
@@ -62,14 +62,14 @@ void TableState::make_synchronous(Deadline deadline) {
   shard_ = std::move(shard);
 }
 
-void TableState::make_relaxed(Deadline deadline) {
+void TableState::make_asynchronous(Deadline deadline) {
   if (table_.roles.works()) {
-    auto worker = std::make_unique<RelaxedWorker>(world_, table_);
+    auto worker = std::make_unique<AsyncWorker>(world_, table_);
     worker->attach(world_, deadline);
     worker_ = std::move(worker);
     return;
   }
-  auto server = std::make_unique<RelaxedServer>(world_, table_);
+  auto server = std::make_unique<AsyncServer>(world_, table_);
   server->attach(deadline);
   shard_ = std::move(server);
 }

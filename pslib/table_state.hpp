@@ -59,7 +59,7 @@ class TableState {
   Status receive(const char* operation, std::uint64_t bytes, Deadline deadline,
                  const Wait& wait) noexcept;
   void make_synchronous(Deadline deadline);
-  void make_relaxed(Deadline deadline);
+  void make_asynchronous(Deadline deadline);
   const TableWorker& worker(const char* operation) const;
   Status must_work(const char* operation) const noexcept;
   Status serve_own_shard(Deadline deadline) noexcept;
@@ -72,7 +72,7 @@ class TableState {
   std::optional<Agreement> agreement_;
   std::unique_ptr<TableWorker> worker_;
   std::unique_ptr<TableShard> shard_;
-  Shard* own_shard_ = nullptr;  // the same, where it works inside this worker's calls
+  BspShard* own_shard_ = nullptr;  // the same, where it works inside this worker's calls
 };
 
 }  // namespace weft::pslib::detail

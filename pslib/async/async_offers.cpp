@@ -11,7 +11,7 @@ bool has_ended(Code code) {
 
 }  // namespace
 
-Status RelaxedServer::offer(Held& held) {
+Status AsyncServer::offer(Held& held) {
   const std::size_t bytes = OfferWords::kBytes + held.state->snapshot_bytes();
   if (!held.offer) held.offer = world_.expose(table_.snapshot(held.shard, bytes));
   auto buffer = held.offer->next(until());
@@ -26,7 +26,7 @@ Status RelaxedServer::offer(Held& held) {
 
 // A primary that dies meanwhile is not an error here: its place is taken in the next epoch. Nor is
 // one that has gone on to the next: what it offered in this one is not to be had any more.
-Result<bool> RelaxedServer::fetch(Held& held) {
+Result<bool> AsyncServer::fetch(Held& held) {
   const std::size_t primary = held.replica.primary();
   const int rank = table_.roles.servers[primary];
   const std::size_t bytes = OfferWords::kBytes + held.state->snapshot_bytes();
@@ -54,7 +54,7 @@ Result<bool> RelaxedServer::fetch(Held& held) {
 }
 
 // The first of this epoch or a later one.
-Status RelaxedServer::look_for_offer(const Held& held, Offer& offer) {
+Status AsyncServer::look_for_offer(const Held& held, Offer& offer) {
   const auto is_old = [&] {
     return !offer.arrival ||
            load_word(offer.arrival.tensor().data(), OfferWords::kEpoch) < held.replica.epoch();

@@ -24,7 +24,7 @@ std::span<std::uint64_t> words_of(const Tensor& tensor) {
 
 }  // namespace
 
-RelaxedServer::RelaxedServer(World& world, const Description& table)
+AsyncServer::AsyncServer(World& world, const Description& table)
     : world_(world),
       table_(table),
       self_(place_of(table.roles.servers, table.roles.rank)),
@@ -42,7 +42,7 @@ RelaxedServer::RelaxedServer(World& world, const Description& table)
   tell().or_throw();
 }
 
-void RelaxedServer::attach(Deadline deadline) {
+void AsyncServer::attach(Deadline deadline) {
   gradients_.attach(world_, deadline);
   if (!table_.is_replicated()) return;
   const auto& servers = table_.roles.servers;
@@ -51,7 +51,7 @@ void RelaxedServer::attach(Deadline deadline) {
       peers_.push_back({server, world_.attach(servers[server], table_.holder_words(), deadline)});
 }
 
-void RelaxedServer::hold(std::uint64_t epoch, bool starts) {
+void AsyncServer::hold(std::uint64_t epoch, bool starts) {
   for (Held& held : held_) {
     held.replica.enter(epoch, holders_.of_shard[held.shard], starts);
     // One that is kept too long would hold up its primary.
@@ -62,13 +62,13 @@ void RelaxedServer::hold(std::uint64_t epoch, bool starts) {
   }
 }
 
-void RelaxedServer::make(Held& held) {
-  held.state = std::make_unique<RelaxedShard>(world_, table_, held.shard);
+void AsyncServer::make(Held& held) {
+  held.state = std::make_unique<AsyncShard>(world_, table_, held.shard);
   held.checkpointer = make_checkpointer(world_, table_, table_.homes[held.shard]);
   held.saved = table_.first_version();
 }
 
-Status RelaxedServer::take_peer(std::size_t peer, Deadline deadline) noexcept {
+Status AsyncServer::take_peer(std::size_t peer, Deadline deadline) noexcept {
   const auto arrival = peers_[peer].words.view(deadline);
   if (!arrival) return arrival.status();
   const std::span words = words_of(arrival->tensor());
@@ -87,7 +87,7 @@ Status RelaxedServer::take_peer(std::size_t peer, Deadline deadline) noexcept {
   return {};
 }
 
-Status RelaxedServer::advance() noexcept {
+Status AsyncServer::advance() noexcept {
   for (const Held& held : held_)
     if (held.state) held.state->wait_until(until());
   try {
@@ -115,7 +115,7 @@ Status RelaxedServer::advance() noexcept {
   }
 }
 
-Result<bool> RelaxedServer::step(Held& held) {
+Result<bool> AsyncServer::step(Held& held) {
   Status status;
   bool goes_on = true;
   switch (held.replica.duty()) {
@@ -142,7 +142,7 @@ Result<bool> RelaxedServer::step(Held& held) {
 }
 
 // Backups are told first, so that they work at the same time.
-bool RelaxedServer::order(Held& held, Status& status) {
+bool AsyncServer::order(Held& held, Status& status) {
   auto pushes = held.state->next_record(gradients_);
   if (pushes.empty()) return false;
   held.replica.order(std::move(pushes));
@@ -153,7 +153,7 @@ bool RelaxedServer::order(Held& held, Status& status) {
 }
 
 // False: a gradient is yet to come.
-bool RelaxedServer::follow(Held& held, Status& status) {
+bool AsyncServer::follow(Held& held, Status& status) {
   const auto& pushes = held.replica.record().pushes;
   for (const RecordedPush& push : pushes) {
     const std::uint64_t taken = gradients_.taken(push.worker);
@@ -168,7 +168,7 @@ bool RelaxedServer::follow(Held& held, Status& status) {
   return true;
 }
 
-Status RelaxedServer::commit(Held& held) {
+Status AsyncServer::commit(Held& held) {
   held.replica.committed();
   if (Status status = held.state->publish(); !status) return status;
   acknowledge(held);
@@ -177,7 +177,7 @@ Status RelaxedServer::commit(Held& held) {
 }
 
 // Every shard saves the same versions, so they make one checkpoint, though not of one moment.
-Status RelaxedServer::save(Held& held) noexcept {
+Status AsyncServer::save(Held& held) noexcept {
   const std::uint64_t version = held.state->version();
   if (!held.checkpointer || !held.state->has_parameters() || version == held.saved) return {};
   held.saved = version;
@@ -185,7 +185,7 @@ Status RelaxedServer::save(Held& held) noexcept {
 }
 
 // What stands in it every holder has.
-void RelaxedServer::acknowledge(Held& held) {
+void AsyncServer::acknowledge(Held& held) {
   auto& words = held.acknowledged;
   words.resize(StateWords::count(gradients_.size()));
   words[StateWords::kEpoch] = held.replica.epoch() + 1;
@@ -196,7 +196,7 @@ void RelaxedServer::acknowledge(Held& held) {
 }
 
 // Servers leave once every worker has closed the table: then nobody needs it any more.
-bool RelaxedServer::is_ending() const noexcept {
+bool AsyncServer::is_ending() const noexcept {
   return std::ranges::any_of(peers_, [this](const Peer& peer) {
     const int rank = table_.roles.servers[peer.server];
     const Status status = world_.alive(std::span(&rank, 1));
@@ -206,20 +206,20 @@ bool RelaxedServer::is_ending() const noexcept {
 
 // Another server may have left because the table has ended: then the workers' ends are under way
 // here too. If they don't come, it has given up.
-Status RelaxedServer::lose(Held& held) const {
+Status AsyncServer::lose(Held& held) const {
   constexpr std::chrono::seconds kUnderWay{1};
   if (!is_ending()) return lost(held);
   if (held.lost_at.is_default()) held.lost_at = Deadline::after(kUnderWay);
   return held.lost_at.passed() ? lost(held) : Status{};
 }
 
-Deadline RelaxedServer::advance_at() const noexcept {
+Deadline AsyncServer::advance_at() const noexcept {
   const auto found =
       std::ranges::find_if(held_, [](const Held& held) { return !held.lost_at.is_default(); });
   return found == held_.end() ? Deadline{} : found->lost_at;
 }
 
-Status RelaxedServer::lost(const Held& held) const {
+Status AsyncServer::lost(const Held& held) const {
   ErrorDetail detail;
   detail.code = Code::peer_failed;
   detail.operation = "serve";
@@ -232,7 +232,7 @@ Status RelaxedServer::lost(const Held& held) const {
 }
 
 // What every shard here is done with.
-void RelaxedServer::let_go() noexcept {
+void AsyncServer::let_go() noexcept {
   for (std::size_t worker = 0; worker < gradients_.size(); ++worker) {
     const auto is_done = [&](const Held& held) {
       return !held.replica.has_state() || held.state->done(worker) >= gradients_.taken(worker);
@@ -243,7 +243,7 @@ void RelaxedServer::let_go() noexcept {
 
 // A shard that this server has come to hold since may be of before a push that the others here were
 // done with.
-void RelaxedServer::take_again() noexcept {
+void AsyncServer::take_again() noexcept {
   for (std::size_t worker = 0; worker < gradients_.size(); ++worker) {
     const auto lacks_it = [&](const Held& held) {
       return held.replica.has_state() && held.state->done(worker) < gradients_.taken(worker);
@@ -254,7 +254,7 @@ void RelaxedServer::take_again() noexcept {
   }
 }
 
-Status RelaxedServer::tell() noexcept {
+Status AsyncServer::tell() noexcept {
   const auto is_told = [](const Held& held) { return held.told == held.replica.revision(); };
   if (!table_.is_replicated() || std::ranges::all_of(held_, is_told)) return {};
   auto buffer = words_.next(until());
@@ -268,7 +268,7 @@ Status RelaxedServer::tell() noexcept {
   return words_.publish();
 }
 
-Status RelaxedServer::publish_state() noexcept {
+Status AsyncServer::publish_state() noexcept {
   auto buffer = state_.next(until());
   if (!buffer) return buffer.status();
   const std::span words = words_of(*buffer);
@@ -279,7 +279,7 @@ Status RelaxedServer::publish_state() noexcept {
   return state_.publish();
 }
 
-bool RelaxedServer::needs_all() const noexcept {
+bool AsyncServer::needs_all() const noexcept {
   if (table_.options.consistency.kind != Consistency::Kind::bsp) return false;
   return std::ranges::any_of(held_, [&](const Held& held) {
     if (!held.replica.has_state()) return false;
@@ -289,7 +289,7 @@ bool RelaxedServer::needs_all() const noexcept {
   });
 }
 
-Status RelaxedServer::drop(std::size_t worker) noexcept {
+Status AsyncServer::drop(std::size_t worker) noexcept {
   gradients_.drop(worker);
   const bool has_begun = std::ranges::all_of(held_, [](const Held& held) {
     return !held.replica.has_state() || held.state->has_parameters();
@@ -311,7 +311,7 @@ Status RelaxedServer::drop(std::size_t worker) noexcept {
   return publish_state();
 }
 
-bool RelaxedServer::is_outdated(const Group& group) const noexcept {
+bool AsyncServer::is_outdated(const Group& group) const noexcept {
   if (!table_.is_replicated()) return false;
   return std::ranges::any_of(peers_,
                              [&](const Peer& peer) {
@@ -323,7 +323,7 @@ bool RelaxedServer::is_outdated(const Group& group) const noexcept {
              held_, [&](const Held& held) { return held.replica.newest_epoch() > group.epoch(); });
 }
 
-Status RelaxedServer::enter(const Group& group) noexcept {
+Status AsyncServer::enter(const Group& group) noexcept {
   if (!table_.is_replicated()) return {};
   try {
     const auto& servers = table_.roles.servers;
@@ -344,14 +344,14 @@ Status RelaxedServer::enter(const Group& group) noexcept {
   return advance();
 }
 
-std::uint64_t RelaxedServer::version() const noexcept {
+std::uint64_t AsyncServer::version() const noexcept {
   std::uint64_t newest = 0;
   for (const Held& held : held_)
     if (held.replica.has_state()) newest = std::max(newest, held.state->version());
   return newest;
 }
 
-ShardLoad RelaxedServer::load() const noexcept {
+ShardLoad AsyncServer::load() const noexcept {
   ShardLoad load;
   for (std::size_t i = 0; i < gradients_.size(); ++i) {
     load.requests += gradients_.taken(i);
@@ -366,7 +366,7 @@ ShardLoad RelaxedServer::load() const noexcept {
   return load;
 }
 
-TableStatistics RelaxedServer::statistics() const {
+TableStatistics AsyncServer::statistics() const {
   TableStatistics sum;
   for (const Held& held : held_) {
     if (!held.replica.is_primary()) continue;

@@ -19,10 +19,10 @@ namespace weft::pslib {
 /// The shards that this server holds, as primary or backup. What their primary has made sure of is
 /// published: version, permit, and what of each worker is done with.
 /// Thread-safety: one thread at a time.
-class RelaxedServer final : public TableShard {
+class AsyncServer final : public TableShard {
  public:
   /// Throws Error as World::expose does. `table` must outlive it.
-  RelaxedServer(World& world, const Description& table);
+  AsyncServer(World& world, const Description& table);
   void attach(Deadline deadline);
 
   std::size_t workers() const noexcept override { return gradients_.size(); }
@@ -56,7 +56,7 @@ class RelaxedServer final : public TableShard {
     Held(std::size_t shard, std::size_t self) : shard(shard), replica(self) {}
     std::size_t shard;
     Replica replica;
-    std::unique_ptr<RelaxedShard> state;         // from when it is held
+    std::unique_ptr<AsyncShard> state;         // from when it is held
     std::unique_ptr<Checkpointer> checkpointer;  // null: nothing is saved
     std::uint64_t saved = 0;                     // version that was looked at last
     std::optional<Slot> offer;                   // from its first use, as are the next

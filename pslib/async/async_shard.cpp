@@ -12,7 +12,7 @@
 
 namespace weft::pslib {
 
-RelaxedShard::RelaxedShard(World& world, const Description& table, std::size_t shard)
+AsyncShard::AsyncShard(World& world, const Description& table, std::size_t shard)
     : table_(table),
       home_(table.homes[shard]),
       region_(world.expose(table.region(home_))),
@@ -30,15 +30,15 @@ RelaxedShard::RelaxedShard(World& world, const Description& table, std::size_t s
                         table.layout.offset(piece.tensor) + piece.first});
 }
 
-std::size_t RelaxedShard::elements() const noexcept {
+std::size_t AsyncShard::elements() const noexcept {
   return static_cast<std::size_t>(region_.spec().shape.elements() - header_);
 }
 
-std::size_t RelaxedShard::mask_words() const noexcept {
+std::size_t AsyncShard::mask_words() const noexcept {
   return RegionWords::count(done_.size()) - RegionWords::kMask;
 }
 
-std::size_t RelaxedShard::quorum(const Gradients& gradients) const noexcept {
+std::size_t AsyncShard::quorum(const Gradients& gradients) const noexcept {
   const Consistency& consistency = table_.options.consistency;
   if (!has_parameters_ || consistency.kind == Consistency::Kind::bsp) return gradients.size();
   if (consistency.kind != Consistency::Kind::k_of_n) return 1;
@@ -49,24 +49,24 @@ std::size_t RelaxedShard::quorum(const Gradients& gradients) const noexcept {
 }
 
 // Computed for a step that has been made without it.
-bool RelaxedShard::is_late(std::size_t worker, const Gradients& gradients) const noexcept {
+bool AsyncShard::is_late(std::size_t worker, const Gradients& gradients) const noexcept {
   return has_parameters_ && table_.options.consistency.kind == Consistency::Kind::k_of_n &&
          gradients.base(worker) < version_;
 }
 
-bool RelaxedShard::takes_one() const noexcept {
+bool AsyncShard::takes_one() const noexcept {
   const auto kind = table_.options.consistency.kind;
   return has_parameters_ && (kind == Consistency::Kind::ssp || kind == Consistency::Kind::async);
 }
 
-void RelaxedShard::keep_slowest(std::vector<RecordedPush>& pushes) const {
+void AsyncShard::keep_slowest(std::vector<RecordedPush>& pushes) const {
   if (pushes.size() < 2) return;
   pushes.front() = *std::ranges::min_element(
       pushes, {}, [this](const RecordedPush& push) { return done_[push.worker]; });
   pushes.resize(1);
 }
 
-std::vector<RecordedPush> RelaxedShard::next_record(const Gradients& gradients) const {
+std::vector<RecordedPush> AsyncShard::next_record(const Gradients& gradients) const {
   std::vector<RecordedPush> pushes;
   std::size_t dropped = 0;
   for (std::size_t i = 0; i < gradients.size(); ++i) {
@@ -83,7 +83,7 @@ std::vector<RecordedPush> RelaxedShard::next_record(const Gradients& gradients) 
   return pushes;
 }
 
-Status RelaxedShard::apply(std::span<const RecordedPush> pushes,
+Status AsyncShard::apply(std::span<const RecordedPush> pushes,
                            const Gradients& gradients) noexcept {
   contributors_.clear();
   for (const RecordedPush& push : pushes)
@@ -97,7 +97,7 @@ Status RelaxedShard::apply(std::span<const RecordedPush> pushes,
   return {};
 }
 
-void RelaxedShard::count(const Gradients& gradients) noexcept {
+void AsyncShard::count(const Gradients& gradients) noexcept {
   for (const std::size_t i : contributors_) {
     const std::uint64_t staleness = version_ - std::min(gradients.base(i), version_);
     ++statistics_.staleness[std::min<std::size_t>(staleness, TableStatistics::kMostStaleness)];
@@ -105,7 +105,7 @@ void RelaxedShard::count(const Gradients& gradients) noexcept {
   }
 }
 
-Status RelaxedShard::update(const Gradients& gradients) noexcept {
+Status AsyncShard::update(const Gradients& gradients) noexcept {
   if (!has_parameters_) return make_version(gradients);
   count(gradients);
   updater_.begin(contributors_.size());
@@ -114,7 +114,7 @@ Status RelaxedShard::update(const Gradients& gradients) noexcept {
   return {};
 }
 
-Status RelaxedShard::make_version(const Gradients& gradients) noexcept {
+Status AsyncShard::make_version(const Gradients& gradients) noexcept {
   if (Status status = publish(); !status) return status;  // a former one that nobody asked for
   auto buffer = region_.next(until_);
   if (!buffer) return buffer.status();
@@ -138,7 +138,7 @@ Status RelaxedShard::make_version(const Gradients& gradients) noexcept {
 }
 
 // What stands in front of the values, and what they are for the workers.
-void RelaxedShard::finish(const Tensor& buffer) noexcept {
+void AsyncShard::finish(const Tensor& buffer) noexcept {
   const DType wire = table_.options.wire;
   if (!master_.empty())
     weft::kernels::narrow(buffer.data() + static_cast<std::size_t>(header_) * size_of(wire), wire,
@@ -150,13 +150,13 @@ void RelaxedShard::finish(const Tensor& buffer) noexcept {
   is_published_ = false;
 }
 
-Status RelaxedShard::publish() noexcept {
+Status AsyncShard::publish() noexcept {
   if (is_published_) return {};
   is_published_ = true;
   return region_.publish();
 }
 
-Status RelaxedShard::start(float* to, const Gradients& gradients) noexcept {
+Status AsyncShard::start(float* to, const Gradients& gradients) noexcept {
   version_ = table_.first_version();
   if (const Checkpoint* const from = table_.restored(); from != nullptr) {
     try {
@@ -180,20 +180,20 @@ Status RelaxedShard::start(float* to, const Gradients& gradients) noexcept {
   return {};
 }
 
-Sources RelaxedShard::sources(const Part& part, const Gradients& gradients) noexcept {
+Sources AsyncShard::sources(const Part& part, const Gradients& gradients) noexcept {
   const std::size_t skipped = table_.skipped(part.from);
   sources_.clear();
   for (const std::size_t i : contributors_) sources_.push_back(gradients.data(i) + skipped);
   return sources_;
 }
 
-float* RelaxedShard::master(const Tensor& buffer) noexcept {
+float* AsyncShard::master(const Tensor& buffer) noexcept {
   if (!master_.empty()) return master_.data();
   return reinterpret_cast<float*>(buffer.data()) + header_;
 }
 
 // The slowest worker that is still there, and the bound.
-std::uint64_t RelaxedShard::permit(const Gradients& gradients) const noexcept {
+std::uint64_t AsyncShard::permit(const Gradients& gradients) const noexcept {
   constexpr auto kAny = std::numeric_limits<std::uint64_t>::max();
   const Consistency& consistency = table_.options.consistency;
   if (consistency.kind != Consistency::Kind::ssp) return kAny;
@@ -203,16 +203,16 @@ std::uint64_t RelaxedShard::permit(const Gradients& gradients) const noexcept {
   return slowest + consistency.staleness;
 }
 
-Status RelaxedShard::write(Checkpointer& to) noexcept {
+Status AsyncShard::write(Checkpointer& to) noexcept {
   return save_shard(to, table_, home_, version_, master(newest_), updater_);
 }
 
-std::size_t RelaxedShard::snapshot_bytes() noexcept {
+std::size_t AsyncShard::snapshot_bytes() noexcept {
   return sizeof(Counts) + (done_.size() + mask_.size()) * sizeof(std::uint64_t) +
          (1 + updater_.arrays().size()) * elements() * sizeof(float);
 }
 
-void RelaxedShard::save(std::byte* to) noexcept {
+void AsyncShard::save(std::byte* to) noexcept {
   const auto put = [&](const void* from, std::size_t bytes) {
     std::memcpy(to, from, bytes);
     to += bytes;
@@ -227,7 +227,7 @@ void RelaxedShard::save(std::byte* to) noexcept {
 }
 
 // Nothing of the former state is touched before all that can fail is done.
-Status RelaxedShard::load(const std::byte* from, int rank) noexcept {
+Status AsyncShard::load(const std::byte* from, int rank) noexcept {
   const auto get = [&](void* to, std::size_t bytes) {
     std::memcpy(to, from, bytes);
     from += bytes;

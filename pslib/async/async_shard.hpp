@@ -1,4 +1,4 @@
-// The state of one shard of a relaxed table, at one of its holders.
+// The state of one shard of an asynchronous table, at one of its holders.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,10 @@ namespace weft::pslib {
 /// goes into another buffer of the region than the last, so readers are never waited for unless
 /// they hold all but that one.
 /// Thread-safety: one thread at a time.
-class RelaxedShard {
+class AsyncShard {
  public:
   /// Throws Error as World::expose does. `table` must outlive the shard.
-  RelaxedShard(World& world, const Description& table, std::size_t shard);
+  AsyncShard(World& world, const Description& table, std::size_t shard);
 
   /// As TableShard::wait_until.
   void wait_until(Deadline deadline) noexcept { until_ = deadline; }

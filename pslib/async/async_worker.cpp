@@ -16,14 +16,14 @@ Status refuse_call(const char* operation, const char* message, const char* hint)
 
 }  // namespace
 
-RelaxedWorker::RelaxedWorker(World& world, const Description& table)
+AsyncWorker::AsyncWorker(World& world, const Description& table)
     : world_(world),
       table_(table),
       self_(static_cast<std::size_t>(std::ranges::find(table.roles.workers, table.roles.rank) -
                                      table.roles.workers.begin())),
       slot_(world, table) {}
 
-void RelaxedWorker::attach(World& world, Deadline deadline) {
+void AsyncWorker::attach(World& world, Deadline deadline) {
   const std::size_t width = size_of(table_.options.wire);
   const std::int64_t header = table_.region_words();
   for (const int rank : table_.roles.servers)
@@ -45,7 +45,7 @@ void RelaxedWorker::attach(World& world, Deadline deadline) {
   }
 }
 
-Pulled RelaxedWorker::pulled() const {
+Pulled AsyncWorker::pulled() const {
   Pulled pulled{.version = version_, .contributors = {}};
   const auto& workers = table_.roles.workers;
   for (std::size_t i = 0; i < workers.size(); ++i)
@@ -57,12 +57,12 @@ Pulled RelaxedWorker::pulled() const {
   return pulled;
 }
 
-Status RelaxedWorker::push_initial() noexcept {
+Status AsyncWorker::push_initial() noexcept {
   if (Status status = slot_.fill_initial(); !status) return status;
   return publish();
 }
 
-Status RelaxedWorker::push() noexcept {
+Status AsyncWorker::push() noexcept {
   if (settled_ == 0)
     return refuse_call("push", "the table has no parameters yet", "call initialize() first");
   if (settled_ != pushed_)
@@ -72,14 +72,14 @@ Status RelaxedWorker::push() noexcept {
   return publish();
 }
 
-Status RelaxedWorker::publish() noexcept {
+Status AsyncWorker::publish() noexcept {
   store_word(slot_.words(), GradientWords::kBase, version_);
   Status status = slot_.publish();
   if (status) ++pushed_;
   return status;
 }
 
-Status RelaxedWorker::pull(Deadline deadline) noexcept {
+Status AsyncWorker::pull(Deadline deadline) noexcept {
   if (settled_ == pushed_)
     return refuse_call("pull", "nothing was pushed since the last pull()", "call push() first");
   try {
@@ -103,7 +103,7 @@ Status RelaxedWorker::pull(Deadline deadline) noexcept {
 // A server that dies before its values are here leaves them to the next. Between hosts the news of
 // a region may come after the news of the state that was published behind it: then what is moved is
 // older than what the state says, and the next version is waited for.
-Status RelaxedWorker::pull(Shard& shard, Deadline deadline) {
+Status AsyncWorker::pull(Shard& shard, Deadline deadline) {
   for (;;) {
     if (Status status = await_permit(shard, deadline); !status) return status;
     if (shard.has_pulled &&
@@ -117,7 +117,7 @@ Status RelaxedWorker::pull(Shard& shard, Deadline deadline) {
   }
 }
 
-Status RelaxedWorker::move(Shard& shard, Deadline deadline) {
+Status AsyncWorker::move(Shard& shard, Deadline deadline) {
   if (!shard.regions.contains(shard.leader)) {
     const int home = table_.homes[static_cast<std::size_t>(&shard - shards_.data())];
     try {
@@ -130,12 +130,12 @@ Status RelaxedWorker::move(Shard& shard, Deadline deadline) {
   return shard.regions.at(shard.leader).get(shard.runs, deadline);
 }
 
-bool RelaxedWorker::is_permitted(const Shard& shard) const noexcept {
+bool AsyncWorker::is_permitted(const Shard& shard) const noexcept {
   return !servers_[shard.leader].is_lost && shard.known[StateWords::kDone + self_] >= pushed_ &&
          shard.known[StateWords::kPermit] >= pushed_;
 }
 
-Status RelaxedWorker::await_permit(Shard& shard, Deadline deadline) {
+Status AsyncWorker::await_permit(Shard& shard, Deadline deadline) {
   while (!is_permitted(shard))
     if (Status status = hear(shard, deadline); !status)
       return name_the_slowest(shard, std::move(status));
@@ -143,7 +143,7 @@ Status RelaxedWorker::await_permit(Shard& shard, Deadline deadline) {
 }
 
 // Waits for news of the server that leads a shard, or where there are replicas of any.
-Status RelaxedWorker::hear(const Shard& shard, Deadline deadline) {
+Status AsyncWorker::hear(const Shard& shard, Deadline deadline) {
   std::size_t server = shard.leader;
   if (table_.is_replicated()) {
     std::vector<RemoteSlot*> states;
@@ -166,7 +166,7 @@ Status RelaxedWorker::hear(const Shard& shard, Deadline deadline) {
 }
 
 // What a server says under an epoch that is over counts no more.
-void RelaxedWorker::adopt(std::size_t server, std::span<const std::uint64_t> words) {
+void AsyncWorker::adopt(std::size_t server, std::span<const std::uint64_t> words) {
   const std::size_t count = StateWords::count(table_.roles.workers.size());
   for (std::size_t i = 0; i < shards_.size(); ++i) {
     if (!table_.is_replicated() && i != server) continue;
@@ -182,7 +182,7 @@ void RelaxedWorker::adopt(std::size_t server, std::span<const std::uint64_t> wor
 
 // Where others hold what a server held, its death is no error. One that leaves while this worker
 // has the table has given up: the others wait for workers, not for it.
-Status RelaxedWorker::lose(std::size_t server, Status status) noexcept {
+Status AsyncWorker::lose(std::size_t server, Status status) noexcept {
   const bool has_died =
       status.code() == Code::peer_failed && status.detail().peer == servers_[server].rank;
   if (!table_.is_replicated() || !has_died) return status;
@@ -193,7 +193,7 @@ Status RelaxedWorker::lose(std::size_t server, Status status) noexcept {
 
 // A worker that waits for a permit, or for an update that others have a part in, waits for another
 // worker, not for the server.
-Status RelaxedWorker::name_the_slowest(const Shard& shard, Status status) const noexcept {
+Status AsyncWorker::name_the_slowest(const Shard& shard, Status status) const noexcept {
   const auto done = std::span(shard.known).subspan(StateWords::kDone);
   std::size_t slowest = self_;
   for (std::size_t i = 0; i < done.size(); ++i)
@@ -224,12 +224,12 @@ Status RelaxedWorker::name_the_slowest(const Shard& shard, Status status) const 
   });
 }
 
-Status RelaxedWorker::wait_updated(Deadline) noexcept {
+Status AsyncWorker::wait_updated(Deadline) noexcept {
   return refuse_call("wait_updated", "this table's shards go on while workers compute",
                      "call pull(); only a bsp table's parameters are read where they lie");
 }
 
-Result<std::span<const std::byte>> RelaxedWorker::view(const Piece&) const noexcept {
+Result<std::span<const std::byte>> AsyncWorker::view(const Piece&) const noexcept {
   return refuse_call("view", "this table's shards go on while workers compute",
                      "call pull(); only a bsp table's parameters are read where they lie");
 }

@@ -16,10 +16,10 @@ namespace weft::pslib {
 /// Pulls once every shard is done with this worker's last push and permits it; a version that it
 /// has is not moved again. Of a replicated table's servers it goes by who speaks in the newest
 /// epoch. Thread-safety: one thread at a time.
-class RelaxedWorker final : public TableWorker {
+class AsyncWorker final : public TableWorker {
  public:
   /// Throws Error as World::expose and World::allocate do. `table` must outlive the worker.
-  RelaxedWorker(World& world, const Description& table);
+  AsyncWorker(World& world, const Description& table);
   void attach(World& world, Deadline deadline);
 
   const Tensor& gradients() const noexcept override { return slot_.gradients(); }

@@ -1,4 +1,4 @@
-// The workers' gradients of a relaxed table as one of its servers sees them.
+// The workers' gradients of an asynchronous table as one of its servers sees them.
 #pragma once
 
 #include <cstddef>

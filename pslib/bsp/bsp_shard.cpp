@@ -8,7 +8,7 @@
 
 namespace weft::pslib {
 
-Shard::Shard(World& world, const Description& table)
+BspShard::BspShard(World& world, const Description& table)
     : table_(table),
       region_(world.expose(table.region(table.roles.rank))),
       buffer_(region_.next().value()),
@@ -29,7 +29,7 @@ Shard::Shard(World& world, const Description& table)
                         table.layout.offset(piece.tensor) + piece.first});
 }
 
-void Shard::attach(World& world, std::span<const int> needs, Deadline deadline) {
+void BspShard::attach(World& world, std::span<const int> needs, Deadline deadline) {
   const SlotSpec expected = table_.gradients();
   for (std::size_t i = 0; i < workers_.size(); ++i) {
     workers_[i].gradients = world.attach(table_.roles.workers[i], expected, deadline);
@@ -39,7 +39,7 @@ void Shard::attach(World& world, std::span<const int> needs, Deadline deadline) 
   norms_.attach(world, table_, needs, deadline);
 }
 
-Status Shard::round(Deadline deadline) noexcept {
+Status BspShard::round(Deadline deadline) noexcept {
   wait_until(deadline);
   const std::uint64_t begun = rounds_;
   for (std::size_t i = 0; i < workers_.size(); ++i) {
@@ -54,10 +54,10 @@ Status Shard::round(Deadline deadline) noexcept {
   return advance();
 }
 
-Status Shard::take(std::size_t worker, Deadline deadline) noexcept {
+Status BspShard::take(std::size_t worker, Deadline deadline) noexcept {
   if (rounds_ == 0 && worker == 0)
     if (Status status = initial_.take(deadline); !status) return status;
-  Worker& from = workers_[worker];
+  BspWorker& from = workers_[worker];
   auto arrival = from.gradients.view(deadline);
   if (!arrival) return arrival.status();
   const std::uint64_t expected = rounds_ + 1;
@@ -79,11 +79,11 @@ Status Shard::take(std::size_t worker, Deadline deadline) noexcept {
   return {};
 }
 
-Status Shard::take_peer(std::size_t peer, Deadline deadline) noexcept {
+Status BspShard::take_peer(std::size_t peer, Deadline deadline) noexcept {
   return norms_.take(peer, updater_.norms(), deadline);
 }
 
-Status Shard::advance() noexcept {
+Status BspShard::advance() noexcept {
   if (taken_ < workers_.size()) return {};
   if (rounds_ > 0 && !is_begun_)
     if (Status status = measure(); !status) return status;
@@ -95,7 +95,7 @@ Status Shard::advance() noexcept {
   else if (Status status = start(); !status)
     return status;
   // The workers write their next gradients as soon as they see the new parameters.
-  for (Worker& worker : workers_) worker.arrival = {};
+  for (BspWorker& worker : workers_) worker.arrival = {};
   if (rounds_ == 0) initial_.drop();
   taken_ = 0;
   is_begun_ = false;
@@ -107,12 +107,12 @@ Status Shard::advance() noexcept {
 }
 
 // Workers compute meanwhile; the region stays as it is until all have pushed again.
-Status Shard::save() noexcept {
+Status BspShard::save() noexcept {
   if (!checkpointer_ || rounds_ == 1) return {};
   return save_shard(*checkpointer_, table_, table_.roles.rank, version(), master(), updater_);
 }
 
-TableStatistics Shard::statistics() const {
+TableStatistics BspShard::statistics() const {
   TableStatistics statistics;
   statistics.applied = (version() - table_.first_version()) * workers_.size();
   statistics.staleness[0] = statistics.applied;
@@ -120,7 +120,7 @@ TableStatistics Shard::statistics() const {
   return statistics;
 }
 
-ShardLoad Shard::load() const noexcept {
+ShardLoad BspShard::load() const noexcept {
   const std::uint64_t requests = rounds_ * workers_.size() + taken_;
   return {.requests = requests,
           .queue = taken_,
@@ -131,7 +131,7 @@ ShardLoad Shard::load() const noexcept {
                         static_cast<std::size_t>(buffer_.shape().elements()) * sizeof(float)};
 }
 
-Status Shard::measure() noexcept {
+Status BspShard::measure() noexcept {
   updater_.begin(workers_.size());
   is_begun_ = true;
   awaits_norms_ = updater_.due() && updater_.measures();
@@ -140,7 +140,7 @@ Status Shard::measure() noexcept {
   return norms_.tell(updater_.norms(), until());
 }
 
-void Shard::update() noexcept {
+void BspShard::update() noexcept {
   updater_.settle();
   for (const Part& part : parts_) {
     if (!updater_.due()) {
@@ -152,7 +152,7 @@ void Shard::update() noexcept {
   }
 }
 
-Status Shard::start() noexcept {
+Status BspShard::start() noexcept {
   if (const Checkpoint* const from = table_.restored(); from != nullptr) {
     try {
       for (const Piece& piece : table_.pieces)
@@ -180,18 +180,18 @@ Status Shard::start() noexcept {
   return {};
 }
 
-Sources Shard::sources(const Part& part) noexcept {
+Sources BspShard::sources(const Part& part) noexcept {
   const std::size_t skipped = table_.skipped(part.from);
   for (std::size_t i = 0; i < workers_.size(); ++i)
     sources_[i] = workers_[i].arrival.tensor().data() + skipped;
   return sources_;
 }
 
-float* Shard::master() noexcept {
+float* BspShard::master() noexcept {
   return master_.empty() ? reinterpret_cast<float*>(buffer_.data()) : master_.data();
 }
 
-void Shard::narrow(const Run& run) noexcept {
+void BspShard::narrow(const Run& run) noexcept {
   if (master_.empty()) return;
   const DType wire = table_.options.wire;
   std::byte* const to = buffer_.data() + static_cast<std::size_t>(run.offset) * size_of(wire);

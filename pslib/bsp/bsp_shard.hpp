@@ -19,10 +19,10 @@ namespace weft::pslib {
 /// Round n reads version n of every worker's gradients where they lie and publishes version n of
 /// the region. Round 1 takes the first worker's values as the parameters. Thread-safety: one thread
 /// at a time.
-class Shard final : public TableShard {
+class BspShard final : public TableShard {
  public:
   /// Exposes the region. Throws Error as World::expose does. `table` must outlive the shard.
-  Shard(World& world, const Description& table);
+  BspShard(World& world, const Description& table);
   /// Attaches to every worker's gradients, and to other shards' norms if the rule goes by them;
   /// `needs` are the ranks without which a wait ends.
   void attach(World& world, std::span<const int> needs, Deadline deadline);
@@ -51,7 +51,7 @@ class Shard final : public TableShard {
   ShardLoad load() const noexcept override;
 
  private:
-  struct Worker {
+  struct BspWorker {
     RemoteSlot gradients;
     Arrival arrival;  // below the slot, as it must go first; empty until taken
   };
@@ -72,7 +72,7 @@ class Shard final : public TableShard {
   Slot region_;
   Tensor buffer_;              // the region
   std::vector<float> master_;  // the parameters, where the region holds 16-bit ones
-  std::vector<Worker> workers_;
+  std::vector<BspWorker> workers_;
   InitialParameters initial_;
   std::vector<Part> parts_;
   std::vector<const std::byte*> sources_;  // room for a run's gradients, worker by worker

@@ -17,13 +17,13 @@ Status refuse_call(const char* operation, const char* message, const char* hint)
 
 }  // namespace
 
-Worker::Worker(World& world, const Description& table) : table_(table), slot_(world, table) {
+BspWorker::BspWorker(World& world, const Description& table) : table_(table), slot_(world, table) {
   slot_.also_needs(table.roles.others(), kNeeded);
 }
 
-Pulled Worker::pulled() const { return {version(), table_.roles.workers}; }
+Pulled BspWorker::pulled() const { return {version(), table_.roles.workers}; }
 
-void Worker::attach(World& world, Deadline deadline) {
+void BspWorker::attach(World& world, Deadline deadline) {
   const Roles& roles = table_.roles;
   const std::vector<int> needs = roles.others();
   const std::size_t width = size_of(table_.options.wire);
@@ -45,12 +45,12 @@ void Worker::attach(World& world, Deadline deadline) {
   std::rotate(servers_.begin(), servers_.begin() + self % count, servers_.end());
 }
 
-Status Worker::push_initial() noexcept {
+Status BspWorker::push_initial() noexcept {
   if (Status status = slot_.fill_initial(); !status) return status;
   return publish();
 }
 
-Status Worker::push() noexcept {
+Status BspWorker::push() noexcept {
   if (updated_ == 0)
     return refuse_call("push", "the table has no parameters yet", "call initialize() first");
   if (updated_ != pushed_)
@@ -61,13 +61,13 @@ Status Worker::push() noexcept {
   return publish();
 }
 
-Status Worker::publish() noexcept {
+Status BspWorker::publish() noexcept {
   Status status = slot_.publish();
   if (status) ++pushed_;
   return status;
 }
 
-Status Worker::pull(Deadline deadline) noexcept {
+Status BspWorker::pull(Deadline deadline) noexcept {
   if (Status status = check_pushed("pull"); !status) return status;
   for (; servers_done_ < servers_.size(); ++servers_done_) {
     Server& server = servers_[servers_done_];
@@ -76,7 +76,7 @@ Status Worker::pull(Deadline deadline) noexcept {
   return reach_pushed(deadline);
 }
 
-Status Worker::wait_updated(Deadline deadline) noexcept {
+Status BspWorker::wait_updated(Deadline deadline) noexcept {
   if (Status status = check_pushed("wait_updated"); !status) return status;
   for (; servers_done_ < servers_.size(); ++servers_done_) {
     Server& server = servers_[servers_done_];
@@ -87,7 +87,7 @@ Status Worker::wait_updated(Deadline deadline) noexcept {
   return reach_pushed(deadline);
 }
 
-Result<std::span<const std::byte>> Worker::view(const Piece& piece) const noexcept {
+Result<std::span<const std::byte>> BspWorker::view(const Piece& piece) const noexcept {
   if (updated_ == 0 || updated_ != pushed_)
     return refuse_call("view", "the parameters are being updated",
                        "call pull() or wait_updated() first");
@@ -101,14 +101,14 @@ Result<std::span<const std::byte>> Worker::view(const Piece& piece) const noexce
                    static_cast<std::size_t>(piece.count) * width);
 }
 
-Status Worker::check_pushed(const char* operation) const noexcept {
+Status BspWorker::check_pushed(const char* operation) const noexcept {
   if (updated_ != pushed_) return {};
   return refuse_call(operation, "nothing was pushed since the last pull() or wait_updated()",
                      "call push() first");
 }
 
 // From here on the gradients are the user's to write again.
-Status Worker::reach_pushed(Deadline deadline) noexcept {
+Status BspWorker::reach_pushed(Deadline deadline) noexcept {
   if (Status status = slot_.reclaim(deadline); !status) return status;
   servers_done_ = 0;
   updated_ = pushed_;

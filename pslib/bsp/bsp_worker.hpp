@@ -15,11 +15,11 @@ namespace weft::pslib {
 /// Version n of the gradients (the first is the initial parameters) leads to version n + 1 of every
 /// shard's region (the first tells only where it lies); nobody goes on before.
 /// Thread-safety: one thread at a time.
-class Worker final : public TableWorker {
+class BspWorker final : public TableWorker {
  public:
   /// Exposes the gradients. `table` must outlive the worker. Throws Error as World::expose and
   /// World::allocate do.
-  Worker(World& world, const Description& table);
+  BspWorker(World& world, const Description& table);
   /// Attaches to every server's region.
   void attach(World& world, Deadline deadline);
 

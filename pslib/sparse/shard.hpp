@@ -34,7 +34,7 @@ class SparseShard final : public TableShard {
   Status advance() noexcept override;
   bool needs_all() const noexcept override;
   bool tells_who_is_lost() const noexcept override { return true; }
-  bool survives(int) const noexcept override { return table_.is_relaxed(); }
+  bool survives(int) const noexcept override { return table_.is_asynchronous(); }
   Status drop(std::size_t worker) noexcept override;
   std::uint64_t version() const noexcept override { return version_; }
   TableStatistics statistics() const override { return pushes_; }

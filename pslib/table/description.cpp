@@ -18,7 +18,7 @@ namespace weft::pslib {
 namespace {
 
 // The newest version, the next one, and those that readers are just getting.
-constexpr std::uint32_t kRelaxedDepth = 4;
+constexpr std::uint32_t kAsyncDepth = 4;
 
 std::vector<TensorSpec> checked(const std::string& table, std::vector<TensorSpec> specs) {
   if (specs.empty())
@@ -93,7 +93,7 @@ void Description::check_compression() const {
 }
 
 void Description::check_consistency() const {
-  if (!is_relaxed()) return;
+  if (!is_asynchronous()) return;
   const std::string kind = text(options.consistency);
   const auto refuse = [&](const std::string& message, const char* hint) {
     throw Error(bad_argument("table",
@@ -155,7 +155,7 @@ std::string Description::slot_name(std::string_view part) const {
 SlotSpec Description::gradients() const {
   const DType dtype = pushes.is_compressed() ? DType::u8 : options.wire;
   const std::size_t width = size_of(dtype);
-  const std::int64_t words = is_relaxed() ? line_elements(GradientWords::kCount, width) : 0;
+  const std::int64_t words = is_asynchronous() ? line_elements(GradientWords::kCount, width) : 0;
   return published("gradient", dtype, static_cast<std::int64_t>(pushes.bytes() / width) + words);
 }
 
@@ -172,14 +172,14 @@ std::size_t Description::bytes_read(std::int64_t elements) const noexcept {
 SlotSpec Description::region(int home) const {
   const std::string part = is_replicated() ? fmt::format("parameters/{}", home) : "parameters";
   SlotSpec spec = published(part, options.wire, region_words() + region_elements(pieces, home));
-  if (!is_relaxed()) return spec;
+  if (!is_asynchronous()) return spec;
   spec.flow = Flow::credits;
-  spec.depth = kRelaxedDepth;
+  spec.depth = kAsyncDepth;
   return spec;
 }
 
 std::int64_t Description::region_words() const noexcept {
-  if (!is_relaxed()) return 0;
+  if (!is_asynchronous()) return 0;
   return line_elements(RegionWords::count(roles.workers.size()), size_of(options.wire));
 }
 
@@ -202,7 +202,7 @@ SlotSpec Description::snapshot(std::size_t shard, std::size_t bytes) const {
 SlotSpec Description::words(std::string_view part, std::size_t count) const {
   SlotSpec spec = published(part, DType::i64, static_cast<std::int64_t>(count));
   spec.flow = Flow::credits;
-  spec.depth = kRelaxedDepth;
+  spec.depth = kAsyncDepth;
   return spec;
 }
 

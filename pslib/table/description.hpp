@@ -53,11 +53,11 @@ class Description {
   std::string slot_name(std::string_view part) const;
   bool is_replicated() const noexcept { return roles.replicas > 1; }
   /// Whether shards go on by themselves: workers need not be in step, or there are replicas.
-  bool is_relaxed() const noexcept {
+  bool is_asynchronous() const noexcept {
     return options.consistency.kind != Consistency::Kind::bsp || is_replicated();
   }
 
-  /// A worker's pushes: its gradients, flat, or what they are compressed to; of a relaxed table
+  /// A worker's pushes: its gradients, flat, or what they are compressed to; of an asynchronous table
   /// GradientWords behind them.
   SlotSpec gradients() const;
   /// The first worker's initial parameters, where a push has no room for them.
@@ -68,12 +68,12 @@ class Description {
   }
   /// What of a push a shard of so many elements reads, about, where pushes are compressed.
   std::size_t bytes_read(std::int64_t elements) const noexcept;
-  /// A shard's parameters, where it is at home at `home`; of a relaxed table RegionWords in front
+  /// A shard's parameters, where it is at home at `home`; of an asynchronous table RegionWords in front
   /// of them.
   SlotSpec region(int home) const;
   /// Elements that RegionWords take up.
   std::int64_t region_words() const noexcept;
-  /// A relaxed table's StateWords, of each shard that the server may come to hold.
+  /// An asynchronous table's StateWords, of each shard that the server may come to hold.
   SlotSpec state() const;
   /// What a server of a replicated table says of each shard.
   SlotSpec holder_words() const;

@@ -33,7 +33,7 @@ class PushSlot {
   Status fill_initial() noexcept;
   /// The same of the gradients. Nothing has changed after an error.
   Status fill() noexcept;
-  /// A relaxed table's words behind them.
+  /// An asynchronous table's words behind them.
   std::byte* words() noexcept { return buffer_.data() + table_.pushes.bytes(); }
   Status publish() noexcept { return slot_.publish(); }
   /// All servers are done with the last push.
