@@ -75,7 +75,7 @@ enum class Setting : std::uint8_t {
 
   ps_servers,   ///< WEFT_PS_SERVERS      text   all   all | host | number: a parameter server's
                 ///< servers
-  ps_replicas,  ///< WEFT_PS_REPLICAS    integer 1    holders of each shard
+  ps_replicas,  ///< WEFT_PS_REPLICAS    integer 1    replicas of each shard
 
   count_  // not a setting
 };

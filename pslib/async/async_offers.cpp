@@ -1,4 +1,4 @@
-// A shard's whole state on its way from its primary to a holder that can't follow.
+// A shard's whole state on its way from its primary to a replica that can't follow.
 #include "pslib/async/async_server.hpp"
 #include "pslib/table/slot_words.hpp"
 

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "base/fail.hpp"
-#include "pslib/replication/holder_words.hpp"
+#include "pslib/replication/replica_words.hpp"
 #include "pslib/table/slot_words.hpp"
 #include "runtime/world/services.hpp"
 
@@ -30,9 +30,9 @@ AsyncServer::AsyncServer(World& world, const Description& table)
       self_(place_of(table.roles.servers, table.roles.rank)),
       gradients_(table),
       state_(world.expose(table.state())),
-      holders_(first_holders(table.roles.server_hosts, table.homes.size(), table.roles.replicas)) {
+      replica_sets_(first_replica_sets(table.roles.server_hosts, table.homes.size(), table.roles.replicas)) {
   if (table.is_replicated()) {
-    words_ = world.expose(table.holder_words());
+    words_ = world.expose(table.replica_words());
     for (std::size_t shard = 0; shard < table.homes.size(); ++shard)
       held_.emplace_back(shard, self_);
   } else {
@@ -48,12 +48,12 @@ void AsyncServer::attach(Deadline deadline) {
   const auto& servers = table_.roles.servers;
   for (std::size_t server = 0; server < servers.size(); ++server)
     if (server != self_)
-      peers_.push_back({server, world_.attach(servers[server], table_.holder_words(), deadline)});
+      peers_.push_back({server, world_.attach(servers[server], table_.replica_words(), deadline)});
 }
 
 void AsyncServer::hold(std::uint64_t epoch, bool starts) {
   for (Held& held : held_) {
-    held.replica.enter(epoch, holders_.of_shard[held.shard], starts);
+    held.replica.enter(epoch, replica_sets_.of_shard[held.shard], starts);
     // One that is kept too long would hold up its primary.
     for (auto& [server, offer] : held.offers)
       if (offer.arrival && load_word(offer.arrival.tensor().data(), OfferWords::kEpoch) < epoch)
@@ -72,9 +72,9 @@ Status AsyncServer::take_peer(std::size_t peer, Deadline deadline) noexcept {
   const auto arrival = peers_[peer].words.view(deadline);
   if (!arrival) return arrival.status();
   const std::span words = words_of(arrival->tensor());
-  const std::size_t count = HolderWords::count(gradients_.size());
+  const std::size_t count = ReplicaWords::count(gradients_.size());
   for (Held& held : held_) {
-    const auto message = HolderWords::load(words.subspan(held.shard * count, count));
+    const auto message = ReplicaWords::load(words.subspan(held.shard * count, count));
     // Each epoch but the first has a rank less than the one before.
     if (message.epoch > table_.roles.group.epoch() + static_cast<std::uint64_t>(world_.size()))
       return refuse(Code::mismatch, [&] {
@@ -184,7 +184,7 @@ Status AsyncServer::save(Held& held) noexcept {
   return held.state->write(*held.checkpointer);
 }
 
-// What stands in it every holder has.
+// What stands in it every replica has.
 void AsyncServer::acknowledge(Held& held) {
   auto& words = held.acknowledged;
   words.resize(StateWords::count(gradients_.size()));
@@ -259,10 +259,10 @@ Status AsyncServer::tell() noexcept {
   if (!table_.is_replicated() || std::ranges::all_of(held_, is_told)) return {};
   auto buffer = words_.next(until());
   if (!buffer) return buffer.status();
-  const std::size_t count = HolderWords::count(gradients_.size());
+  const std::size_t count = ReplicaWords::count(gradients_.size());
   for (Held& held : held_) {
     held.told = held.replica.revision();
-    HolderWords::store(held.replica.message(),
+    ReplicaWords::store(held.replica.message(),
                        words_of(*buffer).subspan(held.shard * count, count));
   }
   return words_.publish();
@@ -329,7 +329,7 @@ Status AsyncServer::enter(const Group& group) noexcept {
     const auto& servers = table_.roles.servers;
     std::vector<bool> live;
     for (const int rank : servers) live.push_back(group.contains(rank));
-    holders_ = next_holders(holders_, group.epoch(), live, table_.roles.server_hosts,
+    replica_sets_ = next_replica_sets(replica_sets_, group.epoch(), live, table_.roles.server_hosts,
                             table_.roles.replicas);
     hold(group.epoch(), false);
   } catch (const Error& error) {

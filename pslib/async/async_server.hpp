@@ -10,7 +10,7 @@
 
 #include "pslib/async/async_shard.hpp"
 #include "pslib/async/gradients.hpp"
-#include "pslib/replication/holders.hpp"
+#include "pslib/replication/replica_sets.hpp"
 #include "pslib/replication/replica.hpp"
 #include "pslib/table/table_shard.hpp"
 
@@ -97,7 +97,7 @@ class AsyncServer final : public TableShard {
   Slot words_;  // what this server says of all shards; of nothing where there are no replicas
   Slot state_;
   std::vector<Peer> peers_;
-  Holders holders_;
+  ReplicaSets replica_sets_;
   std::vector<Held> held_;  // every shard that this server may come to hold
 };
 

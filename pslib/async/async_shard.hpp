@@ -1,4 +1,4 @@
-// The state of one shard of an asynchronous table, at one of its holders.
+// The state of one shard of an asynchronous table, at one of its replicas.
 #pragma once
 
 #include <cstdint>
@@ -54,7 +54,7 @@ class AsyncShard {
   /// As save_shard does. Only when it has a version.
   Status write(Checkpointer& to) noexcept;
 
-  // The whole state, for another holder.
+  // The whole state, for another replica.
   std::size_t snapshot_bytes() noexcept;
   void save(std::byte* to) noexcept;
   /// Also publishes the values. All or nothing; mismatch: `rank` has offered what is no state.

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/fail.hpp"
-#include "pslib/replication/holder_words.hpp"
+#include "pslib/replication/replica_words.hpp"
 #include "pslib/table/slot_words.hpp"
 
 namespace weft::pslib {
@@ -21,7 +21,7 @@ Status Gradients::take(std::size_t worker, Deadline deadline) noexcept {
     if (Status status = initial_.take(deadline); !status) return status;
   auto arrival = from.slot.view(deadline);
   if (!arrival) return arrival.status();
-  if (const std::uint64_t sequence = arrival->sequence(); sequence > HolderWords::kMostSequence)
+  if (const std::uint64_t sequence = arrival->sequence(); sequence > ReplicaWords::kMostSequence)
     return refuse(Code::mismatch, [&] {
       return nonsense("take gradients", from.slot.owner(), from.slot.spec().name,
                       fmt::format("a push of number {}", sequence));

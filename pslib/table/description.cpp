@@ -10,7 +10,7 @@
 
 #include "base/fail.hpp"
 #include "pslib/optimizer/rules.hpp"
-#include "pslib/replication/holder_words.hpp"
+#include "pslib/replication/replica_words.hpp"
 #include "pslib/table/slot_words.hpp"
 #include "pslib/table/start.hpp"
 
@@ -188,8 +188,8 @@ SlotSpec Description::state() const {
   return words("state", sections * StateWords::count(roles.workers.size()));
 }
 
-SlotSpec Description::holder_words() const {
-  return words("holder", homes.size() * HolderWords::count(roles.workers.size()));
+SlotSpec Description::replica_words() const {
+  return words("replica", homes.size() * ReplicaWords::count(roles.workers.size()));
 }
 
 SlotSpec Description::snapshot(std::size_t shard, std::size_t bytes) const {

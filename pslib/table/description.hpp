@@ -76,8 +76,8 @@ class Description {
   /// An asynchronous table's StateWords, of each shard that the server may come to hold.
   SlotSpec state() const;
   /// What a server of a replicated table says of each shard.
-  SlotSpec holder_words() const;
-  /// The whole state of a shard, for a holder that has none.
+  SlotSpec replica_words() const;
+  /// The whole state of a shard, for a replica that has none.
   SlotSpec snapshot(std::size_t shard, std::size_t bytes) const;
   /// A server's part of `words` words that all servers add up.
   SlotSpec norms(std::size_t words) const;

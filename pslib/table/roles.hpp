@@ -18,7 +18,7 @@ struct Roles {
   std::vector<int> workers;
   std::vector<int> servers;
   std::vector<std::string> server_hosts;
-  std::size_t replicas = 1;  ///< holders of each shard
+  std::size_t replicas = 1;  ///< replicas of each shard
   std::size_t split_bytes = 0;
 
   Roles() = default;

@@ -1,4 +1,4 @@
-// A holder's message as words of a slot.
+// A replica's message as words of a slot.
 #pragma once
 
 #include <cstddef>
@@ -9,15 +9,15 @@
 
 namespace weft::pslib {
 
-struct HolderWords {
+struct ReplicaWords {
   /// Of a push: more would not fit into its word.
   static constexpr std::uint64_t kMostSequence = std::uint64_t{1} << 62;
 
   /// Of one shard's message, with so many workers.
   static constexpr std::size_t count(std::size_t workers) noexcept { return kPushes + workers; }
 
-  static void store(const HolderMessage& message, std::span<std::uint64_t> to) noexcept;
-  static HolderMessage load(std::span<const std::uint64_t> from);
+  static void store(const ReplicaMessage& message, std::span<std::uint64_t> to) noexcept;
+  static ReplicaMessage load(std::span<const std::uint64_t> from);
 
  private:
   static constexpr std::size_t kEpoch = 0;

@@ -1,4 +1,4 @@
-#include "pslib/replication/holder_words.hpp"
+#include "pslib/replication/replica_words.hpp"
 
 #include <algorithm>
 
@@ -12,7 +12,7 @@ constexpr std::uint64_t kNeedsState = 8;
 
 }  // namespace
 
-void HolderWords::store(const HolderMessage& message, std::span<std::uint64_t> to) noexcept {
+void ReplicaWords::store(const ReplicaMessage& message, std::span<std::uint64_t> to) noexcept {
   to[kEpoch] = message.epoch;
   to[kFlags] = (message.had_state ? kHadState : 0) | (message.has_state ? kHasState : 0) |
                (message.offers ? kOffers : 0) | (message.needs_state ? kNeedsState : 0);
@@ -25,8 +25,8 @@ void HolderWords::store(const HolderMessage& message, std::span<std::uint64_t> t
     to[kPushes + push.worker] = 2 * push.sequence + (push.is_dropped ? 1 : 0);
 }
 
-HolderMessage HolderWords::load(std::span<const std::uint64_t> from) {
-  HolderMessage message;
+ReplicaMessage ReplicaWords::load(std::span<const std::uint64_t> from) {
+  ReplicaMessage message;
   message.epoch = from[kEpoch];
   message.had_state = (from[kFlags] & kHadState) != 0;
   message.has_state = (from[kFlags] & kHasState) != 0;

@@ -10,19 +10,19 @@
 namespace weft::pslib {
 
 /// Servers are named by their place among a table's servers.
-struct Holders {
+struct ReplicaSets {
   std::uint64_t epoch = 0;
   std::vector<std::vector<std::size_t>> of_shard;  ///< the first of epoch 0 is the shard's home
 
-  bool operator==(const Holders&) const = default;
+  bool operator==(const ReplicaSets&) const = default;
 };
 
-/// Shard i at home at server i, `replicas` holders each: the next servers in a ring, those on hosts
+/// Shard i at home at server i, `replicas` replicas each: the next servers in a ring, those on hosts
 /// that have none yet first. `hosts` has every server's.
-Holders first_holders(std::span<const std::string> hosts, std::size_t shards, std::size_t replicas);
+ReplicaSets first_replica_sets(std::span<const std::string> hosts, std::size_t shards, std::size_t replicas);
 
 /// Those that live stay, in their order; servers that take a dead one's place come behind them.
-Holders next_holders(const Holders& former, std::uint64_t epoch, const std::vector<bool>& live,
+ReplicaSets next_replica_sets(const ReplicaSets& former, std::uint64_t epoch, const std::vector<bool>& live,
                      std::span<const std::string> hosts, std::size_t replicas);
 
 }  // namespace weft::pslib
