@@ -40,7 +40,7 @@ os::Fd make_socket(const p2p::Place& place) {
   return socket;
 }
 
-os::Fd called(World& world) {
+os::Fd server(World& world) {
   const auto places = p2p::choose_places(p2p::interface_addresses(), "auto");
   ListenerAddress listener_address{.place = places.at(0)};
   const os::Fd listener = make_socket(listener_address.place);
@@ -57,7 +57,7 @@ os::Fd called(World& world) {
   return socket;
 }
 
-os::Fd caller(World& world, int other) {
+os::Fd client(World& world, int other) {
   RemoteSlot remote = world.attach(other, listener_address_spec());
   ListenerAddress listener_address;
   {
@@ -74,7 +74,7 @@ os::Fd caller(World& world, int other) {
 }  // namespace
 
 BareStream::BareStream(World& world, int other)
-    : leads_(world.rank() == 0), socket_(leads_ ? caller(world, other) : called(world)) {
+    : leads_(world.rank() == 0), socket_(leads_ ? client(world, other) : server(world)) {
   const int on = 1;
   ::setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }

@@ -51,9 +51,9 @@ p2p::Identity subscriber_identity(const p2p::Identity::Secret& key) { return {kS
 SubscriberAcceptor::SubscriberAcceptor(p2p::ProgressThread& thread, Log& log, const Setup& setup, Came came)
     : identity_(host_identity(setup.key)),
       acceptor_(thread, log, rejected_connections_, kPatience,
-            {.came = [came = std::move(came)](const p2p::Hello& caller, const p2p::Hello&,
+            {.came = [came = std::move(came)](const p2p::Hello& client, const p2p::Hello&,
                                               os::Fd& socket) -> std::string {
-               if (caller.purpose != p2p::Purpose::subscriber) return "only subscribers are let in here";
+               if (client.purpose != p2p::Purpose::subscriber) return "only subscribers are let in here";
                return came(socket);
              },
              .short_of =

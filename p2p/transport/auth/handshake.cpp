@@ -16,8 +16,8 @@ struct Said {
   /// The secret is also the key of other checks; none of them begins so.
   std::array<char, 12> subject = {'w', 'e', 'f', 't', ' ', 'c', 'o', 'n', 'n', 'e', 'c', 't'};
   std::uint32_t end = 0;
-  Hello caller;
-  Hello called;
+  Hello client;
+  Hello server;
 };
 static_assert(std::has_unique_object_representations_v<Said>);
 
@@ -92,25 +92,25 @@ Hello Identity::hello(int to, Purpose purpose, std::uint16_t rail) const {
   return hello;
 }
 
-std::string Identity::distrust(const Hello& caller) const {
-  std::string reason = distrust_job(caller);
-  if (reason.empty() && (caller.to != rank_ || caller.from < 0 || caller.from >= job_size_ ||
+std::string Identity::distrust(const Hello& client) const {
+  std::string reason = distrust_job(client);
+  if (reason.empty() && (client.to != rank_ || client.from < 0 || client.from >= job_size_ ||
                          // A rank shares memory with itself as with the others.
-                         (caller.from == rank_ && caller.purpose != Purpose::memory)))
-    reason = fmt::format("it says it is rank {} calling rank {}", caller.from, caller.to);
-  if (reason.empty() && caller.purpose > Purpose::subscriber)
+                         (client.from == rank_ && client.purpose != Purpose::memory)))
+    reason = fmt::format("it says it is rank {} calling rank {}", client.from, client.to);
+  if (reason.empty() && client.purpose > Purpose::subscriber)
     reason = "it wants a connection of a kind that this rank does not know";
   return reason;
 }
 
-bool Identity::is_of_other_job(const Hello& caller) const noexcept {
-  return distrust(caller.greeting()).empty() &&
-         (caller.job != job_ || caller.job_size != job_size_);
+bool Identity::is_of_other_job(const Hello& client) const noexcept {
+  return distrust(client.greeting()).empty() &&
+         (client.job != job_ || client.job_size != job_size_);
 }
 
-Answer Identity::answer(const Hello& caller) const {
-  Answer answer{.hello = hello(caller.from, caller.purpose, caller.rail)};
-  answer.mac = mac(End::called, caller, answer.hello);
+Answer Identity::answer(const Hello& client) const {
+  Answer answer{.hello = hello(client.from, client.purpose, client.rail)};
+  answer.mac = mac(End::server, client, answer.hello);
   return answer;
 }
 
@@ -122,25 +122,25 @@ std::string Identity::distrust(const Hello& own, const Answer& answer) const {
                        answer.hello.to);
   if (answer.hello.purpose != own.purpose || answer.hello.rail != own.rail)
     return "it takes the connection for another";
-  return equal(answer.mac, mac(End::called, own, answer.hello)) ? "" : kUnauthenticated;
+  return equal(answer.mac, mac(End::server, own, answer.hello)) ? "" : kUnauthenticated;
 }
 
 Proof Identity::prove(const Hello& own, const Answer& answer) const {
-  return {mac(End::caller, own, answer.hello)};
+  return {mac(End::client, own, answer.hello)};
 }
 
-bool Identity::believes(const Hello& caller, const Answer& own, const Proof& proof) const {
-  return equal(proof.mac, mac(End::caller, caller, own.hello));
+bool Identity::believes(const Hello& client, const Answer& own, const Proof& proof) const {
+  return equal(proof.mac, mac(End::client, client, own.hello));
 }
 
-ConnectionKeys Identity::keys(const Hello& caller, const Hello& called) const {
+ConnectionKeys Identity::keys(const Hello& client, const Hello& server) const {
   static_assert(sizeof(ConnectionKeys::Key) == crypto_auth_BYTES);
   Said said{.subject = {'w', 'e', 'f', 't', ' ', 'd', 'a', 't', 'a', 'k', 'e', 'y'},
-            .caller = caller,
-            .called = called};
+            .client = client,
+            .server = server};
   ConnectionKeys keys;
   for (const auto& [end, key] :
-       {std::pair(End::caller, &keys.to_called), std::pair(End::called, &keys.to_caller)}) {
+       {std::pair(End::client, &keys.to_server), std::pair(End::server, &keys.to_client)}) {
     said.end = static_cast<std::uint32_t>(end);
     crypto_auth(reinterpret_cast<unsigned char*>(key->data()),
                 reinterpret_cast<const unsigned char*>(&said), sizeof said,
@@ -149,9 +149,9 @@ ConnectionKeys Identity::keys(const Hello& caller, const Hello& called) const {
   return keys;
 }
 
-Mac Identity::mac(End end, const Hello& caller, const Hello& called) const {
+Mac Identity::mac(End end, const Hello& client, const Hello& server) const {
   static_assert(sizeof(Mac) == crypto_auth_BYTES && sizeof(Secret) == crypto_auth_KEYBYTES);
-  const Said said{.end = static_cast<std::uint32_t>(end), .caller = caller, .called = called};
+  const Said said{.end = static_cast<std::uint32_t>(end), .client = client, .server = server};
   Mac tag{};
   crypto_auth(reinterpret_cast<unsigned char*>(tag.data()),
               reinterpret_cast<const unsigned char*>(&said), sizeof said,

@@ -88,8 +88,8 @@ struct Refusal {
 /// Secrets of one connection, which both its ends know and nobody else; one for each direction.
 struct ConnectionKeys {
   using Key = std::array<std::byte, 32>;
-  Key to_called{};
-  Key to_caller{};
+  Key to_server{};
+  Key to_client{};
 };
 
 /// What a rank needs to prove who it is and to check others. Immutable.
@@ -109,23 +109,23 @@ class Identity {
   /// Why whoever greets so can't be understood, or an empty string.
   static std::string distrust(const Greeting& greeting);
   /// Why an unauthenticated client's hello can't be a rank's, or an empty string.
-  std::string distrust(const Hello& caller) const;
+  std::string distrust(const Hello& client) const;
   /// Whether it is answered all the same: it is from a rank, of another job.
-  bool is_of_other_job(const Hello& caller) const noexcept;
-  Answer answer(const Hello& caller) const;
+  bool is_of_other_job(const Hello& client) const noexcept;
+  Answer answer(const Hello& client) const;
   /// Why the one called is not the rank that `own` was sent to, or an empty string.
   std::string distrust(const Hello& own, const Answer& answer) const;
   Proof prove(const Hello& own, const Answer& answer) const;
   /// Whether the caller knows the secret. `own` is what it was answered.
-  bool believes(const Hello& caller, const Answer& own, const Proof& proof) const;
+  bool believes(const Hello& client, const Answer& own, const Proof& proof) const;
   /// Of a connection that was proven, by the hellos of its ends.
-  ConnectionKeys keys(const Hello& caller, const Hello& called) const;
+  ConnectionKeys keys(const Hello& client, const Hello& server) const;
 
  private:
-  enum class End : std::uint32_t { caller = 1, called = 2 };
+  enum class End : std::uint32_t { client = 1, server = 2 };
 
   std::string distrust_job(const Hello& hello) const;
-  Mac mac(End end, const Hello& caller, const Hello& called) const;
+  Mac mac(End end, const Hello& client, const Hello& server) const;
 
   int rank_ = -1;
   int job_size_ = 0;

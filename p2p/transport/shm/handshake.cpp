@@ -31,7 +31,7 @@ void ShmFabric::send_hello(Link& link, MessageType type, bool reaches) {
   hello.probe = reinterpret_cast<std::uint64_t>(&probe_);
   hello.reaches = reaches ? 1 : 0;
   if (type == MessageType::hello)
-    hello.proof = identity_.prove(link.introduction.caller, link.introduction.called);
+    hello.proof = identity_.prove(link.introduction.client, link.introduction.server);
   const std::array<int, 2> descriptors = {local_.control->chunk_fd(bell.chunk).get(),
                                           local_.bell_event().get()};
   link.send(hello, descriptors);
@@ -94,9 +94,9 @@ std::string ShmFabric::on_greet(Link& link, std::span<const std::byte> bytes) {
   if (reason.empty()) reason = distrust_process(link, greet->hello.from);
   // One of another job can say what differs, too.
   if (reason.empty() || identity_.is_of_other_job(greet->hello)) {
-    link.introduction.caller = greet->hello;
-    link.introduction.called = identity_.answer(greet->hello);
-    link.send(ChallengeMessage{.answer = link.introduction.called});
+    link.introduction.client = greet->hello;
+    link.introduction.server = identity_.answer(greet->hello);
+    link.send(ChallengeMessage{.answer = link.introduction.server});
   }
   if (reason.empty()) link.introduction.stage = Stage::greeted;
   return reason;
@@ -105,11 +105,11 @@ std::string ShmFabric::on_greet(Link& link, std::span<const std::byte> bytes) {
 std::string ShmFabric::on_challenge(Link& link, std::span<const std::byte> bytes) {
   const auto challenge = parse<ChallengeMessage>(bytes);
   if (!challenge || link.introduction.stage != Stage::greeted ||
-      link.introduction.called.hello.from >= 0)
+      link.introduction.server.hello.from >= 0)
     return "its challenge is malformed";
-  std::string reason = identity_.distrust(link.introduction.caller, challenge->answer);
+  std::string reason = identity_.distrust(link.introduction.client, challenge->answer);
   if (!reason.empty()) return reason;
-  link.introduction.called = challenge->answer;
+  link.introduction.server = challenge->answer;
   send_hello(link, MessageType::hello, false);
   return {};
 }
@@ -119,11 +119,11 @@ std::string ShmFabric::on_hello(Link& link, std::span<const std::byte> bytes,
   const auto hello = parse<HelloMessage>(bytes);
   if (!hello || hello->type != MessageType::hello || !is_sound(*hello, descriptors.size()))
     return "its hello is malformed";
-  if (!identity_.believes(link.introduction.caller, link.introduction.called, hello->proof))
+  if (!identity_.believes(link.introduction.client, link.introduction.server, hello->proof))
     return "it does not know the job's secret";
   const auto held = pending_connections_.find(link.id());
   if (held == pending_connections_.end()) return {};  // it was late, and is being dropped
-  Partner& partner = partners_[static_cast<std::size_t>(link.introduction.caller.from)];
+  Partner& partner = partners_[static_cast<std::size_t>(link.introduction.client.from)];
   link.introduction.stage = Stage::proved;
   link.rank = partner.rank;
   anteroom_.leave(held->second.place);
@@ -138,7 +138,7 @@ std::string ShmFabric::on_welcome(Link& link, std::span<const std::byte> bytes,
   // It has proved who it is by its challenge.
   const auto welcome = parse<HelloMessage>(bytes);
   if (!welcome || welcome->type != MessageType::welcome ||
-      link.introduction.called.hello.from != link.rank || !is_sound(*welcome, descriptors.size()))
+      link.introduction.server.hello.from != link.rank || !is_sound(*welcome, descriptors.size()))
     return "its welcome is malformed";
   link.introduction.stage = Stage::proved;
   greet(partners_[static_cast<std::size_t>(link.rank)], link, *welcome, std::move(descriptors));

@@ -60,8 +60,8 @@ class Link {
   struct Introduction {
     enum class Stage : std::uint8_t { none, greeted, proved, refused };
     Stage stage = Stage::none;
-    Hello caller;
-    Answer called;
+    Hello client;
+    Answer server;
   };
   Introduction introduction;
 

@@ -165,9 +165,9 @@ void ShmFabric::call(Partner& partner) {
   link.rank = partner.rank;
   if (const std::string reason = distrust_process(link, partner.rank); !reason.empty())
     return reject(link, reason);
-  link.introduction.caller = identity_.hello(partner.rank, Purpose::memory);
+  link.introduction.client = identity_.hello(partner.rank, Purpose::memory);
   link.introduction.stage = Link::Introduction::Stage::greeted;
-  link.send(GreetMessage{.hello = link.introduction.caller});
+  link.send(GreetMessage{.hello = link.introduction.client});
 }
 
 void ShmFabric::call_again() {

@@ -180,10 +180,10 @@ void TcpFabric::if_complete(Partner& partner) {
       rails.emplace_back(std::move(connection.socket));
     else if (connection.was_called)
       rails.emplace_back(std::move(connection.socket),
-                         RecordCipher(keys.to_caller, keys.to_called));
+                         RecordCipher(keys.to_client, keys.to_server));
     else
       rails.emplace_back(std::move(connection.socket),
-                         RecordCipher(keys.to_called, keys.to_caller));
+                         RecordCipher(keys.to_server, keys.to_client));
   }
   partner.rails.clear();
   up(partner, std::move(rails));

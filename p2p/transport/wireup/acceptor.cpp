@@ -221,16 +221,16 @@ void Acceptor::on_hello(Id id, PendingConnection& pending) {
 void Acceptor::on_proof(Id id, PendingConnection& pending) {
   if (!identity_.believes(pending.hello, pending.answer, pending.in.take<Proof>()))
     return reject(id, "it does not know the job's secret");
-  const Hello caller = pending.hello;
+  const Hello client = pending.hello;
   const Hello own = pending.answer.hello;
   os::Fd socket = pending.socket.release();
   const std::string from = text(pending.from);
   let_go(id);
-  const std::string reason = events_.came(caller, own, socket);
+  const std::string reason = events_.came(client, own, socket);
   if (reason.empty()) return;
   if (socket && send_record(socket.get(), Refusal::kMark))
     send_last(socket.get(), Refusal::of(reason));
-  log_.debug(Subsystem::path, "rank {} called from {} in vain: {}", caller.from, from, reason);
+  log_.debug(Subsystem::path, "rank {} called from {} in vain: {}", client.from, from, reason);
 }
 
 bool Acceptor::tick() {

@@ -34,7 +34,7 @@ class Acceptor {
   struct Events {
     /// The socket of a proven rank, with the hellos of both ends; an empty string takes it in,
     /// else it is why not.
-    std::function<std::string(const Hello& caller, const Hello& own, os::Fd& socket)> came;
+    std::function<std::string(const Hello& client, const Hello& own, os::Fd& socket)> came;
     /// This rank lacks descriptors or memory, and unauthenticated clients are not the reason. Those who call wait
     /// until it has some.
     std::function<void(const Error&)> short_of;

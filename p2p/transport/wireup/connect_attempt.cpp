@@ -34,7 +34,7 @@ int error_of(int socket) {
 
 }  // namespace
 
-Call::Call(ProgressThread& progress, const Identity& identity, Target target, std::uint16_t port,
+ConnectAttempt::ConnectAttempt(ProgressThread& progress, const Identity& identity, Target target, std::uint16_t port,
            const std::vector<Place>& places, Events events)
     : progress_(progress),
       identity_(identity),
@@ -46,7 +46,7 @@ Call::Call(ProgressThread& progress, const Identity& identity, Target target, st
   for (std::size_t i = 0; i < places.size(); ++i) trials_[i].place = places[i];
 }
 
-std::optional<std::string> Call::tick() {
+std::optional<std::string> ConnectAttempt::tick() {
   const auto now = Clock::now();
   for (Trial& trial : trials_)
     if (trial.stage != Stage::idle && now >= trial.deadline)
@@ -62,7 +62,7 @@ std::optional<std::string> Call::tick() {
   return std::nullopt;
 }
 
-void Call::start_next(Clock::time_point now) {
+void ConnectAttempt::start_next(Clock::time_point now) {
   if (next_ == 0 && now < next_start_) return;
   while (next_ < trials_.size() && (!is_trying() || now >= next_start_)) {
     next_start_ = now + kStagger;
@@ -70,7 +70,7 @@ void Call::start_next(Clock::time_point now) {
   }
 }
 
-void Call::start(Trial& trial, Clock::time_point now) {
+void ConnectAttempt::start(Trial& trial, Clock::time_point now) {
   trial.refused = false;
   const int family = is_ipv4(trial.place) ? AF_INET : AF_INET6;
   os::Fd socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -105,7 +105,7 @@ void Call::start(Trial& trial, Clock::time_point now) {
   trial.deadline = now + kConnectPatience;
 }
 
-std::size_t Call::wanted_at(Stage stage) noexcept {
+std::size_t ConnectAttempt::wanted_at(Stage stage) noexcept {
   switch (stage) {
     case Stage::challenged:
       return sizeof(Greeting);
@@ -118,7 +118,7 @@ std::size_t Call::wanted_at(Stage stage) noexcept {
   }
 }
 
-void Call::on_ready(Trial& trial) {
+void ConnectAttempt::on_ready(Trial& trial) {
   if (trial.stage == Stage::connecting) return on_connected(trial);
   switch (trial.in.read(trial.socket.get(), wanted_at(trial.stage))) {
     case ExactRead::State::incomplete:
@@ -142,7 +142,7 @@ void Call::on_ready(Trial& trial) {
   }
 }
 
-void Call::on_verdict(Trial& trial) {
+void ConnectAttempt::on_verdict(Trial& trial) {
   const auto verdict = trial.in.take<std::uint16_t>();
   if (verdict == Refusal::kMark) {
     trial.stage = Stage::refused;
@@ -152,11 +152,11 @@ void Call::on_verdict(Trial& trial) {
   // The last thing: it may destroy this call, and its events with it.
   const auto answered = events_.answered;
   const Hello own = trial.hello;
-  const Hello called = trial.called;
-  answered(trial.socket.release(), own, called);
+  const Hello server = trial.server;
+  answered(trial.socket.release(), own, server);
 }
 
-void Call::on_connected(Trial& trial) {
+void ConnectAttempt::on_connected(Trial& trial) {
   const int error = error_of(trial.socket.get());
   trial.refused = error == ECONNREFUSED;
   if (error != 0) return fail(trial, os::words(error));
@@ -167,7 +167,7 @@ void Call::on_connected(Trial& trial) {
   trial.socket.change(EPOLLIN);
 }
 
-void Call::on_greeting(Trial& trial) {
+void ConnectAttempt::on_greeting(Trial& trial) {
   const auto greeting = trial.in.peek<Greeting>();
   const std::string reason = Identity::distrust(greeting);
   if (reason.empty()) {
@@ -178,7 +178,7 @@ void Call::on_greeting(Trial& trial) {
   fail(trial, "connected, but it is not the rank: " + reason);
 }
 
-void Call::on_answer(Trial& trial) {
+void ConnectAttempt::on_answer(Trial& trial) {
   const auto answer = trial.in.take<Answer>();
   if (const std::string reason = identity_.distrust(trial.hello, answer); !reason.empty()) {
     // The other end is to have its line too; it gets no proof.
@@ -186,7 +186,7 @@ void Call::on_answer(Trial& trial) {
     if (identity_.is_of_other_job(answer.hello)) return refuse(trial, reason);
     return fail(trial, "connected, but it is not the rank: " + reason);
   }
-  trial.called = answer.hello;
+  trial.server = answer.hello;
   // Only one proof is given, so that the other end meets this rank once.
   for (Trial& other : trials_)
     if (&other != &trial && other.stage != Stage::idle) fail(other, "another place came first");
@@ -197,30 +197,30 @@ void Call::on_answer(Trial& trial) {
   trial.deadline = Clock::now() + kAnswerPatience;
 }
 
-void Call::refuse(Trial& trial, const std::string& reason) {
+void ConnectAttempt::refuse(Trial& trial, const std::string& reason) {
   refusal_ = reason;
   fail(trial, "connected, but refused: " + reason);
 }
 
-void Call::fail(Trial& trial, const std::string& trouble) {
+void ConnectAttempt::fail(Trial& trial, const std::string& trouble) {
   trial.socket = Watched();
   trial.stage = Stage::idle;
   trial.in = ExactRead();
   trial.trouble = trouble;
 }
 
-bool Call::is_trying() const noexcept {
+bool ConnectAttempt::is_trying() const noexcept {
   return std::any_of(trials_.begin(), trials_.end(),
                      [](const Trial& t) { return t.stage != Stage::idle; });
 }
 
-std::string Call::text(const Trial& trial) {
+std::string ConnectAttempt::text(const Trial& trial) {
   if (!trial.trouble.empty()) return trial.trouble;
   if (trial.stage == Stage::idle) return "not tried";
   return trial.stage == Stage::connecting ? "nothing comes back" : kNoAnswer;
 }
 
-std::string Call::text() const {
+std::string ConnectAttempt::text() const {
   std::string all;
   for (const Trial& trial : trials_)
     all += (all.empty() ? "" : "; ") + p2p::text(trial.place, port_) + ": " + text(trial);

@@ -1,4 +1,4 @@
-// One rank calls another: at every place where that one may be reached, until it answers.
+// Connects to a rank by any of its IP addresses, until the rank answers.
 #pragma once
 
 #include <chrono>
@@ -17,14 +17,15 @@
 
 namespace weft::p2p {
 
-/// Tries the places one after the other, the next one soon, whatever the first is up to; then again
-/// and again. The first to prove that it is the rank is taken. Progress thread only.
-class Call {
+/// Happy-Eyeballs connect: starts a new trial every `kStagger` without waiting for earlier ones and
+/// retries the list until the deadline. The first connection that authenticates is used. Progress
+/// thread only.
+class ConnectAttempt {
  public:
   struct Events {
     /// The socket of the proven rank, and the hellos of both ends. The call may be destroyed by
     /// this.
-    std::function<void(os::Fd socket, const Hello& own, const Hello& called)> answered;
+    std::function<void(os::Fd socket, const Hello& own, const Hello& server)> answered;
     /// This rank lacks descriptors; the call goes on trying.
     std::function<void(const Error&)> short_of;
   };
@@ -36,10 +37,10 @@ class Call {
   };
 
   /// `identity` must outlive it.
-  Call(ProgressThread& progress, const Identity& identity, Target target, std::uint16_t port,
+  ConnectAttempt(ProgressThread& progress, const Identity& identity, Target target, std::uint16_t port,
        const std::vector<Place>& places, Events events);
-  Call(const Call&) = delete;
-  Call& operator=(const Call&) = delete;
+  ConnectAttempt(const ConnectAttempt&) = delete;
+  ConnectAttempt& operator=(const ConnectAttempt&) = delete;
 
   /// Tries the first place.
   void begin() { start_next(Clock::now()); }
@@ -62,7 +63,7 @@ class Call {
     Stage stage = Stage::idle;
     Clock::time_point deadline;
     Hello hello;
-    Hello called;
+    Hello server;
     ExactRead in;
     std::string trouble;   ///< how it failed the last time
     bool refused = false;  ///< the last time

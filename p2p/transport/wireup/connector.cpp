@@ -61,8 +61,8 @@ Connector::Implementation::Implementation(LocalRank& local_rank, ProgressThread&
       why_silent("silent for " + seconds(dead_after)),
       acceptor(thread, *local_rank.log, local_rank.rejected_connections,
            std::min<nanoseconds>(kPatience, init_timeout),
-           {.came = [this](const Hello& caller, const Hello& called,
-                           os::Fd& socket) { return on_called(caller, called, socket); },
+           {.came = [this](const Hello& client, const Hello& server,
+                           os::Fd& socket) { return on_client(client, server, socket); },
             .short_of = [this](const Error& error) { events.short_of(error); },
             .wants_ticks = [this] { errands.start(); }}),
       errands(thread, kErrandPeriod, [this](std::uint64_t) { run_errands(); }),
@@ -80,46 +80,46 @@ void Connector::Implementation::begin(int rank, State how) {
 }
 
 void Connector::Implementation::call(int rank) {
-  Peer& called = peer(rank);
-  called.call = std::make_unique<Call>(
-      progress, identity, Call::Target{.rank = rank}, called.address.port,
-      order_of_trial(called.address, own_addresses),
-      Call::Events{.answered =
+  Peer& server = peer(rank);
+  server.attempt = std::make_unique<ConnectAttempt>(
+      progress, identity, ConnectAttempt::Target{.rank = rank}, server.address.port,
+      order_of_trial(server.address, own_addresses),
+      ConnectAttempt::Events{.answered =
                        [this, rank](os::Fd socket, const Hello& own_end, const Hello& theirs) {
                          std::optional<RecordCipher> cipher;
                          if (const ConnectionKeys keys = identity.keys(own_end, theirs);
                              own_end.seals != 0 || theirs.seals != 0)
-                           cipher.emplace(keys.to_called, keys.to_caller);
+                           cipher.emplace(keys.to_server, keys.to_client);
                          meet(rank, std::move(socket), std::move(cipher));
                        },
                    .short_of = say_short_of()});
-  called.call->begin();
+  server.attempt->begin();
 }
 
 void Connector::Implementation::call_for_data(int rank, int rail) {
-  Peer& called = peer(rank);
-  if (called.state != State::met || called.data_calls.contains(rail)) return;
+  Peer& server = peer(rank);
+  if (server.state != State::met || server.data_attempts.contains(rail)) return;
   // Each by a network of its own, where there are so many.
-  std::vector<Place> places = order_of_trial(called.address, own_addresses);
+  std::vector<Place> places = order_of_trial(server.address, own_addresses);
   if (!places.empty())
     std::rotate(places.begin(), places.begin() + rail % static_cast<int>(places.size()),
                 places.end());
-  called.data_give_up = Clock::now() + init_timeout;
+  server.data_give_up = Clock::now() + init_timeout;
   errands.start();
-  auto& call = called.data_calls[rail];
-  call = std::make_unique<Call>(
-      progress, identity, Call::Target{rank, Purpose::data, static_cast<std::uint16_t>(rail)},
-      called.address.port, places,
-      Call::Events{.answered =
+  auto& attempt = server.data_attempts[rail];
+  attempt = std::make_unique<ConnectAttempt>(
+      progress, identity, ConnectAttempt::Target{rank, Purpose::data, static_cast<std::uint16_t>(rail)},
+      server.address.port, places,
+      ConnectAttempt::Events{.answered =
                        [this, rank, rail](os::Fd socket, const Hello& own, const Hello& theirs) {
-                         peer(rank).data_calls.erase(rail);
+                         peer(rank).data_attempts.erase(rail);
                          events.brought(rank, {.socket = std::move(socket),
                                                .rail = rail,
                                                .was_called = false,
                                                .keys = identity.keys(own, theirs)});
                        },
                    .short_of = say_short_of()});
-  call->begin();
+  attempt->begin();
 }
 
 std::function<void(const Error&)> Connector::Implementation::say_short_of() {
@@ -127,25 +127,25 @@ std::function<void(const Error&)> Connector::Implementation::say_short_of() {
   return [this](const Error& error) { progress.post([this, error] { events.short_of(error); }); };
 }
 
-std::string Connector::Implementation::on_called_for_data(const Hello& caller, const Hello& own_end,
+std::string Connector::Implementation::on_called_for_data(const Hello& client, const Hello& own_end,
                                                           os::Fd& socket) {
-  if (peer(caller.from).state != State::met) return "it is not connected";
+  if (peer(client.from).state != State::met) return "it is not connected";
   // The caller waits for it before it takes the connection for its own.
   if (!send_record(socket.get(), std::uint16_t{0})) return os::words(errno);
-  events.brought(caller.from, {.socket = std::move(socket),
-                               .rail = caller.rail,
+  events.brought(client.from, {.socket = std::move(socket),
+                               .rail = client.rail,
                                .was_called = true,
-                               .keys = identity.keys(caller, own_end)});
+                               .keys = identity.keys(client, own_end)});
   return {};
 }
 
-std::string Connector::Implementation::on_called(const Hello& caller, const Hello& own_end,
+std::string Connector::Implementation::on_client(const Hello& client, const Hello& own_end,
                                                  os::Fd& socket) {
-  if (caller.purpose == Purpose::oob_allgather) return "the ranks have been introduced already";
-  if (caller.purpose == Purpose::subscriber) return "subscribers have an acceptor of their own";
-  if (caller.purpose == Purpose::memory) return "memory is shared by a Unix socket";
-  if (caller.purpose == Purpose::data) return on_called_for_data(caller, own_end, socket);
-  const int rank = caller.from;
+  if (client.purpose == Purpose::oob_allgather) return "the ranks have been introduced already";
+  if (client.purpose == Purpose::subscriber) return "subscribers have an acceptor of their own";
+  if (client.purpose == Purpose::memory) return "memory is shared by a Unix socket";
+  if (client.purpose == Purpose::data) return on_called_for_data(client, own_end, socket);
+  const int rank = client.from;
   const State state = peer(rank).state;
   if (state == State::met) return "it is connected already";
   if (state == State::ended) return "its connection has ended";
@@ -154,16 +154,16 @@ std::string Connector::Implementation::on_called(const Hello& caller, const Hell
   // The caller waits for it: until then it might still be rejected.
   if (!send_record(socket.get(), std::uint16_t{0})) return os::words(errno);
   std::optional<RecordCipher> cipher;
-  if (const ConnectionKeys keys = identity.keys(caller, own_end);
-      caller.seals != 0 || own_end.seals != 0)
-    cipher.emplace(keys.to_caller, keys.to_called);
+  if (const ConnectionKeys keys = identity.keys(client, own_end);
+      client.seals != 0 || own_end.seals != 0)
+    cipher.emplace(keys.to_client, keys.to_server);
   meet(rank, std::move(socket), std::move(cipher));
   return {};
 }
 
 void Connector::Implementation::meet(int rank, os::Fd socket, std::optional<RecordCipher> cipher) {
   Peer& met = peer(rank);
-  met.call.reset();
+  met.attempt.reset();
   if (judges_silence) keep_asking(socket.get(), dead_after);
   try {
     met.stream = std::make_unique<Stream>(
@@ -171,7 +171,7 @@ void Connector::Implementation::meet(int rank, os::Fd socket, std::optional<Reco
         Stream::Events{
             .said = [this,
                      rank](std::span<const std::byte> message) { events.said(rank, message); },
-            .called = [this, rank](BeatCall call) { beats->received(rank, call); },
+            .beat_called = [this, rank](BeatCall call) { beats->received(rank, call); },
             .ended =
                 [this, rank](Stream::How how, const std::string& why) {
                   stream_closed();
@@ -213,8 +213,8 @@ void Connector::Implementation::close(int rank, const std::string& why) {
     closed.stream->give_up(why);
     closed.beats_given_up = kBeatsOfAGivenUp;
   }
-  closed.call.reset();
-  closed.data_calls.clear();
+  closed.attempt.reset();
+  closed.data_attempts.clear();
   closed.state = State::ended;
 }
 
@@ -227,23 +227,23 @@ void Connector::Implementation::run_errands() {
 
 bool Connector::Implementation::is_connecting() const {
   return std::any_of(peers.begin(), peers.end(), [](const Peer& p) {
-    return p.state == State::calling || p.state == State::expecting || !p.data_calls.empty();
+    return p.state == State::calling || p.state == State::expecting || !p.data_attempts.empty();
   });
 }
 
 bool Connector::Implementation::run_errand(int rank) {
   Peer& late = peer(rank);
-  if (!late.data_calls.empty()) return run_data_errand(rank);
+  if (!late.data_attempts.empty()) return run_data_errand(rank);
   if (late.state != State::calling && late.state != State::expecting) return false;
   const bool is_late = Clock::now() >= late.give_up;
-  std::optional<std::string> reason = late.call ? late.call->tick() : std::nullopt;
+  std::optional<std::string> reason = late.attempt ? late.attempt->tick() : std::nullopt;
   if (!reason && is_late) reason = fmt::format("no connection within {}", seconds(init_timeout));
   if (!reason) return true;
   const std::string places =
-      late.call ? late.call->text() : fmt::format("it was to call, from {}", text(late.address));
+      late.attempt ? late.attempt->text() : fmt::format("it was to call, from {}", text(late.address));
   const std::string why =
       fmt::format("{} ({}); this rank is at {}; {}", *reason, places, text(own), kReachHint);
-  late.call.reset();
+  late.attempt.reset();
   late.state = State::ended;
   events.ended(rank, false, why);
   return false;
@@ -253,10 +253,10 @@ bool Connector::Implementation::run_data_errand(int rank) {
   Peer& late = peer(rank);
   std::optional<std::string> reason;
   std::string places;
-  for (const auto& [rail, call] : late.data_calls) {
-    const auto failed = call->tick();
+  for (const auto& [rail, attempt] : late.data_attempts) {
+    const auto failed = attempt->tick();
     if (!reason && failed) reason = failed;
-    if (places.empty()) places = call->text();
+    if (places.empty()) places = attempt->text();
   }
   if (!reason && Clock::now() >= late.data_give_up)
     reason = fmt::format("no connection for data within {}", seconds(init_timeout));

@@ -31,8 +31,8 @@ struct Connector::Implementation {
     State state = State::idle;
     bool dropped = false;
     Clock::time_point give_up;
-    std::unique_ptr<Call> call;
-    std::map<int, std::unique_ptr<Call>> data_calls;  ///< by rail
+    std::unique_ptr<ConnectAttempt> attempt;
+    std::map<int, std::unique_ptr<ConnectAttempt>> data_attempts;  ///< by rail
     Clock::time_point data_give_up;
     /// Stays when it is closed: its own events may close it.
     std::unique_ptr<Stream> stream;
@@ -46,8 +46,8 @@ struct Connector::Implementation {
   void begin(int rank, State how);
   void call(int rank);
   void call_for_data(int rank, int rail);
-  std::string on_called(const Hello& caller, const Hello& own, os::Fd& socket);
-  std::string on_called_for_data(const Hello& caller, const Hello& own, os::Fd& socket);
+  std::string on_client(const Hello& client, const Hello& own, os::Fd& socket);
+  std::string on_called_for_data(const Hello& client, const Hello& own, os::Fd& socket);
   void meet(int rank, os::Fd socket, std::optional<RecordCipher> cipher);
   void on_stream_end(int rank, Stream::How how, const std::string& why);
   void stream_closed() noexcept;

@@ -240,7 +240,7 @@ std::optional<std::size_t> Stream::deliver_frames(std::span<const std::byte> byt
     }
     if (const auto call = call_of(length)) {
       bytes = bytes.subspan(kHeader);
-      events_.called(*call);
+      events_.beat_called(*call);
       if (!is_open() || given_up_) return std::nullopt;
       continue;
     }

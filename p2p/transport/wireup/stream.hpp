@@ -31,7 +31,7 @@ class Stream {
 
   struct Events {
     std::function<void(std::span<const std::byte> message)> said;
-    std::function<void(BeatCall call)> called;
+    std::function<void(BeatCall call)> beat_called;
     /// Once; not after close(). It is closed by then.
     std::function<void(How how, const std::string& why)> ended;
   };

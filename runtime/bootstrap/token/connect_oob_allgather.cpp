@@ -54,8 +54,8 @@ SealedSocket meet(const OobAllgather::Setup& setup, Deadline deadline) {
       deadline);
   if (!refusal.empty()) refuse(setup, refusal);
   if (!met) fail(setup, trouble);
-  const p2p::ConnectionKeys keys = identity.keys(met->own, met->called);
-  return {std::move(met->socket), p2p::RecordCipher(keys.to_called, keys.to_caller)};
+  const p2p::ConnectionKeys keys = identity.keys(met->own, met->server);
+  return {std::move(met->socket), p2p::RecordCipher(keys.to_server, keys.to_client)};
 }
 
 class ClientOobAllgather final : public OobAllgather {

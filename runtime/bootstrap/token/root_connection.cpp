@@ -44,17 +44,17 @@ RootConnection::Outcome RootConnection::wait(const Find& find, Deadline deadline
 std::optional<RootConnection::Met> RootConnection::call(const Where& where, Deadline deadline) {
   thread_.run([&] {
     is_nobody_there_ = false;
-    call_ = std::make_unique<p2p::Call>(
-        thread_, identity_, p2p::Call::Target{.rank = 0, .purpose = purpose_}, where.port,
+    attempt_ = std::make_unique<p2p::ConnectAttempt>(
+        thread_, identity_, p2p::ConnectAttempt::Target{.rank = 0, .purpose = purpose_}, where.port,
         where.places,
-        p2p::Call::Events{
+        p2p::ConnectAttempt::Events{
             .answered =
-                [this](os::Fd socket, const p2p::Hello& own, const p2p::Hello& called) {
-                  change([&] { met_ = Met{std::move(socket), own, called}; });
-                  call_.reset();
+                [this](os::Fd socket, const p2p::Hello& own, const p2p::Hello& server) {
+                  change([&] { met_ = Met{std::move(socket), own, server}; });
+                  attempt_.reset();
                 },
             .short_of = [this](const Error& error) { change([&] { shortage_ = error; }); }});
-    call_->begin();
+    attempt_->begin();
   });
   std::unique_lock lock(mutex_);
   changed_.wait_until(lock, deadline.when(),
@@ -66,9 +66,9 @@ std::optional<RootConnection::Met> RootConnection::call(const Where& where, Dead
 }
 
 void RootConnection::tick() {
-  if (!call_) return;
-  const bool is_nobody_there = call_->tick().has_value();
-  const std::string& refusal = call_->refusal();
+  if (!attempt_) return;
+  const bool is_nobody_there = attempt_->tick().has_value();
+  const std::string& refusal = attempt_->refusal();
   if (!is_nobody_there && refusal.empty()) return;
   change([&] {
     is_nobody_there_ = is_nobody_there;
@@ -79,8 +79,8 @@ void RootConnection::tick() {
 
 /// Before the next call: nobody must be called twice at a time.
 void RootConnection::hang_up() {
-  if (call_) trouble_ = call_->text();
-  call_.reset();
+  if (attempt_) trouble_ = attempt_->text();
+  attempt_.reset();
 }
 
 }  // namespace weft::bootstrap

@@ -33,7 +33,7 @@ class RootConnection {
   struct Met {
     os::Fd socket;  ///< does not block
     p2p::Hello own;
-    p2p::Hello called;
+    p2p::Hello server;
   };
   /// How it ended. Of `refusal` (somebody was reached who does not want this one) and `trouble`
   /// (nobody was in time) one is there where `met` is not.
@@ -67,7 +67,7 @@ class RootConnection {
   const p2p::Identity& identity_;
   const p2p::Purpose purpose_;
   p2p::ProgressThread thread_;
-  std::unique_ptr<p2p::Call> call_;  ///< the progress thread's
+  std::unique_ptr<p2p::ConnectAttempt> attempt_;  ///< the progress thread's
   p2p::Timer ticks_;
   std::string trouble_ = "not tried";
   std::mutex mutex_;

@@ -45,8 +45,8 @@ class Reception {
   Reception(const OobAllgather::Setup& setup, Log& log)
       : identity_(0, setup.size, setup.key),
         acceptor_(thread_, log, rejected_connections_, kPatience,
-              {.came = [this](const p2p::Hello& caller, const p2p::Hello& own,
-                              os::Fd& socket) { return on_came(caller, own, socket); },
+              {.came = [this](const p2p::Hello& client, const p2p::Hello& own,
+                              os::Fd& socket) { return on_came(client, own, socket); },
                .short_of = [this](const Error& error) { change([&] { shortage_ = error; }); },
                .wants_ticks = [this] { ticks_.start(); }}),
         ticks_(thread_, kTick, [this](std::uint64_t) {
@@ -103,23 +103,23 @@ class Reception {
     changed_.notify_all();
   }
 
-  std::string on_came(const p2p::Hello& caller, const p2p::Hello& own, os::Fd& socket) {
-    if (caller.purpose != p2p::Purpose::oob_allgather) return "the ranks are being introduced";
+  std::string on_came(const p2p::Hello& client, const p2p::Hello& own, os::Fd& socket) {
+    if (client.purpose != p2p::Purpose::oob_allgather) return "the ranks are being introduced";
     std::string reason;
     change([&] {
-      const auto known = members_.find(caller.from);
+      const auto known = members_.find(client.from);
       // One that was started anew takes the place of the one that ended.
       if (known != members_.end() && !known->second.is_open())
         members_.erase(known);
       else if (known != members_.end()) {
-        reason = fmt::format("another process is rank {} already", caller.from);
+        reason = fmt::format("another process is rank {} already", client.from);
         return;
       }
       if (!p2p::send_record(socket.get(), std::uint16_t{0})) return;  // it calls again
-      const p2p::ConnectionKeys keys = identity_.keys(caller, own);
+      const p2p::ConnectionKeys keys = identity_.keys(client, own);
       members_.emplace(
-          caller.from,
-          SealedSocket(std::move(socket), p2p::RecordCipher(keys.to_caller, keys.to_called)));
+          client.from,
+          SealedSocket(std::move(socket), p2p::RecordCipher(keys.to_client, keys.to_server)));
     });
     return reason;
   }

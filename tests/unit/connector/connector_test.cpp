@@ -108,20 +108,20 @@ TEST(Connector, HandsOverConnectionsForData) {
   for (int rail = 0; rail < 2; ++rail) job[1].call_for_data(0, rail);
   std::set<ConnectionKeys::Key> keys;
   for (int rail = 0; rail < 2; ++rail) {
-    DataConnection* caller = job[1].wait_brought(0, rail);
-    DataConnection* called = job[0].wait_brought(1, rail);
-    ASSERT_NE(caller, nullptr);
-    ASSERT_NE(called, nullptr);
-    EXPECT_FALSE(caller->was_called);
-    EXPECT_TRUE(called->was_called);
-    EXPECT_EQ(caller->keys.to_called, called->keys.to_called);
-    EXPECT_EQ(caller->keys.to_caller, called->keys.to_caller);
-    keys.insert(caller->keys.to_called);
-    keys.insert(caller->keys.to_caller);
+    DataConnection* client = job[1].wait_brought(0, rail);
+    DataConnection* server = job[0].wait_brought(1, rail);
+    ASSERT_NE(client, nullptr);
+    ASSERT_NE(server, nullptr);
+    EXPECT_FALSE(client->was_called);
+    EXPECT_TRUE(server->was_called);
+    EXPECT_EQ(client->keys.to_server, server->keys.to_server);
+    EXPECT_EQ(client->keys.to_client, server->keys.to_client);
+    keys.insert(client->keys.to_server);
+    keys.insert(client->keys.to_client);
     // Nothing but what its user sends travels there.
-    ASSERT_EQ(::send(called->socket.get(), "down", 4, 0), 4);
-    ASSERT_EQ(::send(caller->socket.get(), "up", 2, 0), 2);
-    for (const auto& [end, text] : {std::pair(caller, "down"), std::pair(called, "up")}) {
+    ASSERT_EQ(::send(server->socket.get(), "down", 4, 0), 4);
+    ASSERT_EQ(::send(client->socket.get(), "up", 2, 0), 2);
+    for (const auto& [end, text] : {std::pair(client, "down"), std::pair(server, "up")}) {
       pollfd readable{end->socket.get(), POLLIN, 0};
       ASSERT_EQ(::poll(&readable, 1, 10'000), 1);
       std::array<char, 8> got{};

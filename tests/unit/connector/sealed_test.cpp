@@ -153,7 +153,7 @@ class SealedStream : public testing::Test {
     other = os::Fd(ends[1]);
     Stream::Events events{
         .said = [this](std::span<const std::byte>) { ++said; },
-        .called = [](BeatCall) {},
+        .beat_called = [](BeatCall) {},
         .ended = [this](Stream::How, const std::string& reason) { why = reason; }};
     stream = std::make_unique<Stream>(progress, os::Fd(ends[0]), std::move(events),
                                       RecordCipher(kToOther, kToStream));

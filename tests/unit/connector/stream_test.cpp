@@ -21,7 +21,7 @@ class StreamTest : public testing::Test {
     stream = std::make_unique<Stream>(
         progress, os::Fd(ends[0]),
         Stream::Events{.said = [](std::span<const std::byte>) {},
-                       .called = [](BeatCall) {},
+                       .beat_called = [](BeatCall) {},
                        .ended =
                            [this](Stream::How way, const std::string& why) {
                              how = way;

@@ -36,42 +36,42 @@ Bytes opened(RecordCipher& by, const Bytes& record) {
 struct Ends {
   explicit Ends(int of_secret = 7)
       : keys(keys_of(of_secret)),
-        caller(keys.to_called, keys.to_caller),
-        called(keys.to_caller, keys.to_called) {
-    caller.begin(called.header());
-    called.begin(caller.header());
+        client(keys.to_server, keys.to_client),
+        server(keys.to_client, keys.to_server) {
+    client.begin(server.header());
+    server.begin(client.header());
   }
   static ConnectionKeys keys_of(int of_secret) {
     (void)token_key("libsodium is ready from here on");
     Identity::Secret secret;
     secret.fill(static_cast<std::byte>(of_secret));
-    const Identity caller(1, 2, secret);
-    const Identity called(0, 2, secret);
-    const Hello hello = caller.hello(0);
-    const Answer answer = called.answer(hello);
-    const auto keys = caller.keys(hello, answer.hello);
-    const auto same = called.keys(hello, answer.hello);
-    EXPECT_EQ(keys.to_called, same.to_called);
-    EXPECT_EQ(keys.to_caller, same.to_caller);
-    EXPECT_NE(keys.to_called, keys.to_caller);
+    const Identity client(1, 2, secret);
+    const Identity server(0, 2, secret);
+    const Hello hello = client.hello(0);
+    const Answer answer = server.answer(hello);
+    const auto keys = client.keys(hello, answer.hello);
+    const auto same = server.keys(hello, answer.hello);
+    EXPECT_EQ(keys.to_server, same.to_server);
+    EXPECT_EQ(keys.to_client, same.to_client);
+    EXPECT_NE(keys.to_server, keys.to_client);
     return keys;
   }
 
   ConnectionKeys keys;
-  RecordCipher caller;
-  RecordCipher called;
+  RecordCipher client;
+  RecordCipher server;
 };
 
 TEST(RecordCipher, CarriesRecordsBothWays) {
   Ends ends;
   for (const std::string_view text : {"first", "", "third, somewhat longer"}) {
     const Bytes plain = bytes(text);
-    const Bytes there = sealed(ends.caller, plain);
+    const Bytes there = sealed(ends.client, plain);
     if (!plain.empty()) {
       EXPECT_EQ(std::search(there.begin(), there.end(), plain.begin(), plain.end()), there.end());
     }
-    EXPECT_EQ(opened(ends.called, there), plain);
-    EXPECT_EQ(opened(ends.caller, sealed(ends.called, plain)), plain);
+    EXPECT_EQ(opened(ends.server, there), plain);
+    EXPECT_EQ(opened(ends.client, sealed(ends.server, plain)), plain);
   }
 }
 
@@ -79,40 +79,40 @@ TEST(RecordCipher, RefusesWhatWasChanged) {
   const Bytes plain = bytes("one record");
   for (std::size_t at = 0; at < plain.size() + RecordCipher::kOverhead; ++at) {
     Ends ends;
-    Bytes record = sealed(ends.caller, plain);
+    Bytes record = sealed(ends.client, plain);
     record[at] ^= std::byte{1};
-    EXPECT_EQ(opened(ends.called, record), bytes("(refused)")) << "byte " << at;
+    EXPECT_EQ(opened(ends.server, record), bytes("(refused)")) << "byte " << at;
   }
 }
 
 TEST(RecordCipher, RefusesWhatWasRepeatedLeftOutOrMoved) {
   Ends repeated;
-  const Bytes once = sealed(repeated.caller, bytes("once"));
-  EXPECT_EQ(opened(repeated.called, once), bytes("once"));
-  EXPECT_EQ(opened(repeated.called, once), bytes("(refused)"));
+  const Bytes once = sealed(repeated.client, bytes("once"));
+  EXPECT_EQ(opened(repeated.server, once), bytes("once"));
+  EXPECT_EQ(opened(repeated.server, once), bytes("(refused)"));
 
   Ends moved;
-  const Bytes first = sealed(moved.caller, bytes("first"));
-  const Bytes second = sealed(moved.caller, bytes("second"));
-  EXPECT_EQ(opened(moved.called, second), bytes("(refused)"));
+  const Bytes first = sealed(moved.client, bytes("first"));
+  const Bytes second = sealed(moved.client, bytes("second"));
+  EXPECT_EQ(opened(moved.server, second), bytes("(refused)"));
 }
 
 TEST(RecordCipher, RefusesWhatComesBackOrFromElsewhere) {
   Ends ends;
-  const Bytes own = sealed(ends.caller, bytes("to the other end"));
-  EXPECT_EQ(opened(ends.caller, own), bytes("(refused)"));
+  const Bytes own = sealed(ends.client, bytes("to the other end"));
+  EXPECT_EQ(opened(ends.client, own), bytes("(refused)"));
   // The same job's next connection: other nonces, other keys.
   Ends next;
-  EXPECT_NE(ends.keys.to_called, next.keys.to_called);
-  EXPECT_EQ(opened(next.called, own), bytes("(refused)"));
+  EXPECT_NE(ends.keys.to_server, next.keys.to_server);
+  EXPECT_EQ(opened(next.server, own), bytes("(refused)"));
 }
 
 TEST(RecordCipher, OpensNothingBeforeItHasTheHeader) {
   Ends ends;
-  RecordCipher fresh(ends.keys.to_caller, ends.keys.to_called);
-  EXPECT_EQ(opened(fresh, sealed(ends.caller, bytes("early"))), bytes("(refused)"));
+  RecordCipher fresh(ends.keys.to_client, ends.keys.to_server);
+  EXPECT_EQ(opened(fresh, sealed(ends.client, bytes("early"))), bytes("(refused)"));
   Bytes nothing;
-  EXPECT_FALSE(ends.called.open(Bytes(RecordCipher::kOverhead - 1), nothing));
+  EXPECT_FALSE(ends.server.open(Bytes(RecordCipher::kOverhead - 1), nothing));
 }
 
 TEST(SealedMessage, OpensByItsKeyAlone) {

@@ -149,14 +149,14 @@ void Introducer::handle(const rdma_cm_event& event) {
 }
 
 Introduction* Introducer::who_calls(const rdma_cm_event& event, int& rank, std::size_t& index) {
-  const auto caller = Credentials::read(event.param.conn);
-  if (!caller) return nullptr;
-  rank = caller->rank;
-  index = caller->index;
+  const auto client = Credentials::read(event.param.conn);
+  if (!client) return nullptr;
+  rank = client->rank;
+  index = client->index;
   const auto peer = parties_.find(rank);
   if (peer == parties_.end() || rank <= options_.rank) return nullptr;
   Party& party = peer->second;
-  if (::sodium_memcmp(caller->token.data(), party.token.data(), party.token.size()) != 0 ||
+  if (::sodium_memcmp(client->token.data(), party.token.data(), party.token.size()) != 0 ||
       index >= party.introductions.size() || party.introductions[index].is_called())
     return nullptr;
   return &party.introductions[index];
@@ -166,8 +166,8 @@ void Introducer::on_call(const rdma_cm_event& event) {
   ConnectionId id(*manager_, event.id);
   int rank = -1;
   std::size_t index = 0;
-  Introduction* called = who_calls(event, rank, index);
-  if (called == nullptr) {
+  Introduction* server = who_calls(event, rank, index);
+  if (server == nullptr) {
     manager_->reject(id.get());
     if (rejected_connections_++ == 0)
       log_.warn(Subsystem::path,
@@ -176,7 +176,7 @@ void Introducer::on_call(const rdma_cm_event& event) {
     return;
   }
   try {
-    called->called(std::move(id), context_of(rank, index));
+    server->on_request(std::move(id), context_of(rank, index));
   } catch (const Error& error) {
     events_.failed(rank, Status(error.detail()));
   }

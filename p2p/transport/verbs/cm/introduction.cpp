@@ -69,7 +69,7 @@ void Introduction::call(rdma_event_channel* events, void* context, const Place& 
           "rdma_resolve_addr");
 }
 
-void Introduction::called(ConnectionId id, void* context) {
+void Introduction::on_request(ConnectionId id, void* context) {
   id_ = std::move(id);
   id_->context = context;
   if (knows_) answer();

@@ -28,7 +28,7 @@ class Introduction {
   /// Calls the peer from this place. Its events bear `context`.
   void call(rdma_event_channel* events, void* context, const Place& from, int timeout_ms);
   /// The peer's call, whose credentials were good: answered as soon as the peer is known.
-  void called(ConnectionId id, void* context);
+  void on_request(ConnectionId id, void* context);
   void answer();
 
   enum class Progress : std::uint8_t { under_way, up, failed };

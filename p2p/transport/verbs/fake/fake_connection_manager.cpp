@@ -211,37 +211,37 @@ int FakeConnectionManager::queue_pair_attributes(rdma_cm_id* id, ibv_qp_attr* at
 
 int FakeConnectionManager::connect(rdma_cm_id* id, rdma_conn_param* parameters) noexcept {
   const auto lock = engine_->lock();
-  FakeId& caller = of(id);
-  caller.queue_pair = parameters->qp_num;
+  FakeId& client = of(id);
+  client.queue_pair = parameters->qp_num;
   const Exchange& exchange = engine_->exchange();
-  const auto found = exchange.listeners.find(caller.remote);
+  const auto found = exchange.listeners.find(client.remote);
   if (found == exchange.listeners.end()) {
-    tell(&caller, RDMA_CM_EVENT_REJECTED, kNobodyListens);
+    tell(&client, RDMA_CM_EVENT_REJECTED, kNobodyListens);
     return 0;
   }
   FakeId& listener = *found->second;
-  FakeId* called = new_id(*engine_, listener.channel, listener.context);
-  called->nic = listener.nic;
-  called->verbs = listener.verbs;
-  called->port_num = listener.port_num;
-  called->own = listener.own;
-  called->remote = caller.own;
-  called->peer = &caller;
-  caller.peer = called;
-  tell(called, RDMA_CM_EVENT_CONNECT_REQUEST, 0, parameters, &listener);
+  FakeId* server = new_id(*engine_, listener.channel, listener.context);
+  server->nic = listener.nic;
+  server->verbs = listener.verbs;
+  server->port_num = listener.port_num;
+  server->own = listener.own;
+  server->remote = client.own;
+  server->peer = &client;
+  client.peer = server;
+  tell(server, RDMA_CM_EVENT_CONNECT_REQUEST, 0, parameters, &listener);
   return 0;
 }
 
 int FakeConnectionManager::accept(rdma_cm_id* id, rdma_conn_param* parameters) noexcept {
   const auto lock = engine_->lock();
-  FakeId& called = of(id);
-  if (called.peer == nullptr) return ECONNRESET;
-  called.queue_pair = parameters->qp_num;
-  if (!called.nic->spec.iwarp) {
-    tell(called.peer, RDMA_CM_EVENT_CONNECT_RESPONSE, 0, parameters);
+  FakeId& server = of(id);
+  if (server.peer == nullptr) return ECONNRESET;
+  server.queue_pair = parameters->qp_num;
+  if (!server.nic->spec.iwarp) {
+    tell(server.peer, RDMA_CM_EVENT_CONNECT_RESPONSE, 0, parameters);
     return 0;
   }
-  for (FakeId* end : {&called, called.peer}) {
+  for (FakeId* end : {&server, server.peer}) {
     FakeQp& qp = *end->nic->queue_pairs.at(end->queue_pair);
     for (const ibv_qp_state state : {IBV_QPS_RTR, IBV_QPS_RTS}) {
       ibv_qp_attr attributes{};
@@ -254,25 +254,25 @@ int FakeConnectionManager::accept(rdma_cm_id* id, rdma_conn_param* parameters) n
     engine_->find_remote(qp);
     end->is_up = true;
   }
-  tell(called.peer, RDMA_CM_EVENT_ESTABLISHED, 0, parameters);
-  tell(&called, RDMA_CM_EVENT_ESTABLISHED);
+  tell(server.peer, RDMA_CM_EVENT_ESTABLISHED, 0, parameters);
+  tell(&server, RDMA_CM_EVENT_ESTABLISHED);
   return 0;
 }
 
 int FakeConnectionManager::reject(rdma_cm_id* id) noexcept {
   const auto lock = engine_->lock();
-  FakeId& called = of(id);
-  if (called.peer != nullptr) called.peer->peer = nullptr;
-  tell(std::exchange(called.peer, nullptr), RDMA_CM_EVENT_REJECTED, kNotWanted);
+  FakeId& server = of(id);
+  if (server.peer != nullptr) server.peer->peer = nullptr;
+  tell(std::exchange(server.peer, nullptr), RDMA_CM_EVENT_REJECTED, kNotWanted);
   return 0;
 }
 
 int FakeConnectionManager::establish(rdma_cm_id* id) noexcept {
   const auto lock = engine_->lock();
-  FakeId& caller = of(id);
-  if (caller.peer == nullptr) return ECONNRESET;
-  caller.is_up = caller.peer->is_up = true;
-  tell(caller.peer, RDMA_CM_EVENT_ESTABLISHED);
+  FakeId& client = of(id);
+  if (client.peer == nullptr) return ECONNRESET;
+  client.is_up = client.peer->is_up = true;
+  tell(client.peer, RDMA_CM_EVENT_ESTABLISHED);
   return 0;
 }
 
