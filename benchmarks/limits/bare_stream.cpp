@@ -23,7 +23,7 @@ double microseconds_since(Timer::time_point start) {
 
 /// Where the other listens, as its published tensor.
 struct ListenerAddress {
-  p2p::Place place{};
+  p2p::IpAddress ip{};
   std::int64_t port = 0;
 };
 
@@ -34,17 +34,17 @@ SlotSpec listener_address_spec() {
           .writer = Writer::owner};
 }
 
-os::Fd make_socket(const p2p::Place& place) {
-  os::Fd socket(::socket(p2p::is_ipv4(place) ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
+os::Fd make_socket(const p2p::IpAddress& ip) {
+  os::Fd socket(::socket(p2p::is_ipv4(ip) ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!socket) os::throw_system_error("bench", "socket");
   return socket;
 }
 
 os::Fd server(World& world) {
-  const auto places = p2p::choose_places(p2p::interface_addresses(), "auto");
-  ListenerAddress listener_address{.place = places.at(0)};
-  const os::Fd listener = make_socket(listener_address.place);
-  p2p::SocketAddress own = p2p::socket_address(listener_address.place, 0);
+  const auto ips = p2p::choose_ip_addresses(p2p::interface_addresses(), "auto");
+  ListenerAddress listener_address{.ip = ips.at(0)};
+  const os::Fd listener = make_socket(listener_address.ip);
+  p2p::SocketAddress own = p2p::socket_address(listener_address.ip, 0);
   if (::bind(listener.get(), own.get(), own.size) != 0 || ::listen(listener.get(), 1) != 0 ||
       ::getsockname(listener.get(), own.get(), &own.size) != 0)
     os::throw_system_error("bench", "listen");
@@ -64,8 +64,8 @@ os::Fd client(World& world, int other) {
     const Arrival arrival = remote.view().value();
     std::memcpy(&listener_address, arrival.tensor().data(), sizeof listener_address);
   }
-  os::Fd socket = make_socket(listener_address.place);
-  const auto there = p2p::socket_address(listener_address.place, static_cast<std::uint16_t>(listener_address.port));
+  os::Fd socket = make_socket(listener_address.ip);
+  const auto there = p2p::socket_address(listener_address.ip, static_cast<std::uint16_t>(listener_address.port));
   if (::connect(socket.get(), there.get(), there.size) != 0)
     os::throw_system_error("bench", "connect");
   return socket;

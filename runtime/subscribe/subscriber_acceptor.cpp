@@ -21,18 +21,18 @@ constexpr std::chrono::seconds kPatience{10};  ///< with who has not said that i
 constexpr int kHost = 0;
 constexpr int kSubscriber = 1;
 
-bool is_of_this_host_alone(const p2p::Place& place) {
-  p2p::Place loopback{};
+bool is_of_this_host_alone(const p2p::IpAddress& ip) {
+  p2p::IpAddress loopback{};
   loopback.back() = std::byte{1};
-  return p2p::is_ipv4(place) ? place[12] == std::byte{127} : place == loopback;
+  return p2p::is_ipv4(ip) ? ip[12] == std::byte{127} : ip == loopback;
 }
 
-std::vector<p2p::Place> places_of(const SubscriberAcceptor::Setup& setup) {
-  auto places = setup.address.file.empty()
-                    ? bootstrap::own_places(setup.address.fixed,
+std::vector<p2p::IpAddress> ips_of(const SubscriberAcceptor::Setup& setup) {
+  auto ips = setup.address.file.empty()
+                    ? bootstrap::own_ips(setup.address.fixed,
                                             bootstrap::resolve(setup.address.fixed), setup.iface)
-                    : p2p::choose_places(p2p::interface_addresses(), setup.iface);
-  if (setup.must_encrypt && !std::all_of(places.begin(), places.end(), is_of_this_host_alone))
+                    : p2p::choose_ip_addresses(p2p::interface_addresses(), setup.iface);
+  if (setup.must_encrypt && !std::all_of(ips.begin(), ips.end(), is_of_this_host_alone))
     throw Error(ErrorDetail{
         .code = Code::bad_config,
         .operation = "publisher",
@@ -40,7 +40,7 @@ std::vector<p2p::Place> places_of(const SubscriberAcceptor::Setup& setup) {
                                "would be reached from other hosts",
                                setup.address.text()),
         .hint = "let subscribers in at 127.0.0.1 (a tunnel may lead there), or unset WEFT_ENCRYPT"});
-  return places;
+  return ips;
 }
 
 }  // namespace
@@ -64,11 +64,11 @@ SubscriberAcceptor::SubscriberAcceptor(p2p::ProgressThread& thread, Log& log, co
       ticks_(thread, kTick, [this](std::uint64_t) {
         if (!acceptor_.tick()) ticks_.stop();
       }) {
-  const auto places = places_of(setup);
-  const std::uint16_t port = acceptor_.listen(places, setup.address.fixed.port);
-  for (const p2p::Place& place : places)
-    address_ += (address_.empty() ? "" : ",") + p2p::text(place, port);
-  if (!setup.address.file.empty()) file_ = AddressFile(setup.address.file, places, port);
+  const auto ips = ips_of(setup);
+  const std::uint16_t port = acceptor_.listen(ips, setup.address.fixed.port);
+  for (const p2p::IpAddress& ip : ips)
+    address_ += (address_.empty() ? "" : ",") + p2p::text(ip, port);
+  if (!setup.address.file.empty()) file_ = AddressFile(setup.address.file, ips, port);
 }
 
 }  // namespace weft::subscribe

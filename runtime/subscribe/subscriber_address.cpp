@@ -56,11 +56,11 @@ RootConnection::Where parse_file(const std::string& path, std::string_view conte
     content.remove_prefix(end == content.npos ? content.size() : end + 1);
     try {
       const auto address = bootstrap::parse_job_address(line, path);
-      if (!address.is_numeric) return {.places = {}, .trouble = path + " holds no addresses"};
-      where.places.push_back(bootstrap::resolve(address).places.at(0));
+      if (!address.is_numeric) return {.ips = {}, .trouble = path + " holds no addresses"};
+      where.ips.push_back(bootstrap::resolve(address).ips.at(0));
       where.port = address.port;
     } catch (const Error& error) {
-      return {.places = {}, .trouble = error.detail().message};
+      return {.ips = {}, .trouble = error.detail().message};
     }
   }
   return where;
@@ -90,18 +90,18 @@ RootConnection::Where look_up(const SubscriberAddress& address) {
   if (!address.file.empty()) {
     Content content = content_of(address.file);
     if (content.trouble.empty()) return parse_file(address.file, content.text);
-    return {.places = {}, .trouble = std::move(content.trouble)};
+    return {.ips = {}, .trouble = std::move(content.trouble)};
   }
   auto found = bootstrap::resolve(address.fixed);
-  return {.places = std::move(found.places),
+  return {.ips = std::move(found.ips),
           .port = address.fixed.port,
           .trouble = std::move(found.trouble)};
 }
 
-AddressFile::AddressFile(std::string path, const std::vector<p2p::Place>& places,
+AddressFile::AddressFile(std::string path, const std::vector<p2p::IpAddress>& ips,
                          std::uint16_t port)
     : path_(std::move(path)) {
-  for (const p2p::Place& place : places) content_ += p2p::text(place, port) + '\n';
+  for (const p2p::IpAddress& ip : ips) content_ += p2p::text(ip, port) + '\n';
   write_whole(path_, content_);
 }
 

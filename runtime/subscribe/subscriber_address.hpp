@@ -32,7 +32,7 @@ class AddressFile {
  public:
   AddressFile() noexcept = default;
   /// Throws Error(system).
-  AddressFile(std::string path, const std::vector<p2p::Place>& places, std::uint16_t port);
+  AddressFile(std::string path, const std::vector<p2p::IpAddress>& ips, std::uint16_t port);
   AddressFile(AddressFile&& other) noexcept;
   AddressFile& operator=(AddressFile&& other) noexcept;
   ~AddressFile();

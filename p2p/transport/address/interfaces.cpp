@@ -19,7 +19,7 @@ struct FreeInterfaces {
 int prefix_bits(const ifaddrs& entry) {
   if (entry.ifa_netmask == nullptr) return 128;
   int bits = 0;
-  const Place mask = place_of(*entry.ifa_netmask);
+  const IpAddress mask = ip_address_of(*entry.ifa_netmask);
   // What an IPv4 address is mapped into belongs to the prefix.
   const std::size_t first = entry.ifa_addr->sa_family == AF_INET ? 12 : 0;
   for (std::size_t i = first; i < mask.size(); ++i)
@@ -41,7 +41,7 @@ std::vector<InterfaceAddress> interface_addresses() {
         (at->ifa_flags & IFF_RUNNING) == 0)
       continue;
     addresses.push_back({.name = at->ifa_name,
-                         .place = place_of(*at->ifa_addr),
+                         .ip = ip_address_of(*at->ifa_addr),
                          .prefix_bits = prefix_bits(*at),
                          .loopback = (at->ifa_flags & IFF_LOOPBACK) != 0});
   }

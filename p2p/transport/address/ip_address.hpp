@@ -1,4 +1,4 @@
-// Where ranks listen: addresses of this host, and which of them peers may come by.
+// IP addresses of this host's interfaces, and which of them peers may use.
 #pragma once
 
 #include <sys/socket.h>
@@ -16,7 +16,7 @@
 namespace weft::p2p {
 
 /// An IPv6 address, or an IPv4 one mapped into it, in network order.
-using Place = std::array<std::byte, 16>;
+using IpAddress = std::array<std::byte, 16>;
 
 /// As the kernel takes it.
 struct SocketAddress {
@@ -27,35 +27,35 @@ struct SocketAddress {
   sockaddr* get() noexcept { return reinterpret_cast<sockaddr*>(&storage); }
 };
 
-bool is_ipv4(const Place& place) noexcept;
-SocketAddress socket_address(const Place& place, std::uint16_t port) noexcept;
+bool is_ipv4(const IpAddress& ip) noexcept;
+SocketAddress socket_address(const IpAddress& ip, std::uint16_t port) noexcept;
 /// All zero for an address of another family.
-Place place_of(const sockaddr& address) noexcept;
+IpAddress ip_address_of(const sockaddr& address) noexcept;
 
 /// An address of an interface that is up.
 struct InterfaceAddress {
   std::string name;
-  Place place{};
-  int prefix_bits = 128;  ///< of its subnet, as a prefix of the place: 96 more than IPv4 counts
+  IpAddress ip{};
+  int prefix_bits = 128;  ///< of its subnet, as a prefix of `ip`: 96 more than IPv4 counts
   bool loopback = false;
 };
 
 /// Throws Error(system).
 std::vector<InterfaceAddress> interface_addresses();
 
-/// At most kMaxPlaces of them, the best first. `wanted` is WEFT_IFACE. Throws Error(bad_config)
+/// At most kMaxIps of them, the best first. `wanted` is WEFT_IFACE. Throws Error(bad_config)
 /// when it names none of them.
-std::vector<Place> choose_places(std::span<const InterfaceAddress> addresses,
+std::vector<IpAddress> choose_ip_addresses(std::span<const InterfaceAddress> addresses,
                                  std::string_view wanted);
 
-/// The peer's places in the order to try: those in a subnet of this host's come first.
-std::vector<Place> order_of_trial(const ConnectorAddress& peer,
+/// The peer's IP addresses, most likely reachable first: those in a subnet of this host lead.
+std::vector<IpAddress> sort_by_reachability(const ConnectorAddress& peer,
                                   std::span<const InterfaceAddress> own);
 
 /// "10.0.0.1", "fd00::1".
-std::string text(const Place& place);
+std::string text(const IpAddress& ip);
 /// "10.0.0.1:4711", "[fd00::1]:4711".
-std::string text(const Place& place, std::uint16_t port);
+std::string text(const IpAddress& ip, std::uint16_t port);
 /// Every place with its port.
 std::string text(const ConnectorAddress& address);
 

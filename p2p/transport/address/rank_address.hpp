@@ -12,11 +12,11 @@ namespace weft::p2p {
 
 /// Where a rank's connector listens: addresses that may reach it, the best first.
 struct ConnectorAddress {
-  static constexpr std::size_t kMaxPlaces = 4;
+  static constexpr std::size_t kMaxIps = 4;
 
   std::uint16_t port = 0;                                      ///< 0: it has none
   std::uint16_t count = 0;                                     ///< of places
-  std::array<std::array<std::byte, 16>, kMaxPlaces> places{};  ///< IPv6, or IPv4 mapped into it
+  std::array<std::array<std::byte, 16>, kMaxIps> ips{};  ///< IPv6, or IPv4 mapped into it
 };
 
 /// A NIC port that a rank's queue pairs are on.
@@ -33,7 +33,7 @@ struct VerbsAddress {
   std::array<char, 87> why_not{};  ///< ends with a NUL
   std::uint8_t reads = 0;          ///< that a queue pair may have under way
   std::uint16_t cm_port = 0;       ///< where the connection manager takes calls; 0: it is not used
-  std::array<std::byte, 16> cm_place{};  ///< IPv6, or IPv4 mapped into it
+  std::array<std::byte, 16> cm_ip{};  ///< IPv6, or IPv4 mapped into it
 };
 
 /// Of constant size, so that the bootstrap fence costs the same per rank whatever the fabrics.

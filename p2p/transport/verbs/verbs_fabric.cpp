@@ -299,7 +299,7 @@ void VerbsFabric::if_ready(Partner& partner) {
   local_.log->debug(
       Subsystem::path, "rank {}: {}; {}; queue pairs connected {}", partner.rank,
       partner.channel->notify_mode_text(), completions_->binding_table(),
-      by_manager ? "by the connection manager at " + text(partner.port.cm_place) : "over TCP");
+      by_manager ? "by the connection manager at " + text(partner.port.cm_ip) : "over TCP");
   partner.channel->open();
   if (partner.made) events_.connected(partner.rank, std::move(partner.made));
   take_messages(partner);

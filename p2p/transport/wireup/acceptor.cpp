@@ -24,8 +24,8 @@ constexpr int kAdmittedAtATime = 32;
 constexpr std::size_t kSpareDescriptors = 16;
 constexpr std::chrono::seconds kRecovery{1};  // until descriptors are asked for again
 
-os::Fd make_listener(const Place& place) {
-  const int family = is_ipv4(place) ? AF_INET : AF_INET6;
+os::Fd make_listener(const IpAddress& ip) {
+  const int family = is_ipv4(ip) ? AF_INET : AF_INET6;
   os::Fd socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket) os::throw_system_error("join", "socket");
   const int on = 1;
@@ -35,10 +35,10 @@ os::Fd make_listener(const Place& place) {
 
 /// Addresses that one caller may take in turn are one source: of IPv6 a network of 64 bits, of IPv4
 /// the loopback network.
-Anteroom::Source source_of(const Place& place) {
-  Anteroom::Source source = place;
-  if (!is_ipv4(place)) std::fill(source.begin() + 8, source.end(), std::byte{0});
-  if (is_ipv4(place) && place[12] == std::byte{127})
+Anteroom::Source source_of(const IpAddress& ip) {
+  Anteroom::Source source = ip;
+  if (!is_ipv4(ip)) std::fill(source.begin() + 8, source.end(), std::byte{0});
+  if (is_ipv4(ip) && ip[12] == std::byte{127})
     std::fill(source.begin() + 13, source.end(), std::byte{0});
   return source;
 }
@@ -69,27 +69,27 @@ Acceptor::Acceptor(ProgressThread& progress, Log& log, RejectedConnections& reje
       patience_(patience),
       events_(std::move(events)) {}
 
-std::uint16_t Acceptor::listen(const std::vector<Place>& places, std::uint16_t port) {
+std::uint16_t Acceptor::listen(const std::vector<IpAddress>& ips, std::uint16_t port) {
   // The kernel draws a port at the first place; somebody may have it at another.
   for (int i = 0; i < kPortTrials; ++i)
-    if (try_listen(places, port)) return port_;
+    if (try_listen(ips, port)) return port_;
   os::throw_system_error("join", "a port that is free at every address of this host", EADDRINUSE);
 }
 
-bool Acceptor::try_listen(const std::vector<Place>& places, std::uint16_t wanted) {
+bool Acceptor::try_listen(const std::vector<IpAddress>& ips, std::uint16_t wanted) {
   unopened_.clear();
   port_ = wanted;
-  for (const Place& place : places) {
-    os::Fd socket = make_listener(place);
+  for (const IpAddress& ip : ips) {
+    os::Fd socket = make_listener(ip);
     // What an earlier job left of its connections at this port is no reason to wait.
     const int on = 1;
     if (wanted != 0) ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    const SocketAddress address = socket_address(place, port_);
+    const SocketAddress address = socket_address(ip, port_);
     if (::bind(socket.get(), address.get(), address.size) != 0 ||
         ::listen(socket.get(), kBacklog) != 0) {
       if (errno == EADDRINUSE && port_ != wanted) return false;
       os::throw_system_error("join",
-                             "listening at " + (port_ == 0 ? text(place) : text(place, port_)));
+                             "listening at " + (port_ == 0 ? text(ip) : text(ip, port_)));
     }
     if (port_ == 0) port_ = port_of(socket.get());
     unopened_.push_back(std::move(socket));
@@ -112,7 +112,7 @@ void Acceptor::admit(int listener) {
     SocketAddress from;
     os::Fd socket(::accept4(listener, from.get(), &from.size, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (socket) {
-      take_in(std::move(socket), place_of(*from.get()));
+      take_in(std::move(socket), ip_address_of(*from.get()));
       continue;
     }
     // A connection may have broken before it was accepted.
@@ -138,7 +138,7 @@ bool Acceptor::make_room(int error) {
   return false;
 }
 
-void Acceptor::take_in(os::Fd socket, const Place& from) {
+void Acceptor::take_in(os::Fd socket, const IpAddress& from) {
   const int on = 1;
   ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   const int fd = socket.get();

@@ -48,7 +48,7 @@ class Acceptor {
 
   /// One socket per place, all with the port that is returned: `port`, or one that is free. Throws
   /// Error(system).
-  std::uint16_t listen(const std::vector<Place>& places, std::uint16_t port = 0);
+  std::uint16_t listen(const std::vector<IpAddress>& ips, std::uint16_t port = 0);
   /// From now on who calls is let in.
   void open(const Identity& identity);
   /// Sends those away who take too long. Returns whether it is needed again.
@@ -57,7 +57,7 @@ class Acceptor {
  private:
   struct PendingConnection {
     Watched socket;
-    Place from{};
+    IpAddress from{};
     Hello hello;
     Answer answer;
     bool greeted = false;
@@ -67,10 +67,10 @@ class Acceptor {
 
   using Id = Anteroom::Id;
 
-  bool try_listen(const std::vector<Place>& places, std::uint16_t wanted);
+  bool try_listen(const std::vector<IpAddress>& ips, std::uint16_t wanted);
   void admit(int listener);
   bool make_room(int error);
-  void take_in(os::Fd socket, const Place& from);
+  void take_in(os::Fd socket, const IpAddress& from);
   void keep_within_limits(int newest);
   void on_bytes(Id id);
   void on_greeting(Id id, PendingConnection& pending);

@@ -35,15 +35,15 @@ int error_of(int socket) {
 }  // namespace
 
 ConnectAttempt::ConnectAttempt(ProgressThread& progress, const Identity& identity, Target target, std::uint16_t port,
-           const std::vector<Place>& places, Events events)
+           const std::vector<IpAddress>& ips, Events events)
     : progress_(progress),
       identity_(identity),
       target_(target),
       port_(port),
       events_(std::move(events)),
-      trials_(places.size()),
+      trials_(ips.size()),
       pause_(kFirstPause) {
-  for (std::size_t i = 0; i < places.size(); ++i) trials_[i].place = places[i];
+  for (std::size_t i = 0; i < ips.size(); ++i) trials_[i].ip = ips[i];
 }
 
 std::optional<std::string> ConnectAttempt::tick() {
@@ -72,7 +72,7 @@ void ConnectAttempt::start_next(Clock::time_point now) {
 
 void ConnectAttempt::start(Trial& trial, Clock::time_point now) {
   trial.refused = false;
-  const int family = is_ipv4(trial.place) ? AF_INET : AF_INET6;
+  const int family = is_ipv4(trial.ip) ? AF_INET : AF_INET6;
   os::Fd socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket) {
     const int why = errno;
@@ -88,7 +88,7 @@ void ConnectAttempt::start(Trial& trial, Clock::time_point now) {
   }
   const int on = 1;
   ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  const SocketAddress address = socket_address(trial.place, port_);
+  const SocketAddress address = socket_address(trial.ip, port_);
   if (::connect(socket.get(), address.get(), address.size) != 0 && errno != EINPROGRESS &&
       errno != EINTR) {
     trial.refused = errno == ECONNREFUSED;
@@ -223,7 +223,7 @@ std::string ConnectAttempt::text(const Trial& trial) {
 std::string ConnectAttempt::text() const {
   std::string all;
   for (const Trial& trial : trials_)
-    all += (all.empty() ? "" : "; ") + p2p::text(trial.place, port_) + ": " + text(trial);
+    all += (all.empty() ? "" : "; ") + p2p::text(trial.ip, port_) + ": " + text(trial);
   return all;
 }
 

@@ -38,7 +38,7 @@ class ConnectAttempt {
 
   /// `identity` must outlive it.
   ConnectAttempt(ProgressThread& progress, const Identity& identity, Target target, std::uint16_t port,
-       const std::vector<Place>& places, Events events);
+       const std::vector<IpAddress>& ips, Events events);
   ConnectAttempt(const ConnectAttempt&) = delete;
   ConnectAttempt& operator=(const ConnectAttempt&) = delete;
 
@@ -58,7 +58,7 @@ class ConnectAttempt {
   enum class Stage : std::uint8_t { idle, connecting, challenged, greeted, proved, refused };
 
   struct Trial {
-    Place place{};
+    IpAddress ip{};
     Watched socket;
     Stage stage = Stage::idle;
     Clock::time_point deadline;

@@ -83,7 +83,7 @@ void Connector::Implementation::call(int rank) {
   Peer& server = peer(rank);
   server.attempt = std::make_unique<ConnectAttempt>(
       progress, identity, ConnectAttempt::Target{.rank = rank}, server.address.port,
-      order_of_trial(server.address, own_addresses),
+      sort_by_reachability(server.address, own_addresses),
       ConnectAttempt::Events{.answered =
                        [this, rank](os::Fd socket, const Hello& own_end, const Hello& theirs) {
                          std::optional<RecordCipher> cipher;
@@ -100,16 +100,16 @@ void Connector::Implementation::call_for_data(int rank, int rail) {
   Peer& server = peer(rank);
   if (server.state != State::met || server.data_attempts.contains(rail)) return;
   // Each by a network of its own, where there are so many.
-  std::vector<Place> places = order_of_trial(server.address, own_addresses);
-  if (!places.empty())
-    std::rotate(places.begin(), places.begin() + rail % static_cast<int>(places.size()),
-                places.end());
+  std::vector<IpAddress> ips = sort_by_reachability(server.address, own_addresses);
+  if (!ips.empty())
+    std::rotate(ips.begin(), ips.begin() + rail % static_cast<int>(ips.size()),
+                ips.end());
   server.data_give_up = Clock::now() + init_timeout;
   errands.start();
   auto& attempt = server.data_attempts[rail];
   attempt = std::make_unique<ConnectAttempt>(
       progress, identity, ConnectAttempt::Target{rank, Purpose::data, static_cast<std::uint16_t>(rail)},
-      server.address.port, places,
+      server.address.port, ips,
       ConnectAttempt::Events{.answered =
                        [this, rank, rail](os::Fd socket, const Hello& own, const Hello& theirs) {
                          peer(rank).data_attempts.erase(rail);
@@ -239,10 +239,10 @@ bool Connector::Implementation::run_errand(int rank) {
   std::optional<std::string> reason = late.attempt ? late.attempt->tick() : std::nullopt;
   if (!reason && is_late) reason = fmt::format("no connection within {}", seconds(init_timeout));
   if (!reason) return true;
-  const std::string places =
+  const std::string ips =
       late.attempt ? late.attempt->text() : fmt::format("it was to call, from {}", text(late.address));
   const std::string why =
-      fmt::format("{} ({}); this rank is at {}; {}", *reason, places, text(own), kReachHint);
+      fmt::format("{} ({}); this rank is at {}; {}", *reason, ips, text(own), kReachHint);
   late.attempt.reset();
   late.state = State::ended;
   events.ended(rank, false, why);
@@ -252,17 +252,17 @@ bool Connector::Implementation::run_errand(int rank) {
 bool Connector::Implementation::run_data_errand(int rank) {
   Peer& late = peer(rank);
   std::optional<std::string> reason;
-  std::string places;
+  std::string ips;
   for (const auto& [rail, attempt] : late.data_attempts) {
     const auto failed = attempt->tick();
     if (!reason && failed) reason = failed;
-    if (places.empty()) places = attempt->text();
+    if (ips.empty()) ips = attempt->text();
   }
   if (!reason && Clock::now() >= late.data_give_up)
     reason = fmt::format("no connection for data within {}", seconds(init_timeout));
   if (!reason) return true;
   const std::string why =
-      fmt::format("{} ({}); this rank is at {}; {}", *reason, places, text(own), kReachHint);
+      fmt::format("{} ({}); this rank is at {}; {}", *reason, ips, text(own), kReachHint);
   close(rank, why);
   events.ended(rank, false, why);
   return false;
@@ -278,20 +278,20 @@ Connector::Connector(LocalRank& local, ProgressThread& progress, ConnectorEvents
 
 Connector::~Connector() = default;
 
-void Connector::listen(RankAddress& own, ConnectorAddress RankAddress::*place) {
+void Connector::listen(RankAddress& own, ConnectorAddress RankAddress::*field) {
   Implementation& self = *implementation_;
   self.own_addresses = interface_addresses();
-  const std::vector<Place> places = choose_places(self.own_addresses, self.interface);
-  if (places.empty())
+  const std::vector<IpAddress> ips = choose_ip_addresses(self.own_addresses, self.interface);
+  if (ips.empty())
     throw Error(ErrorDetail{.code = Code::system,
                             .operation = "join",
                             .message = "this host has no address, not even a loopback one",
                             .hint = "set an interface up, if only lo"});
-  self.own.port = self.acceptor.listen(places);
-  self.own.count = static_cast<std::uint16_t>(places.size());
-  std::copy(places.begin(), places.end(), self.own.places.begin());
-  own.*place = self.own;
-  self.place = place;
+  self.own.port = self.acceptor.listen(ips);
+  self.own.count = static_cast<std::uint16_t>(ips.size());
+  std::copy(ips.begin(), ips.end(), self.own.ips.begin());
+  own.*field = self.own;
+  self.field = field;
   self.local.log->info(Subsystem::path, "ranks of other hosts reach this one at {}",
                        text(self.own));
 }
@@ -299,7 +299,7 @@ void Connector::listen(RankAddress& own, ConnectorAddress RankAddress::*place) {
 void Connector::open(const std::vector<RankAddress>& job) {
   Implementation& self = *implementation_;
   self.peers = std::vector<Implementation::Peer>(job.size());
-  for (std::size_t i = 0; i < job.size(); ++i) self.peers[i].address = job[i].*self.place;
+  for (std::size_t i = 0; i < job.size(); ++i) self.peers[i].address = job[i].*self.field;
   self.beats.emplace(self.local.rank, static_cast<int>(job.size()), [&self](int to, BeatCall call) {
     if (self.peer(to).state == Implementation::State::met) self.peer(to).stream->send(call);
   });

@@ -72,9 +72,9 @@ class Connector {
   ~Connector();
 
   /// Listens, on the interfaces that peers may come by, and adds where to the rank's address; the
-  /// other ranks' connectors of this kind are found at the same `place`. Throws
+  /// other ranks' connectors of this kind are found at the same `field`. Throws
   /// Error(system | bad_config).
-  void listen(RankAddress& own, ConnectorAddress RankAddress::*place = &RankAddress::connector);
+  void listen(RankAddress& own, ConnectorAddress RankAddress::*field = &RankAddress::connector);
   /// From now on ranks of the job are let in. All others of this class but listen() come after it.
   /// Throws Error(system).
   void open(const std::vector<RankAddress>& job);

@@ -73,7 +73,7 @@ struct Connector::Implementation {
   const std::string why_silent;
   std::vector<InterfaceAddress> own_addresses;
   ConnectorAddress own;
-  ConnectorAddress RankAddress::*place = &RankAddress::connector;
+  ConnectorAddress RankAddress::*field = &RankAddress::connector;
   Identity identity;
   std::vector<Peer> peers;  ///< by rank; does not grow once the job is open
   std::optional<Heartbeats> beats;

@@ -47,7 +47,7 @@ SealedSocket meet(const OobAllgather::Setup& setup, Deadline deadline) {
   auto [met, refusal, trouble] = root_connection.wait(
       [&] {
         Resolved found = resolve(setup.address);
-        return RootConnection::Where{.places = std::move(found.places),
+        return RootConnection::Where{.ips = std::move(found.ips),
                             .port = setup.address.port,
                             .trouble = std::move(found.trouble)};
       },

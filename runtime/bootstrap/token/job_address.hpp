@@ -25,7 +25,7 @@ struct JobAddress {
 JobAddress parse_job_address(std::string_view text, std::string_view variable = "WEFT_ADDR");
 
 struct Resolved {
-  std::vector<p2p::Place> places;  ///< none: `trouble` says why
+  std::vector<p2p::IpAddress> ips;  ///< none: `trouble` says why
   std::string trouble;
 };
 
@@ -35,7 +35,7 @@ Resolved resolve(const JobAddress& address);
 /// Where rank 0, or who takes subscribers in, listens: what of `resolved` belongs to this host; where
 /// none does (the address is forwarded), the places that WEFT_IFACE names. Throws
 /// Error(bad_config).
-std::vector<p2p::Place> own_places(const JobAddress& address, const Resolved& resolved,
+std::vector<p2p::IpAddress> own_ips(const JobAddress& address, const Resolved& resolved,
                                    std::string_view iface);
 
 }  // namespace weft::bootstrap

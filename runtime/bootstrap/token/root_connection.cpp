@@ -29,7 +29,7 @@ RootConnection::Outcome RootConnection::wait(const Find& find, Deadline deadline
   auto pause = kFirstPause;
   for (;;) {
     const Where where = find();
-    if (where.places.empty())
+    if (where.ips.empty())
       trouble_ = where.trouble;
     else if (auto met = call(where, deadline))
       return {.met = std::move(met), .refusal = {}, .trouble = {}};
@@ -46,7 +46,7 @@ std::optional<RootConnection::Met> RootConnection::call(const Where& where, Dead
     is_nobody_there_ = false;
     attempt_ = std::make_unique<p2p::ConnectAttempt>(
         thread_, identity_, p2p::ConnectAttempt::Target{.rank = 0, .purpose = purpose_}, where.port,
-        where.places,
+        where.ips,
         p2p::ConnectAttempt::Events{
             .answered =
                 [this](os::Fd socket, const p2p::Hello& own, const p2p::Hello& server) {

@@ -23,7 +23,7 @@ class RootConnection {
  public:
   /// Where to call, as far as is known now.
   struct Where {
-    std::vector<p2p::Place> places;  ///< none: `trouble` says why
+    std::vector<p2p::IpAddress> ips;  ///< none: `trouble` says why
     std::uint16_t port = 0;
     std::string trouble;
   };

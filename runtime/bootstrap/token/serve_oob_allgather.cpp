@@ -56,8 +56,8 @@ class Reception {
   Reception(const Reception&) = delete;
   Reception& operator=(const Reception&) = delete;
 
-  void open(const std::vector<p2p::Place>& places, std::uint16_t port) {
-    (void)acceptor_.listen(places, port);
+  void open(const std::vector<p2p::IpAddress>& ips, std::uint16_t port) {
+    (void)acceptor_.listen(ips, port);
     thread_.start();
     thread_.run([this] { acceptor_.open(identity_); });
   }
@@ -143,8 +143,8 @@ class RootOobAllgather final : public OobAllgather {
     if (size_ == 1) return;
     os::raise_descriptor_limit();
     Reception reception(setup, log);
-    const auto places = own_places(setup.address, resolve(setup.address), config.text(Setting::iface));
-    reception.open(places, setup.address.port);
+    const auto ips = own_ips(setup.address, resolve(setup.address), config.text(Setting::iface));
+    reception.open(ips, setup.address.port);
     log.info(Subsystem::boot, "waiting for {} ranks at {}", size_ - 1, setup.address.text());
     members_ = reception.wait(deadline);
     if (static_cast<int>(members_.size()) == size_ - 1) return;

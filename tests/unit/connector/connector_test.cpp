@@ -215,32 +215,32 @@ TEST(Connector, MeetsOnceWhoeverCalls) {
 }
 
 /// Rank 0's address, with another place before the true one.
-std::vector<RankAddress> with_first_place(std::vector<RankAddress> job, const char* place) {
+std::vector<RankAddress> with_first_ip(std::vector<RankAddress> job, const char* ip) {
   ConnectorAddress& connector = job[0].connector;
-  connector.places[1] = connector.places[0];
+  connector.ips[1] = connector.ips[0];
   connector.count = 2;
   std::array<std::byte, 4> v4{};
-  EXPECT_EQ(::inet_pton(AF_INET, place, v4.data()), 1);
-  std::copy(v4.begin(), v4.end(), connector.places[0].begin() + 12);
+  EXPECT_EQ(::inet_pton(AF_INET, ip, v4.data()), 1);
+  std::copy(v4.begin(), v4.end(), connector.ips[0].begin() + 12);
   return job;
 }
 
-TEST(Connector, TriesTheNextPlaceWhenOneDoesNotLead) {
+TEST(Connector, TriesTheNextIpAddressWhenOneDoesNotLead) {
   // Documentation's own network leads nowhere; at another loopback address nobody listens.
-  for (const char* place : {"203.0.113.1", "127.0.0.77"}) {
+  for (const char* ip : {"203.0.113.1", "127.0.0.77"}) {
     Job job(2);
-    job.start(with_first_place(job.addresses(), place));
+    job.start(with_first_ip(job.addresses(), ip));
     job[1].connect(0);
-    EXPECT_TRUE(job[1].wait_met(0)) << place;
-    EXPECT_TRUE(job[0].wait_met(1)) << place;
+    EXPECT_TRUE(job[1].wait_met(0)) << ip;
+    EXPECT_TRUE(job[0].wait_met(1)) << ip;
   }
 }
 
-TEST(Connector, TriesTheNextPlaceWhenOneLeadsElsewhere) {
+TEST(Connector, TriesTheNextIpAddressWhenOneLeadsElsewhere) {
   Job job(2);
-  const auto known = with_first_place(job.addresses(), "127.0.0.78");
+  const auto known = with_first_ip(job.addresses(), "127.0.0.78");
   const SocketAddress elsewhere =
-      socket_address(known[0].connector.places[0], known[0].connector.port);
+      socket_address(known[0].connector.ips[0], known[0].connector.port);
   const os::Fd mute(::socket(AF_INET, SOCK_STREAM, 0));
   ASSERT_EQ(::bind(mute.get(), elsewhere.get(), elsewhere.size), 0);
   ASSERT_EQ(::listen(mute.get(), 8), 0);
@@ -253,9 +253,9 @@ TEST(Connector, TriesTheNextPlaceWhenOneLeadsElsewhere) {
   EXPECT_LE(std::chrono::steady_clock::now() - start, 8s);
 }
 
-TEST(Connector, SaysWhatBecameOfEveryPlace) {
+TEST(Connector, SaysWhatBecameOfEveryIpAddress) {
   Job job(2, settings().with(Setting::init_timeout, "1s"));
-  auto known = with_first_place(job.addresses(), "127.0.0.77");
+  auto known = with_first_ip(job.addresses(), "127.0.0.77");
   // At rank 0's own place rank 0 listens, as another rank.
   std::swap(known[0].connector.port, known[1].connector.port);
   known[0].connector.port = job[1].address.connector.port;

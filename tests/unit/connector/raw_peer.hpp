@@ -23,7 +23,7 @@ namespace weft::p2p::tests {
 class RawPeer {
  public:
   explicit RawPeer(const ConnectorAddress& to) : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
-    const SocketAddress address = socket_address(to.places[0], to.port);
+    const SocketAddress address = socket_address(to.ips[0], to.port);
     if (::connect(socket_.get(), address.get(), address.size) != 0)
       throw std::runtime_error("the test can't connect");
   }

@@ -26,7 +26,7 @@ class Road {
  public:
   explicit Road(const ConnectorAddress& to)
       : to_(to), listener_(::socket(AF_INET, SOCK_STREAM, 0)) {
-    SocketAddress own = socket_address(to.places[0], 0);
+    SocketAddress own = socket_address(to.ips[0], 0);
     EXPECT_EQ(::bind(listener_.get(), own.get(), own.size), 0);
     EXPECT_EQ(::listen(listener_.get(), 8), 0);
     EXPECT_EQ(::getsockname(listener_.get(), own.get(), &own.size), 0);
@@ -53,7 +53,7 @@ class Road {
     const os::Fd from(accept());
     if (!from) return;
     const os::Fd to(::socket(AF_INET, SOCK_STREAM, 0));
-    const SocketAddress there = socket_address(to_.places[0], to_.port);
+    const SocketAddress there = socket_address(to_.ips[0], to_.port);
     if (::connect(to.get(), there.get(), there.size) != 0) return;
     while (!stopping_) {
       std::array<pollfd, 2> ends = {pollfd{from.get(), POLLIN, 0}, pollfd{to.get(), POLLIN, 0}};

@@ -89,7 +89,7 @@ class OobAllgatherTest : public testing::Test {
   /// Once rank 0 listens.
   p2p::tests::RawPeer client() {
     p2p::ConnectorAddress address{.port = port, .count = 1};
-    address.places[0] = resolve(setup(0, 1).address).places.at(0);
+    address.ips[0] = resolve(setup(0, 1).address).ips.at(0);
     for (int i = 0; i < 500; ++i) {
       try {
         return p2p::tests::RawPeer(address);

@@ -33,7 +33,7 @@ class SubscriberAcceptorTest : public testing::Test {
     thread.run([this] { acceptor.open(); });
     const auto where = look_up(address);
     to.count = 1;
-    to.places[0] = where.places.at(0);
+    to.ips[0] = where.ips.at(0);
     to.port = where.port;
   }
   ~SubscriberAcceptorTest() override { thread.stop(); }
@@ -60,7 +60,7 @@ class SubscriberAcceptorTest : public testing::Test {
 TEST_F(SubscriberAcceptorTest, LetsInWhoKnowsTheToken) {
   EXPECT_TRUE(call(address, key, Deadline::after(std::chrono::seconds(10))));
   EXPECT_EQ(acceptor.rejected_connections(), 0U);
-  EXPECT_EQ(acceptor.address(), p2p::text(to.places[0], to.port));
+  EXPECT_EQ(acceptor.address(), p2p::text(to.ips[0], to.port));
 }
 
 TEST_F(SubscriberAcceptorTest, TurnsAwayWhoDoesNotOrWantsSomethingElse) {
@@ -148,11 +148,11 @@ TEST(SubscriberAddress, OfAFileIsWhatItSaysNow) {
   EXPECT_EQ(look_up(address).trouble,
             address.file + ": nobody has written there yet where it listens");
   folder.write("f", "127.0.0.1:4711\n[::1]:4711\n");
-  EXPECT_EQ(look_up(address).places.size(), 2U);
+  EXPECT_EQ(look_up(address).ips.size(), 2U);
   EXPECT_EQ(look_up(address).port, 4711);
   for (const char* wrong : {"nonsense\n", "localhost:4711\n", "127.0.0.1:99999\n"}) {
     folder.write("f", wrong);
-    EXPECT_TRUE(look_up(address).places.empty()) << wrong;
+    EXPECT_TRUE(look_up(address).ips.empty()) << wrong;
     EXPECT_FALSE(look_up(address).trouble.empty()) << wrong;
   }
 }
@@ -176,17 +176,17 @@ TEST(SubscriberAddress, OfWhatIsNoFileIsToldWithItsPathAndAtOnce) {
 TEST(AddressFile, GoesUnlessSomebodyElseHasReplacedIt) {
   const weft::tests::TempFolder folder;
   const std::string path = (folder.path() / "f").string();
-  const auto place = look_up(parse_subscriber_address("127.0.0.1:1")).places;
-  { const AddressFile file(path, place, 4711); }
+  const auto ip = look_up(parse_subscriber_address("127.0.0.1:1")).ips;
+  { const AddressFile file(path, ip, 4711); }
   EXPECT_FALSE(std::filesystem::exists(path));
   {
-    const AddressFile first(path, place, 4711);
-    AddressFile second(path, place, 4712);
+    const AddressFile first(path, ip, 4711);
+    AddressFile second(path, ip, 4712);
     EXPECT_EQ(look_up({.file = path}).port, 4712);
     EXPECT_EQ(std::filesystem::status(path).permissions(),
               std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
     const AddressFile moved(std::move(second));
-    { const AddressFile gone = AddressFile(path, place, 4713); }
+    { const AddressFile gone = AddressFile(path, ip, 4713); }
     folder.write("f", "127.0.0.1:9\n");
   }
   EXPECT_TRUE(std::filesystem::exists(path));

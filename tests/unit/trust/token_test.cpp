@@ -113,14 +113,14 @@ TEST(JobAddress, IsRefusedWithTheReason) {
 
 TEST(JobAddress, IsWhereRankZeroListensIfItIsItsOwn) {
   const auto own = parse_job_address("127.0.0.9:4711");
-  EXPECT_EQ(own_places(own, resolve(own), "auto"), resolve(own).places);
+  EXPECT_EQ(own_ips(own, resolve(own), "auto"), resolve(own).ips);
   const auto foreign = parse_job_address("203.0.113.1:4711");
   EXPECT_NE(refusal([&] {
-              (void)own_places(foreign, resolve(foreign), "auto");
+              (void)own_ips(foreign, resolve(foreign), "auto");
             }).find("does not have this address"),
             std::string::npos);
-  EXPECT_EQ(own_places(foreign, resolve(foreign), "127.0.0.1"),
-            resolve(parse_job_address("127.0.0.1:1")).places);
+  EXPECT_EQ(own_ips(foreign, resolve(foreign), "127.0.0.1"),
+            resolve(parse_job_address("127.0.0.1:1")).ips);
 }
 
 TEST(TokenBootstrap, NamesWhatItWasNotTold) {

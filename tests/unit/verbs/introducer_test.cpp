@@ -239,7 +239,7 @@ TEST_F(Introductions, NameThePeerThatDoesNotCallInTime) {
 TEST_F(Introductions, NameTheAddressThatNobodyHas) {
   make();
   VerbsAddress nowhere = low_->address;
-  nowhere.cm_place[15] = std::byte{250};
+  nowhere.cm_ip[15] = std::byte{250};
   high_->introduce(0, nowhere, to_low_);
   ASSERT_TRUE(comes_true([&] { return !high_->why().empty(); }));
   EXPECT_NE(high_->why().find("RDMA_CM_EVENT_ADDR_ERROR while looking for"), std::string::npos)

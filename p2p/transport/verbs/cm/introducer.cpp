@@ -65,9 +65,9 @@ Introducer::Introducer(std::shared_ptr<ConnectionManager> manager, Device& devic
       options_(options),
       events_(std::move(events)),
       channel_(open_channel(*manager_, device)),
-      listener_(listen_at_own_place(*manager_, channel_.get(), device)) {
+      listener_(listen_at_own_ip(*manager_, channel_.get(), device)) {
   log_.info(Subsystem::path, "verbs: the connection manager takes calls at {}",
-            text(listener_.place, listener_.port));
+            text(listener_.ip, listener_.port));
 }
 
 Introducer::~Introducer() {
@@ -80,7 +80,7 @@ void Introducer::open() {
 }
 
 void Introducer::describe(VerbsAddress& own) const noexcept {
-  own.cm_place = listener_.place;
+  own.cm_ip = listener_.ip;
   own.cm_port = listener_.port;
 }
 
@@ -101,7 +101,7 @@ void Introducer::introduce(int rank, const VerbsAddress& peer, const Token& toke
     Introduction& one = introductions[i];
     one.know(peer, {.rank = options_.rank, .index = static_cast<std::uint32_t>(i), .token = token});
     if (options_.rank > rank)
-      one.call(channel_.get(), context_of(rank, i), listener_.place,
+      one.call(channel_.get(), context_of(rank, i), listener_.ip,
                milliseconds(options_.patience));
     else if (one.is_called())
       one.answer();

@@ -12,7 +12,7 @@
 #include "base/log.hpp"
 #include "p2p/progress/timer.hpp"
 #include "p2p/transport/verbs/cm/introduction.hpp"
-#include "p2p/transport/verbs/cm/own_place.hpp"
+#include "p2p/transport/verbs/cm/own_ip.hpp"
 
 namespace weft::p2p::verbs {
 

@@ -53,18 +53,18 @@ void Introduction::require_own_port() const {
       .code = Code::unreachable,
       .operation = "connect",
       .message = fmt::format("the way to {} leads by {}, not by {}",
-                             text(peer_.cm_place, peer_.cm_port), name, device_->name()),
+                             text(peer_.cm_ip, peer_.cm_port), name, device_->name()),
       .hint = "look at `ip route get`, or name the device by WEFT_NIC"});
 }
 
-void Introduction::call(rdma_event_channel* events, void* context, const Place& from,
+void Introduction::call(rdma_event_channel* events, void* context, const IpAddress& from,
                         int timeout_ms) {
   step_ = Step::address;
   timeout_ms_ = timeout_ms;
   id_ = ConnectionId(*manager_, manager_->create_id(events, context));
   if (!id_) require(errno, "rdma_create_id");
   const SocketAddress own = socket_address(from, 0);
-  const SocketAddress to = socket_address(peer_.cm_place, peer_.cm_port);
+  const SocketAddress to = socket_address(peer_.cm_ip, peer_.cm_port);
   require(manager_->resolve_address(id_.get(), own.get(), to.get(), timeout_ms_),
           "rdma_resolve_addr");
 }
@@ -152,7 +152,7 @@ void Introduction::to_state(ibv_qp_state state) {
 }
 
 std::string Introduction::doing() const {
-  const auto there = [this] { return text(peer_.cm_place, peer_.cm_port); };
+  const auto there = [this] { return text(peer_.cm_ip, peer_.cm_port); };
   switch (step_) {
     case Step::address:
       return "looking for " + there();

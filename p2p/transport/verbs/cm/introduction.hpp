@@ -26,7 +26,7 @@ class Introduction {
     knows_ = true;
   }
   /// Calls the peer from this place. Its events bear `context`.
-  void call(rdma_event_channel* events, void* context, const Place& from, int timeout_ms);
+  void call(rdma_event_channel* events, void* context, const IpAddress& from, int timeout_ms);
   /// The peer's call, whose credentials were good: answered as soon as the peer is known.
   void on_request(ConnectionId id, void* context);
   void answer();

@@ -19,15 +19,15 @@ FakeId& of(rdma_cm_id* id) noexcept { return static_cast<FakeId&>(*id); }
 
 FakeId::Address address_of(const sockaddr* address) noexcept {
   const auto* in = reinterpret_cast<const sockaddr_in*>(address);  // the port is where IPv6 has it
-  return {place_of(*address), ntohs(in->sin_port)};
+  return {ip_address_of(*address), ntohs(in->sin_port)};
 }
 
 /// Number of the port that has it as a GID, and the GID's index; 0: none has.
-std::pair<std::uint8_t, std::uint8_t> port_at(const FakeNic& nic, const Place& place) {
+std::pair<std::uint8_t, std::uint8_t> port_at(const FakeNic& nic, const IpAddress& ip) {
   for (std::size_t i = 0; i < nic.ports.size(); ++i) {
     const auto& gids = nic.ports[i].spec.gids;
     for (std::size_t g = 0; g < gids.size(); ++g)
-      if (std::memcmp(gids[g].raw.data(), place.data(), place.size()) == 0)
+      if (std::memcmp(gids[g].raw.data(), ip.data(), ip.size()) == 0)
         return {static_cast<std::uint8_t>(i + 1), static_cast<std::uint8_t>(g)};
   }
   return {0, 0};

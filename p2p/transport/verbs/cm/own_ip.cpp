@@ -1,4 +1,4 @@
-#include "p2p/transport/verbs/cm/own_place.hpp"
+#include "p2p/transport/verbs/cm/own_ip.hpp"
 
 #include <fmt/format.h>
 
@@ -16,20 +16,20 @@ namespace {
 /// Calls that wait to be looked at. In a large job all higher ranks call at once.
 constexpr int kBacklog = 1024;
 
-std::vector<Place> candidates(const VerbsAddress& address) {
-  std::vector<Place> places;
+std::vector<IpAddress> candidates(const VerbsAddress& address) {
+  std::vector<IpAddress> ips;
   const bool is_roce = address.link_layer == IBV_LINK_LAYER_ETHERNET && address.iwarp == 0;
   if ((is_roce && !is_link_local(address.gid)) || verbs::is_ipv4(address.gid))
-    places.push_back(address.gid);
+    ips.push_back(address.gid);
   for (const InterfaceAddress& one : interface_addresses())
-    if (!one.loopback && !is_link_local(one.place)) places.push_back(one.place);
-  return places;
+    if (!one.loopback && !is_link_local(one.ip)) ips.push_back(one.ip);
+  return ips;
 }
 
 /// Empty: the id now names the device's port, and listens.
 std::string try_at(ConnectionManager& manager, const Device& device, rdma_cm_id* id,
-                   const Place& place) {
-  const SocketAddress address = socket_address(place, 0);
+                   const IpAddress& ip) {
+  const SocketAddress address = socket_address(ip, 0);
   if (const int error = manager.bind(id, address.get())) return os::words(error);
   if (id->verbs == nullptr) return "no RDMA device's";
   const std::string name =
@@ -42,15 +42,15 @@ std::string try_at(ConnectionManager& manager, const Device& device, rdma_cm_id*
 
 }  // namespace
 
-Listener listen_at_own_place(ConnectionManager& manager, rdma_event_channel* events,
+Listener listen_at_own_ip(ConnectionManager& manager, rdma_event_channel* events,
                              const Device& device) {
   std::string tried;
-  for (const Place& place : candidates(device.address())) {
+  for (const IpAddress& ip : candidates(device.address())) {
     ConnectionId id(manager, manager.create_id(events, nullptr));
     if (!id) os::throw_system_error("rdma_create_id", device.name());
-    const std::string why_not = try_at(manager, device, id.get(), place);
-    if (why_not.empty()) return {place, manager.port(id.get()), std::move(id)};
-    tried += fmt::format("{}{} is {}", tried.empty() ? "" : ", ", text(place), why_not);
+    const std::string why_not = try_at(manager, device, id.get(), ip);
+    if (why_not.empty()) return {ip, manager.port(id.get()), std::move(id)};
+    tried += fmt::format("{}{} is {}", tried.empty() ? "" : ", ", text(ip), why_not);
   }
   throw Error(ErrorDetail{
       .code = Code::unreachable,

@@ -11,7 +11,7 @@ namespace weft::p2p::verbs {
 
 /// Calls come in by it.
 struct Listener {
-  Place place{};
+  IpAddress ip{};
   std::uint16_t port = 0;
   ConnectionId id;
 };
@@ -19,7 +19,7 @@ struct Listener {
 /// Listens at the address of the device's port: that of its GID if it is one, otherwise
 /// (InfiniBand, iWARP) the first of this host's that the connection manager finds on the port.
 /// Throws Error(unreachable): there is none, with what to do.
-Listener listen_at_own_place(ConnectionManager& manager, rdma_event_channel* events,
+Listener listen_at_own_ip(ConnectionManager& manager, rdma_event_channel* events,
                              const Device& device);
 
 }  // namespace weft::p2p::verbs
