@@ -1,4 +1,4 @@
-// What a subscriber and a publisher say to each other, once they believe each other.
+// What a subscriber and a publisher say to each other, once they authenticate each other.
 //
 //   subscriber                               publisher
 //     Ask attach NAME  --------------->

@@ -60,7 +60,7 @@ std::string Refusal::text() const {
 Identity::Identity(int rank, int job_size, const Secret& secret, bool seals) noexcept
     : rank_(rank), job_size_(job_size), seals_(seals), secret_(secret), job_(id_of(secret)) {}
 
-std::string Identity::distrust(const Greeting& greeting) {
+std::string Identity::validate(const Greeting& greeting) {
   if (greeting.magic != Hello::kMagic) return "it does not speak weft's protocol";
   if (greeting.version != RankAddress::kVersion)
     return fmt::format("it speaks version {}, this rank {}", greeting.version,
@@ -68,8 +68,8 @@ std::string Identity::distrust(const Greeting& greeting) {
   return {};
 }
 
-std::string Identity::distrust_job(const Hello& hello) const {
-  std::string reason = distrust(hello.greeting());
+std::string Identity::validate_job(const Hello& hello) const {
+  std::string reason = validate(hello.greeting());
   if (reason.empty() && hello.job != job_)
     reason = fmt::format("{}: {}, this end's is {}",
                          hello.purpose == Purpose::subscriber ? "it has another token, by its number"
@@ -92,8 +92,8 @@ Hello Identity::hello(int to, Purpose purpose, std::uint16_t rail) const {
   return hello;
 }
 
-std::string Identity::distrust(const Hello& client) const {
-  std::string reason = distrust_job(client);
+std::string Identity::validate(const Hello& client) const {
+  std::string reason = validate_job(client);
   if (reason.empty() && (client.to != rank_ || client.from < 0 || client.from >= job_size_ ||
                          // A rank shares memory with itself as with the others.
                          (client.from == rank_ && client.purpose != Purpose::memory)))
@@ -104,7 +104,7 @@ std::string Identity::distrust(const Hello& client) const {
 }
 
 bool Identity::is_of_other_job(const Hello& client) const noexcept {
-  return distrust(client.greeting()).empty() &&
+  return validate(client.greeting()).empty() &&
          (client.job != job_ || client.job_size != job_size_);
 }
 
@@ -114,8 +114,8 @@ Answer Identity::answer(const Hello& client) const {
   return answer;
 }
 
-std::string Identity::distrust(const Hello& own, const Answer& answer) const {
-  std::string reason = distrust_job(answer.hello);
+std::string Identity::validate(const Hello& own, const Answer& answer) const {
+  std::string reason = validate_job(answer.hello);
   if (!reason.empty()) return reason;
   if (answer.hello.from != own.to || answer.hello.to != rank_)
     return fmt::format("it says it is rank {} called by rank {}", answer.hello.from,
@@ -129,7 +129,7 @@ Proof Identity::prove(const Hello& own, const Answer& answer) const {
   return {mac(End::client, own, answer.hello)};
 }
 
-bool Identity::believes(const Hello& client, const Answer& own, const Proof& proof) const {
+bool Identity::verify(const Hello& client, const Answer& own, const Proof& proof) const {
   return equal(proof.mac, mac(End::client, client, own.hello));
 }
 

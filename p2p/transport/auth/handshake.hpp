@@ -1,4 +1,4 @@
-// How two ranks believe each other: a mutual challenge, keyed with the job's secret.
+// How two ranks authenticate each other: a mutual challenge, keyed with the job's secret.
 //
 //   caller                          called
 //     Hello  ------------------------->        who calls whom, in which job, a fresh nonce
@@ -107,24 +107,24 @@ class Identity {
   /// With a fresh nonce.
   Hello hello(int to, Purpose purpose = Purpose::stream, std::uint16_t rail = 0) const;
   /// Why whoever greets so can't be understood, or an empty string.
-  static std::string distrust(const Greeting& greeting);
+  static std::string validate(const Greeting& greeting);
   /// Why an unauthenticated client's hello can't be a rank's, or an empty string.
-  std::string distrust(const Hello& client) const;
+  std::string validate(const Hello& client) const;
   /// Whether it is answered all the same: it is from a rank, of another job.
   bool is_of_other_job(const Hello& client) const noexcept;
   Answer answer(const Hello& client) const;
   /// Why the one called is not the rank that `own` was sent to, or an empty string.
-  std::string distrust(const Hello& own, const Answer& answer) const;
+  std::string validate(const Hello& own, const Answer& answer) const;
   Proof prove(const Hello& own, const Answer& answer) const;
   /// Whether the caller knows the secret. `own` is what it was answered.
-  bool believes(const Hello& client, const Answer& own, const Proof& proof) const;
+  bool verify(const Hello& client, const Answer& own, const Proof& proof) const;
   /// Of a connection that was proven, by the hellos of its ends.
   ConnectionKeys keys(const Hello& client, const Hello& server) const;
 
  private:
   enum class End : std::uint32_t { client = 1, server = 2 };
 
-  std::string distrust_job(const Hello& hello) const;
+  std::string validate_job(const Hello& hello) const;
   Mac mac(End end, const Hello& client, const Hello& server) const;
 
   int rank_ = -1;

@@ -1,4 +1,4 @@
-// How two ranks of a host believe each other, and what they say from then on.
+// How two ranks of a host authenticate each other, and what they say from then on.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -88,7 +88,7 @@ void ShmFabric::on_introduction(Link& link, std::span<const std::byte> bytes,
 std::string ShmFabric::on_greet(Link& link, std::span<const std::byte> bytes) {
   const auto greet = parse<GreetMessage>(bytes);
   if (!greet) return "it does not say who it is";
-  std::string reason = identity_.distrust(greet->hello);
+  std::string reason = identity_.validate(greet->hello);
   if (reason.empty() && greet->hello.purpose != Purpose::memory)
     reason = "it does not want to share memory";
   if (reason.empty()) reason = distrust_process(link, greet->hello.from);
@@ -107,7 +107,7 @@ std::string ShmFabric::on_challenge(Link& link, std::span<const std::byte> bytes
   if (!challenge || link.introduction.stage != Stage::greeted ||
       link.introduction.server.hello.from >= 0)
     return "its challenge is malformed";
-  std::string reason = identity_.distrust(link.introduction.client, challenge->answer);
+  std::string reason = identity_.validate(link.introduction.client, challenge->answer);
   if (!reason.empty()) return reason;
   link.introduction.server = challenge->answer;
   send_hello(link, MessageType::hello, false);
@@ -119,7 +119,7 @@ std::string ShmFabric::on_hello(Link& link, std::span<const std::byte> bytes,
   const auto hello = parse<HelloMessage>(bytes);
   if (!hello || hello->type != MessageType::hello || !is_sound(*hello, descriptors.size()))
     return "its hello is malformed";
-  if (!identity_.believes(link.introduction.client, link.introduction.server, hello->proof))
+  if (!identity_.verify(link.introduction.client, link.introduction.server, hello->proof))
     return "it does not know the job's secret";
   const auto held = pending_connections_.find(link.id());
   if (held == pending_connections_.end()) return {};  // it was late, and is being dropped

@@ -196,7 +196,7 @@ void Acceptor::on_bytes(Id id) {
 
 void Acceptor::on_greeting(Id id, PendingConnection& pending) {
   const auto greeting = pending.in.peek<Greeting>();
-  const std::string reason = Identity::distrust(greeting);
+  const std::string reason = Identity::validate(greeting);
   if (reason.empty()) {
     pending.greeted = true;
     return on_bytes(id);
@@ -207,7 +207,7 @@ void Acceptor::on_greeting(Id id, PendingConnection& pending) {
 
 void Acceptor::on_hello(Id id, PendingConnection& pending) {
   pending.hello = pending.in.take<Hello>();
-  if (const std::string reason = identity_.distrust(pending.hello); !reason.empty()) {
+  if (const std::string reason = identity_.validate(pending.hello); !reason.empty()) {
     if (identity_.is_of_other_job(pending.hello))
       send_last(pending.socket.get(), identity_.answer(pending.hello));
     return reject(id, reason);
@@ -219,7 +219,7 @@ void Acceptor::on_hello(Id id, PendingConnection& pending) {
 }
 
 void Acceptor::on_proof(Id id, PendingConnection& pending) {
-  if (!identity_.believes(pending.hello, pending.answer, pending.in.take<Proof>()))
+  if (!identity_.verify(pending.hello, pending.answer, pending.in.take<Proof>()))
     return reject(id, "it does not know the job's secret");
   const Hello client = pending.hello;
   const Hello own = pending.answer.hello;

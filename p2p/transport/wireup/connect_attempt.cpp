@@ -169,7 +169,7 @@ void ConnectAttempt::on_connected(Trial& trial) {
 
 void ConnectAttempt::on_greeting(Trial& trial) {
   const auto greeting = trial.in.peek<Greeting>();
-  const std::string reason = Identity::distrust(greeting);
+  const std::string reason = Identity::validate(greeting);
   if (reason.empty()) {
     trial.stage = Stage::greeted;
     return on_ready(trial);
@@ -180,7 +180,7 @@ void ConnectAttempt::on_greeting(Trial& trial) {
 
 void ConnectAttempt::on_answer(Trial& trial) {
   const auto answer = trial.in.take<Answer>();
-  if (const std::string reason = identity_.distrust(trial.hello, answer); !reason.empty()) {
+  if (const std::string reason = identity_.validate(trial.hello, answer); !reason.empty()) {
     // The other end is to have its line too; it gets no proof.
     (void)send_record(trial.socket.get(), Proof{});
     if (identity_.is_of_other_job(answer.hello)) return refuse(trial, reason);

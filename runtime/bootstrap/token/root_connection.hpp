@@ -29,7 +29,7 @@ class RootConnection {
   };
   using Find = std::function<Where()>;
 
-  /// A connection whose ends believe each other.
+  /// A connection whose ends authenticate each other.
   struct Met {
     os::Fd socket;  ///< does not block
     p2p::Hello own;

@@ -70,7 +70,7 @@ class RawPeer {
     hello = self.hello(to);
     send_record(hello);
     const auto answered = receive<Answer>();
-    if (!answered || !self.distrust(hello, *answered).empty()) return false;
+    if (!answered || !self.validate(hello, *answered).empty()) return false;
     answer = *answered;
     proof = self.prove(hello, answer);
     send_record(proof);

@@ -51,7 +51,7 @@ TEST_F(UnauthenticatedClients, AreRejectedWithoutTheSecret) {
   peer.send_record(peer.hello);
   const auto answer = peer.receive<Answer>();
   ASSERT_TRUE(answer);
-  EXPECT_FALSE(foe.distrust(peer.hello, *answer).empty());
+  EXPECT_FALSE(foe.validate(peer.hello, *answer).empty());
   peer.send_record(foe.prove(peer.hello, *answer));
   EXPECT_TRUE(peer.is_closed());
   EXPECT_TRUE(job[0].wait_rejected(1));
@@ -92,7 +92,7 @@ TEST_F(UnauthenticatedClients, OfAnotherJobAreToldSoAndRejected) {
     peer.send_record(hello);
     const auto answer = peer.receive<Answer>();
     ASSERT_TRUE(answer);
-    const std::string said = other.distrust(hello, *answer);
+    const std::string said = other.validate(hello, *answer);
     EXPECT_NE(said.find(reason), std::string::npos) << said;
     EXPECT_TRUE(peer.is_closed());
     EXPECT_TRUE(job[0].wait_rejected(++count));

@@ -162,7 +162,7 @@ TEST(UnixSocketUnauthenticatedClients, AreRejectedAsRanksOfAnotherJobAndToldSo) 
               ChallengeMessage challenge;
               ASSERT_EQ(client.receive(&challenge, sizeof challenge),
                         static_cast<ssize_t>(sizeof challenge));
-              EXPECT_NE(other.distrust(hello, challenge.answer).find("of another job"),
+              EXPECT_NE(other.validate(hello, challenge.answer).find("of another job"),
                         std::string::npos);
               EXPECT_TRUE(client.is_closed());
             }),
