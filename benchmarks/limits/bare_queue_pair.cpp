@@ -19,7 +19,7 @@ using namespace p2p::verbs;
 
 constexpr std::uint32_t kInline = 64;
 
-struct Introduction {
+struct QueuePairAddress {
   p2p::VerbsAddress port;
   std::uint32_t number = 0;
   std::uint32_t key = 0;
@@ -140,7 +140,7 @@ struct BareQueuePair::Parts {
   MemoryRegion region;
   CompletionQueue queue;
   QueuePairHandle pair;
-  Introduction peer;
+  QueuePairAddress peer;
   bool leads = false;
 };
 
@@ -149,16 +149,16 @@ BareQueuePair::BareQueuePair(World& world, std::size_t bytes)
   parts_->leads = world.rank() == 0;
   const SlotSpec spec{.name = "bare queue pair",
                       .dtype = DType::u8,
-                      .shape = Shape{static_cast<std::int64_t>(sizeof(Introduction))}};
+                      .shape = Shape{static_cast<std::int64_t>(sizeof(QueuePairAddress))}};
   Slot inbox = world.expose(spec);
   RemoteSlot outbox = world.attach(1 - world.rank(), spec);
   const Tensor own = world.allocate(DType::u8, spec.shape);
-  const Introduction introduction{
+  const QueuePairAddress own_address{
       .port = parts_->device.address(),
       .number = parts_->pair->qp_num,
       .key = parts_->region->rkey,
       .address = reinterpret_cast<std::uint64_t>(parts_->memory.data())};
-  std::memcpy(own.data(), &introduction, sizeof introduction);
+  std::memcpy(own.data(), &own_address, sizeof own_address);
   outbox.put(own).wait().or_throw();
   {
     const Arrival theirs = inbox.wait().value();

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "benchmarks/peers/collective_calls.hpp"
-#include "benchmarks/peers/introduction.hpp"
+#include "benchmarks/peers/pmix_exchange.hpp"
 #include "benchmarks/peers/mpi_peer.hpp"
 
 namespace weft::bench {

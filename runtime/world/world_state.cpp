@@ -113,7 +113,7 @@ WorldState::WorldState(const Config& config, WorldParts parts)
   }
   local.progress.start();
   try {
-    introduce(Deadline::after(config.time(Setting::init_timeout).value()));
+    join(Deadline::after(config.time(Setting::init_timeout).value()));
     check_required(config);
     read_choices(config);
     if (thread_) watch_end(config.flag(Setting::sigterm));
@@ -138,7 +138,7 @@ p2p::MakeFabrics WorldState::own_fabrics(const Config& config,
   };
 }
 
-void WorldState::introduce(Deadline deadline) {
+void WorldState::join(Deadline deadline) {
   const p2p::RankAddress own = mesh.address();
   bootstrap_->put(std::as_bytes(std::span(&own, 1)));
   bootstrap_->fence(deadline);

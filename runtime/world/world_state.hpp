@@ -85,7 +85,7 @@ class WorldState {
  private:
   /// The fabrics of this build, the best first; all of them need the thread.
   p2p::MakeFabrics own_fabrics(const Config& config, std::shared_ptr<p2p::verbs::Verbs> verbs);
-  void introduce(Deadline deadline);
+  void join(Deadline deadline);
   /// WEFT_REQUIRE: a lesser path is an error, not a fallback.
   void check_required(const Config& config) const;
   /// How collectives are chosen. Of ranks that all have the same bad value, one tells.

@@ -11,7 +11,7 @@
 namespace weft::p2p {
 namespace {
 
-using Stage = Link::Introduction::Stage;
+using Stage = Link::Wireup::Stage;
 
 bool is_sound(const HelloMessage& hello, std::size_t descriptors) {
   return descriptors == 2 && hello.doorbell_offset % alignof(Doorbell) == 0 &&
@@ -31,7 +31,7 @@ void ShmFabric::send_hello(Link& link, MessageType type, bool reaches) {
   hello.probe = reinterpret_cast<std::uint64_t>(&probe_);
   hello.reaches = reaches ? 1 : 0;
   if (type == MessageType::hello)
-    hello.proof = identity_.prove(link.introduction.client, link.introduction.server);
+    hello.proof = identity_.prove(link.wireup.client, link.wireup.server);
   const std::array<int, 2> descriptors = {local_.control->chunk_fd(bell.chunk).get(),
                                           local_.bell_event().get()};
   link.send(hello, descriptors);
@@ -50,9 +50,9 @@ void ShmFabric::on_message(Link& link, std::span<const std::byte> bytes,
   MessageType type{};
   if (bytes.size() < sizeof type) return;
   std::memcpy(&type, bytes.data(), sizeof type);
-  if (link.introduction.stage == Stage::refused) return;
-  if (link.introduction.stage != Stage::proved)
-    return on_introduction(link, bytes, std::move(descriptors));
+  if (link.wireup.stage == Stage::refused) return;
+  if (link.wireup.stage != Stage::proved)
+    return on_wireup(link, bytes, std::move(descriptors));
   Partner& partner = partners_[static_cast<std::size_t>(link.rank)];
   if (partner.channel == nullptr) return;
   if (type == MessageType::chunk)
@@ -69,12 +69,12 @@ void ShmFabric::on_message(Link& link, std::span<const std::byte> bytes,
     events_.message(link.rank, bytes);
 }
 
-void ShmFabric::on_introduction(Link& link, std::span<const std::byte> bytes,
+void ShmFabric::on_wireup(Link& link, std::span<const std::byte> bytes,
                                 std::vector<os::Fd> descriptors) {
   MessageType type{};
   std::memcpy(&type, bytes.data(), sizeof type);
   std::string reason = "it does not say who it is";
-  if (link.rank < 0 && link.introduction.stage == Stage::none)
+  if (link.rank < 0 && link.wireup.stage == Stage::none)
     reason = type == MessageType::greet ? on_greet(link, bytes) : reason;
   else if (link.rank < 0)
     reason = on_hello(link, bytes, std::move(descriptors));
@@ -94,22 +94,22 @@ std::string ShmFabric::on_greet(Link& link, std::span<const std::byte> bytes) {
   if (reason.empty()) reason = distrust_process(link, greet->hello.from);
   // One of another job can say what differs, too.
   if (reason.empty() || identity_.is_of_other_job(greet->hello)) {
-    link.introduction.client = greet->hello;
-    link.introduction.server = identity_.answer(greet->hello);
-    link.send(ChallengeMessage{.answer = link.introduction.server});
+    link.wireup.client = greet->hello;
+    link.wireup.server = identity_.answer(greet->hello);
+    link.send(ChallengeMessage{.answer = link.wireup.server});
   }
-  if (reason.empty()) link.introduction.stage = Stage::greeted;
+  if (reason.empty()) link.wireup.stage = Stage::greeted;
   return reason;
 }
 
 std::string ShmFabric::on_challenge(Link& link, std::span<const std::byte> bytes) {
   const auto challenge = parse<ChallengeMessage>(bytes);
-  if (!challenge || link.introduction.stage != Stage::greeted ||
-      link.introduction.server.hello.from >= 0)
+  if (!challenge || link.wireup.stage != Stage::greeted ||
+      link.wireup.server.hello.from >= 0)
     return "its challenge is malformed";
-  std::string reason = identity_.validate(link.introduction.client, challenge->answer);
+  std::string reason = identity_.validate(link.wireup.client, challenge->answer);
   if (!reason.empty()) return reason;
-  link.introduction.server = challenge->answer;
+  link.wireup.server = challenge->answer;
   send_hello(link, MessageType::hello, false);
   return {};
 }
@@ -119,12 +119,12 @@ std::string ShmFabric::on_hello(Link& link, std::span<const std::byte> bytes,
   const auto hello = parse<HelloMessage>(bytes);
   if (!hello || hello->type != MessageType::hello || !is_sound(*hello, descriptors.size()))
     return "its hello is malformed";
-  if (!identity_.verify(link.introduction.client, link.introduction.server, hello->proof))
+  if (!identity_.verify(link.wireup.client, link.wireup.server, hello->proof))
     return "it does not know the job's secret";
   const auto held = pending_connections_.find(link.id());
   if (held == pending_connections_.end()) return {};  // it was late, and is being dropped
-  Partner& partner = partners_[static_cast<std::size_t>(link.introduction.client.from)];
-  link.introduction.stage = Stage::proved;
+  Partner& partner = partners_[static_cast<std::size_t>(link.wireup.client.from)];
+  link.wireup.stage = Stage::proved;
   link.rank = partner.rank;
   anteroom_.leave(held->second.place);
   partner.links.push_back(std::move(held->second.link));
@@ -138,9 +138,9 @@ std::string ShmFabric::on_welcome(Link& link, std::span<const std::byte> bytes,
   // It has proved who it is by its challenge.
   const auto welcome = parse<HelloMessage>(bytes);
   if (!welcome || welcome->type != MessageType::welcome ||
-      link.introduction.server.hello.from != link.rank || !is_sound(*welcome, descriptors.size()))
+      link.wireup.server.hello.from != link.rank || !is_sound(*welcome, descriptors.size()))
     return "its welcome is malformed";
-  link.introduction.stage = Stage::proved;
+  link.wireup.stage = Stage::proved;
   greet(partners_[static_cast<std::size_t>(link.rank)], link, *welcome, std::move(descriptors));
   return {};
 }

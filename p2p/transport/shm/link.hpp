@@ -57,13 +57,13 @@ class Link {
   /// The rank at the other end; -1 until it has been introduced.
   int rank = -1;
   /// How far the introduction has come.
-  struct Introduction {
+  struct Wireup {
     enum class Stage : std::uint8_t { none, greeted, proved, refused };
     Stage stage = Stage::none;
     Hello client;
     Answer server;
   };
-  Introduction introduction;
+  Wireup wireup;
 
   /// Handles what has arrived already. Requires that the other end's process has ended: then there
   /// is an end to it.

@@ -165,9 +165,9 @@ void ShmFabric::call(Partner& partner) {
   link.rank = partner.rank;
   if (const std::string reason = distrust_process(link, partner.rank); !reason.empty())
     return reject(link, reason);
-  link.introduction.client = identity_.hello(partner.rank, Purpose::memory);
-  link.introduction.stage = Link::Introduction::Stage::greeted;
-  link.send(GreetMessage{.hello = link.introduction.client});
+  link.wireup.client = identity_.hello(partner.rank, Purpose::memory);
+  link.wireup.stage = Link::Wireup::Stage::greeted;
+  link.send(GreetMessage{.hello = link.wireup.client});
 }
 
 void ShmFabric::call_again() {
@@ -270,7 +270,7 @@ bool ShmFabric::crowd_one_out(const Anteroom::Limits& limits) {
 void ShmFabric::reject(Link& link, const std::string& reason) {
   local_.rejected_connections.note(*local_.log, "the Unix socket", fmt::format("pid {}", link.peer().pid),
                           reason);
-  link.introduction.stage = Link::Introduction::Stage::refused;
+  link.wireup.stage = Link::Wireup::Stage::refused;
   if (link.rank < 0) return drop_pending_connection(link.id());
   events_.short_of(Error(ErrorDetail{
       .code = Code::unreachable,

@@ -70,7 +70,7 @@ class ShmFabric final : public Fabric {
   void on_stats(const Partner& partner, std::vector<os::Fd> descriptors);
   void on_adopted(Partner& partner, std::span<const std::byte> bytes);
   void on_message(Link& link, std::span<const std::byte> bytes, std::vector<os::Fd> descriptors);
-  void on_introduction(Link& link, std::span<const std::byte> bytes,
+  void on_wireup(Link& link, std::span<const std::byte> bytes,
                        std::vector<os::Fd> descriptors);
   /// Why the other end is not to be believed, or an empty string.
   std::string on_greet(Link& link, std::span<const std::byte> bytes);

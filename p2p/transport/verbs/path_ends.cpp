@@ -31,7 +31,7 @@ void VerbsFabric::lose(Partner& partner, const Status& why) {
   take_messages(partner);
   if (std::exchange(partner.has_ended, true)) return;
   if (partner.channel != nullptr) partner.channel->fail(why);
-  if (introducer_) introducer_->drop(partner.rank);
+  if (cm_connector_) cm_connector_->drop(partner.rank);
   if (why.code() == Code::path_failed || why.code() == Code::system) {
     GaveUpMessage last;
     why.detail().message.copy(last.why.data(), last.why.size() - 1);

@@ -62,7 +62,7 @@ class QueuePair {
   std::string name() const;
   ibv_qp* get() const noexcept { return handle_.get(); }
   /// What the peer has said of its own.
-  void introduce(const QueuePairAddress& peer) noexcept { peer_ = peer; }
+  void set_peer(const QueuePairAddress& peer) noexcept { peer_ = peer; }
   /// Readies it for the peer that was introduced, at this port. Throws Error.
   void connect(const VerbsAddress& port);
   /// It was readied for the peer that was introduced.

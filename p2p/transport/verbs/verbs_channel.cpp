@@ -58,14 +58,14 @@ VerbsChannel::~VerbsChannel() {
   for (const auto& pair : pairs_) pair->retire();
 }
 
-QueuePairsMessage VerbsChannel::introduction() const {
+QueuePairsMessage VerbsChannel::queue_pair_address() const {
   QueuePairsMessage message;
   message.count = static_cast<std::uint32_t>(pairs_.size());
   for (std::size_t i = 0; i < pairs_.size(); ++i) message.pairs[i] = pairs_[i]->address();
   return message;
 }
 
-void VerbsChannel::introduce(const QueuePairsMessage& peer) {
+void VerbsChannel::set_peer(const QueuePairsMessage& peer) {
   if (peer.count != pairs_.size())
     throw Error(ErrorDetail{
         .code = Code::mismatch,
@@ -74,7 +74,7 @@ void VerbsChannel::introduce(const QueuePairsMessage& peer) {
                                peer_, peer.count, pairs_.size()),
         .hint = "give every rank the same WEFT_QPS_PER_PEER",
         .peer = peer_});
-  for (std::size_t i = 0; i < pairs_.size(); ++i) pairs_[i]->introduce(peer.pairs[i]);
+  for (std::size_t i = 0; i < pairs_.size(); ++i) pairs_[i]->set_peer(peer.pairs[i]);
 }
 
 void VerbsChannel::connect() {

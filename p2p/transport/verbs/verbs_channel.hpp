@@ -59,9 +59,9 @@ class VerbsChannel final : public Channel, public QueuePairEvents {
   // Setting up, on the progress thread, in this order.
   /// Throws Error.
   void make_queue_pairs();
-  QueuePairsMessage introduction() const;
+  QueuePairsMessage queue_pair_address() const;
   /// What the peer has said of its queue pairs. Throws Error(mismatch).
-  void introduce(const QueuePairsMessage& peer);
+  void set_peer(const QueuePairsMessage& peer);
   /// Readies the queue pairs for the peer's. Throws Error.
   void connect();
   /// They were readied.

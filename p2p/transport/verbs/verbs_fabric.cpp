@@ -101,13 +101,13 @@ void VerbsFabric::listen(RankAddress& own) {
                                       "another NIC"});
     if (!verbs_) return refuse(why_not_);
     device_ = std::make_unique<Device>(verbs_, options_, *local_.log, local_.placement);
-    if (options_.connection_manager) introducer_ = make_introducer();
+    if (options_.connection_manager) cm_connector_ = make_cm_connector();
     connector_.listen(own);
     own.verbs = device_->address();
-    if (introducer_) introducer_->describe(own.verbs);
+    if (cm_connector_) cm_connector_->describe(own.verbs);
   } catch (const Error& error) {
     if (local_.only_fabric == name()) throw;
-    introducer_.reset();
+    cm_connector_.reset();
     device_.reset();
     refuse(error.detail().message);
   }
@@ -119,7 +119,7 @@ void VerbsFabric::open(const std::vector<RankAddress>& job) {
     partners_[i].rank = static_cast<int>(i);
     partners_[i].port = job[i].verbs;
   }
-  if (introducer_) introducer_->open();
+  if (cm_connector_) cm_connector_->open();
   if (device_) connector_.open(job);
 }
 
@@ -193,13 +193,13 @@ void VerbsFabric::connect(int rank) {
     if (rank != local_.rank) return connector_.connect(rank);
     partner.channel->make_queue_pairs();
     partner.peer_is_ready = true;
-    on_queue_pairs(partner, partner.channel->introduction());
+    on_queue_pairs(partner, partner.channel->queue_pair_address());
   } catch (const Error& error) {
     events_.short_of(error);
   }
 }
 
-std::unique_ptr<Introducer> VerbsFabric::make_introducer() {
+std::unique_ptr<CmConnector> VerbsFabric::make_cm_connector() {
   std::string why;
   auto manager = verbs_->connection_manager(why);
   if (!manager)
@@ -207,10 +207,10 @@ std::unique_ptr<Introducer> VerbsFabric::make_introducer() {
                             .operation = "join",
                             .message = "WEFT_CONNECT=cm: the connection manager " + why,
                             .hint = "WEFT_CONNECT=tcp does without it, but for iWARP"});
-  return std::make_unique<Introducer>(
+  return std::make_unique<CmConnector>(
       std::move(manager), *device_, progress_, *local_.log,
-      Introducer::Options{.rank = local_.rank, .patience = init_timeout_},
-      Introducer::Events{
+      CmConnector::Options{.rank = local_.rank, .patience = init_timeout_},
+      CmConnector::Events{
           .up = [this](int rank) { on_ready(partner(rank)); },
           .failed = [this](int rank, const Status& why) { lose(partner(rank), why); }});
 }
@@ -226,9 +226,9 @@ void VerbsFabric::met(int rank) {
     begin_use(partner);
     partner.channel->make_queue_pairs();
     partner.is_met = true;
-    QueuePairsMessage introduction = partner.channel->introduction();
-    if (introducer_) introduction.token = introducer_->expect(rank, partner.channel->handles());
-    connector_.send(rank, as_bytes(introduction));
+    QueuePairsMessage queue_pair_address = partner.channel->queue_pair_address();
+    if (cm_connector_) queue_pair_address.token = cm_connector_->expect(rank, partner.channel->handles());
+    connector_.send(rank, as_bytes(queue_pair_address));
   } catch (const Error& error) {
     give_up(partner, error);
   }
@@ -272,13 +272,13 @@ void VerbsFabric::said(int rank, std::span<const std::byte> message) {
 
 void VerbsFabric::on_queue_pairs(Partner& partner, const QueuePairsMessage& message) {
   if (partner.is_ready) return;
-  partner.channel->introduce(message);
-  if (!introducer_ || partner.rank == local_.rank) {
+  partner.channel->set_peer(message);
+  if (!cm_connector_ || partner.rank == local_.rank) {
     partner.channel->connect();
     return on_ready(partner);
   }
   try {
-    introducer_->introduce(partner.rank, partner.port, message.token);
+    cm_connector_->connect(partner.rank, partner.port, message.token);
   } catch (const Error& error) {
     lose(partner, Status(error.detail()));
   }
@@ -295,7 +295,7 @@ void VerbsFabric::on_ready(Partner& partner) {
 void VerbsFabric::if_ready(Partner& partner) {
   if (!partner.is_ready || !partner.peer_is_ready || partner.is_connected) return;
   partner.is_connected = true;
-  const bool by_manager = introducer_ && partner.rank != local_.rank;
+  const bool by_manager = cm_connector_ && partner.rank != local_.rank;
   local_.log->debug(
       Subsystem::path, "rank {}: {}; {}; queue pairs connected {}", partner.rank,
       partner.channel->notify_mode_text(), completions_->binding_table(),
@@ -346,7 +346,7 @@ void VerbsFabric::farewell() noexcept {
     if (partner.in_use && !partner.has_ended && partner.rank != local_.rank)
       connector_.goodbye(partner.rank);
   // It knows the queue pairs, which go now.
-  introducer_.reset();
+  cm_connector_.reset();
   for (Partner& partner : partners_) partner.channel = nullptr;
 }
 

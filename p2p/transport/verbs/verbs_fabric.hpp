@@ -11,7 +11,7 @@
 #include "p2p/progress/timer.hpp"
 #include "p2p/transport/fabric.hpp"
 #include "p2p/transport/local_rank.hpp"
-#include "p2p/transport/verbs/cm/introducer.hpp"
+#include "p2p/transport/verbs/cm/cm_connector.hpp"
 #include "p2p/transport/verbs/completions.hpp"
 #include "p2p/transport/verbs/device/device.hpp"
 #include "p2p/transport/verbs/regions.hpp"
@@ -75,7 +75,7 @@ class VerbsFabric final : public Fabric, private ConnectorEvents {
   void begin_use(Partner& partner);
   /// Connecting has failed for want of something here.
   void give_up(Partner& partner, const Error& error);
-  std::unique_ptr<Introducer> make_introducer();
+  std::unique_ptr<CmConnector> make_cm_connector();
   void on_queue_pairs(Partner& partner, const QueuePairsMessage& message);
   void on_given_up(Partner& partner, const GaveUpMessage& message);
   void on_ready(Partner& partner);
@@ -97,7 +97,7 @@ class VerbsFabric final : public Fabric, private ConnectorEvents {
   std::unique_ptr<Regions> regions_;
   std::unique_ptr<Completions> completions_;
   std::optional<VerbsRank> shared_;
-  std::unique_ptr<Introducer> introducer_;  ///< null: the connection manager is not used
+  std::unique_ptr<CmConnector> cm_connector_;  ///< null: the connection manager is not used
   std::unique_ptr<Timer> nudges_;           ///< since there are completion queues
   Connector connector_;
   std::vector<Partner> partners_;  ///< by rank

@@ -1,4 +1,4 @@
-// Introduction without a launcher: WEFT_RANK, WEFT_SIZE, WEFT_ADDR and WEFT_TOKEN_FILE.
+// Bootstrap without a launcher: WEFT_RANK, WEFT_SIZE, WEFT_ADDR and WEFT_TOKEN_FILE.
 #include <fmt/format.h>
 
 #include <algorithm>

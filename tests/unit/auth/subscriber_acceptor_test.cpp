@@ -66,11 +66,11 @@ TEST_F(SubscriberAcceptorTest, LetsInWhoKnowsTheToken) {
 TEST_F(SubscriberAcceptorTest, TurnsAwayWhoDoesNotOrWantsSomethingElse) {
   // The same token, as the ranks of a job use it.
   RawPeer rank(to);
-  EXPECT_FALSE(rank.introduce(subscriber_identity(p2p::token_key(kToken)), 0));
+  EXPECT_FALSE(rank.handshake(subscriber_identity(p2p::token_key(kToken)), 0));
   EXPECT_TRUE(rejected_connections(1));
   // Who knows the token, but comes as a rank does.
   RawPeer other(to);
-  EXPECT_FALSE(other.introduce(subscriber_identity(key), 0));
+  EXPECT_FALSE(other.handshake(subscriber_identity(key), 0));
   const auto refusal = other.receive<p2p::Refusal>();
   ASSERT_TRUE(refusal);
   EXPECT_EQ(refusal->text(), "only subscribers are let in here");

@@ -66,7 +66,7 @@ class RawPeer {
   }
 
   /// What a rank of the job says to be let in; what was exchanged is kept.
-  bool introduce(const Identity& self, int to) {
+  bool handshake(const Identity& self, int to) {
     hello = self.hello(to);
     send_record(hello);
     const auto answered = receive<Answer>();

@@ -101,10 +101,10 @@ TEST_F(UnauthenticatedClients, OfAnotherJobAreToldSoAndRejected) {
 
 TEST_F(UnauthenticatedClients, ThatTookARanksNumberAreToldWhyTheyAreNotLetIn) {
   RawPeer first(acceptor());
-  ASSERT_TRUE(first.introduce(kRank1, 0));
+  ASSERT_TRUE(first.handshake(kRank1, 0));
   EXPECT_TRUE(job[0].wait_met(1));
   RawPeer second(acceptor());
-  EXPECT_FALSE(second.introduce(kRank1, 0));
+  EXPECT_FALSE(second.handshake(kRank1, 0));
   const auto refusal = second.receive<Refusal>();
   ASSERT_TRUE(refusal);
   EXPECT_EQ(refusal->text(), "it is connected already");
@@ -113,7 +113,7 @@ TEST_F(UnauthenticatedClients, ThatTookARanksNumberAreToldWhyTheyAreNotLetIn) {
 
 TEST_F(UnauthenticatedClients, GainNothingByReplay) {
   RawPeer genuine(acceptor());
-  ASSERT_TRUE(genuine.introduce(kRank1, 0));
+  ASSERT_TRUE(genuine.handshake(kRank1, 0));
   EXPECT_TRUE(job[0].wait_met(1));
   RawPeer replay(acceptor());
   replay.send_record(genuine.hello);
@@ -241,7 +241,7 @@ TEST_F(UnauthenticatedClients, CanNotBreakARankThatRunsOutOfDescriptors) {
   EXPECT_LE(job[0].shortages(), 2U);  // it does not ask again and again
   taken.clear();
   // It is let in when there is room again.
-  EXPECT_TRUE(peer.introduce(kRank1, 0));
+  EXPECT_TRUE(peer.handshake(kRank1, 0));
   EXPECT_TRUE(job[0].wait_met(1));
 }
 

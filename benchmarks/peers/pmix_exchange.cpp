@@ -1,4 +1,4 @@
-#include "benchmarks/peers/introduction.hpp"
+#include "benchmarks/peers/pmix_exchange.hpp"
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
@@ -32,7 +32,7 @@ std::string host_name() {
 
 }  // namespace
 
-Introduction::Introduction() {
+PmixExchange::PmixExchange() {
   require(PMIx_Init(&g_self, nullptr, 0), "PMIx_Init (start it with mpirun -n 2)");
   rank_ = static_cast<int>(g_self.rank);
   pmix_proc_t all = g_self;
@@ -43,9 +43,9 @@ Introduction::Introduction() {
   PMIX_VALUE_RELEASE(value);
 }
 
-Introduction::~Introduction() { PMIx_Finalize(nullptr, 0); }
+PmixExchange::~PmixExchange() { PMIx_Finalize(nullptr, 0); }
 
-std::string Introduction::hear_from(int rank, const std::string& word) {
+std::string PmixExchange::hear_from(int rank, const std::string& word) {
   const std::string key = kKey + std::to_string(rank);
   if (rank_ == rank) {
     pmix_value_t value;
@@ -68,7 +68,7 @@ std::string Introduction::hear_from(int rank, const std::string& word) {
   return said;
 }
 
-void Introduction::meet() { require(PMIx_Fence(nullptr, 0, nullptr, 0), "PMIx_Fence"); }
+void PmixExchange::meet() { require(PMIx_Fence(nullptr, 0, nullptr, 0), "PMIx_Fence"); }
 
 std::string own_address() {
   ifaddrs* found = nullptr;

@@ -7,12 +7,12 @@ namespace weft::bench {
 
 /// This process among those that mpirun started. One of a kind; throws std::runtime_error where
 /// there is no launcher, or it says no.
-class Introduction {
+class PmixExchange {
  public:
-  Introduction();
-  ~Introduction();
-  Introduction(const Introduction&) = delete;
-  Introduction& operator=(const Introduction&) = delete;
+  PmixExchange();
+  ~PmixExchange();
+  PmixExchange(const PmixExchange&) = delete;
+  PmixExchange& operator=(const PmixExchange&) = delete;
 
   int rank() const noexcept { return rank_; }
   int size() const noexcept { return size_; }

@@ -1,4 +1,4 @@
-#include "p2p/transport/verbs/cm/introduction.hpp"
+#include "p2p/transport/verbs/cm/cm_connection.hpp"
 
 #include <fmt/format.h>
 #include <sodium.h>
@@ -32,7 +32,7 @@ bool same(const Token& a, const Token& b) noexcept {
 
 }  // namespace
 
-void Introduction::require(int error, const char* function) const {
+void CmConnection::require(int error, const char* function) const {
   if (error == 0) return;
   throw Error(ErrorDetail{.code = Code::unreachable,
                           .operation = "connect",
@@ -42,7 +42,7 @@ void Introduction::require(int error, const char* function) const {
                                   "other? `rping` shows it without weft"});
 }
 
-void Introduction::require_own_port() const {
+void CmConnection::require_own_port() const {
   const rdma_cm_id& id = *id_.get();
   const std::string name =
       id.verbs == nullptr
@@ -57,7 +57,7 @@ void Introduction::require_own_port() const {
       .hint = "look at `ip route get`, or name the device by WEFT_NIC"});
 }
 
-void Introduction::call(rdma_event_channel* events, void* context, const IpAddress& from,
+void CmConnection::call(rdma_event_channel* events, void* context, const IpAddress& from,
                         int timeout_ms) {
   step_ = Step::address;
   timeout_ms_ = timeout_ms;
@@ -69,13 +69,13 @@ void Introduction::call(rdma_event_channel* events, void* context, const IpAddre
           "rdma_resolve_addr");
 }
 
-void Introduction::on_request(ConnectionId id, void* context) {
+void CmConnection::on_request(ConnectionId id, void* context) {
   id_ = std::move(id);
   id_->context = context;
   if (knows_) answer();
 }
 
-void Introduction::answer() {
+void CmConnection::answer() {
   step_ = Step::answer;
   // An iWARP device readies the queue pair by itself, here and at the caller's end.
   if (!device_->is_iwarp()) ready();
@@ -83,7 +83,7 @@ void Introduction::answer() {
   require(manager_->accept(id_.get(), &parameters), "rdma_accept");
 }
 
-Introduction::Progress Introduction::handle(const rdma_cm_event& event,
+CmConnection::Progress CmConnection::handle(const rdma_cm_event& event,
                                             const Credentials& expected) {
   const auto answer_is_the_peers = [&] {
     const auto said = Credentials::read(event.param.conn);
@@ -121,13 +121,13 @@ Introduction::Progress Introduction::handle(const rdma_cm_event& event,
   }
 }
 
-void Introduction::connect() {
+void CmConnection::connect() {
   step_ = Step::call;
   rdma_conn_param parameters = this->parameters();
   require(manager_->connect(id_.get(), &parameters), "rdma_connect");
 }
 
-rdma_conn_param Introduction::parameters() const noexcept {
+rdma_conn_param CmConnection::parameters() const noexcept {
   rdma_conn_param parameters{};
   parameters.private_data = &own_;
   parameters.private_data_len = sizeof own_;
@@ -139,11 +139,11 @@ rdma_conn_param Introduction::parameters() const noexcept {
   return parameters;
 }
 
-void Introduction::ready() {
+void CmConnection::ready() {
   for (const ibv_qp_state state : {IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS}) to_state(state);
 }
 
-void Introduction::to_state(ibv_qp_state state) {
+void CmConnection::to_state(ibv_qp_state state) {
   ibv_qp_attr attributes{};
   attributes.qp_state = state;
   int mask = 0;
@@ -151,7 +151,7 @@ void Introduction::to_state(ibv_qp_state state) {
   device_->to_state(pair_, attributes, mask, peer_);
 }
 
-std::string Introduction::doing() const {
+std::string CmConnection::doing() const {
   const auto there = [this] { return text(peer_.cm_ip, peer_.cm_port); };
   switch (step_) {
     case Step::address:
@@ -171,7 +171,7 @@ std::string Introduction::doing() const {
                      : "waiting for the peer's call";
 }
 
-std::string Introduction::why(const rdma_cm_event& event) const {
+std::string CmConnection::why(const rdma_cm_event& event) const {
   const char* name = manager_->event_text(event.event);
   if (event.event == RDMA_CM_EVENT_REJECTED)
     return fmt::format("{} while {}: {}", name, doing(), rejection(event.status));

@@ -1,4 +1,4 @@
-#include "p2p/transport/verbs/cm/introducer.hpp"
+#include "p2p/transport/verbs/cm/cm_connector.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -56,7 +56,7 @@ Status failure(int rank, std::size_t index, const std::string& what) {
 
 }  // namespace
 
-Introducer::Introducer(std::shared_ptr<ConnectionManager> manager, Device& device,
+CmConnector::CmConnector(std::shared_ptr<ConnectionManager> manager, Device& device,
                        ProgressThread& progress, Log& log, Options options, Events events)
     : manager_(std::move(manager)),
       device_(device),
@@ -70,35 +70,35 @@ Introducer::Introducer(std::shared_ptr<ConnectionManager> manager, Device& devic
             text(listener_.ip, listener_.port));
 }
 
-Introducer::~Introducer() {
+CmConnector::~CmConnector() {
   if (timer_) progress_.forget(channel_->fd);
 }
 
-void Introducer::open() {
+void CmConnector::open() {
   timer_.emplace(progress_, kTick, [this](std::uint64_t) { tick(); });
   progress_.watch(channel_->fd, EPOLLIN, [this](std::uint32_t) { read_events(); });
 }
 
-void Introducer::describe(VerbsAddress& own) const noexcept {
+void CmConnector::describe(VerbsAddress& own) const noexcept {
   own.cm_ip = listener_.ip;
   own.cm_port = listener_.port;
 }
 
-Token Introducer::expect(int rank, std::span<ibv_qp* const> pairs) {
+Token CmConnector::expect(int rank, std::span<ibv_qp* const> pairs) {
   Party& party = parties_[rank];
   ::randombytes_buf(party.token.data(), party.token.size());
-  party.introductions.clear();
-  for (ibv_qp* pair : pairs) party.introductions.emplace_back(*manager_, device_, pair);
+  party.connections.clear();
+  for (ibv_qp* pair : pairs) party.connections.emplace_back(*manager_, device_, pair);
   give_up_after(party, options_.patience);
   return party.token;
 }
 
-void Introducer::introduce(int rank, const VerbsAddress& peer, const Token& token) {
+void CmConnector::connect(int rank, const VerbsAddress& peer, const Token& token) {
   const auto found = parties_.find(rank);
   if (found == parties_.end()) return;
-  std::vector<Introduction>& introductions = found->second.introductions;
-  for (std::size_t i = 0; i < introductions.size(); ++i) {
-    Introduction& one = introductions[i];
+  std::vector<CmConnection>& connections = found->second.connections;
+  for (std::size_t i = 0; i < connections.size(); ++i) {
+    CmConnection& one = connections[i];
     one.know(peer, {.rank = options_.rank, .index = static_cast<std::uint32_t>(i), .token = token});
     if (options_.rank > rank)
       one.call(channel_.get(), context_of(rank, i), listener_.ip,
@@ -108,9 +108,9 @@ void Introducer::introduce(int rank, const VerbsAddress& peer, const Token& toke
   }
 }
 
-void Introducer::drop(int rank) noexcept { parties_.erase(rank); }
+void CmConnector::drop(int rank) noexcept { parties_.erase(rank); }
 
-void Introducer::read_events() {
+void CmConnector::read_events() {
   for (;;) {
     rdma_cm_event* next = nullptr;
     if (manager_->get_event(channel_.get(), &next) != 0) return;
@@ -134,7 +134,7 @@ void Introducer::read_events() {
   }
 }
 
-void Introducer::handle(const rdma_cm_event& event) {
+void CmConnector::handle(const rdma_cm_event& event) {
   if (event.event == RDMA_CM_EVENT_CONNECT_REQUEST) return on_call(event);
   if (event.id == listener_.id.get()) {
     log_.warn(Subsystem::path, "verbs: the connection manager takes calls no more: {}",
@@ -144,11 +144,11 @@ void Introducer::handle(const rdma_cm_event& event) {
   const auto context = reinterpret_cast<std::uintptr_t>(event.id->context);
   const auto peer = parties_.find(static_cast<int>(context >> kIndexBits));
   const std::size_t index = context & ((1U << kIndexBits) - 1);
-  if (peer != parties_.end() && index < peer->second.introductions.size())
+  if (peer != parties_.end() && index < peer->second.connections.size())
     on_event(*peer, index, event);
 }
 
-Introduction* Introducer::who_calls(const rdma_cm_event& event, int& rank, std::size_t& index) {
+CmConnection* CmConnector::who_calls(const rdma_cm_event& event, int& rank, std::size_t& index) {
   const auto client = Credentials::read(event.param.conn);
   if (!client) return nullptr;
   rank = client->rank;
@@ -157,16 +157,16 @@ Introduction* Introducer::who_calls(const rdma_cm_event& event, int& rank, std::
   if (peer == parties_.end() || rank <= options_.rank) return nullptr;
   Party& party = peer->second;
   if (::sodium_memcmp(client->token.data(), party.token.data(), party.token.size()) != 0 ||
-      index >= party.introductions.size() || party.introductions[index].is_called())
+      index >= party.connections.size() || party.connections[index].is_called())
     return nullptr;
-  return &party.introductions[index];
+  return &party.connections[index];
 }
 
-void Introducer::on_call(const rdma_cm_event& event) {
+void CmConnector::on_call(const rdma_cm_event& event) {
   ConnectionId id(*manager_, event.id);
   int rank = -1;
   std::size_t index = 0;
-  Introduction* server = who_calls(event, rank, index);
+  CmConnection* server = who_calls(event, rank, index);
   if (server == nullptr) {
     manager_->reject(id.get());
     if (rejected_connections_++ == 0)
@@ -182,22 +182,22 @@ void Introducer::on_call(const rdma_cm_event& event) {
   }
 }
 
-void Introducer::on_event(Parties::value_type& peer, std::size_t index,
+void CmConnector::on_event(Parties::value_type& peer, std::size_t index,
                           const rdma_cm_event& event) {
   const int rank = peer.first;
   Party& party = peer.second;
-  Introduction& one = party.introductions[index];
+  CmConnection& one = party.connections[index];
   // The connector will have the reason, unless the connection alone was lost.
   if (one.is_up() && event.event == RDMA_CM_EVENT_DISCONNECTED) return give_up_after(party, kGrace);
   try {
     const Credentials answer{
         .rank = rank, .index = static_cast<std::uint32_t>(index), .token = party.token};
     switch (one.handle(event, answer)) {
-      case Introduction::Progress::under_way:
+      case CmConnection::Progress::under_way:
         return;
-      case Introduction::Progress::up:
+      case CmConnection::Progress::up:
         return look_if_up(rank, party);
-      case Introduction::Progress::failed:
+      case CmConnection::Progress::failed:
         return events_.failed(rank, failure(rank, index, one.why(event)));
     }
   } catch (const Error& error) {
@@ -207,8 +207,8 @@ void Introducer::on_event(Parties::value_type& peer, std::size_t index,
   }
 }
 
-void Introducer::look_if_up(int rank, Party& party) {
-  const auto& all = party.introductions;
+void CmConnector::look_if_up(int rank, Party& party) {
+  const auto& all = party.connections;
   if (party.is_up || !std::all_of(all.begin(), all.end(), [](const auto& i) { return i.is_up(); }))
     return;
   party.is_up = true;
@@ -216,12 +216,12 @@ void Introducer::look_if_up(int rank, Party& party) {
   events_.up(rank);
 }
 
-void Introducer::give_up_after(Party& party, std::chrono::nanoseconds span) {
+void CmConnector::give_up_after(Party& party, std::chrono::nanoseconds span) {
   party.give_up = Clock::now() + span;
   timer_->start();
 }
 
-void Introducer::tick() {
+void CmConnector::tick() {
   const auto now = Clock::now();
   bool more = false;
   std::vector<std::pair<int, Status>> late;
@@ -232,7 +232,7 @@ void Introducer::tick() {
       continue;
     }
     party.give_up.reset();
-    const auto& all = party.introductions;
+    const auto& all = party.connections;
     const auto missing =
         std::find_if(all.begin(), all.end(), [](const auto& i) { return !i.is_up(); });
     const auto index = static_cast<std::size_t>(missing - all.begin());

@@ -11,7 +11,7 @@
 
 #include "base/log.hpp"
 #include "p2p/progress/timer.hpp"
-#include "p2p/transport/verbs/cm/introduction.hpp"
+#include "p2p/transport/verbs/cm/cm_connection.hpp"
 #include "p2p/transport/verbs/cm/own_ip.hpp"
 
 namespace weft::p2p::verbs {
@@ -20,7 +20,7 @@ namespace weft::p2p::verbs {
 /// have met by the connector and have told each other a token. Whoever calls without it is turned
 /// away, and nothing is kept of it. The ids stay until the peer is dropped: with iWARP they hold
 /// the connection. Progress thread only, but for the constructor.
-class Introducer {
+class CmConnector {
  public:
   /// From handling an event or the passing of time, never from within a call.
   struct Events {
@@ -36,10 +36,10 @@ class Introducer {
 
   /// Listens; all references must outlive it. Throws Error(unreachable | system): the connection
   /// manager can't be used, and what it needs.
-  Introducer(std::shared_ptr<ConnectionManager> manager, Device& device, ProgressThread& progress,
+  CmConnector(std::shared_ptr<ConnectionManager> manager, Device& device, ProgressThread& progress,
              Log& log, Options options, Events events);
   /// The progress thread must have stopped.
-  ~Introducer();
+  ~CmConnector();
 
   /// Progress thread, before the calls below: from now on calls are handled.
   void open();
@@ -51,7 +51,7 @@ class Introducer {
   /// is what the rank must call or answer with. `peers`: of the whole job.
   Token expect(int rank, std::span<ibv_qp* const> pairs);
   /// The rank has told where it is, and its token: calls it, or answers its calls.
-  void introduce(int rank, const VerbsAddress& peer, const Token& token);
+  void connect(int rank, const VerbsAddress& peer, const Token& token);
   /// Its connections end; no event follows.
   void drop(int rank) noexcept;
   /// Calls that bore no token of a rank.
@@ -62,7 +62,7 @@ class Introducer {
 
   struct Party {
     Token token{};                            ///< this rank's for it
-    std::vector<Introduction> introductions;  ///< by queue pair
+    std::vector<CmConnection> connections;  ///< by queue pair
     bool is_up = false;
     std::optional<Clock::time_point> give_up;
   };
@@ -73,7 +73,7 @@ class Introducer {
   void on_call(const rdma_cm_event& event);
   /// An event of a queue pair's id.
   void on_event(Parties::value_type& peer, std::size_t index, const rdma_cm_event& event);
-  Introduction* who_calls(const rdma_cm_event& event, int& rank, std::size_t& index);
+  CmConnection* who_calls(const rdma_cm_event& event, int& rank, std::size_t& index);
   void look_if_up(int rank, Party& party);
   void give_up_after(Party& party, std::chrono::nanoseconds span);
   void tick();

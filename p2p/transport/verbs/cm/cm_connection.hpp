@@ -13,10 +13,10 @@ namespace weft::p2p::verbs {
 
 /// The caller's end: address, route, call, answer. The other's: call, answer. Each step but the
 /// first follows from an event; none waits. Throws Error where a step can't be taken.
-class Introduction {
+class CmConnection {
  public:
   /// `pair` must outlive it, in state INIT.
-  Introduction(ConnectionManager& manager, Device& device, ibv_qp* pair) noexcept
+  CmConnection(ConnectionManager& manager, Device& device, ibv_qp* pair) noexcept
       : manager_(&manager), device_(&device), pair_(pair) {}
 
   /// What this end says of itself to the peer's, and where that is.

@@ -1,5 +1,5 @@
 // How queue pairs meet by the connection manager.
-#include "p2p/transport/verbs/cm/introducer.hpp"
+#include "p2p/transport/verbs/cm/cm_connector.hpp"
 
 #include <gtest/gtest.h>
 
@@ -47,22 +47,22 @@ class Rank {
     }
     rig_.verbs->changes.clear();
     std::string why;
-    introducer_.emplace(rig_.verbs->connection_manager(why), device_, progress_, log_,
-                        Introducer::Options{.rank = number, .patience = patience},
-                        Introducer::Events{.up = [this](int) { ++ups_; },
+    cm_connector_.emplace(rig_.verbs->connection_manager(why), device_, progress_, log_,
+                        CmConnector::Options{.rank = number, .patience = patience},
+                        CmConnector::Events{.up = [this](int) { ++ups_; },
                                            .failed =
                                                [this](int rank, const Status& failure) {
-                                                 introducer_->drop(rank);
+                                                 cm_connector_->drop(rank);
                                                  why_ = failure.text();
                                                }});
     address = device_.address();
-    introducer_->describe(address);
-    introducer_->open();
+    cm_connector_->describe(address);
+    cm_connector_->open();
     progress_.start();
   }
   ~Rank() {
     progress_.stop();
-    introducer_.reset();
+    cm_connector_.reset();
   }
   Rank(const Rank&) = delete;
   Rank& operator=(const Rank&) = delete;
@@ -80,13 +80,13 @@ class Rank {
   Token expect(int rank) {
     std::vector<ibv_qp*> pairs;
     for (const QueuePairHandle& pair : pairs_) pairs.push_back(pair.get());
-    return asked([&] { return introducer_->expect(rank, pairs); });
+    return asked([&] { return cm_connector_->expect(rank, pairs); });
   }
-  void introduce(int rank, const VerbsAddress& peer, const Token& token) {
-    progress_.run([&] { introducer_->introduce(rank, peer, token); });
+  void connect(int rank, const VerbsAddress& peer, const Token& token) {
+    progress_.run([&] { cm_connector_->connect(rank, peer, token); });
   }
   void drop(int rank) {
-    progress_.run([&] { introducer_->drop(rank); });
+    progress_.run([&] { cm_connector_->drop(rank); });
   }
   int ups() {
     return asked([&] { return ups_; });
@@ -95,7 +95,7 @@ class Rank {
     return asked([&] { return why_; });
   }
   std::uint64_t rejected_connections() {
-    return asked([&] { return introducer_->rejected_connections(); });
+    return asked([&] { return cm_connector_->rejected_connections(); });
   }
   /// What its queue pairs were told after INIT.
   std::vector<RecordingVerbs::Change> changes() {
@@ -109,7 +109,7 @@ class Rank {
   std::vector<QueuePairHandle> pairs_;
   Log log_{Config().with(Setting::log, "off"), "here", 0};
   ProgressThread progress_;
-  std::optional<Introducer> introducer_;
+  std::optional<CmConnector> cm_connector_;
   // The progress thread's.
   int ups_ = 0;
   std::string why_;
@@ -133,7 +133,7 @@ NicSpec iwarp(std::uint8_t n) {
   return nic;
 }
 
-class Introductions : public ::testing::Test {
+class CmConnections : public ::testing::Test {
  protected:
   void make(std::chrono::nanoseconds patience = 20s) { make({}, {}, patience); }
   void make(const NicSpec& low, const NicSpec& high, std::chrono::nanoseconds patience = 20s) {
@@ -159,10 +159,10 @@ class Introductions : public ::testing::Test {
   Token to_high_{};  ///< what its answers must bear
 };
 
-TEST_F(Introductions, ReadyAllQueuePairsWithTheSettingsOfTheirRank) {
+TEST_F(CmConnections, ReadyAllQueuePairsWithTheSettingsOfTheirRank) {
   make();
-  low_->introduce(1, high_->address, to_high_);
-  high_->introduce(0, low_->address, to_low_);
+  low_->connect(1, high_->address, to_high_);
+  high_->connect(0, low_->address, to_low_);
   ASSERT_TRUE(both_are_up()) << low_->why() << high_->why();
   for (Rank* rank : {&*low_, &*high_}) {
     const auto changes = rank->changes();
@@ -179,28 +179,28 @@ TEST_F(Introductions, ReadyAllQueuePairsWithTheSettingsOfTheirRank) {
   }
 }
 
-TEST_F(Introductions, WaitWithTheAnswerUntilTheCallerIsKnown) {
+TEST_F(CmConnections, WaitWithTheAnswerUntilTheCallerIsKnown) {
   make();
-  high_->introduce(0, low_->address, to_low_);
+  high_->connect(0, low_->address, to_low_);
   std::this_thread::sleep_for(20ms);
   EXPECT_EQ(high_->ups(), 0);
-  low_->introduce(1, high_->address, to_high_);
+  low_->connect(1, high_->address, to_high_);
   EXPECT_TRUE(both_are_up()) << low_->why() << high_->why();
 }
 
-TEST_F(Introductions, LeaveTheStatesToADeviceOfIwarp) {
+TEST_F(CmConnections, LeaveTheStatesToADeviceOfIwarp) {
   make(iwarp(10), iwarp(11));
-  low_->introduce(1, high_->address, to_high_);
-  high_->introduce(0, low_->address, to_low_);
+  low_->connect(1, high_->address, to_high_);
+  high_->connect(0, low_->address, to_low_);
   EXPECT_TRUE(both_are_up()) << low_->why() << high_->why();
   EXPECT_TRUE(low_->changes().empty());
   EXPECT_TRUE(high_->changes().empty());
 }
 
-TEST_F(Introductions, TurnAwayACallThatBearsAnotherToken) {
+TEST_F(CmConnections, TurnAwayACallThatBearsAnotherToken) {
   make();
-  low_->introduce(1, high_->address, to_high_);
-  high_->introduce(0, low_->address, other(to_low_));
+  low_->connect(1, high_->address, to_high_);
+  high_->connect(0, low_->address, other(to_low_));
   ASSERT_TRUE(comes_true([&] { return !high_->why().empty(); }));
   EXPECT_NE(high_->why().find("queue pair 0 to rank 0: RDMA_CM_EVENT_REJECTED"), std::string::npos)
       << high_->why();
@@ -212,23 +212,23 @@ TEST_F(Introductions, TurnAwayACallThatBearsAnotherToken) {
   to_high_ = high_->expect(0);
   low_->drop(1);
   to_low_ = low_->expect(1);
-  low_->introduce(1, high_->address, to_high_);
-  high_->introduce(0, low_->address, to_low_);
+  low_->connect(1, high_->address, to_high_);
+  high_->connect(0, low_->address, to_low_);
   EXPECT_TRUE(both_are_up()) << low_->why() << high_->why();
 }
 
-TEST_F(Introductions, BelieveNoAnswerThatBearsAnotherToken) {
+TEST_F(CmConnections, BelieveNoAnswerThatBearsAnotherToken) {
   make();
-  low_->introduce(1, high_->address, other(to_high_));
-  high_->introduce(0, low_->address, to_low_);
+  low_->connect(1, high_->address, other(to_high_));
+  high_->connect(0, low_->address, to_low_);
   ASSERT_TRUE(comes_true([&] { return !high_->why().empty(); }));
   EXPECT_NE(high_->why().find("somebody else has answered"), std::string::npos) << high_->why();
   EXPECT_EQ(high_->ups(), 0);
 }
 
-TEST_F(Introductions, NameThePeerThatDoesNotCallInTime) {
+TEST_F(CmConnections, NameThePeerThatDoesNotCallInTime) {
   make(100ms);
-  low_->introduce(1, high_->address, to_high_);
+  low_->connect(1, high_->address, to_high_);
   ASSERT_TRUE(comes_true([&] { return !low_->why().empty(); }));
   EXPECT_NE(low_->why().find("queue pair 0 to rank 1: not connected within 100 ms: waiting for the "
                              "peer's call"),
@@ -236,29 +236,29 @@ TEST_F(Introductions, NameThePeerThatDoesNotCallInTime) {
       << low_->why();
 }
 
-TEST_F(Introductions, NameTheAddressThatNobodyHas) {
+TEST_F(CmConnections, NameTheAddressThatNobodyHas) {
   make();
   VerbsAddress nowhere = low_->address;
   nowhere.cm_ip[15] = std::byte{250};
-  high_->introduce(0, nowhere, to_low_);
+  high_->connect(0, nowhere, to_low_);
   ASSERT_TRUE(comes_true([&] { return !high_->why().empty(); }));
   EXPECT_NE(high_->why().find("RDMA_CM_EVENT_ADDR_ERROR while looking for"), std::string::npos)
       << high_->why();
 }
 
-TEST_F(Introductions, NameTheCallThatNobodyTakes) {
+TEST_F(CmConnections, NameTheCallThatNobodyTakes) {
   make();
   VerbsAddress elsewhere = low_->address;
   elsewhere.cm_port = 60000;
-  high_->introduce(0, elsewhere, to_low_);
+  high_->connect(0, elsewhere, to_low_);
   ASSERT_TRUE(comes_true([&] { return !high_->why().empty(); }));
   EXPECT_NE(high_->why().find("nobody listens there any more"), std::string::npos) << high_->why();
 }
 
-TEST_F(Introductions, EndWhenTheConnectionEndsAndNobodySaysWhy) {
+TEST_F(CmConnections, EndWhenTheConnectionEndsAndNobodySaysWhy) {
   make();
-  low_->introduce(1, high_->address, to_high_);
-  high_->introduce(0, low_->address, to_low_);
+  low_->connect(1, high_->address, to_high_);
+  high_->connect(0, low_->address, to_low_);
   ASSERT_TRUE(both_are_up()) << low_->why() << high_->why();
   high_->drop(0);
   EXPECT_EQ(low_->why(), "") << "the connector comes first";
@@ -267,22 +267,22 @@ TEST_F(Introductions, EndWhenTheConnectionEndsAndNobodySaysWhy) {
       << low_->why();
 }
 
-TEST_F(Introductions, MayBeCutShortAtAnyMoment) {
+TEST_F(CmConnections, MayBeCutShortAtAnyMoment) {
   for (int i = 0; i < 100; ++i) {
     make();
-    low_->introduce(1, high_->address, to_high_);
-    high_->introduce(0, low_->address, to_low_);
+    low_->connect(1, high_->address, to_high_);
+    high_->connect(0, low_->address, to_low_);
     (i % 2 == 0 ? low_ : high_).reset();
     (i % 2 == 0 ? high_ : low_).reset();
     ASSERT_EQ(network_.left_behind(), "") << i;
   }
 }
 
-TEST_F(Introductions, NoticeACallerThatGivesUp) {
+TEST_F(CmConnections, NoticeACallerThatGivesUp) {
   make();
   // A call that is dropped before it was taken is never heard of.
   for (auto patience = 20ms; low_->why().empty() && patience < 10s; patience *= 2) {
-    high_->introduce(0, low_->address, to_low_);
+    high_->connect(0, low_->address, to_low_);
     std::this_thread::sleep_for(patience);
     high_->drop(0);
     std::this_thread::sleep_for(patience);
