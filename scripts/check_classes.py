@@ -11,7 +11,7 @@ METHODS, FIELDS, INTERFACE = 25, 25, 10
 # taken off this list.
 KNOWN = {
     "p2p/message/outgoing.hpp:Outgoing": (17, 27),
-    "p2p/rendezvous/conversation.hpp:Conversation": (28, 49),
+    "p2p/rendezvous/peer_session.hpp:PeerSession": (28, 49),
     "p2p/slot/remote_slot_state.hpp:RemoteSlotState": (49, 59),
     "p2p/slot/slot_state.hpp:SlotState": (31, 50),
     "p2p/transport/local_rank.hpp:LocalRank": (12, 32),

@@ -1,15 +1,15 @@
-// The receiver's side of a conversation: requests, room for their results, outcomes.
+// The receiver's side of a session: requests, room for their results, outcomes.
 #include <fmt/format.h>
 
-#include "p2p/rendezvous/conversation.hpp"
+#include "p2p/rendezvous/peer_session.hpp"
 
 namespace weft::p2p::rendezvous {
 
-KeyStep Conversation::at(const Item& item) const noexcept {
+KeyStep PeerSession::at(const Item& item) const noexcept {
   return {requests_.keys().name(item.key), item.step};
 }
 
-Result<Tensor> Conversation::make_room(const Metadata& metadata) noexcept {
+Result<Tensor> PeerSession::make_room(const Metadata& metadata) noexcept {
   try {
     return Tensor(make_storage(local_.data, metadata.bytes()), 0, metadata.dtype, metadata.shape);
   } catch (const Error& error) {
@@ -17,13 +17,13 @@ Result<Tensor> Conversation::make_room(const Metadata& metadata) noexcept {
   }
 }
 
-MemoryRef Conversation::place_of(const Tensor& result) const noexcept {
+MemoryRef PeerSession::place_of(const Tensor& result) const noexcept {
   if (result.empty()) return {};
   const auto block = local_.data->locate(result.data(), result.bytes());
   return {block->chunk, block->offset, result.bytes()};
 }
 
-bool Conversation::take_known(const KeyStep& at, Ticket& ticket) noexcept {
+bool PeerSession::take_known(const KeyStep& at, Ticket& ticket) noexcept {
   using Known = RequestGroups::Known;
   Item* item = nullptr;
   switch (requests_.known(requests_.number_of(at.key), at.step, item)) {
@@ -49,7 +49,7 @@ bool Conversation::take_known(const KeyStep& at, Ticket& ticket) noexcept {
   return false;
 }
 
-void Conversation::ask(std::span<const KeyStep> wanted, std::span<Ticket> tickets,
+void PeerSession::ask(std::span<const KeyStep> wanted, std::span<Ticket> tickets,
                        std::size_t& next) noexcept {
   while (next < wanted.size()) {
     if (take_known(wanted[next], tickets[next])) {
@@ -64,7 +64,7 @@ void Conversation::ask(std::span<const KeyStep> wanted, std::span<Ticket> ticket
   }
 }
 
-void Conversation::ask_on(std::span<const KeyStep> wanted, std::span<Ticket> tickets,
+void PeerSession::ask_on(std::span<const KeyStep> wanted, std::span<Ticket> tickets,
                           std::size_t& next) noexcept {
   ask(wanted, tickets, next);
   if (next == wanted.size()) return;
@@ -78,7 +78,7 @@ void Conversation::ask_on(std::span<const KeyStep> wanted, std::span<Ticket> tic
   if (made_room) ask(wanted, tickets, next);
 }
 
-bool Conversation::ask_in_one_message(std::span<const KeyStep> wanted, std::span<Ticket> tickets,
+bool PeerSession::ask_in_one_message(std::span<const KeyStep> wanted, std::span<Ticket> tickets,
                                       std::size_t& next) {
   if (!requests_.begin_group()) return false;
   const RequestId group = requests_.begun();
@@ -143,12 +143,12 @@ bool Conversation::ask_in_one_message(std::span<const KeyStep> wanted, std::span
   return true;
 }
 
-void Conversation::learn_chunk(const Item& item) noexcept {
+void PeerSession::learn_chunk(const Item& item) noexcept {
   // Any answer proves that the peer has read what went before on the control channel.
   if (item.by_control && !item.result.empty()) known_chunks_.insert(place_of(item.result).chunk);
 }
 
-void Conversation::on_metadata(const RequestId& id, const MetadataAnswer& answer) noexcept {
+void PeerSession::on_metadata(const RequestId& id, const MetadataAnswer& answer) noexcept {
   Item* item = requests_.find(id);
   if (item == nullptr) return;
   if (item->cancelled) {
@@ -194,7 +194,7 @@ void Conversation::on_metadata(const RequestId& id, const MetadataAnswer& answer
     post(writer.finish());
 }
 
-void Conversation::on_error(const RequestId& id, const ErrorAnswer& answer) noexcept {
+void PeerSession::on_error(const RequestId& id, const ErrorAnswer& answer) noexcept {
   Item* item = requests_.find(id);
   if (item == nullptr) return;
   observe(RendezvousMessage::error_status, false, at(*item));
@@ -211,7 +211,7 @@ void Conversation::on_error(const RequestId& id, const ErrorAnswer& answer) noex
   item->ended.store(true, std::memory_order_release);
 }
 
-Result<Received> Conversation::finish(const KeyStep& at, Ticket& ticket) noexcept {
+Result<Received> PeerSession::finish(const KeyStep& at, Ticket& ticket) noexcept {
   if (ticket.outcome) return *std::move(ticket.outcome);
   if (ticket.item == nullptr) {
     if (!ticket.refused.ok()) return ticket.refused;
@@ -265,7 +265,7 @@ Result<Received> Conversation::finish(const KeyStep& at, Ticket& ticket) noexcep
                  "it; a longer deadline: WEFT_TIMEOUT");
 }
 
-Status Conversation::cancel(const KeyStep& at) noexcept {
+Status PeerSession::cancel(const KeyStep& at) noexcept {
   Item* item = nullptr;
   const std::uint32_t number = requests_.keys().find(at.key);
   if (number == KeyNames::kNone ||
@@ -283,7 +283,7 @@ Status Conversation::cancel(const KeyStep& at) noexcept {
   return {};
 }
 
-void Conversation::send_cancel(Item& item) noexcept {
+void PeerSession::send_cancel(Item& item) noexcept {
   observe(RendezvousMessage::cancel, true, at(item));
   MessageWriter writer(draft(), RendezvousMessage::cancel, item.id.group, item.id.generation);
   writer.add(CancelAsk{.item = item.id.item});
@@ -294,7 +294,7 @@ void Conversation::send_cancel(Item& item) noexcept {
     post(writer.finish());
 }
 
-void Conversation::reap() noexcept {
+void PeerSession::reap() noexcept {
   requests_.for_each_left_behind([this](Item& item) {
     if (!item.cancelled || !item.done()) return;
     --left_behind_;
@@ -304,7 +304,7 @@ void Conversation::reap() noexcept {
   });
 }
 
-void Conversation::begin_close() noexcept {
+void PeerSession::begin_close() noexcept {
   closing_ = true;
   std::vector<RequestId> unanswered = offers_.clear();
   for (const Match& match : unmoved_) unanswered.push_back(match.request.id);

@@ -1,5 +1,5 @@
 // Opening, turns, and the way of messages.
-#include "p2p/rendezvous/conversation.hpp"
+#include "p2p/rendezvous/peer_session.hpp"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@ namespace weft::p2p::rendezvous {
 namespace {
 
 // More than may be pending or under way, so that the ring never laps a put that is still read.
-constexpr std::size_t kDrafts = detail::RemoteSlotState::kMaxPending + Conversation::kDepth + 2;
+constexpr std::size_t kDrafts = detail::RemoteSlotState::kMaxPending + PeerSession::kDepth + 2;
 // A fabric gives up a put to a peer that does not answer well before.
 constexpr std::chrono::seconds kLanding{20};
 constexpr std::size_t kMostByControl = 4096;
@@ -19,12 +19,12 @@ SlotSpec inbox_spec(const RendezvousSpec& spec, const std::string& shared_name, 
   return {.name = fmt::format("rdv.{}.{}", shared_name, from),
           .dtype = DType::u8,
           .shape = {static_cast<std::int64_t>(spec.message_bytes)},
-          .depth = Conversation::kDepth};
+          .depth = PeerSession::kDepth};
 }
 
 }  // namespace
 
-Conversation::Conversation(LocalRank& local, Mesh& mesh, SlotTable& slots, Peer& peer,
+PeerSession::PeerSession(LocalRank& local, Mesh& mesh, SlotTable& slots, Peer& peer,
                            const RendezvousSpec& spec, const std::string& shared_name,
                            Totals& totals)
     : local_(local),
@@ -44,7 +44,7 @@ Conversation::Conversation(LocalRank& local, Mesh& mesh, SlotTable& slots, Peer&
                                 Shape{static_cast<std::int64_t>(spec.message_bytes)});
 }
 
-Conversation::~Conversation() {
+PeerSession::~PeerSession() {
   totals_.offered -= offered_counted_;
   totals_.attention -= attention_counted_;
   totals_.held_up -= held_up_counted_;
@@ -65,12 +65,12 @@ Conversation::~Conversation() {
   if (inbox_) slots_.close(std::move(inbox_));
 }
 
-void Conversation::expose() {
+void PeerSession::expose() {
   // A rank that computes must hear of a request.
   inbox_ = slots_.expose(inbox_spec(spec_, shared_name_, peer_.rank), {}, Notify::always);
 }
 
-Status Conversation::share() noexcept {
+Status PeerSession::share() noexcept {
   try {
     if (!mesh_.share(peer_, words_.block().chunk) || !mesh_.share(peer_, drafts_chunk_))
       return failure(Code::exhausted, "open", {},
@@ -85,15 +85,15 @@ Status Conversation::share() noexcept {
   }
 }
 
-void Conversation::attach(Deadline deadline) {
+void PeerSession::attach(Deadline deadline) {
   outbox_ =
       slots_.attach(peer_.rank, inbox_spec(spec_, shared_name_, local_.rank), false, deadline);
   // The grant came behind what share() had sent.
   known_chunks_.insert(drafts_chunk_);
 }
 
-void Conversation::greet() noexcept {
-  const Turn turn(*this);
+void PeerSession::greet() noexcept {
+  const SessionLock lock(*this);
   MessageWriter writer(draft(), RendezvousMessage::hello, 0, 0);
   const Block& block = words_.block();
   writer.add(Hello{
@@ -104,19 +104,19 @@ void Conversation::greet() noexcept {
   work();
 }
 
-Conversation::Turn::Turn(Conversation& conversation) noexcept : conversation_(conversation) {
-  conversation_.mutex_.lock();
+PeerSession::SessionLock::SessionLock(PeerSession& session) noexcept : session_(session) {
+  session_.mutex_.lock();
 }
 
-Conversation::Turn::~Turn() {
-  conversation_.settle();
-  const bool changed = std::exchange(conversation_.changed_, false);
-  conversation_.mutex_.unlock();
-  if (changed) conversation_.local_.ring();
-  if (conversation_.again_.exchange(false)) conversation_.try_turn();
+PeerSession::SessionLock::~SessionLock() {
+  session_.settle();
+  const bool changed = std::exchange(session_.changed_, false);
+  session_.mutex_.unlock();
+  if (changed) session_.local_.ring();
+  if (session_.again_.exchange(false)) session_.try_turn();
 }
 
-void Conversation::try_turn() noexcept {
+void PeerSession::try_turn() noexcept {
   do {
     if (!mutex_.try_lock()) {
       // Who holds it looks at this when it lets go; if it has looked already, the lock is free.
@@ -131,11 +131,11 @@ void Conversation::try_turn() noexcept {
   } while (again_.exchange(false));
 }
 
-bool Conversation::broken() const noexcept {
+bool PeerSession::broken() const noexcept {
   return stopped_.load(std::memory_order_relaxed) || (outbox_ && outbox_->broken());
 }
 
-bool Conversation::wants_turn() const noexcept {
+bool PeerSession::wants_turn() const noexcept {
   if (!open_.load(std::memory_order_acquire)) return false;
   if (needs_turn_.load()) return true;
   if (ended_.load(std::memory_order_relaxed)) return false;
@@ -143,7 +143,7 @@ bool Conversation::wants_turn() const noexcept {
   return (word != nullptr && word->load() >= inbox_wanted_.load()) || broken();
 }
 
-void Conversation::work() noexcept {
+void PeerSession::work() noexcept {
   if (!open_.load(std::memory_order_relaxed)) return;
   needs_turn_.store(false);
   land();
@@ -166,7 +166,7 @@ void Conversation::work() noexcept {
   if (cancelled_ != 0) reap();
 }
 
-void Conversation::end() noexcept {
+void PeerSession::end() noexcept {
   ended_.store(true);
   lost_ = offers_.offers() + unmoved_.size() != 0;
   (void)offers_.clear();
@@ -185,7 +185,7 @@ void Conversation::end() noexcept {
   changed_ = true;
 }
 
-void Conversation::settle() noexcept {
+void PeerSession::settle() noexcept {
   const auto flying = static_cast<std::int64_t>(under_way_.size());
   const auto offered = static_cast<std::int64_t>(offers_.offers() + unmoved_.size()) + flying;
   const bool held_up = puts_pending_ || !unsent_.empty() || !unmoved_.empty() || flying != 0;
@@ -205,11 +205,11 @@ void Conversation::settle() noexcept {
   if (refused != 0) local_.progress.turn_soon();
 }
 
-std::span<std::byte> Conversation::draft() noexcept {
+std::span<std::byte> PeerSession::draft() noexcept {
   return {draft_tensors_[next_draft_].data(), spec_.message_bytes};
 }
 
-bool Conversation::put_message(const Tensor& message) noexcept {
+bool PeerSession::put_message(const Tensor& message) noexcept {
   using Crowded = detail::RemoteSlotState::Crowded;
   weft::Request put = outbox_->put(message, Until::reusable, Crowded::refuse);
   if (put.test()) return put.wait().code() != Code::exhausted;
@@ -217,7 +217,7 @@ bool Conversation::put_message(const Tensor& message) noexcept {
   return true;
 }
 
-void Conversation::post(std::span<const std::byte> message) noexcept {
+void PeerSession::post(std::span<const std::byte> message) noexcept {
   sent_.control_messages.add(1);
   if (!unsent_.empty() || !put_message(draft_tensors_[next_draft_])) {
     unsent_.emplace_back(message.begin(), message.end());
@@ -226,7 +226,7 @@ void Conversation::post(std::span<const std::byte> message) noexcept {
   next_draft_ = (next_draft_ + 1) % kDrafts;
 }
 
-void Conversation::flush() noexcept {
+void PeerSession::flush() noexcept {
   if (puts_pending_) puts_pending_ = outbox_->move_pending();
   while (!unsent_.empty()) {
     std::ranges::copy(unsent_.front(), draft().begin());
@@ -241,7 +241,7 @@ void Conversation::flush() noexcept {
   }
 }
 
-void Conversation::post_by_control(std::span<const std::byte> message,
+void PeerSession::post_by_control(std::span<const std::byte> message,
                                    std::uint32_t chunk) noexcept {
   sent_.control_messages.add(1);
   auto on_control = std::make_shared<RendezvousOnControl>();
@@ -253,7 +253,7 @@ void Conversation::post_by_control(std::span<const std::byte> message,
   });
 }
 
-void Conversation::on_control(std::span<const std::byte> bytes) {
+void PeerSession::on_control(std::span<const std::byte> bytes) {
   {
     const std::lock_guard lock(control_mutex_);
     if (by_control_.size() >= kMostByControl) return;
@@ -263,7 +263,7 @@ void Conversation::on_control(std::span<const std::byte> bytes) {
   local_.ring();
 }
 
-void Conversation::read_inbox() noexcept {
+void PeerSession::read_inbox() noexcept {
   std::array<std::byte, kMaxRendezvousMessage> copy;
   while (inbox_->ready()) {
     auto arrival = inbox_->wait(Deadline::at({}));
@@ -280,7 +280,7 @@ void Conversation::read_inbox() noexcept {
   }
 }
 
-void Conversation::read_control() noexcept {
+void PeerSession::read_control() noexcept {
   if (sides_.empty()) return;  // the hello comes first
   std::deque<std::vector<std::byte>> messages;
   {
@@ -291,7 +291,7 @@ void Conversation::read_control() noexcept {
   for (const auto& message : messages) handle(message);
 }
 
-void Conversation::handle(std::span<const std::byte> bytes) noexcept {
+void PeerSession::handle(std::span<const std::byte> bytes) noexcept {
   received_.control_messages.add(1);
   MessageReader reader(bytes);
   const auto id = [&](std::uint32_t item) {
@@ -324,7 +324,7 @@ void Conversation::handle(std::span<const std::byte> bytes) noexcept {
   if (!reader.valid()) complain("a message that makes no sense");
 }
 
-void Conversation::on_hello(const Hello& hello) noexcept {
+void PeerSession::on_hello(const Hello& hello) noexcept {
   observe(RendezvousMessage::hello, false, {});
   const auto words = peer_.channel->resolve(hello.words);
   if (!words.ok() || sort_of_chunk(hello.words.chunk) != ArenaSort::control ||
@@ -338,19 +338,19 @@ void Conversation::on_hello(const Hello& hello) noexcept {
   needs_turn_.store(true);  // what came by the control channel has waited for it
 }
 
-void Conversation::complain(const char* what) noexcept {
+void PeerSession::complain(const char* what) noexcept {
   if (std::exchange(complained_, true)) return;
   local_.log->warn(Subsystem::slot, "rendezvous {}: rank {} sent {}: ignored", spec_.name,
                    peer_.rank, what);
 }
 
-void Conversation::observe(RendezvousMessage message, bool sent, const KeyStep& at, bool by_name,
+void PeerSession::observe(RendezvousMessage message, bool sent, const KeyStep& at, bool by_name,
                            bool with_metadata) const {
   if (!spec_.observer) return;
   spec_.observer({message, sent, peer_.rank, at.key, at.step, by_name, with_metadata});
 }
 
-Status Conversation::usable(const char* operation, const KeyStep& at) const {
+Status PeerSession::usable(const char* operation, const KeyStep& at) const {
   if (!broken()) return {};
   Status peer_status = mesh_.peer_status(peer_.rank);
   ErrorDetail detail;
@@ -373,7 +373,7 @@ Status Conversation::usable(const char* operation, const KeyStep& at) const {
   return Status(std::move(detail));
 }
 
-Status Conversation::failure(Code code, const char* operation, const KeyStep& at,
+Status PeerSession::failure(Code code, const char* operation, const KeyStep& at,
                              std::string message, std::string hint) const {
   return Status(
       ErrorDetail{.code = code,
@@ -385,7 +385,7 @@ Status Conversation::failure(Code code, const char* operation, const KeyStep& at
                   .host = peer_.host()});
 }
 
-void Conversation::report(std::vector<EdgeReport>& edges) const {
+void PeerSession::report(std::vector<EdgeReport>& edges) const {
   const auto add = [&](const EdgeCounters& counters, Role role) {
     EdgeReport edge;
     edge.peer = peer_.rank;

@@ -25,11 +25,11 @@
 
 namespace weft::p2p::rendezvous {
 
-/// What all conversations of a rendezvous add up to.
+/// What all sessions of a rendezvous add up to.
 struct Totals {
   std::atomic<std::int64_t> offered{0};    ///< tensors not fetched yet
   std::atomic<std::int64_t> attention{0};  ///< things that need turns although no thread waits
-  std::atomic<std::int64_t> held_up{0};    ///< conversations whose fabric took no more
+  std::atomic<std::int64_t> held_up{0};    ///< sessions whose fabric took no more
 };
 
 /// A request as its caller holds it: an item, or why there is none, or what came of it.
@@ -43,17 +43,17 @@ struct Ticket {
 
 /// Messages travel through a slot in each direction; completions through the receiver's words.
 /// Whoever is inside the rendezvous takes turns: a turn handles what has come and answers what can
-/// be answered. Thread-safety: a Turn guards everything but what says otherwise; no turn waits.
-class Conversation {
+/// be answered. Thread-safety: a SessionLock guards everything but what says otherwise; no turn waits.
+class PeerSession {
  public:
   static constexpr std::uint32_t kDepth = 64;     ///< messages under way in a direction
   static constexpr std::uint32_t kGroups = 64;    ///< request messages not wholly answered
   static constexpr std::size_t kMaxKeys = 65536;  ///< that a peer may name
 
-  Conversation(LocalRank& local, Mesh& mesh, SlotTable& slots, Peer& peer,
+  PeerSession(LocalRank& local, Mesh& mesh, SlotTable& slots, Peer& peer,
                const RendezvousSpec& spec, const std::string& shared_name, Totals& totals);
   /// The slots are let go; requires that nothing is under way.
-  ~Conversation();
+  ~PeerSession();
 
   // Opening, in this order, on one thread.
   /// Makes the inbox; throws what expose throws.
@@ -77,16 +77,16 @@ class Conversation {
   /// A message that came by the control channel. Progress thread.
   void on_control(std::span<const std::byte> bytes);
 
-  /// Holds the conversation. At its end, what came meanwhile is handled and waiters are woken.
-  class Turn {
+  /// Holds the session. At its end, what came meanwhile is handled and waiters are woken.
+  class SessionLock {
    public:
-    explicit Turn(Conversation& conversation) noexcept;
-    ~Turn();
-    Turn(const Turn&) = delete;
-    Turn& operator=(const Turn&) = delete;
+    explicit SessionLock(PeerSession& session) noexcept;
+    ~SessionLock();
+    SessionLock(const SessionLock&) = delete;
+    SessionLock& operator=(const SessionLock&) = delete;
 
    private:
-    Conversation& conversation_;
+    PeerSession& session_;
   };
 
   // Within a turn.
@@ -130,7 +130,7 @@ class Conversation {
                  std::string hint) const;
 
  private:
-  // Messages (conversation.cpp).
+  // Messages (session.cpp).
   std::span<std::byte> draft() noexcept;
   void post(std::span<const std::byte> message) noexcept;
   void post_by_control(std::span<const std::byte> message, std::uint32_t chunk) noexcept;
@@ -184,7 +184,7 @@ class Conversation {
   Totals& totals_;
 
   std::mutex mutex_;
-  std::atomic<bool> again_{false};  ///< somebody found the conversation held
+  std::atomic<bool> again_{false};  ///< somebody found the session held
   std::atomic<bool> needs_turn_{false};
   std::atomic<bool> open_{false};
   std::atomic<bool> met_{false};
