@@ -22,7 +22,7 @@ struct RingWanted {
 struct RingGranted {
   static constexpr MessageType kType = MessageType::ring_granted;
   MessageType type = kType;
-  std::uint32_t signal = 0;  ///< what the receiver's channel calls the cells' words
+  std::uint32_t notification_id = 0;  ///< what the receiver's channel calls the cells' words
   MemoryRef ring;
   Geometry geometry;
 };

@@ -30,7 +30,7 @@ void Incoming::grant(const RingWanted& wanted, RingGranted& granted) {
                             .message = "the sender's words are not where words are"});
   words_there_ = *words;
   granted.ring = {block_.block().chunk, block_.block().offset, geometry_.bytes()};
-  granted.signal = peer_.channel->expect({.words = block_.data(),
+  granted.notification_id = peer_.channel->expect({.words = block_.data(),
                                           .count = geometry_.cells,
                                           .stride = sizeof(Cell),
                                           .in_turn = true,

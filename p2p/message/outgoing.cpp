@@ -179,7 +179,7 @@ Outgoing::Sent Outgoing::put(const Head& head, std::span<const std::byte> payloa
   work.payload = at(ring_, place);
   work.sequence_word = at(ring_, cell);
   work.sequence = head.sequence;
-  work.signal = granted_.signal;
+  work.notification_id = granted_.notification_id;
   work.choice = &copy_choice_;
   const Status status = peer_.channel->put(work);
   held_up_ = status.code() == Code::exhausted;

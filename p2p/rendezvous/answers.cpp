@@ -178,7 +178,7 @@ Status PeerSession::transfer(Match& match) noexcept {
     work.payload = *payload;
     work.sequence_word = word;
     work.sequence = id.generation;
-    work.signal = signal_there_ + word_index(id);
+    work.notification_id = remote_notification_id_ + word_index(id);
     work.choice = &copy_choice_;
     observe(RendezvousMessage::tensor, true, at(match));
     Status status = peer_.channel->put(work);

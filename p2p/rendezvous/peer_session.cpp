@@ -55,11 +55,11 @@ PeerSession::~PeerSession() {
   };
   if (!local_.waiter.wait_alone(completed, kLanding))
     (void)new (std::nothrow) std::vector<UnderWay>(std::move(under_way_));  // nobody may free them
-  if (signal_) {
+  if (notification_id_) {
     // The words stay as long as the channel may set them.
     auto words = std::make_shared<OwnedBlock>(std::move(words_));
     local_.progress.post(
-        [&peer = peer_, signal = *signal_, words] { peer.channel->expect_no_more(signal); });
+        [&peer = peer_, notification_id = *notification_id_, words] { peer.channel->expect_no_more(notification_id); });
   }
   if (outbox_) slots_.detach(std::move(outbox_));
   if (inbox_) slots_.close(std::move(inbox_));
@@ -77,7 +77,7 @@ Status PeerSession::share() noexcept {
                      fmt::format("rank {} (host {}) can't be let reach this rank's memory",
                                  peer_.rank, peer_.host()),
                      "the log says why; more memory may be registered: ulimit -l");
-    signal_ = peer_.channel->expect(
+    notification_id_ = peer_.channel->expect(
         {.words = words_.data(), .count = kGroups * kGroupItems, .stride = sizeof(std::uint64_t)});
     return {};
   } catch (const Error& error) {
@@ -97,7 +97,7 @@ void PeerSession::greet() noexcept {
   MessageWriter writer(draft(), RendezvousMessage::hello, 0, 0);
   const Block& block = words_.block();
   writer.add(Hello{
-      .groups = kGroups, .words = {block.chunk, block.offset, block.bytes}, .signal = *signal_});
+      .groups = kGroups, .words = {block.chunk, block.offset, block.bytes}, .notification_id = *notification_id_});
   observe(RendezvousMessage::hello, true, {});
   open_.store(true);
   post(writer.finish());
@@ -331,7 +331,7 @@ void PeerSession::on_hello(const Hello& hello) noexcept {
       hello.words.offset % sizeof(std::uint64_t) != 0)
     return complain("completion words that are not mapped here");
   words_there_ = *words;
-  signal_there_ = hello.signal;
+  remote_notification_id_ = hello.notification_id;
   sides_.resize(hello.groups);
   met_.store(true, std::memory_order_release);
   changed_ = true;

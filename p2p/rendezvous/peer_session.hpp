@@ -217,7 +217,7 @@ class PeerSession {
   std::vector<std::uint32_t> key_of_index_;
   std::vector<Side> sides_;
   RemoteMemory words_there_;
-  std::uint32_t signal_there_ = 0;
+  std::uint32_t remote_notification_id_ = 0;
   std::deque<Match> unmoved_;  ///< the fabric's queue was full
   struct UnderWay {
     std::uint64_t posted = 0;
@@ -229,7 +229,7 @@ class PeerSession {
 
   // As the receiver.
   OwnedBlock words_;
-  std::optional<std::uint32_t> signal_;  ///< what the channel calls the first word
+  std::optional<std::uint32_t> notification_id_;  ///< what the channel calls the first word
   RequestGroups requests_;
   std::set<std::uint32_t> known_chunks_;
   std::size_t left_behind_ = 0;  ///< requests that no thread waits for

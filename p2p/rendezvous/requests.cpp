@@ -107,7 +107,7 @@ bool PeerSession::ask_in_one_message(std::span<const KeyStep> wanted, std::span<
         }
         item->result = *room;
         ask.destination = place_of(item->result);
-        peer_.channel->grant(*signal_ + word_index(item->id), ask.destination);
+        peer_.channel->grant(*notification_id_ + word_index(item->id), ask.destination);
       }
     }
     // Memory that the peer does not know: the message follows the chunk on the control channel,
@@ -183,7 +183,7 @@ void PeerSession::on_metadata(const RequestId& id, const MetadataAnswer& answer)
   }
   item->result = *room;
   const MemoryRef place = place_of(item->result);
-  peer_.channel->grant(*signal_ + word_index(id), place);
+  peer_.channel->grant(*notification_id_ + word_index(id), place);
   item->by_control = !peer_knows(place.chunk);
   observe(RendezvousMessage::tensor_re_request, true, at(*item));
   MessageWriter writer(draft(), RendezvousMessage::tensor_re_request, id.group, id.generation);

@@ -56,7 +56,7 @@ Status RemoteSlotState::move(Moving& moving) noexcept {
   if (tails_.address != 0) [[unlikely]]
     work.with_tail = at(tails_, index_ * tail_stride_);
   work.sequence = sequence;
-  work.signal = signal_;
+  work.notification_id = notification_id_;
   work.delivered = moving.until == Until::delivered;
   work.queue_pair = queue_pair_;
   work.choice = &*copy_choice_;

@@ -91,7 +91,7 @@ void RemoteSlotState::granted(const p2p::AttachedMessage& message) {
   sent_.store(message.sequence, std::memory_order_relaxed);
   sent_before_ = message.sequence;
   index_ = message.sequence % spec_.depth;
-  signal_ = message.signal;
+  notification_id_ = message.notification_id;
   taken_back_ = message.sequence;
   copy_choice_.emplace(spec_.depth);
   payloads_ = stride_ == 0 ? at(lines_, offsetof(p2p::SlotLine, payload)) : buffers_;

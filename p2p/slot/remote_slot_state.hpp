@@ -280,7 +280,7 @@ class RemoteSlotState {
   p2p::RemoteMemory lines_;
   p2p::RemoteMemory buffers_;
   std::uint64_t stride_ = 0;
-  std::uint32_t signal_ = 0;
+  std::uint32_t notification_id_ = 0;
 
   // A writer. Where the first buffer lies and its word; the n-th lie n strides further.
   p2p::RemoteMemory payloads_;

@@ -41,7 +41,7 @@ struct Attachment {
   /// load it from here.
   p2p::RemoteMemory credit_word;
   bool wants_newest = false;            ///< it is such a reader
-  std::optional<std::uint32_t> signal;  ///< a writer's: what the channel calls the lines
+  std::optional<std::uint32_t> notification_id;  ///< a writer's: what the channel calls the lines
   bool tails = false;                   ///< a writer's: its words may lie behind their tensors
   std::uint64_t let_go_at_attach = 0;   ///< what the writer was told when it attached
   p2p::OwnedBlock words_block;          ///< a reader's words, in this rank's control arena

@@ -41,7 +41,7 @@ void SlotState::make_tails() {
 
 void SlotState::expect_puts(Attachment& attachment, p2p::AttachedMessage& granted) {
   const bool tails = granted.tail_stride != 0;
-  attachment.signal = granted.signal =
+  attachment.notification_id = granted.notification_id =
       attachment.peer->channel->expect({.words = lines_.data(),
                                   .count = spec_.depth,
                                   .stride = sizeof(p2p::SlotLine),
@@ -57,7 +57,7 @@ void SlotState::expect_puts(Attachment& attachment, p2p::AttachedMessage& grante
 }
 
 void SlotState::expect_no_more(Attachment& attachment) noexcept {
-  if (attachment.signal) attachment.peer->channel->expect_no_more(*std::exchange(attachment.signal, {}));
+  if (attachment.notification_id) attachment.peer->channel->expect_no_more(*std::exchange(attachment.notification_id, {}));
   if (std::exchange(attachment.tails, false)) local_.waiter.count_silent(-1);
 }
 

@@ -74,7 +74,7 @@ struct PutWork {
   std::uint64_t sequence = 0;
   /// What the owner's channel calls the word (Channel::expect): for words set in turn as it was
   /// answered, otherwise plus the word's index.
-  std::uint32_t signal = 0;
+  std::uint32_t notification_id = 0;
   bool delivered = false;        ///< outcome() is to say when the peer can see it
   int queue_pair = -1;           ///< asked for; -1: the channel chooses
   CopyChoice* choice = nullptr;  ///< the slot's, for a fabric whose puts are copies
@@ -198,7 +198,7 @@ class Channel {
   /// known to it already costs nothing. False when that can't be done; the reason was logged.
   virtual bool share(std::uint32_t chunk) = 0;
   /// Progress thread: from now on the peer may put into these words. The answer travels to the
-  /// peer, which names them by it (PutWork::signal). Throws Error(exhausted).
+  /// peer, which names them by it (PutWork::notification_id). Throws Error(exhausted).
   virtual std::uint32_t expect(const ExpectedWords& words) {
     (void)words;
     return 0;
@@ -210,7 +210,7 @@ class Channel {
     (void)place;
   }
   /// Progress thread: the peer won't put there any more.
-  virtual void expect_no_more(std::uint32_t signal) noexcept { (void)signal; }
+  virtual void expect_no_more(std::uint32_t notification_id) noexcept { (void)notification_id; }
   /// Any thread.
   virtual AdoptedReach adopted_reach() const noexcept { return {}; }
 

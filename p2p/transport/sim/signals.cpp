@@ -24,28 +24,28 @@ std::uint32_t Signals::expect(const ExpectedWords& words) {
   return first;
 }
 
-std::string Signals::set(std::uint32_t signal, std::uint64_t sequence,
+std::string Signals::set(std::uint32_t notification_id, std::uint64_t sequence,
                          const std::byte* word) noexcept {
-  auto found = expected_.upper_bound(signal);
-  if (found == expected_.begin()) return fmt::format("signal {} is expected by nobody", signal);
+  auto found = expected_.upper_bound(notification_id);
+  if (found == expected_.begin()) return fmt::format("signal {} is expected by nobody", notification_id);
   --found;
   ExpectedWords& words = found->second;
-  const std::uint32_t index = signal - found->first;
+  const std::uint32_t index = notification_id - found->first;
   if (index >= (words.in_turn ? 1 : words.count))
-    return fmt::format("signal {} is expected by nobody", signal);
+    return fmt::format("signal {} is expected by nobody", notification_id);
   std::uint64_t value = 0;
   std::byte* at = nullptr;
   if (words.in_turn) {
     value = complete(words.last, sequence);
     if (value != words.last + 1)
-      return fmt::format("signal {} brought {} after {}", signal, sequence, words.last);
+      return fmt::format("signal {} brought {} after {}", notification_id, sequence, words.last);
     at = words.words + (value - 1) % words.count * words.stride;
   } else {
     at = words.words + std::size_t{index} * words.stride;
     value = complete(reinterpret_cast<std::atomic<std::uint64_t>*>(at)->load(), sequence);
   }
   if (at != word || value != sequence)
-    return fmt::format("signal {} set {} where {} was to be set, or elsewhere", signal, value,
+    return fmt::format("signal {} set {} where {} was to be set, or elsewhere", notification_id, value,
                        sequence);
   if (words.in_turn) words.last = value;
   reinterpret_cast<std::atomic<std::uint64_t>*>(at)->store(value, std::memory_order_release);

@@ -16,11 +16,11 @@ class Signals {
   explicit Signals(std::uint32_t first) noexcept : next_(first) {}
 
   std::uint32_t expect(const ExpectedWords& words);
-  void expect_no_more(std::uint32_t signal) noexcept { expected_.erase(signal); }
+  void expect_no_more(std::uint32_t notification_id) noexcept { expected_.erase(notification_id); }
 
   /// Sets the word that a put to `word` with this signal is to set to `sequence`. Empty, or what is
   /// wrong with it: then nothing is set.
-  std::string set(std::uint32_t signal, std::uint64_t sequence, const std::byte* word) noexcept;
+  std::string set(std::uint32_t notification_id, std::uint64_t sequence, const std::byte* word) noexcept;
 
  private:
   std::uint32_t next_;

@@ -161,8 +161,8 @@ std::uint32_t SimChannel::expect(const ExpectedWords& words) {
   return path_->expected.expect(words);
 }
 
-void SimChannel::expect_no_more(std::uint32_t signal) noexcept {
-  path_->expected.expect_no_more(signal);
+void SimChannel::expect_no_more(std::uint32_t notification_id) noexcept {
+  path_->expected.expect_no_more(notification_id);
 }
 
 Status SimChannel::lost(const char* operation) const {

@@ -32,7 +32,7 @@ class SimChannel final : public Channel {
   void send(std::span<const std::byte> message) override;
   bool share(std::uint32_t chunk) override;
   std::uint32_t expect(const ExpectedWords& words) override;
-  void expect_no_more(std::uint32_t signal) noexcept override;
+  void expect_no_more(std::uint32_t notification_id) noexcept override;
 
  private:
   using Time = Path::Time;

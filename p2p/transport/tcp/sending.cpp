@@ -59,7 +59,7 @@ Status TcpChannel::put(PutWork& work) noexcept {
   Payload payload;
   if (Status status = collect(work, payload); !status.ok()) return status;
   Head head{.kind = Kind::put,
-            .index = work.signal,
+            .index = work.notification_id,
             .bytes = payload.bytes,
             .address = work.payload.address,
             .key = work.payload.key,

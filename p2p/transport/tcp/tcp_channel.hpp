@@ -71,7 +71,7 @@ class TcpChannel final : public Channel {
   void grant(std::uint32_t word, const MemoryRef& place) noexcept override {
     words_.grant(word, place);
   }
-  void expect_no_more(std::uint32_t signal) noexcept override { words_.remove(signal); }
+  void expect_no_more(std::uint32_t notification_id) noexcept override { words_.remove(notification_id); }
   AdoptedReach adopted_reach() const noexcept override { return {true, true}; }
 
   /// Progress thread: hands over the messages that have come.

@@ -44,13 +44,13 @@ std::uint32_t ExpectedWordsTable::add(const ExpectedWords& words) {
   return first;
 }
 
-void ExpectedWordsTable::remove(std::uint32_t signal) noexcept {
+void ExpectedWordsTable::remove(std::uint32_t notification_id) noexcept {
   const std::lock_guard lock(mutex_);
-  const auto run = runs_.find(signal);
+  const auto run = runs_.find(notification_id);
   if (run == runs_.end()) return;
-  for (std::uint32_t i = 0; i < run->second; ++i) words_[signal + i] = {};
+  for (std::uint32_t i = 0; i < run->second; ++i) words_[notification_id + i] = {};
   try {
-    free_.emplace(run->second, signal);
+    free_.emplace(run->second, notification_id);
   } catch (const std::bad_alloc&) {
     // The indexes stay unused: that is no harm.
   }

@@ -23,7 +23,7 @@ class ExpectedWordsTable {
 
   /// Throws Error(exhausted) when there are more words than an immediate can name.
   std::uint32_t add(const ExpectedWords& words);
-  void remove(std::uint32_t signal) noexcept;
+  void remove(std::uint32_t notification_id) noexcept;
 
   enum class Arrival : std::uint8_t { set, partly, unknown, out_of_turn };
   /// A put has arrived by a queue pair: its word is set once all of it is there.

@@ -14,11 +14,11 @@ constexpr int kChainsAtOnce = 4;
 
 }  // namespace
 
-bool VerbsChannel::is_being_put(std::uint32_t signal) noexcept {
+bool VerbsChannel::is_being_put(std::uint32_t notification_id) noexcept {
   if (long_puts_count_.load(std::memory_order_acquire) == 0) return false;
   const std::lock_guard lock(outbox_mutex_);
   return std::ranges::any_of(long_puts_, [&](const auto& put) {
-    return put != nullptr && put->count != 0 && put->signal == signal;
+    return put != nullptr && put->count != 0 && put->notification_id == notification_id;
   });
 }
 
@@ -52,7 +52,7 @@ Status VerbsChannel::put_by_and_by(PutWork& work, std::span<Sending> sendings) n
     for (const Sending& sending : sendings) stripe[sending.pair] = kNotPosted;
     put->stripe = next_stripe_++;
   }
-  put->signal = work.signal;
+  put->notification_id = work.notification_id;
   put->count = sendings.size();
   std::size_t kept = 0;
   for (std::size_t i = 0; i < sendings.size(); ++i) {

@@ -122,7 +122,7 @@ std::size_t VerbsChannel::tails_up_to() const noexcept {
 Status VerbsChannel::pack(PutWork& work, Payload& payload) noexcept {
   {
     // A copy for nothing is worse than a look that may be too early.
-    QueuePair& pair = *pairs_[work.signal % pairs_.size()];
+    QueuePair& pair = *pairs_[work.notification_id % pairs_.size()];
     const std::lock_guard lock(pair.mutex());
     if (!pair.has_room_for(2, 1)) return full();
   }
@@ -164,10 +164,10 @@ bool VerbsChannel::goes_at_once(const PutWork& work) const noexcept {
 
 Status VerbsChannel::put_inline(PutWork& work) noexcept {
   const std::size_t chosen =
-      work.queue_pair < 0 ? work.signal % pairs_.size() : static_cast<std::size_t>(work.queue_pair);
+      work.queue_pair < 0 ? work.notification_id % pairs_.size() : static_cast<std::size_t>(work.queue_pair);
   QueuePair& pair = *pairs_[chosen];
   const std::uint32_t immediate =
-      Immediate{work.signal, false, static_cast<std::uint32_t>(work.sequence)}.word();
+      Immediate{work.notification_id, false, static_cast<std::uint32_t>(work.sequence)}.word();
   ibv_sge place{reinterpret_cast<std::uint64_t>(work.source),
                 static_cast<std::uint32_t>(work.bytes), 0};
   ibv_send_wr request{};
@@ -192,7 +192,7 @@ Status VerbsChannel::put_inline(PutWork& work) noexcept {
 
 Status VerbsChannel::put(PutWork& work) noexcept {
   if (!is_open()) return broken("put");
-  if (is_being_put(work.signal)) [[unlikely]]
+  if (is_being_put(work.notification_id)) [[unlikely]]
     return full();
   if (goes_at_once(work)) return put_inline(work);
   Payload payload;
@@ -204,7 +204,7 @@ Status VerbsChannel::put(PutWork& work) noexcept {
       work.queue_pair < 0 &&
       (notify_mode_ == NotifyMode::counted || (may_be_in_pieces && payload.bytes >= kStripeBytes));
   const std::size_t chosen =
-      work.queue_pair < 0 ? work.signal % pairs_.size() : static_cast<std::size_t>(work.queue_pair);
+      work.queue_pair < 0 ? work.notification_id % pairs_.size() : static_cast<std::size_t>(work.queue_pair);
   const Status status = in_pieces ? put_in_pieces(work, payload) : put_whole(work, payload, chosen);
   if (!status.ok()) return status;
   if (payload.kept.packed) {
@@ -229,7 +229,7 @@ Status VerbsChannel::put_whole(PutWork& work, const Payload& payload, std::size_
   if (!tail && !immediates_) sending.notify_method = NotifyMethod::message;
   sending.rest = {.pieces = payload.all(), .to = tail ? work.with_tail : work.payload};
   sending.immediate =
-      Immediate{work.signal, false, static_cast<std::uint32_t>(work.sequence)}.word();
+      Immediate{work.notification_id, false, static_cast<std::uint32_t>(work.sequence)}.word();
   sending.tail = work.sequence;
   sending.pad = tail ? static_cast<std::uint32_t>(tail_offset(work.bytes) - work.bytes) : 0;
   sending.is_inline = fits_inline(payload.bytes, *pairs_[chosen]);
@@ -255,11 +255,11 @@ Status VerbsChannel::put_in_pieces(PutWork& work, const Payload& payload) noexce
     const std::size_t end = i + 1 == count ? payload.bytes : std::min(payload.bytes, first + share);
     // Many runs go by one of them.
     parts[i] = payload.is_one() ? payload.part(first, end - first) : Piece{};
-    const bool takes_all = !payload.is_one() && i == work.signal % count;
+    const bool takes_all = !payload.is_one() && i == work.notification_id % count;
     Sending& sending = sendings[i];
     sending = {.pair = i, .notify_method = NotifyMethod::separate};
     sending.immediate =
-        Immediate{work.signal, true, static_cast<std::uint32_t>(work.sequence)}.word();
+        Immediate{work.notification_id, true, static_cast<std::uint32_t>(work.sequence)}.word();
     sending.rest = {
         .pieces = takes_all ? payload.all() : std::span(&parts[i], parts[i].bytes == 0 ? 0 : 1),
         .to = {work.payload.address + (payload.is_one() ? first : 0), work.payload.key}};

@@ -89,7 +89,7 @@ class VerbsChannel final : public Channel, public QueuePairEvents {
   void send(std::span<const std::byte> message) override;
   bool share(std::uint32_t chunk) override;
   std::uint32_t expect(const ExpectedWords& words) override { return expected_.add(words); }
-  void expect_no_more(std::uint32_t signal) noexcept override { expected_.remove(signal); }
+  void expect_no_more(std::uint32_t notification_id) noexcept override { expected_.remove(notification_id); }
   AdoptedReach adopted_reach() const noexcept override { return {true, true}; }
 
   /// Progress thread: hands over the messages whose turn it is.
@@ -167,7 +167,7 @@ class VerbsChannel final : public Channel, public QueuePairEvents {
   static constexpr std::size_t kMostPieces = 256;
   /// A put by several queue pairs, or of more than one chain of requests, until all was posted.
   struct LongPut {
-    std::uint32_t signal = 0;
+    std::uint32_t notification_id = 0;
     std::uint64_t stripe = 0;
     std::array<Piece, kMostPieces> pieces;
     std::array<Sending, ExpectedWordsTable::kMaxQueuePairs> sendings;
@@ -206,7 +206,7 @@ class VerbsChannel final : public Channel, public QueuePairEvents {
   /// Some of it goes out now, the rest as there is room, a little at a time.
   Status put_by_and_by(PutWork& work, std::span<Sending> sendings) noexcept;
   /// Whether the tensor before, of the same word, has not been posted to its end.
-  bool is_being_put(std::uint32_t signal) noexcept;
+  bool is_being_put(std::uint32_t notification_id) noexcept;
   // With the outbox's lock held.
   LongPut* room_for_long_put(std::span<const Sending> sendings) noexcept;
   void go_on_with_long_puts() noexcept;
