@@ -47,7 +47,7 @@ enum class Event : std::uint8_t {
   // The data path, with WEFT_RECORD=all; value: the sequence.
   put,
   arrived,
-  let_go,
+  released,
   credit_written,  ///< value: the highest sequence let go
   published,
   viewed,

@@ -39,7 +39,7 @@ constexpr std::array<std::string_view, static_cast<std::size_t>(Event::count_)> 
     "waited",
     "put",
     "arrived",
-    "let_go",
+    "released",
     "credit_written",
     "published",
     "viewed"};

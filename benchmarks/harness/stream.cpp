@@ -66,7 +66,7 @@ class Receiver {
     for (std::size_t i = 0; i < stream_.tensors; ++i) {
       kept_[i] = way.take(i, stamp_of(hand_over_, stream_, i));
       if (touched) touch(kept_[i], stream_.size);
-      if (!keeps) way.let_go(i);
+      if (!keeps) way.release(i);
     }
   }
 
@@ -74,7 +74,7 @@ class Receiver {
     for (std::size_t i = 0; i < stream_.tensors; ++i) {
       require_data(holds(kept_[i], stream_.rewritten, stamp_of(hand_over_, stream_, i)),
                    stream_.size, hand_over_.number());
-      way.let_go(i);
+      way.release(i);
     }
   }
 

@@ -39,9 +39,9 @@ class Outgoing {
 class Incoming {
  public:
   virtual ~Incoming() = default;
-  /// Timed: waits for tensor `i`. It lies where the result says until let_go().
+  /// Timed: waits for tensor `i`. It lies where the result says until release().
   virtual const std::byte* take(std::size_t i, std::uint64_t stamp) = 0;
-  virtual void let_go(std::size_t) {}
+  virtual void release(std::size_t) {}
 };
 
 /// A side's ways, by variant.

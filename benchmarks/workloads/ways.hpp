@@ -30,7 +30,7 @@ class Taken final : public Incoming {
  public:
   Taken(Slot slot, const Stream& stream) : slot_(std::move(slot)), arrivals_(stream.tensors) {}
   const std::byte* take(std::size_t i, std::uint64_t stamp) override;
-  void let_go(std::size_t i) override { arrivals_[i].release(); }
+  void release(std::size_t i) override { arrivals_[i].release(); }
 
  private:
   Slot slot_;
@@ -64,7 +64,7 @@ class Viewed final : public Incoming {
  public:
   Viewed(World& world, const Stream& stream);
   const std::byte* take(std::size_t i, std::uint64_t stamp) override;
-  void let_go(std::size_t i) override { views_[i].release(); }
+  void release(std::size_t i) override { views_[i].release(); }
 
  private:
   std::vector<RemoteSlot> remotes_;

@@ -102,7 +102,7 @@ class WEFT_API Arrival {
   /// Counts from 1 with the slot's first tensor.
   std::uint64_t sequence() const noexcept { return sequence_; }
   void release() noexcept {
-    if (tensor_ != nullptr) let_go();
+    if (tensor_ != nullptr) release_tensor();
   }
 
  private:
@@ -112,7 +112,7 @@ class WEFT_API Arrival {
     slot_ = other.slot_;
     remote_ = other.remote_;
   }
-  void let_go() noexcept;
+  void release_tensor() noexcept;
 
   friend class detail::SlotState;
   friend class detail::RemoteSlotState;

@@ -111,7 +111,7 @@ void Incoming::copy_out(Arrived& arrived, std::byte* into) noexcept {
   counters_.transfers.add(1);
   counters_.bytes_moved.add(arrived.bytes);
   counters_.bytes_copied.add(arrived.bytes);
-  let_go(arrived);
+  release(arrived);
 }
 
 void Incoming::acknowledge(const Arrived& arrived) noexcept {
@@ -122,25 +122,25 @@ void Incoming::acknowledge(const Arrived& arrived) noexcept {
   counters_.credit_writes.add(1);
 }
 
-void Incoming::let_go(Arrived& arrived) noexcept {
+void Incoming::release(Arrived& arrived) noexcept {
   arrived.gone = true;
   bool moved = false;
-  while (let_go_ < taken_ && arrived_[let_go_index_].gone) {
-    if (arrived_[let_go_index_].kind == Kind::in_long) ++longs_let_go_;
-    ++let_go_;
-    let_go_index_ = let_go_index_ + 1 == geometry_.cells ? 0 : let_go_index_ + 1;
+  while (released_ < taken_ && arrived_[released_index_].gone) {
+    if (arrived_[released_index_].kind == Kind::in_long) ++longs_released_;
+    ++released_;
+    released_index_ = released_index_ + 1 == geometry_.cells ? 0 : released_index_ + 1;
     moved = true;
   }
-  if (moved && (2 * (let_go_ - reported_) >= geometry_.cells ||
-                2 * longs_let_go_ >= geometry_.longs)) [[unlikely]]
+  if (moved && (2 * (released_ - reported_) >= geometry_.cells ||
+                2 * longs_released_ >= geometry_.longs)) [[unlikely]]
     report();
 }
 
 void Incoming::report() noexcept {
-  reported_ = let_go_;
-  longs_let_go_ = 0;
+  reported_ = released_;
+  longs_released_ = 0;
   if (peer_.gone()) return;
-  peer_.channel->write_word(words_there_, let_go_, Notify::deferred);
+  peer_.channel->write_word(words_there_, released_, Notify::deferred);
   counters_.credit_writes.add(1);
 }
 

@@ -62,7 +62,7 @@ class Incoming {
   /// Tells the sender that an offer was read, or never will be. The message's place is free.
   void acknowledge(const Arrived& arrived) noexcept;
   /// The message's place may be written again.
-  void let_go(Arrived& arrived) noexcept;
+  void release(Arrived& arrived) noexcept;
 
   EdgeCounters& counters() noexcept { return counters_; }
   const EdgeCounters& counters() const noexcept { return counters_; }
@@ -91,10 +91,10 @@ class Incoming {
   Arrived* first_ = nullptr;
   Arrived* last_ = nullptr;
 
-  std::uint64_t let_go_ = 0;        ///< all up to this one were
-  std::uint32_t let_go_index_ = 0;  ///< of the cell after it
+  std::uint64_t released_ = 0;        ///< all up to this one were
+  std::uint32_t released_index_ = 0;  ///< of the cell after it
   std::uint64_t reported_ = 0;
-  std::uint32_t longs_let_go_ = 0;  ///< since then
+  std::uint32_t longs_released_ = 0;  ///< since then
   bool spoilt_ = false;
   EdgeCounters counters_;
 };

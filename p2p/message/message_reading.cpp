@@ -127,7 +127,7 @@ void MessageState::end_reading(MessageOperation& receive, Status status) noexcep
   readings_.remove(receive);
   clear(receive.reading.get());
   receive.ring->acknowledge(*receive.arrived);
-  receive.ring->let_go(*receive.arrived);
+  receive.ring->release(*receive.arrived);
   receive.status = std::move(status);
   end(receive);
 }

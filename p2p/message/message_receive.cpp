@@ -163,7 +163,7 @@ Result<MessageInfo> MessageState::too_large(Incoming& ring, Arrived& arrived,
                           source_text(from), arrived.bytes, arrived.tag, into.text(), into.bytes()),
               "probe() tells the size of the next message");
   if (arrived.data == nullptr) ring.acknowledge(arrived);
-  ring.let_go(arrived);
+  ring.release(arrived);
   return status;
 }
 

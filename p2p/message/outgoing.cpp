@@ -93,19 +93,19 @@ bool Outgoing::open() noexcept {
 void Outgoing::look_at_credit() noexcept {
   const std::uint64_t credit = words().credit.load(std::memory_order_acquire);
   // The peer's word: one that makes no sense must not open the ring.
-  if (credit > let_go_known_ && credit <= sent_) let_go_known_ = credit;
+  if (credit > known_released_ && credit <= sent_) known_released_ = credit;
 }
 
 bool Outgoing::has_credit() noexcept {
-  if (sent_ - let_go_known_ < geometry_.cells) return true;
+  if (sent_ - known_released_ < geometry_.cells) return true;
   look_at_credit();
-  return sent_ - let_go_known_ < geometry_.cells;
+  return sent_ - known_released_ < geometry_.cells;
 }
 
 bool Outgoing::long_is_free() noexcept {
-  if (long_sequence_[next_long_] <= let_go_known_) return true;
+  if (long_sequence_[next_long_] <= known_released_) return true;
   look_at_credit();
-  return long_sequence_[next_long_] <= let_go_known_;
+  return long_sequence_[next_long_] <= known_released_;
 }
 
 Outgoing::Sent Outgoing::send(std::uint64_t tag, const std::byte* data,

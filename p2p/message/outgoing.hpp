@@ -145,7 +145,7 @@ class Outgoing {
   RemoteMemory ring_;
   std::byte* direct_ = nullptr;  ///< the ring, where this process can write there itself
   std::uint64_t sent_ = 0;
-  std::uint64_t let_go_known_ = 0;
+  std::uint64_t known_released_ = 0;
   std::uint32_t index_ = 0;  ///< of the next cell
   std::uint32_t next_long_ = 0;
   std::vector<std::uint64_t> long_sequence_;  ///< by long buffer: the last message in it

@@ -178,7 +178,7 @@ void PeerSession::end() noexcept {
     requests_.for_each_left_behind([this](Item& item) {
       if (item.done() && !item.cancelled) return;  // it came before the end
       --left_behind_;
-      requests_.let_go(item, false);
+      requests_.release(item, false);
     });
     cancelled_ = 0;
   }

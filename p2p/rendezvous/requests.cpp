@@ -155,7 +155,7 @@ void PeerSession::on_metadata(const RequestId& id, const MetadataAnswer& answer)
     if (answer.metadata.bytes() != 0) return;  // its answer to the cancel is under way
     --left_behind_;
     --cancelled_;
-    requests_.let_go(*item, false);
+    requests_.release(*item, false);
     changed_ = true;
     return;
   }
@@ -203,7 +203,7 @@ void PeerSession::on_error(const RequestId& id, const ErrorAnswer& answer) noexc
   if (item->cancelled) {
     --left_behind_;
     --cancelled_;
-    requests_.let_go(*item, false);
+    requests_.release(*item, false);
     return;
   }
   item->failure = failure(answer.code, "recv", at(*item), std::string(answer.text),
@@ -242,14 +242,14 @@ Result<Received> PeerSession::finish(const KeyStep& at, Ticket& ticket) noexcept
       received_.transfers.add(1);
       received_.bytes_moved.add(item.metadata.bytes());
     }
-    requests_.let_go(item, true);
+    requests_.release(item, true);
     if (requests_.free_groups() == 1) changed_ = true;  // another call may wait for it
     if (!failed.ok()) return failed;
     return received;
   }
   if (Status status = usable("recv", at); !status.ok()) {
     if (peer_.silent.load() || (!peer_.gone() && !stopped_.load())) {
-      requests_.let_go(item, false);
+      requests_.release(item, false);
     } else {
       item.waited = false;
       ++left_behind_;
@@ -273,7 +273,7 @@ Status PeerSession::cancel(const KeyStep& at) noexcept {
     return failure(Code::bad_argument, "cancel", at, "no request was left behind by a timeout",
                    "only a request that no call waits for can be cancelled");
   if (item->done()) {
-    requests_.let_go(*item, true);
+    requests_.release(*item, true);
     --left_behind_;
     return {};
   }
@@ -299,7 +299,7 @@ void PeerSession::reap() noexcept {
     if (!item.cancelled || !item.done()) return;
     --left_behind_;
     --cancelled_;
-    requests_.let_go(item, true);
+    requests_.release(item, true);
     changed_ = true;
   });
 }
@@ -316,7 +316,7 @@ void PeerSession::begin_close() noexcept {
     if (item.cancelled) return;
     if (item.done()) {
       --left_behind_;
-      requests_.let_go(item, true);
+      requests_.release(item, true);
       return;
     }
     item.cancelled = true;

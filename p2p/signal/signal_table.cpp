@@ -101,10 +101,10 @@ void SignalTable::close(std::shared_ptr<SignalState> signal) noexcept {
     const std::lock_guard lock(mutex_);
     by_name_.erase(signal->name);
   }
-  local_.progress.post([this, signal = std::move(signal)] { let_go(signal); });
+  local_.progress.post([this, signal = std::move(signal)] { release(signal); });
 }
 
-void SignalTable::let_go(const std::shared_ptr<SignalState>& signal) {
+void SignalTable::release(const std::shared_ptr<SignalState>& signal) {
   if (signal->line().closed.load() == 0 || !signal->known_to.empty()) return;
   const std::lock_guard lock(mutex_);
   signals_.erase(signal->id);
@@ -124,7 +124,7 @@ void SignalTable::on_left(const Peer& peer, std::uint64_t signal_id) {
     const auto found = std::find(signal->known_to.begin(), signal->known_to.end(), &peer);
     if (found != signal->known_to.end()) signal->known_to.erase(found);
   }
-  let_go(signal);
+  release(signal);
 }
 
 void SignalTable::on_gone(const Peer& peer) {
@@ -137,7 +137,7 @@ void SignalTable::on_gone(const Peer& peer) {
     }
     std::erase_if(waiting_, [&](const auto& each) { return each.second.peer == &peer; });
   }
-  for (const auto& signal : all) let_go(signal);
+  for (const auto& signal : all) release(signal);
 }
 
 Result<std::uint64_t> SignalTable::wait_at_least(const SignalState& signal, std::uint64_t least,

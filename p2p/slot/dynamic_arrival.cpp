@@ -115,7 +115,7 @@ Status SlotState::begin_dynamic(std::uint64_t wanted, Deadline until) noexcept {
 void SlotState::pass(std::uint64_t sequence) noexcept {
   received_ = sequence;
   buffer_ = buffer_ + 1 == spec_.depth ? 0 : buffer_ + 1;
-  let_go_.store(sequence, std::memory_order_seq_cst);
+  released_.store(sequence, std::memory_order_seq_cst);
   write_credit(1, p2p::Notify::always);
   if (draining_.load(std::memory_order_seq_cst)) [[unlikely]]
     local_.progress.post([self = table_.shared(*this)] {
@@ -247,7 +247,7 @@ void SlotState::let_drained_go() noexcept {
   bool some = false;
   for (const auto& attachment : attachments_) {
     if (attachment->leaves_after == 0) continue;
-    if (let_go_.load(std::memory_order_seq_cst) >= attachment->leaves_after || closed_) {
+    if (released_.load(std::memory_order_seq_cst) >= attachment->leaves_after || closed_) {
       attachment->leaves_after = 0;
       attachment->gate.shut();
     } else {

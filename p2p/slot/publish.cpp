@@ -15,9 +15,9 @@ const Attachment* SlotState::pinning_reader(std::uint64_t buffer) const noexcept
   return nullptr;
 }
 
-const Attachment* SlotState::lagging_reader(std::uint64_t let_go_needed) const noexcept {
+const Attachment* SlotState::lagging_reader(std::uint64_t release_needed) const noexcept {
   for (Attachment* attachment = readers_.load(std::memory_order_acquire); attachment != nullptr; attachment = attachment->next)
-    if (attachment->counts() && attachment->words().let_go().load(std::memory_order_acquire) < let_go_needed)
+    if (attachment->counts() && attachment->words().released().load(std::memory_order_acquire) < release_needed)
       return attachment;
   return nullptr;
 }

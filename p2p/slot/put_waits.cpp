@@ -23,7 +23,7 @@ Status RemoteSlotState::wait_put(std::uint64_t ticket, Deadline deadline) noexce
                          : "is the owner at the same step? the put stays pending; cancel() ends it")
           .detail();
   detail.sequence_expected = awaited.sequence;
-  if (!on_its_way) detail.sequence_seen = let_go_known_.load();
+  if (!on_its_way) detail.sequence_seen = known_released_.load();
   return Status(std::move(detail));
 }
 

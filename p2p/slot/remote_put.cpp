@@ -16,15 +16,15 @@ using p2p::WaitEnd;
 bool RemoteSlotState::has_credit() noexcept {
   const std::uint64_t sent = sent_.load(std::memory_order_relaxed);
   const auto has_room = [&] {
-    const std::uint64_t let_go = let_go_known_.load(std::memory_order_relaxed);
-    return let_go >= sent || sent - let_go < spec_.depth;
+    const std::uint64_t released = known_released_.load(std::memory_order_relaxed);
+    return released >= sent || sent - released < spec_.depth;
   };
   // The owner writes the word, so reading it may fetch its line: only when what is known is used
   // up.
   if (!credits_ || has_room()) return true;
   const std::uint64_t word = credit_word().load(std::memory_order_seq_cst);
-  if (word > let_go_known_.load(std::memory_order_relaxed) && p2p::is_credible(word, sent_.load()))
-    let_go_known_.store(word, std::memory_order_relaxed);
+  if (word > known_released_.load(std::memory_order_relaxed) && p2p::is_credible(word, sent_.load()))
+    known_released_.store(word, std::memory_order_relaxed);
   return has_room();
 }
 
@@ -85,7 +85,7 @@ Status RemoteSlotState::move(Moving& moving) noexcept {
   local_.recorder.data(stats::Event::put, owner_.rank, id_, sequence,
                        dynamic() ? tensor.bytes() : work.bytes, started_ns);
   // When the next look at the credit word is near, its line had better be here.
-  if (credits_ && sequence + 2 >= let_go_known_.load(std::memory_order_relaxed) + spec_.depth)
+  if (credits_ && sequence + 2 >= known_released_.load(std::memory_order_relaxed) + spec_.depth)
     __builtin_prefetch(credit_block_.data());
   return status;
 }

@@ -87,7 +87,7 @@ void RemoteSlotState::granted(const p2p::AttachedMessage& message) {
   lines_ = *lines;
   buffers_ = *buffers;
   stride_ = message.stride;
-  let_go_known_.store(message.let_go, std::memory_order_relaxed);
+  known_released_.store(message.released, std::memory_order_relaxed);
   sent_.store(message.sequence, std::memory_order_relaxed);
   sent_before_ = message.sequence;
   index_ = message.sequence % spec_.depth;

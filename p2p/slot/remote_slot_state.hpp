@@ -71,7 +71,7 @@ class RemoteSlotState {
   Result<Arrival> view(Deadline deadline) noexcept;
   Status get(std::span<const SlotRun> runs, Deadline deadline) noexcept;
   Status get(const Tensor& into, Deadline deadline) noexcept;
-  void let_go(std::uint64_t version) noexcept;
+  void release(std::uint64_t version) noexcept;
   bool ready() const noexcept;
   void see_again() noexcept;
   bool broken() const noexcept;
@@ -289,7 +289,7 @@ class RemoteSlotState {
   std::uint64_t tail_stride_ = 0;
   // With nothing pending these belong to the application's thread; while puts are
   // pending, to whoever holds pending_mutex_.
-  std::atomic<std::uint64_t> let_go_known_{0};  ///< as far as the credit word was read
+  std::atomic<std::uint64_t> known_released_{0};  ///< as far as the credit word was read
   std::atomic<std::uint64_t> sent_{0};
   std::uint64_t sent_before_ = 0;  ///< by other writers
   int queue_pair_ = -1;            ///< -1: the channel chooses

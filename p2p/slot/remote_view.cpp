@@ -351,7 +351,7 @@ Status RemoteSlotState::get_runs(std::span<const SlotRun> runs, const Tensor* in
   return status;
 }
 
-void RemoteSlotState::let_go(std::uint64_t version) noexcept {
+void RemoteSlotState::release(std::uint64_t version) noexcept {
   for (std::size_t i = 0; i < held_.size(); ++i)
     if (held_[i].version.version == version) return drop_held(i);
 }
@@ -363,7 +363,7 @@ void RemoteSlotState::drop_held(std::size_t index) noexcept {
   if (credits_ && reader_words_ && spec_.flow != Flow::credits) {
     std::uint64_t all = seen_;
     for (const Held& held : held_) all = std::min(all, held.version.version - 1);
-    reader_words_.let_go().store(all, std::memory_order_release);
+    reader_words_.released().store(all, std::memory_order_release);
   }
   gate_.leave();
 }

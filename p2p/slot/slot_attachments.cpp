@@ -156,11 +156,11 @@ Status SlotState::admit_writer(Attachment& attachment, const AttachMessage& aske
   expect_puts(attachment, granted);
   last_writer_.store(attachment.peer->rank, std::memory_order_release);
   row_.set_peer(attachment.peer->rank);
-  attachment.let_go_at_attach = let_go_.load(std::memory_order_acquire);
+  attachment.released_at_attach = released_.load(std::memory_order_acquire);
   activate(attachment);
   writer_.store(&attachment, std::memory_order_seq_cst);
   // What the owner let go before it could see the attachment is not reported again: told here.
-  granted.let_go = let_go_.load(std::memory_order_seq_cst);
+  granted.released = released_.load(std::memory_order_seq_cst);
   return {};
 }
 
@@ -176,7 +176,7 @@ Status SlotState::admit_reader(Attachment& attachment, const AttachMessage& aske
   attachment.words().clear(spec_.depth);
   if (!mesh_.share(*attachment.peer, attachment.words_block.block().chunk)) return not_shared(*attachment.peer);
   const std::uint64_t version = p2p::Newest::of(published_words_.newest().load()).version;
-  attachment.words().let_go().store(version == 0 ? 0 : version - 1);
+  attachment.words().released().store(version == 0 ? 0 : version - 1);
   activate(attachment);
   if (is_new) {
     attachment.next = readers_.load(std::memory_order_relaxed);
@@ -184,14 +184,14 @@ Status SlotState::admit_reader(Attachment& attachment, const AttachMessage& aske
   }
   // What is published from here on is announced to it.
   granted.newest = published_words_.newest().load(std::memory_order_seq_cst);
-  granted.sequence = attachment.words().let_go().load();
+  granted.sequence = attachment.words().released().load();
   if (spec_.flow != Flow::credits) {
     // The owner may have looked at the readers before this one was there, and be filling a buffer:
     // what lies in it is not for this reader.
     const std::uint64_t writing = writing_.load(std::memory_order_seq_cst);
     const std::uint64_t overwritten = writing > spec_.depth ? writing - spec_.depth : 0;
     granted.sequence = std::max(granted.sequence, overwritten);
-    attachment.words().let_go().store(granted.sequence, std::memory_order_seq_cst);
+    attachment.words().released().store(granted.sequence, std::memory_order_seq_cst);
   }
   local_.ring();
   const p2p::Block& block = attachment.words_block.block();
@@ -229,7 +229,7 @@ bool SlotState::detach_peer(const p2p::Peer& peer, std::uint64_t remote_id) noex
     if (closed_) --to_agree_;
     local_.recorder.control(stats::Event::attachment_removed, peer.rank, id_);
     local_.ring();
-    if (dynamic() && !closed_ && highest_sequence() > let_go_.load(std::memory_order_seq_cst)) {
+    if (dynamic() && !closed_ && highest_sequence() > released_.load(std::memory_order_seq_cst)) {
       // The writer keeps what the owner has not read, and is told when it was.
       attachment->leaves_after = highest_sequence();
       draining_.store(true, std::memory_order_seq_cst);
@@ -249,16 +249,16 @@ void SlotState::credit_wanted(const p2p::Peer& peer, std::uint64_t remote_id) no
   if (attachment == nullptr || attachment->peer != &peer || attachment->remote_id != remote_id) return;
   local_.recorder.control(stats::Event::credit_on_call, peer.rank, id_);
   // Perhaps there is nothing to report yet: then the next one is not put off.
-  wanted_from_.store(let_go_.load(std::memory_order_seq_cst) + 1, std::memory_order_seq_cst);
+  wanted_from_.store(released_.load(std::memory_order_seq_cst) + 1, std::memory_order_seq_cst);
   os::heavy_barrier();
   // The application's thread may be reporting too: the last to write must have seen the last value.
   std::uint64_t all = 0;
   do {
-    all = let_go_.load(std::memory_order_seq_cst);
+    all = released_.load(std::memory_order_seq_cst);
     attachment->peer->channel->write_word(attachment->credit_word, all, p2p::Notify::always);
     counters_.credit_writes_on_demand.add(1);
     p2p::full_barrier();  // the word is out before the count is looked at once more
-  } while (let_go_.load(std::memory_order_seq_cst) != all);
+  } while (released_.load(std::memory_order_seq_cst) != all);
 }
 
 int SlotState::begin_close() {

@@ -9,12 +9,12 @@
 
 namespace weft {
 
-void Arrival::let_go() noexcept {
+void Arrival::release_tensor() noexcept {
   tensor_ = nullptr;
   if (slot_ != nullptr) {
-    if (!slot_->forked()) slot_->let_go(sequence_);
+    if (!slot_->forked()) slot_->release(sequence_);
   } else if (!remote_->forked()) {
-    remote_->let_go(sequence_);
+    remote_->release(sequence_);
   }
 }
 

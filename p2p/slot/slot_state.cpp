@@ -48,7 +48,7 @@ SlotState::SlotState(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& tab
                          .slot = id,
                          .role = spec_.writer == Writer::peer ? Role::receives : Role::publishes}),
       counters_(row_.counters()),
-      let_go_early_(spec_.depth, 0) {
+      released_early_(spec_.depth, 0) {
   place_buffers();
 }
 
@@ -213,40 +213,40 @@ Status SlotState::wait_failure(WaitEnd end, std::uint64_t wanted) noexcept {
   return Status(std::move(detail));
 }
 
-void SlotState::let_go(std::uint64_t sequence) noexcept {
-  local_.recorder.data(stats::Event::let_go, -1, id_, sequence);
+void SlotState::release(std::uint64_t sequence) noexcept {
+  local_.recorder.data(stats::Event::released, -1, id_, sequence);
   if (dynamic()) return forget_dynamic(sequence);
-  const std::uint64_t all = let_go_.load(std::memory_order_relaxed);
+  const std::uint64_t all = released_.load(std::memory_order_relaxed);
   if (sequence == all + 1 && sequence == received_) [[likely]]
-    let_go_.store(sequence, std::memory_order_release);
+    released_.store(sequence, std::memory_order_release);
   else
-    let_go_out_of_order(sequence, all);
+    release_out_of_order(sequence, all);
   if (!credits_) return;
-  if (const std::uint64_t unreported = let_go_.load(std::memory_order_relaxed) - reported_;
+  if (const std::uint64_t unreported = released_.load(std::memory_order_relaxed) - reported_;
       unreported >= report_pressed_ && (unreported + 1 >= spec_.depth || !may_put_credit_off()))
     write_credit(report_pressed_, p2p::Notify::deferred);
-  os::light_barrier();  // credit_wanted() announces what is wanted, then looks at let_go_
-  if (let_go_.load(std::memory_order_relaxed) >= wanted_from_.load(std::memory_order_relaxed))
+  os::light_barrier();  // credit_wanted() announces what is wanted, then looks at released_
+  if (released_.load(std::memory_order_relaxed) >= wanted_from_.load(std::memory_order_relaxed))
       [[unlikely]]
     write_wanted_credit();
 }
 
 void SlotState::write_wanted_credit() noexcept {
   std::uint64_t wanted = wanted_from_.load(std::memory_order_seq_cst);
-  if (let_go_.load(std::memory_order_acquire) < wanted) return;
+  if (released_.load(std::memory_order_acquire) < wanted) return;
   wanted_from_.compare_exchange_strong(wanted, kNothingWanted);
   write_credit(1, p2p::Notify::always);
 }
 
-void SlotState::let_go_out_of_order(std::uint64_t sequence, std::uint64_t all) noexcept {
+void SlotState::release_out_of_order(std::uint64_t sequence, std::uint64_t all) noexcept {
   if (sequence != all + 1) {
-    let_go_early_[buffer_of(sequence)] = 1;
+    released_early_[buffer_of(sequence)] = 1;
     return;
   }
   ++all;
-  while (all < received_ && let_go_early_[buffer_of(all + 1)] != 0)
-    let_go_early_[buffer_of(++all)] = 0;
-  let_go_.store(all, std::memory_order_release);
+  while (all < received_ && released_early_[buffer_of(all + 1)] != 0)
+    released_early_[buffer_of(++all)] = 0;
+  released_.store(all, std::memory_order_release);
 }
 
 void SlotState::write_credit(std::uint64_t threshold, p2p::Notify notify) noexcept {
@@ -254,10 +254,10 @@ void SlotState::write_credit(std::uint64_t threshold, p2p::Notify notify) noexce
   if (attachment == nullptr || !attachment->gate.enter()) return;
   if (const std::uint64_t id = attachment->id.load(std::memory_order_relaxed); id != reported_attachment_) {
     reported_attachment_ = id;
-    reported_ = attachment->let_go_at_attach;
+    reported_ = attachment->released_at_attach;
   }
   // Whoever writes it: the application's reads of the buffers come before the credit.
-  const std::uint64_t all = let_go_.load(std::memory_order_acquire);
+  const std::uint64_t all = released_.load(std::memory_order_acquire);
   if (all - reported_ >= threshold) {
     attachment->peer->channel->write_word(attachment->credit_word, all, notify);
     counters_.credit_writes.add(1);

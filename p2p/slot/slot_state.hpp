@@ -43,7 +43,7 @@ struct Attachment {
   bool wants_newest = false;            ///< it is such a reader
   std::optional<std::uint32_t> notification_id;  ///< a writer's: what the channel calls the lines
   bool tails = false;                   ///< a writer's: its words may lie behind their tensors
-  std::uint64_t let_go_at_attach = 0;   ///< what the writer was told when it attached
+  std::uint64_t released_at_attach = 0;   ///< what the writer was told when it attached
   p2p::OwnedBlock words_block;          ///< a reader's words, in this rank's control arena
   p2p::UseGate gate;                    ///< shut when the remote end is gone: no more credit writes
   std::atomic<bool> active{false};
@@ -86,7 +86,7 @@ class SlotState {
     needs_.assign(ranks.begin(), ranks.end());
     needed_ = needed;
   }
-  void let_go(std::uint64_t sequence) noexcept;
+  void release(std::uint64_t sequence) noexcept;
 
   /// Decides on an attach; fills `granted`, or returns why not.
   Status admit(p2p::Peer& peer, const p2p::AttachMessage& asked, p2p::AttachedMessage& granted);
@@ -163,7 +163,7 @@ class SlotState {
   /// Lets the writer put words behind their tensors, if it can and there is room for them.
   void grant_tails(const p2p::Peer& peer, const p2p::AttachMessage& asked,
                    p2p::AttachedMessage& granted);
-  void let_go_out_of_order(std::uint64_t sequence, std::uint64_t all) noexcept;
+  void release_out_of_order(std::uint64_t sequence, std::uint64_t all) noexcept;
   void write_credit(std::uint64_t threshold, p2p::Notify notify) noexcept;
   [[gnu::cold]] void write_wanted_credit() noexcept;
   /// Takes the buffer to fill, unless a reader pins it.
@@ -172,7 +172,7 @@ class SlotState {
   Result<Tensor> next_in_turn() noexcept;
   void announce(Attachment& attachment) noexcept;
   const Attachment* pinning_reader(std::uint64_t buffer) const noexcept;
-  const Attachment* lagging_reader(std::uint64_t let_go_needed) const noexcept;
+  const Attachment* lagging_reader(std::uint64_t release_needed) const noexcept;
   /// Whether the writer, as far as is known here, has credits left, and giving it more is no mere
   /// store.
   bool may_put_credit_off() const noexcept;
@@ -247,14 +247,14 @@ class SlotState {
   std::atomic<int> last_writer_{-1};
   std::uint64_t buffer_ = 0;              ///< of the next arrival
   std::uint64_t received_ = 0;            ///< highest sequence handed to the application
-  std::atomic<std::uint64_t> let_go_{0};  ///< all up to this one were let go
+  std::atomic<std::uint64_t> released_{0};  ///< all up to this one were let go
   static constexpr std::uint64_t kNothingWanted = ~std::uint64_t{0};
   /// The writer is held up: letting go of this one is reported at once.
   std::atomic<std::uint64_t> wanted_from_{kNothingWanted};
   /// Where writers may put words behind tensors; made for the first that does.
   std::unique_ptr<p2p::TailBuffers> tails_made_;
   std::atomic<const p2p::TailBuffers*> tails_{nullptr};
-  std::vector<std::uint8_t> let_go_early_;  ///< by buffer: let go before an earlier one
+  std::vector<std::uint8_t> released_early_;  ///< by buffer: let go before an earlier one
   p2p::OwnedBlock stage_;                   ///< buffers in the place of memory_
   /// The first tensor put there, less one. Once one writer needed it, all that follow use it.
   std::atomic<std::uint64_t> staged_after_{std::numeric_limits<std::uint64_t>::max()};
@@ -264,7 +264,7 @@ class SlotState {
   BeingRead being_read_;
   std::atomic<bool> draining_{false};  ///< an attachment waits for its last tensors to be read
   std::uint64_t reported_attachment_ = 0;    ///< whom reported_ was told to
-  std::uint64_t reported_ = 0;         ///< what the writer knows of let_go_
+  std::uint64_t reported_ = 0;         ///< what the writer knows of released_
   std::atomic<bool> refused_{false};
   mutable std::mutex refusal_mutex_;
   Status refusal_;
@@ -279,7 +279,7 @@ class SlotState {
   // The progress thread's.
   std::vector<std::unique_ptr<Attachment>> attachments_;
   std::uint64_t next_attachment_ = 1;
-  std::uint64_t told_ = 0;  ///< came_silently() has said so of the tensors up to this one
+  std::uint64_t reported_silent_ = 0;  ///< came_silently() has said so of the tensors up to this one
   int to_agree_ = 0;
   bool closed_ = false;
 };

@@ -47,11 +47,11 @@ void SlotState::expect_puts(Attachment& attachment, p2p::AttachedMessage& grante
                                   .stride = sizeof(p2p::SlotLine),
                                   .in_turn = true,
                                   .last = granted.sequence,
-                                  .passed = tails ? &let_go_ : nullptr,
+                                  .passed = tails ? &released_ : nullptr,
                                   .places = {granted.lines, granted.buffers}});
   if (!tails) return;
   attachment.tails = true;
-  told_ = granted.sequence;
+  reported_silent_ = granted.sequence;
   local_.waiter.count_silent(1);
   local_.ring();  // who sleeps already must look by itself from now on
 }
@@ -63,9 +63,9 @@ void SlotState::expect_no_more(Attachment& attachment) noexcept {
 
 bool SlotState::came_silently() noexcept {
   if (!tails_made_) return false;
-  const std::uint64_t before = told_;
-  while (sequence_at(buffer_of(told_ + 1)) > told_) ++told_;
-  return told_ != before;
+  const std::uint64_t before = reported_silent_;
+  while (sequence_at(buffer_of(reported_silent_ + 1)) > reported_silent_) ++reported_silent_;
+  return reported_silent_ != before;
 }
 
 }  // namespace weft::detail

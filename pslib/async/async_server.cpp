@@ -99,7 +99,7 @@ Status AsyncServer::advance() noexcept {
         goes_on = goes_on || *done;
       }
     }
-    let_go();
+    release();
     take_again();
     return tell();
   } catch (const Error& error) {
@@ -232,12 +232,12 @@ Status AsyncServer::lost(const Held& held) const {
 }
 
 // What every shard here is done with.
-void AsyncServer::let_go() noexcept {
+void AsyncServer::release() noexcept {
   for (std::size_t worker = 0; worker < gradients_.size(); ++worker) {
     const auto is_done = [&](const Held& held) {
       return !held.replica.has_state() || held.state->done(worker) >= gradients_.taken(worker);
     };
-    if (gradients_.has(worker) && std::ranges::all_of(held_, is_done)) gradients_.let_go(worker);
+    if (gradients_.has(worker) && std::ranges::all_of(held_, is_done)) gradients_.release(worker);
   }
 }
 

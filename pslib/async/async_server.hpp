@@ -85,7 +85,7 @@ class AsyncServer final : public TableShard {
   bool is_ending() const noexcept;
   Status lose(Held& held) const;
   Status lost(const Held& held) const;
-  void let_go() noexcept;
+  void release() noexcept;
   void take_again() noexcept;
   Status tell() noexcept;
   Status publish_state() noexcept;

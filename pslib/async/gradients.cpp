@@ -33,9 +33,9 @@ Status Gradients::take(std::size_t worker, Deadline deadline) noexcept {
   return {};
 }
 
-void Gradients::let_go(std::size_t worker) noexcept {
+void Gradients::release(std::size_t worker) noexcept {
   workers_[worker].arrival = {};
-  if (worker == 0) initial_.let_go();
+  if (worker == 0) initial_.release();
 }
 
 void Gradients::take_again(std::size_t worker) noexcept {

@@ -24,7 +24,7 @@ class Gradients {
 
   /// Waits for a worker's next push. mismatch: no worker numbers its pushes so.
   Status take(std::size_t worker, Deadline deadline) noexcept;
-  void let_go(std::size_t worker) noexcept;
+  void release(std::size_t worker) noexcept;
   /// What was let go is needed after all: the next take() has it again. A worker whose push is not
   /// done with everywhere still has it.
   void take_again(std::size_t worker) noexcept;

@@ -25,7 +25,7 @@ class InitialParameters {
   bool has() const noexcept { return static_cast<bool>(arrival_); }
   const std::byte* data() const noexcept { return arrival_.tensor().data(); }
   /// Gives their memory back.
-  void let_go() noexcept { arrival_ = {}; }
+  void release() noexcept { arrival_ = {}; }
   /// Nobody here needs them any more.
   void drop() noexcept;
 

@@ -115,7 +115,7 @@ bool ProgramRun::take_some(SlotLink& link, int peer, Links links, Reducer* reduc
       reducer->join(sum, move.theirs_first ? from : own, move.theirs_first ? own : from,
                     some / tensors_.sum_element);
     }
-    link.let_go();
+    link.release();
     end.was_greeted = true;
     end.taken_bytes += some;
     moved = true;

@@ -159,7 +159,7 @@ bool SlotGroup::combine_piece(PlannedCall& call) noexcept {
     call.reducer->combine(sources_, targets_, count, false);
   }
   for (int r = 0; r < size(); ++r)
-    if (r != me_) link(r)->let_go();
+    if (r != me_) link(r)->release();
   combined_ += piece.bytes;
   ++combined_pieces_;
   return true;

@@ -60,13 +60,13 @@ class SlotLink {
   Status step(std::size_t results) noexcept;
   /// A piece of the first part, there to be combined; null while there is none.
   const std::byte* held() const noexcept;
-  void let_go() noexcept { held_.release(); }
+  void release() noexcept { held_.release(); }
 
   // By whoever knows what is to be moved.
   bool has_room() noexcept;
   /// Requires has_room(). Headed: at most Piece::kMostHeaded.
   void put(const Source& source, std::size_t bytes, bool headed) noexcept;
-  /// What has come, until let_go(); null while there is nothing.
+  /// What has come, until release(); null while there is nothing.
   const std::byte* hold(bool headed) noexcept;
   /// Out of what came, which is counted.
   void copy(std::byte* to, const std::byte* from, std::size_t bytes) noexcept;

@@ -150,7 +150,7 @@ void VerbsChannel::keep(Kept&& kept) noexcept {
   keeps_.store(true, std::memory_order_release);
 }
 
-void VerbsChannel::let_go_of_kept() noexcept {
+void VerbsChannel::release_kept() noexcept {
   if (!keeps_.load(std::memory_order_acquire)) return;
   const std::lock_guard lock(kept_mutex_);
   std::erase_if(kept_, [this](const Kept& kept) { return has_ended(kept.posted); });

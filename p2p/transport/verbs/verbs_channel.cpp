@@ -268,7 +268,7 @@ void VerbsChannel::notify() noexcept {
 }
 
 void VerbsChannel::has_room() noexcept {
-  let_go_of_kept();
+  release_kept();
   flush();
 }
 

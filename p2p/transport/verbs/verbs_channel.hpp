@@ -188,7 +188,7 @@ class VerbsChannel final : public Channel, public QueuePairEvents {
   bool goes_at_once(const PutWork& work) const noexcept;
   Status put_inline(PutWork& work) noexcept;
   void keep(Kept&& kept) noexcept;
-  void let_go_of_kept() noexcept;
+  void release_kept() noexcept;
   Status collect(PutWork& work, Payload& payload) noexcept;
   Status pack(PutWork& work, Payload& payload) noexcept;
   bool takes_tail(const PutWork& work, const Payload& payload) const noexcept;

@@ -151,7 +151,7 @@ void Acceptor::take_in(os::Fd socket, const IpAddress& from) {
                       .answer = {},
                       .in = {}};
   } catch (const Error& error) {
-    let_go(id);
+    release(id);
     pause();
     return events_.short_of(error);
   }
@@ -186,7 +186,7 @@ void Acceptor::on_bytes(Id id) {
       // A port scan; or a rank that met this one by another of its places.
       log_.debug(Subsystem::path, "a connection from {} ended before it said which rank it is",
                  text(pending.from));
-      return let_go(id);
+      return release(id);
     case ExactRead::State::complete:
       break;
   }
@@ -215,7 +215,7 @@ void Acceptor::on_hello(Id id, PendingConnection& pending) {
   pending.answer = identity_.answer(pending.hello);
   pending.answered = true;
   anteroom_.spoke(id);
-  if (!send_record(pending.socket.get(), pending.answer)) let_go(id);
+  if (!send_record(pending.socket.get(), pending.answer)) release(id);
 }
 
 void Acceptor::on_proof(Id id, PendingConnection& pending) {
@@ -225,7 +225,7 @@ void Acceptor::on_proof(Id id, PendingConnection& pending) {
   const Hello own = pending.answer.hello;
   os::Fd socket = pending.socket.release();
   const std::string from = text(pending.from);
-  let_go(id);
+  release(id);
   const std::string reason = events_.came(client, own, socket);
   if (reason.empty()) return;
   if (socket && send_record(socket.get(), Refusal::kMark))
@@ -243,7 +243,7 @@ bool Acceptor::tick() {
 
 void Acceptor::reject(Id id, const std::string& reason) {
   rejected_connections_.note(log_, fmt::format("port {}", port_), text(pending_connections_.at(id).from), reason);
-  let_go(id);
+  release(id);
 }
 
 /// With a reset, so that nothing of it stays in the kernel.
@@ -253,7 +253,7 @@ void Acceptor::crowd_out(Id id) {
   reject(id, "it has not proved that it is a rank, and too many others called");
 }
 
-void Acceptor::let_go(Id id) {
+void Acceptor::release(Id id) {
   anteroom_.leave(id);
   pending_connections_.erase(id);
 }

@@ -78,7 +78,7 @@ class Acceptor {
   void on_proof(Id id, PendingConnection& pending);
   void reject(Id id, const std::string& reason);
   void crowd_out(Id id);
-  void let_go(Id id);
+  void release(Id id);
   void pause();
   void resume();
 

@@ -76,7 +76,7 @@ TEST(AGrantOfASlot, IsOfMemoryThatAWriterMayWrite) {
   message.buffers.chunk = static_cast<std::uint32_t>(ArenaSort::published) << 24;
   EXPECT_FALSE(makes_sense(message, spec));
   message = granted_for(spec);
-  message.let_go = 1;  // of a tensor that was never put
+  message.released = 1;  // of a tensor that was never put
   EXPECT_FALSE(makes_sense(message, spec));
 }
 

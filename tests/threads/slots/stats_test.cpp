@@ -147,7 +147,7 @@ TEST(StatsSegmentTest, RecordsEveryTransferWhenAsked) {
         if (world.rank() == 0) {
           auto slot = world.expose(kPut);
           EXPECT_TRUE(slot.wait().ok());
-          EXPECT_TRUE(happened(events_of(stats), {Event::arrived, Event::let_go}));
+          EXPECT_TRUE(happened(events_of(stats), {Event::arrived, Event::released}));
           meeting.wait();
         } else {
           auto remote = world.attach(0, kPut);
