@@ -19,7 +19,7 @@ const char* sort_name(ArenaSort sort) {
       return "control";
     case ArenaSort::data:
       return "data";
-    case ArenaSort::hidden:
+    case ArenaSort::staging:
       return "private";
     case ArenaSort::published:
       return "published";
@@ -79,11 +79,11 @@ Arena::Chunk& Arena::grow(std::size_t bytes) {
   if (const auto reason = refusal_to_grow(wanted)) refuse(bytes, *reason);
   const PageKind kind{.huge = limits_.huge_pages, .numa = limits_.numa};
   Segment segment =
-      sort_ == ArenaSort::hidden
+      sort_ == ArenaSort::staging
           ? create_private_segment(wanted, kind)
           : create_shared_segment(wanted, kind, fmt::format("weft-{}", sort_name(sort_)),
                                   sort_ == ArenaSort::published ? Access::read : Access::write);
-  if (sort_ != ArenaSort::hidden) mapper_->add(segment.fd, segment.mapping);
+  if (sort_ != ArenaSort::staging) mapper_->add(segment.fd, segment.mapping);
   return add_chunk(std::move(segment), wanted);
 }
 

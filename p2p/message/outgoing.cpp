@@ -73,7 +73,7 @@ bool Outgoing::open() noexcept {
     long_sequence_.assign(geometry.longs, 0);
     direct_ = peer_.channel->direct(*ring);
     if (direct_ == nullptr) {
-      staging_ = OwnedBlock(local_.hidden, geometry.bytes());
+      staging_ = OwnedBlock(local_.staging, geometry.bytes());
       cell_posted_.assign(geometry.cells, 0);
       long_posted_.assign(geometry.longs, 0);
     }

@@ -60,7 +60,7 @@ Status RemoteSlotState::make_pack() noexcept {
   if (!pack_) pack_ = in_flight_.take_pack();
   if (pack_) return {};
   try {
-    pack_ = p2p::OwnedBlock(local_.hidden, bytes_);
+    pack_ = p2p::OwnedBlock(local_.staging, bytes_);
   } catch (const Error& error) {
     return failure(Code::exhausted, "put", error.detail().message, error.detail().hint);
   }

@@ -198,9 +198,9 @@ Status RemoteSlotState::plan_reading(p2p::Newest version, std::span<const SlotRu
   const auto bytes_of = [&](const SlotRun& run) {
     return static_cast<std::size_t>(run.count) * element;
   };
-  std::size_t stopover = 0;
+  std::size_t bounce_buffer_bytes = 0;
   for (const SlotRun& run : runs)
-    if (!lands(run.to, bytes_of(run))) stopover += bytes_of(run);
+    if (!lands(run.to, bytes_of(run))) bounce_buffer_bytes += bytes_of(run);
   const auto word = at(lines_, PublishedWords::version_offset(version.buffer));
   try {
     if (!reading_) {
@@ -208,8 +208,8 @@ Status RemoteSlotState::plan_reading(p2p::Newest version, std::span<const SlotRu
       made->words = p2p::OwnedBlock(local_.control, 2 * sizeof(std::uint64_t));
       reading_ = std::move(made);
     }
-    if (stopover > reading_->landing.block().bytes)
-      reading_->landing = p2p::OwnedBlock(local_.data, stopover);
+    if (bounce_buffer_bytes > reading_->landing.block().bytes)
+      reading_->landing = p2p::OwnedBlock(local_.data, bounce_buffer_bytes);
     auto& pieces = reading_->pieces;
     pieces.clear();
     pieces.reserve(runs.size() + 2);

@@ -28,7 +28,7 @@ std::shared_ptr<Arena> make_arena(ArenaSort sort, const LocalRankOptions& option
   limits.chunk_bytes =
       holds_tensors ? options.config.size(Setting::arena_chunk).value() : kControlChunk;
   if (holds_tensors) limits.max_bytes = options.config.size(Setting::arena_max).value();
-  limits.numa = sort == ArenaSort::hidden ? options.placement.staging : options.placement.numa;
+  limits.numa = sort == ArenaSort::staging ? options.placement.staging : options.placement.numa;
   if (options.sleeper != nullptr) {
     limits.exported = false;
     limits.chunk_bytes = options.private_chunk;
@@ -107,7 +107,7 @@ LocalRank::LocalRank(LocalRankOptions options)
       control(make_arena(ArenaSort::control, options)),
       data(make_arena(ArenaSort::data, options)),
       published(make_arena(ArenaSort::published, options)),
-      hidden(make_arena(ArenaSort::hidden, options)),
+      staging(make_arena(ArenaSort::staging, options)),
       adopted(std::make_shared<AdoptedMemory>(control)),
       resource(data),
       waits_(stats->waits(), recorder),
@@ -205,7 +205,7 @@ bool LocalRank::has_chunk(std::uint32_t chunk) const noexcept {
 
 bool LocalRank::reachable(const std::byte* address, std::size_t bytes) const noexcept {
   return data->contains(address, bytes) || published->contains(address, bytes) ||
-         control->contains(address, bytes) || hidden->contains(address, bytes);
+         control->contains(address, bytes) || staging->contains(address, bytes);
 }
 
 }  // namespace weft::p2p

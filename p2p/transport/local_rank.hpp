@@ -68,7 +68,7 @@ class LocalRank {
   const std::shared_ptr<Arena> control;
   const std::shared_ptr<Arena> data;
   const std::shared_ptr<Arena> published;
-  const std::shared_ptr<Arena> hidden;
+  const std::shared_ptr<Arena> staging;
   const std::shared_ptr<AdoptedMemory> adopted;
 
   ArenaResource resource;  ///< the data arena's

@@ -54,7 +54,7 @@ class Exports {
         return access != Access::word;
       case ArenaSort::published:
         return access == Access::get;
-      case ArenaSort::hidden:
+      case ArenaSort::staging:
         break;
     }
     return false;

@@ -40,7 +40,7 @@ Status TcpChannel::collect(PutWork& work, Payload& payload) noexcept {
     return {};
   }
   try {
-    payload.packed = OwnedBlock(rank_.local.hidden, work.bytes);
+    payload.packed = OwnedBlock(rank_.local.staging, work.bytes);
   } catch (const Error& error) {
     return error.status();
   }

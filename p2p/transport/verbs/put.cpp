@@ -127,7 +127,7 @@ Status VerbsChannel::pack(PutWork& work, Payload& payload) noexcept {
     if (!pair.has_room_for(2, 1)) return full();
   }
   try {
-    OwnedBlock block(rank_.local.hidden, work.bytes);
+    OwnedBlock block(rank_.local.staging, work.bytes);
     std::byte* to = block.data();
     for (const Tensor& part : work.parts)
       for_each_run(part, [&to](const std::byte* from, std::size_t bytes) {

@@ -32,7 +32,7 @@ QueuePair::QueuePair(Device& device, LocalRank& local, Regions& regions, Complet
       events_(events),
       options_(options),
       words_(local.control, (1 + std::size_t{options.depth}) * sizeof(std::uint64_t)),
-      messages_(local.hidden, std::size_t{kReceives} * options.receive_bytes) {
+      messages_(local.staging, std::size_t{kReceives} * options.receive_bytes) {
   const auto words = regions.of_chunk(words_.block().chunk);
   const auto messages = regions.local_key(messages_.data(), messages_.block().bytes);
   if (!words.ok()) throw Error(words.status());

@@ -9,7 +9,7 @@ namespace {
 
 int access_of(ArenaSort sort) noexcept {
   switch (sort) {
-    case ArenaSort::hidden:
+    case ArenaSort::staging:
       return IBV_ACCESS_LOCAL_WRITE;
     case ArenaSort::published:
       return IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ;
@@ -46,7 +46,7 @@ Result<RegisteredChunk> Regions::of_chunk(std::uint32_t chunk) noexcept {
   return guarded<RegisteredChunk>([&] {
     if (sort_of_chunk(chunk) == ArenaSort::adopted) return adopted_.for_peers(chunk);
     const Arena* arena = arena_of(chunk);
-    if (arena == nullptr || sort_of_chunk(chunk) == ArenaSort::hidden)
+    if (arena == nullptr || sort_of_chunk(chunk) == ArenaSort::staging)
       refuse(fmt::format("chunk {:#x} is none that peers may know", chunk));
     return chunk_of(*arena, chunk);
   });
@@ -58,7 +58,7 @@ Result<Regions::Lease> Regions::lend(std::uint32_t adopted_chunk) noexcept {
 
 Result<std::uint32_t> Regions::register_around(const std::byte* data, std::size_t bytes) noexcept {
   return guarded<std::uint32_t>([&] {
-    for (const auto* arena : {&memory_.data, &memory_.published, &memory_.control, &memory_.hidden})
+    for (const auto* arena : {&memory_.data, &memory_.published, &memory_.control, &memory_.staging})
       if (const auto block = (*arena)->locate(data, bytes))
         return chunk_of(**arena, block->chunk).local_key;
     refuse(fmt::format("{} bytes lie in no arena of this rank", bytes));
@@ -82,7 +82,7 @@ RegisteredChunk Regions::chunk_of(const Arena& arena, std::uint32_t chunk) {
 }
 
 const Arena* Regions::arena_of(std::uint32_t chunk) const noexcept {
-  for (const auto* arena : {&memory_.control, &memory_.data, &memory_.published, &memory_.hidden})
+  for (const auto* arena : {&memory_.control, &memory_.data, &memory_.published, &memory_.staging})
     if ((*arena)->has_chunk(chunk)) return arena->get();
   return nullptr;
 }

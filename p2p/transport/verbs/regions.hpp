@@ -19,7 +19,7 @@ namespace weft::p2p::verbs {
 
 /// Chunks are registered whole, each once, when they are first needed. Peers may write and read the
 /// control and data arenas and adopted memory, read the published arena, and know nothing of the
-/// hidden one. Thread-safe.
+/// staging one. Thread-safe.
 class Regions {
  public:
   using Lease = AdoptedRegions::Lease;
@@ -27,7 +27,7 @@ class Regions {
     std::shared_ptr<Arena> control;
     std::shared_ptr<Arena> data;
     std::shared_ptr<Arena> published;
-    std::shared_ptr<Arena> hidden;
+    std::shared_ptr<Arena> staging;
     std::shared_ptr<AdoptedMemory> adopted;
   };
 

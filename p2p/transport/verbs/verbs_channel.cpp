@@ -22,7 +22,7 @@ VerbsChannel::VerbsChannel(VerbsRank& rank, int peer, const VerbsAddress& port)
       expected_(std::min<int>(rank.device.options().queue_pairs, port.queue_pairs)) {}
 
 void VerbsChannel::make_queue_pairs() {
-  send_buffers_ = OwnedBlock(rank_.local.hidden, send_ends_.size() * kSendBuffer);
+  send_buffers_ = OwnedBlock(rank_.local.staging, send_ends_.size() * kSendBuffer);
   const auto buffers = rank_.regions.local_key(send_buffers_.data(), send_buffers_.block().bytes);
   if (!buffers.ok()) throw Error(buffers.status());
   send_key_ = *buffers;

@@ -135,7 +135,7 @@ void VerbsFabric::start_device() {
   regions_ = std::make_unique<Regions>(*device_, Regions::Memory{.control = local_.control,
                                                                  .data = local_.data,
                                                                  .published = local_.published,
-                                                                 .hidden = local_.hidden,
+                                                                 .staging = local_.staging,
                                                                  .adopted = local_.adopted});
   completions_ = std::make_unique<Completions>(*device_, local_, progress_, peers);
   completions_->on_look([this] { look(); });
