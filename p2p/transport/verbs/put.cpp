@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "p2p/transport/verbs/verbs_channel.hpp"
-#include "p2p/transport/verbs/writes.hpp"
+#include "p2p/transport/verbs/work_request_chain.hpp"
 
 namespace weft::p2p::verbs {
 namespace {
@@ -219,7 +219,7 @@ Status VerbsChannel::put(PutWork& work) noexcept {
 }
 
 bool VerbsChannel::takes_tail(const PutWork& work, const Payload& payload) const noexcept {
-  const std::size_t most = std::min(pairs_.front()->max_pieces(), Writes::kMostPieces);
+  const std::size_t most = std::min(pairs_.front()->max_pieces(), WorkRequestChain::kMostPieces);
   return work.with_tail.address != 0 && payload.count + Payload::kTailPieces <= most;
 }
 
@@ -269,38 +269,38 @@ Status VerbsChannel::put_in_pieces(PutWork& work, const Payload& payload) noexce
   return put_by_and_by(work, std::span(sendings).first(count));
 }
 
-Writes VerbsChannel::chain_of(const QueuePair& pair) const noexcept {
+WorkRequestChain VerbsChannel::chain_of(const QueuePair& pair) const noexcept {
   return {pair.max_pieces(), rank_.device.limits().max_message, pair.max_chain()};
 }
 
-std::uint32_t VerbsChannel::requests_for(Remaining rest) const noexcept {
+std::uint32_t VerbsChannel::requests_for(PayloadCursor rest) const noexcept {
   if (rest.pieces.size() == 1) {
     const std::uint64_t most = rank_.device.limits().max_message;
     return static_cast<std::uint32_t>((rest.pieces.front().bytes + most - 1) / most);
   }
-  Writes writes = chain_of(*pairs_.front());
+  WorkRequestChain chain = chain_of(*pairs_.front());
   std::uint32_t count = 0;
   while (!rest.pieces.empty()) {
-    rest.cut(writes);
-    count += writes.count();
+    rest.fill(chain);
+    count += chain.count();
   }
   return count;
 }
 
 VerbsChannel::Step VerbsChannel::post_next(Sending& sending) noexcept {
   QueuePair& pair = *pairs_[sending.pair];
-  Writes writes = chain_of(pair);
-  Remaining rest = sending.rest;
-  rest.cut(writes);
+  WorkRequestChain chain = chain_of(pair);
+  PayloadCursor rest = sending.rest;
+  rest.fill(chain);
   const bool is_last = rest.pieces.empty();
-  const std::uint32_t requests = writes.count() + (is_last && sending.adds_request(writes) ? 1 : 0);
+  const std::uint32_t requests = chain.count() + (is_last && sending.adds_request(chain) ? 1 : 0);
   const std::uint32_t notifications = is_last && sending.notify_method != NotifyMethod::tail ? 1 : 0;
   const std::lock_guard lock(pair.mutex());
   if (has_failed()) return Step::failed;
   if (!pair.has_room_for(requests, notifications)) return Step::no_room;
-  if (is_last) finish(sending, writes);
-  if (sending.is_inline) writes.send_inline();
-  const int error = pair.post(writes.chain(), requests, notifications, !sending.is_inline);
+  if (is_last) finish(sending, chain);
+  if (sending.is_inline) chain.send_inline();
+  const int error = pair.post(chain.chain(), requests, notifications, !sending.is_inline);
   if (error == ENOMEM) return Step::no_room;  // whatever was counted here
   if (error != 0) {
     (void)give_up(error);
@@ -312,19 +312,19 @@ VerbsChannel::Step VerbsChannel::post_next(Sending& sending) noexcept {
   return Step::posted;
 }
 
-bool VerbsChannel::Sending::adds_request(const Writes& writes) const noexcept {
-  return notify_method == NotifyMethod::separate || notify_method == NotifyMethod::message || writes.count() == 0;
+bool VerbsChannel::Sending::adds_request(const WorkRequestChain& chain) const noexcept {
+  return notify_method == NotifyMethod::separate || notify_method == NotifyMethod::message || chain.count() == 0;
 }
 
-void VerbsChannel::finish(const Sending& sending, Writes& writes) noexcept {
-  if (sending.adds_request(writes)) writes.add_empty();
-  ibv_send_wr& end = writes.last();
+void VerbsChannel::finish(const Sending& sending, WorkRequestChain& chain) noexcept {
+  if (sending.adds_request(chain)) chain.add_empty();
+  ibv_send_wr& end = chain.last();
   if (sending.notify_method == NotifyMethod::immediate || sending.notify_method == NotifyMethod::separate) {
     end.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
     end.imm_data = htonl(sending.immediate);
     return;
   }
-  const auto [word, key] = pairs_[sending.pair]->next_word(writes.count());
+  const auto [word, key] = pairs_[sending.pair]->next_word(chain.count());
   const auto address = reinterpret_cast<std::uint64_t>(word);
   if (sending.notify_method == NotifyMethod::message) {
     *word = MessageHead::short_form(sending.immediate);

@@ -21,7 +21,7 @@
 #include "p2p/transport/verbs/messages.hpp"
 #include "p2p/transport/verbs/queue_pair.hpp"
 #include "p2p/transport/verbs/regions.hpp"
-#include "p2p/transport/verbs/writes.hpp"
+#include "p2p/transport/verbs/work_request_chain.hpp"
 
 namespace weft::p2p::verbs {
 
@@ -150,7 +150,7 @@ class VerbsChannel final : public Channel, public QueuePairEvents {
   struct Sending {
     std::size_t pair = 0;  ///< by index
     NotifyMethod notify_method = NotifyMethod::immediate;
-    Remaining rest{};
+    PayloadCursor rest{};
     std::uint32_t immediate = 0;
     std::uint64_t tail = 0;
     std::uint32_t pad = 0;  ///< bytes between payload and tail word
@@ -160,7 +160,7 @@ class VerbsChannel final : public Channel, public QueuePairEvents {
     std::uint64_t last = 0;  ///< request
 
     /// Whether its end takes a request of its own.
-    bool adds_request(const Writes& writes) const noexcept;
+    bool adds_request(const WorkRequestChain& chain) const noexcept;
   };
   enum class Step : std::uint8_t { posted, no_room, failed };
   /// A tensor of more runs is packed first: that many work requests would cost more than a copy.
@@ -194,12 +194,12 @@ class VerbsChannel final : public Channel, public QueuePairEvents {
   bool takes_tail(const PutWork& work, const Payload& payload) const noexcept;
   Status put_whole(PutWork& work, const Payload& payload, std::size_t chosen) noexcept;
   Status put_in_pieces(PutWork& work, const Payload& payload) noexcept;
-  std::uint32_t requests_for(Remaining rest) const noexcept;
-  Writes chain_of(const QueuePair& pair) const noexcept;
+  std::uint32_t requests_for(PayloadCursor rest) const noexcept;
+  WorkRequestChain chain_of(const QueuePair& pair) const noexcept;
   /// The next chain of it.
   Step post_next(Sending& sending) noexcept;
   /// What comes behind the payload, with the queue pair's lock held.
-  void finish(const Sending& sending, Writes& writes) noexcept;
+  void finish(const Sending& sending, WorkRequestChain& chain) noexcept;
   Status give_up(int error) noexcept;
 
   // long_puts.cpp

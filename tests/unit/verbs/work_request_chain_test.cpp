@@ -1,5 +1,5 @@
 // How a payload is cut into work requests: every byte once, in order, within the NIC's limits.
-#include "p2p/transport/verbs/writes.hpp"
+#include "p2p/transport/verbs/work_request_chain.hpp"
 
 #include <gtest/gtest.h>
 
@@ -37,12 +37,12 @@ struct Cut {
 
 /// Cuts the pieces, a chain after another as a channel does, and checks each request.
 Cut cut(const std::vector<Piece>& pieces, std::uint32_t most_pieces, std::uint64_t max_message) {
-  const auto writes = std::make_unique<Writes>(most_pieces, max_message);
+  const auto writes = std::make_unique<WorkRequestChain>(most_pieces, max_message);
   Cut cut;
-  Remaining rest{.pieces = pieces, .to = kTarget};
+  PayloadCursor rest{.pieces = pieces, .to = kTarget};
   while (!rest.pieces.empty()) {
-    rest.cut(*writes);
-    EXPECT_LE(writes->count(), Writes::kMostRequests);
+    rest.fill(*writes);
+    EXPECT_LE(writes->count(), WorkRequestChain::kMostRequests);
     std::uint64_t chained = 0;
     for (const ibv_send_wr* request = writes->count() == 0 ? nullptr : writes->chain();
          request != nullptr; request = request->next) {
@@ -50,7 +50,7 @@ Cut cut(const std::vector<Piece>& pieces, std::uint32_t most_pieces, std::uint64
       EXPECT_EQ(request->wr.rdma.rkey, kTarget.key);
       EXPECT_EQ(request->opcode, IBV_WR_RDMA_WRITE);
       EXPECT_GT(request->num_sge, 0);
-      EXPECT_LE(request->num_sge, static_cast<int>(std::min(most_pieces, Writes::kMostPieces)));
+      EXPECT_LE(request->num_sge, static_cast<int>(std::min(most_pieces, WorkRequestChain::kMostPieces)));
       std::uint64_t bytes = 0;
       for (int i = 0; i < request->num_sge; ++i) {
         const ibv_sge& place = request->sg_list[i];
@@ -74,19 +74,19 @@ Cut cut(const std::vector<Piece>& pieces, std::uint32_t most_pieces, std::uint64
   return cut;
 }
 
-TEST(Writes, OfOnePieceThatFitsAreOne) {
+TEST(WorkRequestChain, OfOnePieceThatFitsAreOne) {
   const Cut one = cut({piece(0x1000, 4096)}, 16, 4096);
   EXPECT_EQ(one.requests, 1U);
   EXPECT_EQ(one.stretches, (std::vector<Stretch>{{0x1000, 4096, 1}}));
 }
 
-TEST(Writes, AreCutAtTheLargestMessage) {
+TEST(WorkRequestChain, AreCutAtTheLargestMessage) {
   EXPECT_EQ(cut({piece(0x1000, 4097)}, 16, 4096).requests, 2U);
   EXPECT_EQ(cut({piece(0x1000, 64 << 20)}, 16, 4096).requests, (64U << 20U) / 4096);
   EXPECT_EQ(cut({piece(0x1000, (64 << 20) + 1)}, 16, 1 << 20).requests, 65U);
 }
 
-TEST(Writes, GatherUpToTheLargestNumberOfPieces) {
+TEST(WorkRequestChain, GatherUpToTheLargestNumberOfPieces) {
   std::vector<Piece> pieces;
   for (std::uint64_t i = 0; i < 20; ++i) pieces.push_back(piece(0x10000 * (i + 1), 8));
   EXPECT_EQ(cut(pieces, 16, 1 << 20).requests, 2U);
@@ -95,7 +95,7 @@ TEST(Writes, GatherUpToTheLargestNumberOfPieces) {
   EXPECT_EQ(cut(pieces, 100, 1 << 20).requests, 2U) << "never more than there are places";
 }
 
-TEST(Writes, OfMoreThanFourGigabytesCoverEveryByte) {
+TEST(WorkRequestChain, OfMoreThanFourGigabytesCoverEveryByte) {
   const std::uint64_t bytes = (std::uint64_t{4} << 30U) + 8;
   for (const std::uint64_t largest : {1ULL << 30U, (1ULL << 31U), 0x7fffffffULL, 8ULL << 20U}) {
     const Cut large = cut({piece(1 << 20, bytes)}, 16, largest);
@@ -106,8 +106,8 @@ TEST(Writes, OfMoreThanFourGigabytesCoverEveryByte) {
   }
 }
 
-TEST(Writes, OfNothingAreOneEmptyRequest) {
-  Writes writes(16, 4096);
+TEST(WorkRequestChain, OfNothingAreOneEmptyRequest) {
+  WorkRequestChain writes(16, 4096);
   writes.begin(kTarget);
   EXPECT_EQ(writes.count(), 0U);
   writes.add_empty();
@@ -117,20 +117,20 @@ TEST(Writes, OfNothingAreOneEmptyRequest) {
   EXPECT_EQ(writes.bytes(), 0U);
 }
 
-TEST(Writes, HaveRoomForTheirEndWhenFull) {
-  Writes writes(1, 8);
+TEST(WorkRequestChain, HaveRoomForTheirEndWhenFull) {
+  WorkRequestChain writes(1, 8);
   writes.begin(kTarget);
-  Piece rest = piece(0x1000, 8 * Writes::kMostRequests);
+  Piece rest = piece(0x1000, 8 * WorkRequestChain::kMostRequests);
   writes.take(rest);
   EXPECT_EQ(rest.bytes, 0U);
   EXPECT_TRUE(writes.is_full());
   writes.add_empty();
-  EXPECT_EQ(writes.last().wr.rdma.remote_addr, kTarget.address + 8 * Writes::kMostRequests);
+  EXPECT_EQ(writes.last().wr.rdma.remote_addr, kTarget.address + 8 * WorkRequestChain::kMostRequests);
   EXPECT_EQ(writes.last().num_sge, 0);
 }
 
-TEST(Writes, AreInlineAllOrNone) {
-  Writes writes(1, 8);
+TEST(WorkRequestChain, AreInlineAllOrNone) {
+  WorkRequestChain writes(1, 8);
   writes.begin(kTarget);
   Piece rest = piece(0x1000, 24);
   writes.take(rest);
@@ -140,7 +140,7 @@ TEST(Writes, AreInlineAllOrNone) {
     EXPECT_NE(request->send_flags & IBV_SEND_INLINE, 0U);
 }
 
-TEST(Writes, CoverAnyPiecesExactly) {
+TEST(WorkRequestChain, CoverAnyPiecesExactly) {
   const std::uint64_t seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 random(seed);

@@ -1,10 +1,10 @@
-#include "p2p/transport/verbs/writes.hpp"
+#include "p2p/transport/verbs/work_request_chain.hpp"
 
 #include <algorithm>
 
 namespace weft::p2p::verbs {
 
-ibv_send_wr& Writes::open_request() noexcept {
+ibv_send_wr& WorkRequestChain::open_request() noexcept {
   ibv_send_wr& request = requests_[count_];
   request = {};
   request.opcode = IBV_WR_RDMA_WRITE;
@@ -17,7 +17,7 @@ ibv_send_wr& Writes::open_request() noexcept {
   return request;
 }
 
-void Writes::take(Piece& piece) noexcept {
+void WorkRequestChain::take(Piece& piece) noexcept {
   while (piece.bytes > 0) {
     const bool open =
         count_ > 0 && room_ > 0 && static_cast<std::uint32_t>(last().num_sge) < pieces_per_request_;
@@ -33,22 +33,22 @@ void Writes::take(Piece& piece) noexcept {
   }
 }
 
-void Writes::add_empty() noexcept { open_request(); }
+void WorkRequestChain::add_empty() noexcept { open_request(); }
 
-void Writes::send_inline() noexcept {
+void WorkRequestChain::send_inline() noexcept {
   for (std::uint32_t i = 0; i < count_; ++i) requests_[i].send_flags |= IBV_SEND_INLINE;
 }
 
-void Remaining::cut(Writes& writes) noexcept {
-  writes.begin(to);
+void PayloadCursor::fill(WorkRequestChain& chain) noexcept {
+  chain.begin(to);
   for (; !pieces.empty(); pieces = pieces.subspan(1), done = 0) {
     const Piece& whole = pieces.front();
     Piece rest{whole.data + done, whole.bytes - done, whole.key};
-    writes.take(rest);
+    chain.take(rest);
     done = whole.bytes - rest.bytes;
     if (rest.bytes != 0) break;
   }
-  to = writes.next();
+  to = chain.next();
 }
 
 }  // namespace weft::p2p::verbs

@@ -19,12 +19,12 @@ struct Piece {
 };
 
 /// A chain of WRITEs to consecutive remote memory. What doesn't fit any more is left for the next.
-class Writes {
+class WorkRequestChain {
  public:
   static constexpr std::uint32_t kMostRequests = 16;
   static constexpr std::uint32_t kMostPieces = 16;
 
-  Writes(std::uint32_t pieces_per_request, std::uint64_t max_message,
+  WorkRequestChain(std::uint32_t pieces_per_request, std::uint64_t max_message,
          std::uint32_t most_requests = kMostRequests) noexcept
       : pieces_per_request_(pieces_per_request < kMostPieces ? pieces_per_request : kMostPieces),
         max_message_(max_message),
@@ -65,13 +65,13 @@ class Writes {
 };
 
 /// What is left to be cut of pieces on their way to consecutive remote memory.
-struct Remaining {
+struct PayloadCursor {
   std::span<const Piece> pieces;
   RemoteMemory to;
   std::size_t done = 0;  ///< bytes of the first piece
 
   /// Begins a chain and fills it.
-  void cut(Writes& writes) noexcept;
+  void fill(WorkRequestChain& chain) noexcept;
 };
 
 }  // namespace weft::p2p::verbs
