@@ -232,7 +232,7 @@ Result<MessageInfo> MessageState::probe(int from, const Tag& tag, Deadline deadl
 
 std::optional<MessageInfo> MessageState::iprobe(int from, const Tag& tag) noexcept {
   if (!check("probe", from == kAnySource ? local_.rank : from, {}).ok()) return std::nullopt;
-  local_.waiter.look_and_move();
+  local_.waiter.poll_and_progress();
   progress();
   const Found found = find_kept(from, tag);
   if (found.arrived == nullptr) return std::nullopt;

@@ -169,7 +169,7 @@ Result<MessageInfo> MessageState::finish(MessageOperation& operation) noexcept {
 bool MessageState::test(const MessageRequest& request) noexcept {
   const MessageOperation* const operation = request.operation_;
   if (operation == nullptr || operation->stage == Stage::ended) return true;
-  local_.waiter.look_and_move();
+  local_.waiter.poll_and_progress();
   progress();
   return operation->stage == Stage::ended;
 }

@@ -90,7 +90,7 @@ bool Outgoing::open() noexcept {
   return true;
 }
 
-void Outgoing::look_at_credit() noexcept {
+void Outgoing::poll_credit() noexcept {
   const std::uint64_t credit = words().credit.load(std::memory_order_acquire);
   // The peer's word: one that makes no sense must not open the ring.
   if (credit > known_released_ && credit <= sent_) known_released_ = credit;
@@ -98,13 +98,13 @@ void Outgoing::look_at_credit() noexcept {
 
 bool Outgoing::has_credit() noexcept {
   if (sent_ - known_released_ < geometry_.cells) return true;
-  look_at_credit();
+  poll_credit();
   return sent_ - known_released_ < geometry_.cells;
 }
 
 bool Outgoing::long_is_free() noexcept {
   if (long_sequence_[next_long_] <= known_released_) return true;
-  look_at_credit();
+  poll_credit();
   return long_sequence_[next_long_] <= known_released_;
 }
 

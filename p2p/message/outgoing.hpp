@@ -103,7 +103,7 @@ class Outgoing {
   bool open() noexcept;
   bool has_credit() noexcept;
   bool long_is_free() noexcept;
-  void look_at_credit() noexcept;
+  void poll_credit() noexcept;
   /// Whether the staging's memory may be written again; a failure is noticed here.
   bool has_ended(std::uint64_t& posted) noexcept;
   /// One message: its head, and what follows it.

@@ -68,7 +68,7 @@ class Poller {
   /// A waiting thread looks, if nobody else does. Whether anything came, or could go.
   virtual bool poll() noexcept = 0;
   /// The same for one that does not go on waiting.
-  virtual void look() noexcept = 0;
+  virtual void poll_once() noexcept = 0;
   /// The caller is about to sleep: from now on what arrives rings the bell by itself.
   virtual void arm() noexcept = 0;
 };
@@ -115,14 +115,14 @@ class Waiter {
     return moved;
   }
   /// For who looks without waiting.
-  void look() const noexcept {
+  void poll_once() const noexcept {
     if (poller_ != nullptr) [[unlikely]]
-      both([](Poller& poller) { poller.look(); });
+      both([](Poller& poller) { poller.poll_once(); });
   }
   /// The same for the application's threads, which progress registered operations, too, as far as that
   /// goes without a wait.
-  void look_and_move() const noexcept {
-    look();
+  void poll_and_progress() const noexcept {
+    poll_once();
     progress_registry_.progress(false);
   }
   /// Waits where nothing wakes a sleeper any more: the rank's progress has stopped.
@@ -135,7 +135,7 @@ class Waiter {
         sleeper_->sleep(until);
       else
         sched_yield();
-      look();
+      poll_once();
     }
     return true;
   }
@@ -166,7 +166,7 @@ class Waiter {
     if (ready()) return WaitEnd::ready;
     const auto until = deadline.resolve(default_timeout_).when();
     if (!deadline.is_default() && sleeper_ == nullptr && Clock::now() >= until)
-      return look_once(ready, broken);
+      return check_once(ready, broken);
     if (comes_at_once(ready, until)) return WaitEnd::ready;
     return wait_on(ready, broken, until, about);
   }
@@ -220,7 +220,7 @@ class Waiter {
 
   /// A wait whose deadline was past when it began.
   template <typename Ready, typename Broken>
-  WaitEnd look_once(const Ready& ready, const Broken& broken) const noexcept {
+  WaitEnd check_once(const Ready& ready, const Broken& broken) const noexcept {
     (void)poll();
     progress_registry_.progress(true);
     if (ready()) return WaitEnd::ready;

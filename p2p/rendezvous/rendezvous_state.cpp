@@ -251,7 +251,7 @@ Status RendezvousState::send_encoded(int to, const KeyStep& at, const Codec& val
 bool RendezvousState::lent(int to, const KeyStep& at) noexcept {
   if (to < 0 || to >= local_.size || by_rank_[static_cast<std::size_t>(to)] == nullptr)
     return false;
-  local_.waiter.look();
+  local_.waiter.poll_once();
   const SessionLock lock(with(to));
   with(to).work();
   return with(to).lent(at);

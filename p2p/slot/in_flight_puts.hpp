@@ -47,7 +47,7 @@ class InFlightPuts {
     return put_in_flight;
   }
   /// Lets go of what has ended.
-  void look(Channel& channel) noexcept {
+  void poll(Channel& channel) noexcept {
     while (!empty()) {
       InFlightPut& put_in_flight = in_flight_[first_];
       const auto outcome = channel.outcome(put_in_flight.posted);

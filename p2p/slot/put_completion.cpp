@@ -40,7 +40,7 @@ void RemoteSlotState::follow(Moving moving, Request& request) noexcept {
 
 bool RemoteSlotState::is_flying(std::uint64_t ticket) noexcept {
   const std::lock_guard lock(pending_mutex_);
-  in_flight_.look(*owner_.channel);
+  in_flight_.poll(*owner_.channel);
   return in_flight_.holds_up(ticket);
 }
 
@@ -54,7 +54,7 @@ Status RemoteSlotState::in_flight_failure(const Status& why) const noexcept {
 
 bool RemoteSlotState::has_completed() noexcept {
   const std::lock_guard lock(pending_mutex_);
-  in_flight_.look(*owner_.channel);
+  in_flight_.poll(*owner_.channel);
   return in_flight_.empty();
 }
 

@@ -30,7 +30,7 @@ bool RemoteSlotState::has_credit() noexcept {
 
 Status RemoteSlotState::move(Moving& moving) noexcept {
   if (in_flight_.full()) [[unlikely]] {
-    in_flight_.look(*owner_.channel);
+    in_flight_.poll(*owner_.channel);
     moving.full = in_flight_.full();
     if (moving.full) return {};
   }
@@ -327,7 +327,7 @@ Status RemoteSlotState::put_outcome(std::uint64_t ticket) noexcept {
 Status RemoteSlotState::cancel_put(std::uint64_t ticket, bool& ended) noexcept {
   const std::lock_guard lock(pending_mutex_);
   if (done_ticket_.load(std::memory_order_relaxed) >= ticket) {
-    if (!dynamic()) in_flight_.look(*owner_.channel);
+    if (!dynamic()) in_flight_.poll(*owner_.channel);
     ended = dynamic() ? is_read(ticket) : !in_flight_.holds_up(ticket);
     if (ended) return outcome_of(ticket);
     return failure(Code::bad_argument, "cancel",

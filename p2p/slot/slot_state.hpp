@@ -115,7 +115,7 @@ class SlotState {
   std::uint64_t id() const noexcept { return id_; }
   bool forked() const noexcept { return local_.forked(); }
   /// Before saying that nothing has come.
-  void look_for_arrivals() const noexcept { local_.waiter.poll(); }
+  void poll_arrivals() const noexcept { local_.waiter.poll(); }
   Status fork_refusal(const char* operation) const noexcept {
     return local_.fork_refusal(operation, spec_.name);
   }

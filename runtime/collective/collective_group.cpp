@@ -122,7 +122,7 @@ bool CollectiveGroup::test(PlannedCall& call) noexcept {
   if (local_.forked()) return true;
   const auto owner = acquire();
   if (!call.under_way()) return true;
-  local_.waiter.look_and_move();
+  local_.waiter.poll_and_progress();
   advance();
   if (!call.under_way() || !broken()) return !call.under_way();
   break_off();

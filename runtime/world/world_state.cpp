@@ -320,7 +320,7 @@ void WorldState::before_sleep() {
     os::global_barrier();
   else
     p2p::full_barrier();
-  local.waiter.look();
+  local.waiter.poll_once();
   slots.serve_pending();
   rendezvous.serve();
   // Only now that the bell is armed again: what happens after the user looked rings it.

@@ -65,9 +65,9 @@ void SimRank::run(const std::function<void()>& task) {
 }
 
 void SimRank::turn_soon() noexcept {
-  if (std::exchange(look_due_, true)) return;
+  if (std::exchange(poll_due_, true)) return;
   scheduler_.at(scheduler_.now() + kTurnSoon, [this] {
-    look_due_ = false;
+    poll_due_ = false;
     turn();
   });
 }
@@ -79,7 +79,7 @@ void SimRank::turn() {
   scheduler_.note("turn", number(rank_), tasks_.size(), 0);
   for (const auto& task : std::exchange(tasks_, {}))
     if (alive_) task();
-  if (alive_ && !stopped_ && tasks_.empty() && look_) look_();
+  if (alive_ && !stopped_ && tasks_.empty() && poll_) poll_();
 }
 
 void SimRank::sleep(Clock::time_point until) noexcept {

@@ -36,7 +36,7 @@ class SimRank final : public Progress, public Sleeper {
   void post(std::function<void()> task) override;
   void run(const std::function<void()>& task) override;
   void turn_soon() noexcept override;
-  void before_sleep(std::function<void()> look) override { look_ = std::move(look); }
+  void before_sleep(std::function<void()> look) override { poll_ = std::move(look); }
 
   // Sleeper.
   void sleep(Clock::time_point until) noexcept override;
@@ -78,9 +78,9 @@ class SimRank final : public Progress, public Sleeper {
 
   bool stopped_ = true;
   bool turn_due_ = false;
-  bool look_due_ = false;
+  bool poll_due_ = false;
   std::vector<std::function<void()>> tasks_;
-  std::function<void()> look_;
+  std::function<void()> poll_;
 };
 
 }  // namespace weft::p2p::sim

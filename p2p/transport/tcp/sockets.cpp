@@ -90,7 +90,7 @@ void Sockets::tell_kernel_of_all() noexcept {
   for (const Watch& watch : watches_) tell_kernel(watch);
 }
 
-bool Sockets::look_at_all() noexcept {
+bool Sockets::poll_all() noexcept {
   bool moved = false;
   if (!are_few()) {
     if (last_ < watches_.size()) moved = watches_[last_].who->receive();
@@ -106,7 +106,7 @@ bool Sockets::look_at_all() noexcept {
 }
 
 bool Sockets::ask_kernel() noexcept {
-  if (are_few()) return look_at_all();
+  if (are_few()) return poll_all();
   bool moved = false;
   std::array<epoll_event, 32> events;
   const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
@@ -127,12 +127,12 @@ bool Sockets::poll() noexcept {
   // First: if the progress thread is at it, it is to leave it to this one.
   if (!polled_.load(std::memory_order_relaxed)) polled_.store(true, std::memory_order_relaxed);
   const std::unique_lock lock(mutex_, std::try_to_lock);
-  return !lock.owns_lock() || look_at_all();
+  return !lock.owns_lock() || poll_all();
 }
 
-void Sockets::look() noexcept {
+void Sockets::poll_once() noexcept {
   const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (lock.owns_lock()) look_at_all();
+  if (lock.owns_lock()) poll_all();
 }
 
 void Sockets::drain() noexcept {

@@ -46,7 +46,7 @@ class Sockets final : public Poller {
   bool are_polled() const noexcept { return !armed_.load(std::memory_order_relaxed); }
 
   bool poll() noexcept override;
-  void look() noexcept override;
+  void poll_once() noexcept override;
   void arm() noexcept override;
   /// Looks at all, until nothing comes; for who waits where nobody else looks.
   void drain() noexcept;
@@ -66,7 +66,7 @@ class Sockets final : public Poller {
   bool are_few() const noexcept { return watches_.size() <= kFew; }
   void tell_kernel(const Watch& watch) noexcept;
   void tell_kernel_of_all() noexcept;
-  bool look_at_all() noexcept;
+  bool poll_all() noexcept;
   bool ask_kernel() noexcept;
   void woken() noexcept;
 

@@ -160,7 +160,7 @@ std::optional<Status> TcpChannel::outcome(std::uint64_t posted) noexcept {
   if (number == 0) {
     if (has_failed()) return broken("put");
     flush();
-    rank_.sockets.look();
+    rank_.sockets.poll_once();
     number = stripe_end(stripe);
   }
   if (number == 0) return std::nullopt;
@@ -182,7 +182,7 @@ std::optional<Status> TcpChannel::outcome_of(std::uint64_t number, bool delivere
       transmit({.kind = Kind::ack_wanted, .sequence = ack_asked_}, {});
     }
   }
-  if (!has_ended()) rank_.sockets.look();
+  if (!has_ended()) rank_.sockets.poll_once();
   if (has_ended()) return Status{};
   return std::nullopt;
 }

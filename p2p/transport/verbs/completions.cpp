@@ -196,20 +196,20 @@ int Completions::poll(Queue& queue) noexcept {
   }
   if (count <= 0) {
     // Whoever waits for what has come goes on with it before this is done.
-    for (QueuePair* pair : queue.owing) pair->renew_receives();
+    for (QueuePair* pair : queue.owing) pair->repost_receives();
     queue.owing.clear();
     return count;
   }
   // Who has completions is settled once all were taken; most often it is one.
-  QueuePair* settled = nullptr;
+  QueuePair* batch_done = nullptr;
   for (int i = 0; i < count; ++i) {
     const std::uint32_t number = done[static_cast<std::size_t>(i)].qp_num;
-    if (settled != nullptr && settled->number() == number) continue;
-    settled = pair_of(queue, number);
-    if (settled == nullptr) continue;
-    settled->settle();
-    if (settled->owes_receives() && std::ranges::find(queue.owing, settled) == queue.owing.end())
-      queue.owing.push_back(settled);
+    if (batch_done != nullptr && batch_done->number() == number) continue;
+    batch_done = pair_of(queue, number);
+    if (batch_done == nullptr) continue;
+    batch_done->on_batch_done();
+    if (batch_done->owes_receives() && std::ranges::find(queue.owing, batch_done) == queue.owing.end())
+      queue.owing.push_back(batch_done);
   }
   local_.ring();
   return count;
@@ -230,7 +230,7 @@ bool Completions::poll() noexcept {
   return came;
 }
 
-void Completions::look() noexcept {
+void Completions::poll_once() noexcept {
   if (inline_) try_poll(*queues_.front());
 }
 
@@ -254,7 +254,7 @@ void Completions::drain() noexcept {
 }
 
 void Completions::arm() noexcept {
-  if (inline_ && !arm(*queues_.front())) look_soon();
+  if (inline_ && !arm(*queues_.front())) schedule_poll();
 }
 
 bool Completions::arm(Queue& queue) noexcept {
@@ -276,7 +276,7 @@ void Completions::take_events(Queue& queue) noexcept {
   queue.armed.store(false);
 }
 
-void Completions::look_soon() noexcept {
+void Completions::schedule_poll() noexcept {
   if (!wanted_.exchange(true)) tick_after(kFirstTickNanoseconds);
 }
 
@@ -291,7 +291,7 @@ void Completions::tick() noexcept {
     for (int i = 0; i < kMostBatches && try_poll(*queues_.front()); ++i) {
     }
   const bool was_wanted = wanted_.exchange(false);
-  if (was_wanted && look_) look_();
+  if (was_wanted && poll_) poll_();
   if (!inline_) return;
   // While somebody polls, an armed queue would wake this thread for each message.
   const bool was_polled = polled_.exchange(false);

@@ -48,7 +48,7 @@ class Completions final : public Poller {
   /// Whether there are no threads.
   bool is_inline() const noexcept { return inline_; }
   bool poll() noexcept override;
-  void look() noexcept override;
+  void poll_once() noexcept override;
   void arm() noexcept override;
   /// For who needs room that completions give back: looks, or lets those look that do.
   void help() noexcept;
@@ -56,10 +56,10 @@ class Completions final : public Poller {
   /// the queues hold.
   void drain() noexcept;
   /// Something waits for room and nobody may be polling: look soon.
-  void look_soon() noexcept;
+  void schedule_poll() noexcept;
   /// Before anything is bound: called, with any queue's lock held by nobody, whenever somebody
-  /// looks because of look_soon().
-  void on_look(std::function<void()> look) { look_ = std::move(look); }
+  /// looks because of schedule_poll().
+  void on_poll(std::function<void()> poll_hook) { poll_ = std::move(poll_hook); }
 
   /// From now on `stop()` the threads are gone and nobody polls but by drain().
   void stop() noexcept;
@@ -105,10 +105,10 @@ class Completions final : public Poller {
   std::vector<std::unique_ptr<Queue>> queues_;
   os::Fd timer_;
   os::Fd stop_;
-  std::function<void()> look_;
+  std::function<void()> poll_;
   long tick_ns_ = kFirstTickNanoseconds;  ///< the progress thread's
   std::atomic<bool> polled_{false};       ///< somebody has polled since the last tick
-  std::atomic<bool> wanted_{false};       ///< somebody called look_soon() since the last tick
+  std::atomic<bool> wanted_{false};       ///< somebody called schedule_poll() since the last tick
   std::atomic<bool> stopping_{false};
 };
 

@@ -89,9 +89,9 @@ void VerbsChannel::post_reads(Getting& get) noexcept {
     if (!gather_reads(get, end, reads)) return;
     const std::lock_guard lock(pair.mutex());
     if (has_failed()) return;
-    if (!pair.has_room_for(reads.count, 0)) return rank_.completions.look_soon();
+    if (!pair.has_room_for(reads.count, 0)) return rank_.completions.schedule_poll();
     const int error = pair.post(reads.works.data(), reads.count, 0, true);
-    if (error == ENOMEM) return rank_.completions.look_soon();
+    if (error == ENOMEM) return rank_.completions.schedule_poll();
     get.number = pair.posted();  // where it failed, too, some of them may be read yet
     if (error != 0) {
       get.end = give_up(error);

@@ -90,7 +90,7 @@ void VerbsChannel::go_on(LongPut& put) noexcept {
     long_puts_count_.fetch_sub(1, std::memory_order_release);
   } else {
     // Nothing may be under way whose end would tell of room: the peer may have to post receives.
-    rank_.completions.look_soon();
+    rank_.completions.schedule_poll();
   }
 }
 

@@ -39,7 +39,7 @@ std::optional<Status> VerbsChannel::outcome(std::uint64_t posted) noexcept {
   if (has_failed()) {
     // Not before the NIC has let go of the memory.
     flush();
-    rank_.completions.look();
+    rank_.completions.poll_once();
     if (!has_ended(posted)) return std::nullopt;
     return all_pairs(posted, has_succeeded) ? Status{} : broken("put");
   }

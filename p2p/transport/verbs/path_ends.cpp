@@ -60,10 +60,10 @@ void VerbsFabric::on_refused(Partner& partner, const Status& why) {
   partner.verdict_at = Clock::now() + kVerdict;
 }
 
-void VerbsFabric::look_after(Partner& partner) {
+void VerbsFabric::poll_partner(Partner& partner) {
   if (partner.channel == nullptr || partner.has_ended) return;
   if (partner.refusal.ok())
-    partner.channel->nudge();
+    partner.channel->kick();
   else if (Clock::now() >= partner.verdict_at)
     lose(partner, partner.refusal);
 }

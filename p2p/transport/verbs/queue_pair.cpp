@@ -168,7 +168,7 @@ void QueuePair::ask_for_completion() noexcept {
   if (signaled_ > ended_.load(std::memory_order_relaxed)) return;  // asked again when that has come
   if (post_nothing() == ENOMEM) {
     unasked_.store(true, std::memory_order_relaxed);
-    completions_.look_soon();
+    completions_.schedule_poll();
   }
 }
 
@@ -189,13 +189,13 @@ int QueuePair::post_nothing() noexcept {
   return 0;
 }
 
-void QueuePair::nudge() noexcept {
+void QueuePair::kick() noexcept {
   if (!connected_.load(std::memory_order_acquire)) return;
   const std::lock_guard lock(mutex_);
   const std::uint64_t ended = ended_.load(std::memory_order_acquire);
-  const bool is_stuck = ended == std::exchange(ended_at_nudge_, ended) && ended < posted_at_nudge_;
+  const bool is_stuck = ended == std::exchange(ended_at_kick_, ended) && ended < posted_at_kick_;
   if (is_stuck) (void)post_nothing();
-  posted_at_nudge_ = posted_.load(std::memory_order_relaxed);
+  posted_at_kick_ = posted_.load(std::memory_order_relaxed);
 }
 
 int QueuePair::post_receives() noexcept {
@@ -251,7 +251,7 @@ void QueuePair::received(const ibv_wc& completion) noexcept {
   used_[used_count_++] = slot;
 }
 
-void QueuePair::renew_receives() noexcept {
+void QueuePair::repost_receives() noexcept {
   if (used_count_ == 0) return;
   if (post_receives() != 0) {
     used_count_ = 0;
@@ -261,9 +261,9 @@ void QueuePair::renew_receives() noexcept {
   if (receives_unreported() >= kReportEvery) report_receives();
 }
 
-void QueuePair::settle() noexcept {
+void QueuePair::on_batch_done() noexcept {
   if (used_count_ >= kReportEvery)
-    renew_receives();
+    repost_receives();
   else if (receives_unreported() >= kReportEvery)  // there was no room for it before
     report_receives();
   if (!std::exchange(sends_ended_, false)) return;

@@ -98,13 +98,13 @@ class QueuePair {
   /// Makes sure that the end of everything posted so far will show.
   void ask_for_completion() noexcept;
   /// Asks again if there was no room to ask.
-  void repeat_question() noexcept {
+  void retry_request() noexcept {
     if (unasked_.load(std::memory_order_relaxed)) ask_for_completion();
   }
   /// Progress thread, a few times a second: where nothing of what is under way has ended since the
   /// last time, posts something small behind it. That sets a driver going again which has stopped
   /// sending again (rdma_rxe); to others it is a request like any other.
-  void nudge() noexcept;
+  void kick() noexcept;
   /// Everything under way is flushed; nothing of the peer arrives any more. Any thread.
   void to_error() noexcept;
 
@@ -119,10 +119,10 @@ class QueuePair {
   // The completion queue's.
   void completed(const ibv_wc& completion) noexcept;
   /// After a batch of them.
-  void settle() noexcept;
+  void on_batch_done() noexcept;
   /// Nothing has completed for once: receives that were used are posted again, and reported to the
   /// peer. Until then they are not, but for many.
-  void renew_receives() noexcept;
+  void repost_receives() noexcept;
   bool owes_receives() const noexcept { return used_count_ != 0; }
 
  private:
@@ -167,8 +167,8 @@ class QueuePair {
   std::uint64_t reported_ = 0;  ///< receives that the peer was told of
   std::atomic<std::uint64_t> succeeded_{0};
   std::atomic<std::uint64_t> ended_{0};
-  std::uint64_t ended_at_nudge_ = 0;
-  std::uint64_t posted_at_nudge_ = 0;
+  std::uint64_t ended_at_kick_ = 0;
+  std::uint64_t posted_at_kick_ = 0;
 
   // The completion queue's.
   std::atomic<std::uint64_t> seen_{0};

@@ -232,7 +232,7 @@ void VerbsChannel::send(std::span<const std::byte> message) {
   if (state_.load() == State::unopened)
     rank_.first_use(peer_);
   else
-    rank_.completions.look_soon();
+    rank_.completions.schedule_poll();
 }
 
 void VerbsChannel::write_word(RemoteMemory word, std::uint64_t value, Notify notify) noexcept {
@@ -251,7 +251,7 @@ void VerbsChannel::write_word(RemoteMemory word, std::uint64_t value, Notify not
     return out_of_memory("a word that it is to get");
   }
   waiting_.store(true);
-  rank_.completions.look_soon();
+  rank_.completions.schedule_poll();
 }
 
 void VerbsChannel::notify() noexcept {
@@ -264,7 +264,7 @@ void VerbsChannel::notify() noexcept {
   }
   ack_waiting_ = true;
   waiting_.store(true);
-  rank_.completions.look_soon();
+  rank_.completions.schedule_poll();
 }
 
 void VerbsChannel::has_room() noexcept {
@@ -273,7 +273,7 @@ void VerbsChannel::has_room() noexcept {
 }
 
 void VerbsChannel::flush() noexcept {
-  for (const auto& pair : pairs_) pair->repeat_question();
+  for (const auto& pair : pairs_) pair->retry_request();
   if (!waiting_.load(std::memory_order_acquire) &&
       long_puts_count_.load(std::memory_order_acquire) == 0)
     return;
@@ -295,16 +295,16 @@ void VerbsChannel::flush() noexcept {
     ack_waiting_ = !post_notification(pair, Immediate::kAck);
   }
   waiting_.store(ack_waiting_ || !words_waiting_.empty() || !messages_waiting_.empty());
-  if (waiting_.load()) rank_.completions.look_soon();
+  if (waiting_.load()) rank_.completions.schedule_poll();
 }
 
 bool VerbsChannel::owns(const ibv_qp* qp) const noexcept {
   return std::any_of(pairs_.begin(), pairs_.end(), [&](const auto& p) { return p->get() == qp; });
 }
 
-void VerbsChannel::nudge() noexcept {
+void VerbsChannel::kick() noexcept {
   if (!is_open()) return;
-  for (const auto& pair : pairs_) pair->nudge();
+  for (const auto& pair : pairs_) pair->kick();
 }
 
 bool VerbsChannel::is_idle() noexcept {
@@ -361,7 +361,7 @@ void VerbsChannel::take_messages(const std::function<void(std::span<const std::b
       for (std::size_t i = 0; i < pairs_.size(); ++i)
         // Something that was sent before it is still on its way by another queue pair.
         if (pairs_[i]->notifications_seen() < inbox_.front().head.notified[i]) {
-          rank_.completions.look_soon();
+          rank_.completions.schedule_poll();
           return;
         }
       message = std::move(inbox_.front());

@@ -108,7 +108,7 @@ class VerbsChannel final : public Channel, public QueuePairEvents {
   /// Posts what waits for room. Any thread that holds no lock of a queue pair.
   void flush() noexcept;
   /// Progress thread, a few times a second.
-  void nudge() noexcept;
+  void kick() noexcept;
   /// Whether everything posted or waiting has gone out and was received.
   bool is_idle() noexcept;
 

@@ -17,7 +17,7 @@ namespace {
 /// So many peers at least have room in the completion queues of a rank that connects on first use.
 constexpr int kLeastPeers = 128;
 /// Longer than what is merely slow takes, but where hosts are emulated.
-constexpr std::chrono::milliseconds kNudge{250};
+constexpr std::chrono::milliseconds kKick{250};
 /// How long a rank that goes waits for what it said last to arrive.
 constexpr std::chrono::milliseconds kFarewell{1000};
 
@@ -138,7 +138,7 @@ void VerbsFabric::start_device() {
                                                                  .staging = local_.staging,
                                                                  .adopted = local_.adopted});
   completions_ = std::make_unique<Completions>(*device_, local_, progress_, peers);
-  completions_->on_look([this] { look(); });
+  completions_->on_poll([this] { poll(); });
   if (completions_->is_inline()) local_.waiter.add_poller(*completions_);
   shared_.emplace(VerbsRank{
       .device = *device_,
@@ -167,10 +167,10 @@ void VerbsFabric::start_device() {
             if (met) connector_.send(peer, message);
             return met;
           }});
-  nudges_ = std::make_unique<Timer>(progress_, kNudge, [this](std::uint64_t) {
-    for (Partner& partner : partners_) look_after(partner);
+  kicks_ = std::make_unique<Timer>(progress_, kKick, [this](std::uint64_t) {
+    for (Partner& partner : partners_) poll_partner(partner);
   });
-  nudges_->start();
+  kicks_->start();
   given_back_ = local_.adopted->on_release([this](std::uint32_t chunk) {
     progress_.post([this, chunk] {
       for (const Partner& partner : partners_)
@@ -311,7 +311,7 @@ void VerbsFabric::take_messages(Partner& partner) {
       [&](std::span<const std::byte> bytes) { events_.message(partner.rank, bytes); });
 }
 
-void VerbsFabric::look() {
+void VerbsFabric::poll() {
   for (Partner& partner : partners_) {
     if (partner.channel == nullptr) continue;
     partner.channel->flush();
