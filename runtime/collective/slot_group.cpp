@@ -139,7 +139,7 @@ bool SlotGroup::combine_piece(PlannedCall& call) noexcept {
   for (int r = 0; r < size(); ++r)
     if (r != me_ && first_part(call, r, me_).moves && link(r)->held() == nullptr) return false;
   const std::size_t share = share_bytes(call, me_);
-  const Piece piece = Schedule::cut(share, combined_);
+  const Piece piece = PieceSchedule::cut(share, combined_);
   const auto own = static_cast<std::size_t>(share_of(call, me_).first) * task.element + combined_;
   sources_.clear();
   targets_.clear();

@@ -6,7 +6,7 @@ namespace weft::detail {
 namespace {
 
 /// Room for what is ahead of both parts.
-constexpr std::uint32_t kDepth = 2 * Schedule::kAhead;
+constexpr std::uint32_t kDepth = 2 * PieceSchedule::kAhead;
 
 Shape bytes_of(std::size_t size) { return {static_cast<std::int64_t>(size)}; }
 
@@ -41,8 +41,8 @@ void SlotLink::attach(Deadline deadline) {
 void SlotLink::expect(const PieceHead& head, const Sending& sending,
                       const Taking& taking) noexcept {
   head_ = head;
-  head_.total = sending.schedule.first_bytes();
-  in_total_ = taking.schedule.first_bytes();
+  head_.total = sending.piece_schedule.first_bytes();
+  in_total_ = taking.piece_schedule.first_bytes();
   sending_ = sending;
   taking_ = taking;
 }
@@ -60,13 +60,13 @@ Status SlotLink::step(std::size_t results) noexcept {
 }
 
 Status SlotLink::send_some(std::size_t results) noexcept {
-  while (!sending_.schedule.over()) {
-    const Piece piece = sending_.schedule.next();
+  while (!sending_.piece_schedule.over()) {
+    const Piece piece = sending_.piece_schedule.next();
     if (piece.second && piece.number >= results) break;
     if (!has_room()) return status_;
     const Source& part = piece.second ? sending_.second : sending_.first;
     put({part.bytes, part.offset + piece.offset}, piece.bytes, piece.headed);
-    sending_.schedule.pass(piece);
+    sending_.piece_schedule.pass(piece);
   }
   return reap();
 }
@@ -146,8 +146,8 @@ void SlotLink::watch() noexcept {
 bool SlotLink::quiet() noexcept { return !reap().ok() || !busy(); }
 
 Status SlotLink::take_some() noexcept {
-  while (!taking_.schedule.over() && !held_ && !unexpected_) {
-    const Piece piece = taking_.schedule.next();
+  while (!taking_.piece_schedule.over() && !held_ && !unexpected_) {
+    const Piece piece = taking_.piece_schedule.next();
     if (!has_come()) return {};
     Result<Arrival> arrival = next_arrival();
     if (!arrival.ok()) return arrival.status();
@@ -161,9 +161,9 @@ Status SlotLink::take_some() noexcept {
     } else if (piece.bytes > 0) {
       copy(to + piece.offset, data + ahead, piece.bytes);
     }
-    taking_.schedule.pass(piece);
+    taking_.piece_schedule.pass(piece);
   }
-  if (taking_.schedule.over() && !held_) watch();
+  if (taking_.piece_schedule.over() && !held_) watch();
   return status_;
 }
 

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "p2p/slot/slot_table.hpp"
-#include "runtime/collective/schedule.hpp"
+#include "runtime/collective/piece_schedule.hpp"
 #include "runtime/collective/signature.hpp"
 #include "weft/slot.hpp"
 
@@ -34,12 +34,12 @@ class SlotLink {
     std::size_t offset = 0;
   };
   struct Sending {
-    Schedule schedule{};
+    PieceSchedule piece_schedule{};
     Source first{};
     Source second{};
   };
   struct Taking {
-    Schedule schedule{};
+    PieceSchedule piece_schedule{};
     std::byte* first = nullptr;  ///< null: each piece of the first part is held to be combined
     std::byte* second = nullptr;
   };
@@ -77,9 +77,9 @@ class SlotLink {
   const Status& status() const noexcept { return status_; }
 
   /// Whether all was put; puts may be under way.
-  bool all_put() const noexcept { return sending_.schedule.over(); }
+  bool all_put() const noexcept { return sending_.piece_schedule.over(); }
   bool sent() const noexcept { return all_put() && !busy(); }
-  bool taken() const noexcept { return taking_.schedule.over() && !held_; }
+  bool taken() const noexcept { return taking_.piece_schedule.over() && !held_; }
   /// Whether something has come that was not let go.
   bool at_hand() noexcept { return held_ || has_come(); }
   /// Whether nothing that was put is under way.
@@ -111,7 +111,7 @@ class SlotLink {
   std::shared_ptr<SlotState> slot_;
   std::shared_ptr<RemoteSlotState> remote_;
   Tensor stage_;
-  std::array<Request, 2 * Schedule::kAhead> requests_;  ///< of puts, by their number
+  std::array<Request, 2 * PieceSchedule::kAhead> requests_;  ///< of puts, by their number
   std::size_t put_ = 0;
   std::size_t oldest_ = 0;  ///< that may still be under way
 

@@ -32,12 +32,12 @@ struct Piece {
 /// part begins with a piece that bears a head, even where it has no bytes. Parts of one size
 /// are cut in the same places. The first part is never more than kAhead pieces ahead of the second,
 /// which can be sent once the same pieces of all ranks' first parts have come.
-class Schedule {
+class PieceSchedule {
  public:
   static constexpr std::size_t kAhead = 4;
 
-  Schedule() = default;
-  Schedule(bool moves, std::size_t first, std::size_t second) noexcept
+  PieceSchedule() = default;
+  PieceSchedule(bool moves, std::size_t first, std::size_t second) noexcept
       : moves_(moves), bytes_{first, second} {}
 
   bool over() const noexcept { return !first_left() && !second_left(); }
