@@ -63,7 +63,7 @@ constexpr std::array<SettingSpec, static_cast<std::size_t>(Setting::count_)> kTa
      "where recordings go when a rank fails or SIGTERM comes; empty: no file is ever made"},
     {Setting::coll, "WEFT_COLL", SettingType::text, "",
      "operation[@from..to]=algorithm[,...], such as all_reduce@64k..1m=ring,broadcast=doubling; "
-     "algorithms: direct, whole, ring, halving, doubling, two_level, auto",
+     "algorithms: direct, allgather_then_reduce, ring, halving, doubling, two_level, auto",
      "which algorithm collectives between hosts go by, by the tensor's bytes; empty: the quickest"},
     {Setting::coll_costs, "WEFT_COLL_COSTS", SettingType::text, "", "a file that weft-tune has written",
      "what links and processors cost, by which the quickest algorithm is found"},

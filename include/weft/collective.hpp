@@ -72,7 +72,7 @@ enum class CollectiveKind : std::uint8_t {
 enum class Algorithm : std::uint8_t {
   automatic,  ///< whichever should be quickest: by WEFT_COLL, or by what links and processors cost
   direct,     ///< everybody with everybody: each rank combines its share for all. Every call can
-  whole,      ///< whole tensors to all, and everybody combines for itself: reduce, all_reduce, scan
+  allgather_then_reduce,  ///< whole tensors to all, and everybody combines for itself: reduce, all_reduce, scan
   ring,       ///< from neighbour to neighbour: all_reduce, reduce_scatter, all_gather, broadcast
   halving,    ///< halves with ever other ranks, then back: all_reduce of 2, 4, 8, ... ranks
   doubling,   ///< with ever other ranks: all_reduce, broadcast, barrier

@@ -5,7 +5,7 @@
 namespace weft::detail {
 namespace {
 
-using Place = Move::Place;
+using Place = Step::Place;
 
 /// Halves begin at whole cache lines of any type where there is more than one.
 constexpr std::int64_t kAligned = 64;

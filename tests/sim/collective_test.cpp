@@ -19,7 +19,7 @@ namespace {
 
 using p2p::sim::Random;
 
-constexpr std::array kAlgorithms{Algorithm::automatic, Algorithm::direct,   Algorithm::whole,
+constexpr std::array kAlgorithms{Algorithm::automatic, Algorithm::direct,   Algorithm::allgather_then_reduce,
                                  Algorithm::ring,      Algorithm::doubling, Algorithm::halving};
 
 /// How calls of all ranks have ended.

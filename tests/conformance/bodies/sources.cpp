@@ -17,7 +17,7 @@ using tests::pattern_of;
 constexpr std::array kDTypes{DType::f64, DType::f32, DType::f16, DType::bf16,   DType::i64,
                              DType::i32, DType::i8,  DType::u8,  DType::boolean};
 
-/// Puts what `parts` hold, whose bytes one behind the other are those of `whole`.
+/// Puts what `parts` hold, whose bytes one behind the other are those of `allgather_then_reduce`.
 void put_and_compare(World& world, RingEdge& edge, std::span<const Tensor> parts,
                      const Tensor& whole, const std::string& what) {
   const Check check(world);

@@ -265,7 +265,7 @@ class RoundTheRing {
 /// One that can serve the call between hosts, or none.
 Algorithm some_algorithm(unsigned kind, unsigned draw) {
   constexpr std::array kReduce{Algorithm::automatic, Algorithm::ring, Algorithm::doubling,
-                               Algorithm::whole};
+                               Algorithm::allgather_then_reduce};
   constexpr std::array kBroadcast{Algorithm::automatic, Algorithm::ring, Algorithm::doubling,
                                   Algorithm::direct};
   if (kind == 0) return kReduce[draw % kReduce.size()];

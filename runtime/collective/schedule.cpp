@@ -1,4 +1,4 @@
-#include "runtime/collective/program.hpp"
+#include "runtime/collective/schedule.hpp"
 
 #include <algorithm>
 
@@ -36,11 +36,11 @@ std::vector<Region> equal_parts(Region whole, std::size_t parts) {
   return regions;
 }
 
-/// Of each rank's part, what goes in one of the lanes.
-std::vector<Region> slices_of(const std::vector<std::int64_t>& offsets, int lane, int lanes) {
+/// Of each rank's part, what goes in one of the channels.
+std::vector<Region> slices_of(const std::vector<std::int64_t>& offsets, int channel, int channels) {
   std::vector<Region> slices;
   for (std::size_t i = 0; i + 1 < offsets.size(); ++i)
-    slices.push_back(part_of({offsets[i], offsets[i + 1] - offsets[i]}, lane, lanes));
+    slices.push_back(part_of({offsets[i], offsets[i + 1] - offsets[i]}, channel, channels));
   return slices;
 }
 
@@ -80,7 +80,7 @@ void find_levels(const Hosts& hosts, int rank, Levels& levels) {
 
 class Maker {
  public:
-  Maker(Algorithm algorithm, const ProgramTask& task, const Hosts& hosts, int rank)
+  Maker(Algorithm algorithm, const ScheduleTask& task, const Hosts& hosts, int rank)
       : algorithm_(algorithm),
         task_(task),
         hosts_(hosts),
@@ -88,18 +88,18 @@ class Maker {
         ranks_(everybody(ranks_of(hosts))),
         all_{ranks_, rank} {}
 
-  std::optional<Program> make() {
+  std::optional<Schedule> make() {
     if (!goes_by_rounds(algorithm_, task_.kind) || ranks_.size() < 2) return std::nullopt;
-    const int lanes =
-        static_cast<int>(std::clamp<std::int64_t>(task_.count, 1, std::max(1, task_.lanes)));
+    const int channels =
+        static_cast<int>(std::clamp<std::int64_t>(task_.count, 1, std::max(1, task_.channels)));
     const bool parts = task_.kind == Kind::reduce_scatter || task_.kind == Kind::all_gather;
-    for (int lane = 0; lane < lanes; ++lane) {
-      Rounds rounds(moves_, lane);
-      if (!(parts ? add_parts(rounds, slices_of(task_.offsets, lane, lanes))
-                  : add(rounds, part_of({0, task_.count}, lane, lanes))))
+    for (int channel = 0; channel < channels; ++channel) {
+      Rounds rounds(moves_, channel);
+      if (!(parts ? add_parts(rounds, slices_of(task_.offsets, channel, channels))
+                  : add(rounds, part_of({0, task_.count}, channel, channels))))
         return std::nullopt;
     }
-    return Program(std::move(moves_), static_cast<int>(ranks_.size()), lanes);
+    return Schedule(std::move(moves_), static_cast<int>(ranks_.size()), channels);
   }
 
  private:
@@ -118,21 +118,21 @@ class Maker {
   /// By ring: one of each rank's.
   bool add_parts(Rounds& rounds, const std::vector<Region>& parts) {
     if (task_.kind == Kind::all_gather) {
-      gather_by_ring(rounds, all_, parts, Move::Place::in);
+      gather_by_ring(rounds, all_, parts, Step::Place::in);
       return true;
     }
     if (!task_.any_order) return false;
-    Move::Place own = Move::Place::in;
+    Step::Place own = Step::Place::in;
     for (const Region& part : parts) own = begin(rounds, part);
     scatter_by_ring(rounds, all_, parts, own);
     rounds.finish(parts[static_cast<std::size_t>(rank_)]);
     return true;
   }
 
-  Move::Place begin(Rounds& rounds, Region region) const {
-    if (!task_.widens) return Move::Place::in;
-    rounds.widen(region);
-    return Move::Place::sum;
+  Step::Place begin(Rounds& rounds, Region region) const {
+    if (!task_.widens) return Step::Place::in;
+    rounds.upcast(region);
+    return Step::Place::sum;
   }
 
   bool add_broadcast(Rounds& rounds, Region region) {
@@ -189,14 +189,14 @@ class Maker {
     }
   }
 
-  static void reduce_by_ring(Rounds& rounds, Members members, Region region, Move::Place own) {
+  static void reduce_by_ring(Rounds& rounds, Members members, Region region, Step::Place own) {
     const auto parts = equal_parts(region, members.ranks.size());
     scatter_by_ring(rounds, members, parts, own);
     rounds.finish(parts[static_cast<std::size_t>(members.me)]);
-    gather_by_ring(rounds, members, parts, Move::Place::out);
+    gather_by_ring(rounds, members, parts, Step::Place::out);
   }
 
-  static void reduce_by_halving(Rounds& rounds, Members members, Region region, Move::Place own) {
+  static void reduce_by_halving(Rounds& rounds, Members members, Region region, Step::Place own) {
     const auto trail = scatter_by_halving(rounds, members, region, own);
     rounds.finish(trail.back().kept);
     gather_by_halving(rounds, members, trail);
@@ -208,7 +208,7 @@ class Maker {
     Levels levels;
     find_levels(hosts_, rank_, levels);
     const Members& mates = levels.mates;
-    const Move::Place own = begin(rounds, region);
+    const Step::Place own = begin(rounds, region);
     if (is_power_of_two(mates.ranks.size())) {
       const auto trail = scatter_by_halving(rounds, mates, region, own);
       reduce_across(rounds, levels.across, trail.back().kept);
@@ -224,37 +224,37 @@ class Maker {
 
   void reduce_across(Rounds& rounds, const Members& across, Region region) const {
     if (is_power_of_two(across.ranks.size()))
-      reduce_by_halving(rounds, across, region, Move::Place::sum);
+      reduce_by_halving(rounds, across, region, Step::Place::sum);
     else if (task_.any_order)
-      reduce_by_ring(rounds, across, region, Move::Place::sum);
+      reduce_by_ring(rounds, across, region, Step::Place::sum);
     else
-      reduce_by_doubling(rounds, across, region, Move::Place::sum);
+      reduce_by_doubling(rounds, across, region, Step::Place::sum);
   }
 
   const Algorithm algorithm_;
-  const ProgramTask& task_;
+  const ScheduleTask& task_;
   const Hosts& hosts_;
   const int rank_;
   const std::vector<int> ranks_;
   const Members all_;
-  std::vector<Move> moves_;
+  std::vector<Step> moves_;
 };
 
 }  // namespace
 
-Program::Program(std::vector<Move> moves, int ranks, int lanes)
+Schedule::Schedule(std::vector<Step> moves, int ranks, int channels)
     : moves_(std::move(moves)),
       sends_(static_cast<std::size_t>(ranks)),
       takes_(static_cast<std::size_t>(ranks)),
-      lanes_(static_cast<std::size_t>(lanes)) {
-  std::stable_sort(moves_.begin(), moves_.end(), [](const Move& a, const Move& b) {
-    return a.round != b.round ? a.round < b.round : a.lane < b.lane;
+      channels_(static_cast<std::size_t>(channels)) {
+  std::stable_sort(moves_.begin(), moves_.end(), [](const Step& a, const Step& b) {
+    return a.round != b.round ? a.round < b.round : a.channel < b.channel;
   });
   for (std::uint32_t i = 0; i < moves_.size(); ++i) {
-    const Move& move = moves_[i];
-    lanes_[static_cast<std::size_t>(move.lane)].push_back(i);
+    const Step& move = moves_[i];
+    channels_[static_cast<std::size_t>(move.channel)].push_back(i);
     rounds_ = std::max(rounds_, move.round + 1);
-    if (move.what == Move::What::send) sends_[static_cast<std::size_t>(move.peer)].push_back(i);
+    if (move.what == Step::What::send) sends_[static_cast<std::size_t>(move.peer)].push_back(i);
     if (move.comes()) takes_[static_cast<std::size_t>(move.peer)].push_back(i);
   }
 }
@@ -277,7 +277,7 @@ bool goes_by_rounds(Algorithm algorithm, CollectiveKind kind) noexcept {
   }
 }
 
-std::optional<Program> make_program(Algorithm algorithm, const ProgramTask& task,
+std::optional<Schedule> make_schedule(Algorithm algorithm, const ScheduleTask& task,
                                     const Hosts& hosts, int rank) {
   return Maker(algorithm, task, hosts, rank).make();
 }

@@ -7,14 +7,14 @@
 #include <span>
 #include <vector>
 
-#include "runtime/collective/program.hpp"
+#include "runtime/collective/schedule.hpp"
 #include "runtime/collective/reducer.hpp"
 #include "runtime/collective/slot_link.hpp"
 
 namespace weft::detail {
 
 /// Where a program's elements are: tensors of bytes.
-struct ProgramTensors {
+struct ScheduleTensors {
   Tensor in{};
   Tensor sum{};
   Tensor out{};
@@ -25,15 +25,15 @@ struct ProgramTensors {
 };
 
 /// Moves larger than a piece are made piece by piece. No memory is allocated once it is made.
-class ProgramRun {
+class ScheduleRun {
  public:
   using Links = std::span<const std::unique_ptr<SlotLink>>;  ///< by rank; none to itself
 
-  ProgramRun(Program program, ProgramTensors tensors);
+  ScheduleRun(Schedule schedule, ScheduleTensors tensors);
 
   /// Bytes that travel to a rank, and from it: what heads say.
-  std::uint64_t bytes_to(int peer) const noexcept { return bytes(program_.sends(peer)); }
-  std::uint64_t bytes_from(int peer) const noexcept { return bytes(program_.takes(peer)); }
+  std::uint64_t bytes_to(int peer) const noexcept { return bytes(schedule_.sends(peer)); }
+  std::uint64_t bytes_from(int peer) const noexcept { return bytes(schedule_.takes(peer)); }
 
   /// From the beginning.
   void restart() noexcept;
@@ -41,13 +41,13 @@ class ProgramRun {
   /// link has an unexpected head.
   Status step(Links links, Reducer* reducer) noexcept;
   /// Whether all moves were made; puts may be under way.
-  bool made() const noexcept { return made_ == program_.moves().size(); }
+  bool made() const noexcept { return made_ == schedule_.moves().size(); }
   /// Whether something is still to come from a rank, or to go to it.
   bool takes_from(int peer) const noexcept {
-    return ends_[index(peer)].taken < program_.takes(peer).size();
+    return ends_[index(peer)].taken < schedule_.takes(peer).size();
   }
   bool sends_to(int peer) const noexcept {
-    return ends_[index(peer)].sent < program_.sends(peer).size();
+    return ends_[index(peer)].sent < schedule_.sends(peer).size();
   }
 
  private:
@@ -62,24 +62,24 @@ class ProgramRun {
   static std::size_t index(int at) noexcept { return static_cast<std::size_t>(at); }
 
   std::uint64_t bytes(std::span<const std::uint32_t> moves) const noexcept;
-  std::size_t bytes(const Move& move) const noexcept;
-  const Tensor& tensor(Move::Place place) const noexcept;
+  std::size_t bytes(const Step& move) const noexcept;
+  const Tensor& tensor(Step::Place place) const noexcept;
   /// Where a move's region of a place begins.
-  std::size_t offset(const Move& move, Move::Place place) const noexcept;
-  std::byte* data(const Move& move, Move::Place place) const noexcept;
+  std::size_t offset(const Step& move, Step::Place place) const noexcept;
+  std::byte* data(const Step& move, Step::Place place) const noexcept;
 
   bool is_next(std::uint32_t move) const noexcept;
-  void pass(const Move& move) noexcept;
+  void pass(const Step& move) noexcept;
   bool send_some(SlotLink& link, int peer) noexcept;
   bool take_some(SlotLink& link, int peer, Links links, Reducer* reducer) noexcept;
-  bool make_own(int lane, Reducer* reducer) noexcept;
+  bool make_own(int channel, Reducer* reducer) noexcept;
   static bool all_out(Links links) noexcept;
 
-  const Program program_;
-  const ProgramTensors tensors_;
-  std::vector<std::uint32_t> at_;  ///< of each move, in its lane
+  const Schedule schedule_;
+  const ScheduleTensors tensors_;
+  std::vector<std::uint32_t> at_;  ///< of each move, in its channel
   std::vector<End> ends_;          ///< by peer
-  std::vector<std::uint32_t> lane_made_;
+  std::vector<std::uint32_t> channel_made_;
   std::size_t made_ = 0;
 };
 

@@ -1,5 +1,5 @@
 // Programs of all ranks, run by hand: they fit together, end, and combine in the promised order.
-#include "runtime/collective/program.hpp"
+#include "runtime/collective/schedule.hpp"
 
 #include <gtest/gtest.h>
 
@@ -16,10 +16,10 @@ namespace weft::tests {
 namespace {
 
 using detail::Hosts;
-using detail::make_program;
-using detail::Move;
-using detail::Program;
-using detail::ProgramTask;
+using detail::make_schedule;
+using detail::Step;
+using detail::Schedule;
+using detail::ScheduleTask;
 
 /// What an element is: which ranks' elements were combined, and how.
 using Values = std::vector<std::string>;
@@ -45,88 +45,88 @@ struct Rank {
 /// All ranks' programs, between each two of whom there is room for one message.
 class Job {
  public:
-  Job(Algorithm algorithm, const ProgramTask& task, const Hosts& hosts) {
+  Job(Algorithm algorithm, const ScheduleTask& task, const Hosts& hosts) {
     int size = 0;
     for (const auto& host : hosts) size += static_cast<int>(host.size());
     for (int r = 0; r < size; ++r) {
-      auto program = make_program(algorithm, task, hosts, r);
-      if (!program) return;
+      auto schedule = make_schedule(algorithm, task, hosts, r);
+      if (!schedule) return;
       const auto count = static_cast<std::size_t>(task.count);
       ranks_.push_back(
           {.in = Values(count, tree(r, 1)),
            .sum = Values(count),
            .out = Values(count),
-           .lane_made = std::vector<std::uint32_t>(static_cast<std::size_t>(program->lanes())),
+           .lane_made = std::vector<std::uint32_t>(static_cast<std::size_t>(schedule->channels())),
            .sent = std::vector<std::size_t>(static_cast<std::size_t>(size)),
            .taken = std::vector<std::size_t>(static_cast<std::size_t>(size))});
-      programs_.push_back(std::move(*program));
+      schedules_.push_back(std::move(*schedule));
     }
   }
 
-  bool served() const { return !programs_.empty(); }
+  bool served() const { return !schedules_.empty(); }
   Rank& rank(int r) { return ranks_[static_cast<std::size_t>(r)]; }
-  int size() const { return static_cast<int>(programs_.size()); }
+  int size() const { return static_cast<int>(schedules_.size()); }
 
   void run() {
     bool moved = true;
     while (moved) {
       moved = false;
       for (int r = 0; r < size(); ++r)
-        for (std::uint32_t i = 0; i < program(r).moves().size(); ++i) moved |= make(r, i);
+        for (std::uint32_t i = 0; i < schedule(r).moves().size(); ++i) moved |= make(r, i);
     }
     for (int r = 0; r < size(); ++r) {
       std::size_t made = 0;
-      for (const auto lane : rank(r).lane_made) made += lane;
-      ASSERT_EQ(made, program(r).moves().size()) << "rank " << r << " waits for ever";
+      for (const auto channel : rank(r).lane_made) made += channel;
+      ASSERT_EQ(made, schedule(r).moves().size()) << "rank " << r << " waits for ever";
     }
     for (const auto& [link, messages] : links_) ASSERT_TRUE(messages.empty());
   }
 
  private:
   static std::size_t at(int index) { return static_cast<std::size_t>(index); }
-  const Program& program(int r) const { return programs_[at(r)]; }
-  Values& values(int r, Move::Place place) {
-    return place == Move::Place::in    ? rank(r).in
-           : place == Move::Place::sum ? rank(r).sum
+  const Schedule& schedule(int r) const { return schedules_[at(r)]; }
+  Values& values(int r, Step::Place place) {
+    return place == Step::Place::in    ? rank(r).in
+           : place == Step::Place::sum ? rank(r).sum
                                        : rank(r).out;
   }
 
   bool make(int r, std::uint32_t index) {
-    const Move& move = program(r).moves()[index];
-    std::uint32_t& made = rank(r).lane_made[at(move.lane)];
-    const auto lane = program(r).lane(move.lane);
-    if (made >= lane.size() || lane[made] != index || !travels(r, index)) return false;
+    const Step& move = schedule(r).moves()[index];
+    std::uint32_t& made = rank(r).lane_made[at(move.channel)];
+    const auto channel = schedule(r).channel(move.channel);
+    if (made >= channel.size() || channel[made] != index || !travels(r, index)) return false;
     ++made;
     return true;
   }
 
   bool travels(int r, std::uint32_t index) {
-    const Move& move = program(r).moves()[index];
+    const Step& move = schedule(r).moves()[index];
     const auto first = static_cast<std::size_t>(move.region.first);
     const auto count = static_cast<std::size_t>(move.region.count);
     Values& place = values(r, move.place);
-    if (move.what == Move::What::send) {
+    if (move.what == Step::What::send) {
       auto& link = links_[{r, move.peer}];
       std::size_t& sent = rank(r).sent[at(move.peer)];
-      if (program(r).sends(move.peer)[sent] != index || !link.empty()) return false;
+      if (schedule(r).sends(move.peer)[sent] != index || !link.empty()) return false;
       ++sent;
       link.push_back(Values(place.begin() + static_cast<std::ptrdiff_t>(first),
                             place.begin() + static_cast<std::ptrdiff_t>(first + count)));
       return true;
     }
     for (std::size_t i = first; !move.comes() && i < first + count; ++i)
-      (move.what == Move::What::widen ? rank(r).sum : rank(r).out)[i] =
-          (move.what == Move::What::widen ? rank(r).in : rank(r).sum)[i];
+      (move.what == Step::What::upcast ? rank(r).sum : rank(r).out)[i] =
+          (move.what == Step::What::upcast ? rank(r).in : rank(r).sum)[i];
     if (!move.comes()) return true;
     auto& link = links_[{move.peer, r}];
     std::size_t& taken = rank(r).taken[at(move.peer)];
-    if (program(r).takes(move.peer)[taken] != index || link.empty()) return false;
+    if (schedule(r).takes(move.peer)[taken] != index || link.empty()) return false;
     ++taken;
     const Values come = link.front();
     link.pop_front();
     EXPECT_EQ(come.size(), count);
     for (std::size_t i = 0; i < std::min(count, come.size()); ++i)
-      if (move.what == Move::What::take)
+      if (move.what == Step::What::recv)
         rank(r).out[first + i] = come[i];
       else
         rank(r).sum[first + i] = move.theirs_first ? combined(come[i], place[first + i])
@@ -134,7 +134,7 @@ class Job {
     return true;
   }
 
-  std::vector<Program> programs_;
+  std::vector<Schedule> schedules_;
   std::vector<Rank> ranks_;
   std::map<std::pair<int, int>, std::deque<Values>> links_;
 };
@@ -167,7 +167,7 @@ void all_have(Job& job, std::int64_t count, bool in_order) {
     }
 }
 
-TEST(Program, ReducesForAllInTheOrderOfTheTreeUnlessAnyWillDo) {
+TEST(Schedule, ReducesForAllInTheOrderOfTheTreeUnlessAnyWillDo) {
   int served = 0;
   for (const int hosts : {1, 2, 3, 5})
     for (const int ranks : {1, 2, 3})
@@ -176,11 +176,11 @@ TEST(Program, ReducesForAllInTheOrderOfTheTreeUnlessAnyWillDo) {
              {Algorithm::ring, Algorithm::halving, Algorithm::doubling, Algorithm::two_level})
           for (const bool any_order : {false, true})
             for (const std::int64_t count : {1, 5, 13}) {
-              const ProgramTask task{.kind = CollectiveKind::all_reduce,
+              const ScheduleTask task{.kind = CollectiveKind::all_reduce,
                                      .count = count,
                                      .any_order = any_order,
                                      .widens = count == 5,
-                                     .lanes = 3};
+                                     .channels = 3};
               Job job(algorithm, task, hosts_of(hosts, ranks, dealt));
               if (!job.served()) continue;
               ++served;
@@ -193,15 +193,15 @@ TEST(Program, ReducesForAllInTheOrderOfTheTreeUnlessAnyWillDo) {
   EXPECT_GT(served, 200);
 }
 
-TEST(Program, BringsTheRootsTensorToAll) {
+TEST(Schedule, BringsTheRootsTensorToAll) {
   for (const Algorithm algorithm : {Algorithm::ring, Algorithm::doubling, Algorithm::two_level})
     for (const int hosts : {2, 3, 5})
       for (const int ranks : {1, 3})
         for (const int root : {0, hosts * ranks - 1, ranks}) {
-          const ProgramTask task{.kind = CollectiveKind::broadcast,
+          const ScheduleTask task{.kind = CollectiveKind::broadcast,
                                  .count = 9,
                                  .root = root % (hosts * ranks),
-                                 .lanes = 4};
+                                 .channels = 4};
           Job job(algorithm, task, hosts_of(hosts, ranks));
           ASSERT_TRUE(job.served());
           job.run();
@@ -212,12 +212,12 @@ TEST(Program, BringsTheRootsTensorToAll) {
         }
 }
 
-TEST(Program, ScattersAndGathersUnequalPartsByRing) {
-  ProgramTask task{.kind = CollectiveKind::reduce_scatter,
+TEST(Schedule, ScattersAndGathersUnequalPartsByRing) {
+  ScheduleTask task{.kind = CollectiveKind::reduce_scatter,
                    .count = 11,
                    .offsets = {0, 4, 4, 5, 11},
                    .any_order = true,
-                   .lanes = 3};
+                   .channels = 3};
   Job scatters(Algorithm::ring, task, hosts_of(4, 1));
   scatters.run();
   task.kind = CollectiveKind::all_gather;
@@ -235,19 +235,19 @@ TEST(Program, ScattersAndGathersUnequalPartsByRing) {
     }
 }
 
-TEST(Program, OfABarrierLetsNobodyThroughBeforeAllHaveCome) {
+TEST(Schedule, OfABarrierLetsNobodyThroughBeforeAllHaveCome) {
   for (const int ranks : {2, 3, 5, 8}) {
     // Who knows of whom: a message tells all that its sender knows.
     std::vector<unsigned> knows;
-    std::vector<Program> programs;
+    std::vector<Schedule> schedules;
     for (int r = 0; r < ranks; ++r) {
       knows.push_back(1U << r);
-      programs.push_back(*make_program(Algorithm::doubling, {}, hosts_of(ranks, 1), r));
+      schedules.push_back(*make_schedule(Algorithm::doubling, {}, hosts_of(ranks, 1), r));
     }
-    for (int round = 0; round < programs[0].rounds(); ++round) {
+    for (int round = 0; round < schedules[0].rounds(); ++round) {
       const auto before = knows;
       for (int r = 0; r < ranks; ++r)
-        for (const Move& move : programs[static_cast<std::size_t>(r)].moves())
+        for (const Step& move : schedules[static_cast<std::size_t>(r)].moves())
           if (move.round == round && move.comes())
             knows[static_cast<std::size_t>(r)] |= before[static_cast<std::size_t>(move.peer)];
     }
@@ -274,18 +274,18 @@ Choosing all_reduce_of(std::int64_t count, bool any_order = false) {
   return {.task = {.kind = CollectiveKind::all_reduce,
                    .count = count,
                    .any_order = any_order,
-                   .lanes = 4},
+                   .channels = 4},
           .element = 4,
           .wide_element = 4};
 }
 
 TEST(Choice, TakesOneHopForLittleAndSharesOfHostsForMuch) {
-  EXPECT_EQ(choose(all_reduce_of(2), hosts_of(3, 1), usual()), Algorithm::whole);
+  EXPECT_EQ(choose(all_reduce_of(2), hosts_of(3, 1), usual()), Algorithm::allgather_then_reduce);
   EXPECT_EQ(choose(all_reduce_of(10'000'000), hosts_of(3, 1), usual()), Algorithm::direct);
   EXPECT_EQ(choose(all_reduce_of(10'000'000, true), hosts_of(3, 4), usual()), Algorithm::two_level);
   Choosing broadcast = all_reduce_of(10'000'000);
   broadcast.task.kind = CollectiveKind::broadcast;
-  broadcast.task.lanes = 32;
+  broadcast.task.channels = 32;
   EXPECT_EQ(choose(broadcast, hosts_of(4, 1), usual()), Algorithm::ring);
 }
 
