@@ -102,7 +102,7 @@ struct Piece {
 };
 
 /// The shard map: a pure function of (specs, servers, split_bytes), the same on every rank.
-WEFT_API std::vector<Piece> place(std::span<const TensorSpec> specs, std::span<const int> servers,
+WEFT_API std::vector<Piece> make_shard_map(std::span<const TensorSpec> specs, std::span<const int> servers,
                                   std::size_t split_bytes);
 
 namespace detail {

@@ -62,7 +62,7 @@ Description::Description(const Roles& roles, std::string_view server, std::strin
       specs(checked(this->table, std::move(specs))),
       options(checked(options)),
       homes(homes_of(roles, options)),
-      pieces(place(this->specs, homes, roles.split_bytes)),
+      pieces(make_shard_map(this->specs, homes, roles.split_bytes)),
       layout(this->specs),
       pushes(this->specs, layout.offsets(), layout.elements(), options),
       prefix_(fmt::format("ps/{}{}/{}", server, roles.suffix(), this->table)) {

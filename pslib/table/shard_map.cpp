@@ -83,7 +83,7 @@ std::vector<Piece> place_all(std::span<const TensorSpec> specs, std::span<const 
 
 }  // namespace
 
-std::vector<Piece> place(std::span<const TensorSpec> specs, std::span<const int> servers,
+std::vector<Piece> make_shard_map(std::span<const TensorSpec> specs, std::span<const int> servers,
                          std::size_t split_bytes) {
   return control_call("place", [&] { return place_all(specs, servers, split_bytes); });
 }

@@ -128,7 +128,7 @@ const std::vector<Call>& calls() {
       {"place",
        [](Ground&) {
          const std::vector<pslib::TensorSpec> specs{{"t", Shape{1 << 20}}};
-         (void)pslib::place(specs, std::vector{0, 1, 2}, 1);
+         (void)pslib::make_shard_map(specs, std::vector{0, 1, 2}, 1);
        }},
       {"ParameterServer::ParameterServer",
        [](Ground& g) { (void)pslib::ParameterServer(g.world, {}, "x"); }},

@@ -37,7 +37,7 @@ Case random_case(unsigned seed) {
 }
 
 std::vector<Piece> place(const Case& of) {
-  return pslib::place(of.specs, of.servers, of.split_bytes);
+  return pslib::make_shard_map(of.specs, of.servers, of.split_bytes);
 }
 
 bool is_split(const Case& of, std::size_t tensor) {
@@ -131,7 +131,7 @@ TEST(Placement, IsAPureFunction) {
 TEST(Placement, LeavesServersWithoutPiecesWhenTensorsAreFew) {
   const std::vector<TensorSpec> specs = {{"a", Shape{3}}, {"b", Shape{}}};
   const std::vector<int> servers = {0, 1, 2, 3, 4};
-  const std::vector<Piece> pieces = pslib::place(specs, servers, 64 << 10);
+  const std::vector<Piece> pieces = pslib::make_shard_map(specs, servers, 64 << 10);
   ASSERT_EQ(pieces.size(), 2U);
   EXPECT_NE(pieces[0].server, pieces[1].server);
   EXPECT_EQ(pieces[1].count, 1) << "a scalar is one element";
@@ -140,7 +140,7 @@ TEST(Placement, LeavesServersWithoutPiecesWhenTensorsAreFew) {
 
 TEST(Placement, HasNoPiecesWithoutServers) {
   const std::vector<TensorSpec> specs = {{"a", Shape{3}}};
-  EXPECT_TRUE(pslib::place(specs, {}, 64).empty());
+  EXPECT_TRUE(pslib::make_shard_map(specs, {}, 64).empty());
 }
 
 TEST(Layout, StartsEveryTensorOnACacheLine) {
