@@ -47,7 +47,7 @@ Mesh::Mesh(LocalRank& local, const MakeFabrics& make_fabrics, OnMessage on_messa
 }
 
 Mesh::~Mesh() {
-  for (const auto& fabric : fabrics_) fabric->farewell();
+  for (const auto& fabric : fabrics_) fabric->drain();
 }
 
 RankAddress Mesh::address() {
@@ -231,7 +231,7 @@ void Mesh::in_use(int rank) {
   peer.shown->state.store(stats::PathState::connected);
   local_.log->debug(Subsystem::path, "rank {} (host {}): connecting on first use", rank,
                     peer.host());
-  if (leaving_) say_goodbye(peer);
+  if (leaving_) send_close(peer);
 }
 
 void Mesh::short_of(const Error& error) {

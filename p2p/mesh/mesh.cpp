@@ -57,11 +57,11 @@ void Mesh::announce_leave() {
     leaving_ = true;
     // Those that have left already wait to hear it too.
     for (const auto& peer : peers_)
-      if (!peer->idle) say_goodbye(*peer);
+      if (!peer->idle) send_close(*peer);
   });
 }
 
-void Mesh::say_goodbye(Peer& peer) {
+void Mesh::send_close(Peer& peer) {
   if (peer.rank != local_.rank && peer.channel)
     peer.channel->send(as_bytes(LeavingMessage{.cause = cause()}));
 }

@@ -119,7 +119,7 @@ class Mesh final : private FabricEvents {
   void tell_cost(std::chrono::nanoseconds took) const;
   /// To the log, once: that there is no RDMA where it might be expected.
   void tell_fallback() const;
-  void say_goodbye(Peer& peer);
+  void send_close(Peer& peer);
   void on_ending(Peer& peer, std::span<const std::byte> bytes);
   void no_longer_idle(Peer& peer) noexcept;
   void end(Peer& peer, PeerState state, const Cause& cause_of_end = {});

@@ -26,7 +26,7 @@ struct EndingMessage {
 
 /// Whether a control message tells of its sender's end: it must not stand behind tensors that are
 /// under way, which may never get there.
-inline bool tells_of_end(std::span<const std::byte> message) noexcept {
+inline bool is_close(std::span<const std::byte> message) noexcept {
   const auto ending = parse<EndingMessage>(message);
   return ending && ending->type == EndingMessage::kType;
 }

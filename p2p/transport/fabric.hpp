@@ -289,7 +289,7 @@ class Fabric {
   virtual PeerCost peer_cost() const noexcept { return {}; }
   /// The rank goes, and progress has stopped: returns once what its channels sent has arrived, or
   /// soon.
-  virtual void farewell() noexcept {}
+  virtual void drain() noexcept {}
 };
 
 class LocalRank;

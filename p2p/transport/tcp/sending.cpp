@@ -223,7 +223,7 @@ void TcpChannel::post(Head head, std::span<const std::byte> payload) {
 
 void TcpChannel::send(std::span<const std::byte> message) {
   counters().control_messages.add(1);
-  if (tells_of_end(message) && rank_.say_at_once(peer_, message)) return;
+  if (is_close(message) && rank_.say_at_once(peer_, message)) return;
   post({.kind = Kind::message}, message);
 }
 

@@ -15,7 +15,7 @@ namespace weft::p2p::tcp {
 namespace {
 
 /// How long a rank that goes waits for what it said last to arrive.
-constexpr std::chrono::milliseconds kFarewell{1000};
+constexpr std::chrono::milliseconds kDrainTimeout{1000};
 /// Between the end of the data and the connector's word of why, and the other way round.
 constexpr std::chrono::milliseconds kUntilWhy{1000};
 constexpr std::chrono::milliseconds kUntilLast{100};
@@ -155,7 +155,7 @@ void TcpFabric::met(int rank) {
 
 void TcpFabric::said(int rank, std::span<const std::byte> message) {
   Partner& partner = this->partner(rank);
-  if (tells_of_end(message)) return events_.message(rank, message);
+  if (is_close(message)) return events_.message(rank, message);
   const auto theirs = Terms::parse(message);
   if (!theirs || partner.terms) return;
   partner.terms = terms_.agreed(*theirs);
@@ -274,9 +274,9 @@ bool TcpFabric::fence(int rank) {
 
 void TcpFabric::short_of(const Error& error) { events_.short_of(error); }
 
-void TcpFabric::farewell() noexcept {
+void TcpFabric::drain() noexcept {
   if (!sockets_) return;
-  const auto until = Clock::now() + kFarewell;
+  const auto until = Clock::now() + kDrainTimeout;
   const auto idle = [&] {
     return std::all_of(partners_.begin(), partners_.end(), [](const Partner& p) {
       return p.channel == nullptr || p.has_ended || p.channel->is_idle();
@@ -288,7 +288,7 @@ void TcpFabric::farewell() noexcept {
   }
   for (const Partner& partner : partners_)
     if (partner.in_use && !partner.has_ended && partner.rank != local_.rank)
-      connector_.goodbye(partner.rank);
+      connector_.close(partner.rank);
   const std::lock_guard lock(channels_mutex_);
   for (Partner& partner : partners_) partner.channel = nullptr;
 }

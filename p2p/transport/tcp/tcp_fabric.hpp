@@ -35,7 +35,7 @@ class TcpFabric final : public Fabric, private ConnectorEvents {
   void open(const std::vector<RankAddress>& job) override;
   void connect(int rank) override;
   bool fence(int rank) override;
-  void farewell() noexcept override;
+  void drain() noexcept override;
 
  private:
   struct Partner {

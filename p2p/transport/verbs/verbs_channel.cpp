@@ -222,7 +222,7 @@ void VerbsChannel::notified(int queue_pair, std::uint32_t immediate) noexcept {
 
 void VerbsChannel::send(std::span<const std::byte> message) {
   counters().control_messages.add(1);
-  if (tells_of_end(message) && rank_.say_at_once(peer_, message)) return;
+  if (is_close(message) && rank_.say_at_once(peer_, message)) return;
   {
     const std::lock_guard lock(outbox_mutex_);
     if (!waiting_.load() && post_message(message)) return;

@@ -19,7 +19,7 @@ constexpr int kLeastPeers = 128;
 /// Longer than what is merely slow takes, but where hosts are emulated.
 constexpr std::chrono::milliseconds kKick{250};
 /// How long a rank that goes waits for what it said last to arrive.
-constexpr std::chrono::milliseconds kFarewell{1000};
+constexpr std::chrono::milliseconds kDrainTimeout{1000};
 
 template <std::size_t N>
 std::string text_of(const std::array<char, N>& text) {
@@ -253,7 +253,7 @@ void VerbsFabric::give_up(Partner& partner, const Error& error) {
 void VerbsFabric::said(int rank, std::span<const std::byte> message) {
   Partner& partner = this->partner(rank);
   if (!partner.is_met) return;
-  if (tells_of_end(message)) return events_.message(rank, message);
+  if (is_close(message)) return events_.message(rank, message);
   try {
     if (const auto pairs = parse<QueuePairsMessage>(message);
         pairs && pairs->type == QueuePairsMessage::kType)
@@ -330,9 +330,9 @@ PeerCost VerbsFabric::peer_cost() const noexcept {
           .completions = static_cast<std::uint32_t>(pairs * (depth + QueuePair::kReceives))};
 }
 
-void VerbsFabric::farewell() noexcept {
+void VerbsFabric::drain() noexcept {
   if (!completions_) return;
-  const auto until = Clock::now() + kFarewell;
+  const auto until = Clock::now() + kDrainTimeout;
   const auto idle = [&] {
     return std::all_of(partners_.begin(), partners_.end(), [](const Partner& p) {
       return p.channel == nullptr || p.channel->is_idle();
@@ -344,7 +344,7 @@ void VerbsFabric::farewell() noexcept {
   }
   for (const Partner& partner : partners_)
     if (partner.in_use && !partner.has_ended && partner.rank != local_.rank)
-      connector_.goodbye(partner.rank);
+      connector_.close(partner.rank);
   // It knows the queue pairs, which go now.
   cm_connector_.reset();
   for (Partner& partner : partners_) partner.channel = nullptr;

@@ -41,7 +41,7 @@ class VerbsFabric final : public Fabric, private ConnectorEvents {
   void connect(int rank) override;
   bool fence(int rank) override;
   PeerCost peer_cost() const noexcept override;
-  void farewell() noexcept override;
+  void drain() noexcept override;
 
  private:
   struct Partner {

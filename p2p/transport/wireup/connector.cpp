@@ -321,7 +321,7 @@ void Connector::send(int rank, std::span<const std::byte> message) {
   if (is_met(rank)) implementation_->peer(rank).stream->send(message);
 }
 
-void Connector::goodbye(int rank) {
+void Connector::close(int rank) {
   Implementation& self = *implementation_;
   auto& peer = self.peer(rank);
   if (peer.state == Implementation::State::met) return peer.stream->send_end();

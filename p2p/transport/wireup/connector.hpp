@@ -35,7 +35,7 @@ class ConnectorEvents {
   virtual void met(int rank) = 0;
   /// A message of the rank, whole and in order.
   virtual void said(int rank, std::span<const std::byte> message) = 0;
-  /// The connection has ended or could not be made; `why` in words. After goodbye(), or after the
+  /// The connection has ended or could not be made; `why` in words. After close(), or after the
   /// other end's, `orderly` is true. Nothing of the rank follows.
   virtual void ended(int rank, bool orderly, const std::string& why) = 0;
   /// As ended() without order, by this end's own verdict: the rank was silent for too long. It is
@@ -91,7 +91,7 @@ class Connector {
   /// unless the rank is met.
   void send(int rank, std::span<const std::byte> message);
   /// The last message to the rank: what follows is an orderly end. A rank not met yet is given up.
-  void goodbye(int rank);
+  void close(int rank);
   /// Gives the rank up and tells it why, in case that it lives; no event follows.
   void drop(int rank, const std::string& why);
   bool is_met(int rank) const noexcept;

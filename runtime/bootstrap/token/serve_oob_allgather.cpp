@@ -27,7 +27,7 @@ using namespace std::chrono_literals;
 constexpr std::chrono::milliseconds kTick = 50ms;
 constexpr std::chrono::seconds kPatience{10};  ///< with who has not said which rank it is
 /// Of the time that is left, what telling the others why the job does not begin may take.
-constexpr std::chrono::seconds kFarewell{2};
+constexpr std::chrono::seconds kDrainTimeout{2};
 constexpr std::size_t kMostNamed = 16;
 
 /// "rank 2, rank 5"; of many, the first ones.
@@ -211,7 +211,7 @@ class RootOobAllgather final : public OobAllgather {
   /// Tells the others why the job does not begin.
   [[noreturn]] void end(const ErrorDetail& why) {
     const auto record = failure_record(why);
-    const auto deadline = Deadline::after(kFarewell);
+    const auto deadline = Deadline::after(kDrainTimeout);
     for (auto& [rank, member] : members_) {
       try {
         member.send(record, deadline);

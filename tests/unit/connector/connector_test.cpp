@@ -63,7 +63,7 @@ TEST(Connector, QueuesWhatAPeerDoesNotReadYet) {
   const std::string body(1000, 'x');
   job[0].thread().run([&] {
     for (int i = 0; i < kMessages; ++i) job[0].send_here(1, body + std::to_string(i));
-    job[0].goodbye_here(1);
+    job[0].close_here(1);
   });
   gate.unlock();
   const auto said = job[1].wait_said(0, kMessages);
@@ -77,7 +77,7 @@ TEST(Connector, TellsAnOrderlyEndFromADeath) {
   Job job(3);
   job.connect();
   job[0].send(1, "last words");
-  job[0].goodbye(1);
+  job[0].close(1);
   const auto left = job[1].wait_end(0).value();
   EXPECT_TRUE(left.orderly);
   EXPECT_EQ(job[1].wait_said(0, 1), std::vector<std::string>{"last words"});
@@ -153,7 +153,7 @@ TEST(Connector, GivesUpARankThatIsNotMetYet) {
   Job job(2);
   job.start();
   job[0].connect(1);
-  job[0].goodbye(1);
+  job[0].close(1);
   EXPECT_TRUE(job[0].wait_end(1).value().orderly);
 }
 
@@ -162,7 +162,7 @@ TEST(Connector, SaysNothingOfARankThatItGaveUpAndDropped) {
   job.start();
   job[0].connect(1);
   job[0].thread().run([&] {
-    job[0].goodbye_here(1);
+    job[0].close_here(1);
     job[0].drop_here(1);
   });
   job[0].thread().run([] {});

@@ -99,8 +99,8 @@ TEST_F(Heartbeat, ReadsWhatWaitedBeforeItBelievesTheSilence) {
   EXPECT_FALSE(rank.has_ended(1));
 }
 
-TEST_F(Heartbeat, EndsARankThatSaysGoodbyeToASilentOne) {
-  rank.goodbye(1);
+TEST_F(Heartbeat, EndsARankThatClosesToASilentOne) {
+  rank.close(1);
   EXPECT_TRUE(rank.wait_end(1).value().orderly);
 }
 

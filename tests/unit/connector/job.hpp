@@ -105,12 +105,12 @@ class Rank final : public ConnectorEvents {
   void send(int rank, std::string_view text) {
     thread_.run([&] { send_here(rank, text); });
   }
-  void goodbye(int rank) {
-    thread_.run([&] { goodbye_here(rank); });
+  void close(int rank) {
+    thread_.run([&] { close_here(rank); });
   }
   /// By who has the turn of the progress thread.
   void send_here(int rank, std::string_view text) { connector_->send(rank, bytes(text)); }
-  void goodbye_here(int rank) { connector_->goodbye(rank); }
+  void close_here(int rank) { connector_->close(rank); }
   void drop_here(int rank) { connector_->drop(rank, "dropped"); }
   void drop(int rank) {
     thread_.run([&] { drop_here(rank); });
