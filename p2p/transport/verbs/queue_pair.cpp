@@ -103,7 +103,7 @@ std::string QueuePair::name() const {
 
 void QueuePair::connect(const VerbsAddress& port) {
   device_.to_ready(handle_.get(), port, peer_.number, peer_.first_psn, address_.first_psn);
-  is_connected();
+  mark_connected();
 }
 
 bool QueuePair::data_in_order() const noexcept {
@@ -274,7 +274,7 @@ void QueuePair::on_batch_done() noexcept {
     unseen = !has_ended(lent_);
   }
   if (unseen) ask_for_completion();
-  events_.has_room();
+  events_.on_room();
 }
 
 void QueuePair::report_receives() noexcept {

@@ -28,7 +28,7 @@ class QueuePairEvents {
   /// A work request failed, or the peer's queue pair is gone.
   virtual void failed(int queue_pair, const ibv_wc& completion) noexcept = 0;
   /// Work requests have completed: there may be room again.
-  virtual void has_room() noexcept = 0;
+  virtual void on_room() noexcept = 0;
 };
 
 /// What the two ends of a queue pair tell each other before it works.
@@ -66,7 +66,7 @@ class QueuePair {
   /// Readies it for the peer that was introduced, at this port. Throws Error.
   void connect(const VerbsAddress& port);
   /// It was readied for the peer that was introduced.
-  void is_connected() noexcept { connected_.store(true, std::memory_order_release); }
+  void mark_connected() noexcept { connected_.store(true, std::memory_order_release); }
   bool data_in_order() const noexcept;
   std::uint32_t max_inline() const noexcept { return max_inline_; }
   std::uint32_t max_pieces() const noexcept { return max_pieces_; }

@@ -81,8 +81,8 @@ void VerbsChannel::connect() {
   for (const auto& pair : pairs_) pair->connect(port_);
 }
 
-void VerbsChannel::is_connected() noexcept {
-  for (const auto& pair : pairs_) pair->is_connected();
+void VerbsChannel::mark_connected() noexcept {
+  for (const auto& pair : pairs_) pair->mark_connected();
 }
 
 std::vector<ibv_qp*> VerbsChannel::handles() const {
@@ -267,7 +267,7 @@ void VerbsChannel::notify() noexcept {
   rank_.completions.schedule_poll();
 }
 
-void VerbsChannel::has_room() noexcept {
+void VerbsChannel::on_room() noexcept {
   release_kept();
   flush();
 }

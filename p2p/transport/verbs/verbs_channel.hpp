@@ -65,7 +65,7 @@ class VerbsChannel final : public Channel, public QueuePairEvents {
   /// Readies the queue pairs for the peer's. Throws Error.
   void connect();
   /// They were readied.
-  void is_connected() noexcept;
+  void mark_connected() noexcept;
   std::vector<ibv_qp*> handles() const;
   /// Both ends are ready: what waited goes out.
   void open() noexcept;
@@ -223,7 +223,7 @@ class VerbsChannel final : public Channel, public QueuePairEvents {
   void notified(int queue_pair, std::uint32_t immediate) noexcept override;
   void message(int queue_pair, std::span<const std::byte> bytes) noexcept override;
   void failed(int queue_pair, const ibv_wc& completion) noexcept override;
-  void has_room() noexcept override;
+  void on_room() noexcept override;
 
   // outcome.cpp
   template <typename Ask>

@@ -286,7 +286,7 @@ void VerbsFabric::on_queue_pairs(Partner& partner, const QueuePairsMessage& mess
 
 void VerbsFabric::on_ready(Partner& partner) {
   if (partner.has_ended) return;
-  partner.channel->is_connected();
+  partner.channel->mark_connected();
   partner.is_ready = true;
   if (partner.rank != local_.rank) connector_.send(partner.rank, as_bytes(ReadyMessage{}));
   if_ready(partner);
