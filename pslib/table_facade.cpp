@@ -26,7 +26,7 @@ Status Table::push_pull(Deadline deadline) noexcept { return state_->push_pull(d
 Status Table::wait_updated(Deadline deadline) noexcept { return state_->wait_updated(deadline); }
 
 Result<ParameterView> Table::view(const std::string& name) noexcept { return state_->view(name); }
-Result<ParameterView> Table::view_piece(const Piece& piece) noexcept {
+Result<ParameterView> Table::view_piece(const ShardPiece& piece) noexcept {
   return state_->view_piece(piece);
 }
 
@@ -41,7 +41,7 @@ CompressionStatistics Table::compression() const {
   return control_call("compression", [&] { return state_->compression(); });
 }
 const std::vector<TensorSpec>& Table::specs() const noexcept { return state_->specs(); }
-const std::vector<Piece>& Table::pieces() const noexcept { return state_->pieces(); }
+const std::vector<ShardPiece>& Table::pieces() const noexcept { return state_->pieces(); }
 std::string Table::describe() const {
   return control_call("describe", [&] { return state_->description().shard_map(); });
 }

@@ -141,7 +141,7 @@ Status TableState::receive(const char* operation, std::uint64_t bytes, Deadline 
 Result<ParameterView> TableState::view(const std::string& name) noexcept {
   if (Status status = refuse_fork(world_, "view"); !status) return status;
   const auto found = indices_.find(name);
-  const auto is_of = [&](const Piece& piece) { return piece.tensor == found->second; };
+  const auto is_of = [&](const ShardPiece& piece) { return piece.tensor == found->second; };
   if (found != indices_.end() && std::ranges::count_if(table_.pieces, is_of) == 1)
     return view_piece(*std::ranges::find_if(table_.pieces, is_of));
   return refuse(Code::bad_argument, [&] {
@@ -151,7 +151,7 @@ Result<ParameterView> TableState::view(const std::string& name) noexcept {
   });
 }
 
-Result<ParameterView> TableState::view_piece(const Piece& piece) noexcept {
+Result<ParameterView> TableState::view_piece(const ShardPiece& piece) noexcept {
   if (Status status = must_work("view"); !status) return status;
   const auto bytes = worker_->view(piece);
   if (!bytes) return bytes.status();

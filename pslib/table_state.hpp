@@ -37,14 +37,14 @@ class TableState {
   Status push_pull(Deadline deadline) noexcept;
   Status wait_updated(Deadline deadline) noexcept;
   Result<ParameterView> view(const std::string& name) noexcept;
-  Result<ParameterView> view_piece(const Piece& piece) noexcept;
+  Result<ParameterView> view_piece(const ShardPiece& piece) noexcept;
 
   std::uint64_t version() const noexcept;
   Pulled pulled() const { return worker("pulled").pulled(); }
   TableStatistics statistics() const;
   CompressionStatistics compression() const { return worker("compression").compression(); }
   const std::vector<TensorSpec>& specs() const noexcept { return table_.specs; }
-  const std::vector<Piece>& pieces() const noexcept { return table_.pieces; }
+  const std::vector<ShardPiece>& pieces() const noexcept { return table_.pieces; }
 
   const Description& description() const noexcept { return table_; }
 

@@ -104,7 +104,7 @@ struct Header {
 };
 static_assert(sizeof(Header) == 32 + kSections * 40);
 
-struct Identity {
+struct SegmentIdentity {
   std::int32_t rank;
   std::int32_t size;
   std::int32_t pid;
@@ -117,7 +117,7 @@ struct Identity {
   std::array<char, 64> job;   ///< as the launcher names it; empty: it does not
   std::array<char, 24> reserved;
 };
-static_assert(sizeof(Identity) == 256);
+static_assert(sizeof(SegmentIdentity) == 256);
 
 /// Of a recording; all zero on a living stats segment.
 struct Recorded {

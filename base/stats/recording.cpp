@@ -56,7 +56,7 @@ class Image {
       std::size_t entry;
       std::size_t count;
     };
-    const std::array<Part, kSections> parts{{{"identity", sizeof(Identity), 1},
+    const std::array<Part, kSections> parts{{{"identity", sizeof(SegmentIdentity), 1},
                                              {"schema", 1, stats.schema().size() + 1},
                                              {"recorded", sizeof(Recorded), 1},
                                              {"totals", sizeof(Totals), 1},
@@ -88,7 +88,7 @@ class Image {
   }
 
   void put_identity(const StatsView& stats, const RecordingAbout& about) {
-    *at<Identity>(SectionIndex::identity) = stats.identity();
+    *at<SegmentIdentity>(SectionIndex::identity) = stats.identity();
     std::memcpy(at<char>(SectionIndex::schema), stats.schema().data(), stats.schema().size());
     auto& recorded = *at<Recorded>(SectionIndex::recorded);
     recorded.unix_ns = static_cast<std::uint64_t>(
@@ -229,7 +229,7 @@ std::string file_stem(std::string_view job, int rank, std::string_view host, int
 
 std::string write_recording(const StatsView& stats, const std::string& folder,
                             const RecordingAbout& about) {
-  const Identity& of = stats.identity();
+  const SegmentIdentity& of = stats.identity();
   const std::string name = fmt::format(
       "weft-{}{}", file_stem(of.job.data(), of.rank, of.host.data(), of.pid), kRecordingEnd);
   const Image image(stats, about);

@@ -38,7 +38,7 @@ struct Part {
 
 /// The sections, each from a page of its own on; edges last, as only they grow.
 std::array<Part, kSections> lay_out(const StatsOptions& options) {
-  std::array<Part, kSections> parts{{{"identity", sizeof(Identity), 1},
+  std::array<Part, kSections> parts{{{"identity", sizeof(SegmentIdentity), 1},
                                      {"schema", 1, schema().size() + 1},
                                      {"recorded", sizeof(Recorded), 1},
                                      {"totals", sizeof(Totals), 1},
@@ -167,7 +167,7 @@ void StatsSegment::describe() {
   section(SectionIndex::edges).present.store(0);
   if (!file_) section(SectionIndex::edges).capacity = 0;
 
-  auto& identity = *at<Identity>(SectionIndex::identity);
+  auto& identity = *at<SegmentIdentity>(SectionIndex::identity);
   identity.rank = options_.rank;
   identity.size = options_.size;
   identity.pid = ::getpid();

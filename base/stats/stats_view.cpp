@@ -15,7 +15,7 @@
 namespace weft::stats {
 namespace {
 
-constexpr std::array<std::size_t, kSections> kEntryBytes{sizeof(Identity),  1,
+constexpr std::array<std::size_t, kSections> kEntryBytes{sizeof(SegmentIdentity),  1,
                                                          sizeof(Recorded),  sizeof(Totals),
                                                          sizeof(PathEntry), sizeof(WaitEntry),
                                                          sizeof(RingState), sizeof(Record),
@@ -91,7 +91,7 @@ void drop_torn(std::span<std::byte> copy, std::span<std::byte> later) {
 }
 
 void end_texts(std::span<std::byte> copy) {
-  Identity& identity = entries_in<Identity>(copy, SectionIndex::identity).front();
+  SegmentIdentity& identity = entries_in<SegmentIdentity>(copy, SectionIndex::identity).front();
   identity.host.back() = identity.weft_version.back() = identity.boot.back() = '\0';
   identity.job.back() = '\0';
   entries_in<Recorded>(copy, SectionIndex::recorded).front().why.back() = '\0';
@@ -163,7 +163,7 @@ void StatsView::check() const {
       refuse("section " + std::to_string(static_cast<int>(one)) + " has no entries");
   if (!std::has_single_bit(section(SectionIndex::ring).capacity))
     refuse("its ring is no power of two");
-  const Identity& of = identity();
+  const SegmentIdentity& of = identity();
   if (of.size < 1 || of.rank < 0 || of.rank >= of.size ||
       static_cast<std::size_t>(of.size) != section(SectionIndex::paths).capacity)
     refuse("rank " + std::to_string(of.rank) + " of " + std::to_string(of.size) + " is none");

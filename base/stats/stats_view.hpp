@@ -47,7 +47,7 @@ class StatsView {
   /// A view of memory that the caller keeps.
   static StatsView of(std::span<const std::byte> memory);
 
-  const Identity& identity() const noexcept { return *at<Identity>(SectionIndex::identity); }
+  const SegmentIdentity& identity() const noexcept { return *at<SegmentIdentity>(SectionIndex::identity); }
   const Recorded& recorded() const noexcept { return *at<Recorded>(SectionIndex::recorded); }
   std::string_view schema() const noexcept {
     return {at<char>(SectionIndex::schema), section(SectionIndex::schema).capacity - 1};

@@ -20,7 +20,7 @@ class Sender {
 
   /// Microseconds for one tensor.
   double run(Block block) {
-    Outgoing& way = *ways_[block.variant];
+    StreamSender& way = *ways_[block.variant];
     double spent = 0;
     for (std::uint32_t i = 0; i < block.operations; ++i)
       spent += hand_over_.send([&] { rewrite(way); }, [&] { move(way); });
@@ -28,12 +28,12 @@ class Sender {
   }
 
  private:
-  void rewrite(Outgoing& way) {
+  void rewrite(StreamSender& way) {
     for (std::size_t i = 0; i < stream_.tensors; ++i)
       fill(way.source(i), stream_.rewritten, stamp_of(hand_over_, stream_, i));
   }
 
-  void move(Outgoing& way) {
+  void move(StreamSender& way) {
     for (std::size_t i = 0; i < stream_.tensors; ++i) way.move(i, stamp_of(hand_over_, stream_, i));
   }
 
@@ -51,7 +51,7 @@ class Receiver {
         kept_(stream.tensors) {}
 
   void run(Block block, bool touched) {
-    Incoming& way = *ways_[block.variant];
+    StreamReceiver& way = *ways_[block.variant];
     for (std::uint32_t i = 0; i < block.operations; ++i) {
       const bool checks = stream_.check && hand_over_.number() % kCheckEvery == 0;
       hand_over_.receive([] {}, [&] { take(way, touched, checks); },
@@ -62,7 +62,7 @@ class Receiver {
   }
 
  private:
-  void take(Incoming& way, bool touched, bool keeps) {
+  void take(StreamReceiver& way, bool touched, bool keeps) {
     for (std::size_t i = 0; i < stream_.tensors; ++i) {
       kept_[i] = way.take(i, stamp_of(hand_over_, stream_, i));
       if (touched) touch(kept_[i], stream_.size);
@@ -70,7 +70,7 @@ class Receiver {
     }
   }
 
-  void inspect(Incoming& way) {
+  void inspect(StreamReceiver& way) {
     for (std::size_t i = 0; i < stream_.tensors; ++i) {
       require_data(holds(kept_[i], stream_.rewritten, stamp_of(hand_over_, stream_, i)),
                    stream_.size, hand_over_.number());

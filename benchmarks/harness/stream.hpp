@@ -26,9 +26,9 @@ struct Stream {
 
 /// The sender's side of one way to move tensors. `stamp` differs between any two tensors of a run
 /// and grows; the two sides agree on it.
-class Outgoing {
+class StreamSender {
  public:
-  virtual ~Outgoing() = default;
+  virtual ~StreamSender() = default;
   /// Where tensor `i` is to be written. Not timed.
   virtual std::byte* source(std::size_t i) = 0;
   /// Timed: moves tensor `i`, or tells of it.
@@ -36,17 +36,17 @@ class Outgoing {
 };
 
 /// The receiver's side.
-class Incoming {
+class StreamReceiver {
  public:
-  virtual ~Incoming() = default;
+  virtual ~StreamReceiver() = default;
   /// Timed: waits for tensor `i`. It lies where the result says until release().
   virtual const std::byte* take(std::size_t i, std::uint64_t stamp) = 0;
   virtual void release(std::size_t) {}
 };
 
 /// A side's ways, by variant.
-using OutgoingWays = std::vector<std::unique_ptr<Outgoing>>;
-using IncomingWays = std::vector<std::unique_ptr<Incoming>>;
+using OutgoingWays = std::vector<std::unique_ptr<StreamSender>>;
+using IncomingWays = std::vector<std::unique_ptr<StreamReceiver>>;
 
 /// A variant that every stream has: bare flags there and back. Only for runs of two ranks.
 inline constexpr std::uint32_t kHop = 100;

@@ -11,7 +11,7 @@ namespace weft::bench {
 /// Copies its source into the receiver's memory (process_vm_writev), then raises a flag. Its
 /// partner is KernelCopySeen. One tensor by hand-over. Throws std::runtime_error with the kernel's
 /// words when it does not allow that.
-class KernelCopyOut final : public Outgoing {
+class KernelCopyOut final : public StreamSender {
  public:
   KernelCopyOut(const SharedMemory& bare, Tensor source)
       : bare_(bare), source_(std::move(source)) {}
@@ -24,7 +24,7 @@ class KernelCopyOut final : public Outgoing {
 };
 
 /// Tells where its memory lies, and sees the flag.
-class KernelCopySeen final : public Incoming {
+class KernelCopySeen final : public StreamReceiver {
  public:
   KernelCopySeen(const SharedMemory& bare, Tensor into);
   const std::byte* take(std::size_t i, std::uint64_t stamp) override;
@@ -35,7 +35,7 @@ class KernelCopySeen final : public Incoming {
 };
 
 /// Tells where its source lies, and raises the flag. Its partner is KernelCopyIn.
-class KernelCopyTold final : public Outgoing {
+class KernelCopyTold final : public StreamSender {
  public:
   KernelCopyTold(const SharedMemory& bare, Tensor source);
   std::byte* source(std::size_t) override { return source_.data(); }
@@ -48,7 +48,7 @@ class KernelCopyTold final : public Outgoing {
 
 /// Sees the flag and copies the sender's memory into its own (process_vm_readv). Throws as
 /// KernelCopyOut.
-class KernelCopyIn final : public Incoming {
+class KernelCopyIn final : public StreamReceiver {
  public:
   KernelCopyIn(const SharedMemory& bare, Tensor into) : bare_(bare), into_(std::move(into)) {}
   const std::byte* take(std::size_t i, std::uint64_t stamp) override;

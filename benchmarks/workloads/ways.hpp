@@ -14,7 +14,7 @@ namespace weft::bench {
 std::vector<Tensor> allocate_tensors(World& world, const Stream& stream);
 
 /// Puts its sources into a slot of rank 1's.
-class Put final : public Outgoing {
+class Put final : public StreamSender {
  public:
   Put(World& world, const SlotSpec& spec, std::vector<Tensor> sources);
   std::byte* source(std::size_t i) override { return sources_[i].data(); }
@@ -26,7 +26,7 @@ class Put final : public Outgoing {
 };
 
 /// Waits for what is put into its slot.
-class Taken final : public Incoming {
+class Taken final : public StreamReceiver {
  public:
   Taken(Slot slot, const Stream& stream) : slot_(std::move(slot)), arrivals_(stream.tensors) {}
   const std::byte* take(std::size_t i, std::uint64_t stamp) override;
@@ -38,7 +38,7 @@ class Taken final : public Incoming {
 };
 
 /// Publishes each tensor of a hand-over in a slot of its own.
-class Published final : public Outgoing {
+class Published final : public StreamSender {
  public:
   Published(World& world, const Stream& stream);
   std::byte* source(std::size_t i) override;
@@ -49,7 +49,7 @@ class Published final : public Outgoing {
 };
 
 /// Gets what rank 0 publishes into tensors of its own.
-class Got final : public Incoming {
+class Got final : public StreamReceiver {
  public:
   Got(World& world, const Stream& stream, std::vector<Tensor> into);
   const std::byte* take(std::size_t i, std::uint64_t stamp) override;
@@ -60,7 +60,7 @@ class Got final : public Incoming {
 };
 
 /// Views what rank 0 publishes where it lies.
-class Viewed final : public Incoming {
+class Viewed final : public StreamReceiver {
  public:
   Viewed(World& world, const Stream& stream);
   const std::byte* take(std::size_t i, std::uint64_t stamp) override;
@@ -79,7 +79,7 @@ inline std::size_t copy_out_bytes(const Stream& stream) {
 
 /// Limit: copies its sources into the variant's room in the shared memory and raises a flag. Its
 /// partner is a BareSeen of that variant.
-class BareCopyOut final : public Outgoing {
+class BareCopyOut final : public StreamSender {
  public:
   BareCopyOut(const SharedMemory& bare, std::vector<Tensor> sources, std::uint32_t variant)
       : bare_(bare), sources_(std::move(sources)), variant_(variant) {}
@@ -93,7 +93,7 @@ class BareCopyOut final : public Outgoing {
 };
 
 /// Limit: tells by a flag of what was written into the shared memory itself.
-class BareTold final : public Outgoing {
+class BareTold final : public StreamSender {
  public:
   BareTold(const SharedMemory& bare, const Stream& stream) : bare_(bare), size_(stream.size) {}
   std::byte* source(std::size_t i) override { return bare_.data() + i * size_; }
@@ -105,7 +105,7 @@ class BareTold final : public Outgoing {
 };
 
 /// Limit: sees the flag. The tensor lies in the shared memory, in the variant's room.
-class BareSeen final : public Incoming {
+class BareSeen final : public StreamReceiver {
  public:
   BareSeen(const SharedMemory& bare, const Stream& stream, std::uint32_t variant = kLimit)
       : bare_(bare), size_(stream.size), first_((variant - kLimit) * stream.tensors) {}
@@ -118,7 +118,7 @@ class BareSeen final : public Incoming {
 };
 
 /// Limit: sees the flag and copies out of the shared memory.
-class BareCopyIn final : public Incoming {
+class BareCopyIn final : public StreamReceiver {
  public:
   BareCopyIn(const SharedMemory& bare, const Stream& stream, std::vector<Tensor> into,
              std::uint32_t variant)

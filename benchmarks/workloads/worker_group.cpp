@@ -69,7 +69,7 @@ class Trainer {
       return;
     }
     table_.wait_updated().or_throw();
-    for (const pslib::Piece& piece : table_.pieces()) {
+    for (const pslib::ShardPiece& piece : table_.pieces()) {
       const auto bytes = table_.view_piece(piece).value().bytes();
       touch(bytes.data(), bytes.size());
     }

@@ -38,9 +38,9 @@ std::string rendezvous_name(std::size_t size, std::size_t tensors, const Form& f
 }
 
 /// What both ends have: a rendezvous for each form, keys, and the limit's memory.
-class Exchange {
+class RendezvousExchange {
  public:
-  Exchange(World& world, const SharedMemory& bare, std::size_t size, std::size_t tensors)
+  RendezvousExchange(World& world, const SharedMemory& bare, std::size_t size, std::size_t tensors)
       : bare_(bare),
         size_(size),
         tensors_(tensors),
@@ -77,10 +77,10 @@ class Exchange {
 };
 
 /// Rank 0: asks. The clock is here.
-class Asker : Exchange {
+class Asker : RendezvousExchange {
  public:
   Asker(World& world, const SharedMemory& bare, std::size_t size, std::size_t tensors, bool check)
-      : Exchange(world, bare, size, tensors), check_(check), received_(tensors) {
+      : RendezvousExchange(world, bare, size, tensors), check_(check), received_(tensors) {
     for (const std::string& key : keys_) wanted_.push_back({.key = key});
   }
 
@@ -126,10 +126,10 @@ class Asker : Exchange {
 };
 
 /// Rank 1: offers, and answers.
-class Offerer : Exchange {
+class Offerer : RendezvousExchange {
  public:
   Offerer(World& world, const SharedMemory& bare, std::size_t size, std::size_t tensors)
-      : Exchange(world, bare, size, tensors) {
+      : RendezvousExchange(world, bare, size, tensors) {
     for (std::size_t i = 0; i < tensors; ++i)
       sources_.push_back(world.allocate(DType::u8, Shape{static_cast<std::int64_t>(size)}));
   }

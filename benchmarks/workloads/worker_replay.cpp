@@ -66,7 +66,7 @@ class Replay {
   }
 
   void check() {
-    for (const pslib::Piece& piece : table_.pieces())
+    for (const pslib::ShardPiece& piece : table_.pieces())
       if (piece.first == 0)
         require_data(expected_.match(begin_of(piece), static_cast<std::size_t>(piece.count)),
                      work_.model.bytes(), steps_);
@@ -88,13 +88,13 @@ class Replay {
 
   void read_in_place() {
     table_.wait_updated().or_throw();
-    for (const pslib::Piece& piece : table_.pieces()) {
+    for (const pslib::ShardPiece& piece : table_.pieces()) {
       const auto bytes = table_.view_piece(piece).value().bytes();
       touch(bytes.data(), bytes.size());
     }
   }
 
-  const float* begin_of(const pslib::Piece& piece) {
+  const float* begin_of(const pslib::ShardPiece& piece) {
     return work_.kind == kByPull ? parameters_[piece.tensor].data()
                                  : table_.view_piece(piece).value().values().data();
   }

@@ -75,14 +75,14 @@ Segment create_lazy_segment(std::size_t bytes) {
   return segment;
 }
 
-SegmentMapper::Identity SegmentMapper::identify(const os::Fd& fd) {
+SegmentMapper::FileId SegmentMapper::identify(const os::Fd& fd) {
   struct stat about {};
   if (::fstat(fd.get(), &about) != 0) fail(Code::system, "fstat", errno);
   return {about.st_dev, about.st_ino};
 }
 
 void SegmentMapper::add(const os::Fd& fd, std::shared_ptr<os::Mapping> mapping) {
-  const Identity identity = identify(fd);
+  const FileId identity = identify(fd);
   const std::lock_guard lock(mutex_);
   std::erase_if(mappings_, [](const auto& entry) { return entry.second.expired(); });
   mappings_[identity] = mapping;
@@ -90,7 +90,7 @@ void SegmentMapper::add(const os::Fd& fd, std::shared_ptr<os::Mapping> mapping) 
 
 std::shared_ptr<os::Mapping> SegmentMapper::map(const os::Fd& fd, std::size_t bytes,
                                                 Access access) {
-  const Identity identity = identify(fd);
+  const FileId identity = identify(fd);
   const std::lock_guard lock(mutex_);
   // Of those made for reading none is kept: whoever named the same memory as writable would make
   // this process write to them.

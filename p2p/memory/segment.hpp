@@ -57,12 +57,12 @@ class SegmentMapper {
   const os::ForkMark& fork_mark() const noexcept { return fork_mark_; }
 
  private:
-  using Identity = std::pair<std::uint64_t, std::uint64_t>;  // device, inode
-  static Identity identify(const os::Fd& fd);
+  using FileId = std::pair<std::uint64_t, std::uint64_t>;  // device, inode
+  static FileId identify(const os::Fd& fd);
 
   const os::ForkMark fork_mark_;
   std::mutex mutex_;
-  std::map<Identity, std::weak_ptr<os::Mapping>> mappings_;
+  std::map<FileId, std::weak_ptr<os::Mapping>> mappings_;
 };
 
 }  // namespace weft::p2p

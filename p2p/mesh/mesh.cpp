@@ -7,7 +7,7 @@
 #include <cstring>
 #include <utility>
 
-#include "p2p/mesh/messages.hpp"
+#include "p2p/mesh/mesh_messages.hpp"
 
 namespace weft::p2p {
 namespace {

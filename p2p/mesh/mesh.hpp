@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "p2p/mesh/messages.hpp"
+#include "p2p/mesh/mesh_messages.hpp"
 #include "p2p/mesh/peer.hpp"
 #include "p2p/transport/address/rank_address.hpp"
 #include "p2p/transport/control_message.hpp"

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/stats/layout.hpp"
-#include "p2p/mesh/messages.hpp"
+#include "p2p/mesh/mesh_messages.hpp"
 #include "p2p/transport/address/rank_address.hpp"
 #include "p2p/transport/fabric.hpp"
 

@@ -22,7 +22,7 @@ void clear(p2p::Reading* reading) noexcept {
 
 }  // namespace
 
-void MessageState::accept(Incoming& ring, Arrived& arrived, MessageOperation& receive) noexcept {
+void MessageState::accept(IncomingRing& ring, Arrived& arrived, MessageOperation& receive) noexcept {
   receive.info = {ring.peer().rank, arrived.tag, arrived.bytes};
   if (is_at_hand(arrived, receive.tensor)) {
     const Result<MessageInfo> result = deliver(ring, arrived, receive.tensor);
@@ -108,7 +108,7 @@ std::optional<Status> MessageState::start_reading(MessageOperation& receive) noe
 
 /// None: the sender has told of a new chunk before it offered, and that is on its way.
 std::optional<Result<p2p::RemoteMemory>> MessageState::find_offered(
-    Incoming& ring, const Arrived& arrived) noexcept {
+    IncomingRing& ring, const Arrived& arrived) noexcept {
   p2p::Peer& peer = ring.peer();
   const p2p::MemoryRef ref{arrived.offer.chunk, arrived.offer.offset, arrived.bytes};
   // A process that is gone has no memory of its own left, and its number may be another's.

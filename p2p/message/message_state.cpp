@@ -25,8 +25,8 @@ constexpr int kMostRounds = 256;
 MessageState::MessageState(p2p::LocalRank& local, p2p::Mesh& mesh)
     : local_(local),
       mesh_(mesh),
-      outgoing_at_(new std::atomic<Outgoing*>[static_cast<std::size_t>(local.size)] {}),
-      incoming_at_(new std::atomic<Incoming*>[static_cast<std::size_t>(local.size)] {}),
+      outgoing_at_(new std::atomic<OutgoingRing*>[static_cast<std::size_t>(local.size)] {}),
+      incoming_at_(new std::atomic<IncomingRing*>[static_cast<std::size_t>(local.size)] {}),
       posted_(local.size) {
   local.waiter.progress_registry().admit(*this);
 }
@@ -99,14 +99,14 @@ void MessageState::progress() noexcept {
 /// One message of each ring, again and again: whoever sends most is not to come before the others,
 /// and one that never stops is not to keep this rank here.
 void MessageState::take_in_turn() noexcept {
-  Incoming* const newest = rings_.load(std::memory_order_acquire);
+  IncomingRing* const newest = rings_.load(std::memory_order_acquire);
   if (newest == nullptr) return;
-  Incoming* const start = next_ring_ != nullptr ? next_ring_ : newest;
+  IncomingRing* const start = next_ring_ != nullptr ? next_ring_ : newest;
   next_ring_ = start->next;
   bool took = true;
   for (int i = 0; took && i < kMostRounds; ++i) {
     took = false;
-    Incoming* ring = start;
+    IncomingRing* ring = start;
     do {
       took = (ring->ready() && take(*ring)) || took;
       ring = ring->next != nullptr ? ring->next : newest;

@@ -11,7 +11,7 @@
 
 namespace weft::p2p::message {
 struct Arrived;
-class Incoming;
+class IncomingRing;
 }  // namespace weft::p2p::message
 
 namespace weft::detail {
@@ -38,7 +38,7 @@ struct MessageOperation {
   MessageInfo info{};
   Status status{};
   // A receive that is reading.
-  p2p::message::Incoming* ring = nullptr;
+  p2p::message::IncomingRing* ring = nullptr;
   p2p::message::Arrived* arrived = nullptr;
   std::unique_ptr<p2p::Reading> reading{};
   bool started = false;

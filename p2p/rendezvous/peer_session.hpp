@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "p2p/mesh/mesh.hpp"
-#include "p2p/rendezvous/messages.hpp"
+#include "p2p/rendezvous/rendezvous_messages.hpp"
 #include "p2p/rendezvous/offer_table.hpp"
 #include "p2p/rendezvous/request_groups.hpp"
 #include "p2p/rendezvous/wire.hpp"

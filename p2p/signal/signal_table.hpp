@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "p2p/mesh/mesh.hpp"
-#include "p2p/signal/messages.hpp"
+#include "p2p/signal/signal_messages.hpp"
 #include "p2p/transport/local_rank.hpp"
 #include "weft/signal.hpp"
 

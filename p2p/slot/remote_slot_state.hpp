@@ -13,7 +13,7 @@
 #include "p2p/mesh/mesh.hpp"
 #include "p2p/slot/awaited.hpp"
 #include "p2p/slot/in_flight_puts.hpp"
-#include "p2p/slot/messages.hpp"
+#include "p2p/slot/slot_messages.hpp"
 #include "p2p/slot/published_words.hpp"
 #include "p2p/slot/slot_line.hpp"
 #include "p2p/slot/use_gate.hpp"

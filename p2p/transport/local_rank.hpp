@@ -25,7 +25,7 @@
 #include "p2p/transport/fabric.hpp"
 #include "p2p/transport/liveness.hpp"
 #include "p2p/transport/reading.hpp"
-#include "topology/placement/placement.hpp"
+#include "topology/placement/rank_placement.hpp"
 
 namespace weft::p2p {
 
@@ -39,7 +39,7 @@ struct LocalRankOptions {
   Sleeper* sleeper = nullptr;             ///< where ranks take turns on one thread
   /// With a sleeper: arenas grow by so much memory, which other processes can't map.
   std::size_t private_chunk = 64u << 10;
-  topology::Placement placement = {};  ///< its NIC, and where its memory had best lie
+  topology::RankPlacement placement = {};  ///< its NIC, and where its memory had best lie
   std::string job = {};                ///< as the launcher names it
   bool alone_on_host = false;          ///< no other rank can hold its stats segment
 };
@@ -63,7 +63,7 @@ class LocalRank {
   const bool zero_copy;                             ///< false: every put is staged
   const bool cross_memory;  ///< WEFT_CROSS_MEMORY: the kernel may copy from process to process
   const bool check_flow;    ///< synchronous slots run with credits, an overrun is reported
-  const topology::Placement placement;  ///< the fabrics' choice of a port, and the arenas' node
+  const topology::RankPlacement placement;  ///< the fabrics' choice of a port, and the arenas' node
 
   const std::shared_ptr<Arena> control;
   const std::shared_ptr<Arena> data;

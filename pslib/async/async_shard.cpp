@@ -24,7 +24,7 @@ AsyncShard::AsyncShard(World& world, const Description& table, std::size_t shard
   contributors_.reserve(done_.size());
   sources_.reserve(done_.size());
   if (table.options.wire != DType::f32) master_.resize(elements());
-  for (const Piece& piece : table.pieces)
+  for (const ShardPiece& piece : table.pieces)
     if (piece.server == home_)
       parts_.push_back({{piece.tensor, piece.shard_offset, piece.count, piece.first},
                         table.layout.offset(piece.tensor) + piece.first});
@@ -160,7 +160,7 @@ Status AsyncShard::start(float* to, const Gradients& gradients) noexcept {
   version_ = table_.first_version();
   if (const Checkpoint* const from = table_.restored(); from != nullptr) {
     try {
-      for (const Piece& piece : table_.pieces)
+      for (const ShardPiece& piece : table_.pieces)
         if (piece.server == home_) restore_piece(*from, table_, piece, to, updater_);
     } catch (const Error& error) {
       return error.status();

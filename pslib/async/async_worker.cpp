@@ -36,7 +36,7 @@ void AsyncWorker::attach(World& world, Deadline deadline) {
     shard.known.resize(StateWords::count(table_.roles.workers.size()));
     shard.words.resize(static_cast<std::size_t>(header) * width);
     shard.runs.push_back({0, header, shard.words.data()});
-    for (const Piece& piece : table_.pieces) {
+    for (const ShardPiece& piece : table_.pieces) {
       if (piece.server != home) continue;
       const auto first = static_cast<std::size_t>(table_.layout.offset(piece.tensor) + piece.first);
       shard.runs.push_back(
@@ -229,7 +229,7 @@ Status AsyncWorker::wait_updated(Deadline) noexcept {
                      "call pull(); only a bsp table's parameters are read where they lie");
 }
 
-Result<std::span<const std::byte>> AsyncWorker::view(const Piece&) const noexcept {
+Result<std::span<const std::byte>> AsyncWorker::view(const ShardPiece&) const noexcept {
   return refuse_call("view", "this table's shards go on while workers compute",
                      "call pull(); only a bsp table's parameters are read where they lie");
 }

@@ -36,7 +36,7 @@ class AsyncWorker final : public TableWorker {
   Status pull(Deadline deadline) noexcept override;
   /// Refused: a reader must not hold a version while others go on.
   Status wait_updated(Deadline deadline) noexcept override;
-  Result<std::span<const std::byte>> view(const Piece& piece) const noexcept override;
+  Result<std::span<const std::byte>> view(const ShardPiece& piece) const noexcept override;
 
  private:
   // What one server says of the shards that it leads.

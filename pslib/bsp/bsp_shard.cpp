@@ -23,7 +23,7 @@ BspShard::BspShard(World& world, const Description& table)
   region_.publish().or_throw();
   if (table.options.wire != DType::f32)
     master_.resize(static_cast<std::size_t>(buffer_.shape().elements()));
-  for (const Piece& piece : table.pieces)
+  for (const ShardPiece& piece : table.pieces)
     if (piece.server == table.roles.rank)
       parts_.push_back({{piece.tensor, piece.shard_offset, piece.count, piece.first},
                         table.layout.offset(piece.tensor) + piece.first});
@@ -155,7 +155,7 @@ void BspShard::update() noexcept {
 Status BspShard::start() noexcept {
   if (const Checkpoint* const from = table_.restored(); from != nullptr) {
     try {
-      for (const Piece& piece : table_.pieces)
+      for (const ShardPiece& piece : table_.pieces)
         if (piece.server == table_.roles.rank)
           restore_piece(*from, table_, piece, master(), updater_);
     } catch (const Error& error) {

@@ -33,7 +33,7 @@ void BspWorker::attach(World& world, Deadline deadline) {
     server.slot = world.attach(rank, table_.region(rank), deadline);
     server.slot.also_needs(needs, kNeeded);
     server.region = server.slot.view(deadline).value().tensor().data();
-    for (const Piece& piece : table_.pieces) {
+    for (const ShardPiece& piece : table_.pieces) {
       if (piece.server != rank) continue;
       const auto first = static_cast<std::size_t>(table_.layout.offset(piece.tensor) + piece.first);
       server.runs.push_back({piece.shard_offset, piece.count, parameters().data() + first * width});
@@ -87,7 +87,7 @@ Status BspWorker::wait_updated(Deadline deadline) noexcept {
   return reach_pushed(deadline);
 }
 
-Result<std::span<const std::byte>> BspWorker::view(const Piece& piece) const noexcept {
+Result<std::span<const std::byte>> BspWorker::view(const ShardPiece& piece) const noexcept {
   if (updated_ == 0 || updated_ != pushed_)
     return refuse_call("view", "the parameters are being updated",
                        "call pull() or wait_updated() first");

@@ -38,7 +38,7 @@ class BspWorker final : public TableWorker {
   Status push() noexcept override;
   Status pull(Deadline deadline) noexcept override;
   Status wait_updated(Deadline deadline) noexcept override;
-  Result<std::span<const std::byte>> view(const Piece& piece) const noexcept override;
+  Result<std::span<const std::byte>> view(const ShardPiece& piece) const noexcept override;
 
  private:
   struct Server {

@@ -27,7 +27,7 @@ std::shared_ptr<const Checkpoint> find_start(World& world, const Description& ta
                     agreement, deadline);
 }
 
-void restore_piece(const Checkpoint& from, const Description& table, const Piece& piece,
+void restore_piece(const Checkpoint& from, const Description& table, const ShardPiece& piece,
                    float* parameters, Updater& updater) {
   const std::string& name = table.specs[piece.tensor].name;
   const auto count = static_cast<std::size_t>(piece.count);
@@ -48,7 +48,7 @@ namespace {
 std::vector<StoredArray> arrays_of(const Description& table, int home, const float* parameters,
                                    Updater& updater) {
   std::vector<StoredArray> arrays;
-  for (const Piece& piece : table.pieces) {
+  for (const ShardPiece& piece : table.pieces) {
     if (piece.server != home) continue;
     const std::string& name = table.specs[piece.tensor].name;
     const auto count = static_cast<std::size_t>(piece.count);

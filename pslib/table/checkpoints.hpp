@@ -15,7 +15,7 @@ std::shared_ptr<const Checkpoint> find_start(World& world, const Description& ta
                                              Agreement& agreement, Deadline deadline);
 
 /// Values and states of a piece of a shard's region. Throws Error: mismatch, system.
-void restore_piece(const Checkpoint& from, const Description& table, const Piece& piece,
+void restore_piece(const Checkpoint& from, const Description& table, const ShardPiece& piece,
                    float* parameters, Updater& updater);
 
 /// Of the shard that is at home at `home`. Null for a table that is not saved.

@@ -133,7 +133,7 @@ std::string Description::shard_map() const {
   for (const int server : homes) {
     std::string runs;
     std::int64_t elements = 0;
-    for (const Piece& piece : pieces) {
+    for (const ShardPiece& piece : pieces) {
       if (piece.server != server) continue;
       elements += piece.count;
       runs += runs.empty() ? " " : ", ";

@@ -40,7 +40,7 @@ class Description {
   const TableOptions options;
   /// The servers at which shards are at home, by shard.
   const std::vector<int> homes;
-  const std::vector<Piece> pieces;
+  const std::vector<ShardPiece> pieces;
   const Layout layout;
   const PushFormat pushes;
 

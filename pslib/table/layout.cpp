@@ -4,9 +4,9 @@
 
 namespace weft::pslib {
 
-std::int64_t region_elements(std::span<const Piece> pieces, int server) noexcept {
+std::int64_t region_elements(std::span<const ShardPiece> pieces, int server) noexcept {
   std::int64_t elements = 0;
-  for (const Piece& piece : pieces)
+  for (const ShardPiece& piece : pieces)
     if (piece.server == server) elements += padded(piece.count);
   return std::max(elements, kLineElements);
 }

@@ -21,7 +21,7 @@ constexpr std::int64_t padded(std::int64_t elements) noexcept {
 
 /// The size of a server's region in elements: its pieces, padded. At least one line, so that a
 /// server left without pieces takes its part in the protocol like any other.
-std::int64_t region_elements(std::span<const Piece> pieces, int server) noexcept;
+std::int64_t region_elements(std::span<const ShardPiece> pieces, int server) noexcept;
 
 /// Where each tensor starts in a worker's flat buffer.
 class Layout {

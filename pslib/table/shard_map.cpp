@@ -15,7 +15,7 @@ class Shards {
   explicit Shards(std::span<const int> servers) : servers_(servers), lines_(servers.size(), 0) {}
 
   // An even split; the lines that are left over go to the shards that hold least.
-  void split(std::size_t tensor, std::int64_t elements, std::vector<Piece>& pieces) {
+  void split(std::size_t tensor, std::int64_t elements, std::vector<ShardPiece>& pieces) {
     const std::int64_t lines = lines_of(elements);
     const auto shards = static_cast<std::int64_t>(servers_.size());
     std::vector<std::int64_t> share(servers_.size(), lines / shards);
@@ -32,7 +32,7 @@ class Shards {
     }
   }
 
-  void whole(std::size_t tensor, std::int64_t elements, std::vector<Piece>& pieces) {
+  void whole(std::size_t tensor, std::int64_t elements, std::vector<ShardPiece>& pieces) {
     const auto shard = static_cast<std::size_t>(std::ranges::min_element(lines_) - lines_.begin());
     pieces.push_back({tensor, servers_[shard], 0, elements, 0});
     lines_[shard] += lines_of(elements);
@@ -50,9 +50,9 @@ class Shards {
   std::vector<std::int64_t> lines_;
 };
 
-std::vector<Piece> place_all(std::span<const TensorSpec> specs, std::span<const int> servers,
+std::vector<ShardPiece> place_all(std::span<const TensorSpec> specs, std::span<const int> servers,
                              std::size_t split_bytes) {
-  std::vector<Piece> pieces;
+  std::vector<ShardPiece> pieces;
   if (servers.empty()) return pieces;
   Shards shards(servers);
   std::vector<std::size_t> small;
@@ -69,10 +69,10 @@ std::vector<Piece> place_all(std::span<const TensorSpec> specs, std::span<const 
   std::ranges::stable_sort(small, std::ranges::greater{}, elements_of);
   for (const std::size_t tensor : small) shards.whole(tensor, elements_of(tensor), pieces);
 
-  std::ranges::sort(pieces, {}, [](const Piece& p) { return std::pair(p.tensor, p.first); });
+  std::ranges::sort(pieces, {}, [](const ShardPiece& p) { return std::pair(p.tensor, p.first); });
   for (const int server : servers) {
     std::int64_t offset = 0;
-    for (Piece& piece : pieces) {
+    for (ShardPiece& piece : pieces) {
       if (piece.server != server) continue;
       piece.shard_offset = offset;
       offset += padded(piece.count);
@@ -83,7 +83,7 @@ std::vector<Piece> place_all(std::span<const TensorSpec> specs, std::span<const 
 
 }  // namespace
 
-std::vector<Piece> make_shard_map(std::span<const TensorSpec> specs, std::span<const int> servers,
+std::vector<ShardPiece> make_shard_map(std::span<const TensorSpec> specs, std::span<const int> servers,
                          std::size_t split_bytes) {
   return control_call("place", [&] { return place_all(specs, servers, split_bytes); });
 }

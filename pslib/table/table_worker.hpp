@@ -39,7 +39,7 @@ class TableWorker {
   virtual Status pull(Deadline deadline) noexcept = 0;
   virtual Status wait_updated(Deadline deadline) noexcept = 0;
   /// A piece where it lies.
-  virtual Result<std::span<const std::byte>> view(const Piece& piece) const noexcept = 0;
+  virtual Result<std::span<const std::byte>> view(const ShardPiece& piece) const noexcept = 0;
 };
 
 }  // namespace weft::pslib

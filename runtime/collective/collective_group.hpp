@@ -13,7 +13,7 @@
 #include "p2p/mesh/mesh.hpp"
 #include "p2p/progress/progress_registry.hpp"
 #include "p2p/transport/local_rank.hpp"
-#include "runtime/collective/messages.hpp"
+#include "runtime/collective/collective_messages.hpp"
 #include "runtime/collective/planned_call.hpp"
 
 namespace weft::detail {

@@ -15,7 +15,7 @@
 #include "p2p/slot/slot_table.hpp"
 #include "p2p/transport/local_rank.hpp"
 #include "runtime/collective/collective_group.hpp"
-#include "runtime/collective/messages.hpp"
+#include "runtime/collective/collective_messages.hpp"
 
 namespace weft::detail {
 

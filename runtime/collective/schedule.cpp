@@ -22,23 +22,23 @@ std::vector<int> everybody(int ranks) {
 }
 
 /// The n-th of `parts` about equal parts.
-Region part_of(Region whole, int n, int parts) noexcept {
+ElementRange part_of(ElementRange whole, int n, int parts) noexcept {
   const auto begin = [&](int at) {
     return whole.count / parts * at + std::min<std::int64_t>(at, whole.count % parts);
   };
   return {whole.first + begin(n), begin(n + 1) - begin(n)};
 }
 
-std::vector<Region> equal_parts(Region whole, std::size_t parts) {
-  std::vector<Region> regions;
+std::vector<ElementRange> equal_parts(ElementRange whole, std::size_t parts) {
+  std::vector<ElementRange> regions;
   for (std::size_t i = 0; i < parts; ++i)
     regions.push_back(part_of(whole, static_cast<int>(i), static_cast<int>(parts)));
   return regions;
 }
 
 /// Of each rank's part, what goes in one of the channels.
-std::vector<Region> slices_of(const std::vector<std::int64_t>& offsets, int channel, int channels) {
-  std::vector<Region> slices;
+std::vector<ElementRange> slices_of(const std::vector<std::int64_t>& offsets, int channel, int channels) {
+  std::vector<ElementRange> slices;
   for (std::size_t i = 0; i + 1 < offsets.size(); ++i)
     slices.push_back(part_of({offsets[i], offsets[i + 1] - offsets[i]}, channel, channels));
   return slices;
@@ -103,7 +103,7 @@ class Maker {
   }
 
  private:
-  bool add(Rounds& rounds, Region region) {
+  bool add(Rounds& rounds, ElementRange region) {
     switch (task_.kind) {
       case Kind::barrier:
         gather_round(rounds, all_);
@@ -116,26 +116,26 @@ class Maker {
   }
 
   /// By ring: one of each rank's.
-  bool add_parts(Rounds& rounds, const std::vector<Region>& parts) {
+  bool add_parts(Rounds& rounds, const std::vector<ElementRange>& parts) {
     if (task_.kind == Kind::all_gather) {
       gather_by_ring(rounds, all_, parts, Step::Place::in);
       return true;
     }
     if (!task_.any_order) return false;
     Step::Place own = Step::Place::in;
-    for (const Region& part : parts) own = begin(rounds, part);
+    for (const ElementRange& part : parts) own = begin(rounds, part);
     scatter_by_ring(rounds, all_, parts, own);
     rounds.finish(parts[static_cast<std::size_t>(rank_)]);
     return true;
   }
 
-  Step::Place begin(Rounds& rounds, Region region) const {
+  Step::Place begin(Rounds& rounds, ElementRange region) const {
     if (!task_.widens) return Step::Place::in;
     rounds.upcast(region);
     return Step::Place::sum;
   }
 
-  bool add_broadcast(Rounds& rounds, Region region) {
+  bool add_broadcast(Rounds& rounds, ElementRange region) {
     if (algorithm_ == Algorithm::ring) {
       pass_on(rounds, all_, task_.root, region);
       return true;
@@ -171,7 +171,7 @@ class Maker {
     return true;
   }
 
-  bool add_all_reduce(Rounds& rounds, Region region) {
+  bool add_all_reduce(Rounds& rounds, ElementRange region) {
     switch (algorithm_) {
       case Algorithm::ring:
         if (!task_.any_order) return false;
@@ -189,20 +189,20 @@ class Maker {
     }
   }
 
-  static void reduce_by_ring(Rounds& rounds, Members members, Region region, Step::Place own) {
+  static void reduce_by_ring(Rounds& rounds, Members members, ElementRange region, Step::Place own) {
     const auto parts = equal_parts(region, members.ranks.size());
     scatter_by_ring(rounds, members, parts, own);
     rounds.finish(parts[static_cast<std::size_t>(members.me)]);
     gather_by_ring(rounds, members, parts, Step::Place::out);
   }
 
-  static void reduce_by_halving(Rounds& rounds, Members members, Region region, Step::Place own) {
+  static void reduce_by_halving(Rounds& rounds, Members members, ElementRange region, Step::Place own) {
     const auto trail = scatter_by_halving(rounds, members, region, own);
     rounds.finish(trail.back().kept);
     gather_by_halving(rounds, members, trail);
   }
 
-  bool add_two_levels(Rounds& rounds, Region region) {
+  bool add_two_levels(Rounds& rounds, ElementRange region) {
     if (!has_two_levels(hosts_)) return false;
     if (!task_.any_order && !are_branches(hosts_)) return false;
     Levels levels;
@@ -222,7 +222,7 @@ class Maker {
     return true;
   }
 
-  void reduce_across(Rounds& rounds, const Members& across, Region region) const {
+  void reduce_across(Rounds& rounds, const Members& across, ElementRange region) const {
     if (is_power_of_two(across.ranks.size()))
       reduce_by_halving(rounds, across, region, Step::Place::sum);
     else if (task_.any_order)

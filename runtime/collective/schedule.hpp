@@ -13,10 +13,10 @@
 namespace weft::detail {
 
 /// Elements of a tensor, counted through all of its parts.
-struct Region {
+struct ElementRange {
   std::int64_t first = 0;
   std::int64_t count = 0;
-  friend bool operator==(const Region&, const Region&) = default;
+  friend bool operator==(const ElementRange&, const ElementRange&) = default;
 };
 
 /// One thing that a rank does. `sum` is where elements are being combined, in the type that is
@@ -38,7 +38,7 @@ struct Step {
   int channel = 0;
   int round = 0;
   int peer = -1;
-  Region region{};
+  ElementRange region{};
 
   bool comes() const noexcept { return what == What::recv || what == What::recv_reduce; }
 };

@@ -55,7 +55,7 @@ struct Machine {
   double cpus = os::usable_cpus();
   std::size_t stream_bytes = kernels::default_stream_bytes();
   std::string_view vector_target = kernels::vector_target();
-  topology::Placement placement;  ///< of one rank that is started here
+  topology::RankPlacement placement;  ///< of one rank that is started here
 };
 
 Machine look(const Config& config) {
@@ -66,7 +66,7 @@ Machine look(const Config& config) {
   return machine;
 }
 
-nlohmann::json placement_json(const topology::Placement& placement) {
+nlohmann::json placement_json(const topology::RankPlacement& placement) {
   return {{"nic", placement.nic.empty() ? nlohmann::json() : nlohmann::json(placement.nic)},
           {"port", placement.port},
           {"reason", placement.reason},
@@ -112,7 +112,7 @@ void print_text(const Config& config, const Machine& machine) {
       "whether to bypass the cache\n",
       machine.host, machine.cpus, machine.vector_target, machine.stream_bytes);
 
-  const topology::Placement& placement = machine.placement;
+  const topology::RankPlacement& placement = machine.placement;
   fmt::print("RDMA       {}\n",
              placement.nic.empty() ? "no device that topology would choose" : placement.reason);
   for (const std::string& note : placement.notes) fmt::print("{:11}{}\n", "", note);

@@ -36,10 +36,10 @@ constexpr std::chrono::seconds kRankZeroFirst{5};
 
 /// This rank's NIC and memory, where the machine has a choice. A bad setting is an error; a machine
 /// that can't be described is a line.
-topology::Placement place(const Config& config, const Bootstrap& bootstrap, Log& log) {
+topology::RankPlacement place(const Config& config, const Bootstrap& bootstrap, Log& log) {
   if (config.text(Setting::fabric) == "shm") return {};
   topology::RankOnHost own{.index = bootstrap.local_rank(), .count = bootstrap.local_size()};
-  topology::Placement placement;
+  topology::RankPlacement placement;
   try {
     own.cpus = os::numbers(os::affinity());
     placement = topology::place_rank(config, own);
@@ -81,7 +81,7 @@ WorldState::WorldState(const Config& config, WorldParts parts)
              .progress = thread_ ? thread_.get() : parts.progress,
              .sleeper = parts.sleeper,
              // Where fabrics or a library are given, the machine's own devices are not used.
-             .placement = parts.fabrics || parts.verbs ? topology::Placement{}
+             .placement = parts.fabrics || parts.verbs ? topology::RankPlacement{}
                                                        : place(config, *bootstrap_, *log),
              .job = bootstrap_->job(),
              .alone_on_host = local_size == 1 && size > 1}),

@@ -217,7 +217,7 @@ class Lives {
   void begin(const pslib::Table& table) {
     TableEvent event{.kind = TableEvent::Kind::began, .version = checkpoint_};
     event.shards.resize(kCells + kSmallCells);
-    for (const pslib::Piece& piece : table.pieces())
+    for (const pslib::ShardPiece& piece : table.pieces())
       for (std::size_t i = 0; i < static_cast<std::size_t>(piece.count) / code_.cell(); ++i)
         event.shards[(piece.tensor == 0 ? 0 : kCells) +
                      static_cast<std::size_t>(piece.first) / code_.cell() + i] =

@@ -122,7 +122,7 @@ Model machine_of(const Config& config, Model live) {
   return file;
 }
 
-std::vector<LocalRank> assume_ranks(const Model& model, const RankOnHost& own) {
+std::vector<HostRank> assume_ranks(const Model& model, const RankOnHost& own) {
   const std::vector<int> own_nodes = model.numa_of_cpus(own.cpus);
   const auto parts = parts_like(model, own_nodes);
   const auto covers = [&](const std::vector<int>& part) {
@@ -135,9 +135,9 @@ std::vector<LocalRank> assume_ranks(const Model& model, const RankOnHost& own) {
   const auto count = static_cast<int>(parts.size());
   const bool dealt = at != parts.end() && own.index % count == mine;
   const bool blocks = at != parts.end() && own.index * count / own.count == mine;
-  std::vector<LocalRank> ranks;
+  std::vector<HostRank> ranks;
   for (int i = 0; i < own.count; ++i) {
-    LocalRank rank{.rank = i, .cpus = own.cpus};
+    HostRank rank{.rank = i, .cpus = own.cpus};
     if (i != own.index && (dealt || blocks))
       rank.cpus = parts[static_cast<std::size_t>(dealt ? i % count : i * count / own.count)];
     ranks.push_back(std::move(rank));
@@ -145,8 +145,8 @@ std::vector<LocalRank> assume_ranks(const Model& model, const RankOnHost& own) {
   return ranks;
 }
 
-Placement place_rank(const Model& model, const RankOnHost& own, const Policy& policy) {
-  Placement placement{.notes = model.notes};
+RankPlacement place_rank(const Model& model, const RankOnHost& own, const Policy& policy) {
+  RankPlacement placement{.notes = model.notes};
   Policy driven = policy;
   driven.driven_only = true;
   const Selection selection = select(model, assume_ranks(model, own), driven);
@@ -171,7 +171,7 @@ Placement place_rank(const Model& model, const RankOnHost& own, const Policy& po
   return placement;
 }
 
-Placement place_rank(const Config& config, const RankOnHost& own) {
+RankPlacement place_rank(const Config& config, const RankOnHost& own) {
   Policy policy = policy_of(config);
   const Files files("");
   // Slingshot's NICs are no RDMA devices, and a job says why it does not take them.
@@ -189,7 +189,7 @@ Placement place_rank(const Config& config, const RankOnHost& own) {
   } catch (const Error& error) {
     // Who opens ports knows best whether WEFT_NIC can be had, and refuses it otherwise.
     policy.nic.clear();
-    Placement placement{.notes = place_rank(model, own, policy).notes};
+    RankPlacement placement{.notes = place_rank(model, own, policy).notes};
     placement.notes.push_back(error.detail().message);
     return placement;
   }

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/config.hpp"
-#include "topology/placement/placement.hpp"
+#include "topology/placement/rank_placement.hpp"
 #include "topology/select/select.hpp"
 
 namespace weft::topology {
@@ -29,15 +29,15 @@ Model machine_of(const Config& config, Model live);
 /// All ranks of the host as launchers place them, the one given as it is: in turn over NUMA nodes
 /// or packages, in blocks of neighbours, or all as this one, whichever agrees with where this one
 /// is.
-std::vector<LocalRank> assume_ranks(const Model& model, const RankOnHost& own);
+std::vector<HostRank> assume_ranks(const Model& model, const RankOnHost& own);
 
 /// The choice for one rank, by the same balanced matching for all, which ranks make each for
 /// themselves and without talking. A result with a reason but without a NIC forbids RDMA: the
 /// host's NICs for data are ones that weft cannot drive, so any other one is not for data.
-Placement place_rank(const Model& model, const RankOnHost& own, const Policy& policy);
+RankPlacement place_rank(const Model& model, const RankOnHost& own, const Policy& policy);
 
 /// All of the above. Where the machine has neither RDMA devices nor Slingshot's, nothing else is
 /// looked at. Throws Error(bad_config) as these do; what fails otherwise is a note.
-Placement place_rank(const Config& config, const RankOnHost& own);
+RankPlacement place_rank(const Config& config, const RankOnHost& own);
 
 }  // namespace weft::topology

@@ -36,11 +36,11 @@ std::vector<int> number_cards(const Model& model) {
 }
 
 /// By GPU, then by rank: the order of the list does not count.
-std::vector<std::size_t> turn_of(const std::vector<LocalRank>& ranks) {
+std::vector<std::size_t> turn_of(const std::vector<HostRank>& ranks) {
   std::vector<std::size_t> order(ranks.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    const auto key = [](const LocalRank& rank) {
+    const auto key = [](const HostRank& rank) {
       return std::tuple(rank.gpu == kNone, rank.gpu, rank.rank);
     };
     return key(ranks[a]) < key(ranks[b]);
@@ -60,7 +60,7 @@ Wish wish_of(const Choice& choice) {
   return wish;
 }
 
-void assign(const Model& model, const std::vector<LocalRank>& ranks, Selection& selection) {
+void assign(const Model& model, const std::vector<HostRank>& ranks, Selection& selection) {
   const std::vector<std::size_t> turn = turn_of(ranks);
   std::vector<Wish> wishes;
   wishes.reserve(turn.size());
@@ -78,7 +78,7 @@ void assign(const Model& model, const std::vector<LocalRank>& ranks, Selection& 
   }
 }
 
-void settle_memory(const Model& model, const LocalRank& rank, const Policy& policy,
+void settle_memory(const Model& model, const HostRank& rank, const Policy& policy,
                    Choice& choice) {
   const auto or_sole = [&](int numa) { return numa != kNone ? numa : model.sole_numa(); };
   const int beside_nic = or_sole(model.numa_of(nic_at(model, choice.nic)));
@@ -143,8 +143,8 @@ void explain(const Model& model, Choice& choice, const std::string& forced_by,
   }
 }
 
-void check_ranks(const Model& model, const std::vector<LocalRank>& ranks) {
-  for (const LocalRank& rank : ranks)
+void check_ranks(const Model& model, const std::vector<HostRank>& ranks) {
+  for (const HostRank& rank : ranks)
     if (rank.gpu < kNone ||
         (rank.gpu != kNone && static_cast<std::size_t>(rank.gpu) >= model.gpus.size()))
       throw Error(ErrorDetail{.code = Code::bad_argument,
@@ -169,11 +169,11 @@ std::string gdr_hindrance(const Model& model, const Gpu& gpu, const Nic& nic, co
   return {};
 }
 
-Selection select(const Model& model, const std::vector<LocalRank>& ranks, const Policy& policy) {
+Selection select(const Model& model, const std::vector<HostRank>& ranks, const Policy& policy) {
   check_ranks(model, ranks);
   Selection selection{.nics = judge_nics(model, policy.driven_only)};
   const Overrides overrides = read_overrides(model, selection.nics, policy);
-  for (const LocalRank& rank : ranks) {
+  for (const HostRank& rank : ranks) {
     Choice choice{.rank = rank.rank, .gpu = rank.gpu};
     const Override& override = overrides.of(rank);
     choice.port = override.port;
@@ -196,18 +196,18 @@ Selection select(const Model& model, const std::vector<LocalRank>& ranks, const 
   return selection;
 }
 
-std::vector<LocalRank> rank_per_gpu(const Model& model) {
+std::vector<HostRank> rank_per_gpu(const Model& model) {
   return spread_ranks(model, model.gpus.empty() ? -1 : static_cast<int>(model.gpus.size()));
 }
 
-std::vector<LocalRank> spread_ranks(const Model& model, int count) {
+std::vector<HostRank> spread_ranks(const Model& model, int count) {
   std::vector<const NumaNode*> nodes;
   for (const NumaNode& node : model.numa)
     if (!node.cpus.empty() && node.memory == MemoryKind::ordinary) nodes.push_back(&node);
   const int all = count < 0 ? static_cast<int>(nodes.size()) : count;
-  std::vector<LocalRank> ranks;
+  std::vector<HostRank> ranks;
   for (int i = 0; i < all; ++i) {
-    LocalRank rank{.rank = i};
+    HostRank rank{.rank = i};
     if (!model.gpus.empty())
       rank.gpu = i % static_cast<int>(model.gpus.size());
     else if (!nodes.empty())  // neighbours share a node, as launchers bind them

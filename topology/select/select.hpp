@@ -27,7 +27,7 @@ std::vector<std::pair<std::string, std::string>> parse_gpu_nic(const std::string
 void set_gdr_level(Policy& policy, const std::string& text);
 
 /// One rank of this host.
-struct LocalRank {
+struct HostRank {
   int rank = 0;
   int gpu = kNone;          ///< in Model::gpus; kNone: it moves no GPU memory
   std::vector<int> cpus{};  ///< that it may run on; empty: any
@@ -35,9 +35,9 @@ struct LocalRank {
 
 /// One rank for each GPU, as matrix and JSON show it. Without GPUs one for each NUMA node of
 /// processors.
-std::vector<LocalRank> rank_per_gpu(const Model& model);
+std::vector<HostRank> rank_per_gpu(const Model& model);
 /// `count` ranks: GPUs in turn; without GPUs, NUMA nodes in even shares.
-std::vector<LocalRank> spread_ranks(const Model& model, int count);
+std::vector<HostRank> spread_ranks(const Model& model, int count);
 
 /// What became of one NIC before any rank was looked at.
 struct NicVerdict {
@@ -96,7 +96,7 @@ std::string gdr_hindrance(const Model& model, const Gpu& gpu, const Nic& nic, co
 /// balanced matching over all ranks: among equals no NIC gets two ranks more than another.
 /// Overrides in `policy` are obeyed where they are possible. Throws Error(bad_config) for one that
 /// is not, and Error(bad_argument) for a rank whose GPU does not exist.
-Selection select(const Model& model, const std::vector<LocalRank>& ranks,
+Selection select(const Model& model, const std::vector<HostRank>& ranks,
                  const Policy& policy = {});
 
 }  // namespace weft::topology

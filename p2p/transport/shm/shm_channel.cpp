@@ -12,7 +12,7 @@
 #include "base/kernels/copy.hpp"
 #include "base/stop_point.hpp"
 #include "p2p/progress/fences.hpp"
-#include "p2p/transport/shm/messages.hpp"
+#include "p2p/transport/shm/shm_messages.hpp"
 
 namespace weft::p2p {
 namespace {

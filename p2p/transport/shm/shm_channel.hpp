@@ -18,7 +18,7 @@
 #include "p2p/transport/local_rank.hpp"
 #include "p2p/transport/shm/cross_memory.hpp"
 #include "p2p/transport/shm/link.hpp"
-#include "p2p/transport/shm/messages.hpp"
+#include "p2p/transport/shm/shm_messages.hpp"
 
 namespace weft::p2p {
 

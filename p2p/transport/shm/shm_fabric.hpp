@@ -17,7 +17,7 @@
 #include "p2p/transport/fabric.hpp"
 #include "p2p/transport/local_rank.hpp"
 #include "p2p/transport/shm/link.hpp"
-#include "p2p/transport/shm/messages.hpp"
+#include "p2p/transport/shm/shm_messages.hpp"
 #include "p2p/transport/shm/shm_channel.hpp"
 
 namespace weft::p2p {

@@ -21,13 +21,13 @@ bool TcpChannel::receive(Rail& rail) noexcept {
   {
     const std::lock_guard lock(receive_mutex_);
     if (is_over_) return false;
-    Incoming::State state = Incoming::State::failed;
+    RecordReader::State state = RecordReader::State::failed;
     try {
       const bool was_stalled = stalled_.has_value();
       state = rail.in.turn(rail, kTurn);
       // What was held up behind a put goes on once its last piece has come.
       if (was_stalled && !stalled_ && !is_over_ && rail.index != 0 &&
-          state != Incoming::State::failed && state != Incoming::State::ended)
+          state != RecordReader::State::failed && state != RecordReader::State::ended)
         state = main_rail().in.turn(main_rail(), kTurn);
     } catch (const std::bad_alloc&) {
       return give_up("no memory for what it sends");
@@ -36,13 +36,13 @@ bool TcpChannel::receive(Rail& rail) noexcept {
     if (came && !heard_.load(std::memory_order_relaxed))
       heard_.store(true, std::memory_order_relaxed);
     brought = std::exchange(brought_, false);
-    ended = state == Incoming::State::ended || (state == Incoming::State::failed && !is_over_);
+    ended = state == RecordReader::State::ended || (state == RecordReader::State::failed && !is_over_);
     if (ended) {
       is_over_ = true;
       why = Status(ErrorDetail{
           .code = Code::path_failed,
           .operation = "path",
-          .message = state == Incoming::State::ended ? "its connection for data was closed"
+          .message = state == RecordReader::State::ended ? "its connection for data was closed"
                      : rail.in.error() == EBADMSG
                          ? "what came by its connection for data is not what it encrypted"
                          : "its connection for data broke: " + os::words(rail.in.error()),

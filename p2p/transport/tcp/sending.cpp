@@ -136,7 +136,7 @@ Status TcpChannel::send_put(Rail& rail, const Head& head, std::span<const iovec>
 /// what waits.
 Status TcpChannel::send_record(Rail& rail, const Head& unsummed, std::span<const iovec> runs,
                                OwnedBlock packed, bool may_be_full, bool at_once) {
-  Outgoing& out = rail.out;
+  SendQueue& out = rail.out;
   const Head head = summed(unsummed, runs);
   const bool takes_along = at_once && !out.is_empty() && !out.lacks_room();
   std::size_t done = 0;
@@ -177,7 +177,7 @@ Head TcpChannel::summed(Head head, std::span<const iovec> parts) const noexcept 
 }
 
 /// Whether it may go past the tensors that wait, and passes no message thereby.
-static bool may_go_first(const Outgoing& out, Kind kind,
+static bool may_go_first(const SendQueue& out, Kind kind,
                          std::span<const std::byte> payload) noexcept {
   if (!is_of_messages(kind) || out.holds_messages()) return false;
   return kind == Kind::chunk || (kind == Kind::message && may_overtake_puts(payload));
@@ -185,7 +185,7 @@ static bool may_go_first(const Outgoing& out, Kind kind,
 
 void TcpChannel::transmit(const Head& unsummed, std::span<const std::byte> payload) noexcept {
   Rail& rail = main_rail();
-  Outgoing& out = rail.out;
+  SendQueue& out = rail.out;
   const iovec run{const_cast<std::byte*>(payload.data()), payload.size()};
   const std::span parts(&run, payload.empty() ? 0U : 1U);
   const Head head = summed(unsummed, parts);
@@ -231,7 +231,7 @@ void TcpChannel::write_word(RemoteMemory word, std::uint64_t value, Notify notif
   const std::lock_guard lock(send_mutex_);
   if (!is_open()) return;
   // A newer value takes the place of one that still waits, so that words take bounded memory.
-  Outgoing& out = main_rail().out;
+  SendQueue& out = main_rail().out;
   if (Record* record = out.find_urgent(Kind::word, word.address, word.key)) {
     record->head.sequence = value;
     record->head = summed(record->head, {});

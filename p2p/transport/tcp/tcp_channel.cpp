@@ -193,7 +193,7 @@ bool TcpChannel::is_idle() noexcept {
   {
     // What is sent from now on is only what answers the peer.
     const std::lock_guard lock(send_mutex_);
-    Outgoing& out = main_rail().out;
+    SendQueue& out = main_rail().out;
     if (!last_said_ && out.begun() == 0 && !out.has_been_urgent()) return true;
     if (!last_said_) {
       // Behind all of it, urgent or not.

@@ -19,8 +19,8 @@
 #include "p2p/transport/local_rank.hpp"
 #include "p2p/transport/path_end.hpp"
 #include "p2p/transport/tcp/exports.hpp"
-#include "p2p/transport/tcp/incoming.hpp"
-#include "p2p/transport/tcp/outgoing.hpp"
+#include "p2p/transport/tcp/record_reader.hpp"
+#include "p2p/transport/tcp/send_queue.hpp"
 #include "p2p/transport/tcp/pipe.hpp"
 #include "p2p/transport/tcp/sockets.hpp"
 #include "p2p/transport/tcp/wire.hpp"
@@ -125,8 +125,8 @@ class TcpChannel final : public Channel {
     TcpChannel& channel;
     const std::size_t index;
     Pipe pipe;
-    Outgoing out;
-    Incoming in;
+    SendQueue out;
+    RecordReader in;
     std::atomic<bool> waits{false};  ///< something waits for room
     bool is_watched = false;         ///< the progress thread's
     std::uint64_t pieces = 0;        ///< of striped puts, that have come

@@ -39,12 +39,12 @@ struct VerbsChannel::Payload {
   /// Behind it, in its last request: what fills up to the word, and the word.
   static constexpr std::uint32_t kTailPieces = 2;
 
-  std::array<Piece, kMost> pieces;  ///< written as far as there are any
+  std::array<MemoryPiece, kMost> pieces;  ///< written as far as there are any
   std::size_t count = 0;
   std::size_t bytes = 0;
   Kept kept;
   bool is_one() const noexcept { return count <= 1; }
-  std::span<const Piece> all() const noexcept { return {pieces.data(), count}; }
+  std::span<const MemoryPiece> all() const noexcept { return {pieces.data(), count}; }
 
   void add(const std::byte* data, std::size_t size, std::uint32_t key) noexcept {
     if (size == 0) return;
@@ -52,7 +52,7 @@ struct VerbsChannel::Payload {
     bytes += size;
   }
   /// A part of it; requires that it is one.
-  Piece part(std::size_t first, std::size_t size) const noexcept {
+  MemoryPiece part(std::size_t first, std::size_t size) const noexcept {
     return {pieces[0].data + first, size, pieces[0].key};
   }
 };
@@ -247,14 +247,14 @@ Status VerbsChannel::put_whole(PutWork& work, const Payload& payload, std::size_
 Status VerbsChannel::put_in_pieces(PutWork& work, const Payload& payload) noexcept {
   const std::size_t count = pairs_.size();
   const std::size_t share = (payload.bytes / count + kLeastShare - 1) / kLeastShare * kLeastShare;
-  std::array<Piece, ExpectedWordsTable::kMaxQueuePairs> parts;
+  std::array<MemoryPiece, ExpectedWordsTable::kMaxQueuePairs> parts;
   std::array<Sending, ExpectedWordsTable::kMaxQueuePairs> sendings;
   work.requests = 0;
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t first = std::min(payload.bytes, i * share);
     const std::size_t end = i + 1 == count ? payload.bytes : std::min(payload.bytes, first + share);
     // Many runs go by one of them.
-    parts[i] = payload.is_one() ? payload.part(first, end - first) : Piece{};
+    parts[i] = payload.is_one() ? payload.part(first, end - first) : MemoryPiece{};
     const bool takes_all = !payload.is_one() && i == work.notification_id % count;
     Sending& sending = sendings[i];
     sending = {.pair = i, .notify_method = NotifyMethod::separate};

@@ -18,7 +18,7 @@
 #include "p2p/transport/path_end.hpp"
 #include "p2p/transport/verbs/expected_words.hpp"
 #include "p2p/transport/verbs/message_head.hpp"
-#include "p2p/transport/verbs/messages.hpp"
+#include "p2p/transport/verbs/verbs_messages.hpp"
 #include "p2p/transport/verbs/queue_pair.hpp"
 #include "p2p/transport/verbs/regions.hpp"
 #include "p2p/transport/verbs/work_request_chain.hpp"
@@ -169,7 +169,7 @@ class VerbsChannel final : public Channel, public QueuePairEvents {
   struct LongPut {
     std::uint32_t notification_id = 0;
     std::uint64_t stripe = 0;
-    std::array<Piece, kMostPieces> pieces;
+    std::array<MemoryPiece, kMostPieces> pieces;
     std::array<Sending, ExpectedWordsTable::kMaxQueuePairs> sendings;
     std::size_t count = 0;  ///< of sendings; 0: this place is free
     std::span<Sending> all() noexcept { return {sendings.data(), count}; }

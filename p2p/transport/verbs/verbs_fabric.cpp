@@ -32,7 +32,7 @@ bool is_ipv4(const VerbsAddress& port) {
 }
 
 /// As topology says it; empty where another port was taken than topology's.
-std::string why_this_port(std::string_view port, const topology::Placement& placement) {
+std::string why_this_port(std::string_view port, const topology::RankPlacement& placement) {
   const bool placed = !placement.nic.empty() && port.substr(0, port.rfind(':')) == placement.nic;
   return placed ? fmt::format(" ({})", placement.reason) : std::string{};
 }
@@ -92,7 +92,7 @@ void VerbsFabric::listen(RankAddress& own) {
   if (!local_.only_fabric.empty() && local_.only_fabric != name())
     return refuse("WEFT_FABRIC=" + local_.only_fabric);
   try {
-    const topology::Placement& placement = local_.placement;
+    const topology::RankPlacement& placement = local_.placement;
     if (placement.nic.empty() && !placement.reason.empty() && options_.nic.empty())
       throw Error(ErrorDetail{.code = Code::unreachable,
                               .operation = "join",

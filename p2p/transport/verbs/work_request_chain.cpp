@@ -17,7 +17,7 @@ ibv_send_wr& WorkRequestChain::open_request() noexcept {
   return request;
 }
 
-void WorkRequestChain::take(Piece& piece) noexcept {
+void WorkRequestChain::take(MemoryPiece& piece) noexcept {
   while (piece.bytes > 0) {
     const bool open =
         count_ > 0 && room_ > 0 && static_cast<std::uint32_t>(last().num_sge) < pieces_per_request_;
@@ -42,8 +42,8 @@ void WorkRequestChain::send_inline() noexcept {
 void PayloadCursor::fill(WorkRequestChain& chain) noexcept {
   chain.begin(to);
   for (; !pieces.empty(); pieces = pieces.subspan(1), done = 0) {
-    const Piece& whole = pieces.front();
-    Piece rest{whole.data + done, whole.bytes - done, whole.key};
+    const MemoryPiece& whole = pieces.front();
+    MemoryPiece rest{whole.data + done, whole.bytes - done, whole.key};
     chain.take(rest);
     done = whole.bytes - rest.bytes;
     if (rest.bytes != 0) break;

@@ -12,7 +12,7 @@
 namespace weft::p2p::verbs {
 
 /// One stretch of local memory. Many of them are made for every put: none is cleared for nothing.
-struct Piece {
+struct MemoryPiece {
   const std::byte* data;
   std::size_t bytes;
   std::uint32_t key;
@@ -36,7 +36,7 @@ class WorkRequestChain {
     moved_ = 0;
   }
   /// Takes as much of the piece as there is room for, and advances it.
-  void take(Piece& piece) noexcept;
+  void take(MemoryPiece& piece) noexcept;
   std::uint32_t count() const noexcept { return count_; }
   /// A request without a payload at the end; there is always room for one.
   void add_empty() noexcept;
@@ -66,7 +66,7 @@ class WorkRequestChain {
 
 /// What is left to be cut of pieces on their way to consecutive remote memory.
 struct PayloadCursor {
-  std::span<const Piece> pieces;
+  std::span<const MemoryPiece> pieces;
   RemoteMemory to;
   std::size_t done = 0;  ///< bytes of the first piece
 

@@ -162,7 +162,7 @@ class Scan {
   void sort_into_jobs() {
     std::map<std::pair<uid_t, std::string>, FoundJob> jobs;
     for (auto& [_, rank] : stats_segments_) {
-      const stats::Identity& identity = rank.stats.identity();
+      const stats::SegmentIdentity& identity = rank.stats.identity();
       std::string id = plain(identity.job.data());
       if (id.empty())
         id = identity.size == 1 ? fmt::format("pid-{}", identity.pid)
@@ -195,9 +195,9 @@ class Scan {
   /// A process may have joined more than once: its newest world counts, but a living rank before
   /// any that is gone.
   static void add(FoundJob& job, FoundRank rank) {
-    const stats::Identity& mine = rank.stats.identity();
+    const stats::SegmentIdentity& mine = rank.stats.identity();
     for (FoundRank& other : job.ranks) {
-      const stats::Identity& its = other.stats.identity();
+      const stats::SegmentIdentity& its = other.stats.identity();
       if (its.rank != mine.rank) continue;
       const bool is_newer = its.start_unix_ns < mine.start_unix_ns;
       const bool lives = rank.pid != 0;

@@ -89,7 +89,7 @@ TableStatus table_status(const stats::TablePage& page) {
 }
 
 void read_stats(RankStatus& rank, const FoundRank& found) {
-  const stats::Identity& identity = found.stats.identity();
+  const stats::SegmentIdentity& identity = found.stats.identity();
   rank.seen = found.pid == 0 ? SeenBy::keeper : SeenBy::itself;
   rank.state = found.pid == 0 ? RankState::dead : RankState::alive;
   rank.host = plain(identity.host.data());

@@ -82,7 +82,7 @@ LoadedRecording load_recording(const std::string& path) {
                             .hint = "name files that end in .weft-recording"});
   try {
     const auto stats = stats::StatsView::copy_of(file);
-    const stats::Identity& identity = stats.identity();
+    const stats::SegmentIdentity& identity = stats.identity();
     return {.path = path,
             .job = plain(identity.job.data()),
             .rank = identity.rank,

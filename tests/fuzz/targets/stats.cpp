@@ -25,7 +25,7 @@ std::string lay_out(Input& input) {
   const auto records = 1U << (input.take<std::uint8_t>() % 4U);
   const auto edges = input.take<std::uint8_t>() % 4U;
   const std::array<std::pair<std::size_t, std::uint32_t>, stats::kSections> parts{
-      {{sizeof(stats::Identity), 1U},
+      {{sizeof(stats::SegmentIdentity), 1U},
        {1, 8U},
        {sizeof(stats::Recorded), 1U},
        {sizeof(stats::Totals), 1U},
@@ -49,7 +49,7 @@ std::string lay_out(Input& input) {
     offset += in_lines(parts[i].first * parts[i].second);
   }
   std::string bytes(reinterpret_cast<const char*>(words.data()), end);
-  stats::Identity identity{};
+  stats::SegmentIdentity identity{};
   identity.size = static_cast<std::int32_t>(paths);
   std::memcpy(bytes.data() + header.sections[0].offset, &identity, sizeof identity);
   return bytes;

@@ -9,7 +9,7 @@
 #include "p2p/message/ring.hpp"
 #include "p2p/rendezvous/wire.hpp"
 #include "p2p/slot/grant.hpp"
-#include "p2p/slot/messages.hpp"
+#include "p2p/slot/slot_messages.hpp"
 #include "p2p/slot/published_words.hpp"
 
 namespace weft::tests {

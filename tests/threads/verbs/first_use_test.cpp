@@ -13,7 +13,7 @@
 namespace weft::tests {
 namespace {
 
-using p2p::verbs::fake::Call;
+using p2p::verbs::fake::VerbsCall;
 using p2p::verbs::fake::FakeNetwork;
 using p2p::verbs::fake::FaultPlan;
 using std::chrono::seconds;
@@ -59,7 +59,7 @@ class FirstUse : public testing::Test {
     EXPECT_EQ(network_.complaints() + network_.left_behind(), "");
   }
   virtual FaultPlan faults(int) const { return {}; }
-  std::uint64_t queue_pairs(int rank) const { return network_.counts(rank).of(Call::create_qp); }
+  std::uint64_t queue_pairs(int rank) const { return network_.counts(rank).of(VerbsCall::create_qp); }
 
   FakeNetwork network_;
 };
@@ -169,7 +169,7 @@ class ShortOfQueuePairs : public FirstUse {
  protected:
   FaultPlan faults(int rank) const override {
     FaultPlan plan;
-    if (rank == 1) plan.refusals.push_back({Call::create_qp, 2, ENOMEM});
+    if (rank == 1) plan.refusals.push_back({VerbsCall::create_qp, 2, ENOMEM});
     return plan;
   }
 };

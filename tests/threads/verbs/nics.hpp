@@ -12,7 +12,7 @@
 
 namespace weft::tests {
 
-using p2p::verbs::fake::Call;
+using p2p::verbs::fake::VerbsCall;
 using p2p::verbs::fake::Failure;
 using p2p::verbs::fake::FakeNetwork;
 using p2p::verbs::fake::FaultPlan;

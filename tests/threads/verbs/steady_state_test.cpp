@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "p2p/slot/messages.hpp"
+#include "p2p/slot/slot_messages.hpp"
 #include "tests/threads/verbs/allocation_count.hpp"
 #include "tests/threads/verbs/nics.hpp"
 #include "tests/unit/verbs/recording_verbs.hpp"
@@ -140,7 +140,7 @@ TEST_P(SteadyState, CostsItsWorkRequestsAlone) {
         EXPECT_LE(cost.control_messages, owner ? 0U : asked_at_most);
         EXPECT_EQ(cost.registrations, 0U);
         EXPECT_LE(cost.credit_writes, kTensors / 2 + 1 + asked_at_most);
-        EXPECT_EQ(used.of(Call::reg_mr), nic.of(Call::reg_mr));
+        EXPECT_EQ(used.of(VerbsCall::reg_mr), nic.of(VerbsCall::reg_mr));
         if (usage.notify_mode != "send") {
           EXPECT_EQ(used.sends - nic.sends, cost.control_messages);
         }

@@ -24,7 +24,7 @@
 
 #include "base/os/fd.hpp"
 #include "p2p/transport/auth/token_key.hpp"
-#include "p2p/transport/shm/messages.hpp"
+#include "p2p/transport/shm/shm_messages.hpp"
 #include "runtime/world/in_process.hpp"
 #include "weft/report.hpp"
 

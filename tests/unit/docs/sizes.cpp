@@ -6,14 +6,14 @@
 #include <memory>
 #include <vector>
 
-#include "p2p/mesh/messages.hpp"
+#include "p2p/mesh/mesh_messages.hpp"
 #include "p2p/mesh/peer.hpp"
-#include "p2p/slot/messages.hpp"
+#include "p2p/slot/slot_messages.hpp"
 #include "p2p/slot/remote_slot_state.hpp"
 #include "p2p/slot/slot_state.hpp"
 #include "p2p/transport/address/rank_address.hpp"
 #include "p2p/transport/shm/link.hpp"
-#include "p2p/transport/shm/messages.hpp"
+#include "p2p/transport/shm/shm_messages.hpp"
 #include "p2p/transport/shm/shm_channel.hpp"
 #include "p2p/transport/shm/shm_fabric.hpp"
 #if __has_include(<infiniband/verbs.h>)

@@ -36,7 +36,7 @@ Case random_case(unsigned seed) {
   return made;
 }
 
-std::vector<Piece> place(const Case& of) {
+std::vector<ShardPiece> place(const Case& of) {
   return pslib::make_shard_map(of.specs, of.servers, of.split_bytes);
 }
 
@@ -57,9 +57,9 @@ void for_random_tables(const Property& property) {
 }
 
 TEST(Placement, PutsEveryElementOnExactlyOneShard) {
-  for_random_tables([](const Case& made, const std::vector<Piece>& pieces) {
+  for_random_tables([](const Case& made, const std::vector<ShardPiece>& pieces) {
     std::vector<std::int64_t> next(made.specs.size(), 0);
-    for (const Piece& piece : pieces) {
+    for (const ShardPiece& piece : pieces) {
       ASSERT_GT(piece.count, 0);
       ASSERT_EQ(piece.first, next[piece.tensor]) << "tensor " << piece.tensor;
       next[piece.tensor] += piece.count;
@@ -71,10 +71,10 @@ TEST(Placement, PutsEveryElementOnExactlyOneShard) {
 }
 
 TEST(Placement, GivesPiecesCacheLinesOfTheirOwn) {
-  for_random_tables([](const Case& made, const std::vector<Piece>& pieces) {
+  for_random_tables([](const Case& made, const std::vector<ShardPiece>& pieces) {
     for (const int server : made.servers) {
       std::int64_t end = 0;
-      for (const Piece& piece : pieces) {
+      for (const ShardPiece& piece : pieces) {
         if (piece.server != server) continue;
         ASSERT_EQ(piece.shard_offset, end) << "neither gaps nor overlaps";
         ASSERT_EQ(piece.first % kLineElements, 0);
@@ -86,10 +86,10 @@ TEST(Placement, GivesPiecesCacheLinesOfTheirOwn) {
 }
 
 TEST(Placement, KeepsShardsLevelWithinOneWholeTensor) {
-  for_random_tables([](const Case& made, const std::vector<Piece>& pieces) {
+  for_random_tables([](const Case& made, const std::vector<ShardPiece>& pieces) {
     std::map<int, std::int64_t> load;
     for (const int server : made.servers) load[server] = 0;
-    for (const Piece& piece : pieces) load[piece.server] += padded(piece.count);
+    for (const ShardPiece& piece : pieces) load[piece.server] += padded(piece.count);
     std::int64_t largest_whole = kLineElements;
     for (std::size_t i = 0; i < made.specs.size(); ++i)
       if (!is_split(made, i))
@@ -101,10 +101,10 @@ TEST(Placement, KeepsShardsLevelWithinOneWholeTensor) {
 }
 
 TEST(Placement, SplitsLargeTensorsEvenlyAndKeepsSmallOnesWhole) {
-  for_random_tables([](const Case& made, const std::vector<Piece>& pieces) {
+  for_random_tables([](const Case& made, const std::vector<ShardPiece>& pieces) {
     for (std::size_t tensor = 0; tensor < made.specs.size(); ++tensor) {
       std::vector<std::int64_t> lines;
-      for (const Piece& piece : pieces)
+      for (const ShardPiece& piece : pieces)
         if (piece.tensor == tensor) lines.push_back(lines_of(piece.count));
       const auto shards = static_cast<std::int64_t>(made.servers.size());
       const std::int64_t all = lines_of(made.specs[tensor].shape.elements());
@@ -116,8 +116,8 @@ TEST(Placement, SplitsLargeTensorsEvenlyAndKeepsSmallOnesWhole) {
 }
 
 TEST(Placement, IsAPureFunction) {
-  for_random_tables([](const Case& made, const std::vector<Piece>& pieces) {
-    const std::vector<Piece> again = place(made);
+  for_random_tables([](const Case& made, const std::vector<ShardPiece>& pieces) {
+    const std::vector<ShardPiece> again = place(made);
     ASSERT_EQ(again.size(), pieces.size());
     for (std::size_t i = 0; i < pieces.size(); ++i) {
       EXPECT_EQ(again[i].tensor, pieces[i].tensor);
@@ -131,7 +131,7 @@ TEST(Placement, IsAPureFunction) {
 TEST(Placement, LeavesServersWithoutPiecesWhenTensorsAreFew) {
   const std::vector<TensorSpec> specs = {{"a", Shape{3}}, {"b", Shape{}}};
   const std::vector<int> servers = {0, 1, 2, 3, 4};
-  const std::vector<Piece> pieces = pslib::make_shard_map(specs, servers, 64 << 10);
+  const std::vector<ShardPiece> pieces = pslib::make_shard_map(specs, servers, 64 << 10);
   ASSERT_EQ(pieces.size(), 2U);
   EXPECT_NE(pieces[0].server, pieces[1].server);
   EXPECT_EQ(pieces[1].count, 1) << "a scalar is one element";

@@ -108,7 +108,7 @@ TEST(CraftedStats, HaveSectionsOfEntriesThatLieApart) {
 TEST(CraftedStats, HaveTextsWithAnEnd) {
   std::string bytes = recording();
   auto& identity =
-      *reinterpret_cast<Identity*>(bytes.data() + section(bytes, SectionIndex::identity).offset);
+      *reinterpret_cast<SegmentIdentity*>(bytes.data() + section(bytes, SectionIndex::identity).offset);
   identity.host.fill('h');
   identity.job.fill('j');
   identity.boot.fill('b');

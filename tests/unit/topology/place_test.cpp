@@ -60,12 +60,12 @@ TEST(Place, MemoryLiesBesideTheRankAndStagingBesideTheNic) {
   machine.numa(0, 0, {0}).numa(8, 1, {4});
   machine.nic(machine.host_bridge(0), "0000:01:00.0", "a");
   const Model model = machine.build();
-  const Placement placement = place_rank(model, {.cpus = {4}}, {});
+  const RankPlacement placement = place_rank(model, {.cpus = {4}}, {});
   EXPECT_EQ(placement.nic, "a");
   EXPECT_EQ(placement.port, 1);
   EXPECT_EQ(placement.numa, 8);
   EXPECT_EQ(placement.staging, 0);
-  const Placement unbound = place_rank(model, {.cpus = {0, 4}}, {});
+  const RankPlacement unbound = place_rank(model, {.cpus = {0, 4}}, {});
   EXPECT_EQ(unbound.numa, 0);
 }
 
@@ -73,13 +73,13 @@ TEST(Place, OnOneNodeTheKernelIsLeftAlone) {
   Machine machine;
   machine.numa(0, 0, {0});
   machine.nic(machine.host_bridge(0), "0000:01:00.0", "a");
-  const Placement placement = place_rank(machine.build(), {.cpus = {0}}, {});
+  const RankPlacement placement = place_rank(machine.build(), {.cpus = {0}}, {});
   EXPECT_EQ(placement.nic, "a");
   EXPECT_EQ(placement.numa, kNone);
 }
 
 TEST(Place, OtherDevicesAreNamedWithTheReason) {
-  const Placement placement = place_rank(two_by_two().build(), {.cpus = {4}}, {});
+  const RankPlacement placement = place_rank(two_by_two().build(), {.cpus = {4}}, {});
   EXPECT_EQ(placement.nic, "c");
   ASSERT_EQ(placement.others.size(), 3U);
   for (const auto& [nic, reason] : placement.others) EXPECT_FALSE(reason.empty()) << nic;

@@ -42,8 +42,8 @@ TEST_F(FakeFaults, UnsignaledRequestThatFailsCompletesToo) {
 }
 
 TEST_F(FakeFaults, NamedCallIsRefused) {
-  a_.emplace(network_.device(0, NicSpec{.faults = {.refusals = {{Call::reg_mr, 2, EPERM},
-                                                                {Call::create_qp, 1, ENOMEM}}}}));
+  a_.emplace(network_.device(0, NicSpec{.faults = {.refusals = {{VerbsCall::reg_mr, 2, EPERM},
+                                                                {VerbsCall::create_qp, 1, ENOMEM}}}}));
   EXPECT_EQ(a_->verbs->reg_mr(a_->domain.get(), a_->memory.data(), 8, kAllAccess), nullptr);
   EXPECT_EQ(errno, EPERM);
   MemoryRegion third(*a_->verbs,
@@ -51,7 +51,7 @@ TEST_F(FakeFaults, NamedCallIsRefused) {
   EXPECT_TRUE(third);
   EXPECT_FALSE(Pair(*a_).qp);
   EXPECT_TRUE(Pair(*a_).qp);
-  EXPECT_EQ(network_.counts(0).of(Call::reg_mr), 3U);
+  EXPECT_EQ(network_.counts(0).of(VerbsCall::reg_mr), 3U);
 }
 
 TEST_F(FakeFaults, LimitsHold) {

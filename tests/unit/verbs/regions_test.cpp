@@ -28,7 +28,7 @@ struct Rank {
         sort, ArenaLimits{.chunk_bytes = kChunk, .huge_pages = false, .exported = true}, mapper);
   }
   std::uint64_t calls() const {
-    return network.counts(0).calls[static_cast<std::size_t>(fake::Call::reg_mr)];
+    return network.counts(0).calls[static_cast<std::size_t>(fake::VerbsCall::reg_mr)];
   }
   std::shared_ptr<Storage> adopt(std::byte* data, std::size_t bytes) {
     return memory.adopted->adopt(std::shared_ptr<void>(data, [](void*) {}), bytes);

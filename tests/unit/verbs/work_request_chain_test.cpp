@@ -25,7 +25,7 @@ struct Stretch {
 };
 
 /// Nobody reads the memory, so addresses need not be of any.
-Piece piece(std::uint64_t from, std::uint64_t bytes, std::uint32_t key = 1) {
+MemoryPiece piece(std::uint64_t from, std::uint64_t bytes, std::uint32_t key = 1) {
   return {reinterpret_cast<const std::byte*>(from), bytes, key};
 }
 
@@ -36,7 +36,7 @@ struct Cut {
 };
 
 /// Cuts the pieces, a chain after another as a channel does, and checks each request.
-Cut cut(const std::vector<Piece>& pieces, std::uint32_t most_pieces, std::uint64_t max_message) {
+Cut cut(const std::vector<MemoryPiece>& pieces, std::uint32_t most_pieces, std::uint64_t max_message) {
   const auto writes = std::make_unique<WorkRequestChain>(most_pieces, max_message);
   Cut cut;
   PayloadCursor rest{.pieces = pieces, .to = kTarget};
@@ -87,7 +87,7 @@ TEST(WorkRequestChain, AreCutAtTheLargestMessage) {
 }
 
 TEST(WorkRequestChain, GatherUpToTheLargestNumberOfPieces) {
-  std::vector<Piece> pieces;
+  std::vector<MemoryPiece> pieces;
   for (std::uint64_t i = 0; i < 20; ++i) pieces.push_back(piece(0x10000 * (i + 1), 8));
   EXPECT_EQ(cut(pieces, 16, 1 << 20).requests, 2U);
   EXPECT_EQ(cut(pieces, 4, 1 << 20).requests, 5U);
@@ -120,7 +120,7 @@ TEST(WorkRequestChain, OfNothingAreOneEmptyRequest) {
 TEST(WorkRequestChain, HaveRoomForTheirEndWhenFull) {
   WorkRequestChain writes(1, 8);
   writes.begin(kTarget);
-  Piece rest = piece(0x1000, 8 * WorkRequestChain::kMostRequests);
+  MemoryPiece rest = piece(0x1000, 8 * WorkRequestChain::kMostRequests);
   writes.take(rest);
   EXPECT_EQ(rest.bytes, 0U);
   EXPECT_TRUE(writes.is_full());
@@ -132,7 +132,7 @@ TEST(WorkRequestChain, HaveRoomForTheirEndWhenFull) {
 TEST(WorkRequestChain, AreInlineAllOrNone) {
   WorkRequestChain writes(1, 8);
   writes.begin(kTarget);
-  Piece rest = piece(0x1000, 24);
+  MemoryPiece rest = piece(0x1000, 24);
   writes.take(rest);
   writes.add_empty();
   writes.send_inline();
@@ -145,7 +145,7 @@ TEST(WorkRequestChain, CoverAnyPiecesExactly) {
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 random(seed);
   for (int round = 0; round < 2000; ++round) {
-    std::vector<Piece> pieces;
+    std::vector<MemoryPiece> pieces;
     std::vector<Stretch> expected;
     std::uint64_t total = 0;
     const std::uint64_t count = 1 + random() % 60;

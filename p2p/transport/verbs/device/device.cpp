@@ -59,7 +59,7 @@ void make_non_blocking(int fd) {
 }  // namespace
 
 Device::Device(std::shared_ptr<Verbs> verbs, const VerbsOptions& options, Log& log,
-               const topology::Placement& placement)
+               const topology::RankPlacement& placement)
     : verbs_(std::move(verbs)), options_(options), log_(log) {
   PortList list = list_ports(*verbs_);
   const PortChoice choice = choose_port(list.ports, options_, placement);

@@ -13,7 +13,7 @@
 #include "p2p/transport/verbs/api/handles.hpp"
 #include "p2p/transport/verbs/device/budget.hpp"
 #include "p2p/transport/verbs/device/options.hpp"
-#include "topology/placement/placement.hpp"
+#include "topology/placement/rank_placement.hpp"
 #include "weft/error.hpp"
 
 namespace weft::p2p::verbs {
@@ -29,7 +29,7 @@ class Device {
   /// why it is not it; Error(bad_config) where a setting does not fit the machine;
   /// Error(exhausted) where the first arenas can't be registered.
   Device(std::shared_ptr<Verbs> verbs, const VerbsOptions& options, Log& log,
-         const topology::Placement& placement = {});
+         const topology::RankPlacement& placement = {});
 
   /// Queue depths are no more than the device allows.
   const VerbsOptions& options() const noexcept { return options_; }

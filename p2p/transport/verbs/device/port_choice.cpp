@@ -115,11 +115,11 @@ bool is_named(const Port& port, std::string_view nic) {
   return nic.empty() || nic == port.device || nic == port.name();
 }
 
-bool is_placed(const Port& port, const topology::Placement& placement) {
+bool is_placed(const Port& port, const topology::RankPlacement& placement) {
   return port.device == placement.nic && (placement.port == 0 || port.number == placement.port);
 }
 
-std::string why_not_placed(const Port& port, const topology::Placement& placement) {
+std::string why_not_placed(const Port& port, const topology::RankPlacement& placement) {
   for (const auto& [nic, reason] : placement.others)
     if (nic == port.device) return reason;
   return port.device == placement.nic ? "other ranks take this port" : "topology does not show it";
@@ -159,7 +159,7 @@ std::string text(const Port& port) {
 }
 
 PortChoice choose_port(std::span<const Port> ports, const VerbsOptions& options,
-                       const topology::Placement& placement) {
+                       const topology::RankPlacement& placement) {
   PortChoice choice;
   if (!options.nic.empty() && std::none_of(ports.begin(), ports.end(), [&](const Port& port) {
         return is_named(port, options.nic);

@@ -12,7 +12,7 @@
 
 #include "p2p/transport/verbs/device/gid_choice.hpp"
 #include "p2p/transport/verbs/device/options.hpp"
-#include "topology/placement/placement.hpp"
+#include "topology/placement/rank_placement.hpp"
 
 namespace weft::p2p::verbs {
 
@@ -50,6 +50,6 @@ struct PortChoice {
 /// the fastest; among equals the first by name. It is active and has a GID to send from. Throws
 /// Error(bad_config) where WEFT_NIC names none.
 PortChoice choose_port(std::span<const Port> ports, const VerbsOptions& options,
-                       const topology::Placement& placement = {});
+                       const topology::RankPlacement& placement = {});
 
 }  // namespace weft::p2p::verbs

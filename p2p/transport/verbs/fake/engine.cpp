@@ -89,7 +89,7 @@ FakeNic& Engine::add_nic(int rank, NicSpec spec) {
   return *nics_.emplace_back(std::move(nic));
 }
 
-int Engine::refused(FakeNic& nic, Call call) {
+int Engine::refused(FakeNic& nic, VerbsCall call) {
   const std::uint64_t nth = ++nic.counts.calls[static_cast<std::size_t>(call)];
   if (nic.dead) return EIO;
   for (const Refusal& refusal : nic.spec.faults.refusals)

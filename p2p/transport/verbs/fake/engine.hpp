@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "p2p/transport/verbs/fake/exchange.hpp"
+#include "p2p/transport/verbs/fake/fake_cm_exchange.hpp"
 #include "p2p/transport/verbs/fake/fake_network.hpp"
 #include "p2p/transport/verbs/fake/objects.hpp"
 
@@ -34,10 +34,10 @@ class Engine {
   FakeNic& add_nic(int rank, NicSpec spec);
   const std::vector<std::unique_ptr<FakeNic>>& nics() const noexcept { return nics_; }
   std::uint64_t random() noexcept { return random_.next(); }
-  Exchange& exchange() noexcept { return exchange_; }
+  FakeCmExchange& exchange() noexcept { return exchange_; }
 
   /// Counts the call. An errno if it is to be refused, or 0.
-  int refused(FakeNic& nic, Call call);
+  int refused(FakeNic& nic, VerbsCall call);
   void complain(const std::string& what) { complaints_ += what + "\n"; }
   const std::string& complaints() const noexcept { return complaints_; }
 
@@ -102,7 +102,7 @@ class Engine {
   std::vector<const FakeCq*> overrun_;  ///< since the last run()
   std::vector<std::unique_ptr<FakeNic>> nics_;
   std::string complaints_;
-  Exchange exchange_;
+  FakeCmExchange exchange_;
   Random random_;
   bool stopping_ = false;
   std::thread worker_;

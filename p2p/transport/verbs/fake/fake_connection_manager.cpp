@@ -62,7 +62,7 @@ FakeId* new_id(Engine& engine, rdma_event_channel* channel, void* context) {
 }
 
 /// The peer is told.
-void end(Exchange& exchange, FakeId& id) {
+void end(FakeCmExchange& exchange, FakeId& id) {
   if (id.peer != nullptr) {
     id.peer->peer = nullptr;
     tell(id.peer, id.is_up ? RDMA_CM_EVENT_DISCONNECTED : RDMA_CM_EVENT_REJECTED,
@@ -139,7 +139,7 @@ rdma_cm_id* FakeConnectionManager::create_id(rdma_event_channel* channel, void* 
 int FakeConnectionManager::destroy_id(rdma_cm_id* id) noexcept {
   const auto lock = engine_->lock();
   FakeId& gone = of(id);
-  Exchange& exchange = engine_->exchange();
+  FakeCmExchange& exchange = engine_->exchange();
   const auto listener = exchange.listeners.find(gone.own);
   if (listener != exchange.listeners.end() && listener->second == &gone)
     exchange.listeners.erase(listener);
@@ -171,7 +171,7 @@ int FakeConnectionManager::bind(rdma_cm_id* id, const sockaddr* address) noexcep
 
 int FakeConnectionManager::listen(rdma_cm_id* id, int /*backlog*/) noexcept {
   const auto lock = engine_->lock();
-  Exchange& exchange = engine_->exchange();
+  FakeCmExchange& exchange = engine_->exchange();
   of(id).own.second = exchange.next_port++;
   exchange.listeners[of(id).own] = &of(id);
   return 0;
@@ -213,7 +213,7 @@ int FakeConnectionManager::connect(rdma_cm_id* id, rdma_conn_param* parameters) 
   const auto lock = engine_->lock();
   FakeId& client = of(id);
   client.queue_pair = parameters->qp_num;
-  const Exchange& exchange = engine_->exchange();
+  const FakeCmExchange& exchange = engine_->exchange();
   const auto found = exchange.listeners.find(client.remote);
   if (found == exchange.listeners.end()) {
     tell(&client, RDMA_CM_EVENT_REJECTED, kNobodyListens);

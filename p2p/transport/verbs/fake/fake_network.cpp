@@ -92,7 +92,7 @@ std::string FakeNetwork::complaints() const {
 std::string FakeNetwork::left_behind() const {
   const auto lock = engine_->lock();
   std::string text;
-  const Exchange& exchange = engine_->exchange();
+  const FakeCmExchange& exchange = engine_->exchange();
   if (exchange.ids + exchange.channels > 0)
     text += std::to_string(exchange.ids) + " ids and " + std::to_string(exchange.channels) +
             " channels of connection managers\n";

@@ -52,10 +52,10 @@ void copy_one(std::uint64_t to, std::uint64_t from) noexcept {
 
 // Calls part(address, offset, length) for each stretch of the pieces within [begin, end).
 template <typename Part>
-void each_stretch(const std::vector<Piece>& pieces, std::uint64_t begin, std::uint64_t end,
+void each_stretch(const std::vector<FakeSge>& pieces, std::uint64_t begin, std::uint64_t end,
                   const Part& part) {
   std::uint64_t offset = 0;
-  for (const Piece& piece : pieces) {
+  for (const FakeSge& piece : pieces) {
     const std::uint64_t first = std::max(begin, offset);
     const std::uint64_t last = std::min(end, offset + piece.length);
     if (first < last) part(piece.address + (first - offset), first, last - first);
@@ -65,7 +65,7 @@ void each_stretch(const std::vector<Piece>& pieces, std::uint64_t begin, std::ui
 
 }  // namespace
 
-bool may_use(const FakeNic& nic, const ibv_pd* domain, const Piece& piece, int access) {
+bool may_use(const FakeNic& nic, const ibv_pd* domain, const FakeSge& piece, int access) {
   if (piece.length == 0) return true;
   const auto found = nic.regions.find(piece.lkey);
   return found != nic.regions.end() && found->second->pd == domain &&

@@ -8,7 +8,7 @@
 namespace weft::p2p::verbs::fake {
 
 /// Whether the local stretch may be used so by work requests of the domain.
-bool may_use(const FakeNic& nic, const ibv_pd* domain, const Piece& piece, int access);
+bool may_use(const FakeNic& nic, const ibv_pd* domain, const FakeSge& piece, int access);
 
 /// Whether a peer may use the stretch so, by the key it was told, over this queue pair.
 bool peer_may_use(const FakeQp& qp, std::uint64_t address, std::uint64_t length, std::uint32_t key,

@@ -71,7 +71,7 @@ struct FakeCq : ibv_cq {
 };
 
 /// A stretch of memory that a work request names.
-struct Piece {
+struct FakeSge {
   std::uint64_t address = 0;
   std::uint32_t length = 0;
   std::uint32_t lkey = 0;
@@ -79,7 +79,7 @@ struct Piece {
 
 struct Send {
   ibv_send_wr request{};
-  std::vector<Piece> pieces;
+  std::vector<FakeSge> pieces;
   std::vector<std::byte> inlined;  ///< instead of pieces
   std::uint64_t length = 0;
   std::uint64_t posted = 0;  ///< its number in the queue, from 1
@@ -99,7 +99,7 @@ struct Send {
 
 struct Receive {
   std::uint64_t id = 0;
-  std::vector<Piece> pieces;
+  std::vector<FakeSge> pieces;
 };
 
 struct Finished {

@@ -14,7 +14,7 @@
 namespace weft::p2p::verbs::fake {
 
 /// A call of Verbs that can be refused, or counted.
-enum class Call : std::uint8_t {
+enum class VerbsCall : std::uint8_t {
   device_list,
   open_device,
   query_device,
@@ -34,7 +34,7 @@ enum class Call : std::uint8_t {
 
 /// The `nth` call (from 1) of its kind on the NIC fails with this errno.
 struct Refusal {
-  Call call = Call::reg_mr;
+  VerbsCall call = VerbsCall::reg_mr;
   std::uint64_t nth = 1;
   int error = ENOMEM;
 };
@@ -103,7 +103,7 @@ struct NicSpec {
 
 /// What a NIC has been asked to do so far.
 struct NicCounts {
-  std::array<std::uint64_t, static_cast<std::size_t>(Call::count)> calls{};  ///< by Call
+  std::array<std::uint64_t, static_cast<std::size_t>(VerbsCall::count)> calls{};  ///< by Call
   std::uint64_t writes = 0;  ///< work requests, of each kind
   std::uint64_t writes_with_immediate = 0;
   std::uint64_t sends = 0;
@@ -129,7 +129,7 @@ struct NicCounts {
     events += other.events;
     return *this;
   }
-  std::uint64_t of(Call call) const noexcept { return calls[static_cast<std::size_t>(call)]; }
+  std::uint64_t of(VerbsCall call) const noexcept { return calls[static_cast<std::size_t>(call)]; }
 };
 
 }  // namespace weft::p2p::verbs::fake

@@ -22,7 +22,7 @@ int FakeVerbs::busy(const char* what) {
 ibv_device** FakeVerbs::device_list(int* count) noexcept {
   const auto lock = engine_->lock();
   for (FakeNic* nic : nics_)
-    if (const int error = engine_->refused(*nic, Call::device_list); error != 0) {
+    if (const int error = engine_->refused(*nic, VerbsCall::device_list); error != 0) {
       errno = error;
       return nullptr;
     }
@@ -40,7 +40,7 @@ const char* FakeVerbs::device_name(ibv_device* device) noexcept { return device-
 ibv_context* FakeVerbs::open_device(ibv_device* device) noexcept {
   const auto lock = engine_->lock();
   FakeNic& nic = *static_cast<FakeDevice*>(device)->nic;
-  errno = engine_->refused(nic, Call::open_device);
+  errno = engine_->refused(nic, VerbsCall::open_device);
   if (errno != 0) return nullptr;
   auto context = std::make_unique<FakeContext>();
   if (context->events.fd() < 0) return nullptr;
@@ -64,7 +64,7 @@ int FakeVerbs::close_device(ibv_context* context) noexcept {
 int FakeVerbs::query_device(ibv_context* context, ibv_device_attr* attributes) noexcept {
   const auto lock = engine_->lock();
   FakeNic& nic = *fake(context).nic;
-  if (const int error = engine_->refused(nic, Call::query_device); error != 0) return error;
+  if (const int error = engine_->refused(nic, VerbsCall::query_device); error != 0) return error;
   *attributes = {};
   std::strcpy(attributes->fw_ver, "fake");
   attributes->node_guid = nic.seed;
@@ -90,7 +90,7 @@ int FakeVerbs::query_port(ibv_context* context, std::uint8_t port,
                           ibv_port_attr* attributes) noexcept {
   const auto lock = engine_->lock();
   FakeNic& nic = *fake(context).nic;
-  if (const int error = engine_->refused(nic, Call::query_port); error != 0) return error;
+  if (const int error = engine_->refused(nic, VerbsCall::query_port); error != 0) return error;
   if (port < 1 || port > nic.ports.size()) return EINVAL;
   const FakePort& which = nic.ports[port - 1U];
   *attributes = {};
@@ -113,7 +113,7 @@ int FakeVerbs::query_gid(ibv_context* context, std::uint8_t port, std::uint32_t 
                          ibv_gid_entry* entry) noexcept {
   const auto lock = engine_->lock();
   FakeNic& nic = *fake(context).nic;
-  if (const int error = engine_->refused(nic, Call::query_gid); error != 0) return error;
+  if (const int error = engine_->refused(nic, VerbsCall::query_gid); error != 0) return error;
   if (port < 1 || port > nic.ports.size() || index >= kGidTable) return EINVAL;
   const std::vector<GidSpec>& gids = nic.ports[port - 1U].spec.gids;
   if (index >= gids.size()) return ENODATA;

@@ -23,7 +23,7 @@ void erase(std::vector<std::unique_ptr<T>>& from, const T& object) {
 ibv_pd* FakeVerbs::alloc_pd(ibv_context* context) noexcept {
   const auto lock = engine_->lock();
   FakeNic& nic = *fake(context).nic;
-  errno = engine_->refused(nic, Call::alloc_pd);
+  errno = engine_->refused(nic, VerbsCall::alloc_pd);
   if (errno != 0) return nullptr;
   auto& pd = nic.domains.emplace_back(std::make_unique<FakePd>());
   pd->context = context;
@@ -45,7 +45,7 @@ ibv_mr* FakeVerbs::reg_mr(ibv_pd* pd, void* address, std::size_t bytes, int acce
   const auto lock = engine_->lock();
   FakeNic& nic = *fake(pd->context).nic;
   const auto flags = static_cast<unsigned>(access);
-  errno = engine_->refused(nic, Call::reg_mr);
+  errno = engine_->refused(nic, VerbsCall::reg_mr);
   if (errno != 0) return nullptr;
   const bool writable = (flags & IBV_ACCESS_LOCAL_WRITE) != 0;
   const bool writable_by_peer = (flags & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) != 0;
@@ -84,7 +84,7 @@ int FakeVerbs::dereg_mr(ibv_mr* mr) noexcept {
 ibv_comp_channel* FakeVerbs::create_comp_channel(ibv_context* context) noexcept {
   const auto lock = engine_->lock();
   FakeNic& nic = *fake(context).nic;
-  errno = engine_->refused(nic, Call::create_comp_channel);
+  errno = engine_->refused(nic, VerbsCall::create_comp_channel);
   if (errno != 0) return nullptr;
   auto channel = std::make_unique<FakeChannel>();
   if (channel->events.fd() < 0) return nullptr;
@@ -107,7 +107,7 @@ int FakeVerbs::destroy_comp_channel(ibv_comp_channel* channel) noexcept {
 ibv_cq* FakeVerbs::create_cq(ibv_context* context, int depth, ibv_comp_channel* channel) noexcept {
   const auto lock = engine_->lock();
   FakeNic& nic = *fake(context).nic;
-  errno = engine_->refused(nic, Call::create_cq);
+  errno = engine_->refused(nic, VerbsCall::create_cq);
   if (depth < 1 || depth > nic.spec.max_completions) errno = EINVAL;
   if (nic.rings.size() >= static_cast<std::size_t>(nic.spec.max_completion_queues)) errno = ENOMEM;
   if (errno != 0) return nullptr;
@@ -161,7 +161,7 @@ int FakeVerbs::poll_cq(ibv_cq* cq, int count, ibv_wc* completions) noexcept {
 int FakeVerbs::req_notify_cq(ibv_cq* cq) noexcept {
   const auto lock = engine_->lock();
   FakeNic& nic = *fake(cq->context).nic;
-  if (const int error = engine_->refused(nic, Call::req_notify_cq); error != 0) return error;
+  if (const int error = engine_->refused(nic, VerbsCall::req_notify_cq); error != 0) return error;
   const std::lock_guard queue_lock(fake(cq).mutex);
   // What is in the queue already makes no event.
   fake(cq).armed = true;

@@ -26,8 +26,8 @@ int check(const NicSpec& spec, const ibv_qp_init_attr& attributes) {
   return 0;
 }
 
-std::vector<Piece> pieces_of(const ibv_sge* list, int count) {
-  std::vector<Piece> pieces;
+std::vector<FakeSge> pieces_of(const ibv_sge* list, int count) {
+  std::vector<FakeSge> pieces;
   pieces.reserve(static_cast<std::size_t>(count));
   for (const ibv_sge* one = list; one != list + count; ++one)
     pieces.push_back({one->addr, one->length, one->lkey});
@@ -48,11 +48,11 @@ int prepare(const FakeQp& qp, const ibv_send_wr& request, Send& send) {
   send.request = request;
   send.signaled = qp.all_signaled || (request.send_flags & IBV_SEND_SIGNALED) != 0;
   send.pieces = pieces_of(request.sg_list, request.num_sge);
-  for (const Piece& piece : send.pieces) send.length += piece.length;
+  for (const FakeSge& piece : send.pieces) send.length += piece.length;
   if ((request.send_flags & IBV_SEND_INLINE) == 0) return 0;
   if (send.length > qp.limits.max_inline_data || request.opcode == IBV_WR_RDMA_READ) return EINVAL;
   send.inlined.reserve(send.length);
-  for (const Piece& piece : send.pieces) {
+  for (const FakeSge& piece : send.pieces) {
     const auto* bytes = reinterpret_cast<const std::byte*>(piece.address);
     send.inlined.insert(send.inlined.end(), bytes, bytes + piece.length);
   }
@@ -65,7 +65,7 @@ int prepare(const FakeQp& qp, const ibv_send_wr& request, Send& send) {
 ibv_qp* FakeVerbs::create_qp(ibv_pd* pd, ibv_qp_init_attr* attributes) noexcept {
   const auto lock = engine_->lock();
   FakeNic& nic = *fake(pd->context).nic;
-  errno = engine_->refused(nic, Call::create_qp);
+  errno = engine_->refused(nic, VerbsCall::create_qp);
   if (errno == 0) errno = check(nic.spec, *attributes);
   if (errno == 0 && nic.queue_pairs.size() >= static_cast<std::size_t>(nic.spec.max_queue_pairs))
     errno = ENOMEM;
@@ -114,7 +114,7 @@ int FakeVerbs::destroy_qp(ibv_qp* qp) noexcept {
 int FakeVerbs::modify_qp(ibv_qp* qp, ibv_qp_attr* attributes, int mask) noexcept {
   const auto lock = engine_->lock();
   FakeQp& which = fake(qp);
-  if (const int error = engine_->refused(*which.nic, Call::modify_qp); error != 0) return error;
+  if (const int error = engine_->refused(*which.nic, VerbsCall::modify_qp); error != 0) return error;
   const auto bits = static_cast<unsigned>(mask);
   if (const int error = take_attributes(which, *attributes, bits); error != 0) return error;
   if ((bits & IBV_QP_STATE) == 0) return 0;
@@ -145,7 +145,7 @@ bool FakeVerbs::data_in_order(ibv_qp* qp, ibv_wr_opcode /*opcode*/) noexcept {
 int FakeVerbs::post_send(ibv_qp* qp, ibv_send_wr* requests, ibv_send_wr** bad) noexcept {
   const auto lock = engine_->lock();
   FakeQp& queue = fake(qp);
-  int error = engine_->refused(*queue.nic, Call::post_send);
+  int error = engine_->refused(*queue.nic, VerbsCall::post_send);
   if (queue.now != IBV_QPS_RTS && queue.now != IBV_QPS_ERR) error = EINVAL;
   if (error == 0 && queue.completions_due > 0 && queue.random.chance(queue.nic->spec.faults.full))
     error = ENOMEM;
@@ -166,7 +166,7 @@ int FakeVerbs::post_send(ibv_qp* qp, ibv_send_wr* requests, ibv_send_wr** bad) n
 int FakeVerbs::post_recv(ibv_qp* qp, ibv_recv_wr* requests, ibv_recv_wr** bad) noexcept {
   const auto lock = engine_->lock();
   FakeQp& queue = fake(qp);
-  int error = engine_->refused(*queue.nic, Call::post_recv);
+  int error = engine_->refused(*queue.nic, VerbsCall::post_recv);
   if (queue.now == IBV_QPS_RESET) error = EINVAL;
   for (; requests != nullptr; requests = requests->next) {
     if (error == 0 && queue.receives_taken >= static_cast<std::int64_t>(queue.limits.max_recv_wr))

@@ -139,7 +139,7 @@ void Engine::advance(FakeQp& qp) {
 Engine::Step Engine::carry_out(FakeQp& qp, Send& send, Time now) {
   if (send.forced != IBV_WC_SUCCESS) return {.ended = true, .status = send.forced};
   if (send.length > qp.nic->spec.max_message) return {.ended = true, .status = IBV_WC_LOC_LEN_ERR};
-  for (const Piece& piece : send.pieces)
+  for (const FakeSge& piece : send.pieces)
     if (!may_use(*qp.nic, qp.pd, piece, reads(send) ? IBV_ACCESS_LOCAL_WRITE : 0))
       return {.ended = true, .status = IBV_WC_LOC_PROT_ERR};
   FakeQp* peer = peer_of(qp);
@@ -218,7 +218,7 @@ void Engine::land_later(FakeQp& qp, const Send& send, FakeQp& peer, Time now) {
   kept.inlined.resize(send.length);
   auto place = reinterpret_cast<std::uint64_t>(kept.inlined.data());
   if (!send.inlined.empty()) kept.inlined = send.inlined;
-  for (const Piece& piece : send.pieces) {
+  for (const FakeSge& piece : send.pieces) {
     copy_words(place, piece.address, piece.length);
     place += piece.length;
   }
@@ -239,7 +239,7 @@ ibv_wc_status Engine::take_receive(FakeQp& peer, const Send& send) {
   if (!writes(send)) {
     std::uint64_t room = 0;
     bool may = true;
-    for (const Piece& piece : receive.pieces) {
+    for (const FakeSge& piece : receive.pieces) {
       room += piece.length;
       may = may && may_use(*peer.nic, peer.pd, piece, IBV_ACCESS_LOCAL_WRITE);
     }

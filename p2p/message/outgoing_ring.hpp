@@ -18,10 +18,10 @@
 namespace weft::p2p::message {
 
 /// Thread-safety: one application thread at a time, but for what is the progress thread's.
-class Outgoing {
+class OutgoingRing {
  public:
   /// Throws Error(exhausted).
-  Outgoing(LocalRank& local, Mesh& mesh, Peer& peer);
+  OutgoingRing(LocalRank& local, Mesh& mesh, Peer& peer);
   /// Once the progress thread can find it: asks the peer for a ring.
   void ask() noexcept;
 

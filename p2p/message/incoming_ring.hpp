@@ -29,10 +29,10 @@ struct Arrived {
 };
 
 /// Made and granted by the progress thread, from then on one application thread's at a time.
-class Incoming {
+class IncomingRing {
  public:
   /// Throws Error(exhausted).
-  Incoming(LocalRank& local, Peer& peer, Geometry geometry);
+  IncomingRing(LocalRank& local, Peer& peer, Geometry geometry);
 
   /// Progress thread: takes the sender's words and fills the grant. The peer must be let know the
   /// ring's chunk first. Throws Error.
@@ -67,7 +67,7 @@ class Incoming {
   EdgeCounters& counters() noexcept { return counters_; }
   const EdgeCounters& counters() const noexcept { return counters_; }
 
-  Incoming* next = nullptr;  ///< in the list of a rank's rings
+  IncomingRing* next = nullptr;  ///< in the list of a rank's rings
 
  private:
   Cell& cell(std::uint64_t index) const noexcept {

@@ -20,10 +20,10 @@ namespace weft::p2p::tcp {
 
 /// Records go out in their order, but for urgent ones, which go between the records of what waits:
 /// a large tensor is several. The caller locks, but for sent().
-class Outgoing {
+class SendQueue {
  public:
   /// Both must outlive it. `exports` has the memory that replies are read from.
-  Outgoing(Pipe& pipe, const Exports& exports);
+  SendQueue(Pipe& pipe, const Exports& exports);
 
   bool is_empty() const noexcept { return ring_.empty() && urgent_.empty() && !pipe_.holds(); }
   /// Without the parts of puts, and what is urgent.

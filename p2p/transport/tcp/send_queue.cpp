@@ -1,4 +1,4 @@
-#include "p2p/transport/tcp/outgoing.hpp"
+#include "p2p/transport/tcp/send_queue.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -34,7 +34,7 @@ void copy_words(std::byte* to, const std::byte* from, std::size_t bytes) noexcep
 }  // namespace
 
 /// The parts of one system call.
-class Outgoing::Gathered {
+class SendQueue::Gathered {
  public:
   explicit Gathered(std::size_t most) noexcept : room_(most) {}
 
@@ -75,9 +75,9 @@ class Outgoing::Gathered {
   std::size_t copied_ = 0;
 };
 
-Outgoing::Outgoing(Pipe& pipe, const Exports& exports) : pipe_(pipe), exports_(exports) {}
+SendQueue::SendQueue(Pipe& pipe, const Exports& exports) : pipe_(pipe), exports_(exports) {}
 
-std::size_t Outgoing::send_now(const Head& head, std::span<const iovec> runs) noexcept {
+std::size_t SendQueue::send_now(const Head& head, std::span<const iovec> runs) noexcept {
   std::array<iovec, kMostParts> parts;
   parts[0] = part(&head, sizeof head);
   const std::size_t count = std::min(runs.size(), kMostParts - 1);
@@ -89,7 +89,7 @@ std::size_t Outgoing::send_now(const Head& head, std::span<const iovec> runs) no
   return sent.bytes;
 }
 
-Record& Outgoing::add(const Head& head) {
+Record& SendQueue::add(const Head& head) {
   Record& record = ring_.add(head);
   ++begun_;
   if (head.kind == Kind::part) ++parts_;
@@ -97,12 +97,12 @@ Record& Outgoing::add(const Head& head) {
   return record;
 }
 
-Record& Outgoing::add_urgent(const Head& head) {
+Record& SendQueue::add_urgent(const Head& head) {
   was_urgent_ = true;
   return urgent_.add(head);
 }
 
-Record* Outgoing::find_urgent(Kind kind, std::uint64_t address, std::uint32_t key) noexcept {
+Record* SendQueue::find_urgent(Kind kind, std::uint64_t address, std::uint32_t key) noexcept {
   for (std::size_t i = 0; i < urgent_.size(); ++i) {
     Record& record = urgent_.at(i);
     if (record.done == 0 && record.head.kind == kind && record.head.address == address &&
@@ -113,7 +113,7 @@ Record* Outgoing::find_urgent(Kind kind, std::uint64_t address, std::uint32_t ke
 }
 
 /// What has begun comes first, then what is urgent.
-Record& Outgoing::next(std::size_t index) noexcept {
+Record& SendQueue::next(std::size_t index) noexcept {
   const std::size_t begun = has_begun() ? 1 : 0;
   if (index < begun) return ring_.at(0);
   if (index < begun + urgent_.size()) return urgent_.at(index - begun);
@@ -121,7 +121,7 @@ Record& Outgoing::next(std::size_t index) noexcept {
 }
 
 /// Whether the record is all there, so that the next one may follow.
-bool Outgoing::gather(Record& record, Gathered& into) noexcept {
+bool SendQueue::gather(Record& record, Gathered& into) noexcept {
   std::uint64_t skip = record.done;
   if (record.rest_bytes != 0) {
     std::uint64_t none = 0;
@@ -142,7 +142,7 @@ bool Outgoing::gather(Record& record, Gathered& into) noexcept {
 
 /// Each piece is read after the one before it: a reader proves by its last that the others were
 /// whole.
-bool Outgoing::gather_reply(Record& record, std::uint64_t skip, Gathered& into) noexcept {
+bool SendQueue::gather_reply(Record& record, std::uint64_t skip, Gathered& into) noexcept {
   for (const GetPiece& piece : record.pieces) {
     if (skip >= piece.bytes) {
       skip -= piece.bytes;
@@ -179,7 +179,7 @@ bool Outgoing::gather_reply(Record& record, std::uint64_t skip, Gathered& into) 
   return !into.full();
 }
 
-bool Outgoing::flush(std::size_t most) noexcept {
+bool SendQueue::flush(std::size_t most) noexcept {
   bool moved = false;
   if (pipe_.holds()) {
     if (const Pipe::Moved sent = pipe_.send({}); sent.error != 0) error_ = sent.error;
@@ -202,7 +202,7 @@ bool Outgoing::flush(std::size_t most) noexcept {
   return moved;
 }
 
-void Outgoing::advance(const Gathered& gathered, std::size_t bytes) noexcept {
+void SendQueue::advance(const Gathered& gathered, std::size_t bytes) noexcept {
   // A copied word that is only half out must not be read anew for its other half.
   std::size_t before = 0;
   const iovec* torn = nullptr;
@@ -240,7 +240,7 @@ void Outgoing::advance(const Gathered& gathered, std::size_t bytes) noexcept {
 }
 
 /// The next one is out.
-void Outgoing::pop() noexcept {
+void SendQueue::pop() noexcept {
   if (!has_begun() && !urgent_.empty()) return urgent_.pop();
   if (ring_.at(0).head.kind == Kind::part) --parts_;
   if (is_of_messages(ring_.at(0).head.kind)) --messages_;
@@ -249,7 +249,7 @@ void Outgoing::pop() noexcept {
   sent_.store(begun_ - ring_.size(), std::memory_order_release);
 }
 
-void Outgoing::drop() noexcept {
+void SendQueue::drop() noexcept {
   while (!ring_.empty()) ring_.pop();
   while (!urgent_.empty()) urgent_.pop();
   parts_ = messages_ = 0;

@@ -7,7 +7,7 @@
 
 namespace weft::topology {
 
-struct Placement {
+struct RankPlacement {
   std::string nic{};  ///< RDMA device; empty: topology has no word on it
   int port = 0;       ///< 0: any
   std::string reason{};

@@ -27,7 +27,7 @@ struct FakeId : rdma_cm_id {
 };
 
 /// Guarded by the engine's mutex.
-struct Exchange {
+struct FakeCmExchange {
   std::map<FakeId::Address, FakeId*> listeners;
   std::uint16_t next_port = 1;
   std::size_t ids = 0;       ///< that exist

@@ -1,4 +1,4 @@
-#include "p2p/message/outgoing.hpp"
+#include "p2p/message/outgoing_ring.hpp"
 
 #include <fmt/format.h>
 
@@ -10,12 +10,12 @@
 
 namespace weft::p2p::message {
 
-Outgoing::Outgoing(LocalRank& local, Mesh& mesh, Peer& peer)
+OutgoingRing::OutgoingRing(LocalRank& local, Mesh& mesh, Peer& peer)
     : local_(local), mesh_(mesh), peer_(peer), words_(local.control, sizeof(SenderWords)) {
   new (words_.data()) SenderWords{};
 }
 
-void Outgoing::ask() noexcept {
+void OutgoingRing::ask() noexcept {
   const Block& block = words_.block();
   local_.progress.post([this, chunk = block.chunk, offset = block.offset] {
     if (mesh_.share(peer_, chunk))
@@ -30,13 +30,13 @@ void Outgoing::ask() noexcept {
   });
 }
 
-void Outgoing::granted(const RingGranted& granted) noexcept {
+void OutgoingRing::granted(const RingGranted& granted) noexcept {
   if (answer_.load() != Answer::none) return;
   granted_ = granted;
   answer_.store(Answer::granted, std::memory_order_release);
 }
 
-void Outgoing::refused(const RingRefused& refused) noexcept {
+void OutgoingRing::refused(const RingRefused& refused) noexcept {
   if (answer_.load() != Answer::none) return;
   failure_ = Status(ErrorDetail{.code = code_of(refused.code),
                                 .operation = "send",
@@ -48,7 +48,7 @@ void Outgoing::refused(const RingRefused& refused) noexcept {
   answer_.store(Answer::refused, std::memory_order_release);
 }
 
-bool Outgoing::open() noexcept {
+bool OutgoingRing::open() noexcept {
   if (answer_.load(std::memory_order_acquire) != Answer::granted || !failure_.ok()) return false;
   const Geometry geometry = granted_.geometry;
   const auto ring = peer_.channel->resolve(granted_.ring);
@@ -90,30 +90,30 @@ bool Outgoing::open() noexcept {
   return true;
 }
 
-void Outgoing::poll_credit() noexcept {
+void OutgoingRing::poll_credit() noexcept {
   const std::uint64_t credit = words().credit.load(std::memory_order_acquire);
   // The peer's word: one that makes no sense must not open the ring.
   if (credit > known_released_ && credit <= sent_) known_released_ = credit;
 }
 
-bool Outgoing::has_credit() noexcept {
+bool OutgoingRing::has_credit() noexcept {
   if (sent_ - known_released_ < geometry_.cells) return true;
   poll_credit();
   return sent_ - known_released_ < geometry_.cells;
 }
 
-bool Outgoing::long_is_free() noexcept {
+bool OutgoingRing::long_is_free() noexcept {
   if (long_sequence_[next_long_] <= known_released_) return true;
   poll_credit();
   return long_sequence_[next_long_] <= known_released_;
 }
 
-Outgoing::Sent Outgoing::send(std::uint64_t tag, const std::byte* data,
+OutgoingRing::Sent OutgoingRing::send(std::uint64_t tag, const std::byte* data,
                               std::size_t bytes) noexcept {
   return emit(bytes <= Cell::kPayload ? Kind::in_cell : Kind::in_long, tag, bytes, {data, bytes});
 }
 
-Outgoing::Sent Outgoing::emit(Kind kind, std::uint64_t tag, std::uint64_t size,
+OutgoingRing::Sent OutgoingRing::emit(Kind kind, std::uint64_t tag, std::uint64_t size,
                               std::span<const std::byte> payload) noexcept {
   if (!has_credit()) return Sent::no_room;
   const bool is_long = kind == Kind::in_long;
@@ -150,7 +150,7 @@ Outgoing::Sent Outgoing::emit(Kind kind, std::uint64_t tag, std::uint64_t size,
   return Sent::yes;
 }
 
-bool Outgoing::has_ended(std::uint64_t& posted) noexcept {
+bool OutgoingRing::has_ended(std::uint64_t& posted) noexcept {
   if (posted == 0) return true;
   const auto outcome = peer_.channel->outcome(posted);
   if (!outcome) return false;
@@ -159,7 +159,7 @@ bool Outgoing::has_ended(std::uint64_t& posted) noexcept {
   return true;
 }
 
-Outgoing::Sent Outgoing::put(const Head& head, std::span<const std::byte> payload) noexcept {
+OutgoingRing::Sent OutgoingRing::put(const Head& head, std::span<const std::byte> payload) noexcept {
   const bool is_long = head.kind() == Kind::in_long;
   std::uint64_t& posted = is_long ? long_posted_[next_long_] : cell_posted_[index_];
   const bool ended = has_ended(posted);
@@ -193,13 +193,13 @@ Outgoing::Sent Outgoing::put(const Head& head, std::span<const std::byte> payloa
   return Sent::yes;
 }
 
-bool Outgoing::has_completed() noexcept {
+bool OutgoingRing::has_completed() noexcept {
   const auto ended = [this](std::uint64_t& posted) { return has_ended(posted); };
   return std::all_of(cell_posted_.begin(), cell_posted_.end(), ended) &&
          std::all_of(long_posted_.begin(), long_posted_.end(), ended);
 }
 
-Outgoing::Sent Outgoing::send_queued(Operation& operation) noexcept {
+OutgoingRing::Sent OutgoingRing::send_queued(Operation& operation) noexcept {
   const Tensor& tensor = operation.tensor;
   if (tensor.bytes() <= Geometry::kLongPayload) {
     const Sent sent = send(operation.tag.value, tensor.data(), tensor.bytes());
@@ -209,7 +209,7 @@ Outgoing::Sent Outgoing::send_queued(Operation& operation) noexcept {
   return offer(operation);
 }
 
-Outgoing::Sent Outgoing::offer(Operation& operation) noexcept {
+OutgoingRing::Sent OutgoingRing::offer(Operation& operation) noexcept {
   const auto free = std::find(offered_.begin(), offered_.end(), nullptr);
   if (free == offered_.end() || !has_credit()) return Sent::no_room;
   MemoryRef ref;
@@ -230,7 +230,7 @@ Outgoing::Sent Outgoing::offer(Operation& operation) noexcept {
   return sent;
 }
 
-Status Outgoing::place(Operation& operation, MemoryRef& ref) noexcept {
+Status OutgoingRing::place(Operation& operation, MemoryRef& ref) noexcept {
   const Tensor& tensor = operation.tensor;
   if (!operation.staged) {
     std::optional<MemoryRef> found;
@@ -265,7 +265,7 @@ Status Outgoing::place(Operation& operation, MemoryRef& ref) noexcept {
                             .host = peer_.host()});
 }
 
-bool Outgoing::share(std::uint32_t chunk) noexcept {
+bool OutgoingRing::share(std::uint32_t chunk) noexcept {
   if (std::find(shared_.begin(), shared_.end(), chunk) != shared_.end()) return true;
   try {
     bool shared = false;

@@ -1,4 +1,4 @@
-#include "p2p/transport/tcp/incoming.hpp"
+#include "p2p/transport/tcp/record_reader.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -14,7 +14,7 @@ iovec nowhere(std::size_t bytes) noexcept {
 
 }  // namespace
 
-std::size_t Incoming::collect(std::array<iovec, kMostParts + 1>& parts,
+std::size_t RecordReader::collect(std::array<iovec, kMostParts + 1>& parts,
                               std::size_t& asked) noexcept {
   std::size_t count = 0;
   std::uint64_t room = std::min<std::uint64_t>(left_, kMostBytes);
@@ -36,7 +36,7 @@ std::size_t Incoming::collect(std::array<iovec, kMostParts + 1>& parts,
 }
 
 /// So many bytes have come to the places.
-void Incoming::took(std::size_t bytes) noexcept {
+void RecordReader::took(std::size_t bytes) noexcept {
   left_ -= bytes;
   while (bytes > 0) {
     iovec& place = places_[next_];
@@ -48,12 +48,12 @@ void Incoming::took(std::size_t bytes) noexcept {
   }
 }
 
-bool Incoming::finish(RecordSink& sink) {
+bool RecordReader::finish(RecordSink& sink) {
   in_payload_ = false;
   return sink.end(head_);
 }
 
-bool Incoming::take_buffered(RecordSink& sink) {
+bool RecordReader::take_buffered(RecordSink& sink) {
   for (;;) {
     if (in_payload_) {
       while (left_ > 0 && (next_ < places_.size() || buffered() > 0)) {
@@ -102,12 +102,12 @@ bool Incoming::take_buffered(RecordSink& sink) {
 }
 
 /// The end of a turn after which another one is to come.
-Incoming::State Incoming::pause(State state) noexcept {
+RecordReader::State RecordReader::pause(State state) noexcept {
   pipe_.expect(in_payload_ && left_ >= kWorthTaking ? kWorthTaking : 1);
   return state;
 }
 
-Incoming::State Incoming::turn(RecordSink& sink, std::size_t most) {
+RecordReader::State RecordReader::turn(RecordSink& sink, std::size_t most) {
   if (!pipe_.has_enough()) return State::drained;
   // What may not have gone on the last time.
   if (!take_buffered(sink)) return State::failed;

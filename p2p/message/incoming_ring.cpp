@@ -1,4 +1,4 @@
-#include "p2p/message/incoming.hpp"
+#include "p2p/message/incoming_ring.hpp"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 
 namespace weft::p2p::message {
 
-Incoming::Incoming(LocalRank& local, Peer& peer, Geometry geometry)
+IncomingRing::IncomingRing(LocalRank& local, Peer& peer, Geometry geometry)
     : local_(local),
       peer_(peer),
       geometry_(geometry),
@@ -20,7 +20,7 @@ Incoming::Incoming(LocalRank& local, Peer& peer, Geometry geometry)
   for (std::uint32_t i = 0; i < geometry.cells; ++i) new (&cell(i)) Cell{};
 }
 
-void Incoming::grant(const RingWanted& wanted, RingGranted& granted) {
+void IncomingRing::grant(const RingWanted& wanted, RingGranted& granted) {
   const auto words = peer_.channel->resolve(wanted.words);
   if (!words.ok()) words.status().or_throw();
   if (sort_of_chunk(wanted.words.chunk) != ArenaSort::control || wanted.words.offset % 64 != 0 ||
@@ -39,7 +39,7 @@ void Incoming::grant(const RingWanted& wanted, RingGranted& granted) {
   granted.geometry = geometry_;
 }
 
-Arrived* Incoming::take() noexcept {
+Arrived* IncomingRing::take() noexcept {
   const Cell& cell = *next_cell_;
   const std::uint64_t sequence = taken_ + 1;
   if (spoilt_) return nullptr;
@@ -74,14 +74,14 @@ Arrived* Incoming::take() noexcept {
   return &arrived;
 }
 
-Arrived* Incoming::spoil(const char* what) noexcept {
+Arrived* IncomingRing::spoil(const char* what) noexcept {
   spoilt_ = true;
   local_.log->error(Subsystem::slot, "rank {} sent {}: nothing more is received from it",
                     peer_.rank, what);
   return nullptr;
 }
 
-void Incoming::keep(Arrived& arrived, std::uint64_t order) noexcept {
+void IncomingRing::keep(Arrived& arrived, std::uint64_t order) noexcept {
   arrived.order = order;
   Arrived* before = last_;
   while (before != nullptr && before->order > order) before = before->previous;
@@ -92,18 +92,18 @@ void Incoming::keep(Arrived& arrived, std::uint64_t order) noexcept {
   behind = &arrived;
 }
 
-void Incoming::drop(Arrived& arrived) noexcept {
+void IncomingRing::drop(Arrived& arrived) noexcept {
   (arrived.previous != nullptr ? arrived.previous->next : first_) = arrived.next;
   (arrived.next != nullptr ? arrived.next->previous : last_) = arrived.previous;
 }
 
-Arrived* Incoming::find(const Tag& tag) const noexcept {
+Arrived* IncomingRing::find(const Tag& tag) const noexcept {
   Arrived* arrived = first_;
   while (arrived != nullptr && !tag.takes(arrived->tag)) arrived = arrived->next;
   return arrived;
 }
 
-void Incoming::copy_out(Arrived& arrived, std::byte* into) noexcept {
+void IncomingRing::copy_out(Arrived& arrived, std::byte* into) noexcept {
   if (arrived.bytes == sizeof(std::uint64_t))
     std::memcpy(into, arrived.data, sizeof(std::uint64_t));
   else if (arrived.bytes != 0)
@@ -114,7 +114,7 @@ void Incoming::copy_out(Arrived& arrived, std::byte* into) noexcept {
   release(arrived);
 }
 
-void Incoming::acknowledge(const Arrived& arrived) noexcept {
+void IncomingRing::acknowledge(const Arrived& arrived) noexcept {
   if (peer_.gone()) return;
   const std::uint64_t offset =
       offsetof(SenderWords, acks) + arrived.offer.ack * sizeof(std::uint64_t);
@@ -122,7 +122,7 @@ void Incoming::acknowledge(const Arrived& arrived) noexcept {
   counters_.credit_writes.add(1);
 }
 
-void Incoming::release(Arrived& arrived) noexcept {
+void IncomingRing::release(Arrived& arrived) noexcept {
   arrived.gone = true;
   bool moved = false;
   while (released_ < taken_ && arrived_[released_index_].gone) {
@@ -136,7 +136,7 @@ void Incoming::release(Arrived& arrived) noexcept {
     report();
 }
 
-void Incoming::report() noexcept {
+void IncomingRing::report() noexcept {
   reported_ = released_;
   longs_released_ = 0;
   if (peer_.gone()) return;

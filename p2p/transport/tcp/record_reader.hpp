@@ -36,9 +36,9 @@ class RecordSink {
 };
 
 /// The caller locks.
-class Incoming {
+class RecordReader {
  public:
-  explicit Incoming(Pipe& pipe) noexcept : pipe_(pipe) {}
+  explicit RecordReader(Pipe& pipe) noexcept : pipe_(pipe) {}
 
   enum class State : std::uint8_t { drained, more, ended, failed };
   /// Receives what is there, `most` bytes or a little more, and hands it over. more: something may
