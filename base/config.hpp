@@ -70,8 +70,9 @@ enum class Setting : std::uint8_t {
   encrypt,     ///< WEFT_ENCRYPT         bool   0     what goes over TCP is encrypted
 
   // Readers that are no ranks.
-  subscribe_addr,        ///< WEFT_SUBSCRIBE_ADDR       text  ""  where subscribers find who publishes
-  subscribe_token_file,  ///< WEFT_SUBSCRIBE_TOKEN_FILE text  ""  what a subscriber must know to be let in
+  subscribe_addr,  ///< WEFT_SUBSCRIBE_ADDR       text  ""  where subscribers find who publishes
+  subscribe_token_file,  ///< WEFT_SUBSCRIBE_TOKEN_FILE text  ""  what a subscriber must know to be
+                         ///< let in
 
   ps_servers,   ///< WEFT_PS_SERVERS      text   all   all | host | number: a parameter server's
                 ///< servers

@@ -24,7 +24,8 @@ constexpr std::array<SettingSpec, static_cast<std::size_t>(Setting::count_)> kTa
     {Setting::log_file, "WEFT_LOG_FILE", SettingType::text, "",
      "a path in an existing folder; %h stands for the host, %p the process, %r the rank, %% for %",
      "the file that log lines are appended to; empty: stderr"},
-    {Setting::bootstrap, "WEFT_BOOTSTRAP", SettingType::choice, "auto", "auto | pmix | token | alone",
+    {Setting::bootstrap, "WEFT_BOOTSTRAP", SettingType::choice, "auto",
+     "auto | pmix | token | alone",
      "how ranks find each other; auto: PMIx under a launcher, by WEFT_RANK, WEFT_SIZE and "
      "WEFT_ADDR where they are set, else "
      "alone"},
@@ -42,8 +43,8 @@ constexpr std::array<SettingSpec, static_cast<std::size_t>(Setting::count_)> kTa
      "the fabric that peers are reached by; auto: the best that reaches them"},
     {Setting::require, "WEFT_REQUIRE", SettingType::choice, "none", "none | rdma | gdr",
      "the least that a path must be; a lesser one is an error, not a fallback"},
-    {Setting::arena_chunk, "WEFT_ARENA_CHUNK", SettingType::size, "16m", "a size from 2m on, such as 16m",
-     "arenas grow by this much at a time", false, 2 * kMiB},
+    {Setting::arena_chunk, "WEFT_ARENA_CHUNK", SettingType::size, "16m",
+     "a size from 2m on, such as 16m", "arenas grow by this much at a time", false, 2 * kMiB},
     {Setting::arena_max, "WEFT_ARENA_MAX", SettingType::size, "0", "a size such as 4g, or 0",
      "the most that a rank's data arena may hold; 0: what the machine allows", false, 0},
     {Setting::huge_pages, "WEFT_HUGE_PAGES", SettingType::choice, "auto", "auto | off",
@@ -65,13 +66,15 @@ constexpr std::array<SettingSpec, static_cast<std::size_t>(Setting::count_)> kTa
      "operation[@from..to]=algorithm[,...], such as all_reduce@64k..1m=ring,broadcast=doubling; "
      "algorithms: direct, allgather_then_reduce, ring, halving, doubling, two_level, auto",
      "which algorithm collectives between hosts go by, by the tensor's bytes; empty: the quickest"},
-    {Setting::coll_costs, "WEFT_COLL_COSTS", SettingType::text, "", "a file that weft-tune has written",
+    {Setting::coll_costs, "WEFT_COLL_COSTS", SettingType::text, "",
+     "a file that weft-tune has written",
      "what links and processors cost, by which the quickest algorithm is found"},
     {Setting::numa, "WEFT_NUMA", SettingType::text, "auto",
      "auto, off, or a node for each rank of the host in turn, such as 0,0,1,1",
      "which ranks share a NUMA node: between those that don't, tensors of collectives cross once; "
      "auto: by the processors that a rank is bound to"},
-    {Setting::stream_bytes, "WEFT_STREAM_BYTES", SettingType::size, "auto", "a size such as 4m, or auto",
+    {Setting::stream_bytes, "WEFT_STREAM_BYTES", SettingType::size, "auto",
+     "a size such as 4m, or auto",
      "puts from this size on bypass the cache; auto: each slot finds out", true},
     {Setting::nic, "WEFT_NIC", SettingType::text, "",
      "an RDMA device such as mlx5_0, or one port of it, such as mlx5_0:2",
@@ -83,9 +86,11 @@ constexpr std::array<SettingSpec, static_cast<std::size_t>(Setting::count_)> kTa
      "queue pairs to each peer", false, 1, 8},
     {Setting::cqs, "WEFT_CQS", SettingType::integer, "0", "a number from 0 to 8",
      "completion queues with a polling thread each; 0: whoever waits polls", false, 0, 8},
-    {Setting::queue_depth, "WEFT_QUEUE_DEPTH", SettingType::integer, "1024", "a number from 16 to 32768",
-     "work requests that a queue pair may have under way", false, 16, 32768},
-    {Setting::notify, "WEFT_NOTIFY", SettingType::choice, "auto", "auto | tail | imm | counted | send",
+    {Setting::queue_depth, "WEFT_QUEUE_DEPTH", SettingType::integer, "1024",
+     "a number from 16 to 32768", "work requests that a queue pair may have under way", false, 16,
+     32768},
+    {Setting::notify, "WEFT_NOTIFY", SettingType::choice, "auto",
+     "auto | tail | imm | counted | send",
      "how a put by RDMA is made known to its owner; auto: by what the device promises"},
     {Setting::ib_timeout, "WEFT_IB_TIMEOUT", SettingType::integer, "14", "a number from 1 to 31",
      "n: a NIC sends again what was not answered within 4.096 us * 2^n", false, 1, 31},
@@ -139,7 +144,8 @@ constexpr std::array<SettingSpec, static_cast<std::size_t>(Setting::count_)> kTa
      "1: what goes over TCP is encrypted"},
     {Setting::subscribe_addr, "WEFT_SUBSCRIBE_ADDR", SettingType::text, "",
      "host:port or [IPv6]:port, or the path of a file, with a slash in it",
-     "where a rank that publishes lets subscribers in, and where subscribers call; a file: the rank draws a "
+     "where a rank that publishes lets subscribers in, and where subscribers call; a file: the "
+     "rank draws a "
      "port and writes there where it listens"},
     {Setting::subscribe_token_file, "WEFT_SUBSCRIBE_TOKEN_FILE", SettingType::text, "",
      "a file of mode 0600 with 32 random characters or more",

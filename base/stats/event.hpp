@@ -17,13 +17,13 @@ enum class Event : std::uint8_t {
   chunk_shared,  ///< the peer was sent a chunk of this rank; value: the chunk
   chunk_mapped,  ///< a chunk of the peer was mapped; value: the chunk
   // Slots: the owner's end.
-  exposed,         ///< value: depth
-  attachment_made,          ///< the peer's attach was granted; value: the last sequence put or published
-  attachment_refused,    ///< value: the weft::Code
-  attachment_removed,        ///< the peer's end is gone
-  closing,         ///< the owner closes the slot
-  close_agreed,    ///< the peer will touch its memory no more
-  credit_on_call,  ///< the writer is held up and asked for credits
+  exposed,             ///< value: depth
+  attachment_made,     ///< the peer's attach was granted; value: the last sequence put or published
+  attachment_refused,  ///< value: the weft::Code
+  attachment_removed,  ///< the peer's end is gone
+  closing,             ///< the owner closes the slot
+  close_agreed,        ///< the peer will touch its memory no more
+  credit_on_call,      ///< the writer is held up and asked for credits
   // Slots: the other end.
   attach_asked,
   attach_granted,  ///< value: the last sequence put or published
@@ -57,4 +57,4 @@ enum class Event : std::uint8_t {
 /// "attach_granted"; "unknown" for a number that is none.
 std::string_view name(Event event) noexcept;
 
-}  // namespace weft::stats segment
+}  // namespace weft::stats

@@ -10,8 +10,8 @@
 
 #include "weft/report.hpp"
 
-// A stats segment is a memfd named kFileName, found through /proc/PID/fd. All integers are the machine's.
-// It is read without a lock, while its rank runs:
+// A stats segment is a memfd named kFileName, found through /proc/PID/fd. All integers are the
+// machine's. It is read without a lock, while its rank runs:
 // - `magic` is stored last: who sees it sees header, identity and schema, which never change.
 // - Every word is loaded whole. Two words are of two moments: a reader that wants a sum takes what
 //   it gets.
@@ -21,8 +21,8 @@
 // - A record is whole if its stamp is 2 (n + 1), for the ring's n-th record, before and after the
 //   copy. It lies in cell n mod capacity; `head` records were begun so far.
 // - A wait is whole if `since` is not 0 and the same before and after the copy.
-// A recording is a stats segment that was copied into a file, with as many entries as there were; its
-// `recorded` says who made it, when and why.
+// A recording is a stats segment that was copied into a file, with as many entries as there were;
+// its `recorded` says who made it, when and why.
 namespace weft::stats {
 
 inline constexpr const char* kFileName = "weft-status";
@@ -130,9 +130,9 @@ struct Recorded {
 static_assert(sizeof(Recorded) == 256);
 
 struct alignas(64) Totals {
-  Word edges_shown;      ///< entries in use
-  Word edges_not_shown;  ///< edges that live now, but have no entry here
-  Word rejected_connections;      ///< connections that proved to be no rank's of this job
+  Word edges_shown;           ///< entries in use
+  Word edges_not_shown;       ///< edges that live now, but have no entry here
+  Word rejected_connections;  ///< connections that proved to be no rank's of this job
 };
 
 /// `idle`: connects on first use.
@@ -255,4 +255,4 @@ std::string_view name(EdgeState state) noexcept;
 /// Words for what the numbers stand for, one line each: "counters transfers bytes_moved ...".
 std::string schema();
 
-}  // namespace weft::stats segment
+}  // namespace weft::stats

@@ -20,4 +20,4 @@ constexpr int peer_in(std::uint64_t word) noexcept {
   return peer == kNoPeer ? -1 : static_cast<int>(peer);
 }
 
-}  // namespace weft::stats segment
+}  // namespace weft::stats

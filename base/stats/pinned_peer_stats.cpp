@@ -21,4 +21,4 @@ std::optional<StatsView> PinnedPeerStats::of(int rank) const {
   return StatsView::open(held->second);
 }
 
-}  // namespace weft::stats segment
+}  // namespace weft::stats

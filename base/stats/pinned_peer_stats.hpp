@@ -5,8 +5,8 @@
 #include <mutex>
 #include <optional>
 
-#include "base/stats/stats_view.hpp"
 #include "base/os/fd.hpp"
+#include "base/stats/stats_view.hpp"
 
 namespace weft::stats {
 
@@ -16,7 +16,8 @@ class PinnedPeerStats {
   void keep(int rank, os::Fd file);
   /// The rank has left in order: nobody will ask.
   void drop(int rank);
-  /// None, if this process holds none of that rank. Throws Error(system) for what is no stats segment.
+  /// None, if this process holds none of that rank. Throws Error(system) for what is no stats
+  /// segment.
   std::optional<StatsView> of(int rank) const;
 
  private:
@@ -24,4 +25,4 @@ class PinnedPeerStats {
   std::map<int, os::Fd> files_;
 };
 
-}  // namespace weft::stats segment
+}  // namespace weft::stats

@@ -74,4 +74,4 @@ Recording RecorderView::last(std::size_t most) const {
   return recording;
 }
 
-}  // namespace weft::stats segment
+}  // namespace weft::stats

@@ -118,4 +118,4 @@ void write_words(Record& record, const RecordedEvent& event) noexcept;
 /// The stamp of the n-th record once it is whole.
 constexpr std::uint64_t whole_stamp(std::uint64_t number) noexcept { return 2 * (number + 1); }
 
-}  // namespace weft::stats segment
+}  // namespace weft::stats

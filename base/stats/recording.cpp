@@ -13,9 +13,9 @@
 #include <new>
 #include <vector>
 
-#include "base/stats/packed.hpp"
 #include "base/os/folder.hpp"
 #include "base/os/system_error.hpp"
+#include "base/stats/packed.hpp"
 
 namespace weft::stats {
 namespace {
@@ -239,4 +239,4 @@ std::string write_recording(const StatsView& stats, const std::string& folder,
   return (to.path() / name).native();
 }
 
-}  // namespace weft::stats segment
+}  // namespace weft::stats

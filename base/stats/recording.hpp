@@ -22,11 +22,11 @@ struct RecordingAbout {
 /// Job, rank, host and pid, as names of files have them: "3281-rank2-node1-4711".
 std::string file_stem(std::string_view job, int rank, std::string_view host, int pid);
 
-/// Writes the stats segment into `folder` as "weft-STEM.weft-recording", and returns the path. It is there
-/// whole or not at all; an older one of the same rank is replaced. Takes 64 bytes for each event
-/// that the ring holds, 320 for each edge, 128 for each rank, and some 20 KiB. Throws
+/// Writes the stats segment into `folder` as "weft-STEM.weft-recording", and returns the path. It
+/// is there whole or not at all; an older one of the same rank is replaced. Takes 64 bytes for each
+/// event that the ring holds, 320 for each edge, 128 for each rank, and some 20 KiB. Throws
 /// Error(system).
 std::string write_recording(const StatsView& stats, const std::string& folder,
                             const RecordingAbout& about);
 
-}  // namespace weft::stats segment
+}  // namespace weft::stats

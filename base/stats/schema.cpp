@@ -85,4 +85,4 @@ std::string schema() {
   return text += '\n' + line("events", kEvents);
 }
 
-}  // namespace weft::stats segment
+}  // namespace weft::stats

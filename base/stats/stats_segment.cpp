@@ -226,4 +226,4 @@ bool StatsSegment::grow() noexcept {
   return used_ < edges.present.load();
 }
 
-}  // namespace weft::stats segment
+}  // namespace weft::stats

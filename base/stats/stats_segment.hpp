@@ -10,9 +10,9 @@
 #include <string_view>
 #include <vector>
 
-#include "base/stats/layout.hpp"
 #include "base/os/fd.hpp"
 #include "base/os/mapping.hpp"
+#include "base/stats/layout.hpp"
 
 namespace weft::stats {
 
@@ -22,10 +22,10 @@ struct StatsOptions {
   int rank = 0;
   int size = 1;
   std::string host{};
-  std::string boot{};               ///< the kernel's boot identity
-  std::string job{};                ///< as the launcher names it
-  std::string file{};               ///< the stats segment's name, if it is to have one: an absolute path
-  bool shared = true;               ///< false: this process alone needs it
+  std::string boot{};  ///< the kernel's boot identity
+  std::string job{};   ///< as the launcher names it
+  std::string file{};  ///< the stats segment's name, if it is to have one: an absolute path
+  bool shared = true;  ///< false: this process alone needs it
   std::uint32_t records = 4096;     ///< of the recorder's ring; a power of two
   std::uint32_t max_edges = 32768;  ///< further ones are counted, not shown
   /// Asked before memory is taken: may so many bytes more be had? Empty: always.
@@ -42,9 +42,9 @@ struct EdgeAbout {
   int peer = -1;
 };
 
-/// A slot end's place on the stats segment, given back with it. When the stats segment has none left the counts are
-/// kept all the same, where only this process sees them.
-/// Thread-safety: each counter one writer at a time; the rest any thread.
+/// A slot end's place on the stats segment, given back with it. When the stats segment has none
+/// left the counts are kept all the same, where only this process sees them. Thread-safety: each
+/// counter one writer at a time; the rest any thread.
 class EdgeRow {
  public:
   /// Throws std::bad_alloc.
@@ -130,4 +130,4 @@ class StatsSegment {
   std::vector<EdgeEntry*> free_;
 };
 
-}  // namespace weft::stats segment
+}  // namespace weft::stats

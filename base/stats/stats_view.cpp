@@ -8,17 +8,17 @@
 #include <cerrno>
 #include <cstring>
 
-#include "base/stats/packed.hpp"
 #include "base/os/system_error.hpp"
+#include "base/stats/packed.hpp"
 #include "weft/error.hpp"
 
 namespace weft::stats {
 namespace {
 
-constexpr std::array<std::size_t, kSections> kEntryBytes{sizeof(SegmentIdentity),  1,
-                                                         sizeof(Recorded),  sizeof(Totals),
-                                                         sizeof(PathEntry), sizeof(WaitEntry),
-                                                         sizeof(RingState), sizeof(Record),
+constexpr std::array<std::size_t, kSections> kEntryBytes{sizeof(SegmentIdentity), 1,
+                                                         sizeof(Recorded),        sizeof(Totals),
+                                                         sizeof(PathEntry),       sizeof(WaitEntry),
+                                                         sizeof(RingState),       sizeof(Record),
                                                          sizeof(EdgeEntry)};
 
 [[noreturn]] void refuse(const std::string& why) {
@@ -227,4 +227,4 @@ RecorderView StatsView::recorder() const noexcept {
           {at<Record>(SectionIndex::ring), section(SectionIndex::ring).capacity}};
 }
 
-}  // namespace weft::stats segment
+}  // namespace weft::stats

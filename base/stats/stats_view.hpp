@@ -9,11 +9,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/os/fd.hpp"
+#include "base/os/mapping.hpp"
 #include "base/stats/layout.hpp"
 #include "base/stats/recorder.hpp"
 #include "base/stats/waits.hpp"
-#include "base/os/fd.hpp"
-#include "base/os/mapping.hpp"
 
 namespace weft::stats {
 
@@ -32,9 +32,8 @@ struct ShownWait {
   std::uint64_t until_ns = 0;
 };
 
-/// A stats segment in mapped memory, a copy of one, or a recording, checked once. The rank may write the
-/// first meanwhile, or be dead.
-/// Thread-safety: any number of threads.
+/// A stats segment in mapped memory, a copy of one, or a recording, checked once. The rank may
+/// write the first meanwhile, or be dead. Thread-safety: any number of threads.
 class StatsView {
  public:
   /// Maps a file that nobody cuts off, read-only; it may be closed afterwards. Throws Error(system)
@@ -47,7 +46,9 @@ class StatsView {
   /// A view of memory that the caller keeps.
   static StatsView of(std::span<const std::byte> memory);
 
-  const SegmentIdentity& identity() const noexcept { return *at<SegmentIdentity>(SectionIndex::identity); }
+  const SegmentIdentity& identity() const noexcept {
+    return *at<SegmentIdentity>(SectionIndex::identity);
+  }
   const Recorded& recorded() const noexcept { return *at<Recorded>(SectionIndex::recorded); }
   std::string_view schema() const noexcept {
     return {at<char>(SectionIndex::schema), section(SectionIndex::schema).capacity - 1};
@@ -86,4 +87,4 @@ class StatsView {
   std::span<const std::byte> bytes_;
 };
 
-}  // namespace weft::stats segment
+}  // namespace weft::stats

@@ -64,4 +64,4 @@ TableView TableView::open(const os::Fd& file) {
   return view;
 }
 
-}  // namespace weft::stats segment
+}  // namespace weft::stats

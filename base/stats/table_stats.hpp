@@ -6,9 +6,9 @@
 #include <memory>
 #include <string_view>
 
-#include "base/stats/layout.hpp"
 #include "base/os/fd.hpp"
 #include "base/os/mapping.hpp"
+#include "base/stats/layout.hpp"
 
 // A memfd of one page named kTableFileName for each table, found through /proc/PID/fd; it goes with
 // the table. All integers are the machine's. `magic` is stored last: who sees it sees the identity,
@@ -121,4 +121,4 @@ class TableView {
   std::shared_ptr<const TablePage> page_;
 };
 
-}  // namespace weft::stats segment
+}  // namespace weft::stats

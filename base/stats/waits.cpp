@@ -35,4 +35,4 @@ void Waits::end(WaitEntry* entry, const WaitAbout& about, Clock::time_point sinc
                      .started_ns = ns_of(since)});
 }
 
-}  // namespace weft::stats segment
+}  // namespace weft::stats

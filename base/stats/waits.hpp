@@ -39,4 +39,4 @@ class Waits {
   Recorder& recorder_;
 };
 
-}  // namespace weft::stats segment
+}  // namespace weft::stats

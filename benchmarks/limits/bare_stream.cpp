@@ -65,7 +65,8 @@ os::Fd client(World& world, int other) {
     std::memcpy(&listener_address, arrival.tensor().data(), sizeof listener_address);
   }
   os::Fd socket = make_socket(listener_address.ip);
-  const auto there = p2p::socket_address(listener_address.ip, static_cast<std::uint16_t>(listener_address.port));
+  const auto there =
+      p2p::socket_address(listener_address.ip, static_cast<std::uint16_t>(listener_address.port));
   if (::connect(socket.get(), there.get(), there.size) != 0)
     os::throw_system_error("bench", "connect");
   return socket;

@@ -1,7 +1,8 @@
 // How long a subscriber takes to pull a version, and what publishing costs:
 //   subscriber_figures publish MIB full|delta SECONDS     a new version every 100 ms
 //   subscriber_figures read PULLS                         each of a version that is there already
-//   subscriber_figures follow                             takes every version until the publisher leaves
+//   subscriber_figures follow                             takes every version until the publisher
+//   leaves
 // WEFT_SUBSCRIBE_ADDR and WEFT_SUBSCRIBE_TOKEN_FILE say where they meet.
 #include <fmt/format.h>
 

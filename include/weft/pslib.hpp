@@ -102,8 +102,9 @@ struct ShardPiece {
 };
 
 /// The shard map: a pure function of (specs, servers, split_bytes), the same on every rank.
-WEFT_API std::vector<ShardPiece> make_shard_map(std::span<const TensorSpec> specs, std::span<const int> servers,
-                                  std::size_t split_bytes);
+WEFT_API std::vector<ShardPiece> make_shard_map(std::span<const TensorSpec> specs,
+                                                std::span<const int> servers,
+                                                std::size_t split_bytes);
 
 namespace detail {
 class TableState;

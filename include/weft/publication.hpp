@@ -30,18 +30,18 @@ struct PublishedTensor {
 
 /// Who may read, and where. What is empty is taken from the environment.
 struct PublisherOptions {
-  std::string address{};     ///< as WEFT_SUBSCRIBE_ADDR
-  std::string token_file{};  ///< as WEFT_SUBSCRIBE_TOKEN_FILE
-  int most_subscribers = 64;      ///< more are refused, and told so
+  std::string address{};      ///< as WEFT_SUBSCRIBE_ADDR
+  std::string token_file{};   ///< as WEFT_SUBSCRIBE_TOKEN_FILE
+  int most_subscribers = 64;  ///< more are refused, and told so
 };
 
 struct PublicationOptions {
   /// Copies of the tensors that are held: the newest version, the one that is being written, and
-  /// versions that subscribers are still being sent. With 2 a subscriber that takes longer than the time
-  /// between two versions never gets a whole one; from 3 on somebody always does.
+  /// versions that subscribers are still being sent. With 2 a subscriber that takes longer than the
+  /// time between two versions never gets a whole one; from 3 on somebody always does.
   int buffers = 3;
-  /// Versions back from which a subscriber gets the changed rows alone; who is further behind, or would
-  /// not save a quarter, gets everything. 0: no deltas, and nothing is compared.
+  /// Versions back from which a subscriber gets the changed rows alone; who is further behind, or
+  /// would not save a quarter, gets everything. 0: no deltas, and nothing is compared.
   int history = 64;
 };
 
@@ -56,7 +56,7 @@ struct PublicationStatistics {
   std::uint64_t full_bytes_sent = 0;
   std::uint64_t delta_bytes_sent = 0;
   std::uint64_t revoked = 0;  ///< answers begun anew, since their version was overwritten
-  int subscribers = 0;             ///< that read it now
+  int subscribers = 0;        ///< that read it now
 };
 
 namespace detail {
@@ -75,8 +75,8 @@ class WEFT_API Publication {
 
   /// Makes the values of `tensors` (dense, in the order of the specs) the next version. They are
   /// copied before it returns; of a version that follows another, changed rows alone. Waits for no
-  /// subscriber, whatever that one does. `step` goes with the version, for readers to go by. Errors:
-  /// mismatch (other tensors than the specs), exhausted, forked.
+  /// subscriber, whatever that one does. `step` goes with the version, for readers to go by.
+  /// Errors: mismatch (other tensors than the specs), exhausted, forked.
   Status publish(std::span<const Tensor> tensors, std::uint64_t step = 0) noexcept;
 
   /// The newest, counted from 1; 0 before the first publish().
@@ -89,8 +89,8 @@ class WEFT_API Publication {
   std::shared_ptr<detail::PublicationState> state_;
 };
 
-/// A rank's acceptor for subscribers, with a thread that answers them. Subscribers are in no group; nobody waits
-/// for them but leave(). Publications should go before it, it before its world.
+/// A rank's acceptor for subscribers, with a thread that answers them. Subscribers are in no group;
+/// nobody waits for them but leave(). Publications should go before it, it before its world.
 /// Thread-safety: any thread.
 class WEFT_API Publisher {
  public:

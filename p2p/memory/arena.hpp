@@ -20,7 +20,7 @@ namespace weft::p2p {
 enum class ArenaSort : std::uint8_t {
   control,    ///< sequence, credit and doorbell words
   data,       ///< tensors and slot buffers
-  staging,     ///< never exported: bounce buffers
+  staging,    ///< never exported: bounce buffers
   published,  ///< buffers of published slots: peers can map them for reading only
   adopted     ///< no arena's: the user's own memory (AdoptedMemory)
 };

@@ -22,8 +22,8 @@
 namespace weft::p2p {
 
 /// The all-to-all mesh. Order of use: address() for the bootstrap fence, connect() with
-/// everybody's, then messages and peer status until leave(). Each peer is reached by the first fabric
-/// that can and may.
+/// everybody's, then messages and peer status until leave(). Each peer is reached by the first
+/// fabric that can and may.
 class Mesh final : private FabricEvents {
  public:
   using OnMessage = std::function<void(Peer&, std::span<const std::byte>)>;

@@ -22,16 +22,16 @@ struct Peer {
   RankAddress address;
   Fabric* fabric = nullptr;  ///< the one it is reached by
   std::atomic<PeerState> state{PeerState::joining};
-  int cause = -1;           ///< left or failed: the rank that made it leave or end, or -1
+  int cause = -1;                ///< left or failed: the rank that made it leave or end, or -1
   int cause_exit = -1;           ///< cause called exit() with this; -1: it failed
   std::uint32_t gone_order = 0;  ///< left or failed: how many peers were gone with it
   std::string declared_dead;     ///< failed: why it was declared so; empty: it died
   std::string ending;            ///< what it said of its end: "SIGTERM", "exit(3)"
   bool exits = false;            ///< it calls exit(): its end is no failure. The progress thread's
   int exit_status = -1;          ///< with this
-  Cause end_cause;         ///< what it said of that. The progress thread's
+  Cause end_cause;               ///< what it said of that. The progress thread's
   std::string condition;         ///< failed: what it was thought to be before: "stopped for 9 s"
-  Status disconnect_status;           ///< failed: what its fabric says; ok: its process ended
+  Status disconnect_status;      ///< failed: what its fabric says; ok: its process ended
   /// Left or failed, and no byte of it arrives any more: what it could write into is free.
   std::atomic<bool> silent{false};
   /// Left or failed, and nothing of it remains: it said so, or its process was seen to end. The

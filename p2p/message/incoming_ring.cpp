@@ -31,11 +31,11 @@ void IncomingRing::grant(const RingWanted& wanted, RingGranted& granted) {
   words_there_ = *words;
   granted.ring = {block_.block().chunk, block_.block().offset, geometry_.bytes()};
   granted.notification_id = peer_.channel->expect({.words = block_.data(),
-                                          .count = geometry_.cells,
-                                          .stride = sizeof(Cell),
-                                          .in_turn = true,
-                                          .last = 0,
-                                          .places = {granted.ring}});
+                                                   .count = geometry_.cells,
+                                                   .stride = sizeof(Cell),
+                                                   .in_turn = true,
+                                                   .last = 0,
+                                                   .places = {granted.ring}});
   granted.geometry = geometry_;
 }
 

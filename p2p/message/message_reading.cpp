@@ -22,7 +22,8 @@ void clear(p2p::Reading* reading) noexcept {
 
 }  // namespace
 
-void MessageState::accept(IncomingRing& ring, Arrived& arrived, MessageOperation& receive) noexcept {
+void MessageState::accept(IncomingRing& ring, Arrived& arrived,
+                          MessageOperation& receive) noexcept {
   receive.info = {ring.peer().rank, arrived.tag, arrived.bytes};
   if (is_at_hand(arrived, receive.tensor)) {
     const Result<MessageInfo> result = deliver(ring, arrived, receive.tensor);

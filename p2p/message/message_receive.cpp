@@ -56,8 +56,8 @@ Result<MessageInfo> MessageState::recv_in_turn(int from, const Tag& tag, const T
   return result;
 }
 
-Result<MessageInfo> MessageState::recv_offered(IncomingRing& ring, Arrived& arrived, const Tensor& into,
-                                               Deadline deadline) noexcept {
+Result<MessageInfo> MessageState::recv_offered(IncomingRing& ring, Arrived& arrived,
+                                               const Tensor& into, Deadline deadline) noexcept {
   arrived.order = ++kept_order_;
   try {
     MessageOperation& operation = take_operation(ring.peer().rank, Tag(arrived.tag), into);

@@ -84,7 +84,8 @@ p2p::ProgressResult MessageState::progress(bool may_block) noexcept {
     if (!readings_.empty()) go_on_reading();
   }
   if (!busy()) return p2p::ProgressResult::done;
-  return held_up_ || awaits_chunk_ ? p2p::ProgressResult::needs_poll : p2p::ProgressResult::notified;
+  return held_up_ || awaits_chunk_ ? p2p::ProgressResult::needs_poll
+                                   : p2p::ProgressResult::notified;
 }
 
 void MessageState::progress() noexcept {

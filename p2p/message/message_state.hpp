@@ -30,7 +30,9 @@ class MessageState final : public p2p::Progressable {
   ~MessageState();
 
   // One application thread at a time, which attends to it meanwhile.
-  p2p::ScopedOwner<MessageState> acquire() noexcept { return {local_.waiter.progress_registry(), *this}; }
+  p2p::ScopedOwner<MessageState> acquire() noexcept {
+    return {local_.waiter.progress_registry(), *this};
+  }
   Status send(int to, std::uint64_t tag, const Tensor& tensor, Deadline deadline) noexcept;
   MessageRequest isend(int to, std::uint64_t tag, const Tensor& tensor) noexcept;
   Result<MessageInfo> recv(int from, const Tag& tag, const Tensor& into,
@@ -153,12 +155,12 @@ class MessageState final : public p2p::Progressable {
 
   std::vector<std::unique_ptr<OutgoingRing>> outgoing_;
   std::vector<OutgoingRing*> busy_;  ///< have something queued, or offered
-  bool held_up_ = false;         ///< one of them, by what nobody rings for
+  bool held_up_ = false;             ///< one of them, by what nobody rings for
   p2p::message::PostedTable posted_;
   p2p::message::OperationList readings_;
-  bool awaits_chunk_ = false;      ///< one of them, of which nobody rings
+  bool awaits_chunk_ = false;          ///< one of them, of which nobody rings
   IncomingRing* next_ring_ = nullptr;  ///< the first to be looked at
-  std::size_t next_any_ = 0;       ///< the same of wait_any()'s requests
+  std::size_t next_any_ = 0;           ///< the same of wait_any()'s requests
   std::uint64_t kept_order_ = 0;
   std::uint32_t gone_seen_ = 0;
   std::deque<MessageOperation> operations_;

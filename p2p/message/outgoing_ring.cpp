@@ -109,12 +109,12 @@ bool OutgoingRing::long_is_free() noexcept {
 }
 
 OutgoingRing::Sent OutgoingRing::send(std::uint64_t tag, const std::byte* data,
-                              std::size_t bytes) noexcept {
+                                      std::size_t bytes) noexcept {
   return emit(bytes <= Cell::kPayload ? Kind::in_cell : Kind::in_long, tag, bytes, {data, bytes});
 }
 
 OutgoingRing::Sent OutgoingRing::emit(Kind kind, std::uint64_t tag, std::uint64_t size,
-                              std::span<const std::byte> payload) noexcept {
+                                      std::span<const std::byte> payload) noexcept {
   if (!has_credit()) return Sent::no_room;
   const bool is_long = kind == Kind::in_long;
   if (is_long && !long_is_free()) return Sent::no_room;
@@ -159,7 +159,8 @@ bool OutgoingRing::has_ended(std::uint64_t& posted) noexcept {
   return true;
 }
 
-OutgoingRing::Sent OutgoingRing::put(const Head& head, std::span<const std::byte> payload) noexcept {
+OutgoingRing::Sent OutgoingRing::put(const Head& head,
+                                     std::span<const std::byte> payload) noexcept {
   const bool is_long = head.kind() == Kind::in_long;
   std::uint64_t& posted = is_long ? long_posted_[next_long_] : cell_posted_[index_];
   const bool ended = has_ended(posted);

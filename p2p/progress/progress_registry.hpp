@@ -25,8 +25,8 @@ class Progressable {
   Progressable& operator=(const Progressable&) = delete;
 
   /// Progresses the operations as far as they go. `may_block`: a short wait for another rank's
-  /// progress thread or NIC is allowed. Called by whichever thread waits; never two at once, and none while
-  /// their own thread attends to them.
+  /// progress thread or NIC is allowed. Called by whichever thread waits; never two at once, and
+  /// none while their own thread attends to them.
   virtual ProgressResult progress(bool may_block) noexcept = 0;
 
  protected:

@@ -37,7 +37,9 @@ class ProgressThread final : public Progress {
   void run(const std::function<void()>& task) override;
   void help() noexcept override;
   void turn_soon() noexcept override;
-  void before_sleep(std::function<void()> check_tasks) override { before_sleep_ = std::move(check_tasks); }
+  void before_sleep(std::function<void()> check_tasks) override {
+    before_sleep_ = std::move(check_tasks);
+  }
   /// Before start: told of what a task or handler threw, or that one could not be kept. What waits
   /// for it ends at its deadline.
   void on_failure(std::function<void(const char* what)> report) { report_ = std::move(report); }

@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "base/stats/waits.hpp"
 #include "base/os/asymmetric_barrier.hpp"
+#include "base/stats/waits.hpp"
 #include "p2p/progress/doorbell.hpp"
 #include "p2p/progress/progress_registry.hpp"
 #include "weft/deadline.hpp"
@@ -80,8 +80,8 @@ struct AboutNothing {
 
 /// Waits until `ready()`, or `broken()` says that it can't come any more, or the deadline.
 /// `ready` is looked at once more after `broken`, so that what came before the break is not lost.
-/// Both must be cheap; `ready` must have acquire semantics. Meanwhile registered operations are progressed,
-/// so a thread that waits must hold no lock. Any number of threads.
+/// Both must be cheap; `ready` must have acquire semantics. Meanwhile registered operations are
+/// progressed, so a thread that waits must hold no lock. Any number of threads.
 class Waiter {
  public:
   Waiter(Doorbell& bell, WaitPolicy policy, std::chrono::nanoseconds default_timeout,
@@ -119,8 +119,8 @@ class Waiter {
     if (poller_ != nullptr) [[unlikely]]
       both([](Poller& poller) { poller.poll_once(); });
   }
-  /// The same for the application's threads, which progress registered operations, too, as far as that
-  /// goes without a wait.
+  /// The same for the application's threads, which progress registered operations, too, as far as
+  /// that goes without a wait.
   void poll_and_progress() const noexcept {
     poll_once();
     progress_registry_.progress(false);

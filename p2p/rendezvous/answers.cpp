@@ -214,7 +214,7 @@ bool PeerSession::lent(const KeyStep& at) const noexcept {
 }
 
 void PeerSession::answer_error(const RequestId& id, const KeyStep& at, Code code,
-                                std::string_view text) noexcept {
+                               std::string_view text) noexcept {
   observe(RendezvousMessage::error_status, true, at);
   MessageWriter writer(draft(), RendezvousMessage::error_status, id.group, id.generation);
   writer.add(ErrorAnswer{.item = id.item, .code = code, .text = text});

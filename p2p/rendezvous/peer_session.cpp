@@ -25,8 +25,7 @@ SlotSpec inbox_spec(const RendezvousSpec& spec, const std::string& shared_name, 
 }  // namespace
 
 PeerSession::PeerSession(LocalRank& local, Mesh& mesh, SlotTable& slots, Peer& peer,
-                           const RendezvousSpec& spec, const std::string& shared_name,
-                           Totals& totals)
+                         const RendezvousSpec& spec, const std::string& shared_name, Totals& totals)
     : local_(local),
       mesh_(mesh),
       slots_(slots),
@@ -58,8 +57,9 @@ PeerSession::~PeerSession() {
   if (notification_id_) {
     // The words stay as long as the channel may set them.
     auto words = std::make_shared<OwnedBlock>(std::move(words_));
-    local_.progress.post(
-        [&peer = peer_, notification_id = *notification_id_, words] { peer.channel->expect_no_more(notification_id); });
+    local_.progress.post([&peer = peer_, notification_id = *notification_id_, words] {
+      peer.channel->expect_no_more(notification_id);
+    });
   }
   if (outbox_) slots_.detach(std::move(outbox_));
   if (inbox_) slots_.close(std::move(inbox_));
@@ -96,8 +96,9 @@ void PeerSession::greet() noexcept {
   const SessionLock lock(*this);
   MessageWriter writer(draft(), RendezvousMessage::hello, 0, 0);
   const Block& block = words_.block();
-  writer.add(Hello{
-      .groups = kGroups, .words = {block.chunk, block.offset, block.bytes}, .notification_id = *notification_id_});
+  writer.add(Hello{.groups = kGroups,
+                   .words = {block.chunk, block.offset, block.bytes},
+                   .notification_id = *notification_id_});
   observe(RendezvousMessage::hello, true, {});
   open_.store(true);
   post(writer.finish());
@@ -242,7 +243,7 @@ void PeerSession::flush() noexcept {
 }
 
 void PeerSession::post_by_control(std::span<const std::byte> message,
-                                   std::uint32_t chunk) noexcept {
+                                  std::uint32_t chunk) noexcept {
   sent_.control_messages.add(1);
   auto on_control = std::make_shared<RendezvousOnControl>();
   on_control->name.set(shared_name_);
@@ -345,7 +346,7 @@ void PeerSession::complain(const char* what) noexcept {
 }
 
 void PeerSession::observe(RendezvousMessage message, bool sent, const KeyStep& at, bool by_name,
-                           bool with_metadata) const {
+                          bool with_metadata) const {
   if (!spec_.observer) return;
   spec_.observer({message, sent, peer_.rank, at.key, at.step, by_name, with_metadata});
 }
@@ -374,7 +375,7 @@ Status PeerSession::usable(const char* operation, const KeyStep& at) const {
 }
 
 Status PeerSession::failure(Code code, const char* operation, const KeyStep& at,
-                             std::string message, std::string hint) const {
+                            std::string message, std::string hint) const {
   return Status(
       ErrorDetail{.code = code,
                   .operation = operation,

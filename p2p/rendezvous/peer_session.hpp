@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "p2p/mesh/mesh.hpp"
-#include "p2p/rendezvous/rendezvous_messages.hpp"
 #include "p2p/rendezvous/offer_table.hpp"
+#include "p2p/rendezvous/rendezvous_messages.hpp"
 #include "p2p/rendezvous/request_groups.hpp"
 #include "p2p/rendezvous/wire.hpp"
 #include "p2p/slot/slot_table.hpp"
@@ -43,7 +43,8 @@ struct Ticket {
 
 /// Messages travel through a slot in each direction; completions through the receiver's words.
 /// Whoever is inside the rendezvous takes turns: a turn handles what has come and answers what can
-/// be answered. Thread-safety: a SessionLock guards everything but what says otherwise; no turn waits.
+/// be answered. Thread-safety: a SessionLock guards everything but what says otherwise; no turn
+/// waits.
 class PeerSession {
  public:
   static constexpr std::uint32_t kDepth = 64;     ///< messages under way in a direction
@@ -51,7 +52,7 @@ class PeerSession {
   static constexpr std::size_t kMaxKeys = 65536;  ///< that a peer may name
 
   PeerSession(LocalRank& local, Mesh& mesh, SlotTable& slots, Peer& peer,
-               const RendezvousSpec& spec, const std::string& shared_name, Totals& totals);
+              const RendezvousSpec& spec, const std::string& shared_name, Totals& totals);
   /// The slots are let go; requires that nothing is under way.
   ~PeerSession();
 

@@ -47,7 +47,7 @@ RendezvousState::RendezvousState(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::Sl
   by_rank_.resize(static_cast<std::size_t>(local_.size));
   for (const int rank : members) {
     sessions_.push_back(std::make_unique<PeerSession>(local_, mesh_, slots_, mesh_.peer(rank),
-                                                            spec_, shared_name_, totals_));
+                                                      spec_, shared_name_, totals_));
     by_rank_[static_cast<std::size_t>(rank)] = sessions_.back().get();
   }
 }
@@ -68,8 +68,8 @@ void RendezvousState::open(Deadline deadline) {
     return std::find_if(sessions_.begin(), sessions_.end(),
                         [](const auto& session) { return !session->met(); });
   };
-  wait([&] { return missing() == sessions_.end(); }, [&] { return (*missing())->broken(); },
-       until, [&] { return missing() == sessions_.end() ? -1 : (*missing())->peer().rank; });
+  wait([&] { return missing() == sessions_.end(); }, [&] { return (*missing())->broken(); }, until,
+       [&] { return missing() == sessions_.end() ? -1 : (*missing())->peer().rank; });
   if (const auto late = missing(); late != sessions_.end()) {
     const SessionLock lock(**late);
     Status status = (*late)->usable("open", {});
@@ -152,9 +152,8 @@ Status RendezvousState::offer(int to, const KeyStep& at, Content& content,
     wait([&] { return try_offer(); }, [&] { return session.broken(); }, deadline,
          [to] { return to; });
     if (offered.outcome == OfferTable::Outcome::full && offered.status.ok())
-      offered.status =
-          not_fetched(session, "send",
-                      fmt::format("no room to park key \"{}\", step {}", at.key, at.step));
+      offered.status = not_fetched(
+          session, "send", fmt::format("no room to park key \"{}\", step {}", at.key, at.step));
   }
   hand_over();
   return offered.status;
@@ -170,9 +169,8 @@ Status RendezvousState::not_fetched(PeerSession& session, const char* operation,
       Code::timeout, operation, oldest,
       fmt::format(
           "rank {} (host {}) has not fetched it{}; {} tensors of {} bytes are parked for it{}{}",
-          session.peer().rank, session.peer().host(),
-          mesh_.suspicion(session.peer().rank), session.unfetched(), offers.parked_bytes(),
-          what.empty() ? "" : "; ", what),
+          session.peer().rank, session.peer().host(), mesh_.suspicion(session.peer().rank),
+          session.unfetched(), offers.parked_bytes(), what.empty() ? "" : "; ", what),
       "is the receiver at the same step? more room: RendezvousSpec::max_parked");
 }
 

@@ -75,8 +75,7 @@ class RendezvousState {
   PeerSession& with(int rank) noexcept { return *by_rank_[static_cast<std::size_t>(rank)]; }
   Status offer(int to, const KeyStep& at, p2p::rendezvous::Content& content,
                Deadline deadline) noexcept;
-  Status not_fetched(PeerSession& session, const char* operation,
-                     std::string_view what) noexcept;
+  Status not_fetched(PeerSession& session, const char* operation, std::string_view what) noexcept;
   void receive(int from, std::span<const KeyStep> wanted,
                std::span<p2p::rendezvous::Ticket> tickets, Deadline deadline) noexcept;
   /// `whom`: the rank waited for; -1: several.
@@ -93,7 +92,7 @@ class RendezvousState {
   const std::string shared_name_;
   p2p::rendezvous::Totals totals_;
   std::vector<std::unique_ptr<PeerSession>> sessions_;  ///< with each member
-  std::vector<PeerSession*> by_rank_;                        ///< null: no member
+  std::vector<PeerSession*> by_rank_;                   ///< null: no member
   std::atomic<int> waiting_{0};  ///< application threads that look for messages
 };
 

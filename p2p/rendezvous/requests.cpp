@@ -50,7 +50,7 @@ bool PeerSession::take_known(const KeyStep& at, Ticket& ticket) noexcept {
 }
 
 void PeerSession::ask(std::span<const KeyStep> wanted, std::span<Ticket> tickets,
-                       std::size_t& next) noexcept {
+                      std::size_t& next) noexcept {
   while (next < wanted.size()) {
     if (take_known(wanted[next], tickets[next])) {
       ++next;
@@ -65,7 +65,7 @@ void PeerSession::ask(std::span<const KeyStep> wanted, std::span<Ticket> tickets
 }
 
 void PeerSession::ask_on(std::span<const KeyStep> wanted, std::span<Ticket> tickets,
-                          std::size_t& next) noexcept {
+                         std::size_t& next) noexcept {
   ask(wanted, tickets, next);
   if (next == wanted.size()) return;
   // More than there are words for: those that are done make room.
@@ -79,7 +79,7 @@ void PeerSession::ask_on(std::span<const KeyStep> wanted, std::span<Ticket> tick
 }
 
 bool PeerSession::ask_in_one_message(std::span<const KeyStep> wanted, std::span<Ticket> tickets,
-                                      std::size_t& next) {
+                                     std::size_t& next) {
   if (!requests_.begin_group()) return false;
   const RequestId group = requests_.begun();
   MessageWriter writer(draft(), RendezvousMessage::tensor_request, group.group, group.generation);
@@ -216,10 +216,11 @@ Result<Received> PeerSession::finish(const KeyStep& at, Ticket& ticket) noexcept
   if (ticket.item == nullptr) {
     if (!ticket.refused.ok()) return ticket.refused;
     if (Status status = usable("recv", at); !status.ok()) return status;
-    return failure(Code::timeout, "recv", at,
-                   fmt::format("{} requests to rank {} (host {}) are not answered{}",
-                               requests_.live(), peer_.rank, peer_.host(), mesh_.suspicion(peer_.rank)),
-                   "receive fewer at once, or a longer deadline: WEFT_TIMEOUT");
+    return failure(
+        Code::timeout, "recv", at,
+        fmt::format("{} requests to rank {} (host {}) are not answered{}", requests_.live(),
+                    peer_.rank, peer_.host(), mesh_.suspicion(peer_.rank)),
+        "receive fewer at once, or a longer deadline: WEFT_TIMEOUT");
   }
   Item& item = *ticket.item;
   if (item.done()) {

@@ -144,8 +144,9 @@ Result<std::uint64_t> SignalTable::wait_at_least(const SignalState& signal, std:
                                                  Deadline deadline) const noexcept {
   const auto& word = signal.line().word;
   const auto value = [&word] { return word.load(std::memory_order_acquire); };
-  const WaitEnd end = local_.waiter.wait([&] { return value() >= least; },
-                                         [&] { return !mesh_.peer_status(signal.needs).ok(); }, deadline);
+  const WaitEnd end =
+      local_.waiter.wait([&] { return value() >= least; },
+                         [&] { return !mesh_.peer_status(signal.needs).ok(); }, deadline);
   if (end == WaitEnd::ready) return value();
   ErrorDetail detail;
   if (end == WaitEnd::broken) {

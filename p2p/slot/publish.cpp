@@ -9,15 +9,19 @@ namespace weft::detail {
 using p2p::WaitEnd;
 
 const Attachment* SlotState::pinning_reader(std::uint64_t buffer) const noexcept {
-  for (Attachment* attachment = readers_.load(std::memory_order_acquire); attachment != nullptr; attachment = attachment->next)
-    if (attachment->counts() && attachment->words().pins(buffer).load(std::memory_order_acquire) != 0)
+  for (Attachment* attachment = readers_.load(std::memory_order_acquire); attachment != nullptr;
+       attachment = attachment->next)
+    if (attachment->counts() &&
+        attachment->words().pins(buffer).load(std::memory_order_acquire) != 0)
       return attachment;
   return nullptr;
 }
 
 const Attachment* SlotState::lagging_reader(std::uint64_t release_needed) const noexcept {
-  for (Attachment* attachment = readers_.load(std::memory_order_acquire); attachment != nullptr; attachment = attachment->next)
-    if (attachment->counts() && attachment->words().released().load(std::memory_order_acquire) < release_needed)
+  for (Attachment* attachment = readers_.load(std::memory_order_acquire); attachment != nullptr;
+       attachment = attachment->next)
+    if (attachment->counts() &&
+        attachment->words().released().load(std::memory_order_acquire) < release_needed)
       return attachment;
   return nullptr;
 }
@@ -33,7 +37,8 @@ bool SlotState::take(std::uint64_t buffer) noexcept {
   if (pinning_reader(buffer) != nullptr) {
     word.store(version, std::memory_order_release);
     // A reader may have gone to sleep over the word that is back now.
-    for (Attachment* attachment = readers_.load(std::memory_order_acquire); attachment != nullptr; attachment = attachment->next)
+    for (Attachment* attachment = readers_.load(std::memory_order_acquire); attachment != nullptr;
+         attachment = attachment->next)
       if (attachment->counts()) attachment->peer->channel->notify();
     return false;
   }
@@ -58,7 +63,8 @@ Result<Tensor> SlotState::next(Deadline deadline) noexcept {
   if (filling_) return tensors_[*filling_];
   if (spec_.flow != Flow::credits) return next_in_turn();
   const WaitEnd end = local_.waiter.wait(
-      [this] { return take_any(); }, [this] { return !mesh_.peer_status(needs_, needed_).ok(); }, deadline,
+      [this] { return take_any(); }, [this] { return !mesh_.peer_status(needs_, needed_).ok(); },
+      deadline,
       [this] {
         const Attachment* attachment = pinning_reader((newest_.buffer + 1) % spec_.depth);
         return stats::WaitAbout{.operation = stats::Operation::next,
@@ -117,7 +123,8 @@ Status SlotState::publish() noexcept {
   published_words_.newest().store(newest_.word(), std::memory_order_release);
   counters_.transfers.add(1);
   local_.recorder.data(stats::Event::published, -1, id_, newest_.version);
-  for (Attachment* attachment = readers_.load(std::memory_order_acquire); attachment != nullptr; attachment = attachment->next)
+  for (Attachment* attachment = readers_.load(std::memory_order_acquire); attachment != nullptr;
+       attachment = attachment->next)
     if (attachment->counts()) announce(*attachment);
   return {};
 }
@@ -132,7 +139,8 @@ void SlotState::announce(Attachment& attachment) noexcept {
 
 int SlotState::readers() const noexcept {
   int count = 0;
-  for (Attachment* attachment = readers_.load(std::memory_order_acquire); attachment != nullptr; attachment = attachment->next)
+  for (Attachment* attachment = readers_.load(std::memory_order_acquire); attachment != nullptr;
+       attachment = attachment->next)
     if (attachment->counts()) ++count;
   return count;
 }

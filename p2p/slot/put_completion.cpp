@@ -14,7 +14,7 @@ constexpr std::chrono::seconds kLanding{20};
 }  // namespace
 
 RemoteSlotState::Moving RemoteSlotState::start_put(Moving moving,
-                                                  const p2p::PutWork& work) noexcept {
+                                                   const p2p::PutWork& work) noexcept {
   const bool packed = work.source != nullptr && work.source == pack_.data();
   // A request of a dynamic slot ends when the owner has read.
   const bool awaited =
@@ -59,7 +59,8 @@ bool RemoteSlotState::has_completed() noexcept {
 }
 
 void RemoteSlotState::abandon() noexcept {
-  if (!in_flight_.empty() && !local_.waiter.wait_alone([this] { return has_completed(); }, kLanding)) {
+  if (!in_flight_.empty() &&
+      !local_.waiter.wait_alone([this] { return has_completed(); }, kLanding)) {
     local_.log->warn(
         Subsystem::slot,
         "puts into slot \"{}\" of rank {} are still under way: what they read is never "

@@ -8,9 +8,10 @@ namespace weft::detail {
 using p2p::WaitEnd;
 
 Status RemoteSlotState::wait_put(std::uint64_t ticket, Deadline deadline) noexcept {
-  const WaitEnd end = local_.waiter.wait(
-      [&] { return put_ended(ticket); }, [this] { return !mesh_.peer_status(needs_, needed_).ok(); },
-      deadline, [&] { return about(stats::Operation::put, ticket); });
+  const WaitEnd end =
+      local_.waiter.wait([&] { return put_ended(ticket); },
+                         [this] { return !mesh_.peer_status(needs_, needed_).ok(); }, deadline,
+                         [&] { return about(stats::Operation::put, ticket); });
   if (end == WaitEnd::ready) return put_outcome(ticket);
   if (end == WaitEnd::broken) return peer_failure("put");
   local_.recorder.control(stats::Event::timeout, owner_.rank, id_, sent_.load() + 1);

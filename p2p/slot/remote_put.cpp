@@ -23,7 +23,8 @@ bool RemoteSlotState::has_credit() noexcept {
   // up.
   if (!credits_ || has_room()) return true;
   const std::uint64_t word = credit_word().load(std::memory_order_seq_cst);
-  if (word > known_released_.load(std::memory_order_relaxed) && p2p::is_credible(word, sent_.load()))
+  if (word > known_released_.load(std::memory_order_relaxed) &&
+      p2p::is_credible(word, sent_.load()))
     known_released_.store(word, std::memory_order_relaxed);
   return has_room();
 }

@@ -27,7 +27,8 @@ RemoteSlotState::RemoteSlotState(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::Sl
                          .peer = owner.rank}),
       counters_(row_.counters()),
       gate_([this] {
-        local_.progress.post([&mesh = mesh_, &owner = owner_, slot = slot_id_, attachment = attachment_id_] {
+        local_.progress.post([&mesh = mesh_, &owner = owner_, slot = slot_id_,
+                              attachment = attachment_id_] {
           mesh.send(owner, p2p::ClosedAgreedMessage{.slot_id = slot, .attachment_id = attachment});
         });
       }) {

@@ -13,9 +13,9 @@
 #include "p2p/mesh/mesh.hpp"
 #include "p2p/slot/awaited.hpp"
 #include "p2p/slot/in_flight_puts.hpp"
-#include "p2p/slot/slot_messages.hpp"
 #include "p2p/slot/published_words.hpp"
 #include "p2p/slot/slot_line.hpp"
+#include "p2p/slot/slot_messages.hpp"
 #include "p2p/slot/use_gate.hpp"
 #include "p2p/transport/counters.hpp"
 #include "p2p/transport/local_rank.hpp"
@@ -145,10 +145,10 @@ class RemoteSlotState {
   struct Moving {
     std::span<const Tensor> parts;
     Until until = Until::reusable;
-    std::uint64_t ticket = 0;       ///< 0: it has none yet
-    bool full = false;              ///< answer: the channel takes no more, and took nothing
+    std::uint64_t ticket = 0;  ///< 0: it has none yet
+    bool full = false;         ///< answer: the channel takes no more, and took nothing
     p2p::InFlightPut* put_in_flight = nullptr;  ///< answer: it is under way
-    bool lent = false;              ///< answer: and the source with it
+    bool lent = false;                          ///< answer: and the source with it
   };
 
   std::atomic<std::uint64_t>& credit_word() const noexcept {
@@ -299,9 +299,8 @@ class RemoteSlotState {
   p2p::OwnedBlock records_;        ///< dynamic: by buffer
   bool said_staged_ = false;
   std::optional<p2p::CopyChoice> copy_choice_;
-  p2p::OwnedBlock pack_;  ///< a packed tensor
-  std::uint64_t prepared_ =
-      0;  ///< the ticket of the put that was rejected with its tensor packed
+  p2p::OwnedBlock pack_;        ///< a packed tensor
+  std::uint64_t prepared_ = 0;  ///< the ticket of the put that was rejected with its tensor packed
   p2p::InFlightPuts in_flight_;
   std::size_t front_done_ = 0;  ///< bytes of the first pending put that are in its buffer
   std::mutex pending_mutex_;

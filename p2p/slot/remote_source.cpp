@@ -126,7 +126,8 @@ bool RemoteSlotState::is_read(std::uint64_t ticket) noexcept {
   // Looked at before the word: what the owner has read before it closed its end counts as read.
   const bool is_over = gate_.is_shut() || owner_.gone();
   const std::uint64_t word = credit_word().load(std::memory_order_seq_cst);
-  if (word > known_released_.load(std::memory_order_relaxed) && p2p::is_credible(word, sent_.load()))
+  if (word > known_released_.load(std::memory_order_relaxed) &&
+      p2p::is_credible(word, sent_.load()))
     known_released_.store(word, std::memory_order_relaxed);
   take_back_lent();
   if (taken_back_ >= pending.sequence) return true;

@@ -296,11 +296,11 @@ Status RemoteSlotState::unanswered(Held& held, const Tensor* into) noexcept {
     local_.strays.keep(*owner_.channel, std::move(reading_), id_);
   }
   ErrorDetail detail =
-      failure(
-          Code::timeout, "get",
-          fmt::format("rank {} (host {}) has not answered: version {} was being read{}",
-                      owner_.rank, owner_.host(), held.version.version, mesh_.suspicion(owner_.rank)),
-          "is its process stopped, or its host gone? a longer deadline: WEFT_TIMEOUT")
+      failure(Code::timeout, "get",
+              fmt::format("rank {} (host {}) has not answered: version {} was being read{}",
+                          owner_.rank, owner_.host(), held.version.version,
+                          mesh_.suspicion(owner_.rank)),
+              "is its process stopped, or its host gone? a longer deadline: WEFT_TIMEOUT")
           .detail();
   detail.sequence_expected = held.version.version;
   detail.sequence_seen = seen_;

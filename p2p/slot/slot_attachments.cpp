@@ -148,7 +148,8 @@ std::uint64_t SlotState::highest_sequence() const noexcept {
   return highest;
 }
 
-Status SlotState::admit_writer(Attachment& attachment, const AttachMessage& asked, AttachedMessage& granted) {
+Status SlotState::admit_writer(Attachment& attachment, const AttachMessage& asked,
+                               AttachedMessage& granted) {
   const auto word = resolve_credit_word(attachment, asked);
   if (!word.ok()) return word.status();
   attachment.credit_word = *word;
@@ -164,7 +165,8 @@ Status SlotState::admit_writer(Attachment& attachment, const AttachMessage& aske
   return {};
 }
 
-Status SlotState::admit_reader(Attachment& attachment, const AttachMessage& asked, AttachedMessage& granted) {
+Status SlotState::admit_reader(Attachment& attachment, const AttachMessage& asked,
+                               AttachedMessage& granted) {
   const auto word = resolve_credit_word(attachment, asked);
   if (!word.ok()) return word.status();
   attachment.credit_word = *word;
@@ -174,7 +176,8 @@ Status SlotState::admit_reader(Attachment& attachment, const AttachMessage& aske
   const bool is_new = !attachment.words_block;
   if (is_new) attachment.words_block = p2p::OwnedBlock(local_.control, bytes);
   attachment.words().clear(spec_.depth);
-  if (!mesh_.share(*attachment.peer, attachment.words_block.block().chunk)) return not_shared(*attachment.peer);
+  if (!mesh_.share(*attachment.peer, attachment.words_block.block().chunk))
+    return not_shared(*attachment.peer);
   const std::uint64_t version = p2p::Newest::of(published_words_.newest().load()).version;
   attachment.words().released().store(version == 0 ? 0 : version - 1);
   activate(attachment);
@@ -221,7 +224,8 @@ void SlotState::remember_refusal(const Status& status) {
 
 bool SlotState::detach_peer(const p2p::Peer& peer, std::uint64_t remote_id) noexcept {
   for (const auto& attachment : attachments_) {
-    if (attachment->peer != &peer || attachment->remote_id != remote_id || !attachment->active.exchange(false))
+    if (attachment->peer != &peer || attachment->remote_id != remote_id ||
+        !attachment->active.exchange(false))
       continue;
     Attachment* leaver = attachment.get();
     writer_.compare_exchange_strong(leaver, nullptr);
@@ -246,7 +250,8 @@ void SlotState::credit_wanted(const p2p::Peer& peer, std::uint64_t remote_id) no
   // A writer that knows of the closing has given its word to somebody else.
   if (closed_) return;
   Attachment* attachment = writer_.load(std::memory_order_acquire);
-  if (attachment == nullptr || attachment->peer != &peer || attachment->remote_id != remote_id) return;
+  if (attachment == nullptr || attachment->peer != &peer || attachment->remote_id != remote_id)
+    return;
   local_.recorder.control(stats::Event::credit_on_call, peer.rank, id_);
   // Perhaps there is nothing to report yet: then the next one is not put off.
   wanted_from_.store(released_.load(std::memory_order_seq_cst) + 1, std::memory_order_seq_cst);
@@ -277,8 +282,8 @@ int SlotState::begin_close() {
 bool SlotState::agreed(const p2p::Peer& peer, std::uint64_t attachment_id) noexcept {
   local_.recorder.control(stats::Event::close_agreed, peer.rank, id_);
   for (const auto& attachment : attachments_)
-    if (attachment->id.load(std::memory_order_relaxed) == attachment_id && attachment->peer == &peer &&
-        attachment->active.exchange(false)) {
+    if (attachment->id.load(std::memory_order_relaxed) == attachment_id &&
+        attachment->peer == &peer && attachment->active.exchange(false)) {
       expect_no_more(*attachment);
       if (closed_) --to_agree_;
     }

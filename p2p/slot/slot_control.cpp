@@ -26,8 +26,9 @@ void SlotTable::on_message(Peer& peer, std::span<const std::byte> bytes) {
     state->granted(m);
     if (state->attach_state() ==
         detail::RemoteSlotState::Attach::refused)  // the attachment must not stay
-      mesh_.send(peer, DetachMessage{
-                           .slot_id = m.slot_id, .attachment_id = m.attachment_id, .remote_id = m.remote_id});
+      mesh_.send(peer, DetachMessage{.slot_id = m.slot_id,
+                                     .attachment_id = m.attachment_id,
+                                     .remote_id = m.remote_id});
   });
   handle(RefusedMessage{}, [&](const RefusedMessage& m) {
     const auto state = remote(m.remote_id);
@@ -40,7 +41,8 @@ void SlotTable::on_message(Peer& peer, std::span<const std::byte> bytes) {
       return entry.second.peer == &peer && entry.second.message.remote_id == m.remote_id;
     });
     count_waiting();
-    // Granted while the withdrawal was under way: the attachment must be free before the next attach.
+    // Granted while the withdrawal was under way: the attachment must be free before the next
+    // attach.
     bool attachment_made = false;
     std::vector<std::uint64_t> free;
     {

@@ -95,8 +95,8 @@ struct AttachedMessage {
   MemoryRef reader_words;      ///< reader's ReaderWords
   std::uint64_t newest = 0;    ///< reader's: as in PublishedWords
   std::uint64_t sequence = 0;  ///< writer: the last one put; reader: the last version not to view
-  std::uint64_t released = 0;    ///< writer: the highest sequence the owner has let go
-  std::uint32_t notification_id = 0;    ///< writer: what the owner's channel calls the lines
+  std::uint64_t released = 0;  ///< writer: the highest sequence the owner has let go
+  std::uint32_t notification_id = 0;  ///< writer: what the owner's channel calls the lines
   std::uint32_t padding = 0;
   MemoryRef tails;  ///< writer: buffers with words behind them (TailBuffers), or empty
   std::uint64_t tail_stride = 0;  ///< from one of these to the next

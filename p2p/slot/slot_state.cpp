@@ -76,8 +76,8 @@ void SlotState::unstage() noexcept {
 
 void SlotState::abandon() noexcept {
   for (const auto& attachment : attachments_) expect_no_more(*attachment);
-  const bool written =
-      std::ranges::any_of(attachments_, [](const auto& attachment) { return attachment->active.load(); });
+  const bool written = std::ranges::any_of(
+      attachments_, [](const auto& attachment) { return attachment->active.load(); });
   if (memory_.empty() || !written) return;
   local_.log->warn(Subsystem::slot,
                    "slot \"{}\" lies in adopted memory that its writer may still reach: the memory "
@@ -252,7 +252,8 @@ void SlotState::release_out_of_order(std::uint64_t sequence, std::uint64_t all) 
 void SlotState::write_credit(std::uint64_t threshold, p2p::Notify notify) noexcept {
   Attachment* attachment = writer_.load(std::memory_order_acquire);
   if (attachment == nullptr || !attachment->gate.enter()) return;
-  if (const std::uint64_t id = attachment->id.load(std::memory_order_relaxed); id != reported_attachment_) {
+  if (const std::uint64_t id = attachment->id.load(std::memory_order_relaxed);
+      id != reported_attachment_) {
     reported_attachment_ = id;
     reported_ = attachment->released_at_attach;
   }
@@ -280,8 +281,8 @@ void SlotState::flush_credit() noexcept {
   if (!credits_ || spec_.writer != Writer::peer) return;
   // A writer that may be out of credits needs to hear of less than half the depth, too.
   const Attachment* attachment = writer_.load(std::memory_order_acquire);
-  const bool new_writer =
-      attachment != nullptr && attachment->id.load(std::memory_order_relaxed) != reported_attachment_;
+  const bool new_writer = attachment != nullptr &&
+                          attachment->id.load(std::memory_order_relaxed) != reported_attachment_;
   if (new_writer || received_ - reported_ >= spec_.depth || spec_.depth <= p2p::kReportsAllUpTo)
     return write_credit(1, p2p::Notify::always);
   // This one has credits left, as far as is known here. If it has used them up, it asks.

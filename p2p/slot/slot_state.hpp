@@ -14,9 +14,9 @@
 #include "p2p/mesh/mesh.hpp"
 #include "p2p/progress/fences.hpp"
 #include "p2p/slot/awaited.hpp"
-#include "p2p/slot/slot_messages.hpp"
 #include "p2p/slot/published_words.hpp"
 #include "p2p/slot/slot_line.hpp"
+#include "p2p/slot/slot_messages.hpp"
 #include "p2p/slot/tail_buffers.hpp"
 #include "p2p/slot/use_gate.hpp"
 #include "p2p/transport/counters.hpp"
@@ -31,8 +31,8 @@ class SlotTable;
 namespace weft::detail {
 
 /// The place of one attached rank: a put slot's writer, or one of a published slot's readers.
-/// Attachments stay with the slot until it goes, so that the application's thread may walk them freely;
-/// one that is left serves the next attach of the same peer.
+/// Attachments stay with the slot until it goes, so that the application's thread may walk them
+/// freely; one that is left serves the next attach of the same peer.
 struct Attachment {
   std::atomic<std::uint64_t> id{0};  ///< of this use of the attachment
   p2p::Peer* peer = nullptr;
@@ -40,12 +40,12 @@ struct Attachment {
   /// In the remote end's memory: a writer's credits, or the newest version for a reader that can't
   /// load it from here.
   p2p::RemoteMemory credit_word;
-  bool wants_newest = false;            ///< it is such a reader
+  bool wants_newest = false;                     ///< it is such a reader
   std::optional<std::uint32_t> notification_id;  ///< a writer's: what the channel calls the lines
-  bool tails = false;                   ///< a writer's: its words may lie behind their tensors
-  std::uint64_t released_at_attach = 0;   ///< what the writer was told when it attached
-  p2p::OwnedBlock words_block;          ///< a reader's words, in this rank's control arena
-  p2p::UseGate gate;                    ///< shut when the remote end is gone: no more credit writes
+  bool tails = false;                    ///< a writer's: its words may lie behind their tensors
+  std::uint64_t released_at_attach = 0;  ///< what the writer was told when it attached
+  p2p::OwnedBlock words_block;           ///< a reader's words, in this rank's control arena
+  p2p::UseGate gate;  ///< shut when the remote end is gone: no more credit writes
   std::atomic<bool> active{false};
   std::uint64_t leaves_after = 0;  ///< dynamic: gone, but its tensors up to this one are unread
   Attachment* next = nullptr;
@@ -215,8 +215,10 @@ class SlotState {
   Status wrong_arrival(std::uint64_t wanted, std::uint64_t seen) const;
   Status wait_failure(p2p::WaitEnd end, std::uint64_t wanted) noexcept;
   Status failure(Code code, const char* operation, std::string message, std::string hint) const;
-  Status admit_writer(Attachment& attachment, const p2p::AttachMessage& asked, p2p::AttachedMessage& granted);
-  Status admit_reader(Attachment& attachment, const p2p::AttachMessage& asked, p2p::AttachedMessage& granted);
+  Status admit_writer(Attachment& attachment, const p2p::AttachMessage& asked,
+                      p2p::AttachedMessage& granted);
+  Status admit_reader(Attachment& attachment, const p2p::AttachMessage& asked,
+                      p2p::AttachedMessage& granted);
   Result<p2p::RemoteMemory> resolve_credit_word(const Attachment& attachment,
                                                 const p2p::AttachMessage& asked) const;
   void remember_refusal(const Status& status);
@@ -245,8 +247,8 @@ class SlotState {
   // A put slot.
   std::atomic<Attachment*> writer_{nullptr};
   std::atomic<int> last_writer_{-1};
-  std::uint64_t buffer_ = 0;              ///< of the next arrival
-  std::uint64_t received_ = 0;            ///< highest sequence handed to the application
+  std::uint64_t buffer_ = 0;                ///< of the next arrival
+  std::uint64_t received_ = 0;              ///< highest sequence handed to the application
   std::atomic<std::uint64_t> released_{0};  ///< all up to this one were let go
   static constexpr std::uint64_t kNothingWanted = ~std::uint64_t{0};
   /// The writer is held up: letting go of this one is reported at once.
@@ -255,16 +257,16 @@ class SlotState {
   std::unique_ptr<p2p::TailBuffers> tails_made_;
   std::atomic<const p2p::TailBuffers*> tails_{nullptr};
   std::vector<std::uint8_t> released_early_;  ///< by buffer: let go before an earlier one
-  p2p::OwnedBlock stage_;                   ///< buffers in the place of memory_
+  p2p::OwnedBlock stage_;                     ///< buffers in the place of memory_
   /// The first tensor put there, less one. Once one writer needed it, all that follow use it.
   std::atomic<std::uint64_t> staged_after_{std::numeric_limits<std::uint64_t>::max()};
   AllocateTensor allocate_;
   std::vector<std::unique_ptr<Dynamic>>
       dynamics_;  ///< tensors read and not let go, and free places
   BeingRead being_read_;
-  std::atomic<bool> draining_{false};  ///< an attachment waits for its last tensors to be read
-  std::uint64_t reported_attachment_ = 0;    ///< whom reported_ was told to
-  std::uint64_t reported_ = 0;         ///< what the writer knows of released_
+  std::atomic<bool> draining_{false};      ///< an attachment waits for its last tensors to be read
+  std::uint64_t reported_attachment_ = 0;  ///< whom reported_ was told to
+  std::uint64_t reported_ = 0;             ///< what the writer knows of released_
   std::atomic<bool> refused_{false};
   mutable std::mutex refusal_mutex_;
   Status refusal_;
@@ -279,7 +281,8 @@ class SlotState {
   // The progress thread's.
   std::vector<std::unique_ptr<Attachment>> attachments_;
   std::uint64_t next_attachment_ = 1;
-  std::uint64_t reported_silent_ = 0;  ///< came_silently() has said so of the tensors up to this one
+  std::uint64_t reported_silent_ =
+      0;  ///< came_silently() has said so of the tensors up to this one
   int to_agree_ = 0;
   bool closed_ = false;
 };

@@ -43,12 +43,12 @@ void SlotState::expect_puts(Attachment& attachment, p2p::AttachedMessage& grante
   const bool tails = granted.tail_stride != 0;
   attachment.notification_id = granted.notification_id =
       attachment.peer->channel->expect({.words = lines_.data(),
-                                  .count = spec_.depth,
-                                  .stride = sizeof(p2p::SlotLine),
-                                  .in_turn = true,
-                                  .last = granted.sequence,
-                                  .passed = tails ? &released_ : nullptr,
-                                  .places = {granted.lines, granted.buffers}});
+                                        .count = spec_.depth,
+                                        .stride = sizeof(p2p::SlotLine),
+                                        .in_turn = true,
+                                        .last = granted.sequence,
+                                        .passed = tails ? &released_ : nullptr,
+                                        .places = {granted.lines, granted.buffers}});
   if (!tails) return;
   attachment.tails = true;
   reported_silent_ = granted.sequence;
@@ -57,7 +57,8 @@ void SlotState::expect_puts(Attachment& attachment, p2p::AttachedMessage& grante
 }
 
 void SlotState::expect_no_more(Attachment& attachment) noexcept {
-  if (attachment.notification_id) attachment.peer->channel->expect_no_more(*std::exchange(attachment.notification_id, {}));
+  if (attachment.notification_id)
+    attachment.peer->channel->expect_no_more(*std::exchange(attachment.notification_id, {}));
   if (std::exchange(attachment.tails, false)) local_.waiter.count_silent(-1);
 }
 

@@ -41,7 +41,7 @@ enum class MessageType : std::uint32_t {
   collective,     ///< a group of collectives is opened, closed, or can't go on
   agreement,      ///< who of a group goes on
   ending,         ///< mesh: the rank's process is about to end
-  suspicion,          ///< another rank of the host does not run
+  suspicion,      ///< another rank of the host does not run
   ring_wanted,    ///< messages: the first one waits for a ring
   ring_granted,   ///< messages: where the ring lies
   ring_refused,   ///< messages: there will be none, with the reason

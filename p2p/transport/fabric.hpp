@@ -126,7 +126,8 @@ struct AdoptedReach {
 /// Whether a put or a written word wakes the peer, and when.
 enum class Notify : std::uint8_t {
   optional,  ///< the peer polls or asks for the notification
-  deferred,      ///< may be piggybacked on the next message to the peer; flushed at the latest when this rank blocks
+  deferred,  ///< may be piggybacked on the next message to the peer; flushed at the latest when
+             ///< this rank blocks
   always
 };
 

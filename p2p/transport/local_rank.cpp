@@ -8,10 +8,10 @@
 #include <cstring>
 #include <new>
 
-#include "base/stats/recording.hpp"
 #include "base/os/asymmetric_barrier.hpp"
 #include "base/os/cpus.hpp"
 #include "base/os/host_identity.hpp"
+#include "base/stats/recording.hpp"
 #include "p2p/memory/memory_limits.hpp"
 #include "p2p/progress/fences.hpp"
 #include "weft/error.hpp"
@@ -97,8 +97,9 @@ LocalRank::LocalRank(LocalRankOptions options)
       stats(make_stats(options)),
       recorder(stats->ring_state(), stats->ring(), record_level(options.config)),
       record_dir(p2p::record_dir(options.config)),
-      only_fabric(options.config.text(Setting::fabric) == "auto" ? ""
-                                                              : options.config.text(Setting::fabric)),
+      only_fabric(options.config.text(Setting::fabric) == "auto"
+                      ? ""
+                      : options.config.text(Setting::fabric)),
       stream_bytes(options.config.size(Setting::stream_bytes)),
       zero_copy(options.config.flag(Setting::zero_copy)),
       cross_memory(options.config.text(Setting::cross_memory) == "auto"),

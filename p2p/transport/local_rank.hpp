@@ -8,13 +8,13 @@
 #include <optional>
 #include <string>
 
+#include "base/config.hpp"
+#include "base/log.hpp"
+#include "base/os/fd.hpp"
 #include "base/stats/pinned_peer_stats.hpp"
 #include "base/stats/recorder.hpp"
 #include "base/stats/stats_segment.hpp"
 #include "base/stats/waits.hpp"
-#include "base/config.hpp"
-#include "base/log.hpp"
-#include "base/os/fd.hpp"
 #include "p2p/memory/adopted_memory.hpp"
 #include "p2p/memory/arena.hpp"
 #include "p2p/memory/arena_resource.hpp"
@@ -40,8 +40,8 @@ struct LocalRankOptions {
   /// With a sleeper: arenas grow by so much memory, which other processes can't map.
   std::size_t private_chunk = 64u << 10;
   topology::RankPlacement placement = {};  ///< its NIC, and where its memory had best lie
-  std::string job = {};                ///< as the launcher names it
-  bool alone_on_host = false;          ///< no other rank can hold its stats segment
+  std::string job = {};                    ///< as the launcher names it
+  bool alone_on_host = false;              ///< no other rank can hold its stats segment
 };
 
 /// Arenas, doorbell, progress and policy of one rank. Lives as long as its mesh and slots.
@@ -55,12 +55,12 @@ class LocalRank {
   const std::shared_ptr<Log> log;
   const std::shared_ptr<SegmentMapper> mapper;
   const std::shared_ptr<stats::StatsSegment> stats;  ///< what other processes see of this rank
-  stats::Recorder recorder;                         ///< any thread
-  stats::PinnedPeerStats pinned_peer_stats;                    ///< of other ranks of the host
-  const std::string record_dir;                     ///< WEFT_RECORD_DIR; empty: no recordings
-  const std::string only_fabric;                    ///< WEFT_FABRIC; empty: any
-  const std::optional<std::size_t> stream_bytes;    ///< puts from this size on bypass the cache
-  const bool zero_copy;                             ///< false: every put is staged
+  stats::Recorder recorder;                          ///< any thread
+  stats::PinnedPeerStats pinned_peer_stats;          ///< of other ranks of the host
+  const std::string record_dir;                      ///< WEFT_RECORD_DIR; empty: no recordings
+  const std::string only_fabric;                     ///< WEFT_FABRIC; empty: any
+  const std::optional<std::size_t> stream_bytes;     ///< puts from this size on bypass the cache
+  const bool zero_copy;                              ///< false: every put is staged
   const bool cross_memory;  ///< WEFT_CROSS_MEMORY: the kernel may copy from process to process
   const bool check_flow;    ///< synchronous slots run with credits, an overrun is reported
   const topology::RankPlacement placement;  ///< the fabrics' choice of a port, and the arenas' node
@@ -111,8 +111,8 @@ class LocalRank {
   /// Whether the range lies in one of the arenas, all of which the fabrics know.
   bool reachable(const std::byte* data, std::size_t bytes) const noexcept;
 
-  /// Writes the rank's recording to WEFT_RECORD_DIR, or that of `of`, whose stats segment is held here.
-  /// Nothing happens where no folder was given. Any thread; takes a millisecond or so.
+  /// Writes the rank's recording to WEFT_RECORD_DIR, or that of `of`, whose stats segment is held
+  /// here. Nothing happens where no folder was given. Any thread; takes a millisecond or so.
   void write_recording(std::string_view why, int of = -1) noexcept;
 
  private:

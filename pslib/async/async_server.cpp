@@ -30,7 +30,8 @@ AsyncServer::AsyncServer(World& world, const Description& table)
       self_(place_of(table.roles.servers, table.roles.rank)),
       gradients_(table),
       state_(world.expose(table.state())),
-      replica_sets_(first_replica_sets(table.roles.server_hosts, table.homes.size(), table.roles.replicas)) {
+      replica_sets_(
+          first_replica_sets(table.roles.server_hosts, table.homes.size(), table.roles.replicas)) {
   if (table.is_replicated()) {
     words_ = world.expose(table.replica_words());
     for (std::size_t shard = 0; shard < table.homes.size(); ++shard)
@@ -263,7 +264,7 @@ Status AsyncServer::tell() noexcept {
   for (Held& held : held_) {
     held.told = held.replica.revision();
     ReplicaWords::store(held.replica.message(),
-                       words_of(*buffer).subspan(held.shard * count, count));
+                        words_of(*buffer).subspan(held.shard * count, count));
   }
   return words_.publish();
 }
@@ -330,7 +331,7 @@ Status AsyncServer::enter(const Group& group) noexcept {
     std::vector<bool> live;
     for (const int rank : servers) live.push_back(group.contains(rank));
     replica_sets_ = next_replica_sets(replica_sets_, group.epoch(), live, table_.roles.server_hosts,
-                            table_.roles.replicas);
+                                      table_.roles.replicas);
     hold(group.epoch(), false);
   } catch (const Error& error) {
     return error.status();

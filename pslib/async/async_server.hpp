@@ -10,8 +10,8 @@
 
 #include "pslib/async/async_shard.hpp"
 #include "pslib/async/gradients.hpp"
-#include "pslib/replication/replica_sets.hpp"
 #include "pslib/replication/replica.hpp"
+#include "pslib/replication/replica_sets.hpp"
 #include "pslib/table/table_shard.hpp"
 
 namespace weft::pslib {
@@ -56,7 +56,7 @@ class AsyncServer final : public TableShard {
     Held(std::size_t shard, std::size_t self) : shard(shard), replica(self) {}
     std::size_t shard;
     Replica replica;
-    std::unique_ptr<AsyncShard> state;         // from when it is held
+    std::unique_ptr<AsyncShard> state;           // from when it is held
     std::unique_ptr<Checkpointer> checkpointer;  // null: nothing is saved
     std::uint64_t saved = 0;                     // version that was looked at last
     std::optional<Slot> offer;                   // from its first use, as are the next

@@ -84,7 +84,7 @@ std::vector<RecordedPush> AsyncShard::next_record(const Gradients& gradients) co
 }
 
 Status AsyncShard::apply(std::span<const RecordedPush> pushes,
-                           const Gradients& gradients) noexcept {
+                         const Gradients& gradients) noexcept {
   contributors_.clear();
   for (const RecordedPush& push : pushes)
     if (!push.is_dropped) contributors_.push_back(push.worker);

@@ -7,8 +7,8 @@
 #include <span>
 #include <utility>
 
-#include "base/stats/recorder.hpp"
 #include "base/os/folder.hpp"
+#include "base/stats/recorder.hpp"
 #include "pslib/insight/prometheus.hpp"
 #include "runtime/world/services.hpp"
 

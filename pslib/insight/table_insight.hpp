@@ -5,8 +5,8 @@
 #include <memory>
 #include <string>
 
-#include "base/stats/table_stats.hpp"
 #include "base/log.hpp"
+#include "base/stats/table_stats.hpp"
 #include "pslib/insight/shard_load.hpp"
 #include "weft/pslib.hpp"
 #include "weft/sparse_table.hpp"
@@ -14,9 +14,9 @@
 
 namespace weft::pslib {
 
-/// Counts on the table's stats segment page, which weft-status reads; with a folder for metrics the thread
-/// that uses the table also writes a file there, at most once a second.
-/// Thread-safety: one thread at a time, as the table.
+/// Counts on the table's stats segment page, which weft-status reads; with a folder for metrics the
+/// thread that uses the table also writes a file there, at most once a second. Thread-safety: one
+/// thread at a time, as the table.
 class TableInsight {
  public:
   /// `folder` empty: no file. Throws Error(system), std::bad_alloc.

@@ -35,7 +35,8 @@ Publisher::Publisher(World& world, const PublisherOptions& options) {
   refuse_fork(world, "publisher").or_throw();
   constexpr int kMostSubscribers = 1 << 16;
   if (options.most_subscribers < 1 || options.most_subscribers > kMostSubscribers)
-    throw Error(bad_argument("publisher", fmt::format("{} subscribers at most", options.most_subscribers),
+    throw Error(bad_argument("publisher",
+                             fmt::format("{} subscribers at most", options.most_subscribers),
                              fmt::format("1 to {}", kMostSubscribers)));
   state_ = control_call("publisher", [&] {
     return std::make_unique<detail::PublisherState>(
@@ -61,7 +62,9 @@ Publication Publisher::publication(const std::string& name, std::vector<Publishe
 
 const std::string& Publisher::address() const noexcept { return state_->address(); }
 int Publisher::subscribers() const noexcept { return state_->subscribers(); }
-std::uint64_t Publisher::rejected_connections() const noexcept { return state_->rejected_connections(); }
+std::uint64_t Publisher::rejected_connections() const noexcept {
+  return state_->rejected_connections();
+}
 
 Status Publisher::leave(Deadline deadline) noexcept {
   if (Status forked = refuse_fork(state_->world(), "leave"); !forked) return forked;

@@ -19,11 +19,11 @@ PublisherState::PublisherState(World& world, const PublisherOptions& options,
       timeout_(settings.timeout),
       bell_(std::make_shared<Wakeup>()),
       acceptor_(thread_, *log_,
-            {.address = settings.address,
-             .iface = settings.iface,
-             .key = settings.key,
-             .must_encrypt = settings.must_encrypt},
-            [this](os::Fd& socket) { return on_came(socket); }) {
+                {.address = settings.address,
+                 .iface = settings.iface,
+                 .key = settings.key,
+                 .must_encrypt = settings.must_encrypt},
+                [this](os::Fd& socket) { return on_came(socket); }) {
   bell_->publisher = this;
   thread_.start();
   thread_.run([this] { acceptor_.open(); });
@@ -83,12 +83,13 @@ std::string PublisherState::on_came(os::Fd& socket) {
   if (is_leaving_) return "it is leaving";
   if (sessions_.size() >= most_subscribers_)
     return fmt::format("it takes in no more subscribers: {} are there", sessions_.size());
-  if (!p2p::send_record(socket.get(), std::uint16_t{0})) return {};  // the subscriber has gone already
+  if (!p2p::send_record(socket.get(), std::uint16_t{0}))
+    return {};  // the subscriber has gone already
   const int number = next_subscriber_++;
   Subscriber& subscriber = sessions_[number];
   subscriber.events = {.find = [this](const std::string& name) { return find(name); },
-                  .names = [this] { return names(); },
-                  .ended = [this, number](const std::string& why) { on_ended(number, why); }};
+                       .names = [this] { return names(); },
+                       .ended = [this, number](const std::string& why) { on_ended(number, why); }};
   try {
     subscriber.session = std::make_unique<Session>(thread_, std::move(socket), subscriber.events);
   } catch (const Error& error) {
@@ -147,7 +148,8 @@ Status PublisherState::leave(Deadline deadline) {
   return Status(ErrorDetail{
       .code = Code::timeout,
       .operation = "leave",
-      .message = fmt::format("{} subscriber(s) have not taken the newest version yet", subscribers()),
+      .message =
+          fmt::format("{} subscriber(s) have not taken the newest version yet", subscribers()),
       .hint = "a longer deadline, or leave them: they keep the version that they have",
       .rank = world_.rank()});
 }

@@ -11,9 +11,9 @@
 
 #include "base/log.hpp"
 #include "p2p/progress/progress_thread.hpp"
-#include "pslib/publication/subscriber_settings.hpp"
 #include "pslib/publication/publication_state.hpp"
 #include "pslib/publication/session.hpp"
+#include "pslib/publication/subscriber_settings.hpp"
 #include "runtime/subscribe/subscriber_acceptor.hpp"
 #include "weft/publication.hpp"
 #include "weft/world.hpp"

@@ -11,9 +11,9 @@
 
 #include "base/os/fd.hpp"
 #include "base/os/mapping.hpp"
-#include "pslib/publication/subscriber_settings.hpp"
 #include "pslib/publication/layout.hpp"
 #include "pslib/publication/run_cursor.hpp"
+#include "pslib/publication/subscriber_settings.hpp"
 #include "pslib/publication/wire.hpp"
 #include "weft/publication.hpp"
 

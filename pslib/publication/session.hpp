@@ -15,8 +15,9 @@
 
 namespace weft::pslib {
 
-/// Reads what a subscriber asks and answers it, one thing after the other; what the subscriber does not take
-/// waits here, and holds nobody up. The publisher's thread only. Its events may not destroy it.
+/// Reads what a subscriber asks and answers it, one thing after the other; what the subscriber does
+/// not take waits here, and holds nobody up. The publisher's thread only. Its events may not
+/// destroy it.
 class Session {
  public:
   struct Events {

@@ -22,8 +22,8 @@ namespace weft::pslib {
 
 /// A few buffers, each with one version. Who sends a version has a lease of its buffer, which the
 /// publisher takes away when it needs the buffer: it never waits for longer than one with() lasts.
-/// It takes the lease that has been held for the shortest time, or that of a subscriber which has taken
-/// nothing for kStalled: so whoever has begun first ends first, and everybody ends.
+/// It takes the lease that has been held for the shortest time, or that of a subscriber which has
+/// taken nothing for kStalled: so whoever has begun first ends first, and everybody ends.
 /// Thread-safety: publish() from one thread at a time, the rest from any.
 class Snapshots {
  public:

@@ -20,6 +20,6 @@ struct SubscriberSettings {
 
 /// `operation` is what the user called. Throws Error(bad_config).
 SubscriberSettings read_subscriber_settings(const Config& config, const std::string& address,
-                                  const std::string& token_file, const char* operation);
+                                            const std::string& token_file, const char* operation);
 
 }  // namespace weft::pslib

@@ -40,8 +40,8 @@ const ReplicaMessage* Replica::heard(std::size_t server) const {
   return &found->second;
 }
 
-// The one that has most; of equals, who led last; then the first. What replicas say of the moment at
-// which they entered doesn't change, so all of them decide alike.
+// The one that has most; of equals, who led last; then the first. What replicas say of the moment
+// at which they entered doesn't change, so all of them decide alike.
 void Replica::decide() {
   if (!holds_ || is_decided_) return;
   const ReplicaMessage* best = nullptr;

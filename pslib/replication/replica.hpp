@@ -26,8 +26,8 @@ struct Record {
   bool operator==(const Record&) const = default;
 };
 
-/// What a replica says of itself. Each message replaces its sender's former one; none in between has
-/// to arrive.
+/// What a replica says of itself. Each message replaces its sender's former one; none in between
+/// has to arrive.
 struct ReplicaMessage {
   std::uint64_t epoch = 0;
   // As it entered the epoch, the same in all of its messages.
@@ -44,9 +44,8 @@ struct ReplicaMessage {
   bool operator==(const ReplicaMessage&) const = default;
 };
 
-/// One replica's part: messages in, message out, and what the replica of the state has to do now. It
-/// knows no time, threads or network.
-/// Thread-safety: one thread at a time.
+/// One replica's part: messages in, message out, and what the replica of the state has to do now.
+/// It knows no time, threads or network. Thread-safety: one thread at a time.
 class Replica {
  public:
   enum class Duty : std::uint8_t {

@@ -9,8 +9,9 @@ bool has(const std::vector<std::size_t>& replica_sets, std::size_t server) {
   return std::ranges::find(replica_sets, server) != replica_sets.end();
 }
 
-void fill_up(std::vector<std::size_t>& replica_sets, std::size_t home, const std::vector<bool>& live,
-             std::span<const std::string> hosts, std::size_t replicas) {
+void fill_up(std::vector<std::size_t>& replica_sets, std::size_t home,
+             const std::vector<bool>& live, std::span<const std::string> hosts,
+             std::size_t replicas) {
   const auto is_on_new_host = [&](std::size_t server) {
     return std::ranges::none_of(replica_sets,
                                 [&](std::size_t other) { return hosts[other] == hosts[server]; });
@@ -26,13 +27,14 @@ void fill_up(std::vector<std::size_t>& replica_sets, std::size_t home, const std
 }  // namespace
 
 ReplicaSets first_replica_sets(std::span<const std::string> hosts, std::size_t shards,
-                      std::size_t replicas) {
+                               std::size_t replicas) {
   const ReplicaSets nobody{0, std::vector<std::vector<std::size_t>>(shards)};
   return next_replica_sets(nobody, 0, std::vector<bool>(hosts.size(), true), hosts, replicas);
 }
 
-ReplicaSets next_replica_sets(const ReplicaSets& former, std::uint64_t epoch, const std::vector<bool>& live,
-                     std::span<const std::string> hosts, std::size_t replicas) {
+ReplicaSets next_replica_sets(const ReplicaSets& former, std::uint64_t epoch,
+                              const std::vector<bool>& live, std::span<const std::string> hosts,
+                              std::size_t replicas) {
   ReplicaSets next{epoch, former.of_shard};
   for (std::size_t shard = 0; shard < next.of_shard.size(); ++shard) {
     auto& replica_sets = next.of_shard[shard];

@@ -17,12 +17,14 @@ struct ReplicaSets {
   bool operator==(const ReplicaSets&) const = default;
 };
 
-/// Shard i at home at server i, `replicas` replicas each: the next servers in a ring, those on hosts
-/// that have none yet first. `hosts` has every server's.
-ReplicaSets first_replica_sets(std::span<const std::string> hosts, std::size_t shards, std::size_t replicas);
+/// Shard i at home at server i, `replicas` replicas each: the next servers in a ring, those on
+/// hosts that have none yet first. `hosts` has every server's.
+ReplicaSets first_replica_sets(std::span<const std::string> hosts, std::size_t shards,
+                               std::size_t replicas);
 
 /// Those that live stay, in their order; servers that take a dead one's place come behind them.
-ReplicaSets next_replica_sets(const ReplicaSets& former, std::uint64_t epoch, const std::vector<bool>& live,
-                     std::span<const std::string> hosts, std::size_t replicas);
+ReplicaSets next_replica_sets(const ReplicaSets& former, std::uint64_t epoch,
+                              const std::vector<bool>& live, std::span<const std::string> hosts,
+                              std::size_t replicas);
 
 }  // namespace weft::pslib

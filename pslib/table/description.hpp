@@ -57,8 +57,8 @@ class Description {
     return options.consistency.kind != Consistency::Kind::bsp || is_replicated();
   }
 
-  /// A worker's pushes: its gradients, flat, or what they are compressed to; of an asynchronous table
-  /// GradientWords behind them.
+  /// A worker's pushes: its gradients, flat, or what they are compressed to; of an asynchronous
+  /// table GradientWords behind them.
   SlotSpec gradients() const;
   /// The first worker's initial parameters, where a push has no room for them.
   SlotSpec initial() const;
@@ -68,8 +68,8 @@ class Description {
   }
   /// What of a push a shard of so many elements reads, about, where pushes are compressed.
   std::size_t bytes_read(std::int64_t elements) const noexcept;
-  /// A shard's parameters, where it is at home at `home`; of an asynchronous table RegionWords in front
-  /// of them.
+  /// A shard's parameters, where it is at home at `home`; of an asynchronous table RegionWords in
+  /// front of them.
   SlotSpec region(int home) const;
   /// Elements that RegionWords take up.
   std::int64_t region_words() const noexcept;

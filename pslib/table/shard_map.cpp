@@ -51,7 +51,7 @@ class Shards {
 };
 
 std::vector<ShardPiece> place_all(std::span<const TensorSpec> specs, std::span<const int> servers,
-                             std::size_t split_bytes) {
+                                  std::size_t split_bytes) {
   std::vector<ShardPiece> pieces;
   if (servers.empty()) return pieces;
   Shards shards(servers);
@@ -83,8 +83,8 @@ std::vector<ShardPiece> place_all(std::span<const TensorSpec> specs, std::span<c
 
 }  // namespace
 
-std::vector<ShardPiece> make_shard_map(std::span<const TensorSpec> specs, std::span<const int> servers,
-                         std::size_t split_bytes) {
+std::vector<ShardPiece> make_shard_map(std::span<const TensorSpec> specs,
+                                       std::span<const int> servers, std::size_t split_bytes) {
   return control_call("place", [&] { return place_all(specs, servers, split_bytes); });
 }
 

@@ -80,8 +80,8 @@ std::unique_ptr<Bootstrap> make_alone_bootstrap() { return std::make_unique<Alon
 std::unique_ptr<Bootstrap> choose_bootstrap(const Config& config) {
   const std::string& chosen = config.text(Setting::bootstrap);
   // Some of it may be missing, which is then an error: it is not for a guess.
-  const bool has_place =
-      !config.text(Setting::addr).empty() || config.integer(Setting::rank) || config.integer(Setting::size);
+  const bool has_place = !config.text(Setting::addr).empty() || config.integer(Setting::rank) ||
+                         config.integer(Setting::size);
   if (chosen == "alone") return make_alone_bootstrap();
   if (chosen == "auto" && has_place && launched_by_pmix())
     throw Error(ErrorDetail{

@@ -14,8 +14,9 @@ namespace {
 
 using Kind = CollectiveKind;
 
-constexpr std::array kAll{Algorithm::direct,  Algorithm::allgather_then_reduce,    Algorithm::ring,
-                          Algorithm::halving, Algorithm::doubling, Algorithm::two_level};
+constexpr std::array kAll{Algorithm::direct,   Algorithm::allgather_then_reduce,
+                          Algorithm::ring,     Algorithm::halving,
+                          Algorithm::doubling, Algorithm::two_level};
 
 /// What the host that has most to do does in a call.
 struct Load {

@@ -72,9 +72,10 @@ CollectiveRule parse_rule(std::string_view text) {
   if (!by) refuse_rule(text, fmt::format("no algorithm is called \"{}\"", algorithm));
   rule.kind = *kind;
   rule.algorithm = *by;
-  const bool served = *by <= Algorithm::direct || goes_by_rounds(*by, *kind) ||
-                      (*by == Algorithm::allgather_then_reduce && serves_allgather_then_reduce(*kind)) ||
-                      (*by == Algorithm::two_level && serves_by_nodes(*kind));
+  const bool served =
+      *by <= Algorithm::direct || goes_by_rounds(*by, *kind) ||
+      (*by == Algorithm::allgather_then_reduce && serves_allgather_then_reduce(*kind)) ||
+      (*by == Algorithm::two_level && serves_by_nodes(*kind));
   if (!served) refuse_rule(text, fmt::format("{} can't go by {}", operation, algorithm));
   if (has_range) set_range(rule, text, range);
   return rule;

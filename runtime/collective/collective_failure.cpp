@@ -56,7 +56,9 @@ void CollectiveGroup::break_off() noexcept {
   stop();
 }
 
-Clock::time_point CollectiveGroup::patience() const noexcept { return disconnected_at_ + kPatience; }
+Clock::time_point CollectiveGroup::patience() const noexcept {
+  return disconnected_at_ + kPatience;
+}
 
 int CollectiveGroup::inside() noexcept {
   for (const auto& call : under_way())

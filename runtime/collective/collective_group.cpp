@@ -50,13 +50,13 @@ Status CollectiveGroup::start(const std::shared_ptr<PlannedCall>& call) noexcept
   if (local_.forked()) return local_.fork_refusal(name(call->task.kind()));
   const auto owner = acquire();
   if (!local_.waiter.progress_registry().admit(*this))
-    return Status(ErrorDetail{
-        .code = Code::exhausted,
-        .operation = name(call->task.kind()),
-        .message =
-            fmt::format("calls of {} groups are under way already", p2p::ProgressRegistry::kPlaces - 1),
-        .hint = "wait for one first, or run() it: that needs no place among them",
-        .rank = local_.rank});
+    return Status(
+        ErrorDetail{.code = Code::exhausted,
+                    .operation = name(call->task.kind()),
+                    .message = fmt::format("calls of {} groups are under way already",
+                                           p2p::ProgressRegistry::kPlaces - 1),
+                    .hint = "wait for one first, or run() it: that needs no place among them",
+                    .rank = local_.rank});
   return enqueue(call);
 }
 

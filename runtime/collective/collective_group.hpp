@@ -139,7 +139,9 @@ class CollectiveGroup : public p2p::Progressable {
   void say_who_waits(std::size_t nth) noexcept;
   void compare_heard() noexcept;
   void withdraw(const std::shared_ptr<PlannedCall>& call, Clock::time_point until) noexcept;
-  p2p::ScopedOwner<CollectiveGroup> acquire() noexcept { return {local_.waiter.progress_registry(), *this}; }
+  p2p::ScopedOwner<CollectiveGroup> acquire() noexcept {
+    return {local_.waiter.progress_registry(), *this};
+  }
   /// How much of a call's work is done at once. By who does not wait for it: 16 MiB of a tensor.
   struct Stint {
     std::size_t pieces = 64;

@@ -162,8 +162,9 @@ Status CollectiveTable::nobody(std::uint64_t id, std::span<const int> ranks, p2p
       if (detail.peer < 0 && !group.areas.contains(rank)) detail.peer = rank;
     detail.code = Code::timeout;
     detail.host = mesh_.peer(std::max(0, detail.peer)).host();
-    detail.message = fmt::format("rank {} has not opened the group of ranks {}{}{}", detail.peer,
-                                 text_of(ranks), elsewhere(detail.peer), mesh_.suspicion(detail.peer));
+    detail.message =
+        fmt::format("rank {} has not opened the group of ranks {}{}{}", detail.peer, text_of(ranks),
+                    elsewhere(detail.peer), mesh_.suspicion(detail.peer));
     detail.hint = "every rank of a group opens it, with the same list, in the same order";
   }
   detail.operation = "open";

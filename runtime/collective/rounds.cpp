@@ -66,8 +66,8 @@ void gather_by_ring(Rounds& rounds, const Members& members, const std::vector<El
   }
 }
 
-void scatter_directly(Rounds& rounds, const Members& members, const std::vector<ElementRange>& parts,
-                      Place own) {
+void scatter_directly(Rounds& rounds, const Members& members,
+                      const std::vector<ElementRange>& parts, Place own) {
   for (int step = 1; step < members.size(); ++step, rounds.next()) {
     rounds.send(members.rank(members.me + step), own, part(parts, members.me + step));
     rounds.join(members.rank(members.me - step), step == 1 ? own : Place::sum,
@@ -75,7 +75,8 @@ void scatter_directly(Rounds& rounds, const Members& members, const std::vector<
   }
 }
 
-void gather_directly(Rounds& rounds, const Members& members, const std::vector<ElementRange>& parts) {
+void gather_directly(Rounds& rounds, const Members& members,
+                     const std::vector<ElementRange>& parts) {
   for (int step = 1; step < members.size(); ++step, rounds.next()) {
     rounds.send(members.rank(members.me + step), Place::out, part(parts, members.me));
     rounds.take(members.rank(members.me - step), part(parts, members.me - step));

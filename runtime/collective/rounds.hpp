@@ -34,7 +34,8 @@ class Rounds {
   void take(int peer, ElementRange region) {
     add({.what = Step::What::recv, .place = Step::Place::out, .peer = peer, .region = region});
   }
-  void join(int peer, Step::Place own, ElementRange region, bool theirs_first, bool overwrites = false) {
+  void join(int peer, Step::Place own, ElementRange region, bool theirs_first,
+            bool overwrites = false) {
     add({.what = Step::What::recv_reduce,
          .place = own,
          .theirs_first = theirs_first,
@@ -47,7 +48,8 @@ class Rounds {
   /// A send or take of nothing, which bears no more than the call's head.
   void sign(int to, int from) {
     moves_.push_back({.what = Step::What::send, .channel = channel_, .round = round_, .peer = to});
-    moves_.push_back({.what = Step::What::recv, .channel = channel_, .round = round_, .peer = from});
+    moves_.push_back(
+        {.what = Step::What::recv, .channel = channel_, .round = round_, .peer = from});
   }
 
   void next() noexcept { ++round_; }
@@ -87,11 +89,13 @@ void scatter_by_ring(Rounds& rounds, const Members& members, const std::vector<E
 void gather_by_ring(Rounds& rounds, const Members& members, const std::vector<ElementRange>& parts,
                     Step::Place own);
 /// As by ring, but everybody with everybody.
-void scatter_directly(Rounds& rounds, const Members& members, const std::vector<ElementRange>& parts,
-                      Step::Place own);
-void gather_directly(Rounds& rounds, const Members& members, const std::vector<ElementRange>& parts);
+void scatter_directly(Rounds& rounds, const Members& members,
+                      const std::vector<ElementRange>& parts, Step::Place own);
+void gather_directly(Rounds& rounds, const Members& members,
+                     const std::vector<ElementRange>& parts);
 /// Whole, as in the group's tree, by any number of members; and finished.
-void reduce_by_doubling(Rounds& rounds, const Members& members, ElementRange region, Step::Place own);
+void reduce_by_doubling(Rounds& rounds, const Members& members, ElementRange region,
+                        Step::Place own);
 /// From one to the next; `root` is a member's place.
 void pass_on(Rounds& rounds, const Members& members, int root, ElementRange region);
 /// Those that have it double in each round. `from_in`: the root has it as its input.

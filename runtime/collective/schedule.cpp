@@ -37,7 +37,8 @@ std::vector<ElementRange> equal_parts(ElementRange whole, std::size_t parts) {
 }
 
 /// Of each rank's part, what goes in one of the channels.
-std::vector<ElementRange> slices_of(const std::vector<std::int64_t>& offsets, int channel, int channels) {
+std::vector<ElementRange> slices_of(const std::vector<std::int64_t>& offsets, int channel,
+                                    int channels) {
   std::vector<ElementRange> slices;
   for (std::size_t i = 0; i + 1 < offsets.size(); ++i)
     slices.push_back(part_of({offsets[i], offsets[i + 1] - offsets[i]}, channel, channels));
@@ -189,14 +190,16 @@ class Maker {
     }
   }
 
-  static void reduce_by_ring(Rounds& rounds, Members members, ElementRange region, Step::Place own) {
+  static void reduce_by_ring(Rounds& rounds, Members members, ElementRange region,
+                             Step::Place own) {
     const auto parts = equal_parts(region, members.ranks.size());
     scatter_by_ring(rounds, members, parts, own);
     rounds.finish(parts[static_cast<std::size_t>(members.me)]);
     gather_by_ring(rounds, members, parts, Step::Place::out);
   }
 
-  static void reduce_by_halving(Rounds& rounds, Members members, ElementRange region, Step::Place own) {
+  static void reduce_by_halving(Rounds& rounds, Members members, ElementRange region,
+                                Step::Place own) {
     const auto trail = scatter_by_halving(rounds, members, region, own);
     rounds.finish(trail.back().kept);
     gather_by_halving(rounds, members, trail);
@@ -278,7 +281,7 @@ bool goes_by_rounds(Algorithm algorithm, CollectiveKind kind) noexcept {
 }
 
 std::optional<Schedule> make_schedule(Algorithm algorithm, const ScheduleTask& task,
-                                    const Hosts& hosts, int rank) {
+                                      const Hosts& hosts, int rank) {
   return Maker(algorithm, task, hosts, rank).make();
 }
 

@@ -23,11 +23,11 @@ struct ElementRange {
 /// calculated with.
 struct Step {
   enum class What : std::uint8_t {
-    send,   ///< the region of `place`, to the peer
+    send,         ///< the region of `place`, to the peer
     recv,         ///< what the peer sends, into the region of `place`
     recv_reduce,  ///< what the peer sends, combined with the region of `place`, into that of `sum`
     upcast,       ///< the region of `in`, into that of `sum`
-    finish  ///< the region of `sum`, averaged and rounded, into that of `out`
+    finish        ///< the region of `sum`, averaged and rounded, into that of `out`
   };
   enum class Place : std::uint8_t { in, sum, out };
 
@@ -43,10 +43,10 @@ struct Step {
   bool comes() const noexcept { return what == What::recv || what == What::recv_reduce; }
 };
 
-/// All that one rank does. Steps of a channel follow each other; channels are independent, so that one
-/// sends while another combines. Between two ranks, sends and takes are in the same order on both:
-/// by round, then by channel. A take needs nothing but what moves of earlier rounds have sent; so the
-/// earliest move that is left can always be made, and nobody waits for ever.
+/// All that one rank does. Steps of a channel follow each other; channels are independent, so that
+/// one sends while another combines. Between two ranks, sends and takes are in the same order on
+/// both: by round, then by channel. A take needs nothing but what moves of earlier rounds have
+/// sent; so the earliest move that is left can always be made, and nobody waits for ever.
 class Schedule {
  public:
   Schedule(std::vector<Step> moves, int ranks, int channels);
@@ -54,7 +54,9 @@ class Schedule {
   std::span<const Step> moves() const noexcept { return moves_; }
   std::span<const std::uint32_t> sends(int peer) const noexcept { return at(sends_, peer); }
   std::span<const std::uint32_t> takes(int peer) const noexcept { return at(takes_, peer); }
-  std::span<const std::uint32_t> channel(int channel) const noexcept { return at(channels_, channel); }
+  std::span<const std::uint32_t> channel(int channel) const noexcept {
+    return at(channels_, channel);
+  }
   int channels() const noexcept { return static_cast<int>(channels_.size()); }
   int ranks() const noexcept { return static_cast<int>(sends_.size()); }
   /// Messages that follow each other.
@@ -81,7 +83,7 @@ struct ScheduleTask {
   int root = 0;
   bool any_order = false;  ///< elements may be combined in whichever order
   bool widens = false;     ///< what is calculated with is another type than the tensors'
-  int channels = 1;           ///< at most
+  int channels = 1;        ///< at most
 };
 
 /// The group's ranks by host, in the group's order.
@@ -93,6 +95,6 @@ bool goes_by_rounds(Algorithm algorithm, CollectiveKind kind) noexcept;
 /// this call on these hosts, which is so for all ranks or for none. Combined elements have the
 /// bits of the binary tree over the group, unless any order will do.
 std::optional<Schedule> make_schedule(Algorithm algorithm, const ScheduleTask& task,
-                                    const Hosts& hosts, int rank);
+                                      const Hosts& hosts, int rank);
 
 }  // namespace weft::detail

@@ -150,7 +150,8 @@ Status ScheduleRun::step(Links links, Reducer* reducer) noexcept {
   bool moved = true;
   while (moved) {
     moved = false;
-    for (int channel = 0; channel < schedule_.channels(); ++channel) moved |= make_own(channel, reducer);
+    for (int channel = 0; channel < schedule_.channels(); ++channel)
+      moved |= make_own(channel, reducer);
     for (int peer = 0; peer < schedule_.ranks(); ++peer) {
       SlotLink* const link = links[index(peer)].get();
       if (link == nullptr) continue;

@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "runtime/collective/schedule.hpp"
 #include "runtime/collective/reducer.hpp"
+#include "runtime/collective/schedule.hpp"
 #include "runtime/collective/slot_link.hpp"
 
 namespace weft::detail {

@@ -21,8 +21,8 @@ constexpr std::size_t kMostLaneBytes = 2 * Piece::kMost;
 constexpr std::size_t kRemembered = 1024;
 
 int channels_of(Kind kind, std::size_t bytes) noexcept {
-  const std::size_t some = std::clamp<std::size_t>(bytes / kChannelBytes, 1,
-                                                   kind == Kind::broadcast ? kChainLanes : kChannels);
+  const std::size_t some = std::clamp<std::size_t>(
+      bytes / kChannelBytes, 1, kind == Kind::broadcast ? kChainLanes : kChannels);
   return static_cast<int>(std::max(some, (bytes + kMostLaneBytes - 1) / kMostLaneBytes));
 }
 
@@ -77,9 +77,9 @@ Algorithm SlotGroup::quickest(const Choosing& choosing, std::uint64_t counts) {
 void SlotGroup::make_rounds(PlannedCall& call, Algorithm by, const Choosing& choosing) {
   const Task& task = call.task;
   ScheduleTensors tensors{.in = call.flat_in,
-                         .out = call.flat_out,
-                         .element = choosing.element,
-                         .sum_element = choosing.wide_element};
+                          .out = call.flat_out,
+                          .element = choosing.element,
+                          .sum_element = choosing.wide_element};
   if (task.kind() == Kind::reduce_scatter)
     tensors.out_first = task.offsets[static_cast<std::size_t>(me_)];
   if (task.kind() == Kind::all_gather)

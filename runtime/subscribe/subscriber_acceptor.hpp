@@ -15,24 +15,27 @@
 
 namespace weft::subscribe {
 
-/// Who one is for the other: the connector's handshake, keyed with the subscribers' token. A subscriber has
-/// no number of its own, and knows nothing of the job.
+/// Who one is for the other: the connector's handshake, keyed with the subscribers' token. A
+/// subscriber has no number of its own, and knows nothing of the job.
 p2p::Identity host_identity(const p2p::Identity::Secret& key);
 p2p::Identity subscriber_identity(const p2p::Identity::Secret& key);
 
-/// Listens for subscribers and lets those in who know the token, by the rules of a rank's own acceptor:
-/// nothing is allocated for an unauthenticated client, who has a fixed record, a deadline and a place in a count.
-/// Its thread's only, but for constructor, address() and rejected_connections().
+/// Listens for subscribers and lets those in who know the token, by the rules of a rank's own
+/// acceptor: nothing is allocated for an unauthenticated client, who has a fixed record, a deadline
+/// and a place in a count. Its thread's only, but for constructor, address() and
+/// rejected_connections().
 class SubscriberAcceptor {
  public:
   struct Setup {
     SubscriberAddress address;
     std::string iface;  ///< WEFT_IFACE: where to listen when the address is a file
     p2p::Identity::Secret key{};
-    /// WEFT_ENCRYPT, which subscribers' connections have nothing for: what leaves this host is refused.
+    /// WEFT_ENCRYPT, which subscribers' connections have nothing for: what leaves this host is
+    /// refused.
     bool must_encrypt = false;
   };
-  /// A subscriber's socket, which it may take; an empty string lets the subscriber in, else it is why not.
+  /// A subscriber's socket, which it may take; an empty string lets the subscriber in, else it is
+  /// why not.
   using Came = std::function<std::string(os::Fd& socket)>;
 
   /// Listens; who calls is let in from open() on. `thread` and `log` must outlive it, and `thread`

@@ -93,9 +93,8 @@ RootConnection::Where look_up(const SubscriberAddress& address) {
     return {.ips = {}, .trouble = std::move(content.trouble)};
   }
   auto found = bootstrap::resolve(address.fixed);
-  return {.ips = std::move(found.ips),
-          .port = address.fixed.port,
-          .trouble = std::move(found.trouble)};
+  return {
+      .ips = std::move(found.ips), .port = address.fixed.port, .trouble = std::move(found.trouble)};
 }
 
 AddressFile::AddressFile(std::string path, const std::vector<p2p::IpAddress>& ips,

@@ -78,12 +78,12 @@ nlohmann::json as_json(const Config& config, const Machine& machine) {
   auto settings = nlohmann::json::array();
   for (const auto& spec : setting_table())
     settings.push_back({{"variable", spec.variable},
-                     {"type", name(spec.type)},
-                     {"value", config.text(spec.setting)},
-                     {"source", config.source(spec.setting)},
-                     {"default", spec.fallback},
-                     {"accepts", spec.accepts},
-                     {"meaning", spec.meaning}});
+                        {"type", name(spec.type)},
+                        {"value", config.text(spec.setting)},
+                        {"source", config.source(spec.setting)},
+                        {"default", spec.fallback},
+                        {"accepts", spec.accepts},
+                        {"meaning", spec.meaning}});
   return {{"version", WEFT_VERSION},
           {"build",
            {{"type", WEFT_BUILD_TYPE}, {"compiler", WEFT_COMPILER}, {"sanitizer", kSanitizer}}},
@@ -123,8 +123,8 @@ void print_text(const Config& config, const Machine& machine) {
     width = std::max(width, shown(config.text(spec.setting)).size());
   for (const auto& spec : setting_table())
     fmt::print("{:<25} = {:<{}}  {}\n{:28}{}\n{:28}accepted: {}; default: {}\n", spec.variable,
-               shown(config.text(spec.setting)), width, config.source(spec.setting), "", spec.meaning, "",
-               spec.accepts, shown(spec.fallback));
+               shown(config.text(spec.setting)), width, config.source(spec.setting), "",
+               spec.meaning, "", spec.accepts, shown(spec.fallback));
   for (const auto& warning : config.warnings()) fmt::print("\nwarning: {}\n", warning);
 }
 

@@ -1,5 +1,5 @@
-// Publications and their readers. An error there names the publisher's address, or how many subscribers
-// are late: a reader knows of no ranks.
+// Publications and their readers. An error there names the publisher's address, or how many
+// subscribers are late: a reader knows of no ranks.
 #include <array>
 #include <thread>
 
@@ -29,8 +29,8 @@ struct PublisherUnderTest {
 };
 
 std::shared_ptr<Reader> join_as_subscriber(const Side& side, Deadline deadline) {
-  return std::make_shared<Reader>(
-      Reader::join("model", {.address = side.subscribers, .token_file = side.token_file}, deadline));
+  return std::make_shared<Reader>(Reader::join(
+      "model", {.address = side.subscribers, .token_file = side.token_file}, deadline));
 }
 
 Case leaves(Side& side) {
@@ -41,7 +41,8 @@ Case leaves(Side& side) {
   }
   auto publishing = std::make_shared<PublisherUnderTest>(side);
   publishing->publish(side.world);
-  while (publishing->publisher.subscribers() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  while (publishing->publisher.subscribers() == 0)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   World* const world = &side.world;
   return {.call = [=](Deadline deadline) {
     publishing->publish(*world);

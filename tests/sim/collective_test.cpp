@@ -19,8 +19,9 @@ namespace {
 
 using p2p::sim::Random;
 
-constexpr std::array kAlgorithms{Algorithm::automatic, Algorithm::direct,   Algorithm::allgather_then_reduce,
-                                 Algorithm::ring,      Algorithm::doubling, Algorithm::halving};
+constexpr std::array kAlgorithms{
+    Algorithm::automatic, Algorithm::direct,   Algorithm::allgather_then_reduce,
+    Algorithm::ring,      Algorithm::doubling, Algorithm::halving};
 
 /// How calls of all ranks have ended.
 struct Ends {

@@ -192,8 +192,9 @@ class Sequence {
             << "seed " << seed_ << ": rank " << rank << " belongs to the chain and was told "
             << (reported_.contains(rank) ? reported_.at(rank).text() : "nothing");
       } else {
-        EXPECT_TRUE(reported_.contains(rank)) << "seed " << seed_ << ": rank " << rank << " is out of "
-                                          << "the world, and was not told";
+        EXPECT_TRUE(reported_.contains(rank))
+            << "seed " << seed_ << ": rank " << rank << " is out of "
+            << "the world, and was not told";
       }
     }
   }

@@ -179,7 +179,10 @@ SimOutcome run_simulated(int size, const SimJob::Body& body, SimOptions options,
 }
 
 Config simulated_settings() {
-  return Config().with(Setting::log, "off").with(Setting::timeout, "20s").with(Setting::init_timeout, "20s");
+  return Config()
+      .with(Setting::log, "off")
+      .with(Setting::timeout, "20s")
+      .with(Setting::init_timeout, "20s");
 }
 
 }  // namespace weft::tests

@@ -78,8 +78,7 @@ void assign(const Model& model, const std::vector<HostRank>& ranks, Selection& s
   }
 }
 
-void settle_memory(const Model& model, const HostRank& rank, const Policy& policy,
-                   Choice& choice) {
+void settle_memory(const Model& model, const HostRank& rank, const Policy& policy, Choice& choice) {
   const auto or_sole = [&](int numa) { return numa != kNone ? numa : model.sole_numa(); };
   const int beside_nic = or_sole(model.numa_of(nic_at(model, choice.nic)));
   if (choice.gpu != kNone) {

@@ -96,7 +96,6 @@ std::string gdr_hindrance(const Model& model, const Gpu& gpu, const Nic& nic, co
 /// balanced matching over all ranks: among equals no NIC gets two ranks more than another.
 /// Overrides in `policy` are obeyed where they are possible. Throws Error(bad_config) for one that
 /// is not, and Error(bad_argument) for a rank whose GPU does not exist.
-Selection select(const Model& model, const std::vector<HostRank>& ranks,
-                 const Policy& policy = {});
+Selection select(const Model& model, const std::vector<HostRank>& ranks, const Policy& policy = {});
 
 }  // namespace weft::topology

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "benchmarks/peers/pmix_exchange.hpp"
 #include "benchmarks/peers/keep_memory.hpp"
+#include "benchmarks/peers/pmix_exchange.hpp"
 #include "benchmarks/peers/training.hpp"
 #include "benchmarks/peers/zeromq/socket.hpp"
 #include "benchmarks/peers/zeromq/zeromq_group.hpp"

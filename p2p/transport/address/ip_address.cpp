@@ -102,9 +102,9 @@ std::vector<IpAddress> choose(std::span<const InterfaceAddress> addresses, const
 }  // namespace
 
 bool is_ipv4(const IpAddress& ip) noexcept {
-  constexpr IpAddress kMapped = {{std::byte{0}, std::byte{0}, std::byte{0}, std::byte{0}, std::byte{0},
-                              std::byte{0}, std::byte{0}, std::byte{0}, std::byte{0}, std::byte{0},
-                              std::byte{0xff}, std::byte{0xff}}};
+  constexpr IpAddress kMapped = {{std::byte{0}, std::byte{0}, std::byte{0}, std::byte{0},
+                                  std::byte{0}, std::byte{0}, std::byte{0}, std::byte{0},
+                                  std::byte{0}, std::byte{0}, std::byte{0xff}, std::byte{0xff}}};
   return std::equal(kMapped.begin(), kMapped.begin() + kMappedBytes, ip.begin());
 }
 
@@ -133,13 +133,12 @@ IpAddress ip_address_of(const sockaddr& address) noexcept {
   if (address.sa_family == AF_INET)
     return mapped(reinterpret_cast<const sockaddr_in&>(address).sin_addr);
   if (address.sa_family == AF_INET6)
-    std::memcpy(ip.data(), &reinterpret_cast<const sockaddr_in6&>(address).sin6_addr,
-                ip.size());
+    std::memcpy(ip.data(), &reinterpret_cast<const sockaddr_in6&>(address).sin6_addr, ip.size());
   return ip;
 }
 
 std::vector<IpAddress> choose_ip_addresses(std::span<const InterfaceAddress> addresses,
-                                 std::string_view wanted) {
+                                           std::string_view wanted) {
   if (wanted == "auto") {
     auto ips = choose(addresses, [](const InterfaceAddress& a) {
       return !a.loopback && !is_link_local(a.ip) && !is_of_containers(a.name);
@@ -166,7 +165,7 @@ std::vector<IpAddress> choose_ip_addresses(std::span<const InterfaceAddress> add
 }
 
 std::vector<IpAddress> sort_by_reachability(const ConnectorAddress& peer,
-                                  std::span<const InterfaceAddress> own) {
+                                            std::span<const InterfaceAddress> own) {
   std::vector<IpAddress> ips(
       peer.ips.begin(),
       peer.ips.begin() + std::min<std::ptrdiff_t>(peer.count, ConnectorAddress::kMaxIps));

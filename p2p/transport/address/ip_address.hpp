@@ -46,11 +46,11 @@ std::vector<InterfaceAddress> interface_addresses();
 /// At most kMaxIps of them, the best first. `wanted` is WEFT_IFACE. Throws Error(bad_config)
 /// when it names none of them.
 std::vector<IpAddress> choose_ip_addresses(std::span<const InterfaceAddress> addresses,
-                                 std::string_view wanted);
+                                           std::string_view wanted);
 
 /// The peer's IP addresses, most likely reachable first: those in a subnet of this host lead.
 std::vector<IpAddress> sort_by_reachability(const ConnectorAddress& peer,
-                                  std::span<const InterfaceAddress> own);
+                                            std::span<const InterfaceAddress> own);
 
 /// "10.0.0.1", "fd00::1".
 std::string text(const IpAddress& ip);

@@ -14,8 +14,8 @@ namespace weft::p2p {
 struct ConnectorAddress {
   static constexpr std::size_t kMaxIps = 4;
 
-  std::uint16_t port = 0;                                      ///< 0: it has none
-  std::uint16_t count = 0;                                     ///< of places
+  std::uint16_t port = 0;                                ///< 0: it has none
+  std::uint16_t count = 0;                               ///< of places
   std::array<std::array<std::byte, 16>, kMaxIps> ips{};  ///< IPv6, or IPv4 mapped into it
 };
 

@@ -71,10 +71,11 @@ std::string Identity::validate(const Greeting& greeting) {
 std::string Identity::validate_job(const Hello& hello) const {
   std::string reason = validate(hello.greeting());
   if (reason.empty() && hello.job != job_)
-    reason = fmt::format("{}: {}, this end's is {}",
-                         hello.purpose == Purpose::subscriber ? "it has another token, by its number"
+    reason =
+        fmt::format("{}: {}, this end's is {}",
+                    hello.purpose == Purpose::subscriber ? "it has another token, by its number"
                                                          : "it is of another job, by the secret",
-                         text(hello.job), text(job_));
+                    text(hello.job), text(job_));
   if (reason.empty() && hello.job_size != job_size_)
     reason = fmt::format("its job has {} ranks, this one {}", hello.job_size, job_size_);
   return reason;

@@ -31,11 +31,11 @@ using Mac = std::array<std::byte, 32>;
 
 /// What a connection is for.
 enum class Purpose : std::uint8_t {
-  stream,  ///< the one between two ranks, with frames
-  data,    ///< a fabric's own, of which there may be several
-  memory,  ///< by a Unix socket, within a host
-  oob_allgather,    ///< to rank 0 of a job without a launcher, before the ranks know each other
-  subscriber    ///< of a process that is no rank, to one that publishes
+  stream,         ///< the one between two ranks, with frames
+  data,           ///< a fabric's own, of which there may be several
+  memory,         ///< by a Unix socket, within a host
+  oob_allgather,  ///< to rank 0 of a job without a launcher, before the ranks know each other
+  subscriber      ///< of a process that is no rank, to one that publishes
 };
 
 /// A number for a job, which gives its secret away to nobody.

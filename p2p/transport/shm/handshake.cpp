@@ -51,8 +51,7 @@ void ShmFabric::on_message(Link& link, std::span<const std::byte> bytes,
   if (bytes.size() < sizeof type) return;
   std::memcpy(&type, bytes.data(), sizeof type);
   if (link.wireup.stage == Stage::refused) return;
-  if (link.wireup.stage != Stage::proved)
-    return on_wireup(link, bytes, std::move(descriptors));
+  if (link.wireup.stage != Stage::proved) return on_wireup(link, bytes, std::move(descriptors));
   Partner& partner = partners_[static_cast<std::size_t>(link.rank)];
   if (partner.channel == nullptr) return;
   if (type == MessageType::chunk)
@@ -70,7 +69,7 @@ void ShmFabric::on_message(Link& link, std::span<const std::byte> bytes,
 }
 
 void ShmFabric::on_wireup(Link& link, std::span<const std::byte> bytes,
-                                std::vector<os::Fd> descriptors) {
+                          std::vector<os::Fd> descriptors) {
   MessageType type{};
   std::memcpy(&type, bytes.data(), sizeof type);
   std::string reason = "it does not say who it is";
@@ -104,8 +103,7 @@ std::string ShmFabric::on_greet(Link& link, std::span<const std::byte> bytes) {
 
 std::string ShmFabric::on_challenge(Link& link, std::span<const std::byte> bytes) {
   const auto challenge = parse<ChallengeMessage>(bytes);
-  if (!challenge || link.wireup.stage != Stage::greeted ||
-      link.wireup.server.hello.from >= 0)
+  if (!challenge || link.wireup.stage != Stage::greeted || link.wireup.server.hello.from >= 0)
     return "its challenge is malformed";
   std::string reason = identity_.validate(link.wireup.client, challenge->answer);
   if (!reason.empty()) return reason;

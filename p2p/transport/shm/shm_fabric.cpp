@@ -215,8 +215,8 @@ void ShmFabric::take_in(os::Fd socket) {
   const Link::Process process = Link::Process::of_peer(socket.get());
   if (process.uid != ::getuid())
     return local_.rejected_connections.note(*local_.log, "the Unix socket",
-                                   fmt::format("pid {}", process.pid),
-                                   fmt::format("it is of user {}", process.uid));
+                                            fmt::format("pid {}", process.pid),
+                                            fmt::format("it is of user {}", process.uid));
   try {
     auto link = make_link(std::move(socket));
     Anteroom::Source source{};
@@ -243,8 +243,7 @@ void ShmFabric::tick() {
   if (!uncalled_.empty()) call_again();
   for (const Anteroom::Id place : anteroom_.late(Clock::now(), kPatience))
     for (const auto& [id, pending] : pending_connections_)
-      if (pending.place == place)
-        reject(*pending.link, "it did not say in time which rank it is");
+      if (pending.place == place) reject(*pending.link, "it did not say in time which rank it is");
   if (paused_) {
     paused_ = false;
     listener_.change(EPOLLIN);
@@ -256,20 +255,20 @@ void ShmFabric::tick() {
 bool ShmFabric::crowd_one_out(const Anteroom::Limits& limits) {
   const auto place = anteroom_.surplus(limits);
   if (!place) return false;
-  const auto pending = std::find_if(pending_connections_.begin(), pending_connections_.end(), [&](const auto& entry) {
-    return entry.second.place == *place;
-  });
+  const auto pending =
+      std::find_if(pending_connections_.begin(), pending_connections_.end(),
+                   [&](const auto& entry) { return entry.second.place == *place; });
   local_.rejected_connections.note(*local_.log, "the Unix socket",
-                          fmt::format("pid {}", pending->second.link->peer().pid),
-                          "it is no rank's process, and too many others called");
+                                   fmt::format("pid {}", pending->second.link->peer().pid),
+                                   "it is no rank's process, and too many others called");
   anteroom_.leave(*place);
   pending_connections_.erase(pending);
   return true;
 }
 
 void ShmFabric::reject(Link& link, const std::string& reason) {
-  local_.rejected_connections.note(*local_.log, "the Unix socket", fmt::format("pid {}", link.peer().pid),
-                          reason);
+  local_.rejected_connections.note(*local_.log, "the Unix socket",
+                                   fmt::format("pid {}", link.peer().pid), reason);
   link.wireup.stage = Link::Wireup::Stage::refused;
   if (link.rank < 0) return drop_pending_connection(link.id());
   events_.short_of(Error(ErrorDetail{

@@ -17,8 +17,8 @@
 #include "p2p/transport/fabric.hpp"
 #include "p2p/transport/local_rank.hpp"
 #include "p2p/transport/shm/link.hpp"
-#include "p2p/transport/shm/shm_messages.hpp"
 #include "p2p/transport/shm/shm_channel.hpp"
+#include "p2p/transport/shm/shm_messages.hpp"
 
 namespace weft::p2p {
 
@@ -70,8 +70,7 @@ class ShmFabric final : public Fabric {
   void on_stats(const Partner& partner, std::vector<os::Fd> descriptors);
   void on_adopted(Partner& partner, std::span<const std::byte> bytes);
   void on_message(Link& link, std::span<const std::byte> bytes, std::vector<os::Fd> descriptors);
-  void on_wireup(Link& link, std::span<const std::byte> bytes,
-                       std::vector<os::Fd> descriptors);
+  void on_wireup(Link& link, std::span<const std::byte> bytes, std::vector<os::Fd> descriptors);
   /// Why the other end is not to be believed, or an empty string.
   std::string on_greet(Link& link, std::span<const std::byte> bytes);
   std::string on_challenge(Link& link, std::span<const std::byte> bytes);
@@ -103,11 +102,12 @@ class ShmFabric final : public Fabric {
     std::unique_ptr<Link> link;
     Anteroom::Id place = 0;
   };
-  std::map<Link::Id, PendingConnection> pending_connections_;  ///< those in the anteroom, and those that go from it
-  std::set<int> uncalled_;                  ///< ranks whose backlog was full
-  Timer ticks_;                             ///< while there are unauthenticated clients or uncalled ranks
-  bool paused_ = false;                     ///< this process lacks descriptors
-  AdoptedMemory::Listener released_;        ///< goes first, since it uses the others
+  std::map<Link::Id, PendingConnection>
+      pending_connections_;           ///< those in the anteroom, and those that go from it
+  std::set<int> uncalled_;            ///< ranks whose backlog was full
+  Timer ticks_;                       ///< while there are unauthenticated clients or uncalled ranks
+  bool paused_ = false;               ///< this process lacks descriptors
+  AdoptedMemory::Listener released_;  ///< goes first, since it uses the others
 };
 
 }  // namespace weft::p2p

@@ -163,9 +163,11 @@ void Network::arrive(std::shared_ptr<Path> path, Path::Time when, RemoteMemory a
 bool Network::notify(const Path& path, std::uint32_t notification_id, std::uint64_t sequence,
                      RemoteMemory word) {
   const std::byte* at = memory(path, word);
-  scheduler_.note(at == nullptr ? "vanish" : "signal", number(path.from), number(path.to), notification_id);
+  scheduler_.note(at == nullptr ? "vanish" : "signal", number(path.from), number(path.to),
+                  notification_id);
   if (at == nullptr) return false;
-  const std::string wrong = this->path(path.to, path.from)->expected.set(notification_id, sequence, at);
+  const std::string wrong =
+      this->path(path.to, path.from)->expected.set(notification_id, sequence, at);
   if (!wrong.empty())
     defect(fmt::format("a put of rank {} to rank {}: {}", path.from, path.to, wrong));
   return true;

@@ -74,7 +74,8 @@ class Network {
   void arrive(std::shared_ptr<Path> path, Path::Time when, RemoteMemory at,
               std::function<void(std::byte*)> act);
   /// A put's notification is here. False when nothing may arrive any more.
-  bool notify(const Path& path, std::uint32_t notification_id, std::uint64_t sequence, RemoteMemory word);
+  bool notify(const Path& path, std::uint32_t notification_id, std::uint64_t sequence,
+              RemoteMemory word);
   void ring(const std::shared_ptr<Path>& path, Path::Time when);
   void send(const std::shared_ptr<Path>& path, std::span<const std::byte> message);
   /// `path.to` may name a chunk of `path.from` from then on; in the order of the messages.

@@ -27,7 +27,8 @@ std::uint32_t Signals::expect(const ExpectedWords& words) {
 std::string Signals::set(std::uint32_t notification_id, std::uint64_t sequence,
                          const std::byte* word) noexcept {
   auto found = expected_.upper_bound(notification_id);
-  if (found == expected_.begin()) return fmt::format("signal {} is expected by nobody", notification_id);
+  if (found == expected_.begin())
+    return fmt::format("signal {} is expected by nobody", notification_id);
   --found;
   ExpectedWords& words = found->second;
   const std::uint32_t index = notification_id - found->first;
@@ -45,8 +46,8 @@ std::string Signals::set(std::uint32_t notification_id, std::uint64_t sequence,
     value = complete(reinterpret_cast<std::atomic<std::uint64_t>*>(at)->load(), sequence);
   }
   if (at != word || value != sequence)
-    return fmt::format("signal {} set {} where {} was to be set, or elsewhere", notification_id, value,
-                       sequence);
+    return fmt::format("signal {} set {} where {} was to be set, or elsewhere", notification_id,
+                       value, sequence);
   if (words.in_turn) words.last = value;
   reinterpret_cast<std::atomic<std::uint64_t>*>(at)->store(value, std::memory_order_release);
   return {};

@@ -20,7 +20,8 @@ class Signals {
 
   /// Sets the word that a put to `word` with this signal is to set to `sequence`. Empty, or what is
   /// wrong with it: then nothing is set.
-  std::string set(std::uint32_t notification_id, std::uint64_t sequence, const std::byte* word) noexcept;
+  std::string set(std::uint32_t notification_id, std::uint64_t sequence,
+                  const std::byte* word) noexcept;
 
  private:
   std::uint32_t next_;

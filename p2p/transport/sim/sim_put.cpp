@@ -105,10 +105,11 @@ Status SimChannel::put(PutWork& work) noexcept {
   Time& last = path_->signals[work.notification_id];
   const auto in_order = std::max(whole, last) + std::chrono::nanoseconds(1);
   const auto seen = last = word_arrival(work.sequence_word, in_order);
-  scheduler.at(seen, [&network = network_, path = path_, put, notification_id = work.notification_id,
-                      sequence = work.sequence, word = work.sequence_word] {
-    put->vanished = !network.notify(*path, notification_id, sequence, word);
-  });
+  scheduler.at(seen,
+               [&network = network_, path = path_, put, notification_id = work.notification_id,
+                sequence = work.sequence, word = work.sequence_word] {
+                 put->vanished = !network.notify(*path, notification_id, sequence, word);
+               });
   network_.ring(path_, seen + std::chrono::nanoseconds(1));
   if (!late) path_->settled = std::max({path_->settled, whole, seen});
   put->ends = seen + network_.latency();

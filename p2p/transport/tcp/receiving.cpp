@@ -36,7 +36,8 @@ bool TcpChannel::receive(Rail& rail) noexcept {
     if (came && !heard_.load(std::memory_order_relaxed))
       heard_.store(true, std::memory_order_relaxed);
     brought = std::exchange(brought_, false);
-    ended = state == RecordReader::State::ended || (state == RecordReader::State::failed && !is_over_);
+    ended =
+        state == RecordReader::State::ended || (state == RecordReader::State::failed && !is_over_);
     if (ended) {
       is_over_ = true;
       why = Status(ErrorDetail{

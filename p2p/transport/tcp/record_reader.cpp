@@ -15,7 +15,7 @@ iovec nowhere(std::size_t bytes) noexcept {
 }  // namespace
 
 std::size_t RecordReader::collect(std::array<iovec, kMostParts + 1>& parts,
-                              std::size_t& asked) noexcept {
+                                  std::size_t& asked) noexcept {
   std::size_t count = 0;
   std::uint64_t room = std::min<std::uint64_t>(left_, kMostBytes);
   for (std::size_t i = next_; in_payload_ && i < places_.size() && room > 0; ++i) {

@@ -19,9 +19,9 @@
 #include "p2p/transport/local_rank.hpp"
 #include "p2p/transport/path_end.hpp"
 #include "p2p/transport/tcp/exports.hpp"
+#include "p2p/transport/tcp/pipe.hpp"
 #include "p2p/transport/tcp/record_reader.hpp"
 #include "p2p/transport/tcp/send_queue.hpp"
-#include "p2p/transport/tcp/pipe.hpp"
 #include "p2p/transport/tcp/sockets.hpp"
 #include "p2p/transport/tcp/wire.hpp"
 #include "p2p/transport/tcp/word_table.hpp"
@@ -71,7 +71,9 @@ class TcpChannel final : public Channel {
   void grant(std::uint32_t word, const MemoryRef& place) noexcept override {
     words_.grant(word, place);
   }
-  void expect_no_more(std::uint32_t notification_id) noexcept override { words_.remove(notification_id); }
+  void expect_no_more(std::uint32_t notification_id) noexcept override {
+    words_.remove(notification_id);
+  }
   AdoptedReach adopted_reach() const noexcept override { return {true, true}; }
 
   /// Progress thread: hands over the messages that have come.

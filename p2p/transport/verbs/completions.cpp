@@ -208,7 +208,8 @@ int Completions::poll(Queue& queue) noexcept {
     batch_done = pair_of(queue, number);
     if (batch_done == nullptr) continue;
     batch_done->on_batch_done();
-    if (batch_done->owes_receives() && std::ranges::find(queue.owing, batch_done) == queue.owing.end())
+    if (batch_done->owes_receives() &&
+        std::ranges::find(queue.owing, batch_done) == queue.owing.end())
       queue.owing.push_back(batch_done);
   }
   local_.ring();

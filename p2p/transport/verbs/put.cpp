@@ -1,4 +1,5 @@
-// Putting by queue pairs: the payload's work requests, and the method by which their owner is notified.
+// Putting by queue pairs: the payload's work requests, and the method by which their owner is
+// notified.
 #include <arpa/inet.h>
 #include <fmt/format.h>
 
@@ -163,8 +164,8 @@ bool VerbsChannel::goes_at_once(const PutWork& work) const noexcept {
 }
 
 Status VerbsChannel::put_inline(PutWork& work) noexcept {
-  const std::size_t chosen =
-      work.queue_pair < 0 ? work.notification_id % pairs_.size() : static_cast<std::size_t>(work.queue_pair);
+  const std::size_t chosen = work.queue_pair < 0 ? work.notification_id % pairs_.size()
+                                                 : static_cast<std::size_t>(work.queue_pair);
   QueuePair& pair = *pairs_[chosen];
   const std::uint32_t immediate =
       Immediate{work.notification_id, false, static_cast<std::uint32_t>(work.sequence)}.word();
@@ -198,13 +199,13 @@ Status VerbsChannel::put(PutWork& work) noexcept {
   Payload payload;
   if (Status status = collect(work, payload); !status.ok()) return status;
   // The words of a slot with tails are set one by one.
-  const bool may_be_in_pieces =
-      work.with_tail.address == 0 && immediates_ && notify_mode_ != NotifyMode::send && pairs_.size() > 1;
+  const bool may_be_in_pieces = work.with_tail.address == 0 && immediates_ &&
+                                notify_mode_ != NotifyMode::send && pairs_.size() > 1;
   const bool in_pieces =
       work.queue_pair < 0 &&
       (notify_mode_ == NotifyMode::counted || (may_be_in_pieces && payload.bytes >= kStripeBytes));
-  const std::size_t chosen =
-      work.queue_pair < 0 ? work.notification_id % pairs_.size() : static_cast<std::size_t>(work.queue_pair);
+  const std::size_t chosen = work.queue_pair < 0 ? work.notification_id % pairs_.size()
+                                                 : static_cast<std::size_t>(work.queue_pair);
   const Status status = in_pieces ? put_in_pieces(work, payload) : put_whole(work, payload, chosen);
   if (!status.ok()) return status;
   if (payload.kept.packed) {
@@ -225,7 +226,8 @@ bool VerbsChannel::takes_tail(const PutWork& work, const Payload& payload) const
 
 Status VerbsChannel::put_whole(PutWork& work, const Payload& payload, std::size_t chosen) noexcept {
   const bool tail = takes_tail(work, payload);
-  Sending sending{.pair = chosen, .notify_method = tail ? NotifyMethod::tail : NotifyMethod::immediate};
+  Sending sending{.pair = chosen,
+                  .notify_method = tail ? NotifyMethod::tail : NotifyMethod::immediate};
   if (!tail && !immediates_) sending.notify_method = NotifyMethod::message;
   sending.rest = {.pieces = payload.all(), .to = tail ? work.with_tail : work.payload};
   sending.immediate =
@@ -294,7 +296,8 @@ VerbsChannel::Step VerbsChannel::post_next(Sending& sending) noexcept {
   rest.fill(chain);
   const bool is_last = rest.pieces.empty();
   const std::uint32_t requests = chain.count() + (is_last && sending.adds_request(chain) ? 1 : 0);
-  const std::uint32_t notifications = is_last && sending.notify_method != NotifyMethod::tail ? 1 : 0;
+  const std::uint32_t notifications =
+      is_last && sending.notify_method != NotifyMethod::tail ? 1 : 0;
   const std::lock_guard lock(pair.mutex());
   if (has_failed()) return Step::failed;
   if (!pair.has_room_for(requests, notifications)) return Step::no_room;
@@ -313,13 +316,15 @@ VerbsChannel::Step VerbsChannel::post_next(Sending& sending) noexcept {
 }
 
 bool VerbsChannel::Sending::adds_request(const WorkRequestChain& chain) const noexcept {
-  return notify_method == NotifyMethod::separate || notify_method == NotifyMethod::message || chain.count() == 0;
+  return notify_method == NotifyMethod::separate || notify_method == NotifyMethod::message ||
+         chain.count() == 0;
 }
 
 void VerbsChannel::finish(const Sending& sending, WorkRequestChain& chain) noexcept {
   if (sending.adds_request(chain)) chain.add_empty();
   ibv_send_wr& end = chain.last();
-  if (sending.notify_method == NotifyMethod::immediate || sending.notify_method == NotifyMethod::separate) {
+  if (sending.notify_method == NotifyMethod::immediate ||
+      sending.notify_method == NotifyMethod::separate) {
     end.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
     end.imm_data = htonl(sending.immediate);
     return;

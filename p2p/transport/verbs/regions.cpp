@@ -58,7 +58,8 @@ Result<Regions::Lease> Regions::lend(std::uint32_t adopted_chunk) noexcept {
 
 Result<std::uint32_t> Regions::register_around(const std::byte* data, std::size_t bytes) noexcept {
   return guarded<std::uint32_t>([&] {
-    for (const auto* arena : {&memory_.data, &memory_.published, &memory_.control, &memory_.staging})
+    for (const auto* arena :
+         {&memory_.data, &memory_.published, &memory_.control, &memory_.staging})
       if (const auto block = (*arena)->locate(data, bytes))
         return chunk_of(**arena, block->chunk).local_key;
     refuse(fmt::format("{} bytes lie in no arena of this rank", bytes));

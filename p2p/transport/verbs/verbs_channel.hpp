@@ -18,9 +18,9 @@
 #include "p2p/transport/path_end.hpp"
 #include "p2p/transport/verbs/expected_words.hpp"
 #include "p2p/transport/verbs/message_head.hpp"
-#include "p2p/transport/verbs/verbs_messages.hpp"
 #include "p2p/transport/verbs/queue_pair.hpp"
 #include "p2p/transport/verbs/regions.hpp"
+#include "p2p/transport/verbs/verbs_messages.hpp"
 #include "p2p/transport/verbs/work_request_chain.hpp"
 
 namespace weft::p2p::verbs {
@@ -89,7 +89,9 @@ class VerbsChannel final : public Channel, public QueuePairEvents {
   void send(std::span<const std::byte> message) override;
   bool share(std::uint32_t chunk) override;
   std::uint32_t expect(const ExpectedWords& words) override { return expected_.add(words); }
-  void expect_no_more(std::uint32_t notification_id) noexcept override { expected_.remove(notification_id); }
+  void expect_no_more(std::uint32_t notification_id) noexcept override {
+    expected_.remove(notification_id);
+  }
   AdoptedReach adopted_reach() const noexcept override { return {true, true}; }
 
   /// Progress thread: hands over the messages whose turn it is.
@@ -245,8 +247,9 @@ class VerbsChannel final : public Channel, public QueuePairEvents {
   VerbsRank& rank_;
   const int peer_;
   const VerbsAddress port_;
-  NotifyMode notify_mode_ = NotifyMode::immediate;  ///< tail: for what has room for it, else the next method
-  bool immediates_ = true;             ///< both devices have them
+  NotifyMode notify_mode_ =
+      NotifyMode::immediate;  ///< tail: for what has room for it, else the next method
+  bool immediates_ = true;    ///< both devices have them
   ExpectedWordsTable expected_;
 
   std::mutex chunks_mutex_;

@@ -227,7 +227,8 @@ void VerbsFabric::met(int rank) {
     partner.channel->make_queue_pairs();
     partner.is_met = true;
     QueuePairsMessage queue_pair_address = partner.channel->queue_pair_address();
-    if (cm_connector_) queue_pair_address.token = cm_connector_->expect(rank, partner.channel->handles());
+    if (cm_connector_)
+      queue_pair_address.token = cm_connector_->expect(rank, partner.channel->handles());
     connector_.send(rank, as_bytes(queue_pair_address));
   } catch (const Error& error) {
     give_up(partner, error);

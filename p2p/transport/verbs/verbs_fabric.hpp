@@ -98,7 +98,7 @@ class VerbsFabric final : public Fabric, private ConnectorEvents {
   std::unique_ptr<Completions> completions_;
   std::optional<VerbsRank> shared_;
   std::unique_ptr<CmConnector> cm_connector_;  ///< null: the connection manager is not used
-  std::unique_ptr<Timer> kicks_;           ///< since there are completion queues
+  std::unique_ptr<Timer> kicks_;               ///< since there are completion queues
   Connector connector_;
   std::vector<Partner> partners_;  ///< by rank
   AdoptedMemory::Listener given_back_;

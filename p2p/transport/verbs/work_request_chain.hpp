@@ -25,7 +25,7 @@ class WorkRequestChain {
   static constexpr std::uint32_t kMostPieces = 16;
 
   WorkRequestChain(std::uint32_t pieces_per_request, std::uint64_t max_message,
-         std::uint32_t most_requests = kMostRequests) noexcept
+                   std::uint32_t most_requests = kMostRequests) noexcept
       : pieces_per_request_(pieces_per_request < kMostPieces ? pieces_per_request : kMostPieces),
         max_message_(max_message),
         most_requests_(most_requests < kMostRequests ? most_requests : kMostRequests) {}

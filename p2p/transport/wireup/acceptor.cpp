@@ -62,7 +62,7 @@ std::uint16_t port_of(int fd) {
 }  // namespace
 
 Acceptor::Acceptor(ProgressThread& progress, Log& log, RejectedConnections& rejected_connections,
-           std::chrono::nanoseconds patience, Events events)
+                   std::chrono::nanoseconds patience, Events events)
     : progress_(progress),
       log_(log),
       rejected_connections_(rejected_connections),
@@ -88,8 +88,7 @@ bool Acceptor::try_listen(const std::vector<IpAddress>& ips, std::uint16_t wante
     if (::bind(socket.get(), address.get(), address.size) != 0 ||
         ::listen(socket.get(), kBacklog) != 0) {
       if (errno == EADDRINUSE && port_ != wanted) return false;
-      os::throw_system_error("join",
-                             "listening at " + (port_ == 0 ? text(ip) : text(ip, port_)));
+      os::throw_system_error("join", "listening at " + (port_ == 0 ? text(ip) : text(ip, port_)));
     }
     if (port_ == 0) port_ = port_of(socket.get());
     unopened_.push_back(std::move(socket));
@@ -145,11 +144,11 @@ void Acceptor::take_in(os::Fd socket, const IpAddress& from) {
   const Id id = anteroom_.enter(source_of(from));
   try {
     pending_connections_[id] = {.socket = Watched(progress_, std::move(socket), EPOLLIN,
-                                        [this, id](std::uint32_t) { on_bytes(id); }),
-                      .from = from,
-                      .hello = {},
-                      .answer = {},
-                      .in = {}};
+                                                  [this, id](std::uint32_t) { on_bytes(id); }),
+                                .from = from,
+                                .hello = {},
+                                .answer = {},
+                                .in = {}};
   } catch (const Error& error) {
     release(id);
     pause();
@@ -166,9 +165,10 @@ void Acceptor::keep_within_limits(int newest) {
   const auto ranks = static_cast<std::size_t>(identity_.job_size());
   const bool is_scarce =
       static_cast<std::size_t>(newest) + ranks + kSpareDescriptors >= os::descriptor_limit();
-  const Anteroom::Limits limits =
-      is_scarce ? Anteroom::Limits{.silent = 1, .spoken = ranks}
-                : Anteroom::Limits{.silent = kMaxPendingConnections, .spoken = kMaxPendingConnections + ranks};
+  const Anteroom::Limits limits = is_scarce
+                                      ? Anteroom::Limits{.silent = 1, .spoken = ranks}
+                                      : Anteroom::Limits{.silent = kMaxPendingConnections,
+                                                         .spoken = kMaxPendingConnections + ranks};
   while (const auto pending = anteroom_.surplus(limits)) crowd_out(*pending);
 }
 
@@ -177,7 +177,7 @@ void Acceptor::on_bytes(Id id) {
   const int fd = pending.socket.get();
   const std::size_t wanted = pending.answered  ? sizeof(Proof)
                              : pending.greeted ? sizeof(Hello)
-                                                : sizeof(Greeting);
+                                               : sizeof(Greeting);
   switch (pending.in.read(fd, wanted)) {
     case ExactRead::State::incomplete:
       return;
@@ -242,14 +242,16 @@ bool Acceptor::tick() {
 }
 
 void Acceptor::reject(Id id, const std::string& reason) {
-  rejected_connections_.note(log_, fmt::format("port {}", port_), text(pending_connections_.at(id).from), reason);
+  rejected_connections_.note(log_, fmt::format("port {}", port_),
+                             text(pending_connections_.at(id).from), reason);
   release(id);
 }
 
 /// With a reset, so that nothing of it stays in the kernel.
 void Acceptor::crowd_out(Id id) {
   const linger at_once{.l_onoff = 1, .l_linger = 0};
-  ::setsockopt(pending_connections_.at(id).socket.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+  ::setsockopt(pending_connections_.at(id).socket.get(), SOL_SOCKET, SO_LINGER, &at_once,
+               sizeof at_once);
   reject(id, "it has not proved that it is a rank, and too many others called");
 }
 

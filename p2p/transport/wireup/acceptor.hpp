@@ -21,22 +21,22 @@
 
 namespace weft::p2p {
 
-/// Listens at the places that are announced and at no others. Who comes in is an unauthenticated client until it
-/// has proved which rank it is: a fixed record, a deadline, and a place in the anteroom, which it
-/// loses where too many others come. Unauthenticated clients are never the reason to accept nobody.
-/// Progress thread only, but for the constructor and listen().
+/// Listens at the places that are announced and at no others. Who comes in is an unauthenticated
+/// client until it has proved which rank it is: a fixed record, a deadline, and a place in the
+/// anteroom, which it loses where too many others come. Unauthenticated clients are never the
+/// reason to accept nobody. Progress thread only, but for the constructor and listen().
 class Acceptor {
  public:
-  /// Unauthenticated clients that have sent no hello that may be a rank's; likewise, besides one for each rank,
-  /// those that have.
+  /// Unauthenticated clients that have sent no hello that may be a rank's; likewise, besides one
+  /// for each rank, those that have.
   static constexpr std::size_t kMaxPendingConnections = 256;
 
   struct Events {
     /// The socket of a proven rank, with the hellos of both ends; an empty string takes it in,
     /// else it is why not.
     std::function<std::string(const Hello& client, const Hello& own, os::Fd& socket)> came;
-    /// This rank lacks descriptors or memory, and unauthenticated clients are not the reason. Those who call wait
-    /// until it has some.
+    /// This rank lacks descriptors or memory, and unauthenticated clients are not the reason. Those
+    /// who call wait until it has some.
     std::function<void(const Error&)> short_of;
     /// tick() is needed from now on.
     std::function<void()> wants_ticks;
@@ -44,7 +44,7 @@ class Acceptor {
 
   /// What it is given by reference must outlive it.
   Acceptor(ProgressThread& progress, Log& log, RejectedConnections& rejected_connections,
-       std::chrono::nanoseconds patience, Events events);
+           std::chrono::nanoseconds patience, Events events);
 
   /// One socket per place, all with the port that is returned: `port`, or one that is free. Throws
   /// Error(system).
@@ -93,7 +93,7 @@ class Acceptor {
   std::vector<Watched> listeners_;
   Anteroom anteroom_;
   std::map<Id, PendingConnection> pending_connections_;  ///< those in the anteroom
-  bool paused_ = false;               ///< this process lacks descriptors
+  bool paused_ = false;                                  ///< this process lacks descriptors
   Clock::time_point resume_at_;
 };
 

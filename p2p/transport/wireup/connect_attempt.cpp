@@ -34,8 +34,8 @@ int error_of(int socket) {
 
 }  // namespace
 
-ConnectAttempt::ConnectAttempt(ProgressThread& progress, const Identity& identity, Target target, std::uint16_t port,
-           const std::vector<IpAddress>& ips, Events events)
+ConnectAttempt::ConnectAttempt(ProgressThread& progress, const Identity& identity, Target target,
+                               std::uint16_t port, const std::vector<IpAddress>& ips, Events events)
     : progress_(progress),
       identity_(identity),
       target_(target),

@@ -37,8 +37,8 @@ class ConnectAttempt {
   };
 
   /// `identity` must outlive it.
-  ConnectAttempt(ProgressThread& progress, const Identity& identity, Target target, std::uint16_t port,
-       const std::vector<IpAddress>& ips, Events events);
+  ConnectAttempt(ProgressThread& progress, const Identity& identity, Target target,
+                 std::uint16_t port, const std::vector<IpAddress>& ips, Events events);
   ConnectAttempt(const ConnectAttempt&) = delete;
   ConnectAttempt& operator=(const ConnectAttempt&) = delete;
 

@@ -60,11 +60,11 @@ Connector::Implementation::Implementation(LocalRank& local_rank, ProgressThread&
       interface(config.text(Setting::iface)),
       why_silent("silent for " + seconds(dead_after)),
       acceptor(thread, *local_rank.log, local_rank.rejected_connections,
-           std::min<nanoseconds>(kPatience, init_timeout),
-           {.came = [this](const Hello& client, const Hello& server,
-                           os::Fd& socket) { return on_client(client, server, socket); },
-            .short_of = [this](const Error& error) { events.short_of(error); },
-            .wants_ticks = [this] { errands.start(); }}),
+               std::min<nanoseconds>(kPatience, init_timeout),
+               {.came = [this](const Hello& client, const Hello& server,
+                               os::Fd& socket) { return on_client(client, server, socket); },
+                .short_of = [this](const Error& error) { events.short_of(error); },
+                .wants_ticks = [this] { errands.start(); }}),
       errands(thread, kErrandPeriod, [this](std::uint64_t) { run_errands(); }),
       heartbeat(thread, dead_after / Heartbeats::kPeriods,
                 [this](std::uint64_t expired) { beat(expired); }) {}
@@ -84,15 +84,16 @@ void Connector::Implementation::call(int rank) {
   server.attempt = std::make_unique<ConnectAttempt>(
       progress, identity, ConnectAttempt::Target{.rank = rank}, server.address.port,
       sort_by_reachability(server.address, own_addresses),
-      ConnectAttempt::Events{.answered =
-                       [this, rank](os::Fd socket, const Hello& own_end, const Hello& theirs) {
-                         std::optional<RecordCipher> cipher;
-                         if (const ConnectionKeys keys = identity.keys(own_end, theirs);
-                             own_end.seals != 0 || theirs.seals != 0)
-                           cipher.emplace(keys.to_server, keys.to_client);
-                         meet(rank, std::move(socket), std::move(cipher));
-                       },
-                   .short_of = say_short_of()});
+      ConnectAttempt::Events{
+          .answered =
+              [this, rank](os::Fd socket, const Hello& own_end, const Hello& theirs) {
+                std::optional<RecordCipher> cipher;
+                if (const ConnectionKeys keys = identity.keys(own_end, theirs);
+                    own_end.seals != 0 || theirs.seals != 0)
+                  cipher.emplace(keys.to_server, keys.to_client);
+                meet(rank, std::move(socket), std::move(cipher));
+              },
+          .short_of = say_short_of()});
   server.attempt->begin();
 }
 
@@ -102,23 +103,24 @@ void Connector::Implementation::call_for_data(int rank, int rail) {
   // Each by a network of its own, where there are so many.
   std::vector<IpAddress> ips = sort_by_reachability(server.address, own_addresses);
   if (!ips.empty())
-    std::rotate(ips.begin(), ips.begin() + rail % static_cast<int>(ips.size()),
-                ips.end());
+    std::rotate(ips.begin(), ips.begin() + rail % static_cast<int>(ips.size()), ips.end());
   server.data_give_up = Clock::now() + init_timeout;
   errands.start();
   auto& attempt = server.data_attempts[rail];
   attempt = std::make_unique<ConnectAttempt>(
-      progress, identity, ConnectAttempt::Target{rank, Purpose::data, static_cast<std::uint16_t>(rail)},
+      progress, identity,
+      ConnectAttempt::Target{rank, Purpose::data, static_cast<std::uint16_t>(rail)},
       server.address.port, ips,
-      ConnectAttempt::Events{.answered =
-                       [this, rank, rail](os::Fd socket, const Hello& own, const Hello& theirs) {
-                         peer(rank).data_attempts.erase(rail);
-                         events.brought(rank, {.socket = std::move(socket),
-                                               .rail = rail,
-                                               .was_called = false,
-                                               .keys = identity.keys(own, theirs)});
-                       },
-                   .short_of = say_short_of()});
+      ConnectAttempt::Events{
+          .answered =
+              [this, rank, rail](os::Fd socket, const Hello& own, const Hello& theirs) {
+                peer(rank).data_attempts.erase(rail);
+                events.brought(rank, {.socket = std::move(socket),
+                                      .rail = rail,
+                                      .was_called = false,
+                                      .keys = identity.keys(own, theirs)});
+              },
+          .short_of = say_short_of()});
   attempt->begin();
 }
 
@@ -239,8 +241,8 @@ bool Connector::Implementation::run_errand(int rank) {
   std::optional<std::string> reason = late.attempt ? late.attempt->tick() : std::nullopt;
   if (!reason && is_late) reason = fmt::format("no connection within {}", seconds(init_timeout));
   if (!reason) return true;
-  const std::string ips =
-      late.attempt ? late.attempt->text() : fmt::format("it was to call, from {}", text(late.address));
+  const std::string ips = late.attempt ? late.attempt->text()
+                                       : fmt::format("it was to call, from {}", text(late.address));
   const std::string why =
       fmt::format("{} ({}); this rank is at {}; {}", *reason, ips, text(own), kReachHint);
   late.attempt.reset();

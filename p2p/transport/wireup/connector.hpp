@@ -58,9 +58,9 @@ class ConnectorEvents {
 
 /// One TCP connection per peer; of a pair that connect() each other the higher rank calls. Mutual
 /// challenge with a keyed MAC over job, ranks, protocol version and nonces, within a deadline and a
-/// byte limit; unauthenticated clients get no memory beyond that and one rate-limited line. Once met, each end
-/// sends a heartbeat when it has nothing else to say; silence for WEFT_DEAD_AFTER ends the
-/// connection. Progress thread only, but for the constructor and listen().
+/// byte limit; unauthenticated clients get no memory beyond that and one rate-limited line. Once
+/// met, each end sends a heartbeat when it has nothing else to say; silence for WEFT_DEAD_AFTER
+/// ends the connection. Progress thread only, but for the constructor and listen().
 class Connector {
  public:
   static constexpr std::size_t kMaxMessage = 1024;

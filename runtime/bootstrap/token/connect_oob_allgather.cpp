@@ -8,8 +8,8 @@
 
 #include "runtime/bootstrap/token/oob_allgather.hpp"
 #include "runtime/bootstrap/token/oob_records.hpp"
-#include "runtime/bootstrap/token/sealed_socket.hpp"
 #include "runtime/bootstrap/token/root_connection.hpp"
+#include "runtime/bootstrap/token/sealed_socket.hpp"
 
 namespace weft::bootstrap {
 namespace {
@@ -48,8 +48,8 @@ SealedSocket meet(const OobAllgather::Setup& setup, Deadline deadline) {
       [&] {
         Resolved found = resolve(setup.address);
         return RootConnection::Where{.ips = std::move(found.ips),
-                            .port = setup.address.port,
-                            .trouble = std::move(found.trouble)};
+                                     .port = setup.address.port,
+                                     .trouble = std::move(found.trouble)};
       },
       deadline);
   if (!refusal.empty()) refuse(setup, refusal);
@@ -106,7 +106,8 @@ class ClientOobAllgather final : public OobAllgather {
 
 }  // namespace
 
-std::unique_ptr<OobAllgather> connect_oob_allgather(const OobAllgather::Setup& setup, Deadline deadline) {
+std::unique_ptr<OobAllgather> connect_oob_allgather(const OobAllgather::Setup& setup,
+                                                    Deadline deadline) {
   return std::make_unique<ClientOobAllgather>(setup, deadline);
 }
 

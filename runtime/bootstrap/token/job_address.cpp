@@ -98,7 +98,7 @@ Resolved resolve(const JobAddress& address) {
 }
 
 std::vector<p2p::IpAddress> own_ips(const JobAddress& address, const Resolved& resolved,
-                                   std::string_view iface) {
+                                    std::string_view iface) {
   const auto interfaces = p2p::interface_addresses();
   std::vector<p2p::IpAddress> own;
   for (const p2p::IpAddress& ip : resolved.ips)

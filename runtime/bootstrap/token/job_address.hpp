@@ -32,10 +32,10 @@ struct Resolved {
 /// The address itself; a name is looked up by the system's resolver, which may take its time.
 Resolved resolve(const JobAddress& address);
 
-/// Where rank 0, or who takes subscribers in, listens: what of `resolved` belongs to this host; where
-/// none does (the address is forwarded), the places that WEFT_IFACE names. Throws
+/// Where rank 0, or who takes subscribers in, listens: what of `resolved` belongs to this host;
+/// where none does (the address is forwarded), the places that WEFT_IFACE names. Throws
 /// Error(bad_config).
 std::vector<p2p::IpAddress> own_ips(const JobAddress& address, const Resolved& resolved,
-                                   std::string_view iface);
+                                    std::string_view iface);
 
 }  // namespace weft::bootstrap

@@ -1,5 +1,5 @@
-// Out-of-band allgather of a job without a launcher: each rank connects to rank 0 at a known address,
-// and rank 0 sends every rank the contributions of all.
+// Out-of-band allgather of a job without a launcher: each rank connects to rank 0 at a known
+// address, and rank 0 sends every rank the contributions of all.
 #pragma once
 
 #include <cstddef>
@@ -37,9 +37,11 @@ class OobAllgather {
 };
 
 /// Rank 0's; returns when all ranks have come. `log` must outlive it.
-std::unique_ptr<OobAllgather> serve_oob_allgather(const OobAllgather::Setup& setup, const Config& config, Log& log,
-                                Deadline deadline);
+std::unique_ptr<OobAllgather> serve_oob_allgather(const OobAllgather::Setup& setup,
+                                                  const Config& config, Log& log,
+                                                  Deadline deadline);
 /// Another rank's; returns when rank 0 has let it in.
-std::unique_ptr<OobAllgather> connect_oob_allgather(const OobAllgather::Setup& setup, Deadline deadline);
+std::unique_ptr<OobAllgather> connect_oob_allgather(const OobAllgather::Setup& setup,
+                                                    Deadline deadline);
 
 }  // namespace weft::bootstrap

@@ -30,7 +30,8 @@ void append(std::vector<std::byte>& to, const T& value) {
 }  // namespace
 
 std::size_t most_table(int size) noexcept {
-  return static_cast<std::size_t>(size) * (sizeof(Length) + OobAllgather::kMaxContribution) + p2p::kSealOverhead;
+  return static_cast<std::size_t>(size) * (sizeof(Length) + OobAllgather::kMaxContribution) +
+         p2p::kSealOverhead;
 }
 
 std::vector<std::byte> table_record(const p2p::MessageKey& key) {

@@ -45,10 +45,10 @@ class Reception {
   Reception(const OobAllgather::Setup& setup, Log& log)
       : identity_(0, setup.size, setup.key),
         acceptor_(thread_, log, rejected_connections_, kPatience,
-              {.came = [this](const p2p::Hello& client, const p2p::Hello& own,
-                              os::Fd& socket) { return on_came(client, own, socket); },
-               .short_of = [this](const Error& error) { change([&] { shortage_ = error; }); },
-               .wants_ticks = [this] { ticks_.start(); }}),
+                  {.came = [this](const p2p::Hello& client, const p2p::Hello& own,
+                                  os::Fd& socket) { return on_came(client, own, socket); },
+                   .short_of = [this](const Error& error) { change([&] { shortage_ = error; }); },
+                   .wants_ticks = [this] { ticks_.start(); }}),
         ticks_(thread_, kTick, [this](std::uint64_t) {
           if (!acceptor_.tick()) ticks_.stop();
         }) {}
@@ -229,8 +229,9 @@ class RootOobAllgather final : public OobAllgather {
 
 }  // namespace
 
-std::unique_ptr<OobAllgather> serve_oob_allgather(const OobAllgather::Setup& setup, const Config& config, Log& log,
-                                Deadline deadline) {
+std::unique_ptr<OobAllgather> serve_oob_allgather(const OobAllgather::Setup& setup,
+                                                  const Config& config, Log& log,
+                                                  Deadline deadline) {
   return std::make_unique<RootOobAllgather>(setup, config, log, deadline);
 }
 

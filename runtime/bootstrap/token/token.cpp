@@ -18,8 +18,8 @@
 namespace weft {
 namespace {
 
-using bootstrap::OobAllgather;
 using bootstrap::Contributions;
+using bootstrap::OobAllgather;
 
 [[noreturn]] void refuse(std::string message, std::string hint) {
   throw Error(ErrorDetail{.code = Code::bad_config,
@@ -57,7 +57,7 @@ class TokenBootstrap final : public Bootstrap {
       : setup_(setup_of(config)), log_(config, os::host_identity().name, setup_.rank) {
     const auto deadline = Deadline::after(config.time(Setting::init_timeout).value());
     allgather_ = setup_.rank == 0 ? bootstrap::serve_oob_allgather(setup_, config, log_, deadline)
-                             : bootstrap::connect_oob_allgather(setup_, deadline);
+                                  : bootstrap::connect_oob_allgather(setup_, deadline);
     find_own_host(deadline);
   }
 
@@ -73,7 +73,9 @@ class TokenBootstrap final : public Bootstrap {
     contributions_ = allgather_->gather(value_, deadline);
     allgather_.reset();
   }
-  std::vector<std::byte> get(int rank) override { return contributions_[static_cast<std::size_t>(rank)]; }
+  std::vector<std::byte> get(int rank) override {
+    return contributions_[static_cast<std::size_t>(rank)];
+  }
 
  private:
   struct FirstContribution {

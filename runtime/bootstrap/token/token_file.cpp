@@ -28,8 +28,9 @@ struct Named {
     throw Error(ErrorDetail{
         .code = Code::bad_config,
         .operation = subscribers ? "subscribers" : "join",
-        .message = fmt::format("{}=\"{}\": {}",
-                               subscribers ? "WEFT_SUBSCRIBE_TOKEN_FILE" : "WEFT_TOKEN_FILE", path, why),
+        .message =
+            fmt::format("{}=\"{}\": {}",
+                        subscribers ? "WEFT_SUBSCRIBE_TOKEN_FILE" : "WEFT_TOKEN_FILE", path, why),
         .hint = hint});
   }
 };

@@ -9,8 +9,8 @@
 #include <cstdlib>
 #include <thread>
 
-#include "runtime/tool/chaos/launched.hpp"
 #include "runtime/tool/chaos/faults.hpp"
+#include "runtime/tool/chaos/launched.hpp"
 #include "weft/error.hpp"
 
 namespace weft::tool {
@@ -49,8 +49,7 @@ void check(Wanted& wanted) {
                             .operation = "--within",
                             .message = fmt::format("{} s is before --after, {} s",
                                                    wanted.plan.within_s, wanted.plan.after_s)});
-  const bool cuts =
-      std::ranges::find(wanted.plan.faults, Fault::cut) != wanted.plan.faults.end();
+  const bool cuts = std::ranges::find(wanted.plan.faults, Fault::cut) != wanted.plan.faults.end();
   if (cuts && wanted.cut.command.empty() && !wanted.cut.by_nft)
     throw Error(ErrorDetail{.code = Code::bad_argument,
                             .operation = "--cut",

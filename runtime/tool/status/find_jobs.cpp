@@ -19,8 +19,8 @@
 #include <sstream>
 #include <utility>
 
-#include "base/stats/recording.hpp"
 #include "base/os/fd.hpp"
+#include "base/stats/recording.hpp"
 #include "runtime/tool/plain_text.hpp"
 #include "weft/error.hpp"
 

@@ -15,8 +15,8 @@ namespace weft::tool {
 struct FoundRank {
   stats::StatsView stats;
   uid_t user = 0;
-  int pid = 0;           ///< as this process sees it; 0: it is gone, and a peer keeps its stats segment
-  bool stopped = false;  ///< by a signal or a debugger
+  int pid = 0;  ///< as this process sees it; 0: it is gone, and a peer keeps its stats segment
+  bool stopped = false;                    ///< by a signal or a debugger
   std::vector<stats::TableView> tables{};  ///< of parameter servers
 };
 

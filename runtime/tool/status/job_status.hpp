@@ -81,7 +81,7 @@ struct RankStatus {
   int pid = 0;
   std::array<Progress, kRoles> progress{};  ///< by Role
   std::vector<EdgeStatus> edges;
-  std::vector<WaitStatus> waits;  ///< the longest first
+  std::vector<WaitStatus> waits;           ///< the longest first
   std::uint64_t rejected_connections = 0;  ///< connections of unauthenticated clients
   std::vector<TableStatus> tables;
 };

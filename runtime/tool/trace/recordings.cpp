@@ -146,7 +146,8 @@ std::vector<Crossing> find_crossings(std::span<const LoadedRecording> recordings
   };
   const auto asked = places<Attach>(recordings, Event::attach_asked, at_asker);
   const auto granted = places<Attach>(recordings, Event::attach_granted, at_asker);
-  for (const auto& [key, attachment] : places<Attach>(recordings, Event::attachment_made, at_owner)) {
+  for (const auto& [key, attachment] :
+       places<Attach>(recordings, Event::attachment_made, at_owner)) {
     if (const auto from = asked.find(key); from != asked.end()) cross(from->second, attachment);
     if (const auto to = granted.find(key); to != granted.end()) cross(attachment, to->second);
   }

@@ -76,13 +76,14 @@ void pause_all(const World& world, Checks& checks) {
 }
 
 void await_peer_status(const World& world, Checks& checks, int rank, milliseconds limit,
-                const std::string& why, Code code = Code::peer_failed) {
+                       const std::string& why, Code code = Code::peer_failed) {
   const auto took =
       time_until([&] { return !world.alive(std::span(&rank, 1)).ok(); }, limit + seconds(5));
   const Status peer_status = world.alive(std::span(&rank, 1));
   checks.expect(took <= limit, "rank " + std::to_string(rank) + " was found dead after " +
                                    std::to_string(took.count()) + " ms");
-  checks.expect(peer_status.code() == code && mentions(peer_status.text(), why), "its status: " + peer_status.text());
+  checks.expect(peer_status.code() == code && mentions(peer_status.text(), why),
+                "its status: " + peer_status.text());
   std::printf("rank %d: found dead after %ld ms\n", rank, static_cast<long>(took.count()));
 }
 
@@ -111,7 +112,8 @@ void conduct(World& world, Checks& checks) {
   kill(pid(4), SIGUSR1);
   await_peer_status(world, checks, 4, soon, "exit(3)", Code::peer_left);
   kill(pid(6), SIGTERM);
-  await_peer_status(world, checks, 6, soon + milliseconds(400), "has left the job", Code::peer_left);
+  await_peer_status(world, checks, 6, soon + milliseconds(400), "has left the job",
+                    Code::peer_left);
   kill(pid(5), SIGTERM);
   // Which is what a launcher sends to all others when a rank has ended so.
   await_peer_status(world, checks, 5, soon, "was ended by SIGTERM, because rank 4 (host ");
@@ -172,8 +174,9 @@ void fall(World& world, Checks& checks) {
   constexpr std::array kStays = {0, 1};
   time_until([&] { return !world.alive(kStays).ok(); }, seconds(60));
   const Status peer_status = world.alive(kStays);
-  checks.expect(peer_status.code() == Code::fenced && mentions(peer_status.text(), "has given this rank up"),
-                "a rank that was given up: " + peer_status.text());
+  checks.expect(
+      peer_status.code() == Code::fenced && mentions(peer_status.text(), "has given this rank up"),
+      "a rank that was given up: " + peer_status.text());
   std::printf("rank %d was fenced\n", world.rank());
 }
 

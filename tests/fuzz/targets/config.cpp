@@ -29,7 +29,8 @@ void read_environment(std::string_view text) {
   try {
     const Config config = Config::read(environment.data());
     for (const SettingSpec& spec : setting_table())
-      if (config.source(spec.setting) == "default") require(config.text(spec.setting) == spec.fallback);
+      if (config.source(spec.setting) == "default")
+        require(config.text(spec.setting) == spec.fallback);
   } catch (const Error& error) {
     require(error.code() == Code::bad_config && !error.detail().hint.empty());
   }

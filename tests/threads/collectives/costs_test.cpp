@@ -19,9 +19,9 @@ using detail::Choosing;
 using detail::Costs;
 using detail::Hosts;
 using detail::make_schedule;
-using detail::Step;
 using detail::Schedule;
 using detail::ScheduleTask;
+using detail::Step;
 
 /// A rank each.
 Hosts hosts_of(int ranks) {

@@ -189,9 +189,9 @@ Config settings_of(const Layout& layout) {
   return settings()
       .with(Setting::numa, layout.nodes)
       .with(Setting::coll, layout.nodes == std::string("off")
-                            ? ""
-                            : "all_reduce=two_level,reduce=two_level,reduce_scatter=two_level,"
-                              "broadcast=two_level,all_gather=two_level");
+                               ? ""
+                               : "all_reduce=two_level,reduce=two_level,reduce_scatter=two_level,"
+                                 "broadcast=two_level,all_gather=two_level");
 }
 
 // Which ranks race with each other, and which memory is touched, has little to do with the type,

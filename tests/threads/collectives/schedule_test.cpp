@@ -17,9 +17,9 @@ namespace {
 
 using detail::Hosts;
 using detail::make_schedule;
-using detail::Step;
 using detail::Schedule;
 using detail::ScheduleTask;
+using detail::Step;
 
 /// What an element is: which ranks' elements were combined, and how.
 using Values = std::vector<std::string>;
@@ -177,10 +177,10 @@ TEST(Schedule, ReducesForAllInTheOrderOfTheTreeUnlessAnyWillDo) {
           for (const bool any_order : {false, true})
             for (const std::int64_t count : {1, 5, 13}) {
               const ScheduleTask task{.kind = CollectiveKind::all_reduce,
-                                     .count = count,
-                                     .any_order = any_order,
-                                     .widens = count == 5,
-                                     .channels = 3};
+                                      .count = count,
+                                      .any_order = any_order,
+                                      .widens = count == 5,
+                                      .channels = 3};
               Job job(algorithm, task, hosts_of(hosts, ranks, dealt));
               if (!job.served()) continue;
               ++served;
@@ -199,9 +199,9 @@ TEST(Schedule, BringsTheRootsTensorToAll) {
       for (const int ranks : {1, 3})
         for (const int root : {0, hosts * ranks - 1, ranks}) {
           const ScheduleTask task{.kind = CollectiveKind::broadcast,
-                                 .count = 9,
-                                 .root = root % (hosts * ranks),
-                                 .channels = 4};
+                                  .count = 9,
+                                  .root = root % (hosts * ranks),
+                                  .channels = 4};
           Job job(algorithm, task, hosts_of(hosts, ranks));
           ASSERT_TRUE(job.served());
           job.run();
@@ -214,10 +214,10 @@ TEST(Schedule, BringsTheRootsTensorToAll) {
 
 TEST(Schedule, ScattersAndGathersUnequalPartsByRing) {
   ScheduleTask task{.kind = CollectiveKind::reduce_scatter,
-                   .count = 11,
-                   .offsets = {0, 4, 4, 5, 11},
-                   .any_order = true,
-                   .channels = 3};
+                    .count = 11,
+                    .offsets = {0, 4, 4, 5, 11},
+                    .any_order = true,
+                    .channels = 3};
   Job scatters(Algorithm::ring, task, hosts_of(4, 1));
   scatters.run();
   task.kind = CollectiveKind::all_gather;

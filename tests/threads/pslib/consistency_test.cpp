@@ -179,8 +179,8 @@ TEST(BoundedStaleness, NamesTheSlowWorkerUntilItGoesOnOrCloses) {
       3,
       [&](World& world) {
         pslib::ParameterServer server(world, {.dedicated_servers = 1});
-        auto table =
-            std::make_unique<Table>(server.table("model", specs(), asynchronous(Consistency::ssp(2))));
+        auto table = std::make_unique<Table>(
+            server.table("model", specs(), asynchronous(Consistency::ssp(2))));
         if (world.rank() == 2) {
           pslib::Table* const tables[] = {table.get()};
           server.serve(tables).or_throw();
@@ -337,8 +337,8 @@ TEST(FirstOfMany, GoOnWithThoseThatAreLeft) {
       3,
       [&](World& world) {
         pslib::ParameterServer server(world, {.dedicated_servers = 1});
-        auto table =
-            std::make_unique<Table>(server.table("model", specs(), asynchronous(Consistency::first(2))));
+        auto table = std::make_unique<Table>(
+            server.table("model", specs(), asynchronous(Consistency::first(2))));
         if (world.rank() == 2) {
           pslib::Table* const tables[] = {table.get()};
           server.serve(tables).or_throw();

@@ -28,7 +28,8 @@ class HostileSubscribers : public testing::Test {
  public:
   os::Fd let_in() const {
     return subscribe::call(subscribe::parse_subscriber_address(place.address()),
-                       bootstrap::read_token(place.token(), p2p::TokenUse::subscribers), soon_enough());
+                           bootstrap::read_token(place.token(), p2p::TokenUse::subscribers),
+                           soon_enough());
   }
   static bool say(const os::Fd& subscriber, const std::vector<Ask>& asks) {
     return ::send(subscriber.get(), asks.data(), asks.size() * sizeof(Ask), MSG_NOSIGNAL) > 0;

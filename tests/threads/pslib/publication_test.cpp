@@ -172,9 +172,9 @@ TEST_F(Subscribers, ThatStopHoldUpNeitherThePublisherNorTheOthers) {
   std::vector<float> a(4 << 20);
   const std::vector<Tensor> tensors = {Tensor::wrap(a.data(), DType::f32, specs[0].shape)};
   // It asks, and never reads.
-  const os::Fd stopped =
-      subscribe::call(subscribe::parse_subscriber_address(place.address()),
-                  bootstrap::read_token(place.token(), p2p::TokenUse::subscribers), soon_enough());
+  const os::Fd stopped = subscribe::call(
+      subscribe::parse_subscriber_address(place.address()),
+      bootstrap::read_token(place.token(), p2p::TokenUse::subscribers), soon_enough());
   const auto say = [&](const pslib::wire::Ask& ask) {
     EXPECT_EQ(::send(stopped.get(), &ask, sizeof ask, MSG_NOSIGNAL),
               static_cast<ssize_t>(sizeof ask));
@@ -285,9 +285,9 @@ TEST_F(Subscribers, ThatSayWhatMakesNoSenseAreTurnedOut) {
   using pslib::wire::Ask;
   for (const Ask& ask : {Ask{.kind = Ask::Kind::pull}, Ask{.kind = Ask::Kind::attach},
                          Ask{.kind = static_cast<Ask::Kind>(77)}}) {
-    const os::Fd subscriber =
-        subscribe::call(subscribe::parse_subscriber_address(place.address()),
-                    bootstrap::read_token(place.token(), p2p::TokenUse::subscribers), soon_enough());
+    const os::Fd subscriber = subscribe::call(
+        subscribe::parse_subscriber_address(place.address()),
+        bootstrap::read_token(place.token(), p2p::TokenUse::subscribers), soon_enough());
     EXPECT_EQ(::send(subscriber.get(), &ask, sizeof ask, MSG_NOSIGNAL),
               static_cast<ssize_t>(sizeof ask));
     EXPECT_TRUE(soon([&] {

@@ -1,4 +1,5 @@
-// What the tests of subscribers share: a place to meet, a publisher, and values that tell their version.
+// What the tests of subscribers share: a place to meet, a publisher, and values that tell their
+// version.
 #pragma once
 
 #include <cstdlib>
@@ -14,7 +15,8 @@
 
 namespace weft::tests {
 
-/// A token file, and the file by which subscribers learn where the publisher listens: on this host only.
+/// A token file, and the file by which subscribers learn where the publisher listens: on this host
+/// only.
 class SubscriberAddressFile {
  public:
   SubscriberAddressFile() {

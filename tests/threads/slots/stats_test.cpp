@@ -12,9 +12,9 @@
 namespace weft::tests {
 namespace {
 
-using stats::StatsView;
 using stats::EdgeState;
 using stats::Event;
+using stats::StatsView;
 
 const SlotSpec kPut{.name = "put", .dtype = DType::f32, .shape = {500}, .depth = 2};
 const SlotSpec kPublished{
@@ -113,13 +113,15 @@ TEST(StatsSegmentTest, RecordsTheLifeOfASlot) {
             EXPECT_EQ(slot.wait(Deadline::after({})).code(), Code::timeout);
             // Not after closing: whose slot is closed agrees to that, and leaves no attachment.
             EXPECT_TRUE(soon([&] {
-              return happened(events_of(stats), {Event::attachment_made, Event::attachment_removed});
+              return happened(events_of(stats),
+                              {Event::attachment_made, Event::attachment_removed});
             }));
           }
           meeting.wait();
           EXPECT_TRUE(soon([&] {
-            return happened(events_of(stats), {Event::joined, Event::exposed, Event::attachment_made,
-                                               Event::timeout, Event::closing});
+            return happened(events_of(stats),
+                            {Event::joined, Event::exposed, Event::attachment_made, Event::timeout,
+                             Event::closing});
           }));
         } else {
           {

@@ -13,9 +13,9 @@
 namespace weft::tests {
 namespace {
 
-using p2p::verbs::fake::VerbsCall;
 using p2p::verbs::fake::FakeNetwork;
 using p2p::verbs::fake::FaultPlan;
+using p2p::verbs::fake::VerbsCall;
 using std::chrono::seconds;
 
 Config on_first_use() {
@@ -59,7 +59,9 @@ class FirstUse : public testing::Test {
     EXPECT_EQ(network_.complaints() + network_.left_behind(), "");
   }
   virtual FaultPlan faults(int) const { return {}; }
-  std::uint64_t queue_pairs(int rank) const { return network_.counts(rank).of(VerbsCall::create_qp); }
+  std::uint64_t queue_pairs(int rank) const {
+    return network_.counts(rank).of(VerbsCall::create_qp);
+  }
 
   FakeNetwork network_;
 };

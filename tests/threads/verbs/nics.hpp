@@ -12,13 +12,13 @@
 
 namespace weft::tests {
 
-using p2p::verbs::fake::VerbsCall;
 using p2p::verbs::fake::Failure;
 using p2p::verbs::fake::FakeNetwork;
 using p2p::verbs::fake::FaultPlan;
 using p2p::verbs::fake::NetworkOptions;
 using p2p::verbs::fake::NicCounts;
 using p2p::verbs::fake::NicSpec;
+using p2p::verbs::fake::VerbsCall;
 
 inline Config verbs_settings() {
   return settings().with(Setting::fabric, "verbs").with(Setting::log, "off");

@@ -55,7 +55,8 @@ TEST(Sizes, WhereSomethingChangesAreCarriedWhole) {
       0,   1,    7,    8,    9,    119,  120,      121,          127,         128,
       129, 4095, 4096, 4097, 8191, 8193, kStripes, kStripes - 1, kStripes + 1};
   for (const char* notify_mode : {"auto", "counted", "send"})
-    for (const char* pairs : {"1", "3", "8"}) carry(notify_mode, pairs, {.max_message = 4096}, sizes);
+    for (const char* pairs : {"1", "3", "8"})
+      carry(notify_mode, pairs, {.max_message = 4096}, sizes);
 }
 
 TEST(Sizes, OfManyMegabytesAreCarriedWhole) {

@@ -146,7 +146,9 @@ TEST_P(SteadyState, CostsItsWorkRequestsAlone) {
         }
         meeting.wait();
       },
-      verbs_settings().with(Setting::notify, usage.notify_mode).with(Setting::qps_per_peer, usage.pairs),
+      verbs_settings()
+          .with(Setting::notify, usage.notify_mode)
+          .with(Setting::qps_per_peer, usage.pairs),
       [&](int rank) { return std::make_shared<PassedOver>(job.network.device(rank)); });
   job.expect_clean();
 }

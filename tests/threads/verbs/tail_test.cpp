@@ -24,7 +24,10 @@ constexpr std::uint32_t kDepth = 64;  ///< so many puts need no credit
 constexpr std::uint64_t kPuts = 10;
 
 Config by_tail() {
-  return settings().with(Setting::fabric, "verbs").with(Setting::notify, "tail").with(Setting::log, "off");
+  return settings()
+      .with(Setting::fabric, "verbs")
+      .with(Setting::notify, "tail")
+      .with(Setting::log, "off");
 }
 
 SlotSpec bytes_of(std::int64_t bytes, std::uint32_t depth = kDepth) {

@@ -53,12 +53,13 @@ class OobAllgatherTest : public testing::Test {
   }
 
   /// Comes, and says `rounds` times its name.
-  Outcome start(const OobAllgather::Setup& of, std::chrono::milliseconds patience = 10s, int rounds = 2) {
+  Outcome start(const OobAllgather::Setup& of, std::chrono::milliseconds patience = 10s,
+                int rounds = 2) {
     return std::async(std::launch::async, [this, of, patience, rounds]() -> std::string {
       try {
         const auto deadline = Deadline::after(patience);
-        const auto oob_allgather =
-            of.rank == 0 ? serve_oob_allgather(of, Config(), log, deadline) : connect_oob_allgather(of, deadline);
+        const auto oob_allgather = of.rank == 0 ? serve_oob_allgather(of, Config(), log, deadline)
+                                                : connect_oob_allgather(of, deadline);
         for (int round = 0; round < rounds; ++round) {
           const auto name = [&](int rank) {
             return bytes("round " + std::to_string(round) + " of " + std::to_string(rank));

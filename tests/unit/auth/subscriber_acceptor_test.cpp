@@ -112,9 +112,9 @@ TEST_F(SubscriberAcceptorTest, DoesNotLetOutInPlainWhatMustBeEncrypted) {
   p2p::ProgressThread idle;
   const auto open = [&](const std::string& iface) {
     const SubscriberAddress own{.file = (folder.path() / "other").string()};
-    const SubscriberAcceptor local(idle, log,
-                          {.address = own, .iface = iface, .key = key, .must_encrypt = true},
-                          [](os::Fd&) { return std::string(); });
+    const SubscriberAcceptor local(
+        idle, log, {.address = own, .iface = iface, .key = key, .must_encrypt = true},
+        [](os::Fd&) { return std::string(); });
   };
   open("127.0.0.1");
   EXPECT_FALSE(std::filesystem::exists(folder.path() / "other"));

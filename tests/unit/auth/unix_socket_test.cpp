@@ -120,8 +120,8 @@ class UnauthenticatedClient {
 
 Config quiet() { return Config().with(Setting::fabric, "shm").with(Setting::log, "off"); }
 
-/// As a job of two runs: every socket of a rank is called by what `call` makes of an unauthenticated client.
-/// Returns how many the ranks rejected.
+/// As a job of two runs: every socket of a rank is called by what `call` makes of an
+/// unauthenticated client. Returns how many the ranks rejected.
 template <typename Call>
 std::uint64_t clients_at_a_job(const Call& call) {
   std::atomic<std::uint64_t> rejected_connections{0};
@@ -170,7 +170,8 @@ TEST(UnixSocketUnauthenticatedClients, AreRejectedAsRanksOfAnotherJobAndToldSo) 
 }
 
 TEST(UnixSocketUnauthenticatedClients, GetNoMemoryByTheirProcessAlone) {
-  // The ranks are threads of this process, so the kernel says the right thing of the unauthenticated client.
+  // The ranks are threads of this process, so the kernel says the right thing of the
+  // unauthenticated client.
   EXPECT_GE(clients_at_a_job([&](UnauthenticatedClient& client, const std::string& name) {
               const Identity nobody(1, 2, token_key("learns the job's number from an answer"));
               Hello hello = nobody.hello(0, Purpose::memory);

@@ -17,8 +17,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/stats/stats_view.hpp"
 #include "base/config.hpp"
+#include "base/stats/stats_view.hpp"
 #include "p2p/transport/wireup/connector.hpp"
 
 namespace weft::p2p::tests {

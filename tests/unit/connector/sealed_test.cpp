@@ -93,7 +93,8 @@ class Road {
 struct Pair {
   Pair(const char* first, const char* second) {
     for (const auto& [number, encrypts] : {std::pair(0, first), std::pair(1, second)})
-      ranks.push_back(std::make_unique<Rank>(number, 2, settings().with(Setting::encrypt, encrypts)));
+      ranks.push_back(
+          std::make_unique<Rank>(number, 2, settings().with(Setting::encrypt, encrypts)));
     std::vector<RankAddress> known = {ranks[0]->address, ranks[1]->address};
     road = std::make_unique<Road>(known[0].connector);
     known[0].connector = road->address;

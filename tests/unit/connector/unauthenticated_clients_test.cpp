@@ -216,11 +216,10 @@ TEST_F(UnauthenticatedClients, AreNamedInALineForAllOfThem) {
     }
     EXPECT_TRUE(loud.wait_rejected(20));
   }
-  EXPECT_EQ(
-      testing::internal::GetCapturedStderr(),
-      fmt::format("weft[here:0] warning path: 1 connection(s) rejected, the last at port {} "
-                  "from 127.0.0.1: it does not speak weft's protocol\n",
-                  port));
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            fmt::format("weft[here:0] warning path: 1 connection(s) rejected, the last at port {} "
+                        "from 127.0.0.1: it does not speak weft's protocol\n",
+                        port));
 }
 
 TEST_F(UnauthenticatedClients, CanNotBreakARankThatRunsOutOfDescriptors) {

@@ -112,7 +112,8 @@ void add_slots(const Sizes& s, std::vector<Block>& blocks) {
   };
   blocks.push_back(
       {row("their heap", fmt::format("{} (3 N − 1)", remote), each(s.remote_slot), bytes),
-       row("attachments, heap", fmt::format("{} (3 N − 1)", attachment), each(s.attachment), bytes)});
+       row("attachments, heap", fmt::format("{} (3 N − 1)", attachment), each(s.attachment),
+           bytes)});
 }
 
 /// By RDMA, with one queue pair to a peer.

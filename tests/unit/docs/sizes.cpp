@@ -8,14 +8,14 @@
 
 #include "p2p/mesh/mesh_messages.hpp"
 #include "p2p/mesh/peer.hpp"
-#include "p2p/slot/slot_messages.hpp"
 #include "p2p/slot/remote_slot_state.hpp"
+#include "p2p/slot/slot_messages.hpp"
 #include "p2p/slot/slot_state.hpp"
 #include "p2p/transport/address/rank_address.hpp"
 #include "p2p/transport/shm/link.hpp"
-#include "p2p/transport/shm/shm_messages.hpp"
 #include "p2p/transport/shm/shm_channel.hpp"
 #include "p2p/transport/shm/shm_fabric.hpp"
+#include "p2p/transport/shm/shm_messages.hpp"
 #if __has_include(<infiniband/verbs.h>)
 #include "p2p/transport/verbs/verbs_channel.hpp"
 #define WEFT_DOCS_VERBS 1

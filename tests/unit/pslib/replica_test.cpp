@@ -1,4 +1,5 @@
-// ReplicaSets of one shard while they and their workers die, are late, and hear of it at other times.
+// ReplicaSets of one shard while they and their workers die, are late, and hear of it at other
+// times.
 #include "pslib/replication/replica.hpp"
 
 #include <gtest/gtest.h>
@@ -183,7 +184,8 @@ class Shard {
       for (const Server& other : servers_) live.push_back(other.lives);
       if (live == groups_.back()) return;
       groups_.push_back(live);
-      replica_sets_.push_back(next_replica_sets(replica_sets_.back(), epoch + 1, live, hosts_, plan_.replicas));
+      replica_sets_.push_back(
+          next_replica_sets(replica_sets_.back(), epoch + 1, live, hosts_, plan_.replicas));
     }
     server.replica.enter(epoch + 1, replica_sets_[epoch + 1].of_shard[0]);
     tell(s);

@@ -1,4 +1,5 @@
-// Stats segments and recordings from an untrusted source: whatever is in them, a copy is refused or can be walked.
+// Stats segments and recordings from an untrusted source: whatever is in them, a copy is refused or
+// can be walked.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -107,8 +108,8 @@ TEST(CraftedStats, HaveSectionsOfEntriesThatLieApart) {
 
 TEST(CraftedStats, HaveTextsWithAnEnd) {
   std::string bytes = recording();
-  auto& identity =
-      *reinterpret_cast<SegmentIdentity*>(bytes.data() + section(bytes, SectionIndex::identity).offset);
+  auto& identity = *reinterpret_cast<SegmentIdentity*>(
+      bytes.data() + section(bytes, SectionIndex::identity).offset);
   identity.host.fill('h');
   identity.job.fill('j');
   identity.boot.fill('b');
@@ -173,4 +174,4 @@ TEST(CraftedStats, AreRegularFiles) {
 }
 
 }  // namespace
-}  // namespace weft::stats segment
+}  // namespace weft::stats

@@ -7,9 +7,9 @@
 #include <thread>
 #include <vector>
 
-#include "base/stats/stats_view.hpp"
 #include "base/stats/recorder.hpp"
 #include "base/stats/stats_segment.hpp"
+#include "base/stats/stats_view.hpp"
 #include "base/stats/waits.hpp"
 #include "tests/pattern.hpp"
 
@@ -195,4 +195,4 @@ TEST(Recorder, NeverShowsATornRecord) {
 }
 
 }  // namespace
-}  // namespace weft::stats segment
+}  // namespace weft::stats

@@ -151,4 +151,4 @@ TEST(StatsInAFile, GoesWithARankThatEndsInOrder) {
 }
 
 }  // namespace
-}  // namespace weft::stats segment
+}  // namespace weft::stats

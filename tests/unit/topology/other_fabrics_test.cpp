@@ -109,7 +109,8 @@ TEST(OtherFabrics, AJobTakesANicThatWeftDrivesBesideOneThatItDoesNot) {
 TEST(OtherFabrics, ANicThatIsNamedIsTakenWhateverItsLink) {
   Policy policy;
   policy.nic = "ibp5s0";
-  const RankPlacement placement = place_rank(beside_a_management_port().build(), {.cpus = {0}}, policy);
+  const RankPlacement placement =
+      place_rank(beside_a_management_port().build(), {.cpus = {0}}, policy);
   EXPECT_EQ(placement.nic, "ibp5s0");
 }
 

@@ -154,8 +154,10 @@ TEST_F(TopoFile, ThatCantBeReadIsABadSetting) {
 }
 
 TEST(PolicyOf, ReadsTheSettings) {
-  const Policy policy = policy_of(
-      Config().with(Setting::nic, "a").with(Setting::gpu_nic, "GPU0=b").with(Setting::gdr_level, "poster"));
+  const Policy policy = policy_of(Config()
+                                      .with(Setting::nic, "a")
+                                      .with(Setting::gpu_nic, "GPU0=b")
+                                      .with(Setting::gdr_level, "poster"));
   EXPECT_EQ(policy.nic, "a");
   EXPECT_EQ(policy.gpu_nic.at(0).second, "b");
   EXPECT_EQ(policy.gdr_level, PathClass::PHB);

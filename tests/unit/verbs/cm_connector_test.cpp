@@ -48,13 +48,13 @@ class Rank {
     rig_.verbs->changes.clear();
     std::string why;
     cm_connector_.emplace(rig_.verbs->connection_manager(why), device_, progress_, log_,
-                        CmConnector::Options{.rank = number, .patience = patience},
-                        CmConnector::Events{.up = [this](int) { ++ups_; },
-                                           .failed =
-                                               [this](int rank, const Status& failure) {
-                                                 cm_connector_->drop(rank);
-                                                 why_ = failure.text();
-                                               }});
+                          CmConnector::Options{.rank = number, .patience = patience},
+                          CmConnector::Events{.up = [this](int) { ++ups_; },
+                                              .failed =
+                                                  [this](int rank, const Status& failure) {
+                                                    cm_connector_->drop(rank);
+                                                    why_ = failure.text();
+                                                  }});
     address = device_.address();
     cm_connector_->describe(address);
     cm_connector_->open();

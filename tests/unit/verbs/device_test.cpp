@@ -77,9 +77,9 @@ TEST(Device, TakesTheBestPortOfAllDevicesAndSaysSo) {
 TEST(Device, SaysOfEveryPortWhyItIsNotIt) {
   FakeNetwork network;
   DeviceRig rig(network.devices(
-      0,
-      {NicSpec{.name = "fake0", .ports = {down()}}, NicSpec{.name = "iw0", .iwarp = true},
-       NicSpec{.name = "shut0", .faults = {.refusals = {{fake::VerbsCall::open_device, 1, EACCES}}}}}));
+      0, {NicSpec{.name = "fake0", .ports = {down()}}, NicSpec{.name = "iw0", .iwarp = true},
+          NicSpec{.name = "shut0",
+                  .faults = {.refusals = {{fake::VerbsCall::open_device, 1, EACCES}}}}}));
   const std::string line = rig.refusal(Code::unreachable);
   EXPECT_EQ(
       line.find("join: unreachable: no RDMA port can be used: fake0:1 is down; iw0:1 is iWARP, "

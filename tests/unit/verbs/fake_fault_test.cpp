@@ -42,8 +42,9 @@ TEST_F(FakeFaults, UnsignaledRequestThatFailsCompletesToo) {
 }
 
 TEST_F(FakeFaults, NamedCallIsRefused) {
-  a_.emplace(network_.device(0, NicSpec{.faults = {.refusals = {{VerbsCall::reg_mr, 2, EPERM},
-                                                                {VerbsCall::create_qp, 1, ENOMEM}}}}));
+  a_.emplace(
+      network_.device(0, NicSpec{.faults = {.refusals = {{VerbsCall::reg_mr, 2, EPERM},
+                                                         {VerbsCall::create_qp, 1, ENOMEM}}}}));
   EXPECT_EQ(a_->verbs->reg_mr(a_->domain.get(), a_->memory.data(), 8, kAllAccess), nullptr);
   EXPECT_EQ(errno, EPERM);
   MemoryRegion third(*a_->verbs,

@@ -36,7 +36,8 @@ struct Cut {
 };
 
 /// Cuts the pieces, a chain after another as a channel does, and checks each request.
-Cut cut(const std::vector<MemoryPiece>& pieces, std::uint32_t most_pieces, std::uint64_t max_message) {
+Cut cut(const std::vector<MemoryPiece>& pieces, std::uint32_t most_pieces,
+        std::uint64_t max_message) {
   const auto writes = std::make_unique<WorkRequestChain>(most_pieces, max_message);
   Cut cut;
   PayloadCursor rest{.pieces = pieces, .to = kTarget};
@@ -50,7 +51,8 @@ Cut cut(const std::vector<MemoryPiece>& pieces, std::uint32_t most_pieces, std::
       EXPECT_EQ(request->wr.rdma.rkey, kTarget.key);
       EXPECT_EQ(request->opcode, IBV_WR_RDMA_WRITE);
       EXPECT_GT(request->num_sge, 0);
-      EXPECT_LE(request->num_sge, static_cast<int>(std::min(most_pieces, WorkRequestChain::kMostPieces)));
+      EXPECT_LE(request->num_sge,
+                static_cast<int>(std::min(most_pieces, WorkRequestChain::kMostPieces)));
       std::uint64_t bytes = 0;
       for (int i = 0; i < request->num_sge; ++i) {
         const ibv_sge& place = request->sg_list[i];
@@ -125,7 +127,8 @@ TEST(WorkRequestChain, HaveRoomForTheirEndWhenFull) {
   EXPECT_EQ(rest.bytes, 0U);
   EXPECT_TRUE(writes.is_full());
   writes.add_empty();
-  EXPECT_EQ(writes.last().wr.rdma.remote_addr, kTarget.address + 8 * WorkRequestChain::kMostRequests);
+  EXPECT_EQ(writes.last().wr.rdma.remote_addr,
+            kTarget.address + 8 * WorkRequestChain::kMostRequests);
   EXPECT_EQ(writes.last().num_sge, 0);
 }
 

@@ -49,12 +49,12 @@ void CmConnection::require_own_port() const {
           ? "no device"
           : fmt::format("{}:{}", device_->verbs().device_name(id.verbs->device), id.port_num);
   if (name == device_->name()) return;
-  throw Error(ErrorDetail{
-      .code = Code::unreachable,
-      .operation = "connect",
-      .message = fmt::format("the way to {} leads by {}, not by {}",
-                             text(peer_.cm_ip, peer_.cm_port), name, device_->name()),
-      .hint = "look at `ip route get`, or name the device by WEFT_NIC"});
+  throw Error(
+      ErrorDetail{.code = Code::unreachable,
+                  .operation = "connect",
+                  .message = fmt::format("the way to {} leads by {}, not by {}",
+                                         text(peer_.cm_ip, peer_.cm_port), name, device_->name()),
+                  .hint = "look at `ip route get`, or name the device by WEFT_NIC"});
 }
 
 void CmConnection::call(rdma_event_channel* events, void* context, const IpAddress& from,

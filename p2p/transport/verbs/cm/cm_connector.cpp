@@ -57,7 +57,7 @@ Status failure(int rank, std::size_t index, const std::string& what) {
 }  // namespace
 
 CmConnector::CmConnector(std::shared_ptr<ConnectionManager> manager, Device& device,
-                       ProgressThread& progress, Log& log, Options options, Events events)
+                         ProgressThread& progress, Log& log, Options options, Events events)
     : manager_(std::move(manager)),
       device_(device),
       progress_(progress),
@@ -101,8 +101,7 @@ void CmConnector::connect(int rank, const VerbsAddress& peer, const Token& token
     CmConnection& one = connections[i];
     one.know(peer, {.rank = options_.rank, .index = static_cast<std::uint32_t>(i), .token = token});
     if (options_.rank > rank)
-      one.call(channel_.get(), context_of(rank, i), listener_.ip,
-               milliseconds(options_.patience));
+      one.call(channel_.get(), context_of(rank, i), listener_.ip, milliseconds(options_.patience));
     else if (one.is_called())
       one.answer();
   }
@@ -183,7 +182,7 @@ void CmConnector::on_call(const rdma_cm_event& event) {
 }
 
 void CmConnector::on_event(Parties::value_type& peer, std::size_t index,
-                          const rdma_cm_event& event) {
+                           const rdma_cm_event& event) {
   const int rank = peer.first;
   Party& party = peer.second;
   CmConnection& one = party.connections[index];

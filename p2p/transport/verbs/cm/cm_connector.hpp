@@ -37,7 +37,7 @@ class CmConnector {
   /// Listens; all references must outlive it. Throws Error(unreachable | system): the connection
   /// manager can't be used, and what it needs.
   CmConnector(std::shared_ptr<ConnectionManager> manager, Device& device, ProgressThread& progress,
-             Log& log, Options options, Events events);
+              Log& log, Options options, Events events);
   /// The progress thread must have stopped.
   ~CmConnector();
 
@@ -61,7 +61,7 @@ class CmConnector {
   using Clock = std::chrono::steady_clock;
 
   struct Party {
-    Token token{};                            ///< this rank's for it
+    Token token{};                          ///< this rank's for it
     std::vector<CmConnection> connections;  ///< by queue pair
     bool is_up = false;
     std::optional<Clock::time_point> give_up;

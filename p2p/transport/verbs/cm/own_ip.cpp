@@ -43,7 +43,7 @@ std::string try_at(ConnectionManager& manager, const Device& device, rdma_cm_id*
 }  // namespace
 
 Listener listen_at_own_ip(ConnectionManager& manager, rdma_event_channel* events,
-                             const Device& device) {
+                          const Device& device) {
   std::string tried;
   for (const IpAddress& ip : candidates(device.address())) {
     ConnectionId id(manager, manager.create_id(events, nullptr));

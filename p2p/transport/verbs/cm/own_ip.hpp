@@ -20,6 +20,6 @@ struct Listener {
 /// (InfiniBand, iWARP) the first of this host's that the connection manager finds on the port.
 /// Throws Error(unreachable): there is none, with what to do.
 Listener listen_at_own_ip(ConnectionManager& manager, rdma_event_channel* events,
-                             const Device& device);
+                          const Device& device);
 
 }  // namespace weft::p2p::verbs

@@ -31,7 +31,9 @@ int mtu_of(std::string_view text) {
 
 }  // namespace
 
-std::string_view name(NotifyMode notify_mode) noexcept { return kNotifyModes[static_cast<std::size_t>(notify_mode)]; }
+std::string_view name(NotifyMode notify_mode) noexcept {
+  return kNotifyModes[static_cast<std::size_t>(notify_mode)];
+}
 
 VerbsOptions VerbsOptions::read(const Config& config) {
   VerbsOptions options;

@@ -114,7 +114,8 @@ int FakeVerbs::destroy_qp(ibv_qp* qp) noexcept {
 int FakeVerbs::modify_qp(ibv_qp* qp, ibv_qp_attr* attributes, int mask) noexcept {
   const auto lock = engine_->lock();
   FakeQp& which = fake(qp);
-  if (const int error = engine_->refused(*which.nic, VerbsCall::modify_qp); error != 0) return error;
+  if (const int error = engine_->refused(*which.nic, VerbsCall::modify_qp); error != 0)
+    return error;
   const auto bits = static_cast<unsigned>(mask);
   if (const int error = take_attributes(which, *attributes, bits); error != 0) return error;
   if ((bits & IBV_QP_STATE) == 0) return 0;
