@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <utility>
 
 #include "base/log_levels.hpp"
 #include "base/nearest_setting.hpp"
@@ -85,6 +86,7 @@ Config::Value Config::read_value(const SettingSpec& spec, std::string_view text)
 
 Config Config::read(const char* const* environment) {
   Config config;
+  std::vector<std::pair<const FormerName*, std::string_view>> former;  // with their values
   for (const char* const* at = environment != nullptr ? environment : environ; *at != nullptr;
        ++at) {
     const std::string_view entry = *at;
@@ -96,6 +98,13 @@ Config Config::read(const char* const* environment) {
     const auto spec = std::find_if(table.begin(), table.end(),
                                    [&](const SettingSpec& s) { return s.variable == variable; });
     if (spec == table.end()) {
+      const auto names = former_names();
+      const auto name = std::find_if(names.begin(), names.end(),
+                                     [&](const FormerName& n) { return n.variable == variable; });
+      if (name != names.end()) {
+        former.emplace_back(&*name, entry.substr(variable.size() + 1));
+        continue;
+      }
       config.warnings_.push_back(std::string(variable) +
                                  " is not a variable of weft and has no effect; the nearest is " +
                                  std::string(nearest_setting(variable)));
@@ -106,7 +115,24 @@ Config Config::read(const char* const* environment) {
     value = read_value(*spec, entry.substr(variable.size() + 1));
     value.from_environment = true;
   }
+  // After all others: a setting's own name counts, wherever it stands.
+  for (const auto& [name, text] : former) config.read_former(*name, text);
   return config;
+}
+
+void Config::read_former(const FormerName& name, std::string_view text) {
+  SettingSpec spec = spec_of(name.setting);
+  auto& value = values_[index(name.setting)];
+  if (value.from_environment) {
+    warnings_.push_back(std::string(name.variable) + " has no effect: " +
+                        std::string(spec.variable) + ", its new name, is set too");
+    return;
+  }
+  warnings_.push_back(std::string(name.variable) + " is now called " + std::string(spec.variable) +
+                      "; the old name is accepted until weft " + std::string(name.until));
+  spec.variable = name.variable;  // an error names what the user wrote
+  value = read_value(spec, text);
+  value.from_environment = true;
 }
 
 Config Config::with(Setting setting, std::string_view text) const {

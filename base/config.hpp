@@ -99,6 +99,14 @@ struct SettingSpec {
 /// Every setting, in the order of `Setting`.
 std::span<const SettingSpec> setting_table() noexcept;
 
+/// A name that a setting had before; accepted, with a warning, until the release named.
+struct FormerName {
+  std::string_view variable;  ///< what users wrote before
+  Setting setting;
+  std::string_view until;  ///< the first release that refuses it
+};
+std::span<const FormerName> former_names() noexcept;
+
 /// Values in force. Immutable once read; free to copy and to read from several threads.
 class Config {
  public:
@@ -132,6 +140,7 @@ class Config {
     std::int64_t number = 0;  // ns, bytes, the integer, or 0/1
   };
   static Value read_value(const SettingSpec& spec, std::string_view text);
+  void read_former(const FormerName& name, std::string_view text);
 
   std::vector<Value> values_;
   std::vector<std::string> warnings_;

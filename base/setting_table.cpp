@@ -167,8 +167,15 @@ constexpr bool is_in_order() {
 }
 static_assert(is_in_order(), "the table has every setting, in the order of Setting");
 
+constexpr std::array kFormerNames{
+    FormerName{"WEFT_LADDER", Setting::notify, "0.3"},
+    FormerName{"WEFT_GUEST_ADDR", Setting::subscribe_addr, "0.3"},
+    FormerName{"WEFT_GUEST_TOKEN_FILE", Setting::subscribe_token_file, "0.3"},
+};
+
 }  // namespace
 
 std::span<const SettingSpec> setting_table() noexcept { return kTable; }
+std::span<const FormerName> former_names() noexcept { return kFormerNames; }
 
 }  // namespace weft

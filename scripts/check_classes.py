@@ -10,7 +10,7 @@ METHODS, FIELDS, INTERFACE = 25, 25, 10
 # Wider today; may get narrower, not wider: file:class -> (public methods, fields). A class that keeps to the limits is
 # taken off this list.
 KNOWN = {
-    "p2p/message/outgoing_ring.hpp:Outgoing": (17, 27),
+    "p2p/message/outgoing_ring.hpp:OutgoingRing": (17, 27),
     "p2p/rendezvous/peer_session.hpp:PeerSession": (28, 49),
     "p2p/slot/remote_slot_state.hpp:RemoteSlotState": (49, 59),
     "p2p/slot/slot_state.hpp:SlotState": (31, 50),

@@ -68,6 +68,7 @@ CollectiveRule parse_rule(std::string_view text) {
   CollectiveRule rule{.from = 0, .to = std::numeric_limits<std::uint64_t>::max()};
   const auto kind = named(operation, CollectiveKind::scan);
   if (!kind) refuse_rule(text, fmt::format("no operation is called \"{}\"", operation));
+  if (algorithm == "whole") algorithm = "allgather_then_reduce";  // its name before 0.2
   const auto by = named(algorithm, Algorithm::two_level);
   if (!by) refuse_rule(text, fmt::format("no algorithm is called \"{}\"", algorithm));
   rule.kind = *kind;

@@ -256,7 +256,7 @@ Report World::report() const {
     return Report{state_->mesh.paths(),
                   std::move(edges),
                   {state_->local.control->report(), state_->local.data->report(),
-                   state_->local.published->report(), state_->local.hidden->report()},
+                   state_->local.published->report(), state_->local.staging->report()},
                   state_->local.rejected_connections.count()};
   });
 }

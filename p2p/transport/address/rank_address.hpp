@@ -39,7 +39,7 @@ struct VerbsAddress {
 /// Of constant size, so that the bootstrap fence costs the same per rank whatever the fabrics.
 struct RankAddress {
   static constexpr std::uint32_t kMagic = 0x77656674;  // "weft"
-  static constexpr std::uint32_t kVersion = 7;
+  static constexpr std::uint32_t kVersion = 8;
 
   std::uint32_t magic = kMagic;
   std::uint32_t version = kVersion;

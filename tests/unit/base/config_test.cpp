@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <fstream>
@@ -164,6 +165,36 @@ TEST(Config, WarnsOfAnUnknownNameWithTheNearest) {
   EXPECT_NE(config.warnings()[1].find("nearest is WEFT_ZERO_COPY"), std::string::npos);
   EXPECT_NE(config.warnings()[2].find("nearest is WEFT_LOG_FILE"), std::string::npos);
   EXPECT_EQ(config.time(Setting::timeout), 60s);
+}
+
+TEST(Config, AcceptsFormerNamesWithAWarningThatNamesTheNewOne) {
+  for (const FormerName& name : former_names()) {
+    const std::string former(name.variable);
+    const SettingSpec& spec = spec_of(name.setting);
+    EXPECT_TRUE(std::ranges::none_of(setting_table(), [&](const SettingSpec& other) {
+      return other.variable == name.variable;
+    })) << former;
+    const auto config = read({former + "=" + std::string(spec.fallback)});
+    ASSERT_EQ(config.warnings().size(), 1U) << former;
+    EXPECT_NE(config.warnings()[0].find("is now called " + std::string(spec.variable)),
+              std::string::npos)
+        << config.warnings()[0];
+  }
+}
+
+TEST(Config, PrefersTheNewNameInEitherOrder) {
+  for (const auto& environment :
+       {std::vector<std::string>{"WEFT_LADDER=tail", "WEFT_NOTIFY=imm"},
+        std::vector<std::string>{"WEFT_NOTIFY=imm", "WEFT_LADDER=tail"}}) {
+    const auto config = read(environment);
+    EXPECT_EQ(config.text(Setting::notify), "imm");
+    ASSERT_EQ(config.warnings().size(), 1U);
+    EXPECT_NE(config.warnings()[0].find("WEFT_LADDER has no effect"), std::string::npos);
+  }
+}
+
+TEST(Config, RefusesABadValueUnderTheFormerName) {
+  EXPECT_NE(refusal("WEFT_LADDER=bad").find("WEFT_LADDER"), std::string::npos);
 }
 
 /// The line of base/config.hpp that describes the variable.
