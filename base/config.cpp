@@ -4,9 +4,10 @@
 
 #include <algorithm>
 #include <cassert>
+#include <utility>
 
 #include "base/log_levels.hpp"
-#include "base/nearest_knob.hpp"
+#include "base/nearest_setting.hpp"
 #include "weft/error.hpp"
 
 namespace weft {
@@ -15,11 +16,11 @@ namespace {
 constexpr std::string_view kPrefix = "WEFT_";
 constexpr std::string_view kTestPrefix = "WEFT_TEST_";  // settings of weft's own tests
 
-std::size_t index(Knob knob) { return static_cast<std::size_t>(knob); }
+std::size_t index(Setting setting) { return static_cast<std::size_t>(setting); }
 
-const KnobSpec& spec_of(Knob knob) { return knob_table()[index(knob)]; }
+const SettingSpec& spec_of(Setting setting) { return setting_table()[index(setting)]; }
 
-[[noreturn]] void refuse(const KnobSpec& spec, std::string_view value, std::string_view why) {
+[[noreturn]] void refuse(const SettingSpec& spec, std::string_view value, std::string_view why) {
   throw Error(ErrorDetail{.code = Code::bad_config,
                           .operation = "config",
                           .message = std::string(spec.variable) + "=\"" + std::string(value) +
@@ -38,32 +39,32 @@ bool is_choice(std::string_view choices, std::string_view value) {
 }
 
 /// The value as a number: ns, bytes, the integer, 0 or 1; 0 where text is all there is to it.
-std::int64_t parse(const KnobSpec& spec, std::string_view value) {
+std::int64_t parse(const SettingSpec& spec, std::string_view value) {
   const auto in_range = [&](std::int64_t number) {
     if (number < spec.least) refuse(spec, value, "too small");
     if (number > spec.most) refuse(spec, value, "too large");
     return number;
   };
   switch (spec.type) {
-    case KnobType::time:
+    case SettingType::time:
       if (const auto time = parse_time(value)) return in_range(time->count());
       refuse(spec, value, "not a time");
-    case KnobType::size:
+    case SettingType::size:
       if (const auto size = parse_size(value)) return in_range(static_cast<std::int64_t>(*size));
       refuse(spec, value, "not a size");
-    case KnobType::integer:
+    case SettingType::integer:
       if (const auto number = parse_integer(value)) return in_range(*number);
       refuse(spec, value, "not a whole number");
-    case KnobType::boolean:
+    case SettingType::boolean:
       if (!is_choice(spec.accepts, value)) refuse(spec, value, "neither on nor off");
       return value == "1" || value == "on" ? 1 : 0;
-    case KnobType::choice:
+    case SettingType::choice:
       if (!is_choice(spec.accepts, value)) refuse(spec, value, "not one of the choices");
       return 0;
-    case KnobType::log_levels:
+    case SettingType::log_levels:
       if (!parse_log_levels(value)) refuse(spec, value, "not a list of levels");
       return 0;
-    case KnobType::text:
+    case SettingType::text:
       return 0;
   }
   return 0;
@@ -72,10 +73,10 @@ std::int64_t parse(const KnobSpec& spec, std::string_view value) {
 }  // namespace
 
 Config::Config() {
-  for (const auto& spec : knob_table()) values_.push_back(read_value(spec, spec.fallback));
+  for (const auto& spec : setting_table()) values_.push_back(read_value(spec, spec.fallback));
 }
 
-Config::Value Config::read_value(const KnobSpec& spec, std::string_view text) {
+Config::Value Config::read_value(const SettingSpec& spec, std::string_view text) {
   Value value;
   value.text = text;
   value.is_auto = spec.accepts_auto && text == spec.no_value;
@@ -85,6 +86,7 @@ Config::Value Config::read_value(const KnobSpec& spec, std::string_view text) {
 
 Config Config::read(const char* const* environment) {
   Config config;
+  std::vector<std::pair<const FormerName*, std::string_view>> former;  // with their values
   for (const char* const* at = environment != nullptr ? environment : environ; *at != nullptr;
        ++at) {
     const std::string_view entry = *at;
@@ -92,61 +94,85 @@ Config Config::read(const char* const* environment) {
     if (!variable.starts_with(kPrefix) || variable.starts_with(kTestPrefix) ||
         variable.size() == entry.size())
       continue;
-    const auto table = knob_table();
+    const auto table = setting_table();
     const auto spec = std::find_if(table.begin(), table.end(),
-                                   [&](const KnobSpec& s) { return s.variable == variable; });
+                                   [&](const SettingSpec& s) { return s.variable == variable; });
     if (spec == table.end()) {
+      const auto names = former_names();
+      const auto name = std::find_if(names.begin(), names.end(),
+                                     [&](const FormerName& n) { return n.variable == variable; });
+      if (name != names.end()) {
+        former.emplace_back(&*name, entry.substr(variable.size() + 1));
+        continue;
+      }
       config.warnings_.push_back(std::string(variable) +
                                  " is not a variable of weft and has no effect; the nearest is " +
-                                 std::string(nearest_knob(variable)));
+                                 std::string(nearest_setting(variable)));
       continue;
     }
-    auto& value = config.values_[index(spec->knob)];
+    auto& value = config.values_[index(spec->setting)];
     if (value.from_environment) continue;  // as for getenv, the first of several counts
     value = read_value(*spec, entry.substr(variable.size() + 1));
     value.from_environment = true;
   }
+  // After all others: a setting's own name counts, wherever it stands.
+  for (const auto& [name, text] : former) config.read_former(*name, text);
   return config;
 }
 
-Config Config::with(Knob knob, std::string_view text) const {
+void Config::read_former(const FormerName& name, std::string_view text) {
+  SettingSpec spec = spec_of(name.setting);
+  auto& value = values_[index(name.setting)];
+  if (value.from_environment) {
+    warnings_.push_back(std::string(name.variable) + " has no effect: " +
+                        std::string(spec.variable) + ", its new name, is set too");
+    return;
+  }
+  warnings_.push_back(std::string(name.variable) + " is now called " + std::string(spec.variable) +
+                      "; the old name is accepted until weft " + std::string(name.until));
+  spec.variable = name.variable;  // an error names what the user wrote
+  value = read_value(spec, text);
+  value.from_environment = true;
+}
+
+Config Config::with(Setting setting, std::string_view text) const {
   Config config = *this;
-  auto& value = config.values_[index(knob)];
-  value = read_value(spec_of(knob), text);
+  auto& value = config.values_[index(setting)];
+  value = read_value(spec_of(setting), text);
   value.from_environment = true;
   return config;
 }
 
-std::optional<std::chrono::nanoseconds> Config::time(Knob knob) const {
-  assert(spec_of(knob).type == KnobType::time);
-  const auto& value = values_[index(knob)];
+std::optional<std::chrono::nanoseconds> Config::time(Setting setting) const {
+  assert(spec_of(setting).type == SettingType::time);
+  const auto& value = values_[index(setting)];
   if (value.is_auto) return std::nullopt;
   return std::chrono::nanoseconds(value.number);
 }
 
-std::optional<std::size_t> Config::size(Knob knob) const {
-  assert(spec_of(knob).type == KnobType::size);
-  const auto& value = values_[index(knob)];
+std::optional<std::size_t> Config::size(Setting setting) const {
+  assert(spec_of(setting).type == SettingType::size);
+  const auto& value = values_[index(setting)];
   if (value.is_auto) return std::nullopt;
   return static_cast<std::size_t>(value.number);
 }
 
-std::optional<std::int64_t> Config::integer(Knob knob) const {
-  assert(spec_of(knob).type == KnobType::integer);
-  const auto& value = values_[index(knob)];
+std::optional<std::int64_t> Config::integer(Setting setting) const {
+  assert(spec_of(setting).type == SettingType::integer);
+  const auto& value = values_[index(setting)];
   if (value.is_auto) return std::nullopt;
   return value.number;
 }
 
-bool Config::flag(Knob knob) const {
-  assert(spec_of(knob).type == KnobType::boolean);
-  return values_[index(knob)].number != 0;
+bool Config::flag(Setting setting) const {
+  assert(spec_of(setting).type == SettingType::boolean);
+  return values_[index(setting)].number != 0;
 }
 
-const std::string& Config::text(Knob knob) const { return values_[index(knob)].text; }
+const std::string& Config::text(Setting setting) const { return values_[index(setting)].text; }
 
-std::string_view Config::source(Knob knob) const {
-  return values_[index(knob)].from_environment ? "environment" : "default";
+std::string_view Config::source(Setting setting) const {
+  return values_[index(setting)].from_environment ? "environment" : "default";
 }
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-// The WEFT_* configuration: one table of every knob, read strictly.
+// The WEFT_* configuration: one table of every setting, read strictly.
 #pragma once
 
 #include <chrono>
@@ -13,7 +13,7 @@
 
 namespace weft {
 
-enum class Knob : std::uint8_t {
+enum class Setting : std::uint8_t {
   timeout,       ///< WEFT_TIMEOUT         time   60s   every wait without a deadline of its own
   init_timeout,  ///< WEFT_INIT_TIMEOUT    time   60s   joining: fence and mesh
   log,           ///< WEFT_LOG             log    warn  level[:subsystem][,...]
@@ -45,7 +45,7 @@ enum class Knob : std::uint8_t {
   qps_per_peer,  ///< WEFT_QPS_PER_PEER     integer 1       queue pairs
   cqs,           ///< WEFT_CQS              integer 0       completion queues with a thread each
   queue_depth,   ///< WEFT_QUEUE_DEPTH      integer 1024    work requests of a queue pair
-  ladder,        ///< WEFT_LADDER           choice  auto    auto | tail | imm | counted | send
+  notify,        ///< WEFT_NOTIFY           choice  auto    auto | tail | imm | counted | send
   ib_timeout,    ///< WEFT_IB_TIMEOUT       integer 14      4.096 us * 2^n until a resend
   ib_retry,      ///< WEFT_IB_RETRY         integer 7       resends until the path is lost
   ib_sl,         ///< WEFT_IB_SL            integer 0       service level
@@ -70,22 +70,23 @@ enum class Knob : std::uint8_t {
   encrypt,     ///< WEFT_ENCRYPT         bool   0     what goes over TCP is encrypted
 
   // Readers that are no ranks.
-  guest_addr,        ///< WEFT_GUEST_ADDR       text  ""  where guests find who publishes
-  guest_token_file,  ///< WEFT_GUEST_TOKEN_FILE text  ""  what a guest must know to be let in
+  subscribe_addr,  ///< WEFT_SUBSCRIBE_ADDR       text  ""  where subscribers find who publishes
+  subscribe_token_file,  ///< WEFT_SUBSCRIBE_TOKEN_FILE text  ""  what a subscriber must know to be
+                         ///< let in
 
   ps_servers,   ///< WEFT_PS_SERVERS      text   all   all | host | number: a parameter server's
                 ///< servers
-  ps_replicas,  ///< WEFT_PS_REPLICAS    integer 1    holders of each shard
+  ps_replicas,  ///< WEFT_PS_REPLICAS    integer 1    replicas of each shard
 
-  count_  // not a knob
+  count_  // not a setting
 };
 
-enum class KnobType : std::uint8_t { time, size, integer, boolean, choice, text, log_levels };
+enum class SettingType : std::uint8_t { time, size, integer, boolean, choice, text, log_levels };
 
-struct KnobSpec {
-  Knob knob;
+struct SettingSpec {
+  Setting setting;
   std::string_view variable;  ///< "WEFT_TIMEOUT"
-  KnobType type;
+  SettingType type;
   std::string_view fallback;  ///< the default, as a user would write it
   std::string_view accepts;   ///< what is accepted, in words: "auto | shm", "a time such as 20s"
   std::string_view meaning;
@@ -95,33 +96,41 @@ struct KnobSpec {
   std::string_view no_value = "auto";  ///< the word that accepts_auto is about
 };
 
-/// Every knob, in the order of `Knob`.
-std::span<const KnobSpec> knob_table() noexcept;
+/// Every setting, in the order of `Setting`.
+std::span<const SettingSpec> setting_table() noexcept;
+
+/// A name that a setting had before; accepted, with a warning, until the release named.
+struct FormerName {
+  std::string_view variable;  ///< what users wrote before
+  Setting setting;
+  std::string_view until;  ///< the first release that refuses it
+};
+std::span<const FormerName> former_names() noexcept;
 
 /// Values in force. Immutable once read; free to copy and to read from several threads.
 class Config {
  public:
-  /// Every knob at its default.
+  /// Every setting at its default.
   Config();
   /// Reads `environment` ("NAME=value" entries; null: the process's). Throws Error(bad_config) for
   /// a bad value: the line names variable, value and what is accepted. Unknown WEFT_ names become
   /// warnings(), each with the nearest known name.
   static Config read(const char* const* environment = nullptr);
 
-  /// Requires the knob's type to be time. nullopt: "auto", or the knob's own word for it.
-  std::optional<std::chrono::nanoseconds> time(Knob knob) const;
+  /// Requires the setting's type to be time. nullopt: "auto", or the setting's own word for it.
+  std::optional<std::chrono::nanoseconds> time(Setting setting) const;
   /// Bytes. nullopt: "auto".
-  std::optional<std::size_t> size(Knob knob) const;
-  /// nullopt: "auto", or the knob's own word for it.
-  std::optional<std::int64_t> integer(Knob knob) const;
-  bool flag(Knob knob) const;
-  const std::string& text(Knob knob) const;
+  std::optional<std::size_t> size(Setting setting) const;
+  /// nullopt: "auto", or the setting's own word for it.
+  std::optional<std::int64_t> integer(Setting setting) const;
+  bool flag(Setting setting) const;
+  const std::string& text(Setting setting) const;
   /// "default" or "environment".
-  std::string_view source(Knob knob) const;
+  std::string_view source(Setting setting) const;
   const std::vector<std::string>& warnings() const noexcept { return warnings_; }
 
   /// A copy with one value replaced, as if the environment had held it (tests, tools).
-  Config with(Knob knob, std::string_view value) const;
+  Config with(Setting setting, std::string_view value) const;
 
  private:
   struct Value {
@@ -130,7 +139,8 @@ class Config {
     bool is_auto = false;
     std::int64_t number = 0;  // ns, bytes, the integer, or 0/1
   };
-  static Value read_value(const KnobSpec& spec, std::string_view text);
+  static Value read_value(const SettingSpec& spec, std::string_view text);
+  void read_former(const FormerName& name, std::string_view text);
 
   std::vector<Value> values_;
   std::vector<std::string> warnings_;

@@ -1,4 +1,4 @@
-// The values of knobs, from text.
+// The values of settings, from text.
 #include <algorithm>
 #include <array>
 #include <charconv>

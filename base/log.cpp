@@ -81,11 +81,11 @@ struct Log::Sink final : spdlog::sinks::base_sink<std::mutex> {
 };
 
 Log::Log(const Config& config, std::string host, int rank)
-    : sink_(std::make_unique<Sink>(open_log_file(config.text(Knob::log_file), host, rank),
-                                   config.text(Knob::log_file))) {
+    : sink_(std::make_unique<Sink>(open_log_file(config.text(Setting::log_file), host, rank),
+                                   config.text(Setting::log_file))) {
   sink_->set_formatter(line_format(host, rank));
   // The configuration accepts no other text.
-  const auto levels = parse_log_levels(config.text(Knob::log)).value();
+  const auto levels = parse_log_levels(config.text(Setting::log)).value();
   std::copy(levels.begin(), levels.end(), levels_);
 }
 

@@ -10,7 +10,7 @@ namespace weft {
 namespace {
 
 [[noreturn]] void refuse(std::string_view pattern, const std::string& why) {
-  const auto& spec = knob_table()[static_cast<std::size_t>(Knob::log_file)];
+  const auto& spec = setting_table()[static_cast<std::size_t>(Setting::log_file)];
   throw Error(ErrorDetail{
       .code = Code::bad_config,
       .operation = "log",

@@ -9,13 +9,13 @@
 #include <vector>
 
 #include "base/config.hpp"
-#include "benchmarks/catalogue.hpp"
-#include "benchmarks/checks.hpp"
-#include "benchmarks/driver.hpp"
-#include "benchmarks/layouts.hpp"
-#include "benchmarks/plot.hpp"
-#include "benchmarks/report.hpp"
-#include "benchmarks/worker.hpp"
+#include "benchmarks/driver/catalogue.hpp"
+#include "benchmarks/driver/driver.hpp"
+#include "benchmarks/harness/worker.hpp"
+#include "benchmarks/output/checks.hpp"
+#include "benchmarks/output/layouts.hpp"
+#include "benchmarks/output/plot.hpp"
+#include "benchmarks/output/report.hpp"
 
 namespace {
 

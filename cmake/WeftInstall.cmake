@@ -9,8 +9,7 @@ include(CMakePackageConfigHelpers)
 # has nothing to do with the project's version.
 set(WEFT_ABI 2)
 
-set(weft_rooms base topology p2p verbs runtime pslib c)
-list(TRANSFORM weft_rooms PREPEND weft_)
+get_property(weft_rooms GLOBAL PROPERTY WEFT_LIBRARY_ROOMS)
 
 # All objects of the rooms, whether the library itself needs them or not; linking the rooms as well
 # brings what they in turn are linked with.

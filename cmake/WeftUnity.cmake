@@ -20,24 +20,30 @@ function(weft_apart directory)
   endforeach()
 endfunction()
 
-weft_apart(topology discover/nvml.cpp import/nccl.cpp)
-weft_apart(p2p signal/signal_table.cpp trust/sealed_message.cpp)
-weft_apart(p2p/verbs api/load_connection_manager.cpp failures.cpp verbs_fabric.cpp)
-weft_apart(p2p/verbs/fake verbs_objects.cpp verbs_queues.cpp)
-weft_apart(p2p/sim sim_put.cpp sim_rank.cpp)
-weft_apart(runtime bootstrap/token/visit.cpp collective/reducer.cpp collective/slot_group.cpp)
+weft_apart(topology/discover nvml.cpp)
+weft_apart(topology/import nccl.cpp)
+weft_apart(p2p/signal signal_table.cpp)
+weft_apart(p2p/transport/auth sealed_message.cpp)
+weft_apart(p2p/transport/verbs verbs_fabric.cpp)
+weft_apart(p2p/transport/verbs/api load_connection_manager.cpp)
+weft_apart(p2p/transport/verbs/device failures.cpp)
+weft_apart(p2p/transport/verbs/fake verbs_objects.cpp verbs_queues.cpp)
+weft_apart(p2p/transport/sim sim_put.cpp sim_rank.cpp)
+weft_apart(runtime/bootstrap token/root_connection.cpp)
+weft_apart(runtime/collective collective_table.cpp reducer.cpp slot_group.cpp)
 weft_apart(runtime/tool status/find_jobs.cpp)
-weft_apart(pslib compression/compressor.cpp dense/worker.cpp optimizer/rules.cpp)
-weft_apart(benchmarks bare_queue_pair.cpp perftest.cpp plot.cpp worker_checks.cpp
-           worker_collective.cpp worker_rdma.cpp worker_replay.cpp worker_rows.cpp
-           worker_wire_collective.cpp worker_wire_pushpull.cpp)
+weft_apart(pslib/compression compressor.cpp)
+weft_apart(pslib/optimizer rules.cpp)
+weft_apart(benchmarks limits/bare_queue_pair.cpp driver/perftest.cpp output/plot.cpp workloads/worker_checks.cpp
+           workloads/worker_collective.cpp workloads/worker_rdma.cpp workloads/worker_replay.cpp workloads/worker_rows.cpp
+           workloads/worker_wire_collective.cpp workloads/worker_wire_pushpull.cpp)
 weft_apart(benchmarks/peers gloo_calls.cpp)
 weft_apart(benchmarks/peers/zeromq zeromq_replay.cpp)
 weft_apart(tests/conformance bodies/messages.cpp bodies/random_news.cpp bodies/random_puts.cpp
            bodies/soak.cpp)
 weft_apart(tests/sim rendezvous_test.cpp simulated_job.cpp)
 weft_apart(tests/threads/collectives ../verbs/allocation_count.cpp disagreements_test.cpp stops_test.cpp
-           unattended_test.cpp)
+           progress_registry_test.cpp)
 weft_apart(tests/threads/messages ../verbs/allocation_count.cpp)
 weft_apart(tests/threads/pslib compression_test.cpp rules_test.cpp sparse_checkpoint_test.cpp
            training_test.cpp)

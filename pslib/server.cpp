@@ -2,11 +2,12 @@
 #include <fmt/format.h>
 
 #include "base/control_call.hpp"
-#include "pslib/dense/service.hpp"
-#include "pslib/dense/table_state.hpp"
-#include "pslib/deployment/roles.hpp"
-#include "pslib/refusal.hpp"
+#include "base/fail.hpp"
 #include "pslib/sparse/table_state.hpp"
+#include "pslib/table/entry.hpp"
+#include "pslib/table/roles.hpp"
+#include "pslib/table/service.hpp"
+#include "pslib/table_state.hpp"
 #include "weft/pslib.hpp"
 
 namespace weft::pslib {

@@ -16,9 +16,14 @@ check_format() {
   [[ -z $unformatted ]] || die "clang-format -i would change:" $unformatted
 }
 
-check_directions() {
-  say "direction of includes"
-  own_files '*.cpp' '*.hpp' '*.h' '*.c' | xargs awk -f scripts/directions.awk
+check_rooms() {
+  say "rooms: direction of includes"
+  own_files '*.cpp' '*.hpp' '*.h' '*.c' | python3 scripts/check_rooms.py
+}
+
+check_classes() {
+  say "classes: methods and fields"
+  own_files '*.hpp' | grep -v -e '^tests/' -e '^benchmarks/peers/' | python3 scripts/check_classes.py
 }
 
 # clang-tidy over what the release build compiles, read as a unity build: a header once for many files.
@@ -49,7 +54,7 @@ run_checks() {
   local check broken=() cut=${1:-}
   [[ -z $cut || $cut == --full ]] || die "check takes --full or nothing, not '$cut'"
   build release # warnings are errors there
-  for check in check_format check_directions check_tidy; do
+  for check in check_format check_rooms check_classes check_tidy; do
     ($check "$cut") || broken+=("${check#check_}")
   done
   ((${#broken[@]} == 0)) || die "check: failed: ${broken[*]}"

@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "benchmarks/peers/collective_calls.hpp"
-#include "benchmarks/peers/introduction.hpp"
 #include "benchmarks/peers/mpi_peer.hpp"
+#include "benchmarks/peers/pmix_exchange.hpp"
 
 namespace weft::bench {
 namespace {

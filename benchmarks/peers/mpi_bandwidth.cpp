@@ -1,11 +1,11 @@
 // Whole tensors by send and receive, and by MPI_Put.
 #include <cstddef>
 
-#include "benchmarks/blocks.hpp"
-#include "benchmarks/hand_over.hpp"
-#include "benchmarks/payload.hpp"
+#include "benchmarks/harness/blocks.hpp"
+#include "benchmarks/harness/hand_over.hpp"
+#include "benchmarks/harness/payload.hpp"
+#include "benchmarks/harness/statistics.hpp"
 #include "benchmarks/peers/mpi_peer.hpp"
-#include "benchmarks/statistics.hpp"
 
 namespace weft::bench {
 namespace {

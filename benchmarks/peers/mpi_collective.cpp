@@ -1,11 +1,11 @@
 // Collectives of a peer, among processes that MPI has started.
 #include <algorithm>
 
-#include "benchmarks/collective.hpp"
+#include "benchmarks/harness/collective.hpp"
+#include "benchmarks/harness/statistics.hpp"
+#include "benchmarks/harness/wire.hpp"
 #include "benchmarks/peers/collective_calls.hpp"
 #include "benchmarks/peers/mpi_peer.hpp"
-#include "benchmarks/statistics.hpp"
-#include "benchmarks/wire.hpp"
 
 namespace weft::bench {
 namespace {

@@ -1,9 +1,9 @@
 // 8 bytes there and back by send and receive.
 #include <chrono>
 
-#include "benchmarks/blocks.hpp"
+#include "benchmarks/harness/blocks.hpp"
+#include "benchmarks/harness/statistics.hpp"
 #include "benchmarks/peers/mpi_peer.hpp"
-#include "benchmarks/statistics.hpp"
 
 namespace weft::bench {
 namespace {

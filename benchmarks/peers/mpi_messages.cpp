@@ -3,10 +3,10 @@
 #include <cstddef>
 #include <vector>
 
-#include "benchmarks/blocks.hpp"
-#include "benchmarks/payload.hpp"
+#include "benchmarks/harness/blocks.hpp"
+#include "benchmarks/harness/payload.hpp"
+#include "benchmarks/harness/statistics.hpp"
 #include "benchmarks/peers/mpi_peer.hpp"
-#include "benchmarks/statistics.hpp"
 
 namespace weft::bench {
 namespace {

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "benchmarks/flags.hpp"
-#include "benchmarks/run_protocol.hpp"
+#include "benchmarks/harness/flags.hpp"
+#include "benchmarks/harness/run_protocol.hpp"
 
 namespace weft::bench {
 

@@ -4,9 +4,9 @@
 #include <cstddef>
 #include <vector>
 
+#include "benchmarks/harness/statistics.hpp"
+#include "benchmarks/harness/wire.hpp"
 #include "benchmarks/peers/mpi_peer.hpp"
-#include "benchmarks/statistics.hpp"
-#include "benchmarks/wire.hpp"
 
 namespace weft::bench {
 namespace {

@@ -8,10 +8,10 @@
 #include <string_view>
 #include <vector>
 
-#include "benchmarks/models.hpp"
-#include "benchmarks/payload.hpp"
-#include "benchmarks/run_protocol.hpp"
-#include "benchmarks/transfer.hpp"
+#include "benchmarks/harness/payload.hpp"
+#include "benchmarks/harness/run_protocol.hpp"
+#include "benchmarks/harness/transfer.hpp"
+#include "benchmarks/workloads/models.hpp"
 
 namespace weft::bench {
 

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "benchmarks/payload.hpp"
-#include "benchmarks/run_protocol.hpp"
-#include "benchmarks/statistics.hpp"
-#include "benchmarks/transfer.hpp"
+#include "benchmarks/harness/payload.hpp"
+#include "benchmarks/harness/run_protocol.hpp"
+#include "benchmarks/harness/statistics.hpp"
+#include "benchmarks/harness/transfer.hpp"
 
 namespace weft::bench {
 

@@ -72,10 +72,11 @@ enum class CollectiveKind : std::uint8_t {
 enum class Algorithm : std::uint8_t {
   automatic,  ///< whichever should be quickest: by WEFT_COLL, or by what links and processors cost
   direct,     ///< everybody with everybody: each rank combines its share for all. Every call can
-  whole,      ///< whole tensors to all, and everybody combines for itself: reduce, all_reduce, scan
-  ring,       ///< from neighbour to neighbour: all_reduce, reduce_scatter, all_gather, broadcast
-  halving,    ///< halves with ever other ranks, then back: all_reduce of 2, 4, 8, ... ranks
-  doubling,   ///< with ever other ranks: all_reduce, broadcast, barrier
+  allgather_then_reduce,  ///< whole tensors to all, and everybody combines for itself: reduce,
+                          ///< all_reduce, scan
+  ring,      ///< from neighbour to neighbour: all_reduce, reduce_scatter, all_gather, broadcast
+  halving,   ///< halves with ever other ranks, then back: all_reduce of 2, 4, 8, ... ranks
+  doubling,  ///< with ever other ranks: all_reduce, broadcast, barrier
   /// Within the hosts, between them, within the hosts: all_reduce, broadcast. Of ranks of one host:
   /// the same with its NUMA nodes, where they make rows of ranks alike: all_reduce, reduce,
   /// reduce_scatter, broadcast, all_gather; else direct.
@@ -219,9 +220,9 @@ class WEFT_API Collectives {
   /// after an error alone, and only if its text says that tensors stay lent: a rank that is stopped
   /// inside a tensor of this host may write the rest of a piece (256 KiB at most) when it goes on.
   /// Until settle() is ok such tensors must be neither written nor read; the group keeps their
-  /// memory meanwhile (ArenaReport::limbo_bytes), also after its handle is gone. Memory that is not
-  /// the world's (Tensor::wrap) is the caller's at once: others see a copy. Errors: timeout, which
-  /// names the rank; that rank's death ends the loan too.
+  /// memory meanwhile (ArenaReport::quarantined_bytes), also after its handle is gone. Memory that
+  /// is not the world's (Tensor::wrap) is the caller's at once: others see a copy. Errors: timeout,
+  /// which names the rank; that rank's death ends the loan too.
   Status settle(Deadline deadline = {}) noexcept;
 
   /// Bytes that were copied in user space because tensors were not in the world's memory.

@@ -52,11 +52,11 @@ class [[nodiscard]] WEFT_API MessageRequest {
   MessageRequest(MessageRequest&& other) noexcept { take(other); }
   MessageRequest& operator=(MessageRequest&& other) noexcept {
     if (this == &other) return *this;
-    let_go();
+    release_request();
     take(other);
     return *this;
   }
-  ~MessageRequest() { let_go(); }
+  ~MessageRequest() { release_request(); }
 
   /// Whether it has ended (well or not); never blocks, and moves on what can be moved.
   bool test() noexcept;
@@ -76,7 +76,7 @@ class [[nodiscard]] WEFT_API MessageRequest {
     info_ = other.info_;
     status_ = std::move(other.status_);
   }
-  void let_go() noexcept {
+  void release_request() noexcept {
     if (operation_ != nullptr) abandon();
   }
   void abandon() noexcept;

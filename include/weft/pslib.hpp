@@ -93,7 +93,7 @@ struct TensorSpec {
 };
 
 /// A run of a tensor's elements on one shard.
-struct Piece {
+struct ShardPiece {
   std::size_t tensor = 0;         ///< index into the table's specs
   int server = 0;                 ///< rank of the shard
   std::int64_t first = 0;         ///< first element, flat
@@ -102,8 +102,9 @@ struct Piece {
 };
 
 /// The shard map: a pure function of (specs, servers, split_bytes), the same on every rank.
-WEFT_API std::vector<Piece> place(std::span<const TensorSpec> specs, std::span<const int> servers,
-                                  std::size_t split_bytes);
+WEFT_API std::vector<ShardPiece> make_shard_map(std::span<const TensorSpec> specs,
+                                                std::span<const int> servers,
+                                                std::size_t split_bytes);
 
 namespace detail {
 class TableState;
@@ -165,7 +166,7 @@ class WEFT_API Table {
   /// Worker: after wait_updated() or pull(), a tensor's parameters where they lie, without a copy.
   /// bad_argument for a tensor that is split over shards (view_piece gives its runs).
   Result<ParameterView> view(const std::string& name) noexcept;
-  Result<ParameterView> view_piece(const Piece& piece) noexcept;
+  Result<ParameterView> view_piece(const ShardPiece& piece) noexcept;
 
   /// Updates done, those before a checkpoint that was restored included: 0 after initialize()
   /// without one, unless others have gone on already. A worker's: of what it has pulled, which
@@ -178,7 +179,7 @@ class WEFT_API Table {
   /// Worker: all zero where the table is not compressed. Throws Error(bad_argument) elsewhere.
   CompressionStatistics compression() const;
   const std::vector<TensorSpec>& specs() const noexcept;
-  const std::vector<Piece>& pieces() const noexcept;
+  const std::vector<ShardPiece>& pieces() const noexcept;
   /// The shard map for people: a line for each server, with its bytes and runs.
   std::string describe() const;
 

@@ -30,18 +30,18 @@ struct PublishedTensor {
 
 /// Who may read, and where. What is empty is taken from the environment.
 struct PublisherOptions {
-  std::string address{};     ///< as WEFT_GUEST_ADDR
-  std::string token_file{};  ///< as WEFT_GUEST_TOKEN_FILE
-  int most_guests = 64;      ///< more are refused, and told so
+  std::string address{};      ///< as WEFT_SUBSCRIBE_ADDR
+  std::string token_file{};   ///< as WEFT_SUBSCRIBE_TOKEN_FILE
+  int most_subscribers = 64;  ///< more are refused, and told so
 };
 
 struct PublicationOptions {
   /// Copies of the tensors that are held: the newest version, the one that is being written, and
-  /// versions that guests are still being sent. With 2 a guest that takes longer than the time
-  /// between two versions never gets a whole one; from 3 on somebody always does.
+  /// versions that subscribers are still being sent. With 2 a subscriber that takes longer than the
+  /// time between two versions never gets a whole one; from 3 on somebody always does.
   int buffers = 3;
-  /// Versions back from which a guest gets the changed rows alone; who is further behind, or would
-  /// not save a quarter, gets everything. 0: no deltas, and nothing is compared.
+  /// Versions back from which a subscriber gets the changed rows alone; who is further behind, or
+  /// would not save a quarter, gets everything. 0: no deltas, and nothing is compared.
   int history = 64;
 };
 
@@ -56,7 +56,7 @@ struct PublicationStatistics {
   std::uint64_t full_bytes_sent = 0;
   std::uint64_t delta_bytes_sent = 0;
   std::uint64_t revoked = 0;  ///< answers begun anew, since their version was overwritten
-  int guests = 0;             ///< that read it now
+  int subscribers = 0;        ///< that read it now
 };
 
 namespace detail {
@@ -65,7 +65,7 @@ class PublisherState;
 class ReaderState;
 }  // namespace detail
 
-/// Named tensors whose versions are published together. Its end tells its guests `closed`.
+/// Named tensors whose versions are published together. Its end tells its subscribers `closed`.
 /// Thread-safety: publish() from one thread at a time, the rest from any.
 class WEFT_API Publication {
  public:
@@ -75,8 +75,8 @@ class WEFT_API Publication {
 
   /// Makes the values of `tensors` (dense, in the order of the specs) the next version. They are
   /// copied before it returns; of a version that follows another, changed rows alone. Waits for no
-  /// guest, whatever that one does. `step` goes with the version, for readers to go by. Errors:
-  /// mismatch (other tensors than the specs), exhausted, forked.
+  /// subscriber, whatever that one does. `step` goes with the version, for readers to go by.
+  /// Errors: mismatch (other tensors than the specs), exhausted, forked.
   Status publish(std::span<const Tensor> tensors, std::uint64_t step = 0) noexcept;
 
   /// The newest, counted from 1; 0 before the first publish().
@@ -89,26 +89,26 @@ class WEFT_API Publication {
   std::shared_ptr<detail::PublicationState> state_;
 };
 
-/// A rank's door for guests, with a thread that answers them. Guests are in no group; nobody waits
-/// for them but leave(). Publications should go before it, it before its world.
+/// A rank's acceptor for subscribers, with a thread that answers them. Subscribers are in no group;
+/// nobody waits for them but leave(). Publications should go before it, it before its world.
 /// Thread-safety: any thread.
 class WEFT_API Publisher {
  public:
   /// Throws Error: bad_config (no address or token, or a bad one), system (the address is taken).
   explicit Publisher(World& world, const PublisherOptions& options = {});
   Publisher(Publisher&&) noexcept;
-  /// Turns all guests out at once, with `left`.
+  /// Turns all subscribers out at once, with `left`.
   ~Publisher();
 
   /// Throws Error: duplicate_name, bad_argument, exhausted.
   Publication publication(const std::string& name, std::vector<PublishedTensor> specs,
                           const PublicationOptions& options = {});
 
-  /// Where guests may call: "10.0.0.1:4711", several with commas between.
+  /// Where subscribers may call: "10.0.0.1:4711", several with commas between.
   const std::string& address() const noexcept;
-  int guests() const noexcept;
+  int subscribers() const noexcept;
   /// Connections of those who did not know the token, or came with something else.
-  std::uint64_t turned_away() const noexcept;
+  std::uint64_t rejected_connections() const noexcept;
 
   /// Lets nobody in any more, gives those that are there the newest version when they next ask, and
   /// tells them `left` once they have it. Returns when all have gone; Code::timeout says how many
@@ -121,8 +121,8 @@ class WEFT_API Publisher {
 
 /// Where a reader finds the publisher. What is empty is taken from the environment.
 struct ReaderOptions {
-  std::string address{};     ///< as WEFT_GUEST_ADDR
-  std::string token_file{};  ///< as WEFT_GUEST_TOKEN_FILE
+  std::string address{};     ///< as WEFT_SUBSCRIBE_ADDR
+  std::string token_file{};  ///< as WEFT_SUBSCRIBE_TOKEN_FILE
 };
 
 /// Of one reader, since it joined.

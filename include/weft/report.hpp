@@ -74,7 +74,7 @@ struct ArenaReport {
   std::uint64_t reserved_bytes = 0;
   std::uint64_t used_bytes = 0;
   std::uint64_t peak_bytes = 0;
-  std::uint64_t limbo_bytes = 0;         ///< closed slots whose writer has not agreed yet
+  std::uint64_t quarantined_bytes = 0;   ///< closed slots whose writer has not agreed yet
   std::uint64_t largest_free_bytes = 0;  ///< against reserved - used: the fragmentation
   std::uint64_t allocations = 0;         ///< made so far
   std::uint64_t huge_page_bytes = 0;     ///< asked for as huge pages and granted the advice
@@ -84,7 +84,7 @@ struct Report {
   std::vector<PathReport> paths;
   std::vector<EdgeReport> edges;
   std::vector<ArenaReport> arenas;
-  std::uint64_t turned_away = 0;  ///< connections that proved to be no rank's of this job
+  std::uint64_t rejected_connections = 0;  ///< connections that proved to be no rank's of this job
 };
 
 }  // namespace weft

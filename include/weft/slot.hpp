@@ -102,7 +102,7 @@ class WEFT_API Arrival {
   /// Counts from 1 with the slot's first tensor.
   std::uint64_t sequence() const noexcept { return sequence_; }
   void release() noexcept {
-    if (tensor_ != nullptr) let_go();
+    if (tensor_ != nullptr) release_tensor();
   }
 
  private:
@@ -112,7 +112,7 @@ class WEFT_API Arrival {
     slot_ = other.slot_;
     remote_ = other.remote_;
   }
-  void let_go() noexcept;
+  void release_tensor() noexcept;
 
   friend class detail::SlotState;
   friend class detail::RemoteSlotState;
@@ -147,7 +147,7 @@ class [[nodiscard]] WEFT_API Request {
 };
 
 /// The owner's end. One thread at a time. Destruction returns at once: the peer is told, and the
-/// memory stays in limbo until the peer has agreed or is dead.
+/// memory stays in quarantine until the peer has agreed or is dead.
 class WEFT_API Slot {
  public:
   Slot() noexcept;

@@ -39,9 +39,10 @@ void declare(CLI::App& app, Options& o) {
   app.add_option("--compress", o.compress, "what is pushed of the gradients")
       ->check(CLI::IsMember({"all", "int8", "top_k"}))
       ->capture_default_str();
-  app.add_option("--publish", o.publish,
-                 "rank 0 publishes the parameters after each so many steps, for rollout_charlm; "
-                 "WEFT_GUEST_ADDR and WEFT_GUEST_TOKEN_FILE say how it is reached; 0: never")
+  app.add_option(
+         "--publish", o.publish,
+         "rank 0 publishes the parameters after each so many steps, for rollout_charlm; "
+         "WEFT_SUBSCRIBE_ADDR and WEFT_SUBSCRIBE_TOKEN_FILE say how it is reached; 0: never")
       ->check(CLI::Range(0, 100'000'000))
       ->capture_default_str();
   app.add_option("--readers", o.readers,

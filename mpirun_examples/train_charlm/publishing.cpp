@@ -22,7 +22,7 @@ Publishing::Publishing(weft::World& world, const Options& options,
   fmt::print("publishing every {} steps at {}\n", every_, publisher_->address());
   std::fflush(stdout);
   const auto patience = weft::Deadline::after(std::chrono::minutes(1));
-  while (publisher_->guests() < options.readers && !patience.passed())
+  while (publisher_->subscribers() < options.readers && !patience.passed())
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
 }
 

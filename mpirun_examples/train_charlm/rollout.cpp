@@ -1,5 +1,5 @@
 // Generates text by the newest parameters of a train_charlm that is running, outside its job:
-//   export WEFT_GUEST_ADDR=./charlm.addr WEFT_GUEST_TOKEN_FILE=guests.token
+//   export WEFT_SUBSCRIBE_ADDR=./charlm.addr WEFT_SUBSCRIBE_TOKEN_FILE=subscribers.token
 //   mpirun -n 2 train_charlm --text LICENSE --publish 50 &
 //   rollout_charlm --text LICENSE
 // Any number of them may come and go; each says which version it used.

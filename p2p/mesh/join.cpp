@@ -47,7 +47,7 @@ Mesh::Mesh(LocalRank& local, const MakeFabrics& make_fabrics, OnMessage on_messa
 }
 
 Mesh::~Mesh() {
-  for (const auto& fabric : fabrics_) fabric->farewell();
+  for (const auto& fabric : fabrics_) fabric->drain();
 }
 
 RankAddress Mesh::address() {
@@ -83,7 +83,7 @@ std::unique_ptr<Peer> Mesh::meet(int rank, const RankAddress& address) {
   peer->rank = rank;
   peer->address = address;
   peer->address.host.back() = '\0';
-  peer->shown = &local_.board->path(rank);
+  peer->shown = &local_.stats->path(rank);
   peer->shown->pid = address.pid;
   peer->shown->host.set(peer->host());
   for (const auto& fabric : fabrics_) {
@@ -121,13 +121,13 @@ void Mesh::connect(std::vector<RankAddress> addresses, Deadline deadline) {
   const auto about = [this] {
     const auto late = std::ranges::find(peers_, PeerState::joining,
                                         [](const auto& p) { return p->state.load(); });
-    return board::WaitAbout{.operation = board::Operation::join,
+    return stats::WaitAbout{.operation = stats::Operation::join,
                             .peer = late == peers_.end() ? -1 : (*late)->rank};
   };
   const WaitEnd end = local_.waiter.wait(met, failed, deadline, about);
   if (join_failed_.load()) throw Error(join_error_);
   for (const auto& p : peers_) {
-    const Status status = fate(p->rank);
+    const Status status = peer_status(p->rank);
     if (!status.ok() && status.code() != Code::peer_left) {
       ErrorDetail detail = status.detail();
       detail.operation = "join";
@@ -204,8 +204,8 @@ void Mesh::connected(int rank, std::unique_ptr<Channel> channel) {
   if (peer.channel->tails_up_to() != 0) has_tails_.store(true);
   if (peer.state.load() != PeerState::joining) return;
   peer.shown->fabric.set(peer.channel->fabric());
-  peer.shown->state.store(board::PathState::connected);
-  local_.recorder.control(board::Event::connected, rank);
+  peer.shown->state.store(stats::PathState::connected);
+  local_.recorder.control(stats::Event::connected, rank);
   peer.state.store(PeerState::connected, std::memory_order_release);
   joining_.fetch_sub(1, std::memory_order_acq_rel);
   local_.ring();
@@ -216,7 +216,7 @@ void Mesh::reachable(int rank, std::unique_ptr<Channel> channel) {
   peer.idle = true;
   idle_.fetch_add(1, std::memory_order_release);
   connected(rank, std::move(channel));
-  peer.shown->state.store(board::PathState::idle);
+  peer.shown->state.store(stats::PathState::idle);
 }
 
 void Mesh::no_longer_idle(Peer& peer) noexcept {
@@ -228,10 +228,10 @@ void Mesh::in_use(int rank) {
   Peer& peer = this->peer(rank);
   if (!peer.idle) return;
   no_longer_idle(peer);
-  peer.shown->state.store(board::PathState::connected);
+  peer.shown->state.store(stats::PathState::connected);
   local_.log->debug(Subsystem::path, "rank {} (host {}): connecting on first use", rank,
                     peer.host());
-  if (leaving_) say_goodbye(peer);
+  if (leaving_) send_close(peer);
 }
 
 void Mesh::short_of(const Error& error) {

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <utility>
 
-#include "p2p/mesh/messages.hpp"
+#include "p2p/mesh/mesh_messages.hpp"
 
 namespace weft::p2p {
 namespace {
@@ -23,7 +23,7 @@ std::string ranks_text(const std::vector<int>& ranks) {
 
 /// For any thread.
 bool is_idle(const Peer& peer) noexcept {
-  return peer.shown->state.load(std::memory_order_acquire) == board::PathState::idle;
+  return peer.shown->state.load(std::memory_order_acquire) == stats::PathState::idle;
 }
 
 std::string how_it_failed(const Peer& peer) {
@@ -32,10 +32,10 @@ std::string how_it_failed(const Peer& peer) {
     return "has left the job" + (peer.ending.empty() ? "" : " by " + peer.ending);
   if (!peer.declared_dead.empty()) return fmt::format("was declared dead: {}", peer.declared_dead);
   if (!peer.ending.empty()) return "was ended by " + peer.ending;
-  if (peer.lost_because.ok())
+  if (peer.disconnect_status.ok())
     return "died without leaving" +
            (peer.condition.empty() ? "" : ", and was " + peer.condition + " then");
-  const ErrorDetail& why = peer.lost_because.detail();
+  const ErrorDetail& why = peer.disconnect_status.detail();
   return fmt::format(
       "{}: {}", why.code == Code::peer_failed ? "is taken for dead" : "can't be reached any more",
       why.message);
@@ -51,19 +51,19 @@ const char* where_to_look(const Peer& failed) {
 }  // namespace
 
 void Mesh::announce_leave() {
-  local_.recorder.control(board::Event::leaving, -1, 0,
+  local_.recorder.control(stats::Event::leaving, -1, 0,
                           static_cast<std::uint64_t>(std::int64_t{first_failed_.load()}));
   local_.progress.post([this] {
     leaving_ = true;
     // Those that have left already wait to hear it too.
     for (const auto& peer : peers_)
-      if (!peer->idle) say_goodbye(*peer);
+      if (!peer->idle) send_close(*peer);
   });
 }
 
-void Mesh::say_goodbye(Peer& peer) {
+void Mesh::send_close(Peer& peer) {
   if (peer.rank != local_.rank && peer.channel)
-    peer.channel->send(as_bytes(LeavingMessage{.because_of = cause()}));
+    peer.channel->send(as_bytes(LeavingMessage{.cause = cause()}));
 }
 
 Cause Mesh::cause() const noexcept {
@@ -76,7 +76,7 @@ void Mesh::announce_end(int signal, int status) {
   ending_ = true;
   for (const auto& peer : peers_)
     if (!peer->idle && peer->rank != local_.rank)
-      send(*peer, EndingMessage{.because_of = cause(), .signal = signal, .status = status});
+      send(*peer, EndingMessage{.cause = cause(), .signal = signal, .status = status});
 }
 
 /// What a peer says of it, if it can be.
@@ -92,7 +92,7 @@ void Mesh::on_ending(Peer& peer, std::span<const std::byte> bytes) {
                 : ending->signal == SIGTERM ? std::string("SIGTERM")
                                             : fmt::format("signal {}", ending->signal);
   if (peer.exits) peer.exit_status = ending->status;
-  peer.ends_because_of = known(ending->because_of);
+  peer.end_cause = known(ending->cause);
 }
 
 Status Mesh::wait_until_alone(Deadline deadline) noexcept {
@@ -108,7 +108,7 @@ Status Mesh::wait_until_alone(Deadline deadline) noexcept {
         const auto late = std::ranges::find_if(peers_, [this](const auto& peer) {
           return peer->rank != local_.rank && !peer->gone() && !is_idle(*peer);
         });
-        return board::WaitAbout{.operation = board::Operation::leave,
+        return stats::WaitAbout{.operation = stats::Operation::leave,
                                 .peer = late == peers_.end() ? -1 : (*late)->rank};
       });
   if (end == WaitEnd::ready) return {};
@@ -119,7 +119,7 @@ Status Mesh::wait_until_alone(Deadline deadline) noexcept {
       .code = Code::timeout,
       .operation = "leave",
       .message = fmt::format("still in the job: rank {}{}", ranks_text(late),
-                             late.empty() ? "" : doubt(late.front())),
+                             late.empty() ? "" : suspicion(late.front())),
       .hint = "a rank leaves by World::leave or by ending; look at what that rank is doing",
       .rank = local_.rank,
       .peer = late.empty() ? -1 : late.front()});
@@ -135,13 +135,13 @@ void Mesh::check_ranks(std::span<const int> ranks, const char* operation) const 
           .hint = fmt::format("ranks go from 0 to {}", local_.size - 1)});
 }
 
-Status Mesh::fate(int rank) const noexcept {
+Status Mesh::peer_status(int rank) const noexcept {
   const Peer& p = peer(rank);
   const PeerState state = p.state.load(std::memory_order_acquire);
   if (state < PeerState::left) return {};
   const bool failed = state == PeerState::failed;
-  const bool own = p.because_of < 0;
-  const Peer& culprit = own ? p : peer(p.because_of);
+  const bool own = p.cause < 0;
+  const Peer& culprit = own ? p : peer(p.cause);
   if (!failed && own)
     return Status(ErrorDetail{.code = Code::peer_left,
                               .message = fmt::format("rank {} (host {}, pid {}) {}", rank, p.host(),
@@ -152,11 +152,11 @@ Status Mesh::fate(int rank) const noexcept {
                               .host = p.host()});
   const bool knows_more = culprit.gone();
   const bool exited = knows_more ? culprit.state.load() == PeerState::left : p.cause_exit >= 0;
-  const ErrorDetail why = exited || !knows_more || culprit.lost_because.ok()
+  const ErrorDetail why = exited || !knows_more || culprit.disconnect_status.ok()
                               ? ErrorDetail{.code = exited ? Code::peer_left : Code::peer_failed}
-                              : culprit.lost_because.detail();
+                              : culprit.disconnect_status.detail();
   // Not that rank's failure, but this one's.
-  if (why.code == Code::fenced || why.code == Code::partitioned) return culprit.lost_because;
+  if (why.code == Code::fenced || why.code == Code::partitioned) return culprit.disconnect_status;
   const std::string how = exited && !knows_more
                               ? fmt::format("has left the job by exit({})", p.cause_exit)
                               : how_it_failed(culprit);
@@ -184,18 +184,18 @@ Status Mesh::fate(int rank) const noexcept {
 std::string Mesh::likely_cause() const {
   int rank = first_failed_.load();
   if (rank < 0) rank = first_exited_.load();
-  const Status why = rank < 0 ? Status{} : fate(rank);
+  const Status why = rank < 0 ? Status{} : peer_status(rank);
   return why.ok() ? "" : "perhaps because " + why.detail().message;
 }
 
-Status Mesh::broken_off(int rank, const Status& why) const noexcept {
+Status Mesh::disconnected(int rank, const Status& why) const noexcept {
   if (why.code() != Code::peer_failed && why.code() != Code::peer_left &&
       why.code() != Code::path_failed)
     return why;
   constexpr std::chrono::seconds kUntilKnown{1};
   (void)local_.waiter.wait([&] { return peer(rank).gone(); }, [] { return false; },
                            Deadline::after(kUntilKnown));
-  const Status known = fate(rank);
+  const Status known = peer_status(rank);
   if (known.ok()) return why;
   ErrorDetail detail = known.detail();
   detail.operation = why.detail().operation;
@@ -204,16 +204,16 @@ Status Mesh::broken_off(int rank, const Status& why) const noexcept {
 
 Status Mesh::first_failure() const noexcept {
   const int failed = first_failed_.load();
-  return failed < 0 ? Status{} : fate(failed);
+  return failed < 0 ? Status{} : peer_status(failed);
 }
 
-Status Mesh::fate(std::span<const int> ranks, Needed needed) const noexcept {
+Status Mesh::peer_status(std::span<const int> ranks, Needed needed) const noexcept {
   if (gone_count() == 0) return {};
   // A failure explains why others left, and who left first why others followed.
   const Peer* culprit = nullptr;
   const auto precedes = [](const Peer& a, const Peer& b) {
-    const bool failed = a.state.load() == PeerState::failed || a.because_of >= 0;
-    const bool other = b.state.load() == PeerState::failed || b.because_of >= 0;
+    const bool failed = a.state.load() == PeerState::failed || a.cause >= 0;
+    const bool other = b.state.load() == PeerState::failed || b.cause >= 0;
     return failed != other ? failed : a.gone_order < b.gone_order;
   };
   const auto counts = [needed](const Peer& p) {
@@ -223,7 +223,7 @@ Status Mesh::fate(std::span<const int> ranks, Needed needed) const noexcept {
     const Peer& p = peer(rank);
     if (counts(p) && (culprit == nullptr || precedes(p, *culprit))) culprit = &p;
   }
-  return culprit == nullptr ? Status{} : fate(culprit->rank);
+  return culprit == nullptr ? Status{} : peer_status(culprit->rank);
 }
 
 std::vector<PathReport> Mesh::paths() const {
@@ -245,8 +245,8 @@ std::vector<PathReport> Mesh::paths() const {
   return paths;
 }
 
-std::string Mesh::doubt(int rank) const {
-  const board::PathEntry& shown = *peer(rank).shown;
+std::string Mesh::suspicion(int rank) const {
+  const stats::PathEntry& shown = *peer(rank).shown;
   if (shown.health.load(std::memory_order_acquire) == 0) return {};
   return fmt::format(" (it is {})", shown.condition.get());
 }
@@ -263,17 +263,17 @@ void Mesh::message(int rank, std::span<const std::byte> bytes) {
   if (!leaving) return;
   peer.silent.store(true);
   peer.ended = true;
-  end(peer, PeerState::left, known(leaving->because_of));
+  end(peer, PeerState::left, known(leaving->cause));
   release(peer);
 }
 
 void Mesh::lost(int rank, const Status& why) {
   Peer& peer = this->peer(rank);
-  if (!peer.gone()) peer.lost_because = why;
+  if (!peer.gone()) peer.disconnect_status = why;
   if (why.ok()) peer.ended = true;
   peer.silent.store(true);  // first: who sees that it is gone sees this too
   end(peer, peer.exits && peer.ended ? PeerState::left : PeerState::failed,
-      peer.ended ? peer.ends_because_of : Cause{});
+      peer.ended ? peer.end_cause : Cause{});
   release(peer);
 }
 
@@ -301,13 +301,13 @@ void Mesh::fail_and_fence(Peer& peer, std::string why) {
   end(peer, PeerState::failed);
   if (peer.fabric == nullptr || peer.fabric->fence(peer.rank)) return;
   peer.unfenced = true;
-  if (local_.liveness != nullptr) local_.liveness->fate_known(peer.rank);
+  if (local_.liveness != nullptr) local_.liveness->peer_status_known(peer.rank);
 }
 
 void Mesh::fail(int rank, const Status& why) {
   Peer& failed = peer(rank);
   if (failed.gone()) return;
-  failed.lost_because = why;
+  failed.disconnect_status = why;
   end(failed, PeerState::failed);
 }
 
@@ -320,26 +320,26 @@ void Mesh::exclude(const Status& why) {
 void Mesh::release(Peer& peer) {
   if (std::exchange(peer.released, true)) return;
   on_gone_(peer);
-  if (local_.liveness != nullptr) local_.liveness->fate_known(peer.rank);
+  if (local_.liveness != nullptr) local_.liveness->peer_status_known(peer.rank);
   local_.ring();
 }
 
-void Mesh::end(Peer& peer, PeerState state, const Cause& because_of) {
+void Mesh::end(Peer& peer, PeerState state, const Cause& cause_of_end) {
   if (peer.gone()) return;
   if (peer.state.load() == PeerState::joining) joining_.fetch_sub(1, std::memory_order_acq_rel);
   no_longer_idle(peer);
-  peer.because_of = because_of.rank;
-  peer.cause_exit = because_of.exit_status;
+  peer.cause = cause_of_end.rank;
+  peer.cause_exit = cause_of_end.exit_status;
   if (state == PeerState::failed) peer.condition = peer.shown->condition.get();
   peer.gone_order = gone_.load(std::memory_order_relaxed) + 1;
   // Before the state: a thread that ends a wait because of it finds the record.
   const bool failed = state == PeerState::failed;
-  peer.shown->state.store(failed ? board::PathState::failed : board::PathState::left);
+  peer.shown->state.store(failed ? stats::PathState::failed : stats::PathState::left);
   peer.shown->condition.set("");
   peer.shown->health.store(
       static_cast<std::uint32_t>(failed ? PeerHealth::dead : PeerHealth::alive));
-  local_.recorder.control(failed ? board::Event::peer_failed : board::Event::peer_left, peer.rank,
-                          0, static_cast<std::uint64_t>(std::int64_t{because_of.rank}));
+  local_.recorder.control(failed ? stats::Event::peer_failed : stats::Event::peer_left, peer.rank,
+                          0, static_cast<std::uint64_t>(std::int64_t{cause_of_end.rank}));
   peer.state.store(state, std::memory_order_release);
   note_cause(peer);  // after the state: who sees that somebody failed sees who
   gone_.fetch_add(1, std::memory_order_release);
@@ -350,7 +350,7 @@ void Mesh::end(Peer& peer, PeerState state, const Cause& because_of) {
                       peer.address.pid, how_it_failed(peer));
   else
     local_.log->debug(Subsystem::path, "rank {} left", peer.rank);
-  if (local_.liveness != nullptr) local_.liveness->fate_known(peer.rank);
+  if (local_.liveness != nullptr) local_.liveness->peer_status_known(peer.rank);
   local_.ring();
 }
 
@@ -367,9 +367,9 @@ void Mesh::settle(std::span<const int> ranks) {
 
 void Mesh::note_cause(const Peer& peer) noexcept {
   int none = -1;
-  const bool of_itself = peer.because_of < 0;
+  const bool of_itself = peer.cause < 0;
   const int status = of_itself ? peer.exit_status : peer.cause_exit;
-  const int rank = of_itself ? peer.rank : peer.because_of;
+  const int rank = of_itself ? peer.rank : peer.cause;
   const bool failed = of_itself ? peer.state.load() == PeerState::failed : status < 0;
   if (this->peer(rank).settled) return;
   if (failed) {

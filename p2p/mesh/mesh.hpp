@@ -9,11 +9,11 @@
 #include <span>
 #include <vector>
 
-#include "p2p/address.hpp"
-#include "p2p/local_rank.hpp"
-#include "p2p/mesh/messages.hpp"
-#include "p2p/message.hpp"
-#include "p2p/peer.hpp"
+#include "p2p/mesh/mesh_messages.hpp"
+#include "p2p/mesh/peer.hpp"
+#include "p2p/transport/address/rank_address.hpp"
+#include "p2p/transport/control_message.hpp"
+#include "p2p/transport/local_rank.hpp"
 #include "weft/deadline.hpp"
 #include "weft/error.hpp"
 #include "weft/report.hpp"
@@ -22,8 +22,8 @@
 namespace weft::p2p {
 
 /// The all-to-all mesh. Order of use: address() for the bootstrap fence, connect() with
-/// everybody's, then messages and fates until leave(). Each peer is reached by the first fabric
-/// that can and may.
+/// everybody's, then messages and peer status until leave(). Each peer is reached by the first
+/// fabric that can and may.
 class Mesh final : private FabricEvents {
  public:
   using OnMessage = std::function<void(Peer&, std::span<const std::byte>)>;
@@ -72,17 +72,17 @@ class Mesh final : private FabricEvents {
   void check_ranks(std::span<const int> ranks, const char* operation) const;
   /// ok for a rank that lives; peer_failed or peer_left otherwise. A rank that left because another
   /// had failed is reported as that other's failure.
-  Status fate(int rank) const noexcept;
+  Status peer_status(int rank) const noexcept;
   /// Any thread: what ended an operation that the path to the rank broke off with `why`. A rank's
-  /// fate says more than its path, and is about to be known then.
-  Status broken_off(int rank, const Status& why) const noexcept;
+  /// peer_status says more than its path, and is about to be known then.
+  Status disconnected(int rank, const Status& why) const noexcept;
   /// peer_failed with the rank that failed first, of those that are not settled; ok while none has.
   Status first_failure() const noexcept;
   /// "perhaps because rank 1 ..." with the rank that failed first, or else called exit() with a
   /// status other than 0; empty while none has. For the hint of what may follow from that.
   std::string likely_cause() const;
   /// The first of `ranks` that has failed, else the first that has left, else ok.
-  Status fate(std::span<const int> ranks, Needed needed = Needed::always) const noexcept;
+  Status peer_status(std::span<const int> ranks, Needed needed = Needed::always) const noexcept;
 
   /// Progress thread: a message to a peer that is there; one that is gone gets none.
   template <typename Message>
@@ -98,7 +98,7 @@ class Mesh final : private FabricEvents {
   std::vector<PathReport> paths() const;
   /// " (it is stopped for 2.5 s)" for a rank that is slow or suspect, else nothing; for the text of
   /// a wait that ended without it.
-  std::string doubt(int rank) const;
+  std::string suspicion(int rank) const;
 
  private:
   // From the fabrics.
@@ -119,10 +119,10 @@ class Mesh final : private FabricEvents {
   void tell_cost(std::chrono::nanoseconds took) const;
   /// To the log, once: that there is no RDMA where it might be expected.
   void tell_fallback() const;
-  void say_goodbye(Peer& peer);
+  void send_close(Peer& peer);
   void on_ending(Peer& peer, std::span<const std::byte> bytes);
   void no_longer_idle(Peer& peer) noexcept;
-  void end(Peer& peer, PeerState state, const Cause& because_of = {});
+  void end(Peer& peer, PeerState state, const Cause& cause_of_end = {});
   /// Of this rank's end, if it comes now.
   Cause cause() const noexcept;
   Cause known(const Cause& cause) const noexcept;

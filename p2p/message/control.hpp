@@ -3,10 +3,10 @@
 
 #include <cstdint>
 
-#include "p2p/fabric.hpp"
-#include "p2p/message.hpp"
 #include "p2p/message/ring.hpp"
-#include "p2p/slot/messages.hpp"
+#include "p2p/slot/slot_messages.hpp"
+#include "p2p/transport/control_message.hpp"
+#include "p2p/transport/fabric.hpp"
 
 namespace weft::p2p::message {
 
@@ -22,7 +22,7 @@ struct RingWanted {
 struct RingGranted {
   static constexpr MessageType kType = MessageType::ring_granted;
   MessageType type = kType;
-  std::uint32_t signal = 0;  ///< what the receiver's channel calls the cells' words
+  std::uint32_t notification_id = 0;  ///< what the receiver's channel calls the cells' words
   MemoryRef ring;
   Geometry geometry;
 };

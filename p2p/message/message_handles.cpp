@@ -5,13 +5,13 @@ namespace weft {
 
 void MessageRequest::abandon() noexcept {
   if (state_->forked()) return;
-  const auto attending = state_->attend();
+  const auto owner = state_->acquire();
   state_->abandon(*std::exchange(operation_, nullptr));
 }
 bool MessageRequest::test() noexcept {
   if (operation_ == nullptr) return true;
   if (state_->forked()) return false;
-  const auto attending = state_->attend();
+  const auto owner = state_->acquire();
   return state_->test(*this);
 }
 Result<MessageInfo> MessageRequest::wait(Deadline deadline) noexcept {
@@ -20,27 +20,27 @@ Result<MessageInfo> MessageRequest::wait(Deadline deadline) noexcept {
     return info_;
   }
   if (state_->forked()) return state_->fork_refusal("wait");
-  const auto attending = state_->attend();
+  const auto owner = state_->acquire();
   return state_->wait(*this, deadline);
 }
 Status MessageRequest::cancel() noexcept {
   if (operation_ == nullptr) return status_;
   if (state_->forked()) return state_->fork_refusal("cancel");
-  const auto attending = state_->attend();
+  const auto owner = state_->acquire();
   return state_->cancel(*this);
 }
 
 Status Messages::send(int to, std::uint64_t tag, const Tensor& tensor, Deadline deadline) noexcept {
   if (state_->forked()) [[unlikely]]
     return state_->fork_refusal("send");
-  const auto attending = state_->attend();
+  const auto owner = state_->acquire();
   return state_->send(to, tag, tensor, deadline);
 }
 
 MessageRequest Messages::isend(int to, std::uint64_t tag, const Tensor& tensor) noexcept {
   if (state_->forked()) [[unlikely]]
     return state_->refused(state_->fork_refusal("send"));
-  const auto attending = state_->attend();
+  const auto owner = state_->acquire();
   return state_->isend(to, tag, tensor);
 }
 
@@ -48,14 +48,14 @@ Result<MessageInfo> Messages::recv(int from, Tag tag, const Tensor& into,
                                    Deadline deadline) noexcept {
   if (state_->forked()) [[unlikely]]
     return state_->fork_refusal("recv");
-  const auto attending = state_->attend();
+  const auto owner = state_->acquire();
   return state_->recv(from, tag, into, deadline);
 }
 
 MessageRequest Messages::irecv(int from, Tag tag, const Tensor& into) noexcept {
   if (state_->forked()) [[unlikely]]
     return state_->refused(state_->fork_refusal("recv"));
-  const auto attending = state_->attend();
+  const auto owner = state_->acquire();
   return state_->irecv(from, tag, into);
 }
 
@@ -72,26 +72,26 @@ Result<MessageInfo> Messages::sendrecv(int to, std::uint64_t tag, const Tensor& 
 
 Result<MessageInfo> Messages::probe(int from, Tag tag, Deadline deadline) noexcept {
   if (state_->forked()) return state_->fork_refusal("probe");
-  const auto attending = state_->attend();
+  const auto owner = state_->acquire();
   return state_->probe(from, tag, deadline);
 }
 
 std::optional<MessageInfo> Messages::iprobe(int from, Tag tag) noexcept {
   if (state_->forked()) return std::nullopt;
-  const auto attending = state_->attend();
+  const auto owner = state_->acquire();
   return state_->iprobe(from, tag);
 }
 
 Status Messages::wait_all(std::span<MessageRequest> requests, Deadline deadline) noexcept {
   if (state_->forked()) return state_->fork_refusal("wait_all");
-  const auto attending = state_->attend();
+  const auto owner = state_->acquire();
   return state_->wait_all(requests, deadline);
 }
 
 Result<std::size_t> Messages::wait_any(std::span<MessageRequest> requests,
                                        Deadline deadline) noexcept {
   if (state_->forked()) return state_->fork_refusal("wait_any");
-  const auto attending = state_->attend();
+  const auto owner = state_->acquire();
   return state_->wait_any(requests, deadline);
 }
 

@@ -22,7 +22,8 @@ void clear(p2p::Reading* reading) noexcept {
 
 }  // namespace
 
-void MessageState::accept(Incoming& ring, Arrived& arrived, MessageOperation& receive) noexcept {
+void MessageState::accept(IncomingRing& ring, Arrived& arrived,
+                          MessageOperation& receive) noexcept {
   receive.info = {ring.peer().rank, arrived.tag, arrived.bytes};
   if (is_at_hand(arrived, receive.tensor)) {
     const Result<MessageInfo> result = deliver(ring, arrived, receive.tensor);
@@ -62,7 +63,7 @@ void MessageState::read(MessageOperation& receive) noexcept {
   if (!outcome) return;
   const std::size_t bytes = receive.arrived->bytes;
   if (!outcome->ok())
-    return end_reading(receive, mesh_.broken_off(receive.ring->peer().rank, *outcome));
+    return end_reading(receive, mesh_.disconnected(receive.ring->peer().rank, *outcome));
   p2p::EdgeCounters& counters = receive.ring->counters();
   if (receive.reading->landing) {
     std::memcpy(receive.tensor.data(), receive.reading->landing.data(), bytes);
@@ -108,7 +109,7 @@ std::optional<Status> MessageState::start_reading(MessageOperation& receive) noe
 
 /// None: the sender has told of a new chunk before it offered, and that is on its way.
 std::optional<Result<p2p::RemoteMemory>> MessageState::find_offered(
-    Incoming& ring, const Arrived& arrived) noexcept {
+    IncomingRing& ring, const Arrived& arrived) noexcept {
   p2p::Peer& peer = ring.peer();
   const p2p::MemoryRef ref{arrived.offer.chunk, arrived.offer.offset, arrived.bytes};
   // A process that is gone has no memory of its own left, and its number may be another's.
@@ -127,7 +128,7 @@ void MessageState::end_reading(MessageOperation& receive, Status status) noexcep
   readings_.remove(receive);
   clear(receive.reading.get());
   receive.ring->acknowledge(*receive.arrived);
-  receive.ring->let_go(*receive.arrived);
+  receive.ring->release(*receive.arrived);
   receive.status = std::move(status);
   end(receive);
 }

@@ -17,7 +17,7 @@ Result<MessageInfo> MessageState::recv(int from, const Tag& tag, const Tensor& i
   // Nothing else is going on: the next message of that rank is the one, or none is yet.
   if (from >= 0 && from < local_.size && posted_.empty() && busy_.empty() && into.dense())
       [[likely]] {
-    Incoming* const ring = incoming_at(from);
+    IncomingRing* const ring = incoming_at(from);
     if (ring != nullptr && !ring->keeps()) [[likely]] {
       if (!ring->ready()) deadline = resolve(deadline);
       const WaitEnd end = local_.waiter.wait([ring] { return ring->ready(); },
@@ -56,8 +56,8 @@ Result<MessageInfo> MessageState::recv_in_turn(int from, const Tag& tag, const T
   return result;
 }
 
-Result<MessageInfo> MessageState::recv_offered(Incoming& ring, Arrived& arrived, const Tensor& into,
-                                               Deadline deadline) noexcept {
+Result<MessageInfo> MessageState::recv_offered(IncomingRing& ring, Arrived& arrived,
+                                               const Tensor& into, Deadline deadline) noexcept {
   arrived.order = ++kept_order_;
   try {
     MessageOperation& operation = take_operation(ring.peer().rank, Tag(arrived.tag), into);
@@ -111,7 +111,7 @@ MessageRequest MessageState::irecv(int from, const Tag& tag, const Tensor& into)
   return request;
 }
 
-bool MessageState::take(Incoming& ring) noexcept {
+bool MessageState::take(IncomingRing& ring) noexcept {
   Arrived* const arrived = ring.take();
   const int from = ring.peer().rank;
   if (arrived == nullptr) [[unlikely]] {
@@ -131,11 +131,11 @@ bool MessageState::take(Incoming& ring) noexcept {
 
 MessageState::Found MessageState::find_kept(int from, const Tag& tag) const noexcept {
   if (from != kAnySource) {
-    Incoming* const ring = incoming_at(from);
+    IncomingRing* const ring = incoming_at(from);
     return {ring, ring == nullptr ? nullptr : ring->find(tag)};
   }
   Found first;
-  for (Incoming* ring = rings_.load(std::memory_order_acquire); ring != nullptr;
+  for (IncomingRing* ring = rings_.load(std::memory_order_acquire); ring != nullptr;
        ring = ring->next) {
     Arrived* const arrived = ring->find(tag);
     if (arrived != nullptr && (first.arrived == nullptr || arrived->order < first.arrived->order))
@@ -144,7 +144,7 @@ MessageState::Found MessageState::find_kept(int from, const Tag& tag) const noex
   return first;
 }
 
-Result<MessageInfo> MessageState::deliver(Incoming& ring, Arrived& arrived,
+Result<MessageInfo> MessageState::deliver(IncomingRing& ring, Arrived& arrived,
                                           const Tensor& into) noexcept {
   const MessageInfo info{ring.peer().rank, arrived.tag, arrived.bytes};
   if (arrived.bytes > into.bytes()) [[unlikely]]
@@ -153,7 +153,7 @@ Result<MessageInfo> MessageState::deliver(Incoming& ring, Arrived& arrived,
   return info;
 }
 
-Result<MessageInfo> MessageState::too_large(Incoming& ring, Arrived& arrived,
+Result<MessageInfo> MessageState::too_large(IncomingRing& ring, Arrived& arrived,
                                             const Tensor& into) noexcept {
   const int from = ring.peer().rank;
   Status status =
@@ -163,22 +163,22 @@ Result<MessageInfo> MessageState::too_large(Incoming& ring, Arrived& arrived,
                           source_text(from), arrived.bytes, arrived.tag, into.text(), into.bytes()),
               "probe() tells the size of the next message");
   if (arrived.data == nullptr) ring.acknowledge(arrived);
-  ring.let_go(arrived);
+  ring.release(arrived);
   return status;
 }
 
 Status MessageState::no_more_from(int from) noexcept {
   if (from != kAnySource) {
-    Incoming* const ring = incoming_at(from);
-    Status fate = gone("recv", from);
+    IncomingRing* const ring = incoming_at(from);
+    Status peer_status = gone("recv", from);
     if (ring != nullptr)
       while (ring->ready() && !ring->spoilt() && take(*ring)) {
       }
-    if (fate.ok() && ring != nullptr && ring->spoilt())
+    if (peer_status.ok() && ring != nullptr && ring->spoilt())
       return failure(Code::system, "recv", from,
                      fmt::format("what {} sent makes no sense", source_text(from)),
                      "this is a defect of weft: please report it with WEFT_LOG=debug");
-    return fate;
+    return peer_status;
   }
   Status last;
   for (int rank = 0; rank < local_.size; ++rank) {
@@ -188,8 +188,8 @@ Status MessageState::no_more_from(int from) noexcept {
   }
   // What this rank has sent to itself may still be on its way.
   (void)no_more_from(local_.rank);
-  const Outgoing* const to_self = outgoing_at(local_.rank);
-  const Incoming* const from_self = incoming_at(local_.rank);
+  const OutgoingRing* const to_self = outgoing_at(local_.rank);
+  const IncomingRing* const from_self = incoming_at(local_.rank);
   if (to_self != nullptr &&
       (to_self->is_busy() || (from_self != nullptr && to_self->sent() != from_self->taken())))
     return {};
@@ -226,13 +226,13 @@ Result<MessageInfo> MessageState::probe(int from, const Tag& tag, Deadline deadl
   if (end == WaitEnd::ready) return none;
   return failure(Code::timeout, "probe", from,
                  fmt::format("nothing came from {} (tag {}, bits {:#x}){}", source_text(from),
-                             tag.value, tag.mask, doubt(from)),
+                             tag.value, tag.mask, suspicion(from)),
                  "does it send with this tag? a longer deadline: WEFT_TIMEOUT");
 }
 
 std::optional<MessageInfo> MessageState::iprobe(int from, const Tag& tag) noexcept {
   if (!check("probe", from == kAnySource ? local_.rank : from, {}).ok()) return std::nullopt;
-  local_.waiter.look_and_move();
+  local_.waiter.poll_and_progress();
   progress();
   const Found found = find_kept(from, tag);
   if (found.arrived == nullptr) return std::nullopt;
@@ -244,7 +244,7 @@ void MessageState::on_message(p2p::Peer& peer, std::span<const std::byte> bytes)
   p2p::MessageType type{};
   std::memcpy(&type, bytes.data(), sizeof type);
   if (type == p2p::MessageType::ring_wanted) return on_ring_wanted(peer, bytes);
-  p2p::message::Outgoing* const ring = outgoing_at(peer.rank);
+  p2p::message::OutgoingRing* const ring = outgoing_at(peer.rank);
   if (ring == nullptr) return;
   if (const auto granted = p2p::parse<RingGranted>(bytes)) ring->granted(*granted);
   if (const auto refused = p2p::parse<RingRefused>(bytes)) ring->refused(*refused);
@@ -257,14 +257,14 @@ void MessageState::on_ring_wanted(p2p::Peer& peer, std::span<const std::byte> by
   if (!wanted || incoming_at(peer.rank) != nullptr) return;  // one that keeps to no rule
   try {
     auto made =
-        std::make_unique<p2p::message::Incoming>(local_, peer, Geometry::for_job(local_.size));
+        std::make_unique<p2p::message::IncomingRing>(local_, peer, Geometry::for_job(local_.size));
     if (!mesh_.share(peer, made->chunk()))
       throw Error(ErrorDetail{
           .code = Code::exhausted,
           .message = fmt::format("rank {} can't let this rank reach its memory", local_.rank)});
     RingGranted granted;
     made->grant(*wanted, granted);
-    p2p::message::Incoming* const ring = made.get();
+    p2p::message::IncomingRing* const ring = made.get();
     {
       const std::lock_guard lock(report_mutex_);
       incoming_.push_back(std::move(made));

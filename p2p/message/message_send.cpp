@@ -39,10 +39,10 @@ Status MessageState::send(int to, std::uint64_t tag, const Tensor& tensor,
 MessageRequest MessageState::isend(int to, std::uint64_t tag, const Tensor& tensor) noexcept {
   const bool fits = tensor.dense() && tensor.bytes() <= Geometry::kLongPayload;
   if (to >= 0 && to < local_.size && fits) [[likely]] {
-    Outgoing* const outgoing = outgoing_at(to);
+    OutgoingRing* const outgoing = outgoing_at(to);
     if (outgoing != nullptr && outgoing->is_open() && !outgoing->peer().gone() &&
         !stopped_.load(std::memory_order_relaxed) &&
-        outgoing->send(tag, tensor.data(), tensor.bytes()) == Outgoing::Sent::yes) [[likely]] {
+        outgoing->send(tag, tensor.data(), tensor.bytes()) == OutgoingRing::Sent::yes) [[likely]] {
       MessageRequest request;
       request.info_ = {local_.rank, tag, tensor.bytes()};
       return request;
@@ -62,7 +62,7 @@ MessageRequest MessageState::start_send(int to, std::uint64_t tag, const Tensor&
   request.status_ = gone("send", to);
   if (!request.status_.ok()) return request;
   try {
-    Outgoing& ring = outgoing(to);
+    OutgoingRing& ring = outgoing(to);
     if (!ring.listed) {
       busy_.push_back(&ring);
       ring.listed = true;
@@ -86,10 +86,10 @@ MessageRequest MessageState::start_send(int to, std::uint64_t tag, const Tensor&
   return request;
 }
 
-MessageState::Outgoing& MessageState::outgoing(int to) {
-  if (Outgoing* const there = outgoing_at(to)) return *there;
-  auto made = std::make_unique<Outgoing>(local_, mesh_, mesh_.peer(to));
-  Outgoing& ring = *made;
+MessageState::OutgoingRing& MessageState::outgoing(int to) {
+  if (OutgoingRing* const there = outgoing_at(to)) return *there;
+  auto made = std::make_unique<OutgoingRing>(local_, mesh_, mesh_.peer(to));
+  OutgoingRing& ring = *made;
   // First the place, since the progress thread looks there when the answer comes.
   outgoing_at_[static_cast<std::size_t>(to)].store(&ring, std::memory_order_release);
   {
@@ -104,7 +104,7 @@ void MessageState::flush() noexcept {
   const auto ended = [this](MessageOperation& operation) { end(operation); };
   held_up_ = false;
   for (std::size_t i = 0; i < busy_.size();) {
-    Outgoing& ring = *busy_[i];
+    OutgoingRing& ring = *busy_[i];
     if (ring.awaits_ring()) local_.progress.help();
     if (ring.peer().gone())
       ring.fail(gone("send", ring.peer().rank), ended);

@@ -25,21 +25,21 @@ constexpr int kMostRounds = 256;
 MessageState::MessageState(p2p::LocalRank& local, p2p::Mesh& mesh)
     : local_(local),
       mesh_(mesh),
-      outgoing_at_(new std::atomic<Outgoing*>[static_cast<std::size_t>(local.size)] {}),
-      incoming_at_(new std::atomic<Incoming*>[static_cast<std::size_t>(local.size)] {}),
+      outgoing_at_(new std::atomic<OutgoingRing*>[static_cast<std::size_t>(local.size)] {}),
+      incoming_at_(new std::atomic<IncomingRing*>[static_cast<std::size_t>(local.size)] {}),
       posted_(local.size) {
-  local.waiter.unattended().admit(*this);
+  local.waiter.progress_registry().admit(*this);
 }
 
 MessageState::~MessageState() {
-  local_.waiter.unattended().attend(*this);
-  local_.waiter.unattended().dismiss(*this);
+  local_.waiter.progress_registry().acquire(*this);
+  local_.waiter.progress_registry().dismiss(*this);
   while (MessageOperation* const receive = readings_.first()) put_back(*receive);
-  const auto landed = [this] {
+  const auto completed = [this] {
     return std::all_of(outgoing_.begin(), outgoing_.end(),
-                       [](const auto& outgoing) { return outgoing->has_landed(); });
+                       [](const auto& outgoing) { return outgoing->has_completed(); });
   };
-  if (!landed() && !local_.waiter.wait_alone(landed, kLanding))
+  if (!completed() && !local_.waiter.wait_alone(completed, kLanding))
     for (auto& outgoing : outgoing_) (void)outgoing.release();  // nobody may free what is read
 }
 
@@ -55,9 +55,9 @@ Status MessageState::failure(Code code, const char* operation, int peer, std::st
 }
 
 Status MessageState::gone(const char* operation, int peer) const noexcept {
-  const Status fate = mesh_.fate(peer);
-  if (fate.ok()) return fate;
-  ErrorDetail detail = fate.detail();
+  const Status peer_status = mesh_.peer_status(peer);
+  if (peer_status.ok()) return peer_status;
+  ErrorDetail detail = peer_status.detail();
   detail.operation = operation;
   return Status(std::move(detail));
 }
@@ -75,16 +75,17 @@ Status MessageState::check(const char* operation, int rank, const Tensor& tensor
   return {};
 }
 
-p2p::Left MessageState::move(p2p::Pace pace) noexcept {
+p2p::ProgressResult MessageState::progress(bool may_block) noexcept {
   // By shared memory a message is copied as it is taken, which takes a while where it is large.
-  if (pace == p2p::Pace::patiently) {
+  if (may_block) {
     progress();
   } else {
     if (!busy_.empty()) flush();
     if (!readings_.empty()) go_on_reading();
   }
-  if (!busy()) return p2p::Left::nothing;
-  return held_up_ || awaits_chunk_ ? p2p::Left::silent : p2p::Left::rings;
+  if (!busy()) return p2p::ProgressResult::done;
+  return held_up_ || awaits_chunk_ ? p2p::ProgressResult::needs_poll
+                                   : p2p::ProgressResult::notified;
 }
 
 void MessageState::progress() noexcept {
@@ -99,14 +100,14 @@ void MessageState::progress() noexcept {
 /// One message of each ring, again and again: whoever sends most is not to come before the others,
 /// and one that never stops is not to keep this rank here.
 void MessageState::take_in_turn() noexcept {
-  Incoming* const newest = rings_.load(std::memory_order_acquire);
+  IncomingRing* const newest = rings_.load(std::memory_order_acquire);
   if (newest == nullptr) return;
-  Incoming* const start = next_ring_ != nullptr ? next_ring_ : newest;
+  IncomingRing* const start = next_ring_ != nullptr ? next_ring_ : newest;
   next_ring_ = start->next;
   bool took = true;
   for (int i = 0; took && i < kMostRounds; ++i) {
     took = false;
-    Incoming* ring = start;
+    IncomingRing* ring = start;
     do {
       took = (ring->ready() && take(*ring)) || took;
       ring = ring->next != nullptr ? ring->next : newest;
@@ -169,7 +170,7 @@ Result<MessageInfo> MessageState::finish(MessageOperation& operation) noexcept {
 bool MessageState::test(const MessageRequest& request) noexcept {
   const MessageOperation* const operation = request.operation_;
   if (operation == nullptr || operation->stage == Stage::ended) return true;
-  local_.waiter.look_and_move();
+  local_.waiter.poll_and_progress();
   progress();
   return operation->stage == Stage::ended;
 }
@@ -234,8 +235,8 @@ std::string MessageState::source_text(int from) const {
   return fmt::format("rank {} (host {})", from, mesh_.peer(from).host());
 }
 
-std::string MessageState::doubt(int from) const {
-  return from == kAnySource ? std::string() : mesh_.doubt(from);
+std::string MessageState::suspicion(int from) const {
+  return from == kAnySource ? std::string() : mesh_.suspicion(from);
 }
 
 Status MessageState::late(const MessageOperation& operation) const noexcept {
@@ -246,27 +247,27 @@ Status MessageState::late(const MessageOperation& operation) const noexcept {
           Code::timeout, "recv", operation.info.source,
           fmt::format("{} has not answered: its message of {} bytes (tag {}) is being read{}",
                       source_text(operation.info.source), operation.info.bytes, operation.info.tag,
-                      doubt(operation.info.source)),
+                      suspicion(operation.info.source)),
           "is its process stopped, or its host gone? a longer deadline: WEFT_TIMEOUT");
     case Stage::offered:
       return failure(Code::timeout, "send", peer,
                      fmt::format("{} has not received it (tag {}){}", source_text(peer),
-                                 operation.tag.value, doubt(peer)),
+                                 operation.tag.value, suspicion(peer)),
                      "does it receive from this rank, with this tag? the tensor stays lent");
     case Stage::queued:
       return failure(Code::timeout, "send", peer,
                      outgoing_at(peer)->awaits_ring()
                          ? fmt::format("{} has not answered the first message{}", source_text(peer),
-                                       doubt(peer))
+                                       suspicion(peer))
                          : fmt::format("{} has not received earlier messages of this rank: there "
                                        "is no room for more (tag {}){}",
-                                       source_text(peer), operation.tag.value, doubt(peer)),
+                                       source_text(peer), operation.tag.value, suspicion(peer)),
                      "does it receive from this rank, and in the order of the sends?");
     default:
       return failure(
           Code::timeout, "recv", peer,
           fmt::format("nothing came from {} that the receive takes (tag {}, bits {:#x}){}",
-                      source_text(peer), operation.tag.value, operation.tag.mask, doubt(peer)),
+                      source_text(peer), operation.tag.value, operation.tag.mask, suspicion(peer)),
           "does it send with this tag? a longer deadline: WEFT_TIMEOUT");
   }
 }

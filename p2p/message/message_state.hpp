@@ -11,26 +11,28 @@
 #include <string>
 #include <vector>
 
-#include "p2p/local_rank.hpp"
 #include "p2p/mesh/mesh.hpp"
-#include "p2p/message/incoming.hpp"
-#include "p2p/message/outgoing.hpp"
+#include "p2p/message/incoming_ring.hpp"
+#include "p2p/message/outgoing_ring.hpp"
 #include "p2p/message/posted.hpp"
-#include "p2p/progress/unattended.hpp"
+#include "p2p/progress/progress_registry.hpp"
+#include "p2p/transport/local_rank.hpp"
 #include "weft/message.hpp"
 
 namespace weft::detail {
 
-class MessageState final : public p2p::Ongoing {
+class MessageState final : public p2p::Progressable {
  public:
-  static constexpr bool kKeepsPlace = true;
+  static constexpr bool kKeepsSlot = true;
 
   MessageState(p2p::LocalRank& local, p2p::Mesh& mesh);
   /// Progress has stopped. Waits until no put is under way.
   ~MessageState();
 
   // One application thread at a time, which attends to it meanwhile.
-  p2p::Attending<MessageState> attend() noexcept { return {local_.waiter.unattended(), *this}; }
+  p2p::ScopedOwner<MessageState> acquire() noexcept {
+    return {local_.waiter.progress_registry(), *this};
+  }
   Status send(int to, std::uint64_t tag, const Tensor& tensor, Deadline deadline) noexcept;
   MessageRequest isend(int to, std::uint64_t tag, const Tensor& tensor) noexcept;
   Result<MessageInfo> recv(int from, const Tag& tag, const Tensor& into,
@@ -64,7 +66,7 @@ class MessageState final : public p2p::Ongoing {
   }
 
   // Any thread that waits, while the application's thread is in none of the calls above.
-  p2p::Left move(p2p::Pace pace) noexcept override;
+  p2p::ProgressResult progress(bool may_block) noexcept override;
   bool busy() const noexcept { return !busy_.empty() || !posted_.empty() || !readings_.empty(); }
 
   // The progress thread.
@@ -74,46 +76,46 @@ class MessageState final : public p2p::Ongoing {
   void on_message(p2p::Peer& peer, std::span<const std::byte> bytes);
 
  private:
-  using Incoming = p2p::message::Incoming;
-  using Outgoing = p2p::message::Outgoing;
+  using IncomingRing = p2p::message::IncomingRing;
+  using OutgoingRing = p2p::message::OutgoingRing;
   using Arrived = p2p::message::Arrived;
   struct Found {
-    Incoming* ring = nullptr;
+    IncomingRing* ring = nullptr;
     Arrived* arrived = nullptr;
   };
 
   // Sending (message_send.cpp).
-  Outgoing* outgoing_at(int rank) const noexcept {
+  OutgoingRing* outgoing_at(int rank) const noexcept {
     return outgoing_at_[static_cast<std::size_t>(rank)].load(std::memory_order_acquire);
   }
   MessageRequest start_send(int to, std::uint64_t tag, const Tensor& tensor) noexcept;
-  Outgoing& outgoing(int to);
+  OutgoingRing& outgoing(int to);
   void flush() noexcept;
 
   // Receiving (message_receive.cpp).
-  Incoming* incoming_at(int rank) const noexcept {
+  IncomingRing* incoming_at(int rank) const noexcept {
     return incoming_at_[static_cast<std::size_t>(rank)].load(std::memory_order_acquire);
   }
   Result<MessageInfo> recv_in_turn(int from, const Tag& tag, const Tensor& into,
                                    Deadline deadline) noexcept;
-  bool take(Incoming& ring) noexcept;
+  bool take(IncomingRing& ring) noexcept;
   Found find_kept(int from, const Tag& tag) const noexcept;
   /// Whether a receive ends with the message at once: it lies here, or is too large.
   static bool is_at_hand(const Arrived& arrived, const Tensor& into) noexcept {
     return arrived.data != nullptr || arrived.bytes > into.bytes();
   }
-  Result<MessageInfo> deliver(Incoming& ring, Arrived& arrived, const Tensor& into) noexcept;
-  Result<MessageInfo> too_large(Incoming& ring, Arrived& arrived, const Tensor& into) noexcept;
-  Result<MessageInfo> recv_offered(Incoming& ring, Arrived& arrived, const Tensor& into,
+  Result<MessageInfo> deliver(IncomingRing& ring, Arrived& arrived, const Tensor& into) noexcept;
+  Result<MessageInfo> too_large(IncomingRing& ring, Arrived& arrived, const Tensor& into) noexcept;
+  Result<MessageInfo> recv_offered(IncomingRing& ring, Arrived& arrived, const Tensor& into,
                                    Deadline deadline) noexcept;
 
   // Messages that are read from where they lie (message_reading.cpp).
   /// The message is the receive's.
-  void accept(Incoming& ring, Arrived& arrived, MessageOperation& receive) noexcept;
+  void accept(IncomingRing& ring, Arrived& arrived, MessageOperation& receive) noexcept;
   void go_on_reading() noexcept;
   void read(MessageOperation& receive) noexcept;
   std::optional<Status> start_reading(MessageOperation& receive) noexcept;
-  std::optional<Result<p2p::RemoteMemory>> find_offered(Incoming& ring,
+  std::optional<Result<p2p::RemoteMemory>> find_offered(IncomingRing& ring,
                                                         const Arrived& arrived) noexcept;
   void end_reading(MessageOperation& receive, Status status) noexcept;
   /// The receive takes nothing; the message is again the next of its ring.
@@ -139,33 +141,33 @@ class MessageState final : public p2p::Ongoing {
   Status late(const MessageOperation& operation) const noexcept;
   std::string source_text(int from) const;
   /// Mesh::doubt; nothing for any source.
-  std::string doubt(int from) const;
+  std::string suspicion(int from) const;
   Status failure(Code code, const char* operation, int peer, std::string message,
                  std::string hint) const noexcept;
   Status gone(const char* operation, int peer) const noexcept;
 
   p2p::LocalRank& local_;
   p2p::Mesh& mesh_;
-  std::unique_ptr<std::atomic<Outgoing*>[]> outgoing_at_;  ///< by rank
-  std::unique_ptr<std::atomic<Incoming*>[]> incoming_at_;
-  std::atomic<Incoming*> rings_{nullptr};  ///< those there are
+  std::unique_ptr<std::atomic<OutgoingRing*>[]> outgoing_at_;  ///< by rank
+  std::unique_ptr<std::atomic<IncomingRing*>[]> incoming_at_;
+  std::atomic<IncomingRing*> rings_{nullptr};  ///< those there are
   std::atomic<bool> stopped_{false};
 
-  std::vector<std::unique_ptr<Outgoing>> outgoing_;
-  std::vector<Outgoing*> busy_;  ///< have something queued, or offered
-  bool held_up_ = false;         ///< one of them, by what nobody rings for
+  std::vector<std::unique_ptr<OutgoingRing>> outgoing_;
+  std::vector<OutgoingRing*> busy_;  ///< have something queued, or offered
+  bool held_up_ = false;             ///< one of them, by what nobody rings for
   p2p::message::PostedTable posted_;
   p2p::message::OperationList readings_;
-  bool awaits_chunk_ = false;      ///< one of them, of which nobody rings
-  Incoming* next_ring_ = nullptr;  ///< the first to be looked at
-  std::size_t next_any_ = 0;       ///< the same of wait_any()'s requests
+  bool awaits_chunk_ = false;          ///< one of them, of which nobody rings
+  IncomingRing* next_ring_ = nullptr;  ///< the first to be looked at
+  std::size_t next_any_ = 0;           ///< the same of wait_any()'s requests
   std::uint64_t kept_order_ = 0;
   std::uint32_t gone_seen_ = 0;
   std::deque<MessageOperation> operations_;
   p2p::message::OperationList free_;
 
   mutable std::mutex report_mutex_;  ///< guards growth of the two owners against report()
-  std::vector<std::unique_ptr<Incoming>> incoming_;  ///< the progress thread's
+  std::vector<std::unique_ptr<IncomingRing>> incoming_;  ///< the progress thread's
 };
 
 }  // namespace weft::detail

@@ -5,13 +5,13 @@
 #include <cstdint>
 #include <memory>
 
-#include "p2p/arena/arena.hpp"
-#include "p2p/reading.hpp"
+#include "p2p/memory/arena.hpp"
+#include "p2p/transport/reading.hpp"
 #include "weft/message.hpp"
 
 namespace weft::p2p::message {
 struct Arrived;
-class Incoming;
+class IncomingRing;
 }  // namespace weft::p2p::message
 
 namespace weft::detail {
@@ -38,7 +38,7 @@ struct MessageOperation {
   MessageInfo info{};
   Status status{};
   // A receive that is reading.
-  p2p::message::Incoming* ring = nullptr;
+  p2p::message::IncomingRing* ring = nullptr;
   p2p::message::Arrived* arrived = nullptr;
   std::unique_ptr<p2p::Reading> reading{};
   bool started = false;

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "p2p/fabric.hpp"
+#include "p2p/transport/fabric.hpp"
 
 namespace weft::p2p::message {
 

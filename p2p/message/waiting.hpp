@@ -14,15 +14,15 @@ p2p::WaitEnd MessageState::wait_until(const Ready& ready, Deadline deadline) noe
   constexpr std::chrono::microseconds kLook{200};
   const Deadline until = deadline.resolve(local_.waiter.default_timeout());
   for (;;) {
-    const bool look_soon = held_up_ || awaits_chunk_;
+    const bool schedule_poll = held_up_ || awaits_chunk_;
     const Deadline step =
-        look_soon ? Deadline::at(std::min(until.when(), Clock::now() + kLook)) : until;
+        schedule_poll ? Deadline::at(std::min(until.when(), Clock::now() + kLook)) : until;
     const p2p::WaitEnd end = local_.waiter.wait(
         [&] {
           progress();
           return ready();
         },
-        [&] { return (held_up_ || awaits_chunk_) && !look_soon; }, step);
+        [&] { return (held_up_ || awaits_chunk_) && !schedule_poll; }, step);
     if (end == p2p::WaitEnd::ready || until.passed()) return end;
   }
 }

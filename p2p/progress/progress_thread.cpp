@@ -105,7 +105,7 @@ void ProgressThread::guard(const Act& act) noexcept {
   }
 }
 
-void ProgressThread::look() noexcept {
+void ProgressThread::check_tasks() noexcept {
   if (before_sleep_) guard(before_sleep_);
 }
 
@@ -121,7 +121,7 @@ void ProgressThread::run(const std::function<void()>& task) {
   const std::lock_guard turn(turn_);
   run_tasks();
   task();
-  look();  // the thread may sleep already
+  check_tasks();  // the thread may sleep already
 }
 
 void ProgressThread::help() noexcept {
@@ -134,7 +134,7 @@ void ProgressThread::help() noexcept {
     if (count > 0) {
       handle(events, count);
       run_tasks();
-      look();
+      check_tasks();
       return;
     }
   }
@@ -207,7 +207,7 @@ void ProgressThread::loop() {
     {
       const std::lock_guard turn(turn_);
       busy = run_tasks();
-      if (!busy) look();
+      if (!busy) check_tasks();
     }
     const int count =
         ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), busy ? 0 : -1);

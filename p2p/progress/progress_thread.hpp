@@ -37,7 +37,9 @@ class ProgressThread final : public Progress {
   void run(const std::function<void()>& task) override;
   void help() noexcept override;
   void turn_soon() noexcept override;
-  void before_sleep(std::function<void()> look) override { before_sleep_ = std::move(look); }
+  void before_sleep(std::function<void()> check_tasks) override {
+    before_sleep_ = std::move(check_tasks);
+  }
   /// Before start: told of what a task or handler threw, or that one could not be kept. What waits
   /// for it ends at its deadline.
   void on_failure(std::function<void(const char* what)> report) { report_ = std::move(report); }
@@ -56,7 +58,7 @@ class ProgressThread final : public Progress {
   // Whoever has the turn.
   bool run_tasks();
   void handle(const Events& events, int count) noexcept;
-  void look() noexcept;
+  void check_tasks() noexcept;
   template <typename Act>
   void guard(const Act& act) noexcept;
   void wake() noexcept;

@@ -9,10 +9,10 @@
 #include <cstdint>
 #include <optional>
 
-#include "base/board/waits.hpp"
 #include "base/os/asymmetric_barrier.hpp"
+#include "base/stats/waits.hpp"
 #include "p2p/progress/doorbell.hpp"
-#include "p2p/progress/unattended.hpp"
+#include "p2p/progress/progress_registry.hpp"
 #include "weft/deadline.hpp"
 
 namespace weft::p2p {
@@ -68,20 +68,20 @@ class Poller {
   /// A waiting thread looks, if nobody else does. Whether anything came, or could go.
   virtual bool poll() noexcept = 0;
   /// The same for one that does not go on waiting.
-  virtual void look() noexcept = 0;
+  virtual void poll_once() noexcept = 0;
   /// The caller is about to sleep: from now on what arrives rings the bell by itself.
   virtual void arm() noexcept = 0;
 };
 
 /// For a wait that has nothing to say of itself.
 struct AboutNothing {
-  board::WaitAbout operator()() const noexcept { return {}; }
+  stats::WaitAbout operator()() const noexcept { return {}; }
 };
 
 /// Waits until `ready()`, or `broken()` says that it can't come any more, or the deadline.
 /// `ready` is looked at once more after `broken`, so that what came before the break is not lost.
-/// Both must be cheap; `ready` must have acquire semantics. Meanwhile what is unattended is moved,
-/// so a thread that waits must hold no lock. Any number of threads.
+/// Both must be cheap; `ready` must have acquire semantics. Meanwhile registered operations are
+/// progressed, so a thread that waits must hold no lock. Any number of threads.
 class Waiter {
  public:
   Waiter(Doorbell& bell, WaitPolicy policy, std::chrono::nanoseconds default_timeout,
@@ -90,7 +90,7 @@ class Waiter {
         policy_(policy),
         default_timeout_(default_timeout),
         sleeper_(sleeper),
-        unattended_(bell) {}
+        progress_registry_(bell) {}
 
   std::chrono::nanoseconds default_timeout() const noexcept { return default_timeout_; }
   /// Before any other thread waits.
@@ -104,9 +104,9 @@ class Waiter {
     patient_ = patient_ || patient;
   }
   /// What every wait moves.
-  Unattended& unattended() noexcept { return unattended_; }
+  ProgressRegistry& progress_registry() noexcept { return progress_registry_; }
   /// Where waits that sleep are shown. Before any other thread waits.
-  void show_on(board::Waits* waits) noexcept { waits_ = waits; }
+  void show_on(stats::Waits* waits) noexcept { waits_ = waits; }
   /// Whether anything came, or could go.
   bool poll() const noexcept {
     bool moved = false;
@@ -115,15 +115,15 @@ class Waiter {
     return moved;
   }
   /// For who looks without waiting.
-  void look() const noexcept {
+  void poll_once() const noexcept {
     if (poller_ != nullptr) [[unlikely]]
-      both([](Poller& poller) { poller.look(); });
+      both([](Poller& poller) { poller.poll_once(); });
   }
-  /// The same for the application's threads, which move what is unattended, too, as far as that
-  /// goes without a wait.
-  void look_and_move() const noexcept {
-    look();
-    unattended_.move(Pace::promptly);
+  /// The same for the application's threads, which progress registered operations, too, as far as
+  /// that goes without a wait.
+  void poll_and_progress() const noexcept {
+    poll_once();
+    progress_registry_.progress(false);
   }
   /// Waits where nothing wakes a sleeper any more: the rank's progress has stopped.
   template <typename Ready>
@@ -135,7 +135,7 @@ class Waiter {
         sleeper_->sleep(until);
       else
         sched_yield();
-      look();
+      poll_once();
     }
     return true;
   }
@@ -153,7 +153,7 @@ class Waiter {
     if (policy_.spin.count() == 0) return false;
     for (int i = 0; i < kHardPolls; ++i) {
       poll();
-      unattended_.move(Pace::patiently);
+      progress_registry_.progress(true);
       if (ready()) return true;
       if (i % kPollsPerClock == 0 && Clock::now() >= until) return false;
     }
@@ -166,7 +166,7 @@ class Waiter {
     if (ready()) return WaitEnd::ready;
     const auto until = deadline.resolve(default_timeout_).when();
     if (!deadline.is_default() && sleeper_ == nullptr && Clock::now() >= until)
-      return look_once(ready, broken);
+      return check_once(ready, broken);
     if (comes_at_once(ready, until)) return WaitEnd::ready;
     return wait_on(ready, broken, until, about);
   }
@@ -182,10 +182,10 @@ class Waiter {
   static constexpr int kHardPolls = 512;
   static constexpr int kPollsPerClock = 64;
 
-  /// One sleep on the board, from when it is seen to last.
+  /// One sleep on the stats segment, from when it is seen to last.
   class Shown {
    public:
-    Shown(board::Waits* waits, Clock::time_point since) noexcept : waits_(waits), since_(since) {}
+    Shown(stats::Waits* waits, Clock::time_point since) noexcept : waits_(waits), since_(since) {}
     Shown(const Shown&) = delete;
     Shown& operator=(const Shown&) = delete;
     ~Shown() {
@@ -200,11 +200,11 @@ class Waiter {
     }
 
    private:
-    board::Waits* const waits_;
+    stats::Waits* const waits_;
     const Clock::time_point since_;
     bool slept_ = false;
-    board::WaitAbout about_;
-    board::WaitEntry* entry_ = nullptr;
+    stats::WaitAbout about_;
+    stats::WaitEntry* entry_ = nullptr;
   };
 
   template <typename Ready, typename Broken, typename About>
@@ -220,9 +220,9 @@ class Waiter {
 
   /// A wait whose deadline was past when it began.
   template <typename Ready, typename Broken>
-  WaitEnd look_once(const Ready& ready, const Broken& broken) const noexcept {
+  WaitEnd check_once(const Ready& ready, const Broken& broken) const noexcept {
     (void)poll();
-    unattended_.move(Pace::patiently);
+    progress_registry_.progress(true);
     if (ready()) return WaitEnd::ready;
     if (broken()) return ready() ? WaitEnd::ready : WaitEnd::broken;
     return WaitEnd::timeout;
@@ -241,7 +241,7 @@ class Waiter {
       if (now >= yields_from) sched_yield();
       for (int i = 0; i < kPollsPerClock; ++i) {
         moved = poll() || moved;
-        unattended_.move(Pace::patiently);
+        progress_registry_.progress(true);
         if (ready()) return WaitEnd::ready;
         relax();
       }
@@ -252,7 +252,7 @@ class Waiter {
     }
     for (int i = 0; i < policy_.yields && (i == 0 || Clock::now() < until); ++i) {
       (void)poll();
-      unattended_.move(Pace::patiently);
+      progress_registry_.progress(true);
       if (ready()) return WaitEnd::ready;
       sched_yield();
     }
@@ -285,10 +285,10 @@ class Waiter {
     }
   }
 
-  /// Moves what is unattended; whether something may happen for this rank without a ring.
+  /// Progresses registered operations; whether something may happen for this rank without a ring.
   bool is_silent() const noexcept {
-    const Left left = unattended_.move(Pace::patiently);
-    return left == Left::silent || has_silent();
+    const ProgressResult left = progress_registry_.progress(true);
+    return left == ProgressResult::needs_poll || has_silent();
   }
 
   /// Until the bell rings, or about so.
@@ -311,7 +311,7 @@ class Waiter {
   [[gnu::noinline, gnu::cold]] WaitEnd wait_by_turns(const Ready& ready, const Broken& broken,
                                                      Clock::time_point until) const noexcept {
     for (;;) {
-      const bool soon = unattended_.move(Pace::patiently) == Left::silent;
+      const bool soon = progress_registry_.progress(true) == ProgressResult::needs_poll;
       if (ready()) return WaitEnd::ready;
       if (broken()) return ready() ? WaitEnd::ready : WaitEnd::broken;
       if (Clock::now() >= until) return WaitEnd::timeout;
@@ -326,9 +326,9 @@ class Waiter {
   Poller* poller_ = nullptr;
   Poller* second_poller_ = nullptr;
   bool patient_ = false;
-  board::Waits* waits_ = nullptr;
+  stats::Waits* waits_ = nullptr;
   std::atomic<int> silent_{0};  ///< sources that don't ring
-  mutable Unattended unattended_;
+  mutable ProgressRegistry progress_registry_;
 };
 
 }  // namespace weft::p2p

@@ -1,19 +1,19 @@
-// The sender's side of a conversation: what is offered meets what is asked.
+// The sender's side of a session: what is offered meets what is asked.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
-#include "p2p/rendezvous/conversation.hpp"
+#include "p2p/rendezvous/peer_session.hpp"
 
 namespace weft::p2p::rendezvous {
 
-KeyStep Conversation::at(const Match& match) const noexcept {
+KeyStep PeerSession::at(const Match& match) const noexcept {
   return {offers_.keys().name(match.key), match.step};
 }
 
-Tensor Conversation::clone(const Tensor& tensor) {
+Tensor PeerSession::clone(const Tensor& tensor) {
   const Tensor copy(make_storage(local_.data, tensor.bytes()), 0, tensor.dtype(), tensor.shape());
   std::byte* to = copy.data();
   for_each_run(tensor, [&](const std::byte* run, std::size_t bytes) {
@@ -24,7 +24,7 @@ Tensor Conversation::clone(const Tensor& tensor) {
   return copy;
 }
 
-Conversation::Offered Conversation::offer(const KeyStep& at, Content& content) noexcept {
+PeerSession::Offered PeerSession::offer(const KeyStep& at, Content& content) noexcept {
   using Outcome = OfferTable::Outcome;
   if (Status status = usable("send", at); !status.ok()) return {Outcome::full, std::move(status)};
   Match match;
@@ -38,7 +38,7 @@ Conversation::Offered Conversation::offer(const KeyStep& at, Content& content) n
   return {outcome, {}};
 }
 
-std::uint32_t Conversation::number_of(std::string_view name) {
+std::uint32_t PeerSession::number_of(std::string_view name) {
   return offers_.number_of(name, [this](std::uint32_t key) {
     const auto is_of_key = [key](const Match& match) { return match.key == key; };
     return std::any_of(unmoved_.begin(), unmoved_.end(), is_of_key) ||
@@ -47,7 +47,7 @@ std::uint32_t Conversation::number_of(std::string_view name) {
   });
 }
 
-std::uint32_t Conversation::key_of(const Ask& ask) {
+std::uint32_t PeerSession::key_of(const Ask& ask) {
   if (ask.index && ask.name.empty())
     return *ask.index < key_of_index_.size() ? key_of_index_[*ask.index] : KeyNames::kNone;
   if (offers_.keys().find(ask.name) == KeyNames::kNone && offers_.keys().size() >= kMaxKeys)
@@ -62,7 +62,7 @@ std::uint32_t Conversation::key_of(const Ask& ask) {
   return key;
 }
 
-void Conversation::on_ask(const RequestId& id, const Ask& ask) noexcept {
+void PeerSession::on_ask(const RequestId& id, const Ask& ask) noexcept {
   if (id.group >= sides_.size()) return complain("a request of a group that it does not have");
   Side& side = sides_[id.group];
   if (side.generation != id.generation) side = {.generation = id.generation};
@@ -95,7 +95,7 @@ void Conversation::on_ask(const RequestId& id, const Ask& ask) noexcept {
   }
 }
 
-void Conversation::answer(Match match) noexcept {
+void PeerSession::answer(Match match) noexcept {
   const Content& content = match.content;
   if (content.error != Code::ok)
     return answer_error(match.request.id, at(match), content.error, content.error_text);
@@ -120,7 +120,7 @@ void Conversation::answer(Match match) noexcept {
   offers_.await(std::move(match));
 }
 
-void Conversation::on_ask_again(const RequestId& id, const AskAgain& ask) noexcept {
+void PeerSession::on_ask_again(const RequestId& id, const AskAgain& ask) noexcept {
   auto match = offers_.take_awaited(id);
   if (!match) return complain("a request again that was not answered");
   observe(RendezvousMessage::tensor_re_request, false, at(*match));
@@ -129,7 +129,7 @@ void Conversation::on_ask_again(const RequestId& id, const AskAgain& ask) noexce
   move(std::move(*match));
 }
 
-void Conversation::on_cancel(const RequestId& id) noexcept {
+void PeerSession::on_cancel(const RequestId& id) noexcept {
   observe(RendezvousMessage::cancel, false, {});
   // One that was answered needs no other answer.
   if (!offers_.cancel(id)) return;
@@ -137,7 +137,7 @@ void Conversation::on_cancel(const RequestId& id) noexcept {
   answer_error(id, {}, Code::cancelled, "cancelled by the receiver");
 }
 
-void Conversation::move(Match match) noexcept {
+void PeerSession::move(Match match) noexcept {
   const Status status = transfer(match);
   if (status.ok()) {
     changed_ = true;
@@ -151,7 +151,7 @@ void Conversation::move(Match match) noexcept {
   answer_error(match.request.id, at(match), status.code(), status.detail().message);
 }
 
-Status Conversation::transfer(Match& match) noexcept {
+Status PeerSession::transfer(Match& match) noexcept {
   const RequestId& id = match.request.id;
   if (sides_[id.group].generation != id.generation) return {};  // the receiver has given it up
   const std::size_t bytes = match.content.metadata.bytes();
@@ -159,7 +159,7 @@ Status Conversation::transfer(Match& match) noexcept {
   const RemoteMemory word{words_there_.address + word_offset(id), words_there_.key};
   if (bytes == 0) {
     observe(RendezvousMessage::tensor, true, at(match));
-    peer_.channel->write_word(word, id.generation, Bell::always_rings);
+    peer_.channel->write_word(word, id.generation, Notify::always);
   } else {
     if (destination.bytes != bytes)
       return Status(ErrorDetail{
@@ -178,7 +178,7 @@ Status Conversation::transfer(Match& match) noexcept {
     work.payload = *payload;
     work.sequence_word = word;
     work.sequence = id.generation;
-    work.signal = signal_there_ + word_index(id);
+    work.notification_id = remote_notification_id_ + word_index(id);
     work.choice = &copy_choice_;
     observe(RendezvousMessage::tensor, true, at(match));
     Status status = peer_.channel->put(work);
@@ -193,19 +193,19 @@ Status Conversation::transfer(Match& match) noexcept {
   return {};
 }
 
-void Conversation::land() noexcept {
-  std::size_t landed = 0;
-  for (; landed < under_way_.size(); ++landed) {
-    const auto outcome = peer_.channel->outcome(under_way_[landed].posted);
+void PeerSession::land() noexcept {
+  std::size_t completed = 0;
+  for (; completed < under_way_.size(); ++completed) {
+    const auto outcome = peer_.channel->outcome(under_way_[completed].posted);
     if (!outcome) break;
-    if (!outcome->ok()) lost_ = true;  // the path has failed, and the conversation with it
+    if (!outcome->ok()) lost_ = true;  // the path has failed, and the session with it
   }
-  if (landed == 0) return;
-  under_way_.erase(under_way_.begin(), under_way_.begin() + static_cast<std::ptrdiff_t>(landed));
+  if (completed == 0) return;
+  under_way_.erase(under_way_.begin(), under_way_.begin() + static_cast<std::ptrdiff_t>(completed));
   changed_ = true;
 }
 
-bool Conversation::lent(const KeyStep& at) const noexcept {
+bool PeerSession::lent(const KeyStep& at) const noexcept {
   const std::uint32_t key = offers_.keys().find(at.key);
   return offers_.lent(at.key, at.step) ||
          std::any_of(under_way_.begin(), under_way_.end(), [&](const UnderWay& put) {
@@ -213,8 +213,8 @@ bool Conversation::lent(const KeyStep& at) const noexcept {
          });
 }
 
-void Conversation::answer_error(const RequestId& id, const KeyStep& at, Code code,
-                                std::string_view text) noexcept {
+void PeerSession::answer_error(const RequestId& id, const KeyStep& at, Code code,
+                               std::string_view text) noexcept {
   observe(RendezvousMessage::error_status, true, at);
   MessageWriter writer(draft(), RendezvousMessage::error_status, id.group, id.generation);
   writer.add(ErrorAnswer{.item = id.item, .code = code, .text = text});

@@ -1,4 +1,4 @@
-// Numbers for the names that one side of a conversation has used.
+// Numbers for the names that one side of a session has used.
 #pragma once
 
 #include <cstddef>

@@ -9,7 +9,7 @@ namespace weft::detail {
 using p2p::rendezvous::Content;
 using p2p::rendezvous::OfferTable;
 using p2p::rendezvous::Ticket;
-using Turn = p2p::rendezvous::Conversation::Turn;
+using SessionLock = p2p::rendezvous::PeerSession::SessionLock;
 
 namespace {
 
@@ -46,39 +46,39 @@ RendezvousState::RendezvousState(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::Sl
   check_spec(spec_);
   by_rank_.resize(static_cast<std::size_t>(local_.size));
   for (const int rank : members) {
-    conversations_.push_back(std::make_unique<Conversation>(local_, mesh_, slots_, mesh_.peer(rank),
-                                                            spec_, shared_name_, totals_));
-    by_rank_[static_cast<std::size_t>(rank)] = conversations_.back().get();
+    sessions_.push_back(std::make_unique<PeerSession>(local_, mesh_, slots_, mesh_.peer(rank),
+                                                      spec_, shared_name_, totals_));
+    by_rank_[static_cast<std::size_t>(rank)] = sessions_.back().get();
   }
 }
 
 void RendezvousState::open(Deadline deadline) {
   const Deadline until = deadline.resolve(local_.waiter.default_timeout());
-  for (const auto& conversation : conversations_) conversation->expose();
+  for (const auto& session : sessions_) session->expose();
   Status shared;
   local_.progress.run([&] {
-    for (const auto& conversation : conversations_)
-      if (shared.ok()) shared = conversation->share();
+    for (const auto& session : sessions_)
+      if (shared.ok()) shared = session->share();
   });
   shared.or_throw();
-  for (const auto& conversation : conversations_) conversation->attach(until);
-  for (const auto& conversation : conversations_) conversation->greet();
+  for (const auto& session : sessions_) session->attach(until);
+  for (const auto& session : sessions_) session->greet();
   // A rank that goes on has been met by all: it may even leave.
   const auto missing = [this] {
-    return std::find_if(conversations_.begin(), conversations_.end(),
-                        [](const auto& conversation) { return !conversation->met(); });
+    return std::find_if(sessions_.begin(), sessions_.end(),
+                        [](const auto& session) { return !session->met(); });
   };
-  wait([&] { return missing() == conversations_.end(); }, [&] { return (*missing())->broken(); },
-       until, [&] { return missing() == conversations_.end() ? -1 : (*missing())->peer().rank; });
-  if (const auto late = missing(); late != conversations_.end()) {
-    const Turn turn(**late);
+  wait([&] { return missing() == sessions_.end(); }, [&] { return (*missing())->broken(); }, until,
+       [&] { return missing() == sessions_.end() ? -1 : (*missing())->peer().rank; });
+  if (const auto late = missing(); late != sessions_.end()) {
+    const SessionLock lock(**late);
     Status status = (*late)->usable("open", {});
     if (status.ok())
       status = Status(ErrorDetail{
           .code = Code::timeout,
           .operation = "open",
           .message = fmt::format("rank {} (host {}) has not attached to it{}", (*late)->peer().rank,
-                                 (*late)->peer().host(), mesh_.doubt((*late)->peer().rank)),
+                                 (*late)->peer().host(), mesh_.suspicion((*late)->peer().rank)),
           .hint = "every rank opens it, with the same name",
           .rank = local_.rank,
           .peer = (*late)->peer().rank,
@@ -118,7 +118,7 @@ void RendezvousState::wait(const Ready& ready, const Broken& broken, Deadline de
     return ready();
   };
   const auto about = [&] {
-    return board::WaitAbout{.operation = board::Operation::rendezvous, .peer = whom()};
+    return stats::WaitAbout{.operation = stats::Operation::rendezvous, .peer = whom()};
   };
   (void)local_.waiter.wait(look, broken, deadline, about);
   waiting_.fetch_sub(1);
@@ -133,46 +133,44 @@ bool RendezvousState::wants_service() const noexcept {
 }
 
 void RendezvousState::poll() noexcept {
-  for (const auto& conversation : conversations_)
-    if (conversation->wants_turn()) conversation->try_turn();
+  for (const auto& session : sessions_)
+    if (session->wants_turn()) session->try_turn();
 }
 
 Status RendezvousState::offer(int to, const KeyStep& at, Content& content,
                               Deadline deadline) noexcept {
-  Conversation& conversation = with(to);
-  Conversation::Offered offered;
+  PeerSession& session = with(to);
+  PeerSession::Offered offered;
   const auto try_offer = [&] {
-    const Turn turn(conversation);
-    conversation.work();
-    offered = conversation.offer(at, content);
-    conversation.work();
+    const SessionLock lock(session);
+    session.work();
+    offered = session.offer(at, content);
+    session.work();
     return offered.outcome != OfferTable::Outcome::full || !offered.status.ok();
   };
   if (!try_offer()) {
-    wait([&] { return try_offer(); }, [&] { return conversation.broken(); }, deadline,
+    wait([&] { return try_offer(); }, [&] { return session.broken(); }, deadline,
          [to] { return to; });
     if (offered.outcome == OfferTable::Outcome::full && offered.status.ok())
-      offered.status =
-          not_fetched(conversation, "send",
-                      fmt::format("no room to park key \"{}\", step {}", at.key, at.step));
+      offered.status = not_fetched(
+          session, "send", fmt::format("no room to park key \"{}\", step {}", at.key, at.step));
   }
   hand_over();
   return offered.status;
 }
 
-Status RendezvousState::not_fetched(Conversation& conversation, const char* operation,
+Status RendezvousState::not_fetched(PeerSession& session, const char* operation,
                                     std::string_view what) noexcept {
-  const Turn turn(conversation);
-  const auto& offers = conversation.offers();
+  const SessionLock lock(session);
+  const auto& offers = session.offers();
   const KeyStep oldest = offers.offers() == 0 ? KeyStep{} : offers.oldest();
-  if (Status status = conversation.usable(operation, oldest); !status.ok()) return status;
-  return conversation.failure(
+  if (Status status = session.usable(operation, oldest); !status.ok()) return status;
+  return session.failure(
       Code::timeout, operation, oldest,
       fmt::format(
           "rank {} (host {}) has not fetched it{}; {} tensors of {} bytes are parked for it{}{}",
-          conversation.peer().rank, conversation.peer().host(),
-          mesh_.doubt(conversation.peer().rank), conversation.unfetched(), offers.parked_bytes(),
-          what.empty() ? "" : "; ", what),
+          session.peer().rank, session.peer().host(), mesh_.suspicion(session.peer().rank),
+          session.unfetched(), offers.parked_bytes(), what.empty() ? "" : "; ", what),
       "is the receiver at the same step? more room: RendezvousSpec::max_parked");
 }
 
@@ -190,7 +188,7 @@ Status RendezvousState::send(int to, const KeyStep& at, const Tensor& tensor,
         (tensor.arena() != local_.data.get() && tensor.arena() != local_.adopted.get() &&
          !local_.reachable(tensor.data(), tensor.extent()))) {
       try {
-        const Turn turn(with(to));
+        const SessionLock lock(with(to));
         content.tensor = with(to).clone(tensor);
         content.owned = true;
       } catch (const Error& error) {
@@ -236,7 +234,7 @@ Status RendezvousState::send_encoded(int to, const KeyStep& at, const Codec& val
           Tensor(p2p::make_storage(local_.data, size), 0, DType::u8, content.metadata.shape);
       value.encode({content.tensor.data(), size});
       content.owned = true;
-      const Turn turn(with(to));
+      const SessionLock lock(with(to));
       with(to).count_copied(size);
     }
   } catch (const Error& error) {
@@ -251,40 +249,40 @@ Status RendezvousState::send_encoded(int to, const KeyStep& at, const Codec& val
 bool RendezvousState::lent(int to, const KeyStep& at) noexcept {
   if (to < 0 || to >= local_.size || by_rank_[static_cast<std::size_t>(to)] == nullptr)
     return false;
-  local_.waiter.look();
-  const Turn turn(with(to));
+  local_.waiter.poll_once();
+  const SessionLock lock(with(to));
   with(to).work();
   return with(to).lent(at);
 }
 
 Status RendezvousState::serve(Deadline deadline) noexcept {
-  // Everything at once: a broken conversation drops its offers in its turn.
+  // Everything at once: a broken session drops its offers in its turn.
   wait([this] { return totals_.offered.load() <= 0; }, [] { return false; }, deadline,
        [] { return -1; });
   hand_over();
-  for (const auto& conversation : conversations_) {
-    const Turn turn(*conversation);
-    if (conversation->take_lost()) return conversation->usable("serve", {});
+  for (const auto& session : sessions_) {
+    const SessionLock lock(*session);
+    if (session->take_lost()) return session->usable("serve", {});
   }
   if (totals_.offered.load() <= 0) return {};
-  for (const auto& conversation : conversations_) {
+  for (const auto& session : sessions_) {
     {
-      const Turn turn(*conversation);
-      if (conversation->unfetched() == 0) continue;
+      const SessionLock lock(*session);
+      if (session->unfetched() == 0) continue;
     }
-    return not_fetched(*conversation, "serve", "");
+    return not_fetched(*session, "serve", "");
   }
   return {};
 }
 
 void RendezvousState::receive(int from, std::span<const KeyStep> wanted, std::span<Ticket> tickets,
                               Deadline deadline) noexcept {
-  Conversation& conversation = with(from);
+  PeerSession& session = with(from);
   std::size_t next = 0;
   const auto ask = [&] {
-    const Turn turn(conversation);
-    conversation.ask_on(wanted, tickets, next);
-    conversation.work();
+    const SessionLock lock(session);
+    session.ask_on(wanted, tickets, next);
+    session.work();
   };
   ask();
   const auto all_done = [&] {
@@ -293,7 +291,7 @@ void RendezvousState::receive(int from, std::span<const KeyStep> wanted, std::sp
                                                 [](const Ticket& ticket) { return ticket.done(); });
   };
   wait(
-      all_done, [&] { return conversation.broken(); }, deadline, [from] { return from; });
+      all_done, [&] { return session.broken(); }, deadline, [from] { return from; });
 }
 
 Result<Received> RendezvousState::recv(int from, const KeyStep& at, Deadline deadline) noexcept {
@@ -301,7 +299,7 @@ Result<Received> RendezvousState::recv(int from, const KeyStep& at, Deadline dea
   Ticket ticket;
   receive(from, {&at, 1}, {&ticket, 1}, deadline);
   auto received = [&] {
-    const Turn turn(with(from));
+    const SessionLock lock(with(from));
     with(from).work();
     return with(from).finish(at, ticket);
   }();
@@ -320,7 +318,7 @@ std::vector<Result<Received>> RendezvousState::recv(int from, std::span<const Ke
   std::vector<Ticket> tickets(wanted.size());
   receive(from, wanted, tickets, deadline);
   {
-    const Turn turn(with(from));
+    const SessionLock lock(with(from));
     with(from).work();
     for (std::size_t i = 0; i < wanted.size(); ++i)
       received.push_back(with(from).finish(wanted[i], tickets[i]));
@@ -332,7 +330,7 @@ std::vector<Result<Received>> RendezvousState::recv(int from, std::span<const Ke
 Status RendezvousState::cancel(int from, const KeyStep& at) noexcept {
   if (Status status = refuse("cancel", from, at); !status.ok()) return status;
   const Status status = [&] {
-    const Turn turn(with(from));
+    const SessionLock lock(with(from));
     with(from).work();
     return with(from).cancel(at);
   }();
@@ -341,18 +339,18 @@ Status RendezvousState::cancel(int from, const KeyStep& at) noexcept {
 }
 
 bool RendezvousState::begin_close() noexcept {
-  for (const auto& conversation : conversations_) {
-    const Turn turn(*conversation);
-    conversation->begin_close();
+  for (const auto& session : sessions_) {
+    const SessionLock lock(*session);
+    session->begin_close();
   }
   hand_over();
   return is_free();
 }
 
 bool RendezvousState::is_free() noexcept {
-  return std::none_of(conversations_.begin(), conversations_.end(), [](const auto& conversation) {
-    const Turn turn(*conversation);
-    return conversation->has_lent();
+  return std::none_of(sessions_.begin(), sessions_.end(), [](const auto& session) {
+    const SessionLock lock(*session);
+    return session->has_lent();
   });
 }
 
@@ -361,15 +359,15 @@ void RendezvousState::on_control(int rank, std::span<const std::byte> bytes) {
 }
 
 void RendezvousState::stop() noexcept {
-  for (const auto& conversation : conversations_) {
-    const Turn turn(*conversation);
-    conversation->stop();
+  for (const auto& session : sessions_) {
+    const SessionLock lock(*session);
+    session->stop();
   }
   local_.ring();
 }
 
 void RendezvousState::report(std::vector<EdgeReport>& edges) const {
-  for (const auto& conversation : conversations_) conversation->report(edges);
+  for (const auto& session : sessions_) session->report(edges);
 }
 
 }  // namespace weft::detail

@@ -1,4 +1,4 @@
-// A rendezvous of this rank: a conversation with every rank, and the waiting.
+// A rendezvous of this rank: a session with every rank, and the waiting.
 #pragma once
 
 #include <atomic>
@@ -8,10 +8,10 @@
 #include <string_view>
 #include <vector>
 
-#include "p2p/local_rank.hpp"
 #include "p2p/mesh/mesh.hpp"
-#include "p2p/rendezvous/conversation.hpp"
+#include "p2p/rendezvous/peer_session.hpp"
 #include "p2p/slot/slot_table.hpp"
+#include "p2p/transport/local_rank.hpp"
 #include "weft/rendezvous.hpp"
 
 namespace weft::p2p {
@@ -22,7 +22,7 @@ namespace weft::detail {
 
 class RendezvousState {
  public:
-  using Conversation = p2p::rendezvous::Conversation;
+  using PeerSession = p2p::rendezvous::PeerSession;
 
   /// Throws Error(bad_argument) for a spec that can't be.
   RendezvousState(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& slots,
@@ -55,7 +55,7 @@ class RendezvousState {
   bool wants_service() const noexcept;
   /// Whether turns are due that nobody is woken for.
   bool is_held_up() const noexcept { return totals_.held_up.load() > 0; }
-  /// Lets every conversation that has something to do take a turn.
+  /// Lets every session that has something to do take a turn.
   void poll() noexcept;
   /// This rank leaves: no peer's memory is written from now on.
   void stop() noexcept;
@@ -72,11 +72,10 @@ class RendezvousState {
  private:
   Status refuse(const char* operation, int rank, const KeyStep& at) const noexcept;
   /// Of a member.
-  Conversation& with(int rank) noexcept { return *by_rank_[static_cast<std::size_t>(rank)]; }
+  PeerSession& with(int rank) noexcept { return *by_rank_[static_cast<std::size_t>(rank)]; }
   Status offer(int to, const KeyStep& at, p2p::rendezvous::Content& content,
                Deadline deadline) noexcept;
-  Status not_fetched(Conversation& conversation, const char* operation,
-                     std::string_view what) noexcept;
+  Status not_fetched(PeerSession& session, const char* operation, std::string_view what) noexcept;
   void receive(int from, std::span<const KeyStep> wanted,
                std::span<p2p::rendezvous::Ticket> tickets, Deadline deadline) noexcept;
   /// `whom`: the rank waited for; -1: several.
@@ -92,8 +91,8 @@ class RendezvousState {
   const RendezvousSpec spec_;
   const std::string shared_name_;
   p2p::rendezvous::Totals totals_;
-  std::vector<std::unique_ptr<Conversation>> conversations_;  ///< with each member
-  std::vector<Conversation*> by_rank_;                        ///< null: no member
+  std::vector<std::unique_ptr<PeerSession>> sessions_;  ///< with each member
+  std::vector<PeerSession*> by_rank_;                   ///< null: no member
   std::atomic<int> waiting_{0};  ///< application threads that look for messages
 };
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "p2p/rendezvous/messages.hpp"
+#include "p2p/rendezvous/rendezvous_messages.hpp"
 
 namespace weft::p2p {
 

@@ -7,10 +7,10 @@
 #include <span>
 #include <vector>
 
-#include "p2p/local_rank.hpp"
 #include "p2p/mesh/mesh.hpp"
 #include "p2p/rendezvous/rendezvous_state.hpp"
 #include "p2p/slot/slot_table.hpp"
+#include "p2p/transport/local_rank.hpp"
 
 namespace weft::p2p {
 

@@ -78,7 +78,7 @@ class RequestGroups {
   /// The item that a message speaks of; null when there is none, or it has ended.
   Item* find(const RequestId& id) noexcept;
   /// The item is done with: `received` keeps its step from being asked for again.
-  void let_go(Item& item, bool received) noexcept;
+  void release(Item& item, bool received) noexcept;
   /// Every item that no thread waits for.
   void for_each_left_behind(const std::function<void(Item&)>& act);
   std::size_t live() const noexcept { return live_; }

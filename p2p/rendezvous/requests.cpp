@@ -1,15 +1,15 @@
-// The receiver's side of a conversation: requests, room for their results, outcomes.
+// The receiver's side of a session: requests, room for their results, outcomes.
 #include <fmt/format.h>
 
-#include "p2p/rendezvous/conversation.hpp"
+#include "p2p/rendezvous/peer_session.hpp"
 
 namespace weft::p2p::rendezvous {
 
-KeyStep Conversation::at(const Item& item) const noexcept {
+KeyStep PeerSession::at(const Item& item) const noexcept {
   return {requests_.keys().name(item.key), item.step};
 }
 
-Result<Tensor> Conversation::make_room(const Metadata& metadata) noexcept {
+Result<Tensor> PeerSession::make_room(const Metadata& metadata) noexcept {
   try {
     return Tensor(make_storage(local_.data, metadata.bytes()), 0, metadata.dtype, metadata.shape);
   } catch (const Error& error) {
@@ -17,13 +17,13 @@ Result<Tensor> Conversation::make_room(const Metadata& metadata) noexcept {
   }
 }
 
-MemoryRef Conversation::place_of(const Tensor& result) const noexcept {
+MemoryRef PeerSession::place_of(const Tensor& result) const noexcept {
   if (result.empty()) return {};
   const auto block = local_.data->locate(result.data(), result.bytes());
   return {block->chunk, block->offset, result.bytes()};
 }
 
-bool Conversation::take_known(const KeyStep& at, Ticket& ticket) noexcept {
+bool PeerSession::take_known(const KeyStep& at, Ticket& ticket) noexcept {
   using Known = RequestGroups::Known;
   Item* item = nullptr;
   switch (requests_.known(requests_.number_of(at.key), at.step, item)) {
@@ -49,8 +49,8 @@ bool Conversation::take_known(const KeyStep& at, Ticket& ticket) noexcept {
   return false;
 }
 
-void Conversation::ask(std::span<const KeyStep> wanted, std::span<Ticket> tickets,
-                       std::size_t& next) noexcept {
+void PeerSession::ask(std::span<const KeyStep> wanted, std::span<Ticket> tickets,
+                      std::size_t& next) noexcept {
   while (next < wanted.size()) {
     if (take_known(wanted[next], tickets[next])) {
       ++next;
@@ -64,8 +64,8 @@ void Conversation::ask(std::span<const KeyStep> wanted, std::span<Ticket> ticket
   }
 }
 
-void Conversation::ask_on(std::span<const KeyStep> wanted, std::span<Ticket> tickets,
-                          std::size_t& next) noexcept {
+void PeerSession::ask_on(std::span<const KeyStep> wanted, std::span<Ticket> tickets,
+                         std::size_t& next) noexcept {
   ask(wanted, tickets, next);
   if (next == wanted.size()) return;
   // More than there are words for: those that are done make room.
@@ -78,8 +78,8 @@ void Conversation::ask_on(std::span<const KeyStep> wanted, std::span<Ticket> tic
   if (made_room) ask(wanted, tickets, next);
 }
 
-bool Conversation::ask_in_one_message(std::span<const KeyStep> wanted, std::span<Ticket> tickets,
-                                      std::size_t& next) {
+bool PeerSession::ask_in_one_message(std::span<const KeyStep> wanted, std::span<Ticket> tickets,
+                                     std::size_t& next) {
   if (!requests_.begin_group()) return false;
   const RequestId group = requests_.begun();
   MessageWriter writer(draft(), RendezvousMessage::tensor_request, group.group, group.generation);
@@ -107,7 +107,7 @@ bool Conversation::ask_in_one_message(std::span<const KeyStep> wanted, std::span
         }
         item->result = *room;
         ask.destination = place_of(item->result);
-        peer_.channel->grant(*signal_ + word_index(item->id), ask.destination);
+        peer_.channel->grant(*notification_id_ + word_index(item->id), ask.destination);
       }
     }
     // Memory that the peer does not know: the message follows the chunk on the control channel,
@@ -143,19 +143,19 @@ bool Conversation::ask_in_one_message(std::span<const KeyStep> wanted, std::span
   return true;
 }
 
-void Conversation::learn_chunk(const Item& item) noexcept {
+void PeerSession::learn_chunk(const Item& item) noexcept {
   // Any answer proves that the peer has read what went before on the control channel.
   if (item.by_control && !item.result.empty()) known_chunks_.insert(place_of(item.result).chunk);
 }
 
-void Conversation::on_metadata(const RequestId& id, const MetadataAnswer& answer) noexcept {
+void PeerSession::on_metadata(const RequestId& id, const MetadataAnswer& answer) noexcept {
   Item* item = requests_.find(id);
   if (item == nullptr) return;
   if (item->cancelled) {
     if (answer.metadata.bytes() != 0) return;  // its answer to the cancel is under way
     --left_behind_;
     --cancelled_;
-    requests_.let_go(*item, false);
+    requests_.release(*item, false);
     changed_ = true;
     return;
   }
@@ -183,7 +183,7 @@ void Conversation::on_metadata(const RequestId& id, const MetadataAnswer& answer
   }
   item->result = *room;
   const MemoryRef place = place_of(item->result);
-  peer_.channel->grant(*signal_ + word_index(id), place);
+  peer_.channel->grant(*notification_id_ + word_index(id), place);
   item->by_control = !peer_knows(place.chunk);
   observe(RendezvousMessage::tensor_re_request, true, at(*item));
   MessageWriter writer(draft(), RendezvousMessage::tensor_re_request, id.group, id.generation);
@@ -194,7 +194,7 @@ void Conversation::on_metadata(const RequestId& id, const MetadataAnswer& answer
     post(writer.finish());
 }
 
-void Conversation::on_error(const RequestId& id, const ErrorAnswer& answer) noexcept {
+void PeerSession::on_error(const RequestId& id, const ErrorAnswer& answer) noexcept {
   Item* item = requests_.find(id);
   if (item == nullptr) return;
   observe(RendezvousMessage::error_status, false, at(*item));
@@ -203,7 +203,7 @@ void Conversation::on_error(const RequestId& id, const ErrorAnswer& answer) noex
   if (item->cancelled) {
     --left_behind_;
     --cancelled_;
-    requests_.let_go(*item, false);
+    requests_.release(*item, false);
     return;
   }
   item->failure = failure(answer.code, "recv", at(*item), std::string(answer.text),
@@ -211,15 +211,16 @@ void Conversation::on_error(const RequestId& id, const ErrorAnswer& answer) noex
   item->ended.store(true, std::memory_order_release);
 }
 
-Result<Received> Conversation::finish(const KeyStep& at, Ticket& ticket) noexcept {
+Result<Received> PeerSession::finish(const KeyStep& at, Ticket& ticket) noexcept {
   if (ticket.outcome) return *std::move(ticket.outcome);
   if (ticket.item == nullptr) {
     if (!ticket.refused.ok()) return ticket.refused;
     if (Status status = usable("recv", at); !status.ok()) return status;
-    return failure(Code::timeout, "recv", at,
-                   fmt::format("{} requests to rank {} (host {}) are not answered{}",
-                               requests_.live(), peer_.rank, peer_.host(), mesh_.doubt(peer_.rank)),
-                   "receive fewer at once, or a longer deadline: WEFT_TIMEOUT");
+    return failure(
+        Code::timeout, "recv", at,
+        fmt::format("{} requests to rank {} (host {}) are not answered{}", requests_.live(),
+                    peer_.rank, peer_.host(), mesh_.suspicion(peer_.rank)),
+        "receive fewer at once, or a longer deadline: WEFT_TIMEOUT");
   }
   Item& item = *ticket.item;
   if (item.done()) {
@@ -242,14 +243,14 @@ Result<Received> Conversation::finish(const KeyStep& at, Ticket& ticket) noexcep
       received_.transfers.add(1);
       received_.bytes_moved.add(item.metadata.bytes());
     }
-    requests_.let_go(item, true);
+    requests_.release(item, true);
     if (requests_.free_groups() == 1) changed_ = true;  // another call may wait for it
     if (!failed.ok()) return failed;
     return received;
   }
   if (Status status = usable("recv", at); !status.ok()) {
     if (peer_.silent.load() || (!peer_.gone() && !stopped_.load())) {
-      requests_.let_go(item, false);
+      requests_.release(item, false);
     } else {
       item.waited = false;
       ++left_behind_;
@@ -260,12 +261,12 @@ Result<Received> Conversation::finish(const KeyStep& at, Ticket& ticket) noexcep
   ++left_behind_;
   return failure(Code::timeout, "recv", at,
                  fmt::format("rank {} (host {}) has not offered it{}", peer_.rank, peer_.host(),
-                             mesh_.doubt(peer_.rank)),
+                             mesh_.suspicion(peer_.rank)),
                  "is the sender at the same step? the request stays: receive it again, or cancel "
                  "it; a longer deadline: WEFT_TIMEOUT");
 }
 
-Status Conversation::cancel(const KeyStep& at) noexcept {
+Status PeerSession::cancel(const KeyStep& at) noexcept {
   Item* item = nullptr;
   const std::uint32_t number = requests_.keys().find(at.key);
   if (number == KeyNames::kNone ||
@@ -273,7 +274,7 @@ Status Conversation::cancel(const KeyStep& at) noexcept {
     return failure(Code::bad_argument, "cancel", at, "no request was left behind by a timeout",
                    "only a request that no call waits for can be cancelled");
   if (item->done()) {
-    requests_.let_go(*item, true);
+    requests_.release(*item, true);
     --left_behind_;
     return {};
   }
@@ -283,7 +284,7 @@ Status Conversation::cancel(const KeyStep& at) noexcept {
   return {};
 }
 
-void Conversation::send_cancel(Item& item) noexcept {
+void PeerSession::send_cancel(Item& item) noexcept {
   observe(RendezvousMessage::cancel, true, at(item));
   MessageWriter writer(draft(), RendezvousMessage::cancel, item.id.group, item.id.generation);
   writer.add(CancelAsk{.item = item.id.item});
@@ -294,17 +295,17 @@ void Conversation::send_cancel(Item& item) noexcept {
     post(writer.finish());
 }
 
-void Conversation::reap() noexcept {
+void PeerSession::reap() noexcept {
   requests_.for_each_left_behind([this](Item& item) {
     if (!item.cancelled || !item.done()) return;
     --left_behind_;
     --cancelled_;
-    requests_.let_go(item, true);
+    requests_.release(item, true);
     changed_ = true;
   });
 }
 
-void Conversation::begin_close() noexcept {
+void PeerSession::begin_close() noexcept {
   closing_ = true;
   std::vector<RequestId> unanswered = offers_.clear();
   for (const Match& match : unmoved_) unanswered.push_back(match.request.id);
@@ -316,7 +317,7 @@ void Conversation::begin_close() noexcept {
     if (item.cancelled) return;
     if (item.done()) {
       --left_behind_;
-      requests_.let_go(item, true);
+      requests_.release(item, true);
       return;
     }
     item.cancelled = true;

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "p2p/arena/arena.hpp"
+#include "p2p/memory/arena.hpp"
 
 namespace weft::p2p::rendezvous {
 namespace {
@@ -163,7 +163,7 @@ bool MessageWriter::add(const Hello& record) noexcept {
     out.value(record.protocol);
     out.value(record.groups);
     out.place(record.words);
-    out.value(record.signal);
+    out.value(record.notification_id);
   });
 }
 
@@ -254,7 +254,7 @@ std::optional<Hello> MessageReader::hello() noexcept {
     hello.protocol = in.value<std::uint32_t>();
     hello.groups = in.value<std::uint32_t>();
     hello.words = in.place();
-    hello.signal = in.value<std::uint32_t>();
+    hello.notification_id = in.value<std::uint32_t>();
     if (hello.protocol != kProtocol || hello.groups == 0 || hello.groups > kMaxGroups ||
         hello.words.bytes != hello.groups * kGroupBytes)
       in.refuse();

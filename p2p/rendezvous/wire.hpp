@@ -8,8 +8,8 @@
 #include <span>
 #include <string_view>
 
-#include "p2p/fabric.hpp"
 #include "p2p/rendezvous/metadata.hpp"
+#include "p2p/transport/fabric.hpp"
 #include "weft/error.hpp"
 #include "weft/rendezvous.hpp"
 
@@ -46,7 +46,7 @@ struct Hello {
   std::uint32_t protocol = kProtocol;
   std::uint32_t groups = 0;
   MemoryRef words;
-  std::uint32_t signal = 0;  ///< what the receiver's channel calls the first word
+  std::uint32_t notification_id = 0;  ///< what the receiver's channel calls the first word
 };
 
 /// An asked tensor. `index` and `name`: either alone, or both the first time (from then on the

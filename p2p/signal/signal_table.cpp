@@ -101,10 +101,10 @@ void SignalTable::close(std::shared_ptr<SignalState> signal) noexcept {
     const std::lock_guard lock(mutex_);
     by_name_.erase(signal->name);
   }
-  local_.progress.post([this, signal = std::move(signal)] { let_go(signal); });
+  local_.progress.post([this, signal = std::move(signal)] { release(signal); });
 }
 
-void SignalTable::let_go(const std::shared_ptr<SignalState>& signal) {
+void SignalTable::release(const std::shared_ptr<SignalState>& signal) {
   if (signal->line().closed.load() == 0 || !signal->known_to.empty()) return;
   const std::lock_guard lock(mutex_);
   signals_.erase(signal->id);
@@ -124,7 +124,7 @@ void SignalTable::on_left(const Peer& peer, std::uint64_t signal_id) {
     const auto found = std::find(signal->known_to.begin(), signal->known_to.end(), &peer);
     if (found != signal->known_to.end()) signal->known_to.erase(found);
   }
-  let_go(signal);
+  release(signal);
 }
 
 void SignalTable::on_gone(const Peer& peer) {
@@ -137,19 +137,20 @@ void SignalTable::on_gone(const Peer& peer) {
     }
     std::erase_if(waiting_, [&](const auto& each) { return each.second.peer == &peer; });
   }
-  for (const auto& signal : all) let_go(signal);
+  for (const auto& signal : all) release(signal);
 }
 
 Result<std::uint64_t> SignalTable::wait_at_least(const SignalState& signal, std::uint64_t least,
                                                  Deadline deadline) const noexcept {
   const auto& word = signal.line().word;
   const auto value = [&word] { return word.load(std::memory_order_acquire); };
-  const WaitEnd end = local_.waiter.wait([&] { return value() >= least; },
-                                         [&] { return !mesh_.fate(signal.needs).ok(); }, deadline);
+  const WaitEnd end =
+      local_.waiter.wait([&] { return value() >= least; },
+                         [&] { return !mesh_.peer_status(signal.needs).ok(); }, deadline);
   if (end == WaitEnd::ready) return value();
   ErrorDetail detail;
   if (end == WaitEnd::broken) {
-    detail = mesh_.fate(signal.needs).detail();
+    detail = mesh_.peer_status(signal.needs).detail();
     detail.operation = "wait_at_least";
     detail.slot = signal.name;
   } else {
@@ -178,7 +179,7 @@ std::string SignalTable::adders(const SignalState& signal, int& peer) const {
   std::string text = "attached:";
   for (std::size_t i = 0; i < std::min(ranks.size(), kMostNamed); ++i)
     text += fmt::format("{} rank {} (host {}){}", i == 0 ? "" : ",", ranks[i],
-                        mesh_.peer(ranks[i]).host(), mesh_.doubt(ranks[i]));
+                        mesh_.peer(ranks[i]).host(), mesh_.suspicion(ranks[i]));
   if (ranks.size() > kMostNamed) text += fmt::format(" and {} more", ranks.size() - kMostNamed);
   return text;
 }
@@ -212,7 +213,7 @@ std::shared_ptr<RemoteSignalState> SignalTable::attach(int owner, const std::str
   if (end == WaitEnd::timeout)
     failure(Code::timeout, "attach", name, owner,
             fmt::format("rank {} (host {}) has not exposed the signal{}", owner, peer.host(),
-                        mesh_.doubt(owner)),
+                        mesh_.suspicion(owner)),
             "is the name the same on both ranks, and does the owner get that far?")
         .or_throw();
   failure(Code::exhausted, "attach", name, owner,
@@ -235,9 +236,9 @@ void SignalTable::detach(const std::shared_ptr<RemoteSignalState>& remote) noexc
 }
 
 Status SignalTable::gone(const char* operation, const RemoteSignalState& remote) const noexcept {
-  const Status fate = mesh_.fate(remote.owner.rank);
-  if (fate.ok()) return fate;
-  ErrorDetail detail = fate.detail();
+  const Status peer_status = mesh_.peer_status(remote.owner.rank);
+  if (peer_status.ok()) return peer_status;
+  ErrorDetail detail = peer_status.detail();
   detail.operation = operation;
   detail.slot = remote.name;
   return Status(std::move(detail));
@@ -301,7 +302,7 @@ Result<std::uint64_t> SignalTable::act(RemoteSignalState& remote, SignalAct act,
   if (end == WaitEnd::timeout)
     return failure(Code::timeout, operation, remote.name, remote.owner.rank,
                    fmt::format("rank {} (host {}) has not answered{}", remote.owner.rank,
-                               remote.owner.host(), mesh_.doubt(remote.owner.rank)),
+                               remote.owner.host(), mesh_.suspicion(remote.owner.rank)),
                    "it may still be done");
   if (remote.reply.closed) return closed();
   return remote.reply.before;

@@ -11,9 +11,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "p2p/local_rank.hpp"
 #include "p2p/mesh/mesh.hpp"
-#include "p2p/signal/messages.hpp"
+#include "p2p/signal/signal_messages.hpp"
+#include "p2p/transport/local_rank.hpp"
 #include "weft/signal.hpp"
 
 namespace weft::p2p {
@@ -122,7 +122,7 @@ class SignalTable {
   void on_reply(Peer& peer, const SignalReply& reply);
   void on_left(const Peer& peer, std::uint64_t signal_id);
   /// Lets it go if it is closed, and known to nobody.
-  void let_go(const std::shared_ptr<detail::SignalState>& signal);
+  void release(const std::shared_ptr<detail::SignalState>& signal);
   std::shared_ptr<detail::SignalState> signal(std::uint64_t id) const;
   /// Whom a wait may still get something from; `peer`: the first of them.
   std::string adders(const detail::SignalState& signal, int& peer) const;

@@ -7,7 +7,7 @@
 #include <new>
 #include <utility>
 
-#include "p2p/copy_once.hpp"
+#include "p2p/memory/copy_once.hpp"
 #include "p2p/slot/grant.hpp"
 #include "p2p/slot/slot_state.hpp"
 #include "p2p/slot/slot_table.hpp"
@@ -46,7 +46,7 @@ Result<Arrival> SlotState::read_dynamic(std::uint64_t wanted, Deadline deadline)
   place.sequence = wanted;
   pass(wanted);
   counters_.transfers.add(1);
-  local_.recorder.data(board::Event::arrived, from, id_, wanted);
+  local_.recorder.data(stats::Event::arrived, from, id_, wanted);
   Arrival arrival;
   arrival.tensor_ = &place.tensor;
   arrival.sequence_ = wanted;
@@ -115,8 +115,8 @@ Status SlotState::begin_dynamic(std::uint64_t wanted, Deadline until) noexcept {
 void SlotState::pass(std::uint64_t sequence) noexcept {
   received_ = sequence;
   buffer_ = buffer_ + 1 == spec_.depth ? 0 : buffer_ + 1;
-  let_go_.store(sequence, std::memory_order_seq_cst);
-  write_credit(1, p2p::Bell::always_rings);
+  released_.store(sequence, std::memory_order_seq_cst);
+  write_credit(1, p2p::Notify::always);
   if (draining_.load(std::memory_order_seq_cst)) [[unlikely]]
     local_.progress.post([self = table_.shared(*this)] {
       if (self) self->let_drained_go();
@@ -136,13 +136,13 @@ Status SlotState::read_announced(Deadline until) noexcept {
   const auto end = await_get(local_.waiter, *mesh_.peer(record.rank).channel, reading.get, until,
                              [&] { return waits_for(received_ + 1); });
   if (!end) {
-    local_.recorder.control(board::Event::timeout, record.rank, id_, received_ + 1);
+    local_.recorder.control(stats::Event::timeout, record.rank, id_, received_ + 1);
     ErrorDetail detail =
         failure(Code::timeout, "wait",
                 fmt::format("rank {} (host {}) has not answered: its tensor of {} bytes is being "
                             "read{}",
                             record.rank, mesh_.peer(record.rank).host(), tensor.bytes(),
-                            mesh_.doubt(record.rank)),
+                            mesh_.suspicion(record.rank)),
                 "is its process stopped, or its host gone? a longer deadline: WEFT_TIMEOUT")
             .detail();
     detail.peer = record.rank;
@@ -151,7 +151,7 @@ Status SlotState::read_announced(Deadline until) noexcept {
   }
   being_read_.started = false;
   if (!end->ok()) {
-    ErrorDetail detail = mesh_.broken_off(record.rank, *end).detail();
+    ErrorDetail detail = mesh_.disconnected(record.rank, *end).detail();
     detail.slot = spec_.name;
     return Status(std::move(detail));
   }
@@ -205,7 +205,7 @@ Result<p2p::RemoteMemory> SlotState::find(const DynamicRecord& record, std::size
   p2p::Peer& peer = mesh_.peer(record.rank);
   // A process that is gone has no memory of its own left, and its number may be another's.
   if (p2p::sort_of_chunk(record.chunk) == p2p::ArenaSort::adopted && peer.gone()) {
-    ErrorDetail detail = mesh_.fate(record.rank).detail();
+    ErrorDetail detail = mesh_.peer_status(record.rank).detail();
     detail.operation = "wait";
     detail.slot = spec_.name;
     return Status(std::move(detail));
@@ -224,11 +224,11 @@ Result<p2p::RemoteMemory> SlotState::find(const DynamicRecord& record, std::size
       known, [&] { return peer.gone(); }, deadline, [&] { return waits_for(received_ + 1); });
   if (end == WaitEnd::ready || found.code() != Code::unreachable) return found;
   ErrorDetail detail =
-      end == WaitEnd::broken ? mesh_.fate(record.rank).detail() : found.status().detail();
+      end == WaitEnd::broken ? mesh_.peer_status(record.rank).detail() : found.status().detail();
   if (end == WaitEnd::timeout) {
-    local_.recorder.control(board::Event::timeout, record.rank, id_, received_ + 1);
+    local_.recorder.control(stats::Event::timeout, record.rank, id_, received_ + 1);
     detail.code = Code::timeout;
-    detail.message += mesh_.doubt(record.rank);
+    detail.message += mesh_.suspicion(record.rank);
   }
   detail.operation = "wait";
   detail.slot = spec_.name;
@@ -245,11 +245,11 @@ void SlotState::forget_dynamic(std::uint64_t sequence) noexcept {
 
 void SlotState::let_drained_go() noexcept {
   bool some = false;
-  for (const auto& seat : seats_) {
-    if (seat->leaves_after == 0) continue;
-    if (let_go_.load(std::memory_order_seq_cst) >= seat->leaves_after || closed_) {
-      seat->leaves_after = 0;
-      seat->gate.shut();
+  for (const auto& attachment : attachments_) {
+    if (attachment->leaves_after == 0) continue;
+    if (released_.load(std::memory_order_seq_cst) >= attachment->leaves_after || closed_) {
+      attachment->leaves_after = 0;
+      attachment->gate.shut();
     } else {
       some = true;
     }

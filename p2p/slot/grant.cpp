@@ -1,6 +1,6 @@
 #include "p2p/slot/grant.hpp"
 
-#include "p2p/arena/arena.hpp"
+#include "p2p/memory/arena.hpp"
 #include "p2p/slot/published_words.hpp"
 #include "p2p/slot/slot_line.hpp"
 #include "p2p/slot/tail_buffers.hpp"
@@ -56,7 +56,7 @@ bool makes_sense(const AttachedMessage& message, const SlotSpec& declared) noexc
   if (reader &&
       (message.buffers.offset % Heap::kGranule != 0 || message.stride % Heap::kGranule != 0))
     return false;
-  if (!reader && (message.let_go > message.sequence || message.sequence > kMostSequence))
+  if (!reader && (message.released > message.sequence || message.sequence > kMostSequence))
     return false;
   if (reader && (message.stride == 0 || message.reader_words.offset % sizeof(std::uint64_t) != 0 ||
                  message.reader_words.bytes != ReaderWords::bytes(declared.depth) ||

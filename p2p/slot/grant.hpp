@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "p2p/slot/messages.hpp"
+#include "p2p/slot/slot_messages.hpp"
 
 namespace weft::p2p {
 

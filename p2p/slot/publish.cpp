@@ -1,24 +1,28 @@
 // The owner's side of a published slot: a buffer that nobody pins, then the words that announce it.
 #include <fmt/format.h>
 
-#include "p2p/barrier.hpp"
+#include "p2p/progress/fences.hpp"
 #include "p2p/slot/slot_state.hpp"
 
 namespace weft::detail {
 
 using p2p::WaitEnd;
 
-const Seat* SlotState::pinning_reader(std::uint64_t buffer) const noexcept {
-  for (Seat* seat = readers_.load(std::memory_order_acquire); seat != nullptr; seat = seat->next)
-    if (seat->counts() && seat->words().pins(buffer).load(std::memory_order_acquire) != 0)
-      return seat;
+const Attachment* SlotState::pinning_reader(std::uint64_t buffer) const noexcept {
+  for (Attachment* attachment = readers_.load(std::memory_order_acquire); attachment != nullptr;
+       attachment = attachment->next)
+    if (attachment->counts() &&
+        attachment->words().pins(buffer).load(std::memory_order_acquire) != 0)
+      return attachment;
   return nullptr;
 }
 
-const Seat* SlotState::lagging_reader(std::uint64_t let_go_needed) const noexcept {
-  for (Seat* seat = readers_.load(std::memory_order_acquire); seat != nullptr; seat = seat->next)
-    if (seat->counts() && seat->words().let_go().load(std::memory_order_acquire) < let_go_needed)
-      return seat;
+const Attachment* SlotState::lagging_reader(std::uint64_t release_needed) const noexcept {
+  for (Attachment* attachment = readers_.load(std::memory_order_acquire); attachment != nullptr;
+       attachment = attachment->next)
+    if (attachment->counts() &&
+        attachment->words().released().load(std::memory_order_acquire) < release_needed)
+      return attachment;
   return nullptr;
 }
 
@@ -33,8 +37,9 @@ bool SlotState::take(std::uint64_t buffer) noexcept {
   if (pinning_reader(buffer) != nullptr) {
     word.store(version, std::memory_order_release);
     // A reader may have gone to sleep over the word that is back now.
-    for (Seat* seat = readers_.load(std::memory_order_acquire); seat != nullptr; seat = seat->next)
-      if (seat->counts()) seat->peer->channel->notify();
+    for (Attachment* attachment = readers_.load(std::memory_order_acquire); attachment != nullptr;
+         attachment = attachment->next)
+      if (attachment->counts()) attachment->peer->channel->notify();
     return false;
   }
   filling_ = buffer;
@@ -58,34 +63,35 @@ Result<Tensor> SlotState::next(Deadline deadline) noexcept {
   if (filling_) return tensors_[*filling_];
   if (spec_.flow != Flow::credits) return next_in_turn();
   const WaitEnd end = local_.waiter.wait(
-      [this] { return take_any(); }, [this] { return !mesh_.fate(needs_, needed_).ok(); }, deadline,
+      [this] { return take_any(); }, [this] { return !mesh_.peer_status(needs_, needed_).ok(); },
+      deadline,
       [this] {
-        const Seat* seat = pinning_reader((newest_.buffer + 1) % spec_.depth);
-        return board::WaitAbout{.operation = board::Operation::next,
-                                .peer = seat == nullptr ? -1 : seat->peer->rank,
+        const Attachment* attachment = pinning_reader((newest_.buffer + 1) % spec_.depth);
+        return stats::WaitAbout{.operation = stats::Operation::next,
+                                .peer = attachment == nullptr ? -1 : attachment->peer->rank,
                                 .slot = id_,
                                 .sequence = newest_.version + 1};
       });
   if (end == WaitEnd::ready) return tensors_[*filling_];
   ErrorDetail detail;
   if (end == WaitEnd::broken) {
-    detail = mesh_.fate(needs_, needed_).detail();
+    detail = mesh_.peer_status(needs_, needed_).detail();
   } else {
     const std::uint64_t oldest = (newest_.buffer + 1) % spec_.depth;
-    const Seat* seat = pinning_reader(oldest);
-    local_.recorder.control(board::Event::timeout, -1, id_, newest_.version + 1);
+    const Attachment* attachment = pinning_reader(oldest);
+    local_.recorder.control(stats::Event::timeout, -1, id_, newest_.version + 1);
     detail.code = Code::timeout;
     detail.rank = local_.rank;
     detail.hint =
         "readers let a version go by destroying its Arrival; more depth allows more views";
     detail.message = "every buffer was being viewed";
-    if (seat != nullptr) {
+    if (attachment != nullptr) {
       const std::uint64_t version = published_words_.version(oldest).load();
-      detail.peer = seat->peer->rank;
-      detail.host = seat->peer->host();
+      detail.peer = attachment->peer->rank;
+      detail.host = attachment->peer->host();
       detail.sequence_expected = detail.sequence_seen = version;
       detail.message = fmt::format("rank {} (host {}) has not let go of version {}{}", detail.peer,
-                                   detail.host, version, mesh_.doubt(detail.peer));
+                                   detail.host, version, mesh_.suspicion(detail.peer));
     }
   }
   detail.operation = "next";
@@ -98,10 +104,10 @@ Result<Tensor> SlotState::next_in_turn() noexcept {
   // Announced before the readers are looked at: who attaches meanwhile keeps away from the buffer.
   writing_.store(version, std::memory_order_seq_cst);
   if (credits_ && version > spec_.depth)
-    if (const Seat* seat = lagging_reader(version - spec_.depth); seat != nullptr)
+    if (const Attachment* attachment = lagging_reader(version - spec_.depth); attachment != nullptr)
       return failure(Code::flow_overrun, "next",
                      fmt::format("rank {} still reads version {} of this synchronous slot",
-                                 seat->peer->rank, version - spec_.depth),
+                                 attachment->peer->rank, version - spec_.depth),
                      "the loop does not guarantee consumption: use Flow::credits");
   filling_ = buffer_of(version);
   return tensors_[*filling_];
@@ -116,24 +122,26 @@ Status SlotState::publish() noexcept {
   published_words_.version(newest_.buffer).store(newest_.version, std::memory_order_release);
   published_words_.newest().store(newest_.word(), std::memory_order_release);
   counters_.transfers.add(1);
-  local_.recorder.data(board::Event::published, -1, id_, newest_.version);
-  for (Seat* seat = readers_.load(std::memory_order_acquire); seat != nullptr; seat = seat->next)
-    if (seat->counts()) announce(*seat);
+  local_.recorder.data(stats::Event::published, -1, id_, newest_.version);
+  for (Attachment* attachment = readers_.load(std::memory_order_acquire); attachment != nullptr;
+       attachment = attachment->next)
+    if (attachment->counts()) announce(*attachment);
   return {};
 }
 
-void SlotState::announce(Seat& seat) noexcept {
-  if (!seat.wants_newest) return seat.peer->channel->notify();
-  if (!seat.gate.enter()) return;
-  seat.peer->channel->write_word(seat.credit_word, newest_.word(), p2p::Bell::always_rings);
+void SlotState::announce(Attachment& attachment) noexcept {
+  if (!attachment.wants_newest) return attachment.peer->channel->notify();
+  if (!attachment.gate.enter()) return;
+  attachment.peer->channel->write_word(attachment.credit_word, newest_.word(), p2p::Notify::always);
   counters_.credit_writes.add(1);
-  seat.gate.leave();
+  attachment.gate.leave();
 }
 
 int SlotState::readers() const noexcept {
   int count = 0;
-  for (Seat* seat = readers_.load(std::memory_order_acquire); seat != nullptr; seat = seat->next)
-    if (seat->counts()) ++count;
+  for (Attachment* attachment = readers_.load(std::memory_order_acquire); attachment != nullptr;
+       attachment = attachment->next)
+    if (attachment->counts()) ++count;
   return count;
 }
 

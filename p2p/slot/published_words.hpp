@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "p2p/slot/messages.hpp"
+#include "p2p/slot/slot_messages.hpp"
 
 namespace weft::p2p {
 
@@ -72,7 +72,7 @@ class ReaderWords {
   }
 
   explicit operator bool() const noexcept { return at_ != nullptr; }
-  std::atomic<std::uint64_t>& let_go() const noexcept {
+  std::atomic<std::uint64_t>& released() const noexcept {
     return *reinterpret_cast<std::atomic<std::uint64_t>*>(at_);
   }
   std::atomic<std::uint8_t>& pins(std::uint64_t buffer) const noexcept {
@@ -80,7 +80,7 @@ class ReaderWords {
   }
   /// For the next reader; the owner may just be looking at those of the one before.
   void clear(std::uint32_t depth) const noexcept {
-    let_go().store(0, std::memory_order_relaxed);
+    released().store(0, std::memory_order_relaxed);
     for (std::uint32_t buffer = 0; buffer < depth; ++buffer)
       pins(buffer).store(0, std::memory_order_relaxed);
   }

@@ -8,12 +8,13 @@ namespace weft::detail {
 using p2p::WaitEnd;
 
 Status RemoteSlotState::wait_put(std::uint64_t ticket, Deadline deadline) noexcept {
-  const WaitEnd end = local_.waiter.wait(
-      [&] { return put_ended(ticket); }, [this] { return !mesh_.fate(needs_, needed_).ok(); },
-      deadline, [&] { return about(board::Operation::put, ticket); });
+  const WaitEnd end =
+      local_.waiter.wait([&] { return put_ended(ticket); },
+                         [this] { return !mesh_.peer_status(needs_, needed_).ok(); }, deadline,
+                         [&] { return about(stats::Operation::put, ticket); });
   if (end == WaitEnd::ready) return put_outcome(ticket);
-  if (end == WaitEnd::broken) return fate_failure("put");
-  local_.recorder.control(board::Event::timeout, owner_.rank, id_, sent_.load() + 1);
+  if (end == WaitEnd::broken) return peer_failure("put");
+  local_.recorder.control(stats::Event::timeout, owner_.rank, id_, sent_.load() + 1);
   const std::lock_guard lock(pending_mutex_);
   p2p::Awaited awaited = late_put(ticket);
   const bool on_its_way = is_on_its_way(ticket);
@@ -23,7 +24,7 @@ Status RemoteSlotState::wait_put(std::uint64_t ticket, Deadline deadline) noexce
                          : "is the owner at the same step? the put stays pending; cancel() ends it")
           .detail();
   detail.sequence_expected = awaited.sequence;
-  if (!on_its_way) detail.sequence_seen = let_go_known_.load();
+  if (!on_its_way) detail.sequence_seen = known_released_.load();
   return Status(std::move(detail));
 }
 
@@ -35,7 +36,7 @@ p2p::Awaited RemoteSlotState::late_put(std::uint64_t ticket) const {
     return awaited;
   }
   awaited.lack = fmt::format("rank {} (host {}){} has not let go of an earlier tensor", owner_.rank,
-                             owner_.host(), mesh_.doubt(owner_.rank));
+                             owner_.host(), mesh_.suspicion(owner_.rank));
   // The tensor itself, if it was announced; otherwise the one that lies in the buffer it needs.
   const std::uint64_t announced = (*pending_)[ticket % kMaxPending].sequence;
   const std::uint64_t next = sent_.load() + 1;

@@ -16,22 +16,23 @@ using p2p::WaitEnd;
 bool RemoteSlotState::has_credit() noexcept {
   const std::uint64_t sent = sent_.load(std::memory_order_relaxed);
   const auto has_room = [&] {
-    const std::uint64_t let_go = let_go_known_.load(std::memory_order_relaxed);
-    return let_go >= sent || sent - let_go < spec_.depth;
+    const std::uint64_t released = known_released_.load(std::memory_order_relaxed);
+    return released >= sent || sent - released < spec_.depth;
   };
   // The owner writes the word, so reading it may fetch its line: only when what is known is used
   // up.
   if (!credits_ || has_room()) return true;
   const std::uint64_t word = credit_word().load(std::memory_order_seq_cst);
-  if (word > let_go_known_.load(std::memory_order_relaxed) && p2p::is_credible(word, sent_.load()))
-    let_go_known_.store(word, std::memory_order_relaxed);
+  if (word > known_released_.load(std::memory_order_relaxed) &&
+      p2p::is_credible(word, sent_.load()))
+    known_released_.store(word, std::memory_order_relaxed);
   return has_room();
 }
 
 Status RemoteSlotState::move(Moving& moving) noexcept {
-  if (flights_.full()) [[unlikely]] {
-    flights_.look(*owner_.channel);
-    moving.full = flights_.full();
+  if (in_flight_.full()) [[unlikely]] {
+    in_flight_.poll(*owner_.channel);
+    moving.full = in_flight_.full();
     if (moving.full) return {};
   }
   const std::uint64_t sequence = sent_.load(std::memory_order_relaxed) + 1;
@@ -45,7 +46,7 @@ Status RemoteSlotState::move(Moving& moving) noexcept {
     const Status status = dynamic() ? announce(moving, work) : gather(moving, work);
     if (!status.ok()) {
       // What is under way may hold the room that is missing.
-      moving.full = status.code() == Code::exhausted && !flights_.empty();
+      moving.full = status.code() == Code::exhausted && !in_flight_.empty();
       return moving.full ? Status{} : status;
     }
   }
@@ -56,7 +57,7 @@ Status RemoteSlotState::move(Moving& moving) noexcept {
   if (tails_.address != 0) [[unlikely]]
     work.with_tail = at(tails_, index_ * tail_stride_);
   work.sequence = sequence;
-  work.signal = signal_;
+  work.notification_id = notification_id_;
   work.delivered = moving.until == Until::delivered;
   work.queue_pair = queue_pair_;
   work.choice = &*copy_choice_;
@@ -74,7 +75,7 @@ Status RemoteSlotState::move(Moving& moving) noexcept {
     return {};
   }
   if (work.posted != 0) [[unlikely]]
-    moving = take_off(moving, work);
+    moving = start_put(moving, work);
   sent_.store(sequence, std::memory_order_relaxed);
   index_ = index_ + 1 == spec_.depth ? 0 : index_ + 1;
   counters_.transfers.add(1);
@@ -82,10 +83,10 @@ Status RemoteSlotState::move(Moving& moving) noexcept {
   counters_.work_requests.add(work.requests);
   if (work.copied != 0) [[unlikely]]
     counters_.bytes_copied.add(work.copied);
-  local_.recorder.data(board::Event::put, owner_.rank, id_, sequence,
+  local_.recorder.data(stats::Event::put, owner_.rank, id_, sequence,
                        dynamic() ? tensor.bytes() : work.bytes, started_ns);
   // When the next look at the credit word is near, its line had better be here.
-  if (credits_ && sequence + 2 >= let_go_known_.load(std::memory_order_relaxed) + spec_.depth)
+  if (credits_ && sequence + 2 >= known_released_.load(std::memory_order_relaxed) + spec_.depth)
     __builtin_prefetch(credit_block_.data());
   return status;
 }
@@ -135,8 +136,8 @@ Request RemoteSlotState::put(const Tensor& tensor, Until until, Crowded crowded)
   Moving moving{.parts = std::span(&tensor, 1), .until = until};
   if (credit) request.status_ = move(moving);
   gate_.leave();
-  if (gone) request.status_ = fate_failure("put");
-  if (moving.flight != nullptr) [[unlikely]]
+  if (gone) request.status_ = peer_failure("put");
+  if (moving.put_in_flight != nullptr) [[unlikely]]
     follow(moving, request);
   if (gone || (credit && !moving.full)) return request;
   if (!credit && spec_.flow != Flow::credits) {
@@ -202,7 +203,7 @@ void RemoteSlotState::wait_for_room() noexcept {
   };
   (void)local_.waiter.wait(
       has_room, [this] { return broken(); }, {},
-      [this] { return about(board::Operation::put, sent_.load(std::memory_order_relaxed) + 1); });
+      [this] { return about(stats::Operation::put, sent_.load(std::memory_order_relaxed) + 1); });
 }
 
 Request RemoteSlotState::enqueue(Pending pending, Crowded crowded) noexcept {
@@ -237,7 +238,7 @@ Request RemoteSlotState::enqueue(Pending pending, Crowded crowded) noexcept {
   set_pending(pending_count_.load(std::memory_order_relaxed) + 1);
   drain();
   const bool begun = done_ticket_.load(std::memory_order_relaxed) >= ticket;
-  if (begun && !dynamic() && !flights_.holds_up(ticket)) {
+  if (begun && !dynamic() && !in_flight_.holds_up(ticket)) {
     request.status_ = outcome_of(ticket);
     return request;
   }
@@ -266,15 +267,15 @@ bool RemoteSlotState::drain() noexcept {
       const Status status = credit ? move(moving) : Status{};
       gate_.leave();
       if (gone || !status.ok()) {
-        fail_pending(gone ? fate_failure("put") : status);
+        fail_pending(gone ? peer_failure("put") : status);
         return true;
       }
       if (moving.full) local_.want_service();  // nobody rings when the queue has room
       if (!credit || moving.full) return false;
       front.sequence = sent_.load(std::memory_order_relaxed);
       if (moving.lent) {
-        moving.flight->tensor = std::move(front.tensor);
-        moving.flight->parts = std::move(front.parts);
+        moving.put_in_flight->tensor = std::move(front.tensor);
+        moving.put_in_flight->parts = std::move(front.parts);
       }
     }
     front.tensor = {};
@@ -304,8 +305,8 @@ Status RemoteSlotState::outcome_of(std::uint64_t ticket) const noexcept {
     const Pending& pending = (*pending_)[ticket % kMaxPending];
     if (pending.ticket == ticket && !pending.outcome.ok()) return pending.outcome;
   }
-  const Status failed = flights_.failure_of(ticket);
-  return failed.ok() ? failed : flight_failure(failed);
+  const Status failed = in_flight_.failure_of(ticket);
+  return failed.ok() ? failed : in_flight_failure(failed);
 }
 
 bool RemoteSlotState::put_ended(std::uint64_t ticket) noexcept {
@@ -316,7 +317,7 @@ bool RemoteSlotState::put_ended(std::uint64_t ticket) noexcept {
     if (lock.owns_lock()) drain();
     if (done_ticket_.load(std::memory_order_acquire) < ticket) return false;
   }
-  return flights_.empty() || !is_flying(ticket);
+  return in_flight_.empty() || !is_flying(ticket);
 }
 
 Status RemoteSlotState::put_outcome(std::uint64_t ticket) noexcept {
@@ -327,8 +328,8 @@ Status RemoteSlotState::put_outcome(std::uint64_t ticket) noexcept {
 Status RemoteSlotState::cancel_put(std::uint64_t ticket, bool& ended) noexcept {
   const std::lock_guard lock(pending_mutex_);
   if (done_ticket_.load(std::memory_order_relaxed) >= ticket) {
-    if (!dynamic()) flights_.look(*owner_.channel);
-    ended = dynamic() ? is_read(ticket) : !flights_.holds_up(ticket);
+    if (!dynamic()) in_flight_.poll(*owner_.channel);
+    ended = dynamic() ? is_read(ticket) : !in_flight_.holds_up(ticket);
     if (ended) return outcome_of(ticket);
     return failure(Code::bad_argument, "cancel",
                    dynamic() ? "the tensor was announced: its owner may be reading it"
@@ -362,7 +363,7 @@ void RemoteSlotState::ask_for_credit(std::uint64_t ticket) noexcept {
     return;
   }
   asked_for_ = ticket;
-  local_.recorder.control(board::Event::credit_wanted, owner_.rank, id_, ticket);
+  local_.recorder.control(stats::Event::credit_wanted, owner_.rank, id_, ticket);
   mesh_.send(owner_, p2p::CreditWantedMessage{.slot_id = slot_id_, .remote_id = id_});
 }
 

@@ -20,15 +20,16 @@ RemoteSlotState::RemoteSlotState(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::Sl
       spec_(std::move(asked)),
       take_declared_(take_declared),
       credit_block_(local.control, sizeof(p2p::SlotLine)),
-      row_(local.board, {.name = spec_.name,
+      row_(local.stats, {.name = spec_.name,
                          .slot = id,
-                         .state = board::EdgeState::attaching,
+                         .state = stats::EdgeState::attaching,
                          .fabric = owner.channel->fabric(),
                          .peer = owner.rank}),
       counters_(row_.counters()),
       gate_([this] {
-        local_.progress.post([&mesh = mesh_, &owner = owner_, slot = slot_id_, seat = seat_id_] {
-          mesh.send(owner, p2p::ClosedAgreedMessage{.slot_id = slot, .seat_id = seat});
+        local_.progress.post([&mesh = mesh_, &owner = owner_, slot = slot_id_,
+                              attachment = attachment_id_] {
+          mesh.send(owner, p2p::ClosedAgreedMessage{.slot_id = slot, .attachment_id = attachment});
         });
       }) {
   new (credit_block_.data()) std::atomic<std::uint64_t>(0);
@@ -73,7 +74,7 @@ void RemoteSlotState::granted(const p2p::AttachedMessage& message) {
       lent_.resize(declared->depth);
       records_ = p2p::OwnedBlock(local_.control, declared->depth * sizeof(p2p::DynamicRecord));
     }
-    if (!reader && !owner_.channel->copies()) flights_.reserve(declared->depth);
+    if (!reader && !owner_.channel->copies()) in_flight_.reserve(declared->depth);
   } catch (const Error& error) {
     return refused(error.status());
   } catch (const std::bad_alloc&) {
@@ -83,15 +84,15 @@ void RemoteSlotState::granted(const p2p::AttachedMessage& message) {
   bytes_ = p2p::payload_bytes(spec_);
   credits_ = spec_.flow == Flow::credits || local_.check_flow;
   slot_id_ = message.slot_id;
-  seat_id_ = message.seat_id;
+  attachment_id_ = message.attachment_id;
   lines_ = *lines;
   buffers_ = *buffers;
   stride_ = message.stride;
-  let_go_known_.store(message.let_go, std::memory_order_relaxed);
+  known_released_.store(message.released, std::memory_order_relaxed);
   sent_.store(message.sequence, std::memory_order_relaxed);
   sent_before_ = message.sequence;
   index_ = message.sequence % spec_.depth;
-  signal_ = message.signal;
+  notification_id_ = message.notification_id;
   taken_back_ = message.sequence;
   copy_choice_.emplace(spec_.depth);
   payloads_ = stride_ == 0 ? at(lines_, offsetof(p2p::SlotLine, payload)) : buffers_;
@@ -101,15 +102,15 @@ void RemoteSlotState::granted(const p2p::AttachedMessage& message) {
   if (reader) begin_reading(message, *words);
   counters_.control_messages.add(2);
   row_.set_role(reader ? Role::views : Role::puts);
-  row_.set_state(board::EdgeState::live);
-  local_.recorder.control(board::Event::attach_granted, owner_.rank, id_, message.sequence);
+  row_.set_state(stats::EdgeState::live);
+  local_.recorder.control(stats::Event::attach_granted, owner_.rank, id_, message.sequence);
   attach_.store(Attach::granted, std::memory_order_release);
   local_.ring();
 }
 
 void RemoteSlotState::refused(Status why) {
   if (attach_state() != Attach::asked) return;
-  local_.recorder.control(board::Event::attach_refused, owner_.rank, id_,
+  local_.recorder.control(stats::Event::attach_refused, owner_.rank, id_,
                           static_cast<std::uint64_t>(why.code()));
   refusal_ = std::move(why);
   attach_.store(Attach::refused, std::memory_order_release);
@@ -118,13 +119,13 @@ void RemoteSlotState::refused(Status why) {
 
 void RemoteSlotState::owner_closed() {
   counters_.control_messages.add(1);
-  local_.recorder.control(board::Event::owner_closed, owner_.rank, id_);
+  local_.recorder.control(stats::Event::owner_closed, owner_.rank, id_);
   gate_.shut();
   local_.ring();
 }
 
 p2p::DetachMessage RemoteSlotState::detach_message() const noexcept {
-  return {.slot_id = slot_id_, .seat_id = seat_id_, .remote_id = id_};
+  return {.slot_id = slot_id_, .attachment_id = attachment_id_, .remote_id = id_};
 }
 
 void RemoteSlotState::use_queue_pair(int index) {
@@ -144,13 +145,13 @@ void RemoteSlotState::use_queue_pair(int index) {
 bool RemoteSlotState::broken() const noexcept {
   if (gate_.is_shut()) return true;
   if (mesh_.gone_count() == 0) return false;
-  return owner_.gone() || !mesh_.fate(needs_, needed_).ok();
+  return owner_.gone() || !mesh_.peer_status(needs_, needed_).ok();
 }
 
 Status RemoteSlotState::usable(const char* operation) const noexcept {
   // A rank that is gone explains a slot that is closed, its owner's or another's.
-  Status fate = fate_failure(operation);
-  if (!fate.ok() || !gate_.is_shut()) return fate;
+  Status peer_status = peer_failure(operation);
+  if (!peer_status.ok() || !gate_.is_shut()) return peer_status;
   const std::string cause = mesh_.likely_cause();
   return failure(
       Code::closed, operation,
@@ -158,11 +159,11 @@ Status RemoteSlotState::usable(const char* operation) const noexcept {
       cause.empty() ? "attach again once it is exposed again" : cause);
 }
 
-Status RemoteSlotState::fate_failure(const char* operation) const {
-  Status fate = mesh_.fate(needs_, needed_);
-  if (fate.ok()) fate = mesh_.fate(owner_.rank);
-  if (fate.ok()) return {};
-  ErrorDetail detail = fate.detail();
+Status RemoteSlotState::peer_failure(const char* operation) const {
+  Status peer_status = mesh_.peer_status(needs_, needed_);
+  if (peer_status.ok()) peer_status = mesh_.peer_status(owner_.rank);
+  if (peer_status.ok()) return {};
+  ErrorDetail detail = peer_status.detail();
   detail.operation = operation;
   detail.slot = spec_.name;
   return Status(std::move(detail));

@@ -10,15 +10,15 @@
 #include <utility>
 #include <vector>
 
-#include "p2p/counters.hpp"
-#include "p2p/local_rank.hpp"
 #include "p2p/mesh/mesh.hpp"
 #include "p2p/slot/awaited.hpp"
-#include "p2p/slot/flights.hpp"
-#include "p2p/slot/messages.hpp"
+#include "p2p/slot/in_flight_puts.hpp"
 #include "p2p/slot/published_words.hpp"
 #include "p2p/slot/slot_line.hpp"
+#include "p2p/slot/slot_messages.hpp"
 #include "p2p/slot/use_gate.hpp"
+#include "p2p/transport/counters.hpp"
+#include "p2p/transport/local_rank.hpp"
 #include "weft/slot.hpp"
 
 namespace weft::p2p {
@@ -47,7 +47,7 @@ class RemoteSlotState {
   enum class Crowded : std::uint8_t { wait, refuse };
   Request put(const Tensor& tensor, Until until, Crowded crowded = Crowded::wait) noexcept;
   Request put(std::span<const Tensor> parts, Until until) noexcept;
-  /// Of a slot of fixed shape that has no tails (Bell::always_rings), whose ends know how much
+  /// Of a slot of fixed shape that has no tails (Notify::always), whose ends know how much
   /// comes: the first elements of its next buffer, and no more. The source is dense.
   Request put_front(const Tensor& tensor) noexcept;
   /// Whether a put would not be pending: there is a credit, or none will come any more.
@@ -66,12 +66,12 @@ class RemoteSlotState {
   void abandon() noexcept;
   /// This end goes: what is still pending will not be put.
   void drop_pending() noexcept;
-  void show_closing() noexcept { row_.set_state(board::EdgeState::closing); }
+  void show_closing() noexcept { row_.set_state(stats::EdgeState::closing); }
 
   Result<Arrival> view(Deadline deadline) noexcept;
   Status get(std::span<const SlotRun> runs, Deadline deadline) noexcept;
   Status get(const Tensor& into, Deadline deadline) noexcept;
-  void let_go(std::uint64_t version) noexcept;
+  void release(std::uint64_t version) noexcept;
   bool ready() const noexcept;
   void see_again() noexcept;
   bool broken() const noexcept;
@@ -103,9 +103,9 @@ class RemoteSlotState {
   void start_leaving() noexcept { leaving_ = true; }
   /// Nothing else keeps this end, which may go once no put is under way.
   bool may_go() const noexcept { return may_go_; }
-  void let_go_when_landed() noexcept { may_go_ = true; }
+  void release_when_completed() noexcept { may_go_ = true; }
   /// Whether no put is under way. Any thread, once the application's has let go of this end.
-  bool has_landed() noexcept;
+  bool has_completed() noexcept;
   /// The owner has closed the slot: agrees, at once or when the last use ends.
   void owner_closed();
   /// What to tell the owner when this end goes; nothing if it has closed already.
@@ -119,7 +119,7 @@ class RemoteSlotState {
   std::uint64_t id() const noexcept { return id_; }
   bool forked() const noexcept { return local_.forked(); }
   /// Before saying that nothing has come.
-  void look_for_arrivals() const noexcept { local_.waiter.poll(); }
+  void poll_arrivals() const noexcept { local_.waiter.poll(); }
   Status fork_refusal(const char* operation) const noexcept {
     return local_.fork_refusal(operation, spec_.name);
   }
@@ -145,10 +145,10 @@ class RemoteSlotState {
   struct Moving {
     std::span<const Tensor> parts;
     Until until = Until::reusable;
-    std::uint64_t ticket = 0;       ///< 0: it has none yet
-    bool full = false;              ///< answer: the channel takes no more, and took nothing
-    p2p::Flight* flight = nullptr;  ///< answer: it is under way
-    bool lent = false;              ///< answer: and the source with it
+    std::uint64_t ticket = 0;  ///< 0: it has none yet
+    bool full = false;         ///< answer: the channel takes no more, and took nothing
+    p2p::InFlightPut* put_in_flight = nullptr;  ///< answer: it is under way
+    bool lent = false;                          ///< answer: and the source with it
   };
 
   std::atomic<std::uint64_t>& credit_word() const noexcept {
@@ -158,7 +158,7 @@ class RemoteSlotState {
   Status usable(const char* operation = "use") const noexcept;
   [[gnu::always_inline]] inline Status move(Moving& moving) noexcept;
   /// The channel has taken a put and goes on with it.
-  [[gnu::cold]] Moving take_off(Moving moving, const p2p::PutWork& work) noexcept;
+  [[gnu::cold]] Moving start_put(Moving moving, const p2p::PutWork& work) noexcept;
   /// The application's put is under way: its request says when it has ended.
   [[gnu::cold]] void follow(Moving moving, Request& request) noexcept;
   /// Whether as many puts are pending as may be.
@@ -202,9 +202,9 @@ class RemoteSlotState {
   }
   /// What a put that has not ended waits for. Requires pending_mutex_.
   p2p::Awaited late_put(std::uint64_t ticket) const;
-  Status flight_failure(const Status& why) const noexcept;
+  Status in_flight_failure(const Status& why) const noexcept;
   Status failure(Code code, const char* operation, std::string message, std::string hint) const;
-  Status fate_failure(const char* operation) const;
+  Status peer_failure(const char* operation) const;
 
   struct Held {  ///< a version viewed, or being got, and not let go
     p2p::Newest version;
@@ -224,7 +224,7 @@ class RemoteSlotState {
     pending_count_.store(count, std::memory_order_release);
     row_.pending().store(count, std::memory_order_relaxed);
   }
-  board::WaitAbout about(board::Operation operation, std::uint64_t sequence) const noexcept {
+  stats::WaitAbout about(stats::Operation operation, std::uint64_t sequence) const noexcept {
     return {.operation = operation, .peer = owner_.rank, .slot = id_, .sequence = sequence};
   }
   Status no_newer_version(const char* operation, p2p::WaitEnd end) const;
@@ -261,7 +261,7 @@ class RemoteSlotState {
   std::size_t bytes_ = 0;
   bool credits_ = true;           ///< they are kept: the flow asks for it, or WEFT_CHECK=flow
   p2p::OwnedBlock credit_block_;  ///< written by the owner: credits, or the newest version
-  board::EdgeRow row_;
+  stats::EdgeRow row_;
   p2p::EdgeCounters& counters_;
   std::vector<int> needs_;
   Needed needed_ = Needed::always;
@@ -276,11 +276,11 @@ class RemoteSlotState {
   std::uint64_t asked_for_ = 0;  ///< the progress thread's: the ticket a credit was asked for
   Status refusal_;
   std::uint64_t slot_id_ = 0;
-  std::uint64_t seat_id_ = 0;
+  std::uint64_t attachment_id_ = 0;
   p2p::RemoteMemory lines_;
   p2p::RemoteMemory buffers_;
   std::uint64_t stride_ = 0;
-  std::uint32_t signal_ = 0;
+  std::uint32_t notification_id_ = 0;
 
   // A writer. Where the first buffer lies and its word; the n-th lie n strides further.
   p2p::RemoteMemory payloads_;
@@ -289,7 +289,7 @@ class RemoteSlotState {
   std::uint64_t tail_stride_ = 0;
   // With nothing pending these belong to the application's thread; while puts are
   // pending, to whoever holds pending_mutex_.
-  std::atomic<std::uint64_t> let_go_known_{0};  ///< as far as the credit word was read
+  std::atomic<std::uint64_t> known_released_{0};  ///< as far as the credit word was read
   std::atomic<std::uint64_t> sent_{0};
   std::uint64_t sent_before_ = 0;  ///< by other writers
   int queue_pair_ = -1;            ///< -1: the channel chooses
@@ -299,10 +299,9 @@ class RemoteSlotState {
   p2p::OwnedBlock records_;        ///< dynamic: by buffer
   bool said_staged_ = false;
   std::optional<p2p::CopyChoice> copy_choice_;
-  p2p::OwnedBlock pack_;  ///< a packed tensor
-  std::uint64_t prepared_ =
-      0;  ///< the ticket of the put that was turned away with its tensor packed
-  p2p::Flights flights_;
+  p2p::OwnedBlock pack_;        ///< a packed tensor
+  std::uint64_t prepared_ = 0;  ///< the ticket of the put that was rejected with its tensor packed
+  p2p::InFlightPuts in_flight_;
   std::size_t front_done_ = 0;  ///< bytes of the first pending put that are in its buffer
   std::mutex pending_mutex_;
   std::atomic<std::uint32_t> pending_count_{0};

@@ -31,7 +31,7 @@ bool RemoteSlotState::reachable_outside(const Tensor& tensor) const noexcept {
 void RemoteSlotState::say_staged(const char* why) noexcept {
   if (said_staged_) return;
   said_staged_ = true;
-  local_.recorder.control(board::Event::staged_put, owner_.rank, id_, bytes_);
+  local_.recorder.control(stats::Event::staged_put, owner_.rank, id_, bytes_);
   local_.log->info(Subsystem::slot, "puts into slot \"{}\" of rank {} are staged: {}", spec_.name,
                    owner_.rank, local_.zero_copy ? why : "WEFT_ZERO_COPY=0");
 }
@@ -57,10 +57,10 @@ Status RemoteSlotState::gather(Moving moving, p2p::PutWork& work) noexcept {
 }
 
 Status RemoteSlotState::make_pack() noexcept {
-  if (!pack_) pack_ = flights_.take_pack();
+  if (!pack_) pack_ = in_flight_.take_pack();
   if (pack_) return {};
   try {
-    pack_ = p2p::OwnedBlock(local_.hidden, bytes_);
+    pack_ = p2p::OwnedBlock(local_.staging, bytes_);
   } catch (const Error& error) {
     return failure(Code::exhausted, "put", error.detail().message, error.detail().hint);
   }
@@ -108,7 +108,7 @@ Status RemoteSlotState::lend(const Tensor& tensor, p2p::DynamicRecord& record) n
 }
 
 void RemoteSlotState::take_back_lent() noexcept {
-  const std::uint64_t all = let_go_known_.load(std::memory_order_relaxed);
+  const std::uint64_t all = known_released_.load(std::memory_order_relaxed);
   for (; taken_back_ < all; ++taken_back_) lent_[taken_back_ % spec_.depth] = {};
 }
 
@@ -126,8 +126,9 @@ bool RemoteSlotState::is_read(std::uint64_t ticket) noexcept {
   // Looked at before the word: what the owner has read before it closed its end counts as read.
   const bool is_over = gate_.is_shut() || owner_.gone();
   const std::uint64_t word = credit_word().load(std::memory_order_seq_cst);
-  if (word > let_go_known_.load(std::memory_order_relaxed) && p2p::is_credible(word, sent_.load()))
-    let_go_known_.store(word, std::memory_order_relaxed);
+  if (word > known_released_.load(std::memory_order_relaxed) &&
+      p2p::is_credible(word, sent_.load()))
+    known_released_.store(word, std::memory_order_relaxed);
   take_back_lent();
   if (taken_back_ >= pending.sequence) return true;
   // Nobody reads what lies there any more.

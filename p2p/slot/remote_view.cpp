@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "p2p/barrier.hpp"
+#include "p2p/progress/fences.hpp"
 #include "p2p/slot/remote_slot_state.hpp"
 
 namespace weft::detail {
@@ -92,12 +92,12 @@ Result<Newest> RemoteSlotState::hold_newest(const char* operation, Deadline dead
   const Deadline until = deadline.resolve(local_.waiter.default_timeout());
   // What was given up may still be written to memory that is to be read into now.
   if (local_.strays.hold(id_)) [[unlikely]] {
-    const auto landed = [this] { return !local_.strays.hold(id_); };
+    const auto completed = [this] { return !local_.strays.hold(id_); };
     if (local_.waiter.wait(
-            landed, [] { return false; }, until) != WaitEnd::ready)
+            completed, [] { return false; }, until) != WaitEnd::ready)
       return failure(Code::timeout, operation,
                      fmt::format("rank {} (host {}) has not answered an earlier get{}", owner_.rank,
-                                 owner_.host(), mesh_.doubt(owner_.rank)),
+                                 owner_.host(), mesh_.suspicion(owner_.rank)),
                      "is its host alive? a longer deadline: WEFT_TIMEOUT");
   }
   for (;;) {
@@ -109,7 +109,7 @@ Result<Newest> RemoteSlotState::hold_newest(const char* operation, Deadline dead
       };
       const WaitEnd end = local_.waiter.wait(
           is_ready, [this] { return broken(); }, until,
-          [this] { return about(board::Operation::view, seen_ + 1); });
+          [this] { return about(stats::Operation::view, seen_ + 1); });
       if (end != WaitEnd::ready) return no_newer_version(operation, end);
     }
     if (!gate_.enter()) return usable(operation);
@@ -128,7 +128,7 @@ p2p::Awaited RemoteSlotState::awaited() const {
           .host = owner_.host(),
           .sequence = seen_ + 1,
           .lack = fmt::format("rank {} (host {}) has published nothing newer{}", owner_.rank,
-                              owner_.host(), mesh_.doubt(owner_.rank))};
+                              owner_.host(), mesh_.suspicion(owner_.rank))};
 }
 
 Status RemoteSlotState::no_newer_version(const char* operation, WaitEnd end) const {
@@ -138,7 +138,7 @@ Status RemoteSlotState::no_newer_version(const char* operation, WaitEnd end) con
     detail.sequence_seen = seen_;
     return Status(std::move(detail));
   }
-  local_.recorder.control(board::Event::timeout, owner_.rank, id_, seen_ + 1);
+  local_.recorder.control(stats::Event::timeout, owner_.rank, id_, seen_ + 1);
   ErrorDetail detail = failure(Code::timeout, operation, awaited().lack,
                                "is the owner at the same step? a longer deadline: WEFT_TIMEOUT")
                            .detail();
@@ -152,7 +152,7 @@ void RemoteSlotState::count_reading(Newest version, std::uint64_t bytes) noexcep
   counters_.transfers.add(1);
   counters_.work_requests.add(1);
   counters_.bytes_moved.add(bytes);
-  local_.recorder.data(board::Event::viewed, owner_.rank, id_, seen_);
+  local_.recorder.data(stats::Event::viewed, owner_.rank, id_, seen_);
 }
 
 Result<Arrival> RemoteSlotState::view(Deadline deadline) noexcept {
@@ -198,9 +198,9 @@ Status RemoteSlotState::plan_reading(p2p::Newest version, std::span<const SlotRu
   const auto bytes_of = [&](const SlotRun& run) {
     return static_cast<std::size_t>(run.count) * element;
   };
-  std::size_t stopover = 0;
+  std::size_t bounce_buffer_bytes = 0;
   for (const SlotRun& run : runs)
-    if (!lands(run.to, bytes_of(run))) stopover += bytes_of(run);
+    if (!lands(run.to, bytes_of(run))) bounce_buffer_bytes += bytes_of(run);
   const auto word = at(lines_, PublishedWords::version_offset(version.buffer));
   try {
     if (!reading_) {
@@ -208,8 +208,8 @@ Status RemoteSlotState::plan_reading(p2p::Newest version, std::span<const SlotRu
       made->words = p2p::OwnedBlock(local_.control, 2 * sizeof(std::uint64_t));
       reading_ = std::move(made);
     }
-    if (stopover > reading_->landing.block().bytes)
-      reading_->landing = p2p::OwnedBlock(local_.data, stopover);
+    if (bounce_buffer_bytes > reading_->landing.block().bytes)
+      reading_->landing = p2p::OwnedBlock(local_.data, bounce_buffer_bytes);
     auto& pieces = reading_->pieces;
     pieces.clear();
     pieces.reserve(runs.size() + 2);
@@ -260,12 +260,12 @@ Status RemoteSlotState::read(Held& held, std::span<const SlotRun> runs, const Te
     if (!reading_->pieces.empty()) {
       owner_.channel->start_get(reading_->get);
       auto end = await_get(local_.waiter, *owner_.channel, reading_->get, deadline,
-                           [&] { return about(board::Operation::view, version.version); });
+                           [&] { return about(stats::Operation::view, version.version); });
       if (!end) return unanswered(held, into);
       status = std::move(*end);
     }
     if (!status.ok()) {
-      ErrorDetail detail = mesh_.broken_off(owner_.rank, status).detail();
+      ErrorDetail detail = mesh_.disconnected(owner_.rank, status).detail();
       detail.slot = spec_.name;
       return Status(std::move(detail));
     }
@@ -279,14 +279,14 @@ Status RemoteSlotState::read(Held& held, std::span<const SlotRun> runs, const Te
     const auto newer = [&] { return newest().version > version.version; };
     const WaitEnd end = local_.waiter.wait(
         newer, [this] { return broken(); }, deadline,
-        [&] { return about(board::Operation::view, version.version + 1); });
+        [&] { return about(stats::Operation::view, version.version + 1); });
     if (end != WaitEnd::ready) return no_newer_version("get", end);
     held.version = newest();
   }
 }
 
 Status RemoteSlotState::unanswered(Held& held, const Tensor* into) noexcept {
-  local_.recorder.control(board::Event::timeout, owner_.rank, id_, held.version.version);
+  local_.recorder.control(stats::Event::timeout, owner_.rank, id_, held.version.version);
   if (!owner_.channel->give_up_get(reading_->get)) {
     // A view's memory, or the caller's own.
     const bool is_view = static_cast<bool>(held.block);
@@ -296,11 +296,11 @@ Status RemoteSlotState::unanswered(Held& held, const Tensor* into) noexcept {
     local_.strays.keep(*owner_.channel, std::move(reading_), id_);
   }
   ErrorDetail detail =
-      failure(
-          Code::timeout, "get",
-          fmt::format("rank {} (host {}) has not answered: version {} was being read{}",
-                      owner_.rank, owner_.host(), held.version.version, mesh_.doubt(owner_.rank)),
-          "is its process stopped, or its host gone? a longer deadline: WEFT_TIMEOUT")
+      failure(Code::timeout, "get",
+              fmt::format("rank {} (host {}) has not answered: version {} was being read{}",
+                          owner_.rank, owner_.host(), held.version.version,
+                          mesh_.suspicion(owner_.rank)),
+              "is its process stopped, or its host gone? a longer deadline: WEFT_TIMEOUT")
           .detail();
   detail.sequence_expected = held.version.version;
   detail.sequence_seen = seen_;
@@ -351,7 +351,7 @@ Status RemoteSlotState::get_runs(std::span<const SlotRun> runs, const Tensor* in
   return status;
 }
 
-void RemoteSlotState::let_go(std::uint64_t version) noexcept {
+void RemoteSlotState::release(std::uint64_t version) noexcept {
   for (std::size_t i = 0; i < held_.size(); ++i)
     if (held_[i].version.version == version) return drop_held(i);
 }
@@ -363,7 +363,7 @@ void RemoteSlotState::drop_held(std::size_t index) noexcept {
   if (credits_ && reader_words_ && spec_.flow != Flow::credits) {
     std::uint64_t all = seen_;
     for (const Held& held : held_) all = std::min(all, held.version.version - 1);
-    reader_words_.let_go().store(all, std::memory_order_release);
+    reader_words_.released().store(all, std::memory_order_release);
   }
   gate_.leave();
 }

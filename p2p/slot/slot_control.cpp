@@ -25,9 +25,10 @@ void SlotTable::on_message(Peer& peer, std::span<const std::byte> bytes) {
     if (!state || &state->owner() != &peer) return;
     state->granted(m);
     if (state->attach_state() ==
-        detail::RemoteSlotState::Attach::refused)  // the seat must not stay
-      mesh_.send(peer, DetachMessage{
-                           .slot_id = m.slot_id, .seat_id = m.seat_id, .remote_id = m.remote_id});
+        detail::RemoteSlotState::Attach::refused)  // the attachment must not stay
+      mesh_.send(peer, DetachMessage{.slot_id = m.slot_id,
+                                     .attachment_id = m.attachment_id,
+                                     .remote_id = m.remote_id});
   });
   handle(RefusedMessage{}, [&](const RefusedMessage& m) {
     const auto state = remote(m.remote_id);
@@ -40,19 +41,20 @@ void SlotTable::on_message(Peer& peer, std::span<const std::byte> bytes) {
       return entry.second.peer == &peer && entry.second.message.remote_id == m.remote_id;
     });
     count_waiting();
-    // Granted while the withdrawal was under way: the seat must be free before the next attach.
-    bool seated = false;
+    // Granted while the withdrawal was under way: the attachment must be free before the next
+    // attach.
+    bool attachment_made = false;
     std::vector<std::uint64_t> free;
     {
       const std::lock_guard lock(mutex_);
       for (const auto& [id, state] : slots_) {
-        if (!state->unseat(peer, m.remote_id)) continue;
-        seated = true;
+        if (!state->detach_peer(peer, m.remote_id)) continue;
+        attachment_made = true;
         if (state->is_free()) free.push_back(id);
       }
     }
-    for (const std::uint64_t id : free) end_limbo(id);
-    if (!seated) mesh_.send(peer, DetachedMessage{.remote_id = m.remote_id});
+    for (const std::uint64_t id : free) end_quarantine(id);
+    if (!attachment_made) mesh_.send(peer, DetachedMessage{.remote_id = m.remote_id});
   });
   handle(DetachMessage{}, [&](const DetachMessage& m) { on_detach(peer, m); });
   handle(DetachedMessage{}, [&](const DetachedMessage& m) {
@@ -74,8 +76,8 @@ void SlotTable::on_message(Peer& peer, std::span<const std::byte> bytes) {
       state->owner_closed();
   });
   handle(ClosedAgreedMessage{}, [&](const ClosedAgreedMessage& m) {
-    if (const auto state = slot(m.slot_id); state && state->agreed(peer, m.seat_id))
-      end_limbo(m.slot_id);
+    if (const auto state = slot(m.slot_id); state && state->agreed(peer, m.attachment_id))
+      end_quarantine(m.slot_id);
   });
   if (!understood)
     local_.log->warn(Subsystem::slot, "rank {} sent a message of type {} and {} bytes: ignored",
@@ -112,7 +114,7 @@ void SlotTable::decide(Peer& peer, detail::SlotState& slot, const AttachMessage&
     mesh_.send(peer, granted);
     return;
   }
-  local_.recorder.control(board::Event::seat_refused, peer.rank, slot.id(),
+  local_.recorder.control(stats::Event::attachment_refused, peer.rank, slot.id(),
                           static_cast<std::uint64_t>(status.code()));
   RefusedMessage refused;
   refused.remote_id = message.remote_id;
@@ -140,12 +142,12 @@ void SlotTable::retry_waiting(const std::string& name) {
 
 void SlotTable::on_detach(Peer& peer, const DetachMessage& message) {
   const auto state = slot(message.slot_id);
-  const bool seated = state && state->unseat(peer, message.remote_id);
-  if (state && state->is_free()) end_limbo(message.slot_id);
-  if (!seated) mesh_.send(peer, DetachedMessage{.remote_id = message.remote_id});
+  const bool attachment_made = state && state->detach_peer(peer, message.remote_id);
+  if (state && state->is_free()) end_quarantine(message.slot_id);
+  if (!attachment_made) mesh_.send(peer, DetachedMessage{.remote_id = message.remote_id});
 }
 
-void SlotTable::end_limbo(std::uint64_t slot_id) {
+void SlotTable::end_quarantine(std::uint64_t slot_id) {
   std::shared_ptr<detail::SlotState> state;
   {
     const std::lock_guard lock(mutex_);
@@ -154,7 +156,7 @@ void SlotTable::end_limbo(std::uint64_t slot_id) {
     state = std::move(found->second);
     slots_.erase(found);
   }
-  state->count_limbo(false);
+  state->count_quarantine(false);
 }
 
 void SlotTable::on_gone(Peer& peer) {
@@ -166,7 +168,7 @@ void SlotTable::on_gone(Peer& peer) {
     for (const auto& [id, state] : slots_)
       if (state->peer_gone(peer)) free.push_back(id);
   }
-  for (const std::uint64_t id : free) end_limbo(id);
+  for (const std::uint64_t id : free) end_quarantine(id);
   // Those that only waited for this peer's answer. They go when the lock has: they may hold the
   // last handle of adopted memory, whose deleter is the user's.
   std::vector<std::shared_ptr<detail::RemoteSlotState>> unanswered;

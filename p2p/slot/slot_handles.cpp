@@ -9,18 +9,18 @@
 
 namespace weft {
 
-void Arrival::let_go() noexcept {
+void Arrival::release_tensor() noexcept {
   tensor_ = nullptr;
   if (slot_ != nullptr) {
-    if (!slot_->forked()) slot_->let_go(sequence_);
+    if (!slot_->forked()) slot_->release(sequence_);
   } else if (!remote_->forked()) {
-    remote_->let_go(sequence_);
+    remote_->release(sequence_);
   }
 }
 
 bool Request::test() noexcept {
   if (remote_ == nullptr || remote_->forked() || remote_->put_ended(ticket_)) return true;
-  remote_->look_for_arrivals();
+  remote_->poll_arrivals();
   return remote_->put_ended(ticket_);
 }
 
@@ -61,7 +61,7 @@ Result<Arrival> Slot::wait(Deadline deadline) noexcept {
 bool Slot::ready() const noexcept {
   if (state_->forked()) return false;
   if (state_->ready()) return true;
-  state_->look_for_arrivals();
+  state_->poll_arrivals();
   return state_->ready();
 }
 void Slot::allocate_with(AllocateTensor allocate) {
@@ -122,7 +122,7 @@ Status RemoteSlot::get(std::span<const SlotRun> runs, Deadline deadline) noexcep
 bool RemoteSlot::ready() const noexcept {
   if (state_->forked()) return false;
   if (state_->ready()) return true;
-  state_->look_for_arrivals();
+  state_->poll_arrivals();
   return state_->ready();
 }
 void RemoteSlot::see_again() noexcept {

@@ -23,7 +23,7 @@ std::size_t stride_for(const SlotSpec& spec, std::size_t bytes, const Tensor& me
 }  // namespace
 
 SlotState::SlotState(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& table, SlotSpec spec,
-                     std::uint64_t id, Tensor memory, p2p::Bell bell)
+                     std::uint64_t id, Tensor memory, p2p::Notify notify)
     : local_(local),
       mesh_(mesh),
       table_(table),
@@ -31,10 +31,10 @@ SlotState::SlotState(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& tab
       id_(id),
       bytes_(p2p::payload_bytes(spec_)),
       memory_(std::move(memory)),
-      bell_(bell),
+      notify_(notify),
       stride_(stride_for(
           spec_, bytes_, memory_,
-          spec_.writer == Writer::peer && bell_ == p2p::Bell::may_be_silent && mesh_.has_tails())),
+          spec_.writer == Writer::peer && notify_ == p2p::Notify::optional && mesh_.has_tails())),
       line_count_(spec_.writer == Writer::peer ? spec_.depth : 0),
       lines_(local_.control, spec_.writer == Writer::peer ? line_count_ * sizeof(SlotLine)
                                                           : PublishedWords::bytes(spec_.depth)),
@@ -44,11 +44,11 @@ SlotState::SlotState(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& tab
                               spec_.depth > p2p::kReportsAllUpTo
                           ? std::max<std::uint64_t>(report_idle_, spec_.depth - 2)
                           : 1),
-      row_(local.board, {.name = spec_.name,
+      row_(local.stats, {.name = spec_.name,
                          .slot = id,
                          .role = spec_.writer == Writer::peer ? Role::receives : Role::publishes}),
       counters_(row_.counters()),
-      let_go_early_(spec_.depth, 0) {
+      released_early_(spec_.depth, 0) {
   place_buffers();
 }
 
@@ -75,9 +75,9 @@ void SlotState::unstage() noexcept {
 }
 
 void SlotState::abandon() noexcept {
-  for (const auto& seat : seats_) expect_no_more(*seat);
-  const bool written =
-      std::ranges::any_of(seats_, [](const auto& seat) { return seat->active.load(); });
+  for (const auto& attachment : attachments_) expect_no_more(*attachment);
+  const bool written = std::ranges::any_of(
+      attachments_, [](const auto& attachment) { return attachment->active.load(); });
   if (memory_.empty() || !written) return;
   local_.log->warn(Subsystem::slot,
                    "slot \"{}\" lies in adopted memory that its writer may still reach: the memory "
@@ -95,11 +95,11 @@ bool SlotState::broken() const noexcept {
   if (refused_.load(std::memory_order_acquire)) return true;
   if (mesh_.gone_count() == 0) return false;
   const int writer = last_writer_.load(std::memory_order_acquire);
-  return (writer >= 0 && mesh_.peer(writer).gone()) || !mesh_.fate(needs_, needed_).ok();
+  return (writer >= 0 && mesh_.peer(writer).gone()) || !mesh_.peer_status(needs_, needed_).ok();
 }
 
-board::WaitAbout SlotState::waits_for(std::uint64_t wanted) const noexcept {
-  return {.operation = board::Operation::wait,
+stats::WaitAbout SlotState::waits_for(std::uint64_t wanted) const noexcept {
+  return {.operation = stats::Operation::wait,
           .peer = last_writer_.load(std::memory_order_acquire),
           .slot = id_,
           .sequence = wanted};
@@ -154,7 +154,7 @@ Result<Arrival> SlotState::wait(Deadline deadline) noexcept {
   buffer_ = buffer_ + 1 == spec_.depth ? 0 : buffer_ + 1;
   counters_.transfers.add(1);
   counters_.bytes_moved.add(bytes_);
-  local_.recorder.data(board::Event::arrived, last_writer_.load(std::memory_order_relaxed), id_,
+  local_.recorder.data(stats::Event::arrived, last_writer_.load(std::memory_order_relaxed), id_,
                        wanted, bytes_, started_ns);
   Arrival arrival;
   arrival.tensor_ = &tensor;
@@ -182,7 +182,7 @@ p2p::Awaited SlotState::awaited() const {
   if (awaited.peer < 0) return awaited;
   awaited.host = mesh_.peer(awaited.peer).host();
   awaited.lack = fmt::format("nothing came from rank {} (host {}){}", awaited.peer, awaited.host,
-                             mesh_.doubt(awaited.peer));
+                             mesh_.suspicion(awaited.peer));
   return awaited;
 }
 
@@ -193,13 +193,13 @@ Status SlotState::wait_failure(WaitEnd end, std::uint64_t wanted) noexcept {
     return std::exchange(refusal_, {});
   }
   const int writer = last_writer_.load(std::memory_order_acquire);
-  Status fate = mesh_.fate(needs_, needed_);
-  if (fate.ok() && writer >= 0) fate = mesh_.fate(writer);
+  Status peer_status = mesh_.peer_status(needs_, needed_);
+  if (peer_status.ok() && writer >= 0) peer_status = mesh_.peer_status(writer);
   ErrorDetail detail;
-  if (end == WaitEnd::broken && !fate.ok()) {
-    detail = fate.detail();
+  if (end == WaitEnd::broken && !peer_status.ok()) {
+    detail = peer_status.detail();
   } else {
-    local_.recorder.control(board::Event::timeout, writer, id_, wanted);
+    local_.recorder.control(stats::Event::timeout, writer, id_, wanted);
     detail.code = Code::timeout;
     detail.peer = writer;
     detail.message = awaited().lack;
@@ -213,79 +213,80 @@ Status SlotState::wait_failure(WaitEnd end, std::uint64_t wanted) noexcept {
   return Status(std::move(detail));
 }
 
-void SlotState::let_go(std::uint64_t sequence) noexcept {
-  local_.recorder.data(board::Event::let_go, -1, id_, sequence);
+void SlotState::release(std::uint64_t sequence) noexcept {
+  local_.recorder.data(stats::Event::released, -1, id_, sequence);
   if (dynamic()) return forget_dynamic(sequence);
-  const std::uint64_t all = let_go_.load(std::memory_order_relaxed);
+  const std::uint64_t all = released_.load(std::memory_order_relaxed);
   if (sequence == all + 1 && sequence == received_) [[likely]]
-    let_go_.store(sequence, std::memory_order_release);
+    released_.store(sequence, std::memory_order_release);
   else
-    let_go_out_of_order(sequence, all);
+    release_out_of_order(sequence, all);
   if (!credits_) return;
-  if (const std::uint64_t unreported = let_go_.load(std::memory_order_relaxed) - reported_;
+  if (const std::uint64_t unreported = released_.load(std::memory_order_relaxed) - reported_;
       unreported >= report_pressed_ && (unreported + 1 >= spec_.depth || !may_put_credit_off()))
-    write_credit(report_pressed_, p2p::Bell::may_tarry);
-  os::light_barrier();  // credit_wanted() announces what is wanted, then looks at let_go_
-  if (let_go_.load(std::memory_order_relaxed) >= wanted_from_.load(std::memory_order_relaxed))
+    write_credit(report_pressed_, p2p::Notify::deferred);
+  os::light_barrier();  // credit_wanted() announces what is wanted, then looks at released_
+  if (released_.load(std::memory_order_relaxed) >= wanted_from_.load(std::memory_order_relaxed))
       [[unlikely]]
     write_wanted_credit();
 }
 
 void SlotState::write_wanted_credit() noexcept {
   std::uint64_t wanted = wanted_from_.load(std::memory_order_seq_cst);
-  if (let_go_.load(std::memory_order_acquire) < wanted) return;
+  if (released_.load(std::memory_order_acquire) < wanted) return;
   wanted_from_.compare_exchange_strong(wanted, kNothingWanted);
-  write_credit(1, p2p::Bell::always_rings);
+  write_credit(1, p2p::Notify::always);
 }
 
-void SlotState::let_go_out_of_order(std::uint64_t sequence, std::uint64_t all) noexcept {
+void SlotState::release_out_of_order(std::uint64_t sequence, std::uint64_t all) noexcept {
   if (sequence != all + 1) {
-    let_go_early_[buffer_of(sequence)] = 1;
+    released_early_[buffer_of(sequence)] = 1;
     return;
   }
   ++all;
-  while (all < received_ && let_go_early_[buffer_of(all + 1)] != 0)
-    let_go_early_[buffer_of(++all)] = 0;
-  let_go_.store(all, std::memory_order_release);
+  while (all < received_ && released_early_[buffer_of(all + 1)] != 0)
+    released_early_[buffer_of(++all)] = 0;
+  released_.store(all, std::memory_order_release);
 }
 
-void SlotState::write_credit(std::uint64_t threshold, p2p::Bell bell) noexcept {
-  Seat* seat = writer_.load(std::memory_order_acquire);
-  if (seat == nullptr || !seat->gate.enter()) return;
-  if (const std::uint64_t id = seat->id.load(std::memory_order_relaxed); id != reported_seat_) {
-    reported_seat_ = id;
-    reported_ = seat->let_go_at_attach;
+void SlotState::write_credit(std::uint64_t threshold, p2p::Notify notify) noexcept {
+  Attachment* attachment = writer_.load(std::memory_order_acquire);
+  if (attachment == nullptr || !attachment->gate.enter()) return;
+  if (const std::uint64_t id = attachment->id.load(std::memory_order_relaxed);
+      id != reported_attachment_) {
+    reported_attachment_ = id;
+    reported_ = attachment->released_at_attach;
   }
   // Whoever writes it: the application's reads of the buffers come before the credit.
-  const std::uint64_t all = let_go_.load(std::memory_order_acquire);
+  const std::uint64_t all = released_.load(std::memory_order_acquire);
   if (all - reported_ >= threshold) {
-    seat->peer->channel->write_word(seat->credit_word, all, bell);
+    attachment->peer->channel->write_word(attachment->credit_word, all, notify);
     counters_.credit_writes.add(1);
-    local_.recorder.data(board::Event::credit_written, seat->peer->rank, id_, all);
+    local_.recorder.data(stats::Event::credit_written, attachment->peer->rank, id_, all);
     reported_ = all;
   }
-  seat->gate.leave();
+  attachment->gate.leave();
 }
 
 bool SlotState::may_put_credit_off() const noexcept {
   // The writers of slots that always ring look whether they may put, and then ask for nothing.
-  if (bell_ == p2p::Bell::always_rings) return false;
-  const Seat* seat = writer_.load(std::memory_order_acquire);
-  return report_idle_ > 1 && seat != nullptr &&
-         seat->id.load(std::memory_order_relaxed) == reported_seat_ &&
-         received_ - reported_ < spec_.depth && seat->peer->channel->words_take_requests();
+  if (notify_ == p2p::Notify::always) return false;
+  const Attachment* attachment = writer_.load(std::memory_order_acquire);
+  return report_idle_ > 1 && attachment != nullptr &&
+         attachment->id.load(std::memory_order_relaxed) == reported_attachment_ &&
+         received_ - reported_ < spec_.depth && attachment->peer->channel->words_take_requests();
 }
 
 void SlotState::flush_credit() noexcept {
   if (!credits_ || spec_.writer != Writer::peer) return;
   // A writer that may be out of credits needs to hear of less than half the depth, too.
-  const Seat* seat = writer_.load(std::memory_order_acquire);
-  const bool new_writer =
-      seat != nullptr && seat->id.load(std::memory_order_relaxed) != reported_seat_;
+  const Attachment* attachment = writer_.load(std::memory_order_acquire);
+  const bool new_writer = attachment != nullptr &&
+                          attachment->id.load(std::memory_order_relaxed) != reported_attachment_;
   if (new_writer || received_ - reported_ >= spec_.depth || spec_.depth <= p2p::kReportsAllUpTo)
-    return write_credit(1, p2p::Bell::always_rings);
+    return write_credit(1, p2p::Notify::always);
   // This one has credits left, as far as is known here. If it has used them up, it asks.
-  write_credit(report_idle_, p2p::Bell::may_be_silent);
+  write_credit(report_idle_, p2p::Notify::optional);
 }
 
 Status SlotState::failure(Code code, const char* operation, std::string message,
@@ -303,7 +304,7 @@ EdgeReport SlotState::report() const {
   edge.slot = spec_.name;
   edge.role = spec_.writer == Writer::peer ? Role::receives : Role::publishes;
   edge.peer = last_writer_.load(std::memory_order_acquire);
-  const Seat* reader = readers_.load(std::memory_order_acquire);
+  const Attachment* reader = readers_.load(std::memory_order_acquire);
   if (edge.peer >= 0)
     edge.fabric = mesh_.peer(edge.peer).channel->fabric();
   else if (reader != nullptr)

@@ -11,16 +11,16 @@
 #include <utility>
 #include <vector>
 
-#include "p2p/barrier.hpp"
-#include "p2p/counters.hpp"
-#include "p2p/local_rank.hpp"
 #include "p2p/mesh/mesh.hpp"
+#include "p2p/progress/fences.hpp"
 #include "p2p/slot/awaited.hpp"
-#include "p2p/slot/messages.hpp"
 #include "p2p/slot/published_words.hpp"
 #include "p2p/slot/slot_line.hpp"
+#include "p2p/slot/slot_messages.hpp"
 #include "p2p/slot/tail_buffers.hpp"
 #include "p2p/slot/use_gate.hpp"
+#include "p2p/transport/counters.hpp"
+#include "p2p/transport/local_rank.hpp"
 #include "weft/slot.hpp"
 
 namespace weft::p2p {
@@ -31,24 +31,24 @@ class SlotTable;
 namespace weft::detail {
 
 /// The place of one attached rank: a put slot's writer, or one of a published slot's readers.
-/// Seats stay with the slot until it goes, so that the application's thread may walk them freely;
-/// one that is left serves the next attach of the same peer.
-struct Seat {
-  std::atomic<std::uint64_t> id{0};  ///< of this use of the seat
+/// Attachments stay with the slot until it goes, so that the application's thread may walk them
+/// freely; one that is left serves the next attach of the same peer.
+struct Attachment {
+  std::atomic<std::uint64_t> id{0};  ///< of this use of the attachment
   p2p::Peer* peer = nullptr;
   std::uint64_t remote_id = 0;
   /// In the remote end's memory: a writer's credits, or the newest version for a reader that can't
   /// load it from here.
   p2p::RemoteMemory credit_word;
-  bool wants_newest = false;            ///< it is such a reader
-  std::optional<std::uint32_t> signal;  ///< a writer's: what the channel calls the lines
-  bool tails = false;                   ///< a writer's: its words may lie behind their tensors
-  std::uint64_t let_go_at_attach = 0;   ///< what the writer was told when it attached
-  p2p::OwnedBlock words_block;          ///< a reader's words, in this rank's control arena
-  p2p::UseGate gate;                    ///< shut when the remote end is gone: no more credit writes
+  bool wants_newest = false;                     ///< it is such a reader
+  std::optional<std::uint32_t> notification_id;  ///< a writer's: what the channel calls the lines
+  bool tails = false;                    ///< a writer's: its words may lie behind their tensors
+  std::uint64_t released_at_attach = 0;  ///< what the writer was told when it attached
+  p2p::OwnedBlock words_block;           ///< a reader's words, in this rank's control arena
+  p2p::UseGate gate;  ///< shut when the remote end is gone: no more credit writes
   std::atomic<bool> active{false};
   std::uint64_t leaves_after = 0;  ///< dynamic: gone, but its tensors up to this one are unread
-  Seat* next = nullptr;
+  Attachment* next = nullptr;
 
   p2p::ReaderWords words() const noexcept { return p2p::ReaderWords(words_block.data()); }
   bool counts() const noexcept { return active.load(std::memory_order_acquire) && !peer->gone(); }
@@ -58,7 +58,7 @@ struct Seat {
 class SlotState {
  public:
   SlotState(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& table, SlotSpec spec,
-            std::uint64_t id, Tensor memory, p2p::Bell bell);
+            std::uint64_t id, Tensor memory, p2p::Notify notify);
   ~SlotState() { end_reading(); }
   SlotState(const SlotState&) = delete;
   SlotState& operator=(const SlotState&) = delete;
@@ -86,26 +86,26 @@ class SlotState {
     needs_.assign(ranks.begin(), ranks.end());
     needed_ = needed;
   }
-  void let_go(std::uint64_t sequence) noexcept;
+  void release(std::uint64_t sequence) noexcept;
 
   /// Decides on an attach; fills `granted`, or returns why not.
   Status admit(p2p::Peer& peer, const p2p::AttachMessage& asked, p2p::AttachedMessage& granted);
   /// A remote end is gone. Its rank is told once its words will not be written any more. False when
-  /// it has no seat here.
-  bool unseat(const p2p::Peer& peer, std::uint64_t remote_id) noexcept;
+  /// it has no attachment here.
+  bool detach_peer(const p2p::Peer& peer, std::uint64_t remote_id) noexcept;
   /// The writer is held up for credits that were not worth reporting yet.
   void credit_wanted(const p2p::Peer& peer, std::uint64_t remote_id) noexcept;
   /// The slot is closed: tells every remote end. Returns how many must agree.
   int begin_close();
   /// A remote end has agreed, or is dead. Returns whether the memory is free now.
-  bool agreed(const p2p::Peer& peer, std::uint64_t seat_id) noexcept;
+  bool agreed(const p2p::Peer& peer, std::uint64_t attachment_id) noexcept;
   /// Closed, and every remote end has agreed.
   bool is_free() const noexcept { return closed_ && to_agree_ == 0; }
-  /// Forgets a dead peer's seats. Returns whether, for a closed slot, the memory is free now.
+  /// Forgets a dead peer's attachments. Returns whether, for a closed slot, the memory is free now.
   bool peer_gone(const p2p::Peer& peer) noexcept;
-  void count_limbo(bool enters) noexcept;
+  void count_quarantine(bool enters) noexcept;
   /// From now on only its peers keep it.
-  void show_closing() noexcept { row_.set_state(board::EdgeState::closing); }
+  void show_closing() noexcept { row_.set_state(stats::EdgeState::closing); }
   /// Whether tensors have come, since the last time, that rang no bell.
   bool came_silently() noexcept;
   /// A dynamic slot's writers that left tells them once their last tensors were read.
@@ -115,7 +115,7 @@ class SlotState {
   std::uint64_t id() const noexcept { return id_; }
   bool forked() const noexcept { return local_.forked(); }
   /// Before saying that nothing has come.
-  void look_for_arrivals() const noexcept { local_.waiter.poll(); }
+  void poll_arrivals() const noexcept { local_.waiter.poll(); }
   Status fork_refusal(const char* operation) const noexcept {
     return local_.fork_refusal(operation, spec_.name);
   }
@@ -163,23 +163,23 @@ class SlotState {
   /// Lets the writer put words behind their tensors, if it can and there is room for them.
   void grant_tails(const p2p::Peer& peer, const p2p::AttachMessage& asked,
                    p2p::AttachedMessage& granted);
-  void let_go_out_of_order(std::uint64_t sequence, std::uint64_t all) noexcept;
-  void write_credit(std::uint64_t threshold, p2p::Bell bell) noexcept;
+  void release_out_of_order(std::uint64_t sequence, std::uint64_t all) noexcept;
+  void write_credit(std::uint64_t threshold, p2p::Notify notify) noexcept;
   [[gnu::cold]] void write_wanted_credit() noexcept;
   /// Takes the buffer to fill, unless a reader pins it.
   bool take(std::uint64_t buffer) noexcept;
   bool take_any() noexcept;
   Result<Tensor> next_in_turn() noexcept;
-  void announce(Seat& seat) noexcept;
-  const Seat* pinning_reader(std::uint64_t buffer) const noexcept;
-  const Seat* lagging_reader(std::uint64_t let_go_needed) const noexcept;
+  void announce(Attachment& attachment) noexcept;
+  const Attachment* pinning_reader(std::uint64_t buffer) const noexcept;
+  const Attachment* lagging_reader(std::uint64_t release_needed) const noexcept;
   /// Whether the writer, as far as is known here, has credits left, and giving it more is no mere
   /// store.
   bool may_put_credit_off() const noexcept;
   void flush_credit() noexcept;
   /// Waits for the next tensor's sequence word.
   [[gnu::always_inline]] inline Status await(std::uint64_t wanted, Deadline deadline) noexcept;
-  board::WaitAbout waits_for(std::uint64_t wanted) const noexcept;
+  stats::WaitAbout waits_for(std::uint64_t wanted) const noexcept;
   void place_buffers();
   /// Copies a tensor from the buffers that stand in for memory which its writer can't reach.
   void unstage() noexcept;
@@ -195,17 +195,17 @@ class SlotState {
   Result<p2p::RemoteMemory> find(const p2p::DynamicRecord& record, std::size_t bytes,
                                  Deadline deadline) noexcept;
   void forget_dynamic(std::uint64_t sequence) noexcept;
-  Seat& free_seat(p2p::Peer& peer);
+  Attachment& free_attachment(p2p::Peer& peer);
   void make_tails();
-  /// Takes what the seat's puts come by, and says so in the grant.
-  void expect_puts(Seat& seat, p2p::AttachedMessage& granted);
+  /// Takes what the attachment's puts come by, and says so in the grant.
+  void expect_puts(Attachment& attachment, p2p::AttachedMessage& granted);
   /// Makes the peer know the memory that it is about to be granted.
   Status share_memory(p2p::Peer& peer);
   Status not_shared(const p2p::Peer& peer) const;
   /// The remote end puts no more.
-  void expect_no_more(Seat& seat) noexcept;
-  /// From now on the seat counts.
-  void seat(Seat& seat) noexcept;
+  void expect_no_more(Attachment& attachment) noexcept;
+  /// From now on the attachment counts.
+  void activate(Attachment& attachment) noexcept;
   Status writer_taken(const p2p::Peer& peer) const;
   std::uint64_t highest_sequence() const noexcept;
   /// Makes room for tensors of a writer that can't reach the user's memory.
@@ -215,9 +215,11 @@ class SlotState {
   Status wrong_arrival(std::uint64_t wanted, std::uint64_t seen) const;
   Status wait_failure(p2p::WaitEnd end, std::uint64_t wanted) noexcept;
   Status failure(Code code, const char* operation, std::string message, std::string hint) const;
-  Status admit_writer(Seat& seat, const p2p::AttachMessage& asked, p2p::AttachedMessage& granted);
-  Status admit_reader(Seat& seat, const p2p::AttachMessage& asked, p2p::AttachedMessage& granted);
-  Result<p2p::RemoteMemory> resolve_credit_word(const Seat& seat,
+  Status admit_writer(Attachment& attachment, const p2p::AttachMessage& asked,
+                      p2p::AttachedMessage& granted);
+  Status admit_reader(Attachment& attachment, const p2p::AttachMessage& asked,
+                      p2p::AttachedMessage& granted);
+  Result<p2p::RemoteMemory> resolve_credit_word(const Attachment& attachment,
                                                 const p2p::AttachMessage& asked) const;
   void remember_refusal(const Status& status);
 
@@ -228,7 +230,7 @@ class SlotState {
   const std::uint64_t id_;
   const std::size_t bytes_;  ///< of one tensor
   Tensor memory_;            ///< the user's, for the buffers; empty: the arena's
-  const p2p::Bell bell_;
+  const p2p::Notify notify_;
   const std::size_t stride_;  ///< from buffer to buffer; 0: tensors travel in the lines
   const std::size_t line_count_;
   p2p::OwnedBlock lines_;
@@ -237,49 +239,50 @@ class SlotState {
   std::vector<Tensor> tensors_;         ///< by buffer
   const std::uint64_t report_idle_;     ///< credits that are reported when there is time
   const std::uint64_t report_pressed_;  ///< credits that are reported even if there is none
-  board::EdgeRow row_;
+  stats::EdgeRow row_;
   p2p::EdgeCounters& counters_;
   std::vector<int> needs_;
   Needed needed_ = Needed::always;
 
   // A put slot.
-  std::atomic<Seat*> writer_{nullptr};
+  std::atomic<Attachment*> writer_{nullptr};
   std::atomic<int> last_writer_{-1};
-  std::uint64_t buffer_ = 0;              ///< of the next arrival
-  std::uint64_t received_ = 0;            ///< highest sequence handed to the application
-  std::atomic<std::uint64_t> let_go_{0};  ///< all up to this one were let go
+  std::uint64_t buffer_ = 0;                ///< of the next arrival
+  std::uint64_t received_ = 0;              ///< highest sequence handed to the application
+  std::atomic<std::uint64_t> released_{0};  ///< all up to this one were let go
   static constexpr std::uint64_t kNothingWanted = ~std::uint64_t{0};
   /// The writer is held up: letting go of this one is reported at once.
   std::atomic<std::uint64_t> wanted_from_{kNothingWanted};
   /// Where writers may put words behind tensors; made for the first that does.
   std::unique_ptr<p2p::TailBuffers> tails_made_;
   std::atomic<const p2p::TailBuffers*> tails_{nullptr};
-  std::vector<std::uint8_t> let_go_early_;  ///< by buffer: let go before an earlier one
-  p2p::OwnedBlock stage_;                   ///< buffers in the place of memory_
+  std::vector<std::uint8_t> released_early_;  ///< by buffer: let go before an earlier one
+  p2p::OwnedBlock stage_;                     ///< buffers in the place of memory_
   /// The first tensor put there, less one. Once one writer needed it, all that follow use it.
   std::atomic<std::uint64_t> staged_after_{std::numeric_limits<std::uint64_t>::max()};
   AllocateTensor allocate_;
   std::vector<std::unique_ptr<Dynamic>>
       dynamics_;  ///< tensors read and not let go, and free places
   BeingRead being_read_;
-  std::atomic<bool> draining_{false};  ///< a seat waits for its last tensors to be read
-  std::uint64_t reported_seat_ = 0;    ///< whom reported_ was told to
-  std::uint64_t reported_ = 0;         ///< what the writer knows of let_go_
+  std::atomic<bool> draining_{false};      ///< an attachment waits for its last tensors to be read
+  std::uint64_t reported_attachment_ = 0;  ///< whom reported_ was told to
+  std::uint64_t reported_ = 0;             ///< what the writer knows of released_
   std::atomic<bool> refused_{false};
   mutable std::mutex refusal_mutex_;
   Status refusal_;
 
   // A published slot.
-  std::atomic<Seat*> readers_{nullptr};
+  std::atomic<Attachment*> readers_{nullptr};
   p2p::PublishedWords published_words_;
   p2p::Newest newest_;
   std::optional<std::uint64_t> filling_;   ///< the buffer that next() gave
   std::atomic<std::uint64_t> writing_{0};  ///< synchronous: the version being filled
 
   // The progress thread's.
-  std::vector<std::unique_ptr<Seat>> seats_;
-  std::uint64_t next_seat_ = 1;
-  std::uint64_t told_ = 0;  ///< came_silently() has said so of the tensors up to this one
+  std::vector<std::unique_ptr<Attachment>> attachments_;
+  std::uint64_t next_attachment_ = 1;
+  std::uint64_t reported_silent_ =
+      0;  ///< came_silently() has said so of the tensors up to this one
   int to_agree_ = 0;
   bool closed_ = false;
 };

@@ -58,7 +58,7 @@ void SlotTable::check_memory(const SlotSpec& spec, const Tensor& memory) const {
 }
 
 std::shared_ptr<detail::SlotState> SlotTable::expose(const SlotSpec& spec, const Tensor& memory,
-                                                     Bell bell) {
+                                                     Notify notify) {
   check_spec("expose", spec);
   check_memory(spec, memory);
   const std::size_t tensor = payload_bytes(spec);
@@ -80,7 +80,7 @@ std::shared_ptr<detail::SlotState> SlotTable::expose(const SlotSpec& spec, const
   bool is_awaited = false;
   std::shared_ptr<detail::SlotState> state;
   try {
-    state = std::make_shared<detail::SlotState>(local_, mesh_, *this, spec, id, memory, bell);
+    state = std::make_shared<detail::SlotState>(local_, mesh_, *this, spec, id, memory, notify);
   } catch (const Error& error) {
     ErrorDetail detail = error.detail();
     detail.operation = "expose";
@@ -95,7 +95,7 @@ std::shared_ptr<detail::SlotState> SlotTable::expose(const SlotSpec& spec, const
     slots_.emplace(id, state);
     is_awaited = waiting_count_ != 0;
   }
-  local_.recorder.control(board::Event::exposed, -1, id, spec.depth);
+  local_.recorder.control(stats::Event::exposed, -1, id, spec.depth);
   if (is_awaited) local_.progress.post([this, name = spec.name] { retry_waiting(name); });
   return state;
 }
@@ -110,7 +110,7 @@ std::shared_ptr<detail::RemoteSlotState> SlotTable::attach(int owner, const Slot
   Peer& peer = mesh_.peer(owner);
   // One that was gone before it was connected has no channel.
   if (peer.gone()) {
-    ErrorDetail detail = mesh_.fate(owner).detail();
+    ErrorDetail detail = mesh_.peer_status(owner).detail();
     detail.operation = "attach";
     detail.slot = asked.name;
     detail.rank = local_.rank;
@@ -127,7 +127,7 @@ std::shared_ptr<detail::RemoteSlotState> SlotTable::attach(int owner, const Slot
     const std::lock_guard lock(mutex_);
     remotes_.emplace(id, state);
   }
-  local_.recorder.control(board::Event::attach_asked, owner, id);
+  local_.recorder.control(stats::Event::attach_asked, owner, id);
   bool shared = false;
   local_.progress.run([&] {
     shared = mesh_.share(peer, state->credit_chunk());
@@ -148,7 +148,7 @@ std::shared_ptr<detail::RemoteSlotState> SlotTable::attach(int owner, const Slot
   const WaitEnd end = local_.waiter.wait(
       answered, [&] { return peer.gone(); }, deadline,
       [&] {
-        return board::WaitAbout{.operation = board::Operation::attach, .peer = owner, .slot = id};
+        return stats::WaitAbout{.operation = stats::Operation::attach, .peer = owner, .slot = id};
       });
   if (end == WaitEnd::ready && state->attach_state() == Attach::granted) return state;
   ErrorDetail detail;
@@ -157,7 +157,7 @@ std::shared_ptr<detail::RemoteSlotState> SlotTable::attach(int owner, const Slot
     forget_remote(id);
   } else {
     local_.recorder.control(
-        end == WaitEnd::timeout ? board::Event::timeout : board::Event::attach_withdrawn, owner,
+        end == WaitEnd::timeout ? stats::Event::timeout : stats::Event::attach_withdrawn, owner,
         id);
     // Kept until the owner has answered: it may have granted meanwhile, and write the credit word.
     local_.progress.post([this, state, &peer] {
@@ -169,7 +169,7 @@ std::shared_ptr<detail::RemoteSlotState> SlotTable::attach(int owner, const Slot
         mesh_.send(peer, WithdrawMessage{.remote_id = state->id()});
     });
     if (end == WaitEnd::broken) {
-      detail = mesh_.fate(owner).detail();
+      detail = mesh_.peer_status(owner).detail();
     } else {
       detail.code = Code::timeout;
       detail.peer = owner;
@@ -178,7 +178,7 @@ std::shared_ptr<detail::RemoteSlotState> SlotTable::attach(int owner, const Slot
       detail.message = fmt::format(
           "rank {} (host {}) {}{}", owner, peer.host(),
           too_late ? "had exposed it, but closed it before it was asked" : "has not exposed it",
-          mesh_.doubt(owner));
+          mesh_.suspicion(owner));
       detail.hint = too_late
                         ? "let the owner keep the slot until all have attached"
                         : "is the name the same on both ranks, and does the owner get that far?";
@@ -196,13 +196,13 @@ void SlotTable::close(std::shared_ptr<detail::SlotState> slot) noexcept {
     if (auto entry = by_name_.extract(slot->spec().name)) closed_.add(std::move(entry.key()));
   }
   slot->show_closing();
-  local_.recorder.control(board::Event::closing, -1, slot->id());
+  local_.recorder.control(stats::Event::closing, -1, slot->id());
   local_.progress.post([this, slot = std::move(slot)] {
     if (slot->begin_close() == 0) {
       const std::lock_guard lock(mutex_);
       slots_.erase(slot->id());
     } else {
-      slot->count_limbo(true);
+      slot->count_quarantine(true);
     }
   });
 }
@@ -210,7 +210,7 @@ void SlotTable::close(std::shared_ptr<detail::SlotState> slot) noexcept {
 void SlotTable::detach(std::shared_ptr<detail::RemoteSlotState> remote) noexcept {
   remote->drop_pending();
   remote->show_closing();
-  local_.recorder.control(board::Event::detached, remote->owner().rank, remote->id());
+  local_.recorder.control(stats::Event::detached, remote->owner().rank, remote->id());
   local_.progress.post([this, remote = std::move(remote)] {
     // The owner writes the credit word until it has answered.
     if (remote->owner_has_closed() || remote->owner().silent.load())
@@ -246,8 +246,8 @@ std::shared_ptr<detail::RemoteSlotState> SlotTable::remote(std::uint64_t id) con
 void SlotTable::forget_remote(std::uint64_t id) {
   const auto state = remote(id);  // goes when the lock has: so may the user's memory
   if (!state) return;
-  if (!state->has_landed()) {
-    state->let_go_when_landed();
+  if (!state->has_completed()) {
+    state->release_when_completed();
     local_.want_service();
     return;
   }

@@ -9,11 +9,11 @@
 #include <unordered_map>
 #include <vector>
 
-#include "p2p/local_rank.hpp"
 #include "p2p/mesh/mesh.hpp"
 #include "p2p/slot/closed_names.hpp"
 #include "p2p/slot/remote_slot_state.hpp"
 #include "p2p/slot/slot_state.hpp"
+#include "p2p/transport/local_rank.hpp"
 
 namespace weft::p2p {
 
@@ -25,7 +25,7 @@ class SlotTable {
   // Any application thread.
   /// `memory`: where the buffers lie; empty: in the arena.
   std::shared_ptr<detail::SlotState> expose(const SlotSpec& spec, const Tensor& memory,
-                                            Bell bell = Bell::may_be_silent);
+                                            Notify notify = Notify::optional);
   std::shared_ptr<detail::RemoteSlotState> attach(int owner, const SlotSpec& asked,
                                                   bool take_declared, Deadline deadline);
   void close(std::shared_ptr<detail::SlotState> slot) noexcept;
@@ -57,7 +57,7 @@ class SlotTable {
   void on_detach(Peer& peer, const DetachMessage& message);
   void count_waiting();
   void retry_waiting(const std::string& name);
-  void end_limbo(std::uint64_t slot_id);
+  void end_quarantine(std::uint64_t slot_id);
   std::shared_ptr<detail::SlotState> slot(std::uint64_t id) const;
   std::shared_ptr<detail::RemoteSlotState> remote(std::uint64_t id) const;
   /// Once nothing that it has put is under way any more.

@@ -15,7 +15,7 @@ void SlotState::grant_tails(const p2p::Peer& peer, const p2p::AttachMessage& ask
   // Memory that a user gave holds the tensors and nothing between them.
   const bool has_room =
       memory_.empty() && (stride_ == 0 || stride_ >= p2p::bytes_with_tail(bytes_));
-  if (spec_.writer != Writer::peer || bell_ == p2p::Bell::always_rings || !has_room || most == 0 ||
+  if (spec_.writer != Writer::peer || notify_ == p2p::Notify::always || !has_room || most == 0 ||
       bytes_ > most)
     return;
   if (!tails_made_) make_tails();
@@ -39,33 +39,34 @@ void SlotState::make_tails() {
   tails_.store(tails_made_.get(), std::memory_order_release);
 }
 
-void SlotState::expect_puts(Seat& seat, p2p::AttachedMessage& granted) {
+void SlotState::expect_puts(Attachment& attachment, p2p::AttachedMessage& granted) {
   const bool tails = granted.tail_stride != 0;
-  seat.signal = granted.signal =
-      seat.peer->channel->expect({.words = lines_.data(),
-                                  .count = spec_.depth,
-                                  .stride = sizeof(p2p::SlotLine),
-                                  .in_turn = true,
-                                  .last = granted.sequence,
-                                  .passed = tails ? &let_go_ : nullptr,
-                                  .places = {granted.lines, granted.buffers}});
+  attachment.notification_id = granted.notification_id =
+      attachment.peer->channel->expect({.words = lines_.data(),
+                                        .count = spec_.depth,
+                                        .stride = sizeof(p2p::SlotLine),
+                                        .in_turn = true,
+                                        .last = granted.sequence,
+                                        .passed = tails ? &released_ : nullptr,
+                                        .places = {granted.lines, granted.buffers}});
   if (!tails) return;
-  seat.tails = true;
-  told_ = granted.sequence;
+  attachment.tails = true;
+  reported_silent_ = granted.sequence;
   local_.waiter.count_silent(1);
   local_.ring();  // who sleeps already must look by itself from now on
 }
 
-void SlotState::expect_no_more(Seat& seat) noexcept {
-  if (seat.signal) seat.peer->channel->expect_no_more(*std::exchange(seat.signal, {}));
-  if (std::exchange(seat.tails, false)) local_.waiter.count_silent(-1);
+void SlotState::expect_no_more(Attachment& attachment) noexcept {
+  if (attachment.notification_id)
+    attachment.peer->channel->expect_no_more(*std::exchange(attachment.notification_id, {}));
+  if (std::exchange(attachment.tails, false)) local_.waiter.count_silent(-1);
 }
 
 bool SlotState::came_silently() noexcept {
   if (!tails_made_) return false;
-  const std::uint64_t before = told_;
-  while (sequence_at(buffer_of(told_ + 1)) > told_) ++told_;
-  return told_ != before;
+  const std::uint64_t before = reported_silent_;
+  while (sequence_at(buffer_of(reported_silent_ + 1)) > reported_silent_) ++reported_silent_;
+  return reported_silent_ != before;
 }
 
 }  // namespace weft::detail

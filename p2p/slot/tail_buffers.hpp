@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "p2p/arena/arena.hpp"
-#include "p2p/fabric.hpp"
+#include "p2p/memory/arena.hpp"
+#include "p2p/transport/fabric.hpp"
 #include "weft/slot.hpp"
 #include "weft/tensor.hpp"
 

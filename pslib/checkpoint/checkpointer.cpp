@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "pslib/checkpoint/start.hpp"
+#include "pslib/checkpoint/checkpoint_folder.hpp"
 #include "pslib/checkpoint/upkeep.hpp"
 
 namespace weft::pslib {

@@ -3,13 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <cstdint>
 #include <new>
+#include <utility>
 
+#include "base/fail.hpp"
 #include "base/kernels/combine.hpp"
 #include "pslib/compression/kernels.hpp"
-#include "pslib/insight/table_insight.hpp"
-#include "pslib/refusal.hpp"
 
 namespace weft::pslib {
 namespace {
@@ -19,25 +21,27 @@ static_assert(kBlock % kernels::kQuantumBlock == 0);
 
 }  // namespace
 
-Compressor::Compressor(const Description& table) : table_(table) {
-  const auto elements = static_cast<std::size_t>(table.layout.elements());
+Compressor::Compressor(const PushFormat& format, std::span<const TensorSpec> specs,
+                       std::string table)
+    : format_(format), specs_(specs), table_(std::move(table)) {
+  const std::size_t elements = format.elements();
   residual_ = hwy::AllocateAligned<float>(elements);
   if (!residual_) throw std::bad_alloc();
   std::fill_n(residual_.get(), elements, 0.0F);
-  if (table.options.wire != DType::f32) widened_.resize(kBlock);
+  if (format.wire() != DType::f32) widened_.resize(kBlock);
 }
 
 Status Compressor::compress(const Tensor& gradients, std::byte* push) noexcept {
-  const std::uint64_t since = TableInsight::now();
+  const Clock::time_point since = Clock::now();
   if (Status status = check(gradients.data()); !status) return status;
-  const PushFormat& format = table_.pushes;
   double squares = 0.0;
-  for (std::size_t i = 0; i < table_.specs.size(); ++i)
-    squares += format.kind() == Compression::Kind::int8 ? quantise(i, gradients.data(), push)
-                                                        : select(i, gradients.data(), push);
-  statistics_.bytes_spared += format.bytes_before() - format.bytes();
+  for (std::size_t i = 0; i < specs_.size(); ++i)
+    squares += format_.kind() == Compression::Kind::int8 ? quantise(i, gradients.data(), push)
+                                                         : select(i, gradients.data(), push);
+  statistics_.bytes_spared += format_.bytes_before() - format_.bytes();
   statistics_.residual_norm = std::sqrt(squares);
-  statistics_.nanoseconds += TableInsight::now() - since;
+  statistics_.nanoseconds +=
+      static_cast<std::uint64_t>(std::chrono::nanoseconds(Clock::now() - since).count());
   return {};
 }
 
@@ -45,9 +49,9 @@ Status Compressor::compress(const Tensor& gradients, std::byte* push) noexcept {
 template <typename Act>
 void Compressor::for_each_block(std::size_t tensor, const std::byte* gradients,
                                 const Act& act) noexcept {
-  const DType wire = table_.options.wire;
-  const auto offset = static_cast<std::size_t>(table_.layout.offset(tensor));
-  const auto count = static_cast<std::size_t>(table_.specs[tensor].shape.elements());
+  const DType wire = format_.wire();
+  const auto offset = format_.offset(tensor);
+  const auto count = static_cast<std::size_t>(specs_[tensor].shape.elements());
   for (std::size_t first = 0; first < count; first += kBlock) {
     const std::size_t size = std::min(kBlock, count - first);
     const std::byte* const from = gradients + (offset + first) * size_of(wire);
@@ -60,7 +64,7 @@ void Compressor::for_each_block(std::size_t tensor, const std::byte* gradients,
 // All before any of the residual is changed.
 Status Compressor::check(const std::byte* gradients) noexcept {
   Status status;
-  for (std::size_t i = 0; i < table_.specs.size() && status; ++i)
+  for (std::size_t i = 0; i < specs_.size() && status; ++i)
     for_each_block(
         i, gradients,
         [&](const float* gradient, const float* residual, std::size_t first, std::size_t count) {
@@ -73,8 +77,8 @@ Status Compressor::check(const std::byte* gradients) noexcept {
 
 double Compressor::quantise(std::size_t tensor, const std::byte* gradients,
                             std::byte* push) noexcept {
-  auto* const codes = reinterpret_cast<std::int8_t*>(push + table_.pushes.codes(tensor));
-  auto* const scales = reinterpret_cast<float*>(push + table_.pushes.scales(tensor));
+  auto* const codes = reinterpret_cast<std::int8_t*>(push + format_.codes(tensor));
+  auto* const scales = reinterpret_cast<float*>(push + format_.scales(tensor));
   double squares = 0.0;
   for_each_block(tensor, gradients,
                  [&](const float* gradient, float* residual, std::size_t first, std::size_t count) {
@@ -93,13 +97,12 @@ double Compressor::select(std::size_t tensor, const std::byte* gradients,
                    auto* const sum = reinterpret_cast<std::byte*>(residual);
                    add(sum, sum, reinterpret_cast<const std::byte*>(gradient), count);
                  });
-  float* const values = residual_.get() + table_.layout.offset(tensor);
-  const auto count = static_cast<std::size_t>(table_.specs[tensor].shape.elements());
-  const std::size_t sent = table_.pushes.sent(tensor);
-  return kernels::take_largest(
-      reinterpret_cast<std::uint32_t*>(push + table_.pushes.places(tensor)),
-      reinterpret_cast<float*>(push + table_.pushes.values(tensor)), values, count, sent,
-      kernels::kth_magnitude(values, count, sent));
+  float* const values = residual_.get() + format_.offset(tensor);
+  const auto count = static_cast<std::size_t>(specs_[tensor].shape.elements());
+  const std::size_t sent = format_.sent(tensor);
+  return kernels::take_largest(reinterpret_cast<std::uint32_t*>(push + format_.places(tensor)),
+                               reinterpret_cast<float*>(push + format_.values(tensor)), values,
+                               count, sent, kernels::kth_magnitude(values, count, sent));
 }
 
 Status Compressor::refuse_value(std::size_t tensor, std::size_t element,
@@ -109,7 +112,7 @@ Status Compressor::refuse_value(std::size_t tensor, std::size_t element,
         "push",
         fmt::format("table \"{}\" is compressed, and element {} of the gradient of \"{}\", with "
                     "what former pushes left of it, is {}",
-                    table_.table, element, table_.specs[tensor].name, value),
+                    table_, element, specs_[tensor].name, value),
         "push finite gradients: zeros for a step that is to be skipped; nothing was sent");
   });
 }

@@ -5,10 +5,11 @@
 
 #include <cstddef>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "pslib/compression/push_format.hpp"
-#include "pslib/dense/description.hpp"
+#include "weft/tensor.hpp"
 
 namespace weft::pslib {
 
@@ -16,10 +17,11 @@ namespace weft::pslib {
 /// Thread-safety: one thread at a time.
 class Compressor {
  public:
-  /// `table` must outlive it. Throws std::bad_alloc.
-  explicit Compressor(const Description& table);
+  /// `format` and `specs`, from which it was made, must outlive it; `table` is for errors. Throws
+  /// std::bad_alloc.
+  Compressor(const PushFormat& format, std::span<const TensorSpec> specs, std::string table);
 
-  /// Fills a push from gradients that are laid out as Layout says, of the table's wire type, and
+  /// Fills a push from flat gradients, of the table's wire type, and
   /// from what former pushes have left. Allocates nothing. bad_argument for a value that is not
   /// finite, which names it; nothing has changed then.
   Status compress(const Tensor& gradients, std::byte* push) noexcept;
@@ -34,8 +36,10 @@ class Compressor {
   void for_each_block(std::size_t tensor, const std::byte* gradients, const Act& act) noexcept;
   Status refuse_value(std::size_t tensor, std::size_t element, float value) const noexcept;
 
-  const Description& table_;
-  hwy::AlignedFreeUniquePtr<float[]> residual_;  // laid out as Layout says
+  const PushFormat& format_;
+  const std::span<const TensorSpec> specs_;
+  const std::string table_;
+  hwy::AlignedFreeUniquePtr<float[]> residual_;  // laid out as the gradients
   std::vector<float> widened_;                   // a block of 16-bit gradients
   CompressionStatistics statistics_;
 };

@@ -17,20 +17,23 @@ std::size_t share(std::int64_t elements, float ratio) {
 
 }  // namespace
 
-PushFormat::PushFormat(std::span<const TensorSpec> specs, const Layout& layout,
-                       const TableOptions& options)
+PushFormat::PushFormat(std::span<const TensorSpec> specs, std::span<const std::int64_t> offsets,
+                       std::int64_t elements, const TableOptions& options)
     : compression_(options.compression),
-      bytes_before_(static_cast<std::size_t>(layout.elements()) * size_of(options.wire)),
+      wire_(options.wire),
+      elements_(static_cast<std::size_t>(elements)),
+      offsets_(offsets.begin(), offsets.end()),
+      bytes_before_(elements_ * size_of(options.wire)),
       bytes_(bytes_before_) {
-  if (compression_.kind == Compression::Kind::int8) lay_codes(specs, layout);
+  if (compression_.kind == Compression::Kind::int8) lay_codes(specs);
   if (compression_.kind == Compression::Kind::top_k) lay_places(specs);
 }
 
-void PushFormat::lay_codes(std::span<const TensorSpec> specs, const Layout& layout) {
-  bytes_ = in_lines(static_cast<std::size_t>(layout.elements()));
+void PushFormat::lay_codes(std::span<const TensorSpec> specs) {
+  bytes_ = in_lines(elements_);
   for (std::size_t i = 0; i < specs.size(); ++i) {
     const auto elements = static_cast<std::size_t>(specs[i].shape.elements());
-    tensors_.push_back({static_cast<std::size_t>(layout.offset(i)), bytes_, elements});
+    tensors_.push_back({offsets_[i], bytes_, elements});
     bytes_ += (elements + kernels::kQuantumBlock - 1) / kernels::kQuantumBlock * sizeof(float);
   }
   bytes_ = in_lines(bytes_);

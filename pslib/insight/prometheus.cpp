@@ -32,13 +32,13 @@ class Lines {
     head(name, type, help);
     text_ += fmt::format("weft_ps_{}{{{}}} {}\n", name, labels_, value);
   }
-  void counter(std::string_view name, std::string_view help, const board::Counter& value) {
+  void counter(std::string_view name, std::string_view help, const stats::Counter& value) {
     add(name, "counter", help, static_cast<double>(value.get()));
   }
-  void counter(std::string_view name, std::string_view help, const board::Word& value) {
+  void counter(std::string_view name, std::string_view help, const stats::Word& value) {
     add(name, "counter", help, static_cast<double>(value.load(std::memory_order_relaxed)));
   }
-  void gauge(std::string_view name, std::string_view help, const board::Word& value) {
+  void gauge(std::string_view name, std::string_view help, const stats::Word& value) {
     add(name, "gauge", help, static_cast<double>(value.load(std::memory_order_relaxed)));
   }
   void seconds(std::string_view name, std::string_view help, std::uint64_t ns) {
@@ -46,7 +46,7 @@ class Lines {
   }
   // Buckets count all up to their bound; the sum takes the last word, "or more", as its least.
   void histogram(std::string_view name, std::string_view help,
-                 std::span<const board::Word> counts) {
+                 std::span<const stats::Word> counts) {
     head(name, "histogram", help);
     std::uint64_t all = 0;
     std::uint64_t sum = 0;
@@ -73,7 +73,7 @@ class Lines {
   std::string text_;
 };
 
-void add_worker(Lines& lines, const board::TableWorkerLine& worker) {
+void add_worker(Lines& lines, const stats::TableWorkerLine& worker) {
   lines.counter("pushes_total", "Pushes of this worker.", worker.pushes);
   lines.counter("pulls_total", "Pulls or lookups of this worker.", worker.pulls);
   lines.counter("pushed_bytes_total", "Bytes of gradients pushed.", worker.bytes_pushed);
@@ -84,7 +84,7 @@ void add_worker(Lines& lines, const board::TableWorkerLine& worker) {
   lines.gauge("worker_version", "Version of the values pulled last.", worker.version);
 }
 
-void add_compression(Lines& lines, const board::TableCompressionLine& line) {
+void add_compression(Lines& lines, const stats::TableCompressionLine& line) {
   if (line.bytes_spared.load(std::memory_order_relaxed) == 0) return;
   lines.counter("spared_bytes_total", "Bytes of gradients that compression has left out.",
                 line.bytes_spared);
@@ -94,8 +94,8 @@ void add_compression(Lines& lines, const board::TableCompressionLine& line) {
             std::bit_cast<double>(line.residual_norm.load(std::memory_order_relaxed)));
 }
 
-void add_shard(Lines& lines, const board::TablePage& page) {
-  const board::TableShardLines& shard = page.shard;
+void add_shard(Lines& lines, const stats::TablePage& page) {
+  const stats::TableShardLines& shard = page.shard;
   lines.gauge("shard_version", "Updates that the shard has made.", shard.version);
   lines.counter("requests_total", "Pushes and lookups taken.", shard.requests);
   lines.gauge("queue", "Requests that wait for others.", shard.queue);
@@ -120,7 +120,7 @@ void add_shard(Lines& lines, const board::TablePage& page) {
 
 }  // namespace
 
-std::string prometheus_text(const board::TablePage& page) {
+std::string prometheus_text(const stats::TablePage& page) {
   Lines lines(fmt::format("server=\"{}\",table=\"{}\",rank=\"{}\"", escaped(page.server.data()),
                           escaped(page.table.data()), page.rank));
   if (page.works != 0) {

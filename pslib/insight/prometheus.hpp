@@ -3,11 +3,11 @@
 
 #include <string>
 
-#include "base/board/table_board.hpp"
+#include "base/stats/table_stats.hpp"
 
 namespace weft::pslib {
 
 /// The text exposition format, version 0.0.4.
-std::string prometheus_text(const board::TablePage& page);
+std::string prometheus_text(const stats::TablePage& page);
 
 }  // namespace weft::pslib

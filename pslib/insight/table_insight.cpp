@@ -7,21 +7,21 @@
 #include <span>
 #include <utility>
 
-#include "base/board/recorder.hpp"
 #include "base/os/folder.hpp"
+#include "base/stats/recorder.hpp"
 #include "pslib/insight/prometheus.hpp"
-#include "runtime/world_state.hpp"
+#include "runtime/world/services.hpp"
 
 namespace weft::pslib {
 namespace {
 
 constexpr std::uint64_t kEvery = 1'000'000'000;  // ns
 
-void set(board::Word& word, std::uint64_t value) noexcept {
+void set(stats::Word& word, std::uint64_t value) noexcept {
   word.store(value, std::memory_order_relaxed);
 }
 
-std::string name_of(const board::TableAbout& about) {
+std::string name_of(const stats::TableAbout& about) {
   std::string name = fmt::format("{}.{}.{}.prom", about.server, about.table, about.rank);
   std::ranges::replace(name, '/', '_');
   return name;
@@ -29,34 +29,31 @@ std::string name_of(const board::TableAbout& about) {
 
 }  // namespace
 
-TableInsight::TableInsight(World& world, const board::TableAbout& about, std::string folder)
-    : board_(about),
-      folder_(std::move(folder)),
-      name_(name_of(about)),
-      log_(WorldAccess::state(world).log) {}
+TableInsight::TableInsight(World& world, const stats::TableAbout& about, std::string folder)
+    : stats_(about), folder_(std::move(folder)), name_(name_of(about)), log_(log_of(world)) {}
 
 TableInsight::~TableInsight() {
   if (!folder_.empty()) write();
 }
 
-std::uint64_t TableInsight::now() noexcept { return board::ns_of(Clock::now()); }
+std::uint64_t TableInsight::now() noexcept { return stats::ns_of(Clock::now()); }
 
 void TableInsight::pushed(std::uint64_t bytes, std::uint64_t rows) noexcept {
-  board::TableWorkerLine& line = board_.page().worker;
+  stats::TableWorkerLine& line = stats_.page().worker;
   line.pushes.add(1);
   line.bytes_pushed.add(bytes);
   line.rows_pushed.add(rows);
 }
 
 void TableInsight::compressed(const CompressionStatistics& statistics) noexcept {
-  board::TableCompressionLine& line = board_.page().compression;
+  stats::TableCompressionLine& line = stats_.page().compression;
   set(line.bytes_spared, statistics.bytes_spared);
   set(line.nanoseconds, statistics.nanoseconds);
   set(line.residual_norm, std::bit_cast<std::uint64_t>(statistics.residual_norm));
 }
 
 void TableInsight::pulled(std::uint64_t bytes, std::uint64_t rows, std::uint64_t since) noexcept {
-  board::TableWorkerLine& line = board_.page().worker;
+  stats::TableWorkerLine& line = stats_.page().worker;
   line.pulls.add(1);
   line.bytes_pulled.add(bytes);
   line.rows_pulled.add(rows);
@@ -65,21 +62,20 @@ void TableInsight::pulled(std::uint64_t bytes, std::uint64_t rows, std::uint64_t
 
 void TableInsight::waited(std::uint64_t since) noexcept {
   const std::uint64_t now = TableInsight::now();
-  board_.page().worker.waited_ns.add(now - since);
+  stats_.page().worker.waited_ns.add(now - since);
   show(now);
 }
 
 void TableInsight::reached(std::uint64_t version) noexcept {
-  board_.page().worker.version.store(version, std::memory_order_relaxed);
+  stats_.page().worker.version.store(version, std::memory_order_relaxed);
 }
 
-void TableInsight::served(const TableShard& shard, std::uint64_t busy_ns) noexcept {
-  board::TablePage& page = board_.page();
-  board::TableShardLines& lines = page.shard;
-  const ShardLoad load = shard.load();
-  const TableStatistics pushes = shard.statistics();
+void TableInsight::served(std::uint64_t version, const ShardLoad& load,
+                          const TableStatistics& pushes, std::uint64_t busy_ns) noexcept {
+  stats::TablePage& page = stats_.page();
+  stats::TableShardLines& lines = page.shard;
   lines.busy_ns.add(busy_ns);
-  set(lines.version, shard.version());
+  set(lines.version, version);
   set(lines.requests, load.requests);
   set(lines.queue, load.queue);
   set(lines.bytes_read, load.bytes_read);
@@ -92,7 +88,7 @@ void TableInsight::served(const TableShard& shard, std::uint64_t busy_ns) noexce
   set(lines.applied, pushes.applied);
   set(lines.folded, pushes.folded);
   set(lines.dropped, pushes.dropped);
-  static_assert(TableStatistics::kMostStaleness + 1 == board::kStalenessWords);
+  static_assert(TableStatistics::kMostStaleness + 1 == stats::kStalenessWords);
   for (std::size_t i = 0; i < pushes.staleness.size(); ++i)
     set(page.staleness[i], pushes.staleness[i]);
   if (!folder_.empty()) show(now());
@@ -110,7 +106,7 @@ void TableInsight::write() noexcept {
   try {
     // For other users to read: a collector's, say.
     os::Draft draft(os::Folder::open(folder_, "metrics"), name_, 0644);
-    const std::string text = prometheus_text(board_.page());
+    const std::string text = prometheus_text(stats_.page());
     draft.write(std::as_bytes(std::span(text)));
     draft.publish();
   } catch (const std::exception& error) {

@@ -5,21 +5,22 @@
 #include <memory>
 #include <string>
 
-#include "base/board/table_board.hpp"
 #include "base/log.hpp"
-#include "pslib/dense/table_shard.hpp"
+#include "base/stats/table_stats.hpp"
+#include "pslib/insight/shard_load.hpp"
+#include "weft/pslib.hpp"
 #include "weft/sparse_table.hpp"
 #include "weft/world.hpp"
 
 namespace weft::pslib {
 
-/// Counts on the table's board page, which weft-status reads; with a folder for metrics the thread
-/// that uses the table also writes a file there, at most once a second.
-/// Thread-safety: one thread at a time, as the table.
+/// Counts on the table's stats segment page, which weft-status reads; with a folder for metrics the
+/// thread that uses the table also writes a file there, at most once a second. Thread-safety: one
+/// thread at a time, as the table.
 class TableInsight {
  public:
   /// `folder` empty: no file. Throws Error(system), std::bad_alloc.
-  TableInsight(World& world, const board::TableAbout& about, std::string folder);
+  TableInsight(World& world, const stats::TableAbout& about, std::string folder);
   /// Writes the file once more.
   ~TableInsight();
   TableInsight(const TableInsight&) = delete;
@@ -39,13 +40,14 @@ class TableInsight {
   void reached(std::uint64_t version) noexcept;
 
   /// What this rank's shard has done by now, `busy_ns` of it since the last call.
-  void served(const TableShard& shard, std::uint64_t busy_ns) noexcept;
+  void served(std::uint64_t version, const ShardLoad& load, const TableStatistics& pushes,
+              std::uint64_t busy_ns) noexcept;
 
  private:
   void show(std::uint64_t now) noexcept;
   void write() noexcept;
 
-  board::TableBoard board_;
+  stats::TableStats stats_;
   const std::string folder_;  // empty: no file
   const std::string name_;
   const std::shared_ptr<Log> log_;

@@ -8,7 +8,7 @@
 #include <initializer_list>
 #include <string_view>
 
-#include "pslib/refusal.hpp"
+#include "base/fail.hpp"
 
 namespace weft::pslib {
 

@@ -1,4 +1,4 @@
-// One version on its way to a guest.
+// One version on its way to a subscriber.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,8 @@ namespace weft::pslib {
 class Answer {
  public:
   /// `blocked`: the socket takes no more now. `more`: it would, but others have their turn.
-  /// `revoked`: what was sent counts for nothing, and the guest knows. `broken`: errno says why.
+  /// `revoked`: what was sent counts for nothing, and the subscriber knows. `broken`: errno says
+  /// why.
   enum class State : std::uint8_t { done, blocked, more, revoked, broken };
 
   /// A head and what follows it, and nothing else.

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "pslib/refusal.hpp"
+#include "base/fail.hpp"
 
 namespace weft::pslib {
 namespace {

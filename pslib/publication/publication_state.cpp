@@ -6,8 +6,8 @@
 #include <set>
 #include <utility>
 
+#include "base/fail.hpp"
 #include "pslib/publication/wire.hpp"
-#include "pslib/refusal.hpp"
 
 namespace weft::pslib::detail {
 namespace {
@@ -117,7 +117,7 @@ PublicationStatistics PublicationState::statistics() const noexcept {
           .full_bytes_sent = counts.full_bytes.load(),
           .delta_bytes_sent = counts.delta_bytes.load(),
           .revoked = counts.revoked.load(),
-          .guests = counts.guests.load()};
+          .subscribers = counts.subscribers.load()};
 }
 
 }  // namespace weft::pslib::detail

@@ -15,12 +15,12 @@
 
 namespace weft::pslib::detail {
 
-/// Shared by the user's handle and the guests that read it. publish() from one thread, the rest
-/// from any.
+/// Shared by the user's handle and the subscribers that read it. publish() from one thread, the
+/// rest from any.
 class PublicationState {
  public:
-  /// `wake` makes the publisher's thread look() at the guests of this publication. `refuse_fork`
-  /// says so in a fork of the process. Throws Error(bad_argument, system).
+  /// `wake` makes the publisher's thread look() at the subscribers of this publication.
+  /// `refuse_fork` says so in a fork of the process. Throws Error(bad_argument, system).
   PublicationState(std::string name, std::vector<PublishedTensor> specs,
                    const PublicationOptions& options, std::function<void()> wake,
                    std::function<Status()> refuse_fork);
@@ -38,7 +38,7 @@ class PublicationState {
   /// Counted by the publisher's thread. Who waits must look for a newer version once more after
   /// it has been counted.
   struct Counts {
-    std::atomic<int> guests{0};
+    std::atomic<int> subscribers{0};
     std::atomic<int> waiting{0};
     std::atomic<std::uint64_t> full_sent{0};
     std::atomic<std::uint64_t> deltas_sent{0};

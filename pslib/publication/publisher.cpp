@@ -4,8 +4,9 @@
 #include <utility>
 
 #include "base/control_call.hpp"
+#include "base/fail.hpp"
 #include "pslib/publication/publisher_state.hpp"
-#include "pslib/refusal.hpp"
+#include "pslib/table/entry.hpp"
 #include "weft/publication.hpp"
 
 namespace weft::pslib {
@@ -32,14 +33,15 @@ PublicationStatistics Publication::statistics() const noexcept { return state_->
 
 Publisher::Publisher(World& world, const PublisherOptions& options) {
   refuse_fork(world, "publisher").or_throw();
-  constexpr int kMostGuests = 1 << 16;
-  if (options.most_guests < 1 || options.most_guests > kMostGuests)
-    throw Error(bad_argument("publisher", fmt::format("{} guests at most", options.most_guests),
-                             fmt::format("1 to {}", kMostGuests)));
+  constexpr int kMostSubscribers = 1 << 16;
+  if (options.most_subscribers < 1 || options.most_subscribers > kMostSubscribers)
+    throw Error(bad_argument("publisher",
+                             fmt::format("{} subscribers at most", options.most_subscribers),
+                             fmt::format("1 to {}", kMostSubscribers)));
   state_ = control_call("publisher", [&] {
     return std::make_unique<detail::PublisherState>(
         world, options,
-        read_guest_settings(Config::read(), options.address, options.token_file, "publisher"));
+        read_subscriber_settings(Config::read(), options.address, options.token_file, "publisher"));
   });
 }
 
@@ -59,8 +61,10 @@ Publication Publisher::publication(const std::string& name, std::vector<Publishe
 }
 
 const std::string& Publisher::address() const noexcept { return state_->address(); }
-int Publisher::guests() const noexcept { return state_->guests(); }
-std::uint64_t Publisher::turned_away() const noexcept { return state_->turned_away(); }
+int Publisher::subscribers() const noexcept { return state_->subscribers(); }
+std::uint64_t Publisher::rejected_connections() const noexcept {
+  return state_->rejected_connections();
+}
 
 Status Publisher::leave(Deadline deadline) noexcept {
   if (Status forked = refuse_fork(state_->world(), "leave"); !forked) return forked;

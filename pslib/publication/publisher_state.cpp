@@ -4,29 +4,30 @@
 
 #include <utility>
 
-#include "p2p/connector/exact_read.hpp"
-#include "pslib/refusal.hpp"
-#include "runtime/world_state.hpp"
+#include "base/fail.hpp"
+#include "p2p/transport/auth/exact_read.hpp"
+#include "pslib/table/entry.hpp"
+#include "runtime/world/services.hpp"
 
 namespace weft::pslib::detail {
 
 PublisherState::PublisherState(World& world, const PublisherOptions& options,
-                               const GuestSettings& settings)
+                               const SubscriberSettings& settings)
     : world_(world),
-      log_(WorldAccess::state(world).log),
-      most_guests_(static_cast<std::size_t>(options.most_guests)),
+      log_(log_of(world)),
+      most_subscribers_(static_cast<std::size_t>(options.most_subscribers)),
       timeout_(settings.timeout),
-      bell_(std::make_shared<Bell>()),
-      door_(thread_, *log_,
-            {.address = settings.address,
-             .iface = settings.iface,
-             .key = settings.key,
-             .must_encrypt = settings.must_encrypt},
-            [this](os::Fd& socket) { return on_came(socket); }) {
+      bell_(std::make_shared<Wakeup>()),
+      acceptor_(thread_, *log_,
+                {.address = settings.address,
+                 .iface = settings.iface,
+                 .key = settings.key,
+                 .must_encrypt = settings.must_encrypt},
+                [this](os::Fd& socket) { return on_came(socket); }) {
   bell_->publisher = this;
   thread_.start();
-  thread_.run([this] { door_.open(); });
-  log_->info(Subsystem::ps, "guests are let in at {}", door_.address());
+  thread_.run([this] { acceptor_.open(); });
+  log_->info(Subsystem::ps, "subscribers are let in at {}", acceptor_.address());
 }
 
 PublisherState::~PublisherState() {
@@ -35,7 +36,7 @@ PublisherState::~PublisherState() {
     bell_->publisher = nullptr;
   }
   thread_.run([this] {
-    for (auto& [number, guest] : sessions_) guest.session->say_left();
+    for (auto& [number, subscriber] : sessions_) subscriber.session->say_left();
   });
   thread_.stop();
 }
@@ -80,35 +81,36 @@ std::string PublisherState::names() {
 
 std::string PublisherState::on_came(os::Fd& socket) {
   if (is_leaving_) return "it is leaving";
-  if (sessions_.size() >= most_guests_)
-    return fmt::format("it takes in no more guests: {} are there", sessions_.size());
-  if (!p2p::send_record(socket.get(), std::uint16_t{0})) return {};  // the guest has gone already
-  const int number = next_guest_++;
-  Guest& guest = sessions_[number];
-  guest.events = {.find = [this](const std::string& name) { return find(name); },
-                  .names = [this] { return names(); },
-                  .ended = [this, number](const std::string& why) { on_ended(number, why); }};
+  if (sessions_.size() >= most_subscribers_)
+    return fmt::format("it takes in no more subscribers: {} are there", sessions_.size());
+  if (!p2p::send_record(socket.get(), std::uint16_t{0}))
+    return {};  // the subscriber has gone already
+  const int number = next_subscriber_++;
+  Subscriber& subscriber = sessions_[number];
+  subscriber.events = {.find = [this](const std::string& name) { return find(name); },
+                       .names = [this] { return names(); },
+                       .ended = [this, number](const std::string& why) { on_ended(number, why); }};
   try {
-    guest.session = std::make_unique<Session>(thread_, std::move(socket), guest.events);
+    subscriber.session = std::make_unique<Session>(thread_, std::move(socket), subscriber.events);
   } catch (const Error& error) {
     sessions_.erase(number);
-    log_->warn(Subsystem::ps, "a guest was not let in: {}", error.what());
+    log_->warn(Subsystem::ps, "a subscriber was not let in: {}", error.what());
     return {};
   }
-  guests_.fetch_add(1);
-  log_->debug(Subsystem::ps, "guest {} has come; {} are there", number, guests());
+  subscribers_.fetch_add(1);
+  log_->debug(Subsystem::ps, "subscriber {} has come; {} are there", number, subscribers());
   return {};
 }
 
-void PublisherState::on_ended(int guest, const std::string& why) {
+void PublisherState::on_ended(int subscriber, const std::string& why) {
   if (why.empty())
-    log_->debug(Subsystem::ps, "guest {} has gone", guest);
+    log_->debug(Subsystem::ps, "subscriber {} has gone", subscriber);
   else
-    log_->warn(Subsystem::ps, "guest {} was turned out: {}", guest, why);
+    log_->warn(Subsystem::ps, "subscriber {} was turned out: {}", subscriber, why);
   // It is in the middle of a call.
-  thread_.post([this, guest] {
-    sessions_.erase(guest);
-    guests_.fetch_sub(1);
+  thread_.post([this, subscriber] {
+    sessions_.erase(subscriber);
+    subscribers_.fetch_sub(1);
     const std::lock_guard lock(gone_mutex_);
     gone_.notify_all();
   });
@@ -127,7 +129,7 @@ void PublisherState::forget_closed() {
 
 void PublisherState::look() {
   forget_closed();
-  for (auto& [number, guest] : sessions_) guest.session->look();
+  for (auto& [number, subscriber] : sessions_) subscriber.session->look();
 }
 
 Status PublisherState::leave(Deadline deadline) {
@@ -135,18 +137,19 @@ Status PublisherState::leave(Deadline deadline) {
   // Not by waiting for the thread's turn, which may not come before the deadline.
   thread_.post([this] {
     is_leaving_ = true;
-    for (auto& [number, guest] : sessions_) guest.session->leave();
+    for (auto& [number, subscriber] : sessions_) subscriber.session->leave();
     const std::lock_guard lock(gone_mutex_);
     has_told_ = true;
     gone_.notify_all();
   });
   std::unique_lock lock(gone_mutex_);
-  if (gone_.wait_until(lock, deadline.when(), [this] { return has_told_ && guests() == 0; }))
+  if (gone_.wait_until(lock, deadline.when(), [this] { return has_told_ && subscribers() == 0; }))
     return {};
   return Status(ErrorDetail{
       .code = Code::timeout,
       .operation = "leave",
-      .message = fmt::format("{} guest(s) have not taken the newest version yet", guests()),
+      .message =
+          fmt::format("{} subscriber(s) have not taken the newest version yet", subscribers()),
       .hint = "a longer deadline, or leave them: they keep the version that they have",
       .rank = world_.rank()});
 }

@@ -1,4 +1,4 @@
-// A rank's guests, and the thread that answers them.
+// A rank's subscribers, and the thread that answers them.
 #pragma once
 
 #include <atomic>
@@ -11,10 +11,10 @@
 
 #include "base/log.hpp"
 #include "p2p/progress/progress_thread.hpp"
-#include "pslib/publication/guest_settings.hpp"
 #include "pslib/publication/publication_state.hpp"
 #include "pslib/publication/session.hpp"
-#include "runtime/guest/guest_door.hpp"
+#include "pslib/publication/subscriber_settings.hpp"
+#include "runtime/subscribe/subscriber_acceptor.hpp"
 #include "weft/publication.hpp"
 #include "weft/world.hpp"
 
@@ -22,7 +22,7 @@ namespace weft::pslib::detail {
 
 class PublisherState {
  public:
-  PublisherState(World& world, const PublisherOptions& options, const GuestSettings& settings);
+  PublisherState(World& world, const PublisherOptions& options, const SubscriberSettings& settings);
   ~PublisherState();
   PublisherState(const PublisherState&) = delete;
   PublisherState& operator=(const PublisherState&) = delete;
@@ -33,19 +33,19 @@ class PublisherState {
   Status leave(Deadline deadline);
 
   World& world() const noexcept { return world_; }
-  const std::string& address() const noexcept { return door_.address(); }
-  int guests() const noexcept { return guests_.load(); }
-  std::uint64_t turned_away() const noexcept { return door_.turned_away(); }
+  const std::string& address() const noexcept { return acceptor_.address(); }
+  int subscribers() const noexcept { return subscribers_.load(); }
+  std::uint64_t rejected_connections() const noexcept { return acceptor_.rejected_connections(); }
 
  private:
   /// What publications wake the thread by; they may outlive it.
-  struct Bell {
+  struct Wakeup {
     std::mutex mutex;
     PublisherState* publisher = nullptr;  ///< null once it is gone
   };
 
   std::string on_came(os::Fd& socket);
-  void on_ended(int guest, const std::string& why);
+  void on_ended(int subscriber, const std::string& why);
   std::shared_ptr<PublicationState> find(const std::string& name);
   std::string names();
   void look();
@@ -53,25 +53,25 @@ class PublisherState {
 
   World& world_;
   const std::shared_ptr<Log> log_;
-  const std::size_t most_guests_;
+  const std::size_t most_subscribers_;
   const std::chrono::nanoseconds timeout_;
-  const std::shared_ptr<Bell> bell_;
+  const std::shared_ptr<Wakeup> bell_;
   std::mutex mutex_;  ///< guards publications_
   std::map<std::string, std::shared_ptr<PublicationState>> publications_;
   std::condition_variable gone_;
   std::mutex gone_mutex_;
-  bool has_told_ = false;  ///< the guests that it leaves; by gone_mutex_
-  std::atomic<int> guests_{0};
+  bool has_told_ = false;  ///< the subscribers that it leaves; by gone_mutex_
+  std::atomic<int> subscribers_{0};
   p2p::ProgressThread thread_;
   // The thread's.
-  struct Guest {
+  struct Subscriber {
     Session::Events events;
     std::unique_ptr<Session> session;
   };
-  std::map<int, Guest> sessions_;  ///< by number
-  int next_guest_ = 0;
+  std::map<int, Subscriber> sessions_;  ///< by number
+  int next_subscriber_ = 0;
   bool is_leaving_ = false;
-  guest::GuestDoor door_;
+  subscribe::SubscriberAcceptor acceptor_;
 };
 
 }  // namespace weft::pslib::detail

@@ -13,9 +13,9 @@ Reader& Reader::operator=(Reader&&) noexcept = default;
 Reader::~Reader() = default;
 
 Reader Reader::join(const std::string& name, const ReaderOptions& options, Deadline deadline) {
-  return control_call("join as a guest", [&] {
-    const auto settings =
-        read_guest_settings(Config::read(), options.address, options.token_file, "join as a guest");
+  return control_call("join as a subscriber", [&] {
+    const auto settings = read_subscriber_settings(Config::read(), options.address,
+                                                   options.token_file, "join as a subscriber");
     return Reader(std::make_unique<detail::ReaderState>(name, settings, deadline));
   });
 }

@@ -9,7 +9,7 @@
 #include <limits>
 
 #include "base/os/system_error.hpp"
-#include "p2p/connector/exact_read.hpp"
+#include "p2p/transport/auth/exact_read.hpp"
 #include "pslib/publication/reader_state.hpp"
 
 namespace weft::pslib::detail {
@@ -69,7 +69,7 @@ void ReaderState::fail_late() {
 
 void ReaderState::fail(Code code, const std::string& message, const std::string& hint) {
   throw Error(ErrorDetail{.code = code,
-                          .operation = specs_.empty() ? "join as a guest" : "pull",
+                          .operation = specs_.empty() ? "join as a subscriber" : "pull",
                           .message = fmt::format("publisher at {}: {}", address_, message),
                           .hint = hint,
                           .slot = name_});

@@ -8,9 +8,9 @@
 #include <thread>
 #include <utility>
 
-#include "pslib/refusal.hpp"
-#include "runtime/guest/guest_call.hpp"
-#include "runtime/guest/guest_socket.hpp"
+#include "base/fail.hpp"
+#include "runtime/subscribe/subscriber_connect.hpp"
+#include "runtime/subscribe/subscriber_socket.hpp"
 
 namespace weft::pslib::detail {
 namespace {
@@ -23,14 +23,15 @@ constexpr std::chrono::milliseconds kPause{50};
 
 }  // namespace
 
-ReaderState::ReaderState(std::string name, const GuestSettings& settings, Deadline deadline)
+ReaderState::ReaderState(std::string name, const SubscriberSettings& settings, Deadline deadline)
     : name_(std::move(name)), address_(settings.address.text()), timeout_(settings.timeout) {
   deadline = deadline.resolve(timeout_);
   if (name_.empty() || name_.size() > Ask::kMostName || name_.find('\0') != name_.npos)
-    throw Error(bad_argument("join as a guest", fmt::format("a name of {} bytes", name_.size()),
+    throw Error(bad_argument("join as a subscriber",
+                             fmt::format("a name of {} bytes", name_.size()),
                              fmt::format("1 to {} bytes without a NUL", Ask::kMostName)));
-  socket_ = guest::call(settings.address, settings.key, deadline);
-  guest::watch_for_loss(socket_.get());
+  socket_ = subscribe::call(settings.address, settings.key, deadline);
+  subscribe::watch_for_loss(socket_.get());
   attach(deadline);
 }
 

@@ -1,4 +1,4 @@
-// A guest's end of a publication.
+// A subscriber's end of a publication.
 #pragma once
 
 #include <array>
@@ -11,9 +11,9 @@
 
 #include "base/os/fd.hpp"
 #include "base/os/mapping.hpp"
-#include "pslib/publication/guest_settings.hpp"
 #include "pslib/publication/layout.hpp"
 #include "pslib/publication/run_cursor.hpp"
+#include "pslib/publication/subscriber_settings.hpp"
 #include "pslib/publication/wire.hpp"
 #include "weft/publication.hpp"
 
@@ -24,7 +24,7 @@ namespace weft::pslib::detail {
 class ReaderState {
  public:
   /// Waits until there is a publication of that name. Throws Error.
-  ReaderState(std::string name, const GuestSettings& settings, Deadline deadline);
+  ReaderState(std::string name, const SubscriberSettings& settings, Deadline deadline);
 
   const std::vector<PublishedTensor>& specs() const noexcept { return specs_; }
   void receive_into(std::vector<Tensor> tensors);

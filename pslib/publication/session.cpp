@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/os/system_error.hpp"
-#include "runtime/guest/guest_socket.hpp"
+#include "runtime/subscribe/subscriber_socket.hpp"
 
 namespace weft::pslib {
 namespace {
@@ -15,7 +15,7 @@ namespace {
 using wire::Ask;
 using wire::Head;
 
-/// Until the other guests get their turn.
+/// Until the other subscribers get their turn.
 constexpr int kAsksAtATime = 8;
 
 std::vector<std::byte> end_record(Head::End how) {
@@ -28,13 +28,13 @@ Session::Session(p2p::ProgressThread& thread, os::Fd socket, const Events& event
     : events_(events), socket_(thread, std::move(socket), EPOLLIN, [this](std::uint32_t happened) {
         on_ready(happened);
       }) {
-  guest::watch_for_loss(socket_.get());
+  subscribe::watch_for_loss(socket_.get());
 }
 
 Session::~Session() {
   if (!publication_) return;
   set_waiting(false);
-  publication_->counts.guests.fetch_sub(1);
+  publication_->counts.subscribers.fetch_sub(1);
 }
 
 template <typename Act>
@@ -42,7 +42,7 @@ void Session::guarded(const Act& act) noexcept {
   try {
     act();
   } catch (const std::exception& error) {
-    // The other guests may still be served.
+    // The other subscribers may still be served.
     end(error.what());
   }
 }
@@ -97,7 +97,7 @@ void Session::on_attach(const Ask& ask) {
     return begin(Answer(record({.kind = Head::Kind::unknown, .bytes = names.size()},
                                std::as_bytes(std::span(names)))));
   }
-  publication_->counts.guests.fetch_add(1);
+  publication_->counts.subscribers.fetch_add(1);
   const auto specs = wire::encode(publication_->specs());
   begin(Answer(record({.kind = Head::Kind::description,
                        .count = static_cast<std::uint32_t>(publication_->specs().size()),

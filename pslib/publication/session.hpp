@@ -1,4 +1,4 @@
-// A guest, as the publisher sees it.
+// A subscriber, as the publisher sees it.
 #pragma once
 
 #include <cstdint>
@@ -7,16 +7,17 @@
 #include <optional>
 #include <string>
 
-#include "p2p/connector/exact_read.hpp"
-#include "p2p/connector/watched.hpp"
+#include "p2p/progress/watched_fd.hpp"
+#include "p2p/transport/auth/exact_read.hpp"
 #include "pslib/publication/answer.hpp"
 #include "pslib/publication/publication_state.hpp"
 #include "pslib/publication/wire.hpp"
 
 namespace weft::pslib {
 
-/// Reads what a guest asks and answers it, one thing after the other; what the guest does not take
-/// waits here, and holds nobody up. The publisher's thread only. Its events may not destroy it.
+/// Reads what a subscriber asks and answers it, one thing after the other; what the subscriber does
+/// not take waits here, and holds nobody up. The publisher's thread only. Its events may not
+/// destroy it.
 class Session {
  public:
   struct Events {
@@ -24,7 +25,7 @@ class Session {
     std::function<std::shared_ptr<detail::PublicationState>(const std::string& name)> find;
     /// What there is, for people.
     std::function<std::string()> names;
-    /// Once: it is to be destroyed. `why` is empty where the guest has gone in order.
+    /// Once: it is to be destroyed. `why` is empty where the subscriber has gone in order.
     std::function<void(const std::string& why)> ended;
   };
 
@@ -36,9 +37,9 @@ class Session {
 
   /// There is a new version, or no more will come.
   void look();
-  /// The publisher leaves: the guest is told so once it has the newest version.
+  /// The publisher leaves: the subscriber is told so once it has the newest version.
   void leave();
-  /// Tells the guest so now, if nothing is under way.
+  /// Tells the subscriber so now, if nothing is under way.
   void say_left() noexcept;
 
  private:
@@ -67,7 +68,7 @@ class Session {
   /// What is not answered yet: pull or wait; attach stands for nothing.
   Kind asked_ = Kind::attach;
   std::uint64_t have_ = 0;
-  std::uint64_t sent_ = 0;  ///< the version that the guest was given last
+  std::uint64_t sent_ = 0;  ///< the version that the subscriber was given last
   bool may_hurry_ = false;
   bool is_leaving_ = false;
   bool is_waiting_ = false;  ///< and counted so

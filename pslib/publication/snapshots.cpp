@@ -118,7 +118,7 @@ Snapshots::Published Snapshots::publish(const TensorPlaces& sources, std::uint64
 Snapshots::Offer Snapshots::offer(std::uint64_t have) {
   Offer offer;
   const auto missed = lease_newest(offer, have);
-  // publish() is not kept waiting by this: what a guest missed may be a million runs.
+  // publish() is not kept waiting by this: what a subscriber missed may be a million runs.
   std::optional<RowRuns> changed;
   if (missed) changed = History::united(*missed);
   const auto cost = [&](const RowRuns& runs) {

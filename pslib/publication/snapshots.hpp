@@ -22,8 +22,8 @@ namespace weft::pslib {
 
 /// A few buffers, each with one version. Who sends a version has a lease of its buffer, which the
 /// publisher takes away when it needs the buffer: it never waits for longer than one with() lasts.
-/// It takes the lease that has been held for the shortest time, or that of a guest which has taken
-/// nothing for kStalled: so whoever has begun first ends first, and everybody ends.
+/// It takes the lease that has been held for the shortest time, or that of a subscriber which has
+/// taken nothing for kStalled: so whoever has begun first ends first, and everybody ends.
 /// Thread-safety: publish() from one thread at a time, the rest from any.
 class Snapshots {
  public:
@@ -47,7 +47,7 @@ class Snapshots {
     std::uint64_t version = 0;
     std::uint64_t number = 0;
   };
-  /// What a guest gets that has version `have`. Its lease is to be ended.
+  /// What a subscriber gets that has version `have`. Its lease is to be ended.
   struct Offer {
     Lease lease;
     std::uint64_t step = 0;
@@ -57,7 +57,7 @@ class Snapshots {
   };
   /// Requires newest() > 0.
   Offer offer(std::uint64_t have);
-  /// Runs `act`, which says whether the guest has taken something, unless the lease has been
+  /// Runs `act`, which says whether the subscriber has taken something, unless the lease has been
   /// taken away: then false.
   template <typename Act>
   bool with(const Lease& lease, const Act& act) {

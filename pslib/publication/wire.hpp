@@ -1,6 +1,6 @@
-// What a guest and a publisher say to each other, once they believe each other.
+// What a subscriber and a publisher say to each other, once they authenticate each other.
 //
-//   guest                               publisher
+//   subscriber                               publisher
 //     Ask attach NAME  --------------->
 //                      <---------------  Head description, the specs      (unknown: other names)
 //     Ask pull | wait  --------------->
@@ -33,10 +33,10 @@ struct Ask {
 
   Kind kind = Kind::pull;
   std::uint32_t unused = 0;
-  std::uint64_t have = 0;                  ///< pull and wait: the version that the guest holds
+  std::uint64_t have = 0;                  ///< pull and wait: the version that the subscriber holds
   std::array<char, kMostName + 1> name{};  ///< attach; ends with a NUL
 
-  /// nullopt: no guest of ours says so.
+  /// nullopt: no subscriber of ours says so.
   std::optional<std::string> attached_name() const;
 };
 static_assert(std::has_unique_object_representations_v<Ask> && sizeof(Ask) == 80);
@@ -49,7 +49,7 @@ struct Head {
 
   Kind kind = Kind::values;
   std::uint32_t count = 0;    ///< tensors; runs that follow this head; or an End
-  std::uint64_t version = 0;  ///< values: what the guest has after them
+  std::uint64_t version = 0;  ///< values: what the subscriber has after them
   std::uint64_t step = 0;     ///< values: the publisher's word on it
   std::uint64_t from = 0;     ///< values: what they are added to; 0: they are everything
   std::uint64_t bytes = 0;    ///< of the text or the specs that follow, or in all parts
@@ -58,12 +58,12 @@ static_assert(std::has_unique_object_representations_v<Head> && sizeof(Head) == 
 
 inline constexpr std::uint32_t kRevoked = 0xffffffff;
 inline constexpr std::size_t kMostPart = 256u << 10;
-/// What a guest believes of a head before it makes room for what follows.
+/// What a subscriber believes of a head before it makes room for what follows.
 inline constexpr std::size_t kMostText = 1024;
 inline constexpr std::size_t kMostSpecs = 16u << 20;
 inline constexpr std::size_t kMostTensors = 1u << 16;
 
-/// Whether a guest can go on with what this head announces.
+/// Whether a subscriber can go on with what this head announces.
 bool makes_sense(const Head& head) noexcept;
 
 std::vector<std::byte> encode(std::span<const PublishedTensor> specs);

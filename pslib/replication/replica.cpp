@@ -6,10 +6,10 @@
 
 namespace weft::pslib {
 
-void Replica::enter(std::uint64_t epoch, std::span<const std::size_t> holders, bool starts) {
-  holders_.assign(holders.begin(), holders.end());
-  holds_ = std::ranges::find(holders_, self_) != holders_.end();
-  others_ = holders_;
+void Replica::enter(std::uint64_t epoch, std::span<const std::size_t> replica_sets, bool starts) {
+  replica_sets_.assign(replica_sets.begin(), replica_sets.end());
+  holds_ = std::ranges::find(replica_sets_, self_) != replica_sets_.end();
+  others_ = replica_sets_;
   std::erase(others_, self_);
   own_.epoch = epoch;
   own_.has_state = holds_ && (own_.has_state || starts);
@@ -26,30 +26,30 @@ void Replica::enter(std::uint64_t epoch, std::span<const std::size_t> holders, b
   decide();
 }
 
-void Replica::receive(std::size_t from, const HolderMessage& message) {
+void Replica::receive(std::size_t from, const ReplicaMessage& message) {
   newest_epoch_ = std::max(newest_epoch_, message.epoch);
-  HolderMessage& last = messages_[from];
+  ReplicaMessage& last = messages_[from];
   if (message.epoch < last.epoch) return;
   last = message;
   decide();
 }
 
-const HolderMessage* Replica::heard(std::size_t server) const {
+const ReplicaMessage* Replica::heard(std::size_t server) const {
   const auto found = messages_.find(server);
   if (found == messages_.end() || found->second.epoch != own_.epoch) return nullptr;
   return &found->second;
 }
 
-// The one that has most; of equals, who led last; then the first. What holders say of the moment at
-// which they entered doesn't change, so all of them decide alike.
+// The one that has most; of equals, who led last; then the first. What replicas say of the moment
+// at which they entered doesn't change, so all of them decide alike.
 void Replica::decide() {
   if (!holds_ || is_decided_) return;
-  const HolderMessage* best = nullptr;
-  for (const std::size_t server : holders_) {
-    const HolderMessage* const its = server == self_ ? &own_ : heard(server);
+  const ReplicaMessage* best = nullptr;
+  for (const std::size_t server : replica_sets_) {
+    const ReplicaMessage* const its = server == self_ ? &own_ : heard(server);
     if (its == nullptr) return;
     if (!its->had_state) continue;
-    const auto rank = [](const HolderMessage& m) { return std::tuple(m.number_then, m.led); };
+    const auto rank = [](const ReplicaMessage& m) { return std::tuple(m.number_then, m.led); };
     if (best != nullptr && rank(*its) <= rank(*best)) continue;
     best = its;
     primary_ = server;
@@ -60,13 +60,13 @@ void Replica::decide() {
 }
 
 bool Replica::is_level(std::size_t server) const {
-  const HolderMessage* const its = heard(server);
+  const ReplicaMessage* const its = heard(server);
   return its != nullptr && its->has_state && !its->needs_state && its->number == own_.number;
 }
 
 // Whether a backup can't get to where the primary is by the record that it has been told.
 bool Replica::must_be_given(std::size_t server) const {
-  const HolderMessage* const its = heard(server);
+  const ReplicaMessage* const its = heard(server);
   if (its == nullptr || is_level(server)) return false;
   return !its->has_state || its->needs_state || own_.record.number == 0 ||
          its->number + 1 != own_.record.number;
@@ -82,7 +82,7 @@ Replica::Duty Replica::duty() const {
         std::ranges::any_of(others_, [this](std::size_t s) { return must_be_given(s); });
     return is_needed && !own_.offers ? Duty::offer : Duty::none;
   }
-  const HolderMessage* const its = heard(primary_);
+  const ReplicaMessage* const its = heard(primary_);
   if (its == nullptr) return Duty::none;  // it is in a later epoch
   const bool follows = own_.has_state && !own_.needs_state;
   if (follows && its->record.number == own_.number + 1) return Duty::apply;

@@ -1,4 +1,4 @@
-// The protocol by which the holders of a shard stay one: docs/pslib.md, Replication.
+// The protocol by which the replicas of a shard stay one: docs/pslib.md, Replication.
 #pragma once
 
 #include <cstddef>
@@ -26,9 +26,9 @@ struct Record {
   bool operator==(const Record&) const = default;
 };
 
-/// What a holder says of itself. Each message replaces its sender's former one; none in between has
-/// to arrive.
-struct HolderMessage {
+/// What a replica says of itself. Each message replaces its sender's former one; none in between
+/// has to arrive.
+struct ReplicaMessage {
   std::uint64_t epoch = 0;
   // As it entered the epoch, the same in all of its messages.
   bool had_state = false;
@@ -41,43 +41,42 @@ struct HolderMessage {
   bool offers = false;       ///< the primary's: its state, for those that must be given it
   Record record;             ///< the primary's last of this epoch
 
-  bool operator==(const HolderMessage&) const = default;
+  bool operator==(const ReplicaMessage&) const = default;
 };
 
-/// One holder's part: messages in, message out, and what the holder of the state has to do now. It
-/// knows no time, threads or network.
-/// Thread-safety: one thread at a time.
+/// One replica's part: messages in, message out, and what the replica of the state has to do now.
+/// It knows no time, threads or network. Thread-safety: one thread at a time.
 class Replica {
  public:
   enum class Duty : std::uint8_t {
     none,
-    commit,  ///< primary: all holders have what it has: publish and acknowledge; then committed()
+    commit,  ///< primary: all replicas have what it has: publish and acknowledge; then committed()
     offer,   ///< primary: make its state readable; then offered()
     apply,   ///< backup: the record() to its state; then applied(), or could_not_apply()
     fetch,   ///< backup: the primary's state; then fetched()
-    lost     ///< no holder that lives has the state
+    lost     ///< no replica that lives has the state
   };
 
   /// `self` is a server. It holds nothing before enter().
   explicit Replica(std::size_t self) : self_(self) {}
 
-  /// The next configuration: holders in their order. `starts` in the first of all, in which every
-  /// holder has the state of a shard that nothing was pushed to.
-  void enter(std::uint64_t epoch, std::span<const std::size_t> holders, bool starts = false);
+  /// The next configuration: replicas in their order. `starts` in the first of all, in which every
+  /// replica has the state of a shard that nothing was pushed to.
+  void enter(std::uint64_t epoch, std::span<const std::size_t> replica_sets, bool starts = false);
   /// Another server's newest message. Those of former epochs count for nothing; those of later ones
   /// wait for enter().
-  void receive(std::size_t from, const HolderMessage& message);
+  void receive(std::size_t from, const ReplicaMessage& message);
 
   /// What to do next; ask again after each answer.
   Duty duty() const;
-  /// Primary: whether the next record may be made, as all holders have the last.
+  /// Primary: whether the next record may be made, as all replicas have the last.
   bool may_order() const;
   /// Primary: the next record, which it has to apply at once; then applied().
   void order(std::vector<RecordedPush> pushes);
 
   void applied();
   /// A gradient that the record names can't be read here. The state stays as it is, so that this
-  /// holder leads with it where nobody else is left.
+  /// replica leads with it where nobody else is left.
   void could_not_apply();
   /// The whole state, as of record `number`.
   void fetched(std::uint64_t number);
@@ -92,23 +91,23 @@ class Replica {
   /// Of the epoch; of a backup the primary's.
   const Record& record() const;
   /// For the others. It has changed where `revision` has.
-  const HolderMessage& message() const noexcept { return own_; }
+  const ReplicaMessage& message() const noexcept { return own_; }
   std::uint64_t revision() const noexcept { return revision_; }
   std::uint64_t epoch() const noexcept { return own_.epoch; }
   /// The newest epoch that another server has spoken of.
   std::uint64_t newest_epoch() const noexcept { return newest_epoch_; }
 
  private:
-  const HolderMessage* heard(std::size_t server) const;
+  const ReplicaMessage* heard(std::size_t server) const;
   bool is_level(std::size_t server) const;
   bool must_be_given(std::size_t server) const;
   void decide();
 
   const std::size_t self_;
-  std::vector<std::size_t> others_;  // holders of the epoch
-  std::vector<std::size_t> holders_;
-  std::map<std::size_t, HolderMessage> messages_;
-  HolderMessage own_;
+  std::vector<std::size_t> others_;  // replicas of the epoch
+  std::vector<std::size_t> replica_sets_;
+  std::map<std::size_t, ReplicaMessage> messages_;
+  ReplicaMessage own_;
   std::uint64_t led_ = 0;
   std::uint64_t revision_ = 0;
   std::uint64_t newest_epoch_ = 0;

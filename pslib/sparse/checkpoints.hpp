@@ -4,10 +4,10 @@
 #include <memory>
 #include <string>
 
-#include "pslib/checkpoint/start.hpp"
 #include "pslib/sparse/description.hpp"
 #include "pslib/sparse/row_cut.hpp"
 #include "pslib/sparse/row_store.hpp"
+#include "pslib/table/start.hpp"
 
 namespace weft::pslib {
 

@@ -7,10 +7,10 @@
 #include <array>
 #include <cmath>
 
-#include "pslib/checkpoint/start.hpp"
+#include "base/fail.hpp"
 #include "pslib/optimizer/rules.hpp"
-#include "pslib/refusal.hpp"
 #include "pslib/sparse/request.hpp"
+#include "pslib/table/start.hpp"
 
 namespace weft::pslib {
 namespace {
@@ -75,7 +75,7 @@ void SparseDescription::check() const {
   if (roles.replicas > 1)
     refuse(fmt::format("its parameter server holds {} replicas of each shard", roles.replicas),
            "give sparse tables a parameter server of their own, without replicas");
-  if (!is_relaxed()) return;
+  if (!is_asynchronous()) return;
   for (const int server : roles.servers)
     if (std::ranges::find(roles.workers, server) != roles.workers.end())
       refuse(fmt::format("it is {}, and its shards work at any time, but rank {} works too",

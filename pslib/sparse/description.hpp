@@ -8,10 +8,10 @@
 #include <utility>
 
 #include "pslib/checkpoint/checkpoint.hpp"
-#include "pslib/deployment/roles.hpp"
 #include "pslib/sparse/row_index.hpp"
 #include "pslib/sparse/row_store.hpp"
 #include "pslib/sparse/wire_rows.hpp"
+#include "pslib/table/roles.hpp"
 #include "weft/slot.hpp"
 #include "weft/sparse_table.hpp"
 
@@ -42,7 +42,9 @@ class SparseDescription {
   std::string contract() const;
   RowRules row_rules() const noexcept;
   WireRows wire_rows() const noexcept { return {options.dim, options.wire}; }
-  bool is_relaxed() const noexcept { return options.consistency.kind != Consistency::Kind::bsp; }
+  bool is_asynchronous() const noexcept {
+    return options.consistency.kind != Consistency::Kind::bsp;
+  }
 
   /// The place of a row's server among the servers: by other bits of the hash than the server's
   /// index uses.

@@ -6,8 +6,8 @@
 #include <cstring>
 #include <limits>
 
+#include "base/fail.hpp"
 #include "pslib/optimizer/rules.hpp"
-#include "pslib/refusal.hpp"
 #include "pslib/sparse/checkpoints.hpp"
 
 namespace weft::pslib {
@@ -39,7 +39,7 @@ SparseShard::SparseShard(World& world, const SparseDescription& table)
   if (start == nullptr) return;
   restore_rows(*start, table, server, store_);
   version_ = start->manifest().version;
-  if (table.is_relaxed()) return;
+  if (table.is_asynchronous()) return;
   for (Worker& worker : workers_) worker.pushes = version_;
 }
 
@@ -83,7 +83,7 @@ Status SparseShard::drop(std::size_t worker) noexcept {
 }
 
 bool SparseShard::needs_all() const noexcept {
-  return !table_.is_relaxed() && std::ranges::any_of(workers_, &Worker::has_pushed);
+  return !table_.is_asynchronous() && std::ranges::any_of(workers_, &Worker::has_pushed);
 }
 
 bool SparseShard::has_answered(std::uint64_t calls) const noexcept {
@@ -136,7 +136,7 @@ void SparseShard::serve() {
   if (has_every_push()) update_from_all();
   for (Worker& worker : workers_)
     if (worker.request && may_be_answered(worker)) answer(worker);
-  if (table_.is_relaxed()) return;
+  if (table_.is_asynchronous()) return;
   // What still waits for an update waits for ever if a worker without a push has gone.
   const auto lost =
       std::ranges::find_if(workers_, [](const Worker& w) { return w.is_gone && !w.has_pushed; });
@@ -162,7 +162,7 @@ void SparseShard::take_push(Worker& worker) {
   worker.is_new = false;
   const RequestHead& head = worker.head;
   pushed_rows_ += head.pushed;
-  if (table_.is_relaxed()) {
+  if (table_.is_asynchronous()) {
     update_at_once(worker);
   } else if (head.pushed > 0 && head.commits == 0) {
     keep(worker);
@@ -170,7 +170,7 @@ void SparseShard::take_push(Worker& worker) {
   if (head.commits == 0) return;
   count_push(worker);
   ++worker.pushes;
-  if (!table_.is_relaxed()) {
+  if (!table_.is_asynchronous()) {
     worker.has_pushed = true;
     return;
   }
@@ -195,14 +195,14 @@ void SparseShard::keep(Worker& worker) {
 }
 
 bool SparseShard::has_every_push() const noexcept {
-  return !table_.is_relaxed() && std::ranges::all_of(workers_, &Worker::has_pushed);
+  return !table_.is_asynchronous() && std::ranges::all_of(workers_, &Worker::has_pushed);
 }
 
 bool SparseShard::may_be_answered(const Worker& worker) const noexcept {
   const RequestHead& head = worker.head;
   if (head.commits == 0 && head.looked_up == 0) return true;
   const Consistency& consistency = table_.options.consistency;
-  if (!table_.is_relaxed()) return worker.pushes <= version_;
+  if (!table_.is_asynchronous()) return worker.pushes <= version_;
   if (consistency.kind != Consistency::Kind::ssp || head.looked_up == 0) return true;
   return std::ranges::all_of(workers_, [&](const Worker& other) {
     return other.is_gone || worker.pushes <= other.pushes + consistency.staleness;

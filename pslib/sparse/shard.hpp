@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "pslib/checkpoint/checkpointer.hpp"
-#include "pslib/dense/table_shard.hpp"
 #include "pslib/optimizer/rule_step.hpp"
 #include "pslib/sparse/description.hpp"
 #include "pslib/sparse/request.hpp"
 #include "pslib/sparse/row_store.hpp"
 #include "pslib/sparse/unique_ids.hpp"
+#include "pslib/table/table_shard.hpp"
 #include "weft/world.hpp"
 
 namespace weft::pslib {
@@ -34,7 +34,7 @@ class SparseShard final : public TableShard {
   Status advance() noexcept override;
   bool needs_all() const noexcept override;
   bool tells_who_is_lost() const noexcept override { return true; }
-  bool survives(int) const noexcept override { return table_.is_relaxed(); }
+  bool survives(int) const noexcept override { return table_.is_asynchronous(); }
   Status drop(std::size_t worker) noexcept override;
   std::uint64_t version() const noexcept override { return version_; }
   TableStatistics statistics() const override { return pushes_; }

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "pslib/deadlines.hpp"
-#include "pslib/refusal.hpp"
+#include "base/fail.hpp"
 #include "pslib/sparse/checkpoints.hpp"
+#include "pslib/table/entry.hpp"
 
 namespace weft::pslib::detail {
 
@@ -45,7 +45,7 @@ Status SparseState::run(const SparseCall& call, Deadline deadline) noexcept {
   else
     insight_.waited(since);
   insight_.reached(worker_->version());
-  if (shard_) insight_.served(*shard_, 0);
+  if (shard_) show(*shard_, 0, insight_);
   return status;
 }
 

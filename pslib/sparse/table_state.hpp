@@ -6,9 +6,9 @@
 #include <optional>
 #include <string>
 
-#include "pslib/dense/service.hpp"
 #include "pslib/sparse/shard.hpp"
 #include "pslib/sparse/worker.hpp"
+#include "pslib/table/service.hpp"
 
 namespace weft::pslib::detail {
 

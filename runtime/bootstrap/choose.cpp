@@ -78,10 +78,10 @@ void refuse_fork_of_a_rank() {
 std::unique_ptr<Bootstrap> make_alone_bootstrap() { return std::make_unique<AloneBootstrap>(); }
 
 std::unique_ptr<Bootstrap> choose_bootstrap(const Config& config) {
-  const std::string& chosen = config.text(Knob::bootstrap);
+  const std::string& chosen = config.text(Setting::bootstrap);
   // Some of it may be missing, which is then an error: it is not for a guess.
-  const bool has_place =
-      !config.text(Knob::addr).empty() || config.integer(Knob::rank) || config.integer(Knob::size);
+  const bool has_place = !config.text(Setting::addr).empty() || config.integer(Setting::rank) ||
+                         config.integer(Setting::size);
   if (chosen == "alone") return make_alone_bootstrap();
   if (chosen == "auto" && has_place && launched_by_pmix())
     throw Error(ErrorDetail{

@@ -1,4 +1,4 @@
-// Introduction by the launcher's PMIx server: Open MPI's mpirun, or srun --mpi=pmix.
+// Bootstrap by the launcher's PMIx server: Open MPI's mpirun, or srun --mpi=pmix.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <pmix.h>

@@ -14,8 +14,9 @@ namespace {
 
 using Kind = CollectiveKind;
 
-constexpr std::array kAll{Algorithm::direct,  Algorithm::whole,    Algorithm::ring,
-                          Algorithm::halving, Algorithm::doubling, Algorithm::two_level};
+constexpr std::array kAll{Algorithm::direct,   Algorithm::allgather_then_reduce,
+                          Algorithm::ring,     Algorithm::halving,
+                          Algorithm::doubling, Algorithm::two_level};
 
 /// What the host that has most to do does in a call.
 struct Load {
@@ -70,20 +71,20 @@ Load load_of_programs(Algorithm algorithm, const Choosing& choosing, const Hosts
   std::set<int> between;
   std::set<int> within;
   for (const int rank : *busiest) {
-    ProgramTask in_one = choosing.task;
-    in_one.lanes = 1;
-    const auto program = make_program(algorithm, in_one, hosts, rank);
+    ScheduleTask in_one = choosing.task;
+    in_one.channels = 1;
+    const auto schedule = make_schedule(algorithm, in_one, hosts, rank);
     double messages = 0;
     double combined = 0;
-    for (const Move& move : program->moves()) {
-      const bool sum = move.what == Move::What::join || move.place == Move::Place::sum;
+    for (const Step& move : schedule->moves()) {
+      const bool sum = move.what == Step::What::recv_reduce || move.place == Step::Place::sum;
       const auto bytes = static_cast<double>(move.region.count) *
                          static_cast<double>(sum ? choosing.wide_element : choosing.element);
-      if (move.what == Move::What::join) combined += bytes;
+      if (move.what == Step::What::recv_reduce) combined += bytes;
       if (move.peer < 0) continue;
       const bool near = has(*busiest, move.peer);
       (near ? within : between).insert(move.round);
-      if (move.what != Move::What::send) continue;
+      if (move.what != Step::What::send) continue;
       messages += 1;
       (near ? load.bytes_within : load.bytes_between) += bytes;
     }
@@ -98,15 +99,15 @@ Load load_of_programs(Algorithm algorithm, const Choosing& choosing, const Hosts
     const auto bytes =
         static_cast<double>(choosing.task.count) * static_cast<double>(choosing.element);
     load.hops_between = links;
-    load.bytes_between += (links - 1) * bytes / std::max(1, choosing.task.lanes);
+    load.bytes_between += (links - 1) * bytes / std::max(1, choosing.task.channels);
   }
   return load;
 }
 
-bool is_served(Algorithm algorithm, const ProgramTask& task, const Hosts& hosts) {
+bool is_served(Algorithm algorithm, const ScheduleTask& task, const Hosts& hosts) {
   if (algorithm == Algorithm::direct) return true;
-  if (algorithm == Algorithm::whole) return serves_whole(task.kind);
-  return make_program(algorithm, task, hosts, hosts[0][0]).has_value();
+  if (algorithm == Algorithm::allgather_then_reduce) return serves_allgather_then_reduce(task.kind);
+  return make_schedule(algorithm, task, hosts, hosts[0][0]).has_value();
 }
 
 bool makes_sense(const LinkCost& cost) noexcept {
@@ -132,7 +133,7 @@ bool serves_by_nodes(CollectiveKind kind) noexcept {
          kind == Kind::broadcast || kind == Kind::all_gather;
 }
 
-bool serves_whole(CollectiveKind kind) noexcept {
+bool serves_allgather_then_reduce(CollectiveKind kind) noexcept {
   return kind == Kind::reduce || kind == Kind::all_reduce || kind == Kind::scan;
 }
 
@@ -149,7 +150,7 @@ Algorithm ruled(const Choices& choices, CollectiveKind kind, std::uint64_t bytes
 double expected_time(Algorithm algorithm, const Choosing& choosing, const Hosts& hosts,
                      const Choices& choices) {
   if (!is_served(algorithm, choosing.task, hosts)) return -1;
-  const bool whole = algorithm == Algorithm::whole;
+  const bool whole = algorithm == Algorithm::allgather_then_reduce;
   if (whole || algorithm == Algorithm::direct)
     return time_of(load_of_exchanges(whole, choosing, hosts), choices);
   return time_of(load_of_programs(algorithm, choosing, hosts), choices);

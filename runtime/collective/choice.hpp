@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/collective/program.hpp"
+#include "runtime/collective/schedule.hpp"
 
 namespace weft::detail {
 
@@ -67,7 +67,7 @@ Algorithm ruled(const Choices& choices, CollectiveKind kind, std::uint64_t bytes
 
 /// A call as the choice depends on it; the same on all ranks.
 struct Choosing {
-  ProgramTask task;
+  ScheduleTask task;
   std::size_t element = 1;       ///< bytes
   std::size_t wide_element = 1;  ///< bytes, of what is calculated with
   Algorithm asked = Algorithm::automatic;
@@ -75,8 +75,8 @@ struct Choosing {
 
 /// Whether it can go in steps by NUMA nodes, within a host.
 bool serves_by_nodes(CollectiveKind kind) noexcept;
-/// Whether `direct` and `whole` apart from programs serve it.
-bool serves_whole(CollectiveKind kind) noexcept;
+/// Whether `direct` and `allgather_then_reduce` apart from programs serve it.
+bool serves_allgather_then_reduce(CollectiveKind kind) noexcept;
 /// How long it should take, in seconds; below 0: it can't serve this call.
 double expected_time(Algorithm algorithm, const Choosing& choosing, const Hosts& hosts,
                      const Choices& choices);

@@ -68,13 +68,15 @@ CollectiveRule parse_rule(std::string_view text) {
   CollectiveRule rule{.from = 0, .to = std::numeric_limits<std::uint64_t>::max()};
   const auto kind = named(operation, CollectiveKind::scan);
   if (!kind) refuse_rule(text, fmt::format("no operation is called \"{}\"", operation));
+  if (algorithm == "whole") algorithm = "allgather_then_reduce";  // its name before 0.2
   const auto by = named(algorithm, Algorithm::two_level);
   if (!by) refuse_rule(text, fmt::format("no algorithm is called \"{}\"", algorithm));
   rule.kind = *kind;
   rule.algorithm = *by;
-  const bool served = *by <= Algorithm::direct || goes_by_rounds(*by, *kind) ||
-                      (*by == Algorithm::whole && serves_whole(*kind)) ||
-                      (*by == Algorithm::two_level && serves_by_nodes(*kind));
+  const bool served =
+      *by <= Algorithm::direct || goes_by_rounds(*by, *kind) ||
+      (*by == Algorithm::allgather_then_reduce && serves_allgather_then_reduce(*kind)) ||
+      (*by == Algorithm::two_level && serves_by_nodes(*kind));
   if (!served) refuse_rule(text, fmt::format("{} can't go by {}", operation, algorithm));
   if (has_range) set_range(rule, text, range);
   return rule;

@@ -18,7 +18,7 @@ constexpr std::chrono::seconds kPatience{1};
 
 CollectiveGroup::~CollectiveGroup() {
   for (Loan& loan : loans_)
-    if (loan.call) local_.data->add_limbo(-loan.call->lent_bytes());
+    if (loan.call) local_.data->add_quarantine(-loan.call->lent_bytes());
 }
 
 void CollectiveGroup::fail(const Status& why) noexcept {
@@ -42,7 +42,7 @@ bool CollectiveGroup::broken() const noexcept {
 }
 
 void CollectiveGroup::break_off() noexcept {
-  if (broken_off_ != Clock::time_point::max()) return;
+  if (disconnected_at_ != Clock::time_point::max()) return;
   if (!failed()) {
     Status why = gone_failure(queue_[0]->number);
     if (!why.ok()) {
@@ -52,11 +52,13 @@ void CollectiveGroup::break_off() noexcept {
     }
     fail(why);
   }
-  broken_off_ = Clock::now();
+  disconnected_at_ = Clock::now();
   stop();
 }
 
-Clock::time_point CollectiveGroup::patience() const noexcept { return broken_off_ + kPatience; }
+Clock::time_point CollectiveGroup::patience() const noexcept {
+  return disconnected_at_ + kPatience;
+}
 
 int CollectiveGroup::inside() noexcept {
   for (const auto& call : under_way())
@@ -82,7 +84,7 @@ void CollectiveGroup::give_up(Clock::time_point until) noexcept {
 void CollectiveGroup::lend(std::shared_ptr<PlannedCall>& call) noexcept {
   const int member = toucher(*call);
   if (member < 0) return;
-  local_.data->add_limbo(call->lent_bytes());
+  local_.data->add_quarantine(call->lent_bytes());
   for (Loan& loan : loans_)
     if (!loan.call) {
       loan = {call, member};
@@ -99,7 +101,7 @@ int CollectiveGroup::take_back() noexcept {
       still = loan.to;
       continue;
     }
-    local_.data->add_limbo(-loan.call->lent_bytes());
+    local_.data->add_quarantine(-loan.call->lent_bytes());
     loan.call.reset();
   }
   return still;
@@ -121,7 +123,7 @@ Status CollectiveGroup::with_loan(const PlannedCall& call, const Status& why) co
 
 Status CollectiveGroup::settle(Deadline deadline) noexcept {
   if (local_.forked()) return local_.fork_refusal("settle");
-  const auto attending = attend();
+  const auto owner = acquire();
   const p2p::WaitEnd end =
       local_.waiter.wait([this] { return take_back() < 0; }, [] { return false; }, deadline);
   if (end == p2p::WaitEnd::ready) return {};
@@ -149,7 +151,7 @@ bool CollectiveGroup::may_work(bool alone) noexcept {
 std::string CollectiveGroup::named(std::span<const int> ranks) const {
   std::string text;
   for (const int rank : ranks)
-    text += fmt::format("{}{}{}", text.empty() ? "" : ", ", rank, mesh_.doubt(rank));
+    text += fmt::format("{}{}{}", text.empty() ? "" : ", ", rank, mesh_.suspicion(rank));
   return text;
 }
 
@@ -164,7 +166,7 @@ Status CollectiveGroup::late(const PlannedCall& call) const noexcept {
           "call {} of the group: {}", call.number,
           late.empty() ? "this rank has not done its part yet"
           : late.size() == 1
-              ? fmt::format("rank {}{} has not done its part", first, mesh_.doubt(first))
+              ? fmt::format("rank {}{} has not done its part", first, mesh_.suspicion(first))
               : fmt::format("ranks {} have not done theirs", named(late))),
       .hint = "look at what that rank is doing; a longer deadline: WEFT_TIMEOUT",
       .rank = local_.rank,
@@ -232,7 +234,7 @@ void CollectiveGroup::tell_failure(const Status& why) noexcept {
 
 void CollectiveGroup::drop(const std::shared_ptr<PlannedCall>& call) noexcept {
   if (local_.forked()) return;
-  const auto attending = attend();
+  const auto owner = acquire();
   withdraw(call, Clock::now() + kPatience);
 }
 
@@ -253,7 +255,7 @@ void CollectiveGroup::withdraw(const std::shared_ptr<PlannedCall>& call,
 
 void CollectiveGroup::close() noexcept {
   if (local_.forked()) return;
-  const auto attending = attend();
+  const auto owner = acquire();
   if (queued_ > 0) withdraw(std::shared_ptr<PlannedCall>(queue_[0]), Clock::now() + kPatience);
   // Who sees that this rank goes must have been told why: the rank that found out may be slower.
   if (failed()) tell_failure(failure());

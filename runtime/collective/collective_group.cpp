@@ -48,15 +48,15 @@ std::shared_ptr<PlannedCall> CollectiveGroup::plan(const Call& call) {
 
 Status CollectiveGroup::start(const std::shared_ptr<PlannedCall>& call) noexcept {
   if (local_.forked()) return local_.fork_refusal(name(call->task.kind()));
-  const auto attending = attend();
-  if (!local_.waiter.unattended().admit(*this))
-    return Status(ErrorDetail{
-        .code = Code::exhausted,
-        .operation = name(call->task.kind()),
-        .message =
-            fmt::format("calls of {} groups are under way already", p2p::Unattended::kPlaces - 1),
-        .hint = "wait for one first, or run() it: that needs no place among them",
-        .rank = local_.rank});
+  const auto owner = acquire();
+  if (!local_.waiter.progress_registry().admit(*this))
+    return Status(
+        ErrorDetail{.code = Code::exhausted,
+                    .operation = name(call->task.kind()),
+                    .message = fmt::format("calls of {} groups are under way already",
+                                           p2p::ProgressRegistry::kPlaces - 1),
+                    .hint = "wait for one first, or run() it: that needs no place among them",
+                    .rank = local_.rank});
   return enqueue(call);
 }
 
@@ -99,7 +99,7 @@ Status CollectiveGroup::enqueue(const std::shared_ptr<PlannedCall>& call) noexce
 void CollectiveGroup::advance(Stint stint) noexcept {
   stint_ = stint;
   stint_over_ = false;
-  if (broken_off_ != Clock::time_point::max()) return;  // the others were told
+  if (disconnected_at_ != Clock::time_point::max()) return;  // the others were told
   if (has_heard_.load(std::memory_order_relaxed)) [[unlikely]]
     compare_heard();
   while (queued_ > 0) {
@@ -112,17 +112,17 @@ void CollectiveGroup::advance(Stint stint) noexcept {
   }
 }
 
-p2p::Left CollectiveGroup::move(p2p::Pace) noexcept {
+p2p::ProgressResult CollectiveGroup::progress(bool) noexcept {
   if (!failed()) advance();
-  if (!busy()) return p2p::Left::nothing;
-  return stint_over_ && !failed() ? p2p::Left::silent : p2p::Left::rings;
+  if (!busy()) return p2p::ProgressResult::done;
+  return stint_over_ && !failed() ? p2p::ProgressResult::needs_poll : p2p::ProgressResult::notified;
 }
 
 bool CollectiveGroup::test(PlannedCall& call) noexcept {
   if (local_.forked()) return true;
-  const auto attending = attend();
+  const auto owner = acquire();
   if (!call.under_way()) return true;
-  local_.waiter.look_and_move();
+  local_.waiter.poll_and_progress();
   advance();
   if (!call.under_way() || !broken()) return !call.under_way();
   break_off();
@@ -133,7 +133,7 @@ bool CollectiveGroup::test(PlannedCall& call) noexcept {
 
 Status CollectiveGroup::wait(PlannedCall& call, Deadline deadline) noexcept {
   if (local_.forked()) return local_.fork_refusal(name(call.task.kind()));
-  const auto attending = attend();
+  const auto owner = acquire();
   if (call.stage == Stage::idle)
     return Status(ErrorDetail{.code = Code::bad_argument,
                               .operation = name(call.task.kind()),
@@ -233,7 +233,7 @@ void CollectiveGroup::compare_heard() noexcept {
 
 Status CollectiveGroup::run(const std::shared_ptr<PlannedCall>& call, Deadline deadline) noexcept {
   if (local_.forked()) return local_.fork_refusal(name(call->task.kind()));
-  const auto attending = attend();
+  const auto owner = acquire();
   const Status begun = enqueue(call);
   return begun.ok() ? await(*call, deadline) : begun;
 }
@@ -242,7 +242,7 @@ Status CollectiveGroup::run_once(const Call& call, Deadline deadline) noexcept {
   try {
     if (local_.forked()) return local_.fork_refusal(name(call.kind));
     auto planned = plan(call);
-    const auto attending = attend();
+    const auto owner = acquire();
     const Status begun = enqueue(planned);
     if (!begun.ok()) return begun;
     const Deadline until = deadline.resolve(local_.waiter.default_timeout());

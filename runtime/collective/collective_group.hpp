@@ -10,10 +10,10 @@
 #include <span>
 #include <vector>
 
-#include "p2p/local_rank.hpp"
 #include "p2p/mesh/mesh.hpp"
-#include "p2p/progress/unattended.hpp"
-#include "runtime/collective/messages.hpp"
+#include "p2p/progress/progress_registry.hpp"
+#include "p2p/transport/local_rank.hpp"
+#include "runtime/collective/collective_messages.hpp"
 #include "runtime/collective/planned_call.hpp"
 
 namespace weft::detail {
@@ -22,10 +22,10 @@ class CollectiveTable;
 
 /// Calls under way, in their order, and how they end. How they are carried out is for those who
 /// derive from it. Between the application's calls, whichever of its threads waits moves them.
-class CollectiveGroup : public p2p::Ongoing {
+class CollectiveGroup : public p2p::Progressable {
  public:
   static constexpr std::size_t kUnderWay = 4;
-  static constexpr bool kKeepsPlace = false;
+  static constexpr bool kKeepsSlot = false;
 
   CollectiveGroup(p2p::LocalRank& local, p2p::Mesh& mesh, CollectiveTable& table,
                   std::vector<int> ranks, std::uint64_t id);
@@ -67,7 +67,7 @@ class CollectiveGroup : public p2p::Ongoing {
   void hear(int rank, const CollectiveMessage& waits) noexcept;
 
   // Any thread that waits, while the application's thread is in none of the calls above.
-  p2p::Left move(p2p::Pace pace) noexcept final;
+  p2p::ProgressResult progress(bool may_block) noexcept final;
   bool busy() const noexcept { return queued_ > 0; }
 
  protected:
@@ -139,7 +139,9 @@ class CollectiveGroup : public p2p::Ongoing {
   void say_who_waits(std::size_t nth) noexcept;
   void compare_heard() noexcept;
   void withdraw(const std::shared_ptr<PlannedCall>& call, Clock::time_point until) noexcept;
-  p2p::Attending<CollectiveGroup> attend() noexcept { return {local_.waiter.unattended(), *this}; }
+  p2p::ScopedOwner<CollectiveGroup> acquire() noexcept {
+    return {local_.waiter.progress_registry(), *this};
+  }
   /// How much of a call's work is done at once. By who does not wait for it: 16 MiB of a tensor.
   struct Stint {
     std::size_t pieces = 64;
@@ -190,7 +192,7 @@ class CollectiveGroup : public p2p::Ongoing {
   std::uint64_t history_ = 0;           ///< of all calls
   Stint stint_;
   bool stint_over_ = false;  ///< there was more to do
-  Clock::time_point broken_off_ = Clock::time_point::max();
+  Clock::time_point disconnected_at_ = Clock::time_point::max();
   std::atomic<bool> failed_{false};
   mutable std::mutex failure_mutex_;
   Status failure_;

@@ -116,7 +116,7 @@ std::shared_ptr<CollectiveGroup> CollectiveTable::open(std::span<const int> rank
     return all_met(id, ranks, areas, choices);
   };
   const auto lost = [&] {
-    return has_nonsense(id) || (mesh_.gone_count() != 0 && !mesh_.fate(ranks).ok());
+    return has_nonsense(id) || (mesh_.gone_count() != 0 && !mesh_.peer_status(ranks).ok());
   };
   const p2p::WaitEnd end = local_.waiter.wait(met, lost, until);
   if (end == p2p::WaitEnd::ready) {
@@ -156,14 +156,15 @@ Status CollectiveTable::nobody(std::uint64_t id, std::span<const int> ranks, p2p
                                  detail.peer, text_of(ranks));
     detail.hint = "is it of another version of weft, or another program?";
   } else if (end == p2p::WaitEnd::broken) {
-    detail = mesh_.fate(ranks).detail();
+    detail = mesh_.peer_status(ranks).detail();
   } else {
     for (const int rank : ranks)
       if (detail.peer < 0 && !group.areas.contains(rank)) detail.peer = rank;
     detail.code = Code::timeout;
     detail.host = mesh_.peer(std::max(0, detail.peer)).host();
-    detail.message = fmt::format("rank {} has not opened the group of ranks {}{}{}", detail.peer,
-                                 text_of(ranks), elsewhere(detail.peer), mesh_.doubt(detail.peer));
+    detail.message =
+        fmt::format("rank {} has not opened the group of ranks {}{}{}", detail.peer, text_of(ranks),
+                    elsewhere(detail.peer), mesh_.suspicion(detail.peer));
     detail.hint = "every rank of a group opens it, with the same list, in the same order";
   }
   detail.operation = "open";

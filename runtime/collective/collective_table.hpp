@@ -11,11 +11,11 @@
 #include <string_view>
 #include <vector>
 
-#include "p2p/local_rank.hpp"
 #include "p2p/mesh/mesh.hpp"
 #include "p2p/slot/slot_table.hpp"
+#include "p2p/transport/local_rank.hpp"
 #include "runtime/collective/collective_group.hpp"
-#include "runtime/collective/messages.hpp"
+#include "runtime/collective/collective_messages.hpp"
 
 namespace weft::detail {
 

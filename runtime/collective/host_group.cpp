@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "p2p/barrier.hpp"
+#include "p2p/progress/fences.hpp"
 
 namespace weft::detail {
 namespace {
@@ -231,7 +231,7 @@ Status HostGroup::gone_failure(std::uint64_t number) const noexcept {
   // Who is done with the call may have left in order.
   for (const Member& member : members_)
     if (member.peer->gone() && member.area.done().load(std::memory_order_acquire) < number)
-      return mesh_.fate(ranks_);
+      return mesh_.peer_status(ranks_);
   return {};
 }
 

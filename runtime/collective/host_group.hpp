@@ -99,7 +99,7 @@ class HostGroup final : public CollectiveGroup {
   bool exchange_parts(PlannedCall& call) noexcept;
   /// Bytes of a tensor between two looks at whether a member has given the call up.
   static constexpr std::size_t kPiece = 256u << 10;
-  /// Does `work(first, count)` for all pieces of `whole` that are not done yet.
+  /// Does `work(first, count)` for all pieces of `allgather_then_reduce` that are not done yet.
   template <typename Work>
   bool by_pieces(PlannedCall& call, std::size_t whole, std::size_t piece,
                  const Work& work) noexcept {

@@ -7,7 +7,7 @@
 
 #include "base/kernels/copy.hpp"
 #include "base/stop_point.hpp"
-#include "p2p/copy_once.hpp"
+#include "p2p/memory/copy_once.hpp"
 #include "runtime/collective/host_group.hpp"
 
 namespace weft::detail {

@@ -6,10 +6,10 @@
 #include <optional>
 #include <vector>
 
-#include "p2p/arena/arena.hpp"
+#include "p2p/memory/arena.hpp"
 #include "runtime/collective/group_area.hpp"
-#include "runtime/collective/program_run.hpp"
 #include "runtime/collective/reducer.hpp"
+#include "runtime/collective/schedule_run.hpp"
 #include "runtime/collective/task.hpp"
 #include "weft/error.hpp"
 
@@ -43,10 +43,10 @@ struct PlannedCall {
   // Between hosts.
   Tensor flat_in{};  ///< the tensors as bytes
   Tensor flat_out{};
-  Tensor results{};                    ///< for others, as bytes; or where a program combines
-  std::optional<ProgramRun> rounds{};  ///< of a call that goes by rounds
-  std::vector<std::byte> gathered{};   ///< all_to_all in place
-  std::byte nothing{};                 ///< what no bytes are taken into
+  Tensor results{};                     ///< for others, as bytes; or where a program combines
+  std::optional<ScheduleRun> rounds{};  ///< of a call that goes by rounds
+  std::vector<std::byte> gathered{};    ///< all_to_all in place
+  std::byte nothing{};                  ///< what no bytes are taken into
 
   Stage stage = Stage::idle;
   std::uint64_t number = 0;

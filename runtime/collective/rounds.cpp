@@ -5,7 +5,7 @@
 namespace weft::detail {
 namespace {
 
-using Place = Move::Place;
+using Place = Step::Place;
 
 /// Halves begin at whole cache lines of any type where there is more than one.
 constexpr std::int64_t kAligned = 64;
@@ -15,20 +15,20 @@ std::int64_t half(std::int64_t count) noexcept {
   return middle >= kAligned ? middle / kAligned * kAligned : middle;
 }
 
-Region part(const std::vector<Region>& parts, int at) noexcept {
+ElementRange part(const std::vector<ElementRange>& parts, int at) noexcept {
   const int size = static_cast<int>(parts.size());
   return parts[static_cast<std::size_t>((at % size + size) % size)];
 }
 
 }  // namespace
 
-std::vector<Halves> scatter_by_halving(Rounds& rounds, const Members& members, Region region,
+std::vector<Halves> scatter_by_halving(Rounds& rounds, const Members& members, ElementRange region,
                                        Place own) {
   std::vector<Halves> trail;
   for (int bit = 1; bit < members.size(); bit *= 2, rounds.next()) {
     const bool upper = (members.me & bit) != 0;
-    const Region low{region.first, half(region.count)};
-    const Region high{region.first + low.count, region.count - low.count};
+    const ElementRange low{region.first, half(region.count)};
+    const ElementRange high{region.first + low.count, region.count - low.count};
     const Halves halves{upper ? high : low, upper ? low : high};
     const int peer = members.rank(members.me ^ bit);
     rounds.send(peer, own, halves.given);
@@ -48,7 +48,7 @@ void gather_by_halving(Rounds& rounds, const Members& members, const std::vector
   }
 }
 
-void scatter_by_ring(Rounds& rounds, const Members& members, const std::vector<Region>& parts,
+void scatter_by_ring(Rounds& rounds, const Members& members, const std::vector<ElementRange>& parts,
                      Place own) {
   for (int step = 1; step < members.size(); ++step, rounds.next()) {
     rounds.send(members.rank(members.me + 1), step == 1 ? own : Place::sum,
@@ -57,7 +57,7 @@ void scatter_by_ring(Rounds& rounds, const Members& members, const std::vector<R
   }
 }
 
-void gather_by_ring(Rounds& rounds, const Members& members, const std::vector<Region>& parts,
+void gather_by_ring(Rounds& rounds, const Members& members, const std::vector<ElementRange>& parts,
                     Place own) {
   for (int step = 0; step + 1 < members.size(); ++step, rounds.next()) {
     rounds.send(members.rank(members.me + 1), step == 0 ? own : Place::out,
@@ -66,8 +66,8 @@ void gather_by_ring(Rounds& rounds, const Members& members, const std::vector<Re
   }
 }
 
-void scatter_directly(Rounds& rounds, const Members& members, const std::vector<Region>& parts,
-                      Place own) {
+void scatter_directly(Rounds& rounds, const Members& members,
+                      const std::vector<ElementRange>& parts, Place own) {
   for (int step = 1; step < members.size(); ++step, rounds.next()) {
     rounds.send(members.rank(members.me + step), own, part(parts, members.me + step));
     rounds.join(members.rank(members.me - step), step == 1 ? own : Place::sum,
@@ -75,14 +75,15 @@ void scatter_directly(Rounds& rounds, const Members& members, const std::vector<
   }
 }
 
-void gather_directly(Rounds& rounds, const Members& members, const std::vector<Region>& parts) {
+void gather_directly(Rounds& rounds, const Members& members,
+                     const std::vector<ElementRange>& parts) {
   for (int step = 1; step < members.size(); ++step, rounds.next()) {
     rounds.send(members.rank(members.me + step), Place::out, part(parts, members.me));
     rounds.take(members.rank(members.me - step), part(parts, members.me - step));
   }
 }
 
-void reduce_by_doubling(Rounds& rounds, const Members& members, Region region, Place own) {
+void reduce_by_doubling(Rounds& rounds, const Members& members, ElementRange region, Place own) {
   const int size = members.size();
   for (int width = 1; width < size; width *= 2, rounds.next()) {
     const int block = members.me / width * width;
@@ -99,7 +100,7 @@ void reduce_by_doubling(Rounds& rounds, const Members& members, Region region, P
   rounds.finish(region);
 }
 
-void pass_on(Rounds& rounds, const Members& members, int root, Region region) {
+void pass_on(Rounds& rounds, const Members& members, int root, ElementRange region) {
   const int size = members.size();
   const int at = (members.me - root + size) % size;
   const int first = rounds.round();
@@ -112,7 +113,7 @@ void pass_on(Rounds& rounds, const Members& members, int root, Region region) {
   rounds.send(members.rank(members.me + 1), at == 0 ? Place::in : Place::out, region);
 }
 
-void spread(Rounds& rounds, const Members& members, int root, Region region, bool from_in) {
+void spread(Rounds& rounds, const Members& members, int root, ElementRange region, bool from_in) {
   const int size = members.size();
   const int at = (members.me - root + size) % size;
   for (int width = 1; width < size; width *= 2, rounds.next()) {
@@ -122,7 +123,7 @@ void spread(Rounds& rounds, const Members& members, int root, Region region, boo
   }
 }
 
-void spread(Rounds& rounds, const Members& members, int root, Region region) {
+void spread(Rounds& rounds, const Members& members, int root, ElementRange region) {
   spread(rounds, members, root, region, members.me == root);
 }
 

@@ -1,79 +1,100 @@
-// In which pieces a rank's bytes go to another, and in which order.
+// Collectives that go by rounds (rings, halving and doubling, two levels): what each rank does, as
+// plain data.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "weft/collective.hpp"
 
 namespace weft::detail {
 
-/// A run of bytes that travels at once.
-struct Piece {
-  static constexpr std::size_t kMost = 256u << 10;
-  /// Of a part that is more than one piece: the few that are under way between two ranks are to
-  /// stay in the processors' caches.
-  static constexpr std::size_t kUsual = 64u << 10;
-  static constexpr std::size_t kHead = 64;  ///< in front of the first piece of a call
-  /// Of a part that is more than one piece, the first: it is copied, to go with its head.
-  static constexpr std::size_t kFirst = 4096 - kHead;
-
-  /// What goes with a head, at most.
-  static constexpr std::size_t kMostHeaded = kUsual - kHead;
-
-  bool headed = false;
-  bool second = false;     ///< of the second part
-  std::size_t number = 0;  ///< in its part
-  std::size_t offset = 0;  ///< in its part
-  std::size_t bytes = 0;
+/// Elements of a tensor, counted through all of its parts.
+struct ElementRange {
+  std::int64_t first = 0;
+  std::int64_t count = 0;
+  friend bool operator==(const ElementRange&, const ElementRange&) = default;
 };
 
-/// What one rank has for another in a call: two parts, of which the second depends on what others
-/// send. Known to both ends from the sizes alone, so that nothing but the bytes travels. The first
-/// part begins with a piece that bears a head, even where it has no bytes. Parts of one size
-/// are cut in the same places. The first part is never more than kAhead pieces ahead of the second,
-/// which can be sent once the same pieces of all ranks' first parts have come.
+/// One thing that a rank does. `sum` is where elements are being combined, in the type that is
+/// calculated with.
+struct Step {
+  enum class What : std::uint8_t {
+    send,         ///< the region of `place`, to the peer
+    recv,         ///< what the peer sends, into the region of `place`
+    recv_reduce,  ///< what the peer sends, combined with the region of `place`, into that of `sum`
+    upcast,       ///< the region of `in`, into that of `sum`
+    finish        ///< the region of `sum`, averaged and rounded, into that of `out`
+  };
+  enum class Place : std::uint8_t { in, sum, out };
+
+  What what = What::send;
+  Place place = Place::in;
+  bool theirs_first = false;  ///< join: what comes is of ranks in front of this one
+  bool overwrites = false;    ///< join: what was sent out of the region must be out before
+  int channel = 0;
+  int round = 0;
+  int peer = -1;
+  ElementRange region{};
+
+  bool comes() const noexcept { return what == What::recv || what == What::recv_reduce; }
+};
+
+/// All that one rank does. Steps of a channel follow each other; channels are independent, so that
+/// one sends while another combines. Between two ranks, sends and takes are in the same order on
+/// both: by round, then by channel. A take needs nothing but what moves of earlier rounds have
+/// sent; so the earliest move that is left can always be made, and nobody waits for ever.
 class Schedule {
  public:
-  static constexpr std::size_t kAhead = 4;
+  Schedule(std::vector<Step> moves, int ranks, int channels);
 
-  Schedule() = default;
-  Schedule(bool moves, std::size_t first, std::size_t second) noexcept
-      : moves_(moves), bytes_{first, second} {}
-
-  bool over() const noexcept { return !first_left() && !second_left(); }
-  /// Requires !over().
-  Piece next() const noexcept {
-    const bool second = second_left() && (!first_left() || pieces_[0] >= pieces_[1] + kAhead);
-    const std::size_t part = second ? 1 : 0;
-    Piece piece = cut(bytes_[part], offset_[part]);
-    piece.headed = !second && pieces_[0] == 0;
-    piece.second = second;
-    piece.number = pieces_[part];
-    return piece;
+  std::span<const Step> moves() const noexcept { return moves_; }
+  std::span<const std::uint32_t> sends(int peer) const noexcept { return at(sends_, peer); }
+  std::span<const std::uint32_t> takes(int peer) const noexcept { return at(takes_, peer); }
+  std::span<const std::uint32_t> channel(int channel) const noexcept {
+    return at(channels_, channel);
   }
-  void pass(const Piece& piece) noexcept {
-    const std::size_t part = piece.second ? 1 : 0;
-    ++pieces_[part];
-    offset_[part] += piece.bytes;
-  }
-  std::size_t first_bytes() const noexcept { return bytes_[0]; }
-
-  /// The piece of a part of `total` bytes that begins at `offset`.
-  static Piece cut(std::size_t total, std::size_t offset) noexcept {
-    const std::size_t left = total - offset;
-    const bool alone = total <= Piece::kMostHeaded;
-    if (offset == 0) return {.offset = 0, .bytes = alone ? total : Piece::kFirst};
-    return {.offset = offset, .bytes = std::min(left, Piece::kUsual)};
-  }
+  int channels() const noexcept { return static_cast<int>(channels_.size()); }
+  int ranks() const noexcept { return static_cast<int>(sends_.size()); }
+  /// Messages that follow each other.
+  int rounds() const noexcept { return rounds_; }
 
  private:
-  bool first_left() const noexcept { return moves_ && (pieces_[0] == 0 || offset_[0] < bytes_[0]); }
-  bool second_left() const noexcept { return offset_[1] < bytes_[1]; }
+  using Lists = std::vector<std::vector<std::uint32_t>>;
+  static std::span<const std::uint32_t> at(const Lists& lists, int index) noexcept {
+    return lists[static_cast<std::size_t>(index)];
+  }
 
-  bool moves_ = false;
-  std::size_t bytes_[2] = {0, 0};
-  std::size_t pieces_[2] = {0, 0};
-  std::size_t offset_[2] = {0, 0};
+  std::vector<Step> moves_;
+  Lists sends_;  ///< by peer
+  Lists takes_;
+  Lists channels_;
+  int rounds_ = 0;
 };
+
+/// A call, as far as its program depends on it.
+struct ScheduleTask {
+  CollectiveKind kind = CollectiveKind::barrier;
+  std::int64_t count = 0;               ///< elements, of all parts
+  std::vector<std::int64_t> offsets{};  ///< reduce_scatter, all_gather: where parts begin and end
+  int root = 0;
+  bool any_order = false;  ///< elements may be combined in whichever order
+  bool widens = false;     ///< what is calculated with is another type than the tensors'
+  int channels = 1;        ///< at most
+};
+
+/// The group's ranks by host, in the group's order.
+using Hosts = std::vector<std::vector<int>>;
+
+/// Whether an algorithm can ever serve a kind of call by rounds.
+bool goes_by_rounds(Algorithm algorithm, CollectiveKind kind) noexcept;
+/// What `rank` does; the programs of all ranks fit together. None where the algorithm can't serve
+/// this call on these hosts, which is so for all ranks or for none. Combined elements have the
+/// bits of the binary tree over the group, unless any order will do.
+std::optional<Schedule> make_schedule(Algorithm algorithm, const ScheduleTask& task,
+                                      const Hosts& hosts, int rank);
 
 }  // namespace weft::detail

@@ -16,8 +16,8 @@ const char* name(CollectiveKind kind) noexcept {
 }
 
 const char* name(Algorithm algorithm) noexcept {
-  constexpr std::array kNames{"auto",    "direct",   "whole",    "ring",
-                              "halving", "doubling", "two_level"};
+  constexpr std::array kNames{"auto",     "direct",   "allgather_then_reduce", "ring", "halving",
+                              "doubling", "two_level"};
   const auto index = static_cast<std::size_t>(algorithm);
   return index < kNames.size() ? kNames[index] : "unknown";
 }

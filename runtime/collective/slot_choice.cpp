@@ -9,20 +9,20 @@ namespace {
 
 using Kind = CollectiveKind;
 
-/// A tensor goes in so many lanes, none of which is shorter than this.
-constexpr std::size_t kLanes = 4;
+/// A tensor goes in so many channels, none of which is shorter than this.
+constexpr std::size_t kChannels = 4;
 constexpr std::size_t kChainLanes = 32;
-constexpr std::size_t kLaneBytes = Piece::kMost;
-/// And in more, if need be, so that none is longer: two ranks that each send a lane before they
+constexpr std::size_t kChannelBytes = Piece::kMost;
+/// And in more, if need be, so that none is longer: two ranks that each send a channel before they
 /// take the other's have room for it, with its head, however few credits they have heard of.
 constexpr std::size_t kMostLaneBytes = 2 * Piece::kMost;
 
 /// Choices are remembered for so many kinds of calls.
 constexpr std::size_t kRemembered = 1024;
 
-int lanes_of(Kind kind, std::size_t bytes) noexcept {
-  const std::size_t some = std::clamp<std::size_t>(bytes / kLaneBytes, 1,
-                                                   kind == Kind::broadcast ? kChainLanes : kLanes);
+int channels_of(Kind kind, std::size_t bytes) noexcept {
+  const std::size_t some = std::clamp<std::size_t>(
+      bytes / kChannelBytes, 1, kind == Kind::broadcast ? kChainLanes : kChannels);
   return static_cast<int>(std::max(some, (bytes + kMostLaneBytes - 1) / kMostLaneBytes));
 }
 
@@ -46,22 +46,22 @@ void SlotGroup::choose_algorithm(PlannedCall& call) {
                              .root = std::max(0, task.root()),
                              .any_order = task.signature.may_reorder(),
                              .widens = call.reducer && call.reducer->widens(),
-                             .lanes = 1},
+                             .channels = 1},
                     .element = task.element,
                     .wide_element = call.reducer ? call.reducer->wide() : task.element,
                     .asked = call.call.algorithm};
-  choosing.task.lanes =
-      lanes_of(task.kind(), static_cast<std::size_t>(task.count) * choosing.wide_element);
+  choosing.task.channels =
+      channels_of(task.kind(), static_cast<std::size_t>(task.count) * choosing.wide_element);
   Algorithm by = Algorithm::direct;
   // With nothing to move there is nothing to choose; a barrier moves nothing, but takes its time.
   if (task.count > 0 || task.kind() == Kind::barrier || choosing.asked != Algorithm::automatic)
     by = quickest(choosing, task.signature.counts_hash);
-  call.with_word = by == Algorithm::whole;
-  if (by > Algorithm::whole) make_rounds(call, by, choosing);
+  call.with_word = by == Algorithm::allgather_then_reduce;
+  if (by > Algorithm::allgather_then_reduce) make_rounds(call, by, choosing);
 }
 
 Algorithm SlotGroup::quickest(const Choosing& choosing, std::uint64_t counts) {
-  const ProgramTask& task = choosing.task;
+  const ScheduleTask& task = choosing.task;
   const std::uint64_t what =
       static_cast<std::uint64_t>(task.kind) | static_cast<std::uint64_t>(choosing.asked) << 8 |
       static_cast<std::uint64_t>(choosing.element) << 16 |
@@ -76,10 +76,10 @@ Algorithm SlotGroup::quickest(const Choosing& choosing, std::uint64_t counts) {
 
 void SlotGroup::make_rounds(PlannedCall& call, Algorithm by, const Choosing& choosing) {
   const Task& task = call.task;
-  ProgramTensors tensors{.in = call.flat_in,
-                         .out = call.flat_out,
-                         .element = choosing.element,
-                         .sum_element = choosing.wide_element};
+  ScheduleTensors tensors{.in = call.flat_in,
+                          .out = call.flat_out,
+                          .element = choosing.element,
+                          .sum_element = choosing.wide_element};
   if (task.kind() == Kind::reduce_scatter)
     tensors.out_first = task.offsets[static_cast<std::size_t>(me_)];
   if (task.kind() == Kind::all_gather)
@@ -92,7 +92,7 @@ void SlotGroup::make_rounds(PlannedCall& call, Algorithm by, const Choosing& cho
                           DType::u8, Shape{static_cast<std::int64_t>(bytes)});
   }
   tensors.sum = apart ? call.results : call.flat_out;
-  call.rounds.emplace(*make_program(by, choosing.task, hosts_, me_), std::move(tensors));
+  call.rounds.emplace(*make_schedule(by, choosing.task, hosts_, me_), std::move(tensors));
 }
 
 bool SlotGroup::takes_from(const PlannedCall& call, int rank) const noexcept {

@@ -122,8 +122,8 @@ bool SlotGroup::found_failure(const PlannedCall& call, int rank) noexcept {
     fail(link.status());
     return true;
   }
-  if (!link.stranger()) return false;
-  strange(call, rank, *link.stranger());
+  if (!link.unexpected()) return false;
+  strange(call, rank, *link.unexpected());
   return true;
 }
 
@@ -139,7 +139,7 @@ bool SlotGroup::combine_piece(PlannedCall& call) noexcept {
   for (int r = 0; r < size(); ++r)
     if (r != me_ && first_part(call, r, me_).moves && link(r)->held() == nullptr) return false;
   const std::size_t share = share_bytes(call, me_);
-  const Piece piece = Schedule::cut(share, combined_);
+  const Piece piece = PieceSchedule::cut(share, combined_);
   const auto own = static_cast<std::size_t>(share_of(call, me_).first) * task.element + combined_;
   sources_.clear();
   targets_.clear();
@@ -159,7 +159,7 @@ bool SlotGroup::combine_piece(PlannedCall& call) noexcept {
     call.reducer->combine(sources_, targets_, count, false);
   }
   for (int r = 0; r < size(); ++r)
-    if (r != me_) link(r)->let_go();
+    if (r != me_) link(r)->release();
   combined_ += piece.bytes;
   ++combined_pieces_;
   return true;
@@ -239,10 +239,10 @@ Status SlotGroup::gone_failure(std::uint64_t) const noexcept {
     if (r == me_ || !peer.gone()) continue;
     const bool owes = !under_way().empty() && owes_part(*under_way()[0], r);
     // A member's failure: one of a rank outside has made others leave that had done their part.
-    const bool drawn_in = std::ranges::find(ranks_, peer.because_of) != ranks_.end();
+    const bool drawn_in = std::ranges::find(ranks_, peer.cause) != ranks_.end();
     if (owes || peer.state.load() == p2p::PeerState::failed || drawn_in) missing.push_back(rank);
   }
-  return missing.empty() ? Status{} : mesh_.fate(missing);
+  return missing.empty() ? Status{} : mesh_.peer_status(missing);
 }
 
 bool SlotGroup::owes_part(const PlannedCall& call, int rank) const noexcept {

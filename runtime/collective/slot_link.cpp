@@ -6,7 +6,7 @@ namespace weft::detail {
 namespace {
 
 /// Room for what is ahead of both parts.
-constexpr std::uint32_t kDepth = 2 * Schedule::kAhead;
+constexpr std::uint32_t kDepth = 2 * PieceSchedule::kAhead;
 
 Shape bytes_of(std::size_t size) { return {static_cast<std::int64_t>(size)}; }
 
@@ -15,7 +15,7 @@ Shape bytes_of(std::size_t size) { return {static_cast<std::int64_t>(size)}; }
 SlotLink::SlotLink(p2p::LocalRank& local, p2p::SlotTable& slots, const std::string& name, int peer)
     : local_(local), slots_(slots), name_(name), peer_(peer) {
   // A word behind the payload would lie where only a whole piece ends.
-  slot_ = slots_.expose(spec(peer), {}, p2p::Bell::always_rings);
+  slot_ = slots_.expose(spec(peer), {}, p2p::Notify::always);
   stage_ =
       Tensor(p2p::make_storage(local.data, Piece::kUsual), 0, DType::u8, bytes_of(Piece::kUsual));
 }
@@ -41,8 +41,8 @@ void SlotLink::attach(Deadline deadline) {
 void SlotLink::expect(const PieceHead& head, const Sending& sending,
                       const Taking& taking) noexcept {
   head_ = head;
-  head_.total = sending.schedule.first_bytes();
-  in_total_ = taking.schedule.first_bytes();
+  head_.total = sending.piece_schedule.first_bytes();
+  in_total_ = taking.piece_schedule.first_bytes();
   sending_ = sending;
   taking_ = taking;
 }
@@ -60,13 +60,13 @@ Status SlotLink::step(std::size_t results) noexcept {
 }
 
 Status SlotLink::send_some(std::size_t results) noexcept {
-  while (!sending_.schedule.over()) {
-    const Piece piece = sending_.schedule.next();
+  while (!sending_.piece_schedule.over()) {
+    const Piece piece = sending_.piece_schedule.next();
     if (piece.second && piece.number >= results) break;
     if (!has_room()) return status_;
     const Source& part = piece.second ? sending_.second : sending_.first;
     put({part.bytes, part.offset + piece.offset}, piece.bytes, piece.headed);
-    sending_.schedule.pass(piece);
+    sending_.piece_schedule.pass(piece);
   }
   return reap();
 }
@@ -140,14 +140,14 @@ void SlotLink::watch() noexcept {
   PieceHead head;
   std::memcpy(&head, arrival->tensor().data(), sizeof head);
   ahead_ = std::move(*arrival);
-  if (head.word >> 32 == head_.word >> 32) stranger_ = head;
+  if (head.word >> 32 == head_.word >> 32) unexpected_ = head;
 }
 
 bool SlotLink::quiet() noexcept { return !reap().ok() || !busy(); }
 
 Status SlotLink::take_some() noexcept {
-  while (!taking_.schedule.over() && !held_ && !stranger_) {
-    const Piece piece = taking_.schedule.next();
+  while (!taking_.piece_schedule.over() && !held_ && !unexpected_) {
+    const Piece piece = taking_.piece_schedule.next();
     if (!has_come()) return {};
     Result<Arrival> arrival = next_arrival();
     if (!arrival.ok()) return arrival.status();
@@ -161,9 +161,9 @@ Status SlotLink::take_some() noexcept {
     } else if (piece.bytes > 0) {
       copy(to + piece.offset, data + ahead, piece.bytes);
     }
-    taking_.schedule.pass(piece);
+    taking_.piece_schedule.pass(piece);
   }
-  if (taking_.schedule.over() && !held_) watch();
+  if (taking_.piece_schedule.over() && !held_) watch();
   return status_;
 }
 
@@ -171,7 +171,7 @@ bool SlotLink::accepts(const std::byte* data) noexcept {
   PieceHead head;
   std::memcpy(&head, data, sizeof head);
   if (head.word == head_.word && head.total == in_total_) return true;
-  stranger_ = head;
+  unexpected_ = head;
   return false;
 }
 

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "p2p/slot/slot_table.hpp"
-#include "runtime/collective/schedule.hpp"
+#include "runtime/collective/piece_schedule.hpp"
 #include "runtime/collective/signature.hpp"
 #include "weft/slot.hpp"
 
@@ -34,12 +34,12 @@ class SlotLink {
     std::size_t offset = 0;
   };
   struct Sending {
-    Schedule schedule{};
+    PieceSchedule piece_schedule{};
     Source first{};
     Source second{};
   };
   struct Taking {
-    Schedule schedule{};
+    PieceSchedule piece_schedule{};
     std::byte* first = nullptr;  ///< null: each piece of the first part is held to be combined
     std::byte* second = nullptr;
   };
@@ -60,26 +60,26 @@ class SlotLink {
   Status step(std::size_t results) noexcept;
   /// A piece of the first part, there to be combined; null while there is none.
   const std::byte* held() const noexcept;
-  void let_go() noexcept { held_.release(); }
+  void release() noexcept { held_.release(); }
 
   // By whoever knows what is to be moved.
   bool has_room() noexcept;
   /// Requires has_room(). Headed: at most Piece::kMostHeaded.
   void put(const Source& source, std::size_t bytes, bool headed) noexcept;
-  /// What has come, until let_go(); null while there is nothing.
+  /// What has come, until release(); null while there is nothing.
   const std::byte* hold(bool headed) noexcept;
   /// Out of what came, which is counted.
   void copy(std::byte* to, const std::byte* from, std::size_t bytes) noexcept;
-  /// Nothing more is expected in this call: what comes all the same is a stranger, unless it is of
+  /// Nothing more is expected in this call: what comes all the same is unexpected, unless it is of
   /// a later one.
   void watch() noexcept;
   /// What has failed.
   const Status& status() const noexcept { return status_; }
 
   /// Whether all was put; puts may be under way.
-  bool all_put() const noexcept { return sending_.schedule.over(); }
+  bool all_put() const noexcept { return sending_.piece_schedule.over(); }
   bool sent() const noexcept { return all_put() && !busy(); }
-  bool taken() const noexcept { return taking_.schedule.over() && !held_; }
+  bool taken() const noexcept { return taking_.piece_schedule.over() && !held_; }
   /// Whether something has come that was not let go.
   bool at_hand() noexcept { return held_ || has_come(); }
   /// Whether nothing that was put is under way.
@@ -90,7 +90,7 @@ class SlotLink {
   void end_sending() noexcept;
 
   /// The head of a piece that is not what was expected.
-  const std::optional<PieceHead>& stranger() const noexcept { return stranger_; }
+  const std::optional<PieceHead>& unexpected() const noexcept { return unexpected_; }
   std::uint64_t copied() const noexcept { return copied_; }
 
  private:
@@ -111,7 +111,7 @@ class SlotLink {
   std::shared_ptr<SlotState> slot_;
   std::shared_ptr<RemoteSlotState> remote_;
   Tensor stage_;
-  std::array<Request, 2 * Schedule::kAhead> requests_;  ///< of puts, by their number
+  std::array<Request, 2 * PieceSchedule::kAhead> requests_;  ///< of puts, by their number
   std::size_t put_ = 0;
   std::size_t oldest_ = 0;  ///< that may still be under way
 
@@ -122,7 +122,7 @@ class SlotLink {
   Arrival ahead_;  ///< of a later call
   Arrival held_;
   std::size_t held_at_ = 0;  ///< bytes of head in front
-  std::optional<PieceHead> stranger_;
+  std::optional<PieceHead> unexpected_;
   Status status_{};
   std::uint64_t copied_ = 0;
 };

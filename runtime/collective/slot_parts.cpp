@@ -68,7 +68,7 @@ std::size_t SlotGroup::second_bytes(const PlannedCall& call, int from, int to) c
 SlotLink::Sending SlotGroup::sending(PlannedCall& call, int to) const noexcept {
   const Part first = first_part(call, me_, to);
   const std::size_t second = second_bytes(call, me_, to);
-  SlotLink::Sending sending{.schedule = {first.moves, first.bytes, second},
+  SlotLink::Sending sending{.piece_schedule = {first.moves, first.bytes, second},
                             .first = {&call.flat_in, first.offset},
                             .second = {}};
   if (second == 0) return sending;
@@ -84,9 +84,10 @@ SlotLink::Sending SlotGroup::sending(PlannedCall& call, int to) const noexcept {
 SlotLink::Taking SlotGroup::taking(PlannedCall& call, int from) const noexcept {
   const Task& task = call.task;
   const Part first = first_part(call, from, me_);
-  SlotLink::Taking taking{.schedule = {first.moves, first.bytes, second_bytes(call, from, me_)},
-                          .first = nullptr,
-                          .second = nullptr};
+  SlotLink::Taking taking{
+      .piece_schedule = {first.moves, first.bytes, second_bytes(call, from, me_)},
+      .first = nullptr,
+      .second = nullptr};
   const auto at = static_cast<std::size_t>(from);
   if (combines(task.kind())) {
     if (task.out != nullptr) taking.second = task.out + bytes_of(task, share_of(call, from).first);

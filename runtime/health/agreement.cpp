@@ -33,7 +33,7 @@ int Agreement::awaited() const noexcept {
   return -1;
 }
 
-bool Agreement::is_in_doubt() const noexcept {
+bool Agreement::has_suspects() const noexcept {
   if (quorum_ == Quorum::most || !takes_part_ || end_ != End::none) return false;
   for (int member = 0; member < size_; ++member)
     if (at(gone_, member) && !at(ended_, member)) return true;

@@ -69,7 +69,7 @@ class Agreement {
   int awaited() const noexcept;
   /// Quorum::all: takes part, and can't end before it is told whether a member that is gone has
   /// ended.
-  bool is_in_doubt() const noexcept;
+  bool has_suspects() const noexcept;
 
  private:
   using Step = AgreementMessage::Step;

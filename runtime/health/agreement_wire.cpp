@@ -3,7 +3,7 @@
 #include <array>
 #include <cstring>
 
-#include "p2p/message.hpp"
+#include "p2p/transport/control_message.hpp"
 
 namespace weft::detail {
 namespace {

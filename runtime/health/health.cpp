@@ -18,8 +18,8 @@ constexpr int kRemembered = 10;
 constexpr int kLookedAt = 2;
 
 /// The sender has found a rank of this host that does not run: look at it, too.
-struct DoubtMessage {
-  static constexpr p2p::MessageType kType = p2p::MessageType::doubt;
+struct SuspicionMessage {
+  static constexpr p2p::MessageType kType = p2p::MessageType::suspicion;
   p2p::MessageType type = kType;
   std::int32_t rank = -1;
 };
@@ -34,7 +34,7 @@ Health::Health(const Config& config, p2p::LocalRank& local, p2p::Mesh& mesh, Mem
     : local_(local),
       mesh_(mesh),
       membership_(membership),
-      patience_(config.time(Knob::dead_after)),
+      patience_(config.time(Setting::dead_after)),
       given_up_by_(static_cast<std::size_t>(local.size)) {
   local_.liveness = this;
 }
@@ -100,14 +100,14 @@ bool Health::look_at(Neighbour& neighbour) {
 void Health::tell_others_of(int rank) {
   for (const Neighbour& other : neighbours_)
     if (other.rank != rank && !mesh_.peer(other.rank).idle)
-      mesh_.send(mesh_.peer(other.rank), DoubtMessage{.rank = rank});
+      mesh_.send(mesh_.peer(other.rank), SuspicionMessage{.rank = rank});
 }
 
 void Health::on_message(std::span<const std::byte> bytes) {
-  const auto doubt = p2p::parse<DoubtMessage>(bytes);
-  if (!doubt) return;
+  const auto suspicion = p2p::parse<SuspicionMessage>(bytes);
+  if (!suspicion) return;
   for (Neighbour& neighbour : neighbours_)
-    if (neighbour.rank == doubt->rank) neighbour.remembered = kRemembered;
+    if (neighbour.rank == suspicion->rank) neighbour.remembered = kRemembered;
 }
 
 bool Health::is_dead(int rank, nanoseconds silence) {
@@ -118,7 +118,7 @@ bool Health::is_dead(int rank, nanoseconds silence) {
 }
 
 void Health::show(int rank, PeerHealth health, const std::string& condition) {
-  board::PathEntry& shown = *mesh_.peer(rank).shown;
+  stats::PathEntry& shown = *mesh_.peer(rank).shown;
   const auto before = static_cast<PeerHealth>(shown.health.load(std::memory_order_relaxed));
   // Stays a while, as the reason for what may follow: only with another state it says what is now.
   if (health != PeerHealth::alive || !condition.empty() || !shown.condition.get().empty())
@@ -154,6 +154,6 @@ void Health::given_up_by(int rank, const std::string& why) {
   if (membership_.is_outnumbered_by(given_up_by_)) mesh_.exclude(status);
 }
 
-void Health::fate_known(int rank) { membership_.fate_known(rank); }
+void Health::peer_status_known(int rank) { membership_.peer_status_known(rank); }
 
 }  // namespace weft::detail

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "base/config.hpp"
-#include "p2p/connector/timer.hpp"
-#include "p2p/liveness.hpp"
-#include "p2p/local_rank.hpp"
 #include "p2p/mesh/mesh.hpp"
+#include "p2p/progress/timer.hpp"
+#include "p2p/transport/liveness.hpp"
+#include "p2p/transport/local_rank.hpp"
 #include "runtime/health/membership.hpp"
 #include "runtime/health/patience.hpp"
 
@@ -21,7 +21,7 @@ namespace weft::detail {
 
 /// Judges silence of ranks on other hosts, and looks whether those of this host are stopped: at the
 /// next that run, as one goes round, and at all that others have found stopped. What it thinks is
-/// shown on the status board. Progress thread only, but for the constructor.
+/// shown on the stats segment. Progress thread only, but for the constructor.
 class Health final : public p2p::Liveness {
  public:
   /// The other three must outlive it.
@@ -38,7 +38,7 @@ class Health final : public p2p::Liveness {
   bool is_dead(int rank, std::chrono::nanoseconds silence) override;
   void saw_end(int rank) override;
   void given_up_by(int rank, const std::string& why) override;
-  void fate_known(int rank) override;
+  void peer_status_known(int rank) override;
 
  private:
   /// A process of this host that is not this one.

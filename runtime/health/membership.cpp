@@ -108,7 +108,7 @@ void Membership::tell(Entry& entry, int member) {
     entry.agreement->gone(member, peer.ended);
 }
 
-void Membership::fate_known(int rank) {
+void Membership::peer_status_known(int rank) {
   for (const auto& entry : undecided()) {
     const auto& members = entry->group->members;
     const auto found = std::find(members.begin(), members.end(), rank);
@@ -139,7 +139,7 @@ void Membership::receive(Entry& entry, int rank, std::span<const std::byte> byte
 void Membership::follow_up(Entry& entry) {
   send_all();
   if (entry.done.load()) return;
-  if (entry.agreement->is_in_doubt()) return ask_chain();
+  if (entry.agreement->has_suspects()) return ask_chain();
   if (entry.agreement->end() == Agreement::End::none) return;
   finish(entry, result_of(entry));
   if (entry.group->of_chain) chain_decided(entry);
@@ -192,7 +192,7 @@ void Membership::chain_decided(const Entry& entry) {
   for (std::size_t place = 0; place < survivors.size(); ++place)
     if (!survivors[place]) out.push_back(entry.group->members[place]);
   for (const int rank : out) out_of_chain_[static_cast<std::size_t>(rank)] = true;
-  for (const int rank : out) fate_known(rank);
+  for (const int rank : out) peer_status_known(rank);
   for (const int rank : out)
     mesh_.give_up(rank, "the others of its group agreed to go on without it");
   mesh_.settle(out);
@@ -294,14 +294,14 @@ Status Membership::late(const Entry& entry) const {
                          "ask again: a rank that is silent or stopped is dead only after "
                          "WEFT_DEAD_AFTER",
                      .rank = local_.rank};
-  const auto chain = entry.agreement->is_in_doubt() ? find(agreed_->agreement()) : nullptr;
+  const auto chain = entry.agreement->has_suspects() ? find(agreed_->agreement()) : nullptr;
   if (chain && &entry != chain.get()) return late(*chain);
   if (const int member = entry.agreement->awaited(); member >= 0) {
     const p2p::Peer& peer = mesh_.peer(entry.group->members[static_cast<std::size_t>(member)]);
     detail.peer = peer.rank;
     detail.host = peer.host();
     detail.message = fmt::format("rank {} (host {}, pid {}) has not answered{}", peer.rank,
-                                 peer.host(), peer.address.pid, mesh_.doubt(peer.rank));
+                                 peer.host(), peer.address.pid, mesh_.suspicion(peer.rank));
   }
   return Status(std::move(detail));
 }

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "p2p/local_rank.hpp"
 #include "p2p/mesh/mesh.hpp"
+#include "p2p/transport/local_rank.hpp"
 #include "runtime/health/agreement.hpp"
 #include "weft/group.hpp"
 
@@ -63,7 +63,7 @@ class Membership : public std::enable_shared_from_this<Membership> {
 
   // Progress thread.
   void on_message(p2p::Peer& peer, std::span<const std::byte> bytes);
-  void fate_known(int rank);
+  void peer_status_known(int rank);
   /// Other ranks have declared this one dead: whether they are most of the group that was agreed on
   /// last, with those that can't be reached.
   bool is_outnumbered_by(const std::vector<bool>& ranks) const;

@@ -27,7 +27,7 @@ class Patience {
     if (silence >= scale_ / 2) return PeerHealth::suspect;
     return silence >= kSlow * period() ? PeerHealth::slow : PeerHealth::alive;
   }
-  /// Its kernel says that it is stopped: no doubt, but it may go on.
+  /// Its kernel says that it is stopped: certain, but it may go on.
   PeerHealth of_stopped(std::chrono::nanoseconds standstill) const noexcept {
     return dead_after_ && standstill >= *dead_after_ ? PeerHealth::dead : PeerHealth::suspect;
   }

@@ -20,7 +20,7 @@
 namespace weft::detail {
 
 /// What the signal's handler touches for one world: nothing that is ever freed.
-class ProcessEnd::Bell {
+class ProcessEnd::Wakeup {
  public:
   std::atomic<int> fd{-1};        ///< an event descriptor; -1: nobody's
   std::atomic<bool> told{false};  ///< and its world has not dealt with it yet
@@ -59,7 +59,7 @@ struct ExitHandler {
   struct Shared {
     std::mutex mutex;
     std::vector<ProcessEnd*> worlds;
-    std::array<ProcessEnd::Bell, kMostWorlds> bells;
+    std::array<ProcessEnd::Wakeup, kMostWorlds> bells;
     int bells_in_use = 0;
     bool has_exit_handler = false;
   };
@@ -80,7 +80,7 @@ struct ExitHandler {
     bool heard = false;
     untold.fetch_add(1);  // none ends the process before all are told
     if (::getpid() == handled_process.load())
-      for (ProcessEnd::Bell& bell : shared().bells) {
+      for (ProcessEnd::Wakeup& bell : shared().bells) {
         const int fd = bell.fd.load();
         if (fd < 0 || bell.told.exchange(true)) continue;
         untold.fetch_add(1);
@@ -98,7 +98,7 @@ struct ExitHandler {
   }
 
   /// Under the mutex.
-  static ProcessEnd::Bell* take_bell(Shared& all, int fd) {
+  static ProcessEnd::Wakeup* take_bell(Shared& all, int fd) {
     const auto free = std::find_if(all.bells.begin(), all.bells.end(),
                                    [](const auto& bell) { return bell.fd.load() < 0; });
     if (free == all.bells.end()) return nullptr;
@@ -123,7 +123,7 @@ struct ExitHandler {
   }
 
   /// Under the mutex.
-  static void give_back(Shared& all, ProcessEnd::Bell& bell) {
+  static void give_back(Shared& all, ProcessEnd::Wakeup& bell) {
     bell.fd.store(-1);
     if (bell.told.exchange(false)) done();
     if (--all.bells_in_use != 0) return;

@@ -27,12 +27,12 @@ class ProcessEnd {
   ProcessEnd& operator=(const ProcessEnd&) = delete;
 
  private:
-  class Bell;
+  class Wakeup;
   friend struct ExitHandler;
 
   p2p::ProgressThread& progress_;
   const Events events_;
-  Bell* bell_ = nullptr;  ///< the signal's; none: it is left alone
+  Wakeup* bell_ = nullptr;  ///< the signal's; none: it is left alone
 };
 
 }  // namespace weft::detail

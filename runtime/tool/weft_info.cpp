@@ -12,7 +12,7 @@
 #include "base/os/cpus.hpp"
 #include "base/os/host_identity.hpp"
 #include "runtime/tool/job_table.hpp"
-#include "topology/place.hpp"
+#include "topology/placement/place.hpp"
 #include "weft/error.hpp"
 
 namespace weft {
@@ -30,21 +30,21 @@ constexpr std::array<std::string_view, 2> kBootstraps{"pmix", "alone"};
 constexpr std::string_view kSanitizer =
     std::string_view(WEFT_SANITIZER).empty() ? std::string_view("none") : WEFT_SANITIZER;
 
-std::string_view name(KnobType type) {
+std::string_view name(SettingType type) {
   switch (type) {
-    case KnobType::time:
+    case SettingType::time:
       return "time";
-    case KnobType::size:
+    case SettingType::size:
       return "size";
-    case KnobType::integer:
+    case SettingType::integer:
       return "integer";
-    case KnobType::boolean:
+    case SettingType::boolean:
       return "bool";
-    case KnobType::choice:
+    case SettingType::choice:
       return "choice";
-    case KnobType::text:
+    case SettingType::text:
       return "text";
-    case KnobType::log_levels:
+    case SettingType::log_levels:
       return "log";
   }
   return "unknown";
@@ -55,7 +55,7 @@ struct Machine {
   double cpus = os::usable_cpus();
   std::size_t stream_bytes = kernels::default_stream_bytes();
   std::string_view vector_target = kernels::vector_target();
-  topology::Placement placement;  ///< of one rank that is started here
+  topology::RankPlacement placement;  ///< of one rank that is started here
 };
 
 Machine look(const Config& config) {
@@ -66,7 +66,7 @@ Machine look(const Config& config) {
   return machine;
 }
 
-nlohmann::json placement_json(const topology::Placement& placement) {
+nlohmann::json placement_json(const topology::RankPlacement& placement) {
   return {{"nic", placement.nic.empty() ? nlohmann::json() : nlohmann::json(placement.nic)},
           {"port", placement.port},
           {"reason", placement.reason},
@@ -75,15 +75,15 @@ nlohmann::json placement_json(const topology::Placement& placement) {
 }
 
 nlohmann::json as_json(const Config& config, const Machine& machine) {
-  auto knobs = nlohmann::json::array();
-  for (const auto& spec : knob_table())
-    knobs.push_back({{"variable", spec.variable},
-                     {"type", name(spec.type)},
-                     {"value", config.text(spec.knob)},
-                     {"source", config.source(spec.knob)},
-                     {"default", spec.fallback},
-                     {"accepts", spec.accepts},
-                     {"meaning", spec.meaning}});
+  auto settings = nlohmann::json::array();
+  for (const auto& spec : setting_table())
+    settings.push_back({{"variable", spec.variable},
+                        {"type", name(spec.type)},
+                        {"value", config.text(spec.setting)},
+                        {"source", config.source(spec.setting)},
+                        {"default", spec.fallback},
+                        {"accepts", spec.accepts},
+                        {"meaning", spec.meaning}});
   return {{"version", WEFT_VERSION},
           {"build",
            {{"type", WEFT_BUILD_TYPE}, {"compiler", WEFT_COMPILER}, {"sanitizer", kSanitizer}}},
@@ -95,7 +95,7 @@ nlohmann::json as_json(const Config& config, const Machine& machine) {
             {"vector_target", machine.vector_target},
             {"stream_bytes", machine.stream_bytes}}},
           {"topology", placement_json(machine.placement)},
-          {"knobs", std::move(knobs)},
+          {"settings", std::move(settings)},
           {"warnings", config.warnings()}};
 }
 
@@ -112,19 +112,19 @@ void print_text(const Config& config, const Machine& machine) {
       "whether to bypass the cache\n",
       machine.host, machine.cpus, machine.vector_target, machine.stream_bytes);
 
-  const topology::Placement& placement = machine.placement;
+  const topology::RankPlacement& placement = machine.placement;
   fmt::print("RDMA       {}\n",
              placement.nic.empty() ? "no device that topology would choose" : placement.reason);
   for (const std::string& note : placement.notes) fmt::print("{:11}{}\n", "", note);
   fmt::print("\n");
 
   std::size_t width = 0;
-  for (const auto& spec : knob_table())
-    width = std::max(width, shown(config.text(spec.knob)).size());
-  for (const auto& spec : knob_table())
-    fmt::print("{:<21} = {:<{}}  {}\n{:24}{}\n{:24}accepted: {}; default: {}\n", spec.variable,
-               shown(config.text(spec.knob)), width, config.source(spec.knob), "", spec.meaning, "",
-               spec.accepts, shown(spec.fallback));
+  for (const auto& spec : setting_table())
+    width = std::max(width, shown(config.text(spec.setting)).size());
+  for (const auto& spec : setting_table())
+    fmt::print("{:<25} = {:<{}}  {}\n{:28}{}\n{:28}accepted: {}; default: {}\n", spec.variable,
+               shown(config.text(spec.setting)), width, config.source(spec.setting), "",
+               spec.meaning, "", spec.accepts, shown(spec.fallback));
   for (const auto& warning : config.warnings()) fmt::print("\nwarning: {}\n", warning);
 }
 

@@ -37,7 +37,7 @@ Bodies collective_bodies();
 Bodies thread_bodies();
 Bodies message_bodies();
 Bodies signal_bodies();
-Bodies unattended_bodies();
+Bodies progress_bodies();
 Bodies random_bodies();
 
 /// Every body, in the order of the files above.

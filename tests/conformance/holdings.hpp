@@ -23,8 +23,8 @@ inline std::size_t rings(const Report& report) {
   return count;
 }
 
-/// Empty when `now` is as `before`: nothing more is used or in limbo, and what was freed is whole
-/// again. Otherwise what is not.
+/// Empty when `now` is as `before`: nothing more is used or in quarantine, and what was freed is
+/// whole again. Otherwise what is not.
 inline std::string left_behind(const Report& before, const Report& now) {
   std::string left;
   // A path or a ring that was made meanwhile keeps memory of its own, for as long as the job lasts.
@@ -38,7 +38,8 @@ inline std::string left_behind(const Report& before, const Report& now) {
     };
     // Less than before is none of the body's doing: what came before it was still on its way out.
     if (is.used_bytes > was.used_bytes) tell("bytes used", was.used_bytes, is.used_bytes);
-    if (is.limbo_bytes > was.limbo_bytes) tell("bytes in limbo", was.limbo_bytes, is.limbo_bytes);
+    if (is.quarantined_bytes > was.quarantined_bytes)
+      tell("bytes in quarantine", was.quarantined_bytes, is.quarantined_bytes);
     // Chunks stay; in one that was there before, the free range must be one again.
     if (was.chunks == is.chunks && is.largest_free_bytes < was.largest_free_bytes)
       tell("bytes in the largest free range", was.largest_free_bytes, is.largest_free_bytes);

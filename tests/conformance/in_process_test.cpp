@@ -4,11 +4,11 @@
 #include <iostream>
 #include <mutex>
 
-#include "runtime/bootstrap/in_process.hpp"
+#include "runtime/world/in_process.hpp"
 #include "tests/conformance/runner.hpp"
 #include "tests/conformance/settings.hpp"
 #if defined(WEFT_CONFORMANCE_FAKE_NIC)
-#include "p2p/verbs/fake/fake_network.hpp"
+#include "p2p/transport/verbs/fake/fake_network.hpp"
 #endif
 
 namespace weft::conformance {
@@ -69,11 +69,11 @@ TEST_P(Conformance, Holds) {
   settings().churn_slots = 200;
   std::cout << "WEFT_TEST_SEED=" << settings().seed << " repeats this run\n";
   const Config config = Config()
-                            .with(Knob::fabric, fabric())
-                            .with(Knob::mesh_eager, eager_ranks())
-                            .with(Knob::log, "off")
-                            .with(Knob::timeout, "20s")
-                            .with(Knob::arena_chunk, "4m");
+                            .with(Setting::fabric, fabric())
+                            .with(Setting::mesh_eager, eager_ranks())
+                            .with(Setting::log, "off")
+                            .with(Setting::timeout, "20s")
+                            .with(Setting::arena_chunk, "4m");
   // What failed first, said while the rank is still there: others fail because of it only later.
   std::mutex mutex;
   std::string failed;

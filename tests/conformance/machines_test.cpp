@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "p2p/verbs/fake/fake_network.hpp"
-#include "runtime/bootstrap/in_process.hpp"
+#include "p2p/transport/verbs/fake/fake_network.hpp"
+#include "runtime/world/in_process.hpp"
 #include "tests/conformance/runner.hpp"
 #include "tests/conformance/settings.hpp"
 
@@ -22,7 +22,7 @@ using p2p::verbs::fake::NicSpec;
 /// What every rank has, and how it is used.
 struct Machine {
   std::string name;
-  std::vector<std::pair<Knob, std::string>> knobs;
+  std::vector<std::pair<Setting, std::string>> settings;
   NicSpec nic = {};
   bool under_sanitizers = false;
 };
@@ -34,55 +34,57 @@ std::vector<Machine> machines() {
   FaultPlan busy = trouble();
   busy.full = 0.1;
   std::vector<Machine> all = {
-      {"troubled", {{Knob::ladder, "imm"}, {Knob::cqs, "0"}}, {.faults = trouble()}, true},
+      {"troubled", {{Setting::notify, "imm"}, {Setting::cqs, "0"}}, {.faults = trouble()}, true},
       {"troubled_with_2_threads",
-       {{Knob::ladder, "imm"}, {Knob::qps_per_peer, "2"}, {Knob::cqs, "2"}},
+       {{Setting::notify, "imm"}, {Setting::qps_per_peer, "2"}, {Setting::cqs, "2"}},
        {.faults = trouble()},
        true},
       {"striped",
-       {{Knob::ladder, "imm"}, {Knob::qps_per_peer, "4"}, {Knob::cqs, "1"}},
+       {{Setting::notify, "imm"}, {Setting::qps_per_peer, "4"}, {Setting::cqs, "1"}},
        {.faults = trouble()}},
       {"counted_by_2",
-       {{Knob::ladder, "counted"}, {Knob::qps_per_peer, "2"}},
+       {{Setting::notify, "counted"}, {Setting::qps_per_peer, "2"}},
        {.faults = trouble()},
        true},
       {"counted_by_8_with_2_threads",
-       {{Knob::ladder, "counted"}, {Knob::qps_per_peer, "8"}, {Knob::cqs, "2"}},
+       {{Setting::notify, "counted"}, {Setting::qps_per_peer, "8"}, {Setting::cqs, "2"}},
        {.faults = trouble()}},
       {"counted_by_1_with_a_thread",
-       {{Knob::ladder, "counted"}, {Knob::cqs, "1"}},
+       {{Setting::notify, "counted"}, {Setting::cqs, "1"}},
        {.faults = trouble()}},
-      {"send", {{Knob::ladder, "send"}}, {.faults = trouble()}},
-      {"full_now_and_then", {{Knob::qps_per_peer, "2"}}, {.faults = busy}, true},
+      {"send", {{Setting::notify, "send"}}, {.faults = trouble()}},
+      {"full_now_and_then", {{Setting::qps_per_peer, "2"}}, {.faults = busy}, true},
       {"full_now_and_then_counted",
-       {{Knob::ladder, "counted"}, {Knob::qps_per_peer, "2"}, {Knob::cqs, "1"}},
+       {{Setting::notify, "counted"}, {Setting::qps_per_peer, "2"}, {Setting::cqs, "1"}},
        {.max_message = 64 << 10, .faults = busy}},
       {"by_the_connection_manager",
-       {{Knob::connect, "cm"}, {Knob::qps_per_peer, "2"}},
+       {{Setting::connect, "cm"}, {Setting::qps_per_peer, "2"}},
        {.faults = trouble()},
        true},
       {"in_order",
-       {{Knob::qps_per_peer, "4"}},
+       {{Setting::qps_per_peer, "4"}},
        {.data_in_order = true, .faults = {.delayed = 0.1}}},
       {"tail_in_order",
-       {{Knob::ladder, "tail"}, {Knob::cqs, "2"}},
+       {{Setting::notify, "tail"}, {Setting::cqs, "2"}},
        {.data_in_order = true, .faults = {.late = 0.2}}},
       {"small_messages",
-       {{Knob::qps_per_peer, "2"}},
+       {{Setting::qps_per_peer, "2"}},
        {.max_message = 4096, .faults = {.late = 0.1, .scattered = 0.2}}},
-      {"tiny_queues", {{Knob::queue_depth, "16"}}, {.max_message = 64 << 10, .faults = trouble()}},
+      {"tiny_queues",
+       {{Setting::queue_depth, "16"}},
+       {.max_message = 64 << 10, .faults = trouble()}},
       {"tiny_queues_and_small_messages",
-       {{Knob::queue_depth, "16"}, {Knob::qps_per_peer, "2"}, {Knob::cqs, "1"}},
+       {{Setting::queue_depth, "16"}, {Setting::qps_per_peer, "2"}, {Setting::cqs, "1"}},
        {.max_message = 4096, .faults = {.late = 0.1}}},
       {"tiny_queues_counted",
-       {{Knob::queue_depth, "16"}, {Knob::ladder, "counted"}, {Knob::qps_per_peer, "4"}},
+       {{Setting::queue_depth, "16"}, {Setting::notify, "counted"}, {Setting::qps_per_peer, "4"}},
        {.faults = {.late = 0.1}}},
       {"one_piece_no_inline", {}, {.max_inline = 0, .max_sges = 1, .faults = trouble()}},
       {"tiny_send",
-       {{Knob::ladder, "send"},
-        {Knob::queue_depth, "16"},
-        {Knob::cqs, "2"},
-        {Knob::qps_per_peer, "2"}},
+       {{Setting::notify, "send"},
+        {Setting::queue_depth, "16"},
+        {Setting::cqs, "2"},
+        {Setting::qps_per_peer, "2"}},
        {.max_inline = 0, .max_sges = 1, .faults = trouble()},
        true},
   };
@@ -102,11 +104,11 @@ Bodies bodies_for(const Machine& machine) {
 
 Config config_of(const Machine& machine) {
   Config config = Config()
-                      .with(Knob::fabric, "verbs")
-                      .with(Knob::log, "off")
-                      .with(Knob::timeout, "20s")
-                      .with(Knob::arena_chunk, "4m");
-  for (const auto& [knob, value] : machine.knobs) config = config.with(knob, value);
+                      .with(Setting::fabric, "verbs")
+                      .with(Setting::log, "off")
+                      .with(Setting::timeout, "20s")
+                      .with(Setting::arena_chunk, "4m");
+  for (const auto& [setting, value] : machine.settings) config = config.with(setting, value);
   return config;
 }
 
@@ -170,7 +172,7 @@ TEST_P(ABrokenNic, IsNoticed) {
   settle(seed_to_use());
   FakeNetwork network({.seed = settings().seed});
   Machine machine = GetParam();
-  machine.knobs.emplace_back(Knob::timeout, "5s");
+  machine.settings.emplace_back(Setting::timeout, "5s");
   EXPECT_NE(failure(2, machine, put_bodies(), network), "") << "nobody noticed";
   EXPECT_EQ(network.left_behind(), "");
 }
@@ -179,11 +181,11 @@ std::vector<Machine> broken() {
   const FaultPlan overtaken = {.overtaken = 1, .longest = std::chrono::milliseconds(2)};
   return {
       {"payload_after_its_counted_notification",
-       {{Knob::ladder, "counted"}},
+       {{Setting::notify, "counted"}},
        {.faults = overtaken}},
-      {"payload_after_the_send_behind_it", {{Knob::ladder, "send"}}, {.faults = overtaken}},
+      {"payload_after_the_send_behind_it", {{Setting::notify, "send"}}, {.faults = overtaken}},
       {"first_part_after_the_last",
-       {{Knob::ladder, "imm"}},
+       {{Setting::notify, "imm"}},
        {.max_message = 4096, .faults = overtaken}},
   };
 }

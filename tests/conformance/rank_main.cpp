@@ -85,7 +85,7 @@ int main(int argc, char** argv) try {
   const char* full = std::getenv("WEFT_TEST_FULL");
   const bool is_full = full != nullptr && std::strcmp(full, "1") == 0;
   // Where requests are small, a tensor of many of them is large.
-  if (const auto most = Config::read().size(Knob::ib_max_message))
+  if (const auto most = Config::read().size(Setting::ib_max_message))
     settings().large = std::min(settings().large, static_cast<std::int64_t>(256 * *most));
   settings().soak = std::chrono::seconds(is_full ? 120 : 20);
   settings().churn_slots = 10'000;

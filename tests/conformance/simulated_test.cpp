@@ -39,7 +39,7 @@ TEST_P(Simulated, Holds) {
   settings().soak = std::chrono::milliseconds(5);
   for (std::uint64_t seed = first; seed < first + (chosen ? 1 : 4); ++seed) {
     settings().seed = seed;
-    const auto config = tests::simulated_settings().with(Knob::arena_chunk, "2m");
+    const auto config = tests::simulated_settings().with(Setting::arena_chunk, "2m");
     try {
       tests::run_simulated(
           ranks, [&](World& world) { Runner(world).run(body); }, options_of(seed), config);

@@ -17,9 +17,9 @@ namespace weft::tests {
 /// One of the two ranks, while a row is set up. Rank 0 calls; rank 1 is the one that is stopped.
 struct Side {
   World& world;
-  std::string unique;      ///< for names; the same on both ranks, another for every case
-  std::string token_file;  ///< for guests
-  std::string guests;      ///< where they call
+  std::string unique;       ///< for names; the same on both ranks, another for every case
+  std::string token_file;   ///< for subscribers
+  std::string subscribers;  ///< where they call
 
   bool calls() const { return world.rank() == 0; }
   std::string named(const std::string& what) const { return what + "." + unique; }
@@ -82,7 +82,7 @@ std::vector<Row> message_rows();
 std::vector<Row> exchange_rows();
 std::vector<Row> group_rows();
 std::vector<Row> table_rows();
-std::vector<Row> guest_rows();
+std::vector<Row> subscriber_rows();
 std::vector<Row> all_rows();
 
 }  // namespace weft::tests

@@ -16,7 +16,7 @@ complain() {
   broken=1
 }
 
-# weft::World, weft::pslib::place, ...: what stands behind WEFT_API, with its namespace.
+# weft::World, weft::pslib::make_shard_map, ...: what stands behind WEFT_API, with its namespace.
 awk '
   /^namespace weft[a-z:]* \{/ { space = $2 }
   /^(class|struct) .*WEFT_API / { sub(/.*WEFT_API /, ""); print space "::" $1 }

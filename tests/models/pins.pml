@@ -54,14 +54,14 @@ proctype Reader() {
 #ifndef NO_READER_BARRIER
     BARRIER(READER);
 #endif
-    atomic { LOAD_ACQUIRE(READER, VERSION); if :: found != version -> goto let_go :: else fi }
+    atomic { LOAD_ACQUIRE(READER, VERSION); if :: found != version -> goto release :: else fi }
 #ifdef LET_GO_EARLY
     STORE_RELEASE(READER, PIN, 0);
 #endif
     atomic { LOAD(READER, FIRST); first = found }
     atomic { LOAD(READER, LAST); last = found }
     assert(first == version && last == version);
-let_go:
+release:
     STORE_RELEASE(READER, PIN, 0);
     first = 0;
     last = 0

@@ -9,7 +9,7 @@
 #include <random>
 #include <string>
 
-#include "p2p/sim/random.hpp"
+#include "p2p/transport/sim/random.hpp"
 #include "tests/seeds.hpp"
 #include "tests/sim/simulated_job.hpp"
 #include "weft/collective.hpp"
@@ -19,8 +19,9 @@ namespace {
 
 using p2p::sim::Random;
 
-constexpr std::array kAlgorithms{Algorithm::automatic, Algorithm::direct,   Algorithm::whole,
-                                 Algorithm::ring,      Algorithm::doubling, Algorithm::halving};
+constexpr std::array kAlgorithms{
+    Algorithm::automatic, Algorithm::direct,   Algorithm::allgather_then_reduce,
+    Algorithm::ring,      Algorithm::doubling, Algorithm::halving};
 
 /// How calls of all ranks have ended.
 struct Ends {

@@ -96,13 +96,13 @@ class Sequence {
     const SimOutcome outcome = job_.run([this](World& world) { live(world); });
     for (const int rank : outcome.killed) {
       ends_.erase(rank);
-      told_.erase(rank);
+      reported_.erase(rank);
     }
     for (const std::string& failure : outcome.failures)
       EXPECT_NE(failure.find("join"), std::string::npos) << outcome.text << ": " << failure;
     judge(outcome.killed);
   }
-  bool lost_some() const { return !told_.empty(); }
+  bool lost_some() const { return !reported_.empty(); }
   int subsets() const { return subsets_; }
 
  private:
@@ -160,7 +160,7 @@ class Sequence {
   void note(const World& world, const Status& status) {
     EXPECT_TRUE(is_told(status)) << "seed " << seed_ << ": rank " << world.rank() << ": "
                                  << status.text();
-    told_.emplace(world.rank(), status);
+    reported_.emplace(world.rank(), status);
   }
 
   // The chain, as far as it goes.
@@ -188,12 +188,13 @@ class Sequence {
       const bool belongs = chain && std::ranges::find(*chain, rank) != chain->end();
       if (died) continue;
       if (belongs) {
-        EXPECT_TRUE(ends_.contains(rank) && !told_.contains(rank))
+        EXPECT_TRUE(ends_.contains(rank) && !reported_.contains(rank))
             << "seed " << seed_ << ": rank " << rank << " belongs to the chain and was told "
-            << (told_.contains(rank) ? told_.at(rank).text() : "nothing");
+            << (reported_.contains(rank) ? reported_.at(rank).text() : "nothing");
       } else {
-        EXPECT_TRUE(told_.contains(rank)) << "seed " << seed_ << ": rank " << rank << " is out of "
-                                          << "the world, and was not told";
+        EXPECT_TRUE(reported_.contains(rank))
+            << "seed " << seed_ << ": rank " << rank << " is out of "
+            << "the world, and was not told";
       }
     }
   }
@@ -202,7 +203,7 @@ class Sequence {
   const int ranks_;
   SimJob job_;
   std::map<int, std::vector<int>> ends_;
-  std::map<int, Status> told_;
+  std::map<int, Status> reported_;
   int subsets_ = 0;
 };
 

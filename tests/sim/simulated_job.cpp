@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "base/clock.hpp"
-#include "p2p/sim/network.hpp"
-#include "p2p/sim/scheduler.hpp"
-#include "p2p/sim/sim_fabric.hpp"
+#include "p2p/transport/sim/network.hpp"
+#include "p2p/transport/sim/scheduler.hpp"
+#include "p2p/transport/sim/sim_fabric.hpp"
 #include "runtime/bootstrap/bootstrap.hpp"
-#include "runtime/world_state.hpp"
+#include "runtime/world/world_state.hpp"
 
 namespace weft::tests {
 namespace {
@@ -19,15 +19,15 @@ namespace {
 namespace sim = p2p::sim;
 
 /// Values that every rank puts, and a fence at which they take turns.
-struct Board {
+struct StatsSegmentTest {
   std::vector<std::vector<std::byte>> values;
   int arrived = 0;
 };
 
 class SimBootstrap final : public Bootstrap {
  public:
-  SimBootstrap(sim::Network& network, Board& board, int rank)
-      : network_(network), board_(board), rank_(rank) {}
+  SimBootstrap(sim::Network& network, StatsSegmentTest& stats, int rank)
+      : network_(network), stats_(stats), rank_(rank) {}
 
   std::string_view name() const noexcept override { return "simulation"; }
   int rank() const noexcept override { return rank_; }
@@ -36,13 +36,13 @@ class SimBootstrap final : public Bootstrap {
   int local_rank() const noexcept override { return rank_; }
 
   void put(std::span<const std::byte> value) override {
-    board_.values[static_cast<std::size_t>(rank_)].assign(value.begin(), value.end());
-    if (++board_.arrived < size()) return;
+    stats_.values[static_cast<std::size_t>(rank_)].assign(value.begin(), value.end());
+    if (++stats_.arrived < size()) return;
     for (int rank = 0; rank < size(); ++rank) network_.rank(rank).wake();
   }
 
   void fence(Deadline deadline) override {
-    while (board_.arrived < size()) {
+    while (stats_.arrived < size()) {
       if (deadline.passed())
         throw Error(ErrorDetail{.code = Code::timeout,
                                 .operation = "join",
@@ -53,12 +53,12 @@ class SimBootstrap final : public Bootstrap {
   }
 
   std::vector<std::byte> get(int rank) override {
-    return board_.values[static_cast<std::size_t>(rank)];
+    return stats_.values[static_cast<std::size_t>(rank)];
   }
 
  private:
   sim::Network& network_;
-  Board& board_;
+  StatsSegmentTest& stats_;
   const int rank_;
 };
 
@@ -82,19 +82,19 @@ struct SimJob::State {
         config(settings),
         scheduler(given.seed, given.print),
         network(size, options, scheduler),
-        board{.values = std::vector<std::vector<std::byte>>(static_cast<std::size_t>(size))} {}
+        stats{.values = std::vector<std::vector<std::byte>>(static_cast<std::size_t>(size))} {}
 
   const SimOptions options;
   const Config config;
   const std::shared_ptr<p2p::SegmentMapper> mapper = std::make_shared<p2p::SegmentMapper>();
   sim::Scheduler scheduler;
   sim::Network network;
-  Board board;
+  StatsSegmentTest stats;
   SimOutcome outcome;
 
   World join(int rank) {
     return WorldAccess::make(config,
-                             {.bootstrap = std::make_unique<SimBootstrap>(network, board, rank),
+                             {.bootstrap = std::make_unique<SimBootstrap>(network, stats, rank),
                               .mapper = mapper,
                               .progress = &network.rank(rank),
                               .sleeper = &network.rank(rank),
@@ -179,7 +179,10 @@ SimOutcome run_simulated(int size, const SimJob::Body& body, SimOptions options,
 }
 
 Config simulated_settings() {
-  return Config().with(Knob::log, "off").with(Knob::timeout, "20s").with(Knob::init_timeout, "20s");
+  return Config()
+      .with(Setting::log, "off")
+      .with(Setting::timeout, "20s")
+      .with(Setting::init_timeout, "20s");
 }
 
 }  // namespace weft::tests

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/config.hpp"
-#include "p2p/sim/options.hpp"
+#include "p2p/transport/sim/options.hpp"
 #include "weft/deadline.hpp"
 #include "weft/world.hpp"
 

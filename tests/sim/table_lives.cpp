@@ -10,7 +10,7 @@
 #include <thread>
 #include <utility>
 
-#include "p2p/sim/random.hpp"
+#include "p2p/transport/sim/random.hpp"
 #include "tests/pattern.hpp"
 #include "tests/sim/push_code.hpp"
 #include "tests/sim/simulated_job.hpp"
@@ -217,7 +217,7 @@ class Lives {
   void begin(const pslib::Table& table) {
     TableEvent event{.kind = TableEvent::Kind::began, .version = checkpoint_};
     event.shards.resize(kCells + kSmallCells);
-    for (const pslib::Piece& piece : table.pieces())
+    for (const pslib::ShardPiece& piece : table.pieces())
       for (std::size_t i = 0; i < static_cast<std::size_t>(piece.count) / code_.cell(); ++i)
         event.shards[(piece.tensor == 0 ? 0 : kCells) +
                      static_cast<std::size_t>(piece.first) / code_.cell() + i] =

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "p2p/sim/options.hpp"
+#include "p2p/transport/sim/options.hpp"
 #include "tests/sim/table_history.hpp"
 
 namespace weft::tests {

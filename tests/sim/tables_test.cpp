@@ -29,7 +29,7 @@ struct Plan {
 /// All elements of a shard have one value; a pull that mixed two versions has several.
 void expect_whole(const pslib::Table& table) {
   const auto values = table.parameter("t").as<float>();
-  for (const pslib::Piece& piece : table.pieces())
+  for (const pslib::ShardPiece& piece : table.pieces())
     for (std::int64_t i = 0; i < piece.count; ++i)
       EXPECT_EQ(values[static_cast<std::size_t>(piece.first + i)],
                 values[static_cast<std::size_t>(piece.first)])

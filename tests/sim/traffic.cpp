@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "p2p/sim/random.hpp"
+#include "p2p/transport/sim/random.hpp"
 #include "tests/pattern.hpp"
 #include "tests/sim/traffic_end.hpp"
 

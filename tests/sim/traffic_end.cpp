@@ -78,7 +78,8 @@ bool Attached::attach() {
     ++attaches_;
   } catch (const Error& error) {
     const Code code = error.status().code();
-    // Its last seat may still be held: the owner hears of the end that is gone in its own time.
+    // Its last attachment may still be held: the owner hears of the end that is gone in its own
+    // time.
     if (code != Code::timeout && code != Code::writer_taken) explain(error.status());
     refusal_ = error.what();
   }

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "p2p/sim/random.hpp"
+#include "p2p/transport/sim/random.hpp"
 #include "tests/pattern.hpp"
 #include "tests/sim/traffic.hpp"
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "p2p/sim/random.hpp"
+#include "p2p/transport/sim/random.hpp"
 #include "tests/pattern.hpp"
 #include "tests/sim/traffic.hpp"
 

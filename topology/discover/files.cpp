@@ -9,7 +9,7 @@
 #include <memory>
 
 #include "base/os/fd.hpp"
-#include "topology/import/numbers.hpp"
+#include "topology/parse/numbers.hpp"
 
 namespace weft::topology {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "topology/pci_address.hpp"
+#include "topology/model/pci_address.hpp"
 
 namespace weft::topology {
 

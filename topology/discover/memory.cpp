@@ -4,7 +4,7 @@
 #include <map>
 
 #include "topology/discover/steps.hpp"
-#include "topology/import/numbers.hpp"
+#include "topology/parse/numbers.hpp"
 
 namespace weft::topology {
 namespace {

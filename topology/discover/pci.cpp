@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <map>
 
-#include "topology/device_kind.hpp"
 #include "topology/discover/acs.hpp"
 #include "topology/discover/steps.hpp"
-#include "topology/import/numbers.hpp"
+#include "topology/model/device_kind.hpp"
+#include "topology/parse/numbers.hpp"
 
 namespace weft::topology {
 namespace {

@@ -1,9 +1,9 @@
 // What discovery is made of: each step adds to the model what its part of /sys says.
 #pragma once
 
-#include "topology/discover.hpp"
+#include "topology/discover/discover.hpp"
 #include "topology/discover/files.hpp"
-#include "topology/model.hpp"
+#include "topology/model/model.hpp"
 
 namespace weft::topology {
 

@@ -6,8 +6,8 @@
 #include <set>
 
 #include "topology/doctor/checks.hpp"
-#include "topology/import/numbers.hpp"
-#include "topology/path_class.hpp"
+#include "topology/model/path_class.hpp"
+#include "topology/parse/numbers.hpp"
 
 namespace weft::doctor {
 namespace {

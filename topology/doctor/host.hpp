@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "topology/discover.hpp"
+#include "topology/discover/discover.hpp"
 
 namespace weft::doctor {
 

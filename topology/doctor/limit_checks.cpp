@@ -8,7 +8,7 @@
 #include "base/os/cgroup.hpp"
 #include "topology/doctor/bytes_text.hpp"
 #include "topology/doctor/checks.hpp"
-#include "topology/import/numbers.hpp"
+#include "topology/parse/numbers.hpp"
 
 namespace weft::doctor {
 namespace {

@@ -14,10 +14,10 @@
 
 #include "base/os/cpus.hpp"
 #include "base/os/fd.hpp"
-#include "topology/discover.hpp"
+#include "topology/discover/discover.hpp"
 #include "topology/discover/files.hpp"
 #include "topology/doctor/host.hpp"
-#include "topology/import/numbers.hpp"
+#include "topology/parse/numbers.hpp"
 
 namespace weft::doctor {
 namespace {

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "topology/discover/steps.hpp"
-#include "topology/import/numbers.hpp"
+#include "topology/parse/numbers.hpp"
 
 namespace weft::doctor {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "topology/discover/files.hpp"
-#include "topology/model.hpp"
+#include "topology/model/model.hpp"
 
 namespace weft::doctor {
 

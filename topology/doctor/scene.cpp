@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "topology/discover.hpp"
+#include "topology/discover/discover.hpp"
 
 namespace weft::doctor {
 

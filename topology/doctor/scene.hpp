@@ -8,7 +8,7 @@
 #include "topology/discover/files.hpp"
 #include "topology/doctor/host.hpp"
 #include "topology/doctor/rdma_devices.hpp"
-#include "topology/model.hpp"
+#include "topology/model/model.hpp"
 
 namespace weft::doctor {
 

@@ -2,12 +2,12 @@
 #include <algorithm>
 #include <map>
 
-#include "topology/device_kind.hpp"
 #include "topology/import/hwloc_devices.hpp"
 #include "topology/import/kinds.hpp"
-#include "topology/import/numbers.hpp"
 #include "topology/import/pci_tree.hpp"
 #include "topology/import/trouble.hpp"
+#include "topology/model/device_kind.hpp"
+#include "topology/parse/numbers.hpp"
 
 namespace weft::topology {
 namespace {

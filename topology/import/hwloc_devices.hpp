@@ -7,7 +7,7 @@
 
 #include "topology/import/pci_tree.hpp"
 #include "topology/import/xml.hpp"
-#include "topology/model.hpp"
+#include "topology/model/model.hpp"
 
 namespace weft::topology {
 

@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "topology/import/numbers.hpp"
 #include "topology/import/trouble.hpp"
+#include "topology/parse/numbers.hpp"
 
 namespace weft::topology {
 

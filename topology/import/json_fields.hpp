@@ -5,7 +5,7 @@
 #include <string>
 
 #include "topology/import/json_value.hpp"
-#include "topology/pci_address.hpp"
+#include "topology/model/pci_address.hpp"
 
 namespace weft::topology {
 

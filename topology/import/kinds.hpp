@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "topology/import/xml.hpp"
-#include "topology/model.hpp"
+#include "topology/model/model.hpp"
 
 namespace weft::topology {
 

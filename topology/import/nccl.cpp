@@ -1,11 +1,11 @@
 // NCCL's topology XML: processors with the PCI tree below them, switches as one element each.
 #include <algorithm>
 
-#include "topology/device_kind.hpp"
 #include "topology/import/kinds.hpp"
-#include "topology/import/numbers.hpp"
 #include "topology/import/pci_tree.hpp"
 #include "topology/import/trouble.hpp"
+#include "topology/model/device_kind.hpp"
+#include "topology/parse/numbers.hpp"
 
 namespace weft::topology {
 namespace {

@@ -11,7 +11,7 @@
 namespace weft::topology {
 namespace {
 
-constexpr std::size_t kMostDepth = 256;
+constexpr std::size_t kMostElementDepth = 256;
 constexpr std::size_t kMostElements = 400'000;
 
 struct FreeParser {
@@ -55,7 +55,7 @@ void guarded(void* user, Body body) noexcept {
 
 void XMLCALL on_start(void* user, const XML_Char* name, const XML_Char** attributes) {
   guarded(user, [&](Building& building) {
-    if (building.open.size() >= kMostDepth) return building.stop("elements are nested too deeply");
+    if (building.open.size() >= kMostElementDepth) return building.stop("elements are nested too deeply");
     if (++building.elements > kMostElements) return building.stop("there are too many elements");
     XmlElement* element = &building.root;
     if (building.has_root) {

@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "topology/model.hpp"
+#include "topology/model/model.hpp"
 
 namespace weft::topology {
 

@@ -1,7 +1,7 @@
 // The stable part of weft-topo/1.
 #include <nlohmann/json.hpp>
 
-#include "topology/json.hpp"
+#include "topology/json/json.hpp"
 #include "topology/json/machine.hpp"
 
 namespace weft::topology {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "topology/model.hpp"
+#include "topology/model/model.hpp"
 
 namespace weft::topology::render {
 

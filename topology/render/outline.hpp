@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "topology/model.hpp"
+#include "topology/model/model.hpp"
 
 namespace weft::topology::render {
 

@@ -1,8 +1,8 @@
 // What a picture of a machine is made from.
 #pragma once
 
-#include "topology/model.hpp"
-#include "topology/select.hpp"
+#include "topology/model/model.hpp"
+#include "topology/select/select.hpp"
 
 namespace weft::topology::render {
 

@@ -4,7 +4,7 @@
 #include <deque>
 #include <tuple>
 
-#include "topology/model.hpp"
+#include "topology/model/model.hpp"
 
 namespace weft::topology {
 namespace {

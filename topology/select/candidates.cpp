@@ -11,7 +11,7 @@ namespace {
 /// Two bandwidths are equal within this: rates are rounded in different ways.
 constexpr double kAlike = 0.99;
 
-Path path_of(const Model& model, const LocalRank& rank, const std::vector<int>& numa,
+Path path_of(const Model& model, const HostRank& rank, const std::vector<int>& numa,
              const Nic& nic) {
   if (rank.gpu != kNone)
     return path_between(model, model.gpus[static_cast<std::size_t>(rank.gpu)], nic);
@@ -130,7 +130,7 @@ class Ranking {
 
 }  // namespace
 
-std::size_t rank_candidates(const Model& model, const LocalRank& rank,
+std::size_t rank_candidates(const Model& model, const HostRank& rank,
                             const std::vector<NicVerdict>& verdicts, int forced,
                             const std::string& forced_by, Choice& choice) {
   const std::vector<int> numa =

@@ -3,13 +3,13 @@
 
 #include <vector>
 
-#include "topology/select.hpp"
+#include "topology/select/select.hpp"
 
 namespace weft::topology {
 
 /// Fills choice.candidates (the best first) and choice.rails. `forced`: the only NIC that counts
 /// (an index; kNone: all do) and why the others don't. Returns how many paths were looked at.
-std::size_t rank_candidates(const Model& model, const LocalRank& rank,
+std::size_t rank_candidates(const Model& model, const HostRank& rank,
                             const std::vector<NicVerdict>& verdicts, int forced,
                             const std::string& forced_by, Choice& choice);
 

@@ -53,7 +53,7 @@ Override find(const Model& model, const std::vector<NicVerdict>& verdicts, const
 
 }  // namespace
 
-const Override& Overrides::of(const LocalRank& rank) const {
+const Override& Overrides::of(const HostRank& rank) const {
   if (rank.gpu == kNone) return all;
   const Override& own = gpus[static_cast<std::size_t>(rank.gpu)];
   return own.nic == kNone ? all : own;

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "topology/select.hpp"
+#include "topology/select/select.hpp"
 
 namespace weft::topology {
 
@@ -19,7 +19,7 @@ struct Overrides {
   std::vector<Override> gpus{};  ///< as Model::gpus
 
   /// The GPU's own, else that of all.
-  const Override& of(const LocalRank& rank) const;
+  const Override& of(const HostRank& rank) const;
 };
 
 /// Throws Error(bad_config) for what does not exist, can't be used, or is said twice.

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "topology/device_kind.hpp"
+#include "topology/model/device_kind.hpp"
 
 namespace weft::topology {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "topology/select.hpp"
+#include "topology/select/select.hpp"
 
 namespace weft::topology {
 

@@ -5,10 +5,10 @@
 #include <cstdio>
 
 #include "base/config.hpp"
-#include "topology/discover.hpp"
-#include "topology/import.hpp"
-#include "topology/json.hpp"
-#include "topology/place.hpp"
+#include "topology/discover/discover.hpp"
+#include "topology/import/import.hpp"
+#include "topology/json/json.hpp"
+#include "topology/placement/place.hpp"
 #include "topology/render/difference.hpp"
 #include "topology/render/exports.hpp"
 

@@ -14,16 +14,16 @@
 #include <string>
 #include <vector>
 
-#include "benchmarks/payload.hpp"
+#include "benchmarks/harness/payload.hpp"
+#include "benchmarks/harness/run_protocol.hpp"
+#include "benchmarks/harness/statistics.hpp"
+#include "benchmarks/harness/transfer.hpp"
 #include "benchmarks/peers/grpc/call.hpp"
 #include "benchmarks/peers/grpc/grpc_replay.hpp"
 #include "benchmarks/peers/grpc/grpc_rows.hpp"
 #include "benchmarks/peers/grpc/grpc_training.hpp"
-#include "benchmarks/peers/introduction.hpp"
 #include "benchmarks/peers/keep_memory.hpp"
-#include "benchmarks/run_protocol.hpp"
-#include "benchmarks/statistics.hpp"
-#include "benchmarks/transfer.hpp"
+#include "benchmarks/peers/pmix_exchange.hpp"
 #include "transfer.grpc.pb.h"
 
 namespace weft::bench {
@@ -126,7 +126,7 @@ std::unique_ptr<grpc::Server> start(std::initializer_list<grpc::Service*> servic
 
 int run(const RunOptions& options) {
   keep_freed_memory();
-  Introduction launcher;
+  PmixExchange launcher;
   if (launcher.size() != 2) throw std::runtime_error("a run needs two ranks; start it with -n 2");
   LargestFinder finder;
   TrainingServer trainer;

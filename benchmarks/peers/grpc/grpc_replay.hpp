@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "benchmarks/models.hpp"
+#include "benchmarks/harness/run_protocol.hpp"
 #include "benchmarks/peers/replay.hpp"
-#include "benchmarks/run_protocol.hpp"
+#include "benchmarks/workloads/models.hpp"
 #include "transfer.grpc.pb.h"
 
 namespace weft::bench {

@@ -7,10 +7,10 @@
 #include <stdexcept>
 #include <string>
 
-#include "benchmarks/payload.hpp"
+#include "benchmarks/harness/payload.hpp"
+#include "benchmarks/harness/statistics.hpp"
+#include "benchmarks/harness/transfer.hpp"
 #include "benchmarks/peers/grpc/call.hpp"
-#include "benchmarks/statistics.hpp"
-#include "benchmarks/transfer.hpp"
 #include "pslib/sparse/unique_ids.hpp"
 
 namespace weft::bench {

@@ -4,8 +4,8 @@
 #include <memory>
 #include <vector>
 
-#include "benchmarks/row_batches.hpp"
-#include "benchmarks/run_protocol.hpp"
+#include "benchmarks/harness/run_protocol.hpp"
+#include "benchmarks/workloads/row_batches.hpp"
 #include "pslib/sparse/row_store.hpp"
 #include "transfer.grpc.pb.h"
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "benchmarks/run_protocol.hpp"
+#include "benchmarks/harness/run_protocol.hpp"
 #include "transfer.grpc.pb.h"
 
 namespace weft::bench {

@@ -5,11 +5,11 @@
 #include <stdexcept>
 #include <vector>
 
-#include "benchmarks/group_training.hpp"
-#include "benchmarks/models.hpp"
-#include "benchmarks/payload.hpp"
+#include "benchmarks/harness/payload.hpp"
+#include "benchmarks/harness/transfer.hpp"
 #include "benchmarks/peers/zeromq/socket.hpp"
-#include "benchmarks/transfer.hpp"
+#include "benchmarks/workloads/group_training.hpp"
+#include "benchmarks/workloads/models.hpp"
 
 namespace weft::bench {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "benchmarks/run_protocol.hpp"
+#include "benchmarks/harness/run_protocol.hpp"
 
 namespace weft::bench {
 

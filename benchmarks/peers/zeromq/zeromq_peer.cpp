@@ -9,13 +9,13 @@
 #include <string>
 #include <vector>
 
-#include "benchmarks/group_training.hpp"
-#include "benchmarks/peers/introduction.hpp"
 #include "benchmarks/peers/keep_memory.hpp"
+#include "benchmarks/peers/pmix_exchange.hpp"
 #include "benchmarks/peers/training.hpp"
 #include "benchmarks/peers/zeromq/socket.hpp"
 #include "benchmarks/peers/zeromq/zeromq_group.hpp"
 #include "benchmarks/peers/zeromq/zeromq_replay.hpp"
+#include "benchmarks/workloads/group_training.hpp"
 
 namespace weft::bench {
 namespace {
@@ -67,7 +67,7 @@ std::string place_in(const std::string& said) {
 
 int run(const RunOptions& options) {
   keep_freed_memory();
-  Introduction launcher;
+  PmixExchange launcher;
   if (launcher.size() != options.ranks)
     throw std::runtime_error("a run needs as many ranks as --ranks says; start it with mpirun -n");
   const auto print = [](const std::vector<RunRow>& rows) {

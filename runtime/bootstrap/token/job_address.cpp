@@ -39,20 +39,20 @@ Resolved look_up(const std::string& host, int flags) {
   hints.ai_flags = flags;
   addrinfo* found = nullptr;
   const int error = ::getaddrinfo(host.c_str(), nullptr, &hints, &found);
-  if (error != 0) return {.places = {}, .trouble = ::gai_strerror(error)};
+  if (error != 0) return {.ips = {}, .trouble = ::gai_strerror(error)};
   const std::unique_ptr<addrinfo, FreeAddresses> all(found);
   Resolved resolved;
   for (const addrinfo* at = all.get(); at != nullptr; at = at->ai_next) {
-    const p2p::Place place = p2p::place_of(*at->ai_addr);
-    if (std::find(resolved.places.begin(), resolved.places.end(), place) == resolved.places.end())
-      resolved.places.push_back(place);
+    const p2p::IpAddress ip = p2p::ip_address_of(*at->ai_addr);
+    if (std::find(resolved.ips.begin(), resolved.ips.end(), ip) == resolved.ips.end())
+      resolved.ips.push_back(ip);
   }
   return resolved;
 }
 
-bool is_wildcard(const p2p::Place& place) {
-  const auto first = place.begin() + (p2p::is_ipv4(place) ? 12 : 0);
-  return std::all_of(first, place.end(), [](std::byte b) { return b == std::byte{0}; });
+bool is_wildcard(const p2p::IpAddress& ip) {
+  const auto first = ip.begin() + (p2p::is_ipv4(ip) ? 12 : 0);
+  return std::all_of(first, ip.end(), [](std::byte b) { return b == std::byte{0}; });
 }
 
 }  // namespace
@@ -84,10 +84,10 @@ JobAddress parse_job_address(std::string_view text, std::string_view variable) {
     said.refuse("the port is no number from 1 to 65535", kAccepted);
   if (address.host.empty()) said.refuse("the host is missing", kAccepted);
   const Resolved numeric = look_up(address.host, AI_NUMERICHOST);
-  address.is_numeric = !numeric.places.empty();
+  address.is_numeric = !numeric.ips.empty();
   if (text.starts_with('[') && !address.is_numeric)
     said.refuse("what stands in brackets is no IPv6 address", kAccepted);
-  if (address.is_numeric && is_wildcard(numeric.places[0]))
+  if (address.is_numeric && is_wildcard(numeric.ips[0]))
     said.refuse("this stands for every address, so nobody can call it",
                 "name an address of the host that listens there");
   return address;
@@ -97,23 +97,23 @@ Resolved resolve(const JobAddress& address) {
   return look_up(address.host, address.is_numeric ? AI_NUMERICHOST : 0);
 }
 
-std::vector<p2p::Place> own_places(const JobAddress& address, const Resolved& resolved,
-                                   std::string_view iface) {
+std::vector<p2p::IpAddress> own_ips(const JobAddress& address, const Resolved& resolved,
+                                    std::string_view iface) {
   const auto interfaces = p2p::interface_addresses();
-  std::vector<p2p::Place> own;
-  for (const p2p::Place& place : resolved.places)
+  std::vector<p2p::IpAddress> own;
+  for (const p2p::IpAddress& ip : resolved.ips)
     // All of 127.0.0.0/8 is this host's.
     if (std::any_of(interfaces.begin(), interfaces.end(),
-                    [&](const p2p::InterfaceAddress& a) { return a.place == place; }) ||
-        (p2p::is_ipv4(place) && place[12] == std::byte{127}))
-      own.push_back(place);
+                    [&](const p2p::InterfaceAddress& a) { return a.ip == ip; }) ||
+        (p2p::is_ipv4(ip) && ip[12] == std::byte{127}))
+      own.push_back(ip);
   if (!own.empty()) return own;
-  if (iface != "auto") return p2p::choose_places(interfaces, iface);
+  if (iface != "auto") return p2p::choose_ip_addresses(interfaces, iface);
   std::string known;
   for (const p2p::InterfaceAddress& a : interfaces)
-    known += fmt::format("{}{} {}", known.empty() ? "" : ", ", a.name, p2p::text(a.place));
+    known += fmt::format("{}{} {}", known.empty() ? "" : ", ", a.name, p2p::text(a.ip));
   Said{address.variable, address.text()}.refuse(
-      resolved.places.empty()
+      resolved.ips.empty()
           ? resolved.trouble
           : fmt::format("the host that is to listen there does not have this address; it has {}",
                         known),

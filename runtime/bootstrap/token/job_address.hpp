@@ -1,4 +1,4 @@
-// WEFT_ADDR: where the ranks of a job find rank 0. WEFT_GUEST_ADDR is written alike.
+// WEFT_ADDR: where the ranks of a job find rank 0. WEFT_SUBSCRIBE_ADDR is written alike.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "p2p/connector/places.hpp"
+#include "p2p/transport/address/ip_address.hpp"
 
 namespace weft::bootstrap {
 
@@ -25,17 +25,17 @@ struct JobAddress {
 JobAddress parse_job_address(std::string_view text, std::string_view variable = "WEFT_ADDR");
 
 struct Resolved {
-  std::vector<p2p::Place> places;  ///< none: `trouble` says why
+  std::vector<p2p::IpAddress> ips;  ///< none: `trouble` says why
   std::string trouble;
 };
 
 /// The address itself; a name is looked up by the system's resolver, which may take its time.
 Resolved resolve(const JobAddress& address);
 
-/// Where rank 0, or who takes guests in, listens: what of `resolved` belongs to this host; where
-/// none does (the address is forwarded), the places that WEFT_IFACE names. Throws
+/// Where rank 0, or who takes subscribers in, listens: what of `resolved` belongs to this host;
+/// where none does (the address is forwarded), the places that WEFT_IFACE names. Throws
 /// Error(bad_config).
-std::vector<p2p::Place> own_places(const JobAddress& address, const Resolved& resolved,
-                                   std::string_view iface);
+std::vector<p2p::IpAddress> own_ips(const JobAddress& address, const Resolved& resolved,
+                                    std::string_view iface);
 
 }  // namespace weft::bootstrap

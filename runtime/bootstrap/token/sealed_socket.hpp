@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/os/fd.hpp"
-#include "p2p/trust/record_cipher.hpp"
+#include "p2p/transport/auth/record_cipher.hpp"
 #include "weft/deadline.hpp"
 
 namespace weft::bootstrap {

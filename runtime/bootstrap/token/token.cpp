@@ -1,4 +1,4 @@
-// Introduction without a launcher: WEFT_RANK, WEFT_SIZE, WEFT_ADDR and WEFT_TOKEN_FILE.
+// Bootstrap without a launcher: WEFT_RANK, WEFT_SIZE, WEFT_ADDR and WEFT_TOKEN_FILE.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,15 +11,15 @@
 #include "base/log.hpp"
 #include "base/os/host_identity.hpp"
 #include "runtime/bootstrap/bootstrap.hpp"
-#include "runtime/bootstrap/token/roll.hpp"
+#include "runtime/bootstrap/token/oob_allgather.hpp"
 #include "runtime/bootstrap/token/token_file.hpp"
 #include "weft/error.hpp"
 
 namespace weft {
 namespace {
 
-using bootstrap::Roll;
-using bootstrap::Words;
+using bootstrap::Contributions;
+using bootstrap::OobAllgather;
 
 [[noreturn]] void refuse(std::string message, std::string hint) {
   throw Error(ErrorDetail{.code = Code::bad_config,
@@ -28,17 +28,17 @@ using bootstrap::Words;
                           .hint = std::move(hint)});
 }
 
-Roll::Setup setup_of(const Config& config) {
+OobAllgather::Setup setup_of(const Config& config) {
   std::string missing;
   const auto need = [&](bool is_there, const char* variable) {
     if (!is_there) missing += std::string(missing.empty() ? "" : ", ") + variable;
   };
-  const auto rank = config.integer(Knob::rank);
-  const auto size = config.integer(Knob::size);
+  const auto rank = config.integer(Setting::rank);
+  const auto size = config.integer(Setting::size);
   need(rank.has_value(), "WEFT_RANK");
   need(size.has_value(), "WEFT_SIZE");
-  need(!config.text(Knob::addr).empty(), "WEFT_ADDR");
-  need(!config.text(Knob::token_file).empty(), "WEFT_TOKEN_FILE");
+  need(!config.text(Setting::addr).empty(), "WEFT_ADDR");
+  need(!config.text(Setting::token_file).empty(), "WEFT_TOKEN_FILE");
   if (!missing.empty())
     refuse("a job without a launcher also needs " + missing,
            "set all four of WEFT_RANK, WEFT_SIZE, WEFT_ADDR and WEFT_TOKEN_FILE for every rank");
@@ -47,17 +47,17 @@ Roll::Setup setup_of(const Config& config) {
            "ranks are numbered from 0 to WEFT_SIZE - 1");
   return {.rank = static_cast<int>(*rank),
           .size = static_cast<int>(*size),
-          .address = bootstrap::parse_job_address(config.text(Knob::addr)),
-          .key = bootstrap::read_token(config.text(Knob::token_file))};
+          .address = bootstrap::parse_job_address(config.text(Setting::addr)),
+          .key = bootstrap::read_token(config.text(Setting::token_file))};
 }
 
 class TokenBootstrap final : public Bootstrap {
  public:
   explicit TokenBootstrap(const Config& config)
       : setup_(setup_of(config)), log_(config, os::host_identity().name, setup_.rank) {
-    const auto deadline = Deadline::after(config.time(Knob::init_timeout).value());
-    roll_ = setup_.rank == 0 ? bootstrap::keep_roll(setup_, config, log_, deadline)
-                             : bootstrap::answer_roll(setup_, deadline);
+    const auto deadline = Deadline::after(config.time(Setting::init_timeout).value());
+    allgather_ = setup_.rank == 0 ? bootstrap::serve_oob_allgather(setup_, config, log_, deadline)
+                                  : bootstrap::connect_oob_allgather(setup_, deadline);
     find_own_host(deadline);
   }
 
@@ -70,28 +70,30 @@ class TokenBootstrap final : public Bootstrap {
 
   void put(std::span<const std::byte> value) override { value_.assign(value.begin(), value.end()); }
   void fence(Deadline deadline) override {
-    words_ = roll_->gather(value_, deadline);
-    roll_.reset();
+    contributions_ = allgather_->gather(value_, deadline);
+    allgather_.reset();
   }
-  std::vector<std::byte> get(int rank) override { return words_[static_cast<std::size_t>(rank)]; }
+  std::vector<std::byte> get(int rank) override {
+    return contributions_[static_cast<std::size_t>(rank)];
+  }
 
  private:
-  struct FirstWords {
+  struct FirstContribution {
     std::array<std::byte, 16> host = os::host_identity().id;
     std::uint32_t number = std::random_device{}();  ///< rank 0's tells jobs at one address apart
   };
 
   /// Which ranks share this one's host, before NICs and memory are chosen; and the job's name.
   void find_own_host(Deadline deadline) {
-    const FirstWords own;
-    const Words all = roll_->gather(std::as_bytes(std::span(&own, 1)), deadline);
+    const FirstContribution own;
+    const Contributions all = allgather_->gather(std::as_bytes(std::span(&own, 1)), deadline);
     for (int rank = 0; rank < setup_.size; ++rank) {
       const auto& words = all[static_cast<std::size_t>(rank)];
       if (words.size() != sizeof own)
         refuse(fmt::format("rank {} said {} bytes of itself instead of {}", rank, words.size(),
                            sizeof own),
                "start every rank with the same weft");
-      FirstWords theirs;
+      FirstContribution theirs;
       std::memcpy(&theirs, words.data(), sizeof theirs);
       if (rank == 0) job_ = fmt::format("{}-{:08x}", setup_.address.text(), theirs.number);
       if (theirs.host != own.host) continue;
@@ -100,14 +102,14 @@ class TokenBootstrap final : public Bootstrap {
     }
   }
 
-  const Roll::Setup setup_;
+  const OobAllgather::Setup setup_;
   Log log_;
-  std::unique_ptr<Roll> roll_;  ///< until the fence is over
+  std::unique_ptr<OobAllgather> allgather_;  ///< until the fence is over
   int local_rank_ = 0;
   int local_size_ = 0;
   std::string job_;
   std::vector<std::byte> value_;
-  Words words_;
+  Contributions contributions_;
 };
 
 }  // namespace

@@ -12,7 +12,7 @@
 
 #include "base/os/fd.hpp"
 #include "base/os/system_error.hpp"
-#include "p2p/trust/token_key.hpp"
+#include "p2p/transport/auth/token_key.hpp"
 #include "weft/error.hpp"
 
 namespace weft::bootstrap {
@@ -24,12 +24,13 @@ struct Named {
   const p2p::TokenUse use;
 
   [[noreturn]] void refuse(const std::string& why, const std::string& hint) const {
-    const bool guests = use == p2p::TokenUse::guests;
+    const bool subscribers = use == p2p::TokenUse::subscribers;
     throw Error(ErrorDetail{
         .code = Code::bad_config,
-        .operation = guests ? "guests" : "join",
-        .message = fmt::format("{}=\"{}\": {}",
-                               guests ? "WEFT_GUEST_TOKEN_FILE" : "WEFT_TOKEN_FILE", path, why),
+        .operation = subscribers ? "subscribers" : "join",
+        .message =
+            fmt::format("{}=\"{}\": {}",
+                        subscribers ? "WEFT_SUBSCRIBE_TOKEN_FILE" : "WEFT_TOKEN_FILE", path, why),
         .hint = hint});
   }
 };
@@ -55,8 +56,8 @@ p2p::Identity::Secret read_token(const std::string& path, p2p::TokenUse use) {
   const Named named{path, use};
   const os::Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file)
-    named.refuse(os::words(errno), use == p2p::TokenUse::guests
-                                       ? "a file with the guests' token, the same at both ends"
+    named.refuse(os::words(errno), use == p2p::TokenUse::subscribers
+                                       ? "a file with the subscribers' token, the same at both ends"
                                        : "a file with the job's token, the same for every rank");
   check_guarded(named, file.get());
   std::array<char, kTokenMost + 1> content{};

@@ -1,10 +1,10 @@
-// The file whose content every rank of a job, or every guest, must know to be let in.
+// The file whose content every rank of a job, or every subscriber, must know to be let in.
 #pragma once
 
 #include <cstddef>
 #include <string>
 
-#include "p2p/trust/token_key.hpp"
+#include "p2p/transport/auth/token_key.hpp"
 
 namespace weft::bootstrap {
 

@@ -27,9 +27,9 @@ class Dice {
 
 }  // namespace
 
-std::string_view name(Mishap mishap) noexcept {
+std::string_view name(Fault fault) noexcept {
   constexpr std::array<std::string_view, 4> names{"kill", "stop", "slow", "cut"};
-  return names[static_cast<std::size_t>(mishap)];
+  return names[static_cast<std::size_t>(fault)];
 }
 
 std::vector<Step> make_plan(const PlanOptions& options) {
@@ -42,10 +42,10 @@ std::vector<Step> make_plan(const PlanOptions& options) {
   for (int n = 0; n < options.count; ++n) {
     Step step;
     step.at_s = dice.between(options.after_s, options.within_s);
-    step.mishap = options.mishaps[dice.below(options.mishaps.size())];
+    step.fault = options.faults[dice.below(options.faults.size())];
     step.rank = ranks[dice.below(ranks.size())];
     step.for_s = options.for_s > 0 ? options.for_s : dice.between(0.5, 3);
-    if (step.mishap == Mishap::kill) {
+    if (step.fault == Fault::kill) {
       step.for_s = 0;
       if (!killed.insert(step.rank).second) continue;
     }
@@ -57,7 +57,7 @@ std::vector<Step> make_plan(const PlanOptions& options) {
 
 std::string text(const Step& step) {
   const std::string what =
-      fmt::format("at {:.3f} s: {} rank {}", step.at_s, name(step.mishap), step.rank);
+      fmt::format("at {:.3f} s: {} rank {}", step.at_s, name(step.fault), step.rank);
   return step.for_s > 0 ? what + fmt::format(" for {:.3f} s", step.for_s) : what;
 }
 

@@ -7,23 +7,23 @@
 
 namespace weft::tool {
 
-enum class Mishap : std::uint8_t { kill, stop, slow, cut };
-std::string_view name(Mishap mishap) noexcept;
+enum class Fault : std::uint8_t { kill, stop, slow, cut };
+std::string_view name(Fault fault) noexcept;
 
 struct PlanOptions {
   std::uint64_t seed = 0;
-  std::vector<Mishap> mishaps;  ///< those to choose from
-  std::vector<int> ranks;       ///< whom to choose from; empty: all
-  int size = 0;                 ///< of the job
-  int count = 1;                ///< mishaps
-  double after_s = 1;           ///< the first moment, from when all ranks run
-  double within_s = 10;         ///< the last one
-  double for_s = 0;             ///< how long one lasts that ends by itself; 0: half a second to 3 s
+  std::vector<Fault> faults;  ///< those to choose from
+  std::vector<int> ranks;     ///< whom to choose from; empty: all
+  int size = 0;               ///< of the job
+  int count = 1;              ///< faults
+  double after_s = 1;         ///< the first moment, from when all ranks run
+  double within_s = 10;       ///< the last one
+  double for_s = 0;           ///< how long one lasts that ends by itself; 0: half a second to 3 s
 };
 
 struct Step {
   double at_s = 0;
-  Mishap mishap = Mishap::kill;
+  Fault fault = Fault::kill;
   int rank = 0;
   double for_s = 0;  ///< 0: for good
 };

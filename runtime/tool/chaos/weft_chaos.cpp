@@ -1,4 +1,4 @@
-// weft-chaos: starts a job and lets mishaps come to its ranks, by a seed.
+// weft-chaos: starts a job and injects faults into its ranks, by a seed.
 #include <fmt/format.h>
 #include <sys/random.h>
 #include <unistd.h>
@@ -9,8 +9,8 @@
 #include <cstdlib>
 #include <thread>
 
+#include "runtime/tool/chaos/faults.hpp"
 #include "runtime/tool/chaos/launched.hpp"
-#include "runtime/tool/chaos/mishaps.hpp"
 #include "weft/error.hpp"
 
 namespace weft::tool {
@@ -49,8 +49,7 @@ void check(Wanted& wanted) {
                             .operation = "--within",
                             .message = fmt::format("{} s is before --after, {} s",
                                                    wanted.plan.within_s, wanted.plan.after_s)});
-  const bool cuts =
-      std::ranges::find(wanted.plan.mishaps, Mishap::cut) != wanted.plan.mishaps.end();
+  const bool cuts = std::ranges::find(wanted.plan.faults, Fault::cut) != wanted.plan.faults.end();
   if (cuts && wanted.cut.command.empty() && !wanted.cut.by_nft)
     throw Error(ErrorDetail{.code = Code::bad_argument,
                             .operation = "--cut",
@@ -61,7 +60,7 @@ void check(Wanted& wanted) {
     throw Error(ErrorDetail{.code = Code::bad_argument,
                             .operation = "--cut-by-nft",
                             .message = "only root changes a network namespace's rules"});
-  if (wanted.plan.mishaps.empty()) wanted.plan.mishaps = {Mishap::kill};
+  if (wanted.plan.faults.empty()) wanted.plan.faults = {Fault::kill};
 }
 
 /// Every rank, or those that are there when the time is up.
@@ -112,15 +111,15 @@ void add_options(CLI::App& app, Wanted& wanted) {
   auto& plan = wanted.plan;
   plan.seed = random_number() % 1'000'000'000;
   app.add_option("--seed", plan.seed, "Decides everything; the same one gives the same plan");
-  const auto mishap = [&](const char* flag, Mishap what, const char* text) {
+  const auto fault = [&](const char* flag, Fault what, const char* text) {
     app.add_flag_callback(
-        flag, [&plan, what] { plan.mishaps.push_back(what); }, text);
+        flag, [&plan, what] { plan.faults.push_back(what); }, text);
   };
-  mishap("--kill", Mishap::kill, "Kill ranks (SIGKILL); this is done if nothing else is asked for");
-  mishap("--stop", Mishap::stop, "Stop ranks and let them go on (SIGSTOP, SIGCONT)");
-  mishap("--slow", Mishap::slow, "Let ranks run a fifth of the time");
-  mishap("--cut", Mishap::cut, "Cut ranks off from the network for a while");
-  app.add_option("--times", plan.count, "How many mishaps (default: 1)")
+  fault("--kill", Fault::kill, "Kill ranks (SIGKILL); this is done if nothing else is asked for");
+  fault("--stop", Fault::stop, "Stop ranks and let them go on (SIGSTOP, SIGCONT)");
+  fault("--slow", Fault::slow, "Let ranks run a fifth of the time");
+  fault("--cut", Fault::cut, "Cut ranks off from the network for a while");
+  app.add_option("--times", plan.count, "How many faults (default: 1)")
       ->check(CLI::Range(1, 10000));
   app.add_option("--after", plan.after_s,
                  "The first one comes so many seconds after all ranks run (default: 1)")
@@ -150,7 +149,7 @@ void add_options(CLI::App& app, Wanted& wanted) {
 
 int main(int argc, char** argv) {
   CLI::App app(
-      "Starts a job and lets mishaps come to its ranks, to see how the job takes it. Touches no "
+      "Starts a job and injects faults into its ranks, to see how the job takes it. Touches no "
       "process but the job's. Ends with the job's exit status; 2, bad use.",
       "weft-chaos");
   app.set_version_flag("--version", "weft " WEFT_VERSION);

@@ -19,8 +19,8 @@
 #include <sstream>
 #include <utility>
 
-#include "base/board/recording.hpp"
 #include "base/os/fd.hpp"
+#include "base/stats/recording.hpp"
 #include "runtime/tool/plain_text.hpp"
 #include "weft/error.hpp"
 
@@ -37,17 +37,17 @@ std::optional<int> number_in(std::string_view text) {
   return number;
 }
 
-bool names_a_board(std::string_view target) {
+bool names_a_stats_file(std::string_view target) {
   if (target.starts_with("/memfd:weft-status")) return true;
   const auto slash = target.rfind('/');
-  return slash != target.npos && target.substr(slash + 1).starts_with(board::kBoardFileBegin);
+  return slash != target.npos && target.substr(slash + 1).starts_with(stats::kStatsFileBegin);
 }
 
 bool names_a_table(std::string_view target) { return target.starts_with("/memfd:weft-table"); }
 
 /// The most that is looked at, of a process and of a user.
 constexpr int kMostDescriptors = 1 << 16;
-constexpr int kMostBoards = 4096;
+constexpr int kMostSegments = 4096;
 constexpr std::size_t kMostBytes = 256 << 20;
 constexpr int kMostRanks = 1 << 16;
 
@@ -101,7 +101,7 @@ class Scan {
       std::array<char, 512> target{};
       if (::readlink(path.c_str(), target.data(), target.size() - 1) <= 0) continue;
       const bool is_table = names_a_table(target.data());
-      if (!is_table && !names_a_board(target.data())) continue;
+      if (!is_table && !names_a_stats_file(target.data())) continue;
       if (!process) process = status_of_process(pid);
       if (is_table)
         take_table(path, pid, *process);
@@ -121,7 +121,7 @@ class Scan {
     os::Fd file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
     if (!file || ::fstat(file.get(), &about) != 0 || !is_own(about, process)) return {};
     Taken& taken = taken_[process.user];
-    if (++taken.files > kMostBoards || taken.bytes > kMostBytes) return {};
+    if (++taken.files > kMostSegments || taken.bytes > kMostBytes) return {};
     return file;
   }
 
@@ -130,7 +130,7 @@ class Scan {
     const os::Fd file = open_own(path, process, about);
     if (!file) return;
     try {
-      if (board::TableView table = board::TableView::open(file))
+      if (stats::TableView table = stats::TableView::open(file))
         tables_[pid].push_back(std::move(table));
     } catch (const Error&) {
       ++search_.unknown;
@@ -140,29 +140,29 @@ class Scan {
   void take(const std::string& path, int pid, const ProcessStatus& process) {
     struct stat about {};
     if (::stat(path.c_str(), &about) != 0 || !is_own(about, process)) return;
-    auto known = boards_.find({about.st_dev, about.st_ino});
-    if (known == boards_.end()) {
+    auto known = stats_segments_.find({about.st_dev, about.st_ino});
+    if (known == stats_segments_.end()) {
       const os::Fd file = open_own(path, process, about);
       if (!file) return;
       const FileId id{about.st_dev, about.st_ino};
       try {
-        known = boards_.emplace(id, FoundRank{board::BoardView::copy_of(file)}).first;
-        taken_[process.user].bytes += known->second.board.bytes();
+        known = stats_segments_.emplace(id, FoundRank{stats::StatsView::copy_of(file)}).first;
+        taken_[process.user].bytes += known->second.stats.bytes();
       } catch (const Error&) {
         if (refused_.insert(id).second) ++search_.unknown;
         return;
       }
     }
     known->second.user = process.user;
-    if (known->second.board.identity().pid != process.own) return;
+    if (known->second.stats.identity().pid != process.own) return;
     known->second.pid = pid;
     known->second.stopped = process.stopped;
   }
 
   void sort_into_jobs() {
     std::map<std::pair<uid_t, std::string>, FoundJob> jobs;
-    for (auto& [_, rank] : boards_) {
-      const board::Identity& identity = rank.board.identity();
+    for (auto& [_, rank] : stats_segments_) {
+      const stats::SegmentIdentity& identity = rank.stats.identity();
       std::string id = plain(identity.job.data());
       if (id.empty())
         id = identity.size == 1 ? fmt::format("pid-{}", identity.pid)
@@ -175,29 +175,29 @@ class Scan {
       add(job, std::move(rank));
     }
     for (auto& [_, job] : jobs) {
-      // A dead rank's board is kept by living ones of its job.
+      // A dead rank's stats segment is kept by living ones of its job.
       if (std::ranges::none_of(job.ranks, [](const FoundRank& rank) { return rank.pid != 0; }))
         continue;
       int& ranks = taken_[job.user].ranks;
       if (job.size > kMostRanks - ranks) continue;
       ranks += job.size;
-      std::ranges::sort(job.ranks, {}, [](const FoundRank& r) { return r.board.identity().rank; });
+      std::ranges::sort(job.ranks, {}, [](const FoundRank& r) { return r.stats.identity().rank; });
       search_.jobs.push_back(std::move(job));
     }
   }
 
   void take_tables_of(FoundRank& rank) {
-    for (board::TableView& table : tables_[rank.pid])
-      if (table && table.page().rank == rank.board.identity().rank)
+    for (stats::TableView& table : tables_[rank.pid])
+      if (table && table.page().rank == rank.stats.identity().rank)
         rank.tables.push_back(std::move(table));
   }
 
   /// A process may have joined more than once: its newest world counts, but a living rank before
   /// any that is gone.
   static void add(FoundJob& job, FoundRank rank) {
-    const board::Identity& mine = rank.board.identity();
+    const stats::SegmentIdentity& mine = rank.stats.identity();
     for (FoundRank& other : job.ranks) {
-      const board::Identity& its = other.board.identity();
+      const stats::SegmentIdentity& its = other.stats.identity();
       if (its.rank != mine.rank) continue;
       const bool is_newer = its.start_unix_ns < mine.start_unix_ns;
       const bool lives = rank.pid != 0;
@@ -208,8 +208,8 @@ class Scan {
   }
 
   Search search_;
-  std::map<FileId, FoundRank> boards_;
-  std::map<int, std::vector<board::TableView>> tables_;  // by pid
+  std::map<FileId, FoundRank> stats_segments_;
+  std::map<int, std::vector<stats::TableView>> tables_;  // by pid
   std::set<FileId> refused_;
   struct Taken {
     int files = 0;
@@ -249,7 +249,7 @@ std::string no_job_text(const Search& search) {
   if (search.hidden > 0)
     text += fmt::format("; {} processes are other users', whom root could look at", search.hidden);
   if (search.unknown > 0)
-    text += fmt::format("; {} boards are of another version of weft", search.unknown);
+    text += fmt::format("; {} stats segments are of another version of weft", search.unknown);
   return text;
 }
 

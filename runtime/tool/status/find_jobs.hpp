@@ -1,4 +1,4 @@
-// The jobs whose boards can be seen on this host.
+// The jobs whose stats segments can be seen on this host.
 #pragma once
 
 #include <sys/types.h>
@@ -6,31 +6,31 @@
 #include <string>
 #include <vector>
 
-#include "base/board/board_view.hpp"
-#include "base/board/table_board.hpp"
+#include "base/stats/stats_view.hpp"
+#include "base/stats/table_stats.hpp"
 
 namespace weft::tool {
 
-/// A rank by its own board.
+/// A rank by its own stats segment.
 struct FoundRank {
-  board::BoardView board;
+  stats::StatsView stats;
   uid_t user = 0;
-  int pid = 0;           ///< as this process sees it; 0: it is gone, and a peer keeps its board
-  bool stopped = false;  ///< by a signal or a debugger
-  std::vector<board::TableView> tables{};  ///< of parameter servers
+  int pid = 0;  ///< as this process sees it; 0: it is gone, and a peer keeps its stats segment
+  bool stopped = false;                    ///< by a signal or a debugger
+  std::vector<stats::TableView> tables{};  ///< of parameter servers
 };
 
 struct FoundJob {
   std::string id;  ///< as its launcher names it, or made up: "pid-4711"
-  uid_t user = 0;  ///< whose processes and boards these are
+  uid_t user = 0;  ///< whose processes and stats segments these are
   int size = 0;
-  std::vector<FoundRank> ranks;  ///< by rank; the newest board of each
+  std::vector<FoundRank> ranks;  ///< by rank; the newest stats segment of each
 };
 
 struct Search {
   std::vector<FoundJob> jobs;
   int hidden = 0;   ///< processes that this user may not look at
-  int unknown = 0;  ///< boards of another version
+  int unknown = 0;  ///< stats segments of another version
 };
 
 /// Looks through the descriptors of every process, those of other containers of the host too. What

@@ -10,13 +10,13 @@ namespace weft::tool {
 namespace {
 
 /// What a peer's path says of a rank, the worst last.
-RankState state_by(const board::PathEntry& path) {
+RankState state_by(const stats::PathEntry& path) {
   switch (path.state.load()) {
-    case board::PathState::joining:
+    case stats::PathState::joining:
       return RankState::joining;
-    case board::PathState::failed:
+    case stats::PathState::failed:
       return RankState::dead;
-    case board::PathState::left:
+    case stats::PathState::left:
       return RankState::left;
     default:
       break;
@@ -39,11 +39,11 @@ int weight(RankState state) {
   return weights[static_cast<std::size_t>(state)];
 }
 
-void hear(RankStatus& rank, const board::PathEntry& path) {
+void hear(RankStatus& rank, const stats::PathEntry& path) {
   const RankState said = state_by(path);
   if (rank.host.empty()) rank.host = plain(path.host.get());
   if (rank.pid == 0) rank.pid = path.pid;
-  // Its own board knows better than a peer whether it has joined.
+  // Its own stats segment knows better than a peer whether it has joined.
   if (rank.seen == SeenBy::itself && said == RankState::joining) return;
   if (weight(said) <= weight(rank.state)) return;
   rank.state = said;
@@ -51,14 +51,14 @@ void hear(RankStatus& rank, const board::PathEntry& path) {
 }
 
 double seconds_since(std::uint64_t moment_ns) {
-  const std::uint64_t now = board::ns_of(Clock::now());
+  const std::uint64_t now = stats::ns_of(Clock::now());
   return now <= moment_ns ? 0 : static_cast<double>(now - moment_ns) / 1e9;
 }
 
-TableStatus table_status(const board::TablePage& page) {
-  const auto load = [](const board::Word& word) { return word.load(std::memory_order_relaxed); };
-  const board::TableWorkerLine& worker = page.worker;
-  const board::TableShardLines& shard = page.shard;
+TableStatus table_status(const stats::TablePage& page) {
+  const auto load = [](const stats::Word& word) { return word.load(std::memory_order_relaxed); };
+  const stats::TableWorkerLine& worker = page.worker;
+  const stats::TableShardLines& shard = page.shard;
   const double age = seconds_since(page.start_monotonic_ns);
   TableStatus table{.server = plain(page.server.data()),
                     .table = plain(page.table.data()),
@@ -83,36 +83,36 @@ TableStatus table_status(const board::TablePage& page) {
                     .memory = load(shard.memory),
                     .rows = load(shard.rows),
                     .staleness = {}};
-  for (const board::Word& count : page.staleness) table.staleness.push_back(load(count));
+  for (const stats::Word& count : page.staleness) table.staleness.push_back(load(count));
   while (!table.staleness.empty() && table.staleness.back() == 0) table.staleness.pop_back();
   return table;
 }
 
-void read_board(RankStatus& rank, const FoundRank& found) {
-  const board::Identity& identity = found.board.identity();
+void read_stats(RankStatus& rank, const FoundRank& found) {
+  const stats::SegmentIdentity& identity = found.stats.identity();
   rank.seen = found.pid == 0 ? SeenBy::keeper : SeenBy::itself;
   rank.state = found.pid == 0 ? RankState::dead : RankState::alive;
   rank.host = plain(identity.host.data());
-  for (const board::TableView& table : found.tables)
+  for (const stats::TableView& table : found.tables)
     rank.tables.push_back(table_status(table.page()));
-  rank.turned_away = found.board.totals().turned_away.load();
+  rank.rejected_connections = found.stats.totals().rejected_connections.load();
   rank.pid = found.pid == 0 ? identity.pid : found.pid;
-  const auto edges = found.board.edges();
+  const auto edges = found.stats.edges();
   const auto name_of = [&](std::uint64_t slot) -> std::string {
-    const auto edge = std::ranges::find(edges, slot, &board::ShownEdge::slot);
+    const auto edge = std::ranges::find(edges, slot, &stats::ShownEdge::slot);
     return slot == 0 || edge == edges.end() ? "" : plain(edge->report.slot);
   };
   if (found.pid != 0)
-    for (const board::ShownWait& wait : found.board.waits())
+    for (const stats::ShownWait& wait : found.stats.waits())
       rank.waits.push_back({wait.about.operation, wait.about.peer, name_of(wait.about.slot),
                             wait.about.sequence, seconds_since(wait.since_ns)});
-  for (const board::ShownEdge& edge : edges) {
+  for (const stats::ShownEdge& edge : edges) {
     const std::uint64_t done = edge.report.counters.transfers;
     std::uint64_t begun = done + edge.pending;
     const std::string slot = plain(edge.report.slot);
     for (const WaitStatus& wait : rank.waits)
       if (wait.slot == slot && edge.report.role != Role::puts &&
-          wait.operation != board::Operation::attach && wait.sequence > done)
+          wait.operation != stats::Operation::attach && wait.sequence > done)
         begun = done + 1;
     rank.edges.push_back({slot, edge.report.role, edge.report.peer, {done, begun}});
     Progress& sum = rank.progress[static_cast<std::size_t>(edge.report.role)];
@@ -145,13 +145,13 @@ JobStatus status_of(const FoundJob& job, double least_seconds) {
     return rank < 0 || rank >= job.size ? nullptr : &status.ranks[static_cast<std::size_t>(rank)];
   };
   for (const FoundRank& found : job.ranks)
-    if (RankStatus* rank = at(found.board.identity().rank)) read_board(*rank, found);
+    if (RankStatus* rank = at(found.stats.identity().rank)) read_stats(*rank, found);
   std::vector<WaitsFor> waits;
   for (const FoundRank& found : job.ranks) {
     // A dead rank's view of its peers is of the past.
     if (found.pid == 0) continue;
-    const int self = found.board.identity().rank;
-    for (const board::PathEntry& path : found.board.paths())
+    const int self = found.stats.identity().rank;
+    for (const stats::PathEntry& path : found.stats.paths())
       if (RankStatus* rank = at(path.peer); rank != nullptr && path.peer != self) hear(*rank, path);
     // Nor does a stopped rank wait for anybody: what it waited for may have come long ago.
     if (const RankStatus* rank = at(self); rank != nullptr && !found.stopped)

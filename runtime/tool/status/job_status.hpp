@@ -1,4 +1,4 @@
-// What the boards of a host say of a job, put together.
+// What the stats segments of a host say of a job, put together.
 #pragma once
 
 #include <array>
@@ -16,8 +16,8 @@ std::string_view name(RankState state) noexcept;
 
 /// Where the knowledge comes from.
 enum class SeenBy : std::uint8_t {
-  itself,  ///< its own board
-  keeper,  ///< its own board, kept by a peer: the rank is dead
+  itself,  ///< its own stats segment
+  keeper,  ///< its own stats segment, kept by a peer: the rank is dead
   peers    ///< the paths of this host's ranks to it
 };
 std::string_view name(SeenBy seen) noexcept;
@@ -36,7 +36,7 @@ struct EdgeStatus {
 };
 
 struct WaitStatus {
-  board::Operation operation = board::Operation::none;
+  stats::Operation operation = stats::Operation::none;
   int peer = -1;
   std::string slot;
   std::uint64_t sequence = 0;
@@ -81,8 +81,8 @@ struct RankStatus {
   int pid = 0;
   std::array<Progress, kRoles> progress{};  ///< by Role
   std::vector<EdgeStatus> edges;
-  std::vector<WaitStatus> waits;  ///< the longest first
-  std::uint64_t turned_away = 0;  ///< connections of strangers
+  std::vector<WaitStatus> waits;           ///< the longest first
+  std::uint64_t rejected_connections = 0;  ///< connections of unauthenticated clients
   std::vector<TableStatus> tables;
 };
 

@@ -20,14 +20,14 @@ std::uint64_t sum(const RankStatus& rank, std::uint64_t Progress::*count) {
 /// "rank 2: tensor 17 of "gradients", 3.2 s".
 std::string wait_text(const WaitStatus& wait) {
   std::string text = wait.peer < 0 ? "" : fmt::format("rank {}: ", wait.peer);
-  text += board::name(wait.operation);
+  text += stats::name(wait.operation);
   if (!wait.slot.empty()) text += fmt::format(" \"{}\"", wait.slot);
   if (wait.sequence != 0) text += fmt::format(" #{}", wait.sequence);
   return text + fmt::format(", {:.1f} s", wait.seconds);
 }
 
 std::string what_it_does(const RankStatus& rank) {
-  if (rank.seen == SeenBy::keeper) return "killed; a peer keeps its board";
+  if (rank.seen == SeenBy::keeper) return "killed; a peer keeps its stats segment";
   if (!rank.condition.empty()) return rank.condition;
   return rank.waits.empty() ? "" : wait_text(rank.waits.front());
 }
@@ -52,12 +52,12 @@ std::string late_text(const JobStatus& job) {
   return text;
 }
 
-std::string strangers_text(const JobStatus& job) {
+std::string rejected_text(const JobStatus& job) {
   std::string text;
   for (const RankStatus& rank : job.ranks)
-    if (rank.turned_away > 0)
-      text += fmt::format("turned away: {} {} by rank {}\n", rank.turned_away,
-                          rank.turned_away == 1 ? "connection" : "connections", rank.rank);
+    if (rank.rejected_connections > 0)
+      text += fmt::format("rejected: {} {} by rank {}\n", rank.rejected_connections,
+                          rank.rejected_connections == 1 ? "connection" : "connections", rank.rank);
   return text;
 }
 
@@ -128,7 +128,7 @@ nlohmann::ordered_json rank_json(const RankStatus& rank) {
                      {"completed", edge.progress.completed}});
   auto waits = nlohmann::ordered_json::array();
   for (const WaitStatus& wait : rank.waits)
-    waits.push_back({{"operation", board::name(wait.operation)},
+    waits.push_back({{"operation", stats::name(wait.operation)},
                      {"peer", wait.peer},
                      {"slot", wait.slot},
                      {"sequence", wait.sequence},
@@ -141,7 +141,7 @@ nlohmann::ordered_json rank_json(const RankStatus& rank) {
           {"condition", rank.condition},
           {"host", rank.host},
           {"pid", rank.pid},
-          {"turned_away", rank.turned_away},
+          {"rejected_connections", rank.rejected_connections},
           {"started", progress_json(rank.progress, &Progress::started)},
           {"completed", progress_json(rank.progress, &Progress::completed)},
           {"waits", std::move(waits)},
@@ -152,11 +152,11 @@ nlohmann::ordered_json rank_json(const RankStatus& rank) {
 }  // namespace
 
 std::string status_text(const JobStatus& job, const JobStatus* before, double seconds) {
-  const auto boards = std::ranges::count_if(
+  const auto stats_segments = std::ranges::count_if(
       job.ranks, [](const RankStatus& rank) { return rank.seen != SeenBy::peers; });
   const std::string user = job.user == ::geteuid() ? "" : fmt::format(" of user {}", job.user);
   std::string text = fmt::format("job {}{}: {} ranks on {}; {} of them seen here\n", job.id, user,
-                                 job.size, hosts_text(job), boards);
+                                 job.size, hosts_text(job), stats_segments);
   text +=
       fmt::format("{:>5} {:<8} {:<14} {:>8} {:>12} {:>12} {:>10}  {}\n", "rank", "state", "host",
                   "pid", "started", "completed", before == nullptr ? "" : "per s", "waits for");
@@ -180,7 +180,7 @@ std::string status_text(const JobStatus& job, const JobStatus* before, double se
                         rank.seen == SeenBy::peers ? "(another host: as its peers here know it)"
                                                    : what_it_does(rank));
   }
-  return text + late_text(job) + tables_text(job) + strangers_text(job);
+  return text + late_text(job) + tables_text(job) + rejected_text(job);
 }
 
 nlohmann::ordered_json status_json(const JobStatus& job) {

@@ -1,4 +1,4 @@
-// weft-status: what the jobs on this host are doing, read from the boards of their ranks.
+// weft-status: what the jobs on this host are doing, read from the stats segments of their ranks.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -9,7 +9,7 @@
 #include <optional>
 #include <thread>
 
-#include "base/board/recording.hpp"
+#include "base/stats/recording.hpp"
 #include "runtime/tool/status/print_status.hpp"
 #include "weft/error.hpp"
 
@@ -44,7 +44,7 @@ int record(const Wanted& wanted) {
   }
   for (const FoundJob* job : jobs)
     for (const FoundRank& rank : job->ranks)
-      fmt::print("{}\n", board::write_recording(rank.board, wanted.folder,
+      fmt::print("{}\n", stats::write_recording(rank.stats, wanted.folder,
                                                 {.why = "weft-status --record"}));
   return 0;
 }

@@ -10,7 +10,7 @@ namespace weft::tool {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using board::RecordedEvent;
+using stats::RecordedEvent;
 
 constexpr std::uint64_t kShortest = 1000;  ///< ns: shorter ones could not be seen
 
@@ -73,16 +73,16 @@ class Writer {
   }
 
   void put_event(const LoadedRecording& recording, const RecordedEvent& event) {
-    std::string label(board::name(event.event));
-    if (event.operation != board::Operation::none)
-      label = fmt::format("{} {}", label, board::name(event.operation));
+    std::string label(stats::name(event.event));
+    if (event.operation != stats::Operation::none)
+      label = fmt::format("{} {}", label, stats::name(event.operation));
     if (event.peer >= 0) label += fmt::format(" rank {}", event.peer);
     Json args = {{"value", event.value}};
     if (event.peer >= 0) args["peer"] = event.peer;
     if (event.bytes != 0) args["bytes"] = event.bytes;
     if (event.code != Code::ok) args["code"] = weft::name(event.code);
     Json item = {{"name", label},
-                 {"cat", board::name(event.event)},
+                 {"cat", stats::name(event.event)},
                  {"ph", "X"},
                  {"pid", recording.rank},
                  {"tid", track(recording, event)},

@@ -15,17 +15,17 @@
 namespace weft::tool {
 namespace {
 
-using board::Event;
-using board::RecordedEvent;
+using stats::Event;
+using stats::RecordedEvent;
 
 /// A transfer's name, the same at both ends: owner of the slot, other end, slot, number.
 using Transfer = std::tuple<int, int, std::string, std::uint64_t>;
 /// An event: its recording, and its place in the ring.
 using Place = std::pair<std::size_t, std::size_t>;
 
-std::map<std::uint64_t, SlotEnd> slots_of(const board::BoardView& board) {
+std::map<std::uint64_t, SlotEnd> slots_of(const stats::StatsView& stats) {
   std::map<std::uint64_t, SlotEnd> slots;
-  for (const board::ShownEdge& edge : board.all_edges())
+  for (const stats::ShownEdge& edge : stats.all_edges())
     slots[edge.slot] = {plain(edge.report.slot), edge.report.role, edge.report.peer};
   return slots;
 }
@@ -35,8 +35,8 @@ std::int64_t moment(std::uint64_t ns) {
   return static_cast<std::int64_t>(std::min(ns, std::uint64_t{1} << 60U));
 }
 
-board::Recording ring_of(const board::BoardView& board) {
-  board::Recording ring = board.recorder().all();
+stats::Recording ring_of(const stats::StatsView& stats) {
+  stats::Recording ring = stats.recorder().all();
   for (RecordedEvent& event : ring.events) {
     event.started_ns = static_cast<std::uint64_t>(moment(event.started_ns));
     event.ended_ns = static_cast<std::uint64_t>(moment(event.ended_ns));
@@ -81,8 +81,8 @@ LoadedRecording load_recording(const std::string& path) {
                             .message = std::strerror(errno),
                             .hint = "name files that end in .weft-recording"});
   try {
-    const auto board = board::BoardView::copy_of(file);
-    const board::Identity& identity = board.identity();
+    const auto stats = stats::StatsView::copy_of(file);
+    const stats::SegmentIdentity& identity = stats.identity();
     return {.path = path,
             .job = plain(identity.job.data()),
             .rank = identity.rank,
@@ -90,12 +90,12 @@ LoadedRecording load_recording(const std::string& path) {
             .pid = identity.pid,
             .host = plain(identity.host.data()),
             .boot = plain(identity.boot.data()),
-            .why = plain(board.recorded().why.data()),
-            .by_rank = board.recorded().by_rank,
+            .why = plain(stats.recorded().why.data()),
+            .by_rank = stats.recorded().by_rank,
             .wall_offset_ns = moment(identity.start_monotonic_ns) - moment(identity.start_unix_ns),
-            .ring = ring_of(board),
-            .slots = slots_of(board),
-            .waits = board.waits()};
+            .ring = ring_of(stats),
+            .slots = slots_of(stats),
+            .waits = stats.waits()};
   } catch (const Error& error) {
     ErrorDetail detail = error.detail();
     detail.operation = path;
@@ -146,9 +146,10 @@ std::vector<Crossing> find_crossings(std::span<const LoadedRecording> recordings
   };
   const auto asked = places<Attach>(recordings, Event::attach_asked, at_asker);
   const auto granted = places<Attach>(recordings, Event::attach_granted, at_asker);
-  for (const auto& [key, seat] : places<Attach>(recordings, Event::seated, at_owner)) {
-    if (const auto from = asked.find(key); from != asked.end()) cross(from->second, seat);
-    if (const auto to = granted.find(key); to != granted.end()) cross(seat, to->second);
+  for (const auto& [key, attachment] :
+       places<Attach>(recordings, Event::attachment_made, at_owner)) {
+    if (const auto from = asked.find(key); from != asked.end()) cross(from->second, attachment);
+    if (const auto to = granted.find(key); to != granted.end()) cross(attachment, to->second);
   }
   return crossings;
 }

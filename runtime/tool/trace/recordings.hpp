@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "base/board/board_view.hpp"
+#include "base/stats/stats_view.hpp"
 #include "runtime/tool/trace/clocks.hpp"
 
 namespace weft::tool {
@@ -30,9 +30,9 @@ struct LoadedRecording {
   std::string why;
   int by_rank = -1;
   std::int64_t wall_offset_ns = 0;  ///< CLOCK_MONOTONIC - CLOCK_REALTIME
-  board::Recording ring;
+  stats::Recording ring;
   std::map<std::uint64_t, SlotEnd> slots;
-  std::vector<board::ShownWait> waits;
+  std::vector<stats::ShownWait> waits;
 
   std::string slot_name(std::uint64_t slot) const;
 };

@@ -89,12 +89,12 @@ void show(const std::string& path, std::size_t most) {
   const auto& events = r.ring.events;
   const std::uint64_t last = events.empty() ? 0 : events.back().ended_ns;
   for (std::size_t i = events.size() - std::min(most, events.size()); i < events.size(); ++i) {
-    const board::RecordedEvent& event = events[i];
+    const stats::RecordedEvent& event = events[i];
     // Before the last one: what came last is what counts.
     fmt::print("{:>14.6f} s  {:<16}",
                (static_cast<double>(event.ended_ns) - static_cast<double>(last)) / 1e9,
-               board::name(event.event));
-    if (event.operation != board::Operation::none) fmt::print(" {}", board::name(event.operation));
+               stats::name(event.event));
+    if (event.operation != stats::Operation::none) fmt::print(" {}", stats::name(event.operation));
     if (event.peer >= 0) fmt::print(" rank {}", event.peer);
     if (const std::string slot = r.slot_name(event.slot); !slot.empty())
       fmt::print(" \"{}\"", slot);
@@ -105,8 +105,8 @@ void show(const std::string& path, std::size_t most) {
     if (event.code != Code::ok) fmt::print(" {}", weft::name(event.code));
     fmt::print("\n");
   }
-  for (const board::ShownWait& wait : r.waits)
-    fmt::print("waiting: {} rank {} \"{}\" #{}\n", board::name(wait.about.operation),
+  for (const stats::ShownWait& wait : r.waits)
+    fmt::print("waiting: {} rank {} \"{}\" #{}\n", stats::name(wait.about.operation),
                wait.about.peer, r.slot_name(wait.about.slot), wait.about.sequence);
 }
 
@@ -126,7 +126,7 @@ int main(int argc, char** argv) {
   merge->add_option("FILES", files, "Recordings of one job, one of each rank")->required();
   merge->add_option("-o,--output", output, "The trace (default: trace.json; -: standard output)");
   auto* const show = app.add_subcommand("show", "One rank's events as text");
-  show->add_option("FILE", file, "A recording, or a board in a file")->required();
+  show->add_option("FILE", file, "A recording, or a stats segment in a file")->required();
   show->add_option("--last", most, "Only so many events (default: all)");
   app.footer(
       "Recordings are made with WEFT_RECORD_DIR, or by weft-status --record. Transfers are in "

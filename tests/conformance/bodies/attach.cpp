@@ -102,7 +102,7 @@ void takes_back_an_attach_that_is_given_up(World& world) {
   meeting.wait();
 }
 
-/// Given up while it may just be granted: the seat must be free for the next attempt.
+/// Given up while it may just be granted: the attachment must be free for the next attempt.
 void survives_attaches_given_up_at_any_moment(World& world) {
   const Check check(world);
   Meeting meeting(world);

@@ -37,7 +37,8 @@ TransferCounters paths(const World& world) {
 
 /// Work requests of a put: one, unless WEFT_IB_MAX_MESSAGE cuts it.
 std::uint64_t requests_of(std::uint64_t bytes) {
-  const std::uint64_t most = Config::read().size(Knob::ib_max_message).value_or(~std::uint64_t{0});
+  const std::uint64_t most =
+      Config::read().size(Setting::ib_max_message).value_or(~std::uint64_t{0});
   return (bytes - 1) / most + 1;
 }
 

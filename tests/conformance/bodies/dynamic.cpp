@@ -98,7 +98,7 @@ void packs_what_an_owner_cannot_read(World& world) {
   check.holds(check.ok(edge.slot.wait(), "wait").tensor(), pattern_of(previous_of(world), 3, 1),
               "memory of the user's own");
   check.ok(request.wait(), "put");
-  // What a full queue turned away is packed again.
+  // What a full queue rejected is packed again.
   const auto copied = [&] { return edge_counters(world, "packed", Role::puts).bytes_copied; };
   check(copied() >= 160, "bytes that were copied were not counted");
   const auto wide = world.allocate(spec.dtype, {3, 5});

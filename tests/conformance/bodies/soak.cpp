@@ -60,7 +60,7 @@ class Traffic {
   }
   /// After the last send: tells the owner what was put, once all of it is done.
   void finish(Random& random) {
-    if (!pending_.empty() || told_) return take_back(random);
+    if (!pending_.empty() || announced_) return take_back(random);
     const auto mine = edge_counters(world_, remote_.spec().name, Role::puts);
     check_.equal(mine.bytes_copied, 0U, "bytes copied");
     check_.equal(mine.transfers, put_, "transfers of the writer");
@@ -68,7 +68,7 @@ class Traffic {
     totals.as<std::int64_t>()[0] = static_cast<std::int64_t>(mine.transfers);
     totals.as<std::int64_t>()[1] = static_cast<std::int64_t>(mine.bytes_moved);
     check_.ok(totals_out_.put(totals).wait(), "totals");
-    told_ = true;
+    announced_ = true;
   }
   /// Whether all that was put either way has arrived; then both ends have counted alike.
   bool finished() {
@@ -77,7 +77,7 @@ class Traffic {
       expected_ = totals.as<std::int64_t>()[0];
       expected_bytes_ = static_cast<std::uint64_t>(totals.as<std::int64_t>()[1]);
     }
-    if (!told_ || expected_ < 0 || got_ < static_cast<std::uint64_t>(expected_)) return false;
+    if (!announced_ || expected_ < 0 || got_ < static_cast<std::uint64_t>(expected_)) return false;
     const auto here = edge_counters(world_, slot_.spec().name, Role::receives);
     check_.equal(here.transfers, static_cast<std::uint64_t>(expected_), "transfers at both ends");
     check_.equal(here.bytes_moved, expected_bytes_, "bytes moved at both ends");
@@ -114,7 +114,7 @@ class Traffic {
   std::deque<Request> pending_;
   std::uint64_t put_ = 0;
   std::uint64_t got_ = 0;
-  bool told_ = false;
+  bool announced_ = false;
   std::int64_t expected_ = -1;
   std::uint64_t expected_bytes_ = 0;
 };

@@ -26,7 +26,7 @@ constexpr milliseconds kResent{500};
 
 Side side_of(World& world, const Places& places, std::uint32_t number) {
   return {world, std::to_string(1000 + number), places.folder / "token",
-          "127.0.0.1:" + std::to_string(places.guests)};
+          "127.0.0.1:" + std::to_string(places.subscribers)};
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ const char* name_of(Mode mode);
 struct Places {
   std::filesystem::path folder;
   int port = 0;
-  int guests = 0;
+  int subscribers = 0;
 };
 
 World join(int rank, const Places& places);

@@ -58,9 +58,9 @@ int main() {
     std::vector<int> all(static_cast<std::size_t>(world.size()));
     std::iota(all.begin(), all.end(), 0);
     for (const int rank : all) {
-      const Status fate = world.alive(std::span(&rank, 1));
+      const Status peer_status = world.alive(std::span(&rank, 1));
       // The ring ends at one after the other.
-      checks.expect(fate.ok() || fate.code() == Code::peer_left, fate.text());
+      checks.expect(peer_status.ok() || peer_status.code() == Code::peer_left, peer_status.text());
     }
     if (rounds > 0 && checks.passed())
       std::printf("rank %d held after %ld rounds\n", world.rank(), static_cast<long>(rounds));

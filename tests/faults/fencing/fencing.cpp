@@ -23,9 +23,9 @@ const volatile std::byte& byte_at(const Tensor& tensor, std::size_t at) {
   return *(tensor.data() + at);
 }
 
-std::uint64_t limbo(const World& world) {
+std::uint64_t quarantine(const World& world) {
   for (const auto& arena : world.report().arenas)
-    if (arena.sort == "data") return arena.limbo_bytes;
+    if (arena.sort == "data") return arena.quarantined_bytes;
   return 0;
 }
 
@@ -79,7 +79,7 @@ void own(World& world, Checks& checks) {
   kill(writer, SIGCONT);
   std::this_thread::sleep_for(milliseconds(300));
   checks.expect(tests::holds(again, 7), "the stopped writer wrote into the new tensor");
-  checks.expect(limbo(world) == 0, "limbo is not empty");
+  checks.expect(quarantine(world) == 0, "quarantine is not empty");
 }
 
 }  // namespace

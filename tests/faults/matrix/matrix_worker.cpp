@@ -20,7 +20,7 @@
 #include <thread>
 #include <utility>
 
-#include "base/board/board_view.hpp"
+#include "base/stats/stats_view.hpp"
 #include "base/stop_point.hpp"
 #include "tests/faults/matrix/operations.hpp"
 
@@ -105,23 +105,23 @@ void fall_inside(const char*, std::size_t piece) noexcept {
   if (piece == 1 && !fell.exchange(true)) fall(*inside_cell);
 }
 
-/// Whether the descriptor is the rank's board, on which its recorder is.
-std::optional<board::BoardView> own_board(const std::filesystem::path& descriptor, int rank) {
+/// Whether the descriptor is the rank's stats segment, on which its recorder is.
+std::optional<stats::StatsView> own_stats(const std::filesystem::path& descriptor, int rank) {
   std::error_code none;
   if (!std::filesystem::read_symlink(descriptor, none).string().starts_with("/memfd:weft-status"))
     return std::nullopt;
-  auto view = board::BoardView::open(os::Fd(::open(descriptor.c_str(), O_RDONLY | O_CLOEXEC)));
+  auto view = stats::StatsView::open(os::Fd(::open(descriptor.c_str(), O_RDONLY | O_CLOEXEC)));
   return view.identity().rank == rank ? std::optional(std::move(view)) : std::nullopt;
 }
 
 /// Says when this rank's recorder says that it took the other one for gone.
 void say_when_seen(int rank, int other) {
   for (const auto& descriptor : std::filesystem::directory_iterator("/proc/self/fd")) {
-    const auto view = own_board(descriptor.path(), rank);
+    const auto view = own_stats(descriptor.path(), rank);
     if (!view) continue;
-    for (const board::RecordedEvent& event : view->recorder().all().events)
+    for (const stats::RecordedEvent& event : view->recorder().all().events)
       if (event.peer == other &&
-          (event.event == board::Event::peer_failed || event.event == board::Event::peer_left))
+          (event.event == stats::Event::peer_failed || event.event == stats::Event::peer_left))
         return say(rank, "seen " + std::to_string(static_cast<double>(event.ended_ns) / 1e9));
   }
 }

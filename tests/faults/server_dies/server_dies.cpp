@@ -1,5 +1,5 @@
 // Two workers train a table of three servers, each shard on two of them. Worker 0 kills a server
-// when it is at some step, and another once the first one's shards have two holders again. Each
+// when it is at some step, and another once the first one's shards have two replicas again. Each
 // worker prints what it has in the end; pushes are the same in every run.
 //   server_dies bsp|ssp|async [STEP MICROSECONDS SERVER]...
 #include <unistd.h>
@@ -50,7 +50,7 @@ class Killer {
     if (next_ == kills_.size()) return;
     if (next_ > 0 && world_.alive(std::span(&kills_[next_ - 1].rank, 1)).ok()) return;
     const Kill& kill = kills_[next_];
-    // What two steps from then on were acknowledged by, all holders have.
+    // What two steps from then on were acknowledged by, all replicas have.
     if (++steps_ < (next_ > 0 ? 2 + kill.step : kill.step)) return;
     threads_.emplace_back([process = processes_[next_], after = kill.microseconds] {
       std::this_thread::sleep_for(std::chrono::microseconds(after));

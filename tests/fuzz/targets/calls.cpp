@@ -3,10 +3,10 @@
 #include <limits>
 #include <vector>
 
-#include "p2p/message.hpp"
+#include "p2p/transport/control_message.hpp"
 #include "pslib/sparse/request.hpp"
 #include "runtime/collective/choice.hpp"
-#include "runtime/collective/messages.hpp"
+#include "runtime/collective/collective_messages.hpp"
 #include "tests/fuzz/input.hpp"
 
 using weft::fuzz::Input;

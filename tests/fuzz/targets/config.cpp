@@ -28,8 +28,9 @@ void read_environment(std::string_view text) {
   environment.push_back(nullptr);
   try {
     const Config config = Config::read(environment.data());
-    for (const KnobSpec& spec : knob_table())
-      if (config.source(spec.knob) == "default") require(config.text(spec.knob) == spec.fallback);
+    for (const SettingSpec& spec : setting_table())
+      if (config.source(spec.setting) == "default")
+        require(config.text(spec.setting) == spec.fallback);
   } catch (const Error& error) {
     require(error.code() == Code::bad_config && !error.detail().hint.empty());
   }

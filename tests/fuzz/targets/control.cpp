@@ -1,7 +1,7 @@
 // Control messages of slots and of a rendezvous.
 #include "p2p/rendezvous/wire.hpp"
-#include "p2p/shm/messages.hpp"
-#include "p2p/slot/messages.hpp"
+#include "p2p/slot/slot_messages.hpp"
+#include "p2p/transport/shm/shm_messages.hpp"
 #include "tests/fuzz/input.hpp"
 
 using namespace weft;

@@ -1,9 +1,9 @@
-// What members of a group tell each other about who goes on, and holders of a replicated shard
+// What members of a group tell each other about who goes on, and replicas of a replicated shard
 // about what they hold.
 #include <array>
 #include <vector>
 
-#include "pslib/replication/holder_words.hpp"
+#include "pslib/replication/replica_words.hpp"
 #include "runtime/health/agreement_wire.hpp"
 #include "tests/fuzz/input.hpp"
 
@@ -43,14 +43,14 @@ void agree(Input& input) {
 void hold(Input& input) {
   using namespace weft::pslib;
   const std::size_t workers = input.take<std::uint8_t>() % 16;
-  std::vector<std::uint64_t> words(HolderWords::count(workers));
+  std::vector<std::uint64_t> words(ReplicaWords::count(workers));
   for (auto& word : words) word = input.take<std::uint64_t>();
-  const HolderMessage message = HolderWords::load(words);
+  const ReplicaMessage message = ReplicaWords::load(words);
   require(message.record.pushes.size() <= workers);
   for (const RecordedPush& push : message.record.pushes) require(push.worker < workers);
   std::vector<std::uint64_t> again(words.size());
-  HolderWords::store(message, again);
-  require(HolderWords::load(again).record == message.record);
+  ReplicaWords::store(message, again);
+  require(ReplicaWords::load(again).record == message.record);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
-// What a stranger sends before it is believed, at either end.
-#include "p2p/connector/handshake.hpp"
-#include "p2p/trust/token_key.hpp"
+// What an unauthenticated client sends before it is believed, at either end.
+#include "p2p/transport/auth/handshake.hpp"
+#include "p2p/transport/auth/token_key.hpp"
 #include "tests/fuzz/input.hpp"
 
 using namespace weft::p2p;
@@ -14,17 +14,17 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   switch (input.take<std::uint8_t>() % 4) {
     case 0: {  // a caller
       const auto hello = input.take<Hello>();
-      (void)Identity::distrust(hello.greeting());
-      const bool is_trusted = self.distrust(hello).empty();
+      (void)Identity::validate(hello.greeting());
+      const bool is_trusted = self.validate(hello).empty();
       if (!is_trusted && !self.is_of_other_job(hello)) break;
       const Answer answer = self.answer(hello);
-      require(!self.believes(hello, answer, input.take<Proof>()));
-      require(!self.believes(hello, answer, Proof{answer.mac}));
+      require(!self.verify(hello, answer, input.take<Proof>()));
+      require(!self.verify(hello, answer, Proof{answer.mac}));
       break;
     }
     case 1: {  // one that was called
       const auto answer = input.take<Answer>();
-      require(!self.distrust(own, answer).empty());
+      require(!self.validate(own, answer).empty());
       (void)self.is_of_other_job(answer.hello);
       break;
     }
@@ -37,8 +37,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       const auto at = input.take<std::uint8_t>() % sizeof hello;
       auto bytes = std::as_writable_bytes(std::span(&hello, 1));
       bytes[at] ^= input.take<std::byte>();
-      if (!self.distrust(hello).empty()) break;
-      require(!self.believes(hello, self.answer(hello), input.take<Proof>()));
+      if (!self.validate(hello).empty()) break;
+      require(!self.verify(hello, self.answer(hello), input.take<Proof>()));
     }
   }
   return 0;

@@ -1,6 +1,6 @@
 // Heads that lie in memory which another rank may write: of messages in a ring, of dynamic tensors,
 // of what is granted.
-#include "p2p/copy_once.hpp"
+#include "p2p/memory/copy_once.hpp"
 #include "p2p/message/ring.hpp"
 #include "p2p/slot/grant.hpp"
 #include "p2p/slot/slot_line.hpp"

@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "p2p/connector/stream.hpp"
+#include "p2p/transport/wireup/stream.hpp"
 #include "tests/fuzz/input.hpp"
 
 using namespace weft;
@@ -25,7 +25,7 @@ void feed(Input& input) {
                      [](std::span<const std::byte> message) {
                        require(!message.empty() && message.size() <= Stream::kMaxMessage);
                      },
-                 .called = [](BeatCall call) { require(call <= BeatCall::alarm); },
+                 .beat_called = [](BeatCall call) { require(call <= BeatCall::alarm); },
                  .ended =
                      [&](Stream::How, const std::string& why) {
                        require(!has_ended && !why.empty());

@@ -4,8 +4,8 @@
 #include <array>
 #include <vector>
 
-#include "p2p/tcp/incoming.hpp"
-#include "p2p/tcp/wire.hpp"
+#include "p2p/transport/tcp/record_reader.hpp"
+#include "p2p/transport/tcp/wire.hpp"
 #include "tests/fuzz/input.hpp"
 
 using namespace weft;
@@ -47,7 +47,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   require(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data()) == 0);
   const os::Fd peer(ends[0]);
   Pipe pipe{os::Fd(ends[1])};
-  Incoming incoming(pipe);
+  RecordReader incoming(pipe);
   Places places;
   auto rest = input.rest();
   while (!rest.empty()) {
@@ -55,10 +55,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         std::min<std::size_t>(rest.size(), 1 + std::to_integer<std::size_t>(rest[0]) * 8);
     (void)!::send(peer.get(), rest.data(), piece, MSG_NOSIGNAL);
     rest = rest.subspan(piece);
-    auto state = Incoming::State::more;
-    while (state == Incoming::State::more) state = incoming.turn(places, 1000);
-    if (state == Incoming::State::failed) return 0;
-    require(state == Incoming::State::drained);
+    auto state = RecordReader::State::more;
+    while (state == RecordReader::State::more) state = incoming.turn(places, 1000);
+    if (state == RecordReader::State::failed) return 0;
+    require(state == RecordReader::State::drained);
   }
   return 0;
 }

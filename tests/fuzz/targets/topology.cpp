@@ -3,9 +3,9 @@
 #include <string>
 
 #include "tests/fuzz/input.hpp"
-#include "topology/import.hpp"
-#include "topology/json.hpp"
-#include "topology/select.hpp"
+#include "topology/import/import.hpp"
+#include "topology/json/json.hpp"
+#include "topology/select/select.hpp"
 #include "weft/error.hpp"
 
 using namespace weft;

@@ -71,19 +71,19 @@ def rollouts_follow_the_trainer(environment, folder):
     expect(not (folder / "address").exists(), "the address file was left")
 
 
-def strangers_are_refused_and_a_killed_trainer_is_named(environment, folder):
+def unauthenticated_clients_are_refused_and_a_killed_trainer_is_named(environment, folder):
     write_token(folder / "other")
     job = train(environment, "--publish", "1", "--steps", "1000000", "--hidden", "16", "--batch", "2")
     reader = rollout(environment, "--do-not-judge")
-    stranger = rollout({**environment, "WEFT_GUEST_TOKEN_FILE": str(folder / "other")})
-    refused = stranger.communicate(timeout=60)[0]
-    expect(stranger.returncode == 3 and "does not let this process in: it has another token" in refused, f"the stranger: {refused}")
+    unauthenticated client = rollout({**environment, "WEFT_SUBSCRIBE_TOKEN_FILE": str(folder / "other")})
+    refused = unauthenticated client.communicate(timeout=60)[0]
+    expect(unauthenticated client.returncode == 3 and "does not let this process in: it has another token" in refused, f"the unauthenticated client: {refused}")
     reader.stdout.readline()
     for rank in subprocess.check_output(["pgrep", "-P", str(job.pid)], text=True).split():
         os.kill(int(rank), signal.SIGKILL)
     text = reader.communicate(timeout=60)[0]
     said = job.communicate(timeout=60)[0]
-    expect("turned away" in said, "the trainer says nothing of the stranger")
+    expect("rejected" in said, "the trainer says nothing of the unauthenticated client")
     expect(reader.returncode == 3 and "peer_failed" in text, f"after the trainer's death: {text[-400:]}")
 
 
@@ -98,12 +98,12 @@ def main():
         write_token(folder / "token")
         environment = {
             **os.environ,
-            "WEFT_GUEST_ADDR": str(folder / "address"),
-            "WEFT_GUEST_TOKEN_FILE": str(folder / "token"),
+            "WEFT_SUBSCRIBE_ADDR": str(folder / "address"),
+            "WEFT_SUBSCRIBE_TOKEN_FILE": str(folder / "token"),
         }
         began = time.monotonic()
         rollouts_follow_the_trainer(environment, folder)
-        strangers_are_refused_and_a_killed_trainer_is_named(environment, folder)
+        unauthenticated_clients_are_refused_and_a_killed_trainer_is_named(environment, folder)
         print(f"{time.monotonic() - began:.1f} s")
     sys.exit("\n".join("failed: " + failure for failure in failures) or 0)
 

@@ -27,7 +27,7 @@ int main() {
   weft::World world = weft::World::join();
   const int told = weft::docs::kDescriptors + weft::docs::kDescriptorsPerRank * world.size();
   int own = 0;
-  // Peers' boards come after the join.
+  // Peers' stats segments come after the join.
   for (const auto end = weft::Deadline::after(std::chrono::seconds(10)); !end.passed();) {
     own = count_descriptors() - inherited + kOfEveryProcess;
     if (own >= told - kOfTheLauncher) break;

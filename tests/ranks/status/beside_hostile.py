@@ -19,11 +19,11 @@ NOBODY = 65534
 RANKS = 2
 MOST_SECONDS = 1  # it takes some 0.05
 
-# What the hostile user does: copies of the honest rank's board (as whoever has seen one can make them) with another
+# What the hostile user does: copies of the honest rank's stats (as whoever has seen one can make them) with another
 # start, pid, texts; one that is cut off all the time; a FIFO of that name; crafted tables.
 HOSTILE = r"""
 import ctypes, os, sys
-board = bytearray(sys.stdin.buffer.read())
+stats = bytearray(sys.stdin.buffer.read())
 libc = ctypes.CDLL(None)
 def section(i, text):
     at = 32 + 40 * i
@@ -31,11 +31,11 @@ def section(i, text):
 def memfd(name, content):
     fd = libc.memfd_create(name, 0)
     os.write(fd, content)
-    if len(content) == len(board):  # what follows is a hole, as in the honest one
-        os.ftruncate(fd, int.from_bytes(board[16:24], "little"))
+    if len(content) == len(stats):  # what follows is a hole, as in the honest one
+        os.ftruncate(fd, int.from_bytes(stats[16:24], "little"))
     return fd
-identity = section(0, board)
-later = bytearray(board)
+identity = section(0, stats)
+later = bytearray(stats)
 later[identity + 16:identity + 24] = (2**62).to_bytes(8, "little")
 fds = [memfd(b"weft-status", bytes(later))]
 loud = bytearray(later)
@@ -43,12 +43,12 @@ loud[identity + 8:identity + 12] = os.getpid().to_bytes(4, "little")
 loud[identity + 32:identity + 96] = b"\x1b[31mhost\n" + b"x" * 54
 fds.append(memfd(b"weft-status", bytes(loud)))
 fds.append(memfd(b"weft-status", b"weft" * 10))
-hole = memfd(b"weft-status", bytes(board[:400]))
+hole = memfd(b"weft-status", bytes(stats[:400]))
 os.ftruncate(hole, 1 << 42)
 fds.append(memfd(b"weft-table", b"t" * 4096))
 os.mkfifo(sys.argv[1] + "/weft-status-fifo")
 fds.append(os.open(sys.argv[1] + "/weft-status-fifo", os.O_RDWR))
-fds += [memfd(b"weft-status", bytes(board)) for _ in range(200)]
+fds += [memfd(b"weft-status", bytes(stats)) for _ in range(200)]
 cut = memfd(b"weft-status", bytes(later))
 print("ready", flush=True)
 while True:
@@ -71,12 +71,12 @@ def run(name, *arguments):
     return ran.stdout + ran.stderr
 
 
-def board_of(pid):
+def stats_of_rank(pid):
     for path in glob.glob(f"/proc/{pid}/fd/*"):
         if os.readlink(path).startswith("/memfd:weft-status"):
             with open(path, "rb") as file:
                 return file.read(600_000)
-    sys.exit("failed: the rank has no board")
+    sys.exit("failed: the rank has no stats")
 
 
 def joined(job):
@@ -118,13 +118,13 @@ def main():
             hostile = subprocess.Popen(
                 [*command, sys.executable, "-c", HOSTILE, folder], stdin=subprocess.PIPE, stdout=subprocess.PIPE
             )
-            hostile.stdin.write(board_of(pids[0]))
+            hostile.stdin.write(stats_of_rank(pids[0]))
             hostile.stdin.close()
             expect(hostile.stdout.readline() == b"ready\n", "the hostile user did not begin")
             for _ in range(4):
                 check(pids)
-            boards = [path for path in glob.glob(f"/proc/{hostile.pid}/fd/*") if "weft-status" in os.readlink(path)]
-            for path in boards[:6] + boards[-4:]:
+            stats_segments = [path for path in glob.glob(f"/proc/{hostile.pid}/fd/*") if "weft-status" in os.readlink(path)]
+            for path in stats_segments[:6] + stats_segments[-4:]:
                 run("weft-trace", "show", path)
         finally:
             for process in (hostile, job):

@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 
-from board import Board, all_boards_of, boards_of
+from stats import StatsSegmentTest, all_stats_of, stats_of
 from traces import Traces, enter_room
 
 RANKS = 3
@@ -35,8 +35,8 @@ def pids_once_joined(job):
     sys.exit(f"failed: only {len(pids)} of {RANKS} ranks joined")
 
 
-def check_identity(board, rank, pid):
-    identity = board.identity()
+def check_identity(stats, rank, pid):
+    identity = stats.identity()
     expect((identity["rank"], identity["size"]) == (rank, RANKS), f"rank {rank}: {identity}")
     expect(identity["pid"] == pid and identity["uid"] == os.getuid(), f"rank {rank}: {identity}")
     expect(identity["host"] == socket.gethostname(), f"rank {rank}: {identity}")
@@ -44,17 +44,17 @@ def check_identity(board, rank, pid):
     expect(0 <= age < 60, f"rank {rank} started {age} s ago")
 
 
-def edge(board, role):
-    found = [edge for edge in board.edges() if edge["role"] == role]
+def edge(stats, role):
+    found = [edge for edge in stats.edges() if edge["role"] == role]
     expect(len(found) == 1, f"one edge that {role}, not {found}")
     return found[0]
 
 
-def check_counters_move(board, rank):
-    before = {role: edge(board, role) for role in ("puts", "receives")}
+def check_counters_move(stats, rank):
+    before = {role: edge(stats, role) for role in ("puts", "receives")}
     time.sleep(0.3)
     for role, peer in (("puts", (rank + 1) % RANKS), ("receives", (rank - 1) % RANKS)):
-        now = edge(board, role)
+        now = edge(stats, role)
         expect(now["slot"] == "ring" and now["fabric"] == "shm", f"rank {rank}: {now}")
         expect(now["peer"] == peer and now["state"] == "live", f"rank {rank}: {now}")
         moved = now["transfers"] - before[role]["transfers"]
@@ -62,10 +62,10 @@ def check_counters_move(board, rank):
         expect(now["bytes_copied"] == 0, f"rank {rank}: {now}")
 
 
-def check_records(board, rank):
-    records = board.records()
+def check_records(stats, rank):
+    records = stats.records()
     events = [event for _, event, *_ in records]
-    for event in ("joined", "connected", "exposed", "attach_asked", "attach_granted", "seated"):
+    for event in ("joined", "connected", "exposed", "attach_asked", "attach_granted", "attachment_made"):
         expect(event in events, f"rank {rank} has not recorded {event}: {events}")
     expect("put" not in events, f"rank {rank} records its data path unasked")
     granted = [peer for _, event, peer, *_ in records if event == "attach_granted"]
@@ -74,8 +74,8 @@ def check_records(board, rank):
 
 def check_kept(pids):
     for rank, pid in pids.items():
-        kept = {board.identity()["rank"] for board in map(Board, all_boards_of(pid))}
-        expect(kept == set(pids), f"rank {rank} keeps the boards of {kept}")
+        kept = {stats.identity()["rank"] for stats in map(StatsSegmentTest, all_stats_of(pid))}
+        expect(kept == set(pids), f"rank {rank} keeps the stats_segments of {kept}")
 
 
 def main():
@@ -93,17 +93,17 @@ def main():
         pids = pids_once_joined(job)
         traces.look_at(list(pids.values()))
         for rank, pid in pids.items():
-            found = boards_of(pid)
-            expect(len(found) == 1, f"rank {rank} has boards {found}")
-            board = Board(found[0])
-            check_identity(board, rank, pid)
+            found = stats_of(pid)
+            expect(len(found) == 1, f"rank {rank} has stats_segments {found}")
+            stats = StatsSegmentTest(found[0])
+            check_identity(stats, rank, pid)
             expect(
-                board.paths() == {r: ("connected", pids[r], "shm") for r in pids},
-                f"rank {rank}: {board.paths()}",
+                stats.paths() == {r: ("connected", pids[r], "shm") for r in pids},
+                f"rank {rank}: {stats.paths()}",
             )
-            check_counters_move(board, rank)
-            check_records(board, rank)
-            board.close()
+            check_counters_move(stats, rank)
+            check_records(stats, rank)
+            stats.close()
         check_kept(pids)
         os.kill(pids[1], signal.SIGKILL)
         job.wait(timeout=20)

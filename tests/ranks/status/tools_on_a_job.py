@@ -1,5 +1,5 @@
 """weft-status, weft-trace and weft-chaos on a running job: who is late is named, recordings become a
-trace, mishaps repeat by their seed and spare everybody else.
+trace, faults repeat by their seed and spare everybody else.
 
 Usage: tools_on_a_job.py BIN-FOLDER PROGRAM MPIRUN [FLAG ...]
 """
@@ -145,7 +145,7 @@ def check_bad_use(tmp):
     with open(not_one, "w") as file:
         file.write("x" * 9000)
     error = tool("weft-trace", "show", not_one, status=2)
-    expect("no status board" in error and error.count("\n") == 1, error)
+    expect("no stats segment" in error and error.count("\n") == 1, error)
     tool("weft-trace", "merge", os.path.join(tmp, "missing"), status=2)
     error = tool("weft-chaos", "--cut", "--", "true", status=2)
     expect("--cut-command" in error and error.count("\n") == 1, error)
@@ -193,7 +193,7 @@ def main():
                 job.kill()
         check_bad_use(tmp)
         check_chaos(mpirun, program, tmp)
-    print("laggards, recordings, traces and mishaps are as they should be")
+    print("laggards, recordings, traces and faults are as they should be")
 
 
 main()

@@ -111,12 +111,12 @@ def another_token_is_refused_at_once(token, other):
     keeper = start(token, port, 0, 2, WEFT_INIT_TIMEOUT="4s")
     began = time.monotonic()
     (text,) = outputs(start(other, port, 1, 2))
-    expect("another job, by the secret" in text, "the stranger is not told why")
-    expect(time.monotonic() - began < 3, "the stranger is told too late")
+    expect("another job, by the secret" in text, "the unauthenticated client is not told why")
+    expect(time.monotonic() - began < 3, "the unauthenticated client is told too late")
     # The right one is let in still.
     texts = outputs(keeper, right := start(token, port, 1, 2))
     expect(right.returncode == 0 and keeper.returncode == 0, "the job did not begin after it")
-    expect("turned away" in texts[0], "rank 0 says nothing of it")
+    expect("rejected" in texts[0], "rank 0 says nothing of it")
 
 
 def the_network_does_not_see_the_secret(token):

@@ -18,10 +18,10 @@ using detail::Choices;
 using detail::Choosing;
 using detail::Costs;
 using detail::Hosts;
-using detail::make_program;
-using detail::Move;
-using detail::Program;
-using detail::ProgramTask;
+using detail::make_schedule;
+using detail::Schedule;
+using detail::ScheduleTask;
+using detail::Step;
 
 /// A rank each.
 Hosts hosts_of(int ranks) {
@@ -38,10 +38,10 @@ struct Traffic {
   std::int64_t taken_elements = 0;
 };
 
-Traffic traffic_of(const Program& program) {
+Traffic traffic_of(const Schedule& schedule) {
   Traffic traffic;
-  for (const Move& move : program.moves()) {
-    if (move.what == Move::What::send) {
+  for (const Step& move : schedule.moves()) {
+    if (move.what == Step::What::send) {
       ++traffic.sends;
       traffic.sent_elements += move.region.count;
     } else if (move.comes()) {
@@ -54,8 +54,8 @@ Traffic traffic_of(const Program& program) {
 
 std::int64_t log_of(int ranks) { return std::bit_width(static_cast<unsigned>(ranks) - 1); }
 
-ProgramTask task_of(CollectiveKind kind, std::int64_t count, int ranks) {
-  ProgramTask task{.kind = kind, .count = count, .any_order = true};
+ScheduleTask task_of(CollectiveKind kind, std::int64_t count, int ranks) {
+  ScheduleTask task{.kind = kind, .count = count, .any_order = true};
   for (int r = 0; r <= ranks; ++r) task.offsets.push_back(count * r / ranks);
   return task;
 }
@@ -67,7 +67,7 @@ TEST(Cost, OfARingIsTwiceTheOthersPartsInAsManyMessages) {
         const std::int64_t part = (count + ranks - 1) / ranks;
         const auto of = [&](CollectiveKind kind) {
           return traffic_of(
-              *make_program(Algorithm::ring, task_of(kind, count, ranks), hosts_of(ranks), r));
+              *make_schedule(Algorithm::ring, task_of(kind, count, ranks), hosts_of(ranks), r));
         };
         SCOPED_TRACE(testing::Message() << ranks << " ranks, " << count << " elements");
         const Traffic all = of(CollectiveKind::all_reduce);
@@ -89,7 +89,7 @@ TEST(Cost, OfDoublingIsALogarithmOfRounds) {
     for (int r = 0; r < ranks; ++r) {
       SCOPED_TRACE(testing::Message() << ranks << " ranks");
       const auto of = [&](CollectiveKind kind) {
-        return make_program(Algorithm::doubling, task_of(kind, 10, ranks), hosts_of(ranks), r);
+        return make_schedule(Algorithm::doubling, task_of(kind, 10, ranks), hosts_of(ranks), r);
       };
       const auto all = of(CollectiveKind::all_reduce);
       ASSERT_LE(traffic_of(*all).takes, log_of(ranks));
@@ -106,9 +106,9 @@ TEST(Cost, OfDoublingIsALogarithmOfRounds) {
 TEST(Cost, OfHalvingIsThatOfARingInALogarithmOfMessages) {
   for (const int ranks : {2, 4, 8})
     for (int r = 0; r < ranks; ++r) {
-      const auto program = make_program(
+      const auto schedule = make_schedule(
           Algorithm::halving, task_of(CollectiveKind::all_reduce, 1000, ranks), hosts_of(ranks), r);
-      const Traffic traffic = traffic_of(*program);
+      const Traffic traffic = traffic_of(*schedule);
       ASSERT_LE(traffic.sends, 2 * log_of(ranks));
       // Halves are cut between cache lines.
       ASSERT_LE(traffic.sent_elements, 2 * (1000 - 1000 / ranks) + 2 * 64 * log_of(ranks));
@@ -203,7 +203,7 @@ TEST_P(CostOfRanks, IsNoMoreByAPlanThanWithoutAndGrowsWithWhatIsAskedFor) {
           all[i] += again;
         }
       },
-      settings().with(Knob::fabric, "tcp"));
+      settings().with(Setting::fabric, "tcp"));
   const Posted& barriers = all[0];
   const Posted& words = all[1];
   const Posted& large = all[2];

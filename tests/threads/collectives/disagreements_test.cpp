@@ -165,7 +165,7 @@ TEST_P(Disagreements, EndOnEveryRankWithBothSidesInTheText) {
                   << cell << ": " << status.text();
             }
       },
-      settings().with(Knob::fabric, GetParam().fabric));
+      settings().with(Setting::fabric, GetParam().fabric));
 }
 
 /// Within a host nobody is through even the call itself.
@@ -215,7 +215,7 @@ TEST_P(Disagreements, AboutTheGroupEndOpeningItAndNameBothGroups) {
         EXPECT_TRUE(own < theirs && theirs != std::string::npos) << detail.message;
         meeting.wait();
       },
-      settings().with(Knob::fabric, GetParam().fabric));
+      settings().with(Setting::fabric, GetParam().fabric));
 }
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)

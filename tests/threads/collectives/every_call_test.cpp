@@ -187,11 +187,11 @@ class EveryCall : public testing::TestWithParam<Layout> {};
 
 Config settings_of(const Layout& layout) {
   return settings()
-      .with(Knob::numa, layout.nodes)
-      .with(Knob::coll, layout.nodes == std::string("off")
-                            ? ""
-                            : "all_reduce=two_level,reduce=two_level,reduce_scatter=two_level,"
-                              "broadcast=two_level,all_gather=two_level");
+      .with(Setting::numa, layout.nodes)
+      .with(Setting::coll, layout.nodes == std::string("off")
+                               ? ""
+                               : "all_reduce=two_level,reduce=two_level,reduce_scatter=two_level,"
+                                 "broadcast=two_level,all_gather=two_level");
 }
 
 // Which ranks race with each other, and which memory is touched, has little to do with the type,
@@ -242,7 +242,7 @@ class Surprises : public testing::TestWithParam<const char*> {
               body(world, group, count, algorithm);
           ASSERT_TRUE(group.run(barrier()).ok());
         },
-        settings().with(Knob::fabric, GetParam()));
+        settings().with(Setting::fabric, GetParam()));
   }
   static void all_reduce_by(Collectives& group, const Tensor& tensor, Reduction reduction,
                             Algorithm algorithm) {

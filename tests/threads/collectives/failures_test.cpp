@@ -63,7 +63,7 @@ TEST(CollectiveFailure, ARankThatLeavesAfterItsPartIsMissedByNobody) {
   const std::vector<std::function<Call(const Tensor&, const Tensor&, const Tensor&)>> calls{
       [](const Tensor& few, const Tensor& out, const Tensor&) {
         Call call = reduce(few, out, Reduction::sum, 0);
-        call.algorithm = Algorithm::whole;
+        call.algorithm = Algorithm::allgather_then_reduce;
         return call;
       },
       [](const Tensor& few, const Tensor& out, const Tensor&) { return gather(few, out, 0); },
@@ -102,7 +102,7 @@ TEST(CollectiveFailure, ARankThatLeavesAfterItsPartIsMissedByNobody) {
           EXPECT_TRUE(which != 2 || read(many) == pattern(0, kMany));
           if (world.rank() == 1) (void)world.leave();
         },
-        settings().with(Knob::fabric, "tcp"));
+        settings().with(Setting::fabric, "tcp"));
   }
 }
 

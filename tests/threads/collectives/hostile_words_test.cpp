@@ -11,7 +11,7 @@
 
 #include "runtime/collective/collective_table.hpp"
 #include "runtime/collective/group_area.hpp"
-#include "runtime/world_state.hpp"
+#include "runtime/world/world_state.hpp"
 #include "tests/threads/collectives/values.hpp"
 #include "tests/threads/slots/ranks.hpp"
 

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "runtime/bootstrap/in_process.hpp"
+#include "runtime/world/in_process.hpp"
 #include "tests/threads/collectives/values.hpp"
 #include "tests/threads/slots/ranks.hpp"
 
@@ -94,7 +94,7 @@ std::vector<float> summed(const char* nodes, Algorithm algorithm, DType dtype) {
         else
           kernels::widen(sum.data(), tensor.data(), dtype, sum.size());
       },
-      settings().with(Knob::numa, nodes));
+      settings().with(Setting::numa, nodes));
   return sum;
 }
 
@@ -127,7 +127,7 @@ TEST(NumaNodes, DontHideWhoHasLeft) {
         }
         (void)world.leave();
       },
-      settings().with(Knob::numa, "0,0,1,1"));
+      settings().with(Setting::numa, "0,0,1,1"));
 }
 
 }  // namespace

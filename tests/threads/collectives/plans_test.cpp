@@ -10,7 +10,7 @@
 #include <iostream>
 #include <random>
 
-#include "p2p/slot/messages.hpp"
+#include "p2p/slot/slot_messages.hpp"
 #include "tests/seeds.hpp"
 #include "tests/threads/collectives/values.hpp"
 #include "tests/threads/slots/ranks.hpp"
@@ -103,7 +103,7 @@ TEST(Plan, IsRunAgainBetweenHostsWithoutMessageRegistrationOrMemory) {
         }
         meeting.wait();
       },
-      settings().with(Knob::fabric, "tcp"));
+      settings().with(Setting::fabric, "tcp"));
 }
 
 TEST(Plan, GoesByRoundsHoweverMuchTwoRanksSendEachOther) {
@@ -128,7 +128,7 @@ TEST(Plan, GoesByRoundsHoweverMuchTwoRanksSendEachOther) {
         ASSERT_TRUE(group.run(call).ok());
         ASSERT_EQ(call.out.as<std::int32_t>().back(), 3);
       },
-      settings().with(Knob::fabric, "tcp"));
+      settings().with(Setting::fabric, "tcp"));
 }
 
 TEST(Plan, SeveralAreUnderWayAndEndInTheirOrder) {
@@ -265,7 +265,7 @@ class RoundTheRing {
 /// One that can serve the call between hosts, or none.
 Algorithm some_algorithm(unsigned kind, unsigned draw) {
   constexpr std::array kReduce{Algorithm::automatic, Algorithm::ring, Algorithm::doubling,
-                               Algorithm::whole};
+                               Algorithm::allgather_then_reduce};
   constexpr std::array kBroadcast{Algorithm::automatic, Algorithm::ring, Algorithm::doubling,
                                   Algorithm::direct};
   if (kind == 0) return kReduce[draw % kReduce.size()];
@@ -324,7 +324,7 @@ TEST_P(RandomCalls, OnSeveralGroupsWithMessagesBetweenGiveWhatTheyMust) {
           ring.arrive();
         }
       },
-      settings().with(Knob::fabric, GetParam()));
+      settings().with(Setting::fabric, GetParam()));
 }
 
 }  // namespace

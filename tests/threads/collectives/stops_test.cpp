@@ -79,9 +79,9 @@ std::vector<Kind> kinds() {
   };
 }
 
-std::uint64_t limbo(const World& world) {
+std::uint64_t quarantine(const World& world) {
   std::uint64_t bytes = 0;
-  for (const ArenaReport& arena : world.report().arenas) bytes += arena.limbo_bytes;
+  for (const ArenaReport& arena : world.report().arenas) bytes += arena.quarantined_bytes;
   return bytes;
 }
 
@@ -115,7 +115,7 @@ void root(World& world, Collectives& group, const Call& call) {
   EXPECT_LT(Clock::now() - begin, 2500ms) << late.text();  // a busy machine's 800 ms
   EXPECT_EQ(late.code(), Code::timeout) << late.text();
   EXPECT_TRUE(contains(late.text(), "rank 1 may still touch")) << late.text();
-  EXPECT_GT(limbo(world), 0U);
+  EXPECT_GT(quarantine(world), 0U);
   const Status lent = group.settle(Deadline::after(20ms));
   EXPECT_EQ(lent.code(), Code::timeout);
   EXPECT_EQ(lent.detail().peer, kVictim) << lent.text();
@@ -149,7 +149,7 @@ void run_with_stop(const Kind& kind, const Config& config) {
         EXPECT_TRUE(is_inside);
         goes_on = true;
         EXPECT_TRUE(group.settle().ok());
-        EXPECT_EQ(limbo(world), 0U);
+        EXPECT_EQ(quarantine(world), 0U);
         fill(tensors.in, -1);
         fill(tensors.out, -2);
         all.wait();
@@ -221,7 +221,7 @@ TEST(CollectiveStop, WorkEndsAtTheDeadlineAndGoesOnInTheNextWait) {
         EXPECT_TRUE(status.ok()) << status.text();
         EXPECT_TRUE(holds(tensor, 2));
       },
-      settings().with(Knob::arena_chunk, "64m"));
+      settings().with(Setting::arena_chunk, "64m"));
 }
 
 TEST(CollectiveStop, PollsMoveItInStints) {
@@ -239,7 +239,7 @@ TEST(CollectiveStop, PollsMoveItInStints) {
         ASSERT_TRUE(plan.wait().ok());
         EXPECT_TRUE(holds(tensor, 1.5F));
       },
-      settings().with(Knob::arena_chunk, "64m"));
+      settings().with(Setting::arena_chunk, "64m"));
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 #include <optional>
 #include <typeinfo>
 
-#include "tests/threads/pslib/guests.hpp"
+#include "tests/threads/pslib/subscribers.hpp"
 #include "tests/unit/base/temp_folder.hpp"
 #include "weft/pslib.hpp"
 #include "weft/weft.hpp"
@@ -45,7 +45,7 @@ struct Ground {
   std::string path(const char* name) const { return (folder.path() / name).string(); }
 
   TempFolder folder;
-  GuestPlace place;
+  SubscriberAddressFile place;
   World world;
   Slot slot;
   RemoteSlot remote;
@@ -60,7 +60,7 @@ struct Ground {
   std::optional<pslib::Reader> reader;
 };
 
-struct Call {
+struct ControlCall {
   const char* name;  ///< as the headers have it
   std::function<void(Ground&)> call;
 };
@@ -76,8 +76,8 @@ pslib::TableOptions saved_in(const std::string& folder) {
   return options;
 }
 
-const std::vector<Call>& calls() {
-  static const std::vector<Call> all{
+const std::vector<ControlCall>& calls() {
+  static const std::vector<ControlCall> all{
       {"World::join", [](Ground&) { (void)World::join(); }},
       {"World::host", [](Ground& g) { (void)g.world.host(0); }},
       {"World::host", [](Ground& g) { (void)g.world.host(1 << 30); }},
@@ -128,7 +128,7 @@ const std::vector<Call>& calls() {
       {"place",
        [](Ground&) {
          const std::vector<pslib::TensorSpec> specs{{"t", Shape{1 << 20}}};
-         (void)pslib::place(specs, std::vector{0, 1, 2}, 1);
+         (void)pslib::make_shard_map(specs, std::vector{0, 1, 2}, 1);
        }},
       {"ParameterServer::ParameterServer",
        [](Ground& g) { (void)pslib::ParameterServer(g.world, {}, "x"); }},
@@ -200,7 +200,7 @@ const std::vector<Call>& calls() {
 
 enum class Outcome { returned, refused, escaped };
 
-Outcome outcome_of(const Call& each, Ground& ground, std::string& what) {
+Outcome outcome_of(const ControlCall& each, Ground& ground, std::string& what) {
   try {
     each.call(ground);
     return Outcome::returned;
@@ -218,7 +218,7 @@ Outcome outcome_of(const Call& each, Ground& ground, std::string& what) {
 TEST(ControlCalls, ThrowErrorsAloneWhateverTheyAreGiven) {
   Ground ground;
   std::string what;
-  for (const Call& each : calls())
+  for (const ControlCall& each : calls())
     EXPECT_NE(outcome_of(each, ground, what), Outcome::escaped) << each.name << ": " << what;
 }
 
@@ -232,7 +232,7 @@ TEST(ControlCalls, ThrowErrorsAloneWhereverDescriptorsEnd) {
     ::close(next);
     const rlimit few{static_cast<rlim_t>(next) + more, old.rlim_max};
     ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
-    for (const Call& each : calls()) {
+    for (const ControlCall& each : calls()) {
       const std::string_view name = each.name;
       if (name != "World::join" && name != "ParameterServer::table" &&
           name != "Publisher::Publisher")

@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "runtime/bootstrap/token/token_file.hpp"
-#include "runtime/guest/guest_address.hpp"
+#include "runtime/subscribe/subscriber_address.hpp"
 #include "tests/unit/base/temp_folder.hpp"
 #include "weft/pslib.hpp"
 #include "weft/weft.hpp"
@@ -219,7 +219,7 @@ const std::array kOpeners{
            [](const fs::path& path) { (void)bootstrap::read_token(path.string()); }},
     Opener{"an address file",
            [](const fs::path& path) {
-             const auto where = guest::look_up({.file = path.string()});
+             const auto where = subscribe::look_up({.file = path.string()});
              if (where.places.empty())
                throw Error(ErrorDetail{.code = Code::unreachable, .message = where.trouble});
            }},

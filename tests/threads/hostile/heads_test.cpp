@@ -4,13 +4,13 @@
 #include <array>
 #include <limits>
 
-#include "p2p/arena/arena.hpp"
-#include "p2p/copy_once.hpp"
+#include "p2p/memory/arena.hpp"
+#include "p2p/memory/copy_once.hpp"
 #include "p2p/message/ring.hpp"
 #include "p2p/rendezvous/wire.hpp"
 #include "p2p/slot/grant.hpp"
-#include "p2p/slot/messages.hpp"
 #include "p2p/slot/published_words.hpp"
+#include "p2p/slot/slot_messages.hpp"
 
 namespace weft::tests {
 namespace {
@@ -76,7 +76,7 @@ TEST(AGrantOfASlot, IsOfMemoryThatAWriterMayWrite) {
   message.buffers.chunk = static_cast<std::uint32_t>(ArenaSort::published) << 24;
   EXPECT_FALSE(makes_sense(message, spec));
   message = granted_for(spec);
-  message.let_go = 1;  // of a tensor that was never put
+  message.released = 1;  // of a tensor that was never put
   EXPECT_FALSE(makes_sense(message, spec));
 }
 

@@ -13,14 +13,14 @@
 #include <sstream>
 #include <string>
 
-#include "p2p/arena/arena.hpp"
-#include "p2p/message.hpp"
+#include "p2p/memory/arena.hpp"
 #include "p2p/message/control.hpp"
-#include "p2p/rendezvous/messages.hpp"
-#include "p2p/shm/messages.hpp"
-#include "p2p/signal/messages.hpp"
-#include "p2p/slot/messages.hpp"
-#include "runtime/collective/messages.hpp"
+#include "p2p/rendezvous/rendezvous_messages.hpp"
+#include "p2p/signal/signal_messages.hpp"
+#include "p2p/slot/slot_messages.hpp"
+#include "p2p/transport/control_message.hpp"
+#include "p2p/transport/shm/shm_messages.hpp"
+#include "runtime/collective/collective_messages.hpp"
 
 namespace weft::tests {
 namespace {

@@ -10,7 +10,7 @@
 #include <string>
 #include <thread>
 
-#include "runtime/bootstrap/in_process.hpp"
+#include "runtime/world/in_process.hpp"
 
 namespace {
 

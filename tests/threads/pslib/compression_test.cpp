@@ -97,8 +97,8 @@ TEST(CompressedTable, StartsWithTheFirstWorkersParametersUncompressed) {
   for (const Compression& compression : kBoth) {
     const Floats plain = train(3, {}, TableOptions{}, 0).parameters;
     EXPECT_TRUE(same_bits(train(3, {}, compressed(compression), 0).parameters, plain));
-    const auto relaxed = compressed(compression, Consistency::async());
-    EXPECT_TRUE(same_bits(train(3, {.dedicated_servers = 2}, relaxed, 0).parameters, plain));
+    const auto asynchronous = compressed(compression, Consistency::async());
+    EXPECT_TRUE(same_bits(train(3, {.dedicated_servers = 2}, asynchronous, 0).parameters, plain));
   }
 }
 

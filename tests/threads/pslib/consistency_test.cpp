@@ -21,7 +21,7 @@ using std::chrono::milliseconds;
 
 std::vector<pslib::TensorSpec> specs() { return {{"a", Shape{300}}, {"b", Shape{7}}}; }
 
-TableOptions relaxed(const Consistency& consistency) {
+TableOptions asynchronous(const Consistency& consistency) {
   TableOptions options(Optimizer::sgd(1.0F));
   options.consistency = consistency;
   return options;
@@ -84,7 +84,7 @@ TEST(AsynchronousTable, AppliesEveryPushOnceAndVersionsNeverGoBack) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Meeting meeting(kWorkers);
     run_job(
-        kWorkers, 1, relaxed(Consistency::async()),
+        kWorkers, 1, asynchronous(Consistency::async()),
         [&](World& world, Table& table) {
           Pace pace(seed, world.rank());
           std::uint64_t last = 0;
@@ -117,7 +117,7 @@ TEST(AsynchronousTable, AppliesEveryPushOnceAndVersionsNeverGoBack) {
 }
 
 TEST(AsynchronousTable, MayBeSpreadOverServersWithSixteenBitsOnTheWire) {
-  TableOptions options = relaxed(Consistency::async());
+  TableOptions options = asynchronous(Consistency::async());
   options.wire = DType::bf16;
   options.accumulate = 2;
   run_job(
@@ -149,7 +149,7 @@ TEST(BoundedStaleness, IsNeverExceeded) {
     SCOPED_TRACE("seed " + std::to_string(seed) + ", bound " + std::to_string(bound));
     std::array<std::atomic<int>, kWorkers> clocks{};
     run_job(
-        kWorkers, servers, relaxed(Consistency::ssp(bound)),
+        kWorkers, servers, asynchronous(Consistency::ssp(bound)),
         [&](World& world, Table& table) {
           Pace pace(seed, world.rank());
           std::uint64_t last = 0;
@@ -179,8 +179,8 @@ TEST(BoundedStaleness, NamesTheSlowWorkerUntilItGoesOnOrCloses) {
       3,
       [&](World& world) {
         pslib::ParameterServer server(world, {.dedicated_servers = 1});
-        auto table =
-            std::make_unique<Table>(server.table("model", specs(), relaxed(Consistency::ssp(2))));
+        auto table = std::make_unique<Table>(
+            server.table("model", specs(), asynchronous(Consistency::ssp(2))));
         if (world.rank() == 2) {
           pslib::Table* const tables[] = {table.get()};
           server.serve(tables).or_throw();
@@ -217,7 +217,7 @@ template <typename Check>
 void one_is_late(Consistency::Late late, const Check& check) {
   Meeting meeting(3);
   run_job(
-      3, 1, relaxed(Consistency::first(2, late)),
+      3, 1, asynchronous(Consistency::first(2, late)),
       [&](World& world, Table& table) {
         // Who would initialize it after that step would begin with its values, and not be late.
         EXPECT_EQ(table.version(), 0U);
@@ -268,7 +268,7 @@ TEST(FirstOfMany, MayGoOnBeforeAllHaveInitializedAndTheOthersAreNotLate) {
       [&](World& world) {
         pslib::ParameterServer server(world, {.dedicated_servers = 1});
         {
-          Table table = server.table("model", specs(), relaxed(Consistency::first(2)));
+          Table table = server.table("model", specs(), asynchronous(Consistency::first(2)));
           if (server.works()) {
             // It hands in its initial values, and can't pull before the others have done so.
             if (world.rank() == 2) {
@@ -309,7 +309,7 @@ TEST(FirstOfMany, MayGoOnBeforeAllHaveInitializedAndTheOthersAreNotLate) {
 TEST(FirstOfMany, NameTheWorkerThatIsMissing) {
   Meeting meeting(2);
   run_job(
-      2, 1, relaxed(Consistency::first(2)),
+      2, 1, asynchronous(Consistency::first(2)),
       [&](World& world, Table& table) {
         meeting.wait();
         if (world.rank() == 0) {
@@ -337,8 +337,8 @@ TEST(FirstOfMany, GoOnWithThoseThatAreLeft) {
       3,
       [&](World& world) {
         pslib::ParameterServer server(world, {.dedicated_servers = 1});
-        auto table =
-            std::make_unique<Table>(server.table("model", specs(), relaxed(Consistency::first(2))));
+        auto table = std::make_unique<Table>(
+            server.table("model", specs(), asynchronous(Consistency::first(2))));
         if (world.rank() == 2) {
           pslib::Table* const tables[] = {table.get()};
           server.serve(tables).or_throw();
@@ -359,7 +359,7 @@ TEST(FirstOfMany, GoOnWithThoseThatAreLeft) {
       settings());
 }
 
-TEST(RelaxedTables, RefuseWhatTheyCannotKeep) {
+TEST(AsynchronousTables, RefuseWhatTheyCannotKeep) {
   run_ranks(
       3,
       [&](World& world) {
@@ -370,12 +370,12 @@ TEST(RelaxedTables, RefuseWhatTheyCannotKeep) {
           return detail.text();
         };
         const pslib::Options two{.dedicated_servers = 2};
-        TableOptions clipped = relaxed(Consistency::async());
+        TableOptions clipped = asynchronous(Consistency::async());
         clipped.clip_norm = 1.0F;
-        EXPECT_TRUE(contains(refusal({}, relaxed(Consistency::async())), "rank 0 works"));
+        EXPECT_TRUE(contains(refusal({}, asynchronous(Consistency::async())), "rank 0 works"));
         EXPECT_TRUE(contains(refusal(two, clipped), "norm"));
-        EXPECT_TRUE(contains(refusal(two, relaxed(Consistency::first(1))), "one server"));
-        EXPECT_TRUE(contains(refusal({.dedicated_servers = 1}, relaxed(Consistency::first(3))),
+        EXPECT_TRUE(contains(refusal(two, asynchronous(Consistency::first(1))), "one server"));
+        EXPECT_TRUE(contains(refusal({.dedicated_servers = 1}, asynchronous(Consistency::first(3))),
                              "3 of 2 workers"));
       },
       settings());

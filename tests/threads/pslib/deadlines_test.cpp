@@ -33,7 +33,7 @@ void run_with_late_servers(const Work& work, const Serve& serve) {
         }
         (void)world.leave(Deadline::after(seconds(20)));
       },
-      settings().with(Knob::timeout, "1s"));
+      settings().with(Setting::timeout, "1s"));
 }
 
 /// Repeats a call until it has gone through: none lasts longer than WEFT_TIMEOUT, and one is late.
@@ -126,7 +126,7 @@ TEST(Serving, LastsWhileWorkersComputeForLongerThanAnyWait) {
         }
         (void)world.leave(Deadline::after(seconds(20)));
       },
-      settings().with(Knob::timeout, "1s"));
+      settings().with(Setting::timeout, "1s"));
 }
 
 TEST(Serving, LastsWhileAWorkerViewsForLongerThanAnyWait) {
@@ -150,7 +150,7 @@ TEST(Serving, LastsWhileAWorkerViewsForLongerThanAnyWait) {
         }
         (void)world.leave(Deadline::after(seconds(20)));
       },
-      settings().with(Knob::timeout, "1s"));
+      settings().with(Setting::timeout, "1s"));
 }
 
 TEST(Serving, EndsByItsOwnDeadlineAndNamesAWorkerThatHasTheTable) {

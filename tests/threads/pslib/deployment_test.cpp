@@ -62,11 +62,11 @@ TEST(Deployment, LeavesOneRankOfAHostToServe) {
 }
 
 TEST(Deployment, IsTheEnvironmentsWhereTheProgramLeavesItOpen) {
-  EXPECT_EQ(shard_map(3, {}, settings().with(Knob::ps_servers, "1")),
+  EXPECT_EQ(shard_map(3, {}, settings().with(Setting::ps_servers, "1")),
             "server 2: 268 bytes: a, b\n");
-  EXPECT_EQ(shard_map(2, {}, settings().with(Knob::ps_servers, "host")),
+  EXPECT_EQ(shard_map(2, {}, settings().with(Setting::ps_servers, "host")),
             "server 1: 268 bytes: a, b\n");
-  EXPECT_EQ(shard_map(3, {.dedicated_servers = 2}, settings().with(Knob::ps_servers, "1")),
+  EXPECT_EQ(shard_map(3, {.dedicated_servers = 2}, settings().with(Setting::ps_servers, "1")),
             "server 1: 256 bytes: a\nserver 2: 12 bytes: b\n");
 }
 
@@ -81,7 +81,7 @@ TEST(Deployment, RefusesWhatMakesNoSenseHere) {
          "exclude each other");
   expect(refusal(1, {.one_server_per_host = true}), Code::bad_argument, "no host has two ranks");
   for (const char* value : {"none", "2", "0", "99"})
-    expect(refusal(2, {}, settings().with(Knob::ps_servers, value)), Code::bad_config,
+    expect(refusal(2, {}, settings().with(Setting::ps_servers, value)), Code::bad_config,
            "WEFT_PS_SERVERS=\"" + std::string(value) + "\"");
 }
 

@@ -4,11 +4,11 @@
 #include <cstring>
 #include <functional>
 
-#include "pslib/dense/description.hpp"
-#include "pslib/deployment/agreement.hpp"
-#include "pslib/replication/holder_words.hpp"
+#include "pslib/replication/replica_words.hpp"
 #include "pslib/sparse/description.hpp"
 #include "pslib/sparse/request.hpp"
+#include "pslib/table/agreement.hpp"
+#include "pslib/table/description.hpp"
 #include "tests/threads/pslib/sparse_job.hpp"
 
 namespace weft::tests {
@@ -152,17 +152,17 @@ TEST(HostileServers, ThatAreInAnEpochThatCannotBeAreRefusedByName) {
           const pslib::Description table(pslib::Roles(world, roles), "ps", "model", specs, options);
           const pslib::Agreement agreement(world, table.roles.members, table.slot_name("contract"),
                                            table.contract(), {});
-          Slot words = world.expose(table.holder_words());
+          Slot words = world.expose(table.replica_words());
           const Slot state = world.expose(table.state());
           std::vector<Slot> regions;
           for (const int home : table.homes) regions.push_back(world.expose(table.region(home)));
           const Tensor buffer = words.next().value();
           std::memset(buffer.data(), 0, buffer.bytes());
-          pslib::HolderMessage message;
+          pslib::ReplicaMessage message;
           message.epoch = std::uint64_t{1} << 60;
-          const std::size_t count = pslib::HolderWords::count(table.roles.workers.size());
+          const std::size_t count = pslib::ReplicaWords::count(table.roles.workers.size());
           const std::span all(reinterpret_cast<std::uint64_t*>(buffer.data()), buffer.bytes() / 8);
-          pslib::HolderWords::store(message, all.first(count));
+          pslib::ReplicaWords::store(message, all.first(count));
           begun.wait();
           words.publish().or_throw();
           end.wait();

@@ -9,7 +9,7 @@
 #include <iterator>
 #include <string>
 
-#include "base/board/table_board.hpp"
+#include "base/stats/table_stats.hpp"
 #include "tests/threads/pslib/sparse_job.hpp"
 #include "tests/threads/pslib/sparse_reference.hpp"
 #include "tests/unit/base/temp_folder.hpp"
@@ -22,13 +22,13 @@ using pslib::Consistency;
 using pslib::SparseTable;
 
 /// The pages of this process, which has all ranks.
-std::vector<board::TableView> pages() {
-  std::vector<board::TableView> found;
+std::vector<stats::TableView> pages() {
+  std::vector<stats::TableView> found;
   for (const auto& entry : fs::directory_iterator("/proc/self/fd")) {
     std::error_code gone;
     if (!fs::read_symlink(entry.path(), gone).native().starts_with("/memfd:weft-table")) continue;
     const os::Fd file(::open(entry.path().c_str(), O_RDONLY | O_CLOEXEC));
-    if (auto view = board::TableView::open(file)) found.push_back(std::move(view));
+    if (auto view = stats::TableView::open(file)) found.push_back(std::move(view));
   }
   return found;
 }
@@ -51,8 +51,8 @@ TEST(TableInsight, CountsWhatWorkersAndShardsDo) {
             const Ids ids{1, 2, 3};
             Floats rows(12);
             for (int step = 0; step < 5; ++step) table.push_lookup(ids, rows, ids, rows).or_throw();
-            for (const board::TableView& view : pages()) {
-              const board::TablePage& page = view.page();
+            for (const stats::TableView& view : pages()) {
+              const stats::TablePage& page = view.page();
               EXPECT_EQ(std::string(page.server.data()) + "/" + page.table.data(), "ps/rows");
               if (page.works == 0) continue;
               EXPECT_EQ(page.rank, 0);
@@ -100,8 +100,8 @@ TEST(TableInsight, CountsTheBytesOfRowsAsTheyAreSent) {
         const Ids ids{1, 2, 3};
         Floats rows(12);
         for (int step = 0; step < 5; ++step) table.push_lookup(ids, rows, ids, rows).or_throw();
-        for (const board::TableView& view : pages()) {
-          const board::TablePage& page = view.page();
+        for (const stats::TableView& view : pages()) {
+          const stats::TablePage& page = view.page();
           EXPECT_EQ(page.worker.bytes_pushed.get(), 5U * 12 * 2);
           EXPECT_EQ(page.worker.bytes_pulled.get(), 5U * 12 * 2);
           EXPECT_EQ(page.shard.bytes_read.load(), 5U * (12 * 2 + 2 * 3 * 8)) << "and ids twice";
@@ -127,8 +127,8 @@ TEST(TableInsight, CountsDenseStepsOfRanksThatServeToo) {
         auto table = server.table("model", Regression::specs(), pslib::Optimizer::sgd(1.0F));
         table.initialize().or_throw();
         for (int step = 0; step < 3; ++step) table.push_pull().or_throw();
-        for (const board::TableView& view : pages()) {
-          const board::TablePage& page = view.page();
+        for (const stats::TableView& view : pages()) {
+          const stats::TablePage& page = view.page();
           if (page.rank != world.rank()) continue;
           EXPECT_EQ(page.worker.pushes.get(), 3U);
           EXPECT_EQ(page.worker.bytes_pushed.get(), 3U * 4 * (7 * 19 + 7));
@@ -153,8 +153,8 @@ TEST(TableInsight, CountsWhatCompressionCostsAndSaves) {
         table.initialize().or_throw();
         std::ranges::fill(table.gradient("a").as<float>(), 2.0F);
         for (int step = 0; step < 3; ++step) table.push_pull().or_throw();
-        for (const board::TableView& view : pages()) {
-          const board::TablePage& page = view.page();
+        for (const stats::TableView& view : pages()) {
+          const stats::TablePage& page = view.page();
           if (page.rank != world.rank()) continue;
           EXPECT_EQ(page.worker.bytes_pushed.get(), 3U * 256) << "25 of 8 bytes, in cache lines";
           EXPECT_EQ(page.compression.bytes_spared.load(), 3U * (112 * 4 - 256));

@@ -9,9 +9,9 @@
 
 #include "pslib/publication/wire.hpp"
 #include "runtime/bootstrap/token/token_file.hpp"
-#include "runtime/guest/guest_call.hpp"
+#include "runtime/subscribe/subscriber_connect.hpp"
 #include "tests/seeds.hpp"
-#include "tests/threads/pslib/guests.hpp"
+#include "tests/threads/pslib/subscribers.hpp"
 
 namespace weft::tests {
 namespace {
@@ -23,7 +23,7 @@ using pslib::Reader;
 using std::chrono::milliseconds;
 
 /// A world of one that publishes.
-class Guests : public testing::Test {
+class Subscribers : public testing::Test {
  public:
   Publication publish(const PublicationOptions& options = {}) {
     return publisher->publication("weights", Weights::specs(), options);
@@ -31,14 +31,14 @@ class Guests : public testing::Test {
   Reader join() const { return Reader::join("weights", place.reader(), soon_enough()); }
   static Deadline soon_enough() { return Deadline::after(std::chrono::seconds(20)); }
 
-  GuestPlace place;
+  SubscriberAddressFile place;
   InProcessJob job{1, settings()};
   World world = job.join(0);
   std::unique_ptr<Publisher> publisher = std::make_unique<Publisher>(world, place.publisher());
   Weights weights;
 };
 
-TEST_F(Guests, TakeTheNewestVersionAndItsStep) {
+TEST_F(Subscribers, TakeTheNewestVersionAndItsStep) {
   Publication publication = publish();
   Reader reader = join();
   EXPECT_EQ(reader.specs().size(), 2U);
@@ -58,7 +58,7 @@ TEST_F(Guests, TakeTheNewestVersionAndItsStep) {
   EXPECT_TRUE(contains(thrown_by([&] { (void)reader.tensor("tabel"); }).hint, "table, vector"));
 }
 
-TEST_F(Guests, WaitForAVersionUntilTheirDeadlineAndGoOnFromThere) {
+TEST_F(Subscribers, WaitForAVersionUntilTheirDeadlineAndGoOnFromThere) {
   Publication publication = publish();
   Reader reader = join();
   const Status early = reader.pull_latest(Deadline::after(milliseconds(20)));
@@ -84,7 +84,7 @@ TEST_F(Guests, WaitForAVersionUntilTheirDeadlineAndGoOnFromThere) {
   EXPECT_EQ(only_value(reader), 2.0F);
 }
 
-TEST_F(Guests, GetChangedRowsAloneAndWhatTheyMakeIsTheWholeVersion) {
+TEST_F(Subscribers, GetChangedRowsAloneAndWhatTheyMakeIsTheWholeVersion) {
   for (std::uint64_t seed = 1; seed <= seeds(20); ++seed) {
     std::mt19937 random(static_cast<std::uint32_t>(seed));
     Publication publication =
@@ -128,7 +128,7 @@ TEST_F(Guests, GetChangedRowsAloneAndWhatTheyMakeIsTheWholeVersion) {
   }
 }
 
-TEST_F(Guests, NeverSeeAVersionTornOrMixedNorOneGoBack) {
+TEST_F(Subscribers, NeverSeeAVersionTornOrMixedNorOneGoBack) {
   // More than sockets hold, so that versions are overwritten while they are being sent.
   const std::vector<pslib::PublishedTensor> specs = {
       {.name = "a", .dtype = DType::f32, .shape = {1 << 20}},
@@ -165,22 +165,22 @@ TEST_F(Guests, NeverSeeAVersionTornOrMixedNorOneGoBack) {
   EXPECT_EQ(reading, 0);
 }
 
-TEST_F(Guests, ThatStopHoldUpNeitherThePublisherNorTheOthers) {
+TEST_F(Subscribers, ThatStopHoldUpNeitherThePublisherNorTheOthers) {
   const std::vector<pslib::PublishedTensor> specs = {
       {.name = "a", .dtype = DType::f32, .shape = {4 << 20}}};
   Publication publication = publisher->publication("weights", specs, {.buffers = 3});
   std::vector<float> a(4 << 20);
   const std::vector<Tensor> tensors = {Tensor::wrap(a.data(), DType::f32, specs[0].shape)};
   // It asks, and never reads.
-  const os::Fd stopped =
-      guest::call(guest::parse_guest_address(place.address()),
-                  bootstrap::read_token(place.token(), p2p::TokenUse::guests), soon_enough());
+  const os::Fd stopped = subscribe::call(
+      subscribe::parse_subscriber_address(place.address()),
+      bootstrap::read_token(place.token(), p2p::TokenUse::subscribers), soon_enough());
   const auto say = [&](const pslib::wire::Ask& ask) {
     EXPECT_EQ(::send(stopped.get(), &ask, sizeof ask, MSG_NOSIGNAL),
               static_cast<ssize_t>(sizeof ask));
   };
   say(pslib::wire::attach("weights"));
-  EXPECT_TRUE(soon([&] { return publication.statistics().guests == 1; }));
+  EXPECT_TRUE(soon([&] { return publication.statistics().subscribers == 1; }));
   say({.kind = pslib::wire::Ask::Kind::wait});
   Reader reader = join();
   for (int version = 1; version <= 6; ++version) {
@@ -192,7 +192,7 @@ TEST_F(Guests, ThatStopHoldUpNeitherThePublisherNorTheOthers) {
   EXPECT_TRUE(soon([&] { return publication.statistics().full_sent == 6; }));
 }
 
-TEST_F(Guests, AreToldWhenThePublicationIsClosedAndMayReadTheNextOfThatName) {
+TEST_F(Subscribers, AreToldWhenThePublicationIsClosedAndMayReadTheNextOfThatName) {
   std::optional<Publication> publication(publish());
   weights.fill(1);
   publication->publish(weights.tensors()).or_throw();
@@ -215,28 +215,28 @@ TEST_F(Guests, AreToldWhenThePublicationIsClosedAndMayReadTheNextOfThatName) {
   EXPECT_EQ(only_value(reader), 2.0F);
 }
 
-TEST_F(Guests, HaveTheLastVersionWhenThePublisherLeavesInOrder) {
+TEST_F(Subscribers, HaveTheLastVersionWhenThePublisherLeavesInOrder) {
   Publication publication = publish();
   Reader reader = join();
   weights.fill(1);
   publication.publish(weights.tensors()).or_throw();
   const Status early = publisher->leave(Deadline::after(milliseconds(20)));
   EXPECT_EQ(early.code(), Code::timeout);
-  EXPECT_TRUE(contains(early.text(), "1 guest(s)")) << early.text();
-  std::thread guest([&] {
+  EXPECT_TRUE(contains(early.text(), "1 subscriber(s)")) << early.text();
+  std::thread subscriber([&] {
     EXPECT_TRUE(reader.pull_latest().ok());
     EXPECT_EQ(only_value(reader), 1.0F);
     const Status end = reader.pull_newer();
     EXPECT_EQ(end.code(), Code::peer_left) << end.text();
   });
   EXPECT_TRUE(publisher->leave().ok());
-  guest.join();
+  subscriber.join();
   const auto refused = thrown_by(
       [&] { (void)Reader::join("weights", place.reader(), Deadline::after(milliseconds(200))); });
   EXPECT_TRUE(contains(refused.message, "it is leaving")) << refused.text();
 }
 
-TEST_F(Guests, AreTurnedOutWhenThePublisherGoesAtOnce) {
+TEST_F(Subscribers, AreTurnedOutWhenThePublisherGoesAtOnce) {
   Publication publication = publish();
   Reader reader = join();
   publisher.reset();
@@ -249,24 +249,24 @@ TEST_F(Guests, AreTurnedOutWhenThePublisherGoesAtOnce) {
             Code::timeout);
 }
 
-TEST_F(Guests, AreRefusedWithAnotherTokenOrWhenThereAreTooMany) {
+TEST_F(Subscribers, AreRefusedWithAnotherTokenOrWhenThereAreTooMany) {
   Publication publication = publish();
   auto foreign = place.reader();
   foreign.token_file = place.write_token("other", std::string(32, 'x'));
-  const auto stranger = thrown_by([&] { (void)Reader::join("weights", foreign, soon_enough()); });
-  EXPECT_EQ(stranger.code, Code::bootstrap);
-  EXPECT_TRUE(contains(stranger.hint, "WEFT_GUEST_TOKEN_FILE")) << stranger.text();
-  EXPECT_TRUE(soon([&] { return publisher->turned_away() == 1; }));
+  const auto client = thrown_by([&] { (void)Reader::join("weights", foreign, soon_enough()); });
+  EXPECT_EQ(client.code, Code::bootstrap);
+  EXPECT_TRUE(contains(client.hint, "WEFT_SUBSCRIBE_TOKEN_FILE")) << client.text();
+  EXPECT_TRUE(soon([&] { return publisher->rejected_connections() == 1; }));
   std::vector<Reader> all;
   for (int i = 0; i < 8; ++i) all.push_back(join());
   const auto one_more = thrown_by([&] { (void)join(); });
-  EXPECT_TRUE(contains(one_more.message, "no more guests: 8 are there")) << one_more.text();
+  EXPECT_TRUE(contains(one_more.message, "no more subscribers: 8 are there")) << one_more.text();
   all.pop_back();
-  EXPECT_TRUE(soon([&] { return publisher->guests() == 7; }));
+  EXPECT_TRUE(soon([&] { return publisher->subscribers() == 7; }));
   all.push_back(join());
 }
 
-TEST_F(Guests, AreToldWhatThereIsWhenTheyAskForWhatThereIsNot) {
+TEST_F(Subscribers, AreToldWhatThereIsWhenTheyAskForWhatThereIsNot) {
   Publication publication = publish();
   // On a busy machine it takes its time to be let in at all.
   ErrorDetail error;
@@ -279,20 +279,20 @@ TEST_F(Guests, AreToldWhatThereIsWhenTheyAskForWhatThereIsNot) {
   EXPECT_TRUE(contains(error.message, "what there is: weights")) << error.text();
 }
 
-TEST_F(Guests, ThatSayWhatMakesNoSenseAreTurnedOut) {
+TEST_F(Subscribers, ThatSayWhatMakesNoSenseAreTurnedOut) {
   Publication publication = publish();
   Reader reader = join();
   using pslib::wire::Ask;
   for (const Ask& ask : {Ask{.kind = Ask::Kind::pull}, Ask{.kind = Ask::Kind::attach},
                          Ask{.kind = static_cast<Ask::Kind>(77)}}) {
-    const os::Fd guest =
-        guest::call(guest::parse_guest_address(place.address()),
-                    bootstrap::read_token(place.token(), p2p::TokenUse::guests), soon_enough());
-    EXPECT_EQ(::send(guest.get(), &ask, sizeof ask, MSG_NOSIGNAL),
+    const os::Fd subscriber = subscribe::call(
+        subscribe::parse_subscriber_address(place.address()),
+        bootstrap::read_token(place.token(), p2p::TokenUse::subscribers), soon_enough());
+    EXPECT_EQ(::send(subscriber.get(), &ask, sizeof ask, MSG_NOSIGNAL),
               static_cast<ssize_t>(sizeof ask));
     EXPECT_TRUE(soon([&] {
       std::byte one;
-      return ::recv(guest.get(), &one, 1, MSG_DONTWAIT) == 0;
+      return ::recv(subscriber.get(), &one, 1, MSG_DONTWAIT) == 0;
     }));
   }
   weights.fill(1);
@@ -300,7 +300,7 @@ TEST_F(Guests, ThatSayWhatMakesNoSenseAreTurnedOut) {
   reader.pull_latest().or_throw();
 }
 
-TEST_F(Guests, NeedTensorsOfThePublicationsOwnKind) {
+TEST_F(Subscribers, NeedTensorsOfThePublicationsOwnKind) {
   Publication publication = publish();
   auto tensors = weights.tensors();
   std::swap(tensors[0], tensors[1]);

@@ -145,7 +145,7 @@ TEST(TrainingShapes, TakesSeveralTablesAndServersInOneWorld) {
 TEST(TrainingFlow, IsNoOverrunWhenThePromiseIsChecked) {
   Job job{.ranks = 4, .options = {}, .optimizer = Optimizer::adam(0.02F)};
   const Floats unchecked = train(job).front();
-  job.config = settings().with(Knob::check, "flow");
+  job.config = settings().with(Setting::check, "flow");
   EXPECT_TRUE(same_bits(train(job).front(), unchecked));
 }
 

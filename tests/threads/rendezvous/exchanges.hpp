@@ -28,11 +28,11 @@ inline TransferCounters exchange_cost(const World& world, int peer, Role role) {
   return {};
 }
 
-/// The messages of one conversation as both ends saw them, in the order in which they happened:
+/// The messages of one session as both ends saw them, in the order in which they happened:
 /// what is sent is noted before it can be received.
 class Record {
  public:
-  /// For the RendezvousSpec of `rank`; only its conversation with `peer`.
+  /// For the RendezvousSpec of `rank`; only its session with `peer`.
   auto of(int rank, int peer) {
     return [this, rank, peer](const RendezvousEvent& event) {
       if (event.peer != peer || event.message == RendezvousMessage::hello) return;

@@ -114,7 +114,7 @@ TEST(BadArgument, APutMustHaveTheSlotsTypeAndShape) {
 }
 
 TEST(Exhausted, AnArenaAtItsLimitSaysSoWithFigures) {
-  const auto small = settings().with(Knob::arena_chunk, "2m").with(Knob::arena_max, "8m");
+  const auto small = settings().with(Setting::arena_chunk, "2m").with(Setting::arena_max, "8m");
   run_ranks(
       1,
       [](World& world) {
@@ -140,7 +140,7 @@ TEST(Exhausted, AnArenaAtItsLimitSaysSoWithFigures) {
 }
 
 TEST(Exhausted, MoreDepthThanMemoryIsRefused) {
-  const auto small = settings().with(Knob::arena_chunk, "2m").with(Knob::arena_max, "8m");
+  const auto small = settings().with(Setting::arena_chunk, "2m").with(Setting::arena_max, "8m");
   run_ranks(
       1,
       [](World& world) {

@@ -101,7 +101,7 @@ TEST(Counters, AnotherWorldsTensorIsStaged) {
 }
 
 TEST(Counters, ZeroCopyOffStagesEveryPut) {
-  measure(settings().with(Knob::zero_copy, "0"), arena_tensor,
+  measure(settings().with(Setting::zero_copy, "0"), arena_tensor,
           [](World& world, const TransferCounters& cost) {
             EXPECT_EQ(cost.bytes_copied, world.rank() == 1 ? kTensors * kBytes : 0);
           });

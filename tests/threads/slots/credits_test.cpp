@@ -170,7 +170,7 @@ TEST(Credits, ALargePutThatWaitedCanBeCancelledHalfway) {
           EXPECT_TRUE(remote.put(tensor).wait().ok());
         }
       },
-      settings().with(Knob::arena_chunk, "256m"));
+      settings().with(Setting::arena_chunk, "256m"));
 }
 
 TEST(Credits, DeliveredMeansThatTheOwnerCanSeeTheTensor) {

@@ -19,7 +19,7 @@ SlotSpec synchronous(std::uint32_t depth, Writer writer) {
           .flow = Flow::unsafe_synchronous};
 }
 
-Config checked() { return settings().with(Knob::check, "flow"); }
+Config checked() { return settings().with(Setting::check, "flow"); }
 
 /// Both ranks agree on every step before the next, as a training loop does.
 void keep_the_promise(const Config& config) {
@@ -47,7 +47,7 @@ void keep_the_promise(const Config& config) {
           }
           meeting.wait();
         }
-        if (config.text(Knob::check) == "none") {
+        if (config.text(Setting::check) == "none") {
           EXPECT_EQ(all_counters(world).credit_writes, 0U);
         }
         meeting.wait();

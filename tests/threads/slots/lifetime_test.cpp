@@ -18,7 +18,7 @@ SlotSpec named(const std::string& name, std::uint32_t depth = 2) {
 bool memory_comes_back(const World& world, std::uint64_t used_before) {
   return soon([&] {
     const auto data = arena(world, "data");
-    return data.limbo_bytes == 0 && data.used_bytes == used_before;
+    return data.quarantined_bytes == 0 && data.used_bytes == used_before;
   });
 }
 
@@ -103,7 +103,7 @@ TEST(Lifetime, AViewStaysWholeAfterItsSlotWasClosed) {
             others.push_back(world.allocate(spec.dtype, spec.shape));
             fill(others.back(), 0);
           }
-          EXPECT_TRUE(soon([&] { return arena(world, "published").limbo_bytes > 0; }))
+          EXPECT_TRUE(soon([&] { return arena(world, "published").quarantined_bytes > 0; }))
               << "a reader still looks at it";
           others.clear();
           meeting.wait();
@@ -192,7 +192,7 @@ TEST(Lifetime, AThousandSlotsLeaveTheArenasAsTheyWere) {
         meeting.wait();
         EXPECT_TRUE(soon([&] {
           return arena(world, "data").used_bytes == data.used_bytes &&
-                 arena(world, "data").limbo_bytes == 0 &&
+                 arena(world, "data").quarantined_bytes == 0 &&
                  arena(world, "control").used_bytes == control.used_bytes;
         })) << "data "
             << arena(world, "data").used_bytes << " of " << data.used_bytes << ", control "
@@ -204,9 +204,9 @@ TEST(Lifetime, AThousandSlotsLeaveTheArenasAsTheyWere) {
 }
 
 /// Many attach cycles on one slot leave no more behind than one.
-TEST(Lifetime, ASeatServesOneAttachAfterTheOther) {
+TEST(Lifetime, AnAttachmentServesOneAttachAfterTheOther) {
   for (const Writer writer : {Writer::peer, Writer::owner}) {
-    auto spec = named("seat", 4);
+    auto spec = named("attachment", 4);
     spec.writer = writer;
     Meeting meeting(2);
     run_ranks(

@@ -63,7 +63,7 @@ TEST(Overtaking, AnAttachIsAnsweredWhileALargePutIsOnItsWay) {
           EXPECT_GT(first, 0) << "each attach waited until all of the tensor had gone";
         }
       },
-      settings().with(Knob::fabric, "tcp"));
+      settings().with(Setting::fabric, "tcp"));
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ TEST_P(PutWaitSize, ArrivesWhole) {
 TEST_P(PutWaitSize, ArrivesWholeWithStoresThatBypassTheCache) {
   const auto bytes = GetParam();
   exchange({.name = "streamed", .dtype = DType::u8, .shape = {bytes}, .depth = 2},
-           bytes > (1 << 20) ? 5 : 50, settings().with(Knob::stream_bytes, "1"));
+           bytes > (1 << 20) ? 5 : 50, settings().with(Setting::stream_bytes, "1"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Slots, PutWaitSize,

@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "base/config.hpp"
-#include "runtime/bootstrap/in_process.hpp"
+#include "runtime/world/in_process.hpp"
 #include "weft/world.hpp"
 
 namespace weft {
@@ -25,7 +25,7 @@ namespace weft::tests {
 /// Waits end soon enough for a stuck test to say where it is stuck; small chunks keep many short
 /// jobs quick.
 inline Config settings() {
-  return Config().with(Knob::timeout, "20s").with(Knob::arena_chunk, "4m");
+  return Config().with(Setting::timeout, "20s").with(Setting::arena_chunk, "4m");
 }
 
 /// Where all ranks of a job wait for each other without weft. One that never comes (it failed)

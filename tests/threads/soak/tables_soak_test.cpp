@@ -1,5 +1,5 @@
 // The same of tables and publications.
-#include "tests/threads/pslib/guests.hpp"
+#include "tests/threads/pslib/subscribers.hpp"
 #include "tests/threads/soak/soak.hpp"
 #include "weft/pslib.hpp"
 
@@ -40,7 +40,7 @@ TEST(Soak, SparseTablesMadeUsedAndDestroyed) {
 }
 
 TEST(Soak, PublicationsPublishedReadAndClosed) {
-  const GuestPlace place;
+  const SubscriberAddressFile place;
   soak(count_of(seeds(100)), [&](World& world, Meeting& meeting) -> Operation {
     std::shared_ptr<pslib::Publisher> publisher;
     if (world.rank() == 0) publisher = std::make_shared<pslib::Publisher>(world, place.publisher());

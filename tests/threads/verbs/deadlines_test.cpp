@@ -49,7 +49,7 @@ class SilentJob {
   Outcome run() {
     job_.run(
         2, [this](World& world) { world.rank() == 0 ? call(world) : answer(world); },
-        verbs_settings().with(Knob::dead_after, "60s"));
+        verbs_settings().with(Setting::dead_after, "60s"));
     return outcome_;
   }
 
@@ -126,7 +126,7 @@ TEST_P(DeadlinesByVerbs, Hold) {
   EXPECT_TRUE(timed_out || !row.needs_peer) << row.label() << " never needed rank 1";
 }
 
-/// Guests are not reached by verbs.
+/// Subscribers are not reached by verbs.
 std::vector<Row> rows() {
   std::vector<Row> all;
   for (auto rows : {slot_rows, message_rows, exchange_rows, table_rows, group_rows})

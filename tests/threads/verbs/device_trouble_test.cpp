@@ -111,9 +111,9 @@ TEST(ADevice, ThatSaysItIsDeadIsBelieved) {
 /// The registration that comes next on the rank's device is refused, and all later ones too.
 void refuse_registrations(NicJob& job, int rank) {
   FaultPlan plan;
-  const std::uint64_t first = job.network.counts(rank).of(Call::reg_mr) + 1;
+  const std::uint64_t first = job.network.counts(rank).of(VerbsCall::reg_mr) + 1;
   for (std::uint64_t n = 0; n < 200; ++n)
-    plan.refusals.push_back({.call = Call::reg_mr, .nth = first + n, .error = ENOMEM});
+    plan.refusals.push_back({.call = VerbsCall::reg_mr, .nth = first + n, .error = ENOMEM});
   job.network.set_faults(rank, plan);
 }
 
@@ -126,7 +126,7 @@ void expect_says_why(const std::string& text) {
 TEST(MemoryThatIsNotRegistered, EndsTheJoinOrTheAttach) {
   for (std::uint64_t nth = 1;; ++nth) {
     SCOPED_TRACE("registration " + std::to_string(nth));
-    NicJob job({}, {.faults = {.refusals = {{.call = Call::reg_mr, .nth = nth}}}});
+    NicJob job({}, {.faults = {.refusals = {{.call = VerbsCall::reg_mr, .nth = nth}}}});
     const auto begun = Clock::now();
     const ErrorDetail detail = thrown_by([&] {
       job.run(
@@ -139,7 +139,7 @@ TEST(MemoryThatIsNotRegistered, EndsTheJoinOrTheAttach) {
             remote.put(world.allocate(spec.dtype, spec.shape)).wait().or_throw();
             static_cast<void>(slot.wait().value());
           },
-          verbs_settings().with(Knob::init_timeout, "10s").with(Knob::timeout, "5s"));
+          verbs_settings().with(Setting::init_timeout, "10s").with(Setting::timeout, "5s"));
     });
     if (detail.code == Code::ok) {
       EXPECT_GT(nth, 2U) << "control and data memory at least";
@@ -226,7 +226,7 @@ TEST(AdoptedMemory, AtAnAddressThatWasUsedBeforeHasItsOwnKey) {
     std::vector<float> memory(100'000);
     for (int i = 0; i < kTimes; ++i) {
       const SlotSpec spec = spec_of(5000 * (i + 1), "slot " + std::to_string(i));
-      const std::uint64_t before = job.network.counts(world.rank()).of(Call::reg_mr);
+      const std::uint64_t before = job.network.counts(world.rank()).of(VerbsCall::reg_mr);
       std::atomic<int> given_back{0};
       {
         const std::int64_t buffers = world.rank() == 0 ? spec.depth : 1;
@@ -239,7 +239,7 @@ TEST(AdoptedMemory, AtAnAddressThatWasUsedBeforeHasItsOwnKey) {
           fill(tensor, pattern_of(1, 0, i));
           EXPECT_TRUE(put_once(world, spec, tensor).ok());
         }
-        EXPECT_EQ(job.network.counts(world.rank()).of(Call::reg_mr), before + 1);
+        EXPECT_EQ(job.network.counts(world.rank()).of(VerbsCall::reg_mr), before + 1);
       }
       EXPECT_TRUE(soon([&] { return given_back == 1; }));
       meeting.wait();

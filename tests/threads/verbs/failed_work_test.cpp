@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "p2p/verbs/failures.hpp"
+#include "p2p/transport/verbs/device/failures.hpp"
 #include "tests/threads/verbs/nics.hpp"
 
 namespace weft::tests {
@@ -127,7 +127,7 @@ TEST_P(AFailedRequest, FailsItsPathAndNoOther) {
             job.network.set_faults(
                 0, {.failures = {{.nth = job.posted(0) + nth, .status = GetParam().status}}});
           },
-          verbs_settings().with(Knob::qps_per_peer, pairs));
+          verbs_settings().with(Setting::qps_per_peer, pairs));
       int failed = 0;
       for (const std::size_t owner : {1U, 2U}) {
         EXPECT_EQ(seen.of_the_writer[owner].ok(), seen.of_the_owner[owner].ok());

@@ -7,23 +7,23 @@
 #include <cstdint>
 #include <string>
 
-#include "p2p/verbs/fake/fake_network.hpp"
+#include "p2p/transport/verbs/fake/fake_network.hpp"
 #include "tests/threads/slots/ranks.hpp"
 
 namespace weft::tests {
 namespace {
 
-using p2p::verbs::fake::Call;
 using p2p::verbs::fake::FakeNetwork;
 using p2p::verbs::fake::FaultPlan;
+using p2p::verbs::fake::VerbsCall;
 using std::chrono::seconds;
 
 Config on_first_use() {
   return settings()
-      .with(Knob::fabric, "verbs")
-      .with(Knob::mesh_eager, "0")
-      .with(Knob::log, "off")
-      .with(Knob::init_timeout, "10s");
+      .with(Setting::fabric, "verbs")
+      .with(Setting::mesh_eager, "0")
+      .with(Setting::log, "off")
+      .with(Setting::init_timeout, "10s");
 }
 
 SlotSpec edge(int from, int to) {
@@ -59,7 +59,9 @@ class FirstUse : public testing::Test {
     EXPECT_EQ(network_.complaints() + network_.left_behind(), "");
   }
   virtual FaultPlan faults(int) const { return {}; }
-  std::uint64_t queue_pairs(int rank) const { return network_.counts(rank).of(Call::create_qp); }
+  std::uint64_t queue_pairs(int rank) const {
+    return network_.counts(rank).of(VerbsCall::create_qp);
+  }
 
   FakeNetwork network_;
 };
@@ -169,7 +171,7 @@ class ShortOfQueuePairs : public FirstUse {
  protected:
   FaultPlan faults(int rank) const override {
     FaultPlan plan;
-    if (rank == 1) plan.refusals.push_back({Call::create_qp, 2, ENOMEM});
+    if (rank == 1) plan.refusals.push_back({VerbsCall::create_qp, 2, ENOMEM});
     return plan;
   }
 };

@@ -22,8 +22,8 @@ const SlotSpec kPublished{.name = "published",
                           .writer = Writer::owner};
 
 /// What a call said that had to be back in time.
-template <typename Call>
-Status in_time(const Call& call) {
+template <typename VerbsCall>
+Status in_time(const VerbsCall& call) {
   const auto begun = Clock::now();
   const Status status = call(Deadline::after(kInTime));
   EXPECT_LE(Clock::now() - begun, kInTime + kReadGrace) << status.text();

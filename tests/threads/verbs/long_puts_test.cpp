@@ -18,7 +18,7 @@ const SlotSpec kLong{.name = "long", .dtype = DType::u8, .shape = {kBytes}, .dep
 const SlotSpec kShort{.name = "short", .dtype = DType::i64, .shape = {4}, .depth = 2};
 
 Config in_small_requests() {
-  return verbs_settings().with(Knob::ib_max_message, "1k").with(Knob::queue_depth, "32");
+  return verbs_settings().with(Setting::ib_max_message, "1k").with(Setting::queue_depth, "32");
 }
 
 Tensor filled(World& world, const SlotSpec& spec, std::uint64_t pattern) {
@@ -67,7 +67,7 @@ TEST(ALongPut, HoldsUpNeitherItsCallerNorTheProgressThread) {
           EXPECT_EQ(request.wait().text(), "ok");
           meeting.wait();
         },
-        in_small_requests().with(Knob::cqs, queues));
+        in_small_requests().with(Setting::cqs, queues));
   }
 }
 
@@ -105,7 +105,7 @@ TEST(ALongPut, LetsOtherSlotsGoBetweenAndItsOwnNotOvertake) {
             second.wait().or_throw();
           }
         },
-        in_small_requests().with(Knob::qps_per_peer, seed == 3 ? "2" : "1"));
+        in_small_requests().with(Setting::qps_per_peer, seed == 3 ? "2" : "1"));
   }
 }
 

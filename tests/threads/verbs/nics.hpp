@@ -5,23 +5,23 @@
 #include <functional>
 #include <string>
 
-#include "p2p/verbs/fake/fake_network.hpp"
+#include "p2p/transport/verbs/fake/fake_network.hpp"
 #include "tests/pattern.hpp"
 #include "tests/threads/slots/edges.hpp"
 #include "tests/threads/slots/ranks.hpp"
 
 namespace weft::tests {
 
-using p2p::verbs::fake::Call;
 using p2p::verbs::fake::Failure;
 using p2p::verbs::fake::FakeNetwork;
 using p2p::verbs::fake::FaultPlan;
 using p2p::verbs::fake::NetworkOptions;
 using p2p::verbs::fake::NicCounts;
 using p2p::verbs::fake::NicSpec;
+using p2p::verbs::fake::VerbsCall;
 
 inline Config verbs_settings() {
-  return settings().with(Knob::fabric, "verbs").with(Knob::log, "off");
+  return settings().with(Setting::fabric, "verbs").with(Setting::log, "off");
 }
 
 /// A job whose ranks have a NIC each; the network is there for as long as it is.

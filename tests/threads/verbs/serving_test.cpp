@@ -40,7 +40,7 @@ TEST_P(ServingByVerbs, LastsThoughAWorkersHostDoesNotAnswerForLongerThanAnyWait)
         }
         (void)world.leave(Deadline::after(seconds(20)));
       },
-      verbs_settings().with(Knob::timeout, "1s").with(Knob::dead_after, "60s"));
+      verbs_settings().with(Setting::timeout, "1s").with(Setting::dead_after, "60s"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Consistencies, ServingByVerbs,

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::int64_t kStripes = 1 << 20;
 
-void carry(const std::string& ladder, const std::string& pairs, const NicSpec& nic,
+void carry(const std::string& notify_mode, const std::string& pairs, const NicSpec& nic,
            const std::vector<std::int64_t>& sizes) {
   NicJob job({}, nic);
   job.run(
@@ -28,7 +28,7 @@ void carry(const std::string& ladder, const std::string& pairs, const NicSpec& n
       [&](World& world) {
         for (const std::int64_t bytes : sizes) {
           SCOPED_TRACE(testing::Message()
-                       << bytes << " bytes, " << ladder << ", queue pairs: " << pairs);
+                       << bytes << " bytes, " << notify_mode << ", queue pairs: " << pairs);
           const SlotSpec spec{
               .name = std::to_string(bytes), .dtype = DType::u8, .shape = {bytes}, .depth = 2};
           // Sources and places of every alignment; what lies around must stay as it is.
@@ -47,15 +47,16 @@ void carry(const std::string& ladder, const std::string& pairs, const NicSpec& n
           }
         }
       },
-      verbs_settings().with(Knob::ladder, ladder).with(Knob::qps_per_peer, pairs));
+      verbs_settings().with(Setting::notify, notify_mode).with(Setting::qps_per_peer, pairs));
 }
 
 TEST(Sizes, WhereSomethingChangesAreCarriedWhole) {
   const std::vector<std::int64_t> sizes = {
       0,   1,    7,    8,    9,    119,  120,      121,          127,         128,
       129, 4095, 4096, 4097, 8191, 8193, kStripes, kStripes - 1, kStripes + 1};
-  for (const char* ladder : {"auto", "counted", "send"})
-    for (const char* pairs : {"1", "3", "8"}) carry(ladder, pairs, {.max_message = 4096}, sizes);
+  for (const char* notify_mode : {"auto", "counted", "send"})
+    for (const char* pairs : {"1", "3", "8"})
+      carry(notify_mode, pairs, {.max_message = 4096}, sizes);
 }
 
 TEST(Sizes, OfManyMegabytesAreCarriedWhole) {
@@ -73,7 +74,7 @@ TEST(Sizes, OfGigabytesAreCarriedWhole) {
   const std::array sizes{gigabyte, 2 * gigabyte - 1, 4 * gigabyte + 9};
   NicJob job;
   Meeting meeting(2);
-  const auto settings = verbs_settings().with(Knob::timeout, "120s");
+  const auto settings = verbs_settings().with(Setting::timeout, "120s");
   for (const std::int64_t bytes : sizes) {
     SCOPED_TRACE(testing::Message() << bytes << " bytes");
     const SlotSpec in{.name = "in", .dtype = DType::u8, .shape = {bytes}};
@@ -131,10 +132,10 @@ TEST(QueuePairs, AreSpreadEvenlyOverTheCompletionQueues) {
     job.run(
         kRanks, [&](World&) { meeting.wait(); },
         verbs_settings()
-            .with(Knob::cqs, std::to_string(queues))
-            .with(Knob::qps_per_peer, "3")
-            .with(Knob::log, "debug:path")
-            .with(Knob::log_file, (folder.path() / "%r").string()));
+            .with(Setting::cqs, std::to_string(queues))
+            .with(Setting::qps_per_peer, "3")
+            .with(Setting::log, "debug:path")
+            .with(Setting::log_file, (folder.path() / "%r").string()));
     for (int rank = 0; rank < kRanks; ++rank) {
       std::ostringstream log;
       log << std::ifstream(folder.path() / std::to_string(rank)).rdbuf();

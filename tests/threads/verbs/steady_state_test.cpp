@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "p2p/slot/messages.hpp"
+#include "p2p/slot/slot_messages.hpp"
 #include "tests/threads/verbs/allocation_count.hpp"
 #include "tests/threads/verbs/nics.hpp"
 #include "tests/unit/verbs/recording_verbs.hpp"
@@ -45,7 +45,7 @@ class PassedOver final : public p2p::verbs::RecordingVerbs {
 struct Usage {
   std::string name;
   std::int64_t elements = 0;
-  std::string ladder = "auto";
+  std::string notify_mode = "auto";
   std::string pairs = "1";
   std::uint64_t requests = 1;  ///< of one transfer
 };
@@ -140,13 +140,15 @@ TEST_P(SteadyState, CostsItsWorkRequestsAlone) {
         EXPECT_LE(cost.control_messages, owner ? 0U : asked_at_most);
         EXPECT_EQ(cost.registrations, 0U);
         EXPECT_LE(cost.credit_writes, kTensors / 2 + 1 + asked_at_most);
-        EXPECT_EQ(used.of(Call::reg_mr), nic.of(Call::reg_mr));
-        if (usage.ladder != "send") {
+        EXPECT_EQ(used.of(VerbsCall::reg_mr), nic.of(VerbsCall::reg_mr));
+        if (usage.notify_mode != "send") {
           EXPECT_EQ(used.sends - nic.sends, cost.control_messages);
         }
         meeting.wait();
       },
-      verbs_settings().with(Knob::ladder, usage.ladder).with(Knob::qps_per_peer, usage.pairs),
+      verbs_settings()
+          .with(Setting::notify, usage.notify_mode)
+          .with(Setting::qps_per_peer, usage.pairs),
       [&](int rank) { return std::make_shared<PassedOver>(job.network.device(rank)); });
   job.expect_clean();
 }
@@ -156,8 +158,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Usage{.name = "inline_tensors", .elements = 4},
                     Usage{.name = "tensors", .elements = 5000},
                     Usage{.name = "tensors_by_2_pairs", .elements = 5000, .pairs = "2"},
-                    Usage{.name = "counted", .elements = 5000, .ladder = "counted"},
-                    Usage{.name = "send", .elements = 5000, .ladder = "send"},
+                    Usage{.name = "counted", .elements = 5000, .notify_mode = "counted"},
+                    Usage{.name = "send", .elements = 5000, .notify_mode = "send"},
                     Usage{.name = "stripes", .elements = 300'000, .pairs = "4", .requests = 4}),
     [](const auto& info) { return info.param.name; });
 

@@ -1,4 +1,4 @@
-// WEFT_LADDER=tail: tensor and sequence word are one WRITE, of which the owner hears nothing.
+// WEFT_NOTIFY=tail: tensor and sequence word are one WRITE, of which the owner hears nothing.
 #include <gtest/gtest.h>
 #include <poll.h>
 
@@ -7,7 +7,7 @@
 #include <functional>
 #include <thread>
 
-#include "p2p/verbs/fake/fake_network.hpp"
+#include "p2p/transport/verbs/fake/fake_network.hpp"
 #include "tests/pattern.hpp"
 #include "tests/threads/slots/ranks.hpp"
 
@@ -24,7 +24,10 @@ constexpr std::uint32_t kDepth = 64;  ///< so many puts need no credit
 constexpr std::uint64_t kPuts = 10;
 
 Config by_tail() {
-  return settings().with(Knob::fabric, "verbs").with(Knob::ladder, "tail").with(Knob::log, "off");
+  return settings()
+      .with(Setting::fabric, "verbs")
+      .with(Setting::notify, "tail")
+      .with(Setting::log, "off");
 }
 
 SlotSpec bytes_of(std::int64_t bytes, std::uint32_t depth = kDepth) {

@@ -1,5 +1,5 @@
 // Where an arena's pages come from.
-#include "p2p/arena/arena.hpp"
+#include "p2p/memory/arena.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/syscall.h>
@@ -29,7 +29,7 @@ TEST(Arena, TakesPagesOfTheNodeThatItIsGiven) {
   const auto mapping = os::Mapping::anonymous(2 << 20);
   if (!os::prefer_numa(mapping.data(), mapping.bytes(), 0))
     GTEST_SKIP() << "the kernel takes no wishes on NUMA nodes here";
-  for (const ArenaSort sort : {ArenaSort::data, ArenaSort::published, ArenaSort::hidden}) {
+  for (const ArenaSort sort : {ArenaSort::data, ArenaSort::published, ArenaSort::staging}) {
     EXPECT_EQ(policy_of(sort, 0), kPreferred);
     EXPECT_EQ(policy_of(sort, -1), kDefault);
   }

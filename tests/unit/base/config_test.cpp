@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <fstream>
@@ -39,50 +40,50 @@ std::string refusal(const std::string& entry) {
 
 TEST(Config, HoldsEveryDefaultWhereTheEnvironmentSaysNothing) {
   const auto config = read({"PATH=/bin", "HOME=/", "NOT_WEFT_TIMEOUT=x"});
-  for (const auto& spec : knob_table()) {
-    EXPECT_EQ(config.text(spec.knob), spec.fallback) << spec.variable;
-    EXPECT_EQ(config.source(spec.knob), "default") << spec.variable;
+  for (const auto& spec : setting_table()) {
+    EXPECT_EQ(config.text(spec.setting), spec.fallback) << spec.variable;
+    EXPECT_EQ(config.source(spec.setting), "default") << spec.variable;
   }
   EXPECT_TRUE(config.warnings().empty());
-  EXPECT_EQ(config.time(Knob::timeout), 60s);
-  EXPECT_EQ(config.size(Knob::arena_chunk), std::size_t{16} << 20);
-  EXPECT_EQ(config.size(Knob::arena_max), 0U);
-  EXPECT_EQ(config.time(Knob::spin), std::nullopt);
-  EXPECT_EQ(config.size(Knob::stream_bytes), std::nullopt);
-  EXPECT_TRUE(config.flag(Knob::zero_copy));
+  EXPECT_EQ(config.time(Setting::timeout), 60s);
+  EXPECT_EQ(config.size(Setting::arena_chunk), std::size_t{16} << 20);
+  EXPECT_EQ(config.size(Setting::arena_max), 0U);
+  EXPECT_EQ(config.time(Setting::spin), std::nullopt);
+  EXPECT_EQ(config.size(Setting::stream_bytes), std::nullopt);
+  EXPECT_TRUE(config.flag(Setting::zero_copy));
 }
 
 TEST(Config, HoldsWhatTheEnvironmentSaysAndThatItCameFromThere) {
   const auto config = read({"WEFT_TIMEOUT=1500ms", "WEFT_ARENA_CHUNK=4MiB", "WEFT_ZERO_COPY=off",
                             "WEFT_SPIN=0s", "WEFT_FABRIC=shm", "WEFT_LOG_FILE="});
-  EXPECT_EQ(config.time(Knob::timeout), 1500ms);
-  EXPECT_EQ(config.size(Knob::arena_chunk), std::size_t{4} << 20);
-  EXPECT_FALSE(config.flag(Knob::zero_copy));
-  EXPECT_EQ(config.time(Knob::spin), 0s);
-  EXPECT_EQ(config.text(Knob::fabric), "shm");
-  EXPECT_EQ(config.source(Knob::timeout), "environment");
-  EXPECT_EQ(config.source(Knob::log_file), "environment");
-  EXPECT_EQ(config.source(Knob::init_timeout), "default");
+  EXPECT_EQ(config.time(Setting::timeout), 1500ms);
+  EXPECT_EQ(config.size(Setting::arena_chunk), std::size_t{4} << 20);
+  EXPECT_FALSE(config.flag(Setting::zero_copy));
+  EXPECT_EQ(config.time(Setting::spin), 0s);
+  EXPECT_EQ(config.text(Setting::fabric), "shm");
+  EXPECT_EQ(config.source(Setting::timeout), "environment");
+  EXPECT_EQ(config.source(Setting::log_file), "environment");
+  EXPECT_EQ(config.source(Setting::init_timeout), "default");
 }
 
 TEST(Config, ReadsTheProcessEnvironmentUnlessGivenAnother) {
   ASSERT_EQ(::setenv("WEFT_TIMEOUT", "7s", 1), 0);
   const auto config = Config::read();
   ::unsetenv("WEFT_TIMEOUT");
-  EXPECT_EQ(config.time(Knob::timeout), 7s);
+  EXPECT_EQ(config.time(Setting::timeout), 7s);
 }
 
 TEST(Config, TakesTheFirstOfSeveralEntriesAsGetenvDoes) {
-  EXPECT_EQ(read({"WEFT_TIMEOUT=1s", "WEFT_TIMEOUT=2s"}).time(Knob::timeout), 1s);
+  EXPECT_EQ(read({"WEFT_TIMEOUT=1s", "WEFT_TIMEOUT=2s"}).time(Setting::timeout), 1s);
 }
 
 TEST(Config, ReplacesOneValueInACopy) {
   const Config config;
-  const auto changed = config.with(Knob::timeout, "3s");
-  EXPECT_EQ(changed.time(Knob::timeout), 3s);
-  EXPECT_EQ(changed.source(Knob::timeout), "environment");
-  EXPECT_EQ(config.time(Knob::timeout), 60s);
-  EXPECT_THROW(static_cast<void>(config.with(Knob::timeout, "soon")), Error);
+  const auto changed = config.with(Setting::timeout, "3s");
+  EXPECT_EQ(changed.time(Setting::timeout), 3s);
+  EXPECT_EQ(changed.source(Setting::timeout), "environment");
+  EXPECT_EQ(config.time(Setting::timeout), 60s);
+  EXPECT_THROW(static_cast<void>(config.with(Setting::timeout, "soon")), Error);
 }
 
 TEST(Config, NamesVariableValueAndWhatIsAccepted) {
@@ -94,9 +95,9 @@ TEST(Config, NamesVariableValueAndWhatIsAccepted) {
             "none | rdma | gdr");
 }
 
-TEST(Config, EveryKnobButTextRefusesWhatItDoesNotAccept) {
-  for (const auto& spec : knob_table()) {
-    if (spec.type == KnobType::text) continue;
+TEST(Config, EverySettingButTextRefusesWhatItDoesNotAccept) {
+  for (const auto& spec : setting_table()) {
+    if (spec.type == SettingType::text) continue;
     for (const std::string value : {"", "?", " ", "-1", "1s1", "none | flow"}) {
       const auto line = refusal(std::string(spec.variable) + '=' + value);
       EXPECT_NE(line.find(std::string(spec.variable) + "=\"" + value + '"'), std::string::npos)
@@ -119,12 +120,12 @@ TEST(Config, RefusesArenaChunksBelowAHugePage) {
 }
 
 TEST(Config, HoldsWholeNumbersWithinTheirRange) {
-  EXPECT_EQ(Config().integer(Knob::queue_depth), 1024);
-  EXPECT_EQ(Config().integer(Knob::ib_gid), std::nullopt);
+  EXPECT_EQ(Config().integer(Setting::queue_depth), 1024);
+  EXPECT_EQ(Config().integer(Setting::ib_gid), std::nullopt);
   const auto config = read({"WEFT_QUEUE_DEPTH=16", "WEFT_IB_GID=0", "WEFT_IB_TIMEOUT=31"});
-  EXPECT_EQ(config.integer(Knob::queue_depth), 16);
-  EXPECT_EQ(config.integer(Knob::ib_gid), 0);
-  EXPECT_EQ(config.integer(Knob::ib_timeout), 31);
+  EXPECT_EQ(config.integer(Setting::queue_depth), 16);
+  EXPECT_EQ(config.integer(Setting::ib_gid), 0);
+  EXPECT_EQ(config.integer(Setting::ib_timeout), 31);
   EXPECT_EQ(
       refusal("WEFT_QPS_PER_PEER=9"),
       "config: bad_config: WEFT_QPS_PER_PEER=\"9\": too large; accepted: a number from 1 to 8");
@@ -135,8 +136,8 @@ TEST(Config, HoldsWholeNumbersWithinTheirRange) {
 }
 
 TEST(Config, RefusesAWholeNumberJustOutsideItsRange) {
-  for (const auto& spec : knob_table()) {
-    if (spec.type != KnobType::integer) continue;
+  for (const auto& spec : setting_table()) {
+    if (spec.type != SettingType::integer) continue;
     const auto set = std::string(spec.variable) + '=';
     EXPECT_EQ(refusal(set + std::to_string(spec.least)), "(accepted)");
     if (spec.least > 0) {
@@ -163,7 +164,37 @@ TEST(Config, WarnsOfAnUnknownNameWithTheNearest) {
             "WEFT_TIMOUT is not a variable of weft and has no effect; the nearest is WEFT_TIMEOUT");
   EXPECT_NE(config.warnings()[1].find("nearest is WEFT_ZERO_COPY"), std::string::npos);
   EXPECT_NE(config.warnings()[2].find("nearest is WEFT_LOG_FILE"), std::string::npos);
-  EXPECT_EQ(config.time(Knob::timeout), 60s);
+  EXPECT_EQ(config.time(Setting::timeout), 60s);
+}
+
+TEST(Config, AcceptsFormerNamesWithAWarningThatNamesTheNewOne) {
+  for (const FormerName& name : former_names()) {
+    const std::string former(name.variable);
+    const SettingSpec& spec = spec_of(name.setting);
+    EXPECT_TRUE(std::ranges::none_of(setting_table(), [&](const SettingSpec& other) {
+      return other.variable == name.variable;
+    })) << former;
+    const auto config = read({former + "=" + std::string(spec.fallback)});
+    ASSERT_EQ(config.warnings().size(), 1U) << former;
+    EXPECT_NE(config.warnings()[0].find("is now called " + std::string(spec.variable)),
+              std::string::npos)
+        << config.warnings()[0];
+  }
+}
+
+TEST(Config, PrefersTheNewNameInEitherOrder) {
+  for (const auto& environment :
+       {std::vector<std::string>{"WEFT_LADDER=tail", "WEFT_NOTIFY=imm"},
+        std::vector<std::string>{"WEFT_NOTIFY=imm", "WEFT_LADDER=tail"}}) {
+    const auto config = read(environment);
+    EXPECT_EQ(config.text(Setting::notify), "imm");
+    ASSERT_EQ(config.warnings().size(), 1U);
+    EXPECT_NE(config.warnings()[0].find("WEFT_LADDER has no effect"), std::string::npos);
+  }
+}
+
+TEST(Config, RefusesABadValueUnderTheFormerName) {
+  EXPECT_NE(refusal("WEFT_LADDER=bad").find("WEFT_LADDER"), std::string::npos);
 }
 
 /// The line of base/config.hpp that describes the variable.
@@ -177,7 +208,7 @@ std::string described(std::string_view variable) {
 
 TEST(Config, IsDescribedInTheHeaderAsTheTableHasIt) {
   constexpr std::array kTypes{"time", "size", "integer", "bool", "choice", "text", "log"};
-  for (const auto& spec : knob_table()) {
+  for (const auto& spec : setting_table()) {
     const std::string line = described(spec.variable);
     SCOPED_TRACE(std::string(spec.variable) + ": " + line);
     std::istringstream words(line);
@@ -190,7 +221,7 @@ TEST(Config, IsDescribedInTheHeaderAsTheTableHasIt) {
       EXPECT_EQ(type.substr(bar + 1), spec.fallback);
     else
       EXPECT_EQ(fallback, spec.fallback.empty() ? "\"\"" : spec.fallback);
-    if (spec.type != KnobType::choice || line.find(" | ") == line.npos ||
+    if (spec.type != SettingType::choice || line.find(" | ") == line.npos ||
         line.find("..") != line.npos)
       continue;
     std::istringstream choices{std::string(spec.accepts)};
@@ -200,7 +231,7 @@ TEST(Config, IsDescribedInTheHeaderAsTheTableHasIt) {
 }
 
 TEST(Config, ListsEveryLevelAndSubsystemThatTheLogAccepts) {
-  const auto accepts = knob_table()[static_cast<std::size_t>(Knob::log)].accepts;
+  const auto accepts = setting_table()[static_cast<std::size_t>(Setting::log)].accepts;
   for (int i = 0; i < static_cast<int>(Subsystem::count_); ++i)
     EXPECT_NE(accepts.find(name(static_cast<Subsystem>(i))), accepts.npos) << i;
   for (int i = 0; i <= static_cast<int>(LogLevel::off); ++i)

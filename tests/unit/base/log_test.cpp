@@ -18,10 +18,10 @@ namespace {
 
 using tests::TempFolder;
 
-Config levels(std::string_view text) { return Config().with(Knob::log, text); }
+Config levels(std::string_view text) { return Config().with(Setting::log, text); }
 
 Config into(const std::filesystem::path& file) {
-  return levels("info").with(Knob::log_file, file.string());
+  return levels("info").with(Setting::log_file, file.string());
 }
 
 std::vector<std::string> lines_of(const std::filesystem::path& file) {

@@ -1,4 +1,4 @@
-#include "benchmarks/blocks.hpp"
+#include "benchmarks/harness/blocks.hpp"
 
 #include <gtest/gtest.h>
 

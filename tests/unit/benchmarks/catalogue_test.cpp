@@ -1,4 +1,4 @@
-#include "benchmarks/catalogue.hpp"
+#include "benchmarks/driver/catalogue.hpp"
 
 #include <gtest/gtest.h>
 

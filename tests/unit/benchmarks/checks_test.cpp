@@ -1,4 +1,4 @@
-#include "benchmarks/checks.hpp"
+#include "benchmarks/output/checks.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "benchmarks/hand_over.hpp"
+#include "benchmarks/harness/hand_over.hpp"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "benchmarks/ping.hpp"
+#include "benchmarks/harness/ping.hpp"
 
 namespace weft::bench {
 namespace {

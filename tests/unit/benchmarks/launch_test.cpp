@@ -1,4 +1,4 @@
-#include "benchmarks/launch.hpp"
+#include "benchmarks/harness/launch.hpp"
 
 #include <gtest/gtest.h>
 

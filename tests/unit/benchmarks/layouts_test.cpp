@@ -1,4 +1,4 @@
-#include "benchmarks/layouts.hpp"
+#include "benchmarks/output/layouts.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The models' layers, against what the paper says of each.
-#include "benchmarks/models.hpp"
+#include "benchmarks/workloads/models.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "benchmarks/payload.hpp"
+#include "benchmarks/harness/payload.hpp"
 
 #include <gtest/gtest.h>
 

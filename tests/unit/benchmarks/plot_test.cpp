@@ -1,4 +1,4 @@
-#include "benchmarks/plot.hpp"
+#include "benchmarks/output/plot.hpp"
 
 #include <gtest/gtest.h>
 

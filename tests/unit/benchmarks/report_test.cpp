@@ -1,4 +1,4 @@
-#include "benchmarks/report.hpp"
+#include "benchmarks/output/report.hpp"
 
 #include <gtest/gtest.h>
 

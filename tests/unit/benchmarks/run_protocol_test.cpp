@@ -1,4 +1,4 @@
-#include "benchmarks/run_protocol.hpp"
+#include "benchmarks/harness/run_protocol.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "benchmarks/statistics.hpp"
+#include "benchmarks/harness/statistics.hpp"
 
 #include <gtest/gtest.h>
 

@@ -11,7 +11,7 @@
 #include <set>
 #include <thread>
 
-#include "p2p/connector/places.hpp"
+#include "p2p/transport/address/ip_address.hpp"
 
 #include "tests/unit/connector/job.hpp"
 
@@ -29,7 +29,7 @@ TEST(Connector, MeetsEveryPairOnce) {
       if (from == to) continue;
       EXPECT_EQ(job[to].wait_said(from, 1), std::vector{fmt::format("{} to {}", from, to)});
     }
-  for (const auto& rank : job) EXPECT_EQ(rank->turned_away(), 0U);
+  for (const auto& rank : job) EXPECT_EQ(rank->rejected_connections(), 0U);
 }
 
 TEST(Connector, KeepsTheOrderOfMessagesBothWays) {
@@ -63,7 +63,7 @@ TEST(Connector, QueuesWhatAPeerDoesNotReadYet) {
   const std::string body(1000, 'x');
   job[0].thread().run([&] {
     for (int i = 0; i < kMessages; ++i) job[0].send_here(1, body + std::to_string(i));
-    job[0].goodbye_here(1);
+    job[0].close_here(1);
   });
   gate.unlock();
   const auto said = job[1].wait_said(0, kMessages);
@@ -77,7 +77,7 @@ TEST(Connector, TellsAnOrderlyEndFromADeath) {
   Job job(3);
   job.connect();
   job[0].send(1, "last words");
-  job[0].goodbye(1);
+  job[0].close(1);
   const auto left = job[1].wait_end(0).value();
   EXPECT_TRUE(left.orderly);
   EXPECT_EQ(job[1].wait_said(0, 1), std::vector<std::string>{"last words"});
@@ -108,20 +108,20 @@ TEST(Connector, HandsOverConnectionsForData) {
   for (int rail = 0; rail < 2; ++rail) job[1].call_for_data(0, rail);
   std::set<ConnectionKeys::Key> keys;
   for (int rail = 0; rail < 2; ++rail) {
-    DataConnection* caller = job[1].wait_brought(0, rail);
-    DataConnection* called = job[0].wait_brought(1, rail);
-    ASSERT_NE(caller, nullptr);
-    ASSERT_NE(called, nullptr);
-    EXPECT_FALSE(caller->was_called);
-    EXPECT_TRUE(called->was_called);
-    EXPECT_EQ(caller->keys.to_called, called->keys.to_called);
-    EXPECT_EQ(caller->keys.to_caller, called->keys.to_caller);
-    keys.insert(caller->keys.to_called);
-    keys.insert(caller->keys.to_caller);
+    DataConnection* client = job[1].wait_brought(0, rail);
+    DataConnection* server = job[0].wait_brought(1, rail);
+    ASSERT_NE(client, nullptr);
+    ASSERT_NE(server, nullptr);
+    EXPECT_FALSE(client->was_called);
+    EXPECT_TRUE(server->was_called);
+    EXPECT_EQ(client->keys.to_server, server->keys.to_server);
+    EXPECT_EQ(client->keys.to_client, server->keys.to_client);
+    keys.insert(client->keys.to_server);
+    keys.insert(client->keys.to_client);
     // Nothing but what its user sends travels there.
-    ASSERT_EQ(::send(called->socket.get(), "down", 4, 0), 4);
-    ASSERT_EQ(::send(caller->socket.get(), "up", 2, 0), 2);
-    for (const auto& [end, text] : {std::pair(caller, "down"), std::pair(called, "up")}) {
+    ASSERT_EQ(::send(server->socket.get(), "down", 4, 0), 4);
+    ASSERT_EQ(::send(client->socket.get(), "up", 2, 0), 2);
+    for (const auto& [end, text] : {std::pair(client, "down"), std::pair(server, "up")}) {
       pollfd readable{end->socket.get(), POLLIN, 0};
       ASSERT_EQ(::poll(&readable, 1, 10'000), 1);
       std::array<char, 8> got{};
@@ -131,7 +131,7 @@ TEST(Connector, HandsOverConnectionsForData) {
     }
   }
   EXPECT_EQ(keys.size(), 4U);  // one for each direction of each
-  EXPECT_EQ(job[0].turned_away(), 0U);
+  EXPECT_EQ(job[0].rejected_connections(), 0U);
 }
 
 TEST(Connector, GivesNoConnectionForDataToARankThatItHasNotMet) {
@@ -153,7 +153,7 @@ TEST(Connector, GivesUpARankThatIsNotMetYet) {
   Job job(2);
   job.start();
   job[0].connect(1);
-  job[0].goodbye(1);
+  job[0].close(1);
   EXPECT_TRUE(job[0].wait_end(1).value().orderly);
 }
 
@@ -162,7 +162,7 @@ TEST(Connector, SaysNothingOfARankThatItGaveUpAndDropped) {
   job.start();
   job[0].connect(1);
   job[0].thread().run([&] {
-    job[0].goodbye_here(1);
+    job[0].close_here(1);
     job[0].drop_here(1);
   });
   job[0].thread().run([] {});
@@ -172,7 +172,7 @@ TEST(Connector, SaysNothingOfARankThatItGaveUpAndDropped) {
 TEST(Connector, MeetsOverIpv6) {
   std::unique_ptr<Job> job;
   try {
-    job = std::make_unique<Job>(2, settings().with(Knob::iface, "::1"));
+    job = std::make_unique<Job>(2, settings().with(Setting::iface, "::1"));
   } catch (const Error& error) {
     GTEST_SKIP() << "no ::1 here: " << error.what();
   }
@@ -215,32 +215,32 @@ TEST(Connector, MeetsOnceWhoeverCalls) {
 }
 
 /// Rank 0's address, with another place before the true one.
-std::vector<RankAddress> with_first_place(std::vector<RankAddress> job, const char* place) {
+std::vector<RankAddress> with_first_ip(std::vector<RankAddress> job, const char* ip) {
   ConnectorAddress& connector = job[0].connector;
-  connector.places[1] = connector.places[0];
+  connector.ips[1] = connector.ips[0];
   connector.count = 2;
   std::array<std::byte, 4> v4{};
-  EXPECT_EQ(::inet_pton(AF_INET, place, v4.data()), 1);
-  std::copy(v4.begin(), v4.end(), connector.places[0].begin() + 12);
+  EXPECT_EQ(::inet_pton(AF_INET, ip, v4.data()), 1);
+  std::copy(v4.begin(), v4.end(), connector.ips[0].begin() + 12);
   return job;
 }
 
-TEST(Connector, TriesTheNextPlaceWhenOneDoesNotLead) {
+TEST(Connector, TriesTheNextIpAddressWhenOneDoesNotLead) {
   // Documentation's own network leads nowhere; at another loopback address nobody listens.
-  for (const char* place : {"203.0.113.1", "127.0.0.77"}) {
+  for (const char* ip : {"203.0.113.1", "127.0.0.77"}) {
     Job job(2);
-    job.start(with_first_place(job.addresses(), place));
+    job.start(with_first_ip(job.addresses(), ip));
     job[1].connect(0);
-    EXPECT_TRUE(job[1].wait_met(0)) << place;
-    EXPECT_TRUE(job[0].wait_met(1)) << place;
+    EXPECT_TRUE(job[1].wait_met(0)) << ip;
+    EXPECT_TRUE(job[0].wait_met(1)) << ip;
   }
 }
 
-TEST(Connector, TriesTheNextPlaceWhenOneLeadsElsewhere) {
+TEST(Connector, TriesTheNextIpAddressWhenOneLeadsElsewhere) {
   Job job(2);
-  const auto known = with_first_place(job.addresses(), "127.0.0.78");
+  const auto known = with_first_ip(job.addresses(), "127.0.0.78");
   const SocketAddress elsewhere =
-      socket_address(known[0].connector.places[0], known[0].connector.port);
+      socket_address(known[0].connector.ips[0], known[0].connector.port);
   const os::Fd mute(::socket(AF_INET, SOCK_STREAM, 0));
   ASSERT_EQ(::bind(mute.get(), elsewhere.get(), elsewhere.size), 0);
   ASSERT_EQ(::listen(mute.get(), 8), 0);
@@ -253,9 +253,9 @@ TEST(Connector, TriesTheNextPlaceWhenOneLeadsElsewhere) {
   EXPECT_LE(std::chrono::steady_clock::now() - start, 8s);
 }
 
-TEST(Connector, SaysWhatBecameOfEveryPlace) {
-  Job job(2, settings().with(Knob::init_timeout, "1s"));
-  auto known = with_first_place(job.addresses(), "127.0.0.77");
+TEST(Connector, SaysWhatBecameOfEveryIpAddress) {
+  Job job(2, settings().with(Setting::init_timeout, "1s"));
+  auto known = with_first_ip(job.addresses(), "127.0.0.77");
   // At rank 0's own place rank 0 listens, as another rank.
   std::swap(known[0].connector.port, known[1].connector.port);
   known[0].connector.port = job[1].address.connector.port;
@@ -273,7 +273,7 @@ TEST(Connector, SaysWhatBecameOfEveryPlace) {
 }
 
 TEST(Connector, SaysThatARankNeverCalled) {
-  Job job(2, settings().with(Knob::init_timeout, "1s"));
+  Job job(2, settings().with(Setting::init_timeout, "1s"));
   job.start();
   job[0].connect(1);
   const auto end = job[0].wait_end(1).value();

@@ -12,7 +12,7 @@ namespace {
 
 using std::chrono::steady_clock;
 
-Config quick() { return settings().with(Knob::dead_after, "1s"); }
+Config quick() { return settings().with(Setting::dead_after, "1s"); }
 
 /// Rank 0, and a rank 1 that says what the test says.
 class Heartbeat : public testing::Test {
@@ -21,7 +21,7 @@ class Heartbeat : public testing::Test {
     Identity::Secret secret;
     secret.fill(static_cast<std::byte>(Rank::kSecret));
     rank.start({rank.address, rank.address});
-    ASSERT_TRUE(peer.introduce(Identity(1, 2, secret), 0));
+    ASSERT_TRUE(peer.handshake(Identity(1, 2, secret), 0));
     ASSERT_TRUE(rank.wait_met(1));
   }
 
@@ -99,8 +99,8 @@ TEST_F(Heartbeat, ReadsWhatWaitedBeforeItBelievesTheSilence) {
   EXPECT_FALSE(rank.has_ended(1));
 }
 
-TEST_F(Heartbeat, EndsARankThatSaysGoodbyeToASilentOne) {
-  rank.goodbye(1);
+TEST_F(Heartbeat, EndsARankThatClosesToASilentOne) {
+  rank.close(1);
   EXPECT_TRUE(rank.wait_end(1).value().orderly);
 }
 
@@ -121,7 +121,7 @@ TEST_F(Heartbeat, PutsPiecesOfAMessageTogether) {
 }
 
 TEST(Heartbeats, KeepQuietRanksTogether) {
-  Job job(3, settings().with(Knob::dead_after, "2s"));
+  Job job(3, settings().with(Setting::dead_after, "2s"));
   job.connect();
   std::this_thread::sleep_for(3s);
   for (int a = 0; a < 3; ++a)

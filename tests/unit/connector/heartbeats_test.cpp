@@ -1,5 +1,5 @@
 // Who beats with whom, in jobs whose ranks are silent, paused and cut off as a seed draws.
-#include "p2p/connector/heartbeats.hpp"
+#include "p2p/transport/wireup/heartbeats.hpp"
 
 #include <gtest/gtest.h>
 

@@ -17,9 +17,9 @@
 #include <utility>
 #include <vector>
 
-#include "base/board/board_view.hpp"
 #include "base/config.hpp"
-#include "p2p/connector/connector.hpp"
+#include "base/stats/stats_view.hpp"
+#include "p2p/transport/wireup/connector.hpp"
 
 namespace weft::p2p::tests {
 
@@ -27,9 +27,9 @@ using namespace std::chrono_literals;
 
 inline Config settings() {
   return Config()
-      .with(Knob::iface, "127.0.0.1")
-      .with(Knob::init_timeout, "20s")
-      .with(Knob::log, "off");
+      .with(Setting::iface, "127.0.0.1")
+      .with(Setting::init_timeout, "20s")
+      .with(Setting::log, "off");
 }
 
 inline std::vector<std::byte> bytes(std::string_view text) {
@@ -105,12 +105,12 @@ class Rank final : public ConnectorEvents {
   void send(int rank, std::string_view text) {
     thread_.run([&] { send_here(rank, text); });
   }
-  void goodbye(int rank) {
-    thread_.run([&] { goodbye_here(rank); });
+  void close(int rank) {
+    thread_.run([&] { close_here(rank); });
   }
   /// By who has the turn of the progress thread.
   void send_here(int rank, std::string_view text) { connector_->send(rank, bytes(text)); }
-  void goodbye_here(int rank) { connector_->goodbye(rank); }
+  void close_here(int rank) { connector_->close(rank); }
   void drop_here(int rank) { connector_->drop(rank, "dropped"); }
   void drop(int rank) {
     thread_.run([&] { drop_here(rank); });
@@ -121,8 +121,8 @@ class Rank final : public ConnectorEvents {
     connector_.reset();
   }
   /// As anybody can read it.
-  std::uint64_t turned_away() {
-    return board::BoardView::of(local_.board->bytes()).totals().turned_away.load();
+  std::uint64_t rejected_connections() {
+    return stats::StatsView::of(local_.stats->bytes()).totals().rejected_connections.load();
   }
   ProgressThread& thread() { return thread_; }
 
@@ -159,11 +159,11 @@ class Rank final : public ConnectorEvents {
     const std::lock_guard lock(mutex_);
     return shortages_.size();
   }
-  bool wait_turned_away(std::uint64_t least) {
+  bool wait_rejected(std::uint64_t least) {
     const auto until = std::chrono::steady_clock::now() + 10s;
-    while (turned_away() < least && std::chrono::steady_clock::now() < until)
+    while (rejected_connections() < least && std::chrono::steady_clock::now() < until)
       std::this_thread::sleep_for(5ms);
-    return turned_away() == least;
+    return rejected_connections() == least;
   }
 
   void met(int rank) override {

@@ -14,8 +14,8 @@
 #include <string_view>
 
 #include "base/os/fd.hpp"
-#include "p2p/connector/handshake.hpp"
-#include "p2p/connector/places.hpp"
+#include "p2p/transport/address/ip_address.hpp"
+#include "p2p/transport/auth/handshake.hpp"
 
 namespace weft::p2p::tests {
 
@@ -23,7 +23,7 @@ namespace weft::p2p::tests {
 class RawPeer {
  public:
   explicit RawPeer(const ConnectorAddress& to) : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
-    const SocketAddress address = socket_address(to.places[0], to.port);
+    const SocketAddress address = socket_address(to.ips[0], to.port);
     if (::connect(socket_.get(), address.get(), address.size) != 0)
       throw std::runtime_error("the test can't connect");
   }
@@ -66,11 +66,11 @@ class RawPeer {
   }
 
   /// What a rank of the job says to be let in; what was exchanged is kept.
-  bool introduce(const Identity& self, int to) {
+  bool handshake(const Identity& self, int to) {
     hello = self.hello(to);
     send_record(hello);
     const auto answered = receive<Answer>();
-    if (!answered || !self.distrust(hello, *answered).empty()) return false;
+    if (!answered || !self.validate(hello, *answered).empty()) return false;
     answer = *answered;
     proof = self.prove(hello, answer);
     send_record(proof);

@@ -13,8 +13,8 @@
 #include <thread>
 #include <vector>
 
-#include "p2p/connector/places.hpp"
-#include "p2p/connector/stream.hpp"
+#include "p2p/transport/address/ip_address.hpp"
+#include "p2p/transport/wireup/stream.hpp"
 #include "tests/unit/connector/job.hpp"
 
 namespace weft::p2p::tests {
@@ -26,7 +26,7 @@ class Road {
  public:
   explicit Road(const ConnectorAddress& to)
       : to_(to), listener_(::socket(AF_INET, SOCK_STREAM, 0)) {
-    SocketAddress own = socket_address(to.places[0], 0);
+    SocketAddress own = socket_address(to.ips[0], 0);
     EXPECT_EQ(::bind(listener_.get(), own.get(), own.size), 0);
     EXPECT_EQ(::listen(listener_.get(), 8), 0);
     EXPECT_EQ(::getsockname(listener_.get(), own.get(), &own.size), 0);
@@ -53,7 +53,7 @@ class Road {
     const os::Fd from(accept());
     if (!from) return;
     const os::Fd to(::socket(AF_INET, SOCK_STREAM, 0));
-    const SocketAddress there = socket_address(to_.places[0], to_.port);
+    const SocketAddress there = socket_address(to_.ips[0], to_.port);
     if (::connect(to.get(), there.get(), there.size) != 0) return;
     while (!stopping_) {
       std::array<pollfd, 2> ends = {pollfd{from.get(), POLLIN, 0}, pollfd{to.get(), POLLIN, 0}};
@@ -93,7 +93,8 @@ class Road {
 struct Pair {
   Pair(const char* first, const char* second) {
     for (const auto& [number, encrypts] : {std::pair(0, first), std::pair(1, second)})
-      ranks.push_back(std::make_unique<Rank>(number, 2, settings().with(Knob::encrypt, encrypts)));
+      ranks.push_back(
+          std::make_unique<Rank>(number, 2, settings().with(Setting::encrypt, encrypts)));
     std::vector<RankAddress> known = {ranks[0]->address, ranks[1]->address};
     road = std::make_unique<Road>(known[0].connector);
     known[0].connector = road->address;
@@ -153,7 +154,7 @@ class SealedStream : public testing::Test {
     other = os::Fd(ends[1]);
     Stream::Events events{
         .said = [this](std::span<const std::byte>) { ++said; },
-        .called = [](BeatCall) {},
+        .beat_called = [](BeatCall) {},
         .ended = [this](Stream::How, const std::string& reason) { why = reason; }};
     stream = std::make_unique<Stream>(progress, os::Fd(ends[0]), std::move(events),
                                       RecordCipher(kToOther, kToStream));

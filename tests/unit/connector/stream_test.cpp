@@ -1,5 +1,5 @@
 // Periods pass when the test says so: no thread, no clock.
-#include "p2p/connector/stream.hpp"
+#include "p2p/transport/wireup/stream.hpp"
 
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ class StreamTest : public testing::Test {
     stream = std::make_unique<Stream>(
         progress, os::Fd(ends[0]),
         Stream::Events{.said = [](std::span<const std::byte>) {},
-                       .called = [](BeatCall) {},
+                       .beat_called = [](BeatCall) {},
                        .ended =
                            [this](Stream::How way, const std::string& why) {
                              how = way;

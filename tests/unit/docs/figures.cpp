@@ -56,7 +56,7 @@ void add_sizes(const Sizes& s, std::vector<Block>& blocks) {
            fmt::format("{} + {} + {} + {} = {}", n(s.peer), n(s.link), n(s.channel), n(s.partner),
                        n(s.per_peer())))});
   blocks.push_back({row("`SlotState`, per exposed slot", n(s.slot)),
-                    row("`Seat`, per attached peer", n(s.seat)),
+                    row("`Attachment`, per attached peer", n(s.attachment)),
                     row("`RemoteSlotState`, per attached slot",
                         fmt::format("{}; from its first pending put on {} more, the places for 64 "
                                     "of them",
@@ -92,13 +92,13 @@ void add_peers(const Sizes& s, std::vector<Block>& blocks) {
 
 void add_slots(const Sizes& s, std::vector<Block>& blocks) {
   const auto slot = count(static_cast<double>(s.slot));
-  const auto seat = count(static_cast<double>(s.seat));
+  const auto attachment = count(static_cast<double>(s.attachment));
   const auto remote = count(static_cast<double>(s.remote_slot));
   blocks.push_back(
       {fmt::format("| put slot | {} + {} per rank that has written; 64 d in the control arena; d × "
                    "the tensor, rounded up to 64, if it has more than 56 bytes | {}; 64 in the "
                    "control arena |",
-                   slot, seat, remote),
+                   slot, attachment, remote),
        fmt::format("| dynamic slot | as a put slot of 16 bytes and 8 per dimension; each arrival "
                    "its own tensor | {} + {}; 64 in the control arena; what is lent |",
                    remote, count(static_cast<double>(s.pending))),
@@ -106,13 +106,14 @@ void add_slots(const Sizes& s, std::vector<Block>& blocks) {
            "| published slot | {} + {} per reader at a time; 8 (d + 1) and 8 + d per reader "
            "at a time, rounded up to 64, in the control arena; d × the tensor | {}; 64 in "
            "the control arena |",
-           slot, seat, remote)});
+           slot, attachment, remote)});
   const auto each = [](std::size_t size) {
     return [size](double ranks) { return static_cast<double>(size) * (3 * ranks - 1); };
   };
   blocks.push_back(
       {row("their heap", fmt::format("{} (3 N − 1)", remote), each(s.remote_slot), bytes),
-       row("seats, heap", fmt::format("{} (3 N − 1)", seat), each(s.seat), bytes)});
+       row("attachments, heap", fmt::format("{} (3 N − 1)", attachment), each(s.attachment),
+           bytes)});
 }
 
 /// By RDMA, with one queue pair to a peer.

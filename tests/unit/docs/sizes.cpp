@@ -6,18 +6,18 @@
 #include <memory>
 #include <vector>
 
-#include "p2p/address.hpp"
-#include "p2p/mesh/messages.hpp"
-#include "p2p/peer.hpp"
-#include "p2p/shm/link.hpp"
-#include "p2p/shm/messages.hpp"
-#include "p2p/shm/shm_channel.hpp"
-#include "p2p/shm/shm_fabric.hpp"
-#include "p2p/slot/messages.hpp"
+#include "p2p/mesh/mesh_messages.hpp"
+#include "p2p/mesh/peer.hpp"
 #include "p2p/slot/remote_slot_state.hpp"
+#include "p2p/slot/slot_messages.hpp"
 #include "p2p/slot/slot_state.hpp"
+#include "p2p/transport/address/rank_address.hpp"
+#include "p2p/transport/shm/link.hpp"
+#include "p2p/transport/shm/shm_channel.hpp"
+#include "p2p/transport/shm/shm_fabric.hpp"
+#include "p2p/transport/shm/shm_messages.hpp"
 #if __has_include(<infiniband/verbs.h>)
-#include "p2p/verbs/verbs_channel.hpp"
+#include "p2p/transport/verbs/verbs_channel.hpp"
 #define WEFT_DOCS_VERBS 1
 #endif
 
@@ -74,7 +74,7 @@ Sizes sizes() {
               .channel = sizeof(p2p::ShmChannel),
               .partner = partner_bytes(),
               .slot = sizeof(detail::SlotState),
-              .seat = sizeof(detail::Seat),
+              .attachment = sizeof(detail::Attachment),
               .remote_slot = sizeof(detail::RemoteSlotState),
               .pending = pending_bytes(),
               .messages = {sizeof(p2p::GreetMessage), sizeof(p2p::ChallengeMessage),

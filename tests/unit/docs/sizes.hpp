@@ -15,7 +15,7 @@ struct Sizes {
   std::size_t channel = 0;  ///< ShmChannel
   std::size_t partner = 0;  ///< ShmFabric's
   std::size_t slot = 0;     ///< SlotState
-  std::size_t seat = 0;
+  std::size_t attachment = 0;
   std::size_t remote_slot = 0;  ///< RemoteSlotState
   std::size_t pending = 0;      ///< its places for pending puts
   std::vector<std::size_t>
@@ -33,7 +33,7 @@ Sizes sizes();
 
 /// Descriptors of a rank that has neither data memory nor RDMA: what it and PMIx need by itself,
 /// with the three that every process has, and what each rank of its host adds (socket, pidfd, event
-/// descriptor, status board).
+/// descriptor, stats segment).
 inline constexpr int kDescriptors = 25;
 inline constexpr int kDescriptorsPerRank = 4;
 

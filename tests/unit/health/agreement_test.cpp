@@ -17,7 +17,7 @@ namespace {
 
 using End = Agreement::End;
 
-struct Mishaps {
+struct AgreementFaults {
   int kills = 0;
   bool partition = false;
   int mistakes = 0;  ///< a member takes another, which lives, for dead
@@ -35,12 +35,12 @@ class Table {
     knows_.assign(count() * count(), false);
   }
 
-  void run(const Mishaps& mishaps) {
-    // Each mishap at one of the first steps, so that all of them meet every stage.
-    for (int i = 0; i < mishaps.kills; ++i) at(below(60), [this] { kill(below(size_)); });
-    for (int i = 0; i < mishaps.mistakes; ++i)
+  void run(const AgreementFaults& faults) {
+    // Each fault at one of the first steps, so that all of them meet every stage.
+    for (int i = 0; i < faults.kills; ++i) at(below(60), [this] { kill(below(size_)); });
+    for (int i = 0; i < faults.mistakes; ++i)
       at(below(60), [this] { mistake(below(size_), below(size_)); });
-    if (mishaps.partition) at(below(60), [this] { partition(); });
+    if (faults.partition) at(below(60), [this] { partition(); });
     for (int m = 0; m < size_; ++m)
       at(below(30), [this, m] {
         if (alive(m)) members_[at(m)]->begin();
@@ -274,14 +274,14 @@ struct OneOfThree {
 TEST(AgreementOfAll, WaitsUntilWhomItCannotReachIsCountedOut) {
   OneOfThree group;
   group.member.gone(2, false);
-  EXPECT_FALSE(group.member.is_in_doubt()) << "nobody asks yet";
+  EXPECT_FALSE(group.member.has_suspects()) << "nobody asks yet";
   group.member.begin();
-  EXPECT_TRUE(group.member.is_in_doubt());
+  EXPECT_TRUE(group.member.has_suspects());
   const std::uint64_t ballot = 3;
   group.answer(AgreementMessage::Step::promise, ballot, Places(3, false));
   EXPECT_EQ(group.member.end(), End::none) << "two of three are most, and not all";
   group.member.gone(2, true);
-  EXPECT_FALSE(group.member.is_in_doubt());
+  EXPECT_FALSE(group.member.has_suspects());
   group.answer(AgreementMessage::Step::accepted, ballot, Places(3, false));
   ASSERT_EQ(group.member.end(), End::decided);
   EXPECT_EQ(text(group.member.survivors()), "0 1 ");

@@ -31,7 +31,7 @@ TEST(Patience, SuspectsAStoppedRankAtOnce) {
 }
 
 TEST(Patience, WithoutEndCallsNobodyDead) {
-  const Patience patience(Config().with(Knob::dead_after, "off").time(Knob::dead_after));
+  const Patience patience(Config().with(Setting::dead_after, "off").time(Setting::dead_after));
   EXPECT_EQ(patience.of_silent(1h), PeerHealth::suspect);
   EXPECT_EQ(patience.of_stopped(1h), PeerHealth::suspect);
 }

@@ -14,7 +14,7 @@ using std::chrono::milliseconds;
 
 /// Something to look at, and each look takes a while.
 struct Slow final : Poller {
-  explicit Slow(microseconds look) : takes(look) {}
+  explicit Slow(microseconds poll_once) : takes(poll_once) {}
   bool poll() noexcept override {
     ++polls;
     const auto until = Clock::now() + takes;
@@ -22,7 +22,7 @@ struct Slow final : Poller {
     }
     return false;
   }
-  void look() noexcept override {}
+  void poll_once() noexcept override {}
   void arm() noexcept override {}
 
   const microseconds takes;

@@ -106,7 +106,7 @@ class Sender {
       : table_(table),
         memory_(table.pushes.bytes_before()),
         push_(table.pushes.bytes()),
-        compressor_(table) {}
+        compressor_(table.pushes, table.specs, table.table) {}
 
   Status send(const std::vector<Floats>& gradients) {
     for (std::size_t i = 0; i < gradients.size(); ++i) {

@@ -1,5 +1,5 @@
-// Checkpoints from a stranger: their digests are right and their content is not. Each is refused by
-// weft's own error, and the newest one that is whole is found.
+// Checkpoints from an untrusted source: their digests are right and their content is not. Each is
+// refused by weft's own error, and the newest one that is whole is found.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>

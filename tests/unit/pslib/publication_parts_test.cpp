@@ -190,7 +190,7 @@ TEST(Messages, HaveNamesThatEnd) {
   EXPECT_FALSE(wire::Ask{.kind = wire::Ask::Kind::pull}.attached_name());
 }
 
-TEST(Messages, AnnounceNoMoreThanAGuestMakesRoomFor) {
+TEST(Messages, AnnounceNoMoreThanASubscriberMakesRoomFor) {
   using wire::Head;
   EXPECT_TRUE(wire::makes_sense({.kind = Head::Kind::values, .version = 1}));
   EXPECT_TRUE(wire::makes_sense({.kind = Head::Kind::end, .count = 2}));

@@ -18,7 +18,7 @@ TEST(PushFormats, ReadOnlyIntoTheirRoomWhateverStandsInAPush) {
     TableOptions options(Optimizer::sgd(1.0F));
     options.compression = compression;
     const Layout layout(specs);
-    const PushFormat format(specs, layout, options);
+    const PushFormat format(specs, layout.offsets(), layout.elements(), options);
     for (int round = 0; round < 300; ++round) {
       std::vector<std::byte> push(format.bytes());
       for (std::byte& byte : push)

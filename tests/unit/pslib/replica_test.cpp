@@ -1,4 +1,5 @@
-// Holders of one shard while they and their workers die, are late, and hear of it at other times.
+// ReplicaSets of one shard while they and their workers die, are late, and hear of it at other
+// times.
 #include "pslib/replication/replica.hpp"
 
 #include <gtest/gtest.h>
@@ -11,7 +12,7 @@
 #include <random>
 #include <string>
 
-#include "pslib/replication/holders.hpp"
+#include "pslib/replication/replica_sets.hpp"
 #include "tests/seeds.hpp"
 
 namespace weft::pslib {
@@ -36,12 +37,12 @@ class Shard {
     const std::vector<std::string> hosts(plan.servers, "host");
     hosts_ = hosts;
     groups_.emplace_back(plan.servers, true);
-    holders_.emplace_back(first_holders(hosts_, 1, plan.replicas));
+    replica_sets_.emplace_back(first_replica_sets(hosts_, 1, plan.replicas));
     for (std::size_t i = 0; i < plan.servers; ++i) servers_.emplace_back(i, plan);
     workers_.resize(plan.workers);
     links_.resize(plan.servers * plan.servers);
     for (std::size_t i = 0; i < plan.servers; ++i)
-      servers_[i].replica.enter(0, holders_[0].of_shard[0], true);
+      servers_[i].replica.enter(0, replica_sets_[0].of_shard[0], true);
     for (std::size_t i = 0; i < plan.server_kills; ++i) deaths_.push_back(below(400));
     // A worker often dies with a server: of its host.
     for (std::size_t i = 0; i < plan.worker_kills; ++i)
@@ -76,7 +77,7 @@ class Shard {
     return false;
   }
 
-  /// What holders that have everything have in common.
+  /// What replicas that have everything have in common.
   void check_end() {
     for (const Server& server : servers_) {
       if (!server.lives || !server.replica.has_state()) continue;
@@ -92,10 +93,10 @@ class Shard {
     return std::ranges::none_of(servers_,
                                 [](const Server& s) { return s.lives && s.replica.has_state(); });
   }
-  /// Whether all who had the whole state together are dead: the holders of the last epoch whose
+  /// Whether all who had the whole state together are dead: the replicas of the last epoch whose
   /// primary knew that every one of them has it.
   bool may_be_lost() const {
-    return std::ranges::none_of(holders_[settled_].of_shard[0],
+    return std::ranges::none_of(replica_sets_[settled_].of_shard[0],
                                 [this](std::size_t s) { return servers_[s].lives; });
   }
   std::size_t epochs() const { return groups_.size(); }
@@ -183,9 +184,10 @@ class Shard {
       for (const Server& other : servers_) live.push_back(other.lives);
       if (live == groups_.back()) return;
       groups_.push_back(live);
-      holders_.push_back(next_holders(holders_.back(), epoch + 1, live, hosts_, plan_.replicas));
+      replica_sets_.push_back(
+          next_replica_sets(replica_sets_.back(), epoch + 1, live, hosts_, plan_.replicas));
     }
-    server.replica.enter(epoch + 1, holders_[epoch + 1].of_shard[0]);
+    server.replica.enter(epoch + 1, replica_sets_[epoch + 1].of_shard[0]);
     tell(s);
   }
 
@@ -288,10 +290,10 @@ class Shard {
   const Plan plan_;
   std::vector<std::string> hosts_;
   std::vector<std::vector<bool>> groups_;  // by epoch
-  std::vector<Holders> holders_;
+  std::vector<ReplicaSets> replica_sets_;
   std::vector<Server> servers_;
   std::vector<Worker> workers_;
-  std::vector<std::deque<HolderMessage>> links_;
+  std::vector<std::deque<ReplicaMessage>> links_;
   std::vector<std::size_t> deaths_;
   std::vector<std::size_t> worker_deaths_;
   std::map<std::uint64_t, std::size_t> sizes_;  // of records, by number
@@ -364,19 +366,19 @@ TEST(Replicas, SurviveOneServerWhateverWorkersDieWithIt) {
   EXPECT_EQ(lives.survived, seeds);
 }
 
-TEST(Holders, LieOnOtherHostsWhereThereAreSeveral) {
+TEST(ReplicaSets, LieOnOtherHostsWhereThereAreSeveral) {
   const std::vector<std::string> hosts{"a", "a", "b", "b"};
-  const Holders first = first_holders(hosts, 4, 2);
+  const ReplicaSets first = first_replica_sets(hosts, 4, 2);
   EXPECT_EQ(first.of_shard,
             (std::vector<std::vector<std::size_t>>{{0, 2}, {1, 2}, {2, 0}, {3, 0}}));
 }
 
-TEST(Holders, TakeTheNextServerInADeadOnesPlace) {
+TEST(ReplicaSets, TakeTheNextServerInADeadOnesPlace) {
   const std::vector<std::string> hosts(3, "a");
-  const Holders first = first_holders(hosts, 3, 2);
-  const Holders next = next_holders(first, 1, {false, true, true}, hosts, 2);
+  const ReplicaSets first = first_replica_sets(hosts, 3, 2);
+  const ReplicaSets next = next_replica_sets(first, 1, {false, true, true}, hosts, 2);
   EXPECT_EQ(next.of_shard, (std::vector<std::vector<std::size_t>>{{1, 2}, {1, 2}, {2, 1}}));
-  const Holders last = next_holders(next, 2, {false, false, true}, hosts, 2);
+  const ReplicaSets last = next_replica_sets(next, 2, {false, false, true}, hosts, 2);
   EXPECT_EQ(last.of_shard, (std::vector<std::vector<std::size_t>>{{2}, {2}, {2}}));
 }
 

@@ -48,7 +48,7 @@ TEST(RequestGroups, HaveNoMoreThanTheirWords) {
   Item* first = g.ask(1);
   ASSERT_TRUE(g.ask(2));
   EXPECT_FALSE(g.groups.begin_group());
-  g.groups.let_go(*first, true);
+  g.groups.release(*first, true);
   EXPECT_TRUE(g.groups.begin_group());
 }
 
@@ -58,9 +58,9 @@ TEST(RequestGroups, AreNotUsedAgainWhileOneItemIsUnderWay) {
   Item* first = g.groups.add(g.key, 1);
   Item* second = g.groups.add(g.key, 2);
   g.groups.end_group();
-  g.groups.let_go(*first, true);
+  g.groups.release(*first, true);
   EXPECT_EQ(g.groups.free_groups(), 1U);
-  g.groups.let_go(*second, true);
+  g.groups.release(*second, true);
   EXPECT_EQ(g.groups.free_groups(), 2U);
 }
 
@@ -69,7 +69,7 @@ TEST(RequestGroups, TellAnOldUseOfAWordFromANewOne) {
   Item* item = g.ask(1);
   const RequestId old = item->id;
   g.complete(*item);
-  g.groups.let_go(*item, true);
+  g.groups.release(*item, true);
   item = g.ask(2);
   EXPECT_EQ(item->id.group, old.group);
   EXPECT_FALSE(item->done());
@@ -102,9 +102,9 @@ TEST(RequestGroups, RememberWhatWasReceived) {
   item->waited = false;
   EXPECT_EQ(g.groups.known(g.key, 1, found), Known::left_behind);
   EXPECT_EQ(found, item);
-  g.groups.let_go(*item, true);
+  g.groups.release(*item, true);
   EXPECT_EQ(g.groups.known(g.key, 1, found), Known::received);
-  g.groups.let_go(*g.ask(2), false);
+  g.groups.release(*g.ask(2), false);
   EXPECT_EQ(g.groups.known(g.key, 2, found), Known::no);
 }
 
@@ -131,7 +131,7 @@ TEST(RequestGroups, KeepNoMoreKeysThanAreInUse) {
     g.groups.end_group();
     g.groups.key(key).announced = true;
     g.complete(*item);
-    g.groups.let_go(*item, true);
+    g.groups.release(*item, true);
   }
   EXPECT_EQ(g.groups.keys().size(), RequestGroups::kKeptKeys);
   EXPECT_EQ(g.groups.number_of("w"), g.key) << "a request is about it";

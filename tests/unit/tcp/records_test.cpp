@@ -16,9 +16,9 @@
 #include <thread>
 #include <vector>
 
-#include "p2p/tcp/checksum.hpp"
-#include "p2p/tcp/incoming.hpp"
-#include "p2p/tcp/outgoing.hpp"
+#include "p2p/transport/tcp/checksum.hpp"
+#include "p2p/transport/tcp/record_reader.hpp"
+#include "p2p/transport/tcp/send_queue.hpp"
 
 namespace weft::p2p::tcp {
 namespace {
@@ -102,8 +102,8 @@ TEST(Records, ComeWholeWhateverTheirSizes) {
   Pipe out_pipe(std::move(ends[0]));
   Pipe in_pipe(std::move(ends[1]));
   const Exports none;
-  Outgoing out(out_pipe, none);
-  Incoming in(in_pipe);
+  SendQueue out(out_pipe, none);
+  RecordReader in(in_pipe);
   Kept kept;
   std::mt19937 random(3);
   std::vector<std::vector<std::byte>> sent;
@@ -140,7 +140,7 @@ TEST(Records, ComeWholeWhateverTheirSizes) {
 TEST(Records, AreReadByTheBytes) {
   auto ends = connection();
   Pipe in_pipe(std::move(ends[1]));
-  Incoming in(in_pipe);
+  RecordReader in(in_pipe);
   Kept kept;
   const auto payload = pattern(100, 5);
   std::vector<std::byte> wire(sizeof(Head));
@@ -150,19 +150,19 @@ TEST(Records, AreReadByTheBytes) {
   for (int round = 0; round < 3; ++round)
     for (const std::byte byte : wire) {
       ASSERT_EQ(::send(ends[0].get(), &byte, 1, 0), 1);
-      EXPECT_EQ(in.turn(kept, 1 << 20), Incoming::State::drained);
+      EXPECT_EQ(in.turn(kept, 1 << 20), RecordReader::State::drained);
     }
   ASSERT_EQ(kept.records.size(), 3U);
   EXPECT_EQ(kept.records[2].payload, payload);
   ends[0] = {};
-  EXPECT_EQ(in.turn(kept, 1 << 20), Incoming::State::ended);
+  EXPECT_EQ(in.turn(kept, 1 << 20), RecordReader::State::ended);
 }
 
 TEST(Records, ThatAreLongAreTakenInLargePieces) {
   auto ends = tcp_connection();
   const int socket = ends[1].get();
   Pipe in_pipe(std::move(ends[1]));
-  Incoming in(in_pipe);
+  RecordReader in(in_pipe);
   Kept kept;
   const auto payload = pattern(400'000, 9);
   const Head head{.kind = Kind::put, .bytes = payload.size()};
@@ -173,20 +173,20 @@ TEST(Records, ThatAreLongAreTakenInLargePieces) {
   send_all(ends[0], std::as_bytes(std::span(&head, 1)));
   send_all(ends[0], std::span(payload).first(1000));
   until_there(sizeof head + 1000);
-  EXPECT_EQ(in.turn(kept, 1 << 20), Incoming::State::drained);
+  EXPECT_EQ(in.turn(kept, 1 << 20), RecordReader::State::drained);
   EXPECT_EQ(unread(socket), 0);
 
   send_all(ends[0], std::span(payload).subspan(1000, 1000));
   until_there(1000);
-  EXPECT_EQ(in.turn(kept, 1 << 20), Incoming::State::drained);
+  EXPECT_EQ(in.turn(kept, 1 << 20), RecordReader::State::drained);
   EXPECT_EQ(unread(socket), 1000) << "little of much must wait";
   in.take_any();
-  EXPECT_EQ(in.turn(kept, 1 << 20), Incoming::State::drained);
+  EXPECT_EQ(in.turn(kept, 1 << 20), RecordReader::State::drained);
   EXPECT_EQ(unread(socket), 0) << "but not when it is asked for";
 
   std::jthread sender([&] { send_all(ends[0], std::span(payload).subspan(2000)); });
   for (int i = 0; i < 1'000'000 && kept.records.empty(); ++i) {
-    EXPECT_NE(in.turn(kept, 1 << 20), Incoming::State::failed);
+    EXPECT_NE(in.turn(kept, 1 << 20), RecordReader::State::failed);
     sched_yield();
   }
   ASSERT_EQ(kept.records.size(), 1U) << "its end must not wait";
@@ -198,13 +198,13 @@ TEST(Records, ThatAreNoneEndTheConnection) {
   for (int i = 0; i < 200; ++i) {
     auto ends = connection();
     Pipe in_pipe(std::move(ends[1]));
-    Incoming in(in_pipe);
+    RecordReader in(in_pipe);
     Kept kept;
     std::vector<std::byte> wire(sizeof(Head) + random() % 3000);
     for (std::byte& byte : wire) byte = static_cast<std::byte>(random());
     ASSERT_EQ(::send(ends[0].get(), wire.data(), wire.size(), 0),
               static_cast<ssize_t>(wire.size()));
-    EXPECT_EQ(in.turn(kept, 1 << 20), Incoming::State::failed);
+    EXPECT_EQ(in.turn(kept, 1 << 20), RecordReader::State::failed);
     EXPECT_NE(kept.trouble, "");
     EXPECT_TRUE(kept.records.empty());
   }
@@ -217,8 +217,8 @@ TEST(Records, OfAReplyAreReadInTheirOrderAndOnlyWhereAllowed) {
   auto memory = pattern(10'000, 9);
   Exports exports;
   exports.add(kChunk, memory.data(), memory.size());
-  Outgoing out(out_pipe, exports);
-  Incoming in(in_pipe);
+  SendQueue out(out_pipe, exports);
+  RecordReader in(in_pipe);
   Kept kept;
   for (const bool is_there : {true, false}) {
     if (!is_there) exports.remove(kChunk);
@@ -228,7 +228,7 @@ TEST(Records, OfAReplyAreReadInTheirOrderAndOnlyWhereAllowed) {
                      {.address = 0, .bytes = 8, .key = kChunk}};
     out.flush(1 << 20);
     EXPECT_TRUE(out.is_empty());
-    while (in.turn(kept, 1 << 20) == Incoming::State::more) {
+    while (in.turn(kept, 1 << 20) == RecordReader::State::more) {
     }
     ASSERT_EQ(kept.records.size(), 2U);
     EXPECT_EQ(kept.records[1].head.kind, Kind::reply_end);
@@ -263,13 +263,13 @@ TEST(Records, OfADamagedHeadReceiveNoPayloadWhicheverBitIsWrong) {
   for (std::size_t bit = 0; bit < 8 * sizeof(Head); ++bit) {
     auto ends = connection();
     Pipe pipe(std::move(ends[1]));
-    Incoming in(pipe);
+    RecordReader in(pipe);
     Checked sink;
     std::vector<std::byte> wire(sizeof(Head) + head.bytes);
     std::memcpy(wire.data(), &head, sizeof head);
     wire[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
     send_all(ends[0], wire);
-    EXPECT_EQ(in.turn(sink, 1 << 20), Incoming::State::failed) << bit;
+    EXPECT_EQ(in.turn(sink, 1 << 20), RecordReader::State::failed) << bit;
     EXPECT_FALSE(sink.has_begun) << bit;
   }
 }
@@ -279,8 +279,8 @@ TEST(Records, ThatAreUrgentGoBetweenThePartsOfALargeTensor) {
   Pipe out_pipe(std::move(ends[0]));
   Pipe in_pipe(std::move(ends[1]));
   const Exports none;
-  Outgoing out(out_pipe, none);
-  Incoming in(in_pipe);
+  SendQueue out(out_pipe, none);
+  RecordReader in(in_pipe);
   Kept kept;
   const auto tensor = pattern(400'000, 5);
   constexpr std::size_t kParts = 4;
@@ -301,7 +301,7 @@ TEST(Records, ThatAreUrgentGoBetweenThePartsOfALargeTensor) {
     // Numbers count what is not urgent, in the order in which it was added.
     EXPECT_LE(out.sent(), kParts);
   }
-  while (in.turn(kept, 1 << 20) == Incoming::State::more || kept.records.size() < kParts + 3) {
+  while (in.turn(kept, 1 << 20) == RecordReader::State::more || kept.records.size() < kParts + 3) {
   }
   EXPECT_EQ(out.sent(), kParts);
   ASSERT_EQ(kept.records.size(), kParts + 3);

@@ -6,9 +6,9 @@
 #include <random>
 #include <span>
 
-#include "p2p/tcp/checksum.hpp"
-#include "p2p/tcp/exports.hpp"
-#include "p2p/tcp/wire.hpp"
+#include "p2p/transport/tcp/checksum.hpp"
+#include "p2p/transport/tcp/exports.hpp"
+#include "p2p/transport/tcp/wire.hpp"
 
 namespace weft::p2p::tcp {
 namespace {
@@ -68,7 +68,7 @@ TEST(Exports, AreFoundOnlyWithinTheirBounds) {
   Exports exports;
   EXPECT_EQ(exports.find(data, 0, 1, Access::put), nullptr);
   for (const ArenaSort sort :
-       {ArenaSort::control, ArenaSort::data, ArenaSort::published, ArenaSort::hidden})
+       {ArenaSort::control, ArenaSort::data, ArenaSort::published, ArenaSort::staging})
     exports.add(chunk_of(sort), memory.data(), memory.size());
   EXPECT_EQ(exports.find(data, 16, 240, Access::put), memory.data() + 16);
   EXPECT_EQ(exports.find(data, 16, 241, Access::put), nullptr);
@@ -79,7 +79,7 @@ TEST(Exports, AreFoundOnlyWithinTheirBounds) {
   EXPECT_NE(exports.find(chunk_of(ArenaSort::control), 0, 8, Access::word), nullptr);
   EXPECT_EQ(exports.find(chunk_of(ArenaSort::published), 0, 8, Access::put), nullptr);
   EXPECT_NE(exports.find(chunk_of(ArenaSort::published), 0, 8, Access::get), nullptr);
-  EXPECT_EQ(exports.find(chunk_of(ArenaSort::hidden), 0, 8, Access::get), nullptr);
+  EXPECT_EQ(exports.find(chunk_of(ArenaSort::staging), 0, 8, Access::get), nullptr);
   exports.remove(data);
   EXPECT_EQ(exports.find(data, 16, 240, Access::put), nullptr);
 }

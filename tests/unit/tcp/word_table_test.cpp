@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "p2p/tcp/word_table.hpp"
+#include "p2p/transport/tcp/word_table.hpp"
 
 namespace weft::p2p::tcp {
 namespace {

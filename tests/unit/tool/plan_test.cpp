@@ -11,7 +11,7 @@ namespace {
 PlanOptions options(std::uint64_t seed) {
   PlanOptions wanted;
   wanted.seed = seed;
-  wanted.mishaps = {Mishap::kill, Mishap::stop, Mishap::slow};
+  wanted.faults = {Fault::kill, Fault::stop, Fault::slow};
   wanted.size = 8;
   wanted.count = 20;
   wanted.after_s = 2;
@@ -46,8 +46,8 @@ TEST(Plan, KeepsWithinWhatWasAskedFor) {
       EXPECT_GE(step.at_s, 2);
       EXPECT_LE(step.at_s, 9.001);
       EXPECT_TRUE(step.rank == 1 || step.rank == 4);
-      EXPECT_EQ(step.for_s == 0, step.mishap == Mishap::kill);
-      if (step.mishap == Mishap::kill) {
+      EXPECT_EQ(step.for_s == 0, step.fault == Fault::kill);
+      if (step.fault == Fault::kill) {
         EXPECT_TRUE(killed.insert(step.rank).second);
       }
     }

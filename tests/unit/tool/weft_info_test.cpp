@@ -32,10 +32,10 @@ Outcome run(const std::string& line) {
   return outcome;
 }
 
-TEST(WeftInfo, PrintsEveryKnobWithItsValueAndSource) {
+TEST(WeftInfo, PrintsEverySettingWithItsValueAndSource) {
   const auto outcome = run("WEFT_TIMEOUT=7s \"$INFO\"");
   EXPECT_EQ(outcome.exit_code, 0);
-  for (const auto& spec : knob_table()) {
+  for (const auto& spec : setting_table()) {
     EXPECT_NE(outcome.output.find(spec.variable), std::string::npos) << spec.variable;
     EXPECT_NE(outcome.output.find(spec.meaning), std::string::npos) << spec.variable;
     EXPECT_NE(outcome.output.find(spec.accepts), std::string::npos) << spec.variable;
@@ -48,14 +48,14 @@ TEST(WeftInfo, PrintsTheSameAsJson) {
   const auto outcome = run("WEFT_SPIN=5us WEFT_TIMOUT=1s \"$INFO\" --json");
   ASSERT_EQ(outcome.exit_code, 0);
   const auto json = nlohmann::json::parse(outcome.output);
-  ASSERT_EQ(json["knobs"].size(), knob_table().size());
-  for (const auto& spec : knob_table()) {
-    const auto& knob = json["knobs"][static_cast<std::size_t>(spec.knob)];
-    const bool is_set = spec.knob == Knob::spin;
-    EXPECT_EQ(knob["variable"], spec.variable);
-    EXPECT_EQ(knob["value"], is_set ? "5us" : spec.fallback);
-    EXPECT_EQ(knob["source"], is_set ? "environment" : "default");
-    EXPECT_EQ(knob["default"], spec.fallback);
+  ASSERT_EQ(json["settings"].size(), setting_table().size());
+  for (const auto& spec : setting_table()) {
+    const auto& setting = json["settings"][static_cast<std::size_t>(spec.setting)];
+    const bool is_set = spec.setting == Setting::spin;
+    EXPECT_EQ(setting["variable"], spec.variable);
+    EXPECT_EQ(setting["value"], is_set ? "5us" : spec.fallback);
+    EXPECT_EQ(setting["source"], is_set ? "environment" : "default");
+    EXPECT_EQ(setting["default"], spec.fallback);
   }
   EXPECT_TRUE(json["topology"].contains("nic") && json["topology"].contains("reason"));
   ASSERT_EQ(json["warnings"].size(), 1U);

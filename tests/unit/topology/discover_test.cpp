@@ -1,5 +1,5 @@
 // Discovery, on a folder that looks like /.
-#include "topology/discover.hpp"
+#include "topology/discover/discover.hpp"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 #include "tests/unit/topology/machines.hpp"
 #include "topology/discover/acs.hpp"
-#include "topology/json.hpp"
+#include "topology/json/json.hpp"
 
 namespace weft::topology {
 namespace {

@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "tests/unit/base/temp_folder.hpp"
-#include "topology/discover.hpp"
+#include "topology/discover/discover.hpp"
 #include "topology/discover/driver_library.hpp"
 
 namespace weft::topology {

@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "tests/unit/topology/machines.hpp"
-#include "topology/import.hpp"
-#include "topology/json.hpp"
+#include "topology/import/import.hpp"
+#include "topology/json/json.hpp"
 #include "weft/error.hpp"
 
 namespace weft::topology {

@@ -5,8 +5,8 @@
 
 #include "tests/unit/topology/machines.hpp"
 #include "tests/unit/topology/samples.hpp"
-#include "topology/import.hpp"
-#include "topology/json.hpp"
+#include "topology/import/import.hpp"
+#include "topology/json/json.hpp"
 #include "weft/error.hpp"
 
 namespace weft::topology {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "topology/model.hpp"
-#include "topology/select.hpp"
+#include "topology/model/model.hpp"
+#include "topology/select/select.hpp"
 
 namespace weft::topology {
 

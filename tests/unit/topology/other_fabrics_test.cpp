@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "tests/unit/topology/machines.hpp"
-#include "topology/device_kind.hpp"
-#include "topology/import.hpp"
-#include "topology/json.hpp"
-#include "topology/place.hpp"
+#include "topology/import/import.hpp"
+#include "topology/json/json.hpp"
+#include "topology/model/device_kind.hpp"
+#include "topology/placement/place.hpp"
 
 namespace weft::topology {
 namespace {
@@ -92,7 +92,7 @@ TEST(OtherFabrics, ALinkEightTimesNarrowerIsJudgedByItsRate) {
 }
 
 TEST(OtherFabrics, AJobTakesTcpAndSaysWhyItDoesNotTakeTheNicsForData) {
-  const Placement placement =
+  const RankPlacement placement =
       place_rank(beside_a_management_port().build(), {.cpus = {0}}, Policy{});
   EXPECT_EQ(placement.nic, "");
   EXPECT_EQ(placement.reason, "rdmap4s0 is not driven: EFA has no RC queue pairs");
@@ -102,14 +102,15 @@ TEST(OtherFabrics, AJobTakesTcpAndSaysWhyItDoesNotTakeTheNicsForData) {
 
 TEST(OtherFabrics, AJobTakesANicThatWeftDrivesBesideOneThatItDoesNot) {
   Machine machine = beside_a_management_port(63.015385);
-  const Placement placement = place_rank(machine.build(), {.cpus = {0}}, Policy{});
+  const RankPlacement placement = place_rank(machine.build(), {.cpus = {0}}, Policy{});
   EXPECT_EQ(placement.nic, "ibp5s0");
 }
 
 TEST(OtherFabrics, ANicThatIsNamedIsTakenWhateverItsLink) {
   Policy policy;
   policy.nic = "ibp5s0";
-  const Placement placement = place_rank(beside_a_management_port().build(), {.cpus = {0}}, policy);
+  const RankPlacement placement =
+      place_rank(beside_a_management_port().build(), {.cpus = {0}}, policy);
   EXPECT_EQ(placement.nic, "ibp5s0");
 }
 

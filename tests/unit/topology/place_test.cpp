@@ -1,5 +1,5 @@
 // What World asks of topology: a rank's own NIC and memory.
-#include "topology/place.hpp"
+#include "topology/placement/place.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 
 #include "tests/unit/base/temp_folder.hpp"
 #include "tests/unit/topology/machines.hpp"
-#include "topology/json.hpp"
+#include "topology/json/json.hpp"
 #include "weft/error.hpp"
 
 namespace weft::topology {
@@ -60,12 +60,12 @@ TEST(Place, MemoryLiesBesideTheRankAndStagingBesideTheNic) {
   machine.numa(0, 0, {0}).numa(8, 1, {4});
   machine.nic(machine.host_bridge(0), "0000:01:00.0", "a");
   const Model model = machine.build();
-  const Placement placement = place_rank(model, {.cpus = {4}}, {});
+  const RankPlacement placement = place_rank(model, {.cpus = {4}}, {});
   EXPECT_EQ(placement.nic, "a");
   EXPECT_EQ(placement.port, 1);
   EXPECT_EQ(placement.numa, 8);
   EXPECT_EQ(placement.staging, 0);
-  const Placement unbound = place_rank(model, {.cpus = {0, 4}}, {});
+  const RankPlacement unbound = place_rank(model, {.cpus = {0, 4}}, {});
   EXPECT_EQ(unbound.numa, 0);
 }
 
@@ -73,13 +73,13 @@ TEST(Place, OnOneNodeTheKernelIsLeftAlone) {
   Machine machine;
   machine.numa(0, 0, {0});
   machine.nic(machine.host_bridge(0), "0000:01:00.0", "a");
-  const Placement placement = place_rank(machine.build(), {.cpus = {0}}, {});
+  const RankPlacement placement = place_rank(machine.build(), {.cpus = {0}}, {});
   EXPECT_EQ(placement.nic, "a");
   EXPECT_EQ(placement.numa, kNone);
 }
 
 TEST(Place, OtherDevicesAreNamedWithTheReason) {
-  const Placement placement = place_rank(two_by_two().build(), {.cpus = {4}}, {});
+  const RankPlacement placement = place_rank(two_by_two().build(), {.cpus = {4}}, {});
   EXPECT_EQ(placement.nic, "c");
   ASSERT_EQ(placement.others.size(), 3U);
   for (const auto& [nic, reason] : placement.others) EXPECT_FALSE(reason.empty()) << nic;
@@ -90,7 +90,7 @@ class TopoFile : public testing::Test {
   Config config(const std::string& text) const {
     const auto path = folder_.path() / "machine";
     std::ofstream(path) << text;
-    return Config().with(Knob::topo_file, path.string());
+    return Config().with(Setting::topo_file, path.string());
   }
   tests::TempFolder folder_;
 };
@@ -150,18 +150,20 @@ TEST_F(TopoFile, ThatCantBeReadIsABadSetting) {
       EXPECT_NE(std::string(error.what()).find("WEFT_TOPO_FILE"), std::string::npos);
     }
   }
-  EXPECT_THROW(machine_of(Config().with(Knob::topo_file, "/nonexistent"), {}), Error);
+  EXPECT_THROW(machine_of(Config().with(Setting::topo_file, "/nonexistent"), {}), Error);
 }
 
 TEST(PolicyOf, ReadsTheSettings) {
-  const Policy policy = policy_of(
-      Config().with(Knob::nic, "a").with(Knob::gpu_nic, "GPU0=b").with(Knob::gdr_level, "poster"));
+  const Policy policy = policy_of(Config()
+                                      .with(Setting::nic, "a")
+                                      .with(Setting::gpu_nic, "GPU0=b")
+                                      .with(Setting::gdr_level, "poster"));
   EXPECT_EQ(policy.nic, "a");
   EXPECT_EQ(policy.gpu_nic.at(0).second, "b");
   EXPECT_EQ(policy.gdr_level, PathClass::PHB);
-  EXPECT_TRUE(policy_of(Config().with(Knob::gdr_level, "never")).gdr_never);
-  EXPECT_THROW(policy_of(Config().with(Knob::gpu_nic, "GPU0")), Error);
-  EXPECT_THROW(Config().with(Knob::gdr_level, "near"), Error);
+  EXPECT_TRUE(policy_of(Config().with(Setting::gdr_level, "never")).gdr_never);
+  EXPECT_THROW(policy_of(Config().with(Setting::gpu_nic, "GPU0")), Error);
+  EXPECT_THROW(Config().with(Setting::gdr_level, "near"), Error);
 }
 
 }  // namespace

@@ -9,8 +9,8 @@
 #include <random>
 
 #include "tests/unit/topology/machines.hpp"
-#include "topology/import.hpp"
-#include "topology/json.hpp"
+#include "topology/import/import.hpp"
+#include "topology/json/json.hpp"
 #include "topology/select/balance.hpp"
 
 namespace weft::topology {

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "topology/import.hpp"
-#include "topology/json.hpp"
-#include "topology/select.hpp"
+#include "topology/import/import.hpp"
+#include "topology/json/json.hpp"
+#include "topology/select/select.hpp"
 
 namespace weft::topology {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "tests/unit/topology/machines.hpp"
 #include "tests/unit/topology_tool/pictured.hpp"
-#include "topology/import.hpp"
+#include "topology/import/import.hpp"
 #include "topology/import/xml.hpp"
 #include "topology/render/difference.hpp"
 #include "topology/render/exports.hpp"

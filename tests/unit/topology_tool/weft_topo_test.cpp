@@ -9,7 +9,7 @@
 
 #include "tests/unit/base/temp_folder.hpp"
 #include "tests/unit/topology_tool/pictured.hpp"
-#include "topology/json.hpp"
+#include "topology/json/json.hpp"
 
 namespace weft::topology {
 namespace {

@@ -1,4 +1,4 @@
-#include "p2p/verbs/budget.hpp"
+#include "p2p/transport/verbs/device/budget.hpp"
 
 #include <gtest/gtest.h>
 

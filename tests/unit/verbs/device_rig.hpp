@@ -9,8 +9,8 @@
 
 #include "base/config.hpp"
 #include "base/log.hpp"
-#include "p2p/verbs/device.hpp"
-#include "p2p/verbs/fake/fake_network.hpp"
+#include "p2p/transport/verbs/device/device.hpp"
+#include "p2p/transport/verbs/fake/fake_network.hpp"
 #include "tests/unit/base/temp_folder.hpp"
 #include "tests/unit/verbs/recording_verbs.hpp"
 
@@ -50,8 +50,8 @@ class DeviceRig {
   tests::TempFolder folder_;
   const VerbsOptions options_;
   Log log_{Config()
-               .with(Knob::log, "debug:path")
-               .with(Knob::log_file, (folder_.path() / "log").string()),
+               .with(Setting::log, "debug:path")
+               .with(Setting::log_file, (folder_.path() / "log").string()),
            "a", 0};
   std::unique_ptr<Device> device_;
 };

@@ -1,4 +1,4 @@
-#include "p2p/verbs/device.hpp"
+#include "p2p/transport/verbs/device/device.hpp"
 
 #include <gtest/gtest.h>
 
@@ -30,35 +30,35 @@ TEST(VerbsOptions, AreWhatTheConfigurationSays) {
   const VerbsOptions defaults = VerbsOptions::read(Config());
   EXPECT_EQ(defaults.text(),
             "WEFT_NIC= WEFT_IB_GID=auto WEFT_QPS_PER_PEER=1 WEFT_CQS=0 WEFT_QUEUE_DEPTH=1024 "
-            "WEFT_LADDER=auto WEFT_IB_TIMEOUT=14 WEFT_IB_RETRY=7 WEFT_IB_SL=0 "
+            "WEFT_NOTIFY=auto WEFT_IB_TIMEOUT=14 WEFT_IB_RETRY=7 WEFT_IB_SL=0 "
             "WEFT_IB_TRAFFIC_CLASS=0 WEFT_IB_PKEY=0 WEFT_IB_MTU=active WEFT_IB_MAX_MESSAGE=auto "
             "WEFT_CONNECT=tcp WEFT_MESH_EAGER=128");
   EXPECT_EQ(defaults.text(), VerbsOptions().text()) << "both have the same defaults";
   EXPECT_EQ(defaults.arena_bytes, 18U << 20U);
   const VerbsOptions options = VerbsOptions::read(Config()
-                                                      .with(Knob::nic, "rxe0:1")
-                                                      .with(Knob::ib_gid, "3")
-                                                      .with(Knob::qps_per_peer, "8")
-                                                      .with(Knob::cqs, "2")
-                                                      .with(Knob::queue_depth, "16")
-                                                      .with(Knob::ladder, "counted")
-                                                      .with(Knob::ib_timeout, "31")
-                                                      .with(Knob::ib_retry, "0")
-                                                      .with(Knob::ib_sl, "15")
-                                                      .with(Knob::ib_traffic_class, "255")
-                                                      .with(Knob::ib_pkey, "65535")
-                                                      .with(Knob::ib_mtu, "4096")
-                                                      .with(Knob::ib_max_message, "64k")
-                                                      .with(Knob::connect, "cm")
-                                                      .with(Knob::mesh_eager, "0"));
+                                                      .with(Setting::nic, "rxe0:1")
+                                                      .with(Setting::ib_gid, "3")
+                                                      .with(Setting::qps_per_peer, "8")
+                                                      .with(Setting::cqs, "2")
+                                                      .with(Setting::queue_depth, "16")
+                                                      .with(Setting::notify, "counted")
+                                                      .with(Setting::ib_timeout, "31")
+                                                      .with(Setting::ib_retry, "0")
+                                                      .with(Setting::ib_sl, "15")
+                                                      .with(Setting::ib_traffic_class, "255")
+                                                      .with(Setting::ib_pkey, "65535")
+                                                      .with(Setting::ib_mtu, "4096")
+                                                      .with(Setting::ib_max_message, "64k")
+                                                      .with(Setting::connect, "cm")
+                                                      .with(Setting::mesh_eager, "0"));
   EXPECT_EQ(
       options.text(),
       "WEFT_NIC=rxe0:1 WEFT_IB_GID=3 WEFT_QPS_PER_PEER=8 WEFT_CQS=2 WEFT_QUEUE_DEPTH=16 "
-      "WEFT_LADDER=counted WEFT_IB_TIMEOUT=31 WEFT_IB_RETRY=0 WEFT_IB_SL=15 "
+      "WEFT_NOTIFY=counted WEFT_IB_TIMEOUT=31 WEFT_IB_RETRY=0 WEFT_IB_SL=15 "
       "WEFT_IB_TRAFFIC_CLASS=255 WEFT_IB_PKEY=65535 WEFT_IB_MTU=4096 WEFT_IB_MAX_MESSAGE=65536 "
       "WEFT_CONNECT=cm WEFT_MESH_EAGER=0");
   EXPECT_EQ(options.mtu, 4096);
-  EXPECT_EQ(options.ladder, Ladder::counted);
+  EXPECT_EQ(options.notify_mode, NotifyMode::counted);
 }
 
 TEST(Device, TakesTheBestPortOfAllDevicesAndSaysSo) {
@@ -77,9 +77,9 @@ TEST(Device, TakesTheBestPortOfAllDevicesAndSaysSo) {
 TEST(Device, SaysOfEveryPortWhyItIsNotIt) {
   FakeNetwork network;
   DeviceRig rig(network.devices(
-      0,
-      {NicSpec{.name = "fake0", .ports = {down()}}, NicSpec{.name = "iw0", .iwarp = true},
-       NicSpec{.name = "shut0", .faults = {.refusals = {{fake::Call::open_device, 1, EACCES}}}}}));
+      0, {NicSpec{.name = "fake0", .ports = {down()}}, NicSpec{.name = "iw0", .iwarp = true},
+          NicSpec{.name = "shut0",
+                  .faults = {.refusals = {{fake::VerbsCall::open_device, 1, EACCES}}}}}));
   const std::string line = rig.refusal(Code::unreachable);
   EXPECT_EQ(
       line.find("join: unreachable: no RDMA port can be used: fake0:1 is down; iw0:1 is iWARP, "

@@ -1,5 +1,5 @@
 // What immediates stand for: which word is set, to what, and when all of a put is there.
-#include "p2p/verbs/expected_words.hpp"
+#include "p2p/transport/verbs/expected_words.hpp"
 
 #include <gtest/gtest.h>
 

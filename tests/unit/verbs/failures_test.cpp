@@ -1,5 +1,5 @@
 // A failed completion says what it means: whose it is, which device and queue pair, what to try.
-#include "p2p/verbs/failures.hpp"
+#include "p2p/transport/verbs/device/failures.hpp"
 
 #include <gtest/gtest.h>
 

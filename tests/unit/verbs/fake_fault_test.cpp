@@ -42,8 +42,9 @@ TEST_F(FakeFaults, UnsignaledRequestThatFailsCompletesToo) {
 }
 
 TEST_F(FakeFaults, NamedCallIsRefused) {
-  a_.emplace(network_.device(0, NicSpec{.faults = {.refusals = {{Call::reg_mr, 2, EPERM},
-                                                                {Call::create_qp, 1, ENOMEM}}}}));
+  a_.emplace(
+      network_.device(0, NicSpec{.faults = {.refusals = {{VerbsCall::reg_mr, 2, EPERM},
+                                                         {VerbsCall::create_qp, 1, ENOMEM}}}}));
   EXPECT_EQ(a_->verbs->reg_mr(a_->domain.get(), a_->memory.data(), 8, kAllAccess), nullptr);
   EXPECT_EQ(errno, EPERM);
   MemoryRegion third(*a_->verbs,
@@ -51,7 +52,7 @@ TEST_F(FakeFaults, NamedCallIsRefused) {
   EXPECT_TRUE(third);
   EXPECT_FALSE(Pair(*a_).qp);
   EXPECT_TRUE(Pair(*a_).qp);
-  EXPECT_EQ(network_.counts(0).of(Call::reg_mr), 3U);
+  EXPECT_EQ(network_.counts(0).of(VerbsCall::reg_mr), 3U);
 }
 
 TEST_F(FakeFaults, LimitsHold) {
@@ -84,7 +85,7 @@ TEST_F(FakeFaults, IwarpHasNoImmediates) {
 }
 
 TEST_F(FakeFaults, ChancesComeFromTheSeed) {
-  const auto fates = [](std::uint64_t seed) {
+  const auto outcomes = [](std::uint64_t seed) {
     FakeNetwork network({.seed = seed});
     Side a(network.device(0, FaultPlan{.failed = 0.2, .failed_with = IBV_WC_REM_OP_ERR}));
     Side b(network.device(1));
@@ -100,8 +101,8 @@ TEST_F(FakeFaults, ChancesComeFromTheSeed) {
     }
     return statuses;
   };
-  EXPECT_EQ(fates(3), fates(3));
-  EXPECT_NE(fates(3), fates(4));
+  EXPECT_EQ(outcomes(3), outcomes(3));
+  EXPECT_NE(outcomes(3), outcomes(4));
 }
 
 TEST_F(FakeFaults, DelayedAndLateWorkKeepsItsOrder) {

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "p2p/verbs/api/handles.hpp"
-#include "p2p/verbs/fake/fake_network.hpp"
+#include "p2p/transport/verbs/api/handles.hpp"
+#include "p2p/transport/verbs/fake/fake_network.hpp"
 
 namespace weft::p2p::verbs::fake {
 

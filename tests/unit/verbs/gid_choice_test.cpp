@@ -1,4 +1,4 @@
-#include "p2p/verbs/gid_choice.hpp"
+#include "p2p/transport/verbs/device/gid_choice.hpp"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>

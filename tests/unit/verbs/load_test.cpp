@@ -1,4 +1,4 @@
-#include "p2p/verbs/api/load.hpp"
+#include "p2p/transport/verbs/api/load.hpp"
 
 #include <gtest/gtest.h>
 
@@ -6,8 +6,8 @@
 #include <memory>
 #include <string>
 
-#include "p2p/verbs/api/connection_manager.hpp"
-#include "p2p/verbs/api/verbs.hpp"
+#include "p2p/transport/verbs/api/connection_manager.hpp"
+#include "p2p/transport/verbs/api/verbs.hpp"
 
 namespace {
 

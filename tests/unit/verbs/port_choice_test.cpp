@@ -1,4 +1,4 @@
-#include "p2p/verbs/port_choice.hpp"
+#include "p2p/transport/verbs/device/port_choice.hpp"
 
 #include <gtest/gtest.h>
 
@@ -206,7 +206,7 @@ TEST(PortChoice, TellsASettingThatStandsInTheWayFromAMachineThatDoes) {
 
 TEST(PortChoice, GoesByTopologyUnlessAPortIsNamed) {
   const std::vector<Port> ports{roce("mlx5_0", kNdr), roce("mlx5_1", kNdr), roce("mlx5_2", kHdr)};
-  const topology::Placement placement{
+  const topology::RankPlacement placement{
       .nic = "mlx5_1", .port = 1, .reason = "nearest", .others = {{"mlx5_0", "farther"}}};
   const PortChoice choice = choose_port(ports, {}, placement);
   EXPECT_EQ(ports[choice.chosen.value()].name(), "mlx5_1:1");

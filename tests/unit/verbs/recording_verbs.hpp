@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "p2p/verbs/api/verbs.hpp"
+#include "p2p/transport/verbs/api/verbs.hpp"
 
 namespace weft::p2p::verbs {
 

@@ -1,4 +1,4 @@
-#include "p2p/verbs/regions.hpp"
+#include "p2p/transport/verbs/regions.hpp"
 
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ struct Rank {
         sort, ArenaLimits{.chunk_bytes = kChunk, .huge_pages = false, .exported = true}, mapper);
   }
   std::uint64_t calls() const {
-    return network.counts(0).calls[static_cast<std::size_t>(fake::Call::reg_mr)];
+    return network.counts(0).calls[static_cast<std::size_t>(fake::VerbsCall::reg_mr)];
   }
   std::shared_ptr<Storage> adopt(std::byte* data, std::size_t bytes) {
     return memory.adopted->adopt(std::shared_ptr<void>(data, [](void*) {}), bytes);
@@ -39,7 +39,7 @@ struct Rank {
   std::shared_ptr<SegmentMapper> mapper = std::make_shared<SegmentMapper>();
   Regions::Memory memory = [this] {
     Regions::Memory made{make(ArenaSort::control, mapper), make(ArenaSort::data, mapper),
-                         make(ArenaSort::published, mapper), make(ArenaSort::hidden, mapper),
+                         make(ArenaSort::published, mapper), make(ArenaSort::staging, mapper),
                          nullptr};
     made.adopted = std::make_shared<AdoptedMemory>(made.control);
     return made;
@@ -72,7 +72,7 @@ TEST(Regions, FindTheChunkOfEveryAddress) {
   std::vector<Block> blocks;
   for (int i = 0; i < 40; ++i) {
     blocks.push_back(rank.memory.data->allocate(kChunk / 2));
-    blocks.push_back(rank.memory.hidden->allocate(kChunk / 2));
+    blocks.push_back(rank.memory.staging->allocate(kChunk / 2));
   }
   for (int round = 0; round < 2; ++round)
     for (const Block& block : blocks) {
@@ -109,9 +109,9 @@ TEST(Regions, AreRegisteredOnceByThreadsThatNeedThemAtOnce) {
 
 TEST(Regions, ShowPeersNothingThatIsNotTheirs) {
   Rank rank;
-  const Block hidden = rank.memory.hidden->allocate(64);
-  EXPECT_EQ(rank.regions.of_chunk(hidden.chunk).code(), Code::bad_argument);
-  EXPECT_EQ(rank.regions.of_chunk(hidden.chunk + 7).code(), Code::bad_argument);
+  const Block staging = rank.memory.staging->allocate(64);
+  EXPECT_EQ(rank.regions.of_chunk(staging.chunk).code(), Code::bad_argument);
+  EXPECT_EQ(rank.regions.of_chunk(staging.chunk + 7).code(), Code::bad_argument);
   EXPECT_EQ(rank.regions.of_chunk(0x77000000).code(), Code::bad_argument);
   EXPECT_EQ(rank.regions.of_chunk(adopted(3)).code(), Code::bad_argument);
   std::byte outside{};
@@ -125,7 +125,7 @@ TEST(Regions, AllowEachSortOfMemoryWhatItNeedsAndNoMore) {
   std::vector<std::byte> own(4096);
   const auto storage = rank.adopt(own.data(), own.size());
   for (const auto* arena :
-       {&rank.memory.control, &rank.memory.data, &rank.memory.published, &rank.memory.hidden}) {
+       {&rank.memory.control, &rank.memory.data, &rank.memory.published, &rank.memory.staging}) {
     const Block block = (*arena)->allocate(64);
     ASSERT_TRUE(rank.regions.local_key(block.data, 64).ok());
   }
@@ -134,7 +134,7 @@ TEST(Regions, AllowEachSortOfMemoryWhatItNeedsAndNoMore) {
             (std::vector<int>{IBV_ACCESS_LOCAL_WRITE | kBoth, IBV_ACCESS_LOCAL_WRITE | kBoth,
                               IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ,
                               IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_LOCAL_WRITE | kBoth}))
-      << "control, data, published, hidden, adopted; none with relaxed ordering";
+      << "control, data, published, staging, adopted; none with relaxed ordering";
 }
 
 TEST(AdoptedRegions, AreForgottenWhenTheirMemoryIsGivenBack) {

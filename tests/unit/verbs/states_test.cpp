@@ -4,7 +4,7 @@
 #include <cstring>
 #include <string>
 
-#include "p2p/verbs/device.hpp"
+#include "p2p/transport/verbs/device/device.hpp"
 #include "tests/unit/verbs/device_rig.hpp"
 #include "weft/error.hpp"
 

@@ -1,0 +1,181 @@
+#include <array>
+#include <limits>
+
+#include "base/config.hpp"
+
+namespace weft {
+namespace {
+
+constexpr std::string_view kTime = "a time above 0, such as 20s, 500ms, 1.5s, 2m or 1h";
+constexpr std::string_view kFlag = "1 | 0 | on | off";
+constexpr std::int64_t kMiB = 1 << 20;
+constexpr std::int64_t kMostRanks = 1 << 20;
+constexpr std::int64_t kSecond = 1'000'000'000;
+
+constexpr std::array<SettingSpec, static_cast<std::size_t>(Setting::count_)> kTable{{
+    {Setting::timeout, "WEFT_TIMEOUT", SettingType::time, "60s", kTime,
+     "how long a wait lasts that was given no deadline of its own"},
+    {Setting::init_timeout, "WEFT_INIT_TIMEOUT", SettingType::time, "60s", kTime,
+     "how long joining may take until a rank that has not arrived is named"},
+    {Setting::log, "WEFT_LOG", SettingType::log_levels, "warn",
+     "level[:subsystem][,...] of levels trace, debug, info, warn, error, off and subsystems boot, "
+     "arena, path, slot, progress, ps, tool",
+     "the least level that is logged, for all subsystems or for one"},
+    {Setting::log_file, "WEFT_LOG_FILE", SettingType::text, "",
+     "a path in an existing folder; %h stands for the host, %p the process, %r the rank, %% for %",
+     "the file that log lines are appended to; empty: stderr"},
+    {Setting::bootstrap, "WEFT_BOOTSTRAP", SettingType::choice, "auto",
+     "auto | pmix | token | alone",
+     "how ranks find each other; auto: PMIx under a launcher, by WEFT_RANK, WEFT_SIZE and "
+     "WEFT_ADDR where they are set, else "
+     "alone"},
+    {Setting::rank, "WEFT_RANK", SettingType::integer, "auto", "a number from 0 on, or auto",
+     "this process's rank, where no launcher says it", true, 0, kMostRanks - 1},
+    {Setting::size, "WEFT_SIZE", SettingType::integer, "auto", "a number of ranks, or auto",
+     "the job's ranks, where no launcher says it", true, 1, kMostRanks},
+    {Setting::addr, "WEFT_ADDR", SettingType::text, "",
+     "host:port or [IPv6]:port, such as 10.0.0.1:29400",
+     "where rank 0 waits for the others, in a job without a launcher"},
+    {Setting::token_file, "WEFT_TOKEN_FILE", SettingType::text, "",
+     "a file of mode 0600 with 32 random characters or more",
+     "what every rank must know to be let in, in a job without a launcher"},
+    {Setting::fabric, "WEFT_FABRIC", SettingType::choice, "auto", "auto | shm | verbs | tcp",
+     "the fabric that peers are reached by; auto: the best that reaches them"},
+    {Setting::require, "WEFT_REQUIRE", SettingType::choice, "none", "none | rdma | gdr",
+     "the least that a path must be; a lesser one is an error, not a fallback"},
+    {Setting::arena_chunk, "WEFT_ARENA_CHUNK", SettingType::size, "16m",
+     "a size from 2m on, such as 16m", "arenas grow by this much at a time", false, 2 * kMiB},
+    {Setting::arena_max, "WEFT_ARENA_MAX", SettingType::size, "0", "a size such as 4g, or 0",
+     "the most that a rank's data arena may hold; 0: what the machine allows", false, 0},
+    {Setting::huge_pages, "WEFT_HUGE_PAGES", SettingType::choice, "auto", "auto | off",
+     "auto: ask the kernel for huge pages in arenas"},
+    {Setting::spin, "WEFT_SPIN", SettingType::time, "auto", "a time such as 50us, 0s, or auto",
+     "how long a wait polls before it yields; auto: by the ranks and processors of the host", true,
+     0},
+    {Setting::zero_copy, "WEFT_ZERO_COPY", SettingType::boolean, "1", kFlag,
+     "0: stage every put through a copy, to compare with"},
+    {Setting::cross_memory, "WEFT_CROSS_MEMORY", SettingType::choice, "auto", "auto | off",
+     "auto: adopted memory is copied by the kernel where it lets ranks do so; off: it is staged"},
+    {Setting::check, "WEFT_CHECK", SettingType::choice, "none", "none | flow",
+     "flow: run synchronous slots with credits and report an overrun"},
+    {Setting::record, "WEFT_RECORD", SettingType::choice, "control", "off | control | all",
+     "which events a rank keeps in the ring that tools read; all: every transfer too"},
+    {Setting::record_dir, "WEFT_RECORD_DIR", SettingType::text, "", "an existing folder, or empty",
+     "where recordings go when a rank fails or SIGTERM comes; empty: no file is ever made"},
+    {Setting::coll, "WEFT_COLL", SettingType::text, "",
+     "operation[@from..to]=algorithm[,...], such as all_reduce@64k..1m=ring,broadcast=doubling; "
+     "algorithms: direct, allgather_then_reduce, ring, halving, doubling, two_level, auto",
+     "which algorithm collectives between hosts go by, by the tensor's bytes; empty: the quickest"},
+    {Setting::coll_costs, "WEFT_COLL_COSTS", SettingType::text, "",
+     "a file that weft-tune has written",
+     "what links and processors cost, by which the quickest algorithm is found"},
+    {Setting::numa, "WEFT_NUMA", SettingType::text, "auto",
+     "auto, off, or a node for each rank of the host in turn, such as 0,0,1,1",
+     "which ranks share a NUMA node: between those that don't, tensors of collectives cross once; "
+     "auto: by the processors that a rank is bound to"},
+    {Setting::stream_bytes, "WEFT_STREAM_BYTES", SettingType::size, "auto",
+     "a size such as 4m, or auto",
+     "puts from this size on bypass the cache; auto: each slot finds out", true},
+    {Setting::nic, "WEFT_NIC", SettingType::text, "",
+     "an RDMA device such as mlx5_0, or one port of it, such as mlx5_0:2",
+     "the port that peers are reached by; empty: the nearest, shared evenly among ranks"},
+    {Setting::ib_gid, "WEFT_IB_GID", SettingType::integer, "auto",
+     "an index in the port's GID table, 0 to 255, or auto",
+     "the GID that a RoCE port sends from; auto: RoCE v2, IPv4 before global IPv6", true, 0, 255},
+    {Setting::qps_per_peer, "WEFT_QPS_PER_PEER", SettingType::integer, "1", "a number from 1 to 8",
+     "queue pairs to each peer", false, 1, 8},
+    {Setting::cqs, "WEFT_CQS", SettingType::integer, "0", "a number from 0 to 8",
+     "completion queues with a polling thread each; 0: whoever waits polls", false, 0, 8},
+    {Setting::queue_depth, "WEFT_QUEUE_DEPTH", SettingType::integer, "1024",
+     "a number from 16 to 32768", "work requests that a queue pair may have under way", false, 16,
+     32768},
+    {Setting::notify, "WEFT_NOTIFY", SettingType::choice, "auto",
+     "auto | tail | imm | counted | send",
+     "how a put by RDMA is made known to its owner; auto: by what the device promises"},
+    {Setting::ib_timeout, "WEFT_IB_TIMEOUT", SettingType::integer, "14", "a number from 1 to 31",
+     "n: a NIC sends again what was not answered within 4.096 us * 2^n", false, 1, 31},
+    {Setting::ib_retry, "WEFT_IB_RETRY", SettingType::integer, "7", "a number from 0 to 7",
+     "how often a NIC sends again until the path is lost", false, 0, 7},
+    {Setting::ib_sl, "WEFT_IB_SL", SettingType::integer, "0", "a number from 0 to 15",
+     "the service level of RDMA traffic", false, 0, 15},
+    {Setting::ib_traffic_class, "WEFT_IB_TRAFFIC_CLASS", SettingType::integer, "0",
+     "a number from 0 to 255",
+     "the traffic class in the headers of RDMA packets (RoCE v2: 4 * DSCP + ECN)", false, 0, 255},
+    {Setting::ib_pkey, "WEFT_IB_PKEY", SettingType::integer, "0", "an index from 0 to 65535",
+     "the partition, by its index in the port's P_Key table", false, 0, 65535},
+    {Setting::ib_mtu, "WEFT_IB_MTU", SettingType::choice, "active",
+     "active | 256 | 512 | 1024 | 2048 | 4096",
+     "bytes of payload in an RDMA packet; active: what the port is set to"},
+    {Setting::ib_max_message, "WEFT_IB_MAX_MESSAGE", SettingType::size, "auto",
+     "a size from 256, such as 64k, or auto",
+     "bytes of one RDMA work request: larger transfers take several; auto: what the device can",
+     true, 256},
+    {Setting::connect, "WEFT_CONNECT", SettingType::choice, "tcp", "tcp | cm",
+     "how queue pairs are brought up: by what ranks tell each other over TCP, or by the RDMA "
+     "connection manager, which iWARP needs"},
+    {Setting::mesh_eager, "WEFT_MESH_EAGER", SettingType::integer, "128", "a number of ranks, or 0",
+     "up to so many ranks are all connected when they join; in larger jobs a path is made when it "
+     "is first needed",
+     false, 0},
+    {Setting::topo_file, "WEFT_TOPO_FILE", SettingType::text, "",
+     "a file of hwloc (XML), NCCL (topology XML) or weft-topo --json",
+     "how this machine is wired, where it hides that; empty: as it says itself"},
+    {Setting::gpu_nic, "WEFT_GPU_NIC", SettingType::text, "",
+     "pairs such as GPU0=mlx5_0,GPU1=mlx5_3, or PCI addresses in their place",
+     "the NIC of each GPU named; empty: the nearest, shared evenly"},
+    {Setting::gdr_level, "WEFT_GDR_LEVEL", SettingType::choice, "PXB",
+     "LOC | PIX | PXB | P2C | PHB | NODE | SYS | poster | never",
+     "up to which distance a NIC reaches GPU memory by itself; poster: the same host bridge"},
+    {Setting::iface, "WEFT_IFACE", SettingType::text, "auto",
+     "an interface such as eth0, an address, a prefix such as 10.1.0.0/16, or auto",
+     "where ranks of other hosts reach this one; auto: by every interface of a network"},
+    {Setting::dead_after, "WEFT_DEAD_AFTER", SettingType::time, "10s",
+     "a time from 1s on, such as 10s, or off",
+     "a rank that is stopped, or silent on another host, for so long is taken for dead; off: never",
+     true, kSecond, std::numeric_limits<std::int64_t>::max(), "off"},
+    {Setting::sigterm, "WEFT_SIGTERM", SettingType::boolean, "1", kFlag,
+     "1: SIGTERM is told to the other ranks before it ends this one; 0: it is left alone"},
+    {Setting::rails, "WEFT_RAILS", SettingType::integer, "1", "a number from 1 to 8",
+     "TCP connections for data to each peer, by different networks where there are any", false, 1,
+     8},
+    {Setting::checksum, "WEFT_CHECKSUM", SettingType::boolean, "0", kFlag,
+     "1: tensors that go over TCP bear a checksum"},
+    {Setting::encrypt, "WEFT_ENCRYPT", SettingType::boolean, "0", kFlag,
+     "1: what goes over TCP is encrypted"},
+    {Setting::subscribe_addr, "WEFT_SUBSCRIBE_ADDR", SettingType::text, "",
+     "host:port or [IPv6]:port, or the path of a file, with a slash in it",
+     "where a rank that publishes lets subscribers in, and where subscribers call; a file: the "
+     "rank draws a "
+     "port and writes there where it listens"},
+    {Setting::subscribe_token_file, "WEFT_SUBSCRIBE_TOKEN_FILE", SettingType::text, "",
+     "a file of mode 0600 with 32 random characters or more",
+     "what a subscriber must know to be let in; a token of its own, not the job's"},
+    {Setting::ps_servers, "WEFT_PS_SERVERS", SettingType::text, "all",
+     "all, host, or a number of ranks, such as 2",
+     "who holds a parameter server's shards where the program leaves it open; all: every rank, "
+     "which works too; else the so many highest ranks, or one rank of every host, which only "
+     "serve"},
+    {Setting::ps_replicas, "WEFT_PS_REPLICAS", SettingType::integer, "1", "a number from 1 to 8",
+     "servers that hold each of a parameter server's shards, where the program leaves it open",
+     false, 1, 8},
+}};
+
+constexpr bool is_in_order() {
+  for (std::size_t i = 0; i < kTable.size(); ++i)
+    if (kTable[i].setting != static_cast<Setting>(i)) return false;
+  return true;
+}
+static_assert(is_in_order(), "the table has every setting, in the order of Setting");
+
+constexpr std::array kFormerNames{
+    FormerName{"WEFT_LADDER", Setting::notify, "0.3"},
+    FormerName{"WEFT_GUEST_ADDR", Setting::subscribe_addr, "0.3"},
+    FormerName{"WEFT_GUEST_TOKEN_FILE", Setting::subscribe_token_file, "0.3"},
+};
+
+}  // namespace
+
+std::span<const SettingSpec> setting_table() noexcept { return kTable; }
+std::span<const FormerName> former_names() noexcept { return kFormerNames; }
+
+}  // namespace weft

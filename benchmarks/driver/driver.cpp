@@ -1,0 +1,273 @@
+#include "benchmarks/driver/driver.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+#include <stdexcept>
+
+#include "base/config.hpp"
+#include "base/os/cpus.hpp"
+#include "benchmarks/driver/catalogue.hpp"
+#include "benchmarks/driver/iperf3.hpp"
+#include "benchmarks/harness/hosts.hpp"
+#include "benchmarks/harness/launch.hpp"
+#if defined(WEFT_HAS_VERBS)
+#include "benchmarks/driver/perftest.hpp"
+#endif
+#include "p2p/memory/memory_limits.hpp"
+
+namespace weft::bench {
+namespace {
+
+constexpr std::chrono::seconds kRunLimit{300};
+constexpr int kMostReaders = 7;
+constexpr int kMostRanks = 64;
+
+struct Program {
+  std::string name;
+  std::vector<std::string> launcher;  // its path, and the flags that do not depend on the run
+  std::string executable;
+  bool has_threads = false;  // that move data beside the one that calls: a core would be too few
+  // In place of one launch, where a row takes several.
+  std::vector<RunRow> (*measure)(const RunOptions& options) = nullptr;
+};
+
+std::filesystem::path own_path() { return std::filesystem::read_symlink("/proc/self/exe"); }
+
+bool has_core_per_rank(int ranks) { return processors() >= static_cast<unsigned>(ranks); }
+
+std::optional<std::vector<std::string>> open_mpi_launcher() {
+  const auto program = find_program({"mpirun.openmpi", "mpirun"});
+  if (!program) return std::nullopt;
+  std::vector<std::string> words{*program};
+  if (::geteuid() == 0 && flags_for_hosts(2).empty()) words.emplace_back("--allow-run-as-root");
+  return words;
+}
+
+std::optional<std::vector<std::string>> mpich_launcher() {
+  const auto program = find_program({"mpirun.mpich", "mpiexec.mpich"});
+  if (!program) return std::nullopt;
+  return std::vector<std::string>{*program};
+}
+
+// Both families of launchers pin rank 0 to the first core and rank 1 to the second, where asked.
+std::vector<std::string> command(const Program& program, const RunOptions& options) {
+  const bool pinned = !options.crowded && !program.has_threads;
+  const bool is_mpich = program.name == "mpich";
+  std::vector<std::string> words = program.launcher;
+  words.insert(words.end(), {"-n", std::to_string(options.ranks)});
+  if (const auto hosts = flags_for_hosts(options.ranks); !hosts.empty() && !is_mpich) {
+    words.insert(words.end(), hosts.begin(), hosts.end());
+    // Open MPI between hosts: TCP, which this benchmark measures, and shared memory within a host.
+    if (program.name != "weft")
+      words.insert(words.end(), {"--mca", "pml", "ob1", "--mca", "btl", "self,vader,tcp"});
+    words.push_back(program.executable);
+    const auto rest = arguments(options);
+    words.insert(words.end(), rest.begin(), rest.end());
+    return words;
+  }
+  if (!pinned && !is_mpich) words.emplace_back("--oversubscribe");
+  words.insert(words.end(), {is_mpich ? "-bind-to" : "--bind-to", pinned ? "core" : "none"});
+  words.push_back(program.executable);
+  const auto more = arguments(options);
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+Program weft_program() {
+  const auto launcher = open_mpi_launcher();
+  if (!launcher) throw std::runtime_error("no mpirun on PATH; install openmpi-bin (./dev setup)");
+  return {.name = "weft", .launcher = *launcher, .executable = own_path().string()};
+}
+
+std::optional<Program> peer_program(const std::string& name) {
+  const auto executable = own_path().parent_path() / ("peer-" + name);
+  const auto launcher = name == "mpich" ? mpich_launcher() : open_mpi_launcher();
+  if (!launcher || !std::filesystem::exists(executable)) {
+    fmt::print(stderr, "left out: {}: {} (./dev bench installs the peers and builds them)\n", name,
+               launcher ? executable.string() + " was not built" : "no launcher on PATH");
+    return std::nullopt;
+  }
+  return Program{.name = name,
+                 .launcher = *launcher,
+                 .executable = executable.string(),
+                 .has_threads = name == "gloo" || name == "grpc" || name == "zeromq"};
+}
+
+void add_perftest([[maybe_unused]] std::vector<Program>& programs, const Description& benchmark) {
+  std::string why = fmt::format("{} does not run by RDMA", benchmark.name);
+#if defined(WEFT_HAS_VERBS)
+  if (benchmark.has_perftest) {
+    const auto missing = perftest_missing();
+    if (!missing) {
+      programs.push_back(
+          {.name = "perftest", .launcher = {}, .executable = {}, .measure = run_perftest});
+      return;
+    }
+    why = *missing;
+  }
+#endif
+  fmt::print(stderr, "left out: perftest: {}\n", why);
+}
+
+std::vector<Program> programs_for(const Plan& plan, const Description& benchmark) {
+  std::vector<Program> programs{weft_program()};
+  const std::vector<std::string> all(benchmark.peers.begin(), benchmark.peers.end());
+  for (const std::string& peer : plan.peers.empty() ? all : plan.peers) {
+    if (peer == "none") continue;
+    if (peer == "iperf3" && benchmark.name == kWire) {
+      if (const auto missing = iperf3_missing())
+        fmt::print(stderr, "left out: iperf3: {}\n", *missing);
+      else
+        programs.push_back(
+            {.name = "iperf3", .launcher = {}, .executable = {}, .measure = run_iperf3});
+      continue;
+    }
+    if (peer == "perftest") {
+      add_perftest(programs, benchmark);
+      continue;
+    }
+    if (peer == "mpich" && !flags_for_hosts(2).empty())
+      fmt::print(stderr, "left out: mpich: these hosts have no launcher for it\n");
+    else if (std::find(all.begin(), all.end(), peer) == all.end())
+      fmt::print(stderr, "left out: {}: it does not do the work of {}\n", peer, benchmark.name);
+    else if (auto program = peer_program(peer))
+      programs.push_back(std::move(*program));
+  }
+  return programs;
+}
+
+// One number of ranks, those of a collective, or one for each number of readers.
+std::vector<int> ranks_for(const Plan& plan, const Description& benchmark) {
+  if (benchmark.is_collective) {
+    for (const int ranks : plan.ranks)
+      if (ranks < 2 || ranks > kMostRanks)
+        throw std::runtime_error(fmt::format("--ranks: 2 to {}, not {}", kMostRanks, ranks));
+    return plan.ranks.empty() ? benchmark.ranks : plan.ranks;
+  }
+  if (!benchmark.has_readers) return benchmark.ranks;
+  std::vector<int> ranks;
+  for (const int readers : plan.readers) {
+    if (readers < 1 || readers > kMostReaders)
+      throw std::runtime_error(
+          fmt::format("--readers: 1 to {} of them, not {}", kMostReaders, readers));
+    ranks.push_back(readers + 1);
+  }
+  return ranks;
+}
+
+std::vector<RunOptions> by_size(const RunOptions& all) {
+  std::vector<RunOptions> runs;
+  for (const std::size_t size : all.sizes) {
+    runs.push_back(all);
+    runs.back().sizes = {size};
+  }
+  return runs;
+}
+
+// Runs as short as pairs can be: all sizes in one when that is quick, else a run for each.
+std::vector<RunOptions> runs_for(const Plan& plan, const Description& benchmark) {
+  RunOptions all = plan.run;
+  if (all.sizes.empty()) all.sizes = plan.quick ? benchmark.quick_sizes : benchmark.sizes;
+  check_sizes(benchmark, all.sizes);
+  all.budget = std::chrono::milliseconds(plan.quick ? 40 : 200) * benchmark.budget_factor;
+  std::vector<RunOptions> runs;
+  for (const int ranks : ranks_for(plan, benchmark)) {
+    RunOptions some = all;
+    some.ranks = ranks;
+    some.crowded = !has_core_per_rank(ranks);
+    std::erase_if(some.sizes, [&](std::size_t size) {
+      const auto refusal = p2p::refusal_to_grow(benchmark.memory(size, ranks));
+      if (refusal) fmt::print(stderr, "left out: {} bytes: {}\n", size, *refusal);
+      return refusal.has_value();
+    });
+    if (some.sizes.empty()) continue;
+    const bool at_once = plan.quick || benchmark.sizes_in_one_run;
+    const auto more = at_once ? std::vector<RunOptions>{some} : by_size(some);
+    runs.insert(runs.end(), more.begin(), more.end());
+  }
+  if (runs.empty()) throw std::runtime_error("no size is left to measure");
+  return runs;
+}
+
+std::vector<RunRow> run_once(const Program& program, const RunOptions& options) {
+  if (program.measure != nullptr) return program.measure(options);
+  const auto words = command(program, options);
+  const Outcome outcome = launch(words, kRunLimit);
+  if (outcome.exit_code != 0)
+    throw std::runtime_error(fmt::format("`{}` ended with {}:\n{}", fmt::join(words, " "),
+                                         outcome.exit_code, outcome.errors));
+  return rows_in(outcome.output);
+}
+
+std::string column(const std::string& program, const std::string& value) {
+  if (program == "weft") return value;
+  return value == "sendrecv" ? program : program + "_" + value;
+}
+
+void add(Results& results, const std::string& program, int ranks, const std::vector<RunRow>& rows) {
+  for (const RunRow& row : rows) {
+    auto found = std::find_if(results.begin(), results.end(), [&](const Measurements& m) {
+      return m.size == row.size && m.kind == row.kind && m.ranks == ranks;
+    });
+    if (found == results.end())
+      found = results.insert(results.end(), Measurements{row.size, row.kind, ranks, {}, {}});
+    for (const auto& [name, value] : row.values)
+      found->columns[column(program, name)].push_back(value);
+    for (const auto& [name, value] : row.figures) found->figures[name].push_back(value);
+  }
+}
+
+void forget(Results& results, const std::string& program) {
+  for (Measurements& row : results)
+    std::erase_if(row.columns, [&](const auto& entry) {
+      return entry.first == program || entry.first.starts_with(program + "_");
+    });
+}
+
+}  // namespace
+
+unsigned processors() { return std::max(1U, static_cast<unsigned>(os::usable_cpus())); }
+
+Results run(const Plan& plan) {
+  const Description& benchmark = description_of(plan.run.benchmark);
+  // Else ranks of one host would share memory.
+  if (benchmark.has_perftest) ::setenv("WEFT_FABRIC", "verbs", 1);
+  if (!plan.fabric.empty()) {
+    (void)Config().with(Setting::fabric, plan.fabric);  // throws where it is none
+    ::setenv("WEFT_FABRIC", plan.fabric.c_str(), 1);
+  }
+  const auto runs = runs_for(plan, benchmark);
+  auto programs = programs_for(plan, benchmark);
+  for (const int ranks : ranks_for(plan, benchmark))
+    if (!has_core_per_rank(ranks))
+      fmt::print(stderr, "{} ranks share {} processor(s) here: the figures say little\n", ranks,
+                 processors());
+
+  Results results;
+  std::vector<std::string> failed;
+  for (const RunOptions& options : runs) {
+    for (unsigned pair = 0; pair < plan.pairs; ++pair) {
+      for (const Program& program : programs) {
+        if (std::find(failed.begin(), failed.end(), program.name) != failed.end()) continue;
+        try {
+          add(results, program.name, options.ranks, run_once(program, options));
+        } catch (const std::exception& error) {
+          if (program.name == "weft") throw;
+          fmt::print(stderr, "left out: {}: {}\n", program.name, error.what());
+          forget(results, program.name);
+          failed.push_back(program.name);
+        }
+      }
+      std::reverse(programs.begin(), programs.end());  // nobody is always the first
+    }
+  }
+  return results;
+}
+
+}  // namespace weft::bench

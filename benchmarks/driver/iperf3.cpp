@@ -1,0 +1,71 @@
+#include "benchmarks/driver/iperf3.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <thread>
+
+#include "benchmarks/harness/hosts.hpp"
+#include "benchmarks/harness/launch.hpp"
+
+namespace weft::bench {
+namespace {
+
+constexpr std::chrono::seconds kLimit{30};
+constexpr int kTries = 20;
+constexpr std::size_t kMostBlock = 1u << 20;  ///< that iperf3 writes at once
+
+double bits_per_second(std::size_t block) {
+  const std::string port = "5299";
+  std::string server_said;
+  std::thread server([&] {
+    try {
+      const Outcome outcome = launch(on_second_host({"iperf3", "-s", "-1", "-p", port}), kLimit);
+      if (outcome.exit_code != 0) server_said = outcome.errors + outcome.output;
+    } catch (const std::exception& error) {
+      server_said = error.what();
+    }
+  });
+  const std::vector<std::string> client{"iperf3", "-c", second_host_address(), "-p", port, "-t",
+                                        "1",      "-l", std::to_string(block), "-J"};
+  Outcome outcome;
+  // It gives up at once while nobody listens yet.
+  for (int i = 0; i < kTries; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    outcome = launch(client, kLimit);
+    if (outcome.exit_code == 0) break;
+  }
+  server.join();
+  if (outcome.exit_code != 0)
+    throw std::runtime_error(fmt::format("`{}` ended with {}: {}{}", fmt::join(client, " "),
+                                         outcome.exit_code, outcome.output, server_said));
+  return nlohmann::json::parse(outcome.output)
+      .at("end")
+      .at("sum_received")
+      .at("bits_per_second")
+      .get<double>();
+}
+
+}  // namespace
+
+std::optional<std::string> iperf3_missing() {
+  if (find_program({"iperf3"})) return std::nullopt;
+  return "iperf3 is not on PATH (package iperf3)";
+}
+
+std::vector<RunRow> run_iperf3(const RunOptions& options) {
+  std::vector<RunRow> rows;
+  for (const std::size_t size : options.sizes) {
+    if (size == sizeof(std::int64_t)) continue;
+    const double rate = bits_per_second(std::min(size, kMostBlock));
+    rows.push_back({.size = size,
+                    .kind = "put",
+                    .values = {{"sendrecv", static_cast<double>(size) * 8 / rate * 1e6}}});
+  }
+  return rows;
+}
+
+}  // namespace weft::bench

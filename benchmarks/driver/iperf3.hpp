@@ -1,0 +1,19 @@
+// One stream of bytes by iperf3, between the hosts that the runs are on.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "benchmarks/harness/run_protocol.hpp"
+
+namespace weft::bench {
+
+/// Why it can't be run here; nullopt: it can.
+std::optional<std::string> iperf3_missing();
+
+/// Rows for the sizes above 8 bytes: the time that so many bytes take in the stream. Throws
+/// std::runtime_error with what it said when it fails.
+std::vector<RunRow> run_iperf3(const RunOptions& options);
+
+}  // namespace weft::bench

@@ -1,0 +1,77 @@
+#include "benchmarks/harness/worker.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <stdexcept>
+
+namespace weft::bench {
+namespace {
+
+struct Benchmark {
+  std::string_view name;
+  std::vector<RunRow> (*measure)(World& world, const RunOptions& options);
+};
+
+constexpr Benchmark kBenchmarks[] = {
+    {kLatency, measure_latency},
+    {kPutBandwidth, measure_put_bandwidth},
+    {kGetBandwidth, measure_get_bandwidth},
+    {kView, measure_view},
+    {kDynamic, measure_dynamic},
+    {kPublish, measure_publish},
+    {kAttach, measure_attach},
+    {kAdopt, measure_adopt},
+    {kRendezvous, measure_rendezvous},
+    {kPushPull, measure_push_pull},
+    {kPsDense, measure_push_pull},
+    {kPsGroup, measure_group},
+    {kPsReplay, measure_replay},
+    {kPsSparse, measure_rows},
+    {kTransfer, measure_transfer},
+    {kSendRecv, measure_send_recv},
+    {kMessageRate, measure_message_rate},
+    {kAllReduce, measure_collective},
+    {kBroadcast, measure_collective},
+    {kAllGather, measure_collective},
+    {kReduceScatter, measure_collective},
+    {kAllToAll, measure_collective},
+    {kBarrier, measure_collective},
+    {kChecks, measure_checks},
+    {kWire, measure_wire},
+#if defined(WEFT_HAS_VERBS)
+    {kRdma, measure_rdma},
+#endif
+};
+
+std::vector<RunRow> measure(World& world, const RunOptions& options) {
+  for (const Benchmark& benchmark : kBenchmarks)
+    if (benchmark.name == options.benchmark) return benchmark.measure(world, options);
+  throw std::runtime_error("no benchmark has that name");
+}
+
+}  // namespace
+
+int work(const RunOptions& options) try {
+  World world = World::join();
+  if (world.size() != options.ranks)
+    throw std::runtime_error(
+        fmt::format("this run needs {0} ranks, here are {1}; start it with mpirun -n {0}",
+                    options.ranks, world.size()));
+  const auto rows = measure(world, options);
+  if (world.rank() == 0) fmt::print("{}\n", to_line(rows));
+  std::fflush(stdout);
+  world.leave().or_throw();
+  return 0;
+} catch (const std::exception& error) {
+  fmt::print(stderr, "weft-bench: {}: {}\n", options.benchmark, error.what());
+  return 1;
+}
+
+void require_data(bool right, std::size_t size, std::uint64_t iteration) {
+  if (!right)
+    throw std::runtime_error(fmt::format(
+        "wrong data: {} bytes, iteration {}, differ from what was sent", size, iteration));
+}
+
+}  // namespace weft::bench

@@ -1,0 +1,100 @@
+#include "benchmarks/output/layouts.hpp"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <set>
+#include <stdexcept>
+
+#include "benchmarks/driver/catalogue.hpp"
+
+namespace weft::bench {
+namespace {
+
+std::set<std::string> peers_of(const std::vector<Row>& rows) {
+  std::set<std::string> peers;
+  for (const Row& row : rows)
+    for (const auto& [name, comparison] : row.peers) peers.insert(name);
+  return peers;
+}
+
+/// What nccl-tests count as the bus's bytes, by a tensor's.
+double bus_factor(const std::string& benchmark, int ranks) {
+  const double n = ranks;
+  if (benchmark == kAllReduce) return 2 * (n - 1) / n;
+  if (benchmark == kBroadcast) return 1;
+  return (n - 1) / n;
+}
+
+}  // namespace
+
+std::string osu_layout(const std::string& benchmark, const std::vector<Row>& rows) {
+  const std::set<std::string> peers = peers_of(rows);
+  std::string text;
+  const Row* before = nullptr;
+  for (const Row& row : rows) {
+    if (before == nullptr || before->kind != row.kind || before->ranks != row.ranks) {
+      text += fmt::format("# weft {} ({}, {} ranks)\n# {:<12}{:>18}{:>18}", benchmark, row.kind,
+                          row.ranks, "Size", "Latency(us)", "limit(us)");
+      for (const std::string& peer : peers) text += fmt::format("{:>18}", peer + "(us)");
+      text += '\n';
+    }
+    text += fmt::format("{:<14}{:>18.2f}{:>18.2f}", row.size, row.weft_us, row.limit.us);
+    for (const std::string& peer : peers) {
+      const auto found = row.peers.find(peer);
+      text += found == row.peers.end() ? fmt::format("{:>18}", "-")
+                                       : fmt::format("{:>18.2f}", found->second.us);
+    }
+    text += '\n';
+    before = &row;
+  }
+  return text;
+}
+
+std::string nccl_layout(const std::string& benchmark, const std::vector<Row>& rows, bool checked) {
+  const Description& description = description_of(benchmark);
+  if (!description.is_collective || !description.moves_bytes)
+    throw std::runtime_error(
+        fmt::format("--layout nccl: {} moves no elements of a collective", benchmark));
+  const bool sums = benchmark == kAllReduce || benchmark == kReduceScatter;
+  std::string text =
+      fmt::format("# {}\n#{:>12}{:>14}{:>10}{:>8}{:>10}{:>9}{:>9}{:>8}\n", benchmark, "size",
+                  "count", "type", "redop", "time", "algbw", "busbw", "#wrong");
+  text += fmt::format("#{:>12}{:>14}{:>10}{:>8}{:>10}{:>9}{:>9}\n", "(B)", "(elements)", "", "",
+                      "(us)", "(GB/s)", "(GB/s)");
+  for (const Row& row : rows) {
+    const double speed = static_cast<double>(row.size) / row.weft_us / 1000;
+    text += fmt::format("{:>13}{:>14}{:>10}{:>8}{:>10.2f}{:>9.2f}{:>9.2f}{:>8}\n", row.size,
+                        row.size / sizeof(float), "float", sums ? "sum" : "none", row.weft_us,
+                        speed, speed * bus_factor(benchmark, row.ranks), checked ? "0" : "N/A");
+  }
+  return text;
+}
+
+std::string csv(const std::vector<Row>& rows) {
+  const std::set<std::string> peers = peers_of(rows);
+  std::string text = "size,kind,ranks,weft_us,limit_us,limit_ratio";
+  for (const std::string& peer : peers) text += fmt::format(",{}_us,{}_ratio", peer, peer);
+  text += '\n';
+  for (const Row& row : rows) {
+    text += fmt::format("{},{},{},{:.6g},{:.6g},{:.4g}", row.size, row.kind, row.ranks, row.weft_us,
+                        row.limit.us, row.limit.ratio);
+    for (const std::string& peer : peers) {
+      const auto found = row.peers.find(peer);
+      text += found == row.peers.end()
+                  ? std::string(",,")
+                  : fmt::format(",{:.6g},{:.4g}", found->second.us, found->second.ratio);
+    }
+    text += '\n';
+  }
+  return text;
+}
+
+void write_csv(const std::string& file, const std::vector<Row>& rows) {
+  std::ofstream out(file);
+  out << csv(rows);
+  out.close();
+  if (!out) throw std::runtime_error(fmt::format("cannot write {}; is its folder there?", file));
+}
+
+}  // namespace weft::bench

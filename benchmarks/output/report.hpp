@@ -1,0 +1,63 @@
+// What a benchmark shows: a table for people, JSON for programs.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "benchmarks/driver/driver.hpp"
+
+namespace weft::bench {
+
+/// The same work done by something else. Ratios are of times: below 1, weft is the faster.
+struct Comparison {
+  double us = 0;      ///< median
+  double ratio = 0;   ///< weft's time / this one's: median over the pairs
+  double spread = 0;  ///< interquartile range of that ratio, relative to its median
+  /// The same ratio for weft's call without a plan, as the peers have no plans; 0 unless the row is
+  /// a collective.
+  double once_ratio = 0;
+};
+
+struct Row {
+  std::size_t size = 0;
+  std::string kind;
+  int ranks = 2;
+  double weft_us = 0;
+  Comparison limit;
+  std::map<std::string, double> limit_ways;  ///< "limit_memcpy" and so on: microseconds, medians
+  std::map<std::string, Comparison> peers;
+  std::map<std::string, double> figures;  ///< what weft's runs saw besides; medians
+
+  /// Its ranks take turns: the time is the scheduler's as much as theirs.
+  bool is_crowded(unsigned processors) const noexcept {
+    return static_cast<unsigned>(ranks) > processors;
+  }
+  /// What all receivers get.
+  double gigabytes_per_second() const noexcept {
+    return static_cast<double>(size) * (ranks - 1) / weft_us / 1000;
+  }
+  /// Of the ratio to Open MPI, or where it was not measured of the ratio to the limit.
+  double spread() const;
+};
+
+/// "64k", as --sizes takes it.
+std::string size_text(std::size_t size);
+
+/// Microseconds, with three places below 10 and one above.
+std::string time_text(double us);
+
+std::vector<Row> summarise(const Results& results);
+
+/// The rows as text, with a line of headings. Rows with more ranks than `processors` are marked.
+/// Throws std::runtime_error for an unknown benchmark.
+std::string table(const std::string& benchmark, const std::vector<Row>& rows, unsigned processors);
+
+/// The rows as a JSON document. `processors`: those that the ranks had.
+std::string json(const std::string& benchmark, const std::vector<Row>& rows, unsigned processors);
+
+/// Throws std::runtime_error when the file can't be written.
+void write_json(const std::string& file, const std::string& benchmark, const std::vector<Row>& rows,
+                unsigned processors);
+
+}  // namespace weft::bench

@@ -1,0 +1,184 @@
+// Steps of the models of the paper's table 1: two ranks are workers and shards at once, as in the
+// paper; against a bare loop that adds both ranks' gradients to each one's half of the parameters.
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "benchmarks/harness/limit.hpp"
+#include "benchmarks/harness/payload.hpp"
+#include "benchmarks/harness/transfer.hpp"
+#include "benchmarks/harness/worker.hpp"
+#include "benchmarks/workloads/models.hpp"
+#include "weft/pslib.hpp"
+
+namespace weft::bench {
+namespace {
+
+/// One row: a model, and whether its parameters are pulled or read where they lie.
+struct Work {
+  const Model& model;
+  std::string_view kind;
+
+  std::string name() const { return std::string(model.name) + "." + std::string(kind); }
+  std::uint64_t steps(const RunOptions& options) const {
+    return replayed_steps(model.bytes(), options.budget.count());
+  }
+};
+
+/// Microseconds for each of some steps, after the first few of them.
+template <typename Step>
+double time_of_steps(std::uint64_t steps, Step&& step) {
+  for (std::uint64_t i = 0; i < kReplayWarmUp; ++i) step();
+  const double spent = timed([&] {
+    for (std::uint64_t i = 0; i < steps; ++i) step();
+  });
+  return spent / static_cast<double>(steps);
+}
+
+class Replay {
+ public:
+  Replay(pslib::ParameterServer& server, const Work& work, int rank)
+      : work_(work), rank_(static_cast<std::uint64_t>(rank)), table_(make(server, work)) {
+    for (const auto& spec : table_.specs()) {
+      gradients_.push_back(table_.gradient(spec.name).as<float>());
+      parameters_.push_back(table_.parameter(spec.name).as<float>());
+      for (float& value : parameters_.back()) value = 0;
+    }
+    table_.initialize().or_throw();
+  }
+
+  /// New gradients, their update, and a look at every line of the parameters.
+  void step() {
+    ++steps_;
+    for (const auto gradient : gradients_)
+      fill_gradient(gradient.data(), gradient.size(), steps_ + rank_);
+    expected_.add(steps_);
+    expected_.add(steps_ + 1);
+    table_.push().or_throw();
+    if (work_.kind == kByPull)
+      read_own();
+    else
+      read_in_place();
+  }
+
+  void check() {
+    for (const pslib::ShardPiece& piece : table_.pieces())
+      if (piece.first == 0)
+        require_data(expected_.match(begin_of(piece), static_cast<std::size_t>(piece.count)),
+                     work_.model.bytes(), steps_);
+  }
+
+ private:
+  static pslib::Table make(pslib::ParameterServer& server, const Work& work) {
+    std::vector<pslib::TensorSpec> specs;
+    for (const auto& shape : work.model.shapes)
+      specs.push_back({std::to_string(specs.size()), Shape{std::span<const std::int64_t>(shape)}});
+    // The mean of two gradients at a rate of 2: their sum.
+    return server.table(work.name(), specs, pslib::Optimizer::sgd(2.0F));
+  }
+
+  void read_own() {
+    table_.pull().or_throw();
+    for (const auto parameters : parameters_) touch(parameters.data(), parameters.size_bytes());
+  }
+
+  void read_in_place() {
+    table_.wait_updated().or_throw();
+    for (const pslib::ShardPiece& piece : table_.pieces()) {
+      const auto bytes = table_.view_piece(piece).value().bytes();
+      touch(bytes.data(), bytes.size());
+    }
+  }
+
+  const float* begin_of(const pslib::ShardPiece& piece) {
+    return work_.kind == kByPull ? parameters_[piece.tensor].data()
+                                 : table_.view_piece(piece).value().values().data();
+  }
+
+  const Work& work_;
+  std::uint64_t rank_;
+  pslib::Table table_;
+  std::vector<std::span<float>> gradients_;
+  std::vector<std::span<float>> parameters_;
+  std::uint64_t steps_ = 0;
+  ExpectedParameters expected_;
+};
+
+/// The same by hand: a rank's memory holds its gradients and its half of the parameters.
+class BareReplay {
+ public:
+  BareReplay(World& world, const RunOptions& options, const Work& work)
+      : count_(work.model.bytes() / sizeof(float)),
+        half_(count_ / 2),
+        upper_(world.rank() == 1),
+        bare_(world, options, "bare." + work.name(), work.model.bytes() + 2 * count_ + 64),
+        own_(work.kind == kByPull ? count_ : 0) {}
+
+  void step() {
+    auto* const gradient = reinterpret_cast<float*>(bare_.data());
+    const auto* const theirs = reinterpret_cast<const float*>(bare_.their_data());
+    float* const parameters = gradient + count_;
+    const std::size_t first = upper_ ? half_ : 0;
+    const std::size_t mine = upper_ ? count_ - half_ : half_;
+    fill_gradient(gradient, count_, ++steps_ + (upper_ ? 1 : 0));
+    meet();
+    apply_gradients(parameters, gradient + first, theirs + first, mine);
+    meet();
+    read(parameters, first, mine);
+    read(theirs + count_, upper_ ? 0 : half_, count_ - mine);
+  }
+
+ private:
+  void meet() {
+    raise_to(bare_.flags().announced, ++meetings_);
+    await(bare_.their_flags().announced, meetings_, bare_.idle());
+  }
+
+  void read(const float* from, std::size_t first, std::size_t count) {
+    if (!own_.empty()) {
+      std::memcpy(own_.data() + first, from, count * sizeof(float));
+      from = own_.data() + first;
+    }
+    touch(from, count * sizeof(float));
+  }
+
+  std::size_t count_;
+  std::size_t half_;
+  bool upper_;
+  SharedMemory bare_;
+  std::vector<float> own_;
+  std::uint64_t steps_ = 0;
+  std::uint64_t meetings_ = 0;
+};
+
+RunRow measure(World& world, pslib::ParameterServer& server, const RunOptions& options,
+               const Work& work) {
+  double weft = 0;
+  {
+    Replay replay(server, work, world.rank());
+    weft = time_of_steps(work.steps(options), [&] { replay.step(); });
+    if (options.check) replay.check();
+  }
+  BareReplay bare(world, options, work);
+  const double limit = time_of_steps(work.steps(options), [&] { bare.step(); });
+  RunRow row = compared(work.model.bytes(), work.name(), {&weft, 1}, {&limit, 1});
+  row.figures["steps_per_s"] = 1e6 / weft;
+  return row;
+}
+
+}  // namespace
+
+std::vector<RunRow> measure_replay(World& world, const RunOptions& options) {
+  pslib::ParameterServer server(world, {}, "replay");
+  std::vector<RunRow> rows;
+  for (const std::size_t bytes : options.sizes)
+    for (const std::string_view kind : {kByPull, kByView})
+      rows.push_back(measure(world, server, options, Work{model_of(bytes), kind}));
+  return rows;
+}
+
+}  // namespace weft::bench

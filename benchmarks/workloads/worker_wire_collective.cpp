@@ -1,0 +1,75 @@
+// Collectives of ranks that don't share memory: by the clock of rank 0 alone, since no flag of one
+// is seen by another.
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <vector>
+
+#include "benchmarks/harness/collective.hpp"
+#include "benchmarks/harness/collective_call.hpp"
+#include "benchmarks/harness/limit.hpp"
+#include "benchmarks/harness/wire.hpp"
+#include "benchmarks/harness/worker.hpp"
+#include "benchmarks/limits/bare_stream.hpp"
+
+namespace weft::bench {
+namespace {
+
+using Timer = std::chrono::steady_clock;
+
+double microseconds_since(Timer::time_point start) {
+  return std::chrono::duration<double, std::micro>(Timer::now() - start).count();
+}
+
+RunRow measure(World& world, Collectives& group, BareStream* bare, std::size_t size,
+               const RunOptions& options) {
+  const CollectiveShape shape = shape_of(options.benchmark, size / sizeof(float), world.size());
+  const Tensor in = world.allocate(DType::f32, {static_cast<std::int64_t>(shape.in)});
+  const Tensor out = world.allocate(DType::f32, {static_cast<std::int64_t>(shape.out)});
+  Plan plan = group.plan(call_of(options.benchmark, in, out));
+  Plan all_here = group.plan(barrier());
+  const std::uint32_t operations = wire_operations(size);
+  const std::uint32_t blocks = wire_blocks(options);
+  std::uint64_t turn = 0;
+  std::vector<double> samples;
+  std::vector<double> limit;
+  for (std::uint32_t block = 0; block <= blocks; ++block) {
+    all_here.run().or_throw();
+    const auto start = Timer::now();
+    for (std::uint32_t i = 0; i < operations; ++i) {
+      const float value = collective_value(world.rank(), ++turn);
+      std::fill_n(in.as<float>().data(), shape.in, value);
+      plan.run().or_throw();
+    }
+    const double spent = microseconds_since(start) / operations;
+    if (options.check)
+      require_data(collective_right(options.benchmark,
+                                    (options.benchmark == kBroadcast ? in : out).as<float>(), shape,
+                                    turn, world.size()),
+                   out.bytes(), turn);
+    // What nobody could leave out: both tensors cross, at once where there are two ranks.
+    const bool both_ways = world.size() == 2 && options.benchmark == kAllReduce;
+    double bare_spent = 0;
+    if (bare != nullptr)
+      bare_spent = both_ways ? bare->exchange(size, operations) : bare->send(size, operations);
+    if (block == 0) continue;  // its memory was made known
+    samples.push_back(spent);
+    limit.push_back(bare_spent);
+  }
+  return compared(size, kF32, samples, limit);
+}
+
+}  // namespace
+
+std::vector<RunRow> measure_wire_collective(World& world, const RunOptions& options) {
+  Collectives group = Collectives::open(world);
+  const int last = world.size() - 1;
+  std::optional<BareStream> bare;
+  if (world.rank() == 0 || world.rank() == last) bare.emplace(world, last);
+  std::vector<RunRow> rows;
+  for (const std::size_t size : options.sizes)
+    rows.push_back(measure(world, group, bare ? &*bare : nullptr, size, options));
+  return rows;
+}
+
+}  // namespace weft::bench

@@ -1,0 +1,138 @@
+// A rank's memory of one sort: large chunks, registered once, from which tensors are taken.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "p2p/memory/heap.hpp"
+#include "p2p/memory/segment.hpp"
+#include "weft/report.hpp"
+#include "weft/tensor.hpp"
+
+namespace weft::p2p {
+
+enum class ArenaSort : std::uint8_t {
+  control,    ///< sequence, credit and doorbell words
+  data,       ///< tensors and slot buffers
+  staging,    ///< never exported: bounce buffers
+  published,  ///< buffers of published slots: peers can map them for reading only
+  adopted     ///< no arena's: the user's own memory (AdoptedMemory)
+};
+
+/// A chunk's number within its rank: the sort in the top byte, so that one number names it.
+inline ArenaSort sort_of_chunk(std::uint32_t chunk) noexcept {
+  return static_cast<ArenaSort>(chunk >> 24);
+}
+
+inline Access access_to(std::uint32_t chunk) noexcept {
+  return sort_of_chunk(chunk) == ArenaSort::published ? Access::read : Access::write;
+}
+
+/// A range of an arena. `chunk` and `offset` are what a peer needs to find it.
+struct Block {
+  std::byte* data = nullptr;
+  std::size_t bytes = 0;
+  std::uint32_t chunk = 0;
+  std::uint64_t offset = 0;
+};
+
+struct ArenaLimits {
+  std::size_t chunk_bytes = 16u << 20;  ///< growth step; larger requests get a chunk of their own
+  std::size_t max_bytes = 0;            ///< 0: none
+  bool huge_pages = true;
+  int numa = -1;  ///< the NUMA node that pages had best come from; -1: the kernel's choice
+  /// False where all ranks take turns in one process: chunks are its own memory, whose pages come
+  /// when they are touched.
+  bool exported = true;
+};
+
+/// Thread-safe. Blocks are 64-byte aligned and their pages are there. Chunks are never given back
+/// before the arena dies, so that a peer's mapping stays right.
+class Arena {
+ public:
+  Arena(ArenaSort sort, ArenaLimits limits, std::shared_ptr<SegmentMapper> mapper);
+
+  /// Throws Error(exhausted), naming what was asked, held and allowed; nothing is lost then.
+  Block allocate(std::size_t bytes);
+  void release(const Block& block) noexcept;
+
+  /// What a peer maps: the chunk's memfd and size. Valid as long as the arena.
+  const os::Fd& chunk_fd(std::uint32_t chunk) const;
+  std::size_t chunk_bytes(std::uint32_t chunk) const;
+  /// The chunk in this process.
+  std::byte* chunk_data(std::uint32_t chunk) const;
+  /// Whether the number names one of this arena's chunks: what travelled is not trusted.
+  bool has_chunk(std::uint32_t chunk) const noexcept;
+  /// The range as a block, if it lies in one of the chunks.
+  std::optional<Block> locate(const std::byte* data, std::size_t bytes) const noexcept;
+  /// Whether the range lies in one of the chunks.
+  bool contains(const std::byte* data, std::size_t bytes) const noexcept;
+
+  /// Whether this process is a fork of the arena's: nothing of it may be touched or asked for then,
+  /// and giving a block back does nothing.
+  bool forked() const noexcept { return mapper_->fork_mark().forked(); }
+
+  /// Counts bytes that are in quarantine: freed by their slot, not yet by its peer.
+  void add_quarantine(std::int64_t bytes) noexcept { quarantine_ += bytes; }
+  ArenaReport report() const;
+
+ private:
+  struct Chunk {
+    Segment segment;
+    Heap heap;
+    std::size_t bytes;
+  };
+  Chunk& grow(std::size_t bytes);
+  Chunk& add_chunk(Segment segment, std::size_t bytes);
+  static std::size_t index_of(std::uint32_t chunk) noexcept { return chunk & 0xffffffu; }
+  [[noreturn]] void refuse(std::size_t bytes, const std::string& why) const;
+
+  const ArenaSort sort_;
+  const ArenaLimits limits_;
+  const std::shared_ptr<SegmentMapper> mapper_;
+  mutable std::mutex mutex_;
+  std::vector<std::unique_ptr<Chunk>> chunks_;
+  std::size_t reserved_ = 0;
+  std::size_t used_ = 0;
+  std::size_t peak_ = 0;
+  std::uint64_t allocations_ = 0;
+  std::atomic<std::int64_t> quarantine_{0};
+};
+
+/// A block as tensor storage: the last tensor in it gives it back, even after the world is gone.
+std::shared_ptr<Storage> make_storage(std::shared_ptr<Arena> arena, std::size_t bytes);
+
+/// A block that goes back with its holder.
+class OwnedBlock {
+ public:
+  OwnedBlock() = default;
+  OwnedBlock(std::shared_ptr<Arena> arena, std::size_t bytes)
+      : arena_(std::move(arena)), block_(arena_->allocate(bytes)) {}
+  OwnedBlock(OwnedBlock&& other) noexcept
+      : arena_(std::move(other.arena_)), block_(std::exchange(other.block_, {})) {}
+  OwnedBlock& operator=(OwnedBlock&& other) noexcept {
+    std::swap(arena_, other.arena_);
+    std::swap(block_, other.block_);
+    return *this;
+  }
+  ~OwnedBlock() {
+    if (arena_) arena_->release(block_);
+  }
+
+  const Block& block() const noexcept { return block_; }
+  std::byte* data() const noexcept { return block_.data; }
+  explicit operator bool() const noexcept { return arena_ != nullptr; }
+  const std::shared_ptr<Arena>& arena() const noexcept { return arena_; }
+
+ private:
+  std::shared_ptr<Arena> arena_;
+  Block block_;
+};
+
+}  // namespace weft::p2p

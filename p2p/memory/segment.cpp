@@ -1,0 +1,114 @@
+#include "p2p/memory/segment.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/os/numa.hpp"
+#include "weft/error.hpp"
+
+namespace weft::p2p {
+namespace {
+
+constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+[[noreturn]] void fail(Code code, const char* operation, int error) {
+  throw Error(ErrorDetail{.code = code,
+                          .operation = operation,
+                          .message = std::strerror(error),
+                          .hint = "see WEFT_ARENA_CHUNK, WEFT_ARENA_MAX and the limits of the "
+                                  "container (memory.max)"});
+}
+
+/// Asks for huge pages and for a node, then makes every page exist. What is short shows here, as an
+/// error, and not later, as a SIGBUS.
+bool populate(const os::Mapping& mapping, const os::Fd& file, PageKind pages) {
+  // A wish: a container may forbid it, and the node may be full.
+  if (pages.numa >= 0) os::prefer_numa(mapping.data(), mapping.bytes(), pages.numa);
+  const bool advised = pages.huge && ::madvise(mapping.data(), mapping.bytes(), MADV_HUGEPAGE) == 0;
+#if defined(MADV_POPULATE_WRITE)
+  if (::madvise(mapping.data(), mapping.bytes(), MADV_POPULATE_WRITE) == 0) return advised;
+  if (errno != EINVAL) fail(Code::exhausted, "madvise(MADV_POPULATE_WRITE)", errno);
+#endif
+  // A kernel before 5.14: a file's pages can be had without touching them, private ones can't.
+  if (file && ::fallocate(file.get(), 0, 0, static_cast<off_t>(mapping.bytes())) != 0)
+    fail(Code::exhausted, "fallocate", errno);
+  for (std::size_t i = 0; i < mapping.bytes(); i += 4096) mapping.data()[i] = std::byte{0};
+  return advised;
+}
+
+}  // namespace
+
+Segment create_shared_segment(std::size_t bytes, PageKind pages, const std::string& label,
+                              Access others) {
+  Segment segment;
+  segment.fd = os::Fd(::memfd_create(label.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (segment.fd.get() < 0) fail(Code::exhausted, "memfd_create", errno);
+  if (::ftruncate(segment.fd.get(), static_cast<off_t>(bytes)) != 0)
+    fail(Code::exhausted, "ftruncate", errno);
+  segment.mapping = std::make_shared<os::Mapping>(os::Mapping::shared(segment.fd, bytes));
+  segment.huge_pages_advised = populate(*segment.mapping, segment.fd, pages);
+#if defined(F_SEAL_FUTURE_WRITE)
+  if (others == Access::read) (void)::fcntl(segment.fd.get(), F_ADD_SEALS, F_SEAL_FUTURE_WRITE);
+#else
+  (void)others;
+#endif
+  if (::fcntl(segment.fd.get(), F_ADD_SEALS, kSeals) != 0) fail(Code::system, "sealing", errno);
+  return segment;
+}
+
+Segment create_private_segment(std::size_t bytes, PageKind pages) {
+  Segment segment;
+  segment.mapping = std::make_shared<os::Mapping>(os::Mapping::anonymous(bytes));
+  segment.huge_pages_advised = populate(*segment.mapping, segment.fd, pages);
+  return segment;
+}
+
+Segment create_lazy_segment(std::size_t bytes) {
+  Segment segment;
+  segment.mapping = std::make_shared<os::Mapping>(os::Mapping::anonymous(bytes));
+  return segment;
+}
+
+SegmentMapper::FileId SegmentMapper::identify(const os::Fd& fd) {
+  struct stat about {};
+  if (::fstat(fd.get(), &about) != 0) fail(Code::system, "fstat", errno);
+  return {about.st_dev, about.st_ino};
+}
+
+void SegmentMapper::add(const os::Fd& fd, std::shared_ptr<os::Mapping> mapping) {
+  const FileId identity = identify(fd);
+  const std::lock_guard lock(mutex_);
+  std::erase_if(mappings_, [](const auto& entry) { return entry.second.expired(); });
+  mappings_[identity] = mapping;
+}
+
+std::shared_ptr<os::Mapping> SegmentMapper::map(const os::Fd& fd, std::size_t bytes,
+                                                Access access) {
+  const FileId identity = identify(fd);
+  const std::lock_guard lock(mutex_);
+  // Of those made for reading none is kept: whoever named the same memory as writable would make
+  // this process write to them.
+  if (const auto known = mappings_.find(identity); known != mappings_.end())
+    if (auto mapping = known->second.lock(); mapping && mapping->bytes() >= bytes) return mapping;
+  struct stat about {};
+  if (::fstat(fd.get(), &about) != 0) fail(Code::system, "fstat", errno);
+  const int seals = ::fcntl(fd.get(), F_GET_SEALS);
+  if (static_cast<std::size_t>(about.st_size) < bytes || seals < 0 || (seals & kSeals) != kSeals)
+    throw Error(ErrorDetail{.code = Code::system,
+                            .operation = "map",
+                            .message = fmt::format("a peer's memory has {} bytes instead of {}, or "
+                                                   "is not sealed",
+                                                   about.st_size, bytes)});
+  auto mapping = std::make_shared<os::Mapping>(
+      access == Access::read ? os::Mapping::readable(fd, bytes) : os::Mapping::shared(fd, bytes));
+  if (access == Access::write) mappings_[identity] = mapping;
+  return mapping;
+}
+
+}  // namespace weft::p2p

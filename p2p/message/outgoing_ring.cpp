@@ -1,0 +1,281 @@
+#include "p2p/message/outgoing_ring.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "p2p/slot/grant.hpp"
+
+namespace weft::p2p::message {
+
+OutgoingRing::OutgoingRing(LocalRank& local, Mesh& mesh, Peer& peer)
+    : local_(local), mesh_(mesh), peer_(peer), words_(local.control, sizeof(SenderWords)) {
+  new (words_.data()) SenderWords{};
+}
+
+void OutgoingRing::ask() noexcept {
+  const Block& block = words_.block();
+  local_.progress.post([this, chunk = block.chunk, offset = block.offset] {
+    if (mesh_.share(peer_, chunk))
+      return mesh_.send(peer_, RingWanted{.words = {chunk, offset, sizeof(SenderWords)}});
+    RingRefused refused;
+    refused.code = static_cast<std::uint32_t>(Code::exhausted);
+    refused.text.set(
+        "this rank can't let it reach its memory: the log says why; more memory may "
+        "be registered: ulimit -l");
+    this->refused(refused);
+    local_.ring();
+  });
+}
+
+void OutgoingRing::granted(const RingGranted& granted) noexcept {
+  if (answer_.load() != Answer::none) return;
+  granted_ = granted;
+  answer_.store(Answer::granted, std::memory_order_release);
+}
+
+void OutgoingRing::refused(const RingRefused& refused) noexcept {
+  if (answer_.load() != Answer::none) return;
+  failure_ = Status(ErrorDetail{.code = code_of(refused.code),
+                                .operation = "send",
+                                .message = refused.text.get(),
+                                .hint = "it was to receive the first message of this rank",
+                                .rank = local_.rank,
+                                .peer = peer_.rank,
+                                .host = peer_.host()});
+  answer_.store(Answer::refused, std::memory_order_release);
+}
+
+bool OutgoingRing::open() noexcept {
+  if (answer_.load(std::memory_order_acquire) != Answer::granted || !failure_.ok()) return false;
+  const Geometry geometry = granted_.geometry;
+  const auto ring = peer_.channel->resolve(granted_.ring);
+  if (ring.code() == Code::exhausted) {
+    ErrorDetail why = ring.status().detail();
+    why.operation = "send";
+    failure_ = Status(std::move(why));
+    return false;
+  }
+  if (!ring.ok() || !geometry.makes_sense() || granted_.ring.bytes != geometry.bytes() ||
+      granted_.ring.offset % 64 != 0 || sort_of_chunk(granted_.ring.chunk) != ArenaSort::control) {
+    failure_ = Status(ErrorDetail{
+        .code = Code::system,
+        .operation = "send",
+        .message = fmt::format("rank {} granted a ring that makes no sense", peer_.rank),
+        .hint = "this is a defect of weft: please report it with WEFT_LOG=debug",
+        .rank = local_.rank,
+        .peer = peer_.rank});
+    return false;
+  }
+  try {
+    long_sequence_.assign(geometry.longs, 0);
+    direct_ = peer_.channel->direct(*ring);
+    if (direct_ == nullptr) {
+      staging_ = OwnedBlock(local_.staging, geometry.bytes());
+      cell_posted_.assign(geometry.cells, 0);
+      long_posted_.assign(geometry.longs, 0);
+    }
+  } catch (const Error& error) {
+    failure_ = error.status();
+    return false;
+  } catch (const std::bad_alloc&) {
+    failure_ = Status(ErrorDetail{.code = Code::exhausted, .operation = "send"});
+    return false;
+  }
+  geometry_ = geometry;
+  ring_ = *ring;
+  open_ = true;
+  return true;
+}
+
+void OutgoingRing::poll_credit() noexcept {
+  const std::uint64_t credit = words().credit.load(std::memory_order_acquire);
+  // The peer's word: one that makes no sense must not open the ring.
+  if (credit > known_released_ && credit <= sent_) known_released_ = credit;
+}
+
+bool OutgoingRing::has_credit() noexcept {
+  if (sent_ - known_released_ < geometry_.cells) return true;
+  poll_credit();
+  return sent_ - known_released_ < geometry_.cells;
+}
+
+bool OutgoingRing::long_is_free() noexcept {
+  if (long_sequence_[next_long_] <= known_released_) return true;
+  poll_credit();
+  return long_sequence_[next_long_] <= known_released_;
+}
+
+OutgoingRing::Sent OutgoingRing::send(std::uint64_t tag, const std::byte* data,
+                                      std::size_t bytes) noexcept {
+  return emit(bytes <= Cell::kPayload ? Kind::in_cell : Kind::in_long, tag, bytes, {data, bytes});
+}
+
+OutgoingRing::Sent OutgoingRing::emit(Kind kind, std::uint64_t tag, std::uint64_t size,
+                                      std::span<const std::byte> payload) noexcept {
+  if (!has_credit()) return Sent::no_room;
+  const bool is_long = kind == Kind::in_long;
+  if (is_long && !long_is_free()) return Sent::no_room;
+  const std::uint64_t sequence = sent_ + 1;
+  const Head head{.sequence = sequence, .tag = tag, .size = Head::pack(kind, size)};
+  if (direct_ != nullptr) [[likely]] {
+    Cell& cell = reinterpret_cast<Cell*>(direct_)[index_];
+    if (is_long) {
+      std::byte* const to = direct_ + geometry_.cell_bytes() + next_long_ * Geometry::long_stride();
+      std::memcpy(to, &head, sizeof head);
+      std::memcpy(to + sizeof head, payload.data(), payload.size());
+    } else {
+      cell.head = head;
+      if (payload.size() == sizeof(std::uint64_t))
+        std::memcpy(cell.payload, payload.data(), sizeof(std::uint64_t));
+      else if (!payload.empty())
+        std::memcpy(cell.payload, payload.data(), payload.size());
+    }
+    cell.word.store(sequence, std::memory_order_release);
+    peer_.channel->notify();
+  } else if (const Sent sent = put(head, payload); sent != Sent::yes) {
+    return sent;
+  }
+  if (is_long) {
+    long_sequence_[next_long_] = sequence;
+    next_long_ = next_long_ + 1 == geometry_.longs ? 0 : next_long_ + 1;
+  }
+  sent_ = sequence;
+  index_ = index_ + 1 == geometry_.cells ? 0 : index_ + 1;
+  counters_.transfers.add(1);
+  counters_.bytes_moved.add(size);
+  counters_.work_requests.add(1);
+  return Sent::yes;
+}
+
+bool OutgoingRing::has_ended(std::uint64_t& posted) noexcept {
+  if (posted == 0) return true;
+  const auto outcome = peer_.channel->outcome(posted);
+  if (!outcome) return false;
+  posted = 0;
+  if (!outcome->ok() && failure_.ok()) failure_ = *outcome;
+  return true;
+}
+
+OutgoingRing::Sent OutgoingRing::put(const Head& head,
+                                     std::span<const std::byte> payload) noexcept {
+  const bool is_long = head.kind() == Kind::in_long;
+  std::uint64_t& posted = is_long ? long_posted_[next_long_] : cell_posted_[index_];
+  const bool ended = has_ended(posted);
+  if (!failure_.ok()) return Sent::failed;
+  const std::uint64_t cell = index_ * sizeof(Cell);
+  const std::uint64_t place = is_long
+                                  ? geometry_.cell_bytes() + next_long_ * Geometry::long_stride()
+                                  : cell + offsetof(Cell, head);
+  held_up_ = !ended;
+  if (!ended) return Sent::no_room;
+  std::byte* const staged = staging_.data() + place;
+  std::memcpy(staged, &head, sizeof head);
+  if (!payload.empty()) std::memcpy(staged + sizeof head, payload.data(), payload.size());
+  PutWork work;
+  work.source = staged;
+  work.bytes = sizeof head + payload.size();
+  work.payload = at(ring_, place);
+  work.sequence_word = at(ring_, cell);
+  work.sequence = head.sequence;
+  work.notification_id = granted_.notification_id;
+  work.choice = &copy_choice_;
+  const Status status = peer_.channel->put(work);
+  held_up_ = status.code() == Code::exhausted;
+  if (held_up_) return Sent::no_room;
+  if (!status.ok()) {
+    failure_ = status;
+    return Sent::failed;
+  }
+  posted = work.posted;
+  if (head.kind() != Kind::offered) counters_.bytes_copied.add(payload.size());
+  return Sent::yes;
+}
+
+bool OutgoingRing::has_completed() noexcept {
+  const auto ended = [this](std::uint64_t& posted) { return has_ended(posted); };
+  return std::all_of(cell_posted_.begin(), cell_posted_.end(), ended) &&
+         std::all_of(long_posted_.begin(), long_posted_.end(), ended);
+}
+
+OutgoingRing::Sent OutgoingRing::send_queued(Operation& operation) noexcept {
+  const Tensor& tensor = operation.tensor;
+  if (tensor.bytes() <= Geometry::kLongPayload) {
+    const Sent sent = send(operation.tag.value, tensor.data(), tensor.bytes());
+    // Without a buffer it may still be announced, so that messages behind it need not wait.
+    if (sent != Sent::no_room || tensor.bytes() <= Cell::kPayload || held_up_) return sent;
+  }
+  return offer(operation);
+}
+
+OutgoingRing::Sent OutgoingRing::offer(Operation& operation) noexcept {
+  const auto free = std::find(offered_.begin(), offered_.end(), nullptr);
+  if (free == offered_.end() || !has_credit()) return Sent::no_room;
+  MemoryRef ref;
+  if (Status status = place(operation, ref); !status.ok()) {
+    operation.status = std::move(status);
+    return Sent::yes;  // it has ended
+  }
+  const Offer offer{.offset = ref.offset,
+                    .chunk = ref.chunk,
+                    .ack = static_cast<std::uint32_t>(free - offered_.begin())};
+  const Sent sent = emit(Kind::offered, operation.tag.value, operation.tensor.bytes(),
+                         std::as_bytes(std::span(&offer, 1)));
+  if (sent != Sent::yes) return sent;
+  operation.stage = Operation::Stage::offered;
+  operation.awaited = sent_;
+  *free = &operation;
+  ++offers_;
+  return sent;
+}
+
+Status OutgoingRing::place(Operation& operation, MemoryRef& ref) noexcept {
+  const Tensor& tensor = operation.tensor;
+  if (!operation.staged) {
+    std::optional<MemoryRef> found;
+    if (local_.zero_copy) found = local_.locate(tensor);
+    const bool adopted = found && sort_of_chunk(found->chunk) == ArenaSort::adopted;
+    if (adopted && !peer_.channel->adopted_reach().by_peer) found.reset();
+    if (found) {
+      ref = *found;
+    } else {
+      try {
+        operation.staged = OwnedBlock(local_.data, tensor.bytes());
+      } catch (const Error& error) {
+        return error.status();
+      }
+      std::memcpy(operation.staged.data(), tensor.data(), tensor.bytes());
+      counters_.bytes_copied.add(tensor.bytes());
+    }
+  }
+  if (operation.staged) {
+    const Block& block = operation.staged.block();
+    ref = {block.chunk, block.offset, tensor.bytes()};
+  }
+  if (share(ref.chunk)) return {};
+  return Status(ErrorDetail{.code = Code::exhausted,
+                            .operation = "send",
+                            .message = fmt::format("this rank can't let rank {} (host {}) reach "
+                                                   "the tensor",
+                                                   peer_.rank, peer_.host()),
+                            .hint = "the log says why; more memory may be registered: ulimit -l",
+                            .rank = local_.rank,
+                            .peer = peer_.rank,
+                            .host = peer_.host()});
+}
+
+bool OutgoingRing::share(std::uint32_t chunk) noexcept {
+  if (std::find(shared_.begin(), shared_.end(), chunk) != shared_.end()) return true;
+  try {
+    bool shared = false;
+    local_.progress.run([&] { shared = mesh_.share(peer_, chunk); });
+    if (shared) shared_.push_back(chunk);
+    return shared;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+}  // namespace weft::p2p::message

@@ -1,0 +1,59 @@
+// The control messages about signals: attach, and operations of ranks that share no memory.
+#pragma once
+
+#include <cstdint>
+
+#include "p2p/slot/slot_messages.hpp"
+#include "p2p/transport/control_message.hpp"
+#include "p2p/transport/fabric.hpp"
+
+namespace weft::p2p {
+
+struct SignalWanted {
+  static constexpr MessageType kType = MessageType::signal_wanted;
+  MessageType type = kType;
+  std::uint32_t reserved = 0;
+  std::uint64_t remote_id = 0;
+  FixedText<kMaxSlotName + 1> name;
+};
+
+struct SignalGranted {
+  static constexpr MessageType kType = MessageType::signal_given;
+  MessageType type = kType;
+  std::uint32_t reserved = 0;
+  std::uint64_t remote_id = 0;
+  std::uint64_t signal_id = 0;
+  MemoryRef line;
+};
+
+/// Remote end to owner: it will touch the signal no more.
+struct SignalLeft {
+  static constexpr MessageType kType = MessageType::signal_left;
+  MessageType type = kType;
+  std::uint32_t reserved = 0;
+  std::uint64_t signal_id = 0;
+};
+
+enum class SignalAct : std::uint32_t { add, compare_swap };
+
+struct SignalRequest {
+  static constexpr MessageType kType = MessageType::signal_act;
+  MessageType type = kType;
+  SignalAct act = SignalAct::add;
+  std::uint64_t signal_id = 0;
+  std::uint64_t remote_id = 0;  ///< 0: nobody asks for the value
+  std::uint64_t number = 0;     ///< of the remote end's requests
+  std::uint64_t operand = 0;    ///< the amount; what is stored
+  std::uint64_t expected = 0;
+};
+
+struct SignalReply {
+  static constexpr MessageType kType = MessageType::signal_reply;
+  MessageType type = kType;
+  std::uint32_t closed = 0;
+  std::uint64_t remote_id = 0;
+  std::uint64_t number = 0;
+  std::uint64_t before = 0;
+};
+
+}  // namespace weft::p2p

@@ -1,0 +1,159 @@
+// The control messages about slots: attach, flow when it is held up, teardown.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "p2p/transport/control_message.hpp"
+#include "p2p/transport/fabric.hpp"
+#include "weft/slot.hpp"
+
+namespace weft::p2p {
+
+template <std::size_t N>
+struct FixedText {
+  std::array<char, N> chars{};
+
+  void set(std::string_view text) noexcept {
+    const std::size_t count = text.size() < N - 1 ? text.size() : N - 1;
+    std::memcpy(chars.data(), text.data(), count);
+    chars[count] = '\0';
+  }
+  std::string get() const { return {chars.data(), ::strnlen(chars.data(), N)}; }
+  /// What set() leaves ends within its field; what an unauthenticated client wrote may not.
+  bool ended() const noexcept { return ::strnlen(chars.data(), N) < N; }
+};
+
+inline constexpr std::size_t kMaxSlotName = 200;
+inline constexpr std::uint32_t kMaxDepth = 4096;
+inline constexpr std::uint32_t kMaxDynamicDepth = 32;
+
+struct SpecOnWire {
+  FixedText<kMaxSlotName + 1> name;
+  std::uint8_t dtype = 0;
+  std::uint8_t dims = 0;
+  std::uint8_t writer = 0;
+  std::uint8_t flow = 0;
+  std::uint32_t depth = 0;
+  std::uint32_t placement = 0;
+  std::array<std::int64_t, Shape::kMaxDims> dim{};
+};
+
+SpecOnWire to_wire(const SlotSpec& spec) noexcept;
+/// Bytes of what a put writes into one of the slot's buffers.
+std::size_t payload_bytes(const SlotSpec& spec) noexcept;
+/// nullopt when the bytes are no valid contract.
+std::optional<SlotSpec> from_wire(const SpecOnWire& wire);
+/// "f32[2, 3] depth 1, written by a peer, credits".
+std::string describe(const SlotSpec& spec);
+
+/// What a put writes into a dynamic slot: a tensor's shape and where the owner can read it. Only
+/// the dimensions that the slot has travel.
+struct DynamicRecord {
+  std::uint64_t offset = 0;
+  std::uint32_t chunk = 0;  ///< of the rank that put
+  std::int32_t rank = -1;
+  std::array<std::int64_t, Shape::kMaxDims> dim{};
+
+  static constexpr std::size_t bytes(std::size_t dims) noexcept {
+    return offsetof(DynamicRecord, dim) + dims * sizeof(std::int64_t);
+  }
+};
+
+/// Asks for a chunk that a record referred to and that is not known here yet.
+struct ChunkWantedMessage {
+  static constexpr MessageType kType = MessageType::chunk_wanted;
+  MessageType type = kType;
+  std::uint32_t chunk = 0;
+};
+
+struct AttachMessage {
+  static constexpr MessageType kType = MessageType::attach;
+  MessageType type = kType;
+  std::uint32_t take_declared = 0;  ///< 1: only the name is compared
+  std::uint64_t remote_id = 0;
+  std::uint64_t tails_up_to = 0;  ///< writer: Channel::tails_up_to()
+  MemoryRef credit_word;          ///< in the asker's control arena: credits, or the newest version
+  SpecOnWire spec;
+};
+
+struct AttachedMessage {
+  static constexpr MessageType kType = MessageType::attached;
+  MessageType type = kType;
+  std::uint64_t remote_id = 0;
+  std::uint64_t slot_id = 0;
+  std::uint64_t attachment_id = 0;
+  SpecOnWire spec;
+  MemoryRef lines;             ///< writer: SlotLines; reader: PublishedWords
+  MemoryRef buffers;           ///< empty when the tensors travel in the lines
+  std::uint64_t stride = 0;    ///< from buffer to buffer
+  MemoryRef reader_words;      ///< reader's ReaderWords
+  std::uint64_t newest = 0;    ///< reader's: as in PublishedWords
+  std::uint64_t sequence = 0;  ///< writer: the last one put; reader: the last version not to view
+  std::uint64_t released = 0;  ///< writer: the highest sequence the owner has let go
+  std::uint32_t notification_id = 0;  ///< writer: what the owner's channel calls the lines
+  std::uint32_t padding = 0;
+  MemoryRef tails;  ///< writer: buffers with words behind them (TailBuffers), or empty
+  std::uint64_t tail_stride = 0;  ///< from one of these to the next
+};
+
+struct RefusedMessage {
+  static constexpr MessageType kType = MessageType::refused;
+  MessageType type = kType;
+  std::uint32_t code = 0;
+  std::uint64_t remote_id = 0;
+  FixedText<1024> text;
+};
+
+struct WithdrawMessage {
+  static constexpr MessageType kType = MessageType::withdraw;
+  MessageType type = kType;
+  std::uint64_t remote_id = 0;
+};
+
+struct DetachMessage {
+  static constexpr MessageType kType = MessageType::detach;
+  MessageType type = kType;
+  std::uint64_t slot_id = 0;
+  std::uint64_t attachment_id = 0;
+  std::uint64_t remote_id = 0;
+};
+
+struct DetachedMessage {
+  static constexpr MessageType kType = MessageType::detached;
+  MessageType type = kType;
+  std::uint64_t remote_id = 0;
+};
+
+/// To whom has an end; or to whom only asks for one: the slot was closed before.
+struct ClosedMessage {
+  static constexpr MessageType kType = MessageType::closed;
+  MessageType type = kType;
+  std::uint64_t remote_id = 0;
+};
+
+struct ClosedAgreedMessage {
+  static constexpr MessageType kType = MessageType::closed_agreed;
+  MessageType type = kType;
+  std::uint64_t slot_id = 0;
+  std::uint64_t attachment_id = 0;
+};
+
+/// How long a writer is held up before it asks for what the owner may have let go without having
+/// reported it: with more than two buffers, not every release is worth a write.
+inline constexpr std::chrono::milliseconds kHeldUp{10};
+inline constexpr std::uint32_t kReportsAllUpTo = 2;  ///< buffers
+
+struct CreditWantedMessage {
+  static constexpr MessageType kType = MessageType::credit_wanted;
+  MessageType type = kType;
+  std::uint64_t slot_id = 0;
+  std::uint64_t remote_id = 0;
+};
+
+}  // namespace weft::p2p

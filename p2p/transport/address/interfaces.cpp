@@ -1,0 +1,51 @@
+// What the kernel says of this host's interfaces.
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+
+#include <bit>
+#include <memory>
+
+#include "base/os/system_error.hpp"
+#include "p2p/transport/address/ip_address.hpp"
+
+namespace weft::p2p {
+namespace {
+
+struct FreeInterfaces {
+  void operator()(ifaddrs* all) const noexcept { ::freeifaddrs(all); }
+};
+
+int prefix_bits(const ifaddrs& entry) {
+  if (entry.ifa_netmask == nullptr) return 128;
+  int bits = 0;
+  const IpAddress mask = ip_address_of(*entry.ifa_netmask);
+  // What an IPv4 address is mapped into belongs to the prefix.
+  const std::size_t first = entry.ifa_addr->sa_family == AF_INET ? 12 : 0;
+  for (std::size_t i = first; i < mask.size(); ++i)
+    bits += std::popcount(std::to_integer<unsigned>(mask[i]));
+  return bits + static_cast<int>(8 * first);
+}
+
+}  // namespace
+
+std::vector<InterfaceAddress> interface_addresses() {
+  ifaddrs* found = nullptr;
+  if (::getifaddrs(&found) != 0) os::throw_system_error("join", "getifaddrs");
+  const std::unique_ptr<ifaddrs, FreeInterfaces> all(found);
+  std::vector<InterfaceAddress> addresses;
+  for (const ifaddrs* at = all.get(); at != nullptr; at = at->ifa_next) {
+    if (at->ifa_addr == nullptr) continue;
+    const auto family = at->ifa_addr->sa_family;
+    if ((family != AF_INET && family != AF_INET6) || (at->ifa_flags & IFF_UP) == 0 ||
+        (at->ifa_flags & IFF_RUNNING) == 0)
+      continue;
+    addresses.push_back({.name = at->ifa_name,
+                         .ip = ip_address_of(*at->ifa_addr),
+                         .prefix_bits = prefix_bits(*at),
+                         .loopback = (at->ifa_flags & IFF_LOOPBACK) != 0});
+  }
+  return addresses;
+}
+
+}  // namespace weft::p2p

@@ -1,0 +1,62 @@
+// IP addresses of this host's interfaces, and which of them peers may use.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "p2p/transport/address/rank_address.hpp"
+
+namespace weft::p2p {
+
+/// An IPv6 address, or an IPv4 one mapped into it, in network order.
+using IpAddress = std::array<std::byte, 16>;
+
+/// As the kernel takes it.
+struct SocketAddress {
+  sockaddr_storage storage{};
+  socklen_t size = sizeof(sockaddr_storage);
+
+  const sockaddr* get() const noexcept { return reinterpret_cast<const sockaddr*>(&storage); }
+  sockaddr* get() noexcept { return reinterpret_cast<sockaddr*>(&storage); }
+};
+
+bool is_ipv4(const IpAddress& ip) noexcept;
+SocketAddress socket_address(const IpAddress& ip, std::uint16_t port) noexcept;
+/// All zero for an address of another family.
+IpAddress ip_address_of(const sockaddr& address) noexcept;
+
+/// An address of an interface that is up.
+struct InterfaceAddress {
+  std::string name;
+  IpAddress ip{};
+  int prefix_bits = 128;  ///< of its subnet, as a prefix of `ip`: 96 more than IPv4 counts
+  bool loopback = false;
+};
+
+/// Throws Error(system).
+std::vector<InterfaceAddress> interface_addresses();
+
+/// At most kMaxIps of them, the best first. `wanted` is WEFT_IFACE. Throws Error(bad_config)
+/// when it names none of them.
+std::vector<IpAddress> choose_ip_addresses(std::span<const InterfaceAddress> addresses,
+                                           std::string_view wanted);
+
+/// The peer's IP addresses, most likely reachable first: those in a subnet of this host lead.
+std::vector<IpAddress> sort_by_reachability(const ConnectorAddress& peer,
+                                            std::span<const InterfaceAddress> own);
+
+/// "10.0.0.1", "fd00::1".
+std::string text(const IpAddress& ip);
+/// "10.0.0.1:4711", "[fd00::1]:4711".
+std::string text(const IpAddress& ip, std::uint16_t port);
+/// Every place with its port.
+std::string text(const ConnectorAddress& address);
+
+}  // namespace weft::p2p

@@ -1,0 +1,137 @@
+// How two ranks authenticate each other: a mutual challenge, keyed with the job's secret.
+//
+//   caller                          called
+//     Hello  ------------------------->        who calls whom, in which job, a fresh nonce
+//            <-------------------------  Answer  its own nonce, and a MAC over both: it is who it
+//            says
+//     Proof  ------------------------->        the caller's MAC over both
+//            <-------------------------  two zero bytes: from now on frames, or a fabric's data;
+//                                        or Refusal::kMark and a Refusal
+//
+// Whoever is called answers a hello of another job too, and one of another version with a Greeting,
+// so that both ends can say what differs. The caller then gives no proof, but an empty one.
+//
+// Either MAC covers version, job, both ranks, what the connection is for, both nonces and which end
+// sends it, so that neither a replay nor a reflection of what was seen elsewhere is of use.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include "p2p/transport/address/rank_address.hpp"
+
+namespace weft::p2p {
+
+using Nonce = std::array<std::byte, 32>;
+using Mac = std::array<std::byte, 32>;
+
+/// What a connection is for.
+enum class Purpose : std::uint8_t {
+  stream,         ///< the one between two ranks, with frames
+  data,           ///< a fabric's own, of which there may be several
+  memory,         ///< by a Unix socket, within a host
+  oob_allgather,  ///< to rank 0 of a job without a launcher, before the ranks know each other
+  subscriber      ///< of a process that is no rank, to one that publishes
+};
+
+/// A number for a job, which gives its secret away to nobody.
+using JobId = std::array<std::byte, 8>;
+
+/// What every version's hello begins with.
+struct Greeting {
+  std::uint32_t magic = 0;
+  std::uint32_t version = 0;
+};
+
+struct Hello {
+  static constexpr std::uint32_t kMagic = 0x6c6c6577;  // "well"
+
+  std::uint32_t magic = kMagic;
+  std::uint32_t version = RankAddress::kVersion;
+  std::int32_t job_size = 0;
+  std::int32_t from = -1;
+  std::int32_t to = -1;
+  Purpose purpose = Purpose::stream;
+  std::uint8_t seals = 0;  ///< 1: frames are to be sealed; they are if either end says so
+  std::uint16_t rail = 0;  ///< which of several for data
+  JobId job{};
+  Nonce nonce{};
+
+  Greeting greeting() const noexcept { return {magic, version}; }
+};
+static_assert(std::has_unique_object_representations_v<Hello> && sizeof(Hello) == 64);
+
+struct Answer {
+  Hello hello;
+  Mac mac{};
+};
+
+struct Proof {
+  Mac mac{};
+};
+
+/// Why a rank that is one of the job's is not let in all the same.
+struct Refusal {
+  static constexpr std::uint16_t kMark = 0xfffe;  ///< in the place of a frame's length
+
+  std::array<char, 80> reason{};  ///< ends with a NUL
+
+  static Refusal of(std::string_view reason) noexcept;
+  /// In printable characters, whatever came.
+  std::string text() const;
+};
+
+/// Secrets of one connection, which both its ends know and nobody else; one for each direction.
+struct ConnectionKeys {
+  using Key = std::array<std::byte, 32>;
+  Key to_server{};
+  Key to_client{};
+};
+
+/// What a rank needs to prove who it is and to check others. Immutable.
+class Identity {
+ public:
+  using Secret = std::array<std::byte, 32>;
+
+  Identity() = default;
+  /// `seals`: whether its hellos ask for sealed frames.
+  Identity(int rank, int job_size, const Secret& secret, bool seals = false) noexcept;
+
+  int rank() const noexcept { return rank_; }
+  int job_size() const noexcept { return job_size_; }
+
+  /// With a fresh nonce.
+  Hello hello(int to, Purpose purpose = Purpose::stream, std::uint16_t rail = 0) const;
+  /// Why whoever greets so can't be understood, or an empty string.
+  static std::string validate(const Greeting& greeting);
+  /// Why an unauthenticated client's hello can't be a rank's, or an empty string.
+  std::string validate(const Hello& client) const;
+  /// Whether it is answered all the same: it is from a rank, of another job.
+  bool is_of_other_job(const Hello& client) const noexcept;
+  Answer answer(const Hello& client) const;
+  /// Why the one called is not the rank that `own` was sent to, or an empty string.
+  std::string validate(const Hello& own, const Answer& answer) const;
+  Proof prove(const Hello& own, const Answer& answer) const;
+  /// Whether the caller knows the secret. `own` is what it was answered.
+  bool verify(const Hello& client, const Answer& own, const Proof& proof) const;
+  /// Of a connection that was proven, by the hellos of its ends.
+  ConnectionKeys keys(const Hello& client, const Hello& server) const;
+
+ private:
+  enum class End : std::uint32_t { client = 1, server = 2 };
+
+  std::string validate_job(const Hello& hello) const;
+  Mac mac(End end, const Hello& client, const Hello& server) const;
+
+  int rank_ = -1;
+  int job_size_ = 0;
+  bool seals_ = false;
+  Secret secret_{};
+  JobId job_{};
+};
+
+}  // namespace weft::p2p

@@ -1,0 +1,72 @@
+#include "p2p/transport/auth/pending_connections.hpp"
+
+#include <algorithm>
+
+namespace weft::p2p {
+
+Anteroom::Id Anteroom::enter(const Source& source, Clock::time_point now) {
+  connections_.emplace_hint(connections_.end(), ++last_,
+                            Connection{.source = source, .since = now});
+  ++counts_[0][source];
+  ++totals_[0];
+  return last_;
+}
+
+void Anteroom::spoke(Id id) {
+  const auto found = connections_.find(id);
+  if (found == connections_.end() || found->second.spoke) return;
+  count_out(found->second);
+  found->second.spoke = true;
+  ++counts_[1][found->second.source];
+  ++totals_[1];
+}
+
+void Anteroom::leave(Id id) {
+  const auto found = connections_.find(id);
+  if (found == connections_.end()) return;
+  count_out(found->second);
+  connections_.erase(found);
+}
+
+void Anteroom::count_out(const Connection& connection) {
+  Counts& counts = counts_[connection.spoke];
+  const auto count = counts.find(connection.source);
+  if (--count->second == 0) counts.erase(count);
+  --totals_[connection.spoke];
+}
+
+std::optional<Anteroom::Id> Anteroom::oldest_of_most(bool spoke) const {
+  const Counts& counts = counts_[spoke];
+  const auto largest =
+      std::max_element(counts.begin(), counts.end(),
+                       [](const auto& a, const auto& b) { return a.second < b.second; });
+  if (largest == counts.end()) return std::nullopt;
+  const auto oldest =
+      std::find_if(connections_.begin(), connections_.end(), [&](const auto& entry) {
+        return entry.second.spoke == spoke && entry.second.source == largest->first;
+      });
+  return oldest->first;
+}
+
+std::optional<Anteroom::Id> Anteroom::surplus(const Limits& limits) const {
+  if (totals_[0] > limits.silent) return oldest_of_most(false);
+  if (totals_[1] > limits.spoken) return oldest_of_most(true);
+  return std::nullopt;
+}
+
+std::optional<Anteroom::Id> Anteroom::spare() const {
+  const auto silent = oldest_of_most(false);
+  return silent ? silent : oldest_of_most(true);
+}
+
+std::vector<Anteroom::Id> Anteroom::late(Clock::time_point now,
+                                         std::chrono::nanoseconds patience) const {
+  std::vector<Id> late;
+  for (const auto& [id, connection] : connections_) {
+    if (now - connection.since < patience) break;
+    late.push_back(id);
+  }
+  return late;
+}
+
+}  // namespace weft::p2p

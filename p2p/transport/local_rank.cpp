@@ -1,0 +1,212 @@
+#include "p2p/transport/local_rank.hpp"
+
+#include <fmt/format.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <new>
+
+#include "base/os/asymmetric_barrier.hpp"
+#include "base/os/cpus.hpp"
+#include "base/os/host_identity.hpp"
+#include "base/stats/recording.hpp"
+#include "p2p/memory/memory_limits.hpp"
+#include "p2p/progress/fences.hpp"
+#include "weft/error.hpp"
+
+namespace weft::p2p {
+namespace {
+
+constexpr std::size_t kControlChunk = 2u << 20;
+
+std::shared_ptr<Arena> make_arena(ArenaSort sort, const LocalRankOptions& options) {
+  ArenaLimits limits;
+  limits.huge_pages = options.config.text(Setting::huge_pages) != "off";
+  const bool holds_tensors = sort == ArenaSort::data || sort == ArenaSort::published;
+  limits.chunk_bytes =
+      holds_tensors ? options.config.size(Setting::arena_chunk).value() : kControlChunk;
+  if (holds_tensors) limits.max_bytes = options.config.size(Setting::arena_max).value();
+  limits.numa = sort == ArenaSort::staging ? options.placement.staging : options.placement.numa;
+  if (options.sleeper != nullptr) {
+    limits.exported = false;
+    limits.chunk_bytes = options.private_chunk;
+  }
+  return std::make_shared<Arena>(sort, limits, options.mapper);
+}
+
+/// WEFT_RECORD_DIR, if it can be used.
+std::string record_dir(const Config& config) {
+  std::string folder = config.text(Setting::record_dir);
+  if (!folder.empty() && ::access(folder.c_str(), R_OK | W_OK | X_OK) != 0)
+    throw Error(
+        ErrorDetail{.code = Code::bad_config,
+                    .operation = "join",
+                    .message = fmt::format("WEFT_RECORD_DIR={}: {}", folder, std::strerror(errno)),
+                    .hint = "name a folder that exists on every host and may be written to"});
+  return folder;
+}
+
+/// Where the stats segment lies that nobody else holds; empty: nowhere.
+std::string stats_file(const LocalRankOptions& options, const std::string& host) {
+  const std::string folder = record_dir(options.config);
+  if (folder.empty() || !options.alone_on_host || options.sleeper != nullptr) return {};
+  return fmt::format("{}/{}{}", folder, stats::kStatsFileBegin,
+                     stats::file_stem(options.job, options.rank, host, ::getpid()));
+}
+
+std::shared_ptr<stats::StatsSegment> make_stats(const LocalRankOptions& options) {
+  const os::HostIdentity host = os::host_identity();
+  auto made = stats::StatsSegment::create(
+      {.rank = options.rank,
+       .size = options.size,
+       .host = host.name,
+       .boot = host.boot,
+       .job = options.job,
+       .file = stats_file(options, host.name),
+       .shared = options.sleeper == nullptr,
+       .may_grow = [](std::size_t bytes) { return !refusal_to_grow(bytes); }});
+  if (!made->hidden_because().empty())
+    options.log->warn(Subsystem::boot, "other processes can't see this rank's counters: {}",
+                      made->hidden_because());
+  return made;
+}
+
+stats::RecordLevel record_level(const Config& config) {
+  const std::string& text = config.text(Setting::record);
+  if (text == "off") return stats::RecordLevel::off;
+  return text == "all" ? stats::RecordLevel::all : stats::RecordLevel::control;
+}
+
+os::Fd make_event() {
+  os::Fd event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (event.get() < 0)
+    throw Error(
+        ErrorDetail{.code = Code::system, .operation = "eventfd", .message = std::strerror(errno)});
+  return event;
+}
+
+}  // namespace
+
+LocalRank::LocalRank(LocalRankOptions options)
+    : rank(options.rank),
+      size(options.size),
+      log(options.log),
+      mapper(options.mapper),
+      stats(make_stats(options)),
+      recorder(stats->ring_state(), stats->ring(), record_level(options.config)),
+      record_dir(p2p::record_dir(options.config)),
+      only_fabric(options.config.text(Setting::fabric) == "auto"
+                      ? ""
+                      : options.config.text(Setting::fabric)),
+      stream_bytes(options.config.size(Setting::stream_bytes)),
+      zero_copy(options.config.flag(Setting::zero_copy)),
+      cross_memory(options.config.text(Setting::cross_memory) == "auto"),
+      check_flow(options.config.text(Setting::check) == "flow"),
+      placement(options.placement),
+      control(make_arena(ArenaSort::control, options)),
+      data(make_arena(ArenaSort::data, options)),
+      published(make_arena(ArenaSort::published, options)),
+      staging(make_arena(ArenaSort::staging, options)),
+      adopted(std::make_shared<AdoptedMemory>(control)),
+      resource(data),
+      waits_(stats->waits(), recorder),
+      spin_(options.config.time(Setting::spin)),
+      unforked_(mapper->fork_mark().word()),
+      bell_block_(control, sizeof(Doorbell)),
+      bell_event_(options.sleeper == nullptr ? make_event() : os::Fd()),
+      waiter(*new (bell_block_.data()) Doorbell{}, WaitPolicy{},
+             options.config.time(Setting::timeout).value(), options.sleeper),
+      progress(*options.progress) {
+  rejected_connections.count_in(stats->rejected_connections());
+  waiter.show_on(&waits_);
+}
+
+void LocalRank::write_recording(std::string_view why, int of) noexcept {
+  if (record_dir.empty() || forked()) return;
+  try {
+    const auto held =
+        of < 0 ? std::optional(stats::StatsView::of(stats->bytes())) : pinned_peer_stats.of(of);
+    if (!held) return;
+    const std::string path = stats::write_recording(
+        *held, record_dir, {.why = why, .by_rank = rank, .only_if_none = of >= 0});
+    log->info(Subsystem::tool, "recording: {}", path);
+  } catch (const std::exception& error) {
+    try {
+      log->warn(Subsystem::tool, "no recording of rank {}: {}", of < 0 ? rank : of, error.what());
+    } catch (const std::exception&) {
+      return;  // no memory even for the line
+    }
+  }
+}
+
+Status LocalRank::fork_refusal(const char* operation, std::string_view slot) const noexcept {
+  try {
+    return Status(ErrorDetail{
+        .code = Code::forked,
+        .operation = operation,
+        .message = fmt::format("this process is a fork of rank {}'s process: it is no rank", rank),
+        .hint = "start helpers by exec or spawn, or fork them before World::join",
+        .rank = rank,
+        .slot = std::string(slot)});
+  } catch (const std::bad_alloc&) {
+    return Status(ErrorDetail{.code = Code::forked});
+  }
+}
+
+void LocalRank::settle_waiting(int sharers, int local_ranks) noexcept {
+  if (waiter.sleeper() != nullptr) return;
+  WaitPolicy policy;
+  try {
+    const int processors = os::count(os::affinity());
+    const auto quota = os::cpu_quota();
+    if (sharers <= processors && local_ranks <= quota.value_or(local_ranks))
+      policy = {.spin = WaitPolicy::kSpin, .yielding = WaitPolicy::kYielding};
+  } catch (const Error&) {
+    policy = {};  // processors unknown: sleeping is never wrong
+  }
+  if (spin_) policy = {.spin = *spin_};
+  policy.barrier_before_sleep = policy.spin.count() > 0 && os::joins_global_barriers();
+  waiter.set_policy(policy);
+}
+
+void LocalRank::ring() noexcept {
+  if (Sleeper* sleeper = waiter.sleeper()) return sleeper->wake();
+  full_barrier();
+  if (!bell().ring()) return;
+  const std::uint64_t one = 1;
+  (void)!::write(bell_event_.get(), &one, sizeof one);
+}
+
+const std::shared_ptr<Arena>& LocalRank::arena_of(std::uint32_t chunk) const noexcept {
+  switch (sort_of_chunk(chunk)) {
+    case ArenaSort::control:
+      return control;
+    case ArenaSort::published:
+      return published;
+    default:
+      return data;
+  }
+}
+
+std::optional<MemoryRef> LocalRank::locate(const Tensor& tensor) const noexcept {
+  for (const auto* arena : {&data, &published})
+    if (const auto at = (*arena)->locate(tensor.data(), tensor.extent()))
+      return MemoryRef{at->chunk, at->offset, tensor.extent()};
+  if (const auto at = adopted->locate(tensor))
+    return MemoryRef{at->chunk, at->offset, tensor.extent()};
+  return std::nullopt;
+}
+
+bool LocalRank::has_chunk(std::uint32_t chunk) const noexcept {
+  if (sort_of_chunk(chunk) == ArenaSort::adopted) return adopted->region(chunk).has_value();
+  return arena_of(chunk)->has_chunk(chunk);
+}
+
+bool LocalRank::reachable(const std::byte* address, std::size_t bytes) const noexcept {
+  return data->contains(address, bytes) || published->contains(address, bytes) ||
+         control->contains(address, bytes) || staging->contains(address, bytes);
+}
+
+}  // namespace weft::p2p

@@ -1,0 +1,237 @@
+// How two ranks of a host authenticate each other, and what they say from then on.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/os/asymmetric_barrier.hpp"
+#include "p2p/transport/shm/shm_fabric.hpp"
+
+namespace weft::p2p {
+namespace {
+
+using Stage = Link::Wireup::Stage;
+
+bool is_sound(const HelloMessage& hello, std::size_t descriptors) {
+  return descriptors == 2 && hello.doorbell_offset % alignof(Doorbell) == 0 &&
+         hello.control_bytes >= sizeof(Doorbell) &&
+         hello.doorbell_offset <= hello.control_bytes - sizeof(Doorbell);
+}
+
+}  // namespace
+
+void ShmFabric::send_hello(Link& link, MessageType type, bool reaches) {
+  const Block& bell = local_.bell_block();
+  HelloMessage hello;
+  hello.type = type;
+  hello.barrier_before_sleep = local_.waiter.policy().barrier_before_sleep ? 1 : 0;
+  hello.control_bytes = local_.control->chunk_bytes(bell.chunk);
+  hello.doorbell_offset = bell.offset;
+  hello.probe = reinterpret_cast<std::uint64_t>(&probe_);
+  hello.reaches = reaches ? 1 : 0;
+  if (type == MessageType::hello)
+    hello.proof = identity_.prove(link.wireup.client, link.wireup.server);
+  const std::array<int, 2> descriptors = {local_.control->chunk_fd(bell.chunk).get(),
+                                          local_.bell_event().get()};
+  link.send(hello, descriptors);
+}
+
+std::string ShmFabric::distrust_process(const Link& link, int rank) const {
+  const RankAddress& known = partners_[static_cast<std::size_t>(rank)].address;
+  const Link::Process& peer = link.peer();
+  if (peer.pid == known.pid && peer.uid == known.uid) return {};
+  return fmt::format("it is pid {} of user {}, and rank {} is pid {} of user {}", peer.pid,
+                     peer.uid, rank, known.pid, known.uid);
+}
+
+void ShmFabric::on_message(Link& link, std::span<const std::byte> bytes,
+                           std::vector<os::Fd> descriptors) {
+  MessageType type{};
+  if (bytes.size() < sizeof type) return;
+  std::memcpy(&type, bytes.data(), sizeof type);
+  if (link.wireup.stage == Stage::refused) return;
+  if (link.wireup.stage != Stage::proved) return on_wireup(link, bytes, std::move(descriptors));
+  Partner& partner = partners_[static_cast<std::size_t>(link.rank)];
+  if (partner.channel == nullptr) return;
+  if (type == MessageType::chunk)
+    on_chunk(partner, bytes, std::move(descriptors));
+  else if (const auto again = parse<ChunkAgainMessage>(bytes);
+           again && type == MessageType::chunk_again)
+    partner.channel->share_again(again->chunk);
+  else if (type == MessageType::stats)
+    on_stats(partner, std::move(descriptors));
+  else if (type == MessageType::adopted || type == MessageType::forget ||
+           type == MessageType::reaches)
+    on_adopted(partner, bytes);
+  else
+    events_.message(link.rank, bytes);
+}
+
+void ShmFabric::on_wireup(Link& link, std::span<const std::byte> bytes,
+                          std::vector<os::Fd> descriptors) {
+  MessageType type{};
+  std::memcpy(&type, bytes.data(), sizeof type);
+  std::string reason = "it does not say who it is";
+  if (link.rank < 0 && link.wireup.stage == Stage::none)
+    reason = type == MessageType::greet ? on_greet(link, bytes) : reason;
+  else if (link.rank < 0)
+    reason = on_hello(link, bytes, std::move(descriptors));
+  else if (type == MessageType::challenge)
+    reason = on_challenge(link, bytes);
+  else
+    reason = on_welcome(link, bytes, std::move(descriptors));
+  if (!reason.empty()) reject(link, reason);
+}
+
+std::string ShmFabric::on_greet(Link& link, std::span<const std::byte> bytes) {
+  const auto greet = parse<GreetMessage>(bytes);
+  if (!greet) return "it does not say who it is";
+  std::string reason = identity_.validate(greet->hello);
+  if (reason.empty() && greet->hello.purpose != Purpose::memory)
+    reason = "it does not want to share memory";
+  if (reason.empty()) reason = distrust_process(link, greet->hello.from);
+  // One of another job can say what differs, too.
+  if (reason.empty() || identity_.is_of_other_job(greet->hello)) {
+    link.wireup.client = greet->hello;
+    link.wireup.server = identity_.answer(greet->hello);
+    link.send(ChallengeMessage{.answer = link.wireup.server});
+  }
+  if (reason.empty()) link.wireup.stage = Stage::greeted;
+  return reason;
+}
+
+std::string ShmFabric::on_challenge(Link& link, std::span<const std::byte> bytes) {
+  const auto challenge = parse<ChallengeMessage>(bytes);
+  if (!challenge || link.wireup.stage != Stage::greeted || link.wireup.server.hello.from >= 0)
+    return "its challenge is malformed";
+  std::string reason = identity_.validate(link.wireup.client, challenge->answer);
+  if (!reason.empty()) return reason;
+  link.wireup.server = challenge->answer;
+  send_hello(link, MessageType::hello, false);
+  return {};
+}
+
+std::string ShmFabric::on_hello(Link& link, std::span<const std::byte> bytes,
+                                std::vector<os::Fd> descriptors) {
+  const auto hello = parse<HelloMessage>(bytes);
+  if (!hello || hello->type != MessageType::hello || !is_sound(*hello, descriptors.size()))
+    return "its hello is malformed";
+  if (!identity_.verify(link.wireup.client, link.wireup.server, hello->proof))
+    return "it does not know the job's secret";
+  const auto held = pending_connections_.find(link.id());
+  if (held == pending_connections_.end()) return {};  // it was late, and is being dropped
+  Partner& partner = partners_[static_cast<std::size_t>(link.wireup.client.from)];
+  link.wireup.stage = Stage::proved;
+  link.rank = partner.rank;
+  anteroom_.leave(held->second.place);
+  partner.links.push_back(std::move(held->second.link));
+  pending_connections_.erase(held);
+  greet(partner, link, *hello, std::move(descriptors));
+  return {};
+}
+
+std::string ShmFabric::on_welcome(Link& link, std::span<const std::byte> bytes,
+                                  std::vector<os::Fd> descriptors) {
+  // It has proved who it is by its challenge.
+  const auto welcome = parse<HelloMessage>(bytes);
+  if (!welcome || welcome->type != MessageType::welcome ||
+      link.wireup.server.hello.from != link.rank || !is_sound(*welcome, descriptors.size()))
+    return "its welcome is malformed";
+  link.wireup.stage = Stage::proved;
+  greet(partners_[static_cast<std::size_t>(link.rank)], link, *welcome, std::move(descriptors));
+  return {};
+}
+
+void ShmFabric::greet(Partner& partner, Link& link, const HelloMessage& hello,
+                      std::vector<os::Fd> descriptors) {
+  if (partner.channel != nullptr) return;  // the welcome to oneself
+  watch_process(partner);
+  const bool is_certain = partner.pidfd || partner.address.pid == ::getpid();
+  try {
+    auto control = local_.mapper->map(descriptors[0], hello.control_bytes, Access::write);
+    const bool ring_needs_fence = hello.barrier_before_sleep == 0 || !os::joins_global_barriers();
+    auto channel =
+        std::make_unique<ShmChannel>(local_, link, std::move(control), hello.doorbell_offset,
+                                     std::move(descriptors[1]), ring_needs_fence);
+    const bool reaches = channel->find_reach(partner.address.pid, partner.pidfd.get(), hello.probe,
+                                             cross_memory_ && hello.probe != 0 && is_certain);
+    if (hello.type == MessageType::welcome) {
+      channel->reached_by_peer(hello.reaches != 0);
+      link.send(ReachesMessage{.reaches = reaches ? 1U : 0U});
+    } else {
+      // To oneself, the same holds both ways.
+      channel->reached_by_peer(reaches && partner.rank == local_.rank);
+      send_hello(link, MessageType::welcome, reaches);
+    }
+    if (!reaches)
+      local_.log->info(Subsystem::path, "memory adopted by rank {} is staged: {}", partner.rank,
+                       cross_memory_ ? "the kernel does not let this process reach into it"
+                                     : "WEFT_CROSS_MEMORY=off");
+    partner.channel = channel.get();
+    share_stats(link);
+    events_.connected(partner.rank, std::move(channel));
+  } catch (const Error& error) {
+    events_.short_of(error);
+  }
+}
+
+void ShmFabric::on_adopted(Partner& partner, std::span<const std::byte> bytes) {
+  if (const auto region = parse<AdoptedMessage>(bytes);
+      region && region->type == MessageType::adopted) {
+    partner.channel->add_adopted(*region);
+    local_.ring();  // somebody may wait for just this memory
+  }
+  if (const auto gone = parse<ForgetMessage>(bytes); gone && gone->type == MessageType::forget)
+    partner.channel->forget_adopted(gone->chunk);
+  if (const auto said = parse<ReachesMessage>(bytes); said && said->type == MessageType::reaches)
+    partner.channel->reached_by_peer(said->reaches != 0);
+}
+
+void ShmFabric::share_stats(Link& link) {
+  if (link.rank == local_.rank || !local_.stats->file()) return;
+  const std::array<int, 1> descriptor = {local_.stats->file().get()};
+  link.send(StatsMessage{}, descriptor);
+}
+
+void ShmFabric::on_stats(const Partner& partner, std::vector<os::Fd> descriptors) {
+  // None comes where this rank has no descriptors left; it can do without.
+  if (descriptors.size() == 1)
+    local_.pinned_peer_stats.keep(partner.rank, std::move(descriptors.front()));
+}
+
+void ShmFabric::on_chunk(Partner& partner, std::span<const std::byte> bytes,
+                         std::vector<os::Fd> descriptors) {
+  const auto chunk = parse<ChunkMessage>(bytes);
+  if (!chunk) return;
+  const auto lacks = [&](std::string why, std::string hint) {
+    Status status(ErrorDetail{.code = Code::exhausted,
+                              .operation = "map",
+                              .message = std::move(why),
+                              .hint = std::move(hint),
+                              .rank = local_.rank,
+                              .peer = partner.rank});
+    local_.log->error(Subsystem::path, "{}", status.text());
+    partner.channel->lacks_chunk(chunk->chunk, chunk->bytes,
+                                 descriptors.empty() ? os::Fd() : std::move(descriptors[0]),
+                                 std::move(status));
+  };
+  if (descriptors.size() != 1) {
+    lacks(fmt::format("{} bytes of memory of rank {} can't be reached: no descriptor is left here",
+                      chunk->bytes, partner.rank),
+          "raise the limit of open files (ulimit -n)");
+  } else {
+    try {
+      partner.channel->add_chunk(
+          chunk->chunk, local_.mapper->map(descriptors[0], chunk->bytes, access_to(chunk->chunk)));
+      local_.recorder.control(stats::Event::chunk_mapped, partner.rank, 0, chunk->chunk);
+    } catch (const Error& error) {
+      lacks(fmt::format("{} bytes of memory of rank {} can't be mapped: {}", chunk->bytes,
+                        partner.rank, error.detail().message),
+            "raise the limit of address space (ulimit -v), or of mappings (vm.max_map_count)");
+    }
+  }
+  local_.ring();  // somebody may wait for just this chunk
+}
+
+}  // namespace weft::p2p

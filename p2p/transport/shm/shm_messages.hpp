@@ -1,0 +1,80 @@
+// What two ranks of a host say before and besides the messages that they carry for others.
+#pragma once
+
+#include <cstdint>
+
+#include "p2p/transport/auth/handshake.hpp"
+#include "p2p/transport/control_message.hpp"
+
+namespace weft::p2p {
+
+/// What stands in the word by which ranks find out whether they reach into each other's process.
+inline constexpr std::uint64_t kProbe = 0x776566742d707262;
+
+/// Nothing of the memory is told before both ends have proved who they are, as ranks of different
+/// hosts do (connector/handshake.hpp): greet, challenge, then hello with the proof.
+struct GreetMessage {
+  static constexpr MessageType kType = MessageType::greet;
+  MessageType type = kType;
+  Hello hello;
+};
+
+struct ChallengeMessage {
+  static constexpr MessageType kType = MessageType::challenge;
+  MessageType type = kType;
+  Answer answer;
+};
+
+struct HelloMessage {  // hello and welcome
+  static constexpr MessageType kType = MessageType::hello;
+  MessageType type = kType;
+  std::uint32_t barrier_before_sleep = 0;  ///< 1: who rings this rank needs no fence
+  std::uint64_t control_bytes = 0;    ///< size of the control chunk whose descriptor comes along
+  std::uint64_t doorbell_offset = 0;  ///< in that chunk
+  std::uint64_t probe = 0;            ///< address of a word in the sender's process: kProbe
+  std::uint32_t reaches = 0;          ///< welcome: whether the acceptor has read the connector's
+  Proof proof{};                      ///< hello: the connector's
+};
+
+struct ReachesMessage {  // the connector's, after the welcome
+  static constexpr MessageType kType = MessageType::reaches;
+  MessageType type = kType;
+  std::uint32_t reaches = 0;
+};
+
+struct StatsMessage {  // with the stats segment's descriptor
+  static constexpr MessageType kType = MessageType::stats;
+  MessageType type = kType;
+  std::uint32_t reserved = 0;
+};
+
+struct AdoptedMessage {
+  static constexpr MessageType kType = MessageType::adopted;
+  MessageType type = kType;
+  std::uint32_t chunk = 0;
+  std::uint64_t address = 0;  ///< in the sender's process
+  std::uint64_t bytes = 0;
+  std::uint64_t alive_offset = 0;  ///< of the region's word
+  std::uint32_t alive_chunk = 0;   ///< a control chunk, shared before
+};
+
+struct ForgetMessage {
+  static constexpr MessageType kType = MessageType::forget;
+  MessageType type = kType;
+  std::uint32_t chunk = 0;
+};
+
+struct ChunkAgainMessage {
+  static constexpr MessageType kType = MessageType::chunk_again;
+  MessageType type = kType;
+  std::uint32_t chunk = 0;
+};
+
+struct ChunkMessage {
+  static constexpr MessageType kType = MessageType::chunk;
+  MessageType type = kType;
+  std::uint32_t chunk = 0;
+  std::uint64_t bytes = 0;
+};
+
+}  // namespace weft::p2p

@@ -1,0 +1,146 @@
+// Gets: asked for here, answered by the peer, and given up at any time.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <new>
+
+#include "p2p/transport/tcp/tcp_channel.hpp"
+
+namespace weft::p2p::tcp {
+
+void TcpChannel::start_get(Getting& get) noexcept {
+  get.piece = 0;
+  get.done = 0;
+  get.number = 0;
+  get.left = static_cast<std::uint32_t>((get.pieces.size() + kMostPieces - 1) / kMostPieces);
+  get.asked = false;
+  get.whole = true;
+  get.end = {};
+  get.is_over.store(get.pieces.empty(), std::memory_order_release);
+  if (!get.pieces.empty()) ask(get);
+}
+
+/// Whether one more get may be asked for. What was given up is answered all the same, and stands in
+/// the way: who gives up again and again must not fill the connection.
+bool TcpChannel::may_ask() noexcept {
+  const std::lock_guard lock(gets_mutex_);
+  return unwanted_ < kMostUnwanted;
+}
+
+void TcpChannel::ask(Getting& get) noexcept {
+  if (!is_open() || !may_ask()) return;
+  get.asked = true;
+  try {
+    const std::lock_guard lock(gets_mutex_);
+    if (++next_get_ == 0) ++next_get_;
+    get.number = next_get_;
+    gets_.push_back(&get);
+  } catch (const std::bad_alloc&) {
+    get.number = 0;
+    get.end = Status(ErrorDetail{.code = Code::exhausted,
+                                 .operation = "get",
+                                 .message = "no memory to remember what is asked for",
+                                 .peer = peer_});
+    get.is_over.store(true, std::memory_order_release);
+    return;
+  }
+  std::array<GetPiece, kMostPieces> asked;
+  for (std::size_t first = 0; first < get.pieces.size(); first += kMostPieces) {
+    const std::size_t count = std::min(kMostPieces, get.pieces.size() - first);
+    for (std::size_t i = 0; i < count; ++i) {
+      const GetWork& piece = get.pieces[first + i];
+      asked[i] = {.address = piece.from.address, .bytes = piece.bytes, .key = piece.from.key};
+    }
+    const auto payload = std::as_bytes(std::span(asked).first(count));
+    const std::lock_guard lock(send_mutex_);
+    if (!is_open()) break;
+    transmit({.kind = Kind::get,
+              .index = static_cast<std::uint32_t>(get.number),
+              .bytes = payload.size()},
+             payload);
+  }
+}
+
+std::optional<Status> TcpChannel::get_outcome(Getting& get) noexcept {
+  if (!get.is_over.load(std::memory_order_acquire)) {
+    if (!is_open()) {
+      (void)give_up_get(get);  // nobody receives into its pieces any more
+      if (!get.is_over.load(std::memory_order_acquire)) {
+        get.end = broken("get");
+        get.is_over.store(true, std::memory_order_release);
+      }
+    } else if (!get.asked) {
+      ask(get);
+    }
+  }
+  if (!get.is_over.load(std::memory_order_acquire)) return std::nullopt;
+  if (!get.end.ok() || get.whole) return get.end;
+  return Status(ErrorDetail{
+      .code = Code::closed,
+      .operation = "get",
+      .message = fmt::format("rank {} has given back the memory that was to be read", peer_),
+      .hint = "the owner must keep the tensor until it was used",
+      .peer = peer_});
+}
+
+bool TcpChannel::give_up_get(Getting& get) noexcept {
+  if (get.number == 0) return true;
+  const std::lock_guard turn(receive_mutex_);  // nobody receives into its pieces
+  const std::lock_guard lock(gets_mutex_);
+  if (std::erase(gets_, &get) == 0) return true;  // it had ended
+  unwanted_ += get.left;
+  for (const auto& rail : rails_) {
+    const Head* head = rail->in.under_way();
+    if (head == nullptr || head->kind != Kind::reply || head->index != get.number) continue;
+    for (iovec& place : rail->in.places()) place.iov_base = nullptr;
+  }
+  return true;
+}
+
+Getting* TcpChannel::get_of(std::uint32_t number) noexcept {
+  const std::lock_guard lock(gets_mutex_);
+  const auto found =
+      std::ranges::find_if(gets_, [number](const Getting* get) { return get->number == number; });
+  return found == gets_.end() ? nullptr : *found;
+}
+
+bool TcpChannel::begin_reply(const Head& head, std::vector<iovec>& places) {
+  Getting* get = get_of(head.index);
+  if (get == nullptr) {
+    places.push_back({nullptr, head.bytes});  // who asked has given up
+    return true;
+  }
+  std::uint64_t left = head.bytes;
+  while (left > 0 && get->piece < get->pieces.size()) {
+    const GetWork& piece = get->pieces[get->piece];
+    const std::uint64_t some = std::min<std::uint64_t>(left, piece.bytes - get->done);
+    if (some > 0) places.push_back({piece.to + get->done, some});
+    left -= some;
+    get->done += some;
+    if (get->done < piece.bytes) break;
+    ++get->piece;
+    get->done = 0;
+  }
+  return left == 0 || give_up("it answers a get with more than was asked for");
+}
+
+void TcpChannel::end_reply(const Head& head) {
+  const std::lock_guard lock(gets_mutex_);
+  const auto found =
+      std::ranges::find_if(gets_, [&](const Getting* get) { return get->number == head.index; });
+  if (found == gets_.end()) {
+    if (unwanted_ != 0) --unwanted_;
+    return;
+  }
+  Getting& get = **found;
+  get.whole = get.whole && head.flags == 1;
+  if (--get.left > 0) return;
+  for (; get.piece < get.pieces.size() && get.done == get.pieces[get.piece].bytes; ++get.piece)
+    get.done = 0;
+  get.whole = get.whole && get.piece == get.pieces.size();
+  gets_.erase(found);
+  get.is_over.store(true, std::memory_order_release);  // from now on it may be gone
+}
+
+}  // namespace weft::p2p::tcp

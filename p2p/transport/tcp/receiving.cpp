@@ -1,0 +1,259 @@
+// What comes in: payloads go where they belong, and only there; then words are set.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <new>
+
+#include "base/os/system_error.hpp"
+#include "p2p/transport/tcp/checksum.hpp"
+#include "p2p/transport/tcp/tcp_channel.hpp"
+
+namespace weft::p2p::tcp {
+
+bool TcpChannel::receive(Rail& rail) noexcept {
+  bool ended = false;
+  bool came = false;
+  Status why;
+  bool brought = false;
+  {
+    const std::lock_guard lock(receive_mutex_);
+    if (is_over_) return false;
+    RecordReader::State state = RecordReader::State::failed;
+    try {
+      const bool was_stalled = stalled_.has_value();
+      state = rail.in.turn(rail, kTurn);
+      // What was held up behind a put goes on once its last piece has come.
+      if (was_stalled && !stalled_ && !is_over_ && rail.index != 0 &&
+          state != RecordReader::State::failed && state != RecordReader::State::ended)
+        state = main_rail().in.turn(main_rail(), kTurn);
+    } catch (const std::bad_alloc&) {
+      return give_up("no memory for what it sends");
+    }
+    came = rail.in.take_heard();
+    if (came && !heard_.load(std::memory_order_relaxed))
+      heard_.store(true, std::memory_order_relaxed);
+    brought = std::exchange(brought_, false);
+    ended =
+        state == RecordReader::State::ended || (state == RecordReader::State::failed && !is_over_);
+    if (ended) {
+      is_over_ = true;
+      why = Status(ErrorDetail{
+          .code = Code::path_failed,
+          .operation = "path",
+          .message = state == RecordReader::State::ended ? "its connection for data was closed"
+                     : rail.in.error() == EBADMSG
+                         ? "what came by its connection for data is not what it encrypted"
+                         : "its connection for data broke: " + os::words(rail.in.error()),
+          .hint = "does something between the hosts end connections?",
+          .peer = peer_});
+    }
+  }
+  if (brought) rank_.local.ring();
+  if (ended) rank_.broke(peer_, true, why);
+  return came;
+}
+
+bool TcpChannel::give_up(std::string what) {
+  is_over_ = true;
+  rank_.broke(peer_, false,
+              Status(ErrorDetail{.code = Code::system,
+                                 .operation = "path",
+                                 .message = std::move(what),
+                                 .hint = "this is a defect of weft: please report it with "
+                                         "WEFT_LOG=debug",
+                                 .peer = peer_}));
+  return false;
+}
+
+void TcpChannel::malformed(const char* trouble) {
+  (void)give_up(fmt::format("what it sent is no record: {}", trouble));
+}
+
+/// Where the payload of a put belongs; null: it is dropped, or it has no place to go.
+std::byte* TcpChannel::place_of_put(const Head& head) const noexcept {
+  const MemoryRef place{head.key, head.address, head.bytes};
+  if (words_.judge(head.index, head.sequence, place) != WordTable::Place::granted) return nullptr;
+  return exports_.find(head.key, head.address, head.bytes, Exports::Access::put);
+}
+
+bool TcpChannel::begin_record(const Head& head, std::uint64_t already, std::vector<iovec>& places) {
+  switch (head.kind) {
+    case Kind::put:
+    case Kind::piece:
+    case Kind::part: {
+      std::byte* const to = place_of_put(head);
+      // A rank that goes closes its slots before everybody has heard of it: then it is dropped.
+      if (to == nullptr &&
+          words_.judge(head.index, head.sequence, {head.key, head.address, head.bytes}) ==
+              WordTable::Place::elsewhere)
+        return give_up(
+            fmt::format("it puts {} bytes at {} of chunk {:#x}, which was not granted "
+                        "for word {}",
+                        head.bytes, head.address, head.key, head.index));
+      places.push_back({to, head.bytes});
+      return true;
+    }
+    case Kind::reply:
+      return begin_reply(head, places);
+    case Kind::message:
+    case Kind::get:
+      places.push_back({message_.data(), head.bytes});  // no longer than that, by its head
+      return true;
+    default:
+      return give_up(fmt::format("a record of kind {} has {} bytes from {} on",
+                                 static_cast<int>(head.kind), head.bytes, already));
+  }
+}
+
+bool TcpChannel::set_word(const Head& head) {
+  std::byte* at =
+      exports_.find(head.key, head.address, sizeof(std::uint64_t), Exports::Access::word);
+  if (at == nullptr || reinterpret_cast<std::uintptr_t>(at) % sizeof(std::uint64_t) != 0)
+    return give_up(fmt::format("it writes a word at {} of chunk {:#x}, which is not its to write",
+                               head.address, head.key));
+  reinterpret_cast<std::atomic<std::uint64_t>*>(at)->store(head.sequence,
+                                                           std::memory_order_seq_cst);
+  return true;
+}
+
+bool TcpChannel::end_put(const Head& head) {
+  switch (words_.arrived(head.index, head.sequence)) {
+    case WordTable::Arrival::set:
+      return true;
+    case WordTable::Arrival::unknown:
+      rank_.local.log->debug(Subsystem::path, "rank {} has put into a slot that is gone", peer_);
+      return true;
+    case WordTable::Arrival::out_of_turn:
+      break;
+  }
+  return give_up(
+      fmt::format("it has put out of turn (word {}, sequence {})", head.index, head.sequence));
+}
+
+bool TcpChannel::end_get(const Head& head) {
+  const std::size_t count = head.bytes / sizeof(GetPiece);
+  std::array<GetPiece, kMostPieces> asked;
+  std::memcpy(asked.data(), message_.data(), head.bytes);
+  std::uint64_t bytes = 0;
+  bool allowed = true;
+  for (const GetPiece& piece : std::span(asked).first(count)) {
+    allowed = allowed && piece.bytes <= kMostPayload - bytes &&
+              exports_.find(piece.key, piece.address, piece.bytes, Exports::Access::get) != nullptr;
+    bytes += allowed ? piece.bytes : 0;
+  }
+  const std::lock_guard lock(send_mutex_);
+  if (!is_open()) return true;
+  if (!allowed || bytes == 0) {
+    transmit({.kind = Kind::reply_end,
+              .flags = static_cast<std::uint8_t>(allowed ? 1 : 0),
+              .index = head.index},
+             {});
+    return true;
+  }
+  Rail& rail = main_rail();
+  Record& record =
+      rail.out.add(summed({.kind = Kind::reply, .index = head.index, .bytes = bytes}, {}));
+  record.pieces.assign(asked.begin(), asked.begin() + static_cast<std::ptrdiff_t>(count));
+  rail.out.flush(kTurn);
+  after_sending(rail);
+  return true;
+}
+
+bool TcpChannel::damaged(const Head& head, std::uint64_t expected, std::uint64_t found) {
+  is_over_ = true;
+  rank_.broke(
+      peer_, false,
+      Status(ErrorDetail{
+          .code = Code::path_failed,
+          .operation = "path",
+          .message = fmt::format("what it sent arrived damaged: {} bytes for word {} (sequence "
+                                 "{}), at offset {} of chunk {:#x}, bear the checksum {:016x} and "
+                                 "have {:016x}",
+                                 head.bytes, head.index, head.sequence, head.address, head.key,
+                                 expected, found),
+          .hint = "something between the hosts changes data: cables, a NIC's offloads, memory",
+          .peer = peer_}));
+  return false;
+}
+
+/// Before anything that the head says is believed.
+bool TcpChannel::is_undamaged(const Head& head) {
+  const std::uint32_t expected = checksums_ ? head_sum(head) : 0;
+  if (head.head_sum == expected) return true;
+  if (checksums_) return damaged(head, head.head_sum, expected);
+  malformed("it bears a checksum, and none were agreed on");
+  return false;
+}
+
+bool TcpChannel::is_whole(const Head& head) {
+  if (!checksums_ || head.kind == Kind::reply || head.kind == Kind::reply_end) return true;
+  iovec part{message_.data(), head.bytes};
+  if (head.kind == Kind::put || head.kind == Kind::piece || head.kind == Kind::part) {
+    part.iov_base = place_of_put(head);
+    if (part.iov_base == nullptr) return true;  // it was dropped
+  }
+  const std::uint64_t sum = checksum(head, std::span(&part, head.bytes == 0 ? 0 : 1));
+  return sum == head.checksum || damaged(head, head.checksum, sum);
+}
+
+bool TcpChannel::end_record(Rail& rail, const Head& head) {
+  brought_ = true;
+  if (!is_whole(head)) return false;
+  switch (head.kind) {
+    case Kind::put:
+      if (head.flags == 0) return end_put(head);
+      ++stripes_seen_;
+      if (has_all_pieces()) return end_put(head);
+      stalled_ = head;
+      return true;
+    case Kind::piece:
+      return end_piece(rail);
+    case Kind::word:
+      return set_word(head);
+    case Kind::get:
+      return end_get(head);
+    case Kind::reply_end:
+      end_reply(head);
+      return true;
+    case Kind::message: {
+      const auto bytes = std::span(message_).first(head.bytes);
+      {
+        const std::lock_guard lock(inbox_mutex_);
+        inbox_.emplace_back(bytes.begin(), bytes.end());
+      }
+      rank_.has_message(peer_);
+      return true;
+    }
+    case Kind::chunk: {
+      const std::lock_guard lock(chunks_mutex_);
+      chunks_[head.key] = head.address;
+      counters().registrations.add(1);
+      rank_.local.recorder.control(stats::Event::chunk_mapped, peer_, 0, head.key);
+      return true;
+    }
+    case Kind::chunk_gone: {
+      const std::lock_guard lock(chunks_mutex_);
+      chunks_.erase(head.key);
+      return true;
+    }
+    case Kind::ack_wanted: {
+      const std::lock_guard lock(send_mutex_);
+      if (is_open()) transmit({.kind = Kind::ack, .sequence = head.sequence}, {});
+      return true;
+    }
+    case Kind::ack:
+      acked_.store(std::max(acked_.load(std::memory_order_relaxed), head.sequence),
+                   std::memory_order_release);
+      return true;
+    case Kind::bell:
+    case Kind::reply:
+    case Kind::part:
+      break;
+  }
+  return true;
+}
+
+}  // namespace weft::p2p::tcp

@@ -1,0 +1,90 @@
+// What a rail is to send: at once, or when the connection has room.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "p2p/memory/arena.hpp"
+#include "p2p/transport/tcp/exports.hpp"
+#include "p2p/transport/tcp/pipe.hpp"
+#include "p2p/transport/tcp/record.hpp"
+#include "p2p/transport/tcp/wire.hpp"
+
+namespace weft::p2p::tcp {
+
+/// Records go out in their order, but for urgent ones, which go between the records of what waits:
+/// a large tensor is several. The caller locks, but for sent().
+class SendQueue {
+ public:
+  /// Both must outlive it. `exports` has the memory that replies are read from.
+  SendQueue(Pipe& pipe, const Exports& exports);
+
+  bool is_empty() const noexcept { return ring_.empty() && urgent_.empty() && !pipe_.holds(); }
+  /// Without the parts of puts, and what is urgent.
+  std::size_t waiting() const noexcept { return ring_.size() - parts_; }
+  /// Whether the connection had no room for what waits. Otherwise it has only been put off, to go
+  /// with what comes next.
+  bool lacks_room() const noexcept {
+    return ring_.empty() && urgent_.empty() ? pipe_.holds() : lacks_room_;
+  }
+  /// Numbers of records that are not urgent, from 1 on.
+  std::uint64_t begun() const noexcept { return begun_; }
+  /// Any thread: all up to this one were taken by the kernel.
+  std::uint64_t sent() const noexcept { return sent_.load(std::memory_order_acquire); }
+
+  /// Sends head and payload at once, as far as there is room; requires that nothing waits. Returns
+  /// how many bytes are out: unless that is all, the caller adds a record of which so much is done.
+  std::size_t send_now(const Head& head, std::span<const iovec> runs) noexcept;
+  /// A record that waits behind all others, empty but for its head. Throws std::bad_alloc.
+  Record& add(const Head& head);
+  /// One that waits behind those that are urgent alone. Throws std::bad_alloc.
+  Record& add_urgent(const Head& head);
+  /// Whether any was ever put off.
+  bool has_been_urgent() const noexcept { return was_urgent_; }
+  /// An urgent one that waits and has not begun, and is of that kind and for that word; null: there
+  /// is none.
+  Record* find_urgent(Kind kind, std::uint64_t address, std::uint32_t key) noexcept;
+  /// Whether messages wait behind puts.
+  bool holds_messages() const noexcept { return messages_ != 0; }
+  /// Sends what there is room for, at most about `most` bytes. Whether there was room for any.
+  bool flush(std::size_t most) noexcept;
+  /// Nothing that waits is read any more.
+  void drop() noexcept;
+
+  int error() const noexcept { return error_; }
+  /// Before the first record: heads that are made here bear a checksum.
+  void use_checksums() noexcept { checksums_ = true; }
+
+ private:
+  static constexpr std::size_t kMostParts = 128;  ///< of one system call
+
+  class Gathered;
+  /// In the order in which they go out.
+  Record& next(std::size_t index) noexcept;
+  bool has_begun() noexcept { return !ring_.empty() && ring_.at(0).done != 0; }
+  bool gather(Record& record, Gathered& into) noexcept;
+  bool gather_reply(Record& record, std::uint64_t skip, Gathered& into) noexcept;
+  void advance(const Gathered& gathered, std::size_t bytes) noexcept;
+  void pop() noexcept;
+
+  Pipe& pipe_;
+  const Exports& exports_;
+  RecordRing ring_;
+  RecordRing urgent_;
+  std::size_t parts_ = 0;     ///< in the ring
+  std::size_t messages_ = 0;  ///< in the ring
+  std::uint64_t begun_ = 0;
+  std::atomic<std::uint64_t> sent_{0};
+  bool was_urgent_ = false;
+  bool lacks_room_ = false;
+  bool checksums_ = false;
+  int error_ = 0;
+};
+
+}  // namespace weft::p2p::tcp

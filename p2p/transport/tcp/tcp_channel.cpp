@@ -1,0 +1,226 @@
+#include "p2p/transport/tcp/tcp_channel.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "p2p/transport/control_message.hpp"
+
+namespace weft::p2p::tcp {
+
+TcpChannel::Rail::Rail(TcpChannel& owner, Pipe connection, std::size_t number)
+    : channel(owner),
+      index(number),
+      pipe(std::move(connection)),
+      out(pipe, owner.exports_),
+      in(pipe) {}
+
+TcpChannel::TcpChannel(TcpRank& rank, int peer) : rank_(rank), peer_(peer) {}
+
+TcpChannel::~TcpChannel() { unwatch(); }
+
+void TcpChannel::open(std::vector<Pipe> rails, bool checksums) {
+  std::vector<std::unique_ptr<Rail>> made;
+  for (std::size_t i = 0; i < rails.size(); ++i) {
+    made.push_back(std::make_unique<Rail>(*this, std::move(rails[i]), i));
+    if (checksums) made.back()->out.use_checksums();
+  }
+  {
+    // Memory may be retracted by any thread meanwhile.
+    const std::scoped_lock locks(send_mutex_, receive_mutex_);
+    checksums_ = checksums;
+    rails_ = std::move(made);
+  }
+  {
+    const std::lock_guard lock(send_mutex_);
+    // A failure may have come first, and stays.
+    const auto open = [this] { state_.store(State::open, std::memory_order_release); };
+    if (!end_.unless_decided(open)) return;
+    for (const auto& [head, payload] : unsent_) transmit(head, payload);
+    for (const auto& rail : rails_) {
+      rail->out.flush(kTurn);  // a cipher's header
+      after_sending(*rail);
+    }
+    unsent_ = {};
+  }
+  for (const auto& rail : rails_) {
+    rank_.sockets.add(rail->pipe.in(), rail->pipe.out(), *rail);
+    rail->is_watched = true;
+    if (rail->waits.load()) rank_.sockets.want_room(rail->pipe.in(), true);
+  }
+}
+
+void TcpChannel::unwatch() noexcept {
+  for (const auto& rail : rails_)
+    if (std::exchange(rail->is_watched, false))
+      rank_.sockets.remove(rail->pipe.in(), rail->pipe.out());
+}
+
+Result<RemoteMemory> TcpChannel::resolve(const MemoryRef& ref) noexcept {
+  const std::lock_guard lock(chunks_mutex_);
+  const auto found = chunks_.find(ref.chunk);
+  const bool known = found != chunks_.end();
+  if (known && ref.offset <= found->second && ref.bytes <= found->second - ref.offset)
+    return RemoteMemory{ref.offset, ref.chunk};
+  return Status(ErrorDetail{
+      .code = known ? Code::system : Code::unreachable,
+      .operation = "resolve",
+      .message = fmt::format("rank {} named {} bytes at {} of its chunk {:#x}, which {}", peer_,
+                             ref.bytes, ref.offset, ref.chunk,
+                             known ? "does not hold them" : "is not known here yet"),
+      .peer = peer_});
+}
+
+bool TcpChannel::share(std::uint32_t chunk) {
+  if (shared_.contains(chunk)) return true;
+  std::byte* data = nullptr;
+  std::uint64_t bytes = 0;
+  if (sort_of_chunk(chunk) == ArenaSort::adopted) {
+    const auto region = rank_.local.adopted->region(chunk);
+    if (!region) return true;  // who looks for it finds that it was given back
+    data = region->data;
+    bytes = region->bytes;
+  } else {
+    const Arena& arena = *rank_.local.arena_of(chunk);
+    data = arena.chunk_data(chunk);
+    bytes = arena.chunk_bytes(chunk);
+  }
+  exports_.add(chunk, data, bytes);
+  shared_.insert(chunk);
+  rank_.local.recorder.control(stats::Event::chunk_shared, peer_, 0, chunk);
+  counters().control_messages.add(1);
+  post({.kind = Kind::chunk, .address = bytes, .key = chunk});
+  return true;
+}
+
+void TcpChannel::unshare(std::uint32_t chunk) {
+  if (shared_.erase(chunk) == 0) return;
+  counters().control_messages.add(1);
+  post({.kind = Kind::chunk_gone, .key = chunk});
+}
+
+void TcpChannel::retract(std::uint32_t chunk) noexcept {
+  exports_.remove(chunk);
+  // Whoever reads or writes it now does so within a turn.
+  { const std::lock_guard lock(send_mutex_); }
+  const std::lock_guard lock(receive_mutex_);
+  for (const auto& rail : rails_) {
+    const Head* head = rail->in.under_way();
+    if (head == nullptr || head->key != chunk || head->kind == Kind::reply) continue;
+    for (iovec& place : rail->in.places()) place.iov_base = nullptr;
+  }
+}
+
+void TcpChannel::fail(Status why) noexcept {
+  if (!end_.decide(std::move(why))) return;
+  {
+    const std::lock_guard lock(send_mutex_);
+    state_.store(State::failed, std::memory_order_release);
+    for (const auto& rail : rails_) rail->out.drop();
+    unsent_ = {};
+  }
+  {
+    // Nobody writes into what a get lent once it sees that the path has failed.
+    const std::lock_guard lock(receive_mutex_);
+    is_over_ = true;
+    for (const auto& rail : rails_) rail->pipe.shut();
+  }
+  rank_.local.ring();
+}
+
+bool TcpChannel::take_heard() noexcept {
+  if (heard_.exchange(false, std::memory_order_relaxed)) return true;
+  // Something may be there that is too little to be worth a turn.
+  for (const auto& rail : rails_) {
+    {
+      const std::lock_guard lock(receive_mutex_);
+      rail->in.take_any();
+    }
+    receive(*rail);
+  }
+  return heard_.exchange(false, std::memory_order_relaxed);
+}
+
+bool TcpChannel::drain() noexcept {
+  // More than sockets hold.
+  constexpr int kTurns = 64;
+  for (int i = 0; i < kTurns && !is_over_.load(); ++i)
+    for (const auto& rail : rails_) receive(*rail);
+  return is_over_.load();
+}
+
+std::optional<Status> TcpChannel::outcome(std::uint64_t posted) noexcept {
+  const bool delivered = (posted & kDelivered) != 0;
+  std::uint64_t number = posted & ~(kDelivered | kStriped);
+  if ((posted & kStriped) == 0) return outcome_of(number, delivered);
+  const std::uint64_t stripe = number;
+  number = stripe_end(stripe);
+  if (number == 0) {
+    if (has_failed()) return broken("put");
+    flush();
+    rank_.sockets.poll_once();
+    number = stripe_end(stripe);
+  }
+  if (number == 0) return std::nullopt;
+  return outcome_of(number, delivered);
+}
+
+std::optional<Status> TcpChannel::outcome_of(std::uint64_t number, bool delivered) noexcept {
+  const auto has_ended = [&] {
+    return delivered ? acked_.load(std::memory_order_acquire) >= number
+                     : main_rail().out.sent() >= number;
+  };
+  if (has_ended()) return Status{};
+  if (has_failed()) return broken("put");
+  flush();
+  if (delivered && !has_ended()) {
+    const std::lock_guard lock(send_mutex_);
+    if (is_open() && ack_asked_ < number) {
+      ack_asked_ = main_rail().out.begun();
+      transmit({.kind = Kind::ack_wanted, .sequence = ack_asked_}, {});
+    }
+  }
+  if (!has_ended()) rank_.sockets.poll_once();
+  if (has_ended()) return Status{};
+  return std::nullopt;
+}
+
+bool TcpChannel::is_idle() noexcept {
+  // Who has closed its end has taken what it would take, and answers no more.
+  if (!is_open() || is_over_.load()) return true;
+  {
+    // What is sent from now on is only what answers the peer.
+    const std::lock_guard lock(send_mutex_);
+    SendQueue& out = main_rail().out;
+    if (!last_said_ && out.begun() == 0 && !out.has_been_urgent()) return true;
+    if (!last_said_) {
+      // Behind all of it, urgent or not.
+      last_said_ = ack_asked_ = out.begun() + 1;
+      transmit({.kind = Kind::ack_wanted, .sequence = *last_said_}, {});
+    }
+  }
+  return outcome_of(*last_said_, true).has_value();
+}
+
+void TcpChannel::take_messages(const std::function<void(std::span<const std::byte>)>& take) {
+  // No more than there are now: a peer that never stops is not to keep the progress thread here.
+  std::size_t most = 0;
+  {
+    const std::lock_guard lock(inbox_mutex_);
+    most = inbox_.size();
+  }
+  for (std::size_t i = 0; i < most; ++i) {
+    std::vector<std::byte> message;
+    {
+      const std::lock_guard lock(inbox_mutex_);
+      if (inbox_.empty()) return;
+      message = std::move(inbox_.front());
+      inbox_.pop_front();
+    }
+    take(message);
+  }
+}
+
+}  // namespace weft::p2p::tcp

@@ -1,0 +1,232 @@
+// The path to one peer by TCP.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "p2p/transport/fabric.hpp"
+#include "p2p/transport/local_rank.hpp"
+#include "p2p/transport/path_end.hpp"
+#include "p2p/transport/tcp/exports.hpp"
+#include "p2p/transport/tcp/pipe.hpp"
+#include "p2p/transport/tcp/record_reader.hpp"
+#include "p2p/transport/tcp/send_queue.hpp"
+#include "p2p/transport/tcp/sockets.hpp"
+#include "p2p/transport/tcp/wire.hpp"
+#include "p2p/transport/tcp/word_table.hpp"
+
+namespace weft::p2p::tcp {
+
+/// What the fabric of a rank shares with all its channels.
+struct TcpRank {
+  LocalRank& local;
+  Sockets& sockets;
+  /// Any thread: the path is no good any more. `ended`: its connection was closed, which is no
+  /// news by itself.
+  std::function<void(int peer, bool ended, const Status& why)> broke;
+  /// Any thread: control messages of the peer have come; take them by take_messages().
+  std::function<void(int peer)> has_message;
+  /// Progress thread: something is to be sent to a peer that is not connected yet.
+  std::function<void(int peer)> first_use;
+  /// Progress thread: says it by the connector, where nothing stands in its way. False: a peer that
+  /// has not been met.
+  std::function<bool(int peer, std::span<const std::byte> message)> say_at_once;
+};
+
+/// A RemoteMemory is an offset in a chunk of the peer, which the peer checks itself.
+class TcpChannel final : public Channel {
+ public:
+  /// Until open(), what is to be sent waits. `rank` must outlive it.
+  TcpChannel(TcpRank& rank, int peer);
+  ~TcpChannel() override;
+
+  /// Progress thread, once: the connections, one for each rail. What waited goes out.
+  /// With `checksums` every record bears one, here and there.
+  void open(std::vector<Pipe> rails, bool checksums);
+
+  std::string_view fabric() const noexcept override { return "tcp"; }
+  Result<RemoteMemory> resolve(const MemoryRef& ref) noexcept override;
+  Status put(PutWork& work) noexcept override;
+  std::optional<Status> outcome(std::uint64_t posted) noexcept override;
+  void start_get(Getting& get) noexcept override;
+  std::optional<Status> get_outcome(Getting& get) noexcept override;
+  bool give_up_get(Getting& get) noexcept override;
+  void write_word(RemoteMemory word, std::uint64_t value, Notify notify) noexcept override;
+  void notify() noexcept override;
+  std::byte* direct(RemoteMemory) noexcept override { return nullptr; }
+  void send(std::span<const std::byte> message) override;
+  bool share(std::uint32_t chunk) override;
+  std::uint32_t expect(const ExpectedWords& words) override { return words_.add(words); }
+  void grant(std::uint32_t word, const MemoryRef& place) noexcept override {
+    words_.grant(word, place);
+  }
+  void expect_no_more(std::uint32_t notification_id) noexcept override {
+    words_.remove(notification_id);
+  }
+  AdoptedReach adopted_reach() const noexcept override { return {true, true}; }
+
+  /// Progress thread: hands over the messages that have come.
+  void take_messages(const std::function<void(std::span<const std::byte>)>& take);
+  /// Progress thread: the peer is told if it knew of the adopted memory.
+  void unshare(std::uint32_t chunk);
+  /// Any thread: the memory goes to its user once this has returned.
+  void retract(std::uint32_t chunk) noexcept;
+  /// Any thread: nothing of the peer arrives any more, and every operation fails with `why`.
+  void fail(Status why) noexcept;
+  /// Progress thread: whether anything has come since it was last asked.
+  bool take_heard() noexcept;
+  /// Whether the peer has got all that was posted before this was first asked; asks it.
+  bool is_idle() noexcept;
+  /// Progress thread: takes what the peer had sent before its end. Whether that has come.
+  bool drain() noexcept;
+  /// Progress thread: the connections are looked at no more.
+  void unwatch() noexcept;
+
+ private:
+  enum class State : std::uint8_t { unopened, open, failed };
+  // What `posted` says besides the number: outcome() asks for the peer's word that it is there.
+  static constexpr std::uint64_t kDelivered = std::uint64_t{1} << 63;
+  static constexpr std::uint64_t kStriped = std::uint64_t{1} << 62;  ///< it is a stripe's number
+  static constexpr std::size_t kMostWaiting = 64;  ///< puts; others always have room
+  static constexpr std::size_t kMostRuns = 256;    ///< of a put that is not packed
+  /// Sent or received at a time, so that others get their turn: a mebibyte, with what is before and
+  /// behind it.
+  static constexpr std::size_t kTurn = (1u << 20) + (1u << 10);
+
+  /// A larger put goes out in records of so much, which takes no more system calls: a credit waits
+  /// for no more than one of them.
+  static constexpr std::size_t kPart = 4u << 20;
+  static constexpr std::size_t kPartsAtOnce = 2;  ///< by the thread that puts
+
+  /// One connection.
+  struct Rail final : Ready, RecordSink {
+    Rail(TcpChannel& owner, Pipe connection, std::size_t number);
+
+    bool receive() noexcept override { return channel.receive(*this); }
+    bool flush() noexcept override { return channel.flush_rail(*this); }
+    bool waits_for_room() const noexcept override { return waits.load(std::memory_order_relaxed); }
+    bool accepts(const Head& head) override { return channel.is_undamaged(head); }
+    bool begin(const Head& head, std::uint64_t already, std::vector<iovec>& places) override {
+      return channel.begin_record(head, already, places);
+    }
+    bool end(const Head& head) override { return channel.end_record(*this, head); }
+    bool may_go_on() override { return index != 0 || !channel.stalled_; }
+    void malformed(const char* trouble) override { channel.malformed(trouble); }
+
+    TcpChannel& channel;
+    const std::size_t index;
+    Pipe pipe;
+    SendQueue out;
+    RecordReader in;
+    std::atomic<bool> waits{false};  ///< something waits for room
+    bool is_watched = false;         ///< the progress thread's
+    std::uint64_t pieces = 0;        ///< of striped puts, that have come
+  };
+  /// Requests for memory whose answers nobody wants any more: with so many, another one waits.
+  static constexpr std::uint32_t kMostUnwanted = 8;
+
+  bool is_open() const noexcept { return state_.load(std::memory_order_acquire) == State::open; }
+  bool has_failed() const noexcept {
+    return state_.load(std::memory_order_acquire) == State::failed;
+  }
+  Status broken(const char* operation) const { return end_.refusal(operation); }
+  Status full() const noexcept;
+  std::optional<Status> outcome_of(std::uint64_t number, bool delivered) noexcept;
+  Head summed(Head head, std::span<const iovec> parts) const noexcept;
+
+  // sending.cpp; with send_mutex_ held, but for the first ones.
+  struct Payload;
+  Status collect(PutWork& work, Payload& payload) noexcept;
+  bool flush_rail(Rail& rail) noexcept;
+  void flush() noexcept;
+  void after_sending(Rail& rail) noexcept;
+  /// Without memory to remember it, the path is given up.
+  void transmit(const Head& head, std::span<const std::byte> payload) noexcept;
+  void post(Head head, std::span<const std::byte> payload = {});
+  Rail& main_rail() noexcept { return *rails_.front(); }
+  Status send_put(Rail& rail, const Head& head, std::span<const iovec> runs, OwnedBlock packed);
+  Status send_record(Rail& rail, const Head& unsummed, std::span<const iovec> runs,
+                     OwnedBlock packed, bool may_be_full, bool at_once);
+
+  // striping.cpp
+  using Ends = std::vector<std::uint64_t>;
+  bool is_to_be_striped(const Payload& payload) const noexcept;
+  Status put_in_stripes(PutWork& work, const Head& head, std::span<const iovec> runs);
+  /// The put's own record once all of its pieces are out; 0: they are not.
+  std::uint64_t stripe_end(std::uint64_t stripe) noexcept;
+  bool has_all_pieces() const noexcept;
+  bool end_piece(Rail& rail);
+
+  // receiving.cpp; with receive_mutex_ held, but for receive().
+  bool receive(Rail& rail) noexcept;
+  bool begin_record(const Head& head, std::uint64_t already, std::vector<iovec>& places);
+  bool end_record(Rail& rail, const Head& head);
+  bool begin_reply(const Head& head, std::vector<iovec>& places);
+  bool end_put(const Head& head);
+  bool end_get(const Head& head);
+  void end_reply(const Head& head);
+  bool set_word(const Head& head);
+  bool is_whole(const Head& head);
+  bool is_undamaged(const Head& head);
+  std::byte* place_of_put(const Head& head) const noexcept;
+  bool damaged(const Head& head, std::uint64_t expected, std::uint64_t found);
+  void malformed(const char* trouble);
+  bool give_up(std::string what);
+  Getting* get_of(std::uint32_t number) noexcept;
+
+  // gets.cpp
+  void ask(Getting& get) noexcept;
+  bool may_ask() noexcept;
+
+  TcpRank& rank_;
+  const int peer_;
+  Exports exports_;                 ///< what the peer may name
+  WordTable words_;                 ///< that its puts set
+  std::set<std::uint32_t> shared_;  ///< the progress thread's: chunks that the peer knows
+
+  std::mutex chunks_mutex_;
+  std::unordered_map<std::uint32_t, std::uint64_t> chunks_;  ///< the peer's: bytes of each
+
+  std::mutex send_mutex_;
+  std::vector<std::pair<Head, std::vector<std::byte>>> unsent_;  ///< until there is a connection
+  std::uint64_t ack_asked_ = 0;                                  ///< for all up to this one
+  std::optional<std::uint64_t> last_said_;                       ///< of a rank that goes
+  std::vector<Ends> stripe_ends_;  ///< of the last striped puts: by rail its record
+  std::uint64_t stripes_ = 0;
+  std::atomic<std::uint64_t> acked_{0};
+
+  std::mutex receive_mutex_;
+  std::array<std::byte, kMostMessage> message_;  ///< or a get's pieces, as they come
+  std::optional<Head> stalled_;                  ///< a put whose pieces have not all come
+  std::uint64_t stripes_seen_ = 0;
+  bool brought_ = false;  ///< something that a waiting thread may want
+
+  std::mutex gets_mutex_;
+  std::vector<Getting*> gets_;
+  std::uint32_t next_get_ = 0;
+  std::uint32_t unwanted_ = 0;  ///< requests of gets that were given up, and not answered yet
+
+  std::mutex inbox_mutex_;
+  std::deque<std::vector<std::byte>> inbox_;
+
+  PathEnd end_{peer_};
+  std::atomic<State> state_{State::unopened};
+  std::atomic<bool> heard_{false};
+  std::atomic<bool> is_over_{false};  ///< nothing is received any more
+
+  bool checksums_ = false;                    ///< set by open()
+  std::vector<std::unique_ptr<Rail>> rails_;  ///< set by open(); the first to go
+};
+
+}  // namespace weft::p2p::tcp

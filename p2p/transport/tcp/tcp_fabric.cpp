@@ -1,0 +1,296 @@
+#include "p2p/transport/tcp/tcp_fabric.hpp"
+
+#include <fmt/format.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/os/system_error.hpp"
+#include "p2p/transport/address/ip_address.hpp"
+#include "p2p/transport/ending.hpp"
+
+namespace weft::p2p::tcp {
+namespace {
+
+/// How long a rank that goes waits for what it said last to arrive.
+constexpr std::chrono::milliseconds kDrainTimeout{1000};
+/// Between the end of the data and the connector's word of why, and the other way round.
+constexpr std::chrono::milliseconds kUntilWhy{1000};
+constexpr std::chrono::milliseconds kUntilLast{100};
+constexpr std::chrono::milliseconds kEndings{10};
+
+constexpr const char* kLinkHint =
+    "is its host up, and the network between the hosts? WEFT_DEAD_AFTER sets how long a silence is "
+    "borne";
+
+Status taken_for_dead(int rank, std::string why, const char* hint = "") {
+  return Status(ErrorDetail{.code = Code::peer_failed,
+                            .operation = "path",
+                            .message = std::move(why),
+                            .hint = hint,
+                            .peer = rank});
+}
+
+}  // namespace
+
+TcpFabric::TcpFabric(LocalRank& local, ProgressThread& progress, FabricEvents& events,
+                     const Config& config)
+    : local_(local),
+      progress_(progress),
+      events_(events),
+      eager_ranks_(static_cast<int>(config.integer(Setting::mesh_eager).value())),
+      terms_({.rails = static_cast<std::uint16_t>(config.integer(Setting::rails).value()),
+              .checksums = static_cast<std::uint8_t>(config.flag(Setting::checksum)),
+              .encrypts = static_cast<std::uint8_t>(config.flag(Setting::encrypt))}),
+      connector_(local, progress, *this, config),
+      endings_(progress, kEndings, [this](std::uint64_t) { end_those_that_are_due(); }) {}
+
+FabricVerdict TcpFabric::reaches(const RankAddress& own, const RankAddress& peer) const {
+  if (own.tcp.port == 0) return {"tcp", false, why_not_};
+  if (peer.tcp.port == 0)
+    return {"tcp", false,
+            fmt::format("host {} listens nowhere, its log says why", peer.host.data())};
+  return {"tcp", true, fmt::format("over TCP to {} from {}", text(peer.tcp), text(own.tcp))};
+}
+
+void TcpFabric::listen(RankAddress& own) {
+  if (!local_.only_fabric.empty() && local_.only_fabric != name()) {
+    why_not_ = "WEFT_FABRIC=" + local_.only_fabric;
+    return;
+  }
+  try {
+    connector_.listen(own, &RankAddress::tcp);
+  } catch (const Error& error) {
+    if (local_.only_fabric == name()) throw;
+    own.tcp = {};
+    why_not_ = error.detail().message;
+    local_.log->warn(Subsystem::path, "ranks of other hosts can't reach this one over TCP: {}",
+                     why_not_);
+  }
+}
+
+void TcpFabric::open(const std::vector<RankAddress>& job) {
+  partners_ = std::vector<Partner>(job.size());
+  for (std::size_t i = 0; i < job.size(); ++i) partners_[i].rank = static_cast<int>(i);
+  if (why_not_.empty()) connector_.open(job);
+}
+
+void TcpFabric::start() {
+  if (sockets_) return;
+  sockets_.emplace(progress_);
+  local_.waiter.add_poller(*sockets_, true);
+  shared_.emplace(TcpRank{
+      .local = local_,
+      .sockets = *sockets_,
+      .broke =
+          [this](int peer, bool ended, const Status& why) {
+            progress_.post([this, peer, ended, why] { on_broke(partner(peer), ended, why); });
+          },
+      .has_message =
+          [this](int peer) { progress_.post([this, peer] { take_messages(partner(peer)); }); },
+      .first_use =
+          [this](int peer) {
+            if (partner(peer).in_use) return;
+            begin_use(partner(peer));
+            connector_.call(peer);
+          },
+      .say_at_once =
+          [this](int peer, std::span<const std::byte> message) {
+            const bool met = connector_.is_met(peer);
+            if (met) connector_.send(peer, message);
+            return met;
+          }});
+  given_back_ = local_.adopted->on_release([this](std::uint32_t chunk) {
+    {
+      const std::lock_guard lock(channels_mutex_);
+      for (const Partner& partner : partners_)
+        if (partner.channel != nullptr) partner.channel->retract(chunk);
+    }
+    progress_.post([this, chunk] {
+      for (const Partner& partner : partners_)
+        if (partner.channel != nullptr) partner.channel->unshare(chunk);
+    });
+  });
+}
+
+void TcpFabric::connect(int rank) {
+  Partner& partner = this->partner(rank);
+  try {
+    start();
+    {
+      const std::lock_guard lock(channels_mutex_);
+      partner.made = std::make_unique<TcpChannel>(*shared_, rank);
+      partner.channel = partner.made.get();
+    }
+    if (rank == local_.rank) return connect_to_itself(partner);
+    if (connects_on_first_use()) return events_.reachable(rank, std::move(partner.made));
+    partner.in_use = true;
+    connector_.connect(rank);
+  } catch (const Error& error) {
+    events_.short_of(error);
+  }
+}
+
+void TcpFabric::connect_to_itself(Partner& partner) {
+  std::array<int, 2> ends{};
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends.data()) != 0)
+    os::throw_system_error("join", "socketpair");
+  std::vector<Pipe> rails;
+  rails.emplace_back(os::Fd(ends[0]), os::Fd(ends[1]));
+  partner.in_use = true;
+  up(partner, std::move(rails));
+}
+
+void TcpFabric::begin_use(Partner& partner) {
+  if (std::exchange(partner.in_use, true)) return;
+  events_.in_use(partner.rank);
+}
+
+void TcpFabric::met(int rank) {
+  begin_use(partner(rank));
+  connector_.send(rank, std::as_bytes(std::span(&terms_, 1)));
+}
+
+void TcpFabric::said(int rank, std::span<const std::byte> message) {
+  Partner& partner = this->partner(rank);
+  if (is_close(message)) return events_.message(rank, message);
+  const auto theirs = Terms::parse(message);
+  if (!theirs || partner.terms) return;
+  partner.terms = terms_.agreed(*theirs);
+  if (local_.rank > rank)
+    for (int rail = 0; rail < partner.terms->rails; ++rail) connector_.call_for_data(rank, rail);
+  if_complete(partner);
+}
+
+void TcpFabric::brought(int rank, DataConnection connection) {
+  Partner& partner = this->partner(rank);
+  if (partner.is_connected || partner.has_ended) return;
+  partner.rails.try_emplace(connection.rail, std::move(connection));
+  if_complete(partner);
+}
+
+void TcpFabric::if_complete(Partner& partner) {
+  if (!partner.terms || partner.is_connected || partner.rails.size() < partner.terms->rails) return;
+  std::vector<Pipe> rails;
+  for (auto& [rail, connection] : partner.rails) {
+    const ConnectionKeys& keys = connection.keys;
+    if (partner.terms->encrypts == 0)
+      rails.emplace_back(std::move(connection.socket));
+    else if (connection.was_called)
+      rails.emplace_back(std::move(connection.socket),
+                         RecordCipher(keys.to_client, keys.to_server));
+    else
+      rails.emplace_back(std::move(connection.socket),
+                         RecordCipher(keys.to_server, keys.to_client));
+  }
+  partner.rails.clear();
+  up(partner, std::move(rails));
+}
+
+void TcpFabric::up(Partner& partner, std::vector<Pipe> rails) {
+  try {
+    partner.channel->open(std::move(rails),
+                          partner.terms ? partner.terms->checksums != 0 : terms_.checksums != 0);
+  } catch (const Error& error) {
+    if (partner.made) return events_.short_of(error);
+    return lose(partner, error.status());
+  }
+  partner.is_connected = true;
+  if (partner.made) events_.connected(partner.rank, std::move(partner.made));
+  take_messages(partner);
+}
+
+bool TcpFabric::heard_otherwise(int rank) {
+  Partner& partner = this->partner(rank);
+  return partner.channel != nullptr && partner.channel->take_heard();
+}
+
+void TcpFabric::take_messages(Partner& partner) {
+  if (!partner.is_connected || partner.has_ended || partner.channel == nullptr) return;
+  partner.channel->take_messages(
+      [&](std::span<const std::byte> bytes) { events_.message(partner.rank, bytes); });
+}
+
+void TcpFabric::ended(int rank, bool orderly, const std::string& why) {
+  Partner& partner = this->partner(rank);
+  const Status reason = orderly ? Status{} : taken_for_dead(rank, why);
+  // What it had sent before may still be on its way, by the other connection.
+  if (partner.is_connected && !partner.channel->drain() && !partner.ending)
+    return end_soon(partner, reason, kUntilLast);
+  lose(partner, reason);
+}
+
+void TcpFabric::silent(int rank, const std::string& why) {
+  // One that goes on meanwhile leaves because it was told, and must not count as one that left.
+  lose(partner(rank), taken_for_dead(rank, why, kLinkHint));
+}
+
+void TcpFabric::on_broke(Partner& partner, bool ended, const Status& why) {
+  if (partner.has_ended || partner.channel == nullptr) return;
+  if (partner.ending) return lose(partner, *partner.ending);
+  if (!ended) return lose(partner, why);
+  partner.channel->unwatch();
+  end_soon(partner, why, kUntilWhy);
+}
+
+void TcpFabric::end_soon(Partner& partner, const Status& why, std::chrono::milliseconds patience) {
+  partner.ending = why;
+  partner.ending_until = Clock::now() + patience;
+  endings_.start();
+}
+
+void TcpFabric::end_those_that_are_due() {
+  bool more = false;
+  for (Partner& partner : partners_) {
+    if (!partner.ending || partner.has_ended) continue;
+    if (Clock::now() >= partner.ending_until)
+      lose(partner, *partner.ending);
+    else
+      more = true;
+  }
+  if (!more) endings_.stop();
+}
+
+void TcpFabric::lose(Partner& partner, const Status& why) {
+  if (partner.has_ended) return;
+  // What it had sent before comes first: perhaps that it leaves.
+  if (partner.channel != nullptr && partner.is_connected) (void)partner.channel->drain();
+  take_messages(partner);
+  if (std::exchange(partner.has_ended, true)) return;
+  if (partner.channel != nullptr) {
+    partner.channel->unwatch();
+    partner.channel->fail(why);
+  }
+  connector_.drop(partner.rank, why.ok() ? "" : why.detail().message);
+  events_.lost(partner.rank, why);
+}
+
+bool TcpFabric::fence(int rank) {
+  lose(partner(rank), taken_for_dead(rank, "it was declared dead"));
+  return true;
+}
+
+void TcpFabric::short_of(const Error& error) { events_.short_of(error); }
+
+void TcpFabric::drain() noexcept {
+  if (!sockets_) return;
+  const auto until = Clock::now() + kDrainTimeout;
+  const auto idle = [&] {
+    return std::all_of(partners_.begin(), partners_.end(), [](const Partner& p) {
+      return p.channel == nullptr || p.has_ended || p.channel->is_idle();
+    });
+  };
+  while (!idle() && Clock::now() < until) {
+    sockets_->drain();
+    sched_yield();
+  }
+  for (const Partner& partner : partners_)
+    if (partner.in_use && !partner.has_ended && partner.rank != local_.rank)
+      connector_.close(partner.rank);
+  const std::lock_guard lock(channels_mutex_);
+  for (Partner& partner : partners_) partner.channel = nullptr;
+}
+
+}  // namespace weft::p2p::tcp

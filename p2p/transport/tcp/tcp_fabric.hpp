@@ -1,0 +1,92 @@
+// Reaching ranks over TCP: for hosts that have no RDMA between them.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/config.hpp"
+#include "p2p/progress/progress_thread.hpp"
+#include "p2p/progress/timer.hpp"
+#include "p2p/transport/fabric.hpp"
+#include "p2p/transport/local_rank.hpp"
+#include "p2p/transport/tcp/sockets.hpp"
+#include "p2p/transport/tcp/tcp_channel.hpp"
+#include "p2p/transport/tcp/terms.hpp"
+#include "p2p/transport/wireup/connector.hpp"
+
+namespace weft::p2p::tcp {
+
+/// Two ranks meet by the connector, which then brings a connection for data for each rail; when
+/// they join, or, in a job of more than WEFT_MESH_EAGER ranks, when either has something to say to
+/// the other for the first time. The connector's own connection shows when the other end goes. A
+/// rank reaches itself by a pair of Unix sockets.
+class TcpFabric final : public Fabric, private ConnectorEvents {
+ public:
+  /// All must outlive it; `progress` is the thread that `local` posts to.
+  TcpFabric(LocalRank& local, ProgressThread& progress, FabricEvents& events, const Config& config);
+
+  std::string_view name() const noexcept override { return "tcp"; }
+  FabricVerdict reaches(const RankAddress& own, const RankAddress& peer) const override;
+  void listen(RankAddress& own) override;
+  void open(const std::vector<RankAddress>& job) override;
+  void connect(int rank) override;
+  bool fence(int rank) override;
+  void drain() noexcept override;
+
+ private:
+  struct Partner {
+    int rank = -1;
+    std::unique_ptr<TcpChannel> made;  ///< until it is the mesh's
+    TcpChannel* channel = nullptr;
+    std::optional<Terms> terms;           ///< agreed with it
+    std::map<int, DataConnection> rails;  ///< until all are there
+    bool in_use = false;                  ///< connecting, or connected
+    bool is_connected = false;
+    bool has_ended = false;
+    /// The data's end or the connector's word of it has come, and the other not yet.
+    std::optional<Status> ending;
+    Clock::time_point ending_until;
+  };
+
+  // From the connector.
+  void met(int rank) override;
+  void said(int rank, std::span<const std::byte> message) override;
+  void brought(int rank, DataConnection connection) override;
+  bool heard_otherwise(int rank) override;
+  void ended(int rank, bool orderly, const std::string& why) override;
+  void silent(int rank, const std::string& why) override;
+  void short_of(const Error& error) override;
+
+  Partner& partner(int rank) noexcept { return partners_[static_cast<std::size_t>(rank)]; }
+  bool connects_on_first_use() const noexcept { return local_.size > eager_ranks_; }
+  void start();
+  void begin_use(Partner& partner);
+  void if_complete(Partner& partner);
+  void up(Partner& partner, std::vector<Pipe> rails);
+  void connect_to_itself(Partner& partner);
+  void take_messages(Partner& partner);
+  void on_broke(Partner& partner, bool ended, const Status& why);
+  void end_soon(Partner& partner, const Status& why, std::chrono::milliseconds patience);
+  void end_those_that_are_due();
+  void lose(Partner& partner, const Status& why);
+
+  LocalRank& local_;
+  ProgressThread& progress_;
+  FabricEvents& events_;
+  const int eager_ranks_;
+  const Terms terms_;  ///< of this rank
+  std::string why_not_;
+  Connector connector_;
+  std::optional<Sockets> sockets_;  ///< once a peer is reached by this fabric
+  std::optional<TcpRank> shared_;
+  Timer endings_;
+  std::mutex channels_mutex_;  ///< guards the channels of partners_ against who gives memory back
+  std::vector<Partner> partners_;  ///< by rank
+  AdoptedMemory::Listener given_back_;
+};
+
+}  // namespace weft::p2p::tcp

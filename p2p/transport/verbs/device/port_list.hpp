@@ -1,0 +1,24 @@
+// The RDMA ports of this machine.
+#pragma once
+
+#include <vector>
+
+#include "p2p/transport/verbs/api/handles.hpp"
+#include "p2p/transport/verbs/device/port_choice.hpp"
+
+namespace weft::p2p::verbs {
+
+struct PortList {
+  std::vector<Context> devices;  ///< opened; none where it can't be
+  std::vector<Port> ports;       ///< of all devices; `device_index` counts in `devices`
+};
+
+/// Opens every device and asks every port. What can't be asked says why in Port::problem. Throws
+/// Error(unreachable) where there is no list at all.
+PortList list_ports(Verbs& verbs);
+
+/// What the port's table holds now.
+std::vector<ibv_gid_entry> list_gids(Verbs& verbs, ibv_context* context, std::uint8_t port,
+                                     int table_length);
+
+}  // namespace weft::p2p::verbs

@@ -1,0 +1,159 @@
+// Gets: READs that are posted as there is room, and asked for their end; nobody waits within.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "p2p/transport/verbs/verbs_channel.hpp"
+
+namespace weft::p2p::verbs {
+namespace {
+
+/// Longer than any queue pair takes to fail: 8 tries of 8.6 s each, doubled by some devices.
+constexpr std::chrono::seconds kLongest{140};
+/// How long a path that was given up may take to flush what was under way.
+constexpr std::chrono::seconds kFlush{2};
+
+}  // namespace
+
+/// One chain of them.
+struct VerbsChannel::Reads {
+  std::array<ibv_send_wr, kReadsAtOnce> works;
+  std::array<ibv_sge, kReadsAtOnce> places;
+  std::uint32_t count = 0;
+  std::size_t piece = 0;  ///< behind them
+  std::uint64_t done = 0;
+};
+
+void VerbsChannel::start_get(Getting& get) noexcept {
+  get.piece = 0;
+  get.done = 0;
+  get.number = 0;
+  get.end = {};
+  get.is_over.store(false, std::memory_order_relaxed);
+  get.asked = false;
+  if (!is_open()) {
+    get.end = broken("get");
+    return get.is_over.store(true, std::memory_order_release);
+  }
+  get.since = Clock::now();
+  get.left = next_read_.fetch_add(1, std::memory_order_relaxed) %
+             static_cast<std::uint32_t>(pairs_.size());
+  post_reads(get);
+}
+
+/// Of the pieces up to `end`, as many as one chain takes. False: the get has ended.
+bool VerbsChannel::gather_reads(Getting& get, std::size_t end, Reads& reads) noexcept {
+  const std::uint64_t most = rank_.device.limits().max_message;
+  reads.piece = get.piece;
+  reads.done = get.done;
+  for (reads.count = 0; reads.count < kReadsAtOnce && reads.piece < end; ++reads.count) {
+    const GetWork& piece = get.pieces[reads.piece];
+    const auto key = rank_.regions.local_key(piece.to, piece.bytes);
+    if (!key.ok()) {
+      get.end = key.status();
+      return false;
+    }
+    const std::uint64_t bytes = std::min<std::uint64_t>(piece.bytes - reads.done, most);
+    reads.places[reads.count] = {reinterpret_cast<std::uint64_t>(piece.to + reads.done),
+                                 static_cast<std::uint32_t>(bytes), *key};
+    ibv_send_wr& read = reads.works[reads.count];
+    read = {};
+    read.opcode = IBV_WR_RDMA_READ;
+    read.sg_list = &reads.places[reads.count];
+    read.num_sge = bytes == 0 ? 0 : 1;
+    read.wr.rdma.remote_addr = piece.from.address + reads.done;
+    read.wr.rdma.rkey = piece.from.key;
+    if (reads.count > 0) reads.works[reads.count - 1].next = &read;
+    reads.done += bytes;
+    if (reads.done == piece.bytes) {
+      ++reads.piece;
+      reads.done = 0;
+    }
+  }
+  return true;
+}
+
+/// Posts what there is room for. The last piece may prove that those before it were whole: it is
+/// not fetched ahead of them. Not by a fence: a fenced READ that gets lost is never sent again by
+/// rdma_rxe.
+void VerbsChannel::post_reads(Getting& get) noexcept {
+  QueuePair& pair = *pairs_[get.left];
+  while (get.end.ok() && get.piece < get.pieces.size()) {
+    const std::size_t last = get.pieces.size() - 1;
+    if (get.piece == last && get.done == 0 && get.number != 0 && !pair.has_ended(get.number))
+      return pair.ask_for_completion();
+    const std::size_t end = get.piece < last ? last : get.pieces.size();
+    Reads reads;
+    if (!gather_reads(get, end, reads)) return;
+    const std::lock_guard lock(pair.mutex());
+    if (has_failed()) return;
+    if (!pair.has_room_for(reads.count, 0)) return rank_.completions.schedule_poll();
+    const int error = pair.post(reads.works.data(), reads.count, 0, true);
+    if (error == ENOMEM) return rank_.completions.schedule_poll();
+    get.number = pair.posted();  // where it failed, too, some of them may be read yet
+    if (error != 0) {
+      get.end = give_up(error);
+      return;
+    }
+    get.piece = reads.piece;
+    get.done = reads.done;
+  }
+  pair.ask_for_completion();
+}
+
+std::optional<Status> VerbsChannel::get_outcome(Getting& get) noexcept {
+  if (get.is_over.load(std::memory_order_acquire)) return get.end;
+  QueuePair& pair = *pairs_[get.left];
+  if (get.number != 0 && !pair.has_ended(get.number)) {
+    pair.ask_for_completion();
+    rank_.completions.poll();
+    if (!pair.has_ended(get.number)) {
+      if (get.since + kLongest > Clock::now() || has_failed()) return std::nullopt;
+      fail_read(get);
+      return std::nullopt;
+    }
+  }
+  const bool all = get.number == 0 || pair.has_succeeded(get.number);
+  if (get.end.ok()) {
+    if (has_failed()) {
+      if (!all || get.piece < get.pieces.size()) get.end = broken("get");
+    } else if (!all) {
+      return std::nullopt;  // why is known soon
+    } else if (get.piece < get.pieces.size() && !get.asked) {
+      post_reads(get);
+      return std::nullopt;
+    }
+  }
+  if (get.asked && get.end.ok() && get.piece < get.pieces.size()) get.end = broken("get");
+  get.is_over.store(true, std::memory_order_release);
+  return get.end;
+}
+
+bool VerbsChannel::give_up_get(Getting& get) noexcept {
+  get.asked = true;  // no more of it
+  return get.is_over.load() || get.number == 0 || pairs_[get.left]->has_ended(get.number);
+}
+
+void VerbsChannel::fail_read(const Getting& get) noexcept {
+  fail(Status(ErrorDetail{
+      .code = Code::path_failed,
+      .operation = "get",
+      .message = fmt::format(
+          "{}: a read from rank {} has not ended in {} s", rank_.device.name(), peer_,
+          std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - get.since).count()),
+      .hint = "is the device alive? WEFT_IB_TIMEOUT and WEFT_IB_RETRY bound it",
+      .peer = peer_}));
+  rank_.path_failed(peer_, broken("get"));
+}
+
+void VerbsChannel::cut_off(Getting& get) noexcept {
+  if (give_up_get(get)) return;
+  fail_read(get);
+  // A NIC that works flushes at once.
+  const auto until = Clock::now() + kFlush;
+  while (!pairs_[get.left]->has_ended(get.number) && Clock::now() < until) rank_.completions.help();
+}
+
+}  // namespace weft::p2p::verbs

@@ -1,0 +1,103 @@
+// Puts of more requests than are posted in one go: a little at each look, so that whoever looks is
+// not held up. Meanwhile words and other slots' puts go between its requests; the next put of its
+// slot waits, and so do messages, which must not overtake it.
+#include <algorithm>
+#include <new>
+
+#include "p2p/transport/verbs/verbs_channel.hpp"
+
+namespace weft::p2p::verbs {
+namespace {
+
+/// Of each queue pair at each look.
+constexpr int kChainsAtOnce = 4;
+
+}  // namespace
+
+bool VerbsChannel::is_being_put(std::uint32_t notification_id) noexcept {
+  if (long_puts_count_.load(std::memory_order_acquire) == 0) return false;
+  const std::lock_guard lock(outbox_mutex_);
+  return std::ranges::any_of(long_puts_, [&](const auto& put) {
+    return put != nullptr && put->count != 0 && put->notification_id == notification_id;
+  });
+}
+
+VerbsChannel::LongPut* VerbsChannel::room_for_long_put(std::span<const Sending> sendings) noexcept {
+  if (!messages_waiting_.empty()) return nullptr;  // it is their turn
+  for (const Sending& sending : sendings) {
+    QueuePair& pair = *pairs_[sending.pair];
+    const std::lock_guard lock(pair.mutex());
+    if (!pair.has_room_for(chain_of(pair).most_requests(), 1)) return nullptr;
+  }
+  const auto place = std::ranges::find_if(
+      long_puts_, [](const auto& put) { return put == nullptr || put->count == 0; });
+  if (place == long_puts_.end()) return nullptr;
+  if (*place == nullptr) place->reset(new (std::nothrow) LongPut);
+  return place->get();
+}
+
+Status VerbsChannel::put_by_and_by(PutWork& work, std::span<Sending> sendings) noexcept {
+  const std::lock_guard lock(outbox_mutex_);
+  LongPut* put = room_for_long_put(sendings);
+  if (put == nullptr) return full();
+  {
+    const std::lock_guard stripes_lock(stripes_mutex_);
+    Stripe& stripe = stripes_[next_stripe_ % stripes_.size()];
+    const bool was_left =
+        std::ranges::all_of(pairs_, [&, i = std::size_t{0}](const auto& pair) mutable {
+          return pair->has_ended(stripe[i++] & ~kCutShort);
+        });
+    if (!was_left) return full();
+    stripe = {};
+    for (const Sending& sending : sendings) stripe[sending.pair] = kNotPosted;
+    put->stripe = next_stripe_++;
+  }
+  put->notification_id = work.notification_id;
+  put->count = sendings.size();
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < sendings.size(); ++i) {
+    const auto pieces = sendings[i].rest.pieces;
+    const auto first = put->pieces.begin() + static_cast<std::ptrdiff_t>(kept);
+    std::ranges::copy(pieces, first);
+    put->sendings[i] = sendings[i];
+    put->sendings[i].rest.pieces = {first, pieces.size()};
+    kept += pieces.size();
+  }
+  work.source_is_free = false;
+  work.posted = kAllPairs << kPairShift | put->stripe;
+  long_puts_count_.fetch_add(1, std::memory_order_release);
+  go_on(*put);
+  return {};
+}
+
+void VerbsChannel::go_on(LongPut& put) noexcept {
+  bool is_over = true;
+  for (Sending& sending : put.all()) {
+    if (sending.is_out) continue;
+    Step step = Step::posted;
+    for (int i = 0; i < kChainsAtOnce && !sending.is_out && step == Step::posted; ++i)
+      step = post_next(sending);
+    if (!sending.is_out && step != Step::failed) {
+      is_over = false;
+      continue;
+    }
+    const std::lock_guard lock(stripes_mutex_);
+    stripes_[put.stripe % stripes_.size()][sending.pair] =
+        sending.is_out ? sending.last : kCutShort | pairs_[sending.pair]->posted();
+  }
+  if (is_over) {
+    put.count = 0;
+    long_puts_count_.fetch_sub(1, std::memory_order_release);
+  } else {
+    // Nothing may be under way whose end would tell of room: the peer may have to post receives.
+    rank_.completions.schedule_poll();
+  }
+}
+
+void VerbsChannel::go_on_with_long_puts() noexcept {
+  if (long_puts_count_.load(std::memory_order_relaxed) == 0) return;
+  for (const auto& put : long_puts_)
+    if (put != nullptr && put->count != 0) go_on(*put);
+}
+
+}  // namespace weft::p2p::verbs

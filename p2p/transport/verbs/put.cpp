@@ -1,0 +1,356 @@
+// Putting by queue pairs: the payload's work requests, and the method by which their owner is
+// notified.
+#include <arpa/inet.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "p2p/transport/verbs/verbs_channel.hpp"
+#include "p2p/transport/verbs/work_request_chain.hpp"
+
+namespace weft::p2p::verbs {
+namespace {
+
+/// From this size on several queue pairs carry one tensor together.
+constexpr std::size_t kStripeBytes = 1u << 20;
+constexpr std::size_t kLeastShare = 64u << 10;
+
+/// Whether so much, and a word behind it, travels in the work request itself.
+bool fits_inline(std::size_t bytes, const QueuePair& pair) noexcept {
+  return bytes_with_tail(bytes) <= pair.max_inline();
+}
+
+/// `exhausted` would mean that a later try may find room in the queue.
+Status unregistered(const Status& why) {
+  ErrorDetail detail = why.detail();
+  detail.operation = "put";
+  if (detail.code == Code::exhausted) detail.code = Code::system;
+  return Status(std::move(detail));
+}
+
+}  // namespace
+
+/// A put's payload as stretches of registered memory.
+struct VerbsChannel::Payload {
+  static constexpr std::size_t kMost = kMostPieces;
+  /// Behind it, in its last request: what fills up to the word, and the word.
+  static constexpr std::uint32_t kTailPieces = 2;
+
+  std::array<MemoryPiece, kMost> pieces;  ///< written as far as there are any
+  std::size_t count = 0;
+  std::size_t bytes = 0;
+  Kept kept;
+  bool is_one() const noexcept { return count <= 1; }
+  std::span<const MemoryPiece> all() const noexcept { return {pieces.data(), count}; }
+
+  void add(const std::byte* data, std::size_t size, std::uint32_t key) noexcept {
+    if (size == 0) return;
+    pieces[count++] = {data, size, key};
+    bytes += size;
+  }
+  /// A part of it; requires that it is one.
+  MemoryPiece part(std::size_t first, std::size_t size) const noexcept {
+    return {pieces[0].data + first, size, pieces[0].key};
+  }
+};
+
+Status VerbsChannel::full() const noexcept {
+  return Status(ErrorDetail{.code = Code::exhausted,
+                            .operation = "put",
+                            .message = fmt::format("the queue to rank {} is full", peer_),
+                            .peer = peer_});
+}
+
+Result<std::uint32_t> VerbsChannel::key_of(const Tensor& tensor, Payload& payload) noexcept {
+  if (tensor.arena() != rank_.local.adopted.get())
+    return rank_.regions.local_key(tensor.data(), tensor.extent());
+  const auto place = rank_.local.adopted->locate(tensor);
+  if (!place)
+    return Status(ErrorDetail{.code = Code::closed,
+                              .operation = "put",
+                              .message = "the adopted memory was given back to its user",
+                              .hint = "keep the tensor until the put has ended"});
+  auto lease = rank_.regions.lend(place->chunk);
+  if (!lease.ok()) return lease.status();
+  const std::uint32_t key = lease->chunk().local_key;
+  payload.kept.leases.push_back(std::move(*lease));
+  return key;
+}
+
+Status VerbsChannel::collect(PutWork& work, Payload& payload) noexcept {
+  if (work.bytes == 0) return {};
+  if (work.parts.empty()) {
+    if (fits_inline(work.bytes, *pairs_.front())) {
+      payload.add(work.source, work.bytes, 0);
+      return {};
+    }
+    const auto key = work.tensor != nullptr ? key_of(*work.tensor, payload)
+                                            : rank_.regions.local_key(work.source, work.bytes);
+    if (!key.ok()) return unregistered(key.status());
+    payload.add(work.source, work.bytes, *key);
+    return {};
+  }
+  std::size_t runs = 0;
+  for (const Tensor& part : work.parts)
+    for_each_run(part, [&](const std::byte*, std::size_t) { ++runs; });
+  if (runs > Payload::kMost) return pack(work, payload);
+  for (const Tensor& part : work.parts) {
+    if (part.bytes() == 0) continue;
+    const auto key = key_of(part, payload);
+    if (!key.ok()) return unregistered(key.status());
+    for_each_run(part,
+                 [&](const std::byte* data, std::size_t bytes) { payload.add(data, bytes, *key); });
+  }
+  return {};
+}
+
+std::size_t VerbsChannel::tails_up_to() const noexcept {
+  const std::uint64_t longest = rank_.device.limits().max_message;
+  // One write holds it all: the payload, what fills it up to the word, the word.
+  if (notify_mode_ != NotifyMode::tail || pairs_.front()->max_pieces() <= Payload::kTailPieces ||
+      longest < bytes_with_tail(1))
+    return 0;
+  const std::uint64_t most = longest - bytes_with_tail(1);
+  // What several queue pairs carry faster is not for one, unless WEFT_NOTIFY=tail asks for it.
+  const bool is_asked = rank_.device.options().notify_mode == NotifyMode::tail;
+  return pairs_.size() == 1 || is_asked ? most : std::min<std::uint64_t>(most, kStripeBytes - 1);
+}
+
+Status VerbsChannel::pack(PutWork& work, Payload& payload) noexcept {
+  {
+    // A copy for nothing is worse than a look that may be too early.
+    QueuePair& pair = *pairs_[work.notification_id % pairs_.size()];
+    const std::lock_guard lock(pair.mutex());
+    if (!pair.has_room_for(2, 1)) return full();
+  }
+  try {
+    OwnedBlock block(rank_.local.staging, work.bytes);
+    std::byte* to = block.data();
+    for (const Tensor& part : work.parts)
+      for_each_run(part, [&to](const std::byte* from, std::size_t bytes) {
+        std::memcpy(to, from, bytes);
+        to += bytes;
+      });
+    const auto key = rank_.regions.local_key(block.data(), work.bytes);
+    if (!key.ok()) return unregistered(key.status());
+    payload.add(block.data(), work.bytes, *key);
+    payload.kept.packed = std::move(block);
+    return {};
+  } catch (const Error& error) {
+    return error.status();
+  }
+}
+
+void VerbsChannel::keep(Kept&& kept) noexcept {
+  const std::lock_guard lock(kept_mutex_);
+  kept_.push_back(std::move(kept));
+  keeps_.store(true, std::memory_order_release);
+}
+
+void VerbsChannel::release_kept() noexcept {
+  if (!keeps_.load(std::memory_order_acquire)) return;
+  const std::lock_guard lock(kept_mutex_);
+  std::erase_if(kept_, [this](const Kept& kept) { return has_ended(kept.posted); });
+  keeps_.store(!kept_.empty(), std::memory_order_release);
+}
+
+bool VerbsChannel::goes_at_once(const PutWork& work) const noexcept {
+  return work.parts.empty() && immediates_ && work.with_tail.address == 0 &&
+         notify_mode_ != NotifyMode::counted && fits_inline(work.bytes, *pairs_.front());
+}
+
+Status VerbsChannel::put_inline(PutWork& work) noexcept {
+  const std::size_t chosen = work.queue_pair < 0 ? work.notification_id % pairs_.size()
+                                                 : static_cast<std::size_t>(work.queue_pair);
+  QueuePair& pair = *pairs_[chosen];
+  const std::uint32_t immediate =
+      Immediate{work.notification_id, false, static_cast<std::uint32_t>(work.sequence)}.word();
+  ibv_sge place{reinterpret_cast<std::uint64_t>(work.source),
+                static_cast<std::uint32_t>(work.bytes), 0};
+  ibv_send_wr request{};
+  request.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+  request.send_flags = IBV_SEND_INLINE;
+  request.imm_data = htonl(immediate);
+  request.sg_list = &place;
+  request.num_sge = work.bytes == 0 ? 0 : 1;
+  request.wr.rdma.remote_addr = work.payload.address;
+  request.wr.rdma.rkey = work.payload.key;
+  const std::lock_guard lock(pair.mutex());
+  if (has_failed()) return broken("put");
+  if (!pair.has_room_for(1, 1)) return full();
+  const int error = pair.post(&request, 1, 1, false);
+  if (error == ENOMEM) return full();
+  if (error != 0) return give_up(error);
+  work.requests = 1;
+  work.source_is_free = true;
+  work.posted = (chosen + 1) << kPairShift | pair.posted();
+  return {};
+}
+
+Status VerbsChannel::put(PutWork& work) noexcept {
+  if (!is_open()) return broken("put");
+  if (is_being_put(work.notification_id)) [[unlikely]]
+    return full();
+  if (goes_at_once(work)) return put_inline(work);
+  Payload payload;
+  if (Status status = collect(work, payload); !status.ok()) return status;
+  // The words of a slot with tails are set one by one.
+  const bool may_be_in_pieces = work.with_tail.address == 0 && immediates_ &&
+                                notify_mode_ != NotifyMode::send && pairs_.size() > 1;
+  const bool in_pieces =
+      work.queue_pair < 0 &&
+      (notify_mode_ == NotifyMode::counted || (may_be_in_pieces && payload.bytes >= kStripeBytes));
+  const std::size_t chosen = work.queue_pair < 0 ? work.notification_id % pairs_.size()
+                                                 : static_cast<std::size_t>(work.queue_pair);
+  const Status status = in_pieces ? put_in_pieces(work, payload) : put_whole(work, payload, chosen);
+  if (!status.ok()) return status;
+  if (payload.kept.packed) {
+    work.copied = work.bytes;
+    work.source_is_free = true;
+  }
+  if (payload.kept.packed || !payload.kept.leases.empty()) {
+    payload.kept.posted = work.posted;
+    keep(std::move(payload.kept));
+  }
+  return {};
+}
+
+bool VerbsChannel::takes_tail(const PutWork& work, const Payload& payload) const noexcept {
+  const std::size_t most = std::min(pairs_.front()->max_pieces(), WorkRequestChain::kMostPieces);
+  return work.with_tail.address != 0 && payload.count + Payload::kTailPieces <= most;
+}
+
+Status VerbsChannel::put_whole(PutWork& work, const Payload& payload, std::size_t chosen) noexcept {
+  const bool tail = takes_tail(work, payload);
+  Sending sending{.pair = chosen,
+                  .notify_method = tail ? NotifyMethod::tail : NotifyMethod::immediate};
+  if (!tail && !immediates_) sending.notify_method = NotifyMethod::message;
+  sending.rest = {.pieces = payload.all(), .to = tail ? work.with_tail : work.payload};
+  sending.immediate =
+      Immediate{work.notification_id, false, static_cast<std::uint32_t>(work.sequence)}.word();
+  sending.tail = work.sequence;
+  sending.pad = tail ? static_cast<std::uint32_t>(tail_offset(work.bytes) - work.bytes) : 0;
+  sending.is_inline = fits_inline(payload.bytes, *pairs_[chosen]);
+  work.requests = std::max(1U, requests_for(sending.rest));
+  if (work.requests > chain_of(*pairs_[chosen]).most_requests())
+    return put_by_and_by(work, std::span(&sending, 1));
+  const Step step = post_next(sending);
+  if (step == Step::no_room) return full();
+  if (step == Step::failed) return broken("put");
+  work.source_is_free = sending.is_inline;
+  work.posted = (chosen + 1) << kPairShift | sending.last;
+  return {};
+}
+
+Status VerbsChannel::put_in_pieces(PutWork& work, const Payload& payload) noexcept {
+  const std::size_t count = pairs_.size();
+  const std::size_t share = (payload.bytes / count + kLeastShare - 1) / kLeastShare * kLeastShare;
+  std::array<MemoryPiece, ExpectedWordsTable::kMaxQueuePairs> parts;
+  std::array<Sending, ExpectedWordsTable::kMaxQueuePairs> sendings;
+  work.requests = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t first = std::min(payload.bytes, i * share);
+    const std::size_t end = i + 1 == count ? payload.bytes : std::min(payload.bytes, first + share);
+    // Many runs go by one of them.
+    parts[i] = payload.is_one() ? payload.part(first, end - first) : MemoryPiece{};
+    const bool takes_all = !payload.is_one() && i == work.notification_id % count;
+    Sending& sending = sendings[i];
+    sending = {.pair = i, .notify_method = NotifyMethod::separate};
+    sending.immediate =
+        Immediate{work.notification_id, true, static_cast<std::uint32_t>(work.sequence)}.word();
+    sending.rest = {
+        .pieces = takes_all ? payload.all() : std::span(&parts[i], parts[i].bytes == 0 ? 0 : 1),
+        .to = {work.payload.address + (payload.is_one() ? first : 0), work.payload.key}};
+    sending.is_inline = fits_inline(takes_all ? payload.bytes : parts[i].bytes, *pairs_[i]);
+    work.requests += requests_for(sending.rest);
+  }
+  return put_by_and_by(work, std::span(sendings).first(count));
+}
+
+WorkRequestChain VerbsChannel::chain_of(const QueuePair& pair) const noexcept {
+  return {pair.max_pieces(), rank_.device.limits().max_message, pair.max_chain()};
+}
+
+std::uint32_t VerbsChannel::requests_for(PayloadCursor rest) const noexcept {
+  if (rest.pieces.size() == 1) {
+    const std::uint64_t most = rank_.device.limits().max_message;
+    return static_cast<std::uint32_t>((rest.pieces.front().bytes + most - 1) / most);
+  }
+  WorkRequestChain chain = chain_of(*pairs_.front());
+  std::uint32_t count = 0;
+  while (!rest.pieces.empty()) {
+    rest.fill(chain);
+    count += chain.count();
+  }
+  return count;
+}
+
+VerbsChannel::Step VerbsChannel::post_next(Sending& sending) noexcept {
+  QueuePair& pair = *pairs_[sending.pair];
+  WorkRequestChain chain = chain_of(pair);
+  PayloadCursor rest = sending.rest;
+  rest.fill(chain);
+  const bool is_last = rest.pieces.empty();
+  const std::uint32_t requests = chain.count() + (is_last && sending.adds_request(chain) ? 1 : 0);
+  const std::uint32_t notifications =
+      is_last && sending.notify_method != NotifyMethod::tail ? 1 : 0;
+  const std::lock_guard lock(pair.mutex());
+  if (has_failed()) return Step::failed;
+  if (!pair.has_room_for(requests, notifications)) return Step::no_room;
+  if (is_last) finish(sending, chain);
+  if (sending.is_inline) chain.send_inline();
+  const int error = pair.post(chain.chain(), requests, notifications, !sending.is_inline);
+  if (error == ENOMEM) return Step::no_room;  // whatever was counted here
+  if (error != 0) {
+    (void)give_up(error);
+    return Step::failed;
+  }
+  sending.rest = rest;
+  sending.is_out = is_last;
+  sending.last = pair.posted();
+  return Step::posted;
+}
+
+bool VerbsChannel::Sending::adds_request(const WorkRequestChain& chain) const noexcept {
+  return notify_method == NotifyMethod::separate || notify_method == NotifyMethod::message ||
+         chain.count() == 0;
+}
+
+void VerbsChannel::finish(const Sending& sending, WorkRequestChain& chain) noexcept {
+  if (sending.adds_request(chain)) chain.add_empty();
+  ibv_send_wr& end = chain.last();
+  if (sending.notify_method == NotifyMethod::immediate ||
+      sending.notify_method == NotifyMethod::separate) {
+    end.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+    end.imm_data = htonl(sending.immediate);
+    return;
+  }
+  const auto [word, key] = pairs_[sending.pair]->next_word(chain.count());
+  const auto address = reinterpret_cast<std::uint64_t>(word);
+  if (sending.notify_method == NotifyMethod::message) {
+    *word = MessageHead::short_form(sending.immediate);
+    end.opcode = IBV_WR_SEND;
+    end.sg_list[end.num_sge++] = {address, sizeof *word, key};
+    return;
+  }
+  *word = sending.tail;
+  if (sending.pad != 0) end.sg_list[end.num_sge++] = {address, sending.pad, key};
+  end.sg_list[end.num_sge++] = {address, sizeof *word, key};
+}
+
+Status VerbsChannel::give_up(int error) noexcept {
+  fail(Status(ErrorDetail{.code = Code::path_failed,
+                          .operation = "put",
+                          .message = fmt::format("{}: posting to rank {}: {}", rank_.device.name(),
+                                                 peer_, std::strerror(error)),
+                          .hint = "this is a defect of weft: please report it with WEFT_LOG=debug",
+                          .peer = peer_}));
+  rank_.path_failed(peer_, broken("put"));
+  return broken("put");
+}
+
+}  // namespace weft::p2p::verbs

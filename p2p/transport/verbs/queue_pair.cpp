@@ -1,0 +1,300 @@
+#include "p2p/transport/verbs/queue_pair.hpp"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <sodium.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "p2p/transport/verbs/message_head.hpp"
+
+namespace weft::p2p::verbs {
+namespace {
+
+constexpr std::uint32_t kWantedInline = 128;
+constexpr std::uint32_t kWantedPieces = 16;
+constexpr std::uint32_t kReportEvery = QueuePair::kReceives / 4;
+
+std::atomic<std::uint64_t>& word_at(std::byte* place) noexcept {
+  return *reinterpret_cast<std::atomic<std::uint64_t>*>(place);
+}
+
+}  // namespace
+
+QueuePair::QueuePair(Device& device, LocalRank& local, Regions& regions, Completions& completions,
+                     QueuePairEvents& events, Options options)
+    : device_(device),
+      completions_(completions),
+      events_(events),
+      options_(options),
+      words_(local.control, (1 + std::size_t{options.depth}) * sizeof(std::uint64_t)),
+      messages_(local.staging, std::size_t{kReceives} * options.receive_bytes) {
+  const auto words = regions.of_chunk(words_.block().chunk);
+  const auto messages = regions.local_key(messages_.data(), messages_.block().bytes);
+  if (!words.ok()) throw Error(words.status());
+  if (!messages.ok()) throw Error(messages.status());
+  words_key_ = words->local_key;
+  messages_key_ = *messages;
+  for (std::uint32_t i = 0; i <= options_.depth; ++i)
+    new (words_.data() + i * sizeof(std::uint64_t)) std::atomic<std::uint64_t>(0);
+
+  const std::size_t queue = completions_.choose();
+  ibv_qp_init_attr wanted{};
+  wanted.qp_type = IBV_QPT_RC;
+  wanted.send_cq = wanted.recv_cq = completions_.queue(queue);
+  wanted.cap.max_send_wr = options_.depth;
+  wanted.cap.max_recv_wr = kReceives;
+  wanted.cap.max_send_sge = std::min(kWantedPieces, device_.limits().max_pieces);
+  wanted.cap.max_recv_sge = 1;
+  wanted.cap.max_inline_data = kWantedInline;
+  Verbs& verbs = device_.verbs();
+  ibv_qp_init_attr asked = wanted;
+  ibv_qp* made = verbs.create_qp(device_.domain(), &asked);
+  if (made == nullptr && errno == EINVAL) {  // a device without inline data may refuse to be asked
+    asked = wanted;
+    asked.cap.max_inline_data = 0;
+    made = verbs.create_qp(device_.domain(), &asked);
+  }
+  if (made == nullptr)
+    throw Error(ErrorDetail{
+        .code = Code::exhausted,
+        .operation = "connect",
+        .message = fmt::format("{}: ibv_create_qp for {}: {}", device_.name(), name(),
+                               std::strerror(errno)),
+        .hint = fmt::format("the device has at most {} queue pairs; a smaller WEFT_QUEUE_DEPTH "
+                            "needs less memory",
+                            device_.limits().max_queue_pairs),
+        .peer = options_.peer});
+  handle_ = QueuePairHandle(verbs, made);
+  number_ = made->qp_num;
+  max_inline_ = asked.cap.max_inline_data;
+  max_pieces_ = asked.cap.max_send_sge;
+  device_.to_init(made);
+  for (used_count_ = 0; used_count_ < kReceives; ++used_count_) used_[used_count_] = used_count_;
+  if (const int error = post_receives())
+    throw Error(ErrorDetail{.code = Code::system,
+                            .operation = "connect",
+                            .message = fmt::format("{}: ibv_post_recv for {}: {}", device_.name(),
+                                                   name(), std::strerror(error)),
+                            .peer = options_.peer});
+  receives_posted_ = 0;  // the peer knows of these
+  reported_ = kReceives;
+  address_.number = number_;
+  address_.first_psn = randombytes_uniform(1U << 24U);
+  address_.receives = {reinterpret_cast<std::uint64_t>(words_.data()), words->remote_key};
+  completions_.bind(queue, *this);
+}
+
+QueuePair::~QueuePair() { retire(); }
+
+void QueuePair::retire() noexcept {
+  if (!handle_) return;
+  to_error();
+  completions_.unbind(*this);
+}
+
+std::string QueuePair::name() const {
+  return fmt::format("rank {} #{}", options_.peer, options_.index);
+}
+
+void QueuePair::connect(const VerbsAddress& port) {
+  device_.to_ready(handle_.get(), port, peer_.number, peer_.first_psn, address_.first_psn);
+  mark_connected();
+}
+
+bool QueuePair::data_in_order() const noexcept {
+  return device_.verbs().data_in_order(handle_.get(), IBV_WR_RDMA_WRITE);
+}
+
+void QueuePair::to_error() noexcept { device_.to_error(handle_.get()); }
+
+bool QueuePair::has_room_for(std::uint32_t requests, std::uint32_t notifications) noexcept {
+  const std::uint64_t under_way =
+      posted_.load(std::memory_order_relaxed) - ended_.load(std::memory_order_acquire);
+  if (under_way + requests + kReserve > options_.depth) return false;
+  if (notifications == 0) return true;
+  // The word starts at 0 and counts what was posted besides the first ones.
+  const std::uint64_t allowed = kReceives + word_at(words_.data()).load(std::memory_order_acquire);
+  return notified_ + notifications <= allowed;
+}
+
+std::pair<std::uint64_t*, std::uint32_t> QueuePair::next_word(std::uint32_t requests) noexcept {
+  const std::uint64_t request = posted_.load(std::memory_order_relaxed) + requests;
+  std::byte* place = words_.data() + (1 + request % options_.depth) * sizeof(std::uint64_t);
+  return {reinterpret_cast<std::uint64_t*>(place), words_key_};
+}
+
+int QueuePair::post(ibv_send_wr* chain, std::uint32_t requests, std::uint32_t notifications,
+                    bool lent) noexcept {
+  const std::uint64_t before = posted_.load(std::memory_order_relaxed);
+  std::uint64_t request = before;
+  ibv_send_wr* last = chain;
+  for (ibv_send_wr* work = chain; work != nullptr; work = work->next) {
+    work->wr_id = ++request;
+    last = work;
+  }
+  // One completion under way is enough to find out how far the queue has got.
+  const bool none_asked = signaled_ <= ended_.load(std::memory_order_relaxed);
+  const bool signal = (lent && none_asked) || request - signaled_ >= signal_every();
+  if (signal) last->send_flags |= IBV_SEND_SIGNALED;
+  ibv_send_wr* bad = nullptr;
+  const int error = device_.verbs().post_send(handle_.get(), chain, &bad);
+  if (error != 0) {
+    if (bad == nullptr || bad == chain) return error;
+    // Part of it went out: the rest can't be taken back, so the path is given up.
+    posted_.store(bad->wr_id - 1, std::memory_order_release);
+    to_error();
+    return EIO;
+  }
+  posted_.store(before + requests, std::memory_order_release);
+  if (signal) signaled_ = request;
+  if (lent) lent_.store(request, std::memory_order_relaxed);
+  // Nobody else writes it: no need for the dearer addition.
+  if (notifications != 0)
+    notified_.store(notified_.load(std::memory_order_relaxed) + notifications,
+                    std::memory_order_release);
+  return 0;
+}
+
+void QueuePair::ask_for_completion() noexcept {
+  const std::lock_guard lock(mutex_);
+  unasked_.store(false, std::memory_order_relaxed);
+  const std::uint64_t last = posted_.load(std::memory_order_relaxed);
+  if (signaled_ >= last || ended_.load(std::memory_order_acquire) >= last) return;
+  if (signaled_ > ended_.load(std::memory_order_relaxed)) return;  // asked again when that has come
+  if (post_nothing() == ENOMEM) {
+    unasked_.store(true, std::memory_order_relaxed);
+    completions_.schedule_poll();
+  }
+}
+
+int QueuePair::post_nothing() noexcept {
+  const std::uint64_t last = posted_.load(std::memory_order_relaxed);
+  if (last - ended_.load(std::memory_order_acquire) + 1 > options_.depth) return ENOBUFS;
+  ibv_send_wr nothing{};
+  nothing.wr_id = last + 1;
+  nothing.opcode = IBV_WR_RDMA_WRITE;
+  nothing.send_flags = IBV_SEND_SIGNALED;
+  nothing.wr.rdma.remote_addr = peer_.receives.address;
+  nothing.wr.rdma.rkey = peer_.receives.key;
+  ibv_send_wr* bad = nullptr;
+  const int error = device_.verbs().post_send(handle_.get(), &nothing, &bad);
+  if (error != 0) return error;
+  posted_.store(last + 1, std::memory_order_release);
+  signaled_ = last + 1;
+  return 0;
+}
+
+void QueuePair::kick() noexcept {
+  if (!connected_.load(std::memory_order_acquire)) return;
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t ended = ended_.load(std::memory_order_acquire);
+  const bool is_stuck = ended == std::exchange(ended_at_kick_, ended) && ended < posted_at_kick_;
+  if (is_stuck) (void)post_nothing();
+  posted_at_kick_ = posted_.load(std::memory_order_relaxed);
+}
+
+int QueuePair::post_receives() noexcept {
+  std::array<ibv_sge, kReceives> places;
+  std::array<ibv_recv_wr, kReceives> receives;
+  for (std::uint32_t i = 0; i < used_count_; ++i) {
+    places[i] = {
+        reinterpret_cast<std::uint64_t>(messages_.data() + used_[i] * options_.receive_bytes),
+        static_cast<std::uint32_t>(options_.receive_bytes), messages_key_};
+    receives[i] = {.wr_id = kIsReceive | used_[i],
+                   .next = i + 1 < used_count_ ? &receives[i + 1] : nullptr,
+                   .sg_list = &places[i],
+                   .num_sge = 1};
+  }
+  ibv_recv_wr* bad = nullptr;
+  const int error = device_.verbs().post_recv(handle_.get(), receives.data(), &bad);
+  if (error != 0) return error;
+  receives_posted_.store(receives_posted_.load(std::memory_order_relaxed) + used_count_,
+                         std::memory_order_release);
+  used_count_ = 0;
+  return 0;
+}
+
+void QueuePair::completed(const ibv_wc& completion) noexcept {
+  const bool is_receive = (completion.wr_id & kIsReceive) != 0;
+  if (completion.status == IBV_WC_SUCCESS) {
+    if (is_receive) return received(completion);
+    succeeded_.store(completion.wr_id, std::memory_order_release);
+    ended_.store(completion.wr_id, std::memory_order_release);
+    sends_ended_ = true;
+    return;
+  }
+  if (!is_receive) {
+    ended_.store(completion.wr_id, std::memory_order_release);
+    sends_ended_ = true;
+  }
+  events_.failed(options_.index, completion);
+}
+
+void QueuePair::received(const ibv_wc& completion) noexcept {
+  const auto slot = static_cast<std::uint32_t>(completion.wr_id & ~kIsReceive);
+  if (completion.opcode == IBV_WC_RECV_RDMA_WITH_IMM) {
+    events_.notified(options_.index, ntohl(completion.imm_data));
+  } else {
+    const std::span<const std::byte> bytes(messages_.data() + slot * options_.receive_bytes,
+                                           completion.byte_len);
+    if (const auto immediate = MessageHead::immediate_in(bytes))
+      events_.notified(options_.index, *immediate);
+    else
+      events_.message(options_.index, bytes);
+  }
+  seen_.store(seen_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  used_[used_count_++] = slot;
+}
+
+void QueuePair::repost_receives() noexcept {
+  if (used_count_ == 0) return;
+  if (post_receives() != 0) {
+    used_count_ = 0;
+    to_error();  // the flush tells the channel
+    return;
+  }
+  if (receives_unreported() >= kReportEvery) report_receives();
+}
+
+void QueuePair::on_batch_done() noexcept {
+  if (used_count_ >= kReportEvery)
+    repost_receives();
+  else if (receives_unreported() >= kReportEvery)  // there was no room for it before
+    report_receives();
+  if (!std::exchange(sends_ended_, false)) return;
+  // Those posted while a completion was under way end unseen, unless one more is asked for.
+  bool unseen = false;
+  {
+    const std::lock_guard lock(mutex_);
+    unseen = !has_ended(lent_);
+  }
+  if (unseen) ask_for_completion();
+  events_.on_room();
+}
+
+void QueuePair::report_receives() noexcept {
+  if (!connected_.load(std::memory_order_acquire)) return;
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t under_way =
+      posted_.load(std::memory_order_relaxed) - ended_.load(std::memory_order_acquire);
+  if (under_way + 2 > options_.depth) return;  // tried again when something has ended
+  const std::uint64_t count = receives_posted_.load(std::memory_order_acquire);
+  const auto [word, key] = next_word(1);
+  *word = count;
+  ibv_sge place{reinterpret_cast<std::uint64_t>(word), sizeof count, key};
+  ibv_send_wr work{};
+  work.opcode = IBV_WR_RDMA_WRITE;
+  work.sg_list = &place;
+  work.num_sge = 1;
+  if (max_inline_ >= sizeof count) work.send_flags = IBV_SEND_INLINE;
+  work.wr.rdma.remote_addr = peer_.receives.address;
+  work.wr.rdma.rkey = peer_.receives.key;
+  if (post(&work, 1, 0, false) == 0) reported_ = count + kReceives;
+}
+
+}  // namespace weft::p2p::verbs

@@ -1,0 +1,374 @@
+#include "p2p/transport/verbs/verbs_channel.hpp"
+#include "p2p/transport/ending.hpp"
+#include "p2p/transport/verbs/device/failures.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace weft::p2p::verbs {
+namespace {
+
+constexpr std::size_t kShortMessage = 64;  ///< stands for an immediate
+
+}  // namespace
+
+VerbsChannel::VerbsChannel(VerbsRank& rank, int peer, const VerbsAddress& port)
+    : rank_(rank),
+      peer_(peer),
+      port_(port),
+      expected_(std::min<int>(rank.device.options().queue_pairs, port.queue_pairs)) {}
+
+void VerbsChannel::make_queue_pairs() {
+  send_buffers_ = OwnedBlock(rank_.local.staging, send_ends_.size() * kSendBuffer);
+  const auto buffers = rank_.regions.local_key(send_buffers_.data(), send_buffers_.block().bytes);
+  if (!buffers.ok()) throw Error(buffers.status());
+  send_key_ = *buffers;
+  const int count = std::min<int>(rank_.device.options().queue_pairs, port_.queue_pairs);
+  for (int i = 0; i < count; ++i)
+    pairs_.push_back(std::make_unique<QueuePair>(
+        rank_.device, rank_.local, rank_.regions, rank_.completions, *this,
+        QueuePair::Options{.peer = peer_,
+                           .index = i,
+                           .receive_bytes = i == 0 ? kSendBuffer : kShortMessage,
+                           .depth = rank_.completions.depth()}));
+  const NotifyMode asked = rank_.device.options().notify_mode;
+  immediates_ = !rank_.device.is_iwarp() && port_.iwarp == 0 && asked != NotifyMode::send;
+  if (asked != NotifyMode::automatic && (immediates_ || asked == NotifyMode::tail))
+    notify_mode_ = asked;
+  else if (pairs_.front()->data_in_order())
+    notify_mode_ = NotifyMode::tail;
+  else
+    notify_mode_ = immediates_ ? NotifyMode::immediate : NotifyMode::send;
+  stripes_.resize(rank_.completions.depth());
+}
+
+std::uint64_t VerbsChannel::registered_bytes(std::uint64_t queue_pairs,
+                                             std::uint64_t depth) noexcept {
+  const std::uint64_t words = (1 + depth) * sizeof(std::uint64_t);
+  const std::uint64_t short_receives = QueuePair::kReceives * kShortMessage;
+  return kSendBuffers * kSendBuffer + QueuePair::kReceives * kSendBuffer + words +
+         (queue_pairs - 1) * (short_receives + words);
+}
+
+VerbsChannel::~VerbsChannel() {
+  // First all of them: one's completions may lead to another.
+  for (const auto& pair : pairs_) pair->retire();
+}
+
+QueuePairsMessage VerbsChannel::queue_pair_address() const {
+  QueuePairsMessage message;
+  message.count = static_cast<std::uint32_t>(pairs_.size());
+  for (std::size_t i = 0; i < pairs_.size(); ++i) message.pairs[i] = pairs_[i]->address();
+  return message;
+}
+
+void VerbsChannel::set_peer(const QueuePairsMessage& peer) {
+  if (peer.count != pairs_.size())
+    throw Error(ErrorDetail{
+        .code = Code::mismatch,
+        .operation = "connect",
+        .message = fmt::format("rank {} has {} queue pairs for this rank, this rank {} for it",
+                               peer_, peer.count, pairs_.size()),
+        .hint = "give every rank the same WEFT_QPS_PER_PEER",
+        .peer = peer_});
+  for (std::size_t i = 0; i < pairs_.size(); ++i) pairs_[i]->set_peer(peer.pairs[i]);
+}
+
+void VerbsChannel::connect() {
+  for (const auto& pair : pairs_) pair->connect(port_);
+}
+
+void VerbsChannel::mark_connected() noexcept {
+  for (const auto& pair : pairs_) pair->mark_connected();
+}
+
+std::vector<ibv_qp*> VerbsChannel::handles() const {
+  std::vector<ibv_qp*> all;
+  for (const auto& pair : pairs_) all.push_back(pair->get());
+  return all;
+}
+
+void VerbsChannel::open() noexcept {
+  // A failure may have come first, and stays.
+  (void)end_.unless_decided([this] { state_.store(State::open, std::memory_order_release); });
+  flush();
+}
+
+std::string VerbsChannel::notify_mode_text() const {
+  const bool forced = rank_.device.options().notify_mode == notify_mode_;
+  const char* why = forced ? ", as WEFT_NOTIFY asks" : "";
+  switch (notify_mode_) {
+    case NotifyMode::tail:
+      return fmt::format("tail word in the same WRITE where a slot has room for it{}, else {}",
+                         forced ? why : ": data arrives in order",
+                         immediates_ ? "one WRITE_WITH_IMM a put" : "WRITE, then SEND");
+    case NotifyMode::counted:
+      return fmt::format("WRITEs and one empty immediate by each queue pair, counted{}", why);
+    case NotifyMode::send:
+      return fmt::format("WRITE, then SEND{}", forced ? why : ": no immediates on iWARP");
+    case NotifyMode::automatic:
+    case NotifyMode::immediate:
+      break;
+  }
+  return fmt::format("one WRITE_WITH_IMM a put{}", why);
+}
+
+Result<RemoteMemory> VerbsChannel::resolve(const MemoryRef& ref) noexcept {
+  const std::lock_guard lock(chunks_mutex_);
+  const auto found = chunks_.find(ref.chunk);
+  const bool known = found != chunks_.end();
+  if (known && ref.offset <= found->second.bytes && ref.bytes <= found->second.bytes - ref.offset)
+    return RemoteMemory{found->second.address + ref.offset, found->second.key};
+  return Status(ErrorDetail{
+      .code = known ? Code::system : Code::unreachable,
+      .operation = "resolve",
+      .message = fmt::format("rank {} named {} bytes at {} of its chunk {:#x}, which {}", peer_,
+                             ref.bytes, ref.offset, ref.chunk,
+                             known ? "does not hold them" : "is not known here yet"),
+      .peer = peer_});
+}
+
+bool VerbsChannel::share(std::uint32_t chunk) {
+  if (shared_.contains(chunk)) return true;
+  const auto region = rank_.regions.of_chunk(chunk);
+  if (!region.ok()) {
+    rank_.local.log->error(Subsystem::path, "{}", region.status().text());
+    return false;
+  }
+  shared_.insert(chunk);
+  rank_.local.recorder.control(stats::Event::chunk_shared, peer_, 0, chunk);
+  send(as_bytes(RegisteredMessage{.chunk = chunk,
+                                  .address = reinterpret_cast<std::uint64_t>(region->data),
+                                  .bytes = region->bytes,
+                                  .remote_key = region->remote_key}));
+  return true;
+}
+
+void VerbsChannel::unshare(std::uint32_t chunk) {
+  if (shared_.erase(chunk) != 0) send(as_bytes(GivenBackMessage{.chunk = chunk}));
+}
+
+bool VerbsChannel::handle(std::span<const std::byte> message) {
+  if (const auto chunk = parse<RegisteredMessage>(message);
+      chunk && chunk->type == MessageType::registered) {
+    {
+      const std::lock_guard lock(chunks_mutex_);
+      chunks_[chunk->chunk] = {chunk->address, chunk->bytes, chunk->remote_key};
+    }
+    counters().registrations.add(1);
+    rank_.local.recorder.control(stats::Event::chunk_mapped, peer_, 0, chunk->chunk);
+    rank_.local.ring();  // somebody may wait for just this chunk
+    return true;
+  }
+  if (const auto gone = parse<GivenBackMessage>(message);
+      gone && gone->type == MessageType::given_back) {
+    const std::lock_guard lock(chunks_mutex_);
+    chunks_.erase(gone->chunk);
+    return true;
+  }
+  return false;
+}
+
+void VerbsChannel::fail(Status why) noexcept {
+  if (!end_.decide(std::move(why))) return;
+  for (const auto& pair : pairs_) pair->to_error();
+  state_.store(State::failed, std::memory_order_release);
+  rank_.local.ring();
+}
+
+void VerbsChannel::failed(int queue_pair, const ibv_wc& completion) noexcept {
+  // The first one says what happened; the rest are flushed because of it.
+  const bool refusal = is_refusal(completion.status);
+  bool is_first = false;
+  (void)end_.unless_decided([&] { is_first = !std::exchange(refused_, refused_ || refusal); });
+  if (!is_first) return;
+  Status why(ErrorDetail{.code = Code::path_failed, .peer = peer_});
+  try {
+    why = failure_of(completion, rank_.device, peer_, queue_pair);
+  } catch (const std::bad_alloc&) {
+    // Then without words.
+  }
+  if (refusal) {
+    for (const auto& pair : pairs_) pair->to_error();
+    return rank_.path_refused(peer_, why);
+  }
+  fail(std::move(why));
+  rank_.path_failed(peer_, broken("path"));
+}
+
+void VerbsChannel::notified(int queue_pair, std::uint32_t immediate) noexcept {
+  if (immediate == Immediate::kFence || immediate == Immediate::kAck) return;
+  const auto arrival = expected_.arrived(Immediate::of(immediate), queue_pair);
+  if (arrival == ExpectedWordsTable::Arrival::set || arrival == ExpectedWordsTable::Arrival::partly)
+    return;
+  // A rank that goes closes its slots before everybody has heard of it.
+  if (arrival == ExpectedWordsTable::Arrival::unknown) {
+    rank_.local.log->debug(Subsystem::path, "rank {} has put into a slot that is gone", peer_);
+    return;
+  }
+  fail(Status(ErrorDetail{
+      .code = Code::system,
+      .operation = "put",
+      .message = fmt::format("rank {} has put out of turn (immediate {:#010x})", peer_, immediate),
+      .hint = "this is a defect of weft: please report it with WEFT_LOG=debug",
+      .peer = peer_}));
+  rank_.path_failed(peer_, broken("path"));
+}
+
+// Sending messages and words: at once, or when there is room.
+
+void VerbsChannel::send(std::span<const std::byte> message) {
+  counters().control_messages.add(1);
+  if (is_close(message) && rank_.say_at_once(peer_, message)) return;
+  {
+    const std::lock_guard lock(outbox_mutex_);
+    if (!waiting_.load() && post_message(message)) return;
+    messages_waiting_.emplace_back(message.begin(), message.end());
+    waiting_.store(true);
+  }
+  if (state_.load() == State::unopened)
+    rank_.first_use(peer_);
+  else
+    rank_.completions.schedule_poll();
+}
+
+void VerbsChannel::write_word(RemoteMemory word, std::uint64_t value, Notify notify) noexcept {
+  const std::lock_guard lock(outbox_mutex_);
+  const bool rings = notify != Notify::optional;
+  if (!waiting_.load() && post_word({word, value, rings})) return;
+  const auto same = std::find_if(words_waiting_.begin(), words_waiting_.end(), [&](const Word& w) {
+    return w.place.address == word.address && w.place.key == word.key;
+  });
+  try {
+    if (same == words_waiting_.end())
+      words_waiting_.push_back({word, value, rings});
+    else
+      *same = {word, value, rings || same->rings};
+  } catch (const std::bad_alloc&) {
+    return out_of_memory("a word that it is to get");
+  }
+  waiting_.store(true);
+  rank_.completions.schedule_poll();
+}
+
+void VerbsChannel::notify() noexcept {
+  const std::lock_guard lock(outbox_mutex_);
+  if (has_failed()) return;
+  if (!waiting_.load() && is_open()) {
+    QueuePair& pair = *pairs_.front();
+    const std::lock_guard pair_lock(pair.mutex());
+    if (post_notification(pair, Immediate::kAck)) return;
+  }
+  ack_waiting_ = true;
+  waiting_.store(true);
+  rank_.completions.schedule_poll();
+}
+
+void VerbsChannel::on_room() noexcept {
+  release_kept();
+  flush();
+}
+
+void VerbsChannel::flush() noexcept {
+  for (const auto& pair : pairs_) pair->retry_request();
+  if (!waiting_.load(std::memory_order_acquire) &&
+      long_puts_count_.load(std::memory_order_acquire) == 0)
+    return;
+  const std::lock_guard lock(outbox_mutex_);
+  if (state_.load() == State::unopened) return;
+  go_on_with_long_puts();
+  if (has_failed()) {
+    words_waiting_.clear();
+    messages_waiting_.clear();
+    ack_waiting_ = false;
+  }
+  while (!words_waiting_.empty() && post_word(words_waiting_.front())) words_waiting_.pop_front();
+  if (words_waiting_.empty())
+    while (!messages_waiting_.empty() && post_message(messages_waiting_.front()))
+      messages_waiting_.pop_front();
+  if (ack_waiting_) {
+    QueuePair& pair = *pairs_.front();
+    const std::lock_guard pair_lock(pair.mutex());
+    ack_waiting_ = !post_notification(pair, Immediate::kAck);
+  }
+  waiting_.store(ack_waiting_ || !words_waiting_.empty() || !messages_waiting_.empty());
+  if (waiting_.load()) rank_.completions.schedule_poll();
+}
+
+bool VerbsChannel::owns(const ibv_qp* qp) const noexcept {
+  return std::any_of(pairs_.begin(), pairs_.end(), [&](const auto& p) { return p->get() == qp; });
+}
+
+void VerbsChannel::kick() noexcept {
+  if (!is_open()) return;
+  for (const auto& pair : pairs_) pair->kick();
+}
+
+bool VerbsChannel::is_idle() noexcept {
+  if (!is_open()) return true;
+  flush();
+  if (waiting_.load() || long_puts_count_.load() != 0) return false;
+  bool idle = true;
+  for (const auto& pair : pairs_) {
+    if (pair->has_ended(pair->posted())) continue;
+    pair->ask_for_completion();
+    idle = false;
+  }
+  return idle;
+}
+
+void VerbsChannel::message(int, std::span<const std::byte> bytes) noexcept {
+  MessageHead head;
+  if (bytes.size() < sizeof head) return;
+  std::memcpy(&head, bytes.data(), sizeof head);
+  try {
+    {
+      const std::lock_guard lock(inbox_mutex_);
+      const auto body = bytes.subspan(sizeof head);
+      inbox_.push_back({head, {body.begin(), body.end()}});
+    }
+    rank_.has_message(peer_);
+  } catch (const std::bad_alloc&) {
+    out_of_memory("what it sends");
+  }
+}
+
+/// Nothing that the peer may count on is dropped: the path ends.
+void VerbsChannel::out_of_memory(const char* what) noexcept {
+  fail(Status(ErrorDetail{.code = Code::path_failed,
+                          .operation = "path",
+                          .message = fmt::format("no memory for {}", what),
+                          .hint = "this rank has run out of memory",
+                          .peer = peer_}));
+  rank_.path_failed(peer_, broken("path"));
+}
+
+void VerbsChannel::take_messages(const std::function<void(std::span<const std::byte>)>& take) {
+  // No more than there are now: a peer that never stops is not to keep the progress thread here.
+  std::size_t most = 0;
+  {
+    const std::lock_guard lock(inbox_mutex_);
+    most = inbox_.size();
+  }
+  for (; most > 0; --most) {
+    Message message;
+    {
+      const std::lock_guard lock(inbox_mutex_);
+      if (inbox_.empty()) return;
+      for (std::size_t i = 0; i < pairs_.size(); ++i)
+        // Something that was sent before it is still on its way by another queue pair.
+        if (pairs_[i]->notifications_seen() < inbox_.front().head.notified[i]) {
+          rank_.completions.schedule_poll();
+          return;
+        }
+      message = std::move(inbox_.front());
+      inbox_.pop_front();
+    }
+    if (!handle(message.bytes)) take(message.bytes);
+  }
+}
+
+}  // namespace weft::p2p::verbs

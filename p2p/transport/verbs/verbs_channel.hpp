@@ -1,0 +1,293 @@
+// The path to one peer by queue pairs.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "p2p/transport/fabric.hpp"
+#include "p2p/transport/local_rank.hpp"
+#include "p2p/transport/path_end.hpp"
+#include "p2p/transport/verbs/expected_words.hpp"
+#include "p2p/transport/verbs/message_head.hpp"
+#include "p2p/transport/verbs/queue_pair.hpp"
+#include "p2p/transport/verbs/regions.hpp"
+#include "p2p/transport/verbs/verbs_messages.hpp"
+#include "p2p/transport/verbs/work_request_chain.hpp"
+
+namespace weft::p2p::verbs {
+
+/// What the fabric of a rank shares with all its channels.
+struct VerbsRank {
+  Device& device;
+  LocalRank& local;
+  Regions& regions;
+  Completions& completions;
+  /// Any thread: the path has failed, `why` in words.
+  std::function<void(int peer, const Status& why)> path_failed;
+  /// Any thread: the peer's end has refused a request, and nothing passes any more. The peer may be
+  /// dying: whoever finds out calls fail().
+  std::function<void(int peer, const Status& why)> path_refused;
+  /// Any thread: a control message of the peer has come; take it by take_messages().
+  std::function<void(int peer)> has_message;
+  /// Progress thread: something is to be sent to a peer that is not connected yet.
+  std::function<void(int peer)> first_use;
+  /// Progress thread: says it by the connector, where nothing stands in its way. False: a peer that
+  /// has not been met.
+  std::function<bool(int peer, std::span<const std::byte> message)> say_at_once;
+};
+
+/// A RemoteMemory is an address in the peer's process and the key of its registration.
+class VerbsChannel final : public Channel, public QueuePairEvents {
+ public:
+  /// Takes next to nothing, and sends nothing, before there are queue pairs and they are open: what
+  /// is to be sent waits. `rank` must outlive it.
+  VerbsChannel(VerbsRank& rank, int peer, const VerbsAddress& port);
+  ~VerbsChannel() override;
+
+  /// What one of so many queue pairs of that depth keeps registered.
+  static std::uint64_t registered_bytes(std::uint64_t queue_pairs, std::uint64_t depth) noexcept;
+
+  // Setting up, on the progress thread, in this order.
+  /// Throws Error.
+  void make_queue_pairs();
+  QueuePairsMessage queue_pair_address() const;
+  /// What the peer has said of its queue pairs. Throws Error(mismatch).
+  void set_peer(const QueuePairsMessage& peer);
+  /// Readies the queue pairs for the peer's. Throws Error.
+  void connect();
+  /// They were readied.
+  void mark_connected() noexcept;
+  std::vector<ibv_qp*> handles() const;
+  /// Both ends are ready: what waited goes out.
+  void open() noexcept;
+  /// How puts are made known: "one WRITE_WITH_IMM a put", with the reason.
+  std::string notify_mode_text() const;
+
+  std::string_view fabric() const noexcept override { return "verbs"; }
+  int queue_pairs() const noexcept override { return static_cast<int>(pairs_.size()); }
+  Result<RemoteMemory> resolve(const MemoryRef& ref) noexcept override;
+  std::size_t tails_up_to() const noexcept override;
+  Status put(PutWork& work) noexcept override;
+  std::optional<Status> outcome(std::uint64_t posted) noexcept override;
+  void start_get(Getting& get) noexcept override;
+  std::optional<Status> get_outcome(Getting& get) noexcept override;
+  bool give_up_get(Getting& get) noexcept override;
+  void cut_off(Getting& get) noexcept override;
+  void write_word(RemoteMemory word, std::uint64_t value, Notify notify) noexcept override;
+  bool words_take_requests() const noexcept override { return true; }
+  void notify() noexcept override;
+  std::byte* direct(RemoteMemory) noexcept override { return nullptr; }
+  void send(std::span<const std::byte> message) override;
+  bool share(std::uint32_t chunk) override;
+  std::uint32_t expect(const ExpectedWords& words) override { return expected_.add(words); }
+  void expect_no_more(std::uint32_t notification_id) noexcept override {
+    expected_.remove(notification_id);
+  }
+  AdoptedReach adopted_reach() const noexcept override { return {true, true}; }
+
+  /// Progress thread: hands over the messages whose turn it is.
+  void take_messages(const std::function<void(std::span<const std::byte>)>& take);
+  /// Progress thread: a message that is the channel's own. False: it is somebody else's.
+  bool handle(std::span<const std::byte> message);
+  /// Progress thread: the peer is told if it knew of the adopted memory.
+  void unshare(std::uint32_t chunk);
+
+  /// Any thread: nothing of the peer arrives any more, and every operation fails with `why`.
+  void fail(Status why) noexcept;
+  bool has_failed() const noexcept {
+    return state_.load(std::memory_order_acquire) == State::failed;
+  }
+  bool owns(const ibv_qp* qp) const noexcept;
+  /// Posts what waits for room. Any thread that holds no lock of a queue pair.
+  void flush() noexcept;
+  /// Progress thread, a few times a second.
+  void kick() noexcept;
+  /// Whether everything posted or waiting has gone out and was received.
+  bool is_idle() noexcept;
+
+ private:
+  enum class State : std::uint8_t { unopened, open, failed };
+  using Pairs = std::vector<std::unique_ptr<QueuePair>>;
+  // What `posted` is made of: a queue pair (from 1) and its request, or kAllPairs and a stripe.
+  static constexpr unsigned kPairShift = 56;
+  static constexpr std::uint64_t kAllPairs = 0xff;
+  struct Word {
+    RemoteMemory place;
+    std::uint64_t value = 0;
+    bool rings = false;
+  };
+  struct Message {
+    MessageHead head;
+    std::vector<std::byte> bytes;
+  };
+  struct RemoteChunk {
+    std::uint64_t address = 0;
+    std::uint64_t bytes = 0;
+    std::uint32_t key = 0;
+  };
+
+  /// What a put needs until it has ended, besides its source.
+  struct Kept {
+    std::uint64_t posted = 0;
+    OwnedBlock packed;
+    std::vector<Regions::Lease> leases;
+  };
+  struct Payload;
+  /// How the end of what is sent is made known.
+  enum class NotifyMethod : std::uint8_t {
+    immediate,  ///< with its last request
+    separate,   ///< an immediate of its own
+    message,    ///< a SEND of its own
+    tail        ///< a word right after it
+  };
+  struct Sending {
+    std::size_t pair = 0;  ///< by index
+    NotifyMethod notify_method = NotifyMethod::immediate;
+    PayloadCursor rest{};
+    std::uint32_t immediate = 0;
+    std::uint64_t tail = 0;
+    std::uint32_t pad = 0;  ///< bytes between payload and tail word
+    bool is_inline = false;
+    // Answers.
+    bool is_out = false;     ///< all of it was posted
+    std::uint64_t last = 0;  ///< request
+
+    /// Whether its end takes a request of its own.
+    bool adds_request(const WorkRequestChain& chain) const noexcept;
+  };
+  enum class Step : std::uint8_t { posted, no_room, failed };
+  /// A tensor of more runs is packed first: that many work requests would cost more than a copy.
+  static constexpr std::size_t kMostPieces = 256;
+  /// A put by several queue pairs, or of more than one chain of requests, until all was posted.
+  struct LongPut {
+    std::uint32_t notification_id = 0;
+    std::uint64_t stripe = 0;
+    std::array<MemoryPiece, kMostPieces> pieces;
+    std::array<Sending, ExpectedWordsTable::kMaxQueuePairs> sendings;
+    std::size_t count = 0;  ///< of sendings; 0: this place is free
+    std::span<Sending> all() noexcept { return {sendings.data(), count}; }
+  };
+  /// Such a put's last request on each queue pair, or none (0).
+  using Stripe = std::array<std::uint64_t, ExpectedWordsTable::kMaxQueuePairs>;
+  /// In place of a request: its queue pair got no further, or not yet.
+  static constexpr std::uint64_t kCutShort = std::uint64_t{1} << 63U;
+  static constexpr std::uint64_t kNotPosted = ~std::uint64_t{0};
+
+  bool is_open() const noexcept { return state_.load(std::memory_order_acquire) == State::open; }
+
+  // put.cpp
+  Result<std::uint32_t> key_of(const Tensor& tensor, Payload& payload) noexcept;
+  /// Whether the put is one small request, which takes its bytes along.
+  bool goes_at_once(const PutWork& work) const noexcept;
+  Status put_inline(PutWork& work) noexcept;
+  void keep(Kept&& kept) noexcept;
+  void release_kept() noexcept;
+  Status collect(PutWork& work, Payload& payload) noexcept;
+  Status pack(PutWork& work, Payload& payload) noexcept;
+  bool takes_tail(const PutWork& work, const Payload& payload) const noexcept;
+  Status put_whole(PutWork& work, const Payload& payload, std::size_t chosen) noexcept;
+  Status put_in_pieces(PutWork& work, const Payload& payload) noexcept;
+  std::uint32_t requests_for(PayloadCursor rest) const noexcept;
+  WorkRequestChain chain_of(const QueuePair& pair) const noexcept;
+  /// The next chain of it.
+  Step post_next(Sending& sending) noexcept;
+  /// What comes behind the payload, with the queue pair's lock held.
+  void finish(const Sending& sending, WorkRequestChain& chain) noexcept;
+  Status give_up(int error) noexcept;
+
+  // long_puts.cpp
+  /// Some of it goes out now, the rest as there is room, a little at a time.
+  Status put_by_and_by(PutWork& work, std::span<Sending> sendings) noexcept;
+  /// Whether the tensor before, of the same word, has not been posted to its end.
+  bool is_being_put(std::uint32_t notification_id) noexcept;
+  // With the outbox's lock held.
+  LongPut* room_for_long_put(std::span<const Sending> sendings) noexcept;
+  void go_on_with_long_puts() noexcept;
+  void go_on(LongPut& put) noexcept;
+  Status full() const noexcept;
+  Status broken(const char* operation) const { return end_.refusal(operation); }
+
+  // outbox.cpp: false when there is no room now.
+  bool post_notification(QueuePair& pair, std::uint32_t immediate) noexcept;
+  bool post_word(const Word& word) noexcept;
+  bool post_message(std::span<const std::byte> message) noexcept;
+  bool fence_others() noexcept;
+
+  void notified(int queue_pair, std::uint32_t immediate) noexcept override;
+  void message(int queue_pair, std::span<const std::byte> bytes) noexcept override;
+  void failed(int queue_pair, const ibv_wc& completion) noexcept override;
+  void on_room() noexcept override;
+
+  // outcome.cpp
+  template <typename Ask>
+  bool all_pairs(std::uint64_t posted, const Ask& ask) noexcept;
+  bool has_ended(std::uint64_t posted) noexcept;
+
+  void out_of_memory(const char* what) noexcept;
+
+  // gets.cpp
+  static constexpr std::uint32_t kReadsAtOnce = 8;
+  struct Reads;
+  void post_reads(Getting& get) noexcept;
+  void fail_read(const Getting& get) noexcept;
+  bool gather_reads(Getting& get, std::size_t end, Reads& reads) noexcept;
+
+  static constexpr std::size_t kSendBuffers = 16;
+  static constexpr std::size_t kSendBuffer = sizeof(MessageHead) + kMaxMessage;
+
+  VerbsRank& rank_;
+  const int peer_;
+  const VerbsAddress port_;
+  NotifyMode notify_mode_ =
+      NotifyMode::immediate;  ///< tail: for what has room for it, else the next method
+  bool immediates_ = true;    ///< both devices have them
+  ExpectedWordsTable expected_;
+
+  std::mutex chunks_mutex_;
+  std::unordered_map<std::uint32_t, RemoteChunk> chunks_;  ///< the peer's
+  std::set<std::uint32_t> shared_;  ///< the progress thread's: chunks that the peer knows
+
+  std::mutex outbox_mutex_;  ///< guards what waits for room; taken before a queue pair's
+  std::deque<Word> words_waiting_;
+  std::deque<std::vector<std::byte>> messages_waiting_;
+  bool ack_waiting_ = false;
+  std::atomic<bool> waiting_{false};
+  OwnedBlock send_buffers_;
+  std::uint32_t send_key_ = 0;
+  std::array<std::uint64_t, kSendBuffers> send_ends_{};  ///< by buffer: the request that frees it
+  std::size_t next_buffer_ = 0;
+  std::array<std::uint64_t, ExpectedWordsTable::kMaxQueuePairs> fenced_{};
+
+  std::mutex inbox_mutex_;
+  std::deque<Message> inbox_;
+
+  static constexpr std::size_t kMostLongPuts = 4;
+  std::array<std::unique_ptr<LongPut>, kMostLongPuts> long_puts_;  ///< the outbox's; made when used
+  std::atomic<std::uint32_t> long_puts_count_{0};                  ///< those under way
+
+  std::mutex stripes_mutex_;
+  std::vector<Stripe> stripes_;
+  std::uint64_t next_stripe_ = 1;
+
+  std::mutex kept_mutex_;
+  std::deque<Kept> kept_;
+  std::atomic<bool> keeps_{false};  ///< any
+
+  PathEnd end_{peer_};
+  bool refused_ = false;  ///< path_refused() was called
+  std::atomic<State> state_{State::unopened};
+  std::atomic<std::uint32_t> next_read_{0};
+
+  Pairs pairs_;  ///< the first to go
+};
+
+}  // namespace weft::p2p::verbs

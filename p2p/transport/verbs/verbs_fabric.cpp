@@ -1,0 +1,354 @@
+#include "p2p/transport/verbs/verbs_fabric.hpp"
+
+#include <fmt/format.h>
+#include <sys/epoll.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "p2p/transport/ending.hpp"
+#include "p2p/transport/verbs/device/budget.hpp"
+
+namespace weft::p2p::verbs {
+namespace {
+
+/// So many peers at least have room in the completion queues of a rank that connects on first use.
+constexpr int kLeastPeers = 128;
+/// Longer than what is merely slow takes, but where hosts are emulated.
+constexpr std::chrono::milliseconds kKick{250};
+/// How long a rank that goes waits for what it said last to arrive.
+constexpr std::chrono::milliseconds kDrainTimeout{1000};
+
+template <std::size_t N>
+std::string text_of(const std::array<char, N>& text) {
+  return {text.data(), ::strnlen(text.data(), text.size())};
+}
+
+bool is_ipv4(const VerbsAddress& port) {
+  constexpr std::array<unsigned char, 12> kMapped{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+  return std::memcmp(port.gid.data(), kMapped.data(), kMapped.size()) == 0;
+}
+
+/// As topology says it; empty where another port was taken than topology's.
+std::string why_this_port(std::string_view port, const topology::RankPlacement& placement) {
+  const bool placed = !placement.nic.empty() && port.substr(0, port.rfind(':')) == placement.nic;
+  return placed ? fmt::format(" ({})", placement.reason) : std::string{};
+}
+
+}  // namespace
+
+VerbsFabric::VerbsFabric(LocalRank& local, ProgressThread& progress, FabricEvents& events,
+                         const Config& config, std::shared_ptr<Verbs> verbs, std::string why_not)
+    : local_(local),
+      progress_(progress),
+      events_(events),
+      verbs_(std::move(verbs)),
+      options_(VerbsOptions::read(config)),
+      init_timeout_(config.time(Setting::init_timeout).value()),
+      why_not_(std::move(why_not)),
+      connector_(local, progress, *this, config) {}
+
+VerbsFabric::~VerbsFabric() {
+  if (completions_) completions_->stop();
+}
+
+FabricVerdict VerbsFabric::reaches(const RankAddress& own, const RankAddress& peer) const {
+  if (own.verbs.present == 0) return {"verbs", false, text_of(own.verbs.why_not)};
+  if (peer.verbs.present == 0)
+    return {"verbs", false,
+            fmt::format("host {} has no device for it: {}", peer.host.data(),
+                        text_of(peer.verbs.why_not))};
+  if (own.verbs.link_layer != peer.verbs.link_layer || own.verbs.iwarp != peer.verbs.iwarp)
+    return {"verbs", false,
+            fmt::format("{} here and {} there are of different kinds", own.verbs.device.data(),
+                        peer.verbs.device.data())};
+  const bool by_gid = own.verbs.link_layer == IBV_LINK_LAYER_ETHERNET && own.verbs.iwarp == 0;
+  if (by_gid &&
+      (own.verbs.gid_type != peer.verbs.gid_type || is_ipv4(own.verbs) != is_ipv4(peer.verbs)))
+    return {"verbs", false,
+            fmt::format("the GIDs of {} here and of {} there are of different types (WEFT_IB_GID)",
+                        own.verbs.device.data(), peer.verbs.device.data())};
+  if ((own.verbs.cm_port == 0) != (peer.verbs.cm_port == 0))
+    return {
+        "verbs", false,
+        fmt::format("WEFT_CONNECT is {} here and {} there", own.verbs.cm_port == 0 ? "tcp" : "cm",
+                    peer.verbs.cm_port == 0 ? "tcp" : "cm")};
+  if (own.verbs.iwarp != 0 && own.socket == peer.socket && own.host_id == peer.host_id)
+    return {"verbs", false, "iWARP connects no queue pair to itself"};
+  return {
+      "verbs", true,
+      fmt::format("queue pairs from {} to {}{}", own.verbs.device.data(), peer.verbs.device.data(),
+                  why_this_port(own.verbs.device.data(), local_.placement))};
+}
+
+void VerbsFabric::listen(RankAddress& own) {
+  const auto refuse = [&](const std::string& why) {
+    why_not_ = why;
+    own.verbs = {};
+    std::strncpy(own.verbs.why_not.data(), why.c_str(), own.verbs.why_not.size() - 1);
+  };
+  if (!local_.only_fabric.empty() && local_.only_fabric != name())
+    return refuse("WEFT_FABRIC=" + local_.only_fabric);
+  try {
+    const topology::RankPlacement& placement = local_.placement;
+    if (placement.nic.empty() && !placement.reason.empty() && options_.nic.empty())
+      throw Error(ErrorDetail{.code = Code::unreachable,
+                              .operation = "join",
+                              .message = placement.reason,
+                              .hint = "ranks of other hosts are reached by TCP; WEFT_NIC names "
+                                      "another NIC"});
+    if (!verbs_) return refuse(why_not_);
+    device_ = std::make_unique<Device>(verbs_, options_, *local_.log, local_.placement);
+    if (options_.connection_manager) cm_connector_ = make_cm_connector();
+    connector_.listen(own);
+    own.verbs = device_->address();
+    if (cm_connector_) cm_connector_->describe(own.verbs);
+  } catch (const Error& error) {
+    if (local_.only_fabric == name()) throw;
+    cm_connector_.reset();
+    device_.reset();
+    refuse(error.detail().message);
+  }
+}
+
+void VerbsFabric::open(const std::vector<RankAddress>& job) {
+  partners_ = std::vector<Partner>(job.size());
+  for (std::size_t i = 0; i < job.size(); ++i) {
+    partners_[i].rank = static_cast<int>(i);
+    partners_[i].port = job[i].verbs;
+  }
+  if (cm_connector_) cm_connector_->open();
+  if (device_) connector_.open(job);
+}
+
+bool VerbsFabric::connects_on_first_use() const noexcept {
+  return local_.size > options_.eager_ranks;
+}
+
+void VerbsFabric::start_device() {
+  if (completions_) return;
+  const int peers = connects_on_first_use()
+                        ? std::min(local_.size, std::max(options_.eager_ranks, kLeastPeers))
+                        : local_.size;
+  regions_ = std::make_unique<Regions>(*device_, Regions::Memory{.control = local_.control,
+                                                                 .data = local_.data,
+                                                                 .published = local_.published,
+                                                                 .staging = local_.staging,
+                                                                 .adopted = local_.adopted});
+  completions_ = std::make_unique<Completions>(*device_, local_, progress_, peers);
+  completions_->on_poll([this] { poll(); });
+  if (completions_->is_inline()) local_.waiter.add_poller(*completions_);
+  shared_.emplace(VerbsRank{
+      .device = *device_,
+      .local = local_,
+      .regions = *regions_,
+      .completions = *completions_,
+      .path_failed =
+          [this](int peer, const Status& why) {
+            progress_.post([this, peer, why] { lose(partner(peer), why); });
+          },
+      .path_refused =
+          [this](int peer, const Status& why) {
+            progress_.post([this, peer, why] { on_refused(partner(peer), why); });
+          },
+      .has_message =
+          [this](int peer) { progress_.post([this, peer] { take_messages(partner(peer)); }); },
+      .first_use =
+          [this](int peer) {
+            if (partner(peer).in_use) return;
+            begin_use(partner(peer));
+            connector_.call(peer);
+          },
+      .say_at_once =
+          [this](int peer, std::span<const std::byte> message) {
+            const bool met = connector_.is_met(peer);
+            if (met) connector_.send(peer, message);
+            return met;
+          }});
+  kicks_ = std::make_unique<Timer>(progress_, kKick, [this](std::uint64_t) {
+    for (Partner& partner : partners_) poll_partner(partner);
+  });
+  kicks_->start();
+  given_back_ = local_.adopted->on_release([this](std::uint32_t chunk) {
+    progress_.post([this, chunk] {
+      for (const Partner& partner : partners_)
+        if (partner.channel != nullptr) partner.channel->unshare(chunk);
+    });
+  });
+  progress_.watch(device_->event_fd(), EPOLLIN, [this](std::uint32_t) {
+    device_->handle_event([this](ibv_qp* qp) { on_device_event(qp); });
+  });
+}
+
+void VerbsFabric::connect(int rank) {
+  Partner& partner = this->partner(rank);
+  try {
+    start_device();
+    make_channel(partner);
+    if (rank != local_.rank && connects_on_first_use())
+      return events_.reachable(rank, std::move(partner.made));
+    partner.in_use = true;
+    if (rank != local_.rank) return connector_.connect(rank);
+    partner.channel->make_queue_pairs();
+    partner.peer_is_ready = true;
+    on_queue_pairs(partner, partner.channel->queue_pair_address());
+  } catch (const Error& error) {
+    events_.short_of(error);
+  }
+}
+
+std::unique_ptr<CmConnector> VerbsFabric::make_cm_connector() {
+  std::string why;
+  auto manager = verbs_->connection_manager(why);
+  if (!manager)
+    throw Error(ErrorDetail{.code = Code::unreachable,
+                            .operation = "join",
+                            .message = "WEFT_CONNECT=cm: the connection manager " + why,
+                            .hint = "WEFT_CONNECT=tcp does without it, but for iWARP"});
+  return std::make_unique<CmConnector>(
+      std::move(manager), *device_, progress_, *local_.log,
+      CmConnector::Options{.rank = local_.rank, .patience = init_timeout_},
+      CmConnector::Events{
+          .up = [this](int rank) { on_ready(partner(rank)); },
+          .failed = [this](int rank, const Status& why) { lose(partner(rank), why); }});
+}
+
+void VerbsFabric::make_channel(Partner& partner) {
+  partner.made = std::make_unique<VerbsChannel>(*shared_, partner.rank, partner.port);
+  partner.channel = partner.made.get();
+}
+
+void VerbsFabric::met(int rank) {
+  Partner& partner = this->partner(rank);
+  try {
+    begin_use(partner);
+    partner.channel->make_queue_pairs();
+    partner.is_met = true;
+    QueuePairsMessage queue_pair_address = partner.channel->queue_pair_address();
+    if (cm_connector_)
+      queue_pair_address.token = cm_connector_->expect(rank, partner.channel->handles());
+    connector_.send(rank, as_bytes(queue_pair_address));
+  } catch (const Error& error) {
+    give_up(partner, error);
+  }
+}
+
+void VerbsFabric::begin_use(Partner& partner) {
+  if (partner.in_use) return;
+  partner.in_use = true;
+  events_.in_use(partner.rank);
+}
+
+void VerbsFabric::give_up(Partner& partner, const Error& error) {
+  if (partner.made) return events_.short_of(error);
+  // The job has been joined: it goes on without this path.
+  const ErrorDetail& why = error.detail();
+  lose(partner, Status(ErrorDetail{.code = Code::path_failed,
+                                   .operation = "path",
+                                   .message = fmt::format("{}; {}", why.message, why.hint),
+                                   .peer = partner.rank}));
+}
+
+void VerbsFabric::said(int rank, std::span<const std::byte> message) {
+  Partner& partner = this->partner(rank);
+  if (!partner.is_met) return;
+  if (is_close(message)) return events_.message(rank, message);
+  try {
+    if (const auto pairs = parse<QueuePairsMessage>(message);
+        pairs && pairs->type == QueuePairsMessage::kType)
+      on_queue_pairs(partner, *pairs);
+    if (const auto ready = parse<ReadyMessage>(message);
+        ready && ready->type == ReadyMessage::kType) {
+      partner.peer_is_ready = true;
+      if_ready(partner);
+    }
+    if (const auto end = parse<GaveUpMessage>(message); end && end->type == GaveUpMessage::kType)
+      on_given_up(partner, *end);
+  } catch (const Error& error) {
+    give_up(partner, error);
+  }
+}
+
+void VerbsFabric::on_queue_pairs(Partner& partner, const QueuePairsMessage& message) {
+  if (partner.is_ready) return;
+  partner.channel->set_peer(message);
+  if (!cm_connector_ || partner.rank == local_.rank) {
+    partner.channel->connect();
+    return on_ready(partner);
+  }
+  try {
+    cm_connector_->connect(partner.rank, partner.port, message.token);
+  } catch (const Error& error) {
+    lose(partner, Status(error.detail()));
+  }
+}
+
+void VerbsFabric::on_ready(Partner& partner) {
+  if (partner.has_ended) return;
+  partner.channel->mark_connected();
+  partner.is_ready = true;
+  if (partner.rank != local_.rank) connector_.send(partner.rank, as_bytes(ReadyMessage{}));
+  if_ready(partner);
+}
+
+void VerbsFabric::if_ready(Partner& partner) {
+  if (!partner.is_ready || !partner.peer_is_ready || partner.is_connected) return;
+  partner.is_connected = true;
+  const bool by_manager = cm_connector_ && partner.rank != local_.rank;
+  local_.log->debug(
+      Subsystem::path, "rank {}: {}; {}; queue pairs connected {}", partner.rank,
+      partner.channel->notify_mode_text(), completions_->binding_table(),
+      by_manager ? "by the connection manager at " + text(partner.port.cm_ip) : "over TCP");
+  partner.channel->open();
+  if (partner.made) events_.connected(partner.rank, std::move(partner.made));
+  take_messages(partner);
+}
+
+void VerbsFabric::take_messages(Partner& partner) {
+  if (!partner.is_connected || partner.has_ended) return;
+  partner.channel->take_messages(
+      [&](std::span<const std::byte> bytes) { events_.message(partner.rank, bytes); });
+}
+
+void VerbsFabric::poll() {
+  for (Partner& partner : partners_) {
+    if (partner.channel == nullptr) continue;
+    partner.channel->flush();
+    take_messages(partner);
+  }
+}
+
+void VerbsFabric::short_of(const Error& error) { events_.short_of(error); }
+
+PeerCost VerbsFabric::peer_cost() const noexcept {
+  if (!completions_) return {};
+  const auto pairs = static_cast<std::uint64_t>(options_.queue_pairs);
+  const std::uint64_t depth = completions_->depth();
+  return {.registered_bytes = VerbsChannel::registered_bytes(pairs, depth),
+          .queue_bytes = need_of_peers(1, pairs, depth).queue_bytes,
+          .completions = static_cast<std::uint32_t>(pairs * (depth + QueuePair::kReceives))};
+}
+
+void VerbsFabric::drain() noexcept {
+  if (!completions_) return;
+  const auto until = Clock::now() + kDrainTimeout;
+  const auto idle = [&] {
+    return std::all_of(partners_.begin(), partners_.end(), [](const Partner& p) {
+      return p.channel == nullptr || p.channel->is_idle();
+    });
+  };
+  while (!idle() && Clock::now() < until) {
+    completions_->drain();
+    completions_->help();
+  }
+  for (const Partner& partner : partners_)
+    if (partner.in_use && !partner.has_ended && partner.rank != local_.rank)
+      connector_.close(partner.rank);
+  // It knows the queue pairs, which go now.
+  cm_connector_.reset();
+  for (Partner& partner : partners_) partner.channel = nullptr;
+}
+
+}  // namespace weft::p2p::verbs

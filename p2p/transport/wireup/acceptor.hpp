@@ -1,0 +1,100 @@
+// Where other ranks' connections come in, and what becomes of those that are no rank's.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/log.hpp"
+#include "p2p/progress/watched_fd.hpp"
+#include "p2p/transport/address/ip_address.hpp"
+#include "p2p/transport/auth/exact_read.hpp"
+#include "p2p/transport/auth/handshake.hpp"
+#include "p2p/transport/auth/pending_connections.hpp"
+#include "p2p/transport/auth/rejected_connections.hpp"
+#include "weft/deadline.hpp"
+#include "weft/error.hpp"
+
+namespace weft::p2p {
+
+/// Listens at the places that are announced and at no others. Who comes in is an unauthenticated
+/// client until it has proved which rank it is: a fixed record, a deadline, and a place in the
+/// anteroom, which it loses where too many others come. Unauthenticated clients are never the
+/// reason to accept nobody. Progress thread only, but for the constructor and listen().
+class Acceptor {
+ public:
+  /// Unauthenticated clients that have sent no hello that may be a rank's; likewise, besides one
+  /// for each rank, those that have.
+  static constexpr std::size_t kMaxPendingConnections = 256;
+
+  struct Events {
+    /// The socket of a proven rank, with the hellos of both ends; an empty string takes it in,
+    /// else it is why not.
+    std::function<std::string(const Hello& client, const Hello& own, os::Fd& socket)> came;
+    /// This rank lacks descriptors or memory, and unauthenticated clients are not the reason. Those
+    /// who call wait until it has some.
+    std::function<void(const Error&)> short_of;
+    /// tick() is needed from now on.
+    std::function<void()> wants_ticks;
+  };
+
+  /// What it is given by reference must outlive it.
+  Acceptor(ProgressThread& progress, Log& log, RejectedConnections& rejected_connections,
+           std::chrono::nanoseconds patience, Events events);
+
+  /// One socket per place, all with the port that is returned: `port`, or one that is free. Throws
+  /// Error(system).
+  std::uint16_t listen(const std::vector<IpAddress>& ips, std::uint16_t port = 0);
+  /// From now on who calls is let in.
+  void open(const Identity& identity);
+  /// Sends those away who take too long. Returns whether it is needed again.
+  bool tick();
+
+ private:
+  struct PendingConnection {
+    Watched socket;
+    IpAddress from{};
+    Hello hello;
+    Answer answer;
+    bool greeted = false;
+    bool answered = false;
+    ExactRead in;
+  };
+
+  using Id = Anteroom::Id;
+
+  bool try_listen(const std::vector<IpAddress>& ips, std::uint16_t wanted);
+  void admit(int listener);
+  bool make_room(int error);
+  void take_in(os::Fd socket, const IpAddress& from);
+  void keep_within_limits(int newest);
+  void on_bytes(Id id);
+  void on_greeting(Id id, PendingConnection& pending);
+  void on_hello(Id id, PendingConnection& pending);
+  void on_proof(Id id, PendingConnection& pending);
+  void reject(Id id, const std::string& reason);
+  void crowd_out(Id id);
+  void release(Id id);
+  void pause();
+  void resume();
+
+  ProgressThread& progress_;
+  Log& log_;
+  RejectedConnections& rejected_connections_;
+  const std::chrono::nanoseconds patience_;  ///< how long an unauthenticated client may take
+  const Events events_;
+  Identity identity_;
+  std::uint16_t port_ = 0;
+  std::vector<os::Fd> unopened_;
+  std::vector<Watched> listeners_;
+  Anteroom anteroom_;
+  std::map<Id, PendingConnection> pending_connections_;  ///< those in the anteroom
+  bool paused_ = false;                                  ///< this process lacks descriptors
+  Clock::time_point resume_at_;
+};
+
+}  // namespace weft::p2p

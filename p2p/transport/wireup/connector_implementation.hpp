@@ -1,0 +1,86 @@
+// What a connector is made of.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "p2p/progress/timer.hpp"
+#include "p2p/transport/auth/record_cipher.hpp"
+#include "p2p/transport/wireup/acceptor.hpp"
+#include "p2p/transport/wireup/connect_attempt.hpp"
+#include "p2p/transport/wireup/connector.hpp"
+#include "p2p/transport/wireup/heartbeats.hpp"
+#include "p2p/transport/wireup/stream.hpp"
+
+namespace weft::p2p {
+
+struct Connector::Implementation {
+  /// Beats until the connection to a rank that was given up is closed, if that rank does not close
+  /// it.
+  static constexpr int kBeatsOfAGivenUp = 6 * Heartbeats::kPeriods;
+
+  enum class State : std::uint8_t { idle, expecting, calling, met, ended };
+
+  struct Peer {
+    ConnectorAddress address;
+    State state = State::idle;
+    bool dropped = false;
+    Clock::time_point give_up;
+    std::unique_ptr<ConnectAttempt> attempt;
+    std::map<int, std::unique_ptr<ConnectAttempt>> data_attempts;  ///< by rail
+    Clock::time_point data_give_up;
+    /// Stays when it is closed: its own events may close it.
+    std::unique_ptr<Stream> stream;
+    int beats_given_up = 0;  ///< left, until the connection to a rank given up is closed
+  };
+
+  Implementation(LocalRank& local_rank, ProgressThread& thread, ConnectorEvents& to,
+                 const Config& config);
+
+  Peer& peer(int rank) { return peers[static_cast<std::size_t>(rank)]; }
+  void begin(int rank, State how);
+  void call(int rank);
+  void call_for_data(int rank, int rail);
+  std::string on_client(const Hello& client, const Hello& own, os::Fd& socket);
+  std::string on_called_for_data(const Hello& client, const Hello& own, os::Fd& socket);
+  void meet(int rank, os::Fd socket, std::optional<RecordCipher> cipher);
+  void on_stream_end(int rank, Stream::How how, const std::string& why);
+  void stream_closed() noexcept;
+  bool is_dead(int rank, int silent_periods);
+  void close(int rank, const std::string& why);
+  void run_errands();
+  /// Whether the rank is still connecting.
+  bool run_errand(int rank);
+  bool run_data_errand(int rank);
+  std::function<void(const Error&)> say_short_of();
+  bool is_connecting() const;
+  void beat(std::uint64_t expired);
+  void beat_given_up(Peer& p);
+
+  LocalRank& local;
+  ProgressThread& progress;
+  ConnectorEvents& events;
+  const std::chrono::nanoseconds init_timeout;
+  const std::chrono::nanoseconds dead_after;
+  const bool judges_silence;
+  const bool encrypts;
+  const std::string interface;
+  const std::string why_silent;
+  std::vector<InterfaceAddress> own_addresses;
+  ConnectorAddress own;
+  ConnectorAddress RankAddress::*field = &RankAddress::connector;
+  Identity identity;
+  std::vector<Peer> peers;  ///< by rank; does not grow once the job is open
+  std::optional<Heartbeats> beats;
+  int streams = 0;  ///< open ones
+  Acceptor acceptor;
+  Timer errands;    ///< while somebody is connecting
+  Timer heartbeat;  ///< while a stream is open
+};
+
+}  // namespace weft::p2p

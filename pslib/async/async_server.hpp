@@ -1,0 +1,104 @@
+// A server's side of a table whose shards go on by themselves: bounded staleness, asynchronous, the
+// first k of the workers, or any replicated table.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "pslib/async/async_shard.hpp"
+#include "pslib/async/gradients.hpp"
+#include "pslib/replication/replica.hpp"
+#include "pslib/replication/replica_sets.hpp"
+#include "pslib/table/table_shard.hpp"
+
+namespace weft::pslib {
+
+/// The shards that this server holds, as primary or backup. What their primary has made sure of is
+/// published: version, permit, and what of each worker is done with.
+/// Thread-safety: one thread at a time.
+class AsyncServer final : public TableShard {
+ public:
+  /// Throws Error as World::expose does. `table` must outlive it.
+  AsyncServer(World& world, const Description& table);
+  void attach(Deadline deadline);
+
+  std::size_t workers() const noexcept override { return gradients_.size(); }
+  RemoteSlot& gradients(std::size_t worker) noexcept override { return gradients_.slot(worker); }
+  std::size_t peers() const noexcept override { return peers_.size(); }
+  RemoteSlot* peer(std::size_t peer) noexcept override { return &peers_[peer].words; }
+  Status take(std::size_t worker, Deadline deadline) noexcept override {
+    return gradients_.take(worker, deadline);
+  }
+  Status take_peer(std::size_t peer, Deadline deadline) noexcept override;
+  Status advance() noexcept override;
+  Deadline advance_at() const noexcept override;
+  bool needs_all() const noexcept override;
+  /// A step that can't be made without a worker that has died ends the table when it begins: one
+  /// that left after its last may be taken for dead.
+  bool survives(int) const noexcept override { return true; }
+  Status drop(std::size_t worker) noexcept override;
+  bool is_outdated(const Group& group) const noexcept override;
+  Status enter(const Group& group) noexcept override;
+  std::uint64_t version() const noexcept override;
+  TableStatistics statistics() const override;
+  ShardLoad load() const noexcept override;
+
+ private:
+  // A primary's snapshots. One of a later epoch is kept until this server comes to that.
+  struct Offer {
+    RemoteSlot slot;
+    Arrival arrival{};  // below its slot, as it must go first
+  };
+  struct Held {
+    Held(std::size_t shard, std::size_t self) : shard(shard), replica(self) {}
+    std::size_t shard;
+    Replica replica;
+    std::unique_ptr<AsyncShard> state;           // from when it is held
+    std::unique_ptr<Checkpointer> checkpointer;  // null: nothing is saved
+    std::uint64_t saved = 0;                     // version that was looked at last
+    std::optional<Slot> offer;                   // from its first use, as are the next
+    std::map<std::size_t, Offer> offers;         // by server
+    std::vector<std::uint64_t> acknowledged;     // StateWords; empty: not by this server
+    std::uint64_t told = 0;                      // the replica's revision
+    Deadline lost_at{};                          // when nobody will hold it any more, if ever
+  };
+  struct Peer {
+    std::size_t server;
+    RemoteSlot words;
+  };
+
+  void hold(std::uint64_t epoch, bool starts);
+  void make(Held& held);
+  /// Whether there may be more to do.
+  Result<bool> step(Held& held);
+  bool order(Held& held, Status& status);
+  bool follow(Held& held, Status& status);
+  Status commit(Held& held);
+  Status save(Held& held) noexcept;
+  void acknowledge(Held& held);
+  Status offer(Held& held);
+  Result<bool> fetch(Held& held);
+  Status look_for_offer(const Held& held, Offer& offer);
+  bool is_ending() const noexcept;
+  Status lose(Held& held) const;
+  Status lost(const Held& held) const;
+  void release() noexcept;
+  void take_again() noexcept;
+  Status tell() noexcept;
+  Status publish_state() noexcept;
+
+  World& world_;
+  const Description& table_;
+  const std::size_t self_;  // this server's place
+  Gradients gradients_;
+  Slot words_;  // what this server says of all shards; of nothing where there are no replicas
+  Slot state_;
+  std::vector<Peer> peers_;
+  ReplicaSets replica_sets_;
+  std::vector<Held> held_;  // every shard that this server may come to hold
+};
+
+}  // namespace weft::pslib

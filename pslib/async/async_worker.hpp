@@ -1,0 +1,79 @@
+// A worker's side of a table whose workers need not be in step.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "pslib/table/description.hpp"
+#include "pslib/table/push_slot.hpp"
+#include "pslib/table/table_worker.hpp"
+#include "weft/world.hpp"
+
+namespace weft::pslib {
+
+/// Pulls once every shard is done with this worker's last push and permits it; a version that it
+/// has is not moved again. Of a replicated table's servers it goes by who speaks in the newest
+/// epoch. Thread-safety: one thread at a time.
+class AsyncWorker final : public TableWorker {
+ public:
+  /// Throws Error as World::expose and World::allocate do. `table` must outlive the worker.
+  AsyncWorker(World& world, const Description& table);
+  void attach(World& world, Deadline deadline);
+
+  const Tensor& gradients() const noexcept override { return slot_.gradients(); }
+  const Tensor& parameters() const noexcept override { return slot_.parameters(); }
+  bool has_parameters() const noexcept override { return settled_ > 0; }
+  std::uint64_t pushed() const noexcept override { return pushed_; }
+  std::uint64_t version() const noexcept override { return version_; }
+  Pulled pulled() const override;
+  CompressionStatistics compression() const noexcept override { return slot_.compression(); }
+
+  Status push_initial() noexcept override;
+  void clear_gradients() noexcept override { slot_.clear_gradients(); }
+  Status push() noexcept override;
+  Status pull(Deadline deadline) noexcept override;
+  /// Refused: a reader must not hold a version while others go on.
+  Status wait_updated(Deadline deadline) noexcept override;
+  Result<std::span<const std::byte>> view(const ShardPiece& piece) const noexcept override;
+
+ private:
+  // What one server says of the shards that it leads.
+  struct Server {
+    int rank = 0;
+    RemoteSlot state;
+    bool is_lost = false;
+  };
+  struct Shard {
+    std::size_t leader = 0;                     // server that has published what is known
+    std::vector<std::uint64_t> known;           // StateWords as last seen
+    std::map<std::size_t, RemoteSlot> regions;  // by server, from the first pull from there
+    std::vector<SlotRun> runs;
+    std::vector<std::byte> words;  // RegionWords of the version that this worker has
+    bool has_pulled = false;
+  };
+
+  Status publish() noexcept;
+  Status pull(Shard& shard, Deadline deadline);
+  Status await_permit(Shard& shard, Deadline deadline);
+  Status hear(const Shard& shard, Deadline deadline);
+  void adopt(std::size_t server, std::span<const std::uint64_t> words);
+  Status move(Shard& shard, Deadline deadline);
+  Status lose(std::size_t server, Status status) noexcept;
+  bool is_permitted(const Shard& shard) const noexcept;
+  Status name_the_slowest(const Shard& shard, Status status) const noexcept;
+
+  World& world_;
+  const Description& table_;
+  std::size_t self_;  // this worker's place
+  PushSlot slot_;
+  std::vector<Server> servers_;
+  std::vector<Shard> shards_;
+  std::uint64_t pushed_ = 0;
+  std::uint64_t settled_ = 0;  // pushes that were pulled after
+  std::uint64_t version_ = 0;  // of what was pulled
+  std::size_t shards_done_ = 0;
+};
+
+}  // namespace weft::pslib

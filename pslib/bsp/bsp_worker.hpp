@@ -1,0 +1,64 @@
+// A worker's side of a table: its gradients, its copy of the parameters, and the shards' regions.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "pslib/table/description.hpp"
+#include "pslib/table/push_slot.hpp"
+#include "pslib/table/table_worker.hpp"
+#include "weft/world.hpp"
+
+namespace weft::pslib {
+
+/// Version n of the gradients (the first is the initial parameters) leads to version n + 1 of every
+/// shard's region (the first tells only where it lies); nobody goes on before.
+/// Thread-safety: one thread at a time.
+class BspWorker final : public TableWorker {
+ public:
+  /// Exposes the gradients. `table` must outlive the worker. Throws Error as World::expose and
+  /// World::allocate do.
+  BspWorker(World& world, const Description& table);
+  /// Attaches to every server's region.
+  void attach(World& world, Deadline deadline);
+
+  const Tensor& gradients() const noexcept override { return slot_.gradients(); }
+  const Tensor& parameters() const noexcept override { return slot_.parameters(); }
+  bool has_parameters() const noexcept override { return updated_ > 0; }
+  std::uint64_t pushed() const noexcept override { return pushed_; }
+  std::uint64_t version() const noexcept override {
+    return table_.first_version() + (updated_ > 0 ? updated_ - 1 : 0);
+  }
+  Pulled pulled() const override;
+  CompressionStatistics compression() const noexcept override { return slot_.compression(); }
+
+  Status push_initial() noexcept override;
+  void clear_gradients() noexcept override { slot_.clear_gradients(); }
+  Status push() noexcept override;
+  Status pull(Deadline deadline) noexcept override;
+  Status wait_updated(Deadline deadline) noexcept override;
+  Result<std::span<const std::byte>> view(const ShardPiece& piece) const noexcept override;
+
+ private:
+  struct Server {
+    int rank = 0;
+    RemoteSlot slot;
+    Arrival viewed;  // below its slot, as it must go first; empty unless waited for
+    const std::byte* region = nullptr;
+    std::vector<SlotRun> runs;
+  };
+
+  Status publish() noexcept;
+  Status check_pushed(const char* operation) const noexcept;
+  Status reach_pushed(Deadline deadline) noexcept;
+
+  const Description& table_;
+  PushSlot slot_;
+  std::vector<Server> servers_;
+  std::uint64_t pushed_ = 0;      // version of the gradients that was published last; 0: none
+  std::uint64_t updated_ = 0;     // version of the gradients that all regions follow from
+  std::size_t servers_done_ = 0;  // of the update that is being pulled or waited for
+};
+
+}  // namespace weft::pslib

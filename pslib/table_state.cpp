@@ -1,0 +1,212 @@
+#include "pslib/table_state.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/fail.hpp"
+#include "pslib/table/entry.hpp"
+
+namespace weft::pslib::detail {
+namespace {
+
+std::unordered_map<std::string, std::size_t> index_names(std::span<const TensorSpec> specs) {
+  std::unordered_map<std::string, std::size_t> indices;
+  for (std::size_t i = 0; i < specs.size(); ++i) indices.emplace(specs[i].name, i);
+  return indices;
+}
+
+}  // namespace
+
+TableState::TableState(World& world, const Roles& roles, const std::string& server,
+                       const std::string& table, std::vector<TensorSpec> specs,
+                       const TableOptions& options, const std::string& metrics, Deadline deadline)
+    : world_(world),
+      table_(roles, server, table, std::move(specs), options),
+      indices_(index_names(table_.specs)),
+      insight_(world,
+               {.server = server,
+                .table = table,
+                .rank = world.rank(),
+                .works = roles.works(),
+                .serves = roles.serves()},
+               metrics) {
+  for (const TensorSpec& spec : table_.specs)
+    bytes_ += static_cast<std::uint64_t>(spec.shape.elements()) * size_of(options.wire);
+  deadline = resolved(world, deadline);
+  agreement_.emplace(world, table_.roles.members, table_.slot_name("contract"), table_.contract(),
+                     deadline);
+  table_.start_from(find_start(world, table_, *agreement_, deadline));
+
+  if (table_.is_asynchronous())
+    make_asynchronous(deadline);
+  else
+    make_synchronous(deadline);
+}
+
+// All slots are offered before any is waited for: two ranks wait for each other's.
+void TableState::make_synchronous(Deadline deadline) {
+  const Roles& roles = table_.roles;
+  std::unique_ptr<BspWorker> worker;
+  std::unique_ptr<BspShard> shard;
+  if (roles.works()) worker = std::make_unique<BspWorker>(world_, table_);
+  if (roles.serves()) shard = std::make_unique<BspShard>(world_, table_);
+  if (worker) worker->attach(world_, deadline);
+  // A rank that only serves outlives the workers, which leave one by one; it watches each by
+  // itself.
+  const std::vector<int> needs = worker ? roles.others() : std::vector<int>{};
+  if (shard) shard->attach(world_, needs, deadline);
+  if (worker) own_shard_ = shard.get();
+  worker_ = std::move(worker);
+  shard_ = std::move(shard);
+}
+
+void TableState::make_asynchronous(Deadline deadline) {
+  if (table_.roles.works()) {
+    auto worker = std::make_unique<AsyncWorker>(world_, table_);
+    worker->attach(world_, deadline);
+    worker_ = std::move(worker);
+    return;
+  }
+  auto server = std::make_unique<AsyncServer>(world_, table_);
+  server->attach(deadline);
+  shard_ = std::move(server);
+}
+
+Tensor TableState::parameter(const std::string& name) const {
+  return part(worker("parameter").parameters(), index(name, "parameter"));
+}
+
+Tensor TableState::gradient(const std::string& name) const {
+  return part(worker("gradient").gradients(), index(name, "gradient"));
+}
+
+Status TableState::initialize(Deadline deadline) noexcept {
+  deadline = resolved(world_, deadline);
+  if (Status status = must_work("initialize"); !status) return status;
+  if (worker_->has_parameters())
+    return refuse(Code::bad_argument, [&] {
+      return bad_argument("initialize",
+                          fmt::format("table \"{}\" has its parameters", table_.table),
+                          "call initialize() once");
+    });
+  if (worker_->pushed() == 0)
+    if (Status status = worker_->push_initial(); !status) return status;
+  if (Status status = pull(deadline); !status) return status;
+  worker_->clear_gradients();
+  return {};
+}
+
+Status TableState::push() noexcept {
+  if (Status status = must_work("push"); !status) return status;
+  Status status = worker_->push();
+  if (!status) return status;
+  insight_.pushed(table_.pushes.is_compressed() ? table_.pushes.bytes() : bytes_, 0);
+  if (table_.pushes.is_compressed()) insight_.compressed(worker_->compression());
+  return status;
+}
+
+Status TableState::pull(Deadline deadline) noexcept {
+  return receive("pull", bytes_, deadline, [this](Deadline until) { return worker_->pull(until); });
+}
+
+Status TableState::push_pull(Deadline deadline) noexcept {
+  deadline = resolved(world_, deadline);
+  if (Status status = push(); !status) return status;
+  return pull(deadline);
+}
+
+Status TableState::wait_updated(Deadline deadline) noexcept {
+  return receive("wait_updated", 0, deadline,
+                 [this](Deadline until) { return worker_->wait_updated(until); });
+}
+
+template <typename Wait>
+Status TableState::receive(const char* operation, std::uint64_t bytes, Deadline deadline,
+                           const Wait& wait) noexcept {
+  if (Status status = must_work(operation); !status) return status;
+  const std::uint64_t since = TableInsight::now();
+  deadline = resolved(world_, deadline);
+  Status status = serve_own_shard(deadline);
+  if (status) status = wait(deadline);
+  if (status)
+    insight_.pulled(bytes, 0, since);
+  else
+    insight_.waited(since);
+  insight_.reached(worker_->version());
+  return status;
+}
+
+Result<ParameterView> TableState::view(const std::string& name) noexcept {
+  if (Status status = refuse_fork(world_, "view"); !status) return status;
+  const auto found = indices_.find(name);
+  const auto is_of = [&](const ShardPiece& piece) { return piece.tensor == found->second; };
+  if (found != indices_.end() && std::ranges::count_if(table_.pieces, is_of) == 1)
+    return view_piece(*std::ranges::find_if(table_.pieces, is_of));
+  return refuse(Code::bad_argument, [&] {
+    if (found == indices_.end()) return unknown_tensor(name, "view");
+    return bad_argument("view", fmt::format("tensor \"{}\" is split over several shards", name),
+                        "view its pieces with view_piece()");
+  });
+}
+
+Result<ParameterView> TableState::view_piece(const ShardPiece& piece) noexcept {
+  if (Status status = must_work("view"); !status) return status;
+  const auto bytes = worker_->view(piece);
+  if (!bytes) return bytes.status();
+  ParameterView view;
+  view.bytes_ = *bytes;
+  if (table_.options.wire == DType::f32)
+    view.values_ = {reinterpret_cast<const float*>(bytes->data()), bytes->size() / sizeof(float)};
+  return view;
+}
+
+std::uint64_t TableState::version() const noexcept {
+  return worker_ ? worker_->version() : shard_->version();
+}
+
+TableStatistics TableState::statistics() const {
+  return shard_ ? shard_->statistics() : TableStatistics{};
+}
+
+std::size_t TableState::index(const std::string& name, const char* operation) const {
+  const auto found = indices_.find(name);
+  if (found == indices_.end()) throw Error(unknown_tensor(name, operation));
+  return found->second;
+}
+
+ErrorDetail TableState::unknown_tensor(const std::string& name, const char* operation) const {
+  std::vector<std::string> names;
+  for (const TensorSpec& spec : table_.specs) names.push_back(spec.name);
+  return bad_argument(operation,
+                      fmt::format("table \"{}\" has no tensor \"{}\"", table_.table, name),
+                      fmt::format("it has: {}", fmt::join(names, ", ")));
+}
+
+Tensor TableState::part(const Tensor& flat, std::size_t tensor) const {
+  return flat.part(table_.layout.offset(tensor), table_.specs[tensor].shape);
+}
+
+const TableWorker& TableState::worker(const char* operation) const {
+  must_work(operation).or_throw();
+  return *worker_;
+}
+
+Status TableState::must_work(const char* operation) const noexcept {
+  if (Status status = refuse_fork(world_, operation); !status) return status;
+  if (worker_) return {};
+  return refuse(Code::bad_argument, [&] {
+    return bad_argument(operation, fmt::format("this rank only serves table \"{}\"", table_.table),
+                        "call ParameterServer::serve() here");
+  });
+}
+
+Status TableState::serve_own_shard(Deadline deadline) noexcept {
+  if (own_shard_ == nullptr || own_shard_->rounds() >= worker_->pushed()) return {};
+  Status status = own_shard_->round(deadline);
+  show(*own_shard_, 0, insight_);
+  return status;
+}
+
+}  // namespace weft::pslib::detail

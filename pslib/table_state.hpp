@@ -1,0 +1,78 @@
+// A table as one rank holds it: what it agreed on, and its parts in the work.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "pslib/async/async_server.hpp"
+#include "pslib/async/async_worker.hpp"
+#include "pslib/bsp/bsp_shard.hpp"
+#include "pslib/bsp/bsp_worker.hpp"
+#include "pslib/insight/table_insight.hpp"
+#include "pslib/table/agreement.hpp"
+#include "pslib/table/description.hpp"
+#include "pslib/table/service.hpp"
+#include "weft/pslib.hpp"
+
+namespace weft::pslib::detail {
+
+/// Thread-safety: one thread at a time.
+class TableState {
+ public:
+  /// Collective over the world. Throws Error as ParameterServer::table says.
+  TableState(World& world, const Roles& roles, const std::string& server, const std::string& table,
+             std::vector<TensorSpec> specs, const TableOptions& options, const std::string& metrics,
+             Deadline deadline);
+
+  Tensor parameter(const std::string& name) const;
+  Tensor gradient(const std::string& name) const;
+
+  Status initialize(Deadline deadline) noexcept;
+  Status push() noexcept;
+  Status pull(Deadline deadline) noexcept;
+  Status push_pull(Deadline deadline) noexcept;
+  Status wait_updated(Deadline deadline) noexcept;
+  Result<ParameterView> view(const std::string& name) noexcept;
+  Result<ParameterView> view_piece(const ShardPiece& piece) noexcept;
+
+  std::uint64_t version() const noexcept;
+  Pulled pulled() const { return worker("pulled").pulled(); }
+  TableStatistics statistics() const;
+  CompressionStatistics compression() const { return worker("compression").compression(); }
+  const std::vector<TensorSpec>& specs() const noexcept { return table_.specs; }
+  const std::vector<ShardPiece>& pieces() const noexcept { return table_.pieces; }
+
+  const Description& description() const noexcept { return table_; }
+
+  /// For a rank that serves.
+  Served served() noexcept { return {shard_.get(), &insight_, &*agreement_, table_.table}; }
+
+ private:
+  std::size_t index(const std::string& name, const char* operation) const;
+  ErrorDetail unknown_tensor(const std::string& name, const char* operation) const;
+  Tensor part(const Tensor& flat, std::size_t tensor) const;
+  template <typename Wait>
+  Status receive(const char* operation, std::uint64_t bytes, Deadline deadline,
+                 const Wait& wait) noexcept;
+  void make_synchronous(Deadline deadline);
+  void make_asynchronous(Deadline deadline);
+  const TableWorker& worker(const char* operation) const;
+  Status must_work(const char* operation) const noexcept;
+  Status serve_own_shard(Deadline deadline) noexcept;
+
+  World& world_;
+  Description table_;
+  std::unordered_map<std::string, std::size_t> indices_;
+  std::uint64_t bytes_ = 0;  // of all tensors, as they are pushed and pulled
+  TableInsight insight_;
+  std::optional<Agreement> agreement_;
+  std::unique_ptr<TableWorker> worker_;
+  std::unique_ptr<TableShard> shard_;
+  BspShard* own_shard_ = nullptr;  // the same, where it works inside this worker's calls
+};
+
+}  // namespace weft::pslib::detail

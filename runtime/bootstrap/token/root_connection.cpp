@@ -1,0 +1,86 @@
+#include "runtime/bootstrap/token/root_connection.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+namespace weft::bootstrap {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::chrono::milliseconds kTick = 20ms;
+/// Between two times that somebody is called who does not listen yet.
+constexpr std::chrono::milliseconds kFirstPause = 50ms;
+constexpr std::chrono::milliseconds kLongestPause = 1s;
+
+}  // namespace
+
+RootConnection::RootConnection(const p2p::Identity& identity, p2p::Purpose purpose)
+    : identity_(identity),
+      purpose_(purpose),
+      ticks_(thread_, kTick, [this](std::uint64_t) { tick(); }) {
+  thread_.start();
+  thread_.run([this] { ticks_.start(); });
+}
+
+RootConnection::Outcome RootConnection::wait(const Find& find, Deadline deadline) {
+  auto pause = kFirstPause;
+  for (;;) {
+    const Where where = find();
+    if (where.ips.empty())
+      trouble_ = where.trouble;
+    else if (auto met = call(where, deadline))
+      return {.met = std::move(met), .refusal = {}, .trouble = {}};
+    if (refusal_) return {.met = {}, .refusal = *refusal_, .trouble = {}};
+    if (deadline.left() <= pause) return {.met = {}, .refusal = {}, .trouble = trouble_};
+    std::this_thread::sleep_for(pause);
+    pause = std::min(2 * pause, kLongestPause);
+  }
+}
+
+/// Until this one has been let in or refused, nobody listens there, or the deadline.
+std::optional<RootConnection::Met> RootConnection::call(const Where& where, Deadline deadline) {
+  thread_.run([&] {
+    is_nobody_there_ = false;
+    attempt_ = std::make_unique<p2p::ConnectAttempt>(
+        thread_, identity_, p2p::ConnectAttempt::Target{.rank = 0, .purpose = purpose_}, where.port,
+        where.ips,
+        p2p::ConnectAttempt::Events{
+            .answered =
+                [this](os::Fd socket, const p2p::Hello& own, const p2p::Hello& server) {
+                  change([&] { met_ = Met{std::move(socket), own, server}; });
+                  attempt_.reset();
+                },
+            .short_of = [this](const Error& error) { change([&] { shortage_ = error; }); }});
+    attempt_->begin();
+  });
+  std::unique_lock lock(mutex_);
+  changed_.wait_until(lock, deadline.when(),
+                      [this] { return met_ || refusal_ || is_nobody_there_ || shortage_; });
+  lock.unlock();
+  thread_.run([this] { hang_up(); });
+  if (shortage_) throw Error(*shortage_);
+  return std::exchange(met_, std::nullopt);
+}
+
+void RootConnection::tick() {
+  if (!attempt_) return;
+  const bool is_nobody_there = attempt_->tick().has_value();
+  const std::string& refusal = attempt_->refusal();
+  if (!is_nobody_there && refusal.empty()) return;
+  change([&] {
+    is_nobody_there_ = is_nobody_there;
+    if (!refusal.empty()) refusal_ = refusal;
+  });
+  hang_up();
+}
+
+/// Before the next call: nobody must be called twice at a time.
+void RootConnection::hang_up() {
+  if (attempt_) trouble_ = attempt_->text();
+  attempt_.reset();
+}
+
+}  // namespace weft::bootstrap

@@ -1,0 +1,79 @@
+// In which pieces a rank's bytes go to another, and in which order.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+namespace weft::detail {
+
+/// A run of bytes that travels at once.
+struct Piece {
+  static constexpr std::size_t kMost = 256u << 10;
+  /// Of a part that is more than one piece: the few that are under way between two ranks are to
+  /// stay in the processors' caches.
+  static constexpr std::size_t kUsual = 64u << 10;
+  static constexpr std::size_t kHead = 64;  ///< in front of the first piece of a call
+  /// Of a part that is more than one piece, the first: it is copied, to go with its head.
+  static constexpr std::size_t kFirst = 4096 - kHead;
+
+  /// What goes with a head, at most.
+  static constexpr std::size_t kMostHeaded = kUsual - kHead;
+
+  bool headed = false;
+  bool second = false;     ///< of the second part
+  std::size_t number = 0;  ///< in its part
+  std::size_t offset = 0;  ///< in its part
+  std::size_t bytes = 0;
+};
+
+/// What one rank has for another in a call: two parts, of which the second depends on what others
+/// send. Known to both ends from the sizes alone, so that nothing but the bytes travels. The first
+/// part begins with a piece that bears a head, even where it has no bytes. Parts of one size
+/// are cut in the same places. The first part is never more than kAhead pieces ahead of the second,
+/// which can be sent once the same pieces of all ranks' first parts have come.
+class PieceSchedule {
+ public:
+  static constexpr std::size_t kAhead = 4;
+
+  PieceSchedule() = default;
+  PieceSchedule(bool moves, std::size_t first, std::size_t second) noexcept
+      : moves_(moves), bytes_{first, second} {}
+
+  bool over() const noexcept { return !first_left() && !second_left(); }
+  /// Requires !over().
+  Piece next() const noexcept {
+    const bool second = second_left() && (!first_left() || pieces_[0] >= pieces_[1] + kAhead);
+    const std::size_t part = second ? 1 : 0;
+    Piece piece = cut(bytes_[part], offset_[part]);
+    piece.headed = !second && pieces_[0] == 0;
+    piece.second = second;
+    piece.number = pieces_[part];
+    return piece;
+  }
+  void pass(const Piece& piece) noexcept {
+    const std::size_t part = piece.second ? 1 : 0;
+    ++pieces_[part];
+    offset_[part] += piece.bytes;
+  }
+  std::size_t first_bytes() const noexcept { return bytes_[0]; }
+
+  /// The piece of a part of `total` bytes that begins at `offset`.
+  static Piece cut(std::size_t total, std::size_t offset) noexcept {
+    const std::size_t left = total - offset;
+    const bool alone = total <= Piece::kMostHeaded;
+    if (offset == 0) return {.offset = 0, .bytes = alone ? total : Piece::kFirst};
+    return {.offset = offset, .bytes = std::min(left, Piece::kUsual)};
+  }
+
+ private:
+  bool first_left() const noexcept { return moves_ && (pieces_[0] == 0 || offset_[0] < bytes_[0]); }
+  bool second_left() const noexcept { return offset_[1] < bytes_[1]; }
+
+  bool moves_ = false;
+  std::size_t bytes_[2] = {0, 0};
+  std::size_t pieces_[2] = {0, 0};
+  std::size_t offset_[2] = {0, 0};
+};
+
+}  // namespace weft::detail

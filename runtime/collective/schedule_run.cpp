@@ -1,0 +1,169 @@
+#include "runtime/collective/schedule_run.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace weft::detail {
+
+using What = Step::What;
+using Place = Step::Place;
+
+ScheduleRun::ScheduleRun(Schedule schedule, ScheduleTensors tensors)
+    : schedule_(std::move(schedule)),
+      tensors_(std::move(tensors)),
+      at_(schedule_.moves().size()),
+      ends_(index(schedule_.ranks())),
+      channel_made_(index(schedule_.channels())) {
+  for (int channel = 0; channel < schedule_.channels(); ++channel) {
+    std::uint32_t at = 0;
+    for (const std::uint32_t move : schedule_.channel(channel)) at_[move] = at++;
+  }
+}
+
+void ScheduleRun::restart() noexcept {
+  std::fill(ends_.begin(), ends_.end(), End{});
+  std::fill(channel_made_.begin(), channel_made_.end(), 0);
+  made_ = 0;
+}
+
+std::size_t ScheduleRun::bytes(const Step& move) const noexcept {
+  // What is joined travels as it is calculated with; what is sent, as it lies there.
+  const bool sum =
+      move.what == What::recv_reduce ? true : move.what == What::send && move.place == Place::sum;
+  return static_cast<std::size_t>(move.region.count) *
+         (sum ? tensors_.sum_element : tensors_.element);
+}
+
+std::uint64_t ScheduleRun::bytes(std::span<const std::uint32_t> moves) const noexcept {
+  std::uint64_t total = 0;
+  for (const std::uint32_t move : moves) total += bytes(schedule_.moves()[move]);
+  return total;
+}
+
+const Tensor& ScheduleRun::tensor(Place place) const noexcept {
+  return place == Place::in ? tensors_.in : place == Place::sum ? tensors_.sum : tensors_.out;
+}
+
+std::size_t ScheduleRun::offset(const Step& move, Place place) const noexcept {
+  const std::int64_t before = place == Place::in    ? tensors_.in_first
+                              : place == Place::out ? tensors_.out_first
+                                                    : 0;
+  const std::int64_t first = move.region.first - before;
+  return static_cast<std::size_t>(first) *
+         (place == Place::sum ? tensors_.sum_element : tensors_.element);
+}
+
+std::byte* ScheduleRun::data(const Step& move, Place place) const noexcept {
+  return move.region.count == 0 ? nullptr : tensor(place).data() + offset(move, place);
+}
+
+bool ScheduleRun::is_next(std::uint32_t move) const noexcept {
+  return channel_made_[index(schedule_.moves()[move].channel)] == at_[move];
+}
+
+void ScheduleRun::pass(const Step& move) noexcept {
+  ++channel_made_[index(move.channel)];
+  ++made_;
+}
+
+bool ScheduleRun::all_out(Links links) noexcept {
+  return std::all_of(links.begin(), links.end(),
+                     [](const auto& link) { return link == nullptr || link->quiet(); });
+}
+
+bool ScheduleRun::send_some(SlotLink& link, int peer) noexcept {
+  const auto moves = schedule_.sends(peer);
+  End& end = ends_[index(peer)];
+  bool moved = false;
+  while (end.sent < moves.size() && is_next(moves[end.sent]) && link.has_room()) {
+    const Step& move = schedule_.moves()[moves[end.sent]];
+    const std::size_t total = bytes(move);
+    // A head goes ahead of what is too much to be copied with it.
+    const bool alone = !end.greeted && total > Piece::kMostHeaded;
+    const std::size_t some = alone ? 0 : std::min(total - end.sent_bytes, Piece::kMost);
+    const SlotLink::Source source{&tensor(move.place), offset(move, move.place) + end.sent_bytes};
+    link.put(source, some, !end.greeted);
+    end.greeted = true;
+    end.sent_bytes += some;
+    moved = true;
+    if (alone || end.sent_bytes < total) continue;
+    end.sent_bytes = 0;
+    ++end.sent;
+    pass(move);
+  }
+  return moved;
+}
+
+bool ScheduleRun::take_some(SlotLink& link, int peer, Links links, Reducer* reducer) noexcept {
+  const auto moves = schedule_.takes(peer);
+  End& end = ends_[index(peer)];
+  bool moved = false;
+  while (end.taken < moves.size() && is_next(moves[end.taken])) {
+    const Step& move = schedule_.moves()[moves[end.taken]];
+    if (move.overwrites && !all_out(links)) break;
+    const std::byte* from = link.hold(!end.was_greeted);
+    if (from == nullptr) break;
+    const std::size_t total = bytes(move);
+    const bool alone = !end.was_greeted && total > Piece::kMostHeaded;
+    const std::size_t some = alone ? 0 : std::min(total - end.taken_bytes, Piece::kMost);
+    if (some > 0 && move.what == What::recv) {
+      link.copy(data(move, move.place) + end.taken_bytes, from, some);
+    } else if (some > 0) {
+      const std::size_t first = end.taken_bytes / tensors_.sum_element;
+      std::byte* const sum = data(move, Place::sum) + first * tensors_.sum_element;
+      const std::byte* const own = data(move, move.place) + first * tensors_.sum_element;
+      reducer->join(sum, move.theirs_first ? from : own, move.theirs_first ? own : from,
+                    some / tensors_.sum_element);
+    }
+    link.release();
+    end.was_greeted = true;
+    end.taken_bytes += some;
+    moved = true;
+    if (alone || end.taken_bytes < total) continue;
+    end.taken_bytes = 0;
+    ++end.taken;
+    pass(move);
+  }
+  return moved;
+}
+
+bool ScheduleRun::make_own(int channel, Reducer* reducer) noexcept {
+  const auto moves = schedule_.channel(channel);
+  bool moved = false;
+  for (std::uint32_t& made = channel_made_[index(channel)]; made < moves.size();) {
+    const Step& move = schedule_.moves()[moves[made]];
+    if (move.what == What::upcast)
+      reducer->widen(data(move, Place::sum), data(move, Place::in),
+                     static_cast<std::size_t>(move.region.count));
+    else if (move.what == What::finish)
+      reducer->finish(data(move, Place::out), data(move, Place::sum),
+                      static_cast<std::size_t>(move.region.count), index(schedule_.ranks()));
+    else
+      break;
+    pass(move);
+    moved = true;
+  }
+  return moved;
+}
+
+Status ScheduleRun::step(Links links, Reducer* reducer) noexcept {
+  bool moved = true;
+  while (moved) {
+    moved = false;
+    for (int channel = 0; channel < schedule_.channels(); ++channel)
+      moved |= make_own(channel, reducer);
+    for (int peer = 0; peer < schedule_.ranks(); ++peer) {
+      SlotLink* const link = links[index(peer)].get();
+      if (link == nullptr) continue;
+      moved |= send_some(*link, peer);
+      moved |= take_some(*link, peer, links, reducer);
+      if (!link->status().ok()) return link->status();
+      if (link->unexpected()) return {};
+      if (!takes_from(peer)) link->watch();
+      if (link->unexpected()) return {};
+    }
+  }
+  return {};
+}
+
+}  // namespace weft::detail

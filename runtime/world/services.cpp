@@ -1,0 +1,22 @@
+#include "runtime/world/services.hpp"
+
+#include "runtime/world/world_state.hpp"
+
+namespace weft {
+
+const std::shared_ptr<Log>& log_of(World& world) noexcept { return WorldAccess::state(world).log; }
+
+std::chrono::nanoseconds default_timeout(World& world) noexcept {
+  return WorldAccess::state(world).local.waiter.default_timeout();
+}
+
+std::string suspicion_of(World& world, int rank) {
+  return WorldAccess::state(world).mesh.suspicion(rank);
+}
+
+ServerSettings server_settings(World& world) {
+  const detail::WorldState& state = WorldAccess::state(world);
+  return {state.ps_servers, state.ps_replicas};
+}
+
+}  // namespace weft

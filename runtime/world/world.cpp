@@ -1,0 +1,269 @@
+#include "weft/world.hpp"
+
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "base/control_call.hpp"
+#include "runtime/world/world_state.hpp"
+
+namespace weft {
+namespace {
+
+std::size_t bytes_of(DType dtype, const Shape& shape) {
+  const auto elements = static_cast<std::uint64_t>(shape.elements());
+  if (elements > (std::numeric_limits<std::uint64_t>::max() >> 2) / size_of(dtype))
+    throw Error(ErrorDetail{.code = Code::exhausted,
+                            .operation = "allocate",
+                            .message = fmt::format("{}{} is more than any machine addresses",
+                                                   name(dtype), shape.text()),
+                            .hint = "ask for less"});
+  return elements * size_of(dtype);
+}
+
+/// How many of the ends that a call waited for its timeout names.
+constexpr std::size_t kMostNamed = 4;
+
+/// Each end that was waited for with its peer; `awaited` gives one by its index.
+template <typename AwaitedAt>
+Status none_ready(int rank, std::size_t count, const AwaitedAt& awaited) {
+  ErrorDetail detail{.code = Code::timeout,
+                     .operation = "wait_any",
+                     .message = fmt::format("none of {} became ready", count),
+                     .hint = "are these ranks at the same step? a longer deadline: WEFT_TIMEOUT",
+                     .rank = rank};
+  for (std::size_t i = 0; i < count; ++i) {
+    p2p::Awaited one = awaited(i);
+    if (i < kMostNamed) {
+      detail.message += fmt::format("{} slot \"{}\"", i == 0 ? ":" : ";", one.slot);
+      if (one.sequence != 0) detail.message += fmt::format(", tensor {}", one.sequence);
+      detail.message += fmt::format(": {}", one.lack);
+    }
+    if (detail.peer < 0 && one.peer >= 0) {
+      detail.peer = one.peer;
+      detail.host = std::move(one.host);
+      detail.slot = std::move(one.slot);
+      detail.sequence_expected = one.sequence;
+    }
+    if (i >= kMostNamed && detail.peer >= 0) break;
+  }
+  if (count > kMostNamed) detail.message += fmt::format("; and {} more", count - kMostNamed);
+  return Status(std::move(detail));
+}
+
+/// Waits for one of several; `end_of` gives of each what has ready(), broken(), before_wait() and
+/// awaited().
+template <typename Handle, typename EndOf>
+Result<std::size_t> one_ready(detail::WorldState& world, std::span<Handle* const> handles,
+                              Deadline deadline, const EndOf& end_of) noexcept {
+  const p2p::LocalRank& local = world.local;
+  if (local.forked()) return local.fork_refusal("wait_any");
+  std::size_t found = handles.size();
+  // From where the last call stopped: one that is always ready is not to hide the others.
+  const std::size_t first = world.next_any.load(std::memory_order_relaxed);
+  const auto any = [&](auto what) {
+    for (std::size_t i = 0; i < handles.size(); ++i) {
+      const std::size_t at = (first + i) % handles.size();
+      if (!what(end_of(*handles[at]))) continue;
+      found = at;
+      return true;
+    }
+    return false;
+  };
+  const auto ready = [&] { return any([](auto&& end) { return end.ready(); }); };
+  if (!ready())
+    for (Handle* handle : handles) end_of(*handle).before_wait();
+  const p2p::WaitEnd end = local.waiter.wait(
+      ready, [&] { return any([](auto&& e) { return e.broken(); }); }, deadline,
+      [] { return stats::WaitAbout{.operation = stats::Operation::any}; });
+  if (end != p2p::WaitEnd::timeout) {
+    world.next_any.store(found + 1, std::memory_order_relaxed);
+    return found;
+  }
+  return none_ready(local.rank, handles.size(),
+                    [&](std::size_t i) { return end_of(*handles[i]).awaited(); });
+}
+
+}  // namespace
+
+World WorldAccess::make(const Config& config, WorldParts parts) {
+  return World(std::make_unique<detail::WorldState>(config, std::move(parts)));
+}
+
+World World::join() {
+  return control_call("join", [] {
+    const Config config = Config::read();
+    return WorldAccess::make(config, {.bootstrap = choose_bootstrap(config),
+                                      .mapper = std::make_shared<p2p::SegmentMapper>()});
+  });
+}
+
+World::World() noexcept = default;
+World::World(std::unique_ptr<detail::WorldState> state) noexcept : state_(std::move(state)) {}
+World::World(World&&) noexcept = default;
+World& World::operator=(World&& other) noexcept {
+  if (this == &other) return *this;
+  const World left(std::move(state_));
+  state_ = std::move(other.state_);
+  return *this;
+}
+World::~World() {
+  // A fork has neither the rank's threads nor its memory, and its locks may be held for ever: the
+  // state is left as it is.
+  if (state_ && state_->local.forked()) (void)state_.release();
+}
+
+int World::rank() const noexcept { return state_->rank; }
+int World::size() const noexcept { return state_->size; }
+int World::local_size() const noexcept { return state_->local_size; }
+
+std::string World::host(int rank) const {
+  state_->refuse_fork("host");
+  if (rank < 0 || rank >= size())
+    throw Error(
+        ErrorDetail{.code = Code::bad_argument,
+                    .operation = "host",
+                    .message = fmt::format("there is no rank {} in a job of {}", rank, size())});
+  return control_call("host", [&] { return state_->mesh.peer(rank).host(); });
+}
+
+Tensor World::allocate(DType dtype, const Shape& shape) {
+  state_->refuse_fork("allocate");
+  return control_call("allocate", [&] {
+    return Tensor(p2p::make_storage(state_->local.data, bytes_of(dtype, shape)), 0, dtype, shape);
+  });
+}
+
+Tensor World::adopt(std::shared_ptr<void> memory, DType dtype, const Shape& shape) {
+  state_->refuse_fork("adopt");
+  const std::size_t bytes = bytes_of(dtype, shape);
+  if (memory == nullptr)
+    throw Error(ErrorDetail{.code = Code::bad_argument,
+                            .operation = "adopt",
+                            .message = "no memory was given",
+                            .hint = "give the address of " + std::to_string(bytes) + " bytes"});
+  return control_call("adopt", [&] {
+    return Tensor(state_->local.adopted->adopt(std::move(memory), bytes), 0, dtype, shape);
+  });
+}
+
+Tensor World::adopt(void* memory, DType dtype, const Shape& shape, std::function<void()> unused) {
+  return control_call("adopt", [&] {
+    const auto when_unused = std::make_shared<std::function<void()>>();
+    Tensor tensor = adopt(std::shared_ptr<void>(memory,
+                                                [when_unused](void*) {
+                                                  if (*when_unused) (*when_unused)();
+                                                }),
+                          dtype, shape);
+    *when_unused =
+        std::move(unused);  // not before: where this fails, the memory stays the caller's
+    return tensor;
+  });
+}
+
+std::pmr::memory_resource& World::memory() noexcept { return state_->local.resource; }
+
+Slot World::expose(const SlotSpec& spec) {
+  state_->refuse_fork("expose");
+  bytes_of(spec.dtype, spec.shape);
+  return control_call("expose", [&] { return Slot(state_->slots.expose(spec, {})); });
+}
+
+Slot World::expose(const SlotSpec& spec, const Tensor& memory) {
+  state_->refuse_fork("expose");
+  bytes_of(spec.dtype, spec.shape);
+  if (memory.empty())
+    throw Error(ErrorDetail{.code = Code::bad_argument,
+                            .operation = "expose",
+                            .message = "the memory given is an empty tensor",
+                            .hint = "leave it out, or give memory",
+                            .slot = spec.name});
+  return control_call("expose", [&] { return Slot(state_->slots.expose(spec, memory)); });
+}
+
+RemoteSlot World::attach(int owner, const SlotSpec& expected, Deadline deadline) {
+  state_->refuse_fork("attach");
+  return control_call(
+      "attach", [&] { return RemoteSlot(state_->slots.attach(owner, expected, false, deadline)); });
+}
+
+RemoteSlot World::attach(int owner, const std::string& name, Deadline deadline) {
+  state_->refuse_fork("attach");
+  return control_call("attach", [&] {
+    SlotSpec asked;
+    asked.name = name;
+    return RemoteSlot(state_->slots.attach(owner, asked, true, deadline));
+  });
+}
+
+Result<std::size_t> World::wait_any(std::span<Slot* const> slots, Deadline deadline) noexcept {
+  return one_ready(*state_, slots, deadline,
+                   [](Slot& slot) -> detail::SlotState& { return *slot.state_; });
+}
+
+Result<std::size_t> World::wait_any(std::span<RemoteSlot* const> slots,
+                                    Deadline deadline) noexcept {
+  return one_ready(*state_, slots, deadline,
+                   [](RemoteSlot& slot) -> detail::RemoteSlotState& { return *slot.state_; });
+}
+
+Result<std::size_t> World::wait_any(std::span<Request* const> requests,
+                                    Deadline deadline) noexcept {
+  struct Ended {
+    Request& request;
+    bool ready() const noexcept { return request.test(); }
+    bool broken() const noexcept { return false; }
+    void before_wait() noexcept {}
+    p2p::Awaited awaited() const {
+      if (request.remote_ == nullptr) return {.slot = "", .lack = "it has ended"};
+      return request.remote_->awaited_put(request.ticket_);
+    }
+  };
+  return one_ready(*state_, requests, deadline, [](Request& request) { return Ended{request}; });
+}
+
+int World::event_fd() {
+  state_->refuse_fork("event_fd");
+  return control_call("event_fd", [&] { return state_->event_fd(); });
+}
+void World::clear_event() noexcept {
+  if (!state_->local.forked()) state_->clear_event();
+}
+
+void World::declare_dead(int rank, const std::string& why) {
+  control_call("declare_dead",
+               [&] { state_->mesh.declare_dead(rank, why.empty() ? "no reason was given" : why); });
+}
+
+Status World::alive(std::span<const int> ranks) const noexcept {
+  if (state_->local.forked()) return state_->local.fork_refusal("alive");
+  try {
+    state_->mesh.check_ranks(ranks, "alive");
+  } catch (const Error& error) {
+    return error.status();
+  }
+  return state_->mesh.peer_status(ranks);
+}
+
+Group World::group() const noexcept { return state_->membership->all(); }
+
+Report World::report() const {
+  state_->refuse_fork("report");
+  return control_call("report", [&] {
+    std::vector<EdgeReport> edges = state_->slots.edges();
+    state_->rendezvous.report(edges);
+    state_->messages.report(edges);
+    return Report{state_->mesh.paths(),
+                  std::move(edges),
+                  {state_->local.control->report(), state_->local.data->report(),
+                   state_->local.published->report(), state_->local.staging->report()},
+                  state_->local.rejected_connections.count()};
+  });
+}
+
+Status World::leave(Deadline deadline) noexcept {
+  if (state_->local.forked()) return state_->local.fork_refusal("leave");
+  return state_->leave(deadline);
+}
+
+}  // namespace weft

@@ -1,0 +1,358 @@
+#include "runtime/world/world_state.hpp"
+
+#include <fmt/format.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <future>
+#include <thread>
+#include <utility>
+
+#include "base/os/asymmetric_barrier.hpp"
+#include "base/os/cpus.hpp"
+#include "base/os/descriptor_limit.hpp"
+#include "base/os/host_identity.hpp"
+#include "base/os/pidfd.hpp"
+#include "p2p/progress/fences.hpp"
+#include "p2p/transport/shm/shm_fabric.hpp"
+#include "p2p/transport/tcp/tcp_fabric.hpp"
+#include "p2p/transport/verbs/make_fabric.hpp"
+#include "runtime/collective/numa_nodes.hpp"
+#include "topology/placement/place.hpp"
+
+namespace weft::detail {
+namespace {
+
+constexpr std::chrono::seconds kOrphanGrace{2};
+/// For the others to be told that this process calls exit().
+constexpr std::chrono::milliseconds kExitPatience{200};
+/// For the launcher to end the job once rank 0 has said what is wrong with all ranks' setting.
+constexpr std::chrono::seconds kRankZeroFirst{5};
+
+/// This rank's NIC and memory, where the machine has a choice. A bad setting is an error; a machine
+/// that can't be described is a line.
+topology::RankPlacement place(const Config& config, const Bootstrap& bootstrap, Log& log) {
+  if (config.text(Setting::fabric) == "shm") return {};
+  topology::RankOnHost own{.index = bootstrap.local_rank(), .count = bootstrap.local_size()};
+  topology::RankPlacement placement;
+  try {
+    own.cpus = os::numbers(os::affinity());
+    placement = topology::place_rank(config, own);
+  } catch (const Error& error) {
+    if (error.code() == Code::bad_config) throw;
+    placement.notes.push_back(error.detail().message);
+  }
+  for (const std::string& note : placement.notes) log.info(Subsystem::path, "topology: {}", note);
+  if (placement.numa >= 0)
+    log.info(Subsystem::arena, "arenas on NUMA node {}, staging on {}", placement.numa,
+             placement.staging);
+  return placement;
+}
+
+void refuse_what_is_not_there(const Config& config) {
+  if (config.text(Setting::require) == "gdr")
+    throw Error(ErrorDetail{.code = Code::unreachable,
+                            .operation = "join",
+                            .message = "WEFT_REQUIRE=gdr: this version moves no GPU memory",
+                            .hint = "WEFT_REQUIRE=rdma asks for RDMA between hosts"});
+}
+
+}  // namespace
+
+WorldState::WorldState(const Config& config, WorldParts parts)
+    : bootstrap_(std::move(parts.bootstrap)),
+      thread_(parts.progress == nullptr ? std::make_unique<p2p::ProgressThread>() : nullptr),
+      rank(bootstrap_->rank()),
+      size(bootstrap_->size()),
+      local_size(bootstrap_->local_size()),
+      ps_servers(config.text(Setting::ps_servers)),
+      ps_replicas(static_cast<int>(*config.integer(Setting::ps_replicas))),
+      log(std::make_shared<Log>(config, os::host_identity().name, rank)),
+      local({.rank = rank,
+             .size = size,
+             .config = config,
+             .log = log,
+             .mapper = std::move(parts.mapper),
+             .progress = thread_ ? thread_.get() : parts.progress,
+             .sleeper = parts.sleeper,
+             // Where fabrics or a library are given, the machine's own devices are not used.
+             .placement = parts.fabrics || parts.verbs ? topology::RankPlacement{}
+                                                       : place(config, *bootstrap_, *log),
+             .job = bootstrap_->job(),
+             .alone_on_host = local_size == 1 && size > 1}),
+      mesh(
+          local, parts.fabrics ? parts.fabrics : own_fabrics(config, std::move(parts.verbs)),
+          [this](p2p::Peer& peer, std::span<const std::byte> bytes) { on_message(peer, bytes); },
+          [this](p2p::Peer& peer) { on_gone(peer); }),
+      slots(local, mesh),
+      rendezvous(local, mesh, slots),
+      messages(local, mesh),
+      signals(local, mesh),
+      collectives(local, mesh, slots),
+      membership(std::make_shared<Membership>(local, mesh)),
+      health(config, local, mesh, *membership) {
+  for (const std::string& warning : config.warnings()) log->warn(Subsystem::boot, "{}", warning);
+  refuse_what_is_not_there(config);
+  os::raise_descriptor_limit();
+  local.progress.before_sleep([this] { before_sleep(); });
+  if (thread_) {
+    thread_->on_failure([this](const char* what) {
+      log->error(
+          Subsystem::boot,
+          "something that was to be done in the background failed: {} (what waits for it ends "
+          "at its deadline)",
+          what);
+    });
+    watch_bell();
+    watch_launcher();
+  }
+  local.progress.start();
+  try {
+    join(Deadline::after(config.time(Setting::init_timeout).value()));
+    check_required(config);
+    read_choices(config);
+    if (thread_) watch_end(config.flag(Setting::sigterm));
+  } catch (...) {
+    mesh.announce_leave();
+    local.progress.run([] {});
+    local.progress.stop();
+    throw;
+  }
+}
+
+p2p::MakeFabrics WorldState::own_fabrics(const Config& config,
+                                         std::shared_ptr<p2p::verbs::Verbs> verbs) {
+  return [this, config, verbs = std::move(verbs)](p2p::LocalRank& rank_here,
+                                                  p2p::FabricEvents& events) {
+    std::vector<std::unique_ptr<p2p::Fabric>> fabrics;
+    fabrics.push_back(std::make_unique<p2p::ShmFabric>(rank_here, *thread_, events));
+    auto rdma = p2p::verbs::make_fabric(rank_here, *thread_, events, config, verbs);
+    if (rdma) fabrics.push_back(std::move(rdma));
+    fabrics.push_back(std::make_unique<p2p::tcp::TcpFabric>(rank_here, *thread_, events, config));
+    return fabrics;
+  };
+}
+
+void WorldState::join(Deadline deadline) {
+  const p2p::RankAddress own = mesh.address();
+  bootstrap_->put(std::as_bytes(std::span(&own, 1)));
+  bootstrap_->fence(deadline);
+  std::vector<p2p::RankAddress> addresses(static_cast<std::size_t>(size));
+  for (int r = 0; r < size; ++r) {
+    const std::vector<std::byte> bytes = bootstrap_->get(r);
+    auto& address = addresses[static_cast<std::size_t>(r)];
+    if (bytes.size() != sizeof address)
+      throw Error(ErrorDetail{.code = Code::bootstrap,
+                              .operation = "join",
+                              .message = fmt::format("rank {}'s address has {} bytes instead of {}",
+                                                     r, bytes.size(), sizeof address),
+                              .hint = "start every rank with the same weft"});
+    std::memcpy(&address, bytes.data(), sizeof address);
+  }
+  mesh.connect(std::move(addresses), deadline);
+  membership->open();
+  if (thread_) local.progress.run([this] { health.watch_host(*thread_); });
+  local.recorder.control(stats::Event::joined, -1, 0, static_cast<std::uint64_t>(size));
+  log->info(Subsystem::boot, "joined as rank {} of {} ({} on this host) by {}", rank, size,
+            local_size, bootstrap_->name());
+}
+
+void WorldState::check_required(const Config& config) const {
+  if (config.text(Setting::require) != "rdma") return;
+  for (const PathReport& path : mesh.paths()) {
+    const bool is_here = path.peer == rank;
+    const auto rdma = std::find_if(path.verdicts.begin(), path.verdicts.end(),
+                                   [](const FabricVerdict& v) { return v.fabric == "verbs"; });
+    // Within a host shared memory is no fallback, but the rank must have RDMA all the same.
+    const bool good = path.fabric == "verbs" || (path.fabric == "shm" && rdma->usable);
+    if (good) continue;
+    throw Error(ErrorDetail{
+        .code = Code::unreachable,
+        .operation = "join",
+        .message = fmt::format("WEFT_REQUIRE=rdma: {} is not reached by RDMA: {}",
+                               is_here ? "this rank itself" : fmt::format("rank {}", path.peer),
+                               rdma->reason),
+        .hint = "mend that, or unset WEFT_REQUIRE to take what there is",
+        .rank = rank,
+        .peer = path.peer,
+        .host = path.host});
+  }
+}
+
+void WorldState::read_choices(const Config& config) {
+  try {
+    collectives.choose_by(config.text(Setting::coll), config.text(Setting::coll_costs));
+    const std::string& numa = config.text(Setting::numa);
+    // Simulated ranks share a thread, which may run anywhere.
+    if (thread_ || numa != "auto") collectives.settle_in(numa_node(numa, bootstrap_->local_rank()));
+  } catch (const Error&) {
+    // Rank 0's line is enough where the launcher ends a job whose first rank has failed.
+    if (rank != 0) std::this_thread::sleep_for(kRankZeroFirst);
+    throw;
+  }
+}
+
+void WorldState::on_message(p2p::Peer& peer, std::span<const std::byte> bytes) {
+  p2p::MessageType type{};
+  std::memcpy(&type, bytes.data(), sizeof type);
+  if (type == p2p::MessageType::rendezvous)
+    rendezvous.on_message(peer, bytes);
+  else if (type == p2p::MessageType::collective)
+    collectives.on_message(peer, bytes);
+  else if (MessageState::understands(type))
+    messages.on_message(peer, bytes);
+  else if (p2p::SignalTable::understands(type))
+    signals.on_message(peer, bytes);
+  else if (type == p2p::MessageType::agreement)
+    membership->on_message(peer, bytes);
+  else if (type == p2p::MessageType::suspicion)
+    health.on_message(bytes);
+  else
+    slots.on_message(peer, bytes);
+}
+
+void WorldState::on_gone(p2p::Peer& peer) {
+  slots.on_gone(peer);
+  signals.on_gone(peer);
+  collectives.on_gone(peer);
+  if (peer.state.load() != p2p::PeerState::failed) return local.pinned_peer_stats.drop(peer.rank);
+  const std::string why = mesh.peer_status(peer.rank).detail().message;
+  local.write_recording(why, peer.rank);
+  if (!failure_seen_.empty()) return;
+  failure_seen_ = why;
+  local.write_recording(why);
+}
+
+void WorldState::announce_leave() {
+  // First: who hears of the leave takes what this rank could have written for its own again.
+  local.waiter.progress_registry().stop();
+  rendezvous.stop();
+  messages.stop();
+  mesh.announce_leave();
+}
+
+WorldState::~WorldState() {
+  if (!announced_) announce_leave();
+  // Tasks posted before this one, the leave among them, have run when it has.
+  local.progress.run([this] { process_end_.reset(); });
+  local.progress.stop();
+  // Once more, with what followed.
+  if (failure_seen_.empty()) return;
+  // Who failed first may be one that is not gone by all that is known here: this rank itself, say.
+  const Status first = mesh.first_failure();
+  local.write_recording(first.ok() ? failure_seen_ : first.detail().message);
+}
+
+Status WorldState::leave(Deadline deadline) noexcept {
+  // Who has heard that this rank leaves counts on nothing of it arriving any more.
+  slots.drop_pending();
+  if (!announced_) announce_leave();
+  announced_ = true;
+  return mesh.wait_until_alone(deadline);
+}
+
+void WorldState::watch_launcher() {
+  const int pid = bootstrap_->launcher_pid();
+  if (pid == 0) return;
+  try {
+    launcher_ = os::pidfd_open(pid);
+  } catch (const Error&) {
+    return;  // in another pid namespace: its end can't be seen from here
+  }
+  thread_->watch(launcher_.get(), EPOLLIN, [this, pid](std::uint32_t) {
+    thread_->forget(launcher_.get());
+    log->error(Subsystem::boot, "the launcher (pid {}) is gone: this rank ends (SIGTERM)", pid);
+    ::kill(::getpid(), SIGTERM);
+    // A program that ignores SIGTERM must not run on as an orphan.
+    std::thread([] {
+      std::this_thread::sleep_for(kOrphanGrace);
+      ::_exit(128 + SIGTERM);
+    }).detach();
+  });
+}
+
+void WorldState::watch_end(bool sigterm) {
+  local.progress.run([this, sigterm] {
+    process_end_ = std::make_unique<ProcessEnd>(
+        *thread_, sigterm,
+        ProcessEnd::Events{.exits = [this](int status) { on_exit(status); },
+                           .terminated = [this] { on_sigterm(); }});
+  });
+}
+
+void WorldState::on_exit(int status) {
+  if (local.forked()) return;
+  const auto told = std::make_shared<std::promise<void>>();
+  auto is_told = told->get_future();
+  local.progress.post([this, status, told] {
+    mesh.announce_end(0, status);
+    told->set_value();
+  });
+  // Not for ever: this may be the progress thread itself.
+  is_told.wait_for(kExitPatience);
+}
+
+void WorldState::on_sigterm() {
+  log->warn(Subsystem::boot, "SIGTERM: the launcher, a batch system or somebody ends this rank");
+  mesh.announce_end(SIGTERM, 0);
+  local.write_recording("SIGTERM");
+}
+
+void WorldState::watch_bell() {
+  thread_->watch(local.bell_event().get(), EPOLLIN, [this](std::uint32_t) {
+    std::uint64_t count = 0;
+    (void)!::read(local.bell_event().get(), &count, sizeof count);
+    user_event_due_ = true;
+  });
+}
+
+void WorldState::before_sleep() {
+  const bool user = user_event_wanted_.load();
+  const bool armed = user || local.service_wanted.load() || rendezvous.wants_bell();
+  local.bell().armed.store(armed ? 1 : 0, std::memory_order_seq_cst);
+  // Arming is going to sleep: a ringer may count on the sleeper's barrier.
+  if (armed && local.waiter.policy().barrier_before_sleep)
+    os::global_barrier();
+  else
+    p2p::full_barrier();
+  local.waiter.poll_once();
+  slots.serve_pending();
+  rendezvous.serve();
+  // Only now that the bell is armed again: what happens after the user looked rings it.
+  if (user && local.waiter.has_silent()) {
+    user_event_due_ = slots.came_silently() || user_event_due_;
+    local.progress.turn_soon();
+  }
+  if (user && user_event_due_) {
+    const std::uint64_t one = 1;
+    (void)!::write(user_event_.get(), &one, sizeof one);
+  }
+  user_event_due_ = false;
+}
+
+int WorldState::event_fd() {
+  if (user_event_wanted_.load()) return user_event_.get();
+  local.progress.run([this] {
+    if (user_event_.get() < 0) user_event_ = os::Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    user_event_due_ = true;  // readable once the bell is armed: look at everything then
+    if (user_event_.get() >= 0) user_event_wanted_.store(true);
+  });
+  if (!user_event_wanted_.load())
+    throw Error(ErrorDetail{.code = Code::exhausted,
+                            .operation = "event_fd",
+                            .message = std::strerror(EMFILE),
+                            .hint = "raise the limit of open files (ulimit -n)"});
+  return user_event_.get();
+}
+
+void WorldState::clear_event() noexcept {
+  std::uint64_t count = 0;
+  if (user_event_wanted_.load()) (void)!::read(user_event_.get(), &count, sizeof count);
+}
+
+}  // namespace weft::detail

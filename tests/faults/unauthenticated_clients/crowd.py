@@ -1,0 +1,129 @@
+"""A crowd of unauthenticated_clients: calls every acceptor in this network namespace, again and again, until it is stopped.
+
+Usage: crowd.py KIND OPEN PORTS
+
+It holds OPEN connections at most and renews those that are closed. KIND: idle says nothing; garbage talks; half sends a
+part of a hello; hello sends one that a rank might send, and no proof. Started by root, it becomes another user. At the end
+(SIGTERM) it prints how often it called.
+Acceptors are the TCP ports that the file PORTS lists at the time, and the abstract Unix sockets of ranks.
+"""
+
+import collections
+import os
+import pathlib
+import random
+import resource
+import select
+import signal
+import socket
+import struct
+import sys
+import time
+
+HELLO = struct.Struct("<IIiiiHH8s32s")
+MAGIC = 0x6C6C6577
+BATCH = 64
+NOBODY = 65534
+LOOK_S = 0.01  # between two looks for acceptors
+
+
+def acceptors(list_of_ports):
+    found = {("127.0.0.1", int(port)) for port in pathlib.Path(list_of_ports).read_text().split()}
+    for line in pathlib.Path("/proc/net/unix").read_text().splitlines()[1:]:
+        word = line.split()
+        if len(word) > 7 and word[3] == "00010000" and word[7].startswith("@weft-"):
+            found.add("\0" + word[7][1:])
+    return sorted(found, key=str)
+
+
+class Crowd:
+    def __init__(self, kind, most, version):
+        self.kind = kind
+        self.most = most
+        self.version = version
+        self.calls = 0
+        self.held = collections.OrderedDict()
+        self.poll = select.epoll()
+        self.random = random.Random(1)
+        self.stopping = False
+        signal.signal(signal.SIGTERM, self.stop)
+
+    def stop(self, *_):
+        self.stopping = True
+
+    def words(self):
+        hello = HELLO.pack(MAGIC, self.version, 4, 1, 0, 0, 0, bytes(8), self.random.randbytes(32))
+        kinds = {"garbage": self.random.randbytes(200), "half": hello[:40], "hello": hello}
+        return kinds.get(self.kind, b"")
+
+    def call(self, acceptor):
+        if isinstance(acceptor, str):
+            caller = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        else:
+            caller = socket.socket()
+        caller.setblocking(False)
+        try:
+            caller.connect(acceptor)
+        except BlockingIOError:
+            pass
+        except OSError:
+            caller.close()
+            return
+        self.calls += 1
+        self.held[caller.fileno()] = caller
+        try:
+            if words := self.words():
+                caller.send(words)
+        except OSError:
+            pass  # it is not connected yet, and stays silent
+        self.poll.register(caller.fileno(), select.EPOLLIN | select.EPOLLHUP)
+
+    def drop_ended(self):
+        for number, _ in self.poll.poll(0, 1024):
+            caller = self.held[number]
+            try:
+                ended = caller.recv(4096) == b""
+            except BlockingIOError:
+                ended = False
+            except OSError:
+                ended = True
+            if ended:
+                self.held.pop(number).close()
+
+    def run(self):
+        known, look_at = [], 0
+        while not self.stopping:
+            if time.monotonic() >= look_at:
+                known, look_at = acceptors(sys.argv[3]), time.monotonic() + LOOK_S
+            self.drop_ended()
+            for i in range(BATCH):
+                if not known:
+                    break
+                if len(self.held) >= self.most:
+                    if self.kind == "idle":
+                        break
+                    self.held.popitem(last=False)[1].close()
+                self.call(known[(self.calls + i) % len(known)])
+            time.sleep(0.002)
+        print(self.calls, flush=True)
+
+
+def main():
+    kind, most = sys.argv[1], int(sys.argv[2])
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, most + 100), hard))
+    most = min(most, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 50)
+    source = pathlib.Path(__file__).parents[3] / "p2p" / "address.hpp"
+    version = next(
+        int(line.split("=")[1].strip(" ;"))
+        for line in source.read_text().splitlines()
+        if "kVersion =" in line
+    )
+    if os.geteuid() == 0:  # the interpreter is loaded by now, wherever only root may read it
+        os.setgroups([])
+        os.setresgid(NOBODY, NOBODY, NOBODY)
+        os.setresuid(NOBODY, NOBODY, NOBODY)
+    Crowd(kind, most, version).run()
+
+
+main()

@@ -1,0 +1,184 @@
+"""Jobs start as if nobody called them, while crowds of unauthenticated_clients do: before, while and after the ranks join.
+
+The unauthenticated_clients are of another user (where this runs as root), call every rank's TCP ports and Unix sockets, and renew
+what is closed: idle ones, garbage, half a record, hellos without a proof. Jobs by a launcher, over shared memory and over
+TCP, jobs by a token, and a subscriber that reads what a rank publishes.
+
+Usage: crowds.py RANK_RING TRAIN_CHARLM ROLLOUT_CHARLM TEXT MPIRUN [FLAG ...]
+
+A job may take 2 s longer than without unauthenticated_clients, in the best of three tries. WEFT_TEST_FULL=1: five times of each, and 5 000 idle ones.
+It runs in a network namespace of its own, so that no other job is called; where there is none to be had, it is skipped.
+"""
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+FULL = os.environ.get("WEFT_TEST_FULL") == "1"
+TIMES = 5 if FULL else 1
+OPEN = 5000 if FULL else 1000
+LATER_S = 2.0
+PORT = 29531
+RANKS = 4
+LAUNCHERS = ("PMIX_", "PMI_", "OMPI_", "SLURM_", "WEFT_")
+
+
+def enter_own_network():
+    """Runs this again in a network namespace with nothing but a loopback device."""
+    if os.environ.get("WEFT_TEST_ALONE") == "1":
+        return
+    begin = "ip link set lo up && exec env WEFT_TEST_ALONE=1 \"$@\""
+    if subprocess.run(["unshare", "-n", "ip", "link", "set", "lo", "up"], capture_output=True).returncode:
+        print("skipped: no network namespace to be had")
+        sys.exit(77)
+    command = ["unshare", "-n", "sh", "-c", begin, "sh", sys.executable, *sys.argv]
+    os.execvp(command[0], command)
+
+
+def environment(**more):
+    return {**{k: v for k, v in os.environ.items() if not k.startswith(LAUNCHERS)}, **more}
+
+
+class Ports:
+    """Keeps a file that lists where processes of these programs listen: the launcher's own ports are none of weft's."""
+
+    def __init__(self, path, programs):
+        self.path, self.programs = path, set(programs)
+        self.write("")
+        self.stopping = threading.Event()
+        self.thread = threading.Thread(target=self.run, daemon=True)
+        self.thread.start()
+
+    def write(self, text):
+        with open(self.path + ".new", "w") as file:
+            file.write(text)
+        os.replace(self.path + ".new", self.path)
+
+    def inodes(self):
+        found = set()
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                if os.readlink(f"/proc/{pid}/exe") in self.programs:
+                    found.update(os.readlink(fd.path) for fd in os.scandir(f"/proc/{pid}/fd"))
+            except OSError:
+                continue
+        return {name[8:-1] for name in found if name.startswith("socket:[")}
+
+    def run(self):
+        while not self.stopping.wait(0.02):
+            inodes = self.inodes()
+            lines = [line.split() for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]]
+            ports = [int(w[1].split(":")[1], 16) for w in lines if w[3] == "0A" and w[9] in inodes]
+            self.write(" ".join(map(str, ports)))
+
+
+class Crowds:
+    KINDS = ("idle", "garbage", "half", "hello")
+
+    def __init__(self, kinds, ports):
+        script = str(pathlib.Path(__file__).parent / "crowd.py")
+        self.processes = {
+            kind: subprocess.Popen(
+                ["nice", sys.executable, script, kind, str(OPEN), ports], stdout=subprocess.PIPE, text=True
+            )
+            for kind in kinds
+        }
+        time.sleep(0.5)  # they look for acceptors by now
+
+    def stop(self):
+        for process in self.processes.values():
+            process.send_signal(signal.SIGTERM)
+        return {kind: int(p.communicate(timeout=20)[0] or 0) for kind, p in self.processes.items()}
+
+
+def wait_for(processes):
+    said = [process.communicate(timeout=60)[0] for process in processes]
+    if any(process.returncode != 0 for process in processes):
+        sys.exit("failed: a job did not end well:\n" + "\n".join(said))
+
+
+def start(command, **settings):
+    return subprocess.Popen(
+        command, env=environment(**settings), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+
+
+class Jobs:
+    def __init__(self, folder, ring, train, rollout, text, *mpirun):
+        self.ring, self.train, self.rollout, self.text = ring, train, rollout, text
+        self.mpirun = mpirun
+        self.token = os.path.join(folder, "token")
+        with open(os.open(self.token, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
+            file.write(os.urandom(32).hex())
+        self.address = os.path.join(folder, "address")
+
+    def launched(self, fabric):
+        wait_for([start([*self.mpirun, "-n", str(RANKS), self.ring], WEFT_FABRIC=fabric)])
+
+    def by_shared_memory(self):
+        self.launched("auto")
+
+    def by_tcp(self):
+        self.launched("tcp")
+
+    def by_token(self):
+        settings = {"WEFT_SIZE": str(RANKS), "WEFT_ADDR": f"127.0.0.1:{PORT}", "WEFT_TOKEN_FILE": self.token}
+        wait_for([start([self.ring], WEFT_RANK=str(rank), **settings) for rank in range(RANKS)])
+
+    def with_a_subscriber(self):
+        settings = {"WEFT_SUBSCRIBE_ADDR": self.address, "WEFT_SUBSCRIBE_TOKEN_FILE": self.token}
+        reader = [self.rollout, "--text", self.text, "--characters", "20", "--do-not-judge"]
+        job = [*self.mpirun, "-n", "2", self.train, "--text", self.text, "--publish", "4", "--readers", "1"]
+        job += ["--steps", "20", "--hidden", "32", "--batch", "8", "--sample", "0"]
+        wait_for([start(reader, **settings), start(job, **settings)])
+
+
+def took(job):
+    begin = time.monotonic()
+    job()
+    return time.monotonic() - begin
+
+
+def best_of_late(job, limit):
+    """Once more, twice at most, where a busy machine may have been the reason."""
+    best = took(job)
+    for _ in range(2):
+        if best <= limit:
+            break
+        best = min(best, took(job))
+    return best
+
+
+def main():
+    enter_own_network()
+    failures = []
+    with tempfile.TemporaryDirectory() as folder:
+        jobs = Jobs(folder, *map(os.path.realpath, sys.argv[1:5]), *sys.argv[5:])
+        os.chmod(folder, 0o711)  # the unauthenticated_clients are to find the ports
+        ports = Ports(os.path.join(folder, "ports"), map(os.path.realpath, sys.argv[1:3]))
+        kinds = (jobs.by_shared_memory, jobs.by_tcp, jobs.by_token, jobs.with_a_subscriber)
+        quiet = {job.__name__: max(took(job) for _ in range(TIMES)) for job in kinds}
+        for crowd in [Crowds.KINDS] + ([(kind,) for kind in Crowds.KINDS] if FULL else []):
+            crowds = Crowds(crowd, ports.path)
+            times = [
+                (job.__name__, best_of_late(job, quiet[job.__name__] + LATER_S)) for job in kinds for _ in range(TIMES)
+            ]
+            calls = crowds.stop()
+            for name, seconds in times:
+                print(f"{'+'.join(crowd)}: {name}: {seconds:.2f} s, alone {quiet[name]:.2f} s", flush=True)
+                if seconds > quiet[name] + LATER_S:
+                    failures.append(f"{name} took {seconds:.1f} s with {crowd}, {quiet[name]:.1f} s alone")
+            print(f"calls: {calls}", flush=True)
+            if min(calls.values()) < 1000:
+                failures.append(f"too few calls to prove anything: {calls}")
+        ports.stopping.set()
+        ports.thread.join()
+    sys.exit("\n".join("failed: " + failure for failure in failures) or 0)
+
+
+main()

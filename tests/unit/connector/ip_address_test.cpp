@@ -1,0 +1,122 @@
+#include "p2p/transport/address/ip_address.hpp"
+
+#include <gtest/gtest.h>
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
+#include <cstring>
+
+#include "weft/error.hpp"
+
+namespace weft::p2p {
+namespace {
+
+IpAddress ip(const char* text) {
+  sockaddr_in v4{};
+  sockaddr_in6 v6{};
+  v4.sin_family = AF_INET;
+  v6.sin6_family = AF_INET6;
+  if (::inet_pton(AF_INET, text, &v4.sin_addr) == 1)
+    return ip_address_of(reinterpret_cast<const sockaddr&>(v4));
+  EXPECT_EQ(::inet_pton(AF_INET6, text, &v6.sin6_addr), 1) << text;
+  return ip_address_of(reinterpret_cast<const sockaddr&>(v6));
+}
+
+/// `bits` as people count them.
+InterfaceAddress on(const char* name, const char* address, int bits) {
+  const IpAddress at = ip(address);
+  return {.name = name,
+          .ip = at,
+          .prefix_bits = bits + (is_ipv4(at) ? 96 : 0),
+          .loopback = std::strcmp(name, "lo") == 0};
+}
+
+const std::vector<InterfaceAddress> kHost = {
+    on("lo", "127.0.0.1", 8),   on("lo", "::1", 128),         on("docker0", "172.17.0.1", 16),
+    on("eth0", "10.0.0.2", 24), on("eth0", "10.0.0.3", 24),   on("eth0", "fd00::2", 64),
+    on("eth0", "fe80::2", 64),  on("ib0", "192.168.7.2", 24), on("virbr0", "192.168.122.1", 24)};
+
+std::vector<std::string> chosen(const std::vector<InterfaceAddress>& host,
+                                std::string_view wanted) {
+  std::vector<std::string> texts;
+  for (const IpAddress& p : choose_ip_addresses(host, wanted)) texts.push_back(text(p));
+  return texts;
+}
+
+using Texts = std::vector<std::string>;
+
+TEST(IpAddresses, AreThoseOfNetworksThatOtherHostsAreOn) {
+  // Each interface first by one address of each kind, then what else there is.
+  EXPECT_EQ(chosen(kHost, "auto"), (Texts{"10.0.0.2", "192.168.7.2", "fd00::2", "10.0.0.3"}));
+}
+
+TEST(IpAddresses, AreLoopbackOnAHostWithoutANetwork) {
+  const std::vector<InterfaceAddress> alone = {kHost[0], kHost[1], kHost[2]};
+  EXPECT_EQ(chosen(alone, "auto"), (Texts{"127.0.0.1", "::1"}));
+}
+
+TEST(IpAddresses, AreTheFirstFourOfMany) {
+  std::vector<InterfaceAddress> many;
+  for (int i = 1; i < 10; ++i)
+    many.push_back(on("eth0", ("10.0.0." + std::to_string(i)).c_str(), 8));
+  EXPECT_EQ(chosen(many, "auto"), (Texts{"10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4"}));
+}
+
+TEST(IpAddresses, AreWhatTheUserNames) {
+  EXPECT_EQ(chosen(kHost, "ib0"), Texts{"192.168.7.2"});
+  EXPECT_EQ(chosen(kHost, "docker0"), Texts{"172.17.0.1"});
+  EXPECT_EQ(chosen(kHost, "10.0.0.3"), Texts{"10.0.0.3"});
+  EXPECT_EQ(chosen(kHost, "192.168.0.0/16"), (Texts{"192.168.7.2", "192.168.122.1"}));
+  EXPECT_EQ(chosen(kHost, "192.168.6.0/23"), Texts{"192.168.7.2"});
+  EXPECT_EQ(chosen(kHost, "fd00::/8"), Texts{"fd00::2"});
+  EXPECT_EQ(chosen(kHost, "lo"), (Texts{"127.0.0.1", "::1"}));
+}
+
+TEST(IpAddresses, AreRefusedThatTheHostDoesNotHave) {
+  for (const char* wanted : {"eth7", "10.0.1.0/24", "10.0.0.0/33", "10.0.0.0/x", "fe80::/10", ""}) {
+    try {
+      choose_ip_addresses(kHost, wanted);
+      ADD_FAILURE() << wanted << " was accepted";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::bad_config);
+      EXPECT_NE(std::string(error.what()).find("ib0 192.168.7.2"), std::string::npos);
+    }
+  }
+}
+
+TEST(IpAddresses, OfASharedSubnetAreTriedFirst) {
+  ConnectorAddress peer;
+  for (const char* at : {"172.30.0.9", "fd00::9", "10.0.0.9", "10.0.1.9"})
+    peer.ips[peer.count++] = ip(at);
+  Texts order;
+  for (const IpAddress& p : sort_by_reachability(peer, kHost)) order.push_back(text(p));
+  EXPECT_EQ(order, (Texts{"fd00::9", "10.0.0.9", "172.30.0.9", "10.0.1.9"}));
+}
+
+TEST(IpAddresses, MoreThanThereIsRoomForAreNotBelieved) {
+  ConnectorAddress peer;
+  peer.count = 60'000;
+  EXPECT_EQ(sort_by_reachability(peer, kHost).size(), ConnectorAddress::kMaxIps);
+}
+
+TEST(IpAddresses, AreToldWithTheirPort) {
+  ConnectorAddress address{.port = 4711, .count = 2};
+  address.ips[0] = ip("10.0.0.2");
+  address.ips[1] = ip("fd00::2");
+  EXPECT_EQ(text(address), "10.0.0.2:4711, [fd00::2]:4711");
+  EXPECT_EQ(text(ConnectorAddress{}), "nowhere");
+}
+
+TEST(IpAddresses, OfThisHostHaveSubnets) {
+  for (const InterfaceAddress& a : interface_addresses()) {
+    EXPECT_GT(a.prefix_bits, is_ipv4(a.ip) ? 96 : 0) << a.name;
+    EXPECT_LE(a.prefix_bits, 128) << a.name;
+    if (a.ip == ip("127.0.0.1")) {
+      EXPECT_EQ(a.prefix_bits, 96 + 8);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace weft::p2p

@@ -1,0 +1,58 @@
+// Reads the machine that it runs on.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "topology/model/model.hpp"
+
+namespace weft::topology {
+
+/// One device as the CUDA driver shows it to this process.
+struct CudaDevice {
+  int ordinal = 0;
+  PciAddress pci{};  ///< of the whole GPU, for a MIG slice too
+  std::string name{};
+  std::string uuid{};
+  bool mig = false;
+  std::optional<bool> dma_buf{};
+  std::optional<bool> gpudirect{};
+};
+
+/// What the CUDA driver says; never throws.
+struct CudaAnswer {
+  std::string version{};  ///< "12.4"; empty: no driver
+  std::string problem{};  ///< why there is none, or which device could not be asked
+  std::vector<CudaDevice> devices{};
+};
+
+/// Loads libcuda.so.1 if it is installed, and asks it.
+CudaAnswer ask_cuda_driver();
+
+/// The links of one GPU, as NVIDIA's management library shows them.
+struct GpuLinks {
+  PciAddress pci;
+  std::vector<GpuLink> links{};
+  double c2c_gbytes = 0;  ///< to its own processor; 0: none
+};
+
+/// Loads libnvidia-ml.so.1 if it is installed, and asks it for links between GPUs. Empty where
+/// there is none of it; never throws.
+std::vector<GpuLinks> ask_nvml();
+
+struct DiscoverOptions {
+  std::string root{};  ///< a folder that stands for /, with sys and proc; empty: / itself
+  /// Null: CUDA is not asked (which takes a while, and a driver).
+  std::function<CudaAnswer()> cuda = ask_cuda_driver;
+  bool count_gids = true;  ///< tables of 256 entries for each port: jobs don't need them here
+  /// Null: links between GPUs are not asked for.
+  std::function<std::vector<GpuLinks>()> nvml = ask_nvml;
+};
+
+/// The machine by sysfs, with what the libraries of NVIDIA's driver add. Needs no rights and no
+/// library. What can't be read is left unknown; an odd device becomes a line of Model::notes and
+/// PciNode::problem. Throws nothing but std::bad_alloc.
+Model discover(const DiscoverOptions& options = {});
+
+}  // namespace weft::topology

@@ -1,0 +1,198 @@
+#include "topology/placement/place.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "topology/discover/discover.hpp"
+#include "topology/discover/files.hpp"
+#include "topology/import/import.hpp"
+#include "weft/error.hpp"
+
+namespace weft::topology {
+namespace {
+
+bool same_address(const Model& a, const Nic& nic_a, const Model& b, const Nic& nic_b) {
+  const auto address = a.address_of(nic_a);
+  return address && address == b.address_of(nic_b);
+}
+
+/// The live NIC that the file means: at the same address, by the same name where several are there.
+const Nic* live_nic(const Model& file, const Nic& nic, const Model& live) {
+  const Nic* found = nullptr;
+  for (const Nic& candidate : live.nics) {
+    if (!nic.rdma.empty() && candidate.rdma == nic.rdma &&
+        (!file.address_of(nic) || same_address(file, nic, live, candidate)))
+      return &candidate;
+    if (found == nullptr && same_address(file, nic, live, candidate)) found = &candidate;
+  }
+  return found;
+}
+
+std::vector<int> processor_nodes(const Model& model) {
+  std::vector<int> nodes;
+  for (const NumaNode& node : model.numa)
+    if (node.memory == MemoryKind::ordinary && !node.cpus.empty()) nodes.push_back(node.number);
+  return nodes;
+}
+
+/// The parts of the machine that ranks may have been dealt out to: NUMA nodes where this rank has
+/// one for itself, else packages; none where it runs on more than that.
+std::vector<std::vector<int>> parts_like(const Model& model, const std::vector<int>& own_nodes) {
+  std::vector<std::vector<int>> parts;
+  for (const NumaNode& node : model.numa) {
+    if (node.memory != MemoryKind::ordinary || node.cpus.empty()) continue;
+    if (own_nodes.size() == 1) parts.push_back(node.cpus);
+  }
+  if (own_nodes.size() > 1)
+    for (const Package& package : model.packages)
+      if (!package.cpus.empty()) parts.push_back(package.cpus);
+  return parts;
+}
+
+/// Set only if a NIC would have been chosen that weft could drive.
+std::string why_no_rdma(const Model& model, const Selection& selection) {
+  for (const NicVerdict& verdict : selection.nics)
+    if (!verdict.not_driven.empty() && verdict.reason == verdict.not_driven)
+      return fmt::format("{} is not driven: {}",
+                         model.nics[static_cast<std::size_t>(verdict.nic)].name,
+                         verdict.not_driven);
+  return {};
+}
+
+}  // namespace
+
+Policy policy_of(const Config& config) {
+  Policy policy;
+  policy.nic = config.text(Setting::nic);
+  policy.gpu_nic = parse_gpu_nic(config.text(Setting::gpu_nic));
+  set_gdr_level(policy, config.text(Setting::gdr_level));
+  return policy;
+}
+
+Model machine_of(const Config& config, Model live) {
+  const std::string& path = config.text(Setting::topo_file);
+  if (path.empty()) return live;
+  Model file;
+  try {
+    file = import_file(path);
+  } catch (const Error& error) {
+    ErrorDetail detail = error.detail();
+    detail.code = Code::bad_config;
+    detail.message = "WEFT_TOPO_FILE: " + detail.message;
+    throw Error(std::move(detail));
+  }
+  std::size_t here = 0;
+  for (Nic& nic : file.nics) {
+    const Nic* own = live_nic(file, nic, live);
+    if (own == nullptr) {
+      nic.problem = "WEFT_TOPO_FILE has it, this machine has not";
+      continue;
+    }
+    ++here;
+    nic.rdma = own->rdma;
+    nic.name = own->name;
+    nic.nets = own->nets;
+    nic.ports = own->ports;
+    nic.no_rdma = own->no_rdma;
+    nic.problem = own->problem;
+  }
+  const auto gpus_here = std::count_if(file.gpus.begin(), file.gpus.end(), [&](const Gpu& gpu) {
+    const auto address = file.address_of(gpu);
+    return address && find_gpu(live, address->text()) != kNone;
+  });
+  if (here == 0 && gpus_here == 0) {
+    live.notes.push_back(fmt::format(
+        "WEFT_TOPO_FILE={} describes another machine: none of its devices is here; not used",
+        path));
+    return live;
+  }
+  if (here < file.nics.size() || static_cast<std::size_t>(gpus_here) < file.gpus.size())
+    file.notes.push_back(fmt::format("WEFT_TOPO_FILE={}: {} of {} NICs and {} of {} GPUs are here",
+                                     path, here, file.nics.size(), gpus_here, file.gpus.size()));
+  // Processors and memory are this machine's own: what the file says of them may be of another
+  // time.
+  if (!live.numa.empty()) {
+    file.numa = std::move(live.numa);
+    file.packages = std::move(live.packages);
+    file.distances = std::move(live.distances);
+  }
+  file.facts = live.facts;
+  finish(file);
+  return file;
+}
+
+std::vector<HostRank> assume_ranks(const Model& model, const RankOnHost& own) {
+  const std::vector<int> own_nodes = model.numa_of_cpus(own.cpus);
+  const auto parts = parts_like(model, own_nodes);
+  const auto covers = [&](const std::vector<int>& part) {
+    return !own.cpus.empty() && std::all_of(own.cpus.begin(), own.cpus.end(), [&](int cpu) {
+      return std::find(part.begin(), part.end(), cpu) != part.end();
+    });
+  };
+  const auto at = std::find_if(parts.begin(), parts.end(), covers);
+  const auto mine = static_cast<int>(at - parts.begin());
+  const auto count = static_cast<int>(parts.size());
+  const bool dealt = at != parts.end() && own.index % count == mine;
+  const bool blocks = at != parts.end() && own.index * count / own.count == mine;
+  std::vector<HostRank> ranks;
+  for (int i = 0; i < own.count; ++i) {
+    HostRank rank{.rank = i, .cpus = own.cpus};
+    if (i != own.index && (dealt || blocks))
+      rank.cpus = parts[static_cast<std::size_t>(dealt ? i % count : i * count / own.count)];
+    ranks.push_back(std::move(rank));
+  }
+  return ranks;
+}
+
+RankPlacement place_rank(const Model& model, const RankOnHost& own, const Policy& policy) {
+  RankPlacement placement{.notes = model.notes};
+  Policy driven = policy;
+  driven.driven_only = true;
+  const Selection selection = select(model, assume_ranks(model, own), driven);
+  const Choice& choice = selection.choices.at(static_cast<std::size_t>(own.index));
+  if (choice.nic == kNone) {
+    placement.reason = why_no_rdma(model, selection);
+    if (!placement.reason.empty()) placement.notes.push_back(placement.reason);
+    return placement;
+  }
+  placement.nic = model.nics[static_cast<std::size_t>(choice.nic)].rdma;
+  placement.port = choice.port;
+  placement.reason = choice.reason;
+  for (const Candidate& candidate : choice.candidates)
+    if (const Nic& nic = model.nics[static_cast<std::size_t>(candidate.nic)];
+        candidate.nic != choice.nic && !nic.rdma.empty())
+      placement.others.emplace_back(nic.rdma, candidate.reason);
+  // With a single node there is nothing to prefer.
+  if (processor_nodes(model).size() > 1) {
+    placement.numa = choice.numa;
+    placement.staging = choice.bounce_numa;
+  }
+  return placement;
+}
+
+RankPlacement place_rank(const Config& config, const RankOnHost& own) {
+  Policy policy = policy_of(config);
+  const Files files("");
+  // Slingshot's NICs are no RDMA devices, and a job says why it does not take them.
+  const bool has_fabric =
+      !files.list("/sys/class/infiniband").empty() || !files.list("/sys/class/cxi").empty();
+  if (!has_fabric && config.text(Setting::topo_file).empty()) return {};
+  // No rank moves GPU memory yet, so that CUDA need not be asked.
+  const Model model = machine_of(
+      config,
+      has_fabric ? discover({.cuda = nullptr, .count_gids = false, .nvml = nullptr}) : Model{});
+  if (!has_fabric) return {};
+  if (policy.nic.empty()) return place_rank(model, own, policy);
+  try {
+    return place_rank(model, own, policy);
+  } catch (const Error& error) {
+    // Who opens ports knows best whether WEFT_NIC can be had, and refuses it otherwise.
+    policy.nic.clear();
+    RankPlacement placement{.notes = place_rank(model, own, policy).notes};
+    placement.notes.push_back(error.detail().message);
+    return placement;
+  }
+}
+
+}  // namespace weft::topology
