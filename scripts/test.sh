@@ -117,6 +117,21 @@ run_aarch64() {
   done
 }
 
+# Compares what a suite took with its budget in docs/testing.md: above it, a line; above twice, a failure. Without
+# a budget the suite fails, and long cuts have none.
+check_budget() { # check_budget SUITE SECONDS
+  [[ ${WEFT_TEST_FULL:-0} == 0 ]] || return 0
+  local minutes
+  minutes=$(awk -F '|' -v suite="$1" '/^## Budget/ { budgets = 1 } budgets && $2 ~ "^ *" suite " *$" { print $3 + 0; exit }' docs/testing.md)
+  if [[ -z $minutes ]]; then
+    note failed "$1" 'docs/testing.md has no budget for it'
+  elif (($2 > 120 * minutes)); then
+    note failed "$1" "took $2 s, more than twice its budget of $minutes min (docs/testing.md)"
+  elif (($2 > 60 * minutes)); then
+    row_notes+=("over its budget of $minutes min (docs/testing.md)")
+  fi
+}
+
 run_suite() {
   local suite=$1 started=$SECONDS line
   row_passed=0 row_failed=0 row_skipped=0 row_notes=()
@@ -125,6 +140,7 @@ run_suite() {
     sanitizers | aarch64) "run_$suite" ;;
     *) run_label release "$suite" ;;
   esac
+  check_budget "$suite" $((SECONDS - started))
   passed=$((passed + row_passed)) failed=$((failed + row_failed)) skipped=$((skipped + row_skipped))
   printf -v line '%-12s %7d %7d %8d %8d' "$suite" "$row_passed" "$row_failed" "$row_skipped" \
     $((SECONDS - started))
