@@ -242,7 +242,11 @@ Status World::alive(std::span<const int> ranks) const noexcept {
   } catch (const Error& error) {
     return error.status();
   }
-  return state_->mesh.fate(ranks);
+  const Status fate = state_->mesh.fate(ranks);
+  if (fate.ok()) return fate;
+  ErrorDetail detail = fate.detail();
+  detail.operation = "alive";
+  return Status(std::move(detail));
 }
 
 Group World::group() const noexcept { return state_->membership->all(); }
