@@ -212,6 +212,10 @@ Status RendezvousState::send_error(int to, const KeyStep& at, Code code, std::st
   if (code == Code::ok)
     return with(to).failure(Code::bad_argument, "send_error", at, "ok is no error",
                             "give the code that the receiver is to get");
+  if (code > Code::partitioned)
+    return with(to).failure(Code::bad_argument, "send_error", at,
+                            fmt::format("{} is no code", static_cast<int>(code)),
+                            "give the code that the receiver is to get");
   Content content;
   content.metadata.dead = true;
   content.error = code;

@@ -36,6 +36,12 @@ Status CollectiveGroup::failure() const noexcept {
   return failure_;
 }
 
+Status CollectiveGroup::failure_of(const PlannedCall& call) const noexcept {
+  ErrorDetail detail = failure().detail();
+  detail.operation = call.task.signature.text();
+  return Status(std::move(detail));
+}
+
 bool CollectiveGroup::broken() const noexcept {
   if (failed()) return true;
   return mesh_.gone_count() != 0 && queued_ > 0 && !gone_failure(queue_[0]->number).ok();
@@ -44,13 +50,7 @@ bool CollectiveGroup::broken() const noexcept {
 void CollectiveGroup::break_off() noexcept {
   if (disconnected_at_ != Clock::time_point::max()) return;
   if (!failed()) {
-    Status why = gone_failure(queue_[0]->number);
-    if (!why.ok()) {
-      ErrorDetail detail = why.detail();
-      detail.operation = queue_[0]->task.signature.text();
-      why = Status(std::move(detail));
-    }
-    fail(why);
+    fail(gone_failure(queue_[0]->number));
   }
   disconnected_at_ = Clock::now();
   stop();
@@ -71,11 +71,10 @@ void CollectiveGroup::give_up(Clock::time_point until) noexcept {
   (void)local_.waiter.wait([this] { return inside() < 0; }, [] { return false; },
                            Deadline::at(until));
   cut_off();
-  const Status why = failure();
   for (std::size_t i = 0; i < queued_; ++i) {
     PlannedCall& call = *queue_[i];
     lend(queue_[i]);
-    call.end(with_loan(call, why));
+    call.end(with_loan(call, failure_of(call)));
     queue_[i].reset();
   }
   queued_ = 0;

@@ -74,7 +74,7 @@ Status CollectiveGroup::enqueue(const std::shared_ptr<PlannedCall>& call) noexce
     if (!gone.ok()) fail(gone);
   }
   if (failed()) [[unlikely]] {
-    call->end(failure());
+    call->end(failure_of(*call));
     return call->status;
   }
   call->number = ++numbered_;

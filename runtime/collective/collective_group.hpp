@@ -151,6 +151,8 @@ class CollectiveGroup : public p2p::Progressable {
   void advance(Stint stint) noexcept;
   void disagree(const char* operation, int other, std::string what, const char* hint) noexcept;
   Status failure() const noexcept;
+  /// The same, under the name of a call that it ends.
+  Status failure_of(const PlannedCall& call) const noexcept;
   bool broken() const noexcept;
   Status late(const PlannedCall& call) const noexcept;
   /// The first step of the end of every call under way: the others are told.

@@ -49,7 +49,11 @@ void SlotGroup::meet(std::span<const p2p::MemoryRef>, const Choices& choices, De
   const p2p::WaitEnd end = local_.waiter.wait(met, lost, until);
   // One that has failed by now tells the first call so.
   if (end == p2p::WaitEnd::ready || failed()) return;
-  if (end == p2p::WaitEnd::broken) throw Error(gone_failure(0));
+  if (end == p2p::WaitEnd::broken) {
+    ErrorDetail detail = gone_failure(0).detail();
+    detail.operation = "open";
+    throw Error(std::move(detail));
+  }
   std::vector<int> late;
   for (const int r : awaited(meeting)) late.push_back(ranks_[static_cast<std::size_t>(r)]);
   throw Error(ErrorDetail{

@@ -221,6 +221,12 @@ Result<Group> Membership::result_of(const Entry& entry) {
     std::string away;
     std::size_t reached = 0;
     for (const int member : group.members) {
+      // That rank has told this one, and every other call says so too.
+      if (const Status status = mesh_.peer_status(member); status.code() == Code::fenced) {
+        ErrorDetail detail = status.detail();
+        detail.operation = "shrink";
+        return Status(std::move(detail));
+      }
       if (!mesh_.peer(member).gone())
         ++reached;
       else if (away.size() < 40)

@@ -242,7 +242,11 @@ Status World::alive(std::span<const int> ranks) const noexcept {
   } catch (const Error& error) {
     return error.status();
   }
-  return state_->mesh.peer_status(ranks);
+  const Status status = state_->mesh.peer_status(ranks);
+  if (status.ok()) return status;
+  ErrorDetail detail = status.detail();
+  detail.operation = "alive";
+  return Status(std::move(detail));
 }
 
 Group World::group() const noexcept { return state_->membership->all(); }

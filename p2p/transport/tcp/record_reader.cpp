@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/stop_point.hpp"
+
 namespace weft::p2p::tcp {
 namespace {
 
@@ -116,6 +118,7 @@ RecordReader::State RecordReader::turn(RecordSink& sink, std::size_t most) {
     std::array<iovec, kMostParts + 1> parts;
     std::size_t asked = 0;
     const std::size_t count = collect(parts, asked);
+    if (in_payload_) pass_stop_point("tcp", (head_.bytes - left_) / kWorthTaking);
     const Pipe::Moved got = pipe_.receive(std::span(parts).first(count));
     if (got.end) return State::ended;
     if (got.error != 0) {

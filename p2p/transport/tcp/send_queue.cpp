@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/stop_point.hpp"
 #include "p2p/progress/fences.hpp"
 #include "p2p/transport/tcp/checksum.hpp"
 
@@ -13,6 +14,9 @@ namespace {
 
 /// Stands for memory that was given back before a reply had read it.
 alignas(64) constexpr std::array<std::byte, 4096> kZeros{};
+
+/// What a stop point counts.
+constexpr std::size_t kStopPiece = 256u << 10;
 
 iovec part(const void* data, std::size_t bytes) noexcept {
   return {const_cast<void*>(data), bytes};
@@ -191,6 +195,7 @@ bool SendQueue::flush(std::size_t most) noexcept {
     const std::size_t count = ring_.size() + urgent_.size();
     for (std::size_t i = 0; i < count && !gathered.full(); ++i)
       if (!gather(next(i), gathered)) break;
+    if (has_begun()) pass_stop_point("tcp", ring_.at(0).done / kStopPiece);
     const Pipe::Moved sent = pipe_.send(gathered.parts(), gathered.memory);
     if (sent.error != 0) error_ = sent.error;
     advance(gathered, sent.bytes);

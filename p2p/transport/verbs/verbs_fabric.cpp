@@ -88,6 +88,8 @@ void VerbsFabric::listen(RankAddress& own) {
     why_not_ = why;
     own.verbs = {};
     std::strncpy(own.verbs.why_not.data(), why.c_str(), own.verbs.why_not.size() - 1);
+    if (!options_.nic.empty() && local_.only_fabric.empty())
+      local_.log->warn(Subsystem::path, "WEFT_NIC=\"{}\" has no effect: {}", options_.nic, why);
   };
   if (!local_.only_fabric.empty() && local_.only_fabric != name())
     return refuse("WEFT_FABRIC=" + local_.only_fabric);

@@ -9,7 +9,9 @@ FAULTS = ("kill", "stop", "term", "exit")
 LINK_FAULTS = ("cut", "back")  # of the victim's host; back: for less than DEAD_AFTER_S
 PASSING_FAULTS = ("pause",)  # stopped for less than DEAD_AFTER_S, then continued
 MOMENTS = ("bootstrap", "before", "during", "after")
-INSIDE = "inside"  # the copy of a tensor, between two pieces of it: of tensors that have several, on one host
+INSIDE = "inside"  # the copy of a tensor, or its way by TCP, between two pieces of it: of tensors that have several
+# Within the way by TCP the rank holds the connection, by which exit() would say so.
+INSIDE_FAULTS = {1: ("kill", "stop", "term", "exit", "pause"), 2: ("kill", "stop", "term", "pause")}
 
 RANKS = 3
 DEAD_AFTER_S = 1.0
@@ -101,9 +103,8 @@ def all_cells(hosts):
         yield Cell(operation, size, fault, moment, hosts)
     for fault, operation, size in itertools.product(PASSING_FAULTS, OPERATIONS, SIZES):
         yield Cell(operation, size, fault, "during", hosts)
-    if hosts == 1:
-        for fault, operation, size in itertools.product(FAULTS + PASSING_FAULTS, OPERATIONS, SIZES[1:]):
-            yield Cell(operation, size, fault, INSIDE, hosts)
+    for fault, operation, size in itertools.product(INSIDE_FAULTS[hosts], OPERATIONS, SIZES[1:]):
+        yield Cell(operation, size, fault, INSIDE, hosts)
     if hosts > 1:
         for moment, fault, operation, size in itertools.product(MOMENTS[1:3], LINK_FAULTS, OPERATIONS, SIZES):
             yield Cell(operation, size, fault, moment, hosts)
@@ -119,7 +120,7 @@ def quick_cells(hosts):
             yield Cell(OPERATIONS[turn % 5], SIZES[turn // 5 % 3], fault, moment, hosts)
             turn += 1
     # Of the faults within a copy each comes to another operation.
-    for operation, fault in zip(OPERATIONS, FAULTS + PASSING_FAULTS) if hosts == 1 else ():
+    for operation, fault in zip(OPERATIONS, INSIDE_FAULTS[hosts]):
         yield Cell(operation, SIZES[1], fault, INSIDE, hosts)
     # What a rank says of its end must not stand behind what it sends.
     for fault in ("term", "exit") if hosts > 1 else ():

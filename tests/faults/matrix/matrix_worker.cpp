@@ -17,6 +17,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -98,11 +99,14 @@ void fall(const Cell& cell) {
 }
 
 const Cell* inside_cell = nullptr;
+bool inside_tcp = false;
 
-/// In the midst of the first tensor that this rank copies.
-void fall_inside(const char*, std::size_t piece) noexcept {
+/// In the midst of the first tensor that this rank copies, or sends to or receives from another
+/// host.
+void fall_inside(const char* loop, std::size_t piece) noexcept {
   static std::atomic<bool> fell{false};
-  if (piece == 1 && !fell.exchange(true)) fall(*inside_cell);
+  if (inside_tcp != (std::string_view(loop) == "tcp")) return;
+  if (piece > 0 && !fell.exchange(true)) fall(*inside_cell);
 }
 
 /// Whether the descriptor is the rank's stats segment, on which its recorder is.
@@ -148,6 +152,7 @@ Status run(World& world, const Cell& cell) {
     }).detach();
   if (victim && cell.moment == "inside") {
     inside_cell = &cell;
+    inside_tcp = world.host(0) != world.host(world.rank());
     stop_point = fall_inside;
   }
   const auto end = Deadline::after(seconds(25));

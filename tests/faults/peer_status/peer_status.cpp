@@ -177,6 +177,12 @@ void fall(World& world, Checks& checks) {
   checks.expect(
       peer_status.code() == Code::fenced && mentions(peer_status.text(), "has given this rank up"),
       "a rank that was given up: " + peer_status.text());
+  // The first was agreed on before it was stopped.
+  const auto three = world.group().shrink(Deadline::after(seconds(10)));
+  const Status shrunk =
+      three.ok() ? three->shrink(Deadline::after(seconds(10))).status() : Status();
+  checks.expect(shrunk.code() == Code::fenced && mentions(shrunk.text(), "has given this rank up"),
+                "shrink() on a rank that was given up: " + shrunk.text());
   std::printf("rank %d was fenced\n", world.rank());
 }
 

@@ -105,8 +105,14 @@ void run(World& world, Checks& checks, const std::string& lacking) {
         once.run(all_reduce(tensor, Reduction::max), Deadline::after(seconds(5)));
     expect_exhausted(checks, reduced, watch, "all_reduce");
     if (owns) {
-      checks.expect(messages.send(1, 1, tensor, Deadline::after(seconds(20))).ok(), "send");
+      const auto exchanged =
+          messages.sendrecv(1, 1, tensor, 1, 2, small, Deadline::after(seconds(20)));
+      checks.expect(exchanged.ok(), "sendrecv: " + exchanged.status().text());
     } else {
+      const Watch exchanging;
+      const auto exchanged =
+          messages.sendrecv(0, 2, small, 0, 1, tensor, Deadline::after(seconds(5)));
+      expect_exhausted(checks, exchanged.status(), exchanging, "sendrecv");
       for (const auto& [name, writer] : {std::pair("put", Writer::peer), {"view", Writer::owner}}) {
         const Watch attaching;
         expect_exhausted(checks, attach(world, large_slot(name, writer)), attaching,

@@ -46,8 +46,12 @@ TEST(CollectiveFailure, ARankThatLeavesEndsWhatNeedsIt) {
           Collectives group = Collectives::open(world);
           ASSERT_TRUE(group.run(all_reduce(tensor, Reduction::sum)).ok());
           if (world.rank() != 2) {
-            EXPECT_EQ(group.run(all_reduce(tensor, Reduction::sum)).code(), Code::peer_left);
-            EXPECT_EQ(group.run(barrier()).code(), Code::peer_left);
+            const Status lost = group.run(all_reduce(tensor, Reduction::sum));
+            EXPECT_EQ(lost.code(), Code::peer_left);
+            EXPECT_EQ(lost.detail().operation, "all_reduce(f32[50000], sum)") << lost.text();
+            const Status later = group.run(barrier());
+            EXPECT_EQ(later.code(), Code::peer_left);
+            EXPECT_EQ(later.detail().operation, "barrier()") << later.text();
           }
         }
         (void)world.leave();

@@ -173,6 +173,8 @@ TEST(RendezvousBounds, WrongCallsSayWhatIsWrong) {
     expect_error(rendezvous.send(1, "w", 0, Tensor::wrap(nullptr, DType::f32, {3})),
                  Code::bad_argument, {"no memory"});
     expect_error(rendezvous.send_error(1, "w", 0, Code::ok, ""), Code::bad_argument, {"no error"});
+    expect_error(rendezvous.send_error(1, "w", 0, static_cast<Code>(200), ""), Code::bad_argument,
+                 {"200 is no code"});
     expect_error(rendezvous.cancel(1, "w", 0), Code::bad_argument, {"no request"});
     EXPECT_EQ(thrown_by([&] { (void)Rendezvous::open(world, {.name = ""}); }).code,
               Code::bad_argument);

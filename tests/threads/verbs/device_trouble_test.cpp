@@ -3,11 +3,14 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <fstream>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "tests/threads/verbs/nics.hpp"
+#include "tests/unit/base/temp_folder.hpp"
 
 namespace weft::tests {
 namespace {
@@ -245,6 +248,20 @@ TEST(AdoptedMemory, AtAnAddressThatWasUsedBeforeHasItsOwnKey) {
       meeting.wait();
     }
   });
+}
+
+TEST(WeftNic, ThatNamesNoPortIsToldWhereTheJobGoesOnWithoutRdma) {
+  const TempFolder folder;
+  NicJob job;
+  job.run(
+      2, [](World&) {},
+      settings()
+          .with(Setting::nic, "nosuch0")
+          .with(Setting::log_file, (folder.path() / "%r").string()));
+  std::ostringstream log;
+  log << std::ifstream(folder.path() / "1").rdbuf();
+  EXPECT_TRUE(contains(log.str(), "WEFT_NIC=\"nosuch0\"")) << log.str();
+  EXPECT_TRUE(contains(log.str(), "no such RDMA port is here")) << log.str();
 }
 
 }  // namespace
