@@ -220,7 +220,7 @@ const std::array kOpeners{
     Opener{"an address file",
            [](const fs::path& path) {
              const auto where = subscribe::look_up({.file = path.string()});
-             if (where.places.empty())
+             if (where.ips.empty())
                throw Error(ErrorDetail{.code = Code::unreachable, .message = where.trouble});
            }},
     Opener{"checkpoints", save_in, true},
