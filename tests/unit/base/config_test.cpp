@@ -170,7 +170,7 @@ TEST(Config, WarnsOfAnUnknownNameWithTheNearest) {
 TEST(Config, AcceptsFormerNamesWithAWarningThatNamesTheNewOne) {
   for (const FormerName& name : former_names()) {
     const std::string former(name.variable);
-    const SettingSpec& spec = spec_of(name.setting);
+    const SettingSpec& spec = setting_table()[static_cast<std::size_t>(name.setting)];
     EXPECT_TRUE(std::ranges::none_of(setting_table(), [&](const SettingSpec& other) {
       return other.variable == name.variable;
     })) << former;

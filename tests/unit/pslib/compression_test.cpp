@@ -9,6 +9,7 @@
 #include <random>
 
 #include "pslib/compression/compressor.hpp"
+#include "pslib/table/description.hpp"
 #include "tests/seeds.hpp"
 #include "tests/unit/pslib/reference.hpp"
 
