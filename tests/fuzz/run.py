@@ -64,7 +64,7 @@ def run(target, folder, clang):
         found = folder / "found" / target
         for each in (findings, found):
             each.mkdir(parents=True, exist_ok=True)
-        command = [program, found, corpus, f"-max_total_time={SECONDS}", "-timeout=5"]
+        command = [program, found, corpus, f"-max_total_time={SECONDS}", "-timeout=25"]
         command += [f"-max_len={most}", "-rss_limit_mb=1024", "-print_final_stats=1"]
         words = HERE / "targets" / f"{target}.dict"
         command += [f"-dict={words}"] if words.exists() else []
