@@ -72,7 +72,12 @@ std::vector<std::shared_ptr<Membership::Entry>> Membership::undecided() const {
 std::shared_ptr<Membership::Entry> Membership::enter(std::shared_ptr<const GroupState> group,
                                                      bool is_result) {
   if (auto known = find(group->agreement())) {
-    std::erase_if(known->made_again, [](const auto& other) { return other.expired(); });
+    // Groups may be made faster than they are entered: look through all only when they have
+    // doubled.
+    if (known->made_again.size() >= known->prune_at) {
+      std::erase_if(known->made_again, [](const auto& other) { return other.expired(); });
+      known->prune_at = std::max<std::size_t>(16, 2 * known->made_again.size());
+    }
     if (known->group != group) known->made_again.push_back(group);
     return known;
   }

@@ -50,8 +50,12 @@ class Membership : public std::enable_shared_from_this<Membership> {
   Membership(p2p::LocalRank& local, p2p::Mesh& mesh)
       : local_(local), mesh_(mesh), out_of_chain_(static_cast<std::size_t>(local.size)) {}
 
-  /// Any thread: a group of these ranks of the world.
+  /// Any thread but the progress thread: a group of these ranks of the world.
   Group make(std::vector<int> members, std::uint32_t epoch) {
+    // A caller that makes groups faster than progress enters them waits here, so that few are
+    // queued.
+    if (made_.fetch_add(1, std::memory_order_relaxed) % kMostQueued == kMostQueued - 1)
+      local_.progress.run([] {});
     return make(std::move(members), epoch, false, false);
   }
   /// Any thread.
@@ -77,6 +81,7 @@ class Membership : public std::enable_shared_from_this<Membership> {
     bool is_result = false;         ///< the group is the result of another entry
     /// The same group, made again here.
     std::vector<std::weak_ptr<const GroupState>> made_again;
+    std::size_t prune_at = 16;  ///< size of made_again at which expired ones are dropped
   };
   struct Stray {
     int rank;
@@ -104,8 +109,11 @@ class Membership : public std::enable_shared_from_this<Membership> {
   Result<Group> result_of(const Entry& entry);
   Status late(const Entry& entry) const;
 
+  static constexpr std::uint64_t kMostQueued = 1024;
+
   p2p::LocalRank& local_;
   p2p::Mesh& mesh_;
+  std::atomic<std::uint64_t> made_{0};
   Group all_;
   // The progress thread's.
   std::map<std::uint64_t, std::shared_ptr<Entry>> entries_;  ///< by GroupState::agreement()
