@@ -16,6 +16,9 @@ constexpr std::size_t kMostStrays = 1024;
 // Members that are late with an agreement may still have questions about it.
 constexpr std::size_t kKeptDecided = 256;
 
+// So many that are gone may stay in the list of groups made again.
+constexpr std::size_t kFewAgain = 8;
+
 /// FNV-1a over what two groups may differ by.
 std::uint64_t number_of(std::span<const int> members, std::uint32_t epoch) noexcept {
   std::uint64_t number = 0xcbf29ce484222325U;
@@ -72,8 +75,14 @@ std::vector<std::shared_ptr<Membership::Entry>> Membership::undecided() const {
 std::shared_ptr<Membership::Entry> Membership::enter(std::shared_ptr<const GroupState> group,
                                                      bool is_result) {
   if (auto known = find(group->agreement())) {
-    std::erase_if(known->made_again, [](const auto& other) { return other.expired(); });
-    if (known->group != group) known->made_again.push_back(group);
+    if (known->group == group) return known;
+    auto& again = known->made_again;
+    // Not each time: a look at all of them for each new one would take a square of their number.
+    if (again.size() >= known->most_again) {
+      std::erase_if(again, [](const auto& other) { return other.expired(); });
+      known->most_again = std::max(kFewAgain, 2 * again.size());
+    }
+    again.push_back(group);
     return known;
   }
   if (!agreed_ && group->of_chain) agreed_ = group;

@@ -77,6 +77,7 @@ class Membership : public std::enable_shared_from_this<Membership> {
     bool is_result = false;         ///< the group is the result of another entry
     /// The same group, made again here.
     std::vector<std::weak_ptr<const GroupState>> made_again;
+    std::size_t most_again = 0;  ///< of these before those that are gone are removed
   };
   struct Stray {
     int rank;
