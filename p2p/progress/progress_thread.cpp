@@ -185,7 +185,10 @@ bool ProgressThread::run_tasks() {
     const std::lock_guard lock(mutex_);
     due.swap(tasks_);
   }
-  for (auto& task : due) guard(task);
+  for (auto& task : due) {
+    guard(task);
+    guard([&] { task = nullptr; });  // what it holds goes before the next task runs
+  }
   if (lost_task_.exchange(false)) [[unlikely]]
     guard([] { throw std::bad_alloc(); });
   return !due.empty();

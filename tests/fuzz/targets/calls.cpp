@@ -1,6 +1,7 @@
 // What other ranks say of a collective call, the first rank of a group of how to choose its
 // algorithm, and a worker of the rows that it asks a server for.
 #include <limits>
+#include <memory>
 #include <vector>
 
 #include "p2p/transport/control_message.hpp"
@@ -54,11 +55,13 @@ void take_request(Input& input) {
   const std::size_t row_bytes = 1 + input.take<std::uint8_t>();
   const auto head = input.take<RequestHead>();
   if (!makes_sense(head, rows)) return;
-  std::vector<std::byte> memory(request_bytes(rows, rows * row_bytes));
-  const RequestParts<const std::byte> parts(memory.data(), rows);
+  // Nothing is read of it.
+  const std::size_t size = request_bytes(rows, rows * row_bytes);
+  const auto memory = std::make_unique_for_overwrite<std::byte[]>(size);
+  const RequestParts<const std::byte> parts(memory.get(), rows);
   const auto ends_within = [&](const void* at, std::size_t bytes) {
-    const auto first = static_cast<std::size_t>(static_cast<const std::byte*>(at) - memory.data());
-    require(first <= memory.size() && bytes <= memory.size() - first);
+    const auto first = static_cast<std::size_t>(static_cast<const std::byte*>(at) - memory.get());
+    require(first <= size && bytes <= size - first);
   };
   ends_within(parts.pushed(), head.pushed * sizeof(std::uint64_t));
   ends_within(parts.looked_up(), head.looked_up * sizeof(std::uint64_t));

@@ -28,7 +28,7 @@ TEST(Soak, KeysOfOneStepEach) {
 }
 
 TEST(Soak, SubsetsMadeAnew) {
-  soak(count_of(seeds(20'000)), [](World&, Meeting&) -> Operation {
+  soak(count_of(seeds(300'000)), [](World&, Meeting&) -> Operation {
     return [](World& at, int number) {
       const Group subset = at.group().subset(number % 2 == 0 ? std::vector{1, 0} : std::vector{1});
       EXPECT_EQ(subset.members().front(), 1);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <memory>
 
 #include "base/os/fd.hpp"
 
@@ -47,6 +48,18 @@ TEST(ProgressThreadTest, TakesNoEventOfAClosedDescriptorForOneOfItsNumbersNextOw
   progress.help();
   EXPECT_EQ(told_wrongly, 1);  // now it is its own
   progress.forget(next.get());
+}
+
+TEST(ProgressThreadTest, LetsGoOfATaskBeforeItRunsTheNext) {
+  ProgressThread progress;  // not started: this thread runs the tasks
+  auto held = std::make_shared<int>(1);
+  const std::weak_ptr<int> watched = held;
+  bool was_let_go = false;
+  progress.post([held] { EXPECT_EQ(*held, 1); });
+  progress.post([&] { was_let_go = watched.expired(); });
+  held.reset();
+  progress.run([] {});
+  EXPECT_TRUE(was_let_go);
 }
 
 }  // namespace
