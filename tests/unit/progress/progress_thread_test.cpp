@@ -54,12 +54,12 @@ TEST(ProgressThreadTest, LetsGoOfATaskBeforeItRunsTheNext) {
   ProgressThread progress;  // not started: this thread runs the tasks
   auto held = std::make_shared<int>(1);
   const std::weak_ptr<int> watched = held;
-  bool was_let_go = false;
+  bool was_released = false;
   progress.post([held] { EXPECT_EQ(*held, 1); });
-  progress.post([&] { was_let_go = watched.expired(); });
+  progress.post([&] { was_released = watched.expired(); });
   held.reset();
   progress.run([] {});
-  EXPECT_TRUE(was_let_go);
+  EXPECT_TRUE(was_released);
 }
 
 }  // namespace
