@@ -38,7 +38,7 @@ bool is_choice(std::string_view choices, std::string_view value) {
   }
 }
 
-/// The value as a number: ns, bytes, the integer, 0 or 1; 0 where text is all there is to it.
+/// The value as a number: ns, bytes, the integer, or 0 and 1; 0 if the type is text.
 std::int64_t parse(const SettingSpec& spec, std::string_view value) {
   const auto in_range = [&](std::int64_t number) {
     if (number < spec.least) refuse(spec, value, "too small");
@@ -111,11 +111,11 @@ Config Config::read(const char* const* environment) {
       continue;
     }
     auto& value = config.values_[index(spec->setting)];
-    if (value.from_environment) continue;  // as for getenv, the first of several counts
+    if (value.from_environment) continue;  // the first of several counts, as for getenv
     value = read_value(*spec, entry.substr(variable.size() + 1));
     value.from_environment = true;
   }
-  // After all others: a setting's own name counts, wherever it stands.
+  // Former names are read last, so that a setting's own name takes precedence wherever it stands.
   for (const auto& [name, text] : former) config.read_former(*name, text);
   return config;
 }

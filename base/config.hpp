@@ -14,18 +14,18 @@
 namespace weft {
 
 enum class Setting : std::uint8_t {
-  timeout,       ///< WEFT_TIMEOUT         time   60s   every wait without a deadline of its own
+  timeout,       ///< WEFT_TIMEOUT         time   60s   limit of waits without their own deadline
   init_timeout,  ///< WEFT_INIT_TIMEOUT    time   60s   joining: fence and mesh
   log,           ///< WEFT_LOG             log    warn  level[:subsystem][,...]
   log_file,      ///< WEFT_LOG_FILE        text   ""    path; %h host, %p pid, %r rank
   bootstrap,     ///< WEFT_BOOTSTRAP       choice auto  auto | pmix | token | alone
-  rank,          ///< WEFT_RANK            integer auto of this process, in a job without a launcher
-  size,          ///< WEFT_SIZE            integer auto its ranks
-  addr,          ///< WEFT_ADDR            text   ""    host:port where rank 0 waits for the others
-  token_file,    ///< WEFT_TOKEN_FILE      text   ""    what every rank must know to be let in
+  rank,          ///< WEFT_RANK            integer auto this rank, in a job without a launcher
+  size,          ///< WEFT_SIZE            integer auto number of ranks, in such a job
+  addr,          ///< WEFT_ADDR            text   ""    host:port where rank 0 accepts the others
+  token_file,    ///< WEFT_TOKEN_FILE      text   ""    file with the token of the ranks
   fabric,        ///< WEFT_FABRIC          choice auto  auto | shm | verbs | tcp
   require,       ///< WEFT_REQUIRE         choice none  none | rdma | gdr
-  arena_chunk,   ///< WEFT_ARENA_CHUNK     size   16m   an arena grows by this (at least 2m)
+  arena_chunk,   ///< WEFT_ARENA_CHUNK     size   16m   growth step of arenas (at least 2m)
   arena_max,     ///< WEFT_ARENA_MAX       size   0     limit of a rank's data arena; 0: none
   huge_pages,    ///< WEFT_HUGE_PAGES      choice auto  auto (advise) | off
   spin,          ///< WEFT_SPIN            time|auto    how long a wait polls before it yields
@@ -33,9 +33,9 @@ enum class Setting : std::uint8_t {
   cross_memory,  ///< WEFT_CROSS_MEMORY    choice auto  auto | off: adopted memory by kernel copy
   check,         ///< WEFT_CHECK           choice none  none | flow
   record,        ///< WEFT_RECORD          choice control  off | control | all
-  record_dir,    ///< WEFT_RECORD_DIR      text   ""    folder for recordings; empty: none are made
+  record_dir,    ///< WEFT_RECORD_DIR      text   ""    folder for recordings; empty: none
   coll,          ///< WEFT_COLL            text   ""    operation[@from..to]=algorithm[,...]
-  coll_costs,    ///< WEFT_COLL_COSTS      text   ""    a file of weft-tune's
+  coll_costs,    ///< WEFT_COLL_COSTS      text   ""    cost file written by weft-tune
   numa,          ///< WEFT_NUMA            text   auto  off, or a node for each rank of a host
   stream_bytes,  ///< WEFT_STREAM_BYTES    size|auto    puts from this size on bypass the cache
 
@@ -44,35 +44,34 @@ enum class Setting : std::uint8_t {
   ib_gid,        ///< WEFT_IB_GID           integer|auto    index in the port's GID table
   qps_per_peer,  ///< WEFT_QPS_PER_PEER     integer 1       queue pairs
   cqs,           ///< WEFT_CQS              integer 0       completion queues with a thread each
-  queue_depth,   ///< WEFT_QUEUE_DEPTH      integer 1024    work requests of a queue pair
+  queue_depth,   ///< WEFT_QUEUE_DEPTH      integer 1024    work requests per queue pair
   notify,        ///< WEFT_NOTIFY           choice  auto    auto | tail | imm | counted | send
-  ib_timeout,    ///< WEFT_IB_TIMEOUT       integer 14      4.096 us * 2^n until a resend
-  ib_retry,      ///< WEFT_IB_RETRY         integer 7       resends until the path is lost
+  ib_timeout,    ///< WEFT_IB_TIMEOUT       integer 14      resend after 4.096 us * 2^n
+  ib_retry,      ///< WEFT_IB_RETRY         integer 7       resends before the path is lost
   ib_sl,         ///< WEFT_IB_SL            integer 0       service level
   ib_traffic_class,  ///< WEFT_IB_TRAFFIC_CLASS integer 0       of the IP header: DSCP and ECN
-  ib_pkey,           ///< WEFT_IB_PKEY          integer 0       index in the port's table
+  ib_pkey,           ///< WEFT_IB_PKEY          integer 0       index in the port's P_Key table
   ib_mtu,            ///< WEFT_IB_MTU           choice  active  active | 256 .. 4096
-  ib_max_message,    ///< WEFT_IB_MAX_MESSAGE   size|auto       bytes of a work request
+  ib_max_message,    ///< WEFT_IB_MAX_MESSAGE   size|auto       largest work request
   connect,           ///< WEFT_CONNECT          choice  tcp     tcp | cm: how queue pairs meet
-  mesh_eager,        ///< WEFT_MESH_EAGER       integer 128     ranks up to which all pairs connect
+  mesh_eager,        ///< WEFT_MESH_EAGER       integer 128     largest job that connects all pairs
 
-  // Which NIC for which rank.
-  topo_file,  ///< WEFT_TOPO_FILE        text   ""    a machine to go by in place of this one
+  // The choice of a NIC for each rank.
+  topo_file,  ///< WEFT_TOPO_FILE        text   ""    a description of this machine
   gpu_nic,    ///< WEFT_GPU_NIC          text   ""    GPU=NIC[,...]
   gdr_level,  ///< WEFT_GDR_LEVEL        choice PXB   GPUDirect up to this path class
 
   // Between hosts.
-  iface,       ///< WEFT_IFACE           text   auto  where ranks of other hosts reach this one
-  dead_after,  ///< WEFT_DEAD_AFTER      time   10s   silence or standstill of a rank; off
-  sigterm,     ///< WEFT_SIGTERM         bool   1     tell the others before SIGTERM ends the rank
+  iface,       ///< WEFT_IFACE           text   auto  addresses for ranks of other hosts
+  dead_after,  ///< WEFT_DEAD_AFTER      time   10s   silent or stopped for this long: dead; off
+  sigterm,     ///< WEFT_SIGTERM         bool   1     announce SIGTERM to the others
   rails,       ///< WEFT_RAILS           integer 1    connections for data to each peer
-  checksum,    ///< WEFT_CHECKSUM        bool   0     tensors over TCP bear one
-  encrypt,     ///< WEFT_ENCRYPT         bool   0     what goes over TCP is encrypted
+  checksum,    ///< WEFT_CHECKSUM        bool   0     tensors sent by TCP have checksums
+  encrypt,     ///< WEFT_ENCRYPT         bool   0     everything sent by TCP is encrypted
 
-  // Readers that are no ranks.
-  subscribe_addr,  ///< WEFT_SUBSCRIBE_ADDR       text  ""  where subscribers find who publishes
-  subscribe_token_file,  ///< WEFT_SUBSCRIBE_TOKEN_FILE text  ""  what a subscriber must know to be
-                         ///< let in
+  // Subscribers: readers outside the job.
+  subscribe_addr,  ///< WEFT_SUBSCRIBE_ADDR       text  ""  where publishers accept subscribers
+  subscribe_token_file,  ///< WEFT_SUBSCRIBE_TOKEN_FILE text  ""  file with the token of subscribers
 
   ps_servers,   ///< WEFT_PS_SERVERS      text   all   all | host | number: a parameter server's
                 ///< servers
@@ -88,40 +87,40 @@ struct SettingSpec {
   std::string_view variable;  ///< "WEFT_TIMEOUT"
   SettingType type;
   std::string_view fallback;  ///< the default, as a user would write it
-  std::string_view accepts;   ///< what is accepted, in words: "auto | shm", "a time such as 20s"
+  std::string_view accepts;   ///< the accepted values, in words: "auto | shm", "a time such as 20s"
   std::string_view meaning;
-  bool accepts_auto = false;  ///< `no_value` besides a value of the type
-  std::int64_t least = 1;     ///< of a time (ns), size (bytes) or integer
+  bool accepts_auto = false;  ///< true: `no_value` is accepted too
+  std::int64_t least = 1;     ///< limits of a time (ns), size (bytes) or integer
   std::int64_t most = std::numeric_limits<std::int64_t>::max();
-  std::string_view no_value = "auto";  ///< the word that accepts_auto is about
+  std::string_view no_value = "auto";  ///< the word that accepts_auto allows
 };
 
 /// Every setting, in the order of `Setting`.
 std::span<const SettingSpec> setting_table() noexcept;
 
-/// A name that a setting had before; accepted, with a warning, until the release named.
+/// A former name of a setting; accepted, with a warning, before release `until`.
 struct FormerName {
-  std::string_view variable;  ///< what users wrote before
+  std::string_view variable;  ///< the former name
   Setting setting;
-  std::string_view until;  ///< the first release that refuses it
+  std::string_view until;  ///< the first release that ignores the name
 };
 std::span<const FormerName> former_names() noexcept;
 
-/// Values in force. Immutable once read; free to copy and to read from several threads.
+/// The values in force. Immutable once read; may be copied and read by several threads.
 class Config {
  public:
   /// Every setting at its default.
   Config();
-  /// Reads `environment` ("NAME=value" entries; null: the process's). Throws Error(bad_config) for
-  /// a bad value: the line names variable, value and what is accepted. Unknown WEFT_ names become
-  /// warnings(), each with the nearest known name.
+  /// Reads `environment` ("NAME=value" entries; null: this process's). Throws Error(bad_config) for
+  /// an invalid value; the text has variable, value and the accepted values. Unknown WEFT_ names
+  /// become warnings(), each with the nearest known name.
   static Config read(const char* const* environment = nullptr);
 
-  /// Requires the setting's type to be time. nullopt: "auto", or the setting's own word for it.
+  /// Requires a setting of type time. nullopt for `no_value` ("auto", "off").
   std::optional<std::chrono::nanoseconds> time(Setting setting) const;
-  /// Bytes. nullopt: "auto".
+  /// Requires a setting of type size; bytes. nullopt for "auto".
   std::optional<std::size_t> size(Setting setting) const;
-  /// nullopt: "auto", or the setting's own word for it.
+  /// Requires a setting of type integer. nullopt for `no_value`.
   std::optional<std::int64_t> integer(Setting setting) const;
   bool flag(Setting setting) const;
   const std::string& text(Setting setting) const;
@@ -146,13 +145,13 @@ class Config {
   std::vector<std::string> warnings_;
 };
 
-/// "20s", "500ms", "3us", "100ns", "1.5s", "2m" (minutes), "1h". nullopt when it is none, or so
-/// long that a deadline counted from now would overflow.
+/// Parses "20s", "500ms", "3us", "100ns", "1.5s", "2m" (minutes), "1h". nullopt if `text` is not a
+/// time, or if a deadline that far from now would overflow.
 std::optional<std::chrono::nanoseconds> parse_time(std::string_view text);
-/// "4096", "64k", "4m", "2g", "1t" (powers of 1024; optional trailing "b" or "ib", any case).
-/// nullopt when it is none, or overflows 63 bits.
+/// Parses "4096", "64k", "4m", "2g", "1t" (powers of 1024; optional trailing "b" or "ib", any
+/// case). nullopt if `text` is not a size or overflows 63 bits.
 std::optional<std::size_t> parse_size(std::string_view text);
-/// Decimal digits, and nothing else. nullopt when it is none, or overflows 63 bits.
+/// Parses decimal digits only. nullopt if `text` has anything else or overflows 63 bits.
 std::optional<std::int64_t> parse_integer(std::string_view text);
 
 }  // namespace weft

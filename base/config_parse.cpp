@@ -1,4 +1,4 @@
-// The values of settings, from text.
+// Parsers for the values of settings.
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -36,7 +36,8 @@ std::optional<std::int64_t> worth(std::span<const Unit> units, std::string_view 
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/// Takes digits off the front of `text`. nullopt: there are none, or they overflow.
+/// Removes the leading digits of `text` and returns their value. nullopt if there are none or they
+/// overflow.
 std::optional<std::int64_t> take_digits(std::string_view& text) {
   if (text.empty() || !is_digit(text.front())) return std::nullopt;
   std::int64_t number = 0;
@@ -46,7 +47,7 @@ std::optional<std::int64_t> take_digits(std::string_view& text) {
   return number;
 }
 
-/// "4MiB" and "4mb" to "4m".
+/// Shortens "4MiB"'s and "4mb"'s unit to "m".
 std::string short_unit(std::string_view unit) {
   std::string name(unit);
   std::transform(name.begin(), name.end(), name.begin(), [](char c) {

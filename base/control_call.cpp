@@ -54,7 +54,7 @@ void rethrow_as_error(const char* operation) {
   try {
     translate(operation);
   } catch (const std::bad_alloc&) {
-    // Not even for the words: a Status of no memory needs none.
+    // Not even memory for the text: a Status of `exhausted` without text needs none.
     ErrorDetail detail;
     detail.code = Code::exhausted;
     throw Error(Status(std::move(detail)));

@@ -1,4 +1,4 @@
-// Translates every exception that a control call would let out into weft::Error.
+// Translation of every exception that escapes a control call into weft::Error.
 #pragma once
 
 #include <utility>
@@ -7,11 +7,12 @@
 
 namespace weft {
 
-/// Throws the exception that is being handled as an Error of this operation: exhausted for what
-/// wants memory or threads, else system with the exception's words. An Error stays what it is.
+/// Rethrows the exception being handled as an Error of `operation`: `exhausted` if memory, threads
+/// or descriptors are short, otherwise `system` with the exception's text. An Error is rethrown
+/// unchanged.
 [[noreturn]] void rethrow_as_error(const char* operation);
 
-/// `body()`, the whole of a control call.
+/// Runs `body()`, the whole of a control call, and translates its exceptions.
 template <typename Body>
 decltype(auto) control_call(const char* operation, Body&& body) {
   try {

@@ -6,8 +6,8 @@
 namespace weft {
 namespace {
 
-/// Whether `word` stands in `text` with neither letter nor digit around it, so that "rank 1" is not
-/// found in "rank 12".
+/// True if `word` stands in `text` between characters that are neither letters nor digits, so that
+/// "rank 1" is not found in "rank 12".
 bool mentions(std::string_view text, std::string_view word) {
   const auto is_edge = [text](std::size_t at) {
     return at >= text.size() || std::isalnum(static_cast<unsigned char>(text[at])) == 0;
@@ -23,7 +23,8 @@ void join(std::string& line, std::string_view separator, std::string_view part) 
   line += part;
 }
 
-/// `slot "grad" of rank 3 (host b)`, less what the message says itself.
+/// The place of the failure, `slot "grad" of rank 3 (host b)`, without the parts that the message
+/// has already.
 std::string place(const ErrorDetail& detail) {
   std::string text;
   const auto slot = '"' + detail.slot + '"';
@@ -112,7 +113,7 @@ std::string ErrorDetail::text() const {
          "expected " + std::to_string(sequence_expected) + ", seen " +
              std::to_string(sequence_seen));
   join(line, "; ", hint);
-  // One line whatever names and messages hold.
+  // The result is one line, whatever names and messages contain.
   std::replace_if(
       line.begin(), line.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
   return line;
@@ -124,7 +125,7 @@ Error::Error(const Status& status)
     : detail_(status.ok() ? share({.code = Code::ok}) : status.shared_detail()),
       text_(share_text(*detail_)) {}
 
-// Out of line, so that type and vtable of what is thrown lie in the library, once.
+// Defined here so that the type info and vtable of the exception lie in the library, once.
 const char* Error::what() const noexcept { return text_->c_str(); }
 
 Status Error::status() const noexcept { return Status(detail_); }

@@ -1,4 +1,4 @@
-// Errors for calls that can't be right, whatever the other ranks do.
+// Errors for calls that fail whatever the other ranks do.
 #pragma once
 
 #include <string>
@@ -17,21 +17,21 @@ inline ErrorDetail bad_argument(std::string operation, std::string message, std:
   return detail;
 }
 
-/// What a rank wrote into its memory is not what any rank of a healthy job writes.
+/// An error for data in a rank's memory that no rank of a healthy job writes. `peer` wrote it.
 inline ErrorDetail nonsense(std::string operation, int peer, std::string slot,
                             std::string message) {
   ErrorDetail detail;
   detail.code = Code::mismatch;
   detail.operation = std::move(operation);
   detail.message = std::move(message);
-  detail.hint = "that rank's memory is damaged, or it does not play by the rules: end it";
+  detail.hint = "that rank's memory is damaged, or its program breaks the protocol: end that rank";
   detail.peer = peer;
   detail.slot = std::move(slot);
   return detail;
 }
 
-/// The status that `make()`, which returns an ErrorDetail, describes; with no memory for the words,
-/// the code alone.
+/// The status described by the ErrorDetail that `make()` returns. Without memory for its text, the
+/// status has `code` alone.
 template <typename Make>
 Status refuse(Code code, const Make& make) noexcept {
   ErrorDetail detail;

@@ -36,7 +36,7 @@ spdlog::level::level_enum level_of(LogLevel level) {
   return spdlog::level::off;
 }
 
-/// "weft[host:rank] level subsystem: text", in spdlog's words.
+/// The format "weft[host:rank] level subsystem: text" in spdlog's notation.
 std::unique_ptr<spdlog::formatter> line_format(const std::string& host, int rank) {
   std::string who;
   for (const char c : host) who.append(c == '%' ? 2 : 1, c);
@@ -46,7 +46,8 @@ std::unique_ptr<spdlog::formatter> line_format(const std::string& host, int rank
 
 }  // namespace
 
-/// spdlog's own sinks write through buffered streams, which may cut a long line in two.
+/// Writes each line by one system call. spdlog's own sinks use buffered streams, which may split a
+/// long line.
 struct Log::Sink final : spdlog::sinks::base_sink<std::mutex> {
   Sink(os::Fd opened, std::string path_pattern)
       : file(std::move(opened)), pattern(std::move(path_pattern)) {}
@@ -62,7 +63,7 @@ struct Log::Sink final : spdlog::sinks::base_sink<std::mutex> {
         pattern, os::words(errno));
     file = os::Fd();
     (void)write_all(STDERR_FILENO, why);
-    (void)write_all(STDERR_FILENO, text);  // there is no other place to tell it
+    (void)write_all(STDERR_FILENO, text);  // stderr is the last resort
   }
   void flush_() override {}
 
@@ -76,7 +77,7 @@ struct Log::Sink final : spdlog::sinks::base_sink<std::mutex> {
     return true;
   }
 
-  os::Fd file;  ///< none: stderr
+  os::Fd file;  ///< empty: stderr
   const std::string pattern;
 };
 
@@ -84,7 +85,7 @@ Log::Log(const Config& config, std::string host, int rank)
     : sink_(std::make_unique<Sink>(open_log_file(config.text(Setting::log_file), host, rank),
                                    config.text(Setting::log_file))) {
   sink_->set_formatter(line_format(host, rank));
-  // The configuration accepts no other text.
+  // Config has already rejected every invalid text.
   const auto levels = parse_log_levels(config.text(Setting::log)).value();
   std::copy(levels.begin(), levels.end(), levels_);
 }
@@ -97,7 +98,7 @@ void Log::write(LogLevel level, Subsystem subsystem, std::string_view text) noex
     const auto about = name(subsystem);
     sink_->log({{about.data(), about.size()}, level_of(level), {text.data(), text.size()}});
   } catch (...) {
-    // A log line is not worth the caller's operation.
+    // A failed log line must not fail the caller's operation.
     return;
   }
 }

@@ -1,4 +1,4 @@
-// Log lines to stderr (or WEFT_LOG_FILE), by level and subsystem. Private to weft.
+// Log lines by level and subsystem, to stderr or WEFT_LOG_FILE. Private to weft.
 #pragma once
 
 #include <fmt/format.h>
@@ -15,15 +15,15 @@ class Config;
 
 enum class LogLevel : std::uint8_t { trace, debug, info, warn, error, off };
 
-/// What a line is about; WEFT_LOG=info:path,debug:slot selects by these names.
+/// The topic of a line; WEFT_LOG=info:path,debug:slot selects by these names.
 enum class Subsystem : std::uint8_t { boot, arena, path, slot, progress, ps, tool, count_ };
 std::string_view name(Subsystem subsystem) noexcept;
 
-/// One per world, shared by its rooms. Thread-safe. A line is written whole: lines of several ranks
-/// that share a stderr don't interleave. Format: "weft[host:rank] level subsystem: text".
+/// One per world, shared by its parts. Thread-safe. Lines are written whole: lines of several ranks
+/// with one stderr don't interleave. Format: "weft[host:rank] level subsystem: text".
 class Log {
  public:
-  /// Where the rank is not known yet, -1.
+  /// `rank`: -1 if it is not known yet.
   Log(const Config& config, std::string host, int rank);
   ~Log();
   Log(const Log&) = delete;

@@ -39,7 +39,7 @@ std::string expand(std::string_view pattern, std::string_view host, int rank) {
         path += '%';
         break;
       default:
-        refuse(pattern, "a % that stands for nothing");
+        refuse(pattern, "a % without h, p, r or % after it");
     }
   }
   return path;

@@ -1,4 +1,4 @@
-// Where WEFT_LOG_FILE sends the log.
+// The file that WEFT_LOG_FILE names.
 #pragma once
 
 #include <string>
@@ -8,11 +8,12 @@
 
 namespace weft {
 
-/// "3"; "-" where the rank is not known.
+/// For example "3"; "-" if the rank is not known (-1).
 std::string rank_text(int rank);
 
-/// Opens, to append, the file that `pattern` names; %h, %p, %r and %% in it stand for host,
-/// process, rank and a percent sign. None for an empty pattern. Throws Error(bad_config).
+/// Opens the file that `pattern` names for appending. In `pattern`, %h, %p, %r and %% stand for
+/// host, process, rank and a percent sign. Returns an empty Fd for an empty pattern. Throws
+/// Error(bad_config).
 os::Fd open_log_file(std::string_view pattern, std::string_view host, int rank);
 
 }  // namespace weft

@@ -10,7 +10,7 @@ constexpr std::array<std::string_view, 6> kLevels{"trace", "debug", "info", "war
 constexpr std::array<std::string_view, static_cast<std::size_t>(Subsystem::count_)> kSubsystems{
     "boot", "arena", "path", "slot", "progress", "ps", "tool"};
 
-/// The place of `word` among `words`.
+/// The index of `word` in `words`.
 std::optional<std::size_t> index(std::span<const std::string_view> words, std::string_view word) {
   const auto found = std::find(words.begin(), words.end(), word);
   if (found == words.end()) return std::nullopt;

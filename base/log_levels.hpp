@@ -9,13 +9,13 @@
 
 namespace weft {
 
-/// The least level that is written, per subsystem.
+/// The lowest level that is written, per subsystem.
 using LogLevels = std::array<LogLevel, static_cast<std::size_t>(Subsystem::count_)>;
 
 std::string_view name(LogLevel level) noexcept;
 
-/// "level" (for all) or "level:subsystem" (for one, whatever is said of all), comma-separated; what
-/// is not named stays at warn. nullopt when a word of it is unknown.
+/// Parses a comma-separated list of "level" (for all subsystems) and "level:subsystem" (for one,
+/// which takes precedence). Without "level" the others stay at warn. nullopt for an unknown word.
 std::optional<LogLevels> parse_log_levels(std::string_view text);
 
 }  // namespace weft

@@ -10,7 +10,7 @@
 namespace weft {
 namespace {
 
-/// Levenshtein's distance, a row of his matrix at a time.
+/// The Levenshtein distance, computed with one row of the matrix.
 std::size_t distance(std::string_view from, std::string_view to) {
   std::vector<std::size_t> row(to.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});

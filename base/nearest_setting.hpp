@@ -1,11 +1,11 @@
-// Which variable a misspelt name was meant to be.
+// The setting that a misspelt variable was probably meant to be.
 #pragma once
 
 #include <string_view>
 
 namespace weft {
 
-/// The WEFT_ variable that is the fewest insertions, deletions and replacements away from `name`.
+/// The WEFT_ variable with the fewest insertions, deletions and replacements from `name`.
 std::string_view nearest_setting(std::string_view name);
 
 }  // namespace weft

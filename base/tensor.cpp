@@ -85,7 +85,7 @@ Shape::Shape(std::span<const std::int64_t> dims) : count_(dims.size()) {
   for (std::size_t i = 0; i < dims.size(); ++i) {
     const auto dim = dims[i];
     if (dim < 0) refuse("shape", list(dims) + " has a negative dimension", "give sizes from 0 on");
-    // A zero must not hide an overflow beside it, whatever the order.
+    // A zero must not hide an overflow, whether it comes before or after the large dimensions.
     if (dim == 0)
       is_empty = true;
     else if (dim > kMaxElements / elements_)
@@ -204,7 +204,7 @@ std::string Tensor::text() const { return describe(dtype_, shape_); }
 
 void Tensor::refuse_element(DType asked) const {
   if (!dense_)
-    refuse("as", text() + " is not dense: its elements don't lie one behind the other",
+    refuse("as", text() + " is not dense: its elements are not contiguous",
            "walk its runs (for_each_run)");
   refuse("as", text() + " holds no " + std::string(name(asked)) + " elements",
          "read it as its own element type, or as u8 for its bytes");

@@ -1,4 +1,4 @@
-# ccache where it is installed: switching presets or branches then costs seconds.
+# Uses ccache if it is installed, so that switching presets or branches costs seconds.
 find_program(WEFT_CCACHE ccache)
 if(WEFT_CCACHE)
   foreach(language C CXX)

@@ -1,4 +1,4 @@
-# Packages that weft is built from, all of them Debian's. docs/dependencies.md says why each is here.
+# The packages that weft is built from, all in Debian. docs/dependencies.md says why each is needed.
 set(weft_missing "")
 
 macro(weft_need package)
@@ -8,7 +8,7 @@ macro(weft_need package)
   endif()
 endmacro()
 
-# A C library known by its pkg-config file, as the target `target`.
+# Defines `target` for a C library that has a pkg-config file.
 function(weft_need_pkgconfig target module)
   if(PKG_CONFIG_FOUND)
     pkg_check_modules(WEFT_PC_${module} QUIET IMPORTED_TARGET GLOBAL ${module})
@@ -33,7 +33,7 @@ weft_need_pkgconfig(weft_expat expat)
 weft_need_pkgconfig(weft_xxhash libxxhash)
 weft_need_pkgconfig(hwy::hwy libhwy)
 
-# The headers of RDMA, as the target weft_verbs_header: the libraries themselves are not linked.
+# The RDMA headers, as the target weft_verbs_header. The libraries themselves are not linked.
 set(WEFT_HAS_VERBS OFF)
 if(WEFT_VERBS)
   if(PKG_CONFIG_FOUND)
@@ -62,6 +62,6 @@ if(weft_missing)
                       "Run `./dev setup`, which installs what is missing, and try again.")
 endif()
 
-# The launcher. Debian's name for Open MPI's, so that an installed MPICH does not get in the way.
+# The launcher, by Debian's name for Open MPI's, so that an installed MPICH does not interfere.
 find_program(WEFT_MPIRUN NAMES mpirun.openmpi mpirun)
 set(WEFT_MPIRUN_FLAGS --allow-run-as-root --oversubscribe --bind-to none)

@@ -1,7 +1,7 @@
-# Tests on several hosts, which are network namespaces of this machine (tests/hosts/hosts).
+# Tests on several hosts, simulated by network namespaces of this machine (tests/hosts/hosts).
 
-# A command as one CTest test of the suite hosts. With NP it is a program of as many ranks, spread evenly
-# over the hosts; else it runs on the first.
+# Runs a command as one CTest test of the suite hosts. With NP, the command is a program with NP ranks, spread
+# evenly over the hosts; without, it runs on the first host.
 #   weft_hosts_test(name [HOSTS 2] [NETWORKS 1] [NP n] [TIMEOUT seconds] [ENVIRONMENT NAME=value ...]
 #                   COMMAND target args...)
 function(weft_hosts_test name)

@@ -1,18 +1,18 @@
-# What users link: one shared library made of all rooms, the public headers, a CMake package and a
-# pkg-config file. Rooms stay static inside the tree; the library's private dependencies don't reach
-# its users.
+# The installed parts: one shared library made of all rooms, the public headers, a CMake package and a
+# pkg-config file. The rooms' static libraries are not installed, and the library's private dependencies
+# don't reach its users.
 
 include(CMakePackageConfigHelpers)
 
-# The generation of the ABI: the number in libweft.so.N, in the symbols' version WEFT_N (weft.map) and
-# in the Debian package's name. It is raised when programs linked before must be linked again, and
-# has nothing to do with the project's version.
+# The ABI generation: the number in libweft.so.N, in the symbols' version WEFT_N (weft.map) and in the
+# Debian package's name. It is raised when existing programs must be linked again, and is independent of
+# the project's version.
 set(WEFT_ABI 2)
 
 get_property(weft_rooms GLOBAL PROPERTY WEFT_LIBRARY_ROOMS)
 
-# All objects of the rooms, whether the library itself needs them or not; linking the rooms as well
-# brings what they in turn are linked with.
+# All objects of the rooms, whether the library itself needs them or not. Linking the rooms too adds
+# their dependencies.
 add_library(weft SHARED)
 set_target_properties(weft PROPERTIES VERSION ${WEFT_ABI} SOVERSION ${WEFT_ABI})
 foreach(room IN LISTS weft_rooms)
@@ -28,7 +28,7 @@ target_include_directories(weft INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR
                                           $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 add_library(weft::weft ALIAS weft)
 
-# What a trainer names; today the same library. pkg-config names libraries, so there it is weft too.
+# The name that trainers link; today the same library. pkg-config names libraries, so there it is weft too.
 add_library(weft_pslib_package INTERFACE)
 set_target_properties(weft_pslib_package PROPERTIES EXPORT_NAME pslib)
 target_link_libraries(weft_pslib_package INTERFACE weft)
@@ -52,7 +52,7 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/weftConfigVersion.cmake
 install(FILES ${PROJECT_BINARY_DIR}/weftConfig.cmake ${PROJECT_BINARY_DIR}/weftConfigVersion.cmake
         DESTINATION ${weft_package_folder} COMPONENT dev)
 
-# From the folder of weft.pc up to the prefix, so that the installed tree may be moved.
+# The relative path from the folder of weft.pc to the prefix, so that the installed tree can be moved.
 set(weft_pc_folder ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 string(REGEX REPLACE "[^/]+" ".." WEFT_PREFIX_FROM_PC ${weft_pc_folder})
 configure_file(${PROJECT_SOURCE_DIR}/cmake/weft.pc.in ${PROJECT_BINARY_DIR}/weft.pc @ONLY)

@@ -1,14 +1,14 @@
-# Debian packages, by CPack: libweft2 (the library), libweft-dev (what one compiles against),
-# weft-tools and weft-topo. `./dev package` configures with WEFT_PACKAGES, prefix /usr. A file goes into
-# the package of its install component: runtime, dev, tools or topo.
+# Debian packages, made by CPack: libweft2 (the library), libweft-dev (headers and build files), weft-tools
+# and weft-topo. `./dev package` configures with WEFT_PACKAGES, prefix /usr. A file goes into the package of
+# its install component: runtime, dev, tools or topo.
 if(NOT CMAKE_INSTALL_PREFIX STREQUAL "/usr")
   message(FATAL_ERROR "WEFT_PACKAGES: Debian packages install into /usr, not ${CMAKE_INSTALL_PREFIX}; "
                       "configure with -DCMAKE_INSTALL_PREFIX=/usr, or use ./dev package")
 endif()
 set(WEFT_MAINTAINER "weft developers <weft@example.org>" CACHE STRING "Maintainer named in packages")
 
-# PMIx asks for a run path to a folder of its own. Debian links its library into the loader's default
-# folders, so that packages do without.
+# PMIx asks for a run path to its own folder. Debian links its library into the loader's default folders,
+# so packages omit the run path.
 get_target_property(options PkgConfig::WEFT_PC_pmix INTERFACE_LINK_OPTIONS)
 list(FILTER options EXCLUDE REGEX "rpath|/pmix2/lib")
 set_target_properties(PkgConfig::WEFT_PC_pmix PROPERTIES INTERFACE_LINK_OPTIONS "${options}")
@@ -31,7 +31,7 @@ set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME weft)
 set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
 set(CPACK_PACKAGE_CONTACT ${WEFT_MAINTAINER})
-# CPack would put it before every package's description, whose first line is a summary of its own.
+# Emptied: CPack would prepend it to every package's description, whose first line is a summary already.
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS
@@ -43,7 +43,7 @@ set(CPACK_COMPONENTS_GROUPING IGNORE)
 
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
-# Dependencies on others' libraries, and what programs linked with ours will depend on.
+# Dependencies on other packages' libraries, and the dependency of programs linked with libweft.
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS_POLICY ">=")
@@ -54,12 +54,12 @@ registered memory, without remote procedure calls and without a copy in the
 steady state. A parameter server is built on top.")
 
 set(weft_same_version "libweft${WEFT_ABI} (= ${PROJECT_VERSION})")
-# CPack would call ldconfig from a postinst and a postrm, unless there were some already. Debian has a
-# trigger for it; naming scripts that don't exist leaves CPack's own out.
+# CPack would call ldconfig from a postinst and a postrm unless some exist already. Debian has a trigger
+# for it; naming scripts that don't exist suppresses CPack's own.
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_CONTROL_EXTRA ${PROJECT_SOURCE_DIR}/cmake/debian/triggers
                                                /nonexistent/postinst /nonexistent/postrm)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SECTION libs)
-# Loaded where it is installed; never needed within a host.
+# libibverbs is loaded at run time if installed; within a host it is never needed.
 if(WEFT_HAS_VERBS)
   set(CPACK_DEBIAN_RUNTIME_PACKAGE_RECOMMENDS "libibverbs1, librdmacm1, ibverbs-providers")
 endif()
@@ -70,8 +70,8 @@ set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS ${weft_same_version})
 set(CPACK_COMPONENT_DEV_DESCRIPTION
     "${weft_description}\n\nThis package has headers for C++20 and C, and files for CMake and pkg-config.")
 
-# The tools are linked with weft's rooms themselves, for they show what the library hides. What they say
-# of it is true of the same version.
+# The tools link weft's rooms themselves, since they show what the library hides. Their output is correct
+# only for a library of the same version.
 set(CPACK_DEBIAN_TOOLS_PACKAGE_SECTION utils)
 set(CPACK_DEBIAN_TOOLS_PACKAGE_DEPENDS ${weft_same_version})
 set(CPACK_DEBIAN_TOOLS_PACKAGE_RECOMMENDS openmpi-bin)
@@ -81,7 +81,7 @@ weft-status, which shows what running ranks do and who is late, weft-trace,
 which shows their recordings, weft-chaos, which tries a job's mettle, and weft-tune,
 which measures what its collectives cost.")
 
-# Of use without weft: it needs neither the library nor its version.
+# weft-topo is useful without weft: it depends neither on the library nor on its version.
 set(CPACK_DEBIAN_TOPO_PACKAGE_SECTION utils)
 set(CPACK_DEBIAN_TOPO_PACKAGE_SUGGESTS hwloc)
 set(CPACK_COMPONENT_TOPO_DESCRIPTION

@@ -1,13 +1,13 @@
-# Tests on the guests of tests/roce: emulated hosts with a Soft-RoCE device. One pair is booted for all of
-# them, by the fixture roce_guests (tests/roce/CMakeLists.txt).
+# Tests on the guests of tests/roce: emulated hosts with a Soft-RoCE device. The fixture roce_guests
+# (tests/roce/CMakeLists.txt) boots one pair for all tests.
 
-# A command as one CTest test of the suite roce. With NP it is a program of as many ranks.
+# Runs a command as one CTest test of the suite roce. With NP, the command is a program with NP ranks.
 #   weft_roce_test(name [GUESTS 1|2] [NP n] [LOSS 1%] [TIMEOUT seconds] [ENVIRONMENT NAME=value ...]
 #                  [ON_HOST] [FULL] COMMAND target args...)
-# GUESTS: where the ranks are: all in node0 (1, the default), or half of them on each (2). LOSS: what the
-# guests' network loses, each way. TIMEOUT: of the command; booting does not count. ON_HOST: the command
-# runs on this machine and works the guests by ${WEFT_ROCE_GUESTS}, to cut their power for instance. FULL: only with
-# WEFT_TEST_FULL=1.
+# GUESTS: 1 (the default) runs all ranks in node0, 2 half of them on each guest. LOSS: the packet loss of the
+# guests' network in each direction. TIMEOUT: of the command, without booting. ON_HOST: the command runs on
+# this machine and controls the guests by ${WEFT_ROCE_GUESTS}, for example to cut their power. FULL: only
+# with WEFT_TEST_FULL=1.
 set(WEFT_ROCE_GUESTS ${PROJECT_SOURCE_DIR}/tests/roce/guests)
 set(WEFT_ROCE_STATE ${PROJECT_BINARY_DIR}/tests/roce/guests)
 
@@ -40,7 +40,7 @@ function(weft_roce_test name)
   if(TEST_FULL)
     set(command bash ${PROJECT_SOURCE_DIR}/tests/roce/full.sh ${command})
   endif()
-  # Guests that a test before has ended are booted again, which takes minutes on a busy machine.
+  # Guests that an earlier test ended are booted again, which takes minutes on a busy machine.
   math(EXPR limit "${TEST_TIMEOUT} + 480")
   weft_command_test(
     ${name}

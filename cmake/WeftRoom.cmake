@@ -1,5 +1,5 @@
-# One room of the house: a folder's static library weft_<name>, known to the others as weft::<name>.
-# A room links only what stands below it, so an include that points up does not link.
+# Defines a room: the static library weft_<name> of one folder, known to the others as weft::<name>. A room
+# links only rooms below it, so an include that points upwards does not link.
 #   weft_room(p2p_slot IN_LIBRARY SOURCES a.cpp b.cpp LINKS weft::base [PUBLIC_LINKS ...])
 # IN_LIBRARY: part of libweft.so. The global property WEFT_LIBRARY_ROOMS lists these rooms.
 function(weft_room name)
@@ -12,7 +12,7 @@ function(weft_room name)
   endif()
 endfunction()
 
-# Several rooms under one name, for those that link all of them: weft_rooms(p2p weft::p2p_slot ...)
+# Defines one name for several rooms, for users of all of them: weft_rooms(p2p weft::p2p_slot ...)
 function(weft_rooms name)
   add_library(weft_${name} INTERFACE)
   add_library(weft::${name} ALIAS weft_${name})

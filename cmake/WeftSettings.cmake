@@ -1,4 +1,4 @@
-# What every target of weft is compiled with.
+# Compile options of every weft target.
 add_library(weft_settings INTERFACE)
 target_include_directories(weft_settings INTERFACE ${PROJECT_SOURCE_DIR}
                                                    ${PROJECT_SOURCE_DIR}/include)
@@ -7,11 +7,11 @@ target_compile_options(weft_settings INTERFACE -Wall -Wextra -Wpedantic -Werror)
 
 set(WEFT_SANITIZE "" CACHE STRING "Value of -fsanitize=: empty, address,undefined or thread")
 if(WEFT_SANITIZE)
-  # For the whole tree, so that no target is left without instrumentation by mistake.
+  # For the whole tree, so that no target lacks instrumentation by mistake.
   add_compile_options(-fsanitize=${WEFT_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${WEFT_SANITIZE})
   if(WEFT_SANITIZE STREQUAL "thread")
-    # GCC warns at every atomic_thread_fence that the sanitizer does not model it.
+    # ThreadSanitizer does not model atomic_thread_fence, and GCC warns at every one.
     target_compile_options(weft_settings INTERFACE -Wno-tsan)
   endif()
 endif()

@@ -1,5 +1,5 @@
-# What is built, and what is left out and why: nothing optional goes missing silently. Folders with
-# optional parts of their own say so in the same form, "weft: left out: what (why)".
+# Prints which parts are built, and which are left out and why, so that no optional part is missing
+# silently. Folders with optional parts print the same form, "weft: left out: what (why)".
 message(STATUS "weft ${PROJECT_VERSION}, ${CMAKE_BUILD_TYPE}, ${CMAKE_CXX_COMPILER_ID} "
                "${CMAKE_CXX_COMPILER_VERSION}, binaries in ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
 if(WEFT_SANITIZE)

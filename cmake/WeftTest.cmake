@@ -1,21 +1,21 @@
-# Tests carry their suite as a CTest label; `./dev test` runs them suite by suite. Exit code 77, and
-# a GoogleTest whose every test was skipped, count as skipped.
+# Each test has its suite as a CTest label; `./dev test` runs suite by suite. A test counts as skipped if
+# it exits with code 77, or is a GoogleTest program whose tests were all skipped.
 include(GoogleTest)
 
 add_library(weft_test_main STATIC ${PROJECT_SOURCE_DIR}/tests/test_main.cpp)
 target_link_libraries(weft_test_main PUBLIC GTest::gtest PRIVATE weft_settings)
 
-# What the sanitizers run.
+# The test programs that run under sanitizers.
 add_custom_target(in_process_tests)
 
-# A GoogleTest program in one process; every test in it is a CTest test of its own. Under a sanitizer or
-# in emulation, and of the suite conformance, the program is one: there the start and end of a process cost more
-# than most tests.
+# Defines a GoogleTest program in one process, each of whose tests is a CTest test. Under a sanitizer, in
+# emulation and in the suite conformance the whole program is one CTest test, since there starting and
+# ending a process costs more than most tests.
 #   weft_test(name SUITE unit SOURCES a_test.cpp [LINKS weft::base] [TIMEOUT seconds] [ONE_THREAD] [LONG_CUT] [STARTS_PROGRAMS])
-# ONE_THREAD: what it tests has no second thread, so ThreadSanitizer has nothing to look for in it, and
-# another test may run beside it. LONG_CUT: under a sanitizer, only when the build is configured with
-# WEFT_TEST_FULL=1 in the environment.
-# STARTS_PROGRAMS: of this build; in emulation it is only compiled, since what it starts would be for another machine.
+# ONE_THREAD: the code under test has no second thread, so ThreadSanitizer skips the program, and other
+# tests may run beside it. LONG_CUT: under a sanitizer, only if the build is configured with
+# WEFT_TEST_FULL=1 in the environment. STARTS_PROGRAMS: starts programs of this build; in emulation the
+# test is only compiled, since those programs are for another machine.
 function(weft_test name)
   cmake_parse_arguments(TEST "ONE_THREAD;LONG_CUT;STARTS_PROGRAMS" "SUITE;TIMEOUT" "SOURCES;LINKS" ${ARGN})
   if(NOT TEST_SUITE)
@@ -53,7 +53,7 @@ function(weft_test name)
   endif()
 endfunction()
 
-# A program (a target of this build, or a path) as NP ranks under mpirun: one CTest test.
+# Runs a program (a target of this build, or a path) as NP ranks under mpirun, as one CTest test.
 #   weft_rank_test(name NP 4 SUITE ranks [TIMEOUT seconds] [FLAGS --enable-recovery]
 #                  [ENVIRONMENT NAME=value ...] COMMAND target args...)
 function(weft_rank_test name)
@@ -79,14 +79,14 @@ function(weft_rank_test name)
   endif()
 endfunction()
 
-# Any command as one CTest test, alone on the machine while it runs.
+# Runs any command as one CTest test, alone on the machine.
 #   weft_command_test(name SUITE install [TIMEOUT seconds] [ENVIRONMENT NAME=value ...] COMMAND ...)
 function(weft_command_test name)
   cmake_parse_arguments(TEST "" "SUITE;TIMEOUT" "ENVIRONMENT;COMMAND" ${ARGN})
   if(NOT TEST_TIMEOUT)
     set(TEST_TIMEOUT 120)
   endif()
-  # Emulation runs one program, none that it starts: there a command is of no suite.
+  # Emulation runs one program but no programs that it starts, so commands belong to no suite there.
   if(CMAKE_CROSSCOMPILING)
     set(TEST_SUITE "starts programs")
   endif()

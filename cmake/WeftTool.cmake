@@ -1,5 +1,5 @@
-# A program for users: installed, and in packages with a manual page made from its own --help.
-# They are in weft-tools, unless COMPONENT names another package's.
+# Defines a program for users. It is installed; in packages it has a manual page made from its --help. Its
+# package is weft-tools unless COMPONENT names another.
 #   weft_tool(weft-info "show what this weft is made of" [COMPONENT topo])
 function(weft_tool name about)
   cmake_parse_arguments(TOOL "" "COMPONENT" "" ${ARGN})

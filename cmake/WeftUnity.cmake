@@ -1,11 +1,12 @@
-# Several files are compiled as one: a header is then read once for sixteen, which halves the time of a
-# build from nothing, and takes four fifths off clang-tidy's. The preset dev compiles each file alone,
-# and so shows that each includes what it needs.
+# Unity build: sixteen files are compiled as one, so that each header is read once for all of them. This
+# halves the time of a build from scratch and cuts clang-tidy's by four fifths. The preset dev compiles each
+# file alone, which shows that each includes what it uses.
 #
-# The files that a unity build leaves alone: their local names are those of another file of the same
-# target, or they replace what the compiler must not see through (operator new). `weft_apart(directory file...)`; the directory is the one whose CMakeLists.txt names them.
+# weft_apart(directory file...) excludes files from the unity build, because their local names collide with
+# another file's in the same target, or because they replace functions that the compiler must not see
+# through (operator new). `directory` is the one whose CMakeLists.txt names the files.
 function(weft_apart directory)
-  if(NOT IS_DIRECTORY ${PROJECT_BINARY_DIR}/${directory}) # left out of this build
+  if(NOT IS_DIRECTORY ${PROJECT_BINARY_DIR}/${directory}) # not in this build
     return()
   endif()
   foreach(file IN LISTS ARGN)

@@ -1,4 +1,4 @@
-// The tables of one job, and the rank that only serves them.
+// The parameter server of one job: creates tables, and serves them on ranks that only serve.
 #include <fmt/format.h>
 
 #include "base/control_call.hpp"
@@ -32,8 +32,7 @@ class ServerState {
 
 }  // namespace detail
 
-/// A control call about one table. What it lacks (memory, mostly) says little without the table's
-/// name.
+/// Adds the table's name to errors of a control call: "out of memory" says little without the name.
 template <typename Make>
 static decltype(auto) make_table(const char* operation, const std::string& name, Make&& make) {
   try {

@@ -1,4 +1,4 @@
-// The public face of a table.
+// The public Table: forwards to TableState.
 #include "base/control_call.hpp"
 #include "pslib/table_state.hpp"
 #include "weft/pslib.hpp"

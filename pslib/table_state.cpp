@@ -45,7 +45,7 @@ TableState::TableState(World& world, const Roles& roles, const std::string& serv
     make_synchronous(deadline);
 }
 
-// All slots are offered before any is waited for: two ranks wait for each other's.
+// All ranks expose their slots before any rank attaches: two ranks may attach to each other.
 void TableState::make_synchronous(Deadline deadline) {
   const Roles& roles = table_.roles;
   std::unique_ptr<BspWorker> worker;
@@ -53,8 +53,8 @@ void TableState::make_synchronous(Deadline deadline) {
   if (roles.works()) worker = std::make_unique<BspWorker>(world_, table_);
   if (roles.serves()) shard = std::make_unique<BspShard>(world_, table_);
   if (worker) worker->attach(world_, deadline);
-  // A rank that only serves outlives the workers, which leave one by one; it watches each by
-  // itself.
+  // A rank that only serves outlives the workers, which leave one after another. The rank watches
+  // each worker separately instead of ending its waits for all.
   const std::vector<int> needs = worker ? roles.others() : std::vector<int>{};
   if (shard) shard->attach(world_, needs, deadline);
   if (worker) own_shard_ = shard.get();

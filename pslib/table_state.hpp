@@ -1,4 +1,4 @@
-// A table as one rank holds it: what it agreed on, and its parts in the work.
+// A table on one rank: the agreed description, and this rank's shard and worker.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +20,10 @@
 
 namespace weft::pslib::detail {
 
-/// Thread-safety: one thread at a time.
+/// Not thread-safe.
 class TableState {
  public:
-  /// Collective over the world. Throws Error as ParameterServer::table says.
+  /// Collective over the group's members. Throws Error as ParameterServer::table does.
   TableState(World& world, const Roles& roles, const std::string& server, const std::string& table,
              std::vector<TensorSpec> specs, const TableOptions& options, const std::string& metrics,
              Deadline deadline);
@@ -48,7 +48,7 @@ class TableState {
 
   const Description& description() const noexcept { return table_; }
 
-  /// For a rank that serves.
+  /// For a rank that only serves.
   Served served() noexcept { return {shard_.get(), &insight_, &*agreement_, table_.table}; }
 
  private:
@@ -67,12 +67,12 @@ class TableState {
   World& world_;
   Description table_;
   std::unordered_map<std::string, std::size_t> indices_;
-  std::uint64_t bytes_ = 0;  // of all tensors, as they are pushed and pulled
+  std::uint64_t bytes_ = 0;  // total size of the tensors as pushed and pulled
   TableInsight insight_;
   std::optional<Agreement> agreement_;
   std::unique_ptr<TableWorker> worker_;
   std::unique_ptr<TableShard> shard_;
-  BspShard* own_shard_ = nullptr;  // the same, where it works inside this worker's calls
+  BspShard* own_shard_ = nullptr;  // the bsp shard if this worker's calls run it
 };
 
 }  // namespace weft::pslib::detail

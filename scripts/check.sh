@@ -1,7 +1,7 @@
-# The rules that a machine can decide. Sourced by ./dev.
+# The checks of rules that a machine can decide. Sourced by ./dev.
 # shellcheck shell=bash disable=SC2154,SC2086
 
-own_files() { # own_files 'pattern'...: weft's files, without what builds leave behind
+own_files() { # own_files 'pattern'...: prints weft's files, without build outputs
   local patterns=() pattern
   for pattern in "$@"; do patterns+=(-o -name "$pattern"); done
   find . \( -name build -o -name '.?*' \) -prune -o -type f \( "${patterns[@]:1}" \) -print |
@@ -26,10 +26,10 @@ check_classes() {
   own_files '*.hpp' | grep -v -e '^tests/' -e '^benchmarks/peers/' | python3 scripts/check_classes.py
 }
 
-# clang-tidy over what the release build compiles, read as a unity build: a header once for many files.
-# What nobody links only with --full: tests, benchmarks and examples are three quarters of it, and the
-# compiler's warnings see them too. (Including a .cpp is what such a build does. misc-unused-* look only
-# into files that are read alone.)
+# clang-tidy over the files that the release build compiles, as a unity build, so that each header is read
+# once for many files. Files outside the library (tests, benchmarks and examples, three quarters of all) only
+# with --full; compiler warnings cover them too. -bugprone-suspicious-include is off because a unity build
+# includes .cpp files. (misc-unused-* checks look only at files that are read alone.)
 check_tidy() {
   say "clang-tidy"
   local folder=build/tidy log=build/tidy/configure.log sources
@@ -44,7 +44,7 @@ check_tidy() {
     sources=$(awk -v root="$PWD/" '{ file = substr($0, length(root) + 1) }
       file !~ "^(build/tidy/)?(tests|benchmarks|mpirun_examples)/"' <<<"$sources")
   [[ -n $sources ]] || die "clang-tidy: $folder/compile_commands.json names no source of weft"
-  # clang prints how many warnings it suppressed in others' headers; that is no finding.
+  # clang counts the warnings it suppressed in other projects' headers; these are no findings.
   printf '%s\n' "$sources" |
     xargs -P "$jobs" -n 1 clang-tidy --quiet -p "$folder" --checks=-bugprone-suspicious-include 2>&1 |
     { grep -v -E '^[0-9]+ warnings? (and [0-9]+ errors? )?generated\.$|^Suppressed|^Use -header-filter' || true; }
@@ -53,7 +53,7 @@ check_tidy() {
 run_checks() {
   local check broken=() cut=${1:-}
   [[ -z $cut || $cut == --full ]] || die "check takes --full or nothing, not '$cut'"
-  build release # warnings are errors there
+  build release # with warnings as errors
   for check in check_format check_rooms check_classes check_tidy; do
     ($check "$cut") || broken+=("${check#check_}")
   done

@@ -2,13 +2,13 @@
 """Reports classes that are too wide: more than 25 public methods or 25 fields, and interfaces of more than 10
 methods. Prints the widest ones. Reads headers named on standard input, relative to the repository's root.
 
-It reads declarations, not C++: what stands in a class at its own level and ends with ; or { is a member."""
+The parser is no C++ parser: everything at a class's own level that ends with ; or { counts as a member."""
 import re
 import sys
 
 METHODS, FIELDS, INTERFACE = 25, 25, 10
-# Wider today; may get narrower, not wider: file:class -> (public methods, fields). A class that keeps to the limits is
-# taken off this list.
+# Classes that exceed the limits today: file:class -> (public methods, fields). They may get narrower, not wider. A
+# class within the limits is removed from this list.
 KNOWN = {
     "p2p/message/outgoing_ring.hpp:OutgoingRing": (17, 27),
     "p2p/rendezvous/peer_session.hpp:PeerSession": (28, 49),
@@ -21,7 +21,7 @@ KNOWN = {
     "runtime/collective/planned_call.hpp:PlannedCall": (3, 26),
 }
 KNOWN_INTERFACES = {"p2p/transport/fabric.hpp:Channel": 11, "pslib/table/table_worker.hpp:TableWorker": 13}
-SEAMS = ("p2p/transport/verbs/api/", "p2p/transport/verbs/fake/")  # as wide as the library behind them
+SEAMS = ("p2p/transport/verbs/api/", "p2p/transport/verbs/fake/")  # as wide as the C library that they wrap
 
 
 def strip(text):
@@ -33,7 +33,7 @@ def strip(text):
 
 
 def closing(text, start):
-    """The index behind the brace that closes the one at `start`."""
+    """The index after the brace that closes the one at `start`."""
     depth = 0
     for i in range(start, len(text)):
         if text[i] == "{":
@@ -123,17 +123,17 @@ def main():
             key = f"{file}:{name}"
             found.append((methods, fields, pure, name, file))
             most_methods, most_fields = KNOWN.get(key, (METHODS, FIELDS))
-            # A struct without methods is a record: it is as wide as what it tells.
+            # A struct without methods is a record, which may have any number of fields.
             record = kind == "struct" and methods == 0
             if methods > most_methods or (fields > most_fields and not record):
                 print(f"{file}: {name} has {methods} public methods and {fields} fields; at most "
-                      f"{most_methods} and {most_fields}: make parts of it members with a name")
+                      f"{most_methods} and {most_fields}: split it into named member objects")
                 broken = 1
             elif key in KNOWN and methods <= METHODS and fields <= FIELDS:
-                print(f"{file}: {name} keeps to the limits now: take it off the list in scripts/check_classes.py")
+                print(f"{file}: {name} is within the limits now: remove it from the list in scripts/check_classes.py")
                 broken = 1
             elif key in KNOWN and (methods, fields) != KNOWN[key]:
-                print(f"{file}: {name} got narrower ({methods}, {fields}): say so in scripts/check_classes.py")
+                print(f"{file}: {name} got narrower ({methods}, {fields}): update scripts/check_classes.py")
                 broken = 1
             most_pure = KNOWN_INTERFACES.get(key, INTERFACE)
             if pure > most_pure:

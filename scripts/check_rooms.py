@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Reports each include that points up the house, each folder that is no known room, and each header of a C
+"""Reports every include that points to a higher room, every folder that is no known room, and every header of a C
 library that is included outside its seam.
 
-A room is a folder. The list below is their order, from the ground up: a room includes itself and what stands
-before it, so that no circle of rooms can be. Run it in the repository's root."""
+A room is a folder. The list below orders them, lowest first: a room may include itself and the rooms before it,
+which excludes cycles. Run the script in the repository's root."""
 import os
 import re
 import sys
@@ -22,13 +22,13 @@ pslib/replication pslib/compression pslib/optimizer pslib/checkpoint pslib/insig
 pslib/async pslib/sparse pslib/publication pslib
 bindings/c bindings/c/include
 """.split()
-# Beside each other, on top: programs of their own.
+# The top: separate programs, which do not include each other.
 TOPS = {
     "mpirun_examples": None,
     "benchmarks": """benchmarks/harness benchmarks/limits benchmarks/workloads benchmarks/driver
                      benchmarks/output benchmarks""".split(),
 }
-# Alike, and unauthenticated_clients to each other: what two of them share stands below both.
+# Rooms of one kind that must not include each other: their shared code belongs in a room below all of them.
 APART = [
     ["p2p/transport/shm", "p2p/transport/tcp", "p2p/transport/verbs"],
     ["p2p/message", "p2p/rendezvous", "p2p/signal"],
@@ -40,7 +40,7 @@ SEAMS = {
     "infiniband/verbs.h": "p2p/transport/verbs/api/",
     "mpi.h": "benchmarks/peers/",
 }
-PEERS = "benchmarks/peers/"  # programs of their own: each includes what it likes
+PEERS = "benchmarks/peers/"  # separate programs, with any includes
 HEIGHT = {room: i for i, room in enumerate(ORDER)}
 INCLUDE = re.compile(r'\s*#\s*include\s*["<]([^">]+)[">]')
 
@@ -63,7 +63,7 @@ def fault(file, header):
     if file.startswith(PEERS) or top(here) == "tests":
         return None
     if header in SEAMS and not file.startswith(SEAMS[header]):
-        return f"<{header}> is reached through {SEAMS[header]} alone"
+        return f"only {SEAMS[header]} may include <{header}>"
     if here == there or not os.path.exists(header):
         return None
     if top(here) == "include":
@@ -73,18 +73,18 @@ def fault(file, header):
     inner = TOPS.get(top(here))
     if top(there) in TOPS:
         if top(there) != top(here):
-            return f"{top(here)} stands below or beside {top(there)}"
+            return f"{top(here)} is below or beside {top(there)}"
         if inner and inner.index(there) > inner.index(here):
-            return f"{here} stands below {there}"
+            return f"{here} is below {there}"
         return None
     if top(here) in TOPS:
         return None
     if HEIGHT[there] > HEIGHT[here]:
-        return f"{here} stands below {there}"
+        return f"{here} is below {there}"
     group, member = family(here)
     other_group, other = family(there)
     if group is not None and group == other_group and member != other:
-        return f"{member} and {other} stand apart"
+        return f"{member} and {other} must not include each other"
     return None
 
 

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Reports retired words (scripts/retired_words.txt) and comment sentences that begin as none should.
+"""Reports retired words (scripts/retired_words.txt) and comment sentences with forbidden openings or phrases.
 
-Reads the names of weft's files on standard input, relative to the repository's root. Sentences are looked at in
-// and /// comments of C++ and in # comments of scripts and CMake."""
+Reads file names on standard input, relative to the repository's root. Checks sentences in // and /// comments of C++
+and in # comments of scripts and CMake."""
 import fnmatch
 import re
 import sys
 
-# English that must be read twice: sentences begin with their subject, and numbers or units stand where "so many"
-# would. docs/glossary.md has the words.
+# Phrases that readers must read twice. Sentences begin with their subject, and numbers or units replace "so many".
+# docs/glossary.md has the words.
 OPENING = re.compile(r"(?:^|[.;:?!] )(Who|What|Whoever|Whatever|Of (?:a|an|the|what|all|this|that|its|each)|None|Nobody"
                      r"|Somebody|Whether so|Such that)\b")
 ANYWHERE = re.compile(r"\bso (?:many|much)(?:-th)?\b|\b(?:had better|in vain|mend(?:s|ed|ing)?|tarry|by and by|for ever)\b")
@@ -31,7 +31,7 @@ def is_in(path, globs):
 
 
 def comments(lines, mark):
-    """(line number, text) of each comment; lines that follow each other are one text, so that sentences may go on."""
+    """(line number, text) of each comment; adjacent comment lines are one text, so that sentences may span lines."""
     first, text = 0, ""
     for number, line in enumerate(lines, 1):
         at = line.find(mark)

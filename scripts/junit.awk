@@ -1,7 +1,7 @@
 # Reads CTest's JUnit file (with xml.awk). Prints one line per test, tab-separated:
 #   passed|failed|skipped  name  reason
 # With -v show=failures: the whole output of the failed tests instead.
-# A skip's reason is GoogleTest's GTEST_SKIP() text, or what follows "skipped: " in the output.
+# A skip's reason is GoogleTest's GTEST_SKIP() text, or the text after "skipped: " in the output.
 
 /<testcase / {
   name = attribute($0, "name")

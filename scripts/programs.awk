@@ -2,9 +2,9 @@
 # test of the programs, tab-separated:
 #   passed|failed|skipped  program:name  reason
 # With -v show=failures: the whole output of the failed tests instead.
-# A program that ended otherwise than by its tests' verdict is itself a failure, with the test that
-# ran last as the reason. A command that is no GoogleTest program is a test by itself; what follows "skipped: " in
-# its output is the reason of a skip.
+# A program that ended other than by its tests' verdict is itself a failure, with the test that ran last as
+# the reason. A command that is no GoogleTest program is one test; the text after "skipped: " in its output is
+# the reason of a skip.
 
 function tell(outcome, reason) {
   if (show != "failures") printf "%s\t%s:%s\t%s\n", outcome, program, test, reason

@@ -1,21 +1,21 @@
-# Running the suites and adding up what they say. Sourced by ./dev.
+# Runs the suites and sums up their outcomes. Sourced by ./dev.
 # shellcheck shell=bash disable=SC2154
 
 passed=0 failed=0 skipped=0
-table=() # finished lines of the closing table
+table=() # finished rows of the closing table
 
-# Runs one CTest label of one preset and takes its outcome into the totals of the row.
-#   run_label PRESET LABEL [command in front of ctest...]
+# Runs one CTest label of one preset and adds its outcome to the totals of the row.
+#   run_label PRESET LABEL [command before ctest...]
 run_label() {
   local preset=$1 label=$2 reader=scripts/junit.awk
   shift 2
-  # There a test of CTest's is a whole program.
+  # In these cases a CTest test is a whole GoogleTest program.
   among "$preset" release dev && [[ $label != conformance ]] || reader=scripts/programs.awk
   local folder=build/$preset/results
   local junit=$folder/$label.xml outcomes=$folder/$label.txt
   mkdir -p "$folder"
   rm -f "$junit" "$outcomes"
-  # CTest counts a skipped test as passed in its own summary, so its words stay in a file.
+  # CTest counts a skipped test as passed in its own summary, so its output goes to a file.
   "$@" ctest --test-dir "build/$preset" -L "^$label\$" -j "$jobs" --output-junit "$PWD/$junit" \
     --test-output-size-passed 1048576 --test-output-size-failed 1048576 \
     </dev/null >"$folder/$label.log" 2>&1 || true
@@ -30,7 +30,7 @@ run_label() {
   take_outcomes "$outcomes" "$preset"
 }
 
-# Adds a file of "outcome, name, reason" lines to the row.
+# Adds the outcomes in a file of "outcome, name, reason" lines to the row.
 take_outcomes() {
   local outcome name reason where=''
   [[ $2 == release ]] || where="$2: "
@@ -43,7 +43,7 @@ take_outcomes() {
   done <"$1"
 }
 
-note() { # note passed|failed|skipped NAME REASON: an outcome that is not CTest's
+note() { # note passed|failed|skipped NAME REASON: adds an outcome that is not from CTest
   local file
   file=$(mktemp)
   printf '%s\t%s\t%s\n' "$@" >"$file"
@@ -51,8 +51,8 @@ note() { # note passed|failed|skipped NAME REASON: an outcome that is not CTest'
   rm -f "$file"
 }
 
-# A command prefix under which ThreadSanitizer programs of this build start, or a failure. GCC 12's
-# runtime does not start where the kernel randomises addresses widely; without randomisation it does.
+# Prints a command prefix under which ThreadSanitizer programs of this build start, or fails. GCC 12's
+# runtime does not start if the kernel randomises addresses widely; without randomisation it does.
 tsan_prefix() {
   local probe prefix
   probe=$(mktemp -d)
@@ -82,7 +82,7 @@ run_sanitizers() {
       continue
     fi
     for label in unit threads conformance; do
-      # Unquoted on purpose: a prefix may be a command with an argument.
+      # Unquoted on purpose: a prefix may consist of a command and an argument.
       # shellcheck disable=SC2086
       run_label "$preset" "$label" $prefix
     done
@@ -92,8 +92,8 @@ run_sanitizers() {
   done
 }
 
-# What weft's programs do on aarch64, as far as QEMU's emulation of a user's program is like a kernel on a
-# machine of that kind. Memory is the emulating machine's, and so its order: for that there are the models.
+# Runs weft's programs on aarch64, as far as QEMU's user-mode emulation resembles a kernel on such a machine.
+# Memory ordering is the emulating machine's; the models in tests/models cover aarch64's.
 run_aarch64() {
   local said label test reason emulated=()
   if ! said=$(tests/aarch64/sysroot build/aarch64-sysroot); then
@@ -165,14 +165,14 @@ run_tests() {
   fi
   setup
   ! among install "${chosen[@]}" || need_packages "${install_packages[@]}"
-  # Their tests say themselves what is missing, and are skipped.
+  # Tests of these suites report missing packages themselves and are skipped.
   ! among unit "${chosen[@]}" || (need_packages "${unit_packages[@]}") || true
   ! among hosts "${chosen[@]}" || (need_packages "${hosts_packages[@]}") || true
   ! among roce "${chosen[@]}" || (need_packages "${roce_packages[@]}") || true
   ! among ranks "${chosen[@]}" || (need_packages "${slurm_packages[@]}") || true
   ! among fuzz "${chosen[@]}" || (need_packages "${fuzz_packages[@]}") || true
   ! among aarch64 "${chosen[@]}" || (need_packages "${aarch64_packages[@]}") || true
-  # These alone need nothing of the release build.
+  # Only these suites need nothing of the release build.
   [[ ${chosen[*]} == sanitizers || ${chosen[*]} == aarch64 ]] || build release
   for argument in "${chosen[@]}"; do run_suite "$argument"; done
   printf '\n%-12s %7s %7s %8s %8s\n' suite passed failed skipped seconds

@@ -1,4 +1,4 @@
-# Reading one line of XML. Used by junit.awk and programs.awk.
+# Functions that read one line of XML. Used by junit.awk and programs.awk.
 
 function unescape(text) {
   gsub(/&lt;/, "<", text)

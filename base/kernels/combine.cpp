@@ -30,8 +30,8 @@ struct Prod {
     return hn::Mul(a, b);
   }
 };
-// IEEE 754's minimum and maximum: NaN if either is, -0 below 0. NaN is one and the same, so that
-// the bits do not depend on which rank it came from.
+// IEEE 754-2019 minimum and maximum: NaN if either argument is NaN, and -0 below 0. Every NaN
+// becomes the same one, so that the result's bits do not depend on the rank that had it.
 template <class V>
 HWY_INLINE V unless_nan(V result, V a, V b) {
   using D = hn::DFromV<V>;
@@ -52,7 +52,7 @@ struct Max {
   }
 };
 
-// How elements of a type become vectors to calculate with, and back.
+// How elements of a type are loaded as vectors to calculate with, and stored.
 template <typename T>
 struct Plain {
   using D = hn::ScalableTag<T>;
@@ -116,7 +116,8 @@ struct F16 {
   }
 };
 
-// The last elements, fewer than a vector, by way of buffers: the same arithmetic as elsewhere.
+// Combines the last elements, fewer than a vector, in buffers, so that they get the same
+// arithmetic.
 template <class Type, class Op>
 HWY_INLINE void combine_tail(std::byte* to, const std::byte* a, const std::byte* b,
                              std::size_t count) {
@@ -153,10 +154,11 @@ void combine(std::byte* to, const std::byte* a, const std::byte* b, std::size_t 
 template <class Type>
 void sum_streamed(std::byte* to, std::byte* to_too, const std::byte* a, const std::byte* b,
                   std::size_t count) {
-  if (count == 0) return;  // what is empty may lie nowhere
+  if (count == 0) return;  // an empty tensor may have a null pointer
   const std::size_t lanes = hn::Lanes(typename Type::D());
   const std::size_t step = lanes * Type::kBytes;
-  // Streaming needs aligned places; two of different alignment take the ordinary way.
+  // Streaming needs aligned addresses. Two targets of different alignment are written by ordinary
+  // stores.
   const std::size_t off = reinterpret_cast<std::uintptr_t>(to) % 64;
   const bool alike = off == reinterpret_cast<std::uintptr_t>(to_too) % 64;
   const std::size_t head =
@@ -184,7 +186,7 @@ void sum_streamed(std::byte* to, std::byte* to_too, const std::byte* a, const st
   std::memcpy(to_too, to, count * Type::kBytes);
 }
 
-// Integers: loops that the compiler makes vectors of, for each instruction set.
+// Integers: plain loops, which the compiler vectorizes for each instruction set.
 template <typename T, class Op>
 void combine_integers(std::byte* to, const std::byte* a, const std::byte* b, std::size_t count) {
   auto* result = reinterpret_cast<T*>(to);
@@ -340,7 +342,7 @@ Combine combine_for(DType dtype, Combination combination) noexcept {
 
 namespace {
 
-// ThreadSanitizer sees no streamed store, and so no race with one: there they are left out.
+// ThreadSanitizer does not see streamed stores and would miss races with them: it gets none.
 #if defined(__SANITIZE_THREAD__)
 constexpr bool kStreamedStores = false;
 #else

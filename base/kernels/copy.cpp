@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <cstring>
 
-// Highway compiles what stands between its BEFORE and AFTER once for each instruction set.
+// Highway compiles the code between HWY_BEFORE and HWY_AFTER once for each instruction set.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "base/kernels/copy.cpp"
 #include <hwy/foreach_target.h>  // before highway.h
@@ -24,7 +24,7 @@ void copy_streamed(std::uint8_t* HWY_RESTRICT to, const std::uint8_t* HWY_RESTRI
                    std::size_t bytes) {
   const hn::ScalableTag<std::uint8_t> vector;
   const std::size_t lanes = hn::Lanes(vector);
-  // Streamed from the first whole cache line on: one that is written in part costs a read.
+  // Streaming starts at the first whole cache line: a partly written line would cost a read.
   const std::size_t head = -reinterpret_cast<std::uintptr_t>(to) % kCacheLine;
   if (bytes < head + 4 * lanes) {
     std::memcpy(to, from, bytes);
@@ -43,7 +43,7 @@ void copy_streamed(std::uint8_t* HWY_RESTRICT to, const std::uint8_t* HWY_RESTRI
     hn::Stream(d, vector, to + at + 3 * lanes);
   }
   std::memcpy(to + at, from + at, bytes - at);
-  // Streamed stores are not ordered by a release store.
+  // A release store does not order streamed stores.
   hwy::FlushStream();
 }
 
@@ -62,7 +62,8 @@ void copy_cached(void* to, const void* from, std::size_t bytes) noexcept {
 
 void copy_streamed(void* to, const void* from, std::size_t bytes) noexcept {
 #if defined(__SANITIZE_THREAD__)
-  std::memcpy(to, from, bytes);  // the sanitizer sees no streamed store, and so no race with one
+  std::memcpy(to, from,
+              bytes);  // ThreadSanitizer does not see streamed stores and would miss races
 #else
   HWY_DYNAMIC_DISPATCH(copy_streamed)
   (static_cast<std::uint8_t*>(to), static_cast<const std::uint8_t*>(from), bytes);

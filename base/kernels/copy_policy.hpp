@@ -1,4 +1,4 @@
-// Which way of copying suits a slot: learned from the copies themselves.
+// The choice between cached and streamed copies for a slot, learned from its own puts.
 #pragma once
 
 #include <algorithm>
@@ -8,25 +8,26 @@
 
 namespace weft::p2p {
 
-/// Whether a put's copy should go through the writer's cache or past it depends on what the reader
-/// does with the tensor, which the writer can't know but can feel: lines that the reader has
-/// fetched are slow to take back. Both ways are tried for a few puts (the first round of buffers
-/// only brings the caches into the state that the way leaves behind), the faster is kept, and now
-/// and then both are tried again. Costs nothing between trials. One thread at a time.
+/// Chooses whether a slot's puts are copied through the writer's cache or past it. The better way
+/// depends on what the reader does with the tensor, which the writer can't know but can measure:
+/// lines that the reader has fetched are slow to take back. So both ways are tried for a few puts
+/// each, the faster one is kept, and the trial is repeated from time to time. The first half of
+/// each trial is not measured: it only brings the caches into the state that the way leaves behind.
+/// No cost between trials. Thread-safety: one thread at a time.
 class CopyChoice {
  public:
   explicit CopyChoice(std::uint32_t depth) noexcept : trial_(2 * depth) {}
 
   bool streams() const noexcept { return streams_; }
   bool wants_time() const noexcept { return phase_ != Phase::settled; }
-  /// After each put; `ticks` only counts while wants_time().
+  /// Called after each put. `ticks` is the duration of its copy, used only while wants_time().
   void done(std::uint64_t ticks) noexcept {
     if (phase_ != Phase::settled && puts_ >= trial_ / 2 && ticks < best_[streams_ ? 1 : 0])
       best_[streams_ ? 1 : 0] = ticks;
     if (++puts_ < (phase_ == Phase::settled ? hold_ * trial_ : trial_)) return;
     puts_ = 0;
     switch (phase_) {
-      case Phase::settled:  // the way in use first: the caches are as it left them
+      case Phase::settled:  // try the current way first: the caches are as it left them
         best_[0] = best_[1] = std::numeric_limits<std::uint64_t>::max();
         phase_ = Phase::first;
         break;
@@ -46,8 +47,9 @@ class CopyChoice {
   enum class Phase : std::uint8_t { first, second, settled };
   static constexpr std::uint32_t kLongestHold = 64;
 
-  const std::uint32_t trial_;  ///< puts of a trial
-  std::uint32_t hold_ = 1;     ///< how long a choice holds, in trials: the first saw cold caches
+  const std::uint32_t trial_;  ///< number of puts per trial of one way
+  std::uint32_t hold_ =
+      1;  ///< trials' worth of puts that a choice holds; starts at 1, as caches are cold
   std::uint32_t puts_ = 0;
   Phase phase_ = Phase::first;
   bool streams_ = false;

@@ -1,4 +1,4 @@
-// Two integers or booleans combined into one.
+// Combinations of two integers or booleans, as function objects.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ struct WrappingSum {
 };
 template <typename T>
 struct WrappingProd {
-  // At least unsigned: narrower types would be multiplied as signed ones, which may overflow.
+  // U is at least unsigned: narrower types would be promoted to int, whose product may overflow.
   using U = std::common_type_t<std::make_unsigned_t<T>, unsigned>;
   T operator()(T a, T b) const { return static_cast<T>(static_cast<U>(a) * static_cast<U>(b)); }
 };
@@ -38,7 +38,7 @@ struct BitXor {
   T operator()(T a, T b) const { return static_cast<T>(a ^ b); }
 };
 
-// Booleans: a byte that is not 0 is true, and results are 0 or 1.
+// Booleans: any byte but 0 is true; results are 0 or 1.
 struct LogicalAnd {
   std::uint8_t operator()(std::uint8_t a, std::uint8_t b) const { return a != 0 && b != 0; }
 };

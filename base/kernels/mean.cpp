@@ -16,7 +16,7 @@ namespace {
 
 namespace mean_hn = hwy::HWY_NAMESPACE;
 
-// Calls `op` on every vector of `count` elements; the last ones pass through a buffer.
+// Calls `op` on every vector of `count` elements. The last, incomplete one passes through a buffer.
 template <typename T, class Op>
 void transform(T* to, const T* from, std::size_t count, const Op& op) {
   const mean_hn::ScalableTag<T> d;
@@ -37,7 +37,8 @@ void multiply(T* to, const T* from, std::size_t count, T factor) {
   transform(to, from, count, [&](auto value) { return mean_hn::Mul(value, all); });
 }
 
-// The mean of finite numbers is finite: one that rounding has taken past the largest is put back.
+// The mean of finite numbers is finite: a mean that rounding made infinite becomes the largest
+// number.
 template <typename T>
 void divide_sums(T* data, std::size_t count, T divisor) {
   const mean_hn::ScalableTag<T> d;
@@ -101,7 +102,7 @@ void widen_all(std::byte* to, const std::byte* from, std::size_t count) noexcept
   for (std::size_t i = 0; i < count; ++i) write<Wide>(to, i, read<T>(from, i));
 }
 
-// A result is narrower than its sum, so it never overtakes what is still to be read.
+// A mean is narrower than its sum, so writing it never overtakes the sums still to be read.
 template <typename Wide, typename T>
 void divide_all(std::byte* data, std::size_t count, std::int64_t divisor) noexcept {
   for (std::size_t i = 0; i < count; ++i)

@@ -1,4 +1,4 @@
-// The mean of many arrays, element by element: the arithmetic of averages.
+// The arithmetic of averages: the element-wise mean of many arrays.
 #pragma once
 
 #include <cstddef>
@@ -9,24 +9,23 @@
 
 namespace weft::kernels {
 
-/// How the mean of elements of one type is calculated. Integers are summed in a type that holds
-/// any sum of theirs. Floats are summed in f32 or f64, each multiplied before by a power of two
-/// that is no more than 1 / `ranks`: the sum then overflows only where the mean does, and rounds
-/// as the plain sum does. Only what lies below the smallest normal number times `ranks` may lose
-/// its last bits.
+/// The mean of elements of one type. Integers are summed in a type that holds any such sum. Floats
+/// are summed in f32 or f64 after multiplication by a power of two that is at most 1 / `ranks`: the
+/// sum then overflows only if the mean does, and rounds as the plain sum does. Only elements below
+/// `ranks` times the smallest normal number may lose their last bits.
 class Mean {
  public:
-  /// `ranks`: the most elements that are summed. Not for booleans.
+  /// `ranks`: the largest number of elements summed. `dtype` must not be boolean.
   Mean(DType dtype, int ranks) noexcept;
 
-  /// Bytes of an element that is summed.
+  /// Bytes per element of a sum.
   std::size_t wide() const noexcept { return wide_; }
-  /// Adds what load() has made.
+  /// The function that adds arrays made by load().
   Combine add() const noexcept { return add_; }
-  /// `count` elements as they are summed. Any alignment; must not overlap.
+  /// Converts `count` elements to the type of sums. Any alignment; the arrays must not overlap.
   void load(std::byte* to, const std::byte* from, std::size_t count) const noexcept;
-  /// In place: sums of `divisor` elements each become their means, elements of the type, from
-  /// `data` on. Integers are rounded towards zero.
+  /// In place: turns `count` sums, each of `divisor` elements, into means of the original type,
+  /// packed from `data` on. Integers are rounded towards zero.
   void finish(std::byte* data, std::size_t count, std::int64_t divisor) const noexcept;
 
  private:

@@ -1,4 +1,4 @@
-// A store-then-look fence whose whole cost is on the side that needs it seldom.
+// Asymmetric store-load fences: cheap on the frequent side, expensive on the rare side.
 #pragma once
 
 #include <atomic>
@@ -6,11 +6,12 @@
 namespace weft::os {
 
 namespace detail {
-/// Whether the kernel makes every thread of this process pass a barrier when it is asked to.
+/// True if the kernel can make every thread of this process pass a barrier on request (membarrier).
 extern const bool kHasMembarrier;
 }  // namespace detail
 
-/// The frequent side, between its store and its look. Free where the kernel has membarrier.
+/// For the frequent side, between its store and its load. Only a compiler barrier if the kernel has
+/// membarrier.
 inline void light_barrier() noexcept {
 #if !defined(__SANITIZE_THREAD__)
   if (!detail::kHasMembarrier) {
@@ -21,13 +22,14 @@ inline void light_barrier() noexcept {
   std::atomic_signal_fence(std::memory_order_seq_cst);
 }
 
-/// The rare side, between its store and its look: every thread of this process passes a full
-/// barrier before it returns. Microseconds.
+/// For the rare side, between its store and its load: makes every thread of this process pass a
+/// full barrier before it returns. Takes microseconds.
 void heavy_barrier() noexcept;
 
-/// Whether this process takes part in global_barrier(); one that does not must fence by itself.
+/// True if global_barrier() reaches this process. A process that it does not reach must use its own
+/// fences.
 bool joins_global_barriers() noexcept;
-/// As heavy_barrier(), for every thread of every process that joins global barriers.
+/// As heavy_barrier(), for every thread of every process for which joins_global_barriers() is true.
 void global_barrier() noexcept;
 
 }  // namespace weft::os

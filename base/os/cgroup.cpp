@@ -10,7 +10,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Whether `word` is an item of the comma-separated `items`.
+/// True if `word` is an item of the comma-separated `items`.
 bool has_item(std::string_view items, std::string_view word) {
   while (!items.empty()) {
     const auto end = items.find(',');
@@ -20,7 +20,7 @@ bool has_item(std::string_view items, std::string_view word) {
   return false;
 }
 
-/// A hierarchy's mount: which of its groups is visible where.
+/// The mount of a hierarchy: cgroup `group` is visible at `folder`.
 struct Mount {
   fs::path group;
   fs::path folder;
@@ -45,8 +45,8 @@ std::optional<Mount> find_mount(std::string_view controller, const fs::path& roo
   return std::nullopt;
 }
 
-/// The group's folder below the mount's. A group outside of what is mounted (another namespace's
-/// view) counts as the mounted one.
+/// The folder of `group` below the mount's. A group outside the mounted tree (seen from another
+/// namespace) counts as the mounted group itself.
 fs::path folder_of(const Mount& mount, const fs::path& group, const fs::path& root) {
   const auto below = group.lexically_relative(mount.group);
   auto top = root / mount.folder.relative_path();

@@ -7,10 +7,10 @@
 
 namespace weft::os {
 
-/// The folders of the groups that this process is in as far as they may limit `controller` ("cpu",
-/// "memory"): of the unified hierarchy and of the controller's own one of version 1, its own group
-/// first and each group's parent after it, up to what is mounted here. Empty when there are none.
-/// `root` is where the file system begins (tests).
+/// The folders of the cgroups that may limit `controller` ("cpu", "memory") for this process, from
+/// the unified hierarchy and from the controller's own version 1 hierarchy: the process's own group
+/// first, then each parent, up to what is mounted here. Empty if there are none. `root` is the root
+/// of the file system (tests).
 std::vector<std::filesystem::path> own_cgroups(std::string_view controller,
                                                const std::filesystem::path& root = "/");
 

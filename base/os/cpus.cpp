@@ -17,15 +17,16 @@ namespace {
 namespace fs = std::filesystem;
 
 std::vector<cpu_set_t> affine_cpus() {
-  // The kernel refuses a set smaller than its own, whose size it doesn't tell.
+  // The kernel refuses a set smaller than its own, whose size it does not tell: grow until it
+  // accepts.
   for (std::vector<cpu_set_t> set(1);; set.resize(set.size() * 2)) {
     if (::sched_getaffinity(0, set.size() * sizeof(cpu_set_t), set.data()) == 0) return set;
     if (errno != EINVAL || set.size() > 1024) throw_system_error("sched_getaffinity", "");
   }
 }
 
-/// Microseconds of processor time for each period, read from two words of one file (version 2) or
-/// from two files (version 1). "max" and -1 stand for no quota.
+/// A group's quota in processors: time per period, from one file with two words (version 2) or from
+/// two files (version 1). nullopt if there is no quota ("max" or -1).
 std::optional<double> quota_of(const fs::path& group) {
   double quota = 0;
   double period = 0;

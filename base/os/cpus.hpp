@@ -1,4 +1,4 @@
-// How many processors this process may use.
+// The processors that this process may use.
 #pragma once
 
 #include <array>
@@ -9,22 +9,22 @@
 
 namespace weft::os {
 
-/// A set of processors, a bit each; those above 1024 share the bits of the lower ones.
+/// A set of processors, one bit each; processors from 1024 on share the bits of lower ones.
 using CpuSet = std::array<std::uint64_t, 16>;
 
 /// The processors that the scheduler may give this thread. Throws Error(system).
 CpuSet affinity();
 int count(const CpuSet& set) noexcept;
-/// Their numbers, ascending.
+/// The numbers of the processors in `set`, ascending.
 std::vector<int> numbers(const CpuSet& set);
 bool overlap(const CpuSet& a, const CpuSet& b) noexcept;
 
-/// The processors that the scheduler may give this process, or fewer where a control group's quota
-/// allows less: 0.5 is half of one. Throws Error(system).
+/// The number of processors that the scheduler may give this process, or less if a cgroup's quota
+/// is lower: 0.5 is half a processor. Throws Error(system).
 double usable_cpus();
 
-/// The least quota of the process's control groups, in processors. nullopt: none is set.
-/// `root` is where the file system begins (tests).
+/// The lowest quota of this process's cgroups, in processors. nullopt if none is set. `root` is the
+/// root of the file system (tests).
 std::optional<double> cpu_quota(const std::filesystem::path& root = "/");
 
 }  // namespace weft::os

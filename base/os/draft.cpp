@@ -65,10 +65,10 @@ void Draft::publish() {
 void Draft::publish_if_none() {
   if (::linkat(folder_.fd(), draft_.c_str(), folder_.fd(), name_.c_str(), 0) == 0 ||
       errno == EEXIST)
-    return;  // the draft's name goes with it
+    return;  // the destructor removes the draft's name
   if (errno != EPERM && errno != EOPNOTSUPP && errno != ENOSYS)
     throw_system_error(folder_.operation(), (folder_.path() / name_).native(), errno);
-  if (!folder_.has(name_)) publish();  // a file system without links
+  if (!folder_.has(name_)) publish();  // for file systems without hard links
 }
 
 }  // namespace weft::os

@@ -4,7 +4,7 @@
 
 namespace weft::os {
 
-// Not repeated on EINTR: Linux has let go of the descriptor by then.
+// close() is not repeated on EINTR: Linux has already released the descriptor.
 Fd::~Fd() {
   if (fd_ >= 0) ::close(fd_);
 }

@@ -1,11 +1,11 @@
-// A file descriptor that is closed once.
+// An owned file descriptor.
 #pragma once
 
 #include <utility>
 
 namespace weft::os {
 
-/// Owns one descriptor, or none (-1). Move-only.
+/// Owns one descriptor or none (-1), and closes it. Move-only.
 class Fd {
  public:
   Fd() noexcept = default;
@@ -19,7 +19,7 @@ class Fd {
 
   int get() const noexcept { return fd_; }
   explicit operator bool() const noexcept { return fd_ >= 0; }
-  /// Gives the descriptor up; the caller closes it.
+  /// Gives up ownership: the caller must close the descriptor.
   [[nodiscard]] int release() noexcept { return std::exchange(fd_, -1); }
   void swap(Fd& other) noexcept { std::swap(fd_, other.fd_); }
 

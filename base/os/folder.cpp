@@ -16,7 +16,7 @@ namespace weft::os {
 namespace {
 
 constexpr mode_t kOnlyOwner = 0700;
-constexpr int kDeepest = 16;  // folders within folders that remove() goes into
+constexpr int kDeepest = 16;  // nesting of folders that remove() descends into
 
 bool is_link(int folder, const std::string& name) {
   struct stat about {};
@@ -112,7 +112,7 @@ Folder Folder::below(const std::string& name) const {
 Folder Folder::make_below(const std::string& name) const {
   check_name(name);
   if (::mkdirat(fd(), name.c_str(), kOnlyOwner) != 0 && errno != EEXIST) fail(name, errno);
-  sync();  // of another process's making, too
+  sync();  // makes the folder durable even if another process made it
   return below(name);
 }
 
@@ -141,7 +141,7 @@ bool Folder::has(const std::string& name) const {
 }
 
 std::vector<std::string> Folder::names() const {
-  // An open file description of its own: reading moves its place.
+  // Opened anew, since reading moves the offset of an open file description.
   Fd copy(::openat(fd(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!copy) throw_system_error(operation_, path_.native(), errno);
   const std::unique_ptr<DIR, int (*)(DIR*)> entries(::fdopendir(copy.get()), ::closedir);

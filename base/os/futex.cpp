@@ -16,14 +16,14 @@ void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t expected,
                 std::chrono::steady_clock::time_point until) noexcept {
   using std::chrono::nanoseconds;
   using std::chrono::seconds;
-  // The kernel refuses times before its clock's zero, which a long passed deadline may be.
+  // The kernel refuses times before its clock's zero; a deadline that passed long ago may be one.
   const nanoseconds when = std::max<nanoseconds>(until.time_since_epoch(), nanoseconds(0));
   const auto whole = std::chrono::duration_cast<seconds>(when);
   timespec deadline{};
   deadline.tv_sec = whole.count();
   deadline.tv_nsec = (when - whole).count();
-  // The bitset form takes an absolute time of CLOCK_MONOTONIC, which is steady_clock. Without
-  // FUTEX_PRIVATE_FLAG, as the sleeper and the waker may be different processes.
+  // FUTEX_WAIT_BITSET takes an absolute time of CLOCK_MONOTONIC, which is steady_clock's. There is
+  // no FUTEX_PRIVATE_FLAG because sleeper and waker may be different processes.
   ::syscall(SYS_futex, &word, FUTEX_WAIT_BITSET, expected, &deadline, nullptr,
             FUTEX_BITSET_MATCH_ANY);
 }

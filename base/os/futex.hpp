@@ -1,4 +1,4 @@
-// Sleep on a word of memory that several processes map.
+// Sleeping on a word of memory that several processes map.
 #pragma once
 
 #include <atomic>
@@ -7,12 +7,12 @@
 
 namespace weft::os {
 
-/// Sleeps while `word` holds `expected`, until somebody wakes it, a signal comes, or `until`. Which
-/// of them it was is not told: look at what was waited for again.
+/// Sleeps while `word` holds `expected`, until another thread wakes it, a signal arrives, or
+/// `until`. The reason is not returned: check the awaited condition again.
 void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t expected,
                 std::chrono::steady_clock::time_point until) noexcept;
 
-/// Wakes up to `count` sleepers of any process that maps the word.
+/// Wakes up to `count` sleepers, of any process that maps the word.
 void futex_wake(std::atomic<std::uint32_t>& word, int count) noexcept;
 
 }  // namespace weft::os

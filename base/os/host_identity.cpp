@@ -16,7 +16,7 @@ using Halves = std::array<std::uint64_t, 2>;
 
 constexpr const char* kBootId = "/proc/sys/kernel/random/boot_id";
 
-/// The kernel draws 128 random bits at boot and shows them as a UUID.
+/// The kernel's boot identity: 128 random bits drawn at boot, as a UUID.
 std::string boot_id() {
   std::ifstream file(kBootId);
   std::string text;
@@ -46,7 +46,8 @@ std::string host_name() {
 }  // namespace
 
 HostIdentity host_identity() {
-  // One namespace in each half: under one boot different namespaces can't give the same identity.
+  // Each half has one namespace's number, so different namespaces under one boot never give equal
+  // identities.
   HostIdentity identity;
   identity.boot = boot_id();
   Halves halves = in_halves(identity.boot);

@@ -1,4 +1,4 @@
-// Which host this is, as far as sharing memory goes.
+// The identity of this host, for the purpose of sharing memory.
 #pragma once
 
 #include <array>
@@ -8,14 +8,14 @@
 namespace weft::os {
 
 struct HostIdentity {
-  /// Equal for two processes only if they run under one boot of one kernel and see the same network
-  /// and the same process numbers: then abstract sockets and pidfds reach from one to the other.
+  /// Equal for two processes only if they run under the same boot of the same kernel in the same
+  /// network and PID namespaces. Then abstract sockets and pidfds of one reach the other.
   std::array<std::byte, 16> id{};
   std::string name;  ///< the host's name, for people
-  std::string boot;  ///< the boot as the kernel names it: the processes of one share its clocks
+  std::string boot;  ///< the kernel's name of the boot; processes of one boot share its clocks
 };
 
-/// Throws Error(system) where /proc does not tell.
+/// Throws Error(system) if /proc does not have the information.
 HostIdentity host_identity();
 
 }  // namespace weft::os

@@ -26,7 +26,7 @@ Mapping map(int file, std::size_t bytes, int protection, int flags) {
 }  // namespace
 
 Mapping::~Mapping() {
-  // In a fork something else may lie at that address.
+  // In a fork the address may belong to something else.
   if (data_ != nullptr && (only_in_ == 0 || only_in_ == ::getpid())) ::munmap(data_, bytes_);
 }
 

@@ -1,4 +1,4 @@
-// A stretch of mapped memory that is unmapped once.
+// An owned memory mapping.
 #pragma once
 
 #include <sys/types.h>
@@ -10,12 +10,13 @@
 
 namespace weft::os {
 
-/// Owns one mapping, or none. Move-only; the memory does not move with it. Shared memory is not
-/// there in forks of the process: touching it is a fault, letting the mapping go does nothing.
+/// Owns one mapping or none, and unmaps it. Move-only; the memory does not move. Shared memory is
+/// not mapped in forks of the process: touching it there is a fault, and destroying the mapping
+/// does nothing.
 class Mapping {
  public:
   Mapping() noexcept = default;
-  /// Takes over what mmap returned.
+  /// Takes ownership of memory that mmap returned.
   Mapping(void* data, std::size_t bytes) noexcept
       : data_(static_cast<std::byte*>(data)), bytes_(bytes) {}
   Mapping(Mapping&& other) noexcept
@@ -28,12 +29,12 @@ class Mapping {
   }
   ~Mapping();
 
-  /// The first `bytes` of a file, readable and writable, shared with whoever else maps it. The file
-  /// may be closed afterwards. Throws Error(system).
+  /// Maps the first `bytes` of a file for reading and writing, shared with all others that map it.
+  /// The file may be closed afterwards. Throws Error(system, exhausted).
   static Mapping shared(const Fd& file, std::size_t bytes);
-  /// The same for reading only: a store to it is a fault.
+  /// The same for reading only: a store is a fault.
   static Mapping readable(const Fd& file, std::size_t bytes);
-  /// Zeroed memory of this process alone. Throws Error(system).
+  /// Maps zeroed memory private to this process. Throws Error(system, exhausted).
   static Mapping anonymous(std::size_t bytes);
 
   std::byte* data() const noexcept { return data_; }
@@ -50,7 +51,7 @@ class Mapping {
 
   std::byte* data_ = nullptr;
   std::size_t bytes_ = 0;
-  pid_t only_in_ = 0;  ///< the process that has it; 0: its forks have it too
+  pid_t only_in_ = 0;  ///< the process in which it is mapped; 0: in its forks too
 };
 
 }  // namespace weft::os

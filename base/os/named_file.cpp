@@ -14,7 +14,7 @@
 namespace weft::os {
 namespace {
 
-/// A file as its user named it.
+/// A file that the user named, for error texts.
 struct Named {
   const std::filesystem::path& path;
   const char* operation;

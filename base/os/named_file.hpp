@@ -11,18 +11,19 @@
 
 namespace weft::os {
 
+/// Whether to append to a file or to replace its content.
 enum class Output : std::uint8_t { append, replace };
 
-/// Opens a file to write, creating it with mode 0644 less the umask. Refuses what may be a trap: a
-/// symbolic link, a FIFO, another user's file (root's is taken), one with a second name. Devices
-/// are taken. Waits for nobody. Throws Error(system): operation, path, why.
+/// Opens a file for writing, creating it with mode 0644 minus the umask. Refuses possible traps: a
+/// symbolic link, a FIFO, another user's file (except root's), a file with a second hard link.
+/// Accepts devices. Never blocks. Throws Error(system) with operation, path and reason.
 Fd open_output(const std::filesystem::path& path, Output how, const char* operation);
 
-/// Opens it to replace what it holds, and writes `text`. Errors as above.
+/// Opens `path` as above and replaces its content by `text`. Errors as above.
 void write_output(const std::filesystem::path& path, std::string_view text, const char* operation);
 
-/// All of a regular file, through links. Throws Error(system): operation, path, why; so for one of
-/// more than `most` bytes. Waits for nobody.
+/// Reads a whole regular file, following links. Never blocks. Throws Error(system) with operation,
+/// path and reason, also if the file has more than `most` bytes.
 std::string read_file(const std::filesystem::path& path, std::size_t most, const char* operation);
 
 }  // namespace weft::os

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A processor's folder has a link to its node, by the name of that.
+/// The node of one processor: its folder has a link named "node<number>".
 int numa_node_of(const fs::path& cpu) {
   constexpr std::string_view kNode = "node";
   std::error_code failed;
@@ -41,8 +41,8 @@ bool prefer_numa(void* data, std::size_t bytes, int node) noexcept {
   constexpr int kNodes = static_cast<int>(nodes.size()) * kWordBits;
   if (node < 0 || node >= kNodes) return false;
   nodes[static_cast<std::size_t>(node / kWordBits)] = 1UL << (node % kWordBits);
-  // Called directly: libnuma would be one more library for this one call. The kernel takes one bit
-  // less than it is told.
+  // Called directly: libnuma would be one more library for this one call. The kernel uses one bit
+  // less than it is told, hence + 1.
   return ::syscall(SYS_mbind, data, bytes, MPOL_PREFERRED, nodes.data(), kNodes + 1, 0) == 0;
 }
 

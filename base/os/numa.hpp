@@ -1,4 +1,4 @@
-// Which NUMA node processors belong to, and whose memory a range gets.
+// NUMA nodes of processors and of memory.
 #pragma once
 
 #include <cstddef>
@@ -7,13 +7,13 @@
 
 namespace weft::os {
 
-/// Pages of the range that come from now on are taken from that NUMA node while it has any. False
-/// where the kernel refuses: there is no such node, or a container may not say. `data` is at a
-/// page.
+/// Makes later page faults in the range take pages of NUMA node `node` while it has free ones.
+/// `data` is page-aligned. False if the kernel refuses: there is no such node, or the container
+/// forbids the call.
 bool prefer_numa(void* data, std::size_t bytes, int node) noexcept;
 
-/// The NUMA node that all of these processors belong to; -1: to several, or the kernel doesn't say.
-/// `folder`: where it describes processors (tests).
+/// The NUMA node that all `cpus` belong to; -1 if there are several or the kernel does not tell.
+/// `folder` is where the kernel describes processors (tests).
 int numa_node_of(std::span<const int> cpus,
                  const std::filesystem::path& folder = "/sys/devices/system/cpu");
 

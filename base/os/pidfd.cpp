@@ -11,7 +11,7 @@
 
 namespace weft::os {
 
-// By number: this glibc's <sys/pidfd.h> cannot be included from C++ beside <fcntl.h>.
+// By syscall(): this glibc's <sys/pidfd.h> can't be included in C++ together with <fcntl.h>.
 Fd pidfd_open(pid_t pid) {
   Fd fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0U)));
   if (!fd) throw_system_error("pidfd_open", "pid " + std::to_string(pid));

@@ -1,4 +1,4 @@
-// A descriptor that stands for a process, whatever becomes of its number.
+// Descriptors of processes, which stay correct when a PID is reused.
 #pragma once
 
 #include <sys/types.h>
@@ -7,12 +7,12 @@
 
 namespace weft::os {
 
-/// Readable (poll, epoll) once the process has ended. Throws Error(system): the process is gone
-/// already, or descriptors are used up.
+/// Opens a descriptor that becomes readable (poll, epoll) once the process has ended. Throws
+/// Error(system): the process is already gone, or descriptors are used up.
 Fd pidfd_open(pid_t pid);
 
-/// SIGKILL, to that very process and none that took its number. False when it may not be sent; true
-/// also when the process is gone.
+/// Sends SIGKILL to that very process, never to another with the same PID. False if it is not
+/// permitted; true also if the process is already gone.
 bool pidfd_kill(const Fd& process) noexcept;
 
 }  // namespace weft::os

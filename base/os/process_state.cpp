@@ -14,7 +14,7 @@ namespace weft::os {
 
 namespace {
 
-/// The first bytes of a process' file; nothing where it can't be read.
+/// The first 256 bytes of a file of /proc/PID; empty if it can't be read.
 class ProcessFile {
  public:
   ProcessFile(pid_t pid, const char* name) noexcept {
@@ -43,7 +43,7 @@ std::uint64_t time_run(pid_t pid) noexcept {
 
 ProcessState process_state(pid_t pid) noexcept {
   const ProcessFile file(pid, "stat");
-  // "PID (NAME) STATE ...", where the name may hold anything.
+  // The format is "PID (NAME) STATE ...", where NAME may contain anything, ") " included.
   const std::string_view stat = file.text();
   const auto name_end = stat.rfind(") ");
   if (name_end == stat.npos || name_end + 2 >= stat.size()) return ProcessState::unknown;

@@ -1,4 +1,4 @@
-// What the kernel says of another process.
+// The state of another process, from the kernel.
 #pragma once
 
 #include <sys/types.h>
@@ -7,12 +7,13 @@
 
 namespace weft::os {
 
-/// `traced`: a debugger holds it. `unknown`: it is gone, or not ours to see.
+/// `traced`: stopped by a debugger. `unknown`: the process is gone or a zombie, or may not be
+/// inspected.
 enum class ProcessState : std::uint8_t { unknown, runs, stopped, traced };
 
 ProcessState process_state(pid_t pid) noexcept;
-/// For how many nanoseconds the process' first thread has run: more after each time that it was
-/// continued, however briefly. 0 where the kernel does not say.
+/// Nanoseconds for which the process's first thread has run. The number grows after each SIGCONT,
+/// however briefly the process runs. 0 if the kernel does not tell.
 std::uint64_t time_run(pid_t pid) noexcept;
 
 }  // namespace weft::os

@@ -1,4 +1,4 @@
-// What the operating system refused, as weft's own error.
+// Errors of system calls as weft::Error.
 #pragma once
 
 #include <cerrno>
@@ -7,11 +7,11 @@
 
 namespace weft::os {
 
-/// Throws Error(system): the call, what it was asked for, and the system's words for `error`.
+/// Throws Error(system) with the operation, its subject and the system's text for `error`.
 [[noreturn]] void throw_system_error(std::string_view operation, std::string_view subject,
                                      int error = errno);
 
-/// The system's words for an errno value.
+/// The system's text for an errno value.
 std::string words(int error);
 
 }  // namespace weft::os

@@ -1,4 +1,4 @@
-// What the recorder knows of: the numbers are part of the stats segment's layout.
+// The recorder's events; their numbers are part of the stats segment's layout.
 #pragma once
 
 #include <cstdint>
@@ -10,20 +10,20 @@ enum class Event : std::uint8_t {
   none,
   // The job.
   joined,        ///< value: size of the job
-  connected,     ///< the peer's path is up
-  leaving,       ///< this rank leaves; value: the failed rank because of which, all ones: none
-  peer_left,     ///< value: as in leaving
-  peer_failed,   ///< it died without leaving
-  chunk_shared,  ///< the peer was sent a chunk of this rank; value: the chunk
+  connected,     ///< the path to the peer is up
+  leaving,       ///< this rank leaves; value: the failed rank that made it leave, all ones: none
+  peer_left,     ///< value: as for leaving
+  peer_failed,   ///< the peer died without leaving
+  chunk_shared,  ///< a chunk of this rank was announced to the peer; value: the chunk
   chunk_mapped,  ///< a chunk of the peer was mapped; value: the chunk
   // Slots: the owner's end.
   exposed,             ///< value: depth
   attachment_made,     ///< the peer's attach was granted; value: the last sequence put or published
   attachment_refused,  ///< value: the weft::Code
-  attachment_removed,  ///< the peer's end is gone
+  attachment_removed,  ///< the peer's end was detached
   closing,             ///< the owner closes the slot
-  close_agreed,        ///< the peer will touch its memory no more
-  credit_on_call,      ///< the writer is held up and asked for credits
+  close_agreed,        ///< the peer will not touch the slot's memory any more
+  credit_on_call,      ///< the writer is blocked and asked for credits
   // Slots: the other end.
   attach_asked,
   attach_granted,  ///< value: the last sequence put or published
@@ -31,30 +31,29 @@ enum class Event : std::uint8_t {
   attach_withdrawn,
   detached,
   owner_closed,   ///< the owner has closed the slot
-  credit_wanted,  ///< this rank is held up as a writer; value: the number of the pending put
-                  ///< up
-  staged_put,     ///< the first put that was staged; value: the bytes of one
+  credit_wanted,  ///< this rank is blocked as a writer; value: the number of the pending put
+  staged_put,     ///< the first staged put; value: bytes of the put
   // Any wait.
-  timeout,  ///< value: the sequence that did not come
-  // Tensors whose shape is known only at run time.
+  timeout,  ///< value: the sequence that did not arrive
+  // Rendezvous: tensors whose shape is known only at run time.
   tensor_request,
   meta_data_response,
   tensor_re_request,
   error_status,
   tensor_written,
-  // Any wait that took a millisecond or more; value: the sequence that it was for.
+  // Any wait of 1 ms or more; value: the sequence waited for.
   waited,
   // The data path, with WEFT_RECORD=all; value: the sequence.
   put,
   arrived,
   released,
-  credit_written,  ///< value: the highest sequence let go
+  credit_written,  ///< value: the highest sequence released
   published,
   viewed,
   count_  // not an event
 };
 
-/// "attach_granted"; "unknown" for a number that is none.
+/// The event's name, such as "attach_granted"; "unknown" for any other number.
 std::string_view name(Event event) noexcept;
 
 }  // namespace weft::stats

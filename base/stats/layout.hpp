@@ -1,4 +1,4 @@
-// The stats segment's layout: what a rank shows of itself to any process of the same user.
+// The layout of the stats segment, in which a rank shows its state to processes of the same user.
 #pragma once
 
 #include <array>
@@ -10,19 +10,21 @@
 
 #include "weft/report.hpp"
 
-// A stats segment is a memfd named kFileName, found through /proc/PID/fd. All integers are the
-// machine's. It is read without a lock, while its rank runs:
-// - `magic` is stored last: who sees it sees header, identity and schema, which never change.
-// - Every word is loaded whole. Two words are of two moments: a reader that wants a sum takes what
-//   it gets.
-// - Only the first `present` entries of a section are there; `present` may grow.
-// - An edge entry is given to one edge after another. Load `generation`; odd: it is changing hands,
-//   skip it. Copy, load `generation` again; not the same: drop the copy.
-// - A record is whole if its stamp is 2 (n + 1), for the ring's n-th record, before and after the
-//   copy. It lies in cell n mod capacity; `head` records were begun so far.
-// - A wait is whole if `since` is not 0 and the same before and after the copy.
-// A recording is a stats segment that was copied into a file, with as many entries as there were;
-// its `recorded` says who made it, when and why.
+// A stats segment is a memfd named kFileName, found through /proc/PID/fd. Integers have the
+// machine's byte order. Readers take no lock while the rank runs:
+// - `magic` is stored last: a reader that sees it also sees header, identity and schema, which
+// never change.
+// - Every word is loaded whole, but two words may be of two moments, so sums over several words are
+// approximate.
+// - Only the first `present` entries of a section exist; `present` may grow.
+// - An edge entry is reused by one edge after another. Load `generation`; if it is odd, the entry
+// is being reassigned: skip it. Copy the entry and load `generation` again; if it differs, drop the
+// copy.
+// - The ring's record number n lies in cell n mod capacity. A record is complete if its stamp is
+// 2 (n + 1) both before and after the copy. `head` is the number of records begun so far.
+// - A wait is complete if `since` is not 0 and the same before and after the copy.
+// A recording is a copy of a stats segment in a file, with only the entries that existed;
+// `recorded` says which process made it, when and why.
 namespace weft::stats {
 
 inline constexpr const char* kFileName = "weft-status";
@@ -32,7 +34,7 @@ inline constexpr std::uint32_t kVersion = 2;
 using Word = std::atomic<std::uint64_t>;
 static_assert(Word::is_always_lock_free && sizeof(Word) == 8);
 
-/// Text in whole words, so that it can be read while it is written; ends with a NUL.
+/// Text in whole words, so that it can be read while it is written. Ends with a NUL.
 template <std::size_t N>
 struct WordText {
   static_assert(N % sizeof(Word) == 0);
@@ -56,7 +58,7 @@ struct WordText {
   }
 };
 
-/// One count with one writer at a time: no locked instruction on the data path.
+/// A count with one writer at a time, so that adding needs no locked instruction on the data path.
 class Counter {
  public:
   void add(std::uint64_t amount) noexcept {
@@ -69,13 +71,13 @@ class Counter {
   Word value_{0};
 };
 
-/// Where a part of the stats segment lies.
+/// The place of one part of the stats segment.
 struct Section {
   std::array<char, 16> name;
   std::uint64_t offset;
   std::uint32_t entry_bytes;
-  std::uint32_t capacity;              ///< entries
-  std::atomic<std::uint32_t> present;  ///< entries whose pages exist
+  std::uint32_t capacity;              ///< number of entries
+  std::atomic<std::uint32_t> present;  ///< number of entries whose pages exist
   std::uint32_t reserved;
 };
 static_assert(sizeof(Section) == 40);
@@ -97,7 +99,7 @@ struct Header {
   Word magic;
   std::uint32_t version;
   std::uint32_t header_bytes;
-  std::uint64_t bytes;  ///< of the file, most of which may be a hole
+  std::uint64_t bytes;  ///< size of the file, most of which may be a hole
   std::uint32_t section_count;
   std::uint32_t section_bytes;
   std::array<Section, kSections> sections;
@@ -109,21 +111,21 @@ struct SegmentIdentity {
   std::int32_t size;
   std::int32_t pid;
   std::uint32_t uid;
-  std::uint64_t start_unix_ns;       ///< when the stats segment was made, on the wall clock
-  std::uint64_t start_monotonic_ns;  ///< the same moment on the clock of the records
+  std::uint64_t start_unix_ns;       ///< creation of the stats segment, on the wall clock
+  std::uint64_t start_monotonic_ns;  ///< the same moment on the records' clock
   std::array<char, 64> host;
   std::array<char, 32> weft_version;
-  std::array<char, 40> boot;  ///< of the kernel: its processes share CLOCK_MONOTONIC
-  std::array<char, 64> job;   ///< as the launcher names it; empty: it does not
+  std::array<char, 40> boot;  ///< kernel boot: its processes share CLOCK_MONOTONIC
+  std::array<char, 64> job;   ///< the launcher's name of the job; empty: none
   std::array<char, 24> reserved;
 };
 static_assert(sizeof(SegmentIdentity) == 256);
 
-/// Of a recording; all zero on a living stats segment.
+/// The origin of a recording; all zero in a live stats segment.
 struct Recorded {
-  std::uint64_t unix_ns;       ///< when, on the wall clock
-  std::uint64_t monotonic_ns;  ///< the same moment on the clock of the records, as its maker has it
-  std::int32_t by_rank;        ///< who: the rank itself, a peer of its host, -1 for a tool
+  std::uint64_t unix_ns;       ///< time of the recording, on the wall clock
+  std::uint64_t monotonic_ns;  ///< the same moment on the records' clock, at the recording process
+  std::int32_t by_rank;        ///< the recorder: the rank itself or a peer on its host; -1: a tool
   std::int32_t by_pid;
   std::array<char, 232> why;
 };
@@ -131,14 +133,14 @@ static_assert(sizeof(Recorded) == 256);
 
 struct alignas(64) Totals {
   Word edges_shown;           ///< entries in use
-  Word edges_not_shown;       ///< edges that live now, but have no entry here
-  Word rejected_connections;  ///< connections that proved to be no rank's of this job
+  Word edges_not_shown;       ///< live edges without an entry here
+  Word rejected_connections;  ///< connections that did not come from a rank of this job
 };
 
-/// `idle`: connects on first use.
+/// `idle`: will connect on first use.
 enum class PathState : std::uint32_t { joining, connected, left, failed, idle };
 
-/// What a path cost by itself. The progress thread writes it.
+/// Costs of the path itself. The progress thread writes them.
 struct PathCounters {
   Counter control_messages;
   Counter registrations;
@@ -152,38 +154,38 @@ struct alignas(64) PathEntry {
   std::atomic<std::uint32_t> health;  ///< a weft::PeerHealth
   WordText<8> fabric;
   PathCounters counters;
-  WordText<24> condition;  ///< why it is slow or suspect: "stopped for 2.5 s"
+  WordText<24> condition;  ///< why the peer is slow or suspect: "stopped for 2.5 s"
   WordText<64> host;
 };
 static_assert(sizeof(PathEntry) == 128);
 
-/// What a thread may wait for.
+/// An operation for which a thread may wait.
 enum class Operation : std::uint8_t {
   none,
   join,
   leave,
   attach,
-  put,         ///< a credit, or the end of a put under way
-  wait,        ///< a tensor that a peer puts
-  view,        ///< a newer version: view() or get()
-  next,        ///< a buffer that no reader views
-  rendezvous,  ///< send, recv, or all of them to meet
+  put,         ///< a credit, or the end of an outstanding put
+  wait,        ///< a tensor from a peer
+  view,        ///< a newer version, in view() or get()
+  next,        ///< a buffer without readers
+  rendezvous,  ///< send, recv, or open
   any,         ///< wait_any
   count_       // not an operation
 };
 
-/// A thread of the rank that sleeps for something; written when it goes to sleep, not before.
+/// A wait of one of the rank's threads; written when the thread goes to sleep.
 struct alignas(64) WaitEntry {
-  Word taken;     ///< the entry is a thread's
-  Word since;     ///< when the wait began (CLOCK_MONOTONIC, ns); 0: nobody waits
+  Word taken;     ///< 1 while a thread uses the entry
+  Word since;     ///< start of the wait (CLOCK_MONOTONIC, ns); 0: no wait
   Word what;      ///< bits 0-7 operation, 8-31 peer (all ones: none, or several)
-  Word slot;      ///< its number in the records; 0: none
-  Word sequence;  ///< what is waited for; 0: it has no number
+  Word slot;      ///< the slot's number in the records; 0: none
+  Word sequence;  ///< the sequence waited for; 0: none
   Word until;     ///< the deadline, ns
 };
 static_assert(sizeof(WaitEntry) == 64);
 
-/// A slot end's counts, a cache line. Each word has one writer at a time.
+/// The counters of a slot's end, in one cache line. Each word has one writer at a time.
 struct alignas(64) EdgeCounters {
   Counter transfers;
   Counter bytes_moved;
@@ -192,7 +194,7 @@ struct alignas(64) EdgeCounters {
   Counter credit_writes;
   Counter control_messages;
   Counter registrations;
-  Counter credit_writes_on_demand;  ///< those that the progress thread made
+  Counter credit_writes_on_demand;  ///< credit writes by the progress thread
 
   void clear() noexcept {
     for (Counter* counter :
@@ -214,15 +216,15 @@ static_assert(sizeof(EdgeCounters) == 64);
 
 enum class EdgeState : std::uint32_t { free, attaching, live, closing };
 
-/// One end of one slot. Its counters have a cache line of their own.
+/// One end of one slot. Its counters have their own cache line.
 struct alignas(64) EdgeEntry {
   Word generation;
   std::atomic<EdgeState> state;
   std::atomic<std::uint32_t> role;  ///< a weft::Role
-  std::atomic<std::int32_t> peer;   ///< -1: none yet, or many
+  std::atomic<std::int32_t> peer;   ///< -1: none yet, or several
   std::uint32_t reserved;
-  Word slot;     ///< its number in the records
-  Word pending;  ///< operations asked for and not begun: puts without a credit
+  Word slot;     ///< the slot's number in the records
+  Word pending;  ///< operations not begun yet: puts without a credit
   WordText<8> fabric;
   WordText<208> name;
   EdgeCounters counters;
@@ -230,29 +232,30 @@ struct alignas(64) EdgeEntry {
 static_assert(offsetof(EdgeEntry, counters) == 256 && sizeof(EdgeEntry) == 320);
 
 struct alignas(64) RingState {
-  Word head;  ///< records begun so far
-  Word lost;  ///< begun, but given up: their cell was being written or already overwritten
+  Word head;  ///< number of records begun so far
+  Word lost;  ///< records dropped because their cell was being written or already overwritten
 };
 
 /// An event of the recorder's ring.
 struct Record {
-  Word stamp;    ///< 2 (n + 1): the n-th record, whole; odd: being written; 0: never written
+  Word stamp;    ///< 2 (n + 1): record n, complete; odd: being written; 0: never written
   Word started;  ///< CLOCK_MONOTONIC, ns
-  Word ended;    ///< the same, unless it took time
+  Word ended;    ///< the end; as `started` for a momentary event
   Word what;     ///< bits 0-7 event, 8-31 peer (all ones: none), 32-39 operation, 40-47 code
   Word slot;     ///< 0: none
-  Word value;    ///< a sequence number, a size, a chunk: as the event has it
-  Word bytes;    ///< that were moved
+  Word value;    ///< a sequence number, a size or a chunk, depending on the event
+  Word bytes;    ///< bytes moved
   Word reserved;
 };
 static_assert(sizeof(Record) == 64);
 
-/// "wait"; "unknown" for a number that is none. The same for the states.
+/// The operation's name, such as "wait"; "unknown" for any other number. Likewise for the states.
 std::string_view name(Operation operation) noexcept;
 std::string_view name(PathState state) noexcept;
 std::string_view name(EdgeState state) noexcept;
 
-/// Words for what the numbers stand for, one line each: "counters transfers bytes_moved ...".
+/// The names of all counters, states, operations, roles and events, one line per kind: "counters
+/// transfers bytes_moved ...".
 std::string schema();
 
 }  // namespace weft::stats

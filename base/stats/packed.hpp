@@ -1,4 +1,4 @@
-// A kind and a peer in one word, as records and waits have them.
+// A kind and a peer packed into one word, for records and waits.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ constexpr std::uint64_t pack(std::uint8_t kind, int peer) noexcept {
 constexpr std::uint8_t kind_in(std::uint64_t word) noexcept {
   return static_cast<std::uint8_t>(word & 0xff);
 }
-/// -1: none.
+/// The peer in `word`; -1: none.
 constexpr int peer_in(std::uint64_t word) noexcept {
   const std::uint64_t peer = word >> 8U & kNoPeer;
   return peer == kNoPeer ? -1 : static_cast<int>(peer);

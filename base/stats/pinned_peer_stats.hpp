@@ -1,4 +1,4 @@
-// The stats segments of other ranks, kept so that they outlive their ranks.
+// Stats segments of other ranks, held so that they outlive their ranks.
 #pragma once
 
 #include <map>
@@ -10,14 +10,15 @@
 
 namespace weft::stats {
 
-/// A stats segment is there as long as a process has its descriptor. Thread-safety: any thread.
+/// Holds descriptors of stats segments: a segment exists while some process has its descriptor.
+/// Thread-safety: any thread.
 class PinnedPeerStats {
  public:
   void keep(int rank, os::Fd file);
-  /// The rank has left in order: nobody will ask.
+  /// Drops the segment of a rank that left in order: no one will ask for it.
   void drop(int rank);
-  /// None, if this process holds none of that rank. Throws Error(system) for what is no stats
-  /// segment.
+  /// The segment of `rank`; nullopt if none is held. Throws Error(system) if the file is not a
+  /// stats segment.
   std::optional<StatsView> of(int rank) const;
 
  private:

@@ -7,7 +7,7 @@
 namespace weft::stats {
 
 void write_words(Record& record, const RecordedEvent& event) noexcept {
-  // Release stores, so that a reader that sees one of them sees that the stamp is odd.
+  // Release stores: a reader that sees one of these values also sees the odd stamp.
   record.started.store(event.started_ns, std::memory_order_release);
   record.ended.store(event.ended_ns, std::memory_order_release);
   record.what.store(pack(static_cast<std::uint8_t>(event.event), event.peer) |
@@ -23,7 +23,7 @@ void Recorder::write(const Span& span) noexcept {
   const std::uint64_t number = state_.head.fetch_add(1, std::memory_order_relaxed);
   Record& cell = cells_[number & (cells_.size() - 1)];
   std::uint64_t stamp = cell.stamp.load(std::memory_order_relaxed);
-  // Two threads a lap apart must not both write the cell.
+  // Two threads that are one lap apart must not both write the cell.
   if (stamp % 2 != 0 || stamp >= whole_stamp(number) ||
       !cell.stamp.compare_exchange_strong(stamp, whole_stamp(number) - 1,
                                           std::memory_order_acq_rel)) {

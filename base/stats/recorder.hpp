@@ -1,4 +1,4 @@
-// The ring in which a rank keeps its last events, and how they are read.
+// The recorder: a ring of a rank's last events, its writer and its reader.
 #pragma once
 
 #include <chrono>
@@ -13,15 +13,15 @@
 
 namespace weft::stats {
 
-/// What WEFT_RECORD asks for: nothing, what is off the data path, or the data path too.
+/// The value of WEFT_RECORD: record nothing, events off the data path, or also the data path.
 enum class RecordLevel : std::uint8_t { off, control, all };
 
-/// A moment of the records' clock.
+/// `moment` on the records' clock.
 inline std::uint64_t ns_of(Clock::time_point moment) noexcept {
   return static_cast<std::uint64_t>(std::chrono::nanoseconds(moment.time_since_epoch()).count());
 }
 
-/// Something that took time.
+/// An event with a duration.
 struct Span {
   Event event = Event::none;
   Operation operation = Operation::none;
@@ -29,35 +29,35 @@ struct Span {
   std::uint64_t slot = 0;
   std::uint64_t value = 0;
   std::uint64_t bytes = 0;
-  std::uint64_t started_ns = 0;  ///< 0: it took none
+  std::uint64_t started_ns = 0;  ///< 0: a momentary event
   Code code = Code::ok;
 };
 
-/// Writes events over the oldest ones. Any number of threads, without a lock: a record costs a
-/// fetch_add, a compare-and-swap and a clock. A thread that is so late that the ring has come round
-/// to its cell gives its record up (RingState::lost).
+/// Writes events over the oldest ones. Any number of threads may write, without a lock: a record
+/// costs one fetch_add, one compare-and-swap and one clock read. A thread that is so slow that the
+/// ring has wrapped around to its cell drops its record (RingState::lost).
 class Recorder {
  public:
-  /// The ring stays the caller's; the number of cells is a power of two.
+  /// The caller keeps the ring. The number of `cells` must be a power of two.
   Recorder(RingState& state, std::span<Record> cells, RecordLevel level) noexcept
       : state_(state), cells_(cells), level_(level) {}
 
-  /// An event off the data path. `peer`: -1 for none; `slot`: 0 for none.
+  /// Records an event off the data path. `peer`: -1 for none; `slot`: 0 for none.
   void control(Event event, int peer, std::uint64_t slot = 0, std::uint64_t value = 0) noexcept {
     if (level_ != RecordLevel::off)
       write({.event = event, .peer = peer, .slot = slot, .value = value});
   }
-  /// The same, ended now.
+  /// The same for an event with a duration, which ends now.
   void control(const Span& span) noexcept {
     if (level_ != RecordLevel::off) write(span);
   }
-  /// When something of the data path starts: 0 unless everything is recorded.
+  /// The start time for data(); 0 unless the level is `all`.
   std::uint64_t start() const noexcept {
     if (level_ == RecordLevel::all) [[unlikely]]
       return ns_of(Clock::now());
     return 0;
   }
-  /// An event of the data path: costs a comparison unless everything is recorded.
+  /// Records an event of the data path. Costs one comparison unless the level is `all`.
   void data(Event event, int peer, std::uint64_t slot, std::uint64_t value, std::uint64_t bytes = 0,
             std::uint64_t started_ns = 0) noexcept {
     if (level_ == RecordLevel::all) [[unlikely]]
@@ -78,7 +78,7 @@ class Recorder {
 };
 
 struct RecordedEvent {
-  std::uint64_t number = 0;      ///< counts the rank's records from 0
+  std::uint64_t number = 0;      ///< the record's number, from 0
   std::uint64_t started_ns = 0;  ///< CLOCK_MONOTONIC
   std::uint64_t ended_ns = 0;
   Event event = Event::none;
@@ -91,20 +91,20 @@ struct RecordedEvent {
 };
 
 struct Recording {
-  std::vector<RecordedEvent> events;  ///< in the order in which they were begun
-  std::uint64_t begun = 0;            ///< by the rank, so far
-  std::uint64_t overwritten = 0;      ///< of these, lost to newer ones
-  std::uint64_t unreadable = 0;       ///< of the ones asked for: being written, or given up
+  std::vector<RecordedEvent> events;  ///< in the order of their start
+  std::uint64_t begun = 0;            ///< records begun by the rank so far
+  std::uint64_t overwritten = 0;      ///< records overwritten by newer ones
+  std::uint64_t unreadable = 0;       ///< requested records that are being written or were dropped
 };
 
-/// Reads a ring of this process or, mapped, of another, while it is written.
+/// Reads a ring while it is written, in this process or, mapped, from another.
 /// Thread-safety: any number of threads.
 class RecorderView {
  public:
   RecorderView(const RingState& state, std::span<const Record> cells) noexcept
       : state_(state), cells_(cells) {}
 
-  /// The last `most` records; never a torn one.
+  /// The last `most` records, without torn ones.
   Recording last(std::size_t most) const;
   Recording all() const { return last(cells_.size()); }
 
@@ -113,9 +113,9 @@ class RecorderView {
   const std::span<const Record> cells_;
 };
 
-/// A record's words for an event; the stamp is left to the caller.
+/// Stores `event` into the words of `record`, except the stamp.
 void write_words(Record& record, const RecordedEvent& event) noexcept;
-/// The stamp of the n-th record once it is whole.
+/// The stamp of record `number` once it is complete.
 constexpr std::uint64_t whole_stamp(std::uint64_t number) noexcept { return 2 * (number + 1); }
 
 }  // namespace weft::stats

@@ -20,7 +20,7 @@
 namespace weft::stats {
 namespace {
 
-/// The image of a stats segment with just as many entries as it has, all of them whole.
+/// The image of a recording: a stats segment with only the entries that exist, none of them torn.
 class Image {
  public:
   Image(const StatsView& stats, const RecordingAbout& about)
@@ -48,7 +48,7 @@ class Image {
   }
 
   void lay_out(const StatsView& stats) {
-    // Room for the ones that could not be read, too: cells go by the events' numbers.
+    // Unreadable events need cells too, since an event's cell follows from its number.
     const std::size_t events =
         std::bit_ceil(std::max<std::size_t>(recording_.events.size() + recording_.unreadable, 1));
     struct Part {
@@ -135,7 +135,7 @@ class Image {
     }
   }
 
-  /// The last events under their own numbers: a reader sees how many went before.
+  /// Stores the events under their original numbers, so that a reader sees how many preceded them.
   void put_ring() {
     auto& state = *at<RingState>(SectionIndex::recorder);
     state.head.store(recording_.begun);
@@ -179,8 +179,8 @@ class Image {
   std::vector<Line> words_;
 };
 
-/// The name is given once everything is there, so that no process that ends meanwhile leaves half a
-/// file. False on file systems that know no unnamed files.
+/// Writes a file without a name, then links the name, so that a process that ends meanwhile leaves
+/// no partial file. False if the file system does not support unnamed files.
 bool write_unnamed(std::span<const std::byte> bytes, const os::Folder& folder,
                    const std::string& name, bool only_if_none) {
   const os::Fd file(::openat(folder.fd(), ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600));
@@ -200,7 +200,7 @@ bool write_unnamed(std::span<const std::byte> bytes, const os::Folder& folder,
     if (only_if_none) return true;
     folder.remove(name);
   }
-  return true;  // another process of the rank's has just made it
+  return true;  // another process has just made a recording of the same rank
 }
 
 void write_renamed(std::span<const std::byte> bytes, const os::Folder& folder,

@@ -9,23 +9,22 @@
 namespace weft::stats {
 
 inline constexpr std::string_view kRecordingEnd = ".weft-recording";
-/// How the name of a stats segment begins that lies in a file from the start.
+/// Prefix of the name of a stats segment that is a file from the start.
 inline constexpr std::string_view kStatsFileBegin = "weft-status-";
 
-/// What a recording says of itself.
+/// The origin of a recording.
 struct RecordingAbout {
   std::string_view why{};
   int by_rank = -1;           ///< -1: a tool
-  bool only_if_none = false;  ///< somebody else may have made it: then his stays
+  bool only_if_none = false;  ///< true: keep an existing recording, which another process made
 };
 
-/// Job, rank, host and pid, as names of files have them: "3281-rank2-node1-4711".
+/// Job, rank, host and PID for use in file names: "3281-rank2-node1-4711".
 std::string file_stem(std::string_view job, int rank, std::string_view host, int pid);
 
-/// Writes the stats segment into `folder` as "weft-STEM.weft-recording", and returns the path. It
-/// is there whole or not at all; an older one of the same rank is replaced. Takes 64 bytes for each
-/// event that the ring holds, 320 for each edge, 128 for each rank, and some 20 KiB. Throws
-/// Error(system).
+/// Writes the stats segment into `folder` as "weft-STEM.weft-recording" and returns the path. The
+/// file appears complete or not at all; it replaces an older one of the same rank. Its size is 64
+/// bytes per event in the ring, 320 per edge, 128 per rank, and about 20 KiB. Throws Error(system).
 std::string write_recording(const StatsView& stats, const std::string& folder,
                             const RecordingAbout& about);
 

@@ -36,7 +36,7 @@ struct Part {
   std::size_t offset = 0;
 };
 
-/// The sections, each from a page of its own on; edges last, as only they grow.
+/// The sections, each starting on a page. Edges come last, since only they grow.
 std::array<Part, kSections> lay_out(const StatsOptions& options) {
   std::array<Part, kSections> parts{{{"identity", sizeof(SegmentIdentity), 1},
                                      {"schema", 1, schema().size() + 1},
@@ -47,7 +47,7 @@ std::array<Part, kSections> lay_out(const StatsOptions& options) {
                                      {"recorder", sizeof(RingState), 1},
                                      {"ring", sizeof(Record), options.records},
                                      {"edges", sizeof(EdgeEntry), options.max_edges}}};
-  std::size_t offset = kPage;  // the header's
+  std::size_t offset = kPage;  // the first page is the header's
   for (Part& part : parts) {
     part.offset = offset;
     offset += in_pages(part.entry_bytes * part.entries);
@@ -65,7 +65,7 @@ EdgeRow::EdgeRow(std::shared_ptr<StatsSegment> stats, const EdgeAbout& about)
     entry_ = hidden_.get();
     stats_->totals().edges_not_shown.fetch_add(1);
   }
-  // Release stores, so that a reader that sees one of them sees that the generation is odd.
+  // Release stores: a reader that sees one of these values also sees the odd generation.
   entry_->generation.fetch_add(1, std::memory_order_acq_rel);
   entry_->name.set(about.name);
   entry_->fabric.set(about.fabric);
@@ -125,14 +125,14 @@ void StatsSegment::map() {
   const Part edges = lay_out(options_).back();
   const std::size_t bytes = edges.offset + in_pages(edges.entry_bytes * edges.entries);
   rlimit limit{};
-  // Beyond RLIMIT_FSIZE the kernel sends SIGXFSZ, whose default ends the process.
+  // Growing a file beyond RLIMIT_FSIZE raises SIGXFSZ, which by default ends the process.
   if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && bytes > limit.rlim_cur)
     os::throw_system_error("stats segment", "RLIMIT_FSIZE (ulimit -f)", EFBIG);
   if (options_.may_grow && !options_.may_grow(edges.offset))
     os::throw_system_error("stats segment", std::to_string(edges.offset) + " bytes", ENOMEM);
   file_ = make_file();
-  // The file has its last size from the start, so that its mapping never moves; what the edges may
-  // take of it is a hole until they do.
+  // The file has its final size from the start, so that its mapping never moves. The part for edges
+  // is a hole until they need it.
   if (::ftruncate(file_.get(), static_cast<off_t>(bytes)) != 0)
     os::throw_system_error("ftruncate", kFileName);
   if (::fallocate(file_.get(), 0, 0, static_cast<off_t>(edges.offset)) != 0)
@@ -142,7 +142,7 @@ void StatsSegment::map() {
   if (!options_.file.empty()) return;
   int seals = F_SEAL_SHRINK | F_SEAL_GROW;
 #if defined(F_SEAL_FUTURE_WRITE)
-  seals |= F_SEAL_FUTURE_WRITE;  // who opens it from outside can only read
+  seals |= F_SEAL_FUTURE_WRITE;  // other processes can open it for reading only
 #endif
   if (::fcntl(file_.get(), F_ADD_SEALS, seals | F_SEAL_SEAL) != 0)
     os::throw_system_error("sealing", kFileName);
@@ -187,7 +187,8 @@ void StatsSegment::describe() {
 EdgeEntry* StatsSegment::take_entry() noexcept {
   const std::lock_guard lock(mutex_);
   EdgeEntry* entry = nullptr;
-  // The longest free last of all, so that old records keep the names of their slots.
+  // The entry that is free for longest is reused last, so that old records keep the names of their
+  // slots.
   const bool fresh = used_ < section(SectionIndex::edges).present.load();
   if (fresh || (free_.empty() && grow())) {
     entry = at<EdgeEntry>(SectionIndex::edges) + used_++;
@@ -217,7 +218,7 @@ bool StatsSegment::grow() noexcept {
     if (::fallocate(file_.get(), 0, static_cast<off_t>(populated_), static_cast<off_t>(bytes)) != 0)
       return false;
     const std::size_t entries = (populated_ + bytes - edges.offset) / sizeof(EdgeEntry);
-    free_.reserve(entries);  // so that giving an entry back needs no memory
+    free_.reserve(entries);  // so that returning an entry never allocates
     populated_ += bytes;
     edges.present.store(static_cast<std::uint32_t>(std::min<std::size_t>(entries, edges.capacity)));
   } catch (const std::exception&) {

@@ -1,4 +1,5 @@
-// The stats segment on which a rank keeps its counters and its recorder, and lends places for them.
+// The stats segment, in which a rank keeps its counters and its recorder, and lends entries for
+// them.
 #pragma once
 
 #include <cstdint>
@@ -23,16 +24,16 @@ struct StatsOptions {
   int size = 1;
   std::string host{};
   std::string boot{};  ///< the kernel's boot identity
-  std::string job{};   ///< as the launcher names it
-  std::string file{};  ///< the stats segment's name, if it is to have one: an absolute path
-  bool shared = true;  ///< false: this process alone needs it
-  std::uint32_t records = 4096;     ///< of the recorder's ring; a power of two
-  std::uint32_t max_edges = 32768;  ///< further ones are counted, not shown
-  /// Asked before memory is taken: may so many bytes more be had? Empty: always.
+  std::string job{};   ///< the launcher's name of the job
+  std::string file{};  ///< absolute path of the segment's file; empty: a memfd without a path
+  bool shared = true;  ///< false: visible to this process only
+  std::uint32_t records = 4096;     ///< cells of the recorder's ring; a power of two
+  std::uint32_t max_edges = 32768;  ///< further edges are counted, not shown
+  /// Asked before memory is allocated: true if this many more bytes are allowed. Empty: always.
   std::function<bool(std::size_t)> may_grow{};
 };
 
-/// What an edge's entry says from the start.
+/// The initial content of an edge's entry.
 struct EdgeAbout {
   std::string_view name;
   std::uint64_t slot = 0;
@@ -42,9 +43,9 @@ struct EdgeAbout {
   int peer = -1;
 };
 
-/// A slot end's place on the stats segment, given back with it. When the stats segment has none
-/// left the counts are kept all the same, where only this process sees them. Thread-safety: each
-/// counter one writer at a time; the rest any thread.
+/// A slot end's entry in the stats segment, returned on destruction. If the segment has no free
+/// entry, the counters lie in memory that only this process sees. Thread-safety: each counter has
+/// one writer at a time; everything else any thread.
 class EdgeRow {
  public:
   /// Throws std::bad_alloc.
@@ -58,7 +59,7 @@ class EdgeRow {
   void set_peer(int peer) noexcept { entry_->peer.store(peer); }
   void set_role(Role role) noexcept { entry_->role.store(static_cast<std::uint32_t>(role)); }
   void set_fabric(std::string_view name) noexcept { entry_->fabric.set(name); }
-  /// Operations asked for and not begun.
+  /// The number of operations not begun yet.
   Word& pending() noexcept { return entry_->pending; }
   bool shown() const noexcept { return hidden_ == nullptr; }
 
@@ -68,22 +69,22 @@ class EdgeRow {
   EdgeEntry* entry_ = nullptr;
 };
 
-/// A sealed memfd with no name in any file system: it goes with its rank and with who holds its
-/// descriptor. With StatsOptions::file it is that file instead, which outlives a rank that dies and
-/// goes with one that ends in order. Its pages exist before they are touched. Where it can't be had
-/// (descriptors, RLIMIT_FSIZE, memory) the rank runs on with a stats segment that nobody else sees.
-/// Thread-safety: any thread.
+/// A sealed memfd, which has no name in any file system and lives as long as a process holds its
+/// descriptor. With StatsOptions::file, the segment is that file instead, which outlives a rank
+/// that dies and is removed by one that ends in order. Pages are allocated before they are touched.
+/// If the memfd can't be had (descriptors, RLIMIT_FSIZE, memory), the rank continues with a segment
+/// that no other process sees. Thread-safety: any thread.
 class StatsSegment {
  public:
-  /// Throws Error(system) when there is not even memory for a hidden one.
+  /// Throws Error(system, exhausted) if there is not even memory for a hidden segment.
   static std::shared_ptr<StatsSegment> create(StatsOptions options);
   ~StatsSegment();
   StatsSegment(const StatsSegment&) = delete;
   StatsSegment& operator=(const StatsSegment&) = delete;
 
-  /// Why other processes can't see the stats segment; empty when they can.
+  /// Why other processes can't see the segment; empty if they can.
   const std::string& hidden_because() const noexcept { return hidden_because_; }
-  /// None when hidden.
+  /// The segment's file; empty if hidden.
   const os::Fd& file() const noexcept { return file_; }
 
   PathEntry& path(int peer) noexcept { return at<PathEntry>(SectionIndex::paths)[peer]; }
@@ -94,7 +95,7 @@ class StatsSegment {
   std::span<WaitEntry> waits() noexcept {
     return {at<WaitEntry>(SectionIndex::waits), section(SectionIndex::waits).capacity};
   }
-  /// Connections of unauthenticated clients.
+  /// Number of connections that did not come from a rank of this job.
   Word& rejected_connections() noexcept { return totals().rejected_connections; }
   std::span<const std::byte> bytes() const noexcept { return {memory_.data(), memory_.bytes()}; }
 
@@ -105,7 +106,7 @@ class StatsSegment {
   os::Fd make_file() const;
   void remove_file() noexcept;
   void describe();
-  /// Null when there is none left and none can be had.
+  /// Null if no entry is free and the segment can't grow.
   EdgeEntry* take_entry() noexcept;
   bool grow() noexcept;
   void give_back(EdgeEntry& entry) noexcept;
@@ -124,9 +125,9 @@ class StatsSegment {
   os::Fd file_;
   os::Mapping memory_;
   std::string hidden_because_;
-  std::mutex mutex_;           ///< guards what follows
+  std::mutex mutex_;           ///< guards the following members
   std::size_t populated_ = 0;  ///< bytes of the file whose pages exist
-  std::uint32_t used_ = 0;     ///< edge entries that were ever taken
+  std::uint32_t used_ = 0;     ///< edge entries taken at least once
   std::vector<EdgeEntry*> free_;
 };
 

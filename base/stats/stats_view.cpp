@@ -49,7 +49,7 @@ std::size_t read_start(const os::Fd& file, std::span<std::byte> to) {
   return read;
 }
 
-/// Where the last entry ends that exists: what follows is a hole, kept for edges to come.
+/// The end of the last existing entry. The rest of the file is a hole, reserved for more edges.
 std::size_t end_of_entries(const Header& header, std::size_t file_bytes) {
   std::size_t end = sizeof(Header);
   for (std::size_t i = 0; i < kSections; ++i) {
@@ -73,7 +73,8 @@ std::span<Entry> entries_in(std::span<std::byte> bytes, SectionIndex index) {
   return {reinterpret_cast<Entry*>(bytes.data() + part.offset), part.capacity};
 }
 
-/// Entries that changed between two copies may be of two moments in the first.
+/// Invalidates entries that changed between the two copies, since the first copy of them may be
+/// torn.
 void drop_torn(std::span<std::byte> copy, std::span<std::byte> later) {
   const auto is_same = [](const Word& a, const Word& b) { return a.load() == b.load(); };
   const auto edges = entries_in<EdgeEntry>(copy, SectionIndex::edges);
@@ -130,7 +131,7 @@ StatsView StatsView::copy_of(const os::Fd& file) {
   for (const auto& each : {seen, again}) {
     Section& edges = header.sections[static_cast<std::size_t>(SectionIndex::edges)];
     edges.capacity = std::min(edges.present.load(), edges.capacity);
-    std::memcpy(each.data(), start.data(), start.size());  // as it was checked
+    std::memcpy(each.data(), start.data(), start.size());  // the header as it was validated
   }
   StatsView view({}, std::move(copy), seen);
   view.check();
@@ -147,7 +148,7 @@ StatsView StatsView::of(std::span<const std::byte> memory) {
 
 void StatsView::check() const {
   check_kind(header());
-  std::size_t end = sizeof(Header);  // one section lies behind the other
+  std::size_t end = sizeof(Header);  // sections follow each other in order
   for (std::size_t i = 0; i < kSections; ++i) {
     const Section& part = header().sections[i];
     const std::size_t bytes = std::size_t{part.entry_bytes} * part.capacity;
@@ -215,7 +216,7 @@ std::vector<ShownEdge> StatsView::all_edges() const {
     edge.report.slot = entry.name.get();
     edge.report.fabric = entry.fabric.get();
     edge.report.counters = entry.counters.read();
-    std::atomic_thread_fence(std::memory_order_acquire);  // the counters are loaded relaxed
+    std::atomic_thread_fence(std::memory_order_acquire);  // the counters' loads are relaxed
     if (entry.generation.load(std::memory_order_relaxed) == generation)
       edges.push_back(std::move(edge));
   }

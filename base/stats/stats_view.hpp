@@ -1,4 +1,4 @@
-// Reads a rank's stats segment, from this process or another.
+// A reader of stats segments, from the rank's own process or another.
 #pragma once
 
 #include <array>
@@ -17,7 +17,8 @@
 
 namespace weft::stats {
 
-/// One edge as the stats segment shows it: the words are each whole, not of one moment.
+/// One edge from the stats segment. Each word is consistent; together they may be of several
+/// moments.
 struct ShownEdge {
   EdgeState state = EdgeState::free;
   EdgeReport report;
@@ -25,25 +26,27 @@ struct ShownEdge {
   std::uint64_t pending = 0;
 };
 
-/// A thread that sleeps.
+/// A thread that waits.
 struct ShownWait {
   WaitAbout about;
   std::uint64_t since_ns = 0;
   std::uint64_t until_ns = 0;
 };
 
-/// A stats segment in mapped memory, a copy of one, or a recording, checked once. The rank may
-/// write the first meanwhile, or be dead. Thread-safety: any number of threads.
+/// A stats segment in mapped memory, a copy of one, or a recording, validated at construction. The
+/// rank may still write a mapped one, or be dead. Thread-safety: any number of threads.
 class StatsView {
  public:
-  /// Maps a file that nobody cuts off, read-only; it may be closed afterwards. Throws Error(system)
-  /// where it is no stats segment of this version, or its sections don't lie within it.
+  /// Maps a file read-only; the caller guarantees that no process truncates it. The descriptor may
+  /// be closed afterwards. Throws Error(system) if the file is not a stats segment of this version,
+  /// or a section does not lie within it.
   static StatsView open(const os::Fd& file);
-  /// Copies what anybody may have written, and may write or cut off meanwhile: at most kMostBytes.
-  /// Nothing in the copy leads outside of it, and its texts end. Throws as open().
+  /// Copies a file that any process may have written, and may write or truncate meanwhile: at most
+  /// kMostBytes. Nothing in the copy refers outside it, and all its texts end with a NUL. Throws as
+  /// open().
   static StatsView copy_of(const os::Fd& file);
   static constexpr std::size_t kMostBytes = 64 << 20;
-  /// A view of memory that the caller keeps.
+  /// A view of `memory`, which the caller keeps alive.
   static StatsView of(std::span<const std::byte> memory);
 
   const SegmentIdentity& identity() const noexcept {
@@ -55,12 +58,11 @@ class StatsView {
   }
   const Totals& totals() const noexcept { return *at<Totals>(SectionIndex::totals); }
   std::span<const PathEntry> paths() const noexcept;
-  /// Those in use. An edge that changed hands while it was looked at is left out.
+  /// The edges in use, without those that changed while they were read.
   std::vector<ShownEdge> edges() const;
-  /// Those of the past too, as far as nothing has taken their place: what the slots of old records
-  /// were called.
+  /// Also past edges whose entries were not reused: they name the slots of old records.
   std::vector<ShownEdge> all_edges() const;
-  /// The longest first.
+  /// The current waits, the longest first.
   std::vector<ShownWait> waits() const;
   RecorderView recorder() const noexcept;
   std::size_t bytes() const noexcept { return bytes_.size(); }

@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kPage = 4096;
 static_assert(sizeof(TablePage) <= kPage);
 
-// None where it can't be had: the table goes on unseen.
+// Returns an empty Fd if the memfd can't be had: the table then works unseen.
 os::Fd make_file() {
   os::Fd file(::memfd_create(kTableFileName, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!file || ::ftruncate(file.get(), kPage) != 0 || ::fallocate(file.get(), 0, 0, kPage) != 0)

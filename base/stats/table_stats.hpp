@@ -1,4 +1,5 @@
-// What a rank shows of a parameter server's table to any process of the same user.
+// The page in which a rank shows the state of a parameter server's table to processes of the same
+// user.
 #pragma once
 
 #include <array>
@@ -10,50 +11,51 @@
 #include "base/os/mapping.hpp"
 #include "base/stats/layout.hpp"
 
-// A memfd of one page named kTableFileName for each table, found through /proc/PID/fd; it goes with
-// the table. All integers are the machine's. `magic` is stored last: who sees it sees the identity,
-// which never changes. Every other word is loaded whole; two words are of two moments.
+// Each table has a memfd of one page named kTableFileName, found through /proc/PID/fd, which lives
+// as long as the table. Integers have the machine's byte order. `magic` is stored last: a reader
+// that sees it also sees the identity, which never changes. Every other word is loaded whole; two
+// words may be of two moments.
 namespace weft::stats {
 
 inline constexpr const char* kTableFileName = "weft-table";
 inline constexpr std::uint64_t kTableMagic = 0x656c626174666577;  // the bytes "weftable"
 inline constexpr std::uint32_t kTableVersion = 2;
 
-/// Of this rank as a worker; its thread's line.
+/// This rank as a worker; written by the worker's thread.
 struct alignas(64) TableWorkerLine {
   Counter pushes;
   Counter pulls;        ///< lookups of a sparse table
-  Counter rows_pushed;  ///< 0 of a dense table
+  Counter rows_pushed;  ///< 0 for a dense table
   Counter rows_pulled;
   Counter bytes_pushed;
   Counter bytes_pulled;
-  Counter waited_ns;  ///< in pulls, lookups and what waits for an update
+  Counter waited_ns;  ///< time waited in pulls, lookups and waits for an update
   Word version;
 };
 static_assert(sizeof(TableWorkerLine) == 64);
 
-/// Of a worker whose pushes are compressed; its thread's line.
+/// A worker whose pushes are compressed; written by the worker's thread.
 struct alignas(64) TableCompressionLine {
-  Word bytes_spared;   ///< of gradients, not sent; 0: nothing is compressed
-  Word nanoseconds;    ///< spent in compressing
-  Word residual_norm;  ///< bits of an f64: |what the last push left out|
+  Word bytes_spared;   ///< bytes of gradients not sent; 0: no compression
+  Word nanoseconds;    ///< time spent compressing
+  Word residual_norm;  ///< bits of an f64: norm of the residual after the last push
   std::array<Word, 5> reserved;
 };
 static_assert(sizeof(TableCompressionLine) == 64);
 
-/// Of this rank's shard; its thread's lines.
+/// This rank's shard; written by the shard's thread.
 struct alignas(64) TableShardLines {
   Word version;
-  Word requests;    ///< pushes and lookups that were taken
-  Word queue;       ///< of these, not done with: they wait for others
-  Counter busy_ns;  ///< in requests and updates, of a rank that only serves
-  Word applied;     ///< pushes
+  Word requests;    ///< pushes and lookups accepted
+  Word queue;       ///< accepted requests that wait for others
+  Counter busy_ns;  ///< time in requests and updates, on a rank that only serves
+  Word applied;     ///< pushes applied
   Word folded;
   Word dropped;
   Word bytes_read;
   Word bytes_written;
-  Word memory;  ///< bytes of parameters and states; of a sparse table with its index
-  Word rows;    ///< the next four are a sparse table's
+  Word memory;  ///< bytes of parameters, states and a sparse table's index
+  Word rows;    ///< this and the next three: sparse tables only
   Word rows_looked_up;
   Word rows_updated;
   Word gradients_not_admitted;
@@ -78,7 +80,7 @@ struct TablePage {
   TableWorkerLine worker;
   TableCompressionLine compression;
   TableShardLines shard;
-  /// Pushes by how many versions older the values were that they were computed from.
+  /// Histogram: element i counts pushes computed from values that were i versions old.
   alignas(64) std::array<Word, kStalenessWords> staleness;
 };
 static_assert(sizeof(TablePage) == 1024 && offsetof(TablePage, worker) == 256);
@@ -92,11 +94,11 @@ struct TableAbout {
   bool serves = false;
 };
 
-/// A table's page, which its rank writes. Where there can be no memfd, only this process sees it.
-/// Thread-safety: each line one writer at a time.
+/// A table's page, written by its rank. If no memfd can be had, only this process sees the page.
+/// Thread-safety: each line has one writer at a time.
 class TableStats {
  public:
-  /// Throws Error(system) when there is no memory.
+  /// Throws Error(system, exhausted) if there is no memory.
   explicit TableStats(const TableAbout& about);
 
   TablePage& page() noexcept { return *reinterpret_cast<TablePage*>(memory_.data()); }
@@ -109,7 +111,8 @@ class TableStats {
   os::Mapping memory_;
 };
 
-/// A copy of a page; none where the file holds no table's page of this version. Its texts end.
+/// A copy of a page; empty if the file is not a table's page of this version. All its texts end
+/// with a NUL.
 class TableView {
  public:
   static TableView open(const os::Fd& file);

@@ -1,4 +1,4 @@
-// What a rank's threads sleep for, on its stats segment.
+// The waits of a rank's threads, in its stats segment.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,15 @@
 
 namespace weft::stats {
 
-/// Who is waited for, and for what.
+/// The subject of a wait: the operation and the peer.
 struct WaitAbout {
   Operation operation = Operation::none;
-  int peer = -1;  ///< -1: nobody in particular
+  int peer = -1;  ///< -1: no particular peer
   std::uint64_t slot = 0;
   std::uint64_t sequence = 0;
 };
 
-/// Lends entries to threads that go to sleep. With none left a wait is not shown.
+/// Lends entries to threads that go to sleep. A wait for which no entry is free is not shown.
 /// Thread-safety: any number of threads.
 class Waits {
  public:
@@ -28,10 +28,10 @@ class Waits {
   Waits(std::span<WaitEntry> entries, Recorder& recorder) noexcept
       : entries_(entries), recorder_(recorder) {}
 
-  /// Null when none is left.
+  /// Null if no entry is free.
   WaitEntry* show(const WaitAbout& about, Clock::time_point since,
                   Clock::time_point until) noexcept;
-  /// The wait is over; a long one becomes a record. `entry` may be null.
+  /// Ends the wait; a wait of at least kLong becomes a record. `entry` may be null.
   void end(WaitEntry* entry, const WaitAbout& about, Clock::time_point since) noexcept;
 
  private:

@@ -43,13 +43,14 @@ double Conductor::run_one(Block block, const RunBlock& run) {
   return run(block);
 }
 
-// Grows the block until it is long enough to tell how many operations fit. What it measures is
-// thrown away, so it serves as the warm-up too.
+// Grows the block until it is long enough to compute the number of operations. The measurement is
+// discarded, so it also serves as the warm-up.
 std::uint32_t Conductor::operations_for(std::uint32_t variant, const Pace& pace,
                                         const RunBlock& run) {
   run_one({variant, 1}, run);
   for (std::uint32_t operations = 1;; operations *= 4) {
-    // Not by the clock: what the follower takes to notice the block is none of the block's.
+    // Use the block's own time: the clock here would include the time in which the followers notice
+    // it.
     const double spent = run_one({variant, operations}, run) * operations /
                          std::chrono::duration<double, std::micro>(pace.block).count();
     if (spent < 0.25 && operations < kMostOperations) continue;
@@ -58,7 +59,7 @@ std::uint32_t Conductor::operations_for(std::uint32_t variant, const Pace& pace,
   }
 }
 
-// Every follower says that it has read a block before the next one takes its place.
+// Every follower acknowledges a block before the next one overwrites it.
 void Conductor::announce(Block block) noexcept {
   await_all(theirs_, &FlagArea::block, blocks_, idle_);
   mine_.block.payload[0] = block.variant;

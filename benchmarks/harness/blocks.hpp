@@ -1,5 +1,5 @@
-// Blocks: short runs of one kind of operation, so that two kinds can be compared within a
-// millisecond of each other, before the machine has changed.
+// Blocks: short runs of one kind of operation. Alternating blocks compare two kinds within about a
+// millisecond, before the state of the machine changes.
 #pragma once
 
 #include <chrono>
@@ -13,38 +13,38 @@
 
 namespace weft::bench {
 
-/// `operations` times the operation that the benchmark knows as `variant`.
+/// `operations` repetitions of the operation that the benchmark numbers `variant`.
 struct Block {
   std::uint32_t variant = 0;
   std::uint32_t operations = 0;
 };
 
-/// Runs a block; on the leader, the microseconds that one operation took.
+/// Runs a block. On the leader, returns the microseconds per operation.
 using RunBlock = std::function<double(Block)>;
 
-/// How long to measure.
+/// Length of a measurement.
 struct Pace {
-  std::chrono::microseconds block{800};  ///< a block takes about this, or one operation
+  std::chrono::microseconds block{800};  ///< length of a block, or one operation if that is longer
   std::chrono::microseconds budget{100'000};
-  unsigned least_rounds = 3;  ///< even if that exceeds the budget
+  unsigned least_rounds = 3;  ///< measured even if that exceeds the budget
 };
 
-/// Processes that run the same blocks in the same order. The leader decides; the followers learn of
-/// each block by a bare flag.
+/// Runs the same blocks in the same order on several processes. The leader chooses each block and
+/// announces it to the followers by a bare flag.
 class Conductor {
  public:
-  /// `theirs`: the leader's followers, or a follower's leader. The areas are zero at first and
-  /// outlive the conductor. `idle` is for waits between blocks.
+  /// `theirs` are the leader's followers, or a follower's leader. The areas must be zero at first
+  /// and outlive the conductor. `idle` is used in waits between blocks.
   Conductor(FlagArea& mine, Partners theirs, Idle idle = kYield) noexcept
       : mine_(mine), theirs_(std::move(theirs)), idle_(idle) {}
   Conductor(FlagArea& mine, const FlagArea& theirs, Idle idle = kYield)
       : Conductor(mine, Partners{&theirs}, idle) {}
 
-  /// Leader: runs the variants of `round` one block each, over and over. The samples of round[i]
-  /// are element i, in the order of time.
+  /// Leader: runs one block of each variant in `round`, repeatedly. Element i of the result has the
+  /// samples of round[i] in the order of time.
   std::vector<std::vector<double>> lead(std::span<const std::uint32_t> round, const Pace& pace,
                                         const RunBlock& run);
-  /// Follower: runs what the leader asks for, until lead() ends.
+  /// Follower: runs the blocks that the leader announces, until lead() ends.
   void follow(const RunBlock& run);
 
  private:

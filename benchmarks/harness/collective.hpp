@@ -1,4 +1,4 @@
-// One collective, timed the same way for weft, for the limit and for the peers.
+// One collective, timed alike for weft, the limit and the peers.
 #pragma once
 
 #include <algorithm>
@@ -17,11 +17,11 @@ namespace weft::bench {
 /// Kind of row: the element type.
 inline constexpr std::string_view kF32 = "f32";
 
-/// Up to this size operations follow each other, the input rewritten in between, and their mean is
-/// taken: two looks at the clock would cost more than the operation.
+/// Up to this size, timed operations run back to back with the input rewritten in between, and the
+/// mean counts: reading the clock twice would cost more than the operation.
 inline constexpr std::size_t kBackToBack = 4096;
 
-/// How large a rank's tensors are, by elements: sizes are those of the larger one.
+/// Elements of a rank's tensors. A benchmark's size is that of the larger one.
 struct CollectiveShape {
   std::size_t in = 0;
   std::size_t out = 0;
@@ -36,15 +36,15 @@ constexpr CollectiveShape shape_of(std::string_view name, std::size_t elements, 
   return {elements, elements};
 }
 
-/// Steps of one timed operation, by bare flags that all ranks see: everybody rewrites its input,
-/// rank 0 starts the clock and gives the start, everybody calls, and says that it is through; the
-/// clock stops with the last.
+/// The steps of one timed operation, synchronized by bare flags that all ranks see: all ranks
+/// rewrite their input, rank 0 starts the clock and gives the start signal, all ranks run the
+/// operation and report completion, and the clock stops with the last report.
 class CollectiveSteps {
  public:
   CollectiveSteps(FlagArea& mine, Partners theirs, bool leads, Idle idle)
       : mine_(mine), theirs_(std::move(theirs)), leads_(leads), idle_(idle) {}
 
-  /// Microseconds of an operation, on rank 0.
+  /// Returns the microseconds per operation on rank 0.
   template <typename Rewrite, typename Run, typename Check>
   double run(std::uint32_t operations, bool back_to_back, Rewrite&& rewrite, Run&& act,
              Check&& check) {
@@ -91,13 +91,14 @@ class CollectiveSteps {
   std::uint64_t number_ = 0;
 };
 
-/// A rank's input in an operation's n-th turn: whole numbers, whose sums every type holds.
+/// A rank's input in turn `turn` of an operation: whole numbers whose sums every type represents
+/// exactly.
 inline float collective_value(int rank, std::uint64_t turn) noexcept {
   return static_cast<float>(1 + (static_cast<std::uint64_t>(rank) + turn) % 3);
 }
 
-/// Whether `out` is what a collective makes of what all ranks wrote in that turn: every part of an
-/// input has one value.
+/// True if `out` is the collective's result for all ranks' inputs of `turn`. Each part of an input
+/// has a single value.
 inline bool collective_right(std::string_view name, std::span<const float> out,
                              const CollectiveShape& shape, std::uint64_t turn, int ranks) {
   const auto holds = [&](std::size_t first, std::size_t count, float value) {

@@ -1,4 +1,4 @@
-// A collective of weft's on this rank's tensors, as the benchmarks call it.
+// A weft collective on this rank's tensors, as the benchmarks call it.
 #pragma once
 
 #include <string_view>

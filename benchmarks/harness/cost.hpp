@@ -1,4 +1,4 @@
-// What the measured slots cost by weft's own counters, on all ranks together.
+// The cost of the measured slots over all ranks, from weft's own counters.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,14 @@
 
 namespace weft::bench {
 
-/// What this rank's ends of the slots that are called `name`, or begin with it and a dot, have cost
-/// so far.
+/// Cost so far of this rank's ends of the slots named `name` or "`name`.*".
 TransferCounters cost_of(const World& world, std::string_view name);
 
-/// Follower: tells its leader. Once more than the last time is the leader's `times`.
+/// Follower: sends its cost to the leader. The number of calls is the leader's `times`.
 void tell_cost(const SharedMemory& bare, const TransferCounters& mine);
 
-/// Leader: adds "sender_requests" and "receiver_requests" (work requests by tensor of its own) and
-/// "bytes_copied" to a row, once every follower has told its cost so many times.
+/// Leader: waits until every follower has sent its cost `times` times, then adds to a row
+/// "sender_requests" and "receiver_requests" (work requests per tensor sent) and "bytes_copied".
 void add_cost(RunRow& row, const SharedMemory& bare, const TransferCounters& mine,
               std::uint64_t times);
 

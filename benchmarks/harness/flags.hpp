@@ -1,4 +1,4 @@
-// Bare flags between processes that share memory: the cheapest hand-over there is.
+// Bare flags between processes that share memory: the cheapest synchronization there is.
 #pragma once
 
 #include <sched.h>
@@ -9,38 +9,38 @@
 
 namespace weft::bench {
 
-/// A sequence word with a little payload on a cache line of its own. One process writes it, its
-/// partners poll it; the payload is visible with the sequence that was stored after it.
+/// A sequence word with a small payload, on a cache line of its own. One process writes the line
+/// and its partners poll it; the payload is visible with the sequence stored after it.
 struct alignas(64) FlagLine {
   std::atomic<std::uint64_t> sequence;
   std::uint64_t payload[2];
 };
 static_assert(sizeof(FlagLine) == 64 && std::atomic<std::uint64_t>::is_always_lock_free);
 
-/// Every line that one process writes and its partners poll. All sequences start at 0.
+/// The lines that one process writes and its partners poll. All sequences start at 0.
 struct FlagArea {
-  FlagLine block;         ///< leader: the next block of work, in the payload; follower: read
-  FlagLine filled;        ///< sender: its buffers are rewritten, the receiver may get ready
-  FlagLine ready;         ///< receiver: ready, the sender may start the clock
-  FlagLine announced;     ///< limit: one tensor more lies in the shared memory
-  FlagLine acknowledged;  ///< receiver: it has all of them, the sender may stop the clock
-  FlagLine inspected;     ///< receiver: it looks at them no more, the sender may rewrite them
-  FlagLine ping;          ///< bare ping-pong; the payload is the sequence once more
-  FlagLine place;         ///< receiver: its process and an address there, for the kernel's copies
-  FlagLine cost;          ///< follower: what its slots cost: work requests, bytes copied
+  FlagLine block;         ///< leader: the next block, in the payload; follower: block read
+  FlagLine filled;        ///< sender: buffers rewritten, the receiver may prepare
+  FlagLine ready;         ///< receiver: prepared, the sender may start the clock
+  FlagLine announced;     ///< limit: one more tensor lies in the shared memory
+  FlagLine acknowledged;  ///< receiver: has all tensors, the sender may stop the clock
+  FlagLine inspected;     ///< receiver: done with the tensors, the sender may rewrite them
+  FlagLine ping;          ///< bare ping-pong; the payload repeats the sequence
+  FlagLine place;         ///< receiver: its pid and an address there, for kernel copies
+  FlagLine cost;          ///< follower: cost of its slots: work requests, bytes copied
 };
 
-/// Those whose lines a process polls: a follower's leader, or a leader's followers. Not empty.
+/// The areas that a process polls: its leader's, or its followers'. Not empty.
 using Partners = std::vector<const FlagArea*>;
 
-/// What a polling process does when nothing has come for a while.
+/// How to poll: call `act` after every `polls` unsuccessful polls.
 struct Idle {
   unsigned polls;
   void (*act)();
 };
 
-/// Polls hard for about as long as weft's own waits do (200 us), then lets others have the core.
-/// Who gives it away sooner loses it to whatever else runs on the machine.
+/// Polls for about as long as weft's own waits (200 us), then yields the core. Yielding sooner
+/// would lose the core to other processes of the machine.
 inline constexpr Idle kYield{400'000, [] { sched_yield(); }};
 
 inline void raise_to(FlagLine& line, std::uint64_t sequence) noexcept {
@@ -55,7 +55,7 @@ inline void await(const FlagLine& line, std::uint64_t sequence, const Idle& idle
   }
 }
 
-/// Waits for that line of every partner.
+/// Waits for the given line of every partner.
 inline void await_all(const Partners& partners, FlagLine FlagArea::*line, std::uint64_t sequence,
                       const Idle& idle) noexcept {
   for (const FlagArea* partner : partners) await(partner->*line, sequence, idle);

@@ -1,4 +1,4 @@
-// One timed hand-over: some tensors go from a sender to its receivers, whatever carries them.
+// One timed hand-over: tensors go from a sender to its receivers by any means.
 #pragma once
 
 #include <chrono>
@@ -9,21 +9,21 @@
 
 namespace weft::bench {
 
-/// Keeps the sides in step with bare flags, the same for weft, for the limit and for the peers: the
-/// sender rewrites its buffers, the receivers get ready, the clock starts, the tensors move, the
-/// last receiver acknowledges, the clock stops. Rewriting and getting ready are not timed.
+/// Synchronizes the sides with bare flags, alike for weft, the limit and the peers: the sender
+/// rewrites its buffers, the receivers prepare, the clock starts, the tensors move, the last
+/// receiver acknowledges, the clock stops. Rewriting and preparing are not timed.
 class HandOver {
  public:
-  /// `theirs`: the sender's receivers, or a receiver's sender.
+  /// `theirs` are the sender's receivers, or a receiver's sender.
   HandOver(FlagArea& mine, Partners theirs, Idle idle = kYield) noexcept
       : mine_(mine), theirs_(std::move(theirs)), idle_(idle) {}
   HandOver(FlagArea& mine, const FlagArea& theirs, Idle idle = kYield)
       : HandOver(mine, Partners{&theirs}, idle) {}
 
-  /// Counts the hand-overs begun: 1 with the first.
+  /// Number of hand-overs begun; 1 during the first.
   std::uint64_t number() const noexcept { return number_; }
 
-  /// Sender. Returns the microseconds from the start of `move` to the acknowledgement.
+  /// Sender. Returns the microseconds from the start of `move` to the last acknowledgement.
   template <typename Rewrite, typename Move>
   double send(Rewrite&& rewrite, Move&& move) {
     await_all(theirs_, &FlagArea::inspected, number_++, idle_);
@@ -37,7 +37,8 @@ class HandOver {
         .count();
   }
 
-  /// Receiver. `inspect` runs after the acknowledgement; the tensors stay in place until it ends.
+  /// Receiver. `inspect` runs after the acknowledgement; the tensors stay in place until it
+  /// returns.
   template <typename Prepare, typename Take, typename Inspect>
   void receive(Prepare&& prepare, Take&& take, Inspect&& inspect) {
     ++number_;

@@ -1,4 +1,4 @@
-// Where the two ranks of a run are: on this host, or, in tests/hosts/hosts, on two.
+// The hosts of a run's two ranks: this one, or two as set up by tests/hosts/hosts.
 #pragma once
 
 #include <string>
@@ -6,9 +6,9 @@
 
 namespace weft::bench {
 
-/// The flags by which mpirun spreads ranks over the hosts; none: all are on this one.
+/// mpirun flags that spread ranks over the hosts; empty if all ranks run on this host.
 std::vector<std::string> flags_for_hosts(int ranks);
-/// The command, run on the host that rank 1 is on.
+/// The command prefixed so that it runs on rank 1's host.
 std::vector<std::string> on_second_host(std::vector<std::string> words);
 std::string second_host_address();
 

@@ -22,7 +22,7 @@
 namespace weft::bench {
 namespace {
 
-// Memory to catch a stream in: unlike a pipe it never fills up, and nobody has to drain it.
+// Memory that captures a stream: unlike a pipe it never fills up, so no thread has to drain it.
 class Catch {
  public:
   Catch() : memory_(::memfd_create("weft-bench", MFD_CLOEXEC)) {
@@ -43,8 +43,8 @@ class Catch {
 
 [[noreturn]] void become(const std::vector<std::string>& words, const Catch& output,
                          const Catch& errors, pid_t parent) {
-  // A launcher ends its ranks at the first signal and leaves them at the second. In a group of its
-  // own it gets one only, however this process ends.
+  // A launcher ends its ranks at the first signal and abandons them at the second. In a process
+  // group of its own it gets exactly one, however this process ends.
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (::getppid() != parent) ::_exit(127);
@@ -84,7 +84,7 @@ Outcome launch(const std::vector<std::string>& words, std::chrono::seconds limit
 
   const os::Fd process = os::pidfd_open(child);
   if (!ended_within(process, limit)) {
-    ::kill(child, SIGTERM);  // a launcher ends its ranks then
+    ::kill(child, SIGTERM);  // a launcher then ends its ranks
     if (!ended_within(process, std::chrono::seconds(5))) ::kill(child, SIGKILL);
     reap(child);
     throw std::runtime_error(fmt::format("{} did not end within {} s and was stopped; it said: {}",

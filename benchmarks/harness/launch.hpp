@@ -1,4 +1,4 @@
-// Starting a program and waiting for what it says.
+// Starts a program and captures its output.
 #pragma once
 
 #include <chrono>
@@ -9,14 +9,14 @@
 namespace weft::bench {
 
 struct Outcome {
-  int exit_code = 0;   ///< 128 + the signal's number when one ended it
+  int exit_code = 0;   ///< 128 + signal number if a signal ended it
   std::string output;  ///< all of stdout
   std::string errors;  ///< all of stderr
 };
 
-/// Runs `words` (a path or a name on PATH, then its arguments) to its end; ends it, with the ranks
-/// it has started, when `limit` has passed. Throws Error(system) when no process can be made, and
-/// std::runtime_error when the limit has passed. Leaves no file behind.
+/// Runs `words` (a path or a name on PATH, then arguments) to its end. After `limit`, stops the
+/// program and the ranks it started. Throws Error(system) if the process can't be created,
+/// std::runtime_error if `limit` passed. Leaves no file behind.
 Outcome launch(const std::vector<std::string>& words, std::chrono::seconds limit);
 
 /// The first of `names` that is a program on PATH.

@@ -11,7 +11,7 @@ namespace weft::bench {
 
 namespace {
 
-// Where ranks take turns, who polls keeps the awaited one from running.
+// Where ranks share processors, polling keeps the awaited rank from running.
 constexpr Idle kYieldSoon{200, [] { sched_yield(); }};
 
 }  // namespace
@@ -68,7 +68,7 @@ RunRow measure_against_limit(Conductor& conductor, std::span<const std::uint32_t
                              const Pace& pace, std::size_t size, std::string_view kind,
                              const RunBlock& run,
                              const std::map<std::string, std::uint32_t>& others) {
-  // weft before each of the limit's ways: every one finds its buffers equally long unused.
+  // A weft block before each limit block, so that each finds its buffers unused for equally long.
   std::vector<std::uint32_t> round;
   for (const std::uint32_t way : ways) round.insert(round.end(), {kWeft, way});
   const std::size_t compared_with_limit = round.size();

@@ -1,4 +1,4 @@
-// The limit: bare memory between the ranks, with nothing of weft on the way.
+// The limit: bare memory shared between the ranks, without weft code in between.
 #pragma once
 
 #include <cstddef>
@@ -16,32 +16,32 @@
 
 namespace weft::bench {
 
-/// The other end of a run: rank 1 and all above it for rank 0, rank 0 for them.
+/// The partners of this rank: all other ranks for rank 0, rank 0 for the others.
 std::vector<int> partners_of(const World& world);
 
-/// Whether all ranks are on this host, so that there may be such memory.
+/// True if all ranks are on this host and can share memory.
 bool share_memory(const World& world);
 
-/// Memory that this rank writes and its partners read, flags and data: a slot's buffer, used raw
-/// once all have found it. So the limit moves through the very kind of memory that weft's slots lie
-/// in, and what is left between the two is code.
+/// Flags and data that this rank writes and its partners read: a slot's buffer, used directly once
+/// all ranks have attached. The limit thus uses the same kind of memory as weft's slots, and only
+/// code differs between the two.
 class SharedMemory {
  public:
-  /// All ranks call it with the same name. `bytes` of data may differ, and be 0. All is zero at
-  /// first.
+  /// Collective with the same `name` on all ranks. `bytes` of data may differ between ranks and may
+  /// be 0. All memory is zero at first.
   SharedMemory(World& world, const RunOptions& options, const std::string& name, std::size_t bytes);
 
   FlagArea& flags() const noexcept { return *flags_; }
   const Partners& partners() const noexcept { return partners_; }
   std::byte* data() const noexcept { return buffer_.data() + sizeof(FlagArea); }
 
-  /// The first partner's: the only one of a run of two, and a follower's leader.
+  /// The first partner's flags: the only partner in a run of two ranks, and a follower's leader.
   const FlagArea& their_flags() const noexcept { return *partners_.front(); }
   const std::byte* their_data() const noexcept {
     return theirs_.front().tensor().data() + sizeof(FlagArea);
   }
 
-  /// For waits on flags: polls less where the ranks are crowded.
+  /// For waits on flags: polls less where ranks outnumber processors.
   const Idle& idle() const noexcept { return idle_; }
 
  private:
@@ -54,28 +54,27 @@ class SharedMemory {
   Idle idle_;
 };
 
-/// Variants of a weft run: weft itself, and the limit by each way to copy. Operations that copy
-/// nothing have one limit, the first.
+/// Variants of a weft run: weft itself, and the limit with each way to copy. Operations that copy
+/// nothing have only kLimit.
 enum Variant : std::uint32_t { kWeft, kLimit, kLimitStreamed };
 
-/// The limit's ways for operations that copy, and for those that do not.
+/// The limit's variants for operations that copy, and for those that do not.
 inline constexpr std::uint32_t kCopies[] = {kLimit, kLimitStreamed};
 inline constexpr std::uint32_t kNoCopy[] = {kLimit};
 
-/// Copies in the limit's way number `variant`: the C library's, or non-temporal.
+/// Copies as the limit's variant `variant` does: by memcpy, or with non-temporal stores.
 void limit_copy(std::uint32_t variant, void* to, const void* from, std::size_t bytes) noexcept;
 
-/// A row of weft's samples and what each is compared with, in the order of time: "weft", "limit"
-/// and "weft/limit" (median of the ratios of neighbours).
+/// A row of samples of weft and of its reference, in the order of time: "weft", "limit", and
+/// "weft/limit" (median of the ratios of neighbouring samples).
 RunRow compared(std::size_t size, std::string_view kind, std::span<const double> weft,
                 std::span<const double> limit);
 
-/// Leads blocks of weft and of each of the limit's `ways`, in turn, and sums them up as "weft",
-/// "limit" (the best way), "weft/limit", and where there are several ways as "limit_memcpy" and
+/// Leads alternating blocks of weft and of each of the limit's `ways`. The row has "weft", "limit"
+/// (the fastest way), "weft/limit" and, if there are several ways, "limit_memcpy" and
 /// "limit_streamed".
 ///
-/// `others` are forms of weft's own to be put beside it, by name: figures "NAME_us" and
-/// "weft/NAME".
+/// `others` maps names to further weft variants to compare with: figures "NAME_us" and "weft/NAME".
 RunRow measure_against_limit(Conductor& conductor, std::span<const std::uint32_t> ways,
                              const Pace& pace, std::size_t size, std::string_view kind,
                              const RunBlock& run,

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-// Vector code chosen at run time. Sanitizers are not ready yet when such a choice is made.
+// Vector code chosen at run time (ifunc); sanitizers are not initialized when that choice is made.
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define WEFT_BENCH_VECTORISED __attribute__((target_clones("default", "avx2", "avx512f")))
 #else

@@ -1,5 +1,4 @@
-// What every side of a benchmark does with its buffers: the same machine code for weft, for the
-// limit and for the peers.
+// Operations on a benchmark's buffers: the same machine code for weft, the limit and the peers.
 #pragma once
 
 #include <array>
@@ -8,39 +7,39 @@
 
 namespace weft::bench {
 
-/// Rewrites the whole buffer with the pattern of (bytes, iteration).
+/// Rewrites the whole buffer with the pattern of (`bytes`, `iteration`).
 void fill(void* buffer, std::size_t bytes, std::uint64_t iteration) noexcept;
 
-/// Whether every byte is as fill() wrote it.
+/// True if every byte is as fill() wrote it.
 bool holds(const void* buffer, std::size_t bytes, std::uint64_t iteration) noexcept;
 
-/// Reads one word of every cache line, in a way that the compiler cannot leave out.
+/// Reads one word of every cache line; the compiler can't omit the reads.
 void touch(const void* buffer, std::size_t bytes) noexcept;
 
-/// Rewrites all of a tensor of f32; its largest element differs from iteration to iteration.
+/// Rewrites a whole f32 tensor; its largest element differs between iterations.
 void fill_floats(float* to, std::size_t count, std::uint64_t iteration) noexcept;
 
-/// The largest of at least one element, none of them a NaN.
+/// The largest of at least one element; none may be NaN.
 float largest(const float* elements, std::size_t count) noexcept;
 
-/// Uses a value that nobody else would.
+/// Keeps the compiler from omitting the computation of `value`.
 inline void keep(float value) noexcept { asm volatile("" : : "g"(&value) : "memory"); }
 
-/// A gradient whose sums over iterations are whole numbers that f32 holds exactly:
-/// gradient[i] = (i + iteration) % 7.
+/// Writes gradient[i] = (i + iteration) % 7: sums over iterations are whole numbers that f32
+/// represents exactly.
 void fill_gradient(float* gradient, std::size_t count, std::uint64_t iteration) noexcept;
 
-/// parameters -= gradient: a step of gradient descent at learning rate 1, as a bare loop.
+/// parameters -= gradient: gradient descent at learning rate 1, as a bare loop.
 void apply_gradient(float* parameters, const float* gradient, std::size_t count) noexcept;
 
-/// parameters -= a + b: two workers' step.
+/// parameters -= a + b: a step of two workers.
 void apply_gradients(float* parameters, const float* a, const float* b, std::size_t count) noexcept;
 
-/// parameters -= the sum of four workers' gradients.
+/// parameters -= sum of four workers' gradients.
 void apply_gradients(float* parameters, const std::array<const float*, 4>& gradients,
                      std::size_t count) noexcept;
 
-/// What the parameters must be, having started at 0, after some of fill_gradient()'s gradients.
+/// The expected parameters after a sequence of fill_gradient() gradients, starting at 0.
 class ExpectedParameters {
  public:
   void add(std::uint64_t iteration) noexcept;

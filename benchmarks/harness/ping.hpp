@@ -1,4 +1,4 @@
-// A bare flag there and back: the hop that a message between two cores costs at least.
+// A bare flag ping-pong: the least time for a message between two cores.
 #pragma once
 
 #include <chrono>
@@ -8,14 +8,14 @@
 
 namespace weft::bench {
 
-/// One end of a ping-pong on the two ranks' `ping` lines. Each way carries one cache line: flag and
-/// payload.
+/// One end of a ping-pong on the two ranks' `ping` lines. Each message is one cache line with flag
+/// and payload.
 class Ping {
  public:
   Ping(FlagArea& mine, const FlagArea& theirs, bool leads, Idle idle = kYield) noexcept
       : mine_(mine.ping), theirs_(theirs.ping), leads_(leads), idle_(idle) {}
 
-  /// Both ends call it with the same number. Microseconds for one way.
+  /// Both ends call it with the same number. Returns microseconds one way.
   double run(std::uint32_t round_trips) noexcept {
     const auto start = std::chrono::steady_clock::now();
     for (std::uint32_t i = 0; i < round_trips; ++i) leads_ ? (raise(), see()) : (see(), raise());
@@ -23,7 +23,7 @@ class Ping {
     return std::chrono::duration<double, std::micro>(spent).count() / round_trips / 2;
   }
 
-  /// Whether every payload so far was the one sent.
+  /// True if every payload so far was the one sent.
   bool right() const noexcept { return right_; }
 
  private:

@@ -1,4 +1,4 @@
-// What the driver tells a run, and what the run answers: the same for weft and for the peers.
+// The protocol between the driver and a run: the same for weft and for the peers.
 #pragma once
 
 #include <chrono>
@@ -11,7 +11,7 @@
 
 namespace weft::bench {
 
-/// The benchmarks there are.
+/// Names of all benchmarks.
 inline constexpr std::string_view kLatency = "latency";
 inline constexpr std::string_view kPutBandwidth = "put-bw";
 inline constexpr std::string_view kGetBandwidth = "get-bw";
@@ -39,40 +39,39 @@ inline constexpr std::string_view kAllToAll = "all_to_all";
 inline constexpr std::string_view kBarrier = "barrier";
 inline constexpr std::string_view kChecks = "checks";
 
-/// Kinds of row: whether the receiver reads every cache line before the clock stops.
+/// Kinds of row: true if the receiver reads every cache line before the clock stops.
 inline constexpr std::string_view kTouched = "touched";
 inline constexpr std::string_view kUntouched = "untouched";
 
-/// Figures of a check's row: the factor by which its time may exceed what stands in the limit's
-/// place, and how far chance moves the median of the ratios of neighbouring blocks.
+/// Figures of a check's row: the factor by which its time may exceed the reference's, and the
+/// relative uncertainty of the median ratio of neighbouring blocks.
 inline constexpr std::string_view kAllowed = "allowed";
 inline constexpr std::string_view kSpread = "spread";
 
 /// A figure of a collective's row: microseconds of the same call without a plan.
 inline constexpr std::string_view kOnceFigure = "once_us";
 
-/// Tensors of one hand-over in put-bw and get-bw, and buffers of put-bw's slot: also the limit's
-/// and the peers'.
+/// Tensors per hand-over in put-bw and get-bw, and buffers of put-bw's slot; the limit and the
+/// peers use the same number.
 constexpr std::size_t depth_for(std::size_t size) noexcept { return size <= (1 << 20) ? 4 : 2; }
 
-/// Messages of message_rate that are under way at once.
+/// Messages of message_rate under way at once.
 inline constexpr std::size_t kWindow = 64;
 
-/// With -c, one operation of so many has every byte checked, after the clock was stopped.
+/// With -c, one operation in kCheckEvery has every byte checked after the clock is stopped.
 inline constexpr std::uint64_t kCheckEvery = 8;
 
 struct RunOptions {
   std::string benchmark;
   std::vector<std::size_t> sizes;         ///< bytes of one tensor
-  std::chrono::milliseconds budget{100};  ///< time to measure a row in
-  int ranks = 2;                          ///< of the job
-  bool crowded = false;                   ///< the ranks have to share processors
+  std::chrono::milliseconds budget{100};  ///< time to measure a row
+  int ranks = 2;                          ///< ranks of the job
+  bool crowded = false;                   ///< ranks outnumber processors
   bool check = false;
 };
 
-/// One measured line: microseconds per operation by name ("weft", "limit", "sendrecv", "put"), and
-/// ratios taken within the run. Figures are what else was seen on the way: "hop_us",
-/// "bytes_copied".
+/// One measured row: microseconds per operation by name ("weft", "limit", "sendrecv", "put") and
+/// ratios taken within the run. Figures are further values: "hop_us", "bytes_copied".
 struct RunRow {
   std::size_t size = 0;
   std::string kind;
@@ -80,17 +79,16 @@ struct RunRow {
   std::map<std::string, double> figures{};
 };
 
-/// As command-line words for a run; parse_run() is the way back.
+/// The options as command-line words of a run; parse_run() reads them.
 std::vector<std::string> arguments(const RunOptions& options);
 
-/// Reads a run's command line. Prints to stderr and exits the process on a bad one.
+/// Parses a run's command line. Prints to stderr and exits on a bad one.
 RunOptions parse_run(int argc, char** argv);
 
-/// One line of JSON.
+/// The rows as one line of JSON.
 std::string to_line(const std::vector<RunRow>& rows);
 
-/// The rows in a run's output: its last line that is JSON. Throws std::runtime_error when it has
-/// none.
+/// The rows in a run's output: its last JSON line. Throws std::runtime_error if there is none.
 std::vector<RunRow> rows_in(const std::string& output);
 
 }  // namespace weft::bench

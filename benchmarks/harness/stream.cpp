@@ -18,7 +18,7 @@ class Sender {
   Sender(const SharedMemory& bare, const Stream& stream, const OutgoingWays& ways)
       : stream_(stream), ways_(ways), hand_over_(bare.flags(), bare.partners(), bare.idle()) {}
 
-  /// Microseconds for one tensor.
+  /// Returns microseconds per tensor.
   double run(Block block) {
     StreamSender& way = *ways_[block.variant];
     double spent = 0;

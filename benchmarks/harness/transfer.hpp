@@ -1,4 +1,4 @@
-// One tensor in one call, and the receiver's work on it: as the paper's figure 7 has it.
+// One tensor per call and the receiver's work on it, as in the paper's figure 7.
 #pragma once
 
 #include <chrono>
@@ -8,21 +8,21 @@
 
 namespace weft::bench {
 
-/// Kinds of row: the tensor is put into the receiver's slot, or published and read where it lies.
+/// Kinds of row: the tensor is put into the receiver's slot, or published and read in place.
 inline constexpr std::string_view kByPut = "put";
 inline constexpr std::string_view kByView = "view";
-/// Or, of parameters, moved into the worker's own tensor.
+/// For parameters: pulled into the worker's own tensor.
 inline constexpr std::string_view kByPull = "pull";
 
-/// How often a transfer is made before and within a measurement. Ranks on different hosts share no
-/// flags: the leader tells the number, and every transfer is answered.
+/// The number of transfers before and within a measurement. Ranks on different hosts share no
+/// flags, so the leader sends the number and every transfer is answered.
 class TransferCount {
  public:
   static constexpr std::uint64_t kWarmUp = 3;
   static constexpr std::uint64_t kLeast = 5;
   static constexpr std::uint64_t kMost = 5000;
 
-  /// From what the last of the warm-up took, with everything around it.
+  /// Computed from the time of the last warm-up transfer, including all around it.
   static std::uint64_t within(std::chrono::nanoseconds budget, std::chrono::nanoseconds one);
 };
 
@@ -35,8 +35,8 @@ double timed(Work&& work) {
       .count();
 }
 
-/// The leader's samples: kWarmUp transfers, then as many as fit into the budget. `tell` gives the
-/// receiver that number; `transfer` fills the tensor with its argument's pattern and returns the
+/// The leader's samples: kWarmUp transfers, then the number that fits the budget. `tell` sends that
+/// number to the receiver; `transfer` fills the tensor with its argument's pattern and returns the
 /// microseconds of one transfer.
 template <typename Tell, typename Transfer>
 std::vector<double> lead_transfers(std::chrono::nanoseconds budget, Tell&& tell,

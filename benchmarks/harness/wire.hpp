@@ -1,4 +1,4 @@
-// How much is sent in the benchmark wire, by weft and by the peers.
+// Amounts sent in the benchmark wire, by weft and by the peers.
 #pragma once
 
 #include <algorithm>
@@ -9,15 +9,15 @@
 
 namespace weft::bench {
 
-constexpr std::uint32_t kWirePings = 100;   ///< there and back, of a block
-constexpr std::uint32_t kWireUnderWay = 8;  ///< tensors that may be
+constexpr std::uint32_t kWirePings = 100;   ///< round trips per block
+constexpr std::uint32_t kWireUnderWay = 8;  ///< most tensors under way
 
-/// Of a block: enough for the connection to be in its stride.
+/// Tensors per block: enough for a connection to reach its full rate.
 constexpr std::uint32_t wire_tensors(std::size_t size) noexcept {
   constexpr std::size_t kBytes = 64u << 20;
   return static_cast<std::uint32_t>(std::clamp<std::size_t>(kBytes / size, 16, 512));
 }
-/// Collectives of a block.
+/// Collectives per block.
 constexpr std::uint32_t wire_operations(std::size_t size) noexcept {
   constexpr std::size_t kBytes = 4u << 20;
   return static_cast<std::uint32_t>(std::clamp<std::size_t>(kBytes / size, 2, 200));

@@ -8,11 +8,11 @@
 
 namespace weft::bench {
 
-/// Joins the job, runs the benchmark and, as rank 0, prints the rows. Returns the exit code.
+/// Joins the job, runs the benchmark and, on rank 0, prints the rows. Returns the exit code.
 int work(const RunOptions& options);
 
-/// Each is run by every rank; the rows are rank 0's. They throw weft::Error, and with -c
-/// std::runtime_error when data is not what was sent.
+/// Collective; rank 0 returns the rows. They throw weft::Error and, with -c, std::runtime_error if
+/// data is wrong.
 std::vector<RunRow> measure_latency(World& world, const RunOptions& options);
 std::vector<RunRow> measure_put_bandwidth(World& world, const RunOptions& options);
 std::vector<RunRow> measure_get_bandwidth(World& world, const RunOptions& options);
@@ -25,25 +25,25 @@ std::vector<RunRow> measure_rendezvous(World& world, const RunOptions& options);
 std::vector<RunRow> measure_push_pull(World& world, const RunOptions& options);
 /// Four ranks work, two serve.
 std::vector<RunRow> measure_group(World& world, const RunOptions& options);
-/// The two ranks are workers and shards at once.
+/// Both ranks are workers and shards.
 std::vector<RunRow> measure_replay(World& world, const RunOptions& options);
-/// Takes about 3 GiB: ten million rows of weft's and of the limit's.
+/// Takes about 3 GiB: ten million rows each for weft and for the limit.
 std::vector<RunRow> measure_rows(World& world, const RunOptions& options);
 std::vector<RunRow> measure_transfer(World& world, const RunOptions& options);
 std::vector<RunRow> measure_send_recv(World& world, const RunOptions& options);
 std::vector<RunRow> measure_message_rate(World& world, const RunOptions& options);
-/// Of any number of ranks.
+/// For any number of ranks.
 std::vector<RunRow> measure_collective(World& world, const RunOptions& options);
-/// Where they don't share memory. The limit is a bare TCP stream of the tensor's size.
+/// For ranks that don't share memory. The limit is a bare TCP stream of the tensor's size.
 std::vector<RunRow> measure_wire_collective(World& world, const RunOptions& options);
 std::vector<RunRow> measure_wire_push_pull(World& world, const RunOptions& options);
-/// Of any number of ranks that share memory. In place of a limit stands what weft is checked
-/// against.
+/// For any number of ranks that share memory. Compares weft's operations with each other rather
+/// than with a limit.
 std::vector<RunRow> measure_checks(World& world, const RunOptions& options);
 
 std::vector<RunRow> measure_wire(World& world, const RunOptions& options);
 
-/// Needs an RDMA device, for the limit.
+/// Needs an RDMA device for the limit.
 std::vector<RunRow> measure_rdma(World& world, const RunOptions& options);
 
 /// Throws std::runtime_error unless `right`.

@@ -49,7 +49,7 @@ void copy(std::byte* to, const std::byte* from, std::size_t bytes, bool streamed
   streamed ? kernels::copy_streamed(to, from, bytes) : kernels::copy_cached(to, from, bytes);
 }
 
-/// Small: everybody has everybody's input in one hop.
+/// Small tensors: every rank gets every input in one hop.
 void run_small(std::string_view name, BareTensors& t, std::size_t elements) {
   const CollectiveShape shape = shape_of(name, elements, t.size());
   const std::size_t part = elements / static_cast<std::size_t>(t.size());
@@ -71,7 +71,7 @@ void run_small(std::string_view name, BareTensors& t, std::size_t elements) {
   }
 }
 
-/// A rank's share of all_reduce, into everybody's result.
+/// Reduces a rank's share of all_reduce into every rank's result.
 void reduce_share(BareTensors& t, std::size_t elements, bool streamed) {
   const std::size_t share = rounded(elements / static_cast<std::size_t>(t.size()), 16);
   const std::size_t first = std::min(elements, share * static_cast<std::size_t>(t.rank()));
@@ -164,7 +164,8 @@ void BareTensors::await_given(int rank) noexcept {
 void run_bare(std::string_view name, BareTensors& t, std::size_t elements, bool streamed) {
   if (name == kBarrier) return t.enter();
   const CollectiveShape shape = shape_of(name, elements, t.size());
-  // Entries take turns of two: without an answer from everybody a root would run ahead.
+  // Entries alternate between two: without answers from all ranks, a broadcast's root would run
+  // ahead.
   if (name != kBroadcast && shape.in * sizeof(float) + 8 <= BareTensors::kPayload)
     return run_small(name, t, elements);
   t.enter();

@@ -1,4 +1,4 @@
-// The limit of collectives: the same loads and stores by hand, with no library on the way.
+// The limit of collectives: the same loads and stores by hand, without a library.
 #pragma once
 
 #include <atomic>
@@ -11,13 +11,13 @@
 
 namespace weft::bench {
 
-/// Memory that all ranks map, for reading and writing: a memfd of rank 0's, opened by the others
+/// Memory that all ranks map for reading and writing: a memfd of rank 0, opened by the others
 /// through /proc.
 class BareTensors {
  public:
-  static constexpr std::size_t kPayload = 2048;  ///< of a tensor that goes with its flag
+  static constexpr std::size_t kPayload = 2048;  ///< largest tensor sent together with its flag
 
-  /// All ranks make one. Bytes are those of each rank's tensors.
+  /// Collective. `in_bytes` and `out_bytes` are the sizes of each rank's tensors.
   BareTensors(World& world, const SharedMemory& meeting, std::size_t in_bytes,
               std::size_t out_bytes);
   ~BareTensors();
@@ -27,10 +27,11 @@ class BareTensors {
   std::byte* in(int rank) const noexcept { return rank_memory(rank) + sizeof(Head); }
   std::byte* out(int rank) const noexcept { return in(rank) + in_bytes_; }
 
-  /// Everybody has come, or is through.
+  /// Barriers: before and after the ranks access each other's tensors.
   void enter() noexcept { pass(&Head::entered); }
   void leave() noexcept { pass(&Head::left); }
-  /// Small tensors, in one hop: after `give`, the others' lie in given().
+  /// Small tensors, in one hop: after give(), await_given() waits for another rank's tensor, and
+  /// given() returns it.
   void give(const std::byte* data, std::size_t bytes) noexcept;
   const std::byte* given(int rank) const noexcept;
   void await_given(int rank) noexcept;
@@ -64,7 +65,7 @@ class BareTensors {
   std::uint64_t given_ = 0;
 };
 
-/// One collective of f32 by hand. `streamed`: large results go past the cache.
+/// Runs one f32 collective by hand. `streamed`: large results bypass the cache.
 void run_bare(std::string_view name, BareTensors& tensors, std::size_t elements, bool streamed);
 
 }  // namespace weft::bench

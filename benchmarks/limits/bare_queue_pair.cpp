@@ -88,7 +88,7 @@ struct BareQueuePair::Parts {
     done(device.verbs().post_send(pair.get(), &work, &bad), "ibv_post_send");
   }
 
-  /// Microseconds for each.
+  /// Returns microseconds per operation.
   double move(ibv_wr_opcode opcode, std::size_t size, std::uint32_t count) {
     const auto start = std::chrono::steady_clock::now();
     for (std::uint32_t i = 0; i < count; ++i) {
@@ -120,7 +120,7 @@ struct BareQueuePair::Parts {
     return spent.count() / count;
   }
 
-  /// Polls until a word of the peer has come, and posts its receive again.
+  /// Polls until a word of the peer has arrived, and reposts its receive.
   void await() {
     for (;;) {
       ibv_wc completion{};
@@ -165,7 +165,7 @@ BareQueuePair::BareQueuePair(World& world, std::size_t bytes)
     std::memcpy(&parts_->peer, theirs.tensor().data(), sizeof parts_->peer);
   }
   parts_->device.to_ready(parts_->pair.get(), parts_->peer.port, parts_->peer.number, 0, 0);
-  // Both are ready before the first word.
+  // Both queue pairs are ready before the first word.
   outbox.put(own).wait().or_throw();
   (void)inbox.wait().value();
 }

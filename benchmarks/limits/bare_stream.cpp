@@ -21,7 +21,7 @@ double microseconds_since(Timer::time_point start) {
   return std::chrono::duration<double, std::micro>(Timer::now() - start).count();
 }
 
-/// Where the other listens, as its published tensor.
+/// Address on which the other rank listens, sent as a published tensor.
 struct ListenerAddress {
   p2p::IpAddress ip{};
   std::int64_t port = 0;
@@ -115,7 +115,7 @@ std::vector<double> BareStream::pings(std::uint32_t count) {
 }
 
 void BareStream::swap(const std::byte* from, std::byte* to, std::size_t bytes) {
-  // What is under way stays in the processors' caches.
+  // Limits the data under way, so that it stays in the processors' caches.
   constexpr std::size_t kAhead = 256u << 10;
   const auto moved = [](ssize_t result) {
     if (result == 0 || (result < 0 && errno != EINTR && errno != EAGAIN))

@@ -1,4 +1,4 @@
-// The limit of what goes over TCP: a bare connection between the same two ranks.
+// The limit over TCP: a bare connection between the same two ranks.
 #pragma once
 
 #include <cstddef>
@@ -10,19 +10,20 @@
 
 namespace weft::bench {
 
-/// Between rank 0 and another. Both do the same, rank 0 first. Throws std::runtime_error.
+/// A connection between rank 0 and another rank. Both call the same functions. Throws
+/// std::runtime_error.
 class BareStream {
  public:
   explicit BareStream(World& world, int other = 1);
 
-  /// 8 bytes there and back so many times, each end asking again until they have come: microseconds
-  /// one way, of each.
+  /// Sends 8 bytes there and back `count` times, polling for each arrival. Returns microseconds one
+  /// way, for each.
   std::vector<double> pings(std::uint32_t count);
-  /// Rank 0 sends so many bytes so many times, and gets 8 bytes once all have come: microseconds
-  /// for each.
+  /// Rank 0 sends `size` bytes `count` times and gets 8 bytes once all have arrived. Returns
+  /// microseconds per transfer.
   double send(std::size_t size, std::uint32_t count);
-  /// Both send each other so many bytes at once, so many times, each rewriting them before and
-  /// never far ahead of what it has got: microseconds for each.
+  /// Both ranks send each other `size` bytes at once, `count` times, rewriting them before and
+  /// never far ahead of what they have received. Returns microseconds per exchange.
   double exchange(std::size_t size, std::uint32_t count);
 
  private:

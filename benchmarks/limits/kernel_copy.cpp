@@ -21,7 +21,7 @@ void tell_place(const SharedMemory& bare, const Tensor& memory) {
 using KernelCopy = ssize_t (*)(pid_t, const iovec*, unsigned long, const iovec*, unsigned long,
                                unsigned long);
 
-// A call may move less than it was asked to.
+// A call may move fewer bytes than requested.
 void copy_by(KernelCopy call, const char* name, const SharedMemory& bare, const Tensor& mine) {
   const FlagLine& place = bare.their_flags().place;
   await(place, 1, bare.idle());

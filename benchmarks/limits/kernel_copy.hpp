@@ -1,4 +1,4 @@
-// Limit: memory of another process that is not shared, reached by the kernel's own copy.
+// The limit for memory that is not shared: the kernel's copy between processes.
 #pragma once
 
 #include <cstddef>
@@ -8,9 +8,9 @@
 
 namespace weft::bench {
 
-/// Copies its source into the receiver's memory (process_vm_writev), then raises a flag. Its
-/// partner is KernelCopySeen. One tensor by hand-over. Throws std::runtime_error with the kernel's
-/// words when it does not allow that.
+/// Copies its source into the receiver's memory (process_vm_writev), then raises a flag. The
+/// partner is a KernelCopySeen. One tensor per hand-over. Throws std::runtime_error with the
+/// kernel's error if the copy is not allowed.
 class KernelCopyOut final : public StreamSender {
  public:
   KernelCopyOut(const SharedMemory& bare, Tensor source)
@@ -23,7 +23,7 @@ class KernelCopyOut final : public StreamSender {
   Tensor source_;
 };
 
-/// Tells where its memory lies, and sees the flag.
+/// Announces its memory's address and waits for the flag.
 class KernelCopySeen final : public StreamReceiver {
  public:
   KernelCopySeen(const SharedMemory& bare, Tensor into);
@@ -34,7 +34,7 @@ class KernelCopySeen final : public StreamReceiver {
   Tensor into_;
 };
 
-/// Tells where its source lies, and raises the flag. Its partner is KernelCopyIn.
+/// Announces its source's address and raises the flag. The partner is a KernelCopyIn.
 class KernelCopyTold final : public StreamSender {
  public:
   KernelCopyTold(const SharedMemory& bare, Tensor source);
@@ -46,8 +46,8 @@ class KernelCopyTold final : public StreamSender {
   Tensor source_;
 };
 
-/// Sees the flag and copies the sender's memory into its own (process_vm_readv). Throws as
-/// KernelCopyOut.
+/// Waits for the flag and copies the sender's memory into its own (process_vm_readv). Throws as
+/// KernelCopyOut does.
 class KernelCopyIn final : public StreamReceiver {
  public:
   KernelCopyIn(const SharedMemory& bare, Tensor into) : bare_(bare), into_(std::move(into)) {}

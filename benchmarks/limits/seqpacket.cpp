@@ -20,7 +20,7 @@ os::Fd make_socket() {
   return made;
 }
 
-// The kernel picks a name that nobody has, of a nul and five digits: it fits a flag's payload.
+// The kernel picks an unused abstract name of a NUL and five digits, which fits a flag's payload.
 os::Fd accept_one(const SharedMemory& bare) {
   const os::Fd listening = make_socket();
   sockaddr_un address{};

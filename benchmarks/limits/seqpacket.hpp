@@ -1,4 +1,4 @@
-// A bare Unix socket between two ranks: what a control message costs at least.
+// A bare Unix socket between two ranks: the least cost of a control message.
 #pragma once
 
 #include <cstddef>
@@ -8,14 +8,15 @@
 
 namespace weft::bench {
 
-/// One end of a SEQPACKET connection between ranks 0 and 1, which both construct. It has no name in
-/// a file system. Throws Error(system).
+/// One end of a SEQPACKET connection between ranks 0 and 1; both construct one. Has no name in a
+/// file system. Throws Error(system).
 class Seqpacket {
  public:
-  /// Introduces the two through the `ping` lines, which must not have been used.
+  /// Connects the two through the `ping` lines, which must be unused.
   Seqpacket(const SharedMemory& bare, bool leads);
 
-  /// Both ends call it with the same number: messages of about the size of weft's there and back.
+  /// Sends messages of about the size of weft's there and back. Both ends call it with the same
+  /// number.
   void run(std::uint32_t round_trips);
 
  private:

@@ -1,4 +1,4 @@
-// The collectives of the library that a peer is about: MPI's own, or Gloo's.
+// The collectives of a peer library: MPI's own, or Gloo's.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace weft::bench {
 
-/// Of all processes of MPI_COMM_WORLD; all of them make one. Errors end the job.
+/// For all processes of MPI_COMM_WORLD. Collective to construct. Errors end the job.
 class CollectiveCalls {
  public:
   explicit CollectiveCalls(bool on_one_host);
@@ -15,7 +15,7 @@ class CollectiveCalls {
   CollectiveCalls(const CollectiveCalls&) = delete;
   CollectiveCalls& operator=(const CollectiveCalls&) = delete;
 
-  /// `count` elements: of the tensor, or of all parts of the larger one.
+  /// `count` is the elements of the tensor, or of all parts of the larger one.
   void run(std::string_view name, float* in, float* out, std::size_t count);
 
  private:

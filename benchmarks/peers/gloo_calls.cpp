@@ -1,5 +1,5 @@
-// Collectives of Gloo over its TCP, the only transport that Debian builds it with; MPI starts the
-// processes and tells them where the others are.
+// Gloo's collectives over TCP, the only transport in Debian's build. MPI starts the processes and
+// exchanges their addresses.
 #include <gloo/allgather_ring.h>
 #include <gloo/allreduce_halving_doubling.h>
 #include <gloo/alltoall.h>
@@ -23,8 +23,8 @@
 namespace weft::bench {
 namespace {
 
-/// What the ranks tell each other, each under a key that ends with its number: all say it at once,
-/// and then know it.
+/// Exchanges the ranks' addresses, each stored under a key that ends with the rank: an allgather,
+/// after which every rank knows all values.
 class Addresses final : public gloo::rendezvous::Store {
  public:
   void set(const std::string& key, const std::vector<char>& data) override {
@@ -73,15 +73,15 @@ std::shared_ptr<Context> connect(bool on_one_host) {
   return context;
 }
 
-/// As `--sync --busy-poll` of Gloo's own benchmark: whoever calls moves the bytes. By default a
-/// thread of the device moves them, which the ranks that ask for flags leave no processor.
+/// Equivalent to `--sync --busy-poll` of Gloo's own benchmark: the calling thread moves the bytes.
+/// By default a thread of the device moves them, but ranks that poll flags leave it no processor.
 void move_bytes_in_calls(Context& context) {
   const bool busy_poll = static_cast<unsigned>(context.size) <= std::thread::hardware_concurrency();
   for (int rank = 0; rank < context.size; ++rank)
     if (rank != context.rank) context.getPair(rank)->setSync(true, busy_poll);
 }
 
-/// A call's tensors: an algorithm is made for them once, as Gloo means it.
+/// The tensors of a call. An algorithm is created once per set of tensors, as Gloo intends.
 struct Tensors {
   std::string name;
   float* in = nullptr;
@@ -113,7 +113,7 @@ std::unique_ptr<gloo::Algorithm> make_algorithm(const std::shared_ptr<gloo::Cont
 
 struct CollectiveCalls::State {
   std::shared_ptr<Context> by_calls;
-  std::shared_ptr<Context> by_thread;  ///< for all_to_all, which has no other form
+  std::shared_ptr<Context> by_thread;  ///< for all_to_all, which only has this form
   Tensors tensors;
   std::unique_ptr<gloo::Algorithm> algorithm;
 };
@@ -138,7 +138,7 @@ void CollectiveCalls::run(std::string_view name, float* in, float* out, std::siz
     state_->tensors = std::move(tensors);
     state_->algorithm = make_algorithm(state_->by_calls, state_->tensors);
   }
-  if (name == kAllReduce) std::copy_n(in, count, out);  // it works in place alone
+  if (name == kAllReduce) std::copy_n(in, count, out);  // the algorithm works in place only
   state_->algorithm->run();
   if (name == kReduceScatter)
     std::copy_n(in, count / static_cast<std::size_t>(state_->by_calls->size), out);

@@ -1,11 +1,11 @@
-// Memory of a peer that moves every message through the heap.
+// Heap settings for a peer that allocates a buffer per message.
 #pragma once
 
 namespace weft::bench {
 
-/// Makes this process keep the memory that it frees, in one heap. By default glibc maps a block of
-/// 128 KiB or more when it is allocated and unmaps it when it is freed: each message of a megabyte
-/// then costs the page faults of a megabyte. Call it before any thread starts.
+/// Makes this process keep freed memory in one heap. By default glibc maps blocks of 128 KiB or
+/// more when they are allocated and unmaps them when they are freed, so each 1 MiB message would
+/// cost the page faults of 1 MiB. Call before any thread starts.
 void keep_freed_memory();
 
 }  // namespace weft::bench

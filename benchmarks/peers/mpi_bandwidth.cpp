@@ -36,7 +36,7 @@ class Transfer {
   Transfer(const Transfer&) = delete;
   Transfer& operator=(const Transfer&) = delete;
 
-  /// Rank 0: microseconds for one tensor.
+  /// Rank 0: returns microseconds per tensor.
   double send(Block block) {
     double spent = 0;
     for (std::uint32_t i = 0; i < block.operations; ++i)
@@ -70,7 +70,7 @@ class Transfer {
     MPI_Waitall(static_cast<int>(depth_), requests_.data(), MPI_STATUSES_IGNORE);
   }
 
-  // An empty message says that the tensor is there, once the flush has made sure of it.
+  // After the flush, an empty message announces the tensor.
   void move_by_put() {
     for (std::size_t i = 0; i < depth_; ++i) {
       MPI_Put(buffers_ + i * size_, count(), MPI_BYTE, 1, static_cast<MPI_Aint>(i * size_), count(),

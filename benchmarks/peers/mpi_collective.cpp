@@ -37,7 +37,7 @@ class Game {
         block.operations, back_to_back_, [this] { rewrite(); }, [this] { act(); },
         [this] { check(); });
   }
-  /// By this rank's clock alone.
+  /// Timed by this rank's clock alone.
   double run_apart(std::uint32_t operations) {
     MPI_Barrier(MPI_COMM_WORLD);
     const double start = MPI_Wtime();

@@ -12,7 +12,7 @@ class PingPong {
  public:
   explicit PingPong(bool check) : check_(check) {}
 
-  /// Microseconds one way.
+  /// Returns microseconds one way.
   double run(Block block) {
     const auto start = std::chrono::steady_clock::now();
     for (std::uint32_t i = 0; i < block.operations; ++i)

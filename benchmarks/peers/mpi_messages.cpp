@@ -1,4 +1,4 @@
-// What worker_messages.cpp measures, by MPI: there and back by size, and windows of small messages.
+// The measurements of worker_messages.cpp by MPI: ping-pong by size, and windows of small messages.
 #include <chrono>
 #include <cstddef>
 #include <vector>
@@ -21,7 +21,7 @@ class SendReceive {
  public:
   SendReceive(std::size_t size, bool check) : check_(check), outgoing_(size), incoming_(size) {}
 
-  /// Microseconds one way.
+  /// Returns microseconds one way.
   double run(Block block, bool touched) {
     touched_ = touched;
     const auto start = SteadyClock::now();
@@ -61,7 +61,7 @@ class Rate {
   Rate(std::size_t size, bool check)
       : check_(check), size_(size), buffers_(kWindow, std::vector<std::byte>(size)) {}
 
-  /// Microseconds a message.
+  /// Returns microseconds per message.
   double run(Block block) {
     const auto start = SteadyClock::now();
     for (std::uint32_t i = 0; i < block.operations; ++i) {

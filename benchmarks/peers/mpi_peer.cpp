@@ -19,7 +19,7 @@ int mpi_rank() noexcept {
 }
 
 MpiFlags::MpiFlags() {
-  // One area of a cache line more: MPI promises no alignment.
+  // Room for alignment to a cache line: MPI promises no alignment.
   constexpr MPI_Aint kBytes = sizeof(FlagArea) + alignof(FlagArea);
   const auto aligned = [](void* address) {
     const auto at = reinterpret_cast<std::uintptr_t>(address);

@@ -1,4 +1,4 @@
-// The benchmarks' work as an MPI program does it. Built once for every MPI.
+// The benchmarks' work as an MPI program; built once per MPI.
 #pragma once
 
 #include <mpi.h>
@@ -12,8 +12,8 @@
 
 namespace weft::bench {
 
-/// Flags that all ranks see, so that the peers are timed by the same bare hand-shake as weft.
-/// Every rank holds its own area. Collective to make and to destroy.
+/// Flags that all ranks see, so that the peers are timed by the same bare handshake as weft. Every
+/// rank owns its area. Collective to construct and destroy.
 class MpiFlags {
  public:
   MpiFlags();
@@ -22,7 +22,7 @@ class MpiFlags {
   MpiFlags& operator=(const MpiFlags&) = delete;
 
   FlagArea& mine() const noexcept { return *mine_; }
-  /// The other rank of two: a rank's leader, and the leader's first follower.
+  /// The first partner's area: a rank's leader, or the leader's first follower.
   const FlagArea& theirs() const noexcept { return *partners_.front(); }
   /// The leader's followers, or a follower's leader.
   const Partners& partners() const noexcept { return partners_; }
@@ -35,11 +35,11 @@ class MpiFlags {
 
 int mpi_rank() noexcept;
 
-/// What a rank does while it waits for a bare flag: MPI may have work left that the other rank
-/// needs to see done.
+/// Used while a rank waits for a bare flag: lets MPI progress, since the other rank may depend on
+/// it.
 extern const Idle kMpiProgress;
 
-/// Each is called by all ranks, collectives apart two; the rows are rank 0's.
+/// Collective over two ranks, or over any number for collectives; rank 0 returns the rows.
 std::vector<RunRow> mpi_latency(const RunOptions& options);
 std::vector<RunRow> mpi_bandwidth(const RunOptions& options);
 std::vector<RunRow> mpi_push_pull(const RunOptions& options);

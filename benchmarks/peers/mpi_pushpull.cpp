@@ -1,4 +1,4 @@
-// A training step's traffic over send and receive: the gradient there, a sum, the parameters back.
+// A training step's traffic by send and receive: the gradient there, a sum, the parameters back.
 #include <algorithm>
 
 #include "benchmarks/harness/blocks.hpp"
@@ -28,7 +28,7 @@ class Step {
   Step(const Step&) = delete;
   Step& operator=(const Step&) = delete;
 
-  /// Rank 0: microseconds for a gradient there and the parameters back.
+  /// Rank 0: returns microseconds for a gradient there and the parameters back.
   double work(Block block) {
     double spent = 0;
     for (std::uint32_t i = 0; i < block.operations; ++i) {

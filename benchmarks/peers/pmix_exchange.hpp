@@ -1,12 +1,12 @@
-// How two processes under mpirun tell each other where one of them listens.
+// Exchanges addresses between two processes that mpirun started.
 #pragma once
 
 #include <string>
 
 namespace weft::bench {
 
-/// This process among those that mpirun started. One of a kind; throws std::runtime_error where
-/// there is no launcher, or it says no.
+/// This process's PMIx client; at most one per process. Throws std::runtime_error if there is no
+/// launcher or the launcher refuses.
 class PmixExchange {
  public:
   PmixExchange();
@@ -17,9 +17,9 @@ class PmixExchange {
   int rank() const noexcept { return rank_; }
   int size() const noexcept { return size_; }
 
-  /// All ranks call it, once for each `rank`; returns what that one said.
+  /// Broadcasts rank `rank`'s `word` and returns it. Collective, once per `rank`.
   std::string hear_from(int rank, const std::string& word);
-  /// All ranks call it; returns when all have.
+  /// A barrier over all ranks.
   void meet();
 
  private:
@@ -27,9 +27,9 @@ class PmixExchange {
   int size_ = 0;
 };
 
-/// An IPv4 address of this host that others may reach, and its name: "name 10.0.0.1".
+/// This host's name and an IPv4 address that other hosts may reach: "name 10.0.0.1".
 std::string own_address();
-/// From what own_address() said on the other host: by loopback if it is this one.
+/// The address to use for the other rank's own_address(): loopback if it is on this host.
 std::string reachable(const std::string& said);
 
 }  // namespace weft::bench

@@ -1,5 +1,5 @@
-// Steps of a model of the paper's table 1 between two peers, each a worker and a server: what does
-// not depend on how their parts travel.
+// Steps of a model of the paper's table 1 between two peers, each a worker and a server: the part
+// that does not depend on the transport.
 #pragma once
 
 #include <cstring>
@@ -15,7 +15,7 @@
 
 namespace weft::bench {
 
-/// A server's parameters, part by part.
+/// A server's parameters, one vector per part.
 class ReplayServer {
  public:
   ReplayServer(const Model& model, int server) {
@@ -25,7 +25,7 @@ class ReplayServer {
 
   std::size_t parts() const noexcept { return parameters_.size(); }
   std::vector<float>& part(std::size_t i) noexcept { return parameters_[i]; }
-  /// Both workers' gradients of its i-th part.
+  /// Adds both workers' gradients of part `i`.
   void apply(std::size_t i, const float* a, const float* b) noexcept {
     apply_gradients(parameters_[i].data(), a, b, parameters_[i].size());
   }
@@ -34,7 +34,7 @@ class ReplayServer {
   std::vector<std::vector<float>> parameters_;
 };
 
-/// A worker's gradients, and its own copy of the parameters where it pulls them.
+/// A worker's gradients, and its own copy of the parameters if it pulls them.
 class ReplayWorker {
  public:
   ReplayWorker(const Model& model, bool pulls, int rank)
@@ -45,7 +45,7 @@ class ReplayWorker {
     }
   }
 
-  /// Begins a step: all gradients are written anew.
+  /// Begins a step: writes all gradients anew.
   void new_gradients() {
     ++steps_;
     for (auto& gradient : gradients_)
@@ -56,7 +56,7 @@ class ReplayWorker {
 
   float* gradient(const Part& part) { return gradients_[part.tensor].data() + part.first; }
 
-  /// New parameters have come: they are read, from its own tensor where it pulls them.
+  /// Takes new parameters: reads them, or copies them to its own tensor and reads that if it pulls.
   void take(const Part& part, const float* values) {
     if (pulls_) {
       float* const own = parameters_[part.tensor].data() + part.first;
@@ -66,7 +66,7 @@ class ReplayWorker {
     touch(values, part.count * sizeof(float));
   }
 
-  /// With parameters of its own.
+  /// Checks the worker's own parameters.
   void check() const {
     for (const auto& tensor : parameters_)
       if (!expected_.match(tensor.data(), tensor.size()))
@@ -83,9 +83,9 @@ class ReplayWorker {
   ExpectedParameters expected_;
 };
 
-/// All rows of a run. `replay(model, total, work)` makes the connections of a model, serves `total`
-/// steps beside the caller, calls work(step), where step(worker) sends a worker's gradients and
-/// takes the parameters, and returns when both workers are served.
+/// All rows of a run. `replay(model, total, work)` connects for a model, serves `total` steps
+/// concurrently with the caller, calls work(step), where step(worker) sends a worker's gradients
+/// and takes the parameters, and returns when both workers are served.
 template <typename Replay>
 std::vector<RunRow> replay_models(const RunOptions& options, int rank, Replay&& replay) {
   std::vector<RunRow> rows;

@@ -13,15 +13,15 @@
 
 namespace weft::bench {
 
-/// The worker's end of one size.
+/// The worker's end for one size.
 class TrainingPeer {
  public:
   TrainingPeer(std::size_t size, const RunOptions& options)
       : options_(options), gradient_(size / sizeof(float)), parameters_(gradient_.size()) {}
 
-  /// A row for each kind. `step(gradient)` sends it and returns where the new parameters lie, which
-  /// stay there until the next call. Where a row is about pulling, they are copied out, as weft's
-  /// pull leaves them in the worker's own tensor.
+  /// Returns a row per kind. `step(gradient)` sends the gradient and returns the new parameters'
+  /// address, valid until the next call. For a row about pulling, the parameters are copied out, as
+  /// weft's pull does into the worker's own tensor.
   template <typename Step>
   std::vector<RunRow> measure(Step&& step) {
     std::vector<RunRow> rows;

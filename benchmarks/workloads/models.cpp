@@ -14,7 +14,7 @@ using Shapes = std::vector<std::vector<std::int64_t>>;
 constexpr std::int64_t kClasses = 10;
 constexpr std::size_t kSplitBytes = 64 << 10;
 
-/// Weights and biases, or, where a layer is normalised, weights and offsets.
+/// Weights and biases or, for a normalised layer, weights and offsets.
 void add_layer(Shapes& shapes, std::vector<std::int64_t> weights) {
   const std::int64_t outputs = weights.back();
   shapes.push_back(std::move(weights));
@@ -57,7 +57,7 @@ Shapes fully_connected() {
   return shapes;
 }
 
-/// Each gate has its weights for the input, for the state, and biases.
+/// Each gate has weights for the input, weights for the state, and biases.
 Shapes recurrent(int gates) {
   constexpr std::int64_t kUnits = 1024;
   constexpr std::int64_t kWords = 1000;
@@ -70,7 +70,7 @@ Shapes recurrent(int gates) {
   return shapes;
 }
 
-/// A branch of Inception: filters one after the other, as height, width, outputs.
+/// A filter of an Inception branch: height, width, outputs.
 struct Filter {
   std::int64_t height;
   std::int64_t width;

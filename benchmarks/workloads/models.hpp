@@ -9,29 +9,29 @@
 
 namespace weft::bench {
 
-/// One model with the shapes of its variables, in the order of its layers. The paper gives names,
-/// bytes and numbers of tensors; the layers are those of the published models with which the three
-/// agree (10 classes for the pictures, 1000 units and words for the recurrent ones).
+/// A model with the shapes of its variables in layer order. The paper gives names, bytes and
+/// numbers of tensors; the layers are those of the published models that match all three (10
+/// classes for the image models, 1000 units and words for the recurrent ones).
 struct Model {
   std::string_view name;
   std::vector<std::vector<std::int64_t>> shapes;
 
-  /// Elements of a tensor, and bytes of all of them as f32.
+  /// Elements of a tensor; bytes of all tensors as f32.
   std::size_t elements(std::size_t tensor) const noexcept;
   std::size_t bytes() const noexcept;
 };
 
-/// From the smallest to the largest.
+/// In ascending order of size.
 std::span<const Model> models();
 
-/// Throws std::runtime_error, listing names and bytes, when no model has so many.
+/// The model of that size. Throws std::runtime_error with all names and sizes if there is none.
 const Model& model_of(std::size_t bytes);
 
-/// Where a tensor's elements are added up: whole on one server when there are few, else a half on
-/// each of two.
+/// A tensor, or a part of it, that one server adds up: a small tensor is whole on one server, a
+/// larger one is split in half over both.
 struct Part {
   std::size_t tensor = 0;
-  std::size_t first = 0;  ///< element
+  std::size_t first = 0;  ///< first element
   std::size_t count = 0;
   int server = 0;
 };
@@ -39,11 +39,11 @@ struct Part {
 /// All parts, in the order of their tensors.
 std::vector<Part> parts_of(const Model& model);
 
-/// Steps of one measurement, the same in every rank: about the budget's worth on a machine that
-/// moves 2 bytes a nanosecond, 3 to 50.
+/// Steps of one measurement, equal on every rank: as many as fit the budget on a machine that moves
+/// 2 bytes per nanosecond, from 3 to 50.
 std::uint64_t replayed_steps(std::size_t model_bytes, std::int64_t budget_ms) noexcept;
 
-/// Steps before a measurement: memory is touched and connections are made in them.
+/// Steps before a measurement, which touch memory and establish connections.
 inline constexpr std::uint64_t kReplayWarmUp = 2;
 
 }  // namespace weft::bench

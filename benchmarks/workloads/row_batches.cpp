@@ -7,7 +7,7 @@
 namespace weft::bench {
 namespace {
 
-// Ranks by popularity, by the quick approximation that Gray et al. give.
+// Draws popularity ranks by the approximation of Gray et al.
 class Zipf {
  public:
   std::uint64_t draw(std::mt19937_64& random) const {
@@ -41,7 +41,7 @@ RowBatches::RowBatches(std::size_t rows_of_a_batch)
     : size_(rows_of_a_batch), gradients_(rows_of_a_batch * kRowElements, 1.0F) {
   std::mt19937_64 random(10);
   const Zipf zipf;
-  // A bijection of the rows, so that popular ones are no neighbours.
+  // A bijection of the rows, so that popular rows are not neighbours.
   constexpr std::uint64_t kStride = 7'368'787;
   for (std::size_t i = 0; i < kBatches * size_; ++i) {
     const std::uint64_t row = zipf.draw(random) * kStride % kTableRows;

@@ -1,4 +1,4 @@
-// Which rows of a large table a step asks for: the same for weft, the limit and the peers.
+// The rows of a large table that each step requests: the same for weft, the limit and the peers.
 #pragma once
 
 #include <cstddef>
@@ -13,11 +13,11 @@ inline constexpr std::uint64_t kTableRows = 10'000'000;
 inline constexpr std::size_t kRowElements = 16;
 inline constexpr std::size_t kRowBytes = kRowElements * sizeof(float);
 
-/// The 64-bit id of row 0 to kTableRows - 1, and any other's.
+/// The 64-bit id of `row`, from 0 to kTableRows - 1.
 constexpr std::uint64_t row_id(std::uint64_t row) noexcept { return row * 0x9e3779b97f4a7c15ULL; }
 
-/// Batches of rows drawn by Zipf's law with exponent 0.99 (YCSB's; Gray et al. 1994), so that some
-/// come many times; the popular ones lie anywhere in the table. Drawn once, used over and over.
+/// Batches of rows drawn from Zipf's law with exponent 0.99 (YCSB's; Gray et al. 1994), so some
+/// rows occur often; popular rows are spread over the table. Drawn once and used repeatedly.
 class RowBatches {
  public:
   static constexpr std::size_t kBatches = 64;
@@ -31,8 +31,7 @@ class RowBatches {
   std::span<const std::uint64_t> ids(std::uint64_t step) const noexcept {
     return std::span(ids_).subspan(step % kBatches * size_, size_);
   }
-  /// Gradients of a batch, all 1: a row's elements are then minus the number of times that it was
-  /// pushed.
+  /// A batch's gradients, all 1: each element of a row is then minus the number of its pushes.
   std::span<const float> gradients() const noexcept { return gradients_; }
 
  private:
@@ -42,7 +41,7 @@ class RowBatches {
   std::vector<float> gradients_;
 };
 
-/// With -c: how often each row was pushed, and so what a step must have answered.
+/// For -c: counts the pushes of each row, and so the expected answer of a step.
 class ExpectedRows {
  public:
   void push(std::span<const std::uint32_t> rows);

@@ -1,9 +1,8 @@
-// How long a subscriber takes to pull a version, and what publishing costs:
-//   subscriber_figures publish MIB full|delta SECONDS     a new version every 100 ms
-//   subscriber_figures read PULLS                         each of a version that is there already
-//   subscriber_figures follow                             takes every version until the publisher
-//   leaves
-// WEFT_SUBSCRIBE_ADDR and WEFT_SUBSCRIBE_TOKEN_FILE say where they meet.
+// Measures the time a subscriber takes to pull a version, and the cost of publishing:
+// subscriber_figures publish MIB full|delta SECONDS: a new version every 100 ms
+// subscriber_figures read PULLS: pulls of versions that exist already
+// subscriber_figures follow: takes every version until the publisher leaves
+// WEFT_SUBSCRIBE_ADDR and WEFT_SUBSCRIBE_TOKEN_FILE tell where publisher and subscriber meet.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,7 +26,7 @@ using std::chrono::milliseconds;
 constexpr std::int64_t kColumns = 64;  // rows of 256 bytes
 constexpr milliseconds kPeriod{100};
 
-/// Of many times, in ms.
+/// Many measured times, in ms.
 struct Times {
   std::vector<double> all;
 
@@ -79,7 +78,7 @@ void read(int pulls) {
   reader.pull_latest().or_throw();
   Times times;
   for (int i = 0; i < pulls; ++i) {
-    // So that exactly one newer version is there.
+    // Wait until exactly one newer version exists.
     reader.pull_newer().or_throw();
     std::this_thread::sleep_for(kPeriod + kPeriod / 2);
     times.take([&] { reader.pull_latest().or_throw(); });

@@ -1,4 +1,4 @@
-// The ways that tensors take in the benchmarks: through weft's slots, and through bare memory.
+// The ways that tensors move in the benchmarks: through weft's slots, and through bare memory.
 #pragma once
 
 #include <cstddef>
@@ -10,10 +10,10 @@
 
 namespace weft::bench {
 
-/// Tensors of u8 in the rank's arena, one for each of a hand-over's.
+/// Tensors of u8 in the rank's arena, one per tensor of a hand-over.
 std::vector<Tensor> allocate_tensors(World& world, const Stream& stream);
 
-/// Puts its sources into a slot of rank 1's.
+/// Puts its sources into a slot of rank 1.
 class Put final : public StreamSender {
  public:
   Put(World& world, const SlotSpec& spec, std::vector<Tensor> sources);
@@ -25,7 +25,7 @@ class Put final : public StreamSender {
   std::vector<Tensor> sources_;
 };
 
-/// Waits for what is put into its slot.
+/// Waits for tensors put into its slot.
 class Taken final : public StreamReceiver {
  public:
   Taken(Slot slot, const Stream& stream) : slot_(std::move(slot)), arrivals_(stream.tensors) {}
@@ -48,7 +48,7 @@ class Published final : public StreamSender {
   std::vector<Slot> slots_;
 };
 
-/// Gets what rank 0 publishes into tensors of its own.
+/// Gets the tensors published by rank 0 into tensors of its own.
 class Got final : public StreamReceiver {
  public:
   Got(World& world, const Stream& stream, std::vector<Tensor> into);
@@ -59,7 +59,7 @@ class Got final : public StreamReceiver {
   std::vector<Tensor> into_;
 };
 
-/// Views what rank 0 publishes where it lies.
+/// Views the tensors published by rank 0 in place.
 class Viewed final : public StreamReceiver {
  public:
   Viewed(World& world, const Stream& stream);
@@ -71,13 +71,13 @@ class Viewed final : public StreamReceiver {
   std::vector<Arrival> views_;
 };
 
-/// What a stream's bare copies into shared memory need of it. Each way has room of its own:
-/// streamed stores put theirs out of the cache, and who came next would pay for that.
+/// Shared memory for a stream's bare copies. Each way has memory of its own: streamed stores evict
+/// theirs from the cache, which would slow the next way down.
 inline std::size_t copy_out_bytes(const Stream& stream) {
   return std::size(kCopies) * stream.tensors * stream.size;
 }
 
-/// Limit: copies its sources into the variant's room in the shared memory and raises a flag. Its
+/// Limit: copies its sources into the variant's part of the shared memory and raises a flag. The
 /// partner is a BareSeen of that variant.
 class BareCopyOut final : public StreamSender {
  public:
@@ -92,7 +92,7 @@ class BareCopyOut final : public StreamSender {
   std::uint32_t variant_;
 };
 
-/// Limit: tells by a flag of what was written into the shared memory itself.
+/// Limit: raises a flag for data that was written directly into the shared memory.
 class BareTold final : public StreamSender {
  public:
   BareTold(const SharedMemory& bare, const Stream& stream) : bare_(bare), size_(stream.size) {}
@@ -104,7 +104,7 @@ class BareTold final : public StreamSender {
   std::size_t size_;
 };
 
-/// Limit: sees the flag. The tensor lies in the shared memory, in the variant's room.
+/// Limit: waits for the flag. The tensor lies in the variant's part of the shared memory.
 class BareSeen final : public StreamReceiver {
  public:
   BareSeen(const SharedMemory& bare, const Stream& stream, std::uint32_t variant = kLimit)
@@ -117,7 +117,7 @@ class BareSeen final : public StreamReceiver {
   std::size_t first_;
 };
 
-/// Limit: sees the flag and copies out of the shared memory.
+/// Limit: waits for the flag and copies the data out of the shared memory.
 class BareCopyIn final : public StreamReceiver {
  public:
   BareCopyIn(const SharedMemory& bare, const Stream& stream, std::vector<Tensor> into,

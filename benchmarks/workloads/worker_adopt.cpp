@@ -1,5 +1,5 @@
-// Tensors put from and into memory of the user's own that the world has adopted, against the
-// kernel's copy from process to process.
+// Tensors put from and into adopted memory of the application, against the kernel's copy between
+// processes.
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -12,7 +12,7 @@
 namespace weft::bench {
 namespace {
 
-/// Whose memory a row moves between: the world's arena, or the user's.
+/// The memory that a row moves between: the world's arena, or adopted memory.
 struct Ends {
   std::string_view kind;
   bool adopted_source;
@@ -20,7 +20,7 @@ struct Ends {
   Placement placement;
 };
 constexpr Ends kEnds[] = {
-    {"from", true, false, Placement::fixed},     // the sender's copy into shared memory
+    {"from", true, false, Placement::fixed},     // the sender copies into shared memory
     {"into", false, true, Placement::fixed},     // process_vm_writev
     {"both", true, true, Placement::fixed},      // process_vm_writev
     {"lent", true, false, Placement::dynamic}};  // process_vm_readv
@@ -39,7 +39,7 @@ SlotSpec spec_for(const Stream& stream, const Ends& ends) {
           .placement = ends.placement};
 }
 
-/// Ordinary memory of this process, every page of which exists.
+/// Ordinary memory of this process; all its pages exist.
 Tensor adopt_memory(World& world, const Stream& stream) {
   const std::size_t bytes = (stream.size + kPage - 1) / kPage * kPage;
   const std::shared_ptr<void> memory(std::aligned_alloc(kPage, bytes), std::free);

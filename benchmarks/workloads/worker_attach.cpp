@@ -1,5 +1,5 @@
-// Slots exposed, attached to and put into for the first time, against the bare exchange of as many
-// messages over a Unix socket.
+// Exposing, attaching to and first putting into slots, against a bare exchange of as many messages
+// over a Unix socket.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -18,12 +18,12 @@ namespace {
 
 constexpr std::string_view kKind = "first put";
 
-// A job attaches to many slots and keeps them. When there are so many, both ends let all go, and
-// give the progress threads time to say what they have to say about it: none of it is timed.
+// A job attaches to many slots and keeps them. At this number both ends release all slots, and wait
+// for the progress threads to exchange the messages about that. This is not timed.
 constexpr std::size_t kMostAttached = 64;
 constexpr std::chrono::milliseconds kTeardown{2};
 
-// One short block: fewer slots than are kept.
+// One short block of fewer slots than are kept.
 constexpr Pace kBrief{.block = std::chrono::microseconds(100),
                       .budget = std::chrono::microseconds(0),
                       .least_rounds = 1};
@@ -34,7 +34,7 @@ SlotSpec spec_for(std::size_t size, std::uint64_t number) {
           .shape = Shape{static_cast<std::int64_t>(size)}};
 }
 
-/// Slots' ends that are kept for a while.
+/// Slot ends that are kept for a while.
 template <typename End>
 class Kept {
  public:
@@ -56,7 +56,7 @@ std::uint64_t messages_sent(const World& world) {
   return sum;
 }
 
-/// Variants: kWeft, and from 1 on the number of the limit's round trips.
+/// Variants: kWeft, and from 1 on the number of round trips of the limit.
 class Attacher {
  public:
   Attacher(World& world, const SharedMemory& bare, std::size_t size)
@@ -67,7 +67,7 @@ class Attacher {
         socket_(bare, true),
         source_(world.allocate(DType::u8, spec_for(size, 0).shape)) {}
 
-  /// Microseconds from the call of expose() to the arrival of the first tensor.
+  /// Returns microseconds from the call of expose() to the arrival of the first tensor.
   double run(Block block) {
     double spent = 0;
     for (std::uint32_t i = 0; i < block.operations; ++i)
@@ -173,7 +173,7 @@ RunRow lead(World& world, const SharedMemory& bare, std::size_t size, const RunO
   Attacher attacher(world, bare, size);
   const RunBlock run = [&attacher](Block block) { return attacher.run(block); };
 
-  // What an attach says, before any teardown says more.
+  // Counts the messages of an attach before any teardown sends more.
   constexpr std::uint32_t kAlone[] = {kWeft};
   const std::uint64_t before = all_messages(world, bare, 1);
   conductor.lead(kAlone, kBrief, run);

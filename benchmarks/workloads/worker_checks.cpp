@@ -1,5 +1,5 @@
-// Collectives against each other: what ought never to be the slower, and steps between numbers of
-// ranks or elements that ought not to be there.
+// Collectives compared with each other: pairs in which one must not be slower, and times that must
+// not jump between numbers of ranks or elements.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,22 +25,22 @@ constexpr double kNotSlower = 1.15;
 constexpr double kNoStepOfElements = 1.5;
 constexpr double kNoStepOfRanks = 2;
 
-// Who has no part in a block must not take the processors of those who have.
+// Ranks without a part in a block must leave the processors to the others.
 constexpr Idle kDoze{200, [] { std::this_thread::sleep_for(std::chrono::microseconds(100)); }};
-// Long beside the time that it takes to wake up from that.
+// Long compared with the time to wake up from kDoze.
 constexpr std::chrono::milliseconds kBlockOfDozers{3};
 
-/// What the job's first ranks do in one timed operation: their input is rewritten before, and their
-/// result is its sum, unless they are empty.
+/// The work of the job's first ranks in one timed operation. Unless they are empty, `in` is
+/// rewritten before and `out` is its sum.
 struct Side {
   int ranks = 0;
   Tensor in{};
   Tensor out{};
-  std::function<Status()> act{};  ///< called by those ranks alone
+  std::function<Status()> act{};  ///< called by those ranks only
   std::uint64_t turn = 0;
 };
 
-/// The first side against the second, or against the line between second and third.
+/// Compares the first side with the second, or with a line between the second and the third.
 struct Check {
   std::string what;
   std::size_t size = 0;  ///< bytes of a rank's tensor
@@ -54,7 +54,7 @@ struct Check {
   }
 };
 
-/// The first ranks of the job, as a group of their own, with their flags.
+/// The first ranks of the job as a group of their own, with their flags.
 struct Members {
   Members(World& world, const RunOptions& options, int ranks)
       : meeting(world, options, "bench.checks." + std::to_string(ranks), 0) {
@@ -145,7 +145,7 @@ class Checks {
                  side.turn);
   }
 
-  // All ranks call these in the same order, also those that have no part in a side.
+  // All ranks call these in the same order, including those without a part in a side.
 
   Members& members(int ranks) {
     auto& found = members_[ranks];
@@ -161,7 +161,7 @@ class Checks {
             .out = world_.allocate(DType::f32, shape)};
   }
 
-  /// What runs a plan of the side's group, where this rank is of it.
+  /// Runs a plan of the side's group, on its ranks only.
   std::function<Status()> plan(const Side& side, const Call& call) {
     if (world_.rank() >= side.ranks) return {};
     const auto plan = std::make_shared<Plan>(members(side.ranks).group.plan(call));
@@ -219,7 +219,7 @@ class Checks {
   World& world_;
   const RunOptions& options_;
   SharedMemory meeting_;
-  const bool dozes_;  ///< there are ranks without a part in some checks
+  const bool dozes_;  ///< some checks leave ranks without a part
   Conductor conductor_;
   std::map<int, std::unique_ptr<Members>> members_;  ///< by their number
 };

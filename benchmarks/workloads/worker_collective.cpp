@@ -12,8 +12,8 @@
 namespace weft::bench {
 namespace {
 
-/// Besides weft's plan and the limit's ways: the same tensors in one call without a plan, and the
-/// same number of elements in bf16.
+/// Further variants: the same tensors in one call without a plan, and the same number of elements
+/// as bf16.
 enum OtherVariant : std::uint32_t { kOnce = kLimitStreamed + 1, kHalves };
 
 class Game {
@@ -68,7 +68,7 @@ class Game {
 
   void rewrite(std::byte* in, DType dtype) {
     const float value = collective_value(rank_, ++turn_);
-    // A broadcast changes the other ranks' only tensor.
+    // On other ranks, a broadcast overwrites its only tensor.
     if (name_ == kBroadcast && rank_ != 0) return;
     if (dtype == DType::f32)
       std::fill_n(reinterpret_cast<float*>(in), shape_.in, value);

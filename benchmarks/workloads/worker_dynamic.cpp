@@ -1,4 +1,4 @@
-// One tensor through a dynamic slot, beside the same tensor through a fixed one and one flag hop.
+// One tensor through a dynamic slot, compared with a fixed slot and one flag hop.
 #include "benchmarks/harness/statistics.hpp"
 #include "benchmarks/harness/stream.hpp"
 #include "benchmarks/harness/worker.hpp"
@@ -7,12 +7,12 @@
 namespace weft::bench {
 namespace {
 
-// The fixed slot takes the limit's place.
+// The fixed slot takes the place of the limit.
 constexpr std::uint32_t kFixed = kLimit;
 constexpr std::uint32_t kRound[] = {kWeft, kFixed, kHop};
 
-// What a dynamic transfer may take: the fixed one's time and this much, for the allocation and for
-// the announcement's words, and a hop for the read that follows it.
+// Allowed time of a dynamic transfer: the fixed one's times kAllowance, for the allocation and the
+// announcement's words, plus a hop for the read that follows.
 constexpr double kAllowance = 1.15;
 
 SlotSpec spec_for(const Stream& stream, Placement placement) {
@@ -36,7 +36,7 @@ RunRow measure(Conductor& conductor, const Kind& kind, const RunBlock& run, std:
 }  // namespace
 
 std::vector<RunRow> measure_dynamic(World& world, const RunOptions& options) {
-  // The owner of a dynamic slot has read the tensor in any case; so the fixed one's must, too.
+  // The owner of a dynamic slot reads the tensor in any case, so the fixed slot's owner must, too.
   const Kind kinds[] = {{std::string(kTouched), true}};
   return for_each_size(options, [&](const Stream& stream) {
     const SharedMemory bare(world, options, "bench." + stream.name, 0);

@@ -1,5 +1,5 @@
-// Steps of four workers with two servers that only serve; against two ranks that do the same loads
-// and stores without the other four.
+// Steps of four workers with two dedicated servers, against two ranks that do the same loads and
+// stores without the other four.
 #include <array>
 #include <cstdint>
 #include <cstring>
@@ -21,7 +21,7 @@
 namespace weft::bench {
 namespace {
 
-/// One row: a tensor, and whether the parameters are pulled or read where they lie.
+/// One row: a tensor size, and whether the parameters are pulled or read in place.
 struct GroupWork {
   std::size_t bytes;
   std::string_view kind;
@@ -42,7 +42,7 @@ double time_of_a_step(const GroupWork& work, Step&& step) {
 
 pslib::Table make_table(pslib::ParameterServer& server, const GroupWork& work) {
   const std::array<std::int64_t, 1> shape{static_cast<std::int64_t>(work.count())};
-  // The mean of the gradients at a rate of their number: their sum.
+  // The mean of the gradients at a learning rate equal to their number is their sum.
   return server.table(work.name(), {{"w", Shape{std::span<const std::int64_t>(shape)}}},
                       pslib::Optimizer::sgd(static_cast<float>(kGroupWorkers)));
 }
@@ -90,13 +90,13 @@ class Trainer {
   ExpectedParameters expected_;
 };
 
-/// By hand: each of two ranks is two workers and a server.
+/// By hand: each of two ranks is two workers and one server.
 class BareGroup {
  public:
   BareGroup(World& world, const RunOptions& options, const GroupWork& work)
       : rank_(world.rank()),
         count_(work.count()),
-        // Of the others, which only stand by, nothing is read.
+        // The other ranks only wait; none of their memory is read.
         bare_(world, options, "bare." + work.name(),
               world.rank() < 2 ? 3 * count_ * sizeof(float) : 0),
         own_(work.kind == kByPull && world.rank() < 2 ? 2 * count_ : 0) {}
@@ -164,10 +164,10 @@ RunRow measure(World& world, pslib::ParameterServer& server, Collectives& all,
   }
   BareGroup bare(world, options, work);
   const double limit = world.rank() < 2 ? time_of_a_step(work, [&] { bare.step(); }) : 0;
-  // Who only stands by keeps what the two have attached to.
+  // The waiting ranks keep the memory that the two have attached to.
   all.run(barrier()).or_throw();
   RunRow row = compared(work.bytes, work.kind, {&weft, 1}, {&limit, 1});
-  // A gradient there and the parameters back, of every worker.
+  // Each worker sends a gradient and gets the parameters back.
   row.figures["GB_per_s"] =
       2e-3 * static_cast<double>(work.bytes) * static_cast<double>(kGroupWorkers) / weft;
   return row;

@@ -1,4 +1,4 @@
-// An 8-byte put there and one back, against the same ping-pong on a bare flag.
+// An 8-byte put there and back, against the same ping-pong on a bare flag.
 #include <chrono>
 
 #include "benchmarks/harness/limit.hpp"
@@ -8,7 +8,7 @@
 namespace weft::bench {
 namespace {
 
-// Enough that a credit is due only every few transfers, as in any slot that is not a lock-step one.
+// Deep enough that a credit is due only every few transfers, as in any slot that is not lock-step.
 constexpr std::uint32_t kLatencyDepth = 8;
 
 class PingPong {
@@ -21,7 +21,7 @@ class PingPong {
         outbox_(world.attach(1 - world.rank(), spec())),
         source_(world.allocate(DType::i64, Shape{1})) {}
 
-  /// Microseconds one way.
+  /// Returns microseconds one way.
   double run(Block block) {
     if (block.variant != kWeft) return run_bare(block.operations);
     const auto start = std::chrono::steady_clock::now();

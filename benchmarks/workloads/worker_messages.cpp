@@ -1,4 +1,4 @@
-// Messages: there and back by size, and how many small ones in a row.
+// Messages: ping-pong by size, and the rate of small messages.
 #include <chrono>
 #include <cstring>
 #include <string>
@@ -18,7 +18,7 @@ double micros_since(SteadyClock::time_point start) {
   return std::chrono::duration<double, std::micro>(SteadyClock::now() - start).count();
 }
 
-/// One size there and back: messages, and as the limit a copy out of shared memory behind a flag.
+/// Ping-pong of one size by messages; the limit is a copy out of shared memory after a flag.
 class SendReceive {
  public:
   SendReceive(World& world, const SharedMemory& bare, const RunOptions& options, std::size_t size)
@@ -30,7 +30,7 @@ class SendReceive {
         outgoing_(world.allocate(DType::u8, {static_cast<std::int64_t>(size)})),
         incoming_(world.allocate(DType::u8, {static_cast<std::int64_t>(size)})) {}
 
-  /// Microseconds one way.
+  /// Returns microseconds one way.
   double run(Block block, bool touched) {
     touched_ = touched;
     const bool is_weft = block.variant == kWeft;
@@ -85,7 +85,7 @@ class SendReceive {
   std::uint64_t seen_ = 0;
 };
 
-/// Windows of messages one way, an empty one back.
+/// Windows of messages one way, an empty message back.
 class Rate {
  public:
   Rate(World& world, const SharedMemory& bare, const RunOptions& options, std::size_t size)
@@ -101,7 +101,7 @@ class Rate {
 
   static std::size_t bare_bytes(std::size_t size) { return kWindow * stride(size); }
 
-  /// Microseconds a message.
+  /// Returns microseconds per message.
   double run(Block block) {
     const auto start = SteadyClock::now();
     for (std::uint32_t i = 0; i < block.operations; ++i) {
@@ -115,7 +115,7 @@ class Rate {
   }
 
  private:
-  // A flag and its payload, side by side.
+  // Distance of two entries, each a flag with its payload.
   static std::size_t stride(std::size_t size) {
     return (sizeof(std::uint64_t) + size + 63) / 64 * 64;
   }

@@ -1,5 +1,5 @@
-// What one rank publishes and others get or view, against the bare copy out of shared memory or,
-// where nothing is copied, against bare flags.
+// Tensors that one rank publishes and others get or view, against a bare copy out of shared memory
+// or, if nothing is copied, against bare flags.
 #include <algorithm>
 
 #include "benchmarks/harness/stream.hpp"
@@ -9,7 +9,7 @@
 namespace weft::bench {
 namespace {
 
-// A view costs the same whatever lies there, so not all of it needs to be written each time.
+// A view's cost does not depend on the contents, so only this much is rewritten each time.
 constexpr std::size_t kStampedBytes = 64;
 
 std::size_t bare_bytes(const World& world, const Stream& stream) {
@@ -27,7 +27,7 @@ std::vector<RunRow> measure_gets(World& world, const Stream& stream, std::span<c
     return ways;
   };
   const auto incoming = [&] {
-    // Each way has tensors of its own, for copy_out_bytes()'s reason.
+    // Each way has tensors of its own, for the reason given at copy_out_bytes().
     IncomingWays ways;
     ways.push_back(std::make_unique<Got>(world, stream, allocate_tensors(world, stream)));
     for (const std::uint32_t variant : kCopies)

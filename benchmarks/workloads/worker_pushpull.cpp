@@ -1,6 +1,6 @@
-// A training step's traffic through pslib: one gradient pushed, the parameters read where they lie,
-// or pulled into the worker's own; against a bare loop that adds the gradient to the parameters
-// between two flags, and a copy where weft pulls.
+// A training step's traffic through pslib: one gradient pushed, the parameters read in place or
+// pulled into the worker's own tensor. The limit is a bare loop that adds the gradient to the
+// parameters between two flags, with a copy if weft pulls.
 #include <sched.h>
 
 #include <chrono>
@@ -28,7 +28,7 @@ constexpr std::chrono::milliseconds kWarmUp{20};
 // While weft has its turn, the server's other thread must leave the core to it.
 constexpr Idle kSleep{1, [] { std::this_thread::sleep_for(std::chrono::milliseconds(1)); }};
 
-/// One row: a size, and what becomes of the parameters.
+/// One row: a size, and how the worker gets the parameters.
 struct Work {
   std::size_t size = 0;
   std::string_view kind;
@@ -57,7 +57,7 @@ pslib::Table make_table(pslib::ParameterServer& server, const Work& work) {
                       pslib::Optimizer::sgd(1.0F));
 }
 
-/// Rank 0: pushes gradients and reads the parameters that follow from them.
+/// Rank 0: pushes gradients and reads the resulting parameters.
 class Worker {
  public:
   Worker(pslib::Table table, const SharedMemory& bare, const Work& work, bool check)
@@ -75,7 +75,8 @@ class Worker {
     table_.initialize().or_throw();
   }
 
-  /// Until the processors and the server are awake: else the first row pays for it.
+  /// Runs until the processors and the server are awake; otherwise the first row would pay for
+  /// that.
   void warm_up() {
     const auto end = std::chrono::steady_clock::now() + kWarmUp;
     do {
@@ -83,7 +84,7 @@ class Worker {
     } while (std::chrono::steady_clock::now() < end);
   }
 
-  /// Microseconds for a gradient there and the parameters back.
+  /// Returns microseconds for a gradient there and the parameters back.
   double run(Block block) {
     double spent = 0;
     for (std::uint32_t i = 0; i < block.operations; ++i)
@@ -103,7 +104,7 @@ class Worker {
     return std::chrono::duration<double, std::micro>(spent).count();
   }
 
-  /// Where the new parameters lie.
+  /// Returns the address of the new parameters.
   const float* step() {
     table_.push().or_throw();
     if (pulls_) {
@@ -151,8 +152,8 @@ class Worker {
   ExpectedParameters expected_bare_;
 };
 
-/// Rank 1, limit: adds what the worker announces. (Acknowledges at once: the worker's clock stops
-/// when it has read the parameters.)
+/// Rank 1 in the limit: adds the gradients that the worker announces. Acknowledges at once: the
+/// worker's clock stops when it has read the parameters.
 void serve_bare(const SharedMemory& bare, std::size_t size) {
   auto* parameters = reinterpret_cast<float*>(bare.data());
   const auto* gradient = reinterpret_cast<const float*>(bare.their_data());

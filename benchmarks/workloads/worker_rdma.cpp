@@ -1,5 +1,5 @@
-// Puts and gets between two ranks, by whatever fabric the job has: for the runs beside perftest.
-// Nothing here looks at the other rank's memory but by weft.
+// Puts and gets between two ranks by the job's fabric, for comparison with perftest. All access to
+// the other rank's memory goes through weft.
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -21,7 +21,7 @@ double microseconds_since(Timer::time_point start) {
   return std::chrono::duration<double, std::micro>(Timer::now() - start).count();
 }
 
-/// A word each way, to keep the two ranks in step.
+/// A word each way, which keeps the two ranks in step.
 class Steps {
  public:
   Steps(World& world, const char* name)
@@ -48,8 +48,8 @@ class Steps {
 constexpr std::uint32_t kUnderWay = 16;
 constexpr std::uint32_t kPings = 50;
 
-/// 8 bytes there and back, beside the same by bare WRITE_WITH_IMMs. Both have as many under way
-/// before they need to hear of the other side: buffers here, posted receives there.
+/// An 8-byte ping-pong, against bare WRITE_WITH_IMMs. Both have the same number under way before
+/// they must hear from the other side: buffers for weft, posted receives for the limit.
 RunRow latency(World& world, BareQueuePair& bare, std::uint32_t blocks) {
   const SlotSpec spec{.name = "rdma latency",
                       .dtype = DType::i64,
@@ -71,14 +71,14 @@ RunRow latency(World& world, BareQueuePair& bare, std::uint32_t blocks) {
     }
     const double bare_ping = median(bare.pings(kPings));
     if (block == 0) continue;
-    // What the machine did in between hits one ping of many.
+    // The median hides disturbances of the machine, which hit few pings.
     weft.push_back(median(pings));
     limit.push_back(bare_ping);
   }
   return compared(sizeof(std::int64_t), "latency", weft, limit);
 }
 
-/// Tensors put one after another, beside bare WRITEs of as many bytes.
+/// Tensors put one after another, against bare WRITEs of the same size.
 RunRow put_bandwidth(World& world, BareQueuePair& bare, Steps& steps, std::size_t size,
                      std::uint32_t blocks) {
   const SlotSpec spec{.name = "rdma put " + std::to_string(size),
@@ -114,14 +114,14 @@ RunRow put_bandwidth(World& world, BareQueuePair& bare, Steps& steps, std::size_
     steps.await();
     const double bare_spent = bare.write(size, kUnderWay);
     steps.tell();
-    if (block == 0) continue;  // its memory was made known
+    if (block == 0) continue;  // registers memory and connects
     weft.push_back(spent);
     limit.push_back(bare_spent);
   }
   return compared(size, "put", weft, limit);
 }
 
-/// Runs of so many bytes, of which one get brings several, beside bare READs.
+/// Runs of `size` bytes, several per get, against bare READs.
 RunRow get_bandwidth(World& world, BareQueuePair& bare, Steps& steps, std::size_t size,
                      std::uint32_t blocks) {
   const SlotSpec spec{.name = "rdma get " + std::to_string(size),

@@ -1,5 +1,5 @@
-// Tensors asked for by key, against two flag hops and the bare copy; and the forms of asking beside
-// each other: names or indexes, one request by message or several.
+// Tensors requested by key, against two flag hops and the bare copy; and the forms of requests
+// against each other: names or indexes, one or several requests per message.
 #include <array>
 #include <map>
 #include <string>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kSeveral = 8;
 
-/// A form of asking; as a variant it comes behind the limit's.
+/// A form of requests; its variant number follows the limit's.
 struct Form {
   const char* name;
   bool indexes;
@@ -28,7 +28,7 @@ constexpr std::array<Form, 3> kForms{Form{"batched", true, true}, Form{"indexed"
 constexpr std::uint32_t kFirstForm = 10;
 enum FormVariant : std::uint32_t { kBatched = kFirstForm, kIndexed, kPlain };
 
-// Nothing that a first exchange costs is to be measured.
+// The costs of a first exchange must not be measured.
 constexpr Pace kOneExchange{.block = std::chrono::microseconds(1),
                             .budget = std::chrono::microseconds(0),
                             .least_rounds = 1};
@@ -37,7 +37,7 @@ std::string rendezvous_name(std::size_t size, std::size_t tensors, const Form& f
   return "bench" + std::to_string(size) + "x" + std::to_string(tensors) + form.name;
 }
 
-/// What both ends have: a rendezvous for each form, keys, and the limit's memory.
+/// State of both ends: a rendezvous per form, keys, and the limit's memory.
 class RendezvousExchange {
  public:
   RendezvousExchange(World& world, const SharedMemory& bare, std::size_t size, std::size_t tensors)
@@ -54,7 +54,7 @@ class RendezvousExchange {
   }
 
  protected:
-  // The leader's own variant is the first form that fits it: one tensor has nothing to batch.
+  // kWeft stands for the first form that fits: with one tensor there is nothing to batch.
   Rendezvous& form(std::uint32_t variant) {
     return forms_[variant == kWeft ? (tensors_ == 1 ? kIndexed : kBatched) - kFirstForm
                                    : variant - kFirstForm];
@@ -62,7 +62,7 @@ class RendezvousExchange {
   static bool is_limit(std::uint32_t variant) {
     return variant == kLimit || variant == kLimitStreamed;
   }
-  // Each way has room of its own, as in copy_out_bytes().
+  // Each way has memory of its own, as in copy_out_bytes().
   std::size_t place(std::uint32_t way, std::size_t tensor) const {
     return ((way - kLimit) * tensors_ + tensor) * size_;
   }
@@ -76,7 +76,7 @@ class RendezvousExchange {
   std::vector<std::string> keys_;
 };
 
-/// Rank 0: asks. The clock is here.
+/// Rank 0: requests tensors and measures the time.
 class Asker : RendezvousExchange {
  public:
   Asker(World& world, const SharedMemory& bare, std::size_t size, std::size_t tensors, bool check)
@@ -84,7 +84,7 @@ class Asker : RendezvousExchange {
     for (const std::string& key : keys_) wanted_.push_back({.key = key});
   }
 
-  /// Microseconds for one tensor.
+  /// Returns microseconds per tensor.
   double run(Block block) {
     double spent = 0;
     for (std::uint32_t i = 0; i < block.operations; ++i) {
@@ -125,7 +125,7 @@ class Asker : RendezvousExchange {
   std::vector<Received> received_;
 };
 
-/// Rank 1: offers, and answers.
+/// Rank 1: offers tensors and answers requests.
 class Offerer : RendezvousExchange {
  public:
   Offerer(World& world, const SharedMemory& bare, std::size_t size, std::size_t tensors)

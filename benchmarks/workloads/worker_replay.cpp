@@ -1,5 +1,6 @@
 // Steps of the models of the paper's table 1: two ranks are workers and shards at once, as in the
-// paper; against a bare loop that adds both ranks' gradients to each one's half of the parameters.
+// paper. The limit is a bare loop that adds both ranks' gradients to each one's half of the
+// parameters.
 #include <chrono>
 #include <cstdint>
 #include <cstring>
@@ -18,7 +19,7 @@
 namespace weft::bench {
 namespace {
 
-/// One row: a model, and whether its parameters are pulled or read where they lie.
+/// One row: a model, and whether its parameters are pulled or read in place.
 struct Work {
   const Model& model;
   std::string_view kind;
@@ -29,7 +30,7 @@ struct Work {
   }
 };
 
-/// Microseconds for each of some steps, after the first few of them.
+/// Microseconds per step, after the warm-up steps.
 template <typename Step>
 double time_of_steps(std::uint64_t steps, Step&& step) {
   for (std::uint64_t i = 0; i < kReplayWarmUp; ++i) step();
@@ -51,7 +52,7 @@ class Replay {
     table_.initialize().or_throw();
   }
 
-  /// New gradients, their update, and a look at every line of the parameters.
+  /// Writes new gradients, updates, and reads every cache line of the parameters.
   void step() {
     ++steps_;
     for (const auto gradient : gradients_)
@@ -77,7 +78,7 @@ class Replay {
     std::vector<pslib::TensorSpec> specs;
     for (const auto& shape : work.model.shapes)
       specs.push_back({std::to_string(specs.size()), Shape{std::span<const std::int64_t>(shape)}});
-    // The mean of two gradients at a rate of 2: their sum.
+    // The mean of two gradients at a learning rate of 2 is their sum.
     return server.table(work.name(), specs, pslib::Optimizer::sgd(2.0F));
   }
 
@@ -108,7 +109,7 @@ class Replay {
   ExpectedParameters expected_;
 };
 
-/// The same by hand: a rank's memory holds its gradients and its half of the parameters.
+/// By hand: a rank's memory holds its gradients and its half of the parameters.
 class BareReplay {
  public:
   BareReplay(World& world, const RunOptions& options, const Work& work)

@@ -1,5 +1,5 @@
 // A step of a sparse table of ten million rows: the last batch's gradients pushed and the next
-// batch's rows looked up, in one call; against the same on a bare array of the worker's own.
+// batch's rows looked up in one call. The limit does the same on a bare array of the worker's own.
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -32,7 +32,7 @@ pslib::SparseTable make_table(pslib::ParameterServer& server) {
   return server.sparse_table("rows", options);
 }
 
-// Every row is stored, as it would be in the middle of a training.
+// Stores every row, as in the middle of a training.
 void store_all(pslib::SparseTable& table) {
   std::vector<std::uint64_t> ids;
   const std::vector<float> zeros(kRequestRows * kRowElements);
@@ -107,7 +107,7 @@ class RowWorker {
   std::uint64_t bare_steps_ = 0;
 };
 
-// What the server tells of itself when it has served.
+// The server's memory figure, which it publishes once it has served.
 SlotSpec size_slot() {
   SlotSpec spec;
   spec.name = "bench.rows.bytes";

@@ -1,4 +1,4 @@
-// One tensor to the other rank, which looks for its largest element: by put and by view.
+// One tensor to the other rank, which finds its largest element: by put and by view.
 #include <cstring>
 #include <memory>
 
@@ -15,7 +15,7 @@ SlotSpec word_spec(const std::string& name) {
   return {.name = name, .dtype = DType::f32, .shape = Shape{1}, .depth = 2};
 }
 
-/// A word that one rank tells the other.
+/// A word that one rank sends to the other.
 class Told {
  public:
   Told(World& world, int from, const std::string& name) {
@@ -38,7 +38,7 @@ class Told {
   Tensor word_;
 };
 
-/// Rank 0's end: where the tensor is written, and how it goes.
+/// Rank 0's end: where the tensor is written, and how it is sent.
 class TransferSource {
  public:
   virtual ~TransferSource() = default;
@@ -116,7 +116,7 @@ Way make_way(World& world, std::string_view kind, std::size_t size) {
   return way;
 }
 
-/// What one processor needs for the copy, which a view does without, and the work.
+/// The time one processor needs for the work and for the copy, which a view avoids.
 double limit_of(const Tensor& from, const Tensor& scratch, bool copies) {
   return timed([&] {
     if (copies) std::memcpy(scratch.data(), from.data(), from.bytes());

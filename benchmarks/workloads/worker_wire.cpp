@@ -1,5 +1,5 @@
-// Puts between two ranks that may be on different hosts: nothing here looks at the other rank's
-// memory but by weft.
+// Puts between two ranks that may be on different hosts. All access to the other rank's memory goes
+// through weft.
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -61,7 +61,7 @@ RunRow latency(World& world, Words& words, BareStream& bare, std::uint32_t block
   return compared(sizeof(std::int64_t), "latency", samples, limit);
 }
 
-/// As many tensors as a block has, and a word back once all have come.
+/// Sends a block's tensors, and gets a word back once all have arrived.
 RunRow bandwidth(World& world, Words& words, BareStream& bare, std::size_t size,
                  std::uint32_t blocks) {
   const SlotSpec spec{.name = "wire " + std::to_string(size),
@@ -101,7 +101,7 @@ RunRow bandwidth(World& world, Words& words, BareStream& bare, std::size_t size,
     words.await();
     const double spent = microseconds_since(start) / tensors;
     const double bare_spent = bare.send(size, tensors);
-    if (block == 0) continue;  // its memory was made known
+    if (block == 0) continue;  // registers memory and connects
     samples.push_back(spent);
     limit.push_back(bare_spent);
   }

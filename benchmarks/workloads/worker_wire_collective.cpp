@@ -1,5 +1,5 @@
-// Collectives of ranks that don't share memory: by the clock of rank 0 alone, since no flag of one
-// is seen by another.
+// Collectives of ranks that don't share memory, timed by rank 0's clock alone, since ranks can't
+// see each other's flags.
 #include <algorithm>
 #include <chrono>
 #include <optional>
@@ -47,12 +47,13 @@ RunRow measure(World& world, Collectives& group, BareStream* bare, std::size_t s
                                     (options.benchmark == kBroadcast ? in : out).as<float>(), shape,
                                     turn, world.size()),
                    out.bytes(), turn);
-    // What nobody could leave out: both tensors cross, at once where there are two ranks.
+    // The unavoidable traffic: both tensors cross the wire, at the same time if there are two
+    // ranks.
     const bool both_ways = world.size() == 2 && options.benchmark == kAllReduce;
     double bare_spent = 0;
     if (bare != nullptr)
       bare_spent = both_ways ? bare->exchange(size, operations) : bare->send(size, operations);
-    if (block == 0) continue;  // its memory was made known
+    if (block == 0) continue;  // registers memory and connects
     samples.push_back(spent);
     limit.push_back(bare_spent);
   }

@@ -1,4 +1,4 @@
-// A training step's traffic between two hosts: one worker, one server, and the worker's clock
+// A training step's traffic between two hosts: one worker, one server, timed by the worker's clock
 // alone.
 #include <algorithm>
 #include <chrono>
@@ -28,7 +28,7 @@ double microseconds_since(Timer::time_point start) {
   return std::chrono::duration<double, std::micro>(Timer::now() - start).count();
 }
 
-/// The worker, and the bare stream that takes turns with it.
+/// The worker, alternating with the bare stream.
 class Worker {
  public:
   Worker(pslib::Table& table, BareStream& bare, std::size_t size, std::string_view kind)
@@ -43,9 +43,10 @@ class Worker {
     for (std::uint32_t block = 0; block <= wire_blocks(options); ++block) {
       double spent = 0;
       for (std::uint32_t i = 0; i < wire_operations(size_); ++i) spent += step(options.check);
-      // What nobody could leave out: the gradient and the parameters cross, one after the other.
+      // The unavoidable traffic: the gradient and the parameters cross the wire, one after the
+      // other.
       const double bare_spent = 2 * bare_.send(size_, wire_operations(size_));
-      if (block == 0) continue;  // its memory was made known
+      if (block == 0) continue;  // registers memory and connects
       samples.push_back(spent / wire_operations(size_));
       limit.push_back(bare_spent);
     }

@@ -1,4 +1,4 @@
-// weft.h on top of the C++ types: one function each, with the exceptions turned into codes.
+// weft.h on top of the C++ types: one C function per operation, with exceptions turned into codes.
 #include "weft.h"
 
 #include <algorithm>
@@ -75,8 +75,8 @@ static_assert(WEFT_DTYPE_I8 == static_cast<int>(DType::i8));
 static_assert(WEFT_DTYPE_U8 == static_cast<int>(DType::u8));
 static_assert(WEFT_DTYPE_BOOL == static_cast<int>(DType::boolean));
 
-/// A thread's last failing call. `shown` points into `text`, or at a constant when there was no
-/// memory to keep the text.
+/// A thread's last failing call. `shown` points into `text`, or at a constant if there was no
+/// memory to hold the text.
 struct LastError {
   weft_code code = WEFT_CODE_OK;
   std::string text;
@@ -108,7 +108,7 @@ weft_code remember(const weft::Status& status) {
   throw weft::Error(std::move(detail));
 }
 
-/// Runs `body`, which throws or returns a code that it has remembered.
+/// Runs `body` and returns its code, or remembers the exception that it throws.
 template <typename Body>
 weft_code guarded(Body&& body) noexcept {
   try {
@@ -135,7 +135,7 @@ const weft::World& world_of(const weft_slot& handle) { return handle.world->worl
 const weft::World& world_of(const weft_remote_slot& handle) { return handle.world->world; }
 const weft::World& world_of(const weft_arrival& handle) { return world_of(*handle.slot); }
 
-/// As given(), in the rank's own process: a fork of it gets Error(forked).
+/// As given(), but throws Error(forked) in a fork of the rank's process.
 template <typename T>
 T& in_rank(const char* operation, const char* what, T* pointer) {
   T& handle = given(operation, what, pointer);
@@ -149,7 +149,7 @@ T& in_rank(const char* operation, const char* what, T* pointer) {
 weft::Deadline deadline(const char* operation, double seconds) {
   if (std::isnan(seconds)) bad_argument(operation, "the timeout is not a number");
   if (seconds < 0) return {};
-  constexpr double kLongest = 1e8;  // three years: later points overflow no clock
+  constexpr double kLongest = 1e8;  // three years; larger values could overflow the clock
   return weft::Deadline::after(std::chrono::duration_cast<std::chrono::nanoseconds>(
       std::chrono::duration<double>(std::min(seconds, kLongest))));
 }
@@ -345,7 +345,7 @@ weft_code weft_put(weft_remote_slot* remote, const weft_tensor* tensor, double t
     auto request = to.put(from);
     const auto status = request.wait(until);
     if (status.code() != Code::timeout) return status.ok() ? WEFT_CODE_OK : remember(status);
-    // The caller has no request to come back to, so nothing may stay pending.
+    // The caller gets no request to wait for later, so nothing may stay pending.
     (void)request.cancel();
     const auto withdrawn = request.wait();
     if (withdrawn.ok()) return WEFT_CODE_OK;
@@ -357,7 +357,8 @@ weft_code weft_slot_wait(weft_slot* slot, double timeout_seconds, weft_arrival**
   return guarded([&] {
     auto& from = given("wait", "slot", slot);
     auto& out = given("wait", "arrival", arrival);
-    auto held = std::make_unique<weft_arrival>();  // before the tensor is taken: nothing gets lost
+    auto held =
+        std::make_unique<weft_arrival>();  // first, so that a failed allocation loses no tensor
     auto result = from.slot.wait(deadline("wait", timeout_seconds));
     if (!result.ok()) return remember(result.status());
     held->arrival = std::move(*result);

@@ -1,4 +1,4 @@
-// Where and how often a table is saved.
+// Checkpoints: where, how often and how long a table is saved.
 #pragma once
 
 #include <cstdint>
@@ -6,21 +6,22 @@
 
 namespace weft::pslib {
 
-/// docs/pslib.md has the format. Files are made with mode 0600, folders with 0700.
+/// How a table is saved and restored. docs/pslib.md has the format. Files get mode 0600, folders
+/// 0700.
 struct CheckpointOptions {
-  /// A folder that all servers and, to restore, all ranks see; empty: nothing is saved. The table's
-  /// lie in a folder of its name there.
+  /// A folder that all servers can reach, and all ranks if they restore. Each table has a subfolder
+  /// of its name. Empty: nothing is saved.
   std::string folder{};
-  /// Every so-many-th version is saved, by a thread of each server. It writes a dense table's shard
-  /// from a copy of it (that is the memory it takes), a sparse one's as it lies, from copies of
-  /// those rows alone that are updated meanwhile. 0: none is.
+  /// Save every `every`-th version, from a background thread on each server; 0 disables. A dense
+  /// table's shard is copied first, which takes its size in memory. A sparse table's rows are
+  /// written in place; only rows that are updated meanwhile are copied.
   std::uint64_t every = 0;
-  /// Goes on from the newest checkpoint that is whole, with any number of servers; without one, as
-  /// a new table. Damaged ones are passed over, with a line in the log.
+  /// Start from the newest complete checkpoint, with any number of servers; without one, as a new
+  /// table. Damaged checkpoints are skipped, with one line each in the log.
   bool restore = true;
-  /// Once a checkpoint is whole, all but the newest `keep` of the table are removed, and with them
-  /// what was never finished or was set aside before them. One that a job is reading stays. 0: all
-  /// stay. Three: one to go on from, and two before it should that one be damaged.
+  /// After each completed checkpoint, remove all but the newest `keep` of this table, together with
+  /// older unfinished and rejected ones. A checkpoint that a job is reading stays. 0 keeps all. The
+  /// default of 3 leaves two spares if the newest is damaged.
   std::uint64_t keep = 3;
 };
 

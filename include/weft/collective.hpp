@@ -1,4 +1,4 @@
-// Collectives: what all ranks of a group do together with a tensor each.
+// Collectives: operations that all ranks of a group perform together, each on its own tensors.
 #pragma once
 
 #include <cstddef>
@@ -21,32 +21,35 @@ class World;
 /// How elements are combined.
 ///
 /// - `sum`, `prod`: integers wrap around; floats overflow to infinity.
-/// - `min`, `max` of floats: IEEE 754's minimum and maximum. The result is NaN where any rank has
-///   NaN, whichever rank that is, and -0 is below 0.
-/// - `avg`: the mean, which does not overflow. Of integers: of their exact sum, rounded towards
-///   zero. Of floats: what the sum divided by the number of ranks gives, also where that sum would
-///   overflow (elements below 1.2e-38, of f64 2.3e-308, times the number of ranks may lose their
-///   last bits).
-/// - `bit_and`, `bit_or`, `bit_xor`: for integers.
-/// - Booleans, where any byte but 0 is true: `prod`, `min` and `bit_and` are "and", `max` and
-///   `bit_or` are "or", `bit_xor` is "an odd number of ranks has true"; `sum` and `avg` are
+/// - `min`, `max` of floats: IEEE 754-2019 minimum and maximum. The result is NaN if any rank has
+///   NaN, and -0 is below 0.
+/// - `avg`: the mean, which does not overflow. Integers: the exact sum, divided and rounded towards
+///   zero. Floats: the sum divided by the number of ranks, even where that sum itself would
+///   overflow; elements smaller than 1.2e-38 (f64: 2.3e-308) times the number of ranks may lose
+///   their last bits.
+/// - `bit_and`, `bit_or`, `bit_xor`: integers and booleans.
+/// - Booleans (any byte but 0 is true): `prod`, `min` and `bit_and` are "and"; `max` and `bit_or`
+///   are "or"; `bit_xor` is true if an odd number of ranks has true; `sum` and `avg` are
 ///   Code::bad_argument.
 enum class Reduction : std::uint8_t { sum, prod, min, max, avg, bit_and, bit_or, bit_xor };
 
-/// into[i] = into[i] combined with from[i], for `count` elements. Must be associative; order of the
-/// ranks is kept, so it need not be commutative. Called on a thread of the rank that waits, for
-/// this operation or for something else; must not throw, and must not call weft.
+/// Computes into[i] = into[i] combined with from[i] for `count` elements of type `dtype`. The
+/// function must be associative. It need not be commutative: `into` always comes from lower ranks
+/// of the group than `from`. weft calls it on any thread of this rank that waits in weft or tests a
+/// plan; it must not throw and must not call weft.
 using ReduceFunction =
     std::function<void(std::byte* into, const std::byte* from, std::int64_t count, DType dtype)>;
 
-/// A Reduction, or a function of the user's.
+/// The combination of a reducing collective: a Reduction or a user function.
 class WEFT_API ReduceOp {
  public:
   ReduceOp(Reduction reduction) noexcept : reduction_(reduction) {}
+  /// Throws Error(bad_argument) if `function` is empty.
   ReduceOp(ReduceFunction function);
 
+  /// Meaningful only if function() is null.
   Reduction reduction() const noexcept { return reduction_; }
-  /// Null unless it is the user's.
+  /// The user function; null for a Reduction.
   const ReduceFunction* function() const noexcept { return function_.get(); }
 
  private:
@@ -54,6 +57,7 @@ class WEFT_API ReduceOp {
   std::shared_ptr<const ReduceFunction> function_;
 };
 
+/// The operation of a Call. weft/collective.hpp has a function for each that makes the Call.
 enum class CollectiveKind : std::uint8_t {
   barrier,
   broadcast,
@@ -67,72 +71,87 @@ enum class CollectiveKind : std::uint8_t {
   scan
 };
 
-/// How ranks of several hosts carry out a collective. Ranks of one host work on each other's
-/// tensors in place whichever is named.
+/// How the ranks of several hosts carry out a collective. Ranks of one host work on each other's
+/// tensors in place, and of these values only `two_level` changes how they do it.
 enum class Algorithm : std::uint8_t {
-  automatic,  ///< whichever should be quickest: by WEFT_COLL, or by what links and processors cost
-  direct,     ///< everybody with everybody: each rank combines its share for all. Every call can
-  allgather_then_reduce,  ///< whole tensors to all, and everybody combines for itself: reduce,
-                          ///< all_reduce, scan
+  /// The one that WEFT_COLL names, else the fastest by the costs of links and processors
+  /// (weft-tune).
+  automatic,
+  /// Every rank exchanges with every other; each combines its own share. Serves every call.
+  direct,
+  /// Every rank gets all tensors and combines them itself: reduce, all_reduce, scan.
+  allgather_then_reduce,
   ring,      ///< from neighbour to neighbour: all_reduce, reduce_scatter, all_gather, broadcast
-  halving,   ///< halves with ever other ranks, then back: all_reduce of 2, 4, 8, ... ranks
-  doubling,  ///< with ever other ranks: all_reduce, broadcast, barrier
-  /// Within the hosts, between them, within the hosts: all_reduce, broadcast. Of ranks of one host:
-  /// the same with its NUMA nodes, where they make rows of ranks alike: all_reduce, reduce,
-  /// reduce_scatter, broadcast, all_gather; else direct.
+  halving,   ///< recursive halving, then doubling: all_reduce of 2, 4, 8, ... ranks
+  doubling,  ///< recursive doubling: all_reduce, broadcast, barrier
+  /// Within the hosts, between them, within the hosts: all_reduce, broadcast. If all ranks are on
+  /// one host, the NUMA nodes take the hosts' place, provided that each node has the same number of
+  /// ranks: all_reduce, reduce, reduce_scatter, broadcast, all_gather; otherwise as `direct`.
   two_level
 };
 
-/// One collective operation on this rank's tensors, as the functions below describe it: a value,
-/// which does nothing by itself. Tensors must be dense; shapes don't matter, only the number of
-/// elements, which are taken in order. `in` and `out` may be the same memory (all_reduce, reduce,
-/// scan), `in` may be this rank's own part of `out` (all_gather, gather) and the other way round
-/// (reduce_scatter, scatter); all_to_all may have the same memory for both. Any other overlap is an
-/// error.
+/// The description of one collective operation on this rank's tensors, made by the functions below.
+/// A value, which does nothing by itself; it holds handles of its tensors.
+///
+/// Tensors must be dense. Shapes are ignored: the elements are taken in order, and all tensors of a
+/// call have one dtype. `in` and `out` may be the same memory (all_reduce, reduce, scan,
+/// all_to_all), `in` may be this rank's part of `out` (all_gather, gather), and `out` may be this
+/// rank's part of `in` (reduce_scatter, scatter). Any other overlap is Code::bad_argument.
 struct Call {
   CollectiveKind kind = CollectiveKind::barrier;
   Tensor in{};
   Tensor out{};
   ReduceOp op = Reduction::sum;
-  int root = -1;
-  std::vector<std::int64_t> counts{};      ///< of every rank's part; empty: all alike
-  std::vector<std::int64_t> out_counts{};  ///< all_to_all: what comes from every rank
-  /// The same on every rank. One that can't serve the call in its group is an error.
+  int root = -1;  ///< place in the group, from 0
+  /// Elements of each rank's part, by place in the group; empty: all parts are equal. all_to_all:
+  /// elements that this rank sends to each rank.
+  std::vector<std::int64_t> counts{};
+  std::vector<std::int64_t> out_counts{};  ///< all_to_all: elements received from each rank
+  /// Must be the same on every rank. An algorithm that can't serve the call in its group is
+  /// Code::bad_argument.
   Algorithm algorithm = Algorithm::automatic;
-  /// Combined as one binary tree over the group's ranks. Else between hosts floats may be combined
-  /// in whichever order is quickest, a ring's, say: the same bits on every rank and in every run
-  /// with this placement, but others with another. Whole numbers don't care.
+  /// True: elements are combined in one binary tree over the group's ranks. False: between hosts,
+  /// floats may be combined in the order that is fastest (for example a ring's). The result then
+  /// has the same bits on every rank and in every run with the same placement, but may differ under
+  /// another placement. Integers give the same result either way.
   bool deterministic = true;
 };
 
-/// Nobody is through before everybody has come.
+/// Ends on a rank when every rank of the group has entered.
 WEFT_API Call barrier();
-/// The root's tensor into everybody's.
+/// Copies the root's `tensor` into every other rank's `tensor`.
 WEFT_API Call broadcast(const Tensor& tensor, int root);
-/// Everybody's tensors combined, into `out` of the root; elsewhere it may be empty.
+/// Combines every rank's `in` into `out` of the root. On other ranks `out` may be empty.
 WEFT_API Call reduce(const Tensor& in, const Tensor& out, const ReduceOp& op, int root);
-/// The same, into everybody's `out`.
+/// Combines every rank's `in` into every rank's `out`.
 WEFT_API Call all_reduce(const Tensor& in, const Tensor& out, const ReduceOp& op);
+/// The same in place.
 WEFT_API Call all_reduce(const Tensor& tensor, const ReduceOp& op);
-/// The same, of which every rank gets its own part: the n-th of the group the n-th. With counts,
-/// which all ranks give alike, parts may differ.
+/// Combines every rank's `in` and gives each rank its own part of the result: `out` of the n-th
+/// rank of the group gets the n-th part. `counts` has the elements of each part and is the same on
+/// all ranks; empty: `in` has size() times the elements of `out`.
 WEFT_API Call reduce_scatter(const Tensor& in, const Tensor& out, const ReduceOp& op,
                              std::vector<std::int64_t> counts = {});
-/// Everybody's tensors, in the order of the group.
+/// Concatenates every rank's `in`, in the group's order, into every rank's `out`. `counts` has the
+/// elements of each rank's `in` and is the same on all ranks; empty: all are equal.
 WEFT_API Call all_gather(const Tensor& in, const Tensor& out,
                          std::vector<std::int64_t> counts = {});
-/// The same, into `out` of the root.
+/// As all_gather, but into `out` of the root alone.
 WEFT_API Call gather(const Tensor& in, const Tensor& out, int root,
                      std::vector<std::int64_t> counts = {});
-/// The root's tensor in parts, a part into each rank's `out`. `in` counts at the root alone.
+/// Splits the root's `in` into parts and copies the n-th into `out` of the n-th rank. Other ranks'
+/// `in` is ignored. `counts` has the elements of each part and is the same on all ranks; empty: all
+/// are equal.
 WEFT_API Call scatter(const Tensor& in, const Tensor& out, int root,
                       std::vector<std::int64_t> counts = {});
-/// The n-th part of `in` goes to the n-th rank, and what the n-th rank has for this one becomes the
-/// n-th part of `out`. Counts are this rank's own: what it sends to each, what it gets from each.
+/// Sends the n-th part of `in` to the n-th rank, and receives that rank's part for this one as the
+/// n-th part of `out`. The counts are this rank's own: `in_counts` has the elements that it sends
+/// to each rank, `out_counts` the elements that it receives from each. Give both or neither; empty:
+/// all parts are equal.
 WEFT_API Call all_to_all(const Tensor& in, const Tensor& out,
                          std::vector<std::int64_t> in_counts = {},
                          std::vector<std::int64_t> out_counts = {});
-/// out = the tensors of this rank and of all before it, combined.
+/// Inclusive scan: `out` of each rank is `in` of this rank and of all ranks before it, combined.
 WEFT_API Call scan(const Tensor& in, const Tensor& out, const ReduceOp& op);
 
 namespace detail {
@@ -140,31 +159,36 @@ class CollectiveGroup;
 struct PlannedCall;
 }  // namespace detail
 
-/// A collective bound to its tensors, to be run any number of times with no allocation,
-/// registration or control message. Holds handles of its tensors. Thread-safety: as the Collectives
-/// that it came from, which it must not outlive.
+/// A collective bound to its tensors, to be run any number of times without allocation,
+/// registration or control messages. Holds handles of its tensors. All calls but the destructor
+/// require a plan that came from Collectives. Thread-safety: as the Collectives that made it, which
+/// it must not outlive.
 class [[nodiscard]] WEFT_API Plan {
  public:
   Plan() noexcept;
   Plan(Plan&&) noexcept;
   Plan& operator=(Plan&&) noexcept;
-  /// Destroying a plan that is under way gives the group up: every rank's operations on it end with
-  /// Code::cancelled, since this rank's part will never come.
+  /// Destroying a plan that is under way ends its group, since this rank's part will never come:
+  /// every rank's operations of the group end with Code::cancelled.
   ~Plan();
 
-  /// Begins. The tensors are lent until it has ended. Up to four may be under way in a group; they
-  /// run in the order in which they were started, which must be the same on every rank. Errors:
-  /// bad_argument (it is under way already, or too many are), exhausted (calls of 63 other groups
-  /// are under way), and those of wait().
+  /// Begins the operation. Its tensors are lent to weft until the operation has ended: don't write
+  /// them, nor read results. Up to 4 plans of a group may be under way; they run in the order of
+  /// their start, which must be the same on every rank. Errors: bad_argument (this plan is under
+  /// way already, or 4 are), exhausted (calls of 63 other groups are under way), forked, and those
+  /// of wait().
   Status start() noexcept;
-  /// Whether it has ended, well or not; helps it along, and what else the rank has begun but for
-  /// messages that are to be read. Never blocks for others.
+  /// True if the operation has ended, successfully or not. Makes progress on this operation and on
+  /// everything else that the rank has begun, except that it takes no incoming messages (Messages).
+  /// Never blocks.
   bool test() noexcept;
-  /// A timeout leaves it alive and names the ranks that have not come. Other errors end the whole
-  /// group: peer_failed, peer_left, mismatch (ranks called different operations; the text has both
-  /// calls), cancelled. Where their text says that tensors stay lent: Collectives::settle().
+  /// Waits for the operation to end. A timeout leaves the operation alive and names the ranks that
+  /// have not entered. Other errors end the whole group: peer_failed, peer_left, mismatch (ranks
+  /// called different operations; the text has both calls), cancelled. If the error's text says
+  /// that tensors stay lent, call Collectives::settle() before touching them. Also bad_argument
+  /// (not started), forked.
   Status wait(Deadline deadline = {}) noexcept;
-  /// start() and wait().
+  /// start(), then wait().
   Status run(Deadline deadline = {}) noexcept;
 
  private:
@@ -175,16 +199,20 @@ class [[nodiscard]] WEFT_API Plan {
   std::shared_ptr<detail::PlannedCall> call_;
 };
 
-/// The collectives of a group of ranks. Results have the same bits on every rank, and the same from
-/// run to run and, unless Call::deterministic is given up, from fabric to fabric: elements are
-/// combined in one binary tree over the ranks in the group's order (scan: one after another).
-/// 16-bit floats are combined in f32 and rounded once. All ranks
-/// call the same operations in the same order. Ranks of one host read and write each other's
-/// tensors in place, where they lie in the world's memory (World::allocate); other tensors are
-/// copied once more, which is counted. What is under way goes on whenever a thread of the rank
-/// waits for anything of weft, or tests a plan: ranks may wait for plans of several groups in any
-/// order. Must go before its world. Thread-safety: one thread at a time; several groups may be used
-/// by several threads.
+/// A group of ranks and its collectives. All ranks of the group call the same operations in the
+/// same order.
+///
+/// Results have the same bits on every rank and in every run, and, while Call::deterministic is
+/// true, on every fabric: elements are combined in one binary tree over the ranks in the group's
+/// order (scan: one rank after another). 16-bit floats are combined in f32 and rounded once.
+///
+/// Ranks of one host read and write each other's tensors in place if these lie in the world's
+/// memory (World::allocate). Other tensors are copied once more, which bytes_copied() counts. Any
+/// thread that waits in weft or tests a plan makes progress on all operations under way, so ranks
+/// may wait for plans of several groups in any order.
+///
+/// Must be destroyed before its world. Thread-safety: one thread at a time per group; different
+/// groups may be used by different threads.
 class WEFT_API Collectives {
  public:
   Collectives() noexcept;
@@ -192,40 +220,45 @@ class WEFT_API Collectives {
   Collectives& operator=(Collectives&&) noexcept;
   ~Collectives();
 
-  /// Of all ranks of the world. Every rank calls it, in the same order as others for the same
-  /// ranks. Throws Error: timeout (naming a rank that has not), peer_failed, peer_left, exhausted.
+  /// Opens a group of all ranks of the world. Every rank must call it; groups of the same ranks are
+  /// told apart by the order of the calls, which must be the same on each. Throws Error: timeout
+  /// (names a rank that has not called it), peer_failed, peer_left, exhausted, mismatch (a rank of
+  /// another version), forked.
   static Collectives open(World& world, Deadline deadline = {});
-  /// Of the ranks listed, which all call it with the same list. Throws also bad_argument: a rank
-  /// that the job does not have or that is there twice, or this rank is not among them.
+  /// Opens a group of `ranks` (of the world), all of which must call it with the same list. Also
+  /// throws Error(bad_argument): the job has no such rank, a rank is listed twice, or this rank is
+  /// not listed.
   static Collectives open(World& world, std::span<const int> ranks, Deadline deadline = {});
-  /// Of a group's members: after a rank has died, of Group::shrink()'s.
+  /// Opens a group of the members of `group`: after a death, the one that Group::shrink() gave.
   static Collectives open(World& world, const Group& group, Deadline deadline = {});
 
-  /// This rank's place in the group.
+  /// This rank's place in the group, from 0. Requires an open group.
   int rank() const noexcept;
-  /// 0 for a handle that was not opened.
+  /// The number of ranks; 0 for a default-constructed handle.
   int size() const noexcept;
-  /// By place: ranks of the world.
+  /// The group's ranks of the world, by place. Valid as long as this object.
   std::span<const int> ranks() const noexcept;
 
-  /// Throws Error: bad_argument, exhausted.
+  /// Binds `call` to its tensors. Throws Error: bad_argument (the call is impossible in this
+  /// group), exhausted.
   Plan plan(const Call& call);
-  /// A plan that was started. Throws as plan() and start().
+  /// plan(), then Plan::start(). Throws Error with the errors of both.
   Plan start(const Call& call);
-  /// Runs it once. Errors: as plan() and Plan::wait(). A timeout leaves no handle to go on with, so
-  /// it ends the group; the others have up to 50 ms of the deadline to be out of the tensors.
+  /// Runs `call` once. Errors: those of plan() and Plan::wait(). A timeout leaves no handle to
+  /// resume, so it ends the group. Up to 50 ms of the deadline (at most an eighth) are reserved for
+  /// the other ranks to leave this rank's tensors.
   Status run(const Call& call, Deadline deadline = {}) noexcept;
 
-  /// Waits until no other rank can touch the tensors of this group's calls that have ended. Needed
-  /// after an error alone, and only if its text says that tensors stay lent: a rank that is stopped
-  /// inside a tensor of this host may write the rest of a piece (256 KiB at most) when it goes on.
-  /// Until settle() is ok such tensors must be neither written nor read; the group keeps their
-  /// memory meanwhile (ArenaReport::quarantined_bytes), also after its handle is gone. Memory that
-  /// is not the world's (Tensor::wrap) is the caller's at once: others see a copy. Errors: timeout,
-  /// which names the rank; that rank's death ends the loan too.
+  /// Waits until no other rank can touch the tensors of this group's ended calls. Needed only after
+  /// an error whose text says that tensors stay lent: a rank that is stopped inside a tensor of
+  /// this host may write the rest of its piece (at most 256 KiB) when it continues. Until settle()
+  /// returns ok such tensors must be neither written nor read. The group keeps their memory
+  /// meanwhile (ArenaReport::quarantined_bytes), even after its handle is destroyed. Memory outside
+  /// the world (Tensor::wrap) is never lent this way: other ranks reach a copy. Errors: timeout
+  /// (names the rank; that rank's death ends the loan too), forked.
   Status settle(Deadline deadline = {}) noexcept;
 
-  /// Bytes that were copied in user space because tensors were not in the world's memory.
+  /// Bytes copied in user space because tensors were not in the world's memory.
   std::uint64_t bytes_copied() const noexcept;
 
  private:

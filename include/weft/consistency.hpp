@@ -1,25 +1,28 @@
-// How far workers may be out of step, and what of their gradients an update takes.
+// Consistency: how far workers may be out of step, and which gradients an update takes.
 #pragma once
 
 #include <cstdint>
 
 namespace weft::pslib {
 
-/// What an update takes, and which values a worker may see. A worker's clock is the number of its
-/// pushes. All but bsp need servers that only serve. docs/pslib.md has the protocol.
+/// The gradients that an update takes, and the values that a worker may see. A worker's clock is
+/// the number of its pushes. All kinds but bsp need servers that only serve. docs/pslib.md has the
+/// protocol.
 struct Consistency {
   enum class Kind : std::uint8_t {
-    bsp,    ///< every worker's gradient of a step; nobody is ahead
-    ssp,    ///< each gradient as it comes; nobody pulls `staleness` clocks ahead of the slowest
-    async,  ///< each gradient as it comes
-    k_of_n  ///< the first k gradients of a step; on one server
+    bsp,  ///< all workers' gradients of one step; no worker sees a later step first
+    ssp,  ///< one gradient, as they arrive; a pull waits while its worker is more than `staleness`
+          ///< clocks ahead of the slowest
+    async,  ///< one gradient, as they arrive
+    k_of_n  ///< the first `k` gradients of a step; needs exactly one server
   };
-  /// k_of_n: what becomes of a gradient for a step that was made without it.
+  /// k_of_n: what happens to a gradient that arrives after its step's update. `dropped`: it is
+  /// discarded. `folded`: it becomes part of the next update. Both are counted (TableStatistics).
   enum class Late : std::uint8_t { dropped, folded };
   Kind kind = Kind::bsp;
-  std::uint32_t staleness = 0;
-  std::uint32_t k = 1;
-  Late late = Late::dropped;
+  std::uint32_t staleness = 0;  ///< ssp: clocks
+  std::uint32_t k = 1;          ///< k_of_n: gradients per update
+  Late late = Late::dropped;    ///< k_of_n
 
   static Consistency bsp() { return {}; }
   static Consistency ssp(std::uint32_t staleness) { return {Kind::ssp, staleness}; }

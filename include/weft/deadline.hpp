@@ -1,4 +1,4 @@
-// The point in time at which a wait ends.
+// Deadlines: the point in time at which a wait ends.
 #pragma once
 
 #include <chrono>
@@ -8,10 +8,10 @@
 
 namespace weft {
 
-/// The time that weft's waits go by: the machine's steady clock, unless a test simulates a job on
-/// the calling thread. Thread-safety: any thread.
+/// The clock of all waits: the machine's steady clock, or the simulated one if a test runs a
+/// simulated job on the calling thread. Thread-safety: any thread.
 struct WEFT_API Clock {
-  // NOLINTBEGIN(readability-identifier-naming): what the standard calls the parts of a clock
+  // NOLINTBEGIN(readability-identifier-naming): names that the standard requires of a clock
   using duration = std::chrono::steady_clock::duration;
   using rep = duration::rep;
   using period = duration::period;
@@ -22,30 +22,32 @@ struct WEFT_API Clock {
   static time_point now() noexcept;
 };
 
-/// Every wait takes one. A default-constructed Deadline stands for the world's own limit
-/// (WEFT_TIMEOUT), counted from the start of the call. There is no "for ever".
+/// The end of a wait; every call that waits takes one. A default-constructed Deadline means the
+/// world's own limit (WEFT_TIMEOUT), counted from the start of the call. There is no infinite wait.
 /// Thread-safety: a value.
 class Deadline {
  public:
   using Clock = weft::Clock;
 
   Deadline() noexcept = default;
-  /// The last moment of the clock for a span beyond it.
+  /// `span` from now; the clock's last moment if that lies beyond it.
   static Deadline after(std::chrono::nanoseconds span) noexcept {
     const Clock::time_point now = Clock::now();
     const bool is_beyond = span > Clock::time_point::max() - now;
     return Deadline(is_beyond ? Clock::time_point::max() : now + span);
   }
+  /// The moment `when`.
   static Deadline at(Clock::time_point when) noexcept { return Deadline(when); }
 
+  /// True for a default-constructed Deadline. The members below other than resolve() require false.
   bool is_default() const noexcept { return !when_; }
-  /// This deadline, or `fallback` from now for a default one.
+  /// This deadline; for a default one, `fallback` from now.
   Deadline resolve(std::chrono::nanoseconds fallback) const noexcept {
     return when_ ? *this : after(fallback);
   }
-  /// Requires !is_default().
   Clock::time_point when() const noexcept { return *when_; }
   bool passed() const noexcept { return Clock::now() >= *when_; }
+  /// Negative once the deadline has passed.
   std::chrono::nanoseconds left() const noexcept { return *when_ - Clock::now(); }
 
  private:

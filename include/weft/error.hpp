@@ -1,4 +1,4 @@
-// What went wrong, in one form for thrown errors, returned statuses and the C binding.
+// Errors: one form for thrown errors, returned statuses and the C binding.
 #pragma once
 
 #include <concepts>
@@ -13,15 +13,15 @@
 
 namespace weft {
 
-/// The kind of a failure. Callers branch on it; the text around it is for people.
+/// The kind of a failure, for programs to branch on. The text of an error is for people.
 enum class Code : std::uint8_t {
   ok,
-  timeout,         ///< the deadline came first; the operation is still alive
+  timeout,         ///< the deadline passed; the operation is still alive
   peer_failed,     ///< a peer died without leaving
   peer_left,       ///< a peer left the job in order, and this operation still needed it
-  closed,          ///< the slot was closed by the other end
-  mismatch,        ///< dtype, shape, depth or flow differ between the two ends
-  duplicate_name,  ///< this rank already exposes a slot of that name
+  closed,          ///< the other end closed the slot, signal, rendezvous or publication
+  mismatch,        ///< the two ends disagree: dtype, shape, depth or flow; calls; versions
+  duplicate_name,  ///< this rank already exposes a slot or signal of that name
   writer_taken,    ///< the slot already has its one writer
   bad_argument,    ///< the call itself is wrong
   bad_config,      ///< a WEFT_* variable or an option has a value that is not accepted
@@ -29,37 +29,38 @@ enum class Code : std::uint8_t {
   unreachable,     ///< no fabric reaches the peer
   flow_overrun,    ///< WEFT_CHECK=flow saw a synchronous slot overtake its reader
   cancelled,       ///< the request was cancelled
-  bootstrap,       ///< the ranks could not be introduced to each other
-  system,          ///< the operating system refused; the message holds its words
-  forked,          ///< this process is a fork of a rank's process, and so no rank
-  path_failed,     ///< the way to a peer broke, which may itself still live
-  fenced,          ///< other ranks have declared this one dead: it takes no part any more
+  bootstrap,       ///< the ranks could not exchange their addresses
+  system,          ///< the operating system refused; the message has its reason
+  forked,          ///< this process is a fork of a rank's process and is not a rank
+  path_failed,     ///< the connection to a peer broke; the peer itself may still be alive
+  fenced,          ///< other ranks have declared this one dead; it takes no part any more
   partitioned      ///< this rank was cut off from most of its group, which goes on without it
 };
 
 /// The code's name as it is printed and documented, e.g. "peer_failed".
 WEFT_API std::string_view name(Code code) noexcept;
 
-/// Everything known about one failure. Fields that don't apply stay empty or -1.
+/// All that is known about one failure. Fields that don't apply are empty or -1.
 struct WEFT_API ErrorDetail {
   Code code = Code::system;
-  std::string operation{};  ///< what was being done: "put", "attach", "join"
-  std::string message{};    ///< what happened, with both sides' values where two sides disagree
-  std::string hint{};       ///< what to try
-  int rank = -1;            ///< the rank that reports
+  std::string operation{};  ///< the operation that failed: "put", "attach", "join"
+  std::string message{};    ///< the event, with both sides' values if two sides disagree
+  std::string hint{};       ///< a remedy to try
+  int rank = -1;            ///< the rank that reports the failure
   int peer = -1;            ///< the rank at fault or waited for
   std::string host{};       ///< the peer's host
   std::string slot{};       ///< the slot concerned
-  std::uint64_t sequence_expected = 0;  ///< with a wait: the sequence number waited for
-  std::uint64_t sequence_seen = 0;      ///< with a wait: the last one seen
+  std::uint64_t sequence_expected = 0;  ///< waits: the sequence number waited for
+  std::uint64_t sequence_seen = 0;      ///< waits: the last sequence number seen
 
-  /// All of it as one line: code, operation, where, message, hint.
+  /// The failure as one line: code, operation, place, message, hint.
   std::string text() const;
 };
 
 class Status;
 
-/// Thrown by control calls (join, expose, attach, ...). The data path never throws.
+/// The exception of control calls (join, expose, attach, ...). Data-path calls never throw: they
+/// return a Status.
 class WEFT_API Error : public std::exception {
  public:
   explicit Error(ErrorDetail detail);
@@ -67,6 +68,7 @@ class WEFT_API Error : public std::exception {
 
   Code code() const noexcept { return detail_->code; }
   const ErrorDetail& detail() const noexcept { return *detail_; }
+  /// detail().text(). Valid as long as this object or a copy.
   const char* what() const noexcept override;
   Status status() const noexcept;
 
@@ -75,12 +77,13 @@ class WEFT_API Error : public std::exception {
   std::shared_ptr<const std::string> text_;
 };
 
-/// The outcome of a data-path call: ok (a null pointer, free to copy) or an ErrorDetail.
+/// The outcome of a data-path call: ok (a null pointer, cheap to copy) or an ErrorDetail.
 /// Thread-safety: a value; copies may be used by different threads.
 class [[nodiscard]] WEFT_API Status {
  public:
   Status() noexcept = default;
-  /// Never throws: when there is no memory for the detail, a detail that says so takes its place.
+  /// Never throws: if memory for `detail` can't be allocated, the status holds a preallocated
+  /// detail that says so.
   explicit Status(ErrorDetail detail) noexcept;
   explicit Status(std::shared_ptr<const ErrorDetail> detail) noexcept
       : detail_(std::move(detail)) {}
@@ -91,7 +94,7 @@ class [[nodiscard]] WEFT_API Status {
   /// Requires !ok().
   const ErrorDetail& detail() const noexcept { return *detail_; }
   std::shared_ptr<const ErrorDetail> shared_detail() const noexcept { return detail_; }
-  /// "ok", or the detail's line.
+  /// "ok", or detail().text().
   std::string text() const;
   /// Throws Error unless ok().
   void or_throw() const;
@@ -100,8 +103,8 @@ class [[nodiscard]] WEFT_API Status {
   std::shared_ptr<const ErrorDetail> detail_;
 };
 
-/// A T, or the Status that says why there is none (the T is then a default-constructed one, which
-/// must not be used).
+/// A value of type T, or the Status that says why there is none. In the latter case the T is
+/// default-constructed and must not be used.
 template <typename T>
 class [[nodiscard]] Result {
  public:
@@ -123,7 +126,7 @@ class [[nodiscard]] Result {
   T* operator->() noexcept { return &value_; }
   const T* operator->() const noexcept { return &value_; }
 
-  /// The value, or Error thrown with the status' detail.
+  /// Returns the value; throws Error with the status' detail unless ok().
   T value() && {
     if (!ok()) status_.or_throw();
     return std::move(value_);

@@ -1,4 +1,4 @@
-// Some of a job's ranks, in an order, who do something together.
+// Groups: ordered subsets of a job's ranks, and the agreement on a group's survivors.
 #pragma once
 
 #include <cstdint>
@@ -15,42 +15,48 @@ namespace detail {
 struct GroupState;
 }
 
-/// An ordered subset of a world's ranks. Immutable and cheap to copy; equal on all its members, the
-/// order and id() included. It may outlive its world, but then can't shrink any more.
-/// Thread-safety: a value; copies may be used by different threads.
+/// An ordered subset of a world's ranks. Immutable and cheap to copy. All members hold equal
+/// groups, including the order and id(). A group may outlive its world, but then subset() and
+/// shrink() fail with Code::closed. Thread-safety: a value; copies may be used by different
+/// threads.
 class WEFT_API Group {
  public:
-  /// Of nobody.
+  /// The empty group.
   Group() noexcept = default;
 
-  /// This rank's place in it, from 0; -1: it is no member.
+  /// This rank's place in the group, from 0; -1 if this rank is not a member.
   int rank() const noexcept;
   int size() const noexcept { return static_cast<int>(members().size()); }
-  /// The members' ranks in the world, by their place.
+  /// The members' ranks in the world, by place. Valid as long as a copy of this group exists.
   std::span<const int> members() const noexcept;
-  /// The place of a rank of the world; -1: it is no member.
+  /// The place of rank `world_rank` of the world; -1 if it is not a member.
   int place_of(int world_rank) const noexcept;
   bool contains(int world_rank) const noexcept { return place_of(world_rank) >= 0; }
-  /// How many times it was shrunk since the world's group.
+  /// The number of shrinks between the world's group and this one.
   std::uint32_t epoch() const noexcept;
-  /// The same number for groups of the same members, order and epoch, and for no other.
+  /// A number that is equal for groups with the same members, order and epoch, and only for those.
   std::uint64_t id() const noexcept;
 
-  /// The members at these places, in this order; for each of them to call with equal arguments.
-  /// Without messages. Throws Error(bad_argument): no such place, or one twice.
+  /// The group of the members at `places`, in this order. Each of these members must call it with
+  /// equal arguments. Sends no messages. Throws Error: bad_argument (no such place, or a place
+  /// given twice), closed.
   Group subset(std::span<const int> places) const;
 
-  /// The members that go on, in their order: all survivors get the same group. Any member may ask,
-  /// at any time; the others answer for themselves. Members that have died or left are not in it,
-  /// nor any that a member has declared dead; whoever dies meanwhile may be, so ask again. A rank
-  /// that is not in the answer is dead for those that are. Errors: partitioned (this rank was cut
-  /// off from most of the world's last agreed group, or from its first half; it is to end), fenced
-  /// (the others have given this rank up), timeout (which names who did not answer), bad_argument
-  /// (not a member), closed (its world is gone), exhausted (more than 5000 members).
+  /// Agrees with the other members on the survivors: every survivor gets the same group, in the
+  /// former order. Any member may call it at any time; the others answer from their progress
+  /// threads. The result excludes members that have died or left, and those that any member has
+  /// declared dead. A member that dies during the call may still be included, so shrink again. To
+  /// the ranks in the result, a rank outside it is dead.
   ///
-  /// A rank that can't be reached and may live is counted out by the world alone: its group, and
-  /// what that was shrunk to. A subset that has lost such a member asks the world first; it never
-  /// excludes a rank itself.
+  /// Errors: partitioned (this rank was cut off from more than half of the last group the world
+  /// agreed on, or from exactly the half with its first member; end this process), fenced (the
+  /// other ranks have declared this one dead), timeout (names the ranks that did not answer),
+  /// bad_argument (not a member), closed (the world is gone, or the group is empty), exhausted
+  /// (more than 5000 members).
+  ///
+  /// Only the world's group and its shrunk descendants can exclude a rank that is unreachable but
+  /// may be alive. A subset that has lost such a member waits for the world's decision and never
+  /// excludes a rank itself. Source: decision 016.
   Result<Group> shrink(Deadline deadline = {}) const noexcept;
 
  private:

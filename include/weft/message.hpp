@@ -1,4 +1,4 @@
-// Messages: tensors sent to a rank, which takes them by source and tag.
+// Messages: tensors sent to a rank, which receives them by source and tag.
 #pragma once
 
 #include <cstddef>
@@ -16,26 +16,28 @@ namespace weft {
 
 class World;
 
-/// As the source of a receive: whichever rank's message comes first.
+/// As the source of a receive: any rank; the first matching message is taken.
 inline constexpr int kAnySource = -1;
 
-/// Which tags a receive takes: those that agree with `value` in every bit of `mask`. A plain number
-/// is that tag alone.
+/// The tags that a receive matches: those equal to `value` in every bit of `mask`. A plain number
+/// matches that tag alone.
 struct Tag {
   std::uint64_t value = 0;
   std::uint64_t mask = ~std::uint64_t{0};
 
   constexpr Tag(std::uint64_t tag) noexcept : value(tag) {}
   constexpr Tag(std::uint64_t tag, std::uint64_t bits) noexcept : value(tag), mask(bits) {}
+  /// True if a message with `tag` matches.
   constexpr bool takes(std::uint64_t tag) const noexcept { return ((tag ^ value) & mask) == 0; }
 };
+/// Matches every tag.
 inline constexpr Tag kAnyTag{0, 0};
 
-/// What a message is, to who received or probed it.
+/// A message as recv() and probe() report it.
 struct MessageInfo {
-  int source = -1;
+  int source = -1;  ///< the sender's rank
   std::uint64_t tag = 0;
-  std::size_t bytes = 0;  ///< of the message: a receive may have had room for more
+  std::size_t bytes = 0;  ///< size of the message; the receive's tensor may be larger
 };
 
 namespace detail {
@@ -43,9 +45,10 @@ class MessageState;
 struct MessageOperation;
 }  // namespace detail
 
-/// One isend() or irecv(). Destroying it ends a receive that no message has matched, and lets any
-/// other operation go on by itself; that keeps the tensor's handle until it has ended.
-/// Thread-safety: as the Messages it came from; must not outlive the world.
+/// One isend() or irecv(). Destroying it cancels a receive that no message has matched; any other
+/// operation continues on its own and keeps its tensor's handle until it has ended. A
+/// default-constructed request has ended. Thread-safety: as the Messages that made it. Must not
+/// outlive the world.
 class [[nodiscard]] WEFT_API MessageRequest {
  public:
   MessageRequest() noexcept = default;
@@ -58,14 +61,16 @@ class [[nodiscard]] WEFT_API MessageRequest {
   }
   ~MessageRequest() { release_request(); }
 
-  /// Whether it has ended (well or not); never blocks, and moves on what can be moved.
+  /// True if the operation has ended, successfully or not. Never blocks; makes progress.
   bool test() noexcept;
-  /// What came of it; of a send, what was sent, with this rank as its source. A timeout leaves it
-  /// alive and the tensor lent to it. Errors: those of send() or recv(), cancelled.
+  /// Waits for the operation to end. A receive returns the message it took; a send returns what was
+  /// sent, with this rank as `source`. A timeout leaves the operation alive and its tensor lent to
+  /// weft. Errors: those of send() or recv(), cancelled, forked.
   Result<MessageInfo> wait(Deadline deadline = {}) noexcept;
-  /// Ends a receive that no message has matched, or a send that has not left this rank
-  /// (Code::cancelled from then on, which is what this returns). One that has ended stays as it is.
-  /// A tensor that the receiver was told of can't be taken back: bad_argument.
+  /// Cancels a receive that no message has matched, or a send that has not left this rank, and
+  /// returns Code::cancelled, as does wait() from then on. An operation that has ended is
+  /// unchanged, and its status is returned. Errors: bad_argument (the receiver knows of the tensor,
+  /// or a message is being read into it; wait for the request).
   Status cancel() noexcept;
 
  private:
@@ -82,63 +87,71 @@ class [[nodiscard]] WEFT_API MessageRequest {
   void abandon() noexcept;
 
   detail::MessageState* state_ = nullptr;
-  detail::MessageOperation* operation_ = nullptr;  ///< null once it has ended
+  detail::MessageOperation* operation_ = nullptr;  ///< null once the operation has ended
   MessageInfo info_;
   Status status_;
 };
 
 /// Sends and receives between any two ranks of a world. A message is the bytes of one dense tensor
-/// and a tag; dtype and shape don't travel.
+/// and a tag; dtype and shape are not sent.
 ///
-/// Order: of the messages from one rank to another, a receive takes the first sent that it matches,
-/// and a message goes to the first receive posted that takes it.
+/// Order: of the messages from one rank to another, a receive takes the first sent that matches,
+/// and a message goes to the first posted receive that matches it.
 ///
-/// Up to 4 KiB a message goes into a ring at its receiver, if it has room, and the send is over.
-/// Any other is announced there; the receiver reads it from where it lies into its own tensor, and
-/// the send is over once it has. Messages that nobody receives stay in the ring, which holds up to
-/// 128 of a sender (fewer in jobs of more than 64 ranks): those that follow wait at the sender,
-/// never in the receiver's memory. So a rank that receives out of order must not lag by more than
-/// that.
+/// Eager: a message of up to 4 KiB is copied into a ring at the receiver if the ring has room,
+/// which ends the send. Rendezvous: a larger one is offered in the ring; the receiver reads it from
+/// the sender's tensor into its own, which ends the send. Messages that are not received stay in
+/// the ring, which holds up to 128 messages of each sender (64 in jobs of more than 64 ranks, 32 in
+/// jobs of more than 1024). Further messages wait at the sender and never take the receiver's
+/// memory, so a rank that receives out of order must not fall behind by more than that.
 ///
-/// Messages move within calls that wait, whatever for, or test a request: a rank that computes
-/// neither sends what is queued nor reads what was announced. The first message to a rank takes a
-/// round trip of control messages.
+/// Messages make progress only inside calls of weft that wait or test: a rank that computes neither
+/// sends queued messages nor reads offered ones. The first message to a rank costs one round trip
+/// of control messages.
 ///
-/// A handle; all handles of a world are one. Thread-safety: one thread of a world at a time. Must
-/// not outlive the world.
+/// A handle; all handles of a world share one state. Thread-safety: one thread per world at a time.
+/// Must not outlive the world.
 class WEFT_API Messages {
  public:
+  /// Throws Error(forked).
   explicit Messages(World& world);
 
-  /// Returns when the tensor may be written again. One outside the world's memory (Tensor::wrap) is
-  /// staged if it is too large for the ring, and counted as copied. Errors: timeout (names the
-  /// receiver; a tensor that it was told of stays lent, any other is not sent), peer_failed,
-  /// peer_left, bad_argument, exhausted.
+  /// Sends `tensor` to rank `to` and returns when the tensor may be written again. A tensor outside
+  /// the world's memory (Tensor::wrap) that is too large for the ring is staged, and counted as
+  /// copied. Errors: timeout (names the receiver; an offered tensor stays lent, any other was not
+  /// sent), peer_failed, peer_left, bad_argument, exhausted, closed (this rank is leaving), forked.
   Status send(int to, std::uint64_t tag, const Tensor& tensor, Deadline deadline = {}) noexcept;
+  /// As send(), without waiting. The tensor is lent until the request has ended; its handle is held
+  /// until then.
   MessageRequest isend(int to, std::uint64_t tag, const Tensor& tensor) noexcept;
 
-  /// Takes a message into the first bytes of `into`. Errors: timeout (nothing was taken; by RDMA a
-  /// tensor that a message was being read into stays lent until the NIC is done with it), mismatch
-  /// (the message is larger than `into`, and gone), exhausted (memory or descriptors; the message
-  /// is there for the next receive), peer_failed or peer_left (the source; or, with kAnySource,
-  /// every other rank), bad_argument.
+  /// Receives a message of rank `from` (or kAnySource) that matches `tag` into the first bytes of
+  /// `into`. Errors: timeout (nothing was taken; by RDMA, a tensor into which a message was being
+  /// read stays lent until the NIC is done with it), mismatch (the message is larger than `into`;
+  /// it is dropped), exhausted (memory or descriptors; the message stays for the next receive),
+  /// peer_failed or peer_left (the source; with kAnySource, every other rank), bad_argument,
+  /// forked.
   Result<MessageInfo> recv(int from, Tag tag, const Tensor& into, Deadline deadline = {}) noexcept;
+  /// As recv(), without waiting. `into` is lent until the request has ended.
   MessageRequest irecv(int from, Tag tag, const Tensor& into) noexcept;
 
-  /// Both at once, so that ranks which exchange don't wait for each other's receive. The error of
-  /// either; the send's tensor stays lent after a timeout.
+  /// Sends and receives at once, so that ranks which exchange don't wait for each other's receive.
+  /// Returns the receive's message, or the error of either. After a timeout an offered `tensor`
+  /// stays lent.
   Result<MessageInfo> sendrecv(int to, std::uint64_t tag, const Tensor& tensor, int from,
                                Tag from_tag, const Tensor& into, Deadline deadline = {}) noexcept;
 
-  /// Waits for a message that a recv() of the same source and tag would take, and leaves it there.
+  /// Waits for a message that recv() with the same `from` and `tag` would take, and leaves it in
+  /// place. Errors: timeout, peer_failed, peer_left, bad_argument, forked.
   Result<MessageInfo> probe(int from, Tag tag, Deadline deadline = {}) noexcept;
-  /// The same if there is one.
+  /// The message that probe() would return at once; nullopt if there is none. Makes progress.
   std::optional<MessageInfo> iprobe(int from, Tag tag) noexcept;
 
-  /// Until all have ended: the first failure, or ok. A timeout leaves those alive that have not.
+  /// Waits for all of `requests` to end; each can then be asked by wait(). Returns the first
+  /// failure in their order, or ok. After a timeout, requests that have not ended stay alive.
   Status wait_all(std::span<MessageRequest> requests, Deadline deadline = {}) noexcept;
-  /// The index of one that has ended; where several have, each gets its turn. A timeout tells the
-  /// first four with their peers.
+  /// Waits for one of `requests` to end and returns its index. If several have ended, successive
+  /// calls return each in turn. The timeout's text names the first 4 requests with their peers.
   Result<std::size_t> wait_any(std::span<MessageRequest> requests, Deadline deadline = {}) noexcept;
 
  private:

@@ -22,40 +22,40 @@
 
 namespace weft::pslib {
 
-/// What a pull returned.
+/// The parameters that a pull returned.
 struct Pulled {
-  std::uint64_t version = 0;      ///< the least of all shards'
-  std::vector<int> contributors;  ///< ranks whose gradients made that version, in order
+  std::uint64_t version = 0;      ///< the smallest version of all shards
+  std::vector<int> contributors;  ///< ranks whose gradients made that version, in rank order
 };
 
-/// What a shard did with the gradients that it got. Of a bsp table all are applied.
+/// Counters of a shard for the gradients it received. With bsp all are applied.
 struct TableStatistics {
   static constexpr std::size_t kMostStaleness = 63;
-  std::uint64_t applied = 0;
-  std::uint64_t folded = 0;   ///< late, and part of a later update
-  std::uint64_t dropped = 0;  ///< late, and of none
-  std::uint64_t skipped = 0;  ///< updates that were not made, as their norm was not finite
-  /// Gradients by how many versions older the values were that they were computed from; the last
-  /// counts all from there on.
+  std::uint64_t applied = 0;  ///< gradients used in the update of their step
+  std::uint64_t folded = 0;   ///< late gradients used in a later update
+  std::uint64_t dropped = 0;  ///< late gradients not used
+  std::uint64_t skipped = 0;  ///< updates not made because their norm was not finite
+  /// Histogram: element i counts gradients computed from values that were i versions old; the last
+  /// element also counts all older ones.
   std::array<std::uint64_t, kMostStaleness + 1> staleness{};
 };
 
-/// How a table is updated. Made from an Optimizer where the rest is as usual.
+/// How a table is updated. An Optimizer converts to TableOptions with defaults for the rest.
 struct TableOptions {
   Optimizer optimizer{};
   Schedule schedule{};
-  /// Above 0: an averaged gradient whose norm over the whole table is larger is scaled down to it.
-  /// An update whose norm is not finite, by an element that is infinite or NaN, is skipped: it
-  /// counts as a version, but parameters, the rule's states and its count of updates stay as they
-  /// are; TableStatistics::skipped counts it. So it is with every rule and consistency, and with
-  /// lars, which goes by norms, without clip_norm too. Where no norm is needed nothing is looked
-  /// for: an element that is not finite makes its own parameter and states infinite or NaN, and no
-  /// others.
+  /// If > 0: scale a mean gradient down to this norm, taken over the whole table, if its norm is
+  /// larger. An update whose norm is not finite (an element is infinite or NaN) is skipped: the
+  /// version counts on, but parameters, rule states and the number of updates stay;
+  /// TableStatistics::skipped counts it. This holds for every rule and consistency, and for lars,
+  /// which needs norms, even without clip_norm. Updates that need no norm are not checked: an
+  /// element that is not finite spoils its own parameter and states only.
   float clip_norm = 0.0F;
-  /// The rule is applied at each so-many-th update, to the average of all gradients since.
+  /// Apply the update rule once every `accumulate` pushes, to the mean of the gradients accumulated
+  /// since.
   std::uint32_t accumulate = 1;
-  /// What gradients and parameters are for the workers: f32, f16 or bf16. The shards' master values
-  /// and states are f32 in any case; parameters are rounded from them once, to nearest even.
+  /// Type of gradients and parameters at the workers: f32, f16 or bf16. The shards' master values
+  /// and states are always f32; parameters are rounded from them once, to nearest even.
   DType wire = DType::f32;
   Compression compression{};
   Consistency consistency{};
@@ -64,29 +64,32 @@ struct TableOptions {
   TableOptions(Optimizer rule = {}) : optimizer(std::move(rule)) {}
 };
 
-/// Who works and who serves. With nothing said, WEFT_PS_SERVERS decides; without that every rank
-/// does both: the paper's set-up, in which each process is a worker and a shard.
+/// Which ranks work and which serve. If no option says so, WEFT_PS_SERVERS decides; by default
+/// every rank does both, as in the paper, where each process is a worker and a shard.
 struct Options {
-  std::vector<int> workers{};  ///< empty: every rank
-  std::vector<int> servers{};  ///< empty: every rank
-  /// Above 0, in place of lists: the so many highest ranks only serve, the others only work.
+  std::vector<int> workers{};  ///< ranks of the world; empty: every rank
+  std::vector<int> servers{};  ///< ranks of the world; empty: every rank
+  /// If > 0, the highest `dedicated_servers` ranks only serve and the others only work. Excludes
+  /// `workers` and `servers`.
   int dedicated_servers = 0;
-  /// In place of lists: on every host of several ranks the highest only serves; the others work.
+  /// On every host with several ranks the highest only serves; all other ranks work. Excludes
+  /// `workers`, `servers` and `dedicated_servers`.
   bool one_server_per_host = false;
-  /// Servers that hold each shard, on different hosts where there are several: with r of them the
-  /// death of r - 1 at a time loses nothing that was acknowledged. Above 1 the servers only serve,
-  /// and parameters are pulled, not viewed. 0: WEFT_PS_REPLICAS, which is 1 if not set.
+  /// Servers that hold each shard, on different hosts if there are several. With r replicas, up to
+  /// r - 1 simultaneous deaths lose no acknowledged push. If > 1, the servers only serve, and
+  /// parameters are pulled, not viewed. 0: WEFT_PS_REPLICAS, by default 1.
   int replicas = 0;
-  /// Tensors of at least this many bytes are split evenly over the shards; smaller ones lie whole
-  /// on the shard that holds the fewest bytes.
+  /// Tensors of at least `split_bytes` bytes are split evenly over the shards; each smaller one
+  /// lies whole on the shard that holds the fewest bytes.
   std::size_t split_bytes = 64 << 10;
-  /// Where every rank keeps a file for each table, "<server>.<table>.<rank>.prom", in Prometheus'
-  /// text format, for a collector that reads such a folder. It is replaced, whole, at most once a
-  /// second, by the thread that uses the table, and stays when the job ends. Empty: none.
+  /// A folder in which every rank keeps one file per table, "<server>.<table>.<rank>.prom", in
+  /// Prometheus' text format, for a collector that reads such a folder. The thread that uses the
+  /// table replaces the file atomically, at most once per second; the file stays when the job ends.
+  /// Empty: no files.
   std::string metrics_folder{};
 };
 
-/// One named tensor of a table, of the table's wire type.
+/// One named tensor of a table, in the table's wire type.
 struct TensorSpec {
   std::string name;
   Shape shape;
@@ -96,12 +99,13 @@ struct TensorSpec {
 struct ShardPiece {
   std::size_t tensor = 0;         ///< index into the table's specs
   int server = 0;                 ///< rank of the shard
-  std::int64_t first = 0;         ///< first element, flat
-  std::int64_t count = 0;         ///< elements
-  std::int64_t shard_offset = 0;  ///< where the run lies in the shard's region, in elements
+  std::int64_t first = 0;         ///< index of the first element, row-major
+  std::int64_t count = 0;         ///< number of elements
+  std::int64_t shard_offset = 0;  ///< offset in the shard's region, in elements
 };
 
-/// The shard map: a pure function of (specs, servers, split_bytes), the same on every rank.
+/// Computes the shard map: a pure function of (specs, servers, split_bytes), the same on every
+/// rank.
 WEFT_API std::vector<ShardPiece> make_shard_map(std::span<const TensorSpec> specs,
                                                 std::span<const int> servers,
                                                 std::size_t split_bytes);
@@ -111,12 +115,13 @@ class TableState;
 class ServerState;
 }  // namespace detail
 
-/// The parameters where they lie, on their shard; valid until this worker's next push.
+/// Parameters viewed in place on their shard, without a copy. Valid until this worker's next push;
+/// the memory is the shard's.
 class ParameterView {
  public:
-  /// Empty unless the table's wire type is f32.
+  /// The parameters; empty unless the table's wire type is f32.
   std::span<const float> values() const noexcept { return values_; }
-  /// The same as bytes, of whatever type.
+  /// The parameters as bytes, in the wire type.
   std::span<const std::byte> bytes() const noexcept { return bytes_; }
 
  private:
@@ -125,14 +130,17 @@ class ParameterView {
   std::span<const std::byte> bytes_;
 };
 
-/// Dense parameters. Under bulk-synchronous training step n's parameters are computed from
-/// every worker's gradient of step n, averaged over the workers in rank order (so two runs of the
-/// same ranks are bit-equal), and nobody sees step n + 1 before all have pushed it. A shard works
-/// inside initialize, pull, push_pull and wait_updated of its own rank (or serve()). Data-path
-/// calls return a Status; peer_failed names the dead rank, whichever one it is. With several
-/// tables, ranks that work and serve use them in the same order, as each waits for the others'
-/// shards. A table goes only when the others have pulled what they need from its shard:
-/// World::leave() before the tables' destruction waits for that.
+/// A table of dense parameters. Under bsp, step n's parameters are computed from every worker's
+/// gradient of step n, averaged over the workers in rank order, so two runs with the same ranks
+/// have equal bits. No worker sees step n + 1 before all have pushed it.
+///
+/// A shard works inside initialize, pull, push_pull and wait_updated of its own rank, or in
+/// ParameterServer::serve(). With several tables, ranks that both work and serve must use them in
+/// the same order, since each waits for the others' shards. Destroy a table only when the other
+/// ranks have pulled what they need from its shard: calling World::leave() before destroying the
+/// tables ensures that.
+///
+/// Data-path calls return a Status; peer_failed names the dead rank, whichever it is.
 /// Thread-safety: one thread at a time.
 class WEFT_API Table {
  public:
@@ -140,47 +148,53 @@ class WEFT_API Table {
   Table& operator=(Table&&) noexcept;
   ~Table();
 
-  /// Worker: its own copy of a parameter tensor, refreshed by pull(). Throws Error(bad_argument),
-  /// listing the names there are.
+  /// Worker: this rank's copy of a parameter tensor, which pull() refreshes. Throws
+  /// Error(bad_argument) for an unknown name, listing the known ones.
   Tensor parameter(const std::string& name) const;
-  /// Worker: where to write the gradient for the next push. The shards read it there, so leave it
-  /// alone from push() until pull() has returned.
+  /// Worker: the tensor to write the gradient for the next push into. The shards read it in place:
+  /// don't touch it from push() until pull() has returned. Throws as parameter().
   Tensor gradient(const std::string& name) const;
 
-  /// Every rank, once, before the first step: the first worker's parameter() values, or a
-  /// checkpoint's, become the shards', then everyone's, and the gradients are zeros. Ranks that
-  /// only serve do this in serve(). Where workers need not be in step, one may return while another
-  /// has not yet: by then the first may have updated what the other begins with.
+  /// Every rank calls it once, before the first step. The first worker's parameter() values, or a
+  /// checkpoint's, become the shards' and then every worker's; all gradients become zeros. Ranks
+  /// that only serve do this inside serve(). Unless the table is bsp, one worker may return before
+  /// another; the later one then may start from values that the first has already updated.
   Status initialize(Deadline deadline = {}) noexcept;
-  /// Worker: makes the gradients visible to the shards. No wait, and no copy unless they are
-  /// compressed. bad_argument when the last push has not been pulled yet, or a gradient that is to
-  /// be compressed is not finite: then nothing was pushed.
+  /// Worker: makes the gradients visible to the shards. Does not wait, and does not copy unless the
+  /// table is compressed. Errors: bad_argument (the last push has not been pulled, or a gradient to
+  /// be compressed is not finite; nothing was pushed).
   Status push() noexcept;
-  /// Worker: waits for the parameters that follow from the last push and moves them into
-  /// parameter(): one transfer per shard. bad_argument when nothing was pushed since the last
-  /// pull() or wait_updated(). After a timeout the next call goes on where this one stopped.
+  /// Worker: waits for the parameters that result from the last push and copies them into
+  /// parameter(), with one transfer per shard. After a timeout the next call resumes. Errors:
+  /// bad_argument (nothing was pushed since the last pull() or wait_updated()), timeout,
+  /// peer_failed, peer_left, closed.
   Status pull(Deadline deadline = {}) noexcept;
+  /// Worker: push(), then pull().
   Status push_pull(Deadline deadline = {}) noexcept;
-  /// Worker: in place of pull(), leaves the parameters on the shards; read them by view().
+  /// Worker: as pull(), but leaves the parameters on the shards, for view().
   Status wait_updated(Deadline deadline = {}) noexcept;
-  /// Worker: after wait_updated() or pull(), a tensor's parameters where they lie, without a copy.
-  /// bad_argument for a tensor that is split over shards (view_piece gives its runs).
+  /// Worker: after wait_updated() or pull(), a tensor's parameters in place, without a copy.
+  /// Errors: bad_argument (unknown name, or a tensor that is split over shards: use view_piece).
   Result<ParameterView> view(const std::string& name) noexcept;
+  /// Worker: the same for one run of the shard map (pieces()).
   Result<ParameterView> view_piece(const ShardPiece& piece) noexcept;
 
-  /// Updates done, those before a checkpoint that was restored included: 0 after initialize()
-  /// without one, unless others have gone on already. A worker's: of what it has pulled, which
-  /// never goes back.
+  /// The number of updates done, including those before a restored checkpoint. Worker: the version
+  /// of the values it has last pulled, which never decreases; 0 after initialize() unless a
+  /// checkpoint was restored or other workers are ahead.
   std::uint64_t version() const noexcept;
-  /// Worker: what the last pull() or wait_updated() returned. Throws Error(bad_argument) elsewhere.
+  /// Worker: the result of the last pull() or wait_updated(). Throws Error(bad_argument) on other
+  /// ranks.
   Pulled pulled() const;
-  /// This rank's shard's; all zero where there is none.
+  /// The statistics of this rank's shard; all zero if this rank has none.
   TableStatistics statistics() const;
-  /// Worker: all zero where the table is not compressed. Throws Error(bad_argument) elsewhere.
+  /// Worker: all zero if the table is not compressed. Throws Error(bad_argument) on other ranks.
   CompressionStatistics compression() const;
+  /// The tensors, as given at creation. Valid as long as the table, like pieces().
   const std::vector<TensorSpec>& specs() const noexcept;
+  /// The shard map.
   const std::vector<ShardPiece>& pieces() const noexcept;
-  /// The shard map for people: a line for each server, with its bytes and runs.
+  /// The shard map for people: one line per server, with its bytes and runs.
   std::string describe() const;
 
  private:
@@ -189,40 +203,45 @@ class WEFT_API Table {
   std::shared_ptr<detail::TableState> state_;
 };
 
-/// The tables of one job. Several may live in one world under different names, each with its own
-/// workers and servers.
+/// A parameter server: the tables of a set of workers and servers. Several may live in one world
+/// under different names, each with its own workers and servers. Must be destroyed before its
+/// world. Thread-safety: one thread at a time.
 class WEFT_API ParameterServer {
  public:
-  /// Throws Error: bad_argument when a rank is out of range, listed twice, or neither list has it,
-  /// or options contradict each other; bad_config for a WEFT_PS_SERVERS that makes no sense here.
+  /// Among all ranks of the world, which all create it with equal arguments. Throws Error:
+  /// bad_argument (a rank is out of range, listed twice or in neither list, or options contradict
+  /// each other), bad_config (WEFT_PS_SERVERS or WEFT_PS_REPLICAS does not fit these ranks),
+  /// forked.
   explicit ParameterServer(World& world, Options options = {}, std::string name = "ps");
-  /// The same among the members of a group, which lists of ranks and numbers of servers are of: the
-  /// survivors' after Group::shrink(), say, who go on from the last checkpoint. Every member makes
-  /// it with an equal group, once it has destroyed its tables of the former server. WEFT_PS_SERVERS
-  /// and WEFT_PS_REPLICAS hold where the options say nothing, for fewer ranks than the job had.
+  /// Among the members of `group`, for example the survivors after Group::shrink(), who continue
+  /// from the last checkpoint. Lists of ranks and numbers of servers refer to the members. Every
+  /// member creates it with an equal group, after destroying its tables of the former server.
+  /// WEFT_PS_SERVERS and WEFT_PS_REPLICAS apply where options are unset, and must fit the smaller
+  /// number of ranks. Throws as above.
   ParameterServer(World& world, const Group& group, Options options = {}, std::string name = "ps");
   ParameterServer(ParameterServer&&) noexcept;
   ~ParameterServer();
 
-  /// Whether this rank is a worker, whether it holds a shard.
+  /// True if this rank is a worker.
   bool works() const noexcept;
+  /// True if this rank holds shards.
   bool serves() const noexcept;
 
-  /// Every member of the group (without one: every rank of the job) calls it, with the same
-  /// arguments and in the same order. Throws Error: mismatch when ranks disagree or a checkpoint is
-  /// another table's, exhausted, peer_failed, timeout, bad_argument.
+  /// Creates a dense table. Every member of the group (by default every rank of the job) calls it
+  /// with the same arguments and in the same order. Throws Error: mismatch (ranks disagree, or a
+  /// checkpoint belongs to another table), exhausted, peer_failed, timeout, bad_argument, forked.
   Table table(const std::string& name, std::vector<TensorSpec> specs, const TableOptions& options,
               Deadline deadline = {});
 
-  /// The same for a sparse table.
+  /// Creates a sparse table, under the same rules.
   SparseTable sparse_table(const std::string& name, const SparseOptions& options,
                            Deadline deadline = {});
 
-  /// A rank that only serves: works on its tables until every worker has closed them, for as long
-  /// as that takes: workers may compute for longer than WEFT_TIMEOUT. With a deadline until then at
-  /// the most: timeout names a worker that has not closed its table. Errors: peer_failed, peer_left
-  /// and closed, where a table can't go on without the rank that is named; mismatch, in the end,
-  /// where a worker has sent what none does: it was taken for gone.
+  /// For a rank that only serves: works on `tables` and `sparse` until every worker has closed
+  /// them. Without a deadline it waits as long as that takes, since workers may compute for longer
+  /// than WEFT_TIMEOUT. Errors: timeout (names a worker that has not closed its table),
+  /// peer_failed, peer_left and closed (a table can't continue without the named rank), mismatch
+  /// (at the end: a worker sent malformed requests and was treated as gone).
   Status serve(std::span<Table* const> tables, std::span<SparseTable* const> sparse = {},
                Deadline deadline = {});
 

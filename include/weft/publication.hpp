@@ -1,5 +1,5 @@
-// Weights for readers outside the training group: a rank publishes versions, processes that are no
-// ranks join by a token and take the newest.
+// Publications: a rank publishes versions of tensors; processes outside the job (subscribers) join
+// by a token and take the newest.
 #pragma once
 
 #include <cstddef>
@@ -20,43 +20,47 @@ class World;
 
 namespace weft::pslib {
 
-/// One tensor of a publication. The rows of its first dimension are what deltas are made of; of one
-/// with a single dimension, runs of 64 bytes.
+/// One tensor of a publication. Deltas consist of whole rows: indices of the first dimension, or
+/// runs of 64 bytes if the tensor has only one dimension.
 struct PublishedTensor {
   std::string name;
   DType dtype = DType::f32;
   Shape shape;
 };
 
-/// Who may read, and where. What is empty is taken from the environment.
+/// Where a publisher accepts subscribers, and by which token. Empty fields are taken from the
+/// environment.
 struct PublisherOptions {
   std::string address{};      ///< as WEFT_SUBSCRIBE_ADDR
   std::string token_file{};   ///< as WEFT_SUBSCRIBE_TOKEN_FILE
-  int most_subscribers = 64;  ///< more are refused, and told so
+  int most_subscribers = 64;  ///< 1 to 65536; more are refused and told so
 };
 
+/// How many versions a publication keeps.
 struct PublicationOptions {
-  /// Copies of the tensors that are held: the newest version, the one that is being written, and
-  /// versions that subscribers are still being sent. With 2 a subscriber that takes longer than the
-  /// time between two versions never gets a whole one; from 3 on somebody always does.
+  /// Number of buffers, each as large as all tensors, at least 2: the newest version, the one being
+  /// written, and versions that subscribers are still receiving. With 2, a subscriber that takes
+  /// longer than the time between two versions never gets a complete one; with 3 or more, some
+  /// subscriber always does.
   int buffers = 3;
-  /// Versions back from which a subscriber gets the changed rows alone; who is further behind, or
-  /// would not save a quarter, gets everything. 0: no deltas, and nothing is compared.
+  /// Number of versions back from which a subscriber gets only the changed rows. A subscriber that
+  /// is further behind, or would save less than a quarter of the bytes, gets everything. 0: no
+  /// deltas; versions are not compared.
   int history = 64;
 };
 
-/// Of one publication, since it was made.
+/// Counters of one publication since its creation.
 struct PublicationStatistics {
-  std::uint64_t version = 0;       ///< the newest; 0: none yet
-  std::uint64_t full_bytes = 0;    ///< of one whole version
-  std::uint64_t rows_changed = 0;  ///< of the newest version
-  std::uint64_t bytes_copied = 0;  ///< into the publication's own buffers
-  std::uint64_t full_sent = 0;     ///< answers with everything
-  std::uint64_t deltas_sent = 0;   ///< answers with changed rows only
-  std::uint64_t full_bytes_sent = 0;
-  std::uint64_t delta_bytes_sent = 0;
-  std::uint64_t revoked = 0;  ///< answers begun anew, since their version was overwritten
-  int subscribers = 0;        ///< that read it now
+  std::uint64_t version = 0;           ///< the newest version; 0: none yet
+  std::uint64_t full_bytes = 0;        ///< bytes of one complete version
+  std::uint64_t rows_changed = 0;      ///< rows that changed in the newest version
+  std::uint64_t bytes_copied = 0;      ///< bytes copied into the publication's buffers
+  std::uint64_t full_sent = 0;         ///< answers with all rows
+  std::uint64_t deltas_sent = 0;       ///< answers with changed rows only
+  std::uint64_t full_bytes_sent = 0;   ///< payload of the answers with all rows
+  std::uint64_t delta_bytes_sent = 0;  ///< payload of the answers with changed rows only
+  std::uint64_t revoked = 0;           ///< answers restarted because their version was overwritten
+  int subscribers = 0;                 ///< subscribers that read the publication now
 };
 
 namespace detail {
@@ -65,21 +69,23 @@ class PublisherState;
 class ReaderState;
 }  // namespace detail
 
-/// Named tensors whose versions are published together. Its end tells its subscribers `closed`.
-/// Thread-safety: publish() from one thread at a time, the rest from any.
+/// Named tensors whose versions are published together. Destroying it ends its subscribers' pulls
+/// with Code::closed. Thread-safety: publish() from one thread at a time, everything else from any
+/// thread.
 class WEFT_API Publication {
  public:
   Publication(Publication&&) noexcept;
   Publication& operator=(Publication&&) noexcept;
   ~Publication();
 
-  /// Makes the values of `tensors` (dense, in the order of the specs) the next version. They are
-  /// copied before it returns; of a version that follows another, changed rows alone. Waits for no
-  /// subscriber, whatever that one does. `step` goes with the version, for readers to go by.
-  /// Errors: mismatch (other tensors than the specs), exhausted, forked.
+  /// Publishes the values of `tensors` (dense, in the order of the specs) as the next version.
+  /// Copies them before it returns, after the first version the changed rows only; so the tensors
+  /// remain the caller's. Never waits for a subscriber. `step` is any number of the caller's;
+  /// readers get it by Reader::step(). Errors: mismatch (tensors that differ from the specs),
+  /// exhausted, forked.
   Status publish(std::span<const Tensor> tensors, std::uint64_t step = 0) noexcept;
 
-  /// The newest, counted from 1; 0 before the first publish().
+  /// The newest version, counted from 1; 0 before the first publish().
   std::uint64_t version() const noexcept;
   PublicationStatistics statistics() const noexcept;
 
@@ -89,86 +95,95 @@ class WEFT_API Publication {
   std::shared_ptr<detail::PublicationState> state_;
 };
 
-/// A rank's acceptor for subscribers, with a thread that answers them. Subscribers are in no group;
-/// nobody waits for them but leave(). Publications should go before it, it before its world.
-/// Thread-safety: any thread.
+/// Accepts subscribers at an address of this rank and answers them from a thread of its own.
+/// Subscribers are members of no group, and only leave() waits for them. Destroy it after its
+/// publications and before its world. Thread-safety: any thread.
 class WEFT_API Publisher {
  public:
-  /// Throws Error: bad_config (no address or token, or a bad one), system (the address is taken).
+  /// Starts to listen. Throws Error: bad_argument (most_subscribers), bad_config (address or token
+  /// is missing or invalid), system (the address is in use), forked.
   explicit Publisher(World& world, const PublisherOptions& options = {});
   Publisher(Publisher&&) noexcept;
-  /// Turns all subscribers out at once, with `left`.
+  /// Disconnects all subscribers at once; their pulls end with Code::peer_left.
   ~Publisher();
 
-  /// Throws Error: duplicate_name, bad_argument, exhausted.
+  /// Creates a publication of tensors with these specs. Throws Error: duplicate_name, bad_argument,
+  /// exhausted, forked.
   Publication publication(const std::string& name, std::vector<PublishedTensor> specs,
                           const PublicationOptions& options = {});
 
-  /// Where subscribers may call: "10.0.0.1:4711", several with commas between.
+  /// The addresses at which subscribers connect, separated by commas: "10.0.0.1:4711".
   const std::string& address() const noexcept;
+  /// Number of connected subscribers.
   int subscribers() const noexcept;
-  /// Connections of those who did not know the token, or came with something else.
+  /// Number of connections rejected because the peer did not know the token or sent anything else.
   std::uint64_t rejected_connections() const noexcept;
 
-  /// Lets nobody in any more, gives those that are there the newest version when they next ask, and
-  /// tells them `left` once they have it. Returns when all have gone; Code::timeout says how many
-  /// have not.
+  /// Accepts no more subscribers, gives each connected one the newest version at its next request,
+  /// then tells it that the publisher has left (Code::peer_left). Returns when all have gone.
+  /// Errors: timeout (says how many have not gone), forked.
   Status leave(Deadline deadline = {}) noexcept;
 
  private:
   std::unique_ptr<detail::PublisherState> state_;
 };
 
-/// Where a reader finds the publisher. What is empty is taken from the environment.
+/// Where a reader finds the publisher. Empty fields are taken from the environment.
 struct ReaderOptions {
   std::string address{};     ///< as WEFT_SUBSCRIBE_ADDR
   std::string token_file{};  ///< as WEFT_SUBSCRIBE_TOKEN_FILE
 };
 
-/// Of one reader, since it joined.
+/// Counters of one reader since it joined.
 struct ReaderStatistics {
-  std::uint64_t full_taken = 0;
-  std::uint64_t deltas_taken = 0;
-  std::uint64_t bytes_received = 0;  ///< of tensors
-  std::uint64_t bytes_copied = 0;    ///< from one of its buffers to the other
-  std::uint64_t begun_anew = 0;      ///< versions that were overwritten before they had come whole
+  std::uint64_t full_taken = 0;      ///< versions received with all rows
+  std::uint64_t deltas_taken = 0;    ///< versions received as changed rows
+  std::uint64_t bytes_received = 0;  ///< payload
+  std::uint64_t bytes_copied = 0;    ///< bytes copied from one of its buffers to the other
+  std::uint64_t begun_anew = 0;      ///< versions overwritten before they had arrived completely
 };
 
-/// A process that reads one publication; it needs no world. Versions are whole and never go back.
-/// After peer_failed or peer_left a reader is of no use: join again, when somebody publishes again.
-/// Thread-safety: one thread at a time, but what tensor() gave may be read by others.
+/// The subscriber's end of one publication; needs no world. Versions are complete and never
+/// decrease. After peer_failed or peer_left a reader is unusable: join again once there is a
+/// publisher. Thread-safety: one thread at a time; tensors that tensor() returned may be read by
+/// other threads.
 class WEFT_API Reader {
  public:
-  /// Waits until somebody publishes under that name. Throws Error: timeout, bootstrap (another
-  /// token, or another version of weft), bad_config, exhausted, system.
+  /// Waits until a publisher has a publication of that name, and subscribes. Throws Error: timeout,
+  /// bootstrap (another token, or another version of weft), bad_config, exhausted, system.
   static Reader join(const std::string& name, const ReaderOptions& options = {},
                      Deadline deadline = {});
   Reader(Reader&&) noexcept;
   Reader& operator=(Reader&&) noexcept;
   ~Reader();
 
+  /// The publication's tensors. Valid as long as the reader.
   const std::vector<PublishedTensor>& specs() const noexcept;
 
-  /// Before the first pull: versions are received into these tensors (dense, one for each spec, in
-  /// their order), in place, which the caller keeps. A pull that fails leaves a mix of two versions
-  /// in them; until one succeeds again whole() is false. Throws Error(mismatch, bad_argument).
+  /// Receives versions in place into `tensors` (dense, one for each spec, in their order) instead
+  /// of the reader's buffers. Call it before the first pull. The reader holds handles; the caller
+  /// must not use the tensors during a pull. A failed pull leaves a mix of two versions in them:
+  /// whole() is false until a pull succeeds. Throws Error: mismatch, bad_argument.
   void receive_into(std::vector<Tensor> tensors);
 
-  /// Takes the newest version, if it is newer than version(); waits only while there is none at
-  /// all. After a timeout the next call goes on where this one stopped. Errors: timeout,
-  /// peer_failed, peer_left (the publisher left), closed (the publication).
+  /// Takes the newest version if it is newer than version(). Waits only while there is no version
+  /// at all. After a timeout the next call resumes. Errors: timeout, peer_failed, peer_left (the
+  /// publisher left), closed (the publication was closed).
   Status pull_latest(Deadline deadline = {}) noexcept;
-  /// The same, but waits until there is a newer one than version().
+  /// As pull_latest(), but waits until there is a version newer than version().
   Status pull_newer(Deadline deadline = {}) noexcept;
 
-  /// What was pulled last, and the publisher's word on it; 0 before.
+  /// The version that was pulled last; 0 before the first pull.
   std::uint64_t version() const noexcept;
+  /// The `step` that the publisher gave that version.
   std::uint64_t step() const noexcept;
+  /// True if the tensors hold one complete version.
   bool whole() const noexcept;
 
-  /// A tensor of version(). A reader has two buffers in turn: what this gave stays as it is during
-  /// the next pull, and until the one after it begins. Throws Error(bad_argument), listing the
-  /// names.
+  /// The tensor `name` of version(). The reader has two buffers in turn, so the result stays
+  /// unchanged during the next pull and until the one after it begins. With receive_into() the
+  /// result is the caller's tensor. Throws Error(bad_argument) for an unknown name, listing the
+  /// known ones.
   Tensor tensor(const std::string& name) const;
   ReaderStatistics statistics() const noexcept;
 

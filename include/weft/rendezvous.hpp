@@ -1,4 +1,5 @@
-// Tensors exchanged by key and step: the receiver asks, the sender writes into the result itself.
+// Rendezvous: tensors exchanged by key and step; the receiver asks, and the sender writes into the
+// result.
 #pragma once
 
 #include <cstddef>
@@ -20,75 +21,78 @@ namespace weft {
 
 class World;
 
-/// What two ranks say to each other about a tensor; `tensor` is its one-sided write.
+/// A message between two ranks about a tensor; `tensor` is the one-sided write itself.
 enum class RendezvousMessage : std::uint8_t {
-  hello,               ///< where the receiver's completion words lie; once for each pair
-  tensor_request,      ///< the receiver asks, with the result's place when it knows the metadata
-  meta_data_response,  ///< the sender tells dtype, shape and the rest: they were not known, or
-                       ///< differ
+  hello,               ///< the place of the receiver's completion words; once per pair
+  tensor_request,      ///< the receiver asks; with the result's place if it knows the metadata
+  meta_data_response,  ///< the sender tells dtype, shape, dead or not, and codec, because the
+                       ///< receiver did not know them or they differ
   tensor_re_request,   ///< the receiver asks again, with the result's place
-  tensor,              ///< the bytes and their completion
+  tensor,              ///< the payload and its completion
   error_status,        ///< the tensor will not come
-  cancel  ///< the receiver does not want it any more; answered by error_status or tensor
+  cancel  ///< the receiver does not want the tensor any more; answered by error_status or tensor
 };
 WEFT_API std::string_view name(RendezvousMessage message) noexcept;
 
-/// One message, as an observer sees it.
+/// One message, as RendezvousSpec::observer sees it.
 struct RendezvousEvent {
   RendezvousMessage message = RendezvousMessage::hello;
   bool sent = false;  ///< false: received
   int peer = -1;
-  std::string_view key;  ///< valid during the call
+  std::string_view key;  ///< valid during the observer's call
   std::uint64_t step = 0;
-  bool by_name = false;        ///< a request that carried the key's name, not its index alone
-  bool with_metadata = false;  ///< a request that said where the result lies
+  bool by_name = false;        ///< a request that carried the key's name, not only its index
+  bool with_metadata = false;  ///< a request that carried the result's place
 };
 
-/// What every rank that opens a rendezvous says of it. The limits are this rank's own.
+/// The properties of a rendezvous. `name` and `message_bytes` must be equal on every rank; the
+/// limits are this rank's own.
 struct RendezvousSpec {
-  std::string name = "default";  ///< the same on every rank; 1 to 100 bytes
-  /// Tensors offered to one receiver and not fetched yet. Above either limit send() waits. A tensor
-  /// larger than all of max_parked_bytes is accepted when it is the only one.
+  std::string name = "default";  ///< 1 to 100 bytes
+  /// Limits on the tensors offered to one receiver and not fetched yet; above either, send() waits.
+  /// A tensor larger than `max_parked_bytes` is accepted while it is the only parked one.
   std::size_t max_parked_bytes = std::size_t{256} << 20;
   std::uint32_t max_parked = 1024;
-  /// Requests of one receiver for tensors that are not there yet; those above are refused with
-  /// Code::exhausted.
+  /// Limit on one receiver's requests for tensors that are not offered yet; further requests fail
+  /// with Code::exhausted.
   std::uint32_t max_parked_requests = 2048;
-  std::uint32_t message_bytes = 512;  ///< the same on every rank; 256 to 1536
-  /// What the protocol saves; each can be switched off, so that its worth can be measured.
-  bool cache_metadata = true;  ///< else every exchange takes the extra round trip
-  bool index_keys = true;      ///< else every request carries its key's name
-  bool batch_requests = true;  ///< else every request is a message of its own
-  /// Sees every message of this rank, in order for each peer. Called with a lock held, by any
-  /// thread: it must be quick and must not call the rendezvous.
+  std::uint32_t message_bytes = 512;  ///< 256 to 1536
+  /// Optimizations of the protocol, which can be disabled to measure their effect.
+  bool cache_metadata = true;  ///< false: every exchange takes the extra round trip
+  bool index_keys = true;      ///< false: every request carries its key's name
+  bool batch_requests = true;  ///< false: every request is a message of its own
+  /// Called for every message of this rank, in order for each peer, from any thread and under a
+  /// lock: it must be quick and must not call the rendezvous.
   std::function<void(const RendezvousEvent&)> observer = {};
 };
 
-/// A value that is not plain bytes and can be written as such. An implementation may throw from
-/// encode and decode; what it throws becomes the call's status.
+/// The encoding of a value that is not plain bytes. encode() and decode() may throw; the exception
+/// becomes the call's status.
 class WEFT_API Codec {
  public:
   virtual ~Codec();
-  /// Names the encoding; not 0. Both ends must agree.
+  /// The number of the encoding, not 0. Both ends must agree.
   virtual std::uint16_t id() const = 0;
+  /// Bytes of the encoded value.
   virtual std::size_t size() const = 0;
-  /// `to` has size() bytes.
+  /// Writes the value into `to`, which has size() bytes.
   virtual void encode(std::span<std::byte> to) const = 0;
+  /// Sets the value from the bytes that the other end's encode() wrote.
   virtual void decode(std::span<const std::byte> from) = 0;
 };
 
-/// What recv() got: a tensor in this rank's data arena, which is the caller's.
+/// The result of recv(): a tensor in this rank's data arena, owned by the caller.
 struct WEFT_API Received {
   Tensor tensor;
-  bool is_dead = false;     ///< it has no content: the sender's branch was not taken
-  std::uint16_t codec = 0;  ///< not 0: the tensor holds the bytes of an encoded value
+  bool is_dead = false;     ///< true: no content, since the sender called send_dead()
+  std::uint16_t codec = 0;  ///< not 0: `tensor` holds the bytes of a value encoded by this codec
 
-  /// Decodes into `value`. Errors: mismatch (another codec, or none), bad_argument with what the
-  /// codec threw.
+  /// Decodes the bytes into `value`. Errors: mismatch (another codec, or a plain tensor),
+  /// bad_argument (the codec threw; the text has its message).
   Status decode(Codec& value) const noexcept;
 };
 
-/// A tensor's name within an exchange between two ranks. Each is exchanged once.
+/// The name of a tensor within the exchange between two ranks. Each name is exchanged once.
 struct KeyStep {
   std::string_view key;  ///< 1 to 128 bytes
   std::uint64_t step = 0;
@@ -98,72 +102,79 @@ namespace detail {
 class RendezvousState;
 }
 
-/// Receiver-driven exchange of tensors by (key, step) between any two ranks. Both ends come in
-/// either order. A tensor of known dtype and shape takes one request and one write into the result
-/// tensor itself: no copy, no other message. A new or changed shape takes one more round trip.
+/// Receiver-driven exchange of tensors by (key, step) between any two ranks. Offer and request may
+/// come in either order. A tensor of known dtype and shape costs one request and one write into the
+/// result tensor: no copy, no other message. A new or changed shape costs one more round trip.
 ///
-/// What is offered is answered by any thread that is inside one of these calls, else by the rank's
-/// progress thread: the application may compute. Thread-safety: every member may be called
-/// concurrently, except destruction. Must go before its world.
+/// Requests are answered by any thread that is inside one of these calls, otherwise by the rank's
+/// progress thread, so the application may compute meanwhile. Every call in a fork of the process
+/// fails with Code::forked.
+///
+/// Must be destroyed before its world. Thread-safety: every member may be called concurrently,
+/// except destruction.
 ///
 /// Source: TensorFlow's note "Verbs implementation to use direct tensor writes (0 copies)".
 class WEFT_API Rendezvous {
  public:
-  /// Opens the exchange between all ranks of the world; every rank must do it, with the same name
-  /// and message_bytes. A name may be opened again once every rank has destroyed the former
-  /// exchange, which the ranks must make sure of. Throws Error: bad_argument, duplicate_name,
-  /// mismatch, timeout (naming the rank that has not opened it), peer_failed, peer_left, exhausted.
+  /// Opens the exchange between all ranks of the world, each of which must call it with the same
+  /// `name` and `message_bytes`. A name may be opened again once every rank has destroyed the
+  /// former exchange; ensuring that is up to the ranks. Throws Error: bad_argument, duplicate_name,
+  /// mismatch, timeout (names a rank that has not opened it), peer_failed, peer_left, exhausted.
   static Rendezvous open(World& world, const RendezvousSpec& spec = {}, Deadline deadline = {});
-  /// The same between the members of a group alone, this rank among them: the survivors' after
-  /// Group::shrink(), say. Other ranks are bad_argument to its calls. Each group
-  /// has exchanges of its own, of the same names as others.
+  /// Opens the exchange between the members of `group`, this rank among them: for example the
+  /// survivors after Group::shrink(). In calls, other ranks are Code::bad_argument. Groups have
+  /// separate exchanges, even under equal names.
   static Rendezvous open(World& world, const Group& group, const RendezvousSpec& spec = {},
                          Deadline deadline = {});
 
   Rendezvous() noexcept;
   Rendezvous(Rendezvous&&) noexcept;
   Rendezvous& operator=(Rendezvous&&) noexcept;
-  /// Returns at once. What was offered and not fetched is dropped: its receivers get Code::closed.
-  /// What was asked for stays lent, unseen, until its senders can't write it any more.
+  /// Returns at once. Offers that were not fetched are dropped: their receivers get Code::closed.
+  /// Memory of pending results stays reserved until their senders can't write it any more.
   ~Rendezvous();
 
-  /// Offers a tensor to a rank. Returns when it is parked or moved; it is lent until the receiver
-  /// has fetched it or, needing to be told a new shape, made this rank clone it (counted as
-  /// copied). A tensor outside the rank's arenas that was not adopted is cloned at once, and then
-  /// never lent. Errors: timeout (too much is parked; names the receiver and the oldest key that it
-  /// has not fetched; the tensor is not offered), bad_argument (also: this key and step were
-  /// offered before), peer_failed, peer_left, closed, exhausted.
+  /// Offers `tensor` to rank `to`. Returns when the tensor is parked or sent. The tensor is lent
+  /// until the receiver has fetched it, or until this rank has cloned it (counted as copied)
+  /// because the receiver must first be told a new shape. A tensor outside the rank's arenas that
+  /// was not adopted is cloned at once and never lent. Errors: timeout (a limit on parked tensors
+  /// is reached; names the receiver and the oldest key that it has not fetched; `tensor` is not
+  /// offered), bad_argument (also: this key and step were offered before), peer_failed, peer_left,
+  /// closed, exhausted.
   Status send(int to, std::string_view key, std::uint64_t step, const Tensor& tensor,
               Deadline deadline = {}) noexcept;
-  /// A tensor without content: the receiver's is_dead is set.
+  /// Offers a tensor without content: the receiver's Received::is_dead is true. Errors: as send().
   Status send_dead(int to, std::string_view key, std::uint64_t step,
                    Deadline deadline = {}) noexcept;
-  /// There will be none: the receiver's recv() ends with `code` and `text`.
+  /// Offers an error: the receiver's recv() fails with `code` and `text`. Errors: as send();
+  /// bad_argument for Code::ok.
   Status send_error(int to, std::string_view key, std::uint64_t step, Code code,
                     std::string_view text, Deadline deadline = {}) noexcept;
-  /// Encodes a value into the rank's arena (counted as copied) and offers the bytes.
+  /// Encodes `value` into the rank's arena (counted as copied) and offers the bytes. Errors: as
+  /// send(); bad_argument if the codec's id is 0 or encode() threw.
   Status send_encoded(int to, std::string_view key, std::uint64_t step, const Codec& value,
                       Deadline deadline = {}) noexcept;
 
-  /// Whether a tensor that was offered is still read from where the caller has it.
+  /// True while the offered tensor is still read from the caller's memory.
   bool lent(int to, std::string_view key, std::uint64_t step) const noexcept;
   /// Answers requests until everything that this rank has offered was fetched. Errors: timeout
-  /// (names the receiver and the oldest key that it has not fetched), peer_failed or peer_left
-  /// (a receiver that is gone will not fetch what it was offered, which is dropped), closed.
+  /// (names the receiver and the oldest key that it has not fetched), peer_failed or peer_left (a
+  /// receiver is gone; its offers are dropped), closed.
   Status serve(Deadline deadline = {}) noexcept;
 
-  /// Gets a tensor that `from` offers to this rank. A timeout leaves the request alive: another
-  /// recv() of the same key and step takes it up again, cancel() ends it. Errors: timeout (names
-  /// key, step and sender), peer_failed, peer_left, closed, exhausted, bad_argument (also: this key
-  /// and step are being received or were received before), whatever the sender gave to
-  /// send_error().
+  /// Receives the tensor that rank `from` offers to this rank under `key` and `step`. A timeout
+  /// leaves the request alive: another recv() of the same key and step resumes it, cancel() ends
+  /// it. Errors: timeout (names key, step and sender), peer_failed, peer_left, closed, exhausted,
+  /// bad_argument (also: this key and step are being received or were received before), and the
+  /// code that the sender gave to send_error().
   Result<Received> recv(int from, std::string_view key, std::uint64_t step,
                         Deadline deadline = {}) noexcept;
-  /// Many at once, in as few messages as they fit in; the results in the order of `wanted`.
+  /// Receives several tensors at once, in as few messages as possible. The results are in the order
+  /// of `wanted`.
   std::vector<Result<Received>> recv(int from, std::span<const KeyStep> wanted,
                                      Deadline deadline = {});
-  /// Ends a request that a timeout left behind. Its result stays lent until the sender has agreed.
-  /// bad_argument when there is none, or a thread waits for it.
+  /// Ends a request that a timeout left alive. Its result's memory stays reserved until the sender
+  /// has agreed. Errors: bad_argument (there is no such request, or a thread waits for it).
   Status cancel(int from, std::string_view key, std::uint64_t step) noexcept;
 
  private:

@@ -1,4 +1,4 @@
-// What transfers cost, and which way they went: the numbers that weft shows its users.
+// Reports: the paths, slots and memory of a rank, and what its transfers cost.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,15 @@
 
 namespace weft {
 
-/// Counted where the work is posted, never by the caller.
+/// Counters of transfers, updated where the work is posted.
 struct WEFT_API TransferCounters {
   std::uint64_t transfers = 0;         ///< whole tensors put, received, published, viewed or got
-  std::uint64_t bytes_moved = 0;       ///< payload that crossed from one rank to the other
-  std::uint64_t bytes_copied = 0;      ///< bytes copied in user space besides: staging, packing
+  std::uint64_t bytes_moved = 0;       ///< payload moved from one rank to another
+  std::uint64_t bytes_copied = 0;      ///< further bytes copied in user space: staging, packing
   std::uint64_t work_requests = 0;     ///< payload operations posted to the fabric
-  std::uint64_t credit_writes = 0;     ///< 8-byte words that tell the writer what was let go
-  std::uint64_t control_messages = 0;  ///< attach, growth, detach: never in the steady state
-  std::uint64_t registrations = 0;     ///< memory made reachable: mapped or registered
+  std::uint64_t credit_writes = 0;     ///< 8-byte words that return credits to a writer
+  std::uint64_t control_messages = 0;  ///< attach, growth, detach; none in the steady state
+  std::uint64_t registrations = 0;     ///< chunks of memory mapped or registered
 
   TransferCounters& operator+=(const TransferCounters& other) noexcept;
   friend TransferCounters operator-(TransferCounters a, const TransferCounters& b) noexcept {
@@ -32,59 +32,64 @@ struct WEFT_API TransferCounters {
   }
 };
 
+/// This rank's part at its end of a slot.
 enum class Role : std::uint8_t { puts, receives, publishes, views };
+/// The role's name, e.g. "puts".
 WEFT_API const char* name(Role role) noexcept;
 
 /// One end of one slot, as this rank sees it.
 struct EdgeReport {
-  int peer = -1;  ///< the (last) writer; -1: none yet; publishers report -1 (readers are many)
+  int peer = -1;  ///< the latest writer; -1: none yet, or a publisher's slot (many readers)
   std::string slot;
   Role role = Role::puts;
-  std::string fabric;  ///< "shm"; empty while nobody is attached
+  std::string fabric;  ///< for example "shm"; empty while no rank is attached
   TransferCounters counters;
 };
 
-/// Why a fabric was, or was not, taken for a peer.
+/// Whether a fabric can reach a peer, and why it was chosen or not.
 struct FabricVerdict {
   std::string fabric;
   bool usable = false;
   std::string reason;
 };
 
-/// What signs of life a peer gives. A suspect is dead once it has been so for WEFT_DEAD_AFTER.
+/// A peer's health by its signs of life. A suspect that stays so for WEFT_DEAD_AFTER becomes dead.
 enum class PeerHealth : std::uint8_t { alive, slow, suspect, dead };
+/// The health's name, e.g. "suspect".
 WEFT_API const char* name(PeerHealth health) noexcept;
 
-/// The path to one peer, with the reason for it and against the others.
+/// The path to one peer, with the reasons for and against each fabric.
 struct PathReport {
   int peer = -1;
   std::string host;
   int pid = 0;
-  std::string fabric;                   ///< the one in use
-  std::vector<FabricVerdict> verdicts;  ///< every fabric, the chosen one first
+  std::string fabric;                   ///< the fabric in use
+  std::vector<FabricVerdict> verdicts;  ///< every fabric, the one in use first
   TransferCounters counters;            ///< control messages and registrations of the path itself
   PeerHealth health = PeerHealth::alive;
-  std::string condition;  ///< why it is slow or suspect: "stopped for 2.5 s"
+  std::string condition;  ///< why the peer is slow or suspect: "stopped for 2.5 s"
 };
 
-/// What the rank's arenas hold.
+/// One of the rank's arenas. Sizes are bytes.
 struct ArenaReport {
-  std::string sort;  ///< "control", "data", "private"
-  std::uint64_t chunks = 0;
-  std::uint64_t reserved_bytes = 0;
-  std::uint64_t used_bytes = 0;
-  std::uint64_t peak_bytes = 0;
-  std::uint64_t quarantined_bytes = 0;   ///< closed slots whose writer has not agreed yet
-  std::uint64_t largest_free_bytes = 0;  ///< against reserved - used: the fragmentation
-  std::uint64_t allocations = 0;         ///< made so far
-  std::uint64_t huge_page_bytes = 0;     ///< asked for as huge pages and granted the advice
+  std::string sort;                      ///< "control", "data", "published", "private" (staging)
+  std::uint64_t chunks = 0;              ///< chunks of memory, each registered once
+  std::uint64_t reserved_bytes = 0;      ///< size of all chunks
+  std::uint64_t used_bytes = 0;          ///< allocated now
+  std::uint64_t peak_bytes = 0;          ///< largest used_bytes so far
+  std::uint64_t quarantined_bytes = 0;   ///< freed by their owner, but a peer may still write them
+  std::uint64_t largest_free_bytes = 0;  ///< less than reserved - used if memory is fragmented
+  std::uint64_t allocations = 0;         ///< number of allocations so far
+  std::uint64_t huge_page_bytes = 0;     ///< in chunks for which madvise accepted huge pages
 };
 
+/// All that World::report() tells of a rank.
 struct Report {
   std::vector<PathReport> paths;
   std::vector<EdgeReport> edges;
   std::vector<ArenaReport> arenas;
-  std::uint64_t rejected_connections = 0;  ///< connections that proved to be no rank's of this job
+  std::uint64_t rejected_connections =
+      0;  ///< connections that did not come from a rank of this job
 };
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-// Tensors: element type, shape, and the memory they lie in.
+// Tensors: element type, shape, and the memory that holds the elements.
 #pragma once
 
 #include <array>
@@ -17,18 +17,21 @@
 
 namespace weft {
 
+/// The type of a tensor's elements. `boolean` is one byte; any value but 0 is true.
 enum class DType : std::uint8_t { f64, f32, f16, bf16, i64, i32, i8, u8, boolean };
 
+/// The type's name, e.g. "f32".
 WEFT_API std::string_view name(DType dtype) noexcept;
 /// Bytes of one element.
 WEFT_API std::size_t size_of(DType dtype) noexcept;
 
+/// A C++ type that is the element type of some DType.
 template <typename T>
 concept Element = std::same_as<T, double> || std::same_as<T, float> ||
     std::same_as<T, std::int64_t> || std::same_as<T, std::int32_t> ||
     std::same_as<T, std::int8_t> || std::same_as<T, std::uint8_t> || std::same_as<T, bool>;
 
-/// The DType of a C++ element type. f16 and bf16 have none of their own: read them as bytes.
+/// The DType of a C++ element type. f16 and bf16 have no such type: read them as bytes.
 template <Element T>
 constexpr DType dtype_of() noexcept {
   if constexpr (std::same_as<T, double>) return DType::f64;
@@ -44,19 +47,22 @@ constexpr DType dtype_of() noexcept {
 class WEFT_API Shape {
  public:
   static constexpr std::size_t kMaxDims = 8;
-  /// So that the bytes of a tensor, whatever its elements, fit 63 bits.
+  /// Limits the bytes of a tensor to 63 bits, whatever its element type.
   static constexpr std::int64_t kMaxElements = std::numeric_limits<std::int64_t>::max() / 8;
 
   Shape() noexcept = default;
-  /// Throws Error(bad_argument) for more than eight dimensions, a negative one, or a product
-  /// above kMaxElements.
+  /// Throws Error(bad_argument) if there are more than 8 dimensions, one is negative, or their
+  /// product is above kMaxElements.
   Shape(std::initializer_list<std::int64_t> dims);
   explicit Shape(std::span<const std::int64_t> dims);
 
+  /// The number of dimensions.
   std::size_t dims() const noexcept { return count_; }
+  /// The size of dimension `i`, which must be below dims().
   std::int64_t operator[](std::size_t i) const noexcept { return dims_[i]; }
+  /// The product of the dimensions; 1 for a scalar.
   std::int64_t elements() const noexcept { return elements_; }
-  /// "[2, 3]"; a scalar is "[]".
+  /// For example "[2, 3]"; "[]" for a scalar.
   std::string text() const;
 
   friend bool operator==(const Shape& a, const Shape& b) noexcept {
@@ -72,7 +78,7 @@ class WEFT_API Shape {
   std::int64_t elements_ = 1;
 };
 
-/// The memory behind tensors. Owned by every tensor that lies in it; the last one gives it back.
+/// The memory of tensors, which share its ownership: the last one frees it.
 class WEFT_API Storage {
  public:
   virtual ~Storage() = default;
@@ -81,7 +87,7 @@ class WEFT_API Storage {
 
   std::byte* data() const noexcept { return data_; }
   std::size_t bytes() const noexcept { return bytes_; }
-  /// The arena that the memory belongs to; null for the user's own memory.
+  /// Identifies the arena of the memory; null for the user's own memory.
   const void* arena() const noexcept { return arena_; }
 
  protected:
@@ -94,53 +100,59 @@ class WEFT_API Storage {
   const void* arena_;
 };
 
-/// A row-major array in host memory, dense unless it was made with strides. Copying a Tensor copies
-/// the handle, not the elements. World::allocate makes tensors in the rank's arena, which peers
-/// reach without a copy; World::adopt makes them of the user's own memory; Tensor::wrap only
-/// describes memory that the user owns and keeps alive.
-/// Thread-safety: the handle is a value; the elements are the user's to guard.
+/// A row-major array in host memory, dense unless made with strides. Copying a Tensor copies the
+/// handle, not the elements. World::allocate makes tensors in the rank's arena, which peers reach
+/// without a copy; World::adopt makes them from the user's own memory; Tensor::wrap only describes
+/// memory that the user owns and keeps alive. Thread-safety: the handle is a value; guarding the
+/// elements is up to the user.
 class WEFT_API Tensor {
  public:
   Tensor() noexcept = default;
+  /// A dense tensor at byte `offset` of `storage`, whose ownership it shares.
   Tensor(std::shared_ptr<Storage> storage, std::size_t offset, DType dtype, const Shape& shape);
-  /// Memory of the user's own: not owned, not registered, so a put from it is staged (copied).
+  /// Describes the user's memory at `data`, without owning or registering it: the caller keeps it
+  /// alive, and a put from it is staged (copied).
   static Tensor wrap(void* data, DType dtype, const Shape& shape) noexcept;
-  /// The same with a distance, in elements, from neighbour to neighbour along each dimension.
-  /// Throws Error(bad_argument) for a negative distance or not one for each dimension.
+  /// The same with `strides`: for each dimension the distance between neighbours, in elements.
+  /// Throws Error(bad_argument) if a stride is negative or their number is not shape.dims().
   static Tensor wrap(void* data, DType dtype, const Shape& shape,
                      std::span<const std::int64_t> strides);
 
+  /// True for a tensor without memory, such as a default-constructed one.
   bool empty() const noexcept { return data_ == nullptr; }
   DType dtype() const noexcept { return dtype_; }
   const Shape& shape() const noexcept { return shape_; }
-  /// Bytes of the elements, which is what a transfer moves; they lie one behind the other only in a
-  /// dense tensor.
+  /// Bytes of all elements, which is what a transfer moves. They are contiguous only in a dense
+  /// tensor.
   std::size_t bytes() const noexcept { return bytes_; }
   /// The first element.
   std::byte* data() const noexcept { return data_; }
+  /// True if the elements are contiguous in row-major order.
   bool dense() const noexcept { return dense_; }
-  /// Elements from neighbour to neighbour along dimension `i`.
+  /// The distance between neighbours along dimension `i`, in elements.
   std::int64_t stride(std::size_t i) const noexcept;
-  /// Bytes from the first element to the end of the last; bytes() for a dense tensor.
+  /// Bytes from the start of the first element to the end of the last; bytes() if dense.
   std::size_t extent() const noexcept;
+  /// Storage::arena(); null for wrapped memory.
   const void* arena() const noexcept { return storage_ ? storage_->arena() : nullptr; }
+  /// Null for wrapped memory.
   const std::shared_ptr<Storage>& storage() const noexcept { return storage_; }
 
-  /// The elements. T must be the tensor's own element type (f16 and bf16: std::uint8_t gives their
-  /// bytes, as it does for every type) and the tensor dense; throws Error(bad_argument) otherwise.
+  /// The elements of a dense tensor. T is the tensor's element type, or std::uint8_t for the bytes
+  /// of any type, f16 and bf16 included. Throws Error(bad_argument) otherwise.
   template <Element T>
   std::span<T> as() const {
     if ((dtype_of<T>() != dtype_ && !std::same_as<T, std::uint8_t>) || !dense_)
       refuse_element(dtype_of<T>());
     return {reinterpret_cast<T*>(data_), bytes_ / sizeof(T)};
   }
-  /// `count` elements from `first` on, flat, as a tensor of `shape` over the same memory. Throws
-  /// Error(bad_argument) when they don't lie within this tensor, or it is not dense.
+  /// The elements from `first` on (row-major) as a tensor of `shape` over the same memory. Throws
+  /// Error(bad_argument) if they don't lie within this tensor or it is not dense.
   Tensor part(std::int64_t first, const Shape& shape) const;
-  /// `count` indices of dimension `dim` from `first` on, over the same memory: columns of a matrix,
-  /// say. Throws Error(bad_argument) when the tensor does not have them.
+  /// Indices `first` to `first` + `count` - 1 of dimension `dim`, over the same memory: for example
+  /// columns of a matrix. Throws Error(bad_argument) if the tensor does not have them.
   Tensor slice(std::size_t dim, std::int64_t first, std::int64_t count) const;
-  /// dtype and shape: "f32[2, 3]".
+  /// dtype and shape, for example "f32[2, 3]".
   std::string text() const;
 
  private:
@@ -152,12 +164,12 @@ class WEFT_API Tensor {
   DType dtype_ = DType::u8;
   bool dense_ = true;
   Shape shape_;
-  std::array<std::int64_t, Shape::kMaxDims> strides_{};  ///< only of a tensor that is not dense
+  std::array<std::int64_t, Shape::kMaxDims> strides_{};  ///< only if not dense
   std::shared_ptr<Storage> storage_;
 };
 
-/// Calls `act(data, bytes)` for every run of a tensor's elements that lie one behind the other, in
-/// row-major order; once for a dense tensor, never for one without elements.
+/// Calls `act(data, bytes)` for every contiguous run of a tensor's elements, in row-major order:
+/// once for a dense tensor, never for a tensor without elements.
 template <typename Act>
 void for_each_run(const Tensor& tensor, const Act& act) {
   if (tensor.bytes() == 0) return;
@@ -167,7 +179,7 @@ void for_each_run(const Tensor& tensor, const Act& act) {
   }
   const std::size_t element = size_of(tensor.dtype());
   const Shape& shape = tensor.shape();
-  // The innermost dimensions that are dense among themselves make up a run.
+  // A run covers the innermost dimensions that are contiguous among themselves.
   std::size_t outer = shape.dims();
   std::int64_t run = 1;
   while (outer > 0 && (shape[outer - 1] == 1 || tensor.stride(outer - 1) == run))

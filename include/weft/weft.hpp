@@ -1,4 +1,5 @@
-// Everything a program needs that moves tensors between ranks.
+// All headers for programs that move tensors between ranks; weft/pslib.hpp has the parameter
+// server.
 #pragma once
 
 #include "weft/collective.hpp"

@@ -1,4 +1,4 @@
-// A process as a rank of a job.
+// World: a process as a rank of a job.
 #pragma once
 
 #include <functional>
@@ -21,100 +21,112 @@ namespace detail {
 class WorldState;
 }
 
-/// This process (or, in tests, this thread) as one rank among `size()`. Several worlds may live in
-/// one process. Slots, remote slots and arrivals must go before their world; tensors may outlive
-/// it. Thread-safety: every member may be called concurrently, except leave() and destruction.
-/// In a fork of the process every call of it and of what came from it ends with Code::forked, or
-/// says that nothing is ready; destruction does nothing.
+/// This process (or, in tests, this thread) as one of size() ranks. Several worlds may live in one
+/// process. Slots, remote slots and all other objects made from a world must be destroyed before
+/// it; tensors may outlive it.
+///
+/// In a fork of the process, every call of the world and of objects made from it fails with
+/// Code::forked or returns "nothing ready", and destruction does nothing. Thread-safety: every
+/// member may be called concurrently, except leave() and destruction.
 class WEFT_API World {
  public:
-  /// Joins the job that the launcher (mpirun, srun --mpi=pmix) started; with no launcher it is a
-  /// world of one. Throws Error: bad_config, bootstrap, timeout (a rank that never arrives is named
-  /// within WEFT_INIT_TIMEOUT), unreachable, exhausted, system.
+  /// Joins the job: by the launcher's PMIx (mpirun, srun --mpi=pmix), by WEFT_ADDR without a
+  /// launcher, or as a world of one rank if neither is there. Throws Error: bad_config, bootstrap,
+  /// timeout (names a rank that has not arrived within WEFT_INIT_TIMEOUT), unreachable, exhausted,
+  /// system, forked.
   static World join();
 
   World() noexcept;
   World(World&&) noexcept;
   World& operator=(World&&) noexcept;
-  /// Leaves at once, without waiting for anybody.
+  /// Leaves at once, without waiting for other ranks.
   ~World();
 
+  /// This rank, from 0.
   int rank() const noexcept;
+  /// Number of ranks of the job.
   int size() const noexcept;
-  /// The name of the host that a rank runs on.
+  /// The name of the host that rank `rank` runs on. Throws Error(bad_argument).
   std::string host(int rank) const;
-  /// Ranks on this rank's host, itself included.
+  /// Number of ranks on this rank's host, including this one.
   int local_size() const noexcept;
 
-  /// A tensor in this rank's data arena, 64-byte aligned, not initialised. Throws Error(exhausted)
-  /// when the arena cannot grow, with what was asked, held and allowed; the world stays usable.
+  /// A dense tensor in this rank's data arena, 64-byte aligned, not initialised; the memory lives
+  /// as long as its last tensor. Throws Error(exhausted) if the arena can't grow (the text has the
+  /// bytes requested, held and allowed); the world stays usable.
   Tensor allocate(DType dtype, const Shape& shape);
 
-  /// A tensor of the user's own memory, of any origin and alignment, dense. As a source it is put
-  /// without staging; as the memory of a slot (expose) peers put straight into it: within a host by
-  /// the kernel's copy from process to process where that is allowed, else staged, counted and
-  /// logged. `memory` is kept until the last tensor made from it is gone and no peer can touch it:
-  /// its deleter is the place to free the memory. Throws Error(bad_argument, exhausted).
+  /// A dense tensor of the user's own memory, of any origin and alignment. As a source the tensor
+  /// is put without staging. As a slot's memory (expose), peers put directly into it: within a host
+  /// by the kernel's process-to-process copy where permitted, otherwise staged, counted and logged.
+  /// weft holds `memory` until the last tensor made from it is gone and no peer can touch it, so
+  /// free the memory in its deleter. Throws Error: bad_argument, exhausted.
   Tensor adopt(std::shared_ptr<void> memory, DType dtype, const Shape& shape);
-  /// The same for memory that somebody else owns, who must not free it before `unused` is called
-  /// (once, on any thread, also without a world; never if this throws). Neither it nor a deleter
-  /// may call weft, except to destroy tensors.
+  /// The same for memory with another owner, which must not free it before weft has called
+  /// `unused`: once, on any thread, even after the world's end; never if adopt() throws. `unused`
+  /// and deleters must not call weft, except to destroy tensors.
   Tensor adopt(void* memory, DType dtype, const Shape& shape, std::function<void()> unused);
 
-  /// This rank's data arena for containers: what they allocate, peers reach without staging (wrap
-  /// it). Valid as long as the world; alignments up to 64. Throws std::bad_alloc.
+  /// This rank's data arena as a memory resource for containers: peers reach their memory, wrapped
+  /// as a tensor, without staging. Valid as long as the world. Alignments up to 64 bytes.
+  /// Allocation throws std::bad_alloc.
   std::pmr::memory_resource& memory() noexcept;
 
-  /// Offers a slot to the other ranks (or this one). Throws Error: duplicate_name, bad_argument,
+  /// Exposes a slot to all ranks, this one included. Throws Error: duplicate_name, bad_argument,
   /// exhausted.
   Slot expose(const SlotSpec& spec);
-  /// The same with its buffers in `memory`, one behind the other: a dense tensor of the slot's
-  /// dtype that adopt() or allocate() made, of depth times the slot's elements. For slots that a
-  /// peer writes, of fixed shape.
+  /// The same with the slot's buffers in `memory`, one after the other: a dense tensor from adopt()
+  /// or allocate(), of the slot's dtype and `spec.depth` times its elements. Only for slots with
+  /// Writer::peer and Placement::fixed. The slot holds the tensor's handle.
   Slot expose(const SlotSpec& spec, const Tensor& memory);
 
-  /// Attaches to a slot of `owner`, waiting for it to be exposed. `expected` is compared with what
-  /// the owner exposes. Involves these two ranks only. Throws Error: mismatch (with both sides'
-  /// values; the owner learns of it too), writer_taken (naming the holder), timeout (naming slot
-  /// and owner), peer_failed, peer_left, bad_argument.
+  /// Attaches to a slot of rank `owner`, waiting for it to be exposed; `expected` is compared with
+  /// the owner's spec. Involves these two ranks only. Throws Error: mismatch (has both sides'
+  /// values; the owner is told too), writer_taken (names the rank that holds it), timeout (names
+  /// slot and owner), peer_failed, peer_left, bad_argument.
   RemoteSlot attach(int owner, const SlotSpec& expected, Deadline deadline = {});
-  /// The same, taking dtype, shape and the rest as the owner declared them.
+  /// The same by name alone, with the spec that the owner declared.
   RemoteSlot attach(int owner, const std::string& name, Deadline deadline = {});
 
-  /// The index of a slot that has an arrival, or can't have one any more: its wait() then says why.
-  /// Where several have, each gets its turn; a timeout tells the first four slots with their peers,
-  /// what each lacks and how many more there are. So in all three.
+  /// Waits until one of `slots` has an arrival or can't get one any more (its wait() then says
+  /// why), and returns its index. If several are ready, successive calls return each in turn. The
+  /// timeout's text has the first 4 slots with their peers, what each lacks, and the number of
+  /// further ones. The same holds for the two functions below.
   Result<std::size_t> wait_any(std::span<Slot* const> slots, Deadline deadline = {}) noexcept;
-  /// The index of a remote slot that has a version not seen yet.
+  /// Waits until one of the remote `slots` has a version not seen yet, and returns its index.
   Result<std::size_t> wait_any(std::span<RemoteSlot* const> slots, Deadline deadline = {}) noexcept;
-  /// The index of a request that has ended.
+  /// Waits until one of `requests` has ended, and returns its index.
   Result<std::size_t> wait_any(std::span<Request* const> requests, Deadline deadline = {}) noexcept;
 
-  /// A descriptor that becomes readable after anything happened for this rank (an arrival, a
-  /// credit, a peer's death), for the user's own poll loop. It stays the world's. Read pattern:
-  /// poll, clear_event(), then test every slot and request of interest.
+  /// A file descriptor, owned by the world, for the user's own poll loop. It becomes readable after
+  /// any event of this rank: an arrival, a credit, a peer's death. Usage: poll, clear_event(), then
+  /// test every slot and request of interest. Throws Error: system, forked.
   int event_fd();
+  /// Makes event_fd() unreadable until the next event.
   void clear_event() noexcept;
 
-  /// Gives a rank up that does not answer any more but is not seen to be dead: a stopped one, say.
-  /// Operations that need it fail with peer_failed, which gives `why`; the rank is fenced (reached
-  /// by shared memory: killed), and nothing that it could still write into is used again before it
-  /// is. Returns at once. Throws Error(bad_argument).
+  /// Declares `rank` dead, for example a stopped process that does not answer but is not detected
+  /// as dead. Operations that need it fail with peer_failed, whose text has `why`. The rank is
+  /// fenced (killed if it is reached by shared memory), and memory that it could still write is not
+  /// reused before that. Returns at once. Throws Error(bad_argument).
   void declare_dead(int rank, const std::string& why);
 
-  /// ok() while every one of `ranks` lives; otherwise what became of the first that does not.
+  /// ok() while all of `ranks` are alive; otherwise the status of the first that is not:
+  /// peer_failed, peer_left and the like. Errors: bad_argument, forked.
   Status alive(std::span<const int> ranks) const noexcept;
 
-  /// All ranks of the job, as they joined. The same until it is shrunk: Group::shrink().
+  /// The group of all ranks of the job. Deaths do not change it: Group::shrink() makes the
+  /// survivors' group.
   Group group() const noexcept;
 
+  /// The paths, slots and arenas of this rank as of now. Throws Error(forked).
   Report report() const;
 
   /// Waits until every peer has left too or is dead, so that none still reads this rank's memory,
-  /// then leaves. Peers that are connected on first use (WEFT_MESH_EAGER) and never were are not
-  /// waited for: none of them can read it, and one that attaches later fails with peer_left or
-  /// peer_failed. Returns timeout with the late rank's name when they don't leave; the world has
-  /// left then as well.
+  /// then leaves. A peer that connects on first use (WEFT_MESH_EAGER) and never did is not waited
+  /// for: it can't read this memory, and if it attaches later it fails with peer_left or
+  /// peer_failed. Errors: timeout (names a rank that has not left; this world has left
+  /// nevertheless), forked.
   Status leave(Deadline deadline = {}) noexcept;
 
  private:

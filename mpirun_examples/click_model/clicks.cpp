@@ -57,15 +57,15 @@ Impression parse(std::string_view line, const std::string& where) {
   return one;
 }
 
-// A category's part in what makes people click: evenly between -1.5 and 1.5, and 0 for half of the
-// columns.
+// A category's contribution to the probability of a click: uniform in [-1.5, 1.5], or 0 for half of
+// the columns.
 double appeal(std::size_t column, std::uint32_t category) {
   if (column % 2 == 1) return 0.0;
   const std::uint64_t mixed = hash(column, fmt::format("{}", category)) * 0x9e3779b97f4a7c15ULL;
   return 3.0 * static_cast<double>(mixed >> 11) * 0x1.0p-53 - 1.5;
 }
 
-// A line of a file.
+// One line of a data file.
 std::string draw(std::mt19937_64& random) {
   std::uniform_real_distribution<double> unit;
   double score = -1.0;
@@ -76,7 +76,7 @@ std::string draw(std::mt19937_64& random) {
     columns += fmt::format(",{}", value);
   }
   for (std::size_t k = 0; k < Impression::kCategories; ++k) {
-    // By the square of an even number small ones come most often.
+    // Squaring a uniform number makes small ones the most frequent.
     const double u = unit(random);
     const auto category = static_cast<std::uint32_t>(static_cast<double>(10U << (k % 6)) * u * u);
     score += appeal(k, category);

@@ -1,5 +1,5 @@
-// Trains a wide and deep model that tells which advertisements are clicked; the categories' rows
-// lie in a sparse table:
+// Trains a wide and deep model that predicts which advertisements are clicked; the categories' rows
+// are in a sparse table:
 //   mpirun -n 4 click_model                     on made-up clicks
 //   mpirun -n 4 click_model --csv train.csv     on a file with Criteo's columns
 //   mpirun -n 4 click_model --servers 1         with a rank that only serves
@@ -25,7 +25,7 @@ namespace ps = weft::pslib;
 
 enum ExitCode : int { kLearned = 0, kDidNotLearn = 1, kBadInput = 2, kJobFailed = 3 };
 
-// Above this share of the entropy of the share of clicks, the default run has not learned.
+// The default run has learned if its loss is below this share of the click rate's entropy.
 constexpr double kLearnedShare = 0.9;
 constexpr std::size_t kMadeUp = 40'000;
 
@@ -33,7 +33,7 @@ struct Options {
   std::string csv;
   std::string generate;
   std::size_t rows = kMadeUp;
-  int steps = 0;  // 0: the default number, and the loss is judged
+  int steps = 0;  // 0: kDefaultSteps, and the final loss decides the exit code
   int batch = 128;
   int servers = 0;
   std::uint64_t seed = 1;
@@ -70,7 +70,7 @@ class Job {
 
   int run() {
     const int code = server_.works() ? train() : serve();
-    // While the tables still live: other ranks may be reading this rank's shards.
+    // Leave before the tables are destroyed: other ranks may be reading this rank's shard.
     world_.leave().or_throw();
     return code;
   }
@@ -121,7 +121,7 @@ class Job {
             floats("bias")};
   }
 
-  // The first worker's values become everybody's.
+  // initialize() copies the first worker's values to all workers.
   void start(const clicks::Dense& parameters) {
     std::mt19937 random(static_cast<std::uint32_t>(options_.seed));
     std::normal_distribution<float> normal(0.0F, std::sqrt(2.0F / clicks::kInputs));
@@ -130,8 +130,8 @@ class Job {
     dense_.initialize().or_throw();
   }
 
-  // Impressions at random, as each rank draws them; their categories' rows; one update of both
-  // tables.
+  // Draws impressions at random, different ones on each rank, looks up their categories' rows, and
+  // makes one update of both tables.
   double train_step(const clicks::Dense& parameters, const clicks::Dense& gradients) {
     batch_.clear();
     ids_.clear();
@@ -167,22 +167,25 @@ int run(int argc, char** argv) {
   Options options;
   CLI::App app("Trains a wide and deep model of clicks, data-parallel over the ranks of the job.",
                "click_model");
-  app.footer("Exit codes: 0 well, 1 the default run did not learn, 2 bad input, 3 the job failed.");
+  app.footer(
+      "Exit codes: 0 success, 1 the default run did not learn, 2 bad input, 3 the job failed.");
   app.add_option("--csv", options.csv, "impressions: label, I1-I13, C1-C26 [made up]");
   app.add_option("--generate", options.generate, "only write made-up impressions to this file");
   app.add_option("--rows", options.rows, "made-up impressions")
       ->check(CLI::Range(std::size_t{1000}, std::size_t{100'000'000}))
       ->capture_default_str();
   app.add_option("--steps", options.steps,
-                 fmt::format("training steps [{}, and the loss is judged]", Options::kDefaultSteps))
+                 fmt::format("training steps [{}, and the final loss decides the exit code]",
+                             Options::kDefaultSteps))
       ->check(CLI::Range(1, 100'000'000));
-  app.add_option("--batch", options.batch, "impressions of a rank in a step")
+  app.add_option("--batch", options.batch, "impressions per rank and step")
       ->check(CLI::Range(1, 65536))
       ->capture_default_str();
-  app.add_option("--servers", options.servers, "ranks that only serve; 0: all do both")
+  app.add_option("--servers", options.servers,
+                 "ranks that only serve; 0: every rank trains and serves")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
-  app.add_option("--seed", options.seed, "of all that is drawn")->capture_default_str();
+  app.add_option("--seed", options.seed, "seed of all random numbers")->capture_default_str();
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {

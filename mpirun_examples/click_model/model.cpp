@@ -18,7 +18,7 @@ double Model::train(std::span<const Impression> batch, const Dense& parameters,
     const Impression& one = batch[i];
     forward(one, parameters, rows.data() + i * kRows);
     const float chance = 1.0F / (1.0F + std::exp(-score_));
-    // log(1 + e^s) - y s, which no score makes overflow.
+    // log(1 + e^s) - y s, in a form that no score makes overflow.
     loss += std::max(score_, 0.0F) + std::log1p(std::exp(-std::abs(score_))) - one.clicked * score_;
     backward(one, parameters, gradients, (chance - one.clicked) / count,
              row_gradients.data() + i * kRows);
@@ -47,7 +47,7 @@ void Model::forward(const Impression& one, const Dense& parameters, const float*
   }
 }
 
-// `slope`: of the loss by the score.
+// `slope`: derivative of the loss with respect to the score.
 void Model::backward(const Impression& one, const Dense& parameters, const Dense& gradients,
                      float slope, float* row_gradients) {
   gradients.bias[0] += slope;

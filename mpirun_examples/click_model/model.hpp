@@ -16,20 +16,20 @@ inline constexpr std::size_t kRow = 1 + kEmbedding;
 inline constexpr std::size_t kInputs = Impression::kNumbers + Impression::kCategories * kEmbedding;
 inline constexpr std::size_t kHidden = 64;
 
-/// The dense parameters, or their gradients, in memory of the caller's.
+/// The dense parameters, or their gradients, in memory that the caller owns.
 struct Dense {
   std::span<float> hidden;       ///< [kInputs][kHidden]
   std::span<float> hidden_bias;  ///< [kHidden]
   std::span<float> output;       ///< [kHidden]
-  std::span<float> numbers;      ///< [Impression::kNumbers]: the wide part's
+  std::span<float> numbers;      ///< [Impression::kNumbers]: of the wide part
   std::span<float> bias;         ///< [1]
 };
 
-/// Thread-safety: one thread at a time.
+/// The computation and its working memory. Thread-safety: one thread at a time.
 class Model {
  public:
-  /// The mean loss in nats over a batch whose categories have the given `rows`, kRow elements for
-  /// each. Overwrites the gradients with those of that mean.
+  /// Returns the mean loss, in nats, over a batch whose categories have the given `rows`, kRow
+  /// elements each. Overwrites `gradients` and `row_gradients` with the gradients of that mean.
   double train(std::span<const Impression> batch, const Dense& parameters,
                std::span<const float> rows, const Dense& gradients, std::span<float> row_gradients);
 

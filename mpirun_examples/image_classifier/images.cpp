@@ -26,7 +26,8 @@ std::uint32_t big_endian(const Bytes& bytes, std::size_t at) {
   return value;
 }
 
-// The sizes of an IDX file of bytes with so many dimensions; checks that its data are all there.
+// Returns the sizes of an IDX file of bytes with `dims` dimensions, after checking that all its
+// data are present.
 std::vector<std::uint32_t> idx_sizes(const std::filesystem::path& file, const Bytes& bytes,
                                      std::size_t dims) {
   const std::size_t head = 4 + 4 * dims;
@@ -57,7 +58,8 @@ struct Point {
   float x, y;
 };
 
-// Ends of the segments A to G of a digit in a box of 1 by 2, and the segments of each digit.
+// The end points of the segments A to G of a digit in a box of 1 by 2, and the segments of each
+// digit.
 constexpr std::array<std::array<Point, 2>, 7> kSegments{{{{{0, 0}, {1, 0}}},
                                                          {{{1, 0}, {1, 1}}},
                                                          {{{1, 1}, {1, 2}}},

@@ -1,4 +1,4 @@
-// Images with their classes: read from files, or drawn.
+// Labelled images: read from files or drawn.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace images {
 
-/// A file that is not what it should be: one line with its name.
+/// A malformed data file. The text is one line with the file's name.
 class DataError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -22,7 +22,7 @@ struct Images {
   int channels = 1;
   int height = 28;
   int width = 28;
-  std::vector<float> pixels;  ///< [image][channel][row][column], about 0
+  std::vector<float> pixels;  ///< [image][channel][row][column], centred on 0
   std::vector<std::uint8_t> classes;
 
   std::size_t count() const { return classes.size(); }
@@ -34,13 +34,13 @@ struct Images {
   }
 };
 
-/// MNIST's and Fashion-MNIST's format (IDX), not compressed. Throws DataError.
+/// Reads uncompressed files in the IDX format of MNIST and Fashion-MNIST. Throws DataError.
 Images read_idx(const std::filesystem::path& images, const std::filesystem::path& labels);
-/// CIFAR-10's binary batches, one after the other. Throws DataError.
+/// Reads binary batches of CIFAR-10, in the given order. Throws DataError.
 Images read_cifar(const std::vector<std::string>& batches);
 
-/// `count` digits of seven segments, 28 x 28, with noise, of any place, size and slant: image i is
-/// a function of the seed and i alone.
+/// Draws `count` seven-segment digits, 28 x 28, with noise and with random position, size and
+/// slant. Image i is a function of `seed` and i alone.
 Images draw(std::size_t count, std::uint64_t seed);
 
 }  // namespace images

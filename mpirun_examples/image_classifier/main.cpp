@@ -1,5 +1,5 @@
-// Trains a small convolutional network to tell ten classes of images, data-parallel over the ranks:
-//   mpirun -n 4 image_classifier                                on digits that it draws itself
+// Trains a small convolutional network on ten classes of images, data-parallel over the ranks:
+//   mpirun -n 4 image_classifier                                on digits that the program draws
 //   mpirun -n 4 image_classifier --idx train-images train-labels    on MNIST, Fashion-MNIST
 //   mpirun -n 4 image_classifier --cifar data_batch_1.bin ...       on CIFAR-10
 #include <fmt/format.h>
@@ -25,7 +25,7 @@ namespace ps = weft::pslib;
 
 enum ExitCode : int { kLearned = 0, kDidNotLearn = 1, kBadInput = 2, kJobFailed = 3 };
 
-// ln 10 = 2.30 is the loss of who guesses.
+// Guessing has a loss of ln 10 = 2.30.
 constexpr double kLearnedLoss = 1.0;
 constexpr std::size_t kDrawn = 6000;
 constexpr std::size_t kHeldBack = 500;
@@ -33,7 +33,7 @@ constexpr std::size_t kHeldBack = 500;
 struct Options {
   std::vector<std::string> idx;  // images, labels
   std::vector<std::string> cifar;
-  int steps = 0;  // 0: the default number, and the loss is judged
+  int steps = 0;  // 0: kDefaultSteps, and the final loss decides the exit code
   int batch = 32;
   float learning_rate = 0.003F;
   std::uint64_t seed = 1;
@@ -70,7 +70,7 @@ class Job {
       recent = 0.0;
     }
     const int code = is_first() ? judge(final_loss) : kLearned;
-    // While the table still lives: other ranks may be reading this rank's shard.
+    // Leave before the table is destroyed: other ranks may be reading this rank's shard.
     world_.leave().or_throw();
     return code;
   }
@@ -95,7 +95,7 @@ class Job {
             floats("second_bias"), floats("classes"),    floats("classes_bias")};
   }
 
-  // The first rank's values become everybody's. He, Zhang, Ren, Sun 2015.
+  // initialize() copies the first worker's values to all workers. Source: He, Zhang, Ren, Sun 2015.
   void start() {
     std::mt19937 random(static_cast<std::uint32_t>(options_.seed));
     const auto fill = [&](std::span<float> weights, double inputs) {
@@ -108,7 +108,7 @@ class Job {
     table_.initialize().or_throw();
   }
 
-  // Images at random, as each rank draws them; the last of all are held back.
+  // Draws images at random, different ones on each rank; the last kHeldBack images are never drawn.
   double train_step() {
     for (const auto& all : {gradients_.first, gradients_.first_bias, gradients_.second,
                             gradients_.second_bias, gradients_.classes, gradients_.classes_bias})
@@ -160,20 +160,22 @@ int run(int argc, char** argv) {
   Options options;
   CLI::App app("Trains a small convolutional network, data-parallel over the ranks of the job.",
                "image_classifier");
-  app.footer("Exit codes: 0 well, 1 the default run did not learn, 2 bad input, 3 the job failed.");
-  auto* idx =
-      app.add_option("--idx", options.idx, "images and labels of MNIST's format")->expected(2);
+  app.footer(
+      "Exit codes: 0 success, 1 the default run did not learn, 2 bad input, 3 the job failed.");
+  auto* idx = app.add_option("--idx", options.idx, "files of images and labels in MNIST's format")
+                  ->expected(2);
   app.add_option("--cifar", options.cifar, "binary batches of CIFAR-10")->excludes(idx);
   app.add_option("--steps", options.steps,
-                 fmt::format("training steps [{}, and the loss is judged]", Options::kDefaultSteps))
+                 fmt::format("training steps [{}, and the final loss decides the exit code]",
+                             Options::kDefaultSteps))
       ->check(CLI::Range(1, 100'000'000));
-  app.add_option("--batch", options.batch, "images of a rank in a step")
+  app.add_option("--batch", options.batch, "images per rank and step")
       ->check(CLI::Range(1, 65536))
       ->capture_default_str();
-  app.add_option("--learning-rate", options.learning_rate, "of Adam")
+  app.add_option("--learning-rate", options.learning_rate, "learning rate of Adam")
       ->check(CLI::Range(1e-6F, 1.0F))
       ->capture_default_str();
-  app.add_option("--seed", options.seed, "of all that is drawn")->capture_default_str();
+  app.add_option("--seed", options.seed, "seed of all random numbers")->capture_default_str();
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
@@ -182,7 +184,7 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     throw images::DataError(fmt::format("{}; --help lists the options", error.what()));
   }
-  // Before joining: files that can't be used then end every rank at once, with nobody waiting.
+  // Before joining: if files can't be used, every rank ends at once and none waits.
   const Images all = load(options);
   weft::World world = weft::World::join();
   return Job(world, options, all).run();

@@ -10,8 +10,8 @@ std::size_t size(int a, int b, int c) {
   return static_cast<std::size_t>(a) * static_cast<std::size_t>(b) * static_cast<std::size_t>(c);
 }
 
-// Calls act(row of the output, row of the input, first column, end) for every row that a weight at
-// (dy, dx) of a 3 x 3 window connects; input column = output column + dx.
+// Calls act(output row, input row, first column, end column) for every pair of rows that the weight
+// at (dy, dx) of a 3 x 3 window connects; input column = output column + dx.
 template <typename Act>
 void for_each_row(int height, int width, int dy, int dx, const Act& act) {
   const int first = std::max(0, -dx);
@@ -61,7 +61,7 @@ void Network::Layer::pool() {
       }
 }
 
-// To the largest of each 2 x 2, where the ramp lets it through.
+// Passes each pooled gradient to the largest value of its 2 x 2 window, if ReLU is active there.
 void Network::Layer::spread_slopes() {
   std::ranges::fill(slopes, 0.0F);
   std::size_t i = 0;

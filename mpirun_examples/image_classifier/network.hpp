@@ -1,5 +1,5 @@
-// A small convolutional network: twice a convolution of 3 x 3, a ramp and a maximum of 2 x 2; then
-// one weight for each class and feature. Source: LeCun, Bottou, Bengio, Haffner 1998, made smaller.
+// A small convolutional network: twice a 3 x 3 convolution, ReLU and 2 x 2 max pooling, then a
+// linear layer. Source: LeCun, Bottou, Bengio, Haffner 1998, made smaller.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace images {
 
-/// The parameters, or their gradients, in memory of the caller's.
+/// The parameters, or their gradients, in memory that the caller owns.
 struct Weights {
   std::span<float> first;         ///< [kFirst][channels][3][3]
   std::span<float> first_bias;    ///< [kFirst]
@@ -20,7 +20,7 @@ struct Weights {
   std::span<float> classes_bias;  ///< [kClasses]
 };
 
-/// The computation and its working memory; the parameters are the caller's.
+/// The computation and its working memory.
 /// Thread-safety: one thread at a time.
 class Network {
  public:
@@ -31,19 +31,20 @@ class Network {
 
   std::size_t features() const noexcept { return second_.pooled.size(); }
 
-  /// The scores of the classes, valid until the next call.
+  /// Returns the scores of the classes, valid until the next call.
   std::span<const float> forward(const Weights& weights, std::span<const float> image);
-  /// The loss in nats of the image's class; adds `share` of its gradients.
+  /// Returns the loss, in nats, of the class `wanted`, and adds its gradients, multiplied by
+  /// `share`, to `gradients`.
   double train(const Weights& weights, std::span<const float> image, int wanted, float share,
                const Weights& gradients);
 
  private:
-  // A convolution with its ramp, and the maximum over each 2 x 2 of it.
+  // A convolution with ReLU and 2 x 2 max pooling.
   struct Layer {
     int inputs, outputs, height, width;
     std::vector<float> values;  // [outputs][height][width]
     std::vector<float> pooled;  // [outputs][height / 2][width / 2]
-    std::vector<float> slopes;  // of values
+    std::vector<float> slopes;  // gradients of values
     std::vector<float> pooled_slopes;
 
     Layer(int inputs, int outputs, int height, int width);

@@ -1,5 +1,5 @@
-// A trainer outside weft's tree: every rank sees other points of the line y = 2x + 1, and together
-// they find its slope and offset.
+// A trainer outside weft's tree: every rank sees different points of the line y = 2x + 1, and
+// together they fit its slope and offset.
 #include <cmath>
 #include <cstdio>
 #include <exception>
@@ -9,7 +9,7 @@
 
 namespace {
 
-// Whether the line was found.
+// Returns true if the fit found the line.
 bool train(weft::World& world) {
   weft::pslib::ParameterServer server(world);
   weft::pslib::Table line =
@@ -30,7 +30,7 @@ bool train(weft::World& world) {
     offset_gradient = 2.0F * error;
     line.push_pull().or_throw();
   }
-  // While the table still lives: other ranks may be reading this rank's shard.
+  // Leave before the table is destroyed: other ranks may be reading this rank's shard.
   world.leave().or_throw();
   std::printf("rank %d of %d: y = %.3f x + %.3f\n", world.rank(), ranks, slope, offset);
   return std::abs(slope - 2.0F) < 0.01F && std::abs(offset - 1.0F) < 0.01F;

@@ -1,8 +1,8 @@
-// A trainer whose survivors begin anew: when a rank dies, the others agree on who is left, make the
-// table again among themselves, from its last checkpoint, and train on in the same job.
+// A trainer that survives deaths: when a rank dies, the others agree on the survivors, make the
+// table again among themselves from its last checkpoint, and continue training in the same job.
 //   mpirun.openmpi --enable-recovery -n 4 survivors FOLDER STEPS
-// With WEFT_PS_SERVERS=1 the highest rank that is left only serves.
-// or, to see it happen: weft-chaos --kill --after 2 -- mpirun.openmpi ... (the same)
+// With WEFT_PS_SERVERS=1 the highest surviving rank only serves.
+// To see a death: weft-chaos --kill --after 2 -- mpirun.openmpi ... (as above)
 #include <chrono>
 #include <cmath>
 #include <cstdint>
@@ -20,15 +20,15 @@ namespace {
 using weft::pslib::Optimizer;
 
 constexpr std::int64_t kPoints = 64;
-constexpr std::int64_t kStride = 27;  // so that neighbours are far apart
+constexpr std::int64_t kStride = 27;  // consecutive points are far apart
 
 struct Job {
   std::string folder;
   std::uint64_t steps = 0;
 };
 
-// Every rank sees other points of y = 2x + 1, which the ranks that are left find together. Throws
-// weft::Error when one of them is lost.
+// Every rank sees different points of y = 2x + 1; the surviving ranks fit the line together. Throws
+// weft::Error if a rank is lost.
 void train(weft::World& world, const weft::Group& group, const Job& job) {
   weft::pslib::ParameterServer server(world, group);
   weft::pslib::TableOptions options(Optimizer::sgd(0.1F));
@@ -55,9 +55,9 @@ void train(weft::World& world, const weft::Group& group, const Job& job) {
     line.gradient("slope").as<float>()[0] = 2.0F * error * x;
     line.gradient("offset").as<float>()[0] = 2.0F * error;
     line.push_pull().or_throw();
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));  // as if it were a larger model
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));  // simulates a larger model
   }
-  // While the table still lives: others may be reading this rank's shard.
+  // Leave before the table is destroyed: other ranks may be reading this rank's shard.
   (void)world.leave();
   const bool is_found = std::abs(slope - 2.0F) < 0.01F && std::abs(offset - 1.0F) < 0.01F;
   std::printf("rank %d of %d left: y = %.3f x + %.3f, %s\n", world.rank(), group.size(),

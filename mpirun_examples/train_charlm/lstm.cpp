@@ -24,7 +24,7 @@ void initialize(const LstmSizes& sizes, std::uint64_t seed, const LstmTensors<fl
   fill_uniform(parameters.output_weights, reach, random);
   std::ranges::fill(parameters.gate_bias, 0.0F);
   std::ranges::fill(parameters.output_bias, 0.0F);
-  // An open forget gate lets gradients reach far back from the first step on.
+  // An open forget gate lets gradients reach far back from the first step.
   const auto hidden = static_cast<std::size_t>(sizes.hidden);
   std::ranges::fill(parameters.gate_bias.subspan(hidden, hidden), 1.0F);
 }

@@ -14,8 +14,8 @@ struct LstmSizes {
   int hidden = 0;
 };
 
-/// The model's tensors, or their gradients: row-major arrays in memory that the caller owns.
-/// The four gates lie side by side, each `hidden` wide: input, forget, output, candidate.
+/// The model's tensors, or their gradients: row-major arrays in memory that the caller owns. The
+/// four gates are adjacent, each `hidden` wide: input, forget, output, candidate.
 template <typename Float>
 struct LstmTensors {
   std::span<Float> embedding;       ///< [vocabulary, embed]
@@ -30,25 +30,26 @@ struct LstmTensors {
   }
 };
 
-/// Fills the parameters with the values to start from, a function of the seed alone.
+/// Fills the parameters with initial values, a function of the seed alone.
 void initialize(const LstmSizes& sizes, std::uint64_t seed, const LstmTensors<float>& parameters);
 
-/// The computation; it owns no parameters, only its working memory, all of it from construction on.
-/// Source: Hochreiter and Schmidhuber 1997 with the forget gate of Gers et al. 2000.
+/// The computation. It owns only its working memory, all allocated at construction, and no
+/// parameters. Source: Hochreiter and Schmidhuber 1997 with the forget gate of Gers et al. 2000.
 /// Thread-safety: one thread at a time.
 class Lstm {
  public:
   virtual ~Lstm() = default;
 
-  /// The mean cross-entropy in nats per character over a batch of `sequences` windows that start
-  /// from a zero state; overwrites the gradients with those of that mean. `inputs` and `targets`
-  /// are [length][sequences] tokens of the vocabulary.
+  /// Returns the mean cross-entropy in nats per character over a batch of `sequences` windows, each
+  /// starting from a zero state. Overwrites `gradients` with the gradients of that mean. `inputs`
+  /// and `targets` are [length][sequences] tokens of the vocabulary.
   virtual double train(const LstmTensors<const float>& parameters,
                        const LstmTensors<float>& gradients, std::span<const std::int32_t> inputs,
                        std::span<const std::int32_t> targets) = 0;
 
-  /// Reads one character of one sequence and returns the logits of the next, valid until the next
-  /// call. The state is carried from call to call, apart from train()'s, and begins at zero.
+  /// Reads one character of one sequence and returns the logits of the next one, valid until the
+  /// next call. The state starts at zero and is carried from call to call, separately from
+  /// train()'s.
   virtual std::span<const float> advance(const LstmTensors<const float>& parameters,
                                          std::int32_t token) = 0;
 
@@ -56,7 +57,7 @@ class Lstm {
   virtual const char* instructions() const noexcept = 0;
 };
 
-/// Takes the fastest build that this processor can run.
+/// Makes the fastest build that this processor can run.
 std::unique_ptr<Lstm> make_lstm(const LstmSizes& sizes, int sequences, int length);
 
 }  // namespace charlm

@@ -1,12 +1,12 @@
-// The LSTM in Eigen. Built once per instruction set: CHARLM_INSTRUCTIONS names the build. Eigen's
-// namespace is renamed with it, as the linker would otherwise merge the builds' inline functions
-// and could hand AVX code to a processor that has none. No other file here includes Eigen.
+// The LSTM in Eigen. This file is built once per instruction set, named by CHARLM_INSTRUCTIONS.
+// Eigen's namespace is renamed for each build: otherwise the linker would merge the builds' inline
+// functions and could run AVX code on a processor without AVX. No other file here includes Eigen.
 #define CHARLM_JOIN_(a, b) a##b
 #define CHARLM_JOIN(a, b) CHARLM_JOIN_(a, b)
 #define CHARLM_TEXT_(a) #a
 #define CHARLM_TEXT(a) CHARLM_TEXT_(a)
 #define Eigen CHARLM_JOIN(eigen_, CHARLM_INSTRUCTIONS)
-// Products pack their operands into scratch memory; up to this size it is stack, not heap.
+// Products pack their operands into scratch memory, which up to this size is on the stack.
 #define EIGEN_STACK_ALLOCATION_LIMIT (2 << 20)
 
 #include "lstm_kernel.hpp"
@@ -43,8 +43,8 @@ struct Mapped {
 using Parameters = Mapped<ConstMatrix, ConstVector, const float>;
 using Gradients = Mapped<MutableMatrix, MutableVector, float>;
 
-// Column after column: Eigen's own row sums add in an order that depends on where `sum` lies, and
-// two runs could then differ in the last bit.
+// Adds column after column: the order of Eigen's own row sums depends on the alignment of `sum`, so
+// two runs could differ in the last bit.
 void add_columns(const Matrix& columns, MutableVector& sum) {
   sum.setZero();
   for (Index i = 0; i < columns.cols(); ++i) sum += columns.col(i);
@@ -114,7 +114,7 @@ class EigenLstm final : public Lstm {
   void forward(const Parameters& p, std::span<const std::int32_t> inputs) {
     for (Index i = 0; i < embedded_.cols(); ++i)
       embedded_.col(i) = p.embedding.col(inputs[static_cast<std::size_t>(i)]);
-    // The inputs of every time step in one product; only the recurrent part has to go step by step.
+    // One product for the inputs of all time steps; only the recurrent part has to go step by step.
     gates_.colwise() = p.gate_bias;
     gates_.noalias() += p.input_weights * embedded_;
     const Index h = sizes_.hidden;
@@ -130,7 +130,7 @@ class EigenLstm final : public Lstm {
     }
   }
 
-  // Leaves in scores_ the gradient of the mean loss by the logits.
+  // Leaves in scores_ the gradient of the mean loss with respect to the logits.
   double losses(const Parameters& p, std::span<const std::int32_t> targets) {
     scores_.colwise() = p.output_bias;
     scores_.noalias() += p.output_weights * states_;

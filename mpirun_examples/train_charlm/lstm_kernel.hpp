@@ -1,4 +1,4 @@
-// The builds of the LSTM that make_lstm() chooses from.
+// The builds of the LSTM among which make_lstm() chooses.
 #pragma once
 
 #include "lstm.hpp"

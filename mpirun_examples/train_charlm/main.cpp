@@ -23,7 +23,7 @@ int fail(int exit_code, const std::string& what) {
 int main(int argc, char** argv) try {
   const auto options = charlm::Options::parse(argc, argv);
   if (!options) return charlm::kLearned;
-  // Before joining: a text that cannot be used then ends every rank at once, with nobody waiting.
+  // Before joining: if the text can't be used, every rank ends at once and none waits.
   const charlm::Text text =
       charlm::read_text(options->text, static_cast<std::size_t>(options->length) + 1);
 

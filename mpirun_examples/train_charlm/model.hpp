@@ -8,11 +8,11 @@
 
 namespace charlm {
 
-/// What the table holds, in the shapes that LstmTensors documents.
+/// The table's tensors, in the shapes that LstmTensors documents.
 std::vector<weft::pslib::TensorSpec> tensor_specs(const LstmSizes& sizes);
 
-/// This worker's parameters and gradients where the table keeps them: the LSTM reads and writes
-/// them in place. Valid while `table` lives; at 64-byte boundaries.
+/// This worker's parameters and gradients in the table's memory: the LSTM reads and writes them in
+/// place. 64-byte aligned; valid while `table` lives.
 LstmTensors<float> bind_parameters(const weft::pslib::Table& table);
 LstmTensors<float> bind_gradients(const weft::pslib::Table& table);
 

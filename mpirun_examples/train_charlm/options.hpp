@@ -1,4 +1,4 @@
-// What the user asked for on the command line.
+// The command-line options of train_charlm.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@ enum ExitCode : int {
   kLearned = 0,
   kDidNotLearn = 1,  ///< a run of the default length ended at a loss near the unigram entropy
   kBadInput = 2,     ///< options, text or an output file
-  kJobFailed = 3     ///< the ranks could not be brought together, or one of them failed
+  kJobFailed = 3     ///< joining failed, or a rank failed
 };
 
-/// Options that make no sense: one line.
+/// Invalid options; the text is one line.
 class UsageError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -33,9 +33,9 @@ struct Options {
   std::uint64_t seed = 1;
   int sample = 400;
   int servers = 0;               ///< ranks that only serve; 0: every rank works and serves
-  std::string compress = "all";  ///< "int8", or "top_k": a twentieth of each tensor
-  int publish = 0;  ///< rank 0 publishes the parameters after each so many steps; 0: never
-  int readers = 0;  ///< of what is published, that the first step waits for
+  std::string compress = "all";  ///< "all", "int8", or "top_k" (5 % of each tensor)
+  int publish = 0;  ///< steps between two publications of the parameters by rank 0; 0: never
+  int readers = 0;  ///< number of subscribers that the first step waits for
   std::string losses;
   std::string json;
 
@@ -43,15 +43,15 @@ struct Options {
   static constexpr int kDefaultBatch = 32;
 
   int steps_in_force() const noexcept { return steps.value_or(kDefaultSteps); }
-  /// Windows per step of the whole job. The server averages over ranks, so every rank has equally
-  /// many: the default is rounded up to a multiple of `ranks`; throws UsageError where the user's
-  /// own number is not one.
+  /// Windows per step of the whole job. The server averages over ranks, so every rank has the same
+  /// number: the default is rounded up to a multiple of `ranks`. Throws UsageError if the user's
+  /// number is not a multiple.
   int batch_for(int ranks) const;
 
-  /// Of a job of `ranks`, those that train. Throws UsageError when none would.
+  /// The number of ranks that train in a job of `ranks`. Throws UsageError if it is 0.
   int workers_among(int ranks) const;
 
-  /// Throws UsageError. Answers --help itself and then returns nullopt.
+  /// Parses the command line. Returns nullopt after answering --help. Throws UsageError.
   static std::optional<Options> parse(int argc, char** argv);
 };
 

@@ -1,4 +1,4 @@
-// The lines that tell a user how the training goes.
+// The progress lines of a training.
 #pragma once
 
 #include <chrono>
@@ -6,14 +6,13 @@
 
 namespace charlm {
 
-/// Prints a line to stdout about sixteen times in a run and at least every five seconds. Lines, not
-/// one line rewritten: mpirun gives ranks a terminal even when its own output goes to a file.
-/// Thread-safety: one thread at a time.
+/// Prints a line to stdout about sixteen times in a run and at least every five seconds. It never
+/// rewrites a line, since mpirun gives ranks a terminal even if its own output goes to a file.
 class Progress {
  public:
   Progress(int steps, std::int64_t characters_per_step);
 
-  /// After each step, the first is 1.
+  /// Called after each step; `step` counts from 1.
   void step(int step, double loss);
   double seconds() const;
   double characters_per_second(int step) const;

@@ -1,4 +1,4 @@
-// The parameters for processes outside the job: rank 0 publishes them, rollout_charlm reads them.
+// Publication of the parameters by rank 0, for processes outside the job (rollout_charlm).
 #pragma once
 
 #include <memory>
@@ -10,15 +10,15 @@
 
 namespace charlm {
 
-/// On rank 0 with --publish; elsewhere it does nothing. One thread at a time.
+/// Works on rank 0 with --publish, otherwise does nothing. Thread-safety: one thread at a time.
 class Publishing {
  public:
-  /// `table` and `world` must outlive it. Throws weft::Error.
+  /// `table` and `world` must outlive this object. Throws weft::Error.
   Publishing(weft::World& world, const Options& options, const weft::pslib::Table& table);
 
-  /// Publishes what the table's parameters are after this step, when it is due.
+  /// Publishes the table's parameters after `step` of `steps`, if a publication is due.
   void step(int step, int steps);
-  /// Waits until the readers have the last version; those that take too long go without.
+  /// Waits until the readers have the last version; readers that take too long don't get it.
   void finish();
 
  private:

@@ -1,4 +1,4 @@
-// Random numbers that are the same on every machine, standard library and number of ranks.
+// Random numbers that are equal on every machine, standard library and number of ranks.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ class Random {
     state_ += 0x9E3779B97F4A7C15U;
     return scramble(state_);
   }
-  /// In [0, 1).
+  /// A number in [0, 1).
   constexpr double unit() noexcept { return static_cast<double>(bits() >> 11U) * 0x1.0p-53; }
 
  private:

@@ -1,8 +1,8 @@
-// Generates text by the newest parameters of a train_charlm that is running, outside its job:
+// Generates text with the newest parameters of a running train_charlm, from outside its job:
 //   export WEFT_SUBSCRIBE_ADDR=./charlm.addr WEFT_SUBSCRIBE_TOKEN_FILE=subscribers.token
 //   mpirun -n 2 train_charlm --text LICENSE --publish 50 &
 //   rollout_charlm --text LICENSE
-// Any number of them may come and go; each says which version it used.
+// Any number of these processes may come and go; each prints which version it used.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -23,9 +23,9 @@ namespace {
 namespace ps = weft::pslib;
 using charlm::Text;
 
-// Above this share of the unigram entropy what the last version generates by has not been learned.
+// The last version has learned if its loss is below this share of the unigram entropy.
 constexpr double kLearnedShare = 0.8;
-// Characters of the text that a version is judged by.
+// The number of characters of the text on which a version is judged.
 constexpr std::size_t kJudged = 2000;
 
 struct Options {
@@ -52,7 +52,7 @@ charlm::LstmTensors<const float> bind(const ps::Reader& reader) {
           floats("gate_bias"), floats("output_weights"), floats("output_bias")};
 }
 
-// Mean nats per character over the beginning of the text.
+// The mean nats per character over the beginning of the text.
 double loss_of(const charlm::LstmSizes& sizes, const charlm::LstmTensors<const float>& parameters,
                const Text& text) {
   const auto lstm = charlm::make_lstm(sizes, 1, 1);
@@ -105,16 +105,17 @@ int run(const Options& options) {
 
 int main(int argc, char** argv) try {
   Options options;
-  CLI::App app("Generates text by the newest parameters of a running train_charlm --publish.",
+  CLI::App app("Generates text with the newest parameters of a running train_charlm --publish.",
                "rollout_charlm");
   app.footer(
-      "Exit codes: 0 well, 1 the last version had not learned, 2 bad input, 3 the trainer failed.");
+      "Exit codes: 0 success, 1 the last version had not learned, 2 bad input, 3 the trainer "
+      "failed.");
   app.add_option("--text", options.text, "the trainer's text")->required();
-  app.add_option("--characters", options.characters, "to generate by each version")
+  app.add_option("--characters", options.characters, "characters to generate with each version")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
-  app.add_option("--seed", options.seed, "of what is generated")->capture_default_str();
-  app.add_flag("!--do-not-judge", options.judges, "whatever the loss, it is well");
+  app.add_option("--seed", options.seed, "seed of the generated text")->capture_default_str();
+  app.add_flag("!--do-not-judge", options.judges, "exit with 0 whatever the loss");
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {

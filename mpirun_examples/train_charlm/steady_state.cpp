@@ -10,7 +10,7 @@ bool same_edge(const weft::EdgeReport& a, const weft::EdgeReport& b) {
   return a.peer == b.peer && a.slot == b.slot && a.role == b.role;
 }
 
-// A rank may be attached to the same slot more than once: such ends count as one edge.
+// A rank may be attached to the same slot several times: these ends are counted as one edge.
 std::vector<weft::EdgeReport> merged(const std::vector<weft::EdgeReport>& edges) {
   std::vector<weft::EdgeReport> out;
   for (const auto& edge : edges) {

@@ -28,7 +28,8 @@ constexpr const char* kAdvice = "give a plain text file in UTF-8, such as a lice
        "give a UTF-8 text file, or convert it with iconv -t UTF-8");
 }
 
-// What a lead byte promises. `least` is the smallest code point that needs this many bytes.
+// The form of a character, from its lead byte. `least` is the smallest code point that needs this
+// many bytes.
 struct Lead {
   std::size_t length;
   char32_t bits;

@@ -1,4 +1,4 @@
-// A text file as a sequence of tokens: what the language model is trained on.
+// The training text: a file as a sequence of tokens.
 #pragma once
 
 #include <cstdint>
@@ -9,32 +9,32 @@
 
 namespace charlm {
 
-/// A text that cannot be used: one line that names the file, the place in it and what to try.
+/// An unusable text. The error is one line with the file, the place in it, and a remedy to try.
 class TextError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// Immutable once made; free to read from several threads.
+/// Immutable once made; may be read by several threads.
 struct Text {
   std::string file;
   std::vector<char32_t> vocabulary;  ///< the distinct code points, ascending
   std::vector<std::int32_t> tokens;  ///< the text, each code point as its index in `vocabulary`
 
-  /// Nats per character of a model that knows only how often each character occurs: what any
-  /// model that looks at the context has to beat.
+  /// Nats per character of a model that knows only the frequencies of characters: a model that uses
+  /// context must be better.
   double unigram_entropy() const;
 };
 
-/// Strict UTF-8: no overlong forms, no surrogates, nothing above U+10FFFF, no NUL. A byte order
-/// mark at the start is dropped. Throws TextError; `file` is only named in its text.
+/// Decodes strict UTF-8: no overlong forms, no surrogates, nothing above U+10FFFF, no NUL. Drops a
+/// byte order mark at the start. Throws TextError, whose text names `file`.
 std::vector<char32_t> decode_utf8(std::string_view bytes, const std::string& file);
 
-/// Appends the code point as UTF-8.
+/// Appends `code_point` to `out` as UTF-8.
 void append_utf8(std::string& out, char32_t code_point);
 
-/// Throws TextError when the file is missing, not a regular file, larger than 256 MiB, not UTF-8
-/// text, of fewer than `least_characters`, or of one character repeated.
+/// Reads a text. Throws TextError if the file is missing, not a regular file, larger than 256 MiB,
+/// not UTF-8, has fewer than `least_characters` characters, or repeats a single one.
 Text read_text(const std::string& file, std::size_t least_characters);
 
 }  // namespace charlm

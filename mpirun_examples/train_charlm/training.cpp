@@ -23,11 +23,11 @@
 namespace charlm {
 namespace {
 
-// The first steps attach and map; what a step costs is counted after them.
+// The first steps attach and map memory; costs are counted after them.
 constexpr int kSettlingSteps = 10;
-// The loss that counts in the end is a mean, as single batches differ.
+// The final loss is a mean over this many steps, since single batches vary.
 constexpr int kFinalSteps = 20;
-// Above this share of the unigram entropy a default run has not learned.
+// A default run has learned if its final loss is below this share of the unigram entropy.
 constexpr double kLearnedShare = 0.8;
 
 weft::pslib::TableOptions table_options(const Options& options) {
@@ -110,14 +110,14 @@ class Job {
  private:
   bool is_first() const noexcept { return world_.rank() == 0; }
 
-  // The step's loss over the global batch, on rank 0; elsewhere this rank's part of it.
+  // Returns the step's loss over the global batch on rank 0, over this rank's part elsewhere.
   double train_step(int step) {
     batches_.fill(static_cast<std::uint64_t>(step), part_);
     const double own = lstm_->train(parameters_, gradients_, part_.inputs, part_.targets);
     losses_->put({&own, 1}).or_throw();
     table_.push_pull().or_throw();
     if (!is_first()) return own;
-    // In rank order, so that two runs of the same ranks print the same digits.
+    // Added in rank order, so that two runs of the same ranks print the same digits.
     const std::span<const double> parts = losses_->collect().value();
     double sum = 0.0;
     for (const double part : parts) sum += part;
@@ -157,7 +157,7 @@ class Job {
     fmt::print("\n{}\n{}", transfer_report(steady, world_.rank()), job_line(ranks, steady.steps));
 
     const double share = loss / entropy_;
-    // With a length of the user's own choosing there is nothing to expect.
+    // The loss is not judged if the user chose the number of steps.
     const bool learned = options_.steps || share < kLearnedShare;
     fmt::print("\nloss {:.4f} nats per character, {:.0f} % of the unigram entropy {:.4f}{}\n", loss,
                100 * share, entropy_, learned ? "" : ": not learned");
@@ -194,7 +194,7 @@ class Job {
   weft::pslib::Table table_;
   LstmTensors<float> parameters_;
   LstmTensors<float> gradients_;
-  // Of workers.
+  // On workers only.
   std::optional<RankGather> losses_;
   std::optional<RankGather> costs_;
   std::optional<Publishing> publishing_;
@@ -205,7 +205,7 @@ class Job {
 int train(weft::World& world, const Options& options, const Text& text) {
   Job job(world, options, text);
   const int exit_code = job.run();
-  // Before the table goes: the others may still be reading this rank's shard.
+  // Leave before the table is destroyed: other ranks may be reading this rank's shard.
   world.leave().or_throw();
   return exit_code;
 }

@@ -1,4 +1,4 @@
-// The training job: what one rank does from joining to the closing line.
+// The training job: one rank's work from joining to the closing line.
 #pragma once
 
 #include "options.hpp"
@@ -7,9 +7,9 @@
 
 namespace charlm {
 
-/// Trains on `text` with every rank of the world as a worker and a server shard, or as one of them;
-/// rank 0 prints. Returns an ExitCode, and then the world has been left. Throws weft::Error when
-/// the job fails, UsageError for options that don't suit it.
+/// Trains on `text`. Every rank of the world is a worker, a server shard, or both; rank 0 prints.
+/// Returns an ExitCode after leaving the world. Throws weft::Error if the job fails, UsageError if
+/// the options don't suit the job.
 int train(weft::World& world, const Options& options, const Text& text);
 
 }  // namespace charlm

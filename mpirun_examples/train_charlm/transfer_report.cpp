@@ -29,7 +29,7 @@ std::string bytes_text(double bytes) {
   return count_text(bytes) + " B";
 }
 
-// "0-2,5"; -1, where a publisher has no single peer, is "all".
+// Formats ranks as "0-2,5"; -1, the peer of a publisher, becomes "all".
 std::string peers_text(const std::set<int>& peers) {
   std::vector<std::string> runs;
   for (auto at = peers.begin(); at != peers.end();) {
@@ -81,7 +81,7 @@ std::vector<Row> rows_of(const std::vector<weft::EdgeReport>& edges) {
   return out;
 }
 
-// Peers whose path is the same for the same reasons share a line.
+// Peers with equal paths and reasons share a line.
 void append_paths(std::string& out, const std::vector<weft::PathReport>& paths) {
   std::map<std::string, std::set<int>> peers_by_path;
   for (const auto& path : paths) {

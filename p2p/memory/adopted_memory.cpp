@@ -24,7 +24,7 @@ class AdoptedMemory::Adopted final : public Storage {
         owner_(std::move(owner)),
         memory_(std::move(memory)),
         region_(region) {}
-  /// What refers to the memory goes first, the memory last.
+  /// Releases all that refers to the memory first; `memory_` is destroyed last.
   ~Adopted() override { owner_->release(region_); }
 
   const AdoptedRegion& region() const noexcept { return region_; }
@@ -86,7 +86,8 @@ AdoptedMemory::Listener::~Listener() {
 
 void AdoptedMemory::release(const AdoptedRegion& region) noexcept {
   if (control_->forked()) return;
-  // A peer that reads the memory while it is given back looks at the word afterwards.
+  // A peer that reads the region during its release checks this word afterwards and discards the
+  // data.
   alive_word(region).store(0, std::memory_order_release);
   full_barrier();
   {

@@ -1,4 +1,4 @@
-// The user's own memory, as a source and target of transfers.
+// The application's own memory as a source and target of transfers.
 #pragma once
 
 #include <atomic>
@@ -17,13 +17,14 @@
 
 namespace weft::p2p {
 
-/// Memory that the user gave to weft for as long as anything refers to it. It has a chunk number as
-/// arenas have, never used again, so that peers can name it; how they reach it is their fabric's.
+/// A memory region of the application, lent to weft for as long as anything refers to it. Like an
+/// arena chunk, a region has a chunk number, never reused, by which peers name it. Each fabric
+/// decides how peers reach the region.
 struct AdoptedRegion {
   std::uint32_t chunk = 0;
   std::byte* data = nullptr;
   std::size_t bytes = 0;
-  Block alive;  ///< a word in the control arena: kAlive | chunk until the memory is given back
+  Block alive;  ///< control arena word: kAlive | chunk until the region is returned
 
   static constexpr std::uint64_t kAlive = 0x61646f7074ULL << 24U;
   static std::uint64_t alive_value(std::uint32_t chunk) noexcept {
@@ -36,15 +37,16 @@ class AdoptedMemory : public std::enable_shared_from_this<AdoptedMemory> {
  public:
   explicit AdoptedMemory(std::shared_ptr<Arena> control) : control_(std::move(control)) {}
 
-  /// The storage keeps `memory` until it goes itself. Throws Error(exhausted).
+  /// The returned storage keeps `memory` alive until the storage is destroyed. Throws
+  /// Error(exhausted).
   std::shared_ptr<Storage> adopt(std::shared_ptr<void> memory, std::size_t bytes);
 
   std::optional<AdoptedRegion> region(std::uint32_t chunk) const;
-  /// The region's chunk and the place in it; nullopt for a tensor that does not lie in one.
+  /// The chunk and offset of `tensor`; nullopt if the tensor does not lie in an adopted region.
   std::optional<Block> locate(const Tensor& tensor) const noexcept;
 
-  /// Until it goes, it is told of regions that are given back. Once it has gone, it is not running
-  /// any more either.
+  /// A registered on_release() function; destruction removes it. Once the destructor has returned,
+  /// the function neither runs nor will run.
   class Listener {
    public:
     Listener() = default;
@@ -65,8 +67,8 @@ class AdoptedMemory : public std::enable_shared_from_this<AdoptedMemory> {
     std::shared_ptr<AdoptedMemory> memory_;
     std::uint64_t number_ = 0;
   };
-  /// `forget` is called with every region that is given back, by the thread that gives it back:
-  /// region() does not know it any more, and the memory goes to its user afterwards.
+  /// Calls `forget` with the chunk of every region that is returned, on the returning thread:
+  /// region() no longer finds the chunk, and the application gets its memory back after the call.
   [[nodiscard]] Listener on_release(std::function<void(std::uint32_t chunk)> forget);
 
  private:

@@ -61,7 +61,7 @@ Block Arena::allocate(std::size_t bytes) {
 }
 
 void Arena::release(const Block& block) noexcept {
-  // In a fork the mutex may be held by a thread that is not there.
+  // In a fork, a thread that does not exist there may hold the mutex.
   if (forked()) return;
   const std::lock_guard lock(mutex_);
   chunks_[index_of(block.chunk)]->heap.release(block.offset, block.bytes);

@@ -1,4 +1,4 @@
-// A rank's memory of one sort: large chunks, registered once, from which tensors are taken.
+// A rank's memory of one sort: large chunks, registered once, from which tensors are allocated.
 #pragma once
 
 #include <atomic>
@@ -22,10 +22,10 @@ enum class ArenaSort : std::uint8_t {
   data,       ///< tensors and slot buffers
   staging,    ///< never exported: bounce buffers
   published,  ///< buffers of published slots: peers can map them for reading only
-  adopted     ///< no arena's: the user's own memory (AdoptedMemory)
+  adopted     ///< the application's own memory (AdoptedMemory); belongs to no arena
 };
 
-/// A chunk's number within its rank: the sort in the top byte, so that one number names it.
+/// Reads the sort from a chunk number: its top byte. Chunk numbers are unique within a rank.
 inline ArenaSort sort_of_chunk(std::uint32_t chunk) noexcept {
   return static_cast<ArenaSort>(chunk >> 24);
 }
@@ -34,7 +34,7 @@ inline Access access_to(std::uint32_t chunk) noexcept {
   return sort_of_chunk(chunk) == ArenaSort::published ? Access::read : Access::write;
 }
 
-/// A range of an arena. `chunk` and `offset` are what a peer needs to find it.
+/// A range of an arena. A peer locates the range by `chunk` and `offset`.
 struct Block {
   std::byte* data = nullptr;
   std::size_t bytes = 0;
@@ -44,41 +44,42 @@ struct Block {
 
 struct ArenaLimits {
   std::size_t chunk_bytes = 16u << 20;  ///< growth step; larger requests get a chunk of their own
-  std::size_t max_bytes = 0;            ///< 0: none
+  std::size_t max_bytes = 0;            ///< 0: no limit
   bool huge_pages = true;
-  int numa = -1;  ///< the NUMA node that pages had best come from; -1: the kernel's choice
-  /// False where all ranks take turns in one process: chunks are its own memory, whose pages come
-  /// when they are touched.
+  int numa = -1;  ///< preferred NUMA node of the pages; -1: the kernel's choice
+  /// False where all ranks take turns in one process: chunks are then private memory whose pages
+  /// are allocated on first touch.
   bool exported = true;
 };
 
-/// Thread-safe. Blocks are 64-byte aligned and their pages are there. Chunks are never given back
-/// before the arena dies, so that a peer's mapping stays right.
+/// Thread-safe. Blocks are 64-byte aligned, and their pages exist. Chunks are freed only with the
+/// arena, so that a peer's mapping stays valid.
 class Arena {
  public:
   Arena(ArenaSort sort, ArenaLimits limits, std::shared_ptr<SegmentMapper> mapper);
 
-  /// Throws Error(exhausted), naming what was asked, held and allowed; nothing is lost then.
+  /// Throws Error(exhausted), whose message gives the bytes requested, reserved and allowed; the
+  /// arena is unchanged then.
   Block allocate(std::size_t bytes);
   void release(const Block& block) noexcept;
 
-  /// What a peer maps: the chunk's memfd and size. Valid as long as the arena.
+  /// The chunk's memfd and size, by which a peer maps the chunk. Valid as long as the arena.
   const os::Fd& chunk_fd(std::uint32_t chunk) const;
   std::size_t chunk_bytes(std::uint32_t chunk) const;
-  /// The chunk in this process.
+  /// The chunk's address in this process.
   std::byte* chunk_data(std::uint32_t chunk) const;
-  /// Whether the number names one of this arena's chunks: what travelled is not trusted.
+  /// True if `chunk` is one of this arena's. For checking numbers received from a peer.
   bool has_chunk(std::uint32_t chunk) const noexcept;
-  /// The range as a block, if it lies in one of the chunks.
+  /// The range as a block; nullopt if no chunk contains the range.
   std::optional<Block> locate(const std::byte* data, std::size_t bytes) const noexcept;
-  /// Whether the range lies in one of the chunks.
+  /// True if a chunk contains the range.
   bool contains(const std::byte* data, std::size_t bytes) const noexcept;
 
-  /// Whether this process is a fork of the arena's: nothing of it may be touched or asked for then,
-  /// and giving a block back does nothing.
+  /// True in a fork of the arena's process: a fork must neither touch nor allocate memory of the
+  /// arena, and release() does nothing there.
   bool forked() const noexcept { return mapper_->fork_mark().forked(); }
 
-  /// Counts bytes that are in quarantine: freed by their slot, not yet by its peer.
+  /// Adds to the bytes in quarantine: freed by their slot while a peer may still write them.
   void add_quarantine(std::int64_t bytes) noexcept { quarantine_ += bytes; }
   ArenaReport report() const;
 
@@ -105,10 +106,11 @@ class Arena {
   std::atomic<std::int64_t> quarantine_{0};
 };
 
-/// A block as tensor storage: the last tensor in it gives it back, even after the world is gone.
+/// Allocates a block as tensor storage. The last tensor in the block returns it to the arena, even
+/// after the world is destroyed.
 std::shared_ptr<Storage> make_storage(std::shared_ptr<Arena> arena, std::size_t bytes);
 
-/// A block that goes back with its holder.
+/// A block that returns to its arena on destruction.
 class OwnedBlock {
  public:
   OwnedBlock() = default;

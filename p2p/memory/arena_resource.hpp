@@ -1,4 +1,4 @@
-// An arena as the memory of containers.
+// An arena as a std::pmr memory resource.
 #pragma once
 
 #include <memory>

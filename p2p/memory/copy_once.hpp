@@ -1,5 +1,5 @@
-// Copies a record out of memory that another rank may write, so that it is checked and used as one
-// and the same.
+// Copies a record out of memory that another rank may write, so that the checked values are the
+// used values.
 #pragma once
 
 #include <cstring>
@@ -7,7 +7,7 @@
 
 namespace weft::p2p {
 
-/// A copy that stays as it is. The compiler may not look at `from` again in its place.
+/// A private copy of the T at `from`. The compiler must not read `from` again in place of the copy.
 template <typename T>
 T copy_once(const void* from) noexcept {
   static_assert(std::is_trivially_copyable_v<T>);

@@ -1,4 +1,4 @@
-// Which bytes of a chunk are in use: best fit, coalescing, 64-byte granules.
+// The allocator of a chunk's bytes: best fit, coalescing, 64-byte granules.
 #pragma once
 
 #include <cstddef>
@@ -10,17 +10,17 @@
 
 namespace weft::p2p {
 
-/// Hands out ranges of [0, bytes). Knows offsets only, never touches the memory.
-/// Allocation and release take O(log free ranges). Thread-safety: the caller's.
+/// Allocates ranges of [0, bytes). Handles offsets only and never touches the memory. Allocation
+/// and release take O(log free ranges). Not thread-safe.
 class Heap {
  public:
   static constexpr std::size_t kGranule = 64;
 
   explicit Heap(std::size_t bytes);
 
-  /// Rounded up to whole granules (at least one); nullopt when no free range is large enough.
+  /// Rounds `bytes` up to whole granules, at least one. nullopt if no free range is large enough.
   std::optional<std::size_t> allocate(std::size_t bytes);
-  /// `bytes` as it was given to allocate().
+  /// `bytes` must equal the argument of allocate().
   void release(std::size_t offset, std::size_t bytes);
 
   std::size_t used() const noexcept { return used_; }

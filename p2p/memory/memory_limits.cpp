@@ -34,7 +34,8 @@ std::optional<std::size_t> machine_available() {
   return std::nullopt;
 }
 
-/// Of a group's memory.stat: what the kernel gives back before it lets a process die.
+/// Bytes of the cgroup `group` that the kernel reclaims before it kills a process, from
+/// memory.stat.
 std::size_t reclaimable_in(const fs::path& group) {
   std::ifstream in(group / "memory.stat");
   std::size_t total = 0;
@@ -48,7 +49,7 @@ std::optional<std::string> cgroup_refusal(std::size_t bytes) {
   for (const fs::path& group : os::own_cgroups("memory")) {
     auto limit = number_in(group / "memory.max");
     auto current = number_in(group / "memory.current");
-    if (!limit) limit = number_in(group / "memory.limit_in_bytes");  // version 1
+    if (!limit) limit = number_in(group / "memory.limit_in_bytes");  // cgroup version 1
     if (!current) current = number_in(group / "memory.usage_in_bytes");
     if (!limit || !current) continue;
     const std::size_t used = *current - std::min(*current, reclaimable_in(group));
@@ -61,7 +62,7 @@ std::optional<std::string> cgroup_refusal(std::size_t bytes) {
 
 std::optional<std::string> rlimit_refusal(std::size_t bytes) {
   rlimit limit{};
-  // Beyond RLIMIT_FSIZE the kernel sends SIGXFSZ, whose default ends the process.
+  // A file larger than RLIMIT_FSIZE raises SIGXFSZ, which ends the process by default.
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
       bytes > limit.rlim_cur)
     return fmt::format("RLIMIT_FSIZE is {} bytes (ulimit -f)", limit.rlim_cur);

@@ -1,4 +1,4 @@
-// What stands against taking more memory, asked before the kernel has to kill somebody for it.
+// Checks the limits on taking more memory, before the kernel's OOM killer would have to act.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,8 @@
 
 namespace weft::p2p {
 
-/// Why `bytes` more of memory can't be had (machine, cgroup, RLIMIT_AS, RLIMIT_FSIZE), with the
-/// figures; nullopt when nothing is known against it.
+/// The reason why `bytes` more memory can't be had (machine, cgroup, RLIMIT_AS, RLIMIT_FSIZE), with
+/// figures; nullopt if no limit is known to forbid them.
 std::optional<std::string> refusal_to_grow(std::size_t bytes);
 
 }  // namespace weft::p2p

@@ -25,17 +25,18 @@ constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
                                   "container (memory.max)"});
 }
 
-/// Asks for huge pages and for a node, then makes every page exist. What is short shows here, as an
-/// error, and not later, as a SIGBUS.
+/// Requests huge pages and a NUMA node, then makes every page exist, so that a shortage shows here
+/// as an error rather than later as a SIGBUS.
 bool populate(const os::Mapping& mapping, const os::Fd& file, PageKind pages) {
-  // A wish: a container may forbid it, and the node may be full.
+  // Best effort: a container may forbid the request, and the node may be full.
   if (pages.numa >= 0) os::prefer_numa(mapping.data(), mapping.bytes(), pages.numa);
   const bool advised = pages.huge && ::madvise(mapping.data(), mapping.bytes(), MADV_HUGEPAGE) == 0;
 #if defined(MADV_POPULATE_WRITE)
   if (::madvise(mapping.data(), mapping.bytes(), MADV_POPULATE_WRITE) == 0) return advised;
   if (errno != EINVAL) fail(Code::exhausted, "madvise(MADV_POPULATE_WRITE)", errno);
 #endif
-  // A kernel before 5.14: a file's pages can be had without touching them, private ones can't.
+  // Kernels before 5.14 lack MADV_POPULATE_WRITE. fallocate() creates a file's pages without
+  // touching them; private pages must be touched.
   if (file && ::fallocate(file.get(), 0, 0, static_cast<off_t>(mapping.bytes())) != 0)
     fail(Code::exhausted, "fallocate", errno);
   for (std::size_t i = 0; i < mapping.bytes(); i += 4096) mapping.data()[i] = std::byte{0};
@@ -92,8 +93,8 @@ std::shared_ptr<os::Mapping> SegmentMapper::map(const os::Fd& fd, std::size_t by
                                                 Access access) {
   const FileId identity = identify(fd);
   const std::lock_guard lock(mutex_);
-  // Of those made for reading none is kept: whoever named the same memory as writable would make
-  // this process write to them.
+  // Read-only mappings are not kept: a peer that names the same memory as writable would otherwise
+  // make this process write through one.
   if (const auto known = mappings_.find(identity); known != mappings_.end())
     if (auto mapping = known->second.lock(); mapping && mapping->bytes() >= bytes) return mapping;
   struct stat about {};

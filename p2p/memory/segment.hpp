@@ -1,4 +1,4 @@
-// One stretch of memory that other processes can map: a sealed memfd.
+// A stretch of memory that other processes can map: a sealed memfd.
 #pragma once
 
 #include <cstddef>
@@ -15,45 +15,47 @@
 
 namespace weft::p2p {
 
-/// What other processes may do with a segment.
+/// The access that other processes have to a segment.
 enum class Access : std::uint8_t { read, write };
 
-/// A memfd and this process's mapping of it. Nothing of it has a name in any file system, so
-/// nothing is left behind when its processes die.
+/// A memfd and this process's mapping of it. A segment has no name in any file system, so nothing
+/// is left behind when its processes die.
 struct Segment {
-  os::Fd fd;  ///< closed for private memory, which has none
+  os::Fd fd;  ///< empty for private memory, which has no memfd
   std::shared_ptr<os::Mapping> mapping;
   bool huge_pages_advised = false;
 };
 
-/// What pages a segment asks for; it takes others where these can't be had.
+/// The pages that a segment requests; others are used where these are not available.
 struct PageKind {
   bool huge = false;
   int numa = -1;  ///< the NUMA node; -1: any
 };
 
-/// Memory that exists: every page is there before this returns, so that no later touch can be a
-/// SIGBUS. The memfd is sealed against shrinking and growing. Throws Error(exhausted) with what was
-/// asked and what stood against it. `others`: read seals it against every writable mapping but the
-/// creator's, where the kernel can (5.1); otherwise their mapping it for reading is a courtesy.
+/// Creates shared memory whose pages all exist before this returns, so that no later access raises
+/// SIGBUS. Seals the memfd against shrinking and growing. Throws Error(exhausted) with the request
+/// and the limit that refused it. If `others` is Access::read and the kernel supports it (5.1),
+/// also seals the memfd against every writable mapping but the creator's; on older kernels
+/// read-only access by others is a convention.
 Segment create_shared_segment(std::size_t bytes, PageKind pages, const std::string& label,
                               Access others);
-/// Anonymous memory that is never exported.
+/// Creates anonymous memory that is never exported; all its pages exist.
 Segment create_private_segment(std::size_t bytes, PageKind pages);
-/// The same, but a page exists only once it is touched: for tests with very many ranks.
+/// Like create_private_segment(), but pages are allocated on first touch: for tests with thousands
+/// of ranks.
 Segment create_lazy_segment(std::size_t bytes);
 
-/// Maps memfds, each once: ranks that share a process share one mapping of a segment, so that a
-/// thread sanitizer sees their accesses as accesses to the same memory. Thread-safe.
+/// Maps memfds, each once per process: ranks that share a process share one mapping of a segment,
+/// so that ThreadSanitizer sees their accesses as accesses to the same memory. Thread-safe.
 class SegmentMapper {
  public:
-  /// Makes an existing mapping known as that of `fd`.
+  /// Registers an existing mapping as that of `fd`.
   void add(const os::Fd& fd, std::shared_ptr<os::Mapping> mapping);
-  /// The mapping of a segment of `bytes`; verifies that the memfd has that size and its seals.
-  /// Throws Error(system) otherwise. A rank of the same process gets the creator's own mapping,
-  /// which is writable.
+  /// Maps the `bytes` of `fd`, after checking the memfd's size and seals. Throws Error(system) if
+  /// they are wrong. A rank of the creator's process gets the creator's own mapping, which is
+  /// writable.
   std::shared_ptr<os::Mapping> map(const os::Fd& fd, std::size_t bytes, Access access);
-  /// Tells forks of this process, where none of the segments is mapped.
+  /// Detects forks of this process, in which no segment is mapped.
   const os::ForkMark& fork_mark() const noexcept { return fork_mark_; }
 
  private:

@@ -1,4 +1,4 @@
-// How a rank meets all others: by which fabric each, and until when.
+// Connects this rank to all others: chooses the fabric for each and waits until the deadline.
 #include <fmt/format.h>
 #include <sodium.h>
 #include <unistd.h>
@@ -76,7 +76,7 @@ std::vector<FabricVerdict> Mesh::verdicts(const RankAddress& address) const {
 std::unique_ptr<Peer> Mesh::meet(int rank, const RankAddress& address) {
   if (address.magic != RankAddress::kMagic || address.version != RankAddress::kVersion)
     refuse(Code::bootstrap,
-           fmt::format("rank {} speaks version {} of the protocol, this rank {}", rank,
+           fmt::format("rank {} uses version {} of the protocol, this rank {}", rank,
                        address.version, RankAddress::kVersion),
            "start every rank with the same weft");
   auto peer = std::make_unique<Peer>();
@@ -134,7 +134,8 @@ void Mesh::connect(std::vector<RankAddress> addresses, Deadline deadline) {
       throw Error(detail);
     }
     if (end == WaitEnd::ready || p->state.load() != PeerState::joining) continue;
-    // Who left because of a rank that failed has been heard of before that rank, or instead.
+    // When a peer left because another rank failed, this rank hears of the leave before the failure
+    // or instead of it.
     const bool is_late = end == WaitEnd::timeout;
     throw Error(ErrorDetail{
         .code = is_late ? Code::timeout : Code::peer_failed,
@@ -167,7 +168,7 @@ void Mesh::tell_fallback() const {
       "{} ranks of other hosts are reached over TCP, not by RDMA; rank {} (host {}): {}",
       std::count_if(peers_.begin(), peers_.end(), is_tcp), (*first)->rank, (*first)->host(),
       rdma->reason);
-  // Who has a device for it expects it to be used.
+  // A user with an RDMA device expects the device to be used.
   if (own_.verbs.present != 0)
     local_.log->warn(Subsystem::path, "{}", line);
   else
@@ -189,11 +190,11 @@ void Mesh::tell_cost(std::chrono::nanoseconds took) const {
                                        [&](const auto& p) { return p->fabric == fabric.get(); });
     const PeerCost cost = fabric->peer_cost();
     if (reached == 0 || cost.completions == 0) continue;
-    local_.log->info(Subsystem::path,
-                     "{}: each of {} ranks takes {} bytes registered, about {} bytes of queues and "
-                     "{} entries of completion queues",
-                     fabric->name(), reached, cost.registered_bytes, cost.queue_bytes,
-                     cost.completions);
+    local_.log->info(
+        Subsystem::path,
+        "{}: each of {} ranks uses {} bytes of registered memory, about {} bytes of queues and "
+        "{} completion queue entries",
+        fabric->name(), reached, cost.registered_bytes, cost.queue_bytes, cost.completions);
   }
 }
 

@@ -21,13 +21,13 @@ std::string ranks_text(const std::vector<int>& ranks) {
   return text;
 }
 
-/// For any thread.
+/// Any thread.
 bool is_idle(const Peer& peer) noexcept {
   return peer.shown->state.load(std::memory_order_acquire) == stats::PathState::idle;
 }
 
 std::string how_it_failed(const Peer& peer) {
-  if (!peer.gone()) return "has failed";  // so others say
+  if (!peer.gone()) return "has failed";  // known only from another rank's report
   if (peer.state.load() == PeerState::left)
     return "has left the job" + (peer.ending.empty() ? "" : " by " + peer.ending);
   if (!peer.declared_dead.empty()) return fmt::format("was declared dead: {}", peer.declared_dead);
@@ -37,15 +37,15 @@ std::string how_it_failed(const Peer& peer) {
            (peer.condition.empty() ? "" : ", and was " + peer.condition + " then");
   const ErrorDetail& why = peer.disconnect_status.detail();
   return fmt::format(
-      "{}: {}", why.code == Code::peer_failed ? "is taken for dead" : "can't be reached any more",
+      "{}: {}", why.code == Code::peer_failed ? "is considered dead" : "can't be reached any more",
       why.message);
 }
 
 const char* where_to_look(const Peer& failed) {
   return failed.declared_dead.empty() && failed.condition.empty()
              ? "look at the end of that rank's output"
-             : "look for what held it up: a stop, a debugger, its host, the network; "
-               "WEFT_DEAD_AFTER is how long that may last";
+             : "find out why it stopped: SIGSTOP, a debugger, its host, the network; "
+               "WEFT_DEAD_AFTER sets how long that is tolerated";
 }
 
 }  // namespace
@@ -55,7 +55,7 @@ void Mesh::announce_leave() {
                           static_cast<std::uint64_t>(std::int64_t{first_failed_.load()}));
   local_.progress.post([this] {
     leaving_ = true;
-    // Those that have left already wait to hear it too.
+    // Also to peers that have left already: they wait for this message.
     for (const auto& peer : peers_)
       if (!peer->idle) send_close(*peer);
   });
@@ -72,14 +72,14 @@ Cause Mesh::cause() const noexcept {
 }
 
 void Mesh::announce_end(int signal, int status) {
-  // What the others' ends look like from now on is no news.
+  // From now on the ends of other ranks are logged as debug only: they are expected.
   ending_ = true;
   for (const auto& peer : peers_)
     if (!peer->idle && peer->rank != local_.rank)
       send(*peer, EndingMessage{.cause = cause(), .signal = signal, .status = status});
 }
 
-/// What a peer says of it, if it can be.
+/// `cause` as reported by a peer, or an empty one if its rank is out of range.
 Cause Mesh::known(const Cause& cause) const noexcept {
   return cause.rank >= 0 && cause.rank < local_.size ? cause : Cause{};
 }
@@ -96,7 +96,8 @@ void Mesh::on_ending(Peer& peer, std::span<const std::byte> bytes) {
 }
 
 Status Mesh::wait_until_alone(Deadline deadline) noexcept {
-  // In this order: who stops being idle and goes in between is not counted twice.
+  // Read `gone` before `idle_`: a peer that connects and leaves in between is then counted at most
+  // once.
   const auto alone = [this] {
     const std::uint32_t gone = gone_count();
     return gone + idle_.load(std::memory_order_acquire) + 1 >=
@@ -155,14 +156,14 @@ Status Mesh::peer_status(int rank) const noexcept {
   const ErrorDetail why = exited || !knows_more || culprit.disconnect_status.ok()
                               ? ErrorDetail{.code = exited ? Code::peer_left : Code::peer_failed}
                               : culprit.disconnect_status.detail();
-  // Not that rank's failure, but this one's.
+  // The failure is this rank's own: it was fenced or is partitioned.
   if (why.code == Code::fenced || why.code == Code::partitioned) return culprit.disconnect_status;
   const std::string how = exited && !knows_more
                               ? fmt::format("has left the job by exit({})", p.cause_exit)
                               : how_it_failed(culprit);
   const std::string about = fmt::format("rank {} (host {}, pid {}) {}", culprit.rank,
                                         culprit.host(), culprit.address.pid, how);
-  // One that failed is the failed one all the same.
+  // A rank that failed is reported as failed, whatever caused it.
   if (failed && !own)
     return Status(
         ErrorDetail{.code = Code::peer_failed,
@@ -209,7 +210,7 @@ Status Mesh::first_failure() const noexcept {
 
 Status Mesh::peer_status(std::span<const int> ranks, Needed needed) const noexcept {
   if (gone_count() == 0) return {};
-  // A failure explains why others left, and who left first why others followed.
+  // A failure explains why others left; among equals, the first that is gone explains the others.
   const Peer* culprit = nullptr;
   const auto precedes = [](const Peer& a, const Peer& b) {
     const bool failed = a.state.load() == PeerState::failed || a.cause >= 0;
@@ -271,7 +272,7 @@ void Mesh::lost(int rank, const Status& why) {
   Peer& peer = this->peer(rank);
   if (!peer.gone()) peer.disconnect_status = why;
   if (why.ok()) peer.ended = true;
-  peer.silent.store(true);  // first: who sees that it is gone sees this too
+  peer.silent.store(true);  // before the state, so that a thread that sees it gone sees it silent
   end(peer, peer.exits && peer.ended ? PeerState::left : PeerState::failed,
       peer.ended ? peer.end_cause : Cause{});
   release(peer);
@@ -280,7 +281,8 @@ void Mesh::lost(int rank, const Status& why) {
 void Mesh::broken(int rank) {
   Peer& peer = this->peer(rank);
   if (peer.gone() || peer.fabric == nullptr) return;
-  // One that gave up joining knows no memory of this rank but the bell.
+  // A peer that gave up joining knows none of this rank's memory but the doorbell: there is nothing
+  // to fence.
   if (peer.state.load() == PeerState::joining) return lost(rank, {});
   if (!peer.fabric->fence(rank)) fail_and_fence(peer, "its connection broke");
 }
@@ -332,7 +334,7 @@ void Mesh::end(Peer& peer, PeerState state, const Cause& cause_of_end) {
   peer.cause_exit = cause_of_end.exit_status;
   if (state == PeerState::failed) peer.condition = peer.shown->condition.get();
   peer.gone_order = gone_.load(std::memory_order_relaxed) + 1;
-  // Before the state: a thread that ends a wait because of it finds the record.
+  // Before the state changes: a thread whose wait ends because of it finds the record.
   const bool failed = state == PeerState::failed;
   peer.shown->state.store(failed ? stats::PathState::failed : stats::PathState::left);
   peer.shown->condition.set("");
@@ -341,7 +343,7 @@ void Mesh::end(Peer& peer, PeerState state, const Cause& cause_of_end) {
   local_.recorder.control(failed ? stats::Event::peer_failed : stats::Event::peer_left, peer.rank,
                           0, static_cast<std::uint64_t>(std::int64_t{cause_of_end.rank}));
   peer.state.store(state, std::memory_order_release);
-  note_cause(peer);  // after the state: who sees that somebody failed sees who
+  note_cause(peer);  // after the state: a thread that sees the failure finds its peer failed
   gone_.fetch_add(1, std::memory_order_release);
   if (failed && ending_)
     local_.log->debug(Subsystem::path, "rank {} {}", peer.rank, how_it_failed(peer));

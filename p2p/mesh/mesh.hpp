@@ -1,4 +1,4 @@
-// Everybody this rank is connected to, and who of them still lives.
+// This rank's peers: their channels, and which of them are alive.
 #pragma once
 
 #include <atomic>
@@ -21,87 +21,93 @@
 
 namespace weft::p2p {
 
-/// The all-to-all mesh. Order of use: address() for the bootstrap fence, connect() with
-/// everybody's, then messages and peer status until leave(). Each peer is reached by the first
-/// fabric that can and may.
+/// The all-to-all mesh of a job's ranks. Order of use: address() before the bootstrap fence,
+/// connect() with the addresses of all ranks, then messages and peer_status() until
+/// announce_leave(). Each peer is reached by the first fabric that can reach it and that
+/// WEFT_FABRIC allows.
 class Mesh final : private FabricEvents {
  public:
   using OnMessage = std::function<void(Peer&, std::span<const std::byte>)>;
   using OnGone = std::function<void(Peer&)>;
 
-  /// `on_message` gets what is not the mesh's own business, `on_gone` every peer that has left or
-  /// failed and is silent; both on the progress thread.
+  /// `on_message` receives messages that are not the mesh's own. `on_gone` is called once for each
+  /// peer that has left or failed and can no longer write to this rank. Both run on the progress
+  /// thread.
   Mesh(LocalRank& local, const MakeFabrics& make_fabrics, OnMessage on_message, OnGone on_gone);
-  /// Progress must have stopped.
+  /// Requires that progress has stopped.
   ~Mesh() override;
 
-  /// Makes this rank ready to be connected to, by every fabric.
+  /// Makes every fabric listen, and returns this rank's address.
   RankAddress address();
-  /// Connects to every rank; returns when all pairs of this rank are up, or known to come up when
-  /// they are first used. Throws Error: unreachable
-  /// (which ranks, and why), peer_failed, timeout (naming the missing ranks), bootstrap.
+  /// Connects to every rank. Returns when each peer is connected or is known to connect on first
+  /// use. Throws Error: unreachable (names the ranks and the reasons), peer_failed, timeout (names
+  /// the missing ranks), bootstrap.
   void connect(std::vector<RankAddress> addresses, Deadline deadline);
-  /// Tells every peer that this rank leaves, those too that connect to it later. Those that never
-  /// do are not told.
+  /// Tells every connected peer that this rank leaves, and later each peer that connects
+  /// afterwards.
   void announce_leave();
-  /// Progress thread: tells every peer that this process is about to end, by `signal`, or by
-  /// exit(status) if that is 0.
+  /// Tells every peer that this process is about to end by `signal` or, if `signal` is 0, by
+  /// exit(`status`). Progress thread.
   void announce_end(int signal, int status);
-  /// Waits until every peer is gone that this rank has been connected to; timeout names who is not.
+  /// Waits until every peer that this rank was connected to is gone. A timeout names those that are
+  /// not.
   Status wait_until_alone(Deadline deadline) noexcept;
 
   Peer& peer(int rank) noexcept { return *peers_[static_cast<std::size_t>(rank)]; }
   const Peer& peer(int rank) const noexcept { return *peers_[static_cast<std::size_t>(rank)]; }
-  /// Whether any peer's puts may have their words behind them (Channel::tails_up_to).
+  /// True if any peer's puts may carry their sequence word at the end of the data
+  /// (Channel::tails_up_to).
   bool has_tails() const noexcept { return has_tails_.load(std::memory_order_relaxed); }
-  /// How many peers have left or failed: zero lets a wait skip asking for each.
+  /// Number of peers that have left or failed; 0 lets a wait skip peer_status().
   std::uint32_t gone_count() const noexcept { return gone_.load(std::memory_order_acquire); }
-  /// Any thread: from now on operations that need the rank fail; it is fenced, and what it could
-  /// write into stays unused until that is done.
+  /// Fails all operations that need `rank` from now on and fences the rank. Memory that the rank
+  /// could write stays unused until the fence holds. Any thread. Throws Error(bad_argument) if
+  /// `rank` is this rank or not in the job.
   void declare_dead(int rank, std::string why);
-  /// Progress thread: the same, at once.
+  /// Like declare_dead(), but takes effect at once. Progress thread.
   void give_up(int rank, std::string why) { fail_and_fence(peer(rank), std::move(why)); }
-  /// Progress thread: this rank has no part in the job any more; every operation fails with `why`.
+  /// Excludes this rank from the job: every operation with a peer fails with `why`. Progress
+  /// thread.
   void exclude(const Status& why);
-  /// Progress thread: operations that need the rank fail with `why`, not this rank's.
+  /// Fails operations that need `rank` with `why`. Progress thread.
   void fail(int rank, const Status& why);
-  /// Progress thread: this rank has agreed to go on without these. What it does from now on, its
-  /// leave above all, is not because of them.
+  /// Marks `ranks` as settled: this rank has agreed to go on without them. Later actions of this
+  /// rank, its leave above all, are not attributed to them. Progress thread.
   void settle(std::span<const int> ranks);
-  /// Throws Error(bad_argument) for a rank that the job does not have.
+  /// Throws Error(bad_argument) if the job has no such rank.
   void check_ranks(std::span<const int> ranks, const char* operation) const;
-  /// ok for a rank that lives; peer_failed or peer_left otherwise. A rank that left because another
-  /// had failed is reported as that other's failure.
+  /// ok while `rank` is alive; peer_failed or peer_left otherwise. If a rank left because another
+  /// one failed, reports that other rank's failure.
   Status peer_status(int rank) const noexcept;
-  /// Any thread: what ended an operation that the path to the rank broke off with `why`. A rank's
-  /// peer_status says more than its path, and is about to be known then.
+  /// The status of an operation whose path to `rank` broke with `why`. Waits up to 1 s for
+  /// peer_status(), which says more than the path does. Any thread.
   Status disconnected(int rank, const Status& why) const noexcept;
-  /// peer_failed with the rank that failed first, of those that are not settled; ok while none has.
+  /// peer_failed with the rank that failed first among those not settled; ok while there is none.
   Status first_failure() const noexcept;
-  /// "perhaps because rank 1 ..." with the rank that failed first, or else called exit() with a
-  /// status other than 0; empty while none has. For the hint of what may follow from that.
+  /// Hint text "perhaps because rank 1 ..." with the rank that failed first or, if none failed, the
+  /// first that called exit() with a nonzero status; empty if there is no such rank.
   std::string likely_cause() const;
-  /// The first of `ranks` that has failed, else the first that has left, else ok.
+  /// Status of the first of `ranks` that failed, else of the first that left, else ok.
   Status peer_status(std::span<const int> ranks, Needed needed = Needed::always) const noexcept;
 
-  /// Progress thread: a message to a peer that is there; one that is gone gets none.
+  /// Sends to a connected peer; drops the message if the peer is gone. Progress thread.
   template <typename Message>
   void send(Peer& peer, const Message& message) {
     if (!peer.gone() && peer.channel) peer.channel->send(as_bytes(message));
   }
-  /// Progress thread: makes the peer know a chunk of this rank before the next message to it. False
-  /// when its fabric can't.
+  /// Makes a chunk of this rank known to the peer before the next message to it. False if the
+  /// peer's fabric can't. Progress thread.
   bool share(Peer& peer, std::uint32_t chunk) {
     return peer.gone() || !peer.channel || peer.channel->share(chunk);
   }
 
   std::vector<PathReport> paths() const;
-  /// " (it is stopped for 2.5 s)" for a rank that is slow or suspect, else nothing; for the text of
-  /// a wait that ended without it.
+  /// " (it is stopped for 2.5 s)" for a rank that is slow or suspect, else empty. For the text of a
+  /// timeout.
   std::string suspicion(int rank) const;
 
  private:
-  // From the fabrics.
+  // FabricEvents.
   void connected(int rank, std::unique_ptr<Channel> channel) override;
   void reachable(int rank, std::unique_ptr<Channel> channel) override;
   void in_use(int rank) override;
@@ -111,23 +117,23 @@ class Mesh final : private FabricEvents {
   void short_of(const Error& error) override;
 
   std::unique_ptr<Peer> meet(int rank, const RankAddress& address);
-  /// A fabric's own word, unless WEFT_FABRIC names another.
+  /// The fabric's own verdict, unless WEFT_FABRIC names another fabric.
   FabricVerdict verdict(const Fabric& fabric, const RankAddress& address) const;
-  /// Of every fabric, the one in use first.
+  /// The verdicts of all fabrics, usable ones first.
   std::vector<FabricVerdict> verdicts(const RankAddress& address) const;
-  /// To the log: how long it took to connect, and what a peer costs.
+  /// Logs how long connecting took and what each peer costs.
   void tell_cost(std::chrono::nanoseconds took) const;
-  /// To the log, once: that there is no RDMA where it might be expected.
+  /// Logs once that ranks of other hosts are reached without RDMA.
   void tell_fallback() const;
   void send_close(Peer& peer);
   void on_ending(Peer& peer, std::span<const std::byte> bytes);
   void no_longer_idle(Peer& peer) noexcept;
   void end(Peer& peer, PeerState state, const Cause& cause_of_end = {});
-  /// Of this rank's end, if it comes now.
+  /// The cause to report if this rank leaves or ends now.
   Cause cause() const noexcept;
   Cause known(const Cause& cause) const noexcept;
   void note_cause(const Peer& peer) noexcept;
-  /// The peer is gone and silent.
+  /// Called when the peer is gone and can no longer write to this rank.
   void release(Peer& peer);
   void fail_and_fence(Peer& peer, std::string why);
 
@@ -135,19 +141,19 @@ class Mesh final : private FabricEvents {
   OnMessage on_message_;
   OnGone on_gone_;
   RankAddress own_;
-  std::vector<std::unique_ptr<Fabric>> fabrics_;  ///< the best first
+  std::vector<std::unique_ptr<Fabric>> fabrics_;  ///< best first
   std::vector<std::unique_ptr<Peer>> peers_;
-  std::atomic<int> joining_{0};  ///< peers that are neither connected nor gone yet
+  std::atomic<int> joining_{0};  ///< peers neither connected nor gone
   std::atomic<std::uint32_t> gone_{0};
-  std::atomic<std::uint32_t> idle_{0};  ///< peers that were never connected to
-  bool ending_ = false;                 ///< the progress thread's: this process is
-  bool leaving_ = false;                ///< the progress thread's: that was announced
+  std::atomic<std::uint32_t> idle_{0};  ///< peers that have yet to connect on first use
+  bool ending_ = false;                 ///< this process is about to end; progress thread only
+  bool leaving_ = false;                ///< this rank has announced its leave; progress thread only
   std::atomic<bool> has_tails_{false};
   std::atomic<int> first_failed_{-1};
-  std::atomic<int> first_exited_{-1};  ///< with a status other than 0
-  int first_exit_status_ = -1;         ///< the progress thread's
+  std::atomic<int> first_exited_{-1};  ///< called exit() with a nonzero status
+  int first_exit_status_ = -1;         ///< progress thread only
   std::atomic<bool> join_failed_{false};
-  Status join_error_;  ///< this rank's own shortage; set before join_failed_
+  Status join_error_;  ///< a resource shortage of this rank; set before join_failed_
 };
 
 }  // namespace weft::p2p

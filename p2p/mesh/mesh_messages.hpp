@@ -1,4 +1,4 @@
-// What ranks tell each other as ranks.
+// Control messages about a rank's membership in the job.
 #pragma once
 
 #include "p2p/transport/ending.hpp"

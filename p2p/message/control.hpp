@@ -1,4 +1,4 @@
-// How a ring comes to be: control messages, once for each sender and receiver that ever use one.
+// Control messages that set up a ring, exchanged once per sender and receiver that use one.
 #pragma once
 
 #include <cstdint>
@@ -10,24 +10,24 @@
 
 namespace weft::p2p::message {
 
-/// Sender to receiver: its first message waits for a ring.
+/// Sender to receiver: requests a ring, because a first message waits for one.
 struct RingWanted {
   static constexpr MessageType kType = MessageType::ring_wanted;
   MessageType type = kType;
   std::uint32_t reserved = 0;
-  MemoryRef words;  ///< its SenderWords
+  MemoryRef words;  ///< the sender's SenderWords
 };
 
 /// Receiver to sender.
 struct RingGranted {
   static constexpr MessageType kType = MessageType::ring_granted;
   MessageType type = kType;
-  std::uint32_t notification_id = 0;  ///< what the receiver's channel calls the cells' words
+  std::uint32_t notification_id = 0;  ///< of the cells' words, on the receiver's channel
   MemoryRef ring;
   Geometry geometry;
 };
 
-/// Receiver to sender: there will be none.
+/// Receiver to sender: no ring can be had.
 struct RingRefused {
   static constexpr MessageType kType = MessageType::ring_refused;
   MessageType type = kType;

@@ -27,7 +27,7 @@ void IncomingRing::grant(const RingWanted& wanted, RingGranted& granted) {
       wanted.words.bytes != sizeof(SenderWords))
     throw Error(ErrorDetail{.code = Code::system,
                             .operation = "send",
-                            .message = "the sender's words are not where words are"});
+                            .message = "the sender's words do not lie in its control arena"});
   words_there_ = *words;
   granted.ring = {block_.block().chunk, block_.block().offset, geometry_.bytes()};
   granted.notification_id = peer_.channel->expect({.words = block_.data(),
@@ -45,7 +45,7 @@ Arrived* IncomingRing::take() noexcept {
   if (spoilt_) return nullptr;
   if (cell.word.load(std::memory_order_relaxed) != sequence) return spoil("a message out of turn");
   Arrived& arrived = arrived_[index_];
-  // Copied first: the sender can still write what it has sent.
+  // Copy the head before checking it: the sender can still write it.
   Head head = copy_once<Head>(&cell.head);
   Place place = Place::cell;
   arrived.data = cell.payload;

@@ -1,4 +1,4 @@
-// A ring that a peer sends through to this rank, with the messages in it that nobody has received.
+// A ring through which a peer sends to this rank, with its messages that no receive has taken.
 #pragma once
 
 #include <cstdint>
@@ -14,60 +14,64 @@
 
 namespace weft::p2p::message {
 
-/// A message that has come. It lies in the ring until it is let go.
+/// An arrived message; stays in the ring until release().
 struct Arrived {
   std::uint64_t tag = 0;
   std::uint64_t bytes = 0;
-  std::uint64_t sequence = 0;       ///< in its ring
-  std::uint64_t order = 0;          ///< among those of all rings, once it was taken
-  const std::byte* data = nullptr;  ///< null: offered
+  std::uint64_t sequence = 0;       ///< position in its ring, from 1
+  std::uint64_t order = 0;          ///< order of matching among the messages of all rings
+  const std::byte* data = nullptr;  ///< null: the payload is offered
   Offer offer{};
   Kind kind = Kind::in_cell;
-  bool gone = false;            ///< let go, but one before it is not
-  Arrived* previous = nullptr;  ///< in the list of those kept
+  bool gone = false;            ///< released, but an earlier message of the ring is not
+  Arrived* previous = nullptr;  ///< in the list of unmatched messages
   Arrived* next = nullptr;
 };
 
-/// Made and granted by the progress thread, from then on one application thread's at a time.
+/// The progress thread constructs and grants the ring; from then on one application thread at a
+/// time uses it.
 class IncomingRing {
  public:
   /// Throws Error(exhausted).
   IncomingRing(LocalRank& local, Peer& peer, Geometry geometry);
 
-  /// Progress thread: takes the sender's words and fills the grant. The peer must be let know the
-  /// ring's chunk first. Throws Error.
+  /// Resolves the sender's words and fills in `granted`. The ring's chunk must have been shared
+  /// with the peer before. Throws Error. Progress thread.
   void grant(const RingWanted& wanted, RingGranted& granted);
   std::uint32_t chunk() const noexcept { return block_.block().chunk; }
 
   Peer& peer() const noexcept { return peer_; }
 
-  /// Whether one has come that was not taken.
+  /// True if a message has arrived that take() has not returned.
   bool ready() const noexcept { return next_cell_->word.load(std::memory_order_acquire) > taken_; }
-  /// Requires ready(). Null: what has come makes no sense, and nothing more will be taken.
+  /// Takes the next message. Requires ready(). Null if the message is malformed; no more are taken
+  /// then.
   Arrived* take() noexcept;
-  /// The sender broke the rules.
+  /// True once the sender has written a malformed message.
   bool spoilt() const noexcept { return spoilt_; }
 
   std::uint64_t taken() const noexcept { return taken_; }
 
-  // Those that no receive has matched, in order.
+  // Messages that no receive has matched, in order of arrival.
   bool keeps() const noexcept { return first_ != nullptr; }
-  /// Behind all others that came before it by `order`.
+  /// Inserts `arrived` at its place by `order`.
   void keep(Arrived& arrived, std::uint64_t order) noexcept;
   Arrived* find(const Tag& tag) const noexcept;
   void drop(Arrived& arrived) noexcept;
 
-  /// Requires data: copies it to `into`, which has room, and lets the message go.
+  /// Copies the payload to `into`, which must be large enough, and releases the message. Requires
+  /// `data`.
   void copy_out(Arrived& arrived, std::byte* into) noexcept;
-  /// Tells the sender that an offer was read, or never will be. The message's place is free.
+  /// Tells the sender that its offer was read or will never be. The message still has to be
+  /// released.
   void acknowledge(const Arrived& arrived) noexcept;
-  /// The message's place may be written again.
+  /// Makes the message's cell reusable, and returns credit to the sender in batches.
   void release(Arrived& arrived) noexcept;
 
   EdgeCounters& counters() noexcept { return counters_; }
   const EdgeCounters& counters() const noexcept { return counters_; }
 
-  IncomingRing* next = nullptr;  ///< in the list of a rank's rings
+  IncomingRing* next = nullptr;  ///< in the list of the rank's rings
 
  private:
   Cell& cell(std::uint64_t index) const noexcept {
@@ -85,16 +89,16 @@ class IncomingRing {
 
   Cell* next_cell_;
   std::uint64_t taken_ = 0;
-  std::uint32_t index_ = 0;  ///< of the next cell
+  std::uint32_t index_ = 0;  ///< index of the next cell
   std::uint32_t next_long_ = 0;
   std::vector<Arrived> arrived_;  ///< by cell
   Arrived* first_ = nullptr;
   Arrived* last_ = nullptr;
 
-  std::uint64_t released_ = 0;        ///< all up to this one were
-  std::uint32_t released_index_ = 0;  ///< of the cell after it
+  std::uint64_t released_ = 0;        ///< all messages up to this one are released
+  std::uint32_t released_index_ = 0;  ///< index of the cell after that message's
   std::uint64_t reported_ = 0;
-  std::uint32_t longs_released_ = 0;  ///< since then
+  std::uint32_t longs_released_ = 0;  ///< long buffers released since `reported_`
   bool spoilt_ = false;
   EdgeCounters counters_;
 };

@@ -1,4 +1,4 @@
-// The public handles forward to the rank's state.
+// The public handles of messages; each forwards to the rank's MessageState.
 #include "p2p/message/message_state.hpp"
 
 namespace weft {

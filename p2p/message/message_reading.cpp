@@ -1,5 +1,5 @@
-// Messages that are read from where they lie at their sender: begun, looked at again whenever this
-// rank moves its messages, and never waited for in between.
+// Receives that read an offered payload from the sender's memory. A read is started, polled
+// whenever this rank progresses its messages, and never waited for here.
 #include <fmt/format.h>
 
 #include <cstring>
@@ -51,7 +51,7 @@ void MessageState::read(MessageOperation& receive) noexcept {
   if (!receive.started) {
     if (std::optional<Status> failed = start_reading(receive)) {
       if (failed->code() != Code::exhausted) return end_reading(receive, std::move(*failed));
-      // It is for a receive that has what this one lacked.
+      // Out of memory on this rank: leave the message to another receive and fail this one.
       put_back(receive);
       receive.status = std::move(*failed);
       return end(receive);
@@ -75,8 +75,8 @@ void MessageState::read(MessageOperation& receive) noexcept {
   end_reading(receive, {});
 }
 
-/// Returns the error if the read failed; nothing if the read has started, or if the peer's chunk is
-/// not known here yet.
+/// Returns the error if the read failed; nullopt if the read has started or the peer's chunk is not
+/// known here yet.
 std::optional<Status> MessageState::start_reading(MessageOperation& receive) noexcept {
   const Arrived& arrived = *receive.arrived;
   const auto from = find_offered(*receive.ring, arrived);
@@ -88,9 +88,10 @@ std::optional<Status> MessageState::start_reading(MessageOperation& receive) noe
   }
   p2p::Channel& channel = *receive.ring->peer().channel;
   try {
-    if (!receive.reading) receive.reading = std::make_unique<p2p::Reading>();  // its own has gone
+    if (!receive.reading)
+      receive.reading = std::make_unique<p2p::Reading>();  // put_back() took the last
     p2p::Reading& reading = *receive.reading;
-    // Memory that no fabric reaches is read into by way of the arena.
+    // Read into the arena first if no fabric can reach the tensor's memory.
     if (!channel.copies() && !local_.reachable(receive.tensor.data(), arrived.bytes))
       reading.landing = p2p::OwnedBlock(local_.data, arrived.bytes);
     std::byte* const to = reading.landing ? reading.landing.data() : receive.tensor.data();
@@ -100,22 +101,24 @@ std::optional<Status> MessageState::start_reading(MessageOperation& receive) noe
     return error.status();
   } catch (const std::bad_alloc&) {
     return failure(Code::exhausted, "recv", receive.ring->peer().rank,
-                   "no memory for what is to be read", "");
+                   "no memory to read the message", "");
   }
   receive.started = true;
   channel.start_get(receive.reading->get);
   return std::nullopt;
 }
 
-/// None: the sender has told of a new chunk before it offered, and that is on its way.
+/// nullopt while the sender's chunk is not known here: the sender announced the chunk before the
+/// offer, so the announcement is on its way.
 std::optional<Result<p2p::RemoteMemory>> MessageState::find_offered(
     IncomingRing& ring, const Arrived& arrived) noexcept {
   p2p::Peer& peer = ring.peer();
   const p2p::MemoryRef ref{arrived.offer.chunk, arrived.offer.offset, arrived.bytes};
-  // A process that is gone has no memory of its own left, and its number may be another's.
+  // The adopted memory of a process that is gone is gone too, and its pid may belong to another
+  // process now.
   if (p2p::sort_of_chunk(ref.chunk) == p2p::ArenaSort::adopted && peer.gone())
     return gone("recv", peer.rank);
-  const bool was_gone = peer.gone();  // first: what it said before is known by then
+  const bool was_gone = peer.gone();  // before resolve(): all announced chunks are known then
   Result<p2p::RemoteMemory> found = peer.channel->resolve(ref);
   if (found.ok() || found.code() != Code::unreachable) return found;
   if (was_gone) return gone("recv", peer.rank);

@@ -1,4 +1,4 @@
-// Receiving: matching, and what is at hand.
+// Receiving: matches messages to receives and delivers payloads that lie in the ring.
 #include <fmt/format.h>
 
 #include <cstring>
@@ -14,7 +14,8 @@ using Stage = MessageOperation::Stage;
 
 Result<MessageInfo> MessageState::recv(int from, const Tag& tag, const Tensor& into,
                                        Deadline deadline) noexcept {
-  // Nothing else is going on: the next message of that rank is the one, or none is yet.
+  // Fast path: nothing else is under way, so the source's next message either is here or has not
+  // come.
   if (from >= 0 && from < local_.size && posted_.empty() && busy_.empty() && into.dense())
       [[likely]] {
     IncomingRing* const ring = incoming_at(from);
@@ -43,7 +44,7 @@ Result<MessageInfo> MessageState::recv_in_turn(int from, const Tag& tag, const T
   MessageRequest request = irecv(from, tag, into);
   Result<MessageInfo> result = wait(request, deadline);
   if (request.operation_ == nullptr) return result;
-  // Too late: it takes nothing any more, unless something has come just now.
+  // The deadline has passed. Poll once more: a message may have come just now.
   progress();
   MessageOperation& operation = *request.operation_;
   if (operation.stage == Stage::ended) return wait(request, Deadline::at({}));
@@ -71,7 +72,7 @@ Result<MessageInfo> MessageState::recv_offered(IncomingRing& ring, Arrived& arri
     return status;
   } catch (const std::bad_alloc&) {
     ring.keep(arrived, arrived.order);
-    return failure(Code::exhausted, "recv", ring.peer().rank, "no memory to remember it", "");
+    return failure(Code::exhausted, "recv", ring.peer().rank, "no memory for the receive", "");
   }
 }
 
@@ -99,10 +100,10 @@ MessageRequest MessageState::irecv(int from, const Tag& tag, const Tensor& into)
     operation.stage = Stage::posted;
     posted_.add(operation);
   } catch (const std::bad_alloc&) {
-    request.status_ = failure(Code::exhausted, "recv", from, "no memory to remember it", "");
+    request.status_ = failure(Code::exhausted, "recv", from, "no memory for the receive", "");
     return request;
   }
-  // A rank that was gone before is not noticed again.
+  // irecv() checks for gone ranks itself: notice_gone() reports each only once.
   if (mesh_.gone_count() != 0 ||
       (from >= 0 && incoming_at(from) != nullptr && incoming_at(from)->spoilt())) [[unlikely]] {
     const Status why = no_more_from(from);
@@ -159,9 +160,9 @@ Result<MessageInfo> MessageState::too_large(IncomingRing& ring, Arrived& arrived
   Status status =
       failure(Code::mismatch, "recv", from,
               fmt::format("{}'s message of {} bytes (tag {}) is larger than the "
-                          "tensor to receive it, {} of {} bytes: it is gone",
+                          "tensor to receive it, {} of {} bytes; the message is dropped",
                           source_text(from), arrived.bytes, arrived.tag, into.text(), into.bytes()),
-              "probe() tells the size of the next message");
+              "probe() returns the size of the next message");
   if (arrived.data == nullptr) ring.acknowledge(arrived);
   ring.release(arrived);
   return status;
@@ -176,7 +177,7 @@ Status MessageState::no_more_from(int from) noexcept {
       }
     if (peer_status.ok() && ring != nullptr && ring->spoilt())
       return failure(Code::system, "recv", from,
-                     fmt::format("what {} sent makes no sense", source_text(from)),
+                     fmt::format("{} sent a malformed message", source_text(from)),
                      "this is a defect of weft: please report it with WEFT_LOG=debug");
     return peer_status;
   }
@@ -186,7 +187,7 @@ Status MessageState::no_more_from(int from) noexcept {
     last = no_more_from(rank);
     if (last.ok()) return last;
   }
-  // What this rank has sent to itself may still be on its way.
+  // A message from this rank to itself may still be on its way.
   (void)no_more_from(local_.rank);
   const OutgoingRing* const to_self = outgoing_at(local_.rank);
   const IncomingRing* const from_self = incoming_at(local_.rank);
@@ -254,7 +255,7 @@ void MessageState::on_message(p2p::Peer& peer, std::span<const std::byte> bytes)
 void MessageState::on_ring_wanted(p2p::Peer& peer, std::span<const std::byte> bytes) {
   using namespace p2p::message;
   const auto wanted = p2p::parse<RingWanted>(bytes);
-  if (!wanted || incoming_at(peer.rank) != nullptr) return;  // one that keeps to no rule
+  if (!wanted || incoming_at(peer.rank) != nullptr) return;  // protocol violation
   try {
     auto made =
         std::make_unique<p2p::message::IncomingRing>(local_, peer, Geometry::for_job(local_.size));

@@ -1,4 +1,4 @@
-// Sending.
+// Sending: puts messages into the receiver's ring, and queues those that do not fit.
 #include <fmt/format.h>
 
 #include <new>
@@ -31,7 +31,7 @@ Status MessageState::send(int to, std::uint64_t tag, const Tensor& tensor,
   }
   Status status = late(*operation);
   if (operation->stage == Stage::queued) (void)cancel(request);
-  // Here, not by the request's end: that would attend to the messages once more.
+  // Abandon the operation here: the request's destructor would acquire the messages once more.
   if (request.operation_ != nullptr) abandon(*std::exchange(request.operation_, nullptr));
   return status;
 }
@@ -73,7 +73,8 @@ MessageRequest MessageState::start_send(int to, std::uint64_t tag, const Tensor&
     request.state_ = this;
     request.operation_ = &operation;
     flush();
-    // The NIC's room comes by itself, and soon; later it would be used in calls that wait alone.
+    // The NIC's queue frees up soon by itself. Retry here: the caller's later waits may not
+    // progress messages.
     for (int i = 0; i < kTriesForRoom && ring.held_up(); ++i) {
       local_.waiter.poll();
       flush();
@@ -81,7 +82,7 @@ MessageRequest MessageState::start_send(int to, std::uint64_t tag, const Tensor&
   } catch (const Error& error) {
     request.status_ = error.status();
   } catch (const std::bad_alloc&) {
-    request.status_ = failure(Code::exhausted, "send", to, "no memory to remember the message", "");
+    request.status_ = failure(Code::exhausted, "send", to, "no memory for the send", "");
   }
   return request;
 }
@@ -90,7 +91,7 @@ MessageState::OutgoingRing& MessageState::outgoing(int to) {
   if (OutgoingRing* const there = outgoing_at(to)) return *there;
   auto made = std::make_unique<OutgoingRing>(local_, mesh_, mesh_.peer(to));
   OutgoingRing& ring = *made;
-  // First the place, since the progress thread looks there when the answer comes.
+  // Publish the ring before asking: the progress thread looks for it when the answer comes.
   outgoing_at_[static_cast<std::size_t>(to)].store(&ring, std::memory_order_release);
   {
     const std::lock_guard lock(report_mutex_);

@@ -1,4 +1,4 @@
-// Operations and what moves them on.
+// Message operations: their lifetime, progress and outcome.
 #include "p2p/message/message_state.hpp"
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@ using Stage = MessageOperation::Stage;
 
 namespace {
 
-// A fabric gives up a put to a peer that does not answer well before.
+// Far more than a fabric takes to give up a put to a peer that does not answer.
 constexpr std::chrono::seconds kLanding{20};
 /// More than a ring holds.
 constexpr int kMostRounds = 256;
@@ -40,7 +40,7 @@ MessageState::~MessageState() {
                        [](const auto& outgoing) { return outgoing->has_completed(); });
   };
   if (!completed() && !local_.waiter.wait_alone(completed, kLanding))
-    for (auto& outgoing : outgoing_) (void)outgoing.release();  // nobody may free what is read
+    for (auto& outgoing : outgoing_) (void)outgoing.release();  // leak: a NIC may still read it
 }
 
 Status MessageState::failure(Code code, const char* operation, int peer, std::string message,
@@ -76,7 +76,8 @@ Status MessageState::check(const char* operation, int rank, const Tensor& tensor
 }
 
 p2p::ProgressResult MessageState::progress(bool may_block) noexcept {
-  // By shared memory a message is copied as it is taken, which takes a while where it is large.
+  // Only a thread that may block takes messages: over shared memory, taking one copies it, which is
+  // slow for large messages.
   if (may_block) {
     progress();
   } else {
@@ -89,7 +90,7 @@ p2p::ProgressResult MessageState::progress(bool may_block) noexcept {
 }
 
 void MessageState::progress() noexcept {
-  const std::uint32_t gone = mesh_.gone_count();  // first: what came before it is not lost
+  const std::uint32_t gone = mesh_.gone_count();  // before polling, so no earlier message is lost
   take_in_turn();
   if (!readings_.empty()) go_on_reading();
   if (!busy_.empty()) flush();
@@ -97,8 +98,8 @@ void MessageState::progress() noexcept {
     notice_gone(gone);
 }
 
-/// One message of each ring, again and again: whoever sends most is not to come before the others,
-/// and one that never stops is not to keep this rank here.
+/// Takes one message of each ring per round: a busy sender must not starve the others. At most
+/// kMostRounds rounds: a sender that never stops must not keep this rank here.
 void MessageState::take_in_turn() noexcept {
   IncomingRing* const newest = rings_.load(std::memory_order_acquire);
   if (newest == nullptr) return;
@@ -133,7 +134,7 @@ MessageOperation& MessageState::take_operation(int peer, const Tag& tag, const T
   if (operation != nullptr) {
     free_.remove(*operation);
   } else {
-    // With all that it will need: whichever of them it is that reads, it allocates nothing then.
+    // Allocate what a read needs now, so that reading never allocates.
     auto reading = std::make_unique<p2p::Reading>();
     reading->pieces.reserve(1);
     operation = &operations_.emplace_back();
@@ -206,7 +207,7 @@ Status MessageState::cancel(MessageRequest& request) noexcept {
                      "a message is being read into the tensor", "wait for the request");
     case Stage::offered:
       return failure(Code::bad_argument, "cancel", operation->peer,
-                     "the receiver was told of the tensor and may be reading it",
+                     "the receiver knows of the tensor and may be reading it",
                      "wait for the request");
     default:
       return wait(request, Deadline::at({})).status();
@@ -219,7 +220,8 @@ Status MessageState::cancel(MessageRequest& request) noexcept {
 }
 
 void MessageState::abandon(MessageOperation& operation) noexcept {
-  // Nobody could ever know of what it took: those behind it need not walk past it.
+  // The outcome of a posted receive is lost with its request, so the receive must not match any
+  // more.
   if (operation.stage == Stage::posted) {
     posted_.remove(operation);
     end(operation);
@@ -266,7 +268,7 @@ Status MessageState::late(const MessageOperation& operation) const noexcept {
     default:
       return failure(
           Code::timeout, "recv", peer,
-          fmt::format("nothing came from {} that the receive takes (tag {}, bits {:#x}){}",
+          fmt::format("no message from {} matches the receive (tag {}, bits {:#x}){}",
                       source_text(peer), operation.tag.value, operation.tag.mask, suspicion(peer)),
           "does it send with this tag? a longer deadline: WEFT_TIMEOUT");
   }
@@ -288,7 +290,7 @@ Result<std::size_t> MessageState::wait_any(std::span<MessageRequest> requests,
     const auto ended = [](const MessageRequest& request) {
       return request.operation_ == nullptr || request.operation_->stage == Stage::ended;
     };
-    // From where the last call stopped: one that is always ready is not to hide the others.
+    // Start after the request found last: one that is always ready must not hide the others.
     for (std::size_t i = 0; i < requests.size(); ++i) {
       found = (next_any_ + i) % requests.size();
       if (ended(requests[found])) return true;

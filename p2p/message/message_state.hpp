@@ -1,4 +1,4 @@
-// All of a rank's messages: the rings to and from others, the operations, and the waiting.
+// All messages of a rank: the rings from and to its peers, the operations, and the waits.
 #pragma once
 
 #include <atomic>
@@ -26,10 +26,10 @@ class MessageState final : public p2p::Progressable {
   static constexpr bool kKeepsSlot = true;
 
   MessageState(p2p::LocalRank& local, p2p::Mesh& mesh);
-  /// Progress has stopped. Waits until no put is under way.
+  /// Requires that progress has stopped. Waits up to 20 s for puts under way.
   ~MessageState();
 
-  // One application thread at a time, which attends to it meanwhile.
+  // One application thread at a time, between acquire() and the end of what it returns.
   p2p::ScopedOwner<MessageState> acquire() noexcept {
     return {local_.waiter.progress_registry(), *this};
   }
@@ -43,7 +43,7 @@ class MessageState final : public p2p::Progressable {
   Status wait_all(std::span<MessageRequest> requests, Deadline deadline) noexcept;
   Result<std::size_t> wait_any(std::span<MessageRequest> requests, Deadline deadline) noexcept;
 
-  /// One that has ended with an error.
+  /// A request that has ended with `why`.
   static MessageRequest refused(Status why) noexcept {
     MessageRequest request;
     request.status_ = std::move(why);
@@ -57,7 +57,7 @@ class MessageState final : public p2p::Progressable {
   Deadline resolve(Deadline deadline) const noexcept {
     return deadline.resolve(local_.waiter.default_timeout());
   }
-  /// This rank leaves: nothing more is sent.
+  /// Refuses further sends: this rank is leaving.
   void stop() noexcept { stopped_.store(true, std::memory_order_release); }
   void report(std::vector<EdgeReport>& edges) const;
   bool forked() const noexcept { return local_.forked(); }
@@ -65,11 +65,11 @@ class MessageState final : public p2p::Progressable {
     return local_.fork_refusal(operation);
   }
 
-  // Any thread that waits, while the application's thread is in none of the calls above.
+  // Any waiting thread, while no application thread holds acquire().
   p2p::ProgressResult progress(bool may_block) noexcept override;
   bool busy() const noexcept { return !busy_.empty() || !posted_.empty() || !readings_.empty(); }
 
-  // The progress thread.
+  // Progress thread.
   static bool understands(p2p::MessageType type) noexcept {
     return type >= p2p::MessageType::ring_wanted && type <= p2p::MessageType::ring_refused;
   }
@@ -100,7 +100,7 @@ class MessageState final : public p2p::Progressable {
                                    Deadline deadline) noexcept;
   bool take(IncomingRing& ring) noexcept;
   Found find_kept(int from, const Tag& tag) const noexcept;
-  /// Whether a receive ends with the message at once: it lies here, or is too large.
+  /// True if the message ends its receive at once: its payload lies in the ring, or is too large.
   static bool is_at_hand(const Arrived& arrived, const Tensor& into) noexcept {
     return arrived.data != nullptr || arrived.bytes > into.bytes();
   }
@@ -109,8 +109,8 @@ class MessageState final : public p2p::Progressable {
   Result<MessageInfo> recv_offered(IncomingRing& ring, Arrived& arrived, const Tensor& into,
                                    Deadline deadline) noexcept;
 
-  // Messages that are read from where they lie (message_reading.cpp).
-  /// The message is the receive's.
+  // Reading offered payloads (message_reading.cpp).
+  /// Matches the message to `receive`.
   void accept(IncomingRing& ring, Arrived& arrived, MessageOperation& receive) noexcept;
   void go_on_reading() noexcept;
   void read(MessageOperation& receive) noexcept;
@@ -118,16 +118,16 @@ class MessageState final : public p2p::Progressable {
   std::optional<Result<p2p::RemoteMemory>> find_offered(IncomingRing& ring,
                                                         const Arrived& arrived) noexcept;
   void end_reading(MessageOperation& receive, Status status) noexcept;
-  /// The receive takes nothing; the message is again the next of its ring.
+  /// Undoes accept(): the receive takes nothing, and the message is the next of its ring again.
   void put_back(MessageOperation& receive) noexcept;
-  /// Why nothing will come from there any more; ok if something may.
+  /// The reason why no more messages will come from `from`; ok if more may come.
   Status no_more_from(int from) noexcept;
   void fail_posted(int from, const Status& why) noexcept;
   void on_ring_wanted(p2p::Peer& peer, std::span<const std::byte> bytes);
 
-  // Both.
+  // Both directions.
   Status check(const char* operation, int rank, const Tensor& tensor) const noexcept;
-  /// Takes what has come, sends what may go, notices who is gone.
+  /// Takes arrived messages, sends queued ones, and ends the operations of peers that are gone.
   void progress() noexcept;
   void take_in_turn() noexcept;
   void notice_gone(std::uint32_t gone) noexcept;
@@ -136,11 +136,11 @@ class MessageState final : public p2p::Progressable {
   MessageOperation& take_operation(int peer, const Tag& tag, const Tensor& tensor);
   void end(MessageOperation& operation) noexcept;
   void give_back(MessageOperation& operation) noexcept;
-  /// Its outcome; the operation is given back.
+  /// The operation's outcome; returns the operation to the free list.
   Result<MessageInfo> finish(MessageOperation& operation) noexcept;
   Status late(const MessageOperation& operation) const noexcept;
   std::string source_text(int from) const;
-  /// Mesh::doubt; nothing for any source.
+  /// Mesh::suspicion(); empty for kAnySource.
   std::string suspicion(int from) const;
   Status failure(Code code, const char* operation, int peer, std::string message,
                  std::string hint) const noexcept;
@@ -150,24 +150,24 @@ class MessageState final : public p2p::Progressable {
   p2p::Mesh& mesh_;
   std::unique_ptr<std::atomic<OutgoingRing*>[]> outgoing_at_;  ///< by rank
   std::unique_ptr<std::atomic<IncomingRing*>[]> incoming_at_;
-  std::atomic<IncomingRing*> rings_{nullptr};  ///< those there are
+  std::atomic<IncomingRing*> rings_{nullptr};  ///< list of all incoming rings
   std::atomic<bool> stopped_{false};
 
   std::vector<std::unique_ptr<OutgoingRing>> outgoing_;
-  std::vector<OutgoingRing*> busy_;  ///< have something queued, or offered
-  bool held_up_ = false;             ///< one of them, by what nobody rings for
+  std::vector<OutgoingRing*> busy_;  ///< rings with queued or offered messages
+  bool held_up_ = false;             ///< one of `busy_` waits for something that rings no doorbell
   p2p::message::PostedTable posted_;
   p2p::message::OperationList readings_;
-  bool awaits_chunk_ = false;          ///< one of them, of which nobody rings
-  IncomingRing* next_ring_ = nullptr;  ///< the first to be looked at
-  std::size_t next_any_ = 0;           ///< the same of wait_any()'s requests
+  bool awaits_chunk_ = false;  ///< one of `readings_` waits for a chunk, which rings no doorbell
+  IncomingRing* next_ring_ = nullptr;  ///< where the next round of polling starts
+  std::size_t next_any_ = 0;           ///< where the next wait_any() starts
   std::uint64_t kept_order_ = 0;
   std::uint32_t gone_seen_ = 0;
   std::deque<MessageOperation> operations_;
   p2p::message::OperationList free_;
 
-  mutable std::mutex report_mutex_;  ///< guards growth of the two owners against report()
-  std::vector<std::unique_ptr<IncomingRing>> incoming_;  ///< the progress thread's
+  mutable std::mutex report_mutex_;  ///< guards growth of both owners against report()
+  std::vector<std::unique_ptr<IncomingRing>> incoming_;  ///< progress thread only
 };
 
 }  // namespace weft::detail

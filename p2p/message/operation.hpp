@@ -19,30 +19,30 @@ namespace weft::detail {
 struct MessageOperation {
   enum class Stage : std::uint8_t {
     free,
-    posted,   ///< a receive that nothing has matched
-    reading,  ///< a receive whose message is read from where it lies
-    queued,   ///< a send that has not left
-    offered,  ///< a send that the receiver was told of
+    posted,   ///< a receive that no message has matched
+    reading,  ///< a receive that reads the payload from the sender's memory
+    queued,   ///< a send that is not in the ring
+    offered,  ///< a send that the receiver reads from this rank's memory
     ended
   };
 
   Stage stage = Stage::free;
-  bool detached = false;  ///< nobody will ask for its outcome
-  int peer = -1;          ///< a receive's may be kAnySource
+  bool detached = false;  ///< its request is gone: free the operation when it ends
+  int peer = -1;          ///< kAnySource is possible for a receive
   Tag tag = kAnyTag;
   Tensor tensor{};
-  p2p::OwnedBlock staged{};   ///< a send's, where peers can't read the tensor itself
-  std::uint64_t order = 0;    ///< a posted receive's
-  std::uint64_t awaited = 0;  ///< an offer's: what its acknowledgement says
-  std::uint32_t ack = 0;      ///< an offer's word
+  p2p::OwnedBlock staged{};  ///< of a send: a copy that peers can read, if they can't read `tensor`
+  std::uint64_t order = 0;   ///< of a posted receive: its place among all
+  std::uint64_t awaited = 0;  ///< of an offer: the value that acknowledges it
+  std::uint32_t ack = 0;      ///< of an offer: index of its acknowledgement word
   MessageInfo info{};
   Status status{};
-  // A receive that is reading.
+  // For a receive that is reading.
   p2p::message::IncomingRing* ring = nullptr;
   p2p::message::Arrived* arrived = nullptr;
   std::unique_ptr<p2p::Reading> reading{};
   bool started = false;
-  MessageOperation* previous = nullptr;  ///< in the list that the stage names
+  MessageOperation* previous = nullptr;  ///< in the list of its stage
   MessageOperation* next = nullptr;
 };
 
@@ -52,7 +52,7 @@ namespace weft::p2p::message {
 
 using Operation = detail::MessageOperation;
 
-/// Operations in the order in which they were added. An operation is in one list at most.
+/// Operations in the order in which they were added. An operation is in at most one list.
 class OperationList {
  public:
   bool empty() const noexcept { return first_ == nullptr; }

@@ -23,8 +23,8 @@ void OutgoingRing::ask() noexcept {
     RingRefused refused;
     refused.code = static_cast<std::uint32_t>(Code::exhausted);
     refused.text.set(
-        "this rank can't let it reach its memory: the log says why; more memory may "
-        "be registered: ulimit -l");
+        "this rank's memory can't be made accessible to the receiver; the log says why; raise "
+        "ulimit -l to register more");
     this->refused(refused);
     local_.ring();
   });
@@ -38,13 +38,14 @@ void OutgoingRing::granted(const RingGranted& granted) noexcept {
 
 void OutgoingRing::refused(const RingRefused& refused) noexcept {
   if (answer_.load() != Answer::none) return;
-  failure_ = Status(ErrorDetail{.code = code_of(refused.code),
-                                .operation = "send",
-                                .message = refused.text.get(),
-                                .hint = "it was to receive the first message of this rank",
-                                .rank = local_.rank,
-                                .peer = peer_.rank,
-                                .host = peer_.host()});
+  failure_ =
+      Status(ErrorDetail{.code = code_of(refused.code),
+                         .operation = "send",
+                         .message = refused.text.get(),
+                         .hint = "that rank could not provide a ring for this rank's messages",
+                         .rank = local_.rank,
+                         .peer = peer_.rank,
+                         .host = peer_.host()});
   answer_.store(Answer::refused, std::memory_order_release);
 }
 
@@ -60,13 +61,13 @@ bool OutgoingRing::open() noexcept {
   }
   if (!ring.ok() || !geometry.makes_sense() || granted_.ring.bytes != geometry.bytes() ||
       granted_.ring.offset % 64 != 0 || sort_of_chunk(granted_.ring.chunk) != ArenaSort::control) {
-    failure_ = Status(ErrorDetail{
-        .code = Code::system,
-        .operation = "send",
-        .message = fmt::format("rank {} granted a ring that makes no sense", peer_.rank),
-        .hint = "this is a defect of weft: please report it with WEFT_LOG=debug",
-        .rank = local_.rank,
-        .peer = peer_.rank});
+    failure_ =
+        Status(ErrorDetail{.code = Code::system,
+                           .operation = "send",
+                           .message = fmt::format("rank {} granted a malformed ring", peer_.rank),
+                           .hint = "this is a defect of weft: please report it with WEFT_LOG=debug",
+                           .rank = local_.rank,
+                           .peer = peer_.rank});
     return false;
   }
   try {
@@ -92,7 +93,7 @@ bool OutgoingRing::open() noexcept {
 
 void OutgoingRing::poll_credit() noexcept {
   const std::uint64_t credit = words().credit.load(std::memory_order_acquire);
-  // The peer's word: one that makes no sense must not open the ring.
+  // The credit comes from the peer: ignore values that the protocol rules out.
   if (credit > known_released_ && credit <= sent_) known_released_ = credit;
 }
 
@@ -204,7 +205,8 @@ OutgoingRing::Sent OutgoingRing::send_queued(Operation& operation) noexcept {
   const Tensor& tensor = operation.tensor;
   if (tensor.bytes() <= Geometry::kLongPayload) {
     const Sent sent = send(operation.tag.value, tensor.data(), tensor.bytes());
-    // Without a buffer it may still be announced, so that messages behind it need not wait.
+    // All long buffers are in use. Offer the message instead, so that messages behind it need not
+    // wait.
     if (sent != Sent::no_room || tensor.bytes() <= Cell::kPayload || held_up_) return sent;
   }
   return offer(operation);
@@ -216,7 +218,7 @@ OutgoingRing::Sent OutgoingRing::offer(Operation& operation) noexcept {
   MemoryRef ref;
   if (Status status = place(operation, ref); !status.ok()) {
     operation.status = std::move(status);
-    return Sent::yes;  // it has ended
+    return Sent::yes;  // it ended with an error
   }
   const Offer offer{.offset = ref.offset,
                     .chunk = ref.chunk,
@@ -260,7 +262,7 @@ Status OutgoingRing::place(Operation& operation, MemoryRef& ref) noexcept {
                             .message = fmt::format("this rank can't let rank {} (host {}) reach "
                                                    "the tensor",
                                                    peer_.rank, peer_.host()),
-                            .hint = "the log says why; more memory may be registered: ulimit -l",
+                            .hint = "the log says why; raise ulimit -l to register more",
                             .rank = local_.rank,
                             .peer = peer_.rank,
                             .host = peer_.host()});

@@ -1,4 +1,4 @@
-// The ring through which this rank sends to a peer, and what waits to go there.
+// The ring through which this rank sends to a peer, with the messages that wait to enter the ring.
 #pragma once
 
 #include <array>
@@ -17,12 +17,12 @@
 
 namespace weft::p2p::message {
 
-/// Thread-safety: one application thread at a time, but for what is the progress thread's.
+/// One application thread at a time, except for the functions marked progress thread.
 class OutgoingRing {
  public:
   /// Throws Error(exhausted).
   OutgoingRing(LocalRank& local, Mesh& mesh, Peer& peer);
-  /// Once the progress thread can find it: asks the peer for a ring.
+  /// Asks the peer for a ring. The progress thread must be able to find this object before.
   void ask() noexcept;
 
   // Progress thread.
@@ -33,18 +33,19 @@ class OutgoingRing {
   bool awaits_ring() const noexcept {
     return answer_.load(std::memory_order_acquire) == Answer::none;
   }
-  /// Whether a message may go at once: there is a ring, and nothing waits to go before it.
+  /// True if a message may be sent at once: the ring is granted and nothing is queued before it.
   bool is_open() const noexcept { return open_ && queue_.empty(); }
-  /// Whether flush() may find something to do.
+  /// True if flush() may find something to do.
   bool is_busy() const noexcept { return !queue_.empty() || offers_ != 0; }
 
-  /// Messages that have left so far.
+  /// Number of messages sent.
   std::uint64_t sent() const noexcept { return sent_; }
 
   enum class Sent : std::uint8_t { yes, no_room, failed };
-  /// At most Geometry::kLongPayload bytes, taken at once. `failed`: see failure().
+  /// Sends at most Geometry::kLongPayload bytes; `data` is copied before the return. On `failed`
+  /// see failure().
   Sent send(std::uint64_t tag, const std::byte* data, std::size_t bytes) noexcept;
-  /// The path is broken: nothing more goes.
+  /// The error that broke the path, after which nothing is sent; ok if none.
   const Status& failure() const noexcept { return failure_; }
 
   void queue(Operation& operation) noexcept {
@@ -52,8 +53,8 @@ class OutgoingRing {
     queue_.add(operation);
   }
   void unqueue(Operation& operation) noexcept { queue_.remove(operation); }
-  /// Sends what is queued and may go; ends what the peer has read. `ended` gets each operation that
-  /// ends, its outcome in its status.
+  /// Sends queued messages as far as credit allows, and ends offers that the peer has read. Calls
+  /// `ended` for each operation that ends, with the outcome in its `status`.
   template <typename Ended>
   void flush(const Ended& ended) noexcept {
     if (!open_ && !open()) {
@@ -70,10 +71,10 @@ class OutgoingRing {
       if (first->stage == Operation::Stage::queued) ended(*first);
     }
   }
-  /// What the peer has not read yet will neither go nor be read.
+  /// Fails every queued message and every offer that the peer has not read.
   template <typename Ended>
   void fail(const Status& why, const Ended& ended) noexcept {
-    take_acknowledged(ended);  // a peer that has left may have read them before
+    take_acknowledged(ended);  // a peer that has left may have read some before
     for (Operation*& offered : offered_)
       if (Operation* const operation = std::exchange(offered, nullptr)) {
         operation->status = why;
@@ -86,12 +87,13 @@ class OutgoingRing {
       ended(*first);
     }
   }
-  /// A fabric's queue was full, or a put has not ended: nobody rings for that.
+  /// True while a put waits for room in a fabric's queue or for an earlier put: nothing rings the
+  /// doorbell when that ends.
   bool held_up() const noexcept { return held_up_; }
-  /// Whether no put is under way.
+  /// True if no put is under way.
   bool has_completed() noexcept;
 
-  bool listed = false;  ///< among its rank's busy ones
+  bool listed = false;  ///< in MessageState::busy_
 
   EdgeCounters& counters() noexcept { return counters_; }
   const EdgeCounters& counters() const noexcept { return counters_; }
@@ -99,20 +101,20 @@ class OutgoingRing {
  private:
   enum class Answer : std::uint8_t { none, granted, refused };
 
-  /// Takes the answer to the question for a ring.
+  /// Opens the ring if the peer has granted it.
   bool open() noexcept;
   bool has_credit() noexcept;
   bool long_is_free() noexcept;
   void poll_credit() noexcept;
-  /// Whether the staging's memory may be written again; a failure is noticed here.
+  /// True if the staging memory of put `posted` may be reused; records a failure of that put.
   bool has_ended(std::uint64_t& posted) noexcept;
-  /// One message: its head, and what follows it.
+  /// Sends one message: its head, and `payload` behind it.
   Sent emit(Kind kind, std::uint64_t tag, std::uint64_t size,
             std::span<const std::byte> payload) noexcept;
   Sent put(const Head& head, std::span<const std::byte> payload) noexcept;
   Sent send_queued(Operation& operation) noexcept;
   Sent offer(Operation& operation) noexcept;
-  /// Where the peer can read the operation's bytes.
+  /// Finds memory of the operation's bytes that the peer can read, copying them if necessary.
   Status place(Operation& operation, MemoryRef& ref) noexcept;
   bool share(std::uint32_t chunk) noexcept;
   template <typename Ended>
@@ -136,30 +138,30 @@ class OutgoingRing {
   OwnedBlock words_;
 
   std::atomic<Answer> answer_{Answer::none};
-  RingGranted granted_;  ///< set before the answer
-  Status failure_;       ///< the same of a refusal
+  RingGranted granted_;  ///< set before `answer_`
+  Status failure_;       ///< set before `answer_` if the peer refused
 
   bool open_ = false;
   bool held_up_ = false;
   Geometry geometry_;
   RemoteMemory ring_;
-  std::byte* direct_ = nullptr;  ///< the ring, where this process can write there itself
+  std::byte* direct_ = nullptr;  ///< the ring in this process; null if it is not mapped here
   std::uint64_t sent_ = 0;
   std::uint64_t known_released_ = 0;
-  std::uint32_t index_ = 0;  ///< of the next cell
+  std::uint32_t index_ = 0;  ///< index of the next cell
   std::uint32_t next_long_ = 0;
-  std::vector<std::uint64_t> long_sequence_;  ///< by long buffer: the last message in it
+  std::vector<std::uint64_t> long_sequence_;  ///< by long buffer: its last message
 
-  // Where the fabric reads what it puts.
+  // Staging, for fabrics that read the payload after put() returns.
   OwnedBlock staging_;                      ///< laid out as the ring
-  std::vector<std::uint64_t> cell_posted_;  ///< by cell
+  std::vector<std::uint64_t> cell_posted_;  ///< by cell: the put that reads it; 0: none
   std::vector<std::uint64_t> long_posted_;
   CopyChoice copy_choice_{4};
 
   OperationList queue_;
   std::array<Operation*, SenderWords::kOffers> offered_{};
   std::uint32_t offers_ = 0;
-  std::vector<std::uint32_t> shared_;  ///< chunks that the peer was let know
+  std::vector<std::uint32_t> shared_;  ///< chunks shared with the peer
   EdgeCounters counters_;
 };
 

@@ -1,4 +1,4 @@
-// The receives that no message has matched yet. Plain data: it moves nothing.
+// The posted receives that no message has matched: plain data without I/O.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,7 @@
 
 namespace weft::p2p::message {
 
-/// A message goes to the receive that was posted first among those that take it. Thread-safety: the
-/// caller's.
+/// A message matches the receive that was posted first among those that accept it. Not thread-safe.
 class PostedTable {
  public:
   explicit PostedTable(int ranks) : by_source_(static_cast<std::size_t>(ranks)) {}
@@ -26,14 +25,14 @@ class PostedTable {
     list(receive.peer).remove(receive);
     --count_;
   }
-  /// Null if there is none; the one found stays.
+  /// The receive that a message matches, left in the table; null if there is none.
   Operation* find(int source, std::uint64_t tag) noexcept {
     Operation* const here = first_that_takes(list(source), tag);
     Operation* const any = first_that_takes(any_source_, tag);
     if (here == nullptr || any == nullptr) return here != nullptr ? here : any;
     return here->order < any->order ? here : any;
   }
-  /// Those of one source, or of kAnySource.
+  /// The receives of one source, or of kAnySource.
   OperationList& list(int source) noexcept {
     return source == kAnySource ? any_source_ : by_source_[static_cast<std::size_t>(source)];
   }

@@ -1,4 +1,4 @@
-// How a call on messages waits: it moves on what can be moved, whatever it waits for.
+// The wait of a message call: progresses all messages, whatever it waits for.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace weft::detail {
 
 template <typename Ready>
 p2p::WaitEnd MessageState::wait_until(const Ready& ready, Deadline deadline) noexcept {
-  // A full queue that has room again rings no bell.
+  // No doorbell rings when a full queue has room again, so poll at this interval.
   constexpr std::chrono::microseconds kLook{200};
   const Deadline until = deadline.resolve(local_.waiter.default_timeout());
   for (;;) {

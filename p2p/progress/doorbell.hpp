@@ -1,4 +1,5 @@
-// The word on which a rank's threads sleep, and which whoever makes something happen for it rings.
+// A rank's doorbell: the futex word its threads sleep on, rung by other threads and by same-host
+// peers.
 #pragma once
 
 #include <atomic>
@@ -9,14 +10,15 @@
 namespace weft::p2p {
 
 /// One cache line of a rank's control arena, mapped by its same-host peers.
-/// Ringer: make the thing visible, barrier, then ring if wanted().
-/// Sleeper: announce, barrier, read `word`, look once more, sleep on `word`.
-/// The two sides' store-then-load order makes sure that at least one sees the other. One side's
-/// barrier may be the other's: WaitPolicy::barrier_before_sleep.
+/// A ringer makes its data visible, passes a barrier, then rings if `wanted()`.
+/// A sleeper increments `sleepers`, passes a barrier, reads `word`, polls once more, then sleeps on
+/// `word`.
+/// Both sides store, then load, so at least one of them sees the other. The sleeper's barrier can
+/// stand in for the ringer's: see WaitPolicy::barrier_before_sleep.
 struct alignas(64) Doorbell {
   std::atomic<std::uint32_t> word;
-  std::atomic<std::uint32_t> sleepers;  ///< threads of the rank asleep, or about to be
-  std::atomic<std::uint32_t> armed;     ///< its progress thread wants its event descriptor written
+  std::atomic<std::uint32_t> sleepers;  ///< threads of the rank that sleep or are about to
+  std::atomic<std::uint32_t> armed;     ///< the progress thread wants its eventfd written
 
   bool wanted() const noexcept {
     return (sleepers.load(std::memory_order_relaxed) | armed.load(std::memory_order_relaxed)) != 0;
@@ -26,7 +28,7 @@ struct alignas(64) Doorbell {
     word.fetch_add(1, std::memory_order_seq_cst);
     os::futex_wake(word, 1 << 30);
   }
-  /// Wakes the rank's sleepers. Returns whether the event descriptor must be written too.
+  /// Wakes the rank's sleepers. Returns true if the caller must also write the rank's eventfd.
   bool ring() noexcept {
     wake_sleepers();
     return armed.load(std::memory_order_relaxed) != 0 &&

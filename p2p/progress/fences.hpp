@@ -1,14 +1,15 @@
-// The fences that the protocols between ranks need.
+// Memory fences for the protocols between ranks.
 #pragma once
 
 #include <atomic>
 
 namespace weft::p2p {
 
-/// Orders every store before it against every load after it, for all threads and processes.
+/// Orders every earlier store before every later load, as seen by all threads and processes.
 inline void full_barrier() noexcept {
 #if defined(__SANITIZE_THREAD__)
-  // The thread sanitizer knows no fences; a read-modify-write has the same effect on the processor.
+  // ThreadSanitizer does not model fences; a read-modify-write has the same effect on the
+  // processor.
   static std::atomic<int> word{0};
   word.fetch_add(1, std::memory_order_seq_cst);
 #else
@@ -16,15 +17,15 @@ inline void full_barrier() noexcept {
 #endif
 }
 
-/// Orders every load before it against every load after it.
+/// Orders every earlier load before every later load.
 inline void load_barrier() noexcept {
 #if !defined(__SANITIZE_THREAD__)
   std::atomic_thread_fence(std::memory_order_acquire);
 #endif
 }
 
-/// The same where a device wrote what the loads before it read: its writes and this processor's
-/// loads share a wider domain than processors do among themselves.
+/// Like load_barrier(), for loads of data that a device wrote: a device shares only the outer
+/// shareable domain with the processors, so aarch64 needs the wider barrier.
 inline void device_load_barrier() noexcept {
 #if defined(__aarch64__)
   asm volatile("dmb oshld" ::: "memory");

@@ -1,36 +1,37 @@
-// What is not on the data path runs here, one thing at a time.
+// The rank's task queue for all work off the data path; one task runs at a time.
 #pragma once
 
 #include <functional>
 
 namespace weft::p2p {
 
-/// A rank's tasks: on its progress thread, on an application thread that takes its turn, or
-/// wherever a simulation runs them. Tasks must not block, and what one throws is its own end alone;
-/// none runs beside another, and what is said to be the progress thread's belongs to whoever runs
-/// one.
+/// Runs a rank's tasks: on its progress thread, on an application thread that takes the progress
+/// thread's turn, or where a simulation schedules them. At most one task runs at a time. A task
+/// must not block; an exception it throws ends that task alone. State marked "progress thread" in
+/// weft belongs to the thread that runs the current task.
 class Progress {
  public:
   virtual ~Progress() = default;
 
   virtual void start() = 0;
-  /// No task runs once this has returned; those not begun are dropped.
+  /// After `stop()` returns no task runs; tasks that have not begun are dropped.
   virtual void stop() noexcept = 0;
 
-  /// Any thread.
+  /// Enqueues `task`. Any thread.
   virtual void post(std::function<void()> task) = 0;
-  /// Any thread: runs the task after those posted before, perhaps by itself; returns when it has
-  /// ended and throws what it threw. Must not be called by a task, nor when nothing is started.
+  /// Runs `task` after those posted before it, possibly on the calling thread. Returns when `task`
+  /// has ended and rethrows its exception. Any thread, but not from within a task, and only after
+  /// `start()`.
   virtual void run(const std::function<void()>& task) = 0;
-  /// Any thread that waits for what a message will bring: does what is due now, if nobody does.
-  /// Must not be called by a task.
+  /// Called by a thread that waits for a message: runs the due tasks if no other thread is running
+  /// them. Any thread, but not from within a task.
   virtual void help() noexcept {}
-  /// Any thread: makes `before_sleep` run within half a millisecond. Cheap when asked for often:
-  /// what is usually settled before does not cost a wake-up each time.
+  /// Makes the `before_sleep` function run within 0.5 ms. Any thread. Frequent calls are cheap:
+  /// they share one timer, so an event that is handled earlier costs no wake-up of its own.
   virtual void turn_soon() noexcept = 0;
 
-  /// Before start: `look` runs whenever nothing is left to do. The last look at words that others
-  /// write without a message.
+  /// Registers `look`, which runs whenever no task is left, just before the progress thread sleeps:
+  /// the last poll of words that peers write without a message. Call before `start()`.
   virtual void before_sleep(std::function<void()> look) = 0;
 };
 

@@ -32,20 +32,21 @@ void ProgressRegistry::clear(Progressable& operations) noexcept {
 void ProgressRegistry::leave(Progressable& operations) noexcept {
   if (!admit(operations)) return;
   operations.left_ = true;
-  // Who goes to sleep says so first and looks here then: one of the two sees the other.
+  // A thread that goes to sleep announces that first and then reads `left_`; this thread sets
+  // `left_` first and then reads the sleepers. So one of the two sees the other.
   left_.fetch_or(bit(operations.place_), std::memory_order_seq_cst);
   bell_.wake_sleepers();
 }
 
-// Who moves says so first and looks then whether they are still left; their own thread takes them
-// back first and looks then who moves: one of the two sees the other.
+// A thread that progresses operations sets `moved_` first and then reads `left_`; their owner
+// clears `left_` first and then reads `moved_`. So one of the two sees the other.
 void ProgressRegistry::take_back(Progressable& operations) noexcept {
   left_.fetch_and(~bit(operations.place_), std::memory_order_seq_cst);
   while ((moved_.load(std::memory_order_seq_cst) & bit(operations.place_)) != 0) sched_yield();
   operations.left_ = false;
 }
 
-// The same between who moves and who stops it.
+// `moved_` and `stopped_` pair up in the same way.
 void ProgressRegistry::stop() noexcept {
   stopped_.store(true, std::memory_order_seq_cst);
   while (moved_.load(std::memory_order_seq_cst) != 0) sched_yield();
@@ -55,7 +56,8 @@ ProgressResult ProgressRegistry::progress_all(bool may_block) noexcept {
   ProgressResult all = ProgressResult::done;
   for (std::uint64_t left = left_.load(std::memory_order_seq_cst); left != 0; left &= left - 1) {
     const int place = std::countr_zero(left);
-    // Perhaps this very thread, further up: what it moves has had to wait for something.
+    // This very thread may be progressing it, further up the stack: progress() had to wait for
+    // something.
     if ((moved_.fetch_or(bit(place), std::memory_order_seq_cst) & bit(place)) != 0) {
       all = ProgressResult::needs_poll;
       continue;

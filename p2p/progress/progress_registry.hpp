@@ -9,24 +9,24 @@
 
 namespace weft::p2p {
 
-/// What is left of operations that were moved.
+/// State of the operations after a call of progress().
 enum class ProgressResult : std::uint8_t {
   done,
-  notified,   ///< the doorbell rings when the operations can go on
-  needs_poll  ///< no doorbell rings for what the operations wait for: poll again soon
+  notified,   ///< more to do; the doorbell rings when the operations can go on
+  needs_poll  ///< more to do, and nothing rings the doorbell: poll again soon
 };
 
-/// Operations of one kind that go on within calls of the application alone, and outlive the call
-/// that began them: a group's collectives, the rank's messages.
+/// Operations of one kind that advance only within calls of the application and outlive the call
+/// that started them: a group's collectives, the rank's messages.
 class Progressable {
  public:
   Progressable() = default;
   Progressable(const Progressable&) = delete;
   Progressable& operator=(const Progressable&) = delete;
 
-  /// Progresses the operations as far as they go. `may_block`: a short wait for another rank's
-  /// progress thread or NIC is allowed. Called by whichever thread waits; never two at once, and
-  /// none while their own thread attends to them.
+  /// Progresses the operations as far as possible. `may_block` allows a short wait for another
+  /// rank's progress thread or NIC. Called by any waiting thread, by one at a time, and never while
+  /// the owning thread works on the operations.
   virtual ProgressResult progress(bool may_block) noexcept = 0;
 
  protected:
@@ -34,44 +34,45 @@ class Progressable {
 
  private:
   friend class ProgressRegistry;
-  int place_ = -1;     ///< in the registry
-  bool left_ = false;  ///< and not attended to since. Both are their own thread's
+  int place_ = -1;     ///< slot in the registry, -1 if none; owning thread only
+  bool left_ = false;  ///< true while other threads may progress it; owning thread only
 };
 
-/// A rank's ongoing operations that no thread is at. Their own thread leaves them here at the end
-/// of a call, and attends to them again in the next; in between, all threads that wait move them.
-/// Who has nothing ongoing pays a load for each look. Nothing is allocated.
+/// A rank's background operations. The owning thread leaves its operations here at the end of a
+/// call and acquires them again in the next; in between every waiting thread progresses them. Costs
+/// one atomic load per poll when nothing is left here. Allocates nothing.
 class ProgressRegistry {
  public:
-  /// So many have a place at once.
+  /// Most operations registered at once.
   static constexpr int kPlaces = 64;
 
   explicit ProgressRegistry(Doorbell& bell) noexcept : bell_(bell) {}
 
-  // Their own thread.
-  /// Gives them a place, unless they have one. False: all are taken.
+  // Owning thread only.
+  /// Assigns a slot to `operations` unless they have one. False if all kPlaces slots are taken.
   bool admit(Progressable& operations) noexcept;
-  /// Gives it back, if they have one. They are attended to.
+  /// Frees the slot of `operations`, if any. The owning thread must have acquired them.
   void dismiss(Progressable& operations) noexcept {
     if (operations.place_ != kNone) [[unlikely]]
       clear(operations);
   }
-  /// Others may move them from now on; nobody does where all places are taken.
+  /// Lets other threads progress `operations`; without effect if no slot is free.
   void leave(Progressable& operations) noexcept;
-  /// From now on nobody else moves them. Waits for who is at it.
+  /// Takes `operations` back: returns once no other thread is progressing them, and none does
+  /// after.
   void acquire(Progressable& operations) noexcept {
     if (operations.left_) [[unlikely]]
       take_back(operations);
   }
 
   // Any thread.
-  /// Moves all but those that a thread is at already: for these, ProgressResult::needs_poll.
+  /// Progresses all operations left here. Returns needs_poll if another thread is progressing some.
   ProgressResult progress(bool may_block) noexcept {
     if (left_.load(std::memory_order_seq_cst) == 0) [[likely]]
       return ProgressResult::done;
     return progress_all(may_block);
   }
-  /// Nothing is moved any more. Waits for who is at it.
+  /// Ends all progress. Waits for threads that are progressing operations.
   void stop() noexcept;
 
  private:
@@ -82,16 +83,17 @@ class ProgressRegistry {
   ProgressResult progress_all(bool may_block) noexcept;
 
   Doorbell& bell_;
-  // By place.
+  // Bit masks, one bit per slot.
   std::atomic<std::uint64_t> left_{0};
-  std::atomic<std::uint64_t> moved_{0};  ///< by a thread that is at it now
+  std::atomic<std::uint64_t> moved_{0};  ///< a thread is progressing it now
   std::atomic<std::uint64_t> taken_{0};
   std::atomic<bool> stopped_{false};
   std::array<Progressable*, kPlaces> entries_{};
 };
 
-/// While it lives, its thread alone moves the operations. `T`: a Progressable with busy(), whether
-/// there are any, and kKeepsSlot, whether its place is its own also when there are none.
+/// Makes the current thread the only one to progress `operations` for this object's lifetime. `T`
+/// is a Progressable with `busy()`, true while it has operations, and `kKeepsSlot`, true if it
+/// keeps its registry slot when it has none.
 template <typename T>
 class ScopedOwner {
  public:

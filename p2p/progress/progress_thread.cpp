@@ -47,7 +47,7 @@ ProgressThread::ProgressThread()
 ProgressThread::~ProgressThread() { stop(); }
 
 void ProgressThread::start() {
-  // Signals are the application's: its own threads take them.
+  // The progress thread blocks all signals: the application's own threads handle them.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
@@ -101,7 +101,7 @@ void ProgressThread::guard(const Act& act) noexcept {
       if (report_) report_(error.what());
     }
   } catch (...) {
-    // No memory for the report either, or nothing that could be put in words.
+    // Either there is no memory for the report, or the exception has no text.
   }
 }
 
@@ -117,11 +117,12 @@ void ProgressThread::turn_soon() noexcept {
 }
 
 void ProgressThread::run(const std::function<void()>& task) {
-  // By this thread itself: waking the other one and being woken by it costs two switches.
+  // Run on the calling thread: handing over to the progress thread and back costs two context
+  // switches.
   const std::lock_guard turn(turn_);
   run_tasks();
   task();
-  check_tasks();  // the thread may sleep already
+  check_tasks();  // the progress thread may sleep already
 }
 
 void ProgressThread::help() noexcept {
@@ -138,7 +139,7 @@ void ProgressThread::help() noexcept {
       return;
     }
   }
-  // A progress thread, this rank's or the other's, may be waiting for this processor.
+  // A progress thread, this rank's or a peer's, may be waiting for this processor.
   sched_yield();
 }
 
@@ -167,7 +168,7 @@ void ProgressThread::change(int fd, std::uint32_t events) noexcept {
 }
 
 void ProgressThread::forget(int fd) noexcept {
-  std::shared_ptr<Handler> forgotten;  // goes without the lock, as it may hold anything
+  std::shared_ptr<Handler> forgotten;  // destroyed without the lock: it may own anything
   const std::lock_guard lock(watches_mutex_);
   const auto watch = watches_.find(fd);
   if (watch == watches_.end()) return;
@@ -197,8 +198,8 @@ bool ProgressThread::run_tasks() {
 void ProgressThread::handle(const Events& events, int count) noexcept {
   for (int i = 0; i < count; ++i) {
     const auto found = handlers_.find(events[static_cast<std::size_t>(i)].data.u64);
-    if (found == handlers_.end()) continue;  // forgotten since the kernel told of it
-    const auto handler = found->second;      // keeps it alive while it forgets itself
+    if (found == handlers_.end()) continue;  // forgotten after epoll_wait() returned its event
+    const auto handler = found->second;      // keeps the handler alive if it forgets itself
     guard([&] { (*handler)(events[static_cast<std::size_t>(i)].events); });
   }
 }

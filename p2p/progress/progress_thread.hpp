@@ -1,4 +1,4 @@
-// The rank's one thread for everything that is not on the data path.
+// The rank's progress thread: runs everything that is not on the data path.
 #pragma once
 
 #include <sys/epoll.h>
@@ -18,15 +18,16 @@
 
 namespace weft::p2p {
 
-/// An epoll loop over descriptors, and tasks posted to it. Handlers and tasks run one at a time, on
-/// its thread or on one that took its turn; they must not block. What one throws ends that one
-/// alone, and is reported. Sleeps when nothing is due.
+/// An epoll loop that also runs posted tasks. Handlers and tasks run one at a time, on the progress
+/// thread or on a thread that holds `turn_`, and must not block. An exception ends only the handler
+/// or task that threw it and is reported through on_failure(). The thread sleeps when nothing is
+/// due.
 class ProgressThread final : public Progress {
  public:
   using Handler = std::function<void(std::uint32_t events)>;
 
   ProgressThread();
-  /// Stops and joins.
+  /// Stops the loop and joins the thread.
   ~ProgressThread() override;
   ProgressThread(const ProgressThread&) = delete;
   ProgressThread& operator=(const ProgressThread&) = delete;
@@ -40,14 +41,15 @@ class ProgressThread final : public Progress {
   void before_sleep(std::function<void()> check_tasks) override {
     before_sleep_ = std::move(check_tasks);
   }
-  /// Before start: told of what a task or handler threw, or that one could not be kept. What waits
-  /// for it ends at its deadline.
+  /// Registers the function that is told what a task or handler threw, or that memory ran out for a
+  /// posted task. Operations that depend on a failed task end at their deadline. Call before
+  /// start().
   void on_failure(std::function<void(const char* what)> report) { report_ = std::move(report); }
 
-  /// Progress thread only (or before start). `fd` stays the caller's and must be forgotten before
-  /// it is closed.
+  /// Calls `handler` for `events` of `fd`. The caller keeps owning `fd` and must call forget()
+  /// before closing it. Progress thread, or before start().
   void watch(int fd, std::uint32_t events, Handler handler);
-  /// Any thread, while the descriptor is watched.
+  /// Replaces the watched events of `fd`, if it is watched. Any thread.
   void change(int fd, std::uint32_t events) noexcept;
   void forget(int fd) noexcept;
 
@@ -55,7 +57,7 @@ class ProgressThread final : public Progress {
   using Events = std::array<epoll_event, 64>;
 
   void loop();
-  // Whoever has the turn.
+  // Caller holds `turn_`.
   bool run_tasks();
   void handle(const Events& events, int count) noexcept;
   void check_tasks() noexcept;
@@ -70,15 +72,15 @@ class ProgressThread final : public Progress {
   std::mutex mutex_;  ///< guards tasks_
   std::vector<std::function<void()>> tasks_;
   std::mutex turn_;  ///< held while tasks or handlers run
-  /// By a number that is never used again, which the kernel tells with each event: an event of a
-  /// descriptor that was closed is not taken for one of the next descriptor of its number.
+  /// Keyed by a number that is never reused and that epoll returns with each event, so a late event
+  /// of a closed descriptor never reaches the handler of a new one with the same number.
   std::unordered_map<std::uint64_t, std::shared_ptr<Handler>> handlers_;
   std::mutex watches_mutex_;                        ///< guards watches_
-  std::unordered_map<int, std::uint64_t> watches_;  ///< by descriptor
+  std::unordered_map<int, std::uint64_t> watches_;  ///< descriptor -> key in handlers_
   std::uint64_t last_watch_ = 0;
   std::function<void()> before_sleep_;
   std::function<void(const char*)> report_;
-  std::atomic<bool> lost_task_{false};  ///< there was no memory to keep one
+  std::atomic<bool> lost_task_{false};  ///< a posted task was dropped because memory ran out
   std::atomic<bool> stopping_{false};
   std::thread thread_;
 };

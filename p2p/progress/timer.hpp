@@ -1,4 +1,4 @@
-// A timer on the progress thread.
+// A periodic timer on the progress thread.
 #pragma once
 
 #include <chrono>
@@ -9,20 +9,19 @@
 
 namespace weft::p2p {
 
-/// Runs `on_time` again and again while it is started. Costs nothing while it is not.
-/// Progress thread only, but for the constructor.
+/// Calls `on_time` every `period` between start() and stop(). A stopped timer costs nothing.
+/// Progress thread only, except for the constructor.
 class Timer {
  public:
-  /// `expired`: how many periods have passed since the last time; more than one when this process
-  /// was late itself.
+  /// `expired` is the number of periods since the last call; above 1 when this process ran late.
   using OnTime = std::function<void(std::uint64_t expired)>;
 
-  /// Throws Error(system).
+  /// Throws Error(system) if no timer descriptor can be created or watched.
   Timer(ProgressThread& progress, std::chrono::nanoseconds period, OnTime on_time);
 
   void start() noexcept;
   void stop() noexcept;
-  /// From now on; while it is started.
+  /// Changes the period of a started timer until it is stopped.
   void change(std::chrono::nanoseconds period) noexcept;
 
  private:

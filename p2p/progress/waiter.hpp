@@ -1,4 +1,4 @@
-// How a thread waits: poll, then yield, then sleep on the rank's doorbell.
+// The wait of a thread: poll, then yield, then sleep on the rank's doorbell.
 #pragma once
 
 #include <sched.h>
@@ -17,25 +17,25 @@
 
 namespace weft::p2p {
 
-/// How long each stage lasts. Where ranks outnumber the processors that they share, polling only
-/// keeps the awaited rank from running, so there is none then.
+/// Length of each stage of a wait. Where ranks outnumber the processors they share, `spin` is 0:
+/// polling would only keep the awaited rank from running.
 struct WaitPolicy {
   static constexpr std::chrono::microseconds kSpin{200};
   static constexpr std::chrono::microseconds kYielding{800};
 
   std::chrono::nanoseconds spin{0};
-  /// After that a thread that has sockets to look at polls for so long yet, and lets others run in
-  /// between. Who moves a part of a tensor may be kept from it for a while, by what the kernel has
-  /// to do for the connection, and a sleep and its end cost more than it is late.
+  /// After `spin`, a thread that polls sockets goes on polling for this long and yields in between.
+  /// The thread that moves the awaited data may be delayed by the kernel's own work for the
+  /// connection, and sleeping and waking costs more than that delay.
   std::chrono::nanoseconds yielding{0};
   int yields = 8;
-  /// The sleeper makes everybody pass a barrier, so that ringers need none of their own. Right
-  /// where ranks seldom sleep; where they share processors and sleep often, the ringers' fences are
-  /// cheaper.
+  /// The sleeper runs os::global_barrier() on behalf of the ringers of all processes, which then
+  /// need no fence of their own. Pays off where ranks seldom sleep; where they share processors and
+  /// sleep often, a fence in each ringer is cheaper.
   bool barrier_before_sleep = false;
 
-  /// Where words may change without a ring, a sleeper looks by itself: after the first of these,
-  /// then twice as long after each look, up to the second.
+  /// While some source does not ring the doorbell, a sleeper wakes by itself to poll: first after
+  /// kFirstLook, then with the pause doubled each time up to kLongestSleep.
   static constexpr std::chrono::microseconds kFirstLook{200};
   static constexpr std::chrono::microseconds kLongestSleep{1000};
 };
@@ -50,38 +50,39 @@ inline void relax() noexcept {
 #endif
 }
 
-/// Where the ranks of a job take turns on one thread, a wait goes to whoever hands out the turns.
+/// Replaces sleeping on the doorbell where all ranks of a job take turns on one thread: the
+/// scheduler of the turns implements it.
 class Sleeper {
  public:
   virtual ~Sleeper() = default;
-  /// Returns when something may have happened for this rank, or at `until`; a return for no reason
-  /// is allowed.
+  /// Returns when something may have happened for this rank, or at `until`. May return spuriously.
   virtual void sleep(Clock::time_point until) noexcept = 0;
-  /// Something has happened for this rank.
+  /// Called when something has happened for this rank.
   virtual void wake() noexcept = 0;
 };
 
-/// Where arrivals show only once somebody looks at a queue. Any thread.
+/// A queue that must be polled to notice arrivals. Any thread.
 class Poller {
  public:
   virtual ~Poller() = default;
-  /// A waiting thread looks, if nobody else does. Whether anything came, or could go.
+  /// Polls on behalf of a waiting thread, unless another thread is polling. True if anything
+  /// arrived or can now be sent.
   virtual bool poll() noexcept = 0;
-  /// The same for one that does not go on waiting.
+  /// Polls on behalf of a thread that does not go on waiting.
   virtual void poll_once() noexcept = 0;
-  /// The caller is about to sleep: from now on what arrives rings the bell by itself.
+  /// Called before the caller sleeps: arrivals ring the doorbell from now on.
   virtual void arm() noexcept = 0;
 };
 
-/// For a wait that has nothing to say of itself.
+/// For a wait with nothing to show in the statistics.
 struct AboutNothing {
   stats::WaitAbout operator()() const noexcept { return {}; }
 };
 
-/// Waits until `ready()`, or `broken()` says that it can't come any more, or the deadline.
-/// `ready` is looked at once more after `broken`, so that what came before the break is not lost.
-/// Both must be cheap; `ready` must have acquire semantics. Meanwhile registered operations are
-/// progressed, so a thread that waits must hold no lock. Any number of threads.
+/// Waits until `ready()`, or until `broken()` says that readiness can no longer come, or until the
+/// deadline. Checks `ready` once more after `broken`, so data that came before the break is not
+/// lost. Both must be cheap, and `ready` must have acquire semantics. A waiting thread progresses
+/// registered operations, so it must hold no lock. Any number of threads may wait.
 class Waiter {
  public:
   Waiter(Doorbell& bell, WaitPolicy policy, std::chrono::nanoseconds default_timeout,
@@ -93,39 +94,39 @@ class Waiter {
         progress_registry_(bell) {}
 
   std::chrono::nanoseconds default_timeout() const noexcept { return default_timeout_; }
-  /// Before any other thread waits.
+  /// Call before any other thread waits.
   void set_policy(WaitPolicy policy) noexcept { policy_ = policy; }
   const WaitPolicy& policy() const noexcept { return policy_; }
-  /// Before any other thread waits: arrivals of one more fabric show only to who looks. Two at
-  /// most.
-  /// `patient`: the kernel's processors bring what arrives, and may be late.
+  /// Adds a fabric whose arrivals show only when polled; at most 2. `patient`: the kernel's own
+  /// threads deliver this fabric's data and may be late, so waits poll for `policy().yielding`
+  /// before they sleep. Call before any other thread waits.
   void add_poller(Poller& poller, bool patient = false) noexcept {
     (poller_ == nullptr ? poller_ : second_poller_) = &poller;
     patient_ = patient_ || patient;
   }
-  /// What every wait moves.
+  /// Operations that every wait progresses.
   ProgressRegistry& progress_registry() noexcept { return progress_registry_; }
-  /// Where waits that sleep are shown. Before any other thread waits.
+  /// Sets where sleeping waits are shown in the statistics. Call before any other thread waits.
   void show_on(stats::Waits* waits) noexcept { waits_ = waits; }
-  /// Whether anything came, or could go.
+  /// Polls all fabrics. True if anything arrived or can now be sent.
   bool poll() const noexcept {
     bool moved = false;
     if (poller_ != nullptr) [[unlikely]]
       both([&](Poller& poller) { moved = poller.poll() || moved; });
     return moved;
   }
-  /// For who looks without waiting.
+  /// Polls all fabrics, for a caller that does not wait.
   void poll_once() const noexcept {
     if (poller_ != nullptr) [[unlikely]]
       both([](Poller& poller) { poller.poll_once(); });
   }
-  /// The same for the application's threads, which progress registered operations, too, as far as
-  /// that goes without a wait.
+  /// Like poll_once(), for application threads: also progresses registered operations as far as
+  /// that needs no wait.
   void poll_and_progress() const noexcept {
     poll_once();
     progress_registry_.progress(false);
   }
-  /// Waits where nothing wakes a sleeper any more: the rank's progress has stopped.
+  /// Waits without relying on a wake-up: for use once the rank's progress has stopped.
   template <typename Ready>
   bool wait_alone(const Ready& ready, Clock::duration longest) const noexcept {
     const auto until = Clock::now() + longest;
@@ -139,15 +140,16 @@ class Waiter {
     }
     return true;
   }
-  /// Of what is waited for here, one more source doesn't ring (+1), or one less (-1). Any thread;
-  /// ring after the first.
+  /// Counts a source of this rank that does not ring its doorbell: +1 adds one, -1 removes one. Any
+  /// thread. Ring the doorbell after adding the first.
   void count_silent(int change) noexcept { silent_.fetch_add(change, std::memory_order_seq_cst); }
   bool has_silent() const noexcept { return silent_.load(std::memory_order_seq_cst) != 0; }
   /// Null where ranks have threads of their own, which sleep on the doorbell.
   Sleeper* sleeper() const noexcept { return sleeper_; }
 
-  /// Polls without a pause: what is about to come comes within a few hundred polls. Not at all
-  /// where that would keep it from coming, and no longer than to `until`.
+  /// Polls without a pause up to kHardPolls times: most awaited data comes within a few hundred
+  /// polls. Returns false at once where `spin` is 0, because polling would keep the awaited rank
+  /// from running, and at `until` at the latest.
   template <typename Ready>
   bool comes_at_once(const Ready& ready, Clock::time_point until) const noexcept {
     if (policy_.spin.count() == 0) return false;
@@ -159,7 +161,8 @@ class Waiter {
     }
     return false;
   }
-  /// `about()` is asked who is waited for, and for what, once the thread goes to sleep.
+  /// Calls `about()`, which says what is awaited and from which rank, only when the thread goes to
+  /// sleep.
   template <typename Ready, typename Broken, typename About = AboutNothing>
   WaitEnd wait(const Ready& ready, const Broken& broken, Deadline deadline,
                const About& about = {}) const noexcept {
@@ -182,7 +185,7 @@ class Waiter {
   static constexpr int kHardPolls = 512;
   static constexpr int kPollsPerClock = 64;
 
-  /// One sleep on the stats segment, from when it is seen to last.
+  /// Shows one wait in the statistics, from its first sleep on; waits that never sleep stay out.
   class Shown {
    public:
     Shown(stats::Waits* waits, Clock::time_point since) noexcept : waits_(waits), since_(since) {}
@@ -218,7 +221,7 @@ class Waiter {
     }
   }
 
-  /// A wait whose deadline was past when it began.
+  /// A wait whose deadline has passed before it begins: polls once.
   template <typename Ready, typename Broken>
   WaitEnd check_once(const Ready& ready, const Broken& broken) const noexcept {
     (void)poll();
@@ -228,8 +231,8 @@ class Waiter {
     return WaitEnd::timeout;
   }
 
-  /// None: nothing has come for a while. What comes may be a part of what is waited for, so the
-  /// while begins anew with it.
+  /// Polls and yields. Returns nullopt when nothing arrives for `spin` plus `yielding`. Any arrival
+  /// restarts that time, since it may be a part of what is awaited.
   template <typename Ready, typename Broken>
   std::optional<WaitEnd> wait_awake(const Ready& ready, const Broken& broken,
                                     Clock::time_point until) const noexcept {
@@ -259,7 +262,7 @@ class Waiter {
     return {};
   }
 
-  /// None: the bell has rung.
+  /// Sleeps. Returns nullopt when the doorbell has rung.
   template <typename Ready, typename Broken, typename About>
   std::optional<WaitEnd> wait_asleep(const Ready& ready, const Broken& broken,
                                      Clock::time_point until, const About& about,
@@ -285,13 +288,13 @@ class Waiter {
     }
   }
 
-  /// Progresses registered operations; whether something may happen for this rank without a ring.
+  /// Progresses registered operations. True if something may happen for this rank without a ring.
   bool is_silent() const noexcept {
     const ProgressResult left = progress_registry_.progress(true);
     return left == ProgressResult::needs_poll || has_silent();
   }
 
-  /// Until the bell rings, or about so.
+  /// Returns when the doorbell rings, at `until`, or sooner; polls in between if `silent`.
   template <typename Ready>
   void sleep(std::uint32_t heard, bool silent, const Ready& ready,
              Clock::time_point until) const noexcept {

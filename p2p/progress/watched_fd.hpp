@@ -1,4 +1,4 @@
-// A descriptor that the progress thread watches.
+// A file descriptor that the progress thread watches.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 
 namespace weft::p2p {
 
-/// Owns a descriptor and forgets it before it is closed. Move-only; progress thread only.
+/// Owns a watched descriptor; stops watching before closing it. Move-only. Progress thread only.
 class Watched {
  public:
   Watched() noexcept = default;
-  /// Throws Error(system), and the descriptor is closed.
+  /// Throws Error(system), with `fd` closed.
   Watched(ProgressThread& progress, os::Fd fd, std::uint32_t events,
           ProgressThread::Handler handler)
       : progress_(&progress), fd_(std::move(fd)) {
@@ -31,7 +31,7 @@ class Watched {
   int get() const noexcept { return fd_.get(); }
   explicit operator bool() const noexcept { return static_cast<bool>(fd_); }
   void change(std::uint32_t events) noexcept { progress_->change(fd_.get(), events); }
-  /// The descriptor, no longer watched.
+  /// Stops watching and returns the descriptor.
   [[nodiscard]] os::Fd release() noexcept {
     if (fd_) progress_->forget(fd_.get());
     return std::move(fd_);

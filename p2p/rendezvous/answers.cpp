@@ -1,4 +1,4 @@
-// The sender's side of a session: what is offered meets what is asked.
+// The sender's side of a session: matches offers to requests and answers them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -63,10 +63,10 @@ std::uint32_t PeerSession::key_of(const Ask& ask) {
 }
 
 void PeerSession::on_ask(const RequestId& id, const Ask& ask) noexcept {
-  if (id.group >= sides_.size()) return complain("a request of a group that it does not have");
+  if (id.group >= sides_.size()) return complain("a request of a group that does not exist");
   Side& side = sides_[id.group];
   if (side.generation != id.generation) side = {.generation = id.generation};
-  if (((side.asked >> id.item) & 1) != 0) return complain("a request twice");
+  if (((side.asked >> id.item) & 1) != 0) return complain("the same request twice");
   side.asked |= 1U << id.item;
   const std::uint32_t key = key_of(ask);
   if (key == KeyNames::kNone)
@@ -105,8 +105,8 @@ void PeerSession::answer(Match match) noexcept {
                        match.request.id.generation);
   writer.add(MetadataAnswer{.item = match.request.id.item, .metadata = content.metadata});
   post(writer.finish());
-  if (content.metadata.bytes() == 0) return sent_.transfers.add(1);  // that was all of it
-  // While the receiver makes room, the caller gets its tensor back.
+  if (content.metadata.bytes() == 0) return sent_.transfers.add(1);  // no bytes follow
+  // Copy the tensor, so that the caller gets its own back while the receiver allocates memory.
   if (!match.content.owned) {
     try {
       match.content.tensor = clone(match.content.tensor);
@@ -122,7 +122,7 @@ void PeerSession::answer(Match match) noexcept {
 
 void PeerSession::on_ask_again(const RequestId& id, const AskAgain& ask) noexcept {
   auto match = offers_.take_awaited(id);
-  if (!match) return complain("a request again that was not answered");
+  if (!match) return complain("a second request for a tensor whose metadata was not sent");
   observe(RendezvousMessage::tensor_re_request, false, at(*match));
   changed_ = true;
   match->request.destination = ask.destination;
@@ -131,7 +131,7 @@ void PeerSession::on_ask_again(const RequestId& id, const AskAgain& ask) noexcep
 
 void PeerSession::on_cancel(const RequestId& id) noexcept {
   observe(RendezvousMessage::cancel, false, {});
-  // One that was answered needs no other answer.
+  // If the request was answered already, that answer also answers the cancel.
   if (!offers_.cancel(id)) return;
   changed_ = true;
   answer_error(id, {}, Code::cancelled, "cancelled by the receiver");
@@ -153,7 +153,7 @@ void PeerSession::move(Match match) noexcept {
 
 Status PeerSession::transfer(Match& match) noexcept {
   const RequestId& id = match.request.id;
-  if (sides_[id.group].generation != id.generation) return {};  // the receiver has given it up
+  if (sides_[id.group].generation != id.generation) return {};  // abandoned by the receiver
   const std::size_t bytes = match.content.metadata.bytes();
   const MemoryRef& destination = match.request.destination;
   const RemoteMemory word{words_there_.address + word_offset(id), words_there_.key};
@@ -165,7 +165,7 @@ Status PeerSession::transfer(Match& match) noexcept {
       return Status(ErrorDetail{
           .code = Code::mismatch,
           .operation = "send",
-          .message = fmt::format("{} bytes have no room in {}", bytes, destination.bytes)});
+          .message = fmt::format("{} bytes do not fit into {} bytes", bytes, destination.bytes)});
     const auto payload = peer_.channel->resolve(destination);
     if (!payload.ok()) return payload.status();
     PutWork work;

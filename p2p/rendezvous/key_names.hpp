@@ -1,4 +1,4 @@
-// Numbers for the names that one side of a session has used.
+// A numbering of the key names that one side of a session has used.
 #pragma once
 
 #include <cstddef>
@@ -12,25 +12,25 @@
 
 namespace weft::p2p::rendezvous {
 
-/// Names are numbered from 0 in the order of their first use. Above a number of names, a new one
-/// takes the number of a name that has not been used for a while: keys that hold a step of the
-/// training would else add up. Looking a name up allocates nothing. Thread-safety: the caller's.
+/// Numbers names from 0 in the order of their first use. Once `kept` names exist, a new name may
+/// take over the number of a name that has not been used recently: keys that contain the training
+/// step would otherwise accumulate. Looking up a name allocates nothing. Not thread-safe.
 class KeyNames {
  public:
   static constexpr std::uint32_t kNone = 0xffffffff;
 
   struct Found {
     std::uint32_t number = kNone;
-    bool replaces = false;  ///< the number stood for another name until now
+    bool replaces = false;  ///< the number belonged to another name until now
   };
 
   std::uint32_t find(std::string_view name) const noexcept {
     const auto found = numbers_.find(name);
     return found == numbers_.end() ? kNone : found->second;
   }
-  /// The number of a name; not the first time, that counts as a use. Of a new name: once there are
-  /// `kept`, one that `idle(number)` says nothing refers to, if a few looks find one; else one
-  /// more.
+  /// Returns the number of `name`; a repeated lookup counts as a use. A new name gets a new number
+  /// while fewer than `kept` exist. After that it takes over the number of an unused name for which
+  /// `idle(number)` is true, or a new number if 64 looks find none.
   template <typename Idle>
   Found find_or_add(std::string_view name, std::size_t kept, Idle&& idle) {
     if (const std::uint32_t number = find(name); number != kNone) {
@@ -48,7 +48,7 @@ class KeyNames {
     used_.push_back(false);
     return {number, false};
   }
-  /// Requires a number that was given.
+  /// Requires a number returned by find() or find_or_add().
   std::string_view name(std::uint32_t number) const noexcept { return names_[number]; }
   std::size_t size() const noexcept { return names_.size(); }
 
@@ -61,7 +61,7 @@ class KeyNames {
   };
   static constexpr int kLooks = 64;
 
-  /// By a hand that goes round: a name used since it last came by is passed over once.
+  /// Clock algorithm: the hand passes over a recently used name once and clears its mark.
   template <typename Idle>
   std::uint32_t unused(Idle&& idle) {
     for (int look = 0; look < kLooks; ++look) {
@@ -76,7 +76,7 @@ class KeyNames {
   }
 
   std::unordered_map<std::string, std::uint32_t, Hash, std::equal_to<>> numbers_;
-  std::vector<std::string_view> names_;  ///< of the map's keys, which don't move
+  std::vector<std::string_view> names_;  ///< views of the map's keys, which don't move
   std::vector<bool> used_;
   std::size_t hand_ = 0;
 };

@@ -1,4 +1,4 @@
-// What a receiver must know of a tensor before it can make room for it.
+// A tensor's metadata: all that a receiver needs to allocate memory for it.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ struct Metadata {
   bool dead = false;
   std::uint16_t codec = 0;
 
-  /// Whether bytes will follow; dead and empty tensors have none.
+  /// Bytes that follow; 0 for dead and empty tensors.
   std::size_t bytes() const noexcept {
     return dead ? 0 : static_cast<std::size_t>(shape.elements()) * size_of(dtype);
   }
@@ -25,7 +25,7 @@ struct Metadata {
   }
 };
 
-/// The last steps of one key that are done, so that a second use of one of them is noticed.
+/// The last 8 completed steps of one key, for detecting a repeated step.
 class DoneSteps {
  public:
   void add(std::uint64_t step) noexcept {

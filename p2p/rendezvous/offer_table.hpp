@@ -1,4 +1,4 @@
-// The sender's side: tensors and requests that wait for each other.
+// The sender's side: offered tensors and requests, each waiting for the other.
 #pragma once
 
 #include <cstddef>
@@ -15,16 +15,16 @@
 
 namespace weft::p2p::rendezvous {
 
-/// What was offered under a key and step.
+/// The tensor or error offered under a key and step.
 struct Content {
   Metadata metadata;
-  Tensor tensor;       ///< where the path reaches it; none without bytes
-  bool owned = false;  ///< a copy of weft's own: the caller's tensor is not lent
+  Tensor tensor;       ///< memory the path can reach; empty if there are no bytes
+  bool owned = false;  ///< true for weft's own copy; false while the caller's tensor is lent
   Code error = Code::ok;
   std::string error_text;
 };
 
-/// What a receiver asked for.
+/// A receiver's request.
 struct Request {
   RequestId id;
   std::optional<Metadata> metadata;
@@ -45,19 +45,19 @@ struct OfferLimits {
   std::uint32_t requests = 0;
 };
 
-/// Offers and requests of one receiver, matched in either order. Pure data: no I/O. In the steady
-/// state it allocates nothing. Thread-safety: the caller's.
+/// Matches offers and requests of one receiver, which may come in either order. Plain data without
+/// I/O. Allocates nothing in the steady state. Not thread-safe.
 class OfferTable {
  public:
   explicit OfferTable(OfferLimits limits) noexcept : limits_(limits) {}
 
   enum class Outcome : std::uint8_t { parked, matched, duplicate, full };
 
-  /// Names that are kept; those above are kept as long as something refers to them. A receiver's
-  /// indices refer to as many as it keeps.
+  /// Number of names kept for reuse; further names are kept only while something refers to them. At
+  /// least as many as a receiver keeps (RequestGroups::kKeptKeys), whose indices refer to them.
   static constexpr std::size_t kKeptKeys = 8192;
-  /// The number of a name. It may have been another's, unless that has an offer or a request here,
-  /// is pinned, or `in_use(number)`.
+  /// The number of `name`. The number may have belonged to another name, but not to one that has an
+  /// offer or request here, is pinned, or is `in_use(number)`.
   template <typename InUse>
   std::uint32_t number_of(std::string_view name, InUse&& in_use) {
     const auto found = keys_.find_or_add(
@@ -65,43 +65,43 @@ class OfferTable {
     if (found.replaces) at(found.number).done = {};
     return found.number;
   }
-  /// The number is referred to from outside, once more or once less.
+  /// Count the references to a number from outside the table.
   void pin(std::uint32_t key) { ++at(key).pins; }
   void unpin(std::uint32_t key) { --at(key).pins; }
   const KeyNames& keys() const noexcept { return keys_; }
 
-  /// Whether offer() would be `full` for content of so many bytes.
+  /// False if offer() would return `full` for content of `bytes`.
   bool has_room(std::size_t bytes) const noexcept;
-  /// Takes `content` and parks it, or matches it with a request: then `match` is both. Left as it
-  /// was otherwise.
+  /// Matches `content` with a waiting request, then `match` holds both, or parks it. Leaves
+  /// `content` unchanged if the outcome is duplicate or full.
   Outcome offer(std::uint32_t key, std::uint64_t step, Content& content, Match& match);
-  /// The same from the other side.
+  /// The counterpart of offer() for a request.
   Outcome ask(std::uint32_t key, std::uint64_t step, const Request& request, Match& match);
 
-  /// Keeps matched content until its receiver has made room and asked again. It counts as parked,
-  /// within the limits or not.
+  /// Keeps matched content until its receiver has allocated memory and asked again. The content
+  /// counts as parked but is never refused by the limits.
   void await(Match match);
   std::optional<Match> take_awaited(const RequestId& id);
-  /// Forgets a request, and the content that was kept for it. Whether there was one.
+  /// Drops a request and the content kept for it. False if there was no such request.
   bool cancel(const RequestId& id);
-  /// Forgets everything. Requests that nothing has answered for good, those asked again for among
-  /// them.
+  /// Drops everything. Returns the requests without a final answer, among them those whose receiver
+  /// was to ask again.
   std::vector<RequestId> clear();
 
-  /// Whether the caller's own tensor is still needed.
+  /// True while the caller's own tensor is still needed.
   bool lent(std::string_view name, std::uint64_t step) const noexcept;
   std::size_t offers() const noexcept { return offers_; }
   std::size_t requests() const noexcept { return requests_; }
   std::size_t parked_bytes() const noexcept { return bytes_; }
-  /// The key and step that has been parked longest. Requires offers() > 0.
+  /// Key and step of the offer that has been parked longest. Requires offers() > 0.
   KeyStep oldest() const noexcept;
 
  private:
   struct Entry {
     std::uint64_t step = 0;
-    std::uint64_t order = 0;  ///< of the offer, among all
+    std::uint64_t order = 0;  ///< order of the offer among all
     bool has_content = false;
-    Content content;  ///< if has_content, else
+    Content content;  ///< valid if `has_content`; otherwise `request` is
     Request request;
   };
   struct Key {

@@ -1,4 +1,4 @@
-// Opening, turns, and the way of messages.
+// Opening a session, its turns, and the transport of its messages.
 #include "p2p/rendezvous/peer_session.hpp"
 
 #include <fmt/format.h>
@@ -9,9 +9,10 @@
 namespace weft::p2p::rendezvous {
 namespace {
 
-// More than may be pending or under way, so that the ring never laps a put that is still read.
+// Exceeds the number of messages pending or under way, so the ring never overwrites a message that
+// a put still reads.
 constexpr std::size_t kDrafts = detail::RemoteSlotState::kMaxPending + PeerSession::kDepth + 2;
-// A fabric gives up a put to a peer that does not answer well before.
+// Far more than a fabric takes to give up a put to a peer that does not answer.
 constexpr std::chrono::seconds kLanding{20};
 constexpr std::size_t kMostByControl = 4096;
 
@@ -47,15 +48,15 @@ PeerSession::~PeerSession() {
   totals_.offered -= offered_counted_;
   totals_.attention -= attention_counted_;
   totals_.held_up -= held_up_counted_;
-  // Only where the world goes is anything under way.
+  // Puts are still under way only when the whole world is being destroyed.
   const auto completed = [this] {
     land();
     return under_way_.empty();
   };
   if (!local_.waiter.wait_alone(completed, kLanding))
-    (void)new (std::nothrow) std::vector<UnderWay>(std::move(under_way_));  // nobody may free them
+    (void)new (std::nothrow) std::vector<UnderWay>(std::move(under_way_));  // leak: still read
   if (notification_id_) {
-    // The words stay as long as the channel may set them.
+    // The words must outlive the channel's use of them.
     auto words = std::make_shared<OwnedBlock>(std::move(words_));
     local_.progress.post([&peer = peer_, notification_id = *notification_id_, words] {
       peer.channel->expect_no_more(notification_id);
@@ -66,7 +67,7 @@ PeerSession::~PeerSession() {
 }
 
 void PeerSession::expose() {
-  // A rank that computes must hear of a request.
+  // Notify::always: a rank that computes must still hear of a request.
   inbox_ = slots_.expose(inbox_spec(spec_, shared_name_, peer_.rank), {}, Notify::always);
 }
 
@@ -74,9 +75,9 @@ Status PeerSession::share() noexcept {
   try {
     if (!mesh_.share(peer_, words_.block().chunk) || !mesh_.share(peer_, drafts_chunk_))
       return failure(Code::exhausted, "open", {},
-                     fmt::format("rank {} (host {}) can't be let reach this rank's memory",
+                     fmt::format("this rank's memory can't be made accessible to rank {} (host {})",
                                  peer_.rank, peer_.host()),
-                     "the log says why; more memory may be registered: ulimit -l");
+                     "the log says why; raise ulimit -l to register more");
     notification_id_ = peer_.channel->expect(
         {.words = words_.data(), .count = kGroups * kGroupItems, .stride = sizeof(std::uint64_t)});
     return {};
@@ -88,7 +89,7 @@ Status PeerSession::share() noexcept {
 void PeerSession::attach(Deadline deadline) {
   outbox_ =
       slots_.attach(peer_.rank, inbox_spec(spec_, shared_name_, local_.rank), false, deadline);
-  // The grant came behind what share() had sent.
+  // The peer read what share() sent before it granted the attach, so it knows the chunk.
   known_chunks_.insert(drafts_chunk_);
 }
 
@@ -120,7 +121,8 @@ PeerSession::SessionLock::~SessionLock() {
 void PeerSession::try_turn() noexcept {
   do {
     if (!mutex_.try_lock()) {
-      // Who holds it looks at this when it lets go; if it has looked already, the lock is free.
+      // The thread that holds the session checks `again_` after unlocking. If it has checked
+      // already, the lock is free.
       again_.store(true);
       if (!mutex_.try_lock()) return;
     }
@@ -155,7 +157,8 @@ void PeerSession::work() noexcept {
     for (;;) {
       read_inbox();
       read_control();
-      // Published for those that look without a turn; what came before that must not be missed.
+      // Publish the next arrival for wants_turn(), then check it once more, so that no message is
+      // missed.
       const auto [word, wanted] = inbox_->next_arrival();
       inbox_wanted_.store(wanted);
       inbox_word_.store(word);
@@ -174,10 +177,11 @@ void PeerSession::end() noexcept {
   unmoved_.clear();
   unsent_.clear();
   puts_pending_ = false;
-  // Where it is this rank that leaves, or the peer was only declared dead, it may still write.
+  // Release abandoned requests only if the peer can no longer write: not when this rank leaves or
+  // when the peer was only declared dead.
   if (peer_.silent.load() || (!peer_.gone() && !stopped_.load())) {
     requests_.for_each_left_behind([this](Item& item) {
-      if (item.done() && !item.cancelled) return;  // it came before the end
+      if (item.done() && !item.cancelled) return;  // arrived before the end
       --left_behind_;
       requests_.release(item, false);
     });
@@ -198,7 +202,8 @@ void PeerSession::settle() noexcept {
   offered_counted_ = offered;
   attention_counted_ = attention;
   if (held_up) needs_turn_.store(true);
-  // Nobody rings when a queue has room again, nor for certain when a put has ended.
+  // Nothing rings the doorbell when a queue has room again, and a put's end does not always ring
+  // it.
   const bool is_full = !ended_.load() && !(unmoved_.empty() && unsent_.empty());
   const std::int64_t refused = is_full || flying != 0 ? 1 : 0;
   if (refused != held_up_counted_) totals_.held_up += refused - held_up_counted_;
@@ -269,12 +274,12 @@ void PeerSession::read_inbox() noexcept {
   while (inbox_->ready()) {
     auto arrival = inbox_->wait(Deadline::at({}));
     if (!arrival.ok()) {
-      // Only a peer that keeps to no rule gets here; it is not listened to any more.
+      // Reached only if the peer violates the protocol; nothing more is read from it.
       complain("a message out of turn");
       stopped_.store(true);
       return;
     }
-    // Copied first: the writer can still write what it has put.
+    // Copy before checking: the writer can still change the message.
     std::memcpy(copy.data(), arrival->tensor().data(), spec_.message_bytes);
     arrival->release();
     handle(std::span(copy).first(spec_.message_bytes));
@@ -282,7 +287,7 @@ void PeerSession::read_inbox() noexcept {
 }
 
 void PeerSession::read_control() noexcept {
-  if (sides_.empty()) return;  // the hello comes first
+  if (sides_.empty()) return;  // messages before the peer's hello are kept
   std::deque<std::vector<std::byte>> messages;
   {
     const std::lock_guard lock(control_mutex_);
@@ -299,7 +304,7 @@ void PeerSession::handle(std::span<const std::byte> bytes) noexcept {
     return RequestId{reader.group(), reader.generation(), item};
   };
   if (reader.valid() && (reader.type() == RendezvousMessage::hello) != sides_.empty())
-    return complain("a message before its hello, or a second one");
+    return complain("a message before its hello, or a second hello");
   switch (reader.type()) {
     case RendezvousMessage::tensor_request:
       while (const auto ask = reader.ask()) on_ask(id(ask->item), *ask);
@@ -322,7 +327,7 @@ void PeerSession::handle(std::span<const std::byte> bytes) noexcept {
     case RendezvousMessage::tensor:
       break;
   }
-  if (!reader.valid()) complain("a message that makes no sense");
+  if (!reader.valid()) complain("a malformed message");
 }
 
 void PeerSession::on_hello(const Hello& hello) noexcept {
@@ -336,7 +341,7 @@ void PeerSession::on_hello(const Hello& hello) noexcept {
   sides_.resize(hello.groups);
   met_.store(true, std::memory_order_release);
   changed_ = true;
-  needs_turn_.store(true);  // what came by the control channel has waited for it
+  needs_turn_.store(true);  // control messages may have waited for the hello
 }
 
 void PeerSession::complain(const char* what) noexcept {

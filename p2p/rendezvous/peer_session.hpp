@@ -1,4 +1,4 @@
-// What this rank and one other say to each other in a rendezvous, in both directions.
+// The session of a rendezvous between this rank and one peer, in both directions.
 #pragma once
 
 #include <atomic>
@@ -25,14 +25,14 @@
 
 namespace weft::p2p::rendezvous {
 
-/// What all sessions of a rendezvous add up to.
+/// Sums over all sessions of a rendezvous.
 struct Totals {
   std::atomic<std::int64_t> offered{0};    ///< tensors not fetched yet
-  std::atomic<std::int64_t> attention{0};  ///< things that need turns although no thread waits
-  std::atomic<std::int64_t> held_up{0};    ///< sessions whose fabric took no more
+  std::atomic<std::int64_t> attention{0};  ///< items that need turns without a waiting thread
+  std::atomic<std::int64_t> held_up{0};    ///< sessions with a full fabric or puts under way
 };
 
-/// A request as its caller holds it: an item, or why there is none, or what came of it.
+/// A caller's request: an item, the reason why there is none, or the outcome.
 struct Ticket {
   Item* item = nullptr;
   Status refused;
@@ -41,44 +41,44 @@ struct Ticket {
   bool done() const noexcept { return outcome || (item == nullptr ? !refused.ok() : item->done()); }
 };
 
-/// Messages travel through a slot in each direction; completions through the receiver's words.
-/// Whoever is inside the rendezvous takes turns: a turn handles what has come and answers what can
-/// be answered. Thread-safety: a SessionLock guards everything but what says otherwise; no turn
-/// waits.
+/// Messages travel through one slot in each direction; completions through the receiver's words.
+/// Threads inside the rendezvous take turns: a turn handles arrived messages and answers what can
+/// be answered, and never waits. A SessionLock guards everything, except where noted.
 class PeerSession {
  public:
-  static constexpr std::uint32_t kDepth = 64;     ///< messages under way in a direction
-  static constexpr std::uint32_t kGroups = 64;    ///< request messages not wholly answered
-  static constexpr std::size_t kMaxKeys = 65536;  ///< that a peer may name
+  static constexpr std::uint32_t kDepth = 64;   ///< most messages under way per direction
+  static constexpr std::uint32_t kGroups = 64;  ///< most request messages without all their answers
+  static constexpr std::size_t kMaxKeys = 65536;  ///< most keys that a peer may name
 
   PeerSession(LocalRank& local, Mesh& mesh, SlotTable& slots, Peer& peer,
               const RendezvousSpec& spec, const std::string& shared_name, Totals& totals);
-  /// The slots are let go; requires that nothing is under way.
+  /// Releases the slots. Requires that no request is live.
   ~PeerSession();
 
-  // Opening, in this order, on one thread.
-  /// Makes the inbox; throws what expose throws.
+  // Opening: call in this order, on one thread.
+  /// Creates the inbox slot. Throws what SlotTable::expose() throws.
   void expose();
-  /// Progress thread: makes the peer know the memory that it will be told of.
+  /// Makes the memory that later messages refer to known to the peer. Progress thread.
   Status share() noexcept;
-  /// Throws what attach throws.
+  /// Attaches to the peer's inbox. Throws what SlotTable::attach() throws.
   void attach(Deadline deadline);
   void greet() noexcept;
-  /// The peer's greeting is here: it has attached too.
+  /// True once the peer's hello has arrived, which means that the peer has attached too.
   bool met() const noexcept { return met_.load(std::memory_order_acquire); }
 
-  // Without a turn, any thread.
+  // Any thread, without holding a SessionLock.
   Peer& peer() const noexcept { return peer_; }
-  /// Whether a turn would find something to do.
+  /// True if a turn would find something to do.
   bool wants_turn() const noexcept;
-  /// Takes a turn unless another thread has one, which then looks again.
+  /// Takes a turn unless another thread holds the session; that thread then takes another one.
   void try_turn() noexcept;
-  /// The peer will say no more: it is gone, or has closed its end; or this rank leaves.
+  /// True if nothing more comes from the peer: it is gone or has closed its end, or this rank
+  /// leaves.
   bool broken() const noexcept;
-  /// A message that came by the control channel. Progress thread.
+  /// Queues a message that came on the control channel. Progress thread.
   void on_control(std::span<const std::byte> bytes);
 
-  /// Holds the session. At its end, what came meanwhile is handled and waiters are woken.
+  /// Holds the session. The destructor handles what arrived meanwhile and wakes waiting threads.
   class SessionLock {
    public:
     explicit SessionLock(PeerSession& session) noexcept;
@@ -90,9 +90,9 @@ class PeerSession {
     PeerSession& session_;
   };
 
-  // Within a turn.
+  // With a SessionLock held.
   void work() noexcept;
-  /// Ok, or why nothing can be exchanged any more.
+  /// ok, or the reason why nothing can be exchanged any more.
   Status usable(const char* operation, const KeyStep& at) const;
 
   struct Offered {
@@ -101,29 +101,30 @@ class PeerSession {
   };
   Offered offer(const KeyStep& at, Content& content) noexcept;
   const OfferTable& offers() const noexcept { return offers_; }
-  /// A copy in this rank's arena, counted.
+  /// A copy of `tensor` in this rank's arena; counts the copied bytes.
   Tensor clone(const Tensor& tensor);
   void count_copied(std::size_t bytes) noexcept { sent_.bytes_copied.add(bytes); }
 
-  /// Asks for wanted[next] and those after it as long as there are free groups; advances `next`.
+  /// Requests wanted[next] and the following ones while groups are free; advances `next`.
   void ask(std::span<const KeyStep> wanted, std::span<Ticket> tickets, std::size_t& next) noexcept;
-  /// Asks for as many as it can, letting go of what those before it have got.
+  /// Like ask(), but if groups run out, finishes tickets that are done to free theirs.
   void ask_on(std::span<const KeyStep> wanted, std::span<Ticket> tickets,
               std::size_t& next) noexcept;
-  /// The outcome of a request; one that is not done is left behind.
+  /// The outcome of a request. A request that is not done is left behind: it stays, without a
+  /// waiting thread.
   Result<Received> finish(const KeyStep& at, Ticket& ticket) noexcept;
   Status cancel(const KeyStep& at) noexcept;
-  /// No message is answered by an offer any more; requests under way are cancelled.
+  /// Stops matching offers, and cancels the requests under way.
   void begin_close() noexcept;
-  /// This rank leaves: not one more byte is written to the peer.
+  /// Called when this rank leaves: nothing more is written to the peer.
   void stop() noexcept { stopped_.store(true); }
-  /// Whether memory is still lent to the peer's puts, or to this rank's.
+  /// True while memory is lent to the peer's puts or to this rank's.
   bool has_lent() const noexcept { return requests_.live() != 0 || !under_way_.empty(); }
-  /// Whether a tensor that was offered is still read where the caller has it.
+  /// True while the caller's own tensor of that key and step is still read.
   bool lent(const KeyStep& at) const noexcept;
-  /// Tensors offered that were not fetched yet.
+  /// Number of offered tensors that have not been fetched.
   std::size_t unfetched() const noexcept { return offers_.offers() + under_way_.size(); }
-  /// Once: offers were dropped because the receiver was gone.
+  /// True once after offers were dropped because the receiver was gone.
   bool take_lost() noexcept { return std::exchange(lost_, false); }
 
   void report(std::vector<EdgeReport>& edges) const;
@@ -131,7 +132,7 @@ class PeerSession {
                  std::string hint) const;
 
  private:
-  // Messages (session.cpp).
+  // Messages (peer_session.cpp).
   std::span<std::byte> draft() noexcept;
   void post(std::span<const std::byte> message) noexcept;
   void post_by_control(std::span<const std::byte> message, std::uint32_t chunk) noexcept;
@@ -158,7 +159,7 @@ class PeerSession {
   std::uint32_t key_of(const Ask& ask);
   std::uint32_t number_of(std::string_view name);
   Status transfer(Match& match) noexcept;
-  /// Lets go of the tensors whose puts have ended.
+  /// Releases the tensors whose puts have ended.
   void land() noexcept;
   KeyStep at(const Match& match) const noexcept;
 
@@ -185,14 +186,14 @@ class PeerSession {
   Totals& totals_;
 
   std::mutex mutex_;
-  std::atomic<bool> again_{false};  ///< somebody found the session held
+  std::atomic<bool> again_{false};  ///< another thread found the session held
   std::atomic<bool> needs_turn_{false};
   std::atomic<bool> open_{false};
   std::atomic<bool> met_{false};
   std::atomic<bool> stopped_{false};
   std::atomic<bool> ended_{false};
   bool closing_ = false;
-  bool changed_ = false;  ///< other threads may wait for what this turn brought about
+  bool changed_ = false;  ///< other threads may wait for something this turn has changed
   bool lost_ = false;
   bool complained_ = false;
 
@@ -200,7 +201,7 @@ class PeerSession {
   std::shared_ptr<detail::RemoteSlotState> outbox_;
   std::atomic<const std::atomic<std::uint64_t>*> inbox_word_{nullptr};
   std::atomic<std::uint64_t> inbox_wanted_{0};
-  std::shared_ptr<Storage> drafts_;  ///< a ring of messages: a put that is pending reads its own
+  std::shared_ptr<Storage> drafts_;  ///< a ring of messages, which pending puts read
   const std::uint32_t drafts_chunk_;
   std::size_t next_draft_ = 0;
   std::vector<Tensor> draft_tensors_;
@@ -210,7 +211,7 @@ class PeerSession {
   std::deque<std::vector<std::byte>> by_control_;
 
   // As the sender.
-  struct Side {  ///< one of the receiver's groups
+  struct Side {  ///< a receiver's request group
     std::uint32_t generation = 0;
     std::uint32_t asked = 0;
   };
@@ -219,18 +220,18 @@ class PeerSession {
   std::vector<Side> sides_;
   RemoteMemory words_there_;
   std::uint32_t remote_notification_id_ = 0;
-  std::deque<Match> unmoved_;  ///< the fabric's queue was full
+  std::deque<Match> unmoved_;  ///< matches to transfer once the fabric has room
   struct UnderWay {
     std::uint64_t posted = 0;
     Match match;
   };
-  std::vector<UnderWay> under_way_;  ///< tensors that the fabric still reads, the oldest first
+  std::vector<UnderWay> under_way_;  ///< tensors that the fabric still reads, oldest first
   CopyChoice copy_choice_{4};
   EdgeCounters sent_;
 
   // As the receiver.
   OwnedBlock words_;
-  std::optional<std::uint32_t> notification_id_;  ///< what the channel calls the first word
+  std::optional<std::uint32_t> notification_id_;  ///< of the first word, on the channel
   RequestGroups requests_;
   std::set<std::uint32_t> known_chunks_;
   std::size_t left_behind_ = 0;  ///< requests that no thread waits for

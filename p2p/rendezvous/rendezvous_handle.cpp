@@ -1,4 +1,4 @@
-// The public handle forwards to its state.
+// The public handle of a rendezvous; forwards to its RendezvousState.
 #include <fmt/format.h>
 
 #include <utility>

@@ -1,4 +1,4 @@
-// A rendezvous' message on the path's control channel.
+// A rendezvous message sent on the path's control channel.
 #pragma once
 
 #include <array>
@@ -12,13 +12,13 @@
 namespace weft::p2p {
 
 inline constexpr std::size_t kMaxRendezvousName = 100;
-/// The name by which members know an exchange: that of the spec, and which group they are, in 17
-/// bytes.
+/// An exchange's name as its members share it: the name of the spec, plus 17 bytes that identify
+/// the group.
 inline constexpr std::size_t kMaxSharedName = kMaxRendezvousName + 17;
 inline constexpr std::size_t kMaxRendezvousMessage = 1536;
 
-/// A message that names memory of a chunk which the peer may not know yet: it follows the chunk on
-/// the control channel, where order holds.
+/// A message that names memory in a chunk the peer may not know yet. Sent on the control channel,
+/// which preserves order, after the message that shares the chunk.
 struct RendezvousOnControl {
   static constexpr MessageType kType = MessageType::rendezvous;
   MessageType type = kType;

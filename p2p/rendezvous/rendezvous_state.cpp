@@ -63,7 +63,7 @@ void RendezvousState::open(Deadline deadline) {
   shared.or_throw();
   for (const auto& session : sessions_) session->attach(until);
   for (const auto& session : sessions_) session->greet();
-  // A rank that goes on has been met by all: it may even leave.
+  // Once open() returns, all members have met this rank, so it may even leave.
   const auto missing = [this] {
     return std::find_if(sessions_.begin(), sessions_.end(),
                         [](const auto& session) { return !session->met(); });
@@ -260,7 +260,7 @@ bool RendezvousState::lent(int to, const KeyStep& at) noexcept {
 }
 
 Status RendezvousState::serve(Deadline deadline) noexcept {
-  // Everything at once: a broken session drops its offers in its turn.
+  // Wait for all sessions at once: a broken session drops its offers in its turn.
   wait([this] { return totals_.offered.load() <= 0; }, [] { return false; }, deadline,
        [] { return -1; });
   hand_over();

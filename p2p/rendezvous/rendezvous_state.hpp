@@ -1,4 +1,4 @@
-// A rendezvous of this rank: a session with every rank, and the waiting.
+// A rendezvous of this rank: a session with every member, and the waits.
 #pragma once
 
 #include <atomic>
@@ -24,12 +24,13 @@ class RendezvousState {
  public:
   using PeerSession = p2p::rendezvous::PeerSession;
 
-  /// Throws Error(bad_argument) for a spec that can't be.
+  /// Throws Error(bad_argument) if `spec` is invalid.
   RendezvousState(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& slots,
                   p2p::RendezvousTable& table, RendezvousSpec spec, std::string_view suffix,
                   std::span<const int> members);
 
-  /// Meets every member. Throws what expose and attach throw.
+  /// Opens a session with every member and returns when all have attached. Throws what
+  /// SlotTable::expose() and attach() throw.
   void open(Deadline deadline);
 
   // Application threads.
@@ -44,23 +45,23 @@ class RendezvousState {
   std::vector<Result<Received>> recv(int from, std::span<const KeyStep> wanted, Deadline deadline);
   Status cancel(int from, const KeyStep& at) noexcept;
 
-  /// The handle is gone. Nothing is answered from now on; returns whether all requests are answered
-  /// too, so that the state may go.
+  /// Called when the handle is destroyed: offers are no longer matched from now on. True if all
+  /// requests are answered too, so that the state may be destroyed.
   bool begin_close() noexcept;
   bool is_free() noexcept;
 
-  // The progress thread.
+  // Progress thread.
   void on_control(int rank, std::span<const std::byte> bytes);
-  /// Whether messages must be answered that no application thread looks for.
+  /// True if messages may need an answer while no application thread looks for them.
   bool wants_service() const noexcept;
-  /// Whether turns are due that nobody is woken for.
+  /// True if sessions have work that nothing rings the doorbell for.
   bool is_held_up() const noexcept { return totals_.held_up.load() > 0; }
-  /// Lets every session that has something to do take a turn.
+  /// Lets every session that has work take a turn.
   void poll() noexcept;
-  /// This rank leaves: no peer's memory is written from now on.
+  /// Called when this rank leaves: no peer's memory is written from now on.
   void stop() noexcept;
 
-  /// By which its members know it: a group has its own exchange of a name.
+  /// The name by which its members know the rendezvous; each group has its own exchange of a name.
   const std::string& shared_name() const noexcept { return shared_name_; }
   p2p::RendezvousTable& table() const noexcept { return table_; }
   bool forked() const noexcept { return local_.forked(); }
@@ -71,17 +72,17 @@ class RendezvousState {
 
  private:
   Status refuse(const char* operation, int rank, const KeyStep& at) const noexcept;
-  /// Of a member.
+  /// The session with a member.
   PeerSession& with(int rank) noexcept { return *by_rank_[static_cast<std::size_t>(rank)]; }
   Status offer(int to, const KeyStep& at, p2p::rendezvous::Content& content,
                Deadline deadline) noexcept;
   Status not_fetched(PeerSession& session, const char* operation, std::string_view what) noexcept;
   void receive(int from, std::span<const KeyStep> wanted,
                std::span<p2p::rendezvous::Ticket> tickets, Deadline deadline) noexcept;
-  /// `whom`: the rank waited for; -1: several.
+  /// `whom` returns the rank waited for, or -1 for several.
   template <typename Ready, typename Broken, typename Whom>
   void wait(const Ready& ready, const Broken& broken, Deadline deadline, const Whom& whom) noexcept;
-  /// On leaving a call: what is left to do is the progress thread's.
+  /// Called when an application thread leaves: the progress thread does the remaining work.
   void hand_over() noexcept;
 
   p2p::LocalRank& local_;
@@ -91,8 +92,8 @@ class RendezvousState {
   const RendezvousSpec spec_;
   const std::string shared_name_;
   p2p::rendezvous::Totals totals_;
-  std::vector<std::unique_ptr<PeerSession>> sessions_;  ///< with each member
-  std::vector<PeerSession*> by_rank_;                   ///< null: no member
+  std::vector<std::unique_ptr<PeerSession>> sessions_;  ///< one per member
+  std::vector<PeerSession*> by_rank_;                   ///< null: not a member
   std::atomic<int> waiting_{0};  ///< application threads that look for messages
 };
 

@@ -57,7 +57,7 @@ void RendezvousTable::on_message(Peer& peer, std::span<const std::byte> bytes) {
   const std::string name = message->name.get();
   for (const auto& state : all())
     if (state->shared_name() == name) return state->on_control(peer.rank, message->bytes);
-  local_.log->debug(Subsystem::slot, "rank {} speaks of a rendezvous {} that is not open",
+  local_.log->debug(Subsystem::slot, "rank {} sent a message for rendezvous {}, which is not open",
                     peer.rank, name);
 }
 

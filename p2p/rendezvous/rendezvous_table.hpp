@@ -1,4 +1,4 @@
-// Every rendezvous of this rank.
+// All rendezvous of this rank.
 #pragma once
 
 #include <atomic>
@@ -23,13 +23,13 @@ class RendezvousTable {
   std::shared_ptr<detail::RendezvousState> open(const RendezvousSpec& spec, std::string_view suffix,
                                                 std::span<const int> members, Deadline deadline);
   void close(std::shared_ptr<detail::RendezvousState> state) noexcept;
-  /// Before this rank says that it leaves.
+  /// Call before this rank announces its leave.
   void stop() noexcept;
   void report(std::vector<EdgeReport>& edges) const;
 
-  // The progress thread.
+  // Progress thread.
   void on_message(Peer& peer, std::span<const std::byte> bytes);
-  /// Whether the doorbell must be armed: peers may ask for what no application thread answers.
+  /// True if the doorbell must be armed: a peer may ask while no application thread answers.
   bool wants_bell() const noexcept;
   void serve() noexcept;
 
@@ -40,7 +40,7 @@ class RendezvousTable {
   Mesh& mesh_;
   SlotTable& slots_;
   std::atomic<int> count_{0};
-  mutable std::mutex mutex_;  ///< guards the lists, never held while anything else is done
+  mutable std::mutex mutex_;  ///< guards the lists; nothing else is done while it is held
   std::vector<std::shared_ptr<detail::RendezvousState>> open_;
   std::vector<std::shared_ptr<detail::RendezvousState>> closing_;
 };

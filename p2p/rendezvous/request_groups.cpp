@@ -7,7 +7,7 @@ namespace weft::p2p::rendezvous {
 
 RequestGroups::RequestGroups(std::byte* words, std::uint32_t groups)
     : words_(words), groups_(groups) {
-  // The lowest is taken first, and again: few words and few items stay warm.
+  // Lowest number first: reuse keeps the same few words and items in the cache.
   for (std::uint32_t group = groups; group-- > 0;) {
     for (std::uint32_t item = 0; item < kGroupItems; ++item)
       new (&word({group, 0, item})) std::atomic<std::uint64_t>(0);
@@ -60,7 +60,7 @@ Item* RequestGroups::add(std::uint32_t number, std::uint64_t step) {
   Item& item = *group.items[group.used];
   item.id = {open_, group.generation, group.used};
   item.word = &word(item.id);
-  // Who sets the word may know only the low bits of the generation.
+  // The writer of the word may know only the low bits of the generation, so start just below it.
   word(item.id).store(group.generation - 1, std::memory_order_relaxed);
   item.key = number;
   item.step = step;

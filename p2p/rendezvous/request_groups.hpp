@@ -1,4 +1,4 @@
-// The receiver's side: what was asked for and has not been handed to the caller yet.
+// The receiver's side: requests whose result has not been handed to the caller.
 #pragma once
 
 #include <atomic>
@@ -18,32 +18,32 @@
 
 namespace weft::p2p::rendezvous {
 
-/// One tensor asked for. It stays where it is until it is let go, so that a thread may poll it
-/// without a lock: `word` and `id` while it holds it, and `ended`.
+/// One requested tensor. Its address is stable until it is released, so that a thread may poll
+/// `word`, `id` and `ended` without a lock while it owns the request.
 struct Item {
   RequestId id;
   const std::atomic<std::uint64_t>* word = nullptr;
   std::uint32_t key = 0;
   std::uint64_t step = 0;
-  Metadata metadata;        ///< what the sender was told, or told
-  Tensor result;            ///< lent to the sender, unless it has no bytes
-  bool by_control = false;  ///< its last request went by the control path
+  Metadata metadata;        ///< as sent to the sender, or as received from it
+  Tensor result;            ///< the sender writes it; empty if there are no bytes
+  bool by_control = false;  ///< the last request for it went on the control channel
   bool waited = false;      ///< a thread waits for it
   bool cancelled = false;
-  std::atomic<bool> ended{false};  ///< by a message: `failure`, or a tensor without bytes
+  std::atomic<bool> ended{false};  ///< ended by a message: `failure`, or a tensor without bytes
   Status failure;
 
   bool arrived() const noexcept { return word->load(std::memory_order_acquire) == id.generation; }
   bool done() const noexcept { return ended.load(std::memory_order_acquire) || arrived(); }
 };
 
-/// Requests to one sender, in groups: those of a group share a message, and have a completion word
-/// each, which the sender writes. A group, and with it its words, is used again when all its
-/// requests are done and let go. Pure data but for the words. In the steady state it allocates
-/// nothing. Thread-safety: the caller's.
+/// The requests to one sender, in groups. The requests of a group share a message; each has a
+/// completion word of its own, which the sender writes. A group and its words are reused when all
+/// its requests are done and released. Plain data but for the words. Allocates nothing in the
+/// steady state. Not thread-safe.
 class RequestGroups {
  public:
-  /// `words`: kGroupBytes for each group.
+  /// `words` has kGroupBytes for each group.
   RequestGroups(std::byte* words, std::uint32_t groups);
 
   enum class Known : std::uint8_t { no, being_received, left_behind, received };
@@ -54,32 +54,32 @@ class RequestGroups {
     DoneSteps done;
     std::vector<Item*> items;
   };
-  /// Names that are kept; those above are kept as long as a request is about them.
+  /// Number of names kept for reuse; further names are kept only while a request refers to them.
   static constexpr std::size_t kKeptKeys = 4096;
-  /// The number of a name, which may have been another's that no request is about.
+  /// The number of `name`. The number may have belonged to a name that no request refers to.
   std::uint32_t number_of(std::string_view name);
   const KeyNames& keys() const noexcept { return keys_; }
   Key& key(std::uint32_t number);
 
-  /// What is known of a key and step; `item` is set for a request that exists.
+  /// The state of a key and step. Sets `item` if a request exists.
   Known known(std::uint32_t key, std::uint64_t step, Item*& item);
 
-  /// Begins a group; false when all are in use.
+  /// Starts a group; false if all groups are in use.
   bool begin_group() noexcept;
-  /// One more item of the group begun; null when it has as many as it can.
+  /// Adds an item to the started group; null if the group is full.
   Item* add(std::uint32_t key, std::uint64_t step);
-  /// The item last added will not be asked for by this group after all.
+  /// Removes the item added last from the group.
   void take_back(Item& item) noexcept;
-  /// The group begun: its number and generation.
+  /// Number and generation of the started group.
   RequestId begun() const noexcept { return {open_, groups_[open_].generation, 0}; }
-  /// The group is complete. One without items is free again.
+  /// Completes the group. Frees it if it has no items.
   void end_group() noexcept;
 
-  /// The item that a message speaks of; null when there is none, or it has ended.
+  /// The item that a message refers to; null if there is none or it has ended.
   Item* find(const RequestId& id) noexcept;
-  /// The item is done with: `received` keeps its step from being asked for again.
+  /// Frees the item. `received` records its step, so that the step can't be requested again.
   void release(Item& item, bool received) noexcept;
-  /// Every item that no thread waits for.
+  /// Calls `act` for every item that no thread waits for.
   void for_each_left_behind(const std::function<void(Item&)>& act);
   std::size_t live() const noexcept { return live_; }
   std::size_t free_groups() const noexcept { return free_.size(); }
@@ -87,7 +87,7 @@ class RequestGroups {
  private:
   struct Group {
     std::uint32_t generation = 0;
-    std::uint32_t live = 0;  ///< items not let go
+    std::uint32_t live = 0;  ///< items not released
     std::uint32_t used = 0;
     std::vector<std::unique_ptr<Item>> items;
   };

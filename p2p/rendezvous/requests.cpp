@@ -1,4 +1,4 @@
-// The receiver's side of a session: requests, room for their results, outcomes.
+// The receiver's side of a session: requests, memory for their results, outcomes.
 #include <fmt/format.h>
 
 #include "p2p/rendezvous/peer_session.hpp"
@@ -68,7 +68,7 @@ void PeerSession::ask_on(std::span<const KeyStep> wanted, std::span<Ticket> tick
                          std::size_t& next) noexcept {
   ask(wanted, tickets, next);
   if (next == wanted.size()) return;
-  // More than there are words for: those that are done make room.
+  // All groups are in use: finishing tickets that are done may free some.
   bool made_room = false;
   for (std::size_t i = 0; i < next; ++i) {
     if (tickets[i].outcome || tickets[i].item == nullptr || !tickets[i].item->done()) continue;
@@ -110,8 +110,9 @@ bool PeerSession::ask_in_one_message(std::span<const KeyStep> wanted, std::span<
         peer_.channel->grant(*notification_id_ + word_index(item->id), ask.destination);
       }
     }
-    // Memory that the peer does not know: the message follows the chunk on the control channel,
-    // apart from those in the slot, so that it can't count on what they have announced.
+    // The peer does not know the destination's chunk, so the message goes on the control channel,
+    // after the message that shares the chunk. The message may overtake those in the
+    // slot, so it carries the key's name rather than an index that they announced.
     const bool unknown = ask.destination.bytes != 0 && !peer_knows(ask.destination.chunk);
     const bool fits_kind =
         writer.count() == 0 ||
@@ -144,7 +145,7 @@ bool PeerSession::ask_in_one_message(std::span<const KeyStep> wanted, std::span<
 }
 
 void PeerSession::learn_chunk(const Item& item) noexcept {
-  // Any answer proves that the peer has read what went before on the control channel.
+  // Any answer proves that the peer has read the request, and the shared chunk before it.
   if (item.by_control && !item.result.empty()) known_chunks_.insert(place_of(item.result).chunk);
 }
 
@@ -152,7 +153,7 @@ void PeerSession::on_metadata(const RequestId& id, const MetadataAnswer& answer)
   Item* item = requests_.find(id);
   if (item == nullptr) return;
   if (item->cancelled) {
-    if (answer.metadata.bytes() != 0) return;  // its answer to the cancel is under way
+    if (answer.metadata.bytes() != 0) return;  // the answer to the cancel is under way
     --left_behind_;
     --cancelled_;
     requests_.release(*item, false);
@@ -207,7 +208,7 @@ void PeerSession::on_error(const RequestId& id, const ErrorAnswer& answer) noexc
     return;
   }
   item->failure = failure(answer.code, "recv", at(*item), std::string(answer.text),
-                          fmt::format("rank {} says so; look at its output", peer_.rank));
+                          fmt::format("rank {} reported this; look at its output", peer_.rank));
   item->ended.store(true, std::memory_order_release);
 }
 
@@ -226,10 +227,10 @@ Result<Received> PeerSession::finish(const KeyStep& at, Ticket& ticket) noexcept
   if (item.done()) {
     learn_chunk(item);
     Status failed = item.failure;
-    // Its word was set, and perhaps before there was room for it.
+    // The peer set the word, possibly before this rank had given it memory for the tensor.
     if (failed.ok() && item.result.bytes() != item.metadata.bytes())
       failed = failure(Code::system, "recv", at,
-                       fmt::format("rank {} says that it has written the tensor, and was not told "
+                       fmt::format("rank {} reports the tensor as written, but was not told "
                                    "where",
                                    peer_.rank),
                        "this is a defect of weft: please report it with WEFT_LOG=debug");
@@ -244,7 +245,7 @@ Result<Received> PeerSession::finish(const KeyStep& at, Ticket& ticket) noexcept
       received_.bytes_moved.add(item.metadata.bytes());
     }
     requests_.release(item, true);
-    if (requests_.free_groups() == 1) changed_ = true;  // another call may wait for it
+    if (requests_.free_groups() == 1) changed_ = true;  // another call may wait for a free group
     if (!failed.ok()) return failed;
     return received;
   }
@@ -288,7 +289,7 @@ void PeerSession::send_cancel(Item& item) noexcept {
   observe(RendezvousMessage::cancel, true, at(item));
   MessageWriter writer(draft(), RendezvousMessage::cancel, item.id.group, item.id.generation);
   writer.add(CancelAsk{.item = item.id.item});
-  // It must not overtake the request.
+  // The cancel must not overtake the request.
   if (item.by_control)
     post_by_control(writer.finish(), place_of(item.result).chunk);
   else

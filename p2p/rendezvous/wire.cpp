@@ -11,7 +11,7 @@ namespace weft::p2p::rendezvous {
 namespace {
 
 struct Head {
-  std::uint16_t bytes = 0;  ///< of the whole message
+  std::uint16_t bytes = 0;  ///< size of the whole message
   std::uint8_t type = 0;
   std::uint8_t count = 0;
   std::uint32_t group = 0;
@@ -19,7 +19,7 @@ struct Head {
 };
 static_assert(sizeof(Head) == 12);
 
-// What an Ask carries.
+// Flags of an Ask: the optional fields it carries.
 constexpr std::uint8_t kHasIndex = 1;
 constexpr std::uint8_t kHasName = 2;
 constexpr std::uint8_t kHasMetadata = 4;
@@ -93,7 +93,7 @@ class In {
     from_ = from_.subspan(count);
     return text;
   }
-  /// Where the other end has made room: that is always in its data arena.
+  /// The receiver's memory for the tensor, which always lies in its data arena.
   MemoryRef destination() noexcept {
     const MemoryRef ref = place();
     if (ref.bytes != 0 && sort_of_chunk(ref.chunk) != ArenaSort::data) ok_ = false;
@@ -122,7 +122,7 @@ class In {
     metadata.dead = dead == 1;
     try {
       metadata.shape = Shape(std::span<const std::int64_t>(dim.data(), dims));
-    } catch (const Error&) {  // negative, or more elements than memory can hold
+    } catch (const Error&) {  // thrown if negative, or more elements than memory can hold
       ok_ = false;
     }
     return metadata;

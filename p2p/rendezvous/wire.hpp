@@ -1,5 +1,5 @@
-// The rendezvous' messages as bytes. What is read was written by another process: nothing in it is
-// believed before it was checked.
+// The rendezvous messages as bytes. Another process wrote the bytes, so every field is checked
+// before use.
 #pragma once
 
 #include <cstddef>
@@ -18,11 +18,11 @@ namespace weft::p2p::rendezvous {
 inline constexpr std::size_t kMaxKey = 128;
 inline constexpr std::size_t kMaxErrorText = 128;
 inline constexpr std::uint32_t kProtocol = 2;
-/// Requests of one message share a group: neighbouring completion words.
+/// The requests of one message form a group: their completion words are adjacent.
 inline constexpr std::uint32_t kGroupItems = 32;
 inline constexpr std::uint32_t kMaxGroups = 4096;
 
-/// One request between two ranks. Groups are used again; the generation tells one use from the
+/// Identifies one request between two ranks. Groups are reused; `generation` tells one use from the
 /// next.
 struct RequestId {
   std::uint32_t group = 0;
@@ -31,9 +31,9 @@ struct RequestId {
   friend bool operator==(const RequestId&, const RequestId&) noexcept = default;
 };
 
-/// Where a request's completion word lies, from its receiver's first one. It holds the generation
-/// once the tensor is there: each has a word of its own, since puts may overtake each other. The
-/// words of a batch share cache lines, those of different groups do not.
+/// Offset of a request's completion word from the receiver's first one. The word holds the
+/// generation once the tensor is complete. Each request has its own word because puts may overtake
+/// each other. The words of one group share cache lines; words of different groups do not.
 inline constexpr std::uint64_t kGroupBytes = kGroupItems * sizeof(std::uint64_t);
 inline std::uint32_t word_index(const RequestId& id) noexcept {
   return id.group * kGroupItems + id.item;
@@ -46,18 +46,18 @@ struct Hello {
   std::uint32_t protocol = kProtocol;
   std::uint32_t groups = 0;
   MemoryRef words;
-  std::uint32_t notification_id = 0;  ///< what the receiver's channel calls the first word
+  std::uint32_t notification_id = 0;  ///< of the first word, on the receiver's channel
 };
 
-/// An asked tensor. `index` and `name`: either alone, or both the first time (from then on the
-/// index stands for the name).
+/// A requested tensor. The first request for a key with an index carries `index` and `name`; later
+/// ones carry only the index. Without an index, always `name`.
 struct Ask {
   std::uint32_t item = 0;
   std::uint64_t step = 0;
   std::optional<std::uint32_t> index;
   std::string_view name;
-  std::optional<Metadata> metadata;  ///< what the receiver believes
-  MemoryRef destination;             ///< bytes 0: none
+  std::optional<Metadata> metadata;  ///< the metadata that the receiver expects
+  MemoryRef destination;             ///< bytes 0: no memory allocated yet
 };
 
 struct MetadataAnswer {
@@ -80,13 +80,13 @@ struct CancelAsk {
   std::uint32_t item = 0;
 };
 
-/// Puts records of one type, all of one group, into a message.
+/// Writes records of one type and one group into a message.
 class MessageWriter {
  public:
   MessageWriter(std::span<std::byte> buffer, RendezvousMessage type, std::uint32_t group,
                 std::uint32_t generation) noexcept;
 
-  /// False when the record does not fit: the message is as before then.
+  /// False if the record does not fit; the message is then unchanged.
   bool add(const Hello& record) noexcept;
   bool add(const Ask& record) noexcept;
   bool add(const MetadataAnswer& record) noexcept;
@@ -95,7 +95,7 @@ class MessageWriter {
   bool add(const CancelAsk& record) noexcept;
 
   std::uint32_t count() const noexcept { return count_; }
-  /// Writes the head. The bytes in use, of the buffer that was given.
+  /// Writes the head. Returns the used part of the buffer.
   std::span<std::byte> finish() noexcept;
 
  private:
@@ -110,19 +110,19 @@ class MessageWriter {
   std::size_t used_ = 0;
 };
 
-/// Reads a message. Views refer to the bytes, which must not change meanwhile.
+/// Reads a message. The records view the bytes, which must not change meanwhile.
 class MessageReader {
  public:
-  /// `bytes` may be longer than the message that begins it.
+  /// `bytes` may be longer than the message it starts with.
   explicit MessageReader(std::span<const std::byte> bytes) noexcept;
 
-  /// False: the head makes no sense, and there is nothing to read.
+  /// False if the message is malformed; no records can be read then.
   bool valid() const noexcept { return valid_; }
   RendezvousMessage type() const noexcept { return type_; }
   std::uint32_t group() const noexcept { return group_; }
   std::uint32_t generation() const noexcept { return generation_; }
 
-  /// The next record; nullopt at the end, or where the bytes make no sense (valid() is false then).
+  /// The next record; nullopt at the end, or if the bytes are malformed (valid() is then false).
   std::optional<Hello> hello() noexcept;
   std::optional<Ask> ask() noexcept;
   std::optional<MetadataAnswer> metadata() noexcept;

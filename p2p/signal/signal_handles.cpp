@@ -1,4 +1,4 @@
-// The public handles forward to the rank's table.
+// The public handles of signals; each forwards to the rank's SignalTable.
 #include <fmt/format.h>
 
 #include <utility>
@@ -20,7 +20,7 @@ Signal::~Signal() {
 }
 
 std::uint64_t Signal::value() const noexcept {
-  if (state_->table.local().forked()) return 0;  // its memory is not this process's
+  if (state_->table.local().forked()) return 0;  // the memory belongs to the parent process
   return state_->line().word.load(std::memory_order_acquire);
 }
 std::uint64_t Signal::fetch_add(std::uint64_t amount) noexcept {

@@ -1,4 +1,4 @@
-// The control messages about signals: attach, and operations of ranks that share no memory.
+// Control messages about signals: attach, and operations between ranks that share no memory.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct SignalGranted {
   MemoryRef line;
 };
 
-/// Remote end to owner: it will touch the signal no more.
+/// Remote end to owner: no further access to the signal.
 struct SignalLeft {
   static constexpr MessageType kType = MessageType::signal_left;
   MessageType type = kType;
@@ -41,9 +41,9 @@ struct SignalRequest {
   MessageType type = kType;
   SignalAct act = SignalAct::add;
   std::uint64_t signal_id = 0;
-  std::uint64_t remote_id = 0;  ///< 0: nobody asks for the value
-  std::uint64_t number = 0;     ///< of the remote end's requests
-  std::uint64_t operand = 0;    ///< the amount; what is stored
+  std::uint64_t remote_id = 0;  ///< 0: no reply wanted
+  std::uint64_t number = 0;     ///< of this remote end's requests, from 1
+  std::uint64_t operand = 0;    ///< the amount to add, or the value to store
   std::uint64_t expected = 0;
 };
 

@@ -24,7 +24,7 @@ std::uint64_t SignalState::apply(SignalAct act, std::uint64_t operand,
                                  std::uint64_t expected) noexcept {
   if (act == SignalAct::add) return line().word.fetch_add(operand);
   line().word.compare_exchange_strong(expected, operand);
-  return expected;  // the value seen, if it was another
+  return expected;  // the value found, if it differed
 }
 
 }  // namespace weft::detail
@@ -228,7 +228,7 @@ void SignalTable::detach(const std::shared_ptr<RemoteSignalState>& remote) noexc
     const std::lock_guard lock(mutex_);
     remotes_.erase(remote->id);
   }
-  // Of one that was not answered yet, the answer finds that it is gone.
+  // If the attach is not answered yet, on_granted() will find the remote end gone and detach it.
   if (remote->answer.load(std::memory_order_acquire) != Answer::granted) return;
   local_.progress.post([this, &owner = remote->owner, signal_id = remote->signal_id] {
     mesh_.send(owner, left(signal_id));
@@ -303,7 +303,7 @@ Result<std::uint64_t> SignalTable::act(RemoteSignalState& remote, SignalAct act,
     return failure(Code::timeout, operation, remote.name, remote.owner.rank,
                    fmt::format("rank {} (host {}) has not answered{}", remote.owner.rank,
                                remote.owner.host(), mesh_.suspicion(remote.owner.rank)),
-                   "it may still be done");
+                   "the operation may still take effect");
   if (remote.reply.closed) return closed();
   return remote.reply.before;
 }
@@ -392,7 +392,7 @@ void SignalTable::on_request(Peer& peer, const SignalRequest& request) {
 
 void SignalTable::on_reply(Peer& peer, const SignalReply& reply) {
   const auto remote = this->remote(peer, reply.remote_id);
-  // One to an operation that was given up is overtaken by the next one's.
+  // A late reply to an operation that was given up: a newer one has been answered already.
   if (!remote || reply.number <= remote->answered.load()) return;
   remote->reply = {reply.before, reply.closed != 0};
   remote->answered.store(reply.number, std::memory_order_release);

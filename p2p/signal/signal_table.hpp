@@ -1,4 +1,4 @@
-// Every signal end of this rank, and the control messages about them.
+// All signals and remote signals of this rank, and the control messages about them.
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,7 @@ namespace weft::p2p {
 
 class SignalTable;
 
-/// A signal in its owner's control arena, a line of its own.
+/// A signal's cache line in its owner's control arena.
 struct alignas(64) SignalLine {
   std::atomic<std::uint64_t> word;
   std::atomic<std::uint64_t> closed;
@@ -44,9 +44,9 @@ class SignalState {
   const std::uint64_t id;
   p2p::OwnedBlock block;
   std::vector<int> needs;
-  /// Whom the word is known to, once for each remote end. Until they have left or are dead it
-  /// stays, since they may still write there. Changed by the progress thread alone, under the
-  /// table's mutex.
+  /// Peers that know the word, once per remote end. The word's memory is kept until they have
+  /// detached or are gone, since they may still write it. Only the progress thread changes the
+  /// list, under the table's mutex.
   std::vector<const p2p::Peer*> known_to;
 };
 
@@ -66,13 +66,13 @@ class RemoteSignalState {
   const std::string name;
   const std::uint64_t id;
   std::atomic<Answer> answer{Answer::none};
-  // Set before the answer.
+  // Set before `answer`.
   std::uint64_t signal_id = 0;
-  p2p::SignalLine* direct = nullptr;  ///< null: by messages
+  p2p::SignalLine* direct = nullptr;  ///< null: reached by messages
 
   std::uint64_t asked = 0;  ///< requests so far
   std::atomic<std::uint64_t> answered{0};
-  Reply reply;  ///< set before that, to the request of that number
+  Reply reply;  ///< set before `answered`; the reply to request `answered`
 };
 
 }  // namespace weft::detail
@@ -83,7 +83,7 @@ class SignalTable {
  public:
   SignalTable(LocalRank& local, Mesh& mesh) : local_(local), mesh_(mesh) {}
 
-  // Any application thread.
+  // Application threads.
   std::shared_ptr<detail::SignalState> expose(const std::string& name, std::uint64_t value);
   void close(std::shared_ptr<detail::SignalState> signal) noexcept;
   Result<std::uint64_t> wait_at_least(const detail::SignalState& signal, std::uint64_t least,
@@ -91,7 +91,7 @@ class SignalTable {
   std::shared_ptr<detail::RemoteSignalState> attach(int owner, const std::string& name,
                                                     Deadline deadline);
   void detach(const std::shared_ptr<detail::RemoteSignalState>& remote) noexcept;
-  /// Adds without waiting for an answer.
+  /// Adds without waiting for a reply.
   Status add(detail::RemoteSignalState& remote, std::uint64_t amount) noexcept;
   Result<std::uint64_t> act(detail::RemoteSignalState& remote, SignalAct act, std::uint64_t operand,
                             std::uint64_t expected, Deadline deadline) noexcept;
@@ -100,12 +100,12 @@ class SignalTable {
   Status failure(Code code, const char* operation, const std::string& name, int peer,
                  std::string message, std::string hint) const noexcept;
 
-  // The progress thread.
+  // Progress thread.
   static bool understands(MessageType type) noexcept {
     return type >= MessageType::signal_wanted && type <= MessageType::signal_reply;
   }
   void on_message(Peer& peer, std::span<const std::byte> bytes);
-  /// The rank is gone, and no byte of it arrives any more.
+  /// The peer is gone, and none of its writes can arrive any more.
   void on_gone(const Peer& peer);
 
  private:
@@ -121,10 +121,10 @@ class SignalTable {
   void on_request(Peer& peer, const SignalRequest& request);
   void on_reply(Peer& peer, const SignalReply& reply);
   void on_left(const Peer& peer, std::uint64_t signal_id);
-  /// Lets it go if it is closed, and known to nobody.
+  /// Frees a closed signal that no peer knows any more.
   void release(const std::shared_ptr<detail::SignalState>& signal);
   std::shared_ptr<detail::SignalState> signal(std::uint64_t id) const;
-  /// Whom a wait may still get something from; `peer`: the first of them.
+  /// Names the ranks that a wait may still expect an addition from; `peer`: the first of them.
   std::string adders(const detail::SignalState& signal, int& peer) const;
   void check_name(const char* operation, const std::string& name) const;
   Status gone(const char* operation, const detail::RemoteSignalState& remote) const noexcept;
@@ -132,7 +132,7 @@ class SignalTable {
 
   LocalRank& local_;
   Mesh& mesh_;
-  mutable std::mutex mutex_;  ///< guards what follows, never held while anything is waited for
+  mutable std::mutex mutex_;  ///< guards the members below; never held during a wait
   std::map<std::string, std::shared_ptr<detail::SignalState>> by_name_;
   std::unordered_map<std::uint64_t, std::shared_ptr<detail::SignalState>>
       signals_;  ///< closed ones too

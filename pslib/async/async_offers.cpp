@@ -1,4 +1,4 @@
-// A shard's whole state on its way from its primary to a replica that can't follow.
+// Transfer of a shard's whole state from its primary to a replica that can't follow its records.
 #include "pslib/async/async_server.hpp"
 #include "pslib/table/slot_words.hpp"
 
@@ -24,8 +24,8 @@ Status AsyncServer::offer(Held& held) {
   return {};
 }
 
-// A primary that dies meanwhile is not an error here: its place is taken in the next epoch. Nor is
-// one that has gone on to the next: what it offered in this one is not to be had any more.
+// It is no error if the primary dies meanwhile, for the next epoch has a new one, or if the primary
+// has entered the next epoch and withdrawn its offer of this one.
 Result<bool> AsyncServer::fetch(Held& held) {
   const std::size_t primary = held.replica.primary();
   const int rank = table_.roles.servers[primary];
@@ -53,7 +53,7 @@ Result<bool> AsyncServer::fetch(Held& held) {
   return true;
 }
 
-// The first of this epoch or a later one.
+// Waits for the first offer of this epoch or a later one.
 Status AsyncServer::look_for_offer(const Held& held, Offer& offer) {
   const auto is_old = [&] {
     return !offer.arrival ||

@@ -55,7 +55,7 @@ void AsyncServer::attach(Deadline deadline) {
 void AsyncServer::hold(std::uint64_t epoch, bool starts) {
   for (Held& held : held_) {
     held.replica.enter(epoch, replica_sets_.of_shard[held.shard], starts);
-    // One that is kept too long would hold up its primary.
+    // Release offers of former epochs: a reader that keeps one holds up its primary.
     for (auto& [server, offer] : held.offers)
       if (offer.arrival && load_word(offer.arrival.tensor().data(), OfferWords::kEpoch) < epoch)
         offer.arrival = {};
@@ -76,7 +76,7 @@ Status AsyncServer::take_peer(std::size_t peer, Deadline deadline) noexcept {
   const std::size_t count = ReplicaWords::count(gradients_.size());
   for (Held& held : held_) {
     const auto message = ReplicaWords::load(words.subspan(held.shard * count, count));
-    // Each epoch but the first has a rank less than the one before.
+    // Each epoch but the first has fewer ranks than the one before, so epochs are bounded.
     if (message.epoch > table_.roles.group.epoch() + static_cast<std::uint64_t>(world_.size()))
       return refuse(Code::mismatch, [&] {
         return nonsense("serve", table_.roles.servers[peers_[peer].server],
@@ -142,7 +142,7 @@ Result<bool> AsyncServer::step(Held& held) {
   return goes_on;
 }
 
-// Backups are told first, so that they work at the same time.
+// Tells the backups first, so that they apply the record at the same time.
 bool AsyncServer::order(Held& held, Status& status) {
   auto pushes = held.state->next_record(gradients_);
   if (pushes.empty()) return false;
@@ -153,7 +153,7 @@ bool AsyncServer::order(Held& held, Status& status) {
   return true;
 }
 
-// False: a gradient is yet to come.
+// False if a gradient is still to come.
 bool AsyncServer::follow(Held& held, Status& status) {
   const auto& pushes = held.replica.record().pushes;
   for (const RecordedPush& push : pushes) {
@@ -177,7 +177,8 @@ Status AsyncServer::commit(Held& held) {
   return save(held);
 }
 
-// Every shard saves the same versions, so they make one checkpoint, though not of one moment.
+// Every shard saves the same versions, so they form one checkpoint, although saved at different
+// times.
 Status AsyncServer::save(Held& held) noexcept {
   const std::uint64_t version = held.state->version();
   if (!held.checkpointer || !held.state->has_parameters() || version == held.saved) return {};
@@ -185,7 +186,7 @@ Status AsyncServer::save(Held& held) noexcept {
   return held.state->write(*held.checkpointer);
 }
 
-// What stands in it every replica has.
+// Copies the committed values, which every replica has.
 void AsyncServer::acknowledge(Held& held) {
   auto& words = held.acknowledged;
   words.resize(StateWords::count(gradients_.size()));
@@ -196,7 +197,7 @@ void AsyncServer::acknowledge(Held& held) {
     words[StateWords::kDone + worker] = held.state->done(worker);
 }
 
-// Servers leave once every worker has closed the table: then nobody needs it any more.
+// True if a server has left: servers leave once every worker has closed the table.
 bool AsyncServer::is_ending() const noexcept {
   return std::ranges::any_of(peers_, [this](const Peer& peer) {
     const int rank = table_.roles.servers[peer.server];
@@ -205,8 +206,8 @@ bool AsyncServer::is_ending() const noexcept {
   });
 }
 
-// Another server may have left because the table has ended: then the workers' ends are under way
-// here too. If they don't come, it has given up.
+// Another server may have left because the table has ended; the workers' ends are then on their way
+// here too. If they do not arrive within 1 s, that server has given up.
 Status AsyncServer::lose(Held& held) const {
   constexpr std::chrono::seconds kUnderWay{1};
   if (!is_ending()) return lost(held);
@@ -232,7 +233,7 @@ Status AsyncServer::lost(const Held& held) const {
   return Status(std::move(detail));
 }
 
-// What every shard here is done with.
+// Releases the gradients that every shard here is done with.
 void AsyncServer::release() noexcept {
   for (std::size_t worker = 0; worker < gradients_.size(); ++worker) {
     const auto is_done = [&](const Held& held) {
@@ -242,8 +243,8 @@ void AsyncServer::release() noexcept {
   }
 }
 
-// A shard that this server has come to hold since may be of before a push that the others here were
-// done with.
+// Takes released gradients again for a shard that this server has come to hold since: the shard's
+// state may precede a push that the other shards here are done with.
 void AsyncServer::take_again() noexcept {
   for (std::size_t worker = 0; worker < gradients_.size(); ++worker) {
     const auto lacks_it = [&](const Held& held) {
@@ -305,7 +306,7 @@ Status AsyncServer::drop(std::size_t worker) noexcept {
       detail.peer = table_.roles.workers[worker];
       return detail;
     });
-  // It holds nobody back any more.
+  // The worker no longer holds back the others.
   if (Status status = advance(); !status) return status;
   for (Held& held : held_)
     if (held.replica.may_order()) acknowledge(held);

@@ -1,5 +1,5 @@
-// A server's side of a table whose shards go on by themselves: bounded staleness, asynchronous, the
-// first k of the workers, or any replicated table.
+// A server's side of an asynchronous table: bounded staleness, fully asynchronous, k-of-n, or any
+// replicated table.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,12 @@
 
 namespace weft::pslib {
 
-/// The shards that this server holds, as primary or backup. What their primary has made sure of is
-/// published: version, permit, and what of each worker is done with.
-/// Thread-safety: one thread at a time.
+/// The shards that this server holds, as primary or backup. A primary publishes what it has
+/// committed: the version, the permit, and each worker's last push that is done with. Not
+/// thread-safe.
 class AsyncServer final : public TableShard {
  public:
-  /// Throws Error as World::expose does. `table` must outlive it.
+  /// Throws Error as World::expose does. `table` must outlive the server.
   AsyncServer(World& world, const Description& table);
   void attach(Deadline deadline);
 
@@ -36,8 +36,8 @@ class AsyncServer final : public TableShard {
   Status advance() noexcept override;
   Deadline advance_at() const noexcept override;
   bool needs_all() const noexcept override;
-  /// A step that can't be made without a worker that has died ends the table when it begins: one
-  /// that left after its last may be taken for dead.
+  /// Always true: a step that can't be made without a dead worker ends the table only when the step
+  /// begins, because a worker that left after its last step may look dead.
   bool survives(int) const noexcept override { return true; }
   Status drop(std::size_t worker) noexcept override;
   bool is_outdated(const Group& group) const noexcept override;
@@ -47,23 +47,23 @@ class AsyncServer final : public TableShard {
   ShardLoad load() const noexcept override;
 
  private:
-  // A primary's snapshots. One of a later epoch is kept until this server comes to that.
+  // A primary's snapshots. One of a later epoch is kept until this server enters that epoch.
   struct Offer {
     RemoteSlot slot;
-    Arrival arrival{};  // below its slot, as it must go first
+    Arrival arrival{};  // declared after its slot: must be destroyed first
   };
   struct Held {
     Held(std::size_t shard, std::size_t self) : shard(shard), replica(self) {}
     std::size_t shard;
     Replica replica;
-    std::unique_ptr<AsyncShard> state;           // from when it is held
-    std::unique_ptr<Checkpointer> checkpointer;  // null: nothing is saved
-    std::uint64_t saved = 0;                     // version that was looked at last
-    std::optional<Slot> offer;                   // from its first use, as are the next
-    std::map<std::size_t, Offer> offers;         // by server
-    std::vector<std::uint64_t> acknowledged;     // StateWords; empty: not by this server
-    std::uint64_t told = 0;                      // the replica's revision
-    Deadline lost_at{};                          // when nobody will hold it any more, if ever
+    std::unique_ptr<AsyncShard> state;           // set once the shard is held
+    std::unique_ptr<Checkpointer> checkpointer;  // null: not saved
+    std::uint64_t saved = 0;                     // version last considered for saving
+    std::optional<Slot> offer;                   // exposed at its first use
+    std::map<std::size_t, Offer> offers;         // by server; attached at first use
+    std::vector<std::uint64_t> acknowledged;     // StateWords; empty: not the primary
+    std::uint64_t told = 0;                      // revision of the replica last published
+    Deadline lost_at{};                          // when to give up on a shard without a holder
   };
   struct Peer {
     std::size_t server;
@@ -72,7 +72,7 @@ class AsyncServer final : public TableShard {
 
   void hold(std::uint64_t epoch, bool starts);
   void make(Held& held);
-  /// Whether there may be more to do.
+  /// True if there may be more to do.
   Result<bool> step(Held& held);
   bool order(Held& held, Status& status);
   bool follow(Held& held, Status& status);
@@ -92,13 +92,13 @@ class AsyncServer final : public TableShard {
 
   World& world_;
   const Description& table_;
-  const std::size_t self_;  // this server's place
+  const std::size_t self_;  // this server's index
   Gradients gradients_;
-  Slot words_;  // what this server says of all shards; of nothing where there are no replicas
+  Slot words_;  // this server's messages on all shards; unused without replicas
   Slot state_;
   std::vector<Peer> peers_;
   ReplicaSets replica_sets_;
-  std::vector<Held> held_;  // every shard that this server may come to hold
+  std::vector<Held> held_;  // every shard that this server may hold
 };
 
 }  // namespace weft::pslib

@@ -48,7 +48,7 @@ std::size_t AsyncShard::quorum(const Gradients& gradients) const noexcept {
   return std::min<std::size_t>(consistency.k, live);
 }
 
-// Computed for a step that has been made without it.
+// True if the push was computed for a step that was made without it.
 bool AsyncShard::is_late(std::size_t worker, const Gradients& gradients) const noexcept {
   return has_parameters_ && table_.options.consistency.kind == Consistency::Kind::k_of_n &&
          gradients.base(worker) < version_;
@@ -115,7 +115,7 @@ Status AsyncShard::update(const Gradients& gradients) noexcept {
 }
 
 Status AsyncShard::make_version(const Gradients& gradients) noexcept {
-  if (Status status = publish(); !status) return status;  // a former one that nobody asked for
+  if (Status status = publish(); !status) return status;  // one may still be unpublished
   auto buffer = region_.next(until_);
   if (!buffer) return buffer.status();
   float* const to = master(*buffer);
@@ -137,7 +137,7 @@ Status AsyncShard::make_version(const Gradients& gradients) noexcept {
   return {};
 }
 
-// What stands in front of the values, and what they are for the workers.
+// Writes the words before the values, and converts the values to the wire type.
 void AsyncShard::finish(const Tensor& buffer) noexcept {
   const DType wire = table_.options.wire;
   if (!master_.empty())
@@ -192,7 +192,7 @@ float* AsyncShard::master(const Tensor& buffer) noexcept {
   return reinterpret_cast<float*>(buffer.data()) + header_;
 }
 
-// The slowest worker that is still there, and the bound.
+// The pushes of the slowest worker still there, plus the staleness bound.
 std::uint64_t AsyncShard::permit(const Gradients& gradients) const noexcept {
   constexpr auto kAny = std::numeric_limits<std::uint64_t>::max();
   const Consistency& consistency = table_.options.consistency;
@@ -226,7 +226,7 @@ void AsyncShard::save(std::byte* to) noexcept {
   for (const float* const array : updater_.arrays()) put(array, elements() * sizeof(float));
 }
 
-// Nothing of the former state is touched before all that can fail is done.
+// Completes every step that can fail before it changes the current state.
 Status AsyncShard::load(const std::byte* from, int rank) noexcept {
   const auto get = [&](void* to, std::size_t bytes) {
     std::memcpy(to, from, bytes);

@@ -1,4 +1,4 @@
-// The state of one shard of an asynchronous table, at one of its replicas.
+// The state of one shard of an asynchronous table, on one of its replicas.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,9 @@
 
 namespace weft::pslib {
 
-/// Changed by records only, so two of the same shard are equal after the same records. Every update
-/// goes into another buffer of the region than the last, so readers are never waited for unless
-/// they hold all but that one.
-/// Thread-safety: one thread at a time.
+/// Changes only by records, so two replicas are equal after the same records. Every update goes
+/// into another buffer of the region than the last, so an update waits for readers only if they
+/// hold all other buffers. Not thread-safe.
 class AsyncShard {
  public:
   /// Throws Error as World::expose does. `table` must outlive the shard.
@@ -26,22 +25,22 @@ class AsyncShard {
   /// As TableShard::wait_until.
   void wait_until(Deadline deadline) noexcept { until_ = deadline; }
 
-  /// What the next record would be; nothing when it is too early for one.
+  /// The pushes of the next record; empty if it is too early for one.
   std::vector<RecordedPush> next_record(const Gradients& gradients) const;
-  /// All of the record's pushes can be read in `gradients`.
+  /// Applies a record. All of its pushes must be readable in `gradients`.
   Status apply(std::span<const RecordedPush> pushes, const Gradients& gradients) noexcept;
-  /// Makes the values readable, if a record has changed them.
+  /// Publishes the values if a record has changed them.
   Status publish() noexcept;
 
   bool has_parameters() const noexcept { return has_parameters_; }
   std::uint64_t version() const noexcept { return version_; }
-  /// The last push of a worker's that is applied, folded in or dropped.
+  /// The worker's last push that was applied, folded in or dropped.
   std::uint64_t done(std::size_t worker) const noexcept { return done_[worker]; }
   /// The highest number of pushes after which a worker may pull.
   std::uint64_t permit(const Gradients& gradients) const noexcept;
   const TableStatistics& statistics() const noexcept { return statistics_; }
 
-  /// Of its part of a push; of what workers pull; of values and states.
+  /// Bytes read of one push, of a pull, and of values with states.
   std::size_t bytes_read() const noexcept {
     return table_.bytes_read(static_cast<std::int64_t>(elements()));
   }
@@ -51,21 +50,22 @@ class AsyncShard {
            (master_.size() + updater_.arrays().size() * elements()) * sizeof(float);
   }
 
-  /// As save_shard does. Only when it has a version.
+  /// As save_shard(). Requires a version.
   Status write(Checkpointer& to) noexcept;
 
   // The whole state, for another replica.
   std::size_t snapshot_bytes() noexcept;
   void save(std::byte* to) noexcept;
-  /// Also publishes the values. All or nothing; mismatch: `rank` has offered what is no state.
+  /// Loads a state and publishes its values; on an error nothing changes. mismatch: `rank` offered
+  /// an invalid state.
   Status load(const std::byte* from, int rank) noexcept;
 
  private:
   struct Part {
     Run run;
-    std::int64_t from;  // in a worker's gradients
+    std::int64_t from;  // offset in a worker's gradients
   };
-  // What changes of the state besides the arrays; as bytes in a snapshot.
+  // The state's scalars; copied as bytes into a snapshot.
   struct Counts {
     std::uint64_t version = 0;
     std::uint64_t has_parameters = 0;
@@ -90,13 +90,13 @@ class AsyncShard {
   const Description& table_;
   const int home_;
   Slot region_;
-  std::int64_t header_;        // elements of words in front of the region's parameters
+  std::int64_t header_;        // elements of RegionWords before the parameters
   Tensor newest_;              // the region's buffer of the last version
-  std::vector<float> master_;  // the parameters, where the region holds 16-bit ones
+  std::vector<float> master_;  // fp32 parameters, if the region holds 16-bit ones
   std::vector<Part> parts_;
   std::vector<std::uint64_t> done_;
-  std::vector<std::uint64_t> mask_;        // of the last version
-  std::vector<std::size_t> contributors_;  // of the update that is being made, in their order
+  std::vector<std::uint64_t> mask_;        // contributors of the last version
+  std::vector<std::size_t> contributors_;  // contributors of the update being made, in order
   std::vector<const std::byte*> sources_;
   Updater updater_;
   std::uint64_t version_ = 0;

@@ -90,7 +90,7 @@ Status AsyncWorker::pull(Deadline deadline) noexcept {
   } catch (const std::bad_alloc&) {
     return refuse(Code::exhausted, [] { return bad_argument("pull", "no memory", ""); });
   }
-  // From here on the gradients are the user's to write again.
+  // From here on the application may write the gradients again.
   if (Status status = slot_.reclaim(deadline); !status) return status;
   shards_done_ = 0;
   settled_ = pushed_;
@@ -100,9 +100,9 @@ Status AsyncWorker::pull(Deadline deadline) noexcept {
   return {};
 }
 
-// A server that dies before its values are here leaves them to the next. Between hosts the news of
-// a region may come after the news of the state that was published behind it: then what is moved is
-// older than what the state says, and the next version is waited for.
+// If the leading server dies before its values are here, pulls from the next leader. Between hosts,
+// the news of a region may arrive after the news of the state published behind it. The values are
+// then older than the state says, so the loop waits for the next version.
 Status AsyncWorker::pull(Shard& shard, Deadline deadline) {
   for (;;) {
     if (Status status = await_permit(shard, deadline); !status) return status;
@@ -142,7 +142,7 @@ Status AsyncWorker::await_permit(Shard& shard, Deadline deadline) {
   return {};
 }
 
-// Waits for news of the server that leads a shard, or where there are replicas of any.
+// Waits for news of the server that leads the shard, or of any server if there are replicas.
 Status AsyncWorker::hear(const Shard& shard, Deadline deadline) {
   std::size_t server = shard.leader;
   if (table_.is_replicated()) {
@@ -165,7 +165,7 @@ Status AsyncWorker::hear(const Shard& shard, Deadline deadline) {
   return {};
 }
 
-// What a server says under an epoch that is over counts no more.
+// Takes a server's state words; those of a past epoch are ignored.
 void AsyncWorker::adopt(std::size_t server, std::span<const std::uint64_t> words) {
   const std::size_t count = StateWords::count(table_.roles.workers.size());
   for (std::size_t i = 0; i < shards_.size(); ++i) {
@@ -180,8 +180,8 @@ void AsyncWorker::adopt(std::size_t server, std::span<const std::uint64_t> words
   }
 }
 
-// Where others hold what a server held, its death is no error. One that leaves while this worker
-// has the table has given up: the others wait for workers, not for it.
+// A server's death is no error if others hold its shards. A server that leaves while this worker
+// has the table open has given up: servers wait for the workers before they leave.
 Status AsyncWorker::lose(std::size_t server, Status status) noexcept {
   const bool has_died =
       status.code() == Code::peer_failed && status.detail().peer == servers_[server].rank;
@@ -191,8 +191,8 @@ Status AsyncWorker::lose(std::size_t server, Status status) noexcept {
   return {};
 }
 
-// A worker that waits for a permit, or for an update that others have a part in, waits for another
-// worker, not for the server.
+// Improves a timeout: a worker that waits for a permit, or for an update to which others
+// contribute, waits for another worker rather than for the server.
 Status AsyncWorker::name_the_slowest(const Shard& shard, Status status) const noexcept {
   const auto done = std::span(shard.known).subspan(StateWords::kDone);
   std::size_t slowest = self_;
@@ -206,7 +206,7 @@ Status AsyncWorker::name_the_slowest(const Shard& shard, Status status) const no
       slowest != self_ && (is_in || (takes_several && done[slowest] < pushed_));
   if (status.code() != Code::timeout || !waits_for_workers) return status;
   return refuse(Code::timeout, [&] {
-    // The first push is no step: it is of the initial parameters.
+    // The first push carries the initial parameters and is not a step.
     const auto steps = [](std::uint64_t pushes) { return pushes == 0 ? 0 : pushes - 1; };
     ErrorDetail detail = status.detail();
     detail.operation = "pull";

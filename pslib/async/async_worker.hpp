@@ -13,9 +13,9 @@
 
 namespace weft::pslib {
 
-/// Pulls once every shard is done with this worker's last push and permits it; a version that it
-/// has is not moved again. Of a replicated table's servers it goes by who speaks in the newest
-/// epoch. Thread-safety: one thread at a time.
+/// A pull waits until every shard is done with this worker's last push and permits the pull; it
+/// skips values whose version this worker has. For a replicated table, follows the server that
+/// speaks in the newest epoch. Not thread-safe.
 class AsyncWorker final : public TableWorker {
  public:
   /// Throws Error as World::expose and World::allocate do. `table` must outlive the worker.
@@ -39,16 +39,16 @@ class AsyncWorker final : public TableWorker {
   Result<std::span<const std::byte>> view(const ShardPiece& piece) const noexcept override;
 
  private:
-  // What one server says of the shards that it leads.
+  // The state words of one server.
   struct Server {
     int rank = 0;
     RemoteSlot state;
     bool is_lost = false;
   };
   struct Shard {
-    std::size_t leader = 0;                     // server that has published what is known
-    std::vector<std::uint64_t> known;           // StateWords as last seen
-    std::map<std::size_t, RemoteSlot> regions;  // by server, from the first pull from there
+    std::size_t leader = 0;                     // server that published `known`
+    std::vector<std::uint64_t> known;           // StateWords last seen
+    std::map<std::size_t, RemoteSlot> regions;  // by server; attached at the first pull
     std::vector<SlotRun> runs;
     std::vector<std::byte> words;  // RegionWords of the version that this worker has
     bool has_pulled = false;
@@ -66,13 +66,13 @@ class AsyncWorker final : public TableWorker {
 
   World& world_;
   const Description& table_;
-  std::size_t self_;  // this worker's place
+  std::size_t self_;  // this worker's index
   PushSlot slot_;
   std::vector<Server> servers_;
   std::vector<Shard> shards_;
   std::uint64_t pushed_ = 0;
-  std::uint64_t settled_ = 0;  // pushes that were pulled after
-  std::uint64_t version_ = 0;  // of what was pulled
+  std::uint64_t settled_ = 0;  // pushes that have been pulled
+  std::uint64_t version_ = 0;  // version last pulled
   std::size_t shards_done_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// The workers' gradients of an asynchronous table as one of its servers sees them.
+// One server's view of the workers' gradients of an asynchronous table.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,7 @@
 
 namespace weft::pslib {
 
-/// Of each worker the last push that was taken, until it is let go.
-/// Thread-safety: one thread at a time.
+/// Holds each worker's last taken push until it is released. Not thread-safe.
 class Gradients {
  public:
   explicit Gradients(const Description& table)
@@ -22,34 +21,34 @@ class Gradients {
   std::size_t size() const noexcept { return workers_.size(); }
   RemoteSlot& slot(std::size_t worker) noexcept { return workers_[worker].slot; }
 
-  /// Waits for a worker's next push. mismatch: no worker numbers its pushes so.
+  /// Waits for a worker's next push. mismatch: the push has an impossible sequence number.
   Status take(std::size_t worker, Deadline deadline) noexcept;
   void release(std::size_t worker) noexcept;
-  /// What was let go is needed after all: the next take() has it again. A worker whose push is not
-  /// done with everywhere still has it.
+  /// Makes the next take() return a released push again. The worker still has the push while any
+  /// server is not done with it.
   void take_again(std::size_t worker) noexcept;
-  /// Nothing more will come from it. What is here can still be read.
+  /// Marks the worker as gone. A push held here can still be read.
   void drop(std::size_t worker) noexcept { workers_[worker].is_gone = true; }
 
   bool is_gone(std::size_t worker) const noexcept { return workers_[worker].is_gone; }
-  /// The sequence number of the last push that was taken.
+  /// Sequence number of the last push taken.
   std::uint64_t taken(std::size_t worker) const noexcept { return workers_[worker].taken; }
-  /// Whether that can be read.
+  /// True if that push can be read.
   bool has(std::size_t worker) const noexcept {
     return static_cast<bool>(workers_[worker].arrival);
   }
   const std::byte* data(std::size_t worker) const noexcept {
     return workers_[worker].arrival.tensor().data();
   }
-  /// The initial parameters, while the first push of the first worker can be read.
+  /// The initial parameters, while the first worker's first push can be read.
   const std::byte* initial() const noexcept { return initial_.has() ? initial_.data() : data(0); }
-  /// The version that they were computed from, as it stood when they were taken.
+  /// The version that the gradients were computed from, read when they were taken.
   std::uint64_t base(std::size_t worker) const noexcept { return workers_[worker].base; }
 
  private:
   struct Worker {
     RemoteSlot slot;
-    Arrival arrival;  // below the slot, as it must go first
+    Arrival arrival;  // declared after the slot: must be destroyed first
     std::uint64_t taken = 0;
     std::uint64_t base = 0;
     bool is_gone = false;

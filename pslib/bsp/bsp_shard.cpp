@@ -94,7 +94,8 @@ Status BspShard::advance() noexcept {
     update();
   else if (Status status = start(); !status)
     return status;
-  // The workers write their next gradients as soon as they see the new parameters.
+  // Release before publishing: workers write their next gradients as soon as they see the new
+  // parameters.
   for (BspWorker& worker : workers_) worker.arrival = {};
   if (rounds_ == 0) initial_.drop();
   taken_ = 0;
@@ -106,7 +107,7 @@ Status BspShard::advance() noexcept {
   return save();
 }
 
-// Workers compute meanwhile; the region stays as it is until all have pushed again.
+// Saves while the workers compute: the region stays unchanged until all have pushed again.
 Status BspShard::save() noexcept {
   if (!checkpointer_ || rounds_ == 1) return {};
   return save_shard(*checkpointer_, table_, table_.roles.rank, version(), master(), updater_);

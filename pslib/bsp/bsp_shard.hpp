@@ -1,4 +1,5 @@
-// A server's side of a table: its region of the parameters, and the round that updates it.
+// A server's side of a bulk-synchronous table: its region of the parameters, and the round that
+// updates it.
 #pragma once
 
 #include <cstdint>
@@ -16,19 +17,18 @@
 
 namespace weft::pslib {
 
-/// Round n reads version n of every worker's gradients where they lie and publishes version n of
-/// the region. Round 1 takes the first worker's values as the parameters. Thread-safety: one thread
-/// at a time.
+/// Round n reads version n of every worker's gradients in place and publishes version n of the
+/// region. Round 1 takes the first worker's values as the parameters. Not thread-safe.
 class BspShard final : public TableShard {
  public:
-  /// Exposes the region. Throws Error as World::expose does. `table` must outlive the shard.
+  /// Exposes the region. `table` must outlive the shard. Throws Error as World::expose does.
   BspShard(World& world, const Description& table);
-  /// Attaches to every worker's gradients, and to other shards' norms if the rule goes by them;
-  /// `needs` are the ranks without which a wait ends.
+  /// Attaches to every worker's gradients and, if the rule needs norms, to the other shards' sums.
+  /// A wait ends when one of `needs` has ended.
   void attach(World& world, std::span<const int> needs, Deadline deadline);
 
   std::uint64_t rounds() const noexcept { return rounds_; }
-  /// One whole round. After an error the next call goes on where this one stopped.
+  /// Runs one whole round. After an error, the next call resumes where this one stopped.
   Status round(Deadline deadline) noexcept;
 
   // The steps of a round, for a caller that waits in its own order.
@@ -38,8 +38,8 @@ class BspShard final : public TableShard {
   RemoteSlot* peer(std::size_t peer) noexcept override { return &norms_.slot(peer); }
   Status take(std::size_t worker, Deadline deadline) noexcept override;
   Status take_peer(std::size_t peer, Deadline deadline) noexcept override;
-  /// With all gradients, tells the norms; with these too, updates the region, lets the gradients go
-  /// and publishes.
+  /// Once all gradients are in, publishes this shard's sums; once the peers' sums are in too,
+  /// updates and publishes the region and releases the gradients.
   Status advance() noexcept override;
   bool needs_all() const noexcept override { return taken_ > 0; }
   bool survives(int) const noexcept override { return false; }
@@ -53,11 +53,11 @@ class BspShard final : public TableShard {
  private:
   struct BspWorker {
     RemoteSlot gradients;
-    Arrival arrival;  // below the slot, as it must go first; empty until taken
+    Arrival arrival;  // declared after the slot: must be destroyed first; empty until taken
   };
   struct Part {
     Run run;
-    std::int64_t from;  // in a worker's gradients
+    std::int64_t from;  // offset in a worker's gradients
   };
 
   Status measure() noexcept;
@@ -70,19 +70,19 @@ class BspShard final : public TableShard {
 
   const Description& table_;
   Slot region_;
-  Tensor buffer_;              // the region
-  std::vector<float> master_;  // the parameters, where the region holds 16-bit ones
+  Tensor buffer_;              // buffer of the region
+  std::vector<float> master_;  // fp32 parameters, if the region holds 16-bit ones
   std::vector<BspWorker> workers_;
   InitialParameters initial_;
   std::vector<Part> parts_;
-  std::vector<const std::byte*> sources_;  // room for a run's gradients, worker by worker
+  std::vector<const std::byte*> sources_;  // scratch: a run's gradients, one per worker
   Updater updater_;
   NormExchange norms_;
-  std::unique_ptr<Checkpointer> checkpointer_;  // null: nothing is saved
+  std::unique_ptr<Checkpointer> checkpointer_;  // null: not saved
   std::uint64_t rounds_ = 0;
   std::size_t taken_ = 0;
-  bool is_begun_ = false;      // this round's update, all gradients being there
-  bool awaits_norms_ = false;  // the other shards'
+  bool is_begun_ = false;      // all gradients are in; the update has begun
+  bool awaits_norms_ = false;  // waiting for the other shards' sums
 };
 
 }  // namespace weft::pslib

@@ -7,8 +7,8 @@
 namespace weft::pslib {
 namespace {
 
-// Another worker may be through with the last step, and its news may come before the servers' own.
-// If it has left before that step, the servers find that out and end because of it.
+// Another worker may finish the last step and leave, and the news of that may arrive before the
+// servers' update. If it left before that step, the servers notice and end for that reason.
 constexpr Needed kNeeded = Needed::until_it_leaves;
 
 Status refuse_call(const char* operation, const char* message, const char* hint) noexcept {
@@ -39,7 +39,7 @@ void BspWorker::attach(World& world, Deadline deadline) {
       server.runs.push_back({piece.shard_offset, piece.count, parameters().data() + first * width});
     }
   }
-  // Each worker starts at another server, so that they don't all read the same one at once.
+  // Each worker starts at a different server, so that they do not all read the same one at once.
   const auto self = std::ranges::find(roles.workers, roles.rank) - roles.workers.begin();
   const auto count = static_cast<std::ptrdiff_t>(servers_.size());
   std::rotate(servers_.begin(), servers_.begin() + self % count, servers_.end());
@@ -94,7 +94,7 @@ Result<std::span<const std::byte>> BspWorker::view(const ShardPiece& piece) cons
   const auto server =
       std::ranges::find_if(servers_, [&](const Server& s) { return s.rank == piece.server; });
   if (server == servers_.end())
-    return refuse_call("view", "the piece's server is none of this table's",
+    return refuse_call("view", "the piece's server does not serve this table",
                        "take pieces from Table::pieces()");
   const std::size_t width = size_of(table_.options.wire);
   return std::span(server->region + static_cast<std::size_t>(piece.shard_offset) * width,
@@ -107,7 +107,7 @@ Status BspWorker::check_pushed(const char* operation) const noexcept {
                      "call push() first");
 }
 
-// From here on the gradients are the user's to write again.
+// From here on the application may write the gradients again.
 Status BspWorker::reach_pushed(Deadline deadline) noexcept {
   if (Status status = slot_.reclaim(deadline); !status) return status;
   servers_done_ = 0;

@@ -1,4 +1,5 @@
-// A worker's side of a table: its gradients, its copy of the parameters, and the shards' regions.
+// A worker's side of a bulk-synchronous table: its gradients, its parameters, and the shards'
+// regions.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +13,9 @@
 
 namespace weft::pslib {
 
-/// Version n of the gradients (the first is the initial parameters) leads to version n + 1 of every
-/// shard's region (the first tells only where it lies); nobody goes on before.
-/// Thread-safety: one thread at a time.
+/// Version n of the gradients (version 1 is the initial parameters) leads to version n + 1 of every
+/// region (version 1 only announces the region's memory); no worker goes on before. Not
+/// thread-safe.
 class BspWorker final : public TableWorker {
  public:
   /// Exposes the gradients. `table` must outlive the worker. Throws Error as World::expose and
@@ -44,7 +45,7 @@ class BspWorker final : public TableWorker {
   struct Server {
     int rank = 0;
     RemoteSlot slot;
-    Arrival viewed;  // below its slot, as it must go first; empty unless waited for
+    Arrival viewed;  // declared after its slot: must be destroyed first; empty unless waited for
     const std::byte* region = nullptr;
     std::vector<SlotRun> runs;
   };
@@ -56,9 +57,9 @@ class BspWorker final : public TableWorker {
   const Description& table_;
   PushSlot slot_;
   std::vector<Server> servers_;
-  std::uint64_t pushed_ = 0;      // version of the gradients that was published last; 0: none
-  std::uint64_t updated_ = 0;     // version of the gradients that all regions follow from
-  std::size_t servers_done_ = 0;  // of the update that is being pulled or waited for
+  std::uint64_t pushed_ = 0;      // version of the gradients published last; 0: none
+  std::uint64_t updated_ = 0;     // version of the gradients that all regions include
+  std::size_t servers_done_ = 0;  // for the update being pulled or waited for
 };
 
 }  // namespace weft::pslib

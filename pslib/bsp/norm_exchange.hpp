@@ -1,4 +1,4 @@
-// How the shards of a table learn norms that go over all of them.
+// Computes norms over all shards of a table.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace weft::pslib {
 
-/// Each shard publishes its sums and adds everybody's, in any order: they are exact. Has no peers
-/// where no norms are needed or there is one shard alone. Thread-safety: one thread at a time.
+/// Each shard publishes its sums and adds all others, in any order: the sums are exact. Has no
+/// peers if no norms are needed or there is only one shard. Not thread-safe.
 class NormExchange {
  public:
   /// Throws Error as World::expose does.
@@ -23,14 +23,14 @@ class NormExchange {
   std::size_t peers() const noexcept { return peers_.size(); }
   RemoteSlot& slot(std::size_t peer) noexcept { return peers_[peer].slot; }
 
-  /// Publishes this shard's sums, and adds to them the peers' that have come before.
+  /// Publishes this shard's sums, then adds the peers' sums that have arrived.
   Status tell(std::span<ExactSum> sums, Deadline deadline) noexcept;
-  /// Waits for a peer's sums of this round, once. They may come before this shard's own are told:
-  /// then they are kept, else added.
+  /// Waits for one peer's sums of this round. Call once per peer and round. Before tell() the sums
+  /// are kept; after it they are added to `sums`.
   Status take(std::size_t peer, std::span<ExactSum> sums, Deadline deadline) noexcept;
-  /// Whether all peers' sums of this round are in.
+  /// True if all peers' sums of this round are in.
   bool complete() const noexcept { return taken_ == peers_.size(); }
-  /// Ends the round.
+  /// Prepares for the next round.
   void end_round() noexcept;
   bool has(std::size_t peer) const noexcept { return peers_[peer].is_in; }
 

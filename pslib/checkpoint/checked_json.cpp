@@ -9,7 +9,7 @@
 namespace weft::pslib {
 namespace {
 
-constexpr int kDeepest = 8;  // a checkpoint's files need four levels
+constexpr int kDeepest = 8;  // checkpoint files need four levels
 
 }  // namespace
 
@@ -22,11 +22,11 @@ CheckedJson::CheckedJson(std::filesystem::path path, std::uint64_t offset, std::
   try {
     root_ = Json::parse(text, look);
   } catch (const Json::parse_error& error) {
-    refuse_file(path_, offset_ + error.byte, "it is no JSON from here on");
+    refuse_file(path_, offset_ + error.byte, "it is not valid JSON from here on");
   } catch (const Json::exception& error) {
     refuse(error.what());
   }
-  if (!root_.is_object()) refuse("it is no JSON object");
+  if (!root_.is_object()) refuse("it is not a JSON object");
 }
 
 void CheckedJson::refuse(const std::string& why) const { refuse_file(path_, offset_, why); }
@@ -39,30 +39,30 @@ const CheckedJson::Json& CheckedJson::member(const Json& of, const char* name) c
 
 const CheckedJson::Json& CheckedJson::list(const Json& of, const char* name) const {
   const Json& value = member(of, name);
-  if (!value.is_array()) refuse(fmt::format("\"{}\" is no list", name));
+  if (!value.is_array()) refuse(fmt::format("\"{}\" is not a list", name));
   return value;
 }
 
 std::string CheckedJson::text(const Json& of, const char* name) const {
   const Json& value = member(of, name);
-  if (!value.is_string()) refuse(fmt::format("\"{}\" is no text", name));
+  if (!value.is_string()) refuse(fmt::format("\"{}\" is not a string", name));
   return value.get<std::string>();
 }
 
 std::uint64_t CheckedJson::number(const Json& value) const {
-  if (!value.is_number_unsigned()) refuse("a number in it is none, or below 0");
+  if (!value.is_number_unsigned()) refuse("a number in it is not a whole number of 0 or more");
   return value.get<std::uint64_t>();
 }
 
 std::uint64_t CheckedJson::number(const Json& of, const char* name) const {
   const Json& value = member(of, name);
-  if (!value.is_number_unsigned()) refuse(fmt::format("\"{}\" is no whole number", name));
+  if (!value.is_number_unsigned()) refuse(fmt::format("\"{}\" is not a whole number", name));
   return value.get<std::uint64_t>();
 }
 
 float CheckedJson::real(const Json& of, const char* name) const {
   const Json& value = member(of, name);
-  if (!value.is_number()) refuse(fmt::format("\"{}\" is no number", name));
+  if (!value.is_number()) refuse(fmt::format("\"{}\" is not a number", name));
   return static_cast<float>(value.get<double>());
 }
 

@@ -1,4 +1,4 @@
-// JSON out of a file that anybody may have written.
+// Parsing of JSON from files that may be damaged or hostile.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace weft::pslib {
 
-/// A checkpoint file's JSON: of few levels, its numbers checked. `offset` is where it begins in the
-/// file. Throws Error(mismatch) with path and byte, for whatever is wrong with it.
+/// A checkpoint file's JSON with limited nesting and checked numbers. `offset` is the JSON's
+/// position in the file. Throws Error(mismatch) with path and byte offset on any defect.
 class CheckedJson {
  public:
   using Json = nlohmann::json;
@@ -28,7 +28,7 @@ class CheckedJson {
   std::uint64_t number(const Json& value) const;
   float real(const Json& of, const char* name) const;
   std::vector<std::uint64_t> numbers(const Json& of, const char* name) const;
-  /// As it was written: keys sorted, without spaces.
+  /// The JSON as it was written: keys sorted, no spaces.
   std::string dump() const;
 
   [[noreturn]] void refuse(const std::string& why) const;

@@ -15,7 +15,7 @@
 namespace weft::pslib {
 namespace {
 
-/// An array's name, taken apart from its end: a tensor's name may look like one.
+/// An array's name, parsed from its end: a tensor's name may itself look like an array's.
 struct ArrayPlace {
   std::string tensor;
   std::int64_t first = 0;
@@ -92,7 +92,8 @@ Checkpoint::Checkpoint(const os::Folder& table, std::uint64_t version)
   auto manifest = folder.find_file(kManifestName);
   if (!manifest) refuse_file(at_, 0, "it is not there: the checkpoint was never finished");
   lock_ = *std::move(manifest);
-  // A file system without locks lets it be: who removes it can't know either.
+  // On a file system without locks, continue: the process that removes checkpoints can't lock
+  // either.
   if (::flock(lock_.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK)
     refuse_file(at_, 0, "a job is about to remove it");
   struct stat about {};
@@ -112,7 +113,7 @@ Checkpoint::Checkpoint(const os::Folder& table, std::uint64_t version)
 }
 
 void Checkpoint::open_files(const os::Folder& folder, std::span<const ListedFile> listed) {
-  files_.reserve(listed.size());  // runs point to them
+  files_.reserve(listed.size());  // runs_ holds pointers into files_
   for (const ListedFile& file : listed) {
     const std::filesystem::path path = folder.path() / file.name;
     if (!folder.has(file.name)) refuse_file(path, 0, "it is not there");
@@ -121,7 +122,7 @@ void Checkpoint::open_files(const os::Folder& folder, std::span<const ListedFile
       refuse_file(path, std::min(found.bytes, file.seal.bytes),
                   fmt::format("it has {} bytes and should have {}", found.bytes, file.seal.bytes));
     if (found.header != file.seal.header)
-      refuse_file(path, 0, "its header is not what was written");
+      refuse_file(path, 0, "its header does not match its digest");
   }
 }
 
@@ -131,7 +132,7 @@ void Checkpoint::index_runs() {
       const auto place = place_of(name);
       if (!place || entry.type != StoredType::f32)
         refuse_file(file.path(), sizeof(std::uint64_t),
-                    fmt::format("array \"{}\" is no tensor's", name));
+                    fmt::format("array \"{}\" belongs to no tensor", name));
       if (entry.elements == 0) continue;
       Runs& runs = runs_[{place->tensor, place->state}];
       if (!runs.emplace(place->first, Run{&file, &entry}).second)
@@ -140,7 +141,8 @@ void Checkpoint::index_runs() {
     }
 }
 
-// Each element of each tensor and of its states is there once, and nothing else is.
+// Checks that each element of each tensor and state occurs exactly once, and that nothing else
+// does.
 void Checkpoint::check_runs() const {
   std::size_t known = 0;
   for (const TensorSpec& spec : manifest_.tensors)
@@ -167,10 +169,10 @@ void Checkpoint::check_runs() const {
   if (known != runs_.size()) refuse_file(at_, 0, "a file has arrays of other tensors");
 }
 
-// The arrays that pslib/sparse reads, of shapes that fit each other.
+// Checks that the arrays pslib/sparse reads exist and have matching shapes.
 void Checkpoint::check_rows() const {
   const SavedRows& rows = *manifest_.rows;
-  if (!manifest_.tensors.empty()) refuse_file(at_, 0, "it speaks of rows and of tensors");
+  if (!manifest_.tensors.empty()) refuse_file(at_, 0, "it lists both rows and tensors");
   for (const ShardFile& file : files_) {
     const auto size_of = [&](const char* name, std::size_t dims) {
       const auto found = file.arrays().find(name);
@@ -259,7 +261,7 @@ std::optional<Checkpoint> newest_checkpoint(const os::Folder& table, const Refus
       ErrorDetail detail;
       detail.code = Code::exhausted;
       detail.operation = "restore";
-      detail.message = fmt::format("{}: no memory for what its files say",
+      detail.message = fmt::format("{}: no memory for its files' headers",
                                    (table.path() / version_name(version)).native());
       refused(version, Error(std::move(detail)), by_all);
     }

@@ -7,7 +7,7 @@
 namespace weft::pslib {
 namespace {
 
-// A table may be named like a path: "embeddings/users".
+// A table's name may have several parts, like a path: "embeddings/users".
 std::vector<std::string> parts_of(const std::string& table) {
   std::vector<std::string> parts;
   for (std::size_t from = 0; from <= table.size();) {

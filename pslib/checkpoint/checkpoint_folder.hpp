@@ -1,4 +1,4 @@
-// Where a table's checkpoints lie.
+// Locates the folder of a table's checkpoints.
 #pragma once
 
 #include <optional>
@@ -9,8 +9,9 @@
 
 namespace weft::pslib {
 
-/// The folder in which a table's checkpoints lie: made, or found (none if it is missing). Below
-/// CheckpointOptions::folder no link is followed. Throws Error(system).
+/// The folder of a table's checkpoints. make_folder() creates it if necessary; find_folder()
+/// returns nullopt if it is missing. No symbolic link below CheckpointOptions::folder is followed.
+/// Throws Error(system).
 os::Folder make_folder(const CheckpointOptions& options, const std::string& table);
 std::optional<os::Folder> find_folder(const CheckpointOptions& options, const std::string& table);
 

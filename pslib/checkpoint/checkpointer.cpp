@@ -11,7 +11,7 @@
 namespace weft::pslib {
 namespace {
 
-// Servers of a table out of step may be that many versions behind one that fails.
+// Servers of an asynchronous table may be this many versions behind one that fails.
 constexpr std::size_t kRemembered = 64;
 
 }  // namespace
@@ -68,12 +68,12 @@ void Checkpointer::start(Manifest manifest, WriteShard write) {
 
 void Checkpointer::write(const Manifest& manifest, const WriteShard& shard) {
   const os::Folder table = make_folder(options_, table_);
-  // What others have left is no reason to save nothing.
+  // Leftovers of other jobs must not prevent saving.
   try {
     remove_leftovers(table);
     discard_given_up(table);
   } catch (const std::exception& error) {
-    failed_(fmt::format("what is left of older checkpoints was not removed: {}", error.what()));
+    failed_(fmt::format("the rest of older checkpoints was not removed: {}", error.what()));
   }
   bool is_sealed = false;
   try {
@@ -85,7 +85,7 @@ void Checkpointer::write(const Manifest& manifest, const WriteShard& shard) {
     throw;
   }
   if (!is_sealed) return;
-  // The checkpoint is whole by now: a failure here is about older ones alone.
+  // The checkpoint is complete: a failure from here on only concerns older ones.
   try {
     keep_newest(table, options_.keep);
   } catch (const std::exception& error) {
@@ -94,7 +94,8 @@ void Checkpointer::write(const Manifest& manifest, const WriteShard& shard) {
   }
 }
 
-// Without this server's part it will never be whole, unless another server has sealed it.
+// Without this server's part the version will never be complete, unless another server has sealed
+// it.
 void Checkpointer::give_up(const os::Folder& table, std::uint64_t version) noexcept {
   try {
     if (given_up_.size() == kRemembered) given_up_.erase(given_up_.begin());
@@ -111,7 +112,7 @@ void Checkpointer::discard_given_up(const os::Folder& table) noexcept {
       const auto folder = table.find(version_name(version));
       if (folder && !folder->has(kManifestName)) discard(table, version);
     } catch (const std::exception&) {
-      continue;  // tried again with the next checkpoint; why is in the log already
+      continue;  // retried with the next checkpoint; logged already
     }
   }
 }

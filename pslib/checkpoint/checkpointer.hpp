@@ -1,4 +1,4 @@
-// A shard's part in checkpoints, written while it goes on.
+// Writes a shard's part of checkpoints in the background.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@
 
 namespace weft::pslib {
 
-/// Writes on a thread of its own; one at a time, the next waits for it. What goes wrong is told to
-/// `failed` on that thread, what was written of that version is removed, and the job goes on.
-/// Destruction waits for the writer. Thread-safety: one thread at a time.
+/// Writes on a thread of its own, one checkpoint at a time; the next one waits. On a failure, calls
+/// `failed` on that thread and removes what was written of that version; the job goes on. The
+/// destructor waits for the writer. Not thread-safe.
 class Checkpointer {
  public:
   using Failed = std::function<void(const std::string& why)>;
-  /// Writes a shard's file under its name in a folder.
+  /// Writes a shard's file as `name` in `folder`.
   using WriteShard = std::function<void(const os::Folder& folder, const std::string& name)>;
 
   Checkpointer(CheckpointOptions options, std::string table, std::size_t server,
@@ -27,9 +27,11 @@ class Checkpointer {
   Checkpointer(const Checkpointer&) = delete;
   Checkpointer& operator=(const Checkpointer&) = delete;
 
-  /// Returns once all is copied (memory: as much, kept for the next time).
+  /// Copies the arrays, then returns while they are written. The copy's memory, as large as the
+  /// arrays, is kept for the next call.
   void save(Manifest manifest, std::span<const StoredArray> arrays);
-  /// The same in two steps, for who needs no copy: waits for the last writer; begins the next one.
+  /// save() in two steps, for callers that need no copy: wait() for the last writer, then start()
+  /// the next.
   void wait();
   void start(Manifest manifest, WriteShard write);
 
@@ -44,7 +46,7 @@ class Checkpointer {
   const std::size_t servers_;
   const Failed failed_;
   std::vector<float> copy_;
-  /// Versions that this server could not write, the newest last: others may still write theirs.
+  /// Versions that this server failed to write, newest last; other servers may still write theirs.
   std::vector<std::uint64_t> given_up_;
   std::jthread writer_;
 };

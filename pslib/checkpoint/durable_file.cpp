@@ -18,7 +18,7 @@ namespace {
   os::throw_system_error("restore", path.native(), errno);
 }
 
-// So that a test can stop before there is a file.
+// Lets a test stop before the file exists.
 const os::Folder& announced(const os::Folder& folder, const Failpoint& failpoint) {
   if (failpoint) failpoint("create");
   return folder;

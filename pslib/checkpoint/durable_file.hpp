@@ -1,4 +1,4 @@
-// A file that is there whole after a crash, or not at all; and what damaged files are refused with.
+// Files that are either complete or absent after a crash, and errors for damaged files.
 #pragma once
 
 #include <cstddef>
@@ -14,18 +14,17 @@
 
 namespace weft::pslib {
 
-/// Called with a word for each step of writing, before it: what a test stops the writer at.
+/// Called before each step of writing with the step's name; a test stops the writer there.
 using Failpoint = std::function<void(std::string_view step)>;
 
-/// Written under a random name; commit() makes it durable and gives it its own. Without it the file
-/// is removed. Throws Error(system) naming the path.
-/// Thread-safety: one thread at a time.
+/// Writes under a random name; commit() makes the file durable and gives it its own name. Without
+/// commit() the destructor removes the file. Throws Error(system) with the path. Not thread-safe.
 class DurableFile {
  public:
   DurableFile(const os::Folder& folder, const std::string& name, const Failpoint& failpoint);
 
   void append(std::span<const std::byte> bytes);
-  /// In place of as many bytes at the file's start.
+  /// Overwrites the first bytes.size() bytes of the file.
   void replace_start(std::span<const std::byte> bytes);
   void commit();
 
@@ -38,18 +37,18 @@ class DurableFile {
   os::Draft draft_;
 };
 
-/// XXH3, 64 bits, as 16 hexadecimal digits.
+/// XXH3-64 as 16 hexadecimal digits.
 std::string digest(std::span<const std::byte> bytes);
 
-/// Throws Error(mismatch): the file, the byte from which on it is wrong, and why.
+/// Throws Error(mismatch) with the file, the offset of the first wrong byte, and the reason.
 [[noreturn]] void refuse_file(const std::filesystem::path& path, std::uint64_t offset,
                               const std::string& why);
 
-/// Reads `to.size()` bytes from `offset`. Throws Error: system, mismatch (the file ends before).
+/// Reads `to.size()` bytes at `offset`. Throws Error: system, mismatch (the file ends before).
 void read_exactly(const os::Fd& file, const std::filesystem::path& path, std::uint64_t offset,
                   std::span<std::byte> to);
 
-/// Throws Error(system).
+/// Size of the file. Throws Error(system).
 std::uint64_t file_bytes(const os::Fd& file, const std::filesystem::path& path);
 
 }  // namespace weft::pslib

@@ -91,7 +91,7 @@ std::string manifest_text(const Manifest& manifest, std::span<const ListedFile> 
     json["files"].push_back(
         {{"name", file.name}, {"bytes", file.seal.bytes}, {"header", file.seal.header}});
   json[kDigest] = digest_of(json.dump());
-  // No end of line: whatever is cut off must be missed.
+  // No newline at the end: a truncation of even one byte must be detected.
   return json.dump(1);
 }
 
@@ -104,7 +104,7 @@ ReadManifest read_manifest(const os::Fd& file, const std::filesystem::path& at) 
   CheckedJson json(at, 0, words);
   const std::string seal = json.text(json.root(), kDigest);
   json.root().erase(kDigest);
-  if (seal != digest_of(json.dump())) json.refuse("it is not what was written");
+  if (seal != digest_of(json.dump())) json.refuse("it does not match its digest");
   if (const std::string format = json.text(json.root(), "format"); format != kFormat)
     json.refuse(fmt::format("its format is {}, not {}", format, kFormat));
   ReadManifest read{.manifest = manifest_in(json), .files = {}};

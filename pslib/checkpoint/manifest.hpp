@@ -1,4 +1,4 @@
-// What a checkpoint says of itself, and how its files are called.
+// A checkpoint's manifest, and the names of its files.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace weft::pslib {
 
 inline constexpr const char* kManifestName = "manifest.json";
 
-/// What a sparse table's rows are; docs/pslib.md has the meaning.
+/// Description of a sparse table's rows; docs/pslib.md explains the fields.
 struct SavedRows {
   std::uint64_t dim = 0;
   std::uint64_t seed = 0;
@@ -24,14 +24,14 @@ struct SavedRows {
   std::uint64_t expire_after = 0;
 };
 
-/// What a table's checkpoint says besides values.
+/// A checkpoint's metadata.
 struct Manifest {
   std::uint64_t version = 0;
-  std::uint64_t updates = 0;  ///< times that the rule was applied
-  std::string rule;           ///< its name
+  std::uint64_t updates = 0;  ///< applications of the rule
+  std::string rule;           ///< name of the rule
   std::size_t states = 0;
   std::vector<TensorSpec> tensors;
-  std::optional<SavedRows> rows{};  ///< a sparse table's, in place of tensors
+  std::optional<SavedRows> rows{};  ///< of a sparse table, which has no tensors
 };
 
 struct ListedFile {
@@ -39,13 +39,13 @@ struct ListedFile {
   FileSeal seal;
 };
 
-/// The folder of a version, 20 digits, and a server's file in it.
+/// Name of a version's folder (20 digits), and of a server's file in it.
 std::string version_name(std::uint64_t version);
 std::string shard_name(std::size_t server, std::size_t servers);
-/// None for a name that is not a version's folder's.
+/// The version of a folder's name; nullopt for any other name.
 std::optional<std::uint64_t> version_of(const std::string& name);
 
-/// A manifest's text.
+/// The text of a manifest file.
 std::string manifest_text(const Manifest& manifest, std::span<const ListedFile> files);
 
 struct ReadManifest {
@@ -53,8 +53,8 @@ struct ReadManifest {
   std::vector<ListedFile> files;
 };
 
-/// Throws Error: mismatch with what of the file is wrong, system. Its files' names are what they
-/// must be.
+/// Reads and checks a manifest; the listed files are known to have the expected names. Throws
+/// Error: mismatch with the defect, system.
 ReadManifest read_manifest(const os::Fd& file, const std::filesystem::path& at);
 
 }  // namespace weft::pslib

@@ -24,7 +24,7 @@ static_assert(std::endian::native == std::endian::little);
 using Json = nlohmann::json;
 
 constexpr std::size_t kBlock = 1 << 20;
-constexpr std::uint64_t kLargestHeader = 100 << 20;  // as safetensors has it
+constexpr std::uint64_t kLargestHeader = 100 << 20;  // the limit of safetensors
 constexpr const char* kMetadata = "__metadata__";
 constexpr const char* kBlocks = "weft.xxh3";
 
@@ -69,7 +69,7 @@ std::uint64_t bytes_of_all(std::span<const ArraySpec> arrays) noexcept {
   return bytes;
 }
 
-// As long as the header that will take its place.
+// A placeholder of the same length as the final header.
 std::string header_without_digests(std::span<const ArraySpec> arrays) {
   const std::vector<std::string> none((bytes_of_all(arrays) + kBlock - 1) / kBlock,
                                       std::string(digest({}).size(), '0'));
@@ -80,7 +80,7 @@ std::string header_without_digests(std::span<const ArraySpec> arrays) {
 
 std::uint64_t ArraySpec::bytes() const noexcept { return product(shape) * named(type).bytes; }
 
-/// Cuts what it is given into blocks, whatever the pieces are.
+/// Computes a digest per block from pieces of any size.
 class ShardFileWriter::BlockDigests {
  public:
   void add(std::span<const std::byte> bytes) {
@@ -153,7 +153,7 @@ ShardFile::ShardFile(const os::Folder& folder, const std::string& name)
 
 namespace {
 
-// None where the number of bytes takes more than 64 bits.
+// nullopt if the number of bytes exceeds 64 bits.
 std::optional<std::uint64_t> bytes_of(std::span<const std::uint64_t> shape, std::uint64_t element) {
   std::uint64_t bytes = element;
   for (const std::uint64_t size : shape)
@@ -181,7 +181,7 @@ void ShardFile::read_header() {
   std::uint64_t length = 0;
   read_exactly(file_, path_, 0, std::as_writable_bytes(std::span(&length, 1)));
   if (length > kLargestHeader)
-    refuse_file(path_, 0, fmt::format("a header of {} bytes, which is none", length));
+    refuse_file(path_, 0, fmt::format("its header has an impossible length of {} bytes", length));
   if (length > seal_.bytes - sizeof length)
     refuse_file(path_, seal_.bytes, "the file ends here, before its header does");
   std::string bytes(sizeof length + length, '\0');
@@ -199,7 +199,7 @@ void ShardFile::read_header() {
   }
 }
 
-// One array lies behind the other, up to the file's end, and there is a digest for each block.
+// Checks that the arrays lie back to back up to the file's end, with one digest per block.
 void ShardFile::check_places() const {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> places;
   for (const auto& [name, entry] : arrays_)
@@ -215,7 +215,7 @@ void ShardFile::check_places() const {
     refuse_file(path_, std::min(seal_.bytes, end),
                 fmt::format("it has {} bytes and should have {}", seal_.bytes, end));
   if (blocks_.size() != (end - data_ + kBlock - 1) / kBlock)
-    refuse_file(path_, sizeof(std::uint64_t), "the blocks' digests are not as many as the blocks");
+    refuse_file(path_, sizeof(std::uint64_t), "it has not one digest per block");
 }
 
 void ShardFile::verify_block(std::size_t block, std::vector<std::byte>& buffer) const {
@@ -227,7 +227,7 @@ void ShardFile::verify_block(std::size_t block, std::vector<std::byte>& buffer) 
   read_exactly(file_, path_, from, bytes);
   if (digest(bytes) != blocks_[block])
     refuse_file(path_, from,
-                fmt::format("the next {} bytes are not what was written", bytes.size()));
+                fmt::format("the next {} bytes do not match their digest", bytes.size()));
   is_verified_[block].store(true, std::memory_order_relaxed);
 }
 

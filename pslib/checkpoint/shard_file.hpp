@@ -1,4 +1,4 @@
-// A file of a checkpoint: named arrays in the layout of safetensors.
+// A server's file of a checkpoint: named arrays in the safetensors layout.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@ namespace weft::pslib {
 
 enum class StoredType : std::uint8_t { f32, u32, u64 };
 
-/// Of little-endian elements, the last dimension's side by side.
+/// Name, type and shape of an array: little-endian, row-major.
 struct ArraySpec {
   std::string name;
   StoredType type = StoredType::f32;
@@ -30,25 +30,25 @@ struct StoredArray {
   std::span<const float> values;
 };
 
-/// What a manifest says of a file.
+/// The manifest's record of a file.
 struct FileSeal {
   std::uint64_t bytes = 0;
-  std::string header;  ///< digest of the length and the header, in which those of the data stand
+  std::string header;  ///< digest of length and header, which holds the data's digests
 
   friend bool operator==(const FileSeal&, const FileSeal&) = default;
 };
 
-/// Writes a file piece by piece, and its header's digests when all are there. Throws Error(system).
-/// Thread-safety: one thread at a time.
+/// Writes a file piece by piece, and the header's digests at the end. Throws Error(system). Not
+/// thread-safe.
 class ShardFileWriter {
  public:
   ShardFileWriter(const os::Folder& folder, const std::string& name, std::vector<ArraySpec> arrays,
                   const Failpoint& failpoint);
   ~ShardFileWriter();
 
-  /// The next bytes of the arrays, which lie one behind the other in their order here.
+  /// Appends the next bytes of the arrays, which lie back to back in their order.
   void append(std::span<const std::byte> bytes);
-  /// Once all arrays are there.
+  /// Requires that all arrays are complete.
   void commit();
 
  private:
@@ -59,11 +59,11 @@ class ShardFileWriter {
   std::unique_ptr<BlockDigests> digests_;
 };
 
-/// Throws Error(system).
+/// Writes a whole file. Throws Error(system).
 void write_shard_file(const os::Folder& folder, const std::string& name,
                       std::span<const StoredArray> arrays, const Failpoint& failpoint = {});
 
-/// One to read. Thread-safety: const members may be called concurrently.
+/// A file to read. Const members may be called concurrently.
 class ShardFile {
  public:
   struct Entry {
@@ -73,22 +73,22 @@ class ShardFile {
     std::int64_t elements = 0;
   };
 
-  /// Looks at the header and the file's size. Throws Error: mismatch for what is not such a file,
-  /// is cut off or longer than it says, or whose arrays do not lie one behind the other; system.
+  /// Reads the header and the file's size. Throws Error: mismatch if this is not a shard file, if
+  /// the file is truncated or too long, or if its arrays do not lie back to back; system.
   ShardFile(const os::Folder& folder, const std::string& name);
 
   const std::filesystem::path& path() const noexcept { return path_; }
   const FileSeal& seal() const noexcept { return seal_; }
   const std::map<std::string, Entry>& arrays() const noexcept { return arrays_; }
-  /// Throws Error(mismatch) where there is no array of this name, type and shape.
+  /// Throws Error(mismatch) if there is no array of this name, type and shape.
   const Entry& array(const ArraySpec& spec) const;
-  /// Those of which there are digests, of a MiB each.
+  /// Number of blocks with a digest; a block has 1 MiB.
   std::size_t blocks() const noexcept { return blocks_.size(); }
-  /// Reads so many of them. Throws Error(mismatch) with the offset of the first block that is not
-  /// what was written.
+  /// Reads and verifies `count` blocks. Throws Error(mismatch) with the offset of the first block
+  /// that differs from what was written.
   void verify(std::size_t first, std::size_t count) const;
-  /// Elements from `first` on of an array that has them. Blocks that no call has verified yet are.
-  /// Throws Error(system, mismatch).
+  /// Reads elements of an array from `first` on, after verifying blocks that no call has verified.
+  /// Requires that the array has them. Throws Error: system, mismatch.
   void read(const Entry& entry, std::int64_t first, std::span<std::byte> to) const;
 
  private:
@@ -99,7 +99,7 @@ class ShardFile {
   std::filesystem::path path_;
   os::Fd file_;
   FileSeal seal_;
-  std::uint64_t data_ = 0;  // where it begins
+  std::uint64_t data_ = 0;  // offset of the data in the file
   std::vector<std::string> blocks_;
   std::unique_ptr<std::atomic<bool>[]> is_verified_;  // by block
   std::map<std::string, Entry> arrays_;

@@ -19,7 +19,7 @@ namespace {
 constexpr std::string_view kRefused = ".refused";
 constexpr std::string_view kRemoved = ".removed";
 
-/// A version's folder, or one that was set aside; its manifest may be missing.
+/// A version's folder or one set aside; its manifest may be missing.
 struct Known {
   std::string name;
   std::uint64_t version = 0;
@@ -32,7 +32,7 @@ bool has_manifest(const os::Folder& table, const std::string& name) {
     const auto folder = table.find(name);
     return folder && folder->has(kManifestName);
   } catch (const Error&) {
-    return false;  // a link, say, or another user's
+    return false;  // such as a link, or another user's folder
   }
 }
 
@@ -51,11 +51,12 @@ void remove_folder(const os::Folder& table, const std::string& name) {
   if (table.rename(name, removed)) table.remove(removed);
 }
 
-/// True while a Checkpoint of it lives anywhere. Keeps new ones from beginning as long as `lock`.
+/// True while a Checkpoint object for it exists in any process. `lock` prevents new ones while it
+/// is held.
 bool is_read(const os::Folder& table, const std::string& name, os::Fd& lock) {
   const auto folder = table.find(name);
   if (!folder) return false;
-  // Locks of NFS ask for a file that is open to write.
+  // NFS requires a file opened for writing to lock it exclusively.
   lock =
       os::Fd(::openat(folder->fd(), kManifestName, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   return lock && ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;

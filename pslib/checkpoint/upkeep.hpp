@@ -1,4 +1,4 @@
-// What of a table's checkpoints goes, and when.
+// Removal of checkpoints that are old, unfinished or superseded.
 #pragma once
 
 #include <cstddef>
@@ -9,21 +9,21 @@
 
 namespace weft::pslib {
 
-// All of it throws Error(system). A folder gets another name before it is emptied, so that half of
-// one is never taken for a checkpoint.
+// All functions throw Error(system). A folder is renamed before it is emptied, so that a
+// half-removed one is never taken for a checkpoint.
 
-/// Before a job writes: moves what is newer than `version`, or has no manifest, out of the way, as
-/// "<version>.refused".
+/// Renames versions newer than `version`, and versions without a manifest, to "<version>.refused".
+/// Call before a job writes.
 void set_aside_newer(const os::Folder& table, std::optional<std::uint64_t> version);
 
-/// Removes a version of which a part can't be written: it will never be whole.
+/// Removes a version that will never be complete because a part can't be written.
 void discard(const os::Folder& table, std::uint64_t version);
 
-/// Removes all that is older than the newest `keep` checkpoints with a manifest, unfinished and
-/// refused ones too, but none that somebody reads.
+/// Removes everything older than the newest `keep` checkpoints with a manifest, including
+/// unfinished and refused versions, except checkpoints that a process reads.
 void keep_newest(const os::Folder& table, std::size_t keep);
 
-/// Removes what a process left that died while it removed something.
+/// Removes what a process left that died during a removal.
 void remove_leftovers(const os::Folder& table);
 
 }  // namespace weft::pslib

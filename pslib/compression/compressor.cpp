@@ -45,7 +45,7 @@ Status Compressor::compress(const Tensor& gradients, std::byte* push) noexcept {
   return {};
 }
 
-// Calls act(gradients, residual, first element, count) for a tensor, block by block.
+// Calls act(gradients, residual, first element, count) for each block of a tensor.
 template <typename Act>
 void Compressor::for_each_block(std::size_t tensor, const std::byte* gradients,
                                 const Act& act) noexcept {
@@ -61,7 +61,7 @@ void Compressor::for_each_block(std::size_t tensor, const std::byte* gradients,
   }
 }
 
-// All before any of the residual is changed.
+// Checks all values before any residual changes.
 Status Compressor::check(const std::byte* gradients) noexcept {
   Status status;
   for (std::size_t i = 0; i < specs_.size() && status; ++i)
@@ -111,7 +111,7 @@ Status Compressor::refuse_value(std::size_t tensor, std::size_t element,
     return bad_argument(
         "push",
         fmt::format("table \"{}\" is compressed, and element {} of the gradient of \"{}\", with "
-                    "what former pushes left of it, is {}",
+                    "the residual of earlier pushes, is {}",
                     table_, element, specs_[tensor].name, value),
         "push finite gradients: zeros for a step that is to be skipped; nothing was sent");
   });

@@ -1,4 +1,4 @@
-// A worker's gradients on their way into a push, and what pushes leave behind.
+// Compresses a worker's gradients into pushes and keeps the residual.
 #pragma once
 
 #include <hwy/aligned_allocator.h>
@@ -13,17 +13,17 @@
 
 namespace weft::pslib {
 
-/// Keeps an f32 for each element: what is yet to be sent of it. It starts as zeros.
-/// Thread-safety: one thread at a time.
+/// Keeps one f32 per element: the part that pushes have not sent yet (error feedback), initially 0.
+/// Not thread-safe.
 class Compressor {
  public:
-  /// `format` and `specs`, from which it was made, must outlive it; `table` is for errors. Throws
-  /// std::bad_alloc.
+  /// `format`, and the `specs` it was made from, must outlive this object; `table` is for errors.
+  /// Throws std::bad_alloc.
   Compressor(const PushFormat& format, std::span<const TensorSpec> specs, std::string table);
 
-  /// Fills a push from flat gradients, of the table's wire type, and
-  /// from what former pushes have left. Allocates nothing. bad_argument for a value that is not
-  /// finite, which names it; nothing has changed then.
+  /// Fills `push` from flat gradients of the table's wire type plus the residual. Allocates
+  /// nothing. Returns bad_argument, naming the element, if a value is not finite; nothing has
+  /// changed then.
   Status compress(const Tensor& gradients, std::byte* push) noexcept;
 
   const CompressionStatistics& statistics() const noexcept { return statistics_; }
@@ -40,7 +40,7 @@ class Compressor {
   const std::span<const TensorSpec> specs_;
   const std::string table_;
   hwy::AlignedFreeUniquePtr<float[]> residual_;  // laid out as the gradients
-  std::vector<float> widened_;                   // a block of 16-bit gradients
+  std::vector<float> widened_;                   // scratch: a block of 16-bit gradients
   CompressionStatistics statistics_;
 };
 

@@ -23,7 +23,7 @@ using Codes = hn::Rebind<std::int8_t, D>;
 using Narrow = hn::Rebind<std::int16_t, D>;
 using Ints = hn::Rebind<std::int32_t, D>;
 
-/// The largest whose 127-fold is finite: the largest f32 over 127 is rounded up.
+/// The largest scale that stays finite when multiplied by 127; the largest f32 over 127 rounds up.
 constexpr float kLargestScale = std::bit_cast<float>(
     std::bit_cast<std::uint32_t>(std::numeric_limits<float>::max() / 127.0F) - 1);
 static_assert(127.0F * kLargestScale <= std::numeric_limits<float>::max());
@@ -43,7 +43,7 @@ std::size_t not_finite(const float* gradient, const float* residual, std::size_t
   return at;
 }
 
-// A whole block, whose residual is `values` before and after.
+// Quantises a whole block; `values` holds t before and the residual after.
 double quantise_block(std::int8_t* codes, float* scale_of, float* values) {
   const std::size_t lanes = hn::Lanes(D());
   V largest = hn::Zero(D());
@@ -68,7 +68,7 @@ double quantise_block(std::int8_t* codes, float* scale_of, float* values) {
   return static_cast<double>(hn::GetLane(hn::SumOfLanes(D(), squares)));
 }
 
-// A block is worked on beside where it lies, filled up with zeros where it is the last.
+// Works on a copy of each block; the last block is padded with zeros.
 double quantise_all(std::int8_t* codes, float* scales, const float* gradient, float* residual,
                     std::size_t count) {
   HWY_ALIGN float values[kQuantumBlock];
@@ -108,8 +108,8 @@ void dequantise_all(float* to, const std::int8_t* codes, const float* scales, st
 
 std::uint32_t magnitude(float value) { return std::bit_cast<std::uint32_t>(value) & 0x7FFF'FFFFU; }
 
-// Goes down to the k-th largest digit by digit: magnitudes of finite floats are in the order of
-// their bits. Later digits are counted among those that share the former ones, which few do.
+// Finds the k-th largest magnitude digit by digit: magnitudes of finite floats are ordered like
+// their bits. Later digits are counted only among the few values that share the earlier digits.
 std::uint32_t kth(const float* values, std::size_t count, std::size_t k) {
   struct Digit {
     unsigned shift;

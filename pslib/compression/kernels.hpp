@@ -1,4 +1,4 @@
-// Gradients and what is left of them, in vectors.
+// Vectorized compression of gradients and residuals.
 #pragma once
 
 #include <cstddef>
@@ -6,34 +6,36 @@
 
 namespace weft::pslib::kernels {
 
-// Every result but the sums of squares has the same bits on every machine: each element is computed
-// by itself, with products and sums rounded one by one, and a maximum has no order.
+// Every result except the sums of squares has the same bits on every machine: each element is
+// computed independently with single rounding of each product and sum, and a maximum does not
+// depend on order.
 
-/// Elements that are quantised by the same scale.
+/// Elements quantised with the same scale.
 inline constexpr std::size_t kQuantumBlock = 256;
 
-/// The first element for which gradient + residual is not finite; `count` where all are.
+/// Index of the first element for which gradient + residual is not finite; `count` if all are
+/// finite.
 std::size_t find_not_finite(const float* gradient, const float* residual,
                             std::size_t count) noexcept;
 
-/// t = gradient + residual becomes t ~ scale * code, block by block: scale is max|t| / 127, and the
-/// code t / scale rounded to the nearest, ties to even. The residual becomes t - scale * code.
-/// Where max|t| / 127 is no normal number, scale and codes are 0. All t must be finite. A scale for
-/// each block begun. Returns the sum of squares of the residual.
+/// Quantises t = gradient + residual block by block to t ~ scale * code: scale is max|t| / 127, and
+/// code is t / scale rounded to the nearest, ties to even. The residual becomes t - scale * code.
+/// If max|t| / 127 is not a normal number, scale and codes are 0. All t must be finite. `scales`
+/// has one entry per started block. Returns the sum of squares of the residual.
 double quantise(std::int8_t* codes, float* scales, const float* gradient, float* residual,
                 std::size_t count) noexcept;
 
-/// scale * code of `count` elements, the first of which is element `first` of those that codes and
-/// scales are of.
+/// Writes scale * code of `count` elements. `codes` and `scales` start at element 0; the first
+/// element written is `first`.
 void dequantise(float* to, const std::int8_t* codes, const float* scales, std::size_t first,
                 std::size_t count) noexcept;
 
-/// The bits of the magnitude that is the k-th largest, 0 < k <= count.
+/// The bits of the k-th largest magnitude, 0 < k <= count.
 std::uint32_t kth_magnitude(const float* values, std::size_t count, std::size_t k) noexcept;
 
-/// Moves the k largest by magnitude, of which `least` is the last's, into `taken`, with their
-/// places, in ascending order; of equals the first. They become 0 where they were. Returns the sum
-/// of squares of what is left.
+/// Moves the k elements of largest magnitude into `taken`, with their indices in ascending order;
+/// `least` is the k-th largest magnitude's bits, and the first of equals are taken. Moved elements
+/// become 0 in `values`. Returns the sum of squares of the rest.
 double take_largest(std::uint32_t* places, float* taken, float* values, std::size_t count,
                     std::size_t k, std::uint32_t least) noexcept;
 

@@ -62,9 +62,9 @@ void PushFormat::read(float* to, const std::byte* push, std::size_t tensor, std:
   const float* const sent_values = reinterpret_cast<const float*>(push + values(tensor));
   const auto begin = std::ranges::lower_bound(all, from) - all.begin();
   for (auto i = static_cast<std::size_t>(begin); i < all.size(); ++i) {
-    // Looked at once: its worker may change it meanwhile.
+    // Read once: the worker may change it meanwhile.
     const std::size_t place = *static_cast<const volatile std::uint32_t*>(&all[i]);
-    if (place - from >= count) return;  // wraps for one before
+    if (place - from >= count) return;  // wraps for an index before `from`
     to[place - from] = sent_values[i];
   }
 }

@@ -10,7 +10,7 @@
 namespace weft::pslib {
 namespace {
 
-// In a label's value these three are escaped.
+// Characters that must be escaped in a label's value.
 std::string escaped(std::string_view text) {
   std::string words;
   for (const char c : text) {
@@ -44,7 +44,7 @@ class Lines {
   void seconds(std::string_view name, std::string_view help, std::uint64_t ns) {
     add(name, "counter", help, static_cast<double>(ns) / 1e9);
   }
-  // Buckets count all up to their bound; the sum takes the last word, "or more", as its least.
+  // Buckets are cumulative; the sum counts the last word, "or more", at its lower bound.
   void histogram(std::string_view name, std::string_view help,
                  std::span<const stats::Word> counts) {
     head(name, "histogram", help);
@@ -90,7 +90,7 @@ void add_compression(Lines& lines, const stats::TableCompressionLine& line) {
                 line.bytes_spared);
   lines.seconds("compressing_seconds_total", "Time of this worker in compressing.",
                 line.nanoseconds.load(std::memory_order_relaxed));
-  lines.add("residual_norm", "gauge", "Norm of what the last push has left for the next.",
+  lines.add("residual_norm", "gauge", "Norm of the residual that the last push left for the next.",
             std::bit_cast<double>(line.residual_norm.load(std::memory_order_relaxed)));
 }
 

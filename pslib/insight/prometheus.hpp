@@ -1,4 +1,4 @@
-// A table's counts as Prometheus reads them from a text file.
+// A table's counters as a Prometheus text file.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace weft::pslib {
 
-/// The text exposition format, version 0.0.4.
+/// Prometheus text exposition format, version 0.0.4.
 std::string prometheus_text(const stats::TablePage& page);
 
 }  // namespace weft::pslib

@@ -100,11 +100,11 @@ void TableInsight::show(std::uint64_t now) noexcept {
   write();
 }
 
-// Readers see one whole file or another.
+// Replaces the file atomically.
 void TableInsight::write() noexcept {
   if (has_failed_) return;
   try {
-    // For other users to read: a collector's, say.
+    // Mode 0644, so that a metrics collector of another user can read it.
     os::Draft draft(os::Folder::open(folder_, "metrics"), name_, 0644);
     const std::string text = prometheus_text(stats_.page());
     draft.write(std::as_bytes(std::span(text)));

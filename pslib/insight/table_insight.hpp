@@ -1,4 +1,4 @@
-// What a rank counts of a table, and shows while it works.
+// A rank's counters of a table, visible while it works.
 #pragma once
 
 #include <cstdint>
@@ -14,32 +14,31 @@
 
 namespace weft::pslib {
 
-/// Counts on the table's stats segment page, which weft-status reads; with a folder for metrics the
-/// thread that uses the table also writes a file there, at most once a second. Thread-safety: one
-/// thread at a time, as the table.
+/// Counts on the table's page of the stats segment, which weft-status reads. With a metrics folder,
+/// the thread that uses the table also writes a file there at most once a second. Not thread-safe.
 class TableInsight {
  public:
-  /// `folder` empty: no file. Throws Error(system), std::bad_alloc.
+  /// Empty `folder`: no file. Throws Error(system), std::bad_alloc.
   TableInsight(World& world, const stats::TableAbout& about, std::string folder);
-  /// Writes the file once more.
+  /// Writes the file a last time.
   ~TableInsight();
   TableInsight(const TableInsight&) = delete;
   TableInsight& operator=(const TableInsight&) = delete;
 
-  /// A moment of the clock of what is counted.
+  /// The clock of the counted times, in ns.
   static std::uint64_t now() noexcept;
 
-  // A worker's calls; the rows are a sparse table's.
+  // A worker's calls; rows are for sparse tables.
   void pushed(std::uint64_t bytes, std::uint64_t rows) noexcept;
-  /// After a push that was compressed.
+  /// Call after a compressed push.
   void compressed(const CompressionStatistics& statistics) noexcept;
-  /// One that began at `since` and has ended now.
+  /// A pull that began at `since` and ends now.
   void pulled(std::uint64_t bytes, std::uint64_t rows, std::uint64_t since) noexcept;
-  /// One without values to show, and calls that failed: only the time counts.
+  /// A pull without values to count, or a failed call: counts only its time.
   void waited(std::uint64_t since) noexcept;
   void reached(std::uint64_t version) noexcept;
 
-  /// What this rank's shard has done by now, `busy_ns` of it since the last call.
+  /// Records the shard's progress; `busy_ns` is the time worked since the last call.
   void served(std::uint64_t version, const ShardLoad& load, const TableStatistics& pushes,
               std::uint64_t busy_ns) noexcept;
 

@@ -33,7 +33,7 @@ void ExactSum::add(double value) noexcept {
   const int place = exponent - kMantissaBits - kLeastExponent;
   const auto word = static_cast<std::size_t>(place / kBits);
   const int shift = place % kBits;
-  // 53 bits shifted by up to 31 lie in three words.
+  // 53 bits shifted by up to 31 span three words.
   const auto low = (mantissa & 0xffffffffU) << shift;
   const auto high = (mantissa >> kBits) << shift;
   words_[word] += static_cast<std::int64_t>(low & 0xffffffffU);
@@ -54,7 +54,7 @@ void ExactSum::carry() noexcept {
 }
 
 bool ExactSum::is_plausible() const noexcept {
-  constexpr std::int64_t kMost = std::int64_t{1} << 40;  // far more than any table has elements
+  constexpr std::int64_t kMost = std::int64_t{1} << 40;  // more elements than any table has
   const auto is_below = [this](std::size_t i, std::int64_t end) {
     return words_[i] >= 0 && words_[i] < end;
   };

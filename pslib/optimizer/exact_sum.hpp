@@ -1,5 +1,4 @@
-// A sum of squares that has the same bits in whatever order, and in however many parts, it is
-// taken.
+// A sum of squares whose bits do not depend on the order or partition of the additions.
 #pragma once
 
 #include <array>
@@ -9,32 +8,33 @@
 
 namespace weft::pslib {
 
-/// Sums of f64 values that are 0 or between 2^-330 and 2^288: squares of f32, and sums of a few of
-/// them. Exact; a value that is not finite makes it NaN for good. Plain words, so that it can
-/// travel. Up to 2^30 values may be added between two calls of carry(). A value.
+/// Exact sum of f64 values that are 0 or between 2^-330 and 2^288: squares of f32, and sums of a
+/// few of them. Adding a value that is not finite makes the sum NaN permanently. Trivially
+/// copyable, so it can be sent. At most 2^30 values may be added between two calls of carry().
 class ExactSum {
  public:
   static constexpr std::size_t kWords = 23;
 
   void add(double value) noexcept;
-  /// Both carried.
+  /// Requires both sums to be carried.
   void add(const ExactSum& other) noexcept;
-  /// Whether it may be one of another rank's, carried: others are not to be added.
+  /// True if this may be another rank's carried sum; add no others.
   bool is_plausible() const noexcept;
-  /// Brings the words into their one normal form.
+  /// Normalizes the words.
   void carry() noexcept;
-  /// Carried; rounded.
+  /// The sum rounded to f64. Requires carry().
   double value() const noexcept;
 
  private:
   static constexpr int kLeastExponent = -384;
   static constexpr int kBits = 32;
-  // Each stands for 32 bits from 2^(-384 + 32 i) on; the last counts values that were not finite.
+  // Word i counts units of 2^(-384 + 32 i), 32 bits each; the last word counts values that were not
+  // finite.
   std::array<std::int64_t, kWords> words_{};
 };
 
-/// Adds the squares of the elements, in lines of 16: a line's in a fixed tree, in f64; a shorter
-/// last line as if zeros followed.
+/// Adds the squares of the elements in f64, in lines of 16 with a fixed summation tree; a shorter
+/// last line is padded with zeros.
 void add_squares(ExactSum& sum, std::span<const float> elements) noexcept;
 
 }  // namespace weft::pslib

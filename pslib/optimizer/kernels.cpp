@@ -16,16 +16,16 @@ namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
 
-// A vector of one constant, made where it is used: a lambda can't hold a vector of SVE, whose size
-// is only known when the program runs. Compilers take the making out of the loops.
+// A vector of one constant, created where it is used: a lambda can't capture an SVE vector, whose
+// size is known only at run time. Compilers hoist the creation out of loops.
 struct All {
   float value;
 
   HWY_INLINE V operator()() const { return hn::Set(D(), value); }
 };
 
-// How a vector meets memory: in full, or (the tail) its first `count` lanes by way of a buffer. The
-// arithmetic in between is the same, which is what makes results independent of where a run is cut.
+// Accesses a vector in memory: Full accesses all lanes, the tail its first `count` lanes through a
+// buffer. The arithmetic in between is the same, so results do not depend on where a run is cut.
 struct Full {
   V load(const float* from) const { return hn::LoadU(D(), from); }
   void store(V value, float* to) const { hn::StoreU(value, D(), to); }
@@ -46,12 +46,12 @@ struct Part {
   }
 };
 
-// Memory streams that a core's prefetchers follow well at the same time, and elements of a block
+// Number of memory streams that a core's prefetchers follow well at once, and elements of a block
 // that stays in the nearest caches.
 constexpr std::size_t kStreams = 8;
 constexpr std::size_t kBlock = 4096;
 
-// Calls take(sum of the sources, at, access) for every vector of a run.
+// Calls take(sum of the sources, at, access) for each vector of a run.
 template <class Take>
 HWY_INLINE void sum_vectors(Gradients sources, std::size_t count, const Take& take) {
   const auto sum = [&](std::size_t at, auto access) HWY_ATTR {
@@ -66,8 +66,8 @@ HWY_INLINE void sum_vectors(Gradients sources, std::size_t count, const Take& ta
   if (at < count) take(sum(at, Part{count - at}), at, Part{count - at});
 }
 
-// The same for more sources than kStreams: a few at a time, block by block. Still in the listed
-// order, so the same bits.
+// Like sum_vectors for more than kStreams sources: adds a few sources at a time, block by block, in
+// the listed order, so the bits are the same.
 template <class Take>
 HWY_INLINE void sum_blocks(Gradients sources, std::size_t count, const Take& take) {
   HWY_ALIGN float sums[kBlock];
@@ -91,7 +91,7 @@ HWY_INLINE void sum_blocks(Gradients sources, std::size_t count, const Take& tak
   }
 }
 
-// Calls update(averaged gradient, at, access) for every vector of a run.
+// Calls update(averaged gradient, at, access) for each vector of a run.
 template <class Take>
 void for_each_vector(Gradients gradients, std::size_t count, float scale, const Take& update) {
   const V factor = hn::Set(D(), scale);
@@ -103,7 +103,8 @@ void for_each_vector(Gradients gradients, std::size_t count, float scale, const 
     sum_blocks(gradients, count, take);
 }
 
-// The same with the parameters p, and wd p added to the gradient; update() gives the new ones.
+// Like for_each_vector, with the parameters p, and wd * p added to the gradient; update() returns
+// the new parameters.
 template <class Take>
 void for_each_parameter(const Arrays& arrays, Gradients gradients, std::size_t count,
                         const Constants& constants, const Take& update) {
@@ -181,7 +182,7 @@ void rmsprop(const Arrays& arrays, Gradients gradients, std::size_t count,
       });
 }
 
-// adamw is adam that has shrunk the parameters first and adds nothing to the gradient.
+// adamw is adam that shrinks the parameters first and adds nothing to the gradient.
 void adam(const Arrays& arrays, Gradients gradients, std::size_t count,
           const Constants& constants) {
   const All keep1{constants.keep1};

@@ -1,4 +1,4 @@
-// One pass over memory that averages the workers' gradients and applies an update rule.
+// Averages the workers' gradients and applies an update rule, in one pass over memory.
 #pragma once
 
 #include <cstddef>
@@ -8,33 +8,33 @@
 
 namespace weft::pslib::kernels {
 
-/// The workers' gradients of one run of elements, where they lie. They are added in the listed
-/// order, element by element. Any alignment; at least one source; none overlaps what is updated.
+/// The workers' gradients of one run of elements, in place. Added in the listed order, element by
+/// element. Any alignment; at least one source; none overlaps the updated arrays.
 using Gradients = std::span<const float* const>;
 
-// An element's result has the same bits wherever a run is cut and however it is aligned, on one
-// machine: head, body and tail do the same vector arithmetic. Machines may differ (fused
+// On one machine, an element's result has the same bits wherever a run is cut and however it is
+// aligned: head, body and tail use the same vector arithmetic. Machines may differ (fused
 // multiply-add).
 
-/// What is updated, `count` elements each. States that the rule does not have are null.
+/// The updated arrays, `count` elements each. States that the rule does not use are null.
 struct Arrays {
-  const float* from = nullptr;  ///< the parameters before; may be `to`
+  const float* from = nullptr;  ///< parameters before the update; may equal `to`
   float* to = nullptr;
-  float* first = nullptr;   ///< velocity, first moment, ftrl's z; of adagrad and rmsprop s
+  float* first = nullptr;   ///< velocity, first moment, ftrl's z, s of adagrad and rmsprop
   float* second = nullptr;  ///< second moment, ftrl's n
 };
 
-/// An update's constants, as Optimizer names them; those that a rule does not have don't count.
+/// An update's constants, named as in Optimizer. A rule ignores those it does not use.
 struct Constants {
-  float scale = 1.0F;  ///< what the sum of gradients is multiplied by
-  float rate = 0.0F;   ///< the learning rate; of adam and adamw / (1 - beta1^t), of lars times r
+  float scale = 1.0F;  ///< factor for the sum of gradients
+  float rate = 0.0F;   ///< learning rate; adam, adamw: over 1 - beta1^t; lars: times r
   float weight_decay = 0.0F;
   float keep1 = 0.0F;         ///< momentum, beta1
   float keep2 = 0.0F;         ///< rho, beta2
   float second_scale = 1.0F;  ///< 1 / (1 - beta2^t)
   float epsilon = 0.0F;
   float shrink = 1.0F;  ///< adamw: 1 - lr wd
-  float beta = 0.0F;    ///< ftrl's, as l1 and l2
+  float beta = 0.0F;    ///< of ftrl, as are l1 and l2
   float l1 = 0.0F;
   float l2 = 0.0F;
 };
@@ -42,10 +42,10 @@ struct Constants {
 using Update = void (*)(const Arrays& arrays, Gradients gradients, std::size_t count,
                         const Constants& constants);
 
-/// Null for Kind::user.
+/// The kernel of a rule; null for Kind::user.
 Update update_for(Optimizer::Kind kind) noexcept;
 
-/// to[i] = scale times the sum of the sources; `to` may be the first source.
+/// to[i] = scale * (sum of the sources at i). `to` may be the first source.
 void average(float* to, Gradients gradients, std::size_t count, float scale) noexcept;
 
 }  // namespace weft::pslib::kernels

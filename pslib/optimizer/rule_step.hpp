@@ -1,4 +1,4 @@
-// An update rule as it is applied to runs of elements, whatever table they are of.
+// Applies an update rule to runs of elements of any table.
 #pragma once
 
 #include <cstddef>
@@ -10,20 +10,20 @@
 
 namespace weft::pslib {
 
-/// What one update has in common for all elements.
+/// Constants of one update, equal for all elements.
 struct RuleConstants {
   kernels::Constants kernel;
-  RuleStep told;  ///< to a rule of the user's own
+  RuleStep told;  ///< for a user's own rule
 };
 
-/// Thread-safety: one thread at a time.
+/// Not thread-safe.
 class AppliedRule {
  public:
-  /// For runs of up to `longest` elements. Throws std::bad_alloc.
+  /// For runs of at most `longest` elements. Throws std::bad_alloc.
   AppliedRule(const Optimizer& rule, const Schedule& schedule, std::size_t longest);
 
   const Optimizer& rule() const noexcept { return rule_; }
-  /// Of update `update`, counted from 1; the sum of gradients is multiplied by `scale`.
+  /// Constants of update number `update`, counted from 1; `scale` multiplies the sum of gradients.
   RuleConstants constants(std::uint64_t update, float scale) const noexcept;
   void apply(const RuleConstants& constants, const kernels::Arrays& arrays,
              kernels::Gradients gradients, std::size_t count) noexcept;
@@ -31,8 +31,8 @@ class AppliedRule {
  private:
   const Optimizer rule_;
   const Schedule schedule_;
-  const kernels::Update kernel_;  // null for a rule of the user's own
-  std::vector<float> averaged_;   // for that one
+  const kernels::Update kernel_;  // null for a user's own rule
+  std::vector<float> averaged_;   // for a user's own rule
 };
 
 }  // namespace weft::pslib

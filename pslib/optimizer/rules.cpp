@@ -25,7 +25,7 @@ Optimizer of_kind(Kind kind, float learning_rate) {
   return optimizer;
 }
 
-// The constants of a rule besides learning rate and weight decay, each with what it must be.
+// A rule's constants besides learning rate and weight decay, each with its accepted range.
 enum class Range : std::uint8_t { decay, above_zero, not_negative };
 
 struct Constant {

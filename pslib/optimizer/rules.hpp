@@ -1,4 +1,4 @@
-// What a table is told about its updates: whether it makes sense, and in words.
+// Checks a table's update options and formats them as text.
 #pragma once
 
 #include <string>
@@ -7,23 +7,23 @@
 
 namespace weft::pslib {
 
-/// Throws Error(bad_argument) for a constant with which the rule or its schedule makes no sense, or
-/// for options that don't go together, naming it, its value and what is accepted.
+/// Throws Error(bad_argument) for an invalid constant of the rule or its schedule, or for options
+/// that exclude each other. The error names the option, its value and the accepted values.
 void check(const TableOptions& options);
 
-/// The rule and its constants, as users read them: "adam(learning_rate 0.001, beta1 0.9, ...)".
+/// The rule and its constants for users: "adam(learning_rate 0.001, beta1 0.9, ...)".
 std::string text(const Optimizer& optimizer);
 /// "bsp", "ssp(staleness 3)", ...
 std::string text(const Consistency& consistency);
 /// "none", "int8", "top_k(ratio 0.01)".
 std::string text(const Compression& compression);
-/// One item a line: the rule, then what else is not at its default.
+/// One item per line: the rule, then every option that is not at its default.
 std::string text(const TableOptions& options);
 
-/// The rule's name without its constants.
+/// The rule's name without constants.
 std::string rule_name(const Optimizer& optimizer);
 
-/// Arrays of state that the rule keeps, as large as the parameters.
+/// Number of state arrays of the rule; each is as large as the parameters.
 std::size_t states(const Optimizer& optimizer) noexcept;
 
 }  // namespace weft::pslib

@@ -64,8 +64,8 @@ void Updater::begin(std::size_t contributors) noexcept {
   std::ranges::fill(norms_, ExactSum{});
 }
 
-// Calls act(offset in the region, gradients, count) for a run, block by block; what was kept comes
-// first among the gradients.
+// Calls act(offset in the region, gradients, count) for each block of a run; accumulated gradients
+// come first.
 template <typename Act>
 void Updater::for_each_block(const Run& run, Sources sources, const Act& act) noexcept {
   const auto count = static_cast<std::size_t>(run.count);

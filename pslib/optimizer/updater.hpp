@@ -1,4 +1,4 @@
-// An update rule with its state: what a shard applies to its region, update by update.
+// An update rule with its state, as a shard applies it to its region.
 #pragma once
 
 #include <hwy/aligned_allocator.h>
@@ -16,8 +16,8 @@
 
 namespace weft::pslib {
 
-/// Elements of one tensor that lie one behind the other in a shard's region. Norms have the same
-/// bits however a tensor is cut only if it is cut at multiples of 16 elements.
+/// Elements of one tensor that are contiguous in a shard's region. Norms have the same bits however
+/// a tensor is cut, provided it is cut at multiples of 16 elements.
 struct Run {
   std::size_t tensor = 0;
   std::int64_t offset = 0;  ///< in the region
@@ -25,56 +25,58 @@ struct Run {
   std::int64_t first = 0;  ///< in the tensor
 };
 
-/// Contributors' gradients in the order in which they are added: of the table's wire type, from the
-/// run's first element on; where pushes are compressed each a whole push.
+/// The contributors' gradients in the order of addition: each starts at the run's first element, in
+/// the table's wire type; with compression each is a whole push.
 using Sources = std::span<const std::byte* const>;
 
-/// An update is begin(); then keep() for every run unless it is due(); else measure() for every run
-/// if it measures(), the other shards' norms added, and apply() for every run.
-/// Thread-safety: one thread at a time.
+/// An update is begin(), then: if not due(), keep() for every run. If due(): if measures(),
+/// measure() for every run and add the other shards' norms; then apply() for every run. Not
+/// thread-safe.
 class Updater {
  public:
-  /// For up to `contributors` gradients at a time. Throws std::bad_alloc. `options` have passed
-  /// check(). `compressed` must outlive it; null where pushes are not.
+  /// For at most `contributors` gradients at a time. Requires that `options` passed check().
+  /// `compressed` must outlive this object; null if pushes are not compressed. Throws
+  /// std::bad_alloc.
   Updater(const TableOptions& options, std::size_t tensors, std::int64_t elements,
           std::size_t contributors, const PushFormat* compressed = nullptr);
 
   void begin(std::size_t contributors) noexcept;
-  /// Whether the rule is applied in this update, not only gradients added up.
+  /// True if this update applies the rule; false if it only accumulates gradients.
   bool due() const noexcept { return kept_ == accumulate_; }
-  /// Whether the rule goes by norms over all shards.
+  /// True if the rule needs norms over all shards.
   bool measures() const noexcept { return !norms_.empty(); }
 
   void keep(const Run& run, Sources sources) noexcept;
   void measure(const Run& run, const float* parameters, Sources sources) noexcept;
-  /// This shard's part from the last measure() on; then everybody's, once others were added.
+  /// This shard's norms after the last measure(); the total once the others' are added.
   std::span<ExactSum> norms() noexcept { return norms_; }
-  /// Whether this update's norm is not finite, everybody's included: then apply() leaves values,
-  /// states and updates() as they were. False where no norms are measured.
+  /// True if this update's total norm is not finite: apply() then leaves values, states and
+  /// updates() unchanged. False if norms are not measured.
   bool skips() const noexcept;
-  /// Once the norms are everybody's, if they are measured; apply() does it where nobody has.
+  /// Computes the update's constants. Call once the norms are complete, if measured; apply() calls
+  /// it otherwise.
   void settle() noexcept;
-  /// Updates that were skipped here.
+  /// Updates skipped here.
   std::uint64_t skipped() const noexcept { return skipped_; }
-  /// `from` and `to` are the whole region before and after; they may be the same.
+  /// `from` and `to` are the whole region before and after; they may be equal.
   void apply(const Run& run, const float* from, float* to, Sources sources) noexcept;
 
-  // All that the next update depends on besides parameters, to go on elsewhere.
+  // All state besides parameters and arrays that the next update depends on.
   struct Progress {
     std::uint64_t updates = 0;
     std::uint64_t kept = 0;
     std::uint64_t contributions = 0;
   };
-  /// Whether progress() of another updater of the same options may be so.
+  /// True if `progress` may come from another updater with the same options.
   bool accepts(const Progress& progress) const noexcept { return progress.kept <= accumulate_; }
   Progress progress() const noexcept { return {update_, kept_, contributions_}; }
   void resume(const Progress& progress) noexcept;
-  /// Each as long as the region: the rule's states, and what is kept of gradients.
+  /// The rule's states and the accumulated gradients, each as long as the region.
   std::span<float* const> arrays() const noexcept { return arrays_; }
 
-  /// Times that the rule was applied.
+  /// Applications of the rule.
   std::uint64_t updates() const noexcept { return update_; }
-  /// As if it had been applied so often: with the states of then.
+  /// Continues after `updates` applications; the caller restores the states of that time.
   void resume(std::uint64_t updates) noexcept { update_ = updates; }
   /// Array `i` of the rule's state, as long as the region.
   float* state(std::size_t i) noexcept { return states_[i].get(); }
@@ -91,22 +93,22 @@ class Updater {
   const float clip_norm_;
   const std::uint32_t accumulate_;
   const DType wire_;
-  const PushFormat* const compressed_;  // null: gradients are of the wire type
+  const PushFormat* const compressed_;  // null: gradients have the wire type
 
   std::uint64_t update_ = 0;
   std::uint64_t skipped_ = 0;
-  std::uint32_t kept_ = 0;         // updates whose gradients are in, this one included
-  std::size_t contributions_ = 0;  // gradients of those
-  bool is_settled_ = false;        // constants_ are this update's
+  std::uint32_t kept_ = 0;         // accumulated updates, including this one
+  std::size_t contributions_ = 0;  // their gradients
+  bool is_settled_ = false;        // constants_ are those of this update
   RuleConstants constants_;
 
-  hwy::AlignedFreeUniquePtr<float[]> sums_;  // of gradients kept from former updates
+  hwy::AlignedFreeUniquePtr<float[]> sums_;  // gradients accumulated in former updates
   std::array<hwy::AlignedFreeUniquePtr<float[]>, Rule::kMostStates> states_;
-  std::vector<float*> arrays_;          // these
-  std::vector<ExactSum> norms_;         // |g|^2, then |p|^2 and |g|^2 of each tensor
-  std::vector<const float*> pointers_;  // a block's gradients
-  std::vector<float> widened_;          // the same where they lie otherwise than as f32
-  std::vector<float> averaged_;         // a block, where norms are measured
+  std::vector<float*> arrays_;          // states_ and sums_
+  std::vector<ExactSum> norms_;         // |g|^2, then |p|^2 and |g|^2 per tensor
+  std::vector<const float*> pointers_;  // scratch: a block's gradients
+  std::vector<float> widened_;          // scratch: those not stored as f32
+  std::vector<float> averaged_;         // a block, if norms are measured
 };
 
 }  // namespace weft::pslib

@@ -10,7 +10,7 @@
 namespace weft::pslib {
 namespace {
 
-/// Calls of the kernel until the others get their turn.
+/// System calls before other subscribers get their turn.
 constexpr int kTurns = 8;
 constexpr std::size_t kPieces = 128;
 
@@ -114,11 +114,11 @@ ssize_t Answer::send_part(int socket) noexcept {
   return sent;
 }
 
-/// The part that has begun is filled up with zeros; then the mark.
+/// Completes the started part with zeros, then sends the mark.
 void Answer::revoke() {
   is_revoked_ = true;
   const auto length = std::as_bytes(std::span(&part_, 1)).last(length_left_);
-  // A part of whose length nothing has gone is none yet.
+  // A part has started only if a byte of its length was sent.
   const bool has_begun = part_left_ > 0 && length_left_ < sizeof part_;
   plain_.clear();
   plain_sent_ = 0;

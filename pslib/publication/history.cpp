@@ -15,7 +15,7 @@ void History::add(RowRuns changed) {
 }
 
 std::optional<History::Changes> History::since(std::uint64_t version) const {
-  // Nobody has version 0: it stands for nothing at all.
+  // Version 0 means that the subscriber has nothing.
   if (version == 0 || version > newest_ || newest_ - version > changes_.size()) return std::nullopt;
   return Changes(changes_.end() - static_cast<std::ptrdiff_t>(newest_ - version), changes_.end());
 }

@@ -11,7 +11,7 @@ namespace weft::pslib {
 namespace {
 
 PublishedLayout::Placed place(const PublishedTensor& spec, std::size_t offset) {
-  // What a machine addresses: no sum of them overflows.
+  // Below the address space, so that no sum overflows.
   constexpr auto kMost = std::numeric_limits<std::size_t>::max() >> 17;
   const auto elements = static_cast<std::size_t>(spec.shape.elements());
   PublishedLayout::Placed placed{.offset = offset};
@@ -32,7 +32,7 @@ PublishedLayout::Placed place(const PublishedTensor& spec, std::size_t offset) {
       "at most 2^32 - 1 rows of the first dimension; parts of it may be tensors of their own"));
 }
 
-/// The end of what a run covers.
+/// First row after the run.
 std::uint64_t end_of(const RowRun& run) noexcept { return run.first + run.rows; }
 
 bool before(const RowRun& a, const RowRun& b) noexcept {

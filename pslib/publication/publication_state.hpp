@@ -1,4 +1,4 @@
-// A publication: its tensors, their versions, and what became of them.
+// A publication: its tensors, versions and statistics.
 #pragma once
 
 #include <atomic>
@@ -15,18 +15,18 @@
 
 namespace weft::pslib::detail {
 
-/// Shared by the user's handle and the subscribers that read it. publish() from one thread, the
-/// rest from any.
+/// Shared by the application's handle and the subscribers' sessions. publish() from one thread; all
+/// else from any thread.
 class PublicationState {
  public:
-  /// `wake` makes the publisher's thread look() at the subscribers of this publication.
-  /// `refuse_fork` says so in a fork of the process. Throws Error(bad_argument, system).
+  /// `wake` makes the publisher's thread call look() on this publication's sessions. `refuse_fork`
+  /// returns an error in a fork of the process. Throws Error(bad_argument, system).
   PublicationState(std::string name, std::vector<PublishedTensor> specs,
                    const PublicationOptions& options, std::function<void()> wake,
                    std::function<Status()> refuse_fork);
 
   Status publish(std::span<const Tensor> tensors, std::uint64_t step) noexcept;
-  /// The user's handle is gone.
+  /// Called when the application's handle is destroyed.
   void close() noexcept;
   bool is_closed() const noexcept { return closed_.load(); }
   PublicationStatistics statistics() const noexcept;
@@ -35,8 +35,8 @@ class PublicationState {
   const std::vector<PublishedTensor>& specs() const noexcept { return specs_; }
   Snapshots& snapshots() noexcept { return snapshots_; }
 
-  /// Counted by the publisher's thread. Who waits must look for a newer version once more after
-  /// it has been counted.
+  /// Counted by the publisher's thread. A session must check for a newer version once more after it
+  /// was counted as waiting.
   struct Counts {
     std::atomic<int> subscribers{0};
     std::atomic<int> waiting{0};

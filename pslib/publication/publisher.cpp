@@ -1,4 +1,4 @@
-// The handles of who publishes.
+// The public handles of a publisher and its publications.
 #include <fmt/format.h>
 
 #include <utility>
@@ -48,7 +48,7 @@ Publisher::Publisher(World& world, const PublisherOptions& options) {
 Publisher::Publisher(Publisher&&) noexcept = default;
 
 Publisher::~Publisher() {
-  // A fork has not the thread, and its locks may be held for ever: the state is left as it is.
+  // A fork lacks the thread, and its locks may be held forever: leak the state.
   if (state_ && !refuse_fork(state_->world(), "publisher")) (void)state_.release();
 }
 

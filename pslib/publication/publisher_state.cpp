@@ -27,7 +27,7 @@ PublisherState::PublisherState(World& world, const PublisherOptions& options,
   bell_->publisher = this;
   thread_.start();
   thread_.run([this] { acceptor_.open(); });
-  log_->info(Subsystem::ps, "subscribers are let in at {}", acceptor_.address());
+  log_->info(Subsystem::ps, "accepting subscribers at {}", acceptor_.address());
 }
 
 PublisherState::~PublisherState() {
@@ -82,9 +82,9 @@ std::string PublisherState::names() {
 std::string PublisherState::on_came(os::Fd& socket) {
   if (is_leaving_) return "it is leaving";
   if (sessions_.size() >= most_subscribers_)
-    return fmt::format("it takes in no more subscribers: {} are there", sessions_.size());
+    return fmt::format("it accepts no more subscribers: {} are connected", sessions_.size());
   if (!p2p::send_record(socket.get(), std::uint16_t{0}))
-    return {};  // the subscriber has gone already
+    return {};  // the subscriber has disconnected already
   const int number = next_subscriber_++;
   Subscriber& subscriber = sessions_[number];
   subscriber.events = {.find = [this](const std::string& name) { return find(name); },
@@ -94,20 +94,20 @@ std::string PublisherState::on_came(os::Fd& socket) {
     subscriber.session = std::make_unique<Session>(thread_, std::move(socket), subscriber.events);
   } catch (const Error& error) {
     sessions_.erase(number);
-    log_->warn(Subsystem::ps, "a subscriber was not let in: {}", error.what());
+    log_->warn(Subsystem::ps, "a subscriber was rejected: {}", error.what());
     return {};
   }
   subscribers_.fetch_add(1);
-  log_->debug(Subsystem::ps, "subscriber {} has come; {} are there", number, subscribers());
+  log_->debug(Subsystem::ps, "subscriber {} connected; {} in all", number, subscribers());
   return {};
 }
 
 void PublisherState::on_ended(int subscriber, const std::string& why) {
   if (why.empty())
-    log_->debug(Subsystem::ps, "subscriber {} has gone", subscriber);
+    log_->debug(Subsystem::ps, "subscriber {} disconnected", subscriber);
   else
-    log_->warn(Subsystem::ps, "subscriber {} was turned out: {}", subscriber, why);
-  // It is in the middle of a call.
+    log_->warn(Subsystem::ps, "subscriber {} was disconnected: {}", subscriber, why);
+  // The session is still executing, so destroy it later.
   thread_.post([this, subscriber] {
     sessions_.erase(subscriber);
     subscribers_.fetch_sub(1);
@@ -116,7 +116,7 @@ void PublisherState::on_ended(int subscriber, const std::string& why) {
   });
 }
 
-/// Whoever reads a closed one still has its part in it.
+/// Removes closed publications; sessions that still read one keep it alive.
 void PublisherState::forget_closed() {
   std::vector<std::shared_ptr<PublicationState>> closed;  // freed without the lock
   const std::lock_guard lock(mutex_);
@@ -134,7 +134,7 @@ void PublisherState::look() {
 
 Status PublisherState::leave(Deadline deadline) {
   deadline = deadline.resolve(timeout_);
-  // Not by waiting for the thread's turn, which may not come before the deadline.
+  // Post and wait with a deadline: run() would wait for the thread's turn without one.
   thread_.post([this] {
     is_leaving_ = true;
     for (auto& [number, subscriber] : sessions_) subscriber.session->leave();

@@ -38,10 +38,10 @@ class PublisherState {
   std::uint64_t rejected_connections() const noexcept { return acceptor_.rejected_connections(); }
 
  private:
-  /// What publications wake the thread by; they may outlive it.
+  /// Lets publications wake the thread; outlives the publisher if necessary.
   struct Wakeup {
     std::mutex mutex;
-    PublisherState* publisher = nullptr;  ///< null once it is gone
+    PublisherState* publisher = nullptr;  ///< null once the publisher is destroyed
   };
 
   std::string on_came(os::Fd& socket);
@@ -60,15 +60,15 @@ class PublisherState {
   std::map<std::string, std::shared_ptr<PublicationState>> publications_;
   std::condition_variable gone_;
   std::mutex gone_mutex_;
-  bool has_told_ = false;  ///< the subscribers that it leaves; by gone_mutex_
+  bool has_told_ = false;  ///< subscribers know that it leaves; guarded by gone_mutex_
   std::atomic<int> subscribers_{0};
   p2p::ProgressThread thread_;
-  // The thread's.
+  // The publisher's thread only.
   struct Subscriber {
     Session::Events events;
     std::unique_ptr<Session> session;
   };
-  std::map<int, Subscriber> sessions_;  ///< by number
+  std::map<int, Subscriber> sessions_;  ///< by subscriber number
   int next_subscriber_ = 0;
   bool is_leaving_ = false;
   subscribe::SubscriberAcceptor acceptor_;

@@ -1,4 +1,4 @@
-// The handle of who reads.
+// The public handle of a reader.
 #include <utility>
 
 #include "base/control_call.hpp"

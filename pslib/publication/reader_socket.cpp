@@ -1,4 +1,4 @@
-// What a reader says and hears.
+// A reader's socket: requests, blocking receives and their errors.
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -15,7 +15,7 @@
 namespace weft::pslib::detail {
 
 void ReaderState::ask(const wire::Ask& ask) {
-  // What went wrong shows when the answer is read, behind what came before.
+  // A send error shows when the answer is read, after the data that arrived before.
   (void)p2p::send_record(socket_.get(), ask);
 }
 
@@ -42,7 +42,7 @@ void ReaderState::wait_or_fail(ssize_t got, Deadline deadline) {
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.left()).count();
   if (left <= 0) fail_late();
   pollfd at{.fd = socket_.get(), .events = POLLIN, .revents = 0};
-  // What became of it the next call tells.
+  // The next receive reports the result.
   (void)::poll(&at, 1,
                static_cast<int>(std::min<std::int64_t>(left, std::numeric_limits<int>::max())));
 }
@@ -51,15 +51,15 @@ void ReaderState::fail_late() {
   constexpr const char* kGoOn = "the next pull goes on from here; WEFT_TIMEOUT";
   if (others_)
     fail(Code::timeout,
-         fmt::format("nothing was published under this name; what there is: {}",
+         fmt::format("nothing was published under this name; its publications: {}",
                      others_->empty() ? "nothing" : *others_),
          "is the name right? does the publisher make it later? then a longer deadline");
   if (specs_.empty())
-    fail(Code::timeout, "it let this process in, but does not answer", "is it stopped?");
+    fail(Code::timeout, "it accepted this process but does not answer", "is it stopped?");
   if (stage_ != Stage::head)
     fail(Code::timeout,
-         fmt::format("of version {} all but {} of {} bytes had come", head_.version, cursor_.left(),
-                     head_.bytes),
+         fmt::format("version {} is incomplete: {} of {} bytes are missing", head_.version,
+                     cursor_.left(), head_.bytes),
          kGoOn);
   fail(Code::timeout,
        version == 0 ? "nothing was published yet"
@@ -76,7 +76,7 @@ void ReaderState::fail(Code code, const std::string& message, const std::string&
 }
 
 void ReaderState::fail_malformed() {
-  fail(Code::path_failed, "what came is malformed", "the same weft at both ends?");
+  fail(Code::path_failed, "a malformed message arrived", "is it the same weft at both ends?");
 }
 
 }  // namespace weft::pslib::detail

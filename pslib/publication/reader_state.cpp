@@ -18,7 +18,7 @@ namespace {
 using wire::Ask;
 using wire::Head;
 
-/// Until somebody is asked again for a publication that is not there yet.
+/// Pause before the publisher is asked again for a publication that does not exist yet.
 constexpr std::chrono::milliseconds kPause{50};
 
 }  // namespace
@@ -118,7 +118,7 @@ Status ReaderState::pull(bool waits, Deadline deadline) noexcept {
     }
     const std::uint64_t before = version;
     take_answer(deadline);
-    // A pull that an earlier call left under way may bring nothing newer.
+    // The answer belonged to an earlier call's pull, which may not bring a newer version.
     if (waits && version == before) return pull(true, deadline);
     return {};
   } catch (const Error& error) {
@@ -162,7 +162,7 @@ void ReaderState::take_head(Deadline deadline) {
          fmt::format("{}; the newest version that it had is {}, this reader's",
                      left ? "the publisher left" : "the publication was closed", version));
   }
-  // Changes are to what this reader has, and lead on.
+  // Changes must apply to the version that this reader has, and must not lead back.
   const bool fits = head_.from == 0 || head_.from == version;
   if (head_.kind != Head::Kind::values || !fits || head_.version < version ||
       head_.count > layout_->bytes())
@@ -208,7 +208,7 @@ void ReaderState::take_part(Deadline deadline) {
       cursor_.advance(static_cast<std::size_t>(got));
       part_left_ -= static_cast<std::size_t>(got);
       statistics.bytes_received += static_cast<std::size_t>(got);
-      // However fast the rest comes.
+      // Check the deadline even if data keeps arriving.
       if (cursor_.left() > 0 && deadline.left().count() <= 0) fail_late();
     } else {
       wait_or_fail(got, deadline);
@@ -218,7 +218,7 @@ void ReaderState::take_part(Deadline deadline) {
   stage_ = Stage::part_length;
 }
 
-/// A whole version is there.
+/// Completes a version.
 void ReaderState::finish() {
   stage_ = Stage::nothing;
   if (head_.version == version) return;
@@ -229,7 +229,8 @@ void ReaderState::finish() {
   if (in_place_.empty()) front_ = 1 - front_;
 }
 
-/// The back buffer becomes what the front one is, so that changes can be received into it.
+/// Copies the rows in which the back buffer differs from the front one, so that changes can be
+/// received into it.
 void ReaderState::catch_up() {
   const TensorPlaces from = places(front_);
   const TensorPlaces to = places(1 - front_);

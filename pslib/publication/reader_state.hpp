@@ -19,16 +19,16 @@
 
 namespace weft::pslib::detail {
 
-/// Asks for versions and receives them where they are to lie; a wait that times out goes on with
-/// the next call. One thread at a time.
+/// Requests versions and receives them directly into place. A call that timed out is resumed by the
+/// next one. Not thread-safe.
 class ReaderState {
  public:
-  /// Waits until there is a publication of that name. Throws Error.
+  /// Waits until a publication of that name exists. Throws Error.
   ReaderState(std::string name, const SubscriberSettings& settings, Deadline deadline);
 
   const std::vector<PublishedTensor>& specs() const noexcept { return specs_; }
   void receive_into(std::vector<Tensor> tensors);
-  /// Takes the newest version; `waits` for one newer than the last.
+  /// Receives the newest version; with `waits`, one newer than the last.
   Status pull(bool waits, Deadline deadline) noexcept;
   Tensor tensor(const std::string& name) const;
 
@@ -38,13 +38,13 @@ class ReaderState {
   ReaderStatistics statistics;
 
  private:
-  /// What is being received.
+  /// The part of an answer being received.
   enum class Stage : std::uint8_t { nothing, head, runs, part_length, part };
 
   void attach(Deadline deadline);
   void ask(const wire::Ask& ask);
   void take_answer(Deadline deadline);
-  /// Each goes on with its stage and sets the next.
+  /// Each receives its stage and sets the next.
   void take_head(Deadline deadline);
   void take_runs(Deadline deadline);
   void take_part_length(Deadline deadline);
@@ -55,8 +55,8 @@ class ReaderState {
   TensorPlaces places(std::size_t buffer) const;
 
   void receive(std::span<std::byte> to, Deadline deadline);
-  /// After a call of the kernel that has brought nothing. Throws Error: timeout, or why nothing
-  /// more will come.
+  /// Handles a system call that returned no data: waits, or throws Error with timeout or the reason
+  /// why no data will come.
   void wait_or_fail(ssize_t got, Deadline deadline);
   template <typename T>
   void receive_record(T& record, Deadline deadline) {
@@ -71,19 +71,19 @@ class ReaderState {
   const std::chrono::nanoseconds timeout_;
   os::Fd socket_;
   std::vector<PublishedTensor> specs_;
-  std::optional<std::string> others_;  ///< while there is none of this name: those that there are
+  std::optional<std::string> others_;  ///< existing names, while this one is missing
   std::shared_ptr<const PublishedLayout> layout_;
-  std::shared_ptr<const ErrorDetail> over_;  ///< why there is nothing more to come
+  std::shared_ptr<const ErrorDetail> over_;  ///< set once no more data can come
 
-  /// Two in turn; or tensors of the user's.
+  /// Two alternating buffers, or the application's tensors.
   std::array<std::shared_ptr<os::Mapping>, 2> buffers_;
   std::vector<Tensor> in_place_;
-  std::size_t front_ = 0;  ///< the buffer of `version`
-  RowRuns stale_;          ///< where the other buffer may differ from it
+  std::size_t front_ = 0;  ///< index of the buffer that holds `version`
+  RowRuns stale_;          ///< rows in which the other buffer may differ
 
   Stage stage_ = Stage::nothing;
   bool asked_to_wait_ = false;
-  std::size_t have_ = 0;  ///< bytes of the record that the stage is about
+  std::size_t have_ = 0;  ///< bytes received of the current record
   wire::Head head_;
   RowRuns runs_;
   RunCursor cursor_;

@@ -1,4 +1,4 @@
-// The bytes of runs, one run behind the other, as the kernel takes them.
+// Iterates over the bytes of row runs in iovec pieces.
 #pragma once
 
 #include <sys/uio.h>
@@ -14,10 +14,10 @@
 
 namespace weft::pslib {
 
-/// Where each tensor of a layout lies.
+/// Address of each tensor of a layout.
 using TensorPlaces = std::vector<std::byte*>;
 
-/// Where one got to in them. The memory is somebody else's.
+/// A position in the bytes of runs. Does not own the memory.
 class RunCursor {
  public:
   RunCursor() noexcept = default;
@@ -29,7 +29,7 @@ class RunCursor {
 
   std::size_t left() const noexcept { return left_; }
 
-  /// The next pieces, of at most `most` bytes together; how many of them.
+  /// Fills `pieces` with the next bytes, at most `most` in total. Returns the number of pieces.
   std::size_t next(std::span<iovec> pieces, std::size_t most) const noexcept {
     std::size_t count = 0;
     std::size_t in_run = in_run_;
@@ -63,8 +63,8 @@ class RunCursor {
   TensorPlaces places_;
   RowRuns runs_;
   std::size_t left_ = 0;
-  std::size_t at_ = 0;      ///< the run
-  std::size_t in_run_ = 0;  ///< bytes of it that are done with
+  std::size_t at_ = 0;      ///< index of the current run
+  std::size_t in_run_ = 0;  ///< bytes of it that are done
 };
 
 }  // namespace weft::pslib

@@ -15,7 +15,7 @@ namespace {
 using wire::Ask;
 using wire::Head;
 
-/// Until the other subscribers get their turn.
+/// Requests handled before other subscribers get their turn.
 constexpr int kAsksAtATime = 8;
 
 std::vector<std::byte> end_record(Head::End how) {
@@ -42,7 +42,7 @@ void Session::guarded(const Act& act) noexcept {
   try {
     act();
   } catch (const std::exception& error) {
-    // The other subscribers may still be served.
+    // End only this session: other subscribers may still be served.
     end(error.what());
   }
 }
@@ -71,16 +71,16 @@ void Session::read_asks() {
 
 void Session::on_ask(const Ask& ask) {
   if (ask.kind == Kind::hurry) {
-    // One for each wait, the answer to which may be on its way already.
-    if (!std::exchange(may_hurry_, false)) return end("it hurries, and has not asked to wait");
+    // One hurry is allowed per wait; the wait's answer may be on its way already.
+    if (!std::exchange(may_hurry_, false)) return end("it sent a hurry request without a wait");
     if (asked_ != Kind::wait || answer_) return;
     asked_ = Kind::pull;
     return answer_values();
   }
-  if (answer_ || asked_ != Kind::attach) return end("it asks again before it was answered");
+  if (answer_ || asked_ != Kind::attach) return end("it sent a request before the last answer");
   if (ask.kind == Kind::attach) return on_attach(ask);
   const bool is_known = ask.kind == Kind::pull || ask.kind == Kind::wait;
-  if (!is_known || !publication_ || ask.have > sent_) return end("what it asks makes no sense");
+  if (!is_known || !publication_ || ask.have > sent_) return end("it sent an invalid request");
   asked_ = ask.kind;
   may_hurry_ = asked_ == Kind::wait;
   have_ = ask.have;
@@ -89,7 +89,7 @@ void Session::on_ask(const Ask& ask) {
 
 void Session::on_attach(const Ask& ask) {
   const auto name = ask.attached_name();
-  if (!name || publication_) return end("what it asks makes no sense");
+  if (!name || publication_) return end("it sent an invalid request");
   publication_ = is_leaving_ ? nullptr : events_.find(*name);
   if (is_leaving_) return say_end(Head::End::left);
   if (!publication_) {
@@ -105,7 +105,7 @@ void Session::on_attach(const Ask& ask) {
                       specs)));
 }
 
-/// A pull or a wait has come, or there is something new for it.
+/// Answers a pull or wait if there is something for it.
 void Session::answer_values() {
   Snapshots& snapshots = publication_->snapshots();
   set_waiting(true);
@@ -129,7 +129,7 @@ void Session::look_again() {
   if (answer_ || has_ended_ || !publication_) return;
   if (asked_ != Kind::attach) return answer_values();
   const bool is_over = is_leaving_ || publication_->is_closed();
-  // One that has not the newest version yet gets it when it asks.
+  // A subscriber without the newest version gets it with its next request, and the end after that.
   if (is_over && sent_ == publication_->snapshots().newest())
     say_end(is_leaving_ ? Head::End::left : Head::End::closed);
 }

@@ -1,4 +1,4 @@
-// A subscriber, as the publisher sees it.
+// A subscriber's connection on the publisher's side.
 #pragma once
 
 #include <cstdint>
@@ -15,31 +15,32 @@
 
 namespace weft::pslib {
 
-/// Reads what a subscriber asks and answers it, one thing after the other; what the subscriber does
-/// not take waits here, and holds nobody up. The publisher's thread only. Its events may not
-/// destroy it.
+/// Reads a subscriber's requests and answers them one after another. Data that the subscriber does
+/// not take stays queued here and delays no other subscriber. Publisher's thread only. The
+/// callbacks in Events must not destroy the session.
 class Session {
  public:
   struct Events {
-    /// The publication of that name, or null.
+    /// Returns the publication of that name, or null.
     std::function<std::shared_ptr<detail::PublicationState>(const std::string& name)> find;
-    /// What there is, for people.
+    /// Returns the names of all publications, for error messages.
     std::function<std::string()> names;
-    /// Once: it is to be destroyed. `why` is empty where the subscriber has gone in order.
+    /// Called once, when the session should be destroyed. `why` is empty if the subscriber
+    /// disconnected in order.
     std::function<void(const std::string& why)> ended;
   };
 
-  /// `events` must outlive it. Throws Error(system).
+  /// `events` must outlive the session. Throws Error(system).
   Session(p2p::ProgressThread& thread, os::Fd socket, const Events& events);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  /// There is a new version, or no more will come.
+  /// Call when there is a new version, or when no more will come.
   void look();
-  /// The publisher leaves: the subscriber is told so once it has the newest version.
+  /// Called when the publisher leaves: the subscriber is told once it has the newest version.
   void leave();
-  /// Tells the subscriber so now, if nothing is under way.
+  /// Tells the subscriber now that the publisher left, unless an answer is under way.
   void say_left() noexcept;
 
  private:
@@ -65,14 +66,14 @@ class Session {
   p2p::ExactRead in_;
   std::shared_ptr<detail::PublicationState> publication_;
   std::optional<Answer> answer_;
-  /// What is not answered yet: pull or wait; attach stands for nothing.
+  /// The unanswered request: pull or wait; attach stands for none.
   Kind asked_ = Kind::attach;
   std::uint64_t have_ = 0;
-  std::uint64_t sent_ = 0;  ///< the version that the subscriber was given last
+  std::uint64_t sent_ = 0;  ///< version last sent to the subscriber
   bool may_hurry_ = false;
   bool is_leaving_ = false;
-  bool is_waiting_ = false;  ///< and counted so
-  bool is_last_ = false;     ///< the answer under way is an end
+  bool is_waiting_ = false;  ///< a wait is open, and counted in the publication
+  bool is_last_ = false;     ///< the answer under way ends the session
   bool has_ended_ = false;
 };
 

@@ -10,7 +10,7 @@ namespace {
 
 constexpr auto kEndOfTime = Clock::time_point::max();
 
-/// The rows of one tensor in which two versions differ, behind `runs`.
+/// Appends the rows of one tensor in which two versions differ to `runs`.
 void compare_tensor(const PublishedLayout::Placed& tensor, std::uint32_t index, const std::byte* a,
                     const std::byte* b, RowRuns& runs) {
   for (std::uint32_t row = 0; row < tensor.rows; ++row) {
@@ -59,7 +59,7 @@ TensorPlaces Snapshots::places(const Buffer& buffer) const {
   return places;
 }
 
-/// One that is not the newest; nobody sends from it any more.
+/// Chooses a buffer other than the newest and revokes its leases.
 std::size_t Snapshots::take_buffer() {
   const auto now = Clock::now();
   std::optional<std::size_t> best;
@@ -69,7 +69,7 @@ std::size_t Snapshots::take_buffer() {
     Buffer& buffer = buffers_[i];
     const std::lock_guard lock(buffer.guard);
     const auto since = buffer.kept_since(now);
-    // Of those that may go the youngest version: the least of it has changed since.
+    // Among equals take the youngest version: the fewest rows have changed since.
     const bool is_better = !best || since > best_since ||
                            (since == best_since && buffer.version > buffers_[*best].version);
     if (!is_better) continue;
@@ -118,7 +118,7 @@ Snapshots::Published Snapshots::publish(const TensorPlaces& sources, std::uint64
 Snapshots::Offer Snapshots::offer(std::uint64_t have) {
   Offer offer;
   const auto missed = lease_newest(offer, have);
-  // publish() is not kept waiting by this: what a subscriber missed may be a million runs.
+  // Without the lock: the changes may have millions of runs, and publish() must not wait for this.
   std::optional<RowRuns> changed;
   if (missed) changed = History::united(*missed);
   const auto cost = [&](const RowRuns& runs) {
@@ -133,7 +133,7 @@ Snapshots::Offer Snapshots::offer(std::uint64_t have) {
   return offer;
 }
 
-/// The lease comes first: the version may be taken away before its runs are known.
+/// Takes the lease first: the version could be overwritten before its runs are known.
 std::optional<History::Changes> Snapshots::lease_newest(Offer& offer, std::uint64_t have) {
   const std::lock_guard lock(mutex_);
   Buffer& buffer = buffers_[newest_];

@@ -1,4 +1,4 @@
-// The versions of a publication that are held, and who is being sent which.
+// The stored versions of a publication, and the leases of subscribers that are being sent them.
 #pragma once
 
 #include <array>
@@ -20,11 +20,11 @@
 
 namespace weft::pslib {
 
-/// A few buffers, each with one version. Who sends a version has a lease of its buffer, which the
-/// publisher takes away when it needs the buffer: it never waits for longer than one with() lasts.
-/// It takes the lease that has been held for the shortest time, or that of a subscriber which has
-/// taken nothing for kStalled: so whoever has begun first ends first, and everybody ends.
-/// Thread-safety: publish() from one thread at a time, the rest from any.
+/// A few buffers, each with one version. A sender holds a lease of its buffer, which the publisher
+/// revokes when it needs the buffer; publish() never waits for longer than one with() call. The
+/// publisher revokes the lease held for the shortest time, or one whose subscriber took nothing for
+/// kStalled. So the transfer that began first ends first, and all transfers end. publish() from one
+/// thread at a time; all else from any thread.
 class Snapshots {
  public:
   static constexpr std::chrono::seconds kStalled{1};
@@ -32,33 +32,33 @@ class Snapshots {
   /// Throws Error(system).
   Snapshots(std::shared_ptr<const PublishedLayout> layout, const PublicationOptions& options);
 
-  /// What publish() did.
+  /// Result of publish().
   struct Published {
     std::uint64_t rows_changed = 0;
     std::uint64_t bytes_copied = 0;
   };
-  /// The next version. `sources`: where each tensor lies.
+  /// Stores the next version. `sources` has the address of each tensor.
   Published publish(const TensorPlaces& sources, std::uint64_t step);
   std::uint64_t newest() const noexcept { return newest_version_.load(); }
 
-  /// The right to send what lies in a buffer.
+  /// The right to send a buffer's contents.
   struct Lease {
     std::size_t buffer = 0;
     std::uint64_t version = 0;
     std::uint64_t number = 0;
   };
-  /// What a subscriber gets that has version `have`. Its lease is to be ended.
+  /// The data for a subscriber that has version `have`. The caller must end the lease.
   struct Offer {
     Lease lease;
     std::uint64_t step = 0;
-    std::uint64_t from = 0;  ///< 0: everything
+    std::uint64_t from = 0;  ///< 0: all rows
     RowRuns runs;
     TensorPlaces places;
   };
   /// Requires newest() > 0.
   Offer offer(std::uint64_t have);
-  /// Runs `act`, which says whether the subscriber has taken something, unless the lease has been
-  /// taken away: then false.
+  /// Runs `act`, which returns true if the subscriber took data. False, without running it, if the
+  /// lease was revoked.
   template <typename Act>
   bool with(const Lease& lease, const Act& act) {
     Buffer& buffer = buffers_[lease.buffer];
@@ -80,14 +80,14 @@ class Snapshots {
   };
   struct Buffer {
     std::mutex guard;
-    std::vector<Held> leases;   ///< by guard
-    std::uint64_t version = 0;  ///< by the publisher, which reads it too; 0: none yet
-    std::uint64_t step = 0;     ///< likewise
+    std::vector<Held> leases;   ///< guarded by `guard`
+    std::uint64_t version = 0;  ///< written by publish() only; 0: none yet
+    std::uint64_t step = 0;     ///< written by publish() only
     os::Mapping memory;
 
     Held* find(std::uint64_t number) noexcept;
-    /// When the lease was begun that is to be kept the longest; the end of time if there is none,
-    /// just before it if all are stalled.
+    /// Start of the oldest lease that is not stalled; the end of time if there are no leases, just
+    /// before that if all are stalled.
     Clock::time_point kept_since(Clock::time_point now) const noexcept;
   };
 
@@ -99,10 +99,10 @@ class Snapshots {
   const std::shared_ptr<const PublishedLayout> layout_;
   const bool compares_;
   std::vector<Buffer> buffers_;
-  std::mutex mutex_;  ///< guards newest_ and history_; taken before a guard
+  std::mutex mutex_;  ///< guards newest_ and history_; taken before a `guard`
   std::size_t newest_ = 0;
   History history_;
-  std::uint64_t leases_ = 0;  ///< how many there were; by mutex_
+  std::uint64_t leases_ = 0;  ///< leases granted so far; guarded by mutex_
   std::atomic<std::uint64_t> newest_version_{0};
 };
 

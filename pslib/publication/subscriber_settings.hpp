@@ -1,4 +1,4 @@
-// What both ends of a publication go by: the program's options, else the environment.
+// Settings of both ends of a publication: the program's options, else the environment.
 #pragma once
 
 #include <chrono>
@@ -18,7 +18,7 @@ struct SubscriberSettings {
   std::chrono::nanoseconds timeout{};  ///< WEFT_TIMEOUT
 };
 
-/// `operation` is what the user called. Throws Error(bad_config).
+/// `operation` is the application's call, for errors. Throws Error(bad_config).
 SubscriberSettings read_subscriber_settings(const Config& config, const std::string& address,
                                             const std::string& token_file, const char* operation);
 

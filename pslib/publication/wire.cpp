@@ -9,7 +9,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "integers travel in little-endian order");
 
-/// A tensor's spec on the wire; its dimensions follow, then its name.
+/// A tensor's spec; its dimensions and its name follow.
 struct SpecHead {
   std::uint8_t dtype = 0;
   std::uint8_t dims = 0;
@@ -24,7 +24,7 @@ void put(std::vector<std::byte>& out, const T& value) {
   out.insert(out.end(), bytes.begin(), bytes.end());
 }
 
-/// Takes values off the front; false where they have not come.
+/// Reads values from the front; false if too few bytes are left.
 struct Source {
   std::span<const std::byte> rest;
 
@@ -85,7 +85,7 @@ bool makes_sense(const Head& head) noexcept {
     case Head::Kind::unknown:
       return head.bytes <= kMostText;
     case Head::Kind::values:
-      // A run has a byte at least.
+      // A run has at least 1 byte.
       return head.version > 0 && head.from <= head.version && head.count <= head.bytes;
     case Head::Kind::end:
       return head.count == static_cast<std::uint32_t>(Head::End::left) ||

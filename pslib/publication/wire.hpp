@@ -1,16 +1,16 @@
-// What a subscriber and a publisher say to each other, once they authenticate each other.
+// The protocol between a subscriber and a publisher, after they have authenticated each other.
 //
 //   subscriber                               publisher
 //     Ask attach NAME  --------------->
 //                      <---------------  Head description, the specs      (unknown: other names)
 //     Ask pull | wait  --------------->
 //                      <---------------  Head values, its runs; then parts, until `bytes` are there
-//     Ask hurry        --------------->  a wait is not to last: what is there now counts
+//     Ask hurry        --------------->  end a wait now: send the version that exists
 //                      <---------------  Head end: left | closed
 //
-// A part is four bytes of length and so many bytes of the runs, one run behind the other. In the
-// place of a length, kRevoked says that the version was overwritten: what has come of it counts for
-// nothing, and another Head follows. All integers are little-endian.
+// A part is 4 bytes of length, then that many bytes of the runs, back to back. kRevoked in place of
+// a length says that the version was overwritten: the subscriber discards it, and another Head
+// follows. All integers are little-endian.
 #pragma once
 
 #include <array>
@@ -33,10 +33,10 @@ struct Ask {
 
   Kind kind = Kind::pull;
   std::uint32_t unused = 0;
-  std::uint64_t have = 0;                  ///< pull and wait: the version that the subscriber holds
-  std::array<char, kMostName + 1> name{};  ///< attach; ends with a NUL
+  std::uint64_t have = 0;                  ///< pull and wait: the version that the subscriber has
+  std::array<char, kMostName + 1> name{};  ///< attach only; NUL-terminated
 
-  /// nullopt: no subscriber of ours says so.
+  /// The name of an attach request; nullopt if it is malformed.
   std::optional<std::string> attached_name() const;
 };
 static_assert(std::has_unique_object_representations_v<Ask> && sizeof(Ask) == 80);
@@ -48,26 +48,26 @@ struct Head {
   enum class End : std::uint32_t { left = 1, closed };
 
   Kind kind = Kind::values;
-  std::uint32_t count = 0;    ///< tensors; runs that follow this head; or an End
-  std::uint64_t version = 0;  ///< values: what the subscriber has after them
-  std::uint64_t step = 0;     ///< values: the publisher's word on it
-  std::uint64_t from = 0;     ///< values: what they are added to; 0: they are everything
-  std::uint64_t bytes = 0;    ///< of the text or the specs that follow, or in all parts
+  std::uint32_t count = 0;    ///< tensors, runs that follow this head, or an End
+  std::uint64_t version = 0;  ///< values: the version they lead to
+  std::uint64_t step = 0;     ///< values: the publisher's step number
+  std::uint64_t from = 0;     ///< values: the version they change; 0: all rows
+  std::uint64_t bytes = 0;    ///< of the text or specs that follow, or of all parts
 };
 static_assert(std::has_unique_object_representations_v<Head> && sizeof(Head) == 40);
 
 inline constexpr std::uint32_t kRevoked = 0xffffffff;
 inline constexpr std::size_t kMostPart = 256u << 10;
-/// What a subscriber believes of a head before it makes room for what follows.
+/// Limits on a head, checked before memory is allocated for what follows it.
 inline constexpr std::size_t kMostText = 1024;
 inline constexpr std::size_t kMostSpecs = 16u << 20;
 inline constexpr std::size_t kMostTensors = 1u << 16;
 
-/// Whether a subscriber can go on with what this head announces.
+/// True if the head is within the limits and consistent.
 bool makes_sense(const Head& head) noexcept;
 
 std::vector<std::byte> encode(std::span<const PublishedTensor> specs);
-/// nullopt for what is not the encoding of `count` tensors.
+/// nullopt if the bytes do not encode `count` tensors.
 std::optional<std::vector<PublishedTensor>> decode(std::span<const std::byte> bytes,
                                                    std::size_t count);
 

@@ -13,7 +13,7 @@ void Replica::enter(std::uint64_t epoch, std::span<const std::size_t> replica_se
   std::erase(others_, self_);
   own_.epoch = epoch;
   own_.has_state = holds_ && (own_.has_state || starts);
-  own_.needs_state = false;  // the next primary may be another, with other records
+  own_.needs_state = false;  // the next primary may be another replica, with other records
   own_.had_state = own_.has_state;
   own_.number_then = own_.number;
   own_.led = led_;
@@ -40,8 +40,9 @@ const ReplicaMessage* Replica::heard(std::size_t server) const {
   return &found->second;
 }
 
-// The one that has most; of equals, who led last; then the first. What replicas say of the moment
-// at which they entered doesn't change, so all of them decide alike.
+// Elects the replica with the highest record; among equals the one that led last; then the first.
+// The values that replicas report for their entry into the epoch never change, so all replicas
+// elect the same one.
 void Replica::decide() {
   if (!holds_ || is_decided_) return;
   const ReplicaMessage* best = nullptr;
@@ -64,7 +65,7 @@ bool Replica::is_level(std::size_t server) const {
   return its != nullptr && its->has_state && !its->needs_state && its->number == own_.number;
 }
 
-// Whether a backup can't get to where the primary is by the record that it has been told.
+// True if a backup can't reach the primary's state by the record that it knows.
 bool Replica::must_be_given(std::size_t server) const {
   const ReplicaMessage* const its = heard(server);
   if (its == nullptr || is_level(server)) return false;
@@ -83,7 +84,7 @@ Replica::Duty Replica::duty() const {
     return is_needed && !own_.offers ? Duty::offer : Duty::none;
   }
   const ReplicaMessage* const its = heard(primary_);
-  if (its == nullptr) return Duty::none;  // it is in a later epoch
+  if (its == nullptr) return Duty::none;  // the primary is in a later epoch
   const bool follows = own_.has_state && !own_.needs_state;
   if (follows && its->record.number == own_.number + 1) return Duty::apply;
   const bool is_behind = !follows || own_.number != its->number;
@@ -105,7 +106,7 @@ const Record& Replica::record() const {
 
 void Replica::applied() {
   ++own_.number;
-  if (!is_primary()) ++revision_;  // from a primary the record says it
+  if (!is_primary()) ++revision_;  // a primary's record already says it
 }
 
 void Replica::could_not_apply() {

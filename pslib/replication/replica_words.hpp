@@ -10,10 +10,10 @@
 namespace weft::pslib {
 
 struct ReplicaWords {
-  /// Of a push: more would not fit into its word.
+  /// Highest sequence number of a push that fits into its word.
   static constexpr std::uint64_t kMostSequence = std::uint64_t{1} << 62;
 
-  /// Of one shard's message, with so many workers.
+  /// Words of one shard's message with `workers` workers.
   static constexpr std::size_t count(std::size_t workers) noexcept { return kPushes + workers; }
 
   static void store(const ReplicaMessage& message, std::span<std::uint64_t> to) noexcept;
@@ -26,7 +26,7 @@ struct ReplicaWords {
   static constexpr std::size_t kLed = 3;
   static constexpr std::size_t kNumber = 4;
   static constexpr std::size_t kRecord = 5;
-  /// For each worker its push in the record: twice its sequence number, and 1 if it is dropped.
+  /// For each worker its push in the record: twice its sequence number, plus 1 if it is dropped.
   static constexpr std::size_t kPushes = 6;
 };
 

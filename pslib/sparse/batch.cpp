@@ -10,7 +10,7 @@ void Batch::assign(std::span<const std::uint64_t> ids) {
   places_.clear();
   unique_places_.clear();
   for (auto& rows : rows_) rows.clear();
-  ids_.clear();  // until all is in place, a batch of none
+  ids_.clear();  // an exception leaves an empty batch
   unique_.begin(ids.size());
   places_.reserve(ids.size());
   for (const std::uint64_t id : ids) {

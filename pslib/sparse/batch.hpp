@@ -1,4 +1,4 @@
-// A worker's batch of ids: each once, by the server that has its row.
+// A worker's batch of ids, deduplicated and grouped by server.
 #pragma once
 
 #include <cstddef>
@@ -11,10 +11,10 @@
 
 namespace weft::pslib {
 
-/// Thread-safety: one thread at a time.
+/// Not thread-safe.
 class Batch {
  public:
-  /// Where an id went: a server's place among the servers, and its place among that server's rows.
+  /// An id's server, as index among the servers, and its index among that server's rows.
   struct Place {
     std::uint32_t server = 0;
     std::uint32_t row = 0;
@@ -27,9 +27,9 @@ class Batch {
   void assign(std::span<const std::uint64_t> ids);
   bool is_of(std::span<const std::uint64_t> ids) const noexcept;
 
-  /// For each id, in the batch's order.
+  /// One per id, in the batch's order.
   std::span<const Place> places() const noexcept { return places_; }
-  /// A server's ids, in the order in which they first came.
+  /// The ids of one server, in the order of first occurrence.
   std::span<const std::uint64_t> rows(std::size_t server) const noexcept { return rows_[server]; }
 
  private:

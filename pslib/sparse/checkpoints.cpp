@@ -9,7 +9,7 @@
 namespace weft::pslib {
 namespace {
 
-// The arrays of a file, in their order there: of all rows, those with parameters first.
+// The arrays of a file in file order; rows with parameters come first.
 struct RowArrays {
   RowArrays(const RowRules& rules, std::uint64_t rows, std::uint64_t stored)
       : ids{"ids", StoredType::u64, {rows}},
@@ -23,8 +23,7 @@ struct RowArrays {
   ArraySpec lookups;
 };
 
-// Row numbers in the order in which they are written, and how many of each chunk's places hold a
-// row.
+// Row numbers in the order of writing, and for each chunk the number of occupied places.
 struct Order {
   explicit Order(const RowCut& cut) : at_place(cut.chunks() * RowCut::kChunk, RowIndex::kNone) {
     const auto& places = cut.book().places;
@@ -73,7 +72,7 @@ void append_rows(ShardFileWriter& file, const Order& order, RowCut& cut) {
   }
 }
 
-// A file's rows, batch by batch. `is_own`: it has rows of this server alone.
+// Restores a file's rows batch by batch. `is_own` is true if the file has only this server's rows.
 void restore_file(const ShardFile& file, const SparseDescription& table, std::size_t server,
                   bool is_own, RowStore& to) {
   const RowRules rules = table.row_rules();

@@ -1,4 +1,4 @@
-// A sparse table's checkpoints: what it starts from, and what a shard saves.
+// A sparse table's checkpoints: writing a shard's rows, and restoring them.
 #pragma once
 
 #include <memory>
@@ -13,14 +13,14 @@ namespace weft::pslib {
 
 Manifest manifest_of(const SparseDescription& table, std::uint64_t version);
 
-/// A shard's file of the rows of a cut, which it brings to its end, whatever happens. Throws
-/// Error(system), std::bad_alloc.
+/// Writes the rows of a cut as a shard's file. Ends the cut in any case. Throws Error(system),
+/// std::bad_alloc.
 void write_rows(const os::Folder& folder, const std::string& name, RowCut& cut,
                 const RowRules& rules, const Failpoint& failpoint = {});
 
-/// The rows that are `server`'s, by its place among the servers: of all files, or of one where as
-/// many servers saved. Throws Error: mismatch (a row that is there twice, or in another's file),
-/// system; std::bad_alloc.
+/// Restores the rows of server index `server` into `to`: from all files, or from one if as many
+/// servers saved. Throws Error: mismatch (a row occurs twice, or in another server's file), system;
+/// std::bad_alloc.
 void restore_rows(const Checkpoint& from, const SparseDescription& table, std::size_t server,
                   RowStore& to);
 

@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kMostDim = 1 << 16;
 constexpr std::size_t kMostRequestRows = 1 << 24;
 
-// The part of a sparse table's options that dense tables have too.
+// The options that sparse tables share with dense ones.
 TableOptions common(const SparseOptions& options) {
   TableOptions common(options.optimizer);
   common.schedule = options.schedule;
@@ -61,14 +61,14 @@ void SparseDescription::check() const {
            "give SparseOptions::request_rows 1 to 16777216 rows");
   if (!std::isfinite(options.spread) || options.spread < 0.0F)
     refuse(fmt::format("a spread of {}", options.spread), "give a finite one, 0 or above");
-  // The largest initial value, as it is looked up.
+  // The largest initial value, as a lookup returns it.
   if (const float sent = as_sent(options.spread, options.wire);
       std::isinf(sent) || (sent == 0.0F && options.spread > 0.0F))
     refuse(
         fmt::format("a spread of {}, which is {} as {}", options.spread, sent, name(options.wire)),
         "give a spread that SparseOptions::wire can hold, or send f32");
   if (options.optimizer.kind == Optimizer::Kind::lars)
-    refuse("lars goes by norms over a whole tensor, which no server has",
+    refuse("lars needs norms over a whole tensor, which no server has",
            "take adagrad or adam, which scale every element by itself");
   if (options.consistency.kind == Consistency::Kind::k_of_n)
     refuse("servers might count different workers", "take bsp, ssp or async");
@@ -117,8 +117,8 @@ SlotSpec SparseDescription::answers(int worker) const {
                    answer_bytes(wire_rows().bytes(options.request_rows)));
 }
 
-// A request is written once the last one's answer has come, and an answer once the next request
-// has: each is read by then.
+// Needs no further buffers: a request is written after the answer to the last one arrived, and an
+// answer after the next request arrived, so the previous message has been read.
 SlotSpec SparseDescription::published(std::string_view part, std::size_t bytes) const {
   SlotSpec spec;
   spec.name = slot_name(part);

@@ -1,4 +1,4 @@
-// What every rank knows of a sparse table, and what its slots are called and look like.
+// The description of a sparse table that every rank computes alike, with the specs of its slots.
 #pragma once
 
 #include <cstdint>
@@ -17,18 +17,18 @@
 
 namespace weft::pslib {
 
-/// Immutable once it is known what the table starts from.
+/// Immutable after start_from().
 class SparseDescription {
  public:
-  /// Throws Error(bad_argument) for options that make no sense.
+  /// Throws Error(bad_argument) for invalid options.
   SparseDescription(const Roles& roles, std::string_view server, std::string table,
                     const SparseOptions& options);
 
-  /// Before anything else: the table goes on from there.
+  /// Makes the table continue from `checkpoint`. Call before anything else.
   void start_from(std::shared_ptr<const Checkpoint> checkpoint) noexcept {
     restored_ = std::move(checkpoint);
   }
-  /// Null: without any row.
+  /// Null if the table starts without rows.
   const Checkpoint* restored() const noexcept { return restored_.get(); }
   std::uint64_t first_version() const noexcept {
     return restored_ ? restored_->manifest().version : 0;
@@ -38,7 +38,7 @@ class SparseDescription {
   const std::string table;
   const SparseOptions options;
 
-  /// What all ranks must have in common, one item a line, in words that an error can show.
+  /// Everything that all ranks must have in common, one readable item per line.
   std::string contract() const;
   RowRules row_rules() const noexcept;
   WireRows wire_rows() const noexcept { return {options.dim, options.wire}; }
@@ -46,8 +46,7 @@ class SparseDescription {
     return options.consistency.kind != Consistency::Kind::bsp;
   }
 
-  /// The place of a row's server among the servers: by other bits of the hash than the server's
-  /// index uses.
+  /// Index of a row's server. Uses other bits of the hash than the server's RowIndex.
   std::size_t server_of(std::uint64_t id) const noexcept {
     return ((mixed(id) >> 25 & 0xffffffffU) * roles.servers.size()) >> 32;
   }

@@ -1,4 +1,4 @@
-// What a worker and a server of a sparse table send each other, and how it lies in their slots.
+// The messages between a worker and a server of a sparse table, and their layout in slots.
 #pragma once
 
 #include <cstddef>
@@ -9,28 +9,29 @@ namespace weft::pslib {
 
 constexpr std::size_t whole_lines(std::size_t bytes) noexcept { return (bytes + 63) / 64 * 64; }
 
-/// In front of a request, a line of its own.
+/// Head of a request, on its own cache line.
 struct RequestHead {
   std::uint64_t pushed = 0;     ///< rows with gradients
-  std::uint64_t looked_up = 0;  ///< rows asked for
-  std::uint64_t base = 0;       ///< the version that the server had last answered with
-  std::uint8_t commits = 0;     ///< the call's push is whole with this request
-  std::uint8_t is_last = 0;     ///< of its call
+  std::uint64_t looked_up = 0;  ///< rows requested
+  std::uint64_t base = 0;       ///< version of the server's last answer
+  std::uint8_t commits = 0;     ///< this request completes the call's push
+  std::uint8_t is_last = 0;     ///< last request of its call
 };
 
-/// Whether a request with room for `rows` rows each way can have that head. Any bytes may be given.
+/// True if the head is valid for requests with room for `rows` rows of each kind. Accepts any
+/// bytes.
 constexpr bool makes_sense(const RequestHead& head, std::size_t rows) noexcept {
   return head.pushed <= rows && head.looked_up <= rows && head.commits <= 1 && head.is_last <= 1;
 }
 
-/// In front of an answer, whose rows follow in the order in which they were asked for.
+/// Head of an answer; the rows follow in the order in which they were requested.
 struct AnswerHead {
   std::uint64_t version = 0;
   std::uint64_t lost = 0;  ///< 1 + the rank of a worker whose push will never come; 0: none
 };
 
-/// A request is its head, ids to push, ids to look up, gradients as WireRows; each with room for
-/// `rows` of them, on lines of its own. A view of memory; the same on both sides.
+/// Parts of a request: head, ids to push, ids to look up, gradients as WireRows, each with room for
+/// `rows` rows and on cache lines of its own. A view of memory, equal on both sides.
 template <typename Byte>
 class RequestParts {
  public:
@@ -57,14 +58,14 @@ class RequestParts {
   std::size_t ids_;
 };
 
-/// With room for `rows` rows, whose gradients take `row_bytes` in all.
+/// Size of a request with room for `rows` rows whose gradients take `row_bytes` in all.
 constexpr std::size_t request_bytes(std::size_t rows, std::size_t row_bytes) noexcept {
   return 64 + 2 * whole_lines(rows * 8) + whole_lines(row_bytes);
 }
 
-inline constexpr std::size_t kAnswerRows = 64;  // where they begin
+inline constexpr std::size_t kAnswerRows = 64;  // offset of the rows
 
-/// With room for rows that take `row_bytes` in all.
+/// Size of an answer with room for rows of `row_bytes` in all.
 constexpr std::size_t answer_bytes(std::size_t row_bytes) noexcept {
   return kAnswerRows + whole_lines(row_bytes);
 }

@@ -16,7 +16,7 @@ RowCut::RowCut(Book book, std::vector<const float*> chunks, std::size_t width,
 void RowCut::keep(std::uint32_t place) {
   const std::size_t chunk = place / kChunk;
   const std::size_t row = place % kChunk;
-  if (chunk >= chunks_.size()) return;  // it came after the cut
+  if (chunk >= chunks_.size()) return;  // chunk added after the cut
   const auto is_read = [&] { return chunk < read_.load(std::memory_order_acquire); };
   if (is_read()) return;
   std::unique_lock lock(mutex_);

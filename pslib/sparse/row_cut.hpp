@@ -1,4 +1,4 @@
-// The rows of a store as they were at one moment, to be written while the store goes on.
+// A snapshot of a store's rows, written out while the store goes on.
 #pragma once
 
 #include <atomic>
@@ -12,16 +12,15 @@
 
 namespace weft::pslib {
 
-/// Rows lie in chunks, each at a place; the reader goes through the chunks in order. A row of a
-/// chunk that it has not read yet is copied before it is written; of these copies there are never
-/// more than `most_kept`, above which the writer waits for the reader. Ids and what is counted of
-/// rows are copied at once.
-/// Thread-safety: one thread writes the store and calls keep(), another reads and calls the rest.
+/// The rows lie in chunks, which the reader reads in order. Before a row of an unread chunk is
+/// changed, the row is copied; at most `most_kept` copies exist, and the writer waits for the
+/// reader when there are that many. Ids and counters are copied when the cut is made. One thread
+/// changes the store and calls keep(); another one reads and calls everything else.
 class RowCut {
  public:
   static constexpr std::size_t kChunk = 1024;  ///< rows
 
-  /// What the store has beside the chunks, by row number; `places` as RowStore has them.
+  /// The store's data besides the chunks, by row number; `places` as in RowStore.
   struct Book {
     std::vector<std::uint64_t> ids;
     std::vector<std::uint32_t> places;
@@ -29,7 +28,7 @@ class RowCut {
     std::vector<std::uint64_t> last_use;
   };
 
-  /// `chunks` of kChunk rows of `width` f32 stay where they are until the cut is over. Throws
+  /// `chunks` of kChunk rows of `width` f32 each must stay in place until the cut is over. Throws
   /// std::bad_alloc.
   RowCut(Book book, std::vector<const float*> chunks, std::size_t width, std::size_t most_kept);
 
@@ -37,21 +36,21 @@ class RowCut {
   std::size_t width() const noexcept { return width_; }
   std::size_t chunks() const noexcept { return chunks_.size(); }
 
-  /// Before a row is written. Throws std::bad_alloc.
+  /// Call before a row is changed. Throws std::bad_alloc.
   void keep(std::uint32_t place);
-  /// The next chunk as it was; `to` holds kChunk * width(). Places that held no row may hold
-  /// anything.
+  /// Reads the next chunk as of the cut into `to`, which holds kChunk * width() f32. Unoccupied
+  /// places have undefined contents.
   void read_next(float* to) noexcept;
-  /// Nothing more is read.
+  /// Ends the cut: nothing more is read.
   void end() noexcept;
   bool is_over() const noexcept { return read_.load(std::memory_order_acquire) >= chunks_.size(); }
-  /// Rows that were copied, and the most copies at a time.
+  /// Rows copied in all, and most copies at one time.
   std::size_t kept_in_all() const noexcept { return kept_in_all_; }
   std::size_t kept_at_most() const noexcept { return kept_at_most_; }
 
  private:
   struct Copies {
-    std::vector<std::uint16_t> number = std::vector<std::uint16_t>(kChunk);  // 1 + which; 0: none
+    std::vector<std::uint16_t> number = std::vector<std::uint16_t>(kChunk);  // 1 + index; 0: none
     std::vector<float> rows;
   };
 
@@ -62,7 +61,7 @@ class RowCut {
   const std::size_t width_;
   const std::size_t most_kept_;
   std::atomic<std::size_t> read_{0};  // chunks
-  std::mutex mutex_;                  // guards what follows, and unread chunks' rows without copies
+  std::mutex mutex_;                  // guards all below, and rows of unread chunks without copies
   std::condition_variable room_;
   std::vector<std::unique_ptr<Copies>> copies_;  // by chunk
   std::size_t kept_ = 0;

@@ -6,7 +6,7 @@
 namespace weft::pslib {
 namespace {
 
-// The group comes from the hash's low bits, the tag from its high ones.
+// The group uses the hash's low bits, the tag its high bits.
 std::uint8_t tag_of(std::uint64_t hash) noexcept {
   return static_cast<std::uint8_t>(0x80U | (hash >> 57));
 }
@@ -15,7 +15,7 @@ std::uint8_t tag_of(std::uint64_t hash) noexcept {
 
 RowIndex::RowIndex() : groups_(1) {}
 
-// The slots of a group that have a tag, one after the other: eight tags are compared at a time.
+// Iterates over the slots of a group with a given tag; compares 8 tags at a time.
 class RowIndex::Matches {
  public:
   Matches(const Group& group, std::uint8_t tag) noexcept {
@@ -35,7 +35,7 @@ class RowIndex::Matches {
   }
 
  private:
-  // The highest bit of each byte that is `byte`.
+  // Sets the highest bit of each byte that equals `byte`.
   static constexpr std::uint64_t equal_bytes(std::uint64_t word, std::uint8_t byte) noexcept {
     constexpr std::uint64_t kLow = 0x7f7f7f7f7f7f7f7fULL;
     const std::uint64_t other = word ^ (0x0101010101010101ULL * byte);

@@ -6,11 +6,11 @@
 namespace weft::pslib {
 
 void initial_row(const RowRules& rules, std::uint64_t id, float* to) noexcept {
-  constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15ULL;  // splitmix64's step
+  constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15ULL;  // increment of splitmix64
   std::uint64_t state = mixed(rules.seed + kGolden) ^ mixed(id);
   for (std::size_t i = 0; i < rules.dim; ++i) {
     state += kGolden;
-    // 24 bits: each is an f32 of its own.
+    // 24 bits: every value is exactly representable as f32.
     const auto bits = static_cast<std::int32_t>(mixed(state) >> 40);
     to[i] = rules.spread * (static_cast<float>(bits - (1 << 23)) * 0x1p-23F);
   }
@@ -50,7 +50,7 @@ float* RowStore::to_update(std::uint64_t id, std::uint64_t version) {
   return at(places_[number]);
 }
 
-// Each pass finds in the caches what the one before asked for.
+// Each pass finds the data in the cache that the previous pass prefetched.
 void RowStore::fetch(std::span<const std::uint64_t> ids) const noexcept {
   std::array<std::uint32_t, kMostFetched> numbers;
   for (const std::uint64_t id : ids) index_.fetch(id);
@@ -68,7 +68,7 @@ void RowStore::fetch(std::span<const std::uint64_t> ids) const noexcept {
   }
 }
 
-// The number of a row; one past its time begins anew.
+// The number of a row; an expired row is reset first.
 std::uint32_t RowStore::known(std::uint64_t id, std::uint64_t version) {
   const std::uint32_t number = index_.find(id, ids_);
   if (number == RowIndex::kNone || !is_past(number, version)) return number;
@@ -107,7 +107,7 @@ void RowStore::take_place(std::uint32_t number) {
   }
   places_[number] = free_places_.back();
   free_places_.pop_back();
-  keep(places_[number]);  // it may have been another's at the cut
+  keep(places_[number]);  // the place may belong to another row in the cut
 }
 
 void RowStore::keep(std::uint32_t place) {

@@ -14,7 +14,7 @@ namespace weft::pslib {
 namespace {
 
 constexpr std::uint32_t kNoGradient = std::numeric_limits<std::uint32_t>::max();
-// Rows whose memory is fetched while others are worked on.
+// Rows prefetched while others are processed.
 constexpr std::size_t kAhead = RowStore::kMostFetched;
 
 }  // namespace
@@ -63,14 +63,14 @@ Status SparseShard::take(std::size_t worker, Deadline deadline) noexcept {
   return {};
 }
 
-// The head lies in the worker's memory, so it is looked at here alone.
+// The head lies in the worker's memory, so only this function reads it there.
 Status SparseShard::check(const Worker& worker, const RequestHead& head) const noexcept {
   const std::size_t room = table_.options.request_rows;
   const bool fits = makes_sense(head, room);
   if (fits && !worker.request && !worker.is_gone) return {};
   return refuse(Code::mismatch, [&] {
     return nonsense("take a request", worker.requests.owner(), worker.requests.spec().name,
-                    fits ? std::string("a request that came before the last was answered")
+                    fits ? std::string("a request before the last one was answered")
                          : fmt::format("a request of {} rows to push and {} to look up, where {} "
                                        "of each have room",
                                        head.pushed, head.looked_up, room));
@@ -79,7 +79,7 @@ Status SparseShard::check(const Worker& worker, const RequestHead& head) const n
 
 Status SparseShard::drop(std::size_t worker) noexcept {
   workers_[worker].is_gone = true;
-  return advance();  // it holds nobody back any more
+  return advance();  // the worker no longer holds back the others
 }
 
 bool SparseShard::needs_all() const noexcept {
@@ -137,7 +137,8 @@ void SparseShard::serve() {
   for (Worker& worker : workers_)
     if (worker.request && may_be_answered(worker)) answer(worker);
   if (table_.is_asynchronous()) return;
-  // What still waits for an update waits for ever if a worker without a push has gone.
+  // If a worker without a push has gone, requests that wait for the update would wait forever: name
+  // that worker instead.
   const auto lost =
       std::ranges::find_if(workers_, [](const Worker& w) { return w.is_gone && !w.has_pushed; });
   if (lost == workers_.end()) return;
@@ -184,7 +185,7 @@ void SparseShard::count_push(const Worker& worker) noexcept {
   ++pushes_.applied;
 }
 
-// The request's memory is the worker's again when it is answered.
+// Copy the rows: the worker reuses the request's memory once the request is answered.
 void SparseShard::keep(Worker& worker) {
   const auto request = parts(worker);
   const std::size_t count = worker.head.pushed;
@@ -262,7 +263,7 @@ void SparseShard::update_from_all() {
   for (std::size_t at = 0; at < ids.size(); ++at) {
     if (at % kAhead == 0) store_.fetch(ids.subspan(at, std::min(kAhead, ids.size() - at)));
     std::size_t count = 0;
-    // A worker pushes a row once: of one that keeps to no rule, what is too much is left out.
+    // A worker pushes a row once; surplus gradients of a misbehaving worker are ignored.
     for (std::uint32_t i = first_[at]; i != kNoGradient && count < sources_.size();
          i = gradients_[i].next) {
       sources_[count] = as_f32(gradients_[i].values, count);
@@ -281,7 +282,7 @@ void SparseShard::update_from_all() {
   if (expire > 0 && version_ % expire == 0) store_.forget(version_);
 }
 
-// One of a row's gradients, where it lies or as source `source` of its update.
+// One of a row's gradients as f32: in place, or converted as source `source` of the update.
 const float* SparseShard::as_f32(const std::byte* gradient, std::size_t source) noexcept {
   if (wire_.are_f32()) return reinterpret_cast<const float*>(gradient);
   float* const wide = wide_.data() + source * dim_;
@@ -304,7 +305,7 @@ void SparseShard::collect(std::span<const std::uint64_t> ids, const std::byte* g
   }
 }
 
-// The rows of this version, before any of them is looked up.
+// Saves the rows of this version, before any of them is looked up.
 void SparseShard::save() {
   if (!checkpointer_ || version_ % table_.options.checkpoint.every != 0) return;
   checkpointer_->wait();

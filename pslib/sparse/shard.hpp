@@ -1,4 +1,4 @@
-// A server's side of a sparse table: its rows, and the requests that it answers.
+// A server's side of a sparse table: its rows, and its answers to requests.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,12 @@
 
 namespace weft::pslib {
 
-/// Reads requests where they lie in the workers' memory, and writes rows straight into the answers.
-/// Thread-safety: one thread at a time.
+/// Reads requests in place from the workers' memory and writes rows directly into the answers. Not
+/// thread-safe.
 class SparseShard final : public TableShard {
  public:
-  /// Exposes an answer slot for every worker, and has the rows of the checkpoint that the table
-  /// starts from. Throws Error as World::expose does, mismatch, system. `table` must
-  /// outlive the shard.
+  /// Exposes an answer slot per worker and restores the rows of the table's checkpoint. `table`
+  /// must outlive the shard. Throws Error as World::expose does, mismatch, system.
   SparseShard(World& world, const SparseDescription& table);
   /// Attaches to every worker's requests.
   void attach(World& world, Deadline deadline);
@@ -30,7 +29,7 @@ class SparseShard final : public TableShard {
   std::size_t workers() const noexcept override { return workers_.size(); }
   RemoteSlot& gradients(std::size_t worker) noexcept override { return workers_[worker].requests; }
   Status take(std::size_t worker, Deadline deadline) noexcept override;
-  /// Makes the updates that can be made and answers whom it can.
+  /// Makes the updates and sends the answers that are possible.
   Status advance() noexcept override;
   bool needs_all() const noexcept override;
   bool tells_who_is_lost() const noexcept override { return true; }
@@ -40,16 +39,16 @@ class SparseShard final : public TableShard {
   TableStatistics statistics() const override { return pushes_; }
   ShardLoad load() const noexcept override;
 
-  /// Whether a worker's next request is still to come, if it is to make `calls` calls.
+  /// True if the worker's next request is still to come, given that it is to make `calls` calls.
   bool owes(std::size_t worker, std::uint64_t calls) const noexcept {
     return workers_[worker].calls < calls && !workers_[worker].request;
   }
-  /// Whether every worker's first `calls` calls were answered.
+  /// True if the first `calls` calls of every worker are answered.
   bool has_answered(std::uint64_t calls) const noexcept;
   SparseStatistics sparse_statistics() const noexcept;
 
  private:
-  // Rows of a push that was larger than a request: a copy of its first parts.
+  // Copied rows of a push that spans several requests: those of its earlier requests.
   struct Kept {
     std::vector<std::uint64_t> ids;
     std::vector<std::byte> gradients;
@@ -57,18 +56,18 @@ class SparseShard final : public TableShard {
   struct Worker {
     RemoteSlot requests;
     Slot answers;
-    Arrival request;          // below its slot; empty once answered
-    RequestHead head;         // of it, as it was when it was looked at
-    bool is_new = false;      // the request's push has not been looked at
-    bool has_pushed = false;  // all of the push that the next update waits for
+    Arrival request;          // declared below its slot; empty once answered
+    RequestHead head;         // copy of the request's head
+    bool is_new = false;      // the request's push has not been processed
+    bool has_pushed = false;  // the push for the next update is complete
     Kept kept;
-    std::uint64_t pushes = 0;  // whole ones
+    std::uint64_t pushes = 0;  // complete pushes
     std::uint64_t calls = 0;   // answered
     bool is_gone = false;
   };
   struct Gradient {
     const std::byte* values;
-    std::uint32_t next;  // of the same row, in rank order; kNoGradient: none
+    std::uint32_t next;  // next of the same row, in rank order, or kNoGradient
   };
 
   Status check(const Worker& worker, const RequestHead& head) const noexcept;
@@ -99,17 +98,17 @@ class SparseShard final : public TableShard {
   std::uint64_t version_ = 0;
   TableStatistics pushes_;
   SparseStatistics counted_;
-  std::uint64_t pushed_rows_ = 0;  // that came, once for each request
+  std::uint64_t pushed_rows_ = 0;  // received, once per request
 
-  // An update's rows, and for each its gradients as a list.
+  // An update's rows, and a list of gradients for each.
   UniqueIds rows_;
   std::vector<std::uint32_t> first_;
   std::vector<std::uint32_t> last_;
   std::vector<Gradient> gradients_;
   std::vector<const float*> sources_;
-  std::vector<float> wide_;  // rows that are not sent as f32: a block's, or a row's gradients
+  std::vector<float> wide_;  // scratch for rows not sent as f32: a block's, or a row's gradients
 
-  std::unique_ptr<Checkpointer> checkpointer_;  // reads the store until it is gone
+  std::unique_ptr<Checkpointer> checkpointer_;  // reads the store until destroyed
 };
 
 }  // namespace weft::pslib

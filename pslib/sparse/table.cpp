@@ -1,4 +1,4 @@
-// The public face of a sparse table.
+// The public SparseTable: forwards to SparseState.
 #include "base/control_call.hpp"
 #include "pslib/sparse/table_state.hpp"
 #include "weft/sparse_table.hpp"

@@ -27,7 +27,7 @@ SparseState::SparseState(World& world, const Roles& roles, const std::string& se
   table_.start_from(find_start(world, options.checkpoint, table,
                                roles.rank == roles.servers.front(), manifest_of(table_, 0),
                                *agreement_, deadline));
-  // All slots are offered before any is waited for: two ranks wait for each other's.
+  // All ranks expose their slots before any rank attaches: two ranks may attach to each other.
   if (roles.works()) worker_ = std::make_unique<SparseWorker>(world, table_);
   if (roles.serves()) shard_ = std::make_unique<SparseShard>(world, table_);
   if (worker_) worker_->attach(world, shard_.get(), deadline);

@@ -1,4 +1,4 @@
-// A sparse table as one rank holds it: what it agreed on, and its parts in the work.
+// A sparse table on one rank: the agreed description, and this rank's shard and worker.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@
 
 namespace weft::pslib::detail {
 
-/// Thread-safety: one thread at a time.
+/// Not thread-safe.
 class SparseState {
  public:
-  /// Collective over the world. Throws Error as ParameterServer::sparse_table says.
+  /// Collective over the group's members. Throws Error as ParameterServer::sparse_table does.
   SparseState(World& world, const Roles& roles, const std::string& server, const std::string& table,
               const SparseOptions& options, const std::string& metrics, Deadline deadline);
 
@@ -26,7 +26,7 @@ class SparseState {
   std::uint64_t version() const noexcept;
   SparseStatistics statistics() const noexcept;
 
-  /// For a rank that serves.
+  /// For a rank that only serves.
   Served served() noexcept { return {shard_.get(), &insight_, &*agreement_, table_.table}; }
 
  private:

@@ -1,4 +1,4 @@
-// Numbers different ids in the order in which they first come.
+// Numbers distinct ids in the order of first occurrence.
 #pragma once
 
 #include <cstddef>
@@ -8,13 +8,13 @@
 
 namespace weft::pslib {
 
-/// Kept from batch to batch: one that is no larger than those before allocates nothing.
-/// Thread-safety: one thread at a time.
+/// Reused from batch to batch: a batch no larger than earlier ones allocates nothing. Not
+/// thread-safe.
 class UniqueIds {
  public:
-  /// Forgets all, and makes room for `most`. Throws std::bad_alloc.
+  /// Clears the set and makes room for `most` ids. Throws std::bad_alloc.
   void begin(std::size_t most);
-  /// The number of `id`: size() before the call if it is new.
+  /// The number of `id`; size() before the call if `id` is new.
   std::uint32_t add(std::uint64_t id) noexcept;
 
   std::size_t size() const noexcept { return ids_.size(); }
@@ -23,11 +23,11 @@ class UniqueIds {
  private:
   struct Entry {
     std::uint64_t id = 0;
-    std::uint32_t batch = 0;  // an entry of another batch is free
+    std::uint32_t batch = 0;  // entries of other batches are free
     std::uint32_t number = 0;
   };
 
-  std::vector<Entry> entries_;  // a power of two, at most half of them taken
+  std::vector<Entry> entries_;  // a power of two, at most half used
   std::vector<std::uint64_t> ids_;
   std::uint32_t batch_ = 0;
 };

@@ -1,4 +1,4 @@
-// Rows of a sparse table as requests and answers carry them.
+// Rows of a sparse table in requests and answers.
 #pragma once
 
 #include <cstddef>
@@ -9,25 +9,25 @@
 
 namespace weft::pslib {
 
-/// Rows of `dim` elements of the table's wire type, one behind the other; any alignment. Immutable.
+/// Contiguous rows of `dim` elements of the table's wire type; any alignment. Immutable.
 class WireRows {
  public:
   WireRows(std::size_t dim, DType wire) noexcept : dim_(dim), wire_(wire) {}
 
-  /// Of so many rows.
+  /// Size of `rows` rows.
   std::size_t bytes(std::size_t rows) const noexcept { return rows * dim_ * size_of(wire_); }
-  /// Whether they can be used where they lie.
+  /// True if the rows can be used in place.
   bool are_f32() const noexcept { return wire_ == DType::f32; }
 
-  /// `rows` rows of f32, each element rounded once to nearest even; what is too large for the type
-  /// becomes infinite.
+  /// Converts `rows` rows from f32, rounding to nearest even; values too large for the type become
+  /// infinite.
   void write(std::byte* to, const float* from, std::size_t rows) const noexcept {
     if (are_f32())
       std::memcpy(to, from, bytes(rows));
     else
       weft::kernels::narrow(to, wire_, from, rows * dim_);
   }
-  /// The same back, exactly.
+  /// Converts rows back to f32, exactly.
   void read(float* to, const std::byte* from, std::size_t rows) const noexcept {
     if (are_f32())
       std::memcpy(to, from, bytes(rows));

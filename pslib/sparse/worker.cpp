@@ -88,7 +88,7 @@ Status SparseWorker::check(const SparseCall& call) const noexcept {
 
 void SparseWorker::begin(const SparseCall& call) {
   if (call.pushes) {
-    // What was looked up last is what is pushed next.
+    // Usually the ids pushed are those looked up last.
     if (looked_up_.is_of(call.pushed))
       std::swap(pushed_, looked_up_);
     else
@@ -129,8 +129,8 @@ bool SparseWorker::is_asked() const noexcept {
   return std::ranges::any_of(servers_, &Server::is_asked);
 }
 
-// The next request to a server: rows to push as long as there are any, then rows to look up, which
-// may begin in the last request of the push.
+// Sends the next request to a server: rows to push while there are any, then rows to look up, which
+// may start in the push's last request.
 Status SparseWorker::send(std::size_t index, const SparseCall& call, Deadline deadline) {
   Server& server = servers_[index];
   const auto buffer = server.requests.next(deadline);
@@ -164,7 +164,7 @@ Status SparseWorker::send(std::size_t index, const SparseCall& call, Deadline de
   return status;
 }
 
-// As f32 they are added up where the server reads them; else they are rounded when all are added.
+// f32 gradients are summed in the request itself; other types are rounded once after summing.
 void SparseWorker::write_gradients(std::size_t index, const SparseCall& call, std::size_t count,
                                    std::byte* to) {
   float* const sums = wire_.are_f32() ? reinterpret_cast<float*>(to) : sums_.data();
@@ -172,7 +172,7 @@ void SparseWorker::write_gradients(std::size_t index, const SparseCall& call, st
   if (!wire_.are_f32()) wire_.write(to, sums, count);
 }
 
-// Gradients of one id in the batch's order.
+// Sums the gradients of each id in the batch's order.
 void SparseWorker::add_gradients(std::size_t index, const SparseCall& call, std::span<float> to) {
   if (to.empty()) return;
   const Server& server = servers_[index];
@@ -180,7 +180,7 @@ void SparseWorker::add_gradients(std::size_t index, const SparseCall& call, std:
   std::fill_n(is_written_.begin(), count, char{0});
   const auto places = pushed_.places();
   for (std::size_t i = 0; i < places.size(); ++i) {
-    const std::size_t row = places[i].row - server.pushed;  // wraps for those sent before
+    const std::size_t row = places[i].row - server.pushed;  // wraps for rows sent before
     if (places[i].server != index || row >= count) continue;
     const float* const from = call.gradients.data() + i * dim_;
     float* const sum = to.data() + row * dim_;
@@ -234,7 +234,7 @@ Status SparseWorker::await_one(const SparseCall& call, Deadline deadline) {
   return {};
 }
 
-// A worker that is refused is as good as gone: the others are told.
+// A worker whose request is refused counts as gone, and the others are told.
 Status SparseWorker::work_as_server(std::size_t worker, Deadline deadline) {
   own_->wait_until(deadline);
   Status status = own_->take(worker, deadline);
@@ -243,7 +243,7 @@ Status SparseWorker::work_as_server(std::size_t worker, Deadline deadline) {
   return status;
 }
 
-// Of a worker that has died, its death is what happened.
+// If the lost worker has died, reports its death.
 Status SparseWorker::name_the_lost() const noexcept {
   if (Status status = world_.alive({&lost_, 1}); !status) return status;
   return refuse(Code::closed, [&] {
@@ -267,7 +267,7 @@ void SparseWorker::read_rows(std::size_t index, const std::byte* answer, const S
   const std::byte* const rows = answer + kAnswerRows;
   const auto places = looked_up_.places();
   for (std::size_t i = 0; i < places.size(); ++i) {
-    const std::size_t row = places[i].row - server.taken;  // wraps for those that came before
+    const std::size_t row = places[i].row - server.taken;  // wraps for rows taken before
     if (places[i].server != index || row >= count) continue;
     wire_.read(call.rows.data() + i * dim_, rows + wire_.bytes(row), 1);
   }

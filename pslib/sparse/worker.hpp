@@ -1,4 +1,4 @@
-// A worker's side of a sparse table: its requests, and what comes back.
+// A worker's side of a sparse table: its requests, and the answers to them.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace weft::pslib {
 
-/// What one call asks for; the user's memory.
+/// The arguments of one call; the memory is the application's.
 struct SparseCall {
   const char* operation = "";
   bool pushes = false;
@@ -23,19 +23,19 @@ struct SparseCall {
   std::span<float> rows{};
 };
 
-/// Thread-safety: one thread at a time.
+/// Not thread-safe.
 class SparseWorker {
  public:
-  /// Exposes a request slot for every server. Throws Error as World::expose does. `table` must
-  /// outlive the worker.
+  /// Exposes a request slot per server. `table` must outlive the worker. Throws Error as
+  /// World::expose does.
   SparseWorker(World& world, const SparseDescription& table);
-  /// `own`: the shard of this rank, which works inside its worker's calls; null: there is none.
+  /// `own` is this rank's shard, which works inside its worker's calls; null if there is none.
   void attach(World& world, SparseShard* own, Deadline deadline);
 
-  /// A call with a lookup ends with all its rows, one without when its last request is out. After
-  /// a timeout the same call goes on where this one stopped.
+  /// Returns when all requested rows have arrived or, for a call without lookup, when its last
+  /// request is sent. After a timeout, the same call resumes where this one stopped.
   Status run(const SparseCall& call, Deadline deadline) noexcept;
-  /// Waits for the answers to a call without a lookup.
+  /// Waits for the answers to a call without lookup.
   Status settle(Deadline deadline) noexcept;
 
   std::uint64_t version() const noexcept;
@@ -45,12 +45,12 @@ class SparseWorker {
     int rank = 0;
     Slot requests;
     RemoteSlot answers;
-    bool is_asked = false;      // a request is out
-    std::size_t pushed = 0;     // rows of the call that were sent with gradients
-    std::size_t asked = 0;      // rows of the call that were asked for, those of `taken` included
-    std::size_t taken = 0;      // rows of the call that came
-    bool has_finished = false;  // the call's last request is out
-    std::uint64_t version = 0;  // of its last answer
+    bool is_asked = false;      // a request is unanswered
+    std::size_t pushed = 0;     // rows of the call whose gradients were sent
+    std::size_t asked = 0;      // rows of the call that were requested, including `taken`
+    std::size_t taken = 0;      // rows of the call that arrived
+    bool has_finished = false;  // the call's last request was sent
+    std::uint64_t version = 0;  // version of its last answer
   };
 
   Status check(const SparseCall& call) const noexcept;
@@ -70,17 +70,17 @@ class SparseWorker {
   const SparseDescription& table_;
   const std::size_t dim_;
   const WireRows wire_;
-  const std::size_t room_;  // rows of a request
+  const std::size_t room_;  // rows per request
   SparseShard* own_ = nullptr;
   std::vector<Server> servers_;
   std::vector<RemoteSlot*> awaited_;
   Batch pushed_;
   Batch looked_up_;
-  std::vector<char> is_written_;  // of a request's gradients
-  std::vector<float> sums_;       // the same where they are not sent as f32
-  SparseCall interrupted_;        // the call that has begun and not ended
-  std::uint64_t calls_ = 0;       // begun
-  int lost_ = -1;                 // a worker without whom no update is made any more
+  std::vector<char> is_written_;  // by row of a request: its gradient was written
+  std::vector<float> sums_;       // scratch for gradients not sent as f32
+  SparseCall interrupted_;        // the call that began and has not ended
+  std::uint64_t calls_ = 0;       // calls begun
+  int lost_ = -1;                 // a worker whose absence prevents further updates
 };
 
 }  // namespace weft::pslib

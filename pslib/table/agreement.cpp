@@ -39,7 +39,7 @@ Agreement::Agreement(World& world, std::span<const int> members, const std::stri
   spec.name = name;
   spec.dtype = DType::u8;
   spec.shape = Shape{static_cast<std::int64_t>(contract.size() + sizeof(Said))};
-  spec.depth = 2;  // so that a second version waits for nobody
+  spec.depth = 2;  // publishing a second version waits for no reader
   spec.writer = Writer::owner;
   mine_ = world.expose(spec);
   publish(deadline);
@@ -52,7 +52,7 @@ Agreement::Agreement(World& world, std::span<const int> members, const std::stri
     const auto bytes = arrival.as<std::uint8_t>();
     const std::size_t said = bytes.size() - std::min(bytes.size(), sizeof(Said));
     const std::string_view theirs(reinterpret_cast<const char*>(bytes.data()), said);
-    // It may have said something already: it has read all contracts, this one is not read yet.
+    // The peer may be a round ahead already: it has read all contracts, while this rank has not.
     std::memcpy(&heard_.emplace_back(), bytes.data() + said, bytes.size() - said);
     if (theirs == contract || mismatch) continue;
     mismatch.emplace();
@@ -66,8 +66,9 @@ Agreement::Agreement(World& world, std::span<const int> members, const std::stri
   }
   if (!mismatch) return;
 
-  // Everybody sees the mismatch, but not at the same time: a rank that gave up at once would take
-  // its contract away before the others have read it. The second version says "I have read all".
+  // Every rank sees the mismatch, but at different times: a rank that threw at once would withdraw
+  // its contract before the others had read it. The second version says "I have read all
+  // contracts".
   part(deadline);
   throw Error(std::move(*mismatch));
 }
@@ -101,9 +102,9 @@ void Agreement::part(Deadline deadline) noexcept {
     publish(deadline);
     for (std::size_t i = 0; i < others_.size(); ++i)
       if (heard_[i].round < said_.round && !others_[i].view(deadline))
-        return;  // it has gone, so it had read all
+        return;  // a peer that is gone had read all contracts
   } catch (const std::exception&) {
-    return;  // what is given up for matters, and will be thrown
+    return;  // the caller throws the error that matters
   }
 }
 

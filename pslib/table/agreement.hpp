@@ -1,4 +1,4 @@
-// Makes sure, before a table exists, that all ranks mean the same table.
+// Checks, before a table is created, that all ranks describe the same table.
 #pragma once
 
 #include <array>
@@ -12,37 +12,37 @@
 
 namespace weft::pslib {
 
-/// Each rank publishes its contract and reads everybody's. Kept as long as the table: a rank that
-/// only serves watches the other ranks through it.
-/// Thread-safety: one thread at a time.
+/// Each rank publishes its contract and reads those of the other members. Lives as long as the
+/// table: a rank that only serves watches the other ranks through it. Not thread-safe.
 class Agreement {
  public:
-  /// Collective over `members`, ascending, this rank among them. Throws Error: mismatch, on every
-  /// rank, with the first line that differs as both sides have it; and what expose and attach
-  /// throw.
+  /// Collective over `members`, in ascending order and including this rank. Throws Error(mismatch)
+  /// on every rank, with the first line that differs as both ranks have it, and what expose and
+  /// attach throw.
   Agreement(World& world, std::span<const int> members, const std::string& name,
             const std::string& contract, Deadline deadline);
 
-  /// Collective, in the same order on every rank: what each has said, by its place among them.
+  /// Collective, in the same order on every rank: returns each member's word, in the order of
+  /// members().
   using Word = std::array<std::uint64_t, 2>;
   std::vector<Word> exchange(const Word& mine, Deadline deadline);
   std::span<const int> members() const noexcept { return members_; }
-  /// This rank's.
+  /// This rank's index in members().
   std::size_t place() const noexcept { return place_; }
-  /// Before a rank gives the table up because of what was exchanged, as all do: waits until the
-  /// others have read it, or have gone.
+  /// Waits until the others have read this rank's word, or have gone. Call before this rank gives
+  /// up the table because of an exchanged word, as every rank does.
   void part(Deadline deadline) noexcept;
 
-  /// The others' contracts, which see no other version once the table is made: they only tell that
-  /// the owner lives.
+  /// The other members' contracts. No new version appears once the table is created, so they only
+  /// tell that their owner lives.
   std::vector<RemoteSlot>& others() noexcept { return others_; }
 
  private:
-  /// What is published behind the contract. A rank is never more than one round ahead of another.
+  /// Published after the contract. No rank is more than one round ahead of another.
   struct Said {
     std::uint64_t round = 0;
     Word now{};
-    Word before{};  ///< of the last round
+    Word before{};  ///< of the round before
   };
   void publish(Deadline deadline);
 
@@ -51,7 +51,7 @@ class Agreement {
   const std::string contract_;
   Slot mine_;
   Said said_;
-  std::vector<Said> heard_;  // by the order of others_
+  std::vector<Said> heard_;  // in the order of others_
   std::vector<RemoteSlot> others_;
 };
 

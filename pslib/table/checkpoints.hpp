@@ -1,4 +1,4 @@
-// A dense table's checkpoints: what it starts from, and what a shard saves.
+// A dense table's checkpoints: finding the one to start from, and saving shards.
 #pragma once
 
 #include <memory>
@@ -10,18 +10,20 @@
 
 namespace weft::pslib {
 
-/// The same for a dense table; its first server prepares.
+/// find_start() of start.hpp for a dense table; its first server prepares.
 std::shared_ptr<const Checkpoint> find_start(World& world, const Description& table,
                                              Agreement& agreement, Deadline deadline);
 
-/// Values and states of a piece of a shard's region. Throws Error: mismatch, system.
+/// Restores values and optimizer states of `piece`, a piece of a shard's region. Throws Error:
+/// mismatch, system.
 void restore_piece(const Checkpoint& from, const Description& table, const ShardPiece& piece,
                    float* parameters, Updater& updater);
 
-/// Of the shard that is at home at `home`. Null for a table that is not saved.
+/// The checkpointer of the shard whose home is server `home`; null if the table is not saved.
 std::unique_ptr<Checkpointer> make_checkpointer(World& world, const Description& table, int home);
 
-/// The shard at `version`, if that is to be saved. Returns once it is copied. Errors: exhausted.
+/// Saves the shard if the options ask for `version`. Returns once the shard is copied. Errors:
+/// exhausted.
 Status save_shard(Checkpointer& to, const Description& table, int home, std::uint64_t version,
                   const float* parameters, Updater& updater) noexcept;
 

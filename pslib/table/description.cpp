@@ -17,7 +17,7 @@
 namespace weft::pslib {
 namespace {
 
-// The newest version, the next one, and those that readers are just getting.
+// The newest version, the next one, and two that readers may be fetching.
 constexpr std::uint32_t kAsyncDepth = 4;
 
 std::vector<TensorSpec> checked(const std::string& table, std::vector<TensorSpec> specs) {
@@ -44,7 +44,8 @@ const TableOptions& checked(const TableOptions& options) {
   return options;
 }
 
-// Where one server must see all, the whole table is one shard, of which others may hold replicas.
+// A rule that needs the whole table on one server makes the table a single shard; other servers may
+// hold replicas.
 std::vector<int> homes_of(const Roles& roles, const TableOptions& options) {
   const bool needs_one = options.consistency.kind == Consistency::Kind::k_of_n ||
                          options.clip_norm > 0.0F ||
@@ -210,8 +211,8 @@ SlotSpec Description::norms(std::size_t words) const {
   return published("norms", DType::i64, static_cast<std::int64_t>(words));
 }
 
-// A published slot under bulk-synchronous training: a buffer is read by all before it is written
-// again, as the protocol itself sees to.
+// A slot published in bulk-synchronous training. The protocol itself ensures that all readers are
+// done with a buffer before it is written again.
 SlotSpec Description::published(std::string_view part, DType dtype, std::int64_t elements) const {
   SlotSpec spec;
   spec.name = slot_name(part);

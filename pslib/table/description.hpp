@@ -1,4 +1,4 @@
-// What every rank knows of a dense table, and what its slots are called and look like.
+// The description of a dense table that every rank computes alike, with the specs of its slots.
 #pragma once
 
 #include <memory>
@@ -15,19 +15,19 @@
 
 namespace weft::pslib {
 
-/// Immutable once it is known what the table starts from.
+/// Immutable after start_from().
 class Description {
  public:
-  /// Throws Error(bad_argument): no tensors, one without elements or with another's name, options
-  /// that make no sense.
+  /// Throws Error(bad_argument) if there are no tensors, a tensor has no elements, a name occurs
+  /// twice, or options are invalid.
   Description(const Roles& roles, std::string_view server, std::string table,
               std::vector<TensorSpec> specs, const TableOptions& options);
 
-  /// Before anything else: the table goes on from there.
+  /// Makes the table continue from `checkpoint`. Call before anything else.
   void start_from(std::shared_ptr<const Checkpoint> checkpoint) noexcept {
     restored_ = std::move(checkpoint);
   }
-  /// Null: from the first worker's parameters.
+  /// Null if the table starts from the first worker's parameters.
   const Checkpoint* restored() const noexcept { return restored_.get(); }
   /// The version of the initial parameters.
   std::uint64_t first_version() const noexcept {
@@ -38,48 +38,50 @@ class Description {
   const std::string table;
   const std::vector<TensorSpec> specs;
   const TableOptions options;
-  /// The servers at which shards are at home, by shard.
+  /// Home server of each shard.
   const std::vector<int> homes;
   const std::vector<ShardPiece> pieces;
   const Layout layout;
   const PushFormat pushes;
 
-  /// What all ranks must have in common, one item a line, in words that an error can show.
+  /// Everything that all ranks must have in common, one readable item per line.
   std::string contract() const;
-  /// As Table::describe().
+  /// The text of Table::describe().
   std::string shard_map() const;
 
   /// "ps/<server>/<table>/<part>".
   std::string slot_name(std::string_view part) const;
   bool is_replicated() const noexcept { return roles.replicas > 1; }
-  /// Whether shards go on by themselves: workers need not be in step, or there are replicas.
+  /// True if shards update without waiting for a common step: workers need not be in step, or there
+  /// are replicas.
   bool is_asynchronous() const noexcept {
     return options.consistency.kind != Consistency::Kind::bsp || is_replicated();
   }
 
-  /// A worker's pushes: its gradients, flat, or what they are compressed to; of an asynchronous
-  /// table GradientWords behind them.
+  /// A worker's pushes: flat gradients, or their compressed form; GradientWords follow in an
+  /// asynchronous table.
   SlotSpec gradients() const;
-  /// The first worker's initial parameters, where a push has no room for them.
+  /// The first worker's initial parameters, for tables whose compressed pushes have no room for
+  /// them.
   SlotSpec initial() const;
-  /// Bytes in a push before what an Updater reads of elements from `element` of the layout on.
+  /// Bytes of a push before the data of layout element `element`.
   std::size_t skipped(std::int64_t element) const noexcept {
     return pushes.is_compressed() ? 0 : static_cast<std::size_t>(element) * size_of(options.wire);
   }
-  /// What of a push a shard of so many elements reads, about, where pushes are compressed.
+  /// Approximate bytes that a shard of `elements` reads of a compressed push.
   std::size_t bytes_read(std::int64_t elements) const noexcept;
-  /// A shard's parameters, where it is at home at `home`; of an asynchronous table RegionWords in
-  /// front of them.
+  /// Parameters of the shard whose home is `home`; RegionWords precede them in an asynchronous
+  /// table.
   SlotSpec region(int home) const;
-  /// Elements that RegionWords take up.
+  /// Size of RegionWords in elements.
   std::int64_t region_words() const noexcept;
-  /// An asynchronous table's StateWords, of each shard that the server may come to hold.
+  /// An asynchronous table's StateWords, for each shard that the server may hold.
   SlotSpec state() const;
-  /// What a server of a replicated table says of each shard.
+  /// The replica messages of a server of a replicated table, one per shard.
   SlotSpec replica_words() const;
-  /// The whole state of a shard, for a replica that has none.
+  /// A shard's whole state, offered to a replica that has none.
   SlotSpec snapshot(std::size_t shard, std::size_t bytes) const;
-  /// A server's part of `words` words that all servers add up.
+  /// A server's `words` words of the norms that all servers add up.
   SlotSpec norms(std::size_t words) const;
 
  private:

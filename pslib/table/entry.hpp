@@ -1,4 +1,4 @@
-// What each public call of pslib does before anything else.
+// Common first steps of every public call of pslib.
 #pragma once
 
 #include "base/fail.hpp"
@@ -8,8 +8,8 @@
 
 namespace weft::pslib {
 
-/// `deadline` as a moment. Call it before anything waits: a default deadline would begin anew in
-/// each inner wait.
+/// Turns `deadline` into a point in time. Call it before any wait: a default deadline would
+/// otherwise start anew in each inner wait.
 inline Deadline resolved(World& world, Deadline deadline) noexcept {
   return deadline.resolve(default_timeout(world));
 }

@@ -1,4 +1,4 @@
-// The initial parameters of a table whose pushes have no room for them, as its servers see them.
+// The servers' view of the initial parameters of a table whose pushes have no room for them.
 #pragma once
 
 #include <cstddef>
@@ -10,28 +10,28 @@
 
 namespace weft::pslib {
 
-/// Nothing where pushes are not compressed: then the first worker's first push has them.
-/// Thread-safety: one thread at a time.
+/// Does nothing if pushes are not compressed: the first worker's first push then contains the
+/// parameters. Not thread-safe.
 class InitialParameters {
  public:
   void attach(World& world, const Description& table, std::span<const int> needs,
               Deadline deadline);
 
-  /// Waits for them. The first worker shows them before its first push, so who takes them first
-  /// takes that push with all that it stands for.
+  /// Waits for the initial parameters. The first worker publishes them before its first push, so a
+  /// server must take them first.
   Status take(Deadline deadline) noexcept;
-  /// The next take() takes them once more.
+  /// Makes the next take() return them once more.
   void take_again() noexcept;
   bool has() const noexcept { return static_cast<bool>(arrival_); }
   const std::byte* data() const noexcept { return arrival_.tensor().data(); }
-  /// Gives their memory back.
+  /// Releases the buffer that holds them.
   void release() noexcept { arrival_ = {}; }
-  /// Nobody here needs them any more.
+  /// Detaches: this server no longer needs them.
   void drop() noexcept;
 
  private:
   std::optional<RemoteSlot> slot_;
-  Arrival arrival_;  // below the slot, as it must go first
+  Arrival arrival_;  // declared after the slot: must be destroyed first
   bool is_due_ = true;
 };
 

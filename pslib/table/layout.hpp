@@ -1,5 +1,5 @@
-// How a table's tensors lie in a worker's buffers and in a shard's region: one after the other,
-// each on a cache line of its own.
+// The layout of a table's tensors in a worker's buffers and in a shard's region: one after another,
+// each starting on a cache line.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +19,11 @@ constexpr std::int64_t padded(std::int64_t elements) noexcept {
   return lines_of(elements) * kLineElements;
 }
 
-/// The size of a server's region in elements: its pieces, padded. At least one line, so that a
-/// server left without pieces takes its part in the protocol like any other.
+/// Size of a server's region in elements: its padded pieces, and at least one cache line, so that a
+/// server without pieces takes part in the protocol like any other.
 std::int64_t region_elements(std::span<const ShardPiece> pieces, int server) noexcept;
 
-/// Where each tensor starts in a worker's flat buffer.
+/// Start of each tensor in a worker's flat buffer.
 class Layout {
  public:
   explicit Layout(std::span<const TensorSpec> specs);

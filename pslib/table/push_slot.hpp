@@ -1,4 +1,4 @@
-// What a worker sends, and from where.
+// A worker's push slot and the buffers it pushes from.
 #pragma once
 
 #include <cstddef>
@@ -11,32 +11,31 @@
 
 namespace weft::pslib {
 
-/// A worker's gradients and its copy of the parameters, and the slot in which servers read its
-/// pushes. Gradients are written into the slot itself unless they are compressed into it. Where a
-/// push has no room for the initial parameters, the first worker shows them in a slot of their own,
-/// which is its copy of the parameters from then on.
-/// Thread-safety: one thread at a time.
+/// A worker's gradients, its copy of the parameters, and the slot from which servers read its
+/// pushes. Gradients are written into the slot's buffer, or compressed into it. If a push has no
+/// room for the initial parameters, the first worker publishes them in a slot of their own, whose
+/// buffer is its copy of the parameters from then on. Not thread-safe.
 class PushSlot {
  public:
-  /// Exposes the slots. `table` must outlive it. Throws Error as World::expose and World::allocate
-  /// do.
+  /// Exposes the slots. `table` must outlive this object. Throws Error as World::expose and
+  /// World::allocate do.
   PushSlot(World& world, const Description& table);
 
-  /// As Slot::also_needs, of a wait for room.
+  /// As Slot::also_needs, for waits until servers are done with a push.
   void also_needs(std::span<const int> ranks, Needed needed) { slot_.also_needs(ranks, needed); }
-  /// Flat, laid out as Layout says.
+  /// Flat, in the order of Layout.
   const Tensor& gradients() const noexcept { return gradients_; }
   const Tensor& parameters() const noexcept { return parameters_; }
   void clear_gradients() noexcept;
 
-  /// Makes the parameters what the next push carries, if they are the first worker's.
+  /// If this is the first worker, fills the next push with its parameters.
   Status fill_initial() noexcept;
-  /// The same of the gradients. Nothing has changed after an error.
+  /// Fills the next push with the gradients. An error changes nothing.
   Status fill() noexcept;
-  /// An asynchronous table's words behind them.
+  /// The words behind the gradients of an asynchronous table.
   std::byte* words() noexcept { return buffer_.data() + table_.pushes.bytes(); }
   Status publish() noexcept { return slot_.publish(); }
-  /// All servers are done with the last push.
+  /// Waits until all servers are done with the last push.
   Status reclaim(Deadline deadline) noexcept { return slot_.next(deadline).status(); }
 
   CompressionStatistics compression() const noexcept {
@@ -46,7 +45,7 @@ class PushSlot {
  private:
   const Description& table_;
   Slot slot_;
-  Tensor buffer_;  // of the slot
+  Tensor buffer_;  // the slot's buffer
   std::optional<Slot> initial_;
   Tensor gradients_;
   Tensor parameters_;

@@ -17,14 +17,14 @@ namespace {
 
 constexpr const char* kOperation = "parameter server";
 
-// Makes the error for options, or for the environment.
+// Creates the error for invalid options, or for an invalid environment variable.
 using Refusal = std::function<ErrorDetail(std::string message, std::string hint)>;
 
 bool holds(const std::vector<int>& ranks, int rank) {
   return std::ranges::find(ranks, rank) != ranks.end();
 }
 
-// The highest of several ranks of a host.
+// True if `rank` is the highest of several ranks on its host.
 bool serves_its_host(const World& world, const std::vector<int>& members, int rank) {
   bool has_another = false;
   for (const int i : members) {
@@ -61,7 +61,7 @@ std::vector<int> listed(std::string_view what, const std::vector<int>& ranks,
 struct Deployment {
   enum class Kind : std::uint8_t { listed, highest, per_host };
   Kind kind = Kind::listed;
-  int servers = 0;  // with highest
+  int servers = 0;  // the dedicated ones, taken from the highest ranks
 };
 
 Deployment by_number(int servers, int size, const Refusal& refuse) {

@@ -1,4 +1,4 @@
-// Who works and who serves.
+// Which ranks work and which serve.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace weft::pslib {
 
-/// Options with nothing left open. A value.
+/// Options with every default resolved. A value type.
 struct Roles {
   int rank = 0;  ///< this rank
   std::size_t world_size = 0;
-  Group group{};             ///< who takes part
+  Group group{};             ///< the ranks that take part
   std::vector<int> members;  ///< of the group, ascending
   std::vector<int> workers;
   std::vector<int> servers;
@@ -22,18 +22,18 @@ struct Roles {
   std::size_t split_bytes = 0;
 
   Roles() = default;
-  /// Throws Error as ParameterServer's constructor says.
+  /// Throws Error as ParameterServer's constructor does.
   Roles(World& world, const Group& group, const Options& options);
   Roles(World& world, const Options& options) : Roles(world, world.group(), options) {}
 
   bool works() const noexcept;
   bool serves() const noexcept;
-  /// The one whose parameters a table starts with.
+  /// True for the worker whose parameters a table starts with.
   bool is_first_worker() const noexcept { return workers.front() == rank; }
-  /// Behind a server's name in those of its slots: what is left of another group's tables is not
-  /// taken for this one's.
+  /// Suffix of the server's name in slot names, so that slots left over from another group's tables
+  /// are not taken for this one's.
   std::string suffix() const;
-  /// Every member but this rank.
+  /// All members except this rank.
   std::vector<int> others() const;
 };
 

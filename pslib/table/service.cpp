@@ -9,12 +9,12 @@
 namespace weft::pslib {
 namespace {
 
-/// Longer than any job: a wait for a rank ends with that rank's life.
+/// Longer than any job, so that a wait for a rank ends only when the rank does.
 constexpr std::chrono::hours kWhileWorkersLive{24 * 365};
 
 bool is_end(Code code) { return code == Code::closed || code == Code::peer_left; }
 
-// What may have ended a source; whether it is an end in order depends on its table.
+// Codes that may mean the end of a source; the table decides whether that end is in order.
 bool may_end(Code code) { return is_end(code) || code == Code::peer_failed; }
 
 }  // namespace
@@ -38,9 +38,10 @@ Service::Service(World& world, const Group& group, std::span<const Served> table
   }
 }
 
-// Workers may compute for longer than any wait lasts, and be stopped while a wait needs them: what
-// ends this one is their end. A shard can't repeat half an update, so its own waits last as long. A
-// source is taken anew after each WEFT_TIMEOUT: the other sources get their turn in between.
+// Workers may compute for longer than any timeout, and may be stopped while a wait needs them: only
+// their end ends this wait. A shard can't repeat half an update, so its own waits last as long.
+// Each wait on a source is limited to WEFT_TIMEOUT and then repeated, so that other sources get
+// their turn.
 Status Service::run(Deadline deadline) {
   const bool lasts = deadline.is_default();
   for (TableShard* const shard : shards_)
@@ -92,8 +93,8 @@ Status Service::serve(std::size_t index, Deadline deadline) {
   return status;
 }
 
-// A shard may have needed who has ended, and can do without. Else what it says is what has
-// happened.
+// If a source has ended, the shard may be able to go on without it once it is dropped. Otherwise
+// its error stands.
 Status Service::advance(TableShard& shard) {
   Status status = shard.advance();
   if (!may_end(status.code())) return status;
@@ -114,7 +115,7 @@ Status Service::take(const Source& source, Deadline deadline) {
   return source.slot->view(deadline).status();
 }
 
-// wait_any tells that a slot has ended, not which: a look at each finds out.
+// wait_any() reports that some slot has ended but not which, so check each.
 Status Service::drop_closed() {
   for (std::size_t i = 0; i < sources_.size();) {
     const Source source = sources_[i];
@@ -127,7 +128,7 @@ Status Service::drop_closed() {
       if (status = refuse_worker(i, status); !status) return status;
       continue;
     }
-    // Who left because another had died names that one.
+    // A worker that left because another rank died reports that other rank.
     const bool has_ended =
         is_end(status.code()) ||
         (status.code() == Code::peer_failed && source.table.shard->survives(status.detail().peer));
@@ -141,7 +142,7 @@ Status Service::drop_closed() {
     }
     if (status = drop(i); !status) return status;
   }
-  // Only now: a shard can do without those who have ended once all of them are dropped.
+  // After the loop: a shard can only go on once all sources that ended are dropped.
   for (TableShard* const shard : shards_)
     if (Status status = shard->advance(); !status) return status;
   return {};
@@ -161,7 +162,7 @@ bool Service::is_refusal(const Source& source, const Status& status) const noexc
          status.detail().peer == source.slot->owner();
 }
 
-// The others' tables go on where they can without it.
+// Drops the worker from one table; other tables continue.
 Status Service::refuse_worker(std::size_t index, const Status& why) {
   log_of(world_)->error(Subsystem::ps, "table \"{}\" goes on without rank {}: {}",
                         sources_[index].table.table, why.detail().peer, why.detail().text());
@@ -169,7 +170,7 @@ Status Service::refuse_worker(std::size_t index, const Status& why) {
   return drop(index);
 }
 
-// All survivors agree on the same groups, one after the other, so their tables do so too.
+// All survivors agree on the same sequence of groups, so their tables enter them in the same order.
 Status Service::regroup() {
   const auto is_outdated = [this](const TableShard* shard) { return shard->is_outdated(group_); };
   while (std::ranges::any_of(shards_, is_outdated)) {
@@ -182,7 +183,7 @@ Status Service::regroup() {
   return {};
 }
 
-// A step that some workers have pushed and another never will can't be finished.
+// Fails if some workers have pushed a step that another worker will never push.
 Status Service::check_step() {
   for (const Source& gone : closed_) {
     const TableShard& shard = *gone.table.shard;

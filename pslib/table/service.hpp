@@ -12,7 +12,7 @@
 
 namespace weft::pslib {
 
-/// A table as its server's loop needs it; all outlive the loop.
+/// The parts of a table that its server's loop needs; all outlive the loop.
 struct Served {
   TableShard* shard;
   TableInsight* insight;
@@ -20,29 +20,30 @@ struct Served {
   std::string_view table;
 };
 
-/// Writes what a shard has done by now to its table's page, `busy_ns` of it since the last call.
+/// Writes the shard's progress to its table's page; `busy_ns` is the time worked since the last
+/// call.
 void show(const TableShard& shard, std::uint64_t busy_ns, TableInsight& insight) noexcept;
 
-/// Takes whatever gradients come, of any of its tables, until every worker has closed them. Where
-/// an update can't be made any more, workers that are told so by their table are served until they
-/// have closed it: closed by its server first, it could not name who is to blame. A worker that
-/// sends what none does is taken for gone, and run() ends with that in the end.
-/// Thread-safety: one thread, and nobody else uses the tables meanwhile.
+/// Takes the gradients of all its tables as they come, until every worker has closed the tables. If
+/// an update has become impossible, tables that can tell their workers the cause are served until
+/// the workers have closed them: a server that closed first could not name the rank at fault. A
+/// worker that sends an invalid push is treated as gone, and run() finally returns that error. One
+/// thread only; no other thread may use the tables meanwhile.
 class Service {
  public:
-  /// `tables` are of this world's group and this rank works on none of them.
+  /// `tables` belong to this world's group, and this rank works on none of them.
   Service(World& world, const Group& group, std::span<const Served> tables);
 
-  /// Default: for as long as workers live.
+  /// Default deadline: as long as workers live.
   Status run(Deadline deadline);
 
  private:
   enum class Kind : std::uint8_t {
-    gradients,  // of worker `index`
-    peers,      // of server `index`, to this one
+    gradients,  // from worker `index`
+    peers,      // from server `index`
     life        // only tells that its rank lives
   };
-  // A remote slot that is listened to.
+  // A remote slot that the loop waits on.
   struct Source {
     Kind kind;
     RemoteSlot* slot;
@@ -65,12 +66,12 @@ class Service {
   Status unfinished(const Source& gone) const;
 
   World& world_;
-  Group group_;  // shrunk where replicated tables lost a server
+  Group group_;  // shrunk when replicated tables lost a server
   std::vector<TableShard*> shards_;
   std::vector<Source> sources_;
   std::size_t workers_ = 0;     // sources of gradients
-  std::vector<Source> closed_;  // those that were
-  Status first_cause_;          // why an update is never made, while workers are told
+  std::vector<Source> closed_;  // sources of gradients that ended
+  Status first_cause_;          // why an update is impossible, while workers are told
 };
 
 }  // namespace weft::pslib

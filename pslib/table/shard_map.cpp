@@ -1,4 +1,4 @@
-// The shard map: which run of which tensor lies on which server.
+// The shard map: assigns each run of each tensor to a server.
 #include <algorithm>
 #include <numeric>
 
@@ -9,12 +9,12 @@
 namespace weft::pslib {
 namespace {
 
-// Loads are counted in cache lines, as that is what a piece takes up in its shard.
+// Counts loads in cache lines, the unit in which a piece takes up its shard.
 class Shards {
  public:
   explicit Shards(std::span<const int> servers) : servers_(servers), lines_(servers.size(), 0) {}
 
-  // An even split; the lines that are left over go to the shards that hold least.
+  // Splits evenly; leftover lines go to the shards with the least load.
   void split(std::size_t tensor, std::int64_t elements, std::vector<ShardPiece>& pieces) {
     const std::int64_t lines = lines_of(elements);
     const auto shards = static_cast<std::int64_t>(servers_.size());
@@ -64,7 +64,7 @@ std::vector<ShardPiece> place_all(std::span<const TensorSpec> specs, std::span<c
     else
       small.push_back(tensor);
   }
-  // Largest first: what comes last fills the gaps, so the shards end up nearly level.
+  // Largest first: smaller tensors fill the gaps, so the shards end up nearly level.
   const auto elements_of = [&](std::size_t tensor) { return specs[tensor].shape.elements(); };
   std::ranges::stable_sort(small, std::ranges::greater{}, elements_of);
   for (const std::size_t tensor : small) shards.whole(tensor, elements_of(tensor), pieces);

@@ -1,4 +1,4 @@
-// What travels beside the values of a table whose workers need not be in step.
+// The control words that travel beside the values of an asynchronous table.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,8 @@
 
 namespace weft::pslib {
 
-/// Words behind a worker's gradients, and in front of a server's parameters.
+/// Elements that `words` words take up behind a worker's gradients or before a server's parameters,
+/// in whole cache lines.
 constexpr std::int64_t line_elements(std::size_t words, std::size_t element_bytes) noexcept {
   const std::size_t lines = (words * sizeof(std::uint64_t) + 63) / 64;
   return static_cast<std::int64_t>(lines * 64 / element_bytes);
@@ -24,13 +25,13 @@ inline void store_word(std::byte* to, std::size_t index, std::uint64_t word) noe
   std::memcpy(to + index * sizeof word, &word, sizeof word);
 }
 
-/// Behind the gradients: the version that they were computed from.
+/// Words behind the gradients: the version they were computed from.
 struct GradientWords {
   static constexpr std::size_t kBase = 0;
   static constexpr std::size_t kCount = 1;
 };
 
-/// In front of the parameters: their version, then a bit for each worker that made it.
+/// Words before the parameters: their version, then a bit for each worker that contributed.
 struct RegionWords {
   static constexpr std::size_t kVersion = 0;
   static constexpr std::size_t kMask = 1;
@@ -39,9 +40,9 @@ struct RegionWords {
   }
 };
 
-/// A shard's state: 1 + the epoch in which its primary says so (0: this server is not it), its
-/// version, the highest number of pushes after which a worker may pull, and for each worker the
-/// last push that the shard is done with.
+/// A shard's state words: 1 + the epoch in which its primary publishes it (0: this server is not
+/// its primary), its version, the highest number of pushes after which a worker may pull, and for
+/// each worker the last push that the shard is done with.
 struct StateWords {
   static constexpr std::size_t kEpoch = 0;
   static constexpr std::size_t kVersion = 1;
@@ -50,7 +51,7 @@ struct StateWords {
   static constexpr std::size_t count(std::size_t workers) noexcept { return kDone + workers; }
 };
 
-/// In front of a shard's state where it is offered: the epoch and the record that it is of.
+/// Words before an offered shard state: the epoch, and the number of the last record in it.
 struct OfferWords {
   static constexpr std::size_t kEpoch = 0;
   static constexpr std::size_t kNumber = 1;

@@ -14,7 +14,7 @@
 namespace weft::pslib {
 namespace {
 
-// What a checkpoint and the table must have in common, one item a line.
+// Everything a checkpoint and the table must have in common, one item per line.
 std::vector<std::string> lines_of(const Manifest& manifest) {
   std::vector<std::string> lines{fmt::format("{} with {} states", manifest.rule, manifest.states)};
   for (const TensorSpec& spec : manifest.tensors)
@@ -28,7 +28,7 @@ std::vector<std::string> lines_of(const Manifest& manifest) {
   return lines;
 }
 
-// Empty where they are the same table's.
+// The first difference; empty if both describe the same table.
 std::string difference(const Manifest& table, const Manifest& saved) {
   const auto here = lines_of(table);
   const auto there = lines_of(saved);
@@ -42,7 +42,7 @@ std::string difference(const Manifest& table, const Manifest& saved) {
 
 enum Found : std::uint64_t { kNone, kVersion, kFailed };
 
-/// All ranks' search for one checkpoint that each of them finds whole.
+/// The collective search for the newest checkpoint that every rank finds complete.
 class Start {
  public:
   Start(World& world, const CheckpointOptions& options, const std::string& table,
@@ -55,7 +55,7 @@ class Start {
         place_(agreement.place()),
         places_(agreement.members().size()) {}
 
-  /// Looks for the newest up to a version.
+  /// Finds this rank's newest complete checkpoint up to version `newest`.
   void look(std::uint64_t newest) {
     found_.reset();
     attempt([&] {
@@ -98,7 +98,7 @@ class Start {
     if (!found_) return {kNone, 0};
     return {kVersion, found_->manifest().version};
   }
-  /// Throws on every rank if one has failed.
+  /// Throws on every rank if any rank has failed.
   void check(const std::vector<Agreement::Word>& all, Agreement& agreement, Deadline deadline) {
     const auto failed = std::ranges::find(all, std::uint64_t{kFailed},
                                           [](const Agreement::Word& word) { return word[0]; });
@@ -132,7 +132,7 @@ class Start {
   const std::string& table_;
   const Manifest& here_;
   const bool prepares_;
-  const std::size_t place_;  // among those who take part
+  const std::size_t place_;  // this rank's index among the members
   const std::size_t places_;
   std::shared_ptr<const Checkpoint> found_;
   std::optional<Error> failed_;
@@ -155,14 +155,14 @@ std::shared_ptr<const Checkpoint> find_start(World& world, const CheckpointOptio
   Start start(world, options, table, here, prepares, agreement);
   std::uint64_t newest = std::numeric_limits<std::uint64_t>::max();
   for (bool is_settled = !goes_on(options); !is_settled;) {
-    // Every rank sees the same words, and so concludes the same.
+    // Every rank sees the same words, so every rank reaches the same conclusion.
     if (start.word()[0] != kVersion || start.word()[1] > newest) start.look(newest);
     const auto all = agreement.exchange(start.word(), deadline);
     start.check(all, agreement, deadline);
     const auto [least, most] = std::ranges::minmax(all);
     is_settled = least == most;
     if (is_settled) break;
-    if (least[0] == kNone) {  // a rank finds none whole
+    if (least[0] == kNone) {  // some rank finds no complete checkpoint
       start.drop();
       break;
     }

@@ -1,4 +1,4 @@
-// What a table starts from.
+// Finds the checkpoint that a table starts from.
 #pragma once
 
 #include <functional>
@@ -14,19 +14,20 @@
 
 namespace weft::pslib {
 
-/// Collective, once all ranks have agreed on the table: the newest checkpoint that is whole, if the
-/// table wants one; null if there is none. Each rank verifies its part of the values. The rank that
-/// `prepares` sets aside what is newer. Throws Error, on every rank: mismatch (it is not a table's
-/// like `here`, whatever its version), system; what a rank's end brings.
+/// The newest complete checkpoint if the table asks for one; null if there is none. Collective,
+/// after all ranks have agreed on the table. Each rank verifies its share of the values. The rank
+/// with `prepares` moves newer checkpoints aside. Throws Error on every rank: mismatch (the
+/// checkpoint's table differs from `here` in more than its version), system, and the error of a
+/// rank that ends.
 std::shared_ptr<const Checkpoint> find_start(World& world, const CheckpointOptions& options,
                                              const std::string& table, bool prepares,
                                              const Manifest& here, Agreement& agreement,
                                              Deadline deadline);
 
-/// A line of the table's contract: whether it does that.
+/// A line of the table's contract: whether it starts from a checkpoint.
 std::string start_text(const CheckpointOptions& options);
 
-/// Of shard `shard` of `shards`; what goes wrong is a line in the log. Null for a table that is not
+/// The checkpointer of shard `shard` of `shards`, which logs its failures; null if the table is not
 /// saved.
 std::unique_ptr<Checkpointer> make_checkpointer(World& world, const CheckpointOptions& options,
                                                 const std::string& table, std::size_t shard,

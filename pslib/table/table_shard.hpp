@@ -1,4 +1,4 @@
-// A server's side of a table, as the loop of a rank that only serves sees it.
+// A server's side of a table, as seen by the loop of a rank that only serves.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace weft::pslib {
 
-/// Thread-safety: one thread at a time.
+/// Not thread-safe.
 class TableShard {
  public:
   TableShard() = default;
@@ -19,44 +19,43 @@ class TableShard {
   virtual ~TableShard() = default;
 
   virtual std::size_t workers() const noexcept = 0;
-  /// Where a worker's gradients come from; of a sparse table its requests.
+  /// A worker's gradients; for a sparse table its requests.
   virtual RemoteSlot& gradients(std::size_t worker) noexcept = 0;
-  /// What other servers say, which this one listens to.
+  /// Other servers whose messages this one waits for.
   virtual std::size_t peers() const noexcept { return 0; }
   virtual RemoteSlot* peer(std::size_t /*peer*/) noexcept { return nullptr; }
 
-  /// Until when waits inside the calls below may last, besides those that take a deadline. Default:
-  /// each for WEFT_TIMEOUT.
+  /// Limits waits inside the calls below that take no deadline. Default: WEFT_TIMEOUT each.
   void wait_until(Deadline deadline) noexcept { until_ = deadline; }
 
-  /// Waits for what a worker sends next. mismatch, with the worker as the peer: it sent what no
-  /// worker sends; nothing of it was used, and the worker is to be dropped.
+  /// Waits for the worker's next message. Returns mismatch with the worker as the peer if the
+  /// message is invalid: it is not used, and the caller must drop the worker.
   virtual Status take(std::size_t worker, Deadline deadline) noexcept = 0;
-  /// Waits for what another server says next.
+  /// Waits for another server's next message.
   virtual Status take_peer(std::size_t /*peer*/, Deadline /*deadline*/) noexcept { return {}; }
-  /// Does what can be done with what was taken.
+  /// Processes all that was taken, as far as possible.
   virtual Status advance() noexcept = 0;
-  /// When to call that even if nothing has come. Default: when something comes.
+  /// When to call advance() even if nothing arrives. Default: only when something arrives.
   virtual Deadline advance_at() const noexcept { return {}; }
 
-  /// Whether an update is under way that can't be made without every worker.
+  /// True while an update is under way that needs every worker.
   virtual bool needs_all() const noexcept = 0;
-  /// Whether each worker's next request is answered with who ended such an update. If not, workers
-  /// learn that it has ended by this server's closing the table.
+  /// True if workers learn from the answer to their next request which rank ended such an update.
+  /// If false, they learn of its end when this server closes the table.
   virtual bool tells_who_is_lost() const noexcept { return false; }
-  /// Whether the others go on when this rank has died.
+  /// True if the others can go on after `rank` has died.
   virtual bool survives(int rank) const noexcept = 0;
-  /// The worker has closed the table, left, died or was refused: nothing more will come from it.
-  /// Who waits for it in vain is told.
+  /// Marks the worker as gone: it closed the table, left, died or was refused. Waits that need it
+  /// end with an error.
   virtual Status drop(std::size_t worker) noexcept = 0;
 
-  /// Whether what stands for the world's group is to be replaced: one of this table's servers has
-  /// died, or others are further. Only tables whose servers are replaced ask for it.
+  /// True if the group must be shrunk: one of this table's servers has died, or other servers are
+  /// in a later epoch. Only for tables whose servers are replaced.
   virtual bool is_outdated(const Group& /*group*/) const noexcept { return false; }
-  /// The servers that are left go on.
+  /// Continues with the servers that are left.
   virtual Status enter(const Group& /*group*/) noexcept { return {}; }
 
-  /// Updates done; 0 with the initial parameters.
+  /// Number of updates; 0 with the initial parameters.
   virtual std::uint64_t version() const noexcept = 0;
   virtual TableStatistics statistics() const = 0;
   virtual ShardLoad load() const noexcept = 0;

@@ -1,4 +1,4 @@
-// A worker's side of a table, whatever its consistency.
+// A worker's side of a table of any consistency.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace weft::pslib {
 
-/// Thread-safety: one thread at a time.
+/// Not thread-safe.
 class TableWorker {
  public:
   TableWorker() = default;
@@ -17,28 +17,28 @@ class TableWorker {
   TableWorker& operator=(const TableWorker&) = delete;
   virtual ~TableWorker() = default;
 
-  /// Flat, laid out as Layout says.
+  /// Flat, in the order of Layout.
   virtual const Tensor& gradients() const noexcept = 0;
   virtual const Tensor& parameters() const noexcept = 0;
 
-  /// Whether the initial parameters have come.
+  /// True once the initial parameters have been pulled.
   virtual bool has_parameters() const noexcept = 0;
-  /// Pushes, the initial one included.
+  /// Number of pushes, including the initial one.
   virtual std::uint64_t pushed() const noexcept = 0;
-  /// Of what was pulled; 0: the initial parameters, or none.
+  /// Version last pulled; 0: the initial parameters, or none.
   virtual std::uint64_t version() const noexcept = 0;
   virtual Pulled pulled() const = 0;
   virtual CompressionStatistics compression() const noexcept = 0;
 
-  /// The first push: `parameters` as if they were gradients when this is the first worker.
+  /// The first push; the first worker pushes `parameters` in place of gradients.
   virtual Status push_initial() noexcept = 0;
-  /// After the initial version has come back.
+  /// Call after the initial version has been pulled.
   virtual void clear_gradients() noexcept = 0;
   virtual Status push() noexcept = 0;
-  // After an error the next call goes on where this one stopped.
+  // After an error, the next call resumes where this one stopped.
   virtual Status pull(Deadline deadline) noexcept = 0;
   virtual Status wait_updated(Deadline deadline) noexcept = 0;
-  /// A piece where it lies.
+  /// The piece in place, without a copy.
   virtual Result<std::span<const std::byte>> view(const ShardPiece& piece) const noexcept = 0;
 };
 

@@ -1,4 +1,4 @@
-// How ranks learn of each other before they are connected: put, fence, get.
+// Exchanges data between ranks before they are connected: put, fence, get.
 #pragma once
 
 #include <cstddef>
@@ -13,39 +13,42 @@
 
 namespace weft {
 
-/// One rank's way to the others' introductions. Methods throw Error(bootstrap | timeout).
+/// One rank's access to the out-of-band exchange of the job. put(), fence() and get() throw
+/// Error(bootstrap | timeout).
 class Bootstrap {
  public:
   virtual ~Bootstrap() = default;
   virtual std::string_view name() const noexcept = 0;
   virtual int rank() const noexcept = 0;
   virtual int size() const noexcept = 0;
-  /// Ranks on this rank's host, itself included.
+  /// Number of ranks on this rank's host, this rank included.
   virtual int local_size() const noexcept = 0;
-  /// This rank's place among them, from 0.
+  /// Index of this rank among the ranks of its host, from 0.
   virtual int local_rank() const noexcept = 0;
 
-  /// This rank's introduction; once, before fence().
+  /// Contributes this rank's `value`, which is copied. Call once, before fence().
   virtual void put(std::span<const std::byte> value) = 0;
-  /// Returns when every rank has put; the error names the ranks that have not.
+  /// Returns when every rank has called put(). The error names the ranks that have not.
   virtual void fence(Deadline deadline) = 0;
-  /// A rank's introduction, after fence().
+  /// Returns the value of `rank`. Call after fence().
   virtual std::vector<std::byte> get(int rank) = 0;
 
-  /// What tells the job from others, for people and the names of files; empty: nothing does.
+  /// Name of the job for messages and file names; empty if the job has no name.
   virtual std::string job() const { return {}; }
-  /// The process whose end means that the job's launcher is gone; 0 when there is none.
+  /// Process whose end means that the job's launcher is gone; 0 if there is no such process.
   virtual int launcher_pid() const noexcept { return 0; }
 };
 
-/// A world of one.
+/// A world of one rank.
 std::unique_ptr<Bootstrap> make_alone_bootstrap();
-/// The launcher's PMIx server.
+/// The launcher's PMIx server. Throws Error(bootstrap).
 std::unique_ptr<Bootstrap> make_pmix_bootstrap();
-/// No launcher: rank 0 waits for the others at WEFT_ADDR. Returns when all have come.
+/// No launcher: rank 0 listens at WEFT_ADDR for the others. Returns when all ranks have arrived.
+/// Throws Error(bad_config | bootstrap | timeout).
 std::unique_ptr<Bootstrap> make_token_bootstrap(const Config& config);
-/// By WEFT_BOOTSTRAP and by what the launcher left in the environment. Throws Error(bootstrap) when
-/// a launcher started several processes but gave them no PMIx: they'd be so many worlds of one.
+/// Chooses by WEFT_BOOTSTRAP and by the environment that the launcher has set. Throws
+/// Error(bootstrap) if a launcher started several processes without PMIx: each would be a world of
+/// its own.
 std::unique_ptr<Bootstrap> choose_bootstrap(const Config& config);
 
 }  // namespace weft

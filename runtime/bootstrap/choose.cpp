@@ -32,7 +32,7 @@ int number_from(const char* variable) {
   return text == nullptr ? 0 : std::atoi(text);
 }
 
-/// A launcher that speaks something else than PMIx, and how to make it speak PMIx.
+/// Throws if a launcher without PMIx started this process; the hint says how to use PMIx.
 void refuse_other_launchers() {
   struct Launcher {
     const char* variable;
@@ -61,16 +61,16 @@ void refuse_other_launchers() {
   }
 }
 
-/// The launcher knows one rank by this process' environment, and PMIx's state would be the
-/// parent's.
+/// Throws in a fork of a rank: the launcher knows only one rank by this environment, and the state
+/// of the PMIx library belongs to the parent.
 void refuse_fork_of_a_rank() {
   static const os::ForkMark first_to_join;
   if (first_to_join.forked())
-    throw Error(ErrorDetail{
-        .code = Code::forked,
-        .operation = "join",
-        .message = "this process is a fork of one that has joined the job: it is no rank of it",
-        .hint = "start helpers by exec or spawn, or fork them before World::join"});
+    throw Error(
+        ErrorDetail{.code = Code::forked,
+                    .operation = "join",
+                    .message = "this process is a fork of a rank and is not a rank itself",
+                    .hint = "start helpers by exec or spawn, or fork them before World::join"});
 }
 
 }  // namespace
@@ -79,7 +79,7 @@ std::unique_ptr<Bootstrap> make_alone_bootstrap() { return std::make_unique<Alon
 
 std::unique_ptr<Bootstrap> choose_bootstrap(const Config& config) {
   const std::string& chosen = config.text(Setting::bootstrap);
-  // Some of it may be missing, which is then an error: it is not for a guess.
+  // A setting may be missing, which make_token_bootstrap() reports instead of guessing.
   const bool has_place = !config.text(Setting::addr).empty() || config.integer(Setting::rank) ||
                          config.integer(Setting::size);
   if (chosen == "alone") return make_alone_bootstrap();
@@ -89,7 +89,7 @@ std::unique_ptr<Bootstrap> choose_bootstrap(const Config& config) {
         .operation = "join",
         .message = "WEFT_RANK, WEFT_SIZE or WEFT_ADDR is set, and a launcher that speaks PMIx "
                    "started this process",
-        .hint = "unset them, or say by WEFT_BOOTSTRAP=pmix or token which of them counts"});
+        .hint = "unset them, or choose with WEFT_BOOTSTRAP=pmix or WEFT_BOOTSTRAP=token"});
   if (chosen == "token" || (chosen == "auto" && has_place)) {
     refuse_fork_of_a_rank();
     return make_token_bootstrap(config);

@@ -1,4 +1,4 @@
-// Bootstrap by the launcher's PMIx server: Open MPI's mpirun, or srun --mpi=pmix.
+// Bootstrap over the launcher's PMIx server: Open MPI's mpirun, or srun --mpi=pmix.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <pmix.h>
@@ -25,7 +25,7 @@
 namespace weft {
 namespace {
 
-/// How long before the deadline the ranks that have not arrived are looked for.
+/// Time before the deadline at which fence() starts to find out which ranks are missing.
 constexpr std::chrono::milliseconds kAskingTime{500};
 
 [[noreturn]] void fail(const char* call, pmix_status_t status, const std::string& hint) {
@@ -35,7 +35,8 @@ constexpr std::chrono::milliseconds kAskingTime{500};
                           .hint = hint});
 }
 
-/// What callbacks of the PMIx library report; shared with them, since they may come late.
+/// Results of PMIx callbacks. Shared with the callbacks, because they may run after fence()
+/// returns.
 struct Progress {
   std::mutex mutex;
   std::condition_variable changed;
@@ -67,8 +68,8 @@ void on_get(pmix_status_t status, pmix_value_t*, void* data) {
   call->progress->changed.notify_all();
 }
 
-/// PMIx keeps values for the life of the process, so that each world of a process needs its own
-/// key.
+/// PMIx keeps values as long as the process lives, so each world of a process needs a key of its
+/// own.
 std::string next_key() {
   static std::atomic<int> worlds{0};
   return fmt::format("weft.address.{}", worlds++);
@@ -79,13 +80,14 @@ std::set<int> open_descriptors() {
   std::error_code none;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", none))
     open.insert(std::atoi(entry.path().filename().c_str()));
-  // The one that this was read from is closed by now.
+  // The descriptor that listed the folder is closed by now.
   std::erase_if(open, [](int fd) { return ::fcntl(fd, F_GETFD) < 0; });
   return open;
 }
 
-/// PMIx leaves its socket to the programs that this process starts; one that outlives the rank
-/// would keep the launcher's connection open.
+/// Marks the sockets that PMIx has opened as close-on-exec. A program started by this process would
+/// otherwise inherit them, and one that outlives the rank would keep the launcher's connection
+/// open.
 void keep_new_sockets_from_programs(const std::set<int>& before) {
   for (const int fd : open_descriptors()) {
     struct stat about {};
@@ -149,7 +151,7 @@ class PmixBootstrap final : public Bootstrap {
       if (!progress->changed.wait_until(lock, deadline.when(), fenced)) throw_missing(*progress);
     }
     if (progress->fence_status != PMIX_SUCCESS)
-      fail("PMIx_Fence", progress->fence_status, "did a rank die before it joined?");
+      fail("PMIx_Fence", progress->fence_status, "check whether a rank died before it joined");
   }
 
   std::vector<std::byte> get(int rank) override {
@@ -178,7 +180,8 @@ class PmixBootstrap final : public Bootstrap {
     return number;
   }
 
-  /// A launcher need not tell; then ranks are taken to lie on hosts in equal blocks.
+  /// A launcher may not provide the local rank; ranks are then assumed to fill hosts in equal
+  /// blocks.
   int ask_local_rank() const {
     pmix_value_t* value = nullptr;
     if (PMIx_Get(&self_, PMIX_LOCAL_RANK, nullptr, 0, &value) != PMIX_SUCCESS)
@@ -188,7 +191,7 @@ class PmixBootstrap final : public Bootstrap {
     return number % std::max(local_size_, 1);
   }
 
-  /// The fence does not say who is missing: asking for each rank's address does.
+  /// The fence does not report which ranks are missing; requests for each rank's address do.
   void ask_for_addresses(const std::shared_ptr<Progress>& progress) {
     progress->arrived.assign(static_cast<std::size_t>(size_), false);
     progress->arrived[self_.rank] = true;
@@ -198,7 +201,7 @@ class PmixBootstrap final : public Bootstrap {
       PMIX_LOAD_PROCID(&proc, self_.nspace, static_cast<pmix_rank_t>(rank));
       auto call = std::make_unique<GetCall>(GetCall{progress, static_cast<std::size_t>(rank)});
       if (PMIx_Get_nb(&proc, key_.c_str(), nullptr, 0, on_get, call.get()) == PMIX_SUCCESS)
-        (void)call.release();  // the callback's now
+        (void)call.release();  // the callback owns the object now
     }
   }
 

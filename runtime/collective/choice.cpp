@@ -18,14 +18,14 @@ constexpr std::array kAll{Algorithm::direct,   Algorithm::allgather_then_reduce,
                           Algorithm::ring,     Algorithm::halving,
                           Algorithm::doubling, Algorithm::two_level};
 
-/// What the host that has most to do does in a call.
+/// The work of the busiest host in a call.
 struct Load {
   double hops_between = 0;
   double hops_within = 0;
-  double messages = 0;       ///< of one rank
-  double bytes_between = 0;  ///< of the host
+  double messages = 0;       ///< of the busiest rank
+  double bytes_between = 0;  ///< sent by the host
   double bytes_within = 0;
-  double bytes_combined = 0;  ///< of one rank
+  double bytes_combined = 0;  ///< by the busiest rank
 };
 
 double time_of(const Load& load, const Choices& choices) noexcept {
@@ -34,7 +34,7 @@ double time_of(const Load& load, const Choices& choices) noexcept {
          load.bytes_within / choices.within.bandwidth + load.bytes_combined / choices.combine;
 }
 
-/// One or two exchanges of everybody with everybody, or of a root with everybody.
+/// The load of one or two exchanges of all ranks with each other, or of a root with all ranks.
 Load load_of_exchanges(bool whole, const Choosing& choosing, const Hosts& hosts) noexcept {
   double ranks = 0;
   double mates = 0;
@@ -60,7 +60,7 @@ Load load_of_exchanges(bool whole, const Choosing& choosing, const Hosts& hosts)
           .bytes_combined = combines(kind) ? (ranks - 1) * each : 0};
 }
 
-/// Of the programs of one host's ranks: that of the root, or the first.
+/// The load of the schedules of one host's ranks: the root's host, or the first.
 Load load_of_programs(Algorithm algorithm, const Choosing& choosing, const Hosts& hosts) {
   const auto has = [&](const std::vector<int>& host, int rank) {
     return std::find(host.begin(), host.end(), rank) != host.end();
@@ -94,7 +94,7 @@ Load load_of_programs(Algorithm algorithm, const Choosing& choosing, const Hosts
   load.hops_between = static_cast<double>(between.size());
   for (const int round : within) load.hops_within += between.contains(round) ? 0 : 1;
   if (choosing.task.kind == Kind::broadcast && algorithm != Algorithm::doubling) {
-    // The last of a chain gets its first piece when all before it have had it.
+    // The last rank of a chain receives its first piece after all ranks before it have received it.
     const auto links = static_cast<double>(hosts.size() - 1);
     const auto bytes =
         static_cast<double>(choosing.task.count) * static_cast<double>(choosing.element);
@@ -163,8 +163,9 @@ Algorithm choose(const Choosing& choosing, const Hosts& hosts, const Choices& ch
     throw Error(ErrorDetail{
         .code = Code::bad_argument,
         .operation = name(kind),
-        .message = fmt::format("it can't go by {} in this group", name(choosing.asked)),
-        .hint = "leave the algorithm automatic, or take direct, which serves every call"});
+        .message =
+            fmt::format("algorithm {} cannot serve this call in this group", name(choosing.asked)),
+        .hint = "leave the algorithm automatic, or use direct, which serves every call"});
   }
   const std::uint64_t bytes = static_cast<std::uint64_t>(choosing.task.count) * choosing.element;
   const Algorithm told = ruled(choices, kind, bytes, [&](Algorithm algorithm) {

@@ -1,4 +1,4 @@
-// What users and weft-tune write about algorithms, read strictly.
+// Parses and formats the text form of algorithm rules (WEFT_COLL) and of costs (weft-tune).
 #include <fmt/format.h>
 
 #include <array>
@@ -31,7 +31,7 @@ constexpr std::string_view kHeader = "weft-costs 1";
          "all_reduce@64k..1m=ring,broadcast=doubling");
 }
 
-/// What is in front of the mark; the text becomes what is behind it.
+/// Returns the text in front of `mark`; `text` keeps what follows `mark`.
 std::string_view cut(std::string_view& text, std::string_view mark) noexcept {
   const auto at = text.find(mark);
   const std::string_view front = text.substr(0, at);
@@ -57,7 +57,7 @@ void set_range(CollectiveRule& rule, std::string_view text, std::string_view ran
     refuse_rule(text, fmt::format("\"{}\" is no range, such as 64k..1m or 1m..", range));
   rule.from = size(cut(range, ".."), 0);
   rule.to = size(range, std::numeric_limits<std::uint64_t>::max());
-  if (rule.from > rule.to) refuse_rule(text, "its range ends before it begins");
+  if (rule.from > rule.to) refuse_rule(text, "the range ends before it begins");
 }
 
 CollectiveRule parse_rule(std::string_view text) {
@@ -82,7 +82,7 @@ CollectiveRule parse_rule(std::string_view text) {
   return rule;
 }
 
-/// A number above 0, and nothing else.
+/// Parses a number above 0 that is the whole of `text`.
 std::optional<double> number(std::string_view text) noexcept {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -108,12 +108,12 @@ Costs parse_costs(std::string_view text, const std::string& file) {
   int line = 0;
   const auto broken = [&](const std::string& why) {
     refuse(fmt::format("WEFT_COLL_COSTS: {}, line {}: {}", file, line, why),
-           "weft-tune writes such files");
+           "write the file with weft-tune");
   };
   while (!text.empty()) {
     std::string_view rest = cut(text, "\n");
     if (++line == 1) {
-      if (rest != kHeader) broken(fmt::format("it does not begin with \"{}\"", kHeader));
+      if (rest != kHeader) broken(fmt::format("the line is not \"{}\"", kHeader));
       continue;
     }
     if (rest.empty() || rest.front() == '#') continue;
@@ -124,7 +124,7 @@ Costs parse_costs(std::string_view text, const std::string& file) {
       const std::string_view word = cut(rest, " ");
       const auto value = number(word);
       if (!value || count == values.size())
-        broken(fmt::format("\"{}\" is too much, or no number above 0", word));
+        broken(fmt::format("\"{}\" is one value too many, or not a number above 0", word));
       values[count++] = *value;
     }
     LinkCost* link = what == "shm"     ? &costs.shm
@@ -139,7 +139,7 @@ Costs parse_costs(std::string_view text, const std::string& file) {
     else
       *link = {values[0] * 1e-6, values[1] * 1e-6, values[2] * 1e9};
   }
-  if (line == 0) broken("it is empty");
+  if (line == 0) broken("the file is empty");
   return costs;
 }
 
@@ -151,7 +151,7 @@ Costs read_costs(const std::string& file) {
     text = os::read_file(file, kMost, "costs");
   } catch (const Error& error) {
     refuse(fmt::format("WEFT_COLL_COSTS: {} can't be read", error.detail().message),
-           "a file that weft-tune has written, on every host");
+           "name a file that weft-tune has written, on every host");
   }
   return parse_costs(text, file);
 }
@@ -166,7 +166,7 @@ std::string write_costs(const Costs& costs) {
   add("shm", costs.shm);
   add("verbs", costs.verbs);
   add("tcp", costs.tcp);
-  return text + fmt::format("# of a tensor that is added to another, GB/s\ncombine {:.4g}\n",
+  return text + fmt::format("# adding one tensor to another, GB/s of a tensor\ncombine {:.4g}\n",
                             costs.combine / 1e9);
 }
 

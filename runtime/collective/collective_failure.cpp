@@ -1,4 +1,4 @@
-// A group that can't go on: how every rank of it learns why.
+// Failure of a group: how every rank of the group learns the cause, and how calls give up.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -10,8 +10,8 @@
 namespace weft::detail {
 namespace {
 
-/// How long a rank that gives up waits for the others to be out of its tensors, at most. They need
-/// no more than the rest of a piece; one that is stopped is waited for in vain.
+/// How long a rank that gives up waits at most for the others to leave its tensors. A running
+/// member needs only the time to finish a piece; a stopped process never leaves.
 constexpr std::chrono::seconds kPatience{1};
 
 }  // namespace
@@ -111,10 +111,11 @@ Status CollectiveGroup::with_loan(const PlannedCall& call, const Status& why) co
     if (loan.call.get() != &call || call.lent_bytes() == 0) continue;
     ErrorDetail detail = why.detail();
     detail.message += fmt::format(
-        "; rank {} may still touch this rank's tensors: they stay lent until it has finished, "
+        "; rank {} may still touch this rank's tensors: they stay lent until that rank has "
+        "finished, "
         "stopped or is dead",
         ranks_[static_cast<std::size_t>(loan.to)]);
-    detail.hint = "leave the tensors alone until Collectives::settle() is ok";
+    detail.hint = "do not touch the tensors until Collectives::settle() is ok";
     return Status(std::move(detail));
   }
   return why;
@@ -167,7 +168,7 @@ Status CollectiveGroup::late(const PlannedCall& call) const noexcept {
           : late.size() == 1
               ? fmt::format("rank {}{} has not done its part", first, mesh_.suspicion(first))
               : fmt::format("ranks {} have not done theirs", named(late))),
-      .hint = "look at what that rank is doing; a longer deadline: WEFT_TIMEOUT",
+      .hint = "look at what that rank is doing; raise the deadline with WEFT_TIMEOUT",
       .rank = local_.rank,
       .peer = first,
       .host = first < 0 ? std::string() : mesh_.peer(first).host()});
@@ -196,7 +197,7 @@ void CollectiveGroup::refuse(const PlannedCall& call, int other, std::string wha
   disagree(name(call.task.kind()), other,
            fmt::format("call {} of the group: rank {} {}, which rank {} refuses", call.number,
                        ranks_[static_cast<std::size_t>(other)], what, local_.rank),
-           "report this: no rank of weft says so");
+           "report this: a correct weft never sends this");
 }
 
 void CollectiveGroup::disagree(const char* operation, int other, std::string what,
@@ -220,7 +221,7 @@ void CollectiveGroup::unequal_parts(const PlannedCall& call, int other, std::int
       fmt::format("call {} of the group: rank {} has {} elements for rank {}, which expects {}",
                   call.number, ranks_[static_cast<std::size_t>(other)], elements, local_.rank,
                   expected),
-      "what one rank counts out for another, the other must count in");
+      "a rank's counts for another must equal the other's out_counts for that rank");
 }
 
 void CollectiveGroup::tell_failure(const Status& why) noexcept {
@@ -245,7 +246,7 @@ void CollectiveGroup::withdraw(const std::shared_ptr<PlannedCall>& call,
                   .operation = name(call->task.kind()),
                   .message = fmt::format("rank {} has given up {}, call {} of the group",
                                          local_.rank, call->task.signature.text(), call->number),
-                  .hint = "wait for a plan before it goes",
+                  .hint = "wait for a plan before destroying it",
                   .peer = local_.rank});
   if (!failed()) tell_failure(why);
   fail(why);
@@ -256,7 +257,8 @@ void CollectiveGroup::close() noexcept {
   if (local_.forked()) return;
   const auto owner = acquire();
   if (queued_ > 0) withdraw(std::shared_ptr<PlannedCall>(queue_[0]), Clock::now() + kPatience);
-  // Who sees that this rank goes must have been told why: the rank that found out may be slower.
+  // A rank that sees this one leave must know why: the rank that found the failure may tell it
+  // later.
   if (failed()) tell_failure(failure());
   disconnect();
   table_.close(*this);

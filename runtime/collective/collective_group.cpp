@@ -12,11 +12,11 @@ namespace {
 
 using Stage = PlannedCall::Stage;
 
-/// Within the deadline of a call that can't go on after it: members that are inside the tensors
-/// have this long, or an eighth of the time, to stop.
+/// Part of the deadline of a call that fails when it times out (run_once()): members that are
+/// inside the tensors have this long, or an eighth of the time left, to stop.
 constexpr std::chrono::milliseconds kGrace{50};
 
-/// How long a rank waits for others' parts of a call before it says so.
+/// How long a rank waits for others' parts of a call before it tells them so for the first time.
 constexpr std::chrono::milliseconds kQuiet{50};
 
 Deadline before_grace(Deadline until) noexcept {
@@ -55,7 +55,7 @@ Status CollectiveGroup::start(const std::shared_ptr<PlannedCall>& call) noexcept
                     .operation = name(call->task.kind()),
                     .message = fmt::format("calls of {} groups are under way already",
                                            p2p::ProgressRegistry::kPlaces - 1),
-                    .hint = "wait for one first, or run() it: that needs no place among them",
+                    .hint = "wait for one of them first, or use run(), which needs no free place",
                     .rank = local_.rank});
   return enqueue(call);
 }
@@ -65,7 +65,7 @@ Status CollectiveGroup::enqueue(const std::shared_ptr<PlannedCall>& call) noexce
     return Status(ErrorDetail{.code = Code::bad_argument,
                               .operation = name(call->task.kind()),
                               .message = call->under_way()
-                                             ? "it is under way already"
+                                             ? "this call is under way already"
                                              : "four calls of the group are under way already",
                               .hint = "wait for one first",
                               .rank = local_.rank});
@@ -99,7 +99,7 @@ Status CollectiveGroup::enqueue(const std::shared_ptr<PlannedCall>& call) noexce
 void CollectiveGroup::advance(Stint stint) noexcept {
   stint_ = stint;
   stint_over_ = false;
-  if (disconnected_at_ != Clock::time_point::max()) return;  // the others were told
+  if (disconnected_at_ != Clock::time_point::max()) return;  // the group is ending
   if (has_heard_.load(std::memory_order_relaxed)) [[unlikely]]
     compare_heard();
   while (queued_ > 0) {
@@ -137,8 +137,8 @@ Status CollectiveGroup::wait(PlannedCall& call, Deadline deadline) noexcept {
   if (call.stage == Stage::idle)
     return Status(ErrorDetail{.code = Code::bad_argument,
                               .operation = name(call.task.kind()),
-                              .message = "it was not started",
-                              .hint = "start it first",
+                              .message = "the call was not started",
+                              .hint = "call start() first",
                               .rank = local_.rank});
   return await(call, deadline);
 }
@@ -190,7 +190,7 @@ void CollectiveGroup::say_who_waits(std::size_t nth) noexcept {
     message.signature = call.task.signature;
     table_.tell(ranks, message);
   } catch (const std::bad_alloc&) {
-    return;  // it is said again
+    return;  // the next round of say_who_waits() tells them
   }
 }
 
@@ -203,12 +203,13 @@ void CollectiveGroup::hear(int rank, const CollectiveMessage& waits) noexcept {
   try {
     found == heard_.end() ? heard_.push_back(heard) : void(*found = heard);
   } catch (const std::bad_alloc&) {
-    return;  // it is said again
+    return;  // the peer repeats its message
   }
   has_heard_.store(true);
 }
 
-// Of a call that this rank has not come to yet, later; of one long ago, nothing.
+// A call that this rank has not made yet is compared later. A call older than kCallsKept is not
+// compared.
 void CollectiveGroup::compare_heard() noexcept {
   Heard other;
   {
@@ -248,7 +249,7 @@ Status CollectiveGroup::run_once(const Call& call, Deadline deadline) noexcept {
     const Deadline until = deadline.resolve(local_.waiter.default_timeout());
     Status ended = await(*planned, before_grace(until));
     if (!planned->under_way()) return ended;
-    withdraw(planned, until.when());  // nobody can go on with it
+    withdraw(planned, until.when());  // no caller holds the plan, so the call could not be finished
     return with_loan(*planned, ended);
   } catch (const Error& error) {
     return error.status();

@@ -1,4 +1,4 @@
-// One rank's side of a group: what is the same however its ranks are reached.
+// One rank's side of a group, as far as all fabrics share it.
 #pragma once
 
 #include <array>
@@ -20,8 +20,8 @@ namespace weft::detail {
 
 class CollectiveTable;
 
-/// Calls under way, in their order, and how they end. How they are carried out is for those who
-/// derive from it. Between the application's calls, whichever of its threads waits moves them.
+/// Keeps the calls in progress in order and ends them. Derived classes carry them out. Between the
+/// application's calls, any of its threads that waits in weft makes progress on them.
 class CollectiveGroup : public p2p::Progressable {
  public:
   static constexpr std::size_t kUnderWay = 4;
@@ -40,76 +40,77 @@ class CollectiveGroup : public p2p::Progressable {
   }
 
   // The application's thread.
-  /// Memory that the others must know of before they meet; none where they need not.
+  /// Memory of this rank that the other members must know before meet(); empty if they need none.
   virtual p2p::MemoryRef area() const noexcept { return {}; }
-  /// All have said where their areas are: connects to them. Throws Error.
-  /// `choices`: the first rank's.
+  /// Connects to the members' areas, once every member has announced its own. `choices`: the first
+  /// rank's. Throws Error.
   virtual void meet(std::span<const p2p::MemoryRef> areas, const Choices& choices,
                     Deadline deadline) = 0;
   std::shared_ptr<PlannedCall> plan(const Call& call);
   Status start(const std::shared_ptr<PlannedCall>& call) noexcept;
-  /// Whether it has ended.
+  /// True if the call has ended.
   bool test(PlannedCall& call) noexcept;
   Status wait(PlannedCall& call, Deadline deadline) noexcept;
   /// start() and wait().
   Status run(const std::shared_ptr<PlannedCall>& call, Deadline deadline) noexcept;
   Status run_once(const Call& call, Deadline deadline) noexcept;
-  /// Waits until no other rank can touch the tensors of calls that have ended.
+  /// Returns once no other rank can touch the tensors of calls that have ended.
   Status settle(Deadline deadline) noexcept;
-  /// The plan goes; if it is under way, the group ends.
+  /// Releases the plan. A call in progress is cancelled, and the group fails.
   void drop(const std::shared_ptr<PlannedCall>& call) noexcept;
-  /// The handle goes.
+  /// Releases the group's handle.
   void close() noexcept;
 
-  /// Any thread: the group can't go on. The first reason stays.
+  /// Any thread: fails the group. The first reason stays.
   void fail(const Status& why) noexcept;
-  /// The progress thread: a rank says which call it waits in.
+  /// Progress thread: `rank` has reported the call in which it waits.
   void hear(int rank, const CollectiveMessage& waits) noexcept;
 
-  // Any thread that waits, while the application's thread is in none of the calls above.
+  // Any thread that waits, while the application's thread is in none of the functions above.
   p2p::ProgressResult progress(bool may_block) noexcept final;
   bool busy() const noexcept { return queued_ > 0; }
 
  protected:
-  /// What is done once for a call. Throws Error.
+  /// Does the work needed once per plan. Throws Error.
   virtual void prepare(PlannedCall& call) = 0;
-  /// The call was numbered: takes what it needs of the user's tensors now.
+  /// Called once the call has its number: copies those user tensors that must be copied at once.
   virtual void begin(PlannedCall& call) noexcept = 0;
-  /// Takes the first call as far as it goes, up to Stage::ended.
+  /// Moves the oldest call as far as possible, up to Stage::ended.
   virtual void advance_first(PlannedCall& call) noexcept = 0;
-  /// Shows the others what one of the calls behind it has to give; false when that can't be yet.
+  /// Publishes this rank's input of a later call to the others; false if that is not possible yet.
   virtual bool show(PlannedCall& call) noexcept = 0;
-  /// What became of a rank that has not done its part of a call.
+  /// The failure caused by a member that is gone and has not done its part of call `number`.
   virtual Status gone_failure(std::uint64_t number) const noexcept = 0;
-  /// The ranks that a call waits for.
+  /// The members (indices) that a call waits for.
   virtual std::vector<int> awaited(const PlannedCall& call) const = 0;
-  /// Whether a rank that waits for another sees what that one has called.
+  /// True if a waiting rank can see the calls that the others have made.
   virtual bool sees_calls() const noexcept = 0;
   /// Tells the others that this rank has given up every call so far.
   virtual void stop() noexcept = 0;
-  /// The place of a member that may still touch the tensors of a call that was given up; -1: none.
+  /// Index of a member that may still touch the tensors of a call that was given up; -1: no member.
   virtual int toucher(const PlannedCall& call) noexcept = 0;
-  /// Of the calls that were given up, what has not begun to move never will.
+  /// Cancels sends of given-up calls that have not started.
   virtual void cut_off() noexcept {}
-  /// The handle goes: so does what is not memory.
+  /// Closes connections when the handle is released; memory stays until no rank uses it.
   virtual void disconnect() noexcept {}
 
-  /// Another rank has called something else as this or an earlier call.
+  /// Fails the group: member `other` has made another call than this rank as call `number` or
+  /// before.
   void mismatch(std::uint64_t number, int other, const Signature& theirs) noexcept;
-  /// The same, of a call too long ago to say which.
+  /// The same for a difference too old to name.
   void mismatch_before(std::uint64_t number, int other) noexcept;
-  /// What another rank says of its tensors can't be.
+  /// Fails the group: member `other` announces tensors that cannot be right.
   void refuse(const PlannedCall& call, int other, std::string what) noexcept;
-  /// What this rank has called, for the last kCallsKept calls.
+  /// Signatures of this rank's last kCallsKept calls.
   static constexpr std::uint64_t kCallsKept = 8;
   const Signature& called(std::uint64_t number) const noexcept {
     return called_[number % kCallsKept];
   }
-  /// all_to_all: another rank's part for this one is not what is expected of it.
+  /// all_to_all: fails the group, because `other`'s part for this rank has an unexpected size.
   void unequal_parts(const PlannedCall& call, int other, std::int64_t elements,
                      std::int64_t expected) noexcept;
   void tell_failure(const Status& why) noexcept;
-  /// Ranks for a message, with what is known to be wrong with them.
+  /// Formats `ranks` for a message, each with the reason why it is suspected of failure, if any.
   std::string named(std::span<const int> ranks) const;
   bool failed() const noexcept { return failed_.load(std::memory_order_acquire); }
   std::span<const std::shared_ptr<PlannedCall>> under_way() const noexcept {
@@ -123,26 +124,28 @@ class CollectiveGroup : public p2p::Progressable {
   const std::vector<int> ranks_;
   const std::uint64_t id_;
   const int me_;
-  /// Whether a piece more of the first call's work may be done now: its caller's deadline has not
-  /// passed, and other operations are not kept waiting for long. `alone`: it is all of the work.
+  /// True if another piece of the first call's work may be done now: the caller's deadline has not
+  /// passed, and other operations have not waited too long. `alone`: the piece is all of the work.
   bool may_work(bool alone) noexcept;
   void set_bytes_copied(std::uint64_t bytes) noexcept {
     bytes_copied_.store(bytes, std::memory_order_relaxed);
   }
 
  private:
-  // Of those above, what needs the group attended to.
+  // Parts of the functions above that require ownership of the group (acquire()).
   Status enqueue(const std::shared_ptr<PlannedCall>& call) noexcept;
   Status await(PlannedCall& call, Deadline deadline) noexcept;
-  /// Two ranks may each wait for the other to begin, as the root, say: tells some of those that are
-  /// waited for in which call. Each time others.
+  /// Tells up to 8 of the awaited members which call this rank waits in, others each time (`nth`).
+  /// Two ranks may otherwise wait for each other without seeing that they disagree, about the root,
+  /// for example.
   void say_who_waits(std::size_t nth) noexcept;
   void compare_heard() noexcept;
   void withdraw(const std::shared_ptr<PlannedCall>& call, Clock::time_point until) noexcept;
   p2p::ScopedOwner<CollectiveGroup> acquire() noexcept {
     return {local_.waiter.progress_registry(), *this};
   }
-  /// How much of a call's work is done at once. By who does not wait for it: 16 MiB of a tensor.
+  /// Limits how much of a call's work is done at once. The default, 64 pieces (16 MiB of a tensor),
+  /// is for callers that do not wait for this call.
   struct Stint {
     std::size_t pieces = 64;
     Clock::time_point until = Clock::time_point::max();
@@ -155,19 +158,21 @@ class CollectiveGroup : public p2p::Progressable {
   Status failure_of(const PlannedCall& call) const noexcept;
   bool broken() const noexcept;
   Status late(const PlannedCall& call) const noexcept;
-  /// The first step of the end of every call under way: the others are told.
+  /// Begins to end every call in progress: tells the others.
   void break_off() noexcept;
-  /// Ends every call under way, by `until`. A call whose tensors another rank may still touch then
-  /// keeps them: they are lent.
+  /// Ends every call in progress, by `until`. A call whose tensors another rank may still touch by
+  /// then keeps them as a loan.
   void give_up(Clock::time_point until) noexcept;
-  /// Since break_off(): when members that are no quicker are waited for no longer.
+  /// When this rank stops waiting for members that are still inside its tensors: counted from
+  /// break_off().
   Clock::time_point patience() const noexcept;
-  /// The place of a member that may touch tensors of a call under way; -1: none.
+  /// Index of a member that may touch tensors of a call in progress; -1: no member.
   int inside() noexcept;
   void lend(std::shared_ptr<PlannedCall>& call) noexcept;
-  /// Ends the loans that are over. The place of a member that may still touch the others; -1: none.
+  /// Ends the loans that are over. Returns the index of a member that may still touch the tensors
+  /// of another loan; -1: no member.
   int take_back() noexcept;
-  /// `why`, and that the tensors of the call stay lent because of a member; as it is if they don't.
+  /// Returns `why`, extended if the call's tensors stay lent because of a member.
   Status with_loan(const PlannedCall& call, const Status& why) const noexcept;
 
   std::atomic<std::uint64_t> bytes_copied_{0};
@@ -176,24 +181,24 @@ class CollectiveGroup : public p2p::Progressable {
   std::size_t queued_ = 0;
   struct Loan {
     std::shared_ptr<PlannedCall> call;
-    int to = -1;  ///< the place of a member
+    int to = -1;  ///< index of the member that may touch the tensors
   };
-  std::array<Loan, kUnderWay> loans_;  ///< a group gives up once
+  std::array<Loan, kUnderWay> loans_;  ///< enough, because a group gives up only once
   std::array<Signature, kCallsKept> called_{};
-  std::array<std::uint32_t, kCallsKept> marks_{};  ///< of the same calls
-  struct Heard {                                   ///< what another rank waits in
-    int from = -1;                                 ///< its place
+  std::array<std::uint32_t, kCallsKept> marks_{};  ///< of the same calls as `called_`
+  struct Heard {                                   ///< the call in which another rank waits
+    int from = -1;                                 ///< index of the member
     std::uint64_t number = 0;
     std::uint32_t mark = 0;
     Signature signature{};
   };
   std::mutex heard_mutex_;
-  std::vector<Heard> heard_;            ///< one of a rank at most
-  std::atomic<bool> has_heard_{false};  ///< something that is to be compared now
-  bool keeps_heard_ = false;            ///< something of calls that this rank has not come to
-  std::uint64_t history_ = 0;           ///< of all calls
+  std::vector<Heard> heard_;            ///< at most one per member
+  std::atomic<bool> has_heard_{false};  ///< an entry of `heard_` can be compared now
+  bool keeps_heard_ = false;            ///< `heard_` has calls that this rank has not made yet
+  std::uint64_t history_ = 0;           ///< hash of all calls so far
   Stint stint_;
-  bool stint_over_ = false;  ///< there was more to do
+  bool stint_over_ = false;  ///< the stint ended before the work did
   Clock::time_point disconnected_at_ = Clock::time_point::max();
   std::atomic<bool> failed_{false};
   mutable std::mutex failure_mutex_;

@@ -13,7 +13,7 @@ namespace {
 
 using What = CollectiveMessage::What;
 
-/// The same on every rank: the n-th group of these ranks.
+/// Identifies the `nth` group of these ranks; the same on every rank.
 std::uint64_t id_of(std::span<const int> ranks, std::uint64_t nth) noexcept {
   std::uint64_t hash = 0x9e3779b97f4a7c15 ^ nth;
   const auto add = [&hash](std::uint64_t word) {
@@ -30,7 +30,7 @@ Code code_of(std::uint32_t code) noexcept {
   return known ? static_cast<Code>(code) : Code::system;
 }
 
-/// The first of them, where there are many.
+/// Lists `ranks` for a message: the first 16, and how many there are.
 std::string text_of(std::span<const int> ranks) {
   constexpr std::size_t kMost = 16;
   return fmt::format("{}{}", fmt::join(ranks.first(std::min(kMost, ranks.size())), ", "),
@@ -152,9 +152,9 @@ Status CollectiveTable::nobody(std::uint64_t id, std::span<const int> ranks, p2p
     detail.code = Code::mismatch;
     detail.peer = group.nonsense_from;
     detail.host = mesh_.peer(detail.peer).host();
-    detail.message = fmt::format("rank {} says nonsense about how the group of ranks {} is to go",
+    detail.message = fmt::format("rank {} has sent invalid choices for the group of ranks {}",
                                  detail.peer, text_of(ranks));
-    detail.hint = "is it of another version of weft, or another program?";
+    detail.hint = "start every rank with the same weft and the same program";
   } else if (end == p2p::WaitEnd::broken) {
     detail = mesh_.peer_status(ranks).detail();
   } else {
@@ -178,7 +178,7 @@ bool CollectiveTable::has_nonsense(std::uint64_t id) noexcept {
 }
 
 std::string CollectiveTable::elsewhere(int rank) const {
-  // One that it has given up meanwhile will do.
+  // Prefers a group that the rank has not given up.
   for (const bool given_up : {false, true})
     for (const auto& [id, group] : groups_)
       if (group.here == nullptr && group.areas.contains(rank) &&
@@ -224,7 +224,7 @@ void CollectiveTable::erase_if_over(std::uint64_t id) {
   groups_.erase(found);
 }
 
-// Others may be ahead of this rank with groups that it will open, though not with any number.
+// Other ranks may open groups before this rank does, but at most kMostAhead of them.
 CollectiveTable::Group* CollectiveTable::find(const CollectiveMessage& message) {
   constexpr std::ptrdiff_t kMostAhead = 4096;
   const auto found = groups_.find(message.group);

@@ -1,4 +1,4 @@
-// Every group of this rank, and the control messages about them.
+// All groups of this rank, and the control messages about them.
 #pragma once
 
 #include <cstdint>
@@ -24,21 +24,21 @@ class CollectiveTable {
   CollectiveTable(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& slots)
       : local_(local), mesh_(mesh), slots_(slots) {}
 
-  /// Before the first group: WEFT_COLL and WEFT_COLL_COSTS. Throws Error(bad_config).
+  /// Reads WEFT_COLL and WEFT_COLL_COSTS. Call before the first group. Throws Error(bad_config).
   void choose_by(std::string_view rules, const std::string& costs) {
     rules_ = parse_rules(rules);
     costs_ = read_costs(costs);
   }
-  /// Before the first group: the NUMA node of this rank; -1: none.
+  /// Sets the NUMA node of this rank; -1: none. Call before the first group.
   void settle_in(int numa_node) noexcept { numa_node_ = numa_node; }
 
   // Any application thread.
   std::shared_ptr<CollectiveGroup> open(std::span<const int> ranks, Deadline deadline);
-  /// The group's area stays until no rank looks at it any more.
+  /// Closes the group. Its area stays allocated until no rank reads from it any more.
   void close(CollectiveGroup& group) noexcept;
-  /// To every rank of a group but this one.
+  /// Sends `message` to every member except this rank.
   void tell(std::span<const int> ranks, const CollectiveMessage& message) noexcept;
-  /// Makes a chunk known to them, and tells them so.
+  /// Sends the descriptor of `chunk` and then `message` to every member except this rank.
   void share(std::span<const int> ranks, std::uint32_t chunk, const CollectiveMessage& message);
 
   // The progress thread.
@@ -49,25 +49,25 @@ class CollectiveTable {
   struct Group {
     std::shared_ptr<CollectiveGroup> here;  ///< null until this rank opens it too
     std::map<int, p2p::MemoryRef> areas;    ///< by rank
-    Choices choices{};                      ///< the first rank's, once that has opened it
-    std::string ranks;       ///< of the group, as who opened it says; only to be told
-    int nonsense_from = -1;  ///< the rank that said nonsense when it opened the group
+    Choices choices{};                      ///< of the first rank, once that has opened the group
+    std::string ranks;       ///< the group's ranks as its opener lists them, only for messages
+    int nonsense_from = -1;  ///< the rank that sent invalid choices when it opened the group
     std::set<int> closed;
     bool is_closed = false;  ///< by this rank
   };
   std::shared_ptr<CollectiveGroup> make(std::vector<int> ranks, std::uint64_t id);
-  /// As this rank sees them.
+  /// This rank's choices for a group of `ranks`.
   Choices choices_of(std::span<const int> ranks) const;
   bool all_met(std::uint64_t id, std::span<const int> ranks, std::vector<p2p::MemoryRef>& areas,
                Choices& choices) noexcept;
-  /// Null: a group that this rank has nothing to do with.
+  /// Returns null for a group that this rank does not know and does not expect.
   Group* find(const CollectiveMessage& message);
   void erase_if_over(std::uint64_t id);
   void check(std::span<const int> ranks) const;
-  /// Why a group does not come about.
+  /// The reason why a group was not opened.
   Status nobody(std::uint64_t id, std::span<const int> ranks, p2p::WaitEnd end);
   bool has_nonsense(std::uint64_t id) noexcept;
-  /// Another group that `rank` has opened and this one has not, for people.
+  /// For messages: names another group that `rank` has opened and this rank has not.
   std::string elsewhere(int rank) const;
 
   p2p::LocalRank& local_;
@@ -76,7 +76,7 @@ class CollectiveTable {
   Choices rules_;
   Costs costs_;
   int numa_node_ = -1;
-  std::mutex mutex_;  ///< guards what is below
+  std::mutex mutex_;  ///< guards the members below
   std::map<std::vector<int>, std::uint64_t> opened_;
   std::map<std::uint64_t, Group> groups_;
 };

@@ -1,5 +1,5 @@
-// The words by which ranks of one host carry out collectives: a stretch of each rank's control
-// arena, which it alone writes and the others read.
+// The area by which ranks of one host carry out collectives: part of each rank's control arena.
+// Only its owner writes an area; the other members read it.
 #pragma once
 
 #include <atomic>
@@ -10,11 +10,11 @@
 
 namespace weft::detail {
 
-/// Where a rank's tensors lie, for operations whose tensors are too large for the call's lines.
+/// Locations of a rank's tensors, for operations whose tensors are too large for the call's entry.
 struct TensorPlaces {
   std::uint32_t in_chunk = 0;
   std::uint32_t out_chunk = 0;
-  std::uint32_t partial_chunk = 0;  ///< what it has combined for its place in all NUMA nodes
+  std::uint32_t partial_chunk = 0;  ///< this rank's partial result of its NUMA node
   std::uint32_t reserved = 0;
   std::uint64_t in_offset = 0;
   std::uint64_t out_offset = 0;
@@ -23,21 +23,20 @@ struct TensorPlaces {
   std::uint64_t out_bytes = 0;
 };
 
-/// A view of one rank's area. Calls are numbered from 1. Each has one of kCalls entries, used round
-/// and round: a word, written last, that says "number and fingerprint", and behind it, from the
-/// same line on, either the tensor or where it lies.
+/// A view of one rank's area. Calls are numbered from 1. Call n uses entry n % kCalls. An entry
+/// starts with a word, "number and mark", which is written last; behind the word, from the same
+/// cache line on, lie either the tensor itself or the locations of the tensors.
 class GroupArea {
  public:
   static constexpr std::uint64_t kCalls = 8;
-  static constexpr std::size_t kInlineBytes =
-      8192;                                      ///< the most of a tensor that goes with the word
-  static constexpr std::size_t kOffsetsAt = 64;  ///< from an entry's start: all_to_all's parts
+  static constexpr std::size_t kInlineBytes = 8192;  ///< largest tensor inside an entry
+  static constexpr std::size_t kOffsetsAt = 64;  ///< all_to_all's offsets, from an entry's start
 
   GroupArea() = default;
   GroupArea(std::byte* memory, std::size_t entry_bytes) noexcept
       : memory_(memory), entry_bytes_(entry_bytes) {}
 
-  /// With room for the parts of an all_to_all among `size` ranks.
+  /// Bytes of an entry, with room for the offsets of an all_to_all among `size` ranks.
   static std::size_t entry_bytes(int size) noexcept {
     const std::size_t parts = kOffsetsAt + (static_cast<std::size_t>(size) + 1) * 8;
     const std::size_t payload = sizeof(std::uint64_t) + kInlineBytes;
@@ -45,22 +44,24 @@ class GroupArea {
   }
   static std::size_t bytes(int size) noexcept { return kHead + kCalls * entry_bytes(size); }
 
-  /// Every call up to this one is done here: this rank reads and writes nobody's memory for it.
+  /// This rank has completed every call up to this number: it touches no other rank's memory for
+  /// them.
   std::atomic<std::uint64_t>& done() const noexcept { return word(0); }
-  /// How far it is with a call that goes in steps, which are meetings of some ranks.
+  /// Step that this rank has completed in a call that goes in steps (step_word()).
   std::atomic<std::uint64_t>& passed() const noexcept { return word(8); }
-  /// This rank has given up every call up to this one, and touches nobody's memory for it.
+  /// This rank has given up every call up to this number, and touches no other rank's memory for
+  /// them.
   std::atomic<std::uint64_t>& stopped() const noexcept { return word(64); }
-  /// Set once, before others look: the NUMA node of this rank; -1: none.
+  /// NUMA node of this rank; -1: none. Set once, before other ranks read it.
   std::int64_t& numa_node() const noexcept {
     return *reinterpret_cast<std::int64_t*>(memory_ + 80);
   }
-  /// Set once, before others look: the size up to which this rank would have tensors go with the
-  /// word. The group's first rank decides.
+  /// Largest tensor, in bytes, that this rank would put into an entry. Set once, before other ranks
+  /// read it. The value of the group's first rank counts.
   std::uint64_t& word_bytes() const noexcept {
     return *reinterpret_cast<std::uint64_t*>(memory_ + 72);
   }
-  /// What was called, for people: only read when something is wrong.
+  /// Signature of a call, for messages: read only after a mismatch.
   Signature& signature(std::uint64_t call) const noexcept {
     return *reinterpret_cast<Signature*>(memory_ + 128 + call % kCalls * 32);
   }
@@ -78,17 +79,17 @@ class GroupArea {
     return reinterpret_cast<std::int64_t*>(entry(call) + kOffsetsAt);
   }
 
-  /// The fingerprint of a call that the rank has given up; no call has it.
+  /// The mark of a call that the rank has given up. No call has this mark.
   static constexpr std::uint32_t kGivenUp = 0;
 
   static std::uint64_t announce(std::uint64_t call, std::uint32_t fingerprint) noexcept {
     return call << 32 | fingerprint;
   }
-  /// What passed() is once a call has passed so many steps, 1 to 3.
+  /// The value of passed() once `step` steps (1 to 3) of a call are complete.
   static std::uint64_t step_word(std::uint64_t call, int step) noexcept {
     return call << 2 | static_cast<std::uint64_t>(step);
   }
-  /// Whether a word is of that call; its fingerprint may be another.
+  /// True if `word` belongs to `call`; its mark may differ.
   static bool is_of(std::uint64_t word, std::uint64_t call) noexcept {
     return word >> 32 == (call & 0xffffffff);
   }

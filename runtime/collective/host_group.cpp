@@ -11,12 +11,13 @@ namespace {
 using Kind = CollectiveKind;
 using Stage = PlannedCall::Stage;
 
-/// From this size of an operation on what a rank writes does not stay in its own cache until it is
-/// read; past the shared one it doesn't depend on what else the machine does.
+/// From this size of an operation on, in bytes, the data a rank writes leaves its own cache before
+/// it is read anyway. Stores past the shared cache then do not depend on the machine's other load.
 constexpr std::size_t kStreamBytes = 4u << 20;
 
-/// Up to this size of a tensor it goes with the call's word: a hop is saved, and every line crosses
-/// twice as often. Where ranks take turns on a processor a hop is a change of threads.
+/// Largest tensor that travels inside the call's entry. This saves one hop, but every cache line
+/// crosses twice as often. If ranks share processors, a hop costs a thread switch, so the limit is
+/// higher.
 constexpr std::size_t kWordBytes = 2048;
 constexpr std::size_t kCrowdedWordBytes = GroupArea::kInlineBytes;
 
@@ -133,8 +134,8 @@ void HostGroup::post(PlannedCall& call) noexcept {
   call.stage = Stage::entering;
 }
 
-// Every rank waits for all, also where it needs nothing of them: two that take different ranks for
-// the root would otherwise both be through.
+// Every rank waits for all, even if it needs no data of them: otherwise two ranks that name
+// different roots could both complete.
 bool HostGroup::enter(PlannedCall& call) noexcept {
   const std::uint64_t number = call.number;
   for (int& r = call.awaited; r < size(); ++r) {
@@ -144,7 +145,7 @@ bool HostGroup::enter(PlannedCall& call) noexcept {
     if (!GroupArea::is_of(word, number)) return false;
     if (!agrees(call, r, word)) [[unlikely]]
       return false;
-    // It could not have come here with more calls under way than may be.
+    // A member that has entered this call has completed all but its last kUnderWay calls.
     if (number > kUnderWay) member.done = std::max(member.done, number - kUnderWay);
   }
   return true;
@@ -154,14 +155,14 @@ bool HostGroup::agrees(const PlannedCall& call, int other, std::uint64_t word) n
   const auto mark = static_cast<std::uint32_t>(word);
   if (mark == call.mark) [[likely]]
     return true;
-  // Why a rank has given up comes by a message of its own.
+  // The reason why a rank has given up comes in a control message.
   if (mark != GroupArea::kGivenUp) differs(call, other);
   return false;
 }
 
 void HostGroup::differs(const PlannedCall& call, int other) noexcept {
   const GroupArea& area = members_[static_cast<std::size_t>(other)].area;
-  // That rank may be writing the entries of its next calls, in place of older ones.
+  // The member may already overwrite the oldest entries with those of its next calls.
   constexpr std::uint64_t kStable = kCallsKept - kUnderWay;
   const std::uint64_t oldest = call.number <= kStable ? 1 : call.number - kStable;
   for (std::uint64_t number = oldest; number <= call.number; ++number) {
@@ -183,7 +184,7 @@ void HostGroup::work(PlannedCall& call) noexcept {
     } else if (is_given_up(call.number) || !work_in_place(call)) {
       return;
     }
-    // Who has given up meanwhile may have changed what was read.
+    // A member that has given up since may have changed the tensors while this rank read them.
     if (is_given_up(call.number)) return;
   }
   area_.done().store(call.number, std::memory_order_release);
@@ -201,8 +202,9 @@ bool HostGroup::gave_up(const Member& member, std::uint64_t number) noexcept {
   return !GroupArea::is_of(word, number) || static_cast<std::uint32_t>(word) == GroupArea::kGivenUp;
 }
 
-// Whoever has given the call up looks at this rank's entry after it has said so, this rank the
-// other way round: so at least one of the two sees the other.
+// A member that gives up first says so and then reads this rank's entry; this rank writes its entry
+// and then reads the member's word. The full barriers on both sides ensure that at least one of the
+// two sees the other.
 bool HostGroup::is_given_up(std::uint64_t number) const noexcept {
   p2p::full_barrier();
   return std::ranges::any_of(members_,
@@ -228,7 +230,7 @@ void HostGroup::ring(int rank) noexcept {
 }
 
 Status HostGroup::gone_failure(std::uint64_t number) const noexcept {
-  // Who is done with the call may have left in order.
+  // A member that has completed the call may have left in order.
   for (const Member& member : members_)
     if (member.peer->gone() && member.area.done().load(std::memory_order_acquire) < number)
       return mesh_.peer_status(ranks_);
@@ -236,8 +238,8 @@ Status HostGroup::gone_failure(std::uint64_t number) const noexcept {
 }
 
 void HostGroup::stop() noexcept {
-  // Who has not looked at these yet has nothing of this rank. An entry of a call that has ended
-  // keeps its mark: that call was not given up.
+  // A member that has not read these entries yet touches no tensor of this rank. The entry of a
+  // call that has ended keeps its mark, because that call was not given up.
   for (const auto& call : under_way())
     if (call->stage != Stage::posting)
       area_.call_word(call->number)
@@ -275,7 +277,7 @@ std::vector<int> HostGroup::awaited(const PlannedCall& call) const {
       waits =
           std::ranges::find(awaited, r) != awaited.end() && !has_passed(r, call.number, call.step);
     }
-    // One that has given up will never do it, though it came.
+    // A member that has given up never does its part, even though it has entered.
     const bool stopped = member.area.stopped().load(std::memory_order_acquire) >= call.number;
     if (r != me_ && (r == unknown_ || (!done && (waits || stopped)))) late.push_back(r);
   }

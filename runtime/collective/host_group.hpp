@@ -16,15 +16,16 @@
 
 namespace weft::detail {
 
-/// Every call has at most three steps, the same for all of them. Enter: the rank writes its entry,
-/// waits for everybody's and compares the calls. Work: it loads from the others' tensors and stores
-/// into its own and theirs, so that no two ranks touch the same bytes. Leave: it waits until nobody
-/// touches its own tensors any more. A tensor that fits goes with the entry: then nobody touches
-/// another's tensors, and the third step falls away. Where the ranks lie in several NUMA nodes, the
-/// work of a large tensor may go in steps, with meetings between (numa_work.cpp).
+/// Every call has up to three stages, the same for all of them. Enter: the rank writes its entry,
+/// waits for the entries of all members and compares the calls. Work: the rank loads from the
+/// others' tensors and stores into its own and theirs; no rank touches bytes that another rank
+/// writes. Leave: the rank waits until no other rank touches its tensors any more. A tensor that
+/// fits travels inside the entry: then no rank touches another's tensors, and the third stage is
+/// skipped. If the ranks lie in several NUMA nodes, the work on a large tensor may go in steps,
+/// with synchronization between them (numa_work.cpp).
 class HostGroup final : public CollectiveGroup {
  public:
-  /// `numa_node`: this rank's; -1: none.
+  /// `numa_node`: of this rank; -1: none.
   HostGroup(p2p::LocalRank& local, p2p::Mesh& mesh, CollectiveTable& table, std::vector<int> ranks,
             std::uint64_t id, int numa_node);
 
@@ -36,8 +37,8 @@ class HostGroup final : public CollectiveGroup {
   struct Member {
     p2p::Peer* peer = nullptr;
     GroupArea area;
-    std::uint64_t done = 0;  ///< as far as it is known
-    struct Known {           ///< memory of it that was found before
+    std::uint64_t done = 0;  ///< last value read from done()
+    struct Known {           ///< memory of the member that was mapped before
       std::uint32_t chunk = 0;
       std::byte* base = nullptr;
       std::uint64_t bytes = 0;
@@ -56,7 +57,7 @@ class HostGroup final : public CollectiveGroup {
   void stop() noexcept override;
   int toucher(const PlannedCall& call) noexcept override;
 
-  // Before a call is started.
+  // Before a call starts.
   void place_input(PlannedCall& call);
   void place_output(PlannedCall& call);
   void place_partial(PlannedCall& call);
@@ -64,42 +65,43 @@ class HostGroup final : public CollectiveGroup {
   bool goes_with_word(const Task& task) const noexcept;
   bool goes_by_nodes(const PlannedCall& call) const;
 
-  // A call's steps.
+  // The stages of a call.
   void post(PlannedCall& call) noexcept;
-  /// Whether everybody has come, with the same call.
+  /// True if all members have entered with the same call.
   bool enter(PlannedCall& call) noexcept;
   void work(PlannedCall& call) noexcept;
   void leave(PlannedCall& call) noexcept;
   static bool has_done(Member& member, std::uint64_t number) noexcept;
-  /// Whether a member that has come with the call has called the same; else the group fails.
+  /// True if member `other` has entered with the same call; otherwise the group fails.
   bool agrees(const PlannedCall& call, int other, std::uint64_t word) noexcept;
   void differs(const PlannedCall& call, int other) noexcept;
-  /// Whether others touch its tensors, so that it waits until all are done.
+  /// True if others touch `who`'s tensors, so that `who` must wait until all members are done.
   static bool stays_for(const PlannedCall& call, int who) noexcept;
   void ring(int rank) noexcept;
 
   // Work.
-  /// False while memory of another rank is not known here yet, or when it can't be what it says.
+  /// Finds all tensors. False while memory of another rank is not mapped yet, or if what the rank
+  /// announces is invalid.
   bool find_peers(PlannedCall& call) noexcept;
   bool find_peer(PlannedCall& call, int other) noexcept;
-  /// Bytes that a member must have for others to read, or to write; none: it says so itself.
+  /// Bytes that a member must offer for reading, or for writing; empty: the member states the size.
   static std::optional<std::uint64_t> in_bytes(const Task& task, int whose) noexcept;
   static std::uint64_t out_bytes(const PlannedCall& call, int whose) noexcept;
-  /// Returns false. Ends the call where that memory can't be mapped.
+  /// Returns false. Ends the call if that memory cannot be mapped.
   bool wait_for_chunk(const PlannedCall& call, int whose) noexcept;
   std::byte* find(Member& member, std::uint32_t chunk, std::uint64_t offset,
                   std::uint64_t bytes) noexcept;
-  /// Whether others touch what it gets.
+  /// True if other members write `whose`'s output.
   static bool shows_out(const PlannedCall& call, int whose) noexcept;
   void work_with_words(PlannedCall& call) noexcept;
-  // All of these return whether it is done: not when the ranks don't agree, when a member has given
-  // the call up, or when there is more to do than may be done now.
+  // These return true once the work is done; false if the ranks disagree, if a member has given
+  // the call up, or if more work is left than may be done now.
   bool work_in_place(PlannedCall& call) noexcept;
   bool combine_slices(PlannedCall& call) noexcept;
   bool exchange_parts(PlannedCall& call) noexcept;
-  /// Bytes of a tensor between two looks at whether a member has given the call up.
+  /// Bytes of a tensor between two checks whether a member has given the call up.
   static constexpr std::size_t kPiece = 256u << 10;
-  /// Does `work(first, count)` for all pieces of `allgather_then_reduce` that are not done yet.
+  /// Calls `work(first, count)` for every piece of `whole` that is not done yet.
   template <typename Work>
   bool by_pieces(PlannedCall& call, std::size_t whole, std::size_t piece,
                  const Work& work) noexcept {
@@ -113,15 +115,16 @@ class HostGroup final : public CollectiveGroup {
   }
   bool copy(PlannedCall& call, std::byte* to, const std::byte* from, std::size_t bytes,
             std::size_t total) noexcept;
-  /// Whether the next piece may be touched.
+  /// True if the next piece may be touched.
   bool goes_on(const PlannedCall& call, bool alone) noexcept;
-  /// Whether a member has given that call up, so that its memory is its own.
+  /// True if a member has given call `number` up, so that its tensors are its own again.
   bool is_given_up(std::uint64_t number) const noexcept;
-  /// Whether that one has, which may have ended the call before it gave up a later one.
+  /// True if `member` has given call `number` up. A member may also have ended the call and then
+  /// given up a later one; that is not counted.
   static bool gave_up(const Member& member, std::uint64_t number) noexcept;
 
-  // Work in steps, by NUMA nodes.
-  /// Takes the call as far as it goes; true once nothing is left to do.
+  // Work in steps by NUMA nodes.
+  /// Moves the call as far as possible; true once no work is left.
   bool work_by_nodes(PlannedCall& call) noexcept;
   bool combine_by_nodes(PlannedCall& call) noexcept;
   bool combine_row(PlannedCall& call, std::byte* to, std::int64_t first,
@@ -129,10 +132,10 @@ class HostGroup final : public CollectiveGroup {
   bool combine_column(PlannedCall& call, const Slice& slice) noexcept;
   bool copy_by_nodes(PlannedCall& call) noexcept;
   bool broadcast_by_nodes(PlannedCall& call) noexcept;
-  /// Those that have to pass a step before this rank takes the next.
+  /// The members that must complete a step before this rank begins the next.
   std::span<const int> awaited_by_nodes(const Task& task) const noexcept;
   bool has_passed(int rank, std::uint64_t number, int step) const noexcept;
-  /// What this rank combines of its node.
+  /// Elements that this rank combines for its node.
   std::int64_t partial_elements(const Task& task) const noexcept;
 
   const std::size_t entry_bytes_;
@@ -140,19 +143,19 @@ class HostGroup final : public CollectiveGroup {
   GroupArea area_;
   std::vector<Member> members_;
   std::vector<std::uint32_t> exported_;  ///< chunks that every member has been told of
-  std::vector<const std::byte*> ins_;    ///< by rank, while a call works
-  std::vector<std::uint64_t> in_bytes_;  ///< there
-  Status unmapped_{};                    ///< why memory of a rank can't be had here
-  int unknown_ = -1;                     ///< the rank whose memory is not known here yet
-  std::size_t piece_ = 0;                ///< of the work, in this walk through it
+  std::vector<const std::byte*> ins_;    ///< by member, while a call works
+  std::vector<std::uint64_t> in_bytes_;  ///< bytes of `ins_`
+  Status unmapped_{};                    ///< why memory of a member cannot be mapped here
+  int unknown_ = -1;                     ///< the member whose memory is not mapped here yet
+  std::size_t piece_ = 0;                ///< number of the piece in this pass over the work
   std::vector<std::byte*> outs_;
   std::vector<const std::byte*> partials_;
   std::vector<const std::byte*> sources_;
   std::vector<std::byte*> targets_;
-  const std::size_t streams_from_;  ///< bytes of a whole operation
+  const std::size_t streams_from_;  ///< bytes of an operation from which stores bypass the cache
   NumaNodes nodes_;
-  Choices choices_;             ///< the first rank's
-  std::size_t word_bytes_ = 0;  ///< the most that goes with the word; the same on all ranks
+  Choices choices_;             ///< of the first rank
+  std::size_t word_bytes_ = 0;  ///< largest tensor inside an entry; the same on all ranks
 };
 
 }  // namespace weft::detail

@@ -1,4 +1,4 @@
-// What is done once for a call: where its tensors are reached, and how they will travel.
+// Prepares a call within a host: where its tensors are reached, and how they travel.
 #include <algorithm>
 #include <optional>
 
@@ -14,7 +14,7 @@ using Kind = CollectiveKind;
 
 bool HostGroup::goes_with_word(const Task& task) const noexcept {
   if (task.kind() == Kind::barrier) return true;
-  // Who reads it from everybody reads so much of everybody.
+  // A rank that reads an entry of every member reads (size - 1) times the tensor's bytes.
   const bool from_all = task.kind() != Kind::broadcast && task.kind() != Kind::scatter;
   const std::size_t readers = from_all ? std::max<std::size_t>(1, ranks_.size() - 1) : 1;
   return task.most_bytes <= word_bytes_ / readers;
@@ -32,7 +32,7 @@ void HostGroup::prepare(PlannedCall& call) {
 void HostGroup::place_input(PlannedCall& call) {
   const Task& task = call.task;
   if (task.in == nullptr || task.in_bytes == 0) return;
-  // What is read by others must not be overwritten before.
+  // Other ranks read the input, so it must not be overwritten meanwhile.
   const bool own_only = task.kind() == Kind::gather && me_ != task.root();
   const bool overwritten = task.kind() == Kind::all_to_all && task.in == task.out;
   call.in = task.in;

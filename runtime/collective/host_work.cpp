@@ -1,4 +1,4 @@
-// What a rank does once those that it needs have come: loads and stores.
+// The work of a rank in a call within a host, once all members have entered: loads and stores.
 #include <fmt/format.h>
 
 #include <array>
@@ -59,7 +59,7 @@ void HostGroup::work_with_words(PlannedCall& call) noexcept {
         copy(task.out + task.at(r), in(r), task.part_bytes(r));
       return;
     case Kind::all_to_all:
-      // In place, this rank's part for itself may have been overwritten; it went with the word too.
+      // In place, this rank's part for itself may have been overwritten; its entry has a copy.
       for (int r = 0; task.out_bytes > 0 && r < size(); ++r)
         copy(task.out + task.at(r),
              members_[static_cast<std::size_t>(r)].area.payload(call.number) + task.at(me_),
@@ -98,7 +98,7 @@ std::byte* HostGroup::find(Member& member, std::uint32_t chunk, std::uint64_t of
     return nullptr;
   }
   std::byte* base = member.peer->channel->direct(*place);
-  if (base == nullptr) return nullptr;  // memory that this process can't load from
+  if (base == nullptr) return nullptr;  // this process cannot load from that memory
   Member::Known* known = &member.known[member.next_known];
   for (Member::Known& other : member.known)
     if (other.chunk == chunk) known = &other;
@@ -145,7 +145,8 @@ bool HostGroup::find_peers(PlannedCall& call) noexcept {
   return true;
 }
 
-// What another rank says is read once, and then compared with what it must be.
+// Reads another rank's announcement once, and then compares the copy with what it must be: the
+// other rank can write to the shared memory at any time.
 bool HostGroup::find_peer(PlannedCall& call, int other) noexcept {
   const auto at = static_cast<std::size_t>(other);
   Member& member = members_[at];
@@ -154,7 +155,7 @@ bool HostGroup::find_peer(PlannedCall& call, int other) noexcept {
   const std::uint64_t out = out_bytes(call, other);
   if (places.in_bytes != in || (out > 0 && places.out_bytes != out)) {
     refuse(call, other,
-           fmt::format("shows {} bytes to read and {} to write where {} and {} are due",
+           fmt::format("offers {} bytes to read and {} to write instead of {} and {}",
                        places.in_bytes, places.out_bytes, in, out));
     return false;
   }
@@ -164,15 +165,15 @@ bool HostGroup::find_peer(PlannedCall& call, int other) noexcept {
     if (ins_[at] == nullptr) return wait_for_chunk(call, other);
   }
   if (out > 0) {
-    // What it publishes is mapped here for reading alone.
+    // Memory that the rank publishes is mapped read-only here.
     if (p2p::sort_of_chunk(places.out_chunk) != p2p::ArenaSort::data) {
-      refuse(call, other, "shows memory to write that no other rank may write");
+      refuse(call, other, "offers memory for writing that no other rank may write");
       return false;
     }
     outs_[at] = find(member, places.out_chunk, places.out_offset, out);
     if (outs_[at] == nullptr) return wait_for_chunk(call, other);
   }
-  // At the same place of another node it is as large as here.
+  // A rank at this rank's place in another node has a partial result of the same size.
   if (call.partial_bytes > 0 && nodes_.rank(nodes_.node_of(other), nodes_.place()) == other) {
     partials_[at] = find(member, places.partial_chunk, places.partial_offset, call.partial_bytes);
     if (partials_[at] == nullptr) return wait_for_chunk(call, other);
@@ -192,7 +193,7 @@ bool HostGroup::wait_for_chunk(const PlannedCall& call, int whose) noexcept {
     fail(why);
     return false;
   }
-  // It is on its way, ahead of a message that rings.
+  // The descriptor is under way; a message that wakes this rank follows it.
   local_.progress.help();
   return false;
 }
@@ -249,12 +250,12 @@ bool HostGroup::exchange_parts(PlannedCall& call) noexcept {
     const auto at = static_cast<std::size_t>(r);
     const std::int64_t* const theirs =
         r == me_ ? task.offsets.data() : members_[at].area.offsets(call.number);
-    std::array<std::int64_t, 2> part;  // copied once: another rank can write there
+    std::array<std::int64_t, 2> part;  // read once: the other rank can write there
     std::memcpy(part.data(), theirs + me_, sizeof part);
     const auto [first, end] = part;
     const auto held = static_cast<std::int64_t>(in_bytes_[at] / task.element);
     if (first < 0 || end < first || end > held) {
-      refuse(call, r, fmt::format("has {} to {} of {} elements for it", first, end, held));
+      refuse(call, r, fmt::format("offers elements {} to {} of {}", first, end, held));
       return false;
     }
     const std::int64_t expected = task.out_offsets[at + 1] - task.out_offsets[at];

@@ -42,8 +42,9 @@ int numa_node(std::string_view setting, int place) {
     rest.remove_prefix(comma + 1);
   }
   if (static_cast<std::size_t>(place) >= nodes.size())
-    refuse(setting, fmt::format("it names the nodes of {} ranks, and this is number {} of its host",
-                                nodes.size(), place + 1));
+    refuse(setting,
+           fmt::format("the list names the nodes of {} ranks, and this is number {} of its host",
+                       nodes.size(), place + 1));
   return nodes[static_cast<std::size_t>(place)];
 }
 

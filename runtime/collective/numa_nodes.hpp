@@ -1,4 +1,4 @@
-// How the ranks of a group on one host lie in its NUMA nodes.
+// The layout of a group's ranks in the NUMA nodes of one host.
 #pragma once
 
 #include <span>
@@ -7,22 +7,25 @@
 
 namespace weft::detail {
 
-/// The NUMA node of a rank's processors, or what WEFT_NUMA says of it; -1: it has none, or several.
-/// `place`: of the rank, among those of its host. Throws Error(bad_config).
+/// Returns the NUMA node of this rank's processors, or the one that WEFT_NUMA (`setting`) names;
+/// -1: no node, or several. `place`: index of the rank among those of its host. Throws
+/// Error(bad_config).
 int numa_node(std::string_view setting, int place);
 
-/// A group as a grid: a row for each NUMA node, as long as the others. What is to be done for a
-/// column is shared by its ranks, one in each node.
+/// A group as a grid with one row per NUMA node; all rows have the same length. Ranks of a column,
+/// one in each node, share the work on that column's part of a tensor.
 class NumaNodes {
  public:
   NumaNodes() = default;
-  /// `node_of`: by rank of the group. Empty where ranks don't make several rows of several, alike.
+  /// `node_of`: the NUMA node of each rank of the group. The grid stays empty unless there are at
+  /// least two rows, of equal length of at least two.
   NumaNodes(std::span<const int> node_of, int me);
 
   bool empty() const noexcept { return ranks_.empty(); }
   int nodes() const noexcept { return static_cast<int>(column_.size()); }
   int mates() const noexcept { return static_cast<int>(row_.size()); }
-  /// The group's ranks in this one's node, and at its place in every node; both include itself.
+  /// The group's ranks in this rank's node, and at this rank's place in every node; both include
+  /// this rank.
   std::span<const int> row() const noexcept { return row_; }
   std::span<const int> column() const noexcept { return column_; }
   int node() const noexcept { return node_; }
@@ -31,12 +34,13 @@ class NumaNodes {
     return ranks_[static_cast<std::size_t>(node) * row_.size() + static_cast<std::size_t>(place)];
   }
   int node_of(int rank) const noexcept { return node_of_[static_cast<std::size_t>(rank)]; }
-  /// Whether combining rows and then their results is the binary tree over the group's ranks.
+  /// True if combining the rows first, and then their results, is the binary tree over the group's
+  /// ranks. Then the result has the same bits as that tree's.
   bool are_branches() const noexcept { return are_branches_; }
 
  private:
   std::vector<int> ranks_;    ///< row by row
-  std::vector<int> node_of_;  ///< by rank: the row
+  std::vector<int> node_of_;  ///< row of each rank
   std::vector<int> row_;
   std::vector<int> column_;
   int node_ = 0;

@@ -1,8 +1,8 @@
 // Collectives of a host whose ranks lie in several NUMA nodes: a tensor crosses between two nodes
-// once, not once for each rank. Tensors are shared out by the places of ranks in their nodes.
-// Combining: the ranks of a node combine its tensors, those of a place what the nodes have, and
-// all_reduce hands the result round in the node. Copying: the ranks of a node fetch a share each,
-// and take the rest from each other.
+// once, instead of once per rank. A tensor is divided by the places of ranks in their nodes.
+// Combining: the ranks of a node combine their tensors, the ranks of a place then combine the
+// results of the nodes, and all_reduce distributes the result within each node. Copying: each rank
+// of a node fetches one share and copies the other shares from the ranks of its node.
 #include "runtime/collective/host_group.hpp"
 
 namespace weft::detail {
@@ -10,8 +10,9 @@ namespace {
 
 using Kind = CollectiveKind;
 
-/// Below, what crosses is not worth another meeting of all ranks. Reasoned, not measured: a look at
-/// another node's line takes some 100 ns, 64 KiB at 10 GB/s 6 us.
+/// Below this size, in bytes, saving a crossing is not worth another synchronization. Calculated,
+/// not measured: reading another node's cache line takes about 100 ns, moving 64 KiB at 10 GB/s 6
+/// us.
 constexpr std::size_t kBytes = 256u << 10;
 constexpr int kMates = 4;
 

@@ -1,4 +1,4 @@
-// In which pieces a rank's bytes go to another, and in which order.
+// Cuts the bytes that one rank sends another into pieces, and orders the pieces.
 #pragma once
 
 #include <algorithm>
@@ -7,31 +7,33 @@
 
 namespace weft::detail {
 
-/// A run of bytes that travels at once.
+/// A run of bytes that travels in one put.
 struct Piece {
   static constexpr std::size_t kMost = 256u << 10;
-  /// Of a part that is more than one piece: the few that are under way between two ranks are to
-  /// stay in the processors' caches.
+  /// Size of a piece of a part that has several: small enough that the few outstanding pieces
+  /// between two ranks stay in the processors' caches.
   static constexpr std::size_t kUsual = 64u << 10;
   static constexpr std::size_t kHead = 64;  ///< in front of the first piece of a call
-  /// Of a part that is more than one piece, the first: it is copied, to go with its head.
+  /// Size of the first piece of a part that has several. This piece is copied, to travel with its
+  /// head.
   static constexpr std::size_t kFirst = 4096 - kHead;
 
-  /// What goes with a head, at most.
+  /// Largest part that travels whole with a head.
   static constexpr std::size_t kMostHeaded = kUsual - kHead;
 
-  bool headed = false;
-  bool second = false;     ///< of the second part
-  std::size_t number = 0;  ///< in its part
-  std::size_t offset = 0;  ///< in its part
+  bool headed = false;     ///< a head travels in front of the piece
+  bool second = false;     ///< the piece belongs to the second part
+  std::size_t number = 0;  ///< index in its part
+  std::size_t offset = 0;  ///< bytes from the start of its part
   std::size_t bytes = 0;
 };
 
-/// What one rank has for another in a call: two parts, of which the second depends on what others
-/// send. Known to both ends from the sizes alone, so that nothing but the bytes travels. The first
-/// part begins with a piece that bears a head, even where it has no bytes. Parts of one size
-/// are cut in the same places. The first part is never more than kAhead pieces ahead of the second,
-/// which can be sent once the same pieces of all ranks' first parts have come.
+/// The bytes that one rank sends another in a call: two parts, the second of which depends on what
+/// other ranks send. Both ends derive the pieces from the sizes alone, so that only the bytes
+/// travel. The first part begins with a piece that carries a head, even if the part has no bytes.
+/// Parts of equal size are cut at the same offsets. The first part is never more than kAhead pieces
+/// ahead of the second, whose piece n can be sent once pieces n of all ranks' first parts have
+/// arrived.
 class PieceSchedule {
  public:
   static constexpr std::size_t kAhead = 4;
@@ -58,7 +60,7 @@ class PieceSchedule {
   }
   std::size_t first_bytes() const noexcept { return bytes_[0]; }
 
-  /// The piece of a part of `total` bytes that begins at `offset`.
+  /// The piece at `offset` of a part of `total` bytes.
   static Piece cut(std::size_t total, std::size_t offset) noexcept {
     const std::size_t left = total - offset;
     const bool alone = total <= Piece::kMostHeaded;

@@ -1,4 +1,4 @@
-// A call on its way: what a Plan holds.
+// The state of a call; a Plan holds one.
 #pragma once
 
 #include <algorithm>
@@ -18,9 +18,9 @@ namespace weft::detail {
 struct PlannedCall {
   enum class Stage : std::uint8_t {
     idle,
-    posting,   ///< the entry that this call takes is still read by somebody
-    entering,  ///< others have not come yet
-    leaving,   ///< others are not done yet
+    posting,   ///< another rank may still read the entry that this call is to use
+    entering,  ///< some members have not entered yet
+    leaving,   ///< some members have not completed the call yet
     ended
   };
 
@@ -28,37 +28,39 @@ struct PlannedCall {
   Task task;
   std::optional<Reducer> reducer;
   std::uint32_t fingerprint = 0;
-  bool with_word = false;  ///< tensors travel with the call's word, whole
+  bool with_word = false;  ///< tensors travel whole: inside the entry, or in one exchange
 
-  // Where tensors are reached by others, which is elsewhere for those that they can't reach.
+  // Where other ranks reach the tensors: the user's memory, or a staging copy if that is not
+  // shared.
   TensorPlaces places;
   std::byte* in = nullptr;
   std::byte* out = nullptr;
   p2p::OwnedBlock in_stage;
   p2p::OwnedBlock out_stage;
-  bool by_nodes = false;    ///< in steps, within NUMA nodes and between them
-  p2p::OwnedBlock partial;  ///< what this rank combines of its node
+  bool by_nodes = false;    ///< the work goes in steps, within NUMA nodes and between them
+  p2p::OwnedBlock partial;  ///< this rank's partial result of its node
   std::size_t partial_bytes = 0;
 
-  // Between hosts.
-  Tensor flat_in{};  ///< the tensors as bytes
+  // Of calls between hosts.
+  Tensor flat_in{};  ///< `call.in` as bytes
   Tensor flat_out{};
-  Tensor results{};                     ///< for others, as bytes; or where a program combines
-  std::optional<ScheduleRun> rounds{};  ///< of a call that goes by rounds
-  std::vector<std::byte> gathered{};    ///< all_to_all in place
-  std::byte nothing{};                  ///< what no bytes are taken into
+  Tensor results{};                     ///< results for others, as bytes; or a schedule's sums
+  std::optional<ScheduleRun> rounds{};  ///< set if the call follows a schedule
+  std::vector<std::byte> gathered{};    ///< output of an all_to_all in place, until it ends
+  std::byte nothing{};                  ///< target of parts that have no bytes
 
   Stage stage = Stage::idle;
   std::uint64_t number = 0;
-  /// Stands for this call and all before it in the group: equal on all ranks that agree. Not 0.
+  /// Hash of this call and of all calls before it in the group: equal on all ranks that agree. Not
+  /// 0.
   std::uint32_t mark = 0;
-  int awaited = 0;         ///< the first rank that was not seen yet
-  int step = 0;            ///< of one that goes in steps: how many are done
-  std::size_t pieces = 0;  ///< of its work, or of the step's: how many are done
+  int awaited = 0;         ///< the first member that this stage has not seen yet
+  int step = 0;            ///< completed steps of a call that goes in steps
+  std::size_t pieces = 0;  ///< completed pieces of the call, or of its current step
   Status status{};
 
   bool under_way() const noexcept { return stage != Stage::idle && stage != Stage::ended; }
-  /// Bytes of the user's tensors that others reach where they lie.
+  /// Bytes of the user's tensors that other ranks access in place.
   std::int64_t lent_bytes() const noexcept {
     const std::size_t in_place = in_stage ? 0 : task.in_bytes;
     const std::size_t out_place = out_stage ? 0 : task.out_bytes;

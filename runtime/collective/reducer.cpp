@@ -78,7 +78,7 @@ const std::byte* Reducer::leaf(const std::byte* source, std::size_t at, std::siz
   return scratch(level);
 }
 
-// What it returns lies in a source or at scratch(level); it uses the levels from there on.
+// Returns a block that lies in a source or at scratch(level). Uses the levels from `level` on.
 const std::byte* Reducer::tree(Sources sources, std::size_t at, std::size_t count,
                                std::size_t level, bool partials) {
   if (sources.size() == 1)
@@ -91,10 +91,10 @@ const std::byte* Reducer::tree(Sources sources, std::size_t at, std::size_t coun
 }
 
 const std::byte* Reducer::finish(const std::byte* block, std::size_t count, std::size_t divisor) {
-  auto* data = const_cast<std::byte*>(block);  // NOLINT: it lies in scratch, which is this object's
+  auto* data = const_cast<std::byte*>(block);  // NOLINT: the block lies in this object's scratch
   if (mean_)
     mean_->finish(data, count, static_cast<std::int64_t>(divisor));
-  else if (widens_)  // narrower, and so never ahead of what is read
+  else if (widens_)  // in place: the narrow result never overtakes the wide input
     kernels::narrow(data, dtype_, reinterpret_cast<const float*>(data), count);
   return block;
 }

@@ -7,7 +7,7 @@ namespace {
 
 using Place = Step::Place;
 
-/// Halves begin at whole cache lines of any type where there is more than one.
+/// Halves begin at whole cache lines of any type, if a half has at least one.
 constexpr std::int64_t kAligned = 64;
 
 std::int64_t half(std::int64_t count) noexcept {
@@ -89,7 +89,7 @@ void reduce_by_doubling(Rounds& rounds, const Members& members, ElementRange reg
     const int block = members.me / width * width;
     const int sibling = block ^ width;
     if (sibling >= size) continue;
-    // Of the last two branches one may be shorter: each of its members serves several.
+    // The last branch may be shorter than its sibling: each of its members then sends to several.
     const int here = std::min(width, size - block);
     const int there = std::min(width, size - sibling);
     const int at = members.me - block;

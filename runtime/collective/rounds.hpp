@@ -1,5 +1,5 @@
-// The patterns that programs are made of: each adds what one rank does, of several that do the
-// same.
+// Communication patterns that schedules are composed of. Each adds the steps of one rank; all
+// members add theirs alike.
 #pragma once
 
 #include <bit>
@@ -10,10 +10,10 @@
 
 namespace weft::detail {
 
-/// Ranks that do something together, and which of them this one is.
+/// Ranks that take part in a pattern.
 struct Members {
   std::span<const int> ranks{};
-  int me = 0;
+  int me = 0;  ///< index of this rank in `ranks`
 
   int size() const noexcept { return static_cast<int>(ranks.size()); }
   int rank(int at) const noexcept {
@@ -23,7 +23,7 @@ struct Members {
 
 constexpr bool is_power_of_two(std::size_t number) noexcept { return std::has_single_bit(number); }
 
-/// Steps of one channel, in their order. Every member passes from round to round alike.
+/// Collects the steps of one channel, in order. All members advance through the rounds alike.
 class Rounds {
  public:
   Rounds(std::vector<Step>& moves, int channel) : moves_(moves), channel_(channel) {}
@@ -45,7 +45,7 @@ class Rounds {
   }
   void upcast(ElementRange region) { add({.what = Step::What::upcast, .region = region}); }
   void finish(ElementRange region) { add({.what = Step::What::finish, .region = region}); }
-  /// A send or take of nothing, which bears no more than the call's head.
+  /// Adds an empty send and an empty recv, which carry no more than the call's head.
   void sign(int to, int from) {
     moves_.push_back({.what = Step::What::send, .channel = channel_, .round = round_, .peer = to});
     moves_.push_back(
@@ -69,39 +69,44 @@ class Rounds {
   int round_ = 0;
 };
 
-/// A region at each step of halving: what a rank has kept of it, and what it has given away.
+/// One level of recursive halving: the half of a region that a rank keeps, and the half that it
+/// gives away.
 struct Halves {
   ElementRange kept;
   ElementRange given;
 };
 
-// Where `own` is asked for, it is where this rank's elements are before anything is combined.
+// In the functions below, `own` is the place of this rank's elements before any are combined.
 
-/// Neighbours first, so that elements are combined as in the group's tree. A power of two.
+/// Reduce-scatter by recursive halving, nearest neighbours first, so that elements are combined as
+/// in the group's tree. The number of members must be a power of two.
 std::vector<Halves> scatter_by_halving(Rounds& rounds, const Members& members, ElementRange region,
                                        Step::Place own);
-/// Undoes it: every member gets what the others have in `out`.
+/// Allgather by recursive doubling: reverses scatter_by_halving(). Every member receives into its
+/// `out` what the others have there.
 void gather_by_halving(Rounds& rounds, const Members& members, const std::vector<Halves>& trail);
-/// The n-th part ends up, combined, at the n-th member.
+/// Reduce-scatter by ring: part n ends up, combined, at member n.
 void scatter_by_ring(Rounds& rounds, const Members& members, const std::vector<ElementRange>& parts,
                      Step::Place own);
-/// The n-th part is at the n-th member first, at `own` there.
+/// Allgather by ring: part n starts at member n, in its `own`.
 void gather_by_ring(Rounds& rounds, const Members& members, const std::vector<ElementRange>& parts,
                     Step::Place own);
-/// As by ring, but everybody with everybody.
+/// Reduce-scatter and allgather like the rings, but every member exchanges with every other.
 void scatter_directly(Rounds& rounds, const Members& members,
                       const std::vector<ElementRange>& parts, Step::Place own);
 void gather_directly(Rounds& rounds, const Members& members,
                      const std::vector<ElementRange>& parts);
-/// Whole, as in the group's tree, by any number of members; and finished.
+/// Recursive doubling of a whole region, in the order of the group's tree, for any number of
+/// members. Includes the finish step.
 void reduce_by_doubling(Rounds& rounds, const Members& members, ElementRange region,
                         Step::Place own);
-/// From one to the next; `root` is a member's place.
+/// Broadcast along a chain of members; `root` is a member's index.
 void pass_on(Rounds& rounds, const Members& members, int root, ElementRange region);
-/// Those that have it double in each round. `from_in`: the root has it as its input.
+/// Broadcast by doubling: the members that have the region send it on in each round. `from_in`: the
+/// root sends from its input.
 void spread(Rounds& rounds, const Members& members, int root, ElementRange region, bool from_in);
 void spread(Rounds& rounds, const Members& members, int root, ElementRange region);
-/// Nobody is through before everybody has come.
+/// Barrier by doubling: no member completes before all have entered.
 void gather_round(Rounds& rounds, const Members& members);
 
 }  // namespace weft::detail

@@ -21,7 +21,7 @@ std::vector<int> everybody(int ranks) {
   return all;
 }
 
-/// The n-th of `parts` about equal parts.
+/// The n-th of `parts` parts that differ by at most one element.
 ElementRange part_of(ElementRange whole, int n, int parts) noexcept {
   const auto begin = [&](int at) {
     return whole.count / parts * at + std::min<std::int64_t>(at, whole.count % parts);
@@ -36,7 +36,7 @@ std::vector<ElementRange> equal_parts(ElementRange whole, std::size_t parts) {
   return regions;
 }
 
-/// Of each rank's part, what goes in one of the channels.
+/// The slice of each rank's part that travels in `channel`.
 std::vector<ElementRange> slices_of(const std::vector<std::int64_t>& offsets, int channel,
                                     int channels) {
   std::vector<ElementRange> slices;
@@ -45,14 +45,14 @@ std::vector<ElementRange> slices_of(const std::vector<std::int64_t>& offsets, in
   return slices;
 }
 
-/// Where the hosts have the same number of ranks, more than one of them each.
+/// True if there are several hosts, each with the same number of ranks, at least two.
 bool has_two_levels(const Hosts& hosts) noexcept {
   return hosts.size() > 1 && hosts[0].size() > 1 &&
          std::all_of(hosts.begin(), hosts.end(),
                      [&](const auto& host) { return host.size() == hosts[0].size(); });
 }
 
-/// Whether the ranks of each host are a branch of the group's tree.
+/// True if the ranks of each host are a branch of the group's tree.
 bool are_branches(const Hosts& hosts) noexcept {
   int next = 0;
   for (const auto& host : hosts)
@@ -61,7 +61,7 @@ bool are_branches(const Hosts& hosts) noexcept {
   return is_power_of_two(hosts[0].size());
 }
 
-/// Where one rank is among its host's, and who is there on the others.
+/// A rank's position among the ranks of its host, and its counterparts on all hosts.
 struct Levels {
   Members mates;
   Members across;
@@ -116,7 +116,7 @@ class Maker {
     }
   }
 
-  /// By ring: one of each rank's.
+  /// Adds a ring over `parts`, one per rank.
   bool add_parts(Rounds& rounds, const std::vector<ElementRange>& parts) {
     if (task_.kind == Kind::all_gather) {
       gather_by_ring(rounds, all_, parts, Step::Place::in);
@@ -146,7 +146,8 @@ class Maker {
       return true;
     }
     if (hosts_.size() < 2) return false;
-    // From the root to the first rank of every other host, one after the other, then within hosts.
+    // The root passes the region on to the first rank of every other host, along a chain; then the
+    // ranks of each host spread it.
     std::vector<int> heads;
     std::vector<int> mates;
     int own_host = 0;

@@ -1,5 +1,5 @@
-// Collectives that go by rounds (rings, halving and doubling, two levels): what each rank does, as
-// plain data.
+// Schedules of collectives that go by rounds (rings, halving and doubling, two levels): the steps
+// of each rank, as plain data.
 #pragma once
 
 #include <cstddef>
@@ -12,29 +12,29 @@
 
 namespace weft::detail {
 
-/// Elements of a tensor, counted through all of its parts.
+/// Elements of a tensor, counted across all of its parts.
 struct ElementRange {
   std::int64_t first = 0;
   std::int64_t count = 0;
   friend bool operator==(const ElementRange&, const ElementRange&) = default;
 };
 
-/// One thing that a rank does. `sum` is where elements are being combined, in the type that is
-/// calculated with.
+/// One step of a rank. `sum` is the buffer in which elements are combined, in the type used for
+/// arithmetic.
 struct Step {
   enum class What : std::uint8_t {
-    send,         ///< the region of `place`, to the peer
-    recv,         ///< what the peer sends, into the region of `place`
-    recv_reduce,  ///< what the peer sends, combined with the region of `place`, into that of `sum`
-    upcast,       ///< the region of `in`, into that of `sum`
-    finish        ///< the region of `sum`, averaged and rounded, into that of `out`
+    send,         ///< sends the region of `place` to the peer
+    recv,         ///< receives from the peer into the region of `place`
+    recv_reduce,  ///< receives, combines with the region of `place`, and writes to that of `sum`
+    upcast,       ///< converts the region of `in` into that of `sum`
+    finish        ///< averages and rounds the region of `sum` into that of `out`
   };
   enum class Place : std::uint8_t { in, sum, out };
 
   What what = What::send;
   Place place = Place::in;
-  bool theirs_first = false;  ///< join: what comes is of ranks in front of this one
-  bool overwrites = false;    ///< join: what was sent out of the region must be out before
+  bool theirs_first = false;  ///< recv_reduce: the received elements precede this rank's own
+  bool overwrites = false;    ///< recv_reduce: earlier sends from the region must complete first
   int channel = 0;
   int round = 0;
   int peer = -1;
@@ -43,10 +43,10 @@ struct Step {
   bool comes() const noexcept { return what == What::recv || what == What::recv_reduce; }
 };
 
-/// All that one rank does. Steps of a channel follow each other; channels are independent, so that
-/// one sends while another combines. Between two ranks, sends and takes are in the same order on
-/// both: by round, then by channel. A take needs nothing but what moves of earlier rounds have
-/// sent; so the earliest move that is left can always be made, and nobody waits for ever.
+/// All steps of one rank. The steps of a channel follow each other; channels are independent, so
+/// that one sends while another combines. Between two ranks, sends and receives have the same order
+/// on both: by round, then by channel. A receive depends only on sends of the same or earlier
+/// rounds, so the earliest remaining step can always be made and the schedule cannot deadlock.
 class Schedule {
  public:
   Schedule(std::vector<Step> moves, int ranks, int channels);
@@ -59,7 +59,7 @@ class Schedule {
   }
   int channels() const noexcept { return static_cast<int>(channels_.size()); }
   int ranks() const noexcept { return static_cast<int>(sends_.size()); }
-  /// Messages that follow each other.
+  /// Number of rounds, that is of messages that depend on each other.
   int rounds() const noexcept { return rounds_; }
 
  private:
@@ -69,31 +69,32 @@ class Schedule {
   }
 
   std::vector<Step> moves_;
-  Lists sends_;  ///< by peer
+  Lists sends_;  ///< indices of steps, by peer
   Lists takes_;
   Lists channels_;
   int rounds_ = 0;
 };
 
-/// A call, as far as its program depends on it.
+/// The properties of a call that its schedule depends on.
 struct ScheduleTask {
   CollectiveKind kind = CollectiveKind::barrier;
-  std::int64_t count = 0;               ///< elements, of all parts
-  std::vector<std::int64_t> offsets{};  ///< reduce_scatter, all_gather: where parts begin and end
+  std::int64_t count = 0;  ///< elements of all parts
+  std::vector<std::int64_t>
+      offsets{};  ///< reduce_scatter, all_gather: begin of each part, last end
   int root = 0;
-  bool any_order = false;  ///< elements may be combined in whichever order
-  bool widens = false;     ///< what is calculated with is another type than the tensors'
-  int channels = 1;        ///< at most
+  bool any_order = false;  ///< elements may be combined in any order
+  bool widens = false;     ///< arithmetic uses another type than the tensors'
+  int channels = 1;        ///< at most; fewer if `count` is smaller
 };
 
-/// The group's ranks by host, in the group's order.
+/// The group's ranks by host, each list in the group's order.
 using Hosts = std::vector<std::vector<int>>;
 
-/// Whether an algorithm can ever serve a kind of call by rounds.
+/// True if `algorithm` can serve calls of `kind` by rounds, on suitable hosts.
 bool goes_by_rounds(Algorithm algorithm, CollectiveKind kind) noexcept;
-/// What `rank` does; the programs of all ranks fit together. None where the algorithm can't serve
-/// this call on these hosts, which is so for all ranks or for none. Combined elements have the
-/// bits of the binary tree over the group, unless any order will do.
+/// Returns the schedule of `rank`; the schedules of all ranks match each other. Empty, on all ranks
+/// alike, if `algorithm` cannot serve this call on these hosts. Combined elements have the bits of
+/// the binary tree over the group, unless `task.any_order`.
 std::optional<Schedule> make_schedule(Algorithm algorithm, const ScheduleTask& task,
                                       const Hosts& hosts, int rank);
 

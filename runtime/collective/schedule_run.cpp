@@ -27,7 +27,7 @@ void ScheduleRun::restart() noexcept {
 }
 
 std::size_t ScheduleRun::bytes(const Step& move) const noexcept {
-  // What is joined travels as it is calculated with; what is sent, as it lies there.
+  // A recv_reduce receives elements in the type used for arithmetic; a send sends them as they lie.
   const bool sum =
       move.what == What::recv_reduce ? true : move.what == What::send && move.place == Place::sum;
   return static_cast<std::size_t>(move.region.count) *
@@ -78,7 +78,7 @@ bool ScheduleRun::send_some(SlotLink& link, int peer) noexcept {
   while (end.sent < moves.size() && is_next(moves[end.sent]) && link.has_room()) {
     const Step& move = schedule_.moves()[moves[end.sent]];
     const std::size_t total = bytes(move);
-    // A head goes ahead of what is too much to be copied with it.
+    // A message too large to be copied behind its head follows the head in a put of its own.
     const bool alone = !end.greeted && total > Piece::kMostHeaded;
     const std::size_t some = alone ? 0 : std::min(total - end.sent_bytes, Piece::kMost);
     const SlotLink::Source source{&tensor(move.place), offset(move, move.place) + end.sent_bytes};

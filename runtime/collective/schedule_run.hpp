@@ -1,4 +1,4 @@
-// A program under way: its moves, as far as the other ranks let them be made.
+// Executes a schedule: makes its steps as the other ranks' messages arrive.
 #pragma once
 
 #include <cstddef>
@@ -13,58 +13,60 @@
 
 namespace weft::detail {
 
-/// Where a program's elements are: tensors of bytes.
+/// The tensors that a schedule works on, as bytes.
 struct ScheduleTensors {
   Tensor in{};
   Tensor sum{};
   Tensor out{};
   std::size_t element = 1;      ///< bytes, in `in` and `out`
   std::size_t sum_element = 1;  ///< bytes, in `sum`
-  std::int64_t in_first = 0;    ///< the element that `in` begins with
-  std::int64_t out_first = 0;   ///< that `out` begins with
+  std::int64_t in_first = 0;    ///< first element in `in`
+  std::int64_t out_first = 0;   ///< first element in `out`
 };
 
-/// Moves larger than a piece are made piece by piece. No memory is allocated once it is made.
+/// Executes one schedule, any number of times. Steps larger than a piece are made piece by piece.
+/// Allocates memory only in the constructor.
 class ScheduleRun {
  public:
-  using Links = std::span<const std::unique_ptr<SlotLink>>;  ///< by rank; none to itself
+  using Links = std::span<const std::unique_ptr<SlotLink>>;  ///< by rank; null for this rank
 
   ScheduleRun(Schedule schedule, ScheduleTensors tensors);
 
-  /// Bytes that travel to a rank, and from it: what heads say.
+  /// Bytes sent to and received from a peer in one execution; heads carry them.
   std::uint64_t bytes_to(int peer) const noexcept { return bytes(schedule_.sends(peer)); }
   std::uint64_t bytes_from(int peer) const noexcept { return bytes(schedule_.takes(peer)); }
 
-  /// From the beginning.
+  /// Prepares the next execution.
   void restart() noexcept;
-  /// Moves what can be moved. `reducer`: of a call that combines. Not ok: a put failed. Ends when a
-  /// link has an unexpected head.
+  /// Makes every step that can be made now. `reducer`: of a call that combines, else null. Fails if
+  /// a put has failed. Returns early if a link has an unexpected head.
   Status step(Links links, Reducer* reducer) noexcept;
-  /// Whether all moves were made; puts may be under way.
+  /// True if all steps are made; puts may still be outstanding.
   bool made() const noexcept { return made_ == schedule_.moves().size(); }
-  /// Whether something is still to come from a rank, or to go to it.
+  /// True if data is still to be received from `peer`.
   bool takes_from(int peer) const noexcept {
     return ends_[index(peer)].taken < schedule_.takes(peer).size();
   }
+  /// True if data is still to be sent to `peer`.
   bool sends_to(int peer) const noexcept {
     return ends_[index(peer)].sent < schedule_.sends(peer).size();
   }
 
  private:
-  struct End {              ///< of a link
-    std::size_t sent = 0;   ///< moves
-    std::size_t taken = 0;  ///< moves
+  struct End {              ///< progress on one link
+    std::size_t sent = 0;   ///< steps
+    std::size_t taken = 0;  ///< steps
     std::size_t sent_bytes = 0;
     std::size_t taken_bytes = 0;
-    bool greeted = false;  ///< the head has gone
-    bool was_greeted = false;
+    bool greeted = false;      ///< the head was sent
+    bool was_greeted = false;  ///< the peer's head was received
   };
   static std::size_t index(int at) noexcept { return static_cast<std::size_t>(at); }
 
   std::uint64_t bytes(std::span<const std::uint32_t> moves) const noexcept;
   std::size_t bytes(const Step& move) const noexcept;
   const Tensor& tensor(Step::Place place) const noexcept;
-  /// Where a move's region of a place begins.
+  /// Bytes from the start of the tensor at `place` to the step's region.
   std::size_t offset(const Step& move, Step::Place place) const noexcept;
   std::byte* data(const Step& move, Step::Place place) const noexcept;
 
@@ -77,7 +79,7 @@ class ScheduleRun {
 
   const Schedule schedule_;
   const ScheduleTensors tensors_;
-  std::vector<std::uint32_t> at_;  ///< of each move, in its channel
+  std::vector<std::uint32_t> at_;  ///< index of each step in its channel
   std::vector<End> ends_;          ///< by peer
   std::vector<std::uint32_t> channel_made_;
   std::size_t made_ = 0;

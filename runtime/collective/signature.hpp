@@ -1,4 +1,4 @@
-// What a rank has called, in a form that can be compared with what the others have.
+// The operation that a rank has called, in a form that ranks can compare.
 #pragma once
 
 #include <array>
@@ -9,28 +9,29 @@
 
 namespace weft::detail {
 
-/// Equal on all ranks that call the same operation; lies in shared memory and travels.
+/// Equal on all ranks that call the same operation. Lies in shared memory and travels in messages,
+/// so its layout is fixed.
 struct Signature {
   static constexpr std::uint8_t kUserFunction = 0xff;
 
   CollectiveKind kind = CollectiveKind::barrier;
   DType dtype = DType::u8;
   std::uint8_t reduction = 0;  ///< a Reduction, or kUserFunction
-  std::uint8_t parts = 0;      ///< 1: counts were given
+  std::uint8_t parts = 0;      ///< 1: the caller gave counts
   std::int32_t root = -1;
-  std::int64_t count = 0;                      ///< elements; -1 where ranks may differ
-  std::uint64_t counts_hash = 0;               ///< of counts that all ranks give alike
-  Algorithm algorithm = Algorithm::automatic;  ///< that the caller names
-  std::uint8_t any_order = 0;                  ///< 1: of combining
+  std::int64_t count = 0;                      ///< elements; -1 if ranks may differ
+  std::uint64_t counts_hash = 0;               ///< of counts that are the same on all ranks
+  Algorithm algorithm = Algorithm::automatic;  ///< requested by the caller
+  std::uint8_t any_order = 0;                  ///< 1: elements may be combined in any order
   std::array<std::uint8_t, 6> reserved{};
 
   friend bool operator==(const Signature&, const Signature&) = default;
-  /// Whether elements may be combined in whichever order: then the result is the same, or may
-  /// differ.
+  /// True if elements may be combined in any order: the dtype makes the result the same, or the
+  /// caller accepts that it differs.
   bool may_reorder() const noexcept {
     return reduction != kUserFunction && (dtype > DType::bf16 || any_order != 0);
   }
-  /// Not 0.
+  /// Hash of all fields. Not 0.
   std::uint32_t fingerprint() const noexcept;
   /// "all_reduce(f32[1000], sum)".
   std::string text() const;
@@ -38,7 +39,7 @@ struct Signature {
 static_assert(sizeof(Signature) == 32);
 
 const char* name(CollectiveKind kind) noexcept;
-/// As WEFT_COLL names it.
+/// The name that WEFT_COLL uses.
 const char* name(Algorithm algorithm) noexcept;
 constexpr bool combines(CollectiveKind kind) noexcept {
   return kind == CollectiveKind::reduce || kind == CollectiveKind::all_reduce ||

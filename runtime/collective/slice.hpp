@@ -1,4 +1,4 @@
-// A tensor shared out among ranks.
+// Divides a tensor among ranks.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +7,8 @@
 
 namespace weft::detail {
 
-/// The share of `count` elements that falls to one of `ranks`: whole lines, as even as can be.
+/// The share of one of `ranks` in `count` elements: whole cache lines, divided as evenly as
+/// possible.
 struct Slice {
   std::int64_t first;
   std::int64_t count;

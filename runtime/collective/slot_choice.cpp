@@ -1,4 +1,4 @@
-// By which algorithm a call between hosts goes, and what it needs for it.
+// Chooses the algorithm of a call between hosts, and prepares the call for it.
 #include <algorithm>
 #include <map>
 
@@ -9,15 +9,16 @@ namespace {
 
 using Kind = CollectiveKind;
 
-/// A tensor goes in so many channels, none of which is shorter than this.
+/// Upper limit of channels that a tensor is divided into, none of them shorter than kChannelBytes.
 constexpr std::size_t kChannels = 4;
-constexpr std::size_t kChainLanes = 32;
+constexpr std::size_t kChainLanes = 32;  ///< of a broadcast
 constexpr std::size_t kChannelBytes = Piece::kMost;
-/// And in more, if need be, so that none is longer: two ranks that each send a channel before they
-/// take the other's have room for it, with its head, however few credits they have heard of.
+/// Largest channel; a larger tensor has more channels. Two ranks that each send a channel before
+/// they receive the other's then have credits for it, including its head, however few returned
+/// credits they have seen.
 constexpr std::size_t kMostLaneBytes = 2 * Piece::kMost;
 
-/// Choices are remembered for so many kinds of calls.
+/// Number of distinct calls whose choice is remembered.
 constexpr std::size_t kRemembered = 1024;
 
 int channels_of(Kind kind, std::size_t bytes) noexcept {
@@ -53,7 +54,7 @@ void SlotGroup::choose_algorithm(PlannedCall& call) {
   choosing.task.channels =
       channels_of(task.kind(), static_cast<std::size_t>(task.count) * choosing.wide_element);
   Algorithm by = Algorithm::direct;
-  // With nothing to move there is nothing to choose; a barrier moves nothing, but takes its time.
+  // A call without data has no choice. A barrier moves no data either, but takes time.
   if (task.count > 0 || task.kind() == Kind::barrier || choosing.asked != Algorithm::automatic)
     by = quickest(choosing, task.signature.counts_hash);
   call.with_word = by == Algorithm::allgather_then_reduce;
@@ -84,7 +85,8 @@ void SlotGroup::make_rounds(PlannedCall& call, Algorithm by, const Choosing& cho
     tensors.out_first = task.offsets[static_cast<std::size_t>(me_)];
   if (task.kind() == Kind::all_gather)
     tensors.in_first = task.offsets[static_cast<std::size_t>(me_)];
-  // Where results have their place, and are what is calculated with, they are combined there.
+  // The sums go directly into the output if that is large enough and has the type used for
+  // arithmetic.
   const bool apart = choosing.task.widens || task.kind() == Kind::reduce_scatter;
   if (combines(task.kind()) && apart) {
     const std::size_t bytes = static_cast<std::size_t>(task.count) * choosing.wide_element;

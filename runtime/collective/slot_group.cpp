@@ -11,7 +11,7 @@ namespace {
 using Kind = CollectiveKind;
 using Stage = PlannedCall::Stage;
 
-/// A user's tensor as bytes: pieces of it are put from where it lies.
+/// A user's tensor as bytes. Its pieces are put in place, without a copy.
 Tensor flat(const Tensor& tensor) {
   const Shape shape{static_cast<std::int64_t>(tensor.bytes())};
   if (tensor.storage() == nullptr) return Tensor::wrap(tensor.data(), DType::u8, shape);
@@ -38,7 +38,7 @@ void SlotGroup::meet(std::span<const p2p::MemoryRef>, const Choices& choices, De
   const Deadline until = deadline.resolve(local_.waiter.default_timeout());
   for (const auto& link : links_)
     if (link) link->attach(until);
-  // Nobody may go before everybody has attached to its slots.
+  // No rank may start a call before all others have attached to its slots.
   PlannedCall meeting;
   meeting.mark = meeting.task.signature.fingerprint();
   exchange(meeting);
@@ -47,7 +47,7 @@ void SlotGroup::meet(std::span<const p2p::MemoryRef>, const Choices& choices, De
   };
   const auto met = [&] { return step(meeting) && over(meeting); };
   const p2p::WaitEnd end = local_.waiter.wait(met, lost, until);
-  // One that has failed by now tells the first call so.
+  // A failure of the group by now is reported by the first call.
   if (end == p2p::WaitEnd::ready || failed()) return;
   if (end == p2p::WaitEnd::broken) {
     ErrorDetail detail = gone_failure(0).detail();
@@ -72,7 +72,7 @@ void SlotGroup::prepare(PlannedCall& call) {
   if (task.kind() == Kind::all_to_all && task.in == task.out) call.gathered.resize(task.out_bytes);
   choose_algorithm(call);
   if (!combines(task.kind()) || call.rounds) return;
-  // Results that are not this rank's own have no place in its tensors.
+  // Results that belong to other ranks have no space in this rank's tensors.
   const bool scans = task.kind() == Kind::scan && !call.with_word;
   if (gets(task, me_) && !scans) return;
   const std::size_t bytes = share_bytes(call, me_) * (scans ? ranks_.size() : 1);
@@ -107,7 +107,7 @@ bool SlotGroup::step(PlannedCall& call) noexcept {
       if (found_failure(call, r)) return false;
     }
     if (!combine_piece(call)) return true;
-    (void)local_.waiter.poll();  // what has come meanwhile is to make room for more
+    (void)local_.waiter.poll();  // completions since then may free slots for more pieces
   }
 }
 
@@ -121,7 +121,7 @@ bool SlotGroup::step_rounds(PlannedCall& call) noexcept {
 bool SlotGroup::found_failure(const PlannedCall& call, int rank) noexcept {
   const SlotLink& link = *this->link(rank);
   if (!link.status().ok()) {
-    // Else it may be no more than what has followed from that failure.
+    // After a failure of the group, this one may only be its consequence, so others are not told.
     if (!failed()) tell_failure(link.status());
     fail(link.status());
     return true;
@@ -221,7 +221,7 @@ void SlotGroup::strange(const PlannedCall& call, int other, const PieceHead& hea
   unequal_parts(call, other, elements, static_cast<std::int64_t>(expected));
 }
 
-// What came is taken by this rank itself, and what was put is read until it is out.
+// Received pieces are copied by this rank itself. Outgoing pieces are read until their puts end.
 int SlotGroup::toucher(const PlannedCall&) noexcept {
   for (int r = 0; r < size(); ++r)
     if (r != me_ && r < static_cast<int>(links_.size()) && !link(r)->at_rest()) return r;
@@ -234,15 +234,16 @@ void SlotGroup::cut_off() noexcept {
 }
 
 Status SlotGroup::gone_failure(std::uint64_t) const noexcept {
-  // Who left in order after its part of the call has put all that is to come of it, which may wait
-  // here to be taken, and has taken what was put to it. A rank that failed fails the group.
+  // A rank that left in order after its part of the call has put all its data, which may still wait
+  // here, and has received all that was put to it. A rank that failed fails the group.
   std::vector<int> missing;
   for (int r = 0; r < size(); ++r) {
     const int rank = ranks_[static_cast<std::size_t>(r)];
     const p2p::Peer& peer = mesh_.peer(rank);
     if (r == me_ || !peer.gone()) continue;
     const bool owes = !under_way().empty() && owes_part(*under_way()[0], r);
-    // A member's failure: one of a rank outside has made others leave that had done their part.
+    // Counts only failures caused by a member: a failed rank outside the group may have made
+    // members leave that had done their part.
     const bool drawn_in = std::ranges::find(ranks_, peer.cause) != ranks_.end();
     if (owes || peer.state.load() == p2p::PeerState::failed || drawn_in) missing.push_back(rank);
   }
@@ -257,7 +258,7 @@ std::vector<int> SlotGroup::awaited(const PlannedCall& call) const {
   std::vector<int> late;
   for (int r = 0; r < size(); ++r)
     if (r != me_ && takes_from(call, r)) late.push_back(r);
-  // All has come; what was put has not arrived.
+  // All data has arrived here; some of this rank's puts are not complete.
   for (int r = 0; late.empty() && r < size(); ++r)
     if (r != me_ && !(link(r)->quiet() && link(r)->sent())) late.push_back(r);
   return late;

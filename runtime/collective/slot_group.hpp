@@ -1,4 +1,4 @@
-// One rank's side of a group whose ranks are reached by any fabric: collectives made of slots.
+// One rank's side of a group whose ranks are reached over any fabric: collectives made of slots.
 #pragma once
 
 #include <array>
@@ -12,12 +12,13 @@
 
 namespace weft::detail {
 
-/// Every call is at most two exchanges, in each of which every rank sends something to every rank
-/// that it has something for, all at once. all_reduce: each rank gets its share of everybody's
-/// tensor, combines it, and sends it to all; a rank sends and receives twice (n - 1)/n of a tensor,
-/// as in a ring, in two hops, and the order of the sum is free. The two overlap: a piece is
-/// combined out of the slots that it came in as soon as all ranks' have come, and goes on from the
-/// result. What is combined and tiny goes whole to all that want it, in one exchange.
+/// Unless it follows a schedule, a call is at most two exchanges; in each, every rank sends all its
+/// messages to the other ranks at once. all_reduce: each rank receives its share of every tensor,
+/// combines it, and sends the result to all. A rank sends and receives twice (n - 1)/n of a tensor,
+/// as in a ring, in two hops, and the order of the sum is free. The two exchanges overlap: a piece
+/// is combined from the slots that it arrived in as soon as all ranks' pieces have arrived, and is
+/// sent on from the result. Tiny tensors that are combined go whole to all ranks that want the
+/// result, in one exchange.
 class SlotGroup final : public CollectiveGroup {
  public:
   SlotGroup(p2p::LocalRank& local, p2p::Mesh& mesh, CollectiveTable& table, p2p::SlotTable& slots,
@@ -27,11 +28,11 @@ class SlotGroup final : public CollectiveGroup {
             Deadline deadline) override;
 
  private:
-  struct Share {  ///< of the elements that are combined, those that one rank combines
+  struct Share {  ///< the elements that one rank combines
     std::int64_t first = 0;
     std::int64_t count = 0;
   };
-  /// Bytes of a tensor; moves, since none may be as good as some.
+  /// Bytes of a tensor. `moves` is separate because a message of 0 bytes differs from no message.
   struct Part {
     bool moves = false;
     std::size_t offset = 0;
@@ -50,39 +51,39 @@ class SlotGroup final : public CollectiveGroup {
   void cut_off() noexcept override;
   void disconnect() noexcept override { links_.clear(); }
 
-  // By which algorithm (slot_choice.cpp).
+  // The choice of an algorithm (slot_choice.cpp).
   Hosts hosts() const;
   void choose_algorithm(PlannedCall& call);
   Algorithm quickest(const Choosing& choosing, std::uint64_t counts);
   void make_rounds(PlannedCall& call, Algorithm by, const Choosing& choosing);
 
-  // What goes where.
-  /// Whether a rank has a result of a call that combines.
+  // The parts of each rank (slot_parts.cpp).
+  /// True if `rank` has a result in a call that combines.
   static bool gets(const Task& task, int rank) noexcept;
   Share share_of(const PlannedCall& call, int rank) const noexcept;
   std::size_t share_bytes(const PlannedCall& call, int rank) const noexcept;
-  /// Of `from`'s input, what `to` is sent first.
+  /// The part of `from`'s input that `to` receives in the first exchange.
   Part first_part(const PlannedCall& call, int from, int to) const noexcept;
-  /// Of `from`'s results, what `to` is sent then.
+  /// Bytes of `from`'s results that `to` receives in the second exchange.
   std::size_t second_bytes(const PlannedCall& call, int from, int to) const noexcept;
   SlotLink::Sending sending(PlannedCall& call, int to) const noexcept;
   SlotLink::Taking taking(PlannedCall& call, int from) const noexcept;
-  /// Where this rank's results go.
+  /// Where this rank writes its results.
   std::byte* results(PlannedCall& call) const noexcept;
 
-  // How.
+  // Execution.
   void exchange(PlannedCall& call) noexcept;
-  /// Moves what can be moved; false when the group has failed.
+  /// Makes all progress that is possible now; false if the group has failed.
   bool step(PlannedCall& call) noexcept;
   bool step_rounds(PlannedCall& call) noexcept;
   bool found_failure(const PlannedCall& call, int rank) noexcept;
-  /// Whether a piece of this rank's share was combined.
+  /// Combines one piece of this rank's share. True if a piece was combined.
   bool combine_piece(PlannedCall& call) noexcept;
   bool over(const PlannedCall& call) const noexcept;
-  /// Whether something of a rank is still to be taken, or still to be put to it.
+  /// True if data is still to be received from `rank`, or still to be put to it.
   bool takes_from(const PlannedCall& call, int rank) const noexcept;
   bool sends_to(const PlannedCall& call, int rank) const noexcept;
-  /// Of a rank that is gone: whether the call can't end without more of it.
+  /// For a rank that is gone: true if the call cannot end without more data from it.
   bool owes_part(const PlannedCall& call, int rank) const noexcept;
   bool has_combined(const PlannedCall& call) const noexcept;
   void finish(PlannedCall& call) noexcept;
@@ -90,15 +91,15 @@ class SlotGroup final : public CollectiveGroup {
   SlotLink* link(int rank) const noexcept { return links_[static_cast<std::size_t>(rank)].get(); }
 
   p2p::SlotTable& slots_;
-  std::vector<std::unique_ptr<SlotLink>> links_;  ///< by rank; none to itself
+  std::vector<std::unique_ptr<SlotLink>> links_;  ///< by rank; null for this rank
   const Hosts hosts_;
   Choices choices_{};
-  /// By kind, elements, their bytes, any order, root and counts.
+  /// Key: kind, elements, their bytes, any order, root and counts.
   std::map<std::array<std::uint64_t, 3>, Algorithm> chosen_;
   std::vector<const std::byte*> sources_;
   std::vector<std::byte*> targets_;
-  std::size_t combined_ = 0;         ///< bytes of this rank's share
-  std::size_t combined_pieces_ = 0;  ///< which the others may be sent
+  std::size_t combined_ = 0;         ///< bytes of this rank's share that are combined
+  std::size_t combined_pieces_ = 0;  ///< pieces that may be sent to the others
 };
 
 }  // namespace weft::detail

@@ -5,7 +5,7 @@
 namespace weft::detail {
 namespace {
 
-/// Room for what is ahead of both parts.
+/// Slots for the pieces that may be ahead in both parts.
 constexpr std::uint32_t kDepth = 2 * PieceSchedule::kAhead;
 
 Shape bytes_of(std::size_t size) { return {static_cast<std::int64_t>(size)}; }
@@ -14,7 +14,8 @@ Shape bytes_of(std::size_t size) { return {static_cast<std::int64_t>(size)}; }
 
 SlotLink::SlotLink(p2p::LocalRank& local, p2p::SlotTable& slots, const std::string& name, int peer)
     : local_(local), slots_(slots), name_(name), peer_(peer) {
-  // A word behind the payload would lie where only a whole piece ends.
+  // Notify::always: the alternative is a word behind the payload, at the end of a whole piece, but
+  // pieces may be shorter.
   slot_ = slots_.expose(spec(peer), {}, p2p::Notify::always);
   stage_ =
       Tensor(p2p::make_storage(local.data, Piece::kUsual), 0, DType::u8, bytes_of(Piece::kUsual));
@@ -72,8 +73,8 @@ Status SlotLink::send_some(std::size_t results) noexcept {
 }
 
 bool SlotLink::has_room() noexcept {
-  // What is pending would be the progress thread's matter, which would be rung for it; and it would
-  // not be out before its credit comes.
+  // A pending put would be left to the progress thread, which would have to be woken for it, and
+  // the put could not start before its credit comes.
   if (!remote_->may_put()) return false;
   if (put_ - oldest_ < requests_.size()) return true;
   return reap().ok() && put_ - oldest_ < requests_.size();

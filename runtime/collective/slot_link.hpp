@@ -1,4 +1,4 @@
-// Bytes to and from one rank of a group, by slots: the same over every fabric.
+// A byte stream to and from one rank of a group, made of slots; the same over every fabric.
 #pragma once
 
 #include <array>
@@ -15,20 +15,20 @@
 
 namespace weft::detail {
 
-/// What goes ahead of a call's first piece to a rank.
+/// The header of a call's first piece to a rank.
 struct PieceHead {
-  std::uint64_t word = 0;   ///< number of the call and its fingerprint
+  std::uint64_t word = 0;   ///< number of the call, and its mark
   std::uint64_t total = 0;  ///< bytes of the first part
   Signature signature;
 };
 static_assert(sizeof(PieceHead) <= Piece::kHead);
 
-/// A slot each way, of pieces as they come: a put of a short one moves no more than its bytes. The
-/// first piece of a call goes by way of memory of the link's own, and the others from where they
-/// lie.
+/// Two slots, one for each direction, whose elements are pieces; a put of a short piece moves only
+/// its bytes. The first piece of a call is copied into the link's own memory, the others are sent
+/// in place.
 class SlotLink {
  public:
-  /// Bytes of a tensor, which the link holds until they were sent.
+  /// Bytes of a tensor, which must stay valid until they are sent.
   struct Source {
     const Tensor* bytes = nullptr;  ///< u8, dense
     std::size_t offset = 0;
@@ -44,59 +44,60 @@ class SlotLink {
     std::byte* second = nullptr;
   };
 
-  /// `name`: the slots', without their writers. Throws Error.
+  /// `name`: prefix of the slots' names, to which the link appends the writer. Throws Error.
   SlotLink(p2p::LocalRank& local, p2p::SlotTable& slots, const std::string& name, int peer);
   ~SlotLink();
   SlotLink(const SlotLink&) = delete;
   SlotLink& operator=(const SlotLink&) = delete;
-  /// Throws Error.
+  /// Attaches to the peer's slot. Throws Error.
   void attach(Deadline deadline);
 
-  /// What is to be sent and taken in the next call.
+  /// Sets what the next call sends and receives.
   void expect(const PieceHead& head, const Sending& sending, const Taking& taking) noexcept;
-  /// Nothing by itself: what follows puts and takes.
+  /// The same for a caller that moves the bytes itself, with put() and hold().
   void expect(const PieceHead& head, std::uint64_t out_total, std::uint64_t in_total) noexcept;
-  /// Moves what can be moved, of the second part the first `results` pieces. Not ok: a put failed.
+  /// Makes all progress that is possible now; sends at most the first `results` pieces of the
+  /// second part. Fails if a put has failed.
   Status step(std::size_t results) noexcept;
-  /// A piece of the first part, there to be combined; null while there is none.
+  /// A received piece of the first part, to be combined; null if there is no such piece.
   const std::byte* held() const noexcept;
   void release() noexcept { held_.release(); }
 
-  // By whoever knows what is to be moved.
+  // For callers that decide themselves what moves.
   bool has_room() noexcept;
-  /// Requires has_room(). Headed: at most Piece::kMostHeaded.
+  /// Requires has_room(). If `headed`, `bytes` is at most Piece::kMostHeaded.
   void put(const Source& source, std::size_t bytes, bool headed) noexcept;
-  /// What has come, until release(); null while there is nothing.
+  /// Returns the oldest received piece, valid until release(); null if there is none.
   const std::byte* hold(bool headed) noexcept;
-  /// Out of what came, which is counted.
+  /// Copies out of a received piece, and counts the bytes.
   void copy(std::byte* to, const std::byte* from, std::size_t bytes) noexcept;
-  /// Nothing more is expected in this call: what comes all the same is unexpected, unless it is of
-  /// a later one.
+  /// Called when this call expects nothing more from the peer. A piece that still arrives is
+  /// unexpected, unless it belongs to a later call.
   void watch() noexcept;
-  /// What has failed.
+  /// The first failure of the link.
   const Status& status() const noexcept { return status_; }
 
-  /// Whether all was put; puts may be under way.
+  /// True if everything is put; puts may still be outstanding.
   bool all_put() const noexcept { return sending_.piece_schedule.over(); }
   bool sent() const noexcept { return all_put() && !busy(); }
   bool taken() const noexcept { return taking_.piece_schedule.over() && !held_; }
-  /// Whether something has come that was not let go.
+  /// True if a piece has arrived that is not released yet.
   bool at_hand() noexcept { return held_ || has_come(); }
-  /// Whether nothing that was put is under way.
+  /// True if no put is outstanding.
   bool quiet() noexcept;
-  /// Whether no memory of the user's is read any more, whatever became of the puts.
+  /// True if no user memory is read any more, whether the puts succeeded or not.
   bool at_rest() noexcept;
-  /// Of a call that was given up: what has not begun to be sent never is.
+  /// After a call was given up: cancels puts that have not started.
   void end_sending() noexcept;
 
-  /// The head of a piece that is not what was expected.
+  /// The head of a piece that does not belong to this call as expected.
   const std::optional<PieceHead>& unexpected() const noexcept { return unexpected_; }
   std::uint64_t copied() const noexcept { return copied_; }
 
  private:
   SlotSpec spec(int writer) const;
   Status send_some(std::size_t results) noexcept;
-  /// Forgets the puts that have ended, from the oldest on.
+  /// Forgets completed puts, from the oldest on.
   Status reap() noexcept;
   Status take_some() noexcept;
   bool accepts(const std::byte* head) noexcept;
@@ -111,17 +112,17 @@ class SlotLink {
   std::shared_ptr<SlotState> slot_;
   std::shared_ptr<RemoteSlotState> remote_;
   Tensor stage_;
-  std::array<Request, 2 * PieceSchedule::kAhead> requests_;  ///< of puts, by their number
-  std::size_t put_ = 0;
-  std::size_t oldest_ = 0;  ///< that may still be under way
+  std::array<Request, 2 * PieceSchedule::kAhead> requests_;  ///< of puts, by number modulo size
+  std::size_t put_ = 0;                                      ///< puts started
+  std::size_t oldest_ = 0;                                   ///< oldest put that may be outstanding
 
   PieceHead head_;
   std::uint64_t in_total_ = 0;
   Sending sending_;
   Taking taking_;
-  Arrival ahead_;  ///< of a later call
+  Arrival ahead_;  ///< belongs to a later call
   Arrival held_;
-  std::size_t held_at_ = 0;  ///< bytes of head in front
+  std::size_t held_at_ = 0;  ///< bytes of the head in front of the payload
   std::optional<PieceHead> unexpected_;
   Status status_{};
   std::uint64_t copied_ = 0;

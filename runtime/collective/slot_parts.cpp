@@ -1,4 +1,4 @@
-// What a rank sends which other in a collective between hosts, and where it comes from and goes to.
+// The parts that ranks send each other in a collective between hosts, and their places in memory.
 #include <algorithm>
 
 #include "runtime/collective/slot_group.hpp"
@@ -99,7 +99,7 @@ SlotLink::Taking SlotGroup::taking(PlannedCall& call, int from) const noexcept {
   if (task.kind() == Kind::all_to_all)
     taking.first = (call.gathered.empty() ? task.out : call.gathered.data()) +
                    bytes_of(task, task.out_offsets[at]);
-  // Where nothing comes but heads.
+  // Only heads arrive.
   if (taking.first == nullptr) taking.first = &call.nothing;
   return taking;
 }

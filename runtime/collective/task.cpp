@@ -22,7 +22,8 @@ std::int64_t elements(const Tensor& tensor) noexcept {
   return static_cast<std::int64_t>(tensor.bytes() / size_of(tensor.dtype()));
 }
 
-/// n + 1 places where parts begin and end: by counts, or as many parts alike as fill `total`.
+/// The n + 1 offsets at which parts begin and end: from `counts`, or for `size` parts of `part`
+/// elements.
 std::vector<std::int64_t> offsets_of(const Call& call, const std::vector<std::int64_t>& counts,
                                      std::int64_t part, int size) {
   std::vector<std::int64_t> parts = counts;
@@ -74,7 +75,7 @@ void check_op(const Call& call, DType dtype) {
            "bit_and, bit_or and bit_xor are for integers and booleans");
 }
 
-/// `shift`: the distance from in to out where they may share memory.
+/// `shift`: the distance in bytes from `in` to `out` at which they may share memory.
 void check_overlap(const Call& call, const Task& task, std::ptrdiff_t shift) {
   if (task.in_bytes == 0 || task.out_bytes == 0 || task.out - task.in == shift) return;
   const bool apart = task.in + task.in_bytes <= task.out || task.out + task.out_bytes <= task.in;
@@ -162,14 +163,14 @@ Task make_task(const Call& call, int rank, int size) {
         refuse(call, "counts were given for one side only", "give both, or none");
       if (call.counts.empty() && elements(call.in) % size != 0)
         refuse(call, fmt::format("{} elements in {} parts", elements(call.in), size),
-               "parts alike must fill the tensor; give counts otherwise");
+               "equal parts must fill the tensor; otherwise give counts");
       task.offsets = offsets_of(call, call.counts, elements(call.in) / size, size);
       task.out_offsets = offsets_of(call, call.out_counts, elements(call.in) / size, size);
       want(call, "in", call.in, task.offsets.back());
       want(call, "out", call.out, task.out_offsets.back());
       if (task.out_offsets[me + 1] - task.out_offsets[me] != task.part(rank))
         refuse(call, "the counts for this rank's part for itself differ",
-               "what it sends itself it gets");
+               "counts and out_counts must agree for a rank's part for itself");
       break;
   }
   if (!task.offsets.empty()) task.count = task.offsets.back();

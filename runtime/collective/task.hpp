@@ -1,4 +1,4 @@
-// A call that was found to make sense, in the terms of those who carry it out.
+// A valid call, in the terms of the code that executes it.
 #pragma once
 
 #include <cstddef>
@@ -11,15 +11,15 @@ namespace weft::detail {
 
 struct Task {
   Signature signature;
-  std::size_t element = 1;   ///< bytes
-  std::byte* in = nullptr;   ///< null: this rank gives nothing
-  std::byte* out = nullptr;  ///< null: it gets nothing
+  std::size_t element = 1;   ///< bytes of an element
+  std::byte* in = nullptr;   ///< null: this rank has no input
+  std::byte* out = nullptr;  ///< null: this rank has no output
   std::size_t in_bytes = 0;
   std::size_t out_bytes = 0;
   std::int64_t count = 0;      ///< elements of a tensor, or of all parts
-  std::size_t most_bytes = 0;  ///< of any rank's `in`; -1 where it can't be known
-  /// Where parts begin, in elements, and where the last ends. Of `in`: reduce_scatter, scatter,
-  /// all_to_all; of `out`: all_gather, gather.
+  std::size_t most_bytes = 0;  ///< largest `in` of any rank; SIZE_MAX if it is not known
+  /// Begin of each part, and end of the last, in elements: of `in` for reduce_scatter, scatter and
+  /// all_to_all, of `out` for all_gather and gather.
   std::vector<std::int64_t> offsets;
   std::vector<std::int64_t> out_offsets;  ///< all_to_all's `out`
 
@@ -29,7 +29,7 @@ struct Task {
     const auto r = static_cast<std::size_t>(rank);
     return offsets[r + 1] - offsets[r];
   }
-  /// Bytes in front of a rank's part.
+  /// Bytes in front of `rank`'s part.
   std::size_t at(int rank) const noexcept {
     return static_cast<std::size_t>(offsets[static_cast<std::size_t>(rank)]) * element;
   }
@@ -38,7 +38,7 @@ struct Task {
   }
 };
 
-/// Throws Error(bad_argument).
+/// Validates `call` as rank `rank` of `size`. Throws Error(bad_argument).
 Task make_task(const Call& call, int rank, int size);
 
 }  // namespace weft::detail

@@ -61,7 +61,7 @@ AgreementMessage Agreement::known(Step step) const {
   return message;
 }
 
-/// Leads, or sees to it that somebody does.
+/// Leads the agreement, or asks the first reachable member to lead it.
 void Agreement::consult() {
   if (end_ != End::none) return;
   const int first = leader();
@@ -135,7 +135,7 @@ void Agreement::advance() {
     survivors_ = proposal_;
     return settle(End::decided);
   }
-  // What may have been decided already stays: the newest that any of them has accepted.
+  // A value that may already be decided must stay: propose the newest one that any taker accepted.
   if (accepted_ == 0) {
     Places kept = connected();
     if (quorum_ == Quorum::all && leaves_out_a_taker(kept)) return;
@@ -155,7 +155,7 @@ void Agreement::advance() {
 }
 
 void Agreement::settle(End end) {
-  // Whoever promised to it may not reach the one that it gave way to.
+  // Members that promised to this rank's ballot may not reach the rank that it gave way to.
   const bool led = ballot_ != 0;
   end_ = end;
   phase_ = Phase::follows;
@@ -166,7 +166,7 @@ void Agreement::settle(End end) {
     if (member != self_ && !is_out(member) && (led || at(askers_, member))) send_(member, message);
 }
 
-/// True if more members are known to have ended than before.
+/// Returns true if more members are known to have ended than before.
 bool Agreement::learn(int from, const AgreementMessage& message) {
   if (message.gone.size() != places() || message.ended.size() != places()) return false;
   reported_[static_cast<std::size_t>(from)] = message.gone;
@@ -195,7 +195,7 @@ void Agreement::receive(int from, const AgreementMessage& message) {
     case Step::ask:
       askers_[static_cast<std::size_t>(from)] = true;
       takes_part_ = true;
-      // It gave way to a leader who is gone by now.
+      // `from` gave way to a leader that is gone by now.
       if (leader() == from) asked_ = -1;
       return consult();
     case Step::prepare:
@@ -225,7 +225,7 @@ void Agreement::receive(int from, const AgreementMessage& message) {
       survivors_ = message.survivors;
       return settle(End::decided);
     case Step::cut_off:
-      // Its view; the rest may see more.
+      // The answer is the leader's own view; the remaining members may reach more.
       return quorum_ == Quorum::most ? gone(from, false) : void();
     case Step::count_:
       break;
@@ -267,13 +267,15 @@ void Agreement::on_propose(int from, const AgreementMessage& message) {
 void Agreement::on_refuse(int from, const AgreementMessage& message) {
   if (phase_ == Phase::follows || message.ballot <= ballot_) return;
   give_way(message.ballot);
-  // Where this rank gives way to one that it can't hear itself, who refused will tell the end.
+  // If this rank gives way to a leader that it cannot hear, the refusing member reports the
+  // outcome.
   if (phase_ == Phase::follows) send_(from, known(Step::ask));
 }
 
 void Agreement::give_way(std::uint64_t ballot) {
   if (phase_ == Phase::follows || ballot <= ballot_) return;
-  // Of two that lead, the first goes on: else they could outbid each other for ever.
+  // Of two leaders, the one with the lower rank goes on; otherwise they could outbid each other
+  // forever.
   if (owner(ballot) < self_)
     phase_ = Phase::follows;
   else

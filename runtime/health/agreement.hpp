@@ -1,4 +1,4 @@
-// Which members of a group go on: one answer for all of them.
+// Agreement of a group's members on its survivors: one answer for all of them.
 #pragma once
 
 #include <cstdint>
@@ -8,20 +8,20 @@
 
 namespace weft::detail {
 
-/// Members of a group, by their place in it.
+/// A set of members of a group, indexed by their place in the group.
 using Places = std::vector<bool>;
 
-/// What members tell each other. `gone` and `ended` are what the sender knows itself.
+/// A message between members. `gone` and `ended` are the sender's own knowledge.
 struct AgreementMessage {
   enum class Step : std::uint8_t {
-    ask,       ///< to who should lead: begin, and tell me the end
-    prepare,   ///< the leader's: promise to take part in no older ballot
-    promise,   ///< with the newest proposal accepted so far
-    refuse,    ///< a newer ballot was promised, which `ballot` names
-    propose,   ///< the leader's: `survivors` go on
-    accepted,  ///< the proposal is held
-    decided,   ///< `survivors` it is
-    cut_off,   ///< the leader ends: it is on the lesser side
+    ask,       ///< to the member that should lead: begin, and report the outcome
+    prepare,   ///< from the leader: promise to take part in no older ballot
+    promise,   ///< carries the newest proposal accepted so far
+    refuse,    ///< a newer ballot was promised: `ballot`
+    propose,   ///< from the leader: `survivors` go on
+    accepted,  ///< the proposal is stored
+    decided,   ///< the outcome is `survivors`
+    cut_off,   ///< the leader gives up, because it is in the minority
     count_
   };
   Step step = Step::ask;
@@ -29,25 +29,27 @@ struct AgreementMessage {
   std::uint64_t accepted = 0;  ///< promise: the ballot in which `survivors` were accepted; 0: none
   Places survivors;            ///< promise, propose, decided
   Places gone;                 ///< ask, promise
-  Places ended;                ///< ask, promise: of those, who ended for certain
+  Places ended;                ///< ask, promise: members of `gone` that have certainly ended
 };
 
-/// Which members suffice for an answer.
+/// The members that suffice for an answer.
 enum class Quorum : std::uint8_t {
-  most,  ///< most of the group, of two halves that with its first member; or all that have not
-         ///< ended
-  all    ///< all that have not ended: who has not, and can't be reached, is decided elsewhere
+  most,  ///< more than half of the group, or half of it with its first member, or all that have
+         ///< not ended
+  all    ///< all that have not ended; another agreement decides on those that cannot be reached
 };
 
-/// One member's part in one agreement, as pure state: what happens to it comes in by calls, what
-/// it says goes out by `send`, which loses nothing and keeps the order as long as both ends live.
-/// Paxos, led by the first member that is not gone, with one rule besides: a ballot counts if who
-/// takes part is most of the group (of two halves, the one with its first member), or if every
-/// other member has ended for certain. Two that count share a member that still lives, or there is
-/// nobody left who knew of the older: so there is one answer at most, whoever dies and whoever is
-/// cut off. With Quorum::all only the latter counts, nobody is left out who has not ended, and
-/// nobody is cut off. Each member that is gone for one that waits must sooner or later be told of
-/// by gone(). Decision 016. One thread.
+/// One member's part in one agreement, as a state machine without I/O: events arrive as calls,
+/// messages leave through `send`, which is reliable and ordered as long as both ends live.
+///
+/// The protocol is Paxos, led by the first member that is not gone, with one additional rule: a
+/// ballot counts if its participants are more than half of the group (or half of it with the first
+/// member), or if every other member has certainly ended. Two ballots that count share a member
+/// that still lives, or no living member knew of the older one. So there is at most one answer,
+/// whichever members die or are cut off. With Quorum::all only the second condition counts: no
+/// member is left out that has not ended, and no member is cut off. The caller must eventually
+/// report each gone member that the agreement waits for, by gone(). See decision 016. Not
+/// thread-safe.
 class Agreement {
  public:
   using Send = std::function<void(int to, const AgreementMessage& message)>;
@@ -55,20 +57,20 @@ class Agreement {
 
   Agreement(int size, int self, Send send, Quorum quorum = Quorum::most);
 
-  /// A member is gone for this rank. `ended`: its process is known to have ended, or it has left,
-  /// or (Quorum::all) has been counted out elsewhere; may come later.
+  /// Reports that `member` is gone for this rank. `ended`: its process has certainly ended, it has
+  /// left, or (Quorum::all) another agreement has excluded it. May be called again with `ended`.
   void gone(int member, bool ended);
-  /// This rank wants an answer. Without effect if it takes part already.
+  /// Starts this rank's part. No effect if it takes part already.
   void begin();
   void receive(int from, const AgreementMessage& message);
 
   End end() const noexcept { return end_; }
-  /// Once decided: whoever goes on, perhaps without this rank.
+  /// The members that go on, once decided; this rank may not be among them.
   const Places& survivors() const noexcept { return survivors_; }
-  /// The first member that an answer hangs on; -1: none.
+  /// The first member whose answer is awaited; -1: no member.
   int awaited() const noexcept;
-  /// Quorum::all: takes part, and can't end before it is told whether a member that is gone has
-  /// ended.
+  /// Quorum::all: true if this rank takes part and must first learn whether a member that is gone
+  /// has ended.
   bool has_suspects() const noexcept;
 
  private:
@@ -84,18 +86,19 @@ class Agreement {
   std::uint64_t places() const noexcept { return static_cast<std::uint64_t>(size_); }
   void consult();
   void lead();
-  /// The leader's next step, if nobody is to be waited for.
+  /// The leader's next step, once all awaited answers have arrived.
   void advance();
   bool all_answered() const noexcept;
   bool counts(const Places& takers) const noexcept;
   bool leaves_out_a_taker(const Places& kept) const noexcept;
-  /// Those who took part and can all reach each other, the first first.
+  /// The participants that can all reach each other, chosen greedily from the lowest place on.
   Places connected() const;
   void settle(End end);
   void on_prepare(int from, const AgreementMessage& message);
   void on_refuse(int from, const AgreementMessage& message);
   void on_propose(int from, const AgreementMessage& message);
-  /// A newer ballot than this rank's own was promised.
+  /// Stops leading if a newer `ballot` than this rank's own was promised; or leads again with a
+  /// newer ballot.
   void give_way(std::uint64_t ballot);
   bool learn(int from, const AgreementMessage& message);
   AgreementMessage known(Step step) const;
@@ -112,18 +115,18 @@ class Agreement {
   End end_ = End::none;
   Places survivors_;
 
-  // As a voter.
+  // State as an acceptor.
   std::uint64_t promised_ = 0;
   std::uint64_t accepted_ = 0;
-  Places proposal_;  ///< that was accepted
+  Places proposal_;  ///< the accepted proposal
 
-  // As the leader.
+  // State as the leader.
   Phase phase_ = Phase::follows;
   std::uint64_t ballot_ = 0;
-  std::uint64_t newest_ = 0;      ///< ballot that was heard of
-  Places takers_;                 ///< who promised
-  Places answered_;               ///< who has answered the phase's question
-  std::vector<Places> reported_;  ///< whom each member takes for gone
+  std::uint64_t newest_ = 0;      ///< newest ballot seen in any message
+  Places takers_;                 ///< members that promised
+  Places answered_;               ///< members that have answered in this phase
+  std::vector<Places> reported_;  ///< the members that each member considers gone
 };
 
 }  // namespace weft::detail

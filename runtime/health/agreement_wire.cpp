@@ -11,7 +11,7 @@ namespace {
 struct Head {
   p2p::MessageType type = p2p::MessageType::agreement;
   std::uint8_t step = 0;
-  std::uint8_t sets = 0;  ///< which of the three follow, a bit each
+  std::uint8_t sets = 0;  ///< bit i: set i of sets_of() follows
   std::uint16_t members = 0;
   std::uint64_t group = 0;
   std::uint64_t ballot = 0;
@@ -20,7 +20,7 @@ struct Head {
 
 std::size_t bytes_of(std::size_t members) noexcept { return (members + 7) / 8; }
 
-/// The message's sets in the order in which they travel.
+/// The sets of a message in the order in which they travel.
 template <typename Message>
 auto sets_of(Message& message) {
   return std::array{&message.survivors, &message.gone, &message.ended};

@@ -51,9 +51,10 @@ Group Group::subset(std::span<const int> places) const {
 Result<Group> Group::shrink(Deadline deadline) const noexcept {
   const auto membership = state_ ? state_->membership.lock() : nullptr;
   if (membership) return membership->shrink(*state_, deadline);
-  return Status(ErrorDetail{.code = Code::closed,
-                            .operation = "shrink",
-                            .message = state_ ? "the group's world is gone" : "it is nobody's"});
+  return Status(
+      ErrorDetail{.code = Code::closed,
+                  .operation = "shrink",
+                  .message = state_ ? "the group's world is gone" : "the group is empty"});
 }
 
 }  // namespace weft

@@ -12,12 +12,13 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-/// Periods for which a standstill explains a death: who is killed for it runs for a moment.
+/// Number of periods after a standstill in which the standstill explains a death: a stopped process
+/// that is killed runs for a moment first.
 constexpr int kRemembered = 10;
-/// Ranks of this host that each looks at while they run: two, lest one hangs itself.
+/// Number of running ranks of this host that each rank watches. Two, because one may hang itself.
 constexpr int kLookedAt = 2;
 
-/// The sender has found a rank of this host that does not run: look at it, too.
+/// Tells the receiver to watch `rank`, a rank of this host that the sender has found stopped.
 struct SuspicionMessage {
   static constexpr p2p::MessageType kType = p2p::MessageType::suspicion;
   p2p::MessageType type = kType;
@@ -58,7 +59,7 @@ void Health::watch_host(p2p::ProgressThread& progress) {
 
 void Health::look(std::uint64_t expired) {
   if (Patience::was_stopped_itself(expired)) {
-    // The others may have been, too, and go on in a moment.
+    // The others may have been stopped as well, and continue in a moment.
     for (Neighbour& neighbour : neighbours_) neighbour.periods = 0;
     return;
   }
@@ -85,7 +86,7 @@ bool Health::look_at(Neighbour& neighbour) {
     show(rank, PeerHealth::suspect, "held by a debugger");
     return false;
   }
-  // One that was continued in between has stopped anew.
+  // A process that ran since the last check was continued and stopped again.
   const std::uint64_t ran = os::time_run(mesh_.peer(rank).address.pid);
   if (std::exchange(neighbour.ran, ran) != ran) neighbour.periods = 0;
   const nanoseconds standstill = patience_.period() * ++neighbour.periods;
@@ -120,7 +121,8 @@ bool Health::is_dead(int rank, nanoseconds silence) {
 void Health::show(int rank, PeerHealth health, const std::string& condition) {
   stats::PathEntry& shown = *mesh_.peer(rank).shown;
   const auto before = static_cast<PeerHealth>(shown.health.load(std::memory_order_relaxed));
-  // Stays a while, as the reason for what may follow: only with another state it says what is now.
+  // The condition stays for a while as the explanation of a failure that may follow. Only together
+  // with another state than alive does it describe the present.
   if (health != PeerHealth::alive || !condition.empty() || !shown.condition.get().empty())
     shown.condition.set(condition);
   if (health == before) return;
@@ -139,18 +141,18 @@ void Health::saw_end(int rank) { mesh_.peer(rank).ended = true; }
 void Health::given_up_by(int rank, const std::string& why) {
   const p2p::Peer& peer = mesh_.peer(rank);
   given_up_by_[static_cast<std::size_t>(rank)] = true;
-  const Status status(ErrorDetail{
-      .code = Code::fenced,
-      .operation = "path",
-      .message = fmt::format("rank {} (host {}, pid {}) has given this rank up: {}", rank,
-                             peer.host(), peer.address.pid, why),
-      .hint = "was this process stopped, or its network cut? WEFT_DEAD_AFTER sets how long is too "
-              "long",
-      .rank = local_.rank,
-      .peer = rank,
-      .host = peer.host()});
+  const Status status(
+      ErrorDetail{.code = Code::fenced,
+                  .operation = "path",
+                  .message = fmt::format("rank {} (host {}, pid {}) has given this rank up: {}",
+                                         rank, peer.host(), peer.address.pid, why),
+                  .hint = "check whether this process was stopped, or its network cut; "
+                          "WEFT_DEAD_AFTER is the limit",
+                  .rank = local_.rank,
+                  .peer = rank,
+                  .host = peer.host()});
   mesh_.fail(rank, status);
-  // One rank alone may be the one that is cut off.
+  // A single rank may be the one that is cut off.
   if (membership_.is_outnumbered_by(given_up_by_)) mesh_.exclude(status);
 }
 

@@ -1,4 +1,4 @@
-// What this rank thinks of the others' lives.
+// Judges whether the other ranks live.
 #pragma once
 
 #include <chrono>
@@ -19,20 +19,21 @@
 
 namespace weft::detail {
 
-/// Judges silence of ranks on other hosts, and looks whether those of this host are stopped: at the
-/// next that run, as one goes round, and at all that others have found stopped. What it thinks is
-/// shown on the stats segment. Progress thread only, but for the constructor.
+/// Judges the silence of ranks on other hosts, and checks whether ranks of this host are stopped.
+/// Each rank watches the next two running ranks of its host, in cyclic order, and all ranks that
+/// others have found stopped. The results are shown in the stats segment. All functions but the
+/// constructor run on the progress thread.
 class Health final : public p2p::Liveness {
  public:
-  /// The other three must outlive it.
+  /// `local`, `mesh` and `membership` must outlive the object.
   Health(const Config& config, p2p::LocalRank& local, p2p::Mesh& mesh, Membership& membership);
   ~Health() override;
   Health(const Health&) = delete;
   Health& operator=(const Health&) = delete;
 
-  /// Once connected: looks after this host's processes from now on. `progress` runs this call.
+  /// Starts to watch the processes of this host. Call once connected, on the progress thread.
   void watch_host(p2p::ProgressThread& progress);
-  /// Another rank of this host has found one that does not run.
+  /// Handles a suspicion: another rank of this host has found a stopped rank.
   void on_message(std::span<const std::byte> bytes);
 
   bool is_dead(int rank, std::chrono::nanoseconds silence) override;
@@ -41,17 +42,17 @@ class Health final : public p2p::Liveness {
   void peer_status_known(int rank) override;
 
  private:
-  /// A process of this host that is not this one.
+  /// Another process of this host.
   struct Neighbour {
     int rank;
-    int periods = 0;        ///< that it has been stopped for
-    std::uint64_t ran = 0;  ///< os::time_run() at the last look at it stopped
-    int remembered = 0;     ///< periods for which it is looked at, and this is kept:
-    std::string was{};      ///< what it was when it did not run
+    int periods = 0;        ///< number of periods for which it has been stopped
+    std::uint64_t ran = 0;  ///< os::time_run() at the last check that found it stopped
+    int remembered = 0;     ///< periods for which the rank is still watched and `was` is kept
+    std::string was{};      ///< its condition when it was last found not running
   };
 
   void look(std::uint64_t expired);
-  /// Whether it runs.
+  /// Checks `neighbour`; true if it runs.
   bool look_at(Neighbour& neighbour);
   void tell_others_of(int rank);
   void show(int rank, PeerHealth health, const std::string& condition);
@@ -60,7 +61,7 @@ class Health final : public p2p::Liveness {
   p2p::Mesh& mesh_;
   Membership& membership_;
   const Patience patience_;
-  std::vector<Neighbour> neighbours_;  ///< from this rank on, round the host's
+  std::vector<Neighbour> neighbours_;  ///< of this host, in cyclic order after this rank
   std::vector<bool> given_up_by_;      ///< ranks that have declared this one dead
   std::unique_ptr<p2p::Timer> timer_;
 };

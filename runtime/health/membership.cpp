@@ -13,10 +13,10 @@ namespace {
 
 constexpr std::size_t kMostStrays = 1024;
 
-// Members that are late with an agreement may still have questions about it.
+/// Decided agreements that are kept, because late members may still ask about them.
 constexpr std::size_t kKeptDecided = 256;
 
-/// FNV-1a over what two groups may differ by.
+/// FNV-1a hash over the properties that tell groups apart.
 std::uint64_t number_of(std::span<const int> members, std::uint32_t epoch) noexcept {
   std::uint64_t number = 0xcbf29ce484222325U;
   const auto mix = [&number](std::uint32_t value) {
@@ -44,7 +44,7 @@ Group Membership::make(std::vector<int> members, std::uint32_t epoch, bool of_ch
   state->of_chain = of_chain;
   state->members = std::move(members);
   state->membership = weak_from_this();
-  // The others may shrink it before this rank does.
+  // Other members may shrink the group before this rank does.
   if (state->place >= 0 && state->members.size() <= kMostMembers)
     local_.progress.post(
         [self = shared_from_this(), state, is_result] { self->enter(state, is_result); });
@@ -98,7 +98,7 @@ std::shared_ptr<Membership::Entry> Membership::enter(std::shared_ptr<const Group
     tell(*entry, static_cast<int>(place));
   const auto strays = std::exchange(strays_, {});
   for (const Stray& stray : strays) on_message(mesh_.peer(stray.rank), stray.bytes);
-  // Others may wait for what this one decides.
+  // Other groups may wait for the decision of this one.
   if (group->of_chain)
     for (const auto& other : undecided()) follow_up(*other);
   return entry;
@@ -108,7 +108,7 @@ void Membership::tell(Entry& entry, int member) {
   const int rank = entry.group->members[static_cast<std::size_t>(member)];
   const p2p::Peer& peer = mesh_.peer(rank);
   if (out_of_chain_[static_cast<std::size_t>(rank)]) entry.agreement->gone(member, true);
-  // One that is being fenced will have ended soon: then nothing is left to guess.
+  // A process that is being fenced ends soon; waiting for that leaves nothing to guess.
   else if (peer.gone() && (peer.silent.load() || peer.unfenced))
     entry.agreement->gone(member, peer.ended);
 }
@@ -127,7 +127,7 @@ void Membership::on_message(p2p::Peer& peer, std::span<const std::byte> bytes) {
   const auto id = group_of(bytes);
   if (!id) return;
   if (const auto entry = find(*id)) return receive(*entry, peer.rank, bytes);
-  // Some may be of an agreement that was forgotten, and are never asked for.
+  // Some strays belong to agreements that are already forgotten, and are never asked for.
   if (strays_.size() == kMostStrays) strays_.pop_front();
   strays_.push_back({peer.rank, std::vector<std::byte>(bytes.begin(), bytes.end())});
 }
@@ -164,7 +164,8 @@ void Membership::forget_old() {
     decided_.pop_front();
     const auto entry = entries_.find(agreement);
     if (entry == entries_.end()) continue;
-    // Besides its entry, and that of the group before it, whoever may still shrink it has it.
+    // The entry holds one reference, and the entry of the preceding group another; further
+    // references belong to callers that may still shrink the group.
     Entry& old = *entry->second;
     const bool is_held =
         old.group.use_count() > (old.is_result ? 2 : 1) ||
@@ -181,7 +182,7 @@ void Membership::forget_old() {
 
 void Membership::ask_chain() {
   const auto entry = agreed_ ? find(agreed_->agreement()) : nullptr;
-  if (!entry || entry->done.load()) return;  // the next of the chain asks when it is entered
+  if (!entry || entry->done.load()) return;  // enter() asks when the next group of the chain exists
   entry->agreement->begin();
   follow_up(*entry);
 }
@@ -209,7 +210,7 @@ void Membership::end_all(const Status& why) {
 }
 
 void Membership::send_all() {
-  // What is sent may bring news of its own, which comes back here.
+  // Sending may deliver news, which calls this function again.
   if (std::exchange(sending_, true)) return;
   for (std::size_t i = 0; i < out_.size(); ++i) {
     const auto [rank, bytes] = std::move(out_[i]);
@@ -237,11 +238,12 @@ Result<Group> Membership::result_of(const Entry& entry) {
       else if (away.size() < 40)
         away += fmt::format("{}{}", away.empty() ? "" : ", ", member);
     }
-    return failure(Code::partitioned,
-                   fmt::format("this rank reaches {} of the {} members of its group, itself "
-                               "included; it is cut off from rank {}",
-                               reached, group.members.size(), away),
-                   "the others go on without it: end, and look at the network between the hosts");
+    return failure(
+        Code::partitioned,
+        fmt::format("this rank reaches {} of the {} members of its group, itself "
+                    "included; it is cut off from rank {}",
+                    reached, group.members.size(), away),
+        "the others go on without this rank: end it, and check the network between the hosts");
   }
   const Places& survivors = entry.agreement->survivors();
   if (!survivors[static_cast<std::size_t>(group.place)])
@@ -262,9 +264,9 @@ Result<Group> Membership::shrink(const GroupState& group, Deadline deadline) noe
       return failure(Code::bad_argument, "this rank is no member of the group", "");
     if (group.members.size() > kMostMembers)
       return failure(Code::exhausted,
-                     fmt::format("a group of {}; the most that can agree are {}",
+                     fmt::format("the group has {} members; at most {} can agree",
                                  group.members.size(), kMostMembers),
-                     "shrink subsets of it");
+                     "shrink subsets of the group");
     return agree(group, deadline);
   } catch (const Error& error) {
     return error.status();
@@ -282,9 +284,9 @@ Result<Group> Membership::agree(const GroupState& group, Deadline deadline) {
     follow_up(*entry);
   });
   if (!entry)
-    return failure(
-        Code::closed, "nothing is known of the group any more",
-        "its world has left, or it was shrunk hundreds of groups ago: shrink the newest");
+    return failure(Code::closed, "this group is no longer known",
+                   "the world has left, or the group was shrunk hundreds of groups ago: shrink the "
+                   "newest group");
   const auto done = [&] {
     if (!entry->done.load(std::memory_order_acquire)) local_.progress.help();
     return entry->done.load(std::memory_order_acquire);
@@ -302,7 +304,7 @@ Status Membership::late(const Entry& entry) const {
                      .operation = "shrink",
                      .message = "the members have not agreed yet",
                      .hint =
-                         "ask again: a rank that is silent or stopped is dead only after "
+                         "call shrink() again: a rank that is silent or stopped is dead only after "
                          "WEFT_DEAD_AFTER",
                      .rank = local_.rank};
   const auto chain = entry.agreement->has_suspects() ? find(agreed_->agreement()) : nullptr;

@@ -20,37 +20,40 @@ namespace weft::detail {
 
 class Membership;
 
-/// What copies of a group share.
+/// The state that copies of a group share.
 struct GroupState {
   std::vector<int> members;  ///< ranks of the world, by place
-  int place = -1;            ///< this rank's
+  int place = -1;            ///< index of this rank in `members`; -1 if it is no member
   std::uint32_t epoch = 0;
   std::uint64_t id = 0;
-  /// The world's group, or what it was shrunk to, time after time: who is not in the last of these
-  /// is out of the world. Of all groups these alone exclude.
+  /// True for the world's group and for the groups that it was shrunk to, one after the other. A
+  /// rank that is not in the last group of this chain is excluded from the world; no other group
+  /// excludes.
   bool of_chain = false;
   std::weak_ptr<Membership> membership;
 
-  /// What its agreement goes by: a subset may have the members and epoch of one of the chain.
+  /// Key of the group's agreement. A subset may have the members and the epoch of a group of the
+  /// chain, so that the key must tell the two apart.
   std::uint64_t agreement() const noexcept { return of_chain ? ~id : id; }
 
   static std::shared_ptr<const GroupState> of(const Group& group) { return group.state_; }
   static Group as_group(std::shared_ptr<const GroupState> state) { return Group(std::move(state)); }
 };
 
-/// Runs an agreement for each group that somebody shrinks. This rank takes part by its progress,
-/// whatever its application does meanwhile. The chain's decide by majority. Any other waits, where
-/// one of its members can't be reached and may live, until the chain has decided on that member.
+/// Runs an agreement for each group that is shrunk. This rank takes part on its progress thread,
+/// whatever its application does meanwhile. Groups of the chain decide by majority. Any other
+/// group, if one of its members cannot be reached and may live, waits until the chain has decided
+/// on that member.
 class Membership : public std::enable_shared_from_this<Membership> {
  public:
-  /// A message holds up to three sets of members.
+  /// Largest group that can shrink: a message holds up to three sets of members.
   static constexpr std::size_t kMostMembers = 5000;
 
-  /// Both must outlive it.
+  /// `local` and `mesh` must outlive the object.
   Membership(p2p::LocalRank& local, p2p::Mesh& mesh)
       : local_(local), mesh_(mesh), out_of_chain_(static_cast<std::size_t>(local.size)) {}
 
-  /// Any thread but the progress thread: a group of these ranks of the world.
+  /// Makes a group of these ranks of the world. Any thread but the progress thread.
   Group make(std::vector<int> members, std::uint32_t epoch) {
     // A caller that makes groups faster than progress enters them waits here, so that few are
     // queued.
@@ -58,18 +61,18 @@ class Membership : public std::enable_shared_from_this<Membership> {
       local_.progress.run([] {});
     return make(std::move(members), epoch, false, false);
   }
-  /// Any thread.
+  /// Agrees on the group's survivors and returns their group. Any thread.
   Result<Group> shrink(const GroupState& group, Deadline deadline) noexcept;
 
-  /// Once connected: the group of all ranks.
+  /// Makes the group of all ranks. Call once connected.
   void open();
   const Group& all() const noexcept { return all_; }
 
   // Progress thread.
   void on_message(p2p::Peer& peer, std::span<const std::byte> bytes);
   void peer_status_known(int rank);
-  /// Other ranks have declared this one dead: whether they are most of the group that was agreed on
-  /// last, with those that can't be reached.
+  /// True if `ranks`, which have declared this rank dead, and the members that cannot be reached
+  /// are the majority of the group that was agreed on last.
   bool is_outnumbered_by(const std::vector<bool>& ranks) const;
 
  private:
@@ -77,9 +80,9 @@ class Membership : public std::enable_shared_from_this<Membership> {
     std::shared_ptr<const GroupState> group;
     std::unique_ptr<Agreement> agreement;
     Result<Group> result{Group()};
-    std::atomic<bool> done{false};  ///< the result is there
+    std::atomic<bool> done{false};  ///< `result` is set
     bool is_result = false;         ///< the group is the result of another entry
-    /// The same group, made again here.
+    /// The same group, if this rank has made it again.
     std::vector<std::weak_ptr<const GroupState>> made_again;
     std::size_t prune_at = 16;  ///< size of made_again at which expired ones are dropped
   };
@@ -95,15 +98,16 @@ class Membership : public std::enable_shared_from_this<Membership> {
   std::vector<std::shared_ptr<Entry>> undecided() const;
   void tell(Entry& entry, int member);
   void receive(Entry& entry, int rank, std::span<const std::byte> bytes);
-  /// After whatever may have brought an agreement forward.
+  /// Acts on an agreement's progress: sends its messages, and finishes the agreement if it has
+  /// ended.
   void follow_up(Entry& entry);
   void finish(Entry& entry, Result<Group> result);
-  /// Forgets the oldest agreements that nobody here can ask about any more.
+  /// Forgets the oldest agreements that no caller on this rank can ask about any more.
   void forget_old();
-  /// Sees to it that the chain decides on whom its last group has lost.
+  /// Starts the chain's agreement, so that it decides on the lost members of its last group.
   void ask_chain();
   void chain_decided(const Entry& entry);
-  /// This rank is out of the world: no agreement of its goes on.
+  /// Ends all agreements of this rank, because it is excluded from the world.
   void end_all(const Status& why);
   void send_all();
   Result<Group> result_of(const Entry& entry);
@@ -115,15 +119,15 @@ class Membership : public std::enable_shared_from_this<Membership> {
   p2p::Mesh& mesh_;
   std::atomic<std::uint64_t> made_{0};
   Group all_;
-  // The progress thread's.
+  // The members below belong to the progress thread.
   std::map<std::uint64_t, std::shared_ptr<Entry>> entries_;  ///< by GroupState::agreement()
-  std::deque<std::uint64_t> decided_;                        ///< of entries_, the oldest first
-  std::deque<Stray> strays_;  ///< of groups that this rank has not made yet
-  std::vector<std::pair<int, std::vector<std::byte>>> out_;
+  std::deque<std::uint64_t> decided_;                        ///< keys in entries_, the oldest first
+  std::deque<Stray> strays_;  ///< messages of groups that this rank has not made yet
+  std::vector<std::pair<int, std::vector<std::byte>>> out_;  ///< rank and message, to be sent
   bool sending_ = false;
-  std::shared_ptr<const GroupState> agreed_;  ///< the chain's last
-  std::vector<bool> out_of_chain_;            ///< by rank of the world: agreed to be out of it
-  Status excluded_;                           ///< an error once this rank is out itself
+  std::shared_ptr<const GroupState> agreed_;  ///< the last group of the chain
+  std::vector<bool> out_of_chain_;            ///< by rank of the world: excluded by the chain
+  Status excluded_;                           ///< an error once this rank is excluded itself
 };
 
 }  // namespace weft::detail

@@ -1,4 +1,4 @@
-// How long a rank may give no sign of life, and what is thought of it meanwhile.
+// The rules by which silence or a standstill makes a rank slow, suspect or dead.
 #pragma once
 
 #include <chrono>
@@ -9,17 +9,20 @@
 
 namespace weft::detail {
 
-/// WEFT_DEAD_AFTER as rules. Times are counted in periods of the judge's own timer, each once
-/// however late it came: a rank that did not run itself, or seldom, blames nobody for it.
+/// The rules of WEFT_DEAD_AFTER. Time is counted in periods of the observer's own timer, each
+/// counted once however late it expires: an observer that did not run, or ran seldom, blames no
+/// other rank.
 class Patience {
  public:
-  /// Nothing: nobody is ever dead, but slow and suspect as by default.
+  /// `dead_after`: nullopt means that no rank is ever dead; slow and suspect then follow the
+  /// default of 10 s.
   explicit Patience(std::optional<std::chrono::nanoseconds> dead_after) noexcept
       : dead_after_(dead_after), scale_(dead_after.value_or(std::chrono::seconds(10))) {}
 
   std::chrono::nanoseconds period() const noexcept { return scale_ / kPeriods; }
-  /// So many periods at a time: this process was stopped, and what it counted before is void. A
-  /// little late is no excuse, or on a busy machine a dead rank would never be found.
+  /// True if `expired` periods at once show that this process was stopped, which voids what it
+  /// counted before. A small delay is no excuse: otherwise a busy machine would never find a dead
+  /// rank.
   static bool was_stopped_itself(std::uint64_t expired) noexcept { return expired >= kPause; }
 
   PeerHealth of_silent(std::chrono::nanoseconds silence) const noexcept {
@@ -27,7 +30,7 @@ class Patience {
     if (silence >= scale_ / 2) return PeerHealth::suspect;
     return silence >= kSlow * period() ? PeerHealth::slow : PeerHealth::alive;
   }
-  /// Its kernel says that it is stopped: certain, but it may go on.
+  /// For a rank that its kernel reports as stopped: the stop is certain, but it may be continued.
   PeerHealth of_stopped(std::chrono::nanoseconds standstill) const noexcept {
     return dead_after_ && standstill >= *dead_after_ ? PeerHealth::dead : PeerHealth::suspect;
   }
@@ -35,7 +38,7 @@ class Patience {
  private:
   static constexpr int kPeriods = 20;
   static constexpr std::uint64_t kPause = kPeriods / 4;
-  /// A healthy rank misses two periods at most: one between its signs, one by their travel.
+  /// A healthy rank misses at most two periods: one between its signs of life, one in transit.
   static constexpr int kSlow = 3;
 
   std::optional<std::chrono::nanoseconds> dead_after_;

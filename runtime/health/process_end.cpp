@@ -19,26 +19,26 @@
 
 namespace weft::detail {
 
-/// What the signal's handler touches for one world: nothing that is ever freed.
+/// The state of one world that the signal handler uses. Never freed.
 class ProcessEnd::Wakeup {
  public:
-  std::atomic<int> fd{-1};        ///< an event descriptor; -1: nobody's
-  std::atomic<bool> told{false};  ///< and its world has not dealt with it yet
+  std::atomic<int> fd{-1};        ///< an event descriptor; -1: not in use
+  std::atomic<bool> told{false};  ///< a signal is posted that the world has not handled yet
 };
 
 namespace {
 
 constexpr std::size_t kMostWorlds = 64;
 
-std::atomic<int> untold{0};             ///< worlds that were told and are not done
-std::atomic<pid_t> handled_process{0};  ///< a fork inherits the handler, but is no rank
-struct sigaction program_action {};     ///< the program's, from before
+std::atomic<int> untold{0};             ///< worlds whose signal is posted and not handled yet
+std::atomic<pid_t> handled_process{0};  ///< a fork inherits the handler, but is not a rank
+struct sigaction program_action {};     ///< the program's action before ours was installed
 
 bool is_default(const struct sigaction& action) noexcept {
   return (action.sa_flags & SA_SIGINFO) == 0 && action.sa_handler == SIG_DFL;
 }
 
-/// By the signal itself, so that whoever waits for the process sees why.
+/// Ends the process by the signal itself, so that its parent sees the cause.
 void end_by_sigterm() noexcept {
   ::signal(SIGTERM, SIG_DFL);
   sigset_t set;
@@ -55,7 +55,7 @@ void done() noexcept {
 }  // namespace
 
 struct ExitHandler {
-  /// Never destroyed: exit() may still want it.
+  /// Never destroyed, because exit() may still need it.
   struct Shared {
     std::mutex mutex;
     std::vector<ProcessEnd*> worlds;
@@ -78,7 +78,7 @@ struct ExitHandler {
   static void on_sigterm(int signal, siginfo_t* about, void* context) {
     const int before = errno;
     bool heard = false;
-    untold.fetch_add(1);  // none ends the process before all are told
+    untold.fetch_add(1);  // keeps the process alive until all worlds are told
     if (::getpid() == handled_process.load())
       for (ProcessEnd::Wakeup& bell : shared().bells) {
         const int fd = bell.fd.load();
@@ -91,13 +91,13 @@ struct ExitHandler {
       program_action.sa_sigaction(signal, about, context);
     else if (program_action.sa_handler != SIG_DFL && program_action.sa_handler != SIG_IGN)
       program_action.sa_handler(signal);
-    else if (!heard)  // a fork, no world any more, or asked a second time
+    else if (!heard)  // a fork, or no world is left, or this is the second signal
       end_by_sigterm();
     done();
     errno = before;
   }
 
-  /// Under the mutex.
+  /// Requires the mutex. Null if all entries are in use or the program ignores SIGTERM.
   static ProcessEnd::Wakeup* take_bell(Shared& all, int fd) {
     const auto free = std::find_if(all.bells.begin(), all.bells.end(),
                                    [](const auto& bell) { return bell.fd.load() < 0; });
@@ -122,14 +122,14 @@ struct ExitHandler {
     return &*free;
   }
 
-  /// Under the mutex.
+  /// Requires the mutex.
   static void give_back(Shared& all, ProcessEnd::Wakeup& bell) {
     bell.fd.store(-1);
     if (bell.told.exchange(false)) done();
     if (--all.bells_in_use != 0) return;
     struct sigaction now {};
     ::sigaction(SIGTERM, nullptr, &now);
-    // One that was set after ours calls it, perhaps.
+    // A handler that was installed after ours may call it, so ours stays in that case.
     if ((now.sa_flags & SA_SIGINFO) != 0 && now.sa_sigaction == &on_sigterm)
       ::sigaction(SIGTERM, &program_action, nullptr);
   }

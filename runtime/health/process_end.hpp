@@ -1,4 +1,4 @@
-// How a world learns that its process is about to end.
+// Tells a world that its process is about to end.
 #pragma once
 
 #include <functional>
@@ -7,20 +7,22 @@
 
 namespace weft::detail {
 
-/// While one lives, its world hears of exit() and of SIGTERM. Any number in a process: what they
-/// share (an exit handler; the signal's handler, which calls the one that was there before) is set
-/// up by the first. Made and destroyed on the progress thread. Throws Error(system).
+/// As long as the object lives, its world learns of exit() and of SIGTERM. Several objects per
+/// process may exist. They share one exit handler and one signal handler, which the first object
+/// installs; the signal handler also calls the one that was there before. Construct and destroy on
+/// the progress thread. Throws Error(system).
 class ProcessEnd {
  public:
   struct Events {
-    /// exit() was called, or main has returned; on the thread that did so, which goes on after it.
+    /// exit() was called, or main has returned. Runs on that thread, which continues afterwards.
     std::function<void(int status)> exits;
-    /// SIGTERM came; on the progress thread. Unless the program has a handler of its own, the
-    /// process ends by the signal once every world has heard of it.
+    /// SIGTERM has arrived. Runs on the progress thread. Unless the program has a handler of its
+    /// own, the process ends by the signal once every world has been told.
     std::function<void()> terminated;
   };
 
-  /// `watch_sigterm`: else the signal is left alone; as it is where the program ignores it.
+  /// `watch_sigterm`: if false, the signal is left alone. A SIGTERM that the program ignores is
+  /// also left alone.
   ProcessEnd(p2p::ProgressThread& progress, bool watch_sigterm, Events events);
   ~ProcessEnd();
   ProcessEnd(const ProcessEnd&) = delete;
@@ -32,7 +34,7 @@ class ProcessEnd {
 
   p2p::ProgressThread& progress_;
   const Events events_;
-  Wakeup* bell_ = nullptr;  ///< the signal's; none: it is left alone
+  Wakeup* bell_ = nullptr;  ///< for the signal handler; null: the signal is left alone
 };
 
 }  // namespace weft::detail

@@ -15,9 +15,9 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::chrono::milliseconds kTick = 50ms;
-constexpr std::chrono::seconds kPatience{10};  ///< with who has not said that it knows the token
+constexpr std::chrono::seconds kPatience{10};  ///< for a client to authenticate
 
-/// The numbers of the two ends, in a job that consists of them.
+/// Rank numbers of the two ends, in a job that consists of the two.
 constexpr int kHost = 0;
 constexpr int kSubscriber = 1;
 
@@ -37,11 +37,11 @@ std::vector<p2p::IpAddress> ips_of(const SubscriberAcceptor::Setup& setup) {
         .code = Code::bad_config,
         .operation = "publisher",
         .message =
-            fmt::format("WEFT_ENCRYPT=1, but what subscribers are sent is not encrypted, and {} "
-                        "would be reached from other hosts",
+            fmt::format("WEFT_ENCRYPT=1, but connections of subscribers are not encrypted, and {} "
+                        "is reachable from other hosts",
                         setup.address.text()),
         .hint =
-            "let subscribers in at 127.0.0.1 (a tunnel may lead there), or unset WEFT_ENCRYPT"});
+            "accept subscribers at 127.0.0.1 (a tunnel may lead there), or unset WEFT_ENCRYPT"});
   return ips;
 }
 

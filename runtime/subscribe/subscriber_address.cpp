@@ -23,7 +23,7 @@ using bootstrap::RootConnection;
 
 constexpr std::string_view kVariable = "WEFT_SUBSCRIBE_ADDR";
 
-/// Of a file that is there; what is longer is no address file. Else `trouble` says why not.
+/// The content of an address file, at most 1024 bytes; `trouble` is set if it cannot be read.
 struct Content {
   std::string text;
   std::string trouble{};
@@ -33,21 +33,21 @@ Content content_of(const std::string& path) {
   const auto refused = [&](const std::string& why) {
     return Content{.text = {}, .trouble = fmt::format("{}: {}", path, why)};
   };
-  // A FIFO is opened without waiting for who writes it.
+  // O_NONBLOCK: opening a FIFO must not wait for its writer.
   const os::Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file)
-    return refused(errno == ENOENT ? "nobody has written there yet where it listens"
+    return refused(errno == ENOENT ? "no publisher has written its address there yet"
                                    : os::words(errno));
   struct stat kind {};
   if (::fstat(file.get(), &kind) != 0 || !S_ISREG(kind.st_mode)) return refused("it is no file");
   std::array<char, 1024> content{};
   const ssize_t got = ::read(file.get(), content.data(), content.size());
   if (got < 0) return refused(os::words(errno));
-  if (got == 0) return refused("nobody has written there yet where it listens");
+  if (got == 0) return refused("no publisher has written its address there yet");
   return {{content.data(), static_cast<std::size_t>(got)}};
 }
 
-/// Lines of "address:port", all of one port.
+/// Parses lines of "address:port". All lines are expected to have the same port.
 RootConnection::Where parse_file(const std::string& path, std::string_view content) {
   RootConnection::Where where;
   while (!content.empty()) {

@@ -1,4 +1,4 @@
-// WEFT_SUBSCRIBE_ADDR: where subscribers and a process that publishes find each other.
+// WEFT_SUBSCRIBE_ADDR: the address at which subscribers reach a publisher.
 #pragma once
 
 #include <cstdint>
@@ -12,22 +12,23 @@
 
 namespace weft::subscribe {
 
-/// An address, or a file that has one as soon as somebody listens.
+/// An address, or a file that contains one once a publisher listens.
 struct SubscriberAddress {
-  std::string file;               ///< empty: `fixed` counts
-  bootstrap::JobAddress fixed{};  ///< where `file` is empty
+  std::string file;               ///< if empty, `fixed` is used
+  bootstrap::JobAddress fixed{};  ///< used if `file` is empty
 
   std::string text() const { return file.empty() ? fixed.text() : file; }
 };
 
-/// A text with a slash in it is a file. Throws Error(bad_config).
+/// Parses WEFT_SUBSCRIBE_ADDR. A text that contains a slash is a file name. Throws
+/// Error(bad_config).
 SubscriberAddress parse_subscriber_address(std::string_view text);
 
-/// Where to call now: what the file has at present, or what a name stands for.
+/// Returns where to connect now: the present content of the file, or the addresses of the name.
 bootstrap::RootConnection::Where look_up(const SubscriberAddress& address);
 
-/// A file that says where to call, for as long as this lives. It is replaced as a whole, of mode
-/// 0600, and removed at the end unless somebody else has replaced it by then. Move-only.
+/// A file with the publisher's address, which exists as long as this object. Replaced atomically,
+/// with mode 0600; removed by the destructor unless another process has replaced it. Move-only.
 class AddressFile {
  public:
   AddressFile() noexcept = default;

@@ -18,15 +18,15 @@ os::Fd call(const SubscriberAddress& address, const p2p::Identity::Secret& key, 
     throw Error(ErrorDetail{
         .code = Code::bootstrap,
         .operation = "join as a subscriber",
-        .message = fmt::format("who publishes at {} does not let this process in: {}",
+        .message = fmt::format("the publisher at {} does not let this process in: {}",
                                address.text(), outcome.refusal),
         .hint = "both ends need the same content of WEFT_SUBSCRIBE_TOKEN_FILE, and the same weft"});
   throw Error(ErrorDetail{
       .code = Code::timeout,
       .operation = "join as a subscriber",
-      .message = fmt::format("nobody who publishes was reached at {}: {}", address.text(),
-                             outcome.trouble),
-      .hint = "does it run, with the same WEFT_SUBSCRIBE_ADDR? a firewall between the hosts?"});
+      .message = fmt::format("no publisher was reached at {}: {}", address.text(), outcome.trouble),
+      .hint = "check that it runs with the same WEFT_SUBSCRIBE_ADDR, and the firewalls between the "
+              "hosts"});
 }
 
 }  // namespace weft::subscribe

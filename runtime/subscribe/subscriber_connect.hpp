@@ -1,4 +1,4 @@
-// A subscriber's way in.
+// Connects a subscriber to a publisher.
 #pragma once
 
 #include "base/os/fd.hpp"
@@ -8,9 +8,9 @@
 
 namespace weft::subscribe {
 
-/// Calls who publishes there, again and again, until it lets this process in. The socket does not
-/// block. Throws Error: timeout (nobody was reached), bootstrap (the token, or the version of weft,
-/// is another; or it takes in no more subscribers), exhausted, system.
+/// Connects to the publisher at `address`, and tries again until the publisher accepts or refuses
+/// this process. Returns a non-blocking socket. Throws Error: timeout (no publisher was reached),
+/// bootstrap (another token or version of weft, or too many subscribers), exhausted, system.
 os::Fd call(const SubscriberAddress& address, const p2p::Identity::Secret& key, Deadline deadline);
 
 }  // namespace weft::subscribe

@@ -8,7 +8,7 @@ namespace weft::subscribe {
 
 void watch_for_loss(int socket) noexcept {
   const auto set = [&](int level, int option, int value) {
-    // Without it, a lost host is found out later.
+    // If an option cannot be set, a lost host is only detected later.
     (void)::setsockopt(socket, level, option, &value, sizeof value);
   };
   set(SOL_SOCKET, SO_KEEPALIVE, 1);

@@ -1,9 +1,9 @@
-// A connection between a subscriber and who publishes.
+// Socket options of a connection between subscriber and publisher.
 #pragma once
 
 namespace weft::subscribe {
 
-/// A host that is gone, without a word, is found out within half a minute where nothing is being
+/// Enables TCP keepalive: a host that disappears is detected within 30 s even if nothing is being
 /// sent to it.
 void watch_for_loss(int socket) noexcept;
 

@@ -1,4 +1,4 @@
-// Who reaches whom by what, in a job: every rank's table of paths, printed by rank 0.
+// The paths between all ranks of a job, gathered and printed by rank 0.
 #pragma once
 
 namespace weft {
@@ -8,7 +8,7 @@ namespace weft {
 ///   {"schema": "weft-job/1", "size": N, "ranks": [{"rank", "host", "pid",
 ///     "paths": [{"peer", "host", "pid", "fabric", "reason",
 ///                "others": [{"fabric", "usable", "reason"}]}]}]}
-/// Every rank of the job calls it. Throws Error.
+/// Collective: every rank of the job calls it. Throws Error.
 void print_job_table();
 
 }  // namespace weft

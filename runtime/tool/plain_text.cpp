@@ -9,7 +9,7 @@ unsigned char at(std::string_view text, std::size_t i) {
   return i < text.size() ? static_cast<unsigned char>(text[i]) : 0;
 }
 
-/// Bytes of the character at the start of `text` if it may be shown, else 0.
+/// Number of bytes of the character at the start of `text` if it may be printed, else 0.
 std::size_t shown(std::string_view text) {
   const unsigned char first = at(text, 0);
   if (first < 0x80) return first >= 0x20 && first != 0x7f ? 1 : 0;
@@ -19,7 +19,7 @@ std::size_t shown(std::string_view text) {
                                                              : 0;
   for (std::size_t i = 1; i < length; ++i)
     if (at(text, i) < 0x80 || at(text, i) > 0xbf) return 0;
-  // U+0080 to U+009F are controls; E2 80 and E2 81 have those that turn a line's direction.
+  // U+0080 to U+009F are controls; E2 80 and E2 81 include those that change a line's direction.
   if (first == 0xc2 && at(text, 1) < 0xa0) return 0;
   if (first == 0xe2 && (at(text, 1) == 0x80 || at(text, 1) == 0x81)) return 0;
   return length;

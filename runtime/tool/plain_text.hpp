@@ -1,4 +1,4 @@
-// Text that somebody else has written, for a terminal.
+// Makes text from other processes safe to print on a terminal.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace weft::tool {
 
-/// UTF-8 without control characters, in one line: whatever else is in `text` becomes "?".
+/// Returns `text` as UTF-8 on one line without control characters; any other byte becomes "?".
 std::string plain(std::string_view text);
 
 }  // namespace weft::tool

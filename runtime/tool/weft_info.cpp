@@ -1,4 +1,5 @@
-// weft-info: what this weft is made of, and the WEFT_* values that a job started here would get.
+// weft-info: shows how this weft was built, and the WEFT_* values that a job started here would
+// use.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -55,7 +56,7 @@ struct Machine {
   double cpus = os::usable_cpus();
   std::size_t stream_bytes = kernels::default_stream_bytes();
   std::string_view vector_target = kernels::vector_target();
-  topology::RankPlacement placement;  ///< of one rank that is started here
+  topology::RankPlacement placement;  ///< of a single rank started here
 };
 
 Machine look(const Config& config) {
@@ -99,7 +100,7 @@ nlohmann::json as_json(const Config& config, const Machine& machine) {
           {"warnings", config.warnings()}};
 }
 
-/// `""` where there is nothing to see.
+/// `value`, or `""` if it is empty.
 std::string_view shown(std::string_view value) { return value.empty() ? "\"\"" : value; }
 
 void print_text(const Config& config, const Machine& machine) {
@@ -144,16 +145,16 @@ int run(bool wants_json) {
 }  // namespace weft
 
 int main(int argc, char** argv) {
-  CLI::App app("What this weft is made of, and the WEFT_* values in force with their sources.",
+  CLI::App app("Shows how this weft was built, and the WEFT_* values in force with their sources.",
                "weft-info");
   app.set_version_flag("--version", "weft " WEFT_VERSION);
   bool wants_json = false;
   bool wants_job = false;
   auto* const json = app.add_flag("--json", wants_json, "Print JSON");
-  app.add_flag(
-         "--job", wants_job,
-         "As every rank of a job (mpirun ... weft-info --job): rank 0 prints, as JSON, by what "
-         "each rank reaches each other one, and why")
+  app.add_flag("--job", wants_job,
+               "Run as every rank of a job (mpirun ... weft-info --job): rank 0 prints as JSON "
+               "over which "
+               "fabric each rank reaches every other, and why")
       ->excludes(json);
   CLI11_PARSE(app, argc, argv);
   try {

@@ -1,5 +1,5 @@
-// weft-tune: measures, as the ranks of a job, what links and processors cost collectives, and
-// writes the file by which other jobs choose algorithms.
+// weft-tune: measures, as the ranks of a job, the costs of links and processors for collectives,
+// and writes the file from which other jobs choose algorithms.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <map>
@@ -13,7 +13,7 @@
 namespace weft {
 namespace {
 
-/// Of each fabric, the first rank that rank 0 reaches by it: the same on all ranks.
+/// For each fabric, the first rank that rank 0 reaches over it; the same on all ranks.
 std::map<std::string, int> partners(World& world, Collectives& all) {
   const Tensor fabrics = world.allocate(DType::u8, {world.size()});
   const std::array names{"shm", "verbs", "tcp"};
@@ -69,11 +69,12 @@ int write_table(const std::string& file) {
 
 int main(int argc, char** argv) {
   CLI::App app{
-      "Measures what links and processors cost collectives. As the ranks of a job: mpirun "
+      "Measures the costs of links and processors for collectives. Run as the ranks of a job: "
+      "mpirun "
       "-n 2 --host HOST1,HOST2 weft-tune -o FILE. Other jobs read the file with "
-      "WEFT_COLL_COSTS=FILE. What none of these ranks is reached by keeps a common value."};
+      "WEFT_COLL_COSTS=FILE. A fabric that reaches none of these ranks keeps its default costs."};
   std::string file;
-  app.add_option("-o,--output", file, "the file to write; without it, what is found is printed");
+  app.add_option("-o,--output", file, "output file; without it, the costs are printed");
   CLI11_PARSE(app, argc, argv);
   try {
     return weft::write_table(file);

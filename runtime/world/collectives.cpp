@@ -1,4 +1,4 @@
-// What users hold: descriptions of calls, plans and groups.
+// The public handles of collectives: calls, plans and groups.
 #include <numeric>
 
 #include "base/control_call.hpp"
@@ -17,7 +17,7 @@ ReduceOp::ReduceOp(ReduceFunction function)
     throw Error(ErrorDetail{.code = Code::bad_argument,
                             .operation = "reduce",
                             .message = "an empty function was given",
-                            .hint = "give one that combines elements"});
+                            .hint = "pass a function that combines elements"});
 }
 
 Call barrier() { return {}; }

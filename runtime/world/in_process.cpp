@@ -105,7 +105,7 @@ void run_ranks(int size, const std::function<void(World&)>& body, const Config& 
       try {
         World world = job.join(rank);
         body(world);
-        // A rank that is done early must not look dead or gone to the others.
+        // A rank that ends early must not look dead to the others.
         world.leave().or_throw();
       } catch (...) {
         const std::lock_guard lock(mutex);

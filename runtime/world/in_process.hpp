@@ -1,4 +1,5 @@
-// N worlds as threads of one process: the same code path as N processes, for tests and sanitizers.
+// Runs N worlds as threads of one process: the same code path as N processes, for tests and
+// sanitizers.
 #pragma once
 
 #include <functional>
@@ -13,12 +14,12 @@ class Verbs;
 
 namespace weft {
 
-/// A job whose ranks are threads. Ranks share one mapping of each arena, so that a thread sanitizer
-/// sees every access through one address.
-/// Must outlive its worlds. Thread-safety: join() from one thread per rank.
+/// A job whose ranks are threads. The ranks share one mapping of each arena, so that a thread
+/// sanitizer sees every access through one address. The job must outlive its worlds. Thread-safety:
+/// one thread per rank may call join() at the same time.
 class InProcessJob {
  public:
-  /// The verbs library as a rank has it, in place of the machine's.
+  /// Returns the verbs library for `rank`, which replaces the machine's library.
   using VerbsOf = std::function<std::shared_ptr<p2p::verbs::Verbs>(int rank)>;
 
   explicit InProcessJob(int size, Config config = Config(), VerbsOf verbs = {});
@@ -26,16 +27,17 @@ class InProcessJob {
   InProcessJob(const InProcessJob&) = delete;
   InProcessJob& operator=(const InProcessJob&) = delete;
 
-  /// Joins as `rank`; blocks until every rank has joined (or WEFT_INIT_TIMEOUT).
+  /// Joins as `rank`. Blocks until every rank has joined, or throws Error(timeout) after
+  /// WEFT_INIT_TIMEOUT.
   World join(int rank);
 
  private:
   struct Shared;
   std::shared_ptr<Shared> shared_;
 };
-
-/// Runs `body` as every rank of an in-process job, a thread each, and rethrows the first exception
-/// that a rank ended with, once all have ended.
+/// Runs `body` as every rank of an in-process job, one thread per rank. Once all have ended,
+/// rethrows the first exception that a rank ended with. that a rank ended with, once all have
+/// ended.
 void run_ranks(int size, const std::function<void(World&)>& body, const Config& config = Config(),
                const InProcessJob::VerbsOf& verbs = {});
 

@@ -1,4 +1,4 @@
-// Messages of a world.
+// Constructs Messages from a world.
 #include "weft/message.hpp"
 
 #include "runtime/world/world_state.hpp"

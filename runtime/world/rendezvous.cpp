@@ -1,4 +1,4 @@
-// Opening a rendezvous in a world.
+// Opens a rendezvous in a world.
 #include "weft/rendezvous.hpp"
 
 #include <fmt/format.h>
@@ -25,8 +25,8 @@ Rendezvous Rendezvous::open(World& world, const Group& group, const RendezvousSp
                       .hint = "only members of a group open its rendezvous",
                       .rank = world.rank(),
                       .slot = spec.name});
-    // Those of a part of the world do not meet the exchange of that name which others have, nor an
-    // older one that some of them have not destroyed yet.
+    // The suffix keeps the rendezvous of a smaller group apart from another group's rendezvous of
+    // the same name, and from an older one that some members have not destroyed yet.
     const bool is_whole = group.epoch() == 0 && group.size() == world.size();
     const std::string suffix = is_whole ? "" : fmt::format("@{:016x}", group.id());
     return Rendezvous(state.rendezvous.open(spec, suffix, group.members(), deadline));

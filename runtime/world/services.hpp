@@ -1,4 +1,4 @@
-// What the layers above the runtime ask of a World beside its public interface.
+// Services of a World for the layers above the runtime, in addition to the public interface.
 #pragma once
 
 #include <chrono>
@@ -10,11 +10,12 @@
 
 namespace weft {
 
-/// The log of this rank. Outlives the world where a caller keeps it. Any thread.
+/// The log of this rank. A caller's copy of the pointer may outlive the world. Any thread.
 const std::shared_ptr<Log>& log_of(World& world) noexcept;
-/// WEFT_TIMEOUT. Any thread.
+/// The value of WEFT_TIMEOUT. Any thread.
 std::chrono::nanoseconds default_timeout(World& world) noexcept;
-/// Why a connected rank is suspected of being stopped or silent; empty if it is not. Any thread.
+/// Why a connected rank is suspected to be stopped or silent; empty if it is not suspected. Any
+/// thread.
 std::string suspicion_of(World& world, int rank);
 
 /// The settings that the parameter server reads: WEFT_PS_SERVERS and WEFT_PS_REPLICAS.

@@ -1,4 +1,4 @@
-// Signals of a world.
+// Exposes and attaches the signals of a world.
 #include "weft/signal.hpp"
 
 #include "base/control_call.hpp"

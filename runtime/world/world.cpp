@@ -17,21 +17,22 @@ std::size_t bytes_of(DType dtype, const Shape& shape) {
                             .operation = "allocate",
                             .message = fmt::format("{}{} is more than any machine addresses",
                                                    name(dtype), shape.text()),
-                            .hint = "ask for less"});
+                            .hint = "allocate a smaller tensor"});
   return elements * size_of(dtype);
 }
 
-/// How many of the ends that a call waited for its timeout names.
+/// Number of awaited ends that the timeout of a call names.
 constexpr std::size_t kMostNamed = 4;
 
-/// Each end that was waited for with its peer; `awaited` gives one by its index.
+/// The timeout status of wait_any(). `awaited` returns the end at an index, with its peer.
 template <typename AwaitedAt>
 Status none_ready(int rank, std::size_t count, const AwaitedAt& awaited) {
-  ErrorDetail detail{.code = Code::timeout,
-                     .operation = "wait_any",
-                     .message = fmt::format("none of {} became ready", count),
-                     .hint = "are these ranks at the same step? a longer deadline: WEFT_TIMEOUT",
-                     .rank = rank};
+  ErrorDetail detail{
+      .code = Code::timeout,
+      .operation = "wait_any",
+      .message = fmt::format("none of {} became ready", count),
+      .hint = "check that these ranks are at the same step; raise WEFT_TIMEOUT if they are",
+      .rank = rank};
   for (std::size_t i = 0; i < count; ++i) {
     p2p::Awaited one = awaited(i);
     if (i < kMostNamed) {
@@ -51,15 +52,16 @@ Status none_ready(int rank, std::size_t count, const AwaitedAt& awaited) {
   return Status(std::move(detail));
 }
 
-/// Waits for one of several; `end_of` gives of each what has ready(), broken(), before_wait() and
-/// awaited().
+/// Waits until one of `handles` is ready. `end_of` returns an object with ready(), broken(),
+/// before_wait() and awaited() for each handle.
 template <typename Handle, typename EndOf>
 Result<std::size_t> one_ready(detail::WorldState& world, std::span<Handle* const> handles,
                               Deadline deadline, const EndOf& end_of) noexcept {
   const p2p::LocalRank& local = world.local;
   if (local.forked()) return local.fork_refusal("wait_any");
   std::size_t found = handles.size();
-  // From where the last call stopped: one that is always ready is not to hide the others.
+  // Starts where the last call stopped, so that a handle that is always ready does not hide the
+  // others.
   const std::size_t first = world.next_any.load(std::memory_order_relaxed);
   const auto any = [&](auto what) {
     for (std::size_t i = 0; i < handles.size(); ++i) {
@@ -108,7 +110,7 @@ World& World::operator=(World&& other) noexcept {
   return *this;
 }
 World::~World() {
-  // A fork has neither the rank's threads nor its memory, and its locks may be held for ever: the
+  // A fork has neither the rank's threads nor its memory, and its locks may never be released: the
   // state is left as it is.
   if (state_ && state_->local.forked()) (void)state_.release();
 }
@@ -155,8 +157,8 @@ Tensor World::adopt(void* memory, DType dtype, const Shape& shape, std::function
                                                   if (*when_unused) (*when_unused)();
                                                 }),
                           dtype, shape);
-    *when_unused =
-        std::move(unused);  // not before: where this fails, the memory stays the caller's
+    // Set last: if adopt() throws, the memory stays the caller's.
+    *when_unused = std::move(unused);
     return tensor;
   });
 }
@@ -215,7 +217,7 @@ Result<std::size_t> World::wait_any(std::span<Request* const> requests,
     bool broken() const noexcept { return false; }
     void before_wait() noexcept {}
     p2p::Awaited awaited() const {
-      if (request.remote_ == nullptr) return {.slot = "", .lack = "it has ended"};
+      if (request.remote_ == nullptr) return {.slot = "", .lack = "the request has ended"};
       return request.remote_->awaited_put(request.ticket_);
     }
   };

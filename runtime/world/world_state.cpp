@@ -29,13 +29,14 @@ namespace weft::detail {
 namespace {
 
 constexpr std::chrono::seconds kOrphanGrace{2};
-/// For the others to be told that this process calls exit().
+/// Time in which the other ranks are told that this process calls exit().
 constexpr std::chrono::milliseconds kExitPatience{200};
-/// For the launcher to end the job once rank 0 has said what is wrong with all ranks' setting.
+/// Time in which the launcher ends the job after rank 0 has reported a bad setting that all ranks
+/// have.
 constexpr std::chrono::seconds kRankZeroFirst{5};
 
-/// This rank's NIC and memory, where the machine has a choice. A bad setting is an error; a machine
-/// that can't be described is a line.
+/// This rank's NIC and NUMA node, if the machine has a choice. A bad setting is an error; a machine
+/// that cannot be described is logged.
 topology::RankPlacement place(const Config& config, const Bootstrap& bootstrap, Log& log) {
   if (config.text(Setting::fabric) == "shm") return {};
   topology::RankOnHost own{.index = bootstrap.local_rank(), .count = bootstrap.local_size()};
@@ -80,7 +81,7 @@ WorldState::WorldState(const Config& config, WorldParts parts)
              .mapper = std::move(parts.mapper),
              .progress = thread_ ? thread_.get() : parts.progress,
              .sleeper = parts.sleeper,
-             // Where fabrics or a library are given, the machine's own devices are not used.
+             // If fabrics or a library are given, the machine's own devices are not used.
              .placement = parts.fabrics || parts.verbs ? topology::RankPlacement{}
                                                        : place(config, *bootstrap_, *log),
              .job = bootstrap_->job(),
@@ -102,11 +103,9 @@ WorldState::WorldState(const Config& config, WorldParts parts)
   local.progress.before_sleep([this] { before_sleep(); });
   if (thread_) {
     thread_->on_failure([this](const char* what) {
-      log->error(
-          Subsystem::boot,
-          "something that was to be done in the background failed: {} (what waits for it ends "
-          "at its deadline)",
-          what);
+      log->error(Subsystem::boot,
+                 "a background task failed: {} (operations that wait for it end at their deadline)",
+                 what);
     });
     watch_bell();
     watch_launcher();
@@ -168,7 +167,7 @@ void WorldState::check_required(const Config& config) const {
     const bool is_here = path.peer == rank;
     const auto rdma = std::find_if(path.verdicts.begin(), path.verdicts.end(),
                                    [](const FabricVerdict& v) { return v.fabric == "verbs"; });
-    // Within a host shared memory is no fallback, but the rank must have RDMA all the same.
+    // Within a host, shared memory is not a fallback, but the rank must have RDMA nevertheless.
     const bool good = path.fabric == "verbs" || (path.fabric == "shm" && rdma->usable);
     if (good) continue;
     throw Error(ErrorDetail{
@@ -177,7 +176,7 @@ void WorldState::check_required(const Config& config) const {
         .message = fmt::format("WEFT_REQUIRE=rdma: {} is not reached by RDMA: {}",
                                is_here ? "this rank itself" : fmt::format("rank {}", path.peer),
                                rdma->reason),
-        .hint = "mend that, or unset WEFT_REQUIRE to take what there is",
+        .hint = "fix this, or unset WEFT_REQUIRE to take what there is",
         .rank = rank,
         .peer = path.peer,
         .host = path.host});
@@ -188,10 +187,10 @@ void WorldState::read_choices(const Config& config) {
   try {
     collectives.choose_by(config.text(Setting::coll), config.text(Setting::coll_costs));
     const std::string& numa = config.text(Setting::numa);
-    // Simulated ranks share a thread, which may run anywhere.
+    // Simulated ranks share a thread, which may run on any processor.
     if (thread_ || numa != "auto") collectives.settle_in(numa_node(numa, bootstrap_->local_rank()));
   } catch (const Error&) {
-    // Rank 0's line is enough where the launcher ends a job whose first rank has failed.
+    // The launcher ends the job when rank 0 fails, so that only rank 0 reports the setting.
     if (rank != 0) std::this_thread::sleep_for(kRankZeroFirst);
     throw;
   }
@@ -229,7 +228,8 @@ void WorldState::on_gone(p2p::Peer& peer) {
 }
 
 void WorldState::announce_leave() {
-  // First: who hears of the leave takes what this rank could have written for its own again.
+  // These must stop before the leave is announced: a rank that receives the announcement reuses the
+  // memory that this rank could write.
   local.waiter.progress_registry().stop();
   rendezvous.stop();
   messages.stop();
@@ -238,18 +238,18 @@ void WorldState::announce_leave() {
 
 WorldState::~WorldState() {
   if (!announced_) announce_leave();
-  // Tasks posted before this one, the leave among them, have run when it has.
+  // When this task has run, all tasks posted before it have run, the leave among them.
   local.progress.run([this] { process_end_.reset(); });
   local.progress.stop();
-  // Once more, with what followed.
+  // Writes the recording again, with the events since the failure.
   if (failure_seen_.empty()) return;
-  // Who failed first may be one that is not gone by all that is known here: this rank itself, say.
+  // The first rank to fail may not be known as gone here; it may be this rank itself, for example.
   const Status first = mesh.first_failure();
   local.write_recording(first.ok() ? failure_seen_ : first.detail().message);
 }
 
 Status WorldState::leave(Deadline deadline) noexcept {
-  // Who has heard that this rank leaves counts on nothing of it arriving any more.
+  // A rank that has received the announcement expects no more data from this rank.
   slots.drop_pending();
   if (!announced_) announce_leave();
   announced_ = true;
@@ -262,7 +262,7 @@ void WorldState::watch_launcher() {
   try {
     launcher_ = os::pidfd_open(pid);
   } catch (const Error&) {
-    return;  // in another pid namespace: its end can't be seen from here
+    return;  // the launcher is in another pid namespace, so its end is invisible here
   }
   thread_->watch(launcher_.get(), EPOLLIN, [this, pid](std::uint32_t) {
     thread_->forget(launcher_.get());
@@ -293,12 +293,12 @@ void WorldState::on_exit(int status) {
     mesh.announce_end(0, status);
     told->set_value();
   });
-  // Not for ever: this may be the progress thread itself.
+  // The wait is limited, because this may be the progress thread itself.
   is_told.wait_for(kExitPatience);
 }
 
 void WorldState::on_sigterm() {
-  log->warn(Subsystem::boot, "SIGTERM: the launcher, a batch system or somebody ends this rank");
+  log->warn(Subsystem::boot, "SIGTERM: the launcher, the batch system or a user ends this rank");
   mesh.announce_end(SIGTERM, 0);
   local.write_recording("SIGTERM");
 }
@@ -315,7 +315,7 @@ void WorldState::before_sleep() {
   const bool user = user_event_wanted_.load();
   const bool armed = user || local.service_wanted.load() || rendezvous.wants_bell();
   local.bell().armed.store(armed ? 1 : 0, std::memory_order_seq_cst);
-  // Arming is going to sleep: a ringer may count on the sleeper's barrier.
+  // Arming counts as going to sleep: a rank that rings may rely on the sleeper's barrier.
   if (armed && local.waiter.policy().barrier_before_sleep)
     os::global_barrier();
   else
@@ -323,7 +323,7 @@ void WorldState::before_sleep() {
   local.waiter.poll_once();
   slots.serve_pending();
   rendezvous.serve();
-  // Only now that the bell is armed again: what happens after the user looked rings it.
+  // Checked after the bell is armed: an event after the user's last poll now rings the bell.
   if (user && local.waiter.has_silent()) {
     user_event_due_ = slots.came_silently() || user_event_due_;
     local.progress.turn_soon();
@@ -339,7 +339,8 @@ int WorldState::event_fd() {
   if (user_event_wanted_.load()) return user_event_.get();
   local.progress.run([this] {
     if (user_event_.get() < 0) user_event_ = os::Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    user_event_due_ = true;  // readable once the bell is armed: look at everything then
+    user_event_due_ =
+        true;  // readable once the bell is armed, so that the user polls everything then
     if (user_event_.get() >= 0) user_event_wanted_.store(true);
   });
   if (!user_event_wanted_.load())

@@ -1,4 +1,4 @@
-// What a World is made of, in the order in which it must die.
+// The state of a World. Its members must be destroyed in reverse order of their declaration.
 #pragma once
 
 #include <memory>
@@ -27,15 +27,15 @@ class Verbs;
 
 namespace weft {
 
-/// What a world is put together from. The first two are always needed; where the others are given,
-/// they replace a rank's own thread and the fabrics of this build.
+/// The parts that a world is made of. The first two are required. The others, if given, replace the
+/// rank's own progress thread and the fabrics of this build.
 struct WorldParts {
   std::unique_ptr<Bootstrap> bootstrap;
   std::shared_ptr<p2p::SegmentMapper> mapper;
   p2p::Progress* progress = nullptr;  ///< must outlive the world
   p2p::Sleeper* sleeper = nullptr;    ///< must outlive the world
   p2p::MakeFabrics fabrics = {};
-  std::shared_ptr<p2p::verbs::Verbs> verbs = nullptr;  ///< in place of the machine's library
+  std::shared_ptr<p2p::verbs::Verbs> verbs = nullptr;  ///< replaces the machine's library
 };
 
 namespace detail {
@@ -43,7 +43,7 @@ namespace detail {
 class WorldState {
  public:
   WorldState(const Config& config, WorldParts parts);
-  /// Leaves at once.
+  /// Leaves immediately, without waiting for the other ranks.
   ~WorldState();
   WorldState(const WorldState&) = delete;
   WorldState& operator=(const WorldState&) = delete;
@@ -57,22 +57,22 @@ class WorldState {
   void clear_event() noexcept;
 
  private:
-  std::unique_ptr<Bootstrap> bootstrap_;  ///< the last to go: the launcher is told last
+  std::unique_ptr<Bootstrap> bootstrap_;  ///< destroyed last, because the launcher is told last
   os::Fd launcher_;
   os::Fd user_event_;
-  std::unique_ptr<p2p::ProgressThread> thread_;  ///< null where another progress was given
+  std::unique_ptr<p2p::ProgressThread> thread_;  ///< null if WorldParts::progress is given
   std::atomic<bool> user_event_wanted_{false};
-  bool user_event_due_ = false;  // the progress thread's
+  bool user_event_due_ = false;  ///< belongs to the progress thread
 
  public:
   const int rank;
   const int size;
   const int local_size;
-  const std::string ps_servers;  ///< WEFT_PS_SERVERS, for the room above
-  const int ps_replicas;         ///< WEFT_PS_REPLICAS, likewise
+  const std::string ps_servers;  ///< WEFT_PS_SERVERS, for pslib
+  const int ps_replicas;         ///< WEFT_PS_REPLICAS, for pslib
   const std::shared_ptr<Log> log;
   p2p::LocalRank local;
-  std::atomic<std::size_t> next_any{0};  ///< of what wait_any() waits for, the first looked at
+  std::atomic<std::size_t> next_any{0};  ///< index of the handle that wait_any() polls first
   p2p::Mesh mesh;
   p2p::SlotTable slots;
   p2p::RendezvousTable rendezvous;
@@ -83,12 +83,13 @@ class WorldState {
   Health health;
 
  private:
-  /// The fabrics of this build, the best first; all of them need the thread.
+  /// The fabrics of this build, the best first. All of them need `thread_`.
   p2p::MakeFabrics own_fabrics(const Config& config, std::shared_ptr<p2p::verbs::Verbs> verbs);
   void join(Deadline deadline);
-  /// WEFT_REQUIRE: a lesser path is an error, not a fallback.
+  /// Enforces WEFT_REQUIRE: throws Error(unreachable) if a path is worse than required.
   void check_required(const Config& config) const;
-  /// How collectives are chosen. Of ranks that all have the same bad value, one tells.
+  /// Reads WEFT_COLL, WEFT_COLL_COSTS and WEFT_NUMA. If all ranks have the same bad value, only
+  /// rank 0 reports it in time.
   void read_choices(const Config& config);
   void watch_launcher();
   void watch_bell();
@@ -102,13 +103,13 @@ class WorldState {
   void on_sigterm();
 
   bool announced_ = false;
-  std::string failure_seen_;  // the first; the progress thread's, while it runs
+  std::string failure_seen_;  ///< the first failure; belongs to the progress thread while that runs
   std::unique_ptr<ProcessEnd> process_end_;
 };
 
 }  // namespace detail
 
-/// Makes worlds for the ways of joining that are not public.
+/// Makes worlds for ways of joining that are not public, and gives access to a world's state.
 struct WorldAccess {
   static World make(const Config& config, WorldParts parts);
   static detail::WorldState& state(World& world) noexcept { return *world.state_; }

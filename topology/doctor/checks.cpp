@@ -42,8 +42,8 @@ Findings examine(const Host& host, std::optional<int> ranks) {
       found = check.run(scene);
     } catch (const std::exception& error) {
       found.push_back({.verdict = Verdict::warn,
-                       .says = std::string("can't be looked at: ") + error.what(),
-                       .fix = "run weft-topo doctor where this can be read"});
+                       .says = std::string("the check failed: ") + error.what(),
+                       .fix = "run weft-topo doctor with the rights to read this"});
     }
     for (Finding& finding : found) {
       finding.check = check.name;

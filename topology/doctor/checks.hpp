@@ -1,4 +1,4 @@
-// The checks. Each looks at the scene alone, and says at least one line.
+// The checks of the doctor. Each one reads only the scene and returns at least one finding.
 #pragma once
 
 #include <span>
@@ -25,7 +25,7 @@ Findings check_ports(const Scene& scene);
 Findings check_gids(const Scene& scene);
 Findings check_mtu(const Scene& scene);
 
-// The way between NIC, GPU and memory.
+// Paths between NIC, GPU and memory.
 Findings check_pci_links(const Scene& scene);
 Findings check_port_rates(const Scene& scene);
 Findings check_cuda(const Scene& scene);
@@ -41,11 +41,11 @@ struct Check {
   std::string_view name;
   Findings (*run)(const Scene&);
 };
-/// All of them, in the order in which they are told.
+/// All checks, in the order of the report.
 std::span<const Check> checks() noexcept;
 
-/// Runs all checks. One that can't be run is a line that says why. `ranks`: how many this host is
-/// to run; unless told, one for each GPU.
+/// Runs all checks. A check that cannot run yields a finding with the reason. `ranks`: number of
+/// ranks that this host is to run; by default one per GPU.
 Findings examine(const Host& host, std::optional<int> ranks);
 
 }  // namespace weft::doctor

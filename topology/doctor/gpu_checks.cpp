@@ -1,4 +1,4 @@
-// CUDA's driver, and whether a NIC can reach a GPU's memory.
+// Checks of the CUDA driver and of NICs' access to GPU memory.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -16,7 +16,7 @@ const char* const kNoGpu = "no NVIDIA GPU is here";
 
 using Version = std::pair<long, long>;
 
-/// "6.1.0-18-amd64" as (6, 1); (0, 0) where it can't be read.
+/// "6.1.0-18-amd64" as (6, 1); (0, 0) if it is malformed.
 Version version_of(const std::string& release) {
   const auto dot = release.find('.');
   if (dot == release.npos) return {0, 0};
@@ -25,7 +25,7 @@ Version version_of(const std::string& release) {
           topology::parse_whole(rest.substr(0, rest.find_first_not_of("0123456789"))).value_or(0)};
 }
 
-/// What the IOMMU does for a function.
+/// Treatment of a function's addresses by the IOMMU.
 enum class Translation : std::uint8_t { none, identity, translated, unknown };
 
 Translation translation_of(const Scene& scene, int pci) {
@@ -33,7 +33,7 @@ Translation translation_of(const Scene& scene, int pci) {
   if (!scene.files.exists(group)) return Translation::none;
   if (const auto type = scene.files.read(group + "/type"))
     return *type == "identity" ? Translation::identity : Translation::translated;
-  // Kernels before 5.11 don't tell.
+  // Kernels before 5.11 have no `type`; their command line has the default.
   const auto command_line = scene.files.read("/proc/cmdline").value_or("");
   return command_line.find("iommu=pt") != command_line.npos ||
                  command_line.find("iommu.passthrough=1") != command_line.npos
@@ -41,7 +41,7 @@ Translation translation_of(const Scene& scene, int pci) {
              : Translation::unknown;
 }
 
-/// Ports of switches that stand between two devices below the same one. Empty: they share none.
+/// Switch ports between two devices below the same switch. Empty if they share no switch.
 std::vector<int> between(const Scene& scene, int a, int b) {
   const int meeting = topology::path_between(scene.model, a, b).meeting;
   if (meeting == topology::kNone || scene.node(meeting).kind != topology::PciKind::bridge)
@@ -53,11 +53,11 @@ std::vector<int> between(const Scene& scene, int a, int b) {
   return ports;
 }
 
-/// What ACS does to devices that share a switch.
+/// Effect of ACS on devices that share a switch.
 struct Redirections {
   std::size_t pairs = 0;
-  std::set<std::string> redirecting{};  ///< ports that send traffic up, by address
-  std::set<std::string> unread{};       ///< ports that can't be asked
+  std::set<std::string> redirecting{};  ///< addresses of ports that send traffic to the host
+  std::set<std::string> unread{};       ///< addresses of ports that this user cannot read
 };
 
 Redirections redirections(const Scene& scene, const std::vector<int>& gpus,
@@ -98,12 +98,12 @@ Findings check_cuda(const Scene& scene) {
   if (cuda.devices.size() < gpus.size() || !cuda.problem.empty())
     return {{.verdict = Verdict::warn,
              .says = says,
-             .fix = "CUDA_VISIBLE_DEVICES, the container or the scheduler leaves GPUs out, if that "
-                    "is not meant"}};
+             .fix = "if this is not intended, check CUDA_VISIBLE_DEVICES, the container and the "
+                    "scheduler"}};
   if (version_of(cuda.version) < Version(11, 7))
     return {{.verdict = Verdict::warn,
-             .says = says + "; before 11.7, GPU memory can't be given away as dma-buf",
-             .fix = "a newer driver; until then, modprobe nvidia_peermem"}};
+             .says = says + "; before 11.7, GPU memory can't be exported as dma-buf",
+             .fix = "install a newer driver; until then, modprobe nvidia_peermem"}};
   return {{.verdict = Verdict::ok, .says = says}};
 }
 
@@ -152,7 +152,7 @@ Findings check_iommu(const Scene& scene) {
       translated.push_back(scene.address(pci));
       if (functions == &gpus) ++translated_gpus;
     }
-  if (unknown) return {{.says = "this kernel does not tell what the IOMMU does for a device"}};
+  if (unknown) return {{.says = "this kernel does not report what the IOMMU does for a device"}};
   if (translated.empty())
     return {{.verdict = Verdict::ok,
              .says = on ? "on, and passes the addresses of NICs and GPUs through" : "off"}};

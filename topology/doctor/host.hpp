@@ -1,4 +1,4 @@
-// All that the doctor looks at. Tests put a folder and answers of their own in its place.
+// All inputs of the doctor. Tests replace them with a folder and with answers of their own.
 #pragma once
 
 #include <cstdint>
@@ -17,41 +17,42 @@ struct Limit {
   static constexpr std::uint64_t kNone = std::numeric_limits<std::uint64_t>::max();
 
   std::uint64_t soft = kNone;
-  std::uint64_t hard = kNone;  ///< what the user may raise the soft one to
+  std::uint64_t hard = kNone;  ///< limit up to which the user may raise `soft`
 };
 
-/// How a shared library answered to being loaded.
+/// The result of loading a shared library.
 struct LibraryAnswer {
   bool loaded = false;
-  std::string detail{};  ///< its version where it tells one; or the loader's words
+  std::string detail{};  ///< its version, if the library reports one; or the loader's error
 };
 
+/// Capacity of a file system.
 struct Room {
   std::uint64_t bytes = 0;
   std::uint64_t free_bytes = 0;
 };
 
 struct Host {
-  std::filesystem::path root = "/";  ///< where /sys, /proc, /dev, /etc and /usr are looked up
+  std::filesystem::path root = "/";  ///< prefix of /sys, /proc, /dev, /etc and /usr
   std::string kernel{};              ///< "6.1.0-18-amd64"
-  bool may_lock = false;  ///< CAP_IPC_LOCK that the kernel honours: RLIMIT_MEMLOCK does not bind
+  bool may_lock = false;  ///< CAP_IPC_LOCK that the kernel honours: RLIMIT_MEMLOCK does not apply
   Limit memlock{};
   Limit file_size{};
-  double cpus = 1;               ///< that this process may use; a quota may make it a fraction
+  double cpus = 1;               ///< processors that this process may use; a fraction with a quota
   std::optional<int> gid_index;  ///< WEFT_IB_GID, unless auto
   std::string program_path{};    ///< PATH
 
   /// Opens a file ("/dev/infiniband/uverbs0") for reading and writing; returns 0 or errno.
   std::function<int(const std::string& file)> try_open;
-  /// What the file system of a folder holds. nullopt: there is none.
+  /// The capacity of the file system at `folder`; nullopt if there is none.
   std::function<std::optional<Room>(const std::string& folder)> room;
-  /// Makes a memfd; returns 0 or errno.
+  /// Creates a memfd; returns 0 or errno.
   std::function<int()> try_memfd;
   std::function<LibraryAnswer(const std::string& file)> library;
   std::function<topology::CudaAnswer()> cuda;
 };
 
-/// This machine as this process sees it. Libraries are loaded when a check asks for them.
+/// The machine as this process sees it. A library is loaded when a check asks for it.
 Host live_host();
 
 }  // namespace weft::doctor

@@ -1,4 +1,4 @@
-// What starts ranks.
+// Checks of the launchers that start ranks.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -24,7 +24,7 @@ bool has_program(const Scene& scene, std::string_view program) {
   return false;
 }
 
-/// Slurm's plugins that speak PMIx, wherever distributions put them.
+/// Slurm's PMIx plugins, in the folders of several distributions.
 std::vector<std::string> slurm_plugins(const topology::Files& files) {
   std::vector<std::string> plugins;
   for (const char* top : {"/usr/lib", "/usr/lib64", "/usr/local/lib", "/opt/slurm/lib"}) {
@@ -43,7 +43,7 @@ std::vector<std::string> slurm_plugins(const topology::Files& files) {
   return plugins;
 }
 
-/// MpiDefault of slurm.conf, in lower case.
+/// The value of MpiDefault in slurm.conf, in lower case.
 std::string slurm_default(const topology::Files& files) {
   for (const char* file : {"/etc/slurm/slurm.conf", "/etc/slurm-llnl/slurm.conf"}) {
     std::istringstream in(files.read_bytes(file, kLongestFile));
@@ -83,11 +83,10 @@ Findings check_slurm(const Scene& scene) {
   if (!has_program(scene, "srun")) return {{.says = "Slurm is not in PATH"}};
   const auto plugins = slurm_plugins(scene.files);
   if (plugins.empty())
-    return {
-        {.verdict = Verdict::fail,
-         .says = "Slurm has no plugin for PMIx (mpi_pmix*.so), so that srun --mpi=pmix is refused",
-         .fix = "install Slurm's PMIx plugin (Debian: slurm-wlm-basic-plugins), or build Slurm "
-                "--with-pmix"}};
+    return {{.verdict = Verdict::fail,
+             .says = "Slurm has no plugin for PMIx (mpi_pmix*.so), so srun refuses --mpi=pmix",
+             .fix = "install Slurm's PMIx plugin (Debian: slurm-wlm-basic-plugins), or build Slurm "
+                    "--with-pmix"}};
   const auto has = fmt::format("Slurm has {}", fmt::join(plugins, ", "));
   const auto library = scene.host.library("libpmix.so");
   if (!library.loaded)
@@ -101,8 +100,8 @@ Findings check_slurm(const Scene& scene) {
   const auto chosen = slurm_default(scene.files);
   if (!chosen.starts_with("pmix"))
     return {{.verdict = Verdict::warn,
-             .says = fmt::format(
-                 "{} and libpmix.so; MpiDefault is {}, so that srun needs --mpi=pmix", has, chosen),
+             .says = fmt::format("{} and libpmix.so; MpiDefault is {}, so srun needs --mpi=pmix",
+                                 has, chosen),
              .fix = "MpiDefault=pmix in slurm.conf, or srun --mpi=pmix"}};
   return {{.verdict = Verdict::ok,
            .says = fmt::format("{} and libpmix.so; MpiDefault={}", has, chosen)}};

@@ -1,4 +1,4 @@
-// Limits of the process and the host.
+// Checks of the limits of the process and the host.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,16 +14,16 @@ namespace weft::doctor {
 namespace {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
-// A rank starts with 2 MiB of control arena and takes its first chunk, 16 MiB, with the first
+// A rank starts with 2 MiB of control arena, and takes its first chunk of 16 MiB with its first
 // tensor.
 constexpr std::uint64_t kFirstArenas = 18 * kMiB;
-// With the rings of queue pairs and completion queues to a host's worth of peers.
+// Includes the rings of queue pairs and completion queues for a typical number of peers.
 constexpr std::uint64_t kFirstPinned = 32 * kMiB;
 
-// Version 1 says "none" as a number near 2^63.
+// Version 1 of control groups expresses "no limit" as a number near 2^63.
 constexpr long kNoLimit = 1L << 60;
 
-/// What a control group still allows.
+/// The limit of a control group, and the part that is unused.
 struct MemoryLeft {
   std::uint64_t limit = 0;
   std::uint64_t left = 0;
@@ -58,7 +58,7 @@ std::uint64_t meminfo(const std::string& text, std::string_view field) {
       0L, topology::parse_whole(rest.substr(0, rest.find_first_not_of("0123456789"))).value_or(0)));
 }
 
-/// "always within_size advise [never] deny force": "never".
+/// Returns the choice in brackets: "always within_size advise [never] deny force" gives "never".
 std::string bracketed(const std::string& choices) {
   const auto open = choices.find('[');
   const auto close = choices.find(']');
@@ -120,7 +120,7 @@ Findings check_shm(const Scene& scene) {
                          : fmt::format("there is no /dev/shm; {}", others),
              .fix = room ? "remove what dead jobs left in /dev/shm; --shm-size=8g for a container"
                          : "mount -t tmpfs tmpfs /dev/shm"}};
-  // 64 MiB is what container engines give unless told.
+  // 64 MiB is the default of container engines.
   const bool small = room->free_bytes <= 64 * kMiB;
   return {{.verdict = small ? Verdict::warn : Verdict::ok,
            .says = fmt::format("/dev/shm has {} free of {}; {}", bytes_text(room->free_bytes),
@@ -160,8 +160,8 @@ Findings check_huge_pages(const Scene& scene) {
   const auto total = meminfo(info, "MemTotal");
   if (total > 0 && idle * 2 > total)
     return {{.verdict = Verdict::warn,
-             .says = fmt::format("{} of {} are set aside as huge pages that nobody uses; arenas "
-                                 "can't have them",
+             .says = fmt::format("{} of {} are reserved as huge pages and unused; arenas can't use "
+                                 "them",
                                  bytes_text(idle * 1024), bytes_text(total * 1024)),
              .fix = "lower vm.nr_hugepages: arenas take transparent huge pages"}};
   if (!choices) return {{.says = fmt::format("{} can't be read", file)}};
@@ -169,7 +169,7 @@ Findings check_huge_pages(const Scene& scene) {
   const auto says = fmt::format("transparent huge pages for shared memory: {}", choice);
   if (choice == "deny")
     return {{.verdict = Verdict::fail,
-             .says = says + ", which takes them from those who ask for them too",
+             .says = says + ", also for programs that ask for them",
              .fix = fmt::format("as root: echo advise > {}", file)}};
   if (choice == "never")
     return {{.verdict = Verdict::warn,
@@ -182,7 +182,7 @@ Findings check_cpus(const Scene& scene) {
   const double cpus = scene.host.cpus;
   const auto says = fmt::format("{:g} processor{} usable by {} rank{}{}", cpus,
                                 cpus == 1 ? "" : "s", scene.ranks, scene.ranks == 1 ? "" : "s",
-                                scene.ranks_told ? "" : " (--ranks tells another number)");
+                                scene.ranks_told ? "" : " (set another number with --ranks)");
   if (cpus >= scene.ranks) return {{.verdict = Verdict::ok, .says = says}};
   const bool starved = cpus * 2 < scene.ranks;
   return {{.verdict = starved ? Verdict::fail : Verdict::warn,

@@ -1,4 +1,4 @@
-// PCI links that are narrower or slower than they could be, and ports that they hold back.
+// Checks of PCI links that are narrower or slower than possible, and of ports that they slow down.
 #include <fmt/format.h>
 
 #include "topology/doctor/checks.hpp"
@@ -20,15 +20,15 @@ double best_gbytes(const Link& link) {
   return pcie_gbytes(link.best_gt_per_second, link.best_width);
 }
 
-/// A GPU at rest slows its link down, so the model holds the speed that it takes up under load: of
-/// GPUs, lost lanes show.
+/// An idle GPU lowers its link speed, so the model holds the speed under load: for GPUs, only
+/// missing lanes are detected.
 Finding look_at_link(const Scene& scene, int pci) {
   const topology::PciNode& node = scene.node(pci);
   const Link& link = node.link;
   Finding finding{.subject = scene.address(pci)};
   const double best = best_gbytes(link);
   if (!link.known() || best <= 0) {
-    finding.says = "its PCI link is not told, as often in virtual machines";
+    finding.says = "the PCI link is not known, as is common in virtual machines";
     return finding;
   }
   finding.says = fmt::format("{} of {}", now_text(link), best_text(link));
@@ -84,10 +84,10 @@ Findings check_port_rates(const Scene& scene) {
       finding.fix = "clean or replace the cable; reset the port (ibportstate)";
     } else if (pci_gbps <= 0 || gbps <= 0) {
       finding.verdict = Verdict::not_applicable;
-      finding.says = "rate of port or PCI link is not told";
+      finding.says = "the rate of port or PCI link is not known";
     } else {
       finding.says = fmt::format("{:g} Gb/s of ports behind {:.0f} Gb/s of PCI", gbps, pci_gbps);
-      // 5 % for PCI's own headers are every card's lot.
+      // PCI's own headers take 5 % on every card, so this much is no fault.
       if (gbps > 2 * pci_gbps)
         finding.verdict = Verdict::fail;
       else if (gbps > pci_gbps)

@@ -48,8 +48,8 @@ Limit limit_of(decltype(RLIMIT_FSIZE) which) {
   return {bytes(limit.rlim_cur), bytes(limit.rlim_max)};
 }
 
-/// CAP_IPC_LOCK, where this is the first user namespace: elsewhere the kernel's own checks don't
-/// honour it.
+/// True with CAP_IPC_LOCK in the initial user namespace: in others the kernel ignores the
+/// capability.
 bool may_lock() {
   constexpr unsigned kCapIpcLock = 14;
   const auto map = topology::Files("").read("/proc/self/uid_map").value_or("");

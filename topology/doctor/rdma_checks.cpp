@@ -1,4 +1,4 @@
-// RDMA devices: driver, library, rights, ports, addresses.
+// Checks of RDMA devices: driver, library, access rights, ports, addresses.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -13,7 +13,7 @@ namespace {
 
 const char* const kNoDevice = "no RDMA device is here";
 
-/// Applies `look` to every port that is active, and says one line where there is none.
+/// Applies `look` to every active port; returns one finding if there is none.
 template <typename Look>
 Findings for_active_ports(const Scene& scene, Look look) {
   Findings findings;
@@ -25,8 +25,8 @@ Findings for_active_ports(const Scene& scene, Look look) {
   return findings;
 }
 
-/// What a driver for RDMA would find: InfiniBand controllers, and NVIDIA's Ethernet NICs, which all
-/// speak RoCE.
+/// True if an RDMA driver could drive the function: InfiniBand controllers, and NVIDIA's Ethernet
+/// NICs, all of which support RoCE.
 bool could_rdma(const topology::PciNode& node) {
   const auto base = node.device_class >> 8;
   return base == 0x0207 || (base == 0x0200 && node.vendor == 0x15b3);
@@ -40,8 +40,8 @@ std::string table_text(const RdmaPort& port) {
   return entries.empty() ? "empty" : fmt::format("{}", fmt::join(entries, "; "));
 }
 
-/// Bytes of payload that a RoCE v2 packet carries where Ethernet's frames have `mtu` bytes: the
-/// kernel sets 96 aside for headers, and takes the next lower power of two.
+/// Payload bytes of a RoCE v2 packet for an Ethernet MTU of `mtu` bytes: the kernel reserves 96
+/// bytes for headers and rounds down to a power of two.
 int packet_bytes(int mtu) {
   for (int bytes = 4096; bytes >= 256; bytes /= 2)
     if (mtu - 96 >= bytes) return bytes;
@@ -118,7 +118,7 @@ Findings check_rdma_rights(const Scene& scene) {
                           .fix = std::move(fix)});
     };
     if (device.uverbs.empty()) {
-      add(Verdict::fail, "the kernel offers programs no way to it", "modprobe ib_uverbs");
+      add(Verdict::fail, "the kernel offers no device file for it", "modprobe ib_uverbs");
       continue;
     }
     const auto file = "/dev/infiniband/" + device.uverbs;
@@ -171,7 +171,7 @@ Findings check_ports(const Scene& scene) {
       findings.push_back({.verdict = Verdict::warn,
                           .subject = device.name,
                           .says = "has no port",
-                          .fix = "look at the driver's words: dmesg"});
+                          .fix = "check the driver's messages: dmesg"});
   }
   return findings;
 }
@@ -179,10 +179,11 @@ Findings check_ports(const Scene& scene) {
 Findings check_gids(const Scene& scene) {
   return for_active_ports(scene, [&](const RdmaDevice&, const RdmaPort& port) -> Finding {
     if (port.hides_gids)
-      return {.verdict = Verdict::fail,
-              .subject = port.name(),
-              .says = "its GIDs can't be read: its interface is in another network namespace",
-              .fix = "--network=host for the container, or move the interface into it"};
+      return {
+          .verdict = Verdict::fail,
+          .subject = port.name(),
+          .says = "the GIDs can't be read: the port's interface is in another network namespace",
+          .fix = "--network=host for the container, or move the interface into it"};
     const auto rule = choose_gid(port, scene.host.gid_index);
     const auto table = table_text(port);
     if (!rule.chosen)
@@ -199,7 +200,8 @@ Findings check_gids(const Scene& scene) {
           .subject = port.name(),
           .says = fmt::format("{}; {} would do as well; table: {}", chosen,
                               fmt::join(rule.as_good, ", "), table),
-          .fix = "set WEFT_IB_GID where hosts reach each other by another network than this one"};
+          .fix =
+              "set WEFT_IB_GID if the hosts reach each other over another network than this one"};
     return {.verdict = Verdict::ok,
             .subject = port.name(),
             .says = fmt::format("{}; table: {}", chosen, table)};
@@ -210,12 +212,13 @@ Findings check_mtu(const Scene& scene) {
   return for_active_ports(scene, [&](const RdmaDevice&, const RdmaPort& port) -> Finding {
     if (!port.is_ethernet())
       return {.subject = port.name(),
-              .says = "InfiniBand's is set by the subnet manager; ibv_devinfo shows it"};
+              .says = "the subnet manager sets InfiniBand's MTU; ibv_devinfo shows it"};
     const auto interface = interface_of(port, scene.host);
     const auto mtu = interface.empty()
                          ? std::nullopt
                          : scene.files.read_number(fmt::format("/sys/class/net/{}/mtu", interface));
-    if (!mtu) return {.subject = port.name(), .says = "its network interface is not visible here"};
+    if (!mtu)
+      return {.subject = port.name(), .says = "the port's network interface is not visible here"};
     const int bytes = packet_bytes(static_cast<int>(*mtu));
     Finding finding{.verdict = bytes >= 4096   ? Verdict::ok
                                : bytes >= 1024 ? Verdict::warn

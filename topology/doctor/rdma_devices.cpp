@@ -22,12 +22,12 @@ std::string after_colon(const std::string& text) {
   return colon == text.npos ? text : text.substr(colon + 2);
 }
 
-/// "100 Gb/sec (4X EDR)": 100.
+/// "100 Gb/sec (4X EDR)" as 100.
 double gbps_of(const std::string& rate) {
   return topology::parse_fraction(std::string_view(rate).substr(0, rate.find(' '))).value_or(0);
 }
 
-/// "100 Gb/sec (4X EDR)": 4.
+/// "100 Gb/sec (4X EDR)" as 4.
 int lanes_of(const std::string& rate) {
   const auto open = rate.find('(');
   const auto end = rate.find('X', std::min(open, rate.size()));
@@ -36,7 +36,7 @@ int lanes_of(const std::string& rate) {
       topology::parse_whole(std::string_view(rate).substr(open + 1, end - open - 1)).value_or(0));
 }
 
-/// The numbers that a folder's entries are named by, ascending.
+/// The entries of a folder whose names are numbers, ascending.
 std::vector<long> numbers_in(const Files& files, const std::string& folder) {
   std::vector<long> numbers;
   for (const auto& name : files.list(folder))
@@ -105,7 +105,7 @@ std::vector<RdmaDevice> rdma_devices(const Files& files, const topology::Model& 
     RdmaDevice device{name};
     if (const auto driver = files.link(folder + "/device/driver"))
       device.driver = driver->substr(driver->rfind('/') + 1);
-    // A device of software may stand on a PCI function, but is none.
+    // A software device may be attached to a PCI function, but has no address of its own.
     const auto address = topology::pci_in(files.link(folder).value_or(""));
     if (address) device.pci = topology::find_pci(model, *address);
     for (const auto& node : files.list(kVerbs))

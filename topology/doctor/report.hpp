@@ -1,4 +1,4 @@
-// What the doctor found, for people and for programs.
+// Formats the findings as text and as JSON.
 #pragma once
 
 #include <span>
@@ -8,8 +8,9 @@
 
 namespace weft::doctor {
 
-/// A line for each finding, below it what to do; then how many there are of each verdict. What does
-/// not apply is told too: "nothing to see" is an answer. `colour`: ANSI escapes.
+/// One line per finding, with its remedy below, and the number of findings per verdict at the end.
+/// Findings that do not apply are included, because they answer a question, too. `colour`: ANSI
+/// escapes.
 std::string as_text(std::span<const Finding> findings, bool colour);
 
 /// {"schema": "weft-doctor/1", "verdict": "warn", "findings": [{"check", "subject", "verdict",

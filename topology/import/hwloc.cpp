@@ -1,4 +1,4 @@
-// hwloc's XML, of versions 1, 2 and 3: one tree of processors, memory and devices.
+// Reads hwloc's XML, versions 1, 2 and 3: one tree of processors, memory and devices.
 #include <algorithm>
 #include <map>
 
@@ -12,11 +12,11 @@
 namespace weft::topology {
 namespace {
 
-/// What an object inherits from those around it.
+/// Properties that an object inherits from its ancestors.
 struct Around {
   int package = kNone;
-  int numa = kNone;  ///< for devices
-  int pci = kNone;   ///< bridge or device that this is below
+  int numa = kNone;  ///< NUMA node for devices
+  int pci = kNone;   ///< nearest bridge or device above
 };
 
 bool is_type(const XmlElement& element, std::string_view type) {
@@ -73,7 +73,7 @@ class HwlocReader {
     return static_cast<int>(*value);
   }
 
-  /// Packages and NUMA nodes, before any device asks for them.
+  /// Reads packages and NUMA nodes, before devices refer to them.
   void collect_memory(const XmlElement& element, int package) {
     if (is_type(element, "Package") || is_type(element, "Socket")) {
       package = os_index(element);
@@ -105,8 +105,8 @@ class HwlocReader {
     model_.numa.push_back(std::move(node));
   }
 
-  /// The node that devices below an object with these nodes are near to: the only one with
-  /// ordinary memory, or the first of several that serve the same processors.
+  /// NUMA node of devices below an object with this `nodeset`: the only node with ordinary memory,
+  /// or the first of several nodes with the same processors.
   int numa_of(const std::vector<int>& nodeset) const {
     const NumaNode* found = nullptr;
     for (const NumaNode& node : model_.numa) {

@@ -10,8 +10,8 @@
 namespace weft::topology {
 namespace {
 
-constexpr double kMostLinkGbytes = 10'000;  // of links between GPUs
-constexpr double kMostGbytes = 256;         // above, it is no PCIe link but a slip
+constexpr double kMostLinkGbytes = 10'000;  // GB/s of links between GPUs
+constexpr double kMostGbytes = 256;         // GB/s; no PCIe link is faster, so the value is wrong
 
 std::string text_of(const XmlElement& element, std::string_view attribute) {
   const std::string* text = element.attribute(attribute);
@@ -33,7 +33,7 @@ std::vector<std::string> words_of(const std::string& text) {
 }
 
 PortState state_of(long number) {
-  switch (number) {  // as InfiniBand counts them
+  switch (number) {  // InfiniBand's numbers
     case 1:
       return PortState::down;
     case 2:
@@ -113,7 +113,8 @@ unsigned HwlocDevices::kind_of(const XmlElement& element) const {
 
 void HwlocDevices::add_os_device(const XmlElement& element, int pci) {
   const unsigned kind = kind_of(element);
-  // Without a PCI device there is nothing to reason from; below a bridge it can't be told which.
+  // A device without a PCI device is ignored; so is one below a bridge, because its own PCI device
+  // is not known.
   const auto at = found_.find(pci);
   if (at == found_.end()) return;
   Found& found = at->second;
@@ -125,7 +126,7 @@ void HwlocDevices::add_os_device(const XmlElement& element, int pci) {
 
 void HwlocDevices::add_gpu_device(const XmlElement& element, Found& found) const {
   const std::string name = text_of(element, "name");
-  // Any chip that drives a screen has a "card0" or ":0.0"; these are for computing.
+  // Any chip that drives a display has a "card0" or ":0.0"; these names mean computing.
   constexpr std::array kComputing{"cuda", "nvml", "rsmi", "opencl", "ze"};
   const bool computes = std::any_of(kComputing.begin(), kComputing.end(),
                                     [&](const char* prefix) { return name.starts_with(prefix); });
@@ -147,7 +148,7 @@ void HwlocDevices::add_rdma_device(const XmlElement& element, Found& found, int 
     if (state.empty()) continue;
     Port port{.number = number, .state = state_of(parse_whole(state).value_or(0))};
     if (parse_hex(info(element, fmt::format("Port{}LID", number))).value_or(0) != 0)
-      port.layer = LinkLayer::infiniband;  // Ethernet has none
+      port.layer = LinkLayer::infiniband;  // Ethernet has no LID
     for (const XmlElement& child : element.children)
       if (text_of(child, "name").starts_with(fmt::format("Port{}GID", number))) ++port.gids;
     port.sources.push_back({.fact = "state", .source = tree_.source(element.line)});
@@ -168,8 +169,8 @@ void HwlocDevices::conclude() {
       model_.gpus.push_back(std::move(gpu));
     }
     if (found.rdma.empty() && is_nic(node.device_class)) {
-      // hwloc shows the RDMA devices of a machine: where it shows some, one without has none; an
-      // InfiniBand controller by itself can be nothing else.
+      // hwloc lists the RDMA devices of a machine: if it lists any, a NIC without one has no RDMA.
+      // An InfiniBand controller always has RDMA.
       constexpr std::uint32_t kInfiniBandClass = 0x0207;
       Nic nic{.pci = index};
       nic.no_rdma = any_named || node.device_class >> 8 != kInfiniBandClass;
@@ -221,7 +222,7 @@ void HwlocDevices::read_distances(const XmlElement& element) {
   }
 }
 
-/// `who` names OSDevs by gp_index ("421", or "OSDev:421" among others); values are MB/s.
+/// `who` lists OSDevs by gp_index ("421", or "OSDev:421" in mixed lists); values are MB/s.
 void HwlocDevices::read_gpu_links(const std::vector<std::string>& who,
                                   const std::vector<double>& values) {
   const auto gpu_of = [&](const std::string& object) {

@@ -1,4 +1,4 @@
-// The devices of hwloc's XML: PCI functions and what the operating system made of them.
+// Reads the devices in hwloc's XML: PCI functions and their operating-system devices.
 #pragma once
 
 #include <map>
@@ -11,7 +11,7 @@
 
 namespace weft::topology {
 
-/// The value of <info name="..." value="..."/> below an object; empty: there is none.
+/// The value of <info name="..." value="..."/> below `object`; empty if there is none.
 std::string info(const XmlElement& object, std::string_view name);
 
 class HwlocDevices {
@@ -19,19 +19,19 @@ class HwlocDevices {
   HwlocDevices(Model& model, PciTree& tree, const std::string& name, int version)
       : model_(model), tree_(tree), name_(name), version_(version) {}
 
-  /// Address, class, maker and link of a PCIDev or a PCI bridge.
+  /// Reads address, class, vendor and link of a PCIDev or a PCI bridge into `node`.
   void describe(const XmlElement& element, PciNode& node) const;
-  /// A PCIDev; returns its index in Model::pci.
+  /// Adds a PCIDev; returns its index in Model::pci.
   int add(const XmlElement& element, int parent, int numa);
-  /// An OSDev below the PCI node (kNone: below none).
+  /// Adds an OSDev below the PCI node `pci` (kNone: below no PCI node).
   void add_os_device(const XmlElement& element, int pci);
-  /// A matrix: NUMA distances, and links between GPUs. Others are passed over.
+  /// Reads a matrix of NUMA distances or of links between GPUs. Ignores other matrices.
   void read_distances(const XmlElement& element);
-  /// To be called last: makes GPUs and NICs of what was added.
+  /// Turns the added devices into GPUs and NICs. Call last.
   void conclude();
 
  private:
-  /// What the operating system shows of one PCI device.
+  /// Operating-system devices of one PCI device.
   struct Found {
     int line = 0;
     bool computes = false;

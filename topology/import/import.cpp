@@ -17,8 +17,8 @@
 namespace weft::topology {
 namespace {
 
-constexpr std::size_t kMostBytes = 32UL << 20;  // the largest machines known take some 5 MB
-constexpr int kPatience = 10'000;               // ms, for a pipe whose other end writes nothing
+constexpr std::size_t kMostBytes = 32UL << 20;  // the largest known machines take about 5 MB
+constexpr int kPatience = 10'000;               // ms to wait for the writer of a pipe
 
 Model import_xml(std::string_view text, const std::string& name) {
   const XmlElement root = parse_xml(text, name);
@@ -34,7 +34,7 @@ Model import_xml(std::string_view text, const std::string& name) {
   throw Error(ErrorDetail{.code = Code::system,
                           .operation = "topology",
                           .message = fmt::format("{} can't be read: {}", path, os::words(error)),
-                          .hint = "is the path right, and may this user read it?"});
+                          .hint = "check the path, and whether this user may read the file"});
 }
 
 std::string read_all(const std::string& path) {
@@ -51,7 +51,7 @@ std::string read_all(const std::string& path) {
   for (char buffer[1 << 16];;) {
     const ssize_t count = ::read(fd, buffer, sizeof buffer);
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0 && errno == EAGAIN && own) {  // a shell's <(command) takes a while
+    if (count < 0 && errno == EAGAIN && own) {  // the writer of a shell's <(command) may be slow
       pollfd writer{fd, POLLIN, 0};
       if (::poll(&writer, 1, kPatience) != 0) continue;
       refuse_to_read(path, ETIMEDOUT);
@@ -61,12 +61,13 @@ std::string read_all(const std::string& path) {
     text.append(buffer, static_cast<std::size_t>(count));
     if (text.size() > kMostBytes)
       refuse_file(path, 0,
-                  fmt::format("is larger than {} MiB, which no machine's description is",
+                  fmt::format("is larger than {} MiB, more than any machine's description",
                               kMostBytes >> 20));
   }
 }
 
-/// What follows takes time by the product of some of these: a file must not ask for hours of it.
+/// Limits the numbers of objects: selection takes time in proportion to products of some of them,
+/// and a file must not cause hours of work.
 void check_size(const Model& model, const std::string& name) {
   struct Limit {
     std::size_t count;

@@ -8,11 +8,11 @@
 
 namespace weft::topology {
 
-/// The file, whatever its kind. Throws Error(bad_argument) which says file, line and what is wrong,
-/// or Error(system) where it can't be read. "-": standard input.
+/// Reads a file of any of these kinds. "-" is standard input. Throws Error(bad_argument), which
+/// names file, line and problem, or Error(system) if the file cannot be read.
 Model import_file(const std::string& path);
 
-/// The same, of text; `name` stands for the file in messages.
+/// The same for the contents of a file; `name` stands for the file in messages.
 Model import_text(std::string_view text, const std::string& name);
 
 }  // namespace weft::topology

@@ -12,7 +12,8 @@ namespace {
 constexpr std::size_t kMostDepth = 64;
 constexpr std::size_t kMostValues = 400'000;
 
-/// Reads characters and counts the lines on the way, which the parser does not tell of values.
+/// Counts lines while the parser reads characters, because the parser has no line numbers for
+/// values.
 class CountingIterator {
  public:
   using iterator_category = std::input_iterator_tag;
@@ -38,7 +39,7 @@ class CountingIterator {
   int* line_;
 };
 
-/// Receives the parser's events; the names are nlohmann's.
+/// Receives the parser's events; nlohmann defines the function names.
 class Builder : public nlohmann::json_sax<nlohmann::json> {
  public:
   Builder(const std::string& name, const int& line) : name_(name), line_(line) {}
@@ -80,7 +81,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   bool parse_error(std::size_t, const std::string&,
                    const nlohmann::json::exception& error) override {
     // "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error ...": the
-    // place is told by us.
+    // part in front of the colon is dropped, because refuse_file() adds the line.
     const std::string_view what = error.what();
     const std::size_t colon = what.find(": ");
     refuse_file(name_, line_,
@@ -124,7 +125,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   const std::string& name_;
   const int& line_;
   JsonValue root_;
-  std::vector<JsonValue*> open_;  // only the last child of an open value is open
+  std::vector<JsonValue*> open_;  // valid, because only the last child of an open value is open
   std::string key_;
   std::size_t values_ = 0;
 };

@@ -19,12 +19,12 @@ struct JsonValue {
   std::vector<JsonValue> items{};                            ///< of an array
   std::vector<std::pair<std::string, JsonValue>> members{};  ///< of an object, in order
 
-  /// nullptr: there is none of that name, or it is null.
+  /// The member `key`; nullptr if it is absent or null.
   const JsonValue* find(std::string_view key) const;
 };
 
-/// Throws Error(bad_argument) with the line for what is not well-formed, for a key that comes
-/// twice, and for more nesting or values than any machine has.
+/// Parses JSON. Throws Error(bad_argument), which names the line, for text that is not well-formed,
+/// for a repeated key, and for deeper nesting or more values than any machine's description has.
 JsonValue parse_json(std::string_view text, const std::string& name);
 
 }  // namespace weft::topology

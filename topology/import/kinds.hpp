@@ -1,4 +1,4 @@
-// The kinds of files that are understood.
+// Readers of the supported file formats.
 #pragma once
 
 #include <string>
@@ -9,12 +9,12 @@
 
 namespace weft::topology {
 
-/// Of a root element <topology>. All of these throw Error(bad_argument) with file and line, and
-/// return a model that is not finished.
+/// Reads a root element <topology>. All of these functions throw Error(bad_argument), which names
+/// file and line, and return a model without finish().
 Model read_hwloc(const XmlElement& root, const std::string& name);
-/// Of a root element <system>.
+/// Reads a root element <system>.
 Model read_nccl(const XmlElement& root, const std::string& name);
-/// Of JSON with "schema": "weft-topo/1".
+/// Reads JSON with "schema": "weft-topo/1".
 Model read_weft_json(std::string_view text, const std::string& name);
 
 }  // namespace weft::topology

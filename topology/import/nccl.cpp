@@ -1,4 +1,4 @@
-// NCCL's topology XML: processors with the PCI tree below them, switches as one element each.
+// Reads NCCL's topology XML: processors with the PCI tree below them, each switch as one element.
 #include <algorithm>
 
 #include "topology/import/kinds.hpp"
@@ -10,11 +10,11 @@
 namespace weft::topology {
 namespace {
 
-constexpr std::uint32_t kSwitchClass = 0x0680;  // tclass of an NVSwitch, and of POWER9's processors
-constexpr double kMostGbytes = 10'000;          // above, it is no link of a GPU but a slip
-constexpr double kMostGbits = 10'000;           // above, it is no rate of a port but a slip
+constexpr std::uint32_t kSwitchClass = 0x0680;  // tclass of NVSwitches, and of POWER9 processors
+constexpr double kMostGbytes = 10'000;          // GB/s; no GPU link is faster: the value is wrong
+constexpr double kMostGbits = 10'000;           // Gb/s; no port is faster: the value is wrong
 
-/// "0x030200", "0x0302", 0 for "".
+/// "0x030200", "0x0302"; 0 for "".
 std::optional<std::uint32_t> parse_class(const std::string& text) {
   if (text.empty()) return 0;
   const auto value = parse_hex(text);
@@ -35,8 +35,8 @@ class NcclReader {
       if (child.name == "cpu") read_cpu(child);
       if (child.name == "pci") read_pci(child, kNone, kNone);
     }
-    // A file without any <net> describes the machine for NICs to be matched by address: each of its
-    // network devices is meant. Beside named ones, one without a name is not a device of RDMA.
+    // A file without any <net> describes a machine whose NICs are matched by address: all its
+    // network devices count. In a file with named NICs, one without a name is not an RDMA device.
     if (std::any_of(model_.nics.begin(), model_.nics.end(),
                     [](const Nic& nic) { return !nic.rdma.empty(); }))
       for (Nic& nic : model_.nics) nic.no_rdma = nic.rdma.empty();
@@ -136,7 +136,7 @@ class NcclReader {
   void read_gpu_link(const XmlElement& element, Gpu& gpu) {
     const int count = whole(element, "count", 1, 0, 1000);
     if (element.name == "c2c") {
-      const std::string* bandwidth = element.attribute("bw");  // MB/s of one
+      const std::string* bandwidth = element.attribute("bw");  // MB/s per link
       const double gbytes =
           bandwidth == nullptr ? 0 : parse_fraction(*bandwidth).value_or(0) * count / 1000;
       gpu.c2c_gbytes = gbytes > 0 && gbytes <= kMostGbytes ? gbytes : 0;
@@ -171,7 +171,7 @@ class NcclReader {
     }
   }
 
-  /// The NIC of that name on that device, made where there is none yet.
+  /// The NIC named `rdma` on device `index`; added if there is none yet.
   Nic& nic_of(int index, const std::string& rdma, const XmlElement& net) {
     for (Nic& nic : model_.nics) {
       if (nic.rdma != rdma) continue;

@@ -1,4 +1,4 @@
-// Grows Model::pci from a file, and sees to it that no device comes twice.
+// Builds Model::pci from a file, and rejects duplicate devices.
 #pragma once
 
 #include <map>
@@ -13,10 +13,11 @@ class PciTree {
  public:
   PciTree(Model& model, std::string file) : model_(model), file_(std::move(file)) {}
 
-  /// The new node's index. Throws Error(bad_argument) for an address that a device has already, or
-  /// that is above itself. Two switches of one address are noted: vendors number imagined ones.
+  /// Adds `node`; returns its index. Throws Error(bad_argument) if another device has its address,
+  /// or if the node is its own ancestor. Two switches with one address only cause a note, because
+  /// vendors number virtual switches.
   int add(PciNode node, int line);
-  /// The address in `attribute` of `element`; throws where it is none.
+  /// The address in `attribute` of `element`; throws if it is not a PCI address.
   PciAddress address(const XmlElement& element, const char* attribute) const;
   std::string source(int line) const;
 

@@ -1,4 +1,4 @@
-// What is wrong with an imported file, and in which line.
+// Errors about imported files, with the line at fault.
 #pragma once
 
 #include <fmt/format.h>
@@ -10,9 +10,9 @@
 
 namespace weft::topology {
 
-/// Throws Error(bad_argument). `line` counts from 1; 0: the file as a whole.
+/// Throws Error(bad_argument) about `what` in `line`, counted from 1; 0: the file as a whole.
 [[noreturn]] inline void refuse_file(const std::string& name, int line, std::string what,
-                                     std::string hint = "mend the file, or capture it again") {
+                                     std::string hint = "fix the file, or capture it again") {
   throw Error(ErrorDetail{.code = Code::bad_argument,
                           .operation = "topology",
                           .message = line > 0 ? fmt::format("{}, line {}: {}", name, line, what)
@@ -20,7 +20,7 @@ namespace weft::topology {
                           .hint = std::move(hint)});
 }
 
-/// What somebody else wrote, fit for one line of a message.
+/// Shortens text from a file to 60 printable characters for use in a message.
 inline std::string excerpt(std::string_view text) {
   constexpr std::size_t kMost = 60;
   std::string out;

@@ -1,4 +1,4 @@
-// The "machine" of weft-topo/1, as json/machine.cpp writes it.
+// Reads the "machine" of weft-topo/1, which json/machine.cpp writes.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -112,7 +112,7 @@ class WeftReader {
          {"device", PciKind::device}}};
     PciNode node;
     node.kind = one_of(fields, "kind", kKinds);
-    // A parent comes before its children: so nothing can be above itself.
+    // Parents precede their children, so the tree cannot have a cycle.
     node.parent = index(fields, "parent", model_.pci.size(), "an entry of \"pci\" before this one");
     node.address = fields.address("address");
     node.name = fields.text("name");
@@ -214,7 +214,7 @@ class WeftReader {
 
   const std::string& file_;
   Model model_;
-  std::map<PciAddress, int> seen_;  // devices, with their lines
+  std::map<PciAddress, int> seen_;  // lines of the devices read
 };
 
 }  // namespace

@@ -19,8 +19,8 @@ struct FreeParser {
 };
 using Parser = std::unique_ptr<XML_ParserStruct, FreeParser>;
 
-/// What the handlers build. They are called from C, through which no exception may pass: what one
-/// of them finds stops the parser, and is reported behind it.
+/// The tree that the handlers build. C code calls the handlers, so no exception may leave them: a
+/// problem stops the parser, and parse_xml() reports it afterwards.
 struct Building {
   XML_Parser parser = nullptr;
   XmlElement root{};
@@ -36,13 +36,13 @@ struct Building {
     problem_line = line();
     try {
       problem = why;
-    } catch (...) {  // no memory for the words: the line alone must do
+    } catch (...) {  // no memory for the message: the line number remains
     }
     XML_StopParser(parser, XML_FALSE);
   }
 };
 
-/// Runs a handler's body; what it throws (memory alone can) stops the parser.
+/// Runs a handler's body; an exception (only bad_alloc is possible) stops the parser.
 template <typename Body>
 void guarded(void* user, Body body) noexcept {
   Building& building = *static_cast<Building*>(user);
@@ -55,7 +55,8 @@ void guarded(void* user, Body body) noexcept {
 
 void XMLCALL on_start(void* user, const XML_Char* name, const XML_Char** attributes) {
   guarded(user, [&](Building& building) {
-    if (building.open.size() >= kMostElementDepth) return building.stop("elements are nested too deeply");
+    if (building.open.size() >= kMostElementDepth)
+      return building.stop("elements are nested too deeply");
     if (++building.elements > kMostElements) return building.stop("there are too many elements");
     XmlElement* element = &building.root;
     if (building.has_root) {
@@ -66,8 +67,8 @@ void XMLCALL on_start(void* user, const XML_Char* name, const XML_Char** attribu
     element->line = building.line();
     for (; *attributes != nullptr; attributes += 2)
       element->attributes.emplace_back(attributes[0], attributes[1]);
-    // Only the last child of an open element is open: its siblings' vector grows no more until
-    // then.
+    // Only the last child of an open element is open, so the vector that holds the child does not
+    // grow until the child is closed.
     building.open.push_back(element);
   });
 }

@@ -1,4 +1,4 @@
-// XML as a small tree with line numbers. The one place that knows Expat.
+// Parses XML into a small tree with line numbers. The only user of Expat.
 #pragma once
 
 #include <optional>
@@ -14,16 +14,16 @@ struct XmlElement {
   int line = 0;
   std::vector<std::pair<std::string, std::string>> attributes{};
   std::vector<XmlElement> children{};
-  std::string text{};  ///< all character data directly inside
+  std::string text{};  ///< all character data directly inside the element
 
-  /// nullptr: there is none of that name.
+  /// The value of attribute `name`; nullptr if there is none.
   const std::string* attribute(std::string_view name) const;
 };
 
-/// The root element. Comments, processing instructions and a DOCTYPE are passed over; nothing that
-/// a document refers to is ever opened. Throws Error(bad_argument) with the line for what is not
-/// well-formed, for declarations of entities, and for more nesting or elements than any machine
-/// has.
+/// Returns the root element. Ignores comments, processing instructions and a DOCTYPE, and never
+/// opens anything that the document refers to. Throws Error(bad_argument), which names the line,
+/// for text that is not well-formed, for entity declarations, and for deeper nesting or more
+/// elements than any machine's description has.
 XmlElement parse_xml(std::string_view text, const std::string& name);
 
 }  // namespace weft::topology

@@ -1,6 +1,6 @@
-// The JSON of weft-topo, schema weft-topo/1. What scripts may rely on: "schema", "source", "gpus"
-// and "nics" with the fields that docs/nic-choice.md lists. "machine" is the whole model, and what
-// an import reads.
+// The JSON output of weft-topo, schema weft-topo/1. Scripts may rely on "schema", "source", "gpus"
+// and "nics" with the fields in docs/nic-choice.md. "machine" is the whole model, which import
+// reads back.
 #pragma once
 
 #include <string>
@@ -10,10 +10,10 @@
 
 namespace weft::topology {
 
-/// `selection` is of rank_per_gpu(model): its choices are the "gpus". Ends with a newline.
+/// `selection` must be that of rank_per_gpu(model): its choices become "gpus". Ends with a newline.
 std::string to_json(const Model& model, const Selection& selection);
 
-/// The same of ranks:
+/// The same for ranks:
 /// {"schema":"weft-topo/1","source":...,"ranks":[{"rank":0,"gpu":...,"nic":...}]}.
 std::string ranks_to_json(const Model& model, const Selection& selection);
 

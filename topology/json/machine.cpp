@@ -63,7 +63,7 @@ Json link_json(const Link& link) {
   return json;
 }
 
-/// Parents before their children, so that a reader needs to look back only: where each node goes.
+/// New index of each PCI node, such that parents precede their children and readers need one pass.
 std::vector<int> places_of(const Model& model) {
   std::vector<int> places(model.pci.size(), kNone);
   int next = 0;

@@ -1,4 +1,4 @@
-// The model as JSON: the "machine" of weft-topo/1.
+// Writes the model as JSON: "machine" of weft-topo/1.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -7,7 +7,7 @@
 
 namespace weft::topology {
 
-/// import/weft_json.cpp reads what this writes; the two change together.
+/// import/weft_json.cpp reads this format; the two files must change together.
 nlohmann::ordered_json machine_json(const Model& model);
 
 }  // namespace weft::topology

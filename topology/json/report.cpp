@@ -1,4 +1,4 @@
-// The stable part of weft-topo/1.
+// Writes the stable part of weft-topo/1.
 #include <nlohmann/json.hpp>
 
 #include "topology/json/json.hpp"
@@ -75,7 +75,8 @@ Json head(const Model& model) {
   return {{"schema", "weft-topo/1"}, {"source", name(model.origin)}};
 }
 
-/// What the kernel or a file calls a device need not be UTF-8.
+/// Serializes `json`. Device names from the kernel or a file may not be UTF-8, so invalid bytes are
+/// replaced.
 std::string text_of(const Json& json) {
   constexpr int kIndent = 1;
   return json.dump(kIndent, ' ', false, Json::error_handler_t::replace) + "\n";

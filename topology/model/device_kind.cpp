@@ -10,7 +10,7 @@ constexpr std::uint16_t kAmazon = 0x1d0f;
 constexpr std::uint16_t kCray = 0x17db;
 constexpr std::uint16_t kCornelis = 0x434e;
 
-/// A chip that shows a server's console, from a maker of GPUs.
+/// True for AMD chips that only drive a server's console.
 bool shows_a_console(const PciIdentity& identity) noexcept {
   constexpr std::uint16_t kEs1000 = 0x515e;
   constexpr std::uint16_t kRageXl = 0x4752;
@@ -27,7 +27,7 @@ bool is_gpu(const PciIdentity& identity, bool behind_bridge, bool source_lists_g
   switch (identity.device_class >> 8) {
     case 0x0302:  // 3D controller
       return own || unsaid;
-    case 0x0300:  // VGA: also what servers show their console on
+    case 0x0300:  // VGA controller: also the chips that drive a server's console
     case 0x0380:  // other display controller
       return own || (unsaid && source_lists_gpus_only);
     case 0x1200:  // processing accelerator

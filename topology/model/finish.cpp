@@ -1,4 +1,4 @@
-// The last steps of a model, and how its devices are found by name.
+// Completes a model, and finds its devices by name.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
   throw Error(ErrorDetail{.code = Code::bad_argument,
                           .operation = "topology",
                           .message = std::move(message),
-                          .hint = "mend the file or the code that described the machine"});
+                          .hint = "fix the file or the code that described the machine"});
 }
 
 bool leads_nowhere(int index, std::size_t size) {
@@ -51,7 +51,7 @@ void check_tree(const Model& model) {
     if (leads_nowhere(nic.pci, model.pci.size())) refuse("a NIC's PCI node does not exist");
 }
 
-/// Sorts and says where each went: `places[old]` is new.
+/// Sorts `all`; `places[old]` is the new index.
 template <typename T, typename Before>
 std::vector<int> sort_with_places(std::vector<T>& all, Before before) {
   std::vector<std::size_t> order(all.size());
@@ -115,7 +115,7 @@ void sort_nics(Model& model) {
   });
 }
 
-/// Some sources show a NUMA node beside its package, or around it.
+/// Some sources show NUMA nodes beside packages instead of inside: match them by processors.
 void find_packages(Model& model) {
   for (NumaNode& node : model.numa) {
     if (node.package != kNone || node.cpus.empty()) continue;
@@ -156,7 +156,7 @@ int find_nic(const Model& model, std::string_view what) {
     return at == model.nics.end() ? kNone : static_cast<int>(at - model.nics.begin());
   };
   if (what.empty()) return kNone;
-  // An RDMA device may bear the name of another's interface, and goes before it.
+  // An RDMA device may have the name of another device's interface, and takes precedence.
   if (const int found = find([&](const Nic& nic) { return nic.name == what || nic.rdma == what; });
       found != kNone)
     return found;

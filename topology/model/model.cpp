@@ -7,7 +7,7 @@
 namespace weft::topology {
 namespace {
 
-/// Does any of `cpus` appear in `of`?
+/// True if any of `cpus` is in `of`.
 bool overlap(const std::vector<int>& cpus, const std::vector<int>& of) {
   return std::any_of(cpus.begin(), cpus.end(),
                      [&](int cpu) { return std::find(of.begin(), of.end(), cpu) != of.end(); });
@@ -18,9 +18,9 @@ bool overlap(const std::vector<int>& cpus, const std::vector<int>& of) {
 double pcie_gbytes(double gt_per_second, int width) noexcept {
   struct Generation {
     double gt_per_second;
-    double gbytes;  // of one lane
+    double gbytes;  // per lane
   };
-  // 8b/10b, then 128b/130b, then flits whose error correction takes some 2%.
+  // Line codes: 8b/10b, then 128b/130b, then flits whose CRC and error correction take about 5 %.
   static constexpr std::array<Generation, 7> kGenerations{{{2.5, 0.25},
                                                            {5, 0.5},
                                                            {8, 8 * 128.0 / 130 / 8},

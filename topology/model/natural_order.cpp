@@ -7,7 +7,7 @@ namespace {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/// Takes digits off the front, without leading zeros.
+/// Removes the digits at the front of `text`; returns them without leading zeros.
 std::string_view take_number(std::string_view& text) {
   const auto* const end = std::find_if_not(text.begin(), text.end(), is_digit);
   std::string_view number = text.substr(0, static_cast<std::size_t>(end - text.begin()));
@@ -34,7 +34,7 @@ bool before_naturally(std::string_view a, std::string_view b) noexcept {
     }
   }
   if (a.empty() != b.empty()) return a.empty();
-  return whole_a < whole_b;  // they differ in leading zeros, or not at all
+  return whole_a < whole_b;  // equal except for leading zeros
 }
 
 }  // namespace weft::topology

@@ -1,4 +1,4 @@
-// Paths, from the tree of PCI and the NUMA nodes alone.
+// Computes paths from the PCI tree and the NUMA nodes alone.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@ const PciNode& node_at(const Model& model, int index) {
   return model.pci[static_cast<std::size_t>(index)];
 }
 
-/// From the node itself up to its root.
+/// The node itself and all its ancestors.
 std::vector<int> chain_of(const Model& model, int node) {
   std::vector<int> chain;
   for (; node != kNone; node = node_at(model, node).parent) chain.push_back(node);
@@ -31,9 +31,9 @@ std::string link_words(const PciNode& node) {
   return words(node);
 }
 
-/// The links of one side: from a device up to where both meet.
+/// The links on one side of a path: from a device up to the meeting point.
 struct Side {
-  std::vector<int> nodes;  ///< whose links towards the parent are on the path
+  std::vector<int> nodes;  ///< nodes whose link to the parent is on the path
   int bridges = 0;         ///< ports, or whole switches, below the meeting point
   bool all_known = true;
   double gbytes = 0;
@@ -42,7 +42,7 @@ struct Side {
 
 Side side_of(const Model& model, const std::vector<int>& chain, int meeting) {
   Side side;
-  // Of a device that is not on PCI nothing is known.
+  // A device that is not on PCI has no known links.
   side.all_known = !chain.empty() && node_at(model, chain.front()).kind != PciKind::host_bridge;
   for (const int index : chain) {
     if (index == meeting) break;
@@ -71,7 +71,7 @@ void add_links(const Model& model, const Side& first, const Side& second, Path& 
     }
 }
 
-/// Between host bridges only the NUMA nodes tell.
+/// Classifies a path between different host bridges, for which only the NUMA nodes count.
 void set_by_numa(const Model& model, int numa_a, int numa_b, Path& path) {
   const int sole = model.sole_numa();
   if (numa_a == kNone) numa_a = sole;
@@ -103,11 +103,11 @@ bool is_one_switch(const Model& model, int meeting, const Side& a, const Side& b
   const bool whole = std::any_of(on_the_way.begin(), on_the_way.end(), [&](int node) {
     return node_at(model, node).kind == PciKind::whole_switch;
   });
-  // Where each bridge is a switch, any below the meeting point is another one.
+  // If each bridge is a whole switch, any bridge below the meeting point is another switch.
   if (whole || node_at(model, meeting).kind == PciKind::whole_switch)
     return a.bridges == 0 && b.bridges == 0;
-  // Where each bridge is one port, a switch is the port that both meet at and one port below it on
-  // each side; whatever is longer has passed another switch.
+  // If each bridge is one port, a single switch contributes the port where both meet and one port
+  // below it on each side; a longer path crosses another switch.
   return a.bridges <= 1 && b.bridges <= 1;
 }
 

@@ -7,7 +7,8 @@
 namespace weft::topology {
 namespace {
 
-/// Takes a hexadecimal number of at most `digits` digits, and `end` behind it (0: the text's end).
+/// Removes a hexadecimal number of at most `digits` digits and the following `end` (0: end of
+/// text).
 std::optional<std::uint32_t> take(std::string_view& text, std::size_t digits, char end) {
   const std::size_t length = end == 0 ? text.size() : text.find(end);
   if (length == 0 || length == std::string_view::npos || length > digits) return std::nullopt;

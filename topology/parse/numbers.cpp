@@ -7,7 +7,7 @@
 namespace weft::topology {
 namespace {
 
-constexpr std::size_t kMostBits = 1 << 14;  // of the largest machine there are some 2000
+constexpr std::size_t kMostBits = 1 << 14;  // the largest known machines have about 2000 processors
 constexpr int kWordBits = 32;
 
 template <typename Number, typename... Base>
@@ -19,7 +19,7 @@ std::optional<Number> parse_all(std::string_view text, Base... base) {
   return number;
 }
 
-/// Calls `each` with the parts between commas; stops at the first that it refuses.
+/// Calls `each` with the parts between commas; returns false at the first part that `each` rejects.
 template <typename Each>
 bool split(std::string_view text, Each each) {
   for (std::size_t at = 0; at <= text.size();) {

@@ -17,7 +17,8 @@ bool same_address(const Model& a, const Nic& nic_a, const Model& b, const Nic& n
   return address && address == b.address_of(nic_b);
 }
 
-/// The live NIC that the file means: at the same address, by the same name where several are there.
+/// The live NIC that corresponds to `nic` of the file: the one at the same address; if there are
+/// several, the one with the same name.
 const Nic* live_nic(const Model& file, const Nic& nic, const Model& live) {
   const Nic* found = nullptr;
   for (const Nic& candidate : live.nics) {
@@ -36,8 +37,8 @@ std::vector<int> processor_nodes(const Model& model) {
   return nodes;
 }
 
-/// The parts of the machine that ranks may have been dealt out to: NUMA nodes where this rank has
-/// one for itself, else packages; none where it runs on more than that.
+/// The parts of the machine over which ranks may have been distributed: NUMA nodes if this rank
+/// runs on one, packages if it runs on several; empty if it runs on none.
 std::vector<std::vector<int>> parts_like(const Model& model, const std::vector<int>& own_nodes) {
   std::vector<std::vector<int>> parts;
   for (const NumaNode& node : model.numa) {
@@ -50,7 +51,7 @@ std::vector<std::vector<int>> parts_like(const Model& model, const std::vector<i
   return parts;
 }
 
-/// Set only if a NIC would have been chosen that weft could drive.
+/// Not empty only if selection would have chosen a NIC that weft cannot drive.
 std::string why_no_rdma(const Model& model, const Selection& selection) {
   for (const NicVerdict& verdict : selection.nics)
     if (!verdict.not_driven.empty() && verdict.reason == verdict.not_driven)
@@ -86,7 +87,7 @@ Model machine_of(const Config& config, Model live) {
   for (Nic& nic : file.nics) {
     const Nic* own = live_nic(file, nic, live);
     if (own == nullptr) {
-      nic.problem = "WEFT_TOPO_FILE has it, this machine has not";
+      nic.problem = "WEFT_TOPO_FILE has this NIC, this machine has not";
       continue;
     }
     ++here;
@@ -110,8 +111,7 @@ Model machine_of(const Config& config, Model live) {
   if (here < file.nics.size() || static_cast<std::size_t>(gpus_here) < file.gpus.size())
     file.notes.push_back(fmt::format("WEFT_TOPO_FILE={}: {} of {} NICs and {} of {} GPUs are here",
                                      path, here, file.nics.size(), gpus_here, file.gpus.size()));
-  // Processors and memory are this machine's own: what the file says of them may be of another
-  // time.
+  // Processors and memory are those of this machine: the file may be outdated.
   if (!live.numa.empty()) {
     file.numa = std::move(live.numa);
     file.packages = std::move(live.packages);
@@ -163,7 +163,7 @@ RankPlacement place_rank(const Model& model, const RankOnHost& own, const Policy
     if (const Nic& nic = model.nics[static_cast<std::size_t>(candidate.nic)];
         candidate.nic != choice.nic && !nic.rdma.empty())
       placement.others.emplace_back(nic.rdma, candidate.reason);
-  // With a single node there is nothing to prefer.
+  // With a single NUMA node there is no preference.
   if (processor_nodes(model).size() > 1) {
     placement.numa = choice.numa;
     placement.staging = choice.bounce_numa;
@@ -174,11 +174,11 @@ RankPlacement place_rank(const Model& model, const RankOnHost& own, const Policy
 RankPlacement place_rank(const Config& config, const RankOnHost& own) {
   Policy policy = policy_of(config);
   const Files files("");
-  // Slingshot's NICs are no RDMA devices, and a job says why it does not take them.
+  // Slingshot NICs are not RDMA devices, but a job reports why it does not use them.
   const bool has_fabric =
       !files.list("/sys/class/infiniband").empty() || !files.list("/sys/class/cxi").empty();
   if (!has_fabric && config.text(Setting::topo_file).empty()) return {};
-  // No rank moves GPU memory yet, so that CUDA need not be asked.
+  // CUDA is not queried, because no rank moves GPU memory yet.
   const Model model = machine_of(
       config,
       has_fabric ? discover({.cuda = nullptr, .count_gids = false, .nvml = nullptr}) : Model{});
@@ -187,7 +187,7 @@ RankPlacement place_rank(const Config& config, const RankOnHost& own) {
   try {
     return place_rank(model, own, policy);
   } catch (const Error& error) {
-    // Who opens ports knows best whether WEFT_NIC can be had, and refuses it otherwise.
+    // The verbs fabric opens the ports and decides finally whether WEFT_NIC can be used.
     policy.nic.clear();
     RankPlacement placement{.notes = place_rank(model, own, policy).notes};
     placement.notes.push_back(error.detail().message);

@@ -1,4 +1,4 @@
-// From the machine and the settings of a job to what each of its ranks goes by.
+// Places the ranks of a job: derives NIC and NUMA nodes from the machine and the job's settings.
 #pragma once
 
 #include <vector>
@@ -9,35 +9,36 @@
 
 namespace weft::topology {
 
-/// What a job knows of one of its ranks before it has met the others.
+/// The facts about a rank that a job knows before the ranks are connected.
 struct RankOnHost {
   int index = 0;            ///< among the ranks of this host, from 0
-  int count = 1;            ///< of them
-  std::vector<int> cpus{};  ///< processors that it may run on
+  int count = 1;            ///< number of ranks of this host
+  std::vector<int> cpus{};  ///< processors that the rank may run on
 };
 
-/// WEFT_GDR_LEVEL, WEFT_NIC and WEFT_GPU_NIC. Throws Error(bad_config) where WEFT_GPU_NIC is not of
-/// its form.
+/// Reads WEFT_GDR_LEVEL, WEFT_NIC and WEFT_GPU_NIC. Throws Error(bad_config) if WEFT_GPU_NIC or
+/// WEFT_GDR_LEVEL is malformed.
 Policy policy_of(const Config& config);
 
-/// The machine as it is, or as WEFT_TOPO_FILE describes it: then with names and ports of the
-/// devices that are here, matched by PCI address; what is not here can't be used. A file that
-/// describes another machine altogether is left aside with a note. Throws Error(bad_config) for a
-/// file that can't be read.
+/// Returns `live`, or the machine that WEFT_TOPO_FILE describes, with names and ports of the live
+/// devices at the same PCI addresses; devices that this machine does not have cannot be used. A
+/// file that describes another machine altogether is ignored with a note. Throws Error(bad_config)
+/// if the file cannot be read.
 Model machine_of(const Config& config, Model live);
 
-/// All ranks of the host as launchers place them, the one given as it is: in turn over NUMA nodes
-/// or packages, in blocks of neighbours, or all as this one, whichever agrees with where this one
-/// is.
+/// Assumes how the launcher has placed the other ranks of the host: round-robin over NUMA nodes or
+/// packages, in blocks, or all with the same processors as this rank; the first of these that
+/// agrees with this rank's processors.
 std::vector<HostRank> assume_ranks(const Model& model, const RankOnHost& own);
 
-/// The choice for one rank, by the same balanced matching for all, which ranks make each for
-/// themselves and without talking. A result with a reason but without a NIC forbids RDMA: the
-/// host's NICs for data are ones that weft cannot drive, so any other one is not for data.
+/// Chooses for one rank. All ranks compute the same balanced matching, without communication. A
+/// result with a `reason` but without `nic` forbids RDMA: weft cannot drive the host's NICs for
+/// data, so any other NIC is not meant for data.
 RankPlacement place_rank(const Model& model, const RankOnHost& own, const Policy& policy);
 
-/// All of the above. Where the machine has neither RDMA devices nor Slingshot's, nothing else is
-/// looked at. Throws Error(bad_config) as these do; what fails otherwise is a note.
+/// All of the above for this machine. If the machine has neither RDMA devices nor Slingshot NICs,
+/// no further discovery is done. Throws Error(bad_config) like the functions above; any other
+/// failure becomes a note.
 RankPlacement place_rank(const Config& config, const RankOnHost& own);
 
 }  // namespace weft::topology

@@ -1,4 +1,4 @@
-// What a rank of a job goes by: its NIC, and where its memory had best lie.
+// A rank's placement: its NIC and the NUMA nodes for its memory.
 #pragma once
 
 #include <string>
@@ -8,13 +8,13 @@
 namespace weft::topology {
 
 struct RankPlacement {
-  std::string nic{};  ///< RDMA device; empty: topology has no word on it
+  std::string nic{};  ///< RDMA device; empty: topology makes no choice
   int port = 0;       ///< 0: any
   std::string reason{};
   std::vector<std::pair<std::string, std::string>> others{};  ///< other RDMA devices, and why not
-  int numa = -1;                     ///< for arenas; -1: wherever the kernel puts them
-  int staging = -1;                  ///< for memory that a NIC reads copies from: on the NIC's node
-  std::vector<std::string> notes{};  ///< one line for whatever was odd
+  int numa = -1;                     ///< NUMA node for arenas; -1: left to the kernel
+  int staging = -1;                  ///< NUMA node for staging memory: that of the NIC; -1: any
+  std::vector<std::string> notes{};  ///< one line for each oddity found
 };
 
 }  // namespace weft::topology

@@ -13,7 +13,7 @@
 namespace weft::topology::render {
 namespace {
 
-/// What is compared, by device and property, in the order in which it is told.
+/// The compared values, by device and property, in the order of output.
 using Facts = std::vector<std::pair<std::string, std::string>>;
 using Devices = std::map<std::string, Facts>;
 
@@ -29,7 +29,7 @@ std::string choice_text(const View& view, const Choice& choice) {
                      choice.gdr ? ", GPUDirect" : "");
 }
 
-/// Addresses at which a machine has several NICs: ports of one PCI function.
+/// Addresses with several NICs: ports of one PCI function.
 void add_shared(const Model& model, std::set<std::string>& shared) {
   std::set<std::string> seen;
   for (const Nic& nic : model.nics)

@@ -1,4 +1,4 @@
-// What two machines that should be alike differ in.
+// The differences between two machines that should be alike.
 #pragma once
 
 #include <string>
@@ -9,12 +9,12 @@ namespace weft::topology::render {
 
 struct Difference {
   bool alike = true;
-  std::string text;  ///< a line for each difference, both sides' values in it
+  std::string text;  ///< one line per difference, with the values of both sides
 };
 
-/// Devices are matched by PCI address; several NICs at one address by RDMA name too. Compared: NUMA
-/// nodes, GPUs, NICs, their links, rates and places, whether a NIC can be used, and what every GPU
-/// gets.
+/// Devices are matched by PCI address; several NICs at one address also by RDMA name. Compares NUMA
+/// nodes, GPUs and NICs: links, rates, NUMA nodes, whether a NIC can be used, and the NIC that each
+/// GPU gets.
 Difference difference(const View& a, const View& b);
 
 }  // namespace weft::topology::render

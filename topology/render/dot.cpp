@@ -9,7 +9,7 @@
 namespace weft::topology::render {
 namespace {
 
-/// Inside double quotes.
+/// Escapes `text` for use inside double quotes.
 std::string quoted(const std::string& text) {
   std::string safe;
   for (const char c : text) {
@@ -49,7 +49,7 @@ class Graph {
         line("subgraph cluster_{} {{", clusters_++);
         line("label=\"{}\";", child.part == Part::numa ? numa_text(child.index)
                                                        : fmt::format("package {}", child.index));
-        // An empty cluster is not drawn.
+        // Graphviz does not draw an empty cluster.
         if (child.children.empty())
           line("empty{} [label=\"no GPU, no NIC\", style=dashed];", clusters_);
         draw_children(child, "");

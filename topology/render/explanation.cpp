@@ -21,7 +21,7 @@ std::string node_words(const Model& model, int index) {
   return link.empty() ? what : fmt::format("{} ({})", what, link);
 }
 
-/// From a device up to where it meets the other, each step with its link.
+/// The nodes from a device up to the meeting point, each with its link.
 std::string way_up(const Model& model, int from, int meeting) {
   std::vector<std::string> steps;
   for (int at = from; at != kNone; at = model.pci[static_cast<std::size_t>(at)].parent) {

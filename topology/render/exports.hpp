@@ -1,4 +1,4 @@
-// A machine in the formats of others.
+// Writes a machine in formats of other tools.
 #pragma once
 
 #include <string>
@@ -7,13 +7,13 @@
 
 namespace weft::topology::render {
 
-/// NCCL's topology XML (NCCL_TOPO_FILE). Imported again it gives the same choices: NICs that can't
-/// be used are left out, and what lies below one host bridge is one <cpu>. The format knows neither
-/// packages nor memory of GPUs, and no states of ports.
+/// NCCL's topology XML (NCCL_TOPO_FILE). Importing it gives the same choices: unusable NICs are
+/// omitted, and each host bridge becomes one <cpu>. The format has no packages, no GPU memory and
+/// no port states.
 std::string as_nccl_xml(const View& view);
 
-/// Mooncake's topology matrix: for each NUMA node ("cpu:0") and GPU ("cuda:0") the NICs to prefer
-/// and the others that may be used.
+/// Mooncake's topology matrix: for each NUMA node ("cpu:0") and GPU ("cuda:0"), the preferred NICs
+/// and the other usable NICs.
 std::string as_mooncake(const View& view);
 
 /// Graphviz.

@@ -23,7 +23,7 @@ std::string address_text(const Model& model, const Nic& nic) { return text_of_ad
 std::string bridge_text(const PciNode& node) {
   const char* what = node.kind == PciKind::host_bridge ? "host bridge" : "PCIe switch";
   if (node.address) return fmt::format("{} {}", what, node.address->text());
-  // NCCL's files have names made up for them: "processor of NUMA node 0".
+  // Host bridges from NCCL's files have made-up names: "processor of NUMA node 0".
   const bool of_its_own = node.name.find(' ') != node.name.npos;
   return node.name.empty() || of_its_own ? what : fmt::format("{} {}", what, node.name);
 }

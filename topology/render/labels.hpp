@@ -1,4 +1,4 @@
-// The words for devices and figures, the same in every picture.
+// Labels for devices and figures, the same in every output.
 #pragma once
 
 #include <string>
@@ -14,9 +14,9 @@ std::string address_text(const Model& model, const Nic& nic);
 std::string bridge_text(const PciNode& node);
 /// "24.6 GB/s"; "speed unknown" for 0
 std::string speed_text(double gbytes);
-/// "PCIe 16 GT/s x16", "PCIe 24.6 GB/s", or "" where nothing is known
+/// "PCIe 16 GT/s x16", "PCIe 24.6 GB/s", or "" if not known
 std::string link_text(const Link& link);
-/// "200 Gb/s InfiniBand, active", as far as it is known: of the best port.
+/// "200 Gb/s InfiniBand, active" for the best port, as far as known.
 std::string port_text(const Nic& nic);
 /// "pascal.xml", a host's name, or "this machine"
 std::string machine_text(const Model& model);

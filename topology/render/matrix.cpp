@@ -72,7 +72,7 @@ std::string padded(const std::string& text, std::size_t width) {
   return fmt::format("{:{}}", text, width);
 }
 
-/// Prints columns side by side, as many as fit, then the rest below them.
+/// Prints as many columns side by side as fit, and the rest in further blocks below.
 std::string blocks(const View& view, const std::vector<Column>& columns, const TextStyle& style) {
   std::string text;
   const auto out = std::back_inserter(text);

@@ -10,7 +10,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// [[the equal best], [the others that may be used]]
+/// [[equally best NICs], [other usable NICs]]
 Json row_of(const View& view, const Choice& choice) {
   Json near = Json::array();
   Json far = Json::array();

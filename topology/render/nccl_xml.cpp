@@ -11,7 +11,7 @@
 namespace weft::topology::render {
 namespace {
 
-/// "00000000,00ffffff": 32 processors a group, the highest first.
+/// "00000000,00ffffff": 32 processors per group, the highest group first.
 std::string affinity_text(const std::vector<int>& cpus) {
   const int most = cpus.empty() ? 0 : *std::max_element(cpus.begin(), cpus.end());
   std::vector<std::uint32_t> groups(static_cast<std::size_t>(most) / 32 + 1);
@@ -40,7 +40,8 @@ struct Lanes {
   int width = 0;
 };
 
-/// hwloc tells the data rate alone: those that come nearest to it, more lanes before faster ones.
+/// hwloc has only the data rate: returns the nearest speed and width, with more lanes rather than a
+/// higher speed.
 Lanes lanes_of(const Link& link) {
   if (link.gt_per_second > 0 && link.width > 0) return {link.gt_per_second, link.width};
   Lanes nearest;
@@ -95,7 +96,8 @@ class Writer {
                        [this](const Outline& child) { return has_usable(child); });
   }
 
-  /// Each host bridge is a <cpu> of its own: NCCL knows no other border between them.
+  /// Writes each host bridge as a <cpu> of its own, because NCCL has no other boundary between
+  /// them.
   void write_cpu(int numa, const std::vector<Outline>& devices) {
     std::string affinity;
     for (const NumaNode& node : model_.numa)
@@ -156,7 +158,8 @@ class Writer {
     line(depth, "</pci>");
   }
 
-  /// Those from `first` on that are of one PCI function; returns the last of them.
+  /// Writes the NICs from `first` on that belong to one PCI function; returns the index of the
+  /// last.
   std::size_t write_nics(const std::vector<Outline>& parts, std::size_t first, int depth) {
     const int pci = view_.nic(parts[first].index).pci;
     std::vector<int> usable;

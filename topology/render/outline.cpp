@@ -17,7 +17,7 @@ bool is_bridge(const Model& model, int index) {
   return node_at(model, index).kind == PciKind::bridge;
 }
 
-/// What is above a node, the nearest first.
+/// The ancestors of a node, the nearest first.
 std::vector<int> above(const Model& model, int node) {
   std::vector<int> chain;
   if (node == kNone) return chain;
@@ -26,7 +26,7 @@ std::vector<int> above(const Model& model, int node) {
   return chain;
 }
 
-/// Chooses among the ports of a PCI tree those that stand for whole switches.
+/// Selects the ports of a PCI tree that represent whole switches.
 class Switches {
  public:
   explicit Switches(const Model& model) : model_(model) {
@@ -45,7 +45,7 @@ class Switches {
   bool shows(int node) const { return shown_.contains(node); }
 
  private:
-  /// Where two devices meet is a switch.
+  /// Marks the port where two devices meet as a switch.
   void meet(int a, int b) {
     if (a == b || a == kNone || b == kNone) return;
     const auto above_a = above(model_, a);
@@ -57,7 +57,7 @@ class Switches {
     legs_.emplace(a, *met);
     legs_.emplace(b, *met);
   }
-  /// Two ports or more between a device and where it meets another are a switch of their own.
+  /// Marks another switch if at least two ports lie between a device and the meeting point.
   void split(int device, int meeting) {
     const auto chain = above(model_, device);
     const auto met = std::find(chain.begin(), chain.end(), meeting);
@@ -71,7 +71,7 @@ class Switches {
   std::set<std::pair<int, int>> legs_;
 };
 
-/// Puts devices below switches, host bridges, NUMA nodes and packages as it meets them.
+/// Sorts devices into switches, host bridges, NUMA nodes and packages.
 class Builder {
  public:
   explicit Builder(const Model& model) : model_(model), switches_(model) {}
@@ -103,7 +103,7 @@ class Builder {
   void add(Part part, int index, int pci, int numa_number) {
     const auto chain = above(model_, pci);
     Outline* place = &numa(numa_number == kNone ? model_.sole_numa() : numa_number);
-    // From the top down: what is shown becomes a box, what is not only narrows the link.
+    // From the root down: a shown node becomes a part; a hidden one only narrows the link.
     Link narrowest;
     const auto narrow = [&](const Link& link) {
       if (link.known() && (!narrowest.known() || link.gbytes < narrowest.gbytes)) narrowest = link;
@@ -116,7 +116,7 @@ class Builder {
       place->link = std::exchange(narrowest, Link{});
     }
     if (pci != kNone) narrow(node_at(model_, pci).link);
-    // What is not known of the device itself is not made up from the ports above it.
+    // If the device's own link is not known, the ports above do not replace it.
     if (pci != kNone && !node_at(model_, pci).link.known()) narrowest = {};
     place->children.push_back(Outline{part, index, narrowest});
   }
@@ -132,7 +132,7 @@ class Builder {
       take(model_.address_of(model_.nics[static_cast<std::size_t>(part.index)]));
     for (const Outline& inner : part.children) take(std::get<PciAddress>(order(inner)));
     const bool by_number = part.part == Part::package || part.part == Part::numa;
-    // As an unsigned number, what is not known comes last.
+    // kNone, as an unsigned number, comes last.
     return {by_number ? static_cast<unsigned>(part.index) : 0U, first, part.index};
   }
 

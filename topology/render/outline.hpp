@@ -1,4 +1,4 @@
-// A machine with everything left out that joins no GPU and no NIC: what pictures and exports show.
+// A machine reduced to the parts that join GPUs and NICs: the input of pictures and exports.
 #pragma once
 
 #include <cstdint>
@@ -10,21 +10,21 @@ namespace weft::topology::render {
 
 enum class Part : std::uint8_t { machine, package, numa, host_bridge, pci_switch, gpu, nic };
 
-/// A tree. Ports of one PCI switch are one pci_switch, so that two devices have one switch between
-/// them exactly where their path class is PIX.
+/// A tree. The ports of a PCI switch form one pci_switch, so that two devices have exactly one
+/// switch between them if and only if their path class is PIX.
 struct Outline {
   Part part = Part::machine;
-  /// Of a package or NUMA node its number by the operating system, of a host bridge or switch its
-  /// index in Model::pci, of a GPU or NIC in Model::gpus or nics. kNone: not known.
+  /// A package or NUMA node: its number by the operating system. A host bridge or switch: its index
+  /// in Model::pci. A GPU or NIC: its index in Model::gpus or Model::nics. kNone: not known.
   int index = kNone;
-  /// The narrowest link from here to the parent; not known above host bridges.
+  /// The narrowest link from this part up to its parent; not known above host bridges.
   Link link{};
   std::vector<Outline> children{};
 };
 
-/// Children are in the order of packages, NUMA nodes and PCI addresses. A NUMA node of processors
-/// without devices is there, memory alone is not. A NUMA node whose package is not
-/// known is a child of the machine.
+/// Children are ordered by package, NUMA node and PCI address. NUMA nodes with processors but
+/// without devices are included, nodes with memory only are not. A NUMA node of unknown package is
+/// a child of the machine.
 Outline outline(const Model& model);
 
 }  // namespace weft::topology::render

@@ -96,7 +96,7 @@ const char* name_of(Ink ink) {
   return "";
 }
 
-/// "NVLink joins all GPUs", or which; empty: none.
+/// "NVLink joins all GPUs", or the pairs that it joins; empty if it joins none.
 std::string nvlink_text(const Model& model) {
   std::vector<std::string> pairs;
   std::size_t all = 0;
@@ -196,7 +196,7 @@ class Picture {
     return box.part == Part::package ? "package" : box.part == Part::numa ? "numa" : "wiring";
   }
 
-  /// Above the lines, on a patch of their box's colour.
+  /// Draws the labels above the lines, on a patch of their box's colour.
   void draw_labels(const Box& box) {
     if (box.is_device()) return;
     double y = box.y + box.text_y;
@@ -237,7 +237,7 @@ class Picture {
   void draw_rails(const Choice& choice) {
     const auto gpu = gpus_.find(choice.gpu);
     if (gpu == gpus_.end()) return;
-    // The chosen one last, above the others.
+    // The chosen NIC is drawn last, above the others.
     for (const int nic : choice.rails)
       if (nic != choice.nic && nics_.contains(nic))
         draw_rail(*gpu->second, *nics_[nic], "rail equal", choice);

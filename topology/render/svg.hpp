@@ -1,4 +1,4 @@
-// A machine as a picture.
+// Draws a machine as an SVG picture.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,12 @@
 
 namespace weft::topology::render {
 
-/// The picture paints its own ground, so that it can be read on any page. `automatic`: light, and
-/// dark where the viewer asks for it (prefers-color-scheme).
+/// The picture has its own background, so that it is readable on any page. `automatic`: light, or
+/// dark if the viewer prefers that (prefers-color-scheme).
 enum class Theme : std::uint8_t { automatic, light, dark };
 
-/// Boxes for packages, NUMA nodes, switches and devices; a line from each GPU to the NIC that it
-/// gets, dashed ones to those as good.
+/// Draws boxes for packages, NUMA nodes, switches and devices, a line from each GPU to its NIC, and
+/// dashed lines to equally good NICs.
 std::string as_svg(const View& view, Theme theme);
 
 }  // namespace weft::topology::render

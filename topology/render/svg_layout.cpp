@@ -17,7 +17,7 @@ constexpr double kPadding = 14;  // inside a box with others in it
 constexpr double kDevicePadding = 10;
 constexpr std::size_t kLongLine = 26;  // characters of a device's line before it is broken
 
-/// At blanks, into lines of some kLongLine characters.
+/// Breaks `text` at blanks into lines of about kLongLine characters.
 void add_broken(std::vector<Line>& lines, const std::string& text) {
   std::size_t from = 0;
   while (text.size() - from > kLongLine) {
@@ -54,7 +54,7 @@ class Layout {
                                                        : kPadding;
     for (const Outline& child : part.children) add_inner(part, child, box);
     even_out(box);
-    // Lines from above lead to NICs, so what stands around NICs is named below them.
+    // Lines from GPUs reach NICs from above, so labels of boxes around NICs are below the NICs.
     const bool below = row_of(box) == 2 && !box.is_device() && box.part >= Part::host_bridge;
     const auto [width, bottom] = arrange(box, padding, below ? 0 : text_height);
     box.text_y = below ? bottom + 4 : padding - 4;
@@ -63,7 +63,7 @@ class Layout {
     return box;
   }
 
-  /// The only host bridge of a NUMA node says nothing that the node doesn't.
+  /// Omits the box of a NUMA node's only host bridge, which would add no information.
   void add_inner(const Outline& part, const Outline& child, Box& box) const {
     if (part.part == Part::numa && part.children.size() == 1 && child.part == Part::host_bridge)
       for (const Outline& inner : child.children) box.inner.push_back(measure(inner));
@@ -71,7 +71,7 @@ class Layout {
       box.inner.push_back(measure(child));
   }
 
-  /// Devices of one place are equally wide, so that GPUs stand above their NICs.
+  /// Gives the devices in a box the same width, so that GPUs stand above their NICs.
   static void even_out(Box& box) {
     double widest = 0;
     for (const Box& inner : box.inner)
@@ -80,15 +80,15 @@ class Layout {
       if (inner.is_device()) inner.width = widest;
   }
 
-  /// GPUs go above what has both, that above NICs, so that lines between them are short.
+  /// Row of a box: GPUs, then boxes with both, then NICs, so that the lines between them are short.
   static int row_of(const Box& box) {
     const bool gpu = box.has(Part::gpu);
     const bool nic = box.has(Part::nic);
     return gpu && !nic ? 0 : nic && !gpu ? 2 : 1;
   }
 
-  /// Gives the inner boxes their places relative to the outer one. Returns the width that they
-  /// take, and the height down to their lower edge.
+  /// Positions the inner boxes relative to the outer one. Returns their total width and the height
+  /// down to their lower edge.
   std::pair<double, double> arrange(Box& box, double padding, double text_height) const {
     const bool by_kind = box.part >= Part::numa;
     double widest = 0;
@@ -105,7 +105,7 @@ class Layout {
     return {widest, top};
   }
 
-  /// How many rows it takes where none may be wider than the picture should be.
+  /// Number of rows needed if no row may be wider than the picture should be.
   std::size_t rows_of(const std::vector<Box*>& boxes) const {
     std::size_t rows = 1;
     double width = 0;
@@ -119,7 +119,8 @@ class Layout {
     return rows;
   }
 
-  /// Side by side, in rows of nearly as many. Moves `top` below them; returns their width.
+  /// Places boxes side by side in rows of nearly equal length. Moves `top` below them; returns the
+  /// width.
   double flow(const std::vector<Box*>& boxes, double left, double& top) const {
     const std::size_t rows = rows_of(boxes);
     const std::size_t in_row = (boxes.size() + rows - 1) / rows;
@@ -135,7 +136,7 @@ class Layout {
         x += boxes[i]->width + kGap;
         height = std::max(height, boxes[i]->height);
       }
-      // Boxes of one row end at one line.
+      // All boxes of a row have the same height.
       for (std::size_t i = from; i < to; ++i) boxes[i]->height = height;
       widest = std::max(widest, x - kGap - left);
       top += height;
@@ -150,7 +151,7 @@ class Layout {
     center(box);
   }
 
-  /// Rows that are narrower than the box stand in its middle.
+  /// Centres rows that are narrower than the box.
   static void center(Box& box) {
     for (std::size_t i = 0; i < box.inner.size();) {
       double right = 0;
@@ -269,7 +270,7 @@ double font_size(Ink ink) {
 double line_height(Ink ink) { return std::ceil(font_size(ink) * 1.35); }
 
 double text_width(const Line& line) {
-  // Sans-serif digits are 0.56 em wide in the usual fonts, capitals up to 0.75.
+  // In common sans-serif fonts, digits are 0.56 em wide and capitals up to 0.75 em.
   const bool bold = line.ink != Ink::detail;
   double ems = 0;
   for (const char c : line.text) {

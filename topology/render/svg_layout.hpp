@@ -1,4 +1,4 @@
-// Where everything of a picture goes.
+// Computes the position of everything in a picture.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace weft::topology::render {
 
-/// How a line of text looks.
+/// Style of a line of text.
 enum class Ink : std::uint8_t { title, name, detail, choice };
 
 struct Line {
@@ -17,7 +17,7 @@ struct Line {
   Ink ink = Ink::detail;
 };
 
-/// A rectangle with text and what lies in it. Pixels, from the picture's upper left corner.
+/// A rectangle with text and inner boxes. Pixels, from the picture's upper left corner.
 struct Box {
   Part part = Part::machine;
   int index = kNone;  ///< Outline::index
@@ -26,19 +26,19 @@ struct Box {
   double width = 0;
   double height = 0;
   std::vector<Line> lines{};
-  double text_y = 0;  ///< where the text begins, from the box's upper edge
+  double text_y = 0;  ///< start of the text below the box's upper edge
   std::vector<Box> inner{};
 
-  /// Whether a GPU, or a NIC, is in it.
+  /// True if the box contains a GPU (or NIC).
   bool has(Part wanted) const;
   bool is_device() const noexcept { return part == Part::gpu || part == Part::nic; }
 };
 
-/// Packages beside or below each other, whichever comes nearest to the shape of a screen; GPUs
-/// above NICs. Texts are never cut off: boxes are as wide as they are.
+/// Arranges packages beside or below each other, whichever is closer to a screen's aspect ratio,
+/// and GPUs above NICs. Boxes are as wide as their text, which is never cut off.
 Box lay_out(const View& view);
 
-/// About how wide it is drawn.
+/// Approximate width of the line in pixels.
 double text_width(const Line& line);
 /// Pixels.
 double font_size(Ink ink);

@@ -1,4 +1,4 @@
-// A machine as text for a terminal.
+// Prints a machine as text for a terminal.
 #pragma once
 
 #include <string>
@@ -9,25 +9,26 @@ namespace weft::topology::render {
 
 struct TextStyle {
   bool colour = false;    ///< ANSI escapes
-  std::size_t width = 0;  ///< columns of the terminal; a wider matrix is cut into blocks. 0: any
+  std::size_t width = 0;  ///< terminal columns; a wider matrix is split into blocks. 0: no limit
 };
 
 /// GPU x GPU and GPU x NIC: class, hops, narrowest link, GPUDirect, the chosen NIC and its equals;
-/// then what every GPU gets and why, and what was odd.
+/// then the choice for each GPU with its reason, and the notes.
 std::string as_matrix(const View& view, const TextStyle& style);
 
 /// Packages, NUMA nodes, switches and devices, one line each.
 std::string as_tree(const View& view, const TextStyle& style);
 
-/// Of each GPU, and of each NUMA node for ranks without one, all NICs with reasons, the best first.
+/// All NICs with reasons, the best first, for each GPU, and for each NUMA node for ranks without a
+/// GPU.
 std::string as_ranking(const View& view, const TextStyle& style);
 
-/// Who gets what of the selection's ranks, one line each.
+/// The choice for each rank of the selection, one line per rank.
 std::string as_ranks(const View& view);
 
-/// All that is known of the way between two devices, and what the selection made of it. Each is
-/// named as find_gpu or find_nic take it; at least one is a GPU. Throws Error(bad_argument), which
-/// lists the devices that exist.
+/// Everything known about the path between two devices, and the selection's verdict. The names are
+/// those that find_gpu and find_nic accept; at least one must be a GPU. Throws Error(bad_argument),
+/// which lists the devices.
 std::string as_explanation(const View& view, const std::string& first, const std::string& second);
 
 }  // namespace weft::topology::render

@@ -1,4 +1,4 @@
-// What a picture of a machine is made from.
+// The input of all outputs: a machine and the choices on it.
 #pragma once
 
 #include "topology/model/model.hpp"
@@ -6,7 +6,7 @@
 
 namespace weft::topology::render {
 
-/// A machine and what was chosen on it. What it refers to must outlive it.
+/// A machine and a selection on it. The referenced objects must outlive the view.
 struct View {
   const Model& model;
   const Selection& selection;
@@ -15,11 +15,11 @@ struct View {
   const Gpu& gpu(int index) const { return model.gpus[static_cast<std::size_t>(index)]; }
   const Nic& nic(int index) const { return model.nics[static_cast<std::size_t>(index)]; }
   const NicVerdict& verdict(int nic) const { return selection.nics[static_cast<std::size_t>(nic)]; }
-  /// The first choice for that GPU; null: it has no rank.
+  /// The first choice for `gpu`; null if no rank has this GPU.
   const Choice* choice_of(int gpu) const;
 };
 
-/// What a choice says of one NIC; null: nothing.
+/// The entry for `nic` in `choice`; null if there is none.
 const Candidate* candidate_of(const Choice& choice, int nic);
 
 }  // namespace weft::topology::render

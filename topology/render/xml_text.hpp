@@ -1,4 +1,4 @@
-// Text inside XML.
+// Escapes text for XML.
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 
 namespace weft::topology::render {
 
-/// As content or as a value in double quotes. Control characters, which XML can't have, become
-/// spaces.
+/// Escapes for content and for values in double quotes. Control characters, which XML does not
+/// allow, become spaces.
 std::string xml_text(std::string_view text);
 
 }  // namespace weft::topology::render

@@ -50,8 +50,9 @@ class Balance {
     ++card_load(nic);
   }
 
-  /// Looks for a NIC from which ranks, each moving on to another of its NICs, can free one place
-  /// towards a NIC with two ranks less. The most loaded is looked at first.
+  /// Looks for a NIC that can lose one rank along a chain of ranks that each move to another of
+  /// their NICs, ending at a NIC with at least two ranks less. Starts with the NIC of the highest
+  /// load.
   bool lower_one() {
     std::vector<int> nics(takers_.size());
     for (std::size_t i = 0; i < nics.size(); ++i) nics[i] = static_cast<int>(i);
@@ -61,7 +62,7 @@ class Balance {
   }
 
   bool lower(int start) {
-    std::vector<int> by_wish(takers_.size(), kNone);  // the wish that would come to this NIC
+    std::vector<int> by_wish(takers_.size(), kNone);  // the wish that would move to this NIC
     std::vector<bool> seen(takers_.size());
     std::deque<int> queue{start};
     seen[static_cast<std::size_t>(start)] = true;
@@ -96,7 +97,7 @@ class Balance {
 
   const std::vector<Wish>& wishes_;
   const std::vector<int>& card_;
-  std::vector<std::vector<std::size_t>> takers_;  // of each NIC
+  std::vector<std::vector<std::size_t>> takers_;  // wishes assigned to each NIC
   std::vector<int> card_load_;
   Assignment result_;
 };

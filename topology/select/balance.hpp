@@ -1,4 +1,4 @@
-// Shares NICs among ranks that could each take several.
+// Distributes NICs among ranks that could each use several.
 #pragma once
 
 #include <cstddef>
@@ -6,20 +6,21 @@
 
 namespace weft::topology {
 
-/// One rank's possibilities: NICs in the order in which it likes them where nothing else decides.
+/// The possible NICs of one rank, in its order of preference if nothing else decides.
 struct Wish {
   std::vector<int> nics{};
 };
 
 struct Assignment {
-  std::vector<int> nic{};  ///< of each wish; kNone where it has none
-  std::size_t steps = 0;   ///< edges looked at
+  std::vector<int> nic{};  ///< for each wish; kNone if the wish is empty
+  std::size_t steps = 0;   ///< edges visited
 };
 
-/// Gives every wish one of its NICs so that loads are as even as the wishes allow (an optimal
-/// semi-matching: no load can be lowered by moving ranks along, so that NICs which the same ranks
-/// may take differ by one at most). `card[nic]` numbers cards: among NICs with the same load the
-/// one whose card has less goes first, then the wish's order. Earlier wishes choose first.
+/// Assigns to every wish one of its NICs so that loads are as even as possible (an optimal
+/// semi-matching: moving ranks along cannot lower any load, so that NICs that the same ranks may
+/// use differ by at most one). `card[nic]` is the number of the NIC's card: among NICs of equal
+/// load, the one whose card has the lower load is preferred, then the order of the wish. Earlier
+/// wishes choose first.
 Assignment balance(const std::vector<Wish>& wishes, const std::vector<int>& card);
 
 }  // namespace weft::topology

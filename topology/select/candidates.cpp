@@ -8,14 +8,14 @@
 namespace weft::topology {
 namespace {
 
-/// Two bandwidths are equal within this: rates are rounded in different ways.
+/// Bandwidths within this ratio are equal, because sources round rates differently.
 constexpr double kAlike = 0.99;
 
 Path path_of(const Model& model, const HostRank& rank, const std::vector<int>& numa,
              const Nic& nic) {
   if (rank.gpu != kNone)
     return path_between(model, model.gpus[static_cast<std::size_t>(rank.gpu)], nic);
-  // Of several NUMA nodes that the rank may run on, the nearest counts.
+  // If the rank may run on several NUMA nodes, the one nearest to the NIC counts.
   Path best = path_to_numa(model, numa.empty() ? model.sole_numa() : numa.front(), nic);
   for (const int node : numa) {
     Path path = path_to_numa(model, node, nic);
@@ -26,10 +26,10 @@ Path path_of(const Model& model, const HostRank& rank, const std::vector<int>& n
   return best;
 }
 
-/// What the comparison goes by, next to the class.
+/// The second criterion of the comparison, after the path class.
 struct Speed {
-  double gbytes = 0;   // of what is known
-  bool whole = false;  // nothing that others know is missing
+  double gbytes = 0;   // of the known parts
+  bool whole = false;  // true if no part is missing that is known for other NICs
 };
 
 Speed speed_of(const Candidate& candidate, const NicVerdict& verdict, bool rates_known) {
@@ -78,8 +78,8 @@ class Ranking {
     return verdicts_[static_cast<std::size_t>(candidate.nic)];
   }
 
-  /// A speed that is only known in part is taken for no better than the slowest that is known
-  /// wholly in the same place; where none is, speeds don't tell these NICs apart.
+  /// Treats a partly known speed as at most the lowest fully known speed among NICs of the same
+  /// path class and distance; if there is none, speed does not distinguish these NICs.
   void weigh() {
     const bool rates_known = std::any_of(all_.begin(), all_.end(), [&](const Candidate& c) {
       return c.accepted && verdict(c).gbits > 0;

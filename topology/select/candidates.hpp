@@ -1,4 +1,4 @@
-// All NICs as one rank sees them, in order.
+// Ranks all NICs from the perspective of one rank.
 #pragma once
 
 #include <vector>
@@ -7,8 +7,8 @@
 
 namespace weft::topology {
 
-/// Fills choice.candidates (the best first) and choice.rails. `forced`: the only NIC that counts
-/// (an index; kNone: all do) and why the others don't. Returns how many paths were looked at.
+/// Fills choice.candidates (the best first) and choice.rails. `forced`: index of the only NIC
+/// allowed (kNone: all NICs), and `forced_by` the reason. Returns the number of paths computed.
 std::size_t rank_candidates(const Model& model, const HostRank& rank,
                             const std::vector<NicVerdict>& verdicts, int forced,
                             const std::string& forced_by, Choice& choice);

@@ -23,7 +23,7 @@ std::string names_of(const std::vector<Device>& devices) {
   return all.empty() ? "there is none" : "there are " + all;
 }
 
-/// The number behind the last colon of "mlx5_0:2" where it is a port; 0 for a device by itself.
+/// Port number in a name such as "mlx5_0:2"; 0 if `text` names the device only.
 int port_in(const Model& model, int nic, const std::string& text) {
   for (const Port& port : model.nics[static_cast<std::size_t>(nic)].ports)
     if (text == fmt::format("{}:{}", model.nics[static_cast<std::size_t>(nic)].name, port.number))
@@ -41,13 +41,13 @@ Override find(const Model& model, const std::vector<NicVerdict>& verdicts, const
   const Nic& device = model.nics[static_cast<std::size_t>(found.nic)];
   if (!verdict.possible)
     refuse(fmt::format("{}: {} can't be used: {}", by, device.name, verdict.reason),
-           "bring it up, or name another");
+           "activate the port, or name another NIC");
   found.port = port_in(model, found.nic, nic);
   for (const Port& port : device.ports)
     if (port.number == found.port && port.state != PortState::active &&
         port.state != PortState::unknown)
       refuse(fmt::format("{}: port {} of {} is {}", by, port.number, device.name, name(port.state)),
-             "bring it up, or name another");
+             "activate the port, or name another NIC");
   return found;
 }
 
@@ -103,7 +103,7 @@ void set_gdr_level(Policy& policy, const std::string& text) {
   const auto level = parse_path_class(text);
   if (!level)
     refuse(fmt::format("WEFT_GDR_LEVEL=\"{}\" is no path class", text),
-           "say LOC, PIX, PXB, P2C, PHB, NODE, SYS, poster (which is PHB), or never");
+           "use LOC, PIX, PXB, P2C, PHB, NODE, SYS, poster (which is PHB), or never");
   policy.gdr_level = *level;
   policy.gdr_never = false;
 }

@@ -1,4 +1,4 @@
-// What the user says by WEFT_NIC and WEFT_GPU_NIC, against what there is.
+// The user's overrides WEFT_NIC and WEFT_GPU_NIC, checked against the machine.
 #pragma once
 
 #include <string>
@@ -9,20 +9,21 @@
 namespace weft::topology {
 
 struct Override {
-  int nic = kNone;   ///< in Model::nics; kNone: the user says nothing
+  int nic = kNone;   ///< in Model::nics; kNone: no override
   int port = 0;      ///< 0: any
   std::string by{};  ///< "WEFT_NIC=mlx5_1"
 };
 
 struct Overrides {
   Override all{};
-  std::vector<Override> gpus{};  ///< as Model::gpus
+  std::vector<Override> gpus{};  ///< indexed like Model::gpus
 
-  /// The GPU's own, else that of all.
+  /// The override of the rank's GPU, else that for all.
   const Override& of(const HostRank& rank) const;
 };
 
-/// Throws Error(bad_config) for what does not exist, can't be used, or is said twice.
+/// Throws Error(bad_config) for an override that names a missing or unusable device, or a GPU
+/// twice.
 Overrides read_overrides(const Model& model, const std::vector<NicVerdict>& verdicts,
                          const Policy& policy);
 

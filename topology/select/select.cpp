@@ -20,7 +20,7 @@ const Nic& nic_at(const Model& model, int index) {
   return model.nics[static_cast<std::size_t>(index)];
 }
 
-/// NICs that are functions or ports of one card get the same number.
+/// Gives NICs that are functions or ports of one card the same number.
 std::vector<int> number_cards(const Model& model) {
   std::vector<int> card(model.nics.size());
   for (std::size_t i = 0; i < card.size(); ++i) {
@@ -35,7 +35,7 @@ std::vector<int> number_cards(const Model& model) {
   return card;
 }
 
-/// By GPU, then by rank: the order of the list does not count.
+/// Order of assignment: by GPU, then by rank, independent of the order of the list.
 std::vector<std::size_t> turn_of(const std::vector<HostRank>& ranks) {
   std::vector<std::size_t> order(ranks.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -48,7 +48,7 @@ std::vector<std::size_t> turn_of(const std::vector<HostRank>& ranks) {
   return order;
 }
 
-/// Rails in the order of PCI, those whose speed is known before the others.
+/// The rails in PCI order, those of fully known speed first.
 Wish wish_of(const Choice& choice) {
   Wish wish{.nics = choice.rails};
   const auto partly_known = [&](int nic) {
@@ -72,7 +72,7 @@ void assign(const Model& model, const std::vector<HostRank>& ranks, Selection& s
     Choice& choice = selection.choices[turn[i]];
     choice.nic = assignment.nic[i];
     if (choice.nic == kNone) continue;
-    // Ranks that share a NIC take its ports in turn.
+    // Ranks that share a NIC use its ports round-robin.
     const auto& ports = selection.nics[static_cast<std::size_t>(choice.nic)].ports;
     if (choice.port == 0 && !ports.empty()) choice.port = ports[times[choice.nic]++ % ports.size()];
   }

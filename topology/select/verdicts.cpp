@@ -10,20 +10,20 @@ namespace weft::topology {
 namespace {
 
 constexpr std::uint32_t kInfiniBandClass = 0x0207;
-/// A PCI link this many times narrower than another NIC's carries no data of ranks.
+/// A PCI link this many times narrower than another NIC's is not meant for data.
 constexpr double kFarNarrower = 16;
-/// Widths come rounded.
+/// Tolerance for rounded link rates.
 constexpr double kRounding = 1.01;
 
-/// One port that may still be used.
+/// A port that is still eligible.
 struct Entry {
   std::size_t nic = 0;
-  int port = 0;  // 0: the source hides ports
+  int port = 0;  // 0: the source has no ports
   PortState state = PortState::unknown;
   LinkLayer layer = LinkLayer::unknown;
-  bool layer_said = false;  // by the source, not deduced from the PCI class
-  double gbits = 0;         // 0: not known
-  double most = 0;          // what the PCI link lets through; 0: not known
+  bool layer_said = false;  // the source has the layer; false: deduced from the PCI class
+  double gbits = 0;         // Gb/s; 0: not known
+  double most = 0;          // Gb/s of the PCI link; 0: not known
 };
 
 std::string_view why_not_driven(const Model& model, const Nic& nic) {
@@ -31,7 +31,7 @@ std::string_view why_not_driven(const Model& model, const Nic& nic) {
   return topology::why_not_driven(model.pci[static_cast<std::size_t>(nic.pci)].identity());
 }
 
-/// NICs of other fabrics (EFA) have Ethernet's class too.
+/// The link layer by PCI class. NICs of other fabrics (EFA) also have the class of Ethernet.
 LinkLayer layer_by_class(const Model& model, const Nic& nic) {
   if (nic.pci == kNone || !why_not_driven(model, nic).empty()) return LinkLayer::unknown;
   switch (model.pci[static_cast<std::size_t>(nic.pci)].device_class >> 8) {
@@ -69,7 +69,7 @@ std::string why_closed(const Port& port) {
   }
 }
 
-/// What a port of unknown rate can carry at most counts in its place.
+/// The rate of a port, or the rate of its PCI link if the port's is not known.
 double rate_of(const Entry& entry) { return entry.gbits > 0 ? entry.gbits : entry.most; }
 
 class Judge {

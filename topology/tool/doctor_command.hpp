@@ -1,4 +1,4 @@
-// weft-topo doctor
+// The subcommand weft-topo doctor.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@ struct DoctorOptions {
   bool colour = false;
 };
 
-/// Prints what the doctor finds on this machine; returns the exit code.
+/// Prints the findings about this machine; returns the exit code.
 int run_doctor(const DoctorOptions& options);
 
 }  // namespace weft::topology::tool

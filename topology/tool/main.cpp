@@ -1,4 +1,4 @@
-// weft-topo: which NIC, GPU and NUMA node belong together, and why.
+// weft-topo: shows which NIC, GPU and NUMA node belong together, and why.
 #include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -18,7 +18,7 @@ namespace {
 constexpr int kBadInput = 2;
 constexpr int kMostRanks = 65536;
 
-/// Colours and line breaks are for people who look at a terminal.
+/// Uses colours and line breaks only if the output is a terminal.
 render::TextStyle style_of_output() {
   if (::isatty(STDOUT_FILENO) == 0) return {};
   ::winsize size{};
@@ -27,7 +27,7 @@ render::TextStyle style_of_output() {
 }
 
 void add_forms(CLI::App& app, ShowOptions& show) {
-  auto* const forms = app.add_option_group("Forms", "How to show it; otherwise as a matrix");
+  auto* const forms = app.add_option_group("Forms", "Form of the output; default: a matrix");
   forms->require_option(0, 1);
   const auto add = [&](const char* flag, Form form, const char* about) {
     forms->add_flag_callback(
@@ -52,17 +52,18 @@ void add_forms(CLI::App& app, ShowOptions& show) {
         ->expected(2)
         ->type_name(names);
   };
-  add_pair("--explain", Form::explain, "GPU NIC", "The way between two devices, and the verdict");
+  add_pair("--explain", Form::explain, "GPU NIC", "The path between two devices, and the verdict");
   add_pair("--diff", Form::diff, "A B",
-           "What two machines differ in: files, or `live`. Exit code 1 if they do");
+           "The differences of two machines: files, or `live`. Exit code 1 if there are any");
 }
 
 int run(int argc, char** argv) {
   CLI::App app(
-      "Which NIC, GPU and NUMA node of a machine belong together, and why. Without --input it "
-      "looks at this machine (as WEFT_TOPO_FILE has it, if set). WEFT_NIC, WEFT_GPU_NIC and "
+      "Shows which NIC, GPU and NUMA node of a machine belong together, and why. Without --input "
+      "it "
+      "shows this machine (as WEFT_TOPO_FILE has it, if set). WEFT_NIC, WEFT_GPU_NIC and "
       "WEFT_GDR_LEVEL "
-      "count as in a job. Exit code 2: what was asked can't be done.",
+      "count as in a job. Exit code 2: wrong usage, or unreadable input.",
       "weft-topo");
   app.set_version_flag("--version", "weft " WEFT_VERSION);
   app.require_subcommand(0, 1);
@@ -74,7 +75,7 @@ int run(int argc, char** argv) {
          "Read a machine from a file (- for standard input): XML of hwloc (lstopo) or NCCL, "
          "or JSON of weft-topo")
       ->type_name("FILE");
-  app.add_option("--ranks", show.ranks, "Show what so many ranks get")
+  app.add_option("--ranks", show.ranks, "Show the choices for N ranks")
       ->check(CLI::Range(1, kMostRanks))
       ->type_name("N");
   app.add_option(
@@ -82,22 +83,23 @@ int run(int argc, char** argv) {
          "The farthest class with GPUDirect: PIX, PXB (default), PHB (or poster), ..., never")
       ->type_name("CLASS");
   app.add_option("--width", show.style.width,
-                 "Columns after which the matrix goes on below; 0: none. Otherwise the terminal's")
+                 "Columns per block of the matrix; 0: no limit (default: the terminal's width)")
       ->type_name("N");
   add_forms(app, show);
   const std::map<std::string, render::Theme> themes{{"auto", render::Theme::automatic},
                                                     {"light", render::Theme::light},
                                                     {"dark", render::Theme::dark}};
-  app.add_option("--theme", show.theme, "Of --svg: auto (as the viewer asks for), light or dark")
+  app.add_option("--theme", show.theme,
+                 "Theme of --svg: auto (the viewer's preference), light or dark")
       ->transform(CLI::CheckedTransformer(themes).description(""))
       ->type_name("THEME");
 
   DoctorOptions doctor;
   doctor.colour = show.style.colour;
   auto* const doctor_app = app.add_subcommand(
-      "doctor", "Look for what hinders ranks on this machine. Exit code 1: warnings, 3: failures");
+      "doctor", "Find what hinders ranks on this machine. Exit code 1: warnings, 3: failures");
   doctor_app->add_flag("--json", doctor.json, "Print JSON");
-  doctor_app->add_option("--ranks", doctor.ranks, "How many ranks the host is to run")
+  doctor_app->add_option("--ranks", doctor.ranks, "Number of ranks that the host is to run")
       ->check(CLI::Range(1, kMostRanks))
       ->type_name("N");
   try {
@@ -105,7 +107,7 @@ int run(int argc, char** argv) {
   } catch (const CLI::Success& asked) {
     return app.exit(asked);
   } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "weft-topo: {}; weft-topo --help lists what there is\n", error.what());
+    fmt::print(stderr, "weft-topo: {}; see weft-topo --help\n", error.what());
     return kBadInput;
   }
   return *doctor_app ? run_doctor(doctor) : run_show(show);

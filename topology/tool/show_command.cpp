@@ -18,7 +18,7 @@ namespace {
 constexpr int kDiffers = 1;
 constexpr const char* kThisMachine = "live";
 
-/// As a job that is started here would have it.
+/// The policy that a job started here would have.
 Policy read_policy(const Config& config, const ShowOptions& options) {
   Policy policy = policy_of(config);
   if (!options.gdr_level.empty()) set_gdr_level(policy, options.gdr_level);

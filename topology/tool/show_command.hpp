@@ -1,4 +1,4 @@
-// weft-topo without a subcommand: a machine, in one of many forms.
+// weft-topo without a subcommand: prints a machine in one of several forms.
 #pragma once
 
 #include <cstdint>
@@ -26,16 +26,16 @@ enum class Form : std::uint8_t {
 
 struct ShowOptions {
   Form form = Form::matrix;
-  std::string input{};  ///< a file, or "live"; empty: this machine as a job sees it
+  std::string input{};  ///< a file, or "live"; empty: this machine as a job would see it
   std::optional<int> ranks{};
-  std::string gdr_level{};           ///< empty: WEFT_GDR_LEVEL, or its default
-  std::vector<std::string> names{};  ///< of two devices to explain, or of two machines to compare
+  std::string gdr_level{};           ///< empty: WEFT_GDR_LEVEL or its default
+  std::vector<std::string> names{};  ///< two devices to explain, or two machines to compare
   render::Theme theme = render::Theme::automatic;
   render::TextStyle style{};
 };
 
-/// Prints; returns the exit code: 0, or 1 where machines that are compared differ. Throws
-/// weft::Error for files, names and settings that can't be used.
+/// Prints; returns the exit code: 0, or 1 if compared machines differ. Throws weft::Error for
+/// unusable files, names and settings.
 int run_show(const ShowOptions& options);
 
 }  // namespace weft::topology::tool

@@ -1,4 +1,4 @@
-// An open call of gRPC, over which messages go there and back.
+// An open gRPC call that carries messages in both directions.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -8,9 +8,8 @@
 
 namespace weft::bench {
 
-/// One stream for many exchanges, as gRPC's guide to performance advises: a call of its own for
-/// each exchange costs more. Both messages keep their memory from exchange to exchange. Errors are
-/// std::runtime_error.
+/// One stream for many exchanges, as gRPC's performance guide advises: a new call per exchange
+/// costs more. Both messages keep their memory between exchanges. Errors are std::runtime_error.
 template <typename Request, typename Answer>
 class Call {
  public:
@@ -26,7 +25,7 @@ class Call {
   /// To be filled before send().
   Request& request() noexcept { return request_; }
   void send() { require(stream_->Write(request_)); }
-  /// Valid until the next call of receive().
+  /// Valid until the next receive().
   const Answer& receive() {
     require(stream_->Read(&answer_));
     return answer_;

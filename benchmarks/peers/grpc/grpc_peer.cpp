@@ -1,5 +1,5 @@
-// A tensor by a call of gRPC, in fig7: the caller's becomes a message, the receiver copies it out
-// of the message into a tensor of its own, finds its largest element and answers.
+// The benchmark fig7 by gRPC: the caller puts its tensor into a message; the receiver copies the
+// tensor out of the message, finds its largest element and answers.
 #include <grpcpp/grpcpp.h>
 
 #include <unistd.h>
@@ -58,8 +58,8 @@ double transfer(Call<Tensor, Largest>& call, const std::vector<float>& tensor, b
   return spent;
 }
 
-/// How both ends of a connection are set up: no limit to a message, and frames as large as HTTP/2
-/// has them. gRPC's own probing finds a better window than a fixed one.
+/// Settings of both ends of a connection: unlimited message size, and HTTP/2's largest frame size.
+/// gRPC's own probing finds a better flow-control window than a fixed one.
 template <typename Set>
 void set_for_large_messages(Set&& set) {
   constexpr int kLargestFrame = (1 << 24) - 1;
@@ -71,8 +71,8 @@ void set_for_large_messages(Set&& set) {
 /// An abstract name: no file is left behind.
 std::string own_place() { return "unix-abstract:weft-bench-" + std::to_string(::getpid()); }
 
-/// By a Unix socket on one host, by TCP between two. `said`: a server's name and address, its place
-/// on its host, its port.
+/// Connects by a Unix socket on one host, by TCP between two. `said` is the server's host name,
+/// address, Unix socket name and port.
 std::shared_ptr<grpc::Channel> channel_to(const std::string& said) {
   grpc::ChannelArguments arguments;
   set_for_large_messages([&](const char* name, int value) { arguments.SetInt(name, value); });
@@ -104,14 +104,14 @@ std::vector<RunRow> measure(const std::shared_ptr<grpc::Channel>& channel,
           return transfer(call, tensor, options.check);
         });
     call.end();
-    // The same call stands beside either of weft's ways.
+    // The same figure applies to both of weft's ways.
     for (const std::string_view kind : {kByPut, kByView})
       rows.push_back({size, std::string(kind), {{"sendrecv", median(samples)}}, {}});
   }
   return rows;
 }
 
-/// Listens with all services on a port of the system's choice, and by a Unix socket.
+/// Listens with all services on a port chosen by the system and on a Unix socket.
 std::unique_ptr<grpc::Server> start(std::initializer_list<grpc::Service*> services, int& port) {
   grpc::ServerBuilder builder;
   builder.AddListeningPort("0.0.0.0:0", grpc::InsecureServerCredentials(), &port);

@@ -11,7 +11,7 @@ namespace {
 
 using ReplayCall = Call<Tensor, Tensor>;
 
-/// Opens a call to `server`, and says of which worker and model it is.
+/// Opens a call to `server`, and sends the worker and the model.
 std::unique_ptr<ReplayCall> open_call(Replayer::Stub& server, int rank, std::size_t model_bytes) {
   auto call = std::make_unique<ReplayCall>(
       [&](grpc::ClientContext* context) { return server.Steps(context); });
@@ -71,7 +71,8 @@ std::vector<RunRow> replay_over_grpc(int rank,
     };
     const std::vector<Part> parts = parts_of(model);
     work([&](ReplayWorker& worker) {
-      // Who only wrote would stop at last, as the servers wait for somebody to read.
+      // Answers must be read while writing: otherwise the servers block until their answers are
+      // read.
       const auto take = [&](int server) {
         for (const Part& part : parts)
           if (part.server == server) worker.take(part, floats(call_to(server).receive()));

@@ -1,4 +1,4 @@
-// The paper's models, step by step, over streams of gRPC.
+// Training steps of the paper's models over gRPC streams.
 #pragma once
 
 #include <array>
@@ -16,8 +16,8 @@
 
 namespace weft::bench {
 
-/// Each worker keeps one call open for a model: part after part goes up, and comes back when both
-/// workers' have been added.
+/// Each worker keeps one call open per model. Each part goes to the server and comes back once both
+/// workers' gradients are added.
 class ReplayService final : public Replayer::Service {
  public:
   explicit ReplayService(int rank) : rank_(rank) {}
@@ -26,7 +26,7 @@ class ReplayService final : public Replayer::Service {
                      grpc::ServerReaderWriter<Tensor, Tensor>* stream) override;
 
  private:
-  /// The shard of the model that both calls are about; the first of them makes it.
+  /// The shard of the model that both calls share; created by the first of them.
   std::shared_ptr<ReplayServer> join(std::size_t model_bytes);
 
   int rank_;
@@ -38,7 +38,7 @@ class ReplayService final : public Replayer::Service {
   std::barrier<> meeting_{2};
 };
 
-/// This worker's rows. `addresses` are both servers'.
+/// Returns this worker's rows. `servers` has both servers' channels.
 std::vector<RunRow> replay_over_grpc(int rank,
                                      const std::array<std::shared_ptr<grpc::Channel>, 2>& servers,
                                      const RunOptions& options);

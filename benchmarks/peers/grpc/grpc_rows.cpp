@@ -16,7 +16,7 @@
 namespace weft::bench {
 namespace {
 
-constexpr std::size_t kStored = 16384;  // rows of a message that stores them
+constexpr std::size_t kStored = 16384;  // rows per message while filling the store
 constexpr std::uint64_t kVersion = 1;   // rows never expire
 
 using RowCall = Call<RowStep, Tensor>;
@@ -32,7 +32,7 @@ void store_all(RowCall& call) {
   }
 }
 
-/// Calls `act` with each id while the rows of those after it are on their way to the cache.
+/// Calls `act` with each id, prefetching the rows of later ids.
 template <typename Act>
 void for_each_row(const pslib::RowStore& rows, const auto& listed, Act&& act) {
   const std::span<const std::uint64_t> ids(listed.data(), static_cast<std::size_t>(listed.size()));
@@ -43,7 +43,7 @@ void for_each_row(const pslib::RowStore& rows, const auto& listed, Act&& act) {
   }
 }
 
-/// A batch's step, in which every id stands once, as in weft's requests.
+/// A batch's step with deduplicated ids, as in weft's requests.
 class Batcher {
  public:
   void push(std::span<const std::uint64_t> ids, std::span<const float> gradients, RowStep& step) {
@@ -58,7 +58,7 @@ class Batcher {
   void ask(std::span<const std::uint64_t> ids, RowStep& step) {
     number(ids, *step.mutable_asked());
   }
-  /// The rows asked for last, in the batch's order.
+  /// Copies the rows requested last to `to`, in the batch's order.
   void take(const Tensor& answer, float* to) const {
     const auto* const rows = reinterpret_cast<const float*>(answer.content().data());
     for (std::size_t i = 0; i < numbers_.size(); ++i)
@@ -132,7 +132,7 @@ std::vector<RunRow> measure_rows(const std::shared_ptr<grpc::Channel>& channel,
           const double spent = timed([&] {
             batcher.push(batches.ids(pushed), batches.gradients(), call.request());
             batcher.ask(batches.ids(steps), call.request());
-            // Into the worker's own tensor, as weft's lookup leaves them.
+            // Into the worker's own tensor, like weft's lookup.
             batcher.take(call.exchange(), values.data());
           });
           if (expected) {

@@ -1,4 +1,4 @@
-// Steps of a sparse table over a stream of gRPC.
+// Steps of a sparse table over a gRPC stream.
 #pragma once
 
 #include <memory>
@@ -11,8 +11,8 @@
 
 namespace weft::bench {
 
-/// Subtracts the gradients of a step from its rows, then answers with those asked for. The rows lie
-/// in the store that weft's server uses, so that the two sides differ in how rows travel alone.
+/// Subtracts a step's gradients from its rows, then answers with the requested rows. Uses the row
+/// store of weft's server, so that the two sides differ only in how rows travel.
 class RowServer final : public Rows::Service {
  public:
   RowServer();
@@ -26,7 +26,7 @@ class RowServer final : public Rows::Service {
   pslib::RowStore rows_;
 };
 
-/// The worker's rows.
+/// Returns the worker's rows of results.
 std::vector<RunRow> measure_rows(const std::shared_ptr<grpc::Channel>& channel,
                                  const RunOptions& options);
 

@@ -1,4 +1,4 @@
-// Training steps over a stream of gRPC.
+// Training steps over a gRPC stream.
 #pragma once
 
 #include <memory>
@@ -9,15 +9,15 @@
 
 namespace weft::bench {
 
-/// Adds each gradient of a call to its parameters, which are the answer and lie in its message. A
-/// size begins with parameters of 0.
+/// Adds each gradient of a call to the parameters, which lie in the answer's message. Each size
+/// starts with parameters of 0.
 class TrainingServer final : public Trainer::Service {
  public:
   grpc::Status Steps(grpc::ServerContext*,
                      grpc::ServerReaderWriter<Tensor, Tensor>* stream) override;
 };
 
-/// The worker's rows.
+/// Returns the worker's rows of results.
 std::vector<RunRow> measure_training(const std::shared_ptr<grpc::Channel>& channel,
                                      const RunOptions& options);
 

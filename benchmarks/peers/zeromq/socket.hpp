@@ -1,4 +1,4 @@
-// ZeroMQ's context, socket and message, ended with their scope. Errors are std::runtime_error.
+// RAII wrappers of ZeroMQ's context, socket and message. Errors are std::runtime_error.
 #pragma once
 
 #include <zmq.h>
@@ -15,7 +15,7 @@ inline void require(bool good, const char* call) {
 class Message {
  public:
   Message() { zmq_msg_init(&message_); }
-  /// Of memory that nobody changes before the other end has answered.
+  /// Wraps memory that must not change before the other end has answered.
   Message(float* data, std::size_t bytes) {
     require(zmq_msg_init_data(
                 &message_, data, bytes, [](void*, void*) {}, nullptr) == 0,
@@ -46,7 +46,7 @@ class Context {
   void* context_;
 };
 
-/// Goes before its context.
+/// Must be destroyed before its context.
 class Socket {
  public:
   Socket(const Context& context, int type) : socket_(zmq_socket(context.get(), type)) {
@@ -60,7 +60,7 @@ class Socket {
   void bind(const std::string& place) {
     require(zmq_bind(socket_, place.c_str()) == 0, "zmq_bind");
   }
-  /// Where it was bound, with the port that the system chose.
+  /// The endpoint it was bound to, with the port chosen by the system.
   std::string place() const {
     char words[256] = {};
     std::size_t size = sizeof words;

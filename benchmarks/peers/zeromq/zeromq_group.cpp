@@ -20,8 +20,8 @@ std::string place_of(const std::string& places, int server, int worker) {
   return places + "-" + std::to_string(server) + "-" + std::to_string(worker);
 }
 
-/// Takes every worker's half, adds them all up in one pass, and sends its parameters to each from
-/// where they lie.
+/// Receives every worker's half, adds them all up in one pass, and sends the parameters to each
+/// worker without a copy.
 void serve_steps(const Sockets& workers, std::size_t count, std::uint64_t steps) {
   std::vector<float> parameters(count, 0.0F);
   for (std::uint64_t step = 0; step < steps; ++step) {
@@ -34,7 +34,7 @@ void serve_steps(const Sockets& workers, std::size_t count, std::uint64_t steps)
     for (const auto& worker : workers)
       Message(parameters.data(), count * sizeof(float)).send(worker->get());
   }
-  // Until all have read the last of them, they lie where they are sent from.
+  // Messages refer to `parameters`, so wait until all workers have read the last ones.
   for (const auto& worker : workers) Message().receive(worker->get());
 }
 

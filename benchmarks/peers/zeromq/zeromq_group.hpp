@@ -8,8 +8,8 @@
 
 namespace weft::bench {
 
-/// One of the six ranks. `places` begins the names of the servers' sockets. Returns a worker's
-/// rows; a server's are empty.
+/// Runs one of the six ranks. `places` is the prefix of the servers' socket names. Returns a
+/// worker's rows; a server's are empty.
 std::vector<RunRow> group_over_zeromq(int rank, const std::string& places,
                                       const RunOptions& options);
 

@@ -1,5 +1,5 @@
-// A training step over ZeroMQ: a request with the gradient, which is sent from where it lies; the
-// server adds it to its parameters, which it sends from where they lie.
+// A training step over ZeroMQ: the worker's request holds the gradient; the server adds it to its
+// parameters and sends them back. Both are sent without a copy.
 #include <unistd.h>
 
 #include <cstdio>
@@ -20,7 +20,7 @@
 namespace weft::bench {
 namespace {
 
-/// Adds what comes, until an empty message does. A size begins with parameters of 0.
+/// Adds each gradient received, until an empty message. Each size starts with parameters of 0.
 void serve(void* socket) {
   std::vector<float> parameters;
   Message gradient;
@@ -55,7 +55,8 @@ std::vector<RunRow> work(void* socket, const RunOptions& options) {
 /// An abstract name: no file is left behind.
 std::string own_place() { return "ipc://@weft-bench-" + std::to_string(::getpid()); }
 
-/// In what the server says: its host, address, and places by either way.
+/// The server's endpoint, chosen from its announcement: host, address, and an endpoint of either
+/// kind.
 std::string place_in(const std::string& said) {
   const std::string host = reachable(said);
   std::istringstream words(said.substr(said.find("ipc:")));
@@ -91,7 +92,7 @@ int run(const RunOptions& options) {
   const bool serves = launcher.rank() == 1;
   const Context context;
   Socket socket(context, serves ? ZMQ_REP : ZMQ_REQ);
-  // By a Unix socket on one host, by TCP between two.
+  // A Unix socket on one host, TCP between two.
   std::string said = own_address();
   if (serves) {
     socket.bind(own_place());

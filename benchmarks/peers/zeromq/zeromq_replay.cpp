@@ -13,7 +13,7 @@ std::string place_of(const std::string& places, int server, int worker) {
   return places + "-" + std::to_string(server) + "-" + std::to_string(worker);
 }
 
-/// A pair of sockets for each (server, worker): parts travel in order, from where they lie.
+/// A pair of sockets per (server, worker): parts travel in order and without a copy.
 class Server {
  public:
   Server(const Context& context, const std::string& places, int rank)
@@ -33,7 +33,7 @@ class Server {
         for (std::size_t w = 0; w < 2; ++w)
           Message(parameters.data(), parameters.size() * sizeof(float)).send(workers_[w].get());
       }
-    // Until both have read the last of them, they lie where they are sent from.
+    // Messages refer to the parameters, so wait until both workers have read the last ones.
     for (std::size_t w = 0; w < 2; ++w) Message().receive(workers_[w].get());
   }
 

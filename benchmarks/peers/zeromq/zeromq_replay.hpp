@@ -1,4 +1,4 @@
-// The paper's models, step by step, over ZeroMQ.
+// Training steps of the paper's models over ZeroMQ.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace weft::bench {
 
-/// One of two ranks that are workers and servers at once. `places` begins the names of both ranks'
-/// sockets. Returns this worker's rows.
+/// Runs one of two ranks that are workers and servers at once. `places` is the prefix of both
+/// ranks' socket names. Returns this worker's rows.
 std::vector<RunRow> replay_over_zeromq(int rank, const std::string& places,
                                        const RunOptions& options);
 

@@ -1,4 +1,4 @@
-// The other ranks' end of the out-of-band allgather.
+// The out-of-band allgather on the ranks other than rank 0.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -14,7 +14,7 @@
 namespace weft::bootstrap {
 namespace {
 
-/// Rank 0 waits as long as this rank does, and then says whom it missed.
+/// Rank 0 has the same deadline as this rank, and this long afterwards to report the missing ranks.
 constexpr std::chrono::seconds kVerdict{1};
 
 [[noreturn]] void refuse(const OobAllgather::Setup& setup, const std::string& refusal) {
@@ -34,13 +34,14 @@ constexpr std::chrono::seconds kVerdict{1};
       .code = Code::timeout,
       .operation = "join",
       .message = fmt::format("rank 0 was not reached at {}: {}", setup.address.text(), trouble),
-      .hint = "does rank 0 run, with the same WEFT_ADDR? a firewall between the hosts? "
-              "WEFT_INIT_TIMEOUT sets how long joining waits",
+      .hint =
+          "check that rank 0 runs with the same WEFT_ADDR, and the firewalls between the hosts; "
+          "WEFT_INIT_TIMEOUT sets how long joining waits",
       .rank = setup.rank,
       .peer = 0});
 }
 
-/// Calls rank 0 until it lets this rank in.
+/// Connects to rank 0, and tries again until rank 0 accepts or refuses this rank.
 SealedSocket meet(const OobAllgather::Setup& setup, Deadline deadline) {
   const p2p::Identity identity(setup.rank, setup.size, setup.key);
   RootConnection root_connection(identity, p2p::Purpose::oob_allgather);
@@ -79,17 +80,18 @@ class ClientOobAllgather final : public OobAllgather {
     } catch (const Error& error) {
       end({.code = error.code(),
            .operation = "join",
-           .message = "rank 0 was lost while the ranks were introduced: " + error.detail().message,
+           .message = "rank 0 was lost during the out-of-band allgather: " + error.detail().message,
            .hint = "look at the output of rank 0",
            .peer = 0});
     }
     if (!record)
       end({.code = Code::bootstrap,
            .operation = "join",
-           .message = "what rank 0 says of the others is malformed",
+           .message = "rank 0's record of the other ranks is malformed",
            .hint = "start every rank with the same weft",
            .peer = 0});
-    record->failure->hint = "rank 0 says so; look at its output, and at that of the ranks named";
+    record->failure->hint =
+        "rank 0 reports this; look at its output, and at that of the ranks named";
     end(*std::move(record->failure));
   }
 

@@ -13,7 +13,7 @@
 namespace weft::bootstrap {
 namespace {
 
-/// A variable and its value.
+/// A variable and its value, for error messages.
 struct Said {
   std::string_view variable;
   std::string_view text;
@@ -86,9 +86,9 @@ JobAddress parse_job_address(std::string_view text, std::string_view variable) {
   const Resolved numeric = look_up(address.host, AI_NUMERICHOST);
   address.is_numeric = !numeric.ips.empty();
   if (text.starts_with('[') && !address.is_numeric)
-    said.refuse("what stands in brackets is no IPv6 address", kAccepted);
+    said.refuse("the text in brackets is no IPv6 address", kAccepted);
   if (address.is_numeric && is_wildcard(numeric.ips[0]))
-    said.refuse("this stands for every address, so nobody can call it",
+    said.refuse("no peer can connect to a wildcard address",
                 "name an address of the host that listens there");
   return address;
 }
@@ -102,7 +102,7 @@ std::vector<p2p::IpAddress> own_ips(const JobAddress& address, const Resolved& r
   const auto interfaces = p2p::interface_addresses();
   std::vector<p2p::IpAddress> own;
   for (const p2p::IpAddress& ip : resolved.ips)
-    // All of 127.0.0.0/8 is this host's.
+    // All addresses of 127.0.0.0/8 belong to this host.
     if (std::any_of(interfaces.begin(), interfaces.end(),
                     [&](const p2p::InterfaceAddress& a) { return a.ip == ip; }) ||
         (p2p::is_ipv4(ip) && ip[12] == std::byte{127}))
@@ -115,10 +115,11 @@ std::vector<p2p::IpAddress> own_ips(const JobAddress& address, const Resolved& r
   Said{address.variable, address.text()}.refuse(
       resolved.ips.empty()
           ? resolved.trouble
-          : fmt::format("the host that is to listen there does not have this address; it has {}",
-                        known),
-      "name an address of that host; where another one is forwarded to it, WEFT_IFACE there says "
-      "where to listen");
+          : fmt::format(
+                "the host that is to listen there does not have this address; the host has {}",
+                known),
+      "name an address of that host; if another address is forwarded to the host, set WEFT_IFACE "
+      "there to the interface to listen on");
 }
 
 }  // namespace weft::bootstrap

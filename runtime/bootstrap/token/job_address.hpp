@@ -1,4 +1,4 @@
-// WEFT_ADDR: where the ranks of a job find rank 0. WEFT_SUBSCRIBE_ADDR is written alike.
+// WEFT_ADDR, the address of rank 0. WEFT_SUBSCRIBE_ADDR has the same format.
 #pragma once
 
 #include <cstdint>
@@ -11,30 +11,31 @@
 namespace weft::bootstrap {
 
 struct JobAddress {
-  std::string host;  ///< an address, or a name that the user wants to be looked up
+  std::string host;  ///< a numeric address, or a name for the resolver
   std::uint16_t port = 0;
   bool is_numeric = false;
-  std::string variable = "WEFT_ADDR";  ///< that said so
+  std::string variable = "WEFT_ADDR";  ///< the variable that gave this address, for messages
 
-  /// "host:port", "[fd00::1]:4711".
+  /// Formats the address: "host:port", "[fd00::1]:4711".
   std::string text() const;
 };
 
-/// Throws Error(bad_config) for what is neither "host:port" nor "[IPv6]:port", port 0, or an
-/// address that stands for all of them.
+/// Parses "host:port" or "[IPv6]:port". Throws Error(bad_config) for any other text, for port 0,
+/// and for a wildcard address.
 JobAddress parse_job_address(std::string_view text, std::string_view variable = "WEFT_ADDR");
 
 struct Resolved {
-  std::vector<p2p::IpAddress> ips;  ///< none: `trouble` says why
+  std::vector<p2p::IpAddress> ips;  ///< if empty, `trouble` has the reason
   std::string trouble;
 };
 
-/// The address itself; a name is looked up by the system's resolver, which may take its time.
+/// Returns a numeric address itself. Resolves a name with the system's resolver, which may block
+/// for seconds.
 Resolved resolve(const JobAddress& address);
 
-/// Where rank 0, or who takes subscribers in, listens: what of `resolved` belongs to this host;
-/// where none does (the address is forwarded), the places that WEFT_IFACE names. Throws
-/// Error(bad_config).
+/// The addresses at which this process listens (rank 0, or a publisher): those of `resolved` that
+/// belong to this host; if there are none, because the address is forwarded, the addresses of
+/// `iface` (WEFT_IFACE). Throws Error(bad_config).
 std::vector<p2p::IpAddress> own_ips(const JobAddress& address, const Resolved& resolved,
                                     std::string_view iface);
 

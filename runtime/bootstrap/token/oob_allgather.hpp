@@ -15,32 +15,33 @@
 
 namespace weft::bootstrap {
 
-/// What each rank said, by rank.
+/// The contributions of all ranks, by rank.
 using Contributions = std::vector<std::vector<std::byte>>;
 
-/// One rank's end. Its calls throw Error(timeout | bootstrap), which names the ranks at fault; the
-/// others get the same line from rank 0. One thread at a time.
+/// One rank's end of the allgather. Throws Error(timeout | bootstrap), which names the ranks at
+/// fault; rank 0 sends the same line to all others. Not thread-safe.
 class OobAllgather {
  public:
-  static constexpr std::size_t kMaxContribution = 4096;  ///< bytes that a rank may say at a time
+  static constexpr std::size_t kMaxContribution = 4096;  ///< bytes of one rank per gather()
 
   struct Setup {
     int rank = 0;
     int size = 1;
     JobAddress address;
-    p2p::Identity::Secret key{};  ///< by the token
+    p2p::Identity::Secret key{};  ///< derived from the token
   };
 
   virtual ~OobAllgather() = default;
-  /// Every rank calls it as often as the others.
+  /// Contributes `own` and returns the contributions of all ranks. Collective: every rank calls it
+  /// equally often.
   virtual Contributions gather(std::span<const std::byte> own, Deadline deadline) = 0;
 };
 
-/// Rank 0's; returns when all ranks have come. `log` must outlive it.
+/// Rank 0's end. Returns when all ranks have arrived. `log` must outlive the object.
 std::unique_ptr<OobAllgather> serve_oob_allgather(const OobAllgather::Setup& setup,
                                                   const Config& config, Log& log,
                                                   Deadline deadline);
-/// Another rank's; returns when rank 0 has let it in.
+/// The end of any other rank. Returns when rank 0 has accepted this rank.
 std::unique_ptr<OobAllgather> connect_oob_allgather(const OobAllgather::Setup& setup,
                                                     Deadline deadline);
 

@@ -11,7 +11,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::chrono::milliseconds kTick = 20ms;
-/// Between two times that somebody is called who does not listen yet.
+/// First and longest pause between two attempts to reach a process that does not listen yet.
 constexpr std::chrono::milliseconds kFirstPause = 50ms;
 constexpr std::chrono::milliseconds kLongestPause = 1s;
 
@@ -40,7 +40,8 @@ RootConnection::Outcome RootConnection::wait(const Find& find, Deadline deadline
   }
 }
 
-/// Until this one has been let in or refused, nobody listens there, or the deadline.
+/// Returns when the peer has accepted or refused this process, when no process listens there, or at
+/// the deadline.
 std::optional<RootConnection::Met> RootConnection::call(const Where& where, Deadline deadline) {
   thread_.run([&] {
     is_nobody_there_ = false;
@@ -77,7 +78,7 @@ void RootConnection::tick() {
   hang_up();
 }
 
-/// Before the next call: nobody must be called twice at a time.
+/// Ends the attempt before the next one, because two at a time are not allowed.
 void RootConnection::hang_up() {
   if (attempt_) trouble_ = attempt_->text();
   attempt_.reset();

@@ -1,4 +1,4 @@
-// A process calls another one, again and again, until it is let in or refused.
+// Connects to another process, again and again, until that process accepts or refuses.
 #pragma once
 
 #include <condition_variable>
@@ -18,39 +18,39 @@
 
 namespace weft::bootstrap {
 
-/// Calls rank 0 of an identity's job, on a thread of its own. One thread at a time.
+/// Connects to rank 0 of an identity's job, on a thread of its own. Not thread-safe.
 class RootConnection {
  public:
-  /// Where to call, as far as is known now.
+  /// The addresses to connect to, as far as they are known now.
   struct Where {
-    std::vector<p2p::IpAddress> ips;  ///< none: `trouble` says why
+    std::vector<p2p::IpAddress> ips;  ///< if empty, `trouble` has the reason
     std::uint16_t port = 0;
     std::string trouble;
   };
   using Find = std::function<Where()>;
 
-  /// A connection whose ends authenticate each other.
+  /// An authenticated connection.
   struct Met {
-    os::Fd socket;  ///< does not block
+    os::Fd socket;  ///< non-blocking
     p2p::Hello own;
     p2p::Hello server;
   };
-  /// How it ended. Of `refusal` (somebody was reached who does not want this one) and `trouble`
-  /// (nobody was in time) one is there where `met` is not.
+  /// The outcome of wait(). Without `met`, either `refusal` is set (a process was reached and
+  /// refused this one) or `trouble` (no process was reached in time).
   struct Outcome {
     std::optional<Met> met;
     std::string refusal;
     std::string trouble;
   };
 
-  /// `identity` must outlive it. Throws Error(system).
+  /// `identity` must outlive the object. Throws Error(system).
   RootConnection(const p2p::Identity& identity, p2p::Purpose purpose);
   ~RootConnection() { thread_.stop(); }
   RootConnection(const RootConnection&) = delete;
   RootConnection& operator=(const RootConnection&) = delete;
 
-  /// Asks `find` before each call. Throws what it throws, and Error(exhausted) when this process
-  /// lacks descriptors.
+  /// Calls `find` before each attempt. Throws what `find` throws, and Error(exhausted) if this
+  /// process runs out of descriptors.
   Outcome wait(const Find& find, Deadline deadline);
 
  private:
@@ -67,7 +67,7 @@ class RootConnection {
   const p2p::Identity& identity_;
   const p2p::Purpose purpose_;
   p2p::ProgressThread thread_;
-  std::unique_ptr<p2p::ConnectAttempt> attempt_;  ///< the progress thread's
+  std::unique_ptr<p2p::ConnectAttempt> attempt_;  ///< belongs to the progress thread
   p2p::Timer ticks_;
   std::string trouble_ = "not tried";
   std::mutex mutex_;

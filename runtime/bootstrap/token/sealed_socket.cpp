@@ -50,9 +50,9 @@ std::vector<std::byte> SealedSocket::receive(std::size_t most, Deadline deadline
   }
   const auto sealed = receive_as_it_is(most + p2p::RecordCipher::kOverhead, deadline);
   if (sealed.size() < p2p::RecordCipher::kOverhead)
-    fail(Code::bootstrap, "what it sent is malformed");
+    fail(Code::bootstrap, "the record is malformed");
   std::vector<std::byte> record(sealed.size() - p2p::RecordCipher::kOverhead);
-  if (!cipher_.open(sealed, record)) fail(Code::bootstrap, "what came was changed on its way");
+  if (!cipher_.open(sealed, record)) fail(Code::bootstrap, "the record was changed on its way");
   return record;
 }
 
@@ -65,7 +65,7 @@ void SealedSocket::send_as_it_is(std::span<const std::byte> bytes, Deadline dead
 std::vector<std::byte> SealedSocket::receive_as_it_is(std::size_t most, Deadline deadline) {
   std::uint32_t length = 0;
   read(std::as_writable_bytes(std::span(&length, 1)), deadline);
-  if (length > most) fail(Code::bootstrap, "what it sent is malformed");
+  if (length > most) fail(Code::bootstrap, "the record is malformed");
   std::vector<std::byte> bytes(length);
   read(bytes, deadline);
   return bytes;
@@ -105,9 +105,9 @@ void SealedSocket::read(std::span<std::byte> bytes, Deadline deadline) {
 
 void SealedSocket::wait_for(short events, Deadline deadline) {
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.left()).count();
-  if (left <= 0) fail(Code::timeout, "it said nothing in time");
+  if (left <= 0) fail(Code::timeout, "no data arrived in time");
   pollfd at{.fd = socket_.get(), .events = events, .revents = 0};
-  // What became of it the next call tells.
+  // The next send or recv reports the outcome.
   (void)::poll(&at, 1,
                static_cast<int>(std::min<std::int64_t>(left, std::numeric_limits<int>::max())));
 }

@@ -1,4 +1,4 @@
-// A connection between two ranks that have met, used by a thread that waits.
+// Blocking exchange of sealed records between two ranks over an authenticated connection.
 #pragma once
 
 #include <cstddef>
@@ -12,22 +12,22 @@
 
 namespace weft::bootstrap {
 
-/// Sealed records over a TCP socket that does not block. Every call ends by its deadline. Throws
-/// Error(timeout), and Error(bootstrap) when the connection is closed, broken, or brings what the
-/// other end did not seal; it is of no use then. One thread at a time.
+/// Sealed records over a non-blocking TCP socket. Every call ends by its deadline. Throws
+/// Error(timeout), and Error(bootstrap) if the connection is closed or broken, or if a record was
+/// not sealed by the other end. The socket is unusable after an error. Not thread-safe.
 class SealedSocket {
  public:
   SealedSocket(os::Fd socket, p2p::RecordCipher cipher) noexcept
       : socket_(std::move(socket)), cipher_(std::move(cipher)) {}
 
   void send(std::span<const std::byte> record, Deadline deadline);
-  /// A record of at most `most` bytes; a longer one is an error before it is read.
+  /// Receives a record of at most `most` bytes; fails on a longer one before reading it.
   std::vector<std::byte> receive(std::size_t most, Deadline deadline);
 
-  /// Whether the other end has not closed it.
+  /// True unless the other end has closed the connection.
   bool is_open() const noexcept;
 
-  /// What is sealed already, for many readers.
+  /// Sends or receives bytes without the cipher, because they are sealed already for many readers.
   void send_as_it_is(std::span<const std::byte> bytes, Deadline deadline);
   std::vector<std::byte> receive_as_it_is(std::size_t most, Deadline deadline);
 

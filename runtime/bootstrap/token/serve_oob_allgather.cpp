@@ -1,4 +1,4 @@
-// Rank 0's end of the out-of-band allgather.
+// The out-of-band allgather on rank 0.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,12 +25,12 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::chrono::milliseconds kTick = 50ms;
-constexpr std::chrono::seconds kPatience{10};  ///< with who has not said which rank it is
-/// Of the time that is left, what telling the others why the job does not begin may take.
+constexpr std::chrono::seconds kPatience{10};  ///< for a client to authenticate
+/// Time to tell the others why the job does not start.
 constexpr std::chrono::seconds kDrainTimeout{2};
 constexpr std::size_t kMostNamed = 16;
 
-/// "rank 2, rank 5"; of many, the first ones.
+/// "rank 2, rank 5"; the first kMostNamed, and how many there are besides.
 std::string names_of(const std::vector<int>& ranks) {
   std::string text;
   for (std::size_t i = 0; i < ranks.size() && i < kMostNamed; ++i)
@@ -39,7 +39,7 @@ std::string names_of(const std::vector<int>& ranks) {
   return text;
 }
 
-/// Lets the ranks in, on a thread of its own, until all have come.
+/// Accepts the other ranks, on a thread of its own, until all have arrived.
 class Reception {
  public:
   Reception(const OobAllgather::Setup& setup, Log& log)
@@ -62,7 +62,8 @@ class Reception {
     thread_.run([this] { acceptor_.open(identity_); });
   }
 
-  /// All that have come until all have, or until the deadline; by rank.
+  /// Waits until all ranks have arrived, or until the deadline. Returns those that have arrived, by
+  /// rank.
   std::map<int, SealedSocket> wait(Deadline deadline) {
     {
       std::unique_lock lock(mutex_);
@@ -79,7 +80,7 @@ class Reception {
 
   std::uint64_t rejected_connections() const { return rejected_connections_.count(); }
   const std::optional<Error>& shortage() const { return shortage_; }
-  /// Those that had come and ended before all were there.
+  /// Ranks that arrived and ended before all were there.
   const std::set<int>& ended() const { return ended_; }
 
  private:
@@ -87,7 +88,7 @@ class Reception {
     return static_cast<int>(members_.size()) == identity_.job_size() - 1;
   }
 
-  /// Requires mutex_. Who ended while it waited may be started anew.
+  /// Requires mutex_. Forgets ranks that have ended since, so that they can be started again.
   void drop_ended() {
     std::erase_if(members_, [this](auto& member) {
       const bool is_gone = !member.second.is_open();
@@ -104,18 +105,19 @@ class Reception {
   }
 
   std::string on_came(const p2p::Hello& client, const p2p::Hello& own, os::Fd& socket) {
-    if (client.purpose != p2p::Purpose::oob_allgather) return "the ranks are being introduced";
+    if (client.purpose != p2p::Purpose::oob_allgather)
+      return "rank 0 still waits for ranks to arrive";
     std::string reason;
     change([&] {
       const auto known = members_.find(client.from);
-      // One that was started anew takes the place of the one that ended.
+      // A rank that was started again replaces its predecessor that ended.
       if (known != members_.end() && !known->second.is_open())
         members_.erase(known);
       else if (known != members_.end()) {
         reason = fmt::format("another process is rank {} already", client.from);
         return;
       }
-      if (!p2p::send_record(socket.get(), std::uint16_t{0})) return;  // it calls again
+      if (!p2p::send_record(socket.get(), std::uint16_t{0})) return;  // the client connects again
       const p2p::ConnectionKeys keys = identity_.keys(client, own);
       members_.emplace(
           client.from,
@@ -157,7 +159,7 @@ class RootOobAllgather final : public OobAllgather {
     if (!absent.empty())
       message = fmt::format("never arrived at {}: {}", setup.address.text(), names_of(absent));
     if (!ended.empty())
-      message += fmt::format("{}had come, and ended while the others were waited for: {}",
+      message += fmt::format("{}arrived, but ended before all others arrived: {}",
                              absent.empty() ? "" : "; ", names_of(ended));
     if (reception.rejected_connections() > 0)
       message += fmt::format("; {} connection(s) were rejected", reception.rejected_connections());
@@ -165,7 +167,7 @@ class RootOobAllgather final : public OobAllgather {
     end({.code = Code::timeout,
          .operation = "join",
          .message = std::move(message),
-         .hint = "look at the output of these ranks, or of whoever was rejected; "
+         .hint = "look at the output of these ranks, or of the rejected processes; "
                  "WEFT_INIT_TIMEOUT sets how long joining waits",
          .rank = 0,
          .peer = (absent.empty() ? ended : absent).front()});
@@ -177,7 +179,7 @@ class RootOobAllgather final : public OobAllgather {
     for (auto& [rank, member] : members_) {
       SealedSocket& from = member;
       auto& said = words[static_cast<std::size_t>(rank)];
-      talk(rank, "before it had said how it is reached",
+      talk(rank, "before its contribution arrived",
            [&] { said = from.receive(kMaxContribution, deadline); });
     }
     const p2p::MessageKey key = p2p::draw_message_key();
@@ -185,7 +187,7 @@ class RootOobAllgather final : public OobAllgather {
     const auto table = p2p::seal_message(key, table_of(words));
     for (auto& [rank, member] : members_) {
       SealedSocket& to = member;
-      talk(rank, "before it knew the others", [&] {
+      talk(rank, "before it received the other ranks' contributions", [&] {
         to.send(record, deadline);
         to.send_as_it_is(table, deadline);
       });
@@ -208,7 +210,7 @@ class RootOobAllgather final : public OobAllgather {
     }
   }
 
-  /// Tells the others why the job does not begin.
+  /// Tells the others why the job does not start.
   [[noreturn]] void end(const ErrorDetail& why) {
     const auto record = failure_record(why);
     const auto deadline = Deadline::after(kDrainTimeout);
@@ -216,7 +218,7 @@ class RootOobAllgather final : public OobAllgather {
       try {
         member.send(record, deadline);
       } catch (const Error&) {
-        continue;  // it is the one that was lost, or another one
+        continue;  // the lost rank itself, or another lost one
       }
     }
     members_.clear();

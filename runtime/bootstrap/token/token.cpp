@@ -80,18 +80,19 @@ class TokenBootstrap final : public Bootstrap {
  private:
   struct FirstContribution {
     std::array<std::byte, 16> host = os::host_identity().id;
-    std::uint32_t number = std::random_device{}();  ///< rank 0's tells jobs at one address apart
+    std::uint32_t number = std::random_device{}();  ///< rank 0's tells apart jobs at one address
   };
 
-  /// Which ranks share this one's host, before NICs and memory are chosen; and the job's name.
+  /// Finds the ranks that share this rank's host, which must be known before NICs and memory are
+  /// chosen; and the job's name.
   void find_own_host(Deadline deadline) {
     const FirstContribution own;
     const Contributions all = allgather_->gather(std::as_bytes(std::span(&own, 1)), deadline);
     for (int rank = 0; rank < setup_.size; ++rank) {
       const auto& words = all[static_cast<std::size_t>(rank)];
       if (words.size() != sizeof own)
-        refuse(fmt::format("rank {} said {} bytes of itself instead of {}", rank, words.size(),
-                           sizeof own),
+        refuse(fmt::format("rank {} contributed {} bytes about its host instead of {}", rank,
+                           words.size(), sizeof own),
                "start every rank with the same weft");
       FirstContribution theirs;
       std::memcpy(&theirs, words.data(), sizeof theirs);
@@ -104,7 +105,7 @@ class TokenBootstrap final : public Bootstrap {
 
   const OobAllgather::Setup setup_;
   Log log_;
-  std::unique_ptr<OobAllgather> allgather_;  ///< until the fence is over
+  std::unique_ptr<OobAllgather> allgather_;  ///< null after the fence
   int local_rank_ = 0;
   int local_size_ = 0;
   std::string job_;

@@ -18,7 +18,7 @@
 namespace weft::bootstrap {
 namespace {
 
-/// A token file as its user named it.
+/// A token file by the name that its user gave, for error messages.
 struct Named {
   const std::string& path;
   const p2p::TokenUse use;
@@ -35,7 +35,8 @@ struct Named {
   }
 };
 
-/// Of the file that was opened, whatever its name stands for by now.
+/// Checks owner and mode of the opened file, not of its name, which may refer to another file by
+/// now.
 void check_guarded(const Named& named, int fd) {
   struct stat about {};
   if (::fstat(fd, &about) != 0) named.refuse(os::words(errno), "");
@@ -47,7 +48,7 @@ void check_guarded(const Named& named, int fd) {
   if (about.st_uid != ::geteuid() && about.st_uid != 0)
     named.refuse(
         fmt::format("it belongs to user {}, this process is user {}'s", about.st_uid, ::geteuid()),
-        "a token must be its user's own file, or root's");
+        "a token file must belong to its user or to root");
 }
 
 }  // namespace
@@ -56,9 +57,10 @@ p2p::Identity::Secret read_token(const std::string& path, p2p::TokenUse use) {
   const Named named{path, use};
   const os::Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file)
-    named.refuse(os::words(errno), use == p2p::TokenUse::subscribers
-                                       ? "a file with the subscribers' token, the same at both ends"
-                                       : "a file with the job's token, the same for every rank");
+    named.refuse(os::words(errno),
+                 use == p2p::TokenUse::subscribers
+                     ? "name a file with the subscribers' token, the same at both ends"
+                     : "name a file with the job's token, the same for every rank");
   check_guarded(named, file.get());
   std::array<char, kTokenMost + 1> content{};
   std::size_t size = 0;

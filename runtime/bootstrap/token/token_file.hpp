@@ -1,4 +1,4 @@
-// The file whose content every rank of a job, or every subscriber, must know to be let in.
+// Reads the token that every rank of a job, or every subscriber, must know to be accepted.
 #pragma once
 
 #include <cstddef>
@@ -8,13 +8,13 @@
 
 namespace weft::bootstrap {
 
-/// Least length of a token, without the white space around it.
+/// Smallest and largest length of a token in bytes, without the white space around it.
 inline constexpr std::size_t kTokenLeast = 32;
 inline constexpr std::size_t kTokenMost = 4096;
 
-/// The key that the token in this file stands for. The file must belong to this process's user or
-/// to root, and nobody else may read or write it. Throws Error(bad_config), which never has the
-/// token.
+/// Returns the key derived from the token in the file at `path`. The file must belong to this
+/// process's user or to root, and no other user may have access. Throws Error(bad_config), whose
+/// text never contains the token.
 p2p::Identity::Secret read_token(const std::string& path, p2p::TokenUse use = p2p::TokenUse::ranks);
 
 }  // namespace weft::bootstrap

@@ -17,11 +17,12 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// A slow rank runs a fifth of the time.
+// A slow rank runs for a fifth of the time: kRuns of every kHeld + kRuns.
 constexpr milliseconds kHeld{80};
 constexpr milliseconds kRuns{20};
 
-/// In the rank's network namespace and none else: in this one it would cut this machine off.
+/// Enters the rank's network namespace; in this process's own namespace the rules would cut the
+/// machine off.
 std::string nft_command(int pid, bool mend) {
   const std::string enter = fmt::format("nsenter --net=/proc/{}/ns/net nft ", pid);
   if (mend) return enter + "delete table inet weft_chaos";
@@ -76,8 +77,8 @@ void Chaos::cut(int rank, bool mend) {
                   rank, pid, cut_.command.empty() ? nft_command(pid, mend) : cut_.command);
   // NOLINTNEXTLINE(concurrency-mt-unsafe,cert-env33-c): the user's own command, by one thread
   if (const int status = std::system(command.c_str()); status != 0)
-    say_(fmt::format("the command that should {} rank {} failed with status {}",
-                     mend ? "mend" : "cut", rank, status));
+    say_(fmt::format("the command to {} rank {} failed with status {}", mend ? "reconnect" : "cut",
+                     rank, status));
 }
 
 void Chaos::begin(const Step& step, Moment now) {

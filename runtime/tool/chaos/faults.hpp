@@ -1,4 +1,4 @@
-// Making the plan's faults happen.
+// Injects the faults of a plan into a job's ranks.
 #pragma once
 
 #include <chrono>
@@ -13,11 +13,12 @@
 namespace weft::tool {
 
 struct CutOptions {
-  std::string command;  ///< by a shell, with CHAOS_ACTION=cut or mend, CHAOS_RANK, CHAOS_PID
+  /// Shell command, run with CHAOS_ACTION (its two values are in --help), CHAOS_RANK and CHAOS_PID.
+  std::string command;
   bool by_nft = false;  ///< drop all packets in the rank's network namespace
 };
 
-/// Carries out a plan. Not for several threads.
+/// Executes a plan. Not thread-safe.
 class Chaos {
  public:
   using Moment = std::chrono::steady_clock::time_point;
@@ -26,19 +27,19 @@ class Chaos {
   Chaos(std::vector<Step> plan, JobRanks ranks, CutOptions cut, Moment began, Say say);
   Chaos(const Chaos&) = delete;
   Chaos& operator=(const Chaos&) = delete;
-  /// Whoever is stopped or cut off goes on.
+  /// Ends all lasting faults: stopped ranks continue, and cut ranks are reconnected.
   ~Chaos();
 
-  /// Does what is due; returns when to be called again at the latest.
+  /// Executes the steps that are due. Returns the latest time at which to call again.
   Moment turn(Moment now);
 
  private:
-  /// Something that lasts.
+  /// A fault that is in effect.
   struct Lasting {
     Step step;
     Moment until;
     bool stopped = false;
-    Moment next;  ///< slow: when it is stopped, or goes on
+    Moment next;  ///< of `slow`: the next time to stop or continue the rank
   };
 
   void begin(const Step& step, Moment now);
@@ -48,7 +49,7 @@ class Chaos {
   void cut(int rank, bool mend);
   Moment at(double seconds) const;
 
-  std::vector<Step> plan_;  ///< what is still to be done
+  std::vector<Step> plan_;  ///< remaining steps
   std::vector<Lasting> lasting_;
   JobRanks ranks_;
   const CutOptions cut_;

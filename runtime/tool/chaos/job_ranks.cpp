@@ -64,7 +64,7 @@ struct Candidate {
   int rank = 0;
 };
 
-/// 0 where it can't be read any more.
+/// The parent's pid; 0 if the process can't be read any more.
 int parent_of(const fs::path& process) {
   std::ifstream file(process / "stat");
   std::string text;
@@ -92,7 +92,7 @@ JobRanks find_ranks(const std::string& mark) {
     found.size = std::max(found.size, environment.number(kSize).value_or(0));
     candidates.push_back({*pid, parent_of(entry.path()), *rank});
   }
-  // What is the parent of another process of the same rank is a shell around it.
+  // A process that is the parent of another process of the same rank is a shell around that rank.
   std::set<std::pair<int, int>> parents;
   for (const Candidate& candidate : candidates) parents.insert({candidate.rank, candidate.parent});
   for (const Candidate& candidate : candidates) {
@@ -100,7 +100,7 @@ JobRanks find_ranks(const std::string& mark) {
     try {
       found.ranks[candidate.rank] = {candidate.pid, os::pidfd_open(candidate.pid)};
     } catch (const Error&) {
-      continue;  // it has ended meanwhile
+      continue;  // the process has ended since
     }
   }
   return found;

@@ -1,4 +1,4 @@
-// A command that runs under watch.
+// Runs a command as a child process.
 #pragma once
 
 #include <sys/types.h>
@@ -12,17 +12,19 @@
 
 namespace weft::tool {
 
-/// A child process. While one lives, SIGINT and SIGTERM of this process go to it.
+/// A child process. As long as the object lives, SIGINT and SIGTERM of this process are forwarded
+/// to the child.
 class Launched {
  public:
-  /// Starts it with kMark=`mark` in its environment. Throws Error(system) when it can't be run.
+  /// Starts `command` with kMark=`mark` in its environment. Throws Error(system) if that fails.
   Launched(std::vector<std::string> command, const std::string& mark);
   Launched(const Launched&) = delete;
   Launched& operator=(const Launched&) = delete;
-  /// One that still runs is told to end, and awaited.
+  /// Sends SIGTERM to a child that still runs, and waits for its end.
   ~Launched();
 
-  /// The exit status, as a shell has it: 128 + N after signal N. nullopt: it still runs at `until`.
+  /// Waits until `until`. Returns the exit status as a shell does (128 + N after signal N), or
+  /// nullopt if the child still runs.
   std::optional<int> wait_until(std::chrono::steady_clock::time_point until);
 
  private:

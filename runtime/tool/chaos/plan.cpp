@@ -10,12 +10,13 @@
 namespace weft::tool {
 namespace {
 
-/// The library's distributions differ from one to the next; a plan must not.
+/// Own distributions, because those of the standard library differ between implementations and a
+/// plan must not.
 class Dice {
  public:
   explicit Dice(std::uint64_t seed) : engine_(seed) {}
   std::size_t below(std::size_t count) { return static_cast<std::size_t>(engine_() % count); }
-  /// In thousandths, so that what is printed is what happens.
+  /// A multiple of 0.001, so that the printed plan is exactly what is executed.
   double between(double least, double most) {
     const auto steps = static_cast<std::uint64_t>(std::max(0.0, most - least) * 1000);
     return least + static_cast<double>(steps == 0 ? 0 : engine_() % (steps + 1)) / 1000;

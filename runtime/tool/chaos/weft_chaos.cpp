@@ -33,7 +33,7 @@ std::uint64_t random_number() {
   return number;
 }
 
-/// One write a line: the job's own lines come between, not within.
+/// Writes each line with one write(), so that the job's own lines never fall inside it.
 void say(const std::string& what) {
   const std::string line = "weft-chaos: " + what + "\n";
   (void)!::write(STDERR_FILENO, line.data(), line.size());
@@ -53,17 +53,18 @@ void check(Wanted& wanted) {
   if (cuts && wanted.cut.command.empty() && !wanted.cut.by_nft)
     throw Error(ErrorDetail{.code = Code::bad_argument,
                             .operation = "--cut",
-                            .message = "it does not say how to cut a rank off",
-                            .hint = "--cut-command COMMAND, or --cut-by-nft for ranks in network "
-                                    "namespaces of their own"});
+                            .message = "no way to cut a rank off is given",
+                            .hint =
+                                "give --cut-command COMMAND, or --cut-by-nft for ranks in network "
+                                "namespaces of their own"});
   if (wanted.cut.by_nft && ::geteuid() != 0)
     throw Error(ErrorDetail{.code = Code::bad_argument,
                             .operation = "--cut-by-nft",
-                            .message = "only root changes a network namespace's rules"});
+                            .message = "only root can change the rules of a network namespace"});
   if (wanted.plan.faults.empty()) wanted.plan.faults = {Fault::kill};
 }
 
-/// Every rank, or those that are there when the time is up.
+/// Waits until all ranks are found, and returns those found after `seconds`.
 JobRanks await_ranks(Launched& job, const std::string& mark, double seconds) {
   const auto until = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                         std::chrono::duration<double>(seconds));
@@ -83,15 +84,15 @@ int run(Wanted wanted) {
   const auto began = Clock::now();
   std::optional<int> status = job.wait_until(began);
   if (ranks.ranks.empty()) {
-    say(status ? "the job ended before any rank of it was seen"
-               : fmt::format("no rank of the job was seen in {} s: is its launcher one that weft "
-                             "knows (mpirun, srun)?",
+    say(status ? "the job ended before any of its ranks was found"
+               : fmt::format("no rank of the job was found in {} s: start it with a launcher that "
+                             "weft knows (mpirun, srun)",
                              wanted.find_s));
     while (!status) status = job.wait_until(Clock::now() + std::chrono::minutes(1));
     return *status;
   }
   if (!ranks.complete())
-    say(fmt::format("only {} of {} ranks are on this machine: the others are spared",
+    say(fmt::format("only {} of {} ranks are on this machine: the others get no faults",
                     ranks.ranks.size(), ranks.size));
   if (wanted.plan.size == 0) wanted.plan.size = ranks.size;
   if (wanted.plan.size == 0) wanted.plan.size = ranks.ranks.rbegin()->first + 1;
@@ -110,38 +111,39 @@ int run(Wanted wanted) {
 void add_options(CLI::App& app, Wanted& wanted) {
   auto& plan = wanted.plan;
   plan.seed = random_number() % 1'000'000'000;
-  app.add_option("--seed", plan.seed, "Decides everything; the same one gives the same plan");
+  app.add_option("--seed", plan.seed, "Seed of the plan; the same seed gives the same plan");
   const auto fault = [&](const char* flag, Fault what, const char* text) {
     app.add_flag_callback(
         flag, [&plan, what] { plan.faults.push_back(what); }, text);
   };
-  fault("--kill", Fault::kill, "Kill ranks (SIGKILL); this is done if nothing else is asked for");
-  fault("--stop", Fault::stop, "Stop ranks and let them go on (SIGSTOP, SIGCONT)");
-  fault("--slow", Fault::slow, "Let ranks run a fifth of the time");
+  fault("--kill", Fault::kill, "Kill ranks (SIGKILL); the default if no fault is named");
+  fault("--stop", Fault::stop, "Stop ranks and continue them later (SIGSTOP, SIGCONT)");
+  fault("--slow", Fault::slow, "Let ranks run for a fifth of the time only");
   fault("--cut", Fault::cut, "Cut ranks off from the network for a while");
-  app.add_option("--times", plan.count, "How many faults (default: 1)")
+  app.add_option("--times", plan.count, "Number of faults (default: 1)")
       ->check(CLI::Range(1, 10000));
   app.add_option("--after", plan.after_s,
-                 "The first one comes so many seconds after all ranks run (default: 1)")
+                 "Earliest fault, in seconds after all ranks run (default: 1)")
       ->check(CLI::NonNegativeNumber);
-  app.add_option("--within", plan.within_s, "The last one comes by then (default: 10)")
+  app.add_option("--within", plan.within_s,
+                 "Latest fault, in seconds after all ranks run (default: 10)")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--for", plan.for_s,
-                 "How many seconds a stop, slowness or cut lasts (default: 0.5 to 3, by seed)")
+                 "Duration of a stop, slowness or cut, in seconds (default: 0.5 to 3, by seed)")
       ->check(CLI::PositiveNumber);
   app.add_option("--ranks", plan.ranks, "Only these ranks, such as 1,3")
       ->delimiter(',')
       ->check(CLI::NonNegativeNumber);
   app.add_option("--cut-command", wanted.cut.command,
-                 "How to cut: a shell command, run with CHAOS_ACTION=cut, later mend, and with "
-                 "CHAOS_RANK and CHAOS_PID");
-  app.add_flag("--cut-by-nft", wanted.cut.by_nft,
-               "How to cut: drop every packet in the rank's network namespace, which must be "
-               "another than this one (root)");
-  app.add_option("--find", wanted.find_s,
-                 "How long to look for the ranks, in seconds (default: 60)")
+                 "Shell command that cuts a rank off, run with CHAOS_ACTION=cut, later with "
+                 "CHAOS_ACTION=mend, and with CHAOS_RANK and CHAOS_PID");
+  app.add_flag(
+      "--cut-by-nft", wanted.cut.by_nft,
+      "Cut a rank off by dropping every packet in its network namespace, which must differ "
+      "from this one (root)");
+  app.add_option("--find", wanted.find_s, "Time to look for the ranks, in seconds (default: 60)")
       ->check(CLI::PositiveNumber);
-  app.add_option("command", wanted.command, "The job: mpirun and what follows it")->required();
+  app.add_option("command", wanted.command, "The job: mpirun and its arguments")->required();
 }
 
 }  // namespace
@@ -149,8 +151,9 @@ void add_options(CLI::App& app, Wanted& wanted) {
 
 int main(int argc, char** argv) {
   CLI::App app(
-      "Starts a job and injects faults into its ranks, to see how the job takes it. Touches no "
-      "process but the job's. Ends with the job's exit status; 2, bad use.",
+      "Starts a job and injects faults into its ranks, to test how the job reacts. Touches only "
+      "the "
+      "processes of that job. Exits with the job's status, or with 2 on wrong usage.",
       "weft-chaos");
   app.set_version_flag("--version", "weft " WEFT_VERSION);
   weft::tool::Wanted wanted;

@@ -45,14 +45,14 @@ bool names_a_stats_file(std::string_view target) {
 
 bool names_a_table(std::string_view target) { return target.starts_with("/memfd:weft-table"); }
 
-/// The most that is looked at, of a process and of a user.
+/// Limits of what is read, per process (descriptors) and per user (segments, bytes, ranks).
 constexpr int kMostDescriptors = 1 << 16;
 constexpr int kMostSegments = 4096;
 constexpr std::size_t kMostBytes = 256 << 20;
 constexpr int kMostRanks = 1 << 16;
 
 struct ProcessStatus {
-  int own = 0;     ///< as the process knows itself: its number in its own container
+  int own = 0;     ///< the process's pid in its own pid namespace
   uid_t user = 0;  ///< the effective one
   bool stopped = false;
 };
@@ -62,7 +62,7 @@ ProcessStatus status_of_process(int pid) {
   std::ifstream status(fmt::format("/proc/{}/status", pid));
   for (std::string line; std::getline(status, line);) {
     if (line.starts_with("State:\t")) {
-      // By a signal (T) or a debugger (t).
+      // Stopped by a signal (T) or a debugger (t).
       found.stopped = line[7] == 'T' || line[7] == 't';
     } else if (line.starts_with("Uid:\t")) {
       std::istringstream users(line.substr(5));
@@ -110,12 +110,14 @@ class Scan {
     }
   }
 
-  /// A regular file (a memfd is one) of the process's own user; others' say nothing of this one.
+  /// True for a regular file (a memfd is one) that belongs to the process's own user. Files of
+  /// other users are not trusted.
   static bool is_own(const struct stat& about, const ProcessStatus& process) {
     return S_ISREG(about.st_mode) && about.st_uid == process.user;
   }
 
-  /// None for what is not the process's, and beyond what a user may have.
+  /// Opens the file; returns no descriptor if it is not the process's own or the user's limits are
+  /// exceeded.
   os::Fd open_own(const std::string& path, const ProcessStatus& process, struct stat& about) {
     if (::stat(path.c_str(), &about) != 0 || !is_own(about, process)) return {};
     os::Fd file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
@@ -175,7 +177,7 @@ class Scan {
       add(job, std::move(rank));
     }
     for (auto& [_, job] : jobs) {
-      // A dead rank's stats segment is kept by living ones of its job.
+      // Living ranks of a job keep a dead rank's stats segment; a job without living ranks is over.
       if (std::ranges::none_of(job.ranks, [](const FoundRank& rank) { return rank.pid != 0; }))
         continue;
       int& ranks = taken_[job.user].ranks;
@@ -192,8 +194,8 @@ class Scan {
         rank.tables.push_back(std::move(table));
   }
 
-  /// A process may have joined more than once: its newest world counts, but a living rank before
-  /// any that is gone.
+  /// A process may have joined more than once: its newest world counts. A living rank takes
+  /// precedence over a dead one.
   static void add(FoundJob& job, FoundRank rank) {
     const stats::SegmentIdentity& mine = rank.stats.identity();
     for (FoundRank& other : job.ranks) {
@@ -225,7 +227,7 @@ Search find_jobs() { return Scan().run(); }
 
 const FoundJob& choose_job(const Search& search, const std::string& wanted) {
   const auto pid = number_in(wanted);
-  // Another user may call a job by the name of one of this user's.
+  // Another user may give a job the name of one of this user's jobs.
   for (const FoundJob& job : search.jobs)
     if (job.id == wanted && job.user == ::geteuid()) return job;
   for (const FoundJob& job : search.jobs) {
@@ -238,8 +240,8 @@ const FoundJob& choose_job(const Search& search, const std::string& wanted) {
   throw Error(ErrorDetail{
       .code = Code::bad_argument,
       .operation = "--job",
-      .message = fmt::format("no job on this host is called {}, and none has a rank with that pid",
-                             wanted),
+      .message = fmt::format(
+          "no job on this host is called {}, and no job has a rank with that pid", wanted),
       .hint =
           ids.empty() ? no_job_text(search) : fmt::format("there are: {}", fmt::join(ids, ", "))});
 }
@@ -247,7 +249,8 @@ const FoundJob& choose_job(const Search& search, const std::string& wanted) {
 std::string no_job_text(const Search& search) {
   std::string text = "no weft job of this user runs on this host";
   if (search.hidden > 0)
-    text += fmt::format("; {} processes are other users', whom root could look at", search.hidden);
+    text +=
+        fmt::format("; {} processes belong to other users: run as root to see them", search.hidden);
   if (search.unknown > 0)
     text += fmt::format("; {} stats segments are of another version of weft", search.unknown);
   return text;

@@ -1,4 +1,4 @@
-// The jobs whose stats segments can be seen on this host.
+// Finds the jobs on this host by their stats segments.
 #pragma once
 
 #include <sys/types.h>
@@ -11,37 +11,37 @@
 
 namespace weft::tool {
 
-/// A rank by its own stats segment.
+/// A rank, found by its own stats segment.
 struct FoundRank {
   stats::StatsView stats;
   uid_t user = 0;
-  int pid = 0;  ///< as this process sees it; 0: it is gone, and a peer keeps its stats segment
+  int pid = 0;  ///< in this process's pid namespace; 0: dead, and a peer keeps its stats segment
   bool stopped = false;                    ///< by a signal or a debugger
-  std::vector<stats::TableView> tables{};  ///< of parameter servers
+  std::vector<stats::TableView> tables{};  ///< tables of parameter servers
 };
 
 struct FoundJob {
-  std::string id;  ///< as its launcher names it, or made up: "pid-4711"
-  uid_t user = 0;  ///< whose processes and stats segments these are
+  std::string id;  ///< the launcher's name for the job, or a made-up one: "pid-4711"
+  uid_t user = 0;  ///< owner of the processes and stats segments
   int size = 0;
   std::vector<FoundRank> ranks;  ///< by rank; the newest stats segment of each
 };
 
 struct Search {
   std::vector<FoundJob> jobs;
-  int hidden = 0;   ///< processes that this user may not look at
-  int unknown = 0;  ///< stats segments of another version
+  int hidden = 0;   ///< processes that this user may not inspect
+  int unknown = 0;  ///< stats segments of another version of weft
 };
 
-/// Looks through the descriptors of every process, those of other containers of the host too. What
-/// a user's processes show speaks of that user's jobs alone; it is copied, checked and bounded, and
-/// nothing that it does meanwhile holds this up.
+/// Searches the descriptors of every process, including those of other containers of the host. The
+/// files of a user's processes count only for jobs of that user. They are copied, checked and
+/// limited in size, and no process can block the search.
 Search find_jobs();
 
-/// Of the jobs found, the one of that id, or with a rank of that pid. Throws Error(bad_argument)
-/// with what there is.
+/// Returns the job whose id is `wanted`, or that has a rank with that pid. Throws
+/// Error(bad_argument), which lists the jobs.
 const FoundJob& choose_job(const Search& search, const std::string& wanted);
-/// What to tell a user who has none to see.
+/// The message for a user who can see no job.
 std::string no_job_text(const Search& search);
 
 }  // namespace weft::tool

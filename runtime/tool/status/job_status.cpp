@@ -9,7 +9,7 @@
 namespace weft::tool {
 namespace {
 
-/// What a peer's path says of a rank, the worst last.
+/// The state of a rank according to one peer's path to it.
 RankState state_by(const stats::PathEntry& path) {
   switch (path.state.load()) {
     case stats::PathState::joining:
@@ -33,7 +33,7 @@ RankState state_by(const stats::PathEntry& path) {
   }
 }
 
-/// How much a word of a peer weighs against another's.
+/// Precedence of a state when peers disagree: the highest weight counts.
 int weight(RankState state) {
   constexpr std::array<int, 7> weights{1, 2, 3, 4, 6, 5, 0};
   return weights[static_cast<std::size_t>(state)];
@@ -43,7 +43,7 @@ void hear(RankStatus& rank, const stats::PathEntry& path) {
   const RankState said = state_by(path);
   if (rank.host.empty()) rank.host = plain(path.host.get());
   if (rank.pid == 0) rank.pid = path.pid;
-  // Its own stats segment knows better than a peer whether it has joined.
+  // A rank's own stats segment is more reliable than a peer's about whether the rank has joined.
   if (rank.seen == SeenBy::itself && said == RankState::joining) return;
   if (weight(said) <= weight(rank.state)) return;
   rank.state = said;
@@ -148,12 +148,12 @@ JobStatus status_of(const FoundJob& job, double least_seconds) {
     if (RankStatus* rank = at(found.stats.identity().rank)) read_stats(*rank, found);
   std::vector<WaitsFor> waits;
   for (const FoundRank& found : job.ranks) {
-    // A dead rank's view of its peers is of the past.
+    // A dead rank's view of its peers is outdated.
     if (found.pid == 0) continue;
     const int self = found.stats.identity().rank;
     for (const stats::PathEntry& path : found.stats.paths())
       if (RankStatus* rank = at(path.peer); rank != nullptr && path.peer != self) hear(*rank, path);
-    // Nor does a stopped rank wait for anybody: what it waited for may have come long ago.
+    // A stopped rank does not wait for any rank: its awaited data may have arrived long ago.
     if (const RankStatus* rank = at(self); rank != nullptr && !found.stopped)
       for (const WaitStatus& wait : rank->waits)
         if (wait.seconds >= least_seconds) waits.push_back({self, wait.peer});

@@ -1,4 +1,4 @@
-// What the stats segments of a host say of a job, put together.
+// The status of a job, derived from the stats segments on this host.
 #pragma once
 
 #include <array>
@@ -14,11 +14,11 @@ namespace weft::tool {
 enum class RankState : std::uint8_t { joining, alive, slow, suspect, dead, left, unknown };
 std::string_view name(RankState state) noexcept;
 
-/// Where the knowledge comes from.
+/// The source of a rank's status.
 enum class SeenBy : std::uint8_t {
-  itself,  ///< its own stats segment
-  keeper,  ///< its own stats segment, kept by a peer: the rank is dead
-  peers    ///< the paths of this host's ranks to it
+  itself,  ///< the rank's own stats segment
+  keeper,  ///< the rank's own stats segment, kept by a peer: the rank is dead
+  peers    ///< the paths of this host's ranks to the rank
 };
 std::string_view name(SeenBy seen) noexcept;
 
@@ -26,7 +26,7 @@ struct Progress {
   std::uint64_t completed = 0;
   std::uint64_t started = 0;
 };
-inline constexpr std::size_t kRoles = 4;  ///< of weft::Role
+inline constexpr std::size_t kRoles = 4;  ///< number of values of weft::Role
 
 struct EdgeStatus {
   std::string slot;
@@ -40,10 +40,10 @@ struct WaitStatus {
   int peer = -1;
   std::string slot;
   std::uint64_t sequence = 0;
-  double seconds = 0;  ///< so far
+  double seconds = 0;  ///< duration so far
 };
 
-/// A rank's part of a parameter server's table.
+/// A rank's part in a table of a parameter server.
 struct TableStatus {
   std::string server;
   std::string table;
@@ -57,19 +57,19 @@ struct TableStatus {
   std::uint64_t bytes_pulled = 0;
   double waited = 0;  ///< seconds
   std::uint64_t version = 0;
-  std::uint64_t bytes_spared = 0;  ///< by compression; 0: there is none
+  std::uint64_t bytes_spared = 0;  ///< by compression; 0 without compression
   double compressing = 0;          ///< seconds
   double residual_norm = 0;
   // Its shard.
   std::uint64_t shard_version = 0;
   std::uint64_t requests = 0;
   std::uint64_t queue = 0;
-  double load = 0;  ///< the share of its life that it was at work
+  double load = 0;  ///< fraction of its lifetime that the shard was busy
   std::uint64_t bytes_read = 0;
   std::uint64_t bytes_written = 0;
   std::uint64_t memory = 0;
   std::uint64_t rows = 0;
-  std::vector<std::uint64_t> staleness;  ///< up to the last that is not 0
+  std::vector<std::uint64_t> staleness;  ///< histogram, up to the last entry that is not 0
 };
 
 struct RankStatus {
@@ -81,7 +81,7 @@ struct RankStatus {
   int pid = 0;
   std::array<Progress, kRoles> progress{};  ///< by Role
   std::vector<EdgeStatus> edges;
-  std::vector<WaitStatus> waits;           ///< the longest first
+  std::vector<WaitStatus> waits;           ///< the longest wait first
   std::uint64_t rejected_connections = 0;  ///< connections of unauthenticated clients
   std::vector<TableStatus> tables;
 };
@@ -94,7 +94,7 @@ struct JobStatus {
   HeldUp held_up;
 };
 
-/// Waits shorter than `least_seconds` hold nobody up: they are part of any loop.
+/// Waits shorter than `least_seconds` are part of any loop and do not count as holding a rank up.
 JobStatus status_of(const FoundJob& job, double least_seconds);
 
 }  // namespace weft::tool

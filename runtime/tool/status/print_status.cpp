@@ -46,8 +46,9 @@ std::string late_text(const JobStatus& job) {
                         late.waiters == 1 ? "rank waits" : "ranks wait");
   for (const auto& circle : job.held_up.circles)
     text += fmt::format(
-        "circle: rank {} -> {}: each waits for the next. Do they take the same steps in the same "
-        "order?\n",
+        "circle: rank {} -> {}: each waits for the next; check that they take the same steps in "
+        "the "
+        "same order\n",
         fmt::join(circle, " -> "), circle.front());
   return text;
 }

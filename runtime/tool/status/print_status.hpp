@@ -1,4 +1,4 @@
-// A job's status, for people and for programs.
+// Prints a job's status as text and as JSON.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -8,12 +8,12 @@
 
 namespace weft::tool {
 
-/// A table, a line for each rank, and who is late. `before`: an earlier look, `seconds` ago, from
-/// which rates follow; may be null.
+/// A table with one line per rank, followed by the late ranks. `before`: the status `seconds` ago,
+/// from which rates are computed; may be null.
 std::string status_text(const JobStatus& job, const JobStatus* before, double seconds);
 
 /// {"id", "size", "ranks": [...], "laggards": [{"rank", "waiters"}], "circles": [[rank, ...]]};
-/// docs/operating.md has the rest.
+/// docs/operating.md describes the other fields.
 nlohmann::ordered_json status_json(const JobStatus& job);
 
 }  // namespace weft::tool

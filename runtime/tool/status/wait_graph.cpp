@@ -23,7 +23,7 @@ std::set<int> all_reached(const Graph& graph, int from) {
   return reached;
 }
 
-/// One way from the rank back to itself, within those that lie on such a way.
+/// A cycle from `start` back to itself, through `members` only.
 std::vector<int> circle_from(const Graph& graph, int start, const std::set<int>& members) {
   std::vector<int> way{start};
   std::set<int> seen{start};

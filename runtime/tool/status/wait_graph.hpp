@@ -1,4 +1,4 @@
-// Who holds up whom: the roots of what ranks wait for.
+// The wait graph of a job: which ranks hold up the others.
 #pragma once
 
 #include <span>
@@ -12,20 +12,21 @@ struct WaitsFor {
   int to = -1;
 };
 
-/// A rank that waits for nobody, while others wait for it.
+/// A rank that waits for no other rank while others wait for it.
 struct Laggard {
   int rank = -1;
-  int waiters = 0;  ///< ranks that wait for it, by themselves or for one that does
+  int waiters = 0;  ///< ranks that wait for this one, directly or through other ranks
   friend bool operator==(const Laggard&, const Laggard&) = default;
 };
 
 struct HeldUp {
-  std::vector<Laggard> laggards;          ///< the one with the most waiters first
-  std::vector<std::vector<int>> circles;  ///< each waits for the next, the last for the first
+  std::vector<Laggard> laggards;  ///< the one with the most waiters first
+  std::vector<std::vector<int>>
+      circles;  ///< in each, a rank waits for the next, the last for the first
 };
 
-/// Not who is behind in counts, which in a loop of steps are those that wait, but what they wait
-/// for in the end.
+/// Finds the ranks at the end of all chains of waits. Counts of completed steps would not show
+/// them: in a loop of steps, the ranks that are behind are those that wait.
 HeldUp find_roots(std::span<const WaitsFor> waits);
 
 }  // namespace weft::tool

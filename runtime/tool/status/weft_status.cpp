@@ -1,4 +1,4 @@
-// weft-status: what the jobs on this host are doing, read from the stats segments of their ranks.
+// weft-status: shows the jobs on this host, read from the stats segments of their ranks.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -27,7 +27,7 @@ struct Wanted {
   double least = 0.1;
 };
 
-/// The jobs to show. Throws Error where the one that was asked for is not there.
+/// The jobs to show. Throws Error if the requested job does not exist.
 std::vector<const FoundJob*> chosen(const Search& search, const Wanted& wanted) {
   if (!wanted.job.empty()) return {&choose_job(search, wanted.job)};
   std::vector<const FoundJob*> all;
@@ -93,26 +93,27 @@ int show(const Wanted& wanted) {
 
 int main(int argc, char** argv) {
   CLI::App app(
-      "What the weft jobs on this host are doing: each rank's state, the operations that it has "
-      "started and completed, who waits for whom, and who is late. Nothing is asked of the ranks, "
-      "which may be stopped or dead.",
+      "Shows the weft jobs on this host: each rank's state, the operations that it has started and "
+      "completed, who waits for whom, and who is late. The ranks take no part in it, so they may "
+      "be "
+      "stopped or dead.",
       "weft-status");
   app.set_version_flag("--version", "weft " WEFT_VERSION);
   weft::tool::Wanted wanted;
   app.add_flag("--json", wanted.json, "Print JSON");
-  app.add_option("--watch", wanted.every, "Look again every so many seconds (default: 1)")
+  app.add_option("--watch", wanted.every, "Repeat every N seconds (default: 1)")
       ->expected(0, 1)
       ->default_str("1")
       ->check(CLI::PositiveNumber);
   app.add_option("--job", wanted.job, "Only this job: its id, or the pid of one of its ranks");
   app.add_option("--least", wanted.least,
-                 "Waits shorter than so many seconds hold nobody up (default: 0.1)");
+                 "Ignore waits shorter than this, in seconds (default: 0.1)");
   app.add_option("--record", wanted.folder,
                  "Write a recording of each rank into this folder, for weft-trace")
       ->check(CLI::ExistingDirectory);
   app.footer(
-      "Ranks of other hosts are shown as their peers on this one know them.\n"
-      "Exit status: 0, a job was shown; 1, there is none; 2, bad use.\n\n"
+      "Ranks of other hosts are shown as their peers on this host know them.\n"
+      "Exit status: 0, a job was shown; 1, there is no job; 2, wrong usage.\n\n"
       "Examples:\n"
       "  weft-status                      once\n"
       "  weft-status --watch 0.5 --job 4711\n"

@@ -12,7 +12,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using stats::RecordedEvent;
 
-constexpr std::uint64_t kShortest = 1000;  ///< ns: shorter ones could not be seen
+constexpr std::uint64_t kShortest = 1000;  ///< ns: shorter events would be invisible
 
 class Writer {
  public:
@@ -42,7 +42,7 @@ class Writer {
   double microseconds(const LoadedRecording& recording, std::uint64_t moment) const {
     return static_cast<double>(aligned(recording, moment) - zero_) / 1e3;
   }
-  /// Slots have a track each; 0 has what belongs to none.
+  /// Track of an event: one per slot; 0 for events that belong to no slot.
   static std::uint64_t track(const LoadedRecording& recording, const RecordedEvent& event) {
     return recording.slots.contains(event.slot) ? event.slot : 0;
   }

@@ -1,4 +1,4 @@
-// Recordings as one trace that Chrome's about:tracing and Perfetto show.
+// Writes recordings as one trace for Chrome's about:tracing and Perfetto.
 #pragma once
 
 #include <ostream>
@@ -8,8 +8,8 @@
 
 namespace weft::tool {
 
-/// A process for each rank, in it a track for each slot and one for everything else, arrows from
-/// puts to arrivals. Times are microseconds since the first event, by the clock of the first
+/// Shows each rank as a process, with one track per slot and one for all other events, and arrows
+/// from puts to arrivals. Times are microseconds since the first event, on the clock of the first
 /// recording's host.
 void write_chrome_trace(std::ostream& out, std::span<const LoadedRecording> recordings,
                         const std::map<std::string, Alignment>& clocks);

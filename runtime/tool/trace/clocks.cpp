@@ -9,7 +9,7 @@
 namespace weft::tool {
 namespace {
 
-/// What b's clock shows minus what a's does.
+/// Bounds of the difference of two clocks: b's reading minus a's, in ns.
 struct Bounds {
   std::int64_t least = std::numeric_limits<std::int64_t>::min();
   std::int64_t most = std::numeric_limits<std::int64_t>::max();
@@ -42,7 +42,7 @@ std::map<std::string, Alignment> align(std::span<const WallClock> clocks,
   if (clocks.empty()) return aligned;
   const Pairs pairs = bounds_of(crossings);
   aligned[clocks.front().boot] = {};
-  // From kernel to kernel, so that two that never spoke meet over a third.
+  // Breadth first, so that two kernels without common crossings are aligned through a third.
   std::deque<std::string> open{clocks.front().boot};
   while (!open.empty()) {
     const std::string known = open.front();

@@ -1,4 +1,4 @@
-// How far the clocks of several kernels are apart, from what ranks said to each other.
+// Estimates the offsets between the clocks of several kernels from messages between ranks.
 #pragma once
 
 #include <cstdint>
@@ -9,30 +9,31 @@
 
 namespace weft::tool {
 
-/// Something that left one kernel's rank before it came to another's, each by its own clock.
+/// A message that left a rank on one kernel and then arrived at a rank on another, each time by the
+/// local clock.
 struct Crossing {
-  std::string from;  ///< boots
+  std::string from;  ///< boot identifiers of the kernels
   std::string to;
   std::int64_t left_ns = 0;
   std::int64_t came_ns = 0;
 };
 
-/// What a kernel's clock says when the wall clock of its host shows 1970.
+/// Offset of a kernel's monotonic clock from the wall clock of its host.
 struct WallClock {
   std::string boot;
   std::int64_t offset_ns = 0;  ///< CLOCK_MONOTONIC - CLOCK_REALTIME
 };
 
 struct Alignment {
-  std::int64_t add_ns = 0;     ///< to the clock, to have the first kernel's
-  std::int64_t error_ns = 0;   ///< it is right within plus or minus so much
-  bool by_wall_clock = false;  ///< nothing crossed both ways: as good as the hosts' wall clocks
+  std::int64_t add_ns = 0;     ///< add to this clock to get the first kernel's clock
+  std::int64_t error_ns = 0;   ///< largest error of `add_ns` in either direction
+  bool by_wall_clock = false;  ///< no crossings in both directions: only as good as the wall clocks
 };
 
-/// By boot; the first of `clocks` is what the others are aligned to. What goes from A to B takes
-/// time, so each crossing bounds the difference of the clocks from one side, and crossings both
-/// ways from both: the middle is taken, half the gap is the error. Clocks are taken to run at one
-/// rate: by 50 parts per million they drift apart 3 ms a minute.
+/// Returns the alignment of each boot to the first of `clocks`. A message from A to B takes time,
+/// so each crossing bounds the clocks' difference from one side, and crossings in both directions
+/// bound it from both: the middle is used, and half of the gap is the error. Clocks are assumed to
+/// run at the same rate; a difference of 50 ppm adds up to 3 ms per minute.
 std::map<std::string, Alignment> align(std::span<const WallClock> clocks,
                                        std::span<const Crossing> crossings);
 

@@ -18,9 +18,9 @@ namespace {
 using stats::Event;
 using stats::RecordedEvent;
 
-/// A transfer's name, the same at both ends: owner of the slot, other end, slot, number.
+/// Identifies a transfer at both ends: owner of the slot, peer, slot name, sequence number.
 using Transfer = std::tuple<int, int, std::string, std::uint64_t>;
-/// An event: its recording, and its place in the ring.
+/// Identifies an event: index of its recording, and index in the ring.
 using Place = std::pair<std::size_t, std::size_t>;
 
 std::map<std::uint64_t, SlotEnd> slots_of(const stats::StatsView& stats) {
@@ -30,7 +30,7 @@ std::map<std::uint64_t, SlotEnd> slots_of(const stats::StatsView& stats) {
   return slots;
 }
 
-// No clock comes to 2^60 ns, which leaves room to add and subtract.
+// Clamps a time: no clock reaches 2^60 ns, and the limit leaves room to add and subtract.
 std::int64_t moment(std::uint64_t ns) {
   return static_cast<std::int64_t>(std::min(ns, std::uint64_t{1} << 60U));
 }
@@ -48,7 +48,7 @@ std::int64_t at(const RecordedEvent& event, bool end) {
   return static_cast<std::int64_t>(end ? event.ended_ns : event.started_ns);
 }
 
-/// Events of one kind, by what they have in common with those of another.
+/// All events of one kind, by the key that they share with the events of another kind.
 template <typename Key, typename KeyOf>
 std::map<Key, Place> places(std::span<const LoadedRecording> recordings, Event kind,
                             const KeyOf& key_of) {
@@ -62,9 +62,9 @@ std::map<Key, Place> places(std::span<const LoadedRecording> recordings, Event k
   return found;
 }
 
-/// Attaches have no number of their own; those of one slot between two ranks come in order, but
-/// only the last one is sure to be the same at both ends.
-using Attach = std::tuple<int, int, std::string>;  // owner, asker, slot
+/// Identifies an attach. Attaches have no sequence number; those of one slot between two ranks are
+/// ordered, but only the last one is certain to be the same at both ends.
+using Attach = std::tuple<int, int, std::string>;  // owner, requester, slot
 
 }  // namespace
 

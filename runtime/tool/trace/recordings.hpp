@@ -1,4 +1,4 @@
-// Recordings as weft-trace uses them.
+// Loads recordings and matches their events across ranks.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace weft::tool {
 
-/// A slot end by the number that a rank's records give it.
+/// A slot end, by the number that a rank's events use for it.
 struct SlotEnd {
   std::string name;
   Role role = Role::puts;
@@ -37,21 +37,21 @@ struct LoadedRecording {
   std::string slot_name(std::uint64_t slot) const;
 };
 
-/// Throws Error(system) naming the file that is no recording.
+/// Throws Error(system), which names the file, if the file can't be read or is no recording.
 LoadedRecording load_recording(const std::string& path);
 
-/// A put and where it arrived, as places in two recordings' rings.
+/// A transfer: the event that sent it and the event that received it.
 struct Flow {
-  std::size_t from = 0;        ///< recording
-  std::size_t from_event = 0;  ///< in its ring
+  std::size_t from = 0;        ///< index of the recording
+  std::size_t from_event = 0;  ///< index in its ring
   std::size_t to = 0;
   std::size_t to_event = 0;
 };
-/// Puts and publications with the arrivals and views that saw them: by slot name, ranks and
-/// sequence.
+/// Matches puts with their arrivals, and publications with the views that read them, by slot name,
+/// ranks and sequence number.
 std::vector<Flow> find_flows(std::span<const LoadedRecording> recordings);
 
-/// Everything that is known to have gone from one rank to another: transfers, and the attaches,
+/// All messages that are known to have gone from one rank to another: transfers, and attaches,
 /// which every recording has.
 std::vector<Crossing> find_crossings(std::span<const LoadedRecording> recordings);
 

@@ -1,4 +1,4 @@
-// weft-trace: what recordings hold, as text or as one trace.
+// weft-trace: shows recordings as text, or merges them into one trace.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -24,17 +24,17 @@ std::vector<LoadedRecording> load_all(const std::vector<std::string>& paths) {
     recordings.push_back(load_recording(path));
     jobs.insert(recordings.back().job);
     if (jobs.size() > 1)
-      throw Error(ErrorDetail{
-          .code = Code::bad_argument,
-          .operation = path,
-          .message = "it is of job " + recordings.back().job + ", and the files before it are not",
-          .hint = "merge one job's recordings at a time"});
+      throw Error(ErrorDetail{.code = Code::bad_argument,
+                              .operation = path,
+                              .message = "this recording is of job " + recordings.back().job +
+                                         ", the files before it are not",
+                              .hint = "merge one job's recordings at a time"});
     if (!ranks.insert(recordings.back().rank).second)
       throw Error(ErrorDetail{
           .code = Code::bad_argument,
           .operation = path,
           .message = fmt::format("there are two recordings of rank {}", recordings.back().rank),
-          .hint = "give one of each rank"});
+          .hint = "give one recording of each rank"});
   }
   return recordings;
 }
@@ -55,8 +55,8 @@ void tell_alignment(const std::vector<LoadedRecording>& recordings,
     const Alignment& clock = clocks.at(r.boot);
     if (clock.by_wall_clock)
       fmt::print(stderr,
-                 "weft-trace: {}'s clock is aligned by wall clocks alone: nothing in the "
-                 "recordings went both ways between it and the others\n",
+                 "weft-trace: {}'s clock is aligned by wall clocks alone: the recordings have no "
+                 "messages in both directions between this host and the others\n",
                  r.host);
     else
       fmt::print(stderr, "weft-trace: {}'s clock is aligned within {:.1f} us\n", r.host,
@@ -90,7 +90,7 @@ void show(const std::string& path, std::size_t most) {
   const std::uint64_t last = events.empty() ? 0 : events.back().ended_ns;
   for (std::size_t i = events.size() - std::min(most, events.size()); i < events.size(); ++i) {
     const stats::RecordedEvent& event = events[i];
-    // Before the last one: what came last is what counts.
+    // Relative to the last event, because the most recent events matter most.
     fmt::print("{:>14.6f} s  {:<16}",
                (static_cast<double>(event.ended_ns) - static_cast<double>(last)) / 1e9,
                stats::name(event.event));
@@ -114,7 +114,8 @@ void show(const std::string& path, std::size_t most) {
 }  // namespace weft::tool
 
 int main(int argc, char** argv) {
-  CLI::App app("What the recordings of weft's ranks hold.", "weft-trace");
+  CLI::App app("Shows recordings of weft's ranks as text, or merges them into one trace.",
+               "weft-trace");
   app.set_version_flag("--version", "weft " WEFT_VERSION);
   app.require_subcommand(1);
   std::vector<std::string> files;
@@ -122,15 +123,16 @@ int main(int argc, char** argv) {
   std::string file;
   std::size_t most = 4096;
   auto* const merge = app.add_subcommand(
-      "merge", "One trace of all ranks, for chrome://tracing or ui.perfetto.dev");
-  merge->add_option("FILES", files, "Recordings of one job, one of each rank")->required();
-  merge->add_option("-o,--output", output, "The trace (default: trace.json; -: standard output)");
-  auto* const show = app.add_subcommand("show", "One rank's events as text");
-  show->add_option("FILE", file, "A recording, or a stats segment in a file")->required();
-  show->add_option("--last", most, "Only so many events (default: all)");
+      "merge", "Write one trace of all ranks, for chrome://tracing or ui.perfetto.dev");
+  merge->add_option("FILES", files, "Recordings of one job, one per rank")->required();
+  merge->add_option("-o,--output", output, "Output file (default: trace.json; -: standard output)");
+  auto* const show = app.add_subcommand("show", "Print one rank's events as text");
+  show->add_option("FILE", file, "A recording, or a file with a stats segment")->required();
+  show->add_option("--last", most, "Print only the last N events (default: all)");
   app.footer(
-      "Recordings are made with WEFT_RECORD_DIR, or by weft-status --record. Transfers are in "
-      "them\nwhere the job ran with WEFT_RECORD=all.\n\n"
+      "Recordings are made with WEFT_RECORD_DIR, or by weft-status --record. They contain "
+      "transfers "
+      "only\nif the job ran with WEFT_RECORD=all.\n\n"
       "Examples:\n"
       "  weft-trace merge /var/tmp/weft-*.weft-recording -o trace.json\n"
       "  weft-trace show --last 20 weft-3281-rank2-node1-4711.weft-recording");

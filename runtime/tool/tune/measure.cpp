@@ -23,7 +23,7 @@ double seconds_since(Timer::time_point start) {
   return std::chrono::duration<double>(Timer::now() - start).count();
 }
 
-/// The middle one of several, which others' work on the machine disturbs least.
+/// The median of kTurns samples, which other work on the machine disturbs least.
 template <typename Measure>
 double middle(Measure measure) {
   std::array<double, kTurns> samples{};
@@ -51,7 +51,7 @@ class Pair {
     }
     return seconds_since(start) / (2.0 * kPings);
   }
-  /// Of a processor, beside the way.
+  /// Processor time per message, without the latency.
   double message() {
     const auto start = Timer::now();
     for (int i = 0; i < kWindow; ++i) pass(small_, leads_);

@@ -1,4 +1,4 @@
-// What messages, bytes and sums cost here.
+// Measures the costs of messages, bytes and sums on this machine.
 #pragma once
 
 #include "runtime/collective/choice.hpp"
@@ -7,10 +7,10 @@
 
 namespace weft::tune {
 
-/// Between this rank and another, which calls it too at the same time. Both get what the lower one
-/// has measured. Throws Error.
+/// Measures the link between this rank and `peer`, which must call this function at the same time.
+/// Both return the values that the lower rank has measured. Throws Error.
 detail::LinkCost measure_link(World& world, Messages& messages, int peer);
-/// Bytes of a tensor, of two that one processor adds, in a second.
+/// Bytes per second of one tensor when one processor adds two f32 tensors.
 double measure_sum();
 
 }  // namespace weft::tune

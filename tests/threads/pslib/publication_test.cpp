@@ -260,7 +260,8 @@ TEST_F(Subscribers, AreRefusedWithAnotherTokenOrWhenThereAreTooMany) {
   std::vector<Reader> all;
   for (int i = 0; i < 8; ++i) all.push_back(join());
   const auto one_more = thrown_by([&] { (void)join(); });
-  EXPECT_TRUE(contains(one_more.message, "no more subscribers: 8 are there")) << one_more.text();
+  EXPECT_TRUE(contains(one_more.message, "no more subscribers: 8 are connected"))
+      << one_more.text();
   all.pop_back();
   EXPECT_TRUE(soon([&] { return publisher->subscribers() == 7; }));
   all.push_back(join());
@@ -271,12 +272,12 @@ TEST_F(Subscribers, AreToldWhatThereIsWhenTheyAskForWhatThereIsNot) {
   // On a busy machine it takes its time to be let in at all.
   ErrorDetail error;
   for (auto patience = milliseconds(100);
-       patience < milliseconds(20'000) && !contains(error.message, "what there is: weights");
+       patience < milliseconds(20'000) && !contains(error.message, "its publications: weights");
        patience *= 2)
     error = thrown_by(
         [&] { (void)Reader::join("wieghts", place.reader(), Deadline::after(patience)); });
   EXPECT_EQ(error.code, Code::timeout);
-  EXPECT_TRUE(contains(error.message, "what there is: weights")) << error.text();
+  EXPECT_TRUE(contains(error.message, "its publications: weights")) << error.text();
 }
 
 TEST_F(Subscribers, ThatSayWhatMakesNoSenseAreTurnedOut) {

@@ -146,7 +146,7 @@ TEST(SubscriberAddress, OfAFileIsWhatItSaysNow) {
   const weft::tests::TempFolder folder;
   const SubscriberAddress address{.file = (folder.path() / "f").string()};
   EXPECT_EQ(look_up(address).trouble,
-            address.file + ": nobody has written there yet where it listens");
+            address.file + ": no publisher has written its address there yet");
   folder.write("f", "127.0.0.1:4711\n[::1]:4711\n");
   EXPECT_EQ(look_up(address).ips.size(), 2U);
   EXPECT_EQ(look_up(address).port, 4711);

@@ -103,7 +103,7 @@ const std::vector<Fault> kFaults{
      [](FakeHost& f) { f.write(kHugePages, "always advise never [deny] force\n"); }},
     {"HugePagesNever", "huge-pages", Verdict::warn, "4 KiB",
      [](FakeHost& f) { f.write(kHugePages, "always advise [never] deny force\n"); }},
-    {"HugePagesHoarded", "huge-pages", Verdict::warn, "nobody uses",
+    {"HugePagesHoarded", "huge-pages", Verdict::warn, "and unused",
      [](FakeHost& f) {
        f.write("/proc/meminfo",
                "MemTotal: 67108864 kB\nMemAvailable: 9000000 kB\nHugePages_Free: 24000\n"
@@ -138,7 +138,7 @@ const std::vector<Fault> kFaults{
      [](FakeHost& f) { f.refuse("/dev/infiniband/uverbs0", EACCES); }},
     {"UverbsNotInContainer", "rdma-rights", Verdict::fail, "is not here",
      [](FakeHost& f) { f.refuse("/dev/infiniband/uverbs0", ENOENT); }},
-    {"UverbsModuleMissing", "rdma-rights", Verdict::fail, "no way to it",
+    {"UverbsModuleMissing", "rdma-rights", Verdict::fail, "no device file for it",
      [](FakeHost& f) { f.remove("/sys/class/infiniband_verbs"); }},
     {"ConnectionManagerForbidden", "rdma-rights", Verdict::warn, "WEFT_CONNECT=cm",
      [](FakeHost& f) { f.refuse("/dev/infiniband/rdma_cm", EACCES); }},
@@ -250,7 +250,7 @@ const std::vector<Fault> kFaults{
      [](FakeHost& f) { iommu_group(f, FakeHost::kNic, "DMA"); }},
     {"IommuPassesThrough", "iommu", Verdict::ok, "passes",
      [](FakeHost& f) { iommu_group(f, FakeHost::kNic, "identity"); }},
-    {"IommuUnknown", "iommu", Verdict::not_applicable, "kernel does not tell",
+    {"IommuUnknown", "iommu", Verdict::not_applicable, "kernel does not report",
      [](FakeHost& f) { f.write_pci(FakeHost::kNic, "iommu_group/reserved_regions", ""); }},
 
     {"AcsBetweenGpuAndNic", "acs", Verdict::fail, FakeHost::kNicPort,
