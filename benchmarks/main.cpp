@@ -11,11 +11,11 @@
 #include "base/config.hpp"
 #include "benchmarks/driver/catalogue.hpp"
 #include "benchmarks/driver/driver.hpp"
-#include "benchmarks/harness/worker.hpp"
 #include "benchmarks/output/checks.hpp"
 #include "benchmarks/output/layouts.hpp"
 #include "benchmarks/output/plot.hpp"
 #include "benchmarks/output/report.hpp"
+#include "benchmarks/workloads/worker.hpp"
 
 namespace {
 

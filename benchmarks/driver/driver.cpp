@@ -13,9 +13,9 @@
 #include "base/config.hpp"
 #include "base/os/cpus.hpp"
 #include "benchmarks/driver/catalogue.hpp"
+#include "benchmarks/driver/hosts.hpp"
 #include "benchmarks/driver/iperf3.hpp"
-#include "benchmarks/harness/hosts.hpp"
-#include "benchmarks/harness/launch.hpp"
+#include "benchmarks/driver/launch.hpp"
 #if defined(WEFT_HAS_VERBS)
 #include "benchmarks/driver/perftest.hpp"
 #endif
