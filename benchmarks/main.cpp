@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 
 #include <cstdio>
+#include <filesystem>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -14,7 +15,7 @@
 #include "benchmarks/output/against.hpp"
 #include "benchmarks/output/checks.hpp"
 #include "benchmarks/output/layouts.hpp"
-#include "benchmarks/output/plot.hpp"
+#include "benchmarks/output/picture.hpp"
 #include "benchmarks/output/report.hpp"
 #include "benchmarks/workloads/worker.hpp"
 
@@ -54,7 +55,7 @@ int drive(int argc, char** argv) {
   app.add_option("--csv", csv_file, "write them as comma-separated values");
   app.add_option("--layout", layout, "table, osu (size, latency) or nccl (collectives)")
       ->check(CLI::IsMember({"table", "osu", "nccl"}));
-  app.add_option("--svg", svg_file, "draw the rows into this file: time by size");
+  app.add_option("--svg", svg_file, "draw the rows into this file: time by size, by matplotlib");
   app.add_option("--against", plan.against,
                  "another build of weft, whose runs alternate with this one's: its build folder");
   app.add_flag("-c,--check", plan.run.check, "check the data of a sample of operations");
@@ -87,9 +88,12 @@ int drive(int argc, char** argv) {
   if (checks) judge(rows);
   fmt::print("{}", text_of(plan, layout, rows));
   if (!plan.against.empty()) fmt::print("{}", against_text(plan.against, rows));
+  // A picture is drawn from its CSV, which stays beside it.
+  if (csv_file.empty() && !svg_file.empty())
+    csv_file = std::filesystem::path(svg_file).replace_extension(".csv").string();
   if (!csv_file.empty()) write_csv(csv_file, rows);
   if (!json_file.empty()) write_json(json_file, plan.run.benchmark, rows, processors());
-  if (!svg_file.empty()) write_svg(svg_file, plan.run.benchmark, rows);
+  if (!svg_file.empty()) draw(csv_file, svg_file, plan.run.benchmark);
   return checks && any_slower(rows) ? 1 : 0;
 }
 
