@@ -9,10 +9,13 @@
 namespace weft::bench {
 namespace {
 
-/// None for what is not kept: another build's limit and ratios.
+/// None for what is not kept: another build's ratios, and its limit's ways.
 std::optional<std::string> column(const std::string& program, const std::string& value) {
   if (program == "weft") return value;
-  if (program == kAgainst) return value == "weft" ? std::optional(program) : std::nullopt;
+  if (program == kAgainst) {
+    if (value == "weft") return program;
+    return value == "limit" ? std::optional(std::string(kAgainstLimit)) : std::nullopt;
+  }
   return value == "sendrecv" ? program : program + "_" + value;
 }
 

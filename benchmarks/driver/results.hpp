@@ -11,13 +11,15 @@
 
 namespace weft::bench {
 
-/// The column of another build of weft.
+/// The columns of another build of weft: its time, and its limit's, which shows how far the
+/// machine's mood alone sets the two builds apart.
 inline constexpr std::string_view kAgainst = "against";
+inline constexpr std::string_view kAgainstLimit = "against/limit";
 
 /// One row's measurements. Column -> a value per pair: "weft", "limit", "weft/limit", each of the
 /// limit's ways ("limit_memcpy"), and a peer's microseconds under its name ("openmpi" over
-/// send/recv, "openmpi_put" over MPI_Put), or another build's under kAgainst. Figures likewise:
-/// what this build's runs saw besides.
+/// send/recv, "openmpi_put" over MPI_Put), or another build's under kAgainst and kAgainstLimit.
+/// Figures likewise: what this build's runs saw besides.
 struct Measurements {
   std::size_t size = 0;
   std::string kind;

@@ -12,11 +12,11 @@ namespace weft::bench {
 inline constexpr double kMostRatio = 1.03;
 
 /// True if this build is slower than the other beyond the noise: the median ratio is above
-/// kMostRatio, and exceeds 1 by more than the ratios' spread over the pairs.
+/// kMostRatio, and above 1 with the spread over the pairs taken off.
 bool is_worse(const Comparison& against);
 
-/// A line for each row that is worse, or one that says that none is. The first line begins with
-/// "against" and names `path`.
+/// A line for each row that is worse, with the limit's ratio beside its own, or one line that says
+/// that no row is. The first line begins with "against" and names `path`.
 std::string against_text(const std::string& path, const std::vector<Row>& rows);
 
 }  // namespace weft::bench

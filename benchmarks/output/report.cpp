@@ -63,6 +63,8 @@ std::vector<Row> summarise(const Results& results) {
     for (const auto& [name, times] : columns) {
       if (name.starts_with("limit_"))
         row.limit_ways[name] = median(times);
+      else if (name == kAgainstLimit)
+        row.limit_against = median(ratios(columns.at("limit"), times));
       else if (name != "weft" && name != "limit" && name != "weft/limit")
         row.peers[name] = compare(times, ratios(weft, times));
     }
@@ -141,7 +143,9 @@ std::string json(const std::string& benchmark, const std::vector<Row>& rows, uns
     for (const auto& [name, comparison] : row.peers) {
       peers[name] = comparison.us;
       add(name, comparison);
-      if (name == kAgainst) comparisons[name]["worse"] = is_worse(comparison);
+      if (name != kAgainst) continue;
+      comparisons[name]["worse"] = is_worse(comparison);
+      comparisons[name]["limit_ratio"] = row.limit_against;
     }
     most_ranks = std::max(most_ranks, row.ranks);
     list.push_back({{"size", row.size},

@@ -26,7 +26,9 @@ struct Row {
   double weft_us = 0;
   Comparison limit;
   std::map<std::string, double> limit_ways;  ///< "limit_memcpy" and so on: microseconds, medians
-  std::map<std::string, Comparison> peers;
+  std::map<std::string, Comparison> peers;   ///< and another build of weft, as kAgainst
+  /// This build's limit / the other's, the median over the pairs; 0 without another build.
+  double limit_against = 0;
   std::map<std::string, double> figures;  ///< what weft's runs saw besides; medians
 
   /// Its ranks take turns: the time is the scheduler's as much as theirs.

@@ -36,7 +36,7 @@ def check_forms(program):
     expect(row["peers"].keys() == {"against"}, f"no peers unless asked: {row['peers']}")
     expect(row["peers"]["against"] > 0, f"{row}")
     compared = row["ratios"]["against"]
-    expect(compared.keys() == {"ratio", "spread", "worse"} and compared["ratio"] > 0, f"{compared}")
+    expect(compared.keys() == {"ratio", "spread", "worse", "limit_ratio"} and compared["ratio"] > 0, f"{compared}")
     expect(float(line["against_us"]) > 0 and float(line["against_ratio"]) > 0, f"{line}")
     expect(line["worse"] == str(int(compared["worse"])), f"{line}, {compared}")
 

@@ -19,14 +19,16 @@ std::vector<Row> measured(std::size_t size, const std::vector<double>& ratios) {
     row.columns["limit"].push_back(5);
     row.columns["weft/limit"].push_back(2 * ratio);
     row.columns[std::string(kAgainst)].push_back(10);
+    row.columns[std::string(kAgainstLimit)].push_back(4);
   }
   return summarise({row});
 }
 
 TEST(Against, IsWorseBeyondTheSpreadAlone) {
   EXPECT_TRUE(is_worse(ratio(1.04, 0.01)));
-  EXPECT_TRUE(is_worse(ratio(1.2, 0.19)));
-  EXPECT_FALSE(is_worse(ratio(1.2, 0.21))) << "chance may have made this";
+  EXPECT_TRUE(is_worse(ratio(1.25, 0.19)));
+  EXPECT_FALSE(is_worse(ratio(1.25, 0.21))) << "chance may have made this";
+  EXPECT_FALSE(is_worse(ratio(4, 0.8)));
   EXPECT_FALSE(is_worse(ratio(1.03, 0))) << "the most that is allowed";
   EXPECT_FALSE(is_worse(ratio(0.5, 0)));
 }
@@ -45,7 +47,9 @@ TEST(Against, TheTextNamesEachRowThatIsWorse) {
   rows.push_back(measured(1 << 16, {1.01, 1.01, 1.01})[0]);
   const std::string text = against_text("../before", rows);
   EXPECT_TRUE(text.starts_with("against ../before: worse ")) << text;
-  EXPECT_NE(text.find("\n  8 touched, 2 ranks: 1.200, spread 0%\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("\n  8 touched, 2 ranks: 1.200, spread 0%; the limit's: 1.250\n"),
+            std::string::npos)
+      << text;
   EXPECT_EQ(text.find("64k"), std::string::npos) << text;
 }
 
@@ -66,6 +70,7 @@ TEST(Against, TheFormsForProgramsHaveRatioSpreadAndVerdict) {
   EXPECT_NEAR(compared["ratio"].get<double>(), 1.2, 1e-12);
   EXPECT_NEAR(compared["spread"].get<double>(), 0, 1e-12);
   EXPECT_EQ(compared["worse"], true);
+  EXPECT_EQ(compared["limit_ratio"], 1.25);
 }
 
 TEST(Against, ACallWithoutAPlanIsNotComparedWithTheOthersPlan) {

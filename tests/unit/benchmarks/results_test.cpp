@@ -27,13 +27,16 @@ TEST(Results, APeersColumnsHaveItsName) {
   EXPECT_EQ(results[0].columns.size(), 3U);
 }
 
-TEST(Results, AnotherBuildHasOneColumnAndNoFigures) {
+TEST(Results, AnotherBuildHasItsTimeAndItsLimitAndNoFigures) {
   Results results;
   add(results, "against", 2, run_of_weft("touched", 3));
   add(results, "weft", 2, run_of_weft("touched", 2));
   ASSERT_EQ(results.size(), 1U);
-  EXPECT_EQ(results[0].columns,
-            (Columns{{"against", {3}}, {"limit", {1}}, {"weft", {2}}, {"weft/limit", {2}}}));
+  EXPECT_EQ(results[0].columns, (Columns{{"against", {3}},
+                                         {"against/limit", {1}},
+                                         {"limit", {1}},
+                                         {"weft", {2}},
+                                         {"weft/limit", {2}}}));
   EXPECT_EQ(results[0].figures, (Columns{{"hop_us", {1}}}));
 }
 
