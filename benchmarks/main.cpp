@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 
 #include <cstdio>
+#include <filesystem>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -11,11 +12,12 @@
 #include "base/config.hpp"
 #include "benchmarks/driver/catalogue.hpp"
 #include "benchmarks/driver/driver.hpp"
-#include "benchmarks/harness/worker.hpp"
+#include "benchmarks/output/against.hpp"
 #include "benchmarks/output/checks.hpp"
 #include "benchmarks/output/layouts.hpp"
-#include "benchmarks/output/plot.hpp"
+#include "benchmarks/output/picture.hpp"
 #include "benchmarks/output/report.hpp"
+#include "benchmarks/workloads/worker.hpp"
 
 namespace {
 
@@ -53,7 +55,9 @@ int drive(int argc, char** argv) {
   app.add_option("--csv", csv_file, "write them as comma-separated values");
   app.add_option("--layout", layout, "table, osu (size, latency) or nccl (collectives)")
       ->check(CLI::IsMember({"table", "osu", "nccl"}));
-  app.add_option("--svg", svg_file, "draw the rows into this file: time by size");
+  app.add_option("--svg", svg_file, "draw the rows into this file: time by size, by matplotlib");
+  app.add_option("--against", plan.against,
+                 "another build of weft, whose runs alternate with this one's: its build folder");
   app.add_flag("-c,--check", plan.run.check, "check the data of a sample of operations");
   app.add_option("--sizes", sizes, "bytes of a tensor, e.g. 8,64k,4m")->delimiter(',');
   app.add_option("--pairs", plan.pairs, "runs of each program")->check(CLI::Range(1U, 1000U));
@@ -83,9 +87,13 @@ int drive(int argc, char** argv) {
   const bool checks = plan.run.benchmark == kChecks;
   if (checks) judge(rows);
   fmt::print("{}", text_of(plan, layout, rows));
+  if (!plan.against.empty()) fmt::print("{}", against_text(plan.against, rows));
+  // A picture is drawn from its CSV, which stays beside it.
+  if (csv_file.empty() && !svg_file.empty())
+    csv_file = std::filesystem::path(svg_file).replace_extension(".csv").string();
   if (!csv_file.empty()) write_csv(csv_file, rows);
   if (!json_file.empty()) write_json(json_file, plan.run.benchmark, rows, processors());
-  if (!svg_file.empty()) write_svg(svg_file, plan.run.benchmark, rows);
+  if (!svg_file.empty()) draw(csv_file, svg_file, plan.run.benchmark);
   return checks && any_slower(rows) ? 1 : 0;
 }
 

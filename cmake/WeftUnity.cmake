@@ -35,7 +35,7 @@ weft_apart(runtime/collective collective_table.cpp reducer.cpp slot_group.cpp)
 weft_apart(runtime/tool status/find_jobs.cpp)
 weft_apart(pslib/compression compressor.cpp)
 weft_apart(pslib/optimizer rules.cpp)
-weft_apart(benchmarks limits/bare_queue_pair.cpp driver/perftest.cpp output/plot.cpp workloads/worker_checks.cpp
+weft_apart(benchmarks limits/bare_queue_pair.cpp driver/perftest.cpp workloads/worker_checks.cpp
            workloads/worker_collective.cpp workloads/worker_rdma.cpp workloads/worker_replay.cpp workloads/worker_rows.cpp
            workloads/worker_wire_collective.cpp workloads/worker_wire_pushpull.cpp)
 weft_apart(benchmarks/peers gloo_calls.cpp)

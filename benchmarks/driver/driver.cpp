@@ -13,9 +13,10 @@
 #include "base/config.hpp"
 #include "base/os/cpus.hpp"
 #include "benchmarks/driver/catalogue.hpp"
+#include "benchmarks/driver/hosts.hpp"
 #include "benchmarks/driver/iperf3.hpp"
-#include "benchmarks/harness/hosts.hpp"
-#include "benchmarks/harness/launch.hpp"
+#include "benchmarks/driver/launch.hpp"
+#include "benchmarks/driver/other_build.hpp"
 #if defined(WEFT_HAS_VERBS)
 #include "benchmarks/driver/perftest.hpp"
 #endif
@@ -36,6 +37,9 @@ struct Program {
   // In place of one launch, where a row takes several.
   std::vector<RunRow> (*measure)(const RunOptions& options) = nullptr;
 };
+
+/// Of this build or of another.
+bool is_weft(const Program& program) { return program.name == "weft" || program.name == kAgainst; }
 
 std::filesystem::path own_path() { return std::filesystem::read_symlink("/proc/self/exe"); }
 
@@ -64,7 +68,7 @@ std::vector<std::string> command(const Program& program, const RunOptions& optio
   if (const auto hosts = flags_for_hosts(options.ranks); !hosts.empty() && !is_mpich) {
     words.insert(words.end(), hosts.begin(), hosts.end());
     // Open MPI between hosts: TCP, which this benchmark measures, and shared memory within a host.
-    if (program.name != "weft")
+    if (!is_weft(program))
       words.insert(words.end(), {"--mca", "pml", "ob1", "--mca", "btl", "self,vader,tcp"});
     words.push_back(program.executable);
     const auto rest = arguments(options);
@@ -118,7 +122,15 @@ void add_perftest([[maybe_unused]] std::vector<Program>& programs, const Descrip
 std::vector<Program> programs_for(const Plan& plan, const Description& benchmark) {
   std::vector<Program> programs{weft_program()};
   const std::vector<std::string> all(benchmark.peers.begin(), benchmark.peers.end());
-  for (const std::string& peer : plan.peers.empty() ? all : plan.peers) {
+  std::vector<std::string> peers = plan.peers;
+  if (!plan.against.empty()) {
+    programs.push_back({.name = std::string(kAgainst),
+                        .launcher = programs.front().launcher,
+                        .executable = weft_bench_of(plan.against, benchmark.name)});
+  } else if (peers.empty()) {
+    peers = all;
+  }
+  for (const std::string& peer : peers) {
     if (peer == "none") continue;
     if (peer == "iperf3" && benchmark.name == kWire) {
       if (const auto missing = iperf3_missing())
@@ -199,35 +211,11 @@ std::vector<RunRow> run_once(const Program& program, const RunOptions& options) 
   if (program.measure != nullptr) return program.measure(options);
   const auto words = command(program, options);
   const Outcome outcome = launch(words, kRunLimit);
+  if (program.name == kAgainst) return rows_of_other_build(program.executable, outcome);
   if (outcome.exit_code != 0)
     throw std::runtime_error(fmt::format("`{}` ended with {}:\n{}", fmt::join(words, " "),
                                          outcome.exit_code, outcome.errors));
   return rows_in(outcome.output);
-}
-
-std::string column(const std::string& program, const std::string& value) {
-  if (program == "weft") return value;
-  return value == "sendrecv" ? program : program + "_" + value;
-}
-
-void add(Results& results, const std::string& program, int ranks, const std::vector<RunRow>& rows) {
-  for (const RunRow& row : rows) {
-    auto found = std::find_if(results.begin(), results.end(), [&](const Measurements& m) {
-      return m.size == row.size && m.kind == row.kind && m.ranks == ranks;
-    });
-    if (found == results.end())
-      found = results.insert(results.end(), Measurements{row.size, row.kind, ranks, {}, {}});
-    for (const auto& [name, value] : row.values)
-      found->columns[column(program, name)].push_back(value);
-    for (const auto& [name, value] : row.figures) found->figures[name].push_back(value);
-  }
-}
-
-void forget(Results& results, const std::string& program) {
-  for (Measurements& row : results)
-    std::erase_if(row.columns, [&](const auto& entry) {
-      return entry.first == program || entry.first.starts_with(program + "_");
-    });
 }
 
 }  // namespace
@@ -258,7 +246,7 @@ Results run(const Plan& plan) {
         try {
           add(results, program.name, options.ranks, run_once(program, options));
         } catch (const std::exception& error) {
-          if (program.name == "weft") throw;
+          if (is_weft(program)) throw;
           fmt::print(stderr, "left out: {}: {}\n", program.name, error.what());
           forget(results, program.name);
           failed.push_back(program.name);
@@ -267,6 +255,7 @@ Results run(const Plan& plan) {
       std::reverse(programs.begin(), programs.end());  // nobody is always the first
     }
   }
+  if (!plan.against.empty()) keep_common_rows(results);
   return results;
 }
 

@@ -8,8 +8,8 @@
 #include <stdexcept>
 #include <thread>
 
-#include "benchmarks/harness/hosts.hpp"
-#include "benchmarks/harness/launch.hpp"
+#include "benchmarks/driver/hosts.hpp"
+#include "benchmarks/driver/launch.hpp"
 
 namespace weft::bench {
 namespace {

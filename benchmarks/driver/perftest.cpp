@@ -12,7 +12,7 @@
 
 #include "base/config.hpp"
 #include "base/log.hpp"
-#include "benchmarks/harness/launch.hpp"
+#include "benchmarks/driver/launch.hpp"
 #include "p2p/transport/verbs/api/load.hpp"
 #include "p2p/transport/verbs/device/device.hpp"
 

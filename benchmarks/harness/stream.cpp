@@ -4,7 +4,7 @@
 #include "benchmarks/harness/hand_over.hpp"
 #include "benchmarks/harness/payload.hpp"
 #include "benchmarks/harness/ping.hpp"
-#include "benchmarks/harness/worker.hpp"
+#include "benchmarks/harness/require_data.hpp"
 
 namespace weft::bench {
 namespace {

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "benchmarks/driver/catalogue.hpp"
+#include "benchmarks/output/against.hpp"
 
 namespace weft::bench {
 namespace {
@@ -24,6 +25,11 @@ double bus_factor(const std::string& benchmark, int ranks) {
   if (benchmark == kAllReduce) return 2 * (n - 1) / n;
   if (benchmark == kBroadcast) return 1;
   return (n - 1) / n;
+}
+
+/// A cell of CSV: in quotes where it has a comma.
+std::string quoted(const std::string& text) {
+  return text.find(',') == std::string::npos ? text : '"' + text + '"';
 }
 
 }  // namespace
@@ -73,17 +79,23 @@ std::string nccl_layout(const std::string& benchmark, const std::vector<Row>& ro
 
 std::string csv(const std::vector<Row>& rows) {
   const std::set<std::string> peers = peers_of(rows);
-  std::string text = "size,kind,ranks,weft_us,limit_us,limit_ratio";
-  for (const std::string& peer : peers) text += fmt::format(",{}_us,{}_ratio", peer, peer);
-  text += '\n';
+  const bool has_against = peers.contains(std::string(kAgainst));
+  std::string text = "size,kind,ranks,weft_us,limit_us,limit_ratio,limit_spread";
+  for (const std::string& peer : peers) text += fmt::format(",{0}_us,{0}_ratio,{0}_spread", peer);
+  text += has_against ? ",worse\n" : "\n";
+  const auto columns = [](const Comparison& c) {
+    return fmt::format(",{:.6g},{:.4g},{:.3g}", c.us, c.ratio, c.spread);
+  };
   for (const Row& row : rows) {
-    text += fmt::format("{},{},{},{:.6g},{:.6g},{:.4g}", row.size, row.kind, row.ranks, row.weft_us,
-                        row.limit.us, row.limit.ratio);
+    text += fmt::format("{},{},{},{:.6g}", row.size, quoted(row.kind), row.ranks, row.weft_us);
+    text += columns(row.limit);
     for (const std::string& peer : peers) {
       const auto found = row.peers.find(peer);
-      text += found == row.peers.end()
-                  ? std::string(",,")
-                  : fmt::format(",{:.6g},{:.4g}", found->second.us, found->second.ratio);
+      text += found == row.peers.end() ? ",,," : columns(found->second);
+    }
+    if (has_against) {
+      const auto found = row.peers.find(std::string(kAgainst));
+      text += found == row.peers.end() ? "," : is_worse(found->second) ? ",1" : ",0";
     }
     text += '\n';
   }

@@ -16,7 +16,8 @@ std::string osu_layout(const std::string& benchmark, const std::vector<Row>& row
 /// the results were, and so none is wrong. Throws std::runtime_error for what is no collective.
 std::string nccl_layout(const std::string& benchmark, const std::vector<Row>& rows, bool checked);
 
-/// Comma-separated values with a line of headings: a line for each row, microseconds and ratios.
+/// Comma-separated values with a line of headings: a line for each row, microseconds, ratios and
+/// their spreads; beside another build also `worse`, 1 or 0.
 std::string csv(const std::vector<Row>& rows);
 /// Throws std::runtime_error when the file can't be written.
 void write_csv(const std::string& file, const std::vector<Row>& rows);

@@ -10,6 +10,7 @@
 
 #include "benchmarks/driver/catalogue.hpp"
 #include "benchmarks/harness/statistics.hpp"
+#include "benchmarks/output/against.hpp"
 
 namespace weft::bench {
 namespace {
@@ -41,8 +42,9 @@ std::string time_text(double us) {
 }
 
 double Row::spread() const {
-  const auto open_mpi = peers.find("openmpi");
-  return open_mpi == peers.end() ? limit.spread : open_mpi->second.spread;
+  for (const std::string& name : {std::string(kAgainst), std::string("openmpi")})
+    if (const auto found = peers.find(name); found != peers.end()) return found->second.spread;
+  return limit.spread;
 }
 
 std::vector<Row> summarise(const Results& results) {
@@ -61,6 +63,8 @@ std::vector<Row> summarise(const Results& results) {
     for (const auto& [name, times] : columns) {
       if (name.starts_with("limit_"))
         row.limit_ways[name] = median(times);
+      else if (name == kAgainstLimit)
+        row.limit_against = median(ratios(columns.at("limit"), times));
       else if (name != "weft" && name != "limit" && name != "weft/limit")
         row.peers[name] = compare(times, ratios(weft, times));
     }
@@ -69,7 +73,7 @@ std::vector<Row> summarise(const Results& results) {
         once != measured.figures.end()) {
       row.limit.once_ratio = median(ratios(once->second, columns.at("limit")));
       for (auto& [name, peer] : row.peers)
-        peer.once_ratio = median(ratios(once->second, columns.at(name)));
+        if (name != kAgainst) peer.once_ratio = median(ratios(once->second, columns.at(name)));
     }
     rows.push_back(std::move(row));
   }
@@ -139,6 +143,9 @@ std::string json(const std::string& benchmark, const std::vector<Row>& rows, uns
     for (const auto& [name, comparison] : row.peers) {
       peers[name] = comparison.us;
       add(name, comparison);
+      if (name != kAgainst) continue;
+      comparisons[name]["worse"] = is_worse(comparison);
+      comparisons[name]["limit_ratio"] = row.limit_against;
     }
     most_ranks = std::max(most_ranks, row.ranks);
     list.push_back({{"size", row.size},

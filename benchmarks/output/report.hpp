@@ -15,7 +15,7 @@ struct Comparison {
   double ratio = 0;   ///< weft's time / this one's: median over the pairs
   double spread = 0;  ///< interquartile range of that ratio, relative to its median
   /// The same ratio for weft's call without a plan, as the peers have no plans; 0 unless the row is
-  /// a collective.
+  /// a collective, and 0 for another build of weft, which has plans.
   double once_ratio = 0;
 };
 
@@ -26,7 +26,9 @@ struct Row {
   double weft_us = 0;
   Comparison limit;
   std::map<std::string, double> limit_ways;  ///< "limit_memcpy" and so on: microseconds, medians
-  std::map<std::string, Comparison> peers;
+  std::map<std::string, Comparison> peers;   ///< and another build of weft, as kAgainst
+  /// This build's limit / the other's, the median over the pairs; 0 without another build.
+  double limit_against = 0;
   std::map<std::string, double> figures;  ///< what weft's runs saw besides; medians
 
   /// Its ranks take turns: the time is the scheduler's as much as theirs.
@@ -37,7 +39,8 @@ struct Row {
   double gigabytes_per_second() const noexcept {
     return static_cast<double>(size) * (ranks - 1) / weft_us / 1000;
   }
-  /// Of the ratio to Open MPI, or where it was not measured of the ratio to the limit.
+  /// Of the ratio to another build, else to Open MPI, else to the limit: the first that was
+  /// measured.
   double spread() const;
 };
 

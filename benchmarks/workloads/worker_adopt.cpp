@@ -5,9 +5,9 @@
 #include <new>
 
 #include "benchmarks/harness/stream.hpp"
-#include "benchmarks/harness/worker.hpp"
 #include "benchmarks/limits/kernel_copy.hpp"
 #include "benchmarks/workloads/ways.hpp"
+#include "benchmarks/workloads/worker.hpp"
 
 namespace weft::bench {
 namespace {

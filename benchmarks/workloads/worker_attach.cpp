@@ -9,9 +9,10 @@
 #include "benchmarks/harness/hand_over.hpp"
 #include "benchmarks/harness/limit.hpp"
 #include "benchmarks/harness/payload.hpp"
+#include "benchmarks/harness/require_data.hpp"
 #include "benchmarks/harness/statistics.hpp"
-#include "benchmarks/harness/worker.hpp"
 #include "benchmarks/limits/seqpacket.hpp"
+#include "benchmarks/workloads/worker.hpp"
 
 namespace weft::bench {
 namespace {

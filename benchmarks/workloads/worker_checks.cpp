@@ -14,8 +14,9 @@
 
 #include "benchmarks/harness/collective.hpp"
 #include "benchmarks/harness/limit.hpp"
+#include "benchmarks/harness/require_data.hpp"
 #include "benchmarks/harness/statistics.hpp"
-#include "benchmarks/harness/worker.hpp"
+#include "benchmarks/workloads/worker.hpp"
 #include "weft/collective.hpp"
 
 namespace weft::bench {

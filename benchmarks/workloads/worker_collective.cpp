@@ -5,8 +5,9 @@
 
 #include "benchmarks/harness/collective.hpp"
 #include "benchmarks/harness/collective_call.hpp"
-#include "benchmarks/harness/worker.hpp"
+#include "benchmarks/harness/require_data.hpp"
 #include "benchmarks/limits/bare_collective.hpp"
+#include "benchmarks/workloads/worker.hpp"
 #include "weft/collective.hpp"
 
 namespace weft::bench {

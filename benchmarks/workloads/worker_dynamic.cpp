@@ -1,8 +1,8 @@
 // One tensor through a dynamic slot, compared with a fixed slot and one flag hop.
 #include "benchmarks/harness/statistics.hpp"
 #include "benchmarks/harness/stream.hpp"
-#include "benchmarks/harness/worker.hpp"
 #include "benchmarks/workloads/ways.hpp"
+#include "benchmarks/workloads/worker.hpp"
 
 namespace weft::bench {
 namespace {

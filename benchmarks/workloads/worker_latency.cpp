@@ -3,7 +3,8 @@
 
 #include "benchmarks/harness/limit.hpp"
 #include "benchmarks/harness/ping.hpp"
-#include "benchmarks/harness/worker.hpp"
+#include "benchmarks/harness/require_data.hpp"
+#include "benchmarks/workloads/worker.hpp"
 
 namespace weft::bench {
 namespace {

@@ -6,7 +6,8 @@
 
 #include "benchmarks/harness/limit.hpp"
 #include "benchmarks/harness/payload.hpp"
-#include "benchmarks/harness/worker.hpp"
+#include "benchmarks/harness/require_data.hpp"
+#include "benchmarks/workloads/worker.hpp"
 #include "weft/message.hpp"
 
 namespace weft::bench {

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "benchmarks/harness/stream.hpp"
-#include "benchmarks/harness/worker.hpp"
 #include "benchmarks/workloads/ways.hpp"
+#include "benchmarks/workloads/worker.hpp"
 
 namespace weft::bench {
 namespace {

@@ -1,7 +1,7 @@
 // Whole tensors put into a slot, against the best bare copy into shared memory.
 #include "benchmarks/harness/stream.hpp"
-#include "benchmarks/harness/worker.hpp"
 #include "benchmarks/workloads/ways.hpp"
+#include "benchmarks/workloads/worker.hpp"
 
 namespace weft::bench {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "benchmarks/harness/limit.hpp"
 #include "benchmarks/harness/statistics.hpp"
-#include "benchmarks/harness/worker.hpp"
 #include "benchmarks/limits/bare_queue_pair.hpp"
+#include "benchmarks/workloads/worker.hpp"
 
 namespace weft::bench {
 namespace {

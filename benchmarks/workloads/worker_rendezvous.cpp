@@ -9,7 +9,8 @@
 #include "benchmarks/harness/hand_over.hpp"
 #include "benchmarks/harness/limit.hpp"
 #include "benchmarks/harness/payload.hpp"
-#include "benchmarks/harness/worker.hpp"
+#include "benchmarks/harness/require_data.hpp"
+#include "benchmarks/workloads/worker.hpp"
 #include "weft/rendezvous.hpp"
 
 namespace weft::bench {

@@ -11,9 +11,10 @@
 
 #include "benchmarks/harness/limit.hpp"
 #include "benchmarks/harness/payload.hpp"
+#include "benchmarks/harness/require_data.hpp"
 #include "benchmarks/harness/transfer.hpp"
-#include "benchmarks/harness/worker.hpp"
 #include "benchmarks/workloads/models.hpp"
+#include "benchmarks/workloads/worker.hpp"
 #include "weft/pslib.hpp"
 
 namespace weft::bench {

@@ -9,10 +9,11 @@
 
 #include "benchmarks/harness/limit.hpp"
 #include "benchmarks/harness/payload.hpp"
+#include "benchmarks/harness/require_data.hpp"
 #include "benchmarks/harness/statistics.hpp"
 #include "benchmarks/harness/transfer.hpp"
-#include "benchmarks/harness/worker.hpp"
 #include "benchmarks/workloads/row_batches.hpp"
+#include "benchmarks/workloads/worker.hpp"
 #include "weft/pslib.hpp"
 
 namespace weft::bench {

@@ -4,9 +4,10 @@
 
 #include "benchmarks/harness/limit.hpp"
 #include "benchmarks/harness/payload.hpp"
+#include "benchmarks/harness/require_data.hpp"
 #include "benchmarks/harness/statistics.hpp"
 #include "benchmarks/harness/transfer.hpp"
-#include "benchmarks/harness/worker.hpp"
+#include "benchmarks/workloads/worker.hpp"
 
 namespace weft::bench {
 namespace {

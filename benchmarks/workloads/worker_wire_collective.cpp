@@ -8,9 +8,10 @@
 #include "benchmarks/harness/collective.hpp"
 #include "benchmarks/harness/collective_call.hpp"
 #include "benchmarks/harness/limit.hpp"
+#include "benchmarks/harness/require_data.hpp"
 #include "benchmarks/harness/wire.hpp"
-#include "benchmarks/harness/worker.hpp"
 #include "benchmarks/limits/bare_stream.hpp"
+#include "benchmarks/workloads/worker.hpp"
 
 namespace weft::bench {
 namespace {

@@ -11,10 +11,11 @@
 
 #include "benchmarks/harness/limit.hpp"
 #include "benchmarks/harness/payload.hpp"
+#include "benchmarks/harness/require_data.hpp"
 #include "benchmarks/harness/transfer.hpp"
 #include "benchmarks/harness/wire.hpp"
-#include "benchmarks/harness/worker.hpp"
 #include "benchmarks/limits/bare_stream.hpp"
+#include "benchmarks/workloads/worker.hpp"
 #include "weft/pslib.hpp"
 
 namespace weft::bench {

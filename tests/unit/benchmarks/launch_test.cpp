@@ -1,4 +1,4 @@
-#include "benchmarks/harness/launch.hpp"
+#include "benchmarks/driver/launch.hpp"
 
 #include <gtest/gtest.h>
 

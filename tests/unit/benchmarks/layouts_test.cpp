@@ -50,10 +50,13 @@ TEST(Layouts, NcclCountsTheBusByTheCollective) {
 }
 
 TEST(Layouts, CsvHasALineForEachRowAndAllPeersColumns) {
-  EXPECT_EQ(csv(rows()),
-            "size,kind,ranks,weft_us,limit_us,limit_ratio,openmpi_us,openmpi_ratio\n"
-            "8,f32,4,2,1.6,1.25,,\n"
-            "1048576,f32,4,100,80,1.25,400,0.25\n");
+  auto some = rows();
+  some[0].kind = "a, b";
+  EXPECT_EQ(csv(some),
+            "size,kind,ranks,weft_us,limit_us,limit_ratio,limit_spread,"
+            "openmpi_us,openmpi_ratio,openmpi_spread\n"
+            "8,\"a, b\",4,2,1.6,1.25,0,,,\n"
+            "1048576,f32,4,100,80,1.25,0,400,0.25,0.1\n");
   EXPECT_THROW(write_csv("/no/such/folder/rows.csv", rows()), std::runtime_error);
 }
 

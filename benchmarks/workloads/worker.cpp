@@ -1,4 +1,4 @@
-#include "benchmarks/harness/worker.hpp"
+#include "benchmarks/workloads/worker.hpp"
 
 #include <fmt/format.h>
 
@@ -66,12 +66,6 @@ int work(const RunOptions& options) try {
 } catch (const std::exception& error) {
   fmt::print(stderr, "weft-bench: {}: {}\n", options.benchmark, error.what());
   return 1;
-}
-
-void require_data(bool right, std::size_t size, std::uint64_t iteration) {
-  if (!right)
-    throw std::runtime_error(fmt::format(
-        "wrong data: {} bytes, iteration {}, differ from what was sent", size, iteration));
 }
 
 }  // namespace weft::bench

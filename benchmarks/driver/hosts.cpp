@@ -1,4 +1,4 @@
-#include "benchmarks/harness/hosts.hpp"
+#include "benchmarks/driver/hosts.hpp"
 
 #include <fmt/format.h>
 

@@ -46,7 +46,4 @@ std::vector<RunRow> measure_wire(World& world, const RunOptions& options);
 /// Needs an RDMA device for the limit.
 std::vector<RunRow> measure_rdma(World& world, const RunOptions& options);
 
-/// Throws std::runtime_error unless `right`.
-void require_data(bool right, std::size_t size, std::uint64_t iteration);
-
 }  // namespace weft::bench

@@ -1,0 +1,13 @@
+// A benchmark's rows as a picture, drawn by matplotlib.
+#pragma once
+
+#include <string>
+
+namespace weft::bench {
+
+/// Draws the rows of `csv_file`, as write_csv() writes them, into `svg_file`: times by size, a line
+/// for each column. Where Python or matplotlib is missing, says so in a line on stderr and draws
+/// nothing. Throws std::runtime_error, one line, when the picture can't be drawn.
+void draw(const std::string& csv_file, const std::string& svg_file, const std::string& benchmark);
+
+}  // namespace weft::bench
