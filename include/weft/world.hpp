@@ -11,6 +11,7 @@
 #include "weft/deadline.hpp"
 #include "weft/error.hpp"
 #include "weft/group.hpp"
+#include "weft/published_slot.hpp"
 #include "weft/report.hpp"
 #include "weft/slot.hpp"
 #include "weft/tensor.hpp"
@@ -22,10 +23,10 @@ class WorldState;
 }
 
 /// This process (or, in tests, this thread) as one rank among `size()`. Several worlds may live in
-/// one process. Slots, remote slots and arrivals must go before their world; tensors may outlive
-/// it. Thread-safety: every member may be called concurrently, except leave() and destruction.
-/// In a fork of the process every call of it and of what came from it ends with Code::forked, or
-/// says that nothing is ready; destruction does nothing.
+/// one process. Slots, their remote ends and arrivals must go before their world; tensors may
+/// outlive it. Thread-safety: every member may be called concurrently, except leave() and
+/// destruction. In a fork of the process every call of it and of what came from it ends with
+/// Code::forked, or says that nothing is ready; destruction does nothing.
 class WEFT_API World {
  public:
   /// Joins the job that the launcher (mpirun, srun --mpi=pmix) started; with no launcher it is a
@@ -65,28 +66,38 @@ class WEFT_API World {
   /// it). Valid as long as the world; alignments up to 64. Throws std::bad_alloc.
   std::pmr::memory_resource& memory() noexcept;
 
-  /// Offers a slot to the other ranks (or this one). Throws Error: duplicate_name, bad_argument,
-  /// exhausted.
+  /// Exposes a slot that one rank (another, or this one) puts into. Throws Error: duplicate_name,
+  /// bad_argument, exhausted.
   Slot expose(const SlotSpec& spec);
   /// The same with its buffers in `memory`, one behind the other: a dense tensor of the slot's
-  /// dtype that adopt() or allocate() made, of depth times the slot's elements. For slots that a
-  /// peer writes, of fixed shape.
+  /// dtype that adopt() or allocate() made, of depth times the slot's elements. For slots of fixed
+  /// shape.
   Slot expose(const SlotSpec& spec, const Tensor& memory);
+  /// Exposes a slot that this rank publishes and any rank reads. Throws Error: as expose().
+  PublishedSlot expose_published(const PublishedSpec& spec);
 
-  /// Attaches to a slot of `owner`, waiting for it to be exposed. `expected` is compared with what
-  /// the owner exposes. Involves these two ranks only. Throws Error: mismatch (with both sides'
-  /// values; the owner learns of it too), writer_taken (naming the holder), timeout (naming slot
-  /// and owner), peer_failed, peer_left, bad_argument.
+  /// Attaches to a slot of `owner` to put into it, waiting for it to be exposed. `expected` is
+  /// compared with what the owner exposes. Involves these two ranks only. Throws Error: mismatch
+  /// (with both sides' values; the owner learns of it too), writer_taken (naming the holder),
+  /// timeout (naming slot and owner), peer_failed, peer_left, bad_argument. A slot that its owner
+  /// publishes is a mismatch.
   RemoteSlot attach(int owner, const SlotSpec& expected, Deadline deadline = {});
   /// The same, taking dtype, shape and the rest as the owner declared them.
   RemoteSlot attach(int owner, const std::string& name, Deadline deadline = {});
+  /// Attaches to a slot that `owner` publishes, to read it. Throws Error: as attach(), except
+  /// writer_taken. A slot that a peer puts into is a mismatch.
+  PublishedReader attach_published(int owner, const PublishedSpec& expected,
+                                   Deadline deadline = {});
+  /// The same, taking dtype, shape and the rest as the owner declared them.
+  PublishedReader attach_published(int owner, const std::string& name, Deadline deadline = {});
 
-  /// The index of a slot that has an arrival, or can't have one any more: its wait() then says why.
-  /// Where several have, each gets its turn; a timeout tells the first four slots with their peers,
-  /// what each lacks and how many more there are. So in all three.
+  /// The index of a slot that has an arrival, or can have none any more: its wait() then says why.
+  /// Slots that are ready at once get their turns. A timeout names the first four slots with their
+  /// peers, what each lacks and how many more there are. All three overloads do so.
   Result<std::size_t> wait_any(std::span<Slot* const> slots, Deadline deadline = {}) noexcept;
-  /// The index of a remote slot that has a version not seen yet.
-  Result<std::size_t> wait_any(std::span<RemoteSlot* const> slots, Deadline deadline = {}) noexcept;
+  /// The index of a reader that has a version not seen yet.
+  Result<std::size_t> wait_any(std::span<PublishedReader* const> readers,
+                               Deadline deadline = {}) noexcept;
   /// The index of a request that has ended.
   Result<std::size_t> wait_any(std::span<Request* const> requests, Deadline deadline = {}) noexcept;
 

@@ -10,7 +10,7 @@ namespace weft::p2p::rendezvous {
 namespace {
 
 // More than may be pending or under way, so that the ring never laps a put that is still read.
-constexpr std::size_t kDrafts = detail::RemoteSlotState::kMaxPending + PeerSession::kDepth + 2;
+constexpr std::size_t kDrafts = detail::PutWriter::kMaxPending + PeerSession::kDepth + 2;
 // A fabric gives up a put to a peer that does not answer well before.
 constexpr std::chrono::seconds kLanding{20};
 constexpr std::size_t kMostByControl = 4096;
@@ -211,7 +211,7 @@ std::span<std::byte> PeerSession::draft() noexcept {
 }
 
 bool PeerSession::put_message(const Tensor& message) noexcept {
-  using Crowded = detail::RemoteSlotState::Crowded;
+  using Crowded = detail::PutWriter::Crowded;
   weft::Request put = outbox_->put(message, Until::reusable, Crowded::refuse);
   if (put.test()) return put.wait().code() != Code::exhausted;
   puts_pending_ = outbox_->move_pending();

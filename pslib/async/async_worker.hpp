@@ -42,13 +42,13 @@ class AsyncWorker final : public TableWorker {
   // What one server says of the shards that it leads.
   struct Server {
     int rank = 0;
-    RemoteSlot state;
+    PublishedReader state;
     bool is_lost = false;
   };
   struct Shard {
-    std::size_t leader = 0;                     // server that has published what is known
-    std::vector<std::uint64_t> known;           // StateWords as last seen
-    std::map<std::size_t, RemoteSlot> regions;  // by server, from the first pull from there
+    std::size_t leader = 0;                          // server that has published what is known
+    std::vector<std::uint64_t> known;                // StateWords as last seen
+    std::map<std::size_t, PublishedReader> regions;  // by server, from the first pull from there
     std::vector<SlotRun> runs;
     std::vector<std::byte> words;  // RegionWords of the version that this worker has
     bool has_pulled = false;

@@ -20,7 +20,7 @@ class Gradients {
   void attach(World& world, Deadline deadline);
 
   std::size_t size() const noexcept { return workers_.size(); }
-  RemoteSlot& slot(std::size_t worker) noexcept { return workers_[worker].slot; }
+  PublishedReader& slot(std::size_t worker) noexcept { return workers_[worker].slot; }
 
   /// Waits for a worker's next push. mismatch: no worker numbers its pushes so.
   Status take(std::size_t worker, Deadline deadline) noexcept;
@@ -48,7 +48,7 @@ class Gradients {
 
  private:
   struct Worker {
-    RemoteSlot slot;
+    PublishedReader slot;
     Arrival arrival;  // below the slot, as it must go first
     std::uint64_t taken = 0;
     std::uint64_t base = 0;

@@ -43,7 +43,7 @@ class BspWorker final : public TableWorker {
  private:
   struct Server {
     int rank = 0;
-    RemoteSlot slot;
+    PublishedReader slot;
     Arrival viewed;  // below its slot, as it must go first; empty unless waited for
     const std::byte* region = nullptr;
     std::vector<SlotRun> runs;

@@ -28,7 +28,9 @@ class SparseShard final : public TableShard {
   void attach(World& world, Deadline deadline);
 
   std::size_t workers() const noexcept override { return workers_.size(); }
-  RemoteSlot& gradients(std::size_t worker) noexcept override { return workers_[worker].requests; }
+  PublishedReader& gradients(std::size_t worker) noexcept override {
+    return workers_[worker].requests;
+  }
   Status take(std::size_t worker, Deadline deadline) noexcept override;
   /// Makes the updates that can be made and answers whom it can.
   Status advance() noexcept override;
@@ -55,8 +57,8 @@ class SparseShard final : public TableShard {
     std::vector<std::byte> gradients;
   };
   struct Worker {
-    RemoteSlot requests;
-    Slot answers;
+    PublishedReader requests;
+    PublishedSlot answers;
     Arrival request;          // below its slot; empty once answered
     RequestHead head;         // of it, as it was when it was looked at
     bool is_new = false;      // the request's push has not been looked at

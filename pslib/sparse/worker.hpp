@@ -43,8 +43,8 @@ class SparseWorker {
  private:
   struct Server {
     int rank = 0;
-    Slot requests;
-    RemoteSlot answers;
+    PublishedSlot requests;
+    PublishedReader answers;
     bool is_asked = false;      // a request is out
     std::size_t pushed = 0;     // rows of the call that were sent with gradients
     std::size_t asked = 0;      // rows of the call that were asked for, those of `taken` included
@@ -73,7 +73,7 @@ class SparseWorker {
   const std::size_t room_;  // rows of a request
   SparseShard* own_ = nullptr;
   std::vector<Server> servers_;
-  std::vector<RemoteSlot*> awaited_;
+  std::vector<PublishedReader*> awaited_;
   Batch pushed_;
   Batch looked_up_;
   std::vector<char> is_written_;  // of a request's gradients

@@ -35,7 +35,7 @@ class Agreement {
 
   /// The others' contracts, which see no other version once the table is made: they only tell that
   /// the owner lives.
-  std::vector<RemoteSlot>& others() noexcept { return others_; }
+  std::vector<PublishedReader>& others() noexcept { return others_; }
 
  private:
   /// What is published behind the contract. A rank is never more than one round ahead of another.
@@ -49,10 +49,10 @@ class Agreement {
   const std::vector<int> members_;
   const std::size_t place_;
   const std::string contract_;
-  Slot mine_;
+  PublishedSlot mine_;
   Said said_;
   std::vector<Said> heard_;  // by the order of others_
-  std::vector<RemoteSlot> others_;
+  std::vector<PublishedReader> others_;
 };
 
 }  // namespace weft::pslib

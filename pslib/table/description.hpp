@@ -59,9 +59,9 @@ class Description {
 
   /// A worker's pushes: its gradients, flat, or what they are compressed to; of an asynchronous
   /// table GradientWords behind them.
-  SlotSpec gradients() const;
+  PublishedSpec gradients() const;
   /// The first worker's initial parameters, where a push has no room for them.
-  SlotSpec initial() const;
+  PublishedSpec initial() const;
   /// Bytes in a push before what an Updater reads of elements from `element` of the layout on.
   std::size_t skipped(std::int64_t element) const noexcept {
     return pushes.is_compressed() ? 0 : static_cast<std::size_t>(element) * size_of(options.wire);
@@ -70,23 +70,23 @@ class Description {
   std::size_t bytes_read(std::int64_t elements) const noexcept;
   /// A shard's parameters, where it is at home at `home`; of an asynchronous table RegionWords in
   /// front of them.
-  SlotSpec region(int home) const;
+  PublishedSpec region(int home) const;
   /// Elements that RegionWords take up.
   std::int64_t region_words() const noexcept;
   /// An asynchronous table's StateWords, of each shard that the server may come to hold.
-  SlotSpec state() const;
+  PublishedSpec state() const;
   /// What a server of a replicated table says of each shard.
-  SlotSpec replica_words() const;
+  PublishedSpec replica_words() const;
   /// The whole state of a shard, for a replica that has none.
-  SlotSpec snapshot(std::size_t shard, std::size_t bytes) const;
+  PublishedSpec snapshot(std::size_t shard, std::size_t bytes) const;
   /// A server's part of `words` words that all servers add up.
-  SlotSpec norms(std::size_t words) const;
+  PublishedSpec norms(std::size_t words) const;
 
  private:
   void check_consistency() const;
   void check_compression() const;
-  SlotSpec words(std::string_view part, std::size_t count) const;
-  SlotSpec published(std::string_view part, DType dtype, std::int64_t elements) const;
+  PublishedSpec words(std::string_view part, std::size_t count) const;
+  PublishedSpec published(std::string_view part, DType dtype, std::int64_t elements) const;
 
   const std::string prefix_;
   std::shared_ptr<const Checkpoint> restored_;

@@ -30,7 +30,7 @@ class InitialParameters {
   void drop() noexcept;
 
  private:
-  std::optional<RemoteSlot> slot_;
+  std::optional<PublishedReader> slot_;
   Arrival arrival_;  // below the slot, as it must go first
   bool is_due_ = true;
 };

@@ -22,7 +22,7 @@ class PushSlot {
   /// do.
   PushSlot(World& world, const Description& table);
 
-  /// As Slot::also_needs, of a wait for room.
+  /// As PublishedSlot::also_needs, for a wait for room.
   void also_needs(std::span<const int> ranks, Needed needed) { slot_.also_needs(ranks, needed); }
   /// Flat, laid out as Layout says.
   const Tensor& gradients() const noexcept { return gradients_; }
@@ -45,9 +45,9 @@ class PushSlot {
 
  private:
   const Description& table_;
-  Slot slot_;
+  PublishedSlot slot_;
   Tensor buffer_;  // of the slot
-  std::optional<Slot> initial_;
+  std::optional<PublishedSlot> initial_;
   Tensor gradients_;
   Tensor parameters_;
   std::unique_ptr<Compressor> compressor_;

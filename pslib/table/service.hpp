@@ -45,7 +45,7 @@ class Service {
   // A remote slot that is listened to.
   struct Source {
     Kind kind;
-    RemoteSlot* slot;
+    PublishedReader* slot;
     Served table;
     std::size_t index;
   };

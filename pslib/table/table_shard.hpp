@@ -20,10 +20,10 @@ class TableShard {
 
   virtual std::size_t workers() const noexcept = 0;
   /// Where a worker's gradients come from; of a sparse table its requests.
-  virtual RemoteSlot& gradients(std::size_t worker) noexcept = 0;
+  virtual PublishedReader& gradients(std::size_t worker) noexcept = 0;
   /// What other servers say, which this one listens to.
   virtual std::size_t peers() const noexcept { return 0; }
-  virtual RemoteSlot* peer(std::size_t /*peer*/) noexcept { return nullptr; }
+  virtual PublishedReader* peer(std::size_t /*peer*/) noexcept { return nullptr; }
 
   /// Until when waits inside the calls below may last, besides those that take a deadline. Default:
   /// each for WEFT_TIMEOUT.
