@@ -7,7 +7,7 @@ include(CMakePackageConfigHelpers)
 # The generation of the ABI: the number in libweft.so.N, in the symbols' version WEFT_N (weft.map) and
 # in the Debian package's name. It is raised when programs linked before must be linked again, and
 # has nothing to do with the project's version.
-set(WEFT_ABI 2)
+set(WEFT_ABI 3)
 
 get_property(weft_rooms GLOBAL PROPERTY WEFT_LIBRARY_ROOMS)
 
