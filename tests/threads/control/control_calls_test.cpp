@@ -139,7 +139,7 @@ const std::vector<ControlCall>& calls() {
       {"Collectives::start", [](Ground& g) { (void)g.all.start(barrier()); }},
       {"Group::subset", [](Ground& g) { (void)g.world.group().subset(no_ranks()); }},
       {"Group::subset", [](Ground& g) { (void)g.world.group().subset(std::vector{0}); }},
-      {"place",
+      {"make_shard_map",
        [](Ground&) {
          const std::vector<pslib::TensorSpec> specs{{"t", Shape{1 << 20}}};
          (void)pslib::make_shard_map(specs, std::vector{0, 1, 2}, 1);
