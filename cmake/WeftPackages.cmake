@@ -1,4 +1,4 @@
-# Debian packages, made by CPack: libweft2 (the library), libweft-dev (headers and build files), weft-tools
+# Debian packages, made by CPack: libweft3 (the library), libweft-dev (headers and build files), weft-tools
 # and weft-topo. `./dev package` configures with WEFT_PACKAGES, prefix /usr. A file goes into the package of
 # its install component: runtime, dev, tools or topo.
 if(NOT CMAKE_INSTALL_PREFIX STREQUAL "/usr")

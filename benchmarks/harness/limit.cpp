@@ -31,17 +31,17 @@ bool share_memory(const World& world) {
 
 SharedMemory::SharedMemory(World& world, const RunOptions& options, const std::string& name,
                            std::size_t bytes)
-    : slot_(world.expose({.name = name,
-                          .dtype = DType::u8,
-                          .shape = Shape{static_cast<std::int64_t>(sizeof(FlagArea) + bytes)},
-                          .writer = Writer::owner})),
+    : slot_(world.expose_published(
+          {.name = name,
+           .dtype = DType::u8,
+           .shape = Shape{static_cast<std::int64_t>(sizeof(FlagArea) + bytes)}})),
       buffer_(slot_.next().value()),
       flags_(reinterpret_cast<FlagArea*>(buffer_.data())),
       idle_(options.crowded ? kYieldSoon : kYield) {
   std::memset(buffer_.data(), 0, buffer_.bytes());
   slot_.publish().or_throw();
   for (const int partner : partners_of(world)) {
-    remotes_.push_back(world.attach(partner, name));
+    remotes_.push_back(world.attach_published(partner, name));
     theirs_.push_back(remotes_.back().view().value());
     partners_.push_back(reinterpret_cast<const FlagArea*>(theirs_.back().tensor().data()));
   }

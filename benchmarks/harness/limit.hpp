@@ -45,9 +45,9 @@ class SharedMemory {
   const Idle& idle() const noexcept { return idle_; }
 
  private:
-  Slot slot_;
+  PublishedSlot slot_;
   Tensor buffer_;
-  std::vector<RemoteSlot> remotes_;
+  std::vector<PublishedReader> remotes_;
   std::vector<Arrival> theirs_;
   FlagArea* flags_;
   Partners partners_;

@@ -27,11 +27,10 @@ struct ListenerAddress {
   std::int64_t port = 0;
 };
 
-SlotSpec listener_address_spec() {
+PublishedSpec listener_address_spec() {
   return {.name = "bare stream",
           .dtype = DType::u8,
-          .shape = Shape{static_cast<std::int64_t>(sizeof(ListenerAddress))},
-          .writer = Writer::owner};
+          .shape = Shape{static_cast<std::int64_t>(sizeof(ListenerAddress))}};
 }
 
 os::Fd make_socket(const p2p::IpAddress& ip) {
@@ -49,7 +48,7 @@ os::Fd server(World& world) {
       ::getsockname(listener.get(), own.get(), &own.size) != 0)
     os::throw_system_error("bench", "listen");
   listener_address.port = ntohs(reinterpret_cast<const sockaddr_in*>(own.get())->sin_port);
-  Slot slot = world.expose(listener_address_spec());
+  PublishedSlot slot = world.expose_published(listener_address_spec());
   std::memcpy(slot.next().value().data(), &listener_address, sizeof listener_address);
   slot.publish().or_throw();
   os::Fd socket(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
@@ -58,7 +57,7 @@ os::Fd server(World& world) {
 }
 
 os::Fd client(World& world, int other) {
-  RemoteSlot remote = world.attach(other, listener_address_spec());
+  PublishedReader remote = world.attach_published(other, listener_address_spec());
   ListenerAddress listener_address;
   {
     const Arrival arrival = remote.view().value();

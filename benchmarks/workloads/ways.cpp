@@ -5,17 +5,16 @@ namespace {
 
 Shape shape_of(std::size_t bytes) { return {static_cast<std::int64_t>(bytes)}; }
 
-SlotSpec published_spec(const Stream& stream, std::size_t tensor) {
+PublishedSpec published_spec(const Stream& stream, std::size_t tensor) {
   return {.name = stream.name + "." + std::to_string(tensor),
           .dtype = DType::u8,
-          .shape = shape_of(stream.size),
-          .writer = Writer::owner};
+          .shape = shape_of(stream.size)};
 }
 
-std::vector<RemoteSlot> attach_published(World& world, const Stream& stream) {
-  std::vector<RemoteSlot> remotes;
+std::vector<PublishedReader> attach_all(World& world, const Stream& stream) {
+  std::vector<PublishedReader> remotes;
   for (std::size_t i = 0; i < stream.tensors; ++i)
-    remotes.push_back(world.attach(0, published_spec(stream, i)));
+    remotes.push_back(world.attach_published(0, published_spec(stream, i)));
   return remotes;
 }
 
@@ -40,7 +39,7 @@ const std::byte* Taken::take(std::size_t i, std::uint64_t) {
 
 Published::Published(World& world, const Stream& stream) {
   for (std::size_t i = 0; i < stream.tensors; ++i)
-    slots_.push_back(world.expose(published_spec(stream, i)));
+    slots_.push_back(world.expose_published(published_spec(stream, i)));
 }
 
 std::byte* Published::source(std::size_t i) { return slots_[i].next().value().data(); }
@@ -48,7 +47,7 @@ std::byte* Published::source(std::size_t i) { return slots_[i].next().value().da
 void Published::move(std::size_t i, std::uint64_t) { slots_[i].publish().or_throw(); }
 
 Got::Got(World& world, const Stream& stream, std::vector<Tensor> into)
-    : remotes_(attach_published(world, stream)), into_(std::move(into)) {}
+    : remotes_(attach_all(world, stream)), into_(std::move(into)) {}
 
 const std::byte* Got::take(std::size_t i, std::uint64_t) {
   remotes_[i].get(into_[i]).or_throw();
@@ -56,7 +55,7 @@ const std::byte* Got::take(std::size_t i, std::uint64_t) {
 }
 
 Viewed::Viewed(World& world, const Stream& stream)
-    : remotes_(attach_published(world, stream)), views_(stream.tensors) {}
+    : remotes_(attach_all(world, stream)), views_(stream.tensors) {}
 
 const std::byte* Viewed::take(std::size_t i, std::uint64_t) {
   views_[i] = remotes_[i].view().value();

@@ -45,7 +45,7 @@ class Published final : public StreamSender {
   void move(std::size_t i, std::uint64_t stamp) override;
 
  private:
-  std::vector<Slot> slots_;
+  std::vector<PublishedSlot> slots_;
 };
 
 /// Gets the tensors published by rank 0 into tensors of its own.
@@ -55,7 +55,7 @@ class Got final : public StreamReceiver {
   const std::byte* take(std::size_t i, std::uint64_t stamp) override;
 
  private:
-  std::vector<RemoteSlot> remotes_;
+  std::vector<PublishedReader> remotes_;
   std::vector<Tensor> into_;
 };
 
@@ -67,7 +67,7 @@ class Viewed final : public StreamReceiver {
   void release(std::size_t i) override { views_[i].release(); }
 
  private:
-  std::vector<RemoteSlot> remotes_;
+  std::vector<PublishedReader> remotes_;
   std::vector<Arrival> views_;
 };
 

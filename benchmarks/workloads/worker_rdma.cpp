@@ -124,13 +124,12 @@ RunRow put_bandwidth(World& world, BareQueuePair& bare, Steps& steps, std::size_
 /// Runs of `size` bytes, several per get, against bare READs.
 RunRow get_bandwidth(World& world, BareQueuePair& bare, Steps& steps, std::size_t size,
                      std::uint32_t blocks) {
-  const SlotSpec spec{.name = "rdma get " + std::to_string(size),
-                      .dtype = DType::u8,
-                      .shape = Shape{static_cast<std::int64_t>(size * kUnderWay)},
-                      .depth = 2,
-                      .writer = Writer::owner};
+  const PublishedSpec spec{.name = "rdma get " + std::to_string(size),
+                           .dtype = DType::u8,
+                           .shape = Shape{static_cast<std::int64_t>(size * kUnderWay)},
+                           .depth = 2};
   if (world.rank() == 1) {
-    Slot slot = world.expose(spec);
+    PublishedSlot slot = world.expose_published(spec);
     steps.tell();
     for (std::uint32_t block = 0; block <= blocks; ++block) {
       const Tensor next = slot.next().value();
@@ -142,7 +141,7 @@ RunRow get_bandwidth(World& world, BareQueuePair& bare, Steps& steps, std::size_
     return {};
   }
   steps.await();
-  RemoteSlot remote = world.attach(1, spec);
+  PublishedReader remote = world.attach_published(1, spec);
   const Tensor into = world.allocate(DType::u8, spec.shape);
   std::vector<SlotRun> runs;
   for (std::size_t i = 0; i < kUnderWay; ++i)

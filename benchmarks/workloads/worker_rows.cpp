@@ -109,12 +109,11 @@ class RowWorker {
 };
 
 // The server's memory figure, which it publishes once it has served.
-SlotSpec size_slot() {
-  SlotSpec spec;
+PublishedSpec size_slot() {
+  PublishedSpec spec;
   spec.name = "bench.rows.bytes";
   spec.dtype = DType::i64;
   spec.shape = Shape{1};
-  spec.writer = Writer::owner;
   return spec;
 }
 
@@ -124,7 +123,7 @@ std::vector<RunRow> measure_rows(World& world, const RunOptions& options) {
   pslib::ParameterServer server(world, {.workers = {0}, .servers = {1}}, "bench");
   std::vector<RunRow> rows;
   if (world.rank() == 0) {
-    RemoteSlot told = world.attach(1, size_slot());
+    PublishedReader told = world.attach_published(1, size_slot());
     {
       pslib::SparseTable table = make_table(server);
       RowWorker worker(table, options.check);
@@ -135,7 +134,7 @@ std::vector<RunRow> measure_rows(World& world, const RunOptions& options) {
       row.figures["bytes_per_row"] =
           static_cast<double>(bytes.as<std::int64_t>()[0]) / static_cast<double>(kTableRows);
   } else {
-    Slot tells = world.expose(size_slot());
+    PublishedSlot tells = world.expose_published(size_slot());
     pslib::SparseTable table = make_table(server);
     pslib::SparseTable* const tables[] = {&table};
     server.serve({}, tables).or_throw();

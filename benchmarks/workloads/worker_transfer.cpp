@@ -77,21 +77,21 @@ class PutTarget final : public TransferTarget {
 
 class ViewSource final : public TransferSource {
  public:
-  ViewSource(World& world, const SlotSpec& spec) : slot_(world.expose(spec)) {}
+  ViewSource(World& world, const PublishedSpec& spec) : slot_(world.expose_published(spec)) {}
   Tensor next() override { return slot_.next().value(); }
   void move() override { slot_.publish().or_throw(); }
 
  private:
-  Slot slot_;
+  PublishedSlot slot_;
 };
 
 class ViewTarget final : public TransferTarget {
  public:
-  ViewTarget(World& world, const SlotSpec& spec) : remote_(world.attach(0, spec)) {}
-  Arrival take() override { return remote_.view().value(); }
+  ViewTarget(World& world, const PublishedSpec& spec) : reader_(world.attach_published(0, spec)) {}
+  Arrival take() override { return reader_.view().value(); }
 
  private:
-  RemoteSlot remote_;
+  PublishedReader reader_;
 };
 
 struct Way {
@@ -101,19 +101,22 @@ struct Way {
 };
 
 Way make_way(World& world, std::string_view kind, std::size_t size) {
-  SlotSpec spec{.name = "fig7." + std::string(kind) + "." + std::to_string(size),
-                .dtype = DType::f32,
-                .shape = Shape{static_cast<std::int64_t>(size / sizeof(float))},
-                .depth = 2};
-  const bool by_view = kind == kByView;
-  if (by_view) spec.writer = Writer::owner;
+  const std::string name = "fig7." + std::string(kind) + "." + std::to_string(size);
+  const Shape shape{static_cast<std::int64_t>(size / sizeof(float))};
   Way way{kind, nullptr, nullptr};
-  if (world.rank() == 0)
-    by_view ? way.source = std::make_unique<ViewSource>(world, spec)
-            : way.source = std::make_unique<PutSource>(world, spec);
-  else
-    by_view ? way.target = std::make_unique<ViewTarget>(world, spec)
-            : way.target = std::make_unique<PutTarget>(world, spec);
+  if (kind == kByView) {
+    const PublishedSpec spec{.name = name, .dtype = DType::f32, .shape = shape, .depth = 2};
+    if (world.rank() == 0)
+      way.source = std::make_unique<ViewSource>(world, spec);
+    else
+      way.target = std::make_unique<ViewTarget>(world, spec);
+  } else {
+    const SlotSpec spec{.name = name, .dtype = DType::f32, .shape = shape, .depth = 2};
+    if (world.rank() == 0)
+      way.source = std::make_unique<PutSource>(world, spec);
+    else
+      way.target = std::make_unique<PutTarget>(world, spec);
+  }
   return way;
 }
 

@@ -7,6 +7,7 @@
 #include "weft/error.hpp"
 #include "weft/group.hpp"
 #include "weft/message.hpp"
+#include "weft/published_slot.hpp"
 #include "weft/rendezvous.hpp"
 #include "weft/report.hpp"
 #include "weft/signal.hpp"

@@ -11,6 +11,7 @@
 #include "weft/deadline.hpp"
 #include "weft/error.hpp"
 #include "weft/group.hpp"
+#include "weft/published_slot.hpp"
 #include "weft/report.hpp"
 #include "weft/slot.hpp"
 #include "weft/tensor.hpp"
@@ -22,8 +23,8 @@ class WorldState;
 }
 
 /// This process (or, in tests, this thread) as one of size() ranks. Several worlds may live in one
-/// process. Slots, remote slots and all other objects made from a world must be destroyed before
-/// it; tensors may outlive it.
+/// process. Slots, their remote ends and all other objects made from a world must be destroyed
+/// before it; tensors may outlive it.
 ///
 /// In a fork of the process, every call of the world and of objects made from it fails with
 /// Code::forked or returns "nothing ready", and destruction does nothing. Thread-safety: every
@@ -72,29 +73,39 @@ class WEFT_API World {
   /// Allocation throws std::bad_alloc.
   std::pmr::memory_resource& memory() noexcept;
 
-  /// Exposes a slot to all ranks, this one included. Throws Error: duplicate_name, bad_argument,
-  /// exhausted.
+  /// Exposes a slot that one rank (another, or this one) puts into. Throws Error: duplicate_name,
+  /// bad_argument, exhausted.
   Slot expose(const SlotSpec& spec);
   /// The same with the slot's buffers in `memory`, one after the other: a dense tensor from adopt()
   /// or allocate(), of the slot's dtype and `spec.depth` times its elements. Only for slots with
-  /// Writer::peer and Placement::fixed. The slot holds the tensor's handle.
+  /// Placement::fixed. The slot holds the tensor's handle.
   Slot expose(const SlotSpec& spec, const Tensor& memory);
+  /// Exposes a slot that this rank publishes and any rank reads. Throws Error: as expose().
+  PublishedSlot expose_published(const PublishedSpec& spec);
 
-  /// Attaches to a slot of rank `owner`, waiting for it to be exposed; `expected` is compared with
-  /// the owner's spec. Involves these two ranks only. Throws Error: mismatch (has both sides'
-  /// values; the owner is told too), writer_taken (names the rank that holds it), timeout (names
-  /// slot and owner), peer_failed, peer_left, bad_argument.
+  /// Attaches to a slot of rank `owner` to put into it, waiting for it to be exposed; `expected` is
+  /// compared with the owner's spec. Involves these two ranks only. Throws Error: mismatch (has
+  /// both sides' values; the owner is told too; also for a slot that its owner publishes),
+  /// writer_taken (names the rank that holds it), timeout (names slot and owner), peer_failed,
+  /// peer_left, bad_argument.
   RemoteSlot attach(int owner, const SlotSpec& expected, Deadline deadline = {});
   /// The same by name alone, with the spec that the owner declared.
   RemoteSlot attach(int owner, const std::string& name, Deadline deadline = {});
+  /// Attaches to a slot that `owner` publishes, to read it. Throws Error: as attach(), except
+  /// writer_taken. A slot that a peer puts into is a mismatch.
+  PublishedReader attach_published(int owner, const PublishedSpec& expected,
+                                   Deadline deadline = {});
+  /// The same, taking dtype, shape and the rest as the owner declared them.
+  PublishedReader attach_published(int owner, const std::string& name, Deadline deadline = {});
 
   /// Waits until one of `slots` has an arrival or can't get one any more (its wait() then says
   /// why), and returns its index. If several are ready, successive calls return each in turn. The
   /// timeout's text has the first 4 slots with their peers, what each lacks, and the number of
   /// further ones. The same holds for the two functions below.
   Result<std::size_t> wait_any(std::span<Slot* const> slots, Deadline deadline = {}) noexcept;
-  /// Waits until one of the remote `slots` has a version not seen yet, and returns its index.
-  Result<std::size_t> wait_any(std::span<RemoteSlot* const> slots, Deadline deadline = {}) noexcept;
+  /// Waits until one of `readers` has a version not seen yet, and returns its index.
+  Result<std::size_t> wait_any(std::span<PublishedReader* const> readers,
+                               Deadline deadline = {}) noexcept;
   /// Waits until one of `requests` has ended, and returns its index.
   Result<std::size_t> wait_any(std::span<Request* const> requests, Deadline deadline = {}) noexcept;
 

@@ -11,7 +11,7 @@ namespace {
 
 // Exceeds the number of messages pending or under way, so the ring never overwrites a message that
 // a put still reads.
-constexpr std::size_t kDrafts = detail::RemoteSlotState::kMaxPending + PeerSession::kDepth + 2;
+constexpr std::size_t kDrafts = detail::PutWriter::kMaxPending + PeerSession::kDepth + 2;
 // Far more than a fabric takes to give up a put to a peer that does not answer.
 constexpr std::chrono::seconds kLanding{20};
 constexpr std::size_t kMostByControl = 4096;
@@ -216,7 +216,7 @@ std::span<std::byte> PeerSession::draft() noexcept {
 }
 
 bool PeerSession::put_message(const Tensor& message) noexcept {
-  using Crowded = detail::RemoteSlotState::Crowded;
+  using Crowded = detail::PutWriter::Crowded;
   weft::Request put = outbox_->put(message, Until::reusable, Crowded::refuse);
   if (put.test()) return put.wait().code() != Code::exhausted;
   puts_pending_ = outbox_->move_pending();

@@ -197,8 +197,8 @@ class PeerSession {
   bool lost_ = false;
   bool complained_ = false;
 
-  std::shared_ptr<detail::SlotState> inbox_;
-  std::shared_ptr<detail::RemoteSlotState> outbox_;
+  std::shared_ptr<detail::PutOwner> inbox_;
+  std::shared_ptr<detail::PutWriter> outbox_;
   std::atomic<const std::atomic<std::uint64_t>*> inbox_word_{nullptr};
   std::atomic<std::uint64_t> inbox_wanted_{0};
   std::shared_ptr<Storage> drafts_;  ///< a ring of messages, which pending puts read

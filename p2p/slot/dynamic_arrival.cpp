@@ -47,11 +47,7 @@ Result<Arrival> SlotState::read_dynamic(std::uint64_t wanted, Deadline deadline)
   pass(wanted);
   counters_.transfers.add(1);
   local_.recorder.data(stats::Event::arrived, from, id_, wanted);
-  Arrival arrival;
-  arrival.tensor_ = &place.tensor;
-  arrival.sequence_ = wanted;
-  arrival.slot_ = this;
-  return arrival;
+  return SlotAccess::received(static_cast<PutOwner&>(*this), place.tensor, wanted);
 }
 
 Status SlotState::begin_dynamic(std::uint64_t wanted, Deadline until) noexcept {
@@ -63,7 +59,7 @@ Status SlotState::begin_dynamic(std::uint64_t wanted, Deadline until) noexcept {
   // Copied first: the writer can still write what it has put.
   std::memcpy(&record, tails == nullptr ? lies : tails->payload(buffer_), bytes_);
   record = p2p::copy_once<DynamicRecord>(&record);
-  const auto announced = p2p::shape_of(record, spec_, local_.size);
+  const auto announced = p2p::shape_of(record, spec_.shape.dims(), local_.size);
   if (!announced) {
     const int writer = last_writer_.load(std::memory_order_acquire);
     pass(wanted);

@@ -23,7 +23,7 @@ Code code_of(std::uint32_t written) noexcept {
   return is_error ? static_cast<Code>(written) : Code::system;
 }
 
-bool same_contract(const SlotSpec& one, const SlotSpec& other) noexcept {
+bool same_contract(const Contract& one, const Contract& other) noexcept {
   const bool same_shape = one.placement == Placement::dynamic
                               ? one.shape.dims() == other.shape.dims()
                               : one.shape == other.shape;
@@ -31,16 +31,16 @@ bool same_contract(const SlotSpec& one, const SlotSpec& other) noexcept {
          one.writer == other.writer && one.flow == other.flow && one.placement == other.placement;
 }
 
-std::optional<Shape> shape_of(const DynamicRecord& record, const SlotSpec& spec, int ranks) {
+std::optional<Shape> shape_of(const DynamicRecord& record, std::size_t dims, int ranks) {
   if (record.rank < 0 || record.rank >= ranks) return std::nullopt;
   try {
-    return Shape(std::span<const std::int64_t>(record.dim.data(), spec.shape.dims()));
+    return Shape(std::span<const std::int64_t>(record.dim.data(), dims));
   } catch (const Error&) {  // negative, or more elements than memory can hold
     return std::nullopt;
   }
 }
 
-bool makes_sense(const AttachedMessage& message, const SlotSpec& declared) noexcept {
+bool makes_sense(const AttachedMessage& message, const Contract& declared) noexcept {
   const std::size_t bytes = payload_bytes(declared);
   const bool reader = declared.writer == Writer::owner;
   const std::size_t lines =
@@ -66,7 +66,7 @@ bool makes_sense(const AttachedMessage& message, const SlotSpec& declared) noexc
   return message.stride >= bytes && message.stride <= message.buffers.bytes / declared.depth;
 }
 
-bool tails_make_sense(const AttachedMessage& message, const SlotSpec& declared,
+bool tails_make_sense(const AttachedMessage& message, const Contract& declared,
                       std::uint64_t most) noexcept {
   constexpr std::uint64_t kWord = sizeof(std::uint64_t);
   const std::size_t bytes = payload_bytes(declared);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "p2p/slot/contract.hpp"
 #include "p2p/slot/slot_messages.hpp"
 
 namespace weft::p2p {
@@ -12,10 +13,10 @@ namespace weft::p2p {
 /// Of a refusal that another rank wrote: one that is no error's is weft's own.
 Code code_of(std::uint32_t written) noexcept;
 /// Whether both ends of a slot mean the same tensors. A dynamic slot's sizes are free.
-bool same_contract(const SlotSpec& one, const SlotSpec& other) noexcept;
-/// The shape of what a record announces, of any that a writer may have written. nullopt: it is no
-/// tensor of such a slot, or of no rank of the job.
-std::optional<Shape> shape_of(const DynamicRecord& record, const SlotSpec& spec, int ranks);
+bool same_contract(const Contract& one, const Contract& other) noexcept;
+/// The shape that `record` announces for a slot of `dims` dimensions. nullopt if it is no valid
+/// shape, or if the record names no rank of the job.
+std::optional<Shape> shape_of(const DynamicRecord& record, std::size_t dims, int ranks);
 /// What an owner wrote into a credit word: it lets go of nothing that was not put. A put counts as
 /// sent only when it is there, and may have been let go by then.
 constexpr bool is_credible(std::uint64_t credit, std::uint64_t sent) noexcept {
@@ -24,9 +25,9 @@ constexpr bool is_credible(std::uint64_t credit, std::uint64_t sent) noexcept {
 
 /// Whether what was granted can be a slot of the contract `declared`, with room for all of it,
 /// where such memory lies.
-bool makes_sense(const AttachedMessage& message, const SlotSpec& declared) noexcept;
+bool makes_sense(const AttachedMessage& message, const Contract& declared) noexcept;
 /// The same of buffers with words behind them. `most`: Channel::tails_up_to().
-bool tails_make_sense(const AttachedMessage& message, const SlotSpec& declared,
+bool tails_make_sense(const AttachedMessage& message, const Contract& declared,
                       std::uint64_t most) noexcept;
 
 }  // namespace weft::p2p

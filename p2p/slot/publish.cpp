@@ -57,9 +57,6 @@ bool SlotState::take_any() noexcept {
 }
 
 Result<Tensor> SlotState::next(Deadline deadline) noexcept {
-  if (spec_.writer != Writer::owner)
-    return failure(Code::bad_argument, "next", "this slot is written by a peer",
-                   "the owner waits; the writer puts");
   if (filling_) return tensors_[*filling_];
   if (spec_.flow != Flow::credits) return next_in_turn();
   const WaitEnd end = local_.waiter.wait(
@@ -114,7 +111,7 @@ Result<Tensor> SlotState::next_in_turn() noexcept {
 }
 
 Status SlotState::publish() noexcept {
-  if (spec_.writer != Writer::owner || !filling_)
+  if (!filling_)
     return failure(Code::bad_argument, "publish", "there is no buffer from next() to publish",
                    "call next(), fill the tensor, then publish()");
   newest_ = {newest_.version + 1, *filling_};

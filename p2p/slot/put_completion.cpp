@@ -34,8 +34,7 @@ RemoteSlotState::Moving RemoteSlotState::start_put(Moving moving,
 void RemoteSlotState::follow(Moving moving, Request& request) noexcept {
   if (moving.lent) moving.put_in_flight->tensor = moving.parts.front();
   if (!moving.put_in_flight->awaited) return;
-  request.remote_ = this;
-  request.ticket_ = moving.ticket;
+  SlotAccess::follow(request, self(), moving.ticket);
 }
 
 bool RemoteSlotState::is_flying(std::uint64_t ticket) noexcept {

@@ -92,9 +92,6 @@ Status RemoteSlotState::move(Moving& moving) noexcept {
 }
 
 Status RemoteSlotState::wrong_put(std::string_view what) const {
-  if (spec_.writer != Writer::peer)
-    return failure(Code::bad_argument, "put", "this slot is written by its owner",
-                   "view() or get() it");
   if (dynamic())
     return failure(Code::mismatch, "put",
                    fmt::format("the tensor is {}, the slot takes {} of {} dimensions", what,
@@ -116,32 +113,32 @@ Status RemoteSlotState::overrun() const {
 Request RemoteSlotState::put(const Tensor& tensor, Until until, Crowded crowded) noexcept {
   Request request;
   if (forked()) [[unlikely]] {
-    request.status_ = fork_refusal("put");
+    SlotAccess::outcome(request) = fork_refusal("put");
     return request;
   }
-  if (spec_.writer != Writer::peer || tensor.dtype() != spec_.dtype ||
+  if (tensor.dtype() != spec_.dtype ||
       (dynamic() ? tensor.shape().dims() != spec_.shape.dims() : !(tensor.shape() == spec_.shape)))
       [[unlikely]] {
-    request.status_ = wrong_put(tensor.text());
+    SlotAccess::outcome(request) = wrong_put(tensor.text());
     return request;
   }
   if (dynamic() || pending_count_.load(std::memory_order_acquire) != 0)
     return enqueue({.tensor = tensor, .until = until}, crowded);
   if (!gate_.enter()) {
-    request.status_ = usable("put");
+    SlotAccess::outcome(request) = usable("put");
     return request;
   }
   const bool gone = owner_.gone();
   const bool credit = !gone && has_credit();
   Moving moving{.parts = std::span(&tensor, 1), .until = until};
-  if (credit) request.status_ = move(moving);
+  if (credit) SlotAccess::outcome(request) = move(moving);
   gate_.leave();
-  if (gone) request.status_ = peer_failure("put");
+  if (gone) SlotAccess::outcome(request) = peer_failure("put");
   if (moving.put_in_flight != nullptr) [[unlikely]]
     follow(moving, request);
   if (gone || (credit && !moving.full)) return request;
   if (!credit && spec_.flow != Flow::credits) {
-    request.status_ = overrun();
+    SlotAccess::outcome(request) = overrun();
     return request;
   }
   return enqueue({.tensor = tensor, .until = until}, crowded);
@@ -158,7 +155,7 @@ Request RemoteSlotState::put_front(const Tensor& tensor) noexcept {
 Request RemoteSlotState::put(std::span<const Tensor> parts, Until until) noexcept {
   Request request;
   if (forked()) [[unlikely]] {
-    request.status_ = fork_refusal("put");
+    SlotAccess::outcome(request) = fork_refusal("put");
     return request;
   }
   std::int64_t elements = 0;
@@ -167,9 +164,8 @@ Request RemoteSlotState::put(std::span<const Tensor> parts, Until until) noexcep
     elements += part.shape().elements();
     same = same && part.dtype() == spec_.dtype;
   }
-  if (spec_.writer != Writer::peer || parts.empty() || !same || dynamic() ||
-      elements != spec_.shape.elements()) {
-    request.status_ =
+  if (parts.empty() || !same || dynamic() || elements != spec_.shape.elements()) {
+    SlotAccess::outcome(request) =
         dynamic() ? failure(Code::bad_argument, "put", "several tensors have no one shape",
                             "put them one by one, or into a slot of fixed shape")
                   : wrong_put(fmt::format("gathered from {} tensors, of {} elements in all{}",
@@ -178,13 +174,14 @@ Request RemoteSlotState::put(std::span<const Tensor> parts, Until until) noexcep
     return request;
   }
   if (spec_.flow != Flow::credits && !has_credit()) {
-    request.status_ = overrun();
+    SlotAccess::outcome(request) = overrun();
     return request;
   }
   try {
     return enqueue({.parts = {parts.begin(), parts.end()}, .until = until}, Crowded::wait);
   } catch (const std::bad_alloc&) {
-    request.status_ = failure(Code::exhausted, "put", "no memory to remember the tensors", "");
+    SlotAccess::outcome(request) =
+        failure(Code::exhausted, "put", "no memory to remember the tensors", "");
     return request;
   }
 }
@@ -217,7 +214,7 @@ Request RemoteSlotState::enqueue(Pending pending, Crowded crowded) noexcept {
       lock.lock();
     }
     if (is_crowded()) {
-      request.status_ = failure(
+      SlotAccess::outcome(request) = failure(
           Code::exhausted, "put",
           fmt::format("{} puts are pending without a credit", next_ticket_ - done_ticket_ - 1),
           "wait for a request before putting more, or give the slot more depth");
@@ -228,7 +225,8 @@ Request RemoteSlotState::enqueue(Pending pending, Crowded crowded) noexcept {
     pending_.reset(new (std::nothrow) PendingRing);
     if (!pending_) {
       prepared_ = 0;
-      request.status_ = failure(Code::exhausted, "put", "no memory to keep a put pending", "");
+      SlotAccess::outcome(request) =
+          failure(Code::exhausted, "put", "no memory to keep a put pending", "");
       return request;
     }
   }
@@ -239,11 +237,10 @@ Request RemoteSlotState::enqueue(Pending pending, Crowded crowded) noexcept {
   drain();
   const bool begun = done_ticket_.load(std::memory_order_relaxed) >= ticket;
   if (begun && !dynamic() && !in_flight_.holds_up(ticket)) {
-    request.status_ = outcome_of(ticket);
+    SlotAccess::outcome(request) = outcome_of(ticket);
     return request;
   }
-  request.remote_ = this;
-  request.ticket_ = ticket;
+  SlotAccess::follow(request, self(), ticket);
   if (!begun) local_.want_service();
   return request;
 }

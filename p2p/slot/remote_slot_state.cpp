@@ -10,7 +10,7 @@
 namespace weft::detail {
 
 RemoteSlotState::RemoteSlotState(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& table,
-                                 p2p::Peer& owner, SlotSpec asked, bool take_declared,
+                                 p2p::Peer& owner, p2p::Contract asked, bool take_declared,
                                  std::uint64_t id)
     : local_(local),
       mesh_(mesh),
@@ -49,13 +49,14 @@ p2p::AttachMessage RemoteSlotState::attach_message() const noexcept {
 void RemoteSlotState::granted(const p2p::AttachedMessage& message) {
   if (attach_state() != Attach::asked) return;
   const auto declared = p2p::from_wire(message.spec);
-  const bool reader = declared && declared->writer == Writer::owner;
+  const bool reader = declared && declared->writer == p2p::Writer::owner;
   const Result<p2p::RemoteMemory> nothing(p2p::RemoteMemory{});
   const auto lines = owner_.channel->resolve(message.lines);
   const auto buffers = message.stride == 0 ? nothing : owner_.channel->resolve(message.buffers);
   const auto words = reader ? owner_.channel->resolve(message.reader_words) : nothing;
   const auto tails = message.tail_stride == 0 ? nothing : owner_.channel->resolve(message.tails);
-  const bool fits = declared && (take_declared_ || p2p::same_contract(*declared, spec_)) &&
+  const bool fits = declared && declared->writer == spec_.writer &&
+                    (take_declared_ || p2p::same_contract(*declared, spec_)) &&
                     p2p::makes_sense(message, *declared) &&
                     (message.tail_stride == 0 ||
                      p2p::tails_make_sense(message, *declared, owner_.channel->tails_up_to()));
@@ -185,7 +186,7 @@ EdgeReport RemoteSlotState::report() const {
   EdgeReport edge;
   edge.peer = owner_.rank;
   edge.slot = spec_.name;
-  edge.role = spec_.writer == Writer::peer ? Role::puts : Role::views;
+  edge.role = spec_.writer == p2p::Writer::peer ? Role::puts : Role::views;
   edge.fabric = owner_.channel->fabric();
   edge.counters = counters_.read();
   return edge;

@@ -12,8 +12,10 @@
 
 #include "p2p/mesh/mesh.hpp"
 #include "p2p/slot/awaited.hpp"
+#include "p2p/slot/contract.hpp"
 #include "p2p/slot/in_flight_puts.hpp"
 #include "p2p/slot/published_words.hpp"
+#include "p2p/slot/slot_access.hpp"
 #include "p2p/slot/slot_line.hpp"
 #include "p2p/slot/slot_messages.hpp"
 #include "p2p/slot/use_gate.hpp"
@@ -31,9 +33,9 @@ class RemoteSlotState {
  public:
   static constexpr std::size_t kMaxPending = 64;
 
-  /// `asked`: what the caller expects; with take_declared only its name counts.
+  /// `asked`: what the caller expects; with take_declared only its name and writer count.
   RemoteSlotState(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& table, p2p::Peer& owner,
-                  SlotSpec asked, bool take_declared, std::uint64_t id);
+                  p2p::Contract asked, bool take_declared, std::uint64_t id);
 
   // The application's thread.
   enum class Attach : std::uint8_t { asked, granted, refused, withdrawn };
@@ -114,7 +116,7 @@ class RemoteSlotState {
   /// Moves pending puts that have a credit. Returns whether some are still pending.
   bool serve_pending() noexcept;
 
-  const SlotSpec& spec() const noexcept { return spec_; }
+  const p2p::Contract& contract() const noexcept { return spec_; }
   p2p::Peer& owner() const noexcept { return owner_; }
   std::uint64_t id() const noexcept { return id_; }
   bool forked() const noexcept { return local_.forked(); }
@@ -127,6 +129,7 @@ class RemoteSlotState {
   EdgeReport report() const;
 
  private:
+  PutWriter& self() noexcept;
   struct Pending {
     Tensor tensor{};
     std::vector<Tensor> parts{};  ///< of a gathered put, instead of the tensor
@@ -256,7 +259,7 @@ class RemoteSlotState {
   p2p::SlotTable& table_;
   p2p::Peer& owner_;
   const std::uint64_t id_;
-  SlotSpec spec_;
+  p2p::Contract spec_;
   const bool take_declared_;
   std::size_t bytes_ = 0;
   bool credits_ = true;           ///< they are kept: the flow asks for it, or WEFT_CHECK=flow
@@ -320,5 +323,31 @@ class RemoteSlotState {
   /// Made when first used; its landing is for what is got into memory that the fabric can't reach.
   std::unique_ptr<p2p::Reading> reading_;
 };
+
+/// The writer of a slot that a peer puts into.
+class PutWriter final : public RemoteSlotState {
+ public:
+  using RemoteSlotState::RemoteSlotState;
+  /// As the owner declared it, once granted.
+  const SlotSpec& spec() const noexcept { return spec_; }
+  void keep_spec() { spec_ = contract().slot_spec(); }
+
+ private:
+  SlotSpec spec_;
+};
+
+/// A reader of a slot that its owner publishes.
+class VersionReader final : public RemoteSlotState {
+ public:
+  using RemoteSlotState::RemoteSlotState;
+  /// As the owner declared it, once granted.
+  const PublishedSpec& spec() const noexcept { return spec_; }
+  void keep_spec() { spec_ = contract().published_spec(); }
+
+ private:
+  PublishedSpec spec_;
+};
+
+inline PutWriter& RemoteSlotState::self() noexcept { return static_cast<PutWriter&>(*this); }
 
 }  // namespace weft::detail

@@ -42,8 +42,6 @@ Newest RemoteSlotState::newest() const noexcept {
 }
 
 bool RemoteSlotState::ready() const noexcept {
-  // The gate of a put slot is its writer's, who may be the progress thread.
-  if (spec_.writer != Writer::owner) return false;
   // What lies at the owner belongs to others once the gate is shut.
   if (!gate_.enter()) return false;
   const Newest newest = this->newest();
@@ -57,7 +55,7 @@ bool RemoteSlotState::ready() const noexcept {
 }
 
 void RemoteSlotState::see_again() noexcept {
-  if (spec_.writer != Writer::owner || !gate_.enter()) return;
+  if (!gate_.enter()) return;
   const Newest newest = this->newest();
   gate_.leave();
   if (newest.version > 0) seen_ = std::min(seen_, newest.version - 1);
@@ -83,8 +81,6 @@ void RemoteSlotState::unpin(std::uint64_t buffer) noexcept {
 }
 
 Result<Newest> RemoteSlotState::hold_newest(const char* operation, Deadline deadline) noexcept {
-  if (spec_.writer != Writer::owner)
-    return failure(Code::bad_argument, operation, "this slot is written by a peer", "put into it");
   if (held_.size() == kMaxHeld)
     return failure(Code::exhausted, operation,
                    fmt::format("{} versions are viewed at once", held_.size()),
@@ -169,11 +165,7 @@ Result<Arrival> RemoteSlotState::view(Deadline deadline) noexcept {
     if (!status.ok()) return status;
     tensor = held.tensor.get();
   }
-  Arrival arrival;
-  arrival.tensor_ = tensor;
-  arrival.sequence_ = held.version.version;
-  arrival.remote_ = this;
-  return arrival;
+  return SlotAccess::viewed(static_cast<VersionReader&>(*this), *tensor, held.version.version);
 }
 
 /// A view of memory that can't be loaded from here is a copy of it, fetched by the fabric.

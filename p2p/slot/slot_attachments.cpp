@@ -18,15 +18,21 @@ Status SlotState::admit(p2p::Peer& peer, const AttachMessage& asked, AttachedMes
   const auto expected = p2p::from_wire(asked.spec);
   if (!expected)
     return failure(Code::bad_argument, "attach", "the asker's contract is malformed", "");
-  if (asked.take_declared == 0 && !p2p::same_contract(spec_, *expected)) {
+  const bool same_kind = expected->writer == spec_.writer;
+  const bool fits = asked.take_declared != 0 ? same_kind : p2p::same_contract(spec_, *expected);
+  if (!fits) {
+    const std::string wanted = asked.take_declared != 0
+                                   ? fmt::format("a slot {}", p2p::written_by(expected->writer))
+                                   : p2p::describe(*expected);
     const Status status(ErrorDetail{
         .code = Code::mismatch,
         .operation = "attach",
-        .message =
-            fmt::format("rank {} (host {}) expects {}; the owner, rank {} (host {}), exposes {}",
-                        peer.rank, peer.host(), p2p::describe(*expected), local_.rank,
-                        mesh_.peer(local_.rank).host(), p2p::describe(spec_)),
-        .hint = "give both ends the same SlotSpec",
+        .message = fmt::format(
+            "rank {} (host {}) expects {}; the owner, rank {} (host {}), exposes {}", peer.rank,
+            peer.host(), wanted, local_.rank, mesh_.peer(local_.rank).host(), p2p::describe(spec_)),
+        .hint = same_kind ? "give both ends the same specification"
+                          : "attach() goes with expose(), attach_published() with "
+                            "expose_published()",
         .rank = local_.rank,
         .peer = peer.rank,
         .host = peer.host(),
@@ -48,8 +54,9 @@ Status SlotState::admit(p2p::Peer& peer, const AttachMessage& asked, AttachedMes
   }
   Attachment& attachment = free_attachment(peer);
   attachment.remote_id = asked.remote_id;
-  const Status status = spec_.writer == Writer::peer ? admit_writer(attachment, asked, granted)
-                                                     : admit_reader(attachment, asked, granted);
+  const Status status = spec_.writer == p2p::Writer::peer
+                            ? admit_writer(attachment, asked, granted)
+                            : admit_reader(attachment, asked, granted);
   if (!status.ok()) return status;
   // What came before this writer lies in the slot's own memory, not in the stage.
   if (stage_) {
@@ -213,7 +220,7 @@ Result<p2p::RemoteMemory> SlotState::resolve_credit_word(const Attachment& attac
 
 void SlotState::remember_refusal(const Status& status) {
   local_.log->error(Subsystem::slot, "{}", status.text());
-  if (spec_.writer != Writer::peer) return;
+  if (spec_.writer != p2p::Writer::peer) return;
   {
     const std::lock_guard lock(refusal_mutex_);
     refusal_ = status;

@@ -4,7 +4,7 @@
 
 namespace weft::p2p {
 
-SpecOnWire to_wire(const SlotSpec& spec) noexcept {
+SpecOnWire to_wire(const Contract& spec) noexcept {
   SpecOnWire wire;
   wire.name.set(spec.name);
   wire.dtype = static_cast<std::uint8_t>(spec.dtype);
@@ -17,13 +17,13 @@ SpecOnWire to_wire(const SlotSpec& spec) noexcept {
   return wire;
 }
 
-std::optional<SlotSpec> from_wire(const SpecOnWire& wire) {
+std::optional<Contract> from_wire(const SpecOnWire& wire) {
   if (!wire.name.ended() || wire.dtype > static_cast<std::uint8_t>(DType::boolean) ||
       wire.dims > Shape::kMaxDims || wire.writer > static_cast<std::uint8_t>(Writer::owner) ||
       wire.flow > static_cast<std::uint8_t>(Flow::unsafe_synchronous) || wire.depth == 0 ||
       wire.depth > kMaxDepth || wire.placement > static_cast<std::uint32_t>(Placement::dynamic))
     return std::nullopt;
-  SlotSpec spec;
+  Contract spec;
   spec.name = wire.name.get();
   spec.dtype = static_cast<DType>(wire.dtype);
   spec.depth = wire.depth;
@@ -38,17 +38,21 @@ std::optional<SlotSpec> from_wire(const SpecOnWire& wire) {
   return spec;
 }
 
-std::size_t payload_bytes(const SlotSpec& spec) noexcept {
+std::size_t payload_bytes(const Contract& spec) noexcept {
   if (spec.placement == Placement::dynamic) return DynamicRecord::bytes(spec.shape.dims());
   return static_cast<std::size_t>(spec.shape.elements()) * size_of(spec.dtype);
 }
 
-std::string describe(const SlotSpec& spec) {
+const char* written_by(Writer writer) noexcept {
+  return writer == Writer::peer ? "written by a peer" : "written by its owner";
+}
+
+std::string describe(const Contract& spec) {
   const std::string shape = spec.placement == Placement::dynamic
                                 ? fmt::format(" of {} dynamic dimensions", spec.shape.dims())
                                 : spec.shape.text();
-  return fmt::format("{}{} depth {}, written by {}, {}", name(spec.dtype), shape, spec.depth,
-                     spec.writer == Writer::peer ? "a peer" : "its owner",
+  return fmt::format("{}{} depth {}, {}, {}", name(spec.dtype), shape, spec.depth,
+                     written_by(spec.writer),
                      spec.flow == Flow::credits ? "with credits" : "synchronous");
 }
 

@@ -9,9 +9,9 @@
 #include <string>
 #include <string_view>
 
+#include "p2p/slot/contract.hpp"
 #include "p2p/transport/control_message.hpp"
 #include "p2p/transport/fabric.hpp"
-#include "weft/slot.hpp"
 
 namespace weft::p2p {
 
@@ -44,13 +44,15 @@ struct SpecOnWire {
   std::array<std::int64_t, Shape::kMaxDims> dim{};
 };
 
-SpecOnWire to_wire(const SlotSpec& spec) noexcept;
+SpecOnWire to_wire(const Contract& spec) noexcept;
 /// Bytes of what a put writes into one of the slot's buffers.
-std::size_t payload_bytes(const SlotSpec& spec) noexcept;
+std::size_t payload_bytes(const Contract& spec) noexcept;
 /// nullopt when the bytes are no valid contract.
-std::optional<SlotSpec> from_wire(const SpecOnWire& wire);
-/// "f32[2, 3] depth 1, written by a peer, credits".
-std::string describe(const SlotSpec& spec);
+std::optional<Contract> from_wire(const SpecOnWire& wire);
+/// "written by a peer" or "written by its owner".
+const char* written_by(Writer writer) noexcept;
+/// "f32[2, 3] depth 1, written by a peer, with credits".
+std::string describe(const Contract& spec);
 
 /// What a put writes into a dynamic slot: a tensor's shape and where the owner can read it. Only
 /// the dimensions that the slot has travel.
@@ -75,7 +77,7 @@ struct ChunkWantedMessage {
 struct AttachMessage {
   static constexpr MessageType kType = MessageType::attach;
   MessageType type = kType;
-  std::uint32_t take_declared = 0;  ///< 1: only the name is compared
+  std::uint32_t take_declared = 0;  ///< 1: only name and writer are compared
   std::uint64_t remote_id = 0;
   std::uint64_t tails_up_to = 0;  ///< writer: Channel::tails_up_to()
   MemoryRef credit_word;          ///< in the asker's control arena: credits, or the newest version

@@ -14,16 +14,17 @@ using p2p::PublishedWords;
 using p2p::SlotLine;
 using p2p::WaitEnd;
 
-std::size_t stride_for(const SlotSpec& spec, std::size_t bytes, const Tensor& memory, bool tails) {
+std::size_t stride_for(const p2p::Contract& spec, std::size_t bytes, const Tensor& memory,
+                       bool tails) {
   if (!memory.empty()) return bytes;
-  if (spec.writer == Writer::peer && bytes <= SlotLine::kInlineBytes) return 0;
+  if (spec.writer == p2p::Writer::peer && bytes <= SlotLine::kInlineBytes) return 0;
   return p2p::Heap::rounded(tails ? p2p::bytes_with_tail(bytes) : bytes);
 }
 
 }  // namespace
 
-SlotState::SlotState(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& table, SlotSpec spec,
-                     std::uint64_t id, Tensor memory, p2p::Notify notify)
+SlotState::SlotState(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& table,
+                     p2p::Contract spec, std::uint64_t id, Tensor memory, p2p::Notify notify)
     : local_(local),
       mesh_(mesh),
       table_(table),
@@ -32,21 +33,23 @@ SlotState::SlotState(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& tab
       bytes_(p2p::payload_bytes(spec_)),
       memory_(std::move(memory)),
       notify_(notify),
-      stride_(stride_for(
-          spec_, bytes_, memory_,
-          spec_.writer == Writer::peer && notify_ == p2p::Notify::optional && mesh_.has_tails())),
-      line_count_(spec_.writer == Writer::peer ? spec_.depth : 0),
-      lines_(local_.control, spec_.writer == Writer::peer ? line_count_ * sizeof(SlotLine)
-                                                          : PublishedWords::bytes(spec_.depth)),
+      stride_(stride_for(spec_, bytes_, memory_,
+                         spec_.writer == p2p::Writer::peer && notify_ == p2p::Notify::optional &&
+                             mesh_.has_tails())),
+      line_count_(spec_.writer == p2p::Writer::peer ? spec_.depth : 0),
+      lines_(local_.control, spec_.writer == p2p::Writer::peer
+                                 ? line_count_ * sizeof(SlotLine)
+                                 : PublishedWords::bytes(spec_.depth)),
       credits_(spec_.flow == Flow::credits || local_.check_flow),
       report_idle_(spec_.flow == Flow::credits && !dynamic() ? (spec_.depth + 1) / 2 : 1),
       report_pressed_(spec_.flow == Flow::credits && !dynamic() &&
                               spec_.depth > p2p::kReportsAllUpTo
                           ? std::max<std::uint64_t>(report_idle_, spec_.depth - 2)
                           : 1),
-      row_(local.stats, {.name = spec_.name,
-                         .slot = id,
-                         .role = spec_.writer == Writer::peer ? Role::receives : Role::publishes}),
+      row_(local.stats,
+           {.name = spec_.name,
+            .slot = id,
+            .role = spec_.writer == p2p::Writer::peer ? Role::receives : Role::publishes}),
       counters_(row_.counters()),
       released_early_(spec_.depth, 0) {
   place_buffers();
@@ -54,10 +57,10 @@ SlotState::SlotState(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& tab
 
 void SlotState::place_buffers() {
   if (stride_ != 0 && memory_.empty())
-    buffers_ = p2p::OwnedBlock(spec_.writer == Writer::peer ? local_.data : local_.published,
+    buffers_ = p2p::OwnedBlock(spec_.writer == p2p::Writer::peer ? local_.data : local_.published,
                                stride_ * spec_.depth);
   for (std::size_t i = 0; i < line_count_; ++i) new (&line(i)) SlotLine{};
-  if (spec_.writer == Writer::owner) {
+  if (spec_.writer == p2p::Writer::owner) {
     std::memset(lines_.data(), 0, PublishedWords::bytes(spec_.depth));
     published_words_ = PublishedWords(lines_.data());
   }
@@ -138,9 +141,6 @@ Status SlotState::await(std::uint64_t wanted, Deadline deadline) noexcept {
 }
 
 Result<Arrival> SlotState::wait(Deadline deadline) noexcept {
-  if (spec_.writer != Writer::peer) [[unlikely]]
-    return failure(Code::bad_argument, "wait", "this slot is written by its owner",
-                   "the owner uses next() and publish(); readers view() or get()");
   const std::uint64_t wanted = received_ + 1;
   const std::uint64_t started_ns = local_.recorder.start();
   if (Status status = await(wanted, deadline); !status.ok()) [[unlikely]]
@@ -156,11 +156,7 @@ Result<Arrival> SlotState::wait(Deadline deadline) noexcept {
   counters_.bytes_moved.add(bytes_);
   local_.recorder.data(stats::Event::arrived, last_writer_.load(std::memory_order_relaxed), id_,
                        wanted, bytes_, started_ns);
-  Arrival arrival;
-  arrival.tensor_ = &tensor;
-  arrival.sequence_ = wanted;
-  arrival.slot_ = this;
-  return arrival;
+  return SlotAccess::received(static_cast<PutOwner&>(*this), tensor, wanted);
 }
 
 Status SlotState::wrong_arrival(std::uint64_t wanted, std::uint64_t seen) const {
@@ -278,7 +274,7 @@ bool SlotState::may_put_credit_off() const noexcept {
 }
 
 void SlotState::flush_credit() noexcept {
-  if (!credits_ || spec_.writer != Writer::peer) return;
+  if (!credits_ || spec_.writer != p2p::Writer::peer) return;
   // A writer that may be out of credits needs to hear of less than half the depth, too.
   const Attachment* attachment = writer_.load(std::memory_order_acquire);
   const bool new_writer = attachment != nullptr &&
@@ -302,7 +298,7 @@ Status SlotState::failure(Code code, const char* operation, std::string message,
 EdgeReport SlotState::report() const {
   EdgeReport edge;
   edge.slot = spec_.name;
-  edge.role = spec_.writer == Writer::peer ? Role::receives : Role::publishes;
+  edge.role = spec_.writer == p2p::Writer::peer ? Role::receives : Role::publishes;
   edge.peer = last_writer_.load(std::memory_order_acquire);
   const Attachment* reader = readers_.load(std::memory_order_acquire);
   if (edge.peer >= 0)

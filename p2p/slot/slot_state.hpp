@@ -14,7 +14,9 @@
 #include "p2p/mesh/mesh.hpp"
 #include "p2p/progress/fences.hpp"
 #include "p2p/slot/awaited.hpp"
+#include "p2p/slot/contract.hpp"
 #include "p2p/slot/published_words.hpp"
+#include "p2p/slot/slot_access.hpp"
 #include "p2p/slot/slot_line.hpp"
 #include "p2p/slot/slot_messages.hpp"
 #include "p2p/slot/tail_buffers.hpp"
@@ -57,7 +59,7 @@ struct Attachment {
 /// The application's thread calls the first group, the progress thread the second.
 class SlotState {
  public:
-  SlotState(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& table, SlotSpec spec,
+  SlotState(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& table, p2p::Contract spec,
             std::uint64_t id, Tensor memory, p2p::Notify notify);
   ~SlotState() { end_reading(); }
   SlotState(const SlotState&) = delete;
@@ -111,7 +113,7 @@ class SlotState {
   /// A dynamic slot's writers that left tells them once their last tensors were read.
   void let_drained_go() noexcept;
 
-  const SlotSpec& spec() const noexcept { return spec_; }
+  const p2p::Contract& contract() const noexcept { return spec_; }
   std::uint64_t id() const noexcept { return id_; }
   bool forked() const noexcept { return local_.forked(); }
   /// Before saying that nothing has come.
@@ -226,7 +228,7 @@ class SlotState {
   p2p::LocalRank& local_;
   p2p::Mesh& mesh_;
   p2p::SlotTable& table_;
-  const SlotSpec spec_;
+  const p2p::Contract spec_;
   const std::uint64_t id_;
   const std::size_t bytes_;  ///< of one tensor
   Tensor memory_;            ///< the user's, for the buffers; empty: the arena's
@@ -285,6 +287,30 @@ class SlotState {
       0;  ///< came_silently() has said so of the tensors up to this one
   int to_agree_ = 0;
   bool closed_ = false;
+};
+
+/// The owner of a slot that a peer puts into.
+class PutOwner final : public SlotState {
+ public:
+  PutOwner(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& table, const SlotSpec& spec,
+           std::uint64_t id, Tensor memory, p2p::Notify notify)
+      : SlotState(local, mesh, table, spec, id, std::move(memory), notify), spec_(spec) {}
+  const SlotSpec& spec() const noexcept { return spec_; }
+
+ private:
+  const SlotSpec spec_;
+};
+
+/// The owner of a slot that it publishes.
+class Publisher final : public SlotState {
+ public:
+  Publisher(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& table,
+            const PublishedSpec& spec, std::uint64_t id)
+      : SlotState(local, mesh, table, spec, id, {}, p2p::Notify::optional), spec_(spec) {}
+  const PublishedSpec& spec() const noexcept { return spec_; }
+
+ private:
+  const PublishedSpec spec_;
 };
 
 }  // namespace weft::detail

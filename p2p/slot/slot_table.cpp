@@ -12,7 +12,7 @@ namespace {
       .code = code, .operation = operation, .message = message, .hint = hint, .slot = slot});
 }
 
-void check_spec(const char* operation, const SlotSpec& spec) {
+void check_spec(const char* operation, const Contract& spec) {
   const std::string& name = spec.name;
   if (name.empty() || name.size() > kMaxSlotName)
     refuse(operation, name.substr(0, 40), fmt::format("its name has {} bytes", name.size()),
@@ -24,9 +24,9 @@ void check_spec(const char* operation, const SlotSpec& spec) {
   if (spec.depth == 0 || spec.depth > most)
     refuse(operation, name, fmt::format("its depth is {}", spec.depth),
            fmt::format("a {}slot has 1 to {} buffers", dynamic ? "dynamic " : "", most));
-  if (dynamic && (spec.writer != Writer::peer || spec.flow != Flow::credits))
-    refuse(operation, name, "a dynamic slot is written by its owner, or synchronous",
-           "dynamic placement is for Writer::peer with Flow::credits");
+  if (dynamic && spec.flow != Flow::credits)
+    refuse(operation, name, "it is dynamic and synchronous",
+           "dynamic placement goes with Flow::credits");
 }
 
 }  // namespace
@@ -41,9 +41,8 @@ SlotTable::~SlotTable() {
 
 void SlotTable::check_memory(const SlotSpec& spec, const Tensor& memory) const {
   if (memory.empty()) return;
-  if (spec.writer != Writer::peer || spec.placement != Placement::fixed)
-    refuse("expose", spec.name,
-           "only a slot that a peer writes, of fixed shape, lies in given memory",
+  if (spec.placement != Placement::fixed)
+    refuse("expose", spec.name, "only a slot of fixed shape lies in given memory",
            "let the arena hold it, or give a dynamic slot an allocator (allocate_with)");
   const std::size_t needed = payload_bytes(spec) * spec.depth;
   if (memory.dtype() != spec.dtype || !memory.dense() || memory.bytes() != needed)
@@ -57,58 +56,84 @@ void SlotTable::check_memory(const SlotSpec& spec, const Tensor& memory) const {
            "World::allocate it, or World::adopt it");
 }
 
-std::shared_ptr<detail::SlotState> SlotTable::expose(const SlotSpec& spec, const Tensor& memory,
-                                                     Notify notify) {
-  check_spec("expose", spec);
-  check_memory(spec, memory);
-  const std::size_t tensor = payload_bytes(spec);
-  if (tensor > (std::size_t{1} << 62) / spec.depth)
-    refuse("expose", spec.name,
-           fmt::format("{} buffers of {} bytes are more than any machine addresses", spec.depth,
+template <typename State, typename Make>
+std::shared_ptr<State> SlotTable::add_slot(const Contract& contract, const Make& make) {
+  const std::string& name = contract.name;
+  const std::size_t tensor = payload_bytes(contract);
+  if (tensor > (std::size_t{1} << 62) / contract.depth)
+    refuse("expose", name,
+           fmt::format("{} buffers of {} bytes are more than any machine addresses", contract.depth,
                        tensor),
            "ask for less depth or a smaller shape", Code::exhausted);
   const auto refuse_duplicate = [&] {
-    refuse("expose", spec.name, fmt::format("rank {} already exposes it", local_.rank),
+    refuse("expose", name, fmt::format("rank {} already exposes it", local_.rank),
            "close the other slot first, or give this one another name", Code::duplicate_name);
   };
   std::uint64_t id = 0;
   {
     const std::lock_guard lock(mutex_);
-    if (by_name_.contains(spec.name)) refuse_duplicate();
+    if (by_name_.contains(name)) refuse_duplicate();
     id = next_id_++;
   }
   bool is_awaited = false;
-  std::shared_ptr<detail::SlotState> state;
+  std::shared_ptr<State> state;
   try {
-    state = std::make_shared<detail::SlotState>(local_, mesh_, *this, spec, id, memory, notify);
+    state = make(id);
   } catch (const Error& error) {
     ErrorDetail detail = error.detail();
     detail.operation = "expose";
-    detail.slot = spec.name;
+    detail.slot = name;
     detail.message =
-        fmt::format("{} ({} buffers of {} bytes)", detail.message, spec.depth, payload_bytes(spec));
+        fmt::format("{} ({} buffers of {} bytes)", detail.message, contract.depth, tensor);
     throw Error(detail);
   }
   {
     const std::lock_guard lock(mutex_);
-    if (!by_name_.emplace(spec.name, state).second) refuse_duplicate();
+    if (!by_name_.emplace(name, state).second) refuse_duplicate();
     slots_.emplace(id, state);
     is_awaited = waiting_count_ != 0;
   }
-  local_.recorder.control(stats::Event::exposed, -1, id, spec.depth);
-  if (is_awaited) local_.progress.post([this, name = spec.name] { retry_waiting(name); });
+  local_.recorder.control(stats::Event::exposed, -1, id, contract.depth);
+  if (is_awaited) local_.progress.post([this, name] { retry_waiting(name); });
   return state;
 }
 
-std::shared_ptr<detail::RemoteSlotState> SlotTable::attach(int owner, const SlotSpec& asked,
-                                                           bool take_declared, Deadline deadline) {
+std::shared_ptr<detail::PutOwner> SlotTable::expose(const SlotSpec& spec, const Tensor& memory,
+                                                    Notify notify) {
+  check_spec("expose", spec);
+  check_memory(spec, memory);
+  return add_slot<detail::PutOwner>(spec, [&](std::uint64_t id) {
+    return std::make_shared<detail::PutOwner>(local_, mesh_, *this, spec, id, memory, notify);
+  });
+}
+
+std::shared_ptr<detail::Publisher> SlotTable::expose(const PublishedSpec& spec) {
+  check_spec("expose", spec);
+  return add_slot<detail::Publisher>(spec, [&](std::uint64_t id) {
+    return std::make_shared<detail::Publisher>(local_, mesh_, *this, spec, id);
+  });
+}
+
+std::shared_ptr<detail::PutWriter> SlotTable::attach(int owner, const SlotSpec& asked,
+                                                     bool take_declared, Deadline deadline) {
+  return add_remote<detail::PutWriter>(owner, asked, take_declared, deadline);
+}
+
+std::shared_ptr<detail::VersionReader> SlotTable::attach(int owner, const PublishedSpec& asked,
+                                                         bool take_declared, Deadline deadline) {
+  return add_remote<detail::VersionReader>(owner, asked, take_declared, deadline);
+}
+
+template <typename State>
+std::shared_ptr<State> SlotTable::add_remote(int owner, const Contract& asked, bool take_declared,
+                                             Deadline deadline) {
   check_spec("attach", asked);
   if (owner < 0 || owner >= local_.size)
     refuse("attach", asked.name,
            fmt::format("there is no rank {} in a job of {}", owner, local_.size),
            fmt::format("ranks go from 0 to {}", local_.size - 1));
   Peer& peer = mesh_.peer(owner);
-  // One that was gone before it was connected has no channel.
+  // A peer that was gone before it was connected has no channel.
   if (peer.gone()) {
     ErrorDetail detail = mesh_.peer_status(owner).detail();
     detail.operation = "attach";
@@ -121,25 +146,38 @@ std::shared_ptr<detail::RemoteSlotState> SlotTable::attach(int owner, const Slot
     const std::lock_guard lock(mutex_);
     id = next_id_++;
   }
-  auto state = std::make_shared<detail::RemoteSlotState>(local_, mesh_, *this, peer, asked,
-                                                         take_declared, id);
+  auto state = std::make_shared<State>(local_, mesh_, *this, peer, asked, take_declared, id);
   {
     const std::lock_guard lock(mutex_);
     remotes_.emplace(id, state);
   }
-  local_.recorder.control(stats::Event::attach_asked, owner, id);
+  ask(*state, asked.name);
+  await_answer(state, asked.name, deadline);
+  state->keep_spec();
+  return state;
+}
+
+void SlotTable::ask(detail::RemoteSlotState& state, const std::string& name) {
+  Peer& peer = state.owner();
+  local_.recorder.control(stats::Event::attach_asked, peer.rank, state.id());
   bool shared = false;
   local_.progress.run([&] {
-    shared = mesh_.share(peer, state->credit_chunk());
-    if (shared) mesh_.send(peer, state->attach_message());
+    shared = mesh_.share(peer, state.credit_chunk());
+    if (shared) mesh_.send(peer, state.attach_message());
   });
-  if (!shared) {
-    forget_remote(id);
-    refuse(
-        "attach", asked.name,
-        fmt::format("this rank can't let rank {} (host {}) reach its memory", owner, peer.host()),
-        "the log says why; more memory may be registered: ulimit -l", Code::exhausted);
-  }
+  if (shared) return;
+  forget_remote(state.id());
+  refuse(
+      "attach", name,
+      fmt::format("this rank can't let rank {} (host {}) reach its memory", peer.rank, peer.host()),
+      "the log says why; more memory may be registered: ulimit -l", Code::exhausted);
+}
+
+void SlotTable::await_answer(const std::shared_ptr<detail::RemoteSlotState>& state,
+                             const std::string& name, Deadline deadline) {
+  Peer& peer = state->owner();
+  const int owner = peer.rank;
+  const std::uint64_t id = state->id();
   using Attach = detail::RemoteSlotState::Attach;
   const auto answered = [&] {
     if (state->attach_state() == Attach::asked) local_.progress.help();
@@ -150,7 +188,7 @@ std::shared_ptr<detail::RemoteSlotState> SlotTable::attach(int owner, const Slot
       [&] {
         return stats::WaitAbout{.operation = stats::Operation::attach, .peer = owner, .slot = id};
       });
-  if (end == WaitEnd::ready && state->attach_state() == Attach::granted) return state;
+  if (end == WaitEnd::ready && state->attach_state() == Attach::granted) return;
   ErrorDetail detail;
   if (end == WaitEnd::ready) {
     detail = state->refusal().detail();
@@ -185,7 +223,7 @@ std::shared_ptr<detail::RemoteSlotState> SlotTable::attach(int owner, const Slot
     }
   }
   detail.operation = "attach";
-  detail.slot = asked.name;
+  detail.slot = name;
   detail.rank = local_.rank;
   throw Error(detail);
 }
@@ -193,7 +231,7 @@ std::shared_ptr<detail::RemoteSlotState> SlotTable::attach(int owner, const Slot
 void SlotTable::close(std::shared_ptr<detail::SlotState> slot) noexcept {
   {
     const std::lock_guard lock(mutex_);
-    if (auto entry = by_name_.extract(slot->spec().name)) closed_.add(std::move(entry.key()));
+    if (auto entry = by_name_.extract(slot->contract().name)) closed_.add(std::move(entry.key()));
   }
   slot->show_closing();
   local_.recorder.control(stats::Event::closing, -1, slot->id());

@@ -24,10 +24,14 @@ class SlotTable {
 
   // Any application thread.
   /// `memory`: where the buffers lie; empty: in the arena.
-  std::shared_ptr<detail::SlotState> expose(const SlotSpec& spec, const Tensor& memory,
-                                            Notify notify = Notify::optional);
-  std::shared_ptr<detail::RemoteSlotState> attach(int owner, const SlotSpec& asked,
-                                                  bool take_declared, Deadline deadline);
+  std::shared_ptr<detail::PutOwner> expose(const SlotSpec& spec, const Tensor& memory,
+                                           Notify notify = Notify::optional);
+  std::shared_ptr<detail::Publisher> expose(const PublishedSpec& spec);
+  /// With `take_declared` only the name is compared.
+  std::shared_ptr<detail::PutWriter> attach(int owner, const SlotSpec& asked, bool take_declared,
+                                            Deadline deadline);
+  std::shared_ptr<detail::VersionReader> attach(int owner, const PublishedSpec& asked,
+                                                bool take_declared, Deadline deadline);
   void close(std::shared_ptr<detail::SlotState> slot) noexcept;
   void detach(std::shared_ptr<detail::RemoteSlotState> remote) noexcept;
   std::vector<EdgeReport> edges() const;
@@ -51,6 +55,15 @@ class SlotTable {
     Peer* peer;
     AttachMessage message;
   };
+  /// What `make` makes of an id, once the name is known to be free.
+  template <typename State, typename Make>
+  std::shared_ptr<State> add_slot(const Contract& contract, const Make& make);
+  template <typename State>
+  std::shared_ptr<State> add_remote(int owner, const Contract& asked, bool take_declared,
+                                    Deadline deadline);
+  void ask(detail::RemoteSlotState& state, const std::string& name);
+  void await_answer(const std::shared_ptr<detail::RemoteSlotState>& state, const std::string& name,
+                    Deadline deadline);
   void check_memory(const SlotSpec& spec, const Tensor& memory) const;
   void on_attach(Peer& peer, const AttachMessage& message);
   void decide(Peer& peer, detail::SlotState& slot, const AttachMessage& message);

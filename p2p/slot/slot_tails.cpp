@@ -15,8 +15,8 @@ void SlotState::grant_tails(const p2p::Peer& peer, const p2p::AttachMessage& ask
   // Memory that a user gave holds the tensors and nothing between them.
   const bool has_room =
       memory_.empty() && (stride_ == 0 || stride_ >= p2p::bytes_with_tail(bytes_));
-  if (spec_.writer != Writer::peer || notify_ == p2p::Notify::always || !has_room || most == 0 ||
-      bytes_ > most)
+  if (spec_.writer != p2p::Writer::peer || notify_ == p2p::Notify::always || !has_room ||
+      most == 0 || bytes_ > most)
     return;
   if (!tails_made_) make_tails();
   granted.tails = tails_made_->ref();

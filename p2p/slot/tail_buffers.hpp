@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "p2p/memory/arena.hpp"
+#include "p2p/slot/contract.hpp"
 #include "p2p/transport/fabric.hpp"
-#include "weft/slot.hpp"
 #include "weft/tensor.hpp"
 
 namespace weft::p2p {
@@ -29,7 +29,7 @@ class TailBuffers {
     std::size_t stride = 0;
     OwnedBlock own;
   };
-  TailBuffers(const SlotSpec& spec, std::size_t bytes, Place place)
+  TailBuffers(const Contract& spec, std::size_t bytes, Place place)
       : place_(std::move(place)), word_(tail_offset(bytes)) {
     for (std::uint64_t i = 0; i < spec.depth; ++i) {
       new (place_.first + i * place_.stride + word_) std::atomic<std::uint64_t>(0);

@@ -13,7 +13,7 @@ bool has_ended(Code code) {
 
 Status AsyncServer::offer(Held& held) {
   const std::size_t bytes = OfferWords::kBytes + held.state->snapshot_bytes();
-  if (!held.offer) held.offer = world_.expose(table_.snapshot(held.shard, bytes));
+  if (!held.offer) held.offer = world_.expose_published(table_.snapshot(held.shard, bytes));
   auto buffer = held.offer->next(until());
   if (!buffer) return buffer.status();
   store_word(buffer->data(), OfferWords::kEpoch, held.replica.epoch());
@@ -33,7 +33,8 @@ Result<bool> AsyncServer::fetch(Held& held) {
   try {
     if (!held.offers.contains(primary))
       held.offers.emplace(
-          primary, Offer{world_.attach(rank, table_.snapshot(held.shard, bytes), until()), {}});
+          primary,
+          Offer{world_.attach_published(rank, table_.snapshot(held.shard, bytes), until()), {}});
   } catch (const Error& error) {
     if (has_ended(error.detail().code)) return false;
     throw;

@@ -29,11 +29,11 @@ AsyncServer::AsyncServer(World& world, const Description& table)
       table_(table),
       self_(place_of(table.roles.servers, table.roles.rank)),
       gradients_(table),
-      state_(world.expose(table.state())),
+      state_(world.expose_published(table.state())),
       replica_sets_(
           first_replica_sets(table.roles.server_hosts, table.homes.size(), table.roles.replicas)) {
   if (table.is_replicated()) {
-    words_ = world.expose(table.replica_words());
+    words_ = world.expose_published(table.replica_words());
     for (std::size_t shard = 0; shard < table.homes.size(); ++shard)
       held_.emplace_back(shard, self_);
   } else {
@@ -49,7 +49,8 @@ void AsyncServer::attach(Deadline deadline) {
   const auto& servers = table_.roles.servers;
   for (std::size_t server = 0; server < servers.size(); ++server)
     if (server != self_)
-      peers_.push_back({server, world_.attach(servers[server], table_.replica_words(), deadline)});
+      peers_.push_back(
+          {server, world_.attach_published(servers[server], table_.replica_words(), deadline)});
 }
 
 void AsyncServer::hold(std::uint64_t epoch, bool starts) {

@@ -26,9 +26,11 @@ class AsyncServer final : public TableShard {
   void attach(Deadline deadline);
 
   std::size_t workers() const noexcept override { return gradients_.size(); }
-  RemoteSlot& gradients(std::size_t worker) noexcept override { return gradients_.slot(worker); }
+  PublishedReader& gradients(std::size_t worker) noexcept override {
+    return gradients_.slot(worker);
+  }
   std::size_t peers() const noexcept override { return peers_.size(); }
-  RemoteSlot* peer(std::size_t peer) noexcept override { return &peers_[peer].words; }
+  PublishedReader* peer(std::size_t peer) noexcept override { return &peers_[peer].words; }
   Status take(std::size_t worker, Deadline deadline) noexcept override {
     return gradients_.take(worker, deadline);
   }
@@ -49,7 +51,7 @@ class AsyncServer final : public TableShard {
  private:
   // A primary's snapshots. One of a later epoch is kept until this server enters that epoch.
   struct Offer {
-    RemoteSlot slot;
+    PublishedReader slot;
     Arrival arrival{};  // declared after its slot: must be destroyed first
   };
   struct Held {
@@ -59,7 +61,7 @@ class AsyncServer final : public TableShard {
     std::unique_ptr<AsyncShard> state;           // set once the shard is held
     std::unique_ptr<Checkpointer> checkpointer;  // null: not saved
     std::uint64_t saved = 0;                     // version last considered for saving
-    std::optional<Slot> offer;                   // exposed at its first use
+    std::optional<PublishedSlot> offer;          // exposed at its first use
     std::map<std::size_t, Offer> offers;         // by server; attached at first use
     std::vector<std::uint64_t> acknowledged;     // StateWords; empty: not the primary
     std::uint64_t told = 0;                      // revision of the replica last published
@@ -67,7 +69,7 @@ class AsyncServer final : public TableShard {
   };
   struct Peer {
     std::size_t server;
-    RemoteSlot words;
+    PublishedReader words;
   };
 
   void hold(std::uint64_t epoch, bool starts);
@@ -94,8 +96,8 @@ class AsyncServer final : public TableShard {
   const Description& table_;
   const std::size_t self_;  // this server's index
   Gradients gradients_;
-  Slot words_;  // this server's messages on all shards; unused without replicas
-  Slot state_;
+  PublishedSlot words_;  // this server's messages on all shards; unused without replicas
+  PublishedSlot state_;
   std::vector<Peer> peers_;
   ReplicaSets replica_sets_;
   std::vector<Held> held_;  // every shard that this server may hold

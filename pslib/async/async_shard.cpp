@@ -15,7 +15,7 @@ namespace weft::pslib {
 AsyncShard::AsyncShard(World& world, const Description& table, std::size_t shard)
     : table_(table),
       home_(table.homes[shard]),
-      region_(world.expose(table.region(home_))),
+      region_(world.expose_published(table.region(home_))),
       header_(table.region_words()),
       done_(table.roles.workers.size()),
       mask_(mask_words()),

@@ -89,7 +89,7 @@ class AsyncShard {
 
   const Description& table_;
   const int home_;
-  Slot region_;
+  PublishedSlot region_;
   std::int64_t header_;        // elements of RegionWords before the parameters
   Tensor newest_;              // the region's buffer of the last version
   std::vector<float> master_;  // fp32 parameters, if the region holds 16-bit ones

@@ -27,12 +27,12 @@ void AsyncWorker::attach(World& world, Deadline deadline) {
   const std::size_t width = size_of(table_.options.wire);
   const std::int64_t header = table_.region_words();
   for (const int rank : table_.roles.servers)
-    servers_.push_back({rank, world.attach(rank, table_.state(), deadline)});
+    servers_.push_back({rank, world.attach_published(rank, table_.state(), deadline)});
   for (std::size_t i = 0; i < table_.homes.size(); ++i) {
     const int home = table_.homes[i];
     Shard& shard = shards_.emplace_back();
     shard.leader = i;
-    shard.regions.emplace(i, world.attach(home, table_.region(home), deadline));
+    shard.regions.emplace(i, world.attach_published(home, table_.region(home), deadline));
     shard.known.resize(StateWords::count(table_.roles.workers.size()));
     shard.words.resize(static_cast<std::size_t>(header) * width);
     shard.runs.push_back({0, header, shard.words.data()});
@@ -121,8 +121,8 @@ Status AsyncWorker::move(Shard& shard, Deadline deadline) {
   if (!shard.regions.contains(shard.leader)) {
     const int home = table_.homes[static_cast<std::size_t>(&shard - shards_.data())];
     try {
-      shard.regions.emplace(
-          shard.leader, world_.attach(servers_[shard.leader].rank, table_.region(home), deadline));
+      shard.regions.emplace(shard.leader, world_.attach_published(servers_[shard.leader].rank,
+                                                                  table_.region(home), deadline));
     } catch (const Error& error) {
       return error.status();
     }
@@ -146,7 +146,7 @@ Status AsyncWorker::await_permit(Shard& shard, Deadline deadline) {
 Status AsyncWorker::hear(const Shard& shard, Deadline deadline) {
   std::size_t server = shard.leader;
   if (table_.is_replicated()) {
-    std::vector<RemoteSlot*> states;
+    std::vector<PublishedReader*> states;
     std::vector<std::size_t> places;
     for (std::size_t i = 0; i < servers_.size(); ++i) {
       if (servers_[i].is_lost) continue;

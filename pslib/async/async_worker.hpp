@@ -42,13 +42,13 @@ class AsyncWorker final : public TableWorker {
   // The state words of one server.
   struct Server {
     int rank = 0;
-    RemoteSlot state;
+    PublishedReader state;
     bool is_lost = false;
   };
   struct Shard {
-    std::size_t leader = 0;                     // server that published `known`
-    std::vector<std::uint64_t> known;           // StateWords last seen
-    std::map<std::size_t, RemoteSlot> regions;  // by server; attached at the first pull
+    std::size_t leader = 0;                          // server that published `known`
+    std::vector<std::uint64_t> known;                // StateWords last seen
+    std::map<std::size_t, PublishedReader> regions;  // by server; attached at the first pull
     std::vector<SlotRun> runs;
     std::vector<std::byte> words;  // RegionWords of the version that this worker has
     bool has_pulled = false;

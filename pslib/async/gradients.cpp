@@ -9,9 +9,9 @@
 namespace weft::pslib {
 
 void Gradients::attach(World& world, Deadline deadline) {
-  const SlotSpec expected = table_.gradients();
+  const PublishedSpec expected = table_.gradients();
   for (std::size_t i = 0; i < workers_.size(); ++i)
-    workers_[i].slot = world.attach(table_.roles.workers[i], expected, deadline);
+    workers_[i].slot = world.attach_published(table_.roles.workers[i], expected, deadline);
   initial_.attach(world, table_, {}, deadline);
 }
 

@@ -19,7 +19,7 @@ class Gradients {
   void attach(World& world, Deadline deadline);
 
   std::size_t size() const noexcept { return workers_.size(); }
-  RemoteSlot& slot(std::size_t worker) noexcept { return workers_[worker].slot; }
+  PublishedReader& slot(std::size_t worker) noexcept { return workers_[worker].slot; }
 
   /// Waits for a worker's next push. mismatch: the push has an impossible sequence number.
   Status take(std::size_t worker, Deadline deadline) noexcept;
@@ -47,7 +47,7 @@ class Gradients {
 
  private:
   struct Worker {
-    RemoteSlot slot;
+    PublishedReader slot;
     Arrival arrival;  // declared after the slot: must be destroyed first
     std::uint64_t taken = 0;
     std::uint64_t base = 0;

@@ -10,7 +10,7 @@ namespace weft::pslib {
 
 BspShard::BspShard(World& world, const Description& table)
     : table_(table),
-      region_(world.expose(table.region(table.roles.rank))),
+      region_(world.expose_published(table.region(table.roles.rank))),
       buffer_(region_.next().value()),
       workers_(table.roles.workers.size()),
       sources_(workers_.size()),
@@ -30,9 +30,9 @@ BspShard::BspShard(World& world, const Description& table)
 }
 
 void BspShard::attach(World& world, std::span<const int> needs, Deadline deadline) {
-  const SlotSpec expected = table_.gradients();
+  const PublishedSpec expected = table_.gradients();
   for (std::size_t i = 0; i < workers_.size(); ++i) {
-    workers_[i].gradients = world.attach(table_.roles.workers[i], expected, deadline);
+    workers_[i].gradients = world.attach_published(table_.roles.workers[i], expected, deadline);
     workers_[i].gradients.also_needs(needs);
   }
   initial_.attach(world, table_, needs, deadline);

@@ -33,9 +33,11 @@ class BspShard final : public TableShard {
 
   // The steps of a round, for a caller that waits in its own order.
   std::size_t workers() const noexcept override { return workers_.size(); }
-  RemoteSlot& gradients(std::size_t worker) noexcept override { return workers_[worker].gradients; }
+  PublishedReader& gradients(std::size_t worker) noexcept override {
+    return workers_[worker].gradients;
+  }
   std::size_t peers() const noexcept override { return norms_.peers(); }
-  RemoteSlot* peer(std::size_t peer) noexcept override { return &norms_.slot(peer); }
+  PublishedReader* peer(std::size_t peer) noexcept override { return &norms_.slot(peer); }
   Status take(std::size_t worker, Deadline deadline) noexcept override;
   Status take_peer(std::size_t peer, Deadline deadline) noexcept override;
   /// Once all gradients are in, publishes this shard's sums; once the peers' sums are in too,
@@ -52,7 +54,7 @@ class BspShard final : public TableShard {
 
  private:
   struct BspWorker {
-    RemoteSlot gradients;
+    PublishedReader gradients;
     Arrival arrival;  // declared after the slot: must be destroyed first; empty until taken
   };
   struct Part {
@@ -69,7 +71,7 @@ class BspShard final : public TableShard {
   void narrow(const Run& run) noexcept;
 
   const Description& table_;
-  Slot region_;
+  PublishedSlot region_;
   Tensor buffer_;              // buffer of the region
   std::vector<float> master_;  // fp32 parameters, if the region holds 16-bit ones
   std::vector<BspWorker> workers_;

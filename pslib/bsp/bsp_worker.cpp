@@ -30,7 +30,7 @@ void BspWorker::attach(World& world, Deadline deadline) {
   for (const int rank : roles.servers) {
     Server& server = servers_.emplace_back();
     server.rank = rank;
-    server.slot = world.attach(rank, table_.region(rank), deadline);
+    server.slot = world.attach_published(rank, table_.region(rank), deadline);
     server.slot.also_needs(needs, kNeeded);
     server.region = server.slot.view(deadline).value().tensor().data();
     for (const ShardPiece& piece : table_.pieces) {

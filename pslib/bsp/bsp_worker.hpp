@@ -44,7 +44,7 @@ class BspWorker final : public TableWorker {
  private:
   struct Server {
     int rank = 0;
-    RemoteSlot slot;
+    PublishedReader slot;
     Arrival viewed;  // declared after its slot: must be destroyed first; empty unless waited for
     const std::byte* region = nullptr;
     std::vector<SlotRun> runs;

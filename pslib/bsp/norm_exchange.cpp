@@ -13,18 +13,18 @@ static_assert(sizeof(ExactSum) == ExactSum::kWords * sizeof(std::int64_t));
 NormExchange::NormExchange(World& world, const Description& table, std::size_t sums) {
   if (sums == 0 || table.roles.servers.size() < 2) return;
   sums_ = sums;
-  mine_ = world.expose(table.norms(sums * ExactSum::kWords));
+  mine_ = world.expose_published(table.norms(sums * ExactSum::kWords));
   mine_.also_needs(table.roles.others());
 }
 
 void NormExchange::attach(World& world, const Description& table, std::span<const int> needs,
                           Deadline deadline) {
   if (sums_ == 0) return;
-  const SlotSpec expected = table.norms(sums_ * ExactSum::kWords);
+  const PublishedSpec expected = table.norms(sums_ * ExactSum::kWords);
   for (const int server : table.roles.servers) {
     if (server == table.roles.rank) continue;
     Peer& peer = peers_.emplace_back();
-    peer.slot = world.attach(server, expected, deadline);
+    peer.slot = world.attach_published(server, expected, deadline);
     peer.slot.also_needs(needs);
     peer.sums.resize(sums_);
   }

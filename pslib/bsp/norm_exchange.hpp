@@ -21,7 +21,7 @@ class NormExchange {
               Deadline deadline);
 
   std::size_t peers() const noexcept { return peers_.size(); }
-  RemoteSlot& slot(std::size_t peer) noexcept { return peers_[peer].slot; }
+  PublishedReader& slot(std::size_t peer) noexcept { return peers_[peer].slot; }
 
   /// Publishes this shard's sums, then adds the peers' sums that have arrived.
   Status tell(std::span<ExactSum> sums, Deadline deadline) noexcept;
@@ -36,13 +36,13 @@ class NormExchange {
 
  private:
   struct Peer {
-    RemoteSlot slot;
+    PublishedReader slot;
     bool is_in = false;
     std::vector<ExactSum> sums{};  ///< of this round
   };
 
   std::size_t sums_ = 0;
-  Slot mine_;
+  PublishedSlot mine_;
   std::vector<Peer> peers_;
   std::size_t taken_ = 0;
   bool is_told_ = false;

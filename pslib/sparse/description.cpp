@@ -107,24 +107,23 @@ std::string SparseDescription::slot_name(std::string_view part) const {
   return fmt::format("{}/{}", prefix_, part);
 }
 
-SlotSpec SparseDescription::requests(int server) const {
+PublishedSpec SparseDescription::requests(int server) const {
   return published(fmt::format("requests/{}", server),
                    request_bytes(options.request_rows, wire_rows().bytes(options.request_rows)));
 }
 
-SlotSpec SparseDescription::answers(int worker) const {
+PublishedSpec SparseDescription::answers(int worker) const {
   return published(fmt::format("answers/{}", worker),
                    answer_bytes(wire_rows().bytes(options.request_rows)));
 }
 
 // Needs no further buffers: a request is written after the answer to the last one arrived, and an
 // answer after the next request arrived, so the previous message has been read.
-SlotSpec SparseDescription::published(std::string_view part, std::size_t bytes) const {
-  SlotSpec spec;
+PublishedSpec SparseDescription::published(std::string_view part, std::size_t bytes) const {
+  PublishedSpec spec;
   spec.name = slot_name(part);
   spec.dtype = DType::u8;
   spec.shape = Shape{static_cast<std::int64_t>(bytes)};
-  spec.writer = Writer::owner;
   spec.flow = Flow::unsafe_synchronous;
   return spec;
 }

@@ -12,7 +12,7 @@
 #include "pslib/sparse/row_store.hpp"
 #include "pslib/sparse/wire_rows.hpp"
 #include "pslib/table/roles.hpp"
-#include "weft/slot.hpp"
+#include "weft/published_slot.hpp"
 #include "weft/sparse_table.hpp"
 
 namespace weft::pslib {
@@ -54,13 +54,13 @@ class SparseDescription {
   /// "ps/<server>/<table>/<part>".
   std::string slot_name(std::string_view part) const;
   /// A worker's requests to one server.
-  SlotSpec requests(int server) const;
+  PublishedSpec requests(int server) const;
   /// A server's answers to one worker.
-  SlotSpec answers(int worker) const;
+  PublishedSpec answers(int worker) const;
 
  private:
   void check() const;
-  SlotSpec published(std::string_view part, std::size_t bytes) const;
+  PublishedSpec published(std::string_view part, std::size_t bytes) const;
 
   const std::string prefix_;
   std::shared_ptr<const Checkpoint> restored_;

@@ -28,7 +28,7 @@ SparseShard::SparseShard(World& world, const SparseDescription& table)
       rule_(table.options.optimizer, table.options.schedule, dim_),
       workers_(table.roles.workers.size()) {
   for (std::size_t i = 0; i < workers_.size(); ++i)
-    workers_[i].answers = world.expose(table.answers(table.roles.workers[i]));
+    workers_[i].answers = world.expose_published(table.answers(table.roles.workers[i]));
   sources_.resize(workers_.size());
   if (!wire_.are_f32()) wide_.resize(std::max(kAhead, workers_.size()) * dim_);
   const auto place = std::ranges::find(table.roles.servers, table.roles.rank);
@@ -44,9 +44,9 @@ SparseShard::SparseShard(World& world, const SparseDescription& table)
 }
 
 void SparseShard::attach(World& world, Deadline deadline) {
-  const SlotSpec expected = table_.requests(table_.roles.rank);
+  const PublishedSpec expected = table_.requests(table_.roles.rank);
   for (std::size_t i = 0; i < workers_.size(); ++i)
-    workers_[i].requests = world.attach(table_.roles.workers[i], expected, deadline);
+    workers_[i].requests = world.attach_published(table_.roles.workers[i], expected, deadline);
 }
 
 Status SparseShard::take(std::size_t worker, Deadline deadline) noexcept {

@@ -27,7 +27,9 @@ class SparseShard final : public TableShard {
   void attach(World& world, Deadline deadline);
 
   std::size_t workers() const noexcept override { return workers_.size(); }
-  RemoteSlot& gradients(std::size_t worker) noexcept override { return workers_[worker].requests; }
+  PublishedReader& gradients(std::size_t worker) noexcept override {
+    return workers_[worker].requests;
+  }
   Status take(std::size_t worker, Deadline deadline) noexcept override;
   /// Makes the updates and sends the answers that are possible.
   Status advance() noexcept override;
@@ -54,8 +56,8 @@ class SparseShard final : public TableShard {
     std::vector<std::byte> gradients;
   };
   struct Worker {
-    RemoteSlot requests;
-    Slot answers;
+    PublishedReader requests;
+    PublishedSlot answers;
     Arrival request;          // declared below its slot; empty once answered
     RequestHead head;         // copy of the request's head
     bool is_new = false;      // the request's push has not been processed

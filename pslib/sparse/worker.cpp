@@ -23,15 +23,16 @@ SparseWorker::SparseWorker(World& world, const SparseDescription& table)
     Server& server = servers_.emplace_back();
     server.rank = rank;
     server.version = table.first_version();
-    server.requests = world.expose(table.requests(rank));
+    server.requests = world.expose_published(table.requests(rank));
   }
   awaited_.reserve(servers_.size() + table.roles.workers.size());
 }
 
 void SparseWorker::attach(World& world, SparseShard* own, Deadline deadline) {
   own_ = own;
-  const SlotSpec expected = table_.answers(table_.roles.rank);
-  for (Server& server : servers_) server.answers = world.attach(server.rank, expected, deadline);
+  const PublishedSpec expected = table_.answers(table_.roles.rank);
+  for (Server& server : servers_)
+    server.answers = world.attach_published(server.rank, expected, deadline);
 }
 
 std::uint64_t SparseWorker::version() const noexcept {

@@ -43,8 +43,8 @@ class SparseWorker {
  private:
   struct Server {
     int rank = 0;
-    Slot requests;
-    RemoteSlot answers;
+    PublishedSlot requests;
+    PublishedReader answers;
     bool is_asked = false;      // a request is unanswered
     std::size_t pushed = 0;     // rows of the call whose gradients were sent
     std::size_t asked = 0;      // rows of the call that were requested, including `taken`
@@ -73,7 +73,7 @@ class SparseWorker {
   const std::size_t room_;  // rows per request
   SparseShard* own_ = nullptr;
   std::vector<Server> servers_;
-  std::vector<RemoteSlot*> awaited_;
+  std::vector<PublishedReader*> awaited_;
   Batch pushed_;
   Batch looked_up_;
   std::vector<char> is_written_;  // by row of a request: its gradient was written

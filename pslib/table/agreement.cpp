@@ -35,19 +35,18 @@ Agreement::Agreement(World& world, std::span<const int> members, const std::stri
       place_(
           static_cast<std::size_t>(std::ranges::find(members_, world.rank()) - members_.begin())),
       contract_(contract) {
-  SlotSpec spec;
+  PublishedSpec spec;
   spec.name = name;
   spec.dtype = DType::u8;
   spec.shape = Shape{static_cast<std::int64_t>(contract.size() + sizeof(Said))};
   spec.depth = 2;  // publishing a second version waits for no reader
-  spec.writer = Writer::owner;
-  mine_ = world.expose(spec);
+  mine_ = world.expose_published(spec);
   publish(deadline);
 
   std::optional<ErrorDetail> mismatch;
   for (const int peer : members) {
     if (peer == world.rank()) continue;
-    RemoteSlot& other = others_.emplace_back(world.attach(peer, name, deadline));
+    PublishedReader& other = others_.emplace_back(world.attach_published(peer, name, deadline));
     const Arrival arrival = other.view(deadline).value();
     const auto bytes = arrival.as<std::uint8_t>();
     const std::size_t said = bytes.size() - std::min(bytes.size(), sizeof(Said));

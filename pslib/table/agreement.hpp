@@ -35,7 +35,7 @@ class Agreement {
 
   /// The other members' contracts. No new version appears once the table is created, so they only
   /// tell that their owner lives.
-  std::vector<RemoteSlot>& others() noexcept { return others_; }
+  std::vector<PublishedReader>& others() noexcept { return others_; }
 
  private:
   /// Published after the contract. No rank is more than one round ahead of another.
@@ -49,10 +49,10 @@ class Agreement {
   const std::vector<int> members_;
   const std::size_t place_;
   const std::string contract_;
-  Slot mine_;
+  PublishedSlot mine_;
   Said said_;
   std::vector<Said> heard_;  // in the order of others_
-  std::vector<RemoteSlot> others_;
+  std::vector<PublishedReader> others_;
 };
 
 }  // namespace weft::pslib

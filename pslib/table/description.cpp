@@ -153,14 +153,14 @@ std::string Description::slot_name(std::string_view part) const {
   return fmt::format("{}/{}", prefix_, part);
 }
 
-SlotSpec Description::gradients() const {
+PublishedSpec Description::gradients() const {
   const DType dtype = pushes.is_compressed() ? DType::u8 : options.wire;
   const std::size_t width = size_of(dtype);
   const std::int64_t words = is_asynchronous() ? line_elements(GradientWords::kCount, width) : 0;
   return published("gradient", dtype, static_cast<std::int64_t>(pushes.bytes() / width) + words);
 }
 
-SlotSpec Description::initial() const {
+PublishedSpec Description::initial() const {
   return published("initial", options.wire, layout.elements());
 }
 
@@ -170,9 +170,10 @@ std::size_t Description::bytes_read(std::int64_t elements) const noexcept {
   return static_cast<std::size_t>(share * static_cast<double>(pushes.bytes()));
 }
 
-SlotSpec Description::region(int home) const {
+PublishedSpec Description::region(int home) const {
   const std::string part = is_replicated() ? fmt::format("parameters/{}", home) : "parameters";
-  SlotSpec spec = published(part, options.wire, region_words() + region_elements(pieces, home));
+  PublishedSpec spec =
+      published(part, options.wire, region_words() + region_elements(pieces, home));
   if (!is_asynchronous()) return spec;
   spec.flow = Flow::credits;
   spec.depth = kAsyncDepth;
@@ -184,41 +185,41 @@ std::int64_t Description::region_words() const noexcept {
   return line_elements(RegionWords::count(roles.workers.size()), size_of(options.wire));
 }
 
-SlotSpec Description::state() const {
+PublishedSpec Description::state() const {
   const std::size_t sections = is_replicated() ? homes.size() : 1;
   return words("state", sections * StateWords::count(roles.workers.size()));
 }
 
-SlotSpec Description::replica_words() const {
+PublishedSpec Description::replica_words() const {
   return words("replica", homes.size() * ReplicaWords::count(roles.workers.size()));
 }
 
-SlotSpec Description::snapshot(std::size_t shard, std::size_t bytes) const {
-  SlotSpec spec =
+PublishedSpec Description::snapshot(std::size_t shard, std::size_t bytes) const {
+  PublishedSpec spec =
       published(fmt::format("snapshot/{}", shard), DType::u8, static_cast<std::int64_t>(bytes));
   spec.flow = Flow::credits;
   return spec;
 }
 
-SlotSpec Description::words(std::string_view part, std::size_t count) const {
-  SlotSpec spec = published(part, DType::i64, static_cast<std::int64_t>(count));
+PublishedSpec Description::words(std::string_view part, std::size_t count) const {
+  PublishedSpec spec = published(part, DType::i64, static_cast<std::int64_t>(count));
   spec.flow = Flow::credits;
   spec.depth = kAsyncDepth;
   return spec;
 }
 
-SlotSpec Description::norms(std::size_t words) const {
+PublishedSpec Description::norms(std::size_t words) const {
   return published("norms", DType::i64, static_cast<std::int64_t>(words));
 }
 
 // A slot published in bulk-synchronous training. The protocol itself ensures that all readers are
 // done with a buffer before it is written again.
-SlotSpec Description::published(std::string_view part, DType dtype, std::int64_t elements) const {
-  SlotSpec spec;
+PublishedSpec Description::published(std::string_view part, DType dtype,
+                                     std::int64_t elements) const {
+  PublishedSpec spec;
   spec.name = slot_name(part);
   spec.dtype = dtype;
   spec.shape = Shape{elements};
-  spec.writer = Writer::owner;
   spec.flow = Flow::unsafe_synchronous;
   return spec;
 }

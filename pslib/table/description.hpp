@@ -60,10 +60,10 @@ class Description {
 
   /// A worker's pushes: flat gradients, or their compressed form; GradientWords follow in an
   /// asynchronous table.
-  SlotSpec gradients() const;
+  PublishedSpec gradients() const;
   /// The first worker's initial parameters, for tables whose compressed pushes have no room for
   /// them.
-  SlotSpec initial() const;
+  PublishedSpec initial() const;
   /// Bytes of a push before the data of layout element `element`.
   std::size_t skipped(std::int64_t element) const noexcept {
     return pushes.is_compressed() ? 0 : static_cast<std::size_t>(element) * size_of(options.wire);
@@ -72,23 +72,23 @@ class Description {
   std::size_t bytes_read(std::int64_t elements) const noexcept;
   /// Parameters of the shard whose home is `home`; RegionWords precede them in an asynchronous
   /// table.
-  SlotSpec region(int home) const;
+  PublishedSpec region(int home) const;
   /// Size of RegionWords in elements.
   std::int64_t region_words() const noexcept;
   /// An asynchronous table's StateWords, for each shard that the server may hold.
-  SlotSpec state() const;
+  PublishedSpec state() const;
   /// The replica messages of a server of a replicated table, one per shard.
-  SlotSpec replica_words() const;
+  PublishedSpec replica_words() const;
   /// A shard's whole state, offered to a replica that has none.
-  SlotSpec snapshot(std::size_t shard, std::size_t bytes) const;
+  PublishedSpec snapshot(std::size_t shard, std::size_t bytes) const;
   /// A server's `words` words of the norms that all servers add up.
-  SlotSpec norms(std::size_t words) const;
+  PublishedSpec norms(std::size_t words) const;
 
  private:
   void check_consistency() const;
   void check_compression() const;
-  SlotSpec words(std::string_view part, std::size_t count) const;
-  SlotSpec published(std::string_view part, DType dtype, std::int64_t elements) const;
+  PublishedSpec words(std::string_view part, std::size_t count) const;
+  PublishedSpec published(std::string_view part, DType dtype, std::int64_t elements) const;
 
   const std::string prefix_;
   std::shared_ptr<const Checkpoint> restored_;

@@ -5,7 +5,7 @@ namespace weft::pslib {
 void InitialParameters::attach(World& world, const Description& table, std::span<const int> needs,
                                Deadline deadline) {
   if (!table.pushes.is_compressed()) return;
-  slot_ = world.attach(table.roles.workers.front(), table.initial(), deadline);
+  slot_ = world.attach_published(table.roles.workers.front(), table.initial(), deadline);
   slot_->also_needs(needs);
 }
 

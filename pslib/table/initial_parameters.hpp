@@ -30,7 +30,7 @@ class InitialParameters {
   void drop() noexcept;
 
  private:
-  std::optional<RemoteSlot> slot_;
+  std::optional<PublishedReader> slot_;
   Arrival arrival_;  // declared after the slot: must be destroyed first
   bool is_due_ = true;
 };

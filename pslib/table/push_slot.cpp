@@ -5,13 +5,15 @@
 namespace weft::pslib {
 
 PushSlot::PushSlot(World& world, const Description& table)
-    : table_(table), slot_(world.expose(table.gradients())), buffer_(slot_.next().value()) {
+    : table_(table),
+      slot_(world.expose_published(table.gradients())),
+      buffer_(slot_.next().value()) {
   std::memset(buffer_.data(), 0, buffer_.bytes());
   const Shape shape{table.layout.elements()};
   if (table.pushes.is_compressed()) {
     gradients_ = world.allocate(table.options.wire, shape);
     compressor_ = std::make_unique<Compressor>(table.pushes, table.specs, table.table);
-    if (table.roles.is_first_worker()) initial_ = world.expose(table.initial());
+    if (table.roles.is_first_worker()) initial_ = world.expose_published(table.initial());
   } else {
     gradients_ = buffer_;
   }

@@ -21,7 +21,7 @@ class PushSlot {
   /// World::allocate do.
   PushSlot(World& world, const Description& table);
 
-  /// As Slot::also_needs, for waits until servers are done with a push.
+  /// As PublishedSlot::also_needs, for waits until servers are done with a push.
   void also_needs(std::span<const int> ranks, Needed needed) { slot_.also_needs(ranks, needed); }
   /// Flat, in the order of Layout.
   const Tensor& gradients() const noexcept { return gradients_; }
@@ -44,9 +44,9 @@ class PushSlot {
 
  private:
   const Description& table_;
-  Slot slot_;
+  PublishedSlot slot_;
   Tensor buffer_;  // the slot's buffer
-  std::optional<Slot> initial_;
+  std::optional<PublishedSlot> initial_;
   Tensor gradients_;
   Tensor parameters_;
   std::unique_ptr<Compressor> compressor_;

@@ -33,7 +33,7 @@ Service::Service(World& world, const Group& group, std::span<const Served> table
     workers_ += shard.workers();
     for (std::size_t peer = 0; peer < shard.peers(); ++peer)
       sources_.push_back({Kind::peers, shard.peer(peer), table, peer});
-    for (RemoteSlot& other : table.agreement->others())
+    for (PublishedReader& other : table.agreement->others())
       sources_.push_back({Kind::life, &other, table, 0});
   }
 }
@@ -46,7 +46,7 @@ Status Service::run(Deadline deadline) {
   const bool lasts = deadline.is_default();
   for (TableShard* const shard : shards_)
     shard->wait_until(lasts ? Deadline::after(kWhileWorkersLive) : deadline);
-  std::vector<RemoteSlot*> slots;
+  std::vector<PublishedReader*> slots;
   while (workers_ > 0) {
     if (!deadline.is_default() && deadline.passed()) return late();
     slots.clear();

@@ -46,7 +46,7 @@ class Service {
   // A remote slot that the loop waits on.
   struct Source {
     Kind kind;
-    RemoteSlot* slot;
+    PublishedReader* slot;
     Served table;
     std::size_t index;
   };

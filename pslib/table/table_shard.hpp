@@ -20,10 +20,10 @@ class TableShard {
 
   virtual std::size_t workers() const noexcept = 0;
   /// A worker's gradients; for a sparse table its requests.
-  virtual RemoteSlot& gradients(std::size_t worker) noexcept = 0;
+  virtual PublishedReader& gradients(std::size_t worker) noexcept = 0;
   /// Other servers whose messages this one waits for.
   virtual std::size_t peers() const noexcept { return 0; }
-  virtual RemoteSlot* peer(std::size_t /*peer*/) noexcept { return nullptr; }
+  virtual PublishedReader* peer(std::size_t /*peer*/) noexcept { return nullptr; }
 
   /// Limits waits inside the calls below that take no deadline. Default: WEFT_TIMEOUT each.
   void wait_until(Deadline deadline) noexcept { until_ = deadline; }

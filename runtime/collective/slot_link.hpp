@@ -109,8 +109,8 @@ class SlotLink {
   p2p::SlotTable& slots_;
   const std::string name_;
   const int peer_;
-  std::shared_ptr<SlotState> slot_;
-  std::shared_ptr<RemoteSlotState> remote_;
+  std::shared_ptr<PutOwner> slot_;
+  std::shared_ptr<PutWriter> remote_;
   Tensor stage_;
   std::array<Request, 2 * PieceSchedule::kAhead> requests_;  ///< of puts, by number modulo size
   std::size_t put_ = 0;                                      ///< puts started

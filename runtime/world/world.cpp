@@ -183,6 +183,12 @@ Slot World::expose(const SlotSpec& spec, const Tensor& memory) {
   return control_call("expose", [&] { return Slot(state_->slots.expose(spec, memory)); });
 }
 
+PublishedSlot World::expose_published(const PublishedSpec& spec) {
+  state_->refuse_fork("expose");
+  bytes_of(spec.dtype, spec.shape);
+  return control_call("expose", [&] { return PublishedSlot(state_->slots.expose(spec)); });
+}
+
 RemoteSlot World::attach(int owner, const SlotSpec& expected, Deadline deadline) {
   state_->refuse_fork("attach");
   return control_call(
@@ -198,15 +204,33 @@ RemoteSlot World::attach(int owner, const std::string& name, Deadline deadline) 
   });
 }
 
-Result<std::size_t> World::wait_any(std::span<Slot* const> slots, Deadline deadline) noexcept {
-  return one_ready(*state_, slots, deadline,
-                   [](Slot& slot) -> detail::SlotState& { return *slot.state_; });
+PublishedReader World::attach_published(int owner, const PublishedSpec& expected,
+                                        Deadline deadline) {
+  state_->refuse_fork("attach");
+  return control_call("attach", [&] {
+    return PublishedReader(state_->slots.attach(owner, expected, false, deadline));
+  });
 }
 
-Result<std::size_t> World::wait_any(std::span<RemoteSlot* const> slots,
-                                    Deadline deadline) noexcept {
+PublishedReader World::attach_published(int owner, const std::string& name, Deadline deadline) {
+  state_->refuse_fork("attach");
+  return control_call("attach", [&] {
+    PublishedSpec asked;
+    asked.name = name;
+    return PublishedReader(state_->slots.attach(owner, asked, true, deadline));
+  });
+}
+
+Result<std::size_t> World::wait_any(std::span<Slot* const> slots, Deadline deadline) noexcept {
   return one_ready(*state_, slots, deadline,
-                   [](RemoteSlot& slot) -> detail::RemoteSlotState& { return *slot.state_; });
+                   [](Slot& slot) -> detail::PutOwner& { return *slot.state_; });
+}
+
+Result<std::size_t> World::wait_any(std::span<PublishedReader* const> readers,
+                                    Deadline deadline) noexcept {
+  return one_ready(
+      *state_, readers, deadline,
+      [](PublishedReader& reader) -> detail::VersionReader& { return *reader.state_; });
 }
 
 Result<std::size_t> World::wait_any(std::span<Request* const> requests,
@@ -217,8 +241,8 @@ Result<std::size_t> World::wait_any(std::span<Request* const> requests,
     bool broken() const noexcept { return false; }
     void before_wait() noexcept {}
     p2p::Awaited awaited() const {
-      if (request.remote_ == nullptr) return {.slot = "", .lack = "the request has ended"};
-      return request.remote_->awaited_put(request.ticket_);
+      if (request.writer_ == nullptr) return {.slot = "", .lack = "the request has ended"};
+      return request.writer_->awaited_put(request.ticket_);
     }
   };
   return one_ready(*state_, requests, deadline, [](Request& request) { return Ended{request}; });

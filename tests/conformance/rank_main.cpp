@@ -24,14 +24,14 @@ using namespace weft::conformance;
 std::uint64_t agreed_seed(World& world) {
   const Check check(world);
   Meeting meeting(world);
-  const SlotSpec spec{.name = "seed", .dtype = DType::i64, .shape = {1}, .writer = Writer::owner};
-  Slot slot;
+  const PublishedSpec spec{.name = "seed", .dtype = DType::i64, .shape = {1}};
+  PublishedSlot slot;
   if (world.rank() == 0) {
-    slot = world.expose(spec);
+    slot = world.expose_published(spec);
     check.ok(slot.next(), "next").as<std::int64_t>()[0] = static_cast<std::int64_t>(seed_to_use());
     check.ok(slot.publish(), "publish");
   }
-  auto remote = world.attach(0, spec);
+  auto remote = world.attach_published(0, spec);
   const auto seed = check.ok(remote.view(), "view").as<std::int64_t>()[0];
   meeting.wait();
   return static_cast<std::uint64_t>(seed);

@@ -1,4 +1,5 @@
-// Ranks in a ring: each puts into a slot of the next one. A world of one puts into its own.
+// Ranks in a ring: each puts into a slot of the next one, or reads it. A world of one puts into its
+// own.
 #pragma once
 
 #include "weft/weft.hpp"
@@ -10,13 +11,22 @@ inline int previous_of(const World& world) {
   return (world.rank() + world.size() - 1) % world.size();
 }
 
-/// This rank's slot, which the previous rank writes or reads, and its end of the next rank's.
+/// This rank's slot, which the previous rank puts into, and its end of the next rank's.
 struct RingEdge {
   RingEdge(World& world, const SlotSpec& spec)
       : slot(world.expose(spec)), remote(world.attach(next_of(world), spec)) {}
 
   Slot slot;
   RemoteSlot remote;
+};
+
+/// What this rank publishes, which the previous rank reads, and its end of the next rank's.
+struct PublishedEdge {
+  PublishedEdge(World& world, const PublishedSpec& spec)
+      : slot(world.expose_published(spec)), reader(world.attach_published(next_of(world), spec)) {}
+
+  PublishedSlot slot;
+  PublishedReader reader;
 };
 
 }  // namespace weft::conformance

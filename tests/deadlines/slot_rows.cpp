@@ -8,12 +8,12 @@ namespace {
 
 constexpr std::int64_t kElements = 1 << 18;
 
-SlotSpec spec_of(const Side& side, Writer writer = Writer::peer) {
-  return {.name = side.named("slot"),
-          .dtype = DType::f32,
-          .shape = {kElements},
-          .depth = 1,
-          .writer = writer};
+SlotSpec spec_of(const Side& side) {
+  return {.name = side.named("slot"), .dtype = DType::f32, .shape = {kElements}, .depth = 1};
+}
+
+PublishedSpec published_spec_of(const Side& side) {
+  return {.name = side.named("slot"), .dtype = DType::f32, .shape = {kElements}, .depth = 1};
 }
 
 /// Rank 1 writes into a slot of rank 0.
@@ -68,9 +68,9 @@ Case put_waits(Side& side, bool any) {
 }
 
 Case owner_fills(Side& side) {
-  const SlotSpec spec = spec_of(side, Writer::owner);
+  const PublishedSpec spec = published_spec_of(side);
   if (side.calls()) {
-    auto slot = std::make_shared<Slot>(side.world.expose(spec));
+    auto slot = std::make_shared<PublishedSlot>(side.world.expose_published(spec));
     auto seen = std::make_shared<Slot>(
         side.world.expose({.name = side.named("seen"), .dtype = DType::u8, .shape = {1}}));
     (void)slot->next();
@@ -78,7 +78,7 @@ Case owner_fills(Side& side) {
     seen->wait().status().or_throw();
     return {.call = [slot, seen](Deadline deadline) { return said(slot->next(deadline)); }};
   }
-  auto remote = std::make_shared<RemoteSlot>(side.world.attach(0, spec));
+  auto remote = std::make_shared<PublishedReader>(side.world.attach_published(0, spec));
   auto view = std::make_shared<Arrival>(*remote->view());
   RemoteSlot told = side.world.attach(0, side.named("seen"));
   (void)told.put(side.world.allocate(DType::u8, {1})).wait();
@@ -89,16 +89,16 @@ enum class Reads { view, tensor, runs, any };
 
 /// Rank 0 reads what rank 1 published. `published`: a version is there, and is to be read.
 Case reader_reads(Side& side, Reads how, bool published) {
-  const SlotSpec spec = spec_of(side, Writer::owner);
+  const PublishedSpec spec = published_spec_of(side);
   if (!side.calls()) {
-    auto slot = std::make_shared<Slot>(side.world.expose(spec));
+    auto slot = std::make_shared<PublishedSlot>(side.world.expose_published(spec));
     auto publish = [slot] {
       if (slot->next(Deadline::after(std::chrono::seconds(1))).ok()) (void)slot->publish();
     };
     if (published) publish();
     return {.part = publish, .end = [slot] {}};
   }
-  auto remote = std::make_shared<RemoteSlot>(side.world.attach(1, spec));
+  auto remote = std::make_shared<PublishedReader>(side.world.attach_published(1, spec));
   while (published && !remote->ready()) {
   }
   const Tensor into = side.world.allocate(spec.dtype, spec.shape);
@@ -117,7 +117,7 @@ Case reader_reads(Side& side, Reads how, bool published) {
       break;
   }
   return {.call = [=](Deadline deadline) {
-    const std::array<RemoteSlot*, 1> all{remote.get()};
+    const std::array<PublishedReader*, 1> all{remote.get()};
     return said(world->wait_any(all, deadline));
   }};
 }
@@ -149,6 +149,21 @@ Case attaches(Side& side, bool by_name) {
   }};
 }
 
+Case attaches_as_reader(Side& side, bool by_name) {
+  const PublishedSpec spec = published_spec_of(side);
+  World* const world = &side.world;
+  if (!side.calls()) {
+    auto slot = std::make_shared<PublishedSlot>();
+    return {.part = [=] { *slot = world->expose_published(spec); }, .end = [slot] {}};
+  }
+  return {.call = [=](Deadline deadline) {
+    return thrown([&] {
+      PublishedReader reader = by_name ? world->attach_published(1, spec.name, deadline)
+                                       : world->attach_published(1, spec, deadline);
+    });
+  }};
+}
+
 }  // namespace
 
 std::vector<Row> slot_rows() {
@@ -156,17 +171,19 @@ std::vector<Row> slot_rows() {
       {"Request::wait", [](Side& side) { return put_waits(side, false); }},
       {"Slot::wait", [](Side& side) { return owner_waits(side, spec_of(side)); }},
       {"Slot::wait", owner_reads, true, "announced"},
-      perhaps_alone({"Slot::next", owner_fills}),
-      {"RemoteSlot::view", [](Side& side) { return reader_reads(side, Reads::view, false); }},
-      perhaps_alone({"RemoteSlot::view",
+      perhaps_alone({"PublishedSlot::next", owner_fills}),
+      {"PublishedReader::view", [](Side& side) { return reader_reads(side, Reads::view, false); }},
+      perhaps_alone({"PublishedReader::view",
                      [](Side& side) { return reader_reads(side, Reads::view, true); }, true,
                      "published"}),
-      perhaps_alone(
-          {"RemoteSlot::get", [](Side& side) { return reader_reads(side, Reads::tensor, true); }}),
-      perhaps_alone(
-          {"RemoteSlot::get#2", [](Side& side) { return reader_reads(side, Reads::runs, true); }}),
+      perhaps_alone({"PublishedReader::get",
+                     [](Side& side) { return reader_reads(side, Reads::tensor, true); }}),
+      perhaps_alone({"PublishedReader::get#2",
+                     [](Side& side) { return reader_reads(side, Reads::runs, true); }}),
       {"World::attach", [](Side& side) { return attaches(side, false); }},
       {"World::attach#2", [](Side& side) { return attaches(side, true); }},
+      {"World::attach_published", [](Side& side) { return attaches_as_reader(side, false); }},
+      {"World::attach_published#2", [](Side& side) { return attaches_as_reader(side, true); }},
       {"World::wait_any", any_of_slots},
       {"World::wait_any#2", [](Side& side) { return reader_reads(side, Reads::any, false); }},
       {"World::wait_any#3", [](Side& side) { return put_waits(side, true); }},

@@ -130,11 +130,11 @@ inside 'weft-topo && weft-topo --json >/dev/null' || fail "weft-topo does not ru
 # The doctor ends with 1 or 3 for what it finds.
 inside 'weft-topo doctor || [ $? -ne 2 ]' || fail "weft-topo doctor does not run"
 ! inside 'dpkg-query -W' | grep -E 'libweft|ibverbs|pmix' || fail "weft-topo brought the packages above"
-apt_install '/packages/libweft2_*.deb'
-! inside 'ldd /usr/lib/*/libweft.so.2' | grep 'not found' || fail "libweft2 did not bring the libraries above"
+apt_install '/packages/libweft3_*.deb'
+! inside 'ldd /usr/lib/*/libweft.so.3' | grep 'not found' || fail "libweft3 did not bring the libraries above"
 apt_install '/packages/weft-tools_*.deb'
 inside 'weft-info >/root/info && head -n 6 /root/info && weft-info --json >/dev/null' || fail "weft-info does not run"
-inside 'ldconfig -p | grep -q "libweft\.so\.2 "' || fail "the loader does not know of libweft.so.2"
+inside 'ldconfig -p | grep -q "libweft\.so\.3 "' || fail "the loader does not know of libweft.so.3"
 ! inside 'dpkg-query -W' | grep -E -- '-dev(:|\b)' || fail "the library brought the -dev packages above"
 
 step "the -dev package and a compiler"
@@ -151,7 +151,7 @@ inside '
   done' || fail "the trainer does not build or run"
 
 step "nothing stays"
-inside 'dpkg --purge libweft-dev weft-tools weft-topo libweft2 >/dev/null'
+inside 'dpkg --purge libweft-dev weft-tools weft-topo libweft3 >/dev/null'
 # apt's and dpkg's own records of what was once there aside.
 remains=$(cd "$root" && find etc lib usr var -name '*weft*' ! -path 'var/log/*' ! -path 'var/cache/apt/*')
 [[ -z $remains ]] || fail "after the removal there are still: $remains"

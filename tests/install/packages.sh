@@ -22,7 +22,7 @@ complain() {
 "$source/dev" package "$scratch"
 version=$(sed -n 's/^project(weft VERSION \([^ ]*\).*/\1/p' "$source/CMakeLists.txt")
 machine=$(dpkg --print-architecture) triplet=$(dpkg-architecture -q DEB_HOST_MULTIARCH)
-packages=(libweft2 libweft-dev weft-tools weft-topo)
+packages=(libweft3 libweft-dev weft-tools weft-topo)
 
 for package in "${packages[@]}"; do
   deb=$scratch/${package}_${version}_$machine.deb tree=$scratch/$package
@@ -55,24 +55,24 @@ has() { # has PACKAGE FIELD PATTERN
     complain "$1: $2 is not $3, but: $(dpkg-deb -f "$scratch/$1_${version}_$machine.deb" "$2")"
 }
 for library in libc6 libexpat1 libfmt9 libhwy1 libpmix2 libsodium23 libspdlog1 libstdc++6 libxxhash0; do
-  has libweft2 Depends "(^|, )${library//+/\\+}"
+  has libweft3 Depends "(^|, )${library//+/\\+}"
 done
-has libweft2 Recommends '^libibverbs1, librdmacm1, ibverbs-providers$'
-has libweft-dev Depends "^libweft2 \(= $version\)\$"
-has weft-tools Depends "(^|, )libweft2 \(= $version\)"
+has libweft3 Recommends '^libibverbs1, librdmacm1, ibverbs-providers$'
+has libweft-dev Depends "^libweft3 \(= $version\)\$"
+has weft-tools Depends "(^|, )libweft3 \(= $version\)"
 ! dpkg-deb -f "$scratch/weft-topo_${version}_$machine.deb" Depends | grep -E "weft|ibverbs|cuda|pmix" ||
   complain "weft-topo needs the packages above"
 has weft-tools Recommends '^openmpi-bin$'
 
 libraries=usr/lib/$triplet
-[[ -f $scratch/libweft2/$libraries/libweft.so.2 ]] || complain "libweft2: no $libraries/libweft.so.2"
-[[ $(readlink "$scratch/libweft-dev/$libraries/libweft.so") == libweft.so.2 ]] ||
-  complain "libweft-dev: $libraries/libweft.so does not lead to libweft.so.2"
-[[ $(cat "$scratch/libweft2/DEBIAN/triggers") == 'activate-noawait ldconfig' ]] ||
-  complain "libweft2 does not tell the loader"
-[[ $(cat "$scratch/libweft2/DEBIAN/shlibs") == "libweft 2 libweft2 (>= $version)" ]] ||
-  complain "libweft2: shlibs are $(cat "$scratch/libweft2/DEBIAN/shlibs")"
-for binary in libweft2/$libraries/libweft.so.2 weft-tools/usr/bin/weft-info weft-tools/usr/bin/weft-status weft-tools/usr/bin/weft-trace weft-tools/usr/bin/weft-chaos weft-tools/usr/bin/weft-tune weft-topo/usr/bin/weft-topo; do
+[[ -f $scratch/libweft3/$libraries/libweft.so.3 ]] || complain "libweft3: no $libraries/libweft.so.3"
+[[ $(readlink "$scratch/libweft-dev/$libraries/libweft.so") == libweft.so.3 ]] ||
+  complain "libweft-dev: $libraries/libweft.so does not lead to libweft.so.3"
+[[ $(cat "$scratch/libweft3/DEBIAN/triggers") == 'activate-noawait ldconfig' ]] ||
+  complain "libweft3 does not tell the loader"
+[[ $(cat "$scratch/libweft3/DEBIAN/shlibs") == "libweft 3 libweft3 (>= $version)" ]] ||
+  complain "libweft3: shlibs are $(cat "$scratch/libweft3/DEBIAN/shlibs")"
+for binary in libweft3/$libraries/libweft.so.3 weft-tools/usr/bin/weft-info weft-tools/usr/bin/weft-status weft-tools/usr/bin/weft-trace weft-tools/usr/bin/weft-chaos weft-tools/usr/bin/weft-tune weft-topo/usr/bin/weft-topo; do
   file -b "$scratch/$binary" | grep ', stripped' || complain "$binary is not stripped"
   ! readelf -d -W "$scratch/$binary" | grep -E 'R(UN)?PATH' || complain "$binary has a run path"
 done

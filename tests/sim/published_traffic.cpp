@@ -17,7 +17,8 @@ constexpr std::uint64_t kVersions = 12;
 class Publisher final : public End {
  public:
   Publisher(SimJob& job, World& world, const Traffic& traffic, const Edge& edge, int peer)
-      : End(job, world, traffic, edge, peer), slot_(world.expose(edge.spec)) {}
+      : End(job, world, traffic, edge, peer),
+        slot_(world.expose_published(edge.published_spec())) {}
 
  private:
   bool act() override {
@@ -43,11 +44,11 @@ class Publisher final : public End {
     return fmt::format("rank {} publishes, version {} was the last", edge_.owner, version_);
   }
 
-  Slot slot_;
+  PublishedSlot slot_;
   std::uint64_t version_ = 0;
 };
 
-class Reader final : public Attached {
+class Reader final : public Attached<PublishedReader> {
  public:
   using Attached::Attached;
 

@@ -16,7 +16,7 @@ using std::chrono::milliseconds;
 constexpr std::size_t kMaxPending = 4;
 constexpr std::int64_t kPutsPerEdge = 24;
 
-class PutWriter final : public Attached {
+class PutWriter final : public Attached<RemoteSlot> {
  public:
   using Attached::Attached;
 

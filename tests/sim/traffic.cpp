@@ -28,10 +28,9 @@ std::vector<Edge> edges_of(const Traffic& traffic) {
       edge.spec = {.name = fmt::format("edge {}", edge.id),
                    .dtype = DType::u8,
                    .shape = {kSizes[random.below(kSizes.size())]},
-                   .depth = static_cast<std::uint32_t>(1 + random.below(4)),
-                   .writer = random.chance(0.7) ? Writer::peer : Writer::owner};
-      if (edge.spec.writer == Writer::peer && random.chance(0.3))
-        edge.spec.placement = Placement::dynamic;
+                   .depth = static_cast<std::uint32_t>(1 + random.below(4))};
+      edge.published = !random.chance(0.7);
+      if (!edge.published && random.chance(0.3)) edge.spec.placement = Placement::dynamic;
       edges.push_back(edge);
     }
   return edges;
@@ -42,7 +41,7 @@ std::vector<Edge> edges_of(const Traffic& traffic) {
 void run_traffic(SimJob& job, World& world, const Traffic& traffic) {
   std::vector<std::unique_ptr<End>> ends;
   for (const Edge& edge : edges_of(traffic)) {
-    const bool put = edge.spec.writer == Writer::peer;
+    const bool put = !edge.published;
     if (edge.owner == world.rank())
       ends.push_back(put ? make_put_owner(job, world, traffic, edge)
                          : make_publisher(job, world, traffic, edge));

@@ -70,20 +70,4 @@ void End::explain(const Status& status) {
   finish();
 }
 
-bool Attached::attach() {
-  try {
-    remote_ = random_.chance(0.5) ? world_.attach(edge_.owner, edge_.spec, soon())
-                                  : world_.attach(edge_.owner, edge_.spec.name, soon());
-    attached_ = true;
-    ++attaches_;
-  } catch (const Error& error) {
-    const Code code = error.status().code();
-    // Its last attachment may still be held: the owner hears of the end that is gone in its own
-    // time.
-    if (code != Code::timeout && code != Code::writer_taken) explain(error.status());
-    refusal_ = error.what();
-  }
-  return attached_;
-}
-
 }  // namespace weft::tests

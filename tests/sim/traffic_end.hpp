@@ -20,6 +20,11 @@ struct Edge {
   int owner = 0;
   int other = 0;  ///< the writer, or a reader
   SlotSpec spec;
+  bool published = false;
+
+  PublishedSpec published_spec() const {
+    return {.name = spec.name, .dtype = spec.dtype, .shape = spec.shape, .depth = spec.depth};
+  }
 };
 
 /// What every tensor begins with; the rest follows from it.
@@ -87,24 +92,50 @@ class End {
   int idle_ = 0;  ///< steps since then
 };
 
+inline void attach(RemoteSlot& remote, World& world, const Edge& edge, bool by_name,
+                   Deadline deadline) {
+  remote = by_name ? world.attach(edge.owner, edge.spec.name, deadline)
+                   : world.attach(edge.owner, edge.spec, deadline);
+}
+inline void attach(PublishedReader& reader, World& world, const Edge& edge, bool by_name,
+                   Deadline deadline) {
+  reader = by_name ? world.attach_published(edge.owner, edge.spec.name, deadline)
+                   : world.attach_published(edge.owner, edge.published_spec(), deadline);
+}
+
 /// Attaches, again and again; what both kinds of other ends share.
+template <typename Remote>
 class Attached : public End {
  public:
   using End::End;
 
  protected:
   /// True if attached now.
-  bool attach();
+  bool attach() {
+    try {
+      const bool by_name = !random_.chance(0.5);
+      tests::attach(remote_, world_, edge_, by_name, soon());
+      attached_ = true;
+      ++attaches_;
+    } catch (const Error& error) {
+      const Code code = error.status().code();
+      // Its last attachment may still be held: the owner hears of the end that is gone in its own
+      // time.
+      if (code != Code::timeout && code != Code::writer_taken) explain(error.status());
+      refusal_ = error.what();
+    }
+    return attached_;
+  }
   virtual void detach() {
     attached_ = false;
-    remote_ = RemoteSlot();
+    remote_ = Remote();
   }
   void finish() override {
     detach();
     End::finish();
   }
 
-  RemoteSlot remote_;
+  Remote remote_;
   bool attached_ = false;
   std::uint32_t attaches_ = 0;
   std::string refusal_;  ///< of the last attach that failed

@@ -36,9 +36,26 @@ SlotSpec spec_of(int number) {
           .dtype = DType::u8,
           .shape = {number % 4 * 50},
           .depth = static_cast<std::uint32_t>(1 + number % 3),
-          .writer = number % 5 == 4 ? Writer::owner : Writer::peer,
           .placement = number % 5 == 3 ? Placement::dynamic : Placement::fixed};
 }
+
+bool is_published(int number) { return number % 5 == 4; }
+
+PublishedSpec published_spec_of(int number) {
+  const SlotSpec spec = spec_of(number);
+  return {.name = spec.name, .dtype = spec.dtype, .shape = spec.shape, .depth = spec.depth};
+}
+
+/// One of this rank's slots, of either kind.
+struct Own {
+  Slot slot{};
+  PublishedSlot published{};
+};
+/// An end of one of the next rank's slots.
+struct Remote {
+  RemoteSlot writer{};
+  PublishedReader reader{};
+};
 
 class Churn {
  public:
@@ -53,14 +70,14 @@ class Churn {
   /// Exposes `count` slots, attaches to as many of the next rank's, uses them, attaches again, and
   /// lets all of them go.
   void cycle(int count) {
-    std::vector<Slot> slots;
-    std::vector<RemoteSlot> remotes;
+    std::vector<Own> slots;
+    std::vector<Remote> remotes;
     std::vector<Request> requests;
-    for (int i = 0; i < count; ++i) slots.push_back(world_.expose(spec_of(i)));
+    for (int i = 0; i < count; ++i) slots.push_back(expose(i));
     for (int round = 0; round < 2; ++round) {
       for (int i = 0; i < count; ++i) {
-        remotes.push_back(world_.attach(next_of(world_), spec_of(i)));
-        requests.push_back(write(slots[static_cast<std::size_t>(i)], remotes.back()));
+        remotes.push_back(attach(i));
+        requests.push_back(write(slots[static_cast<std::size_t>(i)], remotes.back(), i));
         if (i % 16 == 0) pass();
       }
       for (int i = 0; i < count; ++i)
@@ -87,19 +104,30 @@ class Churn {
   }
 
  private:
-  Request write(Slot& slot, RemoteSlot& remote) {
-    if (slot.spec().writer == Writer::owner) {
-      check_.ok(slot.next().status(), "next");
-      check_.ok(slot.publish(), "publish");
+  Own expose(int number) {
+    if (is_published(number))
+      return {.published = world_.expose_published(published_spec_of(number))};
+    return {.slot = world_.expose(spec_of(number))};
+  }
+  Remote attach(int number) {
+    const int owner = next_of(world_);
+    if (is_published(number))
+      return {.reader = world_.attach_published(owner, published_spec_of(number))};
+    return {.writer = world_.attach(owner, spec_of(number))};
+  }
+  Request write(Own& own, Remote& remote, int number) {
+    if (is_published(number)) {
+      check_.ok(own.published.next().status(), "next");
+      check_.ok(own.published.publish(), "publish");
       return {};
     }
-    return remote.put(small_.part(0, slot.spec().shape));
+    return remote.writer.put(small_.part(0, own.slot.spec().shape));
   }
-  void read(Slot& slot, RemoteSlot& remote, int number) {
-    if (slot.spec().writer == Writer::owner)
-      check_.ok(remote.view(), "view of slot " + std::to_string(number)).release();
+  void read(Own& own, Remote& remote, int number) {
+    if (is_published(number))
+      check_.ok(remote.reader.view(), "view of slot " + std::to_string(number)).release();
     else
-      check_.ok(slot.wait(), "wait on slot " + std::to_string(number)).release();
+      check_.ok(own.slot.wait(), "wait on slot " + std::to_string(number)).release();
   }
   /// One step of the traffic that goes on all the time.
   void pass() {

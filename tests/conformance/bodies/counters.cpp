@@ -136,14 +136,14 @@ void costs_no_message_to_publish(World& world) {
   constexpr std::uint64_t kVersions = 24;
   const Check check(world);
   Meeting meeting(world);
-  const SlotSpec spec{.name = "steady", .shape = {3000}, .depth = 2, .writer = Writer::owner};
-  RingEdge edge(world, spec);
+  const PublishedSpec spec{.name = "steady", .shape = {3000}, .depth = 2};
+  PublishedEdge edge(world, spec);
   const auto into = world.allocate(spec.dtype, spec.shape);
   const auto cost =
       measure(world, meeting, spec.name, kVersions, Role::publishes, Role::views, [&] {
         check.ok(edge.slot.next().status(), "next");
         check.ok(edge.slot.publish(), "publish");
-        check.ok(edge.remote.get(into), "get");
+        check.ok(edge.reader.get(into), "get");
       });
   for (const TransferCounters& some : cost) expect_nothing_else(check, some);
   check.equal(cost[0].transfers, kVersions, "versions published");

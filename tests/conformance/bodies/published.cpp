@@ -14,16 +14,15 @@ using std::chrono::milliseconds;
 using tests::fill;
 using tests::pattern_of;
 
-SlotSpec published(std::uint32_t depth, Flow flow = Flow::credits) {
+PublishedSpec published(std::uint32_t depth, Flow flow = Flow::credits) {
   return {.name = "model, depth " + std::to_string(depth),
           .dtype = DType::f32,
           .shape = {30, 100},
           .depth = depth,
-          .writer = Writer::owner,
           .flow = flow};
 }
 
-void publish(const Check& check, Slot& slot, int rank, std::uint64_t version) {
+void publish(const Check& check, PublishedSlot& slot, int rank, std::uint64_t version) {
   const auto buffer = check.ok(slot.next(), "next");
   fill(buffer, pattern_of(rank, 1, version));
   check.ok(slot.publish(), "publish");
@@ -36,10 +35,10 @@ void shows_whole_versions_to_all(World& world) {
   const Check check(world);
   Meeting meeting(world);
   for (const std::uint32_t depth : {1U, 2U, 4U}) {
-    auto slot = world.expose(published(depth));
-    std::vector<RemoteSlot> remotes;
+    auto slot = world.expose_published(published(depth));
+    std::vector<PublishedReader> remotes;
     for (int peer = 0; peer < world.size(); ++peer)
-      remotes.push_back(world.attach(peer, published(depth)));
+      remotes.push_back(world.attach_published(peer, published(depth)));
     std::vector<std::uint64_t> seen(remotes.size(), 0);
     const auto look = [&](std::size_t peer, Deadline deadline) {
       const auto view = remotes[peer].view(deadline);
@@ -68,15 +67,15 @@ void shows_every_version_of_a_synchronous_loop(World& world) {
   const Check check(world);
   Meeting meeting(world);
   const auto spec = published(1, Flow::unsafe_synchronous);
-  RingEdge edge(world, spec);
+  PublishedEdge edge(world, spec);
   const auto into = world.allocate(spec.dtype, spec.shape);
   for (std::uint64_t version = 1; version <= 16; ++version) {
     publish(check, edge.slot, world.rank(), version);
     if (version % 2 == 0) {
-      check.ok(edge.remote.get(into), "get");
+      check.ok(edge.reader.get(into), "get");
       check.holds(into, pattern_of(next_of(world), 1, version), "version got");
     } else {
-      const auto view = check.ok(edge.remote.view(), "view");
+      const auto view = check.ok(edge.reader.view(), "view");
       check.equal(view.sequence(), version, "version");
       check.holds(view.tensor(), pattern_of(next_of(world), 1, version), "version viewed");
     }
@@ -88,7 +87,7 @@ void gets_whole_runs_and_strides(World& world) {
   const Check check(world);
   Meeting meeting(world);
   const auto spec = published(2);
-  RingEdge edge(world, spec);
+  PublishedEdge edge(world, spec);
   const auto expected = world.allocate(spec.dtype, spec.shape);
   const auto step = [&](std::uint64_t version) {
     meeting.wait();
@@ -97,9 +96,9 @@ void gets_whole_runs_and_strides(World& world) {
   };
   step(1);
   const auto into = world.allocate(spec.dtype, spec.shape);
-  check.ok(edge.remote.get(into), "get");
+  check.ok(edge.reader.get(into), "get");
   check.holds(into, pattern_of(next_of(world), 1, 1), "get of the whole");
-  check.ends(edge.remote.get(into, Deadline::after(milliseconds(5))), Code::timeout,
+  check.ends(edge.reader.get(into, Deadline::after(milliseconds(5))), Code::timeout,
              "there is nothing newer");
   step(2);
   std::array<std::uint32_t, 1> first{};
@@ -109,7 +108,7 @@ void gets_whole_runs_and_strides(World& world) {
                         SlotRun{0, 1, reinterpret_cast<std::byte*>(first.data())},
                         SlotRun{100, 0, nullptr},
                         SlotRun{111, 1250, reinterpret_cast<std::byte*>(middle.data())}};
-  check.ok(edge.remote.get(runs), "get of runs");
+  check.ok(edge.reader.get(runs), "get of runs");
   const auto bits = expected.as<std::uint8_t>();
   const auto same = [&](const auto& got, std::size_t from) {
     const auto bytes = std::as_bytes(std::span(got));
@@ -121,7 +120,7 @@ void gets_whole_runs_and_strides(World& world) {
   fill(wide, 0);
   const auto kept = world.allocate(spec.dtype, {30, 130});
   fill(kept, 0);
-  check.ok(edge.remote.get(wide.slice(1, 17, 100)), "get with strides");
+  check.ok(edge.reader.get(wide.slice(1, 17, 100)), "get with strides");
   for (std::int64_t row = 0; row < 30; ++row) {
     const auto bytes = [&](const Tensor& of, std::int64_t at, std::int64_t count) {
       return of.part(at, {count}).as<std::uint8_t>();
@@ -137,7 +136,7 @@ void gets_whole_runs_and_strides(World& world) {
 void publishes_to_nobody(World& world) {
   const Check check(world);
   Meeting meeting(world);
-  auto slot = world.expose(published(2));
+  auto slot = world.expose_published(published(2));
   for (std::uint64_t version = 1; version <= 10; ++version)
     publish(check, slot, world.rank(), version);
   check.equal(slot.readers(), 0, "readers");
@@ -147,12 +146,12 @@ void publishes_to_nobody(World& world) {
 void finds_the_slot_with_a_new_version(World& world) {
   const Check check(world);
   Meeting meeting(world);
-  auto slot = world.expose(published(2));
-  std::vector<RemoteSlot> remotes;
-  std::vector<RemoteSlot*> all;
+  auto slot = world.expose_published(published(2));
+  std::vector<PublishedReader> remotes;
+  std::vector<PublishedReader*> all;
   for (int peer = 0; peer < world.size(); ++peer)
-    remotes.push_back(world.attach(peer, slot.spec().name));
-  for (RemoteSlot& remote : remotes) all.push_back(&remote);
+    remotes.push_back(world.attach_published(peer, slot.spec().name));
+  for (PublishedReader& remote : remotes) all.push_back(&remote);
   meeting.wait();
   check.ends(world.wait_any(all, Deadline::after(milliseconds(5))).status(), Code::timeout,
              "nothing was published");

@@ -15,8 +15,9 @@ namespace {
 /// Who is done publishes once; the others go on serving until all have.
 class AllDone {
  public:
-  explicit AllDone(World& world) : check_(world), slot_(world.expose(kSpec)) {
-    for (int peer = 0; peer < world.size(); ++peer) remotes_.push_back(world.attach(peer, kSpec));
+  explicit AllDone(World& world) : check_(world), slot_(world.expose_published(kSpec)) {
+    for (int peer = 0; peer < world.size(); ++peer)
+      remotes_.push_back(world.attach_published(peer, kSpec));
   }
   bool said() const { return said_; }
   void say() {
@@ -25,14 +26,15 @@ class AllDone {
     said_ = true;
   }
   bool heard() const {
-    return std::ranges::all_of(remotes_, [](const RemoteSlot& remote) { return remote.ready(); });
+    return std::ranges::all_of(remotes_,
+                               [](const PublishedReader& remote) { return remote.ready(); });
   }
 
  private:
-  static inline const SlotSpec kSpec{.name = "done", .shape = {1}, .writer = Writer::owner};
+  static inline const PublishedSpec kSpec{.name = "done", .shape = {1}};
   Check check_;
-  Slot slot_;
-  std::vector<RemoteSlot> remotes_;
+  PublishedSlot slot_;
+  std::vector<PublishedReader> remotes_;
   bool said_ = false;
 };
 

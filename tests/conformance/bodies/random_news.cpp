@@ -37,11 +37,10 @@ std::uint64_t pattern(int owner, std::int64_t generation, std::uint64_t version)
 
 void RandomPublisher::step(std::mt19937_64& random) {
   if (!slot_) {
-    slot_.emplace(world_.expose({.name = "news",
-                                 .dtype = DType::i64,
-                                 .shape = {kElements},
-                                 .depth = static_cast<std::uint32_t>(1 + random() % 4),
-                                 .writer = Writer::owner}));
+    slot_.emplace(world_.expose_published({.name = "news",
+                                           .dtype = DType::i64,
+                                           .shape = {kElements},
+                                           .depth = static_cast<std::uint32_t>(1 + random() % 4)}));
     version_ = 0;
     return;
   }
@@ -71,7 +70,7 @@ void RandomReader::step(std::mt19937_64& random) {
 
 void RandomReader::attach(std::mt19937_64& random) {
   try {
-    remote_.emplace(world_.attach(owner_, "news", for_answer(random)));
+    remote_.emplace(world_.attach_published(owner_, "news", for_answer(random)));
     if (version_ > 0) --version_;  // who comes again sees the newest, perhaps once more
   } catch (const Error& error) {
     check_.ends(error.status(), Code::timeout, "attach to news");

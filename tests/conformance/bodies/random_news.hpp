@@ -22,7 +22,7 @@ class RandomPublisher {
   Check check_;
   std::int64_t generation_ = 0;
   std::uint64_t version_ = 0;
-  std::optional<Slot> slot_;
+  std::optional<PublishedSlot> slot_;
 };
 
 /// Views, gets, holds, detaches, comes again, until it has read often enough.
@@ -46,7 +46,7 @@ class RandomReader {
   int reads_ = 15;
   std::int64_t generation_ = 0;
   std::uint64_t version_ = 0;
-  std::optional<RemoteSlot> remote_;
+  std::optional<PublishedReader> remote_;
   std::deque<Arrival> held_;
 };
 

@@ -12,15 +12,14 @@ using std::chrono::milliseconds;
 using tests::fill;
 using tests::pattern_of;
 
-SlotSpec published(std::uint32_t depth) {
+PublishedSpec published(std::uint32_t depth) {
   return {.name = "model, depth " + std::to_string(depth),
           .dtype = DType::u8,
           .shape = {20'000},
-          .depth = depth,
-          .writer = Writer::owner};
+          .depth = depth};
 }
 
-void publish(const Check& check, Slot& slot, int rank, std::uint64_t version) {
+void publish(const Check& check, PublishedSlot& slot, int rank, std::uint64_t version) {
   const auto buffer = check.ok(slot.next(), "next");
   fill(buffer, pattern_of(rank, 1, version));
   check.ok(slot.publish(), "publish");
@@ -37,11 +36,11 @@ bool views_in_place(const World& world, int owner) {
 void holds_several_versions(World& world) {
   const Check check(world);
   Meeting meeting(world);
-  RingEdge edge(world, published(5));  // three held, the newest, and one to fill
+  PublishedEdge edge(world, published(5));  // three held, the newest, and one to fill
   std::vector<Arrival> held;
   for (std::uint64_t version = 1; version <= 3; ++version) {
     publish(check, edge.slot, world.rank(), version);
-    held.push_back(check.ok(edge.remote.view(), "view"));
+    held.push_back(check.ok(edge.reader.view(), "view"));
     check.equal(held.back().sequence(), version, "version");
     meeting.wait();
   }
@@ -51,10 +50,10 @@ void holds_several_versions(World& world) {
   for (const Arrival& arrival : held)
     check.holds(arrival.tensor(), pattern_of(next_of(world), 1, arrival.sequence()), "held");
   held.erase(held.begin() + 1);
-  auto newest = check.ok(edge.remote.view(), "view");
+  auto newest = check.ok(edge.reader.view(), "view");
   while (newest.sequence() < 20) {
     newest.release();
-    newest = check.ok(edge.remote.view(), "view");
+    newest = check.ok(edge.reader.view(), "view");
   }
   check.holds(newest.tensor(), pattern_of(next_of(world), 1, 20), "newest version");
   meeting.wait();
@@ -64,9 +63,9 @@ void names_the_slow_reader(World& world) {
   const Check check(world);
   Meeting meeting(world);
   const int slow = world.size() - 1;
-  Slot slot;
-  if (world.rank() == 0) slot = world.expose(published(1));
-  auto remote = world.attach(0, published(1));
+  PublishedSlot slot;
+  if (world.rank() == 0) slot = world.expose_published(published(1));
+  auto remote = world.attach_published(0, published(1));
   meeting.wait();
   if (world.rank() == 0) publish(check, slot, 0, 1);
   auto held = check.ok(remote.view(), "view");
@@ -95,12 +94,12 @@ void names_the_slow_reader(World& world) {
 void goes_on_without_a_reader_who_left(World& world) {
   const Check check(world);
   Meeting meeting(world);
-  Slot slot;
-  if (world.rank() == 0) slot = world.expose(published(1));
+  PublishedSlot slot;
+  if (world.rank() == 0) slot = world.expose_published(published(1));
   meeting.wait();
   for (std::uint64_t round = 1; round <= 5; ++round) {
-    RemoteSlot remote;
-    if (world.rank() != 0 || world.size() == 1) remote = world.attach(0, published(1));
+    PublishedReader remote;
+    if (world.rank() != 0 || world.size() == 1) remote = world.attach_published(0, published(1));
     meeting.wait();
     if (world.rank() == 0) publish(check, slot, 0, 2 * round - 1);
     if (world.rank() != 0) {
@@ -116,7 +115,7 @@ void goes_on_without_a_reader_who_left(World& world) {
       meeting.wait();
       publish(check, slot, 0, 2 * round);
     }
-    remote = RemoteSlot();
+    remote = PublishedReader();
     if (world.rank() == 0)
       check(meeting.soon([&] { return slot.readers() == 0; }), "readers have detached");
     meeting.wait();
@@ -127,12 +126,12 @@ void shows_the_newest_to_a_late_reader(World& world) {
   const Check check(world);
   Meeting meeting(world);
   for (const std::uint32_t depth : {1U, 3U}) {
-    auto slot = world.expose(published(depth));
+    auto slot = world.expose_published(published(depth));
     for (std::uint64_t version = 1; version <= 7; ++version)
       publish(check, slot, world.rank(), version);
     meeting.wait();
     for (int attached = 0; attached < 2; ++attached) {
-      auto remote = world.attach(next_of(world), slot.spec().name);
+      auto remote = world.attach_published(next_of(world), slot.spec().name);
       const auto view = check.ok(remote.view(), "view");
       check.equal(view.sequence(), 7U, "the version that a late reader sees");
       check.holds(view.tensor(), pattern_of(next_of(world), 1, 7), "a late reader's version");
@@ -145,21 +144,21 @@ void shows_the_newest_to_a_late_reader(World& world) {
 void keeps_a_view_of_a_closed_slot(World& world) {
   const Check check(world);
   Meeting meeting(world);
-  RingEdge edge(world, published(2));
+  PublishedEdge edge(world, published(2));
   publish(check, edge.slot, world.rank(), 1);
-  auto view = check.ok(edge.remote.view(), "view");
+  auto view = check.ok(edge.reader.view(), "view");
   meeting.wait();
-  edge.slot = Slot();
-  auto again = world.expose(published(2));
+  edge.slot = PublishedSlot();
+  auto again = world.expose_published(published(2));
   for (std::uint64_t version = 2; version <= 4; ++version)
     publish(check, again, world.rank(), version);
   meeting.wait();
   check.holds(view.tensor(), pattern_of(next_of(world), 1, 1), "a view of a closed slot");
   view.release();
-  check.ends(edge.remote.view().status(), Code::closed, "the next view");
+  check.ends(edge.reader.view().status(), Code::closed, "the next view");
   const auto into = world.allocate(DType::u8, {20'000});
-  check.ends(edge.remote.get(into), Code::closed, "the next get");
-  auto remote = world.attach(next_of(world), again.spec().name);
+  check.ends(edge.reader.get(into), Code::closed, "the next get");
+  auto remote = world.attach_published(next_of(world), again.spec().name);
   check.holds(check.ok(remote.view(), "view").tensor(), pattern_of(next_of(world), 1, 4), "newest");
   meeting.wait();
 }

@@ -122,8 +122,10 @@ class Traffic {
 /// What every rank publishes and every rank reads.
 class News {
  public:
-  explicit News(World& world) : check_(world), rank_(world.rank()), slot_(world.expose(kSpec)) {
-    for (int peer = 0; peer < world.size(); ++peer) remotes_.push_back(world.attach(peer, kSpec));
+  explicit News(World& world)
+      : check_(world), rank_(world.rank()), slot_(world.expose_published(kSpec)) {
+    for (int peer = 0; peer < world.size(); ++peer)
+      remotes_.push_back(world.attach_published(peer, kSpec));
   }
   void publish() {
     fill(check_.ok(slot_.next(), "next"), pattern_of(rank_, 999, ++version_));
@@ -138,12 +140,12 @@ class News {
   }
 
  private:
-  static inline const SlotSpec kSpec{
-      .name = "news", .dtype = DType::u8, .shape = {30'000}, .depth = 3, .writer = Writer::owner};
+  static inline const PublishedSpec kSpec{
+      .name = "news", .dtype = DType::u8, .shape = {30'000}, .depth = 3};
   Check check_;
   int rank_;
-  Slot slot_;
-  std::vector<RemoteSlot> remotes_;
+  PublishedSlot slot_;
+  std::vector<PublishedReader> remotes_;
   std::uint64_t version_ = 0;
 };
 

@@ -72,24 +72,23 @@ void attaches_from_several_threads(World& world) {
   run_threads([&](int thread) {
     Meeting among(world, "threads " + std::to_string(thread));
     for (std::uint64_t n = 1; n <= 15; ++n) {
-      const SlotSpec spec{.name = std::to_string(thread) + '/' + std::to_string(n),
-                          .dtype = DType::i64,
-                          .shape = {100},
-                          .writer = n % 2 == 0 ? Writer::owner : Writer::peer};
-      RingEdge edge(world, spec);
-      const auto source = world.allocate(spec.dtype, spec.shape);
-      if (spec.writer == Writer::peer) {
+      const std::string name = std::to_string(thread) + '/' + std::to_string(n);
+      const auto source = world.allocate(DType::i64, {100});
+      if (n % 2 != 0) {
+        RingEdge edge(world, {.name = name, .dtype = DType::i64, .shape = {100}});
         fill(source, pattern_of(world.rank(), thread, n));
         check.ok(edge.remote.put(source).wait(), "put");
         check.holds(check.ok(edge.slot.wait(), "wait").tensor(),
                     pattern_of(previous_of(world), thread, n), "tensor");
+        among.wait();
       } else {
+        PublishedEdge edge(world, {.name = name, .dtype = DType::i64, .shape = {100}});
         fill(check.ok(edge.slot.next(), "next"), pattern_of(world.rank(), thread, n));
         check.ok(edge.slot.publish(), "publish");
-        check.ok(edge.remote.get(source), "get");
+        check.ok(edge.reader.get(source), "get");
         check.holds(source, pattern_of(next_of(world), thread, n), "version");
+        among.wait();
       }
-      among.wait();
     }
   });
   meeting.wait();

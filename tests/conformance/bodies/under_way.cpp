@@ -179,21 +179,20 @@ void reads_each_put_from_its_own_place(World& world) {
 void gets_into_any_memory(World& world) {
   const Check check(world);
   Meeting meeting(world);
-  const SlotSpec spec{
-      .name = "into", .dtype = DType::u8, .shape = {4000}, .depth = 2, .writer = Writer::owner};
-  RingEdge edge(world, spec);
+  const PublishedSpec spec{.name = "into", .dtype = DType::u8, .shape = {4000}, .depth = 2};
+  PublishedEdge edge(world, spec);
   for (std::uint64_t n = 1; n <= 4; ++n) {
     fill(check.ok(edge.slot.next(), "next"), pattern_of(world.rank(), 4, n));
     check.ok(edge.slot.publish(), "publish");
     std::vector<std::uint8_t> own(4003);
     const auto into = Tensor::wrap(own.data() + n % 3, spec.dtype, spec.shape);
     if (n % 2 == 0) {
-      check.ok(edge.remote.get(into), "get");
+      check.ok(edge.reader.get(into), "get");
     } else {  // half of it by way of the arena
       const auto half = world.allocate(spec.dtype, {2000});
       const std::array<SlotRun, 3> runs{
           {{0, 1000, into.data()}, {1000, 2000, half.data()}, {3000, 1000, into.data() + 3000}}};
-      check.ok(edge.remote.get(runs), "get");
+      check.ok(edge.reader.get(runs), "get");
       std::copy_n(half.data(), 2000, into.data() + 1000);
     }
     check.holds(into, pattern_of(next_of(world), 4, n), "what was got");

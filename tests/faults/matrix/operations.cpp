@@ -54,27 +54,28 @@ class Gets final : public Operation {
  public:
   Gets(World& world, std::int64_t bytes) : together_(world, 1, Placement::fixed) {
     const auto spec = [&](int owner) {
-      SlotSpec made = spec_from(owner, bytes, "get");
-      made.writer = Writer::owner;
-      return made;
+      return PublishedSpec{.name = "get from " + std::to_string(owner),
+                           .dtype = DType::u8,
+                           .shape = {bytes},
+                           .depth = 2};
     };
-    own_ = world.expose(spec(world.rank()));
+    own_ = world.expose_published(spec(world.rank()));
     for (int peer = 0; peer < world.size(); ++peer)
-      others_.push_back(world.attach(peer, spec(peer)));
+      others_.push_back(world.attach_published(peer, spec(peer)));
     tensor_ = world.allocate(DType::u8, {bytes});
   }
   Status step(std::uint64_t number) override {
     if (const Status status = own_.next().status(); !status.ok()) return status;
     if (const Status status = own_.publish(); !status.ok()) return status;
-    for (RemoteSlot& other : others_)
+    for (PublishedReader& other : others_)
       if (const Status status = other.get(tensor_); !status.ok()) return status;
     return together_.step(number);
   }
 
  private:
   Puts together_;
-  Slot own_;
-  std::vector<RemoteSlot> others_;
+  PublishedSlot own_;
+  std::vector<PublishedReader> others_;
   Tensor tensor_;
 };
 

@@ -32,9 +32,7 @@ struct Kill {
   int rank;
 };
 
-SlotSpec process_id() {
-  return {.name = "process", .dtype = DType::i64, .shape = {1}, .writer = Writer::owner};
-}
+PublishedSpec process_id() { return {.name = "process", .dtype = DType::i64, .shape = {1}}; }
 
 /// Kills servers while worker 0 trains.
 class Killer {
@@ -42,7 +40,7 @@ class Killer {
   Killer(World& world, std::vector<Kill> kills) : world_(world), kills_(std::move(kills)) {
     for (const Kill& kill : kills_)
       processes_.push_back(
-          world.attach(kill.rank, process_id()).view().value().as<std::int64_t>()[0]);
+          world.attach_published(kill.rank, process_id()).view().value().as<std::int64_t>()[0]);
   }
 
   /// After each step.
@@ -112,10 +110,9 @@ void print_final(const pslib::Table& table, int rank) {
 void work(World& world, pslib::Table& table, std::vector<Kill> kills, Checks& checks) {
   train(world, table, std::move(kills), checks);
   // The last pull of each worker is after both have pushed all.
-  const SlotSpec done{
-      .name = "done", .dtype = DType::u8, .shape = {1}, .depth = 2, .writer = Writer::owner};
-  Slot mine = world.expose(done);
-  RemoteSlot other = world.attach(1 - world.rank(), done);
+  const PublishedSpec done{.name = "done", .dtype = DType::u8, .shape = {1}, .depth = 2};
+  PublishedSlot mine = world.expose_published(done);
+  PublishedReader other = world.attach_published(1 - world.rank(), done);
   mine.next().value();
   mine.publish().or_throw();
   const std::uint64_t seen = other.view().value().sequence();
@@ -130,10 +127,10 @@ void work(World& world, pslib::Table& table, std::vector<Kill> kills, Checks& ch
 }
 
 void run(World& world, std::string_view kind, std::vector<Kill> kills, Checks& checks) {
-  Slot process;
+  PublishedSlot process;
   pslib::ParameterServer server(world, {.dedicated_servers = kServers, .replicas = 2});
   if (server.serves()) {
-    process = world.expose(process_id());
+    process = world.expose_published(process_id());
     process.next().value().as<std::int64_t>()[0] = ::getpid();
     process.publish().or_throw();
   }

@@ -32,14 +32,12 @@ void read_ring(Input& input) {
 }
 
 void read_record(Input& input) {
-  SlotSpec spec{.name = "d", .placement = Placement::dynamic};
-  constexpr std::array<std::int64_t, Shape::kMaxDims> kFree{};
-  spec.shape = Shape(std::span(kFree).first(input.take<std::uint8_t>() % (Shape::kMaxDims + 1)));
+  const std::size_t dims = input.take<std::uint8_t>() % (Shape::kMaxDims + 1);
   const int ranks = 1 + input.take<std::uint8_t>() % 8;
   const auto record = input.take<DynamicRecord>();
-  const auto shape = shape_of(record, spec, ranks);
+  const auto shape = shape_of(record, dims, ranks);
   if (!shape) return;
-  require(record.rank >= 0 && record.rank < ranks && shape->dims() == spec.shape.dims());
+  require(record.rank >= 0 && record.rank < ranks && shape->dims() == dims);
   require(shape->elements() >= 0);
   std::size_t bytes = 0;
   require(

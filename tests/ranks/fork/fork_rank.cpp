@@ -28,8 +28,8 @@ using weft::tests::Checks;
 
 const SlotSpec kPut{.name = "put", .dtype = DType::f32, .shape = {1000}, .depth = 2};
 const SlotSpec kHeldUp{.name = "held up", .dtype = DType::i64, .shape = {1}};
-const SlotSpec kPublished{
-    .name = "published", .dtype = DType::f32, .shape = {1000}, .depth = 2, .writer = Writer::owner};
+const PublishedSpec kPublished{
+    .name = "published", .dtype = DType::f32, .shape = {1000}, .depth = 2};
 
 /// The world outlives main(): what exit() runs in a child meets it too.
 std::optional<World> global_world;
@@ -41,10 +41,10 @@ struct Rank {
         peer(1 - w.rank()),
         put_slot(w.expose(kPut)),
         held_up_slot(w.expose(kHeldUp)),
-        published(w.expose(kPublished)),
+        published(w.expose_published(kPublished)),
         writer(w.attach(peer, kPut)),
         held_up_writer(w.attach(peer, kHeldUp)),
-        reader(w.attach(peer, kPublished)),
+        reader(w.attach_published(peer, kPublished)),
         tensor(w.allocate(kPut.dtype, kPut.shape)),
         adopted(w.adopt(own.data(), DType::u8, {64}, {})),
         container({1, 2, 3}, &w.memory()),
@@ -78,10 +78,10 @@ struct Rank {
   const int peer;
   Slot put_slot;
   Slot held_up_slot;
-  Slot published;
+  PublishedSlot published;
   RemoteSlot writer;
   RemoteSlot held_up_writer;
-  RemoteSlot reader;
+  PublishedReader reader;
   Tensor tensor;
   std::array<std::uint8_t, 64> own{};
   Tensor adopted;
@@ -141,7 +141,7 @@ void check_world(World& world, Checks& checks) {
 void check_slots(Rank& rank, Checks& checks) {
   const std::array<int, 1> peer{rank.peer};
   std::array<Slot*, 1> slots{&rank.put_slot};
-  std::array<RemoteSlot*, 1> remotes{&rank.reader};
+  std::array<PublishedReader*, 1> remotes{&rank.reader};
   std::array<Request*, 1> requests{&rank.pending};
   const std::array<SlotRun, 1> runs{};
   const std::vector<Tensor> parts{rank.tensor};

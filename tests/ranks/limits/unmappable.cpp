@@ -58,9 +58,8 @@ class Watch {
 
 constexpr std::int64_t kLarge = std::int64_t{64} << 20;
 
-SlotSpec large_slot(const std::string& name, Writer writer) {
-  return {.name = name, .dtype = DType::u8, .shape = {kLarge}, .depth = 1, .writer = writer};
-}
+const SlotSpec kPut{.name = "put", .dtype = DType::u8, .shape = {kLarge}};
+const PublishedSpec kView{.name = "view", .dtype = DType::u8, .shape = {kLarge}};
 
 void expect_exhausted(Checks& checks, const Status& status, const Watch& watch,
                       const std::string& what) {
@@ -69,13 +68,20 @@ void expect_exhausted(Checks& checks, const Status& status, const Watch& watch,
                 what + " does not tell whose memory: " + status.text());
 }
 
-Status attach(World& world, const SlotSpec& spec) {
+template <typename Attach>
+Status outcome_of(const Attach& attach) {
   try {
-    (void)world.attach(0, spec, Deadline::after(seconds(5)));
+    (void)attach();
     return {};
   } catch (const Error& error) {
     return error.status();
   }
+}
+Status attach_to_put(World& world) {
+  return outcome_of([&] { return world.attach(0, kPut, Deadline::after(seconds(5))); });
+}
+Status attach_to_view(World& world) {
+  return outcome_of([&] { return world.attach_published(0, kView, Deadline::after(seconds(5))); });
 }
 
 /// Rank 0 owns what rank 1 can't map.
@@ -88,7 +94,8 @@ void run(World& world, Checks& checks, const std::string& lacking) {
   Collectives once = Collectives::open(world);
   meet();
   {
-    std::vector<Slot> slots;
+    Slot put;
+    PublishedSlot view;
     std::unique_ptr<NoRoom> no_room;
     if (!owns) no_room = std::make_unique<NoRoom>(lacking);
     meet();
@@ -96,8 +103,8 @@ void run(World& world, Checks& checks, const std::string& lacking) {
     if (owns) tensor = world.allocate(DType::u8, {kLarge}).part(0, {1 << 20});
     tests::fill(tensor, 1);
     if (owns) {
-      slots.push_back(world.expose(large_slot("put", Writer::peer)));
-      slots.push_back(world.expose(large_slot("view", Writer::owner)));
+      put = world.expose(kPut);
+      view = world.expose_published(kView);
     }
     meet();
     const Watch watch;
@@ -113,11 +120,10 @@ void run(World& world, Checks& checks, const std::string& lacking) {
       const auto exchanged =
           messages.sendrecv(0, 2, small, 0, 1, tensor, Deadline::after(seconds(5)));
       expect_exhausted(checks, exchanged.status(), exchanging, "sendrecv");
-      for (const auto& [name, writer] : {std::pair("put", Writer::peer), {"view", Writer::owner}}) {
-        const Watch attaching;
-        expect_exhausted(checks, attach(world, large_slot(name, writer)), attaching,
-                         std::string("attach to ") + name);
-      }
+      const Watch to_put;
+      expect_exhausted(checks, attach_to_put(world), to_put, "attach to put");
+      const Watch to_view;
+      expect_exhausted(checks, attach_to_view(world), to_view, "attach to view");
     }
     if (!owns) no_room.reset();
     if (!owns) {
@@ -130,7 +136,7 @@ void run(World& world, Checks& checks, const std::string& lacking) {
       checks.expect(got.ok() && tests::holds(tensor, 1), "recv with room: " + got.text());
       Status attached;
       for (int tries = 0; tries < 50; ++tries) {
-        attached = attach(world, large_slot("put", Writer::peer));
+        attached = attach_to_put(world);
         if (attached.ok()) break;
         usleep(20'000);
       }

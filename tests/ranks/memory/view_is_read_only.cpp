@@ -34,11 +34,10 @@ bool store_faults(std::byte* address) {
 
 int main() {
   return tests::run_as_rank([](World& world, Checks& checks) {
-    const SlotSpec model{
-        .name = "model", .dtype = DType::f32, .shape = {5000}, .writer = Writer::owner};
+    const PublishedSpec model{.name = "model", .dtype = DType::f32, .shape = {5000}};
     const SlotSpec done{.name = "done", .dtype = DType::u8, .shape = {1}};
     if (world.rank() == 0) {
-      auto slot = world.expose(model);
+      auto slot = world.expose_published(model);
       auto finished = world.expose(done);
       const auto values = slot.next().value();
       tests::fill(values, 1);
@@ -46,7 +45,7 @@ int main() {
       finished.wait().value();
       checks.expect(tests::holds(values, 1), "the model was changed by a reader");
     } else {
-      auto remote = world.attach(0, model);
+      auto remote = world.attach_published(0, model);
       auto finished = world.attach(0, done);
       {
         const auto view = remote.view().value();

@@ -28,6 +28,8 @@ struct Ground {
     const SlotSpec slot_spec{.name = "slot", .shape = {4}, .placement = Placement::dynamic};
     slot = world.expose(slot_spec);
     remote = world.attach(0, slot_spec);
+    published = world.expose_published({.name = "published", .shape = {4}});
+    viewer = world.attach_published(0, "published");
     signal = Signal::expose(world, "signal");
     all = Collectives::open(world);
     meeting = Rendezvous::open(world, {.name = "meeting"});
@@ -49,6 +51,8 @@ struct Ground {
   World world;
   Slot slot;
   RemoteSlot remote;
+  PublishedSlot published;
+  PublishedReader viewer;
   Signal signal;
   Collectives all;
   Rendezvous meeting;
@@ -94,12 +98,22 @@ const std::vector<ControlCall>& calls() {
       {"World::attach", [](Ground& g) { (void)g.world.attach(0, "none", Ground::soon()); }},
       {"World::attach", [](Ground& g) { (void)g.world.attach(-5, "slot", Ground::soon()); }},
       {"World::attach", [](Ground& g) { (void)g.world.attach(0, kLong, Ground::soon()); }},
+      {"World::expose_published",
+       [](Ground& g) { (void)g.world.expose_published({.name = "b", .shape = kShape}); }},
+      {"World::expose_published",
+       [](Ground& g) { (void)g.world.expose_published({.name = kLong, .shape = kShape}); }},
+      {"World::attach_published",
+       [](Ground& g) { (void)g.world.attach_published(0, "none", Ground::soon()); }},
+      {"World::attach_published",
+       [](Ground& g) { (void)g.world.attach_published(0, "slot", Ground::soon()); }},
       {"World::event_fd", [](Ground& g) { (void)g.world.event_fd(); }},
       {"World::declare_dead", [](Ground& g) { g.world.declare_dead(9, kLong); }},
       {"World::report", [](Ground& g) { (void)g.world.report(); }},
       {"Slot::allocate_with", [](Ground& g) { g.slot.allocate_with({}); }},
       {"Slot::also_needs", [](Ground& g) { g.slot.also_needs(no_ranks()); }},
       {"RemoteSlot::also_needs", [](Ground& g) { g.remote.also_needs(no_ranks()); }},
+      {"PublishedSlot::also_needs", [](Ground& g) { g.published.also_needs(no_ranks()); }},
+      {"PublishedReader::also_needs", [](Ground& g) { g.viewer.also_needs(no_ranks()); }},
       {"RemoteSlot::use_queue_pair", [](Ground& g) { g.remote.use_queue_pair(-1); }},
       {"Signal::expose", [](Ground& g) { (void)Signal::expose(g.world, "another"); }},
       {"Signal::expose", [](Ground& g) { (void)Signal::expose(g.world, kLong); }},

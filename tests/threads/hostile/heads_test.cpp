@@ -19,24 +19,24 @@ using namespace p2p;
 
 constexpr std::int64_t kHuge = std::numeric_limits<std::int64_t>::max();
 
-SlotSpec dynamic() { return {.name = "d", .shape = {0, 0}, .placement = Placement::dynamic}; }
+constexpr std::size_t kDims = 2;
 
 TEST(ARecordOfADynamicSlot, HasATensorsShapeAndARankOfTheJob) {
   DynamicRecord record{.rank = 1};
   record.dim = {3, 4};
-  ASSERT_TRUE(shape_of(record, dynamic(), 2));
-  EXPECT_EQ(*shape_of(record, dynamic(), 2), (Shape{3, 4}));
+  ASSERT_TRUE(shape_of(record, kDims, 2));
+  EXPECT_EQ(*shape_of(record, kDims, 2), (Shape{3, 4}));
   for (const int rank : {-1, 2, std::numeric_limits<int>::max()}) {
     record.rank = rank;
-    EXPECT_FALSE(shape_of(record, dynamic(), 2)) << rank;
+    EXPECT_FALSE(shape_of(record, kDims, 2)) << rank;
   }
   record.rank = 0;
   for (const std::int64_t dim : {std::int64_t{-1}, kHuge, std::int64_t{1} << 62}) {
     record.dim = {dim, 4};
-    EXPECT_FALSE(shape_of(record, dynamic(), 2)) << dim;
+    EXPECT_FALSE(shape_of(record, kDims, 2)) << dim;
   }
   record.dim = {0, kHuge};  // a zero hides no overflow
-  EXPECT_FALSE(shape_of(record, dynamic(), 2) && shape_of(record, dynamic(), 2)->elements() != 0);
+  EXPECT_FALSE(shape_of(record, kDims, 2) && shape_of(record, kDims, 2)->elements() != 0);
 }
 
 TEST(AHeadInARing, HasRoomForItsPayloadAndIsInTurn) {
@@ -60,7 +60,7 @@ TEST(AHeadInARing, HasRoomForItsPayloadAndIsInTurn) {
   EXPECT_NE(fault_of(Offer{.ack = SenderWords::kOffers}), nullptr);
 }
 
-AttachedMessage granted_for(const SlotSpec& spec) {
+AttachedMessage granted_for(const Contract& spec) {
   AttachedMessage message;
   message.spec = to_wire(spec);
   message.lines = {0, 0, 64 * spec.depth};
@@ -81,7 +81,7 @@ TEST(AGrantOfASlot, IsOfMemoryThatAWriterMayWrite) {
 }
 
 TEST(AGrantOfAPublishedSlot, IsOfWholeLinesThatItsOwnerAloneWrites) {
-  const SlotSpec spec{.name = "s", .shape = {1000}, .depth = 2, .writer = Writer::owner};
+  const PublishedSpec spec{.name = "s", .shape = {1000}, .depth = 2};
   AttachedMessage message = granted_for(spec);
   message.buffers.chunk = static_cast<std::uint32_t>(ArenaSort::published) << 24;
   message.reader_words = {0, 0, ReaderWords::bytes(spec.depth)};
@@ -107,6 +107,7 @@ TEST(AContract, DiffersByEachThingThatTensorsGoBy) {
   other = spec;
   other.depth = 3;
   EXPECT_FALSE(same_contract(spec, other));
+  EXPECT_FALSE(same_contract(spec, PublishedSpec{.name = "s", .shape = {3}, .depth = 2}));
 }
 
 TEST(ARefusal, IsAnError) {

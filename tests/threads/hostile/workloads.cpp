@@ -42,12 +42,12 @@ class Slots final : public Workload {
       large_in_.push_back(world.expose(spec("large", peer, {3000})));
       dynamic_in_.push_back(world.expose(dynamic(peer)));
     }
-    own_ = world.expose(published(world.rank()));
+    own_ = world.expose_published(published(world.rank()));
     for (int peer = 0; peer < world.size(); ++peer) {
       fixed_.push_back(world.attach(peer, spec("small", world.rank(), {5})));
       large_.push_back(world.attach(peer, spec("large", world.rank(), {3000})));
       dynamic_.push_back(world.attach(peer, dynamic(world.rank())));
-      readers_.push_back(world.attach(peer, published(peer)));
+      readers_.push_back(world.attach_published(peer, published(peer)));
     }
   }
   Status step(std::uint64_t number) override {
@@ -69,7 +69,7 @@ class Slots final : public Workload {
         if (arrival.ok()) look_at(arrival->tensor());
         if (!first.status().ok()) return first.status();
       }
-    for (RemoteSlot& reader : readers_) {
+    for (PublishedReader& reader : readers_) {
       if (number % 2 == 0) {
         first.take(reader.get(many));
       } else {
@@ -95,16 +95,15 @@ class Slots final : public Workload {
     made.placement = Placement::dynamic;
     return made;
   }
-  static SlotSpec published(int owner) {
-    SlotSpec made = spec("published", owner, {3000});
-    made.writer = Writer::owner;
-    return made;
+  static PublishedSpec published(int owner) {
+    return {.name = "published" + std::to_string(owner), .shape = {3000}, .depth = 3};
   }
 
   World& world_;
   std::vector<Slot> fixed_in_, large_in_, dynamic_in_;
-  Slot own_;
-  std::vector<RemoteSlot> fixed_, large_, dynamic_, readers_;
+  PublishedSlot own_;
+  std::vector<RemoteSlot> fixed_, large_, dynamic_;
+  std::vector<PublishedReader> readers_;
 };
 
 class Mail final : public Workload {

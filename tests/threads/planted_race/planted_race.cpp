@@ -16,12 +16,12 @@ namespace {
 
 constexpr int kRounds = 200;
 
-weft::SlotSpec spec_for(weft::Writer writer) {
+template <typename Spec>
+Spec spec_for() {
   return {.name = "raced",
           .dtype = weft::DType::f32,
           .shape = {1024},
           .depth = 1,
-          .writer = writer,
           .flow = weft::Flow::unsafe_synchronous};
 }
 
@@ -40,14 +40,14 @@ void read_without_waiting(const weft::Tensor& buffer) {
 
 // `done` is relaxed on purpose: it keeps the two busy at the same time and orders nothing.
 void race_with_publish(weft::World& world, std::atomic<bool>& done) {
-  const auto spec = spec_for(weft::Writer::owner);
+  const auto spec = spec_for<weft::PublishedSpec>();
   if (world.rank() == 0) {
-    auto slot = world.expose(spec);
+    auto slot = world.expose_published(spec);
     const auto buffer = slot.next().value();
     slot.publish().or_throw();
     while (!done.load(std::memory_order_relaxed)) write_without_waiting(buffer);
   } else {
-    auto remote = world.attach(0, spec);
+    auto remote = world.attach_published(0, spec);
     auto view = remote.view().value();
     const auto buffer = view.tensor();
     view.release();
@@ -57,7 +57,7 @@ void race_with_publish(weft::World& world, std::atomic<bool>& done) {
 }
 
 void race_with_put(weft::World& world, std::atomic<bool>& done) {
-  const auto spec = spec_for(weft::Writer::peer);
+  const auto spec = spec_for<weft::SlotSpec>();
   if (world.rank() == 0) {
     auto slot = world.expose(spec);
     auto arrival = slot.wait().value();

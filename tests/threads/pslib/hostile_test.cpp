@@ -23,7 +23,7 @@ constexpr int kServer = 2;
 
 const pslib::Options kRoles{.dedicated_servers = 1};
 
-void publish(Slot& requests, const RequestHead& head) {
+void publish(PublishedSlot& requests, const RequestHead& head) {
   const Tensor buffer = requests.next().value();
   std::memset(buffer.data(), 0, buffer.bytes());
   std::memcpy(buffer.data(), &head, sizeof head);
@@ -37,8 +37,8 @@ class HostileWorker {
       : table_(pslib::Roles(world, kRoles), "ps", "rows", options),
         agreement_(world, table_.roles.members, table_.slot_name("contract"), table_.contract(),
                    {}),
-        requests_(world.expose(table_.requests(kServer))),
-        answers_(world.attach(kServer, table_.answers(kHostile))) {}
+        requests_(world.expose_published(table_.requests(kServer))),
+        answers_(world.attach_published(kServer, table_.answers(kHostile))) {}
 
   void make(const std::vector<RequestHead>& heads) {
     for (const RequestHead& head : heads) publish(requests_, head);
@@ -47,8 +47,8 @@ class HostileWorker {
  private:
   pslib::SparseDescription table_;
   pslib::Agreement agreement_;
-  Slot requests_;
-  RemoteSlot answers_;
+  PublishedSlot requests_;
+  PublishedReader answers_;
 };
 
 struct Attack {
@@ -152,10 +152,11 @@ TEST(HostileServers, ThatAreInAnEpochThatCannotBeAreRefusedByName) {
           const pslib::Description table(pslib::Roles(world, roles), "ps", "model", specs, options);
           const pslib::Agreement agreement(world, table.roles.members, table.slot_name("contract"),
                                            table.contract(), {});
-          Slot words = world.expose(table.replica_words());
-          const Slot state = world.expose(table.state());
-          std::vector<Slot> regions;
-          for (const int home : table.homes) regions.push_back(world.expose(table.region(home)));
+          PublishedSlot words = world.expose_published(table.replica_words());
+          const PublishedSlot state = world.expose_published(table.state());
+          std::vector<PublishedSlot> regions;
+          for (const int home : table.homes)
+            regions.push_back(world.expose_published(table.region(home)));
           const Tensor buffer = words.next().value();
           std::memset(buffer.data(), 0, buffer.bytes());
           pslib::ReplicaMessage message;

@@ -139,9 +139,9 @@ TEST(Adopt, MemoryThatDoesNotFitTheSlotIsRefused) {
             << "it is not adopted";
         EXPECT_EQ(refused(spec, world.allocate(DType::i32, {2, 1000})), Code::bad_argument);
         EXPECT_EQ(refused(spec, {}), Code::bad_argument);
-        auto published = spec;
-        published.writer = Writer::owner;
-        EXPECT_EQ(refused(published, memory), Code::bad_argument);
+        auto dynamic = spec;
+        dynamic.placement = Placement::dynamic;
+        EXPECT_EQ(refused(dynamic, memory), Code::bad_argument);
         EXPECT_EQ(refused(spec, memory), Code::ok);
         EXPECT_EQ(thrown_by([&] { world.adopt(nullptr, DType::f32, {1}); }).code,
                   Code::bad_argument);

@@ -216,14 +216,14 @@ TEST(Dynamic, AnotherNumberOfDimensionsIsAMismatch) {
       settings());
 }
 
-TEST(Dynamic, TooMuchDepthIsRefused) {
+TEST(Dynamic, TooMuchDepthAndSynchronousFlowAreRefused) {
   run_ranks(
       1,
       [&](World& world) {
         EXPECT_EQ(thrown_by([&] { world.expose(dynamic(33)); }).code, Code::bad_argument);
-        auto published = dynamic(1);
-        published.writer = Writer::owner;
-        EXPECT_EQ(thrown_by([&] { world.expose(published); }).code, Code::bad_argument);
+        auto synchronous = dynamic(1);
+        synchronous.flow = Flow::unsafe_synchronous;
+        EXPECT_EQ(thrown_by([&] { world.expose(synchronous); }).code, Code::bad_argument);
       },
       settings());
 }

@@ -10,12 +10,12 @@ namespace {
 
 using std::chrono::milliseconds;
 
-SlotSpec synchronous(std::uint32_t depth, Writer writer) {
+template <typename Spec>
+Spec synchronous(std::uint32_t depth) {
   return {.name = "step",
           .dtype = DType::i32,
           .shape = {400},
           .depth = depth,
-          .writer = writer,
           .flow = Flow::unsafe_synchronous};
 }
 
@@ -23,7 +23,7 @@ Config checked() { return settings().with(Setting::check, "flow"); }
 
 /// Both ranks agree on every step before the next, as a training loop does.
 void keep_the_promise(const Config& config) {
-  const auto spec = synchronous(1, Writer::peer);
+  const auto spec = synchronous<SlotSpec>(1);
   constexpr std::uint64_t kSteps = 40;
   Meeting meeting(2);
   run_ranks(
@@ -60,7 +60,7 @@ TEST(Synchronous, ALoopThatKeepsItsPromiseWritesNoCredits) { keep_the_promise(se
 TEST(Synchronous, ALoopThatKeepsItsPromisePassesTheCheck) { keep_the_promise(checked()); }
 
 TEST(Synchronous, TheCheckReportsAPutThatOvertakesTheReader) {
-  const auto spec = synchronous(2, Writer::peer);
+  const auto spec = synchronous<SlotSpec>(2);
   Meeting meeting(2);
   run_ranks(
       2,
@@ -92,13 +92,13 @@ TEST(Synchronous, TheCheckReportsAPutThatOvertakesTheReader) {
 }
 
 TEST(Synchronous, TheCheckReportsAVersionThatOvertakesAReader) {
-  const auto spec = synchronous(1, Writer::owner);
+  const auto spec = synchronous<PublishedSpec>(1);
   Meeting meeting(2);
   run_ranks(
       2,
       [&](World& world) {
         if (world.rank() == 0) {
-          auto slot = world.expose(spec);
+          auto slot = world.expose_published(spec);
           meeting.wait();
           fill(slot.next().value(), pattern_of(0, 0, 1));
           slot.publish().or_throw();
@@ -108,7 +108,7 @@ TEST(Synchronous, TheCheckReportsAVersionThatOvertakesAReader) {
           EXPECT_TRUE(contains(status.text(), "rank 1")) << status.text();
           meeting.wait();
         } else {
-          auto remote = world.attach(0, spec);
+          auto remote = world.attach_published(0, spec);
           meeting.wait();
           const auto view = remote.view().value();
           meeting.wait();

@@ -58,22 +58,25 @@ TEST(Lifetime, AWriterLearnsThatItsSlotWasClosed) {
       settings());
 }
 
+PublishedSpec published(const SlotSpec& spec) {
+  return {.name = spec.name, .dtype = spec.dtype, .shape = spec.shape, .depth = spec.depth};
+}
+
 TEST(Lifetime, AReaderOfAPublishedSlotLearnsThatItWasClosed) {
-  auto spec = named("model");
-  spec.writer = Writer::owner;
+  const PublishedSpec spec = published(named("model"));
   Meeting meeting(2);
   run_ranks(
       2,
       [&](World& world) {
         if (world.rank() == 0) {
           const auto used = arena(world, "data").used_bytes;
-          auto slot = world.expose(spec);
+          auto slot = world.expose_published(spec);
           meeting.wait();
-          slot = Slot();
+          slot = PublishedSlot();
           EXPECT_TRUE(memory_comes_back(world, used));
           meeting.wait();
         } else {
-          auto remote = world.attach(0, spec);
+          auto remote = world.attach_published(0, spec);
           meeting.wait();
           EXPECT_EQ(remote.view().code(), Code::closed);
           meeting.wait();
@@ -83,20 +86,19 @@ TEST(Lifetime, AReaderOfAPublishedSlotLearnsThatItWasClosed) {
 }
 
 TEST(Lifetime, AViewStaysWholeAfterItsSlotWasClosed) {
-  auto spec = named("model", 1);
-  spec.writer = Writer::owner;
+  const PublishedSpec spec = published(named("model", 1));
   Meeting meeting(2);
   run_ranks(
       2,
       [&](World& world) {
         if (world.rank() == 0) {
           const auto used = arena(world, "published").used_bytes;
-          auto slot = world.expose(spec);
+          auto slot = world.expose_published(spec);
           meeting.wait();
           fill(slot.next().value(), pattern_of(0, 0, 1));
           slot.publish().or_throw();
           meeting.wait();
-          slot = Slot();
+          slot = PublishedSlot();
           // Whatever is allocated now must not lie where the view looks.
           std::vector<Tensor> others;
           for (int i = 0; i < 20; ++i) {
@@ -110,7 +112,7 @@ TEST(Lifetime, AViewStaysWholeAfterItsSlotWasClosed) {
           EXPECT_TRUE(soon([&] { return arena(world, "published").used_bytes == used; }));
           meeting.wait();
         } else {
-          auto remote = world.attach(0, spec);
+          auto remote = world.attach_published(0, spec);
           meeting.wait();
           {
             const auto view = remote.view().value();
@@ -203,36 +205,50 @@ TEST(Lifetime, AThousandSlotsLeaveTheArenasAsTheyWere) {
       settings());
 }
 
-/// Many attach cycles on one slot leave no more behind than one.
-TEST(Lifetime, AnAttachmentServesOneAttachAfterTheOther) {
-  for (const Writer writer : {Writer::peer, Writer::owner}) {
-    auto spec = named("attachment", 4);
-    spec.writer = writer;
-    Meeting meeting(2);
-    run_ranks(
-        2,
-        [&](World& world) {
-          const auto tensor = world.allocate(spec.dtype, spec.shape);
-          Slot slot;
-          if (world.rank() == 0) slot = world.expose(spec);
-          std::uint64_t used = 0;
-          for (std::uint64_t n = 1; n <= 200; ++n) {
-            if (world.rank() == 1) {
-              auto remote = world.attach(0, spec);
-              if (writer == Writer::peer) remote.put(tensor).wait().or_throw();
-            } else if (writer == Writer::peer) {
-              EXPECT_EQ(slot.wait().value().sequence(), n);
-            }
-            meeting.wait();
-            if (n == 20) used = arena(world, "control").used_bytes;
-          }
-          EXPECT_TRUE(soon([&] { return arena(world, "control").used_bytes <= used; }))
-              << arena(world, "control").used_bytes << " bytes of control, after 20 cycles "
-              << used;
+/// Many attach cycles on one slot leave no more behind than one. `expose` gives rank 0's slot, and
+/// `use` attaches as rank 1 and moves a tensor, the n-th.
+template <typename Expose, typename Use>
+void attach_many_times(const Expose& expose, const Use& use) {
+  Meeting meeting(2);
+  run_ranks(
+      2,
+      [&](World& world) {
+        auto slot = expose(world);
+        std::uint64_t used = 0;
+        for (std::uint64_t n = 1; n <= 200; ++n) {
+          use(world, slot, n);
           meeting.wait();
-        },
-        settings());
-  }
+          if (n == 20) used = arena(world, "control").used_bytes;
+        }
+        EXPECT_TRUE(soon([&] { return arena(world, "control").used_bytes <= used; }))
+            << arena(world, "control").used_bytes << " bytes of control, after 20 cycles " << used;
+        meeting.wait();
+      },
+      settings());
+}
+
+TEST(Lifetime, AnAttachmentServesOneWriterAfterTheOther) {
+  const auto spec = named("attachment", 4);
+  attach_many_times([&](World& world) { return world.rank() == 0 ? world.expose(spec) : Slot(); },
+                    [&](World& world, Slot& slot, std::uint64_t n) {
+                      if (world.rank() == 0) {
+                        EXPECT_EQ(slot.wait().value().sequence(), n);
+                        return;
+                      }
+                      auto remote = world.attach(0, spec);
+                      remote.put(world.allocate(spec.dtype, spec.shape)).wait().or_throw();
+                    });
+}
+
+TEST(Lifetime, AnAttachmentServesOneReaderAfterTheOther) {
+  const auto spec = published(named("attachment", 4));
+  attach_many_times(
+      [&](World& world) {
+        return world.rank() == 0 ? world.expose_published(spec) : PublishedSlot();
+      },
+      [&](World& world, PublishedSlot&, std::uint64_t) {
+        if (world.rank() == 1) (void)world.attach_published(0, spec);
+      });
 }
 
 TEST(Lifetime, ANameIsFreeAgainOnceItsSlotIsGone) {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 
 #include "tests/pattern.hpp"
 #include "tests/threads/slots/ranks.hpp"
@@ -11,16 +12,11 @@ namespace {
 
 using std::chrono::milliseconds;
 
-SlotSpec published(std::uint32_t depth, Flow flow) {
-  return {.name = "model",
-          .dtype = DType::f32,
-          .shape = {3000},
-          .depth = depth,
-          .writer = Writer::owner,
-          .flow = flow};
+PublishedSpec published(std::uint32_t depth, Flow flow) {
+  return {.name = "model", .dtype = DType::f32, .shape = {3000}, .depth = depth, .flow = flow};
 }
 
-void publish(Slot& slot, std::uint64_t version) {
+void publish(PublishedSlot& slot, std::uint64_t version) {
   const auto buffer = slot.next().value();
   fill(buffer, pattern_of(0, 0, version));
   slot.publish().or_throw();
@@ -39,13 +35,13 @@ TEST_P(PublishedReaders, SeeWholeVersionsInOrderWithCredits) {
       ranks,
       [&](World& world) {
         if (world.rank() == 0) {
-          auto slot = world.expose(spec);
+          auto slot = world.expose_published(spec);
           meeting.wait();
           EXPECT_EQ(slot.readers(), ranks - 1);
           for (std::uint64_t version = 1; version <= kVersions; ++version) publish(slot, version);
           meeting.wait();
         } else {
-          auto remote = world.attach(0, spec);
+          auto remote = world.attach_published(0, spec);
           meeting.wait();
           for (std::uint64_t seen = 0; seen < kVersions;) {
             const auto view = remote.view().value();
@@ -69,12 +65,12 @@ TEST_P(PublishedReaders, SeeEveryVersionOfASynchronousLoop) {
   run_ranks(
       ranks,
       [&](World& world) {
-        Slot slot;
-        RemoteSlot remote;
+        PublishedSlot slot;
+        PublishedReader remote;
         if (world.rank() == 0)
-          slot = world.expose(spec);
+          slot = world.expose_published(spec);
         else
-          remote = world.attach(0, spec);
+          remote = world.attach_published(0, spec);
         const auto into = world.allocate(spec.dtype, spec.shape);
         for (std::uint64_t version = 1; version <= kVersions; ++version) {
           meeting.wait();
@@ -103,12 +99,12 @@ TEST(Published, GetCopiesTheVersionIntoTheReadersTensor) {
       2,
       [&](World& world) {
         if (world.rank() == 0) {
-          auto slot = world.expose(spec);
+          auto slot = world.expose_published(spec);
           ASSERT_TRUE(soon([&] { return slot.readers() == 1; }));
           for (std::uint64_t version = 1; version <= 10; ++version) publish(slot, version);
           ASSERT_TRUE(soon([&] { return slot.readers() == 0; }));
         } else {
-          auto remote = world.attach(0, spec);
+          auto remote = world.attach_published(0, spec);
           const auto into = world.allocate(spec.dtype, spec.shape);
           fill(into, 0);
           const auto wrong = world.allocate(DType::f64, spec.shape);
@@ -126,7 +122,7 @@ TEST(Published, NobodyNeedsToRead) {
   run_ranks(
       1,
       [&](World& world) {
-        auto slot = world.expose(spec);
+        auto slot = world.expose_published(spec);
         EXPECT_EQ(slot.readers(), 0);
         for (std::uint64_t version = 1; version <= 10; ++version) publish(slot, version);
       },
@@ -140,13 +136,13 @@ TEST(Published, ALateReaderSeesTheNewestVersion) {
       2,
       [&](World& world) {
         if (world.rank() == 0) {
-          auto slot = world.expose(spec);
+          auto slot = world.expose_published(spec);
           for (std::uint64_t version = 1; version <= 3; ++version) publish(slot, version);
           meeting.wait();
           meeting.wait();
         } else {
           meeting.wait();
-          auto remote = world.attach(0, spec);
+          auto remote = world.attach_published(0, spec);
           {
             const auto view = remote.view().value();
             EXPECT_EQ(view.sequence(), 3U);
@@ -165,7 +161,7 @@ TEST(Published, TheWriterNamesTheReaderThatHoldsTheBuffer) {
       3,
       [&](World& world) {
         if (world.rank() == 0) {
-          auto slot = world.expose(spec);
+          auto slot = world.expose_published(spec);
           meeting.wait();
           publish(slot, 1);
           meeting.wait();
@@ -178,7 +174,7 @@ TEST(Published, TheWriterNamesTheReaderThatHoldsTheBuffer) {
           publish(slot, 2);
           meeting.wait();
         } else {
-          auto remote = world.attach(0, spec);
+          auto remote = world.attach_published(0, spec);
           meeting.wait();
           auto view = remote.view().value();
           if (world.rank() == 1) view.release();
@@ -202,7 +198,7 @@ TEST(Published, AReaderThatWentAwayHoldsNothingUp) {
       2,
       [&](World& world) {
         if (world.rank() == 0) {
-          auto slot = world.expose(spec);
+          auto slot = world.expose_published(spec);
           meeting.wait();
           publish(slot, 1);
           meeting.wait();
@@ -210,10 +206,10 @@ TEST(Published, AReaderThatWentAwayHoldsNothingUp) {
           EXPECT_TRUE(soon([&] { return slot.readers() == 0; }));
           meeting.wait();
         } else {
-          auto remote = world.attach(0, spec);
+          auto remote = world.attach_published(0, spec);
           meeting.wait();
           EXPECT_EQ(remote.view().value().sequence(), 1U);
-          remote = RemoteSlot();
+          remote = PublishedReader();
           meeting.wait();
           meeting.wait();
         }
@@ -228,13 +224,13 @@ TEST(Published, AReaderThatDoesNotLookHoldsNothingUp) {
       2,
       [&](World& world) {
         if (world.rank() == 0) {
-          auto slot = world.expose(spec);
+          auto slot = world.expose_published(spec);
           meeting.wait();
           for (std::uint64_t version = 1; version <= 20; ++version) publish(slot, version);
           meeting.wait();
           meeting.wait();
         } else {
-          auto remote = world.attach(0, spec);
+          auto remote = world.attach_published(0, spec);
           meeting.wait();
           meeting.wait();
           const auto view = remote.view().value();
@@ -253,7 +249,7 @@ TEST(Published, AVersionIsSeenAgainAsLongAsItsOwnerHasIt) {
       2,
       [&](World& world) {
         if (world.rank() == 0) {
-          auto slot = world.expose(spec);
+          auto slot = world.expose_published(spec);
           meeting.wait();
           publish(slot, 1);
           meeting.wait();
@@ -264,7 +260,7 @@ TEST(Published, AVersionIsSeenAgainAsLongAsItsOwnerHasIt) {
           slot.publish().or_throw();
           meeting.wait();
         } else {
-          auto remote = world.attach(0, spec);
+          auto remote = world.attach_published(0, spec);
           meeting.wait();
           remote.see_again();
           EXPECT_EQ(remote.view().value().sequence(), 1U);
@@ -299,7 +295,7 @@ TEST(Published, AViewStaysWholeWhilePublishingGoesOn) {
       2,
       [&](World& world) {
         if (world.rank() == 0) {
-          auto slot = world.expose(spec);
+          auto slot = world.expose_published(spec);
           meeting.wait();
           publish(slot, 1);
           meeting.wait();
@@ -307,7 +303,7 @@ TEST(Published, AViewStaysWholeWhilePublishingGoesOn) {
           meeting.wait();
           meeting.wait();
         } else {
-          auto remote = world.attach(0, spec);
+          auto remote = world.attach_published(0, spec);
           const auto into = world.allocate(spec.dtype, spec.shape);
           meeting.wait();
           auto first = remote.view().value();
@@ -334,12 +330,12 @@ TEST(Published, ReadersThatHoldViewsSeeWholeVersionsWhileTheWriterRacesThem) {
       3,
       [&](World& world) {
         if (world.rank() == 0) {
-          auto slot = world.expose(spec);
+          auto slot = world.expose_published(spec);
           meeting.wait();
           for (std::uint64_t version = 1; version <= kVersions; ++version) publish(slot, version);
           meeting.wait();
         } else {
-          auto remote = world.attach(0, spec);
+          auto remote = world.attach_published(0, spec);
           meeting.wait();
           Arrival held;
           for (std::uint64_t seen = 0; seen < kVersions;) {
@@ -368,11 +364,11 @@ TEST(Published, GetFillsASliceOfTheReadersTensor) {
       2,
       [&](World& world) {
         if (world.rank() == 0) {
-          auto slot = world.expose(spec);
+          auto slot = world.expose_published(spec);
           publish(slot, 1);
           meeting.wait();
         } else {
-          auto remote = world.attach(0, spec);
+          auto remote = world.attach_published(0, spec);
           const auto wide = world.allocate(spec.dtype, {30, 16});
           std::ranges::fill(wide.as<std::int32_t>(), -1);
           remote.get(wide.slice(1, 3, 10)).or_throw();
@@ -391,26 +387,51 @@ TEST(Published, GetFillsASliceOfTheReadersTensor) {
       settings());
 }
 
-TEST(Published, CallsOfTheOtherKindOfSlotAreBadArguments) {
+TEST(Published, PublishNeedsABufferFromNext) {
   const auto spec = published(1, Flow::credits);
-  SlotSpec plain = spec;
-  plain.name = "plain";
-  plain.writer = Writer::peer;
   run_ranks(
       1,
       [&](World& world) {
-        auto model = world.expose(spec);
-        auto inbox = world.expose(plain);
-        auto reader = world.attach(0, spec);
-        auto writer = world.attach(0, plain);
-        const auto tensor = world.allocate(spec.dtype, spec.shape);
-        EXPECT_EQ(model.wait().code(), Code::bad_argument);
-        EXPECT_EQ(inbox.next().code(), Code::bad_argument);
-        EXPECT_EQ(inbox.publish().code(), Code::bad_argument);
-        EXPECT_EQ(reader.put(tensor).wait().code(), Code::bad_argument);
-        EXPECT_EQ(writer.view().code(), Code::bad_argument);
-        EXPECT_EQ(writer.get(tensor).code(), Code::bad_argument);
-        EXPECT_EQ(model.publish().code(), Code::bad_argument) << "there was no next()";
+        auto model = world.expose_published(spec);
+        EXPECT_EQ(model.publish().code(), Code::bad_argument);
+      },
+      settings());
+}
+
+TEST(Published, AttachingToTheOtherKindOfSlotIsAMismatch) {
+  const auto spec = published(1, Flow::credits);
+  const SlotSpec inbox{.name = "inbox", .dtype = spec.dtype, .shape = spec.shape};
+  const SlotSpec as_inbox{.name = spec.name, .dtype = spec.dtype, .shape = spec.shape};
+  PublishedSpec as_model = spec;
+  as_model.name = inbox.name;
+  run_ranks(
+      1,
+      [&](World& world) {
+        auto model = world.expose_published(spec);
+        auto slot = world.expose(inbox);
+        const std::array by_reader{thrown_by([&] { world.attach_published(0, as_model); }),
+                                   thrown_by([&] { world.attach_published(0, inbox.name); })};
+        for (const ErrorDetail& refused : by_reader) {
+          EXPECT_EQ(refused.code, Code::mismatch) << refused.text();
+          for (const char* words : {"written by its owner", "written by a peer",
+                                    "f32[3000] depth 1", "expose_published"})
+            EXPECT_TRUE(contains(refused.text(), words)) << words << ": " << refused.text();
+          EXPECT_EQ(slot.wait(Deadline::after(milliseconds(20))).code(), Code::mismatch)
+              << "the owner learns of it";
+        }
+        const std::array by_writer{thrown_by([&] { world.attach(0, as_inbox); }),
+                                   thrown_by([&] { world.attach(0, spec.name); })};
+        for (const ErrorDetail& refused : by_writer) {
+          EXPECT_EQ(refused.code, Code::mismatch) << refused.text();
+          for (const char* words : {"written by a peer", "written by its owner",
+                                    "f32[3000] depth 1", "expose_published"})
+            EXPECT_TRUE(contains(refused.text(), words)) << words << ": " << refused.text();
+        }
+        auto reader = world.attach_published(0, spec.name);
+        auto writer = world.attach(0, inbox.name);
+        EXPECT_EQ(reader.spec().shape, spec.shape);
+        EXPECT_EQ(writer.spec().shape, inbox.shape);
+        EXPECT_EQ(reader.owner(), 0);
       },
       settings());
 }

@@ -17,8 +17,8 @@ using stats::Event;
 using stats::StatsView;
 
 const SlotSpec kPut{.name = "put", .dtype = DType::f32, .shape = {500}, .depth = 2};
-const SlotSpec kPublished{
-    .name = "published", .dtype = DType::f32, .shape = {500}, .depth = 2, .writer = Writer::owner};
+const PublishedSpec kPublished{
+    .name = "published", .dtype = DType::f32, .shape = {500}, .depth = 2};
 
 /// A second mapping of the rank's stats segment, found as a tool finds it.
 StatsView stats_of_rank(int rank) {
@@ -47,9 +47,9 @@ TEST(StatsSegmentTest, ShowsTheCountersThatTheWorldReports) {
       [&](World& world) {
         const auto stats = stats_of_rank(world.rank());
         auto slot = world.expose(kPut);
-        auto published = world.expose(kPublished);
+        auto published = world.expose_published(kPublished);
         auto remote = world.attach(1 - world.rank(), kPut);
-        auto reader = world.attach(1 - world.rank(), kPublished);
+        auto reader = world.attach_published(1 - world.rank(), kPublished);
         const auto tensor = world.allocate(kPut.dtype, kPut.shape);
         for (int i = 0; i < 20; ++i) {
           remote.put(tensor).wait().or_throw();

@@ -15,8 +15,12 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-SlotSpec named(const std::string& name, Writer writer = Writer::peer) {
-  return {.name = name, .dtype = DType::f32, .shape = {64}, .depth = 1, .writer = writer};
+SlotSpec named(const std::string& name) {
+  return {.name = name, .dtype = DType::f32, .shape = {64}, .depth = 1};
+}
+
+PublishedSpec published(const std::string& name) {
+  return {.name = name, .dtype = DType::f32, .shape = {64}, .depth = 1};
 }
 
 TEST(WaitAny, GivesTheSlotThatHasAnArrival) {
@@ -85,14 +89,14 @@ TEST(WaitAny, GivesEverySlotItsTurnThoughAllAreAlwaysReady) {
       settings());
 }
 
-TEST(WaitAny, GivesTheRemoteSlotThatHasANewVersion) {
-  const std::array specs{named("a", Writer::owner), named("b", Writer::owner)};
+TEST(WaitAny, GivesTheReaderThatHasANewVersion) {
+  const std::array specs{published("a"), published("b")};
   Meeting meeting(2);
   run_ranks(
       2,
       [&](World& world) {
         if (world.rank() == 0) {
-          std::array slots{world.expose(specs[0]), world.expose(specs[1])};
+          std::array slots{world.expose_published(specs[0]), world.expose_published(specs[1])};
           meeting.wait();
           for (const std::size_t i : {1U, 0U}) {
             EXPECT_TRUE(slots[i].next().ok());
@@ -100,8 +104,9 @@ TEST(WaitAny, GivesTheRemoteSlotThatHasANewVersion) {
             meeting.wait();
           }
         } else {
-          std::array remotes{world.attach(0, specs[0]), world.attach(0, specs[1])};
-          const std::array<RemoteSlot*, 2> any{&remotes[0], &remotes[1]};
+          std::array remotes{world.attach_published(0, specs[0]),
+                             world.attach_published(0, specs[1])};
+          const std::array<PublishedReader*, 2> any{&remotes[0], &remotes[1]};
           EXPECT_EQ(world.wait_any(any, Deadline::after(milliseconds(50))).code(), Code::timeout);
           meeting.wait();
           for (const std::size_t expected : {1U, 0U}) {
@@ -188,9 +193,9 @@ TEST(WaitAny, TellsWhatEachOwnerHasNotPublishedOrLetGo) {
   run_ranks(
       2,
       [&](World& world) {
-        const std::array published{named("p", Writer::owner), named("q", Writer::owner)};
+        const std::array specs{published("p"), published("q")};
         if (world.rank() == 0) {
-          std::array slots{world.expose(published[0]), world.expose(published[1])};
+          std::array slots{world.expose_published(specs[0]), world.expose_published(specs[1])};
           Slot full = world.expose(named("full"));
           EXPECT_TRUE(slots[1].next().ok());
           EXPECT_TRUE(slots[1].publish().ok());
@@ -198,7 +203,8 @@ TEST(WaitAny, TellsWhatEachOwnerHasNotPublishedOrLetGo) {
           meeting.wait();
         } else {
           meeting.wait();
-          std::array remotes{world.attach(0, published[0]), world.attach(0, published[1])};
+          std::array remotes{world.attach_published(0, specs[0]),
+                             world.attach_published(0, specs[1])};
           EXPECT_TRUE(remotes[1].view().ok());
           ErrorDetail detail = late(world, remotes);
           EXPECT_EQ(detail.peer, 0);

@@ -15,11 +15,8 @@ using std::chrono::milliseconds;
 constexpr std::int64_t kReadBytes = 1 << 20;
 constexpr milliseconds kInTime{50};
 constexpr milliseconds kReadGrace{100};
-const SlotSpec kPublished{.name = "published",
-                          .dtype = DType::u8,
-                          .shape = {kReadBytes},
-                          .depth = 2,
-                          .writer = Writer::owner};
+const PublishedSpec kPublished{
+    .name = "published", .dtype = DType::u8, .shape = {kReadBytes}, .depth = 2};
 
 /// What a call said that had to be back in time.
 template <typename VerbsCall>
@@ -31,7 +28,7 @@ Status in_time(const VerbsCall& call) {
   return status;
 }
 
-void publish_pattern(Slot& slot, std::uint64_t pattern) {
+void publish_pattern(PublishedSlot& slot, std::uint64_t pattern) {
   Tensor tensor = *slot.next();
   fill(tensor, pattern);
   slot.publish().or_throw();
@@ -42,13 +39,13 @@ TEST(ALateRead, EndsItsGetInTimeAndKeepsTheTensor) {
   Meeting meeting(2);
   job.run(2, [&](World& world) {
     if (world.rank() == 0) {
-      Slot slot = world.expose(kPublished);
+      PublishedSlot slot = world.expose_published(kPublished);
       publish_pattern(slot, 1);
       meeting.wait();
       return meeting.wait();
     }
     {
-      RemoteSlot remote = world.attach(0, kPublished);
+      PublishedReader remote = world.attach_published(0, kPublished);
       meeting.wait();
       EXPECT_TRUE(soon([&] { return remote.ready(); }));
       Tensor into = world.allocate(DType::u8, {kReadBytes});
@@ -75,19 +72,19 @@ TEST(ALateRead, OfRunsIsCutOffWithTheEndThatBeganIt) {
   Meeting meeting(2);
   job.run(2, [&](World& world) {
     if (world.rank() == 0) {
-      Slot slot = world.expose(kPublished);
+      PublishedSlot slot = world.expose_published(kPublished);
       publish_pattern(slot, 1);
       meeting.wait();
       return meeting.wait();
     }
-    RemoteSlot remote = world.attach(0, kPublished);
+    PublishedReader remote = world.attach_published(0, kPublished);
     meeting.wait();
     EXPECT_TRUE(soon([&] { return remote.ready(); }));
     const Tensor into = world.allocate(DType::u8, {kReadBytes});
     const std::array runs{SlotRun{0, kReadBytes, into.data()}};
     job.network.hold(1);
     (void)in_time([&](Deadline d) { return remote.get(runs, d); });
-    remote = RemoteSlot();  // its memory may go now, so the path has gone first
+    remote = PublishedReader();  // its memory may go now, so the path has gone first
     const std::vector<int> who{0};
     EXPECT_TRUE(soon([&] { return !world.alive(who).ok(); }));
     job.network.hold(1, false);

@@ -87,8 +87,7 @@ class Reads final : public RecordingVerbs {
 };
 
 TEST(AGet, ReadsWhatProvesItWholeOnceTheRestIsThereAndWithoutAFence) {
-  const SlotSpec spec{
-      .name = "out", .dtype = DType::f32, .shape = {3000}, .depth = 2, .writer = Writer::owner};
+  const PublishedSpec spec{.name = "out", .dtype = DType::f32, .shape = {3000}, .depth = 2};
   Meeting meeting(2);
   NicJob job;
   std::shared_ptr<Reads> reads;
@@ -96,14 +95,14 @@ TEST(AGet, ReadsWhatProvesItWholeOnceTheRestIsThereAndWithoutAFence) {
       2,
       [&](World& world) {
         if (world.rank() == 0) {
-          Slot slot = world.expose(spec);
+          PublishedSlot slot = world.expose_published(spec);
           fill(slot.next().value(), pattern_of(0, 1, 1));
           slot.publish().or_throw();
           meeting.wait();
           meeting.wait();
           return;
         }
-        RemoteSlot remote = world.attach(0, spec);
+        PublishedReader remote = world.attach_published(0, spec);
         meeting.wait();
         const Tensor into = world.allocate(spec.dtype, spec.shape);
         reads->calls.clear();

@@ -78,9 +78,7 @@ TEST(Sizes, OfGigabytesAreCarriedWhole) {
   for (const std::int64_t bytes : sizes) {
     SCOPED_TRACE(testing::Message() << bytes << " bytes");
     const SlotSpec in{.name = "in", .dtype = DType::u8, .shape = {bytes}};
-    SlotSpec out = in;
-    out.name = "out";
-    out.writer = Writer::owner;
+    const PublishedSpec out{.name = "out", .dtype = DType::u8, .shape = {bytes}};
     job.run(
         2,
         [&](World& world) {
@@ -88,9 +86,10 @@ TEST(Sizes, OfGigabytesAreCarriedWhole) {
             auto slot = world.expose(in);
             EXPECT_TRUE(holds(slot.wait().value().tensor(), pattern_of(1, 0, 1)));
             meeting.wait();
-            slot = world.expose(out);
-            fill(slot.next().value(), pattern_of(0, 0, 2));
-            slot.publish().or_throw();
+            slot = Slot();
+            auto published = world.expose_published(out);
+            fill(published.next().value(), pattern_of(0, 0, 2));
+            published.publish().or_throw();
             meeting.wait();
           } else {
             const auto memory = world.allocate(DType::u8, {bytes});
@@ -98,7 +97,7 @@ TEST(Sizes, OfGigabytesAreCarriedWhole) {
             auto remote = world.attach(0, in);
             remote.put(memory).wait().or_throw();
             meeting.wait();
-            world.attach(0, out).get(memory).or_throw();
+            world.attach_published(0, out).get(memory).or_throw();
             EXPECT_TRUE(holds(memory, pattern_of(0, 0, 2)));
             meeting.wait();
           }

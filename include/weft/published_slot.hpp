@@ -1,0 +1,106 @@
+// Slots that their owner publishes: it fills a buffer and makes it visible as the newest version;
+// any number of ranks view or get the newest.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "weft/api.hpp"
+#include "weft/deadline.hpp"
+#include "weft/error.hpp"
+#include "weft/slot.hpp"
+#include "weft/tensor.hpp"
+
+namespace weft {
+
+/// A published slot's contract. Owner and readers state it; attach compares the two.
+struct PublishedSpec {
+  std::string name;  ///< unique among all slots of its owner; at most 200 bytes
+  DType dtype = DType::f32;
+  Shape shape;
+  std::uint32_t depth = 1;  ///< versions that may be viewed or filled at once; at most 4096
+  /// unsafe_synchronous: the owner may fill a buffer that a reader still views.
+  Flow flow = Flow::credits;
+};
+
+/// Elements `first` to `first + count` of a slot, and where a get puts them. `to` has room for
+/// `count` elements.
+struct SlotRun {
+  std::int64_t first = 0;
+  std::int64_t count = 0;
+  std::byte* to = nullptr;
+};
+
+namespace detail {
+class Publisher;
+class VersionReader;
+}  // namespace detail
+
+/// The owner's end of a published slot. One thread at a time. Destruction returns at once: the
+/// readers are told, and the memory stays in quarantine until each has agreed or is dead.
+class WEFT_API PublishedSlot {
+ public:
+  PublishedSlot() noexcept;
+  PublishedSlot(PublishedSlot&&) noexcept;
+  PublishedSlot& operator=(PublishedSlot&&) noexcept;
+  ~PublishedSlot();
+
+  const PublishedSpec& spec() const noexcept;
+
+  /// The buffer to fill for the next version. With Flow::credits no reader views it, and it is not
+  /// the newest version's unless the slot has one buffer only. Waits while every buffer is viewed;
+  /// the timeout names the reader that has viewed for longest. A dead reader views nothing.
+  Result<Tensor> next(Deadline deadline = {}) noexcept;
+  /// Makes the buffer that next() gave visible to the readers. bad_argument without one.
+  Status publish() noexcept;
+  /// Number of ranks that are attached now.
+  int readers() const noexcept;
+
+  /// next() also ends when one of `ranks` is dead or has left.
+  void also_needs(std::span<const int> ranks, Needed needed = Needed::always);
+
+ private:
+  friend class World;
+  explicit PublishedSlot(std::shared_ptr<detail::Publisher> state) noexcept;
+  std::shared_ptr<detail::Publisher> state_;
+};
+
+/// A reader's end of a published slot. One thread at a time. Destruction detaches.
+class WEFT_API PublishedReader {
+ public:
+  PublishedReader() noexcept;
+  PublishedReader(PublishedReader&&) noexcept;
+  PublishedReader& operator=(PublishedReader&&) noexcept;
+  ~PublishedReader();
+
+  const PublishedSpec& spec() const noexcept;
+  int owner() const noexcept;
+
+  /// Waits for a version newer than the last one seen here and views the newest where it lies.
+  Result<Arrival> view(Deadline deadline = {}) noexcept;
+  /// Copies the same version into `into`, whose dtype and shape must be the slot's. After a timeout
+  /// nothing was got. By RDMA a NIC may still write `into` then: the memory stays lent until the
+  /// next view() or get() of this end, which waits for the NIC first, or until this end is
+  /// destroyed, which fails the path if it must. The tensor's handle is held that long; memory of
+  /// runs must stay valid that long.
+  Status get(const Tensor& into, Deadline deadline = {}) noexcept;
+  /// The same for the given runs of elements only, each with its own target: one operation.
+  Status get(std::span<const SlotRun> runs, Deadline deadline = {}) noexcept;
+  /// Whether view() would return at once.
+  bool ready() const noexcept;
+  /// The next view() or get() takes the newest version even if that version was seen here before.
+  /// If the owner is filling its buffer again, the next view() or get() waits for a newer version.
+  void see_again() noexcept;
+
+  /// view() and get() also end when one of `ranks` is dead or has left.
+  void also_needs(std::span<const int> ranks, Needed needed = Needed::always);
+
+ private:
+  friend class World;
+  explicit PublishedReader(std::shared_ptr<detail::VersionReader> state) noexcept;
+  std::shared_ptr<detail::VersionReader> state_;
+};
+
+}  // namespace weft
