@@ -10,9 +10,9 @@ METHODS, FIELDS, INTERFACE = 25, 25, 10
 # Wider today; may get narrower, not wider: file:class -> (public methods, fields). A class that keeps to the limits is
 # taken off this list.
 KNOWN = {
-    "p2p/message/outgoing_ring.hpp:OutgoingRing": (17, 27),
-    "p2p/rendezvous/peer_session.hpp:PeerSession": (28, 49),
-    "p2p/slot/remote_slot_state.hpp:RemoteSlotState": (49, 59),
+    "p2p/message/outgoing_ring.hpp:OutgoingRing": (17, 26),
+    "p2p/rendezvous/peer_session.hpp:PeerSession": (28, 48),
+    "p2p/slot/remote_slot_state.hpp:RemoteSlotState": (49, 58),
     "p2p/slot/slot_state.hpp:SlotState": (31, 50),
     "p2p/transport/local_rank.hpp:LocalRank": (12, 32),
     "p2p/transport/tcp/tcp_channel.hpp:TcpChannel": (25, 34),

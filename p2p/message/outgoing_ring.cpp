@@ -181,7 +181,8 @@ OutgoingRing::Sent OutgoingRing::put(const Head& head,
   work.sequence_word = at(ring_, cell);
   work.sequence = head.sequence;
   work.notification_id = granted_.notification_id;
-  work.choice = &copy_choice_;
+  work.stream = reinterpret_cast<std::uintptr_t>(this);
+  work.depth = kCopyDepth;
   const Status status = peer_.channel->put(work);
   held_up_ = status.code() == Code::exhausted;
   if (held_up_) return Sent::no_room;

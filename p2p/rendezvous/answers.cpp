@@ -179,7 +179,8 @@ Status PeerSession::transfer(Match& match) noexcept {
     work.sequence_word = word;
     work.sequence = id.generation;
     work.notification_id = remote_notification_id_ + word_index(id);
-    work.choice = &copy_choice_;
+    work.stream = reinterpret_cast<std::uintptr_t>(this);
+    work.depth = kCopyDepth;
     observe(RendezvousMessage::tensor, true, at(match));
     Status status = peer_.channel->put(work);
     if (!status.ok()) return status;

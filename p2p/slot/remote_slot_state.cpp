@@ -94,7 +94,6 @@ void RemoteSlotState::granted(const p2p::AttachedMessage& message) {
   index_ = message.sequence % spec_.depth;
   notification_id_ = message.notification_id;
   taken_back_ = message.sequence;
-  copy_choice_.emplace(spec_.depth);
   payloads_ = stride_ == 0 ? at(lines_, offsetof(p2p::SlotLine, payload)) : buffers_;
   payload_stride_ = stride_ == 0 ? sizeof(p2p::SlotLine) : stride_;
   tails_ = *tails;

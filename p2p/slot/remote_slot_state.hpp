@@ -298,7 +298,6 @@ class RemoteSlotState {
   std::uint64_t taken_back_ = 0;   ///< dynamic: all up to this sequence are the writer's again
   p2p::OwnedBlock records_;        ///< dynamic: by buffer
   bool said_staged_ = false;
-  std::optional<p2p::CopyChoice> copy_choice_;
   p2p::OwnedBlock pack_;        ///< a packed tensor
   std::uint64_t prepared_ = 0;  ///< the ticket of the put that was rejected with its tensor packed
   p2p::InFlightPuts in_flight_;

@@ -12,7 +12,6 @@
 #include <string_view>
 #include <vector>
 
-#include "base/kernels/copy_policy.hpp"
 #include "p2p/transport/address/rank_address.hpp"
 #include "p2p/transport/counters.hpp"
 #include "weft/deadline.hpp"
@@ -75,9 +74,12 @@ struct PutWork {
   /// What the owner's channel calls the word (Channel::expect): for words set in turn as it was
   /// answered, otherwise plus the word's index.
   std::uint32_t notification_id = 0;
-  bool delivered = false;        ///< outcome() is to say when the peer can see it
-  int queue_pair = -1;           ///< asked for; -1: the channel chooses
-  CopyChoice* choice = nullptr;  ///< the slot's, for a fabric whose puts are copies
+  bool delivered = false;  ///< outcome() is to say when the peer can see it
+  int queue_pair = -1;     ///< asked for; -1: the channel chooses
+  /// Whose puts these are, in the caller's own numbers: a channel may learn from one put for the
+  /// next of its stream.
+  std::uint64_t stream = 0;
+  std::uint32_t depth = 1;  ///< buffers that the stream's puts go to in turn
   /// A channel that copies may stop short of the end, so that who moves puts that waited is not
   /// held up by a large one: it counts in `done`, answers `exhausted`, and is called again.
   bool by_and_by = false;

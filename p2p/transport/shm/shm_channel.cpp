@@ -208,7 +208,7 @@ void copy_with_stops(const char* loop, std::byte* to, const std::byte* from,
 
 }  // namespace
 
-bool ShmChannel::copy(PutWork& work) const noexcept {
+bool ShmChannel::copy(PutWork& work) noexcept {
   if (has_stop_point()) [[unlikely]] {
     copy_with_stops("put", pointer(work.payload), work.source, work.bytes);
     return true;
@@ -221,21 +221,21 @@ bool ShmChannel::copy(PutWork& work) const noexcept {
                   stream_bytes_.value_or(kernels::default_stream_bytes()));
     return true;
   }
-  const bool timed = work.choice->wants_time();
-  const std::uint64_t start = timed ? ticks() : 0;
-  if (work.choice->streams())
+  const CopyChoices::Choice choice = copy_choices_.of(work.stream, work.depth);
+  const std::uint64_t start = choice.wants_time ? ticks() : 0;
+  if (choice.streams)
     kernels::copy_streamed(to, work.source, work.bytes);
   else
     kernels::copy_cached(to, work.source, work.bytes);
-  work.choice->done(timed ? ticks() - start : 0);
+  copy_choices_.done(work.stream, work.depth, choice.wants_time ? ticks() - start : 0);
   return true;
 }
 
-bool ShmChannel::copy_next_piece(PutWork& work) const noexcept {
+bool ShmChannel::copy_next_piece(PutWork& work) noexcept {
   std::byte* const to = pointer(work.payload) + work.done;
   const std::byte* const from = work.source + work.done;
   const std::size_t bytes = std::min(work.bytes - work.done, kPieceBytes);
-  if (work.choice->streams())
+  if (copy_choices_.of(work.stream, work.depth).streams)
     kernels::copy_streamed(to, from, bytes);
   else
     kernels::copy_cached(to, from, bytes);

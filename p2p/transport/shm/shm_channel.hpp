@@ -16,6 +16,7 @@
 #include "p2p/progress/doorbell.hpp"
 #include "p2p/transport/fabric.hpp"
 #include "p2p/transport/local_rank.hpp"
+#include "p2p/transport/shm/copy_choices.hpp"
 #include "p2p/transport/shm/cross_memory.hpp"
 #include "p2p/transport/shm/link.hpp"
 #include "p2p/transport/shm/shm_messages.hpp"
@@ -89,11 +90,12 @@ class ShmChannel final : public Channel {
   Status get_across(const GetWork& piece) noexcept;
   [[gnu::noinline]] void gather(const PutWork& work) const noexcept;
   /// False: a piece of it, and there is more.
-  [[gnu::noinline]] bool copy(PutWork& work) const noexcept;
-  bool copy_next_piece(PutWork& work) const noexcept;
+  [[gnu::noinline]] bool copy(PutWork& work) noexcept;
+  bool copy_next_piece(PutWork& work) noexcept;
   [[gnu::noinline]] void ring() noexcept;
 
   const std::optional<std::size_t> stream_bytes_;  ///< none: each slot finds out
+  CopyChoices copy_choices_;
   const bool ring_needs_fence_;
   Doorbell* const bell_;
   const os::Fd bell_event_;
