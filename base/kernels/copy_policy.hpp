@@ -46,8 +46,8 @@ class CopyChoice {
   enum class Phase : std::uint8_t { first, second, settled };
   static constexpr std::uint32_t kLongestHold = 64;
 
-  const std::uint32_t trial_;  ///< puts of a trial
-  std::uint32_t hold_ = 1;     ///< how long a choice holds, in trials: the first saw cold caches
+  std::uint32_t trial_;     ///< puts of a trial
+  std::uint32_t hold_ = 1;  ///< how long a choice holds, in trials: the first saw cold caches
   std::uint32_t puts_ = 0;
   Phase phase_ = Phase::first;
   bool streams_ = false;

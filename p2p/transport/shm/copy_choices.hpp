@@ -1,10 +1,11 @@
 // How large puts of each stream are copied.
 #pragma once
 
-#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <mutex>
-#include <optional>
+#include <new>
+#include <vector>
 
 #include "base/kernels/copy_policy.hpp"
 
@@ -23,41 +24,47 @@ class CopyChoices {
   /// `depth`: buffers that the stream uses in turn.
   Choice of(std::uint64_t stream, std::uint32_t depth) noexcept {
     const std::lock_guard lock(mutex_);
-    const CopyChoice& choice = *entry_of(stream, depth).choice;
-    return {choice.streams(), choice.wants_time()};
+    const Entry* entry = entry_of(stream, depth);
+    if (entry == nullptr) return {};
+    return {entry->choice.streams(), entry->choice.wants_time()};
   }
   /// After each copy that of() was asked for; `ticks` counts only if `wants_time`.
   void done(std::uint64_t stream, std::uint32_t depth, std::uint64_t ticks) noexcept {
     const std::lock_guard lock(mutex_);
-    entry_of(stream, depth).choice->done(ticks);
+    if (Entry* entry = entry_of(stream, depth)) entry->choice.done(ticks);
   }
 
  private:
   struct Entry {
     std::uint64_t stream = 0;
     std::uint32_t depth = 0;
-    std::uint64_t last_use = 0;  ///< 0: the entry is free
-    std::optional<CopyChoice> choice;
+    std::uint64_t last_use = 0;
+    CopyChoice choice;
   };
-  Entry& entry_of(std::uint64_t stream, std::uint32_t depth) noexcept {
-    Entry* oldest = &entries_.front();
+  /// Null: there is no memory for a new entry.
+  Entry* entry_of(std::uint64_t stream, std::uint32_t depth) noexcept {
+    Entry* oldest = nullptr;
     for (Entry& entry : entries_) {
-      if (entry.choice && entry.stream == stream && entry.depth == depth) {
+      if (entry.stream == stream && entry.depth == depth) {
         entry.last_use = ++uses_;
-        return entry;
+        return &entry;
       }
-      if (entry.last_use < oldest->last_use) oldest = &entry;
+      if (oldest == nullptr || entry.last_use < oldest->last_use) oldest = &entry;
     }
-    oldest->stream = stream;
-    oldest->depth = depth;
-    oldest->last_use = ++uses_;
-    oldest->choice.emplace(depth);
-    return *oldest;
+    if (entries_.size() == kMost) {
+      *oldest = {stream, depth, ++uses_, CopyChoice(depth)};
+      return oldest;
+    }
+    try {
+      return &entries_.emplace_back(Entry{stream, depth, ++uses_, CopyChoice(depth)});
+    } catch (const std::bad_alloc&) {
+      return nullptr;
+    }
   }
 
   std::mutex mutex_;
   std::uint64_t uses_ = 0;
-  std::array<Entry, kMost> entries_;
+  std::vector<Entry> entries_;
 };
 
 }  // namespace weft::p2p
