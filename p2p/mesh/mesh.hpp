@@ -6,7 +6,9 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "p2p/mesh/mesh_messages.hpp"
@@ -92,10 +94,12 @@ class Mesh final : private FabricEvents {
   /// Progress thread: makes the peer know a chunk of this rank before the next message to it. False
   /// when its fabric can't.
   bool share(Peer& peer, std::uint32_t chunk) {
-    return peer.gone() || !peer.channel || peer.channel->share(chunk);
+    return peer.gone() || !peer.channel || peer.channel->export_region(chunk);
   }
 
   std::vector<PathReport> paths() const;
+  /// The reason why the rank can't be reached by RDMA; nullopt if it can.
+  std::optional<std::string> why_no_rdma(int rank) const;
   /// " (it is stopped for 2.5 s)" for a rank that is slow or suspect, else nothing; for the text of
   /// a wait that ended without it.
   std::string suspicion(int rank) const;
@@ -111,10 +115,16 @@ class Mesh final : private FabricEvents {
   void short_of(const Error& error) override;
 
   std::unique_ptr<Peer> meet(int rank, const RankAddress& address);
-  /// A fabric's own word, unless WEFT_FABRIC names another.
-  FabricVerdict verdict(const Fabric& fabric, const RankAddress& address) const;
+  struct Verdict {
+    FabricKind fabric;
+    bool usable = false;
+    std::string reason;
+  };
+  /// The fabric's own answer, unless WEFT_FABRIC names another.
+  Reach reach(const Fabric& fabric, const RankAddress& address) const;
+  static std::string text(const std::vector<Verdict>& verdicts);
   /// Of every fabric, the one in use first.
-  std::vector<FabricVerdict> verdicts(const RankAddress& address) const;
+  std::vector<Verdict> verdicts(const RankAddress& address) const;
   /// To the log: how long it took to connect, and what a peer costs.
   void tell_cost(std::chrono::nanoseconds took) const;
   /// To the log, once: that there is no RDMA where it might be expected.

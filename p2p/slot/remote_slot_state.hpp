@@ -80,7 +80,7 @@ class RemoteSlotState {
   p2p::Awaited awaited() const;
   /// What the put with this ticket lacks.
   p2p::Awaited awaited_put(std::uint64_t ticket);
-  int queue_pairs() const noexcept { return owner_.channel->queue_pairs(); }
+  int queue_pairs() const noexcept { return owner_.channel->capabilities().queue_pairs.load(); }
   void use_queue_pair(int index);
   void also_needs(std::span<const int> ranks, Needed needed) {
     mesh_.check_ranks(ranks, "also_needs");
@@ -237,7 +237,7 @@ class RemoteSlotState {
   Status unanswered(Held& held, const Tensor* into) noexcept;
   /// Whether the fabric can read into memory of this rank.
   bool lands(const std::byte* to, std::size_t bytes) const noexcept {
-    return owner_.channel->copies() || local_.reachable(to, bytes);
+    return owner_.channel->capabilities().copies || local_.reachable(to, bytes);
   }
   std::byte* scratch_word(std::size_t index) const noexcept {
     return reading_->words.data() + index * sizeof(std::uint64_t);

@@ -55,12 +55,14 @@ std::atomic<std::uint64_t>& word_at(RemoteMemory memory) noexcept {
 
 ShmChannel::ShmChannel(LocalRank& local, Link& link, std::shared_ptr<os::Mapping> control,
                        std::uint64_t bell_offset, os::Fd bell_event, bool ring_needs_fence)
-    : stream_bytes_(local.stream_bytes),
+    : Channel(FabricKind::shm),
+      stream_bytes_(local.stream_bytes),
       ring_needs_fence_(ring_needs_fence),
       bell_(reinterpret_cast<Doorbell*>(control->data() + bell_offset)),
       bell_event_(std::move(bell_event)),
       local_(local),
       link_(link) {
+  capabilities_.copies = true;
   shared_.insert(local.bell_block().chunk);  // the hello carried it
   add_chunk(kFirstControlChunk, std::move(control));
 }
@@ -100,7 +102,7 @@ void ShmChannel::try_again(std::uint32_t chunk, Lacking& lacking) noexcept {
 void ShmChannel::share_again(std::uint32_t chunk) {
   // A peer that asks on and on, and takes nothing, gets it once.
   if (sort_of_chunk(chunk) == ArenaSort::adopted || !link_.has_sent_all()) return;
-  if (shared_.erase(chunk) != 0) (void)share(chunk);
+  if (shared_.erase(chunk) != 0) (void)export_region(chunk);
 }
 
 void ShmChannel::send(std::span<const std::byte> message) {
@@ -108,7 +110,7 @@ void ShmChannel::send(std::span<const std::byte> message) {
   link_.send(message);
 }
 
-bool ShmChannel::share(std::uint32_t chunk) {
+bool ShmChannel::export_region(std::uint32_t chunk) {
   if (!shared_.insert(chunk).second) return true;
   if (sort_of_chunk(chunk) == ArenaSort::adopted) {
     share_adopted(chunk);
@@ -243,7 +245,10 @@ bool ShmChannel::copy_next_piece(PutWork& work) noexcept {
   return work.done == work.bytes;
 }
 
-void ShmChannel::start_get(Getting& get) noexcept { get.end = copy(get.pieces); }
+void ShmChannel::get(Get& get) noexcept {
+  get.engine = nullptr;
+  get.end = copy(get.pieces);
+}
 
 Status ShmChannel::copy(std::span<const GetWork> pieces) noexcept {
   for (const GetWork& piece : pieces) {
@@ -262,12 +267,12 @@ Status ShmChannel::copy(std::span<const GetWork> pieces) noexcept {
   return {};
 }
 
-void ShmChannel::write_word(RemoteMemory word, std::uint64_t value, Notify) noexcept {
+void ShmChannel::put_word(RemoteMemory word, std::uint64_t value, Notify) noexcept {
   word_at(word).store(value, std::memory_order_release);
   notify();
 }
 
-std::byte* ShmChannel::direct(RemoteMemory memory) noexcept {
+std::byte* ShmChannel::map(RemoteMemory memory) noexcept {
   return memory.key == 0 ? pointer(memory) : nullptr;
 }
 

@@ -81,16 +81,16 @@ ShmFabric::ShmFabric(LocalRank& local, ProgressThread& progress, FabricEvents& e
 
 ShmFabric::~ShmFabric() = default;
 
-FabricVerdict ShmFabric::reaches(const RankAddress& own, const RankAddress& peer) const {
+Reach ShmFabric::reaches(const RankAddress& own, const RankAddress& peer) const {
   if (own.host_id != peer.host_id)
-    return {"shm", false,
+    return {false,
             fmt::format("host {} and host {} are different machines or namespaces", own.host.data(),
                         peer.host.data())};
   if (own.uid != peer.uid)
-    return {"shm", false,
+    return {false,
             fmt::format("user {} here, user {} there: memory is shared within one user only",
                         own.uid, peer.uid)};
-  return {"shm", true, "same host: one boot, one network and pid namespace"};
+  return {true, "same host: one boot, one network and pid namespace"};
 }
 
 void ShmFabric::listen(RankAddress& own) {

@@ -14,7 +14,6 @@
 #include "p2p/transport/fabric.hpp"
 #include "p2p/transport/sim/options.hpp"
 #include "p2p/transport/sim/scheduler.hpp"
-#include "p2p/transport/sim/signals.hpp"
 #include "p2p/transport/sim/sim_rank.hpp"
 
 namespace weft::p2p::sim {
@@ -23,8 +22,13 @@ namespace weft::p2p::sim {
 struct Path {
   using Time = Clock::time_point;
 
-  int from = -1;
-  int to = -1;
+  /// `first_word`: the number of the first word that is expected.
+  Path(int from_rank, int to_rank, std::uint32_t first_word)
+      : from(from_rank), to(to_rank), expected({.first = first_word}) {}
+
+  const int from;
+  const int to;
+  NotificationTable expected;  ///< what `from` expects of `to`
   Time opened{};            ///< `to` knows of the connection from then on
   Time ends = Time::max();  ///< what arrives later is lost
   Time last_operation{};    ///< arrival of the last put or word that kept to the order
@@ -32,7 +36,6 @@ struct Path {
   Time last_message{};
   std::unordered_map<std::uint64_t, Time> words = {};    ///< by place: arrival of the last value
   std::unordered_map<std::uint32_t, Time> signals = {};  ///< the same by number
-  Signals expected;                                      ///< what `from` expects of `to`
   std::unordered_map<std::uint32_t, std::size_t> known =
       {};  ///< chunks of `to` that `from` may name
 };

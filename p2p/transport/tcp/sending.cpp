@@ -227,7 +227,7 @@ void TcpChannel::send(std::span<const std::byte> message) {
   post({.kind = Kind::message}, message);
 }
 
-void TcpChannel::write_word(RemoteMemory word, std::uint64_t value, Notify notify) noexcept {
+void TcpChannel::put_word(RemoteMemory word, std::uint64_t value, Notify notify) noexcept {
   const std::lock_guard lock(send_mutex_);
   if (!is_open()) return;
   // A newer value takes the place of one that still waits, so that words take bounded memory.

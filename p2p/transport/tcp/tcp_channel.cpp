@@ -17,7 +17,10 @@ TcpChannel::Rail::Rail(TcpChannel& owner, Pipe connection, std::size_t number)
       out(pipe, owner.exports_),
       in(pipe) {}
 
-TcpChannel::TcpChannel(TcpRank& rank, int peer) : rank_(rank), peer_(peer) {}
+TcpChannel::TcpChannel(TcpRank& rank, int peer)
+    : Channel(FabricKind::tcp, &words_), rank_(rank), peer_(peer) {
+  capabilities_.peer_reaches_adopted = true;
+}
 
 TcpChannel::~TcpChannel() { unwatch(); }
 
@@ -73,7 +76,7 @@ Result<RemoteMemory> TcpChannel::resolve(const MemoryRef& ref) noexcept {
       .peer = peer_});
 }
 
-bool TcpChannel::share(std::uint32_t chunk) {
+bool TcpChannel::export_region(std::uint32_t chunk) {
   if (shared_.contains(chunk)) return true;
   std::byte* data = nullptr;
   std::uint64_t bytes = 0;
@@ -151,7 +154,7 @@ bool TcpChannel::drain() noexcept {
   return is_over_.load();
 }
 
-std::optional<Status> TcpChannel::outcome(std::uint64_t posted) noexcept {
+std::optional<Status> TcpChannel::poll_put(std::uint64_t posted) noexcept {
   const bool delivered = (posted & kDelivered) != 0;
   std::uint64_t number = posted & ~(kDelivered | kStriped);
   if ((posted & kStriped) == 0) return outcome_of(number, delivered);

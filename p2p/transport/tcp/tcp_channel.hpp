@@ -15,7 +15,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "p2p/transport/fabric.hpp"
+#include "p2p/transport/channel.hpp"
 #include "p2p/transport/local_rank.hpp"
 #include "p2p/transport/path_end.hpp"
 #include "p2p/transport/tcp/exports.hpp"
@@ -24,7 +24,6 @@
 #include "p2p/transport/tcp/send_queue.hpp"
 #include "p2p/transport/tcp/sockets.hpp"
 #include "p2p/transport/tcp/wire.hpp"
-#include "p2p/transport/tcp/word_table.hpp"
 
 namespace weft::p2p::tcp {
 
@@ -45,7 +44,7 @@ struct TcpRank {
 };
 
 /// A RemoteMemory is an offset in a chunk of the peer, which the peer checks itself.
-class TcpChannel final : public Channel {
+class TcpChannel final : public Channel, private GetEngine {
  public:
   /// Until open(), what is to be sent waits. `rank` must outlive it.
   TcpChannel(TcpRank& rank, int peer);
@@ -55,26 +54,15 @@ class TcpChannel final : public Channel {
   /// With `checksums` every record bears one, here and there.
   void open(std::vector<Pipe> rails, bool checksums);
 
-  std::string_view fabric() const noexcept override { return "tcp"; }
-  Result<RemoteMemory> resolve(const MemoryRef& ref) noexcept override;
   Status put(PutWork& work) noexcept override;
-  std::optional<Status> outcome(std::uint64_t posted) noexcept override;
-  void start_get(Getting& get) noexcept override;
-  std::optional<Status> get_outcome(Getting& get) noexcept override;
-  bool give_up_get(Getting& get) noexcept override;
-  void write_word(RemoteMemory word, std::uint64_t value, Notify notify) noexcept override;
+  std::optional<Status> poll_put(std::uint64_t posted) noexcept override;
+  void get(Get& get) noexcept override;
+  void put_word(RemoteMemory word, std::uint64_t value, Notify notify) noexcept override;
   void notify() noexcept override;
-  std::byte* direct(RemoteMemory) noexcept override { return nullptr; }
   void send(std::span<const std::byte> message) override;
-  bool share(std::uint32_t chunk) override;
-  std::uint32_t expect(const ExpectedWords& words) override { return words_.add(words); }
-  void grant(std::uint32_t word, const MemoryRef& place) noexcept override {
-    words_.grant(word, place);
-  }
-  void expect_no_more(std::uint32_t notification_id) noexcept override {
-    words_.remove(notification_id);
-  }
-  AdoptedReach adopted_reach() const noexcept override { return {true, true}; }
+  Result<RemoteMemory> resolve(const MemoryRef& ref) noexcept override;
+  bool export_region(std::uint32_t chunk) override;
+  std::byte* map(RemoteMemory) noexcept override { return nullptr; }
 
   /// Progress thread: hands over the messages that have come.
   void take_messages(const std::function<void(std::span<const std::byte>)>& take);
@@ -95,7 +83,7 @@ class TcpChannel final : public Channel {
 
  private:
   enum class State : std::uint8_t { unopened, open, failed };
-  // What `posted` says besides the number: outcome() asks for the peer's word that it is there.
+  // What `posted` says besides the number: poll_put() asks for the peer's word that it is there.
   static constexpr std::uint64_t kDelivered = std::uint64_t{1} << 63;
   static constexpr std::uint64_t kStriped = std::uint64_t{1} << 62;  ///< it is a stripe's number
   static constexpr std::size_t kMostWaiting = 64;  ///< puts; others always have room
@@ -183,16 +171,18 @@ class TcpChannel final : public Channel {
   bool damaged(const Head& head, std::uint64_t expected, std::uint64_t found);
   void malformed(const char* trouble);
   bool give_up(std::string what);
-  Getting* get_of(std::uint32_t number) noexcept;
+  Get* get_of(std::uint32_t number) noexcept;
 
   // gets.cpp
-  void ask(Getting& get) noexcept;
+  std::optional<Status> poll_get(Get& get) noexcept override;
+  bool cancel_get(Get& get) noexcept override;
+  void ask(Get& get) noexcept;
   bool may_ask() noexcept;
 
   TcpRank& rank_;
   const int peer_;
   Exports exports_;                 ///< what the peer may name
-  WordTable words_;                 ///< that its puts set
+  NotificationTable words_;         ///< that its puts set
   std::set<std::uint32_t> shared_;  ///< the progress thread's: chunks that the peer knows
 
   std::mutex chunks_mutex_;
@@ -213,7 +203,7 @@ class TcpChannel final : public Channel {
   bool brought_ = false;  ///< something that a waiting thread may want
 
   std::mutex gets_mutex_;
-  std::vector<Getting*> gets_;
+  std::vector<Get*> gets_;
   std::uint32_t next_get_ = 0;
   std::uint32_t unwanted_ = 0;  ///< requests of gets that were given up, and not answered yet
 

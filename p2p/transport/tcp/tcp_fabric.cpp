@@ -47,23 +47,23 @@ TcpFabric::TcpFabric(LocalRank& local, ProgressThread& progress, FabricEvents& e
       connector_(local, progress, *this, config),
       endings_(progress, kEndings, [this](std::uint64_t) { end_those_that_are_due(); }) {}
 
-FabricVerdict TcpFabric::reaches(const RankAddress& own, const RankAddress& peer) const {
-  if (own.tcp.port == 0) return {"tcp", false, why_not_};
+Reach TcpFabric::reaches(const RankAddress& own, const RankAddress& peer) const {
+  if (own.tcp.port == 0) return {false, why_not_};
   if (peer.tcp.port == 0)
-    return {"tcp", false,
+    return {false,
             fmt::format("host {} listens nowhere, its log says why", peer.host.data())};
-  return {"tcp", true, fmt::format("over TCP to {} from {}", text(peer.tcp), text(own.tcp))};
+  return {true, fmt::format("over TCP to {} from {}", text(peer.tcp), text(own.tcp))};
 }
 
 void TcpFabric::listen(RankAddress& own) {
-  if (!local_.only_fabric.empty() && local_.only_fabric != name()) {
-    why_not_ = "WEFT_FABRIC=" + local_.only_fabric;
+  if (!local_.allows(kind())) {
+    why_not_ = local_.only_fabric_text();
     return;
   }
   try {
     connector_.listen(own, &RankAddress::tcp);
   } catch (const Error& error) {
-    if (local_.only_fabric == name()) throw;
+    if (local_.only_fabric == kind()) throw;
     own.tcp = {};
     why_not_ = error.detail().message;
     local_.log->warn(Subsystem::path, "ranks of other hosts can't reach this one over TCP: {}",

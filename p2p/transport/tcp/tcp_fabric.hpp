@@ -29,8 +29,8 @@ class TcpFabric final : public Fabric, private ConnectorEvents {
   /// All must outlive it; `progress` is the thread that `local` posts to.
   TcpFabric(LocalRank& local, ProgressThread& progress, FabricEvents& events, const Config& config);
 
-  std::string_view name() const noexcept override { return "tcp"; }
-  FabricVerdict reaches(const RankAddress& own, const RankAddress& peer) const override;
+  FabricKind kind() const noexcept override { return FabricKind::tcp; }
+  Reach reaches(const RankAddress& own, const RankAddress& peer) const override;
   void listen(RankAddress& own) override;
   void open(const std::vector<RankAddress>& job) override;
   void connect(int rank) override;

@@ -16,10 +16,17 @@ constexpr std::size_t kShortMessage = 64;  ///< stands for an immediate
 }  // namespace
 
 VerbsChannel::VerbsChannel(VerbsRank& rank, int peer, const VerbsAddress& port)
-    : rank_(rank),
+    : Channel(FabricKind::verbs, &expected_),
+      rank_(rank),
       peer_(peer),
       port_(port),
-      expected_(std::min<int>(rank.device.options().queue_pairs, port.queue_pairs)) {}
+      expected_({.most = Immediate::kMaxIndex + 1,
+                 .queue_pairs = std::min<int>(rank.device.options().queue_pairs,
+                                              port.queue_pairs)}) {
+  capabilities_.words_take_requests = true;
+  capabilities_.peer_reaches_adopted = true;
+  capabilities_.queue_pairs = 0;  // until they are made
+}
 
 void VerbsChannel::make_queue_pairs() {
   send_buffers_ = OwnedBlock(rank_.local.staging, send_ends_.size() * kSendBuffer);
@@ -43,6 +50,8 @@ void VerbsChannel::make_queue_pairs() {
   else
     notify_mode_ = immediates_ ? NotifyMode::immediate : NotifyMode::send;
   stripes_.resize(rank_.completions.depth());
+  capabilities_.queue_pairs = static_cast<int>(pairs_.size());
+  capabilities_.tails_up_to = most_with_tail();
 }
 
 std::uint64_t VerbsChannel::registered_bytes(std::uint64_t queue_pairs,
@@ -131,7 +140,7 @@ Result<RemoteMemory> VerbsChannel::resolve(const MemoryRef& ref) noexcept {
       .peer = peer_});
 }
 
-bool VerbsChannel::share(std::uint32_t chunk) {
+bool VerbsChannel::export_region(std::uint32_t chunk) {
   if (shared_.contains(chunk)) return true;
   const auto region = rank_.regions.of_chunk(chunk);
   if (!region.ok()) {
@@ -201,11 +210,14 @@ void VerbsChannel::failed(int queue_pair, const ibv_wc& completion) noexcept {
 
 void VerbsChannel::notified(int queue_pair, std::uint32_t immediate) noexcept {
   if (immediate == Immediate::kFence || immediate == Immediate::kAck) return;
-  const auto arrival = expected_.arrived(Immediate::of(immediate), queue_pair);
-  if (arrival == ExpectedWordsTable::Arrival::set || arrival == ExpectedWordsTable::Arrival::partly)
+  const Immediate put = Immediate::of(immediate);
+  const auto arrival = put.in_pieces
+                           ? expected_.piece_arrived(put.index, put.low_bits(), queue_pair)
+                           : expected_.arrived(put.index, put.low_bits());
+  if (arrival == NotificationTable::Arrival::set || arrival == NotificationTable::Arrival::partly)
     return;
   // A rank that goes closes its slots before everybody has heard of it.
-  if (arrival == ExpectedWordsTable::Arrival::unknown) {
+  if (arrival == NotificationTable::Arrival::unknown) {
     rank_.local.log->debug(Subsystem::path, "rank {} has put into a slot that is gone", peer_);
     return;
   }
@@ -235,7 +247,7 @@ void VerbsChannel::send(std::span<const std::byte> message) {
     rank_.completions.schedule_poll();
 }
 
-void VerbsChannel::write_word(RemoteMemory word, std::uint64_t value, Notify notify) noexcept {
+void VerbsChannel::put_word(RemoteMemory word, std::uint64_t value, Notify notify) noexcept {
   const std::lock_guard lock(outbox_mutex_);
   const bool rings = notify != Notify::optional;
   if (!waiting_.load() && post_word({word, value, rings})) return;

@@ -54,31 +54,31 @@ VerbsFabric::~VerbsFabric() {
   if (completions_) completions_->stop();
 }
 
-FabricVerdict VerbsFabric::reaches(const RankAddress& own, const RankAddress& peer) const {
-  if (own.verbs.present == 0) return {"verbs", false, text_of(own.verbs.why_not)};
+Reach VerbsFabric::reaches(const RankAddress& own, const RankAddress& peer) const {
+  if (own.verbs.present == 0) return {false, text_of(own.verbs.why_not)};
   if (peer.verbs.present == 0)
-    return {"verbs", false,
+    return {false,
             fmt::format("host {} has no device for it: {}", peer.host.data(),
                         text_of(peer.verbs.why_not))};
   if (own.verbs.link_layer != peer.verbs.link_layer || own.verbs.iwarp != peer.verbs.iwarp)
-    return {"verbs", false,
+    return {false,
             fmt::format("{} here and {} there are of different kinds", own.verbs.device.data(),
                         peer.verbs.device.data())};
   const bool by_gid = own.verbs.link_layer == IBV_LINK_LAYER_ETHERNET && own.verbs.iwarp == 0;
   if (by_gid &&
       (own.verbs.gid_type != peer.verbs.gid_type || is_ipv4(own.verbs) != is_ipv4(peer.verbs)))
-    return {"verbs", false,
+    return {false,
             fmt::format("the GIDs of {} here and of {} there are of different types (WEFT_IB_GID)",
                         own.verbs.device.data(), peer.verbs.device.data())};
   if ((own.verbs.cm_port == 0) != (peer.verbs.cm_port == 0))
     return {
-        "verbs", false,
+        false,
         fmt::format("WEFT_CONNECT is {} here and {} there", own.verbs.cm_port == 0 ? "tcp" : "cm",
                     peer.verbs.cm_port == 0 ? "tcp" : "cm")};
   if (own.verbs.iwarp != 0 && own.socket == peer.socket && own.host_id == peer.host_id)
-    return {"verbs", false, "iWARP connects no queue pair to itself"};
+    return {false, "iWARP connects no queue pair to itself"};
   return {
-      "verbs", true,
+      true,
       fmt::format("queue pairs from {} to {}{}", own.verbs.device.data(), peer.verbs.device.data(),
                   why_this_port(own.verbs.device.data(), local_.placement))};
 }
@@ -89,8 +89,7 @@ void VerbsFabric::listen(RankAddress& own) {
     own.verbs = {};
     std::strncpy(own.verbs.why_not.data(), why.c_str(), own.verbs.why_not.size() - 1);
   };
-  if (!local_.only_fabric.empty() && local_.only_fabric != name())
-    return refuse("WEFT_FABRIC=" + local_.only_fabric);
+  if (!local_.allows(kind())) return refuse(local_.only_fabric_text());
   try {
     const topology::RankPlacement& placement = local_.placement;
     if (placement.nic.empty() && !placement.reason.empty() && options_.nic.empty())
@@ -106,7 +105,7 @@ void VerbsFabric::listen(RankAddress& own) {
     own.verbs = device_->address();
     if (cm_connector_) cm_connector_->describe(own.verbs);
   } catch (const Error& error) {
-    if (local_.only_fabric == name()) throw;
+    if (local_.only_fabric == kind()) throw;
     cm_connector_.reset();
     device_.reset();
     refuse(error.detail().message);

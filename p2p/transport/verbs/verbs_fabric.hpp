@@ -34,8 +34,8 @@ class VerbsFabric final : public Fabric, private ConnectorEvents {
   /// The progress thread must have stopped.
   ~VerbsFabric() override;
 
-  std::string_view name() const noexcept override { return "verbs"; }
-  FabricVerdict reaches(const RankAddress& own, const RankAddress& peer) const override;
+  FabricKind kind() const noexcept override { return FabricKind::verbs; }
+  Reach reaches(const RankAddress& own, const RankAddress& peer) const override;
   void listen(RankAddress& own) override;
   void open(const std::vector<RankAddress>& job) override;
   void connect(int rank) override;

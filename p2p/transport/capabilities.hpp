@@ -1,0 +1,66 @@
+// Which fabrics there are, and what a path by one of them can do.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace weft::p2p {
+
+/// One per way of reaching ranks. The values travel (RankAddress) and never change.
+enum class FabricKind : std::uint8_t {
+  shm = 1,
+  verbs = 2,
+  tcp = 3,
+  sim = 4,      ///< simulated time, for tests
+  loopback = 5  ///< within one process, for tests
+};
+
+constexpr std::string_view name(FabricKind kind) noexcept {
+  switch (kind) {
+    case FabricKind::shm:
+      return "shm";
+    case FabricKind::verbs:
+      return "verbs";
+    case FabricKind::tcp:
+      return "tcp";
+    case FabricKind::sim:
+      return "sim";
+    case FabricKind::loopback:
+      return "loopback";
+  }
+  return "?";
+}
+
+/// The kind with this name(), as settings and reports have it.
+constexpr std::optional<FabricKind> fabric_kind(std::string_view text) noexcept {
+  for (const FabricKind kind : {FabricKind::shm, FabricKind::verbs, FabricKind::tcp,
+                                FabricKind::sim, FabricKind::loopback})
+    if (name(kind) == text) return kind;
+  return std::nullopt;
+}
+
+/// What a channel can do. Atomic: what is known only once the path is up. Any thread reads, the
+/// channel writes.
+struct Capabilities {
+  explicit Capabilities(FabricKind kind) noexcept : fabric(kind) {}
+
+  const FabricKind fabric;
+  /// A put or get is a copy that the calling thread makes within the call: its memory here may lie
+  /// anywhere in the process, and a put has ended when it returns.
+  bool copies = false;
+  /// A written word takes a request like a put's: a word that no rank waits for is better written
+  /// together with what follows.
+  bool words_take_requests = false;
+  /// Queue pairs to the peer, of which a put may ask for one.
+  std::atomic<int> queue_pairs{1};
+  /// The largest payload that may have its word behind it (PutWork::with_tail): a write puts its
+  /// bytes into memory in their order. 0: no payload may.
+  std::atomic<std::size_t> tails_up_to{0};
+  /// The peer reaches memory that a user of this rank adopted.
+  std::atomic<bool> peer_reaches_adopted{false};
+};
+
+}  // namespace weft::p2p
