@@ -20,7 +20,6 @@ constexpr const char* kNotBuilt = "not in this version";
   throw Error(ErrorDetail{.code = code, .operation = "join", .message = message, .hint = hint});
 }
 
-
 }  // namespace
 
 Mesh::Mesh(LocalRank& local, const MakeFabrics& make_fabrics, OnMessage on_message, OnGone on_gone)
@@ -174,8 +173,10 @@ void Mesh::tell_fallback() const {
       "{} ranks of other hosts are reached over TCP, not by RDMA; rank {} (host {}): {}",
       std::count_if(peers_.begin(), peers_.end(), is_tcp), (*first)->rank, (*first)->host(),
       why.value_or("it is usable"));
-  // Who has a device for it expects it to be used.
-  if (own_.verbs.present != 0)
+  // A user with an RDMA device expects that it is used.
+  const auto rdma = std::ranges::find(fabrics_, FabricKind::verbs,
+                                      [](const auto& fabric) { return fabric->kind(); });
+  if (rdma != fabrics_.end() && (*rdma)->is_equipped())
     local_.log->warn(Subsystem::path, "{}", line);
   else
     local_.log->info(Subsystem::path, "{}", line);

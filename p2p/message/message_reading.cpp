@@ -137,8 +137,7 @@ void MessageState::put_back(MessageOperation& receive) noexcept {
   if (readings_.empty()) awaits_chunk_ = false;
   if (receive.started) {
     receive.reading->tensor = receive.tensor;
-    if (!receive.reading->get.cancel())
-      local_.strays.keep(std::move(receive.reading), 0);
+    if (!receive.reading->get.cancel()) local_.strays.keep(std::move(receive.reading), 0);
   }
   clear(receive.reading.get());
   receive.ring->keep(*receive.arrived, receive.arrived->order);

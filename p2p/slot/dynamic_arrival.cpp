@@ -133,8 +133,8 @@ Status SlotState::read_announced(Deadline until) noexcept {
     if (!from.ok()) return from.status();
     if (const Status status = start_reading(*from); !status.ok()) return status;
   }
-  const auto end = await_get(local_.waiter, reading.get, until,
-                             [&] { return waits_for(received_ + 1); });
+  const auto end =
+      await_get(local_.waiter, reading.get, until, [&] { return waits_for(received_ + 1); });
   if (!end) {
     local_.recorder.control(stats::Event::timeout, record.rank, id_, received_ + 1);
     ErrorDetail detail =
@@ -192,8 +192,7 @@ void SlotState::end_reading() noexcept {
   if (reading == nullptr) return;
   if (std::exchange(being_read_.started, false)) {
     reading->tensor = being_read_.place->tensor;
-    if (!reading->get.cancel())
-      return local_.strays.keep(std::move(being_read_.reading), id_);
+    if (!reading->get.cancel()) return local_.strays.keep(std::move(being_read_.reading), id_);
     reading->tensor = {};
   }
   reading->landing = {};

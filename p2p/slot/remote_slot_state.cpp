@@ -58,7 +58,8 @@ void RemoteSlotState::granted(const p2p::AttachedMessage& message) {
   const bool fits = declared && (take_declared_ || p2p::same_contract(*declared, spec_)) &&
                     p2p::makes_sense(message, *declared) &&
                     (message.tail_stride == 0 ||
-                     p2p::tails_make_sense(message, *declared, owner_.channel->capabilities().tails_up_to.load()));
+                     p2p::tails_make_sense(message, *declared,
+                                           owner_.channel->capabilities().tails_up_to.load()));
   for (const auto* place : {&lines, &buffers, &words, &tails}) {
     if (place->code() != Code::exhausted) continue;
     const ErrorDetail& why = place->status().detail();

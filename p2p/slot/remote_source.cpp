@@ -24,7 +24,8 @@ bool RemoteSlotState::reachable_outside(const Tensor& tensor) const noexcept {
     return false;
   if (tensor.bytes() == 0) return true;
   if (tensor.arena() == local_.adopted.get())
-    return owner_.channel->capabilities().copies || owner_.channel->capabilities().peer_reaches_adopted.load();
+    return owner_.channel->capabilities().copies ||
+           owner_.channel->capabilities().peer_reaches_adopted.load();
   return local_.reachable(tensor.data(), tensor.extent());
 }
 

@@ -103,7 +103,8 @@ Status SlotState::writer_taken(const p2p::Peer& peer) const {
 }
 
 void SlotState::prepare_stage(const p2p::Peer& peer) {
-  if (stage_ || stride_ == 0 || memory_.empty() || peer.channel->capabilities().peer_reaches_adopted.load() ||
+  if (stage_ || stride_ == 0 || memory_.empty() ||
+      peer.channel->capabilities().peer_reaches_adopted.load() ||
       memory_.arena() != local_.adopted.get())
     return;
   stage_ = p2p::OwnedBlock(local_.data, p2p::Heap::rounded(bytes_) * spec_.depth);

@@ -274,7 +274,8 @@ bool SlotState::may_put_credit_off() const noexcept {
   const Attachment* attachment = writer_.load(std::memory_order_acquire);
   return report_idle_ > 1 && attachment != nullptr &&
          attachment->id.load(std::memory_order_relaxed) == reported_attachment_ &&
-         received_ - reported_ < spec_.depth && attachment->peer->channel->capabilities().words_take_requests;
+         received_ - reported_ < spec_.depth &&
+         attachment->peer->channel->capabilities().words_take_requests;
 }
 
 void SlotState::flush_credit() noexcept {

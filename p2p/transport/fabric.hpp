@@ -76,6 +76,8 @@ class Fabric {
   /// Progress thread: the rank was declared dead. Makes sure that no byte of it arrives any more,
   /// and says lost() once that is so. False when that can't be done.
   virtual bool fence(int rank) = 0;
+  /// Whether this host has the devices that the fabric needs; asked after listen().
+  virtual bool is_equipped() const noexcept { return true; }
   /// Once a rank is connected.
   virtual PeerCost peer_cost() const noexcept { return {}; }
   /// The rank goes, and progress has stopped: returns once what its channels sent has arrived, or

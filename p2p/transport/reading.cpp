@@ -20,8 +20,7 @@ void Strays::keep(std::unique_ptr<Reading> reading, std::uint64_t owner) noexcep
 
 bool Strays::look_for(std::uint64_t owner) noexcept {
   const std::lock_guard lock(mutex_);
-  std::erase_if(strays_,
-                [](const Stray& stray) { return stray.reading->get.poll().has_value(); });
+  std::erase_if(strays_, [](const Stray& stray) { return stray.reading->get.poll().has_value(); });
   count_.store(strays_.size(), std::memory_order_release);
   return std::ranges::any_of(strays_, [owner](const Stray& s) { return s.owner == owner; });
 }

@@ -29,9 +29,7 @@ struct Costs {
 
   /// The cost of a fabric that is none of the three is shared memory's.
   LinkCost& of(p2p::FabricKind fabric) noexcept {
-    return fabric == p2p::FabricKind::tcp     ? tcp
-           : fabric == p2p::FabricKind::verbs ? verbs
-                                              : shm;
+    return fabric == p2p::FabricKind::tcp ? tcp : fabric == p2p::FabricKind::verbs ? verbs : shm;
   }
   const LinkCost& of(p2p::FabricKind fabric) const noexcept {
     return const_cast<Costs*>(this)->of(fabric);

@@ -129,8 +129,8 @@ Costs parse_costs(std::string_view text, const std::string& file) {
     }
     using p2p::FabricKind;
     const auto fabric = p2p::fabric_kind(what);
-    const bool is_known = fabric == FabricKind::shm || fabric == FabricKind::verbs ||
-                          fabric == FabricKind::tcp;
+    const bool is_known =
+        fabric == FabricKind::shm || fabric == FabricKind::verbs || fabric == FabricKind::tcp;
     LinkCost* link = is_known ? &costs.of(*fabric) : nullptr;
     if (link == nullptr && what != "combine")
       broken(fmt::format("\"{}\" is neither shm, verbs, tcp nor combine", what));

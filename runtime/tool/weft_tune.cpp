@@ -19,14 +19,14 @@ std::map<p2p::FabricKind, int> partners(World& world, Collectives& all) {
   const Tensor fabrics = world.allocate(DType::u8, {world.size()});
   if (world.rank() == 0)
     for (const PathReport& path : world.report().paths)
-      fabrics.as<std::uint8_t>()[static_cast<std::size_t>(path.peer)] = static_cast<std::uint8_t>(
-          p2p::fabric_kind(path.fabric).value_or(p2p::FabricKind::shm));
+      fabrics.as<std::uint8_t>()[static_cast<std::size_t>(path.peer)] =
+          static_cast<std::uint8_t>(p2p::fabric_kind(path.fabric).value_or(p2p::FabricKind::shm));
   all.run(broadcast(fabrics, 0)).or_throw();
   std::map<p2p::FabricKind, int> first;
   for (int rank = 1; rank < world.size(); ++rank)
-    first.emplace(static_cast<p2p::FabricKind>(
-                      fabrics.as<std::uint8_t>()[static_cast<std::size_t>(rank)]),
-                  rank);
+    first.emplace(
+        static_cast<p2p::FabricKind>(fabrics.as<std::uint8_t>()[static_cast<std::size_t>(rank)]),
+        rank);
   return first;
 }
 

@@ -169,8 +169,8 @@ void WorldState::check_required(const Config& config) const {
     const p2p::FabricKind fabric = mesh.peer(peer).fabric->kind();
     const auto why_not = mesh.why_no_rdma(peer);
     // Within a host shared memory is no fallback, but the rank must have RDMA all the same.
-    const bool good = fabric == p2p::FabricKind::verbs ||
-                      (fabric == p2p::FabricKind::shm && !why_not);
+    const bool good =
+        fabric == p2p::FabricKind::verbs || (fabric == p2p::FabricKind::shm && !why_not);
     if (good) continue;
     throw Error(ErrorDetail{
         .code = Code::unreachable,

@@ -29,10 +29,10 @@ struct Path {
   const int from;
   const int to;
   NotificationTable expected;  ///< what `from` expects of `to`
-  Time opened{};            ///< `to` knows of the connection from then on
-  Time ends = Time::max();  ///< what arrives later is lost
-  Time last_operation{};    ///< arrival of the last put or word that kept to the order
-  Time settled{};           ///< arrival of the last of all puts and words so far
+  Time opened{};               ///< `to` knows of the connection from then on
+  Time ends = Time::max();     ///< what arrives later is lost
+  Time last_operation{};       ///< arrival of the last put or word that kept to the order
+  Time settled{};              ///< arrival of the last of all puts and words so far
   Time last_message{};
   std::unordered_map<std::uint64_t, Time> words = {};    ///< by place: arrival of the last value
   std::unordered_map<std::uint32_t, Time> signals = {};  ///< the same by number

@@ -75,7 +75,8 @@ void TcpChannel::malformed(const char* trouble) {
 /// Where the payload of a put belongs; null: it is dropped, or it has no place to go.
 std::byte* TcpChannel::place_of_put(const Head& head) const noexcept {
   const MemoryRef place{head.key, head.address, head.bytes};
-  if (words_.judge(head.index, head.sequence, place) != NotificationTable::Place::granted) return nullptr;
+  if (words_.judge(head.index, head.sequence, place) != NotificationTable::Place::granted)
+    return nullptr;
   return exports_.find(head.key, head.address, head.bytes, Exports::Access::put);
 }
 

@@ -10,6 +10,7 @@
 #include "base/os/system_error.hpp"
 #include "p2p/transport/address/ip_address.hpp"
 #include "p2p/transport/ending.hpp"
+#include "p2p/transport/tcp/tcp_address.hpp"
 
 namespace weft::p2p::tcp {
 namespace {
@@ -48,11 +49,12 @@ TcpFabric::TcpFabric(LocalRank& local, ProgressThread& progress, FabricEvents& e
       endings_(progress, kEndings, [this](std::uint64_t) { end_those_that_are_due(); }) {}
 
 Reach TcpFabric::reaches(const RankAddress& own, const RankAddress& peer) const {
-  if (own.tcp.port == 0) return {false, why_not_};
-  if (peer.tcp.port == 0)
-    return {false,
-            fmt::format("host {} listens nowhere, its log says why", peer.host.data())};
-  return {true, fmt::format("over TCP to {} from {}", text(peer.tcp), text(own.tcp))};
+  const auto from = own.fabrics.find<TcpAddress>(kind());
+  if (!from) return {false, why_not_};
+  const auto to = peer.fabrics.find<TcpAddress>(kind());
+  if (!to)
+    return {false, fmt::format("host {} listens nowhere, its log says why", peer.host.data())};
+  return {true, fmt::format("over TCP to {} from {}", text(to->connector), text(from->connector))};
 }
 
 void TcpFabric::listen(RankAddress& own) {
@@ -61,10 +63,9 @@ void TcpFabric::listen(RankAddress& own) {
     return;
   }
   try {
-    connector_.listen(own, &RankAddress::tcp);
+    (void)own.fabrics.add(kind(), TcpAddress{connector_.listen()});
   } catch (const Error& error) {
     if (local_.only_fabric == kind()) throw;
-    own.tcp = {};
     why_not_ = error.detail().message;
     local_.log->warn(Subsystem::path, "ranks of other hosts can't reach this one over TCP: {}",
                      why_not_);
@@ -74,7 +75,11 @@ void TcpFabric::listen(RankAddress& own) {
 void TcpFabric::open(const std::vector<RankAddress>& job) {
   partners_ = std::vector<Partner>(job.size());
   for (std::size_t i = 0; i < job.size(); ++i) partners_[i].rank = static_cast<int>(i);
-  if (why_not_.empty()) connector_.open(job);
+  if (!why_not_.empty()) return;
+  std::vector<ConnectorAddress> addresses;
+  for (const RankAddress& address : job)
+    addresses.push_back(address.fabrics.find<TcpAddress>(kind()).value_or(TcpAddress{}).connector);
+  connector_.open(addresses, job[0].job_secret);
 }
 
 void TcpFabric::start() {

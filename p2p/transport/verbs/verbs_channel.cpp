@@ -20,9 +20,9 @@ VerbsChannel::VerbsChannel(VerbsRank& rank, int peer, const VerbsAddress& port)
       rank_(rank),
       peer_(peer),
       port_(port),
-      expected_({.most = Immediate::kMaxIndex + 1,
-                 .queue_pairs = std::min<int>(rank.device.options().queue_pairs,
-                                              port.queue_pairs)}) {
+      expected_(
+          {.most = Immediate::kMaxIndex + 1,
+           .queue_pairs = std::min<int>(rank.device.options().queue_pairs, port.queue_pairs)}) {
   capabilities_.words_take_requests = true;
   capabilities_.peer_reaches_adopted = true;
   capabilities_.queue_pairs = 0;  // until they are made

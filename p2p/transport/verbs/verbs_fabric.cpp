@@ -55,39 +55,42 @@ VerbsFabric::~VerbsFabric() {
 }
 
 Reach VerbsFabric::reaches(const RankAddress& own, const RankAddress& peer) const {
-  if (own.verbs.present == 0) return {false, text_of(own.verbs.why_not)};
-  if (peer.verbs.present == 0)
-    return {false,
-            fmt::format("host {} has no device for it: {}", peer.host.data(),
-                        text_of(peer.verbs.why_not))};
-  if (own.verbs.link_layer != peer.verbs.link_layer || own.verbs.iwarp != peer.verbs.iwarp)
-    return {false,
-            fmt::format("{} here and {} there are of different kinds", own.verbs.device.data(),
-                        peer.verbs.device.data())};
-  const bool by_gid = own.verbs.link_layer == IBV_LINK_LAYER_ETHERNET && own.verbs.iwarp == 0;
+  const VerbsPart own_part = own.fabrics.find<VerbsPart>(kind()).value_or(VerbsPart{});
+  const VerbsPart peer_part = peer.fabrics.find<VerbsPart>(kind()).value_or(VerbsPart{});
+  const VerbsAddress& from = own_part.port;
+  const VerbsAddress& to = peer_part.port;
+  if (from.present == 0) return {false, text_of(from.why_not)};
+  if (to.present == 0)
+    return {false, fmt::format("host {} has no device for it: {}", peer.host.data(),
+                               text_of(to.why_not))};
+  if (from.link_layer != to.link_layer || from.iwarp != to.iwarp)
+    return {false, fmt::format("{} here and {} there are of different kinds",
+                               from.device.data(), to.device.data())};
+  const bool by_gid = from.link_layer == IBV_LINK_LAYER_ETHERNET && from.iwarp == 0;
   if (by_gid &&
-      (own.verbs.gid_type != peer.verbs.gid_type || is_ipv4(own.verbs) != is_ipv4(peer.verbs)))
+      (from.gid_type != to.gid_type || is_ipv4(from) != is_ipv4(to)))
     return {false,
             fmt::format("the GIDs of {} here and of {} there are of different types (WEFT_IB_GID)",
-                        own.verbs.device.data(), peer.verbs.device.data())};
-  if ((own.verbs.cm_port == 0) != (peer.verbs.cm_port == 0))
-    return {
-        false,
-        fmt::format("WEFT_CONNECT is {} here and {} there", own.verbs.cm_port == 0 ? "tcp" : "cm",
-                    peer.verbs.cm_port == 0 ? "tcp" : "cm")};
-  if (own.verbs.iwarp != 0 && own.socket == peer.socket && own.host_id == peer.host_id)
+                        from.device.data(), to.device.data())};
+  if ((from.cm_port == 0) != (to.cm_port == 0))
+    return {false, fmt::format("WEFT_CONNECT is {} here and {} there",
+                               from.cm_port == 0 ? "tcp" : "cm",
+                               to.cm_port == 0 ? "tcp" : "cm")};
+  if (from.iwarp != 0 && own.host_id == peer.host_id &&
+      own_part.connector.port == peer_part.connector.port &&
+      own_part.connector.ips == peer_part.connector.ips)
     return {false, "iWARP connects no queue pair to itself"};
-  return {
-      true,
-      fmt::format("queue pairs from {} to {}{}", own.verbs.device.data(), peer.verbs.device.data(),
-                  why_this_port(own.verbs.device.data(), local_.placement))};
+  return {true, fmt::format("queue pairs from {} to {}{}", from.device.data(),
+                            to.device.data(),
+                            why_this_port(from.device.data(), local_.placement))};
 }
 
 void VerbsFabric::listen(RankAddress& own) {
   const auto refuse = [&](const std::string& why) {
     why_not_ = why;
-    own.verbs = {};
-    std::strncpy(own.verbs.why_not.data(), why.c_str(), own.verbs.why_not.size() - 1);
+    VerbsPart part;
+    std::strncpy(part.port.why_not.data(), why.c_str(), part.port.why_not.size() - 1);
+    (void)own.fabrics.add(kind(), part);
   };
   if (!local_.allows(kind())) return refuse(local_.only_fabric_text());
   try {
@@ -101,9 +104,10 @@ void VerbsFabric::listen(RankAddress& own) {
     if (!verbs_) return refuse(why_not_);
     device_ = std::make_unique<Device>(verbs_, options_, *local_.log, local_.placement);
     if (options_.connection_manager) cm_connector_ = make_cm_connector();
-    connector_.listen(own);
-    own.verbs = device_->address();
-    if (cm_connector_) cm_connector_->describe(own.verbs);
+    VerbsPart part{.connector = connector_.listen()};
+    part.port = device_->address();
+    if (cm_connector_) cm_connector_->describe(part.port);
+    (void)own.fabrics.add(kind(), part);
   } catch (const Error& error) {
     if (local_.only_fabric == kind()) throw;
     cm_connector_.reset();
@@ -114,12 +118,15 @@ void VerbsFabric::listen(RankAddress& own) {
 
 void VerbsFabric::open(const std::vector<RankAddress>& job) {
   partners_ = std::vector<Partner>(job.size());
+  std::vector<ConnectorAddress> addresses;
   for (std::size_t i = 0; i < job.size(); ++i) {
+    const auto part = job[i].fabrics.find<VerbsPart>(kind()).value_or(VerbsPart{});
     partners_[i].rank = static_cast<int>(i);
-    partners_[i].port = job[i].verbs;
+    partners_[i].port = part.port;
+    addresses.push_back(part.connector);
   }
   if (cm_connector_) cm_connector_->open();
-  if (device_) connector_.open(job);
+  if (device_) connector_.open(addresses, job[0].job_secret);
 }
 
 bool VerbsFabric::connects_on_first_use() const noexcept {

@@ -40,6 +40,7 @@ class VerbsFabric final : public Fabric, private ConnectorEvents {
   void open(const std::vector<RankAddress>& job) override;
   void connect(int rank) override;
   bool fence(int rank) override;
+  bool is_equipped() const noexcept override { return device_ != nullptr; }
   PeerCost peer_cost() const noexcept override;
   void drain() noexcept override;
 

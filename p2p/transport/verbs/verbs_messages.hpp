@@ -4,10 +4,9 @@
 #include <array>
 #include <cstdint>
 
-#include "p2p/transport/address/rank_address.hpp"
 #include "p2p/transport/control_message.hpp"
-#include "p2p/transport/verbs/cm/credentials.hpp"
 #include "p2p/transport/notification_table.hpp"
+#include "p2p/transport/verbs/cm/credentials.hpp"
 #include "p2p/transport/verbs/queue_pair.hpp"
 
 namespace weft::p2p::verbs {

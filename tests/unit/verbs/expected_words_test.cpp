@@ -51,8 +51,10 @@ TEST(AnImmediate, IsTheNearestNumberAcrossEveryWrap) {
   for (const std::uint64_t known : {kRound - 2, kRound, 5 * kRound - 1, (kRound << 30U) + 4095})
     for (std::int64_t step = -2047; step <= 2047; ++step) {
       const std::uint64_t meant = known + static_cast<std::uint64_t>(step);
-      ASSERT_EQ((Immediate{0, false, static_cast<std::uint32_t>(meant & (kRound - 1))}.low_bits().near(known)),
-                meant)
+      ASSERT_EQ(
+          (Immediate{0, false, static_cast<std::uint32_t>(meant & (kRound - 1))}.low_bits().near(
+              known)),
+          meant)
           << known << " " << step;
     }
 }
