@@ -220,7 +220,7 @@ void Network::send(const std::shared_ptr<Path>& path, std::span<const std::byte>
 void Network::share(const std::shared_ptr<Path>& path, std::uint32_t chunk, std::size_t bytes) {
   deliver(path, Behind::messages,
           [this, from = path->from, to = path->to, chunk, bytes](FabricEvents&) {
-            if (const auto& back = this->path(to, from)) back->known.emplace(chunk, bytes);
+            if (const auto& back = this->path(to, from)) back->known.add(chunk, {0, chunk}, bytes);
             rank(to).wake();  // somebody may wait for just this chunk
           });
 }

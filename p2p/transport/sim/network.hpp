@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "p2p/transport/fabric.hpp"
+#include "p2p/transport/remote_chunks.hpp"
 #include "p2p/transport/sim/options.hpp"
 #include "p2p/transport/sim/scheduler.hpp"
 #include "p2p/transport/sim/sim_rank.hpp"
@@ -24,7 +25,7 @@ struct Path {
 
   /// `first_word`: the number of the first word that is expected.
   Path(int from_rank, int to_rank, std::uint32_t first_word)
-      : from(from_rank), to(to_rank), expected({.first = first_word}) {}
+      : from(from_rank), to(to_rank), expected({.first = first_word}), known(to_rank) {}
 
   const int from;
   const int to;
@@ -36,8 +37,7 @@ struct Path {
   Time last_message{};
   std::unordered_map<std::uint64_t, Time> words = {};    ///< by place: arrival of the last value
   std::unordered_map<std::uint32_t, Time> signals = {};  ///< the same by number
-  std::unordered_map<std::uint32_t, std::size_t> known =
-      {};  ///< chunks of `to` that `from` may name
+  RemoteChunks known;                                    ///< chunks of `to` that `from` may name
 };
 
 /// One thread, as all of a simulation.

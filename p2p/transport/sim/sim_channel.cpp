@@ -34,21 +34,6 @@ SimChannel::SimChannel(Network& network, std::shared_ptr<Path> path)
       rank_(network.rank(path->from)),
       path_(std::move(path)) {}
 
-Result<RemoteMemory> SimChannel::resolve(const MemoryRef& ref) noexcept {
-  const auto found = path_->known.find(ref.chunk);
-  const auto failure = [&](Code code, const char* why) {
-    return Status(ErrorDetail{
-        .code = code,
-        .operation = "resolve",
-        .message = fmt::format("rank {} named {} bytes at {} of its chunk {:#x}, which {}",
-                               path_->to, ref.bytes, ref.offset, ref.chunk, why)});
-  };
-  if (found == path_->known.end()) return failure(Code::unreachable, "is not known here yet");
-  if (ref.offset > found->second || ref.bytes > found->second - ref.offset)
-    return failure(Code::system, "does not hold them");
-  return RemoteMemory{ref.offset, ref.chunk};
-}
-
 /// One piece of a get. Outlives one that is given up.
 struct SimChannel::Reading {
   std::size_t left;

@@ -25,7 +25,9 @@ class SimChannel final : public Channel, private GetEngine {
   void put_word(RemoteMemory word, std::uint64_t value, Notify notify) noexcept override;
   void notify() noexcept override;
   void send(std::span<const std::byte> message) override;
-  Result<RemoteMemory> resolve(const MemoryRef& ref) noexcept override;
+  Result<RemoteMemory> resolve(const MemoryRef& ref) noexcept override {
+    return path_->known.resolve(ref);
+  }
   bool export_region(std::uint32_t chunk) override;
   std::byte* map(RemoteMemory) noexcept override { return nullptr; }
 

@@ -123,6 +123,7 @@ bool TcpChannel::set_word(const Head& head) {
 bool TcpChannel::end_put(const Head& head) {
   switch (words_.arrived(head.index, head.sequence)) {
     case NotificationTable::Arrival::set:
+    case NotificationTable::Arrival::partly:
       return true;
     case NotificationTable::Arrival::unknown:
       rank_.local.log->debug(Subsystem::path, "rank {} has put into a slot that is gone", peer_);
@@ -228,18 +229,14 @@ bool TcpChannel::end_record(Rail& rail, const Head& head) {
       rank_.has_message(peer_);
       return true;
     }
-    case Kind::chunk: {
-      const std::lock_guard lock(chunks_mutex_);
-      chunks_[head.key] = head.address;
+    case Kind::chunk:
+      chunks_.add(head.key, {0, head.key}, head.address);
       counters().registrations.add(1);
       rank_.local.recorder.control(stats::Event::chunk_mapped, peer_, 0, head.key);
       return true;
-    }
-    case Kind::chunk_gone: {
-      const std::lock_guard lock(chunks_mutex_);
-      chunks_.erase(head.key);
+    case Kind::chunk_gone:
+      chunks_.remove(head.key);
       return true;
-    }
     case Kind::ack_wanted: {
       const std::lock_guard lock(send_mutex_);
       if (is_open()) transmit({.kind = Kind::ack, .sequence = head.sequence}, {});

@@ -61,21 +61,6 @@ void TcpChannel::unwatch() noexcept {
       rank_.sockets.remove(rail->pipe.in(), rail->pipe.out());
 }
 
-Result<RemoteMemory> TcpChannel::resolve(const MemoryRef& ref) noexcept {
-  const std::lock_guard lock(chunks_mutex_);
-  const auto found = chunks_.find(ref.chunk);
-  const bool known = found != chunks_.end();
-  if (known && ref.offset <= found->second && ref.bytes <= found->second - ref.offset)
-    return RemoteMemory{ref.offset, ref.chunk};
-  return Status(ErrorDetail{
-      .code = known ? Code::system : Code::unreachable,
-      .operation = "resolve",
-      .message = fmt::format("rank {} named {} bytes at {} of its chunk {:#x}, which {}", peer_,
-                             ref.bytes, ref.offset, ref.chunk,
-                             known ? "does not hold them" : "is not known here yet"),
-      .peer = peer_});
-}
-
 bool TcpChannel::export_region(std::uint32_t chunk) {
   if (shared_.contains(chunk)) return true;
   std::byte* data = nullptr;

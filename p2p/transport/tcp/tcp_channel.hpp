@@ -12,18 +12,19 @@
 #include <set>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "p2p/transport/channel.hpp"
 #include "p2p/transport/local_rank.hpp"
 #include "p2p/transport/path_end.hpp"
+#include "p2p/transport/remote_chunks.hpp"
 #include "p2p/transport/tcp/exports.hpp"
 #include "p2p/transport/tcp/pipe.hpp"
 #include "p2p/transport/tcp/record_reader.hpp"
 #include "p2p/transport/tcp/send_queue.hpp"
 #include "p2p/transport/tcp/sockets.hpp"
 #include "p2p/transport/tcp/wire.hpp"
+#include "p2p/transport/wireup/first_use.hpp"
 
 namespace weft::p2p::tcp {
 
@@ -36,11 +37,7 @@ struct TcpRank {
   std::function<void(int peer, bool ended, const Status& why)> broke;
   /// Any thread: control messages of the peer have come; take them by take_messages().
   std::function<void(int peer)> has_message;
-  /// Progress thread: something is to be sent to a peer that is not connected yet.
-  std::function<void(int peer)> first_use;
-  /// Progress thread: says it by the connector, where nothing stands in its way. False: a peer that
-  /// has not been met.
-  std::function<bool(int peer, std::span<const std::byte> message)> say_at_once;
+  FirstUse& first_use;
 };
 
 /// A RemoteMemory is an offset in a chunk of the peer, which the peer checks itself.
@@ -60,7 +57,9 @@ class TcpChannel final : public Channel, private GetEngine {
   void put_word(RemoteMemory word, std::uint64_t value, Notify notify) noexcept override;
   void notify() noexcept override;
   void send(std::span<const std::byte> message) override;
-  Result<RemoteMemory> resolve(const MemoryRef& ref) noexcept override;
+  Result<RemoteMemory> resolve(const MemoryRef& ref) noexcept override {
+    return chunks_.resolve(ref);
+  }
   bool export_region(std::uint32_t chunk) override;
   std::byte* map(RemoteMemory) noexcept override { return nullptr; }
 
@@ -185,8 +184,7 @@ class TcpChannel final : public Channel, private GetEngine {
   NotificationTable words_;         ///< that its puts set
   std::set<std::uint32_t> shared_;  ///< the progress thread's: chunks that the peer knows
 
-  std::mutex chunks_mutex_;
-  std::unordered_map<std::uint32_t, std::uint64_t> chunks_;  ///< the peer's: bytes of each
+  RemoteChunks chunks_{peer_};
 
   std::mutex send_mutex_;
   std::vector<std::pair<Head, std::vector<std::byte>>> unsent_;  ///< until there is a connection

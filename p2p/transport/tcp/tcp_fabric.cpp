@@ -41,11 +41,12 @@ TcpFabric::TcpFabric(LocalRank& local, ProgressThread& progress, FabricEvents& e
     : local_(local),
       progress_(progress),
       events_(events),
-      eager_ranks_(static_cast<int>(config.integer(Setting::mesh_eager).value())),
       terms_({.rails = static_cast<std::uint16_t>(config.integer(Setting::rails).value()),
               .checksums = static_cast<std::uint8_t>(config.flag(Setting::checksum)),
               .encrypts = static_cast<std::uint8_t>(config.flag(Setting::encrypt))}),
       connector_(local, progress, *this, config),
+      first_use_(local, events, connector_,
+                 static_cast<int>(config.integer(Setting::mesh_eager).value())),
       endings_(progress, kEndings, [this](std::uint64_t) { end_those_that_are_due(); }) {}
 
 Reach TcpFabric::reaches(const RankAddress& own, const RankAddress& peer) const {
@@ -74,6 +75,7 @@ void TcpFabric::listen(RankAddress& own) {
 
 void TcpFabric::open(const std::vector<RankAddress>& job) {
   partners_ = std::vector<Partner>(job.size());
+  first_use_.open(job.size());
   for (std::size_t i = 0; i < job.size(); ++i) partners_[i].rank = static_cast<int>(i);
   if (!why_not_.empty()) return;
   std::vector<ConnectorAddress> addresses;
@@ -95,18 +97,7 @@ void TcpFabric::start() {
           },
       .has_message =
           [this](int peer) { progress_.post([this, peer] { take_messages(partner(peer)); }); },
-      .first_use =
-          [this](int peer) {
-            if (partner(peer).in_use) return;
-            begin_use(partner(peer));
-            connector_.call(peer);
-          },
-      .say_at_once =
-          [this](int peer, std::span<const std::byte> message) {
-            const bool met = connector_.is_met(peer);
-            if (met) connector_.send(peer, message);
-            return met;
-          }});
+      .first_use = first_use_});
   given_back_ = local_.adopted->on_release([this](std::uint32_t chunk) {
     {
       const std::lock_guard lock(channels_mutex_);
@@ -130,8 +121,8 @@ void TcpFabric::connect(int rank) {
       partner.channel = partner.made.get();
     }
     if (rank == local_.rank) return connect_to_itself(partner);
-    if (connects_on_first_use()) return events_.reachable(rank, std::move(partner.made));
-    partner.in_use = true;
+    if (first_use_.deferred()) return events_.reachable(rank, std::move(partner.made));
+    first_use_.connect_eagerly(rank);
     connector_.connect(rank);
   } catch (const Error& error) {
     events_.short_of(error);
@@ -144,17 +135,12 @@ void TcpFabric::connect_to_itself(Partner& partner) {
     os::throw_system_error("join", "socketpair");
   std::vector<Pipe> rails;
   rails.emplace_back(os::Fd(ends[0]), os::Fd(ends[1]));
-  partner.in_use = true;
+  first_use_.connect_eagerly(partner.rank);
   up(partner, std::move(rails));
 }
 
-void TcpFabric::begin_use(Partner& partner) {
-  if (std::exchange(partner.in_use, true)) return;
-  events_.in_use(partner.rank);
-}
-
 void TcpFabric::met(int rank) {
-  begin_use(partner(rank));
+  first_use_.begin(rank);
   connector_.send(rank, std::as_bytes(std::span(&terms_, 1)));
 }
 
@@ -291,9 +277,7 @@ void TcpFabric::drain() noexcept {
     sockets_->drain();
     sched_yield();
   }
-  for (const Partner& partner : partners_)
-    if (partner.in_use && !partner.has_ended && partner.rank != local_.rank)
-      connector_.close(partner.rank);
+  first_use_.close_all([this](int rank) { return partner(rank).has_ended; });
   const std::lock_guard lock(channels_mutex_);
   for (Partner& partner : partners_) partner.channel = nullptr;
 }

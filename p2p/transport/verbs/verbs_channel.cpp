@@ -125,21 +125,6 @@ std::string VerbsChannel::notify_mode_text() const {
   return fmt::format("one WRITE_WITH_IMM a put{}", why);
 }
 
-Result<RemoteMemory> VerbsChannel::resolve(const MemoryRef& ref) noexcept {
-  const std::lock_guard lock(chunks_mutex_);
-  const auto found = chunks_.find(ref.chunk);
-  const bool known = found != chunks_.end();
-  if (known && ref.offset <= found->second.bytes && ref.bytes <= found->second.bytes - ref.offset)
-    return RemoteMemory{found->second.address + ref.offset, found->second.key};
-  return Status(ErrorDetail{
-      .code = known ? Code::system : Code::unreachable,
-      .operation = "resolve",
-      .message = fmt::format("rank {} named {} bytes at {} of its chunk {:#x}, which {}", peer_,
-                             ref.bytes, ref.offset, ref.chunk,
-                             known ? "does not hold them" : "is not known here yet"),
-      .peer = peer_});
-}
-
 bool VerbsChannel::export_region(std::uint32_t chunk) {
   if (shared_.contains(chunk)) return true;
   const auto region = rank_.regions.of_chunk(chunk);
@@ -163,10 +148,7 @@ void VerbsChannel::unshare(std::uint32_t chunk) {
 bool VerbsChannel::handle(std::span<const std::byte> message) {
   if (const auto chunk = parse<RegisteredMessage>(message);
       chunk && chunk->type == MessageType::registered) {
-    {
-      const std::lock_guard lock(chunks_mutex_);
-      chunks_[chunk->chunk] = {chunk->address, chunk->bytes, chunk->remote_key};
-    }
+    chunks_.add(chunk->chunk, {chunk->address, chunk->remote_key}, chunk->bytes);
     counters().registrations.add(1);
     rank_.local.recorder.control(stats::Event::chunk_mapped, peer_, 0, chunk->chunk);
     rank_.local.ring();  // somebody may wait for just this chunk
@@ -174,8 +156,7 @@ bool VerbsChannel::handle(std::span<const std::byte> message) {
   }
   if (const auto gone = parse<GivenBackMessage>(message);
       gone && gone->type == MessageType::given_back) {
-    const std::lock_guard lock(chunks_mutex_);
-    chunks_.erase(gone->chunk);
+    chunks_.remove(gone->chunk);
     return true;
   }
   return false;
@@ -234,7 +215,7 @@ void VerbsChannel::notified(int queue_pair, std::uint32_t immediate) noexcept {
 
 void VerbsChannel::send(std::span<const std::byte> message) {
   counters().control_messages.add(1);
-  if (is_close(message) && rank_.say_at_once(peer_, message)) return;
+  if (is_close(message) && rank_.first_use.send_at_once(peer_, message)) return;
   {
     const std::lock_guard lock(outbox_mutex_);
     if (!waiting_.load() && post_message(message)) return;
@@ -242,7 +223,7 @@ void VerbsChannel::send(std::span<const std::byte> message) {
     waiting_.store(true);
   }
   if (state_.load() == State::unopened)
-    rank_.first_use(peer_);
+    rank_.first_use.request(peer_);
   else
     rank_.completions.schedule_poll();
 }

@@ -10,18 +10,19 @@
 #include <mutex>
 #include <set>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 #include "p2p/transport/channel.hpp"
 #include "p2p/transport/local_rank.hpp"
 #include "p2p/transport/path_end.hpp"
+#include "p2p/transport/remote_chunks.hpp"
 #include "p2p/transport/verbs/immediate.hpp"
 #include "p2p/transport/verbs/message_head.hpp"
 #include "p2p/transport/verbs/queue_pair.hpp"
 #include "p2p/transport/verbs/regions.hpp"
 #include "p2p/transport/verbs/verbs_messages.hpp"
 #include "p2p/transport/verbs/work_request_chain.hpp"
+#include "p2p/transport/wireup/first_use.hpp"
 
 namespace weft::p2p::verbs {
 
@@ -38,11 +39,7 @@ struct VerbsRank {
   std::function<void(int peer, const Status& why)> path_refused;
   /// Any thread: a control message of the peer has come; take it by take_messages().
   std::function<void(int peer)> has_message;
-  /// Progress thread: something is to be sent to a peer that is not connected yet.
-  std::function<void(int peer)> first_use;
-  /// Progress thread: says it by the connector, where nothing stands in its way. False: a peer that
-  /// has not been met.
-  std::function<bool(int peer, std::span<const std::byte> message)> say_at_once;
+  FirstUse& first_use;
 };
 
 /// A RemoteMemory is an address in the peer's process and the key of its registration.
@@ -78,7 +75,9 @@ class VerbsChannel final : public Channel, public QueuePairEvents, private GetEn
   void put_word(RemoteMemory word, std::uint64_t value, Notify notify) noexcept override;
   void notify() noexcept override;
   void send(std::span<const std::byte> message) override;
-  Result<RemoteMemory> resolve(const MemoryRef& ref) noexcept override;
+  Result<RemoteMemory> resolve(const MemoryRef& ref) noexcept override {
+    return chunks_.resolve(ref);
+  }
   bool export_region(std::uint32_t chunk) override;
   std::byte* map(RemoteMemory) noexcept override { return nullptr; }
 
@@ -117,12 +116,6 @@ class VerbsChannel final : public Channel, public QueuePairEvents, private GetEn
     MessageHead head;
     std::vector<std::byte> bytes;
   };
-  struct RemoteChunk {
-    std::uint64_t address = 0;
-    std::uint64_t bytes = 0;
-    std::uint32_t key = 0;
-  };
-
   /// What a put needs until it has ended, besides its source.
   struct Kept {
     std::uint64_t posted = 0;
@@ -244,8 +237,7 @@ class VerbsChannel final : public Channel, public QueuePairEvents, private GetEn
   bool immediates_ = true;    ///< both devices have them
   NotificationTable expected_;
 
-  std::mutex chunks_mutex_;
-  std::unordered_map<std::uint32_t, RemoteChunk> chunks_;  ///< the peer's
+  RemoteChunks chunks_{peer_};
   std::set<std::uint32_t> shared_;  ///< the progress thread's: chunks that the peer knows
 
   std::mutex outbox_mutex_;  ///< guards what waits for room; taken before a queue pair's

@@ -304,8 +304,7 @@ void Connector::open(std::span<const ConnectorAddress> job, const JobSecret& sec
   self.beats.emplace(self.local.rank, static_cast<int>(job.size()), [&self](int to, BeatCall call) {
     if (self.peer(to).state == Implementation::State::met) self.peer(to).stream->send(call);
   });
-  self.identity =
-      Identity(self.local.rank, static_cast<int>(job.size()), secret, self.encrypts);
+  self.identity = Identity(self.local.rank, static_cast<int>(job.size()), secret, self.encrypts);
   self.acceptor.open(self.identity);
 }
 
