@@ -14,13 +14,13 @@ KNOWN = {
     "p2p/rendezvous/peer_session.hpp:PeerSession": (28, 48),
     "p2p/slot/remote_slot_state.hpp:RemoteSlotState": (49, 58),
     "p2p/slot/slot_state.hpp:SlotState": (31, 50),
-    "p2p/transport/local_rank.hpp:LocalRank": (12, 32),
-    "p2p/transport/tcp/tcp_channel.hpp:TcpChannel": (25, 34),
+    "p2p/transport/local_rank.hpp:LocalRank": (14, 32),
+    "p2p/transport/tcp/tcp_channel.hpp:TcpChannel": (18, 33),
     "p2p/transport/verbs/queue_pair.hpp:QueuePair": (29, 32),
-    "p2p/transport/verbs/verbs_channel.hpp:VerbsChannel": (37, 35),
+    "p2p/transport/verbs/verbs_channel.hpp:VerbsChannel": (27, 34),
     "runtime/collective/planned_call.hpp:PlannedCall": (3, 26),
 }
-KNOWN_INTERFACES = {"p2p/transport/fabric.hpp:Channel": 11, "pslib/table/table_worker.hpp:TableWorker": 13}
+KNOWN_INTERFACES = {"pslib/table/table_worker.hpp:TableWorker": 13}
 SEAMS = ("p2p/transport/verbs/api/", "p2p/transport/verbs/fake/")  # as wide as the library behind them
 
 
