@@ -102,7 +102,8 @@ void VerbsFabric::listen(RankAddress& own) {
     if (!verbs_) return refuse(why_not_);
     device_ = std::make_unique<Device>(verbs_, options_, *local_.log, local_.placement);
     if (options_.connection_manager) cm_connector_ = make_cm_connector();
-    VerbsPart part{.connector = connector_.listen()};
+    VerbsPart part;
+    part.connector = connector_.listen();
     part.port = device_->address();
     if (cm_connector_) cm_connector_->describe(part.port);
     (void)own.fabrics.add(kind(), part);
