@@ -47,9 +47,8 @@ class CopyChoice {
   enum class Phase : std::uint8_t { first, second, settled };
   static constexpr std::uint32_t kLongestHold = 64;
 
-  const std::uint32_t trial_;  ///< number of puts per trial of one way
-  std::uint32_t hold_ =
-      1;  ///< trials' worth of puts that a choice holds; starts at 1, as caches are cold
+  std::uint32_t trial_;     ///< number of puts per trial of one way
+  std::uint32_t hold_ = 1;  ///< trials that a choice holds; starts at 1, as caches are cold
   std::uint32_t puts_ = 0;
   Phase phase_ = Phase::first;
   bool streams_ = false;

@@ -20,7 +20,7 @@ using namespace p2p::verbs;
 constexpr std::uint32_t kInline = 64;
 
 struct QueuePairAddress {
-  p2p::VerbsAddress port;
+  p2p::verbs::VerbsAddress port;
   std::uint32_t number = 0;
   std::uint32_t key = 0;
   std::uint64_t address = 0;

@@ -20,13 +20,6 @@ constexpr const char* kNotBuilt = "not in this version";
   throw Error(ErrorDetail{.code = code, .operation = "join", .message = message, .hint = hint});
 }
 
-std::string text(const std::vector<FabricVerdict>& verdicts) {
-  std::string text;
-  for (const FabricVerdict& verdict : verdicts)
-    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", verdict.fabric, verdict.reason);
-  return text;
-}
-
 }  // namespace
 
 Mesh::Mesh(LocalRank& local, const MakeFabrics& make_fabrics, OnMessage on_message, OnGone on_gone)
@@ -55,22 +48,37 @@ RankAddress Mesh::address() {
   return own_;
 }
 
-FabricVerdict Mesh::verdict(const Fabric& fabric, const RankAddress& address) const {
-  if (local_.only_fabric.empty() || local_.only_fabric == fabric.name())
-    return fabric.reaches(own_, address);
-  return {std::string(fabric.name()), false, "WEFT_FABRIC=" + local_.only_fabric};
+Reach Mesh::reach(const Fabric& fabric, const RankAddress& address) const {
+  if (local_.allows(fabric.kind())) return fabric.reaches(own_, address);
+  return {false, local_.only_fabric_text()};
 }
 
-std::vector<FabricVerdict> Mesh::verdicts(const RankAddress& address) const {
-  std::vector<FabricVerdict> verdicts;
-  for (const auto& fabric : fabrics_) verdicts.push_back(verdict(*fabric, address));
-  for (const char* name : {"verbs", "tcp"})
-    if (std::none_of(verdicts.begin(), verdicts.end(),
-                     [&](const FabricVerdict& v) { return v.fabric == name; }))
-      verdicts.push_back({name, false, kNotBuilt});
+std::vector<Mesh::Verdict> Mesh::verdicts(const RankAddress& address) const {
+  std::vector<Verdict> verdicts;
+  for (const auto& fabric : fabrics_) {
+    Reach reach = this->reach(*fabric, address);
+    verdicts.push_back({fabric->kind(), reach.possible, std::move(reach.reason)});
+  }
+  for (const FabricKind kind : {FabricKind::verbs, FabricKind::tcp})
+    if (std::ranges::find(verdicts, kind, &Verdict::fabric) == verdicts.end())
+      verdicts.push_back({kind, false, kNotBuilt});
   std::stable_partition(verdicts.begin(), verdicts.end(),
-                        [](const FabricVerdict& v) { return v.usable; });
+                        [](const Verdict& v) { return v.usable; });
   return verdicts;
+}
+
+std::optional<std::string> Mesh::why_no_rdma(int rank) const {
+  const auto all = verdicts(peer(rank).address);
+  const auto rdma = std::ranges::find(all, FabricKind::verbs, &Verdict::fabric);
+  if (rdma->usable) return std::nullopt;
+  return rdma->reason;
+}
+
+std::string Mesh::text(const std::vector<Verdict>& verdicts) {
+  std::string text;
+  for (const Verdict& verdict : verdicts)
+    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", name(verdict.fabric), verdict.reason);
+  return text;
 }
 
 std::unique_ptr<Peer> Mesh::meet(int rank, const RankAddress& address) {
@@ -87,7 +95,7 @@ std::unique_ptr<Peer> Mesh::meet(int rank, const RankAddress& address) {
   peer->shown->pid = address.pid;
   peer->shown->host.set(peer->host());
   for (const auto& fabric : fabrics_) {
-    if (!verdict(*fabric, peer->address).usable) continue;
+    if (!reach(*fabric, peer->address).possible) continue;
     peer->fabric = fabric.get();
     return peer;
   }
@@ -151,25 +159,25 @@ void Mesh::connect(std::vector<RankAddress> addresses, Deadline deadline) {
   tell_cost(Clock::now() - began);
   tell_fallback();
   for (const auto& p : peers_) {
-    const FabricVerdict taken = verdict(*p->fabric, p->address);
+    const Reach taken = reach(*p->fabric, p->address);
     local_.log->info(Subsystem::path, "rank {} (host {}, pid {}): {}: {}", p->rank, p->host(),
-                     p->address.pid, taken.fabric, taken.reason);
+                     p->address.pid, name(p->fabric->kind()), taken.reason);
   }
 }
 
 void Mesh::tell_fallback() const {
-  const auto is_tcp = [](const auto& p) { return p->fabric->name() == "tcp"; };
+  const auto is_tcp = [](const auto& p) { return p->fabric->kind() == FabricKind::tcp; };
   const auto first = std::find_if(peers_.begin(), peers_.end(), is_tcp);
-  if (first == peers_.end() || !local_.only_fabric.empty()) return;
-  const auto all = verdicts((*first)->address);
-  const auto rdma = std::find_if(all.begin(), all.end(),
-                                 [](const FabricVerdict& v) { return v.fabric == "verbs"; });
+  if (first == peers_.end() || local_.only_fabric) return;
+  const auto why = why_no_rdma((*first)->rank);
   const std::string line = fmt::format(
       "{} ranks of other hosts are reached over TCP, not by RDMA; rank {} (host {}): {}",
       std::count_if(peers_.begin(), peers_.end(), is_tcp), (*first)->rank, (*first)->host(),
-      rdma->reason);
+      why.value_or("it is usable"));
   // A user with an RDMA device expects the device to be used.
-  if (own_.verbs.present != 0)
+  const auto rdma = std::ranges::find(fabrics_, FabricKind::verbs,
+                                      [](const auto& fabric) { return fabric->kind(); });
+  if (rdma != fabrics_.end() && (*rdma)->is_equipped())
     local_.log->warn(Subsystem::path, "{}", line);
   else
     local_.log->info(Subsystem::path, "{}", line);
@@ -194,7 +202,7 @@ void Mesh::tell_cost(std::chrono::nanoseconds took) const {
         Subsystem::path,
         "{}: each of {} ranks uses {} bytes of registered memory, about {} bytes of queues and "
         "{} completion queue entries",
-        fabric->name(), reached, cost.registered_bytes, cost.queue_bytes, cost.completions);
+        name(fabric->kind()), reached, cost.registered_bytes, cost.queue_bytes, cost.completions);
   }
 }
 
@@ -202,9 +210,9 @@ void Mesh::connected(int rank, std::unique_ptr<Channel> channel) {
   Peer& peer = this->peer(rank);
   peer.channel = std::move(channel);
   peer.channel->count_in(peer.shown->counters);
-  if (peer.channel->tails_up_to() != 0) has_tails_.store(true);
+  if (peer.channel->capabilities().tails_up_to.load() != 0) has_tails_.store(true);
   if (peer.state.load() != PeerState::joining) return;
-  peer.shown->fabric.set(peer.channel->fabric());
+  peer.shown->fabric.set(name(peer.channel->fabric()));
   peer.shown->state.store(stats::PathState::connected);
   local_.recorder.control(stats::Event::connected, rank);
   peer.state.store(PeerState::connected, std::memory_order_release);

@@ -234,8 +234,9 @@ std::vector<PathReport> Mesh::paths() const {
     path.peer = peer->rank;
     path.host = peer->host();
     path.pid = peer->address.pid;
-    path.fabric = peer->fabric->name();
-    path.verdicts = verdicts(peer->address);
+    path.fabric = name(peer->fabric->kind());
+    for (Verdict& v : verdicts(peer->address))
+      path.verdicts.push_back({std::string(name(v.fabric)), v.usable, std::move(v.reason)});
     if (is_idle(*peer)) path.verdicts.front().reason += "; connects on first use";
     path.counters.control_messages = peer->shown->counters.control_messages.get();
     path.counters.registrations = peer->shown->counters.registrations.get();

@@ -6,7 +6,9 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "p2p/mesh/mesh_messages.hpp"
@@ -98,10 +100,12 @@ class Mesh final : private FabricEvents {
   /// Makes a chunk of this rank known to the peer before the next message to it. False if the
   /// peer's fabric can't. Progress thread.
   bool share(Peer& peer, std::uint32_t chunk) {
-    return peer.gone() || !peer.channel || peer.channel->share(chunk);
+    return peer.gone() || !peer.channel || peer.channel->export_region(chunk);
   }
 
   std::vector<PathReport> paths() const;
+  /// The reason why the rank can't be reached by RDMA; nullopt if it can.
+  std::optional<std::string> why_no_rdma(int rank) const;
   /// " (it is stopped for 2.5 s)" for a rank that is slow or suspect, else empty. For the text of a
   /// timeout.
   std::string suspicion(int rank) const;
@@ -117,10 +121,16 @@ class Mesh final : private FabricEvents {
   void short_of(const Error& error) override;
 
   std::unique_ptr<Peer> meet(int rank, const RankAddress& address);
-  /// The fabric's own verdict, unless WEFT_FABRIC names another fabric.
-  FabricVerdict verdict(const Fabric& fabric, const RankAddress& address) const;
-  /// The verdicts of all fabrics, usable ones first.
-  std::vector<FabricVerdict> verdicts(const RankAddress& address) const;
+  struct Verdict {
+    FabricKind fabric;
+    bool usable = false;
+    std::string reason;
+  };
+  /// The fabric's own answer, unless WEFT_FABRIC names another fabric.
+  Reach reach(const Fabric& fabric, const RankAddress& address) const;
+  static std::string text(const std::vector<Verdict>& verdicts);
+  /// The verdicts of all fabrics, the one in use first.
+  std::vector<Verdict> verdicts(const RankAddress& address) const;
   /// Logs how long connecting took and what each peer costs.
   void tell_cost(std::chrono::nanoseconds took) const;
   /// Logs once that ranks of other hosts are reached without RDMA.

@@ -118,7 +118,7 @@ void IncomingRing::acknowledge(const Arrived& arrived) noexcept {
   if (peer_.gone()) return;
   const std::uint64_t offset =
       offsetof(SenderWords, acks) + arrived.offer.ack * sizeof(std::uint64_t);
-  peer_.channel->write_word(at(words_there_, offset), arrived.sequence, Notify::always);
+  peer_.channel->put_word(at(words_there_, offset), arrived.sequence, Notify::always);
   counters_.credit_writes.add(1);
 }
 
@@ -140,7 +140,7 @@ void IncomingRing::report() noexcept {
   reported_ = released_;
   longs_released_ = 0;
   if (peer_.gone()) return;
-  peer_.channel->write_word(words_there_, released_, Notify::deferred);
+  peer_.channel->put_word(words_there_, released_, Notify::deferred);
   counters_.credit_writes.add(1);
 }
 

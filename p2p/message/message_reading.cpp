@@ -58,8 +58,7 @@ void MessageState::read(MessageOperation& receive) noexcept {
     }
     if (!receive.started) return;
   }
-  p2p::Channel& channel = *receive.ring->peer().channel;
-  std::optional<Status> outcome = channel.get_outcome(receive.reading->get);
+  std::optional<Status> outcome = receive.reading->get.poll();
   if (!outcome) return;
   const std::size_t bytes = receive.arrived->bytes;
   if (!outcome->ok())
@@ -92,7 +91,7 @@ std::optional<Status> MessageState::start_reading(MessageOperation& receive) noe
       receive.reading = std::make_unique<p2p::Reading>();  // put_back() took the last
     p2p::Reading& reading = *receive.reading;
     // Read into the arena first if no fabric can reach the tensor's memory.
-    if (!channel.copies() && !local_.reachable(receive.tensor.data(), arrived.bytes))
+    if (!channel.capabilities().copies && !local_.reachable(receive.tensor.data(), arrived.bytes))
       reading.landing = p2p::OwnedBlock(local_.data, arrived.bytes);
     std::byte* const to = reading.landing ? reading.landing.data() : receive.tensor.data();
     reading.pieces.assign(1, {to, **from, arrived.bytes});
@@ -104,7 +103,7 @@ std::optional<Status> MessageState::start_reading(MessageOperation& receive) noe
                    "no memory to read the message", "");
   }
   receive.started = true;
-  channel.start_get(receive.reading->get);
+  channel.get(receive.reading->get);
   return std::nullopt;
 }
 
@@ -140,10 +139,8 @@ void MessageState::put_back(MessageOperation& receive) noexcept {
   readings_.remove(receive);
   if (readings_.empty()) awaits_chunk_ = false;
   if (receive.started) {
-    p2p::Channel& channel = *receive.ring->peer().channel;
     receive.reading->tensor = receive.tensor;
-    if (!channel.give_up_get(receive.reading->get))
-      local_.strays.keep(channel, std::move(receive.reading), 0);
+    if (!receive.reading->get.cancel()) local_.strays.keep(std::move(receive.reading), 0);
   }
   clear(receive.reading.get());
   receive.ring->keep(*receive.arrived, receive.arrived->order);

@@ -322,7 +322,7 @@ void MessageState::report(std::vector<EdgeReport>& edges) const {
     edge.peer = peer.rank;
     edge.slot = "messages";
     edge.role = role;
-    edge.fabric = peer.channel ? std::string(peer.channel->fabric()) : "";
+    edge.fabric = peer.channel ? std::string(name(peer.channel->fabric())) : "";
     edge.counters = counters.read();
     edges.push_back(std::move(edge));
   };

@@ -72,7 +72,7 @@ bool OutgoingRing::open() noexcept {
   }
   try {
     long_sequence_.assign(geometry.longs, 0);
-    direct_ = peer_.channel->direct(*ring);
+    direct_ = peer_.channel->map(*ring);
     if (direct_ == nullptr) {
       staging_ = OwnedBlock(local_.staging, geometry.bytes());
       cell_posted_.assign(geometry.cells, 0);
@@ -153,7 +153,7 @@ OutgoingRing::Sent OutgoingRing::emit(Kind kind, std::uint64_t tag, std::uint64_
 
 bool OutgoingRing::has_ended(std::uint64_t& posted) noexcept {
   if (posted == 0) return true;
-  const auto outcome = peer_.channel->outcome(posted);
+  const auto outcome = peer_.channel->poll_put(posted);
   if (!outcome) return false;
   posted = 0;
   if (!outcome->ok() && failure_.ok()) failure_ = *outcome;
@@ -182,7 +182,8 @@ OutgoingRing::Sent OutgoingRing::put(const Head& head,
   work.sequence_word = at(ring_, cell);
   work.sequence = head.sequence;
   work.notification_id = granted_.notification_id;
-  work.choice = &copy_choice_;
+  work.stream = reinterpret_cast<std::uintptr_t>(this);
+  work.depth = kCopyDepth;
   const Status status = peer_.channel->put(work);
   held_up_ = status.code() == Code::exhausted;
   if (held_up_) return Sent::no_room;
@@ -239,7 +240,7 @@ Status OutgoingRing::place(Operation& operation, MemoryRef& ref) noexcept {
     std::optional<MemoryRef> found;
     if (local_.zero_copy) found = local_.locate(tensor);
     const bool adopted = found && sort_of_chunk(found->chunk) == ArenaSort::adopted;
-    if (adopted && !peer_.channel->adopted_reach().by_peer) found.reset();
+    if (adopted && !peer_.channel->capabilities().peer_reaches_adopted.load()) found.reset();
     if (found) {
       ref = *found;
     } else {

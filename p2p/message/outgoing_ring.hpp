@@ -156,7 +156,7 @@ class OutgoingRing {
   OwnedBlock staging_;                      ///< laid out as the ring
   std::vector<std::uint64_t> cell_posted_;  ///< by cell: the put that reads it; 0: none
   std::vector<std::uint64_t> long_posted_;
-  CopyChoice copy_choice_{4};
+  static constexpr std::uint32_t kCopyDepth = 4;
 
   OperationList queue_;
   std::array<Operation*, SenderWords::kOffers> offered_{};

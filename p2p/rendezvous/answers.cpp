@@ -159,7 +159,7 @@ Status PeerSession::transfer(Match& match) noexcept {
   const RemoteMemory word{words_there_.address + word_offset(id), words_there_.key};
   if (bytes == 0) {
     observe(RendezvousMessage::tensor, true, at(match));
-    peer_.channel->write_word(word, id.generation, Notify::always);
+    peer_.channel->put_word(word, id.generation, Notify::always);
   } else {
     if (destination.bytes != bytes)
       return Status(ErrorDetail{
@@ -179,7 +179,8 @@ Status PeerSession::transfer(Match& match) noexcept {
     work.sequence_word = word;
     work.sequence = id.generation;
     work.notification_id = remote_notification_id_ + word_index(id);
-    work.choice = &copy_choice_;
+    work.stream = reinterpret_cast<std::uintptr_t>(this);
+    work.depth = kCopyDepth;
     observe(RendezvousMessage::tensor, true, at(match));
     Status status = peer_.channel->put(work);
     if (!status.ok()) return status;
@@ -196,7 +197,7 @@ Status PeerSession::transfer(Match& match) noexcept {
 void PeerSession::land() noexcept {
   std::size_t completed = 0;
   for (; completed < under_way_.size(); ++completed) {
-    const auto outcome = peer_.channel->outcome(under_way_[completed].posted);
+    const auto outcome = peer_.channel->poll_put(under_way_[completed].posted);
     if (!outcome) break;
     if (!outcome->ok()) lost_ = true;  // the path has failed, and the session with it
   }

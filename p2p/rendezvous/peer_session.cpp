@@ -397,7 +397,7 @@ void PeerSession::report(std::vector<EdgeReport>& edges) const {
     edge.peer = peer_.rank;
     edge.slot = "rendezvous." + spec_.name;
     edge.role = role;
-    edge.fabric = peer_.channel ? std::string(peer_.channel->fabric()) : "";
+    edge.fabric = peer_.channel ? std::string(p2p::name(peer_.channel->fabric())) : "";
     edge.counters = counters.read();
     if (edge.counters.transfers + edge.counters.control_messages != 0)
       edges.push_back(std::move(edge));

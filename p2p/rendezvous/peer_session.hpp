@@ -226,7 +226,7 @@ class PeerSession {
     Match match;
   };
   std::vector<UnderWay> under_way_;  ///< tensors that the fabric still reads, oldest first
-  CopyChoice copy_choice_{4};
+  static constexpr std::uint32_t kCopyDepth = 4;
   EdgeCounters sent_;
 
   // As the receiver.

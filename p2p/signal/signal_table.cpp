@@ -369,7 +369,7 @@ void SignalTable::on_granted(Peer& peer, const SignalGranted& granted) {
                     granted.line.offset % alignof(SignalLine) == 0;
   if (good) {
     remote->signal_id = granted.signal_id;
-    remote->direct = reinterpret_cast<SignalLine*>(peer.channel->direct(*line));
+    remote->direct = reinterpret_cast<SignalLine*>(peer.channel->map(*line));
   }
   if (!good) mesh_.send(peer, left(granted.signal_id));
   remote->answer.store(good ? Answer::granted : Answer::broken, std::memory_order_release);

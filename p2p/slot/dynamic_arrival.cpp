@@ -129,8 +129,8 @@ Status SlotState::read_announced(Deadline until) noexcept {
     if (!from.ok()) return from.status();
     if (const Status status = start_reading(*from); !status.ok()) return status;
   }
-  const auto end = await_get(local_.waiter, *mesh_.peer(record.rank).channel, reading.get, until,
-                             [&] { return waits_for(received_ + 1); });
+  const auto end =
+      await_get(local_.waiter, reading.get, until, [&] { return waits_for(received_ + 1); });
   if (!end) {
     local_.recorder.control(stats::Event::timeout, record.rank, id_, received_ + 1);
     ErrorDetail detail =
@@ -167,7 +167,7 @@ Status SlotState::start_reading(const p2p::RemoteMemory& from) noexcept {
   try {
     // Where the allocator given made memory that no fabric reaches.
     reading.landing = {};
-    if (!channel.copies() && !local_.reachable(tensor.data(), tensor.bytes()))
+    if (!channel.capabilities().copies && !local_.reachable(tensor.data(), tensor.bytes()))
       reading.landing = p2p::OwnedBlock(local_.data, tensor.bytes());
     reading.pieces.assign(
         1, {reading.landing ? reading.landing.data() : tensor.data(), from, tensor.bytes()});
@@ -178,7 +178,7 @@ Status SlotState::start_reading(const p2p::RemoteMemory& from) noexcept {
   }
   reading.get.pieces = reading.pieces;
   being_read_.started = true;
-  channel.start_get(reading.get);
+  channel.get(reading.get);
   return {};
 }
 
@@ -187,10 +187,8 @@ void SlotState::end_reading() noexcept {
   p2p::Reading* const reading = being_read_.reading.get();
   if (reading == nullptr) return;
   if (std::exchange(being_read_.started, false)) {
-    p2p::Channel& channel = *mesh_.peer(being_read_.record.rank).channel;
     reading->tensor = being_read_.place->tensor;
-    if (!channel.give_up_get(reading->get))
-      return local_.strays.keep(channel, std::move(being_read_.reading), id_);
+    if (!reading->get.cancel()) return local_.strays.keep(std::move(being_read_.reading), id_);
     reading->tensor = {};
   }
   reading->landing = {};

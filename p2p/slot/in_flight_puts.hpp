@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "p2p/memory/arena.hpp"
-#include "p2p/transport/fabric.hpp"
+#include "p2p/transport/channel.hpp"
 #include "weft/error.hpp"
 #include "weft/tensor.hpp"
 
@@ -50,7 +50,7 @@ class InFlightPuts {
   void poll(Channel& channel) noexcept {
     while (!empty()) {
       InFlightPut& put_in_flight = in_flight_[first_];
-      const auto outcome = channel.outcome(put_in_flight.posted);
+      const auto outcome = channel.poll_put(put_in_flight.posted);
       if (!outcome) return;
       if (!outcome->ok() && failed_from_ == 0) {
         failed_from_ = put_in_flight.ticket;

@@ -129,7 +129,7 @@ Status SlotState::publish() noexcept {
 void SlotState::announce(Attachment& attachment) noexcept {
   if (!attachment.wants_newest) return attachment.peer->channel->notify();
   if (!attachment.gate.enter()) return;
-  attachment.peer->channel->write_word(attachment.credit_word, newest_.word(), p2p::Notify::always);
+  attachment.peer->channel->put_word(attachment.credit_word, newest_.word(), p2p::Notify::always);
   counters_.credit_writes.add(1);
   attachment.gate.leave();
 }

@@ -60,7 +60,8 @@ Status RemoteSlotState::move(Moving& moving) noexcept {
   work.notification_id = notification_id_;
   work.delivered = moving.until == Until::delivered;
   work.queue_pair = queue_pair_;
-  work.choice = &*copy_choice_;
+  work.stream = id_;
+  work.depth = spec_.depth;
   if (moving.ticket != 0) [[unlikely]] {
     work.by_and_by = true;
     work.done = front_done_;

@@ -23,7 +23,7 @@ RemoteSlotState::RemoteSlotState(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::Sl
       row_(local.stats, {.name = spec_.name,
                          .slot = id,
                          .state = stats::EdgeState::attaching,
-                         .fabric = owner.channel->fabric(),
+                         .fabric = p2p::name(owner.channel->fabric()),
                          .peer = owner.rank}),
       counters_(row_.counters()),
       gate_([this] {
@@ -39,7 +39,7 @@ p2p::AttachMessage RemoteSlotState::attach_message() const noexcept {
   p2p::AttachMessage message;
   message.take_declared = take_declared_ ? 1 : 0;
   message.remote_id = id_;
-  message.tails_up_to = owner_.channel->tails_up_to();
+  message.tails_up_to = owner_.channel->capabilities().tails_up_to.load();
   const p2p::Block& block = credit_block_.block();
   message.credit_word = {block.chunk, block.offset, sizeof(std::uint64_t)};
   message.spec = p2p::to_wire(spec_);
@@ -59,7 +59,8 @@ void RemoteSlotState::granted(const p2p::AttachedMessage& message) {
                     (take_declared_ || p2p::same_contract(*declared, spec_)) &&
                     p2p::makes_sense(message, *declared) &&
                     (message.tail_stride == 0 ||
-                     p2p::tails_make_sense(message, *declared, owner_.channel->tails_up_to()));
+                     p2p::tails_make_sense(message, *declared,
+                                           owner_.channel->capabilities().tails_up_to.load()));
   for (const auto* place : {&lines, &buffers, &words, &tails}) {
     if (place->code() != Code::exhausted) continue;
     const ErrorDetail& why = place->status().detail();
@@ -75,7 +76,7 @@ void RemoteSlotState::granted(const p2p::AttachedMessage& message) {
       lent_.resize(declared->depth);
       records_ = p2p::OwnedBlock(local_.control, declared->depth * sizeof(p2p::DynamicRecord));
     }
-    if (!reader && !owner_.channel->copies()) in_flight_.reserve(declared->depth);
+    if (!reader && !owner_.channel->capabilities().copies) in_flight_.reserve(declared->depth);
   } catch (const Error& error) {
     return refused(error.status());
   } catch (const std::bad_alloc&) {
@@ -95,7 +96,6 @@ void RemoteSlotState::granted(const p2p::AttachedMessage& message) {
   index_ = message.sequence % spec_.depth;
   notification_id_ = message.notification_id;
   taken_back_ = message.sequence;
-  copy_choice_.emplace(spec_.depth);
   payloads_ = stride_ == 0 ? at(lines_, offsetof(p2p::SlotLine, payload)) : buffers_;
   payload_stride_ = stride_ == 0 ? sizeof(p2p::SlotLine) : stride_;
   tails_ = *tails;
@@ -187,7 +187,7 @@ EdgeReport RemoteSlotState::report() const {
   edge.peer = owner_.rank;
   edge.slot = spec_.name;
   edge.role = spec_.writer == p2p::Writer::peer ? Role::puts : Role::views;
-  edge.fabric = owner_.channel->fabric();
+  edge.fabric = p2p::name(owner_.channel->fabric());
   edge.counters = counters_.read();
   return edge;
 }

@@ -82,7 +82,7 @@ class RemoteSlotState {
   p2p::Awaited awaited() const;
   /// What the put with this ticket lacks.
   p2p::Awaited awaited_put(std::uint64_t ticket);
-  int queue_pairs() const noexcept { return owner_.channel->queue_pairs(); }
+  int queue_pairs() const noexcept { return owner_.channel->capabilities().queue_pairs.load(); }
   void use_queue_pair(int index);
   void also_needs(std::span<const int> ranks, Needed needed) {
     mesh_.check_ranks(ranks, "also_needs");
@@ -240,7 +240,7 @@ class RemoteSlotState {
   Status unanswered(Held& held, const Tensor* into) noexcept;
   /// Whether the fabric can read into memory of this rank.
   bool lands(const std::byte* to, std::size_t bytes) const noexcept {
-    return owner_.channel->copies() || local_.reachable(to, bytes);
+    return owner_.channel->capabilities().copies || local_.reachable(to, bytes);
   }
   std::byte* scratch_word(std::size_t index) const noexcept {
     return reading_->words.data() + index * sizeof(std::uint64_t);
@@ -301,7 +301,6 @@ class RemoteSlotState {
   std::uint64_t taken_back_ = 0;   ///< dynamic: all up to this sequence are the writer's again
   p2p::OwnedBlock records_;        ///< dynamic: by buffer
   bool said_staged_ = false;
-  std::optional<p2p::CopyChoice> copy_choice_;
   p2p::OwnedBlock pack_;        ///< a packed tensor
   std::uint64_t prepared_ = 0;  ///< the ticket of the put that was rejected with its tensor packed
   p2p::InFlightPuts in_flight_;

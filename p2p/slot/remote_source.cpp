@@ -24,7 +24,8 @@ bool RemoteSlotState::reachable_outside(const Tensor& tensor) const noexcept {
     return false;
   if (tensor.bytes() == 0) return true;
   if (tensor.arena() == local_.adopted.get())
-    return owner_.channel->copies() || owner_.channel->adopted_reach().by_peer;
+    return owner_.channel->capabilities().copies ||
+           owner_.channel->capabilities().peer_reaches_adopted.load();
   return local_.reachable(tensor.data(), tensor.extent());
 }
 
@@ -82,7 +83,7 @@ Status RemoteSlotState::lend(const Tensor& tensor, p2p::DynamicRecord& record) n
   if (tensor.bytes() == 0) return {};
   auto place = local_.zero_copy && tensor.dense() ? local_.locate(tensor) : std::nullopt;
   if (place && p2p::sort_of_chunk(place->chunk) == p2p::ArenaSort::adopted &&
-      !owner_.channel->adopted_reach().by_peer)
+      !owner_.channel->capabilities().peer_reaches_adopted.load())
     place.reset();
   if (!place) {
     try {

@@ -24,13 +24,13 @@ void RemoteSlotState::begin_reading(const p2p::AttachedMessage& message,
   newest_at_attach_ = message.newest;
   seen_ = message.sequence;
   held_.reserve(kMaxHeld);
-  std::byte* words = owner_.channel->direct(lines_);
+  std::byte* words = owner_.channel->map(lines_);
   if (words == nullptr) return;
   published_words_ = PublishedWords(words);
-  reader_words_ = p2p::ReaderWords(owner_.channel->direct(reader_words));
+  reader_words_ = p2p::ReaderWords(owner_.channel->map(reader_words));
   for (std::size_t i = 0; i < spec_.depth; ++i)
     views_.push_back(
-        Tensor::wrap(owner_.channel->direct(at(buffers_, i * stride_)), spec_.dtype, spec_.shape));
+        Tensor::wrap(owner_.channel->map(at(buffers_, i * stride_)), spec_.dtype, spec_.shape));
 }
 
 Newest RemoteSlotState::newest() const noexcept {
@@ -250,8 +250,8 @@ Status RemoteSlotState::read(Held& held, std::span<const SlotRun> runs, const Te
     Status status = plan_reading(version, runs, proves);
     if (!status.ok()) return status;
     if (!reading_->pieces.empty()) {
-      owner_.channel->start_get(reading_->get);
-      auto end = await_get(local_.waiter, *owner_.channel, reading_->get, deadline,
+      owner_.channel->get(reading_->get);
+      auto end = await_get(local_.waiter, reading_->get, deadline,
                            [&] { return about(stats::Operation::view, version.version); });
       if (!end) return unanswered(held, into);
       status = std::move(*end);
@@ -279,13 +279,13 @@ Status RemoteSlotState::read(Held& held, std::span<const SlotRun> runs, const Te
 
 Status RemoteSlotState::unanswered(Held& held, const Tensor* into) noexcept {
   local_.recorder.control(stats::Event::timeout, owner_.rank, id_, held.version.version);
-  if (!owner_.channel->give_up_get(reading_->get)) {
+  if (!reading_->get.cancel()) {
     // A view's memory, or the caller's own.
     const bool is_view = static_cast<bool>(held.block);
     if (is_view) reading_->landing = std::move(held.block);
     if (into != nullptr) reading_->tensor = *into;
     reading_->is_bare = !is_view && into == nullptr;
-    local_.strays.keep(*owner_.channel, std::move(reading_), id_);
+    local_.strays.keep(std::move(reading_), id_);
   }
   ErrorDetail detail =
       failure(Code::timeout, "get",

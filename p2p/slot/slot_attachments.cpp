@@ -68,7 +68,7 @@ Status SlotState::admit(p2p::Peer& peer, const AttachMessage& asked, AttachedMes
   granted.attachment_id = attachment.id.load(std::memory_order_relaxed);
   granted.spec = p2p::to_wire(spec_);
   counters_.control_messages.add(1);
-  row_.set_fabric(peer.channel->fabric());
+  row_.set_fabric(p2p::name(peer.channel->fabric()));
   local_.recorder.control(stats::Event::attachment_made, peer.rank, id_, granted.sequence);
   return {};
 }
@@ -110,7 +110,8 @@ Status SlotState::writer_taken(const p2p::Peer& peer) const {
 }
 
 void SlotState::prepare_stage(const p2p::Peer& peer) {
-  if (stage_ || stride_ == 0 || memory_.empty() || peer.channel->adopted_reach().by_peer ||
+  if (stage_ || stride_ == 0 || memory_.empty() ||
+      peer.channel->capabilities().peer_reaches_adopted.load() ||
       memory_.arena() != local_.adopted.get())
     return;
   stage_ = p2p::OwnedBlock(local_.data, p2p::Heap::rounded(bytes_) * spec_.depth);
@@ -178,7 +179,7 @@ Status SlotState::admit_reader(Attachment& attachment, const AttachMessage& aske
   if (!word.ok()) return word.status();
   attachment.credit_word = *word;
   // Where this rank can't load from the reader's memory, the reader can't load from here.
-  attachment.wants_newest = attachment.peer->channel->direct(*word) == nullptr;
+  attachment.wants_newest = attachment.peer->channel->map(*word) == nullptr;
   const std::size_t bytes = p2p::ReaderWords::bytes(spec_.depth);
   const bool is_new = !attachment.words_block;
   if (is_new) attachment.words_block = p2p::OwnedBlock(local_.control, bytes);
@@ -267,7 +268,7 @@ void SlotState::credit_wanted(const p2p::Peer& peer, std::uint64_t remote_id) no
   std::uint64_t all = 0;
   do {
     all = released_.load(std::memory_order_seq_cst);
-    attachment->peer->channel->write_word(attachment->credit_word, all, p2p::Notify::always);
+    attachment->peer->channel->put_word(attachment->credit_word, all, p2p::Notify::always);
     counters_.credit_writes_on_demand.add(1);
     p2p::full_barrier();  // the word is out before the count is looked at once more
   } while (released_.load(std::memory_order_seq_cst) != all);

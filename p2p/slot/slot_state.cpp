@@ -256,7 +256,7 @@ void SlotState::write_credit(std::uint64_t threshold, p2p::Notify notify) noexce
   // Whoever writes it: the application's reads of the buffers come before the credit.
   const std::uint64_t all = released_.load(std::memory_order_acquire);
   if (all - reported_ >= threshold) {
-    attachment->peer->channel->write_word(attachment->credit_word, all, notify);
+    attachment->peer->channel->put_word(attachment->credit_word, all, notify);
     counters_.credit_writes.add(1);
     local_.recorder.data(stats::Event::credit_written, attachment->peer->rank, id_, all);
     reported_ = all;
@@ -270,7 +270,8 @@ bool SlotState::may_put_credit_off() const noexcept {
   const Attachment* attachment = writer_.load(std::memory_order_acquire);
   return report_idle_ > 1 && attachment != nullptr &&
          attachment->id.load(std::memory_order_relaxed) == reported_attachment_ &&
-         received_ - reported_ < spec_.depth && attachment->peer->channel->words_take_requests();
+         received_ - reported_ < spec_.depth &&
+         attachment->peer->channel->capabilities().words_take_requests;
 }
 
 void SlotState::flush_credit() noexcept {
@@ -302,9 +303,9 @@ EdgeReport SlotState::report() const {
   edge.peer = last_writer_.load(std::memory_order_acquire);
   const Attachment* reader = readers_.load(std::memory_order_acquire);
   if (edge.peer >= 0)
-    edge.fabric = mesh_.peer(edge.peer).channel->fabric();
+    edge.fabric = p2p::name(mesh_.peer(edge.peer).channel->fabric());
   else if (reader != nullptr)
-    edge.fabric = reader->peer->channel->fabric();
+    edge.fabric = p2p::name(reader->peer->channel->fabric());
   edge.counters = counters_.read();
   return edge;
 }

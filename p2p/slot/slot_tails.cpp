@@ -11,7 +11,7 @@ using p2p::TailBuffers;
 void SlotState::grant_tails(const p2p::Peer& peer, const p2p::AttachMessage& asked,
                             p2p::AttachedMessage& granted) {
   const std::uint64_t most =
-      std::min<std::uint64_t>(asked.tails_up_to, peer.channel->tails_up_to());
+      std::min<std::uint64_t>(asked.tails_up_to, peer.channel->capabilities().tails_up_to.load());
   // Memory that a user gave holds the tensors and nothing between them.
   const bool has_room =
       memory_.empty() && (stride_ == 0 || stride_ >= p2p::bytes_with_tail(bytes_));

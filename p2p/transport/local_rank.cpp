@@ -97,9 +97,7 @@ LocalRank::LocalRank(LocalRankOptions options)
       stats(make_stats(options)),
       recorder(stats->ring_state(), stats->ring(), record_level(options.config)),
       record_dir(p2p::record_dir(options.config)),
-      only_fabric(options.config.text(Setting::fabric) == "auto"
-                      ? ""
-                      : options.config.text(Setting::fabric)),
+      only_fabric(fabric_kind(options.config.text(Setting::fabric))),
       stream_bytes(options.config.size(Setting::stream_bytes)),
       zero_copy(options.config.flag(Setting::zero_copy)),
       cross_memory(options.config.text(Setting::cross_memory) == "auto"),

@@ -58,7 +58,7 @@ class LocalRank {
   stats::Recorder recorder;                          ///< any thread
   stats::PinnedPeerStats pinned_peer_stats;          ///< of other ranks of the host
   const std::string record_dir;                      ///< WEFT_RECORD_DIR; empty: no recordings
-  const std::string only_fabric;                     ///< WEFT_FABRIC; empty: any
+  const std::optional<FabricKind> only_fabric;       ///< WEFT_FABRIC; none: any
   const std::optional<std::size_t> stream_bytes;     ///< puts from this size on bypass the cache
   const bool zero_copy;                              ///< false: every put is staged
   const bool cross_memory;  ///< WEFT_CROSS_MEMORY: the kernel may copy from process to process
@@ -70,6 +70,13 @@ class LocalRank {
   const std::shared_ptr<Arena> published;
   const std::shared_ptr<Arena> staging;
   const std::shared_ptr<AdoptedMemory> adopted;
+
+  /// Whether WEFT_FABRIC lets ranks be reached by this fabric.
+  bool allows(FabricKind fabric) const noexcept { return !only_fabric || only_fabric == fabric; }
+  /// The setting, for the verdict on another fabric.
+  std::string only_fabric_text() const {
+    return "WEFT_FABRIC=" + std::string(only_fabric ? name(*only_fabric) : "auto");
+  }
 
   ArenaResource resource;  ///< the data arena's
 

@@ -11,14 +11,14 @@
 
 #include "p2p/memory/arena.hpp"
 #include "p2p/progress/waiter.hpp"
-#include "p2p/transport/fabric.hpp"
+#include "p2p/transport/get.hpp"
 #include "weft/tensor.hpp"
 
 namespace weft::p2p {
 
 /// A get with all that is lent to it.
 struct Reading {
-  Getting get;
+  Get get;
   std::vector<GetWork> pieces;
   Tensor tensor;       ///< whose memory it is read into, where there is a handle
   OwnedBlock landing;  ///< memory of its own
@@ -27,14 +27,14 @@ struct Reading {
   bool is_bare = false;
 };
 
-/// Waits for the end of a get that was started. None: it is not over at the deadline.
+/// Waits for the end of a get that was started; nullopt: it is not over at the deadline.
 template <typename About>
-std::optional<Status> await_get(const Waiter& waiter, Channel& channel, Getting& get,
-                                Deadline deadline, const About& about) noexcept {
-  std::optional<Status> end = channel.get_outcome(get);
+std::optional<Status> await_get(const Waiter& waiter, Get& get, Deadline deadline,
+                                const About& about) noexcept {
+  std::optional<Status> end = get.poll();
   if (end) return end;
   const auto ended = [&] {
-    end = channel.get_outcome(get);
+    end = get.poll();
     return end.has_value();
   };
   (void)waiter.wait(
@@ -46,8 +46,8 @@ std::optional<Status> await_get(const Waiter& waiter, Channel& channel, Getting&
 /// Thread-safe.
 class Strays {
  public:
-  /// `channel` must outlive the last look. `owner`: a number that is never used again.
-  void keep(Channel& channel, std::unique_ptr<Reading> reading, std::uint64_t owner) noexcept;
+  /// The get's channel must outlive the last look. `owner`: a number that is never used again.
+  void keep(std::unique_ptr<Reading> reading, std::uint64_t owner) noexcept;
   /// Whether any is the owner's. Lets go of those that have ended.
   bool hold(std::uint64_t owner) noexcept {
     return count_.load(std::memory_order_acquire) != 0 && look_for(owner);
@@ -58,7 +58,6 @@ class Strays {
 
  private:
   struct Stray {
-    Channel* channel;
     std::unique_ptr<Reading> reading;
     std::uint64_t owner;
   };

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "p2p/transport/capabilities.hpp"
 #include "runtime/collective/schedule.hpp"
 
 namespace weft::detail {
@@ -25,6 +26,14 @@ struct Costs {
   LinkCost verbs{3e-6, 0.5e-6, 10e9};
   LinkCost tcp{6e-6, 3e-6, 2.4e9};
   double combine = 10e9;  ///< bytes per second of one tensor when two are combined
+
+  /// The costs of a fabric. One that is neither tcp nor verbs costs what shared memory costs.
+  LinkCost& of(p2p::FabricKind fabric) noexcept {
+    return fabric == p2p::FabricKind::tcp ? tcp : fabric == p2p::FabricKind::verbs ? verbs : shm;
+  }
+  const LinkCost& of(p2p::FabricKind fabric) const noexcept {
+    return const_cast<Costs*>(this)->of(fabric);
+  }
 };
 
 /// One rule of WEFT_COLL.

@@ -127,10 +127,11 @@ Costs parse_costs(std::string_view text, const std::string& file) {
         broken(fmt::format("\"{}\" is one value too many, or not a number above 0", word));
       values[count++] = *value;
     }
-    LinkCost* link = what == "shm"     ? &costs.shm
-                     : what == "verbs" ? &costs.verbs
-                     : what == "tcp"   ? &costs.tcp
-                                       : nullptr;
+    using p2p::FabricKind;
+    const auto fabric = p2p::fabric_kind(what);
+    const bool is_known =
+        fabric == FabricKind::shm || fabric == FabricKind::verbs || fabric == FabricKind::tcp;
+    LinkCost* link = is_known ? &costs.of(*fabric) : nullptr;
     if (link == nullptr && what != "combine")
       broken(fmt::format("\"{}\" is neither shm, verbs, tcp nor combine", what));
     if (count != (link == nullptr ? 1 : 3)) broken(fmt::format("{} numbers for {}", count, what));

@@ -56,7 +56,7 @@ void CollectiveTable::check(std::span<const int> ranks) const {
 
 std::shared_ptr<CollectiveGroup> CollectiveTable::make(std::vector<int> ranks, std::uint64_t id) {
   const bool one_host = std::all_of(ranks.begin(), ranks.end(), [this](int rank) {
-    return mesh_.peer(rank).fabric->name() == "shm";
+    return mesh_.peer(rank).fabric->kind() == p2p::FabricKind::shm;
   });
   if (one_host)
     return std::make_shared<HostGroup>(local_, mesh_, *this, std::move(ranks), id, numa_node_);
@@ -71,12 +71,9 @@ Choices CollectiveTable::choices_of(std::span<const int> ranks) const {
   for (const int rank : ranks) {
     if (rank == local_.rank) continue;
     const p2p::Peer& peer = mesh_.peer(rank);
-    const std::string_view fabric = peer.fabric->name();
     const bool near = peer.address.host_id == mesh_.peer(local_.rank).address.host_id;
     LinkCost& cost = near ? choices.within : choices.between;
-    const LinkCost& own = fabric == "tcp"     ? costs_.tcp
-                          : fabric == "verbs" ? costs_.verbs
-                                              : costs_.shm;
+    const LinkCost& own = costs_.of(peer.fabric->kind());
     if (own.latency >= cost.latency) cost = own;
   }
   return choices;

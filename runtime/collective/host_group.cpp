@@ -69,7 +69,7 @@ void HostGroup::meet(std::span<const p2p::MemoryRef> areas, const Choices& choic
                               .message = "the ranks' areas differ",
                               .hint = "start every rank with the same weft",
                               .peer = member.peer->rank});
-    member.area = GroupArea(member.peer->channel->direct(*found), entry_bytes_);
+    member.area = GroupArea(member.peer->channel->map(*found), entry_bytes_);
   }
   choices_ = choices;
   std::vector<int> node_of;

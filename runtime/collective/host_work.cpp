@@ -97,7 +97,7 @@ std::byte* HostGroup::find(Member& member, std::uint32_t chunk, std::uint64_t of
     if (place.code() == Code::exhausted) unmapped_ = place.status();
     return nullptr;
   }
-  std::byte* base = member.peer->channel->direct(*place);
+  std::byte* base = member.peer->channel->map(*place);
   if (base == nullptr) return nullptr;  // this process cannot load from that memory
   Member::Known* known = &member.known[member.next_known];
   for (Member::Known& other : member.known)

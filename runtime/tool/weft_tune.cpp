@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/os/named_file.hpp"
+#include "p2p/transport/capabilities.hpp"
 #include "runtime/tool/tune/measure.hpp"
 #include "weft/collective.hpp"
 #include "weft/world.hpp"
@@ -14,19 +15,18 @@ namespace weft {
 namespace {
 
 /// For each fabric, the first rank that rank 0 reaches over it; the same on all ranks.
-std::map<std::string, int> partners(World& world, Collectives& all) {
+std::map<p2p::FabricKind, int> partners(World& world, Collectives& all) {
   const Tensor fabrics = world.allocate(DType::u8, {world.size()});
-  const std::array names{"shm", "verbs", "tcp"};
   if (world.rank() == 0)
     for (const PathReport& path : world.report().paths)
-      for (std::size_t i = 0; i < names.size(); ++i)
-        if (path.fabric == names[i])
-          fabrics.as<std::uint8_t>()[static_cast<std::size_t>(path.peer)] =
-              static_cast<std::uint8_t>(i);
+      fabrics.as<std::uint8_t>()[static_cast<std::size_t>(path.peer)] =
+          static_cast<std::uint8_t>(p2p::fabric_kind(path.fabric).value_or(p2p::FabricKind::shm));
   all.run(broadcast(fabrics, 0)).or_throw();
-  std::map<std::string, int> first;
+  std::map<p2p::FabricKind, int> first;
   for (int rank = 1; rank < world.size(); ++rank)
-    first.emplace(names[fabrics.as<std::uint8_t>()[static_cast<std::size_t>(rank)]], rank);
+    first.emplace(
+        static_cast<p2p::FabricKind>(fabrics.as<std::uint8_t>()[static_cast<std::size_t>(rank)]),
+        rank);
   return first;
 }
 
@@ -42,9 +42,7 @@ int write_table(const std::string& file) {
     Messages messages(world);
     detail::Costs costs;
     for (const auto& [fabric, partner] : partners(world, all)) {
-      detail::LinkCost& link = fabric == "shm"   ? costs.shm
-                               : fabric == "tcp" ? costs.tcp
-                                                 : costs.verbs;
+      detail::LinkCost& link = costs.of(fabric);
       if (world.rank() == 0) link = tune::measure_link(world, messages, partner);
       if (world.rank() == partner) (void)tune::measure_link(world, messages, 0);
       all.run(barrier()).or_throw();

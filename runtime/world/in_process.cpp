@@ -14,15 +14,17 @@
 namespace weft {
 
 struct InProcessJob::Shared {
-  Shared(int ranks, Config given, VerbsOf given_verbs)
+  Shared(int ranks, Config given, VerbsOf given_verbs, FabricsOf given_fabrics)
       : size(ranks),
         config(std::move(given)),
         verbs(std::move(given_verbs)),
+        fabrics(std::move(given_fabrics)),
         values(static_cast<std::size_t>(ranks)) {}
 
   const int size;
   const Config config;
   const VerbsOf verbs;
+  const FabricsOf fabrics;
   const std::shared_ptr<p2p::SegmentMapper> mapper = std::make_shared<p2p::SegmentMapper>();
   std::mutex mutex;
   std::condition_variable changed;
@@ -83,20 +85,22 @@ class InProcessBootstrap final : public Bootstrap {
 
 }  // namespace
 
-InProcessJob::InProcessJob(int size, Config config, VerbsOf verbs)
-    : shared_(std::make_shared<Shared>(size, std::move(config), std::move(verbs))) {}
+InProcessJob::InProcessJob(int size, Config config, VerbsOf verbs, FabricsOf fabrics)
+    : shared_(std::make_shared<Shared>(size, std::move(config), std::move(verbs),
+                                       std::move(fabrics))) {}
 InProcessJob::~InProcessJob() = default;
 
 World InProcessJob::join(int rank) {
   return WorldAccess::make(
       shared_->config, {.bootstrap = std::make_unique<InProcessBootstrap<Shared>>(shared_, rank),
                         .mapper = shared_->mapper,
+                        .fabrics = shared_->fabrics,
                         .verbs = shared_->verbs ? shared_->verbs(rank) : nullptr});
 }
 
 void run_ranks(int size, const std::function<void(World&)>& body, const Config& config,
-               const InProcessJob::VerbsOf& verbs) {
-  InProcessJob job(size, config, verbs);
+               const InProcessJob::VerbsOf& verbs, const InProcessJob::FabricsOf& fabrics) {
+  InProcessJob job(size, config, verbs, fabrics);
   std::mutex mutex;
   std::exception_ptr first;
   std::vector<std::thread> threads;

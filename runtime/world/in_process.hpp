@@ -4,10 +4,16 @@
 
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "base/config.hpp"
 #include "weft/world.hpp"
 
+namespace weft::p2p {
+class Fabric;
+class FabricEvents;
+class LocalRank;
+}  // namespace weft::p2p
 namespace weft::p2p::verbs {
 class Verbs;
 }
@@ -22,7 +28,12 @@ class InProcessJob {
   /// Returns the verbs library for `rank`, which replaces the machine's library.
   using VerbsOf = std::function<std::shared_ptr<p2p::verbs::Verbs>(int rank)>;
 
-  explicit InProcessJob(int size, Config config = Config(), VerbsOf verbs = {});
+  /// As p2p::MakeFabrics: the fabrics of a rank, in place of the machine's.
+  using FabricsOf =
+      std::function<std::vector<std::unique_ptr<p2p::Fabric>>(p2p::LocalRank&, p2p::FabricEvents&)>;
+
+  explicit InProcessJob(int size, Config config = Config(), VerbsOf verbs = {},
+                        FabricsOf fabrics = {});
   ~InProcessJob();
   InProcessJob(const InProcessJob&) = delete;
   InProcessJob& operator=(const InProcessJob&) = delete;
@@ -39,6 +50,7 @@ class InProcessJob {
 /// rethrows the first exception that a rank ended with. that a rank ended with, once all have
 /// ended.
 void run_ranks(int size, const std::function<void(World&)>& body, const Config& config = Config(),
-               const InProcessJob::VerbsOf& verbs = {});
+               const InProcessJob::VerbsOf& verbs = {},
+               const InProcessJob::FabricsOf& fabrics = {});
 
 }  // namespace weft

@@ -38,7 +38,7 @@ constexpr std::chrono::seconds kRankZeroFirst{5};
 /// This rank's NIC and NUMA node, if the machine has a choice. A bad setting is an error; a machine
 /// that cannot be described is logged.
 topology::RankPlacement place(const Config& config, const Bootstrap& bootstrap, Log& log) {
-  if (config.text(Setting::fabric) == "shm") return {};
+  if (p2p::fabric_kind(config.text(Setting::fabric)) == p2p::FabricKind::shm) return {};
   topology::RankOnHost own{.index = bootstrap.local_rank(), .count = bootstrap.local_size()};
   topology::RankPlacement placement;
   try {
@@ -163,23 +163,24 @@ void WorldState::join(Deadline deadline) {
 
 void WorldState::check_required(const Config& config) const {
   if (config.text(Setting::require) != "rdma") return;
-  for (const PathReport& path : mesh.paths()) {
-    const bool is_here = path.peer == rank;
-    const auto rdma = std::find_if(path.verdicts.begin(), path.verdicts.end(),
-                                   [](const FabricVerdict& v) { return v.fabric == "verbs"; });
+  for (int peer = 0; peer < size; ++peer) {
+    const bool is_here = peer == rank;
+    const p2p::FabricKind fabric = mesh.peer(peer).fabric->kind();
+    const auto why_not = mesh.why_no_rdma(peer);
     // Within a host, shared memory is not a fallback, but the rank must have RDMA nevertheless.
-    const bool good = path.fabric == "verbs" || (path.fabric == "shm" && rdma->usable);
+    const bool good =
+        fabric == p2p::FabricKind::verbs || (fabric == p2p::FabricKind::shm && !why_not);
     if (good) continue;
     throw Error(ErrorDetail{
         .code = Code::unreachable,
         .operation = "join",
         .message = fmt::format("WEFT_REQUIRE=rdma: {} is not reached by RDMA: {}",
-                               is_here ? "this rank itself" : fmt::format("rank {}", path.peer),
-                               rdma->reason),
+                               is_here ? "this rank itself" : fmt::format("rank {}", peer),
+                               why_not.value_or("")),
         .hint = "fix this, or unset WEFT_REQUIRE to take what there is",
         .rank = rank,
-        .peer = path.peer,
-        .host = path.host});
+        .peer = peer,
+        .host = mesh.peer(peer).host()});
   }
 }
 

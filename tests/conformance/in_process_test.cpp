@@ -9,6 +9,8 @@
 #include "tests/conformance/settings.hpp"
 #if defined(WEFT_CONFORMANCE_FAKE_NIC)
 #include "p2p/transport/verbs/fake/fake_network.hpp"
+#elif defined(WEFT_CONFORMANCE_TOY)
+#include "tests/toy_fabric/toy_fabric.hpp"
 #endif
 
 namespace weft::conformance {
@@ -39,11 +41,13 @@ std::string eager_ranks() {
 #endif
 }
 
-/// Where the fabric needs a NIC, each rank has one made of software.
+/// What a fabric needs from outside: each rank a NIC made of software, or a network.
 #if defined(WEFT_CONFORMANCE_FAKE_NIC)
-class Nics {
+class Network {
  public:
-  InProcessJob::VerbsOf of_ranks() {
+  explicit Network(int) {}
+  InProcessJob::FabricsOf fabrics() { return {}; }
+  InProcessJob::VerbsOf nics() {
     return [this](int rank) { return network_.device(rank); };
   }
   std::string complaints() const { return network_.complaints() + network_.left_behind(); }
@@ -51,10 +55,23 @@ class Nics {
  private:
   p2p::verbs::fake::FakeNetwork network_{{.seed = settings().seed}};
 };
-#else
-class Nics {
+#elif defined(WEFT_CONFORMANCE_TOY)
+class Network {
  public:
-  InProcessJob::VerbsOf of_ranks() { return {}; }
+  explicit Network(int ranks) : network_(ranks) {}
+  InProcessJob::FabricsOf fabrics() { return network_.fabrics(); }
+  InProcessJob::VerbsOf nics() { return {}; }
+  std::string complaints() const { return {}; }
+
+ private:
+  toy::ToyNetwork network_;
+};
+#else
+class Network {
+ public:
+  explicit Network(int) {}
+  InProcessJob::FabricsOf fabrics() { return {}; }
+  InProcessJob::VerbsOf nics() { return {}; }
   std::string complaints() const { return {}; }
 };
 #endif
@@ -77,7 +94,7 @@ TEST_P(Conformance, Holds) {
   // What failed first, said while the rank is still there: others fail because of it only later.
   std::mutex mutex;
   std::string failed;
-  Nics nics;
+  Network network(ranks);
   const auto run = [&](World& world) {
     try {
       Runner(world).run(body);
@@ -88,11 +105,11 @@ TEST_P(Conformance, Holds) {
     }
   };
   try {
-    run_ranks(ranks, run, config, nics.of_ranks());
+    run_ranks(ranks, run, config, network.nics(), network.fabrics());
   } catch (const std::exception& error) {
     ADD_FAILURE() << body.name << ": " << (failed.empty() ? error.what() : failed);
   }
-  EXPECT_EQ(nics.complaints(), "");
+  EXPECT_EQ(network.complaints(), "");
 }
 
 std::string test_name(const testing::TestParamInfo<std::tuple<Body, int>>& info) {

@@ -11,12 +11,19 @@
 #include <string_view>
 #include <vector>
 
-#include "p2p/transport/address/rank_address.hpp"
-
 namespace weft::p2p {
 
 /// An IPv6 address, or an IPv4 one mapped into it, in network order.
 using IpAddress = std::array<std::byte, 16>;
+
+/// Where a rank's connector listens: addresses that may reach it, the best first.
+struct ConnectorAddress {
+  static constexpr std::size_t kMaxIps = 4;
+
+  std::uint16_t port = 0;   ///< 0: it has none
+  std::uint16_t count = 0;  ///< of `ips`
+  std::array<IpAddress, kMaxIps> ips{};
+};
 
 /// As the kernel takes it.
 struct SocketAddress {
@@ -56,7 +63,7 @@ std::vector<IpAddress> sort_by_reachability(const ConnectorAddress& peer,
 std::string text(const IpAddress& ip);
 /// "10.0.0.1:4711", "[fd00::1]:4711".
 std::string text(const IpAddress& ip, std::uint16_t port);
-/// Every place with its port.
+/// Every address with the port.
 std::string text(const ConnectorAddress& address);
 
 }  // namespace weft::p2p

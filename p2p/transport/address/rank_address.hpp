@@ -4,42 +4,69 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <optional>
 #include <type_traits>
 
 #include "base/os/cpus.hpp"
+#include "p2p/transport/address/fabric_kind.hpp"
 
 namespace weft::p2p {
 
-/// Where a rank's connector listens: addresses that may reach it, the best first.
-struct ConnectorAddress {
-  static constexpr std::size_t kMaxIps = 4;
+/// One opaque part for each fabric that can reach the rank. The fabric alone writes and reads its
+/// part: a trivially copyable struct with a `kVersion`. Of constant size, filled from the front.
+class FabricParts {
+ public:
+  static constexpr std::size_t kBytes = 320;
 
-  std::uint16_t port = 0;                                ///< 0: it has none
-  std::uint16_t count = 0;                               ///< of places
-  std::array<std::array<std::byte, 16>, kMaxIps> ips{};  ///< IPv6, or IPv4 mapped into it
+  /// Adds the fabric's part; once per fabric. False: there is no room, so `kBytes` must grow.
+  template <typename Part>
+  bool add(FabricKind fabric, const Part& part) noexcept {
+    static_assert(std::is_trivially_copyable_v<Part> && sizeof(Part) < kBytes);
+    std::size_t at = 0;
+    for (Head head; read(at, head);) at += sizeof head + head.bytes;
+    const Head head{static_cast<std::uint8_t>(fabric), Part::kVersion, sizeof part};
+    if (at + sizeof head + sizeof part > kBytes) return false;
+    std::memcpy(bytes_.data() + at, &head, sizeof head);
+    std::memcpy(bytes_.data() + at + sizeof head, &part, sizeof part);
+    return true;
+  }
+  /// The fabric's part; nullopt: there is none, or one of another version.
+  template <typename Part>
+  std::optional<Part> find(FabricKind fabric) const noexcept {
+    std::size_t at = 0;
+    for (Head head; read(at, head); at += sizeof head + head.bytes) {
+      if (head.fabric != static_cast<std::uint8_t>(fabric)) continue;
+      Part part;
+      if (head.version != Part::kVersion || head.bytes != sizeof part) return std::nullopt;
+      std::memcpy(&part, bytes_.data() + at + sizeof head, sizeof part);
+      return part;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  struct Head {
+    std::uint8_t fabric = 0;  ///< a FabricKind; 0: no more parts
+    std::uint8_t version = 0;
+    std::uint16_t bytes = 0;  ///< of the part behind the head
+  };
+  /// The head at `at`. False: no part lies there. What travelled is not trusted.
+  bool read(std::size_t at, Head& head) const noexcept {
+    if (at + sizeof head > kBytes) return false;
+    std::memcpy(&head, bytes_.data() + at, sizeof head);
+    return head.fabric != 0 && head.bytes <= kBytes - at - sizeof head;
+  }
+
+  std::array<std::byte, kBytes> bytes_{};
 };
 
-/// A NIC port that a rank's queue pairs are on.
-struct VerbsAddress {
-  std::uint8_t present = 0;      ///< 0: it has none, or none that works: `why_not`
-  std::uint8_t link_layer = 0;   ///< IBV_LINK_LAYER_*
-  std::uint8_t mtu = 0;          ///< an ibv_mtu
-  std::uint8_t queue_pairs = 0;  ///< per peer
-  std::uint16_t lid = 0;
-  std::uint8_t iwarp = 0;
-  std::uint8_t gid_type = 0;  ///< an ibv_gid_type
-  std::array<std::byte, 16> gid{};
-  std::array<char, 24> device{};   ///< "mlx5_0:1"; ends with a NUL
-  std::array<char, 87> why_not{};  ///< ends with a NUL
-  std::uint8_t reads = 0;          ///< that a queue pair may have under way
-  std::uint16_t cm_port = 0;       ///< where the connection manager takes calls; 0: it is not used
-  std::array<std::byte, 16> cm_ip{};  ///< IPv6, or IPv4 mapped into it
-};
+using JobSecret = std::array<std::byte, 32>;
 
 /// Of constant size, so that the bootstrap fence costs the same per rank whatever the fabrics.
 struct RankAddress {
   static constexpr std::uint32_t kMagic = 0x77656674;  // "weft"
-  static constexpr std::uint32_t kVersion = 8;
+  static constexpr std::uint32_t kVersion = 9;
 
   std::uint32_t magic = kMagic;
   std::uint32_t version = kVersion;
@@ -48,11 +75,8 @@ struct RankAddress {
   os::CpuSet cpus{};                    ///< those it may run on: whether ranks share processors
   std::int32_t pid = 0;
   std::uint32_t uid = 0;
-  std::array<std::byte, 16> socket{};  ///< names the abstract Unix socket it listens on
-  ConnectorAddress connector;          ///< the verbs fabric's
-  ConnectorAddress tcp;                ///< the tcp fabric's
-  VerbsAddress verbs;
-  std::array<std::byte, 32> job_secret{};  ///< drawn by rank 0; zero in the others' addresses
+  FabricParts fabrics;
+  JobSecret job_secret{};  ///< drawn by rank 0; zero in the others' addresses
 };
 static_assert(std::is_trivially_copyable_v<RankAddress>);
 

@@ -31,7 +31,7 @@ bool ShmChannel::find_reach(pid_t process, int pidfd, std::uint64_t probe, bool 
 void ShmChannel::share_adopted(std::uint32_t chunk) {
   const auto region = local_.adopted->region(chunk);
   if (!region) return;
-  share(region->alive.chunk);
+  export_region(region->alive.chunk);
   counters().control_messages.add(1);
   link_.send(AdoptedMessage{.chunk = chunk,
                             .address = reinterpret_cast<std::uint64_t>(region->data),
@@ -55,7 +55,7 @@ void ShmChannel::add_adopted(const AdoptedMessage& region) {
   counters().registrations.add(1);
   const std::lock_guard lock(mutex_);
   adopted_[region.chunk] = {region.address, region.bytes,
-                            reinterpret_cast<const std::atomic<std::uint64_t>*>(direct(*alive))};
+                            reinterpret_cast<const std::atomic<std::uint64_t>*>(map(*alive))};
 }
 
 void ShmChannel::forget_adopted(std::uint32_t chunk) noexcept {
@@ -96,7 +96,7 @@ Status ShmChannel::put_across(const PutWork& work) noexcept {
                             ? reaches_->write(work.payload.address, work.source, work.bytes)
                             : reaches_->write(work.payload.address, work.parts);
   if (!status.ok()) return status;
-  write_word(work.sequence_word, work.sequence, Notify::always);
+  put_word(work.sequence_word, work.sequence, Notify::always);
   return {};
 }
 

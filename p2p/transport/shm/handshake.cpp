@@ -157,11 +157,11 @@ void ShmFabric::greet(Partner& partner, Link& link, const HelloMessage& hello,
     const bool reaches = channel->find_reach(partner.address.pid, partner.pidfd.get(), hello.probe,
                                              cross_memory_ && hello.probe != 0 && is_certain);
     if (hello.type == MessageType::welcome) {
-      channel->reached_by_peer(hello.reaches != 0);
+      channel->set_peer_reaches(hello.reaches != 0);
       link.send(ReachesMessage{.reaches = reaches ? 1U : 0U});
     } else {
       // To oneself, the same holds both ways.
-      channel->reached_by_peer(reaches && partner.rank == local_.rank);
+      channel->set_peer_reaches(reaches && partner.rank == local_.rank);
       send_hello(link, MessageType::welcome, reaches);
     }
     if (!reaches)
@@ -185,7 +185,7 @@ void ShmFabric::on_adopted(Partner& partner, std::span<const std::byte> bytes) {
   if (const auto gone = parse<ForgetMessage>(bytes); gone && gone->type == MessageType::forget)
     partner.channel->forget_adopted(gone->chunk);
   if (const auto said = parse<ReachesMessage>(bytes); said && said->type == MessageType::reaches)
-    partner.channel->reached_by_peer(said->reaches != 0);
+    partner.channel->set_peer_reaches(said->reaches != 0);
 }
 
 void ShmFabric::share_stats(Link& link) {

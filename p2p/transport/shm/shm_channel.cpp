@@ -55,12 +55,14 @@ std::atomic<std::uint64_t>& word_at(RemoteMemory memory) noexcept {
 
 ShmChannel::ShmChannel(LocalRank& local, Link& link, std::shared_ptr<os::Mapping> control,
                        std::uint64_t bell_offset, os::Fd bell_event, bool ring_needs_fence)
-    : stream_bytes_(local.stream_bytes),
+    : Channel(FabricKind::shm),
+      stream_bytes_(local.stream_bytes),
       ring_needs_fence_(ring_needs_fence),
       bell_(reinterpret_cast<Doorbell*>(control->data() + bell_offset)),
       bell_event_(std::move(bell_event)),
       local_(local),
       link_(link) {
+  capabilities_.copies = true;
   shared_.insert(local.bell_block().chunk);  // the hello carried it
   add_chunk(kFirstControlChunk, std::move(control));
 }
@@ -100,7 +102,7 @@ void ShmChannel::try_again(std::uint32_t chunk, Lacking& lacking) noexcept {
 void ShmChannel::share_again(std::uint32_t chunk) {
   // A peer that asks on and on, and takes nothing, gets it once.
   if (sort_of_chunk(chunk) == ArenaSort::adopted || !link_.has_sent_all()) return;
-  if (shared_.erase(chunk) != 0) (void)share(chunk);
+  if (shared_.erase(chunk) != 0) (void)export_region(chunk);
 }
 
 void ShmChannel::send(std::span<const std::byte> message) {
@@ -108,7 +110,7 @@ void ShmChannel::send(std::span<const std::byte> message) {
   link_.send(message);
 }
 
-bool ShmChannel::share(std::uint32_t chunk) {
+bool ShmChannel::export_region(std::uint32_t chunk) {
   if (!shared_.insert(chunk).second) return true;
   if (sort_of_chunk(chunk) == ArenaSort::adopted) {
     share_adopted(chunk);
@@ -208,7 +210,7 @@ void copy_with_stops(const char* loop, std::byte* to, const std::byte* from,
 
 }  // namespace
 
-bool ShmChannel::copy(PutWork& work) const noexcept {
+bool ShmChannel::copy(PutWork& work) noexcept {
   if (has_stop_point()) [[unlikely]] {
     copy_with_stops("put", pointer(work.payload), work.source, work.bytes);
     return true;
@@ -221,21 +223,21 @@ bool ShmChannel::copy(PutWork& work) const noexcept {
                   stream_bytes_.value_or(kernels::default_stream_bytes()));
     return true;
   }
-  const bool timed = work.choice->wants_time();
-  const std::uint64_t start = timed ? ticks() : 0;
-  if (work.choice->streams())
+  const CopyChoices::Choice choice = copy_choices_.of(work.stream, work.depth);
+  const std::uint64_t start = choice.wants_time ? ticks() : 0;
+  if (choice.streams)
     kernels::copy_streamed(to, work.source, work.bytes);
   else
     kernels::copy_cached(to, work.source, work.bytes);
-  work.choice->done(timed ? ticks() - start : 0);
+  copy_choices_.done(work.stream, work.depth, choice.wants_time ? ticks() - start : 0);
   return true;
 }
 
-bool ShmChannel::copy_next_piece(PutWork& work) const noexcept {
+bool ShmChannel::copy_next_piece(PutWork& work) noexcept {
   std::byte* const to = pointer(work.payload) + work.done;
   const std::byte* const from = work.source + work.done;
   const std::size_t bytes = std::min(work.bytes - work.done, kPieceBytes);
-  if (work.choice->streams())
+  if (copy_choices_.of(work.stream, work.depth).streams)
     kernels::copy_streamed(to, from, bytes);
   else
     kernels::copy_cached(to, from, bytes);
@@ -243,7 +245,10 @@ bool ShmChannel::copy_next_piece(PutWork& work) const noexcept {
   return work.done == work.bytes;
 }
 
-void ShmChannel::start_get(Getting& get) noexcept { get.end = copy(get.pieces); }
+void ShmChannel::get(Get& get) noexcept {
+  get.engine = nullptr;
+  get.end = copy(get.pieces);
+}
 
 Status ShmChannel::copy(std::span<const GetWork> pieces) noexcept {
   for (const GetWork& piece : pieces) {
@@ -262,12 +267,12 @@ Status ShmChannel::copy(std::span<const GetWork> pieces) noexcept {
   return {};
 }
 
-void ShmChannel::write_word(RemoteMemory word, std::uint64_t value, Notify) noexcept {
+void ShmChannel::put_word(RemoteMemory word, std::uint64_t value, Notify) noexcept {
   word_at(word).store(value, std::memory_order_release);
   notify();
 }
 
-std::byte* ShmChannel::direct(RemoteMemory memory) noexcept {
+std::byte* ShmChannel::map(RemoteMemory memory) noexcept {
   return memory.key == 0 ? pointer(memory) : nullptr;
 }
 

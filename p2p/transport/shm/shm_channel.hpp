@@ -14,8 +14,9 @@
 #include "base/os/fd.hpp"
 #include "base/os/mapping.hpp"
 #include "p2p/progress/doorbell.hpp"
-#include "p2p/transport/fabric.hpp"
+#include "p2p/transport/channel.hpp"
 #include "p2p/transport/local_rank.hpp"
+#include "p2p/transport/shm/copy_choices.hpp"
 #include "p2p/transport/shm/cross_memory.hpp"
 #include "p2p/transport/shm/link.hpp"
 #include "p2p/transport/shm/shm_messages.hpp"
@@ -34,24 +35,20 @@ class ShmChannel final : public Channel {
   /// Makes a chunk of the peer known; its mapping stays. Progress thread only.
   void add_chunk(std::uint32_t chunk, std::shared_ptr<os::Mapping> mapping);
 
-  std::string_view fabric() const noexcept override { return "shm"; }
-  bool copies() const noexcept override { return true; }
-  Result<RemoteMemory> resolve(const MemoryRef& ref) noexcept override;
   Status put(PutWork& work) noexcept override;
-  void start_get(Getting& get) noexcept override;
-  std::optional<Status> get_outcome(Getting& get) noexcept override { return get.end; }
-  bool give_up_get(Getting&) noexcept override { return true; }
-  void write_word(RemoteMemory word, std::uint64_t value, Notify notify) noexcept override;
+  std::optional<Status> poll_put(std::uint64_t) noexcept override { return Status{}; }
+  void get(Get& get) noexcept override;
+  void put_word(RemoteMemory word, std::uint64_t value, Notify notify) noexcept override;
   void notify() noexcept override;
-  std::byte* direct(RemoteMemory memory) noexcept override;
   void send(std::span<const std::byte> message) override;
-  bool share(std::uint32_t chunk) override;
-  AdoptedReach adopted_reach() const noexcept override {
-    return {reached_by_peer_.load(std::memory_order_acquire), reaches_.has_value()};
-  }
+  Result<RemoteMemory> resolve(const MemoryRef& ref) noexcept override;
+  bool export_region(std::uint32_t chunk) override;
+  std::byte* map(RemoteMemory memory) noexcept override;
 
   /// Whether the peer's process reaches into this one.
-  void reached_by_peer(bool reached) noexcept { reached_by_peer_.store(reached); }
+  void set_peer_reaches(bool reaches) noexcept {
+    capabilities_.peer_reaches_adopted.store(reaches);
+  }
   /// Finds out, by reading a word there, whether this process reaches into the peer's. `allowed`:
   /// WEFT_CROSS_MEMORY. `pidfd` stands for the process and outlives the channel; -1: it is this
   /// one.
@@ -89,11 +86,12 @@ class ShmChannel final : public Channel {
   Status get_across(const GetWork& piece) noexcept;
   [[gnu::noinline]] void gather(const PutWork& work) const noexcept;
   /// False: a piece of it, and there is more.
-  [[gnu::noinline]] bool copy(PutWork& work) const noexcept;
-  bool copy_next_piece(PutWork& work) const noexcept;
+  [[gnu::noinline]] bool copy(PutWork& work) noexcept;
+  bool copy_next_piece(PutWork& work) noexcept;
   [[gnu::noinline]] void ring() noexcept;
 
   const std::optional<std::size_t> stream_bytes_;  ///< none: each slot finds out
+  CopyChoices copy_choices_;
   const bool ring_needs_fence_;
   Doorbell* const bell_;
   const os::Fd bell_event_;
@@ -104,7 +102,6 @@ class ShmChannel final : public Channel {
   std::unordered_map<std::uint32_t, std::shared_ptr<os::Mapping>> chunks_;
   std::unordered_map<std::uint32_t, Lacking> lacking_;
   std::unordered_map<std::uint32_t, Adopted> adopted_;  ///< the peer's; also under mutex_
-  std::atomic<bool> reached_by_peer_{false};
   bool same_process_ = false;           ///< as this; then its memory is this rank's too
   std::optional<CrossMemory> reaches_;  ///< set before the channel is known to the mesh
 };

@@ -15,6 +15,7 @@
 #include <limits>
 
 #include "base/os/pidfd.hpp"
+#include "p2p/transport/shm/shm_address.hpp"
 
 namespace weft::p2p {
 namespace {
@@ -81,25 +82,27 @@ ShmFabric::ShmFabric(LocalRank& local, ProgressThread& progress, FabricEvents& e
 
 ShmFabric::~ShmFabric() = default;
 
-FabricVerdict ShmFabric::reaches(const RankAddress& own, const RankAddress& peer) const {
+Reach ShmFabric::reaches(const RankAddress& own, const RankAddress& peer) const {
   if (own.host_id != peer.host_id)
-    return {"shm", false,
-            fmt::format("host {} and host {} are different machines or namespaces", own.host.data(),
-                        peer.host.data())};
+    return {false, fmt::format("host {} and host {} are different machines or namespaces",
+                               own.host.data(), peer.host.data())};
+  if (!own.fabrics.find<ShmAddress>(kind()) || !peer.fabrics.find<ShmAddress>(kind()))
+    return {false, fmt::format("host {} does not say where its ranks listen", peer.host.data())};
   if (own.uid != peer.uid)
-    return {"shm", false,
-            fmt::format("user {} here, user {} there: memory is shared within one user only",
-                        own.uid, peer.uid)};
-  return {"shm", true, "same host: one boot, one network and pid namespace"};
+    return {false, fmt::format("user {} here, user {} there: memory is shared within one user only",
+                               own.uid, peer.uid)};
+  return {true, "same host: one boot, one network and pid namespace"};
 }
 
 void ShmFabric::listen(RankAddress& own) {
-  randombytes_buf(own.socket.data(), own.socket.size());
+  ShmAddress address;
+  randombytes_buf(address.socket.data(), address.socket.size());
   unopened_ = make_socket();
-  const AbstractName name = abstract_name(own.socket);
+  const AbstractName name = abstract_name(address.socket);
   if (::bind(unopened_.get(), reinterpret_cast<const sockaddr*>(&name.address), name.size) != 0 ||
       ::listen(unopened_.get(), 4096) != 0)
     refuse(fmt::format("listening on a Unix socket: {}", std::strerror(errno)), "");
+  (void)own.fabrics.add(kind(), address);
 }
 
 void ShmFabric::open(const std::vector<RankAddress>& job) {
@@ -145,7 +148,7 @@ os::Fd ShmFabric::make_caller() {
 
 void ShmFabric::call(Partner& partner) {
   os::Fd socket = make_caller();
-  const AbstractName name = abstract_name(partner.address.socket);
+  const AbstractName name = abstract_name(partner.address.fabrics.find<ShmAddress>(kind())->socket);
   if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&name.address), name.size) != 0) {
     if (errno == EAGAIN) {  // its backlog is full: it will have accepted some soon
       uncalled_.insert(partner.rank);

@@ -32,8 +32,8 @@ class ShmFabric final : public Fabric {
   /// The progress thread must have stopped.
   ~ShmFabric() override;
 
-  std::string_view name() const noexcept override { return "shm"; }
-  FabricVerdict reaches(const RankAddress& own, const RankAddress& peer) const override;
+  FabricKind kind() const noexcept override { return FabricKind::shm; }
+  Reach reaches(const RankAddress& own, const RankAddress& peer) const override;
   void listen(RankAddress& own) override;
   void open(const std::vector<RankAddress>& job) override;
   void connect(int rank) override;

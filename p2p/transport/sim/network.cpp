@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include "p2p/transport/control_message.hpp"
@@ -12,6 +13,10 @@ namespace weft::p2p::sim {
 namespace {
 
 std::uint64_t number(int rank) noexcept { return static_cast<std::uint64_t>(rank); }
+
+std::uint32_t low_bits(std::uint64_t sequence) noexcept {
+  return static_cast<std::uint32_t>(sequence) & ShortSequence::kMask;
+}
 
 }  // namespace
 
@@ -63,7 +68,7 @@ void Network::connect(int from, int to) {
   const auto make = [this](int a, int b) {
     // Not from 0 on: what is said by mistake must not be right by chance.
     const auto first = static_cast<std::uint32_t>(1 + scheduler_.random().below(1000));
-    return std::make_shared<Path>(Path{.from = a, .to = b, .expected = Signals(first)});
+    return std::make_shared<Path>(a, b, first);
   };
   path(from, to) = make(from, to);
   if (from != to) path(to, from) = make(to, from);
@@ -166,10 +171,18 @@ bool Network::notify(const Path& path, std::uint32_t notification_id, std::uint6
   scheduler_.note(at == nullptr ? "vanish" : "signal", number(path.from), number(path.to),
                   notification_id);
   if (at == nullptr) return false;
-  const std::string wrong =
-      this->path(path.to, path.from)->expected.set(notification_id, sequence, at);
-  if (!wrong.empty())
-    defect(fmt::format("a put of rank {} to rank {}: {}", path.from, path.to, wrong));
+  // As by a NIC: only the low bits travel. They must lead to this word, and to this value.
+  using Arrival = NotificationTable::Arrival;
+  const auto arrival = this->path(path.to, path.from)
+                           ->expected.arrived(notification_id, ShortSequence{low_bits(sequence)});
+  const std::uint64_t value =
+      reinterpret_cast<const std::atomic<std::uint64_t>*>(at)->load(std::memory_order_relaxed);
+  if (arrival == Arrival::set && value == sequence) return true;
+  const char* wrong = arrival == Arrival::unknown       ? "is expected by nobody"
+                      : arrival == Arrival::out_of_turn ? "is out of turn"
+                                                        : "set another word, or another value";
+  defect(fmt::format("a put of rank {} to rank {}: signal {} with sequence {} {}", path.from,
+                     path.to, notification_id, sequence, wrong));
   return true;
 }
 
@@ -207,7 +220,7 @@ void Network::send(const std::shared_ptr<Path>& path, std::span<const std::byte>
 void Network::share(const std::shared_ptr<Path>& path, std::uint32_t chunk, std::size_t bytes) {
   deliver(path, Behind::messages,
           [this, from = path->from, to = path->to, chunk, bytes](FabricEvents&) {
-            if (const auto& back = this->path(to, from)) back->known.emplace(chunk, bytes);
+            if (const auto& back = this->path(to, from)) back->known.add(chunk, {0, chunk}, bytes);
             rank(to).wake();  // somebody may wait for just this chunk
           });
 }

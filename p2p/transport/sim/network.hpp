@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "p2p/transport/fabric.hpp"
+#include "p2p/transport/remote_chunks.hpp"
 #include "p2p/transport/sim/options.hpp"
 #include "p2p/transport/sim/scheduler.hpp"
-#include "p2p/transport/sim/signals.hpp"
 #include "p2p/transport/sim/sim_rank.hpp"
 
 namespace weft::p2p::sim {
@@ -23,18 +23,21 @@ namespace weft::p2p::sim {
 struct Path {
   using Time = Clock::time_point;
 
-  int from = -1;
-  int to = -1;
-  Time opened{};            ///< `to` knows of the connection from then on
-  Time ends = Time::max();  ///< what arrives later is lost
-  Time last_operation{};    ///< arrival of the last put or word that kept to the order
-  Time settled{};           ///< arrival of the last of all puts and words so far
+  /// `first_word`: the number of the first word that is expected.
+  Path(int from_rank, int to_rank, std::uint32_t first_word)
+      : from(from_rank), to(to_rank), expected({.first = first_word}), known(to_rank) {}
+
+  const int from;
+  const int to;
+  NotificationTable expected;  ///< what `from` expects of `to`
+  Time opened{};               ///< `to` knows of the connection from then on
+  Time ends = Time::max();     ///< what arrives later is lost
+  Time last_operation{};       ///< arrival of the last put or word that kept to the order
+  Time settled{};              ///< arrival of the last of all puts and words so far
   Time last_message{};
   std::unordered_map<std::uint64_t, Time> words = {};    ///< by place: arrival of the last value
   std::unordered_map<std::uint32_t, Time> signals = {};  ///< the same by number
-  Signals expected;                                      ///< what `from` expects of `to`
-  std::unordered_map<std::uint32_t, std::size_t> known =
-      {};  ///< chunks of `to` that `from` may name
+  RemoteChunks known;                                    ///< chunks of `to` that `from` may name
 };
 
 /// One thread, as all of a simulation.

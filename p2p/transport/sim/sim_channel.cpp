@@ -29,22 +29,10 @@ std::vector<std::pair<std::size_t, std::size_t>> SimChannel::pieces_of(std::size
 }
 
 SimChannel::SimChannel(Network& network, std::shared_ptr<Path> path)
-    : network_(network), rank_(network.rank(path->from)), path_(std::move(path)) {}
-
-Result<RemoteMemory> SimChannel::resolve(const MemoryRef& ref) noexcept {
-  const auto found = path_->known.find(ref.chunk);
-  const auto failure = [&](Code code, const char* why) {
-    return Status(ErrorDetail{
-        .code = code,
-        .operation = "resolve",
-        .message = fmt::format("rank {} named {} bytes at {} of its chunk {:#x}, which {}",
-                               path_->to, ref.bytes, ref.offset, ref.chunk, why)});
-  };
-  if (found == path_->known.end()) return failure(Code::unreachable, "is not known here yet");
-  if (ref.offset > found->second || ref.bytes > found->second - ref.offset)
-    return failure(Code::system, "does not hold them");
-  return RemoteMemory{ref.offset, ref.chunk};
-}
+    : Channel(FabricKind::sim, &path->expected),
+      network_(network),
+      rank_(network.rank(path->from)),
+      path_(std::move(path)) {}
 
 /// One piece of a get. Outlives one that is given up.
 struct SimChannel::Reading {
@@ -52,14 +40,15 @@ struct SimChannel::Reading {
   std::byte* to;
 };
 
-void SimChannel::start_get(Getting& get) noexcept {
+void SimChannel::get(Get& get) noexcept {
+  get.engine = this;
   get.piece = 0;
   get.end = {};
   get.is_over.store(get.pieces.empty());
   if (!get.pieces.empty()) read_next(get);
 }
 
-void SimChannel::read_next(Getting& get) noexcept {
+void SimChannel::read_next(Get& get) noexcept {
   const GetWork& piece = get.pieces[get.piece];
   const RemoteMemory from = piece.from;
   if (!rank_.local()->reachable(piece.to, piece.bytes))
@@ -90,7 +79,7 @@ void SimChannel::read_next(Getting& get) noexcept {
                           [&rank = rank_] { rank.ring(); });
 }
 
-std::optional<Status> SimChannel::get_outcome(Getting& get) noexcept {
+std::optional<Status> SimChannel::poll_get(Get& get) noexcept {
   if (get.is_over.load()) return get.end;
   auto& reading = *std::static_pointer_cast<Reading>(get.kept);
   if (reading.left != 0) {
@@ -107,12 +96,12 @@ std::optional<Status> SimChannel::get_outcome(Getting& get) noexcept {
   return get.end;
 }
 
-bool SimChannel::give_up_get(Getting& get) noexcept {
+bool SimChannel::cancel_get(Get& get) noexcept {
   if (get.kept) std::static_pointer_cast<Reading>(get.kept)->to = nullptr;
   return true;
 }
 
-void SimChannel::write_word(RemoteMemory word, std::uint64_t value, Notify notify) noexcept {
+void SimChannel::put_word(RemoteMemory word, std::uint64_t value, Notify notify) noexcept {
   rank_.count_step();
   if (!rank_.alive()) return;
   Random& random = network_.scheduler().random();
@@ -150,19 +139,11 @@ void SimChannel::send(std::span<const std::byte> message) {
   network_.send(path_, message);
 }
 
-bool SimChannel::share(std::uint32_t chunk) {
+bool SimChannel::export_region(std::uint32_t chunk) {
   if (!rank_.alive() || !shared_.insert(chunk).second) return true;
   counters().control_messages.add(1);
   network_.share(path_, chunk, rank_.local()->arena_of(chunk)->chunk_bytes(chunk));
   return true;
-}
-
-std::uint32_t SimChannel::expect(const ExpectedWords& words) {
-  return path_->expected.expect(words);
-}
-
-void SimChannel::expect_no_more(std::uint32_t notification_id) noexcept {
-  path_->expected.expect_no_more(notification_id);
 }
 
 Status SimChannel::lost(const char* operation) const {

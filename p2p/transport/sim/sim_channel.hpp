@@ -14,25 +14,22 @@
 namespace weft::p2p::sim {
 
 /// Nothing of the peer can be loaded from here. A RemoteMemory is an offset, and its key the chunk.
-class SimChannel final : public Channel {
+class SimChannel final : public Channel, private GetEngine {
  public:
   SimChannel(Network& network, std::shared_ptr<Path> path);
 
-  std::string_view fabric() const noexcept override { return "sim"; }
-  Result<RemoteMemory> resolve(const MemoryRef& ref) noexcept override;
   /// Reads the source only later, now and then but for those that are small.
   Status put(PutWork& work) noexcept override;
-  std::optional<Status> outcome(std::uint64_t posted) noexcept override;
-  void start_get(Getting& get) noexcept override;
-  std::optional<Status> get_outcome(Getting& get) noexcept override;
-  bool give_up_get(Getting& get) noexcept override;
-  void write_word(RemoteMemory word, std::uint64_t value, Notify notify) noexcept override;
+  std::optional<Status> poll_put(std::uint64_t posted) noexcept override;
+  void get(Get& get) noexcept override;
+  void put_word(RemoteMemory word, std::uint64_t value, Notify notify) noexcept override;
   void notify() noexcept override;
-  std::byte* direct(RemoteMemory) noexcept override { return nullptr; }
   void send(std::span<const std::byte> message) override;
-  bool share(std::uint32_t chunk) override;
-  std::uint32_t expect(const ExpectedWords& words) override;
-  void expect_no_more(std::uint32_t notification_id) noexcept override;
+  Result<RemoteMemory> resolve(const MemoryRef& ref) noexcept override {
+    return path_->known.resolve(ref);
+  }
+  bool export_region(std::uint32_t chunk) override;
+  std::byte* map(RemoteMemory) noexcept override { return nullptr; }
 
  private:
   using Time = Path::Time;
@@ -46,7 +43,9 @@ class SimChannel final : public Channel {
   Time word_arrival(RemoteMemory word, Time when);
   void write_at(Time when, RemoteMemory word, std::uint64_t value);
   struct Reading;
-  void read_next(Getting& get) noexcept;
+  std::optional<Status> poll_get(Get& get) noexcept override;
+  bool cancel_get(Get& get) noexcept override;
+  void read_next(Get& get) noexcept;
   Status lost(const char* operation) const;
 
   Network& network_;

@@ -16,9 +16,9 @@ class SimFabric final : public Fabric {
   }
   ~SimFabric() override { network_.detach(rank_); }
 
-  std::string_view name() const noexcept override { return "sim"; }
-  FabricVerdict reaches(const RankAddress&, const RankAddress&) const override {
-    return {"sim", true, "one simulation"};
+  FabricKind kind() const noexcept override { return FabricKind::sim; }
+  Reach reaches(const RankAddress&, const RankAddress&) const override {
+    return {true, "one simulation"};
   }
   void listen(RankAddress&) override {}
   void open(const std::vector<RankAddress>&) override {}

@@ -123,7 +123,7 @@ Status SimChannel::put(PutWork& work) noexcept {
   return {};
 }
 
-std::optional<Status> SimChannel::outcome(std::uint64_t posted) noexcept {
+std::optional<Status> SimChannel::poll_put(std::uint64_t posted) noexcept {
   const auto found = under_way_.find(posted);
   if (found == under_way_.end()) return Status{};
   const Time now = network_.scheduler().now();

@@ -9,7 +9,8 @@
 
 namespace weft::p2p::tcp {
 
-void TcpChannel::start_get(Getting& get) noexcept {
+void TcpChannel::get(Get& get) noexcept {
+  get.engine = this;
   get.piece = 0;
   get.done = 0;
   get.number = 0;
@@ -28,7 +29,7 @@ bool TcpChannel::may_ask() noexcept {
   return unwanted_ < kMostUnwanted;
 }
 
-void TcpChannel::ask(Getting& get) noexcept {
+void TcpChannel::ask(Get& get) noexcept {
   if (!is_open() || !may_ask()) return;
   get.asked = true;
   try {
@@ -62,10 +63,10 @@ void TcpChannel::ask(Getting& get) noexcept {
   }
 }
 
-std::optional<Status> TcpChannel::get_outcome(Getting& get) noexcept {
+std::optional<Status> TcpChannel::poll_get(Get& get) noexcept {
   if (!get.is_over.load(std::memory_order_acquire)) {
     if (!is_open()) {
-      (void)give_up_get(get);  // nobody receives into its pieces any more
+      (void)cancel_get(get);  // nobody receives into its pieces any more
       if (!get.is_over.load(std::memory_order_acquire)) {
         get.end = broken("get");
         get.is_over.store(true, std::memory_order_release);
@@ -84,7 +85,7 @@ std::optional<Status> TcpChannel::get_outcome(Getting& get) noexcept {
       .peer = peer_});
 }
 
-bool TcpChannel::give_up_get(Getting& get) noexcept {
+bool TcpChannel::cancel_get(Get& get) noexcept {
   if (get.number == 0) return true;
   const std::lock_guard turn(receive_mutex_);  // nobody receives into its pieces
   const std::lock_guard lock(gets_mutex_);
@@ -98,15 +99,15 @@ bool TcpChannel::give_up_get(Getting& get) noexcept {
   return true;
 }
 
-Getting* TcpChannel::get_of(std::uint32_t number) noexcept {
+Get* TcpChannel::get_of(std::uint32_t number) noexcept {
   const std::lock_guard lock(gets_mutex_);
   const auto found =
-      std::ranges::find_if(gets_, [number](const Getting* get) { return get->number == number; });
+      std::ranges::find_if(gets_, [number](const Get* get) { return get->number == number; });
   return found == gets_.end() ? nullptr : *found;
 }
 
 bool TcpChannel::begin_reply(const Head& head, std::vector<iovec>& places) {
-  Getting* get = get_of(head.index);
+  Get* get = get_of(head.index);
   if (get == nullptr) {
     places.push_back({nullptr, head.bytes});  // who asked has given up
     return true;
@@ -128,12 +129,12 @@ bool TcpChannel::begin_reply(const Head& head, std::vector<iovec>& places) {
 void TcpChannel::end_reply(const Head& head) {
   const std::lock_guard lock(gets_mutex_);
   const auto found =
-      std::ranges::find_if(gets_, [&](const Getting* get) { return get->number == head.index; });
+      std::ranges::find_if(gets_, [&](const Get* get) { return get->number == head.index; });
   if (found == gets_.end()) {
     if (unwanted_ != 0) --unwanted_;
     return;
   }
-  Getting& get = **found;
+  Get& get = **found;
   get.whole = get.whole && head.flags == 1;
   if (--get.left > 0) return;
   for (; get.piece < get.pieces.size() && get.done == get.pieces[get.piece].bytes; ++get.piece)

@@ -75,7 +75,8 @@ void TcpChannel::malformed(const char* trouble) {
 /// Where the payload of a put belongs; null: it is dropped, or it has no place to go.
 std::byte* TcpChannel::place_of_put(const Head& head) const noexcept {
   const MemoryRef place{head.key, head.address, head.bytes};
-  if (words_.judge(head.index, head.sequence, place) != WordTable::Place::granted) return nullptr;
+  if (words_.judge(head.index, head.sequence, place) != NotificationTable::Place::granted)
+    return nullptr;
   return exports_.find(head.key, head.address, head.bytes, Exports::Access::put);
 }
 
@@ -88,7 +89,7 @@ bool TcpChannel::begin_record(const Head& head, std::uint64_t already, std::vect
       // A rank that goes closes its slots before everybody has heard of it: then it is dropped.
       if (to == nullptr &&
           words_.judge(head.index, head.sequence, {head.key, head.address, head.bytes}) ==
-              WordTable::Place::elsewhere)
+              NotificationTable::Place::elsewhere)
         return give_up(
             fmt::format("it puts {} bytes at {} of chunk {:#x}, which was not granted "
                         "for word {}",
@@ -121,12 +122,13 @@ bool TcpChannel::set_word(const Head& head) {
 
 bool TcpChannel::end_put(const Head& head) {
   switch (words_.arrived(head.index, head.sequence)) {
-    case WordTable::Arrival::set:
+    case NotificationTable::Arrival::set:
+    case NotificationTable::Arrival::partly:
       return true;
-    case WordTable::Arrival::unknown:
+    case NotificationTable::Arrival::unknown:
       rank_.local.log->debug(Subsystem::path, "rank {} has put into a slot that is gone", peer_);
       return true;
-    case WordTable::Arrival::out_of_turn:
+    case NotificationTable::Arrival::out_of_turn:
       break;
   }
   return give_up(
@@ -227,18 +229,14 @@ bool TcpChannel::end_record(Rail& rail, const Head& head) {
       rank_.has_message(peer_);
       return true;
     }
-    case Kind::chunk: {
-      const std::lock_guard lock(chunks_mutex_);
-      chunks_[head.key] = head.address;
+    case Kind::chunk:
+      chunks_.add(head.key, {0, head.key}, head.address);
       counters().registrations.add(1);
       rank_.local.recorder.control(stats::Event::chunk_mapped, peer_, 0, head.key);
       return true;
-    }
-    case Kind::chunk_gone: {
-      const std::lock_guard lock(chunks_mutex_);
-      chunks_.erase(head.key);
+    case Kind::chunk_gone:
+      chunks_.remove(head.key);
       return true;
-    }
     case Kind::ack_wanted: {
       const std::lock_guard lock(send_mutex_);
       if (is_open()) transmit({.kind = Kind::ack, .sequence = head.sequence}, {});

@@ -218,16 +218,16 @@ void TcpChannel::post(Head head, std::span<const std::byte> payload) {
     else if (!has_failed())
       transmit(head, payload);
   }
-  if (unopened) rank_.first_use(peer_);
+  if (unopened) rank_.first_use.request(peer_);
 }
 
 void TcpChannel::send(std::span<const std::byte> message) {
   counters().control_messages.add(1);
-  if (is_close(message) && rank_.say_at_once(peer_, message)) return;
+  if (is_close(message) && rank_.first_use.send_at_once(peer_, message)) return;
   post({.kind = Kind::message}, message);
 }
 
-void TcpChannel::write_word(RemoteMemory word, std::uint64_t value, Notify notify) noexcept {
+void TcpChannel::put_word(RemoteMemory word, std::uint64_t value, Notify notify) noexcept {
   const std::lock_guard lock(send_mutex_);
   if (!is_open()) return;
   // A newer value takes the place of one that still waits, so that words take bounded memory.

@@ -17,7 +17,10 @@ TcpChannel::Rail::Rail(TcpChannel& owner, Pipe connection, std::size_t number)
       out(pipe, owner.exports_),
       in(pipe) {}
 
-TcpChannel::TcpChannel(TcpRank& rank, int peer) : rank_(rank), peer_(peer) {}
+TcpChannel::TcpChannel(TcpRank& rank, int peer)
+    : Channel(FabricKind::tcp, &words_), rank_(rank), peer_(peer) {
+  capabilities_.peer_reaches_adopted = true;
+}
 
 TcpChannel::~TcpChannel() { unwatch(); }
 
@@ -58,22 +61,7 @@ void TcpChannel::unwatch() noexcept {
       rank_.sockets.remove(rail->pipe.in(), rail->pipe.out());
 }
 
-Result<RemoteMemory> TcpChannel::resolve(const MemoryRef& ref) noexcept {
-  const std::lock_guard lock(chunks_mutex_);
-  const auto found = chunks_.find(ref.chunk);
-  const bool known = found != chunks_.end();
-  if (known && ref.offset <= found->second && ref.bytes <= found->second - ref.offset)
-    return RemoteMemory{ref.offset, ref.chunk};
-  return Status(ErrorDetail{
-      .code = known ? Code::system : Code::unreachable,
-      .operation = "resolve",
-      .message = fmt::format("rank {} named {} bytes at {} of its chunk {:#x}, which {}", peer_,
-                             ref.bytes, ref.offset, ref.chunk,
-                             known ? "does not hold them" : "is not known here yet"),
-      .peer = peer_});
-}
-
-bool TcpChannel::share(std::uint32_t chunk) {
+bool TcpChannel::export_region(std::uint32_t chunk) {
   if (shared_.contains(chunk)) return true;
   std::byte* data = nullptr;
   std::uint64_t bytes = 0;
@@ -151,7 +139,7 @@ bool TcpChannel::drain() noexcept {
   return is_over_.load();
 }
 
-std::optional<Status> TcpChannel::outcome(std::uint64_t posted) noexcept {
+std::optional<Status> TcpChannel::poll_put(std::uint64_t posted) noexcept {
   const bool delivered = (posted & kDelivered) != 0;
   std::uint64_t number = posted & ~(kDelivered | kStriped);
   if ((posted & kStriped) == 0) return outcome_of(number, delivered);

@@ -12,19 +12,19 @@
 #include <set>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
-#include "p2p/transport/fabric.hpp"
+#include "p2p/transport/channel.hpp"
 #include "p2p/transport/local_rank.hpp"
 #include "p2p/transport/path_end.hpp"
+#include "p2p/transport/remote_chunks.hpp"
 #include "p2p/transport/tcp/exports.hpp"
 #include "p2p/transport/tcp/pipe.hpp"
 #include "p2p/transport/tcp/record_reader.hpp"
 #include "p2p/transport/tcp/send_queue.hpp"
 #include "p2p/transport/tcp/sockets.hpp"
 #include "p2p/transport/tcp/wire.hpp"
-#include "p2p/transport/tcp/word_table.hpp"
+#include "p2p/transport/wireup/first_use.hpp"
 
 namespace weft::p2p::tcp {
 
@@ -37,15 +37,11 @@ struct TcpRank {
   std::function<void(int peer, bool ended, const Status& why)> broke;
   /// Any thread: control messages of the peer have come; take them by take_messages().
   std::function<void(int peer)> has_message;
-  /// Progress thread: something is to be sent to a peer that is not connected yet.
-  std::function<void(int peer)> first_use;
-  /// Progress thread: says it by the connector, where nothing stands in its way. False: a peer that
-  /// has not been met.
-  std::function<bool(int peer, std::span<const std::byte> message)> say_at_once;
+  FirstUse& first_use;
 };
 
 /// A RemoteMemory is an offset in a chunk of the peer, which the peer checks itself.
-class TcpChannel final : public Channel {
+class TcpChannel final : public Channel, private GetEngine {
  public:
   /// Until open(), what is to be sent waits. `rank` must outlive it.
   TcpChannel(TcpRank& rank, int peer);
@@ -55,26 +51,17 @@ class TcpChannel final : public Channel {
   /// With `checksums` every record bears one, here and there.
   void open(std::vector<Pipe> rails, bool checksums);
 
-  std::string_view fabric() const noexcept override { return "tcp"; }
-  Result<RemoteMemory> resolve(const MemoryRef& ref) noexcept override;
   Status put(PutWork& work) noexcept override;
-  std::optional<Status> outcome(std::uint64_t posted) noexcept override;
-  void start_get(Getting& get) noexcept override;
-  std::optional<Status> get_outcome(Getting& get) noexcept override;
-  bool give_up_get(Getting& get) noexcept override;
-  void write_word(RemoteMemory word, std::uint64_t value, Notify notify) noexcept override;
+  std::optional<Status> poll_put(std::uint64_t posted) noexcept override;
+  void get(Get& get) noexcept override;
+  void put_word(RemoteMemory word, std::uint64_t value, Notify notify) noexcept override;
   void notify() noexcept override;
-  std::byte* direct(RemoteMemory) noexcept override { return nullptr; }
   void send(std::span<const std::byte> message) override;
-  bool share(std::uint32_t chunk) override;
-  std::uint32_t expect(const ExpectedWords& words) override { return words_.add(words); }
-  void grant(std::uint32_t word, const MemoryRef& place) noexcept override {
-    words_.grant(word, place);
+  Result<RemoteMemory> resolve(const MemoryRef& ref) noexcept override {
+    return chunks_.resolve(ref);
   }
-  void expect_no_more(std::uint32_t notification_id) noexcept override {
-    words_.remove(notification_id);
-  }
-  AdoptedReach adopted_reach() const noexcept override { return {true, true}; }
+  bool export_region(std::uint32_t chunk) override;
+  std::byte* map(RemoteMemory) noexcept override { return nullptr; }
 
   /// Progress thread: hands over the messages that have come.
   void take_messages(const std::function<void(std::span<const std::byte>)>& take);
@@ -95,7 +82,7 @@ class TcpChannel final : public Channel {
 
  private:
   enum class State : std::uint8_t { unopened, open, failed };
-  // What `posted` says besides the number: outcome() asks for the peer's word that it is there.
+  // What `posted` says besides the number: poll_put() asks for the peer's word that it is there.
   static constexpr std::uint64_t kDelivered = std::uint64_t{1} << 63;
   static constexpr std::uint64_t kStriped = std::uint64_t{1} << 62;  ///< it is a stripe's number
   static constexpr std::size_t kMostWaiting = 64;  ///< puts; others always have room
@@ -183,20 +170,21 @@ class TcpChannel final : public Channel {
   bool damaged(const Head& head, std::uint64_t expected, std::uint64_t found);
   void malformed(const char* trouble);
   bool give_up(std::string what);
-  Getting* get_of(std::uint32_t number) noexcept;
+  Get* get_of(std::uint32_t number) noexcept;
 
   // gets.cpp
-  void ask(Getting& get) noexcept;
+  std::optional<Status> poll_get(Get& get) noexcept override;
+  bool cancel_get(Get& get) noexcept override;
+  void ask(Get& get) noexcept;
   bool may_ask() noexcept;
 
   TcpRank& rank_;
   const int peer_;
   Exports exports_;                 ///< what the peer may name
-  WordTable words_;                 ///< that its puts set
+  NotificationTable words_;         ///< that its puts set
   std::set<std::uint32_t> shared_;  ///< the progress thread's: chunks that the peer knows
 
-  std::mutex chunks_mutex_;
-  std::unordered_map<std::uint32_t, std::uint64_t> chunks_;  ///< the peer's: bytes of each
+  RemoteChunks chunks_{peer_};
 
   std::mutex send_mutex_;
   std::vector<std::pair<Head, std::vector<std::byte>>> unsent_;  ///< until there is a connection
@@ -213,7 +201,7 @@ class TcpChannel final : public Channel {
   bool brought_ = false;  ///< something that a waiting thread may want
 
   std::mutex gets_mutex_;
-  std::vector<Getting*> gets_;
+  std::vector<Get*> gets_;
   std::uint32_t next_get_ = 0;
   std::uint32_t unwanted_ = 0;  ///< requests of gets that were given up, and not answered yet
 

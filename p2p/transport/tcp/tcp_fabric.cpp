@@ -10,6 +10,7 @@
 #include "base/os/system_error.hpp"
 #include "p2p/transport/address/ip_address.hpp"
 #include "p2p/transport/ending.hpp"
+#include "p2p/transport/tcp/tcp_address.hpp"
 
 namespace weft::p2p::tcp {
 namespace {
@@ -40,31 +41,32 @@ TcpFabric::TcpFabric(LocalRank& local, ProgressThread& progress, FabricEvents& e
     : local_(local),
       progress_(progress),
       events_(events),
-      eager_ranks_(static_cast<int>(config.integer(Setting::mesh_eager).value())),
       terms_({.rails = static_cast<std::uint16_t>(config.integer(Setting::rails).value()),
               .checksums = static_cast<std::uint8_t>(config.flag(Setting::checksum)),
               .encrypts = static_cast<std::uint8_t>(config.flag(Setting::encrypt))}),
       connector_(local, progress, *this, config),
+      first_use_(local, events, connector_,
+                 static_cast<int>(config.integer(Setting::mesh_eager).value())),
       endings_(progress, kEndings, [this](std::uint64_t) { end_those_that_are_due(); }) {}
 
-FabricVerdict TcpFabric::reaches(const RankAddress& own, const RankAddress& peer) const {
-  if (own.tcp.port == 0) return {"tcp", false, why_not_};
-  if (peer.tcp.port == 0)
-    return {"tcp", false,
-            fmt::format("host {} listens nowhere, its log says why", peer.host.data())};
-  return {"tcp", true, fmt::format("over TCP to {} from {}", text(peer.tcp), text(own.tcp))};
+Reach TcpFabric::reaches(const RankAddress& own, const RankAddress& peer) const {
+  const auto from = own.fabrics.find<TcpAddress>(kind());
+  if (!from) return {false, why_not_};
+  const auto to = peer.fabrics.find<TcpAddress>(kind());
+  if (!to)
+    return {false, fmt::format("host {} listens nowhere, its log says why", peer.host.data())};
+  return {true, fmt::format("over TCP to {} from {}", text(to->connector), text(from->connector))};
 }
 
 void TcpFabric::listen(RankAddress& own) {
-  if (!local_.only_fabric.empty() && local_.only_fabric != name()) {
-    why_not_ = "WEFT_FABRIC=" + local_.only_fabric;
+  if (!local_.allows(kind())) {
+    why_not_ = local_.only_fabric_text();
     return;
   }
   try {
-    connector_.listen(own, &RankAddress::tcp);
+    (void)own.fabrics.add(kind(), TcpAddress{connector_.listen()});
   } catch (const Error& error) {
-    if (local_.only_fabric == name()) throw;
-    own.tcp = {};
+    if (local_.only_fabric == kind()) throw;
     why_not_ = error.detail().message;
     local_.log->warn(Subsystem::path, "ranks of other hosts can't reach this one over TCP: {}",
                      why_not_);
@@ -73,8 +75,13 @@ void TcpFabric::listen(RankAddress& own) {
 
 void TcpFabric::open(const std::vector<RankAddress>& job) {
   partners_ = std::vector<Partner>(job.size());
+  first_use_.open(job.size());
   for (std::size_t i = 0; i < job.size(); ++i) partners_[i].rank = static_cast<int>(i);
-  if (why_not_.empty()) connector_.open(job);
+  if (!why_not_.empty()) return;
+  std::vector<ConnectorAddress> addresses;
+  for (const RankAddress& address : job)
+    addresses.push_back(address.fabrics.find<TcpAddress>(kind()).value_or(TcpAddress{}).connector);
+  connector_.open(addresses, job[0].job_secret);
 }
 
 void TcpFabric::start() {
@@ -90,18 +97,7 @@ void TcpFabric::start() {
           },
       .has_message =
           [this](int peer) { progress_.post([this, peer] { take_messages(partner(peer)); }); },
-      .first_use =
-          [this](int peer) {
-            if (partner(peer).in_use) return;
-            begin_use(partner(peer));
-            connector_.call(peer);
-          },
-      .say_at_once =
-          [this](int peer, std::span<const std::byte> message) {
-            const bool met = connector_.is_met(peer);
-            if (met) connector_.send(peer, message);
-            return met;
-          }});
+      .first_use = first_use_});
   given_back_ = local_.adopted->on_release([this](std::uint32_t chunk) {
     {
       const std::lock_guard lock(channels_mutex_);
@@ -125,8 +121,8 @@ void TcpFabric::connect(int rank) {
       partner.channel = partner.made.get();
     }
     if (rank == local_.rank) return connect_to_itself(partner);
-    if (connects_on_first_use()) return events_.reachable(rank, std::move(partner.made));
-    partner.in_use = true;
+    if (first_use_.deferred()) return events_.reachable(rank, std::move(partner.made));
+    first_use_.connect_eagerly(rank);
     connector_.connect(rank);
   } catch (const Error& error) {
     events_.short_of(error);
@@ -139,17 +135,12 @@ void TcpFabric::connect_to_itself(Partner& partner) {
     os::throw_system_error("join", "socketpair");
   std::vector<Pipe> rails;
   rails.emplace_back(os::Fd(ends[0]), os::Fd(ends[1]));
-  partner.in_use = true;
+  first_use_.connect_eagerly(partner.rank);
   up(partner, std::move(rails));
 }
 
-void TcpFabric::begin_use(Partner& partner) {
-  if (std::exchange(partner.in_use, true)) return;
-  events_.in_use(partner.rank);
-}
-
 void TcpFabric::met(int rank) {
-  begin_use(partner(rank));
+  first_use_.begin(rank);
   connector_.send(rank, std::as_bytes(std::span(&terms_, 1)));
 }
 
@@ -286,9 +277,7 @@ void TcpFabric::drain() noexcept {
     sockets_->drain();
     sched_yield();
   }
-  for (const Partner& partner : partners_)
-    if (partner.in_use && !partner.has_ended && partner.rank != local_.rank)
-      connector_.close(partner.rank);
+  first_use_.close_all([this](int rank) { return partner(rank).has_ended; });
   const std::lock_guard lock(channels_mutex_);
   for (Partner& partner : partners_) partner.channel = nullptr;
 }

@@ -29,8 +29,8 @@ class TcpFabric final : public Fabric, private ConnectorEvents {
   /// All must outlive it; `progress` is the thread that `local` posts to.
   TcpFabric(LocalRank& local, ProgressThread& progress, FabricEvents& events, const Config& config);
 
-  std::string_view name() const noexcept override { return "tcp"; }
-  FabricVerdict reaches(const RankAddress& own, const RankAddress& peer) const override;
+  FabricKind kind() const noexcept override { return FabricKind::tcp; }
+  Reach reaches(const RankAddress& own, const RankAddress& peer) const override;
   void listen(RankAddress& own) override;
   void open(const std::vector<RankAddress>& job) override;
   void connect(int rank) override;
@@ -44,7 +44,6 @@ class TcpFabric final : public Fabric, private ConnectorEvents {
     TcpChannel* channel = nullptr;
     std::optional<Terms> terms;           ///< agreed with it
     std::map<int, DataConnection> rails;  ///< until all are there
-    bool in_use = false;                  ///< connecting, or connected
     bool is_connected = false;
     bool has_ended = false;
     /// The data's end or the connector's word of it has come, and the other not yet.
@@ -62,9 +61,7 @@ class TcpFabric final : public Fabric, private ConnectorEvents {
   void short_of(const Error& error) override;
 
   Partner& partner(int rank) noexcept { return partners_[static_cast<std::size_t>(rank)]; }
-  bool connects_on_first_use() const noexcept { return local_.size > eager_ranks_; }
   void start();
-  void begin_use(Partner& partner);
   void if_complete(Partner& partner);
   void up(Partner& partner, std::vector<Pipe> rails);
   void connect_to_itself(Partner& partner);
@@ -77,10 +74,10 @@ class TcpFabric final : public Fabric, private ConnectorEvents {
   LocalRank& local_;
   ProgressThread& progress_;
   FabricEvents& events_;
-  const int eager_ranks_;
   const Terms terms_;  ///< of this rank
   std::string why_not_;
   Connector connector_;
+  FirstUse first_use_;
   std::optional<Sockets> sockets_;  ///< once a peer is reached by this fabric
   std::optional<TcpRank> shared_;
   Timer endings_;

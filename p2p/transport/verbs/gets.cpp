@@ -26,7 +26,8 @@ struct VerbsChannel::Reads {
   std::uint64_t done = 0;
 };
 
-void VerbsChannel::start_get(Getting& get) noexcept {
+void VerbsChannel::get(Get& get) noexcept {
+  get.engine = this;
   get.piece = 0;
   get.done = 0;
   get.number = 0;
@@ -44,7 +45,7 @@ void VerbsChannel::start_get(Getting& get) noexcept {
 }
 
 /// Of the pieces up to `end`, as many as one chain takes. False: the get has ended.
-bool VerbsChannel::gather_reads(Getting& get, std::size_t end, Reads& reads) noexcept {
+bool VerbsChannel::gather_reads(Get& get, std::size_t end, Reads& reads) noexcept {
   const std::uint64_t most = rank_.device.limits().max_message;
   reads.piece = get.piece;
   reads.done = get.done;
@@ -78,7 +79,7 @@ bool VerbsChannel::gather_reads(Getting& get, std::size_t end, Reads& reads) noe
 /// Posts what there is room for. The last piece may prove that those before it were whole: it is
 /// not fetched ahead of them. Not by a fence: a fenced READ that gets lost is never sent again by
 /// rdma_rxe.
-void VerbsChannel::post_reads(Getting& get) noexcept {
+void VerbsChannel::post_reads(Get& get) noexcept {
   QueuePair& pair = *pairs_[get.left];
   while (get.end.ok() && get.piece < get.pieces.size()) {
     const std::size_t last = get.pieces.size() - 1;
@@ -103,7 +104,7 @@ void VerbsChannel::post_reads(Getting& get) noexcept {
   pair.ask_for_completion();
 }
 
-std::optional<Status> VerbsChannel::get_outcome(Getting& get) noexcept {
+std::optional<Status> VerbsChannel::poll_get(Get& get) noexcept {
   if (get.is_over.load(std::memory_order_acquire)) return get.end;
   QueuePair& pair = *pairs_[get.left];
   if (get.number != 0 && !pair.has_ended(get.number)) {
@@ -131,12 +132,12 @@ std::optional<Status> VerbsChannel::get_outcome(Getting& get) noexcept {
   return get.end;
 }
 
-bool VerbsChannel::give_up_get(Getting& get) noexcept {
+bool VerbsChannel::cancel_get(Get& get) noexcept {
   get.asked = true;  // no more of it
   return get.is_over.load() || get.number == 0 || pairs_[get.left]->has_ended(get.number);
 }
 
-void VerbsChannel::fail_read(const Getting& get) noexcept {
+void VerbsChannel::fail_read(const Get& get) noexcept {
   fail(Status(ErrorDetail{
       .code = Code::path_failed,
       .operation = "get",
@@ -148,8 +149,8 @@ void VerbsChannel::fail_read(const Getting& get) noexcept {
   rank_.path_failed(peer_, broken("get"));
 }
 
-void VerbsChannel::cut_off(Getting& get) noexcept {
-  if (give_up_get(get)) return;
+void VerbsChannel::abort_get(Get& get) noexcept {
+  if (cancel_get(get)) return;
   fail_read(get);
   // A NIC that works flushes at once.
   const auto until = Clock::now() + kFlush;

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "p2p/transport/notification_table.hpp"
+
 namespace weft::p2p::verbs {
 
 /// Index of the word, whether the put came in pieces by several queue pairs, and as much of the
@@ -10,9 +12,9 @@ namespace weft::p2p::verbs {
 /// verbs note: `kFence` says that everything before it on its queue pair is there, `kAck` that a
 /// word which the peer wrote itself may have changed.
 struct Immediate {
-  static constexpr unsigned kSequenceBits = 12;
+  static constexpr unsigned kSequenceBits = ShortSequence::kBits;
   static constexpr unsigned kIndexBits = 19;
-  static constexpr std::uint32_t kSequenceMask = (1U << kSequenceBits) - 1;
+  static constexpr std::uint32_t kSequenceMask = ShortSequence::kMask;
   static constexpr std::uint32_t kMaxIndex = (1U << kIndexBits) - 2;
   static constexpr std::uint32_t kFence = 0xffffffffU;
   static constexpr std::uint32_t kAck = 0xfffffffeU;
@@ -28,15 +30,7 @@ struct Immediate {
   static Immediate of(std::uint32_t word) noexcept {
     return {word >> (kSequenceBits + 1), (word >> kSequenceBits & 1U) != 0, word & kSequenceMask};
   }
-  /// The number with these low bits that is the next above `known`.
-  std::uint64_t above(std::uint64_t known) const noexcept {
-    return known + 1 + ((sequence - known - 1) & kSequenceMask);
-  }
-  /// The number with these low bits that is nearest to `known`.
-  std::uint64_t near(std::uint64_t known) const noexcept {
-    const std::uint64_t ahead = (sequence - known) & kSequenceMask;
-    return ahead <= kSequenceMask / 2 ? known + ahead : known + ahead - (kSequenceMask + 1);
-  }
+  ShortSequence low_bits() const noexcept { return {sequence}; }
 };
 static_assert(1 + Immediate::kIndexBits + Immediate::kSequenceBits == 32);
 

@@ -10,7 +10,7 @@ std::unique_ptr<Fabric> make_fabric(LocalRank& local, ProgressThread& progress,
                                     std::shared_ptr<Verbs> verbs) {
   std::string why_not;
   // Asking for the library may load it: not for a job that wants no RDMA.
-  const bool wanted = local.only_fabric.empty() || local.only_fabric == "verbs";
+  const bool wanted = local.allows(FabricKind::verbs);
   if (!verbs && wanted) verbs = load_verbs(why_not);
   return std::make_unique<VerbsFabric>(local, progress, events, config, std::move(verbs),
                                        std::move(why_not));

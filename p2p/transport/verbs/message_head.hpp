@@ -8,7 +8,7 @@
 #include <optional>
 #include <span>
 
-#include "p2p/transport/verbs/expected_words.hpp"
+#include "p2p/transport/notification_table.hpp"
 
 namespace weft::p2p::verbs {
 
@@ -22,7 +22,7 @@ struct MessageHead {
   std::uint32_t immediate = 0;
   /// How many notifications the sender had sent by each queue pair before: the message comes after
   /// them.
-  std::array<std::uint64_t, ExpectedWordsTable::kMaxQueuePairs> notified{};
+  std::array<std::uint64_t, NotificationTable::kMaxQueuePairs> notified{};
 
   /// All that stands for an immediate, as one word.
   static std::uint64_t short_form(std::uint32_t immediate) noexcept {

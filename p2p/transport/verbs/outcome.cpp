@@ -26,7 +26,7 @@ bool VerbsChannel::has_ended(std::uint64_t posted) noexcept {
   });
 }
 
-std::optional<Status> VerbsChannel::outcome(std::uint64_t posted) noexcept {
+std::optional<Status> VerbsChannel::poll_put(std::uint64_t posted) noexcept {
   const auto has_succeeded = [](QueuePair& pair, std::uint64_t request) {
     return (request & kCutShort) == 0 && pair.has_succeeded(request);
   };

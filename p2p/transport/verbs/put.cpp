@@ -108,7 +108,7 @@ Status VerbsChannel::collect(PutWork& work, Payload& payload) noexcept {
   return {};
 }
 
-std::size_t VerbsChannel::tails_up_to() const noexcept {
+std::size_t VerbsChannel::most_with_tail() const noexcept {
   const std::uint64_t longest = rank_.device.limits().max_message;
   // One write holds it all: the payload, what fills it up to the word, the word.
   if (notify_mode_ != NotifyMode::tail || pairs_.front()->max_pieces() <= Payload::kTailPieces ||
@@ -249,8 +249,8 @@ Status VerbsChannel::put_whole(PutWork& work, const Payload& payload, std::size_
 Status VerbsChannel::put_in_pieces(PutWork& work, const Payload& payload) noexcept {
   const std::size_t count = pairs_.size();
   const std::size_t share = (payload.bytes / count + kLeastShare - 1) / kLeastShare * kLeastShare;
-  std::array<MemoryPiece, ExpectedWordsTable::kMaxQueuePairs> parts;
-  std::array<Sending, ExpectedWordsTable::kMaxQueuePairs> sendings;
+  std::array<MemoryPiece, NotificationTable::kMaxQueuePairs> parts;
+  std::array<Sending, NotificationTable::kMaxQueuePairs> sendings;
   work.requests = 0;
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t first = std::min(payload.bytes, i * share);

@@ -16,10 +16,17 @@ constexpr std::size_t kShortMessage = 64;  ///< stands for an immediate
 }  // namespace
 
 VerbsChannel::VerbsChannel(VerbsRank& rank, int peer, const VerbsAddress& port)
-    : rank_(rank),
+    : Channel(FabricKind::verbs, &expected_),
+      rank_(rank),
       peer_(peer),
       port_(port),
-      expected_(std::min<int>(rank.device.options().queue_pairs, port.queue_pairs)) {}
+      expected_(
+          {.most = Immediate::kMaxIndex + 1,
+           .queue_pairs = std::min<int>(rank.device.options().queue_pairs, port.queue_pairs)}) {
+  capabilities_.words_take_requests = true;
+  capabilities_.peer_reaches_adopted = true;
+  capabilities_.queue_pairs = 0;  // until they are made
+}
 
 void VerbsChannel::make_queue_pairs() {
   send_buffers_ = OwnedBlock(rank_.local.staging, send_ends_.size() * kSendBuffer);
@@ -43,6 +50,8 @@ void VerbsChannel::make_queue_pairs() {
   else
     notify_mode_ = immediates_ ? NotifyMode::immediate : NotifyMode::send;
   stripes_.resize(rank_.completions.depth());
+  capabilities_.queue_pairs = static_cast<int>(pairs_.size());
+  capabilities_.tails_up_to = most_with_tail();
 }
 
 std::uint64_t VerbsChannel::registered_bytes(std::uint64_t queue_pairs,
@@ -116,22 +125,7 @@ std::string VerbsChannel::notify_mode_text() const {
   return fmt::format("one WRITE_WITH_IMM a put{}", why);
 }
 
-Result<RemoteMemory> VerbsChannel::resolve(const MemoryRef& ref) noexcept {
-  const std::lock_guard lock(chunks_mutex_);
-  const auto found = chunks_.find(ref.chunk);
-  const bool known = found != chunks_.end();
-  if (known && ref.offset <= found->second.bytes && ref.bytes <= found->second.bytes - ref.offset)
-    return RemoteMemory{found->second.address + ref.offset, found->second.key};
-  return Status(ErrorDetail{
-      .code = known ? Code::system : Code::unreachable,
-      .operation = "resolve",
-      .message = fmt::format("rank {} named {} bytes at {} of its chunk {:#x}, which {}", peer_,
-                             ref.bytes, ref.offset, ref.chunk,
-                             known ? "does not hold them" : "is not known here yet"),
-      .peer = peer_});
-}
-
-bool VerbsChannel::share(std::uint32_t chunk) {
+bool VerbsChannel::export_region(std::uint32_t chunk) {
   if (shared_.contains(chunk)) return true;
   const auto region = rank_.regions.of_chunk(chunk);
   if (!region.ok()) {
@@ -154,10 +148,7 @@ void VerbsChannel::unshare(std::uint32_t chunk) {
 bool VerbsChannel::handle(std::span<const std::byte> message) {
   if (const auto chunk = parse<RegisteredMessage>(message);
       chunk && chunk->type == MessageType::registered) {
-    {
-      const std::lock_guard lock(chunks_mutex_);
-      chunks_[chunk->chunk] = {chunk->address, chunk->bytes, chunk->remote_key};
-    }
+    chunks_.add(chunk->chunk, {chunk->address, chunk->remote_key}, chunk->bytes);
     counters().registrations.add(1);
     rank_.local.recorder.control(stats::Event::chunk_mapped, peer_, 0, chunk->chunk);
     rank_.local.ring();  // somebody may wait for just this chunk
@@ -165,8 +156,7 @@ bool VerbsChannel::handle(std::span<const std::byte> message) {
   }
   if (const auto gone = parse<GivenBackMessage>(message);
       gone && gone->type == MessageType::given_back) {
-    const std::lock_guard lock(chunks_mutex_);
-    chunks_.erase(gone->chunk);
+    chunks_.remove(gone->chunk);
     return true;
   }
   return false;
@@ -201,11 +191,14 @@ void VerbsChannel::failed(int queue_pair, const ibv_wc& completion) noexcept {
 
 void VerbsChannel::notified(int queue_pair, std::uint32_t immediate) noexcept {
   if (immediate == Immediate::kFence || immediate == Immediate::kAck) return;
-  const auto arrival = expected_.arrived(Immediate::of(immediate), queue_pair);
-  if (arrival == ExpectedWordsTable::Arrival::set || arrival == ExpectedWordsTable::Arrival::partly)
+  const Immediate put = Immediate::of(immediate);
+  const auto arrival = put.in_pieces
+                           ? expected_.piece_arrived(put.index, put.low_bits(), queue_pair)
+                           : expected_.arrived(put.index, put.low_bits());
+  if (arrival == NotificationTable::Arrival::set || arrival == NotificationTable::Arrival::partly)
     return;
   // A rank that goes closes its slots before everybody has heard of it.
-  if (arrival == ExpectedWordsTable::Arrival::unknown) {
+  if (arrival == NotificationTable::Arrival::unknown) {
     rank_.local.log->debug(Subsystem::path, "rank {} has put into a slot that is gone", peer_);
     return;
   }
@@ -222,7 +215,7 @@ void VerbsChannel::notified(int queue_pair, std::uint32_t immediate) noexcept {
 
 void VerbsChannel::send(std::span<const std::byte> message) {
   counters().control_messages.add(1);
-  if (is_close(message) && rank_.say_at_once(peer_, message)) return;
+  if (is_close(message) && rank_.first_use.send_at_once(peer_, message)) return;
   {
     const std::lock_guard lock(outbox_mutex_);
     if (!waiting_.load() && post_message(message)) return;
@@ -230,12 +223,12 @@ void VerbsChannel::send(std::span<const std::byte> message) {
     waiting_.store(true);
   }
   if (state_.load() == State::unopened)
-    rank_.first_use(peer_);
+    rank_.first_use.request(peer_);
   else
     rank_.completions.schedule_poll();
 }
 
-void VerbsChannel::write_word(RemoteMemory word, std::uint64_t value, Notify notify) noexcept {
+void VerbsChannel::put_word(RemoteMemory word, std::uint64_t value, Notify notify) noexcept {
   const std::lock_guard lock(outbox_mutex_);
   const bool rings = notify != Notify::optional;
   if (!waiting_.load() && post_word({word, value, rings})) return;

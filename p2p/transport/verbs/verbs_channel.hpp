@@ -10,18 +10,19 @@
 #include <mutex>
 #include <set>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
-#include "p2p/transport/fabric.hpp"
+#include "p2p/transport/channel.hpp"
 #include "p2p/transport/local_rank.hpp"
 #include "p2p/transport/path_end.hpp"
-#include "p2p/transport/verbs/expected_words.hpp"
+#include "p2p/transport/remote_chunks.hpp"
+#include "p2p/transport/verbs/immediate.hpp"
 #include "p2p/transport/verbs/message_head.hpp"
 #include "p2p/transport/verbs/queue_pair.hpp"
 #include "p2p/transport/verbs/regions.hpp"
 #include "p2p/transport/verbs/verbs_messages.hpp"
 #include "p2p/transport/verbs/work_request_chain.hpp"
+#include "p2p/transport/wireup/first_use.hpp"
 
 namespace weft::p2p::verbs {
 
@@ -38,15 +39,11 @@ struct VerbsRank {
   std::function<void(int peer, const Status& why)> path_refused;
   /// Any thread: a control message of the peer has come; take it by take_messages().
   std::function<void(int peer)> has_message;
-  /// Progress thread: something is to be sent to a peer that is not connected yet.
-  std::function<void(int peer)> first_use;
-  /// Progress thread: says it by the connector, where nothing stands in its way. False: a peer that
-  /// has not been met.
-  std::function<bool(int peer, std::span<const std::byte> message)> say_at_once;
+  FirstUse& first_use;
 };
 
 /// A RemoteMemory is an address in the peer's process and the key of its registration.
-class VerbsChannel final : public Channel, public QueuePairEvents {
+class VerbsChannel final : public Channel, public QueuePairEvents, private GetEngine {
  public:
   /// Takes next to nothing, and sends nothing, before there are queue pairs and they are open: what
   /// is to be sent waits. `rank` must outlive it.
@@ -72,27 +69,17 @@ class VerbsChannel final : public Channel, public QueuePairEvents {
   /// How puts are made known: "one WRITE_WITH_IMM a put", with the reason.
   std::string notify_mode_text() const;
 
-  std::string_view fabric() const noexcept override { return "verbs"; }
-  int queue_pairs() const noexcept override { return static_cast<int>(pairs_.size()); }
-  Result<RemoteMemory> resolve(const MemoryRef& ref) noexcept override;
-  std::size_t tails_up_to() const noexcept override;
   Status put(PutWork& work) noexcept override;
-  std::optional<Status> outcome(std::uint64_t posted) noexcept override;
-  void start_get(Getting& get) noexcept override;
-  std::optional<Status> get_outcome(Getting& get) noexcept override;
-  bool give_up_get(Getting& get) noexcept override;
-  void cut_off(Getting& get) noexcept override;
-  void write_word(RemoteMemory word, std::uint64_t value, Notify notify) noexcept override;
-  bool words_take_requests() const noexcept override { return true; }
+  std::optional<Status> poll_put(std::uint64_t posted) noexcept override;
+  void get(Get& get) noexcept override;
+  void put_word(RemoteMemory word, std::uint64_t value, Notify notify) noexcept override;
   void notify() noexcept override;
-  std::byte* direct(RemoteMemory) noexcept override { return nullptr; }
   void send(std::span<const std::byte> message) override;
-  bool share(std::uint32_t chunk) override;
-  std::uint32_t expect(const ExpectedWords& words) override { return expected_.add(words); }
-  void expect_no_more(std::uint32_t notification_id) noexcept override {
-    expected_.remove(notification_id);
+  Result<RemoteMemory> resolve(const MemoryRef& ref) noexcept override {
+    return chunks_.resolve(ref);
   }
-  AdoptedReach adopted_reach() const noexcept override { return {true, true}; }
+  bool export_region(std::uint32_t chunk) override;
+  std::byte* map(RemoteMemory) noexcept override { return nullptr; }
 
   /// Progress thread: hands over the messages whose turn it is.
   void take_messages(const std::function<void(std::span<const std::byte>)>& take);
@@ -129,12 +116,6 @@ class VerbsChannel final : public Channel, public QueuePairEvents {
     MessageHead head;
     std::vector<std::byte> bytes;
   };
-  struct RemoteChunk {
-    std::uint64_t address = 0;
-    std::uint64_t bytes = 0;
-    std::uint32_t key = 0;
-  };
-
   /// What a put needs until it has ended, besides its source.
   struct Kept {
     std::uint64_t posted = 0;
@@ -172,12 +153,12 @@ class VerbsChannel final : public Channel, public QueuePairEvents {
     std::uint32_t notification_id = 0;
     std::uint64_t stripe = 0;
     std::array<MemoryPiece, kMostPieces> pieces;
-    std::array<Sending, ExpectedWordsTable::kMaxQueuePairs> sendings;
+    std::array<Sending, NotificationTable::kMaxQueuePairs> sendings;
     std::size_t count = 0;  ///< of sendings; 0: this place is free
     std::span<Sending> all() noexcept { return {sendings.data(), count}; }
   };
   /// Such a put's last request on each queue pair, or none (0).
-  using Stripe = std::array<std::uint64_t, ExpectedWordsTable::kMaxQueuePairs>;
+  using Stripe = std::array<std::uint64_t, NotificationTable::kMaxQueuePairs>;
   /// In place of a request: its queue pair got no further, or not yet.
   static constexpr std::uint64_t kCutShort = std::uint64_t{1} << 63U;
   static constexpr std::uint64_t kNotPosted = ~std::uint64_t{0};
@@ -185,6 +166,7 @@ class VerbsChannel final : public Channel, public QueuePairEvents {
   bool is_open() const noexcept { return state_.load(std::memory_order_acquire) == State::open; }
 
   // put.cpp
+  std::size_t most_with_tail() const noexcept;
   Result<std::uint32_t> key_of(const Tensor& tensor, Payload& payload) noexcept;
   /// Whether the put is one small request, which takes its bytes along.
   bool goes_at_once(const PutWork& work) const noexcept;
@@ -235,11 +217,14 @@ class VerbsChannel final : public Channel, public QueuePairEvents {
   void out_of_memory(const char* what) noexcept;
 
   // gets.cpp
+  std::optional<Status> poll_get(Get& get) noexcept override;
+  bool cancel_get(Get& get) noexcept override;
+  void abort_get(Get& get) noexcept override;
   static constexpr std::uint32_t kReadsAtOnce = 8;
   struct Reads;
-  void post_reads(Getting& get) noexcept;
-  void fail_read(const Getting& get) noexcept;
-  bool gather_reads(Getting& get, std::size_t end, Reads& reads) noexcept;
+  void post_reads(Get& get) noexcept;
+  void fail_read(const Get& get) noexcept;
+  bool gather_reads(Get& get, std::size_t end, Reads& reads) noexcept;
 
   static constexpr std::size_t kSendBuffers = 16;
   static constexpr std::size_t kSendBuffer = sizeof(MessageHead) + kMaxMessage;
@@ -250,10 +235,9 @@ class VerbsChannel final : public Channel, public QueuePairEvents {
   NotifyMode notify_mode_ =
       NotifyMode::immediate;  ///< tail: for what has room for it, else the next method
   bool immediates_ = true;    ///< both devices have them
-  ExpectedWordsTable expected_;
+  NotificationTable expected_;
 
-  std::mutex chunks_mutex_;
-  std::unordered_map<std::uint32_t, RemoteChunk> chunks_;  ///< the peer's
+  RemoteChunks chunks_{peer_};
   std::set<std::uint32_t> shared_;  ///< the progress thread's: chunks that the peer knows
 
   std::mutex outbox_mutex_;  ///< guards what waits for room; taken before a queue pair's
@@ -265,7 +249,7 @@ class VerbsChannel final : public Channel, public QueuePairEvents {
   std::uint32_t send_key_ = 0;
   std::array<std::uint64_t, kSendBuffers> send_ends_{};  ///< by buffer: the request that frees it
   std::size_t next_buffer_ = 0;
-  std::array<std::uint64_t, ExpectedWordsTable::kMaxQueuePairs> fenced_{};
+  std::array<std::uint64_t, NotificationTable::kMaxQueuePairs> fenced_{};
 
   std::mutex inbox_mutex_;
   std::deque<Message> inbox_;

@@ -48,51 +48,51 @@ VerbsFabric::VerbsFabric(LocalRank& local, ProgressThread& progress, FabricEvent
       options_(VerbsOptions::read(config)),
       init_timeout_(config.time(Setting::init_timeout).value()),
       why_not_(std::move(why_not)),
-      connector_(local, progress, *this, config) {}
+      connector_(local, progress, *this, config),
+      first_use_(local, events, connector_, options_.eager_ranks) {}
 
 VerbsFabric::~VerbsFabric() {
   if (completions_) completions_->stop();
 }
 
-FabricVerdict VerbsFabric::reaches(const RankAddress& own, const RankAddress& peer) const {
-  if (own.verbs.present == 0) return {"verbs", false, text_of(own.verbs.why_not)};
-  if (peer.verbs.present == 0)
-    return {"verbs", false,
-            fmt::format("host {} has no device for it: {}", peer.host.data(),
-                        text_of(peer.verbs.why_not))};
-  if (own.verbs.link_layer != peer.verbs.link_layer || own.verbs.iwarp != peer.verbs.iwarp)
-    return {"verbs", false,
-            fmt::format("{} here and {} there are of different kinds", own.verbs.device.data(),
-                        peer.verbs.device.data())};
-  const bool by_gid = own.verbs.link_layer == IBV_LINK_LAYER_ETHERNET && own.verbs.iwarp == 0;
-  if (by_gid &&
-      (own.verbs.gid_type != peer.verbs.gid_type || is_ipv4(own.verbs) != is_ipv4(peer.verbs)))
-    return {"verbs", false,
+Reach VerbsFabric::reaches(const RankAddress& own, const RankAddress& peer) const {
+  const VerbsPart own_part = own.fabrics.find<VerbsPart>(kind()).value_or(VerbsPart{});
+  const VerbsPart peer_part = peer.fabrics.find<VerbsPart>(kind()).value_or(VerbsPart{});
+  const VerbsAddress& from = own_part.port;
+  const VerbsAddress& to = peer_part.port;
+  if (from.present == 0) return {false, text_of(from.why_not)};
+  if (to.present == 0)
+    return {false,
+            fmt::format("host {} has no device for it: {}", peer.host.data(), text_of(to.why_not))};
+  if (from.link_layer != to.link_layer || from.iwarp != to.iwarp)
+    return {false, fmt::format("{} here and {} there are of different kinds", from.device.data(),
+                               to.device.data())};
+  const bool by_gid = from.link_layer == IBV_LINK_LAYER_ETHERNET && from.iwarp == 0;
+  if (by_gid && (from.gid_type != to.gid_type || is_ipv4(from) != is_ipv4(to)))
+    return {false,
             fmt::format("the GIDs of {} here and of {} there are of different types (WEFT_IB_GID)",
-                        own.verbs.device.data(), peer.verbs.device.data())};
-  if ((own.verbs.cm_port == 0) != (peer.verbs.cm_port == 0))
-    return {
-        "verbs", false,
-        fmt::format("WEFT_CONNECT is {} here and {} there", own.verbs.cm_port == 0 ? "tcp" : "cm",
-                    peer.verbs.cm_port == 0 ? "tcp" : "cm")};
-  if (own.verbs.iwarp != 0 && own.socket == peer.socket && own.host_id == peer.host_id)
-    return {"verbs", false, "iWARP connects no queue pair to itself"};
-  return {
-      "verbs", true,
-      fmt::format("queue pairs from {} to {}{}", own.verbs.device.data(), peer.verbs.device.data(),
-                  why_this_port(own.verbs.device.data(), local_.placement))};
+                        from.device.data(), to.device.data())};
+  if ((from.cm_port == 0) != (to.cm_port == 0))
+    return {false, fmt::format("WEFT_CONNECT is {} here and {} there",
+                               from.cm_port == 0 ? "tcp" : "cm", to.cm_port == 0 ? "tcp" : "cm")};
+  if (from.iwarp != 0 && own.host_id == peer.host_id &&
+      own_part.connector.port == peer_part.connector.port &&
+      own_part.connector.ips == peer_part.connector.ips)
+    return {false, "iWARP connects no queue pair to itself"};
+  return {true, fmt::format("queue pairs from {} to {}{}", from.device.data(), to.device.data(),
+                            why_this_port(from.device.data(), local_.placement))};
 }
 
 void VerbsFabric::listen(RankAddress& own) {
   const auto refuse = [&](const std::string& why) {
     why_not_ = why;
-    own.verbs = {};
-    std::strncpy(own.verbs.why_not.data(), why.c_str(), own.verbs.why_not.size() - 1);
-    if (!options_.nic.empty() && local_.only_fabric.empty())
+    VerbsPart part;
+    std::strncpy(part.port.why_not.data(), why.c_str(), part.port.why_not.size() - 1);
+    (void)own.fabrics.add(kind(), part);
+    if (!options_.nic.empty() && !local_.only_fabric)
       local_.log->warn(Subsystem::path, "WEFT_NIC=\"{}\" has no effect: {}", options_.nic, why);
   };
-  if (!local_.only_fabric.empty() && local_.only_fabric != name())
-    return refuse("WEFT_FABRIC=" + local_.only_fabric);
+  if (!local_.allows(kind())) return refuse(local_.only_fabric_text());
   try {
     const topology::RankPlacement& placement = local_.placement;
     if (placement.nic.empty() && !placement.reason.empty() && options_.nic.empty())
@@ -104,11 +104,13 @@ void VerbsFabric::listen(RankAddress& own) {
     if (!verbs_) return refuse(why_not_);
     device_ = std::make_unique<Device>(verbs_, options_, *local_.log, local_.placement);
     if (options_.connection_manager) cm_connector_ = make_cm_connector();
-    connector_.listen(own);
-    own.verbs = device_->address();
-    if (cm_connector_) cm_connector_->describe(own.verbs);
+    VerbsPart part;
+    part.connector = connector_.listen();
+    part.port = device_->address();
+    if (cm_connector_) cm_connector_->describe(part.port);
+    (void)own.fabrics.add(kind(), part);
   } catch (const Error& error) {
-    if (local_.only_fabric == name()) throw;
+    if (local_.only_fabric == kind()) throw;
     cm_connector_.reset();
     device_.reset();
     refuse(error.detail().message);
@@ -117,21 +119,21 @@ void VerbsFabric::listen(RankAddress& own) {
 
 void VerbsFabric::open(const std::vector<RankAddress>& job) {
   partners_ = std::vector<Partner>(job.size());
+  first_use_.open(job.size());
+  std::vector<ConnectorAddress> addresses;
   for (std::size_t i = 0; i < job.size(); ++i) {
+    const auto part = job[i].fabrics.find<VerbsPart>(kind()).value_or(VerbsPart{});
     partners_[i].rank = static_cast<int>(i);
-    partners_[i].port = job[i].verbs;
+    partners_[i].port = part.port;
+    addresses.push_back(part.connector);
   }
   if (cm_connector_) cm_connector_->open();
-  if (device_) connector_.open(job);
-}
-
-bool VerbsFabric::connects_on_first_use() const noexcept {
-  return local_.size > options_.eager_ranks;
+  if (device_) connector_.open(addresses, job[0].job_secret);
 }
 
 void VerbsFabric::start_device() {
   if (completions_) return;
-  const int peers = connects_on_first_use()
+  const int peers = first_use_.deferred()
                         ? std::min(local_.size, std::max(options_.eager_ranks, kLeastPeers))
                         : local_.size;
   regions_ = std::make_unique<Regions>(*device_, Regions::Memory{.control = local_.control,
@@ -157,18 +159,7 @@ void VerbsFabric::start_device() {
           },
       .has_message =
           [this](int peer) { progress_.post([this, peer] { take_messages(partner(peer)); }); },
-      .first_use =
-          [this](int peer) {
-            if (partner(peer).in_use) return;
-            begin_use(partner(peer));
-            connector_.call(peer);
-          },
-      .say_at_once =
-          [this](int peer, std::span<const std::byte> message) {
-            const bool met = connector_.is_met(peer);
-            if (met) connector_.send(peer, message);
-            return met;
-          }});
+      .first_use = first_use_});
   kicks_ = std::make_unique<Timer>(progress_, kKick, [this](std::uint64_t) {
     for (Partner& partner : partners_) poll_partner(partner);
   });
@@ -189,9 +180,9 @@ void VerbsFabric::connect(int rank) {
   try {
     start_device();
     make_channel(partner);
-    if (rank != local_.rank && connects_on_first_use())
+    if (rank != local_.rank && first_use_.deferred())
       return events_.reachable(rank, std::move(partner.made));
-    partner.in_use = true;
+    first_use_.connect_eagerly(rank);
     if (rank != local_.rank) return connector_.connect(rank);
     partner.channel->make_queue_pairs();
     partner.peer_is_ready = true;
@@ -225,7 +216,7 @@ void VerbsFabric::make_channel(Partner& partner) {
 void VerbsFabric::met(int rank) {
   Partner& partner = this->partner(rank);
   try {
-    begin_use(partner);
+    first_use_.begin(rank);
     partner.channel->make_queue_pairs();
     partner.is_met = true;
     QueuePairsMessage queue_pair_address = partner.channel->queue_pair_address();
@@ -235,12 +226,6 @@ void VerbsFabric::met(int rank) {
   } catch (const Error& error) {
     give_up(partner, error);
   }
-}
-
-void VerbsFabric::begin_use(Partner& partner) {
-  if (partner.in_use) return;
-  partner.in_use = true;
-  events_.in_use(partner.rank);
 }
 
 void VerbsFabric::give_up(Partner& partner, const Error& error) {
@@ -345,9 +330,7 @@ void VerbsFabric::drain() noexcept {
     completions_->drain();
     completions_->help();
   }
-  for (const Partner& partner : partners_)
-    if (partner.in_use && !partner.has_ended && partner.rank != local_.rank)
-      connector_.close(partner.rank);
+  first_use_.close_all([this](int rank) { return partner(rank).has_ended; });
   // It knows the queue pairs, which go now.
   cm_connector_.reset();
   for (Partner& partner : partners_) partner.channel = nullptr;

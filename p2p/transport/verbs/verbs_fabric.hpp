@@ -34,12 +34,13 @@ class VerbsFabric final : public Fabric, private ConnectorEvents {
   /// The progress thread must have stopped.
   ~VerbsFabric() override;
 
-  std::string_view name() const noexcept override { return "verbs"; }
-  FabricVerdict reaches(const RankAddress& own, const RankAddress& peer) const override;
+  FabricKind kind() const noexcept override { return FabricKind::verbs; }
+  Reach reaches(const RankAddress& own, const RankAddress& peer) const override;
   void listen(RankAddress& own) override;
   void open(const std::vector<RankAddress>& job) override;
   void connect(int rank) override;
   bool fence(int rank) override;
+  bool is_equipped() const noexcept override { return device_ != nullptr; }
   PeerCost peer_cost() const noexcept override;
   void drain() noexcept override;
 
@@ -49,7 +50,6 @@ class VerbsFabric final : public Fabric, private ConnectorEvents {
     VerbsAddress port;
     std::unique_ptr<VerbsChannel> made;  ///< until it is the mesh's
     VerbsChannel* channel = nullptr;
-    bool in_use = false;    ///< connecting, or connected
     bool is_met = false;    ///< and has queue pairs
     bool is_ready = false;  ///< this end
     bool peer_is_ready = false;
@@ -66,13 +66,9 @@ class VerbsFabric final : public Fabric, private ConnectorEvents {
   void short_of(const Error& error) override;
 
   Partner& partner(int rank) noexcept { return partners_[static_cast<std::size_t>(rank)]; }
-  bool connects_on_first_use() const noexcept;
   void start_device();
-  void watch_device();
   void on_device_event(ibv_qp* qp);
   void make_channel(Partner& partner);
-  /// By the other end, or by this one.
-  void begin_use(Partner& partner);
   /// Connecting has failed for want of something here.
   void give_up(Partner& partner, const Error& error);
   std::unique_ptr<CmConnector> make_cm_connector();
@@ -100,6 +96,7 @@ class VerbsFabric final : public Fabric, private ConnectorEvents {
   std::unique_ptr<CmConnector> cm_connector_;  ///< null: the connection manager is not used
   std::unique_ptr<Timer> kicks_;               ///< since there are completion queues
   Connector connector_;
+  FirstUse first_use_;
   std::vector<Partner> partners_;  ///< by rank
   AdoptedMemory::Listener given_back_;
 };

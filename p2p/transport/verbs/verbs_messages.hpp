@@ -4,10 +4,9 @@
 #include <array>
 #include <cstdint>
 
-#include "p2p/transport/address/rank_address.hpp"
 #include "p2p/transport/control_message.hpp"
+#include "p2p/transport/notification_table.hpp"
 #include "p2p/transport/verbs/cm/credentials.hpp"
-#include "p2p/transport/verbs/expected_words.hpp"
 #include "p2p/transport/verbs/queue_pair.hpp"
 
 namespace weft::p2p::verbs {
@@ -17,7 +16,7 @@ struct QueuePairsMessage {
   static constexpr std::uint32_t kType = 1;
   std::uint32_t type = kType;
   std::uint32_t count = 0;
-  std::array<QueuePairAddress, ExpectedWordsTable::kMaxQueuePairs> pairs{};
+  std::array<QueuePairAddress, NotificationTable::kMaxQueuePairs> pairs{};
   Token token{};  ///< what calls for them must bear, if the connection manager connects them
 };
 

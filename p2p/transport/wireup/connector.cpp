@@ -280,7 +280,7 @@ Connector::Connector(LocalRank& local, ProgressThread& progress, ConnectorEvents
 
 Connector::~Connector() = default;
 
-void Connector::listen(RankAddress& own, ConnectorAddress RankAddress::*field) {
+ConnectorAddress Connector::listen() {
   Implementation& self = *implementation_;
   self.own_addresses = interface_addresses();
   const std::vector<IpAddress> ips = choose_ip_addresses(self.own_addresses, self.interface);
@@ -292,21 +292,19 @@ void Connector::listen(RankAddress& own, ConnectorAddress RankAddress::*field) {
   self.own.port = self.acceptor.listen(ips);
   self.own.count = static_cast<std::uint16_t>(ips.size());
   std::copy(ips.begin(), ips.end(), self.own.ips.begin());
-  own.*field = self.own;
-  self.field = field;
   self.local.log->info(Subsystem::path, "ranks of other hosts reach this one at {}",
                        text(self.own));
+  return self.own;
 }
 
-void Connector::open(const std::vector<RankAddress>& job) {
+void Connector::open(std::span<const ConnectorAddress> job, const JobSecret& secret) {
   Implementation& self = *implementation_;
   self.peers = std::vector<Implementation::Peer>(job.size());
-  for (std::size_t i = 0; i < job.size(); ++i) self.peers[i].address = job[i].*self.field;
+  for (std::size_t i = 0; i < job.size(); ++i) self.peers[i].address = job[i];
   self.beats.emplace(self.local.rank, static_cast<int>(job.size()), [&self](int to, BeatCall call) {
     if (self.peer(to).state == Implementation::State::met) self.peer(to).stream->send(call);
   });
-  self.identity =
-      Identity(self.local.rank, static_cast<int>(job.size()), job[0].job_secret, self.encrypts);
+  self.identity = Identity(self.local.rank, static_cast<int>(job.size()), secret, self.encrypts);
   self.acceptor.open(self.identity);
 }
 

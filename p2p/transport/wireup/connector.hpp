@@ -12,7 +12,7 @@
 #include "base/config.hpp"
 #include "base/os/fd.hpp"
 #include "p2p/progress/progress_thread.hpp"
-#include "p2p/transport/address/rank_address.hpp"
+#include "p2p/transport/address/ip_address.hpp"
 #include "p2p/transport/auth/handshake.hpp"
 #include "p2p/transport/local_rank.hpp"
 
@@ -71,13 +71,12 @@ class Connector {
   /// The progress thread must have stopped.
   ~Connector();
 
-  /// Listens, on the interfaces that peers may come by, and adds where to the rank's address; the
-  /// other ranks' connectors of this kind are found at the same `field`. Throws
-  /// Error(system | bad_config).
-  void listen(RankAddress& own, ConnectorAddress RankAddress::*field = &RankAddress::connector);
-  /// From now on ranks of the job are let in. All others of this class but listen() come after it.
-  /// Throws Error(system).
-  void open(const std::vector<RankAddress>& job);
+  /// Listens, on the interfaces that peers may come by. Returns the address at which the other
+  /// ranks' connectors of this kind find this one. Throws Error(system | bad_config).
+  ConnectorAddress listen();
+  /// From now on ranks of the job are let in; `job` is by rank. All other methods but listen() come
+  /// after it. Throws Error(system).
+  void open(std::span<const ConnectorAddress> job, const JobSecret& secret);
   /// Calls the rank, or expects its call. Ends in met() or ended(), within WEFT_INIT_TIMEOUT. Not
   /// for this rank itself.
   void connect(int rank);

@@ -73,7 +73,6 @@ struct Connector::Implementation {
   const std::string why_silent;
   std::vector<InterfaceAddress> own_addresses;
   ConnectorAddress own;
-  ConnectorAddress RankAddress::*field = &RankAddress::connector;
   Identity identity;
   std::vector<Peer> peers;  ///< by rank; does not grow once the job is open
   std::optional<Heartbeats> beats;

@@ -215,7 +215,7 @@ TEST(Connector, MeetsOnceWhoeverCalls) {
 }
 
 /// Rank 0's address, with another place before the true one.
-std::vector<RankAddress> with_first_ip(std::vector<RankAddress> job, const char* ip) {
+std::vector<KnownRank> with_first_ip(std::vector<KnownRank> job, const char* ip) {
   ConnectorAddress& connector = job[0].connector;
   connector.ips[1] = connector.ips[0];
   connector.count = 2;

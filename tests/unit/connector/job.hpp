@@ -37,6 +37,12 @@ inline std::vector<std::byte> bytes(std::string_view text) {
   return {all.begin(), all.end()};
 }
 
+/// What the others know of a rank.
+struct KnownRank {
+  ConnectorAddress connector;
+  JobSecret job_secret{};
+};
+
 /// A rank with a progress thread of its own, and what its connector told it.
 class Rank final : public ConnectorEvents {
  public:
@@ -60,20 +66,21 @@ class Rank final : public ConnectorEvents {
         is_met_(static_cast<std::size_t>(size)),
         said_(static_cast<std::size_t>(size)),
         ends_(static_cast<std::size_t>(size)) {
-    std::strncpy(address.host.data(), "here", address.host.size() - 1);
     address.job_secret.fill(static_cast<std::byte>(kSecret));
-    connector_->listen(address);
+    address.connector = connector_->listen();
   }
   ~Rank() override { die(); }
   Rank(const Rank&) = delete;
   Rank& operator=(const Rank&) = delete;
 
-  RankAddress address;
+  KnownRank address;
   std::atomic<bool> gave_up{false};  ///< a rank, for its silence
 
-  void start(const std::vector<RankAddress>& job) {
+  void start(const std::vector<KnownRank>& job) {
     thread_.start();
-    thread_.run([&] { connector_->open(job); });
+    std::vector<ConnectorAddress> addresses;
+    for (const KnownRank& known : job) addresses.push_back(known.connector);
+    thread_.run([&] { connector_->open(addresses, job[0].job_secret); });
   }
   void connect(int rank) {
     thread_.run([&] { connector_->connect(rank); });
@@ -230,13 +237,13 @@ class Job {
   auto begin() { return ranks_.begin(); }
   auto end() { return ranks_.end(); }
 
-  std::vector<RankAddress> addresses() const {
-    std::vector<RankAddress> all;
+  std::vector<KnownRank> addresses() const {
+    std::vector<KnownRank> all;
     for (const auto& rank : ranks_) all.push_back(rank->address);
     return all;
   }
   /// `known`: what the ranks are told of each other; by default the truth.
-  void start(const std::vector<RankAddress>& known) {
+  void start(const std::vector<KnownRank>& known) {
     for (const auto& rank : ranks_) rank->start(known);
   }
   void start() { start(addresses()); }

@@ -95,7 +95,7 @@ struct Pair {
     for (const auto& [number, encrypts] : {std::pair(0, first), std::pair(1, second)})
       ranks.push_back(
           std::make_unique<Rank>(number, 2, settings().with(Setting::encrypt, encrypts)));
-    std::vector<RankAddress> known = {ranks[0]->address, ranks[1]->address};
+    std::vector<KnownRank> known = {ranks[0]->address, ranks[1]->address};
     road = std::make_unique<Road>(known[0].connector);
     known[0].connector = road->address;
     for (const auto& rank : ranks) rank->start(known);

@@ -1,5 +1,5 @@
 // What immediates stand for: which word is set, to what, and when all of a put is there.
-#include "p2p/transport/verbs/expected_words.hpp"
+#include "p2p/transport/notification_table.hpp"
 
 #include <gtest/gtest.h>
 
@@ -12,12 +12,13 @@
 #include <random>
 #include <vector>
 
+#include "p2p/transport/verbs/immediate.hpp"
 #include "weft/error.hpp"
 
 namespace weft::p2p::verbs {
 namespace {
 
-using Arrival = ExpectedWordsTable::Arrival;
+using Arrival = NotificationTable::Arrival;
 
 constexpr std::uint64_t kRound = std::uint64_t{1} << Immediate::kSequenceBits;
 
@@ -50,8 +51,10 @@ TEST(AnImmediate, IsTheNearestNumberAcrossEveryWrap) {
   for (const std::uint64_t known : {kRound - 2, kRound, 5 * kRound - 1, (kRound << 30U) + 4095})
     for (std::int64_t step = -2047; step <= 2047; ++step) {
       const std::uint64_t meant = known + static_cast<std::uint64_t>(step);
-      ASSERT_EQ((Immediate{0, false, static_cast<std::uint32_t>(meant & (kRound - 1))}.near(known)),
-                meant)
+      ASSERT_EQ(
+          (Immediate{0, false, static_cast<std::uint32_t>(meant & (kRound - 1))}.low_bits().near(
+              known)),
+          meant)
           << known << " " << step;
     }
 }
@@ -74,17 +77,27 @@ class Words {
   std::vector<std::atomic<std::uint64_t>> words_;
 };
 
+NotificationTable::Options for_pairs(int count) {
+  return {.most = Immediate::kMaxIndex + 1, .queue_pairs = count};
+}
+
+/// As a channel has it.
+Arrival arrived(NotificationTable& table, Immediate put, int queue_pair) {
+  return put.in_pieces ? table.piece_arrived(put.index, put.low_bits(), queue_pair)
+                       : table.arrived(put.index, put.low_bits());
+}
+
 Immediate of(std::uint32_t index, std::uint64_t sequence, bool in_pieces = false) {
   return {index, in_pieces, static_cast<std::uint32_t>(sequence & (kRound - 1))};
 }
 
 TEST(ARingOfWords, IsSetRoundAndRoundAcrossTheWrap) {
   for (const std::uint32_t depth : {1U, 2U, 3U, 64U, 1000U, 4095U, 4096U}) {
-    ExpectedWordsTable table(1);
+    NotificationTable table(for_pairs(1));
     Words words(depth);
     const std::uint32_t signal = table.add(words.expected(true));
     for (std::uint64_t n = 1; n <= 3 * kRound + 5; ++n) {
-      ASSERT_EQ(table.arrived(of(signal, n), 0), Arrival::set) << depth << " " << n;
+      ASSERT_EQ(arrived(table, of(signal, n), 0), Arrival::set) << depth << " " << n;
       ASSERT_EQ(words[(n - 1) % depth], n);
     }
     for (std::uint32_t i = 0; i < depth; ++i)
@@ -93,94 +106,94 @@ TEST(ARingOfWords, IsSetRoundAndRoundAcrossTheWrap) {
 }
 
 TEST(ARingOfWords, GoesOnAfterWhatASlotHadBefore) {
-  ExpectedWordsTable table(1);
+  NotificationTable table(for_pairs(1));
   Words words(3);
   const std::uint64_t last = 2 * kRound - 1;
   const std::uint32_t signal = table.add(words.expected(true, last));
-  EXPECT_EQ(table.arrived(of(signal, last + 1), 0), Arrival::set);
+  EXPECT_EQ(arrived(table, of(signal, last + 1), 0), Arrival::set);
   EXPECT_EQ(words[last % 3], last + 1);
   EXPECT_EQ(words[(last + 1) % 3], 0U);
 }
 
 TEST(ARingOfWords, RefusesWhatIsOutOfTurn) {
-  ExpectedWordsTable table(1);
+  NotificationTable table(for_pairs(1));
   Words words(4);
   const std::uint32_t signal = table.add(words.expected(true));
-  EXPECT_EQ(table.arrived(of(signal, 2), 0), Arrival::out_of_turn) << "the first is missing";
-  EXPECT_EQ(table.arrived(of(signal, 1), 0), Arrival::set);
-  EXPECT_EQ(table.arrived(of(signal, 1), 0), Arrival::out_of_turn) << "a second time";
-  EXPECT_EQ(table.arrived(of(signal, 3), 0), Arrival::out_of_turn);
-  EXPECT_EQ(table.arrived(of(signal, 0), 0), Arrival::out_of_turn);
+  EXPECT_EQ(arrived(table, of(signal, 2), 0), Arrival::out_of_turn) << "the first is missing";
+  EXPECT_EQ(arrived(table, of(signal, 1), 0), Arrival::set);
+  EXPECT_EQ(arrived(table, of(signal, 1), 0), Arrival::out_of_turn) << "a second time";
+  EXPECT_EQ(arrived(table, of(signal, 3), 0), Arrival::out_of_turn);
+  EXPECT_EQ(arrived(table, of(signal, 0), 0), Arrival::out_of_turn);
   EXPECT_EQ(words[0], 1U);
   EXPECT_EQ(words[1] + words[2] + words[3], 0U);
 }
 
 TEST(WordsForThemselves, AreSetInAnyOrder) {
-  ExpectedWordsTable table(1);
+  NotificationTable table(for_pairs(1));
   Words words(8);
   const std::uint32_t first = table.add(words.expected(false));
   for (const std::uint32_t i : {5U, 0U, 7U, 2U}) {
-    EXPECT_EQ(table.arrived(of(first + i, 10 + i), 0), Arrival::set);
+    EXPECT_EQ(arrived(table, of(first + i, 10 + i), 0), Arrival::set);
     EXPECT_EQ(words[i], 10 + i);
   }
   EXPECT_EQ(words[1] + words[3] + words[4] + words[6], 0U);
 }
 
 TEST(WordsForThemselves, ForgetWhatComesTooLate) {
-  ExpectedWordsTable table(1);
+  NotificationTable table(for_pairs(1));
   Words words(1);
   const std::uint32_t signal = table.add(words.expected(false));
   // The owner of the words says how far they are: it may be far ahead of what has come.
   words.set(0, 3 * kRound);
-  EXPECT_EQ(table.arrived(of(signal, 3 * kRound - 1), 0), Arrival::set);
+  EXPECT_EQ(arrived(table, of(signal, 3 * kRound - 1), 0), Arrival::set);
   EXPECT_EQ(words[0], 3 * kRound) << "nobody asks for it any more";
-  EXPECT_EQ(table.arrived(of(signal, 3 * kRound + 1), 0), Arrival::set);
+  EXPECT_EQ(arrived(table, of(signal, 3 * kRound + 1), 0), Arrival::set);
   EXPECT_EQ(words[0], 3 * kRound + 1);
 }
 
 TEST(WordsForThemselves, MaySkipNumbers) {
-  ExpectedWordsTable table(1);
+  NotificationTable table(for_pairs(1));
   Words words(1);
   const std::uint32_t signal = table.add(words.expected(false));
   std::uint64_t value = 0;
   for (int i = 0; i < 50; ++i) {
     value += 2000;
-    ASSERT_EQ(table.arrived(of(signal, value), 0), Arrival::set);
+    ASSERT_EQ(arrived(table, of(signal, value), 0), Arrival::set);
     ASSERT_EQ(words[0], value);
   }
 }
 
 TEST(AnIndex, OfNothingIsUnknown) {
-  ExpectedWordsTable table(1);
-  EXPECT_EQ(table.arrived(of(0, 1), 0), Arrival::unknown);
+  NotificationTable table(for_pairs(1));
+  EXPECT_EQ(arrived(table, of(0, 1), 0), Arrival::unknown);
   Words words(2);
   const std::uint32_t signal = table.add(words.expected(false));
-  EXPECT_EQ(table.arrived(of(signal + 2, 1), 0), Arrival::unknown);
-  EXPECT_EQ(table.arrived(Immediate::of(Immediate::kFence), 0), Arrival::unknown);
+  EXPECT_EQ(arrived(table, of(signal + 2, 1), 0), Arrival::unknown);
+  EXPECT_EQ(arrived(table, Immediate::of(Immediate::kFence), 0), Arrival::unknown);
   table.remove(signal);
-  EXPECT_EQ(table.arrived(of(signal, 1), 0), Arrival::unknown);
-  EXPECT_EQ(table.arrived(of(signal + 1, 1), 0), Arrival::unknown);
+  EXPECT_EQ(arrived(table, of(signal, 1), 0), Arrival::unknown);
+  EXPECT_EQ(arrived(table, of(signal + 1, 1), 0), Arrival::unknown);
   EXPECT_EQ(words[0] + words[1], 0U);
 }
 
 TEST(AnIndex, IsUsedAgainWithNothingOfItsPast) {
-  ExpectedWordsTable table(2);
+  NotificationTable table(for_pairs(2));
   Words old(4);
   const std::uint32_t signal = table.add(old.expected(true));
-  for (std::uint64_t n = 1; n <= 9; ++n) table.arrived(of(signal, n, true), 0);
+  for (std::uint64_t n = 1; n <= 9; ++n) arrived(table, of(signal, n, true), 0);
   table.remove(signal);
   Words words(2);
   ASSERT_EQ(table.add(words.expected(true)), signal);
-  EXPECT_EQ(table.arrived(of(signal, 1, true), 1), Arrival::partly)
+  EXPECT_EQ(arrived(table, of(signal, 1, true), 1), Arrival::partly)
       << "what the first queue pair brought was of the old words";
   EXPECT_EQ(words[0], 0U);
-  EXPECT_EQ(table.arrived(of(signal, 1, true), 0), Arrival::set);
+  EXPECT_EQ(arrived(table, of(signal, 1, true), 0), Arrival::set);
   EXPECT_EQ(words[0], 1U);
   EXPECT_EQ(old[0], 0U);
 }
 
 TEST(AnIndex, OfARunIsTakenFromARunThatWasFreed) {
-  ExpectedWordsTable table(1);
+  NotificationTable table(for_pairs(1));
   Words ten(10);
   Words four(4);
   Words six(6);
@@ -190,12 +203,12 @@ TEST(AnIndex, OfARunIsTakenFromARunThatWasFreed) {
   table.remove(a);
   EXPECT_EQ(table.add(four.expected(false)), a);
   EXPECT_EQ(table.add(six.expected(false)), a + 4);
-  EXPECT_EQ(table.arrived(of(a + 4 + 5, 1), 0), Arrival::set);
+  EXPECT_EQ(arrived(table, of(a + 4 + 5, 1), 0), Arrival::set);
   EXPECT_EQ(six[5], 1U);
 }
 
 TEST(AnIndex, IsRefusedWhenNoneIsLeftAndTheTableStaysUsable) {
-  ExpectedWordsTable table(1);
+  NotificationTable table(for_pairs(1));
   std::atomic<std::uint64_t> word{0};
   // Many small words that share one place: only their indexes count here.
   const auto words = [&](std::uint32_t count) {
@@ -211,7 +224,7 @@ TEST(AnIndex, IsRefusedWhenNoneIsLeftAndTheTableStaysUsable) {
     EXPECT_EQ(error.code(), Code::exhausted);
     EXPECT_NE(error.detail().hint, "");
   }
-  EXPECT_EQ(table.arrived(of(Immediate::kMaxIndex, 1), 0), Arrival::set);
+  EXPECT_EQ(arrived(table, of(Immediate::kMaxIndex, 1), 0), Arrival::set);
   EXPECT_EQ(word.load(), 1U);
   table.remove(first);
   EXPECT_EQ(table.add(words(1)), first);
@@ -220,7 +233,7 @@ TEST(AnIndex, IsRefusedWhenNoneIsLeftAndTheTableStaysUsable) {
 /// Brings puts 1 to `puts` by `pairs` queue pairs, each in order, together in any order; checks
 /// that every put shows exactly when its last piece has come.
 void bring_in_pieces(int pairs, std::uint64_t puts, bool in_turn, std::mt19937_64& random) {
-  ExpectedWordsTable table(pairs);
+  NotificationTable table(for_pairs(pairs));
   const std::uint32_t depth = in_turn ? 5 : 1;
   Words words(depth);
   const std::uint64_t before = kRound - puts / 2;  // so that the numbers wrap on the way
@@ -234,7 +247,7 @@ void bring_in_pieces(int pairs, std::uint64_t puts, bool in_turn, std::mt19937_6
     if (brought[pair] == before + puts || brought[pair] >= shown + depth) continue;
     ++brought[pair];
     const std::uint64_t whole = *std::min_element(brought.begin(), brought.end());
-    ASSERT_EQ(table.arrived(of(signal, brought[pair], true), static_cast<int>(pair)),
+    ASSERT_EQ(arrived(table, of(signal, brought[pair], true), static_cast<int>(pair)),
               whole > shown ? Arrival::set : Arrival::partly);
     shown = whole;
     if (shown > before) {
@@ -250,7 +263,7 @@ TEST(APutInPieces, ShowsWithItsLastPieceInWhateverOrderTheyCome) {
   const std::uint64_t seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 random(seed);
-  for (int pairs = 1; pairs <= ExpectedWordsTable::kMaxQueuePairs; ++pairs)
+  for (int pairs = 1; pairs <= NotificationTable::kMaxQueuePairs; ++pairs)
     for (const bool in_turn : {false, true})
       for (int round = 0; round < 20; ++round) {
         bring_in_pieces(pairs, 40, in_turn, random);
@@ -263,13 +276,13 @@ TEST(APutInPieces, ShowsInEveryOrderOfTwoToFiveQueuePairs) {
     std::vector<int> order(static_cast<std::size_t>(pairs));
     std::iota(order.begin(), order.end(), 0);
     do {
-      ExpectedWordsTable table(pairs);
+      NotificationTable table(for_pairs(pairs));
       Words words(1);
       const std::uint32_t signal = table.add(words.expected(true));
       for (const int pair : order) {
         const bool last = pair == order.back();
         ASSERT_EQ(words[0], 0U);
-        ASSERT_EQ(table.arrived(of(signal, 1, true), pair), last ? Arrival::set : Arrival::partly);
+        ASSERT_EQ(arrived(table, of(signal, 1, true), pair), last ? Arrival::set : Arrival::partly);
       }
       ASSERT_EQ(words[0], 1U);
     } while (std::next_permutation(order.begin(), order.end()));
@@ -277,22 +290,22 @@ TEST(APutInPieces, ShowsInEveryOrderOfTwoToFiveQueuePairs) {
 }
 
 TEST(APutInPieces, OfWhichOneComesTwiceStaysInPieces) {
-  ExpectedWordsTable table(3);
+  NotificationTable table(for_pairs(3));
   Words words(1);
   const std::uint32_t signal = table.add(words.expected(true));
   for (int i = 0; i < 3; ++i)
-    EXPECT_EQ(table.arrived(of(signal, 1, true), 1), Arrival::partly) << "two are missing";
+    EXPECT_EQ(arrived(table, of(signal, 1, true), 1), Arrival::partly) << "two are missing";
   EXPECT_EQ(words[0], 0U);
 }
 
 TEST(APutInPieces, FollowsWholeOnesIntoTheSameWord) {
-  ExpectedWordsTable table(2);
+  NotificationTable table(for_pairs(2));
   Words words(1);
   const std::uint32_t signal = table.add(words.expected(false));
   for (std::uint64_t n = 1; n < 3 * kRound; ++n)
-    ASSERT_EQ(table.arrived(of(signal, n), 0), Arrival::set);
-  EXPECT_EQ(table.arrived(of(signal, 3 * kRound, true), 1), Arrival::partly);
-  EXPECT_EQ(table.arrived(of(signal, 3 * kRound, true), 0), Arrival::set);
+    ASSERT_EQ(arrived(table, of(signal, n), 0), Arrival::set);
+  EXPECT_EQ(arrived(table, of(signal, 3 * kRound, true), 1), Arrival::partly);
+  EXPECT_EQ(arrived(table, of(signal, 3 * kRound, true), 0), Arrival::set);
   EXPECT_EQ(words[0], 3 * kRound);
 }
 

@@ -9,10 +9,10 @@
 #include <string>
 
 #include "base/log.hpp"
-#include "p2p/transport/address/rank_address.hpp"
 #include "p2p/transport/verbs/api/handles.hpp"
 #include "p2p/transport/verbs/device/budget.hpp"
 #include "p2p/transport/verbs/device/options.hpp"
+#include "p2p/transport/verbs/device/verbs_address.hpp"
 #include "topology/placement/rank_placement.hpp"
 #include "weft/error.hpp"
 

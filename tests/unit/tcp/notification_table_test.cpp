@@ -3,9 +3,9 @@
 
 #include <array>
 
-#include "p2p/transport/tcp/word_table.hpp"
+#include "p2p/transport/notification_table.hpp"
 
-namespace weft::p2p::tcp {
+namespace weft::p2p {
 namespace {
 
 using Words = std::array<std::uint64_t, 4>;
@@ -18,34 +18,35 @@ ExpectedWords in_turn(Words& words, std::uint64_t last = 0) {
           .last = last};
 }
 
-TEST(WordTable, SetsWordsInTurn) {
+TEST(NotificationTable, SetsWordsInTurn) {
   Words words{};
-  WordTable table;
+  NotificationTable table;
   const std::uint32_t slot = table.add(in_turn(words));
   for (std::uint64_t sequence = 1; sequence <= 6; ++sequence)
-    EXPECT_EQ(table.arrived(slot, sequence), WordTable::Arrival::set);
+    EXPECT_EQ(table.arrived(slot, sequence), NotificationTable::Arrival::set);
   EXPECT_EQ(words, (Words{5, 6, 3, 4}));
-  EXPECT_EQ(table.arrived(slot, 6), WordTable::Arrival::out_of_turn);
-  EXPECT_EQ(table.arrived(slot, 8), WordTable::Arrival::out_of_turn);
+  EXPECT_EQ(table.arrived(slot, std::uint64_t{6}), NotificationTable::Arrival::out_of_turn);
+  EXPECT_EQ(table.arrived(slot, std::uint64_t{8}), NotificationTable::Arrival::out_of_turn);
   EXPECT_EQ(words, (Words{5, 6, 3, 4}));
 }
 
-TEST(WordTable, SetsEachOfSeveralToRisingValues) {
+TEST(NotificationTable, SetsEachOfSeveralToRisingValues) {
   Words words{};
-  WordTable table;
+  NotificationTable table;
   ExpectedWords expected = in_turn(words);
   expected.in_turn = false;
   const std::uint32_t first = table.add(expected);
-  EXPECT_EQ(table.arrived(first + 2, 9), WordTable::Arrival::set);
-  EXPECT_EQ(table.arrived(first + 2, 4), WordTable::Arrival::set);  // late, and nobody's any more
+  EXPECT_EQ(table.arrived(first + 2, std::uint64_t{9}), NotificationTable::Arrival::set);
+  EXPECT_EQ(table.arrived(first + 2, std::uint64_t{4}),
+            NotificationTable::Arrival::set);  // late, and nobody's any more
   EXPECT_EQ(words, (Words{0, 0, 9, 0}));
-  EXPECT_EQ(table.arrived(first + 4, 1), WordTable::Arrival::unknown);
+  EXPECT_EQ(table.arrived(first + 4, std::uint64_t{1}), NotificationTable::Arrival::unknown);
 }
 
-TEST(WordTable, LetsAPutWriteOnlyWhatWasGrantedForItsWord) {
-  using Place = WordTable::Place;
+TEST(NotificationTable, LetsAPutWriteOnlyWhatWasGrantedForItsWord) {
+  using Place = NotificationTable::Place;
   Words words{};
-  WordTable table;
+  NotificationTable table;
   ExpectedWords expected = in_turn(words);
   expected.places = {MemoryRef{1, 4096, 256}, MemoryRef{2, 0, 64}};
   const std::uint32_t slot = table.add(expected);
@@ -59,10 +60,10 @@ TEST(WordTable, LetsAPutWriteOnlyWhatWasGrantedForItsWord) {
   EXPECT_EQ(table.judge(slot + 1, 1, {1, 4096, 8}), Place::unknown);
 }
 
-TEST(WordTable, GrantsEachWordThatIsSetForItselfItsOwnPlace) {
-  using Place = WordTable::Place;
+TEST(NotificationTable, GrantsEachWordThatIsSetForItselfItsOwnPlace) {
+  using Place = NotificationTable::Place;
   Words words{};
-  WordTable table;
+  NotificationTable table;
   ExpectedWords expected = in_turn(words);
   expected.in_turn = false;
   const std::uint32_t first = table.add(expected);
@@ -70,15 +71,15 @@ TEST(WordTable, GrantsEachWordThatIsSetForItselfItsOwnPlace) {
   table.grant(first, {1, 0, 8});
   EXPECT_EQ(table.judge(first, 1, {1, 0, 8}), Place::granted);
   EXPECT_EQ(table.judge(first + 1, 1, {1, 0, 8}), Place::elsewhere);
-  EXPECT_EQ(table.arrived(first, 1), WordTable::Arrival::set);
+  EXPECT_EQ(table.arrived(first, std::uint64_t{1}), NotificationTable::Arrival::set);
   table.grant(first, {1, 64, 8});
   EXPECT_EQ(table.judge(first, 1, {1, 0, 8}), Place::late);
   EXPECT_EQ(table.judge(first, 2, {1, 0, 8}), Place::elsewhere);
 }
 
-TEST(WordTable, ForgetsAndUsesIndexesAgain) {
+TEST(NotificationTable, ForgetsAndUsesIndexesAgain) {
   Words words{};
-  WordTable table;
+  NotificationTable table;
   ExpectedWords four = in_turn(words);
   four.in_turn = false;
   const std::uint32_t a = table.add(four);
@@ -87,7 +88,7 @@ TEST(WordTable, ForgetsAndUsesIndexesAgain) {
   table.remove(a);
   table.remove(b);
   EXPECT_FALSE(table.expects(a));
-  EXPECT_EQ(table.arrived(b, 1), WordTable::Arrival::unknown);
+  EXPECT_EQ(table.arrived(b, std::uint64_t{1}), NotificationTable::Arrival::unknown);
   EXPECT_TRUE(table.expects(c));
   ExpectedWords eight = four;
   eight.count = 8;
@@ -95,4 +96,4 @@ TEST(WordTable, ForgetsAndUsesIndexesAgain) {
 }
 
 }  // namespace
-}  // namespace weft::p2p::tcp
+}  // namespace weft::p2p
