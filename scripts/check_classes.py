@@ -14,7 +14,7 @@ KNOWN = {
     "p2p/rendezvous/peer_session.hpp:PeerSession": (28, 49),
     "p2p/slot/remote_slot_state.hpp:RemoteSlotState": (49, 59),
     "p2p/slot/slot_state.hpp:SlotState": (31, 50),
-    "p2p/transport/local_rank.hpp:LocalRank": (12, 32),
+    "p2p/transport/local_rank.hpp:LocalRank": (12, 30),
     "p2p/transport/tcp/tcp_channel.hpp:TcpChannel": (25, 34),
     "p2p/transport/verbs/queue_pair.hpp:QueuePair": (29, 32),
     "p2p/transport/verbs/verbs_channel.hpp:VerbsChannel": (37, 35),

@@ -93,7 +93,6 @@ class ShmChannel final : public Channel {
   bool copy_next_piece(PutWork& work) const noexcept;
   [[gnu::noinline]] void ring() noexcept;
 
-  const std::optional<std::size_t> stream_bytes_;  ///< none: each slot finds out
   const bool ring_needs_fence_;
   Doorbell* const bell_;
   const os::Fd bell_event_;
