@@ -248,6 +248,51 @@ TEST(Config, IsDescribedInTheHeaderAsTheTableHasIt) {
   }
 }
 
+/// The rows of docs/operating.md between two headings that begin with a variable: its name, default
+/// and accepted values, without backticks.
+std::vector<std::string> documented(const std::string& from, const std::string& to) {
+  std::ifstream document(WEFT_SOURCE_DIR "/docs/operating.md");
+  std::vector<std::string> rows;
+  bool is_inside = false;
+  for (std::string line; std::getline(document, line);) {
+    if (line == from) is_inside = true;
+    if (line == to) is_inside = false;
+    if (!is_inside || !line.starts_with("| `WEFT_")) continue;
+    std::size_t end = 0;
+    for (int cell = 0; cell < 3 && end != line.npos; ++cell) end = line.find(" | ", end + 1);
+    line = line.substr(0, end);
+    std::erase(line, '`');
+    rows.push_back(line);
+  }
+  return rows;
+}
+
+/// The rows that docs/operating.md must have: "| WEFT_FABRIC | auto | auto, shm, verbs, tcp".
+std::vector<std::string> rows_of_table(bool expert) {
+  std::vector<std::string> rows;
+  for (const auto& spec : setting_table()) {
+    if (spec.expert != expert) continue;
+    std::string accepts(spec.accepts);
+    for (auto bar = accepts.find(" | "); bar != accepts.npos; bar = accepts.find(" | "))
+      accepts.replace(bar, 3, ", ");
+    rows.push_back("| " + std::string(spec.variable) + " | " +
+                   (spec.fallback.empty() ? "empty" : std::string(spec.fallback)) + " | " +
+                   accepts);
+  }
+  return rows;
+}
+
+TEST(Config, IsDescribedInTheDocsAsTheTableHasIt) {
+  EXPECT_EQ(documented("## Settings", "### Expert settings"), rows_of_table(false));
+  EXPECT_EQ(documented("### Expert settings", "### Removed settings"), rows_of_table(true));
+  std::vector<std::string> removed;
+  for (const FormerName& name : former_names())
+    if (!name.setting) removed.push_back("| " + std::string(name.variable));
+  auto documented_as_removed = documented("### Removed settings", "## Tools");
+  for (std::string& row : documented_as_removed) row = row.substr(0, row.find(" | "));
+  EXPECT_EQ(documented_as_removed, removed);
+}
+
 TEST(Config, ListsEveryLevelAndSubsystemThatTheLogAccepts) {
   const auto accepts = setting_table()[static_cast<std::size_t>(Setting::log)].accepts;
   for (int i = 0; i < static_cast<int>(Subsystem::count_); ++i)
