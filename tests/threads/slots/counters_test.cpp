@@ -100,13 +100,6 @@ TEST(Counters, AnotherWorldsTensorIsStaged) {
   });
 }
 
-TEST(Counters, ZeroCopyOffStagesEveryPut) {
-  measure(settings().with(Setting::zero_copy, "0"), arena_tensor,
-          [](World& world, const TransferCounters& cost) {
-            EXPECT_EQ(cost.bytes_copied, world.rank() == 1 ? kTensors * kBytes : 0);
-          });
-}
-
 TEST(Counters, AttachIsPaidInControlMessagesAndRegistrations) {
   run_ranks(
       2,
