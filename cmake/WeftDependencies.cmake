@@ -30,6 +30,7 @@ weft_need(nlohmann_json)
 weft_need_pkgconfig(weft_pmix pmix)
 weft_need_pkgconfig(weft_sodium libsodium)
 weft_need_pkgconfig(weft_expat expat)
+weft_need_pkgconfig(weft_hwloc hwloc)
 weft_need_pkgconfig(weft_xxhash libxxhash)
 weft_need_pkgconfig(hwy::hwy libhwy)
 

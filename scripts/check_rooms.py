@@ -10,8 +10,8 @@ import sys
 
 ORDER = """
 base/os base base/stats base/kernels
-topology/parse topology/model topology/import topology/discover topology/select topology/placement topology/json
-topology/render topology/doctor topology/tool
+topology/parse topology/model topology/import topology/discover/hwloc topology/discover topology/select
+topology/placement topology/json topology/render topology/doctor topology/tool
 p2p/progress p2p/memory p2p/transport/address p2p/transport/auth p2p/transport p2p/transport/wireup
 p2p/transport/shm p2p/transport/tcp p2p/transport/verbs/api p2p/transport/verbs/device p2p/transport/verbs/cm
 p2p/transport/verbs p2p/mesh p2p/slot p2p/message p2p/rendezvous p2p/signal
@@ -37,6 +37,7 @@ APART = [
 SEAMS = {
     "pmix.h": "runtime/bootstrap/",
     "expat.h": "topology/import/",
+    "hwloc.h": "topology/discover/hwloc/",
     "infiniband/verbs.h": "p2p/transport/verbs/api/",
     "mpi.h": "benchmarks/peers/",
 }

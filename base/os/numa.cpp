@@ -33,17 +33,41 @@ int numa_node_of(const fs::path& cpu) {
   return -1;
 }
 
+/// Called directly: hwloc would have to load the machine first, and libnuma would be one more
+/// library for this one call.
+bool set_policy(void* data, std::size_t bytes, int policy, std::span<const int> nodes) noexcept {
+  constexpr int kWordBits = sizeof(unsigned long) * CHAR_BIT;
+  std::array<unsigned long, 1024 / kWordBits> mask{};
+  constexpr int kNodes = static_cast<int>(mask.size()) * kWordBits;
+  for (const int node : nodes) {
+    if (node < 0 || node >= kNodes) return false;
+    mask[static_cast<std::size_t>(node / kWordBits)] |= 1UL << (node % kWordBits);
+  }
+  // The kernel takes one bit less than it is told.
+  return ::syscall(SYS_mbind, data, bytes, policy, mask.data(), kNodes + 1, 0) == 0;
+}
+
 }  // namespace
 
 bool prefer_numa(void* data, std::size_t bytes, int node) noexcept {
-  constexpr int kWordBits = sizeof(unsigned long) * CHAR_BIT;
-  std::array<unsigned long, 1024 / kWordBits> nodes{};
-  constexpr int kNodes = static_cast<int>(nodes.size()) * kWordBits;
-  if (node < 0 || node >= kNodes) return false;
-  nodes[static_cast<std::size_t>(node / kWordBits)] = 1UL << (node % kWordBits);
-  // Called directly: libnuma would be one more library for this one call. The kernel uses one bit
-  // less than it is told, hence + 1.
-  return ::syscall(SYS_mbind, data, bytes, MPOL_PREFERRED, nodes.data(), kNodes + 1, 0) == 0;
+  return set_policy(data, bytes, MPOL_PREFERRED, {&node, 1});
+}
+
+bool bind_numa(void* data, std::size_t bytes, std::span<const int> nodes, int first) noexcept {
+  if (!set_policy(data, bytes, MPOL_BIND, nodes)) return false;
+#if defined(SYS_set_mempolicy_home_node)
+  // An older kernel refuses, and takes the node nearest to the thread that touches a page.
+  if (first >= 0) (void)::syscall(SYS_set_mempolicy_home_node, data, bytes, first, 0);
+#else
+  (void)first;
+#endif
+  return true;
+}
+
+bool has_memory_policy() noexcept {
+  int policy = MPOL_DEFAULT;
+  return ::syscall(SYS_get_mempolicy, &policy, nullptr, 0UL, nullptr, 0UL) == 0 &&
+         policy != MPOL_DEFAULT;
 }
 
 int numa_node_of(std::span<const int> cpus, const fs::path& folder) {

@@ -43,7 +43,7 @@ class ArenaStorage final : public Storage {
 }  // namespace
 
 Arena::Arena(ArenaSort sort, ArenaLimits limits, std::shared_ptr<SegmentMapper> mapper)
-    : sort_(sort), limits_(limits), mapper_(std::move(mapper)) {}
+    : sort_(sort), limits_(std::move(limits)), mapper_(std::move(mapper)) {}
 
 Block Arena::allocate(std::size_t bytes) {
   const std::lock_guard lock(mutex_);
@@ -77,7 +77,8 @@ Arena::Chunk& Arena::grow(std::size_t bytes) {
                               limits_.max_bytes, wanted));
   if (!limits_.exported) return add_chunk(create_lazy_segment(wanted), wanted);
   if (const auto reason = refusal_to_grow(wanted)) refuse(bytes, *reason);
-  const PageKind kind{.huge = limits_.huge_pages, .numa = limits_.numa};
+  const PageKind kind{
+      .huge = limits_.huge_pages, .numa = limits_.numa, .allowed_numa = limits_.allowed_numa};
   Segment segment =
       sort_ == ArenaSort::staging
           ? create_private_segment(wanted, kind)

@@ -47,6 +47,8 @@ struct ArenaLimits {
   std::size_t max_bytes = 0;            ///< 0: no limit
   bool huge_pages = true;
   int numa = -1;  ///< preferred NUMA node of the pages; -1: the kernel's choice
+  /// All pages come from these NUMA nodes; empty: from any.
+  std::vector<int> allowed_numa{};
   /// False where all ranks take turns in one process: chunks are then private memory whose pages
   /// are allocated on first touch.
   bool exported = true;

@@ -25,11 +25,18 @@ constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
                                   "container (memory.max)"});
 }
 
+/// Best effort: a container may forbid both requests, and the preferred node may be full.
+void choose_node(const os::Mapping& mapping, const PageKind& pages) {
+  if (!pages.allowed_numa.empty() &&
+      os::bind_numa(mapping.data(), mapping.bytes(), pages.allowed_numa, pages.numa))
+    return;
+  if (pages.numa >= 0) os::prefer_numa(mapping.data(), mapping.bytes(), pages.numa);
+}
+
 /// Requests huge pages and a NUMA node, then makes every page exist, so that a shortage shows here
 /// as an error rather than later as a SIGBUS.
-bool populate(const os::Mapping& mapping, const os::Fd& file, PageKind pages) {
-  // Best effort: a container may forbid the request, and the node may be full.
-  if (pages.numa >= 0) os::prefer_numa(mapping.data(), mapping.bytes(), pages.numa);
+bool populate(const os::Mapping& mapping, const os::Fd& file, const PageKind& pages) {
+  choose_node(mapping, pages);
   const bool advised = pages.huge && ::madvise(mapping.data(), mapping.bytes(), MADV_HUGEPAGE) == 0;
 #if defined(MADV_POPULATE_WRITE)
   if (::madvise(mapping.data(), mapping.bytes(), MADV_POPULATE_WRITE) == 0) return advised;
@@ -45,7 +52,7 @@ bool populate(const os::Mapping& mapping, const os::Fd& file, PageKind pages) {
 
 }  // namespace
 
-Segment create_shared_segment(std::size_t bytes, PageKind pages, const std::string& label,
+Segment create_shared_segment(std::size_t bytes, const PageKind& pages, const std::string& label,
                               Access others) {
   Segment segment;
   segment.fd = os::Fd(::memfd_create(label.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
@@ -63,7 +70,7 @@ Segment create_shared_segment(std::size_t bytes, PageKind pages, const std::stri
   return segment;
 }
 
-Segment create_private_segment(std::size_t bytes, PageKind pages) {
+Segment create_private_segment(std::size_t bytes, const PageKind& pages) {
   Segment segment;
   segment.mapping = std::make_shared<os::Mapping>(os::Mapping::anonymous(bytes));
   segment.huge_pages_advised = populate(*segment.mapping, segment.fd, pages);

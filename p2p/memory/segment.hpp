@@ -8,6 +8,7 @@
 #include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/os/fd.hpp"
 #include "base/os/fork_mark.hpp"
@@ -30,6 +31,8 @@ struct Segment {
 struct PageKind {
   bool huge = false;
   int numa = -1;  ///< the NUMA node; -1: any
+  /// All pages come from these NUMA nodes; empty: from any.
+  std::vector<int> allowed_numa{};
 };
 
 /// Creates shared memory whose pages all exist before this returns, so that no later access raises
@@ -37,10 +40,10 @@ struct PageKind {
 /// and the limit that refused it. If `others` is Access::read and the kernel supports it (5.1),
 /// also seals the memfd against every writable mapping but the creator's; on older kernels
 /// read-only access by others is a convention.
-Segment create_shared_segment(std::size_t bytes, PageKind pages, const std::string& label,
+Segment create_shared_segment(std::size_t bytes, const PageKind& pages, const std::string& label,
                               Access others);
 /// Creates anonymous memory that is never exported; all its pages exist.
-Segment create_private_segment(std::size_t bytes, PageKind pages);
+Segment create_private_segment(std::size_t bytes, const PageKind& pages);
 /// Like create_private_segment(), but pages are allocated on first touch: for tests with thousands
 /// of ranks.
 Segment create_lazy_segment(std::size_t bytes);

@@ -29,11 +29,12 @@ std::shared_ptr<Arena> make_arena(ArenaSort sort, const LocalRankOptions& option
       holds_tensors ? options.config.size(Setting::arena_chunk).value() : kControlChunk;
   if (holds_tensors) limits.max_bytes = options.config.size(Setting::arena_max).value();
   limits.numa = sort == ArenaSort::staging ? options.placement.staging : options.placement.numa;
+  limits.allowed_numa = options.placement.allowed_numa;
   if (options.sleeper != nullptr) {
     limits.exported = false;
     limits.chunk_bytes = options.private_chunk;
   }
-  return std::make_shared<Arena>(sort, limits, options.mapper);
+  return std::make_shared<Arena>(sort, std::move(limits), options.mapper);
 }
 
 /// WEFT_RECORD_DIR, if it can be used.

@@ -1,6 +1,7 @@
 #include "runtime/world/world_state.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -38,16 +39,21 @@ constexpr std::chrono::seconds kRankZeroFirst{5};
 /// This rank's NIC and NUMA node, if the machine has a choice. A bad setting is an error; a machine
 /// that cannot be described is logged.
 topology::RankPlacement place(const Config& config, const Bootstrap& bootstrap, Log& log) {
-  if (p2p::fabric_kind(config.text(Setting::fabric)) == p2p::FabricKind::shm) return {};
   topology::RankOnHost own{.index = bootstrap.local_rank(), .count = bootstrap.local_size()};
   topology::RankPlacement placement;
   try {
-    own.cpus = os::numbers(os::affinity());
-    placement = topology::place_rank(config, own);
+    if (p2p::fabric_kind(config.text(Setting::fabric)) != p2p::FabricKind::shm) {
+      own.cpus = os::numbers(os::affinity());
+      placement = topology::place_rank(config, own);
+    }
   } catch (const Error& error) {
     if (error.code() == Code::bad_config) throw;
     placement.notes.push_back(error.detail().message);
   }
+  placement.allowed_numa = topology::nodes_for_arenas();
+  if (!placement.allowed_numa.empty())
+    log.info(Subsystem::arena, "arenas on NUMA nodes with processors alone: {}",
+             fmt::join(placement.allowed_numa, ","));
   for (const std::string& note : placement.notes) log.info(Subsystem::path, "topology: {}", note);
   if (placement.numa >= 0)
     log.info(Subsystem::arena, "arenas on NUMA node {}, staging on {}", placement.numa,

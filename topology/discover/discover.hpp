@@ -1,4 +1,4 @@
-// Reads the machine that it runs on.
+// Describes the machine that it runs on.
 #pragma once
 
 #include <functional>
@@ -42,7 +42,6 @@ struct GpuLinks {
 std::vector<GpuLinks> ask_nvml();
 
 struct DiscoverOptions {
-  std::string root{};  ///< a folder that stands for /, with sys and proc; empty: / itself
   /// Null: CUDA is not asked (which takes a while, and a driver).
   std::function<CudaAnswer()> cuda = ask_cuda_driver;
   bool count_gids = true;  ///< tables of 256 entries for each port: jobs don't need them here
@@ -50,9 +49,14 @@ struct DiscoverOptions {
   std::function<std::vector<GpuLinks>()> nvml = ask_nvml;
 };
 
-/// The machine by sysfs, with what the libraries of NVIDIA's driver add. Needs no rights and no
-/// library. What can't be read is left unknown; an odd device becomes a line of Model::notes and
-/// PciNode::problem. Throws nothing but std::bad_alloc.
+/// The machine by hwloc and, for what hwloc lacks (ports, links, ACS), by sysfs, with what the
+/// libraries of NVIDIA's driver add. With HWLOC_FSROOT, the machine below that folder. Needs no
+/// rights. What can't be read is left unknown; an odd device becomes a line of Model::notes and
+/// PciNode::problem. Throws nothing but std::bad_alloc. Thread-safe.
 Model discover(const DiscoverOptions& options = {});
+
+/// The NUMA nodes that have both processors and memory, ascending. Empty where no other node has
+/// memory, or the kernel does not say.
+std::vector<int> nodes_with_processors();
 
 }  // namespace weft::topology

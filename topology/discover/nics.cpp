@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 
 #include "topology/discover/steps.hpp"
 #include "topology/model/device_kind.hpp"
@@ -11,7 +10,6 @@ namespace weft::topology {
 namespace {
 
 constexpr const char* kRdma = "/sys/class/infiniband";
-constexpr const char* kNet = "/sys/class/net";
 
 /// "4: ACTIVE"
 PortState state_in(const std::string& text) {
@@ -38,33 +36,43 @@ LinkLayer layer_in(const std::string& text) {
 
 class NicReader {
  public:
-  NicReader(const Files& files, Model& model, bool count_gids)
-      : files_(files), model_(model), count_gids_(count_gids) {}
+  NicReader(const Files& files, const OsDevices& devices, Model& model, bool count_gids)
+      : files_(files), devices_(devices), model_(model), count_gids_(count_gids) {}
 
   void read() {
-    for (const std::string& name : files_.list(kNet))
-      if (const auto link = files_.link(fmt::format("{}/{}", kNet, name)))
-        if (const auto address = pci_in(*link)) nets_[*address].push_back(name);
+    // Listed by sysfs, since hwloc leaves out software devices.
     for (const std::string& name : files_.list(kRdma)) add_rdma(name);
     add_plain();
   }
 
  private:
+  static int pci_of(const std::vector<OsDevice>& devices, const std::string& name) {
+    for (const OsDevice& device : devices)
+      if (device.name == name) return device.pci;
+    return kNone;
+  }
+
+  /// Interfaces of a PCI function, sorted.
+  std::vector<std::string> nets_of(int pci) const {
+    std::vector<std::string> names;
+    for (const OsDevice& net : devices_.nets)
+      if (net.pci == pci) names.push_back(net.name);
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+
   void add_rdma(const std::string& name) {
     const std::string folder = fmt::format("{}/{}", kRdma, name);
     Nic nic{.rdma = name};
     nic.sources.push_back({.fact = "nic", .source = folder});
-    auto address = pci_in(files_.link(folder).value_or(""));
+    nic.pci = pci_of(devices_.rdma, name);
     // A device of software stands on an interface, which may be one of PCI.
     const auto parent = files_.read(folder + "/parent");
-    if (!address && parent)
-      address = pci_in(files_.link(fmt::format("{}/{}", kNet, *parent)).value_or(""));
-    if (address) nic.pci = find_pci(model_, *address);
-    if (address && nic.pci == kNone)
-      model_.notes.push_back(
-          fmt::format("{}: its PCI device {} is not shown here", name, address->text()));
-    if (address) nic.nets = nets_[*address];
-    if (!address && parent) nic.nets = {*parent};
+    if (nic.pci == kNone && parent) nic.pci = pci_of(devices_.nets, *parent);
+    if (nic.pci != kNone)
+      nic.nets = nets_of(nic.pci);
+    else if (parent)
+      nic.nets = {*parent};
     for (const std::string& number : files_.list(folder + "/ports")) add_port(folder, number, nic);
     if (nic.ports.empty()) {
       nic.problem = "its ports can't be read";
@@ -110,7 +118,7 @@ class NicReader {
       const PciNode& node = model_.pci[i];
       if (!node.address || has_rdma[i] || !is_nic(node.device_class)) continue;
       Nic nic{.pci = static_cast<int>(i), .no_rdma = true};
-      nic.nets = nets_[*node.address];
+      nic.nets = nets_of(nic.pci);
       nic.sources.push_back(
           {.fact = "nic",
            .source = fmt::format("/sys/bus/pci/devices/{}/class", node.address->text())});
@@ -119,15 +127,15 @@ class NicReader {
   }
 
   const Files& files_;
+  const OsDevices& devices_;
   Model& model_;
   const bool count_gids_;
-  std::map<PciAddress, std::vector<std::string>> nets_;
 };
 
 }  // namespace
 
-void discover_nics(const Files& files, Model& model, bool count_gids) {
-  NicReader(files, model, count_gids).read();
+void discover_nics(const Files& files, const OsDevices& devices, Model& model, bool count_gids) {
+  NicReader(files, devices, model, count_gids).read();
 }
 
 }  // namespace weft::topology

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 
 #include "topology/discover/acs.hpp"
 #include "topology/discover/steps.hpp"
@@ -24,7 +23,9 @@ class PciReader {
   PciReader(const Files& files, Model& model) : files_(files), model_(model) {}
 
   void read() {
-    for (const std::string& name : files_.list(kFolder)) add_with_parents(name);
+    for (PciNode& node : model_.pci)
+      if (node.address) describe(node);
+    note_what_is_missing();
     for (std::size_t i = 0; i < model_.pci.size(); ++i) {
       const PciNode& node = model_.pci[i];
       if (node.kind != PciKind::device || !is_gpu(node.identity(), is_behind_bridge(node)))
@@ -47,56 +48,40 @@ class PciReader {
            model_.pci[static_cast<std::size_t>(node.parent)].kind == PciKind::bridge;
   }
 
-  /// The link says who is above: "../../../devices/pci0000:00/0000:00:03.0/0000:04:00.0".
-  void add_with_parents(const std::string& name) {
-    const auto link = files_.link(fmt::format("{}/{}", kFolder, name));
-    if (!link) {
-      model_.notes.push_back(fmt::format("{}/{} leads nowhere: left out", kFolder, name));
-      return;
-    }
-    int parent = kNone;
-    for (const std::string& part : parts_of(*link)) {
-      const auto address = PciAddress::parse(part);
-      const bool host_bridge = part.starts_with("pci") && part.find(':') != std::string::npos;
-      if (!address && !host_bridge) continue;
-      const auto [at, fresh] = places_.try_emplace(part, static_cast<int>(model_.pci.size()));
-      if (fresh) {
-        PciNode node =
-            address ? describe(*address) : PciNode{.kind = PciKind::host_bridge, .name = part};
-        node.parent = parent;
-        model_.pci.push_back(std::move(node));
-      }
-      parent = at->second;
-    }
-  }
-
-  PciNode describe(const PciAddress& address) {
-    const std::string folder = folder_of(address);
-    PciNode node{.address = address};
-    node.device_class = hex(folder + "/class", node.problem);
-    node.vendor = static_cast<std::uint16_t>(hex(folder + "/vendor", node.problem));
-    node.device = static_cast<std::uint16_t>(hex(folder + "/device", node.problem));
-    if (is_bridge(node.device_class)) node.kind = PciKind::bridge;
-    if (const auto numa = files_.read_number(folder + "/numa_node"); numa && *numa >= 0) {
-      node.numa = static_cast<int>(*numa);
-      node.sources.push_back({.fact = "numa", .source = folder + "/numa_node"});
-    }
+  void describe(PciNode& node) {
+    const std::string folder = folder_of(*node.address);
+    // Classes up to this one also stand for files that hwloc can't read.
+    constexpr std::uint32_t kNoClass = 0x000100;
+    if (node.device_class <= kNoClass && !class_of(folder))
+      node.problem = fmt::format("{}/class can't be read", folder);
+    if (node.vendor == 0) node.problem = fmt::format("{}/vendor can't be read", folder);
     read_link(folder, node);
     if (node.kind == PciKind::bridge)
       node.acs_redirect = acs_redirects(files_.read_bytes(folder + "/config", kConfigBytes));
-    node.description = driver_name(address);
+    node.description = driver_name(*node.address);
     if (!node.problem.empty())
-      model_.notes.push_back(fmt::format("{}: {}", address.text(), node.problem));
-    return node;
+      model_.notes.push_back(fmt::format("{}: {}", node.address->text(), node.problem));
   }
 
-  std::uint32_t hex(const std::string& path, std::string& problem) const {
-    const auto text = files_.read(path);
-    const auto value = text ? parse_hex(*text) : std::nullopt;
-    if (!value || *value > 0xffffff) {
-      problem = fmt::format("{} can't be read", path);
-      return 0;
+  /// hwloc leaves out names that are no address, domains above ffff, and devices that HWLOC_XMLFILE
+  /// does not list.
+  void note_what_is_missing() {
+    for (const std::string& name : files_.list(kFolder)) {
+      const auto address = PciAddress::parse(name);
+      if (!address)
+        model_.notes.push_back(fmt::format("{}/{} is no device: left out", kFolder, name));
+      if (!address || find_pci(model_, *address) != kNone) continue;
+      const auto device_class = class_of(folder_of(*address));
+      constexpr std::uint32_t kDisplay = 0x03;
+      if (!device_class || is_nic(*device_class) || *device_class >> 16 == kDisplay)
+        model_.notes.push_back(fmt::format("{} is left out: hwloc does not show it", name));
     }
+  }
+
+  std::optional<std::uint32_t> class_of(const std::string& folder) const {
+    const auto text = files_.read(folder + "/class");
+    const auto value = text ? parse_hex(*text) : std::nullopt;
+    if (!value || *value > 0xffffff) return std::nullopt;
     return static_cast<std::uint32_t>(*value);
   }
 
@@ -111,9 +96,12 @@ class PciReader {
     link.best_gt_per_second = speed_in(files_.read(folder + "/max_link_speed"));
     link.width = width("/current_link_width");
     link.best_width = width("/max_link_width");
-    link.gbytes = pcie_gbytes(link.gt_per_second, link.width);
-    if (link.known())
+    const double gbytes = pcie_gbytes(link.gt_per_second, link.width);
+    if (gbytes > 0)
       node.sources.push_back({.fact = "link", .source = folder + "/current_link_speed"});
+    else if (link.known())  // before Linux 4.13
+      node.sources.push_back({.fact = "link", .source = "hwloc"});
+    if (gbytes > 0) link.gbytes = gbytes;
   }
 
   /// What NVIDIA's driver calls a device; other makers' say nothing there.
@@ -145,12 +133,11 @@ class PciReader {
 
   const Files& files_;
   Model& model_;
-  std::map<std::string, int> places_;
 };
 
 }  // namespace
 
-void discover_pci(const Files& files, Model& model) { PciReader(files, model).read(); }
+void describe_pci(const Files& files, Model& model) { PciReader(files, model).read(); }
 
 int find_pci(const Model& model, const PciAddress& address) {
   const auto at = std::find_if(model.pci.begin(), model.pci.end(),

@@ -16,6 +16,7 @@
 #include "base/os/fd.hpp"
 #include "topology/discover/discover.hpp"
 #include "topology/discover/files.hpp"
+#include "topology/discover/hwloc/hwloc_machine.hpp"
 #include "topology/doctor/host.hpp"
 #include "topology/parse/numbers.hpp"
 
@@ -99,6 +100,7 @@ std::string environment(const char* name) {
 
 Host live_host() {
   Host host;
+  if (const std::string root = topology::machine_root(); !root.empty()) host.root = root;
   ::utsname names{};
   if (::uname(&names) == 0) host.kernel = names.release;
   host.may_lock = may_lock();

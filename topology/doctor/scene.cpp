@@ -35,7 +35,7 @@ std::vector<int> Scene::nics() const {
 
 Scene look_at(const Host& host, std::optional<int> ranks) {
   const std::string root = host.root == "/" ? "" : host.root.string();
-  Scene scene{host, topology::Files(root), topology::discover({.root = root, .cuda = nullptr}), {}};
+  Scene scene{host, topology::Files(root), topology::discover({.cuda = nullptr}), {}};
   scene.rdma = rdma_devices(scene.files, scene.model);
   scene.ranks_told = ranks.has_value();
   scene.ranks = ranks.value_or(std::max(1, static_cast<int>(scene.model.gpus.size())));

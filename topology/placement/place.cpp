@@ -4,8 +4,10 @@
 
 #include <algorithm>
 
+#include "base/os/numa.hpp"
 #include "topology/discover/discover.hpp"
 #include "topology/discover/files.hpp"
+#include "topology/discover/hwloc/hwloc_machine.hpp"
 #include "topology/import/import.hpp"
 #include "weft/error.hpp"
 
@@ -171,9 +173,13 @@ RankPlacement place_rank(const Model& model, const RankOnHost& own, const Policy
   return placement;
 }
 
+std::vector<int> nodes_for_arenas() {
+  return os::has_memory_policy() ? std::vector<int>{} : nodes_with_processors();
+}
+
 RankPlacement place_rank(const Config& config, const RankOnHost& own) {
   Policy policy = policy_of(config);
-  const Files files("");
+  const Files files(machine_root());
   // Slingshot NICs are not RDMA devices, but a job reports why it does not use them.
   const bool has_fabric =
       !files.list("/sys/class/infiniband").empty() || !files.list("/sys/class/cxi").empty();

@@ -36,9 +36,12 @@ std::vector<HostRank> assume_ranks(const Model& model, const RankOnHost& own);
 /// data, so any other NIC is not meant for data.
 RankPlacement place_rank(const Model& model, const RankOnHost& own, const Policy& policy);
 
-/// All of the above for this machine. If the machine has neither RDMA devices nor Slingshot NICs,
-/// no further discovery is done. Throws Error(bad_config) like the functions above; any other
-/// failure becomes a note.
+/// RankPlacement::allowed_numa of any rank of this process.
+std::vector<int> nodes_for_arenas();
+
+/// All of the above but `allowed_numa`, for this machine. If the machine has neither RDMA devices
+/// nor Slingshot NICs, no further discovery is done. Throws Error(bad_config) like the functions
+/// above; any other failure becomes a note.
 RankPlacement place_rank(const Config& config, const RankOnHost& own);
 
 }  // namespace weft::topology

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
 
 #include "tests/pattern.hpp"
 #include "tests/threads/slots/ranks.hpp"
@@ -409,24 +408,22 @@ TEST(Published, AttachingToTheOtherKindOfSlotIsAMismatch) {
       [&](World& world) {
         auto model = world.expose_published(spec);
         auto slot = world.expose(inbox);
-        const std::array by_reader{thrown_by([&] { world.attach_published(0, as_model); }),
-                                   thrown_by([&] { world.attach_published(0, inbox.name); })};
-        for (const ErrorDetail& refused : by_reader) {
-          EXPECT_EQ(refused.code, Code::mismatch) << refused.text();
-          for (const char* words : {"written by its owner", "written by a peer",
-                                    "f32[3000] depth 1", "expose_published"})
-            EXPECT_TRUE(contains(refused.text(), words)) << words << ": " << refused.text();
-          EXPECT_EQ(slot.wait(Deadline::after(milliseconds(20))).code(), Code::mismatch)
-              << "the owner learns of it";
-        }
-        const std::array by_writer{thrown_by([&] { world.attach(0, as_inbox); }),
-                                   thrown_by([&] { world.attach(0, spec.name); })};
-        for (const ErrorDetail& refused : by_writer) {
+        const auto expect_mismatch = [](const ErrorDetail& refused) {
           EXPECT_EQ(refused.code, Code::mismatch) << refused.text();
           for (const char* words : {"written by a peer", "written by its owner",
                                     "f32[3000] depth 1", "expose_published"})
             EXPECT_TRUE(contains(refused.text(), words)) << words << ": " << refused.text();
-        }
+        };
+        const auto expect_told = [&] {
+          EXPECT_EQ(slot.wait(Deadline::after(milliseconds(20))).code(), Code::mismatch)
+              << "the owner learns of it";
+        };
+        expect_mismatch(thrown_by([&] { world.attach_published(0, as_model); }));
+        expect_told();
+        expect_mismatch(thrown_by([&] { world.attach_published(0, inbox.name); }));
+        expect_told();
+        expect_mismatch(thrown_by([&] { world.attach(0, as_inbox); }));
+        expect_mismatch(thrown_by([&] { world.attach(0, spec.name); }));
         auto reader = world.attach_published(0, spec.name);
         auto writer = world.attach(0, inbox.name);
         EXPECT_EQ(reader.spec().shape, spec.shape);

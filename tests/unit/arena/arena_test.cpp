@@ -5,6 +5,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <array>
+#include <utility>
+#include <vector>
+
 #include "base/os/mapping.hpp"
 #include "base/os/numa.hpp"
 
@@ -13,10 +17,12 @@ namespace {
 
 constexpr int kDefault = 0;    // MPOL_DEFAULT
 constexpr int kPreferred = 1;  // MPOL_PREFERRED
+constexpr int kBind = 2;       // MPOL_BIND
 
 /// The kernel's policy for the memory of a new arena.
-int policy_of(ArenaSort sort, int numa) {
-  Arena arena(sort, {.chunk_bytes = 2 << 20, .numa = numa}, std::make_shared<SegmentMapper>());
+int policy_of(ArenaSort sort, int numa, std::vector<int> allowed = {}) {
+  Arena arena(sort, {.chunk_bytes = 2 << 20, .numa = numa, .allowed_numa = std::move(allowed)},
+              std::make_shared<SegmentMapper>());
   const Block block = arena.allocate(64);
   int policy = -1;
   constexpr unsigned long kByAddress = 2;  // MPOL_F_ADDR
@@ -32,6 +38,17 @@ TEST(Arena, TakesPagesOfTheNodeThatItIsGiven) {
   for (const ArenaSort sort : {ArenaSort::data, ArenaSort::published, ArenaSort::staging}) {
     EXPECT_EQ(policy_of(sort, 0), kPreferred);
     EXPECT_EQ(policy_of(sort, -1), kDefault);
+  }
+}
+
+TEST(Arena, TakesNoPagesFromOutsideOfTheNodesThatItMayLieOn) {
+  const auto mapping = os::Mapping::anonymous(2 << 20);
+  if (!os::bind_numa(mapping.data(), mapping.bytes(), std::array{0}, 0))
+    GTEST_SKIP() << "the kernel binds no memory here";
+  for (const ArenaSort sort : {ArenaSort::data, ArenaSort::published, ArenaSort::staging}) {
+    EXPECT_EQ(policy_of(sort, 0, {0}), kBind);
+    EXPECT_EQ(policy_of(sort, -1, {0}), kBind);
+    EXPECT_EQ(policy_of(sort, 0, {1000}), kPreferred);  // refused, as by a cpuset
   }
 }
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -53,6 +54,22 @@ TEST(Numa, PrefersANodeThatIsThere) {
   constexpr int kPreferred = 1;            // MPOL_PREFERRED
   ASSERT_EQ(::syscall(SYS_get_mempolicy, &policy, nodes, 1024UL, mapping.data(), kByAddress), 0);
   EXPECT_EQ(policy, kPreferred);
+  EXPECT_EQ(nodes[0], 1UL);
+}
+
+TEST(Numa, BindsToNodesThatAreThere) {
+  const auto mapping = Mapping::anonymous(4 << 20);
+  EXPECT_FALSE(bind_numa(mapping.data(), mapping.bytes(), std::array{-1}, -1));
+  EXPECT_FALSE(bind_numa(mapping.data(), mapping.bytes(), std::array{1 << 20}, -1));
+  EXPECT_FALSE(has_memory_policy());
+  if (!bind_numa(mapping.data(), mapping.bytes(), std::array{0}, 0))
+    GTEST_SKIP() << "the kernel binds no memory here: " << std::strerror(errno);
+  int policy = -1;
+  unsigned long nodes[16] = {};
+  constexpr unsigned long kByAddress = 2;  // MPOL_F_ADDR
+  constexpr int kBind = 2;                 // MPOL_BIND
+  ASSERT_EQ(::syscall(SYS_get_mempolicy, &policy, nodes, 1024UL, mapping.data(), kByAddress), 0);
+  EXPECT_EQ(policy, kBind);
   EXPECT_EQ(nodes[0], 1UL);
 }
 

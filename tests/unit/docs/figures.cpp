@@ -55,12 +55,13 @@ void add_sizes(const Sizes& s, std::vector<Block>& blocks) {
       {row("`Peer` + `Link` + `ShmChannel` + the shm fabric's `Partner`, per peer on the heap",
            fmt::format("{} + {} + {} + {} = {}", n(s.peer), n(s.link), n(s.channel), n(s.partner),
                        n(s.per_peer())))});
-  blocks.push_back({row("`SlotState`, per exposed slot", n(s.slot)),
+  blocks.push_back({row("`PutOwner`, or `Publisher`, per exposed slot",
+                        fmt::format("{}, or {}", n(s.slot), n(s.published_slot))),
                     row("`Attachment`, per attached peer", n(s.attachment)),
-                    row("`RemoteSlotState`, per attached slot",
-                        fmt::format("{}; from its first pending put on {} more, the places for 64 "
-                                    "of them",
-                                    n(s.remote_slot), n(s.pending))),
+                    row("`PutWriter`, or `VersionReader`, per attached slot",
+                        fmt::format("{}, from its first pending put on {} more, the places for 64 "
+                                    "of them; or {}",
+                                    n(s.remote_slot), n(s.pending), n(s.reader))),
                     message_sizes(s)});
 }
 

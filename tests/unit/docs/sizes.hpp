@@ -12,11 +12,13 @@ struct Sizes {
   std::size_t cpus = 0;     ///< of it, the processors
   std::size_t peer = 0;
   std::size_t link = 0;
-  std::size_t channel = 0;  ///< ShmChannel
-  std::size_t partner = 0;  ///< ShmFabric's
-  std::size_t slot = 0;     ///< SlotState
+  std::size_t channel = 0;         ///< ShmChannel
+  std::size_t partner = 0;         ///< ShmFabric's
+  std::size_t slot = 0;            ///< PutOwner
+  std::size_t published_slot = 0;  ///< Publisher
   std::size_t attachment = 0;
-  std::size_t remote_slot = 0;  ///< RemoteSlotState
+  std::size_t remote_slot = 0;  ///< PutWriter
+  std::size_t reader = 0;       ///< VersionReader
   std::size_t pending = 0;      ///< its places for pending puts
   std::vector<std::size_t>
       messages{};  ///< greet, challenge, hello, attach, attached, chunk, leaving

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "tests/unit/topology/machines.hpp"
 #include "topology/discover/acs.hpp"
@@ -22,8 +23,15 @@ class Discovery : public testing::Test {
     std::string pattern = testing::TempDir() + "weft-topology-XXXXXX";
     ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
     root_ = pattern;
+    // No other thread runs in this program.
+    ASSERT_EQ(::setenv("HWLOC_FSROOT", root_.c_str(), 1), 0);
+    // hwloc gives a machine up that has no processor.
+    put("/sys/devices/system/cpu/cpu0/topology/core_siblings", "1");
   }
-  void TearDown() override { fs::remove_all(root_); }
+  void TearDown() override {
+    ::unsetenv("HWLOC_FSROOT");
+    fs::remove_all(root_);
+  }
 
   void put(const std::string& path, const std::string& text) const {
     fs::create_directories((root_ + path).substr(0, (root_ + path).rfind('/')));
@@ -40,11 +48,23 @@ class Discovery : public testing::Test {
     put(folder + "/vendor", vendor);
     put(folder + "/device", "0x1017");
     put(folder + "/numa_node", std::to_string(numa));
+    put(folder + "/local_cpus", numa == 0 ? "1" : "2");
     put(folder + "/current_link_speed", speed);
     put(folder + "/max_link_speed", "16.0 GT/s PCIe");
     put(folder + "/current_link_width", width);
     put(folder + "/max_link_width", "16");
     link("/sys/bus/pci/devices/" + address, "../../../devices/" + place);
+  }
+
+  /// A bridge to the buses `first` to `last`: hwloc builds its tree from these numbers.
+  void bridge(const std::string& place, const std::string& vendor, int first, int last,
+              const std::string& speed = "16.0 GT/s PCIe") const {
+    pci(place, "0x060400", vendor, 0, speed);
+    std::string config(64, '\0');
+    config[0x0e] = 1;
+    config[0x19] = static_cast<char>(first);
+    config[0x1a] = static_cast<char>(last);
+    put("/sys/devices/" + place + "/config", config);
   }
 
   void rdma(const std::string& name, const std::string& place, const std::string& state,
@@ -74,25 +94,31 @@ class Discovery : public testing::Test {
       const std::string cpu = std::to_string(node / 8);
       const std::string folder = "/sys/devices/system/node/node" + std::to_string(node);
       put(folder + "/cpulist", cpu);
+      put(folder + "/cpumap", node == 0 ? "1" : "2");
       put(folder + "/distance", node == 0 ? "10 40 80" : "40 10 80");
       put(folder + "/meminfo", "Node 0 MemTotal:       1024 kB\nNode 0 MemFree: 3 kB");
       put("/sys/devices/system/cpu/cpu" + cpu + "/topology/physical_package_id", cpu);
+      put("/sys/devices/system/cpu/cpu" + cpu + "/topology/core_siblings", node == 0 ? "1" : "2");
     }
     put("/sys/devices/system/cpu/cpufreq/nothing", "");
     put("/sys/devices/system/node/node252/cpulist", "");
+    put("/sys/devices/system/node/node252/cpumap", "0");
+    put("/sys/devices/system/node/node252/distance", "80 80 10");
     put("/sys/devices/system/node/online", "0,8,252");
+    put("/sys/devices/system/node/has_cpu", "0,8");
+    put("/sys/devices/system/node/has_memory", "0,8,252");
     const std::string top = "pci0000:00/0000:00:01.0/0000:01:00.0";
-    pci("pci0000:00/0000:00:01.0", "0x060400", "0x8086", 0);
-    pci(top, "0x060400", "0x10b5", 0);
-    pci(top + "/0000:02:00.0", "0x060400", "0x10b5", 0, "2.5 GT/s PCIe");
+    bridge("pci0000:00/0000:00:01.0", "0x8086", 1, 4);
+    bridge(top, "0x10b5", 2, 4);
+    bridge(top + "/0000:02:00.0", "0x10b5", 3, 3, "2.5 GT/s PCIe");
     pci(top + "/0000:02:00.0/0000:03:00.0", "0x030200", "0x10de", 0, "2.5 GT/s PCIe");
-    pci(top + "/0000:02:01.0", "0x060400", "0x10b5", 0);
+    bridge(top + "/0000:02:01.0", "0x10b5", 4, 4);
     pci(top + "/0000:02:01.0/0000:04:00.0", "0x020700", "0x15b3", 0, "16.0 GT/s PCIe", "8");
     rdma("mlx5_0", top + "/0000:02:01.0/0000:04:00.0", "4: ACTIVE", "InfiniBand",
          "200 Gb/sec (4X HDR)");
     net("ib0", top + "/0000:02:01.0/0000:04:00.0");
     // The console of a management controller, and its network.
-    pci("pci0000:00/0000:00:1c.0", "0x060400", "0x8086", 0);
+    bridge("pci0000:00/0000:00:1c.0", "0x8086", 0x0b, 0x0b);
     pci("pci0000:00/0000:00:1c.0/0000:0b:00.0", "0x030000", "0x1a03", 0);
     pci("pci0000:80/0000:80:00.0", "0x020000", "0x8086", 8);
     net("eth0", "pci0000:80/0000:80:00.0/virtio0");
@@ -103,7 +129,7 @@ class Discovery : public testing::Test {
   }
 
   Model found(std::function<CudaAnswer()> cuda = nullptr) const {
-    return discover({.root = root_, .cuda = std::move(cuda)});
+    return discover({.cuda = std::move(cuda)});
   }
 
   std::string root_;
@@ -143,6 +169,29 @@ TEST_F(Discovery, KnowsWhichMemoryIsWhere) {
   EXPECT_EQ(model.numa[2].memory, MemoryKind::other);
   EXPECT_EQ(model.numa_of_cpus({1}), std::vector<int>{8});
   EXPECT_EQ(path_to_numa(model, 8, model.nics[0]).distance, 40);
+}
+
+TEST_F(Discovery, MemoryWithoutProcessorsIsNoPlaceForArenas) {
+  EXPECT_TRUE(nodes_with_processors().empty());  // the kernel does not say
+  typical();
+  // Near to node 8 alone, so that hwloc gives it the processors of that one.
+  put("/sys/devices/system/node/node252/distance", "80 20 10");
+  EXPECT_EQ(nodes_with_processors(), (std::vector<int>{0, 8}));
+  const Model model = found();
+  ASSERT_EQ(model.numa.size(), 3U);
+  EXPECT_EQ(model.numa[2].memory, MemoryKind::other);
+  EXPECT_TRUE(model.numa[2].cpus.empty());
+  EXPECT_EQ(model.numa_of_cpus({1}), std::vector<int>{8});
+  put("/sys/devices/system/node/has_memory", "0,8");
+  EXPECT_TRUE(nodes_with_processors().empty());  // all memory is alike
+}
+
+TEST_F(Discovery, SaysWhatHwlocLeavesOut) {
+  typical();
+  pci("pci10000:00/10000:00:00.0", "0x020700", "0x15b3", 0);
+  const Model model = found();
+  EXPECT_EQ(model.notes,
+            std::vector<std::string>{"10000:00:00.0 is left out: hwloc does not show it"});
 }
 
 TEST_F(Discovery, AGpuAtRestCountsWithTheSpeedOfItsLinkUnderLoad) {
@@ -226,6 +275,20 @@ TEST(ThisMachine, IsDescribedWithoutAnyRight) {
   const Model model = discover();
   EXPECT_FALSE(model.facts.cuda.empty());
   EXPECT_NO_THROW(to_json(model, select(model, rank_per_gpu(model))));
+}
+
+TEST(ThisMachine, IsTheSameForThreadsThatAskAtOnce) {
+  constexpr std::size_t kThreads = 4;
+  std::vector<Model> models(kThreads);
+  {
+    std::vector<std::jthread> threads;
+    for (Model& model : models)
+      threads.emplace_back([&model] { model = discover({.cuda = nullptr, .nvml = nullptr}); });
+  }
+  const auto text = [](const Model& model) {
+    return to_json(model, select(model, {{.cpus = {0}}}));
+  };
+  for (const Model& model : models) EXPECT_EQ(text(model), text(models[0]));
 }
 
 TEST(Acs, IsReadFromTheExtendedConfiguration) {

@@ -2,6 +2,10 @@
 
 #include <unistd.h>
 
+#include <cstdlib>
+#include <tuple>
+#include <utility>
+
 namespace weft::tests {
 namespace {
 
@@ -13,6 +17,14 @@ const char* const kPort = "/sys/class/infiniband/mlx5_0/ports/1/";
 fs::path fastest_folder() {
   const fs::path memory = "/dev/shm";
   return ::access(memory.c_str(), W_OK) == 0 ? memory : fs::temp_directory_path();
+}
+
+/// The buses below a bridge, which hwloc builds its tree from: those of FakeHost's switch.
+std::pair<char, char> buses_below(const std::string& bridge) {
+  if (bridge == "0000:00:01.0") return {1, 5};
+  if (bridge == "0000:01:00.0") return {2, 5};
+  if (bridge == "0000:02:00.0") return {3, 3};
+  return bridge == "0000:02:01.0" ? std::pair<char, char>{4, 4} : std::pair<char, char>{5, 5};
 }
 
 }  // namespace
@@ -32,11 +44,14 @@ void FakeHost::add_pci(const std::string& address, const fs::path& above, const 
     write_pci(address, std::string(which) + "_link_speed", "16.0 GT/s PCIe\n");
     write_pci(address, std::string(which) + "_link_width", "16\n");
   }
+  write_pci(address, "local_cpus", "1\n");
   link("/" + pci_[address].string(), "/sys/bus/pci/devices/" + address);
 }
 
 void FakeHost::write_config(const std::string& address, bool redirects, std::size_t bytes) {
   std::string space(bytes, '\0');
+  space[0x0e] = 1;
+  std::tie(space[0x19], space[0x1a]) = buses_below(address);
   if (bytes > 0x200) {
     // Advanced error reporting at 0x100 leads to ACS at 0x148.
     const auto put = [&](std::size_t at, unsigned word) {
@@ -69,10 +84,14 @@ void FakeHost::add_port_that_is_down() {
 }
 
 FakeHost::FakeHost() : folder_(fastest_folder()) {
+  // No other thread runs in this program.
+  ::setenv("HWLOC_FSROOT", folder_.path().c_str(), 1);
+  write("/sys/devices/system/cpu/cpu0/topology/core_siblings", "1\n");
   const fs::path root_port = "sys/devices/pci0000:00/0000:00:01.0";
   const fs::path switch_top = root_port / "0000:01:00.0";
   add_pci("0000:00:01.0", "sys/devices/pci0000:00", "0x060400", "0x8086");
   add_pci("0000:01:00.0", root_port, "0x060400", "0x1000");
+  for (const char* bridge : {"0000:00:01.0", "0000:01:00.0"}) write_config(bridge, false);
   for (const char* port : {"0000:02:00.0", kNicPort}) {
     add_pci(port, switch_top, "0x060400", "0x1000");
     write_config(port, false);

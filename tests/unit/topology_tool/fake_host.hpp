@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cerrno>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -20,6 +21,9 @@ class FakeHost {
   static constexpr const char* kNicPort = "0000:02:01.0";
 
   FakeHost();
+  ~FakeHost() { ::unsetenv("HWLOC_FSROOT"); }
+  FakeHost(const FakeHost&) = delete;
+  FakeHost& operator=(const FakeHost&) = delete;
 
   doctor::Host host;
 
