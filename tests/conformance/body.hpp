@@ -1,4 +1,4 @@
-// What every fabric must do, as a table that several runners go through.
+// The requirements on every fabric, as a table of test bodies that several runners go through.
 #pragma once
 
 #include <span>

@@ -1,5 +1,5 @@
-// What a body of the conformance suite checks with: the same words under GoogleTest, under mpirun
-// and in a simulation.
+// The assertions of the conformance suite: the same under GoogleTest, under mpirun and in a
+// simulation.
 #pragma once
 
 #include <concepts>

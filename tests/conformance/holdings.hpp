@@ -1,4 +1,4 @@
-// What a rank's arenas hold, to be compared with what they held before.
+// The memory in use in a rank's arenas, to compare before and after.
 #pragma once
 
 #include <string>

@@ -14,7 +14,7 @@
 namespace weft::conformance {
 namespace {
 
-/// What a sanitizer sees in four ranks it also sees in two and in eight.
+/// Fewer rank counts under a sanitizer: four ranks show the sanitizer what two and eight would.
 #if defined(WEFT_CONFORMANCE_ON_FIRST_USE)
 const std::vector<int> kRanks = kSanitized ? std::vector{4} : std::vector{2, 5};
 #else
@@ -74,7 +74,8 @@ TEST_P(Conformance, Holds) {
                             .with(Setting::log, "off")
                             .with(Setting::timeout, "20s")
                             .with(Setting::arena_chunk, "4m");
-  // What failed first, said while the rank is still there: others fail because of it only later.
+  // The first failure, recorded while its rank is still there: other ranks fail later, because of
+  // that one.
   std::mutex mutex;
   std::string failed;
   Nics nics;

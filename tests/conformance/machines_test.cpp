@@ -19,7 +19,7 @@ using p2p::verbs::fake::FakeNetwork;
 using p2p::verbs::fake::FaultPlan;
 using p2p::verbs::fake::NicSpec;
 
-/// What every rank has, and how it is used.
+/// The NIC and the settings of every rank.
 struct Machine {
   std::string name;
   std::vector<std::pair<Setting, std::string>> settings;
@@ -118,7 +118,7 @@ void settle(std::uint64_t seed) {
   settings().churn_slots = 100;
 }
 
-/// What failed first, with the body's name; empty when nothing did.
+/// The first failure, with the body's name; empty without a failure.
 std::string failure(int ranks, const Machine& machine, const Bodies& bodies, FakeNetwork& network) {
   std::mutex mutex;
   std::string first;

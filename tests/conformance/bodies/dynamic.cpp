@@ -98,7 +98,7 @@ void packs_what_an_owner_cannot_read(World& world) {
   check.holds(check.ok(edge.slot.wait(), "wait").tensor(), pattern_of(previous_of(world), 3, 1),
               "memory of the user's own");
   check.ok(request.wait(), "put");
-  // What a full queue rejected is packed again.
+  // `>=`, since a put that a full queue rejected is packed again.
   const auto copied = [&] { return edge_counters(world, "packed", Role::puts).bytes_copied; };
   check(copied() >= 160, "bytes that were copied were not counted");
   const auto wide = world.allocate(spec.dtype, {3, 5});
@@ -178,7 +178,7 @@ void reads_what_a_writer_left_behind(World& world) {
     check.equal(name(outcome), name(Code::bad_argument), "cancel of an announced tensor");
   }
   edge.remote = RemoteSlot();
-  // What is allocated now must not lie where the owner will read.
+  // Memory that is allocated now must not overlap the memory that the owner will read.
   std::vector<Tensor> others;
   for (int i = 0; i < 20; ++i) {
     others.push_back(world.allocate(spec.dtype, {3000}));

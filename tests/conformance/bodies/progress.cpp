@@ -1,4 +1,5 @@
-// What a rank has begun goes on whatever it waits for. Each body would wait for ever if it did not.
+// Conformance bodies: the operations that a rank has started go on while the rank waits for
+// something else. Otherwise each of these bodies would hang.
 #include <array>
 #include <deque>
 #include <exception>

@@ -119,7 +119,7 @@ class Traffic {
   std::uint64_t expected_bytes_ = 0;
 };
 
-/// What every rank publishes and every rank reads.
+/// A slot that every rank publishes and every rank reads.
 class News {
  public:
   explicit News(World& world) : check_(world), rank_(world.rank()), slot_(world.expose(kSpec)) {

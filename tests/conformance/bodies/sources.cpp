@@ -109,7 +109,7 @@ void stages_memory_outside_the_arena(World& world) {
     put_and_compare(world, edge, std::span(&outside, 1), outside, "outside");
   }
   const auto counters = edge_counters(world, "outside", Role::puts);
-  // What a full queue rejected is staged again.
+  // `>=`, since a put that a full queue rejected is staged again.
   check(counters.bytes_copied >= 5U * 7001, "bytes that were copied were not counted");
   check.equal(counters.transfers, 5U, "transfers");
   meeting.wait();

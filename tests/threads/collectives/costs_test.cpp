@@ -1,5 +1,4 @@
-// What collectives cost beside each other: in messages and bytes, which no load on the machine
-// changes.
+// The relative costs of collectives, in messages and bytes, which no load on the machine changes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -143,7 +142,7 @@ TEST(Cost, HasNoCliffAtAnyNumberOfRanksNorBelowAnElementForEach) {
     }
 }
 
-/// What this rank has put into collectives' slots.
+/// This rank's puts into the slots of collectives.
 struct Posted {
   std::uint64_t puts = 0;
   std::uint64_t bytes = 0;

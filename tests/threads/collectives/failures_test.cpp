@@ -1,4 +1,4 @@
-// What goes wrong in a group is an error on each of its ranks, never a hang.
+// A failure in a group is an error on each of its ranks, never a hang.
 #include <gtest/gtest.h>
 
 #include <array>

@@ -20,7 +20,7 @@
 namespace weft::tests {
 namespace {
 
-/// What no steady state pays: messages and registrations of all paths, and memory.
+/// Messages and registrations of all paths, and memory: costs that no steady state has.
 std::vector<std::uint64_t> cost(const World& world) {
   TransferCounters sum;
   const Report report = world.report();

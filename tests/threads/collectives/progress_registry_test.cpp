@@ -48,7 +48,8 @@ TEST(ProgressRegistry, MovesWithoutMemory) {
       settings());
 }
 
-/// Who leaves says so first: a peer that has heard it takes its memory for its own again.
+/// A rank announces its leave first, and a peer that has heard the announcement takes its own
+/// memory back: operations must not go on during leave().
 TEST(ProgressRegistry, IsNotMovedWhileItsRankLeaves) {
   Meeting meeting(2);
   run_ranks(

@@ -21,7 +21,7 @@ using detail::Schedule;
 using detail::ScheduleTask;
 using detail::Step;
 
-/// What an element is: which ranks' elements were combined, and how.
+/// An element is a text that says which ranks' elements were combined, and how.
 using Values = std::vector<std::string>;
 
 std::string combined(const std::string& a, const std::string& b) { return "(" + a + b + ")"; }
@@ -237,7 +237,7 @@ TEST(Schedule, ScattersAndGathersUnequalPartsByRing) {
 
 TEST(Schedule, OfABarrierLetsNobodyThroughBeforeAllHaveCome) {
   for (const int ranks : {2, 3, 5, 8}) {
-    // Who knows of whom: a message tells all that its sender knows.
+    // The set of ranks that each rank knows of: a message tells all that its sender knows.
     std::vector<unsigned> knows;
     std::vector<Schedule> schedules;
     for (int r = 0; r < ranks; ++r) {

@@ -107,8 +107,8 @@ inline double combined(Reduction reduction, double a, double b) {
   }
 }
 
-/// What the inputs of ranks 0 to `ranks` - 1 come to. Products are of four ranks at most (4^4 = 256
-/// is too much for a byte, which wraps).
+/// The result for the inputs of ranks 0 to `ranks` - 1. Products are of four ranks at most (4^4 =
+/// 256 is too much for a byte, which wraps).
 inline Values combined(Reduction reduction, DType dtype, int ranks, std::int64_t count) {
   Values result = pattern(0, count);
   for (int r = 1; r < ranks; ++r) {

@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What the calls have to do with: a job of one rank, with an end of everything.
+/// The objects that the calls need: a job of one rank with one object of each kind.
 struct Ground {
   Ground() {
     folder.write("file", "no folder");

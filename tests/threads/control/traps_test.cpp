@@ -61,7 +61,7 @@ struct TwoFolders {
 
 struct Trap {
   const char* name;
-  /// What stands at the path in `traps`; returns the path to give to weft.
+  /// Creates the trap in `traps`; returns the path to give to weft.
   std::function<fs::path(const TwoFolders&)> set;
   bool is_folder = false;
 };
@@ -124,7 +124,7 @@ fs::path small_file_system(const TwoFolders& folders) {
   return at;
 }
 
-/// What only root can set, in a mount namespace of its own.
+/// Traps that only root can set, in a mount namespace of its own.
 const std::vector<Trap> kTrapsOfRoot{
     Trap{"a file of somebody else",
          [](const TwoFolders& folders) {
@@ -262,7 +262,7 @@ TEST(Traps, OfRootAreToldWithTheirPathAndLeaveNothingBehind) {
       ::mount("", "/", "", MS_REC | MS_PRIVATE, nullptr) != 0)
     GTEST_SKIP() << "only root, where it may mount, can set these";
   const int errors = spring(kTrapsOfRoot, [](const TwoFolders& folders) {
-    // Of a file for which there is no space, nothing stays.
+    // A file for which there is no space leaves nothing behind.
     if (fs::exists(folders.traps() / "x" / "all")) {
       EXPECT_EQ(files_in(folders.traps() / "x"), std::set<std::string>{});
     }

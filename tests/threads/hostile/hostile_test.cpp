@@ -1,6 +1,5 @@
-// One rank scribbles over every word that it shares with others, and sends them nonsense: the
-// others go on or end with a typed error, and in time. None crashes, hangs or reads where nothing
-// is.
+// One rank scribbles over every word that it shares with others, and sends them nonsense. The
+// others go on, or end in time with a typed error. No rank crashes, hangs or reads unmapped memory.
 #include <gtest/gtest.h>
 
 #include <chrono>

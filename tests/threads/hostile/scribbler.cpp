@@ -170,7 +170,7 @@ void Scribbler::look_through(std::span<Word> words) {
     for (std::size_t i = 0; i < 8; ++i)
       used = used || words[line + i].load(std::memory_order_relaxed) != 0;
     if (!used) continue;
-    // Of a tensor a few lines are enough, wherever it lies.
+    // A few lines of a tensor are enough, wherever it lies.
     const std::size_t place = aims_.size() < kMostAims ? aims_.size() : random_() % kMostAims;
     if (place == aims_.size()) aims_.resize(place + 8);
     for (std::size_t i = 0; i < 8 && place + i < aims_.size(); ++i)

@@ -31,7 +31,7 @@ TableOptions compressed(const Compression& compression, const Consistency& consi
   return options;
 }
 
-/// What a rank's ends of the table's own slots cost; that of the initial parameters goes in its
+/// The cost of a rank's ends of the table's own slots; the cost of the initial parameters fades in
 /// time.
 TransferCounters step_counters(const World& world) {
   TransferCounters sum;
@@ -70,7 +70,7 @@ struct Trained {
   double loss = 0;
 };
 
-/// Of a regression by `workers` ranks; `servers` more only serve.
+/// Trains a regression on `workers` ranks; `placement.dedicated_servers` further ranks only serve.
 Trained train(int workers, pslib::Options placement, const TableOptions& options, int steps) {
   const Regression model;
   Trained outcome;
@@ -84,7 +84,7 @@ Trained train(int workers, pslib::Options placement, const TableOptions& options
             }
             if (world.rank() != 0) return;
             outcome.parameters = parameters(table);
-            // What remains of the whole batch's gradient says how far it is from the least loss.
+            // The squared norm of the whole batch's gradient is 0 where the loss is minimal.
             model.gradient(table, 0, 1);
             for (const auto& spec : table.specs())
               for (const float g : table.gradient(spec.name).as<float>())

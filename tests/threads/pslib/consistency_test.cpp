@@ -165,7 +165,7 @@ TEST(BoundedStaleness, IsNeverExceeded) {
               EXPECT_EQ(value_of(table), -static_cast<float>(table.version()));
             }
           }
-          // Who has left holds nobody back: it counts as being far ahead.
+          // A worker that has left holds no other back: it counts as being far ahead.
           clocks[static_cast<std::size_t>(world.rank())] = kSteps + 1;
         },
         [](const Table&) {});
@@ -219,7 +219,8 @@ void one_is_late(Consistency::Late late, const Check& check) {
   run_job(
       3, 1, asynchronous(Consistency::first(2, late)),
       [&](World& world, Table& table) {
-        // Who would initialize it after that step would begin with its values, and not be late.
+        // A worker that initialized the table after that step would begin with its values, and not
+        // be late.
         EXPECT_EQ(table.version(), 0U);
         meeting.wait();
         fill_gradients(table, static_cast<float>(1 << world.rank()));

@@ -1,4 +1,4 @@
-// What a step costs, by the counters.
+// The cost of a step, by the counters.
 #include <gtest/gtest.h>
 
 #include "tests/threads/pslib/training.hpp"

@@ -1,4 +1,4 @@
-// Who works and who serves, and where the tensors lie then.
+// The assignment of workers, servers and tensors to ranks.
 #include <gtest/gtest.h>
 
 #include "tests/threads/pslib/training.hpp"

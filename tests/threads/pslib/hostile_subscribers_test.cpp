@@ -69,7 +69,8 @@ TEST_F(HostileSubscribers, ThatTalkWithoutEndHoldUpNeitherTheOthersNorLeaving) {
   std::vector<std::thread> hostile;
   for (int i = 0; i < 2; ++i)
     hostile.emplace_back([&, i] {
-      // The first hurries for ever; the second asks as fast as it can, which it may.
+      // The first subscriber sends `hurry` without end; the second asks as fast as it can, which is
+      // allowed.
       std::vector<Ask> asks(64, Ask{.kind = Ask::Kind::hurry});
       std::vector<std::byte> unread(1 << 20);
       while (!stopping) try {

@@ -1,4 +1,5 @@
-// What ranks show of their tables: on pages that any process can read, and in Prometheus' files.
+// The figures that ranks show of their tables: on pages that any process can read, and in
+// Prometheus' files.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 

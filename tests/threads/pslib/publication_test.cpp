@@ -203,7 +203,7 @@ TEST_F(Subscribers, AreToldWhenThePublicationIsClosedAndMayReadTheNextOfThatName
   publication.reset();
   EXPECT_EQ(up_to_date.pull_newer().code(), Code::closed);
   EXPECT_EQ(up_to_date.pull_latest().code(), Code::closed);
-  // Who has not read the last version still gets it.
+  // A reader that has not read the last version still gets it.
   behind.pull_latest().or_throw();
   EXPECT_EQ(only_value(behind), 1.0F);
   EXPECT_EQ(behind.pull_latest().code(), Code::closed);

@@ -21,7 +21,8 @@ std::vector<pslib::TensorSpec> specs() {
   return {{"a", Shape{61, 17}}, {"b", Shape{5}}, {"c", Shape{4000}}, {"d", Shape{}}};
 }
 
-/// What a worker has for a tensor in a step (step -1: the initial parameters), of the wire type.
+/// A worker's values for a tensor in a step (step -1: the initial parameters), rounded to the wire
+/// type.
 Floats values(const pslib::TensorSpec& spec, int step, int worker, DType wire) {
   std::mt19937 random(static_cast<unsigned>(1000 * (step + 1) + worker + spec.name.front()));
   Floats all = random_floats(static_cast<std::size_t>(spec.shape.elements()), random);

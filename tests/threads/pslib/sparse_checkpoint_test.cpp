@@ -103,7 +103,8 @@ TEST(SparseCheckpoints, PassOverADamagedOne) {
   EXPECT_EQ(replay(history, options, 2, 8), 6U) << "it was written anew";
 }
 
-// Nobody has to believe a file's length: wherever it ends too early, it is named with that place.
+// A reader does not rely on a file's length: a file that is cut off anywhere is refused, and the
+// error names the place.
 TEST(SparseCheckpoints, AreRefusedWhereTheyAreCutOff) {
   const TempFolder folder;
   const SparseOptions options = saved(plain(Consistency::bsp()), folder.path(), 1);

@@ -1,4 +1,5 @@
-// What workers do with a sparse table, drawn from a seed, and what they must see of it.
+// Random operations of workers on a sparse table, drawn from a seed, and the rows that the workers
+// must see.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,7 +12,8 @@
 
 namespace weft::tests {
 
-/// What every worker does in a step, and the rows that it must see, as the servers hold them.
+/// The operations of every worker in a step, and the rows that it must see, as the servers hold
+/// them.
 struct Step {
   bool in_one_call = false;  ///< the push and the next step's lookup
   std::vector<Ids> looked_up;

@@ -1,5 +1,5 @@
-// What the tests of subscribers share: a place to meet, a publisher, and values that tell their
-// version.
+// Common parts of the subscribers' tests: an address file, a publisher, and values that identify
+// their version.
 #pragma once
 
 #include <cstdlib>

@@ -85,7 +85,7 @@ inline int index_of(const std::vector<int>& ranks, int rank) {
   return static_cast<int>(std::ranges::find(ranks, rank) - ranks.begin());
 }
 
-/// What a training run is made of.
+/// The parameters of a training run.
 struct Job {
   int ranks = 1;
   pslib::Options options;  ///< empty lists: every rank works and serves

@@ -1,4 +1,5 @@
-// What is parked is bounded, waits end and name the late one, and each key and step is used once.
+// The bounds of a rendezvous: parked tensors are limited, waits end and name the late rank, and
+// each key and step is used once.
 #include <atomic>
 #include <thread>
 
@@ -198,7 +199,7 @@ TEST(RendezvousBounds, OpeningAloneNamesTheRankThatDoesNot) {
           EXPECT_EQ(detail.peer, 1);
         }
         meeting.wait();
-        // What is left of it does not stand in the way.
+        // The leftovers of the failed open do not stand in the way.
         auto rendezvous = Rendezvous::open(world, {.name = "alone"});
         if (world.rank() == 0) {
           rendezvous.send(1, "w", 0, world.allocate(DType::f32, {3})).or_throw();
@@ -231,7 +232,7 @@ TEST(RendezvousBounds, WhoClosesOrLeavesIsNamed) {
           expect_error(rendezvous.send(1, "w", 1, world.allocate(DType::f32, {3})), Code::closed,
                        {"rank 1"});
           meeting.wait();
-          // Nobody else is concerned.
+          // The other exchanges go on.
           rendezvous.send(0, "w", 1, world.allocate(DType::f32, {3})).or_throw();
           EXPECT_TRUE(rendezvous.recv(0, "w", 1).ok());
           meeting.wait();

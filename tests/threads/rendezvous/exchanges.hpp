@@ -1,4 +1,4 @@
-// What the tests of a rendezvous share: tensors that say what they hold, and a record of messages.
+// Common parts of the rendezvous tests: tensors that say what they hold, and a record of messages.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ inline Tensor filled(World& world, DType dtype, const Shape& shape, int from, st
   return tensor;
 }
 
-/// What one end of an exchange with `peer` has cost.
+/// The cost of one end of an exchange with `peer`.
 inline TransferCounters exchange_cost(const World& world, int peer, Role role) {
   for (const auto& edge : world.report().edges)
     if (edge.slot == "rendezvous.default" && edge.peer == peer && edge.role == role)
@@ -50,7 +50,7 @@ class Record {
     const std::lock_guard lock(mutex_);
     return lines_.size();
   }
-  /// What was noted since the last call.
+  /// The messages recorded since the last call.
   std::vector<std::string> take() {
     const std::lock_guard lock(mutex_);
     return std::exchange(lines_, {});

@@ -92,7 +92,7 @@ TEST(RendezvousLentMemory, ACancelledRequestsResultStaysLentUntilTheSenderAgrees
       EXPECT_EQ(a.used() - a.used_before, 64U << 10);
       meeting.wait();
       meeting.wait();
-      // Nobody waits here: the answer is read by the progress thread.
+      // No thread waits here: the progress thread reads the answer.
       EXPECT_TRUE(soon([&] { return a.used() == a.used_before; }));
       EXPECT_TRUE(holds(a.rendezvous.recv(0, "w", 1).value().tensor, pattern_of(0, 0, 1)));
     }

@@ -9,7 +9,7 @@
 namespace weft::tests {
 namespace {
 
-/// What rank `from` sends to rank `to` under a key and step, drawn from the job's seed.
+/// A tensor that rank `from` sends to rank `to` under a key and step, drawn from the job's seed.
 struct Planned {
   int from = 0;
   int to = 0;

@@ -1,4 +1,4 @@
-// What a transfer costs is counted where the work is posted, and the steady state costs nothing
+// The cost of a transfer is counted where the work is posted, and the steady state costs nothing
 // but the transfer.
 #include <gtest/gtest.h>
 

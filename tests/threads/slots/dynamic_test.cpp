@@ -283,7 +283,7 @@ TEST(Dynamic, WhatWasPutStaysReadableWhenTheWritersEndIsGone) {
               (void)remote.put(tensor);
             }
           }
-          // Whatever is allocated now must not lie where the owner will read.
+          // Memory that is allocated now must not overlap the memory that the owner will read.
           std::vector<Tensor> others;
           for (int i = 0; i < 20; ++i) {
             others.push_back(world.allocate(spec.dtype, {1000}));

@@ -97,7 +97,7 @@ TEST(Lifetime, AViewStaysWholeAfterItsSlotWasClosed) {
           slot.publish().or_throw();
           meeting.wait();
           slot = Slot();
-          // Whatever is allocated now must not lie where the view looks.
+          // Memory that is allocated now must not overlap the memory of the view.
           std::vector<Tensor> others;
           for (int i = 0; i < 20; ++i) {
             others.push_back(world.allocate(spec.dtype, spec.shape));

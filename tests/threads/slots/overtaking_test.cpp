@@ -1,4 +1,4 @@
-// What one rank asks of another does not stand behind a large tensor on its way there.
+// A rank's request to another does not wait behind a large tensor on its way there.
 #include <gtest/gtest.h>
 
 #include <atomic>

@@ -1,4 +1,5 @@
-// What the tests of slots share: their job's settings, a meeting point, what a call threw.
+// Common parts of the slot tests: their job's settings, a meeting point, the error that a call
+// threw.
 #pragma once
 
 #include <chrono>
@@ -55,7 +56,7 @@ class Meeting {
   int round_ = 0;
 };
 
-/// What `call` threw; the detail of an ok code when it threw nothing.
+/// The error that `call` threw; code ok if it threw none.
 template <typename Call>
 ErrorDetail thrown_by(Call&& call) {
   try {

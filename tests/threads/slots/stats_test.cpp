@@ -1,4 +1,4 @@
-// What an outside reader sees of a rank is what the rank reports of itself.
+// An outside reader of a rank's stats segment sees what the rank reports of itself.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 

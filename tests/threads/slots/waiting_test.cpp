@@ -145,7 +145,7 @@ TEST(WaitAny, GivesTheRequestThatHasEnded) {
       settings());
 }
 
-/// What wait_any says after a deadline that is past.
+/// The error of wait_any with a deadline in the past.
 template <typename Handle, std::size_t kCount>
 ErrorDetail late(World& world, std::array<Handle, kCount>& handles) {
   std::array<Handle*, kCount> any{};

@@ -21,7 +21,7 @@ inline std::size_t entries(const char* folder) {
   return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(folder), {}));
 }
 
-/// What this process holds; its ranks are threads of it.
+/// The resources that this process holds; its ranks are threads of the process.
 struct Holdings {
   std::size_t heap = mallinfo2().uordblks + mallinfo2().hblkhd;
   std::size_t descriptors = entries("/proc/self/fd");
@@ -38,7 +38,7 @@ inline int count_of(int usual) {
 }
 
 inline void soak(int count, const Begin& begin) {
-  // What is bounded (a ring of the last events, names kept for a while) may fill up first.
+  // Bounded memory (a ring of the last events, names kept for a while) may fill up first.
   constexpr std::size_t kSlack = 1 << 20;
   Meeting meeting(2);
   run_ranks(
@@ -53,7 +53,8 @@ inline void soak(int count, const Begin& begin) {
           for (int i = 0; i < count; ++i) operation(world, count + i);
           meeting.wait();
           Holdings after;
-          // What progress threads have yet to do holds memory too, on a busy machine for a while.
+          // The outstanding work of progress threads holds memory too, on a busy machine for some
+          // seconds.
           const auto until = Clock::now() + std::chrono::seconds(10);
           while (after.heap >= before.heap + kSlack && Clock::now() < until) {
             std::this_thread::sleep_for(std::chrono::milliseconds(20));

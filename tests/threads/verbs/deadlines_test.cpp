@@ -1,6 +1,6 @@
-// Every public call that takes a deadline, by verbs, while nothing passes to the other rank's NIC
-// or from it, and nobody is told: from before that rank's part, or from within it. The call returns
-// within its deadline and names the rank. What becomes of memory that a NIC may still write:
+// Every public call that takes a deadline, over verbs, while the other rank's NIC neither sends nor
+// receives and no rank is told: from before that rank's part, or from within it. The call returns
+// within its deadline and names the rank. For memory that a NIC may still write, see
 // late_reads_test.cpp.
 #include <gtest/gtest.h>
 
@@ -34,7 +34,7 @@ const char* name_of(Silent silent) {
   return silent == Silent::before ? "before its part" : "within its part";
 }
 
-/// What a job of two ranks found. Its ranks meet between the steps of a row.
+/// The result of a job of two ranks. Its ranks meet between the steps of a row.
 struct Outcome {
   std::string trouble;
   bool is_late = false;

@@ -1,4 +1,5 @@
-// What a device may do under a running job: lose its link, die, refuse to register memory.
+// Trouble with a device under a running job: the link goes down, the device dies or refuses to
+// register memory.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -135,7 +136,7 @@ TEST(MemoryThatIsNotRegistered, EndsTheJoinOrTheAttach) {
       job.run(
           2,
           [](World& world) {
-            // What is registered when it is first used.
+            // Make both ranks register the memory that weft registers on first use.
             const auto spec = spec_of(3000);
             auto slot = world.expose(spec);
             auto remote = world.attach(1 - world.rank(), spec);

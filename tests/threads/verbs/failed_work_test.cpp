@@ -17,7 +17,7 @@ namespace {
 const SlotSpec kSpec{.name = "in", .dtype = DType::f32, .shape = {3000}, .depth = 3};
 constexpr std::uint64_t kMost = 200;
 
-/// What rank 0, which puts into a slot of each other rank, and those ranks saw.
+/// The results on rank 0, which puts into a slot of each other rank, and on those ranks.
 struct Seen {
   std::array<Status, 3> of_the_writer;  ///< by owner: how its puts ended
   std::array<Status, 3> of_the_owner;   ///< how its waits ended
@@ -99,7 +99,7 @@ inline void PrintTo(const Case& one, std::ostream* out) { *out << one.name; }
 
 class AFailedRequest : public testing::TestWithParam<Case> {
  protected:
-  /// What the put's end must say.
+  /// Requires that the put's error gives the reason.
   static void expect_reason(const Status& status, int peer) {
     const ErrorDetail& detail = status.detail();
     EXPECT_EQ(detail.peer, peer);

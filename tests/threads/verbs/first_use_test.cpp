@@ -1,5 +1,5 @@
-// Ranks that connect when they first talk: who never does has no queue pair, and nobody waits for a
-// rank for ever that it has never talked to.
+// Ranks that connect on first use: two ranks that never communicate have no queue pair, and no rank
+// waits without end for a rank that it never communicated with.
 #include <gtest/gtest.h>
 
 #include <atomic>

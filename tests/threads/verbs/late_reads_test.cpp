@@ -21,7 +21,7 @@ const SlotSpec kPublished{.name = "published",
                           .depth = 2,
                           .writer = Writer::owner};
 
-/// What a call said that had to be back in time.
+/// The status of a call that must return within `kInTime`.
 template <typename VerbsCall>
 Status in_time(const VerbsCall& call) {
   const auto begun = Clock::now();
@@ -56,7 +56,7 @@ TEST(ALateRead, EndsItsGetInTimeAndKeepsTheTensor) {
       job.network.hold(1);
       const Status late = in_time([&](Deadline d) { return remote.get(into, d); });
       EXPECT_TRUE(contains(late.text(), "rank 0")) << late.text();
-      // Nobody else gets what the NIC may still write.
+      // Memory that the NIC may still write is not allocated again.
       into = Tensor();
       Tensor other = world.allocate(DType::u8, {kReadBytes});
       EXPECT_NE(other.data(), was);

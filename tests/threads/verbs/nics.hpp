@@ -1,4 +1,4 @@
-// What the tests of jobs over fake NICs share.
+// Common parts of the tests of jobs over fake NICs.
 #pragma once
 
 #include <atomic>

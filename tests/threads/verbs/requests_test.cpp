@@ -1,4 +1,4 @@
-// What NICs are asked to do, and in which order.
+// The work requests that weft posts to NICs, and their order.
 #include <gtest/gtest.h>
 
 #include <atomic>

@@ -88,8 +88,8 @@ TEST_P(SteadyState, CostsItsWorkRequestsAlone) {
           else
             remote.put(tensor).wait().or_throw();
         };
-        // What holds puts that must wait is made by the first that must: one more than there are
-        // buffers, of which none is read.
+        // The first put that must wait allocates the queue of pending puts, so post one more put
+        // than there are buffers, before the owner reads any.
         std::vector<Request> crowd;
         if (!owner)
           for (std::uint32_t n = 0; n <= spec.depth; ++n) crowd.push_back(remote.put(tensor));

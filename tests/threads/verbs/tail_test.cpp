@@ -20,7 +20,7 @@ using p2p::verbs::fake::NicCounts;
 using p2p::verbs::fake::NicSpec;
 using std::chrono::milliseconds;
 
-constexpr std::uint32_t kDepth = 64;  ///< so many puts need no credit
+constexpr std::uint32_t kDepth = 64;  ///< puts that need no credit
 constexpr std::uint64_t kPuts = 10;
 
 Config by_tail() {
@@ -34,7 +34,8 @@ SlotSpec bytes_of(std::int64_t bytes, std::uint32_t depth = kDepth) {
   return {.name = "tails", .dtype = DType::u8, .shape = {bytes}, .depth = depth};
 }
 
-/// What the writer's NIC did for kPuts puts of rank 1 into a slot of rank 0; `expose` makes it.
+/// The writer NIC's counters for `kPuts` puts of rank 1 into a slot of rank 0; `expose` makes the
+/// slot.
 struct Traffic {
   NicCounts sent;
   std::uint64_t owner_completions = 0;  ///< by receives, too
