@@ -1,4 +1,4 @@
-// The bodies between ranks that are threads of one process; the fabric is given at build.
+// Runs the bodies between ranks that are threads of one process; the build chooses the fabric.
 #include <gtest/gtest.h>
 
 #include <iostream>
@@ -30,7 +30,7 @@ Bodies bodies_and_long_ones() {
 
 std::string fabric() { return WEFT_CONFORMANCE_FABRIC; }
 
-/// Every pair connects when it joins, or none before it is used.
+/// Connects every pair at join, or no pair before its first use.
 std::string eager_ranks() {
 #if defined(WEFT_CONFORMANCE_ON_FIRST_USE)
   return "0";
@@ -39,7 +39,7 @@ std::string eager_ranks() {
 #endif
 }
 
-/// Where the fabric needs a NIC, each rank has one made of software.
+/// Where the fabric needs a NIC, each rank has a software NIC.
 #if defined(WEFT_CONFORMANCE_FAKE_NIC)
 class Nics {
  public:

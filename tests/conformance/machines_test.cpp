@@ -1,4 +1,5 @@
-// The bodies over NICs that are slow, weak, poor or strange, by every way of making puts known.
+// Runs the bodies over NICs that are slow, have few resources or break rules, with every
+// WEFT_NOTIFY mode.
 #include <gtest/gtest.h>
 
 #include <iostream>
@@ -27,7 +28,7 @@ struct Machine {
   bool under_sanitizers = false;
 };
 
-/// Everything that a NIC may do and a perfect one doesn't.
+/// All behaviour that the specification allows a NIC and a perfect NIC does not show.
 FaultPlan trouble() { return {.delayed = 0.1, .late = 0.2, .scattered = 0.5, .spurious = 0.2}; }
 
 std::vector<Machine> machines() {
@@ -162,7 +163,7 @@ TEST_P(Machines, DoWhatEveryFabricDoes) {
 INSTANTIATE_TEST_SUITE_P(WithNics, Machines, testing::ValuesIn(machines()),
                          [](const auto& info) { return info.param.name; });
 
-/// A NIC that breaks what the fabric relies on must be noticed by the bodies.
+/// The bodies must notice a NIC that breaks a guarantee that the fabric relies on.
 class ABrokenNic : public testing::TestWithParam<Machine> {};
 
 TEST_P(ABrokenNic, IsNoticed) {

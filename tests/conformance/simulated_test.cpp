@@ -1,4 +1,5 @@
-// The bodies between ranks that take turns on one thread, over a fabric that does what it likes.
+// Runs the bodies between ranks that take turns on one thread, over a simulated fabric with random
+// delays and order.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

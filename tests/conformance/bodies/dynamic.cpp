@@ -68,7 +68,7 @@ void brings_every_shape(World& world) {
   meeting.wait();
 }
 
-/// The writer's arena grows by chunks that the owner has never heard of, and the owner's as well.
+/// The writer's arena and the owner's grow by chunks that the other rank does not know yet.
 void grows_with_large_tensors(World& world) {
   const Check check(world);
   Meeting meeting(world);
@@ -168,7 +168,7 @@ void reads_what_a_writer_left_behind(World& world) {
   for (std::uint64_t n = 1; n <= 3; ++n) {
     const auto tensor = world.allocate(spec.dtype, {3000});
     fill(tensor, pattern_of(world.rank(), 6, n));
-    // A put that is still pending goes with its end: it must have been announced.
+    // cancel() removes a put that is still pending, so repeat until the put was announced.
     Code outcome = Code::cancelled;
     while (outcome == Code::cancelled) {
       auto request = edge.remote.put(tensor);

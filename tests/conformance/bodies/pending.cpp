@@ -1,4 +1,4 @@
-// Puts without a credit: pending, bounded, cancelled, and what waits for several things finds.
+// Puts without a credit: pending, bounded, cancelled, and seen by waits for several requests.
 #include <array>
 #include <vector>
 

@@ -12,7 +12,7 @@ namespace {
 using tests::fill;
 using tests::pattern_of;
 
-/// As many puts at once as the slot has buffers, `bursts` times.
+/// `bursts` times, puts as many tensors at once as the slot has buffers.
 void send_bursts(World& world, const SlotSpec& spec, int bursts) {
   const Check check(world);
   RingEdge edge(world, spec);

@@ -1,5 +1,5 @@
-// Every collective against every way in which one rank can differ from the others: no rank is
-// through, and each one's error names both sides.
+// Every collective against every way in which one rank can differ from the others: the call
+// completes on no rank, and each rank's error names both sides.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -85,7 +85,7 @@ Call call_of(World& world, const Asked& asked) {
   }
 }
 
-/// The calls of one rank, the last of which nobody may be through.
+/// The calls of one rank; the last call must complete on no rank.
 std::vector<Asked> calls_of(Kind kind, Way way, std::int64_t count, int ranks, bool odd) {
   const Asked usual{.kind = kind, .root = 0, .count = count};
   // A call that waits for all ranks, so that no rank goes on alone.
@@ -168,7 +168,7 @@ TEST_P(Disagreements, EndOnEveryRankWithBothSidesInTheText) {
       settings().with(Setting::fabric, GetParam().fabric));
 }
 
-/// Within a host nobody is through even the call itself.
+/// Within a host even the call itself completes on no rank.
 TEST(DisagreementsWithinAHost, LetNoRankThroughTheCallItself) {
   for (const int ranks : {2, 3, 5})
     run_ranks(

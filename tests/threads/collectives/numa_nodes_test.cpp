@@ -1,4 +1,4 @@
-// Ranks of a host in several NUMA nodes: the machine need not have them.
+// Ranks of one host in several NUMA nodes; the test machine need not have these nodes.
 #include "runtime/collective/numa_nodes.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// Programs of all ranks, run by hand: they fit together, end, and combine in the promised order.
+// Schedules of all ranks, executed without a network: they fit together, end, and combine in the
+// promised order.
 #include "runtime/collective/schedule.hpp"
 
 #include <gtest/gtest.h>
@@ -42,7 +43,7 @@ struct Rank {
   std::vector<std::size_t> taken;
 };
 
-/// All ranks' programs, between each two of whom there is room for one message.
+/// The schedules of all ranks, with room for one message between each two ranks.
 class Job {
  public:
   Job(Algorithm algorithm, const ScheduleTask& task, const Hosts& hosts) {
@@ -139,7 +140,7 @@ class Job {
   std::map<std::pair<int, int>, std::deque<Values>> links_;
 };
 
-/// `hosts` of `ranks` each, in the group's order or dealt round.
+/// `hosts` hosts of `ranks` ranks each, in the group's order or dealt round.
 Hosts hosts_of(int hosts, int ranks, bool dealt = false) {
   Hosts all(static_cast<std::size_t>(hosts));
   for (int r = 0; r < hosts * ranks; ++r)
@@ -147,7 +148,7 @@ Hosts hosts_of(int hosts, int ranks, bool dealt = false) {
   return all;
 }
 
-/// Which ranks are in it, each once, in whichever order.
+/// The ranks that `value` combines, sorted.
 std::string members(std::string value) {
   std::erase_if(value, [](char c) { return c == '(' || c == ')'; });
   std::sort(value.begin(), value.end());

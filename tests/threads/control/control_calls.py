@@ -7,7 +7,7 @@ import pathlib
 import re
 import sys
 
-# Values and what only looks at them: they are made of their arguments alone.
+# Value types and read-only classes: they are made of their arguments alone.
 VALUES = {"Error", "ErrorDetail", "Status", "Shape", "Tensor", "Storage", "Rule", "Optimizer", "ReduceOp", "Codec"}
 # Functions that describe a collective; the call that takes the description is in the table.
 DESCRIBERS = {"barrier", "broadcast", "reduce", "all_reduce", "scan", "gather", "scatter", "all_gather",

@@ -1,5 +1,5 @@
-// Control calls throw weft's own Error alone: whatever they are given, and wherever
-// descriptors end. control_calls.py compares this table with the headers.
+// Control calls throw only weft's Error, for all arguments and when any descriptor can't be opened.
+// control_calls.py compares this table with the headers.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <unistd.h>

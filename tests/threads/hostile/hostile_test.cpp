@@ -20,7 +20,7 @@ std::chrono::milliseconds cut() {
   return is_full() ? std::chrono::seconds(60) : std::chrono::seconds(4);
 }
 
-/// The usual cut begins with the same seeds each time; the long one, with others.
+/// The usual run starts with the same seed each time; the full run starts with a random one.
 unsigned first_seed() {
   if (const char* const told = std::getenv("WEFT_TEST_SEED"))
     return static_cast<unsigned>(std::stoul(told));

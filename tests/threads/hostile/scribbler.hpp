@@ -12,8 +12,8 @@
 
 namespace weft::tests {
 
-/// A thread that does so from its making until its end. Everything follows from the seed, as far as
-/// the other threads' pace lets it.
+/// A thread that scribbles from its construction to its destruction. Its actions follow from the
+/// seed, except for the timing of the other threads.
 class Scribbler {
  public:
   struct Plan {

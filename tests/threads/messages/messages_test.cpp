@@ -148,7 +148,7 @@ TEST(Messages, NameTheRankThatDoesNotReceive) {
           meeting.wait();
         } else {
           meeting.wait();
-          // It was told of the tensor, which stayed lent.
+          // Rank 1 was told of the tensor, which stayed lent.
           EXPECT_TRUE(messages.recv(0, 5, in).ok());
           EXPECT_TRUE(holds(in, 3));
         }

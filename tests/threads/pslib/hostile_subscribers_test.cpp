@@ -1,4 +1,4 @@
-// A subscriber that means no good costs neither the other subscribers nor the publisher anything.
+// A hostile subscriber costs neither the other subscribers nor the publisher anything.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -23,7 +23,7 @@ using pslib::Publisher;
 using pslib::Reader;
 using pslib::wire::Ask;
 
-/// A world of one that publishes, and a subscriber that says what it likes.
+/// A world of one rank that publishes, and a subscriber that sends arbitrary bytes.
 class HostileSubscribers : public testing::Test {
  public:
   os::Fd let_in() const {
@@ -100,7 +100,7 @@ TEST_F(HostileSubscribers, ThatTalkWithoutEndHoldUpNeitherTheOthersNorLeaving) {
   for (std::thread& subscriber : hostile) subscriber.join();
 }
 
-/// Bytes of memory that no file stands behind.
+/// Bytes of memory that no file backs.
 std::size_t anonymous_memory() {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);)

@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 using pslib::Consistency;
 using pslib::SparseTable;
 
-/// The pages of this process, which has all ranks.
+/// The pages of this process, in which all ranks run.
 std::vector<stats::TableView> pages() {
   std::vector<stats::TableView> found;
   for (const auto& entry : fs::directory_iterator("/proc/self/fd")) {

@@ -72,7 +72,7 @@ inline Floats parameters(const pslib::Table& table) {
   return all;
 }
 
-/// Fills a worker's copy with values that tell the rank.
+/// Fills a worker's copy with values that identify the rank.
 inline void fill_parameters(const pslib::Table& table, int rank) {
   for (const auto& spec : table.specs()) {
     const auto values = table.parameter(spec.name).as<float>();

@@ -43,7 +43,7 @@ TEST(RendezvousBounds, ASenderWaitsForItsReceiverAboveTheCount) {
       expect_error(rendezvous.serve(Deadline::after(kShort)), Code::timeout,
                    {"rank 1", "key \"w\", step 0"});
       meeting.wait();
-      // It was not offered, so it can be.
+      // Step 3 was not offered, so it can still be.
       rendezvous.send(1, "w", 3, tensor).or_throw();
       rendezvous.serve().or_throw();
     } else {
@@ -86,7 +86,7 @@ TEST(RendezvousBounds, RequestsThatWaitAtTheSenderAreBounded) {
   };
   two_ranks(spec, [&](World& world, Rendezvous& rendezvous, Meeting&) {
     if (world.rank() == 0) {
-      // Turns of this rank meet requests only, until the receiver has been refused one.
+      // This rank's calls read requests only, until the receiver's request has been refused.
       EXPECT_TRUE(soon([&] { return rendezvous.lent(1, "a", 0) || refused.load(); }));
       rendezvous.send(1, "a", 0, filled(world, DType::f32, {4}, 0, 0)).or_throw();
       rendezvous.send(1, "b", 0, filled(world, DType::f32, {4}, 0, 1)).or_throw();

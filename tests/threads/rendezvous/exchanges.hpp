@@ -28,8 +28,8 @@ inline TransferCounters exchange_cost(const World& world, int peer, Role role) {
   return {};
 }
 
-/// The messages of one session as both ends saw them, in the order in which they happened:
-/// what is sent is noted before it can be received.
+/// The messages of one session as both ends saw them, in their order: a sent message is noted
+/// before it can be received.
 class Record {
  public:
   /// For the RendezvousSpec of `rank`; only its session with `peer`.

@@ -258,7 +258,8 @@ TEST(Dynamic, TheCallersAllocatorDecidesWhereArrivalsLie) {
       settings());
 }
 
-/// The writer's end goes at once; what it announced is read from memory that weft keeps for it.
+/// The writer's end goes at once; the owner reads the announced tensors from memory that weft keeps
+/// for it.
 TEST(Dynamic, WhatWasPutStaysReadableWhenTheWritersEndIsGone) {
   const auto spec = dynamic(4, {0});
   Meeting meeting(2);

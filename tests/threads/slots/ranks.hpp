@@ -29,8 +29,8 @@ inline Config settings() {
   return Config().with(Setting::timeout, "20s").with(Setting::arena_chunk, "4m");
 }
 
-/// Where all ranks of a job wait for each other without weft. One that never comes (it failed)
-/// ends the others' wait with an exception.
+/// A barrier of all ranks of a job, without weft. If a rank has failed and does not come, the
+/// others' wait ends with an exception.
 class Meeting {
  public:
   explicit Meeting(int ranks) : ranks_(ranks) {}

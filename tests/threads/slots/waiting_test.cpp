@@ -1,4 +1,4 @@
-// Waiting for several things at once, and for loops that cannot go on without a third rank.
+// Waits for several handles at once, and loops that cannot go on without a third rank.
 #include <gtest/gtest.h>
 #include <poll.h>
 

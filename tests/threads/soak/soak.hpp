@@ -1,4 +1,5 @@
-// How something is soaked: as many operations as before cost nothing more.
+// A soak test: after `count` operations, `count` more take no further memory, descriptors or
+// threads.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -28,9 +29,9 @@ struct Holdings {
   std::size_t threads = entries("/proc/self/task");
 };
 
-/// One operation: rank 0's part and rank 1's, who both know its number.
+/// One operation: rank 0's part and rank 1's; both know its number.
 using Operation = std::function<void(World& world, int number)>;
-/// Makes what the operations share, once for each rank.
+/// Makes the objects that the operations share, once for each rank.
 using Begin = std::function<Operation(World& world, Meeting& meeting)>;
 
 inline int count_of(int usual) {

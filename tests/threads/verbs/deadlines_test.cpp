@@ -126,7 +126,7 @@ TEST_P(DeadlinesByVerbs, Hold) {
   EXPECT_TRUE(timed_out || !row.needs_peer) << row.label() << " never needed rank 1";
 }
 
-/// Subscribers are not reached by verbs.
+/// All rows but those of subscribers, which verbs do not reach.
 std::vector<Row> rows() {
   std::vector<Row> all;
   for (auto rows : {slot_rows, message_rows, exchange_rows, table_rows, group_rows})

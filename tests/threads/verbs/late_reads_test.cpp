@@ -1,4 +1,5 @@
-// A READ that does not end: the call that waits for it does, and its memory stays lent.
+// An RDMA read that does not end: the call that waits for the read returns, and its memory stays
+// lent.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -156,7 +157,7 @@ TEST(ALateRead, OfADynamicTensorGoesOnInTheNextWait) {
       const Status late = in_time([&](Deadline d) { return slot.wait(d).status(); });
       EXPECT_TRUE(contains(late.text(), "rank 0")) << late.text();
     }
-    EXPECT_LE(job.posted(1), before + 4);  // it was not read anew each time
+    EXPECT_LE(job.posted(1), before + 4);  // not read again each time
     job.network.hold(1, false);
     auto arrival = slot.wait();
     ASSERT_TRUE(arrival.ok()) << arrival.status().text();
