@@ -15,7 +15,7 @@ namespace {
 
 using Floats = std::vector<float>;
 
-/// What a reader gets, from bytes of any alignment.
+/// The values that a reader gets, from bytes of any alignment.
 Floats sent(const Floats& values, DType wire, std::size_t dim) {
   const WireRows rows(dim, wire);
   const std::size_t count = values.size() / dim;

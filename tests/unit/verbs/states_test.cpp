@@ -1,4 +1,4 @@
-// What a queue pair is told on its way to readiness.
+// The attributes that take a queue pair from RESET to RTS.
 #include <gtest/gtest.h>
 
 #include <cstring>
