@@ -149,15 +149,15 @@ class WEFT_API Slot {
 
   /// The next tensor, in the order of the puts. Errors: timeout (names slot, writer, sequence
   /// expected and seen), peer_failed, peer_left, closed, mismatch (a writer whose contract differs
-  /// was refused; reported once, the slot stays usable). Of a dynamic slot, wait() allocates and
-  /// reads the tensor, and a copy of its handle keeps it beyond its Arrival; also exhausted then
-  /// (the tensor stays with its writer, and the next wait() tries again).
+  /// was refused; reported once, the slot stays usable). For a dynamic slot, wait() allocates and
+  /// reads the tensor, and a copy of the tensor's handle keeps it beyond its Arrival; it can then
+  /// also return exhausted (the tensor stays with its writer, and the next wait() tries again).
   Result<Arrival> wait(Deadline deadline = {}) noexcept;
   /// Whether wait() would return at once.
   bool ready() const noexcept;
 
-  /// Of a dynamic slot: arrivals are read into tensors that `allocate` makes instead of the world's
-  /// arena. Throws Error(bad_argument) for a slot of fixed shape.
+  /// For a dynamic slot: arrivals are read into tensors that `allocate` makes instead of the
+  /// world's arena. Throws Error(bad_argument) for a slot of fixed shape.
   void allocate_with(AllocateTensor allocate);
 
   /// Waits here also end when one of `ranks` is dead or has left: for a loop that needs these ranks

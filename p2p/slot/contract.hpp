@@ -1,4 +1,4 @@
-// What both ends of a slot state and attach compares, of either kind of slot.
+// The contract that both ends of a slot state and that attach compares, for both kinds of slots.
 #pragma once
 
 #include <cstdint>

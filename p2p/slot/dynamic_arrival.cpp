@@ -34,11 +34,11 @@ Result<Arrival> SlotState::read_dynamic(std::uint64_t wanted, Deadline deadline)
   Dynamic& place = *being_read_.place;
   const int from = being_read_.record.rank;
   if (const Status status = read_announced(until); !status.ok()) {
-    // What was late goes on, and the next wait takes it up.
+    // A late read goes on; the next wait resumes it.
     if (status.code() == Code::timeout) return status;
     end_reading();
     place.tensor = {};
-    // What may be tried again waits on. What can't ever be read is told once, and passed over.
+    // A read that may succeed later stays pending. One that never can is reported once and skipped.
     if (status.code() != Code::exhausted) pass(wanted);
     return status;
   }

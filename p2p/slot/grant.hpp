@@ -1,5 +1,5 @@
-// What the other end of a slot says and writes: it may be anything, and is looked at before it is
-// used.
+// Checks of values that the other end of a slot sends or writes: they may be anything, so they are
+// checked before use.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,15 @@
 
 namespace weft::p2p {
 
-/// Of a refusal that another rank wrote: one that is no error's is weft's own.
+/// The code of a refusal that another rank wrote; `system` if it is no error's code.
 Code code_of(std::uint32_t written) noexcept;
 /// Whether both ends of a slot mean the same tensors. A dynamic slot's sizes are free.
 bool same_contract(const Contract& one, const Contract& other) noexcept;
 /// The shape that `record` announces for a slot of `dims` dimensions. nullopt if it is no valid
 /// shape, or if the record names no rank of the job.
 std::optional<Shape> shape_of(const DynamicRecord& record, std::size_t dims, int ranks);
-/// What an owner wrote into a credit word: it lets go of nothing that was not put. A put counts as
-/// sent only when it is there, and may have been let go by then.
+/// Whether an owner's credit word makes sense: it can't release a put that was not made. A put
+/// counts as sent only once it has arrived, and may be released by then.
 constexpr bool is_credible(std::uint64_t credit, std::uint64_t sent) noexcept {
   return credit <= sent + 1;
 }

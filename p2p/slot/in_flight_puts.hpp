@@ -72,7 +72,7 @@ class InFlightPuts {
     }
     return false;
   }
-  /// What went wrong with a put that began: a path that has failed fails all that follow.
+  /// The error of a put that has begun: a failed path fails all later puts too.
   Status failure_of(std::uint64_t ticket) const noexcept {
     return failed_from_ != 0 && ticket >= failed_from_ ? failure_ : Status{};
   }

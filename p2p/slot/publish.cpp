@@ -31,8 +31,8 @@ bool SlotState::take(std::uint64_t buffer) noexcept {
   auto& word = published_words_.version(buffer);
   const std::uint64_t version = word.load(std::memory_order_relaxed);
   word.store(0, std::memory_order_relaxed);
-  // Who pins from here on sees that the buffer is being filled and lets go; who did before is seen
-  // here.
+  // A reader that pins after this point sees that the buffer is being filled and unpins it; a
+  // reader that pinned before is seen below.
   p2p::full_barrier();
   if (pinning_reader(buffer) != nullptr) {
     word.store(version, std::memory_order_release);

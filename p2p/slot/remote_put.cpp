@@ -45,7 +45,7 @@ Status RemoteSlotState::move(Moving& moving) noexcept {
   } else {
     const Status status = dynamic() ? announce(moving, work) : gather(moving, work);
     if (!status.ok()) {
-      // What is under way may hold the room that is missing.
+      // Puts in flight may hold the room that is missing.
       moving.full = status.code() == Code::exhausted && !in_flight_.empty();
       return moving.full ? Status{} : status;
     }
@@ -86,7 +86,7 @@ Status RemoteSlotState::move(Moving& moving) noexcept {
     counters_.bytes_copied.add(work.copied);
   local_.recorder.data(stats::Event::put, owner_.rank, id_, sequence,
                        dynamic() ? tensor.bytes() : work.bytes, started_ns);
-  // When the next look at the credit word is near, its line had better be here.
+  // The credit word is read soon: fetch its line ahead.
   if (credits_ && sequence + 2 >= known_released_.load(std::memory_order_relaxed) + spec_.depth)
     __builtin_prefetch(credit_block_.data());
   return status;

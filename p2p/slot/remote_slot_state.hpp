@@ -45,12 +45,12 @@ class RemoteSlotState {
   /// Whether the slot had been closed before it was asked for. It may be exposed again.
   bool was_asked_too_late() const noexcept { return asked_too_late_.load(); }
 
-  /// What a put does that finds as many pending as may be, although there is a credit.
+  /// Behaviour of a put when the pending queue is full although there is a credit.
   enum class Crowded : std::uint8_t { wait, refuse };
   Request put(const Tensor& tensor, Until until, Crowded crowded = Crowded::wait) noexcept;
   Request put(std::span<const Tensor> parts, Until until) noexcept;
-  /// Of a slot of fixed shape that has no tails (Notify::always), whose ends know how much
-  /// comes: the first elements of its next buffer, and no more. The source is dense.
+  /// Puts only the first elements of the next buffer. For a slot of fixed shape without tails
+  /// (Notify::always) whose ends know how much comes. The source is dense.
   Request put_front(const Tensor& tensor) noexcept;
   /// Whether a put would not be pending: there is a credit, or none will come any more.
   bool may_put() noexcept;
@@ -78,9 +78,9 @@ class RemoteSlotState {
   void see_again() noexcept;
   bool broken() const noexcept;
   void before_wait() const noexcept {}
-  /// What a wait for a newer version lacks.
+  /// The version that a wait for a newer one lacks.
   p2p::Awaited awaited() const;
-  /// What the put with this ticket lacks.
+  /// The event that the put with this ticket waits for.
   p2p::Awaited awaited_put(std::uint64_t ticket);
   int queue_pairs() const noexcept { return owner_.channel->capabilities().queue_pairs.load(); }
   void use_queue_pair(int index);
@@ -98,7 +98,7 @@ class RemoteSlotState {
   void granted(const p2p::AttachedMessage& message);
   void refused(Status why);
   void asked_too_late() noexcept { asked_too_late_.store(true); }
-  /// Nobody waits for the answer any more: a grant that comes now is not taken.
+  /// The caller has given up: a grant that comes now is not taken.
   void withdraw() noexcept { attach_.store(Attach::withdrawn, std::memory_order_release); }
   /// This end is gone and is kept only until the owner has answered.
   bool leaving() const noexcept { return leaving_; }
@@ -110,7 +110,7 @@ class RemoteSlotState {
   bool has_completed() noexcept;
   /// The owner has closed the slot: agrees, at once or when the last use ends.
   void owner_closed();
-  /// What to tell the owner when this end goes; nothing if it has closed already.
+  /// The message for the owner when this end goes; empty if the owner has closed already.
   p2p::DetachMessage detach_message() const noexcept;
   bool owner_has_closed() const noexcept { return gate_.is_shut(); }
   /// Moves pending puts that have a credit. Returns whether some are still pending.
@@ -203,7 +203,7 @@ class RemoteSlotState {
   bool is_on_its_way(std::uint64_t ticket) const noexcept {
     return !dynamic() && done_ticket_.load(std::memory_order_relaxed) >= ticket;
   }
-  /// What a put that has not ended waits for. Requires pending_mutex_.
+  /// The event that an unfinished put waits for. Requires pending_mutex_.
   p2p::Awaited late_put(std::uint64_t ticket) const;
   Status in_flight_failure(const Status& why) const noexcept;
   Status failure(Code code, const char* operation, std::string message, std::string hint) const;

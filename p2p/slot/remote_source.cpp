@@ -1,4 +1,4 @@
-// What a put moves: memory as it lies, or a copy of it where the fabric can't reach it.
+// The source of a put: the memory itself, or a copy of it where the fabric can't reach it.
 #include <fmt/format.h>
 
 #include <cstring>
@@ -130,7 +130,7 @@ bool RemoteSlotState::is_read(std::uint64_t ticket) noexcept {
     known_released_.store(word, std::memory_order_relaxed);
   take_back_lent();
   if (taken_back_ >= pending.sequence) return true;
-  // Nobody reads what lies there any more.
+  // The owner no longer reads this memory.
   Status why = is_over ? usable("put") : Status{};
   if (why.ok()) return false;
   (*pending_)[ticket % kMaxPending].outcome = std::move(why);

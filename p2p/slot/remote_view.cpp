@@ -42,7 +42,7 @@ Newest RemoteSlotState::newest() const noexcept {
 }
 
 bool RemoteSlotState::ready() const noexcept {
-  // What lies at the owner belongs to others once the gate is shut.
+  // The owner's memory belongs to others once the gate is shut.
   if (!gate_.enter()) return false;
   const Newest newest = this->newest();
   // With one buffer, the newest version may be about to be overwritten by the next.
@@ -86,7 +86,7 @@ Result<Newest> RemoteSlotState::hold_newest(const char* operation, Deadline dead
                    fmt::format("{} versions are viewed at once", held_.size()),
                    "let arrivals go before viewing more");
   const Deadline until = deadline.resolve(local_.waiter.default_timeout());
-  // What was given up may still be written to memory that is to be read into now.
+  // A read that was given up may still write to memory that is to be read into now.
   if (local_.strays.hold(id_)) [[unlikely]] {
     const auto completed = [this] { return !local_.strays.hold(id_); };
     if (local_.waiter.wait(

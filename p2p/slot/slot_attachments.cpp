@@ -1,4 +1,4 @@
-// Who sits at a slot: attach, detach and teardown, on the owner's progress thread.
+// The attachments of a slot: attach, detach and teardown, on the owner's progress thread.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -58,7 +58,7 @@ Status SlotState::admit(p2p::Peer& peer, const AttachMessage& asked, AttachedMes
                             ? admit_writer(attachment, asked, granted)
                             : admit_reader(attachment, asked, granted);
   if (!status.ok()) return status;
-  // What came before this writer lies in the slot's own memory, not in the stage.
+  // Tensors that arrived before this writer lie in the slot's own memory, not in the stage.
   if (stage_) {
     std::uint64_t none = std::numeric_limits<std::uint64_t>::max();
     staged_after_.compare_exchange_strong(none, granted.sequence);
@@ -81,7 +81,7 @@ Attachment& SlotState::free_attachment(p2p::Peer& peer) {
   if (left != attachments_.end()) return **left;
   Attachment& attachment = *attachments_.emplace_back(std::make_unique<Attachment>());
   attachment.peer = &peer;
-  // What runs when the last credit write to a remote end that left is done.
+  // Runs when the last credit write to a remote end that left is done.
   attachment.gate.on_drained([&local = local_, &mesh = mesh_, &attachment] {
     local.progress.post([&mesh, &peer = *attachment.peer, id = attachment.remote_id] {
       mesh.send(peer, p2p::DetachedMessage{.remote_id = id});
@@ -168,7 +168,8 @@ Status SlotState::admit_writer(Attachment& attachment, const AttachMessage& aske
   attachment.released_at_attach = released_.load(std::memory_order_acquire);
   activate(attachment);
   writer_.store(&attachment, std::memory_order_seq_cst);
-  // What the owner let go before it could see the attachment is not reported again: told here.
+  // Credits that the owner released before it could see the attachment are not reported again, so
+  // they go with the grant.
   granted.released = released_.load(std::memory_order_seq_cst);
   return {};
 }
@@ -193,7 +194,7 @@ Status SlotState::admit_reader(Attachment& attachment, const AttachMessage& aske
     attachment.next = readers_.load(std::memory_order_relaxed);
     readers_.store(&attachment, std::memory_order_seq_cst);
   }
-  // What is published from here on is announced to it.
+  // Versions published from here on are announced to it.
   granted.newest = published_words_.newest().load(std::memory_order_seq_cst);
   granted.sequence = attachment.words().released().load();
   if (spec_.flow != Flow::credits) {

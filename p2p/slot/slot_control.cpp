@@ -1,4 +1,4 @@
-// What peers say about slots, on the progress thread.
+// Handles peers' messages about slots, on the progress thread.
 #include <fmt/format.h>
 
 #include <cstring>

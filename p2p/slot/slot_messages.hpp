@@ -25,7 +25,7 @@ struct FixedText {
     chars[count] = '\0';
   }
   std::string get() const { return {chars.data(), ::strnlen(chars.data(), N)}; }
-  /// What set() leaves ends within its field; what an unauthenticated client wrote may not.
+  /// True if the text ends within its field. It does after set(); a text from another rank may not.
   bool ended() const noexcept { return ::strnlen(chars.data(), N) < N; }
 };
 
@@ -54,8 +54,8 @@ const char* written_by(Writer writer) noexcept;
 /// "f32[2, 3] depth 1, written by a peer, with credits".
 std::string describe(const Contract& spec);
 
-/// What a put writes into a dynamic slot: a tensor's shape and where the owner can read it. Only
-/// the dimensions that the slot has travel.
+/// The record that a put writes into a dynamic slot: the tensor's shape, and where the owner can
+/// read it. Only as many dimensions as the slot has travel.
 struct DynamicRecord {
   std::uint64_t offset = 0;
   std::uint32_t chunk = 0;  ///< of the rank that put

@@ -123,7 +123,7 @@ Status SlotState::await(std::uint64_t wanted, Deadline deadline) noexcept {
     const auto about = [&] { return waits_for(wanted); };
     WaitEnd end = WaitEnd::ready;
     if (writer_.load(std::memory_order_acquire) == nullptr) [[unlikely]] {
-      // What comes next is an attach: this thread may as well see to it.
+      // An attach comes next: this waiting thread serves it.
       const auto attached = [&] { return arrived() || writer_.load() != nullptr; };
       const auto helped = [&] {
         if (!attached()) local_.progress.help();
@@ -253,7 +253,7 @@ void SlotState::write_credit(std::uint64_t threshold, p2p::Notify notify) noexce
     reported_attachment_ = id;
     reported_ = attachment->released_at_attach;
   }
-  // Whoever writes it: the application's reads of the buffers come before the credit.
+  // The application's reads of the buffers come before the credit, whichever thread writes it.
   const std::uint64_t all = released_.load(std::memory_order_acquire);
   if (all - reported_ >= threshold) {
     attachment->peer->channel->put_word(attachment->credit_word, all, notify);

@@ -69,15 +69,15 @@ class SlotState {
 
   Result<Arrival> wait(Deadline deadline) noexcept;
   bool ready() const noexcept;
-  /// Where the next arrival shows, and the least that the word holds then: for who looks without
-  /// being the slot's one user. Of a slot whose puts always ring.
+  /// The word in which the next arrival shows, and the smallest value that it then holds: for a
+  /// thread other than the slot's one user. For a slot whose puts always notify.
   std::pair<const std::atomic<std::uint64_t>*, std::uint64_t> next_arrival() const noexcept {
     return {&line(buffer_).sequence, received_ + 1};
   }
   bool broken() const noexcept;
   /// Before a wait on several slots: what a wait on this one alone would do first.
   void before_wait() noexcept { flush_credit(); }
-  /// What a wait for the next tensor lacks.
+  /// The tensor that a wait lacks.
   p2p::Awaited awaited() const;
   Result<Tensor> next(Deadline deadline) noexcept;
   Status publish() noexcept;
@@ -144,7 +144,7 @@ class SlotState {
   p2p::SlotLine& line(std::uint64_t index) const noexcept {
     return reinterpret_cast<p2p::SlotLine*>(lines_.data())[index];
   }
-  /// What the words of a buffer's next arrival say: of a line, and behind a tensor.
+  /// The sequence number in the words of a buffer: in its line, and behind its tensor.
   std::uint64_t sequence_at(std::uint64_t index) const noexcept {
     const std::uint64_t by_line = line(index).sequence.load(std::memory_order_seq_cst);
     const p2p::TailBuffers* tails = tails_.load(std::memory_order_acquire);
@@ -192,7 +192,7 @@ class SlotState {
   Status begin_dynamic(std::uint64_t wanted, Deadline until) noexcept;
   Status read_announced(Deadline until) noexcept;
   Status start_reading(const p2p::RemoteMemory& from) noexcept;
-  /// What is under way is given up, and keeps what is lent to it for as long as it must.
+  /// Gives up a read under way, which keeps the memory lent to it until it has ended.
   void end_reading() noexcept;
   Result<p2p::RemoteMemory> find(const p2p::DynamicRecord& record, std::size_t bytes,
                                  Deadline deadline) noexcept;

@@ -1,4 +1,4 @@
-// What the application asks of slots: expose, attach, close, detach.
+// The application's calls on slots: expose, attach, close, detach.
 #include "p2p/slot/slot_table.hpp"
 
 #include <fmt/format.h>

@@ -55,7 +55,7 @@ class SlotTable {
     Peer* peer;
     AttachMessage message;
   };
-  /// What `make` makes of an id, once the name is known to be free.
+  /// The state that `make` makes for a new id, once the name is known to be free.
   template <typename State, typename Make>
   std::shared_ptr<State> add_slot(const Contract& contract, const Make& make);
   template <typename State>

@@ -15,7 +15,7 @@
 
 namespace weft::p2p {
 
-/// What takes the place of the slot's lines: buffer n holds its tensor, then, at tail_offset(), the
+/// Buffers in place of the slot's lines: buffer n holds its tensor, then, at tail_offset(), the
 /// word that a line would have. The words count the slot's tensors as the lines do, and whichever
 /// of a buffer's two words has a tensor's number says how that tensor came: so writers of both
 /// kinds may follow each other while the owner still reads.
@@ -46,7 +46,7 @@ class TailBuffers {
   const std::atomic<std::uint64_t>& word(std::uint64_t buffer) const noexcept {
     return *reinterpret_cast<const std::atomic<std::uint64_t>*>(payload(buffer) + word_);
   }
-  /// Of a slot of fixed shape.
+  /// For a slot of fixed shape.
   const Tensor& tensor(std::uint64_t buffer) const noexcept { return tensors_[buffer]; }
 
  private:

@@ -19,11 +19,11 @@ class UseGate {
   UseGate() = default;
   explicit UseGate(std::function<void()> on_drained)
       : state_(State::open), on_drained_(std::move(on_drained)) {}
-  /// Of a gate that was not opened yet.
+  /// Call before the gate is opened.
   void on_drained(std::function<void()> act) { on_drained_ = std::move(act); }
 
-  /// False once shut; then there is nothing to leave. May be entered again while inside. What was
-  /// written before the gate was opened is seen inside.
+  /// False once shut; then there is nothing to leave. May be entered again while inside. Writes
+  /// made before the gate was opened are seen inside.
   bool enter() noexcept {
     inside_.store(inside_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     os::light_barrier();

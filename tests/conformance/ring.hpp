@@ -20,7 +20,7 @@ struct RingEdge {
   RemoteSlot remote;
 };
 
-/// What this rank publishes, which the previous rank reads, and its end of the next rank's.
+/// The slot that this rank publishes to the previous rank, and its reader of the next rank's slot.
 struct PublishedEdge {
   PublishedEdge(World& world, const PublishedSpec& spec)
       : slot(world.expose_published(spec)), reader(world.attach_published(next_of(world), spec)) {}

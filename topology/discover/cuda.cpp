@@ -132,7 +132,7 @@ void add_cuda(const CudaAnswer& answer, Model& model) {
       gpu = &model.gpus.emplace_back();
       gpu->pci = pci;
     }
-    // Of the slices of one GPU the first stands for it: NICs see the whole.
+    // The first slice of a GPU stands for the GPU: NICs see the whole.
     if (gpu->cuda_ordinal != kNone) continue;
     gpu->cuda_ordinal = device.ordinal;
     gpu->os_name = fmt::format("cuda{}", device.ordinal);

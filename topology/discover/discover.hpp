@@ -20,7 +20,7 @@ struct CudaDevice {
   std::optional<bool> gpudirect{};
 };
 
-/// What the CUDA driver says; never throws.
+/// The CUDA driver's answer.
 struct CudaAnswer {
   std::string version{};  ///< "12.4"; empty: no driver
   std::string problem{};  ///< why there is none, or which device could not be asked
@@ -51,7 +51,7 @@ struct DiscoverOptions {
 
 /// The machine by hwloc and, for what hwloc lacks (ports, links, ACS), by sysfs, with what the
 /// libraries of NVIDIA's driver add. With HWLOC_FSROOT, the machine below that folder. Needs no
-/// rights. What can't be read is left unknown; an odd device becomes a line of Model::notes and
+/// rights. Values that can't be read stay unknown; an odd device becomes a line of Model::notes and
 /// PciNode::problem. Throws nothing but std::bad_alloc. Thread-safe.
 Model discover(const DiscoverOptions& options = {});
 

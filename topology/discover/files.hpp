@@ -9,8 +9,8 @@
 
 namespace weft::topology {
 
-/// Reads below a root. What is absent, or refused, is nullopt or empty: callers take it for
-/// unknown.
+/// Reads files below a root. A file that is absent or refused gives nullopt or an empty value,
+/// which callers treat as unknown.
 class Files {
  public:
   explicit Files(std::string root) : root_(std::move(root)) {}

@@ -10,7 +10,7 @@ void discover_host(const Files& files, Model& model) {
     model.facts.peermem =
         files.exists("/sys/module/nvidia_peermem") || files.exists("/sys/module/nv_peer_mem");
   if (!files.exists("/sys/kernel/iommu_groups")) return;
-  // Of a group that passes through ("identity") addresses are not translated.
+  // A group of type "identity" passes addresses through untranslated.
   bool translates = false;
   for (const std::string& group : files.list("/sys/kernel/iommu_groups")) {
     const auto type = files.read(fmt::format("/sys/kernel/iommu_groups/{}/type", group));

@@ -104,7 +104,7 @@ class PciReader {
     if (gbytes > 0) link.gbytes = gbytes;
   }
 
-  /// What NVIDIA's driver calls a device; other makers' say nothing there.
+  /// The name that NVIDIA's driver gives a device; other drivers give none.
   std::string driver_name(const PciAddress& address) const {
     const auto text =
         files_.read(fmt::format("/proc/driver/nvidia/gpus/{}/information", address.text()));

@@ -24,7 +24,7 @@ struct OsDevices {
 void discover_nics(const Files& files, const OsDevices& devices, Model& model, bool count_gids);
 /// Modules and the IOMMU.
 void discover_host(const Files& files, Model& model);
-/// What the CUDA driver says of GPUs. After describe_pci.
+/// Adds the CUDA driver's facts about GPUs. Call after describe_pci.
 void add_cuda(const CudaAnswer& answer, Model& model);
 
 /// Links between GPUs, and to their processors. After add_cuda.

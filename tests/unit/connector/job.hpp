@@ -37,7 +37,7 @@ inline std::vector<std::byte> bytes(std::string_view text) {
   return {all.begin(), all.end()};
 }
 
-/// What the others know of a rank.
+/// A rank as the others know it.
 struct KnownRank {
   ConnectorAddress connector;
   JobSecret job_secret{};
