@@ -154,7 +154,7 @@ std::size_t Completions::choose() {
 void Completions::bind(std::size_t queue, QueuePair& pair) {
   const std::lock_guard lock(queues_[queue]->mutex);
   queues_[queue]->owing.reserve(queues_[queue]->pairs.size() + 1);
-  queues_[queue]->pairs.emplace(pair.number(), &pair);
+  queues_[queue]->pairs.emplace(pair.address().number, &pair);
 }
 
 void Completions::unbind(QueuePair& pair) noexcept {
@@ -162,7 +162,7 @@ void Completions::unbind(QueuePair& pair) noexcept {
     const std::lock_guard lock(queue->mutex);
     if (queue->last == &pair) queue->last = nullptr;
     std::erase(queue->owing, &pair);
-    if (const auto found = queue->pairs.find(pair.number());
+    if (const auto found = queue->pairs.find(pair.address().number);
         found != queue->pairs.end() && found->second == &pair)
       queue->pairs.erase(found);
   }
@@ -181,7 +181,7 @@ std::string Completions::binding_table() const {
 }
 
 QueuePair* Completions::pair_of(Queue& queue, std::uint32_t number) noexcept {
-  if (queue.last != nullptr && queue.last->number() == number) return queue.last;
+  if (queue.last != nullptr && queue.last->address().number == number) return queue.last;
   const auto found = queue.pairs.find(number);
   if (found == queue.pairs.end()) return nullptr;  // one that is gone
   return queue.last = found->second;
@@ -204,11 +204,10 @@ int Completions::poll(Queue& queue) noexcept {
   QueuePair* batch_done = nullptr;
   for (int i = 0; i < count; ++i) {
     const std::uint32_t number = done[static_cast<std::size_t>(i)].qp_num;
-    if (batch_done != nullptr && batch_done->number() == number) continue;
+    if (batch_done != nullptr && batch_done->address().number == number) continue;
     batch_done = pair_of(queue, number);
     if (batch_done == nullptr) continue;
-    batch_done->on_batch_done();
-    if (batch_done->owes_receives() &&
+    if (batch_done->on_batch_done() &&
         std::ranges::find(queue.owing, batch_done) == queue.owing.end())
       queue.owing.push_back(batch_done);
   }

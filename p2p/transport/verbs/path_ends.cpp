@@ -78,7 +78,8 @@ bool VerbsFabric::fence(int rank) {
 
 void VerbsFabric::on_device_event(ibv_qp* qp) {
   for (Partner& partner : partners_)
-    if (partner.channel != nullptr && (qp == nullptr || partner.channel->owns(qp)))
+    if (partner.channel != nullptr &&
+        (qp == nullptr || std::ranges::count(partner.channel->handles(), qp) != 0))
       lose(partner, Status(ErrorDetail{
                         .code = Code::path_failed,
                         .operation = "path",

@@ -56,7 +56,6 @@ class QueuePair {
   QueuePair(const QueuePair&) = delete;
   QueuePair& operator=(const QueuePair&) = delete;
 
-  std::uint32_t number() const noexcept { return number_; }
   const QueuePairAddress& address() const noexcept { return address_; }
   /// "rank 3 #0"
   std::string name() const;
@@ -68,10 +67,13 @@ class QueuePair {
   /// It was readied for the peer that was introduced.
   void mark_connected() noexcept { connected_.store(true, std::memory_order_release); }
   bool data_in_order() const noexcept;
-  std::uint32_t max_inline() const noexcept { return max_inline_; }
-  std::uint32_t max_pieces() const noexcept { return max_pieces_; }
-  /// Work requests that always find room sooner or later when they are posted at once.
-  std::uint32_t max_chain() const noexcept { return options_.depth / 2; }
+  struct Limits {
+    std::uint32_t max_inline = 0;  ///< bytes that travel in a work request itself
+    std::uint32_t max_pieces = 1;  ///< of memory, in one work request
+    /// Work requests that always find room sooner or later when they are posted at once.
+    std::uint32_t max_chain = 0;
+  };
+  const Limits& limits() const noexcept { return limits_; }
 
   /// Posting: hold the lock from asking for room to the last post.
   std::mutex& mutex() noexcept { return mutex_; }
@@ -118,12 +120,11 @@ class QueuePair {
 
   // The completion queue's.
   void completed(const ibv_wc& completion) noexcept;
-  /// After a batch of them.
-  void on_batch_done() noexcept;
+  /// After a batch of them. True: used receives are not posted again yet.
+  bool on_batch_done() noexcept;
   /// Nothing has completed for once: receives that were used are posted again, and reported to the
   /// peer. Until then they are not, but for many.
   void repost_receives() noexcept;
-  bool owes_receives() const noexcept { return used_count_ != 0; }
 
  private:
   static constexpr std::uint64_t kIsReceive = std::uint64_t{1} << 63U;
@@ -138,7 +139,7 @@ class QueuePair {
   int post_receives() noexcept;
   void received(const ibv_wc& completion) noexcept;
   std::uint64_t receives_unreported() const noexcept {
-    return receives_posted_.load(std::memory_order_relaxed) + kReceives - reported_;
+    return receives_.posted.load(std::memory_order_relaxed) + kReceives - reported_;
   }
   void report_receives() noexcept;
 
@@ -146,14 +147,10 @@ class QueuePair {
   Completions& completions_;
   QueuePairEvents& events_;
   const Options options_;
-  OwnedBlock words_;     ///< control: the peer's receives, then one word per request
-  OwnedBlock messages_;  ///< where messages are received
+  OwnedBlock words_;  ///< control: the peer's receives, then one word per request
   std::uint32_t words_key_ = 0;
-  std::uint32_t messages_key_ = 0;
-  std::uint32_t max_inline_ = 0;
-  std::uint32_t max_pieces_ = 1;
+  Limits limits_;
   QueuePairHandle handle_;
-  std::uint32_t number_ = 0;
   QueuePairAddress address_;
   QueuePairAddress peer_;
   std::atomic<bool> connected_{false};
@@ -167,15 +164,24 @@ class QueuePair {
   std::uint64_t reported_ = 0;  ///< receives that the peer was told of
   std::atomic<std::uint64_t> succeeded_{0};
   std::atomic<std::uint64_t> ended_{0};
-  std::uint64_t ended_at_kick_ = 0;
-  std::uint64_t posted_at_kick_ = 0;
+  /// At the last kick().
+  struct Progress {
+    std::uint64_t ended = 0;
+    std::uint64_t posted = 0;
+  };
+  Progress at_kick_;
 
   // The completion queue's.
   std::atomic<std::uint64_t> seen_{0};
-  std::array<std::uint32_t, kReceives> used_{};  ///< slots of receives to post again
-  std::uint32_t used_count_ = 0;
   bool sends_ended_ = false;
-  std::atomic<std::uint64_t> receives_posted_{0};
+  struct Receives {
+    OwnedBlock messages;  ///< where messages are received
+    std::uint32_t key = 0;
+    std::array<std::uint32_t, kReceives> used{};  ///< slots of receives to post again
+    std::uint32_t used_count = 0;
+    std::atomic<std::uint64_t> posted{0};
+  };
+  Receives receives_;
 };
 
 }  // namespace weft::p2p::verbs

@@ -17,9 +17,12 @@
 #include "p2p/transport/path_end.hpp"
 #include "p2p/transport/remote_chunks.hpp"
 #include "p2p/transport/verbs/immediate.hpp"
+#include "p2p/transport/verbs/kept_puts.hpp"
 #include "p2p/transport/verbs/message_head.hpp"
+#include "p2p/transport/verbs/message_inbox.hpp"
 #include "p2p/transport/verbs/queue_pair.hpp"
 #include "p2p/transport/verbs/regions.hpp"
+#include "p2p/transport/verbs/stripe_table.hpp"
 #include "p2p/transport/verbs/verbs_messages.hpp"
 #include "p2p/transport/verbs/work_request_chain.hpp"
 #include "p2p/transport/wireup/first_use.hpp"
@@ -42,6 +45,12 @@ struct VerbsRank {
   FirstUse& first_use;
 };
 
+inline constexpr std::size_t kSendBuffers = 16;
+inline constexpr std::size_t kSendBuffer = sizeof(MessageHead) + Channel::kMaxMessage;
+
+/// Bytes that a channel of so many queue pairs of that depth keeps registered.
+std::uint64_t registered_bytes_of(std::uint64_t queue_pairs, std::uint64_t depth) noexcept;
+
 /// A RemoteMemory is an address in the peer's process and the key of its registration.
 class VerbsChannel final : public Channel, public QueuePairEvents, private GetEngine {
  public:
@@ -49,9 +58,6 @@ class VerbsChannel final : public Channel, public QueuePairEvents, private GetEn
   /// is to be sent waits. `rank` must outlive it.
   VerbsChannel(VerbsRank& rank, int peer, const VerbsAddress& port);
   ~VerbsChannel() override;
-
-  /// What one of so many queue pairs of that depth keeps registered.
-  static std::uint64_t registered_bytes(std::uint64_t queue_pairs, std::uint64_t depth) noexcept;
 
   // Setting up, on the progress thread, in this order.
   /// Throws Error.
@@ -83,8 +89,6 @@ class VerbsChannel final : public Channel, public QueuePairEvents, private GetEn
 
   /// Progress thread: hands over the messages whose turn it is.
   void take_messages(const std::function<void(std::span<const std::byte>)>& take);
-  /// Progress thread: a message that is the channel's own. False: it is somebody else's.
-  bool handle(std::span<const std::byte> message);
   /// Progress thread: the peer is told if it knew of the adopted memory.
   void unshare(std::uint32_t chunk);
 
@@ -93,7 +97,6 @@ class VerbsChannel final : public Channel, public QueuePairEvents, private GetEn
   bool has_failed() const noexcept {
     return state_.load(std::memory_order_acquire) == State::failed;
   }
-  bool owns(const ibv_qp* qp) const noexcept;
   /// Posts what waits for room. Any thread that holds no lock of a queue pair.
   void flush() noexcept;
   /// Progress thread, a few times a second.
@@ -111,16 +114,6 @@ class VerbsChannel final : public Channel, public QueuePairEvents, private GetEn
     RemoteMemory place;
     std::uint64_t value = 0;
     bool rings = false;
-  };
-  struct Message {
-    MessageHead head;
-    std::vector<std::byte> bytes;
-  };
-  /// What a put needs until it has ended, besides its source.
-  struct Kept {
-    std::uint64_t posted = 0;
-    OwnedBlock packed;
-    std::vector<Regions::Lease> leases;
   };
   struct Payload;
   /// How the end of what is sent is made known.
@@ -157,12 +150,6 @@ class VerbsChannel final : public Channel, public QueuePairEvents, private GetEn
     std::size_t count = 0;  ///< of sendings; 0: this place is free
     std::span<Sending> all() noexcept { return {sendings.data(), count}; }
   };
-  /// Such a put's last request on each queue pair, or none (0).
-  using Stripe = std::array<std::uint64_t, NotificationTable::kMaxQueuePairs>;
-  /// In place of a request: its queue pair got no further, or not yet.
-  static constexpr std::uint64_t kCutShort = std::uint64_t{1} << 63U;
-  static constexpr std::uint64_t kNotPosted = ~std::uint64_t{0};
-
   bool is_open() const noexcept { return state_.load(std::memory_order_acquire) == State::open; }
 
   // put.cpp
@@ -171,8 +158,6 @@ class VerbsChannel final : public Channel, public QueuePairEvents, private GetEn
   /// Whether the put is one small request, which takes its bytes along.
   bool goes_at_once(const PutWork& work) const noexcept;
   Status put_inline(PutWork& work) noexcept;
-  void keep(Kept&& kept) noexcept;
-  void release_kept() noexcept;
   Status collect(PutWork& work, Payload& payload) noexcept;
   Status pack(PutWork& work, Payload& payload) noexcept;
   bool takes_tail(const PutWork& work, const Payload& payload) const noexcept;
@@ -215,6 +200,8 @@ class VerbsChannel final : public Channel, public QueuePairEvents, private GetEn
   bool has_ended(std::uint64_t posted) noexcept;
 
   void out_of_memory(const char* what) noexcept;
+  /// Progress thread: a message that is the channel's own. False: it is for a layer above.
+  bool handle(std::span<const std::byte> message);
 
   // gets.cpp
   std::optional<Status> poll_get(Get& get) noexcept override;
@@ -225,9 +212,6 @@ class VerbsChannel final : public Channel, public QueuePairEvents, private GetEn
   void post_reads(Get& get) noexcept;
   void fail_read(const Get& get) noexcept;
   bool gather_reads(Get& get, std::size_t end, Reads& reads) noexcept;
-
-  static constexpr std::size_t kSendBuffers = 16;
-  static constexpr std::size_t kSendBuffer = sizeof(MessageHead) + kMaxMessage;
 
   VerbsRank& rank_;
   const int peer_;
@@ -240,31 +224,29 @@ class VerbsChannel final : public Channel, public QueuePairEvents, private GetEn
   RemoteChunks chunks_{peer_};
   std::set<std::uint32_t> shared_;  ///< the progress thread's: chunks that the peer knows
 
-  std::mutex outbox_mutex_;  ///< guards what waits for room; taken before a queue pair's
-  std::deque<Word> words_waiting_;
-  std::deque<std::vector<std::byte>> messages_waiting_;
-  bool ack_waiting_ = false;
-  std::atomic<bool> waiting_{false};
-  OwnedBlock send_buffers_;
-  std::uint32_t send_key_ = 0;
-  std::array<std::uint64_t, kSendBuffers> send_ends_{};  ///< by buffer: the request that frees it
-  std::size_t next_buffer_ = 0;
-  std::array<std::uint64_t, NotificationTable::kMaxQueuePairs> fenced_{};
-
-  std::mutex inbox_mutex_;
-  std::deque<Message> inbox_;
-
-  static constexpr std::size_t kMostLongPuts = 4;
-  std::array<std::unique_ptr<LongPut>, kMostLongPuts> long_puts_;  ///< the outbox's; made when used
-  std::atomic<std::uint32_t> long_puts_count_{0};                  ///< those under way
-
-  std::mutex stripes_mutex_;
-  std::vector<Stripe> stripes_;
-  std::uint64_t next_stripe_ = 1;
-
-  std::mutex kept_mutex_;
-  std::deque<Kept> kept_;
-  std::atomic<bool> keeps_{false};  ///< any
+  /// What waits for room; its lock is taken before a queue pair's.
+  struct Outbox {
+    std::mutex mutex;
+    std::deque<Word> words;
+    std::deque<std::vector<std::byte>> messages;
+    bool ack = false;
+    std::atomic<bool> waits{false};
+    OwnedBlock send_buffers;
+    std::uint32_t send_key = 0;
+    std::array<std::uint64_t, kSendBuffers> send_ends{};  ///< by buffer: the request that frees it
+    std::size_t next_buffer = 0;
+    std::array<std::uint64_t, NotificationTable::kMaxQueuePairs> fenced{};
+  };
+  struct LongPuts {
+    static constexpr std::size_t kMost = 4;
+    std::array<std::unique_ptr<LongPut>, kMost> places;  ///< guarded by the outbox; made when used
+    std::atomic<std::uint32_t> count{0};                 ///< those under way
+  };
+  Outbox outbox_;
+  MessageInbox inbox_;
+  LongPuts long_puts_;
+  StripeTable stripes_;
+  KeptPuts kept_;
 
   PathEnd end_{peer_};
   bool refused_ = false;  ///< path_refused() was called
