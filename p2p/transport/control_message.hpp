@@ -1,4 +1,4 @@
-// What every control message between two ranks begins with.
+// The head of every control message between two ranks.
 #pragma once
 
 #include <cstddef>

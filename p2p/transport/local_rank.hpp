@@ -59,7 +59,7 @@ class LocalRank : public RankSettings, public RankMemory {
 
   /// Whether this process is a fork of the rank's, and so no rank: nothing shared may be touched.
   bool forked() const noexcept { return unforked_.load(std::memory_order_relaxed) == 0; }
-  /// What every call answers then.
+  /// The error of every call then.
   Status fork_refusal(const char* operation, std::string_view slot = {}) const noexcept;
 
   /// A put has no credit: the progress thread polls for it unless a thread waits here.

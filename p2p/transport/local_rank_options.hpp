@@ -1,4 +1,4 @@
-// What a rank is made of.
+// Options of a LocalRank.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// What a rank tells the others of itself before they are connected.
+// The address of a rank, which the others get before they connect.
 #pragma once
 
 #include <array>
@@ -63,7 +63,7 @@ class FabricParts {
 
 using JobSecret = std::array<std::byte, 32>;
 
-/// Of constant size, so that the bootstrap fence costs the same per rank whatever the fabrics.
+/// Its size is constant, so that the bootstrap fence costs the same per rank whatever the fabrics.
 struct RankAddress {
   static constexpr std::uint32_t kMagic = 0x77656674;  // "weft"
   static constexpr std::uint32_t kVersion = 9;

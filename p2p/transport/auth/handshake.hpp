@@ -29,7 +29,7 @@ namespace weft::p2p {
 using Nonce = std::array<std::byte, 32>;
 using Mac = std::array<std::byte, 32>;
 
-/// What a connection is for.
+/// Purpose of a connection.
 enum class Purpose : std::uint8_t {
   stream,         ///< the one between two ranks, with frames
   data,           ///< a fabric's own, of which there may be several
@@ -41,7 +41,7 @@ enum class Purpose : std::uint8_t {
 /// A number for a job, which gives its secret away to nobody.
 using JobId = std::array<std::byte, 8>;
 
-/// What every version's hello begins with.
+/// Every version's hello begins with this.
 struct Greeting {
   std::uint32_t magic = 0;
   std::uint32_t version = 0;
@@ -92,7 +92,7 @@ struct ConnectionKeys {
   Key to_client{};
 };
 
-/// What a rank needs to prove who it is and to check others. Immutable.
+/// Credentials by which a rank proves who it is and checks others. Immutable.
 class Identity {
  public:
   using Secret = std::array<std::byte, 32>;
@@ -118,7 +118,7 @@ class Identity {
   Proof prove(const Hello& own, const Answer& answer) const;
   /// Whether the caller knows the secret. `own` is what it was answered.
   bool verify(const Hello& client, const Answer& own, const Proof& proof) const;
-  /// Of a connection that was proven, by the hellos of its ends.
+  /// The keys of a proven connection, from the hellos of its ends.
   ConnectionKeys keys(const Hello& client, const Hello& server) const;
 
  private:

@@ -21,7 +21,7 @@ class RecordCipher {
   /// By how much a sealed record is longer.
   static constexpr std::size_t kOverhead = 17;
 
-  /// What this end seals is opened by `sends`, what it opens was sealed by `receives`.
+  /// This end seals with `sends` and opens with `receives`.
   RecordCipher(const Key& sends, const Key& receives);
   ~RecordCipher();
   RecordCipher(RecordCipher&&) noexcept;

@@ -195,7 +195,7 @@ void ShmFabric::share_stats(Link& link) {
 }
 
 void ShmFabric::on_stats(const Partner& partner, std::vector<os::Fd> descriptors) {
-  // None comes where this rank has no descriptors left; it can do without.
+  // No descriptor comes where this rank has none left; the rank can do without.
   if (descriptors.size() == 1)
     local_.pinned_peer_stats.keep(partner.rank, std::move(descriptors.front()));
 }

@@ -308,7 +308,7 @@ void ShmFabric::watch_process(Partner& partner) {
     partner.pidfd = os::pidfd_open(partner.address.pid);
     progress_.watch(partner.pidfd.get(), EPOLLIN, [this, &partner](std::uint32_t) {
       progress_.forget(partner.pidfd.get());
-      // What it said before it died comes first.
+      // The messages that it sent before it died come first.
       for (std::size_t i = 0; i < partner.links.size(); ++i) partner.links[i]->drain();
       events_.lost(partner.rank);
     });

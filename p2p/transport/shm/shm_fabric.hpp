@@ -22,7 +22,7 @@
 
 namespace weft::p2p {
 
-/// Of a pair the higher rank connects, to an abstract Unix socket; hello and welcome carry the
+/// In a pair the higher rank connects, to an abstract Unix socket; hello and welcome carry the
 /// descriptors of both sides' memory. A peer's process is watched through its pidfd: its death is
 /// seen at once, and what it had sent is read first.
 class ShmFabric final : public Fabric {

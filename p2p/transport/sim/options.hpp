@@ -1,4 +1,4 @@
-// What a simulation does to its ranks.
+// Options of a simulation: the faults of its ranks and paths.
 #pragma once
 
 #include <chrono>
@@ -6,7 +6,7 @@
 
 namespace weft::p2p::sim {
 
-/// What may go wrong in a job that is still right. Chances are per operation or per turn.
+/// Faults that a correct job must bear. Chances are per operation or per turn.
 struct Faults {
   double delayed = 0;     ///< an operation takes up to `longest` instead of about `typical`
   double reordered = 0;   ///< a put or word overtakes those posted before it

@@ -1,4 +1,4 @@
-// What comes in: payloads go where they belong, and only there; then words are set.
+// The receiving side: payloads go where they belong, and only there; then words are set.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ bool TcpChannel::receive(Rail& rail) noexcept {
     try {
       const bool was_stalled = receiving_.stalled.has_value();
       state = rail.in.turn(rail, kTurn);
-      // What was held up behind a put goes on once its last piece has come.
+      // Records held up behind a put go on once its last piece has come.
       if (was_stalled && !receiving_.stalled && !is_over_ && rail.index != 0 &&
           state != RecordReader::State::failed && state != RecordReader::State::ended)
         state = main_rail().in.turn(main_rail(), kTurn);

@@ -1,4 +1,4 @@
-// What a rail is to send: at once, or when the connection has room.
+// Records that a rail sends: at once, or when the connection has room.
 #pragma once
 
 #include <sys/uio.h>

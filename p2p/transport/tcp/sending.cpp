@@ -1,4 +1,4 @@
-// What goes out: tensors from where they lie, words, messages, requests for memory.
+// The sending side: tensors from where they lie, words, messages, requests for memory.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -161,7 +161,7 @@ Status TcpChannel::send_record(Rail& rail, const Head& unsummed, std::span<const
       (void)give_up("no memory to remember a put that is half out");
       return broken("put");
     }
-    // What has been put off goes with it; or there are runs beyond those of one system call.
+    // Deferred records go with it; or there are runs beyond those of one system call.
     if (takes_along || (runs.size() > 1 && done != 0)) out.flush(kTurn);
   }
   after_sending(rail);

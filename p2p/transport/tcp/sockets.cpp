@@ -145,7 +145,7 @@ void Sockets::arm() noexcept {
   if (armed_.load(std::memory_order_relaxed)) return;
   const std::lock_guard lock(armed_mutex_);
   if (armed_.exchange(true)) return;
-  // What has come before shows at once.
+  // Bytes that came before show at once.
   if (are_few()) tell_kernel_of_all();
   progress_.change(epoll_.get(), EPOLLIN);
 }

@@ -14,7 +14,7 @@
 
 namespace weft::p2p::tcp {
 
-/// Who is told that a connection has something, or room. Called with the lock of all of them held,
+/// Told that a connection has bytes, or room. Called with the lock of all of them held,
 /// by any thread.
 class Ready {
  public:

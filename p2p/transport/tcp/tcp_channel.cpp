@@ -176,10 +176,10 @@ std::optional<Status> TcpChannel::outcome_of(std::uint64_t number, bool delivere
 }
 
 bool TcpChannel::is_idle() noexcept {
-  // Who has closed its end has taken what it would take, and answers no more.
+  // A peer that has closed its end has read all that it will read, and answers no more.
   if (!is_open() || is_over_.load()) return true;
   {
-    // What is sent from now on is only what answers the peer.
+    // From now on only answers to the peer are sent.
     const std::lock_guard lock(sending_.mutex);
     SendQueue& out = main_rail().out;
     if (!sending_.last_said && out.begun() == 0 && !out.has_been_urgent()) return true;

@@ -29,7 +29,7 @@
 
 namespace weft::p2p::tcp {
 
-/// What the fabric of a rank shares with all its channels.
+/// State that the fabric of a rank shares with all its channels.
 struct TcpRank {
   LocalRank& local;
   Sockets& sockets;
@@ -83,7 +83,7 @@ class TcpChannel final : public Channel, private GetEngine {
 
  private:
   enum class State : std::uint8_t { unopened, open, failed };
-  // What `posted` says besides the number: poll_put() asks for the peer's word that it is there.
+  // Flags in `posted` besides the number. kDelivered: poll_put() waits for the peer's ack.
   static constexpr std::uint64_t kDelivered = std::uint64_t{1} << 63;
   static constexpr std::uint64_t kStriped = std::uint64_t{1} << 62;  ///< it is a stripe's number
   static constexpr std::size_t kMostWaiting = 64;  ///< puts; others always have room
@@ -92,8 +92,8 @@ class TcpChannel final : public Channel, private GetEngine {
   /// behind it.
   static constexpr std::size_t kTurn = (1u << 20) + (1u << 10);
 
-  /// A larger put goes out in records of so much, which takes no more system calls: a credit waits
-  /// for no more than one of them.
+  /// A larger put goes out in records of this size, which takes no more system calls: a credit
+  /// waits for no more than one of them.
   static constexpr std::size_t kPart = 4u << 20;
   static constexpr std::size_t kPartsAtOnce = 2;  ///< by the thread that puts
 
@@ -181,7 +181,7 @@ class TcpChannel final : public Channel, private GetEngine {
 
   RemoteChunks chunks_{peer_};
 
-  /// What goes out; `mutex` is taken after the receiving end's.
+  /// The sending side; `mutex` is taken after the receiving side's.
   struct Sending {
     std::mutex mutex;
     std::vector<std::pair<Head, std::vector<std::byte>>> unsent;  ///< until there is a connection
@@ -190,7 +190,7 @@ class TcpChannel final : public Channel, private GetEngine {
     std::vector<Ends> stripe_ends;  ///< of the last striped puts: by rail its record
     std::uint64_t stripes = 0;
   };
-  /// What comes in.
+  /// The receiving side.
   struct Receiving {
     std::mutex mutex;
     std::array<std::byte, kMostMessage> message;  ///< or a get's pieces, as they come

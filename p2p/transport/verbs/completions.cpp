@@ -24,7 +24,7 @@ namespace {
 
 constexpr int kBatch = 32;
 constexpr std::uint32_t kLeastDepth = 16;
-/// What ends may make room for more that ends at once: nobody goes on with that for ever.
+/// Completions may make room for more that completes at once: the loop is bounded.
 constexpr int kMostBatches = 16;
 
 [[noreturn]] void fail(const char* what, const std::string& hint) {
@@ -200,7 +200,7 @@ int Completions::poll(Queue& queue) noexcept {
     queue.owing.clear();
     return count;
   }
-  // Who has completions is settled once all were taken; most often it is one.
+  // Queue pairs are told once all completions were taken; most often it is one.
   QueuePair* batch_done = nullptr;
   for (int i = 0; i < count; ++i) {
     const std::uint32_t number = done[static_cast<std::size_t>(i)].qp_num;
@@ -260,7 +260,7 @@ void Completions::arm() noexcept {
 bool Completions::arm(Queue& queue) noexcept {
   if (queue.armed.exchange(true)) return true;
   device_.verbs().req_notify_cq(queue.cq.get());
-  // What came before it was armed tells nobody.
+  // Completions that arrived before arming raise no event, so poll once more.
   const std::lock_guard lock(queue.mutex);
   for (int i = 0; i < kMostBatches; ++i)
     if (poll(queue) <= 0) return true;

@@ -1,4 +1,4 @@
-// What puts need until they have ended, besides their sources.
+// Memory that puts need until they have ended, besides their sources.
 #pragma once
 
 #include <atomic>

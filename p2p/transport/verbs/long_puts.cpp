@@ -9,7 +9,7 @@
 namespace weft::p2p::verbs {
 namespace {
 
-/// Of each queue pair at each look.
+/// Chains posted on each queue pair at each poll.
 constexpr int kChainsAtOnce = 4;
 
 }  // namespace

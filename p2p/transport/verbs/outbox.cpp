@@ -1,4 +1,4 @@
-// What goes out besides puts: notifications, words, control messages. All with the outbox's lock
+// Sends besides puts: notifications, words, control messages. All with the outbox's lock
 // held.
 #include <arpa/inet.h>
 

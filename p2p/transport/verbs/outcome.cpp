@@ -25,7 +25,7 @@ std::optional<Status> VerbsChannel::poll_put(std::uint64_t posted) noexcept {
     return (request & StripeTable::kCutShort) == 0 && pair.has_succeeded(request);
   };
   if (all_pairs(posted, has_succeeded)) return Status{};
-  // Of a queue pair in error, too: what ended there without a completion shows by the next one.
+  // On a queue pair in error, too: a request that ended without a completion shows by the next one.
   all_pairs(posted, [](QueuePair& pair, std::uint64_t request) {
     if (!pair.has_ended(request)) pair.ask_for_completion();
     return true;

@@ -26,7 +26,7 @@ void VerbsFabric::ended(int rank, bool orderly, const std::string& why) {
 
 void VerbsFabric::lose(Partner& partner, const Status& why) {
   if (partner.has_ended) return;
-  // What it had sent before comes first: perhaps that it leaves.
+  // Earlier messages of the rank come first: perhaps that it leaves.
   if (completions_) completions_->drain();
   take_messages(partner);
   if (std::exchange(partner.has_ended, true)) return;

@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t kStripeBytes = 1u << 20;
 constexpr std::size_t kLeastShare = 64u << 10;
 
-/// Whether so much, and a word behind it, travels in the work request itself.
+/// True if `bytes` plus the trailing sequence word fit in inline data.
 bool fits_inline(std::size_t bytes, const QueuePair& pair) noexcept {
   return bytes_with_tail(bytes) <= pair.limits().max_inline;
 }
@@ -115,7 +115,7 @@ std::size_t VerbsChannel::most_with_tail() const noexcept {
       pairs_.front()->limits().max_pieces <= Payload::kTailPieces || longest < bytes_with_tail(1))
     return 0;
   const std::uint64_t most = longest - bytes_with_tail(1);
-  // What several queue pairs carry faster is not for one, unless WEFT_NOTIFY=tail asks for it.
+  // A payload that several queue pairs carry faster does not go by one, unless WEFT_NOTIFY=tail.
   const bool is_asked = rank_.device.options().notify_mode == NotifyMode::tail;
   return pairs_.size() == 1 || is_asked ? most : std::min<std::uint64_t>(most, kStripeBytes - 1);
 }

@@ -18,7 +18,7 @@
 
 namespace weft::p2p::verbs {
 
-/// What a queue pair tells its channel. The lock of a completion queue is held, no queue pair's.
+/// Events of a queue pair for its channel. The lock of a completion queue is held, no queue pair's.
 class QueuePairEvents {
  public:
   virtual ~QueuePairEvents() = default;
@@ -31,7 +31,7 @@ class QueuePairEvents {
   virtual void on_room() noexcept = 0;
 };
 
-/// What the two ends of a queue pair tell each other before it works.
+/// Data that the two ends of a queue pair exchange before it works.
 struct QueuePairAddress {
   std::uint32_t number = 0;
   std::uint32_t first_psn = 0;  ///< of what it sends
@@ -40,7 +40,7 @@ struct QueuePairAddress {
 
 class QueuePair {
  public:
-  /// Receives that are posted at any time: so many notifications may be under way to it.
+  /// Receives that are posted at any time: as many notifications may be under way to it.
   static constexpr std::uint32_t kReceives = 64;
 
   struct Options {
@@ -60,7 +60,7 @@ class QueuePair {
   /// "rank 3 #0"
   std::string name() const;
   ibv_qp* get() const noexcept { return handle_.get(); }
-  /// What the peer has said of its own.
+  /// Sets the address of the peer's queue pair.
   void set_peer(const QueuePairAddress& peer) noexcept { peer_ = peer; }
   /// Readies it for the peer that was introduced, at this port. Throws Error.
   void connect(const VerbsAddress& port);
@@ -77,13 +77,13 @@ class QueuePair {
 
   /// Posting: hold the lock from asking for room to the last post.
   std::mutex& mutex() noexcept { return mutex_; }
-  /// Whether so many work requests, of which so many notify the peer, may be posted now.
+  /// Whether `requests` work requests, of which `notifications` notify the peer, may be posted now.
   bool has_room_for(std::uint32_t requests, std::uint32_t notifications) noexcept;
-  /// Posts a chain; wr_id and signalling are set here. `lent`: somebody will ask for its end.
+  /// Posts a chain; wr_id and signalling are set here. `lent`: a caller will ask for its end.
   /// Returns 0 or an errno; with ENOMEM nothing was posted, and it may be tried again.
   int post(ibv_send_wr* chain, std::uint32_t requests, std::uint32_t notifications,
            bool lent) noexcept;
-  /// What the last posted request is called; requests end in order.
+  /// The number of the last posted request; requests end in order.
   std::uint64_t posted() const noexcept { return posted_.load(std::memory_order_acquire); }
   /// A word of registered memory, with its key, for the last of the `requests` posted next: its
   /// own until that has ended.
@@ -122,7 +122,7 @@ class QueuePair {
   void completed(const ibv_wc& completion) noexcept;
   /// After a batch of them. True: used receives are not posted again yet.
   bool on_batch_done() noexcept;
-  /// Nothing has completed for once: receives that were used are posted again, and reported to the
+  /// Called when a poll comes back empty: posts used receives again, and reports them to the
   /// peer. Until then they are not, but for many.
   void repost_receives() noexcept;
 
@@ -158,7 +158,7 @@ class QueuePair {
   std::mutex mutex_;  ///< guards what follows
   std::atomic<std::uint64_t> posted_{0};
   std::uint64_t signaled_ = 0;
-  std::atomic<std::uint64_t> lent_{0};  ///< the last one whose end somebody waits for
+  std::atomic<std::uint64_t> lent_{0};  ///< the last one whose end a caller waits for
   std::atomic<bool> unasked_{false};    ///< a completion is wanted, but there was no room
   std::atomic<std::uint64_t> notified_{0};
   std::uint64_t reported_ = 0;  ///< receives that the peer was told of

@@ -332,7 +332,7 @@ void VerbsChannel::out_of_memory(const char* what) noexcept {
 }
 
 void VerbsChannel::take_messages(const std::function<void(std::span<const std::byte>)>& take) {
-  // What was sent before the message may still be on its way by another queue pair.
+  // Puts that were sent before the message may still be on their way by another queue pair.
   const auto has_come = [this](const MessageHead& head) {
     for (std::size_t i = 0; i < pairs_.size(); ++i)
       if (pairs_[i]->notifications_seen() < head.notified[i]) return false;

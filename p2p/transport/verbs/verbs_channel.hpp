@@ -29,7 +29,7 @@
 
 namespace weft::p2p::verbs {
 
-/// What the fabric of a rank shares with all its channels.
+/// State that the fabric of a rank shares with all its channels.
 struct VerbsRank {
   Device& device;
   LocalRank& local;
@@ -48,7 +48,7 @@ struct VerbsRank {
 inline constexpr std::size_t kSendBuffers = 16;
 inline constexpr std::size_t kSendBuffer = sizeof(MessageHead) + Channel::kMaxMessage;
 
-/// Bytes that a channel of so many queue pairs of that depth keeps registered.
+/// Bytes that a channel of `queue_pairs` queue pairs of `depth` requests each keeps registered.
 std::uint64_t registered_bytes_of(std::uint64_t queue_pairs, std::uint64_t depth) noexcept;
 
 /// A RemoteMemory is an address in the peer's process and the key of its registration.
@@ -63,7 +63,7 @@ class VerbsChannel final : public Channel, public QueuePairEvents, private GetEn
   /// Throws Error.
   void make_queue_pairs();
   QueuePairsMessage queue_pair_address() const;
-  /// What the peer has said of its queue pairs. Throws Error(mismatch).
+  /// Sets the addresses of the peer's queue pairs. Throws Error(mismatch).
   void set_peer(const QueuePairsMessage& peer);
   /// Readies the queue pairs for the peer's. Throws Error.
   void connect();
@@ -107,7 +107,7 @@ class VerbsChannel final : public Channel, public QueuePairEvents, private GetEn
  private:
   enum class State : std::uint8_t { unopened, open, failed };
   using Pairs = std::vector<std::unique_ptr<QueuePair>>;
-  // What `posted` is made of: a queue pair (from 1) and its request, or kAllPairs and a stripe.
+  // `posted` is a queue pair (from 1) and its request, or kAllPairs and a stripe.
   static constexpr unsigned kPairShift = 56;
   static constexpr std::uint64_t kAllPairs = 0xff;
   struct Word {
@@ -167,7 +167,7 @@ class VerbsChannel final : public Channel, public QueuePairEvents, private GetEn
   WorkRequestChain chain_of(const QueuePair& pair) const noexcept;
   /// The next chain of it.
   Step post_next(Sending& sending) noexcept;
-  /// What comes behind the payload, with the queue pair's lock held.
+  /// Adds what follows the payload, with the queue pair's lock held.
   void finish(const Sending& sending, WorkRequestChain& chain) noexcept;
   Status give_up(int error) noexcept;
 
@@ -224,7 +224,7 @@ class VerbsChannel final : public Channel, public QueuePairEvents, private GetEn
   RemoteChunks chunks_{peer_};
   std::set<std::uint32_t> shared_;  ///< the progress thread's: chunks that the peer knows
 
-  /// What waits for room; its lock is taken before a queue pair's.
+  /// Sends that wait for room; its lock is taken before a queue pair's.
   struct Outbox {
     std::mutex mutex;
     std::deque<Word> words;

@@ -64,7 +64,7 @@ class WorkRequestChain {
   std::array<std::array<ibv_sge, kMostPieces>, kMostRequests + 1> pieces_;
 };
 
-/// What is left to be cut of pieces on their way to consecutive remote memory.
+/// The rest of pieces on their way to consecutive remote memory.
 struct PayloadCursor {
   std::span<const MemoryPiece> pieces;
   RemoteMemory to;

@@ -81,7 +81,7 @@ bool Acceptor::try_listen(const std::vector<IpAddress>& ips, std::uint16_t wante
   port_ = wanted;
   for (const IpAddress& ip : ips) {
     os::Fd socket = make_listener(ip);
-    // What an earlier job left of its connections at this port is no reason to wait.
+    // Connections that an earlier job left at this port are no reason to wait.
     const int on = 1;
     if (wanted != 0) ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     const SocketAddress address = socket_address(ip, port_);

@@ -42,7 +42,7 @@ class Acceptor {
     std::function<void()> wants_ticks;
   };
 
-  /// What it is given by reference must outlive it.
+  /// Arguments by reference must outlive it.
   Acceptor(ProgressThread& progress, Log& log, RejectedConnections& rejected_connections,
            std::chrono::nanoseconds patience, Events events);
 

@@ -1,4 +1,4 @@
-// What a connector is made of.
+// The implementation of Connector.
 #pragma once
 
 #include <cstdint>

@@ -6,7 +6,7 @@
 namespace weft::p2p {
 namespace {
 
-/// Of an alarm: by then everybody has heard of it.
+/// Lifetime of an alarm: by then every rank has heard of it.
 constexpr int kAlarmPeriods = 5;
 
 /// Which ranks watch over which: for each another order, so that nobody is chosen by most.

@@ -106,7 +106,7 @@ void Stream::put(std::span<const std::byte> first, std::span<const std::byte> se
     do sent = ::sendmsg(socket_.get(), &frame, MSG_NOSIGNAL | MSG_DONTWAIT);
     while (sent < 0 && errno == EINTR);
     if (sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != ENOBUFS) {
-      // What had come before shows an end of input too, which is where it is dealt with.
+      // Bytes that came before show an end of input too, which is handled there.
       send_error_ = errno;
       return;
     }
@@ -134,7 +134,7 @@ void Stream::flush() {
     spoke_ = true;
   }
   if (sent_ < queue_.size()) {
-    // What is out makes room once it is the larger part: moving the rest is then paid for.
+    // Sent bytes are removed once they are the larger part: moving the rest is then paid for.
     if (sent_ >= queue_.size() - sent_) {
       queue_.erase(queue_.begin(), queue_.begin() + static_cast<std::ptrdiff_t>(sent_));
       sent_ = 0;
@@ -262,7 +262,7 @@ int Stream::tick(bool sign_is_due) {
   // Bytes that wait in the queue are not yet a sign of life, but a peer that reads will get them.
   if (sign_is_due && !spoke_ && queue_.empty()) send_sign_of_life();
   spoke_ = false;
-  // What has come already, but waited for this thread, speaks for the peer.
+  // Bytes that have come but waited for this thread are a sign of life of the peer.
   if (!heard_) receive();
   silent_periods_ = heard_ ? 0 : silent_periods_ + 1;
   heard_ = false;

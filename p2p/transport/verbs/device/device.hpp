@@ -39,7 +39,7 @@ class Device {
   ibv_pd* domain() const noexcept { return domain_.get(); }
   /// "mlx5_0:1"
   const std::string& name() const noexcept { return name_; }
-  /// What peers need to know of it.
+  /// The port, as peers need to know it.
   const VerbsAddress& address() const noexcept { return address_; }
   bool is_iwarp() const noexcept { return address_.iwarp != 0; }
 

@@ -17,7 +17,7 @@ struct PortList {
 /// Error(unreachable) where there is no list at all.
 PortList list_ports(Verbs& verbs);
 
-/// What the port's table holds now.
+/// Reads the port's GID table.
 std::vector<ibv_gid_entry> list_gids(Verbs& verbs, ibv_context* context, std::uint8_t port,
                                      int table_length);
 
