@@ -19,7 +19,7 @@
 namespace weft::p2p {
 namespace {
 
-/// Where the stats segment lies that nobody else holds; empty: nowhere.
+/// The file of the stats segment that no other process maps; empty: none.
 std::string stats_file(const LocalRankOptions& options, const std::string& host) {
   const std::string folder = record_dir_of(options.config);
   if (folder.empty() || !options.alone_on_host || options.sleeper != nullptr) return {};

@@ -47,7 +47,7 @@ class LocalRank : public RankSettings, public RankMemory {
 
   RejectedConnections rejected_connections;  ///< noted by the progress thread
 
-  Liveness* liveness = nullptr;  ///< set before progress starts; null: nobody judges
+  Liveness* liveness = nullptr;  ///< set before progress starts; null: no one judges
 
   Doorbell& bell() noexcept { return *reinterpret_cast<Doorbell*>(bell_block_.data()); }
   const Block& bell_block() const noexcept { return bell_block_.block(); }

@@ -22,7 +22,7 @@ struct LocalRankOptions {
   std::shared_ptr<SegmentMapper> mapper;  ///< shared by ranks of one process
   Progress* progress = nullptr;           ///< must outlive the rank
   Sleeper* sleeper = nullptr;             ///< where ranks take turns on one thread
-  /// With a sleeper: arenas grow by so much memory, which other processes can't map.
+  /// With a sleeper: arenas grow by this much memory, which other processes can't map.
   std::size_t private_chunk = 64u << 10;
   topology::RankPlacement placement = {};  ///< its NIC, and the NUMA nodes for its memory
   std::string job = {};                    ///< as the launcher names it

@@ -1,4 +1,4 @@
-// Reading just so many bytes of a connection, over as many calls as it takes.
+// Reading an exact number of bytes of a connection, over as many calls as it takes.
 #pragma once
 
 #include <array>

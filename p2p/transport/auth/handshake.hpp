@@ -38,7 +38,7 @@ enum class Purpose : std::uint8_t {
   subscriber      ///< of a process that is no rank, to one that publishes
 };
 
-/// A number for a job, which gives its secret away to nobody.
+/// A number for a job, which does not give its secret away.
 using JobId = std::array<std::byte, 8>;
 
 /// Every version's hello begins with this.
@@ -85,7 +85,7 @@ struct Refusal {
   std::string text() const;
 };
 
-/// Secrets of one connection, which both its ends know and nobody else; one for each direction.
+/// Secrets of one connection, which only its two ends know; one for each direction.
 struct ConnectionKeys {
   using Key = std::array<std::byte, 32>;
   Key to_server{};
@@ -106,7 +106,7 @@ class Identity {
 
   /// With a fresh nonce.
   Hello hello(int to, Purpose purpose = Purpose::stream, std::uint16_t rail = 0) const;
-  /// Why whoever greets so can't be understood, or an empty string.
+  /// Why the sender of such a greeting can't be understood, or an empty string.
   static std::string validate(const Greeting& greeting);
   /// Why an unauthenticated client's hello can't be a rank's, or an empty string.
   std::string validate(const Hello& client) const;

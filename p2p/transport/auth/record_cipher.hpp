@@ -1,4 +1,4 @@
-// Records that only the two ranks of one connection can read, and nobody can change unnoticed.
+// Records that only the two ranks of one connection can read, and no one else can change unnoticed.
 #pragma once
 
 #include <array>

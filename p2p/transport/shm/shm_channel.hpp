@@ -61,7 +61,7 @@ class ShmChannel final : public Channel {
   /// Adopted memory of the peer is where it says.
   void add_adopted(const AdoptedMessage& region);
   void forget_adopted(std::uint32_t chunk) noexcept;
-  /// This rank's adopted memory is gone: the peer is told if it knew of it. Progress thread.
+  /// This rank's adopted memory is gone: tells the peer if the peer knew it. Progress thread.
   void unshare(std::uint32_t chunk);
 
  private:

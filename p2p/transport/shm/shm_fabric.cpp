@@ -22,8 +22,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Of processes that are no rank's. A rank of another job is told so: that is all they are kept
-/// for.
+/// Connections of processes that are no ranks. A rank of another job is told so: that is all they
+/// are kept for.
 constexpr std::size_t kMaxPendingConnections = 16;
 constexpr std::size_t kUnlimited = std::numeric_limits<std::size_t>::max();
 constexpr Anteroom::Limits kNoPendingConnection{.silent = 0, .spoken = kUnlimited};
@@ -155,7 +155,7 @@ void ShmFabric::call(Partner& partner) {
       ticks_.start();
       return ticks_.change(kRecall);
     }
-    if (errno == ECONNREFUSED) return events_.lost(partner.rank);  // nobody listens there now
+    if (errno == ECONNREFUSED) return events_.lost(partner.rank);  // no process listens there now
     return events_.short_of(Error(ErrorDetail{
         .code = Code::system,
         .operation = "join",

@@ -11,7 +11,7 @@ namespace weft::p2p {
 /// Value of the word by which ranks find out whether they reach into each other's process.
 inline constexpr std::uint64_t kProbe = 0x776566742d707262;
 
-/// Nothing of the memory is told before both ends have proved who they are, as ranks of different
+/// No message describes memory before both ends have proved who they are, as ranks of different
 /// hosts do (connector/handshake.hpp): greet, challenge, then hello with the proof.
 struct GreetMessage {
   static constexpr MessageType kType = MessageType::greet;

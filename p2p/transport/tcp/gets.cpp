@@ -56,7 +56,7 @@ void TcpChannel::ask(Get& get) noexcept {
 std::optional<Status> TcpChannel::poll_get(Get& get) noexcept {
   if (!get.is_over.load(std::memory_order_acquire)) {
     if (!is_open()) {
-      (void)cancel_get(get);  // nobody receives into its pieces any more
+      (void)cancel_get(get);  // no thread receives into its pieces any more
       if (!get.is_over.load(std::memory_order_acquire)) {
         get.end = broken("get");
         get.is_over.store(true, std::memory_order_release);
@@ -77,7 +77,7 @@ std::optional<Status> TcpChannel::poll_get(Get& get) noexcept {
 
 bool TcpChannel::cancel_get(Get& get) noexcept {
   if (get.number == 0) return true;
-  const std::lock_guard turn(receiving_.mutex);  // nobody receives into its pieces
+  const std::lock_guard turn(receiving_.mutex);  // no thread receives into its pieces
   if (!gets_.cancel(get)) return true;           // it had ended
   for (const auto& rail : rails_) {
     const Head* head = rail->in.under_way();

@@ -6,7 +6,7 @@
 namespace weft::p2p::tcp {
 namespace {
 
-/// Where what nobody wants goes.
+/// Sink for payloads that are dropped.
 iovec nowhere(std::size_t bytes) noexcept {
   static thread_local std::array<std::byte, 4096> dropped;
   return {dropped.data(), std::min(bytes, dropped.size())};

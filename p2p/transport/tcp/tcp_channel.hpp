@@ -66,7 +66,7 @@ class TcpChannel final : public Channel, private GetEngine {
 
   /// Progress thread: hands over the messages that have come.
   void take_messages(const std::function<void(std::span<const std::byte>)>& take);
-  /// Progress thread: the peer is told if it knew of the adopted memory.
+  /// Progress thread: tells the peer that adopted memory is gone, if the peer knew it.
   void unshare(std::uint32_t chunk);
   /// Any thread: the memory goes to its user once this has returned.
   void retract(std::uint32_t chunk) noexcept;

@@ -293,7 +293,7 @@ void Completions::tick() noexcept {
   const bool was_wanted = wanted_.exchange(false);
   if (was_wanted && poll_) poll_();
   if (!inline_) return;
-  // While somebody polls, an armed queue would wake this thread for each message.
+  // While a thread polls, an armed queue would wake this thread for each message.
   const bool was_polled = polled_.exchange(false);
   tick_ns_ = was_polled && !was_wanted ? std::min(2 * tick_ns_, kLongestTickNanoseconds)
                                        : kFirstTickNanoseconds;

@@ -1,4 +1,4 @@
-// Gets: READs that are posted as there is room, and asked for their end; nobody waits within.
+// Gets: READs that are posted as there is room, and asked for their end; no call waits.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// Puts of more requests than are posted in one go: a little at each look, so that whoever looks is
-// not held up. Meanwhile words and other slots' puts go between its requests; the next put of its
-// slot waits, and so do messages, which must not overtake it.
+// Puts of more requests than are posted in one go: a little at each look, so that the polling
+// thread is not held up. Meanwhile words and other slots' puts go between its requests; the next
+// put of its slot waits, and so do messages, which must not overtake it.
 #include <algorithm>
 #include <new>
 

@@ -151,7 +151,7 @@ bool VerbsChannel::handle(std::span<const std::byte> message) {
     chunks_.add(chunk->chunk, {chunk->address, chunk->remote_key}, chunk->bytes);
     counters().registrations.add(1);
     rank_.local.recorder.control(stats::Event::chunk_mapped, peer_, 0, chunk->chunk);
-    rank_.local.ring();  // somebody may wait for just this chunk
+    rank_.local.ring();  // a thread may wait for just this chunk
     return true;
   }
   if (const auto gone = parse<GivenBackMessage>(message);

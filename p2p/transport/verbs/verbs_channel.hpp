@@ -38,7 +38,7 @@ struct VerbsRank {
   /// Any thread: the path has failed, `why` in words.
   std::function<void(int peer, const Status& why)> path_failed;
   /// Any thread: the peer's end has refused a request, and nothing passes any more. The peer may be
-  /// dying: whoever finds out calls fail().
+  /// dying: the fabric calls fail() once it knows.
   std::function<void(int peer, const Status& why)> path_refused;
   /// Any thread: a control message of the peer has come; take it by take_messages().
   std::function<void(int peer)> has_message;
@@ -89,7 +89,7 @@ class VerbsChannel final : public Channel, public QueuePairEvents, private GetEn
 
   /// Progress thread: hands over the messages whose turn it is.
   void take_messages(const std::function<void(std::span<const std::byte>)>& take);
-  /// Progress thread: the peer is told if it knew of the adopted memory.
+  /// Progress thread: tells the peer that adopted memory is gone, if the peer knew it.
   void unshare(std::uint32_t chunk);
 
   /// Any thread: nothing of the peer arrives any more, and every operation fails with `why`.

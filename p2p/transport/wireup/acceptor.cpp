@@ -70,7 +70,7 @@ Acceptor::Acceptor(ProgressThread& progress, Log& log, RejectedConnections& reje
       events_(std::move(events)) {}
 
 std::uint16_t Acceptor::listen(const std::vector<IpAddress>& ips, std::uint16_t port) {
-  // The kernel draws a port at the first place; somebody may have it at another.
+  // The kernel draws a port at the first address; another process may have it at the next.
   for (int i = 0; i < kPortTrials; ++i)
     if (try_listen(ips, port)) return port_;
   os::throw_system_error("join", "a port that is free at every address of this host", EADDRINUSE);

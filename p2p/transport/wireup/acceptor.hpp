@@ -24,7 +24,7 @@ namespace weft::p2p {
 /// Listens at the places that are announced and at no others. Who comes in is an unauthenticated
 /// client until it has proved which rank it is: a fixed record, a deadline, and a place in the
 /// anteroom, which it loses where too many others come. Unauthenticated clients are never the
-/// reason to accept nobody. Progress thread only, but for the constructor and listen().
+/// reason to accept no rank. Progress thread only, but for the constructor and listen().
 class Acceptor {
  public:
   /// Unauthenticated clients that have sent no hello that may be a rank's; likewise, besides one

@@ -100,7 +100,7 @@ void Connector::Implementation::call(int rank) {
 void Connector::Implementation::call_for_data(int rank, int rail) {
   Peer& server = peer(rank);
   if (server.state != State::met || server.data_attempts.contains(rail)) return;
-  // Each by a network of its own, where there are so many.
+  // Each by a network of its own, where there are enough networks.
   std::vector<IpAddress> ips = sort_by_reachability(server.address, own_addresses);
   if (!ips.empty())
     std::rotate(ips.begin(), ips.begin() + rail % static_cast<int>(ips.size()), ips.end());

@@ -9,7 +9,7 @@ namespace {
 /// Lifetime of an alarm: by then every rank has heard of it.
 constexpr int kAlarmPeriods = 5;
 
-/// Which ranks watch over which: for each another order, so that nobody is chosen by most.
+/// Which ranks watch over which: for each another order, so that no rank is chosen by most.
 std::uint64_t order_of(int self, int rank) noexcept {
   std::uint64_t z = static_cast<std::uint64_t>(self) << 32 | static_cast<std::uint32_t>(rank);
   z += 0x9e3779b97f4a7c15U;

@@ -43,8 +43,8 @@ class Device {
   const VerbsAddress& address() const noexcept { return address_; }
   bool is_iwarp() const noexcept { return address_.iwarp != 0; }
 
-  /// Throws Error(exhausted) where queue pairs to so many peers, whose completions share queues of
-  /// so many entries, are more than the device or the limits of this process allow.
+  /// Throws Error(exhausted) where queue pairs to that many peers, whose completions share queues
+  /// of that many entries, are more than the device or the limits of this process allow.
   void require_room_for(std::uint64_t peers, std::uint64_t completions) const;
 
   /// Throws Error(exhausted): what was to be registered, how much is, RLIMIT_MEMLOCK and the

@@ -20,7 +20,7 @@ struct VerbsOptions {
   std::string nic;             ///< WEFT_NIC: "mlx5_0" or "mlx5_0:1"; empty: the best
   int gid_index = -1;          ///< WEFT_IB_GID; -1: by rule
   int queue_pairs = 1;         ///< WEFT_QPS_PER_PEER
-  int completion_queues = 0;   ///< WEFT_CQS; 0: whoever waits polls
+  int completion_queues = 0;   ///< WEFT_CQS; 0: the waiting thread polls
   std::uint32_t depth = 1024;  ///< WEFT_QUEUE_DEPTH: work requests of a queue pair
   NotifyMode notify_mode = NotifyMode::automatic;
   std::uint8_t timeout = 14;        ///< WEFT_IB_TIMEOUT: 4.096 us * 2^timeout
