@@ -36,7 +36,7 @@ class FabricEvents {
   virtual void in_use(int rank) = 0;
   /// A control message that `rank` sent by its channel.
   virtual void message(int rank, std::span<const std::byte> bytes) = 0;
-  /// The rank is dead, or its path lost for good. What it had sent before was delivered; from now
+  /// The rank is dead, or its path lost for good. Its earlier messages were delivered; from now
   /// on nothing of it reaches this rank's memory.
   /// `why`: ok, it is its process that ended; otherwise peer_failed, path_failed, or system for a
   /// defect.

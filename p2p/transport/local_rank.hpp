@@ -51,7 +51,7 @@ class LocalRank : public RankSettings, public RankMemory {
 
   Doorbell& bell() noexcept { return *reinterpret_cast<Doorbell*>(bell_block_.data()); }
   const Block& bell_block() const noexcept { return bell_block_.block(); }
-  /// Written by a ringer when the bell is armed. None where ranks take turns on one thread.
+  /// Written by a ringer when the bell is armed. Not there if ranks take turns on one thread.
   const os::Fd& bell_event() const noexcept { return bell_event_; }
   /// How to wait, now that the host's other ranks are known: `sharers` of them (this one included)
   /// may run on this rank's processors, `local_ranks` share the host's quota.

@@ -20,7 +20,7 @@ class ToyNetwork {
  public:
   explicit ToyNetwork(int size);
 
-  /// What one rank does to another. Closed once either end has gone or fenced the other.
+  /// The way from one rank to another. Closed once either end has gone or fenced the other.
   struct Path {
     Path(int from_rank, int to_rank) : from(from_rank), to(to_rank), known(to_rank) {}
 

@@ -51,7 +51,7 @@ class FabricParts {
     std::uint8_t version = 0;
     std::uint16_t bytes = 0;  ///< of the part behind the head
   };
-  /// The head at `at`. False: no part lies there. What travelled is not trusted.
+  /// The head at `at`. False: no part lies there. Bytes that travelled are not trusted.
   bool read(std::size_t at, Head& head) const noexcept {
     if (at + sizeof head > kBytes) return false;
     std::memcpy(&head, bytes_.data() + at, sizeof head);

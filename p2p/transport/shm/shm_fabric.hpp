@@ -96,7 +96,7 @@ class ShmFabric final : public Fabric {
   std::vector<Partner> partners_;  ///< by rank; does not grow once the job is open
   std::set<pid_t> processes_;      ///< of this host's ranks
   Link::Id last_link_ = 0;
-  /// Accepted, not yet introduced. Who is of a process of the job counts as having spoken there.
+  /// Accepted, not yet introduced. A process of the job counts as having spoken there.
   Anteroom anteroom_;
   struct PendingConnection {
     std::unique_ptr<Link> link;

@@ -25,7 +25,7 @@ struct Faults {
   std::chrono::nanoseconds longest_pause{5'000'000};
   std::uint64_t kill_within = 400;
   std::uint64_t kill_after = 0;
-  int spared = 0;  ///< so many of the lowest ranks don't die
+  int spared = 0;  ///< the lowest ranks, this many, don't die
   std::chrono::nanoseconds drop_within{5'000'000};
 };
 

@@ -9,7 +9,7 @@
 
 namespace weft::p2p::tcp {
 
-/// Thread-safe. Of a get's own fields it guards `number` and `left`.
+/// Thread-safe. Guards, in a get's own fields, `number` and `left`.
 class PendingGets {
  public:
   /// Whether another get may be asked for. A cancelled get is answered all the same: a caller that

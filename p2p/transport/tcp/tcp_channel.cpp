@@ -91,7 +91,7 @@ void TcpChannel::unshare(std::uint32_t chunk) {
 
 void TcpChannel::retract(std::uint32_t chunk) noexcept {
   exports_.remove(chunk);
-  // Whoever reads or writes it now does so within a turn.
+  // A thread that reads or writes it now does so within a turn.
   { const std::lock_guard lock(sending_.mutex); }
   const std::lock_guard lock(receiving_.mutex);
   for (const auto& rail : rails_) {
@@ -110,7 +110,7 @@ void TcpChannel::fail(Status why) noexcept {
     sending_.unsent = {};
   }
   {
-    // Nobody writes into what a get lent once it sees that the path has failed.
+    // No thread writes into what a get lent once it sees that the path has failed.
     const std::lock_guard lock(receiving_.mutex);
     is_over_ = true;
     for (const auto& rail : rails_) rail->pipe.shut();

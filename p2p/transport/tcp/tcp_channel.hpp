@@ -48,7 +48,7 @@ class TcpChannel final : public Channel, private GetEngine {
   TcpChannel(TcpRank& rank, int peer);
   ~TcpChannel() override;
 
-  /// Progress thread, once: the connections, one for each rail. What waited goes out.
+  /// Progress thread, once: the connections, one for each rail. Sends what waited.
   /// With `checksums` every record bears one, here and there.
   void open(std::vector<Pipe> rails, bool checksums);
 

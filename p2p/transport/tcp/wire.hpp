@@ -38,8 +38,8 @@ constexpr bool is_of_messages(Kind kind) noexcept {
   return kind == Kind::message || kind == Kind::chunk || kind == Kind::chunk_gone;
 }
 
-/// In front of everything, as it lies in memory. What a field means depends on the kind; one that
-/// has no meaning is 0.
+/// In front of everything, as it lies in memory. The meaning of a field depends on the kind; one
+/// that has no meaning is 0.
 struct Head {
   static constexpr std::uint16_t kMagic = 0x7774;
 

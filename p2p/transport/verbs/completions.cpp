@@ -195,7 +195,7 @@ int Completions::poll(Queue& queue) noexcept {
     if (QueuePair* pair = pair_of(queue, wc.qp_num)) pair->completed(wc);
   }
   if (count <= 0) {
-    // Whoever waits for what has come goes on with it before this is done.
+    // A thread that waits for what has come goes on with it before this is done.
     for (QueuePair* pair : queue.owing) pair->repost_receives();
     queue.owing.clear();
     return count;
@@ -218,7 +218,7 @@ int Completions::poll(Queue& queue) noexcept {
 bool Completions::try_poll(Queue& queue) noexcept {
   const std::unique_lock lock(queue.mutex, std::try_to_lock);
   if (lock.owns_lock()) return poll(queue) > 0;
-  // Somebody is at it: the progress thread need not be rung for it.
+  // Another thread polls: the progress thread need not be woken for it.
   polled_.store(true, std::memory_order_relaxed);
   return false;
 }

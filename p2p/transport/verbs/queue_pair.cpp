@@ -155,7 +155,7 @@ int QueuePair::post(ibv_send_wr* chain, std::uint32_t requests, std::uint32_t no
   posted_.store(before + requests, std::memory_order_release);
   if (signal) signaled_ = request;
   if (lent) lent_.store(request, std::memory_order_relaxed);
-  // Nobody else writes it: no need for the dearer addition.
+  // No other thread writes it: no need for an atomic addition.
   if (notifications != 0)
     notified_.store(notified_.load(std::memory_order_relaxed) + notifications,
                     std::memory_order_release);

@@ -18,7 +18,8 @@ struct MemoryPiece {
   std::uint32_t key;
 };
 
-/// A chain of WRITEs to consecutive remote memory. What doesn't fit any more is left for the next.
+/// A chain of WRITEs to consecutive remote memory. Pieces that don't fit any more are left for the
+/// next.
 class WorkRequestChain {
  public:
   static constexpr std::uint32_t kMostRequests = 16;

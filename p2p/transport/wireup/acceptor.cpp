@@ -43,7 +43,7 @@ Anteroom::Source source_of(const IpAddress& ip) {
   return source;
 }
 
-/// Before the connection is closed. What has come and was not read would take it back.
+/// Before the connection is closed. Bytes that have come and were not read would take it back.
 template <typename Record>
 void send_last(int fd, const Record& record) {
   (void)send_record(fd, record);
@@ -127,7 +127,7 @@ bool Acceptor::make_room(int error) {
     crowd_out(*pending);
     return true;
   }
-  pause();  // or it would be asked for ever
+  pause();  // or it would be asked without end
   events_.short_of(Error(ErrorDetail{
       .code = Code::exhausted,
       .operation = "connect",

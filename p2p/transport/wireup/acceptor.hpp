@@ -21,7 +21,7 @@
 
 namespace weft::p2p {
 
-/// Listens at the places that are announced and at no others. Who comes in is an unauthenticated
+/// Listens at the addresses that are announced and at no others. A connection is an unauthenticated
 /// client until it has proved which rank it is: a fixed record, a deadline, and a place in the
 /// anteroom, which it loses where too many others come. Unauthenticated clients are never the
 /// reason to accept no rank. Progress thread only, but for the constructor and listen().

@@ -84,7 +84,7 @@ int Heartbeats::silence(int rank, bool heard) {
 }
 
 void Heartbeats::raise() {
-  // Whoever this one is about was silent already when the last one began; or it is its echo.
+  // The rank that this one is about was silent already when the last one began; or it is its echo.
   if (alarm_left_ > kAlarmPeriods - kAlarm) return;
   alarm_left_ = kAlarmPeriods;
   for (int rank = 0; rank < static_cast<int>(links_.size()); ++rank) {

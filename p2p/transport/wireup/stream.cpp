@@ -158,7 +158,7 @@ void Stream::receive() {
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
     if (given_up_ && got > 0) continue;
     const int error = got < 0 ? errno : send_error_;
-    // Nobody that lives resets a connection: who gives a rank up tells it first.
+    // A living rank does not reset a connection: it says so before it gives a rank up.
     if (got < 0 && (error == ECONNRESET || error == EPIPE))
       return end(how_ended(), "its connection was reset: the process ended");
     if (got < 0 || (got == 0 && error != 0 && error != ECONNRESET && error != EPIPE))

@@ -64,7 +64,7 @@ class Device {
   /// To the state of `told`, which the connection manager has filled in: of the path it is to be
   /// believed, the rest is as for the others above.
   void to_state(ibv_qp* qp, ibv_qp_attr told, int mask, const VerbsAddress& peer) const;
-  /// Whatever is under way is flushed, and nothing of the peer arrives any more.
+  /// All requests under way are flushed, and nothing of the peer arrives any more.
   void to_error(ibv_qp* qp) const noexcept;
 
   /// Where asynchronous events show; non-blocking.

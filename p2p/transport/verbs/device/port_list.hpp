@@ -13,7 +13,7 @@ struct PortList {
   std::vector<Port> ports;       ///< of all devices; `device_index` counts in `devices`
 };
 
-/// Opens every device and asks every port. What can't be asked says why in Port::problem. Throws
+/// Opens every device and asks every port. Port::problem says why a port can't be asked. Throws
 /// Error(unreachable) where there is no list at all.
 PortList list_ports(Verbs& verbs);
 
