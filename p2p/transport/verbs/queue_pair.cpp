@@ -31,11 +31,10 @@ QueuePair::QueuePair(Device& device, LocalRank& local, Regions& regions, Complet
       completions_(completions),
       events_(events),
       options_(options),
-      words_(local.control, (1 + std::size_t{options.depth}) * sizeof(std::uint64_t)) {
-  receives_.messages = OwnedBlock(local.staging, std::size_t{kReceives} * options.receive_bytes);
+      words_(local.control, (1 + std::size_t{options.depth}) * sizeof(std::uint64_t)),
+      messages_(local.staging, std::size_t{kReceives} * options.receive_bytes) {
   const auto words = regions.of_chunk(words_.block().chunk);
-  const auto messages =
-      regions.local_key(receives_.messages.data(), receives_.messages.block().bytes);
+  const auto messages = regions.local_key(messages_.data(), messages_.block().bytes);
   if (!words.ok()) throw Error(words.status());
   if (!messages.ok()) throw Error(messages.status());
   words_key_ = words->local_key;
@@ -204,7 +203,7 @@ int QueuePair::post_receives() noexcept {
   std::array<ibv_sge, kReceives> places;
   std::array<ibv_recv_wr, kReceives> receives;
   for (std::uint32_t i = 0; i < receives_.used_count; ++i) {
-    places[i] = {reinterpret_cast<std::uint64_t>(receives_.messages.data() +
+    places[i] = {reinterpret_cast<std::uint64_t>(messages_.data() +
                                                  receives_.used[i] * options_.receive_bytes),
                  static_cast<std::uint32_t>(options_.receive_bytes), receives_.key};
     receives[i] = {.wr_id = kIsReceive | receives_.used[i],
@@ -242,14 +241,15 @@ void QueuePair::received(const ibv_wc& completion) noexcept {
   if (completion.opcode == IBV_WC_RECV_RDMA_WITH_IMM) {
     events_.notified(options_.index, ntohl(completion.imm_data));
   } else {
-    const std::span<const std::byte> bytes(
-        receives_.messages.data() + slot * options_.receive_bytes, completion.byte_len);
+    const std::span<const std::byte> bytes(messages_.data() + slot * options_.receive_bytes,
+                                           completion.byte_len);
     if (const auto immediate = MessageHead::immediate_in(bytes))
       events_.notified(options_.index, *immediate);
     else
       events_.message(options_.index, bytes);
   }
-  seen_.store(seen_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  receives_.seen.store(receives_.seen.load(std::memory_order_relaxed) + 1,
+                       std::memory_order_release);
   receives_.used[receives_.used_count++] = slot;
 }
 

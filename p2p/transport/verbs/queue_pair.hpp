@@ -115,7 +115,7 @@ class QueuePair {
 
   /// Notifications of the peer that were handled.
   std::uint64_t notifications_seen() const noexcept {
-    return seen_.load(std::memory_order_acquire);
+    return receives_.seen.load(std::memory_order_acquire);
   }
 
   // The completion queue's.
@@ -147,7 +147,8 @@ class QueuePair {
   Completions& completions_;
   QueuePairEvents& events_;
   const Options options_;
-  OwnedBlock words_;  ///< control: the peer's receives, then one word per request
+  OwnedBlock words_;     ///< control: the peer's receives, then one word per request
+  OwnedBlock messages_;  ///< staging: where messages are received; outlives the handle
   std::uint32_t words_key_ = 0;
   Limits limits_;
   QueuePairHandle handle_;
@@ -172,11 +173,10 @@ class QueuePair {
   Progress at_kick_;
 
   // The completion queue's.
-  std::atomic<std::uint64_t> seen_{0};
   bool sends_ended_ = false;
   struct Receives {
-    OwnedBlock messages;  ///< where messages are received
-    std::uint32_t key = 0;
+    std::atomic<std::uint64_t> seen{0};           ///< notifications that were handled
+    std::uint32_t key = 0;                        ///< of their memory
     std::array<std::uint32_t, kReceives> used{};  ///< slots of receives to post again
     std::uint32_t used_count = 0;
     std::atomic<std::uint64_t> posted{0};
