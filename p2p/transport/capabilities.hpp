@@ -1,4 +1,4 @@
-// What a path by one of the fabrics can do.
+// Capabilities of a path, by fabric.
 #pragma once
 
 #include <atomic>
@@ -8,8 +8,8 @@
 
 namespace weft::p2p {
 
-/// What a channel can do. Atomic: what is known only once the path is up. Any thread reads, the
-/// channel writes.
+/// Capabilities of a channel. Those known only once the path is up are atomic. Any thread reads,
+/// the channel writes.
 struct Capabilities {
   explicit Capabilities(FabricKind kind) noexcept : fabric(kind) {}
 

@@ -65,7 +65,7 @@ class Channel {
   std::uint32_t expect(const ExpectedWords& words) {
     return notifications_ == nullptr ? 0 : notifications_->add(words);
   }
-  /// Of words that are not set in turn: a put that sets this one may write here, and nowhere else.
+  /// For words that are not set in turn: a put that sets this one may write here, and nowhere else.
   /// Any thread, before the peer is told of the place.
   void grant(std::uint32_t word, const MemoryRef& place) noexcept {
     if (notifications_ != nullptr) notifications_->grant(word, place);

@@ -1,4 +1,4 @@
-// What every control message between two ranks begins with.
+// The head of every control message between two ranks.
 #pragma once
 
 #include <cstddef>
@@ -10,9 +10,9 @@
 
 namespace weft::p2p {
 
-/// The first word of a message. Who understands it: the shm fabric (its own messages never leave
-/// it), the mesh, the slots, a rendezvous, messages, signals, or a group. None is on the steady
-/// path.
+/// The first word of a message. It is for the shm fabric (its own messages never leave
+/// it), the mesh, the slots, a rendezvous, messages, signals, or a group. No such message is on the
+/// steady path.
 enum class MessageType : std::uint32_t {
   greet,          ///< shm: connector -> acceptor: who it says it is
   challenge,      ///< shm: the acceptor's answer, by which it proves who it is

@@ -1,4 +1,4 @@
-// What a rank says of its own end.
+// Messages of a rank about its own end.
 #pragma once
 
 #include <cstddef>
@@ -9,9 +9,9 @@
 
 namespace weft::p2p {
 
-/// Who made a rank leave, or end.
+/// The rank that made another leave, or end.
 struct Cause {
-  std::int32_t rank = -1;         ///< -1: nobody did
+  std::int32_t rank = -1;         ///< -1: none did
   std::int32_t exit_status = -1;  ///< it called exit(), with this; -1: it failed
 };
 

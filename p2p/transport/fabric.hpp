@@ -1,4 +1,4 @@
-// What a fabric, a way of reaching ranks, must be able to do.
+// A fabric is a way of reaching ranks: the interface that each implements.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,14 @@
 
 namespace weft::p2p {
 
-/// What one connected peer takes of this rank.
+/// Resources of this rank that one connected peer takes.
 struct PeerCost {
   std::uint64_t registered_bytes = 0;  ///< of memory that is registered with a NIC for it alone
   std::uint64_t queue_bytes = 0;       ///< of a NIC's queues; an estimate, drivers differ
   std::uint32_t completions = 0;       ///< entries of completion queues set aside for it
 };
 
-/// What a fabric tells the mesh, on the progress thread.
+/// Events of a fabric for the mesh, on the progress thread.
 class FabricEvents {
  public:
   virtual ~FabricEvents() = default;
@@ -36,7 +36,7 @@ class FabricEvents {
   virtual void in_use(int rank) = 0;
   /// A control message that `rank` sent by its channel.
   virtual void message(int rank, std::span<const std::byte> bytes) = 0;
-  /// The rank is dead, or its path lost for good. What it had sent before was delivered; from now
+  /// The rank is dead, or its path lost for good. Its earlier messages were delivered; from now
   /// on nothing of it reaches this rank's memory.
   /// `why`: ok, it is its process that ended; otherwise peer_failed, path_failed, or system for a
   /// defect.

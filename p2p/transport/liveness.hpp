@@ -1,4 +1,4 @@
-// Who judges whether a rank that gives no sign of life is dead.
+// Judges whether a rank that gives no sign of life is dead.
 #pragma once
 
 #include <chrono>
@@ -6,7 +6,7 @@
 
 namespace weft::p2p {
 
-/// What p2p sees of its peers' lives goes here. Progress thread only.
+/// Receives what p2p sees of its peers' lives. Progress thread only.
 class Liveness {
  public:
   virtual ~Liveness() = default;

@@ -19,38 +19,9 @@
 namespace weft::p2p {
 namespace {
 
-constexpr std::size_t kControlChunk = 2u << 20;
-
-std::shared_ptr<Arena> make_arena(ArenaSort sort, const LocalRankOptions& options) {
-  ArenaLimits limits;
-  const bool holds_tensors = sort == ArenaSort::data || sort == ArenaSort::published;
-  limits.chunk_bytes =
-      holds_tensors ? options.config.size(Setting::arena_chunk).value() : kControlChunk;
-  if (holds_tensors) limits.max_bytes = options.config.size(Setting::arena_max).value();
-  limits.numa = sort == ArenaSort::staging ? options.placement.staging : options.placement.numa;
-  limits.allowed_numa = options.placement.allowed_numa;
-  if (options.sleeper != nullptr) {
-    limits.exported = false;
-    limits.chunk_bytes = options.private_chunk;
-  }
-  return std::make_shared<Arena>(sort, std::move(limits), options.mapper);
-}
-
-/// WEFT_RECORD_DIR, if it can be used.
-std::string record_dir(const Config& config) {
-  std::string folder = config.text(Setting::record_dir);
-  if (!folder.empty() && ::access(folder.c_str(), R_OK | W_OK | X_OK) != 0)
-    throw Error(
-        ErrorDetail{.code = Code::bad_config,
-                    .operation = "join",
-                    .message = fmt::format("WEFT_RECORD_DIR={}: {}", folder, std::strerror(errno)),
-                    .hint = "name a folder that exists on every host and may be written to"});
-  return folder;
-}
-
-/// Where the stats segment lies that nobody else holds; empty: nowhere.
+/// The file of the stats segment that no other process maps; empty: none.
 std::string stats_file(const LocalRankOptions& options, const std::string& host) {
-  const std::string folder = record_dir(options.config);
+  const std::string folder = record_dir_of(options.config);
   if (folder.empty() || !options.alone_on_host || options.sleeper != nullptr) return {};
   return fmt::format("{}/{}{}", folder, stats::kStatsFileBegin,
                      stats::file_stem(options.job, options.rank, host, ::getpid()));
@@ -90,23 +61,14 @@ os::Fd make_event() {
 }  // namespace
 
 LocalRank::LocalRank(LocalRankOptions options)
-    : rank(options.rank),
+    : RankSettings(options),
+      RankMemory(options),
+      rank(options.rank),
       size(options.size),
       log(options.log),
       mapper(options.mapper),
       stats(make_stats(options)),
       recorder(stats->ring_state(), stats->ring(), record_level(options.config)),
-      record_dir(p2p::record_dir(options.config)),
-      only_fabric(fabric_kind(options.config.text(Setting::fabric))),
-      cross_memory(options.config.text(Setting::cross_memory) == "auto"),
-      check_flow(options.config.text(Setting::check) == "flow"),
-      placement(options.placement),
-      control(make_arena(ArenaSort::control, options)),
-      data(make_arena(ArenaSort::data, options)),
-      published(make_arena(ArenaSort::published, options)),
-      staging(make_arena(ArenaSort::staging, options)),
-      adopted(std::make_shared<AdoptedMemory>(control)),
-      resource(data),
       waits_(stats->waits(), recorder),
       spin_(options.config.time(Setting::spin)),
       unforked_(mapper->fork_mark().word()),
@@ -173,36 +135,6 @@ void LocalRank::ring() noexcept {
   if (!bell().ring()) return;
   const std::uint64_t one = 1;
   (void)!::write(bell_event_.get(), &one, sizeof one);
-}
-
-const std::shared_ptr<Arena>& LocalRank::arena_of(std::uint32_t chunk) const noexcept {
-  switch (sort_of_chunk(chunk)) {
-    case ArenaSort::control:
-      return control;
-    case ArenaSort::published:
-      return published;
-    default:
-      return data;
-  }
-}
-
-std::optional<MemoryRef> LocalRank::locate(const Tensor& tensor) const noexcept {
-  for (const auto* arena : {&data, &published})
-    if (const auto at = (*arena)->locate(tensor.data(), tensor.extent()))
-      return MemoryRef{at->chunk, at->offset, tensor.extent()};
-  if (const auto at = adopted->locate(tensor))
-    return MemoryRef{at->chunk, at->offset, tensor.extent()};
-  return std::nullopt;
-}
-
-bool LocalRank::has_chunk(std::uint32_t chunk) const noexcept {
-  if (sort_of_chunk(chunk) == ArenaSort::adopted) return adopted->region(chunk).has_value();
-  return arena_of(chunk)->has_chunk(chunk);
-}
-
-bool LocalRank::reachable(const std::byte* address, std::size_t bytes) const noexcept {
-  return data->contains(address, bytes) || published->contains(address, bytes) ||
-         control->contains(address, bytes) || staging->contains(address, bytes);
 }
 
 }  // namespace weft::p2p

@@ -90,7 +90,7 @@ class NotificationTable {
     std::uint64_t last = 0;                              ///< in turn: the last sequence set
     const std::atomic<std::uint64_t>* passed = nullptr;  ///< as ExpectedWords has it
     std::array<MemoryRef, 2> places{};
-    /// Of puts in pieces: the last sequence that each queue pair brought.
+    /// For puts in pieces: the last sequence that each queue pair brought.
     std::unique_ptr<std::array<std::uint64_t, kMaxQueuePairs>> brought{};
   };
   std::uint32_t take_run(std::uint32_t count);

@@ -1,4 +1,4 @@
-// What is known of the end of a path, for who still wants to use it.
+// The end of a path and its reason, for callers that still want to use it.
 #pragma once
 
 #include <mutex>

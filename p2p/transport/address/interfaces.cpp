@@ -1,4 +1,4 @@
-// What the kernel says of this host's interfaces.
+// This host's interfaces, as the kernel lists them.
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
@@ -20,7 +20,7 @@ int prefix_bits(const ifaddrs& entry) {
   if (entry.ifa_netmask == nullptr) return 128;
   int bits = 0;
   const IpAddress mask = ip_address_of(*entry.ifa_netmask);
-  // What an IPv4 address is mapped into belongs to the prefix.
+  // The IPv6 prefix that an IPv4 address is mapped into belongs to the prefix.
   const std::size_t first = entry.ifa_addr->sa_family == AF_INET ? 12 : 0;
   for (std::size_t i = first; i < mask.size(); ++i)
     bits += std::popcount(std::to_integer<unsigned>(mask[i]));

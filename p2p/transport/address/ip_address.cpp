@@ -65,7 +65,7 @@ bool is_link_local(const IpAddress& ip) {
   return ip[0] == std::byte{0xfe} && (ip[1] & std::byte{0xc0}) == std::byte{0x80};
 }
 
-/// What containers and virtual machines of this host are plugged into: other hosts don't reach it,
+/// Bridges of this host's containers and virtual machines: other hosts don't reach them,
 /// and may well have the same address themselves.
 bool is_of_containers(std::string_view name) {
   constexpr std::array kPrefixes = {"docker", "br-",     "virbr", "veth",    "vnet", "lxcbr",

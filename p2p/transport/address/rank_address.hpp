@@ -1,4 +1,4 @@
-// What a rank tells the others of itself before they are connected.
+// The address of a rank, which the others get before they connect.
 #pragma once
 
 #include <array>
@@ -51,7 +51,7 @@ class FabricParts {
     std::uint8_t version = 0;
     std::uint16_t bytes = 0;  ///< of the part behind the head
   };
-  /// The head at `at`. False: no part lies there. What travelled is not trusted.
+  /// The head at `at`. False: no part lies there. Bytes that travelled are not trusted.
   bool read(std::size_t at, Head& head) const noexcept {
     if (at + sizeof head > kBytes) return false;
     std::memcpy(&head, bytes_.data() + at, sizeof head);
@@ -63,7 +63,7 @@ class FabricParts {
 
 using JobSecret = std::array<std::byte, 32>;
 
-/// Of constant size, so that the bootstrap fence costs the same per rank whatever the fabrics.
+/// Its size is constant, so that the bootstrap fence costs the same per rank whatever the fabrics.
 struct RankAddress {
   static constexpr std::uint32_t kMagic = 0x77656674;  // "weft"
   static constexpr std::uint32_t kVersion = 9;

@@ -1,4 +1,4 @@
-// Reading just so many bytes of a connection, over as many calls as it takes.
+// Reading an exact number of bytes of a connection, over as many calls as it takes.
 #pragma once
 
 #include <array>
@@ -25,7 +25,7 @@ class ExactRead {
     std::memcpy(&value, bytes_.data(), sizeof value);
     return value;
   }
-  /// What was read, for the next read to begin anew. Requires State::complete.
+  /// Returns the bytes read; the next read begins anew. Requires State::complete.
   template <typename T>
   T take() noexcept {
     have_ = 0;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char* kUnauthenticated = "it does not know the job's secret";
 
-/// What a MAC is taken over.
+/// The bytes that a MAC is taken over.
 struct Said {
   /// The secret is also the key of other checks; none of them begins so.
   std::array<char, 12> subject = {'w', 'e', 'f', 't', ' ', 'c', 'o', 'n', 'n', 'e', 'c', 't'};

@@ -29,7 +29,7 @@ namespace weft::p2p {
 using Nonce = std::array<std::byte, 32>;
 using Mac = std::array<std::byte, 32>;
 
-/// What a connection is for.
+/// Purpose of a connection.
 enum class Purpose : std::uint8_t {
   stream,         ///< the one between two ranks, with frames
   data,           ///< a fabric's own, of which there may be several
@@ -38,10 +38,10 @@ enum class Purpose : std::uint8_t {
   subscriber      ///< of a process that is no rank, to one that publishes
 };
 
-/// A number for a job, which gives its secret away to nobody.
+/// A number for a job, which does not give its secret away.
 using JobId = std::array<std::byte, 8>;
 
-/// What every version's hello begins with.
+/// Every version's hello begins with this.
 struct Greeting {
   std::uint32_t magic = 0;
   std::uint32_t version = 0;
@@ -85,14 +85,14 @@ struct Refusal {
   std::string text() const;
 };
 
-/// Secrets of one connection, which both its ends know and nobody else; one for each direction.
+/// Secrets of one connection, which only its two ends know; one for each direction.
 struct ConnectionKeys {
   using Key = std::array<std::byte, 32>;
   Key to_server{};
   Key to_client{};
 };
 
-/// What a rank needs to prove who it is and to check others. Immutable.
+/// Credentials by which a rank proves who it is and checks others. Immutable.
 class Identity {
  public:
   using Secret = std::array<std::byte, 32>;
@@ -106,7 +106,7 @@ class Identity {
 
   /// With a fresh nonce.
   Hello hello(int to, Purpose purpose = Purpose::stream, std::uint16_t rail = 0) const;
-  /// Why whoever greets so can't be understood, or an empty string.
+  /// Why the sender of such a greeting can't be understood, or an empty string.
   static std::string validate(const Greeting& greeting);
   /// Why an unauthenticated client's hello can't be a rank's, or an empty string.
   std::string validate(const Hello& client) const;
@@ -118,7 +118,7 @@ class Identity {
   Proof prove(const Hello& own, const Answer& answer) const;
   /// Whether the caller knows the secret. `own` is what it was answered.
   bool verify(const Hello& client, const Answer& own, const Proof& proof) const;
-  /// Of a connection that was proven, by the hellos of its ends.
+  /// The keys of a proven connection, from the hellos of its ends.
   ConnectionKeys keys(const Hello& client, const Hello& server) const;
 
  private:

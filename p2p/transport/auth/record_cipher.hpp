@@ -1,4 +1,4 @@
-// Records that only the two ranks of one connection can read, and nobody can change unnoticed.
+// Records that only the two ranks of one connection can read, and no one else can change unnoticed.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@ class RecordCipher {
   /// By how much a sealed record is longer.
   static constexpr std::size_t kOverhead = 17;
 
-  /// What this end seals is opened by `sends`, what it opens was sealed by `receives`.
+  /// This end seals with `sends` and opens with `receives`.
   RecordCipher(const Key& sends, const Key& receives);
   ~RecordCipher();
   RecordCipher(RecordCipher&&) noexcept;

@@ -1,4 +1,4 @@
-// Who was no rank of the job: counted, and told in a line from time to time.
+// Connections that were no rank of the job: counted, and logged in a line from time to time.
 #pragma once
 
 #include <atomic>

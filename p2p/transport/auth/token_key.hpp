@@ -9,7 +9,7 @@
 
 namespace weft::p2p {
 
-/// What a token lets in. The same token gives each another key.
+/// Purpose of a token. The same token gives each purpose another key.
 enum class TokenUse : std::uint8_t { ranks, subscribers };
 
 /// Equal tokens give equal keys. A token must be long and random: the key is no better than it is.

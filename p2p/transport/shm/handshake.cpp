@@ -180,7 +180,7 @@ void ShmFabric::on_adopted(Partner& partner, std::span<const std::byte> bytes) {
   if (const auto region = parse<AdoptedMessage>(bytes);
       region && region->type == MessageType::adopted) {
     partner.channel->add_adopted(*region);
-    local_.ring();  // somebody may wait for just this memory
+    local_.ring();  // a thread may wait for just this memory
   }
   if (const auto gone = parse<ForgetMessage>(bytes); gone && gone->type == MessageType::forget)
     partner.channel->forget_adopted(gone->chunk);
@@ -195,7 +195,7 @@ void ShmFabric::share_stats(Link& link) {
 }
 
 void ShmFabric::on_stats(const Partner& partner, std::vector<os::Fd> descriptors) {
-  // None comes where this rank has no descriptors left; it can do without.
+  // No descriptor comes where this rank has none left; the rank can do without.
   if (descriptors.size() == 1)
     local_.pinned_peer_stats.keep(partner.rank, std::move(descriptors.front()));
 }
@@ -231,7 +231,7 @@ void ShmFabric::on_chunk(Partner& partner, std::span<const std::byte> bytes,
             "raise the limit of address space (ulimit -v), or of mappings (vm.max_map_count)");
     }
   }
-  local_.ring();  // somebody may wait for just this chunk
+  local_.ring();  // a thread may wait for just this chunk
 }
 
 }  // namespace weft::p2p

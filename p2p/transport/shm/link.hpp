@@ -73,7 +73,7 @@ class Link {
   }
 
  private:
-  /// More than a socket can hold, whoever else has its other end.
+  /// More than a socket can hold, whichever processes have its other end.
   static constexpr int kMostTurns = 1024;
 
   struct Queued {

@@ -24,7 +24,7 @@ constexpr std::size_t kStreamRunBytes = 64u << 10;
 
 constexpr std::size_t kGetStreamBytes = 16u << 20;
 
-// Of a put that waited, at a time: some milliseconds.
+// Bytes of a waiting put that are copied at a time: some milliseconds.
 constexpr std::size_t kPieceBytes = 16u << 20;
 
 // For a descriptor that had no room.
@@ -197,7 +197,7 @@ void ShmChannel::gather(const PutWork& work) const noexcept {
 
 namespace {
 
-/// What a test wants to stop inside is copied in pieces.
+/// Copies in pieces, where a test wants to stop inside.
 void copy_with_stops(const char* loop, std::byte* to, const std::byte* from,
                      std::size_t bytes) noexcept {
   constexpr std::size_t kPiece = 256u << 10;
@@ -255,7 +255,7 @@ Status ShmChannel::copy(std::span<const GetWork> pieces) noexcept {
       if (!status.ok()) return status;
       continue;
     }
-    // Who gets a tensor is about to read it: it may stay in the cache if it fits.
+    // The caller is about to read the tensor: it may stay in the cache if it fits.
     if (has_stop_point()) [[unlikely]]
       copy_with_stops("get", piece.to, pointer(piece.from), piece.bytes);
     else

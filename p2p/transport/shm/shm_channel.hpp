@@ -54,14 +54,14 @@ class ShmChannel final : public Channel {
   /// one.
   bool find_reach(pid_t process, int pidfd, std::uint64_t probe, bool allowed);
   /// A chunk of the peer has come, but can't be mapped; `descriptor` is none where that has not
-  /// come. Who looks for its memory hears why, and each look tries again.
+  /// come. resolve() answers `why`, and tries again each time.
   void lacks_chunk(std::uint32_t chunk, std::uint64_t bytes, os::Fd descriptor, Status why);
   /// The peer could not take a chunk's descriptor. Progress thread.
   void share_again(std::uint32_t chunk);
   /// Adopted memory of the peer is where it says.
   void add_adopted(const AdoptedMessage& region);
   void forget_adopted(std::uint32_t chunk) noexcept;
-  /// This rank's adopted memory is gone: the peer is told if it knew of it. Progress thread.
+  /// This rank's adopted memory is gone: tells the peer if the peer knew it. Progress thread.
   void unshare(std::uint32_t chunk);
 
  private:

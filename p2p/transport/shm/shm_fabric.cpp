@@ -22,8 +22,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Of processes that are no rank's. A rank of another job is told so: that is all they are kept
-/// for.
+/// Connections of processes that are no ranks. A rank of another job is told so: that is all they
+/// are kept for.
 constexpr std::size_t kMaxPendingConnections = 16;
 constexpr std::size_t kUnlimited = std::numeric_limits<std::size_t>::max();
 constexpr Anteroom::Limits kNoPendingConnection{.silent = 0, .spoken = kUnlimited};
@@ -155,7 +155,7 @@ void ShmFabric::call(Partner& partner) {
       ticks_.start();
       return ticks_.change(kRecall);
     }
-    if (errno == ECONNREFUSED) return events_.lost(partner.rank);  // nobody listens there now
+    if (errno == ECONNREFUSED) return events_.lost(partner.rank);  // no process listens there now
     return events_.short_of(Error(ErrorDetail{
         .code = Code::system,
         .operation = "join",
@@ -308,7 +308,7 @@ void ShmFabric::watch_process(Partner& partner) {
     partner.pidfd = os::pidfd_open(partner.address.pid);
     progress_.watch(partner.pidfd.get(), EPOLLIN, [this, &partner](std::uint32_t) {
       progress_.forget(partner.pidfd.get());
-      // What it said before it died comes first.
+      // The messages that it sent before it died come first.
       for (std::size_t i = 0; i < partner.links.size(); ++i) partner.links[i]->drain();
       events_.lost(partner.rank);
     });

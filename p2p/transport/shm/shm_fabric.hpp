@@ -22,7 +22,7 @@
 
 namespace weft::p2p {
 
-/// Of a pair the higher rank connects, to an abstract Unix socket; hello and welcome carry the
+/// In a pair the higher rank connects, to an abstract Unix socket; hello and welcome carry the
 /// descriptors of both sides' memory. A peer's process is watched through its pidfd: its death is
 /// seen at once, and what it had sent is read first.
 class ShmFabric final : public Fabric {
@@ -96,7 +96,7 @@ class ShmFabric final : public Fabric {
   std::vector<Partner> partners_;  ///< by rank; does not grow once the job is open
   std::set<pid_t> processes_;      ///< of this host's ranks
   Link::Id last_link_ = 0;
-  /// Accepted, not yet introduced. Who is of a process of the job counts as having spoken there.
+  /// Accepted, not yet introduced. A process of the job counts as having spoken there.
   Anteroom anteroom_;
   struct PendingConnection {
     std::unique_ptr<Link> link;

@@ -1,4 +1,4 @@
-// What two ranks of a host say before and besides the messages that they carry for others.
+// Messages of the shm fabric itself, between two ranks of a host.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,10 @@
 
 namespace weft::p2p {
 
-/// What stands in the word by which ranks find out whether they reach into each other's process.
+/// Value of the word by which ranks find out whether they reach into each other's process.
 inline constexpr std::uint64_t kProbe = 0x776566742d707262;
 
-/// Nothing of the memory is told before both ends have proved who they are, as ranks of different
+/// No message describes memory before both ends have proved who they are, as ranks of different
 /// hosts do (connector/handshake.hpp): greet, challenge, then hello with the proof.
 struct GreetMessage {
   static constexpr MessageType kType = MessageType::greet;

@@ -29,11 +29,11 @@ void leave_stack(void** keep, const void* to, std::size_t bytes) noexcept {
 void enter_stack(void* kept, const void** from, std::size_t* bytes) noexcept {
   __sanitizer_finish_switch_fiber(kept, from, bytes);
 }
-/// What an abandoned stack refers to is not lost by mistake: the stack stays, known to the leak
-/// checker.
+/// Keeps an abandoned stack, since what it refers to is not lost by mistake: it is known to the
+/// leak checker.
 void keep_stack(os::Mapping& stack) noexcept {
   __lsan_register_root_region(stack.data() + kGuardBytes, stack.bytes() - kGuardBytes);
-  os::Mapping* kept = new os::Mapping;  // NOLINT(cppcoreguidelines-owning-memory): for ever
+  os::Mapping* kept = new os::Mapping;  // NOLINT(cppcoreguidelines-owning-memory): never freed
   kept->swap(stack);
   __lsan_ignore_object(kept);
 }

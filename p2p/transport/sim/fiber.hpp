@@ -36,7 +36,7 @@ class Fiber {
   ucontext_t outside_{};
   bool ended_ = false;
 
-  // What belongs to a stack besides the stack: exceptions that are being handled, and what
+  // State that belongs to a stack besides the stack: exceptions that are being handled, and what
   // AddressSanitizer knows of the other side.
   struct Handling {
     void* caught = nullptr;

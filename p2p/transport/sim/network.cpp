@@ -111,7 +111,7 @@ void Network::on_death(int dead) {
   Random& random = scheduler_.random();
   for (int peer = 0; peer < size(); ++peer) {
     if (peer == dead) continue;
-    // Of what is under way, some arrives; then the peer hears of the death.
+    // Some operations under way arrive; then the peer hears of the death.
     if (path(dead, peer))
       path(dead, peer)->ends = std::min(
           path(dead, peer)->ends, scheduler_.now() + random.between({}, options_.faults.longest));

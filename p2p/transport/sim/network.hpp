@@ -1,4 +1,4 @@
-// What lies between the ranks of a simulation: connections, and operations under way.
+// The network between the ranks of a simulation: connections, and operations under way.
 #pragma once
 
 #include <cstddef>
@@ -99,7 +99,7 @@ class Network {
   void open(const std::shared_ptr<Path>& path, Path& back);
   void on_death(int rank);
   void lose(int rank, int peer, const Status& why = {});
-  /// What a message must come after.
+  /// The operations that a message must come after.
   enum class Behind : std::uint8_t { messages, all };
   void deliver(const std::shared_ptr<Path>& path, Behind behind,
                std::function<void(FabricEvents&)> act);

@@ -1,4 +1,4 @@
-// What a simulation does to its ranks.
+// Options of a simulation: the faults of its ranks and paths.
 #pragma once
 
 #include <chrono>
@@ -6,7 +6,7 @@
 
 namespace weft::p2p::sim {
 
-/// What may go wrong in a job that is still right. Chances are per operation or per turn.
+/// Faults that a correct job must bear. Chances are per operation or per turn.
 struct Faults {
   double delayed = 0;     ///< an operation takes up to `longest` instead of about `typical`
   double reordered = 0;   ///< a put or word overtakes those posted before it
@@ -25,7 +25,7 @@ struct Faults {
   std::chrono::nanoseconds longest_pause{5'000'000};
   std::uint64_t kill_within = 400;
   std::uint64_t kill_after = 0;
-  int spared = 0;  ///< so many of the lowest ranks don't die
+  int spared = 0;  ///< the lowest ranks, this many, don't die
   std::chrono::nanoseconds drop_within{5'000'000};
 };
 

@@ -73,7 +73,7 @@ void SimChannel::read_next(Get& get) noexcept {
                       reading->to = nullptr;
                       rank_.ring();
                     });
-  // What has not come by then never will: who waits is to see that.
+  // Pieces that have not come by then never will: wakes the waiter, which sees that.
   const auto longest = std::max(options.faults.longest, 2 * options.faults.typical);
   network_.scheduler().at(network_.scheduler().now() + longest + std::chrono::nanoseconds(1),
                           [&rank = rank_] { rank.ring(); });

@@ -101,7 +101,7 @@ Status SimChannel::put(PutWork& work) noexcept {
   }
   if (options.plant == Plant::torn_put && random.chance(kPlanted))
     whole = scheduler.now() + options.faults.typical / 4;
-  // What has one number comes in order, and so does what is written to one word.
+  // Puts with one notification id arrive in order, and so do writes to one word.
   Time& last = path_->signals[work.notification_id];
   const auto in_order = std::max(whole, last) + std::chrono::nanoseconds(1);
   const auto seen = last = word_arrival(work.sequence_word, in_order);

@@ -42,7 +42,7 @@ class SimRank final : public Progress, public Sleeper {
   void sleep(Clock::time_point until) noexcept override;
   void wake() noexcept override;
 
-  /// Somebody rings at the rank's bell: a sleeper wakes, and the progress if it has armed the bell.
+  /// Rings the rank's bell: a sleeper wakes, and the progress if it has armed the bell.
   void ring() noexcept;
   /// The world's part of the rank, while there is one.
   void set_local(LocalRank* local) noexcept { local_ = local; }

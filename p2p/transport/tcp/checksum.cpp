@@ -11,7 +11,7 @@ struct FreeState {
   void operator()(XXH3_state_t* state) const noexcept { XXH3_freeState(state); }
 };
 
-/// Of a payload that lies in pieces: the same as of one that doesn't.
+/// The checksum of a payload does not depend on the pieces that it lies in.
 std::uint64_t of_pieces(std::span<const iovec> parts, std::uint64_t seed) noexcept {
   static thread_local const std::unique_ptr<XXH3_state_t, FreeState> state(XXH3_createState());
   if (!state) return 0;  // no memory: the peer will not believe it, which is the safe side

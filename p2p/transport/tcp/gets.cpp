@@ -22,21 +22,11 @@ void TcpChannel::get(Get& get) noexcept {
   if (!get.pieces.empty()) ask(get);
 }
 
-/// Whether one more get may be asked for. What was given up is answered all the same, and stands in
-/// the way: who gives up again and again must not fill the connection.
-bool TcpChannel::may_ask() noexcept {
-  const std::lock_guard lock(gets_mutex_);
-  return unwanted_ < kMostUnwanted;
-}
-
 void TcpChannel::ask(Get& get) noexcept {
-  if (!is_open() || !may_ask()) return;
+  if (!is_open() || !gets_.has_room()) return;
   get.asked = true;
   try {
-    const std::lock_guard lock(gets_mutex_);
-    if (++next_get_ == 0) ++next_get_;
-    get.number = next_get_;
-    gets_.push_back(&get);
+    gets_.add(get);
   } catch (const std::bad_alloc&) {
     get.number = 0;
     get.end = Status(ErrorDetail{.code = Code::exhausted,
@@ -54,7 +44,7 @@ void TcpChannel::ask(Get& get) noexcept {
       asked[i] = {.address = piece.from.address, .bytes = piece.bytes, .key = piece.from.key};
     }
     const auto payload = std::as_bytes(std::span(asked).first(count));
-    const std::lock_guard lock(send_mutex_);
+    const std::lock_guard lock(sending_.mutex);
     if (!is_open()) break;
     transmit({.kind = Kind::get,
               .index = static_cast<std::uint32_t>(get.number),
@@ -66,7 +56,7 @@ void TcpChannel::ask(Get& get) noexcept {
 std::optional<Status> TcpChannel::poll_get(Get& get) noexcept {
   if (!get.is_over.load(std::memory_order_acquire)) {
     if (!is_open()) {
-      (void)cancel_get(get);  // nobody receives into its pieces any more
+      (void)cancel_get(get);  // no thread receives into its pieces any more
       if (!get.is_over.load(std::memory_order_acquire)) {
         get.end = broken("get");
         get.is_over.store(true, std::memory_order_release);
@@ -87,10 +77,8 @@ std::optional<Status> TcpChannel::poll_get(Get& get) noexcept {
 
 bool TcpChannel::cancel_get(Get& get) noexcept {
   if (get.number == 0) return true;
-  const std::lock_guard turn(receive_mutex_);  // nobody receives into its pieces
-  const std::lock_guard lock(gets_mutex_);
-  if (std::erase(gets_, &get) == 0) return true;  // it had ended
-  unwanted_ += get.left;
+  const std::lock_guard turn(receiving_.mutex);  // no thread receives into its pieces
+  if (!gets_.cancel(get)) return true;           // it had ended
   for (const auto& rail : rails_) {
     const Head* head = rail->in.under_way();
     if (head == nullptr || head->kind != Kind::reply || head->index != get.number) continue;
@@ -99,15 +87,8 @@ bool TcpChannel::cancel_get(Get& get) noexcept {
   return true;
 }
 
-Get* TcpChannel::get_of(std::uint32_t number) noexcept {
-  const std::lock_guard lock(gets_mutex_);
-  const auto found =
-      std::ranges::find_if(gets_, [number](const Get* get) { return get->number == number; });
-  return found == gets_.end() ? nullptr : *found;
-}
-
 bool TcpChannel::begin_reply(const Head& head, std::vector<iovec>& places) {
-  Get* get = get_of(head.index);
+  Get* get = gets_.find(head.index);
   if (get == nullptr) {
     places.push_back({nullptr, head.bytes});  // who asked has given up
     return true;
@@ -124,24 +105,6 @@ bool TcpChannel::begin_reply(const Head& head, std::vector<iovec>& places) {
     get->done = 0;
   }
   return left == 0 || give_up("it answers a get with more than was asked for");
-}
-
-void TcpChannel::end_reply(const Head& head) {
-  const std::lock_guard lock(gets_mutex_);
-  const auto found =
-      std::ranges::find_if(gets_, [&](const Get* get) { return get->number == head.index; });
-  if (found == gets_.end()) {
-    if (unwanted_ != 0) --unwanted_;
-    return;
-  }
-  Get& get = **found;
-  get.whole = get.whole && head.flags == 1;
-  if (--get.left > 0) return;
-  for (; get.piece < get.pieces.size() && get.done == get.pieces[get.piece].bytes; ++get.piece)
-    get.done = 0;
-  get.whole = get.whole && get.piece == get.pieces.size();
-  gets_.erase(found);
-  get.is_over.store(true, std::memory_order_release);  // from now on it may be gone
 }
 
 }  // namespace weft::p2p::tcp

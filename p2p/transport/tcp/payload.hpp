@@ -1,4 +1,4 @@
-// What one put moves.
+// The payload of one put.
 #pragma once
 
 #include <sys/uio.h>

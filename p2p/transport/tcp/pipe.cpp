@@ -37,7 +37,7 @@ ssize_t send_message(int fd, const msghdr& header, [[maybe_unused]] Pipe::Memory
   return ::sendmsg(fd, &header, kSendFlags);
 }
 
-/// What is no more than this is sent from one place: a copy costs less than the kernel's care for
+/// Up to this size bytes are sent from one place: a copy costs less than the kernel's care for
 /// a list of places.
 constexpr std::size_t kFew = 256;
 
@@ -149,7 +149,7 @@ Pipe::Moved Pipe::receive(std::span<const iovec> parts) noexcept {
     const iovec part{room.data(), room.size()};
     const Moved got = receive_plain(in(), std::span(&part, 1));
     if (got.bytes == 0) {
-      // What was opened first is handed over first.
+      // Decrypted bytes that are left over are handed over first.
       if (moved.bytes == 0) moved = got;
       return moved;
     }

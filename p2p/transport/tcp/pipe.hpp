@@ -18,7 +18,7 @@ class Pipe {
  public:
   /// `out` stands for `in` too, if that is none.
   explicit Pipe(os::Fd out, os::Fd in = {}) noexcept;
-  /// What travels is encrypted.
+  /// The bytes on the connection are encrypted.
   Pipe(os::Fd socket, RecordCipher cipher);
   ~Pipe();
   Pipe(Pipe&&) noexcept;
@@ -39,7 +39,8 @@ class Pipe {
   };
   /// As much as there is room for.
   Moved send(std::span<const iovec> parts, Memory memory = Memory::settled) noexcept;
-  /// What is there, at most what has room. EBADMSG: it is not what the peer encrypted.
+  /// Receives the bytes that are there, at most as many as there is room for. EBADMSG: they are not
+  /// what the peer encrypted.
   Moved receive(std::span<const iovec> parts) noexcept;
   /// Whether there is room for much: taking every little at once would cost a call for each packet.
   bool has_room() const noexcept;

@@ -1,4 +1,4 @@
-// What comes in: payloads go where they belong, and only there; then words are set.
+// The receiving side: payloads go where they belong, and only there; then words are set.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,14 +19,14 @@ bool TcpChannel::receive(Rail& rail) noexcept {
   Status why;
   bool brought = false;
   {
-    const std::lock_guard lock(receive_mutex_);
+    const std::lock_guard lock(receiving_.mutex);
     if (is_over_) return false;
     RecordReader::State state = RecordReader::State::failed;
     try {
-      const bool was_stalled = stalled_.has_value();
+      const bool was_stalled = receiving_.stalled.has_value();
       state = rail.in.turn(rail, kTurn);
-      // What was held up behind a put goes on once its last piece has come.
-      if (was_stalled && !stalled_ && !is_over_ && rail.index != 0 &&
+      // Records held up behind a put go on once its last piece has come.
+      if (was_stalled && !receiving_.stalled && !is_over_ && rail.index != 0 &&
           state != RecordReader::State::failed && state != RecordReader::State::ended)
         state = main_rail().in.turn(main_rail(), kTurn);
     } catch (const std::bad_alloc&) {
@@ -35,7 +35,7 @@ bool TcpChannel::receive(Rail& rail) noexcept {
     came = rail.in.take_heard();
     if (came && !heard_.load(std::memory_order_relaxed))
       heard_.store(true, std::memory_order_relaxed);
-    brought = std::exchange(brought_, false);
+    brought = std::exchange(receiving_.brought, false);
     ended =
         state == RecordReader::State::ended || (state == RecordReader::State::failed && !is_over_);
     if (ended) {
@@ -101,7 +101,8 @@ bool TcpChannel::begin_record(const Head& head, std::uint64_t already, std::vect
       return begin_reply(head, places);
     case Kind::message:
     case Kind::get:
-      places.push_back({message_.data(), head.bytes});  // no longer than that, by its head
+      places.push_back(
+          {receiving_.message.data(), head.bytes});  // no longer than that, by its head
       return true;
     default:
       return give_up(fmt::format("a record of kind {} has {} bytes from {} on",
@@ -138,7 +139,7 @@ bool TcpChannel::end_put(const Head& head) {
 bool TcpChannel::end_get(const Head& head) {
   const std::size_t count = head.bytes / sizeof(GetPiece);
   std::array<GetPiece, kMostPieces> asked;
-  std::memcpy(asked.data(), message_.data(), head.bytes);
+  std::memcpy(asked.data(), receiving_.message.data(), head.bytes);
   std::uint64_t bytes = 0;
   bool allowed = true;
   for (const GetPiece& piece : std::span(asked).first(count)) {
@@ -146,7 +147,7 @@ bool TcpChannel::end_get(const Head& head) {
               exports_.find(piece.key, piece.address, piece.bytes, Exports::Access::get) != nullptr;
     bytes += allowed ? piece.bytes : 0;
   }
-  const std::lock_guard lock(send_mutex_);
+  const std::lock_guard lock(sending_.mutex);
   if (!is_open()) return true;
   if (!allowed || bytes == 0) {
     transmit({.kind = Kind::reply_end,
@@ -192,7 +193,7 @@ bool TcpChannel::is_undamaged(const Head& head) {
 
 bool TcpChannel::is_whole(const Head& head) {
   if (!checksums_ || head.kind == Kind::reply || head.kind == Kind::reply_end) return true;
-  iovec part{message_.data(), head.bytes};
+  iovec part{receiving_.message.data(), head.bytes};
   if (head.kind == Kind::put || head.kind == Kind::piece || head.kind == Kind::part) {
     part.iov_base = place_of_put(head);
     if (part.iov_base == nullptr) return true;  // it was dropped
@@ -202,14 +203,14 @@ bool TcpChannel::is_whole(const Head& head) {
 }
 
 bool TcpChannel::end_record(Rail& rail, const Head& head) {
-  brought_ = true;
+  receiving_.brought = true;
   if (!is_whole(head)) return false;
   switch (head.kind) {
     case Kind::put:
       if (head.flags == 0) return end_put(head);
-      ++stripes_seen_;
+      ++receiving_.stripes_seen;
       if (has_all_pieces()) return end_put(head);
-      stalled_ = head;
+      receiving_.stalled = head;
       return true;
     case Kind::piece:
       return end_piece(rail);
@@ -218,17 +219,12 @@ bool TcpChannel::end_record(Rail& rail, const Head& head) {
     case Kind::get:
       return end_get(head);
     case Kind::reply_end:
-      end_reply(head);
+      gets_.answered(head.index, head.flags == 1);
       return true;
-    case Kind::message: {
-      const auto bytes = std::span(message_).first(head.bytes);
-      {
-        const std::lock_guard lock(inbox_mutex_);
-        inbox_.emplace_back(bytes.begin(), bytes.end());
-      }
+    case Kind::message:
+      inbox_.add(std::span(receiving_.message).first(head.bytes));
       rank_.has_message(peer_);
       return true;
-    }
     case Kind::chunk:
       chunks_.add(head.key, {0, head.key}, head.address);
       counters().registrations.add(1);
@@ -238,7 +234,7 @@ bool TcpChannel::end_record(Rail& rail, const Head& head) {
       chunks_.remove(head.key);
       return true;
     case Kind::ack_wanted: {
-      const std::lock_guard lock(send_mutex_);
+      const std::lock_guard lock(sending_.mutex);
       if (is_open()) transmit({.kind = Kind::ack, .sequence = head.sequence}, {});
       return true;
     }

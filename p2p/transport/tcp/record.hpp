@@ -1,4 +1,4 @@
-// What waits to go out by a rail.
+// Records that wait to go out by a rail.
 #pragma once
 
 #include <sys/uio.h>
@@ -40,7 +40,7 @@ struct Record {
 class RecordRing {
  public:
   RecordRing() : records_(kFirst) {
-    // What is put off takes turns through all of them, and is not to allocate in each.
+    // Deferred records take turns through all of them, and must not allocate in each.
     for (Record& record : records_) record.runs.reserve(1);
   }
   std::size_t size() const noexcept { return count_; }

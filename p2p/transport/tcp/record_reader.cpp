@@ -8,7 +8,7 @@
 namespace weft::p2p::tcp {
 namespace {
 
-/// Where what nobody wants goes.
+/// Sink for payloads that are dropped.
 iovec nowhere(std::size_t bytes) noexcept {
   static thread_local std::array<std::byte, 4096> dropped;
   return {dropped.data(), std::min(bytes, dropped.size())};
@@ -29,7 +29,7 @@ std::size_t RecordReader::collect(std::array<iovec, kMostParts + 1>& parts,
     room -= one.iov_len;
     if (places_[i].iov_base == nullptr) break;
   }
-  // What follows the payload comes along, but no large part of another.
+  // Read along the bytes that follow the payload, but no large part of another payload.
   if (in_payload_ && asked < left_) return count;
   const std::size_t more = left_ > kLarge ? sizeof(Head) : kBuffer - end_;
   parts[count++] = {buffer_.data() + end_, more};
@@ -111,7 +111,7 @@ RecordReader::State RecordReader::pause(State state) noexcept {
 
 RecordReader::State RecordReader::turn(RecordSink& sink, std::size_t most) {
   if (!pipe_.has_enough()) return State::drained;
-  // What may not have gone on the last time.
+  // A record may have been held up the last time.
   if (!take_buffered(sink)) return State::failed;
   for (std::size_t received = 0; received < most || pipe_.has_received();) {
     if (!in_payload_ && end_ == kBuffer) return pause(State::drained);  // the next record must wait

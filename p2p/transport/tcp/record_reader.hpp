@@ -1,4 +1,4 @@
-// What comes by a rail: its records, taken apart, their payloads straight to where they belong.
+// The records that come by a rail, taken apart, their payloads straight to where they belong.
 #pragma once
 
 #include <sys/uio.h>
@@ -14,7 +14,7 @@
 
 namespace weft::p2p::tcp {
 
-/// What becomes of records; called by Incoming::turn().
+/// Handles records; called by RecordReader::turn().
 class RecordSink {
  public:
   virtual ~RecordSink() = default;
@@ -48,21 +48,21 @@ class RecordReader {
   void take_any() noexcept { pipe_.expect(1); }
   /// Whether anything came since it was last asked.
   bool take_heard() noexcept { return std::exchange(heard_, false); }
-  /// Of failed.
+  /// The errno behind State::failed.
   int error() const noexcept { return error_; }
-  /// What the payload under way goes to, for whoever has to take it away.
+  /// The places that the payload under way goes to, for a caller that has to take them away.
   std::vector<iovec>& places() noexcept { return places_; }
   const Head* under_way() const noexcept { return in_payload_ ? &head_ : nullptr; }
 
  private:
-  /// What comes with a head is read along and copied, up to so much of it.
+  /// Bytes behind a head that are read along with it and copied, at most.
   static constexpr std::size_t kBuffer = 4096;
-  /// While more than so much of a payload is to come, no more than the next head is read along.
+  /// While more than this of a payload is to come, no more than the next head is read along.
   static constexpr std::size_t kLarge = 16u << 10;
-  /// So much of a payload that has more to come is worth a system call: every packet by itself
+  /// Bytes of a payload with more to come that are worth a system call: every packet by itself
   /// would cost a call, a wake-up and an acknowledgement.
   static constexpr std::size_t kWorthTaking = 256u << 10;
-  /// Of one system call.
+  /// Limits of one system call.
   static constexpr std::size_t kMostBytes = 1u << 20;
   static constexpr std::size_t kMostParts = 64;
 

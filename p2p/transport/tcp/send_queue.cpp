@@ -67,7 +67,7 @@ class SendQueue::Gathered {
   std::size_t bytes() const noexcept { return bytes_; }
   /// Memory that only the system call reads, after what copy() will read next.
   bool reads_memory = false;
-  /// Of that, some belongs to a get: its owner may be writing it.
+  /// Part of it belongs to a get: its owner may be writing it.
   Pipe::Memory memory = Pipe::Memory::settled;
 
  private:
@@ -116,7 +116,7 @@ Record* SendQueue::find_urgent(Kind kind, std::uint64_t address, std::uint32_t k
   return nullptr;
 }
 
-/// What has begun comes first, then what is urgent.
+/// A record that has begun comes first, then urgent ones.
 Record& SendQueue::next(std::size_t index) noexcept {
   const std::size_t begun = has_begun() ? 1 : 0;
   if (index < begun) return ring_.at(0);

@@ -1,4 +1,4 @@
-// What a rail is to send: at once, or when the connection has room.
+// Records that a rail sends: at once, or when the connection has room.
 #pragma once
 
 #include <sys/uio.h>
@@ -39,7 +39,7 @@ class SendQueue {
   std::uint64_t sent() const noexcept { return sent_.load(std::memory_order_acquire); }
 
   /// Sends head and payload at once, as far as there is room; requires that nothing waits. Returns
-  /// how many bytes are out: unless that is all, the caller adds a record of which so much is done.
+  /// how many bytes are out: unless that is all, the caller adds a record with this much `done`.
   std::size_t send_now(const Head& head, std::span<const iovec> runs) noexcept;
   /// A record that waits behind all others, empty but for its head. Throws std::bad_alloc.
   Record& add(const Head& head);

@@ -1,4 +1,4 @@
-// What goes out: tensors from where they lie, words, messages, requests for memory.
+// The sending side: tensors from where they lie, words, messages, requests for memory.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,7 +32,7 @@ Status TcpChannel::collect(PutWork& work, Payload& payload) noexcept {
     for_each_run(part, [&](const std::byte*, std::size_t) { ++runs; });
   if (runs > kMostRuns) {
     // A copy for nothing is worse than a look that may be too early.
-    const std::lock_guard lock(send_mutex_);
+    const std::lock_guard lock(sending_.mutex);
     if (main_rail().out.waiting() >= kMostWaiting) return full();
   } else {
     for (const Tensor& part : work.parts)
@@ -67,7 +67,7 @@ Status TcpChannel::put(PutWork& work) noexcept {
   const bool is_packed = static_cast<bool>(payload.packed);
   const bool is_small = payload.bytes <= Record::kSmall;
   work.requests = 1;
-  const std::lock_guard lock(send_mutex_);
+  const std::lock_guard lock(sending_.mutex);
   if (has_failed()) return broken("put");
   if (is_to_be_striped(payload)) return put_in_stripes(work, head, payload.all());
   Rail& rail = main_rail();
@@ -161,7 +161,7 @@ Status TcpChannel::send_record(Rail& rail, const Head& unsummed, std::span<const
       (void)give_up("no memory to remember a put that is half out");
       return broken("put");
     }
-    // What has been put off goes with it; or there are runs beyond those of one system call.
+    // Deferred records go with it; or there are runs beyond those of one system call.
     if (takes_along || (runs.size() > 1 && done != 0)) out.flush(kTurn);
   }
   after_sending(rail);
@@ -211,10 +211,10 @@ void TcpChannel::post(Head head, std::span<const std::byte> payload) {
   head.bytes = payload.size();
   bool unopened = false;
   {
-    const std::lock_guard lock(send_mutex_);
+    const std::lock_guard lock(sending_.mutex);
     unopened = state_.load() == State::unopened;
     if (unopened)
-      unsent_.emplace_back(head, std::vector(payload.begin(), payload.end()));
+      sending_.unsent.emplace_back(head, std::vector(payload.begin(), payload.end()));
     else if (!has_failed())
       transmit(head, payload);
   }
@@ -228,7 +228,7 @@ void TcpChannel::send(std::span<const std::byte> message) {
 }
 
 void TcpChannel::put_word(RemoteMemory word, std::uint64_t value, Notify notify) noexcept {
-  const std::lock_guard lock(send_mutex_);
+  const std::lock_guard lock(sending_.mutex);
   if (!is_open()) return;
   // A newer value takes the place of one that still waits, so that words take bounded memory.
   SendQueue& out = main_rail().out;
@@ -249,7 +249,7 @@ void TcpChannel::put_word(RemoteMemory word, std::uint64_t value, Notify notify)
 }
 
 void TcpChannel::notify() noexcept {
-  const std::lock_guard lock(send_mutex_);
+  const std::lock_guard lock(sending_.mutex);
   if (!is_open()) return;
   if (main_rail().out.find_urgent(Kind::bell, 0, 0) != nullptr) return;
   transmit({.kind = Kind::bell}, {});
@@ -266,7 +266,7 @@ void TcpChannel::after_sending(Rail& rail) noexcept {
 bool TcpChannel::flush_rail(Rail& rail) noexcept {
   bool moved = false;
   {
-    const std::unique_lock lock(send_mutex_, std::try_to_lock);
+    const std::unique_lock lock(sending_.mutex, std::try_to_lock);
     if (!lock.owns_lock() || rail.out.is_empty() || has_failed()) return false;
     if (rail.out.lacks_room() && !rail.pipe.has_room()) return false;
     const std::uint64_t before = rail.out.sent();

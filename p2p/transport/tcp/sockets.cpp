@@ -10,7 +10,7 @@
 namespace weft::p2p::tcp {
 namespace {
 
-/// How soon the progress thread looks whether somebody still polls; later the longer that has been
+/// How soon the progress thread checks whether a thread still polls; later the longer that has been
 /// so, since each look takes a processor from those that poll.
 constexpr std::chrono::microseconds kTick{500};
 constexpr std::chrono::microseconds kLongestTick{2000};
@@ -145,7 +145,7 @@ void Sockets::arm() noexcept {
   if (armed_.load(std::memory_order_relaxed)) return;
   const std::lock_guard lock(armed_mutex_);
   if (armed_.exchange(true)) return;
-  // What has come before shows at once.
+  // Bytes that came before show at once.
   if (are_few()) tell_kernel_of_all();
   progress_.change(epoll_.get(), EPOLLIN);
 }
@@ -162,7 +162,7 @@ void Sockets::woken() noexcept {
     if (lock.owns_lock())
       ask_kernel();
     else
-      polled_.store(true);  // somebody looks right now, perhaps for long
+      polled_.store(true);  // a thread polls right now, perhaps for long
   }
   if (!polled_.load()) return arm();
   period_ = kTick;

@@ -14,7 +14,7 @@
 
 namespace weft::p2p::tcp {
 
-/// Who is told that a connection has something, or room. Called with the lock of all of them held,
+/// Told that a connection has bytes, or room. Called with the lock of all of them held,
 /// by any thread.
 class Ready {
  public:
@@ -28,27 +28,27 @@ class Ready {
 };
 
 /// The thread that waits receives by itself. Otherwise the progress thread sleeps on all
-/// connections at once; it is not woken while somebody has looked within the last half millisecond,
+/// connections at once; it is not woken while a thread has polled within the last half millisecond,
 /// or, where that goes on for long, the last two.
 /// Any thread, but for what is said to be the progress thread's.
 class Sockets final : public Poller {
  public:
   explicit Sockets(ProgressThread& progress);
 
-  /// Progress thread. `in` and `out` may be the same; each is somebody's only once.
+  /// Progress thread. `in` and `out` may be the same; each is added only once.
   void add(int in, int out, Ready& who);
-  /// Progress thread: nobody is told any more once this has returned.
+  /// Progress thread: no call to `who` follows once this has returned.
   void remove(int in, int out) noexcept;
   /// Any thread: the progress thread is to say when there is room, or not any more.
   void want_room(int in, bool wanted) noexcept;
 
-  /// Whether somebody has looked lately: what is put off goes when there is room, soon.
+  /// Whether a thread has polled lately: deferred records then go soon, when there is room.
   bool are_polled() const noexcept { return !armed_.load(std::memory_order_relaxed); }
 
   bool poll() noexcept override;
   void poll_once() noexcept override;
   void arm() noexcept override;
-  /// Looks at all, until nothing comes; for who waits where nobody else looks.
+  /// Polls all until nothing comes; for a caller that waits where no other thread polls.
   void drain() noexcept;
 
  private:
@@ -58,9 +58,9 @@ class Sockets final : public Poller {
     Ready* who = nullptr;
     bool wants_room = false;
   };
-  /// Up to so many are asked one by one, one system call each, and the kernel is not to notice what
-  /// they have while nobody sleeps on them: that would slow down each packet. More are asked for
-  /// together, two calls for all.
+  /// Up to this number they are asked one by one, one system call each, and the kernel does not
+  /// watch what they have while no thread sleeps on them: that would slow down each packet. More
+  /// are asked for together, two calls for all.
   static constexpr std::size_t kFew = 2;
 
   bool are_few() const noexcept { return watches_.size() <= kFew; }
@@ -72,7 +72,7 @@ class Sockets final : public Poller {
 
   ProgressThread& progress_;
   os::Fd epoll_;
-  std::mutex mutex_;  ///< held while somebody is told
+  std::mutex mutex_;  ///< held during calls to `who`
   std::mutex armed_mutex_;
   std::vector<Watch> watches_;  ///< read under either lock, changed under both
   std::size_t last_ = 0;        ///< who had something the last time is asked first

@@ -27,8 +27,8 @@ Status TcpChannel::put_in_stripes(PutWork& work, const Head& head, std::span<con
   auto* const data = static_cast<std::byte*>(runs.front().iov_base);
   const std::size_t bytes = runs.front().iov_len;
   const std::size_t share = (bytes / rails_.size() + kLine - 1) / kLine * kLine;
-  stripe_ends_.resize(kRemembered);
-  Ends& ends = stripe_ends_[++stripes_ % kRemembered];
+  sending_.stripe_ends.resize(kRemembered);
+  Ends& ends = sending_.stripe_ends[++sending_.stripes % kRemembered];
   ends.assign(rails_.size(), 0);
   bool out = true;
   // The put itself last: most often its pieces are there before it.
@@ -51,15 +51,16 @@ Status TcpChannel::put_in_stripes(PutWork& work, const Head& head, std::span<con
     work.copied += rail.pipe.is_sealed() ? run.iov_len : 0;
   }
   work.source_is_free = out;
-  if (work.delivered || !out) work.posted = stripes_ | kStriped | (work.delivered ? kDelivered : 0);
+  if (work.delivered || !out)
+    work.posted = sending_.stripes | kStriped | (work.delivered ? kDelivered : 0);
   return {};
 }
 
 std::uint64_t TcpChannel::stripe_end(std::uint64_t stripe) noexcept {
-  const std::lock_guard lock(send_mutex_);
+  const std::lock_guard lock(sending_.mutex);
   // Later ones have taken its place: it has long been out.
-  if (stripe + kRemembered <= stripes_) return main_rail().out.sent();
-  const Ends& ends = stripe_ends_[stripe % kRemembered];
+  if (stripe + kRemembered <= sending_.stripes) return main_rail().out.sent();
+  const Ends& ends = sending_.stripe_ends[stripe % kRemembered];
   for (std::size_t i = 0; i < rails_.size(); ++i)
     if (rails_[i]->out.sent() < ends[i]) return 0;
   return ends[0];
@@ -67,14 +68,14 @@ std::uint64_t TcpChannel::stripe_end(std::uint64_t stripe) noexcept {
 
 bool TcpChannel::has_all_pieces() const noexcept {
   return std::all_of(rails_.begin() + 1, rails_.end(),
-                     [this](const auto& rail) { return rail->pieces >= stripes_seen_; });
+                     [this](const auto& rail) { return rail->pieces >= receiving_.stripes_seen; });
 }
 
 bool TcpChannel::end_piece(Rail& rail) {
   ++rail.pieces;
-  if (!stalled_ || !has_all_pieces()) return true;
-  const Head put = *stalled_;
-  stalled_.reset();
+  if (!receiving_.stalled || !has_all_pieces()) return true;
+  const Head put = *receiving_.stalled;
+  receiving_.stalled.reset();
   return end_put(put);
 }
 

@@ -32,21 +32,21 @@ void TcpChannel::open(std::vector<Pipe> rails, bool checksums) {
   }
   {
     // Memory may be retracted by any thread meanwhile.
-    const std::scoped_lock locks(send_mutex_, receive_mutex_);
+    const std::scoped_lock locks(sending_.mutex, receiving_.mutex);
     checksums_ = checksums;
     rails_ = std::move(made);
   }
   {
-    const std::lock_guard lock(send_mutex_);
+    const std::lock_guard lock(sending_.mutex);
     // A failure may have come first, and stays.
     const auto open = [this] { state_.store(State::open, std::memory_order_release); };
     if (!end_.unless_decided(open)) return;
-    for (const auto& [head, payload] : unsent_) transmit(head, payload);
+    for (const auto& [head, payload] : sending_.unsent) transmit(head, payload);
     for (const auto& rail : rails_) {
       rail->out.flush(kTurn);  // a cipher's header
       after_sending(*rail);
     }
-    unsent_ = {};
+    sending_.unsent = {};
   }
   for (const auto& rail : rails_) {
     rank_.sockets.add(rail->pipe.in(), rail->pipe.out(), *rail);
@@ -91,9 +91,9 @@ void TcpChannel::unshare(std::uint32_t chunk) {
 
 void TcpChannel::retract(std::uint32_t chunk) noexcept {
   exports_.remove(chunk);
-  // Whoever reads or writes it now does so within a turn.
-  { const std::lock_guard lock(send_mutex_); }
-  const std::lock_guard lock(receive_mutex_);
+  // A thread that reads or writes it now does so within a turn.
+  { const std::lock_guard lock(sending_.mutex); }
+  const std::lock_guard lock(receiving_.mutex);
   for (const auto& rail : rails_) {
     const Head* head = rail->in.under_way();
     if (head == nullptr || head->key != chunk || head->kind == Kind::reply) continue;
@@ -104,14 +104,14 @@ void TcpChannel::retract(std::uint32_t chunk) noexcept {
 void TcpChannel::fail(Status why) noexcept {
   if (!end_.decide(std::move(why))) return;
   {
-    const std::lock_guard lock(send_mutex_);
+    const std::lock_guard lock(sending_.mutex);
     state_.store(State::failed, std::memory_order_release);
     for (const auto& rail : rails_) rail->out.drop();
-    unsent_ = {};
+    sending_.unsent = {};
   }
   {
-    // Nobody writes into what a get lent once it sees that the path has failed.
-    const std::lock_guard lock(receive_mutex_);
+    // No thread writes into what a get lent once it sees that the path has failed.
+    const std::lock_guard lock(receiving_.mutex);
     is_over_ = true;
     for (const auto& rail : rails_) rail->pipe.shut();
   }
@@ -123,7 +123,7 @@ bool TcpChannel::take_heard() noexcept {
   // Something may be there that is too little to be worth a turn.
   for (const auto& rail : rails_) {
     {
-      const std::lock_guard lock(receive_mutex_);
+      const std::lock_guard lock(receiving_.mutex);
       rail->in.take_any();
     }
     receive(*rail);
@@ -164,10 +164,10 @@ std::optional<Status> TcpChannel::outcome_of(std::uint64_t number, bool delivere
   if (has_failed()) return broken("put");
   flush();
   if (delivered && !has_ended()) {
-    const std::lock_guard lock(send_mutex_);
-    if (is_open() && ack_asked_ < number) {
-      ack_asked_ = main_rail().out.begun();
-      transmit({.kind = Kind::ack_wanted, .sequence = ack_asked_}, {});
+    const std::lock_guard lock(sending_.mutex);
+    if (is_open() && sending_.ack_asked < number) {
+      sending_.ack_asked = main_rail().out.begun();
+      transmit({.kind = Kind::ack_wanted, .sequence = sending_.ack_asked}, {});
     }
   }
   if (!has_ended()) rank_.sockets.poll_once();
@@ -176,39 +176,24 @@ std::optional<Status> TcpChannel::outcome_of(std::uint64_t number, bool delivere
 }
 
 bool TcpChannel::is_idle() noexcept {
-  // Who has closed its end has taken what it would take, and answers no more.
+  // A peer that has closed its end has read all that it will read, and answers no more.
   if (!is_open() || is_over_.load()) return true;
   {
-    // What is sent from now on is only what answers the peer.
-    const std::lock_guard lock(send_mutex_);
+    // From now on only answers to the peer are sent.
+    const std::lock_guard lock(sending_.mutex);
     SendQueue& out = main_rail().out;
-    if (!last_said_ && out.begun() == 0 && !out.has_been_urgent()) return true;
-    if (!last_said_) {
+    if (!sending_.last_said && out.begun() == 0 && !out.has_been_urgent()) return true;
+    if (!sending_.last_said) {
       // Behind all of it, urgent or not.
-      last_said_ = ack_asked_ = out.begun() + 1;
-      transmit({.kind = Kind::ack_wanted, .sequence = *last_said_}, {});
+      sending_.last_said = sending_.ack_asked = out.begun() + 1;
+      transmit({.kind = Kind::ack_wanted, .sequence = *sending_.last_said}, {});
     }
   }
-  return outcome_of(*last_said_, true).has_value();
+  return outcome_of(*sending_.last_said, true).has_value();
 }
 
 void TcpChannel::take_messages(const std::function<void(std::span<const std::byte>)>& take) {
-  // No more than there are now: a peer that never stops is not to keep the progress thread here.
-  std::size_t most = 0;
-  {
-    const std::lock_guard lock(inbox_mutex_);
-    most = inbox_.size();
-  }
-  for (std::size_t i = 0; i < most; ++i) {
-    std::vector<std::byte> message;
-    {
-      const std::lock_guard lock(inbox_mutex_);
-      if (inbox_.empty()) return;
-      message = std::move(inbox_.front());
-      inbox_.pop_front();
-    }
-    take(message);
-  }
+  inbox_.take(take);
 }
 
 }  // namespace weft::p2p::tcp

@@ -4,7 +4,6 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -19,6 +18,8 @@
 #include "p2p/transport/path_end.hpp"
 #include "p2p/transport/remote_chunks.hpp"
 #include "p2p/transport/tcp/exports.hpp"
+#include "p2p/transport/tcp/message_inbox.hpp"
+#include "p2p/transport/tcp/pending_gets.hpp"
 #include "p2p/transport/tcp/pipe.hpp"
 #include "p2p/transport/tcp/record_reader.hpp"
 #include "p2p/transport/tcp/send_queue.hpp"
@@ -28,7 +29,7 @@
 
 namespace weft::p2p::tcp {
 
-/// What the fabric of a rank shares with all its channels.
+/// State that the fabric of a rank shares with all its channels.
 struct TcpRank {
   LocalRank& local;
   Sockets& sockets;
@@ -47,7 +48,7 @@ class TcpChannel final : public Channel, private GetEngine {
   TcpChannel(TcpRank& rank, int peer);
   ~TcpChannel() override;
 
-  /// Progress thread, once: the connections, one for each rail. What waited goes out.
+  /// Progress thread, once: the connections, one for each rail. Sends what waited.
   /// With `checksums` every record bears one, here and there.
   void open(std::vector<Pipe> rails, bool checksums);
 
@@ -65,7 +66,7 @@ class TcpChannel final : public Channel, private GetEngine {
 
   /// Progress thread: hands over the messages that have come.
   void take_messages(const std::function<void(std::span<const std::byte>)>& take);
-  /// Progress thread: the peer is told if it knew of the adopted memory.
+  /// Progress thread: tells the peer that adopted memory is gone, if the peer knew it.
   void unshare(std::uint32_t chunk);
   /// Any thread: the memory goes to its user once this has returned.
   void retract(std::uint32_t chunk) noexcept;
@@ -82,7 +83,7 @@ class TcpChannel final : public Channel, private GetEngine {
 
  private:
   enum class State : std::uint8_t { unopened, open, failed };
-  // What `posted` says besides the number: poll_put() asks for the peer's word that it is there.
+  // Flags in `posted` besides the number. kDelivered: poll_put() waits for the peer's ack.
   static constexpr std::uint64_t kDelivered = std::uint64_t{1} << 63;
   static constexpr std::uint64_t kStriped = std::uint64_t{1} << 62;  ///< it is a stripe's number
   static constexpr std::size_t kMostWaiting = 64;  ///< puts; others always have room
@@ -91,8 +92,8 @@ class TcpChannel final : public Channel, private GetEngine {
   /// behind it.
   static constexpr std::size_t kTurn = (1u << 20) + (1u << 10);
 
-  /// A larger put goes out in records of so much, which takes no more system calls: a credit waits
-  /// for no more than one of them.
+  /// A larger put goes out in records of this size, which takes no more system calls: a credit
+  /// waits for no more than one of them.
   static constexpr std::size_t kPart = 4u << 20;
   static constexpr std::size_t kPartsAtOnce = 2;  ///< by the thread that puts
 
@@ -108,7 +109,7 @@ class TcpChannel final : public Channel, private GetEngine {
       return channel.begin_record(head, already, places);
     }
     bool end(const Head& head) override { return channel.end_record(*this, head); }
-    bool may_go_on() override { return index != 0 || !channel.stalled_; }
+    bool may_go_on() override { return index != 0 || !channel.receiving_.stalled; }
     void malformed(const char* trouble) override { channel.malformed(trouble); }
 
     TcpChannel& channel;
@@ -120,9 +121,6 @@ class TcpChannel final : public Channel, private GetEngine {
     bool is_watched = false;         ///< the progress thread's
     std::uint64_t pieces = 0;        ///< of striped puts, that have come
   };
-  /// Requests for memory whose answers nobody wants any more: with so many, another one waits.
-  static constexpr std::uint32_t kMostUnwanted = 8;
-
   bool is_open() const noexcept { return state_.load(std::memory_order_acquire) == State::open; }
   bool has_failed() const noexcept {
     return state_.load(std::memory_order_acquire) == State::failed;
@@ -132,7 +130,7 @@ class TcpChannel final : public Channel, private GetEngine {
   std::optional<Status> outcome_of(std::uint64_t number, bool delivered) noexcept;
   Head summed(Head head, std::span<const iovec> parts) const noexcept;
 
-  // sending.cpp; with send_mutex_ held, but for the first ones.
+  // sending.cpp; with sending_.mutex held, but for the first ones.
   struct Payload;
   Status collect(PutWork& work, Payload& payload) noexcept;
   bool flush_rail(Rail& rail) noexcept;
@@ -155,14 +153,13 @@ class TcpChannel final : public Channel, private GetEngine {
   bool has_all_pieces() const noexcept;
   bool end_piece(Rail& rail);
 
-  // receiving.cpp; with receive_mutex_ held, but for receive().
+  // receiving.cpp; with receiving_.mutex held, but for receive().
   bool receive(Rail& rail) noexcept;
   bool begin_record(const Head& head, std::uint64_t already, std::vector<iovec>& places);
   bool end_record(Rail& rail, const Head& head);
   bool begin_reply(const Head& head, std::vector<iovec>& places);
   bool end_put(const Head& head);
   bool end_get(const Head& head);
-  void end_reply(const Head& head);
   bool set_word(const Head& head);
   bool is_whole(const Head& head);
   bool is_undamaged(const Head& head);
@@ -170,13 +167,11 @@ class TcpChannel final : public Channel, private GetEngine {
   bool damaged(const Head& head, std::uint64_t expected, std::uint64_t found);
   void malformed(const char* trouble);
   bool give_up(std::string what);
-  Get* get_of(std::uint32_t number) noexcept;
 
   // gets.cpp
   std::optional<Status> poll_get(Get& get) noexcept override;
   bool cancel_get(Get& get) noexcept override;
   void ask(Get& get) noexcept;
-  bool may_ask() noexcept;
 
   TcpRank& rank_;
   const int peer_;
@@ -186,27 +181,28 @@ class TcpChannel final : public Channel, private GetEngine {
 
   RemoteChunks chunks_{peer_};
 
-  std::mutex send_mutex_;
-  std::vector<std::pair<Head, std::vector<std::byte>>> unsent_;  ///< until there is a connection
-  std::uint64_t ack_asked_ = 0;                                  ///< for all up to this one
-  std::optional<std::uint64_t> last_said_;                       ///< of a rank that goes
-  std::vector<Ends> stripe_ends_;  ///< of the last striped puts: by rail its record
-  std::uint64_t stripes_ = 0;
+  /// The sending side; `mutex` is taken after the receiving side's.
+  struct Sending {
+    std::mutex mutex;
+    std::vector<std::pair<Head, std::vector<std::byte>>> unsent;  ///< until there is a connection
+    std::uint64_t ack_asked = 0;                                  ///< for all up to this one
+    std::optional<std::uint64_t> last_said;                       ///< of a rank that goes
+    std::vector<Ends> stripe_ends;  ///< of the last striped puts: by rail its record
+    std::uint64_t stripes = 0;
+  };
+  /// The receiving side.
+  struct Receiving {
+    std::mutex mutex;
+    std::array<std::byte, kMostMessage> message;  ///< or a get's pieces, as they come
+    std::optional<Head> stalled;                  ///< a put whose pieces have not all come
+    std::uint64_t stripes_seen = 0;
+    bool brought = false;  ///< something that a waiting thread may want
+  };
+  Sending sending_;
+  Receiving receiving_;
+  PendingGets gets_;
+  MessageInbox inbox_;
   std::atomic<std::uint64_t> acked_{0};
-
-  std::mutex receive_mutex_;
-  std::array<std::byte, kMostMessage> message_;  ///< or a get's pieces, as they come
-  std::optional<Head> stalled_;                  ///< a put whose pieces have not all come
-  std::uint64_t stripes_seen_ = 0;
-  bool brought_ = false;  ///< something that a waiting thread may want
-
-  std::mutex gets_mutex_;
-  std::vector<Get*> gets_;
-  std::uint32_t next_get_ = 0;
-  std::uint32_t unwanted_ = 0;  ///< requests of gets that were given up, and not answered yet
-
-  std::mutex inbox_mutex_;
-  std::deque<std::vector<std::byte>> inbox_;
 
   PathEnd end_{peer_};
   std::atomic<State> state_{State::unopened};

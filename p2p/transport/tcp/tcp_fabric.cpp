@@ -207,7 +207,7 @@ void TcpFabric::take_messages(Partner& partner) {
 void TcpFabric::ended(int rank, bool orderly, const std::string& why) {
   Partner& partner = this->partner(rank);
   const Status reason = orderly ? Status{} : taken_for_dead(rank, why);
-  // What it had sent before may still be on its way, by the other connection.
+  // Earlier messages of the rank may still be on their way, by the other connection.
   if (partner.is_connected && !partner.channel->drain() && !partner.ending)
     return end_soon(partner, reason, kUntilLast);
   lose(partner, reason);
@@ -246,7 +246,7 @@ void TcpFabric::end_those_that_are_due() {
 
 void TcpFabric::lose(Partner& partner, const Status& why) {
   if (partner.has_ended) return;
-  // What it had sent before comes first: perhaps that it leaves.
+  // Earlier messages of the rank come first: perhaps that it leaves.
   if (partner.channel != nullptr && partner.is_connected) (void)partner.channel->drain();
   take_messages(partner);
   if (std::exchange(partner.has_ended, true)) return;

@@ -1,4 +1,4 @@
-// What two ranks that have met tell each other before there are connections for data.
+// Terms that two ranks agree on before they open connections for data.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What travels over a connection for data: records of a fixed head, most with a payload behind it.
+// Records that travel over a connection for data: a fixed head, in most a payload behind it.
 #pragma once
 
 #include <bit>
@@ -38,8 +38,8 @@ constexpr bool is_of_messages(Kind kind) noexcept {
   return kind == Kind::message || kind == Kind::chunk || kind == Kind::chunk_gone;
 }
 
-/// In front of everything, as it lies in memory. What a field means depends on the kind; one that
-/// has no meaning is 0.
+/// In front of everything, as it lies in memory. The meaning of a field depends on the kind; one
+/// that has no meaning is 0.
 struct Head {
   static constexpr std::uint16_t kMagic = 0x7774;
 
@@ -57,7 +57,7 @@ struct Head {
 static_assert(std::has_unique_object_representations_v<Head> && sizeof(Head) == 48);
 static_assert(std::endian::native == std::endian::little, "heads travel as they lie in memory");
 
-/// What a get asks for.
+/// One stretch of memory that a get asks for.
 struct GetPiece {
   std::uint64_t address = 0;
   std::uint64_t bytes = 0;

@@ -24,7 +24,7 @@ namespace {
 
 constexpr int kBatch = 32;
 constexpr std::uint32_t kLeastDepth = 16;
-/// What ends may make room for more that ends at once: nobody goes on with that for ever.
+/// Completions may make room for more that completes at once: the loop is bounded.
 constexpr int kMostBatches = 16;
 
 [[noreturn]] void fail(const char* what, const std::string& hint) {
@@ -154,7 +154,7 @@ std::size_t Completions::choose() {
 void Completions::bind(std::size_t queue, QueuePair& pair) {
   const std::lock_guard lock(queues_[queue]->mutex);
   queues_[queue]->owing.reserve(queues_[queue]->pairs.size() + 1);
-  queues_[queue]->pairs.emplace(pair.number(), &pair);
+  queues_[queue]->pairs.emplace(pair.address().number, &pair);
 }
 
 void Completions::unbind(QueuePair& pair) noexcept {
@@ -162,7 +162,7 @@ void Completions::unbind(QueuePair& pair) noexcept {
     const std::lock_guard lock(queue->mutex);
     if (queue->last == &pair) queue->last = nullptr;
     std::erase(queue->owing, &pair);
-    if (const auto found = queue->pairs.find(pair.number());
+    if (const auto found = queue->pairs.find(pair.address().number);
         found != queue->pairs.end() && found->second == &pair)
       queue->pairs.erase(found);
   }
@@ -181,7 +181,7 @@ std::string Completions::binding_table() const {
 }
 
 QueuePair* Completions::pair_of(Queue& queue, std::uint32_t number) noexcept {
-  if (queue.last != nullptr && queue.last->number() == number) return queue.last;
+  if (queue.last != nullptr && queue.last->address().number == number) return queue.last;
   const auto found = queue.pairs.find(number);
   if (found == queue.pairs.end()) return nullptr;  // one that is gone
   return queue.last = found->second;
@@ -195,20 +195,19 @@ int Completions::poll(Queue& queue) noexcept {
     if (QueuePair* pair = pair_of(queue, wc.qp_num)) pair->completed(wc);
   }
   if (count <= 0) {
-    // Whoever waits for what has come goes on with it before this is done.
+    // A thread that waits for what has come goes on with it before this is done.
     for (QueuePair* pair : queue.owing) pair->repost_receives();
     queue.owing.clear();
     return count;
   }
-  // Who has completions is settled once all were taken; most often it is one.
+  // Queue pairs are told once all completions were taken; most often it is one.
   QueuePair* batch_done = nullptr;
   for (int i = 0; i < count; ++i) {
     const std::uint32_t number = done[static_cast<std::size_t>(i)].qp_num;
-    if (batch_done != nullptr && batch_done->number() == number) continue;
+    if (batch_done != nullptr && batch_done->address().number == number) continue;
     batch_done = pair_of(queue, number);
     if (batch_done == nullptr) continue;
-    batch_done->on_batch_done();
-    if (batch_done->owes_receives() &&
+    if (batch_done->on_batch_done() &&
         std::ranges::find(queue.owing, batch_done) == queue.owing.end())
       queue.owing.push_back(batch_done);
   }
@@ -219,7 +218,7 @@ int Completions::poll(Queue& queue) noexcept {
 bool Completions::try_poll(Queue& queue) noexcept {
   const std::unique_lock lock(queue.mutex, std::try_to_lock);
   if (lock.owns_lock()) return poll(queue) > 0;
-  // Somebody is at it: the progress thread need not be rung for it.
+  // Another thread polls: the progress thread need not be woken for it.
   polled_.store(true, std::memory_order_relaxed);
   return false;
 }
@@ -261,7 +260,7 @@ void Completions::arm() noexcept {
 bool Completions::arm(Queue& queue) noexcept {
   if (queue.armed.exchange(true)) return true;
   device_.verbs().req_notify_cq(queue.cq.get());
-  // What came before it was armed tells nobody.
+  // Completions that arrived before arming raise no event, so poll once more.
   const std::lock_guard lock(queue.mutex);
   for (int i = 0; i < kMostBatches; ++i)
     if (poll(queue) <= 0) return true;
@@ -294,7 +293,7 @@ void Completions::tick() noexcept {
   const bool was_wanted = wanted_.exchange(false);
   if (was_wanted && poll_) poll_();
   if (!inline_) return;
-  // While somebody polls, an armed queue would wake this thread for each message.
+  // While a thread polls, an armed queue would wake this thread for each message.
   const bool was_polled = polled_.exchange(false);
   tick_ns_ = was_polled && !was_wanted ? std::min(2 * tick_ns_, kLongestTickNanoseconds)
                                        : kFirstTickNanoseconds;

@@ -23,11 +23,11 @@ class QueuePair;
 
 /// A device's completion queues. Queue pairs are bound to them round-robin. Each queue has a thread
 /// that polls it and sleeps on its completion channel; with WEFT_CQS=0 there is one queue and no
-/// thread: whoever waits polls, and the progress thread looks after it when nobody does.
+/// thread: the waiting thread polls, and the progress thread polls when no thread waits.
 /// Thread-safe.
 class Completions final : public Poller {
  public:
-  /// All must outlive it. `peers`, at most so many at a time, decides how deep the queues are.
+  /// All must outlive it. `peers`, the most at a time, decides how deep the queues are.
   /// Throws Error(system | exhausted).
   Completions(Device& device, LocalRank& local, ProgressThread& progress, int peers);
   /// The progress thread must have stopped; no queue pair is bound any more.
@@ -52,16 +52,16 @@ class Completions final : public Poller {
   void arm() noexcept override;
   /// For who needs room that completions give back: looks, or lets those look that do.
   void help() noexcept;
-  /// Handles everything that has completed by now, even if somebody else is polling: at most what
+  /// Handles everything that has completed by now, even if another thread is polling: at most what
   /// the queues hold.
   void drain() noexcept;
-  /// Something waits for room and nobody may be polling: look soon.
+  /// A send waits for room and perhaps no thread is polling: polls soon.
   void schedule_poll() noexcept;
-  /// Before anything is bound: called, with any queue's lock held by nobody, whenever somebody
+  /// Before anything is bound: called, with no queue's lock held, whenever a thread
   /// looks because of schedule_poll().
   void on_poll(std::function<void()> poll_hook) { poll_ = std::move(poll_hook); }
 
-  /// From now on `stop()` the threads are gone and nobody polls but by drain().
+  /// From now on `stop()` the threads are gone and only drain() polls.
   void stop() noexcept;
 
  private:
@@ -78,7 +78,7 @@ class Completions final : public Poller {
   };
 
   /// How soon the progress thread looks again after the waiters: soon at first, and later the
-  /// longer somebody has polled without a break, since each look takes a processor from those that
+  /// longer a thread has polled without a break, since each look takes a processor from those that
   /// poll.
   static constexpr long kFirstTickNanoseconds = 500'000;
   static constexpr long kLongestTickNanoseconds = 2'000'000;
@@ -88,7 +88,7 @@ class Completions final : public Poller {
   static QueuePair* pair_of(Queue& queue, std::uint32_t number) noexcept;
   int poll(Queue& queue) noexcept;
   bool try_poll(Queue& queue) noexcept;
-  /// False: so much completes that there may be more, of which no event will tell.
+  /// False: there may be more completions, for which no event will be raised.
   bool arm(Queue& queue) noexcept;
   void take_events(Queue& queue) noexcept;
   void watch();
@@ -107,8 +107,8 @@ class Completions final : public Poller {
   os::Fd stop_;
   std::function<void()> poll_;
   long tick_ns_ = kFirstTickNanoseconds;  ///< the progress thread's
-  std::atomic<bool> polled_{false};       ///< somebody has polled since the last tick
-  std::atomic<bool> wanted_{false};       ///< somebody called schedule_poll() since the last tick
+  std::atomic<bool> polled_{false};       ///< a thread has polled since the last tick
+  std::atomic<bool> wanted_{false};       ///< a thread called schedule_poll() since the last tick
   std::atomic<bool> stopping_{false};
 };
 

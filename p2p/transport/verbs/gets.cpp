@@ -1,4 +1,4 @@
-// Gets: READs that are posted as there is room, and asked for their end; nobody waits within.
+// Gets: READs that are posted as there is room, and asked for their end; no call waits.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -44,7 +44,7 @@ void VerbsChannel::get(Get& get) noexcept {
   post_reads(get);
 }
 
-/// Of the pieces up to `end`, as many as one chain takes. False: the get has ended.
+/// Takes pieces up to `end`, as many as one chain holds. False: the get has ended.
 bool VerbsChannel::gather_reads(Get& get, std::size_t end, Reads& reads) noexcept {
   const std::uint64_t most = rank_.device.limits().max_message;
   reads.piece = get.piece;

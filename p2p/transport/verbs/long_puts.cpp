@@ -1,6 +1,6 @@
-// Puts of more requests than are posted in one go: a little at each look, so that whoever looks is
-// not held up. Meanwhile words and other slots' puts go between its requests; the next put of its
-// slot waits, and so do messages, which must not overtake it.
+// Puts of more requests than are posted in one go: a little at each look, so that the polling
+// thread is not held up. Meanwhile words and other slots' puts go between its requests; the next
+// put of its slot waits, and so do messages, which must not overtake it.
 #include <algorithm>
 #include <new>
 
@@ -9,49 +9,42 @@
 namespace weft::p2p::verbs {
 namespace {
 
-/// Of each queue pair at each look.
+/// Chains posted on each queue pair at each poll.
 constexpr int kChainsAtOnce = 4;
 
 }  // namespace
 
 bool VerbsChannel::is_being_put(std::uint32_t notification_id) noexcept {
-  if (long_puts_count_.load(std::memory_order_acquire) == 0) return false;
-  const std::lock_guard lock(outbox_mutex_);
-  return std::ranges::any_of(long_puts_, [&](const auto& put) {
+  if (long_puts_.count.load(std::memory_order_acquire) == 0) return false;
+  const std::lock_guard lock(outbox_.mutex);
+  return std::ranges::any_of(long_puts_.places, [&](const auto& put) {
     return put != nullptr && put->count != 0 && put->notification_id == notification_id;
   });
 }
 
 VerbsChannel::LongPut* VerbsChannel::room_for_long_put(std::span<const Sending> sendings) noexcept {
-  if (!messages_waiting_.empty()) return nullptr;  // it is their turn
+  if (!outbox_.messages.empty()) return nullptr;  // it is their turn
   for (const Sending& sending : sendings) {
     QueuePair& pair = *pairs_[sending.pair];
     const std::lock_guard lock(pair.mutex());
     if (!pair.has_room_for(chain_of(pair).most_requests(), 1)) return nullptr;
   }
   const auto place = std::ranges::find_if(
-      long_puts_, [](const auto& put) { return put == nullptr || put->count == 0; });
-  if (place == long_puts_.end()) return nullptr;
+      long_puts_.places, [](const auto& put) { return put == nullptr || put->count == 0; });
+  if (place == long_puts_.places.end()) return nullptr;
   if (*place == nullptr) place->reset(new (std::nothrow) LongPut);
   return place->get();
 }
 
 Status VerbsChannel::put_by_and_by(PutWork& work, std::span<Sending> sendings) noexcept {
-  const std::lock_guard lock(outbox_mutex_);
+  const std::lock_guard lock(outbox_.mutex);
   LongPut* put = room_for_long_put(sendings);
   if (put == nullptr) return full();
-  {
-    const std::lock_guard stripes_lock(stripes_mutex_);
-    Stripe& stripe = stripes_[next_stripe_ % stripes_.size()];
-    const bool was_left =
-        std::ranges::all_of(pairs_, [&, i = std::size_t{0}](const auto& pair) mutable {
-          return pair->has_ended(stripe[i++] & ~kCutShort);
-        });
-    if (!was_left) return full();
-    stripe = {};
-    for (const Sending& sending : sendings) stripe[sending.pair] = kNotPosted;
-    put->stripe = next_stripe_++;
-  }
+  const auto number = stripes_.begin(
+      sendings, pairs_.size(),
+      [this](std::size_t pair, std::uint64_t request) { return pairs_[pair]->has_ended(request); });
+  if (!number) return full();
+  put->stripe = *number;
   put->notification_id = work.notification_id;
   put->count = sendings.size();
   std::size_t kept = 0;
@@ -65,7 +58,7 @@ Status VerbsChannel::put_by_and_by(PutWork& work, std::span<Sending> sendings) n
   }
   work.source_is_free = false;
   work.posted = kAllPairs << kPairShift | put->stripe;
-  long_puts_count_.fetch_add(1, std::memory_order_release);
+  long_puts_.count.fetch_add(1, std::memory_order_release);
   go_on(*put);
   return {};
 }
@@ -81,13 +74,13 @@ void VerbsChannel::go_on(LongPut& put) noexcept {
       is_over = false;
       continue;
     }
-    const std::lock_guard lock(stripes_mutex_);
-    stripes_[put.stripe % stripes_.size()][sending.pair] =
-        sending.is_out ? sending.last : kCutShort | pairs_[sending.pair]->posted();
+    stripes_.set(
+        put.stripe, sending.pair,
+        sending.is_out ? sending.last : StripeTable::kCutShort | pairs_[sending.pair]->posted());
   }
   if (is_over) {
     put.count = 0;
-    long_puts_count_.fetch_sub(1, std::memory_order_release);
+    long_puts_.count.fetch_sub(1, std::memory_order_release);
   } else {
     // Nothing may be under way whose end would tell of room: the peer may have to post receives.
     rank_.completions.schedule_poll();
@@ -95,8 +88,8 @@ void VerbsChannel::go_on(LongPut& put) noexcept {
 }
 
 void VerbsChannel::go_on_with_long_puts() noexcept {
-  if (long_puts_count_.load(std::memory_order_relaxed) == 0) return;
-  for (const auto& put : long_puts_)
+  if (long_puts_.count.load(std::memory_order_relaxed) == 0) return;
+  for (const auto& put : long_puts_.places)
     if (put != nullptr && put->count != 0) go_on(*put);
 }
 

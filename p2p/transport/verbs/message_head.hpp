@@ -1,4 +1,4 @@
-// What a SEND begins with.
+// The head of a SEND.
 #pragma once
 
 #include <array>

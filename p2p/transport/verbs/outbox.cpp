@@ -1,4 +1,4 @@
-// What goes out besides puts: notifications, words, control messages. All with the outbox's lock
+// Sends besides puts: notifications, words, control messages. All with the outbox's lock
 // held.
 #include <arpa/inet.h>
 
@@ -44,7 +44,7 @@ bool VerbsChannel::post_word(const Word& waiting) noexcept {
   work.num_sge = 1;
   work.wr.rdma.remote_addr = waiting.place.address;
   work.wr.rdma.rkey = waiting.place.key;
-  if (pair.max_inline() >= sizeof *word) work.send_flags = IBV_SEND_INLINE;
+  if (pair.limits().max_inline >= sizeof *word) work.send_flags = IBV_SEND_INLINE;
   if (pair.post(&work, 1, with_immediate ? 1 : 0, false) != 0) return false;
   return !is_told_apart || post_notification(pair, Immediate::kAck);
 }
@@ -54,18 +54,18 @@ bool VerbsChannel::fence_others() noexcept {
   // Puts by tail words are not counted: an empty notification behind them is.
   for (std::size_t i = 1; i < pairs_.size(); ++i) {
     const std::lock_guard lock(pairs_[i]->mutex());
-    if (pairs_[i]->posted() == fenced_[i]) continue;
+    if (pairs_[i]->posted() == outbox_.fenced[i]) continue;
     if (!post_notification(*pairs_[i], Immediate::kFence)) return false;
-    fenced_[i] = pairs_[i]->posted();
+    outbox_.fenced[i] = pairs_[i]->posted();
   }
   return true;
 }
 
 bool VerbsChannel::post_message(std::span<const std::byte> message) noexcept {
   if (!is_open()) return has_failed();
-  if (long_puts_count_.load() != 0) return false;
+  if (long_puts_.count.load() != 0) return false;
   QueuePair& pair = *pairs_.front();
-  if (!pair.has_ended(send_ends_[next_buffer_])) {
+  if (!pair.has_ended(outbox_.send_ends[outbox_.next_buffer])) {
     pair.ask_for_completion();
     return false;
   }
@@ -74,19 +74,19 @@ bool VerbsChannel::post_message(std::span<const std::byte> message) noexcept {
   head.kind = MessageHead::Kind::message;
   for (std::size_t i = 0; i < pairs_.size(); ++i)
     head.notified[i] = pairs_[i]->notifications_sent();
-  std::byte* buffer = send_buffers_.data() + next_buffer_ * kSendBuffer;
+  std::byte* buffer = outbox_.send_buffers.data() + outbox_.next_buffer * kSendBuffer;
   std::memcpy(buffer, &head, sizeof head);
   std::memcpy(buffer + sizeof head, message.data(), message.size());
   ibv_sge place{reinterpret_cast<std::uint64_t>(buffer),
-                static_cast<std::uint32_t>(sizeof head + message.size()), send_key_};
+                static_cast<std::uint32_t>(sizeof head + message.size()), outbox_.send_key};
   ibv_send_wr work{};
   work.opcode = IBV_WR_SEND;
   work.sg_list = &place;
   work.num_sge = 1;
   const std::lock_guard lock(pair.mutex());
   if (!pair.has_room_for(1, 1) || pair.post(&work, 1, 1, true) != 0) return false;
-  send_ends_[next_buffer_] = pair.posted();
-  next_buffer_ = (next_buffer_ + 1) % send_ends_.size();
+  outbox_.send_ends[outbox_.next_buffer] = pair.posted();
+  outbox_.next_buffer = (outbox_.next_buffer + 1) % outbox_.send_ends.size();
   return true;
 }
 

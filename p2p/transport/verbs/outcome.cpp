@@ -7,31 +7,25 @@ bool VerbsChannel::all_pairs(std::uint64_t posted, const Ask& ask) noexcept {
   const std::uint64_t pair = posted >> kPairShift;
   const std::uint64_t number = posted & ((std::uint64_t{1} << kPairShift) - 1);
   if (pair != kAllPairs) return ask(*pairs_[pair - 1], number);
-  Stripe ends{};
-  {
-    const std::lock_guard lock(stripes_mutex_);
-    // A place is taken again once all that it stood for has ended, and that well: with the first
-    // failure puts come to an end.
-    if (next_stripe_ > number + stripes_.size()) return true;
-    ends = stripes_[number % stripes_.size()];
-  }
+  const auto ends = stripes_.find(number);
+  if (!ends) return true;
   bool all = true;
-  for (std::size_t i = 0; i < pairs_.size(); ++i) all = ask(*pairs_[i], ends[i]) && all;
+  for (std::size_t i = 0; i < pairs_.size(); ++i) all = ask(*pairs_[i], (*ends)[i]) && all;
   return all;
 }
 
 bool VerbsChannel::has_ended(std::uint64_t posted) noexcept {
   return all_pairs(posted, [](QueuePair& pair, std::uint64_t request) {
-    return pair.has_ended(request & ~kCutShort);
+    return pair.has_ended(request & ~StripeTable::kCutShort);
   });
 }
 
 std::optional<Status> VerbsChannel::poll_put(std::uint64_t posted) noexcept {
   const auto has_succeeded = [](QueuePair& pair, std::uint64_t request) {
-    return (request & kCutShort) == 0 && pair.has_succeeded(request);
+    return (request & StripeTable::kCutShort) == 0 && pair.has_succeeded(request);
   };
   if (all_pairs(posted, has_succeeded)) return Status{};
-  // Of a queue pair in error, too: what ended there without a completion shows by the next one.
+  // On a queue pair in error, too: a request that ended without a completion shows by the next one.
   all_pairs(posted, [](QueuePair& pair, std::uint64_t request) {
     if (!pair.has_ended(request)) pair.ask_for_completion();
     return true;

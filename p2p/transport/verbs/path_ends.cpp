@@ -26,7 +26,7 @@ void VerbsFabric::ended(int rank, bool orderly, const std::string& why) {
 
 void VerbsFabric::lose(Partner& partner, const Status& why) {
   if (partner.has_ended) return;
-  // What it had sent before comes first: perhaps that it leaves.
+  // Earlier messages of the rank come first: perhaps that it leaves.
   if (completions_) completions_->drain();
   take_messages(partner);
   if (std::exchange(partner.has_ended, true)) return;
@@ -78,7 +78,8 @@ bool VerbsFabric::fence(int rank) {
 
 void VerbsFabric::on_device_event(ibv_qp* qp) {
   for (Partner& partner : partners_)
-    if (partner.channel != nullptr && (qp == nullptr || partner.channel->owns(qp)))
+    if (partner.channel != nullptr &&
+        (qp == nullptr || std::ranges::count(partner.channel->handles(), qp) != 0))
       lose(partner, Status(ErrorDetail{
                         .code = Code::path_failed,
                         .operation = "path",

@@ -19,9 +19,9 @@ namespace {
 constexpr std::size_t kStripeBytes = 1u << 20;
 constexpr std::size_t kLeastShare = 64u << 10;
 
-/// Whether so much, and a word behind it, travels in the work request itself.
+/// True if `bytes` plus the trailing sequence word fit in inline data.
 bool fits_inline(std::size_t bytes, const QueuePair& pair) noexcept {
-  return bytes_with_tail(bytes) <= pair.max_inline();
+  return bytes_with_tail(bytes) <= pair.limits().max_inline;
 }
 
 /// `exhausted` would mean that a later try may find room in the queue.
@@ -43,7 +43,7 @@ struct VerbsChannel::Payload {
   std::array<MemoryPiece, kMost> pieces;  ///< written as far as there are any
   std::size_t count = 0;
   std::size_t bytes = 0;
-  Kept kept;
+  KeptPuts::Put kept;
   bool is_one() const noexcept { return count <= 1; }
   std::span<const MemoryPiece> all() const noexcept { return {pieces.data(), count}; }
 
@@ -111,11 +111,11 @@ Status VerbsChannel::collect(PutWork& work, Payload& payload) noexcept {
 std::size_t VerbsChannel::most_with_tail() const noexcept {
   const std::uint64_t longest = rank_.device.limits().max_message;
   // One write holds it all: the payload, what fills it up to the word, the word.
-  if (notify_mode_ != NotifyMode::tail || pairs_.front()->max_pieces() <= Payload::kTailPieces ||
-      longest < bytes_with_tail(1))
+  if (notify_mode_ != NotifyMode::tail ||
+      pairs_.front()->limits().max_pieces <= Payload::kTailPieces || longest < bytes_with_tail(1))
     return 0;
   const std::uint64_t most = longest - bytes_with_tail(1);
-  // What several queue pairs carry faster is not for one, unless WEFT_NOTIFY=tail asks for it.
+  // A payload that several queue pairs carry faster does not go by one, unless WEFT_NOTIFY=tail.
   const bool is_asked = rank_.device.options().notify_mode == NotifyMode::tail;
   return pairs_.size() == 1 || is_asked ? most : std::min<std::uint64_t>(most, kStripeBytes - 1);
 }
@@ -143,19 +143,6 @@ Status VerbsChannel::pack(PutWork& work, Payload& payload) noexcept {
   } catch (const Error& error) {
     return error.status();
   }
-}
-
-void VerbsChannel::keep(Kept&& kept) noexcept {
-  const std::lock_guard lock(kept_mutex_);
-  kept_.push_back(std::move(kept));
-  keeps_.store(true, std::memory_order_release);
-}
-
-void VerbsChannel::release_kept() noexcept {
-  if (!keeps_.load(std::memory_order_acquire)) return;
-  const std::lock_guard lock(kept_mutex_);
-  std::erase_if(kept_, [this](const Kept& kept) { return has_ended(kept.posted); });
-  keeps_.store(!kept_.empty(), std::memory_order_release);
 }
 
 bool VerbsChannel::goes_at_once(const PutWork& work) const noexcept {
@@ -214,13 +201,14 @@ Status VerbsChannel::put(PutWork& work) noexcept {
   }
   if (payload.kept.packed || !payload.kept.leases.empty()) {
     payload.kept.posted = work.posted;
-    keep(std::move(payload.kept));
+    kept_.keep(std::move(payload.kept));
   }
   return {};
 }
 
 bool VerbsChannel::takes_tail(const PutWork& work, const Payload& payload) const noexcept {
-  const std::size_t most = std::min(pairs_.front()->max_pieces(), WorkRequestChain::kMostPieces);
+  const std::size_t most =
+      std::min(pairs_.front()->limits().max_pieces, WorkRequestChain::kMostPieces);
   return work.with_tail.address != 0 && payload.count + Payload::kTailPieces <= most;
 }
 
@@ -272,7 +260,7 @@ Status VerbsChannel::put_in_pieces(PutWork& work, const Payload& payload) noexce
 }
 
 WorkRequestChain VerbsChannel::chain_of(const QueuePair& pair) const noexcept {
-  return {pair.max_pieces(), rank_.device.limits().max_message, pair.max_chain()};
+  return {pair.limits().max_pieces, rank_.device.limits().max_message, pair.limits().max_chain};
 }
 
 std::uint32_t VerbsChannel::requests_for(PayloadCursor rest) const noexcept {

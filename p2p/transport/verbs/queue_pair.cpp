@@ -38,7 +38,7 @@ QueuePair::QueuePair(Device& device, LocalRank& local, Regions& regions, Complet
   if (!words.ok()) throw Error(words.status());
   if (!messages.ok()) throw Error(messages.status());
   words_key_ = words->local_key;
-  messages_key_ = *messages;
+  receives_.key = *messages;
   for (std::uint32_t i = 0; i <= options_.depth; ++i)
     new (words_.data() + i * sizeof(std::uint64_t)) std::atomic<std::uint64_t>(0);
 
@@ -70,20 +70,21 @@ QueuePair::QueuePair(Device& device, LocalRank& local, Regions& regions, Complet
                             device_.limits().max_queue_pairs),
         .peer = options_.peer});
   handle_ = QueuePairHandle(verbs, made);
-  number_ = made->qp_num;
-  max_inline_ = asked.cap.max_inline_data;
-  max_pieces_ = asked.cap.max_send_sge;
+  limits_.max_inline = asked.cap.max_inline_data;
+  limits_.max_pieces = asked.cap.max_send_sge;
+  limits_.max_chain = options_.depth / 2;
   device_.to_init(made);
-  for (used_count_ = 0; used_count_ < kReceives; ++used_count_) used_[used_count_] = used_count_;
+  for (receives_.used_count = 0; receives_.used_count < kReceives; ++receives_.used_count)
+    receives_.used[receives_.used_count] = receives_.used_count;
   if (const int error = post_receives())
     throw Error(ErrorDetail{.code = Code::system,
                             .operation = "connect",
                             .message = fmt::format("{}: ibv_post_recv for {}: {}", device_.name(),
                                                    name(), std::strerror(error)),
                             .peer = options_.peer});
-  receives_posted_ = 0;  // the peer knows of these
+  receives_.posted = 0;  // the peer knows of these
   reported_ = kReceives;
-  address_.number = number_;
+  address_.number = made->qp_num;
   address_.first_psn = randombytes_uniform(1U << 24U);
   address_.receives = {reinterpret_cast<std::uint64_t>(words_.data()), words->remote_key};
   completions_.bind(queue, *this);
@@ -153,7 +154,7 @@ int QueuePair::post(ibv_send_wr* chain, std::uint32_t requests, std::uint32_t no
   posted_.store(before + requests, std::memory_order_release);
   if (signal) signaled_ = request;
   if (lent) lent_.store(request, std::memory_order_relaxed);
-  // Nobody else writes it: no need for the dearer addition.
+  // No other thread writes it: no need for an atomic addition.
   if (notifications != 0)
     notified_.store(notified_.load(std::memory_order_relaxed) + notifications,
                     std::memory_order_release);
@@ -193,29 +194,29 @@ void QueuePair::kick() noexcept {
   if (!connected_.load(std::memory_order_acquire)) return;
   const std::lock_guard lock(mutex_);
   const std::uint64_t ended = ended_.load(std::memory_order_acquire);
-  const bool is_stuck = ended == std::exchange(ended_at_kick_, ended) && ended < posted_at_kick_;
+  const bool is_stuck = ended == std::exchange(at_kick_.ended, ended) && ended < at_kick_.posted;
   if (is_stuck) (void)post_nothing();
-  posted_at_kick_ = posted_.load(std::memory_order_relaxed);
+  at_kick_.posted = posted_.load(std::memory_order_relaxed);
 }
 
 int QueuePair::post_receives() noexcept {
   std::array<ibv_sge, kReceives> places;
   std::array<ibv_recv_wr, kReceives> receives;
-  for (std::uint32_t i = 0; i < used_count_; ++i) {
-    places[i] = {
-        reinterpret_cast<std::uint64_t>(messages_.data() + used_[i] * options_.receive_bytes),
-        static_cast<std::uint32_t>(options_.receive_bytes), messages_key_};
-    receives[i] = {.wr_id = kIsReceive | used_[i],
-                   .next = i + 1 < used_count_ ? &receives[i + 1] : nullptr,
+  for (std::uint32_t i = 0; i < receives_.used_count; ++i) {
+    places[i] = {reinterpret_cast<std::uint64_t>(messages_.data() +
+                                                 receives_.used[i] * options_.receive_bytes),
+                 static_cast<std::uint32_t>(options_.receive_bytes), receives_.key};
+    receives[i] = {.wr_id = kIsReceive | receives_.used[i],
+                   .next = i + 1 < receives_.used_count ? &receives[i + 1] : nullptr,
                    .sg_list = &places[i],
                    .num_sge = 1};
   }
   ibv_recv_wr* bad = nullptr;
   const int error = device_.verbs().post_recv(handle_.get(), receives.data(), &bad);
   if (error != 0) return error;
-  receives_posted_.store(receives_posted_.load(std::memory_order_relaxed) + used_count_,
+  receives_.posted.store(receives_.posted.load(std::memory_order_relaxed) + receives_.used_count,
                          std::memory_order_release);
-  used_count_ = 0;
+  receives_.used_count = 0;
   return 0;
 }
 
@@ -247,34 +248,37 @@ void QueuePair::received(const ibv_wc& completion) noexcept {
     else
       events_.message(options_.index, bytes);
   }
-  seen_.store(seen_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
-  used_[used_count_++] = slot;
+  receives_.seen.store(receives_.seen.load(std::memory_order_relaxed) + 1,
+                       std::memory_order_release);
+  receives_.used[receives_.used_count++] = slot;
 }
 
 void QueuePair::repost_receives() noexcept {
-  if (used_count_ == 0) return;
+  if (receives_.used_count == 0) return;
   if (post_receives() != 0) {
-    used_count_ = 0;
+    receives_.used_count = 0;
     to_error();  // the flush tells the channel
     return;
   }
   if (receives_unreported() >= kReportEvery) report_receives();
 }
 
-void QueuePair::on_batch_done() noexcept {
-  if (used_count_ >= kReportEvery)
+bool QueuePair::on_batch_done() noexcept {
+  if (receives_.used_count >= kReportEvery)
     repost_receives();
   else if (receives_unreported() >= kReportEvery)  // there was no room for it before
     report_receives();
-  if (!std::exchange(sends_ended_, false)) return;
-  // Those posted while a completion was under way end unseen, unless one more is asked for.
-  bool unseen = false;
-  {
-    const std::lock_guard lock(mutex_);
-    unseen = !has_ended(lent_);
+  if (std::exchange(sends_ended_, false)) {
+    // Requests posted while a completion was under way end unseen, unless one more is asked for.
+    bool unseen = false;
+    {
+      const std::lock_guard lock(mutex_);
+      unseen = !has_ended(lent_);
+    }
+    if (unseen) ask_for_completion();
+    events_.on_room();
   }
-  if (unseen) ask_for_completion();
-  events_.on_room();
+  return receives_.used_count != 0;
 }
 
 void QueuePair::report_receives() noexcept {
@@ -283,7 +287,7 @@ void QueuePair::report_receives() noexcept {
   const std::uint64_t under_way =
       posted_.load(std::memory_order_relaxed) - ended_.load(std::memory_order_acquire);
   if (under_way + 2 > options_.depth) return;  // tried again when something has ended
-  const std::uint64_t count = receives_posted_.load(std::memory_order_acquire);
+  const std::uint64_t count = receives_.posted.load(std::memory_order_acquire);
   const auto [word, key] = next_word(1);
   *word = count;
   ibv_sge place{reinterpret_cast<std::uint64_t>(word), sizeof count, key};
@@ -291,7 +295,7 @@ void QueuePair::report_receives() noexcept {
   work.opcode = IBV_WR_RDMA_WRITE;
   work.sg_list = &place;
   work.num_sge = 1;
-  if (max_inline_ >= sizeof count) work.send_flags = IBV_SEND_INLINE;
+  if (limits_.max_inline >= sizeof count) work.send_flags = IBV_SEND_INLINE;
   work.wr.rdma.remote_addr = peer_.receives.address;
   work.wr.rdma.rkey = peer_.receives.key;
   if (post(&work, 1, 0, false) == 0) reported_ = count + kReceives;

@@ -18,7 +18,7 @@
 
 namespace weft::p2p::verbs {
 
-/// What a queue pair tells its channel. The lock of a completion queue is held, no queue pair's.
+/// Events of a queue pair for its channel. The lock of a completion queue is held, no queue pair's.
 class QueuePairEvents {
  public:
   virtual ~QueuePairEvents() = default;
@@ -31,7 +31,7 @@ class QueuePairEvents {
   virtual void on_room() noexcept = 0;
 };
 
-/// What the two ends of a queue pair tell each other before it works.
+/// Data that the two ends of a queue pair exchange before it works.
 struct QueuePairAddress {
   std::uint32_t number = 0;
   std::uint32_t first_psn = 0;  ///< of what it sends
@@ -40,7 +40,7 @@ struct QueuePairAddress {
 
 class QueuePair {
  public:
-  /// Receives that are posted at any time: so many notifications may be under way to it.
+  /// Receives that are posted at any time: as many notifications may be under way to it.
   static constexpr std::uint32_t kReceives = 64;
 
   struct Options {
@@ -56,32 +56,34 @@ class QueuePair {
   QueuePair(const QueuePair&) = delete;
   QueuePair& operator=(const QueuePair&) = delete;
 
-  std::uint32_t number() const noexcept { return number_; }
   const QueuePairAddress& address() const noexcept { return address_; }
   /// "rank 3 #0"
   std::string name() const;
   ibv_qp* get() const noexcept { return handle_.get(); }
-  /// What the peer has said of its own.
+  /// Sets the address of the peer's queue pair.
   void set_peer(const QueuePairAddress& peer) noexcept { peer_ = peer; }
   /// Readies it for the peer that was introduced, at this port. Throws Error.
   void connect(const VerbsAddress& port);
   /// It was readied for the peer that was introduced.
   void mark_connected() noexcept { connected_.store(true, std::memory_order_release); }
   bool data_in_order() const noexcept;
-  std::uint32_t max_inline() const noexcept { return max_inline_; }
-  std::uint32_t max_pieces() const noexcept { return max_pieces_; }
-  /// Work requests that always find room sooner or later when they are posted at once.
-  std::uint32_t max_chain() const noexcept { return options_.depth / 2; }
+  struct Limits {
+    std::uint32_t max_inline = 0;  ///< bytes that travel in a work request itself
+    std::uint32_t max_pieces = 1;  ///< of memory, in one work request
+    /// Work requests that always find room sooner or later when they are posted at once.
+    std::uint32_t max_chain = 0;
+  };
+  const Limits& limits() const noexcept { return limits_; }
 
   /// Posting: hold the lock from asking for room to the last post.
   std::mutex& mutex() noexcept { return mutex_; }
-  /// Whether so many work requests, of which so many notify the peer, may be posted now.
+  /// Whether `requests` work requests, of which `notifications` notify the peer, may be posted now.
   bool has_room_for(std::uint32_t requests, std::uint32_t notifications) noexcept;
-  /// Posts a chain; wr_id and signalling are set here. `lent`: somebody will ask for its end.
+  /// Posts a chain; wr_id and signalling are set here. `lent`: a caller will ask for its end.
   /// Returns 0 or an errno; with ENOMEM nothing was posted, and it may be tried again.
   int post(ibv_send_wr* chain, std::uint32_t requests, std::uint32_t notifications,
            bool lent) noexcept;
-  /// What the last posted request is called; requests end in order.
+  /// The number of the last posted request; requests end in order.
   std::uint64_t posted() const noexcept { return posted_.load(std::memory_order_acquire); }
   /// A word of registered memory, with its key, for the last of the `requests` posted next: its
   /// own until that has ended.
@@ -113,17 +115,16 @@ class QueuePair {
 
   /// Notifications of the peer that were handled.
   std::uint64_t notifications_seen() const noexcept {
-    return seen_.load(std::memory_order_acquire);
+    return receives_.seen.load(std::memory_order_acquire);
   }
 
   // The completion queue's.
   void completed(const ibv_wc& completion) noexcept;
-  /// After a batch of them.
-  void on_batch_done() noexcept;
-  /// Nothing has completed for once: receives that were used are posted again, and reported to the
+  /// After a batch of them. True: used receives are not posted again yet.
+  bool on_batch_done() noexcept;
+  /// Called when a poll comes back empty: posts used receives again, and reports them to the
   /// peer. Until then they are not, but for many.
   void repost_receives() noexcept;
-  bool owes_receives() const noexcept { return used_count_ != 0; }
 
  private:
   static constexpr std::uint64_t kIsReceive = std::uint64_t{1} << 63U;
@@ -138,7 +139,7 @@ class QueuePair {
   int post_receives() noexcept;
   void received(const ibv_wc& completion) noexcept;
   std::uint64_t receives_unreported() const noexcept {
-    return receives_posted_.load(std::memory_order_relaxed) + kReceives - reported_;
+    return receives_.posted.load(std::memory_order_relaxed) + kReceives - reported_;
   }
   void report_receives() noexcept;
 
@@ -147,13 +148,10 @@ class QueuePair {
   QueuePairEvents& events_;
   const Options options_;
   OwnedBlock words_;     ///< control: the peer's receives, then one word per request
-  OwnedBlock messages_;  ///< where messages are received
+  OwnedBlock messages_;  ///< staging: where messages are received; outlives the handle
   std::uint32_t words_key_ = 0;
-  std::uint32_t messages_key_ = 0;
-  std::uint32_t max_inline_ = 0;
-  std::uint32_t max_pieces_ = 1;
+  Limits limits_;
   QueuePairHandle handle_;
-  std::uint32_t number_ = 0;
   QueuePairAddress address_;
   QueuePairAddress peer_;
   std::atomic<bool> connected_{false};
@@ -161,21 +159,29 @@ class QueuePair {
   std::mutex mutex_;  ///< guards what follows
   std::atomic<std::uint64_t> posted_{0};
   std::uint64_t signaled_ = 0;
-  std::atomic<std::uint64_t> lent_{0};  ///< the last one whose end somebody waits for
+  std::atomic<std::uint64_t> lent_{0};  ///< the last one whose end a caller waits for
   std::atomic<bool> unasked_{false};    ///< a completion is wanted, but there was no room
   std::atomic<std::uint64_t> notified_{0};
   std::uint64_t reported_ = 0;  ///< receives that the peer was told of
   std::atomic<std::uint64_t> succeeded_{0};
   std::atomic<std::uint64_t> ended_{0};
-  std::uint64_t ended_at_kick_ = 0;
-  std::uint64_t posted_at_kick_ = 0;
+  /// At the last kick().
+  struct Progress {
+    std::uint64_t ended = 0;
+    std::uint64_t posted = 0;
+  };
+  Progress at_kick_;
 
   // The completion queue's.
-  std::atomic<std::uint64_t> seen_{0};
-  std::array<std::uint32_t, kReceives> used_{};  ///< slots of receives to post again
-  std::uint32_t used_count_ = 0;
   bool sends_ended_ = false;
-  std::atomic<std::uint64_t> receives_posted_{0};
+  struct Receives {
+    std::atomic<std::uint64_t> seen{0};           ///< notifications that were handled
+    std::uint32_t key = 0;                        ///< of their memory
+    std::array<std::uint32_t, kReceives> used{};  ///< slots of receives to post again
+    std::uint32_t used_count = 0;
+    std::atomic<std::uint64_t> posted{0};
+  };
+  Receives receives_;
 };
 
 }  // namespace weft::p2p::verbs

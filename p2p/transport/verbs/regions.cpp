@@ -23,7 +23,7 @@ int access_of(ArenaSort sort) noexcept {
       .code = Code::bad_argument, .operation = "register", .message = std::move(message)});
 }
 
-/// What `make` returns, or throws, as a Result.
+/// The result of `make`, or its exception, as a Result.
 template <typename T, typename Make>
 Result<T> guarded(Make make) noexcept {
   try {

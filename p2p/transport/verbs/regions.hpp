@@ -34,9 +34,9 @@ class Regions {
   /// `device` must outlive it.
   Regions(Device& device, Memory memory, AdoptedRegions::Limits limits = {});
 
-  /// What a peer needs to know of a chunk, an adopted region's too. Fails with Code::exhausted or
-  /// Code::system (Device::register_memory), and Code::bad_argument for a chunk that is none, or
-  /// that no peer may know.
+  /// The address and key by which a peer reaches a chunk, an adopted region's too. Fails with
+  /// Code::exhausted or Code::system (Device::register_memory), and Code::bad_argument for a chunk
+  /// that is none, or that no peer may know.
   Result<RegisteredChunk> of_chunk(std::uint32_t chunk) noexcept;
 
   /// The key of a range in one of the arenas, for this rank's own work requests. Takes no lock once

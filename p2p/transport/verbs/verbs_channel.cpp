@@ -29,10 +29,11 @@ VerbsChannel::VerbsChannel(VerbsRank& rank, int peer, const VerbsAddress& port)
 }
 
 void VerbsChannel::make_queue_pairs() {
-  send_buffers_ = OwnedBlock(rank_.local.staging, send_ends_.size() * kSendBuffer);
-  const auto buffers = rank_.regions.local_key(send_buffers_.data(), send_buffers_.block().bytes);
+  outbox_.send_buffers = OwnedBlock(rank_.local.staging, outbox_.send_ends.size() * kSendBuffer);
+  const auto buffers =
+      rank_.regions.local_key(outbox_.send_buffers.data(), outbox_.send_buffers.block().bytes);
   if (!buffers.ok()) throw Error(buffers.status());
-  send_key_ = *buffers;
+  outbox_.send_key = *buffers;
   const int count = std::min<int>(rank_.device.options().queue_pairs, port_.queue_pairs);
   for (int i = 0; i < count; ++i)
     pairs_.push_back(std::make_unique<QueuePair>(
@@ -49,13 +50,12 @@ void VerbsChannel::make_queue_pairs() {
     notify_mode_ = NotifyMode::tail;
   else
     notify_mode_ = immediates_ ? NotifyMode::immediate : NotifyMode::send;
-  stripes_.resize(rank_.completions.depth());
+  stripes_.make_places(rank_.completions.depth());
   capabilities_.queue_pairs = static_cast<int>(pairs_.size());
   capabilities_.tails_up_to = most_with_tail();
 }
 
-std::uint64_t VerbsChannel::registered_bytes(std::uint64_t queue_pairs,
-                                             std::uint64_t depth) noexcept {
+std::uint64_t registered_bytes_of(std::uint64_t queue_pairs, std::uint64_t depth) noexcept {
   const std::uint64_t words = (1 + depth) * sizeof(std::uint64_t);
   const std::uint64_t short_receives = QueuePair::kReceives * kShortMessage;
   return kSendBuffers * kSendBuffer + QueuePair::kReceives * kSendBuffer + words +
@@ -151,7 +151,7 @@ bool VerbsChannel::handle(std::span<const std::byte> message) {
     chunks_.add(chunk->chunk, {chunk->address, chunk->remote_key}, chunk->bytes);
     counters().registrations.add(1);
     rank_.local.recorder.control(stats::Event::chunk_mapped, peer_, 0, chunk->chunk);
-    rank_.local.ring();  // somebody may wait for just this chunk
+    rank_.local.ring();  // a thread may wait for just this chunk
     return true;
   }
   if (const auto gone = parse<GivenBackMessage>(message);
@@ -217,10 +217,10 @@ void VerbsChannel::send(std::span<const std::byte> message) {
   counters().control_messages.add(1);
   if (is_close(message) && rank_.first_use.send_at_once(peer_, message)) return;
   {
-    const std::lock_guard lock(outbox_mutex_);
-    if (!waiting_.load() && post_message(message)) return;
-    messages_waiting_.emplace_back(message.begin(), message.end());
-    waiting_.store(true);
+    const std::lock_guard lock(outbox_.mutex);
+    if (!outbox_.waits.load() && post_message(message)) return;
+    outbox_.messages.emplace_back(message.begin(), message.end());
+    outbox_.waits.store(true);
   }
   if (state_.load() == State::unopened)
     rank_.first_use.request(peer_);
@@ -229,70 +229,66 @@ void VerbsChannel::send(std::span<const std::byte> message) {
 }
 
 void VerbsChannel::put_word(RemoteMemory word, std::uint64_t value, Notify notify) noexcept {
-  const std::lock_guard lock(outbox_mutex_);
+  const std::lock_guard lock(outbox_.mutex);
   const bool rings = notify != Notify::optional;
-  if (!waiting_.load() && post_word({word, value, rings})) return;
-  const auto same = std::find_if(words_waiting_.begin(), words_waiting_.end(), [&](const Word& w) {
+  if (!outbox_.waits.load() && post_word({word, value, rings})) return;
+  const auto same = std::find_if(outbox_.words.begin(), outbox_.words.end(), [&](const Word& w) {
     return w.place.address == word.address && w.place.key == word.key;
   });
   try {
-    if (same == words_waiting_.end())
-      words_waiting_.push_back({word, value, rings});
+    if (same == outbox_.words.end())
+      outbox_.words.push_back({word, value, rings});
     else
       *same = {word, value, rings || same->rings};
   } catch (const std::bad_alloc&) {
     return out_of_memory("a word that it is to get");
   }
-  waiting_.store(true);
+  outbox_.waits.store(true);
   rank_.completions.schedule_poll();
 }
 
 void VerbsChannel::notify() noexcept {
-  const std::lock_guard lock(outbox_mutex_);
+  const std::lock_guard lock(outbox_.mutex);
   if (has_failed()) return;
-  if (!waiting_.load() && is_open()) {
+  if (!outbox_.waits.load() && is_open()) {
     QueuePair& pair = *pairs_.front();
     const std::lock_guard pair_lock(pair.mutex());
     if (post_notification(pair, Immediate::kAck)) return;
   }
-  ack_waiting_ = true;
-  waiting_.store(true);
+  outbox_.ack = true;
+  outbox_.waits.store(true);
   rank_.completions.schedule_poll();
 }
 
 void VerbsChannel::on_room() noexcept {
-  release_kept();
+  kept_.release([this](std::uint64_t posted) { return has_ended(posted); });
   flush();
 }
 
 void VerbsChannel::flush() noexcept {
   for (const auto& pair : pairs_) pair->retry_request();
-  if (!waiting_.load(std::memory_order_acquire) &&
-      long_puts_count_.load(std::memory_order_acquire) == 0)
+  if (!outbox_.waits.load(std::memory_order_acquire) &&
+      long_puts_.count.load(std::memory_order_acquire) == 0)
     return;
-  const std::lock_guard lock(outbox_mutex_);
+  const std::lock_guard lock(outbox_.mutex);
   if (state_.load() == State::unopened) return;
   go_on_with_long_puts();
   if (has_failed()) {
-    words_waiting_.clear();
-    messages_waiting_.clear();
-    ack_waiting_ = false;
+    outbox_.words.clear();
+    outbox_.messages.clear();
+    outbox_.ack = false;
   }
-  while (!words_waiting_.empty() && post_word(words_waiting_.front())) words_waiting_.pop_front();
-  if (words_waiting_.empty())
-    while (!messages_waiting_.empty() && post_message(messages_waiting_.front()))
-      messages_waiting_.pop_front();
-  if (ack_waiting_) {
+  while (!outbox_.words.empty() && post_word(outbox_.words.front())) outbox_.words.pop_front();
+  if (outbox_.words.empty())
+    while (!outbox_.messages.empty() && post_message(outbox_.messages.front()))
+      outbox_.messages.pop_front();
+  if (outbox_.ack) {
     QueuePair& pair = *pairs_.front();
     const std::lock_guard pair_lock(pair.mutex());
-    ack_waiting_ = !post_notification(pair, Immediate::kAck);
+    outbox_.ack = !post_notification(pair, Immediate::kAck);
   }
-  waiting_.store(ack_waiting_ || !words_waiting_.empty() || !messages_waiting_.empty());
-  if (waiting_.load()) rank_.completions.schedule_poll();
-}
-
-bool VerbsChannel::owns(const ibv_qp* qp) const noexcept {
-  return std::any_of(pairs_.begin(), pairs_.end(), [&](const auto& p) { return p->get() == qp; });
+  outbox_.waits.store(outbox_.ack || !outbox_.words.empty() || !outbox_.messages.empty());
+  if (outbox_.waits.load()) rank_.completions.schedule_poll();
 }
 
 void VerbsChannel::kick() noexcept {
@@ -303,7 +299,7 @@ void VerbsChannel::kick() noexcept {
 bool VerbsChannel::is_idle() noexcept {
   if (!is_open()) return true;
   flush();
-  if (waiting_.load() || long_puts_count_.load() != 0) return false;
+  if (outbox_.waits.load() || long_puts_.count.load() != 0) return false;
   bool idle = true;
   for (const auto& pair : pairs_) {
     if (pair->has_ended(pair->posted())) continue;
@@ -318,11 +314,7 @@ void VerbsChannel::message(int, std::span<const std::byte> bytes) noexcept {
   if (bytes.size() < sizeof head) return;
   std::memcpy(&head, bytes.data(), sizeof head);
   try {
-    {
-      const std::lock_guard lock(inbox_mutex_);
-      const auto body = bytes.subspan(sizeof head);
-      inbox_.push_back({head, {body.begin(), body.end()}});
-    }
+    inbox_.add(head, bytes.subspan(sizeof head));
     rank_.has_message(peer_);
   } catch (const std::bad_alloc&) {
     out_of_memory("what it sends");
@@ -340,27 +332,19 @@ void VerbsChannel::out_of_memory(const char* what) noexcept {
 }
 
 void VerbsChannel::take_messages(const std::function<void(std::span<const std::byte>)>& take) {
-  // No more than there are now: a peer that never stops is not to keep the progress thread here.
-  std::size_t most = 0;
-  {
-    const std::lock_guard lock(inbox_mutex_);
-    most = inbox_.size();
-  }
-  for (; most > 0; --most) {
-    Message message;
-    {
-      const std::lock_guard lock(inbox_mutex_);
-      if (inbox_.empty()) return;
-      for (std::size_t i = 0; i < pairs_.size(); ++i)
-        // Something that was sent before it is still on its way by another queue pair.
-        if (pairs_[i]->notifications_seen() < inbox_.front().head.notified[i]) {
-          rank_.completions.schedule_poll();
-          return;
-        }
-      message = std::move(inbox_.front());
-      inbox_.pop_front();
-    }
-    if (!handle(message.bytes)) take(message.bytes);
+  // Puts that were sent before the message may still be on their way by another queue pair.
+  const auto has_come = [this](const MessageHead& head) {
+    for (std::size_t i = 0; i < pairs_.size(); ++i)
+      if (pairs_[i]->notifications_seen() < head.notified[i]) return false;
+    return true;
+  };
+  // Only those that are there now: a peer that never stops must not keep the progress thread here.
+  for (std::size_t most = inbox_.size(); most > 0; --most) {
+    std::vector<std::byte> message;
+    const MessageInbox::Turn turn = inbox_.take_first(message, has_come);
+    if (turn == MessageInbox::Turn::not_yet) rank_.completions.schedule_poll();
+    if (turn != MessageInbox::Turn::taken) return;
+    if (!handle(message)) take(message);
   }
 }
 

@@ -17,16 +17,19 @@
 #include "p2p/transport/path_end.hpp"
 #include "p2p/transport/remote_chunks.hpp"
 #include "p2p/transport/verbs/immediate.hpp"
+#include "p2p/transport/verbs/kept_puts.hpp"
 #include "p2p/transport/verbs/message_head.hpp"
+#include "p2p/transport/verbs/message_inbox.hpp"
 #include "p2p/transport/verbs/queue_pair.hpp"
 #include "p2p/transport/verbs/regions.hpp"
+#include "p2p/transport/verbs/stripe_table.hpp"
 #include "p2p/transport/verbs/verbs_messages.hpp"
 #include "p2p/transport/verbs/work_request_chain.hpp"
 #include "p2p/transport/wireup/first_use.hpp"
 
 namespace weft::p2p::verbs {
 
-/// What the fabric of a rank shares with all its channels.
+/// State that the fabric of a rank shares with all its channels.
 struct VerbsRank {
   Device& device;
   LocalRank& local;
@@ -35,12 +38,18 @@ struct VerbsRank {
   /// Any thread: the path has failed, `why` in words.
   std::function<void(int peer, const Status& why)> path_failed;
   /// Any thread: the peer's end has refused a request, and nothing passes any more. The peer may be
-  /// dying: whoever finds out calls fail().
+  /// dying: the fabric calls fail() once it knows.
   std::function<void(int peer, const Status& why)> path_refused;
   /// Any thread: a control message of the peer has come; take it by take_messages().
   std::function<void(int peer)> has_message;
   FirstUse& first_use;
 };
+
+inline constexpr std::size_t kSendBuffers = 16;
+inline constexpr std::size_t kSendBuffer = sizeof(MessageHead) + Channel::kMaxMessage;
+
+/// Bytes that a channel of `queue_pairs` queue pairs of `depth` requests each keeps registered.
+std::uint64_t registered_bytes_of(std::uint64_t queue_pairs, std::uint64_t depth) noexcept;
 
 /// A RemoteMemory is an address in the peer's process and the key of its registration.
 class VerbsChannel final : public Channel, public QueuePairEvents, private GetEngine {
@@ -50,14 +59,11 @@ class VerbsChannel final : public Channel, public QueuePairEvents, private GetEn
   VerbsChannel(VerbsRank& rank, int peer, const VerbsAddress& port);
   ~VerbsChannel() override;
 
-  /// What one of so many queue pairs of that depth keeps registered.
-  static std::uint64_t registered_bytes(std::uint64_t queue_pairs, std::uint64_t depth) noexcept;
-
   // Setting up, on the progress thread, in this order.
   /// Throws Error.
   void make_queue_pairs();
   QueuePairsMessage queue_pair_address() const;
-  /// What the peer has said of its queue pairs. Throws Error(mismatch).
+  /// Sets the addresses of the peer's queue pairs. Throws Error(mismatch).
   void set_peer(const QueuePairsMessage& peer);
   /// Readies the queue pairs for the peer's. Throws Error.
   void connect();
@@ -83,9 +89,7 @@ class VerbsChannel final : public Channel, public QueuePairEvents, private GetEn
 
   /// Progress thread: hands over the messages whose turn it is.
   void take_messages(const std::function<void(std::span<const std::byte>)>& take);
-  /// Progress thread: a message that is the channel's own. False: it is somebody else's.
-  bool handle(std::span<const std::byte> message);
-  /// Progress thread: the peer is told if it knew of the adopted memory.
+  /// Progress thread: tells the peer that adopted memory is gone, if the peer knew it.
   void unshare(std::uint32_t chunk);
 
   /// Any thread: nothing of the peer arrives any more, and every operation fails with `why`.
@@ -93,7 +97,6 @@ class VerbsChannel final : public Channel, public QueuePairEvents, private GetEn
   bool has_failed() const noexcept {
     return state_.load(std::memory_order_acquire) == State::failed;
   }
-  bool owns(const ibv_qp* qp) const noexcept;
   /// Posts what waits for room. Any thread that holds no lock of a queue pair.
   void flush() noexcept;
   /// Progress thread, a few times a second.
@@ -104,23 +107,13 @@ class VerbsChannel final : public Channel, public QueuePairEvents, private GetEn
  private:
   enum class State : std::uint8_t { unopened, open, failed };
   using Pairs = std::vector<std::unique_ptr<QueuePair>>;
-  // What `posted` is made of: a queue pair (from 1) and its request, or kAllPairs and a stripe.
+  // `posted` is a queue pair (from 1) and its request, or kAllPairs and a stripe.
   static constexpr unsigned kPairShift = 56;
   static constexpr std::uint64_t kAllPairs = 0xff;
   struct Word {
     RemoteMemory place;
     std::uint64_t value = 0;
     bool rings = false;
-  };
-  struct Message {
-    MessageHead head;
-    std::vector<std::byte> bytes;
-  };
-  /// What a put needs until it has ended, besides its source.
-  struct Kept {
-    std::uint64_t posted = 0;
-    OwnedBlock packed;
-    std::vector<Regions::Lease> leases;
   };
   struct Payload;
   /// How the end of what is sent is made known.
@@ -157,12 +150,6 @@ class VerbsChannel final : public Channel, public QueuePairEvents, private GetEn
     std::size_t count = 0;  ///< of sendings; 0: this place is free
     std::span<Sending> all() noexcept { return {sendings.data(), count}; }
   };
-  /// Such a put's last request on each queue pair, or none (0).
-  using Stripe = std::array<std::uint64_t, NotificationTable::kMaxQueuePairs>;
-  /// In place of a request: its queue pair got no further, or not yet.
-  static constexpr std::uint64_t kCutShort = std::uint64_t{1} << 63U;
-  static constexpr std::uint64_t kNotPosted = ~std::uint64_t{0};
-
   bool is_open() const noexcept { return state_.load(std::memory_order_acquire) == State::open; }
 
   // put.cpp
@@ -171,8 +158,6 @@ class VerbsChannel final : public Channel, public QueuePairEvents, private GetEn
   /// Whether the put is one small request, which takes its bytes along.
   bool goes_at_once(const PutWork& work) const noexcept;
   Status put_inline(PutWork& work) noexcept;
-  void keep(Kept&& kept) noexcept;
-  void release_kept() noexcept;
   Status collect(PutWork& work, Payload& payload) noexcept;
   Status pack(PutWork& work, Payload& payload) noexcept;
   bool takes_tail(const PutWork& work, const Payload& payload) const noexcept;
@@ -182,7 +167,7 @@ class VerbsChannel final : public Channel, public QueuePairEvents, private GetEn
   WorkRequestChain chain_of(const QueuePair& pair) const noexcept;
   /// The next chain of it.
   Step post_next(Sending& sending) noexcept;
-  /// What comes behind the payload, with the queue pair's lock held.
+  /// Adds what follows the payload, with the queue pair's lock held.
   void finish(const Sending& sending, WorkRequestChain& chain) noexcept;
   Status give_up(int error) noexcept;
 
@@ -215,6 +200,8 @@ class VerbsChannel final : public Channel, public QueuePairEvents, private GetEn
   bool has_ended(std::uint64_t posted) noexcept;
 
   void out_of_memory(const char* what) noexcept;
+  /// Progress thread: a message that is the channel's own. False: it is for a layer above.
+  bool handle(std::span<const std::byte> message);
 
   // gets.cpp
   std::optional<Status> poll_get(Get& get) noexcept override;
@@ -225,9 +212,6 @@ class VerbsChannel final : public Channel, public QueuePairEvents, private GetEn
   void post_reads(Get& get) noexcept;
   void fail_read(const Get& get) noexcept;
   bool gather_reads(Get& get, std::size_t end, Reads& reads) noexcept;
-
-  static constexpr std::size_t kSendBuffers = 16;
-  static constexpr std::size_t kSendBuffer = sizeof(MessageHead) + kMaxMessage;
 
   VerbsRank& rank_;
   const int peer_;
@@ -240,31 +224,29 @@ class VerbsChannel final : public Channel, public QueuePairEvents, private GetEn
   RemoteChunks chunks_{peer_};
   std::set<std::uint32_t> shared_;  ///< the progress thread's: chunks that the peer knows
 
-  std::mutex outbox_mutex_;  ///< guards what waits for room; taken before a queue pair's
-  std::deque<Word> words_waiting_;
-  std::deque<std::vector<std::byte>> messages_waiting_;
-  bool ack_waiting_ = false;
-  std::atomic<bool> waiting_{false};
-  OwnedBlock send_buffers_;
-  std::uint32_t send_key_ = 0;
-  std::array<std::uint64_t, kSendBuffers> send_ends_{};  ///< by buffer: the request that frees it
-  std::size_t next_buffer_ = 0;
-  std::array<std::uint64_t, NotificationTable::kMaxQueuePairs> fenced_{};
-
-  std::mutex inbox_mutex_;
-  std::deque<Message> inbox_;
-
-  static constexpr std::size_t kMostLongPuts = 4;
-  std::array<std::unique_ptr<LongPut>, kMostLongPuts> long_puts_;  ///< the outbox's; made when used
-  std::atomic<std::uint32_t> long_puts_count_{0};                  ///< those under way
-
-  std::mutex stripes_mutex_;
-  std::vector<Stripe> stripes_;
-  std::uint64_t next_stripe_ = 1;
-
-  std::mutex kept_mutex_;
-  std::deque<Kept> kept_;
-  std::atomic<bool> keeps_{false};  ///< any
+  /// Sends that wait for room; its lock is taken before a queue pair's.
+  struct Outbox {
+    std::mutex mutex;
+    std::deque<Word> words;
+    std::deque<std::vector<std::byte>> messages;
+    bool ack = false;
+    std::atomic<bool> waits{false};
+    OwnedBlock send_buffers;
+    std::uint32_t send_key = 0;
+    std::array<std::uint64_t, kSendBuffers> send_ends{};  ///< by buffer: the request that frees it
+    std::size_t next_buffer = 0;
+    std::array<std::uint64_t, NotificationTable::kMaxQueuePairs> fenced{};
+  };
+  struct LongPuts {
+    static constexpr std::size_t kMost = 4;
+    std::array<std::unique_ptr<LongPut>, kMost> places;  ///< guarded by the outbox; made when used
+    std::atomic<std::uint32_t> count{0};                 ///< those under way
+  };
+  Outbox outbox_;
+  MessageInbox inbox_;
+  LongPuts long_puts_;
+  StripeTable stripes_;
+  KeptPuts kept_;
 
   PathEnd end_{peer_};
   bool refused_ = false;  ///< path_refused() was called

@@ -313,7 +313,7 @@ PeerCost VerbsFabric::peer_cost() const noexcept {
   if (!completions_) return {};
   const auto pairs = static_cast<std::uint64_t>(options_.queue_pairs);
   const std::uint64_t depth = completions_->depth();
-  return {.registered_bytes = VerbsChannel::registered_bytes(pairs, depth),
+  return {.registered_bytes = registered_bytes_of(pairs, depth),
           .queue_bytes = need_of_peers(1, pairs, depth).queue_bytes,
           .completions = static_cast<std::uint32_t>(pairs * (depth + QueuePair::kReceives))};
 }

@@ -28,7 +28,7 @@ namespace weft::p2p::verbs {
 class VerbsFabric final : public Fabric, private ConnectorEvents {
  public:
   /// All must outlive it; `progress` is the thread that `local` posts to. `verbs` may be null: the
-  /// fabric reaches nobody then, because of `why_not`.
+  /// fabric reaches no rank then, because of `why_not`.
   VerbsFabric(LocalRank& local, ProgressThread& progress, FabricEvents& events,
               const Config& config, std::shared_ptr<Verbs> verbs, std::string why_not);
   /// The progress thread must have stopped.

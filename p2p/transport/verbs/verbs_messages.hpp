@@ -1,4 +1,4 @@
-// What two ranks say about their queue pairs: by the connector until those work, then by them.
+// Messages of two ranks about their queue pairs: by the connector until those work, then by them.
 #pragma once
 
 #include <array>

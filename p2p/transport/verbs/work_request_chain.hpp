@@ -18,7 +18,8 @@ struct MemoryPiece {
   std::uint32_t key;
 };
 
-/// A chain of WRITEs to consecutive remote memory. What doesn't fit any more is left for the next.
+/// A chain of WRITEs to consecutive remote memory. Pieces that don't fit any more are left for the
+/// next.
 class WorkRequestChain {
  public:
   static constexpr std::uint32_t kMostRequests = 16;
@@ -64,7 +65,7 @@ class WorkRequestChain {
   std::array<std::array<ibv_sge, kMostPieces>, kMostRequests + 1> pieces_;
 };
 
-/// What is left to be cut of pieces on their way to consecutive remote memory.
+/// The rest of pieces on their way to consecutive remote memory.
 struct PayloadCursor {
   std::span<const MemoryPiece> pieces;
   RemoteMemory to;

@@ -43,7 +43,7 @@ Anteroom::Source source_of(const IpAddress& ip) {
   return source;
 }
 
-/// Before the connection is closed. What has come and was not read would take it back.
+/// Before the connection is closed. Bytes that have come and were not read would take it back.
 template <typename Record>
 void send_last(int fd, const Record& record) {
   (void)send_record(fd, record);
@@ -70,7 +70,7 @@ Acceptor::Acceptor(ProgressThread& progress, Log& log, RejectedConnections& reje
       events_(std::move(events)) {}
 
 std::uint16_t Acceptor::listen(const std::vector<IpAddress>& ips, std::uint16_t port) {
-  // The kernel draws a port at the first place; somebody may have it at another.
+  // The kernel draws a port at the first address; another process may have it at the next.
   for (int i = 0; i < kPortTrials; ++i)
     if (try_listen(ips, port)) return port_;
   os::throw_system_error("join", "a port that is free at every address of this host", EADDRINUSE);
@@ -81,7 +81,7 @@ bool Acceptor::try_listen(const std::vector<IpAddress>& ips, std::uint16_t wante
   port_ = wanted;
   for (const IpAddress& ip : ips) {
     os::Fd socket = make_listener(ip);
-    // What an earlier job left of its connections at this port is no reason to wait.
+    // Connections that an earlier job left at this port are no reason to wait.
     const int on = 1;
     if (wanted != 0) ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     const SocketAddress address = socket_address(ip, port_);
@@ -127,7 +127,7 @@ bool Acceptor::make_room(int error) {
     crowd_out(*pending);
     return true;
   }
-  pause();  // or it would be asked for ever
+  pause();  // or it would be asked without end
   events_.short_of(Error(ErrorDetail{
       .code = Code::exhausted,
       .operation = "connect",

@@ -21,10 +21,10 @@
 
 namespace weft::p2p {
 
-/// Listens at the places that are announced and at no others. Who comes in is an unauthenticated
+/// Listens at the addresses that are announced and at no others. A connection is an unauthenticated
 /// client until it has proved which rank it is: a fixed record, a deadline, and a place in the
 /// anteroom, which it loses where too many others come. Unauthenticated clients are never the
-/// reason to accept nobody. Progress thread only, but for the constructor and listen().
+/// reason to accept no rank. Progress thread only, but for the constructor and listen().
 class Acceptor {
  public:
   /// Unauthenticated clients that have sent no hello that may be a rank's; likewise, besides one
@@ -42,7 +42,7 @@ class Acceptor {
     std::function<void()> wants_ticks;
   };
 
-  /// What it is given by reference must outlive it.
+  /// Arguments by reference must outlive it.
   Acceptor(ProgressThread& progress, Log& log, RejectedConnections& rejected_connections,
            std::chrono::nanoseconds patience, Events events);
 

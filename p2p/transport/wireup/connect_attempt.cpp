@@ -53,7 +53,7 @@ std::optional<std::string> ConnectAttempt::tick() {
       fail(trial, trial.stage == Stage::connecting ? os::words(ETIMEDOUT) : kNoAnswer);
   start_next(now);
   if (is_trying() || next_ < trials_.size()) return std::nullopt;
-  // Every rank listens before any is called, so a host that says nobody does has lost it.
+  // Every rank listens before any is called, so a host where none listens has lost its rank.
   if (std::all_of(trials_.begin(), trials_.end(), [](const Trial& t) { return t.refused; }))
     return "nobody listens there: the process ended";
   next_ = 0;

@@ -48,7 +48,7 @@ class ConnectAttempt {
   /// again.
   std::optional<std::string> tick();
   /// Why a rank that was reached does not want this one, or that it is of another job or version;
-  /// empty while nobody said so.
+  /// empty while no listener said so.
   const std::string& refusal() const noexcept { return refusal_; }
   /// Every place, with what became of it the last time.
   std::string text() const;

@@ -22,7 +22,7 @@ using std::chrono::nanoseconds;
 /// For who is connecting, and for unauthenticated clients.
 constexpr std::chrono::milliseconds kErrandPeriod{50};
 constexpr std::chrono::seconds kPatience{10};
-/// What heartbeats go by where nobody is ever taken for dead.
+/// Heartbeat timing where no rank is ever declared dead.
 constexpr std::chrono::seconds kUnlimited{10};
 constexpr const char* kReachHint =
     "a firewall between the hosts? WEFT_IFACE names the network to use";
@@ -100,7 +100,7 @@ void Connector::Implementation::call(int rank) {
 void Connector::Implementation::call_for_data(int rank, int rail) {
   Peer& server = peer(rank);
   if (server.state != State::met || server.data_attempts.contains(rail)) return;
-  // Each by a network of its own, where there are so many.
+  // Each by a network of its own, where there are enough networks.
   std::vector<IpAddress> ips = sort_by_reachability(server.address, own_addresses);
   if (!ips.empty())
     std::rotate(ips.begin(), ips.begin() + rail % static_cast<int>(ips.size()), ips.end());
@@ -151,7 +151,7 @@ std::string Connector::Implementation::on_client(const Hello& client, const Hell
   const State state = peer(rank).state;
   if (state == State::met) return "it is connected already";
   if (state == State::ended) return "its connection has ended";
-  // Of two calls the higher rank's counts, at both ends.
+  // If two ranks call each other, the higher rank's call counts, at both ends.
   if (state == State::calling && local.rank > rank) return "this rank is calling it";
   // The caller waits for it: until then it might still be rejected.
   if (!send_record(socket.get(), std::uint16_t{0})) return os::words(errno);
@@ -223,7 +223,7 @@ void Connector::Implementation::close(int rank, const std::string& why) {
 void Connector::Implementation::run_errands() {
   bool more = acceptor.tick();
   for (int rank = 0; rank < static_cast<int>(peers.size()); ++rank) more = run_errand(rank) || more;
-  // What the events brought may be newer than what was seen above.
+  // The events may have changed the state that was read above.
   if (!more && !is_connecting()) errands.stop();
 }
 

@@ -26,7 +26,7 @@ struct DataConnection {
   ConnectionKeys keys;
 };
 
-/// What the connector tells its fabric, on the progress thread; never from within a call to the
+/// Events of the connector for its fabric, on the progress thread; never from within a call to the
 /// connector. Its handlers may call it.
 class ConnectorEvents {
  public:

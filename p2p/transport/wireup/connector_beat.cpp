@@ -18,7 +18,7 @@ bool Connector::Implementation::is_dead(int rank, int silent_periods) {
 }
 
 void Connector::Implementation::beat(std::uint64_t expired) {
-  // Who was stopped itself can't tell how long the others were silent.
+  // A rank that was stopped itself can't tell how long the others were silent.
   const bool was_stopped = expired >= kPausePeriods;
   if (was_stopped) beats->excuse();
   beats->pass();
@@ -43,7 +43,7 @@ void Connector::Implementation::beat(std::uint64_t expired) {
 }
 
 void Connector::Implementation::beat_given_up(Peer& p) {
-  // What it was told travels as long as the kernel tries.
+  // The reason given to it travels as long as the kernel tries.
   p.stream->tick(true);
   if (p.stream->is_open() && --p.beats_given_up > 0) return;
   p.stream->close();

@@ -1,4 +1,4 @@
-// What a connector is made of.
+// The implementation of Connector.
 #pragma once
 
 #include <cstdint>
@@ -78,7 +78,7 @@ struct Connector::Implementation {
   std::optional<Heartbeats> beats;
   int streams = 0;  ///< open ones
   Acceptor acceptor;
-  Timer errands;    ///< while somebody is connecting
+  Timer errands;    ///< while a rank is connecting
   Timer heartbeat;  ///< while a stream is open
 };
 

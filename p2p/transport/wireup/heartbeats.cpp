@@ -6,10 +6,10 @@
 namespace weft::p2p {
 namespace {
 
-/// Of an alarm: by then everybody has heard of it.
+/// Lifetime of an alarm: by then every rank has heard of it.
 constexpr int kAlarmPeriods = 5;
 
-/// Which ranks watch over which: for each another order, so that nobody is chosen by most.
+/// Which ranks watch over which: for each another order, so that no rank is chosen by most.
 std::uint64_t order_of(int self, int rank) noexcept {
   std::uint64_t z = static_cast<std::uint64_t>(self) << 32 | static_cast<std::uint32_t>(rank);
   z += 0x9e3779b97f4a7c15U;
@@ -84,7 +84,7 @@ int Heartbeats::silence(int rank, bool heard) {
 }
 
 void Heartbeats::raise() {
-  // Whoever this one is about was silent already when the last one began; or it is its echo.
+  // The rank that this one is about was silent already when the last one began; or it is its echo.
   if (alarm_left_ > kAlarmPeriods - kAlarm) return;
   alarm_left_ = kAlarmPeriods;
   for (int rank = 0; rank < static_cast<int>(links_.size()); ++rank) {

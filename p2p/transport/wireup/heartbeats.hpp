@@ -7,23 +7,23 @@
 
 namespace weft::p2p {
 
-/// What a rank says of its heartbeats.
+/// Requests of one rank about another's heartbeats.
 enum class BeatCall : std::uint8_t {
   watch,      ///< I have chosen you: let us give each other signs of life
   no_longer,  ///< I have not, any more; or the alarm is over
-  alarm       ///< somebody is silent: I give signs to all that I have met, do so too
+  alarm       ///< a rank is silent: I give signs to all that I have met, do so too
 };
 
-/// Who gives signs of life to whom, as pure state of one rank. While all is well each chooses
+/// Which ranks send heartbeats to which, as pure state of one rank. While all is well each chooses
 /// kWatchers of those that it has met, by a number that spreads them evenly, and they judge each
 /// other's silence. A silence that is more than a little lateness is an alarm, which spreads from
-/// rank to rank: all judge all that they have met, whoever lives beats with all for a moment, and
-/// then says that it won't any longer. So those that have fallen silent are judged by everybody,
-/// and nobody is judged who has not promised signs. Decision 028. One thread.
+/// rank to rank: all judge all that they have met, each living rank beats with all for a moment,
+/// and then says that it won't any longer. So those that have fallen silent are judged by
+/// everybody, and only ranks that promised signs are judged. Decision 028. One thread.
 class Heartbeats {
  public:
   static constexpr int kWatchers = 4;
-  /// Of the heartbeat, until a silent rank is taken for dead.
+  /// Heartbeat periods until a silent rank is declared dead.
   static constexpr int kPeriods = 20;
   /// A healthy rank misses two at most: one between its signs, one by their travel.
   static constexpr int kAlarm = 3;

@@ -106,7 +106,7 @@ void Stream::put(std::span<const std::byte> first, std::span<const std::byte> se
     do sent = ::sendmsg(socket_.get(), &frame, MSG_NOSIGNAL | MSG_DONTWAIT);
     while (sent < 0 && errno == EINTR);
     if (sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != ENOBUFS) {
-      // What had come before shows an end of input too, which is where it is dealt with.
+      // Bytes that came before show an end of input too, which is handled there.
       send_error_ = errno;
       return;
     }
@@ -134,7 +134,7 @@ void Stream::flush() {
     spoke_ = true;
   }
   if (sent_ < queue_.size()) {
-    // What is out makes room once it is the larger part: moving the rest is then paid for.
+    // Sent bytes are removed once they are the larger part: moving the rest is then paid for.
     if (sent_ >= queue_.size() - sent_) {
       queue_.erase(queue_.begin(), queue_.begin() + static_cast<std::ptrdiff_t>(sent_));
       sent_ = 0;
@@ -158,7 +158,7 @@ void Stream::receive() {
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
     if (given_up_ && got > 0) continue;
     const int error = got < 0 ? errno : send_error_;
-    // Nobody that lives resets a connection: who gives a rank up tells it first.
+    // A living rank does not reset a connection: it says so before it gives a rank up.
     if (got < 0 && (error == ECONNRESET || error == EPIPE))
       return end(how_ended(), "its connection was reset: the process ended");
     if (got < 0 || (got == 0 && error != 0 && error != ECONNRESET && error != EPIPE))
@@ -262,7 +262,7 @@ int Stream::tick(bool sign_is_due) {
   // Bytes that wait in the queue are not yet a sign of life, but a peer that reads will get them.
   if (sign_is_due && !spoke_ && queue_.empty()) send_sign_of_life();
   spoke_ = false;
-  // What has come already, but waited for this thread, speaks for the peer.
+  // Bytes that have come but waited for this thread are a sign of life of the peer.
   if (!heard_) receive();
   silent_periods_ = heard_ ? 0 : silent_periods_ + 1;
   heard_ = false;

@@ -45,11 +45,11 @@ class Stream {
   Stream& operator=(const Stream&) = delete;
 
   bool is_open() const noexcept { return static_cast<bool>(socket_); }
-  /// 1 to kMaxMessage bytes. What the socket can't take yet is queued.
+  /// 1 to kMaxMessage bytes. Bytes that the socket can't take yet are queued.
   void send(std::span<const std::byte> message);
   void send_sign_of_life() { put_frame(0, {}); }
   void send(BeatCall call);
-  /// What was queued goes out, then the end. The peer's end, or its silence, follows by ended().
+  /// Sends the queued messages, then the end. The peer's end, or its silence, follows by ended().
   void send_end();
   /// The peer is dead for this rank, or its path is: it is told so, in case that it lives. No event
   /// follows. Stays open until the peer has closed it: what still comes must not be answered by a

@@ -53,7 +53,7 @@ template <auto Member>
 struct StripeBytes {
   friend std::size_t stripe_bytes() { return bytes_of(Member); }
 };
-template struct StripeBytes<&p2p::verbs::VerbsChannel::stripes_>;
+template struct StripeBytes<&p2p::verbs::StripeTable::stripes_>;
 
 void add_verbs(Sizes& sizes) {
   sizes.verbs_channel = sizeof(p2p::verbs::VerbsChannel);

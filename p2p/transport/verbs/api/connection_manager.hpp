@@ -36,7 +36,7 @@ class ConnectionManager {
   virtual int resolve_address(rdma_cm_id* id, const sockaddr* from, const sockaddr* to,
                               int timeout_ms) noexcept = 0;
   virtual int resolve_route(rdma_cm_id* id, int timeout_ms) noexcept = 0;
-  /// What a queue pair needs to be told for the state that `attributes` names.
+  /// Fills in the attributes that a queue pair needs for the state that `attributes` names.
   virtual int queue_pair_attributes(rdma_cm_id* id, ibv_qp_attr* attributes,
                                     int* mask) noexcept = 0;
   virtual int connect(rdma_cm_id* id, rdma_conn_param* parameters) noexcept = 0;

@@ -1,4 +1,4 @@
-// Who owns what the RDMA libraries make.
+// Owners of the objects that the RDMA libraries make.
 #pragma once
 
 #include <utility>

@@ -15,8 +15,8 @@ namespace {
 
 constexpr const char* kInstall = "install libibverbs1 and ibverbs-providers";
 
-/// The functions that the header doesn't define itself. What it does (ibv_poll_cq, ibv_post_send
-/// and their like) goes through the context's own table.
+/// The functions that the header doesn't define itself. Those it defines (ibv_poll_cq,
+/// ibv_post_send and their like) go through the context's own table.
 struct Symbols {
   decltype(&::ibv_get_device_list) get_device_list = nullptr;
   decltype(&::ibv_free_device_list) free_device_list = nullptr;
@@ -96,7 +96,7 @@ int unified(int result) noexcept {
   return -result;
 }
 
-// What was made, or null and an errno that says something.
+// The object that was made, or null and a meaningful errno.
 template <typename Make>
 auto made(Make make) noexcept {
   errno = 0;

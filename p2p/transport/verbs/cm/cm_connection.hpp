@@ -19,7 +19,7 @@ class CmConnection {
   CmConnection(ConnectionManager& manager, Device& device, ibv_qp* pair) noexcept
       : manager_(&manager), device_(&device), pair_(pair) {}
 
-  /// What this end says of itself to the peer's, and where that is.
+  /// Sets the peer's address and the credentials that this end shows.
   void know(const VerbsAddress& peer, const Credentials& own) noexcept {
     peer_ = peer;
     own_ = own;
@@ -39,7 +39,7 @@ class CmConnection {
   bool is_up() const noexcept { return step_ == Step::up; }
   /// "finding the route to 10.9.0.11:4711"
   std::string doing() const;
-  /// Of a failure: what the event says, and what to look at.
+  /// The error behind a failure: what the event says, and what to look at.
   std::string why(const rdma_cm_event& event) const;
 
  private:

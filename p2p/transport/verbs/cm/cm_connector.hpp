@@ -16,8 +16,8 @@
 
 namespace weft::p2p::verbs {
 
-/// Of two ranks the higher calls, once for each of its queue pairs, where the other listens; both
-/// have met by the connector and have told each other a token. Whoever calls without it is turned
+/// In a pair the higher rank calls, once for each of its queue pairs, where the other listens; both
+/// have met by the connector and have told each other a token. A caller without it is turned
 /// away, and nothing is kept of it. The ids stay until the peer is dropped: with iWARP they hold
 /// the connection. Progress thread only, but for the constructor.
 class CmConnector {

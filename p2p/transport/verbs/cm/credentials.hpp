@@ -1,4 +1,4 @@
-// What a call by the connection manager and its answer carry.
+// Private data of a connection manager's call and of its answer.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@ namespace weft::p2p::verbs {
 /// Drawn anew for each peer, and told to it by the connector.
 using Token = std::array<std::byte, 16>;
 
-/// Who wants which queue pair connected, and the token that the other end gave it. The connection
+/// The rank, the queue pair to connect, and the token that the other end gave. The connection
 /// manager carries up to 56 bytes in plain, and may append zeros.
 struct Credentials {
   static constexpr std::uint32_t kMagic = 0x77656674;  // "weft"

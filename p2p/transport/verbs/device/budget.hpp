@@ -1,4 +1,4 @@
-// What registered memory and queue pairs may take, and what stands against more.
+// Limits on registered memory and queue pairs, and their causes.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace weft::p2p::verbs {
 
-/// What the device allows.
+/// Limits of the device.
 struct DeviceLimits {
   std::uint64_t max_message = 0;  ///< bytes of one work request
   std::uint32_t max_depth = 0;    ///< work requests of one queue
@@ -30,7 +30,7 @@ struct LockedMemory {
   std::uint64_t locked = 0;          ///< VmLck: mlock, which has a count of its own
   bool exempt = false;               ///< CAP_IPC_LOCK: the limit does not bind
 
-  /// What can still be registered.
+  /// Memory that can still be registered.
   std::uint64_t left() const noexcept {
     if (exempt || limit == kUnlimited) return kUnlimited;
     return pinned > limit ? 0 : limit - pinned;
@@ -40,11 +40,12 @@ struct LockedMemory {
 };
 LockedMemory locked_memory();
 
-/// Of /proc/self/status. `initial_namespace`: its capabilities count for the kernel's own checks.
+/// Reads /proc/self/status. `initial_namespace`: its capabilities count for the kernel's own
+/// checks.
 LockedMemory parse_locked_memory(const std::string& status, std::uint64_t limit,
                                  bool initial_namespace);
 
-/// What will be asked of a device.
+/// Resources that will be asked of a device.
 struct RegistrationNeed {
   std::uint64_t bytes = 0;           ///< registered in all
   std::uint64_t largest_region = 0;  ///< bytes
@@ -54,8 +55,8 @@ struct RegistrationNeed {
   std::uint64_t completions = 0;  ///< of one completion queue
 };
 
-/// Of `peers` with so many queue pairs each of that depth. The rings of a device differ; 128 bytes
-/// for a send and 16 for a receive are an ordinary NIC's.
+/// The need of `peers` peers, each with `queue_pairs` queue pairs of `depth`. The rings of a device
+/// differ; 128 bytes for a send and 16 for a receive are an ordinary NIC's.
 RegistrationNeed need_of_peers(std::uint64_t peers, std::uint64_t queue_pairs, std::uint64_t depth);
 
 struct Shortfall {

@@ -39,12 +39,12 @@ class Device {
   ibv_pd* domain() const noexcept { return domain_.get(); }
   /// "mlx5_0:1"
   const std::string& name() const noexcept { return name_; }
-  /// What peers need to know of it.
+  /// The port, as peers need to know it.
   const VerbsAddress& address() const noexcept { return address_; }
   bool is_iwarp() const noexcept { return address_.iwarp != 0; }
 
-  /// Throws Error(exhausted) where queue pairs to so many peers, whose completions share queues of
-  /// so many entries, are more than the device or the limits of this process allow.
+  /// Throws Error(exhausted) where queue pairs to that many peers, whose completions share queues
+  /// of that many entries, are more than the device or the limits of this process allow.
   void require_room_for(std::uint64_t peers, std::uint64_t completions) const;
 
   /// Throws Error(exhausted): what was to be registered, how much is, RLIMIT_MEMLOCK and the
@@ -66,7 +66,7 @@ class Device {
   /// To the state of `told`, which the connection manager has filled in: of the path it is to be
   /// believed, the rest is as for the others above.
   void to_state(ibv_qp* qp, ibv_qp_attr told, int mask, const VerbsAddress& peer) const;
-  /// Whatever is under way is flushed, and nothing of the peer arrives any more.
+  /// All requests under way are flushed, and nothing of the peer arrives any more.
   void to_error(ibv_qp* qp) const noexcept;
 
   /// Where asynchronous events show; non-blocking.

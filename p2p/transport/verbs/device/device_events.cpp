@@ -1,4 +1,4 @@
-// What a device tells by itself, at any time.
+// Asynchronous events of a device.
 #include <fmt/format.h>
 
 #include <cerrno>

@@ -1,4 +1,4 @@
-// What a failed completion means, for people.
+// The meaning of a failed completion, for people.
 #pragma once
 
 #include "p2p/transport/verbs/device/device.hpp"

@@ -10,7 +10,7 @@
 
 namespace weft::p2p::verbs {
 
-/// What forces the way a put is made known (WEFT_NOTIFY).
+/// How a put's completion is made known (WEFT_NOTIFY).
 enum class NotifyMode : std::uint8_t { automatic, tail, immediate, counted, send };
 /// As WEFT_NOTIFY has it.
 std::string_view name(NotifyMode notify_mode) noexcept;
@@ -20,7 +20,7 @@ struct VerbsOptions {
   std::string nic;             ///< WEFT_NIC: "mlx5_0" or "mlx5_0:1"; empty: the best
   int gid_index = -1;          ///< WEFT_IB_GID; -1: by rule
   int queue_pairs = 1;         ///< WEFT_QPS_PER_PEER
-  int completion_queues = 0;   ///< WEFT_CQS; 0: whoever waits polls
+  int completion_queues = 0;   ///< WEFT_CQS; 0: the waiting thread polls
   std::uint32_t depth = 1024;  ///< WEFT_QUEUE_DEPTH: work requests of a queue pair
   NotifyMode notify_mode = NotifyMode::automatic;
   std::uint8_t timeout = 14;        ///< WEFT_IB_TIMEOUT: 4.096 us * 2^timeout
@@ -31,7 +31,7 @@ struct VerbsOptions {
   std::uint64_t max_message = 0;    ///< WEFT_IB_MAX_MESSAGE: bytes; 0: what the device can
   bool connection_manager = false;  ///< WEFT_CONNECT=cm
   int eager_ranks = 128;            ///< WEFT_MESH_EAGER
-  /// What a rank's arenas take at first (WEFT_ARENA_CHUNK): registered as soon as they are used.
+  /// First size of a rank's arenas (WEFT_ARENA_CHUNK): registered as soon as they are used.
   std::size_t arena_bytes = 0;
 
   static VerbsOptions read(const Config& config);

@@ -28,7 +28,7 @@ std::uint32_t lanes(std::uint8_t width) noexcept {
   }
 }
 
-/// Of one lane, in megabits per second of data.
+/// Speed of one lane, in megabits per second of data.
 std::uint32_t lane_rate(std::uint8_t speed) noexcept {
   switch (speed) {
     case 1:

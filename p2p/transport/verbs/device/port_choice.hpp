@@ -16,7 +16,7 @@
 
 namespace weft::p2p::verbs {
 
-/// What is known of one port.
+/// The known facts of one port.
 struct Port {
   std::string device;  ///< "mlx5_0"
   std::uint8_t number = 1;

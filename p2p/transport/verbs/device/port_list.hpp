@@ -13,11 +13,11 @@ struct PortList {
   std::vector<Port> ports;       ///< of all devices; `device_index` counts in `devices`
 };
 
-/// Opens every device and asks every port. What can't be asked says why in Port::problem. Throws
+/// Opens every device and asks every port. Port::problem says why a port can't be asked. Throws
 /// Error(unreachable) where there is no list at all.
 PortList list_ports(Verbs& verbs);
 
-/// What the port's table holds now.
+/// Reads the port's GID table.
 std::vector<ibv_gid_entry> list_gids(Verbs& verbs, ibv_context* context, std::uint8_t port,
                                      int table_length);
 

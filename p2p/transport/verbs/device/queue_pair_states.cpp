@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint8_t kHopLimit = 64;
 /// A sender that finds no receive posted tries again after 0.64 ms (code 12), and six times. The
-/// next number, 7, stands for ever.
+/// next number, 7, means without end.
 constexpr std::uint8_t kNotReadyTimer = 12;
 static_assert(Device::kNotReadyRetries < 7);
 constexpr unsigned kAccess = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;

@@ -1,4 +1,4 @@
-// What lies between the NICs of a network: who does the work, and when.
+// The network between NICs: which thread does the work, and when.
 #pragma once
 
 #include <condition_variable>
@@ -18,8 +18,8 @@
 
 namespace weft::p2p::verbs::fake {
 
-/// One mutex for all NICs. Whoever changes something while holding it, and so makes work possible,
-/// ends with run(); a thread of its own does what is due later.
+/// One mutex for all NICs. A caller that changes something while holding it, and so makes work
+/// possible, ends with run(); a thread of its own does what is due later.
 class Engine {
  public:
   explicit Engine(const NetworkOptions& options);
@@ -56,9 +56,9 @@ class Engine {
   void fail(FakeQp& qp);
   /// Back at the beginning: what is posted is forgotten, and so are its completions.
   void reset(FakeQp& qp);
-  /// Of a queue pair or a completion queue, made from `context`.
+  /// For a queue pair or a completion queue, made from `context`.
   static void raise(ibv_context* context, const ibv_async_event& event);
-  /// Of a port, or the whole NIC.
+  /// For a port, or the whole NIC.
   static void raise(FakeNic& nic, const ibv_async_event& event);
 
  private:
@@ -82,7 +82,7 @@ class Engine {
   static bool land(FakeQp& qp, Send& send);
   void land_later(FakeQp& qp, const Send& send, FakeQp& peer, Time now);
   static void draw_outcome(FakeQp& qp, Send& send);
-  /// The peer's first receive is used up. What it makes of the sender's work.
+  /// Uses up the peer's first receive. Returns the status of the sender's work.
   ibv_wc_status take_receive(FakeQp& peer, const Send& send);
   /// The queue pair that its address leads to, if there is one.
   static FakeQp* partner_of(const FakeQp& qp);

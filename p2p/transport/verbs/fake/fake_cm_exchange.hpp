@@ -1,4 +1,4 @@
-// Who listens where in a fake network, for its connection managers.
+// The listeners of a fake network, for its connection managers.
 #pragma once
 
 #include <array>

@@ -22,9 +22,9 @@ struct FakeCmChannel : rdma_event_channel {
   EventQueue<FakeCmEvent*> events;
 };
 
-/// Finds a peer by its GID, which is its address, at once; whoever listens there is told of a call.
-/// What calls and answers carry arrives as over InfiniBand: with zeros appended. On an iWARP NIC,
-/// accepting readies both queue pairs.
+/// Finds a peer by its GID, which is its address, at once; the listener there is told of a call.
+/// Private data of calls and answers arrives as over InfiniBand: with zeros appended. On an iWARP
+/// NIC, accepting readies both queue pairs.
 class FakeConnectionManager final : public ConnectionManager {
  public:
   FakeConnectionManager(std::shared_ptr<Engine> engine, std::vector<FakeNic*> nics)

@@ -46,7 +46,7 @@ class FakeNetwork {
   std::shared_ptr<Verbs> device(int rank, const FaultPlan& faults);
   std::shared_ptr<Verbs> devices(int rank, std::vector<NicSpec> specs);
 
-  // What happens to all NICs of a rank.
+  // Events for all NICs of a rank.
   /// From now on; what was drawn for work already posted stays.
   void set_faults(int rank, const FaultPlan& faults);
   /// With the event. While it is down nothing passes, and nothing is answered.
@@ -61,7 +61,7 @@ class FakeNetwork {
   void announce(int rank, ibv_event_type type, std::uint8_t port = 1);
 
   NicCounts counts(int rank) const;
-  /// What was done to the NICs that must not be: objects destroyed while in use, events that were
+  /// Misuse of the NICs: objects destroyed while in use, events that were
   /// not acknowledged. A line each.
   std::string complaints() const;
   /// The objects that still exist; empty if there are none.

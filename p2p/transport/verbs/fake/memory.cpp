@@ -13,7 +13,7 @@ bool covers(const FakeMr& region, std::uint64_t address, std::uint64_t length, i
          address - begin <= region.length - length;
 }
 
-// What is READ may be overwritten meanwhile: who reads proves by a word before and one after it
+// Memory may be overwritten during a READ: the reader proves by a word before and one after it
 // that it was not. ThreadSanitizer can't know of that.
 template <typename Word>
 [[gnu::noinline]] __attribute__((no_sanitize("thread"))) Word load_unproved(
@@ -42,7 +42,7 @@ template <typename Word>
 void copy_one(std::uint64_t to, std::uint64_t from) noexcept {
   auto& target = *reinterpret_cast<Word*>(to);
   Word value{};
-  // What lies askew is no word that anybody sets while it is lent.
+  // An unaligned range is no word that a thread sets while it is lent.
   if (from % sizeof(Word) == 0)
     value = std::atomic_ref<Word>(*reinterpret_cast<Word*>(from)).load(std::memory_order_acquire);
   else

@@ -1,4 +1,4 @@
-// What a fake NIC is made of. The library's own types are its users' part of each object.
+// The objects of a fake NIC. The library's own types are its users' part of each object.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// What a fake NIC can do, and what is to go wrong with it.
+// The abilities of a fake NIC, and its faults.
 #pragma once
 
 #include <array>
@@ -47,17 +47,17 @@ struct Failure {
   int queue_pair = -1;  ///< counted from 0 in the order of their making on the NIC; -1: any
 };
 
-/// What goes wrong by chance (per work request, unless said otherwise, by the network's seed) and
+/// Faults by chance (per work request, unless said otherwise, by the network's seed) and
 /// on purpose. Without anything said, the NIC is perfect and does its work at once.
 struct FaultPlan {
-  // What every NIC may do.
+  // Behaviour that every NIC may show.
   double delayed = 0;    ///< it begins up to `longest` later than it could
   double late = 0;       ///< its completion comes up to `longest` after its data
   double scattered = 0;  ///< its bytes land in pieces, the last one first; not if data_in_order
   double spurious = 0;   ///< when a completion queue is armed: it has an event at once
   double full = 0;       ///< per post_send while a completion is due: ENOMEM
 
-  // What no NIC may do: code that relies on the order must break.
+  // Behaviour that no NIC may show: code that relies on the order must break.
   double overtaken = 0;  ///< a write without a notification lands after what follows it
 
   double failed = 0;  ///< it ends with `failed_with`
@@ -101,7 +101,7 @@ struct NicSpec {
   FaultPlan faults = {};
 };
 
-/// What a NIC has been asked to do so far.
+/// Requests that a NIC has got so far.
 struct NicCounts {
   std::array<std::uint64_t, static_cast<std::size_t>(VerbsCall::count)> calls{};  ///< by Call
   std::uint64_t writes = 0;  ///< work requests, of each kind

@@ -1,4 +1,4 @@
-// What a queue pair's states ask for.
+// Requirements of a queue pair's states.
 #pragma once
 
 #include "p2p/transport/verbs/fake/objects.hpp"

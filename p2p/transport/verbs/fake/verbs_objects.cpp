@@ -130,7 +130,7 @@ int FakeVerbs::destroy_cq(ibv_cq* cq) noexcept {
   });
   if (cq->channel != nullptr)
     fake(cq->channel).events.forget([&](const FakeCq* of) { return of == cq; });
-  // The library would wait for ever.
+  // The library would wait without end.
   if (fake(cq).unacknowledged != 0)
     return busy("a completion queue was destroyed before its events were acknowledged");
   if (cq->channel != nullptr) --fake(cq->channel).users;
@@ -163,7 +163,7 @@ int FakeVerbs::req_notify_cq(ibv_cq* cq) noexcept {
   FakeNic& nic = *fake(cq->context).nic;
   if (const int error = engine_->refused(nic, VerbsCall::req_notify_cq); error != 0) return error;
   const std::lock_guard queue_lock(fake(cq).mutex);
-  // What is in the queue already makes no event.
+  // Completions that are in the queue already raise no event.
   fake(cq).armed = true;
   Random chance(engine_->random());
   if (cq->channel != nullptr && chance.chance(nic.spec.faults.spurious)) {

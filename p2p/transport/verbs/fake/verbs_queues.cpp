@@ -34,7 +34,7 @@ std::vector<FakeSge> pieces_of(const ibv_sge* list, int count) {
   return pieces;
 }
 
-// What can be told without the other end. 0, or what post_send returns.
+// Checks all that can be checked without the other end. Returns 0, or post_send's error.
 int prepare(const FakeQp& qp, const ibv_send_wr& request, Send& send) {
   const NicSpec& spec = qp.nic->spec;
   const bool immediate =
@@ -98,7 +98,7 @@ int FakeVerbs::destroy_qp(ibv_qp* qp) noexcept {
             event.event_type == IBV_EVENT_QP_REQ_ERR) &&
            event.element.qp == qp;
   });
-  // The library would wait for ever.
+  // The library would wait without end.
   if (fake(qp).unacknowledged != 0)
     return busy("a queue pair was destroyed before its events were acknowledged");
   engine_->reset(fake(qp));

@@ -1,4 +1,4 @@
-// What becomes of a work request, from its posting to its completion.
+// The life of a work request, from its posting to its completion.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -35,7 +35,7 @@ void count(NicCounts& counts, const Send& send) noexcept {
   if (send.signaled) ++counts.signaled;
 }
 
-// Of a failed request the standard keeps four fields; the others must not be believed.
+// The standard defines four fields of a failed request; the others must not be used.
 Completion completion_of(FakeQp& qp, std::uint64_t id, ibv_wc_status status) {
   Completion completion;
   if (status != IBV_WC_SUCCESS) std::memset(&completion.wc, 0xa5, sizeof completion.wc);
