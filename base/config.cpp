@@ -121,8 +121,14 @@ Config Config::read(const char* const* environment) {
 }
 
 void Config::read_former(const FormerName& name, std::string_view text) {
-  SettingSpec spec = spec_of(name.setting);
-  auto& value = values_[index(name.setting)];
+  if (!name.setting) {
+    warnings_.push_back(std::string(name.variable) +
+                        " was removed and has no effect: " + std::string(name.instead) +
+                        "; the old name is accepted until weft " + std::string(name.until));
+    return;
+  }
+  SettingSpec spec = spec_of(*name.setting);
+  auto& value = values_[index(*name.setting)];
   if (value.from_environment) {
     warnings_.push_back(std::string(name.variable) + " has no effect: " +
                         std::string(spec.variable) + ", its new name, is set too");

@@ -27,9 +27,7 @@ enum class Setting : std::uint8_t {
   require,       ///< WEFT_REQUIRE         choice none  none | rdma | gdr
   arena_chunk,   ///< WEFT_ARENA_CHUNK     size   16m   growth step of arenas (at least 2m)
   arena_max,     ///< WEFT_ARENA_MAX       size   0     limit of a rank's data arena; 0: none
-  huge_pages,    ///< WEFT_HUGE_PAGES      choice auto  auto (advise) | off
   spin,          ///< WEFT_SPIN            time|auto    how long a wait polls before it yields
-  zero_copy,     ///< WEFT_ZERO_COPY       bool   1     0 stages every put: the paper's RDMA.cp
   cross_memory,  ///< WEFT_CROSS_MEMORY    choice auto  auto | off: adopted memory by kernel copy
   check,         ///< WEFT_CHECK           choice none  none | flow
   record,        ///< WEFT_RECORD          choice control  off | control | all
@@ -37,7 +35,6 @@ enum class Setting : std::uint8_t {
   coll,          ///< WEFT_COLL            text   ""    operation[@from..to]=algorithm[,...]
   coll_costs,    ///< WEFT_COLL_COSTS      text   ""    cost file written by weft-tune
   numa,          ///< WEFT_NUMA            text   auto  off, or a node for each rank of a host
-  stream_bytes,  ///< WEFT_STREAM_BYTES    size|auto    puts from this size on bypass the cache
 
   // The fabric verbs.
   nic,           ///< WEFT_NIC              text    ""      device or device:port; empty: the best
@@ -47,7 +44,6 @@ enum class Setting : std::uint8_t {
   queue_depth,   ///< WEFT_QUEUE_DEPTH      integer 1024    work requests per queue pair
   notify,        ///< WEFT_NOTIFY           choice  auto    auto | tail | imm | counted | send
   ib_timeout,    ///< WEFT_IB_TIMEOUT       integer 14      resend after 4.096 us * 2^n
-  ib_retry,      ///< WEFT_IB_RETRY         integer 7       resends before the path is lost
   ib_sl,         ///< WEFT_IB_SL            integer 0       service level
   ib_traffic_class,  ///< WEFT_IB_TRAFFIC_CLASS integer 0       of the IP header: DSCP and ECN
   ib_pkey,           ///< WEFT_IB_PKEY          integer 0       index in the port's P_Key table
@@ -93,16 +89,19 @@ struct SettingSpec {
   std::int64_t least = 1;     ///< limits of a time (ns), size (bytes) or integer
   std::int64_t most = std::numeric_limits<std::int64_t>::max();
   std::string_view no_value = "auto";  ///< the word that accepts_auto allows
+  bool expert = false;                 ///< true: few users need it, so it is listed apart
 };
 
 /// Every setting, in the order of `Setting`.
 std::span<const SettingSpec> setting_table() noexcept;
 
-/// A former name of a setting; accepted, with a warning, before release `until`.
+/// A former name of a setting, or the name of a removed one. Accepted, with a warning, before
+/// release `until`; a removed setting has no effect, whatever its value.
 struct FormerName {
-  std::string_view variable;  ///< the former name
-  Setting setting;
-  std::string_view until;  ///< the first release that ignores the name
+  std::string_view variable;       ///< the former name
+  std::optional<Setting> setting;  ///< the setting that has a new name; none: it was removed
+  std::string_view until;          ///< the first release that does not know the name
+  std::string_view instead = {};   ///< of a removed setting: what replaces it
 };
 std::span<const FormerName> former_names() noexcept;
 

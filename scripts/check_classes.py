@@ -14,7 +14,7 @@ KNOWN = {
     "p2p/rendezvous/peer_session.hpp:PeerSession": (28, 48),
     "p2p/slot/remote_slot_state.hpp:RemoteSlotState": (49, 58),
     "p2p/slot/slot_state.hpp:SlotState": (31, 50),
-    "p2p/transport/local_rank.hpp:LocalRank": (14, 32),
+    "p2p/transport/local_rank.hpp:LocalRank": (14, 30),
     "p2p/transport/tcp/tcp_channel.hpp:TcpChannel": (18, 33),
     "p2p/transport/verbs/queue_pair.hpp:QueuePair": (29, 32),
     "p2p/transport/verbs/verbs_channel.hpp:VerbsChannel": (27, 34),

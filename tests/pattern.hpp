@@ -1,4 +1,4 @@
-// Bytes that tell where they come from: unique per rank, slot and sequence.
+// Test patterns: bytes that are unique per rank, slot and sequence number.
 #pragma once
 
 #include <algorithm>

@@ -1,11 +1,11 @@
-// How many seeds a property test draws, or steps.
+// The number of seeds, or steps, of a property test.
 #pragma once
 
 #include <cstdint>
 
 namespace weft::tests {
 
-/// `usual` many; a tenth under a sanitizer, which needs each kind of case, not each case.
+/// `usual` seeds; a tenth of them under a sanitizer, which needs one case of each kind.
 constexpr std::uint64_t seeds(std::uint64_t usual) noexcept {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   return usual / 10;

@@ -1,5 +1,5 @@
-// The main of every GoogleTest program: exit code 77 says that nothing was tested. `--seed N` is
-// WEFT_TEST_SEED=N: it repeats the run of a test that draws a seed.
+// The main function of every GoogleTest program. Exit code 77: no test ran. `--seed N` sets
+// WEFT_TEST_SEED=N, which repeats the run of a test that draws a seed.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -19,7 +19,8 @@ constexpr std::size_t kGi = 1 << 30;
 
 // Sources, the slot's buffers and the limit's memory for each of its two ways.
 std::size_t several_put(std::size_t size, int) { return size * 4 * depth_for(size); }
-// What is published (weft's and the limit's), and what each reader gets it into, by three ways.
+// The published tensor (weft's and the limit's), and for each reader one target for each of the
+// three ways to read.
 std::size_t published_and_got(std::size_t size, int ranks) {
   return size * (2 + 3 * static_cast<std::size_t>(ranks - 1));
 }
@@ -36,7 +37,8 @@ std::size_t eight_exchanged(std::size_t size, int) { return size * 36; }
 std::size_t six_times(std::size_t size, int) { return size * 6; }
 // The same of each of two kinds, of which the first is gone when the second comes; and copies.
 std::size_t eight_times(std::size_t size, int) { return size * 8; }
-// Of each of two ranks: gradients, parameters (worker's, and its half of the shards'), the limit's.
+// On each of two ranks: gradients, parameters (the worker's, and its half of the shards'), and the
+// limit's memory.
 std::size_t ten_times(std::size_t size, int) { return size * 10; }
 // Gradient and parameters of each worker, the servers' and the limit's.
 std::size_t group_trained(std::size_t size, int ranks) {

@@ -38,7 +38,7 @@ struct Program {
   std::vector<RunRow> (*measure)(const RunOptions& options) = nullptr;
 };
 
-/// Of this build or of another.
+/// True for the programs of this build and of the other build of weft.
 bool is_weft(const Program& program) { return program.name == "weft" || program.name == kAgainst; }
 
 std::filesystem::path own_path() { return std::filesystem::read_symlink("/proc/self/exe"); }

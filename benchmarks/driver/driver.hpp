@@ -9,7 +9,7 @@
 
 namespace weft::bench {
 
-/// What the user asked for.
+/// The benchmark run that the user asked for.
 struct Plan {
   RunOptions run;  ///< no sizes: the benchmark's own
   bool quick = false;

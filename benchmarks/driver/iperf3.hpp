@@ -12,8 +12,8 @@ namespace weft::bench {
 /// Why it can't be run here; nullopt: it can.
 std::optional<std::string> iperf3_missing();
 
-/// Rows for the sizes above 8 bytes: the time that so many bytes take in the stream. Throws
-/// std::runtime_error with what it said when it fails.
+/// Rows for the sizes above 8 bytes: the time that `size` bytes take at the stream's rate. Throws
+/// std::runtime_error with the output of iperf3 if iperf3 fails.
 std::vector<RunRow> run_iperf3(const RunOptions& options);
 
 }  // namespace weft::bench

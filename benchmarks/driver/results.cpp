@@ -9,7 +9,8 @@
 namespace weft::bench {
 namespace {
 
-/// None for what is not kept: another build's ratios, and its limit's ways.
+/// The column for a value of a program; nullopt for values that no column holds: the other build's
+/// ratios and the ways of its limit.
 std::optional<std::string> column(const std::string& program, const std::string& value) {
   if (program == "weft") return value;
   if (program == kAgainst) {

@@ -1,4 +1,4 @@
-// What the runs of all programs have measured, row by row.
+// The measurements of all programs' runs, row by row.
 #pragma once
 
 #include <cstddef>

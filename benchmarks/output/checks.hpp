@@ -1,4 +1,4 @@
-// What weft promises about its own times, one beside the other: the benchmark `checks`.
+// The benchmark `checks`: promises about ratios of weft's own times, and whether they hold.
 #pragma once
 
 #include <string>

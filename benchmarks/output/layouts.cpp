@@ -19,7 +19,7 @@ std::set<std::string> peers_of(const std::vector<Row>& rows) {
   return peers;
 }
 
-/// What nccl-tests count as the bus's bytes, by a tensor's.
+/// The factor from a tensor's bytes to bytes on the bus, as nccl-tests count them.
 double bus_factor(const std::string& benchmark, int ranks) {
   const double n = ranks;
   if (benchmark == kAllReduce) return 2 * (n - 1) / n;

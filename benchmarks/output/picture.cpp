@@ -11,7 +11,7 @@ namespace weft::bench {
 namespace {
 
 constexpr std::chrono::seconds kLimit{120};
-/// What benchmarks/output/plot.py ends with where matplotlib is missing.
+/// Exit status of benchmarks/output/plot.py where matplotlib is missing.
 constexpr int kSkipped = 77;
 
 }  // namespace

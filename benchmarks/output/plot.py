@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 # Okabe and Ito's colours: told apart with any kind of sight, on white and on black.
 COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8a8a00"]
 MARKERS = "osD^vPX"
-# What is drawn in the left colour becomes the right one in the dark. No line has one of these.
+# Colours on the left become those on the right in dark mode. No line of a plot uses one of them.
 DARK = {"#ffffff": "#0d1117", "#1f2328": "#e6edf3", "#6e7781": "#9198a1", "#d0d7de": "#30363d"}
 GROUND, INK, LIMIT, GRID = DARK
 SKIPPED = 77

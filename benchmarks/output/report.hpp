@@ -1,4 +1,4 @@
-// What a benchmark shows: a table for people, JSON for programs.
+// The output of a benchmark: a table for people, JSON for programs.
 #pragma once
 
 #include <map>
@@ -35,12 +35,12 @@ struct Row {
   bool is_crowded(unsigned processors) const noexcept {
     return static_cast<unsigned>(ranks) > processors;
   }
-  /// What all receivers get.
+  /// The sum over all receivers.
   double gigabytes_per_second() const noexcept {
     return static_cast<double>(size) * (ranks - 1) / weft_us / 1000;
   }
-  /// Of the ratio to another build, else to Open MPI, else to the limit: the first that was
-  /// measured.
+  /// The spread of the ratio to another build, else to Open MPI, else to the limit: the first of
+  /// these that was measured.
   double spread() const;
 };
 

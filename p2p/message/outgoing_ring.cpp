@@ -237,8 +237,7 @@ OutgoingRing::Sent OutgoingRing::offer(Operation& operation) noexcept {
 Status OutgoingRing::place(Operation& operation, MemoryRef& ref) noexcept {
   const Tensor& tensor = operation.tensor;
   if (!operation.staged) {
-    std::optional<MemoryRef> found;
-    if (local_.zero_copy) found = local_.locate(tensor);
+    std::optional<MemoryRef> found = local_.locate(tensor);
     const bool adopted = found && sort_of_chunk(found->chunk) == ArenaSort::adopted;
     if (adopted && !peer_.channel->capabilities().peer_reaches_adopted.load()) found.reset();
     if (found) {

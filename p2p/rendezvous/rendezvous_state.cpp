@@ -184,9 +184,8 @@ Status RendezvousState::send(int to, const KeyStep& at, const Tensor& tensor,
       return with(to).failure(Code::bad_argument, "send", at,
                               fmt::format("the tensor {} has no memory", tensor.text()), "");
     content.tensor = tensor;
-    if (!local_.zero_copy ||
-        (tensor.arena() != local_.data.get() && tensor.arena() != local_.adopted.get() &&
-         !local_.reachable(tensor.data(), tensor.extent()))) {
+    if (tensor.arena() != local_.data.get() && tensor.arena() != local_.adopted.get() &&
+        !local_.reachable(tensor.data(), tensor.extent())) {
       try {
         const SessionLock lock(with(to));
         content.tensor = with(to).clone(tensor);

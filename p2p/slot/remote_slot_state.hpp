@@ -177,7 +177,7 @@ class RemoteSlotState {
   /// Whether the tensor's bytes can be the fabric's source as they lie.
   bool reachable(const Tensor& tensor) const noexcept {
     if (tensor.arena() == local_.data.get()) [[likely]]
-      return local_.zero_copy;
+      return true;
     return reachable_outside(tensor);
   }
   /// The same for one that the world did not allocate.

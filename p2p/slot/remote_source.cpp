@@ -20,8 +20,6 @@ void pack(const Tensor& tensor, std::byte* to) noexcept {
 }  // namespace
 
 bool RemoteSlotState::reachable_outside(const Tensor& tensor) const noexcept {
-  if (!local_.zero_copy) [[unlikely]]
-    return false;
   if (tensor.bytes() == 0) return true;
   if (tensor.arena() == local_.adopted.get())
     return owner_.channel->capabilities().copies ||
@@ -34,7 +32,7 @@ void RemoteSlotState::say_staged(const char* why) noexcept {
   said_staged_ = true;
   local_.recorder.control(stats::Event::staged_put, owner_.rank, id_, bytes_);
   local_.log->info(Subsystem::slot, "puts into slot \"{}\" of rank {} are staged: {}", spec_.name,
-                   owner_.rank, local_.zero_copy ? why : "WEFT_ZERO_COPY=0");
+                   owner_.rank, why);
 }
 
 Status RemoteSlotState::gather(Moving moving, p2p::PutWork& work) noexcept {
@@ -81,7 +79,7 @@ Status RemoteSlotState::lend(const Tensor& tensor, p2p::DynamicRecord& record) n
   Lent& lent = lent_[index_];
   lent = {tensor, {}};
   if (tensor.bytes() == 0) return {};
-  auto place = local_.zero_copy && tensor.dense() ? local_.locate(tensor) : std::nullopt;
+  auto place = tensor.dense() ? local_.locate(tensor) : std::nullopt;
   if (place && p2p::sort_of_chunk(place->chunk) == p2p::ArenaSort::adopted &&
       !owner_.channel->capabilities().peer_reaches_adopted.load())
     place.reset();

@@ -23,7 +23,6 @@ constexpr std::size_t kControlChunk = 2u << 20;
 
 std::shared_ptr<Arena> make_arena(ArenaSort sort, const LocalRankOptions& options) {
   ArenaLimits limits;
-  limits.huge_pages = options.config.text(Setting::huge_pages) != "off";
   const bool holds_tensors = sort == ArenaSort::data || sort == ArenaSort::published;
   limits.chunk_bytes =
       holds_tensors ? options.config.size(Setting::arena_chunk).value() : kControlChunk;
@@ -99,8 +98,6 @@ LocalRank::LocalRank(LocalRankOptions options)
       recorder(stats->ring_state(), stats->ring(), record_level(options.config)),
       record_dir(p2p::record_dir(options.config)),
       only_fabric(fabric_kind(options.config.text(Setting::fabric))),
-      stream_bytes(options.config.size(Setting::stream_bytes)),
-      zero_copy(options.config.flag(Setting::zero_copy)),
       cross_memory(options.config.text(Setting::cross_memory) == "auto"),
       check_flow(options.config.text(Setting::check) == "flow"),
       placement(options.placement),

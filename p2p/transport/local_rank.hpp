@@ -59,8 +59,6 @@ class LocalRank {
   stats::PinnedPeerStats pinned_peer_stats;          ///< of other ranks of the host
   const std::string record_dir;                      ///< WEFT_RECORD_DIR; empty: no recordings
   const std::optional<FabricKind> only_fabric;       ///< WEFT_FABRIC; none: any
-  const std::optional<std::size_t> stream_bytes;     ///< puts from this size on bypass the cache
-  const bool zero_copy;                              ///< false: every put is staged
   const bool cross_memory;  ///< WEFT_CROSS_MEMORY: the kernel may copy from process to process
   const bool check_flow;    ///< synchronous slots run with credits, an overrun is reported
   const topology::RankPlacement placement;  ///< the fabrics' choice of a port, and the arenas' node

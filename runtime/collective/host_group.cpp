@@ -11,10 +11,6 @@ namespace {
 using Kind = CollectiveKind;
 using Stage = PlannedCall::Stage;
 
-/// From this size of an operation on, in bytes, the data a rank writes leaves its own cache before
-/// it is read anyway. Stores past the shared cache then do not depend on the machine's other load.
-constexpr std::size_t kStreamBytes = 4u << 20;
-
 /// Largest tensor that travels inside the call's entry. This saves one hop, but every cache line
 /// crosses twice as often. If ranks share processors, a hop costs a thread switch, so the limit is
 /// higher.
@@ -38,8 +34,7 @@ HostGroup::HostGroup(p2p::LocalRank& local, p2p::Mesh& mesh, CollectiveTable& ta
       ins_(ranks_.size()),
       in_bytes_(ranks_.size()),
       outs_(ranks_.size()),
-      partials_(ranks_.size()),
-      streams_from_(local.stream_bytes.value_or(kStreamBytes)) {
+      partials_(ranks_.size()) {
   std::memset(area_block_.data(), 0, GroupArea::bytes(size()));
   const bool crowded = local.waiter.policy().spin.count() == 0;
   area_.numa_node() = numa_node;

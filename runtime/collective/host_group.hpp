@@ -34,6 +34,11 @@ class HostGroup final : public CollectiveGroup {
             Deadline deadline) override;
 
  private:
+  /// From this size of an operation on, in bytes, the data a rank writes leaves its own cache
+  /// before it is read anyway. Stores past the shared cache then do not depend on the machine's
+  /// other load.
+  static constexpr std::size_t kStreamBytes = 4u << 20;
+
   struct Member {
     p2p::Peer* peer = nullptr;
     GroupArea area;
@@ -152,7 +157,6 @@ class HostGroup final : public CollectiveGroup {
   std::vector<const std::byte*> partials_;
   std::vector<const std::byte*> sources_;
   std::vector<std::byte*> targets_;
-  const std::size_t streams_from_;  ///< bytes of an operation from which stores bypass the cache
   NumaNodes nodes_;
   Choices choices_;             ///< of the first rank
   std::size_t word_bytes_ = 0;  ///< largest tensor inside an entry; the same on all ranks

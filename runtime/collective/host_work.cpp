@@ -30,7 +30,7 @@ bool HostGroup::copy(PlannedCall& call, std::byte* to, const std::byte* from, st
                      std::size_t total) noexcept {
   if (to == from) bytes = 0;
   return by_pieces(call, bytes, kPiece, [&](std::size_t at, std::size_t some) {
-    if (total >= streams_from_)
+    if (total >= kStreamBytes)
       kernels::copy_streamed(to + at, from + at, some);
     else
       std::memcpy(to + at, from + at, some);
@@ -278,7 +278,7 @@ bool HostGroup::combine_slices(PlannedCall& call) noexcept {
   const Slice slice = kind == Kind::reduce_scatter
                           ? Slice{task.offsets[static_cast<std::size_t>(me_)], task.part(me_)}
                           : slice_of(task.count, task.element, me_, size());
-  const bool streamed = static_cast<std::size_t>(task.count) * task.element >= streams_from_;
+  const bool streamed = static_cast<std::size_t>(task.count) * task.element >= kStreamBytes;
   const auto whole = static_cast<std::size_t>(slice.count);
   return by_pieces(call, whole, kPiece / task.element, [&](std::size_t at, std::size_t some) {
     const std::size_t first = (static_cast<std::size_t>(slice.first) + at) * task.element;

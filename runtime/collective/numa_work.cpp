@@ -110,7 +110,7 @@ bool HostGroup::combine_row(PlannedCall& call, std::byte* to, std::int64_t first
 bool HostGroup::combine_column(PlannedCall& call, const Slice& slice) noexcept {
   const Task& task = call.task;
   const std::size_t wide = call.reducer->wide();
-  const bool streamed = static_cast<std::size_t>(task.count) * task.element >= streams_from_;
+  const bool streamed = static_cast<std::size_t>(task.count) * task.element >= kStreamBytes;
   Slice own = slice_of(slice.count, task.element, nodes_.node(), nodes_.nodes());
   if (task.kind() == Kind::reduce_scatter) {
     own = {0, task.part(me_)};

@@ -84,7 +84,8 @@ nlohmann::json as_json(const Config& config, const Machine& machine) {
                         {"source", config.source(spec.setting)},
                         {"default", spec.fallback},
                         {"accepts", spec.accepts},
-                        {"meaning", spec.meaning}});
+                        {"meaning", spec.meaning},
+                        {"expert", spec.expert}});
   return {{"version", WEFT_VERSION},
           {"build",
            {{"type", WEFT_BUILD_TYPE}, {"compiler", WEFT_COMPILER}, {"sanitizer", kSanitizer}}},
@@ -103,7 +104,31 @@ nlohmann::json as_json(const Config& config, const Machine& machine) {
 /// `value`, or `""` if it is empty.
 std::string_view shown(std::string_view value) { return value.empty() ? "\"\"" : value; }
 
-void print_text(const Config& config, const Machine& machine) {
+/// An expert setting is in the list if `all` is given or the environment sets the variable.
+bool is_listed(const SettingSpec& spec, const Config& config, bool all) {
+  return all || !spec.expert || config.source(spec.setting) != "default";
+}
+
+void print_settings(const Config& config, bool all) {
+  std::size_t width = 0;
+  std::size_t hidden = 0;
+  for (const auto& spec : setting_table()) {
+    if (is_listed(spec, config, all))
+      width = std::max(width, shown(config.text(spec.setting)).size());
+    else
+      ++hidden;
+  }
+  for (const auto& spec : setting_table())
+    if (is_listed(spec, config, all))
+      fmt::print("{:<25} = {:<{}}  {}\n{:28}{}\n{:28}accepted: {}; default: {}{}\n", spec.variable,
+                 shown(config.text(spec.setting)), width, config.source(spec.setting), "",
+                 spec.meaning, "", spec.accepts, shown(spec.fallback),
+                 spec.expert ? "; expert" : "");
+  if (hidden > 0)
+    fmt::print("\n{} expert settings have their defaults; weft-info --all lists them\n", hidden);
+}
+
+void print_text(const Config& config, const Machine& machine, bool all) {
   fmt::print("weft {} ({}, {}, sanitizer {})\n", WEFT_VERSION, WEFT_BUILD_TYPE, WEFT_COMPILER,
              kSanitizer);
   fmt::print("fabrics    {}\nbootstrap  {}\n", fmt::join(kFabrics, ", "),
@@ -118,18 +143,11 @@ void print_text(const Config& config, const Machine& machine) {
              placement.nic.empty() ? "no device that topology would choose" : placement.reason);
   for (const std::string& note : placement.notes) fmt::print("{:11}{}\n", "", note);
   fmt::print("\n");
-
-  std::size_t width = 0;
-  for (const auto& spec : setting_table())
-    width = std::max(width, shown(config.text(spec.setting)).size());
-  for (const auto& spec : setting_table())
-    fmt::print("{:<25} = {:<{}}  {}\n{:28}{}\n{:28}accepted: {}; default: {}\n", spec.variable,
-               shown(config.text(spec.setting)), width, config.source(spec.setting), "",
-               spec.meaning, "", spec.accepts, shown(spec.fallback));
+  print_settings(config, all);
   for (const auto& warning : config.warnings()) fmt::print("\nwarning: {}\n", warning);
 }
 
-int run(bool wants_json) {
+int run(bool wants_json, bool wants_all) {
   const auto config = Config::read();
   const Machine machine = look(config);
   if (wants_json)
@@ -137,7 +155,7 @@ int run(bool wants_json) {
         "{}\n",
         as_json(config, machine).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   else
-    print_text(config, machine);
+    print_text(config, machine, wants_all);
   return 0;
 }
 
@@ -149,20 +167,25 @@ int main(int argc, char** argv) {
                "weft-info");
   app.set_version_flag("--version", "weft " WEFT_VERSION);
   bool wants_json = false;
+  bool wants_all = false;
   bool wants_job = false;
-  auto* const json = app.add_flag("--json", wants_json, "Print JSON");
+  auto* const json =
+      app.add_flag("--json", wants_json, "Print JSON, with the expert settings in any case");
+  auto* const all =
+      app.add_flag("--all", wants_all, "Print the expert settings too, which few users need");
   app.add_flag("--job", wants_job,
                "Run as every rank of a job (mpirun ... weft-info --job): rank 0 prints as JSON "
                "over which "
                "fabric each rank reaches every other, and why")
-      ->excludes(json);
+      ->excludes(json)
+      ->excludes(all);
   CLI11_PARSE(app, argc, argv);
   try {
     if (wants_job) {
       weft::print_job_table();
       return 0;
     }
-    return weft::run(wants_json);
+    return weft::run(wants_json, wants_all);
   } catch (const std::exception& error) {
     fmt::print(stderr, "weft-info: {}\n", error.what());
     return weft::kBadConfig;

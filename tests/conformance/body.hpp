@@ -1,4 +1,4 @@
-// What every fabric must do, as a table that several runners go through.
+// The requirements on every fabric, as a table of test bodies that several runners go through.
 #pragma once
 
 #include <span>
@@ -9,12 +9,13 @@
 
 namespace weft::conformance {
 
-/// One thing that must hold, as every rank of a job runs it. Throws when it does not. Ranks wait
-/// for each other through weft alone (Meeting): no mutex, sleep or clock of the machine.
+/// One requirement, as a function that every rank of a job runs; it throws if the requirement does
+/// not hold. Ranks wait for each other through weft alone (Meeting): no mutex, sleep or clock of
+/// the machine.
 struct Body {
   std::string_view name;
   void (*run)(World&);
-  bool needs_threads = false;  ///< several in a rank: not where ranks take turns on one thread
+  bool needs_threads = false;  ///< several per rank: not where ranks take turns on one thread
 };
 
 using Bodies = std::vector<Body>;
@@ -43,7 +44,7 @@ Bodies random_bodies();
 /// Every body, in the order of the files above.
 const Bodies& all_bodies();
 
-// Long ones, which runners start by name.
+// Long bodies, which runners start by name.
 void soak(World& world);
 void churn(World& world);
 

@@ -1,5 +1,5 @@
-// What a body of the conformance suite checks with: the same words under GoogleTest, under mpirun
-// and in a simulation.
+// The assertions of the conformance suite: the same under GoogleTest, under mpirun and in a
+// simulation.
 #pragma once
 
 #include <concepts>
@@ -14,7 +14,8 @@
 
 namespace weft::conformance {
 
-/// Something did not hold. The text says on which rank, what, where, what was expected and got.
+/// A requirement that did not hold. The text names the rank, the place, and the expected and actual
+/// values.
 class Failed : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -57,7 +58,7 @@ class Check {
     return std::move(result).value();
   }
 
-  /// That a call ended with this code; gives what else it said.
+  /// Requires that a call ended with `code`; returns the rest of its error.
   ErrorDetail ends(const Status& status, Code code, std::string_view what,
                    const Where& where = Where::current()) const {
     if (status.code() != code)
@@ -65,7 +66,7 @@ class Check {
            where);
     return status.detail();
   }
-  /// That a control call threw an Error with this code; gives what else it said.
+  /// Requires that a control call throws an Error with `code`; returns the rest of its error.
   template <std::invocable Call>
   ErrorDetail throws(Code code, Call&& call, std::string_view what,
                      const Where& where = Where::current()) const {
@@ -77,7 +78,7 @@ class Check {
     fail(std::string(what) + ": expected " + std::string(name(code)) + ", got no error", where);
   }
 
-  /// That a tensor is the one that was put with this pattern.
+  /// Requires that `tensor` is the one that was put with `pattern`.
   void holds(const Tensor& tensor, std::uint64_t pattern, std::string_view what,
              const Where& where = Where::current()) const {
     if (!tests::holds(tensor, pattern))

@@ -1,4 +1,4 @@
-// What a rank's arenas hold, to be compared with what they held before.
+// The memory in use in a rank's arenas, to compare before and after.
 #pragma once
 
 #include <string>
@@ -23,11 +23,11 @@ inline std::size_t rings(const Report& report) {
   return count;
 }
 
-/// Empty when `now` is as `before`: nothing more is used or in quarantine, and what was freed is
-/// whole again. Otherwise what is not.
+/// Empty if `now` equals `before`: no more memory is used or in quarantine, and freed memory has
+/// merged again. Otherwise the differences.
 inline std::string left_behind(const Report& before, const Report& now) {
   std::string left;
-  // A path or a ring that was made meanwhile keeps memory of its own, for as long as the job lasts.
+  // A path or a ring that was made meanwhile keeps its memory for the rest of the job.
   if (idle_paths(now) != idle_paths(before) || rings(now) != rings(before)) return left;
   for (std::size_t i = 0; i < now.arenas.size(); ++i) {
     const ArenaReport& was = before.arenas[i];
@@ -36,11 +36,12 @@ inline std::string left_behind(const Report& before, const Report& now) {
       left += is.sort + " arena: " + std::to_string(b) + ' ' + what + ", before " +
               std::to_string(a) + "; ";
     };
-    // Less than before is none of the body's doing: what came before it was still on its way out.
+    // Less memory in use than before is no leak of the body: memory of an earlier body was still
+    // being released.
     if (is.used_bytes > was.used_bytes) tell("bytes used", was.used_bytes, is.used_bytes);
     if (is.quarantined_bytes > was.quarantined_bytes)
       tell("bytes in quarantine", was.quarantined_bytes, is.quarantined_bytes);
-    // Chunks stay; in one that was there before, the free range must be one again.
+    // Chunks stay; in a chunk that was there before, the free ranges must have merged again.
     if (was.chunks == is.chunks && is.largest_free_bytes < was.largest_free_bytes)
       tell("bytes in the largest free range", was.largest_free_bytes, is.largest_free_bytes);
   }

@@ -1,4 +1,4 @@
-// The bodies between ranks that are threads of one process; the fabric is given at build.
+// Runs the bodies between ranks that are threads of one process; the build chooses the fabric.
 #include <gtest/gtest.h>
 
 #include <iostream>
@@ -16,7 +16,7 @@
 namespace weft::conformance {
 namespace {
 
-/// What a sanitizer sees in four ranks it also sees in two and in eight.
+/// Fewer rank counts under a sanitizer: four ranks show the sanitizer what two and eight would.
 #if defined(WEFT_CONFORMANCE_ON_FIRST_USE)
 const std::vector<int> kRanks = kSanitized ? std::vector{4} : std::vector{2, 5};
 #else
@@ -32,7 +32,7 @@ Bodies bodies_and_long_ones() {
 
 std::string fabric() { return WEFT_CONFORMANCE_FABRIC; }
 
-/// Every pair connects when it joins, or none before it is used.
+/// Connects every pair at join, or no pair before its first use.
 std::string eager_ranks() {
 #if defined(WEFT_CONFORMANCE_ON_FIRST_USE)
   return "0";
@@ -41,7 +41,7 @@ std::string eager_ranks() {
 #endif
 }
 
-/// What a fabric needs from outside: each rank a NIC made of software, or a network.
+/// Means that the fabric needs from outside: a software NIC for each rank, or a network.
 #if defined(WEFT_CONFORMANCE_FAKE_NIC)
 class Network {
  public:
@@ -91,7 +91,8 @@ TEST_P(Conformance, Holds) {
                             .with(Setting::log, "off")
                             .with(Setting::timeout, "20s")
                             .with(Setting::arena_chunk, "4m");
-  // What failed first, said while the rank is still there: others fail because of it only later.
+  // The first failure, recorded while its rank is still there: other ranks fail later, because of
+  // that one.
   std::mutex mutex;
   std::string failed;
   Network network(ranks);

@@ -1,4 +1,5 @@
-// The bodies over NICs that are slow, weak, poor or strange, by every way of making puts known.
+// Runs the bodies over NICs that are slow, have few resources or break rules, with every
+// WEFT_NOTIFY mode.
 #include <gtest/gtest.h>
 
 #include <iostream>
@@ -19,7 +20,7 @@ using p2p::verbs::fake::FakeNetwork;
 using p2p::verbs::fake::FaultPlan;
 using p2p::verbs::fake::NicSpec;
 
-/// What every rank has, and how it is used.
+/// The NIC and the settings of every rank.
 struct Machine {
   std::string name;
   std::vector<std::pair<Setting, std::string>> settings;
@@ -27,7 +28,7 @@ struct Machine {
   bool under_sanitizers = false;
 };
 
-/// Everything that a NIC may do and a perfect one doesn't.
+/// All behaviour that the specification allows a NIC and a perfect NIC does not show.
 FaultPlan trouble() { return {.delayed = 0.1, .late = 0.2, .scattered = 0.5, .spurious = 0.2}; }
 
 std::vector<Machine> machines() {
@@ -118,7 +119,7 @@ void settle(std::uint64_t seed) {
   settings().churn_slots = 100;
 }
 
-/// What failed first, with the body's name; empty when nothing did.
+/// The first failure, with the body's name; empty without a failure.
 std::string failure(int ranks, const Machine& machine, const Bodies& bodies, FakeNetwork& network) {
   std::mutex mutex;
   std::string first;
@@ -162,7 +163,7 @@ TEST_P(Machines, DoWhatEveryFabricDoes) {
 INSTANTIATE_TEST_SUITE_P(WithNics, Machines, testing::ValuesIn(machines()),
                          [](const auto& info) { return info.param.name; });
 
-/// A NIC that breaks what the fabric relies on must be noticed by the bodies.
+/// The bodies must notice a NIC that breaks a guarantee that the fabric relies on.
 class ABrokenNic : public testing::TestWithParam<Machine> {};
 
 TEST_P(ABrokenNic, IsNoticed) {

@@ -2,8 +2,8 @@
 
 namespace weft::conformance {
 
-// Two buffers: whoever is through a meeting may signal for the next one before everybody has
-// taken the signal for this one.
+// Two buffers: a rank that has left a meeting may signal for the next one before all ranks have
+// taken its signal for this one.
 Meeting::Meeting(World& world, const std::string& name)
     : check_(world),
       silent_(world.expose({.name = name + ", silent", .dtype = DType::u8, .shape = {1}})),

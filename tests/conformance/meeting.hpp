@@ -1,4 +1,4 @@
-// Where all ranks of a job wait for each other, made of slots alone: so it also works where ranks
+// A barrier of all ranks of a job that is made of slots alone, so that it also works where ranks
 // take turns on one thread.
 #pragma once
 
@@ -11,16 +11,16 @@
 
 namespace weft::conformance {
 
-/// Every rank of the job makes one, with the same name. One thread.
+/// Every rank of the job constructs one with the same name. For use by one thread.
 class Meeting {
  public:
   explicit Meeting(World& world, const std::string& name = "meeting");
 
-  /// Returns once every rank has called it as often. Throws when one does not come.
+  /// Returns once every rank has made the same number of calls. Throws if one does not.
   void wait();
-  /// Lets others go on for about `span`.
+  /// Lets other ranks run for about `span`.
   void pause(std::chrono::nanoseconds span) noexcept;
-  /// Looks until `holds` does, for at most `limit`.
+  /// Polls until `holds` returns true, for at most `limit`.
   template <typename Condition>
   bool soon(Condition&& holds, std::chrono::nanoseconds limit = std::chrono::seconds(10)) {
     const auto end = Deadline::after(limit);
@@ -38,7 +38,7 @@ class Meeting {
   };
 
   Check check_;
-  Slot silent_;  ///< nobody ever puts into it
+  Slot silent_;  ///< no rank puts into it
   Tensor signal_;
   std::vector<Step> steps_;
   std::int64_t count_ = 0;

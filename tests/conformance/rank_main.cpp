@@ -1,7 +1,7 @@
-// The bodies as one rank under a launcher, all in turn in one job:
+// Runs the bodies as one rank under a launcher, all in turn in one job:
 //   conformance_ranks            every body
-//   conformance_ranks NAME...    these; soak and churn too
-// WEFT_FABRIC says by which fabric. The first that fails is named on stderr.
+//   conformance_ranks NAME...    the named ones; soak and churn too
+// WEFT_FABRIC chooses the fabric. The first body that fails is named on stderr.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -20,7 +20,7 @@ namespace {
 using namespace weft;
 using namespace weft::conformance;
 
-/// Rank 0 chooses.
+/// Rank 0 chooses the seed.
 std::uint64_t agreed_seed(World& world) {
   const Check check(world);
   Meeting meeting(world);
@@ -53,7 +53,7 @@ Bodies chosen(int count, char** names) {
   return bodies;
 }
 
-/// Says what did not hold while the rank is still there: others fail because of it only later.
+/// Prints the failure while the rank is still there: other ranks fail later, because of it.
 bool run_all(World& world, const Bodies& bodies) {
   std::string at = "the runner";
   try {
@@ -84,7 +84,7 @@ bool run_all(World& world, const Bodies& bodies) {
 int main(int argc, char** argv) try {
   const char* full = std::getenv("WEFT_TEST_FULL");
   const bool is_full = full != nullptr && std::strcmp(full, "1") == 0;
-  // Where requests are small, a tensor of many of them is large.
+  // Where work requests are small, a tensor of several requests counts as large.
   if (const auto most = Config::read().size(Setting::ib_max_message))
     settings().large = std::min(settings().large, static_cast<std::int64_t>(256 * *most));
   settings().soak = std::chrono::seconds(is_full ? 120 : 20);

@@ -1,4 +1,4 @@
-// One rank's way through bodies: what a body used must be free again when it is over.
+// Runs bodies on one rank; after a body, everything that it used must be free again.
 #pragma once
 
 #include <map>
@@ -9,12 +9,12 @@
 
 namespace weft::conformance {
 
-/// Every rank makes one and runs the same bodies in the same order. One thread.
+/// Every rank constructs one and runs the same bodies in the same order. For use by one thread.
 class Runner {
  public:
   explicit Runner(World& world) : world_(world), check_(world), meeting_(world, "runner") {}
 
-  /// Throws what the body threw, or Failed when something of it is left in the arenas.
+  /// Throws the exception of the body, or Failed if the body has left memory in the arenas.
   void run(const Body& body);
 
  private:

@@ -1,4 +1,4 @@
-// How large and how long the bodies are: the runner's to say, the same on every rank.
+// The size and duration of the bodies: set by the runner, the same on every rank.
 #pragma once
 
 #include <chrono>
@@ -16,7 +16,7 @@ struct Settings {
   std::uint64_t seed = 1;
   std::int64_t large = kSanitized ? 1 << 20 : 8 << 20;  ///< bytes of a large tensor
   std::chrono::nanoseconds soak = std::chrono::seconds(1);
-  int churn_slots = 1000;  ///< of the whole job, at once
+  int churn_slots = 1000;  ///< in the whole job, at once
   int churn_cycles = 3;
 };
 

@@ -1,4 +1,5 @@
-// The bodies between ranks that take turns on one thread, over a fabric that does what it likes.
+// Runs the bodies between ranks that take turns on one thread, over a simulated fabric with random
+// delays and order.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -18,14 +19,14 @@ Bodies simulated_bodies() {
   return bodies;
 }
 
-/// What harms no healthy job; every fourth seed does none of it.
+/// Faults that harm no healthy job; every fourth seed has none of them.
 tests::SimOptions options_of(std::uint64_t seed) {
   tests::SimOptions options{.seed = seed};
   if (seed % 4 != 0) options.faults = tests::kHarmlessFaults;
   return options;
 }
 
-/// What a sanitizer sees in three ranks it also sees in more.
+/// Fewer rank counts under a sanitizer: three ranks show the sanitizer what more would.
 const std::vector<int> kRanks = kSanitized ? std::vector{3} : std::vector{1, 2, 3, 5};
 
 class Simulated : public testing::TestWithParam<std::tuple<Body, int>> {};

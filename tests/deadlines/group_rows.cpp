@@ -9,7 +9,7 @@ namespace {
 constexpr std::int64_t kGroupElements = 1 << 16;
 constexpr std::int64_t kLongElements = 1 << 22;
 
-/// Of the two ranks, in an order that no other row uses at the time.
+/// A group of the two ranks, in an order that no other row uses at the time.
 std::shared_ptr<Collectives> open_group(Side& side) {
   const std::array ranks{0, 1};
   return std::make_shared<Collectives>(Collectives::open(side.world, ranks));

@@ -55,7 +55,8 @@ Case reads(Side& side, const Act& act) {
                 *is_late = !said.status.ok();
                 return said;
               },
-          // What was late is received all the same, if the call has not left a request that does.
+          // Receives a message that was late, unless the call has left a request that receives the
+          // message.
           .end =
               [=] {
                 if (!*is_late) return;

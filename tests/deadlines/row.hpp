@@ -25,7 +25,7 @@ struct Side {
   std::string named(const std::string& what) const { return what + "." + unique; }
 };
 
-/// What the call said.
+/// The result of the call.
 struct Said {
   Status status;
   std::span<std::byte> memory;  ///< the caller's again, so nobody may write there
@@ -43,7 +43,7 @@ template <typename T>
 Said said(const Result<T>& result, const Tensor& tensor) {
   return said(result.status(), tensor);
 }
-/// Of a call that throws.
+/// The result of a call that throws.
 template <typename Act>
 Said thrown(const Act& act) {
   try {

@@ -34,7 +34,7 @@ class Input {
   std::span<const std::byte> rest_;
 };
 
-/// What must hold whatever came.
+/// A condition that must hold for every input.
 inline void require(bool holds) {
   if (!holds) std::abort();
 }

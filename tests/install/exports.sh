@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What libweft.so shows to the programs that load it: the marked names of include/weft, the functions
-# of weft.h, all of one version, and nothing of what weft is made from. Whatever include/weft declares
-# and a room defines must be marked.
+# Checks the symbols that libweft.so exports: the marked names of include/weft and the functions of
+# weft.h, all of one version, and nothing of the libraries that weft is made from. Every name that
+# include/weft declares and a room defines must be marked.
 #   exports.sh LIBRARY SOURCE_FOLDER ROOM.a...
 set -euo pipefail
 library=$1 source=$2

@@ -12,7 +12,7 @@
 
 namespace weft::tests {
 
-/// What failed on this rank. Thread-safe.
+/// The failures on this rank. Thread-safe.
 class Checks {
  public:
   explicit Checks(int rank) : rank_(rank) {}

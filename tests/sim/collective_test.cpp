@@ -126,7 +126,7 @@ Ends play(std::uint64_t seed, int kills) {
     }
   });
   EXPECT_TRUE(kills > 0 || outcome.failures.empty()) << outcome.text;
-  // Who dies may keep others from joining, too.
+  // A rank that dies may keep others from joining, too.
   for (const std::string& failure : outcome.failures)
     EXPECT_NE(failure.find("join"), std::string::npos) << outcome.text << ": " << failure;
   return ends;

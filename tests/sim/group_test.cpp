@@ -18,7 +18,7 @@ struct Answer {
   bool operator==(const Answer&) const = default;
 };
 
-/// What ranks were told, by rank.
+/// The answers that the ranks got, by rank.
 struct Told {
   std::map<int, Answer> answers;
   std::map<int, Status> refusals;

@@ -30,7 +30,7 @@ struct Message {
   std::uint64_t pattern = 0;
 };
 
-/// What `from` sends to `to`, in order: both ends derive it.
+/// The messages that `from` sends to `to`, in order: both ends derive them from the seed.
 std::vector<Message> messages_of(std::uint64_t seed, int from, int to) {
   Random random(mix(seed ^ pattern_of(from, to, 77)));
   std::vector<Message> messages;
@@ -136,7 +136,7 @@ class Player {
   bool receive_one() {
     const int from = static_cast<int>(random_.below(static_cast<std::uint64_t>(world_.size())));
     Source& source = sources_[static_cast<std::size_t>(from)];
-    // Nobody may wait before all that it sends is under way.
+    // A rank may wait only after it has started all its sends.
     const bool may_wait = all_sent();
     if (source.lost || source.left == 0 || (!may_wait && source.posted.size() > 5))
       return some_left();
@@ -185,7 +185,7 @@ class Player {
     return true;
   }
 
-  /// Waits until no more than so many receives are posted for a source.
+  /// Waits until at most `most` receives are posted for source `from`.
   void finish(int from, std::size_t most) {
     Source& source = sources_[static_cast<std::size_t>(from)];
     while (source.posted.size() > most) {
@@ -232,7 +232,8 @@ class Player {
       const auto got =
           messages_.recv(kAnySource, kAnyOfThose, into,
                          losses_ ? Deadline::after(std::chrono::seconds(1)) : Deadline());
-      // With losses, what a dead rank has not sent is waited for in vain, since others live.
+      // With losses, a message that a dead rank has not sent never comes, but the call waits on,
+      // since other ranks live.
       if (!got.ok() && losses_ && (is_loss(got.status()) || got.code() == Code::timeout)) return;
       fine(got.status(), "recv of any source");
       Source& source = sources_[static_cast<std::size_t>(got->source)];
@@ -276,7 +277,7 @@ SimOutcome run(std::uint64_t seed, bool losses, Plant plant = Plant::none) {
 void expect_well(std::uint64_t seed, bool losses) {
   for (const std::string& failure : run(seed, losses).failures) {
     if (losses && failure.find("join") != std::string::npos) continue;
-    // Who waits for what a dead rank has not sent may outlast the others' leave.
+    // A rank that waits for a dead rank's message may outlast the others' leave.
     if (losses && failure.find("leave: timeout") != std::string::npos) continue;
     ADD_FAILURE() << "seed " << seed << ": " << failure << "\nseed " << seed
                   << ": replay with --seed " << seed;

@@ -14,25 +14,25 @@ namespace weft::tests {
 /// Workers' pushes count from 1, over all the jobs of a table.
 inline constexpr std::size_t kMostPushes = 36;
 
-/// Of each push its share, worker by worker; 0: it is not in. See PushCode.
+/// Each push's share, worker by worker; 0: the push is not in the value. See PushCode.
 using PushShares = std::vector<std::uint8_t>;
 
 constexpr std::size_t share_index(std::size_t worker, std::size_t push) noexcept {
   return worker * kMostPushes + push - 1;
 }
 
-/// A table of sgd(1) that began with zeros is made of **cells**, so many elements each; every cell
-/// holds the same code and never lies on two servers. A push has a digit of its own, in an element
-/// that no other worker writes; a gradient is `unit` at that digit, so what it adds when it is
-/// averaged over n contributors, its **share**, is unit / n. So a value that mixes two versions
-/// gives other pushes in one cell than in another, and one that was applied twice a share too many.
+/// A table of sgd(1) that starts at zero consists of **cells** of `cell()` elements; every cell
+/// holds the same code and lies on one server. A push has a digit of its own, in an element that no
+/// other worker writes; a gradient is `unit()` at that digit, so after the mean over n contributors
+/// it adds `unit()` / n, its **share**. A value that mixes two versions therefore shows different
+/// pushes in different cells, and a push that was applied twice shows twice its share.
 class PushCode {
  public:
   /// At most 4 workers.
   PushCode(const pslib::Consistency& consistency, std::size_t workers);
 
   std::size_t cell() const noexcept { return cell_; }
-  /// What all shares of one update add up to.
+  /// The sum of all shares of one update.
   std::uint64_t unit() const noexcept { return unit_; }
   /// The gradient of a worker's push.
   void write(std::span<float> cells, std::size_t worker, std::size_t push) const;

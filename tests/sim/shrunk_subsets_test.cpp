@@ -173,7 +173,7 @@ class Sequence {
       last = *next;
     }
     ends_[world.rank()] = members_of(last);
-    // Nobody leaves while others may still count it.
+    // No rank leaves while others may still count it.
     job_.sleep(world, milliseconds(50));
   }
 

@@ -27,13 +27,13 @@ inline constexpr Faults kHarmlessFaults{.delayed = 0.1,
                                         .woken = 0.05,
                                         .paused = 0.01};
 
-/// What became of a simulated job.
+/// The outcome of a simulated job.
 struct SimOutcome {
   std::uint64_t trace = 0;   ///< equal for equal runs only
   std::uint64_t events = 0;  ///< that happened
   std::chrono::nanoseconds passed{0};
   std::vector<int> killed;
-  /// Of the ranks that ended with an exception: "rank 2: ...", the first to end first.
+  /// The ranks that ended with an exception: "rank 2: ...", the first to end first.
   std::vector<std::string> failures;
   /// "seed 7: rank 2: ..." of the first failure, or "seed 7: all is well".
   std::string text;

@@ -1,4 +1,4 @@
-// What the workers of a table did and saw, and whether that may be.
+// The operations of a table's workers with their results, and the judge of such a history.
 #pragma once
 
 #include <cstddef>
@@ -35,22 +35,22 @@ struct TableHistory {
   std::vector<TableEvent> events{};
 };
 
-/// What is wrong first, or nothing. A history is right when
-/// - every pull's values are whole: each shard's are made by exactly as many updates as its version
-///   says (the table's being the least), each of one push of each of its contributors;
-/// - nothing is in it that nobody has pushed, nor twice, nor a later push of a worker's without an
-///   earlier one, where none may be dropped;
-/// - a shard's version is made of the same pushes for all who see it, and of all those of the
-///   version before;
+/// The first violation, or empty. A history is right when
+/// - every pull's values are whole: each shard's values come from exactly as many updates as its
+///   version says (the table's version is the least of them), each from one push of each of its
+///   contributors;
+/// - its values contain only pushes that were made, each at most once, and, where no push may be
+///   dropped, no push of a worker without that worker's earlier ones;
+/// - all workers that see a version of a shard see the same pushes in it, and the version contains
+///   all pushes of the version before;
 /// - a worker sees its own pushes (those that came in time, where late ones are dropped), and never
-///   a version before one that it has seen;
-/// - a worker that has made c pushes sees every other's first c of a bsp table and no later one,
-/// and
-///   c - s of an ssp(s) one, unless the other is dead or has closed the table;
-/// - contributors are those whose pushes made the version, and as many as k_of_n asks for or are
-///   left;
-/// - a job that was begun again sees its checkpoint's version, and of former jobs' pushes only
-/// those
+///   a version older than one that it has seen;
+/// - a worker that has made c pushes sees exactly the first c pushes of every other worker in a bsp
+///   table, and at least c - s in an ssp(s) table, unless the other worker is dead or has closed
+///   the table;
+/// - the contributors are those whose pushes made the version, and as many as k_of_n asks for or
+///   are left;
+/// - a job that was restarted sees its checkpoint's version, and of former jobs' pushes only those
 ///   that were in it.
 std::string judge(const TableHistory& history);
 

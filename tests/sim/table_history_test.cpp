@@ -1,5 +1,5 @@
-// What workers see of tables whose ranks stop and die and whose jobs are begun again, and what the
-// judge of it notices.
+// The history of tables whose ranks stop and die and whose jobs are restarted, and the violations
+// that its judge finds.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -77,7 +77,8 @@ TEST(TableHistories, OfReplicatedTablesEndOnlyWhereAllWhoHeldAShardAreDead) {
   const std::uint64_t first =
       given != nullptr ? std::stoull(given) : std::random_device{}() * std::uint64_t{100'000};
   if (given != nullptr || !is_full) return live_with_replicas(first, given ? 1 : seeds(150));
-  // What a rank that is killed has opened stays open: a process for each few thousand.
+  // A killed rank's open descriptors stay open in this process, so each `kSome` histories get a
+  // process of their own.
   constexpr std::uint64_t kSome = 2'000;
   for (std::uint64_t done = 0; done < 20'000 && !HasFailure(); done += kSome)
     EXPECT_EXIT(

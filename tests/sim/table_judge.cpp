@@ -88,7 +88,8 @@ std::vector<PushShares> TableJudge::read(const TableEvent& event) const {
     const auto shares = code_.read(values.subspan(cell * code_.cell(), code_.cell()));
     if (!shares) find("worker {} pulled values that no pushes make", event.worker);
     cells.push_back(*shares);
-    // What was saved of several shards is of one version, and may be of other pushes in each.
+    // The saved state of several shards is of one version, but may hold different pushes in each
+    // shard.
     const auto same = std::ranges::find(shards_, shards_[cell]) - shards_.begin();
     if (part(cells.back(), true) != part(cells[static_cast<std::size_t>(same)], true))
       find("worker {}'s pull of version {} is torn: its shard {} is of two versions", event.worker,
@@ -207,7 +208,8 @@ void TableJudge::settle() const {
   for (const Pull& pull : pulls_) check_contributors(pull);
 }
 
-// Of each worker the pushes that are in a version and not in the last that is known before it.
+// The number of pushes of each worker that are in `version` and not in the last known version
+// before it.
 std::vector<std::size_t> TableJudge::news(std::size_t cell, std::uint64_t version,
                                           bool& is_next) const {
   const auto found = known_[cell].find(version);
@@ -226,7 +228,7 @@ std::vector<std::size_t> TableJudge::news(std::size_t cell, std::uint64_t versio
   return counts;
 }
 
-// What was begun with names all workers.
+// The version that the job began with names all workers.
 void TableJudge::check_contributors(const Pull& pull) const {
   std::vector<bool> may(workers_.size(), false);
   for (std::size_t cell = 0; cell < pull.versions.size(); ++cell) {

@@ -18,7 +18,7 @@ class TableJudge {
  public:
   explicit TableJudge(const TableHistory& history);
   void take(const TableEvent& event);
-  /// What a job's pulls say of each other: when it is over.
+  /// Compares all pulls of a job with each other. Call it when the job is over.
   void settle() const;
 
  private:

@@ -97,8 +97,8 @@ class Lives {
   }
 
  private:
-  // Of a replicated table that is saved no server dies: in life nobody would finish what it had
-  // begun to write, and here a thread does, while who takes its place writes the same file.
+  // No server of a replicated table that is saved dies: in reality its unfinished writes would
+  // stop, but here a thread finishes them while its successor writes the same file.
   Job any_job(bool is_last) {
     const bool is_bsp = consistency_.kind == Consistency::Kind::bsp;
     Job job;
@@ -115,7 +115,7 @@ class Lives {
     faults.paused = random_.chance(0.5) ? 0.01 : 0.001;
     if (plant_ != Plant::none) {
       faults.torn = 1;
-      job.simulation.event_limit = 50'000;  // some would wait for ever
+      job.simulation.event_limit = 50'000;  // some would never end
     }
     faults.kills = static_cast<int>(random_.below(3));
     faults.kill_after = 200;
@@ -265,8 +265,8 @@ class Lives {
     return true;
   }
 
-  // Who may go on without the dead must have ended as if they had not been there; the others must
-  // have ended, be it by a timeout.
+  // A rank that may go on without the dead must have ended as if they had not been there; the
+  // others must have ended, be it by a timeout.
   void check_end(const SimOutcome& outcome) {
     for (const std::string& failure : outcome.failures)
       for (const char* const never : {"defect:", "not ended"})
@@ -292,7 +292,7 @@ class Lives {
         outcome.killed.empty() || (all_began_ && dead_servers < job_.replicas && !must_end);
     if (!goes_on) {
       ++lives_.ended_by_death;
-      // Who can't go on is told why, and waits for nothing that will not come.
+      // A rank that can't go on is told why, and waits for nothing that will not come.
       for (const std::string& failure : outcome.failures)
         if (all_began_ && !must_end && is_about(": timeout: ")(failure))
           lives_.failures.push_back(failure);
@@ -323,7 +323,7 @@ class Lives {
   TableLives lives_;
   std::vector<std::size_t> pushed_;  // by worker, over all jobs
 
-  // Of the job that runs.
+  // The state of the job that runs.
   Job job_;
   SimJob* simulated_ = nullptr;
   std::uint64_t paces_ = 0;

@@ -12,11 +12,11 @@
 
 namespace weft::tests {
 
-/// What became of a table.
+/// The outcome of a table's jobs.
 struct TableLives {
   TableHistory history{};
-  /// What must not be, whatever pulls return: a rank that did not end, or that ended with an error
-  /// though there was all that it needed.
+  /// Violations beside those of the pulled values: a rank that did not end, or that ended with an
+  /// error although all that it needed was there.
   std::vector<std::string> failures{};
   std::size_t restarts = 0;        ///< from a checkpoint
   std::size_t dead_workers = 0;    ///< without which the others went on
@@ -25,7 +25,7 @@ struct TableLives {
   std::size_t lost = 0;            ///< of these, for the death of all who held a shard
 };
 
-/// What a seed does not decide.
+/// The choice that the seed does not make.
 enum class Lot : std::uint8_t {
   any,
   replicas_die  ///< one job, a replicated table that is not saved, deaths of any of its ranks

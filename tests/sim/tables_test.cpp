@@ -59,8 +59,8 @@ class Training {
   }
 
   int finished() const { return finished_; }
-  /// Nobody had died when all ranks had the table and a worker the parameters. Else the job need
-  /// not go on.
+  /// True if no rank had died by the time when all ranks had the table and a worker had the
+  /// parameters. Otherwise the job need not go on.
   bool began_whole() const { return began_whole_; }
 
  private:

@@ -10,7 +10,7 @@
 
 namespace weft::tests {
 
-/// What a traffic run is made of; all of it follows from the seed.
+/// The parameters of a traffic run; all of them follow from the seed.
 struct Traffic {
   std::uint64_t seed = 1;
   int ranks = 4;

@@ -1,5 +1,5 @@
-// What all ends of random traffic share: labels that tell whole tensors, and steps that may not
-// stand still.
+// The common parts of all ends of random traffic: labels that identify whole tensors, and steps
+// that may not stand still.
 #pragma once
 
 #include <chrono>
@@ -27,7 +27,7 @@ struct Edge {
   }
 };
 
-/// What every tensor begins with; the rest follows from it.
+/// The beginning of every tensor; the rest follows from it.
 struct Label {
   std::uint32_t attach = 0;  ///< how many times the writer had attached
   std::uint16_t count = 0;   ///< of the tensors put since then, or the version

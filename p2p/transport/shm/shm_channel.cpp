@@ -56,7 +56,6 @@ std::atomic<std::uint64_t>& word_at(RemoteMemory memory) noexcept {
 ShmChannel::ShmChannel(LocalRank& local, Link& link, std::shared_ptr<os::Mapping> control,
                        std::uint64_t bell_offset, os::Fd bell_event, bool ring_needs_fence)
     : Channel(FabricKind::shm),
-      stream_bytes_(local.stream_bytes),
       ring_needs_fence_(ring_needs_fence),
       bell_(reinterpret_cast<Doorbell*>(control->data() + bell_offset)),
       bell_event_(std::move(bell_event)),
@@ -183,7 +182,7 @@ Status ShmChannel::put(PutWork& work) noexcept {
 }
 
 void ShmChannel::gather(const PutWork& work) const noexcept {
-  const std::size_t stream_bytes = stream_bytes_.value_or(kernels::default_stream_bytes());
+  const std::size_t stream_bytes = kernels::default_stream_bytes();
   std::byte* to = pointer(work.payload);
   for (const Tensor& part : work.parts)
     for_each_run(part, [&](const std::byte* from, std::size_t bytes) {
@@ -218,9 +217,8 @@ bool ShmChannel::copy(PutWork& work) noexcept {
   if (work.by_and_by && work.bytes > kPieceBytes) [[unlikely]]
     return copy_next_piece(work);
   std::byte* to = pointer(work.payload);
-  if (stream_bytes_ || work.bytes < kernels::default_stream_bytes()) {
-    kernels::copy(to, work.source, work.bytes,
-                  stream_bytes_.value_or(kernels::default_stream_bytes()));
+  if (work.bytes < kernels::default_stream_bytes()) {
+    kernels::copy_cached(to, work.source, work.bytes);
     return true;
   }
   const CopyChoices::Choice choice = copy_choices_.of(work.stream, work.depth);

@@ -90,7 +90,6 @@ class ShmChannel final : public Channel {
   bool copy_next_piece(PutWork& work) noexcept;
   [[gnu::noinline]] void ring() noexcept;
 
-  const std::optional<std::size_t> stream_bytes_;  ///< none: each slot finds out
   CopyChoices copy_choices_;
   const bool ring_needs_fence_;
   Doorbell* const bell_;

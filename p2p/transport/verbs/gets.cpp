@@ -144,7 +144,7 @@ void VerbsChannel::fail_read(const Get& get) noexcept {
       .message = fmt::format(
           "{}: a read from rank {} has not ended in {} s", rank_.device.name(), peer_,
           std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - get.since).count()),
-      .hint = "is the device alive? WEFT_IB_TIMEOUT and WEFT_IB_RETRY bound it",
+      .hint = "is the device alive? WEFT_IB_TIMEOUT bounds it",
       .peer = peer_}));
   rank_.path_failed(peer_, broken("get"));
 }

@@ -1,5 +1,5 @@
-// Memory that the user owns, as a put's source and as a slot's own: right bytes whatever way the
-// fabric takes, and given back when nobody needs it any more.
+// Memory that the user owns, as a put's source and as a slot's buffers: the bytes are right on
+// every path of the fabric, and weft gives the memory back once it no longer needs it.
 #include <array>
 #include <memory>
 #include <vector>
@@ -14,7 +14,7 @@ namespace {
 using tests::fill;
 using tests::pattern_of;
 
-/// Bytes that live until weft lets them go.
+/// Memory that lives until weft releases it.
 class Owned {
  public:
   Owned(World& world, std::int64_t skipped, const Shape& shape) {

@@ -59,7 +59,7 @@ void passes_from_writer_to_writer(World& world) {
     for (int writer = 0; writer < world.size(); ++writer) {
       if (writer == world.rank()) {
         RemoteSlot remote;
-        // The one before has detached, which takes its time to arrive.
+        // The previous writer has detached, but its message takes time to arrive.
         check(meeting.soon([&] {
           try {
             remote = world.attach(0, spec);
@@ -102,7 +102,8 @@ void takes_back_an_attach_that_is_given_up(World& world) {
   meeting.wait();
 }
 
-/// Given up while it may just be granted: the attachment must be free for the next attempt.
+/// An attach may be given up while the owner grants it: the attachment must be free for the next
+/// attempt.
 void survives_attaches_given_up_at_any_moment(World& world) {
   const Check check(world);
   Meeting meeting(world);
@@ -112,7 +113,8 @@ void survives_attaches_given_up_at_any_moment(World& world) {
     const auto random = [&](int which) {
       return microseconds(mix(settings().seed ^ pattern_of(world.rank(), which, round)) % 300);
     };
-    // Half of the time the slot is there already, half of the time it comes meanwhile.
+    // In half of the rounds the slot exists before the attach; in the others it is exposed
+    // meanwhile.
     Slot slot;
     if (round % 2 == 0) slot = world.expose(spec);
     RemoteSlot remote;

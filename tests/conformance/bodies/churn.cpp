@@ -1,4 +1,4 @@
-// Thousands of slots that come and go beside steady traffic: nothing of them stays.
+// Thousands of slots are exposed and closed beside steady traffic: nothing of them stays.
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -21,7 +21,7 @@ std::uint64_t open_descriptors() {
       std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}));
 }
 
-/// Bytes of this process that lie in memory of its own: not in arenas, which are shared.
+/// The private memory of this process in bytes: without the arenas, which are shared.
 std::uint64_t private_bytes() {
   std::ifstream statm("/proc/self/statm");
   std::uint64_t size = 0;
@@ -67,8 +67,8 @@ class Churn {
         source_(world.allocate(DType::u8, {3000})),
         small_(world.allocate(DType::u8, {150})) {}
 
-  /// Exposes `count` slots, attaches to as many of the next rank's, uses them, attaches again, and
-  /// lets all of them go.
+  /// Exposes `count` slots, attaches to `count` slots of the next rank, uses them, attaches again,
+  /// and closes all of them.
   void cycle(int count) {
     std::vector<Own> slots;
     std::vector<Remote> remotes;
@@ -89,7 +89,7 @@ class Churn {
     }
   }
   void meet() { meeting_.wait(); }
-  /// Rank by rank: counting opens a descriptor, and ranks may be of one process.
+  /// One rank after the other: counting opens a descriptor, and several ranks may share a process.
   std::uint64_t descriptors() {
     std::uint64_t count = 0;
     for (int rank = 0; rank < world_.size(); ++rank) {

@@ -18,7 +18,7 @@ Tensor filled(World& world, std::int64_t count, std::int64_t first) {
   return tensor;
 }
 
-/// That element i is first + i * step.
+/// Requires that element i is first + i * step.
 void runs(const Check& check, const Tensor& tensor, std::int64_t first, std::int64_t step,
           std::string_view what) {
   for (const std::int32_t value : tensor.as<std::int32_t>()) {
@@ -69,7 +69,8 @@ void collectives_give_what_they_must(World& world) {
 constexpr std::array kByRounds{Algorithm::ring, Algorithm::halving, Algorithm::doubling,
                                Algorithm::two_level};
 
-/// Runs it where it can be served; within a host it always is, and the same way.
+/// Runs the call if the algorithm serves it here; within a host every algorithm does, in the same
+/// way.
 bool serves(Collectives& group, const Call& call, const Check& check, std::string_view what) {
   const Status status = group.run(call);
   if (status.code() == Code::bad_argument) return false;

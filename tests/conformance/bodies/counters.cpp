@@ -1,4 +1,5 @@
-// What a transfer costs is counted, alike at both ends, and the steady state costs nothing else.
+// Conformance bodies: the counters of both ends agree on the cost of a transfer, and the steady
+// state costs nothing else.
 #include <algorithm>
 #include <array>
 #include <vector>
@@ -28,7 +29,7 @@ std::array<std::uint64_t, 2> pass_on(World& world, const std::string& of, std::u
   return {static_cast<std::uint64_t>(got[0]), static_cast<std::uint64_t>(got[1])};
 }
 
-/// What no steady state pays: messages and registrations of all paths.
+/// Messages and registrations of all paths: costs that no steady state has.
 TransferCounters paths(const World& world) {
   TransferCounters sum;
   for (const PathReport& path : world.report().paths) sum += path.counters;

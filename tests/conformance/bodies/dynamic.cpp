@@ -68,7 +68,7 @@ void brings_every_shape(World& world) {
   meeting.wait();
 }
 
-/// The writer's arena grows by chunks that the owner has never heard of, and the owner's as well.
+/// The writer's arena and the owner's grow by chunks that the other rank does not know yet.
 void grows_with_large_tensors(World& world) {
   const Check check(world);
   Meeting meeting(world);
@@ -98,7 +98,7 @@ void packs_what_an_owner_cannot_read(World& world) {
   check.holds(check.ok(edge.slot.wait(), "wait").tensor(), pattern_of(previous_of(world), 3, 1),
               "memory of the user's own");
   check.ok(request.wait(), "put");
-  // What a full queue rejected is packed again.
+  // `>=`, since a put that a full queue rejected is packed again.
   const auto copied = [&] { return edge_counters(world, "packed", Role::puts).bytes_copied; };
   check(copied() >= 160, "bytes that were copied were not counted");
   const auto wide = world.allocate(spec.dtype, {3, 5});
@@ -168,7 +168,7 @@ void reads_what_a_writer_left_behind(World& world) {
   for (std::uint64_t n = 1; n <= 3; ++n) {
     const auto tensor = world.allocate(spec.dtype, {3000});
     fill(tensor, pattern_of(world.rank(), 6, n));
-    // A put that is still pending goes with its end: it must have been announced.
+    // cancel() removes a put that is still pending, so repeat until the put was announced.
     Code outcome = Code::cancelled;
     while (outcome == Code::cancelled) {
       auto request = edge.remote.put(tensor);
@@ -178,7 +178,7 @@ void reads_what_a_writer_left_behind(World& world) {
     check.equal(name(outcome), name(Code::bad_argument), "cancel of an announced tensor");
   }
   edge.remote = RemoteSlot();
-  // What is allocated now must not lie where the owner will read.
+  // Memory that is allocated now must not overlap the memory that the owner will read.
   std::vector<Tensor> others;
   for (int i = 0; i < 20; ++i) {
     others.push_back(world.allocate(spec.dtype, {3000}));

@@ -1,4 +1,4 @@
-// What goes wrong is said: on both sides where two disagree, with slot and rank.
+// Conformance bodies: errors name the slot and the rank, on both sides where two ranks disagree.
 #include <array>
 #include <vector>
 

@@ -68,7 +68,7 @@ void keeps_the_order_of_each_tag(World& world) {
   std::vector<Tensor> sources;
   std::vector<MessageRequest> sending;
   for (std::uint64_t n = 0; n < 30; ++n) {
-    // Some in the ring, some offered.
+    // Some go through the ring, some are offered.
     sources.push_back(filled(world, n % 3 == 2 ? 5000 : 50, n));
     sending.push_back(messages.isend(next_of(world), n % 5, sources.back()));
   }
@@ -150,7 +150,7 @@ void tells_of_a_message_before_it_is_received(World& world) {
   meeting.wait();
 }
 
-/// More than a ring holds: they wait at the sender, and all arrive.
+/// More messages than a ring holds: the rest waits at the sender, and all arrive.
 void holds_up_who_sends_more_than_is_received(World& world) {
   const Check check(world);
   Meeting meeting(world);

@@ -1,4 +1,4 @@
-// Puts without a credit: pending, bounded, cancelled, and what waits for several things finds.
+// Puts without a credit: pending, bounded, cancelled, and seen by waits for several requests.
 #include <array>
 #include <vector>
 
@@ -46,7 +46,7 @@ void keeps_puts_pending_without_a_credit(World& world) {
   meeting.wait();
 }
 
-/// Nobody waits for the requests: the rank's own progress moves the puts.
+/// No thread waits for the requests: the rank's own progress moves the puts.
 void moves_pending_puts_by_itself(World& world) {
   const Check check(world);
   Meeting meeting(world);

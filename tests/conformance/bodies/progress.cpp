@@ -1,4 +1,5 @@
-// What a rank has begun goes on whatever it waits for. Each body would wait for ever if it did not.
+// Conformance bodies: the operations that a rank has started go on while the rank waits for
+// something else. Otherwise each of these bodies would hang.
 #include <array>
 #include <deque>
 #include <exception>
@@ -19,9 +20,10 @@ namespace {
 using tests::fill;
 using tests::pattern_of;
 
-/// More than a sender's ring holds, of a size that goes into it.
+/// More messages than a sender's ring holds, of a size that goes through the ring.
 constexpr std::uint64_t kQueued = 300;
-/// Elements: too large to go with a call's word, in several pieces between hosts.
+/// Elements: too large to travel with the words of the call, so the fabric sends several pieces
+/// between hosts.
 constexpr std::int64_t kLarge = kSanitized ? 50'000 : 200'000;
 
 /// A group of all ranks with an all_reduce of ones in it.
@@ -74,7 +76,7 @@ void groups_go_on_in_tests_of_each_other(World& world) {
   meeting.wait();
 }
 
-/// Rank 0 waits for what comes of the last rank once that has its sum.
+/// Rank 0 waits for a message that the last rank sends once it has its sum.
 void a_group_goes_on_in_waits_for_messages(World& world) {
   const Check check(world);
   Meeting meeting(world);
@@ -103,7 +105,7 @@ void a_group_goes_on_in_waits_for_arrivals(World& world) {
   meeting.wait();
 }
 
-/// Of two puts into one buffer, the second is over once the first was let go.
+/// Two puts into one buffer: the second completes once the owner has released the first.
 void a_group_goes_on_in_waits_for_credits(World& world) {
   const Check check(world);
   Meeting meeting(world);
@@ -119,7 +121,8 @@ void a_group_goes_on_in_waits_for_credits(World& world) {
   meeting.wait();
 }
 
-/// Rank 0 sends rank 1 more than goes at once; rank 1 takes all of it before it comes.
+/// Rank 0 sends rank 1 more than the ring holds; rank 1 receives all of it before it enters the
+/// collective.
 template <typename Wait, typename Come>
 void queued_sends_go_on_in(World& world, const Wait& wait, const Come& come) {
   const Check check(world);
@@ -170,7 +173,8 @@ void queued_sends_go_on_in_waits_for_arrivals(World& world) {
   meeting.wait();
 }
 
-/// A tensor that is read from where it lies: its sender waits for that and comes then.
+/// The receiver reads the tensor directly from the sender's memory; the sender waits for that and
+/// then enters the collective.
 void posted_receives_go_on_in_waits_for_a_group(World& world) {
   const Check check(world);
   Meeting meeting(world);
@@ -192,7 +196,7 @@ void posted_receives_go_on_in_waits_for_a_group(World& world) {
   meeting.wait();
 }
 
-/// Rethrows what the thread throws, at join().
+/// A thread whose exceptions join() rethrows.
 class Thread {
  public:
   template <typename Body>
@@ -234,7 +238,7 @@ void a_group_goes_on_while_another_thread_waits(World& world) {
   meeting.wait();
 }
 
-/// Each waits for its own, moves the others' as well, and they its own.
+/// Each thread waits for its own operations and makes progress on those of the others too.
 void threads_move_what_each_of_them_has_begun(World& world) {
   const Check check(world);
   Meeting meeting(world);

@@ -12,7 +12,7 @@ namespace {
 using tests::fill;
 using tests::pattern_of;
 
-/// As many puts at once as the slot has buffers, `bursts` times.
+/// `bursts` times, puts as many tensors at once as the slot has buffers.
 void send_bursts(World& world, const SlotSpec& spec, int bursts) {
   const Check check(world);
   RingEdge edge(world, spec);
@@ -67,7 +67,7 @@ void carries_every_dtype(World& world) {
   meeting.wait();
 }
 
-/// Nobody waits for anybody: the order within a slot is what is left to rely on.
+/// No rank waits for another, so the test relies on the order within a slot alone.
 void keeps_the_order_of_many(World& world) {
   Meeting meeting(world);
   for (const std::uint32_t depth : {1U, 4U})
@@ -103,7 +103,8 @@ void carries_synchronously_without_a_credit(World& world) {
   }
 }
 
-/// What was put may be overwritten once its request has ended, however late the owner looks.
+/// The writer may overwrite the source once the request has ended, however late the owner takes the
+/// tensor.
 void leaves_the_source_to_the_writer(World& world) {
   const Check check(world);
   Meeting meeting(world);

@@ -1,4 +1,4 @@
-// Whatever the ranks do in whatever order: every tensor arrives once, whole, in order. Every rank
+// Random operations in a random order: every tensor arrives once, whole and in order. Every rank
 // owns slots that all ranks write or read, and follows a random script of its own.
 #include <algorithm>
 #include <vector>
@@ -12,7 +12,7 @@
 namespace weft::conformance {
 namespace {
 
-/// Who is done publishes once; the others go on serving until all have.
+/// A rank that is done publishes once; the others go on serving until all ranks have published.
 class AllDone {
  public:
   explicit AllDone(World& world) : check_(world), slot_(world.expose_published(kSpec)) {

@@ -15,18 +15,19 @@ constexpr std::chrono::milliseconds kReading{200};
 
 Deadline shortly(std::mt19937_64& random) { return Deadline::after(microseconds(random() % 300)); }
 
-/// The owner's answer may take longer between hosts than such a wait lasts, each time anew.
+/// Between hosts the owner's answer may take longer than a short wait, again and again.
 Deadline for_answer(std::mt19937_64& random) {
   constexpr std::chrono::milliseconds kAnswer{30};
   return random() % 4 == 0 ? Deadline::after(kAnswer) : shortly(random);
 }
 
-/// The same of reading what is there.
+/// The deadline of a read; between hosts a read of a value that is there may take longer than a
+/// short wait.
 Deadline for_reading(std::mt19937_64& random, bool is_there) {
   return is_there && random() % 2 == 0 ? Deadline::after(kReading) : shortly(random);
 }
 
-/// A value says which it is: its generation and version, and the rest follows from them.
+/// A value begins with its generation and version; the rest follows from them.
 Tensor rest_of(const Tensor& value) { return value.part(2, {kElements - 2}); }
 
 std::uint64_t pattern(int owner, std::int64_t generation, std::uint64_t version) {
@@ -71,7 +72,7 @@ void RandomReader::step(std::mt19937_64& random) {
 void RandomReader::attach(std::mt19937_64& random) {
   try {
     remote_.emplace(world_.attach_published(owner_, "news", for_answer(random)));
-    if (version_ > 0) --version_;  // who comes again sees the newest, perhaps once more
+    if (version_ > 0) --version_;  // a returning reader sees the newest again
   } catch (const Error& error) {
     check_.ends(error.status(), Code::timeout, "attach to news");
   }

@@ -10,7 +10,7 @@
 
 namespace weft::conformance {
 
-/// Publishes for ever; the first generations are closed after a while.
+/// Publishes in every step; closes the first generations of its slot after some steps.
 class RandomPublisher {
  public:
   explicit RandomPublisher(World& world) : world_(world), check_(world) {}

@@ -12,13 +12,13 @@ using tests::pattern_of;
 
 Deadline shortly(Random& random) { return Deadline::after(microseconds(random() % 300)); }
 
-/// A dynamic tensor that was announced is read by the wait, which may take longer between hosts.
+/// The wait reads an announced dynamic tensor, which may take longer between hosts.
 Deadline for_reading(Random& random, bool is_there) {
   constexpr std::chrono::milliseconds kReading{200};
   return is_there && random() % 2 == 0 ? Deadline::after(kReading) : shortly(random);
 }
 
-/// The owner's answer may take longer between hosts than such a wait lasts, each time anew.
+/// Between hosts the owner's answer may take longer than a short wait, again and again.
 Deadline for_answer(Random& random) {
   constexpr std::chrono::milliseconds kAnswer{30};
   return random() % 4 == 0 ? Deadline::after(kAnswer) : shortly(random);
@@ -82,7 +82,7 @@ void RandomOwner::take(Random& random) {
 void RandomWriter::step(Random& random) {
   if (done_) return;
   if (!remote_) return attach(random);
-  // The last generation is left by its owner, so that its writer hears of the end.
+  // The owner ends the last generation, so that its writer learns of the end.
   if (generation_ + 1 < kGenerations && random() % 24 == 0) return detach();
   if (pending_.size() < 8 && random() % 2 == 0) return put(random);
   if (!pending_.empty()) wait_for_first(random);
@@ -128,7 +128,7 @@ void RandomWriter::wait_for_first(Random& random) {
   if (status.code() == Code::timeout) return;
   if (status.code() == Code::closed) return on_closed();
   check_.ok(status, line_.name() + ": put");
-  fill(first.tensor, 0);  // it may be written again: what arrives must not change
+  fill(first.tensor, 0);  // reusable: the arriving tensor must not change
   pending_.pop_front();
 }
 
@@ -145,7 +145,7 @@ void RandomWriter::cancel_last() {
 }
 
 void RandomWriter::detach() {
-  // From the last on, so that what is put stays without a gap.
+  // Cancel from the last put on, so that the remaining puts have no gap.
   while (remote_ && !pending_.empty()) {
     const auto before = pending_.size();
     cancel_last();

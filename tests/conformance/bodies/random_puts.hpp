@@ -18,7 +18,7 @@ using Random = std::mt19937_64;
 
 inline constexpr int kGenerations = 3;
 
-/// What both ends know of a slot without talking: it follows from the seed.
+/// Parameters of a slot that both ends derive from the seed, without communication.
 struct Line {
   std::uint64_t seed = 0;
   int writer = 0;
@@ -28,7 +28,7 @@ struct Line {
   std::string name() const;
   /// The depth tells one generation from the next.
   SlotSpec spec(int generation) const;
-  /// Of the n-th tensor of a generation.
+  /// The shape of the `n`-th tensor of a generation.
   Shape shape(int generation, std::uint64_t n) const;
   std::uint64_t pattern(int generation, std::uint64_t n) const;
 };

@@ -25,8 +25,8 @@ void publish(const Check& check, PublishedSlot& slot, int rank, std::uint64_t ve
   check.ok(slot.publish(), "publish");
 }
 
-/// Whether a view is of the owner's own memory. Where it is not, it is a copy, and the owner need
-/// not wait for it.
+/// Whether a view refers to the owner's own memory. Otherwise the view is a copy, and the owner
+/// need not wait for it.
 bool views_in_place(const World& world, int owner) {
   for (const PathReport& path : world.report().paths)
     if (path.peer == owner) return path.fabric == "shm";
@@ -90,7 +90,8 @@ void names_the_slow_reader(World& world) {
   meeting.wait();
 }
 
-/// The owner waits for a buffer that a reader holds; the reader lets go and detaches meanwhile.
+/// The owner waits for a buffer that a reader holds; meanwhile the reader releases its view and
+/// detaches.
 void goes_on_without_a_reader_who_left(World& world) {
   const Check check(world);
   Meeting meeting(world);
@@ -104,7 +105,7 @@ void goes_on_without_a_reader_who_left(World& world) {
     if (world.rank() == 0) publish(check, slot, 0, 2 * round - 1);
     if (world.rank() != 0) {
       auto view = check.ok(remote.view(), "view");
-      while (view.sequence() != 2 * round - 1) {  // who comes again sees the last round's
+      while (view.sequence() != 2 * round - 1) {  // a returning reader sees the last round's
         view.release();
         view = check.ok(remote.view(), "view");
       }

@@ -1,4 +1,4 @@
-// Signals: what all ranks add to one word is all there, and a put's tensor is there before it.
+// Signals: one word sums up what all ranks add, and a put's tensor is there before its signal.
 #include <algorithm>
 #include <numeric>
 #include <vector>
@@ -16,7 +16,7 @@ using tests::pattern_of;
 
 constexpr std::uint64_t kTimes = 20;
 
-/// Rank 0's; every rank adds, itself included, and each gets values that no other gets.
+/// Every rank adds to rank 0's signal, rank 0 included, and gets values that no other rank gets.
 void count_in_every_ranks_adds(World& world) {
   const Check check(world);
   Meeting meeting(world);
@@ -43,7 +43,7 @@ void count_in_every_ranks_adds(World& world) {
   meeting.wait();
 }
 
-/// Each rank in turn, by compare and swap alone.
+/// The ranks take turns by compare and swap alone.
 void count_in_by_compare_and_swap(World& world) {
   const Check check(world);
   Meeting meeting(world);
@@ -64,7 +64,7 @@ void count_in_by_compare_and_swap(World& world) {
   meeting.wait();
 }
 
-/// The owner looks at the signal alone.
+/// The owner polls the signal alone.
 void count_in_a_put_once_it_is_there(World& world) {
   const Check check(world);
   Meeting meeting(world);
@@ -97,7 +97,7 @@ void count_in_nothing_once_closed(World& world) {
   meeting.wait();
   check.ends(remote.fetch_add(1).status(), Code::closed, "an add to a closed signal");
   meeting.wait();
-  // The name is free again, and its word is another.
+  // The name is free again, and now stands for another word.
   Signal again = Signal::expose(world, "closing", 1);
   RemoteSignal to_again = RemoteSignal::attach(world, next_of(world), "closing");
   check.equal(check.ok(to_again.fetch_add(1), "fetch_add"), 1U, "the new value");

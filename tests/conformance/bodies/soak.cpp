@@ -1,4 +1,4 @@
-// Mixed traffic between all ranks for a while: every byte right, both ends count alike.
+// Mixed traffic between all ranks for some time: every byte is right, and both ends count alike.
 #include <algorithm>
 #include <array>
 #include <deque>
@@ -58,7 +58,8 @@ class Traffic {
     check_.equal(arrival->sequence(), ++got_, "sequence");
     check_.holds(arrival->tensor(), pattern(peer_, world_.rank(), got_), slot_.spec().name);
   }
-  /// After the last send: tells the owner what was put, once all of it is done.
+  /// After the last send: tells the owner how many tensors and bytes were put, once all puts have
+  /// completed.
   void finish(Random& random) {
     if (!pending_.empty() || announced_) return take_back(random);
     const auto mine = edge_counters(world_, remote_.spec().name, Role::puts);
@@ -70,7 +71,7 @@ class Traffic {
     check_.ok(totals_out_.put(totals).wait(), "totals");
     announced_ = true;
   }
-  /// Whether all that was put either way has arrived; then both ends have counted alike.
+  /// Whether all puts of both directions have arrived; then both ends have counted alike.
   bool finished() {
     if (expected_ < 0 && totals_.ready()) {
       const auto totals = check_.ok(totals_.wait(), "totals");
@@ -119,7 +120,7 @@ class Traffic {
   std::uint64_t expected_bytes_ = 0;
 };
 
-/// What every rank publishes and every rank reads.
+/// A slot that every rank publishes and every rank reads.
 class News {
  public:
   explicit News(World& world)

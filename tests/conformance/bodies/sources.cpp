@@ -17,7 +17,7 @@ using tests::pattern_of;
 constexpr std::array kDTypes{DType::f64, DType::f32, DType::f16, DType::bf16,   DType::i64,
                              DType::i32, DType::i8,  DType::u8,  DType::boolean};
 
-/// Puts what `parts` hold, whose bytes one behind the other are those of `allgather_then_reduce`.
+/// Puts `parts`, whose concatenated bytes are those of `whole`, and compares what arrives.
 void put_and_compare(World& world, RingEdge& edge, std::span<const Tensor> parts,
                      const Tensor& whole, const std::string& what) {
   const Check check(world);
@@ -69,7 +69,7 @@ void gathers_parts(World& world) {
   meeting.wait();
 }
 
-/// The elements of a slice, one behind the other.
+/// The elements of a slice, copied to contiguous memory.
 Tensor packed(World& world, const Tensor& slice) {
   const auto dense = world.allocate(slice.dtype(), slice.shape());
   auto to = dense.as<std::uint8_t>().begin();
@@ -109,7 +109,7 @@ void stages_memory_outside_the_arena(World& world) {
     put_and_compare(world, edge, std::span(&outside, 1), outside, "outside");
   }
   const auto counters = edge_counters(world, "outside", Role::puts);
-  // What a full queue rejected is staged again.
+  // `>=`, since a put that a full queue rejected is staged again.
   check(counters.bytes_copied >= 5U * 7001, "bytes that were copied were not counted");
   check.equal(counters.transfers, 5U, "transfers");
   meeting.wait();

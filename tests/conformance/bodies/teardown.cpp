@@ -1,4 +1,5 @@
-// Slots that go: the writer is told, its late puts hit nothing else, others don't notice.
+// Slots that are closed: the writer is told, late puts hit no other memory, and other slots are not
+// affected.
 #include <optional>
 #include <vector>
 
@@ -33,8 +34,8 @@ void tells_the_writer_of_a_closed_slot(World& world) {
   meeting.wait();
 }
 
-/// Writers put without a break while the owners close, half of the ranks at a time, and use memory
-/// of just that size for something else.
+/// Writers put without a break while the owners close their slots, half of the ranks at a time, and
+/// reuse memory of the same size.
 void keeps_late_puts_from_other_tensors(World& world) {
   const Check check(world);
   Meeting meeting(world);
@@ -131,7 +132,7 @@ void comes_and_goes_beside_traffic(World& world) {
   meeting.wait();
 }
 
-/// Both ends of everything go at once, in the middle of whatever is under way.
+/// Both ends drop all handles at once, with operations under way.
 void drops_everything_at_once(World& world) {
   const Check check(world);
   Meeting meeting(world);

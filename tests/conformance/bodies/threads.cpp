@@ -18,7 +18,7 @@ using tests::pattern_of;
 
 constexpr int kThreads = 3;
 
-/// Rethrows what the first thread that failed threw.
+/// Runs `body` in several threads; rethrows the exception of the first thread that failed.
 void run_threads(const std::function<void(int)>& body) {
   std::mutex mutex;
   std::exception_ptr first;

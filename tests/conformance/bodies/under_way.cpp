@@ -1,5 +1,5 @@
-// Puts that may go on after their call: what they read stays as it was until they have ended, and
-// is free then, whatever becomes of the slot meanwhile.
+// Puts that go on after their call: their source stays unchanged until they have ended, and is free
+// then, even if the slot is closed meanwhile.
 #include <array>
 #include <vector>
 
@@ -44,7 +44,7 @@ void has_as_many_under_way_as_the_slot_is_deep(World& world) {
       const auto source = world.allocate(spec.dtype, spec.shape);  // the put alone keeps it
       fill(source, pattern_of(world.rank(), 2, round * kDepth + n));
       requests.push_back(edge.remote.put(source));
-      // Credits for the round before may be on their way; the first round needs none.
+      // The credits of the round before may still be on their way; the first round needs none.
       while (round > 0 && requests.back().test() &&
              requests.back().wait().code() == Code::exhausted) {
         meeting.pause(std::chrono::microseconds(200));
@@ -76,7 +76,7 @@ void keeps_what_is_put_when_its_end_goes(World& world) {
       fill(source, pattern_of(world.rank(), round, n));
       requests.push_back(edge.remote.put(source));
     }
-    // Those that a busy fabric has not taken yet would go with this end.
+    // Cancel the puts that a busy fabric has not taken yet: they would end with the remote slot.
     while (requests.back().cancel().code() == Code::cancelled) {
       requests.pop_back();
       if (requests.empty()) break;
@@ -110,7 +110,7 @@ void ends_requests_whose_slot_is_closed(World& world) {
     edge.slot = Slot();
     for (std::size_t n = 0; n < requests.size(); ++n) {
       const Status status = requests[n].wait();
-      // A busy fabric may not have taken even the first.
+      // A busy fabric may not have taken even the first put.
       if (!status.ok() || n >= spec.depth) check.ends(status, Code::closed, "put");
     }
     meeting.wait();
@@ -134,7 +134,7 @@ void shows_the_owner_what_was_delivered(World& world) {
   }
 }
 
-/// Several at once from places of all sorts, the next without waiting for the one before.
+/// Several puts at once from memory of all kinds, without waiting for the previous put.
 void reads_each_put_from_its_own_place(World& world) {
   const Check check(world);
   Meeting meeting(world);

@@ -1,6 +1,6 @@
-// One of four ranks that call a collective again and again, small and large, the last of which dies
-// at some time. What the others wait for ends with its name, and so does what they call then; a
-// group without the dead rank goes on.
+// One of four ranks that call a collective again and again, small and large. The last rank dies
+// after MILLISECONDS. The pending calls of the others fail with its name, and so do their later
+// calls; a group without the dead rank goes on.
 //   collective_peer_dies KIND MILLISECONDS
 #include <sys/time.h>
 #include <unistd.h>

@@ -194,8 +194,8 @@ std::string Runner::judge(const Row& row, const Said& said, std::chrono::nanosec
   else if (mode == Mode::known && code == Code::timeout && row.names_peer &&
            text.find("(it is stopped for ") == std::string::npos)
     trouble = "its error does not say that rank 1 is stopped: " + text;
-  // What is the caller's again is filled, then the other rank goes on.
-  // By RDMA it stays lent after a timeout: tests/threads/verbs/late_reads_test.cpp.
+  // Fill the memory that the call gave back to the caller, then let the other rank go on.
+  // Over RDMA the memory stays lent after a timeout: tests/threads/verbs/late_reads_test.cpp.
   const char* const fabric = std::getenv("WEFT_FABRIC");
   const bool stays_lent = fabric != nullptr && std::strcmp(fabric, "verbs") == 0;
   const bool is_given_back = code != Code::ok && !said.memory.empty() && !stays_lent;

@@ -43,7 +43,8 @@ struct Places {
 
 World join(int rank, const Places& places);
 
-/// What rank 0 tells rank 1 to do next. Answered by one byte when it is done, but for `part`.
+/// Rank 0's order to rank 1. Rank 1 answers with one byte when it has carried out the order, except
+/// for `part`.
 struct Order {
   enum class What : std::uint8_t { make, part, end };
   What what = What::make;
@@ -78,7 +79,7 @@ class Runner {
   /// How often the deadline was what ended the call.
   int timeouts() const { return timeouts_; }
 
-  /// What the call did wrong: nothing, mostly.
+  /// The error of the call; usually empty.
   std::string run(std::uint32_t index, const Row& row, Mode mode);
 
  private:

@@ -29,7 +29,7 @@ std::uint64_t quarantine(const World& world) {
   return 0;
 }
 
-/// Puts tensors of ones, then twos, and so on, for ever.
+/// Puts tensors of ones, then twos, and so on, until a put throws.
 void put_for_ever(World& world) {
   auto remote = world.attach(0, kSlot);
   const auto tensor = world.allocate(kSlot.dtype, kSlot.shape);

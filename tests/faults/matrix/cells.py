@@ -74,7 +74,7 @@ def outcome(cell, ends_s):
     """`ends_s`: how soon after the death of a rank the others must have ended."""
     victim_exit = {"kill": 137, "stop": 137, "term": 143, "exit": EXIT_STATUS, "cut": 3, "back": 0, "pause": 0}[cell.fault]
     if cell.moment == "bootstrap":
-        # Of a rank that has not joined nobody knows more than that it is missing.
+        # The others know of a rank that has not joined only that it is missing.
         says = (f"rank {cell.victim}", "WEFT_INIT_TIMEOUT")
         return Outcome(("timeout",), INIT_TIMEOUT_S + 3, says, "", victim_exit)
     if cell.fault in ("back", *PASSING_FAULTS):
@@ -90,7 +90,8 @@ def outcome(cell, ends_s):
         says += ("was ended by SIGTERM",)
     if cell.fault == "exit":
         says += (f"has left the job by exit({EXIT_STATUS})",)
-    # Who gives a rank up says why; others may see only that it was killed then, or that somebody left because of it.
+    # The rank that gives another up states the cause; the others may see only that the rank was killed then, or that a
+    # third rank left because of it.
     one_says = {"stop": "stopped for", "kill": "died without leaving", "cut": "silent for"}.get(cell.fault, "")
     return Outcome((code,), within, says, one_says if cell.hosts == 1 or cell.fault == "cut" else "", victim_exit)
 
@@ -119,10 +120,10 @@ def quick_cells(hosts):
         for _ in range(2 if hosts == 1 else 1):
             yield Cell(OPERATIONS[turn % 5], SIZES[turn // 5 % 3], fault, moment, hosts)
             turn += 1
-    # Of the faults within a copy each comes to another operation.
+    # Each fault within a copy meets another operation.
     for operation, fault in zip(OPERATIONS, INSIDE_FAULTS[hosts]):
         yield Cell(operation, SIZES[1], fault, INSIDE, hosts)
-    # What a rank says of its end must not stand behind what it sends.
+    # A rank's last notice about its own end must not queue behind the data that it sends.
     for fault in ("term", "exit") if hosts > 1 else ():
         yield Cell("put", SIZES[2], fault, "during", hosts)
     for fault in LINK_FAULTS if hosts > 1 else ():

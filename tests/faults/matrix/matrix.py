@@ -84,7 +84,7 @@ def check_survivor(cell, run, rank, wanted):
         raise Failed(f"rank {rank} ended {took:.2f} s after the fault, not {wanted.within_s}: {text}")
     if code != "ok" and peer != cell.victim:
         raise Failed(f"rank {rank} blames rank {peer}: {text}")
-    # Who was told by one that left knows whose end it was, not how that came.
+    # A rank that learned of the end from a rank that left knows whose end it was, but not the cause.
     for words in wanted.says[:1] if TOLD in text else wanted.says:
         if words not in text:
             raise Failed(f"rank {rank} does not say \"{words}\": {text}")

@@ -162,7 +162,7 @@ Status run(World& world, const Cell& cell) {
     if (cell.passes()) std::this_thread::sleep_for(milliseconds(5));
   }
   if (cell.steps() == 0) return {};
-  // Nobody needs anybody any more.
+  // From here on no rank needs another.
   if (const Status status = together->step(1); !status.ok()) return status;
   if (victim && cell.moment == "after") fall(cell);
   return world.leave(Deadline::after(seconds(20)));

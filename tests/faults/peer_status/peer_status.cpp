@@ -124,8 +124,8 @@ void conduct(World& world, Checks& checks) {
   const pid_t stopped = pid(3);
   kill(stopped, SIGSTOP);
   await_peer_status(world, checks, 3, kDeadAfter + seconds(2), here ? "stopped" : "silent");
-  // Of this host's it is killed; another's finds that it is fenced, and ends by itself.
-  // Not before rank 1 has given it up too, by its own clock.
+  // Rank 3 on this host is killed; on another host the rank finds that it is fenced, and ends by
+  // itself. Continue rank 3 only after rank 1 has given it up too, by rank 1's own clock.
   if (!here) {
     std::this_thread::sleep_for(milliseconds(800));
     kill(stopped, SIGCONT);
@@ -170,7 +170,8 @@ void fall(World& world, Checks& checks) {
     }
   }
   if (world.rank() != 3) return std::this_thread::sleep_for(seconds(60));
-  // Who is stopped for too long on a host of its own goes on one day: the others have given it up.
+  // A rank that was stopped for too long on another host runs again later: the others have given it
+  // up.
   constexpr std::array kStays = {0, 1};
   time_until([&] { return !world.alive(kStays).ok(); }, seconds(60));
   const Status peer_status = world.alive(kStays);

@@ -1,6 +1,6 @@
-// One of four ranks, the last of which dies between a request and its answer. What the others wait
-// for from it, or have parked for it, ends with its name; what they exchange among themselves goes
-// on; the memory that it could have written is theirs again.
+// One of four ranks, the last of which dies between a request and its answer. The others' requests
+// to the dead rank, and the tensors parked for it, fail with its name; exchanges among the others
+// go on; the memory that the dead rank could have written is theirs again.
 #include <unistd.h>
 
 #include <chrono>

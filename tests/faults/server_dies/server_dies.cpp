@@ -27,7 +27,7 @@ constexpr int kServers = 3;
 constexpr int kSteps = 300;
 
 struct Kill {
-  int step;  // of the first; of the next so many after the former one's shards are whole again
+  int step;  // of the first kill; of a later one, counted from when the shards are whole again
   int microseconds;
   int rank;
 };
@@ -48,7 +48,7 @@ class Killer {
     if (next_ == kills_.size()) return;
     if (next_ > 0 && world_.alive(std::span(&kills_[next_ - 1].rank, 1)).ok()) return;
     const Kill& kill = kills_[next_];
-    // What two steps from then on were acknowledged by, all replicas have.
+    // Once two steps after the previous kill are acknowledged, all replicas have the whole state.
     if (++steps_ < (next_ > 0 ? 2 + kill.step : kill.step)) return;
     threads_.emplace_back([process = processes_[next_], after = kill.microseconds] {
       std::this_thread::sleep_for(std::chrono::microseconds(after));

@@ -1,5 +1,6 @@
-// What other ranks say of a collective call, the first rank of a group of how to choose its
-// algorithm, and a worker of the rows that it asks a server for.
+// Fuzzes the words that other ranks send: about a collective call, from the first rank of a group
+// about the choice of algorithm, and from a worker about the rows that the worker asks a server
+// for.
 #include <limits>
 #include <memory>
 #include <vector>

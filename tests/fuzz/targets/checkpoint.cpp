@@ -35,7 +35,7 @@ const std::filesystem::path& folder() {
 
 std::string hash(const std::string& bytes) { return digest(std::as_bytes(std::span(bytes))); }
 
-/// None where it is no object; deep ones are left to the reader to refuse.
+/// A null Json where `text` is no JSON object; deeply nested JSON is left to the reader to refuse.
 Json object_in(const std::string& text) {
   const auto look = [](int depth, Json::parse_event_t, Json&) { return depth < 20; };
   Json json = Json::parse(text, look, false);
@@ -96,7 +96,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   };
   const auto found = newest_checkpoint(os::Folder::open(folder(), "restore"), refused);
   if (!found) return 0;
-  // What is whole can be read, all of it.
+  // All of a complete checkpoint can be read.
   const Manifest& whole = found->manifest();
   for (const TensorSpec& spec : whole.tensors) {
     std::vector<float> values(static_cast<std::size_t>(spec.shape.elements()));

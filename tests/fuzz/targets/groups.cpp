@@ -1,5 +1,5 @@
-// What members of a group tell each other about who goes on, and replicas of a replicated shard
-// about what they hold.
+// Fuzzes the messages of group members about the survivors, and of a shard's replicas about their
+// state.
 #include <array>
 #include <vector>
 
@@ -12,8 +12,8 @@ using weft::fuzz::require;
 
 namespace {
 
-/// One member hears what chance makes the others say. What it says itself is no longer than its
-/// group is large and what it heard is long.
+/// One member hears random messages of the others. The member sends at most 4 messages per member
+/// of its group and message heard.
 void agree(Input& input) {
   using namespace weft::detail;
   const int size = 1 + input.take<std::uint8_t>() % 9;

@@ -1,4 +1,4 @@
-// What an unauthenticated client sends before it is believed, at either end.
+// Fuzzes the messages of the handshake before the peer is authenticated, at either end.
 #include "p2p/transport/auth/handshake.hpp"
 #include "p2p/transport/auth/token_key.hpp"
 #include "tests/fuzz/input.hpp"

@@ -1,4 +1,5 @@
-// What ranks without a launcher tell each other: by then they are believed, but never trusted.
+// Fuzzes the records of the bootstrap without a launcher: their senders are authenticated, but not
+// trusted.
 #include "p2p/transport/auth/record_cipher.hpp"
 #include "runtime/bootstrap/token/oob_records.hpp"
 #include "tests/fuzz/input.hpp"

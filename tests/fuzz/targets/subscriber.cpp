@@ -1,4 +1,5 @@
-// What subscribers ask and what publishers answer: by then they are believed, but never trusted.
+// Fuzzes the requests of subscribers and the answers of publishers: both are authenticated, but not
+// trusted.
 #include "pslib/publication/layout.hpp"
 #include "pslib/publication/wire.hpp"
 #include "tests/fuzz/input.hpp"

@@ -15,7 +15,8 @@ using weft::fuzz::require;
 
 namespace {
 
-/// Gives every payload a place of at most so much at a time, and some none.
+/// Gives payloads memory in parts of at most 1 000 bytes, discards some parts, and refuses every
+/// fifth record.
 class Places final : public RecordSink {
  public:
   bool begin(const Head& head, std::uint64_t already, std::vector<iovec>& places) override {

@@ -15,7 +15,8 @@ using weft::fuzz::require;
 
 namespace {
 
-/// A machine as it is shown. What some file says can't be shown may be refused.
+/// A machine as JSON. import_text may refuse the text where the model has values that JSON can't
+/// show.
 std::string shown(const Model& model) {
   const Selection selection = select(model, rank_per_gpu(model));
   require(selection.nics.size() == model.nics.size());

@@ -136,7 +136,7 @@ def quick_run(program, benchmark):
         rows = file.read()
         expect(rows, ended.stderr)
         document = json.loads(rows)
-        # What is slower than it ought to be is for who measures, not for a test; but it must be told.
+        # A slow time is a matter for benchmarks, not for a test; but the exit status must report it.
         slower = any(row["figures"].get("slower") for row in document["rows"])
         expect(ended.returncode == (1 if slower else 0), ended.stderr)
         return document

@@ -203,7 +203,7 @@ void check_pslib(Rank& rank, Checks& checks) {
 
 enum class End { by_return, by_exit, at_once, by_abort, by_touch };
 
-/// What the child does; by_return returns, so that every destructor runs.
+/// The child's part; by_return returns, so that every destructor runs.
 void run_child(Rank& rank, End end) {
   const rlimit no_core{};
   setrlimit(RLIMIT_CORE, &no_core);

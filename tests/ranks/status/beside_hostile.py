@@ -19,8 +19,8 @@ NOBODY = 65534
 RANKS = 2
 MOST_SECONDS = 1  # it takes some 0.05
 
-# What the hostile user does: copies of the honest rank's stats (as whoever has seen one can make them) with another
-# start, pid, texts; one that is cut off all the time; a FIFO of that name; crafted tables.
+# The hostile user's part: copies of the honest rank's stats (which any reader of a segment can make) with another
+# start, pid and texts; a copy that is cut off all the time; a FIFO of that name; crafted tables.
 HOSTILE = r"""
 import ctypes, os, sys
 stats = bytearray(sys.stdin.buffer.read())

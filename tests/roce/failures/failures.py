@@ -176,7 +176,7 @@ class Case:
         since = time.monotonic()
         self.guests("unplug", "1")
         slowest = self.expect_survivors(HERE, THERE, since, DEAD_AFTER_S + MARGIN_S)
-        # What node1's ranks said comes by the same cable.
+        # The output of node1's ranks comes by the same cable.
         self.guests("plug", "1")
         self.expect_survivors(THERE, HERE, since, 60)
         return f"cable out {when}", slowest

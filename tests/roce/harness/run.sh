@@ -3,7 +3,7 @@
 
 tell() { printf '%s\n' "$2" 1<>"$state/agent$1.in" >&1; } # tell NODE LINE
 
-# What went wrong with a node, and the end of what its kernel said.
+# Says how a node was lost, and prints the end of its kernel's console.
 lost() { # lost NODE WHY
   say "node$1 $2; the end of its console:"
   tail -n 40 "$state/console$1" >&2 2>/dev/null || true

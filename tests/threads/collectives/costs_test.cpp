@@ -1,5 +1,4 @@
-// What collectives cost beside each other: in messages and bytes, which no load on the machine
-// changes.
+// The relative costs of collectives, in messages and bytes, which no load on the machine changes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,14 +22,14 @@ using detail::Schedule;
 using detail::ScheduleTask;
 using detail::Step;
 
-/// A rank each.
+/// One host for each rank.
 Hosts hosts_of(int ranks) {
   Hosts hosts;
   for (int r = 0; r < ranks; ++r) hosts.push_back({r});
   return hosts;
 }
 
-/// Of one rank.
+/// The traffic of one rank.
 struct Traffic {
   std::int64_t sends = 0;
   std::int64_t sent_elements = 0;
@@ -115,7 +114,7 @@ TEST(Cost, OfHalvingIsThatOfARingInALogarithmOfMessages) {
     }
 }
 
-/// As a choice expects it of a common machine, in seconds.
+/// The time in seconds that the choice of algorithm expects on a common machine.
 double expected(CollectiveKind kind, std::int64_t count, int ranks) {
   Choices choices;
   choices.within = Costs().shm;
@@ -143,7 +142,7 @@ TEST(Cost, HasNoCliffAtAnyNumberOfRanksNorBelowAnElementForEach) {
     }
 }
 
-/// What this rank has put into collectives' slots.
+/// This rank's puts into the slots of collectives.
 struct Posted {
   std::uint64_t puts = 0;
   std::uint64_t bytes = 0;
@@ -211,7 +210,7 @@ TEST_P(CostOfRanks, IsNoMoreByAPlanThanWithoutAndGrowsWithWhatIsAskedFor) {
   EXPECT_LE(barriers.puts, words.puts);
   EXPECT_LE(barriers.bytes, words.bytes);
   EXPECT_LE(large.bytes, all[3].bytes + all[4].bytes);
-  // Twice the others' parts, and a head of 64 bytes for each two ranks.
+  // Twice the other ranks' parts, and a head of 64 bytes for each pair of ranks.
   const auto ranks = static_cast<std::uint64_t>(GetParam());
   EXPECT_LE(large.bytes, kTimes * (ranks - 1) * (2 * (90'001 * 4 + 4 * ranks) + 64 * ranks));
 }

@@ -1,5 +1,5 @@
-// Every collective against every way in which one rank can differ from the others: no rank is
-// through, and each one's error names both sides.
+// Every collective against every way in which one rank can differ from the others: the call
+// completes on no rank, and each rank's error names both sides.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -48,7 +48,7 @@ bool makes_sense(Kind kind, Way way) {
   return kind != Kind::barrier || (way != Way::size && way != Way::dtype);
 }
 
-/// What one rank calls.
+/// The call of one rank.
 struct Asked {
   Kind kind;
   int root = 0;
@@ -85,10 +85,10 @@ Call call_of(World& world, const Asked& asked) {
   }
 }
 
-/// The calls of one rank, the last of which nobody may be through.
+/// The calls of one rank; the last call must complete on no rank.
 std::vector<Asked> calls_of(Kind kind, Way way, std::int64_t count, int ranks, bool odd) {
   const Asked usual{.kind = kind, .root = 0, .count = count};
-  // What waits for all, so that nobody goes on alone.
+  // A call that waits for all ranks, so that no rank goes on alone.
   const Asked last{.kind = kind == Kind::all_reduce ? Kind::barrier : Kind::all_reduce, .count = 3};
   Asked other = usual;
   switch (way) {
@@ -152,7 +152,7 @@ TEST_P(Disagreements, EndOnEveryRankWithBothSidesInTheText) {
                                        std::to_string(count) + " elements, rank " +
                                        std::to_string(odd) + " differs; on rank " +
                                        std::to_string(world.rank());
-              // Nobody's failure is to end what another is still opening.
+              // No rank's failure may end a group that another rank is still opening.
               Collectives group = Collectives::open(world);
               meeting.wait();
               Status status;
@@ -168,7 +168,7 @@ TEST_P(Disagreements, EndOnEveryRankWithBothSidesInTheText) {
       settings().with(Setting::fabric, GetParam().fabric));
 }
 
-/// Within a host nobody is through even the call itself.
+/// Within a host even the call itself completes on no rank.
 TEST(DisagreementsWithinAHost, LetNoRankThroughTheCallItself) {
   for (const int ranks : {2, 3, 5})
     run_ranks(

@@ -24,7 +24,7 @@ bool combines(DType dtype, Reduction reduction) {
   return reduction < Reduction::bit_and || dtype > DType::bf16;
 }
 
-/// One rank's turn at a call with all its variants.
+/// Runs one call on one rank, in all its variants.
 class Turn {
  public:
   Turn(World& world, Collectives& group, DType dtype, std::int64_t count, bool in_place,
@@ -80,7 +80,7 @@ class Turn {
     expect(all_to_all(all, got), got, received());
   }
 
-  /// Parts of rank r have r + count elements, but for rank 1's, which is empty.
+  /// The part of rank r has r + count elements, except that rank 1's is empty.
   void move_unequal() {
     std::vector<std::int64_t> counts;
     for (int r = 0; r < size_; ++r) counts.push_back(r == 1 ? 0 : count_ + r);
@@ -97,7 +97,7 @@ class Turn {
     if (me_ == 0) hold(all, whole, "gather");
     const Tensor back = make(Values(static_cast<std::size_t>(mine)));
     expect(scatter(me_ == 0 ? all : Tensor(), back, 0, counts), back, pattern(me_, mine));
-    // Rank a has a + b + count elements for rank b.
+    // Rank a sends a + b + count elements to rank b.
     std::vector<std::int64_t> gives;
     Values theirs;
     for (int r = 0; r < size_; ++r) {
@@ -194,8 +194,8 @@ Config settings_of(const Layout& layout) {
                                  "broadcast=two_level,all_gather=two_level");
 }
 
-// Which ranks race with each other, and which memory is touched, has little to do with the type,
-// and sanitizers are slow.
+// The element type hardly changes which ranks race with each other or which memory they touch, and
+// sanitizers are slow.
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 constexpr std::array kTypes{DType::f32, DType::bf16};
 constexpr std::array<std::int64_t, 3> kCounts{0, 7, 9000};
@@ -228,7 +228,8 @@ TEST_P(EveryCall, GivesWhatTheReferenceGives) {
       settings_of(GetParam()));
 }
 
-/// How many elements: with the call's word, in place, and over several exchanges between hosts.
+/// Tensors that travel with the words of the call, in place, and in several exchanges between
+/// hosts.
 class Surprises : public testing::TestWithParam<const char*> {
  protected:
   void run(const std::function<void(World&, Collectives&, std::int64_t, Algorithm)>& body) const {

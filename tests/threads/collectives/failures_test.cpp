@@ -1,4 +1,4 @@
-// What goes wrong in a group is an error on each of its ranks, never a hang.
+// A failure in a group is an error on each of its ranks, never a hang.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -59,8 +59,8 @@ TEST(CollectiveFailure, ARankThatLeavesEndsWhatNeedsIt) {
       settings());
 }
 
-/// Rank 1 has done its part and left before rank 2 begins, and rank 0 knows it: neither needs more
-/// of it.
+/// Rank 1 has done its part and left before rank 2 begins, and rank 0 knows that rank 1 has left:
+/// neither needs rank 1 any more.
 TEST(CollectiveFailure, ARankThatLeavesAfterItsPartIsMissedByNobody) {
   constexpr std::int64_t kFew = 1000;
   constexpr std::int64_t kMany = 3'000'000;  // more than the late rank's buffers hold
@@ -124,7 +124,7 @@ TEST(CollectiveFailure, ATimeoutNamesTheLateRankAndLeavesThePlanAlive) {
           ASSERT_TRUE(plan.run().ok());
         } else {
           ASSERT_TRUE(plan.start().ok());
-          // The other of the two may be late too, for a while.
+          // The other of the two ranks may be late too, for some time.
           const auto wait = [&] {
             return plan.wait(Deadline::after(std::chrono::milliseconds(20)));
           };

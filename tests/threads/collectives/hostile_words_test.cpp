@@ -1,4 +1,4 @@
-// A rank that says of its tensors what can't be: the others refuse it, by its name.
+// A rank that sends impossible words about its tensors: the others refuse them and name that rank.
 #include <gtest/gtest.h>
 
 #include <cstdint>

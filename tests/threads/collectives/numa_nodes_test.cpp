@@ -1,4 +1,4 @@
-// Ranks of a host in several NUMA nodes: the machine need not have them.
+// Ranks of one host in several NUMA nodes; the test machine need not have these nodes.
 #include "runtime/collective/numa_nodes.hpp"
 
 #include <gtest/gtest.h>
@@ -66,7 +66,7 @@ TEST(NumaNodes, OfASettingAreRefusedByTheirText) {
       << few.message;
 }
 
-/// What eight ranks sum up to, of numbers whose sum depends on the order.
+/// The sum over eight ranks, of numbers whose sum depends on the order.
 std::vector<float> summed(const char* nodes, Algorithm algorithm, DType dtype) {
   constexpr std::int64_t kCount = 70'001;
   std::vector<float> sum;

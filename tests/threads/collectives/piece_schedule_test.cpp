@@ -1,4 +1,4 @@
-// The pieces of a part between two ranks, as both ends count them.
+// The pieces of a part between two ranks: both ends must count the same pieces.
 #include "runtime/collective/piece_schedule.hpp"
 
 #include <gtest/gtest.h>

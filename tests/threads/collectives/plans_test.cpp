@@ -1,4 +1,5 @@
-// Plans: run again and again for nothing but the transfer, several under way, on several groups.
+// Plans: repeated runs cost nothing but the transfer, several plans are under way, on several
+// groups.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,7 +21,7 @@
 namespace weft::tests {
 namespace {
 
-/// What no steady state pays: messages and registrations of all paths, and memory.
+/// Messages and registrations of all paths, and memory: costs that no steady state has.
 std::vector<std::uint64_t> cost(const World& world) {
   TransferCounters sum;
   const Report report = world.report();
@@ -90,14 +91,14 @@ TEST(Plan, IsRunAgainBetweenHostsWithoutMessageRegistrationOrMemory) {
         for (int i = 0; i < 10; ++i) round();
         const std::uint64_t allocations_now = allocations();
         auto after = cost(world);
-        // A rank that the machine has held up for so long asks the others for credits.
+        // A rank that the machine has held up for p2p::kHeldUp asks the others for credits.
         const std::uint64_t asks = after[0] - before[0];
         EXPECT_LE(asks, 2 * ((std::chrono::steady_clock::now() - began) / p2p::kHeldUp));
         after[0] = before[0];
         EXPECT_EQ(after, before);
         asked += asks;
         meeting.wait();
-        // Their messages are handled by the thread that waits.
+        // The waiting thread handles the other ranks' messages.
         if (asked == 0) {
           EXPECT_EQ(allocations_now, allocated);
         }
@@ -190,7 +191,7 @@ TEST(Plan, GivesTheSameBitsOnEveryRankAndByEverySizeOfTheCall) {
         for (float& value : in.as<float>()) value = normal(random);
         const Tensor out = world.allocate(DType::f32, {20'000});
         ASSERT_TRUE(group.run(all_reduce(in, out, Reduction::sum)).ok());
-        // The same elements a few at a time, which travel in another way.
+        // Some of the same elements, few enough to travel in another way.
         const Tensor few = world.allocate(DType::f32, {100});
         for (std::int64_t at = 0; at < 20'000; at += 100) {
           ASSERT_TRUE(group.run(all_reduce(in.part(at, {100}), few, Reduction::sum)).ok());
@@ -204,7 +205,8 @@ TEST(Plan, GivesTheSameBitsOnEveryRankAndByEverySizeOfTheCall) {
 }
 
 TEST(Plan, CombinesByAFunctionInTheOrderOfTheRanks) {
-  // Affine maps, factor and summand in an element: associative, not commutative.
+  // An element is an affine map, its factor and its summand: composition is associative, not
+  // commutative.
   const auto map = [](std::int64_t factor, std::int64_t summand) { return factor << 32 | summand; };
   const ReduceOp chain([&](std::byte* into, const std::byte* from, std::int64_t count, DType) {
     for (std::int64_t i = 0; i < count; ++i) {
@@ -233,7 +235,7 @@ TEST(Plan, CombinesByAFunctionInTheOrderOfTheRanks) {
       settings());
 }
 
-/// A message to the next of a ring of ranks, and one from the one before, under way.
+/// A message under way to the next rank of a ring, and one from the previous rank.
 class RoundTheRing {
  public:
   RoundTheRing(World& world, Messages& messages, std::span<const int> ring, std::uint64_t tag,
@@ -262,7 +264,7 @@ class RoundTheRing {
   MessageRequest went_;
 };
 
-/// One that can serve the call between hosts, or none.
+/// A random algorithm that serves the call between hosts, or none.
 Algorithm some_algorithm(unsigned kind, unsigned draw) {
   constexpr std::array kReduce{Algorithm::automatic, Algorithm::ring, Algorithm::doubling,
                                Algorithm::allgather_then_reduce};

@@ -1,4 +1,4 @@
-// Plans and messages that are under way while their rank waits for something else.
+// Plans and messages make progress while their rank waits for something else.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -48,7 +48,8 @@ TEST(ProgressRegistry, MovesWithoutMemory) {
       settings());
 }
 
-/// Who leaves says so first: a peer that has heard it takes its memory for its own again.
+/// A rank announces its leave first, and a peer that has heard the announcement takes its own
+/// memory back: operations must not go on during leave().
 TEST(ProgressRegistry, IsNotMovedWhileItsRankLeaves) {
   Meeting meeting(2);
   run_ranks(
@@ -100,7 +101,7 @@ TEST(ProgressRegistry, CallsOfMoreGroupsThanHavePlacesAreRefused) {
               << refused.text();
         }
         meeting.wait();
-        // The one that was refused needs no place when it is run.
+        // The plan that was refused needs no place when run() runs it.
         ASSERT_TRUE(plans.back().run().ok());
         for (std::size_t i = 0; i + 1 < plans.size(); ++i)
           ASSERT_TRUE((world.rank() == 0 ? plans[i].wait() : plans[i].run()).ok()) << i;
@@ -112,7 +113,7 @@ TEST(ProgressRegistry, CallsOfMoreGroupsThanHavePlacesAreRefused) {
 class RandomOrders : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Fabrics, RandomOrders, testing::Values("auto", "tcp"));
 
-/// Every rank waits for its groups and messages in an order of its own.
+/// Every rank waits for its groups and messages in its own random order.
 TEST_P(RandomOrders, OfWaitsEnd) {
   const char* given = std::getenv("WEFT_TEST_SEED");
   const unsigned seed =

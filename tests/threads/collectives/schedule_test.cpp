@@ -1,4 +1,5 @@
-// Programs of all ranks, run by hand: they fit together, end, and combine in the promised order.
+// Schedules of all ranks, executed without a network: they fit together, end, and combine in the
+// promised order.
 #include "runtime/collective/schedule.hpp"
 
 #include <gtest/gtest.h>
@@ -21,7 +22,7 @@ using detail::Schedule;
 using detail::ScheduleTask;
 using detail::Step;
 
-/// What an element is: which ranks' elements were combined, and how.
+/// An element is a text that says which ranks' elements were combined, and how.
 using Values = std::vector<std::string>;
 
 std::string combined(const std::string& a, const std::string& b) { return "(" + a + b + ")"; }
@@ -42,7 +43,7 @@ struct Rank {
   std::vector<std::size_t> taken;
 };
 
-/// All ranks' programs, between each two of whom there is room for one message.
+/// The schedules of all ranks, with room for one message between each two ranks.
 class Job {
  public:
   Job(Algorithm algorithm, const ScheduleTask& task, const Hosts& hosts) {
@@ -139,7 +140,7 @@ class Job {
   std::map<std::pair<int, int>, std::deque<Values>> links_;
 };
 
-/// `hosts` of `ranks` each, in the group's order or dealt round.
+/// `hosts` hosts of `ranks` ranks each, in the group's order or dealt round.
 Hosts hosts_of(int hosts, int ranks, bool dealt = false) {
   Hosts all(static_cast<std::size_t>(hosts));
   for (int r = 0; r < hosts * ranks; ++r)
@@ -147,7 +148,7 @@ Hosts hosts_of(int hosts, int ranks, bool dealt = false) {
   return all;
 }
 
-/// Which ranks are in it, each once, in whichever order.
+/// The ranks that `value` combines, sorted.
 std::string members(std::string value) {
   std::erase_if(value, [](char c) { return c == '(' || c == ')'; });
   std::sort(value.begin(), value.end());
@@ -237,7 +238,7 @@ TEST(Schedule, ScattersAndGathersUnequalPartsByRing) {
 
 TEST(Schedule, OfABarrierLetsNobodyThroughBeforeAllHaveCome) {
   for (const int ranks : {2, 3, 5, 8}) {
-    // Who knows of whom: a message tells all that its sender knows.
+    // The set of ranks that each rank knows of: a message tells all that its sender knows.
     std::vector<unsigned> knows;
     std::vector<Schedule> schedules;
     for (int r = 0; r < ranks; ++r) {

@@ -1,4 +1,5 @@
-// A rank that stops in the midst of its work on others' tensors, and goes on after they gave up.
+// A rank that stops in the middle of its work on other ranks' tensors, and goes on after they gave
+// up.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -35,7 +36,7 @@ void dawdle(const char*, std::size_t) noexcept {
   if (stops_here) std::this_thread::sleep_for(20ms);
 }
 
-/// While it lives, ranks stop where `hook` lets them.
+/// Ranks stop where `hook` makes them stop, while an Armed lives.
 struct Armed {
   explicit Armed(StopPoint hook) {
     is_inside = false;
@@ -108,7 +109,7 @@ void victim(Collectives& group, const Call& call) {
   EXPECT_EQ(status.detail().peer, 0) << status.text();
 }
 
-/// It ends in time, says who is late and that tensors are lent, and to whom.
+/// The call ends in time; its error names the late rank, and the ranks to which tensors are lent.
 void root(World& world, Collectives& group, const Call& call) {
   const auto begin = Clock::now();
   const Status late = group.run(call, Deadline::after(800ms));
@@ -193,7 +194,7 @@ TEST(CollectiveStop, MemoryOfTheUsersOwnIsNeverLent) {
       settings());
 }
 
-/// A rank's own share of the work may take longer than it has.
+/// A rank's own share of the work may take longer than its deadline.
 TEST(CollectiveStop, WorkEndsAtTheDeadlineAndGoesOnInTheNextWait) {
   const Armed armed(dawdle);
   Meeting meeting(2);

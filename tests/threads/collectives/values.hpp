@@ -1,4 +1,4 @@
-// Tensors of every type with a pattern of their rank, and what collectives must make of them.
+// Tensors of every type with a pattern of their rank, and the expected results of collectives.
 #pragma once
 
 #include <cmath>
@@ -14,7 +14,7 @@ namespace weft::tests {
 
 using Values = std::vector<double>;
 
-/// An element as a number, and back. Values of these tests are such that every type holds them.
+/// Reads an element as a number. These tests use values that every type can hold.
 inline double value_at(const Tensor& tensor, std::size_t i) {
   const std::byte* at = tensor.data() + i * size_of(tensor.dtype());
   const auto as = [at]<typename T>(T value) {
@@ -107,8 +107,8 @@ inline double combined(Reduction reduction, double a, double b) {
   }
 }
 
-/// What the inputs of ranks 0 to `ranks` - 1 come to. Products are of four ranks at most (4^4 = 256
-/// is too much for a byte, which wraps).
+/// The result for the inputs of ranks 0 to `ranks` - 1. Products are of four ranks at most (4^4 =
+/// 256 is too much for a byte, which wraps).
 inline Values combined(Reduction reduction, DType dtype, int ranks, std::int64_t count) {
   Values result = pattern(0, count);
   for (int r = 1; r < ranks; ++r) {
@@ -125,7 +125,7 @@ inline Values combined(Reduction reduction, DType dtype, int ranks, std::int64_t
   return result;
 }
 
-/// `values` as the type holds them.
+/// `values` as a tensor of type `dtype` holds them.
 inline Values rounded(World& world, DType dtype, const Values& values) {
   const Tensor tensor = world.allocate(dtype, {static_cast<std::int64_t>(values.size())});
   write(tensor, values);

@@ -7,9 +7,9 @@ import pathlib
 import re
 import sys
 
-# Values and what only looks at them: they are made of their arguments alone.
+# Value types and read-only classes: they are made of their arguments alone.
 VALUES = {"Error", "ErrorDetail", "Status", "Shape", "Tensor", "Storage", "Rule", "Optimizer", "ReduceOp", "Codec"}
-# What describes a collective; the call that takes it is in the table.
+# Functions that describe a collective; the call that takes the description is in the table.
 DESCRIBERS = {"barrier", "broadcast", "reduce", "all_reduce", "scan", "gather", "scatter", "all_gather",
               "reduce_scatter", "all_to_all", "text"}
 

@@ -1,5 +1,5 @@
-// Control calls throw weft's own Error alone: whatever they are given, and wherever
-// descriptors end. control_calls.py compares this table with the headers.
+// Control calls throw only weft's Error, for all arguments and when any descriptor can't be opened.
+// control_calls.py compares this table with the headers.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What the calls have to do with: a job of one rank, with an end of everything.
+/// The objects that the calls need: a job of one rank with one object of each kind.
 struct Ground {
   Ground() {
     folder.write("file", "no folder");

@@ -1,5 +1,6 @@
-// Every path that weft opens, against every trap that a file system offers: each ends soon, with an
-// error that names the path or as if nothing had been there, and nothing else is written.
+// Every path that weft opens, against every trap that a file system offers. Each call ends in time,
+// either with an error that names the path or as if nothing had been there, and writes nothing
+// else.
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/mount.h>
@@ -32,7 +33,7 @@ using std::chrono::seconds;
 
 constexpr ::uid_t kSomebody = 65534;
 
-/// Two folders: of the traps, and of what must not be touched.
+/// Two folders: one holds the traps, the other holds files that must stay unchanged.
 struct TwoFolders {
   TwoFolders() {
     fs::create_directory(traps());
@@ -61,7 +62,7 @@ struct TwoFolders {
 
 struct Trap {
   const char* name;
-  /// What stands at the path in `traps`; returns the path to give to weft.
+  /// Creates the trap in `traps`; returns the path to give to weft.
   std::function<fs::path(const TwoFolders&)> set;
   bool is_folder = false;
 };
@@ -116,7 +117,7 @@ const std::vector<Trap> kTraps{
     Trap{"a full device", [](const TwoFolders&) { return fs::path("/dev/full"); }},
 };
 
-/// A file system of its own, of one page, below the traps.
+/// A separate file system of one page, mounted below the traps.
 fs::path small_file_system(const TwoFolders& folders) {
   const fs::path at = folders.traps() / "x";
   fs::create_directory(at);
@@ -124,7 +125,7 @@ fs::path small_file_system(const TwoFolders& folders) {
   return at;
 }
 
-/// What only root can set, in a mount namespace of its own.
+/// Traps that only root can set, in a mount namespace of its own.
 const std::vector<Trap> kTrapsOfRoot{
     Trap{"a file of somebody else",
          [](const TwoFolders& folders) {
@@ -152,7 +153,7 @@ const std::vector<Trap> kTrapsOfRoot{
          }},
 };
 
-/// Everything below it that has begun to be written.
+/// The files below `folder` that have content, without `all`.
 std::set<std::string> files_in(const fs::path& folder) {
   std::set<std::string> files;
   for (const auto& entry : fs::recursive_directory_iterator(folder))
@@ -161,7 +162,7 @@ std::set<std::string> files_in(const fs::path& folder) {
   return files;
 }
 
-/// For as long as it lives.
+/// Sets an environment variable while it lives.
 class Variable {
  public:
   Variable(const char* name, const std::string& value) : name_(name) {
@@ -205,8 +206,8 @@ void show_in(const fs::path& folder) {
 struct Opener {
   const char* name;
   std::function<void(const fs::path&)> open;
-  /// Writes into a folder, which may be a link if its user's or root's: whoever names it wants
-  /// that.
+  /// The call writes into a folder, which may be a link if the link belongs to its user or root:
+  /// the user who names a link wants that.
   bool wants_folder = false;
 };
 
@@ -227,7 +228,7 @@ const std::array kOpeners{
     Opener{"metrics", show_in, true},
 };
 
-/// How many of the openers said what was wrong.
+/// Springs all traps with all openers; returns the number of calls that ended with an error.
 int spring(const std::vector<Trap>& traps, const std::function<void(const TwoFolders&)>& after) {
   int errors = 0;
   for (const Opener& opener : kOpeners)
@@ -262,7 +263,7 @@ TEST(Traps, OfRootAreToldWithTheirPathAndLeaveNothingBehind) {
       ::mount("", "/", "", MS_REC | MS_PRIVATE, nullptr) != 0)
     GTEST_SKIP() << "only root, where it may mount, can set these";
   const int errors = spring(kTrapsOfRoot, [](const TwoFolders& folders) {
-    // Of a file for which there is no space, nothing stays.
+    // A file for which there is no space leaves nothing behind.
     if (fs::exists(folders.traps() / "x" / "all")) {
       EXPECT_EQ(files_in(folders.traps() / "x"), std::set<std::string>{});
     }

@@ -1,4 +1,5 @@
-// What a peer may have written anyhow is refused by the one function that looks at it.
+// For each kind of record that a peer writes, one function checks the record and refuses corrupted
+// ones.
 #include <gtest/gtest.h>
 
 #include <array>

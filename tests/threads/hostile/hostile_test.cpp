@@ -1,6 +1,5 @@
-// One rank scribbles over every word that it shares with others, and sends them nonsense: the
-// others go on or end with a typed error, and in time. None crashes, hangs or reads where nothing
-// is.
+// One rank scribbles over every word that it shares with others, and sends them nonsense. The
+// others go on, or end in time with a typed error. No rank crashes, hangs or reads unmapped memory.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -21,7 +20,7 @@ std::chrono::milliseconds cut() {
   return is_full() ? std::chrono::seconds(60) : std::chrono::seconds(4);
 }
 
-/// The usual cut begins with the same seeds each time; the long one, with others.
+/// The usual run starts with the same seed each time; the full run starts with a random one.
 unsigned first_seed() {
   if (const char* const told = std::getenv("WEFT_TEST_SEED"))
     return static_cast<unsigned>(std::stoul(told));

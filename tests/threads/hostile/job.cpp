@@ -28,12 +28,12 @@ using std::chrono::steady_clock;
 constexpr int kWell = 0;
 constexpr int kMetErrors = 10;
 constexpr int kNotTyped = 11;
-/// So long an honest rank works; then it leaves.
+/// An honest rank works for this time, then leaves.
 constexpr milliseconds kWork{400};
 constexpr const char* kTimeout = "600ms";
-/// So long the hostile one lives.
+/// The hostile rank is killed after this time.
 constexpr std::chrono::seconds kPatience{6};
-/// An honest rank ends within that, on a busy machine and under a sanitizer.
+/// An honest rank must end within this time, also on a busy machine and under a sanitizer.
 constexpr std::chrono::seconds kBound{30};
 
 int free_port() {
@@ -61,12 +61,12 @@ class TokenFile {
   const TempFolder folder_;  // its name cannot be guessed, so nothing can be planted there
 };
 
-/// An honest rank goes on after an error, twice, as a program may that does not know better.
+/// An honest rank goes on after its first two errors, as a careless program may.
 int work(World& world, const HostileJob& job, bool is_hostile) {
   std::optional<Scribbler> scribbler;
   std::mt19937 random(job.seed);
   const auto plan = Scribbler::Plan::of(job.seed);
-  // Every other one already while the others attach to each other.
+  // In half of the jobs the hostile rank starts while the others still attach to each other.
   const bool from_the_start = random() % 2 == 0;
   if (is_hostile && from_the_start) scribbler.emplace(plan);
   const auto end = steady_clock::now() + kWork;
@@ -137,7 +137,8 @@ Outcome run(const HostileJob& job) {
   Outcome outcome;
   const pid_t hostile = ranks[static_cast<std::size_t>(job.hostile())];
   const auto has_ended = [&](int rank, int& status) {
-    // It may be stuck in what it has written itself, while others wait for it as they should.
+    // The hostile rank may be stuck in words that it has overwritten, while the others rightly wait
+    // for it.
     if (steady_clock::now() > start + kPatience) ::kill(hostile, SIGKILL);
     return ::waitpid(ranks[static_cast<std::size_t>(rank)], &status, WNOHANG) != 0;
   };

@@ -14,8 +14,8 @@ struct HostileJob {
   int hostile() const noexcept;
 };
 
-/// What became of an honest rank that did not end by itself, and well: empty if all did. `errors`
-/// counts the typed errors that they met.
+/// The honest ranks that did not end by themselves, and well: empty if all did. `errors` counts the
+/// typed errors that the ranks met.
 struct Outcome {
   std::vector<std::string> broken;
   int errors = 0;

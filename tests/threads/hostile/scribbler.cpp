@@ -140,7 +140,7 @@ void Scribbler::work() {
   }
 }
 
-/// Memory moves on while it is looked at: what is in use shows by its words that are not zero.
+/// Memory changes during the scan; a cache line with a nonzero word counts as in use.
 void Scribbler::look() {
   const Descriptors held = descriptors();
   sockets_ = held.sockets;
@@ -170,7 +170,7 @@ void Scribbler::look_through(std::span<Word> words) {
     for (std::size_t i = 0; i < 8; ++i)
       used = used || words[line + i].load(std::memory_order_relaxed) != 0;
     if (!used) continue;
-    // Of a tensor a few lines are enough, wherever it lies.
+    // A few lines of a tensor are enough, wherever it lies.
     const std::size_t place = aims_.size() < kMostAims ? aims_.size() : random_() % kMostAims;
     if (place == aims_.size()) aims_.resize(place + 8);
     for (std::size_t i = 0; i < 8 && place + i < aims_.size(); ++i)
@@ -209,7 +209,7 @@ void Scribbler::scribble() {
   const std::uint64_t before = word.load();
   word.store(value_for(before));
   if (chance(2)) return;
-  // Put right again, so that things go on and come further.
+  // Half of the words are restored soon, so that the job goes on and reaches more code.
   if (chance(2)) std::this_thread::yield();
   word.store(before);
 }
@@ -218,7 +218,7 @@ void Scribbler::send_nonsense() {
   if (sockets_.empty()) return;
   const auto type =
       static_cast<MessageType>(random_() % (static_cast<unsigned>(MessageType::signal_reply) + 1));
-  // These are its right, and end the job for it.
+  // A rank may send these messages at any time; they would end the job for it.
   if (type == MessageType::leaving || type == MessageType::ending) return;
   alignas(8) std::array<std::uint64_t, p2p::Channel::kMaxMessage / 8> words{};
   for (auto& word : words) {

@@ -1,5 +1,5 @@
-// What a hostile rank does: it writes what it likes over every word that it shares with its peers,
-// and sends them messages that nobody asked for.
+// A hostile rank: writes random values over every word that it shares with its peers, and sends
+// them messages that they did not ask for.
 #pragma once
 
 #include <atomic>
@@ -12,8 +12,8 @@
 
 namespace weft::tests {
 
-/// A thread that does so from its making until its end. Everything follows from the seed, as far as
-/// the other threads' pace lets it.
+/// A thread that scribbles from its construction to its destruction. Its actions follow from the
+/// seed, except for the timing of the other threads.
 class Scribbler {
  public:
   struct Plan {
@@ -22,7 +22,7 @@ class Scribbler {
     bool own = true;         ///< its own, which its peers read
     bool messages = false;   ///< on the sockets by which it reaches them
     unsigned pause_us = 50;  ///< at most, between two words
-    /// What seed `n` does: some look at one of these alone.
+    /// The plan of seed `n`: some seeds attack one of these targets alone.
     static Plan of(unsigned seed);
   };
 

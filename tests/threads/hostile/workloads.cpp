@@ -14,14 +14,14 @@
 namespace weft::tests {
 namespace {
 
-/// Reads every byte, for AddressSanitizer and for pages that are not there.
+/// Reads every byte, so that AddressSanitizer or a missing page reports a bad address.
 void look_at(const Tensor& tensor) {
   volatile unsigned sum = 0;
   for (std::size_t i = 0; i < tensor.bytes(); ++i)
     sum = sum + static_cast<unsigned>(tensor.data()[i]);
 }
 
-/// The first error of several, which all are made.
+/// Keeps the first error of several calls, all of which are made.
 class First {
  public:
   void take(const Status& status) {

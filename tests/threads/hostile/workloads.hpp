@@ -1,4 +1,4 @@
-// What honest ranks do beside a hostile one, and it with them.
+// The work of the honest ranks beside a hostile one, and of the hostile rank with them.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,8 @@ namespace weft::tests {
 class Workload {
  public:
   virtual ~Workload() = default;
-  /// Whatever came in by others may be nonsense: it is looked at, all of it, and not judged.
+  /// Runs one step. Data from other ranks may be nonsense: a step reads all of it and does not
+  /// judge it.
   virtual Status step(std::uint64_t number) = 0;
 };
 

@@ -1,4 +1,4 @@
-// What messages cost once two ranks have met, and what becomes of them when a rank goes.
+// The cost of messages once two ranks have met, and the end of messages when a rank leaves.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -105,7 +105,7 @@ TEST(Messages, EndWhenTheRankThatTheyNeedHasLeft) {
         EXPECT_EQ(messages.send(2, 1, small).code(), Code::peer_left);
         EXPECT_EQ(messages.recv(2, 2, in).code(), Code::peer_left);
         EXPECT_EQ(messages.probe(2, 2).code(), Code::peer_left);
-        // What it had sent before is there.
+        // A message that rank 2 sent before it left can still be received.
         const auto got = messages.recv(2, kAnyTag, in);
         ASSERT_TRUE(got.ok()) << got.status().text();
         EXPECT_TRUE(holds(in.part(0, {10}), 1));
@@ -148,7 +148,7 @@ TEST(Messages, NameTheRankThatDoesNotReceive) {
           meeting.wait();
         } else {
           meeting.wait();
-          // It was told of the tensor, which stayed lent.
+          // Rank 1 was told of the tensor, which stayed lent.
           EXPECT_TRUE(messages.recv(0, 5, in).ok());
           EXPECT_TRUE(holds(in, 3));
         }

@@ -3,7 +3,7 @@
 # race, not some other one: expect_report.sh WRITING_FUNCTION PROGRAM [ARG ...]
 writer=$1
 shift
-# With the longest history: a writer that is busy soon overwrites where it wrote from.
+# With the longest history: otherwise a busy writer soon overwrites the record of where it wrote from.
 report=$(TSAN_OPTIONS="exitcode=66 history_size=7 halt_on_error=0 $TSAN_OPTIONS" "$@" 2>&1)
 code=$?
 printf '%s\n' "$report" | head -n 60

@@ -38,7 +38,7 @@ void read_without_waiting(const weft::Tensor& buffer) {
   std::printf("read %g\n", static_cast<double>(sum));
 }
 
-// `done` is relaxed on purpose: it keeps the two busy at the same time and orders nothing.
+// `done` is relaxed on purpose: it keeps both threads busy at the same time and orders nothing.
 void race_with_publish(weft::World& world, std::atomic<bool>& done) {
   const auto spec = spec_for<weft::PublishedSpec>();
   if (world.rank() == 0) {

@@ -1,4 +1,4 @@
-// A table goes on from its checkpoint as if nothing had happened, on any number of servers.
+// A table continues from its checkpoint as if the job had never ended, on any number of servers.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -20,7 +20,7 @@ using pslib::TableOptions;
 
 constexpr int kWorkers = 2;
 
-/// By this process, from files.
+/// The number of bytes that this process has read from files.
 std::uint64_t bytes_read() {
   std::ifstream file("/proc/self/io");
   std::string name;
@@ -34,7 +34,7 @@ struct Outcome {
   Floats parameters{};
 };
 
-/// Trains up to a version. `servers` only serve; 0: the workers do.
+/// Trains up to `version`. The last `servers` ranks only serve; 0: the workers serve too.
 Outcome train_to(std::uint64_t version, int servers, const TableOptions& options) {
   const Regression model;
   Outcome outcome;
@@ -198,7 +198,7 @@ TEST(TableCheckpoints, AreRefusedToAnotherTable) {
   EXPECT_TRUE(contains(refusal(Regression::specs(), Optimizer::sgd(0.1F)), "adam with 2 states"));
 }
 
-// Sees to it that the ranks share the reading, and that what one of them sees counts for all.
+// Checks that the ranks share the reading, and that damage that one of them finds counts for all.
 TEST(TableCheckpoints, AreVerifiedByAllRanksTogether) {
   const TempFolder folder;
   constexpr int kRanks = 8;
@@ -224,7 +224,8 @@ TEST(TableCheckpoints, AreVerifiedByAllRanksTogether) {
   const std::uint64_t before = bytes_read();
   EXPECT_EQ(run(2), 2U);
   const std::uint64_t read = bytes_read() - before;
-  // Its part of it to verify, its own shard (with blocks of which it has a piece), headers.
+  // A rank reads its part to verify, its own shard (including blocks that it holds in part) and
+  // headers.
   EXPECT_LT(read, 4 * kElements * sizeof(float));
   std::fstream file(
       folder.path() / "model" / "00000000000000000002" / "shard-0001-of-0002.safetensors",

@@ -1,4 +1,4 @@
-// Tables whose pushes are compressed: whole jobs of them.
+// Whole jobs with tables whose pushes are compressed.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -31,8 +31,8 @@ TableOptions compressed(const Compression& compression, const Consistency& consi
   return options;
 }
 
-/// What a rank's ends of the table's own slots cost; that of the initial parameters goes in its
-/// time.
+/// The cost of a rank's ends of the table's gradient and parameter slots; without the slot of the
+/// initial parameters, which is dropped during the job.
 TransferCounters step_counters(const World& world) {
   TransferCounters sum;
   for (const auto& edge : world.report().edges)
@@ -41,7 +41,7 @@ TransferCounters step_counters(const World& world) {
   return sum;
 }
 
-/// Every rank's part in a table: what workers do, and what remains of a server.
+/// Runs every rank's part in a table: workers run `work`, servers serve.
 template <typename Work>
 void run_job(int ranks, const pslib::Options& placement,
              const std::vector<pslib::TensorSpec>& specs, const TableOptions& options,
@@ -70,7 +70,7 @@ struct Trained {
   double loss = 0;
 };
 
-/// Of a regression by `workers` ranks; `servers` more only serve.
+/// Trains a regression on `workers` ranks; `placement.dedicated_servers` further ranks only serve.
 Trained train(int workers, pslib::Options placement, const TableOptions& options, int steps) {
   const Regression model;
   Trained outcome;
@@ -84,7 +84,7 @@ Trained train(int workers, pslib::Options placement, const TableOptions& options
             }
             if (world.rank() != 0) return;
             outcome.parameters = parameters(table);
-            // What remains of the whole batch's gradient says how far it is from the least loss.
+            // The squared norm of the whole batch's gradient is 0 where the loss is minimal.
             model.gradient(table, 0, 1);
             for (const auto& spec : table.specs())
               for (const float g : table.gradient(spec.name).as<float>())
@@ -137,7 +137,7 @@ TEST(CompressedTable, ComesAsCloseToTheLeastLossAsOneThatIsNot) {
   }
 }
 
-// 127 times a power of two is what int8 holds without loss, so each push is seen to count once.
+// int8 holds 127 times a power of two without loss, so the sum shows that each push counts once.
 TEST(CompressedTable, AppliesEveryPushOnceWhateverItsConsistency) {
   constexpr int kWorkers = 3;
   constexpr int kSteps = 25;
@@ -167,7 +167,7 @@ TEST(CompressedTable, AppliesEveryPushOnceWhateverItsConsistency) {
                 EXPECT_EQ(std::remainder(value, 127.0F), 0.0F);
               };
               for (int i = 0; i < kSteps; ++i) step(-127.0F);
-              if (is_first) return;  // those who are ahead close the table, so the last can go on
+              if (is_first) return;  // workers ahead close the table, so the last can go on
               meeting.wait();
               step(0.0F);
               EXPECT_EQ(table.parameter("a").as<float>()[0], 127.0F * kWorkers * kSteps);

@@ -31,7 +31,7 @@ void fill_gradients(const Table& table, float value) {
   for (const auto& spec : specs()) std::ranges::fill(table.gradient(spec.name).as<float>(), value);
 }
 
-/// The one value that all elements have; a pull that mixed two versions has several.
+/// The value that all elements have; a pull that mixed two versions has several values.
 float value_of(const Table& table) {
   const float first = table.parameter("a").as<float>()[0];
   for (const auto& spec : specs())
@@ -39,7 +39,8 @@ float value_of(const Table& table) {
   return first;
 }
 
-/// Ranks below `workers` run `work`, the others serve. `served` sees the table when that is over.
+/// Ranks below `workers` run `work`, the others serve. `served` sees the table after serve() has
+/// returned.
 template <typename Work, typename Served>
 void run_job(int workers, int servers, const TableOptions& options, const Work& work,
              const Served& served) {
@@ -63,7 +64,7 @@ void run_job(int workers, int servers, const TableOptions& options, const Work& 
       settings());
 }
 
-/// A worker's pace, which its seed decides.
+/// The pace of a worker, drawn from its seed.
 class Pace {
  public:
   Pace(unsigned seed, int worker) : random_(seed * 31 + static_cast<unsigned>(worker)) {}
@@ -139,7 +140,7 @@ TEST(AsynchronousTable, MayBeSpreadOverServersWithSixteenBitsOnTheWire) {
       [](const Table&) {});
 }
 
-// Every worker's clock is written down before its push, so what a pull sees can't be above it.
+// Every worker writes its clock down before its push, so a pull can't see a higher clock.
 TEST(BoundedStaleness, IsNeverExceeded) {
   constexpr int kWorkers = 3;
   constexpr int kSteps = 30;
@@ -165,7 +166,7 @@ TEST(BoundedStaleness, IsNeverExceeded) {
               EXPECT_EQ(value_of(table), -static_cast<float>(table.version()));
             }
           }
-          // Who has left holds nobody back: it counts as being far ahead.
+          // A worker that has left holds no other back: it counts as being far ahead.
           clocks[static_cast<std::size_t>(world.rank())] = kSteps + 1;
         },
         [](const Table&) {});
@@ -219,7 +220,8 @@ void one_is_late(Consistency::Late late, const Check& check) {
   run_job(
       3, 1, asynchronous(Consistency::first(2, late)),
       [&](World& world, Table& table) {
-        // Who would initialize it after that step would begin with its values, and not be late.
+        // A worker that initialized the table after that step would begin with its values, and not
+        // be late.
         EXPECT_EQ(table.version(), 0U);
         meeting.wait();
         fill_gradients(table, static_cast<float>(1 << world.rank()));
@@ -270,7 +272,7 @@ TEST(FirstOfMany, MayGoOnBeforeAllHaveInitializedAndTheOthersAreNotLate) {
         {
           Table table = server.table("model", specs(), asynchronous(Consistency::first(2)));
           if (server.works()) {
-            // It hands in its initial values, and can't pull before the others have done so.
+            // Worker 2 hands in its initial values, and can't pull before the others have done so.
             if (world.rank() == 2) {
               EXPECT_EQ(table.initialize(Deadline::after({})).code(), Code::timeout);
             }

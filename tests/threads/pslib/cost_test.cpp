@@ -1,4 +1,4 @@
-// What a step costs, by the counters.
+// The cost of a step, by the counters.
 #include <gtest/gtest.h>
 
 #include "tests/threads/pslib/training.hpp"
@@ -18,7 +18,7 @@ std::uint64_t parameter_bytes(const pslib::Table& table) {
   return bytes;
 }
 
-/// The rank's ends with this role of slots whose names end so.
+/// The sum over this rank's ends with this role of slots whose names end with the suffix.
 TransferCounters edge_sum(const World& world, Role role, std::string_view name_end) {
   TransferCounters sum;
   for (const auto& edge : world.report().edges)
@@ -33,7 +33,7 @@ void expect_free_of_overhead(const TransferCounters& cost) {
   EXPECT_EQ(cost.credit_writes, 0U) << "synchronous slots need no credits";
 }
 
-/// `step` kSteps times on every rank, then `check` of what that cost.
+/// Runs `step` kSteps times on every rank, then `check` on the cost of these steps.
 template <typename Step, typename Check>
 void measure(int ranks, const Step& step, const Check& check) {
   Meeting meeting(ranks);

@@ -1,4 +1,4 @@
-// How long calls of tables last at most.
+// The longest time that calls of tables take.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -18,7 +18,7 @@ using std::chrono::seconds;
 constexpr int kServers = 4;
 constexpr milliseconds kApart{700};
 
-/// WEFT_TIMEOUT is 1 s, and each of the servers begins to serve 0.7 s after the one before.
+/// WEFT_TIMEOUT is 1 s, and each server begins to serve 0.7 s after the previous one.
 template <typename Work, typename Serve>
 void run_with_late_servers(const Work& work, const Serve& serve) {
   Meeting meeting(1 + kServers);
@@ -36,7 +36,8 @@ void run_with_late_servers(const Work& work, const Serve& serve) {
       settings().with(Setting::timeout, "1s"));
 }
 
-/// Repeats a call until it has gone through: none lasts longer than WEFT_TIMEOUT, and one is late.
+/// Repeats a call until it succeeds: no call lasts longer than WEFT_TIMEOUT, and at least one times
+/// out.
 template <typename Call>
 void expect_each_in_time(const Call& call) {
   int late = 0;

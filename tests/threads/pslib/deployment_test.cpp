@@ -1,4 +1,4 @@
-// Who works and who serves, and where the tensors lie then.
+// The assignment of workers, servers and tensors to ranks.
 #include <gtest/gtest.h>
 
 #include "tests/threads/pslib/training.hpp"
@@ -9,7 +9,7 @@ namespace {
 using pslib::Optimizer;
 using pslib::Options;
 
-/// Makes a server on each rank and returns where its table lies; ranks that only serve do so.
+/// Makes a server on each rank and returns the table's shard map; ranks that only serve do so.
 std::string shard_map(int ranks, const Options& options, const Config& config = settings()) {
   std::string map;
   run_ranks(

@@ -1,4 +1,4 @@
-// Steps that can't end: the late or lost rank is named, and what can go on does.
+// Steps that can't end: the error names the late or lost rank, and ranks that don't need it go on.
 #include <gtest/gtest.h>
 
 #include "tests/threads/pslib/training.hpp"
@@ -55,7 +55,7 @@ TEST(LostRank, EndsEveryWorkersStepAndIsNamed) {
               EXPECT_EQ(status.detail().peer, 2) << status.text();
             }
             EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
-            survivors.wait();  // or who ends first would be the reason for the others
+            survivors.wait();  // else the first rank to end would be the others' reason
           }
         }
         if (world.rank() != 2) (void)world.leave();

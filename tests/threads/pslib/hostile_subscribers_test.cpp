@@ -1,4 +1,4 @@
-// A subscriber that means no good costs neither the other subscribers nor the publisher anything.
+// A hostile subscriber costs neither the other subscribers nor the publisher anything.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -23,7 +23,7 @@ using pslib::Publisher;
 using pslib::Reader;
 using pslib::wire::Ask;
 
-/// A world of one that publishes, and a subscriber that says what it likes.
+/// A world of one rank that publishes, and a subscriber that sends arbitrary bytes.
 class HostileSubscribers : public testing::Test {
  public:
   os::Fd let_in() const {
@@ -69,7 +69,8 @@ TEST_F(HostileSubscribers, ThatTalkWithoutEndHoldUpNeitherTheOthersNorLeaving) {
   std::vector<std::thread> hostile;
   for (int i = 0; i < 2; ++i)
     hostile.emplace_back([&, i] {
-      // The first hurries for ever; the second asks as fast as it can, which it may.
+      // The first subscriber sends `hurry` without end; the second asks as fast as it can, which is
+      // allowed.
       std::vector<Ask> asks(64, Ask{.kind = Ask::Kind::hurry});
       std::vector<std::byte> unread(1 << 20);
       while (!stopping) try {
@@ -99,7 +100,7 @@ TEST_F(HostileSubscribers, ThatTalkWithoutEndHoldUpNeitherTheOthersNorLeaving) {
   for (std::thread& subscriber : hostile) subscriber.join();
 }
 
-/// Bytes of memory that no file stands behind.
+/// Bytes of memory that no file backs.
 std::size_t anonymous_memory() {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);)

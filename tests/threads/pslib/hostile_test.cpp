@@ -1,4 +1,4 @@
-// Ranks that write into their memory what no rank of a healthy job writes.
+// Ranks that write values into their memory that no rank of a healthy job writes.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -30,7 +30,7 @@ void publish(PublishedSlot& requests, const RequestHead& head) {
   requests.publish().or_throw();
 }
 
-/// A worker that agrees to the table and then makes these requests, waiting for no answer.
+/// A worker that agrees to the table and then makes these requests without waiting for an answer.
 class HostileWorker {
  public:
   HostileWorker(World& world, const pslib::SparseOptions& options)

@@ -1,4 +1,5 @@
-// What ranks show of their tables: on pages that any process can read, and in Prometheus' files.
+// The figures that ranks show of their tables: on pages that any process can read, and in
+// Prometheus' files.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
@@ -21,7 +22,7 @@ namespace fs = std::filesystem;
 using pslib::Consistency;
 using pslib::SparseTable;
 
-/// The pages of this process, which has all ranks.
+/// The pages of this process, in which all ranks run.
 std::vector<stats::TableView> pages() {
   std::vector<stats::TableView> found;
   for (const auto& entry : fs::directory_iterator("/proc/self/fd")) {

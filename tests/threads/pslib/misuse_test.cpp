@@ -1,4 +1,4 @@
-// Calls that can't be right are refused in words that say what to do, and the table goes on.
+// Wrong calls are refused with an error that says what to do, and the table goes on.
 #include <gtest/gtest.h>
 
 #include "tests/threads/pslib/training.hpp"
@@ -130,7 +130,7 @@ TEST(TableMisuse, RanksThatAreNoneOrTwiceOrLeftOutAreRefused) {
       settings());
 }
 
-// Ranks that describe a table differently all learn of it, with both sides' words.
+// Ranks that describe a table differently all get an error with both descriptions.
 void expect_mismatch(int ranks, const std::function<void(World&)>& make, const std::string& usual,
                      const std::string& odd) {
   run_ranks(

@@ -1,4 +1,5 @@
-// Readers that are no ranks take whole versions, hold nobody up, and see how the publisher ends.
+// Readers that are no ranks get whole versions, hold no other reader up, and see how the publisher
+// ends.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
@@ -22,7 +23,7 @@ using pslib::Publisher;
 using pslib::Reader;
 using std::chrono::milliseconds;
 
-/// A world of one that publishes.
+/// A world of one rank that publishes.
 class Subscribers : public testing::Test {
  public:
   Publication publish(const PublicationOptions& options = {}) {
@@ -129,7 +130,7 @@ TEST_F(Subscribers, GetChangedRowsAloneAndWhatTheyMakeIsTheWholeVersion) {
 }
 
 TEST_F(Subscribers, NeverSeeAVersionTornOrMixedNorOneGoBack) {
-  // More than sockets hold, so that versions are overwritten while they are being sent.
+  // More bytes than sockets hold, so that versions are overwritten while they are being sent.
   const std::vector<pslib::PublishedTensor> specs = {
       {.name = "a", .dtype = DType::f32, .shape = {1 << 20}},
       {.name = "b", .dtype = DType::f32, .shape = {512, 512}}};
@@ -171,7 +172,7 @@ TEST_F(Subscribers, ThatStopHoldUpNeitherThePublisherNorTheOthers) {
   Publication publication = publisher->publication("weights", specs, {.buffers = 3});
   std::vector<float> a(4 << 20);
   const std::vector<Tensor> tensors = {Tensor::wrap(a.data(), DType::f32, specs[0].shape)};
-  // It asks, and never reads.
+  // A subscriber that asks and never reads.
   const os::Fd stopped = subscribe::call(
       subscribe::parse_subscriber_address(place.address()),
       bootstrap::read_token(place.token(), p2p::TokenUse::subscribers), soon_enough());
@@ -203,7 +204,7 @@ TEST_F(Subscribers, AreToldWhenThePublicationIsClosedAndMayReadTheNextOfThatName
   publication.reset();
   EXPECT_EQ(up_to_date.pull_newer().code(), Code::closed);
   EXPECT_EQ(up_to_date.pull_latest().code(), Code::closed);
-  // Who has not read the last version still gets it.
+  // A reader that has not read the last version still gets it.
   behind.pull_latest().or_throw();
   EXPECT_EQ(only_value(behind), 1.0F);
   EXPECT_EQ(behind.pull_latest().code(), Code::closed);
@@ -269,7 +270,7 @@ TEST_F(Subscribers, AreRefusedWithAnotherTokenOrWhenThereAreTooMany) {
 
 TEST_F(Subscribers, AreToldWhatThereIsWhenTheyAskForWhatThereIsNot) {
   Publication publication = publish();
-  // On a busy machine it takes its time to be let in at all.
+  // On a busy machine the connection may take long to be accepted at all.
   ErrorDetail error;
   for (auto patience = milliseconds(100);
        patience < milliseconds(20'000) && !contains(error.message, "its publications: weights");

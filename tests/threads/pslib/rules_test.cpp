@@ -1,4 +1,5 @@
-// A table's parameters have the same bits as the same optimizer's, run alone on the same gradients.
+// A table's parameters are bit-identical to those of the same optimizer, run alone on the same
+// gradients.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -21,7 +22,8 @@ std::vector<pslib::TensorSpec> specs() {
   return {{"a", Shape{61, 17}}, {"b", Shape{5}}, {"c", Shape{4000}}, {"d", Shape{}}};
 }
 
-/// What a worker has for a tensor in a step (step -1: the initial parameters), of the wire type.
+/// A worker's values for a tensor in a step (step -1: the initial parameters), rounded to the wire
+/// type.
 Floats values(const pslib::TensorSpec& spec, int step, int worker, DType wire) {
   std::mt19937 random(static_cast<unsigned>(1000 * (step + 1) + worker + spec.name.front()));
   Floats all = random_floats(static_cast<std::size_t>(spec.shape.elements()), random);
@@ -68,7 +70,7 @@ Bytes trained(int ranks, const TableOptions& options, std::size_t split) {
   return outcome.front();
 }
 
-/// All tensors in one region, and nobody else there.
+/// Runs the optimizer over all tensors in one region of memory, on one rank.
 Bytes alone(int workers, TableOptions options) {
   const DType wire = options.wire;
   options.wire = DType::f32;  // what values() gives is rounded already
@@ -169,8 +171,8 @@ TEST(TableRules, WithSixteenBitsKeepWhatIsTooSmallForThem) {
       settings());
 }
 
-// Two servers wait for each other's norms of tables that come in another order: neither must hold
-// the other up.
+// Two servers wait for each other's norms of tables whose pushes come in different order: neither
+// must hold the other up.
 TEST(TableRules, ExchangeNormsOfSeveralTablesInWhateverOrder) {
   run_ranks(
       4,

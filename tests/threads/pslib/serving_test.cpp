@@ -47,7 +47,8 @@ TEST(Serving, WorksOnSeveralTablesAtOnce) {
           EXPECT_EQ(a.version(), 2U);
           EXPECT_EQ(b.version(), 1U);
         } else {
-          // The server takes the tables as they come: here each worker starts with another.
+          // The server takes the tables' pushes as they come: here each worker starts with another
+          // table.
           pslib::Table* const first = world.rank() == 0 ? &a : &b;
           pslib::Table* const second = world.rank() == 0 ? &b : &a;
           std::ranges::fill(a.gradient("t").as<float>(), 0.0F);

@@ -1,4 +1,5 @@
-// A sparse table goes on from its checkpoint as if nothing had happened, on any number of servers.
+// A sparse table continues from its checkpoint as if the job had never ended, on any number of
+// servers.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,8 +24,8 @@ using pslib::SparseTable;
 
 constexpr int kWorkers = 2;
 
-/// Every worker sees what the history says, up to step `end`. Returns the version that the job
-/// started from. `servers` only serve; 0: the workers do.
+/// Every worker sees the rows that the history expects, up to step `end`. Returns the version that
+/// the job started from. The last `servers` ranks only serve; 0: the workers serve too.
 std::uint64_t replay(const History& history, const SparseOptions& options, int servers,
                      std::size_t end) {
   std::uint64_t first = 0;
@@ -53,7 +54,7 @@ TEST(SparseCheckpoints, GoOnBitForBitOnAnyNumberOfServers) {
   }
 }
 
-// Files hold f32, whatever was sent by the job that wrote them.
+// Files hold f32, with every wire type of the job that wrote them.
 TEST(SparseCheckpoints, GoOnBitForBitWithAnotherWireType) {
   const std::vector<DType> wires{DType::f32, DType::bf16, DType::f16};
   for (unsigned seed = 300; seed < 304; ++seed) {
@@ -103,7 +104,8 @@ TEST(SparseCheckpoints, PassOverADamagedOne) {
   EXPECT_EQ(replay(history, options, 2, 8), 6U) << "it was written anew";
 }
 
-// Nobody has to believe a file's length: wherever it ends too early, it is named with that place.
+// A reader does not rely on a file's length: a file that is cut off anywhere is refused, and the
+// error names the place.
 TEST(SparseCheckpoints, AreRefusedWhereTheyAreCutOff) {
   const TempFolder folder;
   const SparseOptions options = saved(plain(Consistency::bsp()), folder.path(), 1);

@@ -103,7 +103,7 @@ TEST(LostSparseWorkers, AreNamedToRanksThatServeToo) {
             if (!status) {
               EXPECT_EQ(status.detail().peer, 1) << status.text();
             }
-            survivors.wait();  // or who ends first would be the reason for the other
+            survivors.wait();  // else the first rank to end would be the other's reason
           }
         }
         (void)world.leave();

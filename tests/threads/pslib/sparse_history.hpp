@@ -1,4 +1,5 @@
-// What workers do with a sparse table, drawn from a seed, and what they must see of it.
+// Random operations of workers on a sparse table, drawn from a seed, and the rows that the workers
+// must see.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,7 +12,8 @@
 
 namespace weft::tests {
 
-/// What every worker does in a step, and the rows that it must see, as the servers hold them.
+/// The operations of every worker in a step, and the rows that it must see, as the servers hold
+/// them.
 struct Step {
   bool in_one_call = false;  ///< the push and the next step's lookup
   std::vector<Ids> looked_up;
@@ -23,7 +25,7 @@ class History {
  public:
   static constexpr std::size_t kTurn = 3;
 
-  /// `wires` take turns of kTurn steps.
+  /// `wires` take turns, for kTurn steps each.
   History(unsigned seed, std::size_t workers, std::vector<DType> wires = {DType::f32})
       : random_(seed), wires_(std::move(wires)) {
     options_.wire = wires_.front();
@@ -55,8 +57,8 @@ class History {
   std::size_t steps() const { return steps_.size(); }
   DType wire_of(std::size_t step) const { return wires_[step / kTurn % wires_.size()]; }
 
-  /// From the step that the table's version says on, up to `end`. The table's wire type is that
-  /// step's.
+  /// Runs the steps from the table's version up to `end`. The table's wire type is that of these
+  /// steps.
   void replay(std::size_t worker, pslib::SparseTable& table, std::size_t end) const {
     const std::size_t begin = table.version();
     for (std::size_t i = begin; i < end; ++i) {
@@ -91,7 +93,7 @@ class History {
         return pslib::Optimizer::with_momentum(0.1F);
     }
   }
-  // Often none, often the same, some that differ in high bits alone.
+  // Random ids: often none, often the same one, some that differ only in high bits.
   Ids any_ids() {
     Ids ids(random_() % 4 == 0 ? 0 : random_() % 60);
     for (std::uint64_t& id : ids) {

@@ -1,4 +1,4 @@
-// A sparse table as its definition says, in one thread, every row for itself.
+// A reference sparse table by its definition: one thread, every row by itself.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ struct Push {
   std::vector<float> gradients;
 };
 
-/// Values after their way between a worker and a server of a table with that wire type.
+/// `values` after the transfer between a worker and a server of a table with wire type `wire`.
 inline std::vector<float> as_sent(std::vector<float> values, DType wire) {
   if (wire == DType::f32) return values;
   std::vector<std::byte> sent(values.size() * size_of(wire));
@@ -33,7 +33,7 @@ inline std::vector<float> as_sent(std::vector<float> values, DType wire) {
   return values;
 }
 
-/// Its rows are looked up as they are, in f32.
+/// A table in one thread. Its rows are looked up unrounded, in f32.
 class SerialTable {
  public:
   explicit SerialTable(const pslib::SparseOptions& options)
@@ -54,7 +54,8 @@ class SerialTable {
     return rows;
   }
 
-  /// An update from every worker's push, in rank order; each row's gradients are sent as `wire`.
+  /// One update from every worker's push, in rank order; each row's gradients are rounded to
+  /// `wire`.
   void update(std::span<const Push> pushes, DType wire) {
     std::map<std::uint64_t, std::vector<std::vector<float>>> gradients;
     for (const Push& push : pushes)
@@ -88,7 +89,7 @@ class SerialTable {
     return row;
   }
 
-  // The gradients of an id that comes several times are added up in the batch's order.
+  // The gradients of an id that occurs several times are added up in the batch's order.
   std::map<std::uint64_t, std::vector<float>> combined(const Push& push) const {
     std::map<std::uint64_t, std::vector<float>> sums;
     for (std::size_t i = 0; i < push.ids.size(); ++i) {
@@ -103,7 +104,7 @@ class SerialTable {
     return sums;
   }
 
-  // A dense table of this row alone; who has no gradient for it has zeros.
+  // A dense table of this row alone; a worker without a gradient for the row contributes zeros.
   void apply(Row& row, const std::vector<std::vector<float>>& gradients, std::size_t workers) {
     pslib::TableOptions options(options_.optimizer);
     options.schedule = options_.schedule;

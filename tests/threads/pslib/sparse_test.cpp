@@ -1,4 +1,5 @@
-// Sparse tables between ranks: equal to every row kept for itself, whatever came how and when.
+// Sparse tables between ranks: equal to a reference that keeps every row by itself, for all orders
+// and timings of calls.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -85,7 +86,7 @@ TEST(BoundedStaleRows, AreNeverSeenAheadOfTheSlowest) {
         table.push_lookup(ids, gradient, ids, row).or_throw();
         for (const auto& other : clocks) ASSERT_GE(other, clock - static_cast<int>(bound));
       }
-      own = kSteps + 1;  // who has left holds nobody back
+      own = kSteps + 1;  // a worker that has left holds no other back
     });
   }
 }

@@ -1,5 +1,5 @@
 // Sparse tables with 16 bits on the wire: rows and states stay f32, and every value is rounded
-// once, where it is sent.
+// once, when it is sent.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -20,7 +20,7 @@ using pslib::SparseTable;
 constexpr DType kWires[] = {DType::bf16, DType::f16};
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-/// plain(), of one worker that is its own server: an update subtracts the push.
+/// plain() with one worker that is its own server: an update subtracts the push.
 SparseOptions sent_as(DType wire) {
   SparseOptions options = plain(Consistency::bsp());
   options.wire = wire;
@@ -50,7 +50,7 @@ TEST(SparseWire, GivesRowsThatAreRoundedWhereTheyAreSentAndNowhereElse) {
   }
 }
 
-// With one worker each push is an update in step too.
+// With one worker each push is an update, as in bsp.
 TEST(SparseWire, GivesTheSameBitsOutOfStep) {
   for (unsigned seed = 220; seed < 230; ++seed) {
     const DType wire = kWires[seed % std::size(kWires)];
@@ -109,7 +109,7 @@ TEST(SparseWire, TakesEmptyBatches) {
   }
 }
 
-// As dense tables do: nothing is refused, and only what is sent is infinite.
+// As in dense tables: no value is refused, and only the value on the wire is infinite.
 TEST(SparseWire, SendsInfinityForWhatIsTooLarge) {
   run_sparse(1, 0, sent_as(DType::f16), [](World&, SparseTable& table) {
     table.push(Ids{1}, row_of(1e5F)).or_throw();

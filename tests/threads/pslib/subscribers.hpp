@@ -1,5 +1,5 @@
-// What the tests of subscribers share: a place to meet, a publisher, and values that tell their
-// version.
+// Common parts of the subscribers' tests: an address file, a publisher, and values that identify
+// their version.
 #pragma once
 
 #include <cstdlib>
@@ -15,8 +15,7 @@
 
 namespace weft::tests {
 
-/// A token file, and the file by which subscribers learn where the publisher listens: on this host
-/// only.
+/// A token file, and the file that tells subscribers the publisher's address: on this host only.
 class SubscriberAddressFile {
  public:
   SubscriberAddressFile() {
@@ -64,14 +63,14 @@ class Weights {
     return {Tensor::wrap(table.data(), DType::f32, {kRows, kColumns}),
             Tensor::wrap(vector.data(), DType::f32, {kVector})};
   }
-  /// Every element says so.
+  /// Sets every element to `value`.
   void fill(float value) {
     table.assign(table.size(), value);
     vector.assign(vector.size(), value);
   }
 };
 
-/// The one value that all tensors of a reader's version hold; nullopt where they hold several.
+/// The value that all tensors of a reader's version hold; nullopt if they hold several values.
 inline std::optional<float> only_value(const pslib::Reader& reader) {
   std::optional<float> value;
   for (const auto& spec : reader.specs())

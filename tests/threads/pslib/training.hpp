@@ -72,7 +72,7 @@ inline Floats parameters(const pslib::Table& table) {
   return all;
 }
 
-/// Fills a worker's copy with values that tell the rank.
+/// Fills a worker's copy with values that identify the rank.
 inline void fill_parameters(const pslib::Table& table, int rank) {
   for (const auto& spec : table.specs()) {
     const auto values = table.parameter(spec.name).as<float>();
@@ -85,7 +85,7 @@ inline int index_of(const std::vector<int>& ranks, int rank) {
   return static_cast<int>(std::ranges::find(ranks, rank) - ranks.begin());
 }
 
-/// What a training run is made of.
+/// The parameters of a training run.
 struct Job {
   int ranks = 1;
   pslib::Options options;  ///< empty lists: every rank works and serves

@@ -1,4 +1,5 @@
-// Bulk-synchronous training: the same model whoever computes it, and the same bits every time.
+// Bulk-synchronous training: the same model for every number of ranks, and the same bits every
+// time.
 #include <gtest/gtest.h>
 
 #include <cstring>

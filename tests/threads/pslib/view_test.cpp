@@ -1,4 +1,4 @@
-// Parameters where they lie, on their shards.
+// Views of parameters in place, on their shards.
 #include <gtest/gtest.h>
 
 #include "tests/threads/pslib/training.hpp"

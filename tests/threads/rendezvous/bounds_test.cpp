@@ -1,4 +1,5 @@
-// What is parked is bounded, waits end and name the late one, and each key and step is used once.
+// The bounds of a rendezvous: parked tensors are limited, waits end and name the late rank, and
+// each key and step is used once.
 #include <atomic>
 #include <thread>
 
@@ -42,7 +43,7 @@ TEST(RendezvousBounds, ASenderWaitsForItsReceiverAboveTheCount) {
       expect_error(rendezvous.serve(Deadline::after(kShort)), Code::timeout,
                    {"rank 1", "key \"w\", step 0"});
       meeting.wait();
-      // It was not offered, so it can be.
+      // Step 3 was not offered, so it can still be.
       rendezvous.send(1, "w", 3, tensor).or_throw();
       rendezvous.serve().or_throw();
     } else {
@@ -85,7 +86,7 @@ TEST(RendezvousBounds, RequestsThatWaitAtTheSenderAreBounded) {
   };
   two_ranks(spec, [&](World& world, Rendezvous& rendezvous, Meeting&) {
     if (world.rank() == 0) {
-      // Turns of this rank meet requests only, until the receiver has been refused one.
+      // This rank's calls read requests only, until the receiver's request has been refused.
       EXPECT_TRUE(soon([&] { return rendezvous.lent(1, "a", 0) || refused.load(); }));
       rendezvous.send(1, "a", 0, filled(world, DType::f32, {4}, 0, 0)).or_throw();
       rendezvous.send(1, "b", 0, filled(world, DType::f32, {4}, 0, 1)).or_throw();
@@ -198,7 +199,7 @@ TEST(RendezvousBounds, OpeningAloneNamesTheRankThatDoesNot) {
           EXPECT_EQ(detail.peer, 1);
         }
         meeting.wait();
-        // What is left of it does not stand in the way.
+        // The leftovers of the failed open do not stand in the way.
         auto rendezvous = Rendezvous::open(world, {.name = "alone"});
         if (world.rank() == 0) {
           rendezvous.send(1, "w", 0, world.allocate(DType::f32, {3})).or_throw();
@@ -231,7 +232,7 @@ TEST(RendezvousBounds, WhoClosesOrLeavesIsNamed) {
           expect_error(rendezvous.send(1, "w", 1, world.allocate(DType::f32, {3})), Code::closed,
                        {"rank 1"});
           meeting.wait();
-          // Nobody else is concerned.
+          // The other exchanges go on.
           rendezvous.send(0, "w", 1, world.allocate(DType::f32, {3})).or_throw();
           EXPECT_TRUE(rendezvous.recv(0, "w", 1).ok());
           meeting.wait();

@@ -1,4 +1,4 @@
-// A tensor that is offered under a key and step arrives whole, whoever comes first.
+// A tensor that is offered under a key and step arrives whole, whichever side comes first.
 #include <array>
 #include <cstring>
 #include <thread>
@@ -61,7 +61,7 @@ TEST(RendezvousExchange, MeetsARankThatComputes) {
         if (world.rank() == 0) {
           for (std::uint64_t step = 0; step < 5; ++step)
             rendezvous.send(1, "w", step, filled(world, DType::f32, {100}, 0, step)).or_throw();
-          // Not inside weft: its progress thread answers, new shapes and all.
+          // This rank waits outside weft: its progress thread answers, including new shapes.
           EXPECT_TRUE(soon([&] { return !rendezvous.lent(1, "none", 0); }));
           std::this_thread::sleep_for(milliseconds(200));
           rendezvous.serve(Deadline::after(milliseconds(1))).or_throw();
@@ -149,7 +149,7 @@ TEST(RendezvousExchange, StagesWhatLiesOutsideTheArena) {
               .send(1, "column", 0, Tensor::wrap(own.data(), DType::f32, {2, 3}).slice(1, 1, 1))
               .or_throw();
           own.fill(-1);
-          // In the arena, strides are no reason to copy.
+          // In the arena, strides don't require a copy.
           const Tensor matrix = world.allocate(DType::f32, {3, 2});
           for (std::size_t i = 0; i < 6; ++i) matrix.as<float>()[i] = static_cast<float>(10 * i);
           rendezvous.send(1, "strided", 0, matrix.slice(1, 0, 1)).or_throw();
@@ -157,7 +157,7 @@ TEST(RendezvousExchange, StagesWhatLiesOutsideTheArena) {
           rendezvous.send(1, "strided", 1, matrix.slice(1, 1, 1)).or_throw();
           rendezvous.serve().or_throw();
           EXPECT_EQ(exchange_cost(world, 1, Role::puts).bytes_copied,
-                    24U + 8U + 12U);  // 12: told a shape
+                    24U + 8U + 12U);  // 12: announced a shape
         } else {
           EXPECT_EQ(rendezvous.recv(0, "own", 0).value().tensor.as<float>()[5], 5);
           const auto column = rendezvous.recv(0, "column", 0).value().tensor;
@@ -191,7 +191,7 @@ TEST(RendezvousExchange, OfOneNameInSeveralGroupsDoNotMeet) {
   run_ranks(
       3,
       [&](World& world) {
-        // All hold rank 0 and 1 but the last, and rank 0 opens it in each.
+        // All groups but the last hold ranks 0 and 1, and rank 0 opens the rendezvous in each.
         const std::vector<Group> groups{world.group(), world.group().subset(std::vector<int>{0, 1}),
                                         world.group().subset(std::vector<int>{1, 0}),
                                         world.group().subset(std::vector<int>{0, 2})};
@@ -202,7 +202,8 @@ TEST(RendezvousExchange, OfOneNameInSeveralGroupsDoNotMeet) {
           exchanges.push_back(Rendezvous::open(world, groups[i]));
           steps.push_back(i);
         }
-        // Large enough for chunks that nobody knows yet: their requests go by the control channel.
+        // Tensors in chunks that the peer does not know yet: their requests go by the control
+        // channel.
         const Shape shape{1 << 21};
         for (std::size_t i = 0; world.rank() == 0 && i < groups.size(); ++i)
           for (const int to : groups[i].members())
@@ -313,7 +314,7 @@ TEST(RendezvousExchange, CostsNothingButARequestAndAWrite) {
         EXPECT_EQ((path_cost() - paths).control_messages, 0U);
         EXPECT_EQ((path_cost() - paths).registrations, 0U);
         EXPECT_EQ(arena(world, "data").allocations - data.allocations, sends ? 0 : kSteps);
-        // One request a step, and no answer but the tensor itself.
+        // One request per step, and no answer but the tensor itself.
         const auto messages =
             edge_counters(world, sends ? "rdv.default.1" : "rdv.default.0", Role::receives);
         EXPECT_EQ(messages.transfers, sends ? 1 + (kSteps + 10) + 1 : 1 + 1);

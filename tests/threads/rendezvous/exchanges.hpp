@@ -1,4 +1,4 @@
-// What the tests of a rendezvous share: tensors that say what they hold, and a record of messages.
+// Common parts of the rendezvous tests: tensors that say what they hold, and a record of messages.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ inline Tensor filled(World& world, DType dtype, const Shape& shape, int from, st
   return tensor;
 }
 
-/// What one end of an exchange with `peer` has cost.
+/// The cost of one end of an exchange with `peer`.
 inline TransferCounters exchange_cost(const World& world, int peer, Role role) {
   for (const auto& edge : world.report().edges)
     if (edge.slot == "rendezvous.default" && edge.peer == peer && edge.role == role)
@@ -28,8 +28,8 @@ inline TransferCounters exchange_cost(const World& world, int peer, Role role) {
   return {};
 }
 
-/// The messages of one session as both ends saw them, in the order in which they happened:
-/// what is sent is noted before it can be received.
+/// The messages of one session as both ends saw them, in their order: a sent message is noted
+/// before it can be received.
 class Record {
  public:
   /// For the RendezvousSpec of `rank`; only its session with `peer`.
@@ -50,7 +50,7 @@ class Record {
     const std::lock_guard lock(mutex_);
     return lines_.size();
   }
-  /// What was noted since the last call.
+  /// The messages recorded since the last call.
   std::vector<std::string> take() {
     const std::lock_guard lock(mutex_);
     return std::exchange(lines_, {});

@@ -1,5 +1,4 @@
-// The memory of a result that nobody waits for any more is used again only when its sender can't
-// write it.
+// The memory of an abandoned result is reused only after its sender can't write it any more.
 #include <thread>
 
 #include "tests/threads/rendezvous/exchanges.hpp"
@@ -31,7 +30,7 @@ struct Abandoned {
     }
   }
   std::uint64_t used() const { return arena(world, "data").used_bytes; }
-  /// Everything that could be taken by mistake, and whether it stayed as it was.
+  /// Allocates all memory that could be reused by mistake, to check later that it is unchanged.
   std::vector<Tensor> occupy() {
     std::vector<Tensor> tensors;
     for (std::uint64_t i = 0; i < 40; ++i)
@@ -92,7 +91,7 @@ TEST(RendezvousLentMemory, ACancelledRequestsResultStaysLentUntilTheSenderAgrees
       EXPECT_EQ(a.used() - a.used_before, 64U << 10);
       meeting.wait();
       meeting.wait();
-      // Nobody waits here: the answer is read by the progress thread.
+      // No thread waits here: the progress thread reads the answer.
       EXPECT_TRUE(soon([&] { return a.used() == a.used_before; }));
       EXPECT_TRUE(holds(a.rendezvous.recv(0, "w", 1).value().tensor, pattern_of(0, 0, 1)));
     }
@@ -119,7 +118,7 @@ TEST(RendezvousLentMemory, ARendezvousThatIsGoneKeepsItsResultsUntilTheSenderAgr
     if (a.world.rank() == 0) {
       meeting.wait();
       meeting.wait();
-      // Reads the request and its cancel; what it offers then, nobody takes.
+      // This call reads the request and its cancel; no rank takes the tensor that it offers then.
       (void)a.rendezvous.send(1, "w", 1, filled(a.world, DType::f32, kShape, 0, 1));
       meeting.wait();
     } else {

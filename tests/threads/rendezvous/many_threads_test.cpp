@@ -1,4 +1,4 @@
-// Several threads of a rank send and receive at once, whatever they exchange and in whatever order.
+// Several threads of a rank send and receive at once, in random order.
 #include <algorithm>
 #include <cstdio>
 #include <random>
@@ -9,7 +9,7 @@
 namespace weft::tests {
 namespace {
 
-/// What rank `from` sends to rank `to` under a key and step, drawn from the job's seed.
+/// A tensor that rank `from` sends to rank `to` under a key and step, drawn from the job's seed.
 struct Planned {
   int from = 0;
   int to = 0;
@@ -54,7 +54,8 @@ std::uint32_t stream(int from, int to, int thread) {
   return static_cast<std::uint32_t>(1000 * from + 100 * to + 10 * thread);
 }
 
-/// `disorder`: steps among which a sender mixes its own; what is parked must have room for them.
+/// `disorder`: the number of steps within which a sender shuffles its own; parked tensors must have
+/// room for them.
 void exchange_at_random(int ranks, int threads, std::uint64_t steps, const RendezvousSpec& spec,
                         std::size_t disorder = 8) {
   const std::uint32_t seed = std::random_device{}();

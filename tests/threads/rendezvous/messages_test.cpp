@@ -177,7 +177,8 @@ TEST(RendezvousMessages, ManyRequestsTravelInOne) {
       settings());
 }
 
-/// The request is out when the sender is lost: nothing more is said, and the receiver's wait ends.
+/// The request was sent when the sender is lost: no further message follows, and the receiver's
+/// wait ends.
 TEST(RendezvousMessages, ThereIsNoneAfterThePeersDeath) {
   Record record;
   Meeting together(2);

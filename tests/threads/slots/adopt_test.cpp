@@ -1,4 +1,4 @@
-// Memory that the user owns, as source and target: kept as long as weft needs it, and no longer.
+// Memory that the user owns, as source and target: weft keeps it as long as needed, and no longer.
 #include <gtest/gtest.h>
 
 #include <memory_resource>
@@ -10,7 +10,7 @@
 namespace weft::tests {
 namespace {
 
-/// Memory that says when it may be freed.
+/// Memory that records when it may be freed.
 struct Owned {
   std::vector<float> values = std::vector<float>(4000);
   std::atomic<int> unused{0};

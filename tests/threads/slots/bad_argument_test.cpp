@@ -1,4 +1,5 @@
-// Calls that cannot work are refused with what was given and what is accepted; nothing is lost.
+// Invalid calls are refused with an error that gives the argument and the accepted values; nothing
+// is lost.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -13,7 +14,7 @@ using std::chrono::milliseconds;
 
 const SlotSpec kSpec{.name = "edge", .dtype = DType::f32, .shape = {16}, .depth = 2};
 
-/// A slot of this rank's own still works.
+/// Requires that a slot of this rank's own still works.
 void expect_usable(World& world, const std::string& name = "proof") {
   SlotSpec spec = kSpec;
   spec.name = name;

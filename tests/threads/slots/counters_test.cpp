@@ -1,4 +1,4 @@
-// What a transfer costs is counted where the work is posted, and the steady state costs nothing
+// The cost of a transfer is counted where the work is posted, and the steady state costs nothing
 // but the transfer.
 #include <gtest/gtest.h>
 
@@ -15,8 +15,8 @@ const SlotSpec kSpec{.name = "edge", .dtype = DType::f32, .shape = {5000}, .dept
 constexpr std::uint64_t kBytes = 5000 * sizeof(float);
 constexpr std::uint64_t kTensors = 40;
 
-/// Rank 1 puts kTensors tensors made by `source`; gives `check` what that cost this rank, after
-/// one put that is not counted.
+/// Rank 1 puts kTensors tensors made by `source`; `check` gets this rank's cost, after one put that
+/// is not counted.
 template <typename Source, typename Check>
 void measure(const Config& config, Source&& source, Check&& check) {
   Meeting meeting(2);
@@ -91,20 +91,13 @@ TEST(Counters, AWrappedTensorIsStagedAndCountedAsCopied) {
 }
 
 TEST(Counters, AnotherWorldsTensorIsStaged) {
-  // A tensor of an arena that is not this rank's is as foreign as the user's own memory.
+  // A tensor of another rank's arena counts as foreign, like the user's own memory.
   Tensor foreign;
   run_ranks(1, [&](World& world) { foreign = world.allocate(kSpec.dtype, kSpec.shape); });
   const auto source = [&](World&) { return foreign; };
   measure(settings(), source, [](World& world, const TransferCounters& cost) {
     EXPECT_EQ(cost.bytes_copied, world.rank() == 1 ? kTensors * kBytes : 0);
   });
-}
-
-TEST(Counters, ZeroCopyOffStagesEveryPut) {
-  measure(settings().with(Setting::zero_copy, "0"), arena_tensor,
-          [](World& world, const TransferCounters& cost) {
-            EXPECT_EQ(cost.bytes_copied, world.rank() == 1 ? kTensors * kBytes : 0);
-          });
 }
 
 TEST(Counters, AttachIsPaidInControlMessagesAndRegistrations) {

@@ -18,7 +18,8 @@ SlotSpec spec_of_depth(std::uint32_t depth) {
   return {.name = "edge", .dtype = DType::u8, .shape = {1000}, .depth = depth};
 }
 
-/// Pending puts borrow their tensors, so each has its own. Tensor i holds what sequence i + 1 will.
+/// Pending puts borrow their tensors, so each put has its own. Tensor i holds the pattern of
+/// sequence number i + 1.
 std::vector<Tensor> filled_tensors(World& world, const SlotSpec& spec, std::size_t count) {
   std::vector<Tensor> tensors;
   for (std::size_t i = 0; i < count; ++i) {
@@ -133,7 +134,8 @@ TEST(Credits, ACancelledPutIsNeverSeenAndTheOthersKeepTheirOrder) {
       settings());
 }
 
-/// Or whoever moves it, the progress thread too, would be deaf until all of it has been copied.
+/// Otherwise the thread that moves the put, perhaps the progress thread, would serve nothing else
+/// until all of it has been copied.
 TEST(Credits, ALargePutThatWaitedCanBeCancelledHalfway) {
   const SlotSpec spec{.name = "in", .dtype = DType::u8, .shape = {(80 << 20) + 5}, .depth = 1};
   Meeting meeting(2);
@@ -155,7 +157,7 @@ TEST(Credits, ALargePutThatWaitedCanBeCancelledHalfway) {
           const auto tensor = world.allocate(spec.dtype, spec.shape);
           fill(tensor, pattern_of(1, 0, 1));
           EXPECT_TRUE(remote.put(tensor).wait().ok());
-          // The progress thread may be through with it sooner.
+          // The progress thread may complete the put sooner.
           for (int i = 0; i < 100 && !cancelled; ++i) {
             auto waits = remote.put(tensor);
             meeting.wait();
@@ -253,7 +255,7 @@ TEST_P(CreditsDepth, CostsAtMostOneCreditWritePerHalfDepth) {
           for (std::uint64_t n = 1; n <= kTensors; ++n) expect_next(slot, n);
           const auto counters = edge_counters(world, "edge", Role::receives);
           EXPECT_EQ(counters.transfers, kTensors);
-          // A writer that a busy machine holds up for 10 ms asks, and gets one more.
+          // A writer that a busy machine holds up for 10 ms asks, and gets one more credit.
           const auto held_up =
               static_cast<std::uint64_t>((Deadline::Clock::now() - start) / kHeldUp);
           EXPECT_LE(counters.credit_writes, kTensors / ((spec.depth + 1) / 2) + held_up);

@@ -258,7 +258,8 @@ TEST(Dynamic, TheCallersAllocatorDecidesWhereArrivalsLie) {
       settings());
 }
 
-/// The writer's end goes at once; what it announced is read from memory that weft keeps for it.
+/// The writer's end goes at once; the owner reads the announced tensors from memory that weft keeps
+/// for it.
 TEST(Dynamic, WhatWasPutStaysReadableWhenTheWritersEndIsGone) {
   const auto spec = dynamic(4, {0});
   Meeting meeting(2);
@@ -283,7 +284,7 @@ TEST(Dynamic, WhatWasPutStaysReadableWhenTheWritersEndIsGone) {
               (void)remote.put(tensor);
             }
           }
-          // Whatever is allocated now must not lie where the owner will read.
+          // Memory that is allocated now must not overlap the memory that the owner will read.
           std::vector<Tensor> others;
           for (int i = 0; i < 20; ++i) {
             others.push_back(world.allocate(spec.dtype, {1000}));

@@ -1,4 +1,4 @@
-// The parts of a report that tests ask for.
+// The parts of a report that tests need.
 #pragma once
 
 #include <stdexcept>

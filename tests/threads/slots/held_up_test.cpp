@@ -1,4 +1,5 @@
-// With several buffers not every release is reported; who is held up by that asks.
+// With several buffers not every release is reported; a writer that runs out of credits asks for
+// them.
 #include <gtest/gtest.h>
 
 #include "tests/threads/slots/ranks.hpp"

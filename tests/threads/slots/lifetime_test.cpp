@@ -1,4 +1,4 @@
-// Slots come and go: nobody writes into memory that is something else by then, and nothing leaks.
+// Slots are opened and closed: no rank writes into memory that was reused, and nothing leaks.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -14,7 +14,7 @@ SlotSpec named(const std::string& name, std::uint32_t depth = 2) {
   return {.name = name, .dtype = DType::f64, .shape = {2000}, .depth = depth};
 }
 
-/// Whether the data arena is, or soon will be, back at what it held before the slot.
+/// Whether the use of the data arena is, or soon will be, back at `used_before`.
 bool memory_comes_back(const World& world, std::uint64_t used_before) {
   return soon([&] {
     const auto data = arena(world, "data");
@@ -43,7 +43,7 @@ TEST(Lifetime, AWriterLearnsThatItsSlotWasClosed) {
           const auto tensor = world.allocate(spec.dtype, spec.shape);
           EXPECT_TRUE(remote.put(tensor).wait().ok());
           meeting.wait();
-          // One of these fills the buffer, the other is pending when the slot goes.
+          // One of these puts fills the buffer, the other is pending when the slot is closed.
           auto second = remote.put(tensor);
           auto third = remote.put(tensor);
           meeting.wait();
@@ -99,7 +99,7 @@ TEST(Lifetime, AViewStaysWholeAfterItsSlotWasClosed) {
           slot.publish().or_throw();
           meeting.wait();
           slot = PublishedSlot();
-          // Whatever is allocated now must not lie where the view looks.
+          // Memory that is allocated now must not overlap the memory of the view.
           std::vector<Tensor> others;
           for (int i = 0; i < 20; ++i) {
             others.push_back(world.allocate(spec.dtype, spec.shape));

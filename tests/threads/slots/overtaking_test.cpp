@@ -1,4 +1,4 @@
-// What one rank asks of another does not stand behind a large tensor on its way there.
+// A rank's request to another does not wait behind a large tensor on its way there.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -11,7 +11,7 @@
 namespace weft::tests {
 namespace {
 
-/// Its parts are cut where no tensor ends.
+/// An odd size, so that no part of the transfer ends where a tensor ends.
 constexpr std::int64_t kFirst = (96 << 20) + 12345;
 constexpr std::int64_t kSecond = 96 << 20;
 constexpr int kTries = 5;
@@ -48,7 +48,7 @@ TEST(Overtaking, AnAttachIsAnsweredWhileALargePutIsOnItsWay) {
             for (const std::uint64_t part : {0, 1})
               fill(parts[part], pattern_of(1, part, static_cast<std::uint64_t>(n)));
             meeting.wait();
-            // put() itself may write for long: another thread asks.
+            // put() itself may write for a long time, so another thread attaches.
             std::latch put_begins(1);
             std::atomic<bool> put_has_ended = false;
             std::jthread putter([&] {

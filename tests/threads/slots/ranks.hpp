@@ -1,4 +1,5 @@
-// What the tests of slots share: their job's settings, a meeting point, what a call threw.
+// Common parts of the slot tests: their job's settings, a meeting point, the error that a call
+// threw.
 #pragma once
 
 #include <chrono>
@@ -28,8 +29,8 @@ inline Config settings() {
   return Config().with(Setting::timeout, "20s").with(Setting::arena_chunk, "4m");
 }
 
-/// Where all ranks of a job wait for each other without weft. One that never comes (it failed)
-/// ends the others' wait with an exception.
+/// A barrier of all ranks of a job, without weft. If a rank has failed and does not come, the
+/// others' wait ends with an exception.
 class Meeting {
  public:
   explicit Meeting(int ranks) : ranks_(ranks) {}
@@ -55,7 +56,7 @@ class Meeting {
   int round_ = 0;
 };
 
-/// What `call` threw; the detail of an ok code when it threw nothing.
+/// The error that `call` threw; code ok if it threw none.
 template <typename Call>
 ErrorDetail thrown_by(Call&& call) {
   try {

@@ -1,5 +1,5 @@
-// Ends that don't fit together: both sides are told, with both sides' values, and the world and the
-// slot stay usable.
+// Ends that don't fit together: both ranks get an error with both sides' values, and the world and
+// the slot stay usable.
 #include <gtest/gtest.h>
 
 #include <ostream>
@@ -60,7 +60,7 @@ TEST_P(AttachMismatch, IsToldToBothSidesAndTheSlotStaysUsable) {
       [](World& world) {
         if (world.rank() == 0) {
           auto slot = world.expose(kOwners);
-          // The refusal and the tensor of the second attempt may be there in either order.
+          // The refusal and the tensor of the second attempt may arrive in either order.
           int arrivals = 0;
           int mismatches = 0;
           for (int i = 0; i < 2; ++i) {
@@ -194,7 +194,7 @@ TEST(Attach, ToANameThatNeverComesEndsInTimeAndNamesIt) {
       settings());
 }
 
-/// Attaches until the text has `words`, or for as long as all else is given.
+/// Attaches until the error text contains `words`, for at most 20 s.
 std::string text_of_late_attach(World& world, const std::string& words) {
   const auto end = Deadline::Clock::now() + std::chrono::seconds(20);
   std::string text;

@@ -1,4 +1,4 @@
-// What an outside reader sees of a rank is what the rank reports of itself.
+// An outside reader of a rank's stats segment sees what the rank reports of itself.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ StatsView stats_of_rank(int rank) {
     if (!contains(target, "memfd:weft-status")) continue;
     const os::Fd file(::open(entry.path().c_str(), O_RDONLY | O_CLOEXEC));
     auto view = StatsView::open(file);
-    if (view.identity().rank == rank) return view;  // its own, or kept by another: the same memory
+    if (view.identity().rank == rank) return view;  // own or pinned by a peer: the same memory
   }
   throw std::runtime_error("rank " + std::to_string(rank) + " has no stats segment");
 }
@@ -91,7 +91,7 @@ std::vector<Event> events_of(const StatsView& stats) {
   return events;
 }
 
-/// Whether `wanted` happened in that order, among others.
+/// Whether the events in `wanted` happened in that order, among others.
 bool happened(const std::vector<Event>& events, const std::vector<Event>& wanted) {
   std::size_t next = 0;
   for (const Event event : events)
@@ -111,7 +111,8 @@ TEST(StatsSegmentTest, RecordsTheLifeOfASlot) {
             meeting.wait();  // the other has attached, put and detached
             EXPECT_FALSE(slot.wait(Deadline::after({})).value().tensor().empty());
             EXPECT_EQ(slot.wait(Deadline::after({})).code(), Code::timeout);
-            // Not after closing: whose slot is closed agrees to that, and leaves no attachment.
+            // Not after closing: a writer whose slot is closed agrees to that, and leaves no
+            // attachment.
             EXPECT_TRUE(soon([&] {
               return happened(events_of(stats),
                               {Event::attachment_made, Event::attachment_removed});
@@ -132,7 +133,7 @@ TEST(StatsSegmentTest, RecordsTheLifeOfASlot) {
           meeting.wait();
           EXPECT_TRUE(happened(events_of(stats), {Event::joined, Event::attach_asked,
                                                   Event::attach_granted, Event::detached}));
-          // The data path is not recorded unless it is asked for.
+          // The data path is recorded only on request.
           EXPECT_FALSE(happened(events_of(stats), {Event::put}));
         }
         EXPECT_TRUE(happened(events_of(stats), {Event::connected, Event::connected}));

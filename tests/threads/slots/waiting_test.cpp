@@ -1,4 +1,4 @@
-// Waiting for several things at once, and for loops that cannot go on without a third rank.
+// Waits for several handles at once, and loops that cannot go on without a third rank.
 #include <gtest/gtest.h>
 #include <poll.h>
 
@@ -150,7 +150,7 @@ TEST(WaitAny, GivesTheRequestThatHasEnded) {
       settings());
 }
 
-/// What wait_any says after a deadline that is past.
+/// The error of wait_any with a deadline in the past.
 template <typename Handle, std::size_t kCount>
 ErrorDetail late(World& world, std::array<Handle, kCount>& handles) {
   std::array<Handle*, kCount> any{};

@@ -1,4 +1,5 @@
-// How something is soaked: as many operations as before cost nothing more.
+// A soak test: after `count` operations, `count` more take no further memory, descriptors or
+// threads.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,16 +22,16 @@ inline std::size_t entries(const char* folder) {
   return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(folder), {}));
 }
 
-/// What this process holds; its ranks are threads of it.
+/// The resources that this process holds; its ranks are threads of the process.
 struct Holdings {
   std::size_t heap = mallinfo2().uordblks + mallinfo2().hblkhd;
   std::size_t descriptors = entries("/proc/self/fd");
   std::size_t threads = entries("/proc/self/task");
 };
 
-/// One operation: rank 0's part and rank 1's, who both know its number.
+/// One operation: rank 0's part and rank 1's; both know its number.
 using Operation = std::function<void(World& world, int number)>;
-/// Makes what the operations share, once for each rank.
+/// Makes the objects that the operations share, once for each rank.
 using Begin = std::function<Operation(World& world, Meeting& meeting)>;
 
 inline int count_of(int usual) {
@@ -38,7 +39,7 @@ inline int count_of(int usual) {
 }
 
 inline void soak(int count, const Begin& begin) {
-  // What is bounded (a ring of the last events, names kept for a while) may fill up first.
+  // Bounded memory (a ring of the last events, names kept for a while) may fill up first.
   constexpr std::size_t kSlack = 1 << 20;
   Meeting meeting(2);
   run_ranks(
@@ -53,7 +54,8 @@ inline void soak(int count, const Begin& begin) {
           for (int i = 0; i < count; ++i) operation(world, count + i);
           meeting.wait();
           Holdings after;
-          // What progress threads have yet to do holds memory too, on a busy machine for a while.
+          // The outstanding work of progress threads holds memory too, on a busy machine for some
+          // seconds.
           const auto until = Clock::now() + std::chrono::seconds(10);
           while (after.heap >= before.heap + kSlack && Clock::now() < until) {
             std::this_thread::sleep_for(std::chrono::milliseconds(20));

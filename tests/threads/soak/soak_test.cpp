@@ -1,5 +1,6 @@
-// What is made and let go over and over leaves no memory, descriptor or thread behind: as many
-// operations as before cost nothing more. With --full a million of each kind.
+// Objects that are made and released over and over leave no memory, descriptor or thread behind:
+// after `count` operations, `count` more take no further memory. With --full a million of each
+// kind.
 #include "tests/threads/soak/soak.hpp"
 #include "weft/message.hpp"
 #include "weft/rendezvous.hpp"

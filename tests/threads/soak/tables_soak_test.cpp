@@ -1,4 +1,4 @@
-// The same of tables and publications.
+// Soak tests of tables and publications.
 #include "tests/threads/pslib/subscribers.hpp"
 #include "tests/threads/soak/soak.hpp"
 #include "weft/pslib.hpp"

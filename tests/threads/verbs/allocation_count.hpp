@@ -1,14 +1,14 @@
-// How often this thread has allocated.
+// Counts the allocations of a thread.
 #pragma once
 
 #include <cstdint>
 
 namespace weft::tests {
 
-/// By operator new, of this thread, except while it passed over them.
+/// The number of operator new calls of this thread, without those under a PassOverAllocations.
 std::uint64_t allocations() noexcept;
 
-/// While one lives, this thread's allocations are not counted: they are the test's own.
+/// While one lives, this thread's allocations are not counted, since they are the test's own.
 class PassOverAllocations {
  public:
   PassOverAllocations() noexcept;

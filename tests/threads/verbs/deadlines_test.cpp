@@ -1,6 +1,6 @@
-// Every public call that takes a deadline, by verbs, while nothing passes to the other rank's NIC
-// or from it, and nobody is told: from before that rank's part, or from within it. The call returns
-// within its deadline and names the rank. What becomes of memory that a NIC may still write:
+// Every public call that takes a deadline, over verbs, while the other rank's NIC neither sends nor
+// receives and no rank is told: from before that rank's part, or from within it. The call returns
+// within its deadline and names the rank. For memory that a NIC may still write, see
 // late_reads_test.cpp.
 #include <gtest/gtest.h>
 
@@ -34,7 +34,7 @@ const char* name_of(Silent silent) {
   return silent == Silent::before ? "before its part" : "within its part";
 }
 
-/// What a job of two ranks found. Its ranks meet between the steps of a row.
+/// The result of a job of two ranks. Its ranks meet between the steps of a row.
 struct Outcome {
   std::string trouble;
   bool is_late = false;
@@ -126,7 +126,7 @@ TEST_P(DeadlinesByVerbs, Hold) {
   EXPECT_TRUE(timed_out || !row.needs_peer) << row.label() << " never needed rank 1";
 }
 
-/// Subscribers are not reached by verbs.
+/// All rows but those of subscribers, which verbs do not reach.
 std::vector<Row> rows() {
   std::vector<Row> all;
   for (auto rows : {slot_rows, message_rows, exchange_rows, table_rows, group_rows})

@@ -1,4 +1,5 @@
-// What a device may do under a running job: lose its link, die, refuse to register memory.
+// Trouble with a device under a running job: the link goes down, the device dies or refuses to
+// register memory.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -21,7 +22,7 @@ SlotSpec spec_of(std::int64_t elements, const std::string& name = "in") {
   return {.name = name, .dtype = DType::f32, .shape = {elements}, .depth = 2};
 }
 
-/// Rank 1 puts `tensor` into the slot of rank 0 that has this spec.
+/// Rank 1 puts `tensor` into the slot of rank 0 with this spec.
 Status put_once(World& world, const SlotSpec& spec, const Tensor& tensor) {
   auto remote = world.attach(0, spec);
   return remote.put(tensor, Until::delivered).wait();
@@ -54,7 +55,7 @@ TEST(ALink, ThatGoesDownAndComesBackLosesNothing) {
   });
 }
 
-/// Rank 2 receives from ranks 0 and 1; `trouble` befalls rank 0's device.
+/// Rank 2 receives from ranks 0 and 1; `trouble` happens to rank 0's device.
 void expect_rank_0_alone_is_lost(const std::function<void(NicJob&)>& trouble) {
   NicJob job;
   Meeting meeting(3);
@@ -104,14 +105,14 @@ TEST(ADevice, ThatDiesLosesItsOwnPathsAlone) {
 }
 
 TEST(ADevice, ThatSaysItIsDeadIsBelieved) {
-  // Real ones may say so and complete nothing any more.
+  // A real device may report the fatal event and complete no work request afterwards.
   expect_rank_0_alone_is_lost([](NicJob& job) {
     job.network.hold(0);
     job.network.announce(0, IBV_EVENT_DEVICE_FATAL);
   });
 }
 
-/// The registration that comes next on the rank's device is refused, and all later ones too.
+/// Makes the next registration on the rank's device fail, and all later ones too.
 void refuse_registrations(NicJob& job, int rank) {
   FaultPlan plan;
   const std::uint64_t first = job.network.counts(rank).of(VerbsCall::reg_mr) + 1;
@@ -120,7 +121,7 @@ void refuse_registrations(NicJob& job, int rank) {
   job.network.set_faults(rank, plan);
 }
 
-/// Figures and what to do.
+/// Requires that the error names the call, the bytes and the device.
 void expect_says_why(const std::string& text) {
   EXPECT_TRUE(contains(text, "ibv_reg_mr")) << text;
   EXPECT_TRUE(contains(text, "bytes with fake0:1")) << text;
@@ -135,7 +136,7 @@ TEST(MemoryThatIsNotRegistered, EndsTheJoinOrTheAttach) {
       job.run(
           2,
           [](World& world) {
-            // What is registered when it is first used.
+            // Make both ranks register the memory that weft registers on first use.
             const auto spec = spec_of(3000);
             auto slot = world.expose(spec);
             auto remote = world.attach(1 - world.rank(), spec);
@@ -224,7 +225,7 @@ TEST(AdoptedMemory, AtAnAddressThatWasUsedBeforeHasItsOwnKey) {
   NicJob job;
   constexpr int kTimes = 5;
   Meeting meeting(2);
-  // Both ends use the same addresses again and again, for memory of other sizes.
+  // Both ends use the same addresses again and again for memory of different sizes.
   job.run(2, [&](World& world) {
     std::vector<float> memory(100'000);
     for (int i = 0; i < kTimes; ++i) {

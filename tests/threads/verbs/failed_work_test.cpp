@@ -1,4 +1,4 @@
-// A work request fails in the middle of traffic: what needed the path ends with the reason, soon,
+// A work request fails in the middle of traffic: operations on that path end soon with the reason,
 // and everything else goes on.
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ namespace {
 const SlotSpec kSpec{.name = "in", .dtype = DType::f32, .shape = {3000}, .depth = 3};
 constexpr std::uint64_t kMost = 200;
 
-/// What rank 0, which puts into a slot of each other rank, and those ranks saw.
+/// The results on rank 0, which puts into a slot of each other rank, and on those ranks.
 struct Seen {
   std::array<Status, 3> of_the_writer;  ///< by owner: how its puts ended
   std::array<Status, 3> of_the_owner;   ///< how its waits ended
@@ -33,7 +33,7 @@ Status put_many(World& world, RemoteSlot& remote, std::uint64_t from, std::uint6
   return {};
 }
 
-/// Receives until there is nothing more; every tensor must be whole, and the next.
+/// Receives until nothing more comes; every tensor must be whole and the next in order.
 Status receive_many(World& world, Slot& slot, std::uint64_t from, std::uint64_t to) {
   for (std::uint64_t n = from; n <= to; ++n) {
     auto arrival = slot.wait();
@@ -99,7 +99,7 @@ inline void PrintTo(const Case& one, std::ostream* out) { *out << one.name; }
 
 class AFailedRequest : public testing::TestWithParam<Case> {
  protected:
-  /// What the put's end must say.
+  /// Requires that the put's error gives the reason.
   static void expect_reason(const Status& status, int peer) {
     const ErrorDetail& detail = status.detail();
     EXPECT_EQ(detail.peer, peer);
@@ -116,7 +116,7 @@ class AFailedRequest : public testing::TestWithParam<Case> {
 TEST_P(AFailedRequest, FailsItsPathAndNoOther) {
   for (const char* pairs : {"1", "2"}) {
     for (const std::uint64_t nth : {1U, 2U, 7U, 30U}) {
-      // Where the peer may be dying, its end is waited for: once will do.
+      // Where the peer may be dying, the error waits for the peer's end, so one case is enough.
       const bool once = pairs[0] == '1' && nth == 7;
       if (p2p::verbs::is_refusal(GetParam().status) && !once) continue;
       SCOPED_TRACE(std::to_string(nth) + " requests later, queue pairs: " + pairs);
@@ -157,7 +157,7 @@ INSTANTIATE_TEST_SUITE_P(OfEachKind, AFailedRequest,
 
 TEST(AFailedRequestOfAReceiver, FailsThePathToo) {
   NicJob job;
-  // Receivers post credits and reports: the next of rank 1's fails, whatever it is.
+  // Receivers post credits and reports: the next work request of rank 1 fails.
   const Seen seen = traffic(
       job, [&] { job.network.set_faults(1, {.failures = {{.nth = job.posted(1) + 2}}}); },
       verbs_settings());
@@ -172,9 +172,9 @@ TEST(AnIsolatedRank, IsLostToThoseThatPutIntoIt) {
   const Seen seen = traffic(
       job, [&] { job.network.isolate(1); }, verbs_settings());
   EXPECT_EQ(seen.of_the_writer[1].code(), Code::path_failed) << seen.of_the_writer[1].text();
-  // It only receives, so its NIC never finds out. The writer says so by the connection by which
-  // they met, and gives that up too. (The connection is TCP by the loopback here, and not
-  // isolated.)
+  // Rank 1 only receives, so its NIC never finds out. The writer reports the failure over the
+  // bootstrap connection, and gives that up too. (That connection is TCP over the loopback here,
+  // and not isolated.)
   EXPECT_FALSE(seen.of_the_owner[1].ok());
   EXPECT_EQ(seen.of_the_owner[1].code(), Code::path_failed) << seen.of_the_owner[1].text();
   EXPECT_TRUE(contains(seen.of_the_owner[1].text(), "rank 0 has given the path up: "))
@@ -198,7 +198,7 @@ TEST(AnIsolatedRank, WithNothingUnderWayIsNotMissed) {
   }
 }
 
-/// Gives a tensor of memory that counts how often it was given back.
+/// A tensor of memory that counts how often it was released.
 Tensor adopted(World& world, std::vector<float>& memory, std::atomic<int>& given_back) {
   return world.adopt(memory.data(), DType::f32, {static_cast<std::int64_t>(memory.size())},
                      [&given_back] { ++given_back; });

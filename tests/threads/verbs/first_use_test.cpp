@@ -1,5 +1,5 @@
-// Ranks that connect when they first talk: who never does has no queue pair, and nobody waits for a
-// rank for ever that it has never talked to.
+// Ranks that connect on first use: two ranks that never communicate have no queue pair, and no rank
+// waits without end for a rank that it never communicated with.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -166,7 +166,7 @@ TEST_F(FirstUse, OfARankThatThisOneDeclaredDeadFails) {
   });
 }
 
-/// Rank 1's NIC has a queue pair for itself and none for anybody else.
+/// Rank 1's NIC has one queue pair, for rank 1 itself, and none for another rank.
 class ShortOfQueuePairs : public FirstUse {
  protected:
   FaultPlan faults(int rank) const override {
@@ -180,7 +180,7 @@ TEST_F(ShortOfQueuePairs, LoseThatRankAtBothEnds) {
   Meeting meeting(3);
   run(3, [&](World& world) {
     const int other = 1 - world.rank();
-    meeting.wait();  // a rank that is lost while another joins makes that fail
+    meeting.wait();  // losing a rank during another's join fails that join
     if (world.rank() < 2) {
       const ErrorDetail error =
           thrown_by([&] { (void)world.attach(other, edge(world.rank(), other)); });
@@ -189,7 +189,7 @@ TEST_F(ShortOfQueuePairs, LoseThatRankAtBothEnds) {
       EXPECT_EQ(contains(error.text(), "has given the path up"), world.rank() == 0) << error.text();
     }
     meeting.wait();
-    // The others are still to be reached.
+    // The other ranks can still be reached.
     if (world.rank() == 2) {
       Slot slot = world.expose(edge(0, 2));
       expect_from(slot, 0);

@@ -1,4 +1,5 @@
-// A READ that does not end: the call that waits for it does, and its memory stays lent.
+// An RDMA read that does not end: the call that waits for the read returns, and its memory stays
+// lent.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -18,7 +19,7 @@ constexpr milliseconds kReadGrace{100};
 const PublishedSpec kPublished{
     .name = "published", .dtype = DType::u8, .shape = {kReadBytes}, .depth = 2};
 
-/// What a call said that had to be back in time.
+/// The status of a call that must return within `kInTime`.
 template <typename VerbsCall>
 Status in_time(const VerbsCall& call) {
   const auto begun = Clock::now();
@@ -53,7 +54,7 @@ TEST(ALateRead, EndsItsGetInTimeAndKeepsTheTensor) {
       job.network.hold(1);
       const Status late = in_time([&](Deadline d) { return remote.get(into, d); });
       EXPECT_TRUE(contains(late.text(), "rank 0")) << late.text();
-      // Nobody else gets what the NIC may still write.
+      // Memory that the NIC may still write is not allocated again.
       into = Tensor();
       Tensor other = world.allocate(DType::u8, {kReadBytes});
       EXPECT_NE(other.data(), was);
@@ -153,7 +154,7 @@ TEST(ALateRead, OfADynamicTensorGoesOnInTheNextWait) {
       const Status late = in_time([&](Deadline d) { return slot.wait(d).status(); });
       EXPECT_TRUE(contains(late.text(), "rank 0")) << late.text();
     }
-    EXPECT_LE(job.posted(1), before + 4);  // it was not read anew each time
+    EXPECT_LE(job.posted(1), before + 4);  // not read again each time
     job.network.hold(1, false);
     auto arrival = slot.wait();
     ASSERT_TRUE(arrival.ok()) << arrival.status().text();

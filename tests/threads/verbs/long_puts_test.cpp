@@ -1,5 +1,5 @@
-// Tensors of more requests than a queue holds: whoever puts them is not held up, nor is anybody
-// else.
+// Tensors that need more work requests than a queue holds: neither the thread that puts them nor
+// another one is held up.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -27,7 +27,7 @@ Tensor filled(World& world, const SlotSpec& spec, std::uint64_t pattern) {
   return tensor;
 }
 
-/// Takes each tensor when the writer says so.
+/// Takes each tensor when the writer allows.
 void owner_of_two(World& world, Meeting& meeting) {
   Slot slot = world.expose(kLong);
   for (std::uint64_t n = 1; n <= 2; ++n) {
@@ -89,7 +89,7 @@ TEST(ALongPut, LetsOtherSlotsGoBetweenAndItsOwnNotOvertake) {
               EXPECT_TRUE(holds(large.wait().value().tensor(), n));
               EXPECT_TRUE(holds(small.wait().value().tensor(), n));
             }
-            // That it leaves is told behind all that was put.
+            // The notice of its leave queues behind all that was put.
             EXPECT_EQ(large.wait().code(), Code::peer_left);
             EXPECT_EQ(small.wait().code(), Code::peer_left);
             return;

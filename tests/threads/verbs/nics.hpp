@@ -1,4 +1,4 @@
-// What the tests of jobs over fake NICs share.
+// Common parts of the tests of jobs over fake NICs.
 #pragma once
 
 #include <atomic>
@@ -24,13 +24,13 @@ inline Config verbs_settings() {
   return settings().with(Setting::fabric, "verbs").with(Setting::log, "off");
 }
 
-/// A job whose ranks have a NIC each; the network is there for as long as it is.
+/// A job whose ranks have one NIC each; owns their network.
 class NicJob {
  public:
   explicit NicJob(const NetworkOptions& options = {}, NicSpec nic = {})
       : network(options), nic_(std::move(nic)) {}
 
-  /// Each rank runs `body`. Afterwards nothing may be left of its use of the NICs.
+  /// Runs `body` on each rank. Afterwards the ranks must have released all objects of their NICs.
   void run(int ranks, const std::function<void(World&)>& body,
            const Config& config = verbs_settings()) {
     run_ranks(ranks, body, config, [this](int rank) { return network.device(rank, nic_); });

@@ -1,4 +1,4 @@
-// What NICs are asked to do, and in which order.
+// The work requests that weft posts to NICs, and their order.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -16,8 +16,8 @@ namespace {
 using p2p::verbs::RecordingVerbs;
 using p2p::verbs::Verbs;
 
-/// Once told to, does nothing that it is asked for until it is asked for something more, as
-/// rdma_rxe does at times when packets get lost.
+/// Once told to stall, completes no work request until the next one is posted, as rdma_rxe does at
+/// times after packet loss.
 class Stalling final : public RecordingVerbs {
  public:
   Stalling(std::shared_ptr<Verbs> below, FakeNetwork& network, int rank)
@@ -69,7 +69,7 @@ TEST(AStalledDriver, IsSetGoingAgainByARequestMore) {
   job.expect_clean();
 }
 
-/// Keeps each call's READs: how many, and how many of them wait for those before.
+/// Records the number of RDMA reads in each post_send call, and counts fenced requests.
 class Reads final : public RecordingVerbs {
  public:
   using RecordingVerbs::RecordingVerbs;
@@ -122,8 +122,8 @@ TEST(AGet, ReadsWhatProvesItWholeOnceTheRestIsThereAndWithoutAFence) {
   job.expect_clean();
 }
 
-/// Counts receives that are posted although something had just come: between an arrival and its
-/// answer.
+/// Counts the post_recv calls, and those right after a poll that found a completion: between an
+/// arrival and its answer.
 class Receives final : public RecordingVerbs {
  public:
   using RecordingVerbs::RecordingVerbs;

@@ -1,4 +1,4 @@
-// A server whose READ of a worker's gradients does not end for longer than WEFT_TIMEOUT.
+// A server whose RDMA read of a worker's gradients takes longer than WEFT_TIMEOUT.
 #include <gtest/gtest.h>
 
 #include <chrono>

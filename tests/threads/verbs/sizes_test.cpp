@@ -1,4 +1,4 @@
-// Tensors of sizes at which something changes: nothing, inline, the largest message, stripes.
+// Tensors of sizes at which the path changes: empty, inline, the largest message, stripes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ void carry(const std::string& notify_mode, const std::string& pairs, const NicSp
                        << bytes << " bytes, " << notify_mode << ", queue pairs: " << pairs);
           const SlotSpec spec{
               .name = std::to_string(bytes), .dtype = DType::u8, .shape = {bytes}, .depth = 2};
-          // Sources and places of every alignment; what lies around must stay as it is.
+          // Sources and targets of every alignment; the memory around them must stay unchanged.
           if (world.rank() == 0) {
             auto slot = world.expose(spec);
             for (std::uint64_t n = 1; n <= 3; ++n)
@@ -65,7 +65,7 @@ TEST(Sizes, OfManyMegabytesAreCarriedWhole) {
   carry("auto", "4", {.max_message = 1 << 20}, {large, large + 5});
 }
 
-/// Lengths of 32 bits, with and without a sign, end here, and the largest message of most NICs.
+/// Signed and unsigned 32-bit lengths end here, and so does the largest message of most NICs.
 TEST(Sizes, OfGigabytesAreCarriedWhole) {
   const char* full = std::getenv("WEFT_TEST_FULL");
   if (full == nullptr || std::string_view(full) != "1" || conformance::kSanitized)
@@ -106,7 +106,7 @@ TEST(Sizes, OfGigabytesAreCarriedWhole) {
   }
 }
 
-/// "queue 0: rank 0 #0, rank 1 #0; queue 1: ...", as the log of a rank has it last.
+/// "queue 0: rank 0 #0, rank 1 #0; queue 1: ...", from the last such line in a rank's log.
 std::vector<std::vector<std::string>> bindings(const std::string& log) {
   std::vector<std::vector<std::string>> queues;
   const std::size_t begin = log.rfind("queue 0: ");

@@ -1,5 +1,5 @@
-// The steady state costs one work request a transfer and nothing else: no message, no registration,
-// no copy, no allocation.
+// The steady state costs one work request per transfer and nothing else: no message, no
+// registration, no copy, no allocation.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -59,7 +59,7 @@ TEST_P(SteadyState, CostsItsWorkRequestsAlone) {
   const Usage& usage = GetParam();
   const SlotSpec spec{.name = "in", .dtype = DType::f32, .shape = {usage.elements}, .depth = 4};
 #if defined(__SANITIZE_THREAD__)
-  constexpr std::uint64_t kWarm = 40;  // in seconds, peers say now and then that they are alive
+  constexpr std::uint64_t kWarm = 40;  // over seconds, peers send heartbeats
   constexpr std::uint64_t kTensors = 60;
 #else
   constexpr std::uint64_t kWarm = 200;
@@ -88,8 +88,8 @@ TEST_P(SteadyState, CostsItsWorkRequestsAlone) {
           else
             remote.put(tensor).wait().or_throw();
         };
-        // What holds puts that must wait is made by the first that must: one more than there are
-        // buffers, of which none is read.
+        // The first put that must wait allocates the queue of pending puts, so post one more put
+        // than there are buffers, before the owner reads any.
         std::vector<Request> crowd;
         if (!owner)
           for (std::uint32_t n = 0; n <= spec.depth; ++n) crowd.push_back(remote.put(tensor));
@@ -98,9 +98,8 @@ TEST_P(SteadyState, CostsItsWorkRequestsAlone) {
           for (std::uint32_t n = 0; n <= spec.depth; ++n) slot.wait().value().release();
         for (Request& put : crowd) put.wait().or_throw();
         for (std::uint64_t n = 0; n < kWarm; ++n) step();
-        // Small tensors are faster than what the progress threads still say about the attach: a
-        // round must pass in which nobody says anything, and what was said before is taken while
-        // waiting.
+        // Small tensors are faster than the progress threads' last messages about the attach. Wait
+        // for a round in which no rank sends a message; earlier messages are taken while waiting.
         for (std::uint64_t said = ~std::uint64_t{0}, now = 0; said != now;) {
           said = now;
           for (int n = 0; n < 3; ++n) step();
@@ -122,7 +121,7 @@ TEST_P(SteadyState, CostsItsWorkRequestsAlone) {
         for (std::uint64_t n = 0; n < kTensors; ++n) step();
         const std::uint64_t allocations_now = allocations();
         meeting.wait();
-        // A writer says something only when the machine has held it up for so long: it asks for
+        // A writer sends a message only if the machine has held it up long enough: it asks for
         // credits.
         const auto asked_at_most =
             static_cast<std::uint64_t>((std::chrono::steady_clock::now() - began) / p2p::kHeldUp);
@@ -130,7 +129,7 @@ TEST_P(SteadyState, CostsItsWorkRequestsAlone) {
         const NicCounts used = job.network.counts(world.rank());
         if (!owner) asked = cost.control_messages;
         meeting.wait();
-        // A message that is taken while a rank waits is handled by the thread that waits.
+        // The waiting thread handles a message that is taken while a rank waits.
         if (asked == 0) {
           EXPECT_EQ(allocations_now - allocated, 0U) << "allocations of rank " << world.rank();
         }

@@ -1,4 +1,5 @@
-// WEFT_NOTIFY=tail: tensor and sequence word are one WRITE, of which the owner hears nothing.
+// WEFT_NOTIFY=tail: tensor and sequence word are one RDMA write, which raises no completion at the
+// owner.
 #include <gtest/gtest.h>
 #include <poll.h>
 
@@ -20,7 +21,7 @@ using p2p::verbs::fake::NicCounts;
 using p2p::verbs::fake::NicSpec;
 using std::chrono::milliseconds;
 
-constexpr std::uint32_t kDepth = 64;  ///< so many puts need no credit
+constexpr std::uint32_t kDepth = 64;  ///< puts that need no credit
 constexpr std::uint64_t kPuts = 10;
 
 Config by_tail() {
@@ -34,7 +35,8 @@ SlotSpec bytes_of(std::int64_t bytes, std::uint32_t depth = kDepth) {
   return {.name = "tails", .dtype = DType::u8, .shape = {bytes}, .depth = depth};
 }
 
-/// What the writer's NIC did for kPuts puts of rank 1 into a slot of rank 0; `expose` makes it.
+/// The writer NIC's counters for `kPuts` puts of rank 1 into a slot of rank 0; `expose` makes the
+/// slot.
 struct Traffic {
   NicCounts sent;
   std::uint64_t owner_completions = 0;  ///< by receives, too
@@ -62,7 +64,7 @@ Traffic traffic(const SlotSpec& spec, const std::function<Slot(World&)>& expose,
         auto remote = world.attach(0, spec);
         const auto tensor = world.allocate(spec.dtype, spec.shape);
         meeting.wait();
-        std::this_thread::sleep_for(milliseconds(20));  // what the attach brought about is over
+        std::this_thread::sleep_for(milliseconds(20));  // the messages of the attach are over
         const NicCounts before = network.counts(1);
         const std::uint64_t owner = network.counts(0).completions;
         for (std::uint64_t n = 1; n <= kPuts; ++n) {
@@ -158,7 +160,8 @@ TEST(Tail, WakesWhoSleepsAndWhoPolls) {
 
 class TailThenNot : public testing::TestWithParam<std::int64_t> {};
 
-/// More pieces than one request holds go by an immediate, between others that have tails.
+/// A put with more pieces than one request holds uses an immediate, between other puts that have
+/// tails.
 TEST_P(TailThenNot, KeepsTheOrder) {
   FakeNetwork network({.seed = 8});
   Meeting meeting(2);
@@ -206,7 +209,7 @@ TEST_P(TailThenNot, KeepsTheOrder) {
 
 INSTANTIATE_TEST_SUITE_P(Rows, TailThenNot, testing::Values(20, 100));
 
-/// Once the writer before has left.
+/// Attaches once the previous writer has left.
 RemoteSlot attach_next(World& world, const SlotSpec& spec) {
   for (;;) {
     try {
@@ -241,7 +244,7 @@ TEST(Tail, WritersOfBothKindsFollowEachOther) {
               }
             }
             meeting.wait();
-            // Unread tensors of both lie there.
+            // Unread tensors of both writers lie there.
             for (std::uint64_t i = 1; world.rank() == 0 && i <= 2 * kEach; ++i) {
               const auto arrival = slot.wait().value();
               EXPECT_EQ(arrival.sequence(), 2 * kEach * static_cast<std::uint64_t>(round) + i);

@@ -1,4 +1,4 @@
-// Who goes where too many have come that prove nothing.
+// The choice of connections to drop when too many have come that prove nothing.
 #include "p2p/transport/auth/pending_connections.hpp"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ constexpr Anteroom::Source kRank = {std::byte{1}};
 constexpr Anteroom::Source kFlood = {std::byte{2}};
 constexpr Anteroom::Limits kFew{.silent = 4, .spoken = 4};
 
-/// What goes until all are within the limits.
+/// The connections that are dropped until the rest is within `limits`.
 std::set<Anteroom::Id> send_away(Anteroom& room, const Anteroom::Limits& limits) {
   std::set<Anteroom::Id> gone;
   while (const auto id = room.surplus(limits)) {

@@ -1,4 +1,4 @@
-// What the ends of a connection seal, they alone can read, in its order.
+// Records that one end of a connection seals can be read by the other end only, and only in order.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ Bytes sealed(RecordCipher& by, const Bytes& plain) {
   return out;
 }
 
-/// What it reads, or "(refused)".
+/// The plain text of `record`, or "(refused)".
 Bytes opened(RecordCipher& by, const Bytes& record) {
   Bytes plain(record.size() - RecordCipher::kOverhead);
   return by.open(record, plain) ? plain : bytes("(refused)");

@@ -16,7 +16,8 @@
 namespace weft::p2p {
 namespace {
 
-/// A process that waits until it is ended. What it holds at kWord is its own, as of its beginning.
+/// A process that waits until it is ended. Its memory at `word` is a copy of its own, from the time
+/// of the fork.
 class Child {
  public:
   Child() : pid_(::fork()) {

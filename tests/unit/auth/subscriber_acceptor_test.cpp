@@ -1,4 +1,4 @@
-// Who is no subscriber gets nothing from who publishes; and what WEFT_SUBSCRIBE_ADDR may be.
+// Only subscribers get data from publishers; and the accepted values of WEFT_SUBSCRIBE_ADDR.
 #include "runtime/subscribe/subscriber_acceptor.hpp"
 
 #include <gtest/gtest.h>
@@ -68,7 +68,7 @@ TEST_F(SubscriberAcceptorTest, TurnsAwayWhoDoesNotOrWantsSomethingElse) {
   RawPeer rank(to);
   EXPECT_FALSE(rank.handshake(subscriber_identity(p2p::token_key(kToken)), 0));
   EXPECT_TRUE(rejected_connections(1));
-  // Who knows the token, but comes as a rank does.
+  // A client that knows the token, but introduces itself as a rank.
   RawPeer other(to);
   EXPECT_FALSE(other.handshake(subscriber_identity(key), 0));
   const auto refusal = other.receive<p2p::Refusal>();

@@ -1,4 +1,4 @@
-// What a job without a launcher is told, and what of it is refused.
+// The settings of a job without a launcher, and the ones that are refused.
 #include <gtest/gtest.h>
 
 #include <sys/stat.h>

@@ -1,4 +1,5 @@
-// Who is no rank gets nothing by the Unix sockets at which a host's ranks meet.
+// A client that is no rank of the job gets nothing from the Unix sockets at which a host's ranks
+// meet.
 #include <gtest/gtest.h>
 
 #include <fcntl.h>

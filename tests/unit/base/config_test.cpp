@@ -49,16 +49,16 @@ TEST(Config, HoldsEveryDefaultWhereTheEnvironmentSaysNothing) {
   EXPECT_EQ(config.size(Setting::arena_chunk), std::size_t{16} << 20);
   EXPECT_EQ(config.size(Setting::arena_max), 0U);
   EXPECT_EQ(config.time(Setting::spin), std::nullopt);
-  EXPECT_EQ(config.size(Setting::stream_bytes), std::nullopt);
-  EXPECT_TRUE(config.flag(Setting::zero_copy));
+  EXPECT_EQ(config.size(Setting::ib_max_message), std::nullopt);
+  EXPECT_TRUE(config.flag(Setting::sigterm));
 }
 
 TEST(Config, HoldsWhatTheEnvironmentSaysAndThatItCameFromThere) {
-  const auto config = read({"WEFT_TIMEOUT=1500ms", "WEFT_ARENA_CHUNK=4MiB", "WEFT_ZERO_COPY=off",
+  const auto config = read({"WEFT_TIMEOUT=1500ms", "WEFT_ARENA_CHUNK=4MiB", "WEFT_SIGTERM=off",
                             "WEFT_SPIN=0s", "WEFT_FABRIC=shm", "WEFT_LOG_FILE="});
   EXPECT_EQ(config.time(Setting::timeout), 1500ms);
   EXPECT_EQ(config.size(Setting::arena_chunk), std::size_t{4} << 20);
-  EXPECT_FALSE(config.flag(Setting::zero_copy));
+  EXPECT_FALSE(config.flag(Setting::sigterm));
   EXPECT_EQ(config.time(Setting::spin), 0s);
   EXPECT_EQ(config.text(Setting::fabric), "shm");
   EXPECT_EQ(config.source(Setting::timeout), "environment");
@@ -110,7 +110,7 @@ TEST(Config, EverySettingButTextRefusesWhatItDoesNotAccept) {
 TEST(Config, RefusesZeroWhereItMeansNothing) {
   EXPECT_NE(refusal("WEFT_TIMEOUT=0s").find("too small"), std::string::npos);
   EXPECT_NE(refusal("WEFT_INIT_TIMEOUT=0.1ns").find("too small"), std::string::npos);
-  EXPECT_NE(refusal("WEFT_STREAM_BYTES=0").find("too small"), std::string::npos);
+  EXPECT_NE(refusal("WEFT_IB_MAX_MESSAGE=0").find("too small"), std::string::npos);
   EXPECT_EQ(refusal("WEFT_ARENA_MAX=0"), "(accepted)");
 }
 
@@ -152,25 +152,26 @@ TEST(Config, RefusesAWholeNumberJustOutsideItsRange) {
 
 TEST(Config, AcceptsAutoOnlyWhereTheTableSaysSo) {
   EXPECT_EQ(refusal("WEFT_SPIN=auto"), "(accepted)");
-  EXPECT_EQ(refusal("WEFT_STREAM_BYTES=auto"), "(accepted)");
+  EXPECT_EQ(refusal("WEFT_IB_MAX_MESSAGE=auto"), "(accepted)");
   EXPECT_NE(refusal("WEFT_TIMEOUT=auto"), "(accepted)");
   EXPECT_NE(refusal("WEFT_ARENA_CHUNK=auto"), "(accepted)");
 }
 
 TEST(Config, WarnsOfAnUnknownNameWithTheNearest) {
-  const auto config = read({"WEFT_TIMOUT=2s", "WEFT_ZEROCOPY=0", "WEFT_LOGFILE=x"});
+  const auto config = read({"WEFT_TIMOUT=2s", "WEFT_SIG_TERM=0", "WEFT_LOGFILE=x"});
   ASSERT_EQ(config.warnings().size(), 3U);
   EXPECT_EQ(config.warnings()[0],
             "WEFT_TIMOUT is not a variable of weft and has no effect; the nearest is WEFT_TIMEOUT");
-  EXPECT_NE(config.warnings()[1].find("nearest is WEFT_ZERO_COPY"), std::string::npos);
+  EXPECT_NE(config.warnings()[1].find("nearest is WEFT_SIGTERM"), std::string::npos);
   EXPECT_NE(config.warnings()[2].find("nearest is WEFT_LOG_FILE"), std::string::npos);
   EXPECT_EQ(config.time(Setting::timeout), 60s);
 }
 
 TEST(Config, AcceptsFormerNamesWithAWarningThatNamesTheNewOne) {
   for (const FormerName& name : former_names()) {
+    if (!name.setting) continue;
     const std::string former(name.variable);
-    const SettingSpec& spec = setting_table()[static_cast<std::size_t>(name.setting)];
+    const SettingSpec& spec = setting_table()[static_cast<std::size_t>(*name.setting)];
     EXPECT_TRUE(std::ranges::none_of(setting_table(), [&](const SettingSpec& other) {
       return other.variable == name.variable;
     })) << former;
@@ -180,6 +181,23 @@ TEST(Config, AcceptsFormerNamesWithAWarningThatNamesTheNewOne) {
               std::string::npos)
         << config.warnings()[0];
   }
+}
+
+TEST(Config, AcceptsNamesOfRemovedSettingsWithAWarningThatTellsWhatReplacesThem) {
+  int removed = 0;
+  for (const FormerName& name : former_names()) {
+    if (name.setting) continue;
+    ++removed;
+    EXPECT_FALSE(name.instead.empty()) << name.variable;
+    const auto config = read({std::string(name.variable) + "=any value"});
+    ASSERT_EQ(config.warnings().size(), 1U) << name.variable;
+    EXPECT_EQ(config.warnings()[0],
+              std::string(name.variable) +
+                  " was removed and has no effect: " + std::string(name.instead) +
+                  "; the old name is accepted until weft " + std::string(name.until));
+    for (const auto& spec : setting_table()) EXPECT_NE(spec.variable, name.variable);
+  }
+  EXPECT_GT(removed, 0);
 }
 
 TEST(Config, PrefersTheNewNameInEitherOrder) {
@@ -228,6 +246,51 @@ TEST(Config, IsDescribedInTheHeaderAsTheTableHasIt) {
     for (std::string choice; choices >> choice;)
       EXPECT_NE(line.find(choice), line.npos) << "does not tell of " << choice;
   }
+}
+
+/// The rows of docs/operating.md between two headings that begin with a variable: its name, default
+/// and accepted values, without backticks.
+std::vector<std::string> documented(const std::string& from, const std::string& to) {
+  std::ifstream document(WEFT_SOURCE_DIR "/docs/operating.md");
+  std::vector<std::string> rows;
+  bool is_inside = false;
+  for (std::string line; std::getline(document, line);) {
+    if (line == from) is_inside = true;
+    if (line == to) is_inside = false;
+    if (!is_inside || !line.starts_with("| `WEFT_")) continue;
+    std::size_t end = 0;
+    for (int cell = 0; cell < 3 && end != line.npos; ++cell) end = line.find(" | ", end + 1);
+    line = line.substr(0, end);
+    std::erase(line, '`');
+    rows.push_back(line);
+  }
+  return rows;
+}
+
+/// The rows that docs/operating.md must have: "| WEFT_FABRIC | auto | auto, shm, verbs, tcp".
+std::vector<std::string> rows_of_table(bool expert) {
+  std::vector<std::string> rows;
+  for (const auto& spec : setting_table()) {
+    if (spec.expert != expert) continue;
+    std::string accepts(spec.accepts);
+    for (auto bar = accepts.find(" | "); bar != accepts.npos; bar = accepts.find(" | "))
+      accepts.replace(bar, 3, ", ");
+    rows.push_back("| " + std::string(spec.variable) + " | " +
+                   (spec.fallback.empty() ? "empty" : std::string(spec.fallback)) + " | " +
+                   accepts);
+  }
+  return rows;
+}
+
+TEST(Config, IsDescribedInTheDocsAsTheTableHasIt) {
+  EXPECT_EQ(documented("## Settings", "### Expert settings"), rows_of_table(false));
+  EXPECT_EQ(documented("### Expert settings", "### Removed settings"), rows_of_table(true));
+  std::vector<std::string> removed;
+  for (const FormerName& name : former_names())
+    if (!name.setting) removed.push_back("| " + std::string(name.variable));
+  auto documented_as_removed = documented("### Removed settings", "## Tools");
+  for (std::string& row : documented_as_removed) row = row.substr(0, row.find(" | "));
+  EXPECT_EQ(documented_as_removed, removed);
 }
 
 TEST(Config, ListsEveryLevelAndSubsystemThatTheLogAccepts) {

@@ -27,7 +27,7 @@ std::string content_of(const fs::path& path) {
 
 void write(Draft& draft, std::string_view text) { draft.write(std::as_bytes(std::span(text))); }
 
-/// What `act` throws must be weft's, of this code, and name the path.
+/// Requires that `act` throws weft's Error, of `code`, naming `path`.
 template <typename Act>
 void expect_refused(const Act& act, const std::string& path, Code code = Code::system) {
   try {

@@ -165,7 +165,7 @@ TEST(Mapping, ThrowsTheSystemsWords) {
   }
 }
 
-/// What `body` returns in a forked child; -1 when the child was killed.
+/// The exit status of `body` in a forked child; -1 if the child was killed.
 template <typename Body>
 int in_a_fork(Body&& body) {
   const pid_t child = ::fork();
@@ -187,7 +187,7 @@ TEST(Mapping, OfAFileIsNotThereInAFork) {
               }),
               7);
   }
-  // What lies there instead stays when the mapping is let go.
+  // Memory that the child maps at the same address stays when the Mapping is destroyed.
   EXPECT_EQ(in_a_fork([&] {
               void* const there = ::mmap(shared.data(), 4096, PROT_READ | PROT_WRITE,
                                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);

@@ -1,4 +1,4 @@
-// What ranks that have a connector can rely on.
+// The guarantees that a connector gives its rank.
 #include <gtest/gtest.h>
 
 #include <arpa/inet.h>

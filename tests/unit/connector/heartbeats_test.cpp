@@ -1,4 +1,4 @@
-// Who beats with whom, in jobs whose ranks are silent, paused and cut off as a seed draws.
+// Heartbeats between ranks, in jobs whose ranks are silent, paused and cut off as a seed draws.
 #include "p2p/transport/wireup/heartbeats.hpp"
 
 #include <gtest/gtest.h>
@@ -122,7 +122,7 @@ class Ranks {
     if (!link(sign.from, sign.to).cut) under_way_.push_back(sign);
   }
   void deliver() {
-    // Who is paused gets them late, and in their order.
+    // A paused rank gets them late, in their order.
     std::vector<Sign> late;
     const auto all = std::exchange(under_way_, {});
     for (const Sign& sign : all) {

@@ -122,7 +122,7 @@ class Rank final : public ConnectorEvents {
   void drop(int rank) {
     thread_.run([&] { drop_here(rank); });
   }
-  /// What a process that is killed leaves: connections that the kernel closes.
+  /// Leaves what a killed process leaves: connections that the kernel closes.
   void die() {
     thread_.stop();
     connector_.reset();
@@ -152,7 +152,8 @@ class Rank final : public ConnectorEvents {
     const std::lock_guard lock(mutex_);
     return ends_[static_cast<std::size_t>(rank)].has_value();
   }
-  /// What the rank has said, once it is that many messages; or what it said until patience ended.
+  /// The messages of the rank, once there are `messages` of them, or those so far when the wait
+  /// times out.
   std::vector<std::string> wait_said(int rank, std::size_t messages) {
     auto& said = said_[static_cast<std::size_t>(rank)];
     wait([&] { return said.size() >= messages; });

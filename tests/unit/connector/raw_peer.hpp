@@ -65,7 +65,7 @@ class RawPeer {
     return got <= 0;
   }
 
-  /// What a rank of the job says to be let in; what was exchanged is kept.
+  /// Authenticates as a rank of the job does; keeps the messages that were exchanged.
   bool handshake(const Identity& self, int to) {
     hello = self.hello(to);
     send_record(hello);

@@ -1,4 +1,4 @@
-// Who is no rank of the job gets nothing from it, and does it no harm.
+// Clients that are no rank of the job get nothing from it and do it no harm.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -170,7 +170,8 @@ TEST_F(UnauthenticatedClients, MayScanThePort) {
   for (int i = 0; i < 100; ++i) RawPeer scan(acceptor());
 }
 
-/// Rank 2 gets in as if nobody else called. What is called at once may wait for the system's queue.
+/// Rank 2 gets in as if there were no other clients. Simultaneous connections may wait for the
+/// system's listen queue.
 void expect_let_in(Job& job) {
   const auto start = std::chrono::steady_clock::now();
   job[0].connect(2);

@@ -1,4 +1,4 @@
-// What docs/scaling.md reckons with.
+// The sizes that docs/scaling.md computes with.
 #pragma once
 
 #include <cstddef>

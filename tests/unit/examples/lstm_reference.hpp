@@ -16,7 +16,7 @@ struct Tensors {
   std::vector<std::vector<double>> arrays;
 };
 
-/// What Lstm::train returns for the same arguments.
+/// The value that Lstm::train returns for the same arguments.
 double loss(const LstmSizes& sizes, const Tensors& parameters, int sequences, int length,
             std::span<const std::int32_t> inputs, std::span<const std::int32_t> targets);
 

@@ -59,7 +59,7 @@ class Table {
     alive_[at(member)] = false;
     died_.push_back(member);
     for (int other = 0; other < size_; ++other) {
-      // Of what was under way, some arrives.
+      // Some of the messages under way arrive.
       auto& link = links_[index(member, other)];
       link.resize(static_cast<std::size_t>(below(static_cast<int>(link.size()) + 1)));
       if (other != member && side(other) == side(member)) notice(other, member, true);

@@ -1,4 +1,4 @@
-// What is thought of a rank by how long it gave no sign of life.
+// The status of a rank, by the time since its last sign of life.
 #include "runtime/health/patience.hpp"
 
 #include <gtest/gtest.h>
@@ -49,7 +49,7 @@ TEST(ProcessState, TellsAStoppedProcessFromOneThatRuns) {
   ::kill(child, SIGSTOP);
   ::waitpid(child, nullptr, WUNTRACED);
   EXPECT_EQ(os::process_state(child), os::ProcessState::stopped);
-  // Who has been continued in between is known by that, though it is stopped again.
+  // A process that was continued in between has a larger run time, though it is stopped again.
   const std::uint64_t ran = os::time_run(child);
   EXPECT_GT(ran, 0U);
   EXPECT_EQ(os::time_run(child), ran);

@@ -1,4 +1,5 @@
-// Who moves what was begun, and when: the set by itself, without ranks.
+// Which thread makes progress on background operations, and when: the registry by itself, without
+// ranks.
 #include "p2p/progress/progress_registry.hpp"
 
 #include <gtest/gtest.h>
@@ -31,7 +32,7 @@ struct Steps final : Progressable {
 
 class ProgressRegistryTest : public testing::Test {
  protected:
-  /// A call that begins so many steps.
+  /// A call that starts `count` steps.
   void begin(Steps& steps, int count) {
     const ScopedOwner owner(all_, steps);
     steps.left = count;

@@ -1,4 +1,4 @@
-// What a task or a handler throws ends nothing but itself.
+// An exception from a task or a handler ends that task or handler only.
 #include "p2p/progress/progress_thread.hpp"
 
 #include <gtest/gtest.h>

@@ -23,7 +23,7 @@ constexpr std::size_t kServers = 2;
 constexpr std::int64_t kElements = 400'000;  // over a block for each server
 constexpr std::int64_t kHalf = kElements / 2;
 
-/// What element `i` of "w" is at a version.
+/// The value of element `i` of "w" at `version`.
 float value(std::uint64_t version, std::int64_t i) {
   return static_cast<float>(version) + static_cast<float>(i % 1000) / 1024.0F;
 }

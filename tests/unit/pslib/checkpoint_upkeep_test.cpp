@@ -59,7 +59,7 @@ std::set<std::string> versions(std::initializer_list<std::uint64_t> all) {
   return names;
 }
 
-/// Files may not become longer than so many bytes: what a full disk does to a writer.
+/// Limits the size of files to `bytes`: a writer fails as on a full disk.
 class NoRoom {
  public:
   explicit NoRoom(rlim_t bytes) {

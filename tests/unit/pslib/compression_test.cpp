@@ -1,4 +1,5 @@
-// What a push carries and what it leaves behind, against the same worked out element by element.
+// The content of a compressed push and the residual it leaves, against a reference computed element
+// by element.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -39,7 +40,7 @@ Description table_of(std::vector<TensorSpec> specs, const TableOptions& options)
   return {alone(), "ps", "model", std::move(specs), options};
 }
 
-/// Of each tensor what a push brings and what is kept, as the header's words say.
+/// The content of a push and the residual of each tensor, computed as the header describes them.
 class Reference {
  public:
   Reference(const Description& table) : table_(table) {
@@ -148,7 +149,7 @@ class Sender {
   Compressor compressor_;
 };
 
-/// What gradients may look like: smooth, few different values, mostly zeros, tiny, of every size.
+/// Kinds of gradients: smooth, few different values, mostly zeros, tiny, of every size.
 Floats gradient(std::size_t count, std::mt19937& random) {
   std::normal_distribution<float> normal;
   std::uniform_int_distribution<int> exponent(-140, 100);

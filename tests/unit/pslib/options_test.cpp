@@ -1,4 +1,4 @@
-// What makes no sense is refused, by name; what is accepted can be read.
+// Invalid options are refused by name; valid ones can be read back.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,4 +1,5 @@
-// What publications are made of: rows, what changed in which version, who is sent which, messages.
+// The parts of publications: rows, changes by version, the choice of rows for each subscriber,
+// messages.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -115,7 +116,7 @@ class Versions : public testing::Test {
     values.assign(values.size(), value);
     snapshots.publish({reinterpret_cast<std::byte*>(values.data())}, 0);
   }
-  /// What lies under a lease; nullopt when it was taken away.
+  /// The value under a lease; nullopt if the lease was revoked.
   std::optional<std::int32_t> read(const Snapshots::Offer& offer) {
     std::int32_t value = 0;
     const bool holds = snapshots.with(offer.lease, [&] {

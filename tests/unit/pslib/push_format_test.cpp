@@ -1,4 +1,4 @@
-// What a push says that no worker has made.
+// Reading pushes that no worker has made.
 #include "pslib/compression/push_format.hpp"
 
 #include <gtest/gtest.h>

@@ -30,7 +30,7 @@ struct Plan {
   std::uint64_t pushes = 8;
 };
 
-/// A shard whose state is the list of pushes in it. What happens next is drawn by a seed.
+/// A shard whose state is the list of pushes in it. A seed draws the next event.
 class Shard {
  public:
   Shard(std::uint64_t seed, const Plan& plan) : random_(seed), plan_(plan) {
@@ -77,7 +77,7 @@ class Shard {
     return false;
   }
 
-  /// What replicas that have everything have in common.
+  /// Requires that replicas with the whole state agree and hold every acknowledged push.
   void check_end() {
     for (const Server& server : servers_) {
       if (!server.lives || !server.replica.has_state()) continue;

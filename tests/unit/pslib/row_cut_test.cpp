@@ -77,7 +77,7 @@ TEST(RowCuts, AreNotChangedByWhatComesLater) {
   }
 }
 
-// Whoever updates more rows than may be copied waits for the writer.
+// A thread that updates more rows than may be copied waits for the writer.
 TEST(RowCuts, TakeNoMoreMemoryThanIsSaid) {
   constexpr std::size_t kDim = 128;
   constexpr std::size_t kRow = kDim * 3 * sizeof(float);

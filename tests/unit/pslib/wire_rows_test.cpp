@@ -15,7 +15,7 @@ namespace {
 
 using Floats = std::vector<float>;
 
-/// What a reader gets, from bytes of any alignment.
+/// The values that a reader gets, from bytes of any alignment.
 Floats sent(const Floats& values, DType wire, std::size_t dim) {
   const WireRows rows(dim, wire);
   const std::size_t count = values.size() / dim;
@@ -60,7 +60,7 @@ TEST(WireRows, TakeHalfTheRoomInSlots) {
     roles.workers = roles.servers = {0};
     return SparseDescription(roles, "ps", "rows", {.dim = 24, .wire = wire, .request_rows = 64});
   };
-  const auto bytes = [](const SlotSpec& spec) { return spec.shape.elements(); };
+  const auto bytes = [](const auto& spec) { return spec.shape.elements(); };
   for (const auto& [wire, row] : {std::pair{DType::f32, 96}, {DType::bf16, 48}, {DType::f16, 48}}) {
     EXPECT_EQ(bytes(table(wire).requests(0)), 64 + 2 * 64 * 8 + 64 * row) << name(wire);
     EXPECT_EQ(bytes(table(wire).answers(0)), 64 + 64 * row) << name(wire);

@@ -77,7 +77,7 @@ TEST(OfferTable, IsBounded) {
   for (std::uint32_t item = 0; item < 3; ++item)
     EXPECT_EQ(t.ask(100 + item, item), Outcome::parked);
   EXPECT_EQ(t.ask(200, 3), Outcome::full);
-  // What was asked for is not parked, so it needs no room.
+  // A tensor that was asked for is not parked, so it needs no room.
   EXPECT_EQ(t.offer(100, 5000), Outcome::matched);
 }
 

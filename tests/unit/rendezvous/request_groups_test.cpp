@@ -22,7 +22,7 @@ struct Groups {
     groups.end_group();
     return item;
   }
-  /// What the sender does.
+  /// Completes an item as the sender does.
   void complete(const Item& item) {
     reinterpret_cast<std::atomic<std::uint64_t>*>(words.data() + word_offset(item.id))
         ->store(item.id.generation);

@@ -32,16 +32,35 @@ Outcome run(const std::string& line) {
   return outcome;
 }
 
+/// True if the output of weft-info has an entry for the setting.
+bool lists(const Outcome& outcome, const SettingSpec& spec) {
+  const std::string entry = '\n' + std::string(spec.variable) + ' ';
+  return outcome.output.find(entry) != std::string::npos;
+}
+
 TEST(WeftInfo, PrintsEverySettingWithItsValueAndSource) {
-  const auto outcome = run("WEFT_TIMEOUT=7s \"$INFO\"");
+  const auto outcome = run("WEFT_TIMEOUT=7s \"$INFO\" --all");
   EXPECT_EQ(outcome.exit_code, 0);
   for (const auto& spec : setting_table()) {
-    EXPECT_NE(outcome.output.find(spec.variable), std::string::npos) << spec.variable;
+    EXPECT_TRUE(lists(outcome, spec)) << spec.variable;
     EXPECT_NE(outcome.output.find(spec.meaning), std::string::npos) << spec.variable;
     EXPECT_NE(outcome.output.find(spec.accepts), std::string::npos) << spec.variable;
   }
   EXPECT_NE(outcome.output.find("7s"), std::string::npos);
   EXPECT_NE(outcome.output.find("environment"), std::string::npos);
+}
+
+TEST(WeftInfo, HidesExpertSettingsThatHaveTheirDefaults) {
+  const auto outcome = run("WEFT_CQS=2 \"$INFO\"");
+  EXPECT_EQ(outcome.exit_code, 0);
+  int hidden = 0;
+  for (const auto& spec : setting_table()) {
+    const bool is_hidden = spec.expert && spec.setting != Setting::cqs;
+    EXPECT_EQ(lists(outcome, spec), !is_hidden) << spec.variable;
+    hidden += is_hidden ? 1 : 0;
+  }
+  EXPECT_NE(outcome.output.find('\n' + std::to_string(hidden) + " expert settings have their"),
+            std::string::npos);
 }
 
 TEST(WeftInfo, PrintsTheSameAsJson) {
@@ -56,6 +75,7 @@ TEST(WeftInfo, PrintsTheSameAsJson) {
     EXPECT_EQ(setting["value"], is_set ? "5us" : spec.fallback);
     EXPECT_EQ(setting["source"], is_set ? "environment" : "default");
     EXPECT_EQ(setting["default"], spec.fallback);
+    EXPECT_EQ(setting["expert"], spec.expert);
   }
   EXPECT_TRUE(json["topology"].contains("nic") && json["topology"].contains("reason"));
   ASSERT_EQ(json["warnings"].size(), 1U);

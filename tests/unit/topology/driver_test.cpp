@@ -1,4 +1,4 @@
-// What is asked of NVIDIA's libraries, by libraries that stand in for them.
+// Queries of NVIDIA's libraries, answered by libraries that stand in for them.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-// What selection must get right on machines that nobody recorded.
+// Selection on machines that were made by hand because no recording of them exists.
 #include <gtest/gtest.h>
 
 #include "tests/unit/topology/machines.hpp"

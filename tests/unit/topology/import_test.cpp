@@ -1,4 +1,4 @@
-// What files say, and what is said of files that are wrong.
+// The import of topology files, and the errors for wrong files.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -73,7 +73,7 @@ TEST(Nccl, ReadsNetsSwitchesAndLinks) {
   EXPECT_EQ(model.gpus.at(1).c2c_gbytes, 450);
   EXPECT_EQ(path_between(model, model.gpus[0], model.gpus[1]).path_class, PathClass::NVL);
   EXPECT_EQ(model.nics.at(0).ports.size(), 2U);
-  // What has no <net> beside those that have one is no device of RDMA.
+  // A NIC without <net>, beside NICs that have one, is no RDMA device.
   const int plain = find_nic(model, "0000:05:00.0");
   EXPECT_TRUE(model.nics.at(static_cast<std::size_t>(plain)).no_rdma);
 }

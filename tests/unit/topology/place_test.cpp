@@ -1,4 +1,4 @@
-// What World asks of topology: a rank's own NIC and memory.
+// The answers that World gets from topology: a rank's own NIC and memory.
 #include "topology/placement/place.hpp"
 
 #include <gtest/gtest.h>
@@ -100,7 +100,7 @@ constexpr const char* kWiring = R"(<system version="1"><cpu numaid="0" affinity=
 <pci busid="0001:00:00.0" class="0x030200"/><pci busid="0101:00:00.0" class="0x020700"/>
 </pci></cpu></system>)";
 
-/// What a virtual machine shows of the same: each device at a bridge of its own.
+/// The same machine as a virtual machine shows it: each device at a bridge of its own.
 Machine hidden_wiring() {
   Machine machine;
   machine.numa(0, 0, {0, 1, 2, 3});

@@ -1,4 +1,4 @@
-// What the user says: how far GPUDirect goes, and which NIC is whose.
+// The user's settings: how far GPUDirect goes, and which NIC belongs to which rank.
 #include <gtest/gtest.h>
 
 #include "tests/unit/topology/machines.hpp"

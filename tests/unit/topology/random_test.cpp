@@ -1,4 +1,4 @@
-// What must hold on any machine.
+// Invariants of selection on random machines.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -14,7 +14,7 @@
 namespace weft::topology {
 namespace {
 
-/// What one GPU of a machine must get.
+/// The NIC that one GPU of a machine must get.
 struct Expected {
   std::string nic{};
   std::string path_class{};

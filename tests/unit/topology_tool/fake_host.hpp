@@ -48,10 +48,10 @@ class FakeHost {
   }
   /// A second port, which is down.
   void add_port_that_is_down();
-  /// What opening a file gives: an errno.
+  /// Makes opening `file` fail with errno `error`.
   void refuse(const std::string& file, int error) { refused_[file] = error; }
   void lose_library(const std::string& file) { lost_[file] = true; }
-  /// What users other than root see of it is `bytes` long.
+  /// Writes a PCI configuration of which users other than root see `bytes` bytes.
   void write_config(const std::string& address, bool redirects, std::size_t bytes = 4096);
   void add_gpu_beside();
 

@@ -97,7 +97,7 @@ class Rank {
   std::uint64_t rejected_connections() {
     return asked([&] { return cm_connector_->rejected_connections(); });
   }
-  /// What its queue pairs were told after INIT.
+  /// The state changes of its queue pairs after INIT.
   std::vector<RecordingVerbs::Change> changes() {
     return asked([&] { return rig_.verbs->changes; });
   }
@@ -208,7 +208,7 @@ TEST_F(CmConnections, TurnAwayACallThatBearsAnotherToken) {
       << high_->why();
   EXPECT_GE(low_->rejected_connections(), 1U);
   EXPECT_TRUE(low_->changes().empty()) << "nothing is done for an unauthenticated client";
-  // Who knows the token is still let in.
+  // A peer that knows the token is still accepted.
   to_high_ = high_->expect(0);
   low_->drop(1);
   to_low_ = low_->expect(1);

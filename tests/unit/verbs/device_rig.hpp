@@ -27,7 +27,7 @@ class DeviceRig {
     return *device_;
   }
 
-  /// What opening it is refused with, or "(opened)".
+  /// The error of opening the device, which must be of `code`, or "(opened)".
   std::string refusal(Code code) {
     try {
       static_cast<void>(device());

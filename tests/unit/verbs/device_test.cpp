@@ -30,7 +30,7 @@ TEST(VerbsOptions, AreWhatTheConfigurationSays) {
   const VerbsOptions defaults = VerbsOptions::read(Config());
   EXPECT_EQ(defaults.text(),
             "WEFT_NIC= WEFT_IB_GID=auto WEFT_QPS_PER_PEER=1 WEFT_CQS=0 WEFT_QUEUE_DEPTH=1024 "
-            "WEFT_NOTIFY=auto WEFT_IB_TIMEOUT=14 WEFT_IB_RETRY=7 WEFT_IB_SL=0 "
+            "WEFT_NOTIFY=auto WEFT_IB_TIMEOUT=14 WEFT_IB_SL=0 "
             "WEFT_IB_TRAFFIC_CLASS=0 WEFT_IB_PKEY=0 WEFT_IB_MTU=active WEFT_IB_MAX_MESSAGE=auto "
             "WEFT_CONNECT=tcp WEFT_MESH_EAGER=128");
   EXPECT_EQ(defaults.text(), VerbsOptions().text()) << "both have the same defaults";
@@ -43,7 +43,6 @@ TEST(VerbsOptions, AreWhatTheConfigurationSays) {
                                                       .with(Setting::queue_depth, "16")
                                                       .with(Setting::notify, "counted")
                                                       .with(Setting::ib_timeout, "31")
-                                                      .with(Setting::ib_retry, "0")
                                                       .with(Setting::ib_sl, "15")
                                                       .with(Setting::ib_traffic_class, "255")
                                                       .with(Setting::ib_pkey, "65535")
@@ -54,7 +53,7 @@ TEST(VerbsOptions, AreWhatTheConfigurationSays) {
   EXPECT_EQ(
       options.text(),
       "WEFT_NIC=rxe0:1 WEFT_IB_GID=3 WEFT_QPS_PER_PEER=8 WEFT_CQS=2 WEFT_QUEUE_DEPTH=16 "
-      "WEFT_NOTIFY=counted WEFT_IB_TIMEOUT=31 WEFT_IB_RETRY=0 WEFT_IB_SL=15 "
+      "WEFT_NOTIFY=counted WEFT_IB_TIMEOUT=31 WEFT_IB_SL=15 "
       "WEFT_IB_TRAFFIC_CLASS=255 WEFT_IB_PKEY=65535 WEFT_IB_MTU=4096 WEFT_IB_MAX_MESSAGE=65536 "
       "WEFT_CONNECT=cm WEFT_MESH_EAGER=0");
   EXPECT_EQ(options.mtu, 4096);

@@ -1,4 +1,4 @@
-// What immediates stand for: which word is set, to what, and when all of a put is there.
+// The meaning of immediates: which word is set to which value, and when a put is complete.
 #include "p2p/transport/notification_table.hpp"
 
 #include <gtest/gtest.h>

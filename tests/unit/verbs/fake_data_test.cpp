@@ -130,7 +130,8 @@ TEST_F(FakeData, InfiniBandLeadsByLid) {
 
 class FakeProtection : public TwoRanks {
  protected:
-  /// What the request ends with, at both ends.
+  /// Requires that the request ends with `status`, and that the peer's queue pair fails if
+  /// `breaks_peer`.
   void expect(const ibv_send_wr& request, std::vector<ibv_sge> pieces, ibv_wc_status status,
               bool breaks_peer) {
     ASSERT_EQ(ba_->receive(50, {b_->sge(0, 8)}), 0);

@@ -1,4 +1,4 @@
-// What goes wrong with a fake NIC when it is told to.
+// The faults of a fake NIC.
 #include <atomic>
 #include <cerrno>
 #include <cstring>

@@ -1,4 +1,4 @@
-// What a queue pair is told on its way to readiness.
+// The attributes that take a queue pair from RESET to RTS.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -78,7 +78,6 @@ TEST(States, HoldWhatTheSettingsSay) {
   FakeNetwork network;
   VerbsOptions options;
   options.timeout = 20;
-  options.retry = 3;
   options.service_level = 4;
   options.traffic_class = 106;
   End end(network.device(0, NicSpec{.max_reads = 5}), options);
@@ -98,7 +97,7 @@ TEST(States, HoldWhatTheSettingsSay) {
   const ibv_qp_attr& send = end.change(2).attributes;
   EXPECT_EQ(send.sq_psn, 7U);
   EXPECT_EQ(send.timeout, 20);
-  EXPECT_EQ(send.retry_cnt, 3);
+  EXPECT_EQ(send.retry_cnt, 7);
   EXPECT_LT(send.rnr_retry, 7) << "7 waits for ever";
   EXPECT_EQ(send.max_rd_atomic, 5);
 }

@@ -24,7 +24,7 @@ struct Stretch {
   bool operator==(const Stretch&) const = default;
 };
 
-/// Nobody reads the memory, so addresses need not be of any.
+/// The test never reads the memory, so addresses need not be mapped.
 MemoryPiece piece(std::uint64_t from, std::uint64_t bytes, std::uint32_t key = 1) {
   return {reinterpret_cast<const std::byte*>(from), bytes, key};
 }

@@ -133,7 +133,7 @@ rdma_conn_param CmConnection::parameters() const noexcept {
   parameters.private_data_len = sizeof own_;
   parameters.responder_resources = parameters.initiator_depth = device_->reads_with(peer_);
   parameters.flow_control = 1;
-  parameters.retry_count = device_->options().retry;
+  parameters.retry_count = Device::kResends;
   parameters.rnr_retry_count = Device::kNotReadyRetries;
   parameters.qp_num = pair_->qp_num;
   return parameters;

@@ -55,6 +55,8 @@ class Device {
   std::uint8_t reads_with(const VerbsAddress& peer) const noexcept;
   /// How often a sender tries again that finds no receive posted.
   static constexpr std::uint8_t kNotReadyRetries = 6;
+  /// Number of resends, each after WEFT_IB_TIMEOUT without an answer, before the path is lost.
+  static constexpr std::uint8_t kResends = 7;
 
   // The states of a queue pair. Throw Error(system), with the call, its error and what to look at.
   void to_init(ibv_qp* qp) const;

@@ -17,8 +17,7 @@ Meaning meaning_of(ibv_wc_status status) noexcept {
   switch (status) {
     case IBV_WC_RETRY_EXC_ERR:
       return {Code::path_failed, "the peer's NIC does not answer",
-              "is its host up, and the link? WEFT_IB_TIMEOUT and WEFT_IB_RETRY set how long it is "
-              "asked"};
+              "is its host up, and the link? WEFT_IB_TIMEOUT sets how long it is asked"};
     case IBV_WC_WR_FLUSH_ERR:
     case IBV_WC_REM_ABORT_ERR:
     case IBV_WC_FATAL_ERR:

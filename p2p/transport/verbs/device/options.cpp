@@ -44,7 +44,6 @@ VerbsOptions VerbsOptions::read(const Config& config) {
   options.depth = number<std::uint32_t>(config, Setting::queue_depth);
   options.notify_mode = notify_mode_of(config.text(Setting::notify));
   options.timeout = number<std::uint8_t>(config, Setting::ib_timeout);
-  options.retry = number<std::uint8_t>(config, Setting::ib_retry);
   options.service_level = number<std::uint8_t>(config, Setting::ib_sl);
   options.traffic_class = number<std::uint8_t>(config, Setting::ib_traffic_class);
   options.pkey_index = number<std::uint16_t>(config, Setting::ib_pkey);
@@ -59,10 +58,10 @@ VerbsOptions VerbsOptions::read(const Config& config) {
 std::string VerbsOptions::text() const {
   return fmt::format(
       "WEFT_NIC={} WEFT_IB_GID={} WEFT_QPS_PER_PEER={} WEFT_CQS={} WEFT_QUEUE_DEPTH={} "
-      "WEFT_NOTIFY={} WEFT_IB_TIMEOUT={} WEFT_IB_RETRY={} WEFT_IB_SL={} WEFT_IB_TRAFFIC_CLASS={} "
+      "WEFT_NOTIFY={} WEFT_IB_TIMEOUT={} WEFT_IB_SL={} WEFT_IB_TRAFFIC_CLASS={} "
       "WEFT_IB_PKEY={} WEFT_IB_MTU={} WEFT_IB_MAX_MESSAGE={} WEFT_CONNECT={} WEFT_MESH_EAGER={}",
       nic, gid_index < 0 ? "auto" : std::to_string(gid_index), queue_pairs, completion_queues,
-      depth, name(notify_mode), timeout, retry, service_level, traffic_class, pkey_index,
+      depth, name(notify_mode), timeout, service_level, traffic_class, pkey_index,
       mtu == 0 ? "active" : std::to_string(mtu),
       max_message == 0 ? "auto" : std::to_string(max_message), connection_manager ? "cm" : "tcp",
       eager_ranks);

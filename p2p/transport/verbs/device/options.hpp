@@ -24,7 +24,6 @@ struct VerbsOptions {
   std::uint32_t depth = 1024;  ///< WEFT_QUEUE_DEPTH: work requests of a queue pair
   NotifyMode notify_mode = NotifyMode::automatic;
   std::uint8_t timeout = 14;        ///< WEFT_IB_TIMEOUT: 4.096 us * 2^timeout
-  std::uint8_t retry = 7;           ///< WEFT_IB_RETRY
   std::uint8_t service_level = 0;   ///< WEFT_IB_SL
   std::uint8_t traffic_class = 0;   ///< WEFT_IB_TRAFFIC_CLASS
   std::uint16_t pkey_index = 0;     ///< WEFT_IB_PKEY

@@ -107,7 +107,7 @@ void Device::to_ready(ibv_qp* qp, const VerbsAddress& peer, std::uint32_t number
   send.qp_state = IBV_QPS_RTS;
   send.sq_psn = send_psn;
   send.timeout = options_.timeout;
-  send.retry_cnt = options_.retry;
+  send.retry_cnt = kResends;
   send.rnr_retry = kNotReadyRetries;
   send.max_rd_atomic = reads;
   modify(qp, send,
@@ -129,7 +129,7 @@ void Device::to_state(ibv_qp* qp, ibv_qp_attr told, int mask, const VerbsAddress
     if (options_.traffic_class != 0) told.ah_attr.grh.traffic_class = options_.traffic_class;
   }
   told.timeout = options_.timeout;
-  told.retry_cnt = options_.retry;
+  told.retry_cnt = kResends;
   told.rnr_retry = kNotReadyRetries;
   told.max_rd_atomic = told.max_dest_rd_atomic = reads_with(peer);
   modify(qp, told, mask, transition, gid_text(peer.gid));
