@@ -26,6 +26,11 @@ check_classes() {
   own_files '*.hpp' | grep -v -e '^tests/' -e '^benchmarks/peers/' | python3 scripts/check_classes.py
 }
 
+check_words() {
+  say "words: retired ones, and how comments begin"
+  own_files '*.cpp' '*.hpp' '*.h' '*.c' '*.py' '*.sh' '*.cmake' 'CMakeLists.txt' '*.md' | python3 scripts/check_words.py
+}
+
 # clang-tidy over the files that the release build compiles, as a unity build, so that each header is read
 # once for many files. Files outside the library (tests, benchmarks and examples, three quarters of all) only
 # with --full; compiler warnings cover them too. -bugprone-suspicious-include is off because a unity build
@@ -54,7 +59,7 @@ run_checks() {
   local check broken=() cut=${1:-}
   [[ -z $cut || $cut == --full ]] || die "check takes --full or nothing, not '$cut'"
   build release # with warnings as errors
-  for check in check_format check_rooms check_classes check_tidy; do
+  for check in check_format check_rooms check_classes check_words check_tidy; do
     ($check "$cut") || broken+=("${check#check_}")
   done
   ((${#broken[@]} == 0)) || die "check: failed: ${broken[*]}"

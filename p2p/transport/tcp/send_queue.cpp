@@ -15,7 +15,7 @@ namespace {
 /// Stands for memory that was given back before a reply had read it.
 alignas(64) constexpr std::array<std::byte, 4096> kZeros{};
 
-/// What a stop point counts.
+/// The unit in which a stop point counts.
 constexpr std::size_t kStopPiece = 256u << 10;
 
 iovec part(const void* data, std::size_t bytes) noexcept {
