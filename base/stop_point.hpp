@@ -7,8 +7,8 @@
 namespace weft {
 
 /// Called before each piece (at most 256 KiB) of a copy or reduction of tensors, and before each
-/// system call within a tensor that travels by TCP. `loop` names the code; `piece` counts from 0, in
-/// units of 256 KiB. Null unless a test sets it, to stop, kill or park the rank there. The hook
+/// system call within a tensor that travels by TCP. `loop` names the code; `piece` counts from 0,
+/// in units of 256 KiB. Null unless a test sets it, to stop, kill or park the rank there. The hook
 /// costs one relaxed load and a predicted branch per piece, so release builds keep it, and the
 /// tested code is the shipped code.
 using StopPoint = void (*)(const char* loop, std::size_t piece) noexcept;

@@ -12,9 +12,9 @@ namespace weft::os {
 /// forbids the call.
 bool prefer_numa(void* data, std::size_t bytes, int node) noexcept;
 
-/// Makes later page faults in the range take pages of these NUMA nodes alone: of `first` while it has
-/// free ones (Linux 5.17; -1: no preference), then of the nearest. `data` is page-aligned. False if
-/// the kernel refuses: none of the nodes may be used, or the container forbids the call.
+/// Makes later page faults in the range take pages of these NUMA nodes alone: of `first` while it
+/// has free ones (Linux 5.17; -1: no preference), then of the nearest. `data` is page-aligned.
+/// False if the kernel refuses: none of the nodes may be used, or the container forbids the call.
 bool bind_numa(void* data, std::size_t bytes, std::span<const int> nodes, int first) noexcept;
 
 /// True if this thread has a memory policy of its own (numactl, set_mempolicy).

@@ -35,7 +35,7 @@ struct Room {
 struct Host {
   /// Prefix of /sys, /proc, /dev, /etc and /usr; HWLOC_FSROOT is the same for hwloc.
   std::filesystem::path root = "/";
-  std::string kernel{};              ///< "6.1.0-18-amd64"
+  std::string kernel{};   ///< "6.1.0-18-amd64"
   bool may_lock = false;  ///< CAP_IPC_LOCK that the kernel honours: RLIMIT_MEMLOCK does not apply
   Limit memlock{};
   Limit file_size{};

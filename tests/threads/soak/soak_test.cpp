@@ -42,7 +42,8 @@ TEST(Soak, GroupsShrunkTimeAfterTime) {
     auto group = std::make_shared<Group>(world.group());
     return [group, &meeting](World&, int number) {
       *group = group->shrink().value();
-      // A rank that is hundreds of groups behind is refused, and a busy machine may hold up one rank.
+      // A rank that is hundreds of groups behind is refused, and a busy machine may hold up one
+      // rank.
       if (number % 100 == 99) meeting.wait();
     };
   });
