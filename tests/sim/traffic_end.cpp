@@ -78,8 +78,8 @@ bool Attached::attach() {
     ++attaches_;
   } catch (const Error& error) {
     const Code code = error.status().code();
-    // Its last attachment may still be held: the owner hears of the end that is gone in its own
-    // time.
+    // This end's last attachment may still be held: the owner learns in its own time that it is
+    // gone.
     if (code != Code::timeout && code != Code::writer_taken) explain(error.status());
     refusal_ = error.what();
   }

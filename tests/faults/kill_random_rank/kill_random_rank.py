@@ -24,7 +24,8 @@ import time
 from traces import Traces, enter_room
 
 RANKS = 4
-# Nothing that is measured; a machine on which a survivor ends within a second needs a tenth of them.
+# Limits of steps that the test does not measure; a machine on which a survivor ends within a second needs a tenth of
+# these times.
 START_S, END_S, CLEAN_S = 30, 15, 3
 LINE = re.compile(r"rank (\d+) pid (\d+) time ([\d.]+) (joined|ended: (\w+) peer (-?\d+): (.*))")
 
