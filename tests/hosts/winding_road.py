@@ -1,8 +1,8 @@
-"""A network between two hosts that delays every frame by a random time, so that frames overtake each other, and may lose
-some: for kernels without netem.
+"""A network between two hosts that delays every frame by a random time, so that frames overtake each other, and may
+lose some: for kernels without netem.
 
-winding_road.py NETWORK DELAY_MS JITTER_MS LOSS_PERCENT: host1 and host2 get an interface far0, at NETWORK.1 and .2. Prints
-"ready", runs until it is ended, and prints how many frames came, were lost, and were overtaken by a later one.
+winding_road.py NETWORK DELAY_MS JITTER_MS LOSS_PERCENT: host1 and host2 get an interface far0, at NETWORK.1 and .2.
+Prints "ready", runs until it is ended, and prints how many frames came, were lost, and were overtaken by a later one.
 """
 
 import ctypes

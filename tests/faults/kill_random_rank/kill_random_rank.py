@@ -4,8 +4,8 @@ within a second with peer_failed and the killed rank's name, and the machine mus
 Usage: kill_random_rank.py [--full] [--runs N] [--seed S] [--limit SECONDS] MODE PROGRAM MPIRUN [FLAG ...]
 
 --full, or WEFT_TEST_FULL=1: 25 runs instead of 5. WEFT_TEST_SEED repeats a sequence of kills.
---limit: instead of the second, for a slow machine. Starting, ending and cleaning up get that many times as
-long, too.
+--limit: SECONDS instead of one second, for a slow machine. The limits of starting, ending and cleaning up grow by the
+same factor.
 """
 
 import argparse

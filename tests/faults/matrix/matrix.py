@@ -125,7 +125,7 @@ def check(cell, run, given):
 
 
 def read_until_survived(job, victim, pids, patience_s):
-    """The job's output. A victim that never joined does not end by itself; it is ended `patience_s` after the others."""
+    """The job's output. A victim that never joined does not end by itself: kills it `patience_s` after the others."""
     output = []
     for line in job.stdout:
         output.append(line)
@@ -144,7 +144,7 @@ def read_until_survived(job, victim, pids, patience_s):
 
 
 def end_launcher(job):
-    """The launcher, which may not notice that ranks of another host have ended."""
+    """Ends the launcher, which may not notice that ranks of another host have ended."""
     try:
         job.communicate(timeout=LAUNCHER_S)
     except subprocess.TimeoutExpired:

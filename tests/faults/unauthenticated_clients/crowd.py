@@ -1,10 +1,10 @@
-"""A crowd of unauthenticated clients: connects to every acceptor in this network namespace again and again, until stopped.
+"""A crowd of unauthenticated clients: connects to every acceptor in this network namespace until stopped.
 
 Usage: crowd.py KIND OPEN PORTS
 
-The crowd holds at most OPEN connections and renews those that are closed. KIND: idle sends nothing; garbage sends random
-bytes; half sends a part of a hello; hello sends a valid hello and no proof. Started by root, the crowd becomes another
-user. At its end (SIGTERM) it prints the number of its connections.
+The crowd holds at most OPEN connections and renews those that are closed. KIND: idle sends nothing; garbage sends
+random bytes; half sends a part of a hello; hello sends one that a rank might send, and no proof. Started by root, the
+crowd becomes another user. At its end (SIGTERM) it prints the number of its connections.
 Acceptors are the TCP ports that the file PORTS lists at the time, and the abstract Unix sockets of ranks.
 """
 

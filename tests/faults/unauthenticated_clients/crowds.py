@@ -1,4 +1,4 @@
-"""Jobs start undisturbed while crowds of unauthenticated clients connect to them: before, while and after the ranks join.
+"""Jobs start undisturbed while crowds of unauthenticated clients connect to them, before, while and after ranks join.
 
 The clients belong to another user (if this runs as root), connect to every rank's TCP ports and Unix sockets, and renew
 connections that are closed. Some are idle, some send garbage, half a record, or hellos without a proof. The jobs are

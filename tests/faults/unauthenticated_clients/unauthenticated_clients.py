@@ -1,12 +1,12 @@
 """Unauthenticated clients connect to the ranks of a training job, 200 times per second: the job learns the same.
 
-They send garbage and HTTP, leave handshakes half done, answer a challenge with its own words, with old ones, or a byte at a
-time, and scan the ports, over TCP and the ranks' Unix sockets.
+They send garbage and HTTP, leave handshakes half done, answer a challenge with its own words, with old ones, or byte by
+byte, and scan the ports, over TCP and the ranks' Unix sockets.
 
 Usage: unauthenticated_clients.py PROGRAM TEXT MPIRUN [FLAG ...]
 
-Runs for 3 s, or 10 000 connections if WEFT_TEST_FULL is 1. The losses must be the same to the last bit. The test prints how
-much slower a step is; a step may take three times as long here, since the test shares its machine with other work.
+Runs for 3 s, or 10 000 connections if WEFT_TEST_FULL is 1. The losses must be the same to the last bit. The test
+prints how much slower a step is; a step may take three times as long here, since the machine does other work too.
 """
 
 import json
