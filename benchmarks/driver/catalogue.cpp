@@ -27,7 +27,8 @@ std::size_t published_and_got(std::size_t size, int ranks) {
 std::size_t several_published(std::size_t size, int ranks) {
   return depth_for(size) * published_and_got(size, ranks);
 }
-// Published and the limit's; or source, fixed buffer and what the owner allocates.
+// The published tensor and the limit's; or source, fixed buffer and the memory that the owner
+// allocates.
 std::size_t thrice(std::size_t size, int) { return size * 3; }
 // Source and target of each of four rows, and the limit's.
 std::size_t all_ends(std::size_t size, int) { return size * 10; }
@@ -35,7 +36,8 @@ std::size_t all_ends(std::size_t size, int) { return size * 10; }
 std::size_t eight_exchanged(std::size_t size, int) { return size * 36; }
 // Gradient, parameters (worker's and shard's) and the limit's two, with one to spare.
 std::size_t six_times(std::size_t size, int) { return size * 6; }
-// The same of each of two kinds, of which the first is gone when the second comes; and copies.
+// The memory of six_times() for each of two kinds, the first of which is freed before the second
+// starts; and copies.
 std::size_t eight_times(std::size_t size, int) { return size * 8; }
 // On each of two ranks: gradients, parameters (the worker's, and its half of the shards'), and the
 // limit's memory.
@@ -54,10 +56,10 @@ std::size_t several_sent(std::size_t size, int ranks) {
 std::size_t windows(std::size_t size, int ranks) {
   return kWindow * (2 * size + 64) * static_cast<std::size_t>(ranks);
 }
-// The slots that are kept, on top of source and limit.
+// The slots that are kept open, besides source and limit.
 std::size_t many(std::size_t size, int) { return size * 80; }
 
-// Sixteen sources, buffers, published runs twice, what they are got into, and the limit's ends.
+// Sixteen sources, buffers, published runs twice, their targets, and the limit's ends.
 std::size_t sixteen_ways(std::size_t size, int) { return size * 16 * 7; }
 
 const std::vector<std::size_t> kBandwidthSizes{64 * kKi, 256 * kKi, kMi,      4 * kMi,
@@ -233,7 +235,7 @@ const std::vector<Description>& all() {
         collective(kAllGather, "every rank's part to every rank; limit: their bare copies"),
         collective(kReduceScatter, "f32 summed, a part to each rank; limit: the sums by hand"),
         collective(kAllToAll, "a part from each rank to each; limit: their bare copies"),
-        collective(kBarrier, "nobody is through before all have come; limit: two flags"),
+        collective(kBarrier, "returns once all ranks have entered; limit: two flags"),
         {.name = kChecks,
          .what = "collectives that must not be slower than others, and times without steps",
          .sizes = {8, 4 * kKi, 256 * kKi, 4 * kMi},

@@ -1,4 +1,4 @@
-// The benchmarks there are: what each measures, at which sizes, and what it needs.
+// The list of benchmarks: the subject, sizes and requirements of each.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,8 @@ struct Description {
   std::vector<std::size_t> quick_sizes;
   std::size_t most = 0;         ///< bytes, of --sizes
   std::size_t multiple_of = 1;  ///< bytes, of --sizes
-  /// The bytes that all ranks of one run hold at once, in tensors of `size`: the limit's too.
+  /// The bytes that all ranks of one run hold at once, in tensors of `size` bytes, including the
+  /// limit's.
   std::size_t (*memory)(std::size_t size, int ranks) = nullptr;
   unsigned budget_factor = 1;  ///< of the time to measure a row in
   /// Programs that do the same work, as --peers names them.
@@ -29,17 +30,17 @@ struct Description {
   bool sizes_in_one_run = false;  ///< else a run for each, unless they are --quick
 };
 
-/// All of them, in the order in which they are shown.
+/// All benchmarks, in the order in which they are listed.
 std::span<const Description> catalogue();
 
-/// Throws std::runtime_error, listing the names there are.
+/// Throws std::runtime_error, with the list of names, if `name` is not one of them.
 const Description& description_of(std::string_view name);
 
-/// Throws std::runtime_error unless the benchmark can be run at every one of `sizes`; says what
-/// is wrong with the first that it can't.
+/// Throws std::runtime_error unless the benchmark can run with each of `sizes`; the error gives the
+/// reason for the first size that can't.
 void check_sizes(const Description& benchmark, std::span<const std::size_t> sizes);
 
-/// A line for each, for --help.
+/// A line for each benchmark, for --help.
 std::string help_text();
 
 }  // namespace weft::bench

@@ -34,7 +34,7 @@ struct Program {
   std::vector<std::string> launcher;  // its path, and the flags that do not depend on the run
   std::string executable;
   bool has_threads = false;  // that move data beside the one that calls: a core would be too few
-  // In place of one launch, where a row takes several.
+  // Replaces the one launch for programs that need several for a row.
   std::vector<RunRow> (*measure)(const RunOptions& options) = nullptr;
 };
 
@@ -59,7 +59,7 @@ std::optional<std::vector<std::string>> mpich_launcher() {
   return std::vector<std::string>{*program};
 }
 
-// Both families of launchers pin rank 0 to the first core and rank 1 to the second, where asked.
+// Both families of launchers pin rank 0 to the first core and rank 1 to the second on request.
 std::vector<std::string> command(const Program& program, const RunOptions& options) {
   const bool pinned = !options.crowded && !program.has_threads;
   const bool is_mpich = program.name == "mpich";
@@ -154,7 +154,7 @@ std::vector<Program> programs_for(const Plan& plan, const Description& benchmark
   return programs;
 }
 
-// One number of ranks, those of a collective, or one for each number of readers.
+// The numbers of ranks to run: one, those of a collective, or one for each number of readers.
 std::vector<int> ranks_for(const Plan& plan, const Description& benchmark) {
   if (benchmark.is_collective) {
     for (const int ranks : plan.ranks)
@@ -182,7 +182,7 @@ std::vector<RunOptions> by_size(const RunOptions& all) {
   return runs;
 }
 
-// Runs as short as pairs can be: all sizes in one when that is quick, else a run for each.
+// The shortest possible runs: all sizes in one run if that is quick, otherwise a run for each size.
 std::vector<RunOptions> runs_for(const Plan& plan, const Description& benchmark) {
   RunOptions all = plan.run;
   if (all.sizes.empty()) all.sizes = plan.quick ? benchmark.quick_sizes : benchmark.sizes;
@@ -224,7 +224,7 @@ unsigned processors() { return std::max(1U, static_cast<unsigned>(os::usable_cpu
 
 Results run(const Plan& plan) {
   const Description& benchmark = description_of(plan.run.benchmark);
-  // Else ranks of one host would share memory.
+  // Otherwise ranks of one host would use shared memory.
   if (benchmark.has_perftest) ::setenv("WEFT_FABRIC", "verbs", 1);
   if (!plan.fabric.empty()) {
     (void)Config().with(Setting::fabric, plan.fabric);  // throws where it is none
@@ -252,7 +252,7 @@ Results run(const Plan& plan) {
           failed.push_back(program.name);
         }
       }
-      std::reverse(programs.begin(), programs.end());  // nobody is always the first
+      std::reverse(programs.begin(), programs.end());  // no program is always first
     }
   }
   if (!plan.against.empty()) keep_common_rows(results);

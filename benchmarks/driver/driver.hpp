@@ -1,4 +1,4 @@
-// Running weft and its peers in turn, whole short runs of each.
+// Runs weft and its peers alternately, in short whole runs.
 #pragma once
 
 #include <string>
@@ -14,7 +14,8 @@ struct Plan {
   RunOptions run;  ///< no sizes: the benchmark's own
   bool quick = false;
   unsigned pairs = 5;
-  /// "none" for none. Empty: all that the benchmark has, or none beside another build.
+  /// Peers to run. "none": no peers. Empty: all peers of the benchmark, or none beside another
+  /// build.
   std::vector<std::string> peers;
   std::string against;                ///< another build of weft, as weft_bench_of() takes it
   std::string fabric;                 ///< that weft's ranks use; empty: what WEFT_FABRIC says
@@ -22,12 +23,12 @@ struct Plan {
   std::vector<int> ranks;             ///< of a collective; none: the benchmark's own
 };
 
-/// Processors that this process, and so its runs, may use.
+/// The number of processors that this process, and so its runs, may use.
 unsigned processors();
 
-/// Measures, telling stderr what is left out (a peer that is not installed, a size for which there
-/// is no memory) and why, and when ranks share processors. Throws std::runtime_error when the plan
-/// can't be run, or a run of weft fails, with what it said.
+/// Measures. Prints to stderr what is left out (a peer that is not installed, a size for which
+/// there is no memory) and why, and whether ranks share processors. Throws std::runtime_error, with
+/// the reason, if the plan can't be run or a run of weft fails.
 Results run(const Plan& plan);
 
 }  // namespace weft::bench

@@ -9,7 +9,7 @@
 namespace weft::bench {
 namespace {
 
-/// A variable that tests/hosts/hosts sets; empty outside of it.
+/// The value of a variable that tests/hosts/hosts sets; empty outside of it.
 std::string said(const char* variable) {
   const char* value = std::getenv(variable);
   return value != nullptr ? value : "";

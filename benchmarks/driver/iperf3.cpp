@@ -32,7 +32,7 @@ double bits_per_second(std::size_t block) {
   const std::vector<std::string> client{"iperf3", "-c", second_host_address(), "-p", port, "-t",
                                         "1",      "-l", std::to_string(block), "-J"};
   Outcome outcome;
-  // It gives up at once while nobody listens yet.
+  // The client gives up at once if the server does not listen yet, so try again.
   for (int i = 0; i < kTries; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
     outcome = launch(client, kLimit);

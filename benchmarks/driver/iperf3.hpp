@@ -1,4 +1,4 @@
-// One stream of bytes by iperf3, between the hosts that the runs are on.
+// Runs iperf3 with one stream between the hosts of the benchmark's runs.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,7 @@
 
 namespace weft::bench {
 
-/// Why it can't be run here; nullopt: it can.
+/// The reason why iperf3 can't run here; nullopt if it can.
 std::optional<std::string> iperf3_missing();
 
 /// Rows for the sizes above 8 bytes: the time that `size` bytes take at the stream's rate. Throws

@@ -107,7 +107,7 @@ std::vector<double> run(const Port& port, const std::string& tool, std::size_t s
   auto client = words("1");
   client.push_back(port.address);
   Outcome outcome;
-  // It gives up at once while nobody listens yet.
+  // The client gives up at once if the server does not listen yet, so try again.
   for (int i = 0; i < kTries; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(250));
     outcome = launch(client, kLimit);

@@ -1,4 +1,4 @@
-// The same transfers by perftest, linux-rdma's own measure: ib_write_bw, ib_read_bw, ib_write_lat.
+// Runs linux-rdma's perftest on the same transfers: ib_write_bw, ib_read_bw, ib_write_lat.
 #pragma once
 
 #include <optional>
@@ -9,11 +9,11 @@
 
 namespace weft::bench {
 
-/// Why it can't be run here; nullopt: it can.
+/// The reason why perftest can't run here; nullopt if it can.
 std::optional<std::string> perftest_missing();
 
-/// Both ends on this host, on the port that weft would choose. Throws std::runtime_error with what
-/// it said when it fails.
+/// Runs both ends on this host, on the port that weft would choose. Throws std::runtime_error with
+/// perftest's output if perftest fails.
 std::vector<RunRow> run_perftest(const RunOptions& options);
 
 }  // namespace weft::bench

@@ -11,15 +11,15 @@
 
 namespace weft::bench {
 
-/// The columns of another build of weft: its time, and its limit's, which shows how far the
-/// machine's mood alone sets the two builds apart.
+/// The columns of another build of weft: its time, and the time of its limit. The limit's time
+/// shows how far apart the two builds are by the noise of the machine alone.
 inline constexpr std::string_view kAgainst = "against";
 inline constexpr std::string_view kAgainstLimit = "against/limit";
 
-/// One row's measurements. Column -> a value per pair: "weft", "limit", "weft/limit", each of the
-/// limit's ways ("limit_memcpy"), and a peer's microseconds under its name ("openmpi" over
-/// send/recv, "openmpi_put" over MPI_Put), or another build's under kAgainst and kAgainstLimit.
-/// Figures likewise: what this build's runs saw besides.
+/// One row's measurements: column -> one value per pair. Columns are "weft", "limit", "weft/limit",
+/// each way of the limit ("limit_memcpy"), a peer's microseconds under its name ("openmpi" over
+/// send/recv, "openmpi_put" over MPI_Put), and another build's under kAgainst and kAgainstLimit.
+/// Figures hold further values of this build's runs in the same form.
 struct Measurements {
   std::size_t size = 0;
   std::string kind;

@@ -1,4 +1,4 @@
-// Whether this build is worse than another: what --against says below the rows.
+// The verdict whether this build is slower than another: the text of --against below the rows.
 #pragma once
 
 #include <string>

@@ -9,21 +9,21 @@
 
 namespace weft::bench {
 
-/// Figure of a judged row.
+/// The figure that judge() adds to a row.
 inline constexpr std::string_view kSlower = "slower";
 
-/// The larger of the spread between the runs and that of their medians themselves.
+/// The larger of the spread within the runs and the spread between their medians.
 double noise_of(const Row& row);
 
-/// Gives each row its kSlower: 1 where the ratio is above what is allowed and exceeds 1 by more
-/// than the noise, else 0. Rows need kAllowed and kSpread.
+/// Sets kSlower of each row: 1 if the ratio is above the allowed one and exceeds 1 by more than the
+/// noise, else 0. Rows need kAllowed and kSpread.
 void judge(std::vector<Row>& rows);
 
-/// Whether one of judged rows fails.
+/// True if one of the judged rows fails.
 bool any_slower(const std::vector<Row>& rows);
 
-/// A line for each of judged rows: both times, their ratio, its noise, and `ok` or `slower`; the
-/// rule is above them.
+/// A line for each judged row, below the rule: both times, their ratio, its noise, and `ok` or
+/// `slower`.
 std::string verdicts(const std::vector<Row>& rows);
 
 }  // namespace weft::bench

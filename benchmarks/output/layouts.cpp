@@ -27,7 +27,7 @@ double bus_factor(const std::string& benchmark, int ranks) {
   return (n - 1) / n;
 }
 
-/// A cell of CSV: in quotes where it has a comma.
+/// A cell of CSV, in quotes if it has a comma.
 std::string quoted(const std::string& text) {
   return text.find(',') == std::string::npos ? text : '"' + text + '"';
 }

@@ -6,8 +6,8 @@
 namespace weft::bench {
 
 /// Draws the rows of `csv_file`, as write_csv() writes them, into `svg_file`: times by size, a line
-/// for each column. Where Python or matplotlib is missing, says so in a line on stderr and draws
-/// nothing. Throws std::runtime_error, one line, when the picture can't be drawn.
+/// for each column. Without Python or matplotlib, prints a line to stderr and draws nothing. Throws
+/// std::runtime_error, one line, if the picture can't be drawn.
 void draw(const std::string& csv_file, const std::string& svg_file, const std::string& benchmark);
 
 }  // namespace weft::bench

@@ -16,14 +16,14 @@ import os
 import sys
 from dataclasses import dataclass, field
 
-# Okabe and Ito's colours: told apart with any kind of sight, on white and on black.
+# Okabe and Ito's colours: distinguishable with all kinds of colour vision, on white and on black.
 COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8a8a00"]
 MARKERS = "osD^vPX"
 # Colours on the left become those on the right in dark mode. No line of a plot uses one of them.
 DARK = {"#ffffff": "#0d1117", "#1f2328": "#e6edf3", "#6e7781": "#9198a1", "#d0d7de": "#30363d"}
 GROUND, INK, LIMIT, GRID = DARK
 SKIPPED = 77
-# The Python whose matplotlib is Debian's package; another may stand before it on PATH.
+# The Python for which Debian packages matplotlib; another may precede it on PATH.
 DEBIANS = "/usr/bin/python3"
 
 
@@ -147,7 +147,7 @@ def figure_of(pyplot, ticker, lines, title):
     for line, label in zip(lines, labels_of(lines)):
         (handle,) = axes.plot(*zip(*line.points), label=label, clip_on=False, **style_of(line, programs, variants))
         drawn.append((line.points[-1], handle))
-    # As they lie at the right edge: the slowest at the largest size is the first.
+    # In their order at the right edge: the slowest at the largest size first.
     drawn.sort(key=lambda entry: entry[0], reverse=True)
     axes.legend(
         handles=[handle for _, handle in drawn], loc="upper left", bbox_to_anchor=(1.01, 1),
@@ -171,8 +171,8 @@ def picture(lines, title):
     import matplotlib
 
     matplotlib.use("svg")
-    # Names within the file come from a hash; without a salt of its own each run has others.
-    # Text stays text.
+    # Matplotlib derives names within the file from a hash; a fixed salt makes them the same in each run. Text stays
+    # text.
     matplotlib.rcParams.update({"svg.hashsalt": "weft", "svg.fonttype": "none"})
     from matplotlib import pyplot, ticker
 

@@ -9,7 +9,8 @@
 
 namespace weft::bench {
 
-/// The same work done by something else. Ratios are of times: below 1, weft is the faster.
+/// Measurements of another program that does the same work. Ratios are of times: below 1, weft is
+/// faster.
 struct Comparison {
   double us = 0;      ///< median
   double ratio = 0;   ///< weft's time / this one's: median over the pairs
@@ -31,7 +32,7 @@ struct Row {
   double limit_against = 0;
   std::map<std::string, double> figures;  ///< what weft's runs saw besides; medians
 
-  /// Its ranks take turns: the time is the scheduler's as much as theirs.
+  /// True if the ranks share processors: the time then depends on the scheduler too.
   bool is_crowded(unsigned processors) const noexcept {
     return static_cast<unsigned>(ranks) > processors;
   }
@@ -44,10 +45,10 @@ struct Row {
   double spread() const;
 };
 
-/// "64k", as --sizes takes it.
+/// The size in the form of --sizes, as "64k".
 std::string size_text(std::size_t size);
 
-/// Microseconds, with three places below 10 and one above.
+/// Microseconds, with three decimals below 10 and one above.
 std::string time_text(double us);
 
 std::vector<Row> summarise(const Results& results);
@@ -56,10 +57,10 @@ std::vector<Row> summarise(const Results& results);
 /// Throws std::runtime_error for an unknown benchmark.
 std::string table(const std::string& benchmark, const std::vector<Row>& rows, unsigned processors);
 
-/// The rows as a JSON document. `processors`: those that the ranks had.
+/// The rows as a JSON document. `processors`: the number that the ranks had.
 std::string json(const std::string& benchmark, const std::vector<Row>& rows, unsigned processors);
 
-/// Throws std::runtime_error when the file can't be written.
+/// Throws std::runtime_error if the file can't be written.
 void write_json(const std::string& file, const std::string& benchmark, const std::vector<Row>& rows,
                 unsigned processors);
 

@@ -1,4 +1,4 @@
-// Rendezvous and signals.
+// Rows for rendezvous and signals.
 #include <array>
 
 #include "tests/deadlines/row.hpp"
@@ -16,7 +16,7 @@ Exchange open_exchange(Side& side) {
       Rendezvous::open(side.world, {.name = side.named("exchange")}));
 }
 
-/// Rank 0 does `call`; rank 1's part is to send or to fetch.
+/// Rank 0 makes `call`; rank 1's part is to send or to receive.
 Case exchange(Side& side, const Exchanging& call, bool peer_sends) {
   const Exchange opened = open_exchange(side);
   const Tensor tensor = side.world.allocate(DType::u8, {1 << 20});

@@ -1,4 +1,4 @@
-// Groups and their collectives.
+// Rows for groups and their collectives.
 #include <array>
 
 #include "tests/deadlines/row.hpp"
@@ -31,7 +31,7 @@ Case collective(Side& side, bool by_plan, bool started) {
   }};
 }
 
-/// After a call that has ended by its deadline, perhaps while rank 1 was inside the tensor.
+/// settle() after a call that has timed out, perhaps while rank 1 was using the tensor.
 Case settles(Side& side) {
   auto group = open_group(side);
   const Tensor tensor = side.world.allocate(DType::f32, {kLongElements});

@@ -1,5 +1,5 @@
-// Messages: those that nobody sends, those that nobody receives, and those that must be read from
-// their sender's memory.
+// Rows for messages: those that no rank sends, those that no rank receives, and those that are read
+// from their sender's memory.
 #include <array>
 
 #include "tests/deadlines/row.hpp"
@@ -13,7 +13,7 @@ constexpr std::int64_t kLarge = 1 << 22;  ///< is announced, and read
 std::uint64_t tag_of(const Side& side) { return std::stoull(side.unique); }
 Tensor bytes_of(World& world, std::int64_t count) { return world.allocate(DType::u8, {count}); }
 
-/// Rank 1 sends, when it is its turn.
+/// Rank 1's part is to send.
 Case sender(Side& side, std::int64_t bytes) {
   World* const world = &side.world;
   const std::uint64_t tag = tag_of(side);
@@ -23,11 +23,11 @@ Case sender(Side& side, std::int64_t bytes) {
   }};
 }
 
-/// Rank 1 has announced a large tensor and goes quiet; rank 0 has seen that it is there.
+/// Rank 1 has announced a large tensor and stops; rank 0 has seen the announcement.
 Case announcer(Side& side, std::shared_ptr<MessageRequest> request) {
   World* const world = &side.world;
   *request = Messages(*world).isend(0, tag_of(side), bytes_of(*world, kLarge));
-  // Until the ring is there the announcement stays here.
+  // The announcement stays in this request until the ring exists.
   (void)request->wait(Deadline::after(std::chrono::milliseconds(100)));
   return {.end = [request] { (void)request->wait(Deadline::after(std::chrono::seconds(5))); }};
 }
@@ -65,7 +65,7 @@ Case reads(Side& side, const Act& act) {
               }};
 }
 
-/// A slot that has nothing to do with the message which is being read.
+/// A slot that is unrelated to the message under way.
 Case unrelated(Side& side) {
   const SlotSpec spec{.name = side.named("unrelated"), .dtype = DType::u8, .shape = {8}};
   if (!side.calls()) {

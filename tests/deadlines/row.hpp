@@ -1,4 +1,4 @@
-// One public call that takes a deadline, and how it is brought to need another rank.
+// One public call that takes a deadline, and the situation in which the call needs another rank.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace weft::tests {
 
-/// One of the two ranks, while a row is set up. Rank 0 calls; rank 1 is the one that is stopped.
+/// One of the two ranks, while a row is set up. Rank 0 makes the call; rank 1 is stopped.
 struct Side {
   World& world;
   std::string unique;       ///< for names; the same on both ranks, another for every case
@@ -28,7 +28,7 @@ struct Side {
 /// The result of the call.
 struct Said {
   Status status;
-  std::span<std::byte> memory;  ///< the caller's again, so nobody may write there
+  std::span<std::byte> memory;  ///< given back to the caller: must not be written
 };
 
 inline Said said(Status status) { return {std::move(status), {}}; }
@@ -71,7 +71,7 @@ struct Row {
   std::string label() const { return how.empty() ? call : call + " (" + how + ")"; }
 };
 
-/// A row whose call may always be over before its deadline.
+/// A row whose call may end before its deadline.
 inline Row perhaps_alone(Row row) {
   row.needs_peer = false;
   return row;

@@ -1,4 +1,4 @@
-// Slots, their requests and what the world does with several.
+// Rows for slots, their requests and waits for several of them.
 #include <array>
 
 #include "tests/deadlines/row.hpp"
@@ -28,7 +28,7 @@ Case owner_waits(Side& side, SlotSpec spec) {
           .end = [remote, tensor] { *remote = RemoteSlot(); }};
 }
 
-/// A tensor was announced, and its writer is gone quiet before it is read.
+/// Rank 1 has announced a tensor and stops before rank 0 has read the tensor.
 Case owner_reads(Side& side) {
   SlotSpec spec = spec_of(side);
   spec.placement = Placement::dynamic;
@@ -87,7 +87,7 @@ Case owner_fills(Side& side) {
 
 enum class Reads { view, tensor, runs, any };
 
-/// Rank 0 reads what rank 1 published. `published`: a version is there, and is to be read.
+/// Rank 0 reads rank 1's published slot. `published`: a version exists and is to be read.
 Case reader_reads(Side& side, Reads how, bool published) {
   const PublishedSpec spec = published_spec_of(side);
   if (!side.calls()) {

@@ -1,5 +1,5 @@
-// Publications and their readers. An error there names the publisher's address, or how many
-// subscribers are late: a reader knows of no ranks.
+// Rows for publications and their readers. An error names the publisher's address, or the number of
+// late subscribers, since a reader knows no ranks.
 #include <array>
 #include <thread>
 

@@ -1,4 +1,4 @@
-// Dense and sparse tables: rank 0 works, rank 1 serves.
+// Rows for dense and sparse tables: rank 0 works, rank 1 serves.
 #include <array>
 #include <thread>
 
@@ -41,7 +41,7 @@ std::unique_ptr<ParameterServer> server_of(Side& side) {
 
 std::vector<pslib::TensorSpec> specs() { return {{"weights", Shape{4096}}}; }
 
-/// `serves`: from the beginning; otherwise when it is rank 1's turn.
+/// `serves`: rank 1 serves from the beginning; otherwise serving is rank 1's part.
 template <typename Call>
 Case dense(Side& side, bool serves, const Call& call) {
   auto model = std::make_shared<Model>();

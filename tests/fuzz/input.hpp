@@ -1,4 +1,4 @@
-// An input of the fuzzer, taken apart.
+// A fuzzer's input, read value by value.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ class Input {
   Input(const std::uint8_t* data, std::size_t size) noexcept
       : rest_(reinterpret_cast<const std::byte*>(data), size) {}
 
-  /// Zeros where the input ends.
+  /// The next value; zeros where the input ends.
   template <typename T>
   T take() noexcept {
     T value{};

@@ -1,4 +1,5 @@
-// Where there is no fuzzer: runs a target once over each file of the folders that it is given.
+// Replays a corpus where there is no fuzzer: runs a target once over each file of the given
+// folders.
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>

@@ -3,7 +3,7 @@
 Usage: run.py BUILD_FOLDER [TARGET ...]
 
 Each target runs for 10 s, or for ten minutes if WEFT_TEST_FULL is 1. An input that fails is left in
-BUILD_FOLDER/findings; once what it found is mended it goes into tests/fuzz/corpus/TARGET.
+BUILD_FOLDER/findings; move it to tests/fuzz/corpus/TARGET once the defect is fixed.
 WEFT_FUZZ_KEEP=1 adds to the corpus what the run has found to reach more code.
 """
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# On host1: a program as ranks under mpirun, spread evenly over the hosts.
+# On host1: runs a program as ranks under mpirun, spread evenly over the hosts.
 #   ranks.sh RANKS PROGRAM [ARGUMENT...]
 # The ranks see every WEFT_ variable of this environment.
 set -euo pipefail

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# On host1 of two hosts with two networks: what may be set for TCP does what it says, and links that lose packets or
+# On host1 of two hosts with two networks: the settings for TCP do what they promise, and links that lose packets or
 # are slow only cost time.
 #   settings.sh RANKS_SH CONFORMANCE_RANKS
 set -euo pipefail
@@ -45,7 +45,7 @@ fi
 grep -q 'WEFT_IFACE="nosuch0"' "$output" || fail 'the error does not name it'
 echo 'a wrong WEFT_IFACE: refused'
 
-# loses PERCENT: of what host2 gets by the second network
+# loses PERCENT: of the packets that host2 receives over the second network
 loses() {
   on host2 nft 'add table inet lossy; add chain inet lossy in { type filter hook input priority 0; }'
   on host2 nft add rule inet lossy in iifname eth1 numgen random mod 100 '<' "$1" drop

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A reader on host2, outside the job, takes what rank 0 on host1 publishes: up to the last version, whether the two meet
-# by a file or by an address of either family.
+# A reader on host2, outside the job, reads the publication of rank 0 on host1 up to the last version, with the address
+# from a file or given in either address family.
 #   On host1: subscribers.sh RANKS_SH TRAIN_CHARLM ROLLOUT_CHARLM TEXT
 set -euo pipefail
 ranks_sh=$1 train=$2 rollout=$3 text=$4

@@ -1,8 +1,8 @@
-"""A network between two hosts that delays every frame by another time, so that they overtake each other, and may lose
-some: for kernels that have no netem.
+"""A network between two hosts that delays every frame by a random time, so that frames overtake each other, and may
+lose some: for kernels without netem.
 
-winding_road.py NETWORK DELAY_MS JITTER_MS LOSS_PERCENT: host1 and host2 get an interface far0, at NETWORK.1 and .2; says
-"ready", goes until it is ended, and says how many frames came, were lost, and overtaken by a later one.
+winding_road.py NETWORK DELAY_MS JITTER_MS LOSS_PERCENT: host1 and host2 get an interface far0, at NETWORK.1 and .2.
+Prints "ready", runs until it is ended, and prints how many frames came, were lost, and were overtaken by a later one.
 """
 
 import ctypes
@@ -77,7 +77,7 @@ class Road:
         try:
             os.write(self.ends[other], frame)
         except OSError:
-            self.lost += 1  # nobody there yet, or any more
+            self.lost += 1  # no interface there yet, or no longer
 
 
 def main():

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Installs the packages into a bare Debian, as somebody would who has neither weft's tree nor a compiler:
-# first weft-topo by itself, then the library and the tools, all of which must run; then what one needs to build, and a trainer, which
-# must train as two ranks; then everything of weft is removed, and nothing of it stays.
+# Installs the packages into a bare Debian, as a user without weft's tree and without a compiler does: first weft-topo by
+# itself, then the library and the tools, all of which must run; then the packages for building, and a trainer, which must
+# train as two ranks; then everything of weft is removed, and nothing of it stays.
 #   bare_debian.sh PACKAGES_FOLDER SCRATCH_FOLDER
 # Given weft's sources in place of packages, it runs `./dev demo` there, which may take 3.5 minutes on two quiet
 # processors, downloads included; only with --full (WEFT_TEST_FULL=1).

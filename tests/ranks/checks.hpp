@@ -1,4 +1,5 @@
-// A test program as one rank: it ends with 0 when everything held and says what did not.
+// A test program as one rank: its exit status is 0 if all checks held; otherwise it prints those
+// that failed.
 #pragma once
 
 #include <atomic>
@@ -29,7 +30,7 @@ class Checks {
   std::atomic<int> failures_{0};
 };
 
-/// Joins, runs `body`, leaves. The exit status of the rank.
+/// Joins, runs `body`, leaves. Returns the exit status of the rank.
 inline int run_as_rank(const std::function<void(World&, Checks&)>& body) {
   int rank = -1;
   try {

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# In node0, on a network that loses packets: some are lost, and yet all arrives.
+# In node0, on a network that loses packets: some are lost, but all data arrives.
 #   loss.sh PINGPONG
 set -euo pipefail
 bash "$1"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# In a guest: a program as ranks under mpirun, all on this guest or half of them on each.
+# In a guest: runs a program as ranks under mpirun, all on this guest or half of them on each.
 #   ranks.sh GUESTS RANKS PROGRAM [ARGUMENT...]
 # The ranks see every WEFT_ variable of this environment.
 set -euo pipefail

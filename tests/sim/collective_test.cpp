@@ -23,14 +23,14 @@ constexpr std::array kAlgorithms{
     Algorithm::automatic, Algorithm::direct,   Algorithm::allgather_then_reduce,
     Algorithm::ring,      Algorithm::doubling, Algorithm::halving};
 
-/// How calls of all ranks have ended.
+/// The results of the calls of all ranks.
 struct Ends {
   int right = 0;
   int lost = 0;
   int served = 0;  ///< calls that an algorithm was named for, and that it can serve
 };
 
-/// A call, as the seed has it, with what is to come of it.
+/// A call that the seed draws, and its expected result.
 class DrawnCall {
  public:
   DrawnCall(World& world, Random& random, int size)
@@ -122,7 +122,7 @@ Ends play(std::uint64_t seed, int kills) {
       call_all(world, seed, kills > 0, ends);
       job.sleep(world, std::chrono::seconds(1));  // who leaves at once fails who still sends to it
     } catch (const Error& error) {
-      if (kills == 0 || !is_loss(error.status().code())) throw;  // a group that nobody could open
+      if (kills == 0 || !is_loss(error.status().code())) throw;  // a group that no rank could open
     }
   });
   EXPECT_TRUE(kills > 0 || outcome.failures.empty()) << outcome.text;

@@ -28,7 +28,7 @@ Told shrink_all(int ranks, const SimOptions& options) {
   Told told;
   SimJob job(ranks, options, simulated_settings());
   const SimOutcome outcome = job.run([&](World& world) {
-    // Not all at once: some are asked by others before they ask.
+    // Not all at once: other ranks ask some of the ranks before these ask.
     job.sleep(world, microseconds(50 * (world.rank() * 7 % 5)));
     const auto shrunk = world.group().shrink();
     if (!shrunk.ok()) {

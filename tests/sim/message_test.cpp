@@ -18,7 +18,7 @@ namespace {
 
 using p2p::sim::Random;
 
-constexpr std::uint64_t kNever = 999;        // a tag that nobody sends
+constexpr std::uint64_t kNever = 999;        // a tag that no rank sends
 constexpr std::uint64_t kForAny = 1U << 7U;  // of messages received from any source
 constexpr Tag kAnyOfThose{kForAny, kForAny};
 constexpr Tag kAnyOfTheOthers{0, kForAny};
@@ -54,7 +54,7 @@ bool is_loss(const Status& status) {
          status.code() == Code::closed;
 }
 
-/// One rank's program, and what the model says of it.
+/// One rank's random program, and the model's expectation.
 class Player {
  public:
   Player(World& world, std::uint64_t seed, bool losses)
@@ -84,7 +84,7 @@ class Player {
     receive_from_any();
     for (MessageRequest& request : sending_) {
       const auto sent = request.wait();
-      // With losses, a rank may have given up before it received this.
+      // With losses, a rank may have given up before it received this message.
       if (!losses_ || sent.code() != Code::timeout) fine(sent.status(), "send");
     }
   }
@@ -191,7 +191,7 @@ class Player {
     while (source.posted.size() > most) {
       Posted posted = std::move(source.posted.front());
       source.posted.erase(source.posted.begin());
-      // Now and then the wait is too short, and taken up again.
+      // At times the wait is too short and is repeated.
       if (random_.chance(0.2))
         (void)posted.request.wait(Deadline::after(std::chrono::nanoseconds(random_.below(3000))));
       const auto got = posted.request.wait();

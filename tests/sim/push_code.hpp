@@ -36,7 +36,7 @@ class PushCode {
   std::uint64_t unit() const noexcept { return unit_; }
   /// The gradient of a worker's push.
   void write(std::span<float> cells, std::size_t worker, std::size_t push) const;
-  /// Nothing where no pushes make such values.
+  /// The shares in a cell; nullopt if no pushes produce such values.
   std::optional<PushShares> read(std::span<const float> cell) const;
 
  private:

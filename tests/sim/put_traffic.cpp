@@ -81,7 +81,7 @@ class PutWriter final : public Attached<RemoteSlot> {
       explain(status);
       return true;
     }
-    // The slot was closed: what has not been put is put into the next of its name.
+    // The slot was closed: put the rest into the next slot of that name.
     left_ += static_cast<std::int64_t>(pending_.size());
     pending_.clear();
     detach();

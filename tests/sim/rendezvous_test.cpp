@@ -35,7 +35,7 @@ void expect(bool holds, const std::string& what) {
   if (!holds) throw std::runtime_error(what);
 }
 
-/// With losses, an exchange may end as one with a rank that is gone, and as nothing else.
+/// With losses, an exchange may end only with the error of a rank that is gone.
 bool is_loss(const Status& status) {
   return status.code() == Code::peer_failed || status.code() == Code::peer_left ||
          status.code() == Code::path_failed || status.code() == Code::closed;
@@ -78,7 +78,7 @@ void exchange(World& world, std::uint64_t seed, bool losses) {
       for (int key = 0; key < keys; ++key) names.push_back(key_name(key));
       std::vector<KeyStep> wanted;
       for (const auto& name : names) wanted.push_back({name, step});
-      // Now and then the wait is too short, and taken up again.
+      // At times the wait is too short and is repeated.
       if (random.chance(0.2))
         (void)rendezvous
             .recv(from, wanted[0].key, step,

@@ -1,5 +1,5 @@
-// Groups and subsets that shrink in any order while connections break and ranks die: who belongs to
-// what the world was shrunk to is excluded by no subset, and the others are told.
+// Groups and subsets that shrink in any order while connections break and ranks die: no subset
+// excludes a member of the shrunk world, and excluded ranks are told.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -86,7 +86,7 @@ TEST(ShrunkSubset, WithoutTheWorldsAnswerAsksForIt) {
   EXPECT_EQ(told[4].code(), Code::partitioned) << told[4].text();
 }
 
-/// A job's ranks shrink groups of all sorts, then the world's until nobody is lost any more.
+/// A job's ranks shrink groups of all kinds, then the world's group until no further rank is lost.
 class Sequence {
  public:
   explicit Sequence(std::uint64_t seed)

@@ -1,4 +1,4 @@
-// The simulation itself: what it repeats, and what it can bear.
+// The simulation itself: its repeatability and its limits.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -134,7 +134,7 @@ class Story {
     add({.kind = how, .worker = worker});
     return *this;
   }
-  /// The last event, to be made wrong.
+  /// The last event, for the test to falsify.
   Story& change(const std::function<void(Event&)>& how) {
     how(history_.events.back());
     return *this;

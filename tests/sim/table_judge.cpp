@@ -149,7 +149,7 @@ void TableJudge::check_pushes(const PushShares& shares, std::size_t reader) cons
     }
 }
 
-// Of former jobs' pushes there are those of the checkpoint, whoever looks.
+// A version holds exactly the pushes of former jobs that its checkpoint held, for all workers.
 void TableJudge::check_start(std::size_t cell, const PushShares& shares, std::size_t reader) {
   PushShares former = part(shares, false);
   if (!started_[cell]) {

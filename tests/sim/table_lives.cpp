@@ -209,7 +209,7 @@ class Lives {
     note({.kind = TableEvent::Kind::closed, .worker = worker});
   }
 
-  // Now and then it stops for long.
+  // Stops the rank for a long time at times.
   void rest(const World& world, Random& pace, std::uint64_t longest) {
     simulated_->sleep(world, microseconds(pace.chance(0.05) ? 8000 : pace.below(longest)));
   }
@@ -333,7 +333,7 @@ class Lives {
   bool has_parameters_ = false;  // and the parameters
   int made_ = 0;                 // ranks that have the table
   bool is_whole_ = false;        // all of them, and one the parameters
-  bool all_began_ = false;       // nobody was dead then
+  bool all_began_ = false;       // no rank was dead then
   std::vector<bool> is_dead_;    // by worker
   std::vector<bool> has_ended_;  // by worker
 };

@@ -34,8 +34,8 @@ std::vector<std::uint64_t> past_failures() {
   return seeds;
 }
 
-/// Half of the jobs are healthy but badly treated, a quarter is treated well, a quarter loses ranks
-/// or connections.
+/// Half of the jobs are healthy but have faults, a quarter has none, a quarter loses ranks or
+/// connections.
 SimOptions options_of(std::uint64_t seed, Plant plant) {
   Random random(mix(seed ^ 0x66617565U));
   SimOptions options{.seed = seed, .faults = {}, .plant = plant};
@@ -97,7 +97,7 @@ TEST(Traffic, StillDoesSoWhereItOnceFailed) {
   for (const std::uint64_t seed : past_failures()) expect_well(seed);
 }
 
-/// How many of the first seeds fail with a plant, and with these words.
+/// The number of the first seeds that fail with a plant, and with these symptoms.
 int caught(Plant plant, const std::vector<std::string>& symptoms) {
   int caught = 0;
   for (std::uint64_t seed = 1; seed <= 100; ++seed) {

@@ -1,6 +1,6 @@
-// A worker trains a dense and a sparse table of as many servers as there are ranks besides, each
-// saved at every second version, and prints what it has at each. Pushes are a function of the
-// version, so a job that was restored must print what one prints that never ended.
+// A worker trains a dense and a sparse table, whose servers are the other ranks. Each table is
+// saved at every second version; the worker prints its values at each. Pushes are a function of the
+// version, so a restored job must print the same values as a job that never ended.
 //   checkpoint_dies FOLDER END
 #include <cstdint>
 #include <cstdio>

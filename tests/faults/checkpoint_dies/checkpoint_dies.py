@@ -1,6 +1,6 @@
-"""Jobs that save a dense and a sparse table, of which a server is killed before one of the calls by which it writes.
-What the next job begins with, on another number of servers, must be the newest checkpoint that was finished, bit for
-bit what an undisturbed job had then, and it must end as that did.
+"""Jobs that save a dense and a sparse table, and whose server is killed before one of its writing calls. The next job,
+on another number of servers, must start from the newest complete checkpoint, with the bits that an undisturbed job had
+at that version, and must end with the same bits as that job.
 
 Usage: checkpoint_dies.py [--full] PROGRAM KILLER MPIRUN [FLAG ...]
 
@@ -52,7 +52,7 @@ def check(shown, expected):
 
 
 def kill_at(step, given, expected):
-    """Before which call the server was killed; None: it made fewer."""
+    """The call before which the server was killed; None: the server made fewer calls."""
     with tempfile.TemporaryDirectory() as folder:
         ranks = [given.program, folder, str(END)]
         killer = ["env", f"LD_PRELOAD={given.killer}", f"WEFT_TEST_KILL_FOLDER={folder}", f"WEFT_TEST_KILL_STEP={step}"]
@@ -60,7 +60,7 @@ def kill_at(step, given, expected):
         check(shown, expected)
         killed = re.search(r"killed before (.*)", done.stdout)
         if not killed and done.returncode != 0:
-            raise Failure(f"nobody was killed, and yet it failed:\n{done.stdout}")
+            raise Failure(f"no server was killed, but the job failed:\n{done.stdout}")
         newest = {table: finished(folder, table) for table in TABLES}
         servers = 1 + step % 3
         done, shown, first = run([*given.mpirun, "-n", str(1 + servers), *ranks])

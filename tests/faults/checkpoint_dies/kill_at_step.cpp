@@ -1,6 +1,6 @@
-// Preloaded into a process: counts its calls that change what lies below a folder, and kills it
-// before one of them. WEFT_TEST_KILL_FOLDER and WEFT_TEST_KILL_STEP, from 1, say which; the last
-// line that it writes names it.
+// Preloaded into a process: counts the process's calls that change files below a folder, and kills
+// the process before one of them. WEFT_TEST_KILL_FOLDER names the folder and WEFT_TEST_KILL_STEP,
+// from 1, the call; the last line that it writes names the call.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -57,7 +57,7 @@ int open_file(const char* function, const char* path, int flags, mode_t mode) {
   return file;
 }
 
-// Below an open folder; the folder itself counts from its opening on.
+// Calls below an open folder; calls on the folder itself count from its opening on.
 int open_file_at(const char* function, int folder, const char* name, int flags, mode_t mode) {
   const bool ours = name[0] == '/' ? is_below(name) : is_below(folder);
   if (ours && (flags & O_CREAT) != 0) step("create");

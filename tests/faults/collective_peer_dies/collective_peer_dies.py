@@ -1,6 +1,6 @@
-"""For each collective a job of four ranks, the last of which kills itself some milliseconds into a
-loop of them: with shared memory, and over TCP, by rounds where there are any. The three others must
-each say that everything was as it must be.
+"""Runs a job of four ranks for each collective. The last rank kills itself some milliseconds into a loop
+of calls, with shared memory, and over TCP with the algorithms of several rounds where there are any. Each of
+the three others must report that all its checks passed.
 
 Usage: collective_peer_dies.py PROGRAM MPIRUN [FLAG ...]
 """

@@ -1,8 +1,8 @@
-// Of three ranks the middle one is stopped (SIGSTOP) in the midst of its work on the others'
-// tensors, in each collective that does such work. The others end by their deadline, are told that
-// their tensors stay lent, and get them back once it goes on, has stopped its work and says so;
-// from then on not an element changes, and its own call does not say ok. At last it is not
-// continued but declared dead: its end ends the loan.
+// The middle one of three ranks is stopped (SIGSTOP) in the middle of its work on the others'
+// tensors, in each collective with such work. The others' calls end by their deadline and say that
+// their tensors stay lent. They get the tensors back once the stopped rank goes on, has ended its
+// work and says so; from then on no element changes, and the stopped rank's own call does not
+// return ok. In the last round the rank is not continued but declared dead: its end ends the loan.
 #include <unistd.h>
 
 #include <array>
@@ -30,7 +30,7 @@ constexpr std::int64_t kCount = 6 << 20;  // 24 MiB
 constexpr std::int64_t kPart = kCount / 3;
 constexpr auto kDeadline = 1000ms;
 
-/// Those after which rank 0 waits for the others to have done with its tensors.
+/// The collectives after which rank 0 waits until the others no longer use its tensors.
 constexpr std::array<std::string_view, 9> kKinds{"all_reduce", "reduce",    "reduce_scatter",
                                                  "scan",       "broadcast", "all_gather",
                                                  "gather",     "scatter",   "all_to_all"};
@@ -67,7 +67,7 @@ std::size_t changed(const Tensor& tensor, float value) {
   return count;
 }
 
-/// Until the process is stopped: one that is continued before stays stopped.
+/// Waits until the process is stopped: a SIGCONT before the stop would leave it stopped.
 void await_stopped(int pid) {
   for (int i = 0; i < 1000; ++i, std::this_thread::sleep_for(10ms)) {
     std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
@@ -127,7 +127,7 @@ class Rank {
     checks_.expect(settled.ok(), "after its death: " + settled.text());
   }
 
-  /// A machine that lets no rank run for a while may delay a call or two.
+  /// A busy machine may delay one or two calls.
   bool passed() {
     checks_.expect(late_ <= 2, std::to_string(late_) + " calls ended 100 ms after their deadline");
     return checks_.passed();
@@ -150,7 +150,7 @@ class Rank {
 
   void give_up(Collectives& group, std::string_view kind) {
     const auto begin = Clock::now();
-    // Rank 0 is to be the first.
+    // Rank 0's deadline must pass first.
     const auto deadline = world_.rank() == 0 ? kDeadline : 2 * kDeadline;
     const Status status = group.run(call_of(kind, tensors_), Deadline::after(deadline));
     const auto took = std::chrono::duration<double>(Clock::now() - begin).count();

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs collective_peer_stops on three ranks; the middle one is killed at the end, so the launcher's
-# own exit status says nothing: the others say that they got their tensors back, or what failed.
+# Runs collective_peer_stops on three ranks. The middle one is killed at the end, so the launcher's own exit status says
+# nothing: the others' output says that they got their tensors back, or what failed.
 set -uo pipefail
 program=$1
 shift

@@ -1,12 +1,13 @@
 // Every public call that takes a deadline, while the rank that it needs is stopped before its part,
-// stopped within it, or silent: it returns within its deadline, names that rank, and what it gave
-// back is not written any more. Each call has a job of its own.
+// stopped within it, or silent. The call returns within its deadline and names that rank, and
+// memory that it gave back is not written any more. Each call has a job of its own.
 //
-// Usage: deadlines [--grace MS] HEADERS FOLDER [CALL...]; WEFT_FABRIC chooses the fabric.
-//        deadlines --known HEADERS FOLDER [CALL...]: while rank 1 is stopped for so long that rank
-//        0 knows it, and has to say it deadlines --cut HEADERS FOLDER [CALL...]: by TCP, in network
-//        namespaces of its own, while the link between the ranks is cut before rank 1's part, or
-//        within it
+// Usage: deadlines [--grace MS] HEADERS FOLDER [CALL...]
+//        deadlines --known HEADERS FOLDER [CALL...]: rank 1 is stopped long enough for rank 0 to
+//        know and report it
+//        deadlines --cut HEADERS FOLDER [CALL...]: over TCP, in its own network namespaces, while
+//        the link between the ranks is cut before rank 1's part, or within it
+// WEFT_FABRIC chooses the fabric.
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <sched.h>
@@ -41,7 +42,7 @@ using namespace weft::tests;
 constexpr std::chrono::seconds kJobLimit{60};
 constexpr std::uint32_t kLanes = 3;
 
-/// With WEFT_TEST_FULL, at more moments within rank 1's part.
+/// With WEFT_TEST_FULL, the fault comes at more moments within rank 1's part.
 int repeats() {
   const char* const full = std::getenv("WEFT_TEST_FULL");
   return full != nullptr && std::strcmp(full, "1") == 0 ? 8 : 1;
@@ -68,7 +69,7 @@ void write_token(const std::filesystem::path& file) {
   ::close(fd);
 }
 
-/// Every call in the headers has a row, and every row a call. World::leave() comes last, by itself.
+/// Every call in the headers has a row, and every row a call. World::leave() runs last, separately.
 int compare(const std::filesystem::path& headers, const std::vector<Row>& rows) {
   int failures = 0;
   auto calls = calls_with_deadlines(headers);
@@ -104,7 +105,7 @@ std::string leave(World& world, const Peer& peer, bool& late) {
   return "it took " + std::to_string(ms) + " ms and says " + left.text();
 }
 
-/// A row in a job of its own, which a call that never returns does not outlive.
+/// Runs a row in a job of its own; a call that never returns ends with that job.
 class Jobs {
  public:
   Jobs(std::filesystem::path folder, std::span<const Mode> modes)

@@ -25,7 +25,7 @@ std::string word_before(const std::string& text, std::size_t end) {
   return text.substr(first, end - first);
 }
 
-/// The class or struct that was begun last before the position.
+/// The last class or struct that begins before `position`; `otherwise` if there is none.
 std::string scope_at(const std::string& text, std::size_t position, const std::string& otherwise) {
   static const std::regex begins(
       R"((?:class|struct)\s+(?:\[\[\w+\]\]\s+)?(?:WEFT_API\s+)?(\w+)[^;{}()]*\{)");
@@ -36,7 +36,7 @@ std::string scope_at(const std::string& text, std::size_t position, const std::s
   return scope;
 }
 
-/// The bracket that a parameter stands in.
+/// The position of the bracket that encloses a parameter.
 std::size_t opening_before(const std::string& text, std::size_t position) {
   for (int depth = 0; position-- > 0;) {
     if (text[position] == ')') ++depth;

@@ -19,9 +19,9 @@
 namespace weft::tests {
 namespace {
 
-/// Until a stopped rank is known to be.
+/// The time until rank 0 knows that a rank is stopped.
 constexpr std::chrono::seconds kKnown{5};
-/// After a cut until what was lost by it has been sent once more.
+/// The time after a cut until lost data has been sent once more.
 constexpr milliseconds kResent{500};
 
 Side side_of(World& world, const Places& places, std::uint32_t number) {

@@ -1,4 +1,4 @@
-// Two ranks that are processes: rank 0 calls, rank 1 does as it is told and is stopped.
+// Two ranks that are processes: rank 0 calls; rank 1 follows rank 0's orders and is stopped.
 #pragma once
 
 #include <sys/types.h>
@@ -18,16 +18,17 @@ namespace weft::tests {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kDeadline{80};
-/// Beyond its deadline, which an emulated host gets more of. Set before there are ranks.
+/// The time that a call may take beyond its deadline; longer on an emulated host. Set it before
+/// there are ranks.
 inline milliseconds grace{100};
 /// A busy machine may be late now and then; a call that doesn't keep its deadline always is.
 constexpr int kTries = 3;
 
 enum class Mode : std::uint8_t { stopped, stopped_within, silent, known, cut, cut_within };
 inline constexpr std::array kModes{Mode::stopped, Mode::stopped_within, Mode::silent};
-/// So long that rank 0 knows it, and has to say it.
+/// Rank 1 is stopped long enough for rank 0 to know it, so the error must say so.
 inline constexpr std::array kKnownModes{Mode::known};
-/// Where the network is this process's own.
+/// Modes for a process with a network namespace of its own.
 inline constexpr std::array kCutModes{Mode::cut, Mode::cut_within};
 constexpr bool is_cut(Mode mode) { return mode == Mode::cut || mode == Mode::cut_within; }
 constexpr bool is_within(Mode mode) {
@@ -52,7 +53,7 @@ struct Order {
   std::uint32_t number = 0;
 };
 
-/// Rank 1: obeys until its orders end. Returns its exit status.
+/// Rank 1: carries out orders until there are no more. Returns its exit status.
 int obey(int orders, const Places& places);
 
 class Peer {
@@ -63,7 +64,7 @@ class Peer {
   void await() const;
   void stop() const;
   void go_on() const { ::kill(pid_, SIGCONT); }
-  /// Nothing passes between the ranks, or does again.
+  /// Cuts the link between the ranks, or restores it.
   static void set_link(bool up);
 
  private:
@@ -76,7 +77,7 @@ class Runner {
   Runner(World& world, const Peer& peer, const Places& places)
       : world_(world), peer_(peer), places_(places) {}
 
-  /// How often the deadline was what ended the call.
+  /// The number of calls that ended by their deadline.
   int timeouts() const { return timeouts_; }
 
   /// The error of the call; usually empty.

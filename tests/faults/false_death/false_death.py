@@ -1,9 +1,9 @@
-"""Nobody is taken for dead who is only late: 16 ranks on processors that others load too, and then all of them paused at
-once, for longer than WEFT_DEAD_AFTER.
+"""No rank that is only late is declared dead: 16 ranks on processors with other load, then all ranks paused at once for
+longer than WEFT_DEAD_AFTER.
 
 Usage: false_death.py PROGRAM MPIRUN [FLAG ...]
 
-By TCP, where silence counts, and a pause of 2.5 s; WEFT_TEST_FULL=1: by shared memory too, and 30 s.
+Runs over TCP, where silence counts, with a pause of 2.5 s; WEFT_TEST_FULL=1: over shared memory too, with 30 s.
 """
 
 import os
@@ -19,7 +19,7 @@ RANKS = 16
 DEAD_AFTER_S = 1
 HOGS = 2 * (os.cpu_count() or 1)
 LOADED_S, PAUSE_S = (20, 30) if FULL else (3, 2.5)
-AFTER_S = 2 * DEAD_AFTER_S  # nobody is called dead later, either
+AFTER_S = 2 * DEAD_AFTER_S  # no rank is declared dead later, either
 RUNS = re.compile(r"rank (\d+) pid (\d+) runs")
 HELD = re.compile(r"rank (\d+) held")
 
@@ -72,7 +72,7 @@ def signal_all(pids, number):
 def run(fabric, program, mpirun):
     job = Job(fabric, program, mpirun)
     pids = job.await_all()
-    # They end with this process, however that ends.
+    # The load ends with this process, in whichever way this process ends.
     hog = ["setpriv", "--pdeathsig", "KILL", sys.executable, "-c", "while True: pass"]
     hogs = [subprocess.Popen(hog) for _ in range(HOGS)]
     try:

@@ -1,5 +1,5 @@
-// Ranks that hand a number round a ring, from rank 0 to rank 0, until rank 0 gets SIGUSR1. Each
-// needs the one before it all the time, and says at the end that nobody was taken for dead:
+// Ranks that pass a number round a ring, from rank 0 to rank 0, until rank 0 gets SIGUSR1. Each
+// rank needs the previous one all the time, and reports at the end that no rank was declared dead:
 //   rank 3 pid 4711 runs
 //   rank 3 held after 1234 rounds
 #include <unistd.h>
@@ -59,7 +59,7 @@ int main() {
     std::iota(all.begin(), all.end(), 0);
     for (const int rank : all) {
       const Status peer_status = world.alive(std::span(&rank, 1));
-      // The ring ends at one after the other.
+      // The ring ends at one rank after the other.
       checks.expect(peer_status.ok() || peer_status.code() == Code::peer_left, peer_status.text());
     }
     if (rounds > 0 && checks.passed())

@@ -1,5 +1,5 @@
-// A writer stopped in the middle of a copy, declared dead, its memory used anew, and continued:
-// no byte of the new tensor may change.
+// A writer is stopped in the middle of a copy and declared dead, its memory is reused, and the
+// writer is continued: no byte of the new tensor may change.
 #include <signal.h>
 #include <sys/types.h>
 
@@ -70,7 +70,7 @@ void own(World& world, Checks& checks) {
                 "the reason is missing: " + waited.status().text());
   memory = {};
   slot = Slot();
-  // The same place is given out again, and not before the writer can't write there any more.
+  // The same memory is allocated again, and only after the writer can't write there any more.
   Tensor again;
   for (const auto end = Deadline::after(seconds(10)); again.data() != place && !end.passed();)
     again = world.allocate(kSlot.dtype, kSlot.shape);

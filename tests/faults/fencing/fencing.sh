@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs fencing on two ranks; the second is killed on purpose, so the launcher's own exit status says
-# nothing: the first says "held" or what failed.
+# Runs fencing on two ranks. The second is killed on purpose, so the launcher's own exit status says nothing: the first
+# prints "held" or what failed.
 set -uo pipefail
 program=$1
 shift

@@ -1,5 +1,6 @@
-// One rank that works until another one is killed, and says when and why it stopped, on the clock
-// that the driver uses too (CLOCK_MONOTONIC): fault_worker slots | messages | pslib
+// One rank that works until another one is killed, and reports when and why it stopped, on the
+// clock of the driver (CLOCK_MONOTONIC):
+//   fault_worker slots | messages | pslib
 //   rank 2 pid 4711 time 123.456 joined
 //   rank 2 pid 4711 time 124.567 ended: peer_failed peer 3: <the error's text>
 #include "tests/faults/kill_random_rank/fault_worker.hpp"

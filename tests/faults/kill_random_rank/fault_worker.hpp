@@ -5,7 +5,8 @@
 
 namespace weft::tests {
 
-/// Each runs steps until `end` (ok) or until something fails (what did). Control calls may throw.
+/// Each runs steps until `end` (returns ok) or until a step fails (returns its status). Control
+/// calls may throw.
 Status exchange_slots(World& world, Deadline end);
 Status exchange_messages(World& world, Deadline end);
 Status train_with_pslib(World& world, Deadline end);

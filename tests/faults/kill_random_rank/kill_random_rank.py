@@ -4,8 +4,8 @@ within a second with peer_failed and the killed rank's name, and the machine mus
 Usage: kill_random_rank.py [--full] [--runs N] [--seed S] [--limit SECONDS] MODE PROGRAM MPIRUN [FLAG ...]
 
 --full, or WEFT_TEST_FULL=1: 25 runs instead of 5. WEFT_TEST_SEED repeats a sequence of kills.
---limit: instead of the second, for a slow machine. Starting, ending and cleaning up get that many times as
-long, too.
+--limit: SECONDS instead of one second, for a slow machine. The limits of starting, ending and cleaning up grow by the
+same factor.
 """
 
 import argparse
@@ -24,7 +24,8 @@ import time
 from traces import Traces, enter_room
 
 RANKS = 4
-# Nothing that is measured; a machine on which a survivor ends within a second needs a tenth of them.
+# Limits of steps that the test does not measure; a machine on which a survivor ends within a second needs a tenth of
+# these times.
 START_S, END_S, CLEAN_S = 30, 15, 3
 LINE = re.compile(r"rank (\d+) pid (\d+) time ([\d.]+) (joined|ended: (\w+) peer (-?\d+): (.*))")
 

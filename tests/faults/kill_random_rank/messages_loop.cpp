@@ -1,4 +1,4 @@
-// Messages from everybody to everybody, small ones and offered ones, step after step.
+// Messages from all ranks to all ranks, small ones and offered ones, step after step.
 #include <vector>
 
 #include "tests/faults/kill_random_rank/fault_worker.hpp"

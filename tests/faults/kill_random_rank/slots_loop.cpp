@@ -16,7 +16,7 @@ SlotSpec spec_from(int writer) {
   return {.name = "from " + std::to_string(writer), .dtype = DType::f32, .shape = {500}};
 }
 
-/// One edge in each direction, and the tensor that travels.
+/// A slot in each direction, and the tensor that travels.
 struct Edge {
   Slot in;
   RemoteSlot out;

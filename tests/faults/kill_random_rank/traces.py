@@ -1,4 +1,4 @@
-"""What a job could leave behind on a machine: files, sockets, processes."""
+"""Finds traces that a job leaves behind on a machine: files, sockets, processes."""
 
 import fcntl
 import os
@@ -14,15 +14,15 @@ FOLDERS = ("/dev/shm", "/tmp")
 OF_MPIRUN = re.compile(r"^(ompi|openmpi|orte|prte|pmix|dstore|vader_segment|jf)[._-]?")
 
 
-# Set inside a room; of the test's own settings, which weft does not read.
+# Set inside a room; a setting of the test, which weft does not read.
 ROOM = "WEFT_TEST_ROOM"
 own = set()  # of FOLDERS and "net": what no other test uses
 
 
 def enter_room(*needed):
-    """Runs the program again where nobody else leaves anything: root gets a network namespace (which has all Unix
-    sockets too), a /dev/shm and a /tmp of its own, gone with the last process inside. /tmp stays the machine's if
-    one of the paths `needed` is in it. Others stay where they are: then Traces tells by name and owner."""
+    """Runs the program again in a room where no other program leaves traces: root gets its own network namespace (which
+    has all Unix sockets too), /dev/shm and /tmp, which end with the last process inside. /tmp stays the machine's if
+    one of the paths `needed` is in it. Other users stay outside: then Traces decides by name and owner."""
     if os.environ.pop(ROOM, ""):
         furnish_room(needed)
         return

@@ -1,4 +1,4 @@
-"""The cells of the matrix, and what must come of each."""
+"""The cells of the matrix, and the expected outcome of each."""
 
 import dataclasses
 import itertools
@@ -10,7 +10,7 @@ LINK_FAULTS = ("cut", "back")  # of the victim's host; back: for less than DEAD_
 PASSING_FAULTS = ("pause",)  # stopped for less than DEAD_AFTER_S, then continued
 MOMENTS = ("bootstrap", "before", "during", "after")
 INSIDE = "inside"  # the copy of a tensor, or its way by TCP, between two pieces of it: of tensors that have several
-# Within the way by TCP the rank holds the connection, by which exit() would say so.
+# Within the TCP transfer the rank holds the connection that exit() would use to report the end.
 INSIDE_FAULTS = {1: ("kill", "stop", "term", "exit", "pause"), 2: ("kill", "stop", "term", "pause")}
 
 RANKS = 3
@@ -50,7 +50,7 @@ class Cell:
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """Of each survivor, and of the victim."""
+    """The expected outcome of each survivor, and of the victim."""
 
     codes: tuple  # one of these
     within_s: float  # from the fault on
@@ -97,7 +97,7 @@ def outcome(cell, ends_s):
 
 
 def all_cells(hosts):
-    # Before a rank has joined nothing depends on what it would have done.
+    # Before a rank has joined, the operation does not matter.
     for fault in FAULTS:
         yield Cell("put", 8, fault, "bootstrap", hosts)
     for moment, fault, operation, size in itertools.product(MOMENTS[1:], FAULTS, OPERATIONS, SIZES):

@@ -1,16 +1,15 @@
-"""Lets every kind of fault come to a rank at every moment of every operation. Each survivor must end in
-time, with the right code and with the culprit's name; the victim as its fault has it; the machine must be
-left as it was.
+"""Injects every kind of fault into a rank at every moment of every operation. Each survivor must end in time, with the
+right code and the victim's name; the victim must end as its fault requires; the machine must be left as it was.
 
 Usage: matrix.py [--full] [--only TEXT] [--texts] [--ends SECONDS] PROGRAM MPIRUN [FLAG ...]
        tests/hosts/hosts -w 2 -- matrix.py ... : the same with rank 0 on another host than the others; the
-       second network is the ranks', and is cut
+       ranks use the second network, which is cut
 
 --full, or WEFT_TEST_FULL=1: all cells instead of a cut. --only: cells whose line holds TEXT. --texts: print
 the errors. --ends: how soon after a death the others must have ended (default: 1 s).
 
-When a rank saw the end of another it says by its own recorder, and that must be soon (SEEN_HERE_S and so on). A
-machine that let nobody run may spoil that once: a cell that is late in this alone gets three tries.
+A rank's recorder tells when the rank saw another's end, which must be soon (SEEN_HERE_S and so on). A busy machine that
+runs no rank for some time may delay that: a cell whose only failure is this delay gets three tries.
 """
 
 import argparse
@@ -29,7 +28,7 @@ from traces import Traces, alive, enter_room
 LINE = re.compile(r"rank (\d+) pid (\d+) time ([\d.]+) (joined|fault|seen ([\d.]+)|ended: (\w+) peer (-?\d+): ?(.*))")
 TOLD = "left because of it"
 EXIT = re.compile(r"exit of rank (\d+): (\d+)")
-# Says how the rank's process ended: mpirun tells only of one.
+# Prints how the rank's process ended: mpirun reports only one rank.
 WRAPPER = '"$@"; echo "exit of rank $OMPI_COMM_WORLD_RANK: $?"'
 LONGEST_S = 45
 LAUNCHER_S = 2
@@ -45,7 +44,7 @@ class Late(Failed):
 
 
 class Run:
-    """What came of one cell."""
+    """The result of one cell."""
 
     def __init__(self, output):
         self.output = output
@@ -63,8 +62,8 @@ class Run:
 
 
 def was_left_behind(cell, run, rank):
-    """Whether the rank needed nothing more of the victim, but something of another survivor, which did, and was the first
-    to go. Of one that left because of a failure it is told so; an exit is none."""
+    """Whether the rank no longer needed the victim, but needed another survivor that did, and that left first. A survivor
+    that leaves because of a failure tells the others; an exit is no failure."""
     _, code, peer, _ = run.ended[rank]
     first_to_go = run.ended.get(peer, (0, "", -1, ""))
     accepted = ("closed", "peer_left") if cell.fault == "exit" else ("closed",)
@@ -98,7 +97,7 @@ def check_sight(cell, run, rank, full):
     within = seen_within_s(cell, rank, full)
     if within is None:
         return 0.0
-    # Another survivor may have said it first, in leaving.
+    # Another survivor may have reported it first, in leaving.
     ended_at, _, _, text = run.ended[rank]
     was_told = TOLD in text or was_left_behind(cell, run, rank)
     seen_at = run.seen.get(rank, ended_at if was_told else None)
@@ -119,14 +118,14 @@ def check(cell, run, given):
     for rank in survivors:
         check_survivor(cell, run, rank, wanted)
     if not any(wanted.one_says in ended[3] for ended in run.ended.values()):
-        raise Failed(f"nobody says \"{wanted.one_says}\"")
+        raise Failed(f"no rank says \"{wanted.one_says}\"")
     if run.exits.get(cell.victim) != wanted.victim_exit:
         raise Failed(f"the victim must exit with {wanted.victim_exit}, not {run.exits.get(cell.victim)}")
     return max(check_sight(cell, run, rank, given.full) for rank in survivors)
 
 
 def read_until_survived(job, victim, pids, patience_s):
-    """The job's output. A victim that nobody ends, as it never joined, is ended `patience_s` after the others."""
+    """The job's output. A victim that never joined does not end by itself: kills it `patience_s` after the others."""
     output = []
     for line in job.stdout:
         output.append(line)
@@ -145,7 +144,7 @@ def read_until_survived(job, victim, pids, patience_s):
 
 
 def end_launcher(job):
-    """The launcher, which may not notice that ranks of another host have ended."""
+    """Ends the launcher, which may not notice that ranks of another host have ended."""
     try:
         job.communicate(timeout=LAUNCHER_S)
     except subprocess.TimeoutExpired:
@@ -183,7 +182,7 @@ def run_cell(cell, given):
     )
     output = ""
     try:
-        # Behind a link that is cut the victim ends by itself, at a time of its own.
+        # The victim behind a cut link ends by itself, at its own time.
         patience_s = LONGEST_S if cell.fault in LINK_FAULTS else 1
         output = read_until_survived(job, cell.victim, pids, patience_s)
         end_launcher(job)

@@ -1,7 +1,8 @@
-// One rank of a cell of the matrix: matrix_worker OPERATION BYTES FAULT MOMENT
-// Rank 1 has the fault; or, where it is the link of a host that is cut, rank 0, which is alone on
-// its host. Everybody says on CLOCK_MONOTONIC what becomes of him, and when his recorder says that
-// he saw the other's end:
+// One rank of a cell of the matrix:
+//   matrix_worker OPERATION BYTES FAULT MOMENT
+// Rank 1 has the fault; where the fault is a cut link, the victim is rank 0, which is alone on its
+// host. Each rank prints its end with its time on CLOCK_MONOTONIC, and the time at which its
+// recorder saw the other rank's end:
 //   rank 1 pid 4711 time 123.456 fault
 //   rank 2 pid 4712 time 124.567 seen 123.457
 //   rank 2 pid 4712 time 124.567 ended: peer_failed peer 1: <the error's text>
@@ -42,13 +43,13 @@ struct Cell {
   std::string moment;
 
   bool is_of_a_link() const { return fault == "cut" || fault == "back"; }
-  /// Whether all is well again after a while.
+  /// Whether the fault passes, so that all ranks go on.
   bool passes() const { return fault == "back" || fault == "pause"; }
   int victim() const { return is_of_a_link() ? 0 : 1; }
-  /// Until everybody leaves; 0: they go on until something ends them.
+  /// Steps until all ranks leave; 0: they go on until the fault ends them.
   std::uint64_t steps() const {
     if (moment == "after") return kShortRun;
-    // Longer than the link is gone for, or the rank stopped.
+    // Enough steps to last longer than the cut or the stop.
     if (passes()) return bytes > kLarge ? 20 : 200;
     return 0;
   }
@@ -64,16 +65,16 @@ void say(int rank, const std::string& what) {
   [[maybe_unused]] const auto written = write(STDOUT_FILENO, line.data(), line.size());
 }
 
-/// The network that the ranks talk by; the launcher has another one.
+/// Sets the network that the ranks use; the launcher has another one.
 void set_link(const char* state) {
   if (std::system((std::string("ip link set eth1 ") + state).c_str()) != 0) std::exit(4);
 }
 
-/// Stops this process for a while, as another one would: a child of its own continues it.
+/// Stops this process for less than DEAD_AFTER_S, as from outside: a child process continues it.
 void pause_here() {
   const pid_t paused = getpid();
   if (fork() == 0) {
-    // Again, lest the first comes before the stop.
+    // Repeated, since the first signal may come before the stop.
     for (int i = 0; i < 4; ++i) {
       usleep(400'000);
       kill(paused, SIGCONT);
@@ -83,7 +84,8 @@ void pause_here() {
   kill(getpid(), SIGSTOP);
 }
 
-/// Returns only if it was stopped and goes on, if the signal is handled, or where a link is cut.
+/// Returns only if the process was stopped and continued, if the signal is handled, or if a link is
+/// cut.
 void fall(const Cell& cell) {
   say(cell.victim(), "fault");
   if (cell.fault == "exit") std::exit(kExitStatus);
@@ -101,15 +103,15 @@ void fall(const Cell& cell) {
 const Cell* inside_cell = nullptr;
 bool inside_tcp = false;
 
-/// In the midst of the first tensor that this rank copies, or sends to or receives from another
-/// host.
+/// Called in the middle of the first tensor that this rank copies, or sends to or receives from
+/// another host.
 void fall_inside(const char* loop, std::size_t piece) noexcept {
   static std::atomic<bool> fell{false};
   if (inside_tcp != (std::string_view(loop) == "tcp")) return;
   if (piece > 0 && !fell.exchange(true)) fall(*inside_cell);
 }
 
-/// Whether the descriptor is the rank's stats segment, on which its recorder is.
+/// This rank's stats segment, which holds its recorder, if `descriptor` refers to it.
 std::optional<stats::StatsView> own_stats(const std::filesystem::path& descriptor, int rank) {
   std::error_code none;
   if (!std::filesystem::read_symlink(descriptor, none).string().starts_with("/memfd:weft-status"))
@@ -118,7 +120,7 @@ std::optional<stats::StatsView> own_stats(const std::filesystem::path& descripto
   return view.identity().rank == rank ? std::optional(std::move(view)) : std::nullopt;
 }
 
-/// Says when this rank's recorder says that it took the other one for gone.
+/// Prints the time at which this rank's recorder saw rank `other` end.
 void say_when_seen(int rank, int other) {
   for (const auto& descriptor : std::filesystem::directory_iterator("/proc/self/fd")) {
     const auto view = own_stats(descriptor.path(), rank);
@@ -130,19 +132,19 @@ void say_when_seen(int rank, int other) {
   }
 }
 
-/// The rank as its launcher says, where there is no world yet.
+/// The rank by the launcher's variables, before there is a world.
 int rank_before_join() {
   const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
   return rank == nullptr ? -1 : std::atoi(rank);
 }
 
-/// Ends with what ended the run, or after a short one where nothing is to happen within it.
+/// Returns the status that ended the run, or ok after a short run without a fault within it.
 Status run(World& world, const Cell& cell) {
   const auto operation = weft::tests::make_operation(world, cell.operation, cell.bytes);
   const auto together =
       weft::tests::make_operation(world, cell.operation == "dynamic" ? "put" : "dynamic", 1);
   const bool victim = world.rank() == cell.victim();
-  // Everybody has what he needs of everybody.
+  // After this step every rank has set up all that it needs of the others.
   if (const Status status = operation->step(0); !status.ok()) return status;
   if (victim && cell.moment == "before") fall(cell);
   if (victim && cell.moment == "during")

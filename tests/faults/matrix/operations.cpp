@@ -18,7 +18,7 @@ SlotSpec spec_from(int rank, std::int64_t bytes, const std::string& kind) {
           .depth = 2};
 }
 
-/// A slot of every rank to every rank.
+/// A slot from every rank to every rank.
 class Puts final : public Operation {
  public:
   Puts(World& world, std::int64_t bytes, Placement placement) {
@@ -48,8 +48,8 @@ class Puts final : public Operation {
   Tensor tensor_;
 };
 
-/// Every rank publishes, and gets what all others have published; in step with them, as a get would
-/// pass over versions otherwise.
+/// Every rank publishes, and gets what all others have published. The ranks run in step, since a
+/// get would otherwise skip versions.
 class Gets final : public Operation {
  public:
   Gets(World& world, std::int64_t bytes) : together_(world, 1, Placement::fixed) {

@@ -1,5 +1,5 @@
-// Rank 0 stops, continues and kills the others, WEFT_DEAD_AFTER being a second. Only who was
-// stopped for so long, or killed, is dead; every wait for it ends in time and names it.
+// Rank 0 stops, continues and kills the others; WEFT_DEAD_AFTER is 1 s. Only a rank that was
+// stopped longer, or killed, is declared dead; every wait for it ends in time and names it.
 #include <signal.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -26,7 +26,7 @@ SlotSpec slot_of(const std::string& name) {
   return {.name = name, .dtype = DType::i64, .shape = {1}};
 }
 
-/// Time until `reached`, or none within `limit`.
+/// The time until `reached` returns true; nullopt if that takes longer than `limit`.
 template <typename Reached>
 milliseconds time_until(const Reached& reached, milliseconds limit) {
   const auto began = Clock::now();
@@ -42,7 +42,7 @@ PeerHealth health(const World& world, std::size_t rank) {
   return world.report().paths[rank].health;
 }
 
-/// Another host's processes show by silence alone.
+/// Whether the rank is on this host. Another host's processes show their state by silence alone.
 bool is_here(const World& world, int rank) { return world.host(rank) == world.host(world.rank()); }
 
 void stop_and_continue(const World& world, Checks& checks, pid_t pid) {
@@ -60,7 +60,7 @@ void stop_and_continue(const World& world, Checks& checks, pid_t pid) {
   checks.expect(health(world, 3) == PeerHealth::alive, "a continued rank is still suspect");
 }
 
-/// By a process of its own: this one is stopped with the others.
+/// A separate process pauses all ranks, since this one is stopped with the others.
 void pause_all(const World& world, Checks& checks) {
   std::string pids;
   for (const PathReport& path : world.report().paths) pids += ' ' + std::to_string(path.pid);
@@ -68,7 +68,7 @@ void pause_all(const World& world, Checks& checks) {
   checks.expect(
       std::system(("(kill -STOP" + pids + "; sleep 2.5; kill -CONT" + pids + ") &").c_str()) == 0,
       "no shell");
-  // Twice the span again: nobody is called dead later, either.
+  // Twice the span again: no rank is declared dead later, either.
   while (Clock::now() - began < milliseconds(2500) + 2 * kDeadAfter)
     std::this_thread::sleep_for(milliseconds(20));
   const Status all = world.alive(kAll);
@@ -87,7 +87,7 @@ void await_peer_status(const World& world, Checks& checks, int rank, millisecond
   std::printf("rank %d: found dead after %ld ms\n", rank, static_cast<long>(took.count()));
 }
 
-/// The members that are left agree on it.
+/// The members that are left agree on the new group.
 Group agree(const World& world, Checks& checks, const Group& group, const std::vector<int>& left) {
   const auto agreed = group.shrink(Deadline::after(seconds(10)));
   checks.expect(agreed.ok(), agreed.status().text());
@@ -108,18 +108,18 @@ void conduct(World& world, Checks& checks) {
   pause_all(world, checks);
   const bool here = is_here(world, 3);
   const milliseconds soon{here ? 100 : 1000};
-  // Before anybody has failed: those that leave later do so because of that one.
+  // Before any rank has failed: ranks that leave later do so because of that one.
   kill(pid(4), SIGUSR1);
   await_peer_status(world, checks, 4, soon, "exit(3)", Code::peer_left);
   kill(pid(6), SIGTERM);
   await_peer_status(world, checks, 6, soon + milliseconds(400), "has left the job",
                     Code::peer_left);
   kill(pid(5), SIGTERM);
-  // Which is what a launcher sends to all others when a rank has ended so.
+  // A launcher sends SIGTERM to all other ranks when a rank has ended this way.
   await_peer_status(world, checks, 5, soon, "was ended by SIGTERM, because rank 4 (host ");
   kill(pid(2), SIGKILL);
   await_peer_status(world, checks, 2, soon, here ? "died" : "process ended");
-  // While a rank is only silent, most of those that were agreed on last must go on.
+  // While a rank is only silent, a majority of the last group must go on.
   const Group three = agree(world, checks, world.group(), {0, 1, 3});
   const pid_t stopped = pid(3);
   kill(stopped, SIGSTOP);
@@ -135,7 +135,7 @@ void conduct(World& world, Checks& checks) {
   done.put(one).wait().or_throw();
 }
 
-/// Waits for what never comes from the ranks that fall.
+/// Waits for messages that the failing ranks never send.
 void watch(World& world, Checks& checks) {
   auto from_three = world.attach(3, slot_of("never"));
   auto done = world.expose(slot_of("done"));
@@ -152,7 +152,7 @@ void watch(World& world, Checks& checks) {
 volatile sig_atomic_t told = 0;
 void note(int /*signal*/) { told = 1; }
 
-/// Ends when it is told to: by exit(), by SIGTERM, or by its own leave on SIGTERM.
+/// Ends on its signal: by exit(), by SIGTERM, or by its own leave on SIGTERM.
 void end_by_signal(const World& world) {
   if (world.rank() == 4) signal(SIGUSR1, note);
   while (told == 0) std::this_thread::sleep_for(milliseconds(2));
@@ -178,7 +178,7 @@ void fall(World& world, Checks& checks) {
   checks.expect(
       peer_status.code() == Code::fenced && mentions(peer_status.text(), "has given this rank up"),
       "a rank that was given up: " + peer_status.text());
-  // The first was agreed on before it was stopped.
+  // The group of three was agreed on before this rank was stopped.
   const auto three = world.group().shrink(Deadline::after(seconds(10)));
   const Status shrunk =
       three.ok() ? three->shrink(Deadline::after(seconds(10))).status() : Status();
@@ -190,7 +190,8 @@ void fall(World& world, Checks& checks) {
 }  // namespace
 
 int main() {
-  // Rank 6 had a handler of its own before it joined: weft's calls it, and it decides.
+  // Rank 6 installed a handler of its own before it joined: weft's handler calls it, and it
+  // decides.
   if (const char* rank = std::getenv("OMPI_COMM_WORLD_RANK"); rank != nullptr && *rank == '6')
     signal(SIGTERM, note);
   return tests::run_as_rank([](World& world, Checks& checks) {

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Runs peer_status on seven ranks, some of which are killed on purpose, so the launcher's own exit status
-# says nothing: the survivors say "held", or what failed.
-#   peer_status.sh PROGRAM MPIRUN [FLAG...]    on this host
-#   peer_status.sh PROGRAM --hosts RANKS.SH    within hosts of its own, a rank on each
+# Runs peer_status on seven ranks, some of which are killed on purpose, so the launcher's own exit status says nothing:
+# the survivors print "held", or what failed.
+#   peer_status.sh PROGRAM MPIRUN [FLAG ...]    on this host
+#   peer_status.sh PROGRAM --hosts RANKS.SH    within its own network namespaces, a rank on each
 set -uo pipefail
 program=$1
 shift

@@ -53,7 +53,7 @@ void exchange(World& world, Rendezvous& rendezvous, Checks& checks) {
   std::uint64_t used = 0;
   for (std::uint64_t step = 0; step < kSteps; ++step) {
     if (step == kDeath && world.rank() == kVictim) {
-      // Requests of its own are under way, and those of others come in.
+      // The victim's own requests are under way, and those of others come in.
       (void)rendezvous.recv(0, "w", kSteps, Deadline::after(std::chrono::milliseconds(5)));
       ::kill(::getpid(), SIGKILL);
     }

@@ -1,6 +1,6 @@
-// Two workers train a table of three servers, each shard on two of them. Worker 0 kills a server
-// when it is at some step, and another once the first one's shards have two replicas again. Each
-// worker prints what it has in the end; pushes are the same in every run.
+// Two workers train a table with three servers, each shard on two of them. Worker 0 kills one
+// server at a given step, and another once the first one's shards have two replicas again. Each
+// worker prints its final parameters; pushes are the same in every run.
 //   server_dies bsp|ssp|async [STEP MICROSECONDS SERVER]...
 #include <unistd.h>
 
@@ -43,7 +43,7 @@ class Killer {
           world.attach_published(kill.rank, process_id()).view().value().as<std::int64_t>()[0]);
   }
 
-  /// After each step.
+  /// Call after each step.
   void look() {
     if (next_ == kills_.size()) return;
     if (next_ > 0 && world_.alive(std::span(&kills_[next_ - 1].rank, 1)).ok()) return;
@@ -69,8 +69,8 @@ class Killer {
 };
 
 pslib::TableOptions options_of(std::string_view kind) {
-  // In step the order of pushes is fixed, so that the rule may be any; else sums of small integers
-  // are the same in any order.
+  // In bsp the order of pushes is fixed, so any rule works; otherwise sums of small integers are
+  // the same in any order.
   if (kind == "bsp") return pslib::Optimizer::adam(0.01F);
   pslib::TableOptions options(pslib::Optimizer::sgd(1.0F));
   options.consistency = kind == "ssp" ? Consistency::ssp(2) : Consistency::async();
@@ -109,14 +109,15 @@ void print_final(const pslib::Table& table, int rank) {
 
 void work(World& world, pslib::Table& table, std::vector<Kill> kills, Checks& checks) {
   train(world, table, std::move(kills), checks);
-  // The last pull of each worker is after both have pushed all.
+  // Each worker pulls last after both workers have made all pushes.
   const PublishedSpec done{.name = "done", .dtype = DType::u8, .shape = {1}, .depth = 2};
   PublishedSlot mine = world.expose_published(done);
   PublishedReader other = world.attach_published(1 - world.rank(), done);
   mine.next().value();
   mine.publish().or_throw();
   const std::uint64_t seen = other.view().value().sequence();
-  // Neither goes before the other has seen that; one that is gone has.
+  // A worker leaves only after the other has seen its mark; a worker that has left has seen the
+  // other's.
   mine.next().value();
   mine.publish().or_throw();
   if (seen < 2) (void)other.view();

@@ -1,10 +1,10 @@
-"""A crowd of unauthenticated_clients: calls every acceptor in this network namespace, again and again, until it is stopped.
+"""A crowd of unauthenticated clients: connects to every acceptor in this network namespace until stopped.
 
 Usage: crowd.py KIND OPEN PORTS
 
-It holds OPEN connections at most and renews those that are closed. KIND: idle says nothing; garbage talks; half sends a
-part of a hello; hello sends one that a rank might send, and no proof. Started by root, it becomes another user. At the end
-(SIGTERM) it prints how often it called.
+The crowd holds at most OPEN connections and renews those that are closed. KIND: idle sends nothing; garbage sends
+random bytes; half sends a part of a hello; hello sends one that a rank might send, and no proof. Started by root, the
+crowd becomes another user. At its end (SIGTERM) it prints the number of its connections.
 Acceptors are the TCP ports that the file PORTS lists at the time, and the abstract Unix sockets of ranks.
 """
 
@@ -24,7 +24,7 @@ HELLO = struct.Struct("<IIiiiHH8s32s")
 MAGIC = 0x6C6C6577
 BATCH = 64
 NOBODY = 65534
-LOOK_S = 0.01  # between two looks for acceptors
+LOOK_S = 0.01  # between two searches for acceptors
 
 
 def acceptors(list_of_ports):

@@ -1,13 +1,14 @@
-"""Jobs start as if nobody called them, while crowds of unauthenticated_clients do: before, while and after the ranks join.
+"""Jobs start undisturbed while crowds of unauthenticated clients connect to them, before, while and after ranks join.
 
-The unauthenticated_clients are of another user (where this runs as root), call every rank's TCP ports and Unix sockets, and renew
-what is closed: idle ones, garbage, half a record, hellos without a proof. Jobs by a launcher, over shared memory and over
-TCP, jobs by a token, and a subscriber that reads what a rank publishes.
+The clients belong to another user (if this runs as root), connect to every rank's TCP ports and Unix sockets, and renew
+connections that are closed. Some are idle, some send garbage, half a record, or hellos without a proof. The jobs are
+started by a launcher, over shared memory and TCP, or by a token; a subscriber reads what a rank publishes.
 
 Usage: crowds.py RANK_RING TRAIN_CHARLM ROLLOUT_CHARLM TEXT MPIRUN [FLAG ...]
 
-A job may take 2 s longer than without unauthenticated_clients, in the best of three tries. WEFT_TEST_FULL=1: five times of each, and 5 000 idle ones.
-It runs in a network namespace of its own, so that no other job is called; where there is none to be had, it is skipped.
+A job may take 2 s longer than without these clients, in the best of three tries. WEFT_TEST_FULL=1: five times each, and
+5 000 idle clients. The test runs in its own network namespace, so that the clients reach no other job, and is skipped
+where no namespace can be created.
 """
 
 import os
@@ -45,7 +46,7 @@ def environment(**more):
 
 
 class Ports:
-    """Keeps a file that lists where processes of these programs listen: the launcher's own ports are none of weft's."""
+    """Keeps a file of the ports at which processes of these programs listen; the launcher's own ports are left out."""
 
     def __init__(self, path, programs):
         self.path, self.programs = path, set(programs)
@@ -88,7 +89,7 @@ class Crowds:
             )
             for kind in kinds
         }
-        time.sleep(0.5)  # they look for acceptors by now
+        time.sleep(0.5)  # the crowds search for acceptors by now
 
     def stop(self):
         for process in self.processes.values():
@@ -145,7 +146,7 @@ def took(job):
 
 
 def best_of_late(job, limit):
-    """Once more, twice at most, where a busy machine may have been the reason."""
+    """Repeats a case, at most twice, if a busy machine may have been the reason."""
     best = took(job)
     for _ in range(2):
         if best <= limit:
@@ -159,7 +160,7 @@ def main():
     failures = []
     with tempfile.TemporaryDirectory() as folder:
         jobs = Jobs(folder, *map(os.path.realpath, sys.argv[1:5]), *sys.argv[5:])
-        os.chmod(folder, 0o711)  # the unauthenticated_clients are to find the ports
+        os.chmod(folder, 0o711)  # the clients must find the ports
         ports = Ports(os.path.join(folder, "ports"), map(os.path.realpath, sys.argv[1:3]))
         kinds = (jobs.by_shared_memory, jobs.by_tcp, jobs.by_token, jobs.with_a_subscriber)
         quiet = {job.__name__: max(took(job) for _ in range(TIMES)) for job in kinds}

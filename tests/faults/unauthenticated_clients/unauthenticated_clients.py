@@ -1,12 +1,12 @@
-"""Unauthenticated clients call the ranks of a training job, 200 times a second: it learns the same, as fast.
+"""Unauthenticated clients connect to the ranks of a training job, 200 times per second: the job learns the same.
 
-They talk garbage and HTTP, leave handshakes half done, answer a challenge with its own words, with old ones, or a byte at a
-time, and scan the ports; over TCP and by the ranks' Unix sockets.
+They send garbage and HTTP, leave handshakes half done, answer a challenge with its own words, with old ones, or byte by
+byte, and scan the ports, over TCP and the ranks' Unix sockets.
 
 Usage: unauthenticated_clients.py PROGRAM TEXT MPIRUN [FLAG ...]
 
-3 s of it, or 10 000 calls if WEFT_TEST_FULL is 1. The losses must be the same to the last bit. How much slower a step is
-is printed; here it may be three times as slow, since who measures it does not have the machine for itself.
+Runs for 3 s, or 10 000 connections if WEFT_TEST_FULL is 1. The losses must be the same to the last bit. The test
+prints how much slower a step is; a step may take three times as long here, since the machine does other work too.
 """
 
 import json
@@ -23,7 +23,7 @@ import time
 
 FULL = os.environ.get("WEFT_TEST_FULL") == "1"
 CALLS = 10_000 if FULL else 600
-RATE = 200  # a second
+RATE = 200  # per second
 RANKS = 2
 SLOWER = 3.0
 QUIET_S = 10  # between two lines of a rank about unauthenticated_clients
@@ -33,7 +33,7 @@ MAGIC = 0x6C6C6577
 
 
 def version_in_force():
-    """Of the handshake, as the sources have it."""
+    """The version of the handshake in the sources."""
     source = pathlib.Path(__file__).parents[3] / "p2p" / "address.hpp"
     for line in source.read_text().splitlines():
         if "kVersion =" in line:
@@ -198,7 +198,7 @@ def train(folder, name, steps, with_clients):
     unauthenticated_clients = None
     if with_clients:
         by_rank, until = [], time.monotonic() + 30
-        # Every rank listens before any has met another.
+        # Every rank listens before any two have connected.
         while sum(any(d[0] == "tcp" for d in acceptors) for acceptors in by_rank) < RANKS:
             if time.monotonic() > until or job.poll() is not None:
                 job.kill()
@@ -244,7 +244,7 @@ def main():
     if shared != alone:
         failures.append("the losses differ from those by shared memory")
     if not lines:
-        failures.append("no rank says that it turned anybody away")
+        failures.append("no rank says that it rejected a connection")
     if len(lines) > RANKS * (loud["seconds"] / QUIET_S + 2):
         failures.append(f"{len(lines)} lines about unauthenticated_clients")
     if unauthenticated_clients.calls < min(CALLS, 0.5 * RATE * loud["seconds"]):

@@ -1,6 +1,6 @@
-// Three workers and a server train a table that is not in step; worker 1 dies at some time. The
-// others go on for a hundred steps from when it is seen to be dead: no value is torn, no version
-// goes back, and the dead worker holds nobody up.
+// Three workers and a server train a table that is not bsp; worker 1 dies at a given time. The
+// others train 100 steps after they see it dead: no value is torn, no version goes back, and no
+// worker waits for the dead one.
 //   worker_dies ssp|async|k_of_n MILLISECONDS
 #include <sys/time.h>
 #include <unistd.h>

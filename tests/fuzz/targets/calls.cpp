@@ -56,7 +56,7 @@ void take_request(Input& input) {
   const std::size_t row_bytes = 1 + input.take<std::uint8_t>();
   const auto head = input.take<RequestHead>();
   if (!makes_sense(head, rows)) return;
-  // Nothing is read of it.
+  // The memory is never read.
   const std::size_t size = request_bytes(rows, rows * row_bytes);
   const auto memory = std::make_unique_for_overwrite<std::byte[]>(size);
   const RequestParts<const std::byte> parts(memory.get(), rows);

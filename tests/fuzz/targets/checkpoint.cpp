@@ -1,5 +1,5 @@
-// A checkpoint: the JSON of a manifest and of a file's header, then the file's data. Their digests
-// are made right, so that what they say is looked at.
+// Fuzzes a checkpoint: the JSON of a manifest and of a file's header, then the file's data. The
+// target makes the digests right, so that the content is parsed.
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -19,7 +19,7 @@ using Json = nlohmann::json;
 
 namespace {
 
-/// A folder of this process, in memory, for the whole run.
+/// This process's folder, in memory, for the whole run.
 const std::filesystem::path& folder() {
   static const std::filesystem::path made = [] {
     std::string name = "/dev/shm/weft-fuzz-XXXXXX";

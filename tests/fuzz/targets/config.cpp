@@ -1,4 +1,4 @@
-// The environment: an entry in each line.
+// Fuzzes the environment: one entry per line.
 #include <string>
 #include <vector>
 
@@ -18,7 +18,7 @@ void read_environment(std::string_view text) {
   std::vector<std::string> entries;
   for (;;) {
     const auto end = text.find('\n');
-    // An entry ends at a NUL, as the process's own do.
+    // An entry ends at a NUL, as in the process's own environment.
     entries.emplace_back(std::string(text.substr(0, end)).c_str());
     if (end == text.npos) break;
     text.remove_prefix(end + 1);

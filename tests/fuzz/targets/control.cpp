@@ -1,4 +1,4 @@
-// Control messages of slots and of a rendezvous.
+// Fuzzes control messages of slots and of a rendezvous.
 #include "p2p/rendezvous/wire.hpp"
 #include "p2p/slot/slot_messages.hpp"
 #include "p2p/transport/shm/shm_messages.hpp"

@@ -12,7 +12,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static const Hello own = self.hello(0);
   Input input(data, size);
   switch (input.take<std::uint8_t>() % 4) {
-    case 0: {  // a caller
+    case 0: {  // the hello of a client
       const auto hello = input.take<Hello>();
       (void)Identity::validate(hello.greeting());
       const bool is_trusted = self.validate(hello).empty();
@@ -22,17 +22,17 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       require(!self.verify(hello, answer, Proof{answer.mac}));
       break;
     }
-    case 1: {  // one that was called
+    case 1: {  // the answer of a server
       const auto answer = input.take<Answer>();
       require(!self.validate(own, answer).empty());
       (void)self.is_of_other_job(answer.hello);
       break;
     }
-    case 2: {  // what it says at last
+    case 2: {  // a refusal
       for (const char c : input.take<Refusal>().text()) require(c >= ' ' && c <= '~');
       break;
     }
-    default: {  // a hello that is right but for what chance changed
+    default: {  // a valid hello with random changes
       Hello hello = Identity(0, 4, token_key("what no input knows")).hello(1);
       const auto at = input.take<std::uint8_t>() % sizeof hello;
       auto bytes = std::as_writable_bytes(std::span(&hello, 1));

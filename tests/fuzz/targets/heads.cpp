@@ -1,5 +1,5 @@
-// Heads that lie in memory which another rank may write: of messages in a ring, of dynamic tensors,
-// of what is granted.
+// Fuzzes heads in memory that another rank can write: of messages in a ring, of dynamic tensors, of
+// grants.
 #include "p2p/memory/copy_once.hpp"
 #include "p2p/message/ring.hpp"
 #include "p2p/slot/grant.hpp"

@@ -1,4 +1,4 @@
-// A stats segment, or a recording: laid out as the input says, then spoilt where it says so.
+// Fuzzes a stats segment or a recording: laid out and then damaged by the input.
 #include <sys/mman.h>
 #include <unistd.h>
 

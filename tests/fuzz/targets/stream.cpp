@@ -1,4 +1,4 @@
-// Frames between ranks of different hosts, in whatever pieces they come.
+// Fuzzes frames between ranks of different hosts, split at arbitrary places.
 #include <sys/socket.h>
 
 #include <array>
@@ -37,7 +37,7 @@ void feed(Input& input) {
         std::min<std::size_t>(rest.size(), 1 + std::to_integer<std::size_t>(rest[0]) * 8);
     (void)!::send(peer.get(), rest.data(), piece, MSG_NOSIGNAL);
     rest = rest.subspan(piece);
-    // Silent for a period: what waits is read before that is believed.
+    // After a silent period, the stream reads waiting data before it counts the silence.
     (void)stream.tick(true);
     if (stream.is_open()) stream.excuse();
     std::array<std::byte, 256> unread;

@@ -11,7 +11,7 @@ using weft::fuzz::require;
 
 namespace {
 
-/// Runs that are accepted lie within the tensors, wherever they came from.
+/// Accepted runs lie within the tensors, for every sender.
 void take_runs(Input& input) {
   const std::vector<pslib::PublishedTensor> specs = {
       {.name = "rows", .dtype = DType::f32, .shape = {40, 3}},

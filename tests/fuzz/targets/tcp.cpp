@@ -1,4 +1,4 @@
-// Records over a connection for data, in whatever pieces they come, into memory that is bounded.
+// Fuzzes records over a data connection, split at arbitrary places, into bounded memory.
 #include <sys/socket.h>
 
 #include <array>

@@ -1,5 +1,5 @@
-// A machine's description, by hwloc, NCCL or weft-topo: refused with a reason, or understood,
-// shown, and read again.
+// Fuzzes a machine's description, by hwloc, NCCL or weft-topo: it is refused with a reason, or
+// understood, shown, and read again.
 #include <string>
 
 #include "tests/fuzz/input.hpp"

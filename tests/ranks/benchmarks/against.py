@@ -1,5 +1,5 @@
 """A benchmark beside another build: here the same one. Its time, its ratio and the verdict are in the text, in
-the JSON and in the CSV. What the ratio is depends on the machine's mood, so only its form is held.
+the JSON and in the CSV. The ratio depends on the load of the machine, so the test checks only its form.
 
 Usage: against.py WEFT_BENCH
 """

@@ -33,8 +33,8 @@ def asked(requests, *forms):
 
 SEEN = object()
 
-# For every kind of row the ranks and the figures: an exact value, None for one that must be above
-# 0, or SEEN for one that may be 0. The kinds whose limit copies, in two ways. And a command line that is refused.
+# For every kind of row the ranks and the figures: an exact value, None for one that must be above 0, or SEEN for one
+# that may be 0. For the kinds whose limit copies, both ways. And a command line that is refused.
 BOTH = ("touched", "untouched")
 EXPECTED = {
     "latency": (rows_of(["touched"], {}), (), "--sizes 16"),
@@ -99,7 +99,7 @@ EXPECTED = {
     "pushpull": (rows_of(["touched"], {}), (), "--sizes 1023"),
 }
 MORE = {"publish": ["--readers", "1,3"], "checks": ["--ranks", "4", "--sizes", "8,64k"]}
-# Where the kernel does not let one process reach into another, adopt has no limit.
+# Where the kernel forbids access to another process's memory, the benchmark adopt has no limit.
 KERNEL_REFUSES = re.compile("process_vm_.*: (Operation not permitted|Function not implemented)")
 
 

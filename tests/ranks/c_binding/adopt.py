@@ -45,7 +45,7 @@ def expect(holds, what):
 
 
 class Lent:
-    """Memory of Python's, and whether weft still holds it."""
+    """Memory that Python owns, and whether weft still holds it."""
 
     def __init__(self, world, size):
         self.array = numpy.zeros(size, dtype=numpy.uint8) if numpy else bytearray(size)

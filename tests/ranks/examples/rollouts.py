@@ -1,6 +1,6 @@
-"""A trainer under mpirun publishes while readers outside its job generate by what it publishes: each reports its
-versions, in order, the last one is the trainer's last, and it has learned. A reader that has another token is
-refused, one that is stopped holds nobody up, and one that outlives a killed trainer says so.
+"""A trainer under mpirun publishes a model while readers outside its job generate text with it. Each reader reports its
+versions in order, the last of which is the trainer's last, and the model has learned. A reader with another token is
+refused, a stopped reader holds no other up, and a reader that outlives a killed trainer says so.
 
 Usage: rollouts.py TRAIN_CHARLM ROLLOUT_CHARLM TEXT SHORT MPIRUN [FLAG ...]
 
@@ -55,7 +55,7 @@ def rollouts_follow_the_trainer(environment, folder):
     stopped.stdout.readline()
     stopped.send_signal(signal.SIGSTOP)
     texts = [reader.communicate(timeout=100)[0] for reader in readers]
-    # The trainer waits for it, for a while.
+    # The trainer waits for the stopped reader, up to its timeout.
     stopped.send_signal(signal.SIGCONT)
     said = job.communicate(timeout=60)[0]
     texts.append(stopped.communicate(timeout=60)[0])
@@ -66,7 +66,7 @@ def rollouts_follow_the_trainer(environment, folder):
         versions = versions_of(text)
         expect(reader.returncode == 0, f"a reader ended with {reader.returncode}")
         expect(versions == sorted(set(versions)), f"versions went back: {versions}")
-        # The first line of the one that was stopped has been read already.
+        # The first line of the stopped reader has been read already.
         expect(reader is stopped or versions[-1:] == [published], f"{versions} ends before the last of {published}")
     expect(not (folder / "address").exists(), "the address file was left")
 
@@ -75,9 +75,9 @@ def unauthenticated_clients_are_refused_and_a_killed_trainer_is_named(environmen
     write_token(folder / "other")
     job = train(environment, "--publish", "1", "--steps", "1000000", "--hidden", "16", "--batch", "2")
     reader = rollout(environment, "--do-not-judge")
-    unauthenticated client = rollout({**environment, "WEFT_SUBSCRIBE_TOKEN_FILE": str(folder / "other")})
-    refused = unauthenticated client.communicate(timeout=60)[0]
-    expect(unauthenticated client.returncode == 3 and "does not let this process in: it has another token" in refused, f"the unauthenticated client: {refused}")
+    client = rollout({**environment, "WEFT_SUBSCRIBE_TOKEN_FILE": str(folder / "other")})
+    refused = client.communicate(timeout=60)[0]
+    expect(client.returncode == 3 and "does not let this process in: it has another token" in refused, f"the unauthenticated client: {refused}")
     reader.stdout.readline()
     for rank in subprocess.check_output(["pgrep", "-P", str(job.pid)], text=True).split():
         os.kill(int(rank), signal.SIGKILL)

@@ -54,8 +54,8 @@ void exchange(World& world, Checks& checks) {
     }
     if (n == 0) before = all_counters(world);
   }
-  // The first round is every peer's warm-up too, so a late attach of theirs may still be counted
-  // here; the payload side is this rank's alone.
+  // The first round is every peer's warm-up too, so a late attach of a peer may still be counted
+  // here; the payload counters are this rank's alone.
   const auto cost = all_counters(world) - before;
   const auto transfers = kRounds * remotes.size();
   checks.expect(cost.work_requests == transfers, "a transfer is one work request, not " +

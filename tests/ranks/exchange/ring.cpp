@@ -1,5 +1,5 @@
 // Every rank puts into a slot of the next one, for several sizes, and checks what the previous one
-// put. With one rank the ring is a slot of its own.
+// put. With one rank, the rank puts into its own slot.
 #include <string>
 
 #include "tests/pattern.hpp"

@@ -1,5 +1,5 @@
-// Ranks that fork while slots, arrivals, pending puts and tables live. In the child every call says
-// `forked` and every destructor returns; the parent goes on as if nothing had been: fork_rank
+// Ranks that fork while slots, arrivals, pending puts and tables live. In the child every call
+// returns `forked` and every destructor returns; the parent goes on as before the fork: fork_rank
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -31,10 +31,10 @@ const SlotSpec kHeldUp{.name = "held up", .dtype = DType::i64, .shape = {1}};
 const PublishedSpec kPublished{
     .name = "published", .dtype = DType::f32, .shape = {1000}, .depth = 2};
 
-/// The world outlives main(): what exit() runs in a child meets it too.
+/// The world outlives main(), so exit() in a child destroys it too.
 std::optional<World> global_world;
 
-/// A rank with everything that a program may hold when it forks.
+/// A rank with every object that a program may hold when it forks.
 struct Rank {
   explicit Rank(World& w)
       : world(w),
@@ -54,7 +54,7 @@ struct Rank {
     table.initialize().or_throw();
   }
 
-  /// One exchange with the other rank, by every kind of slot.
+  /// One exchange with the other rank, over every kind of slot.
   void step(Checks& checks) {
     tests::fill(tensor, tests::pattern_of(world.rank(), 0, steps));
     writer.put(tensor).wait().or_throw();
@@ -241,7 +241,7 @@ bool fork_and_go_on(Rank& rank, Checks& checks, End end) {
     run_child(rank, end);
     return true;
   }
-  // Not after the child has ended: while it lives, too.
+  // Step while the child lives, not only after its end.
   rank.step(checks);
   int status = 0;
   const bool ended = waitpid(child, &status, 0) == child && ended_as_it_should(status, end);
@@ -251,7 +251,7 @@ bool fork_and_go_on(Rank& rank, Checks& checks, End end) {
   return false;
 }
 
-/// The links in /proc/self/fd that a program sees which this process starts.
+/// The links in /proc/self/fd that a program started by this process sees.
 std::vector<std::string> inherited() {
   std::vector<std::string> links;
   std::FILE* ls = popen("ls -l /proc/self/fd", "r");

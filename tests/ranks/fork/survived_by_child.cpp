@@ -1,5 +1,5 @@
-// Rank 1 forks a child that keeps duplicates of all it has, and is killed; rank 0 waits for it:
-// survived_by_child
+// Rank 1 forks a child that keeps duplicates of all its descriptors, and is killed; rank 0 waits
+// for rank 1: survived_by_child
 //   rank 1 pid 4711 child 4712
 //   rank 0 ended: peer_failed: <the error's text>
 #include <unistd.h>
@@ -28,7 +28,7 @@ int main() {
   remote.put(world.allocate(spec.dtype, spec.shape)).wait().or_throw();
   const pid_t child = fork();
   if (child == 0) {
-    // The driver reads the ranks' lines until nobody can write any more.
+    // The driver reads the ranks' lines until all writers have closed the pipe.
     close(STDOUT_FILENO);
     close(STDERR_FILENO);
     std::this_thread::sleep_for(std::chrono::seconds(30));

@@ -1,4 +1,4 @@
-"""A rank that dies is missed at once although a fork of it lives on, and once that has ended too
+"""The death of a rank is noticed at once although a fork of the rank lives on; after the fork's end
 nothing is left.
 
 Usage: survived_by_child.py PROGRAM MPIRUN [FLAG ...]

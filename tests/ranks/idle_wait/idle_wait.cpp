@@ -1,5 +1,5 @@
-// A rank that is blocked costs next to nothing: rank 0 waits for an arrival, rank 1 for a credit,
-// both for nothing, and neither may use 2 % of a core, its progress thread included.
+// A blocked rank uses almost no processor time: rank 0 waits for an arrival, rank 1 for a credit,
+// neither of which comes, and neither rank may use 2 % of a core, its progress thread included.
 #include <sys/resource.h>
 
 #include <chrono>
@@ -23,7 +23,7 @@ double cpu_seconds() {
   return seconds(used.ru_utime) + seconds(used.ru_stime);
 }
 
-/// Ten seconds in the full cut, three in the quick one.
+/// Ten seconds in the full run, three in the quick one.
 std::chrono::seconds blocked_time() {
   return std::chrono::seconds(std::getenv("WEFT_TEST_FULL") != nullptr ? 10 : 3);
 }

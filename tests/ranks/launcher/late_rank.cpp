@@ -1,5 +1,4 @@
-// Rank 1 never joins. The others say how their join ended: "joined", or the error and how long it
-// took.
+// Rank 1 never joins. The others print how their join ended: "joined", or the error and its time.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>

@@ -16,7 +16,7 @@ def main():
     program, mpirun = sys.argv[1], sys.argv[2:]
     command = [*mpirun, "-n", "3", program]
     environment = {**os.environ, "WEFT_INIT_TIMEOUT": f"{LIMIT_S:.0f}s"}
-    # mpirun dislikes a rank that ends without a word; the ranks' own lines are what counts.
+    # mpirun fails if a rank ends without joining; only the ranks' own lines count.
     done = subprocess.run(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )

@@ -1,4 +1,4 @@
-// Ranks that live until their launcher dies: even ones wait inside weft, odd ones never call it.
+// Ranks that live until their launcher dies: even ranks wait inside weft, odd ones never call it.
 #include <unistd.h>
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// How much address space this process uses.
+// The address space that this process uses.
 #pragma once
 
 #include <sys/resource.h>

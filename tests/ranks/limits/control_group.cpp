@@ -1,5 +1,5 @@
-// A control group's memory limit stops an arena's growth with an error, before the kernel ends
-// somebody for it. Runs in a group that allows far less than a GiB.
+// A control group's memory limit stops an arena's growth with an error, before the kernel kills a
+// process. Runs in a group that allows far less than 1 GiB.
 #include <string>
 
 #include "tests/ranks/checks.hpp"

@@ -1,5 +1,5 @@
-// Each rank has as many descriptors as the docs tell: kDescriptors, and kDescriptorsPerRank for
-// each rank of the host. Some that the launcher opens may be missing.
+// Each rank has the number of descriptors that the docs give: kDescriptors, and kDescriptorsPerRank
+// for each rank of the host. Some that the launcher opens may be missing.
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -27,7 +27,7 @@ int main() {
   weft::World world = weft::World::join();
   const int told = weft::docs::kDescriptors + weft::docs::kDescriptorsPerRank * world.size();
   int own = 0;
-  // Peers' stats segments come after the join.
+  // Peers' stats segments arrive after the join.
   for (const auto end = weft::Deadline::after(std::chrono::seconds(10)); !end.passed();) {
     own = count_descriptors() - inherited + kOfEveryProcess;
     if (own >= told - kOfTheLauncher) break;
@@ -35,7 +35,7 @@ int main() {
   }
   std::printf("rank %d: %d descriptors, told %d\n", world.rank(), own, told);
   const bool right = own <= told && own >= told - kOfTheLauncher;
-  // All have counted before one leaves.
+  // All ranks have counted before one leaves.
   if (!weft::Collectives::open(world).run(weft::barrier()).ok()) return 1;
   return world.leave(weft::Deadline::after(std::chrono::seconds(20))).ok() && right ? 0 : 1;
 }

@@ -12,5 +12,5 @@ group=$top/weft-test-$$
 mkdir "$group" 2>/dev/null || skip "this user may not make a control group"
 trap 'rmdir "$group"' EXIT
 echo "$bytes" 2>/dev/null >"$group/$file" || skip "control groups here do not limit memory"
-# The command in a process of its own: the group must be empty to be removed.
+# The command runs in a separate process: the group must be empty to be removed.
 (echo "$BASHPID" >"$group/cgroup.procs" && exec "$@")

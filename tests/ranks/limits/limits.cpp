@@ -1,5 +1,5 @@
-// A resource limit in the way of a growing arena is an error with a name, never a signal, and the
-// world goes on with what it has: limits address-space | file-size | descriptors
+// A resource limit that stops a growing arena is an error that names it, never a signal, and the
+// world goes on with its memory: limits address-space | file-size | descriptors
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -17,7 +17,7 @@ using weft::tests::Checks;
 
 constexpr std::int64_t kHuge = std::int64_t{1} << 30;
 
-/// Puts a soft limit in force for as long as it lives.
+/// Applies a soft limit while it lives.
 class Limit {
  public:
   Limit(int resource, rlim_t value) : resource_(resource) {

@@ -1,5 +1,5 @@
-// A rank that can't map what another shares says so at once, by the name of what it lacks, and goes
-// on once it can: unmappable address-space | descriptors
+// A rank that can't map another's memory says so at once, with the name of the missing resource,
+// and goes on once it can map the memory: unmappable address-space | descriptors
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -19,7 +19,7 @@ using namespace weft;
 using std::chrono::seconds;
 using weft::tests::Checks;
 
-/// Leaves this process no room for a new mapping of some size, or for a descriptor.
+/// Leaves this process no room for a new mapping of a given size, or for a descriptor.
 class NoRoom {
  public:
   explicit NoRoom(const std::string& of) {
@@ -84,7 +84,7 @@ Status attach_to_view(World& world) {
   return outcome_of([&] { return world.attach_published(0, kView, Deadline::after(seconds(5))); });
 }
 
-/// Rank 0 owns what rank 1 can't map.
+/// Rank 0 owns the memory that rank 1 can't map.
 void run(World& world, Checks& checks, const std::string& lacking) {
   Collectives group = Collectives::open(world);
   Messages messages(world);

@@ -1,5 +1,5 @@
-// Memory that its user adopted, between two processes: adopt [staged]. By the kernel's copy where
-// that is allowed, else staged and counted; the tensors are the same.
+// Memory that the user adopted, between two processes: adopt [staged]. The kernel copies where that
+// is allowed; otherwise weft stages and counts the bytes. The tensors are the same.
 #include <cstring>
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-// A reader that stores to a view faults itself; the model that it views stays as it was.
+// A reader that stores to a view gets a fault; the published model stays unchanged.
 
 #include <csetjmp>
 #include <csignal>
@@ -15,7 +15,7 @@ sigjmp_buf before_the_store;
 
 void on_fault(int) { siglongjmp(before_the_store, 1); }
 
-/// Whether a store to the address is a fault.
+/// Whether a store to `address` faults.
 bool store_faults(std::byte* address) {
   struct sigaction action {};
   struct sigaction previous {};

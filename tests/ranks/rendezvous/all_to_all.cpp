@@ -1,5 +1,5 @@
-// Every rank sends to every rank, itself included, under several keys; shapes change now and then.
-// Once they are known, a tensor costs a request and a write.
+// Every rank sends to every rank, itself included, under several keys; shapes change at times. With
+// a known shape, a tensor costs one request and one write.
 #include <string>
 #include <vector>
 

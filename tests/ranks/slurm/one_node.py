@@ -1,7 +1,7 @@
-"""A Slurm of one node, started for one command as its user sees it: one_node.py COMMAND [ARGUMENT ...]
+"""Starts a one-node Slurm cluster for one command: one_node.py COMMAND [ARGUMENT ...]
 
-Everything of it lies in a folder that goes with it: keys, state, sockets, log. Needs root, and munge, slurmctld,
-slurmd and slurm-client of Debian. Exit status: the command's; 77 and a line where it can't be had.
+The cluster's keys, state, sockets and log are in a folder that is removed at the end. Needs root, and munge, slurmctld,
+slurmd and slurm-client of Debian. Exit status: the command's; 77 and a line if the cluster can't be started.
 """
 
 import os

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Jobs that srun starts: by PMIx; without it, by a token; and without either, which is refused.
-#   srun_jobs.sh RANK_RING   (in a Slurm of its own: one_node.py)
+# Jobs that srun starts: with PMIx; without PMIx, with a token; and with neither, which is refused.
+#   srun_jobs.sh RANK_RING   (in its own Slurm: one_node.py)
 ring=$1
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

@@ -1,4 +1,4 @@
-// Ranks that put to each other in a ring until somebody ends them: busy_rank
+// Ranks that put to each other in a ring until they are killed: busy_rank
 #include <unistd.h>
 
 #include <chrono>

@@ -1,5 +1,5 @@
-"""weft-status, weft-trace and weft-chaos on a running job: who is late is named, recordings become a
-trace, faults repeat by their seed and spare everybody else.
+"""weft-status, weft-trace and weft-chaos on a running job: the late rank is named, recordings become a
+trace, faults repeat by their seed and spare all other ranks.
 
 Usage: tools_on_a_job.py BIN-FOLDER PROGRAM MPIRUN [FLAG ...]
 """
@@ -82,7 +82,7 @@ def check_progress(pids):
 
 
 def check_laggard(pids):
-    """Rank 1 is stopped while it waits: the ring waits for it, and nobody else is blamed."""
+    """Rank 1 is stopped while it waits: the ring waits for it, and no other rank is blamed."""
     os.kill(pids[2], signal.SIGSTOP)
     until("rank 1 waits", 5, lambda: status(pids[0])["ranks"][1]["waits"])
     time.sleep(0.1)

@@ -113,7 +113,7 @@ def another_token_is_refused_at_once(token, other):
     (text,) = outputs(start(other, port, 1, 2))
     expect("another job, by the secret" in text, "the unauthenticated client is not told why")
     expect(time.monotonic() - began < 3, "the unauthenticated client is told too late")
-    # The right one is let in still.
+    # A rank with the right token still gets in.
     texts = outputs(keeper, right := start(token, port, 1, 2))
     expect(right.returncode == 0 and keeper.returncode == 0, "the job did not begin after it")
     expect("rejected" in texts[0], "rank 0 says nothing of it")

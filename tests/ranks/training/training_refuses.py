@@ -23,7 +23,7 @@ def main():
             if content is not None:
                 with open(path, "wb") as file:
                     file.write(content)
-            # Each rank by itself too: mpirun ends the others at the first that fails.
+            # Each case also with one rank: mpirun ends the others when the first rank fails.
             for ranks, command in ((1, [program]), (2, [*mpirun, "-n", "2", program])):
                 done = subprocess.run(
                     [*command, "--text", path],

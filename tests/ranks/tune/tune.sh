@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# weft-tune writes what jobs read; other files, and rules that are none, are refused in a line.
+# weft-tune writes files that jobs read; other files and malformed rules are refused in one line.
 #   tune.sh WEFT_TUNE MPIRUN [FLAG ...]
 set -euo pipefail
 program=$1

@@ -24,7 +24,7 @@ import time
 RANKS = 4  # the first half on node0
 HERE, THERE = {0, 1}, {2, 3}
 PULSE_S = 2.0
-# mpirun's --enable-recovery: the death of a rank is not the end of the others.
+# mpirun's --enable-recovery: the death of a rank does not end the others.
 SURVIVE = ("OMPI_MCA_orte_enable_recovery", "1")
 START_LIMIT_S = 300  # booting may be part of it
 # After the event. A lost connection of TCP is seen at once, a silent one after WEFT_DEAD_AFTER or when the

@@ -1,14 +1,13 @@
-// One rank of a job with traffic both ways between every two ranks, until something ends it:
-//   roce_traffic exchange SECONDS   rounds of tensors to and from everybody, for so long
-//   roce_traffic die RANK MILLISECONDS   the same for long; that rank kills itself, so long after
-//   it got under way roce_traffic receive            the lower half of the ranks gets a few tensors
-//   and then nothing more
-// It says, a line each, when it is under way and how it ended:
+// One rank of a job with traffic both ways between every two ranks, until an error or a limit:
+//   roce_traffic exchange SECONDS        exchanges tensors with all ranks for SECONDS
+//   roce_traffic die RANK MILLISECONDS   the same; RANK kills itself MILLISECONDS after its start
+//   roce_traffic receive                 the lower half of the ranks gets a few tensors, then none
+// It prints one line when it is under way and one when it ends:
 //   rank 2 runs
 //   rank 2 dies
 //   rank 2 ended in round 99: peer_failed peer 3: <the error's text>
 //   rank 2 held 100 rounds
-// A tensor with other bytes than its own, or out of turn, ends a rank as "wrong".
+// A tensor with wrong bytes, or out of order, ends a rank as "wrong".
 #include <signal.h>
 #include <unistd.h>
 
@@ -51,7 +50,7 @@ SlotSpec spec_from(int writer) {
           .depth = 2};
 }
 
-/// The way to one peer and back. The first element says whether the round is the last.
+/// The connection to one peer, both ways. The first element says whether the round is the last.
 struct Edge {
   int peer = -1;
   Slot in;
@@ -97,7 +96,7 @@ std::vector<Edge> edges_of(World& world) {
   return edges;
 }
 
-/// Any moment of what the rank does may be its last.
+/// The rank may die at any moment of its work.
 void die_after(const World& world, std::chrono::milliseconds span) {
   std::thread([&world, span] {
     std::this_thread::sleep_for(span);
@@ -106,7 +105,7 @@ void die_after(const World& world, std::chrono::milliseconds span) {
   }).detach();
 }
 
-/// Rank 0 decides which round is the last; all others hear it in that round.
+/// Rank 0 decides which round is the last; all others learn of it in that round.
 Status exchange(World& world, Deadline end, const std::optional<std::chrono::milliseconds>& death,
                 std::uint64_t& round) {
   std::vector<Edge> edges = edges_of(world);
@@ -122,7 +121,7 @@ Status exchange(World& world, Deadline end, const std::optional<std::chrono::mil
   return world.leave(Deadline::after(seconds(30)));
 }
 
-/// Those of the upper half put a little, and then live on without a word.
+/// Ranks of the upper half put a few tensors, and then live on without a message.
 Status receive(World& world, std::uint64_t& round) {
   const int half = world.size() / 2;
   const int peer = (world.rank() + half) % world.size();

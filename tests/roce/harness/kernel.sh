@@ -16,7 +16,7 @@ skip() {
   exit 77
 }
 
-# Without a way to the newest kernel, one from before will do.
+# Uses an earlier kernel if the newest one is out of reach.
 kept_or_skip() {
   local kept
   kept=$(find "$cache" -mindepth 1 -maxdepth 1 -type d -name "*.$ours" -print -quit)
@@ -70,7 +70,7 @@ if [[ ! -d $ready ]]; then
   (cd "$work/initrd" && find . | cpio -o -H newc --quiet) >"$work/ready/initrd"
   cp "$work/tree/boot/vmlinuz-$release" "$work/ready/kernel"
   mv -T "$work/ready" "$ready"
-  # Of older kernels none is kept, except one that guests booted today, perhaps.
+  # Removes older kernels, except ones that guests may have booted today.
   find "$cache" -mindepth 1 -maxdepth 1 -type d ! -path "$ready" ! -path "$work" -mtime +1 -exec rm -rf {} +
 fi
 echo "$ready"

@@ -1,4 +1,4 @@
-# Talking to the guests' agents: a command with its output, its end and its deadline. Sourced by `guests`.
+# Talks to the guests' agents: a command with its output, its end and its deadline. Sourced by `guests`.
 # shellcheck shell=bash
 
 tell() { printf '%s\n' "$2" 1<>"$state/agent$1.in" >&1; } # tell NODE LINE
@@ -38,7 +38,7 @@ await() {
 }
 meanwhile() { :; }
 
-# Asks all guests for one thing at the same time.
+# Sends the same request to all guests at the same time.
 ask_all() { # ask_all WHAT ARGUMENT SECONDS
   local node id=$BASHPID.$RANDOM outcome
   for ((node = 0; node < nodes; node++)); do tell "$node" "$id $1 $2"; done
@@ -52,7 +52,7 @@ ask_all() { # ask_all WHAT ARGUMENT SECONDS
   done
 }
 
-# Guests that are alive and as new, by a boot if need be.
+# Makes the guests ready: alive and as new, by a boot if needed.
 ready() { # ready LOSS
   local node
   if alive; then

@@ -36,14 +36,14 @@ kept() {
   [[ -e $state/settings ]] || die 2 "there are no guests in $state (guests up)"
 }
 
-# "PID START-TIME" of a process, by which it is known even after its number was given to another.
+# "PID START-TIME" of a process, which identifies the process even after its number was reused.
 identity() {
   local fields
   read -r -a fields <"/proc/$1/stat" 2>/dev/null || die 2 "there is no process $1"
   echo "$1 ${fields[${#fields[@]} - 31]}"
 }
 
-# Writes down what guests are wanted and boots them.
+# Stores the wanted guests' parameters and boots the guests.
 up() {
   local fresh=
   if [[ -z $state ]]; then
@@ -58,7 +58,7 @@ up() {
   [[ -z $fresh ]] || echo "export WEFT_GUESTS=$state"
 }
 
-# Boots the guests of $state. They have answered when it returns.
+# Boots the guests of $state. Returns when they have answered.
 boot() {
   local kernel node i started=$SECONDS
   rm -f "$state"/skipped
@@ -75,7 +75,7 @@ boot() {
   [[ -p $state/orders ]] || mkfifo "$state/orders"
   for ((node = 0; node < nodes; node++)); do mkfifo "$state"/{agent,control}"$node".{in,out}; done
   (
-    # The keeper stays when the command has ended in whose turn it is started.
+    # The keeper outlives the command that starts it, so it must not hold that command's lock.
     [[ -z ${turn-} ]] || exec {turn}>&-
     setsid "$BASH" "$here/harness/keeper" "$state" "$kernel" "$(<"$state/owner")" \
       </dev/null >"$state/keeper.log" 2>&1 &
@@ -108,7 +108,7 @@ down() {
   rm -rf "$state"
 }
 
-# Sends one command to an emulator's monitor and waits until it is obeyed.
+# Sends one command to an emulator's monitor and waits until the emulator has carried it out.
 qmp() { # qmp NODE COMMAND [ARGUMENTS]
   local replies line id=$BASHPID.$RANDOM i
   [[ ! -e $state/ended$1 ]] || die 125 "node$1 has ended"

@@ -119,7 +119,7 @@ TEST(TableInsight, CountsTheBytesOfRowsAsTheyAreSent) {
         << file;
 }
 
-// The time of a step is the workers' to wait, whether or not anybody looks.
+// The time of a step is the workers' waiting time, with or without a reader of the pages.
 TEST(TableInsight, CountsDenseStepsOfRanksThatServeToo) {
   run_ranks(
       2,

@@ -126,7 +126,7 @@ TEST(SparseCheckpoints, AreRefusedWhereTheyAreCutOff) {
   for (const auto& entry : fs::directory_iterator(version_folder(rows, 2))) {
     const std::string name = entry.path().filename().string();
     const std::uint64_t size = entry.file_size();
-    const fs::path whole = folder.path() / "allgather_then_reduce";
+    const fs::path whole = folder.path() / "whole";
     fs::copy_file(entry.path(), whole, fs::copy_options::overwrite_existing);
     for (std::uint64_t at = 0; at < size; at += at < 16 ? 1 : 512) {
       SCOPED_TRACE(name + " cut off at " + std::to_string(at));

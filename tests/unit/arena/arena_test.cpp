@@ -1,4 +1,4 @@
-// Where an arena's pages come from.
+// The source of an arena's pages.
 #include "p2p/memory/arena.hpp"
 
 #include <gtest/gtest.h>

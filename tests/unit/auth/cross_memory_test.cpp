@@ -1,4 +1,4 @@
-// A process's number is no name for it: once it has ended, another may have it.
+// A process id does not identify a process for good: after its end another process may get the id.
 #include "p2p/transport/shm/cross_memory.hpp"
 
 #include <gtest/gtest.h>

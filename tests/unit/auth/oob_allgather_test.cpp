@@ -1,4 +1,4 @@
-// Ranks without a launcher find each other, and say clearly why they don't.
+// Ranks without a launcher find each other; if they don't, the error says why.
 #include <gtest/gtest.h>
 
 #include <netinet/in.h>
@@ -40,7 +40,7 @@ std::vector<std::byte> bytes(std::string_view text) {
   return {all.begin(), all.end()};
 }
 
-/// How one rank's part ended: "joined", or its error.
+/// The result of one rank: "joined", or its error.
 using Outcome = std::future<std::string>;
 
 class OobAllgatherTest : public testing::Test {
@@ -52,7 +52,7 @@ class OobAllgatherTest : public testing::Test {
             .key = p2p::token_key(token)};
   }
 
-  /// Comes, and says `rounds` times its name.
+  /// Starts a rank that joins and takes part in `rounds` allgathers of its name.
   Outcome start(const OobAllgather::Setup& of, std::chrono::milliseconds patience = 10s,
                 int rounds = 2) {
     return std::async(std::launch::async, [this, of, patience, rounds]() -> std::string {
@@ -75,7 +75,7 @@ class OobAllgatherTest : public testing::Test {
     });
   }
 
-  /// A process of the job that is let in, and is gone.
+  /// A process of the job that is authenticated and then dies.
   void come_and_die(int rank, int size) {
     auto peer = client();
     const p2p::Identity identity(rank, size, p2p::token_key("the job's token"));
@@ -87,7 +87,7 @@ class OobAllgatherTest : public testing::Test {
     EXPECT_EQ(peer.receive<std::uint16_t>(), 0);
   }
 
-  /// Once rank 0 listens.
+  /// A client that connects once rank 0 listens.
   p2p::tests::RawPeer client() {
     p2p::ConnectorAddress address{.port = port, .count = 1};
     address.ips[0] = resolve(setup(0, 1).address).ips.at(0);
@@ -111,7 +111,7 @@ void expect_has(const std::string& line, std::string_view part) {
 
 TEST_F(OobAllgatherTest, BringsEveryRanksWordsToEveryOther) {
   std::vector<Outcome> ranks;
-  // Rank 0 comes last: the others wait for it to listen.
+  // Rank 0 starts last: the others wait until it listens.
   for (int rank = 7; rank >= 0; --rank) {
     if (rank == 0) std::this_thread::sleep_for(100ms);
     ranks.push_back(start(setup(rank, 8)));

@@ -25,7 +25,7 @@ using p2p::tests::RawPeer;
 
 const std::string kToken(32, 'k');
 
-/// An acceptor that lets everybody in who knows the token.
+/// An acceptor that accepts every client that knows the token.
 class SubscriberAcceptorTest : public testing::Test {
  public:
   SubscriberAcceptorTest() {
@@ -64,7 +64,7 @@ TEST_F(SubscriberAcceptorTest, LetsInWhoKnowsTheToken) {
 }
 
 TEST_F(SubscriberAcceptorTest, TurnsAwayWhoDoesNotOrWantsSomethingElse) {
-  // The same token, as the ranks of a job use it.
+  // A client with the same token, as the ranks of a job use it.
   RawPeer rank(to);
   EXPECT_FALSE(rank.handshake(subscriber_identity(p2p::token_key(kToken)), 0));
   EXPECT_TRUE(rejected_connections(1));

@@ -32,7 +32,7 @@
 namespace weft::p2p {
 namespace {
 
-/// Inodes of this process's sockets.
+/// The inodes of this process's sockets.
 std::set<std::string> own_sockets() {
   std::set<std::string> inodes;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
@@ -43,7 +43,8 @@ std::set<std::string> own_sockets() {
   return inodes;
 }
 
-/// Where ranks listen whom this process sees. `accepts`: whether the socket of that inode counts.
+/// The addresses at which ranks that this process sees listen. `accepts`: whether the socket of
+/// that inode counts.
 template <typename Accepts>
 std::vector<std::string> listening_where(const Accepts& accepts) {
   std::vector<std::string> names;
@@ -62,7 +63,7 @@ std::vector<std::string> all_listening() {
   return listening_where([](const std::string&) { return true; });
 }
 
-/// Where ranks of this process listen.
+/// The addresses at which ranks of this process listen.
 std::vector<std::string> listening() {
   const auto own = own_sockets();
   return listening_where([&](const std::string& inode) { return own.contains(inode); });
@@ -85,7 +86,7 @@ class UnauthenticatedClient {
   void send(const Message& message) {
     (void)!::send(socket_.get(), &message, sizeof message, MSG_NOSIGNAL);
   }
-  /// As a rank that has proved who it is: with memory and an event.
+  /// Sends the message of an authenticated rank, with memory and an event descriptor.
   void send_with_memory(const HelloMessage& hello) {
     const os::Fd memory(::memfd_create("unauthenticated client", MFD_CLOEXEC));
     EXPECT_EQ(::ftruncate(memory.get(), static_cast<off_t>(hello.control_bytes)), 0);
@@ -121,8 +122,8 @@ class UnauthenticatedClient {
 
 Config quiet() { return Config().with(Setting::fabric, "shm").with(Setting::log, "off"); }
 
-/// As a job of two runs: every socket of a rank is called by what `call` makes of an
-/// unauthenticated client. Returns how many the ranks rejected.
+/// While a job of two ranks runs, `call` attacks every rank's socket as an unauthenticated client.
+/// Returns the number of clients that the ranks rejected.
 template <typename Call>
 std::uint64_t clients_at_a_job(const Call& call) {
   std::atomic<std::uint64_t> rejected_connections{0};
@@ -134,7 +135,7 @@ std::uint64_t clients_at_a_job(const Call& call) {
             UnauthenticatedClient client(name);
             if (client.is_connected()) call(client, name);
           }
-        // Both ranks still reach each other.
+        // Both ranks can still communicate.
         const SlotSpec spec{.name = "after", .dtype = DType::u8, .shape = {8}};
         auto slot = world.expose(spec);
         auto remote = world.attach(1 - world.rank(), spec);
@@ -171,8 +172,7 @@ TEST(UnixSocketUnauthenticatedClients, AreRejectedAsRanksOfAnotherJobAndToldSo) 
 }
 
 TEST(UnixSocketUnauthenticatedClients, GetNoMemoryByTheirProcessAlone) {
-  // The ranks are threads of this process, so the kernel says the right thing of the
-  // unauthenticated client.
+  // The ranks are threads of this process, so the kernel's credentials of the client are right.
   EXPECT_GE(clients_at_a_job([&](UnauthenticatedClient& client, const std::string& name) {
               const Identity nobody(1, 2, token_key("learns the job's number from an answer"));
               Hello hello = nobody.hello(0, Purpose::memory);
@@ -191,7 +191,7 @@ TEST(UnixSocketUnauthenticatedClients, GetNoMemoryByTheirProcessAlone) {
             2U);
 }
 
-/// A network namespace for this thread and those that it starts, for as long as this lives.
+/// A network namespace for this thread and the threads that it starts, while this object lives.
 class OwnNetwork {
  public:
   OwnNetwork()
@@ -211,8 +211,7 @@ class OwnNetwork {
   bool is_own_;
 };
 
-/// Threads of this process that are another user's, as far as the kernel tells, and call every
-/// rank's socket without end.
+/// Threads of this process with another user id, which connect to every rank's socket without end.
 class OtherUser {
  public:
   OtherUser() {
@@ -227,7 +226,7 @@ class OtherUser {
  private:
   void call_without_end() {
     constexpr uid_t kNobody = 65534;
-    // The system call alone is of one thread, the library's of all.
+    // The raw system call changes one thread, the library's function all threads.
     if (::syscall(SYS_setresuid, -1, kNobody, -1) != 0) return;
     while (!stopping_) {
       const auto names = all_listening();

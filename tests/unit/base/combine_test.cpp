@@ -21,7 +21,7 @@ using kernels::Combination;
 constexpr std::array kCombinations{Combination::sum,    Combination::prod,    Combination::min,
                                    Combination::max,    Combination::bit_and, Combination::bit_or,
                                    Combination::bit_xor};
-/// Around every number of lanes that a vector may have, and off the alignment of all of them.
+/// Counts around every number of lanes that a vector may have, at unaligned addresses.
 constexpr std::array<std::size_t, 13> kCounts{0, 1, 2, 3, 7, 8, 15, 31, 33, 63, 65, 127, 259};
 constexpr std::size_t kOff = 3;  ///< elements in front
 
@@ -55,7 +55,7 @@ T reference(Combination combination, T a, T b) {
   }
 }
 
-/// Values that differ from place to place and, for integers, wrap around.
+/// Values that differ by position and, for integers, wrap around.
 template <typename T>
 T value(std::size_t i, std::size_t salt) {
   const std::uint64_t bits = (i + 1) * 0x9e3779b97f4a7c15 + salt * 0xff51afd7ed558ccd;
@@ -201,7 +201,7 @@ void check_special_values(DType dtype) {
               (least ? std::signbit(a) || std::signbit(b) : std::signbit(a) && std::signbit(b))
                   ? -T{0}
                   : T{0};
-        // Among others, where whole vectors are taken, and alone, where the rest is.
+        // Inside a long array, where whole vectors are used, and alone, as a tail.
         for (const std::size_t count : {std::size_t{1}, std::size_t{37}}) {
           const std::vector<T> left(count, a);
           const std::vector<T> right(count, b);

@@ -31,7 +31,7 @@ std::vector<std::uint8_t> random_bytes(std::size_t count, std::uint64_t seed) {
   return bytes;
 }
 
-/// Copies `bytes` from one offset to another and expects them there, and nothing else changed.
+/// Copies `bytes` from one offset to another; expects them there, and no other byte changed.
 void expect_exact(Copy copy, const std::vector<std::uint8_t>& source, std::size_t from,
                   std::size_t to, std::size_t bytes) {
   constexpr std::uint8_t kUntouched = 0xa5;
@@ -40,7 +40,7 @@ void expect_exact(Copy copy, const std::vector<std::uint8_t>& source, std::size_
   std::vector<std::uint8_t> expected = target;
   if (bytes != 0) std::memcpy(expected.data() + to, source.data() + from, bytes);
   copy(target.data() + to, source.data() + from, bytes);
-  // Not EXPECT_EQ, which would print them all.
+  // Not EXPECT_EQ, which would print all bytes.
   EXPECT_TRUE(target == expected) << bytes << " bytes from offset " << from << " to " << to;
 }
 

@@ -1,5 +1,5 @@
-// Files below a folder in which somebody else has laid traps: nothing is written elsewhere, nothing
-// waits, and every refusal is an Error that names the path.
+// Files below a folder in which another user has laid traps: nothing is written elsewhere, no call
+// blocks, and every refusal is an Error that names the path.
 #include "base/os/folder.hpp"
 
 #include <fcntl.h>

@@ -25,7 +25,7 @@ TEST(Futex, WaitsNoLongerThanItsDeadlineAndNoLess) {
   const auto until = start + 30ms;
   int waits = 0;
   for (; Clock::now() < until; ++waits) futex_wait(word, 7, until);
-  // A signal may end one early; were it never to sleep, there would be thousands.
+  // A signal may end a wait early; without sleep there would be thousands of waits.
   EXPECT_LE(waits, 10);
   EXPECT_LT(Clock::now() - start, 15s);
 }

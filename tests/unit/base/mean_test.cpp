@@ -1,4 +1,4 @@
-// Means of elements of every type, as wide as sums of theirs may be.
+// Means of elements of every type; their sums may need more bits than the type.
 #include "base/kernels/mean.hpp"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 namespace weft::tests {
 namespace {
 
-/// The mean of `given`, in every place of a tensor of `count` elements.
+/// The mean of `given`, at every position of a tensor of `count` elements.
 template <typename T>
 std::vector<T> mean_of(DType dtype, const std::vector<T>& given, std::size_t count) {
   const kernels::Mean mean(dtype, static_cast<int>(given.size()));
@@ -37,7 +37,7 @@ void expect_mean(DType dtype, const std::vector<T>& given, T expected) {
         << name(dtype) << ", " << given.size() << " of them, " << count << " elements";
 }
 
-/// Of floats: to what rounding a sum leaves.
+/// Floats: equal up to the rounding of the sum.
 template <typename T>
 void expect_close(DType dtype, const std::vector<T>& given, T expected) {
   const auto ranks = static_cast<T>(given.size());

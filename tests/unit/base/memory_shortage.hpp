@@ -1,4 +1,4 @@
-// A stretch of a test in which the program's memory is used up.
+// Makes a test run out of memory.
 #pragma once
 
 namespace weft::tests {

@@ -205,7 +205,7 @@ TEST(ForkMark, TellsAForkFromTheProcessThatMadeIt) {
   const ForkMark mark;
   EXPECT_FALSE(mark.forked());
   EXPECT_EQ(in_a_fork([&] {
-              // A fork may make marks of its own, and its forks are told as well.
+              // A fork may make its own marks, and its forks are recognised as well.
               const ForkMark own;
               if (!mark.forked() || own.forked()) return 1;
               return in_a_fork([&] { return mark.forked() && own.forked() ? 7 : 2; });

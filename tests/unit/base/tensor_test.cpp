@@ -16,7 +16,7 @@
 namespace weft {
 namespace {
 
-/// Memory that says when it is given back.
+/// Memory that records when it is released.
 class CountedStorage final : public Storage {
  public:
   CountedStorage(std::vector<std::byte>& memory, int& alive, const void* arena)

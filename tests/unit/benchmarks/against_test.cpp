@@ -11,7 +11,7 @@ namespace {
 
 Comparison ratio(double median, double spread) { return {1, median, spread, 0}; }
 
-/// One row of three pairs: this build's time is the other's, times each of `ratios`.
+/// One row of three pairs: this build's time is the other build's, times one of `ratios` each.
 std::vector<Row> measured(std::size_t size, const std::vector<double>& ratios) {
   Measurements row{size, "touched", 2, {}, {}};
   for (const double ratio : ratios) {

@@ -1,4 +1,4 @@
-// The models' layers, against what the paper says of each.
+// The models' layers, compared with the figures of the paper.
 #include "benchmarks/workloads/models.hpp"
 
 #include <gtest/gtest.h>

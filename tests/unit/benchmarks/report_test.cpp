@@ -9,7 +9,7 @@ namespace weft::bench {
 namespace {
 
 Results two_pairs_with_a_drift() {
-  // Everything is twice as slow in the second pair: the ratios must not care.
+  // Both programs take twice as long in the second pair: the ratios must not change.
   return {{1 << 20,
            "touched",
            4,

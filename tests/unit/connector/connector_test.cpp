@@ -118,7 +118,7 @@ TEST(Connector, HandsOverConnectionsForData) {
     EXPECT_EQ(client->keys.to_client, server->keys.to_client);
     keys.insert(client->keys.to_server);
     keys.insert(client->keys.to_client);
-    // Nothing but what its user sends travels there.
+    // Only the user's bytes travel on this connection.
     ASSERT_EQ(::send(server->socket.get(), "down", 4, 0), 4);
     ASSERT_EQ(::send(client->socket.get(), "up", 2, 0), 2);
     for (const auto& [end, text] : {std::pair(client, "down"), std::pair(server, "up")}) {
@@ -141,7 +141,7 @@ TEST(Connector, GivesNoConnectionForDataToARankThatItHasNotMet) {
   job[1].thread().run([] {});
   job[0].connect(1);
   job[1].connect(0);
-  // Each learns of it at its own time, and the caller has to know.
+  // Each rank learns of it at its own time, and the caller has to know.
   ASSERT_TRUE(job[0].wait_met(1));
   ASSERT_TRUE(job[1].wait_met(0));
   job[1].call_for_data(0, 3);
@@ -195,7 +195,8 @@ TEST(Connector, TakesARankForDeadWhoseHostSaysThatNobodyListens) {
 }
 
 TEST(Connector, MeetsOnceWhoeverCalls) {
-  // By turns the lower rank calls, the higher, and both at once; the other knows nothing of it.
+  // In turn the lower rank connects, the higher rank, and both at once; the other rank does not
+  // expect it.
   for (int round = 0; round < 30; ++round) {
     Job job(2);
     job.start();
@@ -214,7 +215,7 @@ TEST(Connector, MeetsOnceWhoeverCalls) {
   }
 }
 
-/// Rank 0's address, with another place before the true one.
+/// Rank 0's address, with another IP address before the true one.
 std::vector<KnownRank> with_first_ip(std::vector<KnownRank> job, const char* ip) {
   ConnectorAddress& connector = job[0].connector;
   connector.ips[1] = connector.ips[0];
@@ -226,7 +227,7 @@ std::vector<KnownRank> with_first_ip(std::vector<KnownRank> job, const char* ip)
 }
 
 TEST(Connector, TriesTheNextIpAddressWhenOneDoesNotLead) {
-  // Documentation's own network leads nowhere; at another loopback address nobody listens.
+  // The network for documentation leads nowhere; at another loopback address no process listens.
   for (const char* ip : {"203.0.113.1", "127.0.0.77"}) {
     Job job(2);
     job.start(with_first_ip(job.addresses(), ip));
@@ -249,14 +250,14 @@ TEST(Connector, TriesTheNextIpAddressWhenOneLeadsElsewhere) {
   job[1].connect(0);
   EXPECT_TRUE(job[1].wait_met(0));
   EXPECT_TRUE(job[0].wait_met(1));
-  // Beside it, not after it was given up.
+  // The second address was tried in parallel, not after the first one had failed.
   EXPECT_LE(std::chrono::steady_clock::now() - start, 8s);
 }
 
 TEST(Connector, SaysWhatBecameOfEveryIpAddress) {
   Job job(2, settings().with(Setting::init_timeout, "1s"));
   auto known = with_first_ip(job.addresses(), "127.0.0.77");
-  // At rank 0's own place rank 0 listens, as another rank.
+  // At rank 0's own address rank 0 listens, under another rank's number.
   std::swap(known[0].connector.port, known[1].connector.port);
   known[0].connector.port = job[1].address.connector.port;
   job.start(known);

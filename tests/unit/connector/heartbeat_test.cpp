@@ -1,4 +1,4 @@
-// The death of a host shows as silence; one's own lateness does not.
+// Silence shows the death of a host; a rank's own lateness does not count as silence.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -14,7 +14,7 @@ using std::chrono::steady_clock;
 
 Config quick() { return settings().with(Setting::dead_after, "1s"); }
 
-/// Rank 0, and a rank 1 that says what the test says.
+/// Rank 0, and a rank 1 whose messages the test sends.
 class Heartbeat : public testing::Test {
  public:
   void SetUp() override {
@@ -81,7 +81,7 @@ TEST_F(Heartbeat, GivesASignOfLifeOnlyWhenNothingElseWasSaid) {
 }
 
 TEST_F(Heartbeat, DoesNotBlameThePeerForItsOwnPause) {
-  // As if this process had been stopped: the peer is silent all the while.
+  // As if this process had been stopped: the peer is silent all that time.
   std::this_thread::sleep_for(600ms);
   rank.thread().post([] { std::this_thread::sleep_for(1500ms); });
   rank.thread().run([] {});

@@ -17,7 +17,7 @@ namespace {
 constexpr int kPeriods = Heartbeats::kPeriods;
 constexpr int kTicks = 10;  ///< of the simulation, in a period
 
-/// Ranks with timers of their own, connected as a graph; signs travel for less than a period.
+/// Ranks with their own timers, connected as a graph; heartbeats travel for less than a period.
 class Ranks {
  public:
   Ranks(std::uint64_t seed, int size) : random_(seed), size_(size), ranks_(count()) {
@@ -39,7 +39,8 @@ class Ranks {
     for (int a = 0; a < size_; ++a)
       for (int b = 0; b < a; ++b) connect(a, b);
   }
-  /// Some of all shapes: everybody with everybody, with a hub, with one of few, with some others.
+  /// Connects ranks as a random graph: complete, a star, with a few hubs, or with some random
+  /// peers.
   void connect_somehow() {
     const int shape = below(4);
     if (shape == 0) return connect_all();
@@ -59,7 +60,7 @@ class Ranks {
     }
   }
   void die(int r) { rank(r).dead = true; }
-  /// Unless it has just been.
+  /// Pauses a rank, unless it was paused recently.
   void pause(int r, int periods) {
     if (now_ < rank(r).paused_until + 3 * kTicks) return;
     rank(r).paused_until = now_ + periods * kTicks;
@@ -148,13 +149,13 @@ class Ranks {
 };
 
 constexpr std::uint64_t kSeeds = tests::seeds(400);
-/// From a rank's last sign until whoever has met it has given it up.
+/// The most periods from a rank's last heartbeat until every connected rank has given it up.
 constexpr int kUntilDead = Heartbeats::kAlarm + kPeriods + 4;
 
 int size_of(std::uint64_t seed) { return 2 + static_cast<int>(seed * 7 % 29); }
 
-/// A dead rank has been given up by all that have met it and live, and nobody else has, but by the
-/// pairs of which `is_cut` holds: these have given each other up.
+/// All live ranks that were connected to a dead rank have given it up, and no other rank was given
+/// up, except by pairs for which `is_cut` holds: these have given each other up.
 template <typename IsCut>
 void expect_given_up_rightly(const Ranks& ranks, std::uint64_t seed, const IsCut& is_cut) {
   for (int a = 0; a < ranks.size(); ++a)
@@ -196,7 +197,7 @@ TEST(Beats, FindEveryPairThatIsCutInTwo) {
     Ranks ranks(seed, std::max(size_of(seed), 4));
     ranks.connect_all();
     ranks.pass(3);
-    // Hosts are cut off with ranks that follow each other, or with any.
+    // Cuts off hosts with consecutive ranks, or with random ones.
     std::vector<int> side(static_cast<std::size_t>(ranks.size()));
     const int border = 1 + ranks.below(ranks.size() - 1);
     for (int r = 0; r < ranks.size(); ++r)

@@ -47,7 +47,7 @@ std::vector<std::string> chosen(const std::vector<InterfaceAddress>& host,
 using Texts = std::vector<std::string>;
 
 TEST(IpAddresses, AreThoseOfNetworksThatOtherHostsAreOn) {
-  // Each interface first by one address of each kind, then what else there is.
+  // First one address of each kind for each interface, then the rest.
   EXPECT_EQ(chosen(kHost, "auto"), (Texts{"10.0.0.2", "192.168.7.2", "fd00::2", "10.0.0.3"}));
 }
 

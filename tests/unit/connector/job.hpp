@@ -43,7 +43,7 @@ struct KnownRank {
   JobSecret job_secret{};
 };
 
-/// A rank with a progress thread of its own, and what its connector told it.
+/// A rank with its own progress thread; records the events of its connector.
 class Rank final : public ConnectorEvents {
  public:
   struct End {
@@ -53,7 +53,7 @@ class Rank final : public ConnectorEvents {
 
   static constexpr int kSecret = 7;  ///< every byte of the job's
 
-  /// It listens at once.
+  /// The rank listens at once.
   Rank(int number, int size, const Config& config = settings())
       : local_({.rank = number,
                 .size = size,
@@ -97,7 +97,7 @@ class Rank final : public ConnectorEvents {
   void call_for_data(int rank, int rail) {
     thread_.run([&] { connector_->call_for_data(rank, rail); });
   }
-  /// Null: it was not brought.
+  /// nullptr if no connection came.
   DataConnection* wait_brought(int rank, int rail) {
     wait([&] { return brought_.contains({rank, rail}); });
     const std::lock_guard lock(mutex_);
@@ -115,7 +115,7 @@ class Rank final : public ConnectorEvents {
   void close(int rank) {
     thread_.run([&] { close_here(rank); });
   }
-  /// By who has the turn of the progress thread.
+  /// For the thread that holds the progress thread's lock.
   void send_here(int rank, std::string_view text) { connector_->send(rank, bytes(text)); }
   void close_here(int rank) { connector_->close(rank); }
   void drop_here(int rank) { connector_->drop(rank, "dropped"); }
@@ -127,7 +127,7 @@ class Rank final : public ConnectorEvents {
     thread_.stop();
     connector_.reset();
   }
-  /// As anybody can read it.
+  /// The counter as any process can read it.
   std::uint64_t rejected_connections() {
     return stats::StatsView::of(local_.stats->bytes()).totals().rejected_connections.load();
   }
@@ -227,7 +227,7 @@ class Rank final : public ConnectorEvents {
   std::vector<std::string> shortages_;
 };
 
-/// Ranks that listen; start() lets them know of each other.
+/// Ranks that listen; start() gives each the others' addresses.
 class Job {
  public:
   explicit Job(int size, const Config& config = settings()) {
@@ -243,7 +243,7 @@ class Job {
     for (const auto& rank : ranks_) all.push_back(rank->address);
     return all;
   }
-  /// `known`: what the ranks are told of each other; by default the truth.
+  /// `known`: the addresses that the ranks get; by default the true ones.
   void start(const std::vector<KnownRank>& known) {
     for (const auto& rank : ranks_) rank->start(known);
   }

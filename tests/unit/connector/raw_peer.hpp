@@ -1,4 +1,4 @@
-// A process that speaks to a rank's connector by bytes, in a test that plays friend or foe.
+// A process that sends raw bytes to a rank's connector, as a peer or as an attacker.
 #pragma once
 
 #include <netinet/in.h>
@@ -19,7 +19,7 @@
 
 namespace weft::p2p::tests {
 
-/// A blocking connection to the first place of an address. Reads wait 10 s at most.
+/// A blocking connection to the first IP address of a rank. Reads wait 10 s at most.
 class RawPeer {
  public:
   explicit RawPeer(const ConnectorAddress& to) : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {

@@ -1,4 +1,4 @@
-// With WEFT_ENCRYPT=1 nobody on the way reads or changes what ranks say by their connector.
+// With WEFT_ENCRYPT=1 no process on the path can read or change the messages of connectors.
 #include <gtest/gtest.h>
 
 #include <netinet/in.h>
@@ -20,8 +20,8 @@
 namespace weft::p2p::tests {
 namespace {
 
-/// On the way from rank 1, which calls, to rank 0. It keeps what passes, and may change a bit of
-/// what rank 1 says once it has been let in.
+/// A relay from rank 1, which connects, to rank 0. It keeps the bytes that pass, and can flip a bit
+/// of rank 1's bytes after rank 1 has been authenticated.
 class Road {
  public:
   explicit Road(const ConnectorAddress& to)
@@ -89,7 +89,7 @@ class Road {
   std::thread thread_;
 };
 
-/// Two ranks that have met by a road.
+/// Two ranks that are connected through a relay.
 struct Pair {
   Pair(const char* first, const char* second) {
     for (const auto& [number, encrypts] : {std::pair(0, first), std::pair(1, second)})
@@ -116,7 +116,7 @@ TEST(SealedConnector, LetsNobodyOnTheWayReadWhatRanksSay) {
     EXPECT_EQ(pair.ranks[1]->wait_said(0, 1), std::vector<std::string>{kSaid});
     EXPECT_EQ(pair.ranks[0]->wait_said(1, 1), std::vector<std::string>{kSaid});
     EXPECT_EQ(pair.road->seen().find(std::string(kSaid).substr(0, 8)), std::string::npos);
-    // Nor why one gives the other up.
+    // The reason for dropping the peer is sealed too.
     pair.ranks[0]->drop(1);
     const auto end = pair.ranks[1]->wait_end(0);
     ASSERT_TRUE(end);
@@ -145,7 +145,7 @@ TEST(SealedConnector, EndsWhenABitIsChangedOnTheWay) {
   EXPECT_EQ(pair.ranks[0]->wait_said(1, 1).size(), 1U);
 }
 
-/// A stream whose other end the test plays.
+/// A stream whose other end is the test.
 class SealedStream : public testing::Test {
  public:
   SealedStream() {
@@ -164,7 +164,7 @@ class SealedStream : public testing::Test {
     EXPECT_EQ(::send(other.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
               static_cast<ssize_t>(bytes.size()));
   }
-  /// A message of one byte, sealed as the next.
+  /// A message of one byte, sealed as the next record.
   std::vector<std::byte> next_record() {
     const std::array<std::byte, 3> frame = {std::byte{1}, std::byte{0}, std::byte{'x'}};
     std::vector<std::byte> record(2 + frame.size() + RecordCipher::kOverhead);
@@ -172,7 +172,7 @@ class SealedStream : public testing::Test {
     own.seal(frame, std::span(record).subspan(2));
     return record;
   }
-  /// Reads what has come: nobody else does, as progress is not started.
+  /// Reads the bytes that have come; no other thread does, since progress is not started.
   void read() {
     for (int i = 0; i < 2; ++i) (void)stream->tick(false);
   }

@@ -1,4 +1,4 @@
-// Periods pass when the test says so: no thread, no clock.
+// Streams, with periods that the test advances: no thread, no clock.
 #include "p2p/transport/wireup/stream.hpp"
 
 #include <gtest/gtest.h>
@@ -30,13 +30,13 @@ class StreamTest : public testing::Test {
     pass(1);  // the first period counts as heard
   }
 
-  /// How many of them were silent, at the end.
+  /// Lets `periods` pass; returns the number of silent ones at the end.
   int pass(int periods) {
     int silent = 0;
     for (int i = 0; i < periods; ++i) silent = stream->tick(true);
     return silent;
   }
-  /// Frames that came since the last time.
+  /// The number of frames received since the last call.
   std::size_t received() {
     std::array<std::byte, 4096> bytes;
     const ssize_t got = ::recv(other.get(), bytes.data(), bytes.size(), 0);

@@ -25,7 +25,7 @@ Identity::Secret secret(int of) {
 
 const Identity kRank1(1, kSize, secret(Rank::kSecret));
 
-/// Rank 0 of three, which unauthenticated clients call, while rank 2 must still get through.
+/// Rank 0 of three, to which unauthenticated clients connect while rank 2 must still get in.
 class UnauthenticatedClients : public testing::Test {
  public:
   void SetUp() override { job.start(); }
@@ -46,7 +46,7 @@ TEST_F(UnauthenticatedClients, AreRejectedWithoutTheSecret) {
   const Identity foe(1, kSize, secret(Rank::kSecret + 1));
   RawPeer peer(acceptor());
   peer.hello = foe.hello(0);
-  // The job's number is no secret.
+  // The job's number is not secret.
   peer.hello.job = kRank1.hello(0).job;
   peer.send_record(peer.hello);
   const auto answer = peer.receive<Answer>();
@@ -72,7 +72,7 @@ TEST_F(UnauthenticatedClients, AreRejectedIfTheyClaimToBeNoOtherRank) {
 
 TEST_F(UnauthenticatedClients, LearnTheVersionIfTheirOwnDiffers) {
   RawPeer peer(acceptor());
-  // Another version's hello may be of another size: its beginning is enough.
+  // The hello of another version may have another size: its first bytes are enough.
   peer.send_record(Greeting{.magic = Hello::kMagic, .version = RankAddress::kVersion + 1});
   const auto greeting = peer.receive<Greeting>();
   ASSERT_TRUE(greeting);
@@ -192,7 +192,7 @@ TEST_F(UnauthenticatedClients, DoNotKeepARankOutByReconnectingForever) {
     std::deque<RawPeer> calls;
     while (!stopping) {
       calls.emplace_back(acceptor());
-      // Every second one with a hello that may be a rank's.
+      // Every second client sends a hello that may be a rank's.
       if (calls.size() % 2 == 0) calls.back().send_record(kRank1.hello(0));
       if (calls.size() > 700) calls.pop_front();
     }
@@ -227,7 +227,7 @@ TEST_F(UnauthenticatedClients, CanNotBreakARankThatRunsOutOfDescriptors) {
 #if defined(__SANITIZE_ADDRESS__)
   GTEST_SKIP() << "the sanitizer itself needs descriptors, to look at memory";
 #endif
-  // Every descriptor but one is taken; that one is the unauthenticated client's own end.
+  // All descriptors but one are taken; that one is the unauthenticated client's own end.
   std::vector<os::Fd> taken;
   for (;;) {
     os::Fd next(::open("/dev/null", O_RDONLY | O_CLOEXEC));
@@ -240,7 +240,7 @@ TEST_F(UnauthenticatedClients, CanNotBreakARankThatRunsOutOfDescriptors) {
   std::this_thread::sleep_for(300ms);
   EXPECT_LE(job[0].shortages(), 2U);  // it does not ask again and again
   taken.clear();
-  // It is let in when there is room again.
+  // The client is accepted when there is a free descriptor again.
   EXPECT_TRUE(peer.handshake(kRank1, 0));
   EXPECT_TRUE(job[0].wait_met(1));
 }

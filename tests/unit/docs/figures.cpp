@@ -117,7 +117,7 @@ void add_slots(const Sizes& s, std::vector<Block>& blocks) {
            bytes)});
 }
 
-/// By RDMA, with one queue pair to a peer.
+/// Rows for RDMA, with one queue pair per peer.
 void add_verbs(const Sizes& s, std::vector<Block>& blocks) {
   if (s.verbs_channel == 0) return;
   constexpr double kDepth = 1024;

@@ -16,7 +16,7 @@ std::string read(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// The first line that differs.
+/// Prints the first line that differs.
 void say_difference(const std::string& is, const std::string& should_be) {
   std::size_t start = 0;
   for (std::size_t i = 0; i < is.size() && i < should_be.size() && is[i] == should_be[i]; ++i)

@@ -1,5 +1,5 @@
-// The sizes of what a rank keeps. Some of these types are private members: an explicit
-// instantiation may name them.
+// The sizes of a rank's objects. Some of these types are private members: an explicit instantiation
+// may name them.
 #include "tests/unit/docs/sizes.hpp"
 
 #include <array>

@@ -6,7 +6,7 @@
 
 namespace weft::docs {
 
-/// Bytes.
+/// Sizes in bytes.
 struct Sizes {
   std::size_t address = 0;  ///< RankAddress
   std::size_t cpus = 0;     ///< of it, the processors
@@ -23,7 +23,7 @@ struct Sizes {
   std::vector<std::size_t>
       messages{};  ///< greet, challenge, hello, attach, attached, chunk, leaving
 
-  /// By RDMA; 0 where this machine has no headers for it.
+  /// Over RDMA; 0 where this machine has no headers for it.
   std::size_t verbs_channel = 0;
   std::size_t stripe = 0;
   std::size_t queue_pair = 0;
@@ -33,9 +33,9 @@ struct Sizes {
 
 Sizes sizes();
 
-/// Descriptors of a rank that has neither data memory nor RDMA: what it and PMIx need by itself,
-/// with the three that every process has, and what each rank of its host adds (socket, pidfd, event
-/// descriptor, stats segment).
+/// Descriptors of a rank without data memory and RDMA: those of weft and PMIx, with the three that
+/// every process has, and those for each rank of its host (socket, pidfd, event descriptor, stats
+/// segment).
 inline constexpr int kDescriptors = 25;
 inline constexpr int kDescriptorsPerRank = 4;
 

@@ -19,7 +19,7 @@ std::vector<std::int32_t> counting(std::size_t count) {
   return tokens;
 }
 
-// The first token of each window: with counting tokens, where in the text it starts.
+// The first token of each window; with counting tokens, that is the window's position in the text.
 std::vector<std::int32_t> starts(std::span<const std::int32_t> tokens, std::uint64_t step, int rank,
                                  int ranks, std::uint64_t seed = 1) {
   const Batches batches(tokens, kLength, kGlobal, rank, ranks, seed);

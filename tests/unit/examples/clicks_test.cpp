@@ -79,7 +79,7 @@ TEST_F(Files, HoldWhatIsMadeUp) {
   }
 }
 
-/// All parameters, one behind the other, and where they lie.
+/// All parameters in one array, and their offsets.
 struct Parameters {
   std::vector<float> values = std::vector<float>(kInputs * kHidden + 2 * kHidden + 14);
 

@@ -91,7 +91,7 @@ TEST(DrawnImages, AreTheSameForASeedAndOfAllClasses) {
     EXPECT_GT(std::ranges::count(all.classes, digit), 5) << digit;
 }
 
-/// All parameters of a network of 1 x 6 x 6, one behind the other.
+/// All parameters of a network for 1 x 6 x 6 images, in one array.
 struct Parameters {
   std::vector<float> values = std::vector<float>(8 * 9 + 8 + 16 * 8 * 9 + 16 + 10 * 16 + 10);
 

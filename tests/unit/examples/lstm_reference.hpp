@@ -1,4 +1,4 @@
-// The LSTM's loss once more, in double precision and plain loops: slow, and easy to believe.
+// A reference for the LSTM's loss, in double precision and plain loops: slow, but simple.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace charlm::reference {
 
-/// The six tensors, one array each, in the order and the shapes of LstmTensors.
+/// The six tensors, one array each, with the order and shapes of LstmTensors.
 struct Tensors {
   explicit Tensors(const LstmSizes& sizes);
 

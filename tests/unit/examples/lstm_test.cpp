@@ -53,7 +53,7 @@ struct Floats {
 reference::Tensors random_parameters(std::uint64_t seed, const LstmSizes& sizes = kSizes) {
   reference::Tensors out(sizes);
   charlm::Random random(seed);
-  // Through float, so that both sides compute with the same numbers.
+  // Rounded to float, so that both sides compute with the same numbers.
   for (auto& array : out.arrays)
     for (double& value : array) value = static_cast<float>(1.6 * random.unit() - 0.8);
   return out;
@@ -166,7 +166,7 @@ TEST_P(LstmBuild, a_second_batch_owes_nothing_to_the_first) {
   EXPECT_EQ(fresh.flat(), used.flat());
 }
 
-// The bits, not just the values: two runs of a job find their tensors at different addresses.
+// Compares bits, not just values: two runs of a job have their tensors at different addresses.
 TEST_P(LstmBuild, results_do_not_depend_on_where_the_tensors_lie) {
   constexpr LstmSizes kLarger{.vocabulary = 31, .embed = 9, .hidden = 21};
   const auto parameters = random_parameters(8, kLarger);

@@ -1,4 +1,4 @@
-// Members that agree on who goes on, while they die, are cut off, and mistake each other for dead.
+// Members agree on the survivors, while members die, are cut off, and mistake each other for dead.
 #include "runtime/health/agreement.hpp"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ struct AgreementFaults {
   int mistakes = 0;  ///< a member takes another, which lives, for dead
 };
 
-/// A group whose messages, deaths and what is noticed of them happen in an order that a seed draws.
+/// A group with messages, deaths and detections in an order that a seed draws.
 class Table {
  public:
   Table(std::uint64_t seed, int size) : random_(seed), size_(size), side_(count(), 0) {
@@ -36,7 +36,8 @@ class Table {
   }
 
   void run(const AgreementFaults& faults) {
-    // Each fault at one of the first steps, so that all of them meet every stage.
+    // Each fault happens within the first 60 steps, so that all of the seeds together meet every
+    // stage.
     for (int i = 0; i < faults.kills; ++i) at(below(60), [this] { kill(below(size_)); });
     for (int i = 0; i < faults.mistakes; ++i)
       at(below(60), [this] { mistake(below(size_), below(size_)); });
@@ -65,7 +66,7 @@ class Table {
       if (other != member && side(other) == side(member)) notice(other, member, true);
     }
   }
-  /// `who` gives `whom` up, which hears of it.
+  /// `who` gives `whom` up, and `whom` learns of it.
   void mistake(int who, int whom) {
     if (who == whom || !alive(who) || !alive(whom)) return;
     notice(who, whom, false);
@@ -96,7 +97,7 @@ class Table {
     if (!alive(from) || side(from) != side(to) || knows_[index(from, to)]) return;
     links_[index(from, to)].push_back(message);
   }
-  /// After what has arrived, as a fabric does it, and some time later.
+  /// Notices the end after the messages that have arrived, as a fabric does, and some time later.
   void notice(int who, int whom, bool ended) {
     at(now_ + 1 + below(200), [this, who, whom, ended] {
       if (!alive(who)) return;
@@ -150,8 +151,8 @@ std::string text(const Places& places) {
   return text;
 }
 
-/// At most one answer, and an end for each that lives. The answer, if there is one. `dead_too`: of
-/// those that have died, too.
+/// Requires an end for each live member, and at most one answer. Returns the answer, if there is
+/// one. `dead_too`: the answers of dead members count too.
 std::optional<Places> expect_one_answer(Table& table, std::uint64_t seed, bool dead_too = true) {
   std::optional<Places> answer;
   for (int m = 0; m < table.size(); ++m) {
@@ -184,8 +185,8 @@ TEST(Agreement, IsOneWhateverStepMembersDieAt) {
     const auto answer = expect_one_answer(table, seed);
     for (int m = 0; m < table.size(); ++m)
       if (table.alive(m)) {
-        // Deaths that are seen cut nobody off, however few are left, and cost nobody else his
-        // place.
+        // Deaths that are detected cut no member off, even if few members are left, and exclude no
+        // live member.
         ASSERT_TRUE(answer.has_value()) << "seed " << seed;
         EXPECT_TRUE((*answer)[static_cast<std::size_t>(m)]) << "seed " << seed << ": " << m;
       }
@@ -213,7 +214,7 @@ TEST(Agreement, GoesOnWithTheLargerSideAlone) {
     const bool first_goes_on = 2 * first_side >= table.size();
     for (int m = 0; m < table.size(); ++m) {
       const bool larger = (table.side(m) == table.side(0)) == first_goes_on;
-      // The lesser side may have heard the answer before it was cut off, or be named in it.
+      // The smaller side may have received the answer before it was cut off, or be named in it.
       EXPECT_TRUE(!larger || table.member(m).end() == End::decided) << "seed " << seed << ": " << m;
     }
     decided += answer ? 1 : 0;
@@ -252,7 +253,7 @@ TEST(Agreement, IsToldToWhomALeaderHadAskedBeforeItGaveWay) {
   EXPECT_EQ(std::ranges::count(said, std::pair(3, AgreementMessage::Step::decided)), 1);
 }
 
-/// One member of three, and what it says to the others.
+/// One member of three, and the messages that it sends to the others.
 struct OneOfThree {
   std::vector<std::pair<int, AgreementMessage::Step>> said;
   Agreement member{
@@ -260,7 +261,7 @@ struct OneOfThree {
       [this](int to, const AgreementMessage& message) { said.emplace_back(to, message.step); },
       Quorum::all};
 
-  /// Member 1 answers what the leader has asked, and takes `gone` for gone.
+  /// Member 1 answers the leader's request, and regards `gone` as gone.
   void answer(AgreementMessage::Step step, std::uint64_t ballot, Places gone) {
     AgreementMessage message;
     message.step = step;
@@ -328,7 +329,7 @@ TEST(Agreement, IsOneWhateverElseGoesWrongTogether) {
     table.run({.kills = static_cast<int>(seed / 7 % 3),
                .partition = seed % 5 == 0,
                .mistakes = static_cast<int>(seed / 3 % 4)});
-    // A rank that gave the others up for dead, decided alone and died is survived by their answer.
+    // A rank gives the others up, decides alone and dies: the others' answer stands.
     decided += expect_one_answer(table, seed, false) ? 1 : 0;
   }
   EXPECT_GT(decided, kSeeds / 3);

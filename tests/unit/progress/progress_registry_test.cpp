@@ -107,7 +107,7 @@ TEST_F(ProgressRegistryTest, MovesTheOthersWithinAMoveButNotThatOne) {
   }
 }
 
-/// One that is held up, by a rank that has stopped, say, holds up none of the others.
+/// An operation that is held up, for example by a stopped rank, holds up none of the others.
 TEST_F(ProgressRegistryTest, IsMovedByOthersWhileAThreadIsHeldUp) {
   Steps held;
   Steps other;
@@ -184,7 +184,8 @@ TEST_F(ProgressRegistryTest, WakesSleepersWhenSomethingIsLeft) {
   const ScopedOwner owner(all_, steps);
 }
 
-/// Counts without atomics: a sanitizer sees two threads at one of them, and so does the sum.
+/// Counts without atomics: if two threads moved one operation at once, a sanitizer would report it
+/// and the sum would be wrong.
 TEST_F(ProgressRegistryTest, IsMovedByOneThreadAtATime) {
   constexpr int kOwners = 3;
   constexpr int kCalls = 3000;

@@ -1,4 +1,5 @@
-// A descriptor's number is used again; what is watched must not be taken for what it was before.
+// The kernel reuses descriptor numbers; the handler of a closed descriptor must not be called for
+// its successor.
 #include "p2p/progress/progress_thread.hpp"
 
 #include <gtest/gtest.h>
@@ -30,7 +31,7 @@ TEST(ProgressThreadTest, TakesNoEventOfAClosedDescriptorForOneOfItsNumbersNextOw
   for (std::size_t i = 0; i < 2; ++i)
     progress.watch(ready[i].get(), EPOLLIN, [&, i](std::uint32_t) {
       ++told;
-      // The other one has an event of the same round.
+      // The other descriptor has an event in the same round.
       os::Fd& other = ready[1 - i];
       const int number = other.get();
       progress.forget(number);

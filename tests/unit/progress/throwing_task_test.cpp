@@ -27,7 +27,7 @@ class ThrowingTask : public testing::Test {
       reported_.emplace_back(what);
     });
   }
-  /// Once all that was posted before has run.
+  /// Returns once all tasks that were posted before have run.
   void settle() {
     std::promise<void> done;
     progress_.post([&] { done.set_value(); });

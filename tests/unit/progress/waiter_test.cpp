@@ -12,7 +12,7 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-/// Something to look at, and each look takes a while.
+/// A poller whose polls are slow.
 struct Slow final : Poller {
   explicit Slow(microseconds poll_once) : takes(poll_once) {}
   bool poll() noexcept override {
@@ -57,7 +57,7 @@ TEST(Waiter, PollsNoLongerThanToItsDeadline) {
   EXPECT_EQ(wait_in_vain(waiter, Deadline::after(microseconds(1))), WaitEnd::timeout);
   EXPECT_LE(slow.polls, 2);
   slow.polls = 0;
-  // The clock is looked at once in 64 polls.
+  // The waiter reads the clock once in 64 polls.
   EXPECT_EQ(wait_in_vain(waiter, Deadline::after(microseconds(500))), WaitEnd::timeout);
   EXPECT_LE(slow.polls, 3 * 64);
 }

@@ -1,4 +1,4 @@
-// Checkpoints as a test reaches them: by paths.
+// Access to checkpoint folders by path, for tests.
 #pragma once
 
 #include <filesystem>

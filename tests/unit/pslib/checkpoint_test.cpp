@@ -1,5 +1,5 @@
-// Files of a checkpoint: what is whole is read, what is not is refused by name and offset, and the
-// last good one is found; wherever a writer is stopped.
+// Files of a checkpoint: complete ones are read, damaged ones are refused with name and offset, and
+// the last complete one is found, wherever a writer is stopped.
 #include "pslib/checkpoint/checkpoint.hpp"
 
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ Manifest manifest_of(std::uint64_t version) {
   return {version, version / 2, "momentum", 1, {{"w", Shape{kElements}}, {"w/0", Shape{2, 2}}}};
 }
 
-/// One server's part; the second has "w/0" too, whose name is meant to confuse.
+/// One server's part; the second server also has "w/0", a name chosen to confuse.
 void write_part(const fs::path& folder, std::uint64_t version, std::size_t server,
                 const Failpoint& failpoint = {}) {
   std::vector<float> half(static_cast<std::size_t>(kHalf));
@@ -63,7 +63,7 @@ struct Found {
   std::vector<std::string> refusals{};
 };
 
-/// Reads the newest that is whole, all of it, and sees to it that it is right.
+/// Reads all of the newest complete checkpoint, and checks its values.
 Found find(const fs::path& folder) {
   Found found;
   const auto checkpoint =
@@ -111,7 +111,7 @@ TEST(Checkpoints, AreReadInWhateverPieces) {
   EXPECT_THROW(old.read("w", 1, 0, small), Error) << "there is one state";
 }
 
-// A file as safetensors describes it, read without weft.
+// Reads a file by the description of safetensors, without weft.
 TEST(Checkpoints, ArePlainSafetensors) {
   const TempFolder folder;
   write_all(folder.path(), 10);
@@ -134,7 +134,7 @@ TEST(Checkpoints, ArePlainSafetensors) {
 
 struct Stopped {};
 
-// Wherever a server is stopped, the new checkpoint is there whole or the former one is found.
+// Wherever a server is stopped, the new checkpoint is complete or the previous one is found.
 TEST(Checkpoints, AreWholeOrNotThereWhereverAWriterIsStopped) {
   int steps = 0;
   bool finished = false;

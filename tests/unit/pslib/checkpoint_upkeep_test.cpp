@@ -1,5 +1,5 @@
-// How many checkpoints stay, and what goes with them: what could not be finished, and never one
-// that is read.
+// The number of checkpoints that are kept. Unfinished ones are removed with the old ones, and a
+// checkpoint that is being read never is.
 #include "pslib/checkpoint/upkeep.hpp"
 
 #include <gtest/gtest.h>
@@ -113,7 +113,7 @@ TEST(KeptCheckpoints, AreWholeWhereAnOlderOneCannotBeRemoved) {
   Server second(folder.path(), 1, 1);
   first.save(1);
   second.save(1);
-  // Folders within folders, more than are ever removed.
+  // Nested folders, more than the upkeep ever removes.
   fs::path deep = table / version_name(1);
   for (int i = 0; i < 40; ++i) deep /= "d";
   fs::create_directories(deep);
@@ -196,7 +196,7 @@ TEST(UnfinishedCheckpoints, LeaveNothingOnAFullDisk) {
     EXPECT_EQ(second.failures.size(), 4U);
     for (const std::string& why : second.failures)
       EXPECT_NE(why.find("table/0000"), std::string::npos) << why;
-    // A server that comes to the version only now can't know.
+    // A server that reaches the version only now can't know.
     first.save(6);
     {
       const NoRoom full(2000);
@@ -235,7 +235,7 @@ TEST(PlantedLinks, LeadNoCheckpointElsewhere) {
   fs::create_directory_symlink("../elsewhere", table / version_name(1));
   fs::create_directories(table / version_name(2));
   folder.write("secret", "s");
-  // The names that a shard's file and its draft once had.
+  // The former names of a shard's file and of its draft.
   fs::create_symlink(folder.path() / "secret", table / version_name(2) / shard_name(0, 2));
   fs::create_symlink(folder.path() / "secret",
                      table / version_name(2) / (shard_name(0, 2) + ".0.tmp"));

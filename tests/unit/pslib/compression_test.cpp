@@ -101,7 +101,7 @@ class Reference {
   std::vector<Floats> residuals_;
 };
 
-/// A worker's gradients and pushes of a table.
+/// The gradients and pushes of one worker for a table.
 class Sender {
  public:
   explicit Sender(const Description& table)
@@ -260,7 +260,7 @@ TEST(Compression, OfSixteenBitsStartsFromTheValuesThatTheyStandFor) {
   }
 }
 
-// Sums of small integers are exact in f32, so nothing may be missing, not a bit.
+// Sums of small integers are exact in f32, so no bit may be missing.
 TEST(Compression, LosesNothingOfWhatTopKHoldsBack) {
   constexpr std::size_t kCount = 5000;
   const Description table = table_of({{"t", Shape{kCount}}}, options_of(Compression::top_k(0.02F)));
@@ -371,7 +371,8 @@ TEST(Compression, RefusesASumThatOverflows) {
   EXPECT_TRUE(sender.send({Floats(100, 0.0F)}));
 }
 
-// A push comes from another process; what it holds may be wrong, where it is written must not be.
+// A push comes from another process: its content may be wrong, but it must not be written outside
+// its place.
 TEST(Compression, OfSpoiltPushesIsReadWithinItsPlace) {
   std::mt19937 random(static_cast<unsigned>(first_seed()));
   for (const Compression& compression : {Compression::int8(), Compression::top_k(0.1F)}) {

@@ -1,5 +1,5 @@
-// Checkpoints from an untrusted source: their digests are right and their content is not. Each is
-// refused by weft's own error, and the newest one that is whole is found.
+// Checkpoints from an untrusted source: their digests are right, but their content is wrong. Each
+// is refused with weft's Error, and the newest complete checkpoint is found.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -23,7 +23,7 @@ using tests::TempFolder;
 
 std::string hash(const std::string& bytes) { return digest(std::as_bytes(std::span(bytes))); }
 
-/// A shard file of this header (its blocks' digests are added) and data.
+/// A shard file with this header (the digests of its blocks are added) and data.
 std::string shard_of(std::string header, const std::string& data) {
   std::string blocks;
   for (std::size_t at = 0; at < data.size(); at += 1 << 20)
@@ -36,7 +36,7 @@ std::string shard_of(std::string header, const std::string& data) {
   return bytes + header + data;
 }
 
-/// A manifest over these files, sealed.
+/// A manifest of these files, with a valid digest.
 std::string manifest_of(Json json, const std::vector<std::string>& files) {
   if (!json.contains("files")) {
     json["files"] = Json::array();
@@ -82,7 +82,7 @@ void put(const fs::path& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary) << bytes;
 }
 
-/// A folder with a whole checkpoint of version 10, to which a test adds one of version 20.
+/// A folder with a complete checkpoint of version 10; the test adds one of version 20.
 class Crafted : public testing::Test {
  protected:
   void SetUp() override {

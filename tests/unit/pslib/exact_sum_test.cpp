@@ -1,4 +1,4 @@
-// Sums of squares have the same bits in whatever order and parts.
+// Sums of squares have the same bits in every order and for all partitions.
 #include "pslib/optimizer/exact_sum.hpp"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ namespace {
 
 bool same_words(const ExactSum& a, const ExactSum& b) { return std::memcmp(&a, &b, sizeof a) == 0; }
 
-/// Of very different sizes, from the least f32 to the largest.
+/// Floats of very different sizes, from the smallest f32 to the largest.
 std::vector<float> wild_floats(std::size_t count, std::mt19937& random) {
   std::vector<float> values(count);
   for (float& value : values)

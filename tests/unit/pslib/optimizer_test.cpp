@@ -1,4 +1,4 @@
-// One shard's arithmetic: what it computes, and that the bits don't depend on where a run is cut.
+// The arithmetic of one shard: its results, and that the bits don't depend on where a run is cut.
 #include <gtest/gtest.h>
 #include <hwy/highway.h>
 
@@ -64,7 +64,8 @@ void follows_the_formula(const TableOptions& options, std::size_t workers, std::
     ASSERT_NEAR(parameters[i], reference.parameters()[i], 4e-5) << "element " << i;
 }
 
-/// The elements in runs of random sizes, in random order; multiples of lines where norms count.
+/// The elements in runs of random sizes and in random order; the sizes are multiples of cache lines
+/// for rules that use norms.
 std::vector<Run> random_cut(std::size_t count, bool in_lines, std::mt19937& random) {
   std::vector<Run> runs;
   for (std::size_t from = 0; from < count;) {
@@ -101,7 +102,7 @@ void same_bits_when_cut(const Optimizer& rule, unsigned seed) {
   options.accumulate = seed % 7 == 0 ? 2 : 1;
 
   Floats whole = random_floats(count, random);
-  // The cut one lies elsewhere in its cache lines as well, and turns between two places.
+  // The cut table also has another offset in its cache lines, and alternates between two places.
   const std::size_t shift = random() % 16;
   Floats places[2] = {Floats(count + shift), Floats(count + shift)};
   std::ranges::copy(whole, places[0].data() + shift);
@@ -169,8 +170,8 @@ TEST_P(EveryOptimizer, FollowsItsFormulaClippedAccumulatedAndScheduled) {
   }
 }
 
-// A tensor's bits must not depend on how it is spread over shards, nor on whether the new
-// parameters lie where the old ones did.
+// A tensor's bits must not depend on its partition into shards, nor on whether the new parameters
+// replace the old ones in place.
 TEST_P(EveryOptimizer, GivesTheSameBitsWhereverATensorIsCut) {
   for (unsigned seed = 0; seed < 40; ++seed) same_bits_when_cut(rule(), seed);
 }
@@ -225,7 +226,7 @@ TEST(UserRule, SeesEveryElementOfEveryUpdateOnce) {
 }
 
 TEST(Gradients, AreAddedInTheListedOrder) {
-  // 1e8 swallows a 1: only what comes after the large values have cancelled survives.
+  // 1e8 absorbs a 1 in f32: only the ones added after the large values have cancelled survive.
   for (const std::size_t ones : {1, 7, 30}) {
     const std::size_t workers = ones + 2;
     std::vector<Floats> late(workers, Floats(5, 1.0F));
@@ -270,7 +271,7 @@ TEST(Clipping, SkipsAnUpdateWhoseNormIsNotFiniteWithEveryRule) {
         update(skipping, parameters, gradient);
         update(skipping, parameters, spoilt);
         EXPECT_EQ(parameters, expected) << "the spoilt one changed them";
-        // It was as if it had not been: for states and for what the rule counts too.
+        // The failed update has no effect, neither on states nor on the rule's counters.
         update(undisturbed, expected, gradient);
         update(skipping, parameters, gradient);
         EXPECT_EQ(parameters, expected);

@@ -102,7 +102,7 @@ TEST(History, KnowsWhatChangedSinceEachVersionThatItStillHolds) {
   }
 }
 
-/// A publication of one tensor, by hand.
+/// A publication of one tensor, without a publisher.
 class Versions : public testing::Test {
  public:
   explicit Versions(int buffers = 3)
@@ -143,7 +143,7 @@ TEST_F(Versions, AreKeptForWhoBeganFirst) {
     snapshots.end(third.lease);
   }
   EXPECT_EQ(read(second), std::nullopt);
-  // The next in turn is kept once that one has ended.
+  // The next offer is kept once the first lease has ended.
   const auto next = snapshots.offer(0);
   snapshots.end(first.lease);
   for (int value = 10; value < 20; ++value) {

@@ -169,8 +169,8 @@ class Reference {
   double trust_ = 1;
 };
 
-/// Every rule, with a name for it; those that take one also with a weight decay. Epsilons are such
-/// that a gradient's last bits don't decide about the sign of a step.
+/// Every rule with its name; rules that take a weight decay also with one. The epsilons are large
+/// enough that a gradient's last bits don't decide the sign of a step.
 inline std::map<std::string, pslib::Optimizer> every_rule() {
   using pslib::Optimizer;
   std::map<std::string, Optimizer> rules{

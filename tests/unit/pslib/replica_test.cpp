@@ -1,5 +1,5 @@
-// ReplicaSets of one shard while they and their workers die, are late, and hear of it at other
-// times.
+// Replica sets of one shard while servers and workers die, are late, and learn of deaths at
+// different times.
 #include "pslib/replication/replica.hpp"
 
 #include <gtest/gtest.h>
@@ -44,13 +44,13 @@ class Shard {
     for (std::size_t i = 0; i < plan.servers; ++i)
       servers_[i].replica.enter(0, replica_sets_[0].of_shard[0], true);
     for (std::size_t i = 0; i < plan.server_kills; ++i) deaths_.push_back(below(400));
-    // A worker often dies with a server: of its host.
+    // A worker often dies together with a server of its host.
     for (std::size_t i = 0; i < plan.worker_kills; ++i)
       worker_deaths_.push_back(i < deaths_.size() && below(2) == 0 ? deaths_[i] : below(400));
   }
 
-  /// Whether every push of a worker that lives is acknowledged in the end, or the servers that are
-  /// left say that the shard is lost.
+  /// Returns whether the run ends: every push of a live worker is acknowledged, or the servers that
+  /// are left say that the shard is lost.
   bool run() {
     for (step_ = 0; step_ < 60'000; ++step_) {
       if (std::erase(deaths_, step_) > 0) kill_server();
@@ -88,13 +88,13 @@ class Shard {
         EXPECT_GE(done[w], workers_[w].acknowledged) << "worker " << w << "'s push was lost";
     }
   }
-  /// Whether nobody who lives has the state.
+  /// Whether no live server has the state.
   bool is_lost() const {
     return std::ranges::none_of(servers_,
                                 [](const Server& s) { return s.lives && s.replica.has_state(); });
   }
-  /// Whether all who had the whole state together are dead: the replicas of the last epoch whose
-  /// primary knew that every one of them has it.
+  /// Whether all servers that had the whole state together are dead: the replicas of the last epoch
+  /// whose primary knew that every one of them has the state.
   bool may_be_lost() const {
     return std::ranges::none_of(replica_sets_[settled_].of_shard[0],
                                 [this](std::size_t s) { return servers_[s].lives; });
@@ -141,7 +141,7 @@ class Shard {
     }
   }
 
-  // A worker looks at what is published, and pushes when its last push is in.
+  // A worker reads the published state, and pushes when its last push is in.
   void work(std::size_t w) {
     Worker& worker = workers_[w];
     if (!worker.lives) return;
@@ -160,7 +160,8 @@ class Shard {
     if (worker.acknowledged == worker.pushed && worker.pushed < plan_.pushes) ++worker.pushed;
   }
 
-  // A server sees a worker's newest push; a dead worker's only if it had seen it before.
+  // A server sees a worker's newest push; it sees a dead worker's push only if it saw the push
+  // before.
   void look(std::size_t s, std::size_t w) {
     if (workers_[w].lives) servers_[s].taken[w] = workers_[w].pushed;
   }
@@ -174,7 +175,7 @@ class Shard {
     link.pop_front();
   }
 
-  // A server goes on to the next epoch; it agrees on it where nobody has.
+  // A server goes on to the next epoch, and creates that epoch if no server has.
   void notice(std::size_t s) {
     Server& server = servers_[s];
     if (!server.lives || below(4) != 0) return;
@@ -237,7 +238,7 @@ class Shard {
     tell(s);
   }
 
-  // Records are as long as their pushes: the mark of the last one is its number.
+  // The number of the last record in `log`, by adding up the sizes of the records.
   std::uint64_t number_of(const Log& log) const {
     std::uint64_t number = 0;
     std::size_t at = 0;
@@ -303,7 +304,7 @@ class Shard {
   std::uint64_t fetches_ = 0;
 };
 
-/// How often shards went on, and how.
+/// Counts how shards went on.
 struct Lives {
   std::uint64_t survived = 0;
   std::uint64_t lost = 0;

@@ -1,4 +1,5 @@
-// Rows are saved as they were at one moment, while others change them, and come back the same.
+// Rows are saved as they were at one moment, while other threads change them, and are restored
+// unchanged.
 #include "pslib/sparse/row_cut.hpp"
 
 #include <gtest/gtest.h>
@@ -35,7 +36,7 @@ SparseDescription table_of(std::size_t servers, std::uint64_t dim) {
   return {roles, "ps", "rows", options};
 }
 
-/// Some calls, drawn from a seed; what they return goes into `seen`.
+/// Makes `calls` random calls; appends their results to `seen`.
 void use(RowStore& store, const RowRules& rules, unsigned seed, int calls,
          std::vector<float>* seen = nullptr) {
   std::mt19937_64 random(seed);
@@ -98,7 +99,7 @@ TEST(RowCuts, TakeNoMoreMemoryThanIsSaid) {
                  if (step == "create") is_full.wait(false);
                });
   });
-  // From the last row on, which the writer comes to last.
+  // Start with the last row, which the writer reaches last.
   for (std::uint64_t id = kRows; id-- > 0;) {
     if (kRows - 1 - id == kMost) {
       is_full = true;
@@ -120,7 +121,7 @@ void write_part(const fs::path& folder, const SparseDescription& table, RowStore
   seal_checkpoint(at, to, manifest_of(table, version), servers, failpoint);
 }
 
-/// Stores whose rows are the servers' of a table, after the same calls.
+/// The stores of all servers of a table, after the same calls.
 std::vector<std::unique_ptr<RowStore>> stores_of(const SparseDescription& table, unsigned seed) {
   const RowRules rules = table.row_rules();
   std::vector<std::unique_ptr<RowStore>> stores;
@@ -166,7 +167,7 @@ TEST(SavedRows, AreTheSameOnAnotherNumberOfServers) {
   }
 }
 
-/// The version of the newest checkpoint that is whole, and how the newer one was refused.
+/// The version of the newest complete checkpoint, and the reason why the newer one was refused.
 std::pair<std::uint64_t, std::string> find(const fs::path& folder) {
   std::string why;
   const auto found =

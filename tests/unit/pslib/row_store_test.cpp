@@ -1,4 +1,5 @@
-// Rows by id: what they hold depends on their own history, and memory stays near the payload's.
+// Rows by id: their values depend on their own history only, and memory stays close to the
+// payload's size.
 #include "pslib/sparse/row_store.hpp"
 
 #include <gtest/gtest.h>
@@ -74,7 +75,7 @@ TEST(RowStores, KeepMemoryNearThePayloads) {
   EXPECT_LT(store.bytes(), kRows * 64 * 8 / 5);
 }
 
-// The same by the definition: every row for itself.
+// The reference by definition: every row by itself.
 class Model {
  public:
   explicit Model(const RowRules& rules) : rules_(rules) {}
@@ -113,7 +114,7 @@ class Model {
   std::map<std::uint64_t, Row> rows_;
 };
 
-// With ids that collide: few, or their high bits alone differ.
+// Random ids that collide: few different ones, or ones that differ only in their high bits.
 std::uint64_t random_id(std::mt19937_64& random) {
   const std::uint64_t number = random() % 300;
   return random() % 2 == 0 ? number : number << 55;

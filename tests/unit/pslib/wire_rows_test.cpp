@@ -1,4 +1,4 @@
-// Rows are half as long with 16 bits, and lose what these can't hold and no more.
+// With 16 bits on the wire, rows are half as long and lose only the precision that 16 bits lack.
 #include "pslib/sparse/wire_rows.hpp"
 
 #include <gtest/gtest.h>

@@ -229,7 +229,7 @@ TEST(OfferTable, KeepsNoMoreKeysThanAreInUse) {
   for (int step = 0; step < 100'000; ++step) {
     const std::uint32_t key = number_of("step " + std::to_string(step));
     content = bytes(10);
-    // A number that was another's knows nothing of that one's steps.
+    // A key number that is reused knows none of the former key's steps.
     ASSERT_EQ(table.offer(key, 1, content, match), Outcome::parked) << step;
     ASSERT_EQ(table.ask(key, 1, request(0), match), Outcome::matched) << step;
   }

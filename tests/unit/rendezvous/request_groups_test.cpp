@@ -1,4 +1,4 @@
-// Requests have completion words, by groups; a word is used again only when nobody writes it.
+// Requests have completion words in groups; a word is reused only when no peer can write it.
 #include "p2p/rendezvous/request_groups.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// A rendezvous message is read as it was written, and bytes that make no sense are refused.
+// A rendezvous message is read as it was written, and malformed bytes are refused.
 #include "p2p/rendezvous/wire.hpp"
 
 #include <gtest/gtest.h>
@@ -92,7 +92,7 @@ TEST(RendezvousWire, HoldsAsManyRecordsAsFit) {
   while (in.ask()) ++read;
   EXPECT_TRUE(in.valid());
   EXPECT_EQ(read, added);
-  // The longest that there is fits the smallest message.
+  // The longest possible request fits the smallest message.
   MessageWriter one(std::span<std::byte>{buffer}.first(256), RendezvousMessage::tensor_request, 0,
                     1);
   Ask longest = cached_ask(0);

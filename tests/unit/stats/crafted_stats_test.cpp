@@ -1,5 +1,5 @@
-// Stats segments and recordings from an untrusted source: whatever is in them, a copy is refused or
-// can be walked.
+// Stats segments and recordings from an untrusted source: with any content, a copy is refused or
+// can be read.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -37,7 +37,7 @@ os::Fd file_of(const std::string& bytes) {
   return file;
 }
 
-/// Reads all of it; true if it was no stats segment.
+/// Reads all of a segment; returns true if `bytes` are no stats segment.
 bool is_refused(const std::string& bytes) {
   try {
     const auto view = StatsView::copy_of(file_of(bytes));
@@ -57,7 +57,7 @@ bool is_refused(const std::string& bytes) {
   }
 }
 
-/// A recording's bytes, of a stats segment that has something of everything.
+/// The bytes of a recording of a stats segment that has every kind of entry.
 std::string recording() {
   const tests::TempFolder folder;
   const auto stats = made_stats();
@@ -130,7 +130,7 @@ TEST(CraftedStats, OfAnyBytesAreRefusedOrWalked) {
   std::mt19937 random(static_cast<unsigned>(seed));
   for (int i = 0; i < 3000; ++i) {
     std::string bytes = honest;
-    // Half of them in the header, where the places are.
+    // Half of the changes are in the header, which holds the offsets.
     for (int spoilt = 0; spoilt < 1 + i % 8; ++spoilt) {
       const std::size_t most = random() % 2 == 0 ? sizeof(Header) : bytes.size();
       bytes[random() % most] = static_cast<char>(random() % 4 == 0 ? 0xff : random());
@@ -140,7 +140,7 @@ TEST(CraftedStats, OfAnyBytesAreRefusedOrWalked) {
   }
 }
 
-// Its owner cuts it off and lengthens it while it is looked at.
+// The owner truncates and extends the file while a reader reads it.
 TEST(CraftedStats, MayBeCutOffMeanwhile) {
   const std::string honest = recording();
   const os::Fd file = file_of(honest);

@@ -1,4 +1,4 @@
-// The recorder keeps the last events whole and in order, whoever writes and reads.
+// The recorder keeps the last events whole and in order, with concurrent writers and readers.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -143,14 +143,14 @@ TEST(Recorder, SkipsARecordThatIsBeingWritten) {
   ASSERT_EQ(recording.events.size(), 3U);
   EXPECT_EQ(recording.events[2].value, 3U);
 
-  // A thread that has come round does not wait for that writer, nor write between its words.
+  // A thread that has lapped that writer does not wait for it, nor write between its words.
   for (std::uint64_t n = 4; n < 8; ++n) recorder.control(Event::timeout, 0, 1, n);
   EXPECT_EQ(ring.state.lost.load(), 1U);
   EXPECT_EQ(ring.records[2].stamp.load(), 5U);
   EXPECT_EQ(ring.last(4).events.size(), 3U);
 }
 
-/// Every word of a record follows from one number, so that a mixture shows.
+/// Every word of a record follows from one number, so that a mixture of two records shows.
 void record(Recorder& recorder, std::uint64_t n) {
   const auto slot = static_cast<std::uint32_t>(n);
   recorder.control(static_cast<Event>(1 + n % 20), static_cast<int>(n % 1000), slot,

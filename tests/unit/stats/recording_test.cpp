@@ -1,4 +1,4 @@
-// A recording holds what the stats segment held, outlives its rank, and is whole or not there.
+// A recording holds the content of the stats segment, outlives its rank, and is complete or absent.
 #include "base/stats/recording.hpp"
 
 #include <fcntl.h>
@@ -143,7 +143,7 @@ TEST(StatsInAFile, GoesWithARankThatEndsInOrder) {
     const Rank rank({.file = path});
     ASSERT_EQ(rank.stats->hidden_because(), "");
     EXPECT_EQ(opened(path).identity().pid, ::getpid());
-    // Another rank's stats segment of that name is not taken over.
+    // A recording does not replace another rank's stats segment of that name.
     const auto other = StatsSegment::create({.file = path});
     EXPECT_NE(other->hidden_because(), "");
   }

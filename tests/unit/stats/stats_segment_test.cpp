@@ -1,5 +1,5 @@
-// The stats segment holds what its layout promises, takes no memory that is not there, and gives
-// its entries to one edge after another.
+// The stats segment has the promised layout, takes no memory that does not exist, and reuses an
+// entry for one edge after another.
 #include "base/stats/stats_segment.hpp"
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-// A peer's puts set the words that it was told of, and no others.
+// A peer's puts set the words that the peer was given, and no others.
 #include <gtest/gtest.h>
 
 #include <array>

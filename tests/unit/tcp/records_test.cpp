@@ -1,4 +1,4 @@
-// Records come as they were sent, however the connection cuts them.
+// Records arrive as they were sent, for all ways in which the connection splits them.
 #include <gtest/gtest.h>
 
 #include <netinet/in.h>
@@ -49,7 +49,7 @@ std::array<os::Fd, 2> tcp_connection() {
   return {std::move(caller), os::Fd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC))};
 }
 
-/// Whole, once the other end can have it.
+/// Sends all bytes; once this returns, the other end can read them.
 void send_all(const os::Fd& to, std::span<const std::byte> bytes) {
   ASSERT_EQ(::send(to.get(), bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
 }
@@ -60,7 +60,7 @@ int unread(int socket) {
   return bytes;
 }
 
-/// Keeps what came.
+/// Keeps the records that arrive.
 class Kept final : public RecordSink {
  public:
   struct Record {
@@ -244,7 +244,7 @@ TEST(Records, OfAReplyAreReadInTheirOrderAndOnlyWhereAllowed) {
   }
 }
 
-/// Believes no head whose own checksum is wrong.
+/// Rejects heads whose own checksum is wrong.
 class Checked final : public RecordSink {
  public:
   bool accepts(const Head& head) override { return head.head_sum == head_sum(head); }
@@ -298,7 +298,7 @@ TEST(Records, ThatAreUrgentGoBetweenThePartsOfALargeTensor) {
   while (!out.is_empty()) {
     (void)in.turn(kept, 1 << 20);
     out.flush(1 << 20);
-    // Numbers count what is not urgent, in the order in which it was added.
+    // The numbers count the records that are not urgent, in the order in which they were added.
     EXPECT_LE(out.sent(), kParts);
   }
   while (in.turn(kept, 1 << 20) == RecordReader::State::more || kept.records.size() < kParts + 3) {

@@ -1,4 +1,4 @@
-// A head is believed only if it can be one, and only so far.
+// A head is accepted only if its values are possible and within bounds.
 #include <gtest/gtest.h>
 
 #include <array>

@@ -1,5 +1,4 @@
-// Clocks of several kernels are aligned by what crossed between them, within the error that is
-// said.
+// Clocks of several kernels are aligned by messages between them, within the stated error.
 #include "runtime/tool/trace/clocks.hpp"
 
 #include <gtest/gtest.h>
@@ -10,7 +9,7 @@ namespace {
 const std::vector<WallClock> kTwo{{"a", 100}, {"b", 7100}};
 
 TEST(Clocks, AreAlignedByWhatWentBothWays) {
-  // b's clock shows 5000 more; one way takes 40, back 60.
+  // b's clock is ahead by 5000; one way takes 40, the way back 60.
   const std::vector<Crossing> crossings{{"a", "b", 1000, 6040}, {"b", "a", 6100, 1160}};
   const auto clocks = align(kTwo, crossings);
   EXPECT_EQ(clocks.at("a").add_ns, 0);

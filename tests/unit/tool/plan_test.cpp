@@ -1,4 +1,4 @@
-// A seed decides what weft-chaos does, within what it was asked for.
+// A seed decides the faults of weft-chaos, within the user's options.
 #include "runtime/tool/chaos/plan.hpp"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ TEST(Plan, FollowsFromItsSeed) {
   EXPECT_NE(all(make_plan(options(7))), all(make_plan(options(8))));
   auto one = options(7);
   one.count = 1;
-  // As on every machine: whoever reports a seed counts on it.
+  // The same on every machine: users rely on that when they report a seed.
   EXPECT_EQ(all(make_plan(one)), "at 2.489 s: kill rank 6\n");
 }
 

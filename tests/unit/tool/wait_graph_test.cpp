@@ -1,4 +1,4 @@
-// The laggards are those for whom the others wait in the end, and circles are told.
+// The laggards are the ranks that the others wait for directly or indirectly; cycles are reported.
 #include "runtime/tool/status/wait_graph.hpp"
 
 #include <gtest/gtest.h>

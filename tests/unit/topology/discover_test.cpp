@@ -117,7 +117,7 @@ class Discovery : public testing::Test {
     rdma("mlx5_0", top + "/0000:02:01.0/0000:04:00.0", "4: ACTIVE", "InfiniBand",
          "200 Gb/sec (4X HDR)");
     net("ib0", top + "/0000:02:01.0/0000:04:00.0");
-    // The console of a management controller, and its network.
+    // The console of a management controller, and its network interface.
     bridge("pci0000:00/0000:00:1c.0", "0x8086", 0x0b, 0x0b);
     pci("pci0000:00/0000:00:1c.0/0000:0b:00.0", "0x030000", "0x1a03", 0);
     pci("pci0000:80/0000:80:00.0", "0x020000", "0x8086", 8);

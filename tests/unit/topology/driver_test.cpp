@@ -12,8 +12,8 @@
 namespace weft::topology {
 namespace {
 
-/// Its libraries are found by their bare names once they are loaded by path: a loader knows a
-/// library again by its name.
+/// The libraries are found by their bare names once they are loaded by path: a loader recognises a
+/// library by its name.
 class Driver : public testing::Test {
  protected:
   static void SetUpTestSuite() {

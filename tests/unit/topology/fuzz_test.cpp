@@ -1,4 +1,4 @@
-// Files that chance has spoilt: each is refused with a line, or understood; nothing else happens.
+// Randomly damaged files: each is refused with one line, or understood; nothing else happens.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -112,7 +112,7 @@ class Spoiler {
   std::mt19937_64 random_;
 };
 
-/// Understood: then all of it can be asked for, and read again.
+/// A file that was understood gives a model that can be queried, written and read again.
 void use(const Model& model) {
   const Selection selection = select(model, spread_ranks(model, 5));
   ASSERT_EQ(selection.choices.size(), 5U);
@@ -144,7 +144,7 @@ TEST(SpoiltFiles, AreRefusedOrUnderstood) {
                                          to_json(sample, select(sample, rank_per_gpu(sample)))};
   const char* wanted = std::getenv("WEFT_TEST_SEED");
   const bool full = std::getenv("WEFT_TEST_FULL") != nullptr;
-  // Seeds count from 1 in the ordinary run, so that it always does the same.
+  // Seeds count from 1 in the ordinary run, so that each run is the same.
   std::uint64_t seed = wanted != nullptr ? std::strtoull(wanted, nullptr, 10) : 1;
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(full ? 60 : 2);
   constexpr std::uint64_t kOrdinary = 4000;

@@ -89,7 +89,7 @@ TEST(Handmade, ASpeedThatIsNotKnownIsNeverPreferred) {
     machine.nic(add_slot(machine, top, "0000:02:01.0"), "0000:04:00.0", "unknown", 0, bogus);
     machine.nic(add_slot(machine, top, "0000:02:02.0"), "0000:05:00.0", "known", 0, 15.75);
     EXPECT_EQ(choose(machine.build()), Lines{"0000:03:00.0 -> known PIX gdr [unknown known]"});
-    // A second GPU shows that it is not left idle either.
+    // A second GPU shows that the NIC is not left idle either.
     machine.gpu(add_slot(machine, top, "0000:02:03.0"), "0000:06:00.0");
     EXPECT_EQ(choose(machine.build()), (Lines{"0000:03:00.0 -> known PIX gdr [unknown known]",
                                               "0000:06:00.0 -> unknown PIX gdr [unknown known]"}));
@@ -244,7 +244,7 @@ TEST(Handmade, AnUnknownNumaNodeIsNotNodeZero) {
   EXPECT_EQ(model.numa_of(model.nics.at(0)), kNone);
   const Choice choice = select(model, rank_per_gpu(model)).choices.at(0);
   EXPECT_EQ(candidate_of(model, choice, "lost").path.path_class, PathClass::SYS);
-  // With that NIC alone, staging goes to the GPU's node, and says whose it is.
+  // With that NIC alone, staging memory is on the GPU's node, and the output says so.
   model.nics.pop_back();
   const Choice lost = select(model, rank_per_gpu(model)).choices.at(0);
   EXPECT_EQ(lost.bounce_numa, 0);

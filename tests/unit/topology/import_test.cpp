@@ -91,7 +91,7 @@ TEST(Json, CarriesAllThatAModelHolds) {
   const std::string once = to_json(model, select(model, rank_per_gpu(model)));
   const Model again = import_text(once, "file");
   std::string twice = to_json(again, select(again, rank_per_gpu(again)));
-  // Only where it comes from has changed.
+  // Only the model's source has changed.
   twice = replaced(twice, "\"source\": \"weft\"", "\"source\": \"hwloc-xml\"");
   twice = replaced(twice, "\"origin\": \"weft\"", "\"origin\": \"hwloc-xml\"");
   EXPECT_EQ(once, twice);

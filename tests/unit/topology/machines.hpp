@@ -19,7 +19,7 @@ class Machine {
   /// One port of a switch, or a root port.
   int bridge(int parent, const std::string& address, double gbytes = 63);
   int gpu(int parent, const std::string& address, double gbytes = 63);
-  /// With one active port of `gbits`; 0 hides the ports, as some sources do.
+  /// A NIC with one active port of `gbits`; 0 hides the ports, as some sources do.
   int nic(int parent, const std::string& address, const std::string& rdma, double gbits = 200,
           double gbytes = 63);
   /// An EFA whose source hides ports, as hwloc's files do.
@@ -30,9 +30,9 @@ class Machine {
   PciNode& node(int index) { return model_.pci[static_cast<std::size_t>(index)]; }
   Port& last_port() { return model_.nics.back().ports.back(); }
 
-  /// Finished.
+  /// Returns the finished model.
   Model build() const;
-  /// The same machine, found in another order.
+  /// The same machine with its devices in a random order.
   Model build_shuffled(std::mt19937_64& random) const;
 
  private:
@@ -40,13 +40,13 @@ class Machine {
   Model model_;
 };
 
-/// A port of a switch on both sides of which hang the GPUs and NICs that `below` then adds: host
-/// bridge, root port, upstream port. Returns the upstream port.
+/// Adds a root port below `host_bridge` and the upstream port of a switch below that. Returns the
+/// upstream port, for add_slot().
 int add_switch(Machine& machine, int host_bridge, const std::string& domain_and_bus);
-/// A downstream port of that switch, and its device's place below.
+/// Adds a downstream port to that switch. Returns the place for a device below it.
 int add_slot(Machine& machine, int upstream, const std::string& address);
 
-/// Two sockets, each with a switch that holds two GPUs and two NICs, called as `nics` says.
+/// Two sockets, each with a switch that holds two GPUs and two NICs, named by `nics`.
 Machine two_sockets(const std::vector<std::string>& nics);
 
 std::string nic_name(const Model& model, int nic);

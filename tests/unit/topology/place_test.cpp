@@ -25,7 +25,7 @@ Machine two_by_two() {
   return machine;
 }
 
-/// How often each NIC is taken where every rank decides for itself.
+/// The number of ranks that take each NIC if every rank decides for itself.
 std::map<std::string, int> taken(const Model& model, const std::vector<std::vector<int>>& cpus) {
   std::map<std::string, int> load;
   const int count = static_cast<int>(cpus.size());
@@ -45,8 +45,8 @@ TEST(Place, RanksThatDontTalkShareNicsEvenly) {
   const std::vector<int> all{0, 1, 2, 3, 4, 5, 6, 7};
   EXPECT_EQ(taken(model, std::vector(8, all)), even) << "not bound";
   EXPECT_EQ(taken(model, {low, high, low, high, low, high, low, high}), even) << "in turn";
-  // Where ranks are bound in another way, one can't always tell how: still each gets a NIC of its
-  // own socket, and none of these idles.
+  // Where ranks are bound differently, a rank can't always tell how: each still gets a NIC of its
+  // own socket, and no NIC idles.
   const auto crowded = taken(model, std::vector(8, low));
   EXPECT_EQ(crowded.at("a") + crowded.at("b"), 8);
   const auto blocks = taken(model, {low, low, low, low, high, high, high, high});

@@ -57,7 +57,7 @@ TEST(AnyMachine, SharesEqualNicsEvenly) {
     for (const Choice& choice : selection.choices) {
       if (choice.nic != kNone) ++load[static_cast<std::size_t>(choice.nic)];
       for (const int rail : choice.rails) takers[rail].push_back(choice.rank);
-      // A NIC that may be used is taken, and none that may not.
+      // A usable NIC is taken if there is one, and no unusable one is.
       EXPECT_EQ(choice.nic == kNone, choice.rails.empty());
     }
     for (const auto& [a, ranks_a] : takers)
@@ -87,7 +87,7 @@ TEST(AnyMachine, PathsAreTheSameFromBothEnds) {
   });
 }
 
-/// The least that the sum of squares of loads can be, by trying everything.
+/// The smallest possible sum of squared loads, by exhaustive search.
 int best_by_trying(const std::vector<Wish>& wishes, std::vector<int>& load, std::size_t next) {
   if (next == wishes.size()) {
     int sum = 0;
@@ -129,7 +129,7 @@ TEST(Balance, IsAsEvenAsTheWishesAllow) {
   });
 }
 
-/// 64 GPUs and 64 NICs; `flat`: all at one host bridge, so that each NIC is everybody's rail.
+/// 64 GPUs and 64 NICs; `flat`: all at one host bridge, so that each NIC is a rail of every rank.
 std::string large_machine(bool flat) {
   std::string xml = "<system version=\"1\">\n";
   for (int cpu = 0; cpu < 8; ++cpu) {
@@ -165,8 +165,8 @@ TEST(LargeMachine, IsReadAndChosenForWithoutDelay) {
     std::vector<int> load(64);
     for (const Choice& choice : selection.choices) ++load.at(static_cast<std::size_t>(choice.nic));
     EXPECT_EQ(*std::max_element(load.begin(), load.end()), 1);
-    // Work is counted, since a busy machine's clock proves nothing: each pair is looked at once,
-    // and no rank has to be moved again.
+    // Counts work, since times on a busy machine prove nothing: each pair is computed once, and no
+    // rank moves again.
     EXPECT_EQ(selection.paths_computed, 64U * 64U);
     EXPECT_LE(selection.matching_steps, 64U * 64U);
     RecordProperty(flat ? "flat_ms" : "tree_ms", fmt::format("{:.1f}", took.count()));

@@ -1,4 +1,4 @@
-// The right answers for machines that exist.
+// The right choices for real machines.
 #include "tests/unit/topology/recorded.hpp"
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ class Recorded : public testing::Test {
     return nic == kNone ? "none" : model_.nics[static_cast<std::size_t>(nic)].name;
   }
 
-  /// Also of a model that went through JSON.
+  /// Checks the choices, also after the model went through JSON.
   void expect(const std::map<std::string, Expected>& gpus) {
     check(gpus);
     model_ = import_text(to_json(model_, selection_), "round trip");

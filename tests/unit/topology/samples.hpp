@@ -1,4 +1,4 @@
-// Small files of each kind, with something of everything.
+// Small files of each format, with every kind of element.
 #pragma once
 
 namespace weft::topology {

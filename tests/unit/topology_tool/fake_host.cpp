@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
 const char* const kPort = "/sys/class/infiniband/mlx5_0/ports/1/";
 
-/// In memory where that can be: a machine is dozens of files, and a test makes dozens of machines.
+/// In memory where possible: a machine is dozens of files, and a test makes dozens of machines.
 fs::path fastest_folder() {
   const fs::path memory = "/dev/shm";
   return ::access(memory.c_str(), W_OK) == 0 ? memory : fs::temp_directory_path();

@@ -1,5 +1,5 @@
-// A machine for the doctor that is well until a test breaks it: one GPU and one RoCE NIC below one
-// PCI switch, Slurm, a CUDA driver.
+// A machine for the doctor that is healthy until a test breaks it: one GPU and one RoCE NIC below
+// one PCI switch, Slurm, a CUDA driver.
 #pragma once
 
 #include <cerrno>
@@ -27,14 +27,14 @@ class FakeHost {
 
   doctor::Host host;
 
-  /// The files are named as on a whole machine.
+  /// Writes a file of the machine; `file` is its path on a real machine.
   void write(const std::string& file, const std::string& text) {
     folder_.write(relative(file), text);
   }
   void remove(const std::string& file) {
     std::filesystem::remove_all(folder_.path() / relative(file));
   }
-  /// A file of a PCI function.
+  /// Writes a file of a PCI function.
   void write_pci(const std::string& address, const std::string& file, const std::string& text) {
     folder_.write(pci_.at(address) / file, text);
   }

@@ -1,4 +1,4 @@
-// A machine and what was chosen on it, kept together for a test.
+// A machine and the choices made on it, kept together for a test.
 #pragma once
 
 #include <random>
@@ -21,11 +21,11 @@ struct Pictured {
   Pictured& operator=(const Pictured&) = delete;
 };
 
-/// The captures of real machines; empty where they are not here.
+/// The recordings of real machines; empty where this machine has none.
 std::vector<std::string> recorded_machines();
 
-/// Two sockets. On the first a switch with two GPUs, mlx5_0 and mlx5_1, and a management NIC whose
-/// port is down; on the second, below two switches in a row each, one GPU and mlx5_2.
+/// Two sockets. The first has a switch with two GPUs, mlx5_0, mlx5_1 and a management NIC whose
+/// port is down. The second has one GPU and mlx5_2, each below two switches in a row.
 Model two_sockets();
 
 /// PCI switches as they are built, one device or one further switch at each port, and devices at

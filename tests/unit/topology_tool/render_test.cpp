@@ -142,7 +142,7 @@ TEST(Ranking, NamesEveryNicWithAReasonForEachGpuAndNumaNode) {
       found += count(text, place + nic.name + " ");
     EXPECT_EQ(found, places) << nic.name;
   }
-  // On each place the three that may be used are numbered, and the fourth is not.
+  // On each machine the three usable NICs are numbered, and the fourth is not.
   EXPECT_EQ(count(text, "\n  1. "), places);
   EXPECT_EQ(count(text, "\n  3. "), places);
   EXPECT_EQ(count(text, "\n  4. "), 0U);

@@ -1,4 +1,4 @@
-// How queue pairs meet by the connection manager.
+// Connection setup of queue pairs by the connection manager.
 #include "p2p/transport/verbs/cm/cm_connector.hpp"
 
 #include <gtest/gtest.h>
@@ -280,7 +280,7 @@ TEST_F(CmConnections, MayBeCutShortAtAnyMoment) {
 
 TEST_F(CmConnections, NoticeACallerThatGivesUp) {
   make();
-  // A call that is dropped before it was taken is never heard of.
+  // The peer never learns of a connection attempt that is dropped before it was accepted.
   for (auto patience = 20ms; low_->why().empty() && patience < 10s; patience *= 2) {
     high_->connect(0, low_->address, to_low_);
     std::this_thread::sleep_for(patience);

@@ -1,4 +1,4 @@
-// A device on a fake NIC, whose log can be read.
+// A device on a fake NIC, with a readable log.
 #pragma once
 
 #include <fstream>

@@ -143,7 +143,8 @@ TEST(WordsForThemselves, ForgetWhatComesTooLate) {
   NotificationTable table(for_pairs(1));
   Words words(1);
   const std::uint32_t signal = table.add(words.expected(false));
-  // The owner of the words says how far they are: it may be far ahead of what has come.
+  // The owner of the words says how far the words have come, which may be far ahead of the
+  // arrivals.
   words.set(0, 3 * kRound);
   EXPECT_EQ(arrived(table, of(signal, 3 * kRound - 1), 0), Arrival::set);
   EXPECT_EQ(words[0], 3 * kRound) << "nobody asks for it any more";
@@ -230,8 +231,8 @@ TEST(AnIndex, IsRefusedWhenNoneIsLeftAndTheTableStaysUsable) {
   EXPECT_EQ(table.add(words(1)), first);
 }
 
-/// Brings puts 1 to `puts` by `pairs` queue pairs, each in order, together in any order; checks
-/// that every put shows exactly when its last piece has come.
+/// Delivers puts 1 to `puts` over `pairs` queue pairs, in order within each, in any order together;
+/// checks that every put completes exactly when its last piece has arrived.
 void bring_in_pieces(int pairs, std::uint64_t puts, bool in_turn, std::mt19937_64& random) {
   NotificationTable table(for_pairs(pairs));
   const std::uint32_t depth = in_turn ? 5 : 1;

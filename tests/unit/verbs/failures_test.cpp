@@ -1,4 +1,4 @@
-// A failed completion says what it means: whose it is, which device and queue pair, what to try.
+// The error of a failed completion names its peer, device and queue pair, and says what to try.
 #include "p2p/transport/verbs/device/failures.hpp"
 
 #include <gtest/gtest.h>

@@ -14,7 +14,7 @@ using std::chrono::milliseconds;
 
 class FakeFaults : public TwoRanks {
  protected:
-  /// One signaled write after the other; how each ended.
+  /// Posts `count` signaled writes one after the other; returns their completion statuses.
   std::vector<ibv_wc_status> write_many(int count) {
     std::vector<ibv_wc_status> statuses;
     for (int i = 0; i < count; ++i) {

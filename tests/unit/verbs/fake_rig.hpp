@@ -44,7 +44,8 @@ struct Pair {
   explicit Pair(Side& side, int depth = 64);
 
   void to_init(unsigned access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ) const;
-  /// Ready to receive from and to send to `peer`. Sequence numbers are made from the numbers.
+  /// Takes the queue pair to RTS, connected to `peer`. Packet sequence numbers follow from the
+  /// queue pair numbers.
   void to_ready(const Pair& peer, std::uint8_t rnr_retry = 7, std::uint8_t timeout = 14) const;
   int to(ibv_qp_state state) const;
 
@@ -65,7 +66,7 @@ ibv_send_wr write_request(std::uint64_t id, const Side& peer, std::size_t offset
                           ibv_wr_opcode opcode = IBV_WR_RDMA_WRITE,
                           unsigned flags = IBV_SEND_SIGNALED);
 
-/// Two ranks, connected; at the end, the NICs must have been used well.
+/// Two connected ranks; at the end, the fake NICs must have no complaint.
 class TwoRanks : public ::testing::Test {
  protected:
   void make(const NicSpec& first = {}, const NicSpec& second = {}, std::uint8_t rnr_retry = 7);

@@ -18,8 +18,9 @@ std::uint64_t seen(Side& side, std::size_t index) {
   return std::atomic_ref<std::uint64_t>(word(side, index)).load(std::memory_order_acquire);
 }
 
-// Round after round: a payload and a sequence word behind it, first by polling the word, then by a
-// completion; and an answer, so that neither overwrites what the other still reads.
+// In each round, puts a payload that ends in a sequence word and takes the peer's: by polling the
+// word in even rounds if `in_order`, otherwise by completion. Each put answers the peer's, so that
+// no rank overwrites memory that the other still reads.
 void play(Side& side, const Pair& pair, Side& peer, bool first, int rounds, bool in_order) {
   constexpr std::size_t kOut = 0;
   constexpr std::size_t kIn = 1024;

@@ -1,4 +1,4 @@
-// A verbs library that passes every call on, and keeps what queue pairs were told.
+// A verbs library that passes every call on, and records the state changes of queue pairs.
 #pragma once
 
 #include <cerrno>
@@ -27,7 +27,7 @@ class RecordingVerbs : public Verbs {
   bool forks_safely = true;
   std::uint8_t port_flags = 0;  ///< of every port, besides its own
 
-  /// Of every registration so far.
+  /// The access flags of every registration so far.
   std::vector<int> accesses() const {
     const std::lock_guard lock(mutex_);
     return accesses_;

@@ -18,7 +18,7 @@ using fake::NicSpec;
 
 constexpr std::size_t kChunk = 2U << 20U;
 
-/// A rank's memory and a device that knows it.
+/// A rank's memory and a device that has registered it.
 struct Rank {
   explicit Rank(NicSpec nic = {}, AdoptedRegions::Limits limits = {})
       : rig(network.device(0, std::move(nic))), regions(rig.device(), memory, limits) {}
@@ -150,7 +150,7 @@ TEST(AdoptedRegions, AreForgottenWhenTheirMemoryIsGivenBack) {
   EXPECT_EQ(rank.regions.registered_bytes(), 0U);
   EXPECT_EQ(rank.regions.of_chunk(adopted(0)).code(), Code::bad_argument);
 
-  // The same address again: another number, another key.
+  // The same address again gets another number and another key.
   storage = rank.adopt(own.data(), own.size());
   EXPECT_EQ(rank.regions.of_chunk(adopted(0)).code(), Code::bad_argument);
   EXPECT_NE(rank.regions.of_chunk(adopted(1)).value().remote_key, first.remote_key);

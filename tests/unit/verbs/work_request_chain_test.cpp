@@ -1,4 +1,4 @@
-// How a payload is cut into work requests: every byte once, in order, within the NIC's limits.
+// Splits a payload into work requests: every byte once, in order, within the NIC's limits.
 #include "p2p/transport/verbs/work_request_chain.hpp"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr RemoteMemory kTarget{0x7000'0000'0000, 42};
 
-/// One stretch of memory as work requests name it.
+/// One range of memory as work requests name it.
 struct Stretch {
   std::uint64_t from = 0;
   std::uint64_t bytes = 0;
@@ -35,7 +35,7 @@ struct Cut {
   std::uint64_t bytes = 0;
 };
 
-/// Cuts the pieces, a chain after another as a channel does, and checks each request.
+/// Splits the pieces into one chain after another, as a channel does, and checks each request.
 Cut cut(const std::vector<MemoryPiece>& pieces, std::uint32_t most_pieces,
         std::uint64_t max_message) {
   const auto writes = std::make_unique<WorkRequestChain>(most_pieces, max_message);
