@@ -175,7 +175,7 @@ void refuse_each(const Damage& damage) {
   ASSERT_EQ(files.size(), kServers + 1);
   for (const fs::path& file : files) {
     const std::uint64_t size = fs::file_size(file);
-    const fs::path whole = folder.path() / "allgather_then_reduce";
+    const fs::path whole = folder.path() / "whole";
     fs::copy_file(file, whole, fs::copy_options::overwrite_existing);
     std::vector<std::uint64_t> places{0, 1, 7, 8, 9, 100, size / 2, size - 1};
     for (std::uint64_t at = 1 << 18; at < size; at += 1 << 18) places.push_back(at);
