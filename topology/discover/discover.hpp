@@ -49,14 +49,14 @@ struct DiscoverOptions {
   std::function<std::vector<GpuLinks>()> nvml = ask_nvml;
 };
 
-/// The machine by hwloc and, for what hwloc lacks (ports, links, ACS), by sysfs, with what the
-/// libraries of NVIDIA's driver add. With HWLOC_FSROOT, the machine below that folder. Needs no
-/// rights. Values that can't be read stay unknown; an odd device becomes a line of Model::notes and
-/// PciNode::problem. Throws nothing but std::bad_alloc. Thread-safe.
+/// Describes the machine by hwloc; adds ports, links and ACS, which hwloc lacks, by sysfs, and the
+/// facts of NVIDIA's libraries. With HWLOC_FSROOT, describes the machine below that folder. Needs
+/// no privileges. Facts that cannot be read stay unknown; an odd device becomes a line of
+/// Model::notes and PciNode::problem. Throws only std::bad_alloc. Thread-safe.
 Model discover(const DiscoverOptions& options = {});
 
-/// The NUMA nodes that have both processors and memory, ascending. Empty where no other node has
-/// memory, or the kernel does not say.
+/// The NUMA nodes that have both processors and memory, ascending. Empty if no other node has
+/// memory, or if the kernel does not tell.
 std::vector<int> nodes_with_processors();
 
 }  // namespace weft::topology
