@@ -113,7 +113,7 @@ def main():
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, most + 100), hard))
     most = min(most, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 50)
-    source = pathlib.Path(__file__).parents[3] / "p2p" / "address.hpp"
+    source = pathlib.Path(__file__).parents[3] / "p2p" / "transport" / "address" / "rank_address.hpp"
     version = next(
         int(line.split("=")[1].strip(" ;"))
         for line in source.read_text().splitlines()

@@ -34,7 +34,7 @@ MAGIC = 0x6C6C6577
 
 def version_in_force():
     """The version of the handshake in the sources."""
-    source = pathlib.Path(__file__).parents[3] / "p2p" / "address.hpp"
+    source = pathlib.Path(__file__).parents[3] / "p2p" / "transport" / "address" / "rank_address.hpp"
     for line in source.read_text().splitlines():
         if "kVersion =" in line:
             return int(line.split("=")[1].strip(" ;"))
