@@ -175,7 +175,7 @@ class RemoteSlotState {
   }
   bool dynamic() const noexcept { return spec_.placement == Placement::dynamic; }
   /// Whether the tensor's bytes can be the fabric's source as they lie.
-  bool reachable(const Tensor& tensor) const noexcept {
+  [[gnu::always_inline]] bool reachable(const Tensor& tensor) const noexcept {
     if (tensor.arena() == local_.data.get()) [[likely]]
       return true;
     return reachable_outside(tensor);
