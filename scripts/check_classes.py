@@ -12,8 +12,6 @@ METHODS, FIELDS, INTERFACE = 25, 25, 10
 KNOWN = {
     "p2p/message/outgoing_ring.hpp:OutgoingRing": (17, 26),
     "p2p/rendezvous/peer_session.hpp:PeerSession": (28, 48),
-    "p2p/slot/remote_slot_state.hpp:RemoteSlotState": (49, 58),
-    "p2p/slot/slot_state.hpp:SlotState": (31, 50),
     "runtime/collective/planned_call.hpp:PlannedCall": (3, 26),
 }
 KNOWN_INTERFACES = {"pslib/table/table_worker.hpp:TableWorker": 13}

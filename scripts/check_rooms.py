@@ -14,7 +14,7 @@ topology/parse topology/model topology/import topology/discover/hwloc topology/d
 topology/placement topology/json topology/render topology/doctor topology/tool
 p2p/progress p2p/memory p2p/transport/address p2p/transport/auth p2p/transport p2p/transport/wireup
 p2p/transport/shm p2p/transport/tcp p2p/transport/verbs/api p2p/transport/verbs/device p2p/transport/verbs/cm
-p2p/transport/verbs p2p/mesh p2p/slot p2p/message p2p/rendezvous p2p/signal
+p2p/transport/verbs p2p/mesh p2p/slot/attach p2p/slot/put p2p/slot/published p2p/slot p2p/message p2p/rendezvous p2p/signal
 p2p/transport/sim p2p/transport/verbs/fake
 runtime/bootstrap runtime/bootstrap/token runtime/collective runtime/health runtime/subscribe runtime/world
 runtime/tool/tune runtime/tool runtime/tool/chaos runtime/tool/status runtime/tool/trace
@@ -31,6 +31,7 @@ TOPS = {
 # Rooms of one kind that must not include each other: their shared code belongs in a room below all of them.
 APART = [
     ["p2p/transport/shm", "p2p/transport/tcp", "p2p/transport/verbs"],
+    ["p2p/slot/put", "p2p/slot/published"],
     ["p2p/message", "p2p/rendezvous", "p2p/signal"],
     ["pslib/bsp", "pslib/async", "pslib/sparse"],
 ]

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <new>
 
-#include "p2p/slot/grant.hpp"
+#include "p2p/slot/attach/grant.hpp"
 
 namespace weft::p2p::message {
 

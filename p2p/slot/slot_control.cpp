@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "p2p/slot/grant.hpp"
+#include "p2p/slot/attach/grant.hpp"
 #include "p2p/slot/slot_table.hpp"
 
 namespace weft::p2p {
@@ -24,8 +24,7 @@ void SlotTable::on_message(Peer& peer, std::span<const std::byte> bytes) {
     const auto state = remote(m.remote_id);
     if (!state || &state->owner() != &peer) return;
     state->granted(m);
-    if (state->attach_state() ==
-        detail::RemoteSlotState::Attach::refused)  // the attachment must not stay
+    if (state->answer().state() == AttachAnswer::State::refused)  // the attachment must not stay
       mesh_.send(peer, DetachMessage{.slot_id = m.slot_id,
                                      .attachment_id = m.attachment_id,
                                      .remote_id = m.remote_id});
@@ -70,8 +69,8 @@ void SlotTable::on_message(Peer& peer, std::span<const std::byte> bytes) {
   handle(ClosedMessage{}, [&](const ClosedMessage& m) {
     const auto state = remote(m.remote_id);
     if (!state || &state->owner() != &peer) return;
-    if (state->attach_state() == detail::RemoteSlotState::Attach::asked)
-      state->asked_too_late();
+    if (state->answer().state() == AttachAnswer::State::asked)
+      state->answer().set_too_late();
     else
       state->owner_closed();
   });
@@ -86,7 +85,7 @@ void SlotTable::on_message(Peer& peer, std::span<const std::byte> bytes) {
 
 void SlotTable::on_attach(Peer& peer, const AttachMessage& message) {
   const std::string name = message.spec.name.get();
-  std::shared_ptr<detail::SlotState> found;
+  std::shared_ptr<detail::ExposedSlot> found;
   bool too_late = false;
   {
     const std::lock_guard lock(mutex_);
@@ -102,7 +101,7 @@ void SlotTable::on_attach(Peer& peer, const AttachMessage& message) {
   if (too_late) mesh_.send(peer, ClosedMessage{.remote_id = message.remote_id});
 }
 
-void SlotTable::decide(Peer& peer, detail::SlotState& slot, const AttachMessage& message) {
+void SlotTable::decide(Peer& peer, detail::ExposedSlot& slot, const AttachMessage& message) {
   AttachedMessage granted;
   Status status;
   try {
@@ -148,7 +147,7 @@ void SlotTable::on_detach(Peer& peer, const DetachMessage& message) {
 }
 
 void SlotTable::end_quarantine(std::uint64_t slot_id) {
-  std::shared_ptr<detail::SlotState> state;
+  std::shared_ptr<detail::ExposedSlot> state;
   {
     const std::lock_guard lock(mutex_);
     const auto found = slots_.find(slot_id);
@@ -171,17 +170,17 @@ void SlotTable::on_gone(Peer& peer) {
   for (const std::uint64_t id : free) end_quarantine(id);
   // Those that only waited for this peer's answer. They go when the lock has: they may hold the
   // last handle of adopted memory, whose deleter is the user's.
-  std::vector<std::shared_ptr<detail::RemoteSlotState>> unanswered;
+  std::vector<std::shared_ptr<detail::RemoteEnd>> unanswered;
   {
     const std::lock_guard lock(mutex_);
     for (const auto& [id, state] : remotes_)
-      if (state->leaving() && &state->owner() == &peer) unanswered.push_back(state);
+      if (state->leaving().started && &state->owner() == &peer) unanswered.push_back(state);
   }
   for (const auto& state : unanswered) forget_remote(state->id());
 }
 
 void SlotTable::drop_pending() {
-  std::vector<std::shared_ptr<detail::RemoteSlotState>> remotes;
+  std::vector<std::shared_ptr<detail::RemoteEnd>> remotes;
   {
     const std::lock_guard lock(mutex_);
     for (const auto& [id, state] : remotes_) remotes.push_back(state);
@@ -191,14 +190,14 @@ void SlotTable::drop_pending() {
 
 void SlotTable::serve_pending() {
   if (!local_.service_wanted.exchange(false)) return;
-  std::vector<std::shared_ptr<detail::RemoteSlotState>> remotes;
+  std::vector<std::shared_ptr<detail::RemoteEnd>> remotes;
   {
     const std::lock_guard lock(mutex_);
     for (const auto& [id, state] : remotes_) remotes.push_back(state);
   }
   bool pending = false;
   for (const auto& state : remotes) {
-    if (state->may_go()) forget_remote(state->id());
+    if (state->leaving().answered) forget_remote(state->id());
     pending = state->serve_pending() || pending;
   }
   if (pending) local_.service_wanted.store(true);

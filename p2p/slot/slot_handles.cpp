@@ -2,8 +2,6 @@
 #include <utility>
 
 #include "base/control_call.hpp"
-#include "p2p/slot/remote_slot_state.hpp"
-#include "p2p/slot/slot_state.hpp"
 #include "p2p/slot/slot_table.hpp"
 #include "weft/published_slot.hpp"
 #include "weft/slot.hpp"

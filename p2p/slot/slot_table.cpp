@@ -124,8 +124,8 @@ std::shared_ptr<detail::VersionReader> SlotTable::attach(int owner, const Publis
   return add_remote<detail::VersionReader>(owner, asked, take_declared, deadline);
 }
 
-template <typename State>
-std::shared_ptr<State> SlotTable::add_remote(int owner, const Contract& asked, bool take_declared,
+template <typename State, typename Spec>
+std::shared_ptr<State> SlotTable::add_remote(int owner, const Spec& asked, bool take_declared,
                                              Deadline deadline) {
   check_spec("attach", asked);
   if (owner < 0 || owner >= local_.size)
@@ -153,11 +153,10 @@ std::shared_ptr<State> SlotTable::add_remote(int owner, const Contract& asked, b
   }
   ask(*state, asked.name);
   await_answer(state, asked.name, deadline);
-  state->keep_spec();
   return state;
 }
 
-void SlotTable::ask(detail::RemoteSlotState& state, const std::string& name) {
+void SlotTable::ask(detail::RemoteEnd& state, const std::string& name) {
   Peer& peer = state.owner();
   local_.recorder.control(stats::Event::attach_asked, peer.rank, state.id());
   bool shared = false;
@@ -173,25 +172,25 @@ void SlotTable::ask(detail::RemoteSlotState& state, const std::string& name) {
       "the log says why; more memory may be registered: ulimit -l", Code::exhausted);
 }
 
-void SlotTable::await_answer(const std::shared_ptr<detail::RemoteSlotState>& state,
+void SlotTable::await_answer(const std::shared_ptr<detail::RemoteEnd>& state,
                              const std::string& name, Deadline deadline) {
   Peer& peer = state->owner();
   const int owner = peer.rank;
   const std::uint64_t id = state->id();
-  using Attach = detail::RemoteSlotState::Attach;
+  using State = AttachAnswer::State;
   const auto answered = [&] {
-    if (state->attach_state() == Attach::asked) local_.progress.help();
-    return state->attach_state() != Attach::asked;
+    if (state->answer().state() == State::asked) local_.progress.help();
+    return state->answer().state() != State::asked;
   };
   const WaitEnd end = local_.waiter.wait(
       answered, [&] { return peer.gone(); }, deadline,
       [&] {
         return stats::WaitAbout{.operation = stats::Operation::attach, .peer = owner, .slot = id};
       });
-  if (end == WaitEnd::ready && state->attach_state() == Attach::granted) return;
+  if (end == WaitEnd::ready && state->answer().state() == State::granted) return;
   ErrorDetail detail;
   if (end == WaitEnd::ready) {
-    detail = state->refusal().detail();
+    detail = state->answer().refusal().detail();
     forget_remote(id);
   } else {
     local_.recorder.control(
@@ -199,8 +198,8 @@ void SlotTable::await_answer(const std::shared_ptr<detail::RemoteSlotState>& sta
         id);
     // Kept until the owner has answered: it may have granted meanwhile, and write the credit word.
     local_.progress.post([this, state, &peer] {
-      state->withdraw();
-      state->start_leaving();
+      state->answer().withdraw();
+      state->leaving().started = true;
       if (peer.silent.load())
         forget_remote(state->id());
       else
@@ -212,7 +211,7 @@ void SlotTable::await_answer(const std::shared_ptr<detail::RemoteSlotState>& sta
       detail.code = Code::timeout;
       detail.peer = owner;
       detail.host = peer.host();
-      const bool too_late = state->was_asked_too_late();
+      const bool too_late = state->answer().was_too_late();
       detail.message = fmt::format(
           "rank {} (host {}) {}{}", owner, peer.host(),
           too_late ? "had exposed it, but closed it before it was asked" : "has not exposed it",
@@ -228,10 +227,10 @@ void SlotTable::await_answer(const std::shared_ptr<detail::RemoteSlotState>& sta
   throw Error(detail);
 }
 
-void SlotTable::close(std::shared_ptr<detail::SlotState> slot) noexcept {
+void SlotTable::close(std::shared_ptr<detail::ExposedSlot> slot) noexcept {
   {
     const std::lock_guard lock(mutex_);
-    if (auto entry = by_name_.extract(slot->contract().name)) closed_.add(std::move(entry.key()));
+    if (auto entry = by_name_.extract(slot->name())) closed_.add(std::move(entry.key()));
   }
   slot->show_closing();
   local_.recorder.control(stats::Event::closing, -1, slot->id());
@@ -245,7 +244,7 @@ void SlotTable::close(std::shared_ptr<detail::SlotState> slot) noexcept {
   });
 }
 
-void SlotTable::detach(std::shared_ptr<detail::RemoteSlotState> remote) noexcept {
+void SlotTable::detach(std::shared_ptr<detail::RemoteEnd> remote) noexcept {
   remote->drop_pending();
   remote->show_closing();
   local_.recorder.control(stats::Event::detached, remote->owner().rank, remote->id());
@@ -255,7 +254,7 @@ void SlotTable::detach(std::shared_ptr<detail::RemoteSlotState> remote) noexcept
       forget_remote(remote->id());
     else
       mesh_.send(remote->owner(), remote->detach_message());
-    remote->start_leaving();
+    remote->leaving().started = true;
   });
 }
 
@@ -264,18 +263,17 @@ std::vector<EdgeReport> SlotTable::edges() const {
   const std::lock_guard lock(mutex_);
   for (const auto& [name, slot] : by_name_) edges.push_back(slot->report());
   for (const auto& [id, remote] : remotes_)
-    if (remote->attach_state() == detail::RemoteSlotState::Attach::granted)
-      edges.push_back(remote->report());
+    if (remote->answer().state() == AttachAnswer::State::granted) edges.push_back(remote->report());
   return edges;
 }
 
-std::shared_ptr<detail::SlotState> SlotTable::slot(std::uint64_t id) const {
+std::shared_ptr<detail::ExposedSlot> SlotTable::slot(std::uint64_t id) const {
   const std::lock_guard lock(mutex_);
   const auto found = slots_.find(id);
   return found == slots_.end() ? nullptr : found->second;
 }
 
-std::shared_ptr<detail::RemoteSlotState> SlotTable::remote(std::uint64_t id) const {
+std::shared_ptr<detail::RemoteEnd> SlotTable::remote(std::uint64_t id) const {
   const std::lock_guard lock(mutex_);
   const auto found = remotes_.find(id);
   return found == remotes_.end() ? nullptr : found->second;
@@ -285,7 +283,7 @@ void SlotTable::forget_remote(std::uint64_t id) {
   const auto state = remote(id);  // goes when the lock has: so may the user's memory
   if (!state) return;
   if (!state->has_completed()) {
-    state->release_when_completed();
+    state->leaving().answered = true;
     local_.want_service();
     return;
   }

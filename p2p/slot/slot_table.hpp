@@ -11,8 +11,10 @@
 
 #include "p2p/mesh/mesh.hpp"
 #include "p2p/slot/closed_names.hpp"
-#include "p2p/slot/remote_slot_state.hpp"
-#include "p2p/slot/slot_state.hpp"
+#include "p2p/slot/published/publisher.hpp"
+#include "p2p/slot/published/reader.hpp"
+#include "p2p/slot/put/owner.hpp"
+#include "p2p/slot/put/writer.hpp"
 #include "p2p/transport/local_rank.hpp"
 
 namespace weft::p2p {
@@ -32,13 +34,9 @@ class SlotTable {
                                             Deadline deadline);
   std::shared_ptr<detail::VersionReader> attach(int owner, const PublishedSpec& asked,
                                                 bool take_declared, Deadline deadline);
-  void close(std::shared_ptr<detail::SlotState> slot) noexcept;
-  void detach(std::shared_ptr<detail::RemoteSlotState> remote) noexcept;
+  void close(std::shared_ptr<detail::ExposedSlot> slot) noexcept;
+  void detach(std::shared_ptr<detail::RemoteEnd> remote) noexcept;
   std::vector<EdgeReport> edges() const;
-  /// The owning pointer of a slot end, for a task that must not outlive it.
-  std::shared_ptr<detail::SlotState> shared(const detail::SlotState& state) const {
-    return slot(state.id());
-  }
 
   // The progress thread.
   void on_message(Peer& peer, std::span<const std::byte> bytes);
@@ -58,31 +56,31 @@ class SlotTable {
   /// The state that `make` makes for a new id, once the name is known to be free.
   template <typename State, typename Make>
   std::shared_ptr<State> add_slot(const Contract& contract, const Make& make);
-  template <typename State>
-  std::shared_ptr<State> add_remote(int owner, const Contract& asked, bool take_declared,
+  template <typename State, typename Spec>
+  std::shared_ptr<State> add_remote(int owner, const Spec& asked, bool take_declared,
                                     Deadline deadline);
-  void ask(detail::RemoteSlotState& state, const std::string& name);
-  void await_answer(const std::shared_ptr<detail::RemoteSlotState>& state, const std::string& name,
+  void ask(detail::RemoteEnd& state, const std::string& name);
+  void await_answer(const std::shared_ptr<detail::RemoteEnd>& state, const std::string& name,
                     Deadline deadline);
   void check_memory(const SlotSpec& spec, const Tensor& memory) const;
   void on_attach(Peer& peer, const AttachMessage& message);
-  void decide(Peer& peer, detail::SlotState& slot, const AttachMessage& message);
+  void decide(Peer& peer, detail::ExposedSlot& slot, const AttachMessage& message);
   void on_detach(Peer& peer, const DetachMessage& message);
   void count_waiting();
   void retry_waiting(const std::string& name);
   void end_quarantine(std::uint64_t slot_id);
-  std::shared_ptr<detail::SlotState> slot(std::uint64_t id) const;
-  std::shared_ptr<detail::RemoteSlotState> remote(std::uint64_t id) const;
+  std::shared_ptr<detail::ExposedSlot> slot(std::uint64_t id) const;
+  std::shared_ptr<detail::RemoteEnd> remote(std::uint64_t id) const;
   /// Once nothing that it has put is under way any more.
   void forget_remote(std::uint64_t id);
 
   LocalRank& local_;
   Mesh& mesh_;
   mutable std::mutex mutex_;  ///< guards the tables below, never held while anything is waited for
-  std::map<std::string, std::shared_ptr<detail::SlotState>> by_name_;
+  std::map<std::string, std::shared_ptr<detail::ExposedSlot>> by_name_;
   ClosedNames closed_;
-  std::unordered_map<std::uint64_t, std::shared_ptr<detail::SlotState>> slots_;
-  std::unordered_map<std::uint64_t, std::shared_ptr<detail::RemoteSlotState>> remotes_;
+  std::unordered_map<std::uint64_t, std::shared_ptr<detail::ExposedSlot>> slots_;
+  std::unordered_map<std::uint64_t, std::shared_ptr<detail::RemoteEnd>> remotes_;
   std::uint64_t next_id_ = 1;
   std::multimap<std::string, WaitingAttach> waiting_;  ///< the progress thread's
   std::size_t waiting_count_ = 0;                      ///< of them; guarded by mutex_

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "p2p/slot/slot_messages.hpp"
+#include "p2p/slot/attach/slot_messages.hpp"
 #include "p2p/transport/control_message.hpp"
 #include "p2p/transport/fabric.hpp"
 #include "runtime/collective/choice.hpp"

@@ -1,6 +1,6 @@
 // Fuzzes control messages of slots and of a rendezvous.
 #include "p2p/rendezvous/wire.hpp"
-#include "p2p/slot/slot_messages.hpp"
+#include "p2p/slot/attach/slot_messages.hpp"
 #include "p2p/transport/shm/shm_messages.hpp"
 #include "tests/fuzz/input.hpp"
 

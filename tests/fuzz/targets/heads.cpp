@@ -2,8 +2,8 @@
 // grants.
 #include "p2p/memory/copy_once.hpp"
 #include "p2p/message/ring.hpp"
-#include "p2p/slot/grant.hpp"
-#include "p2p/slot/slot_line.hpp"
+#include "p2p/slot/attach/grant.hpp"
+#include "p2p/slot/attach/slot_line.hpp"
 #include "tests/fuzz/input.hpp"
 
 using namespace weft;

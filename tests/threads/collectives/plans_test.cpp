@@ -11,7 +11,7 @@
 #include <iostream>
 #include <random>
 
-#include "p2p/slot/slot_messages.hpp"
+#include "p2p/slot/attach/slot_messages.hpp"
 #include "tests/seeds.hpp"
 #include "tests/threads/collectives/values.hpp"
 #include "tests/threads/slots/ranks.hpp"

@@ -9,9 +9,9 @@
 #include "p2p/memory/copy_once.hpp"
 #include "p2p/message/ring.hpp"
 #include "p2p/rendezvous/wire.hpp"
-#include "p2p/slot/grant.hpp"
-#include "p2p/slot/published_words.hpp"
-#include "p2p/slot/slot_messages.hpp"
+#include "p2p/slot/attach/grant.hpp"
+#include "p2p/slot/attach/published_words.hpp"
+#include "p2p/slot/attach/slot_messages.hpp"
 
 namespace weft::tests {
 namespace {

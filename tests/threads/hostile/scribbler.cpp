@@ -17,7 +17,7 @@
 #include "p2p/message/control.hpp"
 #include "p2p/rendezvous/rendezvous_messages.hpp"
 #include "p2p/signal/signal_messages.hpp"
-#include "p2p/slot/slot_messages.hpp"
+#include "p2p/slot/attach/slot_messages.hpp"
 #include "p2p/transport/control_message.hpp"
 #include "p2p/transport/shm/shm_messages.hpp"
 #include "runtime/collective/collective_messages.hpp"

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "p2p/slot/slot_messages.hpp"
+#include "p2p/slot/attach/slot_messages.hpp"
 #include "tests/threads/verbs/allocation_count.hpp"
 #include "tests/threads/verbs/nics.hpp"
 #include "tests/unit/verbs/recording_verbs.hpp"

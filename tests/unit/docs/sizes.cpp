@@ -8,9 +8,11 @@
 
 #include "p2p/mesh/mesh_messages.hpp"
 #include "p2p/mesh/peer.hpp"
-#include "p2p/slot/remote_slot_state.hpp"
-#include "p2p/slot/slot_messages.hpp"
-#include "p2p/slot/slot_state.hpp"
+#include "p2p/slot/attach/slot_messages.hpp"
+#include "p2p/slot/published/publisher.hpp"
+#include "p2p/slot/published/reader.hpp"
+#include "p2p/slot/put/owner.hpp"
+#include "p2p/slot/put/writer.hpp"
 #include "p2p/transport/address/rank_address.hpp"
 #include "p2p/transport/shm/link.hpp"
 #include "p2p/transport/shm/shm_channel.hpp"
@@ -45,7 +47,7 @@ template <auto Member>
 struct PendingBytes {
   friend std::size_t pending_bytes() { return bytes_of(Member); }
 };
-template struct PendingBytes<&detail::RemoteSlotState::pending_>;
+template struct PendingBytes<&p2p::PendingPuts::places_>;
 
 #ifdef WEFT_DOCS_VERBS
 std::size_t stripe_bytes();

@@ -1,31 +1,31 @@
-// Attach and teardown of the other end, and what both of its kinds share.
-#include "p2p/slot/remote_slot_state.hpp"
+#include "p2p/slot/attach/remote_end.hpp"
 
 #include <fmt/format.h>
 
 #include <new>
 
-#include "p2p/slot/grant.hpp"
+#include "p2p/slot/attach/grant.hpp"
+#include "p2p/slot/attach/slot_line.hpp"
 
 namespace weft::detail {
 
-RemoteSlotState::RemoteSlotState(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& table,
-                                 p2p::Peer& owner, p2p::Contract asked, bool take_declared,
-                                 std::uint64_t id)
+RemoteEnd::RemoteEnd(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& table,
+                     p2p::Peer& owner, p2p::Contract asked, bool take_declared, std::uint64_t id)
     : local_(local),
       mesh_(mesh),
       table_(table),
       owner_(owner),
       id_(id),
-      spec_(std::move(asked)),
+      asked_(std::move(asked)),
       take_declared_(take_declared),
       credit_block_(local.control, sizeof(p2p::SlotLine)),
-      row_(local.stats, {.name = spec_.name,
+      row_(local.stats, {.name = asked_.name,
                          .slot = id,
                          .state = stats::EdgeState::attaching,
                          .fabric = p2p::name(owner.channel->fabric()),
                          .peer = owner.rank}),
       counters_(row_.counters()),
+      needs_(mesh),
       gate_([this] {
         local_.progress.post([&mesh = mesh_, &owner = owner_, slot = slot_id_,
                               attachment = attachment_id_] {
@@ -35,28 +35,28 @@ RemoteSlotState::RemoteSlotState(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::Sl
   new (credit_block_.data()) std::atomic<std::uint64_t>(0);
 }
 
-p2p::AttachMessage RemoteSlotState::attach_message() const noexcept {
+p2p::AttachMessage RemoteEnd::attach_message() const noexcept {
   p2p::AttachMessage message;
   message.take_declared = take_declared_ ? 1 : 0;
   message.remote_id = id_;
   message.tails_up_to = owner_.channel->capabilities().tails_up_to.load();
   const p2p::Block& block = credit_block_.block();
   message.credit_word = {block.chunk, block.offset, sizeof(std::uint64_t)};
-  message.spec = p2p::to_wire(spec_);
+  message.spec = p2p::to_wire(asked_);
   return message;
 }
 
-void RemoteSlotState::granted(const p2p::AttachedMessage& message) {
-  if (attach_state() != Attach::asked) return;
+void RemoteEnd::granted(const p2p::AttachedMessage& message) {
+  if (answer_.state() != p2p::AttachAnswer::State::asked) return;
   const auto declared = p2p::from_wire(message.spec);
-  const bool reader = declared && declared->writer == p2p::Writer::owner;
+  const bool reader = asked_.writer == p2p::Writer::owner;
   const Result<p2p::RemoteMemory> nothing(p2p::RemoteMemory{});
   const auto lines = owner_.channel->resolve(message.lines);
   const auto buffers = message.stride == 0 ? nothing : owner_.channel->resolve(message.buffers);
   const auto words = reader ? owner_.channel->resolve(message.reader_words) : nothing;
   const auto tails = message.tail_stride == 0 ? nothing : owner_.channel->resolve(message.tails);
-  const bool fits = declared && declared->writer == spec_.writer &&
-                    (take_declared_ || p2p::same_contract(*declared, spec_)) &&
+  const bool fits = declared && declared->writer == asked_.writer &&
+                    (take_declared_ || p2p::same_contract(*declared, asked_)) &&
                     p2p::makes_sense(message, *declared) &&
                     (message.tail_stride == 0 ||
                      p2p::tails_make_sense(message, *declared,
@@ -72,84 +72,49 @@ void RemoteSlotState::granted(const p2p::AttachedMessage& message) {
         fmt::format("rank {} granted the slot with memory that can't be mapped", owner_.rank),
         "this is a defect of weft: please report it with WEFT_LOG=debug"));
   try {
-    if (declared->placement == Placement::dynamic) {
-      lent_.resize(declared->depth);
-      records_ = p2p::OwnedBlock(local_.control, declared->depth * sizeof(p2p::DynamicRecord));
-    }
-    if (!reader && !owner_.channel->capabilities().copies) in_flight_.reserve(declared->depth);
+    take_grant(message, *declared,
+               {.lines = *lines, .buffers = *buffers, .reader_words = *words, .tails = *tails});
   } catch (const Error& error) {
     return refused(error.status());
   } catch (const std::bad_alloc&) {
-    return refused(failure(Code::exhausted, "attach", "no memory to keep track of puts", ""));
+    return refused(failure(Code::exhausted, "attach", "no memory to keep track of the slot", ""));
   }
-  spec_ = *declared;
-  bytes_ = p2p::payload_bytes(spec_);
-  credits_ = spec_.flow == Flow::credits || local_.check_flow;
   slot_id_ = message.slot_id;
   attachment_id_ = message.attachment_id;
-  lines_ = *lines;
-  buffers_ = *buffers;
-  stride_ = message.stride;
-  known_released_.store(message.released, std::memory_order_relaxed);
-  sent_.store(message.sequence, std::memory_order_relaxed);
-  sent_before_ = message.sequence;
-  index_ = message.sequence % spec_.depth;
-  notification_id_ = message.notification_id;
-  taken_back_ = message.sequence;
-  payloads_ = stride_ == 0 ? at(lines_, offsetof(p2p::SlotLine, payload)) : buffers_;
-  payload_stride_ = stride_ == 0 ? sizeof(p2p::SlotLine) : stride_;
-  tails_ = *tails;
-  tail_stride_ = message.tail_stride;
-  if (reader) begin_reading(message, *words);
   counters_.control_messages.add(2);
   row_.set_role(reader ? Role::views : Role::puts);
   row_.set_state(stats::EdgeState::live);
   local_.recorder.control(stats::Event::attach_granted, owner_.rank, id_, message.sequence);
-  attach_.store(Attach::granted, std::memory_order_release);
+  answer_.grant();
   local_.ring();
 }
 
-void RemoteSlotState::refused(Status why) {
-  if (attach_state() != Attach::asked) return;
+void RemoteEnd::refused(Status why) {
+  if (answer_.state() != p2p::AttachAnswer::State::asked) return;
   local_.recorder.control(stats::Event::attach_refused, owner_.rank, id_,
                           static_cast<std::uint64_t>(why.code()));
-  refusal_ = std::move(why);
-  attach_.store(Attach::refused, std::memory_order_release);
+  answer_.refuse(std::move(why));
   local_.ring();
 }
 
-void RemoteSlotState::owner_closed() {
+void RemoteEnd::owner_closed() {
   counters_.control_messages.add(1);
   local_.recorder.control(stats::Event::owner_closed, owner_.rank, id_);
   gate_.shut();
   local_.ring();
 }
 
-p2p::DetachMessage RemoteSlotState::detach_message() const noexcept {
+p2p::DetachMessage RemoteEnd::detach_message() const noexcept {
   return {.slot_id = slot_id_, .attachment_id = attachment_id_, .remote_id = id_};
 }
 
-void RemoteSlotState::use_queue_pair(int index) {
-  const auto refuse = [&](const std::string& why, const char* hint) {
-    failure(Code::bad_argument, "use_queue_pair", why, hint).or_throw();
-  };
-  if (index < 0 || index >= queue_pairs())
-    refuse(fmt::format("there is no queue pair {}: rank {} is reached by {}", index, owner_.rank,
-                       queue_pairs()),
-           "WEFT_QPS_PER_PEER sets how many there are");
-  // A slot's puts keep their order by going one way.
-  if (sent_.load() != sent_before_ || pending_count_.load() != 0)
-    refuse("this end has put already", "choose before the first put");
-  queue_pair_ = index;
-}
-
-bool RemoteSlotState::broken() const noexcept {
+bool RemoteEnd::broken() const noexcept {
   if (gate_.is_shut()) return true;
   if (mesh_.gone_count() == 0) return false;
-  return owner_.gone() || !mesh_.peer_status(needs_, needed_).ok();
+  return owner_.gone() || !needs_.status().ok();
 }
 
-Status RemoteSlotState::usable(const char* operation) const noexcept {
+Status RemoteEnd::usable(const char* operation) const noexcept {
   // A rank that is gone explains a slot that is closed, its owner's or another's.
   Status peer_status = peer_failure(operation);
   if (!peer_status.ok() || !gate_.is_shut()) return peer_status;
@@ -160,18 +125,18 @@ Status RemoteSlotState::usable(const char* operation) const noexcept {
       cause.empty() ? "attach again once it is exposed again" : cause);
 }
 
-Status RemoteSlotState::peer_failure(const char* operation) const {
-  Status peer_status = mesh_.peer_status(needs_, needed_);
+Status RemoteEnd::peer_failure(const char* operation) const {
+  Status peer_status = needs_.status();
   if (peer_status.ok()) peer_status = mesh_.peer_status(owner_.rank);
   if (peer_status.ok()) return {};
   ErrorDetail detail = peer_status.detail();
   detail.operation = operation;
-  detail.slot = spec_.name;
+  detail.slot = asked_.name;
   return Status(std::move(detail));
 }
 
-Status RemoteSlotState::failure(Code code, const char* operation, std::string message,
-                                std::string hint) const {
+Status RemoteEnd::failure(Code code, const char* operation, std::string message,
+                          std::string hint) const {
   return Status(ErrorDetail{.code = code,
                             .operation = operation,
                             .message = std::move(message),
@@ -179,14 +144,14 @@ Status RemoteSlotState::failure(Code code, const char* operation, std::string me
                             .rank = local_.rank,
                             .peer = owner_.rank,
                             .host = owner_.host(),
-                            .slot = spec_.name});
+                            .slot = asked_.name});
 }
 
-EdgeReport RemoteSlotState::report() const {
+EdgeReport RemoteEnd::report() const {
   EdgeReport edge;
   edge.peer = owner_.rank;
-  edge.slot = spec_.name;
-  edge.role = spec_.writer == p2p::Writer::peer ? Role::puts : Role::views;
+  edge.slot = asked_.name;
+  edge.role = asked_.writer == p2p::Writer::peer ? Role::puts : Role::views;
   edge.fabric = p2p::name(owner_.channel->fabric());
   edge.counters = counters_.read();
   return edge;

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "p2p/slot/slot_messages.hpp"
+#include "p2p/slot/attach/slot_messages.hpp"
 
 namespace weft::p2p {
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "p2p/memory/arena.hpp"
-#include "p2p/slot/contract.hpp"
-#include "p2p/transport/fabric.hpp"
+#include "p2p/slot/attach/contract.hpp"
+#include "p2p/transport/channel.hpp"
 #include "weft/tensor.hpp"
 
 namespace weft::p2p {

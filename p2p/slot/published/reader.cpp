@@ -1,11 +1,11 @@
-// Reading published versions: where they lie, or into the reader's own memory.
+#include "p2p/slot/published/reader.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
 
 #include "p2p/progress/fences.hpp"
-#include "p2p/slot/remote_slot_state.hpp"
 
 namespace weft::detail {
 
@@ -19,21 +19,27 @@ constexpr std::size_t kMaxHeld = 64;
 
 }  // namespace
 
-void RemoteSlotState::begin_reading(const p2p::AttachedMessage& message,
-                                    p2p::RemoteMemory reader_words) {
+void VersionReader::take_grant(const p2p::AttachedMessage& message, const p2p::Contract& declared,
+                               const p2p::GrantedMemory& memory) {
+  spec_ = declared.published_spec();
+  bytes_ = p2p::payload_bytes(spec_);
+  credits_ = spec_.flow == Flow::credits || local_.check_flow;
+  lines_ = memory.lines;
+  buffers_ = memory.buffers;
+  stride_ = message.stride;
   newest_at_attach_ = message.newest;
   seen_ = message.sequence;
   held_.reserve(kMaxHeld);
   std::byte* words = owner_.channel->map(lines_);
   if (words == nullptr) return;
   published_words_ = PublishedWords(words);
-  reader_words_ = p2p::ReaderWords(owner_.channel->map(reader_words));
+  reader_words_ = p2p::ReaderWords(owner_.channel->map(memory.reader_words));
   for (std::size_t i = 0; i < spec_.depth; ++i)
     views_.push_back(
         Tensor::wrap(owner_.channel->map(at(buffers_, i * stride_)), spec_.dtype, spec_.shape));
 }
 
-Newest RemoteSlotState::newest() const noexcept {
+Newest VersionReader::newest() const noexcept {
   const Newest newest =
       published_words_
           ? Newest::of(published_words_.newest().load(std::memory_order_seq_cst))
@@ -41,7 +47,7 @@ Newest RemoteSlotState::newest() const noexcept {
   return newest.buffer < spec_.depth ? newest : Newest{};  // what another rank wrote is not trusted
 }
 
-bool RemoteSlotState::ready() const noexcept {
+bool VersionReader::ready() const noexcept {
   // The owner's memory belongs to others once the gate is shut.
   if (!gate_.enter()) return false;
   const Newest newest = this->newest();
@@ -54,14 +60,14 @@ bool RemoteSlotState::ready() const noexcept {
   return is_there;
 }
 
-void RemoteSlotState::see_again() noexcept {
+void VersionReader::see_again() noexcept {
   if (!gate_.enter()) return;
   const Newest newest = this->newest();
   gate_.leave();
   if (newest.version > 0) seen_ = std::min(seen_, newest.version - 1);
 }
 
-bool RemoteSlotState::pin(Newest version) noexcept {
+bool VersionReader::pin(Newest version) noexcept {
   auto& pins = reader_words_.pins(version.buffer);
   pins.store(static_cast<std::uint8_t>(pins.load(std::memory_order_relaxed) + 1),
              std::memory_order_relaxed);
@@ -73,14 +79,14 @@ bool RemoteSlotState::pin(Newest version) noexcept {
   return false;
 }
 
-void RemoteSlotState::unpin(std::uint64_t buffer) noexcept {
+void VersionReader::unpin(std::uint64_t buffer) noexcept {
   auto& pins = reader_words_.pins(buffer);
   pins.store(static_cast<std::uint8_t>(pins.load(std::memory_order_relaxed) - 1),
              std::memory_order_release);
   owner_.channel->notify();
 }
 
-Result<Newest> RemoteSlotState::hold_newest(const char* operation, Deadline deadline) noexcept {
+Result<Newest> VersionReader::hold_newest(const char* operation, Deadline deadline) noexcept {
   if (held_.size() == kMaxHeld)
     return failure(Code::exhausted, operation,
                    fmt::format("{} versions are viewed at once", held_.size()),
@@ -118,7 +124,7 @@ Result<Newest> RemoteSlotState::hold_newest(const char* operation, Deadline dead
   }
 }
 
-p2p::Awaited RemoteSlotState::awaited() const {
+p2p::Awaited VersionReader::awaited() const {
   return {.slot = spec_.name,
           .peer = owner_.rank,
           .host = owner_.host(),
@@ -127,7 +133,7 @@ p2p::Awaited RemoteSlotState::awaited() const {
                               owner_.host(), mesh_.suspicion(owner_.rank))};
 }
 
-Status RemoteSlotState::no_newer_version(const char* operation, WaitEnd end) const {
+Status VersionReader::no_newer_version(const char* operation, WaitEnd end) const {
   if (end == WaitEnd::broken) {
     ErrorDetail detail = usable(operation).detail();
     detail.sequence_expected = seen_ + 1;
@@ -143,7 +149,7 @@ Status RemoteSlotState::no_newer_version(const char* operation, WaitEnd end) con
   return Status(std::move(detail));
 }
 
-void RemoteSlotState::count_reading(Newest version, std::uint64_t bytes) noexcept {
+void VersionReader::count_reading(Newest version, std::uint64_t bytes) noexcept {
   seen_ = version.version;
   counters_.transfers.add(1);
   counters_.work_requests.add(1);
@@ -151,7 +157,7 @@ void RemoteSlotState::count_reading(Newest version, std::uint64_t bytes) noexcep
   local_.recorder.data(stats::Event::viewed, owner_.rank, id_, seen_);
 }
 
-Result<Arrival> RemoteSlotState::view(Deadline deadline) noexcept {
+Result<Arrival> VersionReader::view(Deadline deadline) noexcept {
   const Deadline until = deadline.resolve(local_.waiter.default_timeout());
   const auto version = hold_newest("view", until);
   if (!version.ok()) return version.status();
@@ -165,11 +171,11 @@ Result<Arrival> RemoteSlotState::view(Deadline deadline) noexcept {
     if (!status.ok()) return status;
     tensor = held.tensor.get();
   }
-  return SlotAccess::viewed(static_cast<VersionReader&>(*this), *tensor, held.version.version);
+  return SlotAccess::viewed(*this, *tensor, held.version.version);
 }
 
 /// A view of memory that can't be loaded from here is a copy of it, fetched by the fabric.
-Status RemoteSlotState::fetch(Held& held, Deadline deadline) noexcept {
+Status VersionReader::fetch(Held& held, Deadline deadline) noexcept {
   try {
     held.block = p2p::OwnedBlock(local_.data, bytes_);
     held.tensor =
@@ -184,8 +190,8 @@ Status RemoteSlotState::fetch(Held& held, Deadline deadline) noexcept {
   return status;
 }
 
-Status RemoteSlotState::plan_reading(p2p::Newest version, std::span<const SlotRun> runs,
-                                     bool proves) noexcept {
+Status VersionReader::plan_reading(p2p::Newest version, std::span<const SlotRun> runs,
+                                   bool proves) noexcept {
   const std::size_t element = size_of(spec_.dtype);
   const auto bytes_of = [&](const SlotRun& run) {
     return static_cast<std::size_t>(run.count) * element;
@@ -226,7 +232,7 @@ Status RemoteSlotState::plan_reading(p2p::Newest version, std::span<const SlotRu
 }
 
 /// Moves on what could not be read to where it belongs. Returns the bytes of all runs.
-std::uint64_t RemoteSlotState::finish_reading(std::span<const SlotRun> runs) noexcept {
+std::uint64_t VersionReader::finish_reading(std::span<const SlotRun> runs) noexcept {
   std::uint64_t moved = 0;
   const std::byte* next = reading_->landing.data();
   for (const SlotRun& run : runs) {
@@ -242,8 +248,8 @@ std::uint64_t RemoteSlotState::finish_reading(std::span<const SlotRun> runs) noe
 
 /// One whole version, in one operation: where nothing keeps it from being overwritten, its word is
 /// read before the runs and after them. If it was overwritten, it is given up for the newest.
-Status RemoteSlotState::read(Held& held, std::span<const SlotRun> runs, const Tensor* into,
-                             Deadline deadline) noexcept {
+Status VersionReader::read(Held& held, std::span<const SlotRun> runs, const Tensor* into,
+                           Deadline deadline) noexcept {
   const bool proves = !pins() && spec_.flow == Flow::credits;
   for (;;) {
     const Newest version = held.version;
@@ -277,7 +283,7 @@ Status RemoteSlotState::read(Held& held, std::span<const SlotRun> runs, const Te
   }
 }
 
-Status RemoteSlotState::unanswered(Held& held, const Tensor* into) noexcept {
+Status VersionReader::unanswered(Held& held, const Tensor* into) noexcept {
   local_.recorder.control(stats::Event::timeout, owner_.rank, id_, held.version.version);
   if (!reading_->get.cancel()) {
     // A view's memory, or the caller's own.
@@ -299,7 +305,7 @@ Status RemoteSlotState::unanswered(Held& held, const Tensor* into) noexcept {
   return Status(std::move(detail));
 }
 
-Status RemoteSlotState::get(const Tensor& into, Deadline deadline) noexcept {
+Status VersionReader::get(const Tensor& into, Deadline deadline) noexcept {
   if (into.dtype() != spec_.dtype || !(into.shape() == spec_.shape))
     return failure(Code::mismatch, "get",
                    fmt::format("the tensor is {}, the slot holds {}{}", into.text(),
@@ -322,12 +328,12 @@ Status RemoteSlotState::get(const Tensor& into, Deadline deadline) noexcept {
   }
 }
 
-Status RemoteSlotState::get(std::span<const SlotRun> runs, Deadline deadline) noexcept {
+Status VersionReader::get(std::span<const SlotRun> runs, Deadline deadline) noexcept {
   return get_runs(runs, nullptr, deadline);
 }
 
-Status RemoteSlotState::get_runs(std::span<const SlotRun> runs, const Tensor* into,
-                                 Deadline deadline) noexcept {
+Status VersionReader::get_runs(std::span<const SlotRun> runs, const Tensor* into,
+                               Deadline deadline) noexcept {
   for (const SlotRun& run : runs)
     if (run.first < 0 || run.count < 0 || run.first > spec_.shape.elements() ||
         run.count > spec_.shape.elements() - run.first)
@@ -343,12 +349,12 @@ Status RemoteSlotState::get_runs(std::span<const SlotRun> runs, const Tensor* in
   return status;
 }
 
-void RemoteSlotState::release(std::uint64_t version) noexcept {
+void VersionReader::release(std::uint64_t version) noexcept {
   for (std::size_t i = 0; i < held_.size(); ++i)
     if (held_[i].version.version == version) return drop_held(i);
 }
 
-void RemoteSlotState::drop_held(std::size_t index) noexcept {
+void VersionReader::drop_held(std::size_t index) noexcept {
   const Newest version = held_[index].version;
   held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(index));
   if (pins()) unpin(version.buffer);

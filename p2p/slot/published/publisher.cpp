@@ -1,14 +1,79 @@
-// The owner's side of a published slot: a buffer that nobody pins, then the words that announce it.
+#include "p2p/slot/published/publisher.hpp"
+
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstring>
+
+#include "p2p/memory/heap.hpp"
 #include "p2p/progress/fences.hpp"
-#include "p2p/slot/slot_state.hpp"
 
 namespace weft::detail {
 
 using p2p::WaitEnd;
 
-const Attachment* SlotState::pinning_reader(std::uint64_t buffer) const noexcept {
+Publisher::Publisher(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& table,
+                     const PublishedSpec& spec, std::uint64_t id)
+    : ExposedSlot(local, mesh, table, spec, id),
+      spec_(spec),
+      stride_(p2p::Heap::rounded(p2p::payload_bytes(spec))),
+      words_block_(local.control, p2p::PublishedWords::bytes(spec.depth)),
+      words_(words_block_.data()),
+      credits_(spec.flow == Flow::credits || local.check_flow) {
+  if (stride_ != 0) buffers_ = p2p::OwnedBlock(local_.published, stride_ * spec_.depth);
+  std::memset(words_block_.data(), 0, p2p::PublishedWords::bytes(spec_.depth));
+  for (std::size_t i = 0; i < spec_.depth; ++i)
+    tensors_.push_back(Tensor::wrap(buffers_.data() + i * stride_, spec_.dtype, spec_.shape));
+}
+
+Status Publisher::grant(p2p::Peer& peer, const p2p::AttachMessage& asked,
+                        p2p::AttachedMessage& granted) {
+  if (!mesh_.share(peer, words_block_.block().chunk) ||
+      (stride_ != 0 && !mesh_.share(peer, buffers_.block().chunk)))
+    return not_shared(peer);
+  const p2p::Block& words = words_block_.block();
+  granted.lines = {words.chunk, words.offset, words.bytes};
+  granted.stride = stride_;
+  if (stride_ != 0)
+    granted.buffers = {buffers_.block().chunk, buffers_.block().offset, buffers_.block().bytes};
+  Attachment& attachment = attachments_.free_for(peer);
+  attachment.remote_id = asked.remote_id;
+  const auto word = resolve_credit_word(attachment, asked);
+  if (!word.ok()) return word.status();
+  attachment.credit_word = *word;
+  // Where this rank can't load from the reader's memory, the reader can't load from here.
+  attachment.wants_newest = peer.channel->map(*word) == nullptr;
+  const std::size_t bytes = p2p::ReaderWords::bytes(spec_.depth);
+  const bool is_new = !attachment.words_block;
+  if (is_new) attachment.words_block = p2p::OwnedBlock(local_.control, bytes);
+  attachment.words().clear(spec_.depth);
+  if (!mesh_.share(peer, attachment.words_block.block().chunk)) return not_shared(peer);
+  const std::uint64_t version = p2p::Newest::of(words_.newest().load()).version;
+  attachment.words().released().store(version == 0 ? 0 : version - 1);
+  attachments_.activate(attachment);
+  if (is_new) {
+    attachment.next = readers_.load(std::memory_order_relaxed);
+    readers_.store(&attachment, std::memory_order_seq_cst);
+  }
+  // Versions published from here on are announced to it.
+  granted.newest = words_.newest().load(std::memory_order_seq_cst);
+  granted.sequence = attachment.words().released().load();
+  if (spec_.flow != Flow::credits) {
+    // The owner may have looked at the readers before this one was there, and be filling a buffer:
+    // this reader may not read that buffer's version.
+    const std::uint64_t writing = writing_.load(std::memory_order_seq_cst);
+    const std::uint64_t overwritten = writing > spec_.depth ? writing - spec_.depth : 0;
+    granted.sequence = std::max(granted.sequence, overwritten);
+    attachment.words().released().store(granted.sequence, std::memory_order_seq_cst);
+  }
+  local_.ring();
+  const p2p::Block& block = attachment.words_block.block();
+  granted.reader_words = {block.chunk, block.offset, bytes};
+  granted.attachment_id = attachment.id.load(std::memory_order_relaxed);
+  return {};
+}
+
+const Attachment* Publisher::pinning_reader(std::uint64_t buffer) const noexcept {
   for (Attachment* attachment = readers_.load(std::memory_order_acquire); attachment != nullptr;
        attachment = attachment->next)
     if (attachment->counts() &&
@@ -17,7 +82,7 @@ const Attachment* SlotState::pinning_reader(std::uint64_t buffer) const noexcept
   return nullptr;
 }
 
-const Attachment* SlotState::lagging_reader(std::uint64_t release_needed) const noexcept {
+const Attachment* Publisher::lagging_reader(std::uint64_t release_needed) const noexcept {
   for (Attachment* attachment = readers_.load(std::memory_order_acquire); attachment != nullptr;
        attachment = attachment->next)
     if (attachment->counts() &&
@@ -26,9 +91,9 @@ const Attachment* SlotState::lagging_reader(std::uint64_t release_needed) const 
   return nullptr;
 }
 
-bool SlotState::take(std::uint64_t buffer) noexcept {
+bool Publisher::take(std::uint64_t buffer) noexcept {
   if (pinning_reader(buffer) != nullptr) return false;
-  auto& word = published_words_.version(buffer);
+  auto& word = words_.version(buffer);
   const std::uint64_t version = word.load(std::memory_order_relaxed);
   word.store(0, std::memory_order_relaxed);
   // A reader that pins after this point sees that the buffer is being filled and unpins it; a
@@ -46,7 +111,7 @@ bool SlotState::take(std::uint64_t buffer) noexcept {
   return true;
 }
 
-bool SlotState::take_any() noexcept {
+bool Publisher::take_any() noexcept {
   // The oldest value first; the newest only where there is no other buffer.
   const std::uint64_t newest = newest_.buffer;
   const std::uint64_t others =
@@ -56,12 +121,11 @@ bool SlotState::take_any() noexcept {
   return false;
 }
 
-Result<Tensor> SlotState::next(Deadline deadline) noexcept {
+Result<Tensor> Publisher::next(Deadline deadline) noexcept {
   if (filling_) return tensors_[*filling_];
   if (spec_.flow != Flow::credits) return next_in_turn();
   const WaitEnd end = local_.waiter.wait(
-      [this] { return take_any(); }, [this] { return !mesh_.peer_status(needs_, needed_).ok(); },
-      deadline,
+      [this] { return take_any(); }, [this] { return !needs_.status().ok(); }, deadline,
       [this] {
         const Attachment* attachment = pinning_reader((newest_.buffer + 1) % spec_.depth);
         return stats::WaitAbout{.operation = stats::Operation::next,
@@ -70,9 +134,13 @@ Result<Tensor> SlotState::next(Deadline deadline) noexcept {
                                 .sequence = newest_.version + 1};
       });
   if (end == WaitEnd::ready) return tensors_[*filling_];
+  return next_failure(end);
+}
+
+Status Publisher::next_failure(WaitEnd end) const {
   ErrorDetail detail;
   if (end == WaitEnd::broken) {
-    detail = mesh_.peer_status(needs_, needed_).detail();
+    detail = needs_.status().detail();
   } else {
     const std::uint64_t oldest = (newest_.buffer + 1) % spec_.depth;
     const Attachment* attachment = pinning_reader(oldest);
@@ -83,7 +151,7 @@ Result<Tensor> SlotState::next(Deadline deadline) noexcept {
         "readers let a version go by destroying its Arrival; more depth allows more views";
     detail.message = "every buffer was being viewed";
     if (attachment != nullptr) {
-      const std::uint64_t version = published_words_.version(oldest).load();
+      const std::uint64_t version = words_.version(oldest).load();
       detail.peer = attachment->peer->rank;
       detail.host = attachment->peer->host();
       detail.sequence_expected = detail.sequence_seen = version;
@@ -96,7 +164,7 @@ Result<Tensor> SlotState::next(Deadline deadline) noexcept {
   return Status(std::move(detail));
 }
 
-Result<Tensor> SlotState::next_in_turn() noexcept {
+Result<Tensor> Publisher::next_in_turn() noexcept {
   const std::uint64_t version = newest_.version + 1;
   // Announced before the readers are looked at: who attaches meanwhile keeps away from the buffer.
   writing_.store(version, std::memory_order_seq_cst);
@@ -106,18 +174,18 @@ Result<Tensor> SlotState::next_in_turn() noexcept {
                      fmt::format("rank {} still reads version {} of this synchronous slot",
                                  attachment->peer->rank, version - spec_.depth),
                      "the loop does not guarantee consumption: use Flow::credits");
-  filling_ = buffer_of(version);
+  filling_ = (version - 1) % spec_.depth;
   return tensors_[*filling_];
 }
 
-Status SlotState::publish() noexcept {
+Status Publisher::publish() noexcept {
   if (!filling_)
     return failure(Code::bad_argument, "publish", "there is no buffer from next() to publish",
                    "call next(), fill the tensor, then publish()");
   newest_ = {newest_.version + 1, *filling_};
   filling_.reset();
-  published_words_.version(newest_.buffer).store(newest_.version, std::memory_order_release);
-  published_words_.newest().store(newest_.word(), std::memory_order_release);
+  words_.version(newest_.buffer).store(newest_.version, std::memory_order_release);
+  words_.newest().store(newest_.word(), std::memory_order_release);
   counters_.transfers.add(1);
   local_.recorder.data(stats::Event::published, -1, id_, newest_.version);
   for (Attachment* attachment = readers_.load(std::memory_order_acquire); attachment != nullptr;
@@ -126,7 +194,7 @@ Status SlotState::publish() noexcept {
   return {};
 }
 
-void SlotState::announce(Attachment& attachment) noexcept {
+void Publisher::announce(Attachment& attachment) noexcept {
   if (!attachment.wants_newest) return attachment.peer->channel->notify();
   if (!attachment.gate.enter()) return;
   attachment.peer->channel->put_word(attachment.credit_word, newest_.word(), p2p::Notify::always);
@@ -134,12 +202,28 @@ void SlotState::announce(Attachment& attachment) noexcept {
   attachment.gate.leave();
 }
 
-int SlotState::readers() const noexcept {
+int Publisher::readers() const noexcept {
   int count = 0;
   for (Attachment* attachment = readers_.load(std::memory_order_acquire); attachment != nullptr;
        attachment = attachment->next)
     if (attachment->counts()) ++count;
   return count;
+}
+
+void Publisher::count_quarantine(bool enters) noexcept {
+  if (!buffers_) return;
+  const auto bytes = static_cast<std::int64_t>(buffers_.block().bytes);
+  buffers_.arena()->add_quarantine(enters ? bytes : -bytes);
+}
+
+EdgeReport Publisher::report() const {
+  EdgeReport edge;
+  edge.slot = spec_.name;
+  edge.role = Role::publishes;
+  const Attachment* reader = readers_.load(std::memory_order_acquire);
+  if (reader != nullptr) edge.fabric = p2p::name(reader->peer->channel->fabric());
+  edge.counters = counters_.read();
+  return edge;
 }
 
 }  // namespace weft::detail

@@ -1,9 +1,8 @@
-#include "p2p/slot/grant.hpp"
+#include "p2p/slot/attach/grant.hpp"
 
 #include "p2p/memory/arena.hpp"
-#include "p2p/slot/published_words.hpp"
-#include "p2p/slot/slot_line.hpp"
-#include "p2p/slot/tail_buffers.hpp"
+#include "p2p/slot/attach/published_words.hpp"
+#include "p2p/slot/attach/slot_line.hpp"
 
 namespace weft::p2p {
 namespace {

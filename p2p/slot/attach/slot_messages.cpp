@@ -1,4 +1,4 @@
-#include "p2p/slot/slot_messages.hpp"
+#include "p2p/slot/attach/slot_messages.hpp"
 
 #include <fmt/format.h>
 

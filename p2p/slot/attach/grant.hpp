@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "p2p/slot/contract.hpp"
-#include "p2p/slot/slot_messages.hpp"
+#include "p2p/slot/attach/contract.hpp"
+#include "p2p/slot/attach/slot_messages.hpp"
 
 namespace weft::p2p {
 

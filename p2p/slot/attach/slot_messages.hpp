@@ -9,9 +9,9 @@
 #include <string>
 #include <string_view>
 
-#include "p2p/slot/contract.hpp"
+#include "p2p/slot/attach/contract.hpp"
+#include "p2p/transport/channel.hpp"
 #include "p2p/transport/control_message.hpp"
-#include "p2p/transport/fabric.hpp"
 
 namespace weft::p2p {
 

@@ -1,0 +1,57 @@
+// The owner of a slot that it publishes.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "p2p/slot/attach/exposed_slot.hpp"
+#include "p2p/slot/attach/published_words.hpp"
+#include "weft/published_slot.hpp"
+
+namespace weft::detail {
+
+/// PublishedSlot's implementation: finds a buffer that no reader pins, then announces it.
+class Publisher final : public ExposedSlot {
+ public:
+  Publisher(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& table,
+            const PublishedSpec& spec, std::uint64_t id);
+
+  const PublishedSpec& spec() const noexcept { return spec_; }
+
+  // The application's thread.
+  Result<Tensor> next(Deadline deadline) noexcept;
+  Status publish() noexcept;
+  int readers() const noexcept;
+
+  // The progress thread.
+  void count_quarantine(bool enters) noexcept override;
+  EdgeReport report() const override;
+
+ private:
+  Status grant(p2p::Peer& peer, const p2p::AttachMessage& asked,
+               p2p::AttachedMessage& granted) override;
+  /// Takes the buffer to fill, unless a reader pins it.
+  bool take(std::uint64_t buffer) noexcept;
+  bool take_any() noexcept;
+  Result<Tensor> next_in_turn() noexcept;
+  Status next_failure(p2p::WaitEnd end) const;
+  void announce(Attachment& attachment) noexcept;
+  const Attachment* pinning_reader(std::uint64_t buffer) const noexcept;
+  const Attachment* lagging_reader(std::uint64_t release_needed) const noexcept;
+
+  const PublishedSpec spec_;
+  const std::size_t stride_;  ///< from buffer to buffer
+  p2p::OwnedBlock words_block_;
+  p2p::OwnedBlock buffers_;
+  const p2p::PublishedWords words_;
+  const bool credits_;           ///< they are kept: the flow asks for it, or WEFT_CHECK=flow
+  std::vector<Tensor> tensors_;  ///< by buffer
+  std::atomic<Attachment*> readers_{nullptr};
+  p2p::Newest newest_;
+  std::optional<std::uint64_t> filling_;   ///< the buffer that next() gave
+  std::atomic<std::uint64_t> writing_{0};  ///< synchronous: the version being filled
+};
+
+}  // namespace weft::detail

@@ -1,0 +1,92 @@
+// A reader of a slot that its owner publishes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "p2p/slot/attach/awaited.hpp"
+#include "p2p/slot/attach/published_words.hpp"
+#include "p2p/slot/attach/remote_end.hpp"
+#include "p2p/slot/attach/slot_access.hpp"
+#include "p2p/transport/reading.hpp"
+#include "weft/published_slot.hpp"
+
+namespace weft::detail {
+
+/// PublishedReader's implementation: views versions where they lie, or gets them.
+class VersionReader final : public RemoteEnd {
+ public:
+  VersionReader(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& table, p2p::Peer& owner,
+                const PublishedSpec& asked, bool take_declared, std::uint64_t id)
+      : RemoteEnd(local, mesh, table, owner, asked, take_declared, id) {}
+
+  /// As the owner declared it, once granted.
+  const PublishedSpec& spec() const noexcept { return spec_; }
+
+  Result<Arrival> view(Deadline deadline) noexcept;
+  Status get(std::span<const SlotRun> runs, Deadline deadline) noexcept;
+  Status get(const Tensor& into, Deadline deadline) noexcept;
+  void release(std::uint64_t version) noexcept;
+  bool ready() const noexcept;
+  void see_again() noexcept;
+  void before_wait() const noexcept {}
+  /// The version that a wait for a newer one lacks.
+  p2p::Awaited awaited() const;
+
+ private:
+  struct Held {  ///< a version viewed, or being got, and not released
+    p2p::Newest version;
+    p2p::OwnedBlock block;           ///< where the owner's memory can't be loaded from
+    std::unique_ptr<Tensor> tensor;  ///< over the block
+  };
+
+  void take_grant(const p2p::AttachedMessage& message, const p2p::Contract& declared,
+                  const p2p::GrantedMemory& memory) override;
+  /// Whether readers keep the owner from overwriting what they read: by pins where the owner's
+  /// memory is loaded from. Otherwise a version is read and then proved to have been whole.
+  bool pins() const noexcept { return published_words_ && spec_.flow == Flow::credits; }
+  p2p::Newest newest() const noexcept;
+  bool pin(p2p::Newest version) noexcept;
+  void unpin(std::uint64_t buffer) noexcept;
+  Result<p2p::Newest> hold_newest(const char* operation, Deadline deadline) noexcept;
+  void drop_held(std::size_t index) noexcept;
+  Status no_newer_version(const char* operation, p2p::WaitEnd end) const;
+  void count_reading(p2p::Newest version, std::uint64_t bytes) noexcept;
+
+  // Through the fabric.
+  Status fetch(Held& held, Deadline deadline) noexcept;
+  Status get_runs(std::span<const SlotRun> runs, const Tensor* into, Deadline deadline) noexcept;
+  /// `into`: a handle of the runs' memory, if there is one.
+  Status read(Held& held, std::span<const SlotRun> runs, const Tensor* into,
+              Deadline deadline) noexcept;
+  /// The owner's host does not answer in time: memory that a NIC may still write stays lent.
+  Status unanswered(Held& held, const Tensor* into) noexcept;
+  Status plan_reading(p2p::Newest version, std::span<const SlotRun> runs, bool proves) noexcept;
+  std::uint64_t finish_reading(std::span<const SlotRun> runs) noexcept;
+  /// Whether the fabric can read into memory of this rank.
+  bool lands(const std::byte* to, std::size_t bytes) const noexcept {
+    return owner_.channel->capabilities().copies || local_.reachable(to, bytes);
+  }
+  std::byte* scratch_word(std::size_t index) const noexcept {
+    return reading_->words.data() + index * sizeof(std::uint64_t);
+  }
+
+  PublishedSpec spec_;
+  std::size_t bytes_ = 0;
+  bool credits_ = true;  ///< they are kept: the flow asks for it, or WEFT_CHECK=flow
+  p2p::RemoteMemory lines_;
+  p2p::RemoteMemory buffers_;
+  std::uint64_t stride_ = 0;
+  p2p::PublishedWords published_words_;  ///< where the owner's memory can be loaded from
+  p2p::ReaderWords reader_words_;
+  std::uint64_t newest_at_attach_ = 0;
+  std::vector<Tensor> views_;  ///< by buffer
+  std::uint64_t seen_ = 0;     ///< newest version viewed
+  std::vector<Held> held_;
+  /// Made when first used; its landing is for runs whose memory the fabric can't reach.
+  std::unique_ptr<p2p::Reading> reading_;
+};
+
+}  // namespace weft::detail

@@ -1,0 +1,187 @@
+#include "p2p/slot/put/dynamic_arrivals.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <new>
+
+namespace weft::p2p {
+
+Status DynamicArrivals::find(std::uint64_t sequence, const DynamicRecord& record,
+                             const Shape& shape, Deadline until) noexcept {
+  const std::size_t bytes = static_cast<std::size_t>(shape.elements()) * size_of(spec_.dtype);
+  return bytes == 0 ? Status{} : resolve(sequence, record, bytes, until).status();
+}
+
+Status DynamicArrivals::begin(std::uint64_t sequence, const DynamicRecord& record,
+                              const Shape& shape) noexcept {
+  const std::size_t bytes = static_cast<std::size_t>(shape.elements()) * size_of(spec_.dtype);
+  try {
+    const auto found =
+        std::ranges::find_if(held_, [](const auto& held) { return held->sequence == 0; });
+    Held* const place =
+        found != held_.end() ? found->get() : held_.emplace_back(std::make_unique<Held>()).get();
+    place->tensor = allocate_ ? allocate_(spec_.dtype, shape)
+                              : Tensor(make_storage(local_.data, bytes), 0, spec_.dtype, shape);
+    if (place->tensor.dtype() != spec_.dtype || !(place->tensor.shape() == shape) ||
+        !place->tensor.dense())
+      return failure(Code::bad_argument,
+                     fmt::format("the allocator given made {} for {}{}", place->tensor.text(),
+                                 name(spec_.dtype), shape.text()),
+                     "it must make a dense tensor of just that dtype and shape");
+    if (!reading_.reading) reading_.reading = std::make_unique<Reading>();
+    reading_.record = record;
+    reading_.place = place;
+    reading_.sequence = sequence;
+    return {};
+  } catch (const Error& error) {
+    return failure(error.code(),
+                   fmt::format("no room for {}{} of rank {}: {}", name(spec_.dtype), shape.text(),
+                               record.rank, error.detail().message),
+                   error.detail().hint);
+  } catch (const std::exception& error) {
+    return failure(Code::exhausted, error.what(), "the allocator given may throw Error");
+  }
+}
+
+Status DynamicArrivals::read(Deadline until) noexcept {
+  const DynamicRecord& record = reading_.record;
+  const std::uint64_t sequence = reading_.sequence;
+  Tensor& tensor = reading_.place->tensor;
+  if (tensor.bytes() == 0) return {};
+  Reading& reading = *reading_.reading;
+  if (!reading_.started) {
+    const auto from = resolve(sequence, record, tensor.bytes(), until);
+    if (!from.ok()) return from.status();
+    if (const Status status = start(*from); !status.ok()) return status;
+  }
+  const auto end =
+      await_get(local_.waiter, reading.get, until, [&] { return about(sequence, record.rank); });
+  if (!end) {
+    local_.recorder.control(stats::Event::timeout, record.rank, id_, sequence);
+    ErrorDetail detail =
+        failure(Code::timeout,
+                fmt::format("rank {} (host {}) has not answered: its tensor of {} bytes is being "
+                            "read{}",
+                            record.rank, mesh_.peer(record.rank).host(), tensor.bytes(),
+                            mesh_.suspicion(record.rank)),
+                "is its process stopped, or its host gone? a longer deadline: WEFT_TIMEOUT")
+            .detail();
+    detail.peer = record.rank;
+    detail.host = mesh_.peer(record.rank).host();
+    return Status(std::move(detail));
+  }
+  reading_.started = false;
+  if (!end->ok()) {
+    ErrorDetail detail = mesh_.disconnected(record.rank, *end).detail();
+    detail.slot = spec_.name;
+    return Status(std::move(detail));
+  }
+  if (reading.landing) {
+    std::memcpy(tensor.data(), reading.landing.data(), tensor.bytes());
+    counters_.bytes_copied.add(tensor.bytes());
+  }
+  counters_.bytes_moved.add(tensor.bytes());
+  counters_.work_requests.add(1);
+  return {};
+}
+
+Status DynamicArrivals::start(const RemoteMemory& from) noexcept {
+  Channel& channel = *mesh_.peer(reading_.record.rank).channel;
+  Reading& reading = *reading_.reading;
+  const Tensor& tensor = reading_.place->tensor;
+  try {
+    // Where the allocator given made memory that no fabric reaches.
+    reading.landing = {};
+    if (!channel.capabilities().copies && !local_.reachable(tensor.data(), tensor.bytes()))
+      reading.landing = OwnedBlock(local_.data, tensor.bytes());
+    reading.pieces.assign(
+        1, {reading.landing ? reading.landing.data() : tensor.data(), from, tensor.bytes()});
+  } catch (const Error& error) {
+    return failure(Code::exhausted, error.detail().message, error.detail().hint);
+  } catch (const std::bad_alloc&) {
+    return failure(Code::exhausted, "no memory for what is to be read", "");
+  }
+  reading.get.pieces = reading.pieces;
+  reading_.started = true;
+  channel.get(reading.get);
+  return {};
+}
+
+void DynamicArrivals::end() noexcept {
+  reading_.sequence = 0;
+  Reading* const reading = reading_.reading.get();
+  if (reading == nullptr) return;
+  if (std::exchange(reading_.started, false)) {
+    reading->tensor = reading_.place->tensor;
+    if (!reading->get.cancel()) return local_.strays.keep(std::move(reading_.reading), id_);
+    reading->tensor = {};
+  }
+  reading->landing = {};
+}
+
+const Tensor& DynamicArrivals::finish(bool kept) noexcept {
+  Held& place = *reading_.place;
+  const std::uint64_t sequence = reading_.sequence;
+  end();
+  if (kept)
+    place.sequence = sequence;
+  else
+    place.tensor = {};
+  return place.tensor;
+}
+
+void DynamicArrivals::forget(std::uint64_t sequence) noexcept {
+  for (const auto& held : held_) {
+    if (held->sequence != sequence) continue;
+    held->sequence = 0;
+    held->tensor = {};
+  }
+}
+
+Result<RemoteMemory> DynamicArrivals::resolve(std::uint64_t sequence, const DynamicRecord& record,
+                                              std::size_t bytes, Deadline until) noexcept {
+  Peer& peer = mesh_.peer(record.rank);
+  // A process that is gone has no memory of its own left, and its number may be another's.
+  if (sort_of_chunk(record.chunk) == ArenaSort::adopted && peer.gone())
+    return as_wait(mesh_.peer_status(record.rank));
+  Result<RemoteMemory> found{RemoteMemory{}};
+  const auto known = [&] {
+    found = peer.channel->resolve({record.chunk, record.offset, bytes});
+    return found.ok();
+  };
+  if (known() || found.code() != Code::unreachable) return found;
+  // First sight of a chunk that the writer's arena has grown by.
+  local_.progress.post([&mesh = mesh_, &peer, chunk = record.chunk] {
+    mesh.send(peer, ChunkWantedMessage{.chunk = chunk});
+  });
+  const WaitEnd end = local_.waiter.wait(
+      known, [&] { return peer.gone(); }, until, [&] { return about(sequence, record.rank); });
+  if (end == WaitEnd::ready || found.code() != Code::unreachable) return found;
+  if (end == WaitEnd::broken) return as_wait(mesh_.peer_status(record.rank));
+  ErrorDetail detail = found.status().detail();
+  local_.recorder.control(stats::Event::timeout, record.rank, id_, sequence);
+  detail.code = Code::timeout;
+  detail.message += mesh_.suspicion(record.rank);
+  return as_wait(Status(std::move(detail)));
+}
+
+Status DynamicArrivals::as_wait(const Status& status) const {
+  ErrorDetail detail = status.detail();
+  detail.operation = "wait";
+  detail.slot = spec_.name;
+  return Status(std::move(detail));
+}
+
+Status DynamicArrivals::failure(Code code, std::string message, std::string hint) const {
+  return Status(ErrorDetail{.code = code,
+                            .operation = "wait",
+                            .message = std::move(message),
+                            .hint = std::move(hint),
+                            .rank = local_.rank,
+                            .slot = spec_.name});
+}
+
+}  // namespace weft::p2p

@@ -1,0 +1,84 @@
+// Tensors of a dynamic slot at the owner: the one that is being read, and those that are held.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "p2p/mesh/mesh.hpp"
+#include "p2p/slot/attach/slot_messages.hpp"
+#include "p2p/transport/counters.hpp"
+#include "p2p/transport/local_rank.hpp"
+#include "p2p/transport/reading.hpp"
+#include "weft/slot.hpp"
+
+namespace weft::p2p {
+
+/// The record says shape and place; the owner makes room and reads. The application's thread's.
+class DynamicArrivals {
+ public:
+  /// `spec` and `counters` are the slot's and must outlive it.
+  DynamicArrivals(LocalRank& local, Mesh& mesh, const SlotSpec& spec, std::uint64_t slot_id,
+                  EdgeCounters& counters)
+      : local_(local), mesh_(mesh), spec_(spec), id_(slot_id), counters_(counters) {}
+  ~DynamicArrivals() { end(); }
+  DynamicArrivals(const DynamicArrivals&) = delete;
+  DynamicArrivals& operator=(const DynamicArrivals&) = delete;
+
+  void allocate_with(AllocateTensor allocate) { allocate_ = std::move(allocate); }
+
+  /// Whether tensor `sequence` is being read, perhaps since an earlier wait.
+  bool is_reading(std::uint64_t sequence) const noexcept { return reading_.sequence == sequence; }
+  /// Whether the memory that `record` names can be reached; waits for the writer's answer if its
+  /// chunk is not known here yet. timeout: it may be tried again.
+  Status find(std::uint64_t sequence, const DynamicRecord& record, const Shape& shape,
+              Deadline until) noexcept;
+  /// Makes room for a tensor of `shape`.
+  Status begin(std::uint64_t sequence, const DynamicRecord& record, const Shape& shape) noexcept;
+  /// Reads it. After a timeout the next call goes on.
+  Status read(Deadline until) noexcept;
+  /// Gives up what is under way, which keeps what is lent to it for as long as it must.
+  void end() noexcept;
+  /// Ends the tensor's reading. `kept`: it is held from now on; otherwise its memory goes.
+  const Tensor& finish(bool kept) noexcept;
+  /// The application has let go of it.
+  void forget(std::uint64_t sequence) noexcept;
+  /// The rank that it is read from.
+  int source() const noexcept { return reading_.record.rank; }
+
+ private:
+  struct Held {
+    std::uint64_t sequence = 0;  ///< 0: free
+    Tensor tensor;
+  };
+  struct BeingRead {
+    std::uint64_t sequence = 0;  ///< 0: none
+    DynamicRecord record;
+    Held* place = nullptr;
+    bool started = false;
+    std::unique_ptr<Reading> reading;
+  };
+  Result<RemoteMemory> resolve(std::uint64_t sequence, const DynamicRecord& record,
+                               std::size_t bytes, Deadline until) noexcept;
+  Status start(const RemoteMemory& from) noexcept;
+  Status failure(Code code, std::string message, std::string hint) const;
+  /// An error that another part of weft made, as one of this slot's wait.
+  Status as_wait(const Status& status) const;
+  stats::WaitAbout about(std::uint64_t sequence, int peer) const noexcept {
+    return {.operation = stats::Operation::wait, .peer = peer, .slot = id_, .sequence = sequence};
+  }
+
+  LocalRank& local_;
+  Mesh& mesh_;
+  const SlotSpec& spec_;
+  const std::uint64_t id_;
+  EdgeCounters& counters_;
+  AllocateTensor allocate_;
+  std::vector<std::unique_ptr<Held>>
+      held_;  ///< tensors that were read and not released, and free places
+  BeingRead reading_;
+};
+
+}  // namespace weft::p2p

@@ -1,0 +1,106 @@
+// The owner of a slot that a peer puts into.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "p2p/slot/attach/awaited.hpp"
+#include "p2p/slot/attach/exposed_slot.hpp"
+#include "p2p/slot/attach/slot_access.hpp"
+#include "p2p/slot/put/buffers.hpp"
+#include "p2p/slot/put/credit_reports.hpp"
+#include "p2p/slot/put/dynamic_arrivals.hpp"
+#include "p2p/slot/put/refused_attach.hpp"
+#include "weft/slot.hpp"
+
+namespace weft::detail {
+
+/// Slot's implementation: waits for arrivals, hands them out and reports credits.
+class PutOwner final : public ExposedSlot, public std::enable_shared_from_this<PutOwner> {
+ public:
+  PutOwner(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& table, const SlotSpec& spec,
+           std::uint64_t id, Tensor memory, p2p::Notify notify);
+
+  const SlotSpec& spec() const noexcept { return spec_; }
+
+  // The application's thread.
+  Result<Arrival> wait(Deadline deadline) noexcept;
+  bool ready() const noexcept { return buffers_.sequence_at(buffer_) >= received_ + 1; }
+  /// The word that shows the next arrival, and the least that it holds then: for a thread that
+  /// looks without being the slot's one user. Of a slot whose puts always ring.
+  std::pair<const std::atomic<std::uint64_t>*, std::uint64_t> next_arrival() const noexcept {
+    return {&buffers_.line(buffer_).sequence, received_ + 1};
+  }
+  /// Whether a wait can only fail.
+  bool broken() const noexcept;
+  /// Before a wait on several slots: what a wait on this one alone would do first.
+  void before_wait() noexcept { flush_credit(); }
+  /// The tensor that a wait lacks.
+  p2p::Awaited awaited() const;
+  void allocate_with(AllocateTensor allocate);
+  void release(std::uint64_t sequence) noexcept;
+
+  // The progress thread.
+  void count_quarantine(bool enters) noexcept override;
+  void abandon() noexcept override;
+  void credit_wanted(const p2p::Peer& peer, std::uint64_t remote_id) noexcept override;
+  bool came_silently() noexcept override;
+  EdgeReport report() const override;
+
+ private:
+  bool dynamic() const noexcept { return spec_.placement == Placement::dynamic; }
+  /// Takes the buffer of the next arrival.
+  void pass_buffer() noexcept { buffer_ = buffer_ + 1 == spec_.depth ? 0 : buffer_ + 1; }
+  /// Waits for the next tensor's sequence word.
+  [[gnu::always_inline]] inline Status await(std::uint64_t wanted, Deadline deadline) noexcept;
+  stats::WaitAbout waits_for(std::uint64_t wanted) const noexcept;
+  Result<Arrival> read_dynamic(std::uint64_t wanted, Deadline deadline) noexcept;
+  /// Takes the record of a dynamic tensor and makes room for what it announces.
+  Status begin_dynamic(std::uint64_t wanted, Deadline until) noexcept;
+  /// A dynamic tensor was read, or never will be: its writer may go on.
+  void pass(std::uint64_t sequence) noexcept;
+  /// Tells a dynamic slot's writers that left once their last tensors were read.
+  void let_drained_go() noexcept;
+
+  void write_credit(std::uint64_t threshold, p2p::Notify notify) noexcept;
+  [[gnu::cold]] void write_wanted_credit() noexcept;
+  /// Whether the writer, as far as is known here, has credits left, and giving it more is no mere
+  /// store.
+  bool may_put_credit_off() const noexcept;
+  void flush_credit() noexcept;
+
+  Status wrong_arrival(std::uint64_t wanted, std::uint64_t seen) const;
+  Status wait_failure(p2p::WaitEnd end, std::uint64_t wanted) noexcept;
+
+  // Attach and teardown.
+  Status grant(p2p::Peer& peer, const p2p::AttachMessage& asked,
+               p2p::AttachedMessage& granted) override;
+  void refused(const Status& why) override;
+  void ended(Attachment& attachment) noexcept override;
+  void detached(Attachment& attachment) noexcept override;
+  void closing() noexcept override { let_drained_go(); }
+  Status writer_taken(const p2p::Peer& peer) const;
+  void prepare_stage(const p2p::Peer& peer);
+  /// Takes what the attachment's puts come by, and says so in the grant.
+  void expect_puts(Attachment& attachment, p2p::AttachedMessage& granted);
+  /// The remote end puts no more.
+  void expect_no_more(Attachment& attachment) noexcept;
+
+  const SlotSpec spec_;
+  const p2p::Notify notify_;
+  p2p::PutBuffers buffers_;
+  p2p::CreditReports credits_;
+  p2p::ReleasedTensors released_;
+  p2p::DynamicArrivals dynamic_;
+  p2p::RefusedAttach refused_;
+  std::atomic<Attachment*> writer_{nullptr};
+  std::atomic<int> last_writer_{-1};
+  std::uint64_t buffer_ = 0;           ///< of the next arrival
+  std::uint64_t received_ = 0;         ///< highest sequence handed to the application
+  std::atomic<bool> draining_{false};  ///< an attachment waits for its last tensors to be read
+  std::uint64_t reported_silent_ = 0;  ///< came_silently() has told of all up to this one
+};
+
+}  // namespace weft::detail

@@ -1,0 +1,227 @@
+// Putting into the slot's next buffer, at once or from the pending queue.
+#include "p2p/slot/put/writer.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "p2p/slot/attach/slot_line.hpp"
+
+namespace weft::detail {
+
+using p2p::SlotLine;
+using p2p::WaitEnd;
+
+void PutWriter::take_grant(const p2p::AttachedMessage& message, const p2p::Contract& declared,
+                           const p2p::GrantedMemory& memory) {
+  if (declared.placement == Placement::dynamic)
+    lending_ = std::make_unique<p2p::Lending>(local_, declared.depth, message.sequence);
+  if (!owner_.channel->capabilities().copies) in_flight_.reserve(declared.depth);
+  spec_ = declared.slot_spec();
+  bytes_ = p2p::payload_bytes(spec_);
+  credits_.begin(spec_.flow == Flow::credits || local_.check_flow, spec_.depth, message.released,
+                 message.sequence);
+  const bool in_lines = message.stride == 0;
+  target_ = {.payloads = in_lines ? at(memory.lines, offsetof(SlotLine, payload)) : memory.buffers,
+             .payload_stride = in_lines ? sizeof(SlotLine) : message.stride,
+             .lines = memory.lines,
+             .tails = memory.tails,
+             .tail_stride = message.tail_stride,
+             .notification_id = message.notification_id,
+             .index = message.sequence % spec_.depth};
+}
+
+Status PutWriter::move(Moving& moving) noexcept {
+  if (in_flight_.full()) [[unlikely]] {
+    in_flight_.poll(*owner_.channel);
+    moving.full = in_flight_.full();
+    if (moving.full) return {};
+  }
+  const std::uint64_t sequence = credits_.sent() + 1;
+  const std::uint64_t started_ns = local_.recorder.start();
+  p2p::PutWork work;
+  const Tensor& tensor = moving.parts.front();
+  if (moving.parts.size() == 1 && tensor.dense() && !dynamic() && reachable(tensor)) [[likely]] {
+    work.source = tensor.data();
+    work.tensor = &tensor;
+  } else {
+    const Status status = dynamic() ? announce(moving, work) : gather(moving, work);
+    if (!status.ok()) {
+      // Puts in flight may hold the room that is missing.
+      moving.full = status.code() == Code::exhausted && !in_flight_.empty();
+      return moving.full ? Status{} : status;
+    }
+  }
+  // Shorter than the slot's own only in put_front().
+  work.bytes = dynamic() || moving.parts.size() > 1 ? bytes_ : tensor.bytes();
+  work.payload = at(target_.payloads, target_.index * target_.payload_stride);
+  work.sequence_word = at(target_.lines, target_.index * sizeof(SlotLine));
+  if (target_.tails.address != 0) [[unlikely]]
+    work.with_tail = at(target_.tails, target_.index * target_.tail_stride);
+  work.sequence = sequence;
+  work.notification_id = target_.notification_id;
+  work.delivered = moving.until == Until::delivered;
+  work.queue_pair = target_.queue_pair;
+  work.stream = id_;
+  work.depth = spec_.depth;
+  if (moving.ticket != 0) [[unlikely]] {
+    work.by_and_by = true;
+    work.done = front_done_;
+  }
+  Status status = owner_.channel->put(work);
+  if (!status.ok()) {
+    moving.full = status.code() == Code::exhausted;
+    if (moving.ticket != 0) front_done_ = work.done;
+    if (!moving.full) return status;
+    // The next attempt takes what was packed for this one.
+    prepared_ = moving.ticket != 0 ? moving.ticket : pending_.next();
+    return {};
+  }
+  if (work.posted != 0) [[unlikely]]
+    moving = start_put(moving, work);
+  credits_.count_put(sequence);
+  target_.index = target_.index + 1 == spec_.depth ? 0 : target_.index + 1;
+  counters_.transfers.add(1);
+  counters_.bytes_moved.add(dynamic() ? tensor.bytes() : work.bytes);
+  counters_.work_requests.add(work.requests);
+  if (work.copied != 0) [[unlikely]]
+    counters_.bytes_copied.add(work.copied);
+  local_.recorder.data(stats::Event::put, owner_.rank, id_, sequence,
+                       dynamic() ? tensor.bytes() : work.bytes, started_ns);
+  // The credit word is read soon: fetch its line ahead.
+  if (credits_.is_near_the_end(sequence)) __builtin_prefetch(credit_block_.data());
+  return status;
+}
+
+Status PutWriter::wrong_put(std::string_view what) const {
+  if (dynamic())
+    return failure(Code::mismatch, "put",
+                   fmt::format("the tensor is {}, the slot takes {} of {} dimensions", what,
+                               weft::name(spec_.dtype), spec_.shape.dims()),
+                   "the sizes are free, dtype and number of dimensions are not");
+  return failure(Code::mismatch, "put",
+                 fmt::format("the tensor is {}, the slot holds {}{}", what, weft::name(spec_.dtype),
+                             spec_.shape.text()),
+                 "put a tensor of the slot's dtype and shape");
+}
+
+Status PutWriter::overrun() const {
+  return failure(Code::flow_overrun, "put",
+                 fmt::format("the owner has not let go of tensor {} of this synchronous slot",
+                             credits_.sent() + 1 - spec_.depth),
+                 "the loop does not guarantee consumption: use Flow::credits");
+}
+
+Request PutWriter::put(const Tensor& tensor, Until until, Crowded crowded) noexcept {
+  Request request;
+  if (forked()) [[unlikely]] {
+    SlotAccess::outcome(request) = fork_refusal("put");
+    return request;
+  }
+  if (tensor.dtype() != spec_.dtype ||
+      (dynamic() ? tensor.shape().dims() != spec_.shape.dims() : !(tensor.shape() == spec_.shape)))
+      [[unlikely]] {
+    SlotAccess::outcome(request) = wrong_put(tensor.text());
+    return request;
+  }
+  if (dynamic() || pending_.count(std::memory_order_acquire) != 0)
+    return enqueue({.tensor = tensor, .until = until}, crowded);
+  if (!gate_.enter()) {
+    SlotAccess::outcome(request) = usable("put");
+    return request;
+  }
+  const bool gone = owner_.gone();
+  const bool credit = !gone && has_credit();
+  Moving moving{.parts = std::span(&tensor, 1), .until = until};
+  if (credit) SlotAccess::outcome(request) = move(moving);
+  gate_.leave();
+  if (gone) SlotAccess::outcome(request) = peer_failure("put");
+  if (moving.put_in_flight != nullptr) [[unlikely]]
+    follow(moving, request);
+  if (gone || (credit && !moving.full)) return request;
+  if (!credit && spec_.flow != Flow::credits) {
+    SlotAccess::outcome(request) = overrun();
+    return request;
+  }
+  return enqueue({.tensor = tensor, .until = until}, crowded);
+}
+
+bool PutWriter::may_put() noexcept { return has_credit() || gate_.is_shut() || owner_.gone(); }
+
+Request PutWriter::put_front(const Tensor& tensor) noexcept {
+  return enqueue({.tensor = tensor, .until = Until::reusable}, Crowded::wait);
+}
+
+Request PutWriter::put(std::span<const Tensor> parts, Until until) noexcept {
+  Request request;
+  if (forked()) [[unlikely]] {
+    SlotAccess::outcome(request) = fork_refusal("put");
+    return request;
+  }
+  std::int64_t elements = 0;
+  bool same = true;
+  for (const Tensor& part : parts) {
+    elements += part.shape().elements();
+    same = same && part.dtype() == spec_.dtype;
+  }
+  if (parts.empty() || !same || dynamic() || elements != spec_.shape.elements()) {
+    SlotAccess::outcome(request) =
+        dynamic() ? failure(Code::bad_argument, "put", "several tensors have no one shape",
+                            "put them one by one, or into a slot of fixed shape")
+                  : wrong_put(fmt::format("gathered from {} tensors, of {} elements in all{}",
+                                          parts.size(), elements,
+                                          same ? "" : " and not all of one dtype"));
+    return request;
+  }
+  if (spec_.flow != Flow::credits && !has_credit()) {
+    SlotAccess::outcome(request) = overrun();
+    return request;
+  }
+  try {
+    return enqueue({.parts = {parts.begin(), parts.end()}, .until = until}, Crowded::wait);
+  } catch (const std::bad_alloc&) {
+    SlotAccess::outcome(request) =
+        failure(Code::exhausted, "put", "no memory to remember the tensors", "");
+    return request;
+  }
+}
+
+bool PutWriter::drain() noexcept {
+  while (pending_.count(std::memory_order_relaxed) != 0) {
+    const std::uint64_t ticket = pending_.front_ticket();
+    p2p::PendingPut& front = pending_.at(ticket);
+    if (!front.cancelled) {
+      if (!gate_.enter()) {
+        fail_pending(usable("put"));
+        return true;
+      }
+      const bool gone = owner_.gone();
+      const bool credit = !gone && has_credit();
+      if (credit && dynamic()) lending_->take_back(credits_.released());
+      Moving moving{.parts = front.parts.empty() ? std::span<const Tensor>(&front.tensor, 1)
+                                                 : std::span<const Tensor>(front.parts),
+                    .until = front.until,
+                    .ticket = ticket};
+      const Status status = credit ? move(moving) : Status{};
+      gate_.leave();
+      if (gone || !status.ok()) {
+        fail_pending(gone ? peer_failure("put") : status);
+        return true;
+      }
+      if (moving.full) local_.want_service();  // nothing rings when the queue has room
+      if (!credit || moving.full) return false;
+      front.sequence = credits_.sent();
+      if (moving.lent) {
+        moving.put_in_flight->tensor = std::move(front.tensor);
+        moving.put_in_flight->parts = std::move(front.parts);
+      }
+    }
+    front_done_ = 0;
+    pending_.pop();
+  }
+  return true;
+}
+
+}  // namespace weft::detail

@@ -1,0 +1,164 @@
+// The writer of a slot that a peer puts into.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "p2p/slot/attach/awaited.hpp"
+#include "p2p/slot/attach/remote_end.hpp"
+#include "p2p/slot/attach/slot_access.hpp"
+#include "p2p/slot/put/held_up.hpp"
+#include "p2p/slot/put/in_flight_puts.hpp"
+#include "p2p/slot/put/lending.hpp"
+#include "p2p/slot/put/pending_puts.hpp"
+#include "p2p/slot/put/writer_credits.hpp"
+#include "weft/slot.hpp"
+
+namespace weft::p2p {
+
+/// Where puts go: the first buffer and its word; the n-th lie n strides further.
+struct PutTarget {
+  RemoteMemory payloads;
+  std::uint64_t payload_stride = 0;
+  RemoteMemory lines;
+  RemoteMemory tails;  ///< buffers with words behind them; address 0: there are none
+  std::uint64_t tail_stride = 0;
+  std::uint32_t notification_id = 0;
+  int queue_pair = -1;      ///< -1: the channel chooses
+  std::uint64_t index = 0;  ///< of the next buffer
+};
+
+}  // namespace weft::p2p
+
+namespace weft::detail {
+
+/// RemoteSlot's implementation: puts at once, or keeps puts pending until there is a credit. While
+/// puts are pending the progress thread moves them too, under their mutex.
+class PutWriter final : public RemoteEnd {
+ public:
+  static constexpr std::size_t kMaxPending = p2p::PendingPuts::kMost;
+
+  PutWriter(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& table, p2p::Peer& owner,
+            const SlotSpec& asked, bool take_declared, std::uint64_t id)
+      : RemoteEnd(local, mesh, table, owner, asked, take_declared, id), pending_(row_.pending()) {}
+
+  /// As the owner declared it, once granted.
+  const SlotSpec& spec() const noexcept { return spec_; }
+
+  /// Behaviour of a put when the pending queue is full although there is a credit.
+  enum class Crowded : std::uint8_t { wait, refuse };
+  Request put(const Tensor& tensor, Until until, Crowded crowded = Crowded::wait) noexcept;
+  Request put(std::span<const Tensor> parts, Until until) noexcept;
+  /// Puts only the first elements of the next buffer. For a slot of fixed shape without tails
+  /// (Notify::always) whose ends know how much comes. The source is dense.
+  Request put_front(const Tensor& tensor) noexcept;
+  /// Whether a put would not be pending: there is a credit, or none will come any more.
+  bool may_put() noexcept;
+  /// Moves what can be moved. Returns whether puts are still pending.
+  bool move_pending() noexcept;
+
+  // Requests.
+  /// Whether the put with this ticket has ended; moves pending puts that have got a credit.
+  bool put_ended(std::uint64_t ticket) noexcept;
+  Status wait_put(std::uint64_t ticket, Deadline deadline) noexcept;
+  /// `ended`: false when the operation can't be ended and lives on.
+  Status cancel_put(std::uint64_t ticket, bool& ended) noexcept;
+  /// The event that the put with this ticket waits for.
+  p2p::Awaited awaited_put(std::uint64_t ticket);
+
+  int queue_pairs() const noexcept { return owner_.channel->capabilities().queue_pairs.load(); }
+  void use_queue_pair(int index);
+  void also_needs(std::span<const int> ranks, Needed needed) override;
+
+  bool has_completed() noexcept override;
+  bool serve_pending() noexcept override;
+  void drop_pending() noexcept override;
+  void abandon() noexcept override;
+
+ private:
+  /// A put on its way to the channel. Handed on by value, so that the common put keeps it in
+  /// registers.
+  struct Moving {
+    std::span<const Tensor> parts;
+    Until until = Until::reusable;
+    std::uint64_t ticket = 0;  ///< 0: it has none yet
+    bool full = false;         ///< answer: the channel takes no more, and took nothing
+    p2p::InFlightPut* put_in_flight = nullptr;  ///< answer: it is under way
+    bool lent = false;                          ///< answer: and the source with it
+  };
+
+  void take_grant(const p2p::AttachedMessage& message, const p2p::Contract& declared,
+                  const p2p::GrantedMemory& memory) override;
+  bool dynamic() const noexcept { return spec_.placement == Placement::dynamic; }
+  [[gnu::always_inline]] inline bool has_credit() noexcept {
+    return credits_.has_credit(credit_word());
+  }
+  [[gnu::always_inline]] inline Status move(Moving& moving) noexcept;
+  /// The channel has taken a put and goes on with it.
+  [[gnu::cold]] Moving start_put(Moving moving, const p2p::PutWork& work) noexcept;
+  /// The application's put is under way: its request says when it has ended.
+  [[gnu::cold]] void follow(Moving moving, Request& request) noexcept;
+
+  // The source: memory as it lies, or a copy of it where the fabric can't reach it.
+  [[gnu::always_inline]] bool reachable(const Tensor& tensor) const noexcept {
+    if (tensor.arena() == local_.data.get()) [[likely]]
+      return true;
+    return reachable_outside(tensor);
+  }
+  /// The same for a tensor that the world did not allocate.
+  bool reachable_outside(const Tensor& tensor) const noexcept;
+  Status gather(Moving moving, p2p::PutWork& work) noexcept;
+  /// A dynamic put moves a record of where the tensor lies.
+  Status announce(Moving moving, p2p::PutWork& work) noexcept;
+  Status make_pack() noexcept;
+  void log_staged(const char* why) noexcept;
+
+  Status wrong_put(std::string_view what) const;
+  Status overrun() const;
+
+  // Pending puts; what follows requires their mutex.
+  Request enqueue(p2p::PendingPut pending, Crowded crowded) noexcept;
+  bool is_crowded() const noexcept;
+  bool drain() noexcept;
+  void fail_pending(const Status& why) noexcept;
+  /// Whether the owner has read a dynamic tensor, or never will.
+  bool is_read(std::uint64_t ticket) noexcept;
+  Status outcome_of(std::uint64_t ticket) const noexcept;
+  /// Whether the put has left this rank, and only its end has not come.
+  bool is_on_its_way(std::uint64_t ticket) const noexcept {
+    return !dynamic() && pending_.done(std::memory_order_relaxed) >= ticket;
+  }
+  /// The event that an unfinished put waits for.
+  p2p::Awaited late_put(std::uint64_t ticket) const;
+
+  // These take the mutex.
+  /// As many puts are pending as may be, and there is a credit: waits until the fabric takes more.
+  [[gnu::cold]] void wait_for_room() noexcept;
+  /// Whether a put that has begun is still under way.
+  bool is_in_flight(std::uint64_t ticket) noexcept;
+  bool read_by_owner(std::uint64_t ticket) noexcept;
+  Status put_outcome(std::uint64_t ticket) noexcept;
+
+  Status in_flight_failure(const Status& why) const noexcept;
+  void ask_for_credit(std::uint64_t ticket) noexcept;
+
+  SlotSpec spec_;
+  std::size_t bytes_ = 0;
+  p2p::PutTarget target_;
+  p2p::WriterCredits credits_;
+  p2p::InFlightPuts in_flight_;
+  p2p::PendingPuts pending_;
+  std::unique_ptr<p2p::Lending> lending_;  ///< dynamic
+  p2p::OwnedBlock pack_;                   ///< a packed tensor
+  std::uint64_t prepared_ = 0;  ///< the ticket of the put that was rejected with its tensor packed
+  std::size_t front_done_ = 0;  ///< bytes of the first pending put that are in its buffer
+  bool logged_staged_ = false;
+  p2p::HeldUp held_up_;
+};
+
+}  // namespace weft::detail

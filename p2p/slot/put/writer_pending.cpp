@@ -1,0 +1,166 @@
+// Puts that are pending: they begin when there is a credit and the fabric takes them.
+#include <fmt/format.h>
+
+#include <new>
+
+#include "p2p/slot/put/writer.hpp"
+
+namespace weft::detail {
+
+bool PutWriter::is_crowded() const noexcept {
+  // Announced tensors of a dynamic slot keep their places until they were read.
+  return pending_.is_full(dynamic() ? kMaxPending - spec_.depth : kMaxPending);
+}
+
+void PutWriter::wait_for_room() noexcept {
+  const auto has_room = [this] {
+    const std::lock_guard lock(pending_.mutex());
+    drain();
+    return !is_crowded() || !has_credit();
+  };
+  (void)local_.waiter.wait(
+      has_room, [this] { return broken(); }, {},
+      [this] { return about(stats::Operation::put, credits_.sent() + 1); });
+}
+
+Request PutWriter::enqueue(p2p::PendingPut pending, Crowded crowded) noexcept {
+  Request request;
+  std::unique_lock lock(pending_.mutex());
+  if (is_crowded()) [[unlikely]] {
+    drain();
+    if (is_crowded() && crowded == Crowded::wait && has_credit()) {
+      lock.unlock();
+      wait_for_room();
+      lock.lock();
+    }
+    if (is_crowded()) {
+      SlotAccess::outcome(request) =
+          failure(Code::exhausted, "put",
+                  fmt::format("{} puts are pending without a credit", pending_.open()),
+                  "wait for a request before putting more, or give the slot more depth");
+      return request;
+    }
+  }
+  if (!pending_.prepare()) {
+    prepared_ = 0;
+    SlotAccess::outcome(request) =
+        failure(Code::exhausted, "put", "no memory to keep a put pending", "");
+    return request;
+  }
+  const std::uint64_t ticket = pending_.add(std::move(pending));
+  drain();
+  const bool begun = pending_.done(std::memory_order_relaxed) >= ticket;
+  if (begun && !dynamic() && !in_flight_.holds_up(ticket)) {
+    SlotAccess::outcome(request) = outcome_of(ticket);
+    return request;
+  }
+  SlotAccess::follow(request, *this, ticket);
+  if (!begun) local_.want_service();
+  return request;
+}
+
+void PutWriter::fail_pending(const Status& why) noexcept {
+  front_done_ = 0;
+  pending_.fail_all(why);
+}
+
+Status PutWriter::outcome_of(std::uint64_t ticket) const noexcept {
+  if (Status outcome = pending_.outcome(ticket); !outcome.ok()) return outcome;
+  const Status failed = in_flight_.failure_of(ticket);
+  return failed.ok() ? failed : in_flight_failure(failed);
+}
+
+Status PutWriter::put_outcome(std::uint64_t ticket) noexcept {
+  const std::lock_guard lock(pending_.mutex());
+  return outcome_of(ticket);
+}
+
+bool PutWriter::put_ended(std::uint64_t ticket) noexcept {
+  if (dynamic()) return read_by_owner(ticket);
+  if (pending_.done(std::memory_order_acquire) < ticket) {
+    if (!has_credit() && !gate_.is_shut() && !owner_.gone()) return false;
+    const std::unique_lock lock(pending_.mutex(), std::try_to_lock);
+    if (lock.owns_lock()) drain();
+    if (pending_.done(std::memory_order_acquire) < ticket) return false;
+  }
+  return in_flight_.empty() || !is_in_flight(ticket);
+}
+
+bool PutWriter::read_by_owner(std::uint64_t ticket) noexcept {
+  const std::lock_guard lock(pending_.mutex());
+  if (pending_.done(std::memory_order_relaxed) < ticket) drain();
+  return is_read(ticket);
+}
+
+bool PutWriter::is_read(std::uint64_t ticket) noexcept {
+  p2p::PendingPut& pending = pending_.at(ticket);
+  if (pending.ticket != ticket || pending.cancelled || !pending.outcome.ok()) return true;
+  if (pending_.done(std::memory_order_relaxed) < ticket) return false;
+  // Checked before the word: what the owner has read before it closed its end counts as read.
+  const bool is_over = gate_.is_shut() || owner_.gone();
+  credits_.learn(credit_word());
+  lending_->take_back(credits_.released());
+  if (lending_->is_taken_back(pending.sequence)) return true;
+  // If the owner is gone or has closed, no rank reads the tensor any more.
+  Status why = is_over ? usable("put") : Status{};
+  if (why.ok()) return false;
+  pending.outcome = std::move(why);
+  return true;
+}
+
+Status PutWriter::cancel_put(std::uint64_t ticket, bool& ended) noexcept {
+  const std::lock_guard lock(pending_.mutex());
+  if (pending_.done(std::memory_order_relaxed) >= ticket) {
+    if (!dynamic()) in_flight_.poll(*owner_.channel);
+    ended = dynamic() ? is_read(ticket) : !in_flight_.holds_up(ticket);
+    if (ended) return outcome_of(ticket);
+    return failure(Code::bad_argument, "cancel",
+                   dynamic() ? "the tensor was announced: its owner may be reading it"
+                             : "the tensor is on its way",
+                   "wait for the request");
+  }
+  p2p::PendingPut& pending = pending_.at(ticket);
+  pending.cancelled = true;
+  if (dynamic() && prepared_ == ticket) lending_->forget(target_.index);
+  pending.release_source();
+  drain();
+  return failure(Code::cancelled, "put", "cancelled before it was there", "");
+}
+
+void PutWriter::drop_pending() noexcept {
+  RemoteEnd::drop_pending();
+  const std::lock_guard lock(pending_.mutex());
+  fail_pending(failure(Code::closed, "put", "this end was closed before the owner gave a credit",
+                       "wait for the request before closing"));
+}
+
+void PutWriter::ask_for_credit(std::uint64_t ticket) noexcept {
+  if (!held_up_.must_ask(ticket)) {
+    local_.progress.turn_soon();
+    return;
+  }
+  local_.recorder.control(stats::Event::credit_wanted, owner_.rank, id_, ticket);
+  mesh_.send(owner_, p2p::CreditWantedMessage{.slot_id = slot_id_, .remote_id = id_});
+}
+
+bool PutWriter::move_pending() noexcept {
+  if (pending_.count(std::memory_order_acquire) == 0) return false;
+  const std::lock_guard lock(pending_.mutex());
+  drain();
+  return pending_.count(std::memory_order_relaxed) != 0;
+}
+
+bool PutWriter::serve_pending() noexcept {
+  if (pending_.count(std::memory_order_acquire) == 0) return false;
+  const std::lock_guard lock(pending_.mutex());
+  const std::uint64_t done = pending_.done(std::memory_order_relaxed);
+  drain();
+  if (pending_.done(std::memory_order_relaxed) != done) local_.ring();
+  const bool pending = pending_.count(std::memory_order_relaxed) != 0;
+  const std::uint64_t front = pending_.front_ticket();
+  if (pending && spec_.depth > p2p::kReportsAllUpTo && !held_up_.was_asked_for(front))
+    ask_for_credit(front);
+  return pending;
+}
+
+}  // namespace weft::detail

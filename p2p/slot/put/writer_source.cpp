@@ -1,0 +1,66 @@
+// The source of a put: the memory itself, or a copy of it where the fabric can't reach it.
+#include "p2p/slot/put/writer.hpp"
+
+namespace weft::detail {
+
+bool PutWriter::reachable_outside(const Tensor& tensor) const noexcept {
+  if (tensor.bytes() == 0) return true;
+  if (tensor.arena() == local_.adopted.get())
+    return owner_.channel->capabilities().copies ||
+           owner_.channel->capabilities().peer_reaches_adopted.load();
+  return local_.reachable(tensor.data(), tensor.extent());
+}
+
+void PutWriter::log_staged(const char* why) noexcept {
+  if (logged_staged_) return;
+  logged_staged_ = true;
+  local_.recorder.control(stats::Event::staged_put, owner_.rank, id_, bytes_);
+  local_.log->info(Subsystem::slot, "puts into slot \"{}\" of rank {} are staged: {}", spec_.name,
+                   owner_.rank, why);
+}
+
+Status PutWriter::gather(Moving moving, p2p::PutWork& work) noexcept {
+  bool reached = true;
+  for (const Tensor& part : moving.parts) reached = reached && reachable(part);
+  if (reached) {
+    work.parts = moving.parts;
+    return {};
+  }
+  work.source = pack_.data();
+  if (moving.ticket != 0 && prepared_ == moving.ticket) return {};
+  if (const Status status = make_pack(); !status.ok()) return status;
+  work.source = pack_.data();
+  std::byte* to = pack_.data();
+  for (const Tensor& part : moving.parts) {
+    p2p::pack(part, to);
+    to += part.bytes();
+  }
+  counters_.bytes_copied.add(static_cast<std::uint64_t>(to - pack_.data()));
+  return {};
+}
+
+Status PutWriter::make_pack() noexcept {
+  if (!pack_) pack_ = in_flight_.take_pack();
+  if (pack_) return {};
+  try {
+    pack_ = p2p::OwnedBlock(local_.staging, bytes_);
+  } catch (const Error& error) {
+    return failure(Code::exhausted, "put", error.detail().message, error.detail().hint);
+  }
+  log_staged("the tensor lies outside the arena (World::allocate, World::adopt)");
+  return {};
+}
+
+Status PutWriter::announce(Moving moving, p2p::PutWork& work) noexcept {
+  work.source = reinterpret_cast<const std::byte*>(&lending_->record(target_.index));
+  if (prepared_ == moving.ticket) return {};
+  const Tensor& tensor = moving.parts.front();
+  const p2p::Lending::Lent lent = lending_->lend(*owner_.channel, tensor, target_.index);
+  if (lent.packed_because != nullptr) {
+    log_staged(lent.packed_because);
+    counters_.bytes_copied.add(tensor.bytes());
+  }
+  return lent.status;
+}
+
+}  // namespace weft::detail

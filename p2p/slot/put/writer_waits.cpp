@@ -1,0 +1,74 @@
+// Waiting for a put, and what it lacks where the wait ends by its deadline.
+#include <fmt/format.h>
+
+#include <mutex>
+
+#include "p2p/slot/put/writer.hpp"
+
+namespace weft::detail {
+
+using p2p::WaitEnd;
+
+Status PutWriter::wait_put(std::uint64_t ticket, Deadline deadline) noexcept {
+  const WaitEnd end = local_.waiter.wait([&] { return put_ended(ticket); },
+                                         [this] { return !needs_.status().ok(); }, deadline,
+                                         [&] { return about(stats::Operation::put, ticket); });
+  if (end == WaitEnd::ready) return put_outcome(ticket);
+  if (end == WaitEnd::broken) return peer_failure("put");
+  local_.recorder.control(stats::Event::timeout, owner_.rank, id_, credits_.sent() + 1);
+  const std::lock_guard lock(pending_.mutex());
+  p2p::Awaited awaited = late_put(ticket);
+  const bool on_its_way = is_on_its_way(ticket);
+  ErrorDetail detail =
+      failure(Code::timeout, "put", std::move(awaited.lack),
+              on_its_way ? "it stays lent: wait again"
+                         : "is the owner at the same step? the put stays pending; cancel() ends it")
+          .detail();
+  detail.sequence_expected = awaited.sequence;
+  if (!on_its_way) detail.sequence_seen = credits_.released();
+  return Status(std::move(detail));
+}
+
+p2p::Awaited PutWriter::late_put(std::uint64_t ticket) const {
+  p2p::Awaited awaited{.slot = spec_.name, .peer = owner_.rank, .host = owner_.host(), .lack = {}};
+  if (is_on_its_way(ticket)) {
+    awaited.lack = fmt::format("the tensor is still on its way to rank {} (host {})", owner_.rank,
+                               owner_.host());
+    return awaited;
+  }
+  awaited.lack = fmt::format("rank {} (host {}){} has not let go of an earlier tensor", owner_.rank,
+                             owner_.host(), mesh_.suspicion(owner_.rank));
+  // The tensor itself, if it was announced; otherwise the one that lies in the buffer it needs.
+  const std::uint64_t announced = pending_.at(ticket).sequence;
+  const std::uint64_t next = credits_.sent() + 1;
+  if (announced != 0 || next > spec_.depth)
+    awaited.sequence = announced != 0 ? announced : next - spec_.depth;
+  return awaited;
+}
+
+p2p::Awaited PutWriter::awaited_put(std::uint64_t ticket) {
+  const std::lock_guard lock(pending_.mutex());
+  return late_put(ticket);
+}
+
+void PutWriter::also_needs(std::span<const int> ranks, Needed needed) {
+  // The progress thread reads them where a pending put fails.
+  const std::lock_guard lock(pending_.mutex());
+  RemoteEnd::also_needs(ranks, needed);
+}
+
+void PutWriter::use_queue_pair(int index) {
+  const auto refuse = [&](const std::string& why, const char* hint) {
+    failure(Code::bad_argument, "use_queue_pair", why, hint).or_throw();
+  };
+  if (index < 0 || index >= queue_pairs())
+    refuse(fmt::format("there is no queue pair {}: rank {} is reached by {}", index, owner_.rank,
+                       queue_pairs()),
+           "WEFT_QPS_PER_PEER sets how many there are");
+  // A slot's puts keep their order by going one way.
+  if (credits_.has_put() || pending_.count(std::memory_order_seq_cst) != 0)
+    refuse("this end has put already", "choose before the first put");
+  target_.queue_pair = index;
+}
+
+}  // namespace weft::detail
