@@ -45,7 +45,7 @@ class PutBuffers {
     device_load_barrier();  // a NIC wrote it, and the tensor before it
     return std::max(by_line, by_tail);
   }
-  /// The tensor that has arrived in buffer `index`. Of a slot of fixed shape.
+  /// The tensor that has arrived in buffer `index`. For a slot of fixed shape.
   const Tensor& tensor(std::uint64_t index, std::uint64_t sequence) const noexcept {
     const TailBuffers* tails = arrived_with_tail(index, sequence);
     return tails == nullptr ? tensors_[index] : tails->tensor(index);

@@ -29,7 +29,7 @@ class PutOwner final : public ExposedSlot, public std::enable_shared_from_this<P
   Result<Arrival> wait(Deadline deadline) noexcept;
   bool ready() const noexcept { return buffers_.sequence_at(buffer_) >= received_ + 1; }
   /// The word that shows the next arrival, and the least that it holds then: for a thread that
-  /// looks without being the slot's one user. Of a slot whose puts always ring.
+  /// looks without being the slot's one user. For a slot whose puts always ring.
   std::pair<const std::atomic<std::uint64_t>*, std::uint64_t> next_arrival() const noexcept {
     return {&buffers_.line(buffer_).sequence, received_ + 1};
   }
