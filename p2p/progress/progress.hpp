@@ -2,6 +2,8 @@
 #pragma once
 
 #include <functional>
+#include <new>
+#include <utility>
 
 namespace weft::p2p {
 
@@ -17,8 +19,16 @@ class Progress {
   /// After `stop()` returns no task runs; tasks that have not begun are dropped.
   virtual void stop() noexcept = 0;
 
-  /// Enqueues `task`. Any thread.
-  virtual void post(std::function<void()> task) = 0;
+  /// Enqueues `task`, a function without arguments. Any thread. Without memory for it the task is
+  /// dropped, which is reported as its failure.
+  template <typename Task>
+  void post(Task&& task) noexcept {
+    try {
+      enqueue(std::function<void()>(std::forward<Task>(task)));
+    } catch (const std::bad_alloc&) {
+      on_lost_task();
+    }
+  }
   /// Runs `task` after those posted before it, possibly on the calling thread. Returns when `task`
   /// has ended and rethrows its exception. Any thread, but not from within a task, and only after
   /// `start()`.
@@ -33,6 +43,11 @@ class Progress {
   /// Registers `look`, which runs whenever no task is left, just before the progress thread sleeps:
   /// the last poll of words that peers write without a message. Call before `start()`.
   virtual void before_sleep(std::function<void()> look) = 0;
+
+ protected:
+  /// Throws std::bad_alloc.
+  virtual void enqueue(std::function<void()> task) = 0;
+  virtual void on_lost_task() noexcept = 0;
 };
 
 }  // namespace weft::p2p

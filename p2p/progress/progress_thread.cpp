@@ -77,13 +77,16 @@ void ProgressThread::stop() noexcept {
   dropped.swap(tasks_);
 }
 
-void ProgressThread::post(std::function<void()> task) {
-  try {
+void ProgressThread::enqueue(std::function<void()> task) {
+  {
     const std::lock_guard lock(mutex_);
     tasks_.push_back(std::move(task));
-  } catch (const std::bad_alloc&) {
-    lost_task_.store(true);
   }
+  wake();
+}
+
+void ProgressThread::on_lost_task() noexcept {
+  lost_task_.store(true);
   wake();
 }
 

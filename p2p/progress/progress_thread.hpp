@@ -34,7 +34,6 @@ class ProgressThread final : public Progress {
 
   void start() override;
   void stop() noexcept override;
-  void post(std::function<void()> task) override;
   void run(const std::function<void()>& task) override;
   void help() noexcept override;
   void turn_soon() noexcept override;
@@ -52,6 +51,10 @@ class ProgressThread final : public Progress {
   /// Replaces the watched events of `fd`, if it is watched. Any thread.
   void change(int fd, std::uint32_t events) noexcept;
   void forget(int fd) noexcept;
+
+ protected:
+  void enqueue(std::function<void()> task) override;
+  void on_lost_task() noexcept override;
 
  private:
   using Events = std::array<epoll_event, 64>;

@@ -37,7 +37,7 @@ void SimRank::stop() noexcept {
   const auto dropped = std::exchange(tasks_, {});
 }
 
-void SimRank::post(std::function<void()> task) {
+void SimRank::enqueue(std::function<void()> task) {
   tasks_.push_back(std::move(task));
   turn_next();
 }

@@ -33,7 +33,6 @@ class SimRank final : public Progress, public Sleeper {
   // Progress.
   void start() override;
   void stop() noexcept override;
-  void post(std::function<void()> task) override;
   void run(const std::function<void()>& task) override;
   void turn_soon() noexcept override;
   void before_sleep(std::function<void()> look) override { poll_ = std::move(look); }
@@ -51,6 +50,10 @@ class SimRank final : public Progress, public Sleeper {
   /// The application, or its progress, does something that others can see. A rank whose time has
   /// come dies here: then its application's turn never ends.
   void count_step();
+
+ protected:
+  void enqueue(std::function<void()> task) override;
+  void on_lost_task() noexcept override {}  // simulations do not run out of memory
 
  private:
   void park_until(Clock::time_point until);
