@@ -11,6 +11,8 @@
 #include <string_view>
 #include <system_error>
 
+#include "base/os/file_names.hpp"
+
 namespace weft::os {
 namespace {
 
@@ -19,10 +21,7 @@ namespace fs = std::filesystem;
 /// The node of one processor: its folder has a link named "node<number>".
 int numa_node_of(const fs::path& cpu) {
   constexpr std::string_view kNode = "node";
-  std::error_code failed;
-  for (fs::directory_iterator entry(cpu, failed); !failed && entry != fs::directory_iterator();
-       entry.increment(failed)) {
-    const std::string name = entry->path().filename();
+  for (const std::string& name : file_names(cpu)) {
     if (!name.starts_with(kNode)) continue;
     int node = -1;
     const char* const end = name.data() + name.size();

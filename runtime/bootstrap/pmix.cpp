@@ -11,7 +11,6 @@
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -19,6 +18,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/os/file_names.hpp"
 #include "runtime/bootstrap/bootstrap.hpp"
 #include "weft/error.hpp"
 
@@ -77,9 +77,8 @@ std::string next_key() {
 
 std::set<int> open_descriptors() {
   std::set<int> open;
-  std::error_code none;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", none))
-    open.insert(std::atoi(entry.path().filename().c_str()));
+  for (const std::string& name : os::file_names("/proc/self/fd"))
+    open.insert(std::atoi(name.c_str()));
   // The descriptor that listed the folder is closed by now.
   std::erase_if(open, [](int fd) { return ::fcntl(fd, F_GETFD) < 0; });
   return open;

@@ -1,24 +1,19 @@
 #include "topology/discover/files.hpp"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <climits>
-#include <memory>
 
 #include "base/os/fd.hpp"
+#include "base/os/file_names.hpp"
 #include "topology/parse/numbers.hpp"
 
 namespace weft::topology {
 namespace {
 
 constexpr std::size_t kPage = 4096;
-
-struct CloseFolder {
-  void operator()(DIR* folder) const noexcept { ::closedir(folder); }
-};
 
 }  // namespace
 
@@ -48,13 +43,8 @@ std::optional<long> Files::read_number(const std::string& path) const {
 }
 
 std::vector<std::string> Files::list(const std::string& path) const {
-  std::vector<std::string> names;
-  const std::unique_ptr<DIR, CloseFolder> folder(::opendir((root_ + path).c_str()));
-  while (folder) {
-    const dirent* entry = ::readdir(folder.get());
-    if (entry == nullptr) break;
-    if (entry->d_name[0] != '.') names.emplace_back(entry->d_name);
-  }
+  std::vector<std::string> names = os::file_names(root_ + path);
+  std::erase_if(names, [](const std::string& name) { return name.front() == '.'; });
   std::sort(names.begin(), names.end());
   return names;
 }
