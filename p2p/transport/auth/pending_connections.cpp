@@ -1,24 +1,30 @@
 #include "p2p/transport/auth/pending_connections.hpp"
 
 #include <algorithm>
+#include <new>
 
 namespace weft::p2p {
 
 Anteroom::Id Anteroom::enter(const Source& source, Clock::time_point now) {
-  connections_.emplace_hint(connections_.end(), ++last_,
-                            Connection{.source = source, .since = now});
-  ++counts_[0][source];
-  ++totals_[0];
+  const Connection connection{.source = source, .since = now};
+  count_in(connection);
+  try {
+    connections_.emplace_hint(connections_.end(), ++last_, connection);
+  } catch (const std::bad_alloc&) {
+    count_out(connection);
+    throw;
+  }
   return last_;
 }
 
 void Anteroom::spoke(Id id) {
   const auto found = connections_.find(id);
   if (found == connections_.end() || found->second.spoke) return;
+  Connection speaker = found->second;
+  speaker.spoke = true;
+  count_in(speaker);
   count_out(found->second);
-  found->second.spoke = true;
-  ++counts_[1][found->second.source];
-  ++totals_[1];
+  found->second = speaker;
 }
 
 void Anteroom::leave(Id id) {
@@ -26,6 +32,11 @@ void Anteroom::leave(Id id) {
   if (found == connections_.end()) return;
   count_out(found->second);
   connections_.erase(found);
+}
+
+void Anteroom::count_in(const Connection& connection) {
+  ++counts_[connection.spoke][connection.source];
+  ++totals_[connection.spoke];
 }
 
 void Anteroom::count_out(const Connection& connection) {

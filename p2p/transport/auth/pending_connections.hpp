@@ -30,6 +30,7 @@ class Anteroom {
     std::size_t spoken = 0;
   };
 
+  /// Throws std::bad_alloc, as spoke() does; then nothing has changed.
   Id enter(const Source& source, Clock::time_point now = Clock::now());
   /// A valid first record has come.
   void spoke(Id id);
@@ -52,6 +53,7 @@ class Anteroom {
   };
   using Counts = std::map<Source, std::size_t>;
 
+  void count_in(const Connection& connection);
   void count_out(const Connection& connection);
   std::optional<Id> oldest_of_most(bool spoke) const;
 

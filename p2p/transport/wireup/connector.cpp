@@ -106,8 +106,7 @@ void Connector::Implementation::call_for_data(int rank, int rail) {
     std::rotate(ips.begin(), ips.begin() + rail % static_cast<int>(ips.size()), ips.end());
   server.data_give_up = Clock::now() + init_timeout;
   errands.start();
-  auto& attempt = server.data_attempts[rail];
-  attempt = std::make_unique<ConnectAttempt>(
+  auto attempt = std::make_unique<ConnectAttempt>(
       progress, identity,
       ConnectAttempt::Target{rank, Purpose::data, static_cast<std::uint16_t>(rail)},
       server.address.port, ips,
@@ -121,7 +120,7 @@ void Connector::Implementation::call_for_data(int rank, int rail) {
                                       .keys = identity.keys(own, theirs)});
               },
           .short_of = say_short_of()});
-  attempt->begin();
+  server.data_attempts.emplace(rail, std::move(attempt)).first->second->begin();
 }
 
 std::function<void(const Error&)> Connector::Implementation::say_short_of() {
