@@ -49,6 +49,7 @@ weft_apart(tests/threads/messages ../verbs/allocation_count.cpp)
 weft_apart(tests/threads/pslib compression_test.cpp rules_test.cpp sparse_checkpoint_test.cpp
            training_test.cpp)
 weft_apart(tests/threads/rendezvous lent_memory_test.cpp)
+weft_apart(tests/threads/shortage failing_allocator.cpp)
 weft_apart(tests/threads/slots counters_test.cpp held_up_test.cpp waiting_test.cpp)
 weft_apart(tests/threads/verbs allocation_count.cpp)
 weft_apart(tests/unit/base memory_shortage.cpp)
