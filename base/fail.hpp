@@ -1,6 +1,7 @@
 // Errors for calls that fail whatever the other ranks do.
 #pragma once
 
+#include <new>
 #include <string>
 #include <utility>
 
@@ -31,16 +32,63 @@ inline ErrorDetail nonsense(std::string operation, int peer, std::string slot,
 }
 
 /// The status described by the ErrorDetail that `make()` returns. Without memory for its text, the
-/// status has `code` alone.
+/// status has `code` alone. For calls that promise not to throw: texts are made within `make`.
 template <typename Make>
 Status refuse(Code code, const Make& make) noexcept {
   ErrorDetail detail;
   try {
     detail = make();
-  } catch (...) {
-    detail.code = code;
+  } catch (const std::bad_alloc&) {
+    detail = ErrorDetail();
   }
+  detail.code = code;
   return Status(std::move(detail));
+}
+
+/// The Status of the exception that is being handled: that of an Error, or `exhausted` if memory
+/// has run out. Call within `catch (...)`; other exceptions go on.
+inline Status caught_status() {
+  try {
+    throw;
+  } catch (const Error& error) {
+    return error.status();
+  } catch (const std::bad_alloc&) {
+    return Status(ErrorDetail{.code = Code::exhausted, .message = "out of memory"});
+  }
+}
+
+/// What `call` returns, or the Status of what it throws: that of an Error, or `exhausted` if memory
+/// has run out. For calls that promise not to throw.
+template <typename Call>
+auto returned(const Call& call) noexcept -> decltype(call()) {
+  try {
+    return call();
+  } catch (...) {
+    return caught_status();
+  }
+}
+
+/// `status` with the changes that `change(detail)` makes. Without memory for them: `status`.
+template <typename Change>
+Status altered(Status status, const Change& change) noexcept {
+  try {
+    ErrorDetail detail = status.detail();
+    change(detail);
+    return Status(std::move(detail));
+  } catch (const std::bad_alloc&) {
+    return status;
+  }
+}
+
+/// The Status that `make` returns. Without memory for its text, the status has `code` and the ranks
+/// alone.
+template <typename Make>
+Status described(Code code, int rank, int peer, const Make& make) noexcept {
+  try {
+    return make();
+  } catch (const std::bad_alloc&) {
+    return Status(ErrorDetail{.code = code, .rank = rank, .peer = peer});
+  }
 }
 
 }  // namespace weft

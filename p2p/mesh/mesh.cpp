@@ -7,6 +7,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/fail.hpp"
+#include "base/formatted.hpp"
 #include "p2p/mesh/mesh_messages.hpp"
 
 namespace weft::p2p {
@@ -113,17 +115,18 @@ Status Mesh::wait_until_alone(Deadline deadline) noexcept {
                                 .peer = late == peers_.end() ? -1 : (*late)->rank};
       });
   if (end == WaitEnd::ready) return {};
-  std::vector<int> late;
-  for (const auto& peer : peers_)
-    if (peer->rank != local_.rank && !peer->gone() && !is_idle(*peer)) late.push_back(peer->rank);
-  return Status(ErrorDetail{
-      .code = Code::timeout,
-      .operation = "leave",
-      .message = fmt::format("still in the job: rank {}{}", ranks_text(late),
+  return refuse(Code::timeout, [&] {
+    std::vector<int> late;
+    for (const auto& peer : peers_)
+      if (peer->rank != local_.rank && !peer->gone() && !is_idle(*peer)) late.push_back(peer->rank);
+    return ErrorDetail{
+        .operation = "leave",
+        .message = formatted("still in the job: rank {}{}", ranks_text(late),
                              late.empty() ? "" : suspicion(late.front())),
-      .hint = "a rank leaves by World::leave or by ending; look at what that rank is doing",
-      .rank = local_.rank,
-      .peer = late.empty() ? -1 : late.front()});
+        .hint = "a rank leaves by World::leave or by ending; look at what that rank is doing",
+        .rank = local_.rank,
+        .peer = late.empty() ? -1 : late.front()};
+  });
 }
 
 void Mesh::check_ranks(std::span<const int> ranks, const char* operation) const {
@@ -137,9 +140,14 @@ void Mesh::check_ranks(std::span<const int> ranks, const char* operation) const 
 }
 
 Status Mesh::peer_status(int rank) const noexcept {
-  const Peer& p = peer(rank);
-  const PeerState state = p.state.load(std::memory_order_acquire);
+  const PeerState state = peer(rank).state.load(std::memory_order_acquire);
   if (state < PeerState::left) return {};
+  return described(state == PeerState::failed ? Code::peer_failed : Code::peer_left, local_.rank,
+                   rank, [&] { return describe_end(peer(rank), state); });
+}
+
+Status Mesh::describe_end(const Peer& p, PeerState state) const {
+  const int rank = p.rank;
   const bool failed = state == PeerState::failed;
   const bool own = p.cause < 0;
   const Peer& culprit = own ? p : peer(p.cause);
@@ -182,11 +190,11 @@ Status Mesh::peer_status(int rank) const noexcept {
                   .host = culprit.host()});
 }
 
-std::string Mesh::likely_cause() const {
+std::string Mesh::likely_cause() const noexcept {
   int rank = first_failed_.load();
   if (rank < 0) rank = first_exited_.load();
   const Status why = rank < 0 ? Status{} : peer_status(rank);
-  return why.ok() ? "" : "perhaps because " + why.detail().message;
+  return why.ok() ? "" : formatted("perhaps because {}", why.detail().message);
 }
 
 Status Mesh::disconnected(int rank, const Status& why) const noexcept {
@@ -198,9 +206,9 @@ Status Mesh::disconnected(int rank, const Status& why) const noexcept {
                            Deadline::after(kUntilKnown));
   const Status known = peer_status(rank);
   if (known.ok()) return why;
-  ErrorDetail detail = known.detail();
-  detail.operation = why.detail().operation;
-  return Status(std::move(detail));
+  return described(known.code(), local_.rank, rank, [&] {
+    return altered(known, [&](ErrorDetail& detail) { detail.operation = why.detail().operation; });
+  });
 }
 
 Status Mesh::first_failure() const noexcept {
@@ -247,10 +255,10 @@ std::vector<PathReport> Mesh::paths() const {
   return paths;
 }
 
-std::string Mesh::suspicion(int rank) const {
+std::string Mesh::suspicion(int rank) const noexcept {
   const stats::PathEntry& shown = *peer(rank).shown;
   if (shown.health.load(std::memory_order_acquire) == 0) return {};
-  return fmt::format(" (it is {})", shown.condition.get());
+  return text_or_empty([&] { return fmt::format(" (it is {})", shown.condition.get()); });
 }
 
 void Mesh::message(int rank, std::span<const std::byte> bytes) {

@@ -88,7 +88,7 @@ class Mesh final : private FabricEvents {
   Status first_failure() const noexcept;
   /// Hint text "perhaps because rank 1 ..." with the rank that failed first or, if none failed, the
   /// first that called exit() with a nonzero status; empty if there is no such rank.
-  std::string likely_cause() const;
+  std::string likely_cause() const noexcept;
   /// Status of the first of `ranks` that failed, else of the first that left, else ok.
   Status peer_status(std::span<const int> ranks, Needed needed = Needed::always) const noexcept;
 
@@ -108,7 +108,7 @@ class Mesh final : private FabricEvents {
   std::optional<std::string> why_no_rdma(int rank) const;
   /// " (it is stopped for 2.5 s)" for a rank that is slow or suspect, else empty. For the text of a
   /// timeout.
-  std::string suspicion(int rank) const;
+  std::string suspicion(int rank) const noexcept;
 
  private:
   // FabricEvents.
@@ -142,6 +142,8 @@ class Mesh final : private FabricEvents {
   /// The cause to report if this rank leaves or ends now.
   Cause cause() const noexcept;
   Cause known(const Cause& cause) const noexcept;
+  /// Throws std::bad_alloc.
+  Status describe_end(const Peer& peer, PeerState state) const;
   void note_cause(const Peer& peer) noexcept;
   /// Called when the peer is gone and can no longer write to this rank.
   void release(Peer& peer);

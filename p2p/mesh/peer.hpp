@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "base/formatted.hpp"
 #include "base/stats/layout.hpp"
 #include "p2p/mesh/mesh_messages.hpp"
 #include "p2p/transport/address/rank_address.hpp"
@@ -45,7 +46,10 @@ struct Peer {
   std::unique_ptr<Channel> channel;
   stats::PathEntry* shown = nullptr;  ///< its entry in this rank's stats segment
 
-  std::string host() const { return address.host.data(); }
+  /// Empty without memory for it.
+  std::string host() const noexcept {
+    return text_or_empty([this] { return std::string(address.host.data()); });
+  }
   bool gone() const noexcept { return state.load(std::memory_order_acquire) >= PeerState::left; }
   /// True if it left by itself and not by exit() with a nonzero status.
   bool left_in_order() const noexcept {

@@ -6,6 +6,7 @@
 #include <new>
 #include <utility>
 
+#include "base/fail.hpp"
 #include "p2p/message/waiting.hpp"
 
 namespace weft::detail {
@@ -81,9 +82,7 @@ std::optional<Status> MessageState::start_reading(MessageOperation& receive) noe
   const auto from = find_offered(*receive.ring, arrived);
   if (!from) return std::nullopt;
   if (!from->ok()) {
-    ErrorDetail why = from->status().detail();
-    why.operation = "recv";
-    return Status(std::move(why));
+    return altered(from->status(), [&](ErrorDetail& why) { why.operation = "recv"; });
   }
   p2p::Channel& channel = *receive.ring->peer().channel;
   try {

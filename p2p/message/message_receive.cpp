@@ -5,6 +5,8 @@
 #include <new>
 #include <utility>
 
+#include "base/fail.hpp"
+#include "base/formatted.hpp"
 #include "p2p/message/waiting.hpp"
 
 namespace weft::detail {
@@ -158,10 +160,12 @@ Result<MessageInfo> MessageState::too_large(IncomingRing& ring, Arrived& arrived
                                             const Tensor& into) noexcept {
   const int from = ring.peer().rank;
   Status status =
-      failure(Code::mismatch, "recv", from,
-              fmt::format("{}'s message of {} bytes (tag {}) is larger than the "
-                          "tensor to receive it, {} of {} bytes; the message is dropped",
-                          source_text(from), arrived.bytes, arrived.tag, into.text(), into.bytes()),
+      failure(Code::mismatch, "recv", from, text_or_empty([&] {
+                return fmt::format(
+                    "{}'s message of {} bytes (tag {}) is larger than the tensor to receive it, {} "
+                    "of {} bytes; the message is dropped",
+                    source_text(from), arrived.bytes, arrived.tag, into.text(), into.bytes());
+              }),
               "probe() returns the size of the next message");
   if (arrived.data == nullptr) ring.acknowledge(arrived);
   ring.release(arrived);
@@ -177,7 +181,7 @@ Status MessageState::no_more_from(int from) noexcept {
       }
     if (peer_status.ok() && ring != nullptr && ring->spoilt())
       return failure(Code::system, "recv", from,
-                     fmt::format("{} sent a malformed message", source_text(from)),
+                     formatted("{} sent a malformed message", source_text(from)),
                      "this is a defect of weft: please report it with WEFT_LOG=debug");
     return peer_status;
   }
@@ -196,9 +200,7 @@ Status MessageState::no_more_from(int from) noexcept {
     return {};
   const Status failed = mesh_.first_failure();
   if (failed.ok()) return last;
-  ErrorDetail detail = failed.detail();
-  detail.operation = "recv";
-  return Status(std::move(detail));
+  return altered(failed, [&](ErrorDetail& detail) { detail.operation = "recv"; });
 }
 
 void MessageState::fail_posted(int from, const Status& why) noexcept {
@@ -226,8 +228,8 @@ Result<MessageInfo> MessageState::probe(int from, const Tag& tag, Deadline deadl
     return MessageInfo{found.ring->peer().rank, found.arrived->tag, found.arrived->bytes};
   if (end == WaitEnd::ready) return none;
   return failure(Code::timeout, "probe", from,
-                 fmt::format("nothing came from {} (tag {}, bits {:#x}){}", source_text(from),
-                             tag.value, tag.mask, suspicion(from)),
+                 formatted("nothing came from {} (tag {}, bits {:#x}){}", source_text(from),
+                           tag.value, tag.mask, suspicion(from)),
                  "does it send with this tag? a longer deadline: WEFT_TIMEOUT");
 }
 

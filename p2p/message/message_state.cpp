@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <new>
 
+#include "base/fail.hpp"
+#include "base/formatted.hpp"
 #include "p2p/message/waiting.hpp"
 
 namespace weft::detail {
@@ -43,34 +45,38 @@ MessageState::~MessageState() {
     for (auto& outgoing : outgoing_) (void)outgoing.release();  // leak: a NIC may still read it
 }
 
-Status MessageState::failure(Code code, const char* operation, int peer, std::string message,
-                             std::string hint) const noexcept {
-  return Status(ErrorDetail{.code = code,
-                            .operation = operation,
-                            .message = std::move(message),
-                            .hint = std::move(hint),
-                            .rank = local_.rank,
-                            .peer = peer,
-                            .host = peer < 0 ? "" : mesh_.peer(peer).host()});
+Status MessageState::failure(Code code, const char* operation, int peer, std::string_view message,
+                             std::string_view hint) const noexcept {
+  return refuse(code, [&] {
+    return ErrorDetail{.operation = operation,
+                       .message = std::string(message),
+                       .hint = std::string(hint),
+                       .rank = local_.rank,
+                       .peer = peer,
+                       .host = peer < 0 ? "" : mesh_.peer(peer).host()};
+  });
 }
 
 Status MessageState::gone(const char* operation, int peer) const noexcept {
   const Status peer_status = mesh_.peer_status(peer);
   if (peer_status.ok()) return peer_status;
-  ErrorDetail detail = peer_status.detail();
-  detail.operation = operation;
-  return Status(std::move(detail));
+  return refuse(peer_status.code(), [&] {
+    ErrorDetail detail = peer_status.detail();
+    detail.operation = operation;
+    return detail;
+  });
 }
 
 Status MessageState::check(const char* operation, int rank, const Tensor& tensor) const noexcept {
   if (rank < 0 || rank >= local_.size)
     return failure(Code::bad_argument, operation, -1,
-                   fmt::format("there is no rank {} in a job of {}", rank, local_.size),
-                   fmt::format("ranks go from 0 to {}", local_.size - 1));
+                   formatted("there is no rank {} in a job of {}", rank, local_.size),
+                   formatted("ranks go from 0 to {}", local_.size - 1));
   if (!tensor.dense() || (tensor.empty() && tensor.bytes() != 0))
-    return failure(Code::bad_argument, operation, rank,
-                   fmt::format("the tensor {} {}", tensor.text(),
-                               tensor.empty() ? "has no memory" : "has strides"),
+    return failure(Code::bad_argument, operation, rank, text_or_empty([&] {
+                     return fmt::format("the tensor {} {}", tensor.text(),
+                                        tensor.empty() ? "has no memory" : "has strides");
+                   }),
                    "messages move the bytes of one dense tensor");
   return {};
 }
@@ -232,12 +238,12 @@ void MessageState::abandon(MessageOperation& operation) noexcept {
     operation.detached = true;
 }
 
-std::string MessageState::source_text(int from) const {
+std::string MessageState::source_text(int from) const noexcept {
   if (from == kAnySource) return "any rank";
-  return fmt::format("rank {} (host {})", from, mesh_.peer(from).host());
+  return formatted("rank {} (host {})", from, mesh_.peer(from).host());
 }
 
-std::string MessageState::suspicion(int from) const {
+std::string MessageState::suspicion(int from) const noexcept {
   return from == kAnySource ? std::string() : mesh_.suspicion(from);
 }
 
@@ -247,29 +253,29 @@ Status MessageState::late(const MessageOperation& operation) const noexcept {
     case Stage::reading:
       return failure(
           Code::timeout, "recv", operation.info.source,
-          fmt::format("{} has not answered: its message of {} bytes (tag {}) is being read{}",
-                      source_text(operation.info.source), operation.info.bytes, operation.info.tag,
-                      suspicion(operation.info.source)),
+          formatted("{} has not answered: its message of {} bytes (tag {}) is being read{}",
+                    source_text(operation.info.source), operation.info.bytes, operation.info.tag,
+                    suspicion(operation.info.source)),
           "is its process stopped, or its host gone? a longer deadline: WEFT_TIMEOUT");
     case Stage::offered:
       return failure(Code::timeout, "send", peer,
-                     fmt::format("{} has not received it (tag {}){}", source_text(peer),
-                                 operation.tag.value, suspicion(peer)),
+                     formatted("{} has not received it (tag {}){}", source_text(peer),
+                               operation.tag.value, suspicion(peer)),
                      "does it receive from this rank, with this tag? the tensor stays lent");
     case Stage::queued:
       return failure(Code::timeout, "send", peer,
                      outgoing_at(peer)->awaits_ring()
-                         ? fmt::format("{} has not answered the first message{}", source_text(peer),
-                                       suspicion(peer))
-                         : fmt::format("{} has not received earlier messages of this rank: there "
-                                       "is no room for more (tag {}){}",
-                                       source_text(peer), operation.tag.value, suspicion(peer)),
+                         ? formatted("{} has not answered the first message{}", source_text(peer),
+                                     suspicion(peer))
+                         : formatted("{} has not received earlier messages of this rank: there "
+                                     "is no room for more (tag {}){}",
+                                     source_text(peer), operation.tag.value, suspicion(peer)),
                      "does it receive from this rank, and in the order of the sends?");
     default:
       return failure(
           Code::timeout, "recv", peer,
-          fmt::format("no message from {} matches the receive (tag {}, bits {:#x}){}",
-                      source_text(peer), operation.tag.value, operation.tag.mask, suspicion(peer)),
+          formatted("no message from {} matches the receive (tag {}, bits {:#x}){}",
+                    source_text(peer), operation.tag.value, operation.tag.mask, suspicion(peer)),
           "does it send with this tag? a longer deadline: WEFT_TIMEOUT");
   }
 }
@@ -303,16 +309,18 @@ Result<std::size_t> MessageState::wait_any(std::span<MessageRequest> requests,
   }
   constexpr std::size_t kMostNamed = 4;
   int peer = -1;
-  std::string text = fmt::format("none of {} sends and receives has ended", requests.size());
-  for (std::size_t i = 0; i < std::min(requests.size(), kMostNamed); ++i) {
-    const Status why = late(*requests[i].operation_);
-    text += fmt::format("{} {}", i == 0 ? ":" : ";", why.detail().message);
-    if (peer < 0) peer = why.detail().peer;
-  }
-  if (requests.size() > kMostNamed)
-    text += fmt::format("; and {} more", requests.size() - kMostNamed);
-  return failure(Code::timeout, "wait_any", peer, std::move(text),
-                 "a longer deadline: WEFT_TIMEOUT");
+  const std::string text = text_or_empty([&] {
+    std::string list = fmt::format("none of {} sends and receives has ended", requests.size());
+    for (std::size_t i = 0; i < std::min(requests.size(), kMostNamed); ++i) {
+      const Status why = late(*requests[i].operation_);
+      list += fmt::format("{} {}", i == 0 ? ":" : ";", why.detail().message);
+      if (peer < 0) peer = why.detail().peer;
+    }
+    if (requests.size() > kMostNamed)
+      list += fmt::format("; and {} more", requests.size() - kMostNamed);
+    return list;
+  });
+  return failure(Code::timeout, "wait_any", peer, text, "a longer deadline: WEFT_TIMEOUT");
 }
 
 void MessageState::report(std::vector<EdgeReport>& edges) const {

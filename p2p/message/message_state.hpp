@@ -139,11 +139,11 @@ class MessageState final : public p2p::Progressable {
   /// The operation's outcome; returns the operation to the free list.
   Result<MessageInfo> finish(MessageOperation& operation) noexcept;
   Status late(const MessageOperation& operation) const noexcept;
-  std::string source_text(int from) const;
+  std::string source_text(int from) const noexcept;
   /// Mesh::suspicion(); empty for kAnySource.
-  std::string suspicion(int from) const;
-  Status failure(Code code, const char* operation, int peer, std::string message,
-                 std::string hint) const noexcept;
+  std::string suspicion(int from) const noexcept;
+  Status failure(Code code, const char* operation, int peer, std::string_view message,
+                 std::string_view hint) const noexcept;
   Status gone(const char* operation, int peer) const noexcept;
 
   p2p::LocalRank& local_;

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <new>
 
+#include "base/fail.hpp"
 #include "p2p/slot/attach/grant.hpp"
 
 namespace weft::p2p::message {
@@ -38,14 +39,14 @@ void OutgoingRing::granted(const RingGranted& granted) noexcept {
 
 void OutgoingRing::refused(const RingRefused& refused) noexcept {
   if (answer_.load() != Answer::none) return;
-  failure_ =
-      Status(ErrorDetail{.code = code_of(refused.code),
-                         .operation = "send",
-                         .message = refused.text.get(),
-                         .hint = "that rank could not provide a ring for this rank's messages",
-                         .rank = local_.rank,
-                         .peer = peer_.rank,
-                         .host = peer_.host()});
+  failure_ = refuse(code_of(refused.code), [&] {
+    return ErrorDetail{.operation = "send",
+                       .message = refused.text.get(),
+                       .hint = "that rank could not provide a ring for this rank's messages",
+                       .rank = local_.rank,
+                       .peer = peer_.rank,
+                       .host = peer_.host()};
+  });
   answer_.store(Answer::refused, std::memory_order_release);
 }
 
@@ -54,9 +55,7 @@ bool OutgoingRing::open() noexcept {
   const Geometry geometry = granted_.geometry;
   const auto ring = peer_.channel->resolve(granted_.ring);
   if (ring.code() == Code::exhausted) {
-    ErrorDetail why = ring.status().detail();
-    why.operation = "send";
-    failure_ = Status(std::move(why));
+    failure_ = altered(ring.status(), [&](ErrorDetail& why) { why.operation = "send"; });
     return false;
   }
   if (!ring.ok() || !geometry.makes_sense() || granted_.ring.bytes != geometry.bytes() ||
@@ -245,8 +244,8 @@ Status OutgoingRing::place(Operation& operation, MemoryRef& ref) noexcept {
     } else {
       try {
         operation.staged = OwnedBlock(local_.data, tensor.bytes());
-      } catch (const Error& error) {
-        return error.status();
+      } catch (...) {
+        return caught_status();
       }
       std::memcpy(operation.staged.data(), tensor.data(), tensor.bytes());
       counters_.bytes_copied.add(tensor.bytes());

@@ -1,9 +1,8 @@
 // The public handles of signals; each forwards to the rank's SignalTable.
-#include <fmt/format.h>
-
 #include <utility>
 
 #include "base/control_call.hpp"
+#include "base/formatted.hpp"
 #include "p2p/signal/signal_table.hpp"
 
 namespace weft {
@@ -83,7 +82,7 @@ Status RemoteSignal::put(RemoteSlot& slot, const Tensor& tensor, std::uint64_t a
   if (slot.owner() != owner())
     return state_->table.failure(
         Code::bad_argument, "put", state_->name, owner(),
-        fmt::format("the slot is rank {}'s, the signal rank {}'s", slot.owner(), owner()),
+        formatted("the slot is rank {}'s, the signal rank {}'s", slot.owner(), owner()),
         "a signal follows puts to its own owner");
   if (Status status = slot.put(tensor, Until::delivered).wait(deadline); !status.ok())
     return status;

@@ -1,4 +1,6 @@
 #include "p2p/signal/signal_table.hpp"
+#include "base/fail.hpp"
+#include "base/formatted.hpp"
 
 #include <fmt/format.h>
 
@@ -46,15 +48,16 @@ SignalLeft left(std::uint64_t signal_id) noexcept {
 }  // namespace
 
 Status SignalTable::failure(Code code, const char* operation, const std::string& name, int peer,
-                            std::string message, std::string hint) const noexcept {
-  return Status(ErrorDetail{.code = code,
-                            .operation = operation,
-                            .message = std::move(message),
-                            .hint = std::move(hint),
-                            .rank = local_.rank,
-                            .peer = peer,
-                            .host = peer < 0 ? "" : mesh_.peer(peer).host(),
-                            .slot = name});
+                            std::string_view message, std::string_view hint) const noexcept {
+  return refuse(code, [&] {
+    return ErrorDetail{.operation = operation,
+                       .message = std::string(message),
+                       .hint = std::string(hint),
+                       .rank = local_.rank,
+                       .peer = peer,
+                       .host = peer < 0 ? "" : mesh_.peer(peer).host(),
+                       .slot = name};
+  });
 }
 
 void SignalTable::check_name(const char* operation, const std::string& name) const {
@@ -148,22 +151,22 @@ Result<std::uint64_t> SignalTable::wait_at_least(const SignalState& signal, std:
       local_.waiter.wait([&] { return value() >= least; },
                          [&] { return !mesh_.peer_status(signal.needs).ok(); }, deadline);
   if (end == WaitEnd::ready) return value();
-  ErrorDetail detail;
-  if (end == WaitEnd::broken) {
-    detail = mesh_.peer_status(signal.needs).detail();
+  int peer = -1;
+  const Status why =
+      end == WaitEnd::broken
+          ? mesh_.peer_status(signal.needs)
+          : failure(Code::timeout, "wait_at_least", signal.name, peer, text_or_empty([&] {
+                      return fmt::format("the signal is {}, not yet {}; {}", value(), least,
+                                         adders(signal, peer));
+                    }),
+                    "are these ranks at the same step? a longer deadline: WEFT_TIMEOUT");
+  return altered(why, [&](ErrorDetail& detail) {
     detail.operation = "wait_at_least";
     detail.slot = signal.name;
-  } else {
-    int peer = -1;
-    std::string text =
-        fmt::format("the signal is {}, not yet {}; {}", value(), least, adders(signal, peer));
-    detail = failure(Code::timeout, "wait_at_least", signal.name, peer, std::move(text),
-                     "are these ranks at the same step? a longer deadline: WEFT_TIMEOUT")
-                 .detail();
-  }
-  detail.sequence_expected = least;
-  detail.sequence_seen = value();
-  return Status(std::move(detail));
+    if (peer >= 0) detail.peer = peer;
+    detail.sequence_expected = least;
+    detail.sequence_seen = value();
+  });
 }
 
 std::string SignalTable::adders(const SignalState& signal, int& peer) const {
@@ -238,10 +241,10 @@ void SignalTable::detach(const std::shared_ptr<RemoteSignalState>& remote) noexc
 Status SignalTable::gone(const char* operation, const RemoteSignalState& remote) const noexcept {
   const Status peer_status = mesh_.peer_status(remote.owner.rank);
   if (peer_status.ok()) return peer_status;
-  ErrorDetail detail = peer_status.detail();
-  detail.operation = operation;
-  detail.slot = remote.name;
-  return Status(std::move(detail));
+  return altered(peer_status, [&](ErrorDetail& detail) {
+    detail.operation = operation;
+    detail.slot = remote.name;
+  });
 }
 
 Status SignalTable::add(RemoteSignalState& remote, std::uint64_t amount) noexcept {
@@ -249,7 +252,7 @@ Status SignalTable::add(RemoteSignalState& remote, std::uint64_t amount) noexcep
   if (SignalLine* const line = remote.direct) {
     if (line->closed.load(std::memory_order_relaxed) != 0)
       return failure(Code::closed, "add", remote.name, remote.owner.rank,
-                     fmt::format("rank {} has closed the signal", remote.owner.rank), "");
+                     formatted("rank {} has closed the signal", remote.owner.rank), "");
     line->word.fetch_add(amount);
     remote.owner.channel->notify();
     return {};
@@ -269,7 +272,7 @@ Result<std::uint64_t> SignalTable::act(RemoteSignalState& remote, SignalAct act,
   const char* const operation = act == SignalAct::add ? "fetch_add" : "compare_swap";
   const auto closed = [&] {
     return failure(Code::closed, operation, remote.name, remote.owner.rank,
-                   fmt::format("rank {} has closed the signal", remote.owner.rank), "");
+                   formatted("rank {} has closed the signal", remote.owner.rank), "");
   };
   if (remote.owner.gone()) return gone(operation, remote);
   if (SignalLine* const line = remote.direct) {
@@ -301,8 +304,8 @@ Result<std::uint64_t> SignalTable::act(RemoteSignalState& remote, SignalAct act,
   if (end == WaitEnd::broken) return gone(operation, remote);
   if (end == WaitEnd::timeout)
     return failure(Code::timeout, operation, remote.name, remote.owner.rank,
-                   fmt::format("rank {} (host {}) has not answered{}", remote.owner.rank,
-                               remote.owner.host(), mesh_.suspicion(remote.owner.rank)),
+                   formatted("rank {} (host {}) has not answered{}", remote.owner.rank,
+                             remote.owner.host(), mesh_.suspicion(remote.owner.rank)),
                    "the operation may still take effect");
   if (remote.reply.closed) return closed();
   return remote.reply.before;

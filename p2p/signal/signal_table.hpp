@@ -98,7 +98,7 @@ class SignalTable {
   LocalRank& local() const noexcept { return local_; }
   Mesh& mesh() const noexcept { return mesh_; }
   Status failure(Code code, const char* operation, const std::string& name, int peer,
-                 std::string message, std::string hint) const noexcept;
+                 std::string_view message, std::string_view hint) const noexcept;
 
   // Progress thread.
   static bool understands(MessageType type) noexcept {

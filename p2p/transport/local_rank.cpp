@@ -121,8 +121,8 @@ void LocalRank::settle_waiting(int sharers, int local_ranks) noexcept {
     const auto quota = os::cpu_quota();
     if (sharers <= processors && local_ranks <= quota.value_or(local_ranks))
       policy = {.spin = WaitPolicy::kSpin, .yielding = WaitPolicy::kYielding};
-  } catch (const Error&) {
-    policy = {};  // processors unknown: sleeping is never wrong
+  } catch (const std::exception&) {
+    policy = {};  // processors unknown, or no memory: sleeping is never wrong
   }
   if (spin_) policy = {.spin = *spin_};
   policy.barrier_before_sleep = policy.spin.count() > 0 && os::joins_global_barriers();

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "base/fail.hpp"
+#include "base/formatted.hpp"
 #include "pslib/replication/replica_words.hpp"
 #include "pslib/table/slot_words.hpp"
 #include "runtime/world/services.hpp"
@@ -82,7 +83,7 @@ Status AsyncServer::take_peer(std::size_t peer, Deadline deadline) noexcept {
       return refuse(Code::mismatch, [&] {
         return nonsense("serve", table_.roles.servers[peers_[peer].server],
                         peers_[peer].words.spec().name,
-                        fmt::format("epoch {} in a job of {} ranks", message.epoch, world_.size()));
+                        formatted("epoch {} in a job of {} ranks", message.epoch, world_.size()));
       });
     held.replica.receive(peers_[peer].server, message);
   }
@@ -335,8 +336,8 @@ Status AsyncServer::enter(const Group& group) noexcept {
     replica_sets_ = next_replica_sets(replica_sets_, group.epoch(), live, table_.roles.server_hosts,
                                       table_.roles.replicas);
     hold(group.epoch(), false);
-  } catch (const Error& error) {
-    return error.status();
+  } catch (...) {
+    return caught_status();
   }
   log_of(world_)->warn(
       Subsystem::ps, "table \"{}\" goes on in epoch {} with {} of {} servers", table_.table,

@@ -1,12 +1,11 @@
 #include "pslib/async/async_shard.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
 #include <limits>
 
 #include "base/fail.hpp"
+#include "base/formatted.hpp"
 #include "base/kernels/combine.hpp"
 #include "pslib/table/slot_words.hpp"
 
@@ -162,8 +161,8 @@ Status AsyncShard::start(float* to, const Gradients& gradients) noexcept {
     try {
       for (const ShardPiece& piece : table_.pieces)
         if (piece.server == home_) restore_piece(*from, table_, piece, to, updater_);
-    } catch (const Error& error) {
-      return error.status();
+    } catch (...) {
+      return caught_status();
     }
     return {};
   }
@@ -238,7 +237,7 @@ Status AsyncShard::load(const std::byte* from, int rank) noexcept {
     return refuse(Code::mismatch, [&] {
       return nonsense(
           "fetch a shard", rank, region_.spec().name,
-          fmt::format("a state with the gradients of {} updates kept", counts.progress.kept));
+          formatted("a state with the gradients of {} updates kept", counts.progress.kept));
     });
   if (Status status = publish(); !status) return status;
   Tensor buffer;

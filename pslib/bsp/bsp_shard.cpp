@@ -159,8 +159,8 @@ Status BspShard::start() noexcept {
       for (const ShardPiece& piece : table_.pieces)
         if (piece.server == table_.roles.rank)
           restore_piece(*from, table_, piece, master(), updater_);
-    } catch (const Error& error) {
-      return error.status();
+    } catch (...) {
+      return caught_status();
     }
     for (const Part& part : parts_) narrow(part.run);
     return {};

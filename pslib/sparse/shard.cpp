@@ -1,12 +1,11 @@
 #include "pslib/sparse/shard.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
 #include <limits>
 
 #include "base/fail.hpp"
+#include "base/formatted.hpp"
 #include "pslib/optimizer/rules.hpp"
 #include "pslib/sparse/checkpoints.hpp"
 
@@ -71,9 +70,9 @@ Status SparseShard::check(const Worker& worker, const RequestHead& head) const n
   return refuse(Code::mismatch, [&] {
     return nonsense("take a request", worker.requests.owner(), worker.requests.spec().name,
                     fits ? std::string("a request before the last one was answered")
-                         : fmt::format("a request of {} rows to push and {} to look up, where {} "
-                                       "of each have room",
-                                       head.pushed, head.looked_up, room));
+                         : formatted("a request of {} rows to push and {} to look up, where {} "
+                                     "of each have room",
+                                     head.pushed, head.looked_up, room));
   });
 }
 

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/fail.hpp"
+#include "base/formatted.hpp"
 
 namespace weft::pslib {
 
@@ -67,8 +68,8 @@ Status SparseWorker::check(const SparseCall& call) const noexcept {
   const auto wrong = [&](std::size_t ids, std::size_t values, const char* what) {
     return refuse(Code::bad_argument, [&] {
       return bad_argument(
-          call.operation, fmt::format("{} ids and {} elements of {}", ids, values, what),
-          fmt::format("give {} elements for each id of table \"{}\"", dim_, table_.table));
+          call.operation, formatted("{} ids and {} elements of {}", ids, values, what),
+          formatted("give {} elements for each id of table \"{}\"", dim_, table_.table));
     });
   };
   if (call.gradients.size() != call.pushed.size() * dim_)
@@ -82,7 +83,7 @@ Status SparseWorker::check(const SparseCall& call) const noexcept {
     return {};
   return refuse(Code::bad_argument, [&] {
     return bad_argument(call.operation,
-                        fmt::format("the last {}() has not ended", interrupted_.operation),
+                        formatted("the last {}() has not ended", interrupted_.operation),
                         "make the same call again, with the same ids");
   });
 }
@@ -251,9 +252,8 @@ Status SparseWorker::name_the_lost() const noexcept {
     ErrorDetail detail;
     detail.code = Code::closed;
     detail.operation = "update";
-    detail.message =
-        fmt::format("rank {} closed table \"{}\" after {} updates, while others pushed", lost_,
-                    table_.table, version());
+    detail.message = formatted("rank {} closed table \"{}\" after {} updates, while others pushed",
+                               lost_, table_.table, version());
     detail.hint = "let every worker push equally often";
     detail.rank = table_.roles.rank;
     detail.peer = lost_;

@@ -4,6 +4,8 @@
 
 #include <vector>
 
+#include "base/fail.hpp"
+#include "base/formatted.hpp"
 #include "runtime/collective/collective_group.hpp"
 #include "runtime/collective/collective_table.hpp"
 
@@ -37,9 +39,12 @@ Status CollectiveGroup::failure() const noexcept {
 }
 
 Status CollectiveGroup::failure_of(const PlannedCall& call) const noexcept {
-  ErrorDetail detail = failure().detail();
-  detail.operation = call.task.signature.text();
-  return Status(std::move(detail));
+  const Status why = failure();
+  return weft::refuse(why.code(), [&] {
+    ErrorDetail detail = why.detail();
+    detail.operation = call.task.signature.text();
+    return detail;
+  });
 }
 
 bool CollectiveGroup::broken() const noexcept {
@@ -109,14 +114,15 @@ int CollectiveGroup::take_back() noexcept {
 Status CollectiveGroup::with_loan(const PlannedCall& call, const Status& why) const noexcept {
   for (const Loan& loan : loans_) {
     if (loan.call.get() != &call || call.lent_bytes() == 0) continue;
-    ErrorDetail detail = why.detail();
-    detail.message += fmt::format(
-        "; rank {} may still touch this rank's tensors: they stay lent until that rank has "
-        "finished, "
-        "stopped or is dead",
-        ranks_[static_cast<std::size_t>(loan.to)]);
-    detail.hint = "do not touch the tensors until Collectives::settle() is ok";
-    return Status(std::move(detail));
+    return weft::refuse(why.code(), [&] {
+      ErrorDetail detail = why.detail();
+      detail.message += fmt::format(
+          "; rank {} may still touch this rank's tensors: they stay lent until that rank has "
+          "finished, stopped or is dead",
+          ranks_[static_cast<std::size_t>(loan.to)]);
+      detail.hint = "do not touch the tensors until Collectives::settle() is ok";
+      return detail;
+    });
   }
   return why;
 }
@@ -128,14 +134,16 @@ Status CollectiveGroup::settle(Deadline deadline) noexcept {
       local_.waiter.wait([this] { return take_back() < 0; }, [] { return false; }, deadline);
   if (end == p2p::WaitEnd::ready) return {};
   const int rank = ranks_[static_cast<std::size_t>(std::max(0, take_back()))];
-  return Status(ErrorDetail{
-      .code = Code::timeout,
-      .operation = "settle",
-      .message = fmt::format("rank {} may still touch this rank's tensors, which stay lent", rank),
-      .hint = "continue that rank, or declare it dead (World::declare_dead)",
-      .rank = local_.rank,
-      .peer = rank,
-      .host = mesh_.peer(rank).host()});
+  return weft::refuse(Code::timeout, [&] {
+    return ErrorDetail{
+        .code = Code::timeout,
+        .operation = "settle",
+        .message = formatted("rank {} may still touch this rank's tensors, which stay lent", rank),
+        .hint = "continue that rank, or declare it dead (World::declare_dead)",
+        .rank = local_.rank,
+        .peer = rank,
+        .host = mesh_.peer(rank).host()};
+  });
 }
 
 bool CollectiveGroup::may_work(bool alone) noexcept {
@@ -156,47 +164,51 @@ std::string CollectiveGroup::named(std::span<const int> ranks) const {
 }
 
 Status CollectiveGroup::late(const PlannedCall& call) const noexcept {
-  std::vector<int> late;
-  for (const int r : awaited(call)) late.push_back(ranks_[static_cast<std::size_t>(r)]);
-  const int first = late.empty() ? -1 : late.front();
-  return Status(ErrorDetail{
-      .code = Code::timeout,
-      .operation = call.task.signature.text(),
-      .message = fmt::format(
-          "call {} of the group: {}", call.number,
-          late.empty() ? "this rank has not done its part yet"
-          : late.size() == 1
-              ? fmt::format("rank {}{} has not done its part", first, mesh_.suspicion(first))
-              : fmt::format("ranks {} have not done theirs", named(late))),
-      .hint = "look at what that rank is doing; raise the deadline with WEFT_TIMEOUT",
-      .rank = local_.rank,
-      .peer = first,
-      .host = first < 0 ? std::string() : mesh_.peer(first).host()});
+  return weft::refuse(Code::timeout, [&] {
+    std::vector<int> late;
+    for (const int r : awaited(call)) late.push_back(ranks_[static_cast<std::size_t>(r)]);
+    const int first = late.empty() ? -1 : late.front();
+    return ErrorDetail{
+        .code = Code::timeout,
+        .operation = call.task.signature.text(),
+        .message = formatted(
+            "call {} of the group: {}", call.number,
+            late.empty() ? "this rank has not done its part yet"
+            : late.size() == 1
+                ? formatted("rank {}{} has not done its part", first, mesh_.suspicion(first))
+                : formatted("ranks {} have not done theirs", named(late))),
+        .hint = "look at what that rank is doing; raise the deadline with WEFT_TIMEOUT",
+        .rank = local_.rank,
+        .peer = first,
+        .host = first < 0 ? std::string() : mesh_.peer(first).host()};
+  });
 }
 
 void CollectiveGroup::mismatch(std::uint64_t number, int other, const Signature& theirs) noexcept {
   const Signature& own = called(number);
-  disagree(
-      name(own.kind), other,
-      fmt::format("call {} of the group is {} on rank {} and {} on rank {}", number, own.text(),
-                  local_.rank, theirs.text(), ranks_[static_cast<std::size_t>(other)]),
-      "all ranks of a group must call the same operations in the same order");
+  disagree(name(own.kind), other, text_or_empty([&] {
+             return fmt::format("call {} of the group is {} on rank {} and {} on rank {}", number,
+                                own.text(), local_.rank, theirs.text(),
+                                ranks_[static_cast<std::size_t>(other)]);
+           }),
+           "all ranks of a group must call the same operations in the same order");
 }
 
 void CollectiveGroup::mismatch_before(std::uint64_t number, int other) noexcept {
   const Signature& own = called(number);
-  disagree(
-      name(own.kind), other,
-      fmt::format("call {} of the group is {} on ranks {} and {}, but a call before it was not "
-                  "the same on both",
-                  number, own.text(), local_.rank, ranks_[static_cast<std::size_t>(other)]),
-      "compare the roots, sizes and order of the calls before");
+  disagree(name(own.kind), other, text_or_empty([&] {
+             return fmt::format(
+                 "call {} of the group is {} on ranks {} and {}, but a call before it was not the "
+                 "same on both",
+                 number, own.text(), local_.rank, ranks_[static_cast<std::size_t>(other)]);
+           }),
+           "compare the roots, sizes and order of the calls before");
 }
 
 void CollectiveGroup::refuse(const PlannedCall& call, int other, std::string what) noexcept {
   disagree(name(call.task.kind()), other,
-           fmt::format("call {} of the group: rank {} {}, which rank {} refuses", call.number,
-                       ranks_[static_cast<std::size_t>(other)], what, local_.rank),
+           formatted("call {} of the group: rank {} {}, which rank {} refuses", call.number,
+                     ranks_[static_cast<std::size_t>(other)], what, local_.rank),
            "report this: a correct weft never sends this");
 }
 
@@ -204,24 +216,24 @@ void CollectiveGroup::disagree(const char* operation, int other, std::string wha
                                const char* hint) noexcept {
   if (failed()) return;
   const int rank = ranks_[static_cast<std::size_t>(other)];
-  const Status why(ErrorDetail{.code = Code::mismatch,
-                               .operation = operation,
-                               .message = std::move(what),
-                               .hint = hint,
-                               .peer = rank,
-                               .host = mesh_.peer(rank).host()});
+  const Status why = weft::refuse(Code::mismatch, [&] {
+    return ErrorDetail{.operation = operation,
+                       .message = std::move(what),
+                       .hint = hint,
+                       .peer = rank,
+                       .host = mesh_.peer(rank).host()};
+  });
   tell_failure(why);
   fail(why);
 }
 
 void CollectiveGroup::unequal_parts(const PlannedCall& call, int other, std::int64_t elements,
                                     std::int64_t expected) noexcept {
-  disagree(
-      name(call.task.kind()), other,
-      fmt::format("call {} of the group: rank {} has {} elements for rank {}, which expects {}",
-                  call.number, ranks_[static_cast<std::size_t>(other)], elements, local_.rank,
-                  expected),
-      "a rank's counts for another must equal the other's out_counts for that rank");
+  disagree(name(call.task.kind()), other,
+           formatted("call {} of the group: rank {} has {} elements for rank {}, which expects {}",
+                     call.number, ranks_[static_cast<std::size_t>(other)], elements, local_.rank,
+                     expected),
+           "a rank's counts for another must equal the other's out_counts for that rank");
 }
 
 void CollectiveGroup::tell_failure(const Status& why) noexcept {
@@ -241,13 +253,13 @@ void CollectiveGroup::drop(const std::shared_ptr<PlannedCall>& call) noexcept {
 void CollectiveGroup::withdraw(const std::shared_ptr<PlannedCall>& call,
                                Clock::time_point until) noexcept {
   if (!call->under_way()) return;
-  const Status why(
-      ErrorDetail{.code = Code::cancelled,
-                  .operation = name(call->task.kind()),
-                  .message = fmt::format("rank {} has given up {}, call {} of the group",
-                                         local_.rank, call->task.signature.text(), call->number),
-                  .hint = "wait for a plan before destroying it",
-                  .peer = local_.rank});
+  const Status why = weft::refuse(Code::cancelled, [&] {
+    return ErrorDetail{.operation = name(call->task.kind()),
+                       .message = formatted("rank {} has given up {}, call {} of the group",
+                                            local_.rank, call->task.signature.text(), call->number),
+                       .hint = "wait for a plan before destroying it",
+                       .peer = local_.rank};
+  });
   if (!failed()) tell_failure(why);
   fail(why);
   give_up(until);

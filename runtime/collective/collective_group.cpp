@@ -1,10 +1,10 @@
 #include "runtime/collective/collective_group.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <new>
 
+#include "base/fail.hpp"
+#include "base/formatted.hpp"
 #include "runtime/collective/collective_table.hpp"
 
 namespace weft::detail {
@@ -50,25 +50,28 @@ Status CollectiveGroup::start(const std::shared_ptr<PlannedCall>& call) noexcept
   if (local_.forked()) return local_.fork_refusal(name(call->task.kind()));
   const auto owner = acquire();
   if (!local_.waiter.progress_registry().admit(*this))
-    return Status(
-        ErrorDetail{.code = Code::exhausted,
-                    .operation = name(call->task.kind()),
-                    .message = fmt::format("calls of {} groups are under way already",
-                                           p2p::ProgressRegistry::kPlaces - 1),
-                    .hint = "wait for one of them first, or use run(), which needs no free place",
-                    .rank = local_.rank});
+    return weft::refuse(Code::exhausted, [&] {
+      return ErrorDetail{
+          .code = Code::exhausted,
+          .operation = name(call->task.kind()),
+          .message = formatted("calls of {} groups are under way already",
+                               p2p::ProgressRegistry::kPlaces - 1),
+          .hint = "wait for one of them first, or use run(), which needs no free place",
+          .rank = local_.rank};
+    });
   return enqueue(call);
 }
 
 Status CollectiveGroup::enqueue(const std::shared_ptr<PlannedCall>& call) noexcept {
   if (call->under_way() || queued_ == kUnderWay)
-    return Status(ErrorDetail{.code = Code::bad_argument,
-                              .operation = name(call->task.kind()),
-                              .message = call->under_way()
-                                             ? "this call is under way already"
-                                             : "four calls of the group are under way already",
-                              .hint = "wait for one first",
-                              .rank = local_.rank});
+    return weft::refuse(Code::bad_argument, [&] {
+      return ErrorDetail{.operation = name(call->task.kind()),
+                         .message = call->under_way()
+                                        ? "this call is under way already"
+                                        : "four calls of the group are under way already",
+                         .hint = "wait for one first",
+                         .rank = local_.rank};
+    });
   if (mesh_.gone_count() != 0 && !failed()) [[unlikely]] {
     const Status gone = gone_failure(numbered_ + 1);
     if (!gone.ok()) fail(gone);
@@ -135,11 +138,12 @@ Status CollectiveGroup::wait(PlannedCall& call, Deadline deadline) noexcept {
   if (local_.forked()) return local_.fork_refusal(name(call.task.kind()));
   const auto owner = acquire();
   if (call.stage == Stage::idle)
-    return Status(ErrorDetail{.code = Code::bad_argument,
-                              .operation = name(call.task.kind()),
-                              .message = "the call was not started",
-                              .hint = "call start() first",
-                              .rank = local_.rank});
+    return weft::refuse(Code::bad_argument, [&] {
+      return ErrorDetail{.operation = name(call.task.kind()),
+                         .message = "the call was not started",
+                         .hint = "call start() first",
+                         .rank = local_.rank};
+    });
   return await(call, deadline);
 }
 

@@ -106,6 +106,7 @@ std::shared_ptr<CollectiveGroup> CollectiveTable::open(std::span<const int> rank
   else
     tell(ranks, opened);
   std::vector<p2p::MemoryRef> areas;
+  areas.reserve(ranks.size());  // all_met() must not allocate
   Choices choices;
   const auto met = [&] {
     if (all_met(id, ranks, areas, choices)) return true;
@@ -119,7 +120,7 @@ std::shared_ptr<CollectiveGroup> CollectiveTable::open(std::span<const int> rank
   if (end == p2p::WaitEnd::ready) {
     try {
       group->meet(areas, choices, until);
-    } catch (const Error&) {
+    } catch (...) {
       group->close();
       throw;
     }
@@ -196,10 +197,14 @@ void CollectiveTable::share(std::span<const int> ranks, std::uint32_t chunk,
 }
 
 void CollectiveTable::tell(std::span<const int> ranks, const CollectiveMessage& message) noexcept {
-  local_.progress.post([this, message, list = std::vector<int>(ranks.begin(), ranks.end())] {
-    for (const int rank : list)
-      if (rank != local_.rank) mesh_.send(mesh_.peer(rank), message);
-  });
+  try {
+    local_.progress.post([this, message, list = std::vector<int>(ranks.begin(), ranks.end())] {
+      for (const int rank : list)
+        if (rank != local_.rank) mesh_.send(mesh_.peer(rank), message);
+    });
+  } catch (const std::bad_alloc&) {
+    local_.log->warn(Subsystem::path, "no memory to tell a group of {} ranks", ranks.size());
+  }
 }
 
 void CollectiveTable::close(CollectiveGroup& group) noexcept {

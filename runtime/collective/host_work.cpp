@@ -1,10 +1,9 @@
 // The work of a rank in a call within a host, once all members have entered: loads and stores.
-#include <fmt/format.h>
-
 #include <array>
 #include <cstring>
 #include <limits>
 
+#include "base/formatted.hpp"
 #include "base/kernels/copy.hpp"
 #include "base/stop_point.hpp"
 #include "p2p/memory/copy_once.hpp"
@@ -155,8 +154,8 @@ bool HostGroup::find_peer(PlannedCall& call, int other) noexcept {
   const std::uint64_t out = out_bytes(call, other);
   if (places.in_bytes != in || (out > 0 && places.out_bytes != out)) {
     refuse(call, other,
-           fmt::format("offers {} bytes to read and {} to write instead of {} and {}",
-                       places.in_bytes, places.out_bytes, in, out));
+           formatted("offers {} bytes to read and {} to write instead of {} and {}",
+                     places.in_bytes, places.out_bytes, in, out));
     return false;
   }
   in_bytes_[at] = in;
@@ -186,8 +185,8 @@ bool HostGroup::wait_for_chunk(const PlannedCall& call, int whose) noexcept {
   if (!unmapped_.ok()) {
     ErrorDetail detail = unmapped_.detail();
     detail.operation = name(call.task.kind());
-    detail.message = fmt::format("call {} of the group: on rank {}, {}", call.number, local_.rank,
-                                 detail.message);
+    detail.message =
+        formatted("call {} of the group: on rank {}, {}", call.number, local_.rank, detail.message);
     const Status why(std::move(detail));
     if (!failed()) tell_failure(why);
     fail(why);
@@ -255,7 +254,7 @@ bool HostGroup::exchange_parts(PlannedCall& call) noexcept {
     const auto [first, end] = part;
     const auto held = static_cast<std::int64_t>(in_bytes_[at] / task.element);
     if (first < 0 || end < first || end > held) {
-      refuse(call, r, fmt::format("offers elements {} to {} of {}", first, end, held));
+      refuse(call, r, formatted("offers elements {} to {} of {}", first, end, held));
       return false;
     }
     const std::int64_t expected = task.out_offsets[at + 1] - task.out_offsets[at];

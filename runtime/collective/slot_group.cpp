@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/fail.hpp"
+
 namespace weft::detail {
 namespace {
 
@@ -234,6 +236,10 @@ void SlotGroup::cut_off() noexcept {
 }
 
 Status SlotGroup::gone_failure(std::uint64_t) const noexcept {
+  return returned([this] { return mesh_.peer_status(needed_and_gone()); });
+}
+
+std::vector<int> SlotGroup::needed_and_gone() const {
   // A rank that left in order after its part of the call has put all its data, which may still wait
   // here, and has received all that was put to it. A rank that failed fails the group.
   std::vector<int> missing;
@@ -247,7 +253,7 @@ Status SlotGroup::gone_failure(std::uint64_t) const noexcept {
     const bool drawn_in = std::ranges::find(ranks_, peer.cause) != ranks_.end();
     if (owes || peer.state.load() == p2p::PeerState::failed || drawn_in) missing.push_back(rank);
   }
-  return missing.empty() ? Status{} : mesh_.peer_status(missing);
+  return missing;
 }
 
 bool SlotGroup::owes_part(const PlannedCall& call, int rank) const noexcept {

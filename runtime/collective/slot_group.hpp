@@ -85,6 +85,8 @@ class SlotGroup final : public CollectiveGroup {
   bool sends_to(const PlannedCall& call, int rank) const noexcept;
   /// For a rank that is gone: true if the call cannot end without more data from it.
   bool owes_part(const PlannedCall& call, int rank) const noexcept;
+  /// The ranks that are gone and without which the calls cannot end. Throws std::bad_alloc.
+  std::vector<int> needed_and_gone() const;
   bool has_combined(const PlannedCall& call) const noexcept;
   void finish(PlannedCall& call) noexcept;
   void strange(const PlannedCall& call, int other, const PieceHead& head) noexcept;

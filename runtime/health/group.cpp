@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/control_call.hpp"
+#include "base/fail.hpp"
 #include "runtime/health/membership.hpp"
 
 namespace weft {
@@ -51,10 +52,10 @@ Group Group::subset(std::span<const int> places) const {
 Result<Group> Group::shrink(Deadline deadline) const noexcept {
   const auto membership = state_ ? state_->membership.lock() : nullptr;
   if (membership) return membership->shrink(*state_, deadline);
-  return Status(
-      ErrorDetail{.code = Code::closed,
-                  .operation = "shrink",
-                  .message = state_ ? "the group's world is gone" : "the group is empty"});
+  return weft::refuse(Code::closed, [&] {
+    return ErrorDetail{.operation = "shrink",
+                       .message = state_ ? "the group's world is gone" : "the group is empty"};
+  });
 }
 
 }  // namespace weft

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <string>
 
+#include "base/fail.hpp"
 #include "runtime/health/agreement_wire.hpp"
 
 namespace weft::detail {
@@ -229,9 +230,7 @@ Result<Group> Membership::result_of(const Entry& entry) {
     for (const int member : group.members) {
       // That rank has told this one, and every other call says so too.
       if (const Status status = mesh_.peer_status(member); status.code() == Code::fenced) {
-        ErrorDetail detail = status.detail();
-        detail.operation = "shrink";
-        return Status(std::move(detail));
+        return altered(status, [&](ErrorDetail& detail) { detail.operation = "shrink"; });
       }
       if (!mesh_.peer(member).gone())
         ++reached;

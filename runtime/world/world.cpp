@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/control_call.hpp"
+#include "base/fail.hpp"
 #include "runtime/world/world_state.hpp"
 
 namespace weft {
@@ -270,9 +271,7 @@ Status World::alive(std::span<const int> ranks) const noexcept {
   }
   const Status status = state_->mesh.peer_status(ranks);
   if (status.ok()) return status;
-  ErrorDetail detail = status.detail();
-  detail.operation = "alive";
-  return Status(std::move(detail));
+  return altered(status, [&](ErrorDetail& detail) { detail.operation = "alive"; });
 }
 
 Group World::group() const noexcept { return state_->membership->all(); }

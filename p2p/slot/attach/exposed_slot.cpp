@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "base/fail.hpp"
 #include "p2p/slot/attach/grant.hpp"
 
 namespace weft::detail {
@@ -130,14 +131,15 @@ Result<p2p::RemoteMemory> ExposedSlot::resolve_credit_word(const Attachment& att
   return attachment.peer->channel->resolve(asked.credit_word);
 }
 
-Status ExposedSlot::failure(Code code, const char* operation, std::string message,
-                            std::string hint) const {
-  return Status(ErrorDetail{.code = code,
-                            .operation = operation,
-                            .message = std::move(message),
-                            .hint = std::move(hint),
-                            .rank = local_.rank,
-                            .slot = contract_.name});
+Status ExposedSlot::failure(Code code, const char* operation, std::string_view message,
+                            std::string_view hint) const noexcept {
+  return refuse(code, [&] {
+    return ErrorDetail{.operation = operation,
+                       .message = std::string(message),
+                       .hint = std::string(hint),
+                       .rank = local_.rank,
+                       .slot = contract_.name};
+  });
 }
 
 }  // namespace weft::detail

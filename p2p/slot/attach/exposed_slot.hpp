@@ -66,7 +66,8 @@ class ExposedSlot {
   ExposedSlot(p2p::LocalRank& local, p2p::Mesh& mesh, p2p::SlotTable& table, p2p::Contract contract,
               std::uint64_t id);
 
-  Status failure(Code code, const char* operation, std::string message, std::string hint) const;
+  Status failure(Code code, const char* operation, std::string_view message,
+                 std::string_view hint) const noexcept;
   Status not_shared(const p2p::Peer& peer) const;
   Result<p2p::RemoteMemory> resolve_credit_word(const Attachment& attachment,
                                                 const p2p::AttachMessage& asked) const;

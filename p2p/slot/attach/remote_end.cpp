@@ -4,6 +4,8 @@
 
 #include <new>
 
+#include "base/fail.hpp"
+#include "base/formatted.hpp"
 #include "p2p/slot/attach/grant.hpp"
 #include "p2p/slot/attach/slot_line.hpp"
 
@@ -121,30 +123,33 @@ Status RemoteEnd::usable(const char* operation) const noexcept {
   const std::string cause = mesh_.likely_cause();
   return failure(
       Code::closed, operation,
-      fmt::format("its owner, rank {} (host {}), has closed it", owner_.rank, owner_.host()),
+      formatted("its owner, rank {} (host {}), has closed it", owner_.rank, owner_.host()),
       cause.empty() ? "attach again once it is exposed again" : cause);
 }
 
-Status RemoteEnd::peer_failure(const char* operation) const {
+Status RemoteEnd::peer_failure(const char* operation) const noexcept {
   Status peer_status = needs_.status();
   if (peer_status.ok()) peer_status = mesh_.peer_status(owner_.rank);
   if (peer_status.ok()) return {};
-  ErrorDetail detail = peer_status.detail();
-  detail.operation = operation;
-  detail.slot = asked_.name;
-  return Status(std::move(detail));
+  return refuse(peer_status.code(), [&] {
+    ErrorDetail detail = peer_status.detail();
+    detail.operation = operation;
+    detail.slot = asked_.name;
+    return detail;
+  });
 }
 
-Status RemoteEnd::failure(Code code, const char* operation, std::string message,
-                          std::string hint) const {
-  return Status(ErrorDetail{.code = code,
-                            .operation = operation,
-                            .message = std::move(message),
-                            .hint = std::move(hint),
-                            .rank = local_.rank,
-                            .peer = owner_.rank,
-                            .host = owner_.host(),
-                            .slot = asked_.name});
+Status RemoteEnd::failure(Code code, const char* operation, std::string_view message,
+                          std::string_view hint) const noexcept {
+  return refuse(code, [&] {
+    return ErrorDetail{.operation = operation,
+                       .message = std::string(message),
+                       .hint = std::string(hint),
+                       .rank = local_.rank,
+                       .peer = owner_.rank,
+                       .host = owner_.host(),
+                       .slot = asked_.name};
+  });
 }
 
 EdgeReport RemoteEnd::report() const {

@@ -96,8 +96,9 @@ class RemoteEnd {
   }
   /// Why this end can't be used, or ok().
   Status usable(const char* operation) const noexcept;
-  Status peer_failure(const char* operation) const;
-  Status failure(Code code, const char* operation, std::string message, std::string hint) const;
+  Status peer_failure(const char* operation) const noexcept;
+  Status failure(Code code, const char* operation, std::string_view message,
+                 std::string_view hint) const noexcept;
   static p2p::RemoteMemory at(p2p::RemoteMemory base, std::uint64_t offset) noexcept {
     return {base.address + offset, base.key};
   }

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/fail.hpp"
+#include "base/formatted.hpp"
 #include "p2p/memory/heap.hpp"
 #include "p2p/progress/fences.hpp"
 
@@ -137,15 +139,17 @@ Result<Tensor> Publisher::next(Deadline deadline) noexcept {
   return next_failure(end);
 }
 
-Status Publisher::next_failure(WaitEnd end) const {
-  ErrorDetail detail;
-  if (end == WaitEnd::broken) {
-    detail = needs_.status().detail();
-  } else {
+Status Publisher::next_failure(WaitEnd end) const noexcept {
+  if (end == WaitEnd::broken)
+    return altered(needs_.status(), [this](ErrorDetail& detail) {
+      detail.operation = "next";
+      detail.slot = spec_.name;
+    });
+  return refuse(Code::timeout, [this] {
+    ErrorDetail detail;
     const std::uint64_t oldest = (newest_.buffer + 1) % spec_.depth;
     const Attachment* attachment = pinning_reader(oldest);
     local_.recorder.control(stats::Event::timeout, -1, id_, newest_.version + 1);
-    detail.code = Code::timeout;
     detail.rank = local_.rank;
     detail.hint =
         "readers let a version go by destroying its Arrival; more depth allows more views";
@@ -158,10 +162,10 @@ Status Publisher::next_failure(WaitEnd end) const {
       detail.message = fmt::format("rank {} (host {}) has not let go of version {}{}", detail.peer,
                                    detail.host, version, mesh_.suspicion(detail.peer));
     }
-  }
-  detail.operation = "next";
-  detail.slot = spec_.name;
-  return Status(std::move(detail));
+    detail.operation = "next";
+    detail.slot = spec_.name;
+    return detail;
+  });
 }
 
 Result<Tensor> Publisher::next_in_turn() noexcept {
@@ -171,8 +175,8 @@ Result<Tensor> Publisher::next_in_turn() noexcept {
   if (credits_ && version > spec_.depth)
     if (const Attachment* attachment = lagging_reader(version - spec_.depth); attachment != nullptr)
       return failure(Code::flow_overrun, "next",
-                     fmt::format("rank {} still reads version {} of this synchronous slot",
-                                 attachment->peer->rank, version - spec_.depth),
+                     formatted("rank {} still reads version {} of this synchronous slot",
+                               attachment->peer->rank, version - spec_.depth),
                      "the loop does not guarantee consumption: use Flow::credits");
   filling_ = (version - 1) % spec_.depth;
   return tensors_[*filling_];

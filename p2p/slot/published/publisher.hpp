@@ -36,7 +36,7 @@ class Publisher final : public ExposedSlot {
   bool take(std::uint64_t buffer) noexcept;
   bool take_any() noexcept;
   Result<Tensor> next_in_turn() noexcept;
-  Status next_failure(p2p::WaitEnd end) const;
+  Status next_failure(p2p::WaitEnd end) const noexcept;
   void announce(Attachment& attachment) noexcept;
   const Attachment* pinning_reader(std::uint64_t buffer) const noexcept;
   const Attachment* lagging_reader(std::uint64_t release_needed) const noexcept;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/fail.hpp"
+#include "base/formatted.hpp"
 #include "p2p/progress/fences.hpp"
 
 namespace weft::detail {
@@ -89,7 +91,7 @@ void VersionReader::unpin(std::uint64_t buffer) noexcept {
 Result<Newest> VersionReader::hold_newest(const char* operation, Deadline deadline) noexcept {
   if (held_.size() == kMaxHeld)
     return failure(Code::exhausted, operation,
-                   fmt::format("{} versions are viewed at once", held_.size()),
+                   formatted("{} versions are viewed at once", held_.size()),
                    "let arrivals go before viewing more");
   const Deadline until = deadline.resolve(local_.waiter.default_timeout());
   // A read that was given up may still write to memory that is to be read into now.
@@ -98,8 +100,8 @@ Result<Newest> VersionReader::hold_newest(const char* operation, Deadline deadli
     if (local_.waiter.wait(
             completed, [] { return false; }, until) != WaitEnd::ready)
       return failure(Code::timeout, operation,
-                     fmt::format("rank {} (host {}) has not answered an earlier get{}", owner_.rank,
-                                 owner_.host(), mesh_.suspicion(owner_.rank)),
+                     formatted("rank {} (host {}) has not answered an earlier get{}", owner_.rank,
+                               owner_.host(), mesh_.suspicion(owner_.rank)),
                      "is its host alive? a longer deadline: WEFT_TIMEOUT");
   }
   for (;;) {
@@ -133,20 +135,20 @@ p2p::Awaited VersionReader::awaited() const {
                               owner_.host(), mesh_.suspicion(owner_.rank))};
 }
 
-Status VersionReader::no_newer_version(const char* operation, WaitEnd end) const {
+Status VersionReader::no_newer_version(const char* operation, WaitEnd end) const noexcept {
   if (end == WaitEnd::broken) {
-    ErrorDetail detail = usable(operation).detail();
-    detail.sequence_expected = seen_ + 1;
-    detail.sequence_seen = seen_;
-    return Status(std::move(detail));
+    return altered(usable(operation), [&](ErrorDetail& detail) {
+      detail.sequence_expected = seen_ + 1;
+      detail.sequence_seen = seen_;
+    });
   }
   local_.recorder.control(stats::Event::timeout, owner_.rank, id_, seen_ + 1);
-  ErrorDetail detail = failure(Code::timeout, operation, awaited().lack,
-                               "is the owner at the same step? a longer deadline: WEFT_TIMEOUT")
-                           .detail();
-  detail.sequence_expected = seen_ + 1;
-  detail.sequence_seen = seen_;
-  return Status(std::move(detail));
+  return altered(failure(Code::timeout, operation, text_or_empty([this] { return awaited().lack; }),
+                         "is the owner at the same step? a longer deadline: WEFT_TIMEOUT"),
+                 [&](ErrorDetail& detail) {
+                   detail.sequence_expected = seen_ + 1;
+                   detail.sequence_seen = seen_;
+                 });
 }
 
 void VersionReader::count_reading(Newest version, std::uint64_t bytes) noexcept {
@@ -180,9 +182,9 @@ Status VersionReader::fetch(Held& held, Deadline deadline) noexcept {
     held.block = p2p::OwnedBlock(local_.data, bytes_);
     held.tensor =
         std::make_unique<Tensor>(Tensor::wrap(held.block.data(), spec_.dtype, spec_.shape));
-  } catch (const Error& error) {
+  } catch (...) {
     drop_held(held_.size() - 1);
-    return error.status();
+    return caught_status();
   }
   const SlotRun whole{0, spec_.shape.elements(), held.block.data()};
   const Status status = read(held, std::span(&whole, 1), nullptr, deadline);
@@ -263,9 +265,8 @@ Status VersionReader::read(Held& held, std::span<const SlotRun> runs, const Tens
       status = std::move(*end);
     }
     if (!status.ok()) {
-      ErrorDetail detail = mesh_.disconnected(owner_.rank, status).detail();
-      detail.slot = spec_.name;
-      return Status(std::move(detail));
+      return altered(mesh_.disconnected(owner_.rank, status),
+                     [&](ErrorDetail& detail) { detail.slot = spec_.name; });
     }
     const auto is = [&](const std::byte* word) {
       return std::memcmp(word, &version.version, sizeof version.version) == 0;
@@ -293,16 +294,16 @@ Status VersionReader::unanswered(Held& held, const Tensor* into) noexcept {
     reading_->is_bare = !is_view && into == nullptr;
     local_.strays.keep(std::move(reading_), id_);
   }
-  ErrorDetail detail =
-      failure(Code::timeout, "get",
-              fmt::format("rank {} (host {}) has not answered: version {} was being read{}",
-                          owner_.rank, owner_.host(), held.version.version,
-                          mesh_.suspicion(owner_.rank)),
-              "is its process stopped, or its host gone? a longer deadline: WEFT_TIMEOUT")
-          .detail();
-  detail.sequence_expected = held.version.version;
-  detail.sequence_seen = seen_;
-  return Status(std::move(detail));
+  return altered(
+      failure(
+          Code::timeout, "get",
+          formatted("rank {} (host {}) has not answered: version {} was being read{}", owner_.rank,
+                    owner_.host(), held.version.version, mesh_.suspicion(owner_.rank)),
+          "is its process stopped, or its host gone? a longer deadline: WEFT_TIMEOUT"),
+      [&](ErrorDetail& detail) {
+        detail.sequence_expected = held.version.version;
+        detail.sequence_seen = seen_;
+      });
 }
 
 Status VersionReader::get(const Tensor& into, Deadline deadline) noexcept {
@@ -338,8 +339,8 @@ Status VersionReader::get_runs(std::span<const SlotRun> runs, const Tensor* into
     if (run.first < 0 || run.count < 0 || run.first > spec_.shape.elements() ||
         run.count > spec_.shape.elements() - run.first)
       return failure(Code::bad_argument, "get",
-                     fmt::format("elements {} to {} of a slot of {}", run.first,
-                                 run.first + run.count, spec_.shape.elements()),
+                     formatted("elements {} to {} of a slot of {}", run.first,
+                               run.first + run.count, spec_.shape.elements()),
                      "runs must lie within the slot");
   const Deadline until = deadline.resolve(local_.waiter.default_timeout());
   const auto version = hold_newest("get", until);

@@ -52,7 +52,7 @@ class VersionReader final : public RemoteEnd {
   void unpin(std::uint64_t buffer) noexcept;
   Result<p2p::Newest> hold_newest(const char* operation, Deadline deadline) noexcept;
   void drop_held(std::size_t index) noexcept;
-  Status no_newer_version(const char* operation, p2p::WaitEnd end) const;
+  Status no_newer_version(const char* operation, p2p::WaitEnd end) const noexcept;
   void count_reading(p2p::Newest version, std::uint64_t bytes) noexcept;
 
   // Through the fabric.

@@ -1,4 +1,6 @@
 #include "p2p/slot/put/dynamic_arrivals.hpp"
+#include "base/fail.hpp"
+#include "base/formatted.hpp"
 
 #include <fmt/format.h>
 
@@ -61,23 +63,22 @@ Status DynamicArrivals::read(Deadline until) noexcept {
       await_get(local_.waiter, reading.get, until, [&] { return about(sequence, record.rank); });
   if (!end) {
     local_.recorder.control(stats::Event::timeout, record.rank, id_, sequence);
-    ErrorDetail detail =
+    return altered(
         failure(Code::timeout,
-                fmt::format("rank {} (host {}) has not answered: its tensor of {} bytes is being "
-                            "read{}",
-                            record.rank, mesh_.peer(record.rank).host(), tensor.bytes(),
-                            mesh_.suspicion(record.rank)),
-                "is its process stopped, or its host gone? a longer deadline: WEFT_TIMEOUT")
-            .detail();
-    detail.peer = record.rank;
-    detail.host = mesh_.peer(record.rank).host();
-    return Status(std::move(detail));
+                formatted("rank {} (host {}) has not answered: its tensor of {} bytes is being "
+                          "read{}",
+                          record.rank, mesh_.peer(record.rank).host(), tensor.bytes(),
+                          mesh_.suspicion(record.rank)),
+                "is its process stopped, or its host gone? a longer deadline: WEFT_TIMEOUT"),
+        [&](ErrorDetail& detail) {
+          detail.peer = record.rank;
+          detail.host = mesh_.peer(record.rank).host();
+        });
   }
   reading_.started = false;
   if (!end->ok()) {
-    ErrorDetail detail = mesh_.disconnected(record.rank, *end).detail();
-    detail.slot = spec_.name;
-    return Status(std::move(detail));
+    return altered(mesh_.disconnected(record.rank, *end),
+                   [&](ErrorDetail& detail) { detail.slot = spec_.name; });
   }
   if (reading.landing) {
     std::memcpy(tensor.data(), reading.landing.data(), tensor.bytes());
@@ -168,20 +169,22 @@ Result<RemoteMemory> DynamicArrivals::resolve(std::uint64_t sequence, const Dyna
   return as_wait(Status(std::move(detail)));
 }
 
-Status DynamicArrivals::as_wait(const Status& status) const {
-  ErrorDetail detail = status.detail();
-  detail.operation = "wait";
-  detail.slot = spec_.name;
-  return Status(std::move(detail));
+Status DynamicArrivals::as_wait(const Status& status) const noexcept {
+  return altered(status, [&](ErrorDetail& detail) {
+    detail.operation = "wait";
+    detail.slot = spec_.name;
+  });
 }
 
-Status DynamicArrivals::failure(Code code, std::string message, std::string hint) const {
-  return Status(ErrorDetail{.code = code,
-                            .operation = "wait",
-                            .message = std::move(message),
-                            .hint = std::move(hint),
-                            .rank = local_.rank,
-                            .slot = spec_.name});
+Status DynamicArrivals::failure(Code code, std::string_view message,
+                                std::string_view hint) const noexcept {
+  return refuse(code, [&] {
+    return ErrorDetail{.operation = "wait",
+                       .message = std::string(message),
+                       .hint = std::string(hint),
+                       .rank = local_.rank,
+                       .slot = spec_.name};
+  });
 }
 
 }  // namespace weft::p2p

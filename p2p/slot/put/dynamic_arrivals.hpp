@@ -63,9 +63,9 @@ class DynamicArrivals {
   Result<RemoteMemory> resolve(std::uint64_t sequence, const DynamicRecord& record,
                                std::size_t bytes, Deadline until) noexcept;
   Status start(const RemoteMemory& from) noexcept;
-  Status failure(Code code, std::string message, std::string hint) const;
+  Status failure(Code code, std::string_view message, std::string_view hint) const noexcept;
   /// An error that another part of weft made, as one of this slot's wait.
-  Status as_wait(const Status& status) const;
+  Status as_wait(const Status& status) const noexcept;
   stats::WaitAbout about(std::uint64_t sequence, int peer) const noexcept {
     return {.operation = stats::Operation::wait, .peer = peer, .slot = id_, .sequence = sequence};
   }

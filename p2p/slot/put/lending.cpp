@@ -5,6 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include "base/fail.hpp"
+
 namespace weft::p2p {
 
 void pack(const Tensor& tensor, std::byte* to) noexcept {
@@ -30,8 +32,8 @@ Lending::Lent Lending::lend(const Channel& channel, const Tensor& tensor,
   if (!place) {
     try {
       held.packed = OwnedBlock(local_.data, tensor.bytes());
-    } catch (const Error& error) {
-      return {.status = error.status()};
+    } catch (...) {
+      return {.status = caught_status()};
     }
     if (!tensor.dense())
       packed_because = "an owner reads a dynamic tensor in one piece: strides are packed";

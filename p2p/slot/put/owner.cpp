@@ -5,6 +5,8 @@
 
 #include <cstring>
 
+#include "base/fail.hpp"
+#include "base/formatted.hpp"
 #include "base/os/asymmetric_barrier.hpp"
 #include "p2p/memory/copy_once.hpp"
 #include "p2p/progress/fences.hpp"
@@ -91,14 +93,12 @@ Result<Arrival> PutOwner::wait(Deadline deadline) noexcept {
 }
 
 Status PutOwner::wrong_arrival(std::uint64_t wanted, std::uint64_t seen) const {
-  ErrorDetail detail =
+  return altered(
       failure(
           Code::flow_overrun, "wait",
           fmt::format("tensor {} was overwritten by tensor {} before it was read", wanted, seen),
-          "the loop does not guarantee consumption: use Flow::credits")
-          .detail();
-  detail.peer = last_writer_.load(std::memory_order_acquire);
-  return Status(std::move(detail));
+          "the loop does not guarantee consumption: use Flow::credits"),
+      [&](ErrorDetail& detail) { detail.peer = last_writer_.load(std::memory_order_acquire); });
 }
 
 p2p::Awaited PutOwner::awaited() const {
@@ -118,22 +118,21 @@ Status PutOwner::wait_failure(WaitEnd end, std::uint64_t wanted) noexcept {
   const int writer = last_writer_.load(std::memory_order_acquire);
   Status peer_status = needs_.status();
   if (peer_status.ok() && writer >= 0) peer_status = mesh_.peer_status(writer);
-  ErrorDetail detail;
-  if (end == WaitEnd::broken && !peer_status.ok()) {
-    detail = peer_status.detail();
-  } else {
+  if (end != WaitEnd::broken || peer_status.ok()) {
     local_.recorder.control(stats::Event::timeout, writer, id_, wanted);
-    detail.code = Code::timeout;
-    detail.peer = writer;
-    detail.message = awaited().lack;
-    detail.hint = "is the writer at the same step? a longer deadline: WEFT_TIMEOUT";
+    peer_status = refuse(Code::timeout, [&] {
+      return ErrorDetail{.message = awaited().lack,
+                         .hint = "is the writer at the same step? a longer deadline: WEFT_TIMEOUT",
+                         .peer = writer};
+    });
   }
-  detail.operation = "wait";
-  detail.slot = spec_.name;
-  detail.rank = local_.rank;
-  detail.sequence_expected = wanted;
-  detail.sequence_seen = wanted - 1;
-  return Status(std::move(detail));
+  return altered(peer_status, [&](ErrorDetail& detail) {
+    detail.operation = "wait";
+    detail.slot = spec_.name;
+    detail.rank = local_.rank;
+    detail.sequence_expected = wanted;
+    detail.sequence_seen = wanted - 1;
+  });
 }
 
 void PutOwner::release(std::uint64_t sequence) noexcept {
@@ -235,13 +234,10 @@ Status PutOwner::begin_dynamic(std::uint64_t wanted, Deadline until) noexcept {
   if (!shape) {
     const int writer = last_writer_.load(std::memory_order_acquire);
     pass(wanted);
-    ErrorDetail detail =
-        failure(Code::system, "wait",
-                fmt::format("rank {} announced a tensor that can't be one", writer),
-                "this is a defect of weft: please report it with WEFT_LOG=debug")
-            .detail();
-    detail.peer = writer;
-    return Status(std::move(detail));
+    return altered(failure(Code::system, "wait",
+                           formatted("rank {} announced a tensor that can't be one", writer),
+                           "this is a defect of weft: please report it with WEFT_LOG=debug"),
+                   [&](ErrorDetail& detail) { detail.peer = writer; });
   }
   // Before room is made: the size of a tensor that lies nowhere is not believed.
   if (Status found = dynamic_.find(wanted, record, *shape, until); !found.ok()) {

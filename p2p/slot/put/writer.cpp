@@ -95,22 +95,23 @@ Status PutWriter::move(Moving& moving) noexcept {
   return status;
 }
 
-Status PutWriter::wrong_put(std::string_view what) const {
+Status PutWriter::wrong_put(std::string_view what) const noexcept {
   if (dynamic())
     return failure(Code::mismatch, "put",
-                   fmt::format("the tensor is {}, the slot takes {} of {} dimensions", what,
-                               weft::name(spec_.dtype), spec_.shape.dims()),
+                   formatted("the tensor is {}, the slot takes {} of {} dimensions", what,
+                             weft::name(spec_.dtype), spec_.shape.dims()),
                    "the sizes are free, dtype and number of dimensions are not");
-  return failure(Code::mismatch, "put",
-                 fmt::format("the tensor is {}, the slot holds {}{}", what, weft::name(spec_.dtype),
-                             spec_.shape.text()),
+  return failure(Code::mismatch, "put", text_or_empty([&] {
+                   return fmt::format("the tensor is {}, the slot holds {}{}", what,
+                                      weft::name(spec_.dtype), spec_.shape.text());
+                 }),
                  "put a tensor of the slot's dtype and shape");
 }
 
-Status PutWriter::overrun() const {
+Status PutWriter::overrun() const noexcept {
   return failure(Code::flow_overrun, "put",
-                 fmt::format("the owner has not let go of tensor {} of this synchronous slot",
-                             credits_.sent() + 1 - spec_.depth),
+                 formatted("the owner has not let go of tensor {} of this synchronous slot",
+                           credits_.sent() + 1 - spec_.depth),
                  "the loop does not guarantee consumption: use Flow::credits");
 }
 
@@ -123,7 +124,7 @@ Request PutWriter::put(const Tensor& tensor, Until until, Crowded crowded) noexc
   if (tensor.dtype() != spec_.dtype ||
       (dynamic() ? tensor.shape().dims() != spec_.shape.dims() : !(tensor.shape() == spec_.shape)))
       [[unlikely]] {
-    SlotAccess::outcome(request) = wrong_put(tensor.text());
+    SlotAccess::outcome(request) = wrong_put(text_or_empty([&] { return tensor.text(); }));
     return request;
   }
   if (dynamic() || pending_.count(std::memory_order_acquire) != 0)
@@ -168,11 +169,11 @@ Request PutWriter::put(std::span<const Tensor> parts, Until until) noexcept {
   }
   if (parts.empty() || !same || dynamic() || elements != spec_.shape.elements()) {
     SlotAccess::outcome(request) =
-        dynamic() ? failure(Code::bad_argument, "put", "several tensors have no one shape",
-                            "put them one by one, or into a slot of fixed shape")
-                  : wrong_put(fmt::format("gathered from {} tensors, of {} elements in all{}",
-                                          parts.size(), elements,
-                                          same ? "" : " and not all of one dtype"));
+        dynamic()
+            ? failure(Code::bad_argument, "put", "several tensors have no one shape",
+                      "put them one by one, or into a slot of fixed shape")
+            : wrong_put(formatted("gathered from {} tensors, of {} elements in all{}", parts.size(),
+                                  elements, same ? "" : " and not all of one dtype"));
     return request;
   }
   if (spec_.flow != Flow::credits && !has_credit()) {

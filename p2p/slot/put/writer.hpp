@@ -118,8 +118,8 @@ class PutWriter final : public RemoteEnd {
   Status make_pack() noexcept;
   void log_staged(const char* why) noexcept;
 
-  Status wrong_put(std::string_view what) const;
-  Status overrun() const;
+  Status wrong_put(std::string_view what) const noexcept;
+  Status overrun() const noexcept;
 
   // Pending puts; what follows requires their mutex.
   Request enqueue(p2p::PendingPut pending, Crowded crowded) noexcept;

@@ -1,6 +1,7 @@
 // Puts that go on after their call: what is lent to them, until when, and how they end.
 #include <fmt/format.h>
 
+#include "base/fail.hpp"
 #include "p2p/slot/put/writer.hpp"
 
 namespace weft::detail {
@@ -41,10 +42,10 @@ bool PutWriter::is_in_flight(std::uint64_t ticket) noexcept {
 
 Status PutWriter::in_flight_failure(const Status& why) const noexcept {
   if (Status peer_status = peer_failure("put"); !peer_status.ok()) return peer_status;
-  ErrorDetail detail = why.detail();
-  detail.operation = "put";
-  detail.slot = spec_.name;
-  return Status(std::move(detail));
+  return altered(why, [&](ErrorDetail& detail) {
+    detail.operation = "put";
+    detail.slot = spec_.name;
+  });
 }
 
 bool PutWriter::has_completed() noexcept {

@@ -1,8 +1,7 @@
 // Puts that are pending: they begin when there is a credit and the fabric takes them.
-#include <fmt/format.h>
-
 #include <new>
 
+#include "base/formatted.hpp"
 #include "p2p/slot/put/writer.hpp"
 
 namespace weft::detail {
@@ -36,7 +35,7 @@ Request PutWriter::enqueue(p2p::PendingPut pending, Crowded crowded) noexcept {
     if (is_crowded()) {
       SlotAccess::outcome(request) =
           failure(Code::exhausted, "put",
-                  fmt::format("{} puts are pending without a credit", pending_.open()),
+                  formatted("{} puts are pending without a credit", pending_.open()),
                   "wait for a request before putting more, or give the slot more depth");
       return request;
     }

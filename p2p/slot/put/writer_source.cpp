@@ -1,6 +1,8 @@
 // The source of a put: the memory itself, or a copy of it where the fabric can't reach it.
 #include "p2p/slot/put/writer.hpp"
 
+#include "base/fail.hpp"
+
 namespace weft::detail {
 
 bool PutWriter::reachable_outside(const Tensor& tensor) const noexcept {
@@ -44,8 +46,9 @@ Status PutWriter::make_pack() noexcept {
   if (pack_) return {};
   try {
     pack_ = p2p::OwnedBlock(local_.staging, bytes_);
-  } catch (const Error& error) {
-    return failure(Code::exhausted, "put", error.detail().message, error.detail().hint);
+  } catch (...) {
+    const Status why = caught_status();
+    return failure(Code::exhausted, "put", why.detail().message, why.detail().hint);
   }
   log_staged("the tensor lies outside the arena (World::allocate, World::adopt)");
   return {};

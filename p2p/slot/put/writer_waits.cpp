@@ -3,6 +3,7 @@
 
 #include <mutex>
 
+#include "base/fail.hpp"
 #include "p2p/slot/put/writer.hpp"
 
 namespace weft::detail {
@@ -17,16 +18,19 @@ Status PutWriter::wait_put(std::uint64_t ticket, Deadline deadline) noexcept {
   if (end == WaitEnd::broken) return peer_failure("put");
   local_.recorder.control(stats::Event::timeout, owner_.rank, id_, credits_.sent() + 1);
   const std::lock_guard lock(pending_.mutex());
-  p2p::Awaited awaited = late_put(ticket);
-  const bool on_its_way = is_on_its_way(ticket);
-  ErrorDetail detail =
-      failure(Code::timeout, "put", std::move(awaited.lack),
-              on_its_way ? "it stays lent: wait again"
-                         : "is the owner at the same step? the put stays pending; cancel() ends it")
-          .detail();
-  detail.sequence_expected = awaited.sequence;
-  if (!on_its_way) detail.sequence_seen = credits_.released();
-  return Status(std::move(detail));
+  return described(Code::timeout, local_.rank, owner_.rank, [&] {
+    const p2p::Awaited awaited = late_put(ticket);
+    const bool on_its_way = is_on_its_way(ticket);
+    return altered(
+        failure(Code::timeout, "put", awaited.lack,
+                on_its_way
+                    ? "it stays lent: wait again"
+                    : "is the owner at the same step? the put stays pending; cancel() ends it"),
+        [&](ErrorDetail& detail) {
+          detail.sequence_expected = awaited.sequence;
+          if (!on_its_way) detail.sequence_seen = credits_.released();
+        });
+  });
 }
 
 p2p::Awaited PutWriter::late_put(std::uint64_t ticket) const {

@@ -1,6 +1,6 @@
 // The part of a path that moves memory which its users adopted: copied by the kernel.
-#include <fmt/format.h>
-
+#include "base/fail.hpp"
+#include "base/formatted.hpp"
 #include "p2p/progress/fences.hpp"
 #include "p2p/transport/shm/shm_channel.hpp"
 
@@ -8,11 +8,13 @@ namespace weft::p2p {
 namespace {
 
 Status given_back(std::uint32_t chunk) noexcept {
-  return Status(ErrorDetail{
-      .code = Code::closed,
-      .operation = "adopted",
-      .message = fmt::format("the peer has given the adopted memory {:#x} back to its user", chunk),
-      .hint = "the owner must keep the tensor until it was used"});
+  return refuse(Code::closed, [&] {
+    return ErrorDetail{
+        .code = Code::closed,
+        .operation = "adopted",
+        .message = formatted("the peer has given the adopted memory {:#x} back to its user", chunk),
+        .hint = "the owner must keep the tensor until it was used"};
+  });
 }
 
 }  // namespace
@@ -73,19 +75,23 @@ std::optional<ShmChannel::Adopted> ShmChannel::adopted(std::uint32_t chunk) cons
 Result<RemoteMemory> ShmChannel::resolve_adopted(const MemoryRef& ref) noexcept {
   const auto region = adopted(ref.chunk);
   if (!region)
-    return Status(ErrorDetail{
-        .code = Code::unreachable,
-        .operation = "resolve",
-        .message = fmt::format("the peer named its adopted memory {:#x}, which is not known here "
+    return refuse(Code::unreachable, [&] {
+      return ErrorDetail{
+          .code = Code::unreachable,
+          .operation = "resolve",
+          .message = formatted("the peer named its adopted memory {:#x}, which is not known here "
                                "yet",
-                               ref.chunk)});
+                               ref.chunk)};
+    });
   if (ref.offset > region->bytes || ref.bytes > region->bytes - ref.offset || !reaches_)
-    return Status(ErrorDetail{
-        .code = Code::system,
-        .operation = "resolve",
-        .message = fmt::format("the peer named {} bytes at {} of its adopted memory {:#x}, which "
+    return refuse(Code::system, [&] {
+      return ErrorDetail{
+          .code = Code::system,
+          .operation = "resolve",
+          .message = formatted("the peer named {} bytes at {} of its adopted memory {:#x}, which "
                                "can't be reached",
-                               ref.bytes, ref.offset, ref.chunk)});
+                               ref.bytes, ref.offset, ref.chunk)};
+    });
   return RemoteMemory{region->address + ref.offset, same_process_ ? 0 : ref.chunk};
 }
 

@@ -1,4 +1,6 @@
 #include "p2p/transport/shm/cross_memory.hpp"
+#include "base/fail.hpp"
+#include "base/formatted.hpp"
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -22,10 +24,12 @@ Status refused(const char* call, pid_t process) noexcept {
   if (error == ESRCH) code = Code::peer_failed;
   if (error == EPERM || error == ENOSYS) code = Code::unreachable;
   if (error == EFAULT) code = Code::closed;
-  return Status(ErrorDetail{
-      .code = code,
-      .operation = call,
-      .message = fmt::format("memory of process {}: {}", process, std::strerror(error))});
+  return refuse(code, [&] {
+    return ErrorDetail{
+        .code = code,
+        .operation = call,
+        .message = formatted("memory of process {}: {}", process, std::strerror(error))};
+  });
 }
 
 void* at(std::uint64_t address) noexcept {
@@ -38,10 +42,12 @@ Status CrossMemory::require_alive(const char* call) const noexcept {
   if (pidfd_ < 0) return {};
   pollfd at{.fd = pidfd_, .events = POLLIN, .revents = 0};
   if (::poll(&at, 1, 0) == 0) return {};
-  return Status(ErrorDetail{
-      .code = Code::peer_failed,
-      .operation = call,
-      .message = fmt::format("process {} has ended: its number may be another's", process_)});
+  return refuse(Code::peer_failed, [&] {
+    return ErrorDetail{
+        .code = Code::peer_failed,
+        .operation = call,
+        .message = formatted("process {} has ended: its number may be another's", process_)};
+  });
 }
 
 Status CrossMemory::read(std::byte* to, std::uint64_t from, std::size_t bytes) const noexcept {

@@ -1,10 +1,10 @@
 // Gets: asked for here, answered by the peer, and given up at any time.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <new>
 
+#include "base/fail.hpp"
+#include "base/formatted.hpp"
 #include "p2p/transport/tcp/tcp_channel.hpp"
 
 namespace weft::p2p::tcp {
@@ -67,12 +67,14 @@ std::optional<Status> TcpChannel::poll_get(Get& get) noexcept {
   }
   if (!get.is_over.load(std::memory_order_acquire)) return std::nullopt;
   if (!get.end.ok() || get.whole) return get.end;
-  return Status(ErrorDetail{
-      .code = Code::closed,
-      .operation = "get",
-      .message = fmt::format("rank {} has given back the memory that was to be read", peer_),
-      .hint = "the owner must keep the tensor until it was used",
-      .peer = peer_});
+  return refuse(Code::closed, [&] {
+    return ErrorDetail{
+        .code = Code::closed,
+        .operation = "get",
+        .message = formatted("rank {} has given back the memory that was to be read", peer_),
+        .hint = "the owner must keep the tensor until it was used",
+        .peer = peer_};
+  });
 }
 
 bool TcpChannel::cancel_get(Get& get) noexcept {

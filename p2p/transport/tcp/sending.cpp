@@ -1,12 +1,12 @@
 // The sending side: tensors from where they lie, words, messages, requests for memory.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <new>
 #include <utility>
 
+#include "base/fail.hpp"
+#include "base/formatted.hpp"
 #include "p2p/transport/control_message.hpp"
 #include "p2p/transport/ending.hpp"
 #include "p2p/transport/tcp/checksum.hpp"
@@ -16,10 +16,11 @@
 namespace weft::p2p::tcp {
 
 Status TcpChannel::full() const noexcept {
-  return Status(ErrorDetail{.code = Code::exhausted,
-                            .operation = "put",
-                            .message = fmt::format("the queue to rank {} is full", peer_),
-                            .peer = peer_});
+  return refuse(Code::exhausted, [&] {
+    return ErrorDetail{.operation = "put",
+                       .message = formatted("the queue to rank {} is full", peer_),
+                       .peer = peer_};
+  });
 }
 
 Status TcpChannel::collect(PutWork& work, Payload& payload) noexcept {
@@ -41,8 +42,8 @@ Status TcpChannel::collect(PutWork& work, Payload& payload) noexcept {
   }
   try {
     payload.packed = OwnedBlock(rank_.local.staging, work.bytes);
-  } catch (const Error& error) {
-    return error.status();
+  } catch (...) {
+    return caught_status();
   }
   std::byte* to = payload.packed.data();
   for (const Tensor& part : work.parts)

@@ -1,10 +1,10 @@
 // Gets: READs that are posted as there is room, and asked for their end; no call waits.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
 
+#include "base/fail.hpp"
+#include "base/formatted.hpp"
 #include "p2p/transport/verbs/verbs_channel.hpp"
 
 namespace weft::p2p::verbs {
@@ -138,14 +138,16 @@ bool VerbsChannel::cancel_get(Get& get) noexcept {
 }
 
 void VerbsChannel::fail_read(const Get& get) noexcept {
-  fail(Status(ErrorDetail{
-      .code = Code::path_failed,
-      .operation = "get",
-      .message = fmt::format(
-          "{}: a read from rank {} has not ended in {} s", rank_.device.name(), peer_,
-          std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - get.since).count()),
-      .hint = "is the device alive? WEFT_IB_TIMEOUT bounds it",
-      .peer = peer_}));
+  fail(refuse(Code::path_failed, [&] {
+    return ErrorDetail{
+        .code = Code::path_failed,
+        .operation = "get",
+        .message = formatted(
+            "{}: a read from rank {} has not ended in {} s", rank_.device.name(), peer_,
+            std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - get.since).count()),
+        .hint = "is the device alive? WEFT_IB_TIMEOUT bounds it",
+        .peer = peer_};
+  }));
   rank_.path_failed(peer_, broken("get"));
 }
 

@@ -1,14 +1,14 @@
 // Putting by queue pairs: the payload's work requests, and the method by which their owner is
 // notified.
 #include <arpa/inet.h>
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <new>
 #include <utility>
 
+#include "base/fail.hpp"
+#include "base/formatted.hpp"
 #include "p2p/transport/verbs/verbs_channel.hpp"
 #include "p2p/transport/verbs/work_request_chain.hpp"
 
@@ -26,10 +26,10 @@ bool fits_inline(std::size_t bytes, const QueuePair& pair) noexcept {
 
 /// `exhausted` would mean that a later try may find room in the queue.
 Status unregistered(const Status& why) {
-  ErrorDetail detail = why.detail();
-  detail.operation = "put";
-  if (detail.code == Code::exhausted) detail.code = Code::system;
-  return Status(std::move(detail));
+  return altered(why, [&](ErrorDetail& detail) {
+    detail.operation = "put";
+    if (detail.code == Code::exhausted) detail.code = Code::system;
+  });
 }
 
 }  // namespace
@@ -59,10 +59,11 @@ struct VerbsChannel::Payload {
 };
 
 Status VerbsChannel::full() const noexcept {
-  return Status(ErrorDetail{.code = Code::exhausted,
-                            .operation = "put",
-                            .message = fmt::format("the queue to rank {} is full", peer_),
-                            .peer = peer_});
+  return refuse(Code::exhausted, [&] {
+    return ErrorDetail{.operation = "put",
+                       .message = formatted("the queue to rank {} is full", peer_),
+                       .peer = peer_};
+  });
 }
 
 Result<std::uint32_t> VerbsChannel::key_of(const Tensor& tensor, Payload& payload) noexcept {
@@ -70,10 +71,11 @@ Result<std::uint32_t> VerbsChannel::key_of(const Tensor& tensor, Payload& payloa
     return rank_.regions.local_key(tensor.data(), tensor.extent());
   const auto place = rank_.local.adopted->locate(tensor);
   if (!place)
-    return Status(ErrorDetail{.code = Code::closed,
-                              .operation = "put",
-                              .message = "the adopted memory was given back to its user",
-                              .hint = "keep the tensor until the put has ended"});
+    return refuse(Code::closed, [&] {
+      return ErrorDetail{.operation = "put",
+                         .message = "the adopted memory was given back to its user",
+                         .hint = "keep the tensor until the put has ended"};
+    });
   auto lease = rank_.regions.lend(place->chunk);
   if (!lease.ok()) return lease.status();
   const std::uint32_t key = lease->chunk().local_key;
@@ -140,8 +142,8 @@ Status VerbsChannel::pack(PutWork& work, Payload& payload) noexcept {
     payload.add(block.data(), work.bytes, *key);
     payload.kept.packed = std::move(block);
     return {};
-  } catch (const Error& error) {
-    return error.status();
+  } catch (...) {
+    return caught_status();
   }
 }
 
@@ -331,12 +333,13 @@ void VerbsChannel::finish(const Sending& sending, WorkRequestChain& chain) noexc
 }
 
 Status VerbsChannel::give_up(int error) noexcept {
-  fail(Status(ErrorDetail{.code = Code::path_failed,
-                          .operation = "put",
-                          .message = fmt::format("{}: posting to rank {}: {}", rank_.device.name(),
-                                                 peer_, std::strerror(error)),
-                          .hint = "this is a defect of weft: please report it with WEFT_LOG=debug",
-                          .peer = peer_}));
+  fail(refuse(Code::path_failed, [&] {
+    return ErrorDetail{.operation = "put",
+                       .message = formatted("{}: posting to rank {}: {}", rank_.device.name(),
+                                            peer_, std::strerror(error)),
+                       .hint = "this is a defect of weft: please report it with WEFT_LOG=debug",
+                       .peer = peer_};
+  }));
   rank_.path_failed(peer_, broken("put"));
   return broken("put");
 }

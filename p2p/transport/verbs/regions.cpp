@@ -1,6 +1,5 @@
 #include "p2p/transport/verbs/regions.hpp"
-
-#include <fmt/format.h>
+#include "base/formatted.hpp"
 
 #include <new>
 
@@ -47,7 +46,7 @@ Result<RegisteredChunk> Regions::of_chunk(std::uint32_t chunk) noexcept {
     if (sort_of_chunk(chunk) == ArenaSort::adopted) return adopted_.for_peers(chunk);
     const Arena* arena = arena_of(chunk);
     if (arena == nullptr || sort_of_chunk(chunk) == ArenaSort::staging)
-      refuse(fmt::format("chunk {:#x} is none that peers may know", chunk));
+      refuse(formatted("chunk {:#x} is none that peers may know", chunk));
     return chunk_of(*arena, chunk);
   });
 }
@@ -62,7 +61,7 @@ Result<std::uint32_t> Regions::register_around(const std::byte* data, std::size_
          {&memory_.data, &memory_.published, &memory_.control, &memory_.staging})
       if (const auto block = (*arena)->locate(data, bytes))
         return chunk_of(**arena, block->chunk).local_key;
-    refuse(fmt::format("{} bytes lie in no arena of this rank", bytes));
+    refuse(formatted("{} bytes lie in no arena of this rank", bytes));
   });
 }
 

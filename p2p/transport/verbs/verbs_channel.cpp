@@ -1,4 +1,6 @@
 #include "p2p/transport/verbs/verbs_channel.hpp"
+#include "base/fail.hpp"
+#include "base/formatted.hpp"
 #include "p2p/transport/ending.hpp"
 #include "p2p/transport/verbs/device/failures.hpp"
 
@@ -202,12 +204,14 @@ void VerbsChannel::notified(int queue_pair, std::uint32_t immediate) noexcept {
     rank_.local.log->debug(Subsystem::path, "rank {} has put into a slot that is gone", peer_);
     return;
   }
-  fail(Status(ErrorDetail{
-      .code = Code::system,
-      .operation = "put",
-      .message = fmt::format("rank {} has put out of turn (immediate {:#010x})", peer_, immediate),
-      .hint = "this is a defect of weft: please report it with WEFT_LOG=debug",
-      .peer = peer_}));
+  fail(refuse(Code::system, [&] {
+    return ErrorDetail{
+        .code = Code::system,
+        .operation = "put",
+        .message = formatted("rank {} has put out of turn (immediate {:#010x})", peer_, immediate),
+        .hint = "this is a defect of weft: please report it with WEFT_LOG=debug",
+        .peer = peer_};
+  }));
   rank_.path_failed(peer_, broken("path"));
 }
 
@@ -323,11 +327,12 @@ void VerbsChannel::message(int, std::span<const std::byte> bytes) noexcept {
 
 /// Nothing that the peer may count on is dropped: the path ends.
 void VerbsChannel::out_of_memory(const char* what) noexcept {
-  fail(Status(ErrorDetail{.code = Code::path_failed,
-                          .operation = "path",
-                          .message = fmt::format("no memory for {}", what),
-                          .hint = "this rank has run out of memory",
-                          .peer = peer_}));
+  fail(refuse(Code::path_failed, [&] {
+    return ErrorDetail{.operation = "path",
+                       .message = formatted("no memory for {}", what),
+                       .hint = "this rank has run out of memory",
+                       .peer = peer_};
+  }));
   rank_.path_failed(peer_, broken("path"));
 }
 
