@@ -95,6 +95,7 @@ void add_slots(const Sizes& s, std::vector<Block>& blocks) {
   const auto slot = count(static_cast<double>(s.slot));
   const auto attachment = count(static_cast<double>(s.attachment));
   const auto remote = count(static_cast<double>(s.remote_slot));
+  const auto reader = count(static_cast<double>(s.reader));
   blocks.push_back(
       {fmt::format("| put slot | {} + {} per rank that has written; 64 d in the control arena; d × "
                    "the tensor, rounded up to 64, if it has more than 56 bytes | {}; 64 in the "
@@ -107,12 +108,13 @@ void add_slots(const Sizes& s, std::vector<Block>& blocks) {
            "| published slot | {} + {} per reader at a time; 8 (d + 1) and 8 + d per reader "
            "at a time, rounded up to 64, in the control arena; d × the tensor | {}; 64 in "
            "the control arena |",
-           slot, attachment, remote)});
+           count(static_cast<double>(s.published_slot)), attachment, reader)});
+  // All that a table attaches is published.
   const auto each = [](std::size_t size) {
     return [size](double ranks) { return static_cast<double>(size) * (3 * ranks - 1); };
   };
   blocks.push_back(
-      {row("their heap", fmt::format("{} (3 N − 1)", remote), each(s.remote_slot), bytes),
+      {row("their heap", fmt::format("{} (3 N − 1)", reader), each(s.reader), bytes),
        row("attachments, heap", fmt::format("{} (3 N − 1)", attachment), each(s.attachment),
            bytes)});
 }
