@@ -11,7 +11,6 @@ METHODS, FIELDS, INTERFACE = 25, 25, 10
 # class within the limits is removed from this list.
 KNOWN = {
     "p2p/message/outgoing_ring.hpp:OutgoingRing": (17, 26),
-    "p2p/rendezvous/peer_session.hpp:PeerSession": (28, 48),
     "runtime/collective/planned_call.hpp:PlannedCall": (3, 26),
 }
 KNOWN_INTERFACES = {"pslib/table/table_worker.hpp:TableWorker": 13}

@@ -8,6 +8,7 @@ namespace weft::detail {
 
 using p2p::rendezvous::Content;
 using p2p::rendezvous::OfferTable;
+using p2p::rendezvous::SenderEnd;
 using p2p::rendezvous::Ticket;
 using SessionLock = p2p::rendezvous::PeerSession::SessionLock;
 
@@ -62,7 +63,7 @@ void RendezvousState::open(Deadline deadline) {
   });
   shared.or_throw();
   for (const auto& session : sessions_) session->attach(until);
-  for (const auto& session : sessions_) session->greet();
+  for (const auto& session : sessions_) session->send_hello();
   // Once open() returns, all members have met this rank, so it may even leave.
   const auto missing = [this] {
     return std::find_if(sessions_.begin(), sessions_.end(),
@@ -140,11 +141,11 @@ void RendezvousState::poll() noexcept {
 Status RendezvousState::offer(int to, const KeyStep& at, Content& content,
                               Deadline deadline) noexcept {
   PeerSession& session = with(to);
-  PeerSession::Offered offered;
+  SenderEnd::Offered offered;
   const auto try_offer = [&] {
     const SessionLock lock(session);
     session.work();
-    offered = session.offer(at, content);
+    offered = session.sender().offer(at, content);
     session.work();
     return offered.outcome != OfferTable::Outcome::full || !offered.status.ok();
   };
@@ -162,7 +163,7 @@ Status RendezvousState::offer(int to, const KeyStep& at, Content& content,
 Status RendezvousState::not_fetched(PeerSession& session, const char* operation,
                                     std::string_view what) noexcept {
   const SessionLock lock(session);
-  const auto& offers = session.offers();
+  const auto& offers = session.sender().offers();
   const KeyStep oldest = offers.offers() == 0 ? KeyStep{} : offers.oldest();
   if (Status status = session.usable(operation, oldest); !status.ok()) return status;
   return session.failure(
@@ -170,7 +171,7 @@ Status RendezvousState::not_fetched(PeerSession& session, const char* operation,
       fmt::format(
           "rank {} (host {}) has not fetched it{}; {} tensors of {} bytes are parked for it{}{}",
           session.peer().rank, session.peer().host(), mesh_.suspicion(session.peer().rank),
-          session.unfetched(), offers.parked_bytes(), what.empty() ? "" : "; ", what),
+          session.sender().unfetched(), offers.parked_bytes(), what.empty() ? "" : "; ", what),
       "is the receiver at the same step? more room: RendezvousSpec::max_parked");
 }
 
@@ -188,7 +189,7 @@ Status RendezvousState::send(int to, const KeyStep& at, const Tensor& tensor,
         !local_.reachable(tensor.data(), tensor.extent())) {
       try {
         const SessionLock lock(with(to));
-        content.tensor = with(to).clone(tensor);
+        content.tensor = with(to).sender().clone(tensor);
         content.owned = true;
       } catch (const Error& error) {
         return error.status();
@@ -238,7 +239,7 @@ Status RendezvousState::send_encoded(int to, const KeyStep& at, const Codec& val
       value.encode({content.tensor.data(), size});
       content.owned = true;
       const SessionLock lock(with(to));
-      with(to).count_copied(size);
+      with(to).sender().count_copied(size);
     }
   } catch (const Error& error) {
     return error.status();
@@ -255,7 +256,7 @@ bool RendezvousState::lent(int to, const KeyStep& at) noexcept {
   local_.waiter.poll_once();
   const SessionLock lock(with(to));
   with(to).work();
-  return with(to).lent(at);
+  return with(to).sender().lent(at);
 }
 
 Status RendezvousState::serve(Deadline deadline) noexcept {
@@ -265,13 +266,13 @@ Status RendezvousState::serve(Deadline deadline) noexcept {
   hand_over();
   for (const auto& session : sessions_) {
     const SessionLock lock(*session);
-    if (session->take_lost()) return session->usable("serve", {});
+    if (session->sender().take_lost()) return session->usable("serve", {});
   }
   if (totals_.offered.load() <= 0) return {};
   for (const auto& session : sessions_) {
     {
       const SessionLock lock(*session);
-      if (session->unfetched() == 0) continue;
+      if (session->sender().unfetched() == 0) continue;
     }
     return not_fetched(*session, "serve", "");
   }
@@ -284,7 +285,7 @@ void RendezvousState::receive(int from, std::span<const KeyStep> wanted, std::sp
   std::size_t next = 0;
   const auto ask = [&] {
     const SessionLock lock(session);
-    session.ask_on(wanted, tickets, next);
+    session.receiver().ask(wanted, tickets, next);
     session.work();
   };
   ask();
@@ -304,7 +305,7 @@ Result<Received> RendezvousState::recv(int from, const KeyStep& at, Deadline dea
   auto received = [&] {
     const SessionLock lock(with(from));
     with(from).work();
-    return with(from).finish(at, ticket);
+    return with(from).receiver().finish(at, ticket);
   }();
   hand_over();
   return received;
@@ -324,7 +325,7 @@ std::vector<Result<Received>> RendezvousState::recv(int from, std::span<const Ke
     const SessionLock lock(with(from));
     with(from).work();
     for (std::size_t i = 0; i < wanted.size(); ++i)
-      received.push_back(with(from).finish(wanted[i], tickets[i]));
+      received.push_back(with(from).receiver().finish(wanted[i], tickets[i]));
   }
   hand_over();
   return received;
@@ -335,7 +336,7 @@ Status RendezvousState::cancel(int from, const KeyStep& at) noexcept {
   const Status status = [&] {
     const SessionLock lock(with(from));
     with(from).work();
-    return with(from).cancel(at);
+    return with(from).receiver().cancel(at);
   }();
   hand_over();
   return status;
